@@ -1,0 +1,192 @@
+# farflame: continuous profiling with remote symbolization.
+#
+# make                 both programs: build/farflame-agent, build/farflame-server
+# make check           unit, golden and fuzz-corpus tests under ASan and UBSan; no root, no network
+# make check-system    as root: real BPF on this kernel, real sources, real browser
+# make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
+# make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
+# make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
+# make bench           speed and memory beside their peers, as a table
+# make layers          nobody includes what is not theirs
+# make format          clang-format over all C
+# make install DESTDIR=  programs, man pages, units
+# make clean
+# make help            this list
+#
+# BUILD=DIR builds elsewhere; from two directories the bytes are the same.
+BUILD  ?= build
+PREFIX ?= /usr
+CC     ?= cc
+CLANG  ?= clang
+CXX    ?= c++
+CFLAGS ?= -O2 -g
+VERSION := 0.1.0
+WARN   = -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings \
+	 -Wformat=2 -Wundef -Wno-missing-field-initializers
+REPRODUCIBLE = -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(abspath $(BUILD))=build
+HARDEN = -fstack-protector-strong -fPIE
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DFARFLAME_VERSION='"$(VERSION)"' $(REPRODUCIBLE) $(WARN) \
+	     $(HARDEN) $(CFLAGS) -pthread -iquote . -iquote $(BUILD) -MD -MP
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--build-id=sha1 -pthread $(LDFLAGS)
+BPF_ARCH  := $(subst x86_64,x86,$(subst aarch64,arm64,$(shell uname -m)))
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+
+# V=1 shows whole commands.
+V ?= 0
+ifeq ($(V),0)
+Q = @
+say = @printf '  %-6s %s\n' $(1) $(2)
+else
+Q =
+say =
+endif
+
+sources = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2) $(1)/*/*/*.$(2)))
+objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1),c))
+
+protos    := $(patsubst %.proto,$(BUILD)/%.pb-c.c,$(wildcard schema/wire/*.proto))
+wire      := $(protos:.c=.o)
+common    := $(call objects,common)
+agent     := $(call objects,node-agent)
+server    := $(call objects,symbol-server) $(patsubst %.cc,$(BUILD)/%.o,$(call sources,symbol-server,cc))
+skeletons := $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
+
+# The agent links its libraries statically: fewer shared objects, less memory on every host.
+AGENT_LIBS  = -Wl,-Bstatic -lbpf -lelf -lz -lprotobuf-c -lnettle -lseccomp -lssl -lcrypto \
+	      -Wl,-Bdynamic -ldl
+SERVER_LIBS = -lmicrohttpd -lsqlite3 -ldw -lelf -ldebuginfod -lprotobuf-c -lnettle -lseccomp \
+	      -lzstd -lz -lre2 -liberty -lstdc++ -lm
+
+all: $(BUILD)/farflame-agent $(BUILD)/farflame-server
+
+$(BUILD)/farflame-agent: $(agent) $(common) $(wire)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(ALL_LDFLAGS) -Wl,--gc-sections $^ $(AGENT_LIBS) -o $@
+$(BUILD)/farflame-server: $(server) $(BUILD)/symbol-server/embedded.o $(common) $(wire)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) -o $@
+
+# --- generated: protobuf, BPF skeletons, the page, embedded files ---
+
+$(BUILD)/schema/wire/%.pb-c.c: schema/wire/%.proto Makefile
+	@mkdir -p $(@D)
+	$(call say,PROTOC,$<)
+	$(Q)protoc-c --proto_path=schema/wire --c_out=$(@D) $<
+$(BUILD)/schema/wire/%.pb-c.h: $(BUILD)/schema/wire/%.pb-c.c ;
+$(BUILD)/schema/wire/%.pb-c.o: $(BUILD)/schema/wire/%.pb-c.c
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -Wno-shadow -c $< -o $@
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(CLANG) -target bpf -mcpu=v2 -D__TARGET_ARCH_$(BPF_ARCH) $(REPRODUCIBLE) -O2 -g -Wall -iquote . \
+		$(addprefix -idirafter /usr/include/,$(MULTIARCH)) -MD -MP -MT $@ -MF $(@:.o=.d) \
+		-c $< -o $@.full
+	$(Q)bpftool gen object $@ $@.full
+$(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(Q)bpftool gen skeleton $< name $* > $@
+
+web := $(sort $(wildcard symbol-server/web/*.ts symbol-server/web/*.css symbol-server/web/*.html))
+$(BUILD)/embed/page.html.gz: $(web) Makefile
+	@mkdir -p $(@D)
+	$(call say,WEB,$@)
+	$(Q)esbuild symbol-server/web/main.ts --bundle --minify --format=iife --target=es2020 \
+		--log-level=warning --outfile=$(BUILD)/embed/page.js
+	$(Q)esbuild symbol-server/web/style.css --bundle --minify --log-level=warning \
+		--outfile=$(BUILD)/embed/page.css
+	$(Q)awk -v js=$(BUILD)/embed/page.js -v css=$(BUILD)/embed/page.css \
+		'function put(f,  l) { while ((getline l < f) > 0) print l; close(f) } \
+		 /<!-- *style *-->/ { print "<style>"; put(css); print "</style>"; next } \
+		 /<!-- *script *-->/ { print "<script>"; put(js); print "</script>"; next } { print }' \
+		symbol-server/web/index.html > $(BUILD)/embed/page.html
+	$(Q)gzip -9 -n -c $(BUILD)/embed/page.html > $@
+$(BUILD)/embed/openapi.yaml: schema/rest/openapi.yaml
+	@mkdir -p $(@D)
+	@cp $< $@
+$(BUILD)/embed/%.sql: schema/store/sqlite/%.sql
+	@mkdir -p $(@D)
+	@cp $< $@
+embedded := page.html.gz openapi.yaml $(notdir $(wildcard schema/store/sqlite/*.sql))
+$(BUILD)/symbol-server/embedded.o: symbol-server/embedded.S $(addprefix $(BUILD)/embed/,$(embedded))
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -I $(BUILD)/embed $< -o $@
+
+# A generated header has to exist before its user is compiled for the first time; after that the .d
+# files know who needs it.
+$(agent): | $(skeletons)
+$(agent) $(server) $(common): | $(protos)
+
+$(BUILD)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(BUILD)/%.o: %.cc Makefile
+	@mkdir -p $(@D)
+	$(call say,CXX,$<)
+	$(Q)$(CXX) -std=c++17 $(REPRODUCIBLE) -Wall -Wextra $(HARDEN) $(CFLAGS) -pthread -iquote . -MD -MP -c $< -o $@
+
+# --- tests ---
+
+unit   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(call sources,tests/unit,c) $(wildcard tests/unit/*/*/*/*_test.c))
+fuzzed := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
+# Everything but the two main()s, so that a test can include any header of the tree. One archive per
+# program: the same name may mean another thing on the other side. A test takes its own side's first.
+testable := $(BUILD)/testable-agent.a $(BUILD)/testable-server.a
+agent_tests := aggregate bpf capture kernel processes ship unwind agent_% samples_% report_%
+archives_of = $(if $(filter $(addprefix $(BUILD)/tests/unit/,$(addsuffix /%,$(filter-out %_%,$(agent_tests))) \
+	$(filter %_%,$(agent_tests))),$(1)),$(testable),$(BUILD)/testable-server.a $(BUILD)/testable-agent.a)
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+TEST_LIBS = -lbpf $(SERVER_LIBS) -lssl -lcrypto -ldl
+
+$(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(common) $(wire)
+$(BUILD)/testable-server.a: $(filter-out %/main.o,$(server)) $(BUILD)/symbol-server/embedded.o $(common) $(wire)
+$(testable):
+	@rm -f $@
+	@ar rcs $@ $^
+$(unit) $(fuzzed): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(testable)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $< $(call archives_of,$@) $(TEST_LIBS) -o $@
+$(unit:=.o) $(fuzzed:=.o): | $(protos) $(skeletons)
+
+check:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" run-check
+run-check: $(unit) $(fuzzed)
+	@sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
+check-system: all
+	@sh tests/system/run.sh $(BUILD)
+check-kill: all
+	@KILLS=$${KILLS:-100} FARFLAME_BUILD=$(BUILD) /usr/bin/python3 -B tests/system/kill_test.py
+check-kernels: all
+	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
+bench: all
+	@sh tests/bench/run.sh $(BUILD)
+fuzz:
+	@sh tests/fuzz/run.sh $(BUILD) "$(TARGET)" "$(SECONDS)"
+layers: all
+	@sh tests/layers.sh $(BUILD)
+format:
+	clang-format-14 -i $(foreach d,common node-agent symbol-server tests bpf,$(shell find $(d) -name '*.[ch]'))
+
+# The libFuzzer build of one target, used by tests/fuzz/run.sh:
+# make BUILD=… CC=clang CFLAGS="… -fsanitize=fuzzer-no-link" build/tests/fuzz/otlp_libfuzzer
+$(BUILD)/tests/fuzz/%_libfuzzer: tests/fuzz/%_fuzz.c $(testable) | $(protos) $(skeletons)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DFUZZ_LIBFUZZER -fsanitize=fuzzer $< $(testable) $(TEST_LIBS) -o $@
+
+install: all
+	install -Dm755 $(BUILD)/farflame-agent $(DESTDIR)$(PREFIX)/sbin/farflame-agent
+	install -Dm755 $(BUILD)/farflame-server $(DESTDIR)$(PREFIX)/sbin/farflame-server
+	install -Dm644 deploy/man/farflame-agent.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-agent.8
+	install -Dm644 deploy/man/farflame-server.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-server.8
+
+help:
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: all check run-check check-system check-kill check-kernels bench fuzz layers format install help clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What the kernel side counts, per CPU: COUNTER(name, "what it means"). The position is the key in
+ * the counters map; rows are only ever added. `taken` counts samples after idle and filtered ticks
+ * are set apart: taken = records in the ring + ring_full + no_scratch. */
+#ifndef BPF_COUNTERS_H
+#define BPF_COUNTERS_H
+
+#define KERNEL_COUNTERS(COUNTER)                                                                   \
+	COUNTER(ticks, "timer ticks seen")                                                         \
+	COUNTER(idle, "ticks that found the CPU idle")                                             \
+	COUNTER(filtered, "ticks of processes outside --pid")                                      \
+	COUNTER(taken, "samples taken")                                                            \
+	COUNTER(ring_full, "samples lost because the ring buffer was full")                        \
+	COUNTER(no_scratch, "samples lost because per-CPU scratch memory was missing")
+
+#define KERNEL_COUNTER_ENUM(name_, meaning_) COUNT_##name_,
+enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) KERNEL_COUNTER_COUNT };
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Records that cross from the kernel to user space. Included by both sides: fixed-width types only,
+ * 8-byte aligned, no padding that is not named. */
+#ifndef BPF_EVENTS_H
+#define BPF_EVENTS_H
+
+#include <linux/types.h>
+
+enum {
+	COMM_LENGTH = 16,
+	KERNEL_FRAMES_MAX = 127,   /* perf_event_max_stack's default */
+	USER_FRAMES_DEFAULT = 512, /* --max-frames */
+	USER_FRAMES_MAX = 1024,
+};
+
+enum event_type {
+	EVENT_SAMPLE_CPU = 1,
+};
+
+enum sample_flags {
+	SAMPLE_IN_KERNEL = 1 << 0,     /* the tick interrupted kernel code */
+	SAMPLE_KERNEL_THREAD = 1 << 1, /* there is no user part */
+	SAMPLE_FRAME_GUESSED =
+		1 << 2,             /* a rung below unwind rows was used: frame pointer or leaf */
+	SAMPLE_KERNEL_CUT = 1 << 3, /* the kernel part has more frames than KERNEL_FRAMES_MAX */
+	SAMPLE_HAS_STACK_TOP = 1 << 4,
+};
+
+enum { STACK_TOP_WORDS = 4 };
+
+/* Where the leaf's caller was found. User space checks it against the code's unwind tables. */
+enum leaf_way {
+	LEAF_FRAME_POINTER,
+	LEAF_RETURN_ON_TOP, /* stack_top[0] is the return address, no frame is set up */
+	LEAF_FRAME_ON_TOP, /* stack_top[0] is the caller's frame pointer, then the return address */
+};
+
+/* One timer tick. Variable length: frames[kernel_count] then [user_count], leaf first.
+ * Kernel frames are run-time addresses (KASLR included; they never leave the host). User frames are
+ * run-time addresses; the leaf is the instruction the thread is at, exactly: the interrupted one,
+ * or inside a system call the one that made it. Every other one is a *return address*: who resolves
+ * it subtracts one, once. (A signal's trampoline and what it interrupted are given as address + 1,
+ * so that this holds.) */
+struct sample_event {
+	__u16 type; /* enum event_type */
+	__u16 flags;
+	__u32 size;          /* of the whole record in bytes */
+	__u64 time_ns;       /* CLOCK_MONOTONIC */
+	__u64 start_time_ns; /* the process' start, with tgid and exec_id its identity */
+	__u32 tgid;
+	__u32 tid;
+	__u32 exec_id; /* task->self_exec_id, counts execve; lower 32 bits */
+	__u32 cpu;
+	__u64 cpu_taken;     /* this CPU's counters COUNT_taken and COUNT_ring_full, this sample
+				included: */
+	__u64 cpu_ring_full; /* gaps are losses, and a report's counts are exact without a stop */
+	__u64 value;         /* nanoseconds one sample is worth (the period in force) */
+	__u64 cgroup_id;
+	char comm[COMM_LENGTH];         /* the thread's */
+	char process_comm[COMM_LENGTH]; /* the main thread's */
+	__u8 result;                    /* enum walk_result, bpf/results.h */
+	__u8 leaf_way;                  /* enum leaf_way */
+	__u16 kernel_count;
+	__u16 user_count;
+	__u16 reserved;
+	__u64 user_fp;                    /* the leaf's frame pointer register */
+	__u64 stack_top[STACK_TOP_WORDS]; /* at its stack pointer, with SAMPLE_HAS_STACK_TOP */
+	__u64 frames[];
+};
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Every kernel structure field we read, and no other. preserve_access_index makes the loader put in
+ * the running kernel's offsets (CO-RE), so no vmlinux.h and no kernel headers are needed.
+ * User registers have the layout of <asm/ptrace.h>, which is ABI. */
+#ifndef BPF_KERNEL_TYPES_H
+#define BPF_KERNEL_TYPES_H
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct mm_struct;
+
+struct task_struct {
+	void *stack;
+	struct mm_struct *mm;
+	unsigned int flags;
+	int pid;
+	int tgid;
+	struct task_struct *group_leader;
+	__u64 start_boottime; /* 5.5 */
+	__u64 self_exec_id;   /* 64 bits wide from 5.7 */
+	char comm[16];
+};
+
+#pragma clang attribute pop
+
+enum {
+	TASK_IS_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD */
+};
+
+#if defined(__TARGET_ARCH_x86)
+enum { KERNEL_STACK_BYTES = 16384 }; /* THREAD_SIZE without KASAN */
+typedef struct pt_regs user_registers;
+
+static __always_inline int registers_are_user(const user_registers *registers)
+{
+	return (registers->cs & 3) == 3;
+}
+
+static __always_inline int registers_are_32bit(const user_registers *registers)
+{
+	return (registers->cs & 0xffff) == 0x23; /* __USER32_CS */
+}
+
+/* Bytes from the instruction that entered the kernel to the saved instruction pointer: a system
+ * call's is the one after, an interrupt's or fault's the one itself (orig_rax is negative then).
+ * The bytes are looked at because execve and signals replace the pointer within a system call. */
+static __always_inline __u64 registers_entry_bytes(const user_registers *registers)
+{
+	__u16 code = 0;
+
+	if ((long)registers->orig_rax < 0 ||
+	    bpf_probe_read_user(&code, sizeof(code), (const void *)(registers->rip - 2)))
+		return 0;
+	return code == 0x050f ? sizeof(code) : 0; /* syscall */
+}
+#elif defined(__TARGET_ARCH_arm64)
+enum { KERNEL_STACK_BYTES = 16384 };
+typedef struct user_pt_regs user_registers;
+
+static __always_inline int registers_are_user(const user_registers *registers)
+{
+	return (registers->pstate & 0xf) == 0; /* EL0t, AArch64 or AArch32 */
+}
+
+static __always_inline int registers_are_32bit(const user_registers *registers)
+{
+	return (registers->pstate & 0x10) != 0; /* PSR_MODE32_BIT */
+}
+
+static __always_inline __u64 registers_entry_bytes(const user_registers *registers)
+{
+	(void)registers;
+	return 0;
+}
+#else
+#error "farflame knows x86-64 and arm64"
+#endif
+
+/* The registers a thread had when it entered the kernel. False: they could not be read. */
+static __always_inline int task_user_registers(struct task_struct *task, user_registers *registers)
+{
+	const void *saved;
+
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) /* 5.15 */
+		saved = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	else
+		saved = BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(*registers);
+	return bpf_probe_read_kernel(registers, sizeof(*registers), saved) == 0;
+}
+
+#endif

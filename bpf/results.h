@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* One row per way a stack walk ends: RESULT(name, "sentence"). The sentence is what the user reads in
+ * "[incomplete: …]"; the name is the counter farflame_agent_stacks_total{result="name"}. Rows are only
+ * ever added. */
+#ifndef BPF_RESULTS_H
+#define BPF_RESULTS_H
+
+#define WALK_RESULTS(RESULT)                                                                       \
+	RESULT(complete, "")                                                                       \
+	RESULT(no_frame_pointer, "code without frame pointers")                                    \
+	RESULT(read_fault, "stack memory could not be read")                                       \
+	RESULT(too_deep, "deeper than the frame limit, cut at the root end")                       \
+	RESULT(compat_32bit, "32-bit process")                                                     \
+	RESULT(no_registers, "the thread's user registers could not be read")                      \
+	RESULT(bad_address, "the instruction pointer is not a user address")                       \
+	RESULT(no_table, "no unwind table for this code")                                          \
+	RESULT(not_code, "a return address does not lie in an executable mapping")                 \
+	RESULT(no_mapping, "the process' mappings could not be read")
+
+#define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
+enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* On every timer tick: one stack of whatever this CPU runs, into the ring. Loads from 5.10 on. */
+#include "bpf/kernel_types.h"
+#define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
+#include "bpf/counters.h"
+#include "bpf/stack_walk.bpf.h"
+
+/* Set by the loader before the verifier sees them: branches on them cost nothing. */
+const volatile __u64 period_ns = 1000000000 / 19;
+const volatile __u32 max_user_frames = USER_FRAMES_DEFAULT;
+const volatile __u32 wakeup_bytes = 1 << 16; /* the reader polls; it is woken early at this fill */
+const volatile __u32 only_filtered_pids = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} samples SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, KERNEL_COUNTER_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* --pid: process ids whose samples are wanted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8);
+} filter_pids SEC(".maps");
+
+/* One sample while it is made. The timer's interrupt does not nest on its CPU, so one per CPU is
+ * enough; programs of another context need their own. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
+struct sample_scratch {
+	struct sample_event event; /* its frames are the ones below */
+	__u64 frames[STACK_FRAMES_ROOM];
+	struct stack_walk walk;
+};
+#pragma clang diagnostic pop
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sample_scratch);
+} scratch SEC(".maps");
+
+static __always_inline __u64 count(__u32 key)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	return value ? ++*value : 0;
+}
+
+static __always_inline __u64 counted(__u32 key)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	return value ? *value : 0;
+}
+
+static __always_inline struct sample_scratch *scratch_find(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&scratch, &key);
+}
+
+/* A global function is verified once, on its own, whatever the loop around it: that keeps 1024
+ * frames within the million instructions a 5.10 verifier looks at, which has no bpf_loop(). Up to
+ * then such functions take only numbers, so the scratch is looked up again. */
+int walk_one_frame(void);
+__attribute__((noinline)) int walk_one_frame(void)
+{
+	struct sample_scratch *s = scratch_find();
+
+	return s ? stack_walk_step(&s->walk, s->frames) : 1;
+}
+
+static __always_inline void sample_who(struct sample_event *event, struct task_struct *task,
+				       __u64 pid_tgid)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+
+	event->tgid = pid_tgid >> 32;
+	event->tid = (__u32)pid_tgid;
+	event->start_time_ns = BPF_CORE_READ(leader, start_boottime);
+	event->exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id);
+	event->cgroup_id = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	bpf_core_read(event->process_comm, sizeof(event->process_comm), &leader->comm);
+}
+
+/* Returns the number of kernel frames. */
+static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
+						 struct bpf_perf_event_data *tick)
+{
+	long bytes = bpf_get_stack(tick, s->frames, KERNEL_FRAMES_MAX * sizeof(__u64), 0);
+
+	if (bytes <= 0) {
+		s->frames[0] = PT_REGS_IP(&tick->regs);
+		return 1;
+	}
+	if (bytes == KERNEL_FRAMES_MAX * sizeof(__u64)) /* just enough looks the same as cut */
+		s->event.flags |= SAMPLE_KERNEL_CUT;
+	return (__u32)bytes / sizeof(__u64);
+}
+
+/* Where the user part starts. False: there is none, event and walk say why. */
+static __always_inline int sample_user_start(struct sample_scratch *s,
+					     struct bpf_perf_event_data *tick,
+					     struct task_struct *task, __u64 *entry_bytes)
+{
+	struct stack_walk *walk = &s->walk;
+	user_registers saved;
+	int is_32bit;
+
+	if (s->event.flags & SAMPLE_IN_KERNEL) {
+		if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD) {
+			s->event.flags |= SAMPLE_KERNEL_THREAD;
+			return 0;
+		}
+		if (!task_user_registers(task, &saved)) {
+			walk->result = WALK_no_registers;
+			return 0;
+		}
+		walk->ip = PT_REGS_IP(&saved);
+		walk->sp = PT_REGS_SP(&saved);
+		walk->fp = PT_REGS_FP(&saved);
+		/* Threads the kernel makes inside a process (io_uring's workers) have no user part.
+		 */
+		if (!walk->ip && !walk->sp) {
+			s->event.flags |= SAMPLE_KERNEL_THREAD;
+			return 0;
+		}
+		is_32bit = registers_are_32bit(&saved);
+		*entry_bytes = registers_entry_bytes(&saved);
+	} else {
+		walk->ip = PT_REGS_IP(&tick->regs);
+		walk->sp = PT_REGS_SP(&tick->regs);
+		walk->fp = PT_REGS_FP(&tick->regs);
+		is_32bit = registers_are_32bit(&tick->regs);
+	}
+	s->event.user_fp = walk->fp;
+	if (stack_walk_begin(walk, s->frames))
+		return 0;
+	if (is_32bit) {
+		walk->result = WALK_compat_32bit;
+		return 0;
+	}
+	/* An exiting process has no memory any more; what is loaded may be another's. */
+	if (!BPF_CORE_READ(task, mm)) {
+		walk->result = WALK_read_fault;
+		return 0;
+	}
+	return 1;
+}
+
+static __always_inline void sample_user_stack(struct sample_scratch *s,
+					      struct bpf_perf_event_data *tick,
+					      struct task_struct *task, __u32 kernel_count)
+{
+	struct stack_walk *walk = &s->walk;
+	__u64 entry_bytes = 0;
+
+	s->event.user_fp = 0;
+	walk->first = kernel_count;
+	walk->limit = max_user_frames;
+	walk->count = 0;
+	walk->is_guessed = 0;
+	walk->leaf_way = LEAF_FRAME_POINTER;
+	walk->result = WALK_complete;
+	if (sample_user_start(s, tick, task, &entry_bytes)) {
+		if (!bpf_probe_read_user(s->event.stack_top, sizeof(s->event.stack_top),
+					 (const void *)walk->sp))
+			s->event.flags |= SAMPLE_HAS_STACK_TOP;
+		for (__u32 i = 0; i < USER_FRAMES_MAX; i++)
+			if (walk_one_frame())
+				break;
+	}
+	/* The leaf is the instruction the thread is at, and a thread in a system call is at its
+	 * `syscall`; the walk itself wants to see what follows it. */
+	if (kernel_count <= KERNEL_FRAMES_MAX && walk->count)
+		s->frames[kernel_count] -= entry_bytes;
+	if (walk->is_guessed)
+		s->event.flags |= SAMPLE_FRAME_GUESSED;
+	s->event.result = walk->result;
+	s->event.leaf_way = walk->leaf_way;
+}
+
+static __always_inline void sample_send(struct sample_scratch *s, __u64 kernel_count)
+{
+	struct sample_event *event = &s->event;
+	__u64 user_count = s->walk.count;
+	__u64 frames = kernel_count + user_count;
+	__u64 flags = BPF_RB_NO_WAKEUP;
+	__u64 size;
+
+	/* Never true; it shows the verifier that the record ends inside the scratch. */
+	if (frames > STACK_FRAMES_ROOM)
+		return;
+	event->kernel_count = kernel_count;
+	event->user_count = user_count;
+	size = sizeof(*event) + frames * sizeof(__u64);
+	event->size = size;
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&samples, event, size, flags))
+		count(COUNT_ring_full);
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *tick)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 tgid = pid_tgid >> 32;
+	struct task_struct *task;
+	struct sample_scratch *s;
+	__u32 kernel_count = 0;
+	__u64 taken;
+
+	count(COUNT_ticks);
+	if ((__u32)pid_tgid == 0) { /* the idle task; interrupts it serves count as idle too */
+		count(COUNT_idle);
+		return 0;
+	}
+	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid)) {
+		count(COUNT_filtered);
+		return 0;
+	}
+	taken = count(COUNT_taken);
+	s = scratch_find();
+	if (!s) {
+		count(COUNT_no_scratch);
+		return 0;
+	}
+	task = (struct task_struct *)bpf_get_current_task();
+	s->event.type = EVENT_SAMPLE_CPU;
+	s->event.flags = 0;
+	s->event.time_ns = bpf_ktime_get_ns();
+	s->event.cpu = bpf_get_smp_processor_id();
+	s->event.cpu_taken = taken;
+	s->event.cpu_ring_full = counted(COUNT_ring_full);
+	s->event.value = period_ns;
+	s->event.reserved = 0;
+	sample_who(&s->event, task, pid_tgid);
+	if (!registers_are_user(&tick->regs)) {
+		s->event.flags |= SAMPLE_IN_KERNEL;
+		kernel_count = sample_kernel_stack(s, tick);
+	}
+	sample_user_stack(s, tick, task, kernel_count);
+	sample_send(s, kernel_count);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

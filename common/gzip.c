@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/gzip.h"
+
+#include <string.h>
+#include <zlib.h>
+
+enum { GZIP_WINDOW = 15 + 16, STEP = 64 << 10 }; /* 16: gzip header and trailer, zlib.h */
+
+static bool stream_run(z_stream *stream, int (*turn)(z_stream *, int), struct buffer *out,
+		       int *state, struct error *err)
+{
+	do {
+		size_t left = out->limit - out->length;
+		size_t room = left < STEP ? left : STEP;
+		/* At the limit one byte of room outside tells "just fits" from "too much". */
+		uint8_t beyond;
+		uint8_t *at = room ? buffer_reserve(out, room) : &beyond;
+
+		if (!at)
+			return error_set(err, ERROR_MEMORY, "no memory for %zu more bytes", room);
+		stream->next_out = at;
+		stream->avail_out = room ? (uInt)room : 1;
+		*state = turn(stream, Z_FINISH);
+		if (!room && stream->avail_out == 0)
+			return error_set(err, ERROR_LIMIT, "more than %zu bytes", out->limit);
+		if (room)
+			out->length += room - stream->avail_out;
+	} while (*state == Z_OK || (*state == Z_BUF_ERROR && stream->avail_out == 0));
+	return true;
+}
+
+bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *out,
+		   struct error *err)
+{
+	z_stream stream = { .next_in = (Bytef *)bytes, .avail_in = (uInt)length };
+	int state = Z_OK;
+	bool ok;
+
+	if (length > UINT32_MAX)
+		return error_set(err, ERROR_LIMIT, "%zu bytes are too many to compress", length);
+	if (deflateInit2(&stream, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return error_set(err, ERROR_MEMORY, "no memory to compress");
+	ok = stream_run(&stream, deflate, out, &state, err);
+	deflateEnd(&stream);
+	if (ok && state != Z_STREAM_END)
+		return error_set(err, ERROR_FORMAT, "compression ended early (%d)", state);
+	return ok;
+}
+
+bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err)
+{
+	z_stream stream = { .next_in = (Bytef *)bytes, .avail_in = (uInt)length };
+	int state = Z_OK;
+	bool ok = false;
+
+	if (length > UINT32_MAX)
+		return error_set(err, ERROR_LIMIT, "%zu bytes are too many to inflate", length);
+	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+		return error_set(err, ERROR_MEMORY, "no memory to inflate");
+	do {
+		if (!stream_run(&stream, inflate, out, &state, err))
+			goto out;
+		if (state != Z_STREAM_END) {
+			error_set(err, ERROR_FORMAT,
+				  "%s%s", state == Z_BUF_ERROR ? "gzip data ends early" : "not gzip: ",
+				  state == Z_BUF_ERROR ? "" : stream.msg ? stream.msg : "damaged data");
+			goto out;
+		}
+	} while (stream.avail_in && inflateReset(&stream) == Z_OK);
+	ok = true;
+out:
+	inflateEnd(&stream);
+	return ok;
+}

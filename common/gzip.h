@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Door to zlib: gzip bytes, both ways, with ceilings. */
+#ifndef COMMON_GZIP_H
+#define COMMON_GZIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/buffer.h"
+#include "common/error.h"
+
+/* Appends one gzip member that holds the bytes. level 1–9. */
+bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *out,
+		   struct error *err);
+
+/* Appends the inflated content of one or more gzip members. ERROR_FORMAT: not gzip, truncated or
+ * followed by something else; ERROR_LIMIT: out's limit reached (out is then not to be used). */
+bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/sandbox.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SHADOW_MEMORY true /* 16 TiB of address space: RLIMIT_AS cannot be used */
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_SHADOW_MEMORY true
+#endif
+#endif
+#ifndef HAS_SHADOW_MEMORY
+#define HAS_SHADOW_MEMORY false
+#endif
+
+/* Memory, open descriptors, clocks, exiting. newfstatat is how glibc ≥ 2.33 does fstat(). */
+static const int allowed[] = {
+	SCMP_SYS(read),           SCMP_SYS(readv),
+	SCMP_SYS(pread64),        SCMP_SYS(preadv),
+	SCMP_SYS(write),          SCMP_SYS(writev),
+	SCMP_SYS(pwrite64),       SCMP_SYS(lseek),
+	SCMP_SYS(fstat),          SCMP_SYS(newfstatat),
+	SCMP_SYS(close),          SCMP_SYS(munmap),
+	SCMP_SYS(mremap),         SCMP_SYS(brk),
+	SCMP_SYS(madvise),        SCMP_SYS(futex),
+	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigreturn),   SCMP_SYS(sigaltstack),
+	SCMP_SYS(clock_gettime),  SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(gettimeofday),   SCMP_SYS(restart_syscall),
+	SCMP_SYS(getpid),         SCMP_SYS(gettid),
+	SCMP_SYS(sched_yield),    SCMP_SYS(getrandom),
+	SCMP_SYS(exit),           SCMP_SYS(exit_group),
+};
+
+/* Asked for by libraries that go on without: libdw reads links of /proc/self/fd, qsort() asks for
+ * the memory's size, stdio asks whether it writes to a terminal. They get an error and live. */
+static const int refused[] = {
+	SCMP_SYS(open),       SCMP_SYS(openat),     SCMP_SYS(openat2), SCMP_SYS(creat),
+	SCMP_SYS(socket),     SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
+	SCMP_SYS(readlink),   SCMP_SYS(readlinkat), SCMP_SYS(sysinfo), SCMP_SYS(ioctl),
+	SCMP_SYS(prlimit64),  SCMP_SYS(getrlimit),  SCMP_SYS(access),  SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2), SCMP_SYS(stat),       SCMP_SYS(lstat),   SCMP_SYS(statx),
+	SCMP_SYS(getcwd),     SCMP_SYS(fcntl),      SCMP_SYS(getuid),  SCMP_SYS(sched_getaffinity),
+};
+
+#define COUNT(array_) (sizeof(array_) / sizeof(*(array_)))
+
+static bool set_limit(int resource, const char *what, uint64_t value, struct error *err)
+{
+	struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+
+	/* CPU: SIGXCPU at the soft limit, SIGKILL a second later should it be ignored. */
+	if (resource == RLIMIT_CPU)
+		limit.rlim_max = value + 1;
+	if (setrlimit(resource, &limit))
+		return error_set_system(err, errno, "limit of %s", what);
+	return true;
+}
+
+static bool set_limits(const struct sandbox_limits *limits, struct error *err)
+{
+	if (!HAS_SHADOW_MEMORY && !set_limit(RLIMIT_AS, "memory", limits->memory_bytes, err))
+		return false;
+	return set_limit(RLIMIT_CPU, "CPU time", limits->cpu_seconds, err) &&
+	       set_limit(RLIMIT_FSIZE, "output", limits->output_bytes, err) &&
+	       set_limit(RLIMIT_CORE, "core dumps", 0, err);
+}
+
+/* Where the id means nothing (EINVAL: a user namespace without it) or this root may not change ids
+ * (EPERM: no CAP_SETUID), the filter below is what protects. */
+static bool drop_user(struct error *err)
+{
+	if (geteuid() != 0)
+		return true;
+	if (setgroups(0, NULL) && errno != EPERM)
+		return error_set_system(err, errno, "drop supplementary groups");
+	if (setresgid(NOBODY, NOBODY, NOBODY) && errno != EPERM && errno != EINVAL)
+		return error_set_system(err, errno, "become gid %d", NOBODY);
+	if (setresuid(NOBODY, NOBODY, NOBODY) && errno != EPERM && errno != EINVAL)
+		return error_set_system(err, errno, "become uid %d", NOBODY);
+	return true;
+}
+
+static int add_rules(scmp_filter_ctx filter)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < COUNT(allowed); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	for (size_t i = 0; !rc && i < COUNT(refused); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+	/* Memory, but never memory to run; abort(), but no signals to others. */
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return rc;
+}
+
+static bool load_filter(struct error *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int rc = filter ? add_rules(filter) : -ENOMEM;
+
+	if (!rc)
+		rc = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	return !rc || error_set_system(err, -rc, "system call filter");
+}
+
+bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
+{
+	int parent_death = 0;
+
+	prctl(PR_GET_PDEATHSIG, &parent_death);
+	if (!drop_user(err))
+		return false;
+	/* Forgotten by the kernel with the change of ids. */
+	prctl(PR_SET_PDEATHSIG, parent_death);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return error_set_system(err, errno, "no_new_privs");
+	/* Before the filter, which no longer lets limits be changed; libseccomp needs memory, so a
+	 * limit that is too small shows up here as an error and not as a crash. */
+	return set_limits(limits, err) && load_filter(err);
+}

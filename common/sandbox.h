@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No privileges, limits, few system calls: for a worker that reads strangers' bytes. Door to
+ * libseccomp. */
+#ifndef COMMON_SANDBOX_H
+#define COMMON_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct sandbox_limits {
+	uint64_t memory_bytes;	/* RLIMIT_AS */
+	uint32_t cpu_seconds;	/* RLIMIT_CPU; the kernel kills with SIGXCPU/SIGKILL */
+	uint64_t output_bytes;	/* RLIMIT_FSIZE */
+};
+
+/* For the calling process, for good: rlimits, no core dumps, no_new_privs, uid and gid 65534 when
+ * root, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
+ * exiting need; opening files and sockets answers EPERM, anything else kills the process. */
+bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/string_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void string_table_init(struct string_table *table, size_t limit_bytes, uint32_t limit_texts)
+{
+	*table = (struct string_table){ .count = 1 }; /* 0 is "" and needs no memory */
+	arena_init(&table->arena, limit_bytes);
+	hash_table_init(&table->table, limit_texts);
+}
+
+uint32_t string_table_find(const struct string_table *table, const char *text, size_t length)
+{
+	uint64_t hash = hash_bytes(text, length, 0);
+	uint32_t probe = 0;
+
+	if (!length)
+		return 0;
+	for (uint32_t i = hash_table_first(&table->table, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&table->table, hash, &probe))
+		if (table->lengths[i] == length && !memcmp(table->texts[i], text, length))
+			return i;
+	return UINT32_MAX;
+}
+
+static bool make_room(struct string_table *table)
+{
+	uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
+	const char **texts;
+	uint32_t *lengths;
+
+	if (table->count < table->capacity)
+		return true;
+	texts = realloc(table->texts, capacity * sizeof *texts);
+	if (texts)
+		table->texts = texts;
+	lengths = realloc(table->lengths, capacity * sizeof *lengths);
+	if (lengths)
+		table->lengths = lengths;
+	if (!texts || !lengths)
+		return false;
+	table->capacity = capacity;
+	table->texts[0] = "";
+	table->lengths[0] = 0;
+	return true;
+}
+
+uint32_t string_table_add_bytes(struct string_table *table, const char *text, size_t length)
+{
+	uint32_t found = string_table_find(table, text, length);
+	char *copy;
+
+	if (found != UINT32_MAX)
+		return found;
+	if (length >= UINT32_MAX || !make_room(table))
+		goto full;
+	copy = arena_text(&table->arena, text, length);
+	if (!copy || !hash_table_add(&table->table, hash_bytes(text, length, 0), table->count))
+		goto full;
+	table->texts[table->count] = copy;
+	table->lengths[table->count] = (uint32_t)length;
+	return table->count++;
+full:
+	table->arena.failed = true;
+	return 0;
+}
+
+uint32_t string_table_add(struct string_table *table, const char *text)
+{
+	return string_table_add_bytes(table, text, strlen(text));
+}
+
+const char *string_table_text(const struct string_table *table, uint32_t number)
+{
+	return number && number < table->count ? table->texts[number] : "";
+}
+
+bool string_table_is_full(const struct string_table *table)
+{
+	return table->arena.failed;
+}
+
+void string_table_clear(struct string_table *table)
+{
+	arena_clear(&table->arena);
+	hash_table_clear(&table->table);
+	table->count = 1;
+}
+
+void string_table_release(struct string_table *table)
+{
+	if (!table)
+		return;
+	arena_release(&table->arena);
+	hash_table_release(&table->table);
+	free(table->texts);
+	free(table->lengths);
+	string_table_init(table, table->arena.limit, table->table.limit);
+}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Debian 12 packages this project needs, one list for quickstart and tests. Sourced, not run:
+#   . deploy/packages.sh; install_packages $packages_build
+# What the list gives is everything: nothing is fetched from anywhere else.
+
+packages_build="ca-certificates gcc g++ make libc6-dev clang bpftool esbuild gzip
+	libbpf-dev libelf-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler
+	nettle-dev libseccomp-dev libssl-dev libmicrohttpd-dev libsqlite3-dev libdw-dev libdebuginfod-dev
+	libzstd-dev libre2-dev libiberty-dev"
+packages_quickstart="$packages_build curl jq procps libc6-dbg"
+packages_tests="$packages_quickstart clang-format-14 libclang-rt-14-dev python3 python3-protobuf binutils
+	elfutils debuginfod gdb llvm-19 linux-perf strace rustc file util-linux iproute2
+	qemu-system-x86 seabios busybox-static cpio kmod chromium"
+
+# Prints those of its arguments that are not installed.
+missing_packages() {
+	for package; do
+		dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^.i' || echo "$package"
+	done
+}
+
+# Installs what is missing; says what went wrong in one sentence on stderr, the whole story in the file
+# named by PACKAGES_LOG.
+install_packages() {
+	PACKAGES_LOG=${PACKAGES_LOG:-/dev/null}
+	missing=$(missing_packages "$@")
+	[ -n "$missing" ] || return 0
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "Packages are missing and only root can install them: $(echo $missing)" >&2
+		return 1
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	# Without a network apt-get update only warns; then the lists lack what is asked for.
+	apt-get -q update >"$PACKAGES_LOG" 2>&1
+	apt-get -q -y --no-install-recommends install $missing >>"$PACKAGES_LOG" 2>&1 || {
+		why=$(grep -hE 'No space left|Could not resolve|Could not connect|Temporary failure|^E:' "$PACKAGES_LOG" |
+			head -n 1)
+		echo "These packages could not be installed: $(echo $missing) ($(echo ${why:-$(tail -n 1 "$PACKAGES_LOG")}))" >&2
+		return 1
+	}
+}

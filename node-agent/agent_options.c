@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/agent_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node-agent/ship/url.h"
+
+#define AT(field_) offsetof(struct agent_options, field_)
+
+enum { CAPTURE_AUTO, CAPTURE_BPF, CAPTURE_PERF };
+enum { UPLOAD_MISSING, UPLOAD_NEVER };
+
+static const struct option_row rows[] = {
+	{.name = "server",
+	 .letter = 's',
+	 .type = OPTION_TEXT,
+	 .offset = AT(server),
+	 .argument = "URL",
+	 .help = "symbol server to report to, such as http://127.0.0.1:7878"},
+	{.name = "output",
+	 .letter = 'o',
+	 .type = OPTION_TEXT,
+	 .offset = AT(output),
+	 .argument = "FILE",
+	 .help = "write one OTLP profile to FILE instead, when done"},
+	{.name = "duration",
+	 .letter = 'd',
+	 .type = OPTION_DURATION,
+	 .offset = AT(duration_ms),
+	 .fallback = "0s",
+	 .argument = "TIME",
+	 .help = "profile for so long and end; 0s: until a signal"},
+	{.name = "frequency",
+	 .letter = 'F',
+	 .type = OPTION_UINT,
+	 .offset = AT(frequency_hz),
+	 .minimum = 1,
+	 .maximum = PROFILED_HZ_MAX,
+	 .fallback = "19",
+	 .argument = "HZ",
+	 .help = "samples per second and CPU, 1 to 1000"},
+	{.name = "profile",
+	 .type = OPTION_TEXT,
+	 .offset = AT(profile),
+	 .fallback = "on-cpu",
+	 .argument = "TYPES",
+	 .help = "what to profile; on-cpu is what this version knows"},
+	{.name = "pid",
+	 .letter = 'p',
+	 .type = OPTION_LIST,
+	 .offset = AT(pid_texts),
+	 .argument = "PID",
+	 .help = "profile this process only, not the whole host"},
+	{.name = "label",
+	 .letter = 'l',
+	 .type = OPTION_LIST,
+	 .offset = AT(label_texts),
+	 .argument = "NAME=VALUE",
+	 .help = "label of everything this host sends"},
+	{.name = "host",
+	 .type = OPTION_TEXT,
+	 .offset = AT(host),
+	 .argument = "NAME",
+	 .help = "the label host; default is this machine's host name"},
+	{.name = "report-interval",
+	 .type = OPTION_DURATION,
+	 .offset = AT(report_interval_ms),
+	 .minimum = 1000,
+	 .maximum = 600000,
+	 .fallback = "10s",
+	 .argument = "TIME",
+	 .help = "equal stacks are counted together for so long, 1s to 10m"},
+	{.name = "max-frames",
+	 .type = OPTION_UINT,
+	 .offset = AT(max_frames),
+	 .minimum = 1,
+	 .maximum = 1024,
+	 .fallback = "512",
+	 .argument = "N",
+	 .help = "user frames per stack; deeper ones are cut at the root and say so"},
+	{.name = "capture",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(capture),
+	 .fallback = "auto",
+	 .argument = "auto|bpf|perf",
+	 .help = "how stacks are taken; perf is not in this version"},
+	{.name = "upload",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(upload),
+	 .fallback = "missing",
+	 .argument = "missing|never",
+	 .help = "send executables and debug files that the server asks for"},
+	{.name = "upload-rate",
+	 .type = OPTION_SIZE,
+	 .offset = AT(upload_bytes_per_second),
+	 .minimum = 64 << 10,
+	 .maximum = 1 << 30,
+	 .fallback = "8M",
+	 .argument = "BYTES",
+	 .help = "most bytes per second of uploads, 64K to 1G"},
+	{.name = "queue-limit",
+	 .type = OPTION_SIZE,
+	 .offset = AT(queue_limit_bytes),
+	 .minimum = 64 << 10,
+	 .maximum = 1 << 30,
+	 .fallback = "8M",
+	 .argument = "BYTES",
+	 .help = "reports kept in memory while the server is away, 64K to 1G; the oldest go first"},
+	{.name = "timeout",
+	 .type = OPTION_DURATION,
+	 .offset = AT(timeout_ms),
+	 .minimum = 100,
+	 .maximum = 300000,
+	 .fallback = "10s",
+	 .argument = "TIME",
+	 .help = "longest silence of the server, 100ms to 5m"},
+	{.name = "token-file",
+	 .type = OPTION_TEXT,
+	 .offset = AT(token_file),
+	 .argument = "FILE",
+	 .help = "file with the token that the server wants; read again when it changes"},
+	{.name = "ca-file",
+	 .type = OPTION_TEXT,
+	 .offset = AT(ca_file),
+	 .argument = "FILE",
+	 .help = "PEM certificates to trust for https instead of the system's"},
+	{.name = "spool",
+	 .type = OPTION_LATER,
+	 .argument = "DIR",
+	 .help = "reports wait in memory (--queue-limit), a spool on disk is not in this version"},
+	{.name = "timestamps",
+	 .type = OPTION_LATER,
+	 .help = "samples are counted per report interval, times of single ones are not kept"},
+	{.name = "log-level",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(log_level),
+	 .fallback = "info",
+	 .argument = "error|warn|info|debug",
+	 .help = "what is written to stderr"},
+	{.name = "check",
+	 .type = OPTION_FLAG,
+	 .offset = AT(check),
+	 .command_line_only = true,
+	 .help = "say what this kernel and these privileges allow, and exit"},
+	{.name = NULL},
+};
+
+static const struct option_program program = {
+	.name = "farflame-agent",
+	.summary = "Profiles this host and reports addresses and build-ids to a symbol server.",
+	.version = FARFLAME_VERSION,
+	.rows = rows,
+};
+
+/* --- labels --- */
+
+/* Names the product itself gives to every sample (design: labels). */
+static bool is_own_label(const char *name, size_t length)
+{
+	static const char *const own[] = {"host", "process",   "thread", "container",
+					  "pod",  "namespace", "type"};
+
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (strlen(own[i]) == length && !memcmp(own[i], name, length))
+			return true;
+	return false;
+}
+
+static bool is_label_name(const char *name, size_t length)
+{
+	if (!length || length > LABEL_NAME_MAX || (!isalpha((unsigned char)*name) && *name != '_'))
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("_.-", name[i]))
+			return false;
+	return true;
+}
+
+static bool is_label_value(const char *value)
+{
+	if (!*value || strlen(value) > LABEL_VALUE_MAX)
+		return false;
+	for (; *value; value++)
+		if (iscntrl((unsigned char)*value))
+			return false;
+	return true;
+}
+
+static bool has_label(const struct agent_options *options, const char *name, size_t length)
+{
+	for (size_t i = 0; i < options->label_count; i++)
+		if (strlen(options->label_names[i]) == length &&
+		    !memcmp(options->label_names[i], name, length))
+			return true;
+	return false;
+}
+
+static bool add_label(struct agent_options *options, const char *text, struct error *err)
+{
+	const char *equals = strchr(text, '=');
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	char *name;
+
+	if (!is_label_name(text, length))
+		return error_set(err, ERROR_OPTION,
+				 "--label takes name=value with a name of letters, digits and _.-, "
+				 "not '%.100s'",
+				 text);
+	if (!is_label_value(equals + 1))
+		return error_set(err, ERROR_OPTION,
+				 "--label %.*s needs a value of 1 to %d printable bytes",
+				 (int)length, text, LABEL_VALUE_MAX);
+	if (is_own_label(text, length))
+		return error_set(err, ERROR_OPTION,
+				 "--label %.*s: every sample has this label already%s", (int)length,
+				 text, length == 4 && *text == 'h' ? " (see --host)" : "");
+	if (length == 7 && !memcmp(text, "service", 7)) {
+		options->service = equals + 1;
+		return true;
+	}
+	if (has_label(options, text, length))
+		return error_set(err, ERROR_OPTION, "--label %.*s is given twice", (int)length,
+				 text);
+	if (options->label_count == LABELS_MAX)
+		return error_set(err, ERROR_OPTION, "--label: more than %d labels", LABELS_MAX);
+	name = strndup(text, length); /* for the life of the process, as all option texts */
+	if (!name)
+		return error_set(err, ERROR_MEMORY, "no memory for a label");
+	options->label_names[options->label_count] = name;
+	options->label_values[options->label_count++] = equals + 1;
+	return true;
+}
+
+/* --- process ids and types --- */
+
+/* One or more, separated by commas. */
+static bool add_pids(struct agent_options *options, const char *text, struct error *err)
+{
+	for (const char *at = text;; at++) {
+		char *end;
+		long pid;
+
+		errno = 0;
+		pid = isdigit((unsigned char)*at) ? strtol(at, &end, 10) : 0;
+		if (pid < 1 || pid > INT32_MAX || errno || (*end && *end != ','))
+			return error_set(err, ERROR_OPTION, "--pid takes process ids, not '%.100s'",
+					 text);
+		if (options->pid_count == PIDS_MAX)
+			return error_set(err, ERROR_OPTION, "--pid: more than %d processes",
+					 PIDS_MAX);
+		options->pids[options->pid_count++] = (uint32_t)pid;
+		at = end;
+		if (!*at)
+			return true;
+	}
+}
+
+static bool check_profile(const char *text, struct error *err)
+{
+	static const char *const later[] = {"off-cpu",   "waker",     "run-queue",  "still-blocked",
+					    "mem-alloc", "mem-inuse", "page-fault", "on-gpu",
+					    "hbm-alloc", "hbm-inuse", "rdma"};
+
+	if (!strcmp(text, "on-cpu"))
+		return true;
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		if (strstr(text, later[i]))
+			return error_set(err, ERROR_UNSUPPORTED,
+					 "--profile %.100s: this version takes on-cpu only", text);
+	return error_set(err, ERROR_OPTION, "--profile takes on-cpu, not '%.100s'", text);
+}
+
+/* --- what one row cannot check --- */
+
+static bool check_target(const struct agent_options *options, struct error *err)
+{
+	struct url url;
+
+	if (options->check)
+		return true;
+	if (!options->server && !options->output)
+		return error_set(err, ERROR_OPTION,
+				 "where to report to is missing: --server URL, or --output FILE");
+	if (options->server && options->output)
+		return error_set(err, ERROR_OPTION, "--server and --output exclude each other");
+	if (options->output && !*options->output)
+		return error_set(err, ERROR_OPTION, "--output needs a file name");
+	if (options->server && !url_parse(options->server, &url, err))
+		return error_prefix(err, "--server");
+	return true;
+}
+
+static bool set_host(struct agent_options *options, struct error *err)
+{
+	static char name[65];
+
+	if (!options->host || !*options->host) {
+		if (gethostname(name, sizeof name - 1) < 0)
+			return error_set_system(err, errno,
+						"read the host name (--host gives one)");
+		options->host = name;
+	}
+	if (!is_label_value(options->host))
+		return error_set(err, ERROR_OPTION,
+				 "--host needs a name of 1 to %d printable bytes", LABEL_VALUE_MAX);
+	return true;
+}
+
+static bool complete(struct agent_options *options, struct error *err)
+{
+	if (!check_profile(options->profile, err) || !check_target(options, err) ||
+	    !set_host(options, err))
+		return false;
+	if (options->capture == CAPTURE_PERF)
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "--capture perf: this version takes stacks with BPF only");
+	for (size_t i = 0; i < options->label_texts.count; i++)
+		if (!add_label(options, options->label_texts.texts[i], err))
+			return false;
+	for (size_t i = 0; i < options->pid_texts.count; i++)
+		if (!add_pids(options, options->pid_texts.texts[i], err))
+			return false;
+	options->upload_missing = options->upload == UPLOAD_MISSING;
+	log_set_level((enum log_level)options->log_level);
+	return true;
+}
+
+enum options_action agent_options_read(int argc, char **argv, struct agent_options *options,
+				       struct error *err)
+{
+	enum options_action action = options_read(&program, argc, argv, options, err);
+
+	if (action == OPTIONS_RUN && !complete(options, err))
+		return OPTIONS_FAILED;
+	return action;
+}

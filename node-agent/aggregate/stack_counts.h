@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Equal stacks counted once per report interval. */
+#ifndef NODE_AGENT_AGGREGATE_STACK_COUNTS_H
+#define NODE_AGENT_AGGREGATE_STACK_COUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/profile.h"
+
+/* One frame as main hands it over after locating. mapping: a number the caller chose for the file
+ * (an executable's index), resolved by the callback of stack_counts_take(). */
+struct counted_frame {
+	enum profile_frame_kind kind;
+	uint32_t mapping;
+	uint64_t address;
+	const char *function, *file, *type; /* PROFILE_FRAME_NAMED */
+	uint32_t line;
+};
+
+struct counted_process {
+	const char *name, *executable, *container_id, *service, *pod,
+		*namespace_; /* "" or NULL: none */
+};
+
+struct stack_counts;
+
+/* limit_bytes bounds everything the interval keeps. */
+struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err);
+
+/* Adds one sample. incomplete: the sentence, or "" / NULL. false: the limit is reached, the sample
+ * is not counted (the caller counts the loss "aggregate_full"). Nothing is allocated for a known
+ * stack. */
+bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
+		      const char *thread, const struct counted_frame *frames, size_t depth,
+		      const char *incomplete, uint64_t count, uint64_t value);
+
+/* Fills one mapping's row of the profile for the number given to stack_counts_add(). add_text puts
+ * a text in the profile's string table and returns its index. */
+struct stack_counts_strings;
+uint32_t stack_counts_text(struct stack_counts_strings *strings, const char *text);
+typedef void stack_counts_mapping_fn(void *context, uint32_t mapping, struct profile_mapping *row,
+				     struct stack_counts_strings *strings);
+
+/* The interval so far as a profile that borrows the table's memory: valid until
+ * stack_counts_clear(), and no sample can be added until then. type, unit, times, period and id are
+ * the caller's to fill. samples of the same process and stack stand together. false: memory. */
+bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fill_mapping,
+		       void *context, struct profile *profile, struct error *err);
+
+uint64_t stack_counts_samples(const struct stack_counts *counts); /* sum of counts added */
+
+/* Starts the next interval; memory is kept up to what the last intervals needed. */
+void stack_counts_clear(struct stack_counts *counts);
+void stack_counts_free(struct stack_counts *counts);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Raw samples and process events out of the kernel, in time order: timers per CPU, the sample ring,
+ * perf's mmap/comm/exit records. */
+#ifndef NODE_AGENT_CAPTURE_CAPTURE_H
+#define NODE_AGENT_CAPTURE_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/counters.h"
+#include "bpf/events.h"
+#include "common/build_id.h"
+#include "common/error.h"
+
+struct capture_options {
+	uint32_t frequency_hz; /* 1–1000 */
+	uint32_t max_frames;   /* 1–USER_FRAMES_MAX */
+	const uint32_t *pids;  /* host pids; none: all processes */
+	size_t pid_count;
+};
+
+/* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes
+ * that are gone before anybody reads /proc). */
+struct capture_mapping {
+	uint64_t time_ns; /* CLOCK_MONOTONIC, as in samples */
+	uint32_t tgid;
+	uint64_t start, length, file_offset;
+	uint32_t device_major,
+		device_minor; /* 0 with a build-id: the kernel gives one or the other */
+	uint64_t inode, inode_generation;
+	struct build_id build_id; /* GNU; length 0: the kernel could not read it */
+	bool is_anonymous;        /* "//anon", "[heap]", JIT memory */
+	const char *path; /* borrowed during the call; as the process' mount namespace has it */
+};
+
+/* Called during capture_poll(), in time order; everything is borrowed. NULL: not wanted. */
+struct capture_callbacks {
+	void (*on_exec)(void *context, uint32_t tgid, uint64_t time_ns); /* old mappings are gone */
+	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
+	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
+	void (*on_mapping)(void *context, const struct capture_mapping *mapping);
+	void (*on_sample)(void *context, const struct sample_event *sample);
+	void *context;
+};
+
+/* Exact for what on_sample has been given so far, and for what is known lost before it. */
+struct capture_totals {
+	/* Timer periods, from the kernel's counters now: ticks = taken + idle + filtered once the
+	 * capture has stopped. idle has those of idle CPUs that did not tick, see cpu_ticks.h. */
+	uint64_t ticks, idle, filtered;
+	uint64_t missed; /* neither a tick nor idle: the hypervisor ran something else */
+	uint64_t taken;  /* kernel side's own count up to the last sample delivered, per CPU, summed
+			  */
+	uint64_t delivered; /* samples given to on_sample */
+	uint64_t ring_full, no_scratch;
+	uint64_t process_events_lost; /* perf's PERF_RECORD_LOST of the mapping rings */
+	uint64_t perf_count_ns; /* the perf events' own counts: cpu-clock nanoseconds over all CPUs
+				 */
+	uint64_t stacks_by_result[32]; /* enum walk_result, as the kernel side said */
+};
+
+struct capture;
+
+/* Loads the programs through a child that exits (its BTF parse does not stay), attaches one
+ * cpu-clock event per online CPU and to process events. ERROR_UNSUPPORTED with a sentence where the
+ * kernel or the privileges do not allow it. */
+struct capture *capture_open(const struct capture_options *options,
+			     const struct capture_callbacks *callbacks, struct error *err);
+
+/* Waits up to timeout_ms for records and delivers all there are. CPUs that came or went are noticed
+ * here (at most once a second). false: the capture is broken for good. */
+bool capture_poll(struct capture *capture, int timeout_ms, struct error *err);
+
+/* Stops the timers and delivers what is left: afterwards totals are final and equal the kernel's.
+ */
+void capture_stop(struct capture *capture);
+
+void capture_totals(struct capture *capture, struct capture_totals *totals);
+/* The same without perf_count_ns (0), whose reading interrupts every CPU: for every report. */
+void capture_counts(struct capture *capture, struct capture_totals *totals);
+
+/* Bytes of kernel memory held by our BPF maps (bpftool's memlock sum). */
+uint64_t capture_map_bytes(const struct capture *capture);
+
+void capture_close(struct capture *capture); /* NULL is fine */
+
+#endif

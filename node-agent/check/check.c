@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/check/check.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { LINE_WIDTH = 78 };
+
+/* What the agent uses each for; printed when it is missing. Bits as of <linux/capability.h>. */
+static const struct {
+	unsigned bit;
+	const char *name, *use;
+} capabilities[] = {
+	{39, "CAP_BPF", "loading BPF programs"},
+	{38, "CAP_PERFMON", "timers and stacks of all processes"},
+	{CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
+	 "both of these before Linux 5.8, files of other namespaces"},
+	{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "mappings and files of other users' processes"},
+	{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "their files"},
+	{CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses"},
+};
+
+/* --- pieces of text --- */
+
+/* A paragraph, indented, broken at spaces. */
+static void print_wrapped(const char *text, int indent, FILE *out)
+{
+	int column = indent;
+
+	fprintf(out, "%*s", indent, "");
+	while (*text) {
+		int length = (int)strcspn(text, " ");
+
+		if (column > indent && column + 1 + length > LINE_WIDTH) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		}
+		column += fprintf(out, "%s%.*s", column > indent ? " " : "", length, text);
+		text += length;
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
+}
+
+static void print_fact(const char *name, const char *value, const char *meaning, FILE *out)
+{
+	fprintf(out, "  %-34s %-10s %s\n", name, value, meaning);
+}
+
+static void print_features(const struct kernel_features *features, bool is_needed, FILE *out)
+{
+	for (size_t i = 0; i < KERNEL_FEATURE_COUNT; i++) {
+		const struct kernel_feature *feature = &features->features[i];
+
+		if (feature->is_needed != is_needed)
+			continue;
+		fprintf(out, "  %-3s  %s\n", feature->is_there ? "yes" : "NO", feature->text);
+		if (!feature->is_there)
+			print_wrapped(feature->sentence, 7, out);
+	}
+}
+
+/* --- facts --- */
+
+static void print_privileges(const struct kernel_features *features, FILE *out)
+{
+	unsigned missing = 0;
+
+	print_fact("user", features->is_root ? "root" : "not root", "", out);
+	for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++) {
+		char text[120];
+
+		if (features->capabilities >> capabilities[i].bit & 1)
+			continue;
+		missing++;
+		snprintf(text, sizeof text, "needed for %s", capabilities[i].use);
+		print_fact(capabilities[i].name, "missing", text, out);
+	}
+	if (!missing)
+		print_fact("capabilities", "complete", "", out);
+}
+
+static void print_lockdown(enum kernel_lockdown lockdown, FILE *out)
+{
+	static const char *const texts[][2] = {
+		[LOCKDOWN_UNKNOWN] = {"unknown", ""},
+		[LOCKDOWN_NONE] = {"none", "nothing is held back"},
+		[LOCKDOWN_INTEGRITY] = {"integrity", "sampling is allowed"},
+		[LOCKDOWN_CONFIDENTIALITY] = {"confiden.",
+					      "BPF may not read kernel memory: no sampling"},
+	};
+
+	print_fact("kernel lockdown", texts[lockdown][0], texts[lockdown][1], out);
+}
+
+static void print_sysctl(const char *name, int64_t value, const char *meaning, FILE *out)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRId64, value);
+	print_fact(name, value < -1 ? "unreadable" : text, meaning, out);
+}
+
+static void print_limit(const char *name, uint64_t value, const char *meaning, FILE *out)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%" PRIu64, value);
+	print_fact(name, value == UINT64_MAX ? "none" : text, meaning, out);
+}
+
+static void print_facts(const struct kernel_features *features, FILE *out)
+{
+	struct rlimit files = {0};
+	bool counts_memlock = features->version_major < 5 ||
+			      (features->version_major == 5 && features->version_minor < 11);
+
+	print_privileges(features, out);
+	print_lockdown(features->lockdown, out);
+	print_sysctl("kernel.perf_event_paranoid", features->perf_event_paranoid,
+		     features->perf_event_paranoid > 0 ? "asks for CAP_PERFMON" : "", out);
+	print_sysctl("kernel.kptr_restrict", features->kptr_restrict,
+		     features->kptr_restrict > 1 ? "kernel frames stay without files" : "", out);
+	print_sysctl("kernel.unprivileged_bpf_disabled", features->unprivileged_bpf_disabled, "",
+		     out);
+	print_sysctl("kernel.perf_event_max_sample_rate", features->perf_event_max_sample_rate,
+		     "highest --frequency", out);
+	print_limit("locked memory, bytes", features->memlock_bytes,
+		    counts_memlock ? "BPF maps count (before 5.11)" : "BPF maps do not count", out);
+	getrlimit(RLIMIT_NOFILE, &files);
+	print_limit("open files", files.rlim_max == RLIM_INFINITY ? UINT64_MAX : files.rlim_max,
+		    files.rlim_max < 4096 ? "few: files of some programs will not be kept open"
+					  : "",
+		    out);
+}
+
+void check_print(const struct kernel_features *features, FILE *out)
+{
+	fprintf(out, "farflame-agent %s on Linux %s, %u CPUs online of %u possible\n",
+		FARFLAME_VERSION, features->release, features->online_cpus,
+		features->possible_cpus);
+	fputs("\nNeeded for on-cpu profiling:\n", out);
+	print_features(features, true, out);
+	fputs("\nBetter with it, works without:\n", out);
+	print_features(features, false, out);
+	fputs("\nThis host:\n", out);
+	print_facts(features, out);
+	fprintf(out, "\nOn-CPU profiling %s here.\n",
+		features->can_sample ? "works" : "does not work");
+}
+
+bool check_run(FILE *out)
+{
+	struct kernel_features *features = calloc(1, sizeof *features);
+	bool can_sample;
+
+	if (!features) {
+		fputs("no memory\n", out);
+		return false;
+	}
+	kernel_features_read(features);
+	check_print(features, out);
+	can_sample = features->can_sample;
+	free(features);
+	return can_sample;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/kernel/bpf_map.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool map_call(int command, int map_fd, const void *key, const void *value, struct error *err)
+{
+	union bpf_attr attributes;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.map_fd = (uint32_t)map_fd;
+	attributes.key = (uintptr_t)key;
+	attributes.value = (uintptr_t)value;
+	if (syscall(SYS_bpf, command, &attributes, sizeof attributes) != 0)
+		return error_set_system(err, errno, "BPF map");
+	return true;
+}
+
+bool bpf_map_read(int map_fd, const void *key, void *value, struct error *err)
+{
+	return map_call(BPF_MAP_LOOKUP_ELEM, map_fd, key, value, err);
+}
+
+bool bpf_map_write(int map_fd, const void *key, const void *value, struct error *err)
+{
+	return map_call(BPF_MAP_UPDATE_ELEM, map_fd, key, value, err);
+}
+
+uint64_t bpf_map_bytes(int map_fd)
+{
+	char path[64], line[128];
+	unsigned long long bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", map_fd);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof line, file))
+		if (sscanf(line, "memlock: %llu", &bytes) == 1)
+			break;
+	fclose(file);
+	return bytes;
+}

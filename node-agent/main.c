@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent: options, capture, locate, aggregate, ship; until a signal. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "node-agent/aggregate/stack_counts.h"
+#include "node-agent/agent_options.h"
+#include "node-agent/capture/capture.h"
+#include "node-agent/check/check.h"
+#include "node-agent/kernel/loader.h"
+#include "node-agent/modules.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/report.h"
+#include "node-agent/samples.h"
+#include "node-agent/ship/ship.h"
+
+enum {
+	EXIT_USAGE = 2,
+	EXIT_NOT_PERMITTED = 3, /* this kernel or these privileges do not allow BPF */
+};
+
+enum {
+	POLL_MS = 200, /* the kernel wakes us only when a ring fills */
+	SWEEP_MS = 1000,
+	SUMMARY_MS = 60 * 1000,
+	DRAIN_MS = 2000,               /* of the 3 s that SIGTERM has */
+	STACKS_LIMIT = 16 << 20,       /* of one report interval */
+	STACKS_LIMIT_FILE = 128 << 20, /* of a whole --output */
+	EXECUTABLES_MAX = 4096,
+	FILES_RESERVED = 256, /* descriptors that are not executables' */
+};
+
+struct agent {
+	const struct agent_options *options;
+	struct process_table *table;
+	struct stack_counts *counts;
+	struct module_announcer *modules;
+	struct samples *samples;
+	struct capture *capture;
+	struct reporter *reporter;
+	struct ship *ship; /* NULL with --output */
+};
+
+/* --- signals --- */
+
+static volatile sig_atomic_t stop_signals;
+
+/* The first asks to end well, the second to end. */
+static void on_stop_signal(int number)
+{
+	(void)number;
+	if (stop_signals++)
+		_exit(EXIT_FAILURE);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_stop_signal};
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* --- this process --- */
+
+/* Memory is what an agent is judged by on every host: one heap for all threads, and what a report
+ * took goes back to the kernel after it. */
+static void keep_small(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	mallopt(M_TRIM_THRESHOLD, 64 << 10);
+}
+
+/* Every executable is kept open, in the table and, while the server may ask for it, in ship. */
+static size_t raise_file_limit(void)
+{
+	struct rlimit limit;
+	size_t half;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 256;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur <= 2 * FILES_RESERVED)
+		return FILES_RESERVED / 2;
+	half = (size_t)(limit.rlim_cur - FILES_RESERVED) / 2;
+	return half < EXECUTABLES_MAX ? half : EXECUTABLES_MAX;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- from capture to the other stages --- */
+
+static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	process_table_exec(((struct agent *)context)->table, tgid, time_ns);
+}
+
+static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns)
+{
+	process_table_fork(((struct agent *)context)->table, tgid, parent_tgid, time_ns);
+}
+
+static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	process_table_exit(((struct agent *)context)->table, tgid, time_ns);
+}
+
+static void on_mapping(void *context, const struct capture_mapping *from)
+{
+	const struct process_mapping_event mapping = {
+		.time_ns = from->time_ns,
+		.start = from->start,
+		.length = from->length,
+		.file_offset = from->file_offset,
+		.inode = from->inode,
+		.inode_generation = from->inode_generation,
+		.tgid = from->tgid,
+		.device_major = from->device_major,
+		.device_minor = from->device_minor,
+		.build_id = from->build_id,
+		.is_anonymous = from->is_anonymous,
+		.path = from->path,
+	};
+
+	process_table_mapping(((struct agent *)context)->table, &mapping);
+}
+
+static void on_sample(void *context, const struct sample_event *sample)
+{
+	samples_add(((struct agent *)context)->samples, sample);
+}
+
+/* --- the parts --- */
+
+static bool open_stages(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	const struct process_table_limits limits = {
+		.processes = 32768, .mappings = 1 << 20, .executables = raise_file_limit()};
+
+	agent->table = process_table_new(&limits, "/proc", err);
+	agent->counts = stack_counts_new(options->output ? STACKS_LIMIT_FILE : STACKS_LIMIT, err);
+	if (!agent->table || !agent->counts)
+		return false;
+	agent->modules = module_announcer_new(agent->table, options->upload_missing, err);
+	if (!agent->modules)
+		return false;
+	agent->samples = samples_new(agent->table, agent->counts, agent->modules, options->service,
+				     err);
+	return agent->samples;
+}
+
+static bool open_capture(struct agent *agent, struct error *err)
+{
+	const struct capture_options options = {
+		.frequency_hz = agent->options->frequency_hz,
+		.max_frames = agent->options->max_frames,
+		.pids = agent->options->pids,
+		.pid_count = agent->options->pid_count,
+	};
+	const struct capture_callbacks callbacks = {
+		.on_exec = on_exec,
+		.on_fork = on_fork,
+		.on_exit = on_exit_event,
+		.on_mapping = on_mapping,
+		.on_sample = on_sample,
+		.context = agent,
+	};
+
+	agent->capture = capture_open(&options, &callbacks, err);
+	return agent->capture;
+}
+
+/* Known now rather than at the end of a long run. */
+static bool check_output_directory(const char *path, struct error *err)
+{
+	char directory[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t length = !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
+
+	if (length >= sizeof directory)
+		return error_set(err, ERROR_OPTION, "--output: the file name is too long");
+	snprintf(directory, sizeof directory, "%.*s", slash ? (int)length : 1, slash ? path : ".");
+	if (access(directory, W_OK | X_OK) < 0)
+		return error_set_system(err, errno, "--output: write into '%s'", directory);
+	return true;
+}
+
+static bool open_output(struct agent *agent, struct error *err)
+{
+	const struct report_sources sources = {.options = agent->options,
+					       .capture = agent->capture,
+					       .table = agent->table,
+					       .counts = agent->counts,
+					       .samples = agent->samples,
+					       .modules = agent->modules};
+	struct ship_options ship = {
+		.server_url = agent->options->server,
+		.ca_file = agent->options->ca_file,
+		.token_file = agent->options->token_file,
+		.queue_limit_bytes = agent->options->queue_limit_bytes,
+		.upload_missing = agent->options->upload_missing,
+		.upload_bytes_per_second = agent->options->upload_bytes_per_second,
+		.timeout_ms = (int)agent->options->timeout_ms,
+		.fill_host = reporter_fill_host,
+	};
+
+	if (agent->options->output && !check_output_directory(agent->options->output, err))
+		return false;
+	agent->reporter = reporter_new(&sources, err);
+	if (!agent->reporter)
+		return false;
+	ship.context = agent->reporter;
+	if (agent->options->server)
+		agent->ship = ship_start(&ship, err);
+	return agent->ship || agent->options->output;
+}
+
+static void agent_close(struct agent *agent)
+{
+	capture_close(agent->capture);
+	reporter_free(agent->reporter);
+	samples_free(agent->samples);
+	module_announcer_free(agent->modules);
+	stack_counts_free(agent->counts);
+	process_table_free(agent->table);
+}
+
+/* --- the run --- */
+
+static void say_start(const struct agent_options *options)
+{
+	log_info("profiling",
+		 "version=%s host=\"%s\" rate_hz=%u report_interval_ms=%" PRId64 " to=%s",
+		 FARFLAME_VERSION, options->host, options->frequency_hz,
+		 options->report_interval_ms, options->server ? options->server : options->output);
+	if (options->token_file && options->server && !strncmp(options->server, "http://", 7))
+		log_warn("token without TLS", "url=%s everybody_on_the_way_can=read_it",
+			 options->server);
+}
+
+static void say_summary(struct agent *agent)
+{
+	struct ship_counters counters = {0};
+
+	if (agent->ship)
+		ship_counters(agent->ship, &counters);
+	reporter_log_summary(agent->reporter, &counters);
+}
+
+static int sooner(int64_t a_ms, int64_t b_ms)
+{
+	return (int)(a_ms < b_ms ? a_ms : b_ms);
+}
+
+/* Until a signal, the end of --duration, or a broken capture. */
+static bool profile(struct agent *agent, struct error *err)
+{
+	const struct agent_options *options = agent->options;
+	int64_t now = now_ms(), sweep = now + SWEEP_MS, summary = now + SUMMARY_MS;
+	int64_t report = now + options->report_interval_ms;
+	int64_t end = options->duration_ms ? now + options->duration_ms : INT64_MAX;
+
+	while (!stop_signals && now < end) {
+		int64_t due = agent->ship && report < end ? report : end;
+
+		if (!capture_poll(agent->capture, due > now ? sooner(due - now, POLL_MS) : 0, err))
+			return error_prefix(err, "capture");
+		now = now_ms();
+		if (now >= sweep) {
+			process_table_sweep(agent->table, (uint64_t)now * 1000000);
+			sweep = now + SWEEP_MS;
+		}
+		if (agent->ship && now >= report) {
+			reporter_ship(agent->reporter, agent->ship);
+			while (report <= now)
+				report += options->report_interval_ms;
+		}
+		if (now >= summary) {
+			say_summary(agent);
+			summary = now + SUMMARY_MS;
+		}
+	}
+	return true;
+}
+
+/* The last interval, then what waits for the server: all within 3 s of the signal. */
+static bool finish(struct agent *agent, struct error *err)
+{
+	struct ship_counters counters;
+	uint64_t unsent;
+
+	capture_stop(agent->capture);
+	if (!agent->ship) {
+		say_summary(agent);
+		return reporter_write(agent->reporter, agent->options->output, err);
+	}
+	reporter_ship(agent->reporter, agent->ship);
+	unsent = ship_stop(agent->ship, DRAIN_MS, &counters);
+	agent->ship = NULL;
+	reporter_log_summary(agent->reporter, &counters);
+	if (unsent)
+		log_warn("samples not sent", "samples=%" PRIu64 " at=end", unsent);
+	return true;
+}
+
+static int run(const struct agent_options *options)
+{
+	struct agent agent = {.options = options};
+	struct error err = {0};
+	int status = EXIT_FAILURE;
+
+	if (!open_stages(&agent, &err) || !open_capture(&agent, &err)) {
+		status = err.kind == ERROR_UNSUPPORTED ? EXIT_NOT_PERMITTED : EXIT_FAILURE;
+		goto out;
+	}
+	if (!open_output(&agent, &err)) {
+		status = err.kind == ERROR_OPTION ? EXIT_USAGE : EXIT_FAILURE;
+		goto out;
+	}
+	say_start(options);
+	if (profile(&agent, &err))
+		status = EXIT_SUCCESS;
+	else
+		log_error("profiling ended", "why=\"%s\"", err.message);
+	if (!finish(&agent, &err))
+		status = EXIT_FAILURE;
+	else if (status == EXIT_SUCCESS)
+		err.kind = ERROR_NONE;
+out:
+	if (err.kind != ERROR_NONE)
+		fprintf(stderr, "farflame-agent: %s\n", err.message);
+	agent_close(&agent);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct agent_options options;
+	struct error err = {0};
+	int loader = kernel_loader_main(argc, argv);
+
+	if (loader >= 0)
+		return loader; /* this was the child that loads the BPF programs */
+	switch (agent_options_read(argc, argv, &options, &err)) {
+	case OPTIONS_DONE:
+		return EXIT_SUCCESS;
+	case OPTIONS_FAILED:
+		fprintf(stderr, "farflame-agent: %s\n", err.message);
+		return EXIT_USAGE;
+	case OPTIONS_RUN:
+		break;
+	}
+	if (options.check)
+		return check_run(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
+	keep_small();
+	catch_signals();
+	return run(&options);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/modules.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FRESH_MAX = 512,     /* per interval; more wait for the next one */
+	INDEX_MAX = 1 << 20, /* executables in an agent's life; later ones are not announced */
+	INDEX_FIRST_ROOM = 1024,
+};
+
+/* A kernel module's name for as long as ship may ask for its symbols: until the process ends. */
+struct module_name {
+	struct module_name *next;
+	char text[64];
+};
+
+struct fresh_executable {
+	uint32_t index;
+	uint64_t samples;
+};
+
+struct module_announcer {
+	struct process_table *table;
+	bool with_content;
+	uint8_t *is_done; /* a bit per index */
+	uint32_t room;    /* of bits */
+	struct fresh_executable fresh[FRESH_MAX];
+	size_t fresh_count;
+	struct module_name *names;
+};
+
+struct module_announcer *module_announcer_new(struct process_table *table, bool with_content,
+					      struct error *err)
+{
+	struct module_announcer *announcer = calloc(1, sizeof *announcer);
+
+	if (!announcer) {
+		error_set(err, ERROR_MEMORY, "no memory for modules");
+		return NULL;
+	}
+	announcer->table = table;
+	announcer->with_content = with_content;
+	return announcer;
+}
+
+void module_announcer_free(struct module_announcer *announcer)
+{
+	if (!announcer)
+		return;
+	while (announcer->names) {
+		struct module_name *name = announcer->names;
+
+		announcer->names = name->next;
+		free(name);
+	}
+	free(announcer->is_done);
+	free(announcer);
+}
+
+/* --- which ones --- */
+
+static bool is_done(const struct module_announcer *announcer, uint32_t index)
+{
+	return index < announcer->room && announcer->is_done[index / 8] & 1 << index % 8;
+}
+
+void module_announcer_saw(struct module_announcer *announcer, uint32_t index)
+{
+	if (is_done(announcer, index) || index >= INDEX_MAX)
+		return;
+	for (size_t i = 0; i < announcer->fresh_count; i++)
+		if (announcer->fresh[i].index == index) {
+			announcer->fresh[i].samples++;
+			return;
+		}
+	if (announcer->fresh_count < FRESH_MAX)
+		announcer->fresh[announcer->fresh_count++] =
+			(struct fresh_executable){.index = index, .samples = 1};
+}
+
+static bool set_done(struct module_announcer *announcer, uint32_t index)
+{
+	uint32_t room = announcer->room ? announcer->room : INDEX_FIRST_ROOM;
+	uint8_t *grown;
+
+	while (room <= index)
+		room *= 2;
+	if (room > announcer->room) {
+		grown = realloc(announcer->is_done, room / 8);
+		if (!grown)
+			return false;
+		memset(grown + announcer->room / 8, 0, (room - announcer->room) / 8);
+		announcer->is_done = grown;
+		announcer->room = room;
+	}
+	announcer->is_done[index / 8] |= (uint8_t)(1 << index % 8);
+	return true;
+}
+
+/* --- symbols of the kernel, made on ship's thread when the server wants them --- */
+
+static bool make_kernel_text(void *context, struct buffer *out, struct error *err)
+{
+	(void)context;
+	return kernel_symbols_text("/proc", out, err);
+}
+
+static bool make_module_text(void *context, struct buffer *out, struct error *err)
+{
+	const struct module_name *name = context;
+
+	return kernel_module_symbols_text("/proc", name->text, out, err);
+}
+
+/* "ext4.ko" → ext4, as kallsyms has it. */
+static struct module_name *keep_name(struct module_announcer *announcer, const char *text)
+{
+	struct module_name *name = calloc(1, sizeof *name);
+	size_t length;
+
+	if (!name)
+		return NULL;
+	snprintf(name->text, sizeof name->text, "%s", text);
+	length = strlen(name->text);
+	if (length > 3 && !strcmp(name->text + length - 3, ".ko"))
+		name->text[length - 3] = '\0';
+	name->next = announcer->names;
+	announcer->names = name;
+	return name;
+}
+
+static void set_content(struct module_announcer *announcer, const struct executable *executable,
+			struct ship_module *module)
+{
+	if (!announcer->with_content)
+		return;
+	switch (executable->base) {
+	case ADDRESS_ELF:
+		if (executable->fd >= 0)
+			module->fd = fcntl(executable->fd, F_DUPFD_CLOEXEC, 3);
+		break;
+	case ADDRESS_KERNEL_TEXT:
+		module->make_bytes = make_kernel_text;
+		break;
+	case ADDRESS_MODULE_TEXT:
+		module->make_context = keep_name(announcer, executable->name);
+		if (module->make_context)
+			module->make_bytes = make_module_text;
+		break;
+	}
+}
+
+static void announce(struct module_announcer *announcer, const struct executable *executable,
+		     uint64_t samples, struct ship *ship)
+{
+	struct ship_module module = {.fd = -1, .samples = samples};
+
+	module.is_htlhash = !executable->gnu.length;
+	module.id = module.is_htlhash ? executable->htlhash : executable->gnu;
+	if (!module.id.length)
+		return;
+	snprintf(module.name, sizeof module.name, "%s", executable->name);
+	set_content(announcer, executable, &module);
+	ship_module(ship, &module);
+}
+
+void module_announcer_run(struct module_announcer *announcer, struct ship *ship)
+{
+	for (size_t i = 0; i < announcer->fresh_count; i++) {
+		const struct fresh_executable *fresh = &announcer->fresh[i];
+		const struct executable *executable = process_table_executable(announcer->table,
+									       fresh->index);
+
+		if (executable && set_done(announcer, fresh->index))
+			announce(announcer, executable, fresh->samples, ship);
+	}
+	announcer->fresh_count = 0;
+}

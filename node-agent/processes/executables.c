@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/processes/executables.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/elf_image.h"
+#include "common/file_hash.h"
+#include "common/hash_table.h"
+#include "node-agent/processes/vdso.h"
+
+enum {
+	DESCRIPTORS_SPARED = 96, /* what the rest of the agent needs of RLIMIT_NOFILE */
+	FORGET_AFTER_S = 60,     /* younger entries may be in a report that is being made */
+};
+
+struct entry {
+	struct executable shown;
+	char *name, *path;
+	uint64_t content_hash;
+	uint64_t used_s;
+	bool is_raw; /* addresses are file offsets */
+	unsigned segment_count;
+	struct elf_segment *segments;
+};
+
+/* What tells a file that has not changed; the change time catches what sets the others back. */
+struct file_state {
+	uint64_t device, inode, size;
+	struct timespec modified, changed;
+};
+
+struct known_file {
+	struct file_state state;
+	struct executable_ref ref;
+};
+
+struct executables {
+	size_t limit, descriptor_limit, descriptors;
+	struct entry **slots; /* NULL: free */
+	uint32_t slot_count;  /* ever used */
+	uint32_t live, last_index;
+	struct hash_table by_content, by_gnu, by_index, by_state;
+	struct known_file *files; /* emptied at once when full */
+	uint32_t file_count;
+	uint64_t now_s;
+	struct executables_counters counters;
+};
+
+struct executables *executables_new(size_t limit, struct error *err)
+{
+	struct executables *executables = calloc(1, sizeof(*executables));
+	struct rlimit files = {0};
+
+	if (!executables) {
+		error_set(err, ERROR_MEMORY, "no memory for the table of executables");
+		return NULL;
+	}
+	executables->limit = limit;
+	executables->descriptor_limit = limit;
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < limit + DESCRIPTORS_SPARED)
+		executables->descriptor_limit = files.rlim_cur > 2 * DESCRIPTORS_SPARED
+							? (size_t)files.rlim_cur -
+								  DESCRIPTORS_SPARED
+							: DESCRIPTORS_SPARED;
+	hash_table_init(&executables->by_content, (uint32_t)limit);
+	hash_table_init(&executables->by_gnu, (uint32_t)limit);
+	hash_table_init(&executables->by_index, (uint32_t)limit);
+	hash_table_init(&executables->by_state, (uint32_t)limit * 2);
+	executables->slots = calloc(limit, sizeof(struct entry *));
+	executables->files = calloc(limit * 2, sizeof(*executables->files));
+	if (!executables->slots || !executables->files) {
+		error_set(err, ERROR_MEMORY, "no memory for %zu executables", limit);
+		executables_free(executables);
+		return NULL;
+	}
+	return executables;
+}
+
+static void close_descriptor(struct executables *executables, struct entry *entry)
+{
+	if (entry->shown.fd < 0)
+		return;
+	close(entry->shown.fd);
+	entry->shown.fd = -1;
+	executables->descriptors--;
+}
+
+static void free_entry(struct executables *executables, struct entry *entry)
+{
+	close_descriptor(executables, entry);
+	free(entry->name);
+	free(entry->path);
+	free(entry->segments);
+	free(entry);
+}
+
+void executables_free(struct executables *executables)
+{
+	if (!executables)
+		return;
+	for (uint32_t i = 0; i < executables->slot_count; i++)
+		if (executables->slots[i])
+			free_entry(executables, executables->slots[i]);
+	hash_table_release(&executables->by_content);
+	hash_table_release(&executables->by_gnu);
+	hash_table_release(&executables->by_index);
+	hash_table_release(&executables->by_state);
+	free(executables->slots);
+	free(executables->files);
+	free(executables);
+}
+
+void executables_set_time(struct executables *executables, uint64_t time_ns)
+{
+	uint64_t now_s = time_ns / 1000000000;
+
+	if (now_s > executables->now_s)
+		executables->now_s = now_s;
+}
+
+static struct entry *entry_of(struct executables *executables, struct executable_ref ref)
+{
+	struct entry *entry;
+
+	if (!ref.index || ref.slot >= executables->slot_count)
+		return NULL;
+	entry = executables->slots[ref.slot];
+	if (!entry || entry->shown.index != ref.index)
+		return NULL;
+	entry->used_s = executables->now_s;
+	return entry;
+}
+
+struct executable *executables_get(struct executables *executables, struct executable_ref ref)
+{
+	struct entry *entry = entry_of(executables, ref);
+
+	return entry ? &entry->shown : NULL;
+}
+
+struct executable *executables_by_index(struct executables *executables, uint32_t index)
+{
+	uint64_t hash = hash_word(0, index);
+	uint32_t probe = 0;
+
+	for (uint32_t slot = hash_table_first(&executables->by_index, hash, &probe);
+	     slot != HASH_TABLE_NONE; slot = hash_table_next(&executables->by_index, hash, &probe))
+		if (executables->slots[slot]->shown.index == index)
+			return &executables->slots[slot]->shown;
+	return NULL;
+}
+
+uint32_t executables_last_index(const struct executables *executables)
+{
+	return executables->last_index;
+}
+
+const struct executables_counters *executables_counters(const struct executables *executables)
+{
+	return &executables->counters;
+}
+
+bool executables_address(struct executables *executables, struct executable_ref ref,
+			 uint64_t file_offset, uint64_t *address)
+{
+	const struct entry *entry = entry_of(executables, ref);
+
+	if (!entry)
+		return false;
+	if (entry->is_raw) {
+		*address = file_offset;
+		return file_offset < entry->shown.limit;
+	}
+	return elf_segments_address(entry->segments, entry->segment_count, file_offset, address);
+}
+
+/* --- room --- */
+
+static uint64_t gnu_hash(const struct build_id *gnu)
+{
+	return build_id_hash(gnu);
+}
+
+static void forget_entry(struct executables *executables, uint32_t slot)
+{
+	struct entry *entry = executables->slots[slot];
+
+	hash_table_remove(&executables->by_content, entry->content_hash, slot);
+	hash_table_remove(&executables->by_index, hash_word(0, entry->shown.index), slot);
+	if (entry->shown.gnu.length)
+		hash_table_remove(&executables->by_gnu, gnu_hash(&entry->shown.gnu), slot);
+	executables->slots[slot] = NULL;
+	executables->live--;
+	free_entry(executables, entry);
+}
+
+/* The entry used longest ago, or HASH_TABLE_NONE; a scan, but only when the table is full. */
+static uint32_t least_used(const struct executables *executables, bool with_descriptor)
+{
+	uint32_t found = HASH_TABLE_NONE;
+	uint64_t oldest = UINT64_MAX;
+
+	for (uint32_t i = 0; i < executables->slot_count; i++) {
+		const struct entry *entry = executables->slots[i];
+
+		if (entry && entry->used_s < oldest && (!with_descriptor || entry->shown.fd >= 0)) {
+			oldest = entry->used_s;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static bool take_slot(struct executables *executables, uint32_t *slot)
+{
+	if (executables->live >= executables->limit) {
+		uint32_t old = least_used(executables, false);
+
+		if (old == HASH_TABLE_NONE ||
+		    executables->slots[old]->used_s + FORGET_AFTER_S > executables->now_s)
+			return false;
+		forget_entry(executables, old);
+		*slot = old;
+		return true;
+	}
+	if (executables->slot_count < executables->limit) {
+		*slot = executables->slot_count++;
+		return true;
+	}
+	for (*slot = 0; executables->slots[*slot]; ++*slot)
+		;
+	return true;
+}
+
+static void keep_descriptor(struct executables *executables, struct entry *entry, int fd)
+{
+	if (executables->descriptors >= executables->descriptor_limit) {
+		uint32_t old = least_used(executables, true);
+
+		if (old != HASH_TABLE_NONE)
+			close_descriptor(executables, executables->slots[old]);
+	}
+	entry->shown.fd = fd;
+	executables->descriptors++;
+}
+
+/* --- entries --- */
+
+/* What a new entry is made of. */
+struct content {
+	const char *name, *path;       /* name NULL: the path's last part */
+	const struct elf_image *image; /* NULL: the kernel, or raw */
+	struct build_id gnu, htlhash;
+	enum address_base base;
+	uint64_t limit; /* without image */
+	bool is_raw;
+};
+
+static uint64_t content_hash(const struct content *content, const char *name)
+{
+	uint64_t hash = hash_word(content->base, build_id_hash(&content->gnu));
+
+	/* The kernel's parts have no hash of their content: the name stands in. */
+	if (content->htlhash.length)
+		return hash_word(hash, build_id_hash(&content->htlhash));
+	return hash_bytes(name, strlen(name), hash);
+}
+
+static bool is_content(const struct entry *entry, const struct content *content, const char *name)
+{
+	return entry->shown.base == content->base &&
+	       build_id_equal(&entry->shown.gnu, &content->gnu) &&
+	       build_id_equal(&entry->shown.htlhash, &content->htlhash) &&
+	       (content->htlhash.length || !strcmp(entry->name, name));
+}
+
+static const char *name_of(const struct content *content)
+{
+	const char *slash;
+
+	if (content->name)
+		return content->name;
+	slash = strrchr(content->path, '/');
+	return slash ? slash + 1 : content->path;
+}
+
+static bool find_content(struct executables *executables, const struct content *content,
+			 struct executable_ref *found)
+{
+	const char *name = name_of(content);
+	uint64_t hash = content_hash(content, name);
+	uint32_t probe = 0;
+
+	for (uint32_t slot = hash_table_first(&executables->by_content, hash, &probe);
+	     slot != HASH_TABLE_NONE;
+	     slot = hash_table_next(&executables->by_content, hash, &probe)) {
+		struct entry *entry = executables->slots[slot];
+
+		if (is_content(entry, content, name)) {
+			*found = (struct executable_ref){slot, entry->shown.index};
+			entry->used_s = executables->now_s;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The range and offset of the first executable segment, and what addresses are computed from. */
+static bool copy_image(struct entry *entry, const struct elf_image *image)
+{
+	struct executable *shown = &entry->shown;
+
+	entry->segments = calloc(image->segment_count + 1, sizeof(*entry->segments));
+	if (!entry->segments)
+		return false;
+	entry->segment_count = image->segment_count;
+	memcpy(entry->segments, image->segments, image->segment_count * sizeof(*entry->segments));
+	memcpy(shown->go_id, image->go_id, sizeof(shown->go_id));
+	shown->entry = image->entry;
+	for (unsigned i = 0; i < image->segment_count; i++) {
+		const struct elf_segment *segment = &image->segments[i];
+
+		if (segment->is_executable) {
+			shown->start = segment->address;
+			shown->limit = segment->address + segment->memory_size;
+			shown->file_offset = segment->offset;
+			break;
+		}
+	}
+	return true;
+}
+
+static struct entry *new_entry(const struct content *content, const char *name)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->shown.fd = -1;
+	entry->name = strdup(name);
+	entry->path = strdup(content->path);
+	entry->is_raw = content->is_raw;
+	entry->shown.name = entry->name;
+	entry->shown.path = entry->path;
+	entry->shown.gnu = content->gnu;
+	entry->shown.htlhash = content->htlhash;
+	entry->shown.base = content->base;
+	entry->shown.limit = content->limit;
+	if (!entry->name || !entry->path ||
+	    (content->image && !copy_image(entry, content->image))) {
+		free(entry->name);
+		free(entry->path);
+		free(entry->segments);
+		free(entry);
+		return NULL;
+	}
+	return entry;
+}
+
+/* false: no room or memory. */
+static bool add_content(struct executables *executables, const struct content *content,
+			struct executable_ref *found)
+{
+	const char *name = name_of(content);
+	struct entry *entry = NULL;
+	uint32_t slot;
+
+	if (!take_slot(executables, &slot) || !(entry = new_entry(content, name))) {
+		executables->counters.refused++;
+		return false;
+	}
+	entry->shown.index = ++executables->last_index;
+	entry->used_s = executables->now_s;
+	entry->content_hash = content_hash(content, name);
+	executables->slots[slot] = entry;
+	executables->live++;
+	if (!hash_table_add(&executables->by_content, entry->content_hash, slot) ||
+	    !hash_table_add(&executables->by_index, hash_word(0, entry->shown.index), slot) ||
+	    (entry->shown.gnu.length &&
+	     !hash_table_add(&executables->by_gnu, gnu_hash(&entry->shown.gnu), slot))) {
+		forget_entry(executables, slot);
+		executables->counters.refused++;
+		return false;
+	}
+	*found = (struct executable_ref){slot, entry->shown.index};
+	return true;
+}
+
+bool executables_add_kernel(struct executables *executables, const char *name,
+			    const struct build_id *gnu, enum address_base base, uint64_t limit,
+			    struct executable_ref *found)
+{
+	struct content content = {
+		.name = name, .path = "", .gnu = *gnu, .base = base, .limit = limit};
+
+	return find_content(executables, &content, found) ||
+	       add_content(executables, &content, found);
+}
+
+static bool same_segments(const struct entry *a, const struct entry *b)
+{
+	if (a->segment_count != b->segment_count)
+		return false;
+	for (unsigned i = 0; i < a->segment_count; i++)
+		if (a->segments[i].offset != b->segments[i].offset ||
+		    a->segments[i].address != b->segments[i].address ||
+		    a->segments[i].file_size != b->segments[i].file_size)
+			return false;
+	return true;
+}
+
+/* A stranger can give any file any build-id: only one that is not ambiguous answers by it alone. */
+bool executables_find_gnu(struct executables *executables, const struct build_id *gnu,
+			  struct executable_ref *found)
+{
+	uint64_t hash = gnu_hash(gnu);
+	const struct entry *first = NULL;
+	uint32_t probe = 0;
+
+	for (uint32_t slot = hash_table_first(&executables->by_gnu, hash, &probe);
+	     slot != HASH_TABLE_NONE; slot = hash_table_next(&executables->by_gnu, hash, &probe)) {
+		const struct entry *entry = executables->slots[slot];
+
+		if (!build_id_equal(&entry->shown.gnu, gnu) || entry->shown.base != ADDRESS_ELF)
+			continue;
+		if (first && !same_segments(first, entry))
+			return false;
+		first = entry;
+		*found = (struct executable_ref){slot, entry->shown.index};
+	}
+	return first != NULL;
+}
+
+/* --- files --- */
+
+static struct file_state state_of(const struct stat *st)
+{
+	return (struct file_state){
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.modified = st->st_mtim,
+		.changed = st->st_ctim,
+	};
+}
+
+static uint64_t state_hash(const struct file_state *state)
+{
+	return hash_bytes(state, sizeof(*state), 0);
+}
+
+static struct known_file *find_file(struct executables *executables, const struct file_state *state)
+{
+	uint64_t hash = state_hash(state);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&executables->by_state, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&executables->by_state, hash, &probe))
+		if (!memcmp(&executables->files[i].state, state, sizeof(*state)))
+			return &executables->files[i];
+	return NULL;
+}
+
+static void remember_file(struct executables *executables, const struct file_state *state,
+			  struct executable_ref ref)
+{
+	struct known_file *known = find_file(executables, state);
+
+	if (known) {
+		known->ref = ref;
+		return;
+	}
+	if (executables->file_count == executables->limit * 2) {
+		hash_table_clear(&executables->by_state);
+		executables->file_count = 0;
+	}
+	if (!hash_table_add(&executables->by_state, state_hash(state), executables->file_count))
+		return; /* it will be read again */
+	executables->files[executables->file_count++] = (struct known_file){*state, ref};
+}
+
+/* An O_PATH descriptor → one for reading, of the very same file. */
+static int open_for_reading(int path_fd)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static bool may_change(const char *path)
+{
+	return !strncmp(path, "/memfd:", strlen("/memfd:")) || !path[0];
+}
+
+/* The entry of a file whose content is not known by its stat fields. Takes fd. */
+static enum executable_found read_file(struct executables *executables, int fd, const char *path,
+				       const struct build_id *expected, uint64_t size,
+				       struct executable_ref *found)
+{
+	struct elf_image image;
+	struct content content = {.path = path, .image = &image};
+	struct error ignored = {0};
+	bool known, is_new;
+
+	executables->counters.opened++;
+	if (!elf_image_read(fd, &image, &ignored)) {
+		content.image = NULL;
+		content.is_raw = true;
+		content.limit = size;
+	} else {
+		content.gnu = image.gnu;
+	}
+	if (expected && expected->length && !build_id_equal(expected, &content.gnu)) {
+		close(fd);
+		return EXECUTABLE_OTHER;
+	}
+	if (content.is_raw && may_change(path)) {
+		close(fd);
+		return EXECUTABLE_NOT_CODE;
+	}
+	if (!file_hash(fd, &content.htlhash, &ignored)) {
+		close(fd);
+		return EXECUTABLE_FAILED;
+	}
+	is_new = !(known = find_content(executables, &content, found)) &&
+		 (known = add_content(executables, &content, found));
+	if (known && !content.is_raw && (is_new || executables->slots[found->slot]->shown.fd < 0))
+		keep_descriptor(executables, executables->slots[found->slot], fd);
+	else
+		close(fd);
+	return known ? EXECUTABLE_FOUND : EXECUTABLE_FAILED;
+}
+
+enum executable_found executables_from_file(struct executables *executables, int path_fd,
+					    const char *path, const struct build_id *expected,
+					    struct executable_ref *found)
+{
+	enum executable_found result;
+	struct known_file *known;
+	struct file_state state;
+	struct entry *entry;
+	struct stat st;
+	int fd;
+
+	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+		return EXECUTABLE_FAILED;
+	state = state_of(&st);
+	known = find_file(executables, &state);
+	if (known && (entry = entry_of(executables, known->ref))) {
+		if (expected && expected->length && !build_id_equal(expected, &entry->shown.gnu))
+			return EXECUTABLE_OTHER;
+		*found = known->ref;
+		if (entry->shown.fd < 0 && !entry->is_raw && (fd = open_for_reading(path_fd)) >= 0)
+			keep_descriptor(executables, entry, fd);
+		return EXECUTABLE_FOUND;
+	}
+	fd = open_for_reading(path_fd);
+	if (fd < 0) {
+		executables->counters.failed++;
+		return EXECUTABLE_FAILED;
+	}
+	result = read_file(executables, fd, path, expected, state.size, found);
+	if (result == EXECUTABLE_FOUND)
+		remember_file(executables, &state, *found);
+	else if (result == EXECUTABLE_FAILED)
+		executables->counters.failed++;
+	return result;
+}
+
+bool executables_add_vdso(struct executables *executables, struct executable_ref *found)
+{
+	int fd = vdso_open();
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = read_file(executables, fd, "[vdso]", NULL, 0, found) == EXECUTABLE_FOUND;
+	executables->counters.opened--; /* not a file of anybody's */
+	return ok;
+}

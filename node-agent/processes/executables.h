@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that code runs from, one entry per content, with a descriptor from first sight. A file that
+ * was seen before is known again by its stat(2) fields, so each is read and hashed once. */
+#ifndef NODE_AGENT_PROCESSES_EXECUTABLES_H
+#define NODE_AGENT_PROCESSES_EXECUTABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/build_id.h"
+#include "common/error.h"
+#include "node-agent/processes/process_table.h"
+
+struct executables;
+
+/* Which entry: its slot, and the index that tells a later guest of the same slot apart. index 0:
+ * none. */
+struct executable_ref {
+	uint32_t slot, index;
+};
+
+/* limit: most entries. Descriptors are fewer when RLIMIT_NOFILE leaves fewer. */
+struct executables *executables_new(size_t limit, struct error *err);
+void executables_free(struct executables *executables);
+
+/* For "least used": seconds of the events' clock; entries handed out now count as used now. */
+void executables_set_time(struct executables *executables, uint64_t time_ns);
+
+enum executable_found {
+	EXECUTABLE_FOUND,
+	EXECUTABLE_NOT_CODE, /* a file that is not an ELF and may change: a JIT's memfd */
+	EXECUTABLE_OTHER,    /* another build-id than expected */
+	EXECUTABLE_FAILED,   /* not a regular file, unreadable, or no room */
+};
+
+/* The entry of an open file, made when new. path_fd may be an O_PATH descriptor and stays the
+ * caller's; the file is opened for reading only when its content is not known yet. expected: the
+ * build-id it must have, or NULL or length 0. A file that is not an ELF but has a name (a .NET or
+ * PE image) is an entry whose addresses are file offsets and whose fd is −1. */
+enum executable_found executables_from_file(struct executables *executables, int path_fd,
+					    const char *path, const struct build_id *expected,
+					    struct executable_ref *found);
+
+/* The entry with that GNU build-id; false also when contents with different segments carry it. */
+bool executables_find_gnu(struct executables *executables, const struct build_id *gnu,
+			  struct executable_ref *found);
+
+/* The kernel (name "vmlinux") or a module: found again by id, name and base. */
+bool executables_add_kernel(struct executables *executables, const char *name,
+			    const struct build_id *gnu, enum address_base base, uint64_t limit,
+			    struct executable_ref *found);
+
+/* The vDSO of this very process, as all others of its class have it. false: there is none. */
+bool executables_add_vdso(struct executables *executables, struct executable_ref *found);
+
+/* NULL when it was forgotten. Counts as a use. */
+struct executable *executables_get(struct executables *executables, struct executable_ref ref);
+struct executable *executables_by_index(struct executables *executables, uint32_t index);
+uint32_t executables_last_index(const struct executables *executables);
+
+/* File offset → address in the entry's own terms. False: no segment has it. */
+bool executables_address(struct executables *executables, struct executable_ref ref,
+			 uint64_t file_offset, uint64_t *address);
+
+struct executables_counters {
+	uint64_t opened; /* files read and hashed */
+	uint64_t failed, refused;
+};
+const struct executables_counters *executables_counters(const struct executables *executables);
+
+#endif

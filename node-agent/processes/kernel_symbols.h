@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/kallsyms line by line, and the relative texts made of it. */
+#ifndef NODE_AGENT_PROCESSES_KERNEL_SYMBOLS_H
+#define NODE_AGENT_PROCESSES_KERNEL_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct kernel_symbol {
+	uint64_t address;
+	char type;                 /* as nm(1) has it */
+	const char *name, *module; /* borrowed; NUL-terminated; module "" for the kernel image */
+};
+
+/* Takes one line apart in place (it is NUL-terminated). False: not a kallsyms line. Pure. */
+bool kernel_symbol_parse(char *line, struct kernel_symbol *symbol);
+
+/* Calls each for every symbol until it returns false; a few KiB of memory. */
+bool kernel_symbols_each(const char *proc_root,
+			 bool (*each)(void *context, const struct kernel_symbol *symbol),
+			 void *context, struct error *err);
+
+/* Where the kernel image's code is now, KASLR included. ERROR_UNSUPPORTED: kptr_restrict hides it.
+ */
+bool kernel_text_range(const char *proc_root, uint64_t *text, uint64_t *end, struct error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc shows of one process, read so that a reused pid is never taken for the process. */
+#ifndef NODE_AGENT_PROCESSES_PROCESS_FILES_H
+#define NODE_AGENT_PROCESSES_PROCESS_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buffer.h"
+#include "common/error.h"
+
+/* The directory /proc/PID as a descriptor: it goes on meaning the same process, and what is opened
+ * through it fails with ESRCH once that process is gone. −1: there is none, or one that started at
+ * another time. start_time_ns as samples have it (CLOCK_BOOTTIME); 0: not known, not compared. */
+int process_directory_open(const char *proc_root, uint32_t tgid, uint64_t start_time_ns);
+
+/* Appends the whole file; the buffer's limit bounds it. */
+bool process_file_read(int directory, const char *name, struct buffer *out, struct error *err);
+
+/* A symbolic link's text, such as "exe"; false: none, or longer than room. */
+bool process_link_read(int directory, const char *name, char *text, size_t room);
+
+/* A mapping's file as an O_PATH descriptor: nothing of the file itself is opened yet. −1: not to be
+ * had. Through map_files, which works for deleted files and other mount namespaces: start and end
+ * must be the mapping's own. */
+int process_open_mapping(int directory, uint64_t start, uint64_t end);
+/* Whether the mapping's file is called path now, " (deleted)" aside. */
+bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path);
+/* By path below /proc/PID/root, never leaving it; the caller checks that it is the same file. */
+int process_open_path(int directory, const char *path);
+/* By path below this process' own root; for processes that are gone. */
+int process_open_own_path(const char *path);
+
+/* Field 22 of /proc/PID/stat in clock ticks since boot, proc_pid_stat(5). Pure. */
+bool process_stat_start_time(const char *stat, size_t length, uint64_t *ticks);
+
+#endif

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/processes/process_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node-agent/processes/executables.h"
+#include "node-agent/processes/kernel_map.h"
+#include "node-agent/processes/mapped_files.h"
+#include "node-agent/processes/memory_map.h"
+#include "node-agent/processes/process_files.h"
+#include "node-agent/processes/program_maps.h"
+#include "node-agent/processes/programs.h"
+
+enum {
+	PROCESSES_DEFAULT = 32768,
+	MAPPINGS_DEFAULT = 262144, /* 48 bytes each */
+	EXECUTABLES_DEFAULT = 4096,
+	FILE_RETRY_S = 30,
+	CHECKS_PER_SWEEP = 16,
+	LOWEST_CODE = 0x1000, /* below it is no code, whatever a wild frame pointer says */
+};
+
+struct process_table {
+	char *proc_root;
+	struct executables *executables;
+	struct mapped_files *files;
+	struct mapping_pool pool;
+	struct programs *programs;
+	struct program_maps maps;
+	struct kernel_map *kernel;
+	struct executable_ref vdso;
+	bool has_no_vdso;
+	uint64_t now_ns;  /* of the last sample */
+	uint64_t refused; /* mapping events over a limit */
+};
+
+static void keep_file(void *context, uint32_t file)
+{
+	mapped_files_keep(context, file);
+}
+
+static void drop_file(void *context, uint32_t file)
+{
+	mapped_files_drop(context, file);
+}
+
+static size_t limit_or(size_t limit, size_t fallback)
+{
+	return limit ? limit : fallback;
+}
+
+static bool make_parts(struct process_table *table, const struct process_table_limits *limits,
+		       struct error *err)
+{
+	size_t executables = limit_or(limits->executables, EXECUTABLES_DEFAULT);
+
+	table->executables = executables_new(executables, err);
+	if (!table->executables)
+		return false;
+	table->files = mapped_files_new(executables, table->executables, table->proc_root, err);
+	table->programs = programs_new(limit_or(limits->processes, PROCESSES_DEFAULT), err);
+	table->kernel = kernel_map_new(table->proc_root, table->executables, err);
+	if (!table->files || !table->programs || !table->kernel)
+		return false;
+	table->pool = (struct mapping_pool){
+		.limit = limit_or(limits->mappings, MAPPINGS_DEFAULT),
+		.file_keep = keep_file,
+		.file_drop = drop_file,
+		.context = table->files,
+	};
+	table->maps = (struct program_maps){
+		.proc_root = table->proc_root,
+		.files = table->files,
+		.pool = &table->pool,
+	};
+	return true;
+}
+
+struct process_table *process_table_new(const struct process_table_limits *limits,
+					const char *proc_root, struct error *err)
+{
+	struct process_table *table = calloc(1, sizeof(*table));
+
+	if (!table || !(table->proc_root = strdup(proc_root))) {
+		free(table);
+		error_set(err, ERROR_MEMORY, "no memory for the process table");
+		return NULL;
+	}
+	if (!make_parts(table, limits, err)) {
+		process_table_free(table);
+		return NULL;
+	}
+	return table;
+}
+
+void process_table_free(struct process_table *table)
+{
+	if (!table)
+		return;
+	kernel_map_free(table->kernel);
+	programs_free(table->programs); /* drops file references */
+	mapped_files_free(table->files);
+	executables_free(table->executables);
+	free(table->proc_root);
+	free(table);
+}
+
+/* --- events --- */
+
+void process_table_exec(struct process_table *table, uint32_t tgid, uint64_t time_ns)
+{
+	programs_exec(table->programs, tgid, time_ns);
+}
+
+void process_table_fork(struct process_table *table, uint32_t tgid, uint32_t parent,
+			uint64_t time_ns)
+{
+	programs_fork(table->programs, tgid, parent, time_ns);
+}
+
+void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t time_ns)
+{
+	programs_exit(table->programs, tgid, time_ns);
+}
+
+/* The file is opened at once when nothing is known of its content: its process may be gone before a
+ * sample asks for it. */
+static bool fill_file_row(struct process_table *table, const struct program *program,
+			  const struct process_mapping_event *event, const char *path,
+			  struct mapping *row)
+{
+	const struct mapped_file_key key = {
+		.inode = event->inode,
+		.device_major = event->device_major,
+		.device_minor = event->device_minor,
+		.build_id = event->build_id,
+		.path = path,
+	};
+
+	row->kind = MAPPING_FILE;
+	row->file_offset = event->file_offset;
+	row->file = mapped_files_add(table->files, &key);
+	if (row->file == MAPPED_FILE_NONE)
+		return false;
+	if (!mapped_files_is_known(table->files, row->file))
+		mapped_files_resolve(table->files, row, event->tgid,
+				     program->is_identified ? program->key.start_time_ns : 0);
+	return true;
+}
+
+static bool own_set(struct process_table *table, struct program *program)
+{
+	if (!program->set)
+		program->set = mapping_set_new(&table->pool);
+	return program->set && mapping_set_own(&program->set);
+}
+
+void process_table_mapping(struct process_table *table, const struct process_mapping_event *event)
+{
+	struct mapping row = {.start = event->start, .end = event->start + event->length};
+	struct program *program;
+	char path[MEMORY_PATH_MAX];
+	enum memory_kind kind;
+
+	program = programs_current_or_new(table->programs, event->tgid, event->time_ns);
+	if (!program || row.end <= row.start || !own_set(table, program)) {
+		table->refused++;
+		return;
+	}
+	if (strlen(event->path) < sizeof(path))
+		strcpy(path, event->path);
+	else
+		path[0] = '\0';
+	memory_path_cut_deleted(path);
+	kind = memory_kind_of(path, event->inode || event->build_id.length);
+	if (event->is_anonymous && kind == MEMORY_FILE)
+		kind = MEMORY_ANONYMOUS;
+	row.kind = kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
+	if (kind == MEMORY_FILE) {
+		if (program->origin == PROGRAM_EXECED && !program->exec_path && path[0] == '/')
+			program->exec_path = strdup(path);
+		if (!fill_file_row(table, program, event, path, &row)) {
+			program->set->is_truncated = true;
+			table->refused++;
+			return;
+		}
+	}
+	table->refused += !mapping_set_add(program->set, &row);
+}
+
+/* --- one user address --- */
+
+static void place_file(struct process_table *table, struct executable_ref ref,
+		       const struct mapping *row, uint64_t address, struct located_frame *frame)
+{
+	uint64_t offset = address - row->start + row->file_offset;
+
+	frame->place = PLACE_UNKNOWN;
+	if (!executables_address(table->executables, ref, offset, &frame->address))
+		return;
+	frame->executable = executables_get(table->executables, ref);
+	frame->place = PLACE_FILE;
+}
+
+/* A child that is gone may share the mapping with its parent, which is there longer. */
+static bool resolve(struct process_table *table, const struct program *program, struct mapping *row)
+{
+	const struct program *parent = programs_parent(table->programs, program);
+
+	if (mapped_files_resolve(table->files, row, program->key.tgid,
+				 program->is_current ? program->key.start_time_ns : 0))
+		return true;
+	return parent &&
+	       mapped_files_resolve(table->files, row, parent->key.tgid, parent->key.start_time_ns);
+}
+
+static void place_in_file(struct process_table *table, const struct program *program,
+			  struct mapping *row, uint64_t address, uint64_t time_ns,
+			  struct located_frame *frame)
+{
+	struct executable_ref ref = {row->executable, row->executable_index};
+	uint32_t now_s = (uint32_t)(time_ns / 1000000000);
+
+	if (!executables_get(table->executables, ref)) {
+		row->executable_index = 0;
+		if (now_s < row->retry_s)
+			return;
+		if (!resolve(table, program, row)) {
+			row->retry_s = now_s + FILE_RETRY_S;
+			return;
+		}
+		if (row->kind == MAPPING_ANONYMOUS) {
+			frame->place = PLACE_ANONYMOUS;
+			return;
+		}
+		ref = (struct executable_ref){row->executable, row->executable_index};
+	}
+	place_file(table, ref, row, address, frame);
+}
+
+static bool find_vdso(struct process_table *table)
+{
+	if (table->has_no_vdso)
+		return false;
+	if (executables_get(table->executables, table->vdso))
+		return true;
+	table->has_no_vdso = !executables_add_vdso(table->executables, &table->vdso);
+	return !table->has_no_vdso;
+}
+
+/* Ours is the 64-bit one; below 4 GiB there is a 32-bit process' own. */
+static void place_in_vdso(struct process_table *table, const struct mapping *row, uint64_t address,
+			  struct located_frame *frame)
+{
+	bool is_ours = sizeof(void *) == 4 || row->end > UINT32_MAX;
+
+	if (is_ours && find_vdso(table))
+		place_file(table, table->vdso, row, address, frame);
+	else
+		frame->place = PLACE_ANONYMOUS;
+}
+
+static void place(struct process_table *table, const struct program *program, struct mapping *row,
+		  uint64_t address, uint64_t time_ns, struct located_frame *frame)
+{
+	*frame = (struct located_frame){.place = PLACE_UNKNOWN};
+	switch (row->kind) {
+	case MAPPING_FILE:
+		place_in_file(table, program, row, address, time_ns, frame);
+		break;
+	case MAPPING_VDSO:
+		place_in_vdso(table, row, address, frame);
+		break;
+	case MAPPING_ANONYMOUS:
+		frame->place = PLACE_ANONYMOUS;
+		break;
+	}
+}
+
+/* --- one sample --- */
+
+/* A forked process has its parent's memory, and the parent is there longer: its maps are read once
+ * for all the children. */
+static void take_from_parent(struct process_table *table, struct program *program, uint64_t time_ns)
+{
+	struct program *parent = programs_parent(table->programs, program);
+
+	if (!parent || (!parent->is_complete && !program_maps_read(&table->maps, parent, time_ns)))
+		return;
+	mapping_set_free(program->set);
+	program->set = mapping_set_share(parent->set);
+	program->is_complete = true;
+}
+
+/* −1: gone, or the pid runs something else by now. */
+static int open_directory(const struct process_table *table, const struct program *program)
+{
+	if (!program->is_current)
+		return -1;
+	return process_directory_open(table->proc_root, program->key.tgid,
+				      program->is_identified ? program->key.start_time_ns : 0);
+}
+
+static void read_info(struct process_table *table, struct program *program)
+{
+	int directory = open_directory(table, program);
+
+	program->info = program_info_read(directory, program->inherited, program->exec_path);
+	if (directory >= 0)
+		close(directory);
+}
+
+/* Everything that is known of a program with its first sample, while it is most likely still there.
+ */
+static void prepare(struct process_table *table, struct program *program, uint64_t time_ns)
+{
+	if (!program->info)
+		read_info(table, program);
+	if (program->is_complete)
+		return;
+	if (program->origin == PROGRAM_FORKED)
+		take_from_parent(table, program, time_ns);
+	if (!program->is_complete)
+		program_maps_read(&table->maps, program, time_ns);
+}
+
+static struct mapping *find_mapping(struct process_table *table, struct program *program,
+				    uint64_t address, uint64_t time_ns, bool *may_read)
+{
+	struct mapping *row = NULL;
+
+	if (program->set)
+		row = mapping_set_find(program->set, address, &program->near);
+	if (row || !*may_read || address < LOWEST_CODE || address > INT64_MAX)
+		return row;
+	*may_read = false; /* once a sample */
+	if (!program_maps_read(&table->maps, program, time_ns))
+		return NULL;
+	row = mapping_set_find(program->set, address, &program->near);
+	if (row)
+		program_maps_helped(program);
+	return row;
+}
+
+static void fill_rest(struct located_frame *out, size_t from, size_t count, enum frame_place where)
+{
+	for (size_t i = from; i < count; i++)
+		out[i] = (struct located_frame){.place = where};
+}
+
+size_t process_table_locate(struct process_table *table, const struct process_key *key,
+			    uint64_t time_ns, const uint64_t *addresses, size_t count,
+			    bool is_interrupted_leaf, struct located_frame *out)
+{
+	struct program *program = programs_for_sample(table->programs, key, time_ns);
+	bool may_read = program && program->is_complete;
+	size_t i;
+
+	table->now_ns = time_ns;
+	executables_set_time(table->executables, time_ns);
+	if (program)
+		prepare(table, program, time_ns);
+	if (!program || !program->set) {
+		fill_rest(out, 0, count, PLACE_UNKNOWN);
+		return 0;
+	}
+	for (i = 0; i < count; i++) {
+		uint64_t address = addresses[i] - (i > 0 || !is_interrupted_leaf);
+		struct mapping *row = find_mapping(table, program, address, time_ns, &may_read);
+
+		if (!row) {
+			bool known = program->is_complete && !program->set->is_truncated;
+
+			fill_rest(out, i, count, known ? PLACE_NOT_CODE : PLACE_UNKNOWN);
+			return i;
+		}
+		place(table, program, row, address, time_ns, &out[i]);
+	}
+	return count;
+}
+
+size_t process_table_locate_kernel(struct process_table *table, const uint64_t *addresses,
+				   size_t count, bool is_interrupted_leaf,
+				   struct located_frame *out)
+{
+	for (size_t i = 0; i < count; i++)
+		kernel_map_locate(table->kernel, addresses[i] - (i > 0 || !is_interrupted_leaf),
+				  &out[i]);
+	return count;
+}
+
+const struct process_info *process_table_info(struct process_table *table,
+					      const struct process_key *key)
+{
+	static const struct process_info nothing = {"", "", "", "", ""};
+	struct program *program = programs_find(table->programs, key);
+
+	if (!program) /* a sample without user frames */
+		program = programs_for_sample(table->programs, key, table->now_ns);
+	if (program && !program->info)
+		read_info(table, program);
+	return program && program->info ? &program->info->shown : &nothing;
+}
+
+/* --- the rest --- */
+
+const struct executable *process_table_executable(struct process_table *table, uint32_t index)
+{
+	return executables_by_index(table->executables, index);
+}
+
+uint32_t process_table_executable_count(const struct process_table *table)
+{
+	return executables_last_index(table->executables);
+}
+
+void process_table_sweep(struct process_table *table, uint64_t time_ns)
+{
+	executables_set_time(table->executables, time_ns);
+	for (int i = 0; i < CHECKS_PER_SWEEP; i++) {
+		struct program *program = programs_next_to_check(table->programs, time_ns);
+		int directory;
+
+		if (!program)
+			break;
+		directory = open_directory(table, program);
+		if (directory < 0)
+			program->ended_ns = time_ns;
+		else
+			close(directory);
+	}
+	programs_sweep(table->programs, time_ns);
+}
+
+void process_table_counters(const struct process_table *table, struct process_table_counters *out)
+{
+	const struct executables_counters *files = executables_counters(table->executables);
+
+	*out = (struct process_table_counters){
+		.maps_read = table->maps.read,
+		.maps_failed = table->maps.failed,
+		.maps_backed_off = table->maps.backed_off,
+		.files_opened = files->opened,
+		.files_failed = mapped_files_failed(table->files),
+		.lost_limit = table->refused + table->maps.refused + files->refused +
+			      programs_pushed_out(table->programs),
+	};
+}

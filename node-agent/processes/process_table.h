@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who runs what: pid → identity, mappings, names; an address in a process → an address in a file.
+ */
+#ifndef NODE_AGENT_PROCESSES_PROCESS_TABLE_H
+#define NODE_AGENT_PROCESSES_PROCESS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/build_id.h"
+#include "common/error.h"
+#include "common/profile.h"
+
+/* A file that code runs from: the executable, a library, the vDSO, the kernel, a kernel module.
+ * One per content; shared by all processes that map it. A mapped file that is not an ELF (a .NET or
+ * PE image) is one too: no build-id but the htlhash, fd −1, addresses are file offsets. */
+struct executable {
+	uint32_t index; /* never reused while the agent runs; 0 is none */
+	struct build_id gnu, htlhash;
+	char go_id[128];
+	const char *name; /* base name */
+	const char *path; /* as the first process seen had it */
+	enum address_base base;
+	uint64_t start, limit; /* ELF addresses of its first executable segment */
+	uint64_t file_offset;  /* of that segment */
+	uint64_t entry;        /* ELF address of the entry point; 0 = none */
+	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed because many
+	 * others were used since. */
+	int fd;
+	bool is_wanted_checked; /* for main: announced already */
+};
+
+enum frame_place {
+	PLACE_FILE,
+	PLACE_ANONYMOUS, /* code that no file names: JIT memory; in the kernel BPF programs */
+	PLACE_NOT_CODE,  /* no executable mapping has the address */
+	PLACE_UNKNOWN,   /* mappings unreadable, or the mapping's file was not to be had */
+};
+
+struct located_frame {
+	enum frame_place place;
+	/* PLACE_FILE; borrowed: an executable that no sample used for a minute may be forgotten to
+	 * make room. Keep its index, not the pointer. */
+	const struct executable *executable;
+	uint64_t address; /* ELF address, or relative to executable->base */
+};
+
+/* Identity of one program in one process, as samples carry it. */
+struct process_key {
+	uint32_t tgid;
+	uint32_t exec_id;
+	uint64_t start_time_ns;
+};
+
+struct process_info {                 /* borrowed until the process is forgotten */
+	const char *executable_path;  /* "" when unknown */
+	const char *container_id;     /* "" when none */
+	const char *service;          /* the systemd unit's name; "" when none and in containers */
+	const char *pod, *namespace_; /* "" when none; the pod's uid, paths have no names */
+};
+
+/* 0: the default. */
+struct process_table_limits {
+	size_t processes;   /* 32768; least recently sampled go first */
+	size_t mappings;    /* 262144, over all processes */
+	size_t executables; /* 4096; also the most descriptors kept open */
+};
+
+/* Counters of this stage, in the order they are listed in process_table.c. */
+struct process_table_counters {
+	uint64_t maps_read, maps_failed, maps_backed_off;
+	uint64_t files_opened, files_failed;
+	uint64_t lost_limit; /* mappings or processes refused by a limit */
+};
+
+struct process_table;
+
+/* proc_root: "/proc", another directory in tests. */
+struct process_table *process_table_new(const struct process_table_limits *limits,
+					const char *proc_root, struct error *err);
+
+/* Events, as capture gives them, in time order. */
+void process_table_exec(struct process_table *table, uint32_t tgid, uint64_t time_ns);
+void process_table_fork(struct process_table *table, uint32_t tgid, uint32_t parent,
+			uint64_t time_ns);
+void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t time_ns);
+/* arguments as struct capture_mapping; path and build_id may be empty. */
+struct process_mapping_event {
+	uint64_t time_ns, start, length, file_offset, inode, inode_generation;
+	uint32_t tgid, device_major, device_minor;
+	struct build_id build_id;
+	bool is_anonymous;
+	const char *path;
+};
+void process_table_mapping(struct process_table *table,
+			   const struct process_mapping_event *mapping);
+
+/* Locates the frames of one sample's user part. addresses: leaf first; all but the first are return
+ * addresses, the result is already one less for them, as OTLP senders do. When is_interrupted_leaf
+ * is false the first is a return address too. Reads /proc/PID/maps when the process is new or an
+ * address misses, with back-off. count entries of out are filled. Returns how many leading frames
+ * lie in executable mappings; the caller cuts there. out[result].place says why: PLACE_NOT_CODE, or
+ * PLACE_UNKNOWN when the mappings (or all of them) could not be read. Among the leading frames
+ * PLACE_UNKNOWN is code of a file that was not to be had. */
+size_t process_table_locate(struct process_table *table, const struct process_key *key,
+			    uint64_t time_ns, const uint64_t *addresses, size_t count,
+			    bool is_interrupted_leaf, struct located_frame *out);
+
+/* The kernel part: kernel image and modules by build-id, addresses relative to _text or .text.
+ * PLACE_UNKNOWN where the kernel hides its addresses. Returns count: all of it is code. */
+size_t process_table_locate_kernel(struct process_table *table, const uint64_t *addresses,
+				   size_t count, bool is_interrupted_leaf,
+				   struct located_frame *out);
+
+/* Never NULL; everything is "" for a process that nothing is known of. */
+const struct process_info *process_table_info(struct process_table *table,
+					      const struct process_key *key);
+
+/* By index, 1 to process_table_executable_count(); NULL: forgotten meanwhile. */
+const struct executable *process_table_executable(struct process_table *table, uint32_t index);
+uint32_t process_table_executable_count(const struct process_table *table);
+
+/* Forgets processes that are gone for a while; call about once a second. */
+void process_table_sweep(struct process_table *table, uint64_t time_ns);
+
+void process_table_counters(const struct process_table *table, struct process_table_counters *out);
+void process_table_free(struct process_table *table);
+
+/* The kernel image's code symbols as relative text: the header line "farflame-kallsyms 1", then
+ * "<hex offset from _text> <type> <name>" per line, in kallsyms' order. Data, absolute and per-CPU
+ * symbols, and what lies outside _text to _etext, are left out. out's limit bounds it.
+ * ERROR_UNSUPPORTED where kptr_restrict hides addresses. May be called on any thread. */
+struct buffer;
+bool kernel_symbols_text(const char *proc_root, struct buffer *out, struct error *err);
+
+/* The same for one module (without ".ko"): after the header a line "module <name>", then offsets
+ * from its .text. */
+bool kernel_module_symbols_text(const char *proc_root, const char *module, struct buffer *out,
+				struct error *err);
+
+#endif

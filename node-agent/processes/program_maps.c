@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/processes/program_maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node-agent/processes/memory_map.h"
+#include "node-agent/processes/process_files.h"
+
+enum {
+	RETRY_FIRST_MS = 100,
+	RETRY_DOUBLINGS = 8, /* 25.6 s */
+	/* A line is at most 4 × 4095 bytes of escaped path and some 75 before it. */
+	TEXT_ROOM = 32768,
+};
+
+/* The lines of a growing text, cut where reads end. */
+struct maps_text {
+	size_t length;
+	char bytes[TEXT_ROOM];
+};
+
+static void keep_resolution(const struct mapping_set *before, struct mapping *row)
+{
+	const struct mapping *same;
+	uint32_t near = 0;
+
+	if (!before || !(same = mapping_set_find(before, row->start, &near)))
+		return;
+	if (same->start == row->start && same->end == row->end && same->kind == row->kind &&
+	    same->file == row->file && same->file_offset == row->file_offset) {
+		row->executable = same->executable;
+		row->executable_index = same->executable_index;
+		row->retry_s = same->retry_s;
+	}
+}
+
+static void add_row(struct program_maps *maps, struct mapping_set *set,
+		    const struct mapping_set *before, const struct memory_row *text)
+{
+	struct mapping row = {.start = text->start, .end = text->end};
+
+	if (!text->is_executable)
+		return;
+	if (text->kind == MEMORY_FILE) {
+		const struct mapped_file_key key = {
+			.inode = text->inode,
+			.device_major = text->device_major,
+			.device_minor = text->device_minor,
+			.path = text->path,
+		};
+
+		row.file = mapped_files_add(maps->files, &key);
+		if (row.file == MAPPED_FILE_NONE) {
+			set->is_truncated = true;
+			maps->refused++;
+			return;
+		}
+		row.kind = MAPPING_FILE;
+		row.file_offset = text->file_offset;
+		keep_resolution(before, &row);
+	} else {
+		row.kind = text->kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
+	}
+	maps->refused += !mapping_set_add(set, &row);
+}
+
+static void add_lines(struct program_maps *maps, struct mapping_set *set,
+		      const struct mapping_set *before, struct maps_text *text, bool is_last)
+{
+	const char *at = text->bytes, *end = text->bytes + text->length;
+	struct memory_row row;
+	enum memory_read result;
+
+	if (!is_last) {
+		const char *newline = memrchr(text->bytes, '\n', text->length);
+
+		end = newline ? newline + 1 : text->bytes;
+	}
+	while ((result = memory_map_next(&at, end, &row)) != MEMORY_END)
+		if (result == MEMORY_ROW)
+			add_row(maps, set, before, &row);
+	text->length -= (size_t)(end - text->bytes);
+	memmove(text->bytes, end, text->length);
+	if (text->length == sizeof(text->bytes))
+		text->length = 0; /* one line longer than any can be */
+}
+
+/* False: the text could not be read, or there is none: the process is ending. */
+static bool read_text(struct program_maps *maps, int fd, struct mapping_set *set,
+		      const struct mapping_set *before)
+{
+	struct maps_text text = {.length = 0};
+	bool any = false;
+
+	for (;;) {
+		ssize_t got = read(fd, text.bytes + text.length, sizeof(text.bytes) - text.length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return false;
+		text.length += (size_t)got;
+		add_lines(maps, set, before, &text, got == 0);
+		if (!got)
+			return any;
+		any = true;
+	}
+}
+
+static bool replace_set(struct program_maps *maps, struct program *program, int fd)
+{
+	struct mapping_set *set = mapping_set_new(maps->pool);
+
+	if (!set || !read_text(maps, fd, set, program->set)) {
+		mapping_set_free(set);
+		return false;
+	}
+	mapping_set_free(program->set);
+	program->set = set;
+	program->near = 0;
+	program->is_complete = true;
+	return true;
+}
+
+/* The descriptor of the directory is bound to the process: ESRCH instead of another one's maps. */
+static bool read_maps(struct program_maps *maps, struct program *program)
+{
+	int directory, fd;
+	bool ok;
+
+	directory = process_directory_open(maps->proc_root, program->key.tgid,
+					   program->is_identified ? program->key.start_time_ns : 0);
+	if (directory < 0) {
+		program->is_gone = true;
+		return false;
+	}
+	fd = openat(directory, "maps", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		program->is_gone = errno == ENOENT || errno == ESRCH;
+	close(directory);
+	ok = fd >= 0 && replace_set(maps, program, fd);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns)
+{
+	if (program->is_gone)
+		return false;
+	if (time_ns < program->next_read_ns) {
+		maps->backed_off++;
+		return false;
+	}
+	program->next_read_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << program->read_attempts);
+	if (program->read_attempts < RETRY_DOUBLINGS)
+		program->read_attempts++;
+	if (!read_maps(maps, program)) {
+		maps->failed++;
+		return false;
+	}
+	maps->read++;
+	return true;
+}
+
+void program_maps_helped(struct program *program)
+{
+	program->read_attempts = 0;
+	program->next_read_ns = 0;
+}

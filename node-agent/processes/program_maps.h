@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /proc/PID/maps → a program's mappings. */
+#ifndef NODE_AGENT_PROCESSES_PROGRAM_MAPS_H
+#define NODE_AGENT_PROCESSES_PROGRAM_MAPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "node-agent/processes/mapped_files.h"
+#include "node-agent/processes/mapping_set.h"
+#include "node-agent/processes/programs.h"
+
+struct program_maps {
+	const char *proc_root;
+	struct mapped_files *files;
+	struct mapping_pool *pool;
+	uint64_t read, failed, backed_off; /* counters */
+	uint64_t refused;                  /* rows over a limit */
+};
+
+/* Replaces the program's mappings by what the process has now, unless back-off says it is too early
+ * (100 ms doubling up to 25 s) or the process is gone. True: they were replaced. */
+bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns);
+
+/* The last read brought what was missing: the next one need not wait. */
+void program_maps_helped(struct program *program);
+
+#endif

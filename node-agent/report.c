@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/gzip.h"
+#include "common/log.h"
+#include "common/otlp.h"
+
+enum {
+	ENCODED_MAX = 32 << 20,    /* what a server decodes at most */
+	COMPRESSED_MAX = 16 << 20, /* and takes as a body */
+	FILE_MAX = 256 << 20,
+	GZIP_LEVEL = 6,
+};
+
+struct reporter {
+	struct report_sources from;
+	struct utsname system;
+	uint8_t agent_id[16];
+	uint64_t seq;
+	uint64_t lost_encoding;     /* samples of reports that could not be made */
+	uint64_t interval_start_ns; /* CLOCK_MONOTONIC */
+	uint64_t last_wall_end_ns;  /* unix time up to which has been reported */
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static bool random_id(uint8_t id[16], struct error *err)
+{
+	return getrandom(id, 16, 0) == 16 || error_set_system(err, errno, "getrandom");
+}
+
+struct reporter *reporter_new(const struct report_sources *sources, struct error *err)
+{
+	struct reporter *reporter = calloc(1, sizeof *reporter);
+
+	if (!reporter) {
+		error_set(err, ERROR_MEMORY, "no memory for reports");
+		return NULL;
+	}
+	reporter->from = *sources;
+	uname(&reporter->system);
+	reporter->interval_start_ns = clock_ns(CLOCK_MONOTONIC);
+	if (random_id(reporter->agent_id, err))
+		return reporter;
+	reporter_free(reporter);
+	return NULL;
+}
+
+void reporter_free(struct reporter *reporter)
+{
+	free(reporter);
+}
+
+void reporter_fill_host(void *context, struct profile_host *host)
+{
+	const struct reporter *reporter = context;
+	const struct agent_options *options = reporter->from.options;
+
+	*host = (struct profile_host){
+		.host = options->host,
+		.kernel_release = reporter->system.release,
+		.architecture = reporter->system.machine,
+		.agent_version = FARFLAME_VERSION,
+		.rate_hz = options->frequency_hz,
+		.label_names = options->label_names,
+		.label_values = options->label_values,
+		.label_count = options->label_count,
+	};
+	memcpy(host->agent_id, reporter->agent_id, sizeof host->agent_id);
+}
+
+/* --- the interval --- */
+
+static void fill_mapping(void *context, uint32_t mapping, struct profile_mapping *row,
+			 struct stack_counts_strings *strings)
+{
+	struct reporter *reporter = context;
+	const struct executable *executable = process_table_executable(reporter->from.table,
+								       mapping);
+
+	if (!executable)
+		return; /* forgotten already: its frames have no file */
+	row->file_name = stack_counts_text(strings, executable->name);
+	if (executable->base == ADDRESS_ELF)
+		row->path = stack_counts_text(strings, executable->path);
+	row->gnu = executable->gnu;
+	row->htlhash = executable->htlhash;
+	row->go_id = stack_counts_text(strings, executable->go_id);
+	row->base = executable->base;
+	row->start = executable->start;
+	row->limit = executable->limit;
+	row->file_offset = executable->file_offset;
+}
+
+/* Wall-clock times of intervals never overlap: when the clock is set back, they follow each other
+ * until it has caught up; when it jumps ahead, there is a gap. Lengths are of the monotonic clock.
+ */
+static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64_t *duration_ns)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), wall_ns = clock_ns(CLOCK_REALTIME);
+
+	*duration_ns = now_ns - reporter->interval_start_ns;
+	*start_ns = wall_ns > *duration_ns ? wall_ns - *duration_ns : 0;
+	if (*start_ns < reporter->last_wall_end_ns)
+		*start_ns = reporter->last_wall_end_ns;
+	reporter->last_wall_end_ns = *start_ns + *duration_ns;
+	reporter->interval_start_ns = now_ns;
+	reporter->seq++;
+}
+
+static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t duration_ns,
+		   struct buffer *out, struct error *err)
+{
+	struct profile profile = {0};
+	struct profile_host host;
+	uint8_t id[16];
+
+	reporter_fill_host(reporter, &host);
+	if (!random_id(id, err) ||
+	    !stack_counts_take(reporter->from.counts, fill_mapping, reporter, &profile, err))
+		return false;
+	profile.type = "on-cpu";
+	profile.unit = "nanoseconds";
+	profile.start_ns = start_ns;
+	profile.duration_ns = duration_ns;
+	profile.period_ns = 1000000000 / reporter->from.options->frequency_hz;
+	memcpy(profile.id, id, sizeof profile.id);
+	return otlp_encode(&profile, &host, out, err);
+}
+
+/* Cumulative counts as of the interval's end. */
+static void fill_counts(const struct reporter *reporter, struct ship_report *report)
+{
+	struct capture_totals totals;
+	struct sample_counters samples;
+
+	capture_counts(reporter->from.capture, &totals);
+	samples_counters(reporter->from.samples, &samples);
+	report->taken = totals.taken;
+	report->idle = totals.idle;
+	report->missed = totals.missed;
+	report->ring_full = totals.ring_full;
+	report->no_scratch = totals.no_scratch;
+	report->aggregate_full = samples.lost + reporter->lost_encoding;
+}
+
+static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
+{
+	struct buffer plain, gzip;
+	bool ok;
+
+	buffer_init(&plain, ENCODED_MAX);
+	buffer_init(&gzip, COMPRESSED_MAX);
+	ok = encode(reporter, report->start_ns, report->duration_ns, &plain, err) &&
+	     gzip_compress(plain.bytes, plain.length, GZIP_LEVEL, &gzip, err);
+	buffer_release(&plain);
+	if (ok)
+		report->gzip = buffer_take(&gzip, &report->length);
+	buffer_release(&gzip);
+	return ok;
+}
+
+void reporter_ship(struct reporter *reporter, struct ship *ship)
+{
+	struct ship_report report = {0};
+	struct error err = {0};
+
+	close_interval(reporter, &report.start_ns, &report.duration_ns);
+	report.seq = reporter->seq;
+	report.samples = stack_counts_samples(reporter->from.counts);
+	if (!compress(reporter, &report, &err)) {
+		log_error("report not made", "samples=%" PRIu64 " why=\"%s\"", report.samples,
+			  err.message);
+		reporter->lost_encoding += report.samples;
+		stack_counts_clear(reporter->from.counts);
+		return; /* the next one's counts tell of it */
+	}
+	fill_counts(reporter, &report);
+	log_debug("report",
+		  "seq=%" PRIu64 " samples=%" PRIu64 " bytes=%zu taken=%" PRIu64
+		  " ring_full=%" PRIu64,
+		  report.seq, report.samples, report.length, report.taken, report.ring_full);
+	ship_submit(ship, &report);
+	module_announcer_run(reporter->from.modules, ship);
+	stack_counts_clear(reporter->from.counts);
+}
+
+/* --- into a file --- */
+
+static bool write_all(int fd, const uint8_t *at, size_t length, struct error *err)
+{
+	while (length) {
+		ssize_t written = write(fd, at, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return error_set_system(err, errno, "write");
+		at += written;
+		length -= (size_t)written;
+	}
+	return true;
+}
+
+static bool write_file(const char *path, const struct buffer *bytes, struct error *err)
+{
+	char beside[PATH_MAX];
+	bool ok = false;
+	int fd;
+
+	if (snprintf(beside, sizeof beside, "%s.%d.part", path, (int)getpid()) >=
+	    (int)sizeof beside)
+		return error_set(err, ERROR_OPTION, "the file name is too long");
+	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+	if (fd < 0)
+		return error_set_system(err, errno, "create '%s'", beside);
+	if (!write_all(fd, bytes->bytes, bytes->length, err))
+		goto out;
+	if (fsync(fd) < 0 || rename(beside, path) < 0) {
+		error_set_system(err, errno, "write '%s'", path);
+		goto out;
+	}
+	ok = true;
+out:
+	close(fd);
+	if (!ok)
+		unlink(beside);
+	return ok;
+}
+
+static bool encode_host(const struct reporter *reporter, const struct ship_report *report,
+			struct buffer *out, struct error *err)
+{
+	const struct profile_counter counters[] = {
+		{"taken", report->taken},
+		{"idle", report->idle},
+		{"missed", report->missed},
+		{"lost.ring_full", report->ring_full},
+		{"lost.no_scratch", report->no_scratch},
+		{"lost.aggregate_full", report->aggregate_full},
+	};
+	struct profile_host host;
+
+	reporter_fill_host((void *)reporter, &host);
+	host.report_seq = report->seq;
+	host.start_ns = report->start_ns;
+	host.duration_ns = report->duration_ns;
+	host.counters = counters;
+	host.counter_count = sizeof counters / sizeof *counters;
+	return otlp_encode_host(&host, out, err);
+}
+
+bool reporter_write(struct reporter *reporter, const char *path, struct error *err)
+{
+	struct ship_report report = {0};
+	struct buffer bytes;
+	bool ok;
+
+	buffer_init(&bytes, FILE_MAX);
+	close_interval(reporter, &report.start_ns, &report.duration_ns);
+	report.seq = reporter->seq;
+	report.samples = stack_counts_samples(reporter->from.counts);
+	fill_counts(reporter, &report);
+	ok = encode(reporter, report.start_ns, report.duration_ns, &bytes, err) &&
+	     encode_host(reporter, &report, &bytes, err) && write_file(path, &bytes, err);
+	if (ok)
+		log_info("profile written", "file=\"%s\" bytes=%zu samples=%" PRIu64, path,
+			 bytes.length, report.samples);
+	buffer_release(&bytes);
+	stack_counts_clear(reporter->from.counts);
+	return ok;
+}
+
+/* --- what the agent says about itself --- */
+
+/* Proportional share of memory in KiB; 0 where the kernel does not tell. */
+static unsigned long pss_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "re");
+	char line[128];
+	unsigned long kib = 0;
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pss: %lu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}
+
+static void log_results(const struct sample_counters *samples)
+{
+	char text[512];
+	size_t used = 0;
+
+	for (int i = 0; i < WALK_RESULT_COUNT && used < sizeof text; i++)
+		if (samples->by_result[i])
+			used += (size_t)snprintf(text + used, sizeof text - used, " %s=%" PRIu64,
+						 walk_result_name((enum walk_result)i),
+						 samples->by_result[i]);
+	log_debug("stacks", "%s", used ? text + 1 : "none yet");
+}
+
+void reporter_log_summary(const struct reporter *reporter, const struct ship_counters *shipped)
+{
+	struct capture_totals totals;
+	struct sample_counters samples;
+	struct process_table_counters table;
+
+	capture_counts(reporter->from.capture, &totals);
+	samples_counters(reporter->from.samples, &samples);
+	process_table_counters(reporter->from.table, &table);
+	log_info("samples",
+		 "taken=%" PRIu64 " idle=%" PRIu64 " missed=%" PRIu64 " sent=%" PRIu64
+		 " lost_ring_full=%" PRIu64 " lost_no_scratch=%" PRIu64
+		 " lost_aggregate_full=%" PRIu64 " lost_queue=%" PRIu64 " lost_refused=%" PRIu64
+		 " waiting_bytes=%" PRIu64 " sent_bytes=%" PRIu64 " uploaded_bytes=%" PRIu64,
+		 totals.taken, totals.idle, totals.missed, shipped->samples_sent, totals.ring_full,
+		 totals.no_scratch, samples.lost + reporter->lost_encoding,
+		 shipped->samples_lost_queue, shipped->samples_lost_refused, shipped->queue_bytes,
+		 shipped->bytes_sent, shipped->upload_bytes);
+	if (log_level() < LOG_DEBUG)
+		return;
+	capture_totals(reporter->from.capture, &totals);
+	log_results(&samples);
+	log_debug("processes",
+		  "maps_read=%" PRIu64 " maps_failed=%" PRIu64 " files_opened=%" PRIu64
+		  " files_failed=%" PRIu64 " process_events_lost=%" PRIu64,
+		  table.maps_read, table.maps_failed, table.files_opened, table.files_failed,
+		  totals.process_events_lost);
+	log_debug("timer",
+		  "ticks=%" PRIu64 " idle=%" PRIu64 " missed=%" PRIu64 " filtered=%" PRIu64
+		  " perf_count_ns=%" PRIu64,
+		  totals.ticks, totals.idle, totals.missed, totals.filtered, totals.perf_count_ns);
+	log_debug("memory", "pss_kib=%lu bpf_map_bytes=%" PRIu64, pss_kib(),
+		  capture_map_bytes(reporter->from.capture));
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sample on its way from the kernel to a count: its frames located in files, held to their unwind
+ * tables, judged whether the stack reaches its start, added to the interval's stacks. Joins capture,
+ * processes, unwind and aggregate, as only main may. */
+#ifndef NODE_AGENT_SAMPLES_H
+#define NODE_AGENT_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "bpf/results.h"
+#include "common/error.h"
+#include "node-agent/aggregate/stack_counts.h"
+#include "node-agent/modules.h"
+#include "node-agent/processes/process_table.h"
+
+struct sample_counters { /* cumulative */
+	uint64_t added;
+	uint64_t lost; /* "aggregate_full": the interval's stacks have no more room */
+	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
+};
+
+struct samples;
+
+/* service: the label for all, or NULL. Everything is borrowed. */
+struct samples *samples_new(struct process_table *table, struct stack_counts *counts,
+			    struct module_announcer *modules, const char *service,
+			    struct error *err);
+
+/* Nothing is allocated for a known process and stack. */
+void samples_add(struct samples *samples, const struct sample_event *sample);
+
+void samples_counters(const struct samples *samples, struct sample_counters *out);
+
+/* The sentence of bpf/results.h; "" for complete. */
+const char *walk_result_sentence(enum walk_result result);
+const char *walk_result_name(enum walk_result result);
+
+void samples_free(struct samples *samples);
+
+#endif

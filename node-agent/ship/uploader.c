@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/ship/uploader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "node-agent/ship/back_off.h"
+#include "node-agent/ship/debug_file.h"
+#include "node-agent/ship/http_client.h"
+#include "node-agent/ship/announced_modules.h"
+#include "node-agent/ship/thread.h"
+#include "node-agent/ship/token.h"
+#include "node-agent/ship/verdict.h"
+
+enum {
+	ANNOUNCE_TEXT_MAX = 64 << 10,
+	MADE_BYTES_MAX = 64 << 20,  /* the kernel's symbols as text are about 5 MiB */
+	ANSWER_TIME_MS = 60 * 1000, /* for the server to take in what was sent */
+	STOP_MS = 500,              /* for the thread to notice */
+};
+#define UPLOAD_MAX ((uint64_t)2 << 30)
+
+struct uploader {
+	struct ship_options options;
+	struct http_client *client;
+	struct token token;
+	int interrupt_fd;
+	struct thread thread;
+
+	/* --- under the lock --- */
+	struct announced_modules modules;
+	struct ship_counters counters;
+	bool is_server_there;
+
+	/* --- the thread's own --- */
+	struct back_off back_off;
+	int64_t quiet_until_ms; /* nothing is sent before */
+	bool is_complaining;    /* the last exchange failed and it was said */
+	int64_t pace_ms;        /* when the next byte may go */
+};
+
+/* --- one exchange --- */
+
+/* Once per run of failures. */
+static void complain(struct uploader *uploader, const char *doing, const char *why)
+{
+	if (!uploader->is_complaining)
+		log_warn("modules not taken", "doing=\"%s\" why=\"%s\"", doing, why);
+	uploader->is_complaining = true;
+}
+
+/* Says what a failure was, sets the time before which nothing is tried. */
+static enum verdict send_request(struct uploader *uploader, struct http_request *request,
+				 const char *doing, struct http_answer *answer)
+{
+	struct error err = {0};
+	char why[400];
+	enum verdict verdict;
+
+	if (!token_refresh(&uploader->token, &err))
+		log_warn("token not read", "why=\"%s\"", err.message);
+	request->bearer = token_text(&uploader->token);
+	if (http_client_send(uploader->client, request, answer, &err)) {
+		verdict = verdict_of(answer);
+		verdict_sentence(answer, why, sizeof why);
+	} else {
+		verdict = VERDICT_RETRY;
+		snprintf(why, sizeof why, "%s", err.message);
+	}
+	if (verdict == VERDICT_ARRIVED) {
+		uploader->back_off.failures = 0;
+		uploader->is_complaining = false;
+		return verdict;
+	}
+	if (err.kind != ERROR_BUSY) /* told to stop */
+		complain(uploader, doing, why);
+	if (verdict == VERDICT_RETRY)
+		uploader->quiet_until_ms = monotonic_ms() + back_off_next_ms(&uploader->back_off,
+									     answer->retry_after_s);
+	return verdict;
+}
+
+/* --- announcing --- */
+
+static void announce(struct uploader *uploader)
+{
+	struct http_request request = {
+		.method = "POST", .path = "/api/v1/modules", .content_type = "text/plain"};
+	struct http_answer answer;
+	struct buffer text;
+	int64_t now_ms = monotonic_ms();
+	enum verdict verdict;
+	size_t count;
+
+	buffer_init(&text, ANNOUNCE_TEXT_MAX);
+	thread_lock(&uploader->thread);
+	count = announced_modules_announce(&uploader->modules, now_ms, &text);
+	thread_unlock(&uploader->thread);
+
+	request.pieces[0] = (struct bytes){text.bytes, text.length};
+	request.deadline_ms = now_ms + ANSWER_TIME_MS;
+	verdict = send_request(uploader, &request, "announce", &answer);
+
+	thread_lock(&uploader->thread);
+	if (verdict == VERDICT_ARRIVED) {
+		uploader->counters.modules_announced += count;
+		if (uploader->options.upload_missing)
+			announced_modules_take_wanted(
+				&uploader->modules,
+				(struct bytes){answer.body.bytes, answer.body.length}, now_ms);
+	} else {
+		/* refused: an OTLP backend that is not ours; ask again, but rarely */
+		announced_modules_announce_again(&uploader->modules, now_ms,
+						 verdict == VERDICT_RETRY
+							 ? uploader->quiet_until_ms
+							 : now_ms + ANNOUNCE_MOST_MS);
+	}
+	thread_unlock(&uploader->thread);
+	http_answer_release(&answer);
+	buffer_release(&text);
+}
+
+/* --- uploading --- */
+
+struct upload {
+	struct uploader *uploader;
+	struct ship_module module; /* a copy; the descriptor stays the list's */
+	int fd;                    /* what is sent: −1 = bytes */
+	bool is_own_fd;            /* a debug file opened for this */
+	struct buffer bytes;
+	uint64_t length;
+};
+
+/* Waits until the rate allows length bytes more; false when the thread is to end. */
+static bool keep_pace(struct uploader *uploader, size_t length)
+{
+	struct pollfd interrupt = {.fd = uploader->interrupt_fd, .events = POLLIN};
+	int64_t now_ms = monotonic_ms();
+	uint64_t rate = uploader->options.upload_bytes_per_second;
+
+	if (!rate)
+		return true;
+	if (uploader->pace_ms < now_ms)
+		uploader->pace_ms = now_ms;
+	uploader->pace_ms += (int64_t)(1000 * (uint64_t)length / rate);
+	return uploader->pace_ms <= now_ms ||
+	       poll(&interrupt, 1, (int)(uploader->pace_ms - now_ms)) == 0;
+}
+
+static int64_t read_upload(void *context, uint64_t offset, void *bytes, size_t room)
+{
+	struct upload *upload = context;
+	int64_t got;
+
+	if (!keep_pace(upload->uploader, room))
+		return -1;
+	if (upload->fd < 0) {
+		memcpy(bytes, upload->bytes.bytes + offset, room);
+		return (int64_t)room;
+	}
+	do
+		got = pread(upload->fd, bytes, room, (off_t)offset);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+/* What is sent for the module: a better debug file, the file itself, or bytes made for it. */
+static bool open_upload(struct upload *upload, struct error *err)
+{
+	struct ship_module *module = &upload->module;
+	struct stat status;
+
+	upload->fd = module->is_htlhash || module->fd < 0
+			     ? -1
+			     : debug_file_open(DEBUG_FILE_ROOT, &module->id, module->fd);
+	upload->is_own_fd = upload->fd >= 0;
+	if (upload->fd < 0)
+		upload->fd = module->fd;
+	if (upload->fd < 0) {
+		if (!module->make_bytes ||
+		    !module->make_bytes(module->make_context, &upload->bytes, err))
+			return err->kind ? false
+					 : error_set(err, ERROR_NOT_FOUND, "nothing to send");
+		upload->length = upload->bytes.length;
+		return upload->length ? true : error_set(err, ERROR_NOT_FOUND, "nothing to send");
+	}
+	if (fstat(upload->fd, &status) < 0)
+		return error_set_system(err, errno, "look at the file");
+	if (!S_ISREG(status.st_mode) || !debug_file_is_elf(upload->fd))
+		return error_set(err, ERROR_FORMAT, "it is not an ELF file");
+	upload->length = (uint64_t)status.st_size;
+	if (upload->length > UPLOAD_MAX)
+		return error_set(err, ERROR_LIMIT, "it is larger than 2 GiB");
+	return true;
+}
+
+static enum verdict send_upload(struct uploader *uploader, struct upload *upload)
+{
+	char hex[BUILD_ID_HEX], path[BUILD_ID_HEX + 32];
+	uint64_t rate = uploader->options.upload_bytes_per_second;
+	struct http_request request = {.method = "PUT",
+				       .path = path,
+				       .content_type = "application/octet-stream",
+				       .source = read_upload,
+				       .context = upload,
+				       .source_length = upload->length};
+	struct http_answer answer;
+	enum verdict verdict;
+
+	snprintf(path, sizeof path, "/api/v1/modules/%s", build_id_format(&upload->module.id, hex));
+	/* twice what the rate alone needs: the network may be the slower one */
+	request.deadline_ms = monotonic_ms() + ANSWER_TIME_MS +
+			      (rate ? (int64_t)(2000 * upload->length / rate) : 3600 * 1000);
+	verdict = send_request(uploader, &request, "upload", &answer);
+	http_answer_release(&answer);
+	return verdict;
+}
+
+/* Writes down how it went; under the lock. */
+static void settle_upload(struct uploader *uploader, const struct upload *upload,
+			  enum verdict verdict)
+{
+	struct known_module *known = announced_modules_find(&uploader->modules, &upload->module.id);
+
+	if (!known)
+		return;
+	known->tries++;
+	known->is_wanted = verdict == VERDICT_RETRY && known->tries < UPLOAD_TRIES;
+	if (verdict == VERDICT_ARRIVED) {
+		known->uploaded_ms = monotonic_ms();
+		known->uploaded_presence = uploader->modules.presence;
+		uploader->counters.modules_uploaded++;
+		uploader->counters.upload_bytes += upload->length;
+	} else if (!known->is_wanted) {
+		known->tries = UPLOAD_TRIES;
+		uploader->counters.uploads_failed++;
+	}
+}
+
+static void upload_wanted(struct uploader *uploader, const struct ship_module *module)
+{
+	struct upload upload = {.uploader = uploader, .module = *module, .fd = -1};
+	struct error err = {0};
+	enum verdict verdict = VERDICT_REFUSED;
+
+	buffer_init(&upload.bytes, MADE_BYTES_MAX);
+	if (open_upload(&upload, &err))
+		verdict = send_upload(uploader, &upload);
+	else
+		log_info("module not uploaded", "name=\"%s\" why=\"%s\"", module->name,
+			 err.message);
+	if (verdict == VERDICT_ARRIVED)
+		log_debug("module uploaded", "name=\"%s\" bytes=%" PRIu64 " debug_file=%d",
+			  module->name, upload.length, upload.is_own_fd);
+	thread_lock(&uploader->thread);
+	settle_upload(uploader, &upload, verdict);
+	thread_unlock(&uploader->thread);
+	if (upload.is_own_fd)
+		close(upload.fd);
+	buffer_release(&upload.bytes);
+}
+
+/* --- the thread --- */
+
+/* Does one thing that is due; false: nothing is. Called and returns under the lock. */
+static bool do_next(struct uploader *uploader, int64_t now_ms)
+{
+	struct known_module *wanted = announced_modules_wanted(&uploader->modules);
+	struct ship_module module;
+
+	if (!uploader->is_server_there || now_ms < uploader->quiet_until_ms)
+		return false;
+	if (announced_modules_due_ms(&uploader->modules) <= now_ms) {
+		thread_unlock(&uploader->thread);
+		announce(uploader);
+	} else if (wanted) {
+		module = wanted->module;
+		thread_unlock(&uploader->thread);
+		upload_wanted(uploader, &module);
+	} else {
+		return false;
+	}
+	thread_lock(&uploader->thread);
+	return true;
+}
+
+static int64_t next_time(struct uploader *uploader)
+{
+	int64_t due_ms = announced_modules_due_ms(&uploader->modules);
+
+	if (!uploader->is_server_there)
+		return INT64_MAX;
+	if (announced_modules_wanted(&uploader->modules))
+		due_ms = 0;
+	return due_ms < uploader->quiet_until_ms ? uploader->quiet_until_ms : due_ms;
+}
+
+static void run(void *context)
+{
+	struct uploader *uploader = context;
+
+	thread_lock(&uploader->thread);
+	while (!thread_is_stopping(&uploader->thread))
+		if (!do_next(uploader, monotonic_ms()))
+			thread_wait(&uploader->thread, next_time(uploader));
+	thread_unlock(&uploader->thread);
+}
+
+struct uploader *uploader_start(const struct ship_options *options, const struct url *url,
+				struct tls_context *tls, struct error *err)
+{
+	struct uploader *uploader = calloc(1, sizeof *uploader);
+	struct http_client_options client = {.url = url, .tls = tls};
+
+	if (!uploader) {
+		error_set(err, ERROR_MEMORY, "no memory for the uploader");
+		return NULL;
+	}
+	uploader->options = *options;
+	uploader->token.path = options->token_file;
+	announced_modules_init(&uploader->modules);
+	uploader->interrupt_fd = eventfd(0, EFD_CLOEXEC);
+	if (uploader->interrupt_fd < 0) {
+		error_set_system(err, errno, "eventfd");
+		goto fail;
+	}
+	client.timeout_ms = options->timeout_ms;
+	client.interrupt_fd = uploader->interrupt_fd;
+	uploader->client = http_client_new(&client, err);
+	if (!uploader->client || !thread_start(&uploader->thread, "upload", run, uploader, err))
+		goto fail;
+	return uploader;
+fail:
+	uploader_stop(uploader);
+	return NULL;
+}
+
+void uploader_add(struct uploader *uploader, struct ship_module *module)
+{
+	bool is_over_limit;
+
+	thread_lock(&uploader->thread);
+	if (announced_modules_add(&uploader->modules, module, monotonic_ms(), &is_over_limit))
+		thread_wake(&uploader->thread);
+	uploader->counters.modules_over_limit += is_over_limit;
+	thread_unlock(&uploader->thread);
+}
+
+void uploader_server_returned(struct uploader *uploader)
+{
+	thread_lock(&uploader->thread);
+	uploader->is_server_there = true;
+	announced_modules_server_returned(&uploader->modules, monotonic_ms());
+	thread_wake(&uploader->thread);
+	thread_unlock(&uploader->thread);
+}
+
+void uploader_counters(struct uploader *uploader, struct ship_counters *out)
+{
+	thread_lock(&uploader->thread);
+	out->modules_announced = uploader->counters.modules_announced;
+	out->modules_uploaded = uploader->counters.modules_uploaded;
+	out->modules_over_limit = uploader->counters.modules_over_limit;
+	out->uploads_failed = uploader->counters.uploads_failed;
+	out->upload_bytes = uploader->counters.upload_bytes;
+	thread_unlock(&uploader->thread);
+}
+
+void uploader_stop(struct uploader *uploader)
+{
+	if (!uploader)
+		return;
+	if (uploader->interrupt_fd >= 0)
+		eventfd_write(uploader->interrupt_fd, 1);
+	if (!thread_stop(&uploader->thread, STOP_MS))
+		return; /* stuck in the resolver: the process ends, and with it this */
+	thread_release(&uploader->thread);
+	http_client_free(uploader->client);
+	announced_modules_release(&uploader->modules);
+	if (uploader->interrupt_fd >= 0)
+		close(uploader->interrupt_fd);
+	free(uploader);
+}

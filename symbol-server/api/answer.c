@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/otlp.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/formats/json_writer.h"
+
+enum { RETRY_AFTER_S = 2 };
+
+static const char *code_of(int status)
+{
+	static const struct {
+		int status;
+		const char *code;
+	} codes[] = {
+		{400, "bad_request"},   {404, "not_found"},         {405, "method_not_allowed"},
+		{409, "conflict"},      {413, "too_large"},         {415, "unsupported_media_type"},
+		{422, "bad_parameter"}, {429, "too_many_requests"}, {503, "unavailable"},
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+		if (codes[i].status == status)
+			return codes[i].code;
+	return "internal";
+}
+
+void answer_error(struct http_response *response, int status, const char *message)
+{
+	struct json json = json_start(&response->body);
+
+	buffer_clear(&response->body);
+	response->fixed = (struct bytes){0};
+	response->status = status;
+	response->content_type = "application/json";
+	if (status == 503 || status == 429)
+		response->retry_after_s = RETRY_AFTER_S;
+	json_open(&json, '{');
+	json_key(&json, "error");
+	json_open(&json, '{');
+	json_key_string(&json, "code", code_of(status));
+	json_key_string(&json, "message", message);
+	json_close(&json, '}');
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+}
+
+void answer_failure(struct http_response *response, const struct error *err)
+{
+	int status = 500;
+
+	if (err->kind == ERROR_OPTION || err->kind == ERROR_LIMIT)
+		status = 422;
+	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY)
+		status = 503;
+	else if (err->kind == ERROR_NOT_FOUND)
+		status = 404;
+	answer_error(response, status, *err->message ? err->message : "the answer failed");
+}
+
+void answer_text(struct http_response *response, const char *text)
+{
+	response->content_type = "text/plain; charset=utf-8";
+	buffer_append_text(&response->body, text);
+}
+
+void answer_header(struct http_response *response, const char *name, const char *value)
+{
+	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++) {
+		if (response->headers[i].name)
+			continue;
+		response->headers[i].name = name;
+		response->headers[i].value = value;
+		return;
+	}
+}
+
+/* Every path a stranger may have hoped for is answered with the ones there are. */
+static const char *list_routes(struct http_request *request, const char *sentence)
+{
+	struct buffer text;
+	const char *copy;
+
+	buffer_init(&text, 4096);
+	buffer_printf(&text, "%s; this version has", sentence);
+	for (const struct http_route *route = api_routes; route->path; route++) {
+		if (route > api_routes && !strcmp(route->path, route[-1].path))
+			continue;
+		buffer_printf(&text, "%s %s", route == api_routes ? "" : ",", route->path);
+	}
+	copy = arena_text(http_request_arena(request), (const char *)text.bytes, text.length);
+	buffer_release(&text);
+	return copy ? copy : sentence;
+}
+
+void api_on_error(struct http_request *request, struct http_response *response, int status,
+		  const char *sentence, void *context)
+{
+	(void)context;
+	if (!strcmp(http_request_path(request), "/v1development/profiles")) {
+		answer_otlp_error(response, status, sentence);
+		return;
+	}
+	if (status == 404)
+		sentence = list_routes(request, sentence);
+	answer_error(response, status, sentence);
+}
+
+/* google.rpc.Code for the statuses of the OTLP specification, "OTLP/HTTP Response". */
+static int rpc_code(int status)
+{
+	switch (status) {
+	case 404:
+		return 5; /* NOT_FOUND */
+	case 405:
+		return 12; /* UNIMPLEMENTED */
+	case 413:
+	case 429:
+		return 8; /* RESOURCE_EXHAUSTED */
+	case 503:
+		return 14; /* UNAVAILABLE */
+	default:
+		return status < 500 ? 3 : 13; /* INVALID_ARGUMENT, INTERNAL */
+	}
+}
+
+void answer_otlp_error(struct http_response *response, int status, const char *message)
+{
+	buffer_clear(&response->body);
+	response->status = status;
+	response->content_type = "application/x-protobuf";
+	if (status == 503 || status == 429)
+		response->retry_after_s = RETRY_AFTER_S;
+	if (!otlp_encode_status(rpc_code(status), message, &response->body))
+		buffer_clear(&response->body);
+}

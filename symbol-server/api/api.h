@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The REST API: one file per resource, routes.c lists them. */
+#ifndef SYMBOL_SERVER_API_API_H
+#define SYMBOL_SERVER_API_API_H
+
+#include <stdint.h>
+
+#include "common/error.h"
+#include "symbol-server/http/http_server.h"
+#include "symbol-server/store/samples.h"
+#include "symbol-server/store/symbols.h"
+#include "symbol-server/symbolize/symbolizer.h"
+
+enum { API_TENANT = 1 }; /* until tokens choose one */
+
+/* What the resources work on; the server's context. */
+struct api {
+	struct samples_store *samples;
+	struct symbols_store *symbols;
+	struct symbolizer *symbolizer;
+	struct http_server *server; /* for its counters; NULL before it runs */
+	int64_t retention_ms;       /* older samples are refused; 0: none are */
+	int64_t started_ms;         /* unix */
+	_Atomic bool is_ready, is_stopping;
+	struct known_modules *known;
+};
+
+/* Knows which modules were passed on to the symbolizer; embedded in struct api from start to stop.
+ */
+bool api_init(struct api *api, struct error *err);
+void api_release(struct api *api);
+
+extern const struct http_route api_routes[];
+
+/* For struct http_options: words a refusal, on the OTLP path as google.rpc.Status. */
+void api_on_error(struct http_request *request, struct http_response *response, int status,
+		  const char *sentence, void *context);
+
+#define API_HANDLER(name_) \
+	void name_(struct http_request *request, struct http_response *response, void *context)
+API_HANDLER(api_profiles_post);
+API_HANDLER(api_flamegraph_get);
+API_HANDLER(api_top_get);
+API_HANDLER(api_types_get);
+API_HANDLER(api_labels_get);
+API_HANDLER(api_label_values_get);
+API_HANDLER(api_modules_get);
+API_HANDLER(api_modules_post);
+API_HANDLER(api_module_put);
+API_HANDLER(api_agents_get);
+API_HANDLER(api_healthz_get);
+API_HANDLER(api_readyz_get);
+API_HANDLER(api_metrics_get);
+API_HANDLER(api_page_get);
+API_HANDLER(api_openapi_get);
+
+bool api_module_body(struct http_request *request, const void *bytes, size_t length, void *context);
+void api_module_end(struct http_request *request, void *context);
+
+/* Unix time. */
+int64_t api_now_ms(void);
+
+#endif

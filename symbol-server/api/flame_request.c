@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/flame_request.h"
+
+#include <string.h>
+
+#include "symbol-server/api/parameters.h"
+
+enum { CANCEL_AFTER_MS = 2000 };
+
+struct cancel {
+	struct http_request *request;
+	int64_t from_ms;
+};
+
+/* A client that half-closed its side may still read: only a question that takes long is given up.
+ */
+static bool is_cancelled(void *context)
+{
+	const struct cancel *cancel = context;
+
+	return api_now_ms() - cancel->from_ms > CANCEL_AFTER_MS &&
+	       http_request_is_gone(cancel->request);
+}
+
+bool root_path_parse(const char *text, struct arena *arena, const char *const **names,
+		     unsigned *count, struct error *err)
+{
+	size_t length = strlen(text);
+	const char **out;
+	char *copy, *to;
+
+	*names = NULL;
+	*count = 0;
+	if (!length)
+		return true;
+	out = arena_array(arena, ROOT_FRAMES_MAX, sizeof(*out));
+	copy = to = arena_alloc(arena, length + 1);
+	if (!out || !copy)
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	out[(*count)++] = to;
+	for (const char *at = text; *at; at++) {
+		if (*at == '\\' && (at[1] == ';' || at[1] == '\\')) {
+			*to++ = *++at;
+		} else if (*at != ';') {
+			*to++ = *at;
+		} else if (*count == ROOT_FRAMES_MAX) {
+			return error_set(err, ERROR_OPTION,
+					 "parameter 'root' has more than %d frames",
+					 ROOT_FRAMES_MAX);
+		} else {
+			*to++ = 0;
+			out[(*count)++] = to;
+		}
+	}
+	*to = 0;
+	*names = out;
+	return true;
+}
+
+static bool read_view(struct http_request *request, const char *default_group,
+		      struct flame_request *out, struct error *err)
+{
+	const char *groups = http_request_query(request, "group_by");
+	const char *root = http_request_query(request, "root");
+	struct arena *arena = http_request_arena(request);
+	unsigned demangle_choice = DEMANGLE_FULL, value = 0;
+
+	if (!query_parse_groups(&out->query, groups ? groups : default_group, arena, err))
+		return error_prefix(err, "parameter 'group_by'");
+	if (!parameter_pattern(request, "focus", &out->focus, err) ||
+	    !parameter_pattern(request, "ignore", &out->ignore, err) ||
+	    !parameter_pattern(request, "hide", &out->hide, err) ||
+	    !parameter_flag(request, "invert", &out->view.invert, err) ||
+	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
+	    !parameter_choice(request, "value", "value|samples", &value, err) ||
+	    !root_path_parse(root ? root : "", arena, &out->view.root, &out->view.root_depth, err))
+		return false;
+	out->view.groups = out->query.groups;
+	out->view.group_count = out->query.group_count;
+	out->view.focus = out->focus;
+	out->view.ignore = out->ignore;
+	out->view.hide = out->hide;
+	out->view.demangle = (enum demangle_mode)demangle_choice;
+	out->by_samples = value == 1;
+	return true;
+}
+
+bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
+			struct flame_request *out, struct error *err)
+{
+	struct cancel *cancel = arena_alloc(http_request_arena(request), sizeof(*cancel));
+
+	memset(out, 0, sizeof(*out));
+	if (!cancel)
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	*cancel = (struct cancel){.request = request, .from_ms = api_now_ms()};
+	out->query.is_cancelled = is_cancelled;
+	out->query.context = cancel;
+	return parameters_check(request, known, err) &&
+	       parameters_query(request, false, &out->query, err) &&
+	       read_view(request, default_group, out, err);
+}
+
+bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err)
+{
+	flame->result = query_run(api->samples, &flame->query, err);
+	if (!flame->result)
+		return false;
+	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
+	return flame->stacks != NULL;
+}
+
+struct by_samples {
+	named_stack_fn *each;
+	void *context;
+};
+
+static bool pass_samples(void *context, const struct flame_frame *frames, size_t depth,
+			 uint64_t value, uint64_t samples)
+{
+	const struct by_samples *pass = context;
+
+	(void)value;
+	return pass->each(pass->context, frames, depth, samples, samples);
+}
+
+bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
+			struct error *err)
+{
+	struct by_samples pass = {.each = each, .context = context};
+
+	if (flame->by_samples)
+		return named_stacks_each(flame->stacks, pass_samples, &pass, &flame->totals, err);
+	return named_stacks_each(flame->stacks, each, context, &flame->totals, err);
+}
+
+const char *flame_request_unit(const struct flame_request *flame)
+{
+	int type = profile_type_find(flame->query.type, strlen(flame->query.type));
+
+	if (flame->by_samples)
+		return "samples";
+	return flame->result->unit && *flame->result->unit ? flame->result->unit
+							   : profile_type_unit((unsigned)type);
+}
+
+void flame_request_accounting(const struct flame_request *flame, struct accounting *out)
+{
+	*out = (struct accounting){
+		.value = flame->totals.value,
+		.samples = flame->totals.samples,
+		.unwind_incomplete = flame->totals.unwind_incomplete,
+		.unsymbolized = flame->totals.unsymbolized,
+		.hosts = flame->result->host_count,
+	};
+	for (uint32_t i = 0; i < flame->result->host_count; i++) {
+		const struct host_accounting *host = &flame->result->hosts[i];
+
+		out->taken += host->taken;
+		out->lost += host->lost;
+		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
+		for (unsigned j = 0; j < host->lost_count; j++)
+			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
+	}
+}
+
+void flame_request_release(struct flame_request *flame)
+{
+	named_stacks_free(flame->stacks);
+	samples_result_free(flame->result);
+	selector_release(&flame->query.selector);
+	pattern_free(flame->focus);
+	pattern_free(flame->ignore);
+	pattern_free(flame->hide);
+}

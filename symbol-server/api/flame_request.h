@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /flamegraph and /top have in common: parameters → named stacks → totals and accounting. */
+#ifndef SYMBOL_SERVER_API_FLAME_REQUEST_H
+#define SYMBOL_SERVER_API_FLAME_REQUEST_H
+
+#include <stdbool.h>
+
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/formats/accounting.h"
+#include "symbol-server/query/query.h"
+
+#define FLAME_PARAMETERS \
+	"type from until match group_by focus ignore hide invert root demangle value"
+
+enum { ROOT_FRAMES_MAX = 2048 };
+
+struct flame_request {
+	struct query query;
+	struct stack_view view;
+	struct pattern *focus, *ignore, *hide;
+	bool by_samples; /* value=samples */
+	/* what it led to */
+	struct samples_result *result;
+	struct named_stacks *stacks;
+	struct stack_totals totals;
+};
+
+/* Checks and reads the parameters; known lists those that the resource takes. default_group is what
+ * group_by means when absent. Release it in either case. */
+bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
+			struct flame_request *out, struct error *err);
+
+/* Asks the store and names what comes. */
+bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err);
+
+/* Each stack that is shown, with the chosen value; fills totals. */
+bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
+			struct error *err);
+
+/* The unit of the values given to each(). */
+const char *flame_request_unit(const struct flame_request *flame);
+
+/* From totals and the hosts' counts; cut is the caller's. */
+void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
+
+void flame_request_release(struct flame_request *flame);
+
+/* "a;b\;c" → "a", "b;c": frame names from below the root; '\' escapes ';' and itself. */
+bool root_path_parse(const char *text, struct arena *arena, const char *const **names,
+		     unsigned *count, struct error *err);
+
+#endif

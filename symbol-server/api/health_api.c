@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /healthz, /readyz and /metrics (Prometheus text format 0.0.4). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+
+int64_t api_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void api_healthz_get(struct http_request *request, struct http_response *response, void *context)
+{
+	(void)request, (void)context;
+	answer_text(response, "ok\n");
+}
+
+void api_readyz_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+
+	(void)request;
+	if (!api->is_ready || api->is_stopping) {
+		answer_error(response, 503,
+			     api->is_stopping ? "the server is stopping"
+					      : "the server is still starting");
+		return;
+	}
+	answer_text(response, "ready\n");
+}
+
+static void describe(struct buffer *out, const char *name, const char *type, const char *help)
+{
+	buffer_printf(out, "# HELP farflame_server_%s %s\n# TYPE farflame_server_%s %s\n", name,
+		      help, name, type);
+}
+
+static void metric(struct buffer *out, const char *name, const char *type, uint64_t value,
+		   const char *help)
+{
+	describe(out, name, type, help);
+	buffer_printf(out, "farflame_server_%s %" PRIu64 "\n", name, value);
+}
+
+#define COUNTER(name_, value_, help_) metric(out, name_, "counter", value_, help_)
+#define GAUGE(name_, value_, help_)   metric(out, name_, "gauge", value_, help_)
+
+static void put_http(struct buffer *out, struct http_server *server)
+{
+	struct http_counters http;
+
+	if (!server)
+		return;
+	http_server_counters(server, &http);
+	COUNTER("http_requests_total", http.requests, "Requests whose first line was read.");
+	describe(out, "http_responses_total", "counter", "Responses by class of status.");
+	for (int i = 1; i < 6; i++)
+		buffer_printf(out,
+			      "farflame_server_http_responses_total{class=\"%dxx\"} %" PRIu64 "\n",
+			      i, http.responses_by_class[i]);
+	GAUGE("http_connections", http.connections_now, "Connections open now.");
+	COUNTER("http_connections_total", http.connections_total, "Connections accepted.");
+	COUNTER("http_slow_bodies_total", http.slow_bodies,
+		"Connections closed because their request body came too slowly.");
+	COUNTER("http_too_large_total", http.too_large, "Requests refused as too large.");
+	COUNTER("http_refused_busy_total", http.refused_busy,
+		"Requests refused because of load before they reached a resource.");
+	COUNTER("http_received_bytes_total", http.bytes_in, "Bytes of request bodies.");
+	COUNTER("http_sent_bytes_total", http.bytes_out, "Bytes of response bodies.");
+}
+
+static void put_samples(struct buffer *out, struct samples_store *store)
+{
+	struct samples_counters samples;
+
+	samples_counters(store, &samples);
+	COUNTER("reports_total", samples.reports, "Requests with profiles stored.");
+	COUNTER("profiles_total", samples.profiles, "Profiles stored.");
+	COUNTER("profiles_duplicate_total", samples.duplicates,
+		"Profiles left out because their profile_id was seen before.");
+	COUNTER("samples_total", samples.samples, "Samples stored.");
+	COUNTER("reports_refused_busy_total", samples.refused_busy,
+		"Requests with profiles refused because of load.");
+	COUNTER("journal_bytes_total", samples.journal_bytes, "Bytes written to the journal.");
+	COUNTER("journal_syncs_total", samples.journal_syncs, "Journal writes made durable.");
+	COUNTER("folds_total", samples.folds, "Times the journal was folded into day files.");
+	COUNTER("fold_errors_total", samples.fold_errors, "Folds that failed and are tried again.");
+	COUNTER("journal_replayed_total", samples.replayed, "Records replayed at start.");
+	GAUGE("disk_bytes", samples.disk_bytes, "Bytes of samples on disk.");
+	GAUGE("days", samples.days, "Days of samples on disk.");
+	GAUGE("series", samples.series, "Series in memory.");
+	GAUGE("stacks", samples.stacks, "Distinct stacks in memory.");
+	GAUGE("store_memory_bytes", samples.memory_bytes, "Memory of samples not yet folded.");
+}
+
+static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)
+{
+#define STATE_TEXT(name_, meaning_) #name_,
+	static const char *const states[] = {MODULE_STATES(STATE_TEXT)};
+#undef STATE_TEXT
+	struct symbolizer_counters symbols;
+
+	symbolizer_counters(symbolizer, &symbols);
+	describe(out, "modules", "gauge", "Modules by state.");
+	for (size_t i = 0; i < MODULE_STATE_COUNT; i++)
+		buffer_printf(out, "farflame_server_modules{state=\"%s\"} %" PRIu64 "\n", states[i],
+			      symbols.modules_by_state[i]);
+	COUNTER("conversions_total", symbols.conversions, "Debug files converted.");
+	COUNTER("conversions_failed_total", symbols.conversions_failed,
+		"Debug files that could not be converted.");
+	COUNTER("fetches_total", symbols.fetches, "Questions to debuginfod servers.");
+	COUNTER("fetches_failed_total", symbols.fetches_failed,
+		"Questions to debuginfod servers without a file as answer.");
+	COUNTER("uploads_total", symbols.uploads, "Uploads accepted.");
+	COUNTER("uploads_refused_total", symbols.uploads_refused, "Uploads refused.");
+	GAUGE("symbol_tables", symbols.tables_in_memory, "Symbol tables in memory.");
+	GAUGE("symbol_table_bytes", symbols.table_bytes, "Bytes of symbol tables in memory.");
+	GAUGE("symbol_queue", symbols.queue, "Modules that wait for a source or conversion.");
+}
+
+static void put_process(struct buffer *out, const struct api *api)
+{
+	struct rusage usage;
+	unsigned long resident = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file && fscanf(file, "%*u %lu", &resident) != 1)
+		resident = 0;
+	if (file)
+		fclose(file);
+	getrusage(RUSAGE_SELF, &usage);
+	buffer_printf(out,
+		      "# HELP process_cpu_seconds_total CPU time of the server process.\n"
+		      "# TYPE process_cpu_seconds_total counter\n"
+		      "process_cpu_seconds_total %.3f\n"
+		      "# HELP process_resident_memory_bytes Resident memory.\n"
+		      "# TYPE process_resident_memory_bytes gauge\n"
+		      "process_resident_memory_bytes %llu\n"
+		      "# HELP process_start_time_seconds Start, unix time.\n"
+		      "# TYPE process_start_time_seconds gauge\n"
+		      "process_start_time_seconds %.3f\n",
+		      (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+			      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+		      (unsigned long long)resident * (unsigned long long)sysconf(_SC_PAGESIZE),
+		      (double)api->started_ms / 1e3);
+}
+
+void api_metrics_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct buffer *out = &response->body;
+
+	(void)request;
+	response->content_type = "text/plain; version=0.0.4; charset=utf-8";
+	describe(out, "build_info", "gauge", "1; the version is in the label.");
+	buffer_printf(out, "farflame_server_build_info{version=\"%s\"} 1\n", FARFLAME_VERSION);
+	put_http(out, api->server);
+	put_samples(out, api->samples);
+	put_symbols(out, api->symbolizer);
+	put_process(out, api);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/known_modules.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/hash_table.h"
+#include "common/log.h"
+
+enum { NAME_ROOM = 256 };
+
+/* 128 bits of hash for an id: two modules that share them would cost one a later want at query
+ * time. */
+struct known_modules {
+	pthread_mutex_t lock;
+	struct hash_table table;
+	uint64_t *seconds; /* second half of each entry's hash */
+	uint32_t count;
+};
+
+bool api_init(struct api *api, struct error *err)
+{
+	api->known = calloc(1, sizeof(*api->known));
+	if (!api->known)
+		return error_set(err, ERROR_MEMORY, "out of memory");
+	pthread_mutex_init(&api->known->lock, NULL);
+	hash_table_init(&api->known->table, KNOWN_MODULES_MAX);
+	api->known->seconds = calloc(KNOWN_MODULES_MAX, sizeof(*api->known->seconds));
+	return api->known->seconds || error_set(err, ERROR_MEMORY, "out of memory");
+}
+
+void api_release(struct api *api)
+{
+	if (!api->known)
+		return;
+	hash_table_release(&api->known->table);
+	pthread_mutex_destroy(&api->known->lock);
+	free(api->known->seconds);
+	free(api->known);
+	api->known = NULL;
+}
+
+/* True the first time. */
+static bool is_new(struct known_modules *known, const struct build_id *id)
+{
+	uint64_t first = build_id_hash(id), second = hash_bytes(id->bytes, id->length, 1);
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&known->table, first, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&known->table, first, &probe))
+		if (known->seconds[at] == second)
+			return false;
+	if (known->count == KNOWN_MODULES_MAX) {
+		hash_table_clear(&known->table);
+		known->count = 0;
+	}
+	if (hash_table_add(&known->table, first, known->count))
+		known->seconds[known->count++] = second;
+	return true;
+}
+
+static void pass_on(struct api *api, const struct batch_module *module)
+{
+	bool has_hash = module->htlhash.length != 0;
+	bool is_gnu = !module->go_id.length &&
+		      !(has_hash && build_id_equal(&module->id, &module->htlhash));
+	struct error err = {0};
+	char name[NAME_ROOM];
+
+	/* a GNU id beside a Go id is still the key; only a Go id's own hash has 16 bytes */
+	is_gnu = is_gnu || (module->go_id.length && module->id.length != FILE_HASH_BYTES);
+	snprintf(name, sizeof(name), "%.*s", (int)module->name.length, module->name.at);
+	symbolizer_want(api->symbolizer, &module->id, name, is_gnu, 1);
+	if (has_hash && !build_id_equal(&module->id, &module->htlhash) &&
+	    !symbols_put_alias(api->symbols, &module->htlhash, &module->id, &err))
+		log_warn("module alias not kept", "reason=\"%s\"", err.message);
+}
+
+void known_modules_meet(struct api *api, const struct sample_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->module_count; i++) {
+		bool is_first;
+
+		if (!batch->modules[i].id.length)
+			continue;
+		pthread_mutex_lock(&api->known->lock);
+		is_first = is_new(api->known, &batch->modules[i].id);
+		pthread_mutex_unlock(&api->known->lock);
+		if (is_first)
+			pass_on(api, &batch->modules[i]);
+	}
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/labels and /api/v1/labels/{name} */
+#include <string.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/formats/json_writer.h"
+
+#define LABEL_PARAMETERS "type from until match"
+
+void api_labels_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct query query = {0};
+	struct samples_query wanted;
+	struct label_count *rows = NULL;
+	size_t count = 0;
+	struct error err = {0};
+	struct json json = json_start(&response->body);
+
+	if (!parameters_check(request, LABEL_PARAMETERS, &err) ||
+	    !parameters_query(request, true, &query, &err))
+		goto out;
+	query_to_samples(&query, &wanted);
+	if (!samples_labels(api->samples, &wanted, http_request_arena(request), &rows, &count,
+			    &err))
+		goto out;
+	json_open(&json, '{');
+	json_key(&json, "labels");
+	json_open(&json, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_open(&json, '{');
+		json_key_string(&json, "name", rows[i].name);
+		json_key_uint(&json, "values", rows[i].values);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+out:
+	if (err.kind != ERROR_NONE)
+		answer_failure(response, &err);
+	selector_release(&query.selector);
+}
+
+static void put_values(struct http_response *response, const struct value_count *rows, size_t count)
+{
+	struct json json = json_start(&response->body);
+
+	json_open(&json, '{');
+	json_key(&json, "values");
+	json_open(&json, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_open(&json, '{');
+		json_key_string(&json, "value", rows[i].value);
+		json_key_uint(&json, "samples", rows[i].samples);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+}
+
+void api_label_values_get(struct http_request *request, struct http_response *response,
+			  void *context)
+{
+	struct api *api = context;
+	const char *label = http_request_part(request);
+	struct query query = {0};
+	struct samples_query wanted;
+	struct value_count *rows = NULL;
+	size_t count = 0;
+	struct error err = {0};
+
+	if (!label_name_is_valid(label, strlen(label)))
+		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", label);
+	else if (parameters_check(request, LABEL_PARAMETERS, &err) &&
+		 parameters_query(request, true, &query, &err)) {
+		query_to_samples(&query, &wanted);
+		if (samples_label_values(api->samples, &wanted, label, http_request_arena(request),
+					 &rows, &count, &err))
+			put_values(response, rows, count);
+	}
+	if (err.kind != ERROR_NONE)
+		answer_failure(response, &err);
+	selector_release(&query.selector);
+}

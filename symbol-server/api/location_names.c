@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/location_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	NAMES_BYTES = 512 << 20,
+	FRAMES_MAX = 8 << 20,
+	ENTRIES_MAX = 8 << 20,
+	NAME_ROOM = 512,
+};
+
+static bool no_memory(struct location_names *names, struct error *err)
+{
+	if (names->arena.failed || names->count >= FRAMES_MAX || names->entry_count >= ENTRIES_MAX)
+		return error_set(err, ERROR_LIMIT,
+				 "the answer has too many distinct frames; narrow time or match");
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+/* Equal content is one module, whichever day or name it came in by. */
+static bool join_modules(struct location_names *names, struct error *err)
+{
+	const struct samples_result *result = names->result;
+	size_t room = (size_t)result->module_count + 1;
+	struct hash_table table;
+	bool ok = false;
+
+	hash_table_init(&table, (uint32_t)room);
+	names->modules = calloc(room, sizeof(*names->modules));
+	names->module_of = calloc(room, sizeof(*names->module_of));
+	names->origins = calloc(room, sizeof(*names->origins));
+	names->tables = calloc(room, sizeof(struct symbol_table *));
+	if (!names->modules || !names->module_of || !names->origins || !names->tables)
+		goto out;
+	for (uint32_t i = 0; i < result->module_count; i++) {
+		const struct result_module *module = &result->modules[i];
+		uint64_t hash = module->id.length ? build_id_hash(&module->id)
+						  : frame_name_hash(module->name);
+		char hex[BUILD_ID_HEX];
+		uint32_t probe, at;
+
+		for (at = hash_table_first(&table, hash, &probe); at != HASH_TABLE_NONE;
+		     at = hash_table_next(&table, hash, &probe))
+			if (build_id_equal(&names->origins[at]->id, &module->id) &&
+			    (module->id.length || !strcmp(names->modules[at].name, module->name)))
+				break;
+		if (at == HASH_TABLE_NONE) {
+			at = names->module_count;
+			build_id_format(&module->id, hex);
+			names->modules[at].name = module->name;
+			names->modules[at].build_id =
+				module->id.length ? arena_text(&names->arena, hex, strlen(hex))
+						  : "";
+			names->origins[at] = module;
+			if (!names->modules[at].build_id || !hash_table_add(&table, hash, at))
+				goto out;
+			names->module_count++;
+		}
+		names->module_of[i] = at;
+	}
+	ok = true;
+out:
+	hash_table_release(&table);
+	return ok ? true : no_memory(names, err);
+}
+
+static const char *shown_name(struct location_names *names, const char *raw)
+{
+	const char *shown;
+
+	if (names->view->demangle == DEMANGLE_NONE)
+		return raw;
+	shown = demangle(raw, &names->arena);
+	if (names->view->demangle == DEMANGLE_SIMPLE)
+		shown = name_simplify(shown, &names->arena);
+	return shown;
+}
+
+static uint8_t match_flags(const struct stack_view *view, const char *name)
+{
+	uint8_t flags = 0;
+
+	if (view->focus && pattern_matches_part(view->focus, name))
+		flags |= NAME_FOCUSED;
+	if (view->ignore && pattern_matches_part(view->ignore, name))
+		flags |= NAME_IGNORED;
+	if (view->hide && pattern_matches_part(view->hide, name))
+		flags |= NAME_HIDDEN;
+	return flags;
+}
+
+static bool grow_entries(struct location_names *names)
+{
+	uint32_t capacity = names->entry_capacity ? names->entry_capacity * 2 : 1024;
+	struct name_entry *entries;
+
+	if (names->entry_count < names->entry_capacity)
+		return true;
+	if (names->entry_count >= ENTRIES_MAX)
+		return false;
+	entries = realloc(names->entries, capacity * sizeof(*entries));
+	if (!entries)
+		return false;
+	names->entries = entries;
+	names->entry_capacity = capacity;
+	return true;
+}
+
+/* Tables lend one text for all places that name a function: known by its address. NULL: no room. */
+static const struct name_entry *entry_take(struct location_names *names, const char *raw)
+{
+	uint64_t hash = hash_word(0, (uintptr_t)raw);
+	struct name_entry *entry;
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&names->names, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&names->names, hash, &probe))
+		if (names->entries[at].raw == raw)
+			return &names->entries[at];
+	if (!grow_entries(names) || !hash_table_add(&names->names, hash, names->entry_count))
+		return NULL;
+	entry = &names->entries[names->entry_count];
+	entry->raw = raw;
+	entry->shown = shown_name(names, raw);
+	if (!entry->shown)
+		return NULL;
+	entry->hash = frame_name_hash(entry->shown);
+	entry->flags = match_flags(names->view, entry->shown);
+	names->entry_count++;
+	return entry;
+}
+
+static bool add_frame(struct location_names *names, const struct flame_frame *frame, uint8_t flags)
+{
+	if (names->count == names->capacity) {
+		size_t capacity = names->capacity ? names->capacity * 2 : 4096;
+		struct flame_frame *frames;
+		uint8_t *grown;
+
+		if (capacity > FRAMES_MAX)
+			return false;
+		frames = realloc(names->frames, capacity * sizeof(*frames));
+		if (frames)
+			names->frames = frames;
+		grown = realloc(names->flags, capacity);
+		if (grown)
+			names->flags = grown;
+		if (!frames || !grown)
+			return false;
+		names->capacity = capacity;
+	}
+	names->frames[names->count] = *frame;
+	names->flags[names->count++] = flags;
+	return true;
+}
+
+/* A name of our own making. */
+static bool add_made(struct location_names *names, const char *name, uint32_t module,
+		     enum frame_kind kind, bool is_kernel)
+{
+	struct flame_frame frame = {
+		.name = arena_text(&names->arena, name, strlen(name)),
+		.file = "",
+		.module = module,
+		.kind = kind,
+		.is_kernel = is_kernel,
+	};
+
+	if (!frame.name)
+		return false;
+	frame.name_hash = frame_name_hash(frame.name);
+	return add_frame(names, &frame,
+			 kind == FRAME_incomplete ? 0 : match_flags(names->view, frame.name));
+}
+
+/* No name: module and address, which somebody with the file can look up. */
+static bool add_unresolved(struct location_names *names, const struct result_location *location,
+			   uint32_t module)
+{
+	bool is_kernel = location->kind == LOCATION_KERNEL;
+	char name[NAME_ROOM];
+
+	if (location->kind == LOCATION_ANONYMOUS)
+		snprintf(name, sizeof(name), "[anon]");
+	else if (module == FRAME_NO_MODULE)
+		snprintf(name, sizeof(name), "[unknown]");
+	else
+		snprintf(name, sizeof(name), "%.400s+0x%" PRIx64,
+			 *names->modules[module].name ? names->modules[module].name
+						      : names->modules[module].build_id,
+			 location->address);
+	return add_made(names, name, module, FRAME_unresolved, is_kernel);
+}
+
+/* Kernel frames stay kernel frames where they are inlined: that they run in the kernel says more.
+ */
+static bool add_chain(struct location_names *names, const struct symbol_frame *chain,
+		      unsigned length, uint32_t module, bool is_kernel)
+{
+	for (unsigned i = length; i--;) {
+		const struct name_entry *entry = entry_take(names, chain[i].name);
+		struct flame_frame frame = {
+			.file = chain[i].file,
+			.line = chain[i].line,
+			.module = module,
+			.kind = is_kernel            ? FRAME_kernel
+				: chain[i].is_inline ? FRAME_inline
+						     : FRAME_native,
+			.is_kernel = is_kernel,
+		};
+
+		if (!entry)
+			return false;
+		frame.name = entry->shown;
+		frame.name_hash = entry->hash;
+		if (!add_frame(names, &frame, entry->flags))
+			return false;
+	}
+	return true;
+}
+
+/* OpenTelemetry's profile.frame.type → kind; a type we have not heard of is an interpreter's. */
+static enum frame_kind kind_of_type(const char *type)
+{
+	static const struct {
+		const char *type;
+		enum frame_kind kind;
+	} kinds[] = {
+		{"", FRAME_native},     {"native", FRAME_native}, {"go", FRAME_native},
+		{"rust", FRAME_native}, {"kernel", FRAME_kernel}, {"jvm", FRAME_jit},
+		{"dotnet", FRAME_jit},  {"v8js", FRAME_jit},      {"luajit", FRAME_jit},
+		{"cuda", FRAME_gpu},    {"gpu", FRAME_gpu},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (!strcmp(type, kinds[i].type))
+			return kinds[i].kind;
+	return FRAME_interpreter;
+}
+
+static bool add_named(struct location_names *names, const struct result_location *location,
+		      uint32_t module)
+{
+	enum frame_kind kind = kind_of_type(location->type);
+	const struct name_entry *entry;
+	struct flame_frame frame = {
+		.file = location->file,
+		.line = location->line,
+		.module = module,
+		.kind = kind,
+		.is_kernel = kind == FRAME_kernel,
+	};
+
+	if (!*location->function)
+		return add_made(names, "[unknown]", module, FRAME_unresolved, frame.is_kernel);
+	entry = entry_take(names, location->function);
+	if (!entry)
+		return false;
+	frame.name = entry->shown;
+	frame.name_hash = entry->hash;
+	return add_frame(names, &frame, entry->flags);
+}
+
+static bool name_location(struct location_names *names, uint32_t number)
+{
+	const struct result_location *location = &names->result->locations[number];
+	struct named_location *named = &names->locations[number];
+	struct symbol_frame chain[SYMBOL_CHAIN_MAX];
+	uint32_t module = FRAME_NO_MODULE;
+	unsigned length = 0;
+	char text[NAME_ROOM];
+	bool ok;
+
+	if (location->module < names->result->module_count)
+		module = names->module_of[location->module];
+	named->first = (uint32_t)names->count;
+	if (location->kind == LOCATION_INCOMPLETE) {
+		snprintf(text, sizeof(text), "[incomplete: %.400s]", location->function);
+		named->is_incomplete = true;
+		ok = add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, false);
+	} else if (location->kind == LOCATION_NAMED) {
+		named->is_unresolved = !*location->function;
+		ok = add_named(names, location, module);
+	} else {
+		if (module != FRAME_NO_MODULE && names->tables[module] &&
+		    location->kind != LOCATION_ANONYMOUS)
+			length = symbol_table_lookup(names->tables[module],
+						     names->result->modules[location->module].base,
+						     location->address, chain);
+		named->is_unresolved = !length;
+		ok = length ? add_chain(names, chain, length, module,
+					location->kind == LOCATION_KERNEL)
+			    : add_unresolved(names, location, module);
+	}
+	named->count = (uint32_t)names->count - named->first;
+	return ok;
+}
+
+bool location_names_init(struct location_names *names, const struct samples_result *result,
+			 struct symbolizer *symbolizer, const struct stack_view *view,
+			 struct error *err)
+{
+	*names = (struct location_names){.result = result, .view = view};
+	arena_init(&names->arena, NAMES_BYTES);
+	hash_table_init(&names->names, ENTRIES_MAX);
+	names->locations = calloc((size_t)result->location_count + 1, sizeof(*names->locations));
+	if (!names->locations)
+		return no_memory(names, err);
+	if (!join_modules(names, err))
+		return false;
+	for (uint32_t i = 0; i < names->module_count; i++)
+		if (names->origins[i]->id.length)
+			names->tables[i] = symbolizer_take_table(symbolizer, &names->origins[i]->id,
+								 NULL, 0);
+	for (uint32_t i = 0; i < result->location_count; i++)
+		if (!name_location(names, i))
+			return no_memory(names, err);
+	return true;
+}
+
+void location_names_release(struct location_names *names)
+{
+	if (names->tables)
+		for (uint32_t i = 0; i < names->module_count; i++)
+			symbol_table_release(names->tables[i]);
+	free(names->tables);
+	free(names->frames);
+	free(names->flags);
+	free(names->locations);
+	free(names->modules);
+	free(names->module_of);
+	free(names->origins);
+	free(names->entries);
+	hash_table_release(&names->names);
+	arena_release(&names->arena);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names for every location of a result: a run of frames each, root first (inlined functions are
+ * frames of their own), with what the view's patterns say about each name. */
+#ifndef SYMBOL_SERVER_API_LOCATION_NAMES_H
+#define SYMBOL_SERVER_API_LOCATION_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/error.h"
+#include "common/hash_table.h"
+#include "symbol-server/api/named_stacks.h"
+
+enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4 };
+
+struct named_location {
+	uint32_t first, count; /* into frames */
+	bool is_unresolved, is_incomplete;
+};
+
+struct name_entry { /* what became of one text of a symbol table */
+	const char *raw, *shown;
+	uint64_t hash;
+	uint8_t flags;
+};
+
+struct location_names {
+	struct flame_frame *frames;
+	uint8_t *flags; /* NAME_* of each frame */
+	size_t count, capacity;
+	struct named_location *locations; /* as in the result */
+	struct flame_module *modules;     /* equal build-ids joined */
+	uint32_t module_count;
+	uint32_t *module_of; /* the result's module → modules */
+	/* private below */
+	const struct samples_result *result;
+	const struct stack_view *view;
+	struct arena arena;
+	const struct result_module **origins; /* of modules */
+	struct symbol_table **tables;
+	struct hash_table names;
+	struct name_entry *entries;
+	uint32_t entry_count, entry_capacity;
+};
+
+/* Release it in either case. ERROR_MEMORY, ERROR_LIMIT. */
+bool location_names_init(struct location_names *names, const struct samples_result *result,
+			 struct symbolizer *symbolizer, const struct stack_view *view,
+			 struct error *err);
+void location_names_release(struct location_names *names);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET, POST /api/v1/modules and PUT /api/v1/modules/{build_id} */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/formats/json_writer.h"
+
+/* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
+
+struct shares { /* samples without a name, by the modules of one answer */
+	const struct flame_module *modules;
+	const uint64_t *unsymbolized;
+	uint32_t count;
+	uint64_t samples;
+	struct hash_table by_id; /* build-id as text → index */
+};
+
+struct listed {
+	const struct module_row *row;
+	double share;
+};
+
+static bool shares_init(struct shares *shares, const struct named_stacks *stacks,
+			const struct samples_result *result)
+{
+	shares->modules = named_stacks_modules(stacks, &shares->count);
+	shares->unsymbolized = named_stacks_unsymbolized(stacks);
+	for (size_t i = 0; i < result->stack_count; i++)
+		shares->samples += result->stacks[i].samples;
+	hash_table_init(&shares->by_id, shares->count);
+	for (uint32_t i = 0; i < shares->count; i++)
+		if (!hash_table_add(&shares->by_id, frame_name_hash(shares->modules[i].build_id),
+				    i))
+			return false;
+	return true;
+}
+
+static double share_of(const struct shares *shares, const struct build_id *id)
+{
+	char hex[BUILD_ID_HEX];
+	uint32_t probe, at;
+	uint64_t hash = frame_name_hash(build_id_format(id, hex));
+
+	if (!shares->samples)
+		return 0;
+	for (at = hash_table_first(&shares->by_id, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&shares->by_id, hash, &probe))
+		if (!strcmp(shares->modules[at].build_id, hex))
+			return (double)shares->unsymbolized[at] / (double)shares->samples;
+	return 0;
+}
+
+/* The worklist: what leaves most samples without names comes first. */
+static int compare_listed(const void *left, const void *right)
+{
+	const struct listed *a = left, *b = right;
+
+	if (a->share != b->share)
+		return a->share < b->share ? 1 : -1;
+	return strcmp(a->row->name, b->row->name);
+}
+
+static const char *state_text(enum module_state state)
+{
+#define STATE_TEXT(name_, meaning_) #name_,
+	static const char *const texts[] = {MODULE_STATES(STATE_TEXT)};
+#undef STATE_TEXT
+
+	return state < MODULE_STATE_COUNT ? texts[state] : "";
+}
+
+static const char *quality_text(enum symbol_quality quality)
+{
+	static const char *const texts[] = {
+		[QUALITY_NONE] = "none",     [QUALITY_KALLSYMS] = "kallsyms",
+		[QUALITY_DYNSYM] = "dynsym", [QUALITY_PCLNTAB] = "pclntab",
+		[QUALITY_SYMTAB] = "symtab", [QUALITY_DWARF] = "dwarf",
+	};
+
+	return quality < sizeof(texts) / sizeof(*texts) ? texts[quality] : "";
+}
+
+static void put_module(struct json *json, const struct listed *listed)
+{
+	const struct module_row *row = listed->row;
+	char hex[BUILD_ID_HEX];
+
+	json_open(json, '{');
+	json_key_string(json, "build_id", build_id_format(&row->id, hex));
+	json_key_string(json, "name", row->name);
+	json_key_string(json, "state", state_text(row->state));
+	json_key_string(json, "reason", row->reason);
+	json_key_string(json, "source", row->source);
+	json_key_string(json, "quality", quality_text(row->quality));
+	json_key(json, "unsymbolized_share");
+	json_share(json, listed->share);
+	json_key_uint(json, "functions", row->functions);
+	json_key_int(json, "first_seen", row->first_seen_ms);
+	json_key_int(json, "retry_at", row->retry_at_ms);
+	json_close(json, '}');
+}
+
+static bool put_modules(struct http_request *request, struct http_response *response,
+			struct api *api, const struct shares *shares, struct error *err)
+{
+	struct json json = json_start(&response->body);
+	struct module_row *rows = NULL;
+	struct listed *listed;
+	size_t count = 0;
+
+	if (!symbolizer_modules(api->symbolizer, http_request_arena(request), &rows, &count, err))
+		return false;
+	listed = arena_array(http_request_arena(request), count, sizeof(*listed));
+	if (!listed)
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	for (size_t i = 0; i < count; i++)
+		listed[i] = (struct listed){&rows[i], share_of(shares, &rows[i].id)};
+	if (count)
+		qsort(listed, count, sizeof(*listed), compare_listed);
+	json_open(&json, '{');
+	json_key(&json, "modules");
+	json_open(&json, '[');
+	for (size_t i = 0; i < count; i++)
+		put_module(&json, &listed[i]);
+	json_close(&json, ']');
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+	return true;
+}
+
+void api_modules_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct query query = {0};
+	struct stack_view view = {.demangle = DEMANGLE_NONE};
+	struct samples_result *result = NULL;
+	struct named_stacks *stacks = NULL;
+	struct shares shares = {0};
+	struct error err = {0};
+	bool ok = false;
+
+	if (!parameters_check(request, "type from until match", &err) ||
+	    !parameters_query(request, false, &query, &err))
+		goto out;
+	result = query_run(api->samples, &query, &err);
+	if (!result)
+		goto out;
+	stacks = named_stacks_new(result, api->symbolizer, &view, &err);
+	if (!stacks)
+		goto out;
+	if (!shares_init(&shares, stacks, result)) {
+		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
+		goto out;
+	}
+	ok = put_modules(request, response, api, &shares, &err);
+out:
+	if (!ok)
+		answer_failure(response, &err);
+	hash_table_release(&shares.by_id);
+	named_stacks_free(stacks);
+	samples_result_free(result);
+	selector_release(&query.selector);
+}
+
+/* ---- POST: an agent says what it has met, and hears what would help ---- */
+
+/* "<hex> <gnu|htlhash> <name>" → id. */
+static bool read_line(const char *line, size_t length, struct build_id *id, bool *is_gnu,
+		      const char **name, size_t *name_length)
+{
+	const char *kind = memchr(line, ' ', length);
+	const char *rest;
+	size_t kind_length;
+
+	if (!kind || !build_id_parse(id, line, (size_t)(kind - line)))
+		return false;
+	kind++;
+	rest = memchr(kind, ' ', length - (size_t)(kind - line));
+	kind_length = rest ? (size_t)(rest - kind) : length - (size_t)(kind - line);
+	*is_gnu = kind_length == 3 && !memcmp(kind, "gnu", 3);
+	if (!*is_gnu && (kind_length != 7 || memcmp(kind, "htlhash", 7)))
+		return false;
+	*name = rest ? rest + 1 : line + length;
+	*name_length = length - (size_t)(*name - line);
+	return true;
+}
+
+static bool announce(struct api *api, const char *line, size_t length, struct arena *arena,
+		     struct buffer *wanted)
+{
+	char hex[BUILD_ID_HEX];
+	struct build_id id;
+	size_t name_length;
+	const char *name;
+	bool is_gnu;
+
+	if (!read_line(line, length, &id, &is_gnu, &name, &name_length))
+		return false;
+	name = arena_text(arena, name, name_length);
+	symbolizer_want(api->symbolizer, &id, name, is_gnu, 0);
+	if (symbolizer_wants_upload(api->symbolizer, &id))
+		buffer_printf(wanted, "%s\n", build_id_format(&id, hex));
+	return true;
+}
+
+void api_modules_post(struct http_request *request, struct http_response *response, void *context)
+{
+	const char *type = http_request_header(request, "Content-Type");
+	struct bytes body = http_request_body(request);
+	const char *at = (const char *)body.at, *end = at + body.length;
+	struct error err = {0};
+	unsigned number = 1;
+
+	if (!type || strncasecmp(type, "text/plain", 10)) {
+		answer_error(response, 415, "Content-Type must be text/plain: one module per line");
+		return;
+	}
+	if (!parameters_check(request, "", &err)) {
+		answer_failure(response, &err);
+		return;
+	}
+	response->content_type = "text/plain; charset=utf-8";
+	for (; at < end; number++) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
+		size_t used = length && at[length - 1] == '\r' ? length - 1 : length;
+
+		if (used &&
+		    !announce(context, at, used, http_request_arena(request), &response->body)) {
+			error_set(&err, ERROR_OPTION,
+				  "line %u is not '<build-id in hexadecimal> <gnu|htlhash> <name>'",
+				  number);
+			answer_failure(response, &err);
+			return;
+		}
+		at += length + 1;
+	}
+}
+
+/* ---- PUT: one file, as it arrives ---- */
+
+struct put {
+	struct symbol_upload *upload;
+	struct error err;
+};
+
+static struct put *put_take(struct http_request *request, struct api *api)
+{
+	struct put *put = http_request_data(request);
+	const char *part = http_request_part(request);
+	struct build_id id;
+
+	if (put)
+		return put;
+	put = arena_alloc(http_request_arena(request), sizeof(*put));
+	if (!put)
+		return NULL;
+	http_request_set_data(request, put);
+	if (!build_id_parse(&id, part, strlen(part)))
+		error_set(&put->err, ERROR_FORMAT,
+			  "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
+			  part);
+	else
+		put->upload = symbolizer_upload(api->symbolizer, &id, &put->err);
+	return put;
+}
+
+bool api_module_body(struct http_request *request, const void *bytes, size_t length, void *context)
+{
+	struct put *put = put_take(request, context);
+
+	return put && put->upload && put->err.kind == ERROR_NONE &&
+	       symbol_upload_write(put->upload, bytes, length, &put->err);
+}
+
+static int upload_status(enum error_kind kind)
+{
+	switch (kind) {
+	case ERROR_LIMIT:
+		return 413;
+	case ERROR_CONFLICT:
+		return 409;
+	case ERROR_FORMAT:
+	case ERROR_OPTION:
+	case ERROR_UNSUPPORTED:
+		return 422;
+	default:
+		return 503; /* disk, memory, too many at a time */
+	}
+}
+
+void api_module_put(struct http_request *request, struct http_response *response, void *context)
+{
+	struct put *put = put_take(request, context);
+	struct symbol_upload *upload;
+	bool is_new = false;
+
+	if (!put) {
+		answer_error(response, 503, "out of memory; try again later");
+		return;
+	}
+	upload = put->upload;
+	if (upload && put->err.kind == ERROR_NONE) {
+		put->upload = NULL; /* finish ends it in either case */
+		symbol_upload_finish(upload, &is_new, &put->err);
+	}
+	if (put->err.kind != ERROR_NONE) {
+		answer_error(response, upload_status(put->err.kind), put->err.message);
+		return;
+	}
+	response->status = is_new ? 201 : 200;
+	answer_text(response, is_new ? "new or better: it will be used\n"
+				     : "nothing new: what is here is as good\n");
+}
+
+void api_module_end(struct http_request *request, void *context)
+{
+	struct put *put = http_request_data(request);
+
+	(void)context;
+	if (put && put->upload)
+		symbol_upload_abort(put->upload);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/named_stacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/api/location_names.h"
+#include "symbol-server/query/selector.h"
+
+struct named_stacks {
+	const struct samples_result *result;
+	const struct stack_view *view;
+	struct location_names names;
+	struct flame_frame *group_frames; /* group_count for each series */
+	uint64_t *unsymbolized;           /* by module */
+	struct flame_frame *frames;       /* the stack at hand */
+	size_t frame_room;
+};
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+static void set_group_name(struct flame_frame *frame, const char *name)
+{
+	*frame = (struct flame_frame){
+		.name = name,
+		.file = "",
+		.name_hash = frame_name_hash(name),
+		.module = FRAME_NO_MODULE,
+		.kind = FRAME_group,
+	};
+}
+
+/* "[no container]" for a series without that label. */
+static bool name_groups(struct named_stacks *stacks, struct error *err)
+{
+	const struct stack_view *view = stacks->view;
+	const struct samples_result *result = stacks->result;
+	char missing[100];
+
+	stacks->group_frames = calloc((size_t)result->series_count * view->group_count + 1,
+				      sizeof(*stacks->group_frames));
+	if (!stacks->group_frames)
+		return no_memory(err);
+	for (uint32_t i = 0; i < result->series_count; i++) {
+		for (unsigned j = 0; j < view->group_count; j++) {
+			const char *value = series_label(&result->series[i], view->groups[j]);
+
+			if (!*value) {
+				snprintf(missing, sizeof(missing), "[no %s]", view->groups[j]);
+				value = arena_text(&stacks->names.arena, missing, strlen(missing));
+			}
+			if (!value)
+				return no_memory(err);
+			set_group_name(&stacks->group_frames[i * view->group_count + j], value);
+		}
+	}
+	return true;
+}
+
+/* Counts a stack once for each module it has no name in. */
+static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
+{
+	const struct samples_result *result = stacks->result;
+	size_t *last = calloc((size_t)stacks->names.module_count + 1, sizeof(*last));
+
+	stacks->unsymbolized = calloc((size_t)stacks->names.module_count + 1,
+				      sizeof(*stacks->unsymbolized));
+	if (!last || !stacks->unsymbolized) {
+		free(last);
+		return no_memory(err);
+	}
+	for (size_t i = 0; i < result->stack_count; i++) {
+		const struct result_stack *stack = &result->stacks[i];
+
+		for (uint32_t j = 0; j < stack->depth; j++) {
+			uint32_t location = stack->locations[j];
+			uint32_t module = result->locations[location].module;
+
+			if (!stacks->names.locations[location].is_unresolved ||
+			    module >= result->module_count)
+				continue;
+			module = stacks->names.module_of[module];
+			if (last[module] == i + 1)
+				continue;
+			last[module] = i + 1;
+			stacks->unsymbolized[module] += stack->samples;
+		}
+	}
+	free(last);
+	return true;
+}
+
+/* Ids that came through samples are known with their kind already; only where the symbolizer's
+ * memory was lost does the length decide: a file hash has 16 bytes. */
+static void want_modules(const struct named_stacks *stacks, struct symbolizer *symbolizer)
+{
+	for (uint32_t i = 0; i < stacks->names.module_count; i++) {
+		const struct result_module *module = stacks->names.origins[i];
+
+		if (stacks->unsymbolized[i] && module->id.length)
+			symbolizer_want(symbolizer, &module->id, module->name,
+					module->id.length != FILE_HASH_BYTES,
+					stacks->unsymbolized[i]);
+	}
+}
+
+struct named_stacks *named_stacks_new(const struct samples_result *result,
+				      struct symbolizer *symbolizer, const struct stack_view *view,
+				      struct error *err)
+{
+	struct named_stacks *stacks = calloc(1, sizeof(*stacks));
+
+	if (!stacks) {
+		no_memory(err);
+		return NULL;
+	}
+	stacks->result = result;
+	stacks->view = view;
+	if (!location_names_init(&stacks->names, result, symbolizer, view, err) ||
+	    !name_groups(stacks, err) || !count_unsymbolized(stacks, err)) {
+		named_stacks_free(stacks);
+		return NULL;
+	}
+	want_modules(stacks, symbolizer);
+	return stacks;
+}
+
+struct walked { /* one stack's frames, and what was met on the way */
+	size_t depth;
+	uint8_t flags;
+	bool is_unresolved, is_incomplete;
+};
+
+static bool make_room(struct named_stacks *stacks, size_t depth)
+{
+	size_t room = stacks->frame_room ? stacks->frame_room * 2 : 256;
+	struct flame_frame *frames;
+
+	if (depth <= stacks->frame_room)
+		return true;
+	while (room < depth)
+		room *= 2;
+	frames = realloc(stacks->frames, room * sizeof(*frames));
+	if (!frames)
+		return false;
+	stacks->frames = frames;
+	stacks->frame_room = room;
+	return true;
+}
+
+static bool put_groups(struct named_stacks *stacks, const struct result_stack *stack,
+		       struct walked *walked)
+{
+	unsigned count = stacks->view->group_count;
+
+	if (!make_room(stacks, count))
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		if (!strcmp(stacks->view->groups[i], "thread"))
+			set_group_name(&stacks->frames[i],
+				       *stack->thread ? stack->thread : "[no thread]");
+		else
+			stacks->frames[i] = stacks->group_frames[(size_t)stack->series * count + i];
+	}
+	walked->depth = count;
+	return true;
+}
+
+static bool put_location(struct named_stacks *stacks, uint32_t number, struct walked *walked)
+{
+	const struct location_names *names = &stacks->names;
+	const struct named_location *location = &names->locations[number];
+
+	if (!make_room(stacks, walked->depth + location->count))
+		return false;
+	walked->is_unresolved |= location->is_unresolved;
+	walked->is_incomplete |= location->is_incomplete;
+	for (uint32_t i = location->first; i < location->first + location->count; i++) {
+		walked->flags |= names->flags[i];
+		if (!(names->flags[i] & NAME_HIDDEN))
+			stacks->frames[walked->depth++] = names->frames[i];
+	}
+	return true;
+}
+
+static void reverse(struct flame_frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count / 2; i++) {
+		struct flame_frame swapped = frames[i];
+
+		frames[i] = frames[count - 1 - i];
+		frames[count - 1 - i] = swapped;
+	}
+}
+
+static bool is_shown(const struct named_stacks *stacks, const struct walked *walked)
+{
+	const struct stack_view *view = stacks->view;
+
+	if (view->focus && !(walked->flags & NAME_FOCUSED))
+		return false;
+	if (view->ignore && (walked->flags & NAME_IGNORED))
+		return false;
+	if (walked->depth < view->root_depth)
+		return false;
+	for (unsigned i = 0; i < view->root_depth; i++)
+		if (strcmp(stacks->frames[i].name, view->root[i]))
+			return false;
+	return true;
+}
+
+bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
+		       struct stack_totals *totals, struct error *err)
+{
+	*totals = (struct stack_totals){0};
+	for (size_t i = 0; i < stacks->result->stack_count; i++) {
+		const struct result_stack *stack = &stacks->result->stacks[i];
+		struct walked walked = {0};
+
+		if (!put_groups(stacks, stack, &walked))
+			return no_memory(err);
+		for (uint32_t j = stack->depth; j--;)
+			if (!put_location(stacks, stack->locations[j], &walked))
+				return no_memory(err);
+		if (stacks->view->invert)
+			reverse(stacks->frames + stacks->view->group_count,
+				walked.depth - stacks->view->group_count);
+		if (!is_shown(stacks, &walked))
+			continue;
+		totals->value += stack->value;
+		totals->samples += stack->samples;
+		totals->unwind_incomplete += walked.is_incomplete ? stack->samples : 0;
+		totals->unsymbolized += walked.is_unresolved ? stack->samples : 0;
+		if (!each(context, stacks->frames, walked.depth, stack->value, stack->samples))
+			return false;
+	}
+	return true;
+}
+
+const struct flame_module *named_stacks_modules(const struct named_stacks *stacks, uint32_t *count)
+{
+	*count = stacks->names.module_count;
+	return stacks->names.modules;
+}
+
+const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks)
+{
+	return stacks->unsymbolized;
+}
+
+void named_stacks_free(struct named_stacks *stacks)
+{
+	if (!stacks)
+		return;
+	location_names_release(&stacks->names);
+	free(stacks->group_frames);
+	free(stacks->unsymbolized);
+	free(stacks->frames);
+	free(stacks);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's stacks and the symbolizer's names, joined: each distinct location is looked up once,
+ * each distinct name demangled and matched once; then stacks of frames, root first, shaped as
+ * design.md §6 "Stack shape" says. */
+#ifndef SYMBOL_SERVER_API_NAMED_STACKS_H
+#define SYMBOL_SERVER_API_NAMED_STACKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "symbol-server/flamegraph/flame_tree.h"
+#include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/query/pattern.h"
+#include "symbol-server/store/samples.h"
+#include "symbol-server/symbolize/symbolizer.h"
+
+enum demangle_mode { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NONE };
+
+struct stack_view {                /* what of the stacks is shown, and how */
+	const char *const *groups; /* label names, outermost first */
+	unsigned group_count;
+	const struct pattern *focus;  /* only stacks with a matching frame; NULL: all */
+	const struct pattern *ignore; /* no stacks with a matching frame */
+	const struct pattern *hide;   /* matching frames are left out */
+	const char *const *root;      /* only stacks that start with frames of these names */
+	unsigned root_depth;
+	bool invert; /* leaf first, below the groups */
+	enum demangle_mode demangle;
+};
+
+struct stack_totals { /* of the stacks that were shown */
+	uint64_t value, samples;
+	uint64_t unwind_incomplete, unsymbolized; /* samples */
+};
+
+struct named_stacks;
+
+/* Borrows result, symbolizer and view until freed. Asks the symbolizer for what has no names yet.
+ * ERROR_MEMORY, ERROR_LIMIT. */
+struct named_stacks *named_stacks_new(const struct samples_result *result,
+				      struct symbolizer *symbolizer, const struct stack_view *view,
+				      struct error *err);
+
+/* Root first; frames are borrowed for the call, their texts for the life of the named stacks. */
+typedef bool named_stack_fn(void *context, const struct flame_frame *frames, size_t depth,
+			    uint64_t value, uint64_t samples);
+
+/* False: each() returned false, or (err is set) memory is short. */
+bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
+		       struct stack_totals *totals, struct error *err);
+
+/* By flame_frame.module. */
+const struct flame_module *named_stacks_modules(const struct named_stacks *stacks, uint32_t *count);
+
+/* Samples that have at least one frame without a name in that module (same numbers), all stacks. */
+const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks);
+
+void named_stacks_free(struct named_stacks *stacks); /* NULL is fine */
+
+/* "ns::f<int>" → "ns::f": without template arguments. Returns a text in arena, or name itself. */
+const char *name_simplify(const char *name, struct arena *arena);
+
+#endif

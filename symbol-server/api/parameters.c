@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/parameters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/api/api.h"
+#include "symbol-server/query/time_range.h"
+
+struct check {
+	struct http_request *request;
+	const char *known;
+	unsigned index;
+	struct error *err;
+	bool ok;
+};
+
+static bool is_listed(const char *list, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = strstr(list, name); at && length; at = strstr(at + 1, name))
+		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+			return true;
+	return false;
+}
+
+static bool check_one(void *context, const char *name, const char *value)
+{
+	struct check *check = context;
+
+	if (!is_listed(check->known, name) || strchr(name, ' '))
+		check->ok = error_set(check->err, ERROR_OPTION,
+				      "parameter '%.60s' is not known here; known: %s", name,
+				      *check->known ? check->known : "none");
+	else if (http_request_query(check->request, name) != value)
+		check->ok = error_set(check->err, ERROR_OPTION,
+				      "parameter '%.60s' is given more than once", name);
+	return check->ok;
+}
+
+bool parameters_check(struct http_request *request, const char *known, struct error *err)
+{
+	struct check check = {.request = request, .known = known, .err = err, .ok = true};
+
+	http_request_each_query(request, check_one, &check);
+	return check.ok;
+}
+
+bool parameter_uint(struct http_request *request, const char *name, uint32_t minimum,
+		    uint32_t maximum, uint32_t *value, struct error *err)
+{
+	const char *text = http_request_query(request, name);
+	size_t digits;
+	uint64_t number;
+
+	if (!text)
+		return true;
+	digits = strspn(text, "0123456789");
+	number = digits && digits < 12 && !text[digits] ? strtoull(text, NULL, 10) : UINT64_MAX;
+	if (number < minimum || number > maximum)
+		return error_set(err, ERROR_OPTION,
+				 "parameter '%s': '%.60s' is not a number from %u to %u", name,
+				 text, minimum, maximum);
+	*value = (uint32_t)number;
+	return true;
+}
+
+bool parameter_choice(struct http_request *request, const char *name, const char *choices,
+		      unsigned *index, struct error *err)
+{
+	const char *text = http_request_query(request, name);
+	const char *at = choices;
+
+	if (!text)
+		return true;
+	for (unsigned i = 0;; i++) {
+		size_t length = strcspn(at, "|");
+
+		if (strlen(text) == length && !strncmp(at, text, length)) {
+			*index = i;
+			return true;
+		}
+		if (!at[length])
+			break;
+		at += length + 1;
+	}
+	return error_set(err, ERROR_OPTION, "parameter '%s': '%.60s' is none of %s", name, text,
+			 choices);
+}
+
+bool parameter_flag(struct http_request *request, const char *name, bool *value, struct error *err)
+{
+	unsigned index = *value;
+
+	if (http_request_query(request, name) &&
+	    !parameter_choice(request, name, "0|1|false|true", &index, err))
+		return false;
+	*value = index & 1;
+	return true;
+}
+
+bool parameter_pattern(struct http_request *request, const char *name, struct pattern **pattern,
+		       struct error *err)
+{
+	const char *text = http_request_query(request, name);
+
+	*pattern = NULL;
+	if (!text || !*text)
+		return true;
+	*pattern = pattern_new(text, err);
+	return *pattern || error_prefix(err, "parameter '%s'", name);
+}
+
+static bool read_time(struct http_request *request, const char *name, int64_t now_ms,
+		      int64_t fallback, int64_t *ms, struct error *err)
+{
+	const char *text = http_request_query(request, name);
+
+	*ms = fallback;
+	if (!text || !*text)
+		return true;
+	return time_parse(text, now_ms, ms, err) || error_prefix(err, "parameter '%s'", name);
+}
+
+bool parameters_query(struct http_request *request, bool is_type_optional, struct query *query,
+		      struct error *err)
+{
+	const char *type = http_request_query(request, "type");
+	const char *match = http_request_query(request, "match");
+	int64_t now_ms = api_now_ms();
+
+	query->tenant = API_TENANT;
+	query->type = type ? type : is_type_optional ? NULL : "on-cpu";
+	if (type && profile_type_find(type, strlen(type)) < 0)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'type': '%.60s' is not a profile type such as on-cpu",
+				 type);
+	if (!read_time(request, "until", now_ms, now_ms, &query->until_ms, err) ||
+	    !read_time(request, "from", now_ms,
+		       query->until_ms > QUERY_DEFAULT_MS ? query->until_ms - QUERY_DEFAULT_MS : 0,
+		       &query->from_ms, err))
+		return false;
+	if (query->from_ms > query->until_ms)
+		return error_set(err, ERROR_OPTION, "parameter 'from' lies after 'until'");
+	if (match && !selector_parse(&query->selector, match, http_request_arena(request), err))
+		return error_prefix(err, "parameter 'match'");
+	return true;
+}

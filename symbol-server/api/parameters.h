@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The query string's parameters, checked. Every failure is ERROR_OPTION and names the parameter. */
+#ifndef SYMBOL_SERVER_API_PARAMETERS_H
+#define SYMBOL_SERVER_API_PARAMETERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "symbol-server/http/http_server.h"
+#include "symbol-server/query/pattern.h"
+#include "symbol-server/query/query.h"
+
+/* None but those of the space-separated list, and each once. */
+bool parameters_check(struct http_request *request, const char *known, struct error *err);
+
+bool parameter_uint(struct http_request *request, const char *name, uint32_t minimum,
+		    uint32_t maximum, uint32_t *value, struct error *err); /* absent: unchanged */
+/* choices "a|b|c"; index of the one given; absent: unchanged. */
+bool parameter_choice(struct http_request *request, const char *name, const char *choices,
+		      unsigned *index, struct error *err);
+/* 1, true, 0, false; absent: unchanged. */
+bool parameter_flag(struct http_request *request, const char *name, bool *value, struct error *err);
+/* NULL when absent or empty; the caller frees it. */
+bool parameter_pattern(struct http_request *request, const char *name, struct pattern **pattern,
+		       struct error *err);
+
+/* type (default on-cpu, or NULL where is_type_optional), from, until, match → query. Release the
+ * selector in either case. */
+bool parameters_query(struct http_request *request, bool is_type_optional, struct query *query,
+		      struct error *err);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1development/profiles: OTLP in. Answered when the data is on disk. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/otlp.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/known_modules.h"
+#include "symbol-server/ingest/ingest.h"
+
+enum { DECODER_BYTES = 32 << 20 };
+
+/* What the answer still needs when the batch is gone. */
+struct pending {
+	struct http_request *request;
+	struct ingest_rejects rejects;
+};
+
+static bool is_protobuf(struct http_request *request)
+{
+	static const char wanted[] = "application/x-protobuf";
+	const char *type = http_request_header(request, "Content-Type");
+
+	return type && !strncasecmp(type, wanted, sizeof(wanted) - 1) &&
+	       strchr(" ;", type[sizeof(wanted) - 1]);
+}
+
+static int status_of(const struct error *err)
+{
+	switch (err->kind) {
+	case ERROR_FORMAT:
+		return 400;
+	case ERROR_LIMIT:
+		return 413;
+	case ERROR_BUSY:
+		return 429;
+	default:
+		return 503; /* disk, memory: the sender keeps the data and comes again */
+	}
+}
+
+/* Called by the store's own thread. */
+static void stored(void *context, bool accepted, const struct error *err)
+{
+	struct pending *pending = context;
+	struct http_request *request = pending->request;
+	struct http_response *response = http_request_response(request);
+
+	response->content_type = "application/x-protobuf";
+	if (!accepted)
+		answer_otlp_error(response, 503,
+				  err ? err->message : "the profile could not be stored");
+	else if (!otlp_encode_response(pending->rejects.profiles, pending->rejects.message,
+				       &response->body))
+		answer_otlp_error(response, 503, "out of memory; try again later");
+	http_request_resume(request);
+}
+
+static void read_and_store(struct http_request *request, struct http_response *response,
+			   struct api *api, struct pending *pending)
+{
+	struct bytes body = http_request_body(request);
+	int64_t now_ms = api_now_ms();
+	int64_t oldest_ms = api->retention_ms ? now_ms - api->retention_ms : 0;
+	struct sample_batch batch = {0};
+	struct error err = {0};
+	struct arena arena;
+	unsigned duplicates;
+
+	arena_init(&arena, DECODER_BYTES);
+	if (!ingest_read(body.at, body.length, http_request_peer(request), now_ms, oldest_ms,
+			 &arena, &batch, &pending->rejects, &err)) {
+		answer_otlp_error(response, err.kind == ERROR_MEMORY ? 503 : status_of(&err),
+				  err.message);
+		goto out;
+	}
+	batch.tenant = API_TENANT;
+	known_modules_meet(api, &batch);
+	http_request_suspend(request);
+	if (!samples_add(api->samples, &batch, stored, pending, &duplicates, &err)) {
+		answer_otlp_error(response, status_of(&err), err.message);
+		http_request_resume(request);
+	}
+out:
+	arena_release(&arena);
+}
+
+void api_profiles_post(struct http_request *request, struct http_response *response, void *context)
+{
+	struct pending *pending = arena_alloc(http_request_arena(request), sizeof(*pending));
+
+	if (!is_protobuf(request)) {
+		answer_otlp_error(response, 415,
+				  "Content-Type must be application/x-protobuf: OTLP profiles as "
+				  "protobuf, not as JSON");
+		return;
+	}
+	if (!pending) {
+		answer_otlp_error(response, 503, "out of memory; try again later");
+		return;
+	}
+	pending->request = request;
+	read_and_store(request, response, context, pending);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The REST API at a glance. schema/rest/openapi.yaml says the same to others; a test compares them.
+ */
+#include "symbol-server/api/api.h"
+
+#define MIB  ((size_t)1 << 20)
+#define LONG .may_take_long = true
+
+const struct http_route api_routes[] = {
+	/* OTLP in */
+	{HTTP_POST, "/v1development/profiles", api_profiles_post, .body_limit = 16 * MIB,
+	 .inflated_limit = 16 * MIB},
+
+	/* questions about samples */
+	{HTTP_GET, "/api/v1/flamegraph", api_flamegraph_get, LONG},
+	{HTTP_GET, "/api/v1/top", api_top_get, LONG},
+	{HTTP_GET, "/api/v1/types", api_types_get, LONG},
+	{HTTP_GET, "/api/v1/labels", api_labels_get, LONG},
+	{HTTP_GET, "/api/v1/labels/{name}", api_label_values_get, LONG},
+
+	/* what names are made from, and who sends */
+	{HTTP_GET, "/api/v1/modules", api_modules_get, LONG},
+	{HTTP_POST, "/api/v1/modules", api_modules_post, .body_limit = MIB,
+	 .inflated_limit = 4 * MIB},
+	{HTTP_PUT, "/api/v1/modules/{build_id}", api_module_put, api_module_body,
+	 .body_limit = 4096 * MIB, .on_end = api_module_end, LONG},
+	{HTTP_GET, "/api/v1/agents", api_agents_get},
+
+	/* operations, contract, the page */
+	{HTTP_GET, "/healthz", api_healthz_get},
+	{HTTP_GET, "/readyz", api_readyz_get},
+	{HTTP_GET, "/metrics", api_metrics_get},
+	{HTTP_GET, "/openapi.yaml", api_openapi_get},
+	{HTTP_GET, "/", api_page_get},
+	{0},
+};

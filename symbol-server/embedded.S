@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+	.section .rodata
+	.macro embed name, path
+	.global embedded_\name
+	.global embedded_\name\()_end
+	.balign 16
+embedded_\name:
+	.incbin "\path"
+embedded_\name\()_end:
+	.byte 0
+	.endm
+
+	embed page_html_gz, "page.html.gz"
+	embed openapi_yaml, "openapi.yaml"
+	embed samples_0001_sql, "samples_0001.sql"
+	embed symbols_0001_sql, "symbols_0001.sql"
+	embed agents_0001_sql, "agents_0001.sql"
+
+	.section .note.GNU-stack, "", @progbits

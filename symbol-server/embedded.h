@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files inside the program (embedded.S): the page, the contract, the migrations. */
+#ifndef SYMBOL_SERVER_EMBEDDED_H
+#define SYMBOL_SERVER_EMBEDDED_H
+
+extern const char embedded_page_html_gz[], embedded_page_html_gz_end[];
+extern const char embedded_openapi_yaml[], embedded_openapi_yaml_end[];
+/* NUL-terminated; schema/store/sqlite */
+extern const char embedded_samples_0001_sql[];
+extern const char embedded_symbols_0001_sql[];
+extern const char embedded_agents_0001_sql[];
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cut: how many of the heaviest nodes fit, and the tree written anew without the others. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/flamegraph/flame_tree.h"
+
+struct cut {
+	const struct flame_node *old;
+	size_t old_count;
+	uint32_t *by_weight; /* old indices, heaviest first, parent before child */
+	uint8_t *is_kept;    /* by old index */
+	struct flame_node *nodes;
+	size_t count;
+	uint32_t *scratch; /* children of one node, being sorted */
+	uint64_t cut;
+};
+
+static int compare_weight(const void *left, const void *right, void *context)
+{
+	const struct flame_node *nodes = context;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	if (nodes[a].total != nodes[b].total)
+		return nodes[a].total < nodes[b].total ? 1 : -1;
+	return a < b ? -1 : a > b;
+}
+
+static int compare_sibling(const void *left, const void *right, void *context)
+{
+	const struct flame_node *nodes = context;
+	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+	int order;
+
+	if (nodes[a].total != nodes[b].total)
+		return nodes[a].total < nodes[b].total ? 1 : -1;
+	order = strcmp(nodes[a].frame.name, nodes[b].frame.name);
+	return order ? order : a < b ? -1 : a > b;
+}
+
+/* The wanted-th largest of the totals: a byte of it a round, highest first. wanted: 1 … count. */
+static uint64_t nth_total(const uint64_t *totals, size_t count, size_t wanted)
+{
+	uint64_t found = 0, known = 0; /* known: the bits of found that are */
+
+	for (int shift = 56; shift >= 0; shift -= 8) {
+		size_t counts[256] = {0};
+		unsigned digit = 255;
+
+		for (size_t i = 0; i < count; i++)
+			counts[totals[i] >> shift & 0xff] += (totals[i] & known) == found;
+		for (; counts[digit] < wanted; digit--)
+			wanted -= counts[digit];
+		found |= (uint64_t)digit << shift;
+		known |= (uint64_t)0xff << shift;
+	}
+	return found;
+}
+
+/* The heaviest nodes, sorted, into by_weight; how many: wanted. Of a million nodes few are wanted,
+ * and most weigh the same: only those above the last one's weight need sorting. */
+static bool sort_heaviest(struct cut *cut, size_t wanted)
+{
+	uint64_t *totals = calloc(cut->old_count, sizeof(*totals)), last;
+	size_t count = 0;
+
+	if (!totals)
+		return false;
+	for (size_t i = 0; i < cut->old_count; i++)
+		totals[i] = cut->old[i].total;
+	last = nth_total(totals, cut->old_count, wanted);
+	for (uint32_t i = 0; i < cut->old_count; i++)
+		if (totals[i] > last)
+			cut->by_weight[count++] = i;
+	qsort_r(cut->by_weight, count, sizeof(*cut->by_weight), compare_weight,
+		(void *)(uintptr_t)cut->old);
+	for (uint32_t i = 0; count < wanted; i++)
+		if (totals[i] == last)
+			cut->by_weight[count++] = i;
+	free(totals);
+	return true;
+}
+
+/* A parent's total is never below its child's and its index always is: taken in order of weight,
+ * ancestors come first. Each node taken may add a "[cut]" of its own and complete its parent. */
+static bool choose_kept(struct cut *cut, size_t max_nodes)
+{
+	uint32_t *missing = calloc(cut->old_count, sizeof(*missing)); /* children not yet taken */
+	size_t cuts = 0, best = 1;
+	size_t most = max_nodes < cut->old_count ? max_nodes : cut->old_count;
+
+	most = most ? most : 1;
+	if (!missing || !sort_heaviest(cut, most)) {
+		free(missing);
+		return false;
+	}
+	for (size_t i = 1; i < cut->old_count; i++)
+		missing[cut->old[i].parent]++;
+	for (size_t i = 0; i < most; i++) {
+		uint32_t node = cut->by_weight[i];
+
+		cuts += missing[node] > 0;
+		if (node && --missing[cut->old[node].parent] == 0)
+			cuts--;
+		if (i + 1 + cuts <= max_nodes)
+			best = i + 1;
+	}
+	for (size_t i = 0; i < best; i++)
+		cut->is_kept[cut->by_weight[i]] = 1;
+	free(missing);
+	return true;
+}
+
+/* Writes one node; returns its new index. */
+static uint32_t put_node(struct cut *cut, uint32_t old, uint32_t parent)
+{
+	uint32_t at = (uint32_t)cut->count++;
+
+	cut->nodes[at] = cut->old[old];
+	cut->nodes[at].parent = parent;
+	cut->nodes[at].first_child = cut->nodes[at].next_sibling = 0;
+	return at;
+}
+
+static void put_cut(struct cut *cut, uint32_t parent, uint64_t value, uint64_t samples)
+{
+	cut->nodes[cut->count++] = (struct flame_node){
+		.frame = {.name = "[cut]",
+			  .file = "",
+			  .name_hash = frame_name_hash("[cut]"),
+			  .module = FRAME_NO_MODULE,
+			  .kind = FRAME_cut},
+		.parent = parent,
+		.self = value,
+		.total = value,
+		.self_samples = samples,
+		.total_samples = samples,
+	};
+	cut->cut += value;
+}
+
+/* New nodes for the kept children of one node, and for what is cut below it. The old index of each
+ * new node is left in origin. */
+static void put_children(struct cut *cut, uint32_t old, uint32_t parent, uint32_t *origin)
+{
+	uint64_t value = 0, samples = 0;
+	size_t kept = 0;
+	bool is_cut = false;
+
+	for (uint32_t child = cut->old[old].first_child; child;
+	     child = cut->old[child].next_sibling) {
+		if (cut->is_kept[child]) {
+			cut->scratch[kept++] = child;
+			continue;
+		}
+		is_cut = true;
+		value += cut->old[child].total;
+		samples += cut->old[child].total_samples;
+	}
+	qsort_r(cut->scratch, kept, sizeof(*cut->scratch), compare_sibling,
+		(void *)(uintptr_t)cut->old);
+	for (size_t i = 0; i < kept; i++) {
+		const struct flame_node *next = &cut->old[cut->scratch[i]];
+
+		if (is_cut && (next->total < value ||
+			       (next->total == value && strcmp("[cut]", next->frame.name) < 0))) {
+			put_cut(cut, parent, value, samples);
+			origin[cut->count - 1] = 0;
+			is_cut = false;
+		}
+		origin[put_node(cut, cut->scratch[i], parent)] = cut->scratch[i];
+	}
+	if (is_cut) {
+		put_cut(cut, parent, value, samples);
+		origin[cut->count - 1] = 0;
+	}
+}
+
+/* Breadth first, so that the children of a node lie together and a parent comes before them. */
+static void write_nodes(struct cut *cut, uint32_t *origin)
+{
+	origin[put_node(cut, 0, 0)] = 0;
+	for (uint32_t at = 0; at < cut->count; at++) {
+		uint32_t first = (uint32_t)cut->count;
+
+		if (at && !origin[at])
+			continue; /* "[cut]" */
+		put_children(cut, origin[at], at, origin);
+		if (first == cut->count)
+			continue;
+		cut->nodes[at].first_child = first;
+		for (uint32_t child = first; child + 1 < cut->count; child++)
+			cut->nodes[child].next_sibling = child + 1;
+	}
+}
+
+bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes)
+{
+	struct cut cut = {.old = tree->nodes, .old_count = tree->count};
+	/* at most one "[cut]" for each kept node */
+	size_t room = 2 * tree->count;
+	uint32_t *origin = calloc(room, sizeof(*origin));
+	bool ok = false;
+
+	cut.by_weight = calloc(tree->count, sizeof(*cut.by_weight));
+	cut.is_kept = calloc(tree->count, 1);
+	cut.scratch = calloc(tree->count, sizeof(*cut.scratch));
+	cut.nodes = calloc(room, sizeof(*cut.nodes));
+	if (!origin || !cut.by_weight || !cut.is_kept || !cut.scratch || !cut.nodes ||
+	    !choose_kept(&cut, max_nodes))
+		goto out;
+	write_nodes(&cut, origin);
+	free(tree->nodes);
+	tree->nodes = cut.nodes;
+	tree->count = tree->capacity = tree->limit = cut.count;
+	tree->cut += cut.cut;
+	cut.nodes = NULL;
+	ok = true;
+out:
+	free(origin);
+	free(cut.by_weight);
+	free(cut.is_kept);
+	free(cut.scratch);
+	free(cut.nodes);
+	return ok;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/flamegraph/flame_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+
+struct flame_index {
+	struct hash_table table; /* hash of a whole path from the root → its last node */
+	uint64_t *hashes;        /* of the stack at hand, by depth */
+	size_t room;
+};
+
+uint64_t frame_name_hash(const char *name)
+{
+	uint64_t hash = hash_bytes(name, strlen(name), 0);
+
+	return hash ? hash : 1;
+}
+
+struct flame_tree *flame_tree_new(size_t limit_nodes)
+{
+	struct flame_tree *tree = calloc(1, sizeof(*tree));
+
+	if (!tree)
+		return NULL;
+	tree->limit = limit_nodes < 1 ? 1 : limit_nodes;
+	tree->capacity = tree->limit < 1024 ? tree->limit : 1024;
+	tree->nodes = calloc(tree->capacity, sizeof(*tree->nodes));
+	tree->index = calloc(1, sizeof(*tree->index));
+	if (!tree->nodes || !tree->index) {
+		flame_tree_free(tree);
+		return NULL;
+	}
+	hash_table_init(&tree->index->table, (uint32_t)tree->limit);
+	tree->nodes[0].frame = (struct flame_frame){
+		.name = "all", .file = "", .module = FRAME_NO_MODULE, .kind = FRAME_root};
+	tree->count = 1;
+	return tree;
+}
+
+/* own: a node's, which always has its hash. */
+static bool same_frame(const struct flame_frame *own, const struct flame_frame *other)
+{
+	if (own->kind != other->kind || own->module != other->module)
+		return false;
+	if (own->name == other->name)
+		return true;
+	return (!other->name_hash || own->name_hash == other->name_hash) &&
+	       !strcmp(own->name, other->name);
+}
+
+static bool grow(struct flame_tree *tree)
+{
+	size_t capacity = tree->capacity * 2 < tree->limit ? tree->capacity * 2 : tree->limit;
+	struct flame_node *nodes;
+
+	if (tree->count < tree->capacity)
+		return true;
+	if (tree->count >= tree->limit)
+		return false;
+	nodes = realloc(tree->nodes, capacity * sizeof(*nodes));
+	if (!nodes)
+		return false;
+	tree->nodes = nodes;
+	tree->capacity = capacity;
+	return true;
+}
+
+static bool hash_paths(struct flame_index *index, const struct flame_frame *frames, size_t depth)
+{
+	uint64_t path = 0;
+
+	if (depth > index->room) {
+		uint64_t *hashes = realloc(index->hashes, 2 * depth * sizeof(*hashes));
+
+		if (!hashes)
+			return false;
+		index->hashes = hashes;
+		index->room = 2 * depth;
+	}
+	for (size_t i = 0; i < depth; i++) {
+		uint64_t name = frames[i].name_hash ? frames[i].name_hash
+						    : frame_name_hash(frames[i].name);
+
+		path = hash_word(path + name,
+				 (uint64_t)frames[i].module << 8 | (uint64_t)frames[i].kind);
+		index->hashes[i] = path;
+	}
+	return true;
+}
+
+static bool is_path(const struct flame_tree *tree, uint32_t node, const struct flame_frame *frames,
+		    size_t depth)
+{
+	while (node && depth && same_frame(&tree->nodes[node].frame, &frames[depth - 1])) {
+		node = tree->nodes[node].parent;
+		depth--;
+	}
+	return !node && !depth;
+}
+
+/* The deepest node there is for the beginning of a stack; *depth: how many frames that is. Most
+ * stacks share all but their last frames with another one, so the search begins at the leaf: a few
+ * look-ups instead of one for each frame. */
+static uint32_t find_deepest(const struct flame_tree *tree, const struct flame_frame *frames,
+			     size_t *depth)
+{
+	const struct hash_table *table = &tree->index->table;
+	uint32_t probe, at;
+
+	for (; *depth; --*depth) {
+		uint64_t hash = tree->index->hashes[*depth - 1];
+
+		for (at = hash_table_first(table, hash, &probe); at != HASH_TABLE_NONE;
+		     at = hash_table_next(table, hash, &probe))
+			if (is_path(tree, at, frames, *depth))
+				return at;
+	}
+	return 0;
+}
+
+/* 0: it did not fit. */
+static uint32_t add_child(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame,
+			  uint64_t hash)
+{
+	uint32_t at = (uint32_t)tree->count;
+
+	if (!grow(tree) || !hash_table_add(&tree->index->table, hash, at))
+		return 0;
+	tree->nodes[at] = (struct flame_node){
+		.frame = *frame, .parent = parent, .next_sibling = tree->nodes[parent].first_child};
+	if (!frame->name_hash)
+		tree->nodes[at].frame.name_hash = frame_name_hash(frame->name);
+	tree->nodes[parent].first_child = at;
+	tree->count++;
+	return at;
+}
+
+bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
+		    uint64_t value, uint64_t samples)
+{
+	size_t known = depth;
+	uint32_t at;
+
+	if (!hash_paths(tree->index, frames, depth))
+		return false;
+	at = find_deepest(tree, frames, &known);
+	for (; known < depth; known++) {
+		at = add_child(tree, at, &frames[known], tree->index->hashes[known]);
+		if (!at)
+			return false;
+	}
+	tree->nodes[at].self += value;
+	tree->nodes[at].self_samples += samples;
+	for (; at; at = tree->nodes[at].parent) {
+		tree->nodes[at].total += value;
+		tree->nodes[at].total_samples += samples;
+	}
+	tree->nodes[0].total += value;
+	tree->nodes[0].total_samples += samples;
+	return true;
+}
+
+void flame_tree_free(struct flame_tree *tree)
+{
+	if (!tree)
+		return;
+	if (tree->index) {
+		hash_table_release(&tree->index->table);
+		free(tree->index->hashes);
+	}
+	free(tree->index);
+	free(tree->nodes);
+	free(tree);
+}

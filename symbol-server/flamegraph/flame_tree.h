@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted stacks of names → tree. Pure. */
+#ifndef SYMBOL_SERVER_FLAMEGRAPH_FLAME_TREE_H
+#define SYMBOL_SERVER_FLAMEGRAPH_FLAME_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* FRAME_KIND(name): design.md §6, in this order on the API ("kinds"). */
+#define FRAME_KINDS(KIND) \
+	KIND(root)        \
+	KIND(group)       \
+	KIND(native)      \
+	KIND(inline)      \
+	KIND(kernel)      \
+	KIND(interpreter) \
+	KIND(jit)         \
+	KIND(gpu)         \
+	KIND(unresolved)  \
+	KIND(incomplete)  \
+	KIND(cut)
+#define FRAME_KIND_ENUM(name_) FRAME_##name_,
+enum frame_kind { FRAME_KINDS(FRAME_KIND_ENUM) FRAME_KIND_COUNT };
+
+#define FRAME_NO_MODULE UINT32_MAX
+
+struct flame_frame {        /* what makes two frames the same node: name, module and kind */
+	const char *name;   /* borrowed for the life of the tree; compared by text */
+	const char *file;   /* of the first sample that came by; "" unknown */
+	uint64_t name_hash; /* frame_name_hash(name); 0: made here, which costs its length */
+	uint32_t line;
+	uint32_t module; /* caller's number; FRAME_NO_MODULE none */
+	enum frame_kind kind;
+	bool is_kernel; /* runs in the kernel whatever its kind: unresolved, inlined */
+};
+
+/* Never 0. */
+uint64_t frame_name_hash(const char *name);
+
+struct flame_node {
+	struct flame_frame frame;
+	uint32_t parent;                    /* index; 0 for the root itself */
+	uint32_t first_child, next_sibling; /* 0: none */
+	uint64_t self, total;
+	uint64_t self_samples, total_samples;
+};
+
+struct flame_tree {
+	struct flame_node *nodes; /* node 0 the root; parent before child */
+	size_t count;
+	uint64_t cut; /* value that flame_tree_cut() folded away */
+	/* private below */
+	size_t capacity, limit;
+	struct flame_index *index;
+};
+
+/* NULL: no memory. The root's frame is named "all". limit_nodes < UINT32_MAX - 1. */
+struct flame_tree *flame_tree_new(size_t limit_nodes);
+/* Root first. false: the limit or memory is reached (the tree is then unusable). */
+bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
+		    uint64_t value, uint64_t samples);
+/* Keeps the heaviest nodes (by total, ancestors always); what is folded away becomes one child
+ * "[cut]" of its nearest kept ancestor, and tree->cut counts its value. At most max_nodes are left,
+ * "[cut]" ones among them, but never less than the root and its "[cut]". Siblings end sorted by
+ * total, then name; nodes are renumbered breadth first. Nothing can be added afterwards. */
+bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes);
+void flame_tree_free(struct flame_tree *tree); /* NULL is fine */
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/flamegraph/top_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+
+struct top_index { /* (name, module) → function */
+	struct hash_table table;
+};
+
+struct top_table *top_table_new(size_t limit_functions)
+{
+	struct top_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	table->limit = limit_functions;
+	table->index = calloc(1, sizeof(*table->index));
+	if (!table->index) {
+		top_table_free(table);
+		return NULL;
+	}
+	hash_table_init(&table->index->table, (uint32_t)limit_functions);
+	return table;
+}
+
+static bool grow(struct top_table *table)
+{
+	size_t capacity = table->capacity ? table->capacity * 2 : 256;
+	struct top_function *functions;
+
+	if (table->count < table->capacity)
+		return true;
+	if (table->count >= table->limit)
+		return false;
+	functions = realloc(table->functions, capacity * sizeof(*functions));
+	if (!functions)
+		return false;
+	table->functions = functions;
+	table->capacity = capacity;
+	return true;
+}
+
+static struct top_function *function_take(struct top_table *table, const struct flame_frame *frame)
+{
+	uint64_t name_hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+	uint64_t hash = hash_word(name_hash, frame->module);
+	struct top_function *function;
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&table->index->table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&table->index->table, hash, &probe)) {
+		function = &table->functions[at];
+		if (function->frame.module == frame->module &&
+		    !strcmp(function->frame.name, frame->name))
+			return function;
+	}
+	at = (uint32_t)table->count;
+	if (!grow(table) || !hash_table_add(&table->index->table, hash, at))
+		return NULL;
+	function = &table->functions[at];
+	*function = (struct top_function){.frame = *frame};
+	table->count++;
+	return function;
+}
+
+static bool is_function(const struct flame_frame *frame)
+{
+	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
+	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut;
+}
+
+/* Boyer–Moore majority vote: ends at the line with more than half the value, if there is one. Where
+ * the function ran itself says more than where it called from. */
+static void vote_line(struct top_function *function, const struct flame_frame *frame,
+		      uint64_t value, bool is_self)
+{
+	if (is_self && !function->self)
+		function->line_votes = 0;
+	if (!is_self && function->self)
+		return;
+	if (function->frame.line == frame->line && function->line_votes) {
+		function->line_votes += value;
+	} else if (function->line_votes > value) {
+		function->line_votes -= value;
+	} else {
+		function->line_votes = value - function->line_votes;
+		function->frame.line = frame->line;
+		function->frame.file = frame->file;
+	}
+}
+
+bool top_table_add(struct top_table *table, const struct flame_frame *frames, size_t depth,
+		   uint64_t value, uint64_t samples)
+{
+	uint64_t stack = ++table->stacks;
+
+	for (size_t i = 0; i < depth; i++) {
+		struct top_function *function;
+		bool is_self = i + 1 == depth;
+
+		if (!is_function(&frames[i]))
+			continue;
+		function = function_take(table, &frames[i]);
+		if (!function)
+			return false;
+		vote_line(function, &frames[i], value, is_self);
+		if (function->last_stack != stack) {
+			function->last_stack = stack;
+			function->total += value;
+			function->total_samples += samples;
+		}
+		if (is_self) {
+			function->self += value;
+			function->self_samples += samples;
+		}
+	}
+	return true;
+}
+
+static int compare_pair(uint64_t a, uint64_t b, uint64_t a2, uint64_t b2)
+{
+	if (a != b)
+		return a < b ? 1 : -1;
+	return a2 < b2 ? 1 : a2 > b2 ? -1 : 0;
+}
+
+static int compare_self(const void *left, const void *right)
+{
+	const struct top_function *a = left, *b = right;
+	int order = compare_pair(a->self, b->self, a->total, b->total);
+
+	return order ? order : strcmp(a->frame.name, b->frame.name);
+}
+
+static int compare_total(const void *left, const void *right)
+{
+	const struct top_function *a = left, *b = right;
+	int order = compare_pair(a->total, b->total, a->self, b->self);
+
+	return order ? order : strcmp(a->frame.name, b->frame.name);
+}
+
+void top_table_sort(struct top_table *table, bool by_total)
+{
+	if (table->count)
+		qsort(table->functions, table->count, sizeof(*table->functions),
+		      by_total ? compare_total : compare_self);
+}
+
+void top_table_free(struct top_table *table)
+{
+	if (!table)
+		return;
+	if (table->index)
+		hash_table_release(&table->index->table);
+	free(table->index);
+	free(table->functions);
+	free(table);
+}

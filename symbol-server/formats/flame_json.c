@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/formats/flame_formats.h"
+
+/* Distinct texts in order of appearance; borrowed. */
+struct text_list {
+	struct hash_table table;
+	const char **texts;
+	uint32_t count;
+};
+
+struct writer {
+	const struct flame_answer *answer;
+	struct json json;
+	struct text_list names, files;
+	uint32_t *name_of, *file_of; /* by node; UINT32_MAX none */
+	uint32_t *module_of;         /* by the tree's number → number in the answer */
+	uint32_t *modules;           /* back */
+	uint32_t module_count;
+};
+
+static bool text_list_take(struct text_list *list, const char *text, uint64_t hash,
+			   uint32_t *number)
+{
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&list->table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&list->table, hash, &probe)) {
+		if (list->texts[at] != text && strcmp(list->texts[at], text))
+			continue;
+		*number = at;
+		return true;
+	}
+	if (!hash_table_add(&list->table, hash, list->count))
+		return false;
+	list->texts[list->count] = text;
+	*number = list->count++;
+	return true;
+}
+
+static void number_module(struct writer *writer, uint32_t module)
+{
+	if (module >= writer->answer->module_count || writer->module_of[module] != UINT32_MAX)
+		return;
+	writer->module_of[module] = writer->module_count;
+	writer->modules[writer->module_count++] = module;
+}
+
+static bool number_texts(struct writer *writer)
+{
+	const struct flame_tree *tree = writer->answer->tree;
+
+	for (uint32_t i = 0; i < writer->answer->module_count; i++)
+		writer->module_of[i] = UINT32_MAX;
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct flame_frame *frame = &tree->nodes[i].frame;
+		const char *file = frame->file ? frame->file : "";
+		uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+
+		writer->file_of[i] = UINT32_MAX;
+		if (!text_list_take(&writer->names, frame->name, hash, &writer->name_of[i]))
+			return false;
+		if (*file && !text_list_take(&writer->files, file, frame_name_hash(file),
+					     &writer->file_of[i]))
+			return false;
+		number_module(writer, frame->module);
+	}
+	return true;
+}
+
+static bool writer_init(struct writer *writer)
+{
+	size_t nodes = writer->answer->tree->count;
+	size_t modules = writer->answer->module_count + 1;
+
+	hash_table_init(&writer->names.table, (uint32_t)nodes);
+	hash_table_init(&writer->files.table, (uint32_t)nodes);
+	writer->names.texts = calloc(nodes, sizeof(*writer->names.texts));
+	writer->files.texts = calloc(nodes, sizeof(*writer->files.texts));
+	writer->name_of = calloc(nodes, sizeof(*writer->name_of));
+	writer->file_of = calloc(nodes, sizeof(*writer->file_of));
+	writer->module_of = calloc(modules, sizeof(*writer->module_of));
+	writer->modules = calloc(modules, sizeof(*writer->modules));
+	return writer->names.texts && writer->files.texts && writer->name_of && writer->file_of &&
+	       writer->module_of && writer->modules;
+}
+
+static void writer_release(struct writer *writer)
+{
+	hash_table_release(&writer->names.table);
+	hash_table_release(&writer->files.table);
+	free(writer->names.texts);
+	free(writer->files.texts);
+	free(writer->name_of);
+	free(writer->file_of);
+	free(writer->module_of);
+	free(writer->modules);
+}
+
+static void put_texts(struct json *json, const char *key, const struct text_list *list)
+{
+	json_key(json, key);
+	json_open(json, '[');
+	for (uint32_t i = 0; i < list->count; i++)
+		json_string(json, list->texts[i]);
+	json_close(json, ']');
+}
+
+static void put_modules(struct writer *writer)
+{
+	struct json *json = &writer->json;
+
+	json_key(json, "modules");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < writer->module_count; i++) {
+		const struct flame_module *module = &writer->answer->modules[writer->modules[i]];
+
+		json_open(json, '{');
+		json_key_string(json, "name", module->name);
+		json_key_string(json, "build_id", module->build_id);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_kinds(struct json *json)
+{
+#define KIND_TEXT(name_) #name_,
+	static const char *const kinds[] = {FRAME_KINDS(KIND_TEXT)};
+
+	json_key(json, "kinds");
+	json_open(json, '[');
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++)
+		json_string(json, kinds[i]);
+	json_close(json, ']');
+}
+
+enum column { NAME, FILE_, LINE, MODULE, PARENT, SELF, TOTAL, KIND, COLUMNS };
+
+static int64_t cell(const struct writer *writer, size_t i, enum column column)
+{
+	const struct flame_node *node = &writer->answer->tree->nodes[i];
+
+	switch (column) {
+	case NAME:
+		return writer->name_of[i];
+	case FILE_:
+		return writer->file_of[i] == UINT32_MAX ? -1 : (int64_t)writer->file_of[i];
+	case LINE:
+		return node->frame.line;
+	case MODULE:
+		return node->frame.module < writer->answer->module_count
+			       ? (int64_t)writer->module_of[node->frame.module]
+			       : -1;
+	case PARENT:
+		return i ? (int64_t)node->parent : -1;
+	case SELF:
+		return (int64_t)node->self;
+	case TOTAL:
+		return (int64_t)node->total;
+	default:
+		return (int64_t)node->frame.kind;
+	}
+}
+
+static void put_nodes(struct writer *writer)
+{
+	static const char *const keys[COLUMNS] = {"name",   "file", "line",  "module",
+						  "parent", "self", "total", "kind"};
+	struct json *json = &writer->json;
+
+	json_key(json, "nodes");
+	json_open(json, '{');
+	for (enum column column = NAME; column < COLUMNS; column++) {
+		json_key(json, keys[column]);
+		json_open(json, '[');
+		for (size_t i = 0; i < writer->answer->tree->count; i++)
+			json_int(json, cell(writer, i, column));
+		json_close(json, ']');
+	}
+	json_close(json, '}');
+}
+
+bool flame_json(const struct flame_answer *answer, struct buffer *out)
+{
+	struct writer writer = {.answer = answer, .json = json_start(out)};
+	struct json *json = &writer.json;
+	bool ok = false;
+
+	if (!writer_init(&writer) || !number_texts(&writer))
+		goto out;
+	json_open(json, '{');
+	json_key_string(json, "type", answer->type);
+	json_key_string(json, "unit", answer->unit);
+	json_key_int(json, "from", answer->from_ms);
+	json_key_int(json, "until", answer->until_ms);
+	put_texts(json, "names", &writer.names);
+	put_texts(json, "files", &writer.files);
+	put_modules(&writer);
+	put_kinds(json);
+	put_nodes(&writer);
+	json_key(json, "accounting");
+	accounting_json(json, answer->accounting);
+	json_close(json, '}');
+	buffer_append_char(out, '\n');
+	ok = !out->failed;
+out:
+	writer_release(&writer);
+	return ok;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/json_writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void before_value(struct json *json)
+{
+	if (json->needs_comma)
+		buffer_append_char(json->out, ',');
+	json->needs_comma = true;
+}
+
+void json_open(struct json *json, char bracket)
+{
+	before_value(json);
+	buffer_append_char(json->out, bracket);
+	json->needs_comma = false;
+}
+
+void json_close(struct json *json, char bracket)
+{
+	buffer_append_char(json->out, bracket);
+	json->needs_comma = true;
+}
+
+void json_key(struct json *json, const char *key)
+{
+	before_value(json);
+	buffer_append_char(json->out, '"');
+	buffer_append_text(json->out, key);
+	buffer_append(json->out, "\":", 2);
+	json->needs_comma = false;
+}
+
+/* Length of the well-formed UTF-8 sequence at text (Unicode 15, table 3-7); 0: there is none. */
+static size_t utf8_length(const unsigned char *text)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t more;
+
+	if (text[0] < 0x80)
+		return 1;
+	if (text[0] < 0xc2 || text[0] > 0xf4)
+		return 0;
+	more = text[0] < 0xe0 ? 1 : text[0] < 0xf0 ? 2 : 3;
+	if (text[0] == 0xe0)
+		low = 0xa0;
+	if (text[0] == 0xed)
+		high = 0x9f;
+	if (text[0] == 0xf0)
+		low = 0x90;
+	if (text[0] == 0xf4)
+		high = 0x8f;
+	for (size_t i = 1; i <= more; i++) {
+		if (text[i] < low || text[i] > high)
+			return 0;
+		low = 0x80;
+		high = 0xbf;
+	}
+	return more + 1;
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+void json_string(struct json *json, const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	struct buffer *out = json->out;
+
+	before_value(json);
+	buffer_append_char(out, '"');
+	while (*at) {
+		const unsigned char *from = at;
+		size_t length;
+
+		while (is_plain(*at))
+			at++;
+		if (at > from)
+			buffer_append(out, from, (size_t)(at - from));
+		if (!*at)
+			break;
+		length = utf8_length(at);
+		if (length > 1)
+			buffer_append(out, at, length);
+		else if (!length)
+			buffer_append_text(out, "\xef\xbf\xbd");
+		else if (*at == '"' || *at == '\\')
+			buffer_append(out, (const char[]){'\\', (char)*at}, 2);
+		else
+			buffer_printf(out, "\\u%04x", *at);
+		at += length ? length : 1;
+	}
+	buffer_append_char(out, '"');
+}
+
+/* Columns of a million numbers go through here: one append for comma and digits. */
+void json_uint(struct json *json, uint64_t number)
+{
+	char digits[24], *at = digits + sizeof(digits);
+
+	do
+		*--at = (char)('0' + number % 10);
+	while (number /= 10);
+	if (json->needs_comma)
+		*--at = ',';
+	json->needs_comma = true;
+	buffer_append(json->out, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void json_int(struct json *json, int64_t number)
+{
+	if (number >= 0) {
+		json_uint(json, (uint64_t)number);
+		return;
+	}
+	before_value(json);
+	buffer_append_char(json->out, '-');
+	json->needs_comma = false;
+	json_uint(json, -(uint64_t)number);
+}
+
+void json_share(struct json *json, double share)
+{
+	before_value(json);
+	buffer_printf(json->out, "%.6f", share >= 0 ? share : 0.0);
+}
+
+void json_key_string(struct json *json, const char *key, const char *text)
+{
+	json_key(json, key);
+	json_string(json, text);
+}
+
+void json_key_uint(struct json *json, const char *key, uint64_t number)
+{
+	json_key(json, key);
+	json_uint(json, number);
+}
+
+void json_key_int(struct json *json, const char *key, int64_t number)
+{
+	json_key(json, key);
+	json_int(json, number);
+}

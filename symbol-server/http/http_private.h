@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. A connection's life: accept → headers → body → (suspended:
+ * queue → worker → handler) → response → headers of the next request. libmicrohttpd's threads do
+ * everything but the part in brackets. */
+#ifndef SYMBOL_SERVER_HTTP_HTTP_PRIVATE_H
+#define SYMBOL_SERVER_HTTP_HTTP_PRIVATE_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/buffer.h"
+#include "symbol-server/http/http_parameters.h"
+#include "symbol-server/http/http_routes.h"
+#include "symbol-server/http/http_server.h"
+
+enum {
+	HTTP_IDLE_S = 120,     /* between requests, and for the headers of one */
+	HTTP_SENDING_S = 600,  /* for one response */
+	HTTP_QUEUE_MAX = 1024, /* requests that wait for a worker; over it 503 */
+	HTTP_TOLERATED_BODY = 64 << 10,
+	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
+	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
+	HTTP_ARENA_LIMIT = 64 << 20,
+	HTTP_GZIP_FROM = 1024, /* smaller answers are not worth it */
+};
+
+/* Closes what is too slow: libmicrohttpd's own timeout starts again with every byte. */
+struct http_connection {
+	int fd;
+	struct http_connection *next, **link;
+	int64_t deadline_ms; /* monotonic; 0: none (a handler has it) */
+	bool in_body;
+	size_t window_bytes; /* of a streamed body since the deadline was set */
+};
+
+struct http_connections {
+	pthread_mutex_t lock;
+	struct http_connection *first;
+	uint64_t now, total, slow_bodies;
+	struct http_linger *linger;
+	int wake_fd; /* eventfd: the keeper has something new */
+	pthread_t keeper;
+	bool has_keeper, is_stopping;
+};
+
+struct http_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t ready;
+	struct http_request *first[2], **last[2]; /* quick, then those that may take long */
+	unsigned waiting, long_running, long_max;
+	pthread_t *threads;
+	unsigned thread_count;
+	bool is_stopping;
+};
+
+struct http_server {
+	struct MHD_Daemon *daemon;
+	struct http_options options;
+	const struct http_route *routes;
+	void *context;
+	int listen_fd;
+	unsigned port;
+	struct http_connections connections;
+	struct http_queue queue;
+	_Atomic size_t memory;      /* of request bodies, held now */
+	_Atomic unsigned suspended; /* requests outside libmicrohttpd's hands */
+	_Atomic unsigned answering; /* complete requests whose answer is not sent */
+	_Atomic bool is_cancelling;
+	_Atomic uint64_t requests, responses_by_class[6], too_large, refused_busy, bytes_in,
+		bytes_out;
+};
+
+struct http_request {
+	struct http_server *server;
+	struct MHD_Connection *connection;
+	struct http_connection *record; /* may be NULL: out of memory */
+	const struct http_route *route; /* NULL when refused before one was found */
+	struct arena arena;
+	char *uri;         /* as sent */
+	char *path, *part; /* decoded; part NULL: none */
+	char method[8];
+	char peer[64];
+	struct http_parameters parameters;
+	bool is_gzip, is_head;
+	bool has_begun, is_complete, is_discarding, is_done;
+	int refused_status; /* not 0: no handler, this answer */
+	char refused[200];
+	size_t received;
+	size_t held; /* of server->memory */
+	struct buffer body;
+	_Atomic int holds; /* the handler, and whoever will resume it */
+	struct http_response response;
+	struct MHD_Response *reply;
+	void *data;
+	struct http_request *next;
+};
+
+int64_t http_now_ms(void);
+
+/* http_connections.c */
+bool http_connections_start(struct http_connections *connections, struct error *err);
+void http_connections_stop(struct http_connections *connections);
+void http_connections_notify(void *server, struct MHD_Connection *connection, void **record,
+			     enum MHD_ConnectionNotificationCode what);
+/* Sets the time until which the connection has to get on; 0 seconds: for ever. */
+void http_connection_allow(struct http_server *server, struct http_connection *record, unsigned s,
+			   bool in_body);
+/* A streamed body moved on: starts the time again once enough has come. */
+void http_connection_progress(struct http_server *server, struct http_connection *record,
+			      size_t bytes);
+
+/* http_linger.c: a connection closed while its client still sends would be reset, and the client
+ * would never read our answer: its bytes are read and thrown away for a while after. */
+struct http_linger *http_linger_new(void);
+void http_linger_add(struct http_linger *linger, int fd); /* makes a descriptor of its own */
+struct pollfd;
+unsigned http_linger_poll_fds(struct http_linger *linger, struct pollfd *fds, unsigned room);
+void http_linger_read(struct http_linger *linger);
+void http_linger_free(struct http_linger *linger);
+
+/* http_exchange.c: libmicrohttpd's callbacks */
+void *http_exchange_uri(void *server, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result http_exchange_access(void *server, struct MHD_Connection *connection,
+				     const char *url, const char *method, const char *version,
+				     const char *upload, size_t *upload_size, void **request);
+void http_exchange_completed(void *server, struct MHD_Connection *connection, void **request,
+			     enum MHD_RequestTerminationCode code);
+
+/* http_response.c */
+/* The answer to a request that never reaches its handler. */
+void http_request_refuse(struct http_request *request, int status, const char *sentence);
+/* request->response → request->reply; compresses when the client likes it. */
+void http_response_finish(struct http_request *request);
+enum MHD_Result http_response_send(struct http_request *request);
+
+/* http_workers.c */
+bool http_workers_start(struct http_server *server, struct error *err);
+/* False: the queue is full. Suspends the connection before a worker can see the request. */
+bool http_workers_add(struct http_request *request);
+/* Every request has been answered when this is called. */
+void http_workers_stop(struct http_server *server);
+
+/* False: over the server's limit; nothing is taken. */
+bool http_memory_take(struct http_request *request, size_t bytes);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests in, responses out; knows no resource. Door to libmicrohttpd. */
+#ifndef SYMBOL_SERVER_HTTP_HTTP_SERVER_H
+#define SYMBOL_SERVER_HTTP_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/buffer.h"
+#include "common/error.h"
+
+struct http_request;
+
+/* What a handler answers. Everything has a default: 200, application/json. */
+struct http_response {
+	int status;
+	const char *content_type; /* static */
+	struct buffer body;       /* owned by the server after the handler returns */
+	struct bytes fixed;       /* used instead of body when at is set: static bytes (the page) */
+	const char *content_encoding; /* of fixed: "gzip", or NULL */
+	unsigned retry_after_s;       /* Retry-After when not 0 */
+	struct {
+		const char *name, *value;
+	} headers[6]; /* values in the request's arena or static */
+};
+
+enum http_method { HTTP_GET = 1, HTTP_POST = 2, HTTP_PUT = 4, HTTP_DELETE = 8 };
+
+/* Handles a complete request on a worker thread (not on the accepting threads), so it may take its
+ * time and may block on others. Fills response. For an answer that must wait for somebody else the
+ * handler returns after calling http_request_suspend(); that somebody then fills the response and
+ * calls http_request_resume() exactly once. */
+typedef void http_handler_fn(struct http_request *request, struct http_response *response,
+			     void *context);
+
+/* For a body that must not be kept in memory (uploads): pieces as they arrive; false ends the
+ * reading, the handler is still called and answers with what it knows. */
+typedef bool http_body_fn(struct http_request *request, const void *bytes, size_t length,
+			  void *context);
+
+struct http_route {
+	enum http_method method;
+	const char
+		*path; /* "/api/v1/labels/{name}": one {…} at most, as the last or a middle part */
+	http_handler_fn *handler;
+	http_body_fn *on_body; /* NULL: the body is collected up to body_limit */
+	size_t body_limit;     /* bytes as sent; 0: no body expected (64 KiB tolerated) */
+	size_t inflated_limit; /* 0: Content-Encoding gzip is refused with 415 */
+	void (*on_end)(struct http_request *request,
+		       void *context); /* always, once, last; may be NULL */
+	bool may_take_long;            /* a query: such requests never take all the workers */
+};
+
+struct http_options {
+	const char *address;       /* "127.0.0.1:7878", "[::1]:7878" */
+	unsigned threads;          /* accepting (epoll) */
+	unsigned workers;          /* handlers */
+	unsigned connections;      /* at most; further ones wait in the backlog */
+	size_t memory_limit_bytes; /* request bodies held at a time over all connections; over it
+				      503 */
+	unsigned
+		slow_body_s; /* 30: a body slower than this: the connection is closed and counted */
+	/* Turns an error status that arises here (404, 405, 413, 415, 503 …) into a body. */
+	void (*on_error)(struct http_request *request, struct http_response *response, int status,
+			 const char *sentence, void *context);
+};
+
+struct http_server;
+
+/* Routes end with one whose path is NULL. Same path, other method: 405 with Allow. */
+struct http_server *http_server_start(const struct http_options *options,
+				      const struct http_route *routes, void *context,
+				      struct error *err);
+unsigned http_server_port(const struct http_server *server);
+/* Stops accepting, finishes running requests for at most drain_ms; then those still running are
+ * told that their client is gone and get as long again. Closes and frees; NULL is fine. false: a
+ * handler does not end, nothing was freed and what it uses has to stay. */
+bool http_server_stop(struct http_server *server, int drain_ms);
+
+const char *http_request_path(const struct http_request *request);
+const char *http_request_method(const struct http_request *request);
+const char *http_request_part(const struct http_request *request); /* what {…} matched, decoded */
+const char *http_request_query(struct http_request *request, const char *name); /* NULL: absent */
+/* Calls back for each parameter, also for repeated ones. */
+void http_request_each_query(struct http_request *request,
+			     bool (*each)(void *context, const char *name, const char *value),
+			     void *context);
+const char *http_request_header(struct http_request *request, const char *name);
+const char *http_request_peer(struct http_request *request);        /* address in text */
+struct bytes http_request_body(const struct http_request *request); /* inflated */
+struct arena *http_request_arena(struct http_request *request); /* lives as long as the request */
+void http_request_set_data(struct http_request *request, void *data); /* a handler's own */
+void *http_request_data(const struct http_request *request);
+bool http_request_is_gone(const struct http_request *request); /* the client left, or we stop */
+bool http_request_accepts_gzip(struct http_request *request);
+
+struct http_response *http_request_suspend(struct http_request *request);
+struct http_response *
+http_request_response(struct http_request *request); /* what the handler fills */
+void http_request_resume(struct http_request *request);
+
+struct http_counters {
+	uint64_t requests, responses_by_class[6], connections_now, connections_total;
+	uint64_t slow_bodies, too_large, refused_busy, bytes_in, bytes_out;
+};
+void http_server_counters(struct http_server *server, struct http_counters *out);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/ingest/resource.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
+
+static const char label_prefix[] = "farflame.label.";
+static const char farflame_prefix[] = "farflame.";
+static const char lost_prefix[] = "lost.";
+
+void resource_init(struct resource *resource)
+{
+	struct text none = {"", 0};
+
+	memset(resource, 0, sizeof *resource);
+	resource->service = resource->host = resource->process = none;
+	resource->executable_path = resource->executable_name = none;
+	resource->container = resource->pod = resource->namespace_name = none;
+	resource->kernel_release = resource->version = none;
+}
+
+static bool has_prefix(struct text text, const char *prefix, struct text *rest)
+{
+	size_t length = strlen(prefix);
+
+	if (text.length <= length || memcmp(text.at, prefix, length))
+		return false;
+	*rest = (struct text){text.at + length, text.length - (uint32_t)length};
+	return true;
+}
+
+static struct text *field_of(struct resource *resource, struct text key)
+{
+	static const struct {
+		const char *key;
+		size_t offset;
+	} fields[] = {
+		{"service.name", offsetof(struct resource, service)},
+		{"host.name", offsetof(struct resource, host)},
+		{"farflame.process", offsetof(struct resource, process)},
+		{"process.executable.path", offsetof(struct resource, executable_path)},
+		{"process.executable.name", offsetof(struct resource, executable_name)},
+		{"container.id", offsetof(struct resource, container)},
+		{"k8s.pod.name", offsetof(struct resource, pod)},
+		{"k8s.namespace.name", offsetof(struct resource, namespace_name)},
+		{"os.version", offsetof(struct resource, kernel_release)},
+		{"service.version", offsetof(struct resource, version)},
+	};
+
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (text_is(key, fields[i].key))
+			return (struct text *)((char *)resource + fields[i].offset);
+	return NULL;
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static bool parse_agent_id(struct text hex, uint8_t id[16])
+{
+	uint8_t bytes[16];
+
+	if (hex.length != 32)
+		return false;
+	for (int i = 0; i < 16; i++) {
+		int high = hex_digit(hex.at[2 * i]), low = hex_digit(hex.at[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		bytes[i] = (uint8_t)(high << 4 | low);
+	}
+	memcpy(id, bytes, sizeof bytes);
+	return true;
+}
+
+static void keep_text(struct resource *resource, struct text key, struct text value)
+{
+	struct text *field = field_of(resource, key);
+	struct text name;
+
+	if (field)
+		*field = value;
+	else if (text_is(key, "farflame.agent.id"))
+		resource->is_agent |= parse_agent_id(value, resource->agent_id);
+	else if (has_prefix(key, label_prefix, &name) && resource->label_count < LABELS_MAX)
+		resource->labels[resource->label_count++] = (struct batch_label){name, value};
+}
+
+static void keep_number(struct resource *resource, struct text key, int64_t value)
+{
+	struct text name;
+
+	if (value < 0 || resource->number_count >= RESOURCE_NUMBERS_MAX ||
+	    !has_prefix(key, farflame_prefix, &name))
+		return;
+	resource->numbers[resource->number_count].name = name;
+	resource->numbers[resource->number_count++].value = (uint64_t)value;
+}
+
+static enum dictionary_result read_key_value(struct dictionary *dictionary, struct wire wire,
+					     struct resource *resource)
+{
+	struct attribute_value value = {VALUE_NONE, {"", 0}, 0};
+	enum dictionary_result result = DICTIONARY_OK, worst = DICTIONARY_OK;
+	struct text key = {"", 0}, referenced = {"", 0};
+	struct wire_field field;
+
+	if (!wire_check(wire, WIRE_KEY_VALUE, 0))
+		return DICTIONARY_MALFORMED;
+	while (wire_next_fast(&wire, &field) > 0) {
+		if (field.number == 1)
+			key = text_repair(dictionary->arena, field.bytes);
+		else if (field.number == 2)
+			result = dictionary_value(dictionary, field.bytes, &value);
+		else if (field.number == 3)
+			result = dictionary_string(dictionary, field.value, "attribute key",
+						   &referenced);
+		if (result != DICTIONARY_OK)
+			worst = result;
+	}
+	if (dictionary->arena->failed)
+		return DICTIONARY_NO_ROOM;
+	if (referenced.length)
+		key = referenced;
+	if (value.kind == VALUE_TEXT)
+		keep_text(resource, key, value.text);
+	else if (value.kind == VALUE_NUMBER)
+		keep_number(resource, key, value.number);
+	return worst;
+}
+
+enum dictionary_result resource_read(struct dictionary *dictionary, struct wire wire,
+				     struct resource *resource)
+{
+	enum dictionary_result result = DICTIONARY_OK, worst = DICTIONARY_OK;
+	struct wire_field field;
+	int got;
+
+	while ((got = wire_next_fast(&wire, &field)) > 0) {
+		if (field.number == 2 && field.type != WIRE_VARINT)
+			return DICTIONARY_MALFORMED;
+		if (field.number != 1)
+			continue;
+		if (field.type != WIRE_BYTES)
+			return DICTIONARY_MALFORMED;
+		result = read_key_value(dictionary, field.bytes, resource);
+		if (result == DICTIONARY_MALFORMED || result == DICTIONARY_NO_ROOM)
+			return result;
+		if (result != DICTIONARY_OK)
+			worst = result;
+	}
+	return got == 0 ? worst : DICTIONARY_MALFORMED;
+}
+
+/* --- labels --- */
+
+struct label_list {
+	struct batch_label labels[LABELS_MAX + 8];
+	uint32_t count;
+};
+
+/* The first of a name wins: the well-known ones are added before --label's. */
+static void add_label(struct label_list *list, struct text name, struct text value)
+{
+	if (!value.length || !name.length || list->count >= LABELS_MAX)
+		return;
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->labels[i].name.length == name.length &&
+		    !memcmp(list->labels[i].name.at, name.at, name.length))
+			return;
+	list->labels[list->count++] = (struct batch_label){name, text_cut(value, LABEL_VALUE_MAX)};
+}
+
+/* Label names are [a-zA-Z_][a-zA-Z0-9_]*, as selectors write them; other bytes become '_'. */
+static struct text clean_name(struct arena *arena, struct text name)
+{
+	char *copy;
+
+	name = text_cut(name, LABEL_NAME_MAX);
+	copy = arena_copy(arena, name.at, name.length);
+	if (!copy)
+		return (struct text){"", 0};
+	for (uint32_t i = 0; i < name.length; i++) {
+		char c = copy[i];
+		bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+
+		if (!is_letter && !(i && c >= '0' && c <= '9'))
+			copy[i] = '_';
+	}
+	return (struct text){copy, name.length};
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+	const struct text *x = &((const struct batch_label *)a)->name;
+	const struct text *y = &((const struct batch_label *)b)->name;
+	uint32_t shorter = x->length < y->length ? x->length : y->length;
+	int order = memcmp(x->at, y->at, shorter);
+
+	return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+enum dictionary_result resource_series(struct dictionary *dictionary,
+				       const struct resource *resource, struct text sender,
+				       struct batch_series *series)
+{
+	struct text process = resource->process;
+	struct label_list list = {.count = 0};
+
+	if (!process.length)
+		process = resource->executable_name;
+	if (!process.length)
+		process = text_base_name(resource->executable_path);
+	add_label(&list, text_of("host"), resource->host.length ? resource->host : sender);
+	add_label(&list, text_of("process"), process);
+	add_label(&list, text_of("service"),
+		  resource->service.length ? resource->service : process);
+	add_label(&list, text_of("container"), resource->container);
+	add_label(&list, text_of("pod"), resource->pod);
+	add_label(&list, text_of("namespace"), resource->namespace_name);
+	for (uint32_t i = 0; i < resource->label_count; i++)
+		add_label(&list, clean_name(dictionary->arena, resource->labels[i].name),
+			  resource->labels[i].value);
+	qsort(list.labels, list.count, sizeof *list.labels, compare_labels);
+	series->labels = arena_copy(dictionary->arena, list.labels,
+				    list.count * sizeof *list.labels);
+	series->label_count = list.count;
+	return dictionary->arena->failed ? DICTIONARY_NO_ROOM : DICTIONARY_OK;
+}
+
+/* --- counters --- */
+
+static bool is_plain_name(struct text name)
+{
+	for (uint32_t i = 0; i < name.length; i++) {
+		char c = name.at[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+		    c != '_' && c != '-' && c != '.')
+			return false;
+	}
+	return name.length <= REASON_MAX;
+}
+
+/* Each reason once; names that are none, and what has no room any more, are "other". */
+static void add_lost(struct batch_counters *counters, struct text reason, uint64_t count)
+{
+	bool is_last = counters->lost_count >= BATCH_LOST_REASONS - 1;
+	unsigned i = 0;
+
+	if (!is_plain_name(reason) || is_last)
+		reason = text_of("other");
+	while (i < counters->lost_count &&
+	       (counters->lost[i].reason.length != reason.length ||
+		memcmp(counters->lost[i].reason.at, reason.at, reason.length)))
+		i++;
+	if (i == counters->lost_count)
+		counters->lost[counters->lost_count++].reason = reason;
+	counters->lost[i].count += count;
+}
+
+void resource_counters(const struct resource *resource, struct batch_counters *counters)
+{
+	memcpy(counters->agent_id, resource->agent_id, 16);
+	counters->host = text_cut(resource->host, LABEL_VALUE_MAX);
+	counters->agent_version = text_cut(resource->version, FACT_MAX);
+	counters->kernel_release = text_cut(resource->kernel_release, FACT_MAX);
+	for (uint32_t i = 0; i < resource->number_count; i++) {
+		struct text name = resource->numbers[i].name, reason;
+		uint64_t value = resource->numbers[i].value;
+
+		if (text_is(name, "taken"))
+			counters->taken = value;
+		else if (text_is(name, "idle"))
+			counters->idle = value;
+		else if (text_is(name, "report.seq"))
+			counters->report_seq = value;
+		else if (text_is(name, "report.acknowledged"))
+			counters->acknowledged_seq = value;
+		else if (text_is(name, "rate_hz"))
+			counters->rate_hz = (uint32_t)value;
+		else if (has_prefix(name, lost_prefix, &reason))
+			add_lost(counters, reason, value);
+	}
+}

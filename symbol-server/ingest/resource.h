@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A resource's attributes → the labels of a series, or an agent's own counters (schema/README.md).
+ */
+#ifndef SYMBOL_SERVER_INGEST_RESOURCE_H
+#define SYMBOL_SERVER_INGEST_RESOURCE_H
+
+#include "symbol-server/ingest/dictionary.h"
+
+enum {
+	LABELS_MAX = 30,        /* per series; what is over is left out */
+	LABEL_NAME_MAX = 64,    /* bytes */
+	LABEL_VALUE_MAX = 2048, /* bytes */
+	RESOURCE_NUMBERS_MAX = 24,
+};
+
+struct resource { /* what the attributes say; texts are borrowed */
+	struct text service, host, process, executable_path, executable_name, container, pod,
+		namespace_name;
+	struct batch_label labels[LABELS_MAX]; /* farflame.label.* */
+	uint32_t label_count;
+	struct text kernel_release, version;
+	bool is_agent; /* has farflame.agent.id */
+	uint8_t agent_id[16];
+	struct {
+		struct text name;
+		uint64_t value;
+	} numbers[RESOURCE_NUMBERS_MAX]; /* farflame.* */
+	uint32_t number_count;
+};
+
+void resource_init(struct resource *resource);
+/* Adds one Resource message; a resource may come in parts. */
+enum dictionary_result resource_read(struct dictionary *dictionary, struct wire wire,
+				     struct resource *resource);
+
+/* The batch's series for these labels, sorted, nothing twice, nothing empty. sender: the host label
+ * of senders that name no host. */
+enum dictionary_result resource_series(struct dictionary *dictionary,
+				       const struct resource *resource, struct text sender,
+				       struct batch_series *series);
+
+/* Fills everything but the profile's id and times. */
+void resource_counters(const struct resource *resource, struct batch_counters *counters);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked of the store: type, time, selector, the labels to group by → counted stacks. */
+#ifndef SYMBOL_SERVER_QUERY_QUERY_H
+#define SYMBOL_SERVER_QUERY_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/error.h"
+#include "symbol-server/query/selector.h"
+#include "symbol-server/store/samples.h"
+
+enum { QUERY_GROUPS_MAX = 8, QUERY_DEFAULT_MS = 3600 * 1000 };
+
+struct query {
+	uint32_t tenant;
+	const char *type; /* NULL: all (listings only) */
+	int64_t from_ms, until_ms;
+	struct selector selector;
+	const char *groups[QUERY_GROUPS_MAX]; /* label names */
+	unsigned group_count;
+	bool (*is_cancelled)(void *context); /* NULL: never */
+	void *context;
+};
+
+/* "service,thread" → groups, texts in arena; "" gives none. ERROR_OPTION. */
+bool query_parse_groups(struct query *query, const char *text, struct arena *arena,
+			struct error *err);
+
+/* What the store understands; borrows from query. */
+void query_to_samples(struct query *query, struct samples_query *out);
+
+/* Free with samples_result_free(). Threads are kept apart when grouped by. */
+struct samples_result *query_run(struct samples_store *store, struct query *query,
+				 struct error *err);
+
+#endif

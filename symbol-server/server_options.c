@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/server_options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define AT(field_)    offsetof(struct server_options, field_)
+#define MIB           (UINT64_C(1) << 20)
+#define LARGEST_BYTES (UINT64_C(1) << 60)
+
+static const struct option_row rows[] = {
+	{.name = "listen",
+	 .type = OPTION_TEXT,
+	 .offset = AT(listen),
+	 .fallback = "127.0.0.1:7878",
+	 .argument = "ADDRESS:PORT",
+	 .help = "where to listen; port 0 takes a free one"},
+	{.name = "data",
+	 .type = OPTION_TEXT,
+	 .offset = AT(data),
+	 .fallback = "/var/lib/farflame",
+	 .argument = "DIR",
+	 .help = "everything that is kept; nothing is written outside of it"},
+	{.name = "debuginfod",
+	 .type = OPTION_LIST,
+	 .offset = AT(debuginfod),
+	 .argument = "URL",
+	 .help = "debuginfod server to ask for debug files, in this order; none by default"},
+	{.name = "symbol-dir",
+	 .type = OPTION_LIST,
+	 .offset = AT(symbol_dirs),
+	 .argument = "DIR",
+	 .help = "directory with ELF or debug files, read recursively"},
+	{.name = "retention",
+	 .type = OPTION_TEXT,
+	 .offset = AT(retention),
+	 .fallback = "7d",
+	 .argument = "DURATION",
+	 .help = "how long samples are kept, in whole days; 0s keeps them"},
+	{.name = "max-disk",
+	 .type = OPTION_SIZE,
+	 .offset = AT(max_disk_bytes),
+	 .minimum = 0,
+	 .maximum = LARGEST_BYTES,
+	 .fallback = "0",
+	 .argument = "SIZE",
+	 .help = "disk that samples may take, oldest day deleted first; 0: no limit"},
+	{.name = "symbol-memory",
+	 .type = OPTION_SIZE,
+	 .offset = AT(symbol_memory_bytes),
+	 .minimum = 16 * MIB,
+	 .maximum = LARGEST_BYTES,
+	 .fallback = "256M",
+	 .argument = "SIZE",
+	 .help = "memory for symbol tables in use"},
+	{.name = "workers",
+	 .type = OPTION_UINT,
+	 .offset = AT(workers),
+	 .minimum = 2,
+	 .maximum = 256,
+	 .fallback = "8",
+	 .argument = "N",
+	 .help = "threads that answer requests; queries never take all of them"},
+	{.name = "symbol-workers",
+	 .type = OPTION_UINT,
+	 .offset = AT(symbol_workers),
+	 .minimum = 1,
+	 .maximum = 64,
+	 .fallback = "1",
+	 .argument = "N",
+	 .help = "debug files converted at a time, each in a process of its own"},
+	{.name = "connections",
+	 .type = OPTION_UINT,
+	 .offset = AT(connections),
+	 .minimum = 16,
+	 .maximum = 1000000,
+	 .fallback = "12000",
+	 .argument = "N",
+	 .help = "connections at a time; further ones wait"},
+	{.name = "insecure",
+	 .type = OPTION_FLAG,
+	 .offset = AT(insecure),
+	 .help = "allow --listen beyond this host, without passwords or encryption"},
+	{.name = "import",
+	 .type = OPTION_LIST,
+	 .offset = AT(imports),
+	 .argument = "FILE.otlp",
+	 .help = "read a file that farflame-agent --output wrote, then serve",
+	 .command_line_only = true},
+	{.name = "log-level",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(log_level),
+	 .fallback = "info",
+	 .argument = "error|warn|info|debug",
+	 .help = "what is written to stderr"},
+	{.name = "store",
+	 .type = OPTION_LATER,
+	 .argument = "sqlite|clickhouse=URL",
+	 .help = "this version keeps samples in SQLite below --data only"},
+	{.name = "tls-cert",
+	 .type = OPTION_LATER,
+	 .argument = "FILE",
+	 .help = "this version does not speak TLS; put a proxy in front of it"},
+	{.name = "tls-key",
+	 .type = OPTION_LATER,
+	 .argument = "FILE",
+	 .help = "this version does not speak TLS; put a proxy in front of it"},
+	{.name = "tokens",
+	 .type = OPTION_LATER,
+	 .argument = "FILE",
+	 .help = "this version knows no tokens; put a proxy in front of it"},
+	{0},
+};
+
+const struct option_program server_program = {
+	.name = "farflame-server",
+	.summary = "Takes profiles of a fleet, finds the names, serves flame graphs.",
+	.version = FARFLAME_VERSION,
+	.rows = rows,
+};
+
+bool listen_is_loopback(const char *listen)
+{
+	return !strncmp(listen, "127.", 4) || !strncmp(listen, "[::1]:", 6) ||
+	       !strncmp(listen, "localhost:", 10);
+}
+
+static bool read_retention(struct server_options *options, struct error *err)
+{
+	if (strchr(options->retention, ','))
+		return error_set(err, ERROR_OPTION,
+				 "--retention %s: this version keeps no roll-ups, it takes one "
+				 "duration such as 7d",
+				 options->retention);
+	return duration_parse(options->retention, &options->retention_ms, err) ||
+	       error_prefix(err, "--retention");
+}
+
+enum options_action server_options_read(int argc, char **argv, struct server_options *options,
+					struct error *err)
+{
+	enum options_action action = options_read(&server_program, argc, argv, options, err);
+
+	if (action != OPTIONS_RUN)
+		return action;
+	if (!read_retention(options, err))
+		return OPTIONS_FAILED;
+	if (!listen_is_loopback(options->listen) && !options->insecure) {
+		error_set(
+			err, ERROR_OPTION,
+			"--listen %s can be reached from other hosts, and this version has neither "
+			"passwords nor encryption: whoever reaches it reads every profile and may "
+			"send any; add --insecure if that is meant",
+			options->listen);
+		return OPTIONS_FAILED;
+	}
+	return OPTIONS_RUN;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* farflame-server's options: one table for command line, file, --help, --print-config and man page.
+ */
+#ifndef SYMBOL_SERVER_SERVER_OPTIONS_H
+#define SYMBOL_SERVER_SERVER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "common/options.h"
+
+struct server_options {
+	const char *listen;
+	const char *data;
+	struct option_list debuginfod;
+	struct option_list symbol_dirs;
+	struct option_list imports;
+	const char *retention;
+	int64_t retention_ms;    /* from retention */
+	uint64_t max_disk_bytes; /* 0: no limit */
+	uint64_t symbol_memory_bytes;
+	uint32_t workers;        /* threads that answer requests */
+	uint32_t symbol_workers; /* conversions at a time */
+	uint32_t connections;
+	uint32_t log_level; /* enum log_level */
+	bool insecure;
+};
+
+extern const struct option_program server_program;
+
+/* Options as read, then what only makes sense together: beyond loopback needs --insecure. */
+enum options_action server_options_read(int argc, char **argv, struct server_options *options,
+					struct error *err);
+
+/* Whether the address of --listen can be reached from this host only. */
+bool listen_is_loopback(const char *listen);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each agent counted when it was last heard: cumulative counters → what a report adds
+ * (schema/README.md has the rule). Under the store's lock. */
+#ifndef SYMBOL_SERVER_STORE_AGENT_TABLE_H
+#define SYMBOL_SERVER_STORE_AGENT_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/store/samples.h"
+
+enum {
+	AGENTS_MAX = 64 << 10, /* the one not heard for longest makes room */
+	AGENT_REASON_BYTES = 40,
+};
+
+struct agent_row {
+	uint32_t tenant;
+	uint8_t id[16];
+	char host[256], version[64], kernel[128];
+	uint32_t rate_hz;
+	uint64_t seq, taken, idle;
+	struct {
+		char reason[AGENT_REASON_BYTES];
+		uint64_t count;
+	} lost[BATCH_LOST_REASONS];
+	unsigned lost_count;
+	int64_t last_seen_ms, lag_ms;
+	bool is_dirty; /* not in the state file as it is */
+};
+
+struct agent_table {
+	struct agent_row **rows;
+	uint32_t count, capacity;
+	struct hash_table index;
+};
+
+struct agent_report { /* one report's counters with texts */
+	uint32_t tenant;
+	const uint8_t *id;
+	const char *host, *version, *kernel;
+	uint32_t rate_hz;
+	uint64_t seq, acknowledged, taken, idle, own_samples;
+	struct {
+		const char *reason;
+		uint64_t count;
+	} lost[BATCH_LOST_REASONS];
+	unsigned lost_count;
+	int64_t end_ms, received_ms;
+};
+
+struct agent_delta {                                    /* what it adds to its host's account */
+	uint64_t taken, idle, lost[BATCH_LOST_REASONS]; /* lost: as in the report */
+};
+
+void agent_table_init(struct agent_table *table);
+/* False: no memory; delta is then the report's own samples. */
+bool agent_table_apply(struct agent_table *table, const struct agent_report *report,
+		       struct agent_delta *delta);
+/* Puts a row read from the state file. */
+bool agent_table_put(struct agent_table *table, const struct agent_row *row);
+void agent_table_release(struct agent_table *table);
+
+#endif

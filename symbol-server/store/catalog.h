@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One day's dictionary: strings, modules, locations, stacks and series, each with a number from 1
+ * in the order met; 0 means none. The same numbers are in memory, in the journal and in the day's
+ * file. One writer under the store's lock; readers follow numbers they were given, without a lock.
+ */
+#ifndef SYMBOL_SERVER_STORE_CATALOG_H
+#define SYMBOL_SERVER_STORE_CATALOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/buffer.h"
+#include "common/hash_table.h"
+#include "symbol-server/store/blocks.h"
+#include "symbol-server/store/samples.h"
+
+enum catalog_kind { /* on disk: numbers stay */
+		    CATALOG_STRINGS,
+		    CATALOG_MODULES,
+		    CATALOG_LOCATIONS,
+		    CATALOG_STACKS,
+		    CATALOG_SERIES,
+		    CATALOG_KINDS,
+};
+
+enum {
+	CATALOG_OVERFLOW_STACK = 1, /* what stands for stacks that found no room any more */
+	CATALOG_BYTES_MAX = 768 << 20,
+	CATALOG_STACKS_MAX = 3 << 20,
+	CATALOG_SERIES_MAX = 1 << 20,
+};
+
+struct catalog_string {
+	const char *text; /* NUL-terminated */
+	uint32_t length;
+};
+
+struct catalog_module {
+	struct build_id id, htlhash;
+	uint32_t go_id, name; /* strings */
+	enum address_base base;
+};
+
+struct catalog_location {
+	uint64_t address;
+	uint32_t module, function, file, type, line; /* line is a number, the rest refer */
+	enum location_kind kind;
+};
+
+struct catalog_stack {
+	uint64_t hash[2];
+	const uint32_t *locations; /* leaf first */
+	uint32_t depth;
+};
+
+struct catalog_series {
+	const uint32_t *labels; /* pairs of strings: name, value */
+	uint32_t label_count;
+	uint32_t tenant;
+	uint32_t host; /* string: the value of label host */
+};
+
+struct catalog_mark { /* how much of each kind there is: numbers below are defined */
+	uint32_t count[CATALOG_KINDS];
+};
+
+struct catalog {
+	int references; /* atomic */
+	struct blocks items[CATALOG_KINDS];
+	struct hash_table index[CATALOG_KINDS];
+	bool is_indexed;            /* the hash tables are filled; readers alone do not need them */
+	struct arena arena;         /* texts, stacks, labels */
+	struct catalog_mark logged; /* defined in the journal or the file */
+	struct catalog_mark persisted; /* defined in the day's file */
+	uint64_t overflowed;           /* stacks that found no room */
+};
+
+struct catalog *catalog_new(void); /* NULL: no memory. One reference. */
+struct catalog *catalog_take(struct catalog *catalog);
+void catalog_release(struct catalog *catalog); /* NULL is fine */
+
+struct catalog_mark catalog_mark(const struct catalog *catalog);
+size_t catalog_bytes(const struct catalog *catalog);
+
+static inline const struct catalog_string *catalog_string(const struct catalog *catalog, uint32_t n)
+{
+	return blocks_at(&catalog->items[CATALOG_STRINGS], n);
+}
+static inline const struct catalog_module *catalog_module(const struct catalog *catalog, uint32_t n)
+{
+	return blocks_at(&catalog->items[CATALOG_MODULES], n);
+}
+static inline const struct catalog_location *catalog_location(const struct catalog *catalog,
+							      uint32_t n)
+{
+	return blocks_at(&catalog->items[CATALOG_LOCATIONS], n);
+}
+static inline const struct catalog_stack *catalog_stack(const struct catalog *catalog, uint32_t n)
+{
+	return blocks_at(&catalog->items[CATALOG_STACKS], n);
+}
+static inline const struct catalog_series *catalog_series(const struct catalog *catalog, uint32_t n)
+{
+	return blocks_at(&catalog->items[CATALOG_SERIES], n);
+}
+
+/* Numbers of things, added when new. 0: no room (for the empty string: 0 always). */
+uint32_t catalog_add_string(struct catalog *catalog, struct text text);
+uint32_t catalog_add_series(struct catalog *catalog, uint32_t tenant,
+			    const struct batch_series *series);
+/* Translates a batch; maps hold the numbers met so far, 0 = not yet, one per entry of the batch. */
+struct catalog_translation {
+	const struct sample_batch *batch;
+	uint32_t *modules, *locations, *stacks;
+};
+/* Never fails: a stack without room becomes CATALOG_OVERFLOW_STACK and is counted. */
+uint32_t catalog_add_stack(struct catalog *catalog, struct catalog_translation *translation,
+			   uint32_t stack);
+
+/* Definitions of one kind, numbers first … first + count − 1, as bytes; and back. Numbers that are
+ * defined already are skipped; a gap or a reference to something undefined is ERROR_FORMAT and adds
+ * nothing further. */
+void catalog_encode(const struct catalog *catalog, enum catalog_kind kind, uint32_t first,
+		    uint32_t count, struct buffer *out);
+bool catalog_decode(struct catalog *catalog, enum catalog_kind kind, uint32_t first, uint32_t count,
+		    const uint8_t **at, const uint8_t *end, struct error *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has been acknowledged, on disk, until it is folded into the databases: preallocated segment
+ * files that are written once in order, aligned and past the page cache, and used again when
+ * released.
+ *
+ * DIR/<segment number, 16 hex digits>.journal, 16 MiB each; one 4 KiB header block, then groups
+ * that start on a 4 KiB block. A group is records, each {magic, length, position, CRC-32C} and its
+ * bytes, padded to 8. position = segment number × 16 MiB + offset, so a reused file's old records
+ * are known as old. A record that is torn or damaged is left out; what is intact after it is still
+ * read. */
+#ifndef SYMBOL_SERVER_STORE_JOURNAL_H
+#define SYMBOL_SERVER_STORE_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buffer.h"
+#include "common/error.h"
+
+enum {
+	JOURNAL_SEGMENT_BYTES = 16 << 20,
+	JOURNAL_BLOCK = 4096,
+	JOURNAL_FRAME_BYTES = 24, /* in front of each record */
+	JOURNAL_RECORD_MAX = 12 << 20,
+};
+
+struct journal;
+
+/* limit_bytes: of all segments together. ERROR_CONFLICT: another process has it open. */
+struct journal *journal_open(const char *directory, uint64_t limit_bytes, struct error *err);
+
+/* Calls fn for every intact record, oldest first, with the position of its end. False from fn
+ * stops. Before the first write only. */
+typedef bool journal_record_fn(void *context, uint64_t end, const uint8_t *bytes, size_t length);
+bool journal_replay(struct journal *journal, journal_record_fn *fn, void *context,
+		    struct error *err);
+/* The same for one segment's bytes (fuzzing); number: the one the file name says. Returns records.
+ */
+uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t number,
+			      journal_record_fn *fn, void *context, bool *is_stopped);
+
+/* Writes the records as one group and waits until they are on disk; ends gets each one's end. One
+ * thread only. False: nothing of it counts (though some may be read by a later replay). */
+bool journal_write(struct journal *journal, const struct bytes *records, size_t count,
+		   uint64_t *ends, struct error *err);
+
+/* Positions to come are greater than this one, whatever files are there. */
+void journal_start_after(struct journal *journal, uint64_t position);
+
+/* Where the next record would begin or later; greater than every end so far. */
+uint64_t journal_position(const struct journal *journal);
+
+/* The writer's next segment would have to be made first, which takes a disk tens of milliseconds.
+ */
+bool journal_lacks_spare(struct journal *journal);
+/* Makes that file ahead of time. Thread-safe with the writer; one thread only. */
+bool journal_make_spare(struct journal *journal, struct error *err);
+
+/* Segments that end at or before position are free to be used again. Thread-safe with the writer.
+ */
+void journal_release(struct journal *journal, uint64_t position);
+
+/* Ends the segment being written, so that it can be released too. The writer's. */
+void journal_end_segment(struct journal *journal);
+
+struct journal_counters {
+	uint64_t bytes, syncs; /* cumulative */
+	uint64_t disk_bytes;   /* now */
+};
+void journal_counters(struct journal *journal, struct journal_counters *out);
+
+void journal_close(struct journal *journal); /* NULL is fine */
+
+#endif

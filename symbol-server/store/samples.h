@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counted stacks in, counted stacks out; raw (module, address), never names. The one door through
+ * which ingest writes and query reads samples, whatever engine is behind it (sqlite/ now). */
+#ifndef SYMBOL_SERVER_STORE_SAMPLES_H
+#define SYMBOL_SERVER_STORE_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/build_id.h"
+#include "common/error.h"
+#include "common/profile.h" /* enum address_base */
+
+enum {
+	SAMPLES_BUCKET_MS = 60000,
+	SAMPLES_DEPTH_MAX = 2050, /* frames of a stack; ingest cuts at 2048 and says so */
+	SAMPLES_LABELS_MAX = 40,
+};
+
+/* PROFILE_TYPE(name on the API, unit of its values): design.md §3. The position is the number on disk;
+ * rows are only ever added. */
+#define PROFILE_TYPES(TYPE)                                                                        \
+	TYPE("on-cpu", "nanoseconds")                                                              \
+	TYPE("off-cpu", "nanoseconds")                                                             \
+	TYPE("waker", "nanoseconds")                                                               \
+	TYPE("run-queue", "nanoseconds")                                                           \
+	TYPE("still-blocked", "nanoseconds")                                                       \
+	TYPE("mem-alloc", "bytes")                                                                 \
+	TYPE("mem-inuse", "bytes")                                                                 \
+	TYPE("page-fault", "bytes")                                                                \
+	TYPE("on-gpu", "nanoseconds")                                                              \
+	TYPE("hbm-alloc", "bytes")                                                                 \
+	TYPE("hbm-inuse", "bytes")                                                                 \
+	TYPE("rdma", "bytes")
+
+/* Number of a type and back; -1 and NULL when there is none such. */
+int profile_type_find(const char *name, size_t length);
+const char *profile_type_name(unsigned number);
+const char *profile_type_unit(unsigned number);
+
+/* ---- what one request brings: decoded, checked, borrowed during the call ---- */
+
+enum location_kind {
+	LOCATION_NATIVE,     /* module + ELF address */
+	LOCATION_KERNEL,     /* module + address relative to its base */
+	LOCATION_NAMED,	     /* function, file, line as the sender resolved them; type says the language */
+	LOCATION_ANONYMOUS,  /* "[anon]" */
+	LOCATION_INCOMPLETE, /* last (root) frame of a stack: function holds the sentence why */
+};
+
+struct text { /* not NUL-terminated; UTF-8 repaired by the reader */
+	const char *at;
+	uint32_t length;
+};
+
+struct batch_module {
+	/* The key: GNU build-id, else htlhash, else 16 bytes made of the Go id: hash_bytes() of its text
+	 * with seeds 1 and 2, little-endian. Length 0: the sender knows only a name. */
+	struct build_id id;
+	struct build_id htlhash;   /* when the sender gave it: an alias of id */
+	struct text go_id;	   /* likewise */
+	struct text name;	   /* base name of the file */
+	enum address_base base;
+};
+
+struct batch_location {
+	enum location_kind kind;
+	uint32_t module;  /* into modules; NATIVE, KERNEL (UINT32_MAX: no module, name is "[unknown]") */
+	uint64_t address; /* canonical: ELF address, or relative to base */
+	struct text function, file, type;
+	uint32_t line;
+};
+
+struct batch_stack { /* leaf first */
+	uint32_t first_index; /* into location_indices */
+	uint32_t depth;
+	uint64_t hash[2]; /* of its modules' ids and addresses: the stable id (first 64 bits shown) */
+};
+
+struct batch_label {
+	struct text name, value;
+};
+
+struct batch_series { /* sorted by name, no duplicates, no empty values */
+	struct batch_label *labels;
+	uint32_t label_count;
+};
+
+struct batch_sample {
+	uint32_t stack;
+	struct text thread;
+	uint64_t samples; /* count */
+	uint64_t value;	  /* in the type's unit */
+};
+
+struct batch_profile {
+	uint8_t id[16]; /* all zero: none, then nothing is deduplicated */
+	const char *type; /* "on-cpu" …, static */
+	int64_t time_ms;  /* start of its interval, unix; decides the bucket */
+	uint32_t series;
+	uint32_t first_sample, sample_count;
+	bool is_counted; /* the sender counts what it takes (batch_counters); else taken = samples */
+};
+
+enum { BATCH_LOST_REASONS = 16 };
+
+struct batch_counters { /* an agent's own resource; cumulative since that agent's start */
+	uint8_t agent_id[16], profile_id[16];
+	struct text host, agent_version, kernel_release;
+	uint32_t rate_hz;
+	uint64_t report_seq, acknowledged_seq;
+	uint64_t taken, idle;
+	struct { struct text reason; uint64_t count; } lost[BATCH_LOST_REASONS];
+	unsigned lost_count;
+	int64_t time_ms;	/* start of the report's interval */
+	int64_t duration_ms;
+	int64_t received_ms;
+};
+
+struct sample_batch {
+	uint32_t tenant; /* 1: the default tenant */
+	struct batch_module *modules;	  uint32_t module_count;
+	struct batch_location *locations; uint32_t location_count;
+	uint32_t *location_indices;	  uint32_t location_index_count;
+	struct batch_stack *stacks;	  uint32_t stack_count;
+	struct batch_series *series;	  uint32_t series_count;
+	struct batch_sample *samples;	  uint32_t sample_count;
+	struct batch_profile *profiles;	  uint32_t profile_count;
+	struct batch_counters *counters;  uint32_t counters_count;
+	struct text sender;	/* address of the peer: host label of senders that name no host */
+};
+
+/* ---- what a query gets ---- */
+
+struct series_labels {
+	const char *const *names;
+	const char *const *values;
+	uint32_t count;
+};
+
+struct samples_query {
+	uint32_t tenant;
+	int64_t from_ms, until_ms; /* widened to whole buckets by the store; see samples_result */
+	const char *type;
+	/* Says for each series in range whether it takes part. labels hold service, host, process,
+	 * container … (not thread). NULL: all. */
+	bool (*series_wanted)(void *context, const struct series_labels *labels);
+	/* The same for a thread name, asked once per distinct name; NULL: all. */
+	bool (*thread_wanted)(void *context, const char *thread);
+	void *context;
+	bool by_thread; /* keep threads apart in the result */
+	bool by_bucket; /* keep 60 s buckets apart (time lines) */
+	bool (*is_cancelled)(void *context); /* asked now and then; NULL: never */
+};
+
+struct result_module {
+	struct build_id id;
+	const char *name;
+	enum address_base base;
+};
+
+struct result_location {
+	enum location_kind kind;
+	uint32_t module; /* UINT32_MAX: none */
+	uint64_t address;
+	const char *function, *file, *type; /* "" when none */
+	uint32_t line;
+};
+
+struct result_stack { /* one per distinct (series, thread, bucket, stack) */
+	uint32_t series;      /* into series */
+	const char *thread;   /* "" unless by_thread */
+	int64_t bucket_ms;    /* 0 unless by_bucket */
+	const uint32_t *locations; /* leaf first, into locations */
+	uint32_t depth;
+	uint64_t samples, value;
+};
+
+struct host_accounting { /* sums over the range, for one host */
+	const char *host;
+	uint64_t taken, idle, samples; /* samples: stored, all types the agent counts in taken */
+	uint64_t lost;
+	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
+	unsigned lost_count;
+};
+
+struct samples_result { /* lives in one arena; free with samples_result_free() */
+	struct arena arena;
+	int64_t from_ms, until_ms; /* as widened */
+	struct result_module *modules;	   uint32_t module_count;
+	struct result_location *locations; uint32_t location_count;
+	struct result_stack *stacks;	   size_t stack_count;
+	struct series_labels *series;	   uint32_t series_count;
+	struct host_accounting *hosts;	   uint32_t host_count; /* hosts with wanted series or, for a
+								   query without matchers, any counters */
+	const char *unit;
+};
+
+struct samples_store;
+
+struct samples_store_options {
+	const char *directory;	/* holds samples-YYYYMMDD.db, journal */
+	int64_t retention_ms;	/* days older than this are deleted; 0: kept */
+	uint64_t max_disk_bytes; /* oldest day first; 0: no limit */
+};
+
+/* Opens, migrates, replays the journal. ERROR_UNSUPPORTED: written by a newer version. */
+struct samples_store *samples_open(const struct samples_store_options *options, struct error *err);
+
+/* Records the batch; done() is called once, from another thread, when it is on disk (accepted true) or
+ * could not be written (false, err says why). The batch may be freed when this returns. Profiles
+ * whose id was seen before are left out; duplicates counts them. false: refused at once — ERROR_BUSY
+ * (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called. Thread-safe. */
+typedef void samples_done_fn(void *context, bool accepted, const struct error *err);
+bool samples_add(struct samples_store *store, const struct sample_batch *batch, samples_done_fn *done,
+		 void *context, unsigned *duplicates, struct error *err);
+
+/* Everything acknowledged before the call is in the result. Thread-safe, does not block writers. */
+struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
+				     struct error *err);
+void samples_result_free(struct samples_result *result);
+
+struct type_count { const char *type, *unit; uint64_t samples, value; };
+struct label_count { const char *name; uint64_t values; };
+struct value_count { const char *value; uint64_t samples; };
+/* The listings of /types, /labels, /labels/{name}: in arena, sorted; within the range and the series
+ * wanted (type NULL: all). "thread" is a label here too. */
+bool samples_types(struct samples_store *store, const struct samples_query *query,
+		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err);
+bool samples_labels(struct samples_store *store, const struct samples_query *query,
+		    struct arena *arena, struct label_count **rows, size_t *count, struct error *err);
+bool samples_label_values(struct samples_store *store, const struct samples_query *query,
+			  const char *label, struct arena *arena, struct value_count **rows,
+			  size_t *count, struct error *err);
+
+struct agent_state {
+	const char *host, *version, *kernel;
+	uint32_t rate_hz;
+	int64_t last_seen_ms;
+	int64_t lag_ms; /* received − end of the report's interval, of the last report */
+	uint64_t taken, lost;
+	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
+	unsigned lost_count;
+};
+bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
+		    struct agent_state **rows, size_t *count, struct error *err);
+
+struct samples_counters { /* for /metrics; cumulative unless said */
+	uint64_t reports, profiles, duplicates, samples, refused_busy;
+	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
+	uint64_t disk_bytes, days; /* now */
+	uint64_t series, stacks, memory_bytes; /* now */
+};
+void samples_counters(struct samples_store *store, struct samples_counters *out);
+
+/* Folds what is in memory, syncs, closes. Calls every outstanding done(). NULL is fine. */
+void samples_close(struct samples_store *store);
+
+#endif

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_add(): a decoded batch → journal records in the open group. */
+#include "symbol-server/store/sqlite/samples_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DEFINITIONS_PER_ENTRY = 64,
+	DEFINITIONS_BYTES = 1 << 20, /* a record of definitions is closed when it has so many */
+};
+
+struct adder {
+	struct samples_store *store;
+	const struct sample_batch *batch;
+	struct arena arena; /* the numbers a day's catalog gave, and what is done */
+	struct catalog_translation translation;
+	uint32_t *series;
+	bool *is_done; /* one per profile, then one per counters */
+	bool *is_repeated;
+	uint64_t own_samples;
+	unsigned duplicates;
+	struct report_run run; /* ids collected and not written yet; count 0: none */
+	struct hash_table ids; /* of this batch's profiles */
+	struct buffer body, entry;
+};
+
+static int64_t item_time(const struct sample_batch *batch, uint32_t item)
+{
+	return item < batch->profile_count ? batch->profiles[item].time_ms
+					   : batch->counters[item - batch->profile_count].time_ms;
+}
+
+static uint32_t day_of(int64_t time_ms)
+{
+	return time_ms > 0 ? (uint32_t)(time_ms / day_ms) : 0;
+}
+
+static uint32_t bucket_of(int64_t time_ms)
+{
+	return time_ms > 0 ? (uint32_t)(time_ms % day_ms / SAMPLES_BUCKET_MS) : 0;
+}
+
+static bool has_id(const struct batch_profile *profile)
+{
+	static const uint8_t none[16];
+
+	return memcmp(profile->id, none, sizeof none);
+}
+
+static bool adder_init(struct adder *adder, struct samples_store *store,
+		       const struct sample_batch *batch)
+{
+	uint32_t items = batch->profile_count + batch->counters_count;
+
+	*adder = (struct adder){.store = store, .batch = batch};
+	arena_init(&adder->arena, 64 << 20);
+	buffer_init(&adder->body, JOURNAL_RECORD_MAX);
+	buffer_init(&adder->entry, JOURNAL_RECORD_MAX);
+	hash_table_init(&adder->ids, UINT32_MAX >> 1);
+	adder->is_done = arena_alloc(&adder->arena, items);
+	adder->is_repeated = arena_alloc(&adder->arena, items);
+	adder->translation.batch = batch;
+	adder->translation.modules = arena_array(&adder->arena, batch->module_count,
+						 sizeof(uint32_t));
+	adder->translation.locations = arena_array(&adder->arena, batch->location_count,
+						   sizeof(uint32_t));
+	adder->translation.stacks = arena_array(&adder->arena, batch->stack_count,
+						sizeof(uint32_t));
+	adder->series = arena_array(&adder->arena, batch->series_count, sizeof(uint32_t));
+	return !adder->arena.failed;
+}
+
+static void adder_release(struct adder *adder)
+{
+	arena_release(&adder->arena);
+	buffer_release(&adder->body);
+	buffer_release(&adder->entry);
+	hash_table_release(&adder->ids);
+}
+
+/* Numbers are a day's own. */
+static void forget_numbers(struct adder *adder)
+{
+	const struct sample_batch *batch = adder->batch;
+
+	memset(adder->translation.modules, 0, batch->module_count * sizeof(uint32_t));
+	memset(adder->translation.locations, 0, batch->location_count * sizeof(uint32_t));
+	memset(adder->translation.stacks, 0, batch->stack_count * sizeof(uint32_t));
+	memset(adder->series, 0, batch->series_count * sizeof(uint32_t));
+}
+
+/* --- ids --- */
+
+/* Whether an earlier profile of the same batch has the same id. */
+static bool is_twice(struct adder *adder, uint32_t number)
+{
+	const struct batch_profile *profiles = adder->batch->profiles;
+	uint64_t hash = hash_bytes(profiles[number].id, 16, 0);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&adder->ids, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&adder->ids, hash, &probe))
+		if (!memcmp(profiles[i].id, profiles[number].id, 16))
+			return true;
+	hash_table_add(&adder->ids, hash, number);
+	return false;
+}
+
+/* Marks the profiles that were seen. False: one is being written right now by another request. */
+static bool find_repeated(struct adder *adder, struct error *err)
+{
+	const struct sample_batch *batch = adder->batch;
+
+	for (uint32_t i = 0; i < batch->profile_count; i++) {
+		const struct batch_profile *profile = &batch->profiles[i];
+		enum report_seen seen = REPORT_NEW;
+
+		if (has_id(profile))
+			seen = report_window_find(&adder->store->window, batch->tenant, profile->id,
+						  adder->store->committed);
+		if (seen == REPORT_NEW && has_id(profile) && is_twice(adder, i))
+			seen = REPORT_SEEN;
+		if (seen == REPORT_PENDING)
+			return error_set(err, ERROR_BUSY,
+					 "the same report is being written by another request");
+		adder->is_repeated[i] = adder->is_done[i] = seen == REPORT_SEEN;
+		if (seen == REPORT_SEEN) {
+			adder->duplicates++;
+			continue;
+		}
+		for (uint32_t k = 0; profile->is_counted && k < profile->sample_count; k++)
+			adder->own_samples += batch->samples[profile->first_sample + k].samples;
+	}
+	return true;
+}
+
+/* The run of ids from this profile on: the following new profiles whose ids count up. */
+static void next_run(struct adder *adder, uint32_t first)
+{
+	const struct batch_profile *profiles = adder->batch->profiles;
+	uint32_t number = report_number(profiles[first].id);
+
+	adder->run = (struct report_run){.tenant = adder->batch->tenant, .first = number};
+	memcpy(adder->run.prefix, profiles[first].id, sizeof adder->run.prefix);
+	for (uint32_t i = first; i < adder->batch->profile_count && !adder->is_repeated[i]; i++) {
+		if (memcmp(profiles[i].id, adder->run.prefix, sizeof adder->run.prefix) ||
+		    report_number(profiles[i].id) != number + adder->run.count)
+			break;
+		adder->run.count++;
+	}
+}
+
+static bool in_run(const struct adder *adder, const struct batch_profile *profile)
+{
+	return adder->run.count &&
+	       !memcmp(profile->id, adder->run.prefix, sizeof adder->run.prefix) &&
+	       report_number(profile->id) - adder->run.first < adder->run.count;
+}
+
+/* Every id goes to the window, with the number of the group that will have it. False: no memory. */
+static bool remember_runs(struct adder *adder)
+{
+	const struct sample_batch *batch = adder->batch;
+
+	adder->run.count = 0;
+	for (uint32_t i = 0; i < batch->profile_count; i++) {
+		if (adder->is_repeated[i] || !has_id(&batch->profiles[i]) ||
+		    in_run(adder, &batch->profiles[i]))
+			continue;
+		next_run(adder, i);
+		adder->run.group = adder->store->group->number;
+		if (!report_window_add(&adder->store->window, &adder->run))
+			return false;
+	}
+	return true;
+}
+
+/* --- entries --- */
+
+static void add_samples(struct adder *adder, struct catalog *catalog,
+			const struct batch_profile *profile, struct buffer *samples)
+{
+	struct text last = {"", 0};
+	uint32_t thread = 0;
+
+	for (uint32_t i = 0; i < profile->sample_count; i++) {
+		const struct batch_sample *sample =
+			&adder->batch->samples[profile->first_sample + i];
+
+		/* Runs of samples of one thread are the rule. */
+		if (sample->thread.length != last.length || sample->thread.at != last.at) {
+			thread = catalog_add_string(catalog, sample->thread);
+			last = sample->thread;
+		}
+		buffer_append_varint(samples, thread);
+		buffer_append_varint(
+			samples, catalog_add_stack(catalog, &adder->translation, sample->stack));
+		buffer_append_varint(samples, sample->samples);
+		buffer_append_varint(samples, sample->value);
+	}
+}
+
+static bool add_profile(struct adder *adder, struct catalog *catalog, uint32_t number,
+			struct error *err)
+{
+	const struct sample_batch *batch = adder->batch;
+	const struct batch_profile *profile = &batch->profiles[number];
+	struct record_profile entry = {.tenant = batch->tenant,
+				       .bucket = bucket_of(profile->time_ms),
+				       .is_counted = profile->is_counted,
+				       .has_id = has_id(profile)};
+	uint32_t *series = &adder->series[profile->series];
+	int type = profile_type_find(profile->type, strlen(profile->type));
+
+	if (!*series)
+		*series = catalog_add_series(catalog, batch->tenant,
+					     &batch->series[profile->series]);
+	if (!*series || type < 0)
+		return error_set(err, ERROR_LIMIT, "the day has no room for more series");
+	entry.type = (uint32_t)type;
+	entry.series = *series;
+	entry.id_number = report_number(profile->id);
+	if (entry.has_id && !in_run(adder, profile)) {
+		next_run(adder, number);
+		record_add_ids(&adder->body, &adder->store->scratch, &adder->run);
+	}
+	buffer_clear(&adder->entry);
+	add_samples(adder, catalog, profile, &adder->entry);
+	entry.samples = (struct bytes){adder->entry.bytes, adder->entry.length};
+	record_add_profile(&adder->body, &adder->store->scratch, &entry);
+	return true;
+}
+
+static void add_counters(struct adder *adder, struct catalog *catalog,
+			 const struct batch_counters *counters)
+{
+	struct record_counters entry = {
+		.tenant = adder->batch->tenant,
+		.host = catalog_add_string(catalog, counters->host),
+		.version = catalog_add_string(catalog, counters->agent_version),
+		.kernel = catalog_add_string(catalog, counters->kernel_release),
+		.bucket = bucket_of(counters->time_ms),
+		.rate_hz = counters->rate_hz,
+		.seq = counters->report_seq,
+		.acknowledged = counters->acknowledged_seq,
+		.taken = counters->taken,
+		.idle = counters->idle,
+		.own_samples = adder->own_samples,
+		.end_ms = counters->time_ms + counters->duration_ms,
+		.received_ms = counters->received_ms,
+		.lost_count = counters->lost_count,
+	};
+
+	memcpy(entry.agent_id, counters->agent_id, sizeof entry.agent_id);
+	for (unsigned i = 0; i < counters->lost_count; i++) {
+		entry.lost[i].reason = catalog_add_string(catalog, counters->lost[i].reason);
+		entry.lost[i].count = counters->lost[i].count;
+	}
+	record_add_counters(&adder->body, &adder->store->scratch, &entry);
+}
+
+/* Everything of the batch that belongs to one day. */
+static bool add_day(struct adder *adder, uint32_t number, struct error *err)
+{
+	const struct sample_batch *batch = adder->batch;
+	struct day *day = store_take_day(adder->store, number, err);
+
+	if (!day)
+		return false;
+	forget_numbers(adder);
+	adder->run.count = 0;
+	record_add_day(&adder->body, number);
+	for (uint32_t i = 0; i < batch->profile_count; i++) {
+		if (adder->is_done[i] || day_of(batch->profiles[i].time_ms) != number)
+			continue;
+		adder->is_done[i] = true;
+		if (!add_profile(adder, day->catalog, i, err))
+			return false;
+	}
+	for (uint32_t i = 0; i < batch->counters_count; i++) {
+		bool *is_done = &adder->is_done[batch->profile_count + i];
+
+		if (*is_done || day_of(batch->counters[i].time_ms) != number)
+			continue;
+		*is_done = true;
+		add_counters(adder, day->catalog, &batch->counters[i]);
+	}
+	return true;
+}
+
+/* --- definitions --- */
+
+static bool flush_definitions(struct samples_store *store, uint32_t day)
+{
+	if (store->record.failed || !group_add_record(store->group, &store->record))
+		return false;
+	buffer_clear(&store->record);
+	record_add_day(&store->record, day);
+	return true;
+}
+
+/* What the journal and the day's file do not define yet, as records of their own. */
+static bool log_definitions(struct samples_store *store, struct day *day)
+{
+	struct catalog_mark mark = catalog_mark(day->catalog);
+	size_t empty;
+
+	if (!memcmp(&mark, &day->catalog->logged, sizeof mark))
+		return true;
+	buffer_clear(&store->record);
+	record_add_day(&store->record, day->day);
+	empty = store->record.length;
+	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++) {
+		uint32_t first = day->catalog->logged.count[kind];
+
+		first = first ? first : 1;
+		while (first < mark.count[kind]) {
+			uint32_t count = mark.count[kind] - first;
+
+			if (count > DEFINITIONS_PER_ENTRY)
+				count = DEFINITIONS_PER_ENTRY;
+			record_add_definitions(&store->record, &store->scratch, day->catalog, kind,
+					       first, count);
+			if (store->record.length > DEFINITIONS_BYTES &&
+			    !flush_definitions(store, day->day))
+				return false;
+			first += count;
+		}
+	}
+	if (store->record.length > empty && !flush_definitions(store, day->day))
+		return false;
+	day->catalog->logged = mark;
+	return true;
+}
+
+/* Definitions first, then what refers to them; all or, for a group without room, an error. */
+static bool log_batch(struct adder *adder, struct error *err)
+{
+	struct samples_store *store = adder->store;
+
+	for (unsigned i = 0; i < store->day_count; i++)
+		if (store->days[i]->catalog && !log_definitions(store, store->days[i]))
+			goto fail;
+	if (adder->body.length && !group_add_record(store->group, &adder->body))
+		goto fail;
+	return true;
+fail:
+	return error_set(err, ERROR_BUSY, "too much is waiting to be written");
+}
+
+static bool is_overloaded(struct samples_store *store, struct error *err)
+{
+	if (store->is_closing)
+		return !error_set(err, ERROR_BUSY, "the store is closing");
+	if (store->group->bytes.length > GROUP_BYTES_MAX)
+		return !error_set(err, ERROR_BUSY, "too much is waiting to be written");
+	if (store_memory_bytes(store) <= MEMORY_BYTES_MAX)
+		return false;
+	if (store->fold_error.kind)
+		return !error_set(err, ERROR_SYSTEM, "samples cannot be written: %s",
+				  store->fold_error.message);
+	return !error_set(err, ERROR_BUSY, "too much is waiting to be folded");
+}
+
+static bool add_locked(struct adder *adder, samples_done_fn *done, void *context, struct error *err)
+{
+	const struct sample_batch *batch = adder->batch;
+	uint32_t items = batch->profile_count + batch->counters_count;
+	struct samples_store *store = adder->store;
+
+	if (is_overloaded(store, err) || !find_repeated(adder, err))
+		return false;
+	for (uint32_t i = 0; i < items; i++)
+		if (!adder->is_done[i] && !add_day(adder, day_of(item_time(batch, i)), err))
+			return false;
+	if (adder->body.failed || adder->entry.failed)
+		return error_set(err, ERROR_LIMIT,
+				 "the report does not fit a journal record of %d MiB",
+				 JOURNAL_RECORD_MAX >> 20);
+	if (!log_batch(adder, err))
+		return false;
+	if (!remember_runs(adder) || !group_add_pending(store->group, done, context))
+		return error_set(err, ERROR_MEMORY, "no memory to record a report");
+	store->counters.reports++;
+	store->counters.duplicates += adder->duplicates;
+	return true;
+}
+
+bool samples_add(struct samples_store *store, const struct sample_batch *batch,
+		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err)
+{
+	struct error why = {0};
+	struct adder adder;
+	bool ok = adder_init(&adder, store, batch);
+
+	if (!ok) {
+		error_set(&why, ERROR_MEMORY, "no memory to record a report");
+	} else {
+		pthread_mutex_lock(&store->lock);
+		ok = add_locked(&adder, done, context, &why);
+		store->counters.refused_busy += why.kind == ERROR_BUSY;
+		if (ok)
+			pthread_cond_signal(&store->commit_wake);
+		pthread_mutex_unlock(&store->lock);
+	}
+	if (duplicates)
+		*duplicates = adder.duplicates;
+	adder_release(&adder);
+	if (!ok && err)
+		*err = why;
+	return ok;
+}

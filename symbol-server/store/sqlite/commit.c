@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/samples_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum {
+	APPLY_SLICE = 64, /* records applied before others get the lock */
+	RAW_RUN = 2048,   /* bytes of raw samples appended at a time */
+};
+
+/* --- groups --- */
+
+struct group *group_new(uint64_t number)
+{
+	struct group *group = calloc(1, sizeof *group);
+
+	if (!group)
+		return NULL;
+	group->number = number;
+	buffer_init(&group->bytes, (size_t)GROUP_BYTES_MAX + 2 * JOURNAL_RECORD_MAX);
+	return group;
+}
+
+void group_free(struct group *group)
+{
+	if (!group)
+		return;
+	buffer_release(&group->bytes);
+	free(group->records);
+	free(group->pending);
+	free(group);
+}
+
+static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t size)
+{
+	uint32_t larger = *capacity ? *capacity * 2 : 16;
+	void *copy;
+
+	if (count < *capacity)
+		return true;
+	copy = realloc(*array, larger * size);
+	if (!copy)
+		return false;
+	*array = copy;
+	*capacity = larger;
+	return true;
+}
+
+bool group_add_record(struct group *group, const struct buffer *record)
+{
+	if (!grow((void **)&group->records, group->record_count, &group->record_capacity,
+		  sizeof *group->records))
+		return false;
+	group->records[group->record_count].at = group->bytes.length;
+	group->records[group->record_count].length = record->length;
+	buffer_append(&group->bytes, record->bytes, record->length);
+	if (group->bytes.failed) {
+		group->bytes.failed = false;
+		return false;
+	}
+	group->record_count++;
+	return true;
+}
+
+bool group_add_pending(struct group *group, samples_done_fn *done, void *context)
+{
+	if (!grow((void **)&group->pending, group->pending_count, &group->pending_capacity,
+		  sizeof *group->pending))
+		return false;
+	group->pending[group->pending_count++] = (struct pending_done){done, context};
+	return true;
+}
+
+/* --- applying records --- */
+
+struct applier {
+	struct samples_store *store;
+	uint64_t end;
+	bool is_replay;
+	struct day *day;
+	struct report_run ids;
+};
+
+/* The day's file has this record already. */
+static bool is_folded(const struct applier *applier)
+{
+	return applier->is_replay && applier->end <= applier->day->folded_through;
+}
+
+static void note_damage(struct applier *applier, const char *what)
+{
+	applier->store->damaged_records++;
+	log_warn("journal record not usable", "position=%llu reason=\"%s\"",
+		 (unsigned long long)applier->end, what);
+}
+
+static struct memory_cell *cell_of(struct applier *applier, uint32_t tenant, uint32_t type,
+				   uint32_t bucket, uint32_t series)
+{
+	struct cell_key key = {applier->day->day, bucket, tenant, type, series};
+
+	return memory_table_cell(applier->store->active, &key);
+}
+
+static void add_account(struct applier *applier, uint32_t tenant, uint32_t type, uint32_t bucket,
+			const struct packed_account *account)
+{
+	struct memory_cell *cell = cell_of(applier, tenant, type, bucket, 0);
+	struct buffer *scratch = &applier->store->scratch;
+
+	buffer_clear(scratch);
+	account_encode(account, scratch);
+	if (!cell || scratch->failed ||
+	    !memory_cell_append(applier->store->active, cell, scratch->bytes,
+				(uint32_t)scratch->length))
+		note_damage(applier, "no memory for a host's account");
+}
+
+struct raw_sink {
+	struct applier *applier;
+	struct memory_cell *cell;
+	uint32_t strings, stacks; /* defined numbers are below */
+	const uint8_t *run;       /* not appended yet */
+	uint64_t samples;
+	bool is_bad;
+};
+
+/* Appends raw samples in runs that end between entries; stops at the first that refers nowhere. */
+static void append_samples(struct raw_sink *sink, const uint8_t *at, size_t length)
+{
+	const uint8_t *end = at + length, *run = at;
+	struct memory_table *table = sink->applier->store->active;
+
+	while (at < end && !sink->is_bad) {
+		uint64_t thread, stack, samples, value;
+
+		if (!varint_read(&at, end, &thread) || !varint_read(&at, end, &stack) ||
+		    !varint_read(&at, end, &samples) || !varint_read(&at, end, &value) ||
+		    thread >= sink->strings || !stack || stack >= sink->stacks) {
+			sink->is_bad = true;
+			break;
+		}
+		if (at - run >= RAW_RUN || at == end) {
+			sink->is_bad = !memory_cell_append(table, sink->cell, run,
+							   (uint32_t)(at - run));
+			run = at;
+		}
+		if (sink->is_bad)
+			break;
+		sink->samples += samples;
+		sink->cell->samples += samples;
+		sink->cell->value += value;
+		sink->cell->pairs++;
+		table->pairs++;
+	}
+}
+
+static void apply_profile(struct applier *applier, const struct record_profile *profile)
+{
+	const struct catalog *catalog = applier->day->catalog;
+	struct packed_account account = {0};
+	struct raw_sink sink = {.applier = applier};
+
+	if (is_folded(applier))
+		return;
+	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
+	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY) {
+		note_damage(applier, "it refers to a series that is not defined");
+		return;
+	}
+	sink.strings = catalog->items[CATALOG_STRINGS].count;
+	sink.stacks = catalog->items[CATALOG_STACKS].count;
+	sink.cell = cell_of(applier, profile->tenant, profile->type, profile->bucket,
+			    profile->series);
+	if (sink.cell)
+		append_samples(&sink, profile->samples.at, profile->samples.length);
+	if (!sink.cell || sink.is_bad)
+		note_damage(applier, "samples without room or stacks that are not defined");
+	account.host = catalog_series(catalog, profile->series)->host;
+	account.samples = sink.samples;
+	account.taken = profile->is_counted ? 0 : sink.samples;
+	add_account(applier, profile->tenant, profile->type, profile->bucket, &account);
+	applier->store->counters.samples += sink.samples;
+	applier->store->counters.profiles++;
+}
+
+/* At replay: was this profile in an earlier record? Ids up to the state file's position are its
+ * own. */
+static bool is_repeated(const struct applier *applier, const struct record_profile *profile)
+{
+	uint8_t id[16];
+
+	if (!applier->is_replay || !profile->has_id ||
+	    applier->end <= applier->store->state_position)
+		return false;
+	memcpy(id, applier->ids.prefix, sizeof applier->ids.prefix);
+	for (int i = 0; i < 4; i++)
+		id[12 + i] = (uint8_t)(profile->id_number >> (24 - 8 * i));
+	return report_window_find(&applier->store->window, profile->tenant, id, UINT64_MAX) !=
+	       REPORT_NEW;
+}
+
+static const char *text_at(const struct catalog *catalog, uint32_t string)
+{
+	return string < catalog->items[CATALOG_STRINGS].count
+		       ? catalog_string(catalog, string)->text
+		       : "";
+}
+
+static void apply_counters(struct applier *applier, const struct record_counters *counters)
+{
+	const struct catalog *catalog = applier->day->catalog;
+	struct agent_report report = {
+		.tenant = counters->tenant,
+		.id = counters->agent_id,
+		.host = text_at(catalog, counters->host),
+		.version = text_at(catalog, counters->version),
+		.kernel = text_at(catalog, counters->kernel),
+		.rate_hz = counters->rate_hz,
+		.seq = counters->seq,
+		.acknowledged = counters->acknowledged,
+		.taken = counters->taken,
+		.idle = counters->idle,
+		.own_samples = counters->own_samples,
+		.lost_count = counters->lost_count,
+		.end_ms = counters->end_ms,
+		.received_ms = counters->received_ms,
+	};
+	struct packed_account account = {.host = counters->host};
+	struct agent_delta delta;
+
+	if (applier->is_replay && applier->end <= applier->store->state_position)
+		return;
+	for (unsigned i = 0; i < counters->lost_count; i++) {
+		report.lost[i].reason = text_at(catalog, counters->lost[i].reason);
+		report.lost[i].count = counters->lost[i].count;
+	}
+	if (!agent_table_apply(&applier->store->agents, &report, &delta))
+		note_damage(applier, "no memory for one more agent");
+	account.taken = delta.taken;
+	account.idle = delta.idle;
+	account.lost_count = counters->lost_count;
+	for (unsigned i = 0; i < counters->lost_count; i++) {
+		account.lost[i].reason = counters->lost[i].reason;
+		account.lost[i].count = delta.lost[i];
+	}
+	if (!is_folded(applier) && counters->bucket < MINUTES_PER_DAY)
+		add_account(applier, counters->tenant, 0, counters->bucket, &account);
+}
+
+static void apply_definitions(struct applier *applier, const struct record_item *item)
+{
+	const uint8_t *at = item->definitions.bytes.at;
+	struct error err = {0};
+
+	/* Whoever wrote the record defined them; only a new process has to. */
+	if (!applier->is_replay)
+		return;
+	if (!catalog_decode(applier->day->catalog, item->definitions.kind, item->definitions.first,
+			    item->definitions.count, &at, at + item->definitions.bytes.length,
+			    &err))
+		note_damage(applier, err.message);
+}
+
+static bool apply_item(struct applier *applier, const struct record_item *item)
+{
+	struct error err = {0};
+
+	if (item->kind == RECORD_DAY) {
+		applier->day = store_take_day(applier->store, item->day, &err);
+		if (!applier->day)
+			note_damage(applier, err.message);
+		return applier->day;
+	}
+	if (!applier->day) {
+		note_damage(applier, "it names no day");
+		return false;
+	}
+	if (item->kind == RECORD_DEFINITIONS)
+		apply_definitions(applier, item);
+	else if (item->kind == RECORD_IDS)
+		applier->ids = item->ids;
+	else if (item->kind == RECORD_COUNTERS)
+		apply_counters(applier, &item->counters);
+	else if (item->kind == RECORD_PROFILE && !is_repeated(applier, &item->profile))
+		apply_profile(applier, &item->profile);
+	return true;
+}
+
+/* After the record, so that its own profiles do not meet themselves. */
+static void remember_ids(struct samples_store *store, const uint8_t *bytes, size_t length)
+{
+	const uint8_t *at = bytes;
+	struct record_item item;
+
+	while (record_next(&at, bytes + length, &item) && item.kind != RECORD_END)
+		if (item.kind == RECORD_IDS)
+			report_window_add(&store->window, &item.ids);
+}
+
+void store_apply(struct samples_store *store, uint64_t end, const uint8_t *bytes, size_t length,
+		 bool is_replay)
+{
+	struct applier applier = {.store = store, .end = end, .is_replay = is_replay};
+	const uint8_t *at = bytes;
+	struct record_item item;
+
+	for (;;) {
+		if (!record_next(&at, bytes + length, &item)) {
+			note_damage(&applier, "its entries cannot be read");
+			break;
+		}
+		if (item.kind == RECORD_END || !apply_item(&applier, &item))
+			break;
+	}
+	if (is_replay && end > store->state_position) {
+		remember_ids(store, bytes, length);
+		store->counters.replayed++;
+	}
+	store->applied = end;
+}
+
+size_t store_memory_bytes(const struct samples_store *store)
+{
+	size_t bytes = memory_table_bytes(store->active);
+
+	for (const struct generation *g = store->oldest; g; g = g->next)
+		bytes += memory_table_bytes(g->table);
+	return bytes;
+}
+
+/* --- the thread --- */
+
+static bool write_group(struct samples_store *store, const struct group *group, uint64_t *ends,
+			struct error *err)
+{
+	struct bytes *records = calloc(group->record_count + 1, sizeof *records);
+	bool ok;
+
+	if (!records)
+		return error_set(err, ERROR_MEMORY, "no memory to write the journal");
+	for (uint32_t i = 0; i < group->record_count; i++)
+		records[i] = (struct bytes){group->bytes.bytes + group->records[i].at,
+					    group->records[i].length};
+	ok = journal_write(store->journal, records, group->record_count, ends, err);
+	free(records);
+	return ok;
+}
+
+/* In slices, so that requests that are being recorded do not wait for a large group. */
+static void apply_group(struct samples_store *store, const struct group *group,
+			const uint64_t *ends)
+{
+	pthread_mutex_lock(&store->lock);
+	for (uint32_t i = 0; i < group->record_count; i++) {
+		store_apply(store, ends[i], group->bytes.bytes + group->records[i].at,
+			    group->records[i].length, false);
+		if (i % APPLY_SLICE == APPLY_SLICE - 1) {
+			pthread_mutex_unlock(&store->lock);
+			pthread_mutex_lock(&store->lock);
+		}
+	}
+	store->active->end = store->applied;
+	store->committed = group->number;
+	store->wants_spare = journal_lacks_spare(store->journal);
+	if (store->wants_spare || memory_table_bytes(store->active) > FOLD_BYTES)
+		pthread_cond_signal(&store->fold_wake);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Takes the open group and leaves a new one. NULL: no memory for a new one. Under the lock. */
+static struct group *take_group(struct samples_store *store)
+{
+	struct group *group = store->group, *next = group_new(group->number + 1);
+
+	if (next)
+		store->group = next;
+	return next ? group : NULL;
+}
+
+/* What was recorded meanwhile may refer to definitions that are not on disk now: it fails too, and
+ * the next record brings everything the day files do not have. */
+static struct group *fail_group(struct samples_store *store)
+{
+	struct group *also;
+
+	pthread_mutex_lock(&store->lock);
+	also = take_group(store);
+	report_window_forget(&store->window, store->committed);
+	for (unsigned i = 0; i < store->day_count; i++)
+		if (store->days[i]->catalog)
+			store->days[i]->catalog->logged = store->days[i]->catalog->persisted;
+	pthread_mutex_unlock(&store->lock);
+	return also;
+}
+
+static void call_done(const struct group *group, bool accepted, const struct error *err)
+{
+	for (uint32_t i = 0; group && i < group->pending_count; i++)
+		if (group->pending[i].done)
+			group->pending[i].done(group->pending[i].context, accepted, err);
+}
+
+static void commit_group(struct samples_store *store, struct group *group)
+{
+	uint64_t *ends = calloc(group->record_count + 1, sizeof *ends);
+	struct error err = {0};
+	struct group *also = NULL;
+	bool ok = ends && (!group->record_count || write_group(store, group, ends, &err));
+
+	if (ok) {
+		apply_group(store, group, ends);
+	} else {
+		if (!ends)
+			error_set(&err, ERROR_MEMORY, "no memory to write the journal");
+		log_error("reports not stored", "reports=%u reason=\"%s\"", group->pending_count,
+			  err.message);
+		also = fail_group(store);
+	}
+	call_done(group, ok, ok ? NULL : &err);
+	call_done(also, false, &err);
+	group_free(also);
+	group_free(group);
+	free(ends);
+}
+
+void *store_commit_thread(void *context)
+{
+	struct samples_store *store = context;
+
+	for (;;) {
+		struct group *group = NULL;
+		bool is_closing, has_work;
+
+		pthread_mutex_lock(&store->lock);
+		while (!store->group->pending_count && !store->is_closing)
+			pthread_cond_wait(&store->commit_wake, &store->lock);
+		has_work = store->group->pending_count;
+		is_closing = store->is_closing;
+		pthread_mutex_unlock(&store->lock);
+		if (!has_work)
+			break;
+		if (!is_closing)
+			usleep(GROUP_WINDOW_US);
+		pthread_mutex_lock(&store->lock);
+		group = take_group(store);
+		pthread_mutex_unlock(&store->lock);
+		if (group)
+			commit_group(store, group);
+	}
+	pthread_mutex_lock(&store->lock);
+	store->is_committed_all = true;
+	pthread_cond_signal(&store->fold_wake);
+	pthread_mutex_unlock(&store->lock);
+	return NULL;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening SQLite files, their migrations, and SQLite's errors as sentences. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DATABASE_H
+#define SYMBOL_SERVER_STORE_SQLITE_DATABASE_H
+
+#include <stdbool.h>
+#include <sqlite3.h>
+
+#include "common/buffer.h"
+#include "common/error.h"
+
+enum {                                   /* PRAGMA application_id: says what a file is */
+       APPLICATION_SAMPLES = 0x66667331, /* "ffs1" */
+       APPLICATION_AGENTS = 0x66666131,  /* "ffa1" */
+       APPLICATION_SYMBOLS = 0x66667931, /* "ffy1" */
+};
+
+struct database_schema {
+	int application_id;
+	const char *const *migrations; /* SQL of version 1, 2 …; NULL ends */
+};
+
+/* Opens for writing: makes the file when it is not there, write-ahead log, every commit synced,
+ * applies the migrations it does not have. ERROR_UNSUPPORTED: written by a newer version.
+ * ERROR_FORMAT: damaged or not ours. */
+sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err);
+/* Opens an existing one for reading. */
+sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
+			      struct error *err);
+void database_close(sqlite3 *db); /* NULL is fine */
+
+/* Renames a damaged file that nobody has open, and its log, to *.damaged; logs why. */
+void database_set_aside(const char *path, const char *why);
+
+/* Fills err from the connection: ERROR_FORMAT for damage, ERROR_BUSY for locks, else ERROR_SYSTEM.
+ * Returns false. */
+bool database_error(sqlite3 *db, const char *doing, struct error *err);
+bool database_exec(sqlite3 *db, const char *sql, struct error *err);
+sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err);
+
+/* One step of a statement that returns nothing, then ready for the next. */
+bool database_run(sqlite3_stmt *statement, struct error *err);
+
+/* facts(name, value), as samples and agents files have it; absent is 0. */
+bool database_get_fact(sqlite3 *db, const char *name, int64_t *value, struct error *err);
+bool database_put_fact(sqlite3 *db, const char *name, int64_t value, struct error *err);
+
+#endif

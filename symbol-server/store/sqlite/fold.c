@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealed generations → day files and agents.db, paced, then the journal is released. */
+#include "symbol-server/store/sqlite/samples_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum {
+	PACE_ROWS = 128, /* rows written between two pauses */
+	PACE_US = 2000,
+	NICE = 10,
+};
+
+/* --- sealing --- */
+
+static bool is_worth_sealing(const struct samples_store *store)
+{
+	if (store->active->cells.count)
+		return true;
+	for (uint32_t i = 0; i < store->agents.count; i++)
+		if (store->agents.rows[i]->is_dirty)
+			return true;
+	return false;
+}
+
+/* Under the lock. The state is copied here: it has to be that of the generation's end. */
+static bool seal(struct samples_store *store)
+{
+	struct generation *generation = calloc(1, sizeof *generation);
+	struct memory_table *next = memory_table_new(store->applied);
+
+	if (!generation || !next ||
+	    !state_change_take(&generation->change, &store->agents, &store->window,
+			       store->committed, store->applied, store_now_ms())) {
+		free(generation);
+		memory_table_release(next);
+		return false;
+	}
+	store->active->end = store->applied;
+	generation->table = store->active;
+	store->active = next;
+	if (store->newest)
+		store->newest->next = generation;
+	else
+		store->oldest = generation;
+	store->newest = generation;
+	return true;
+}
+
+/* --- one day of a generation --- */
+
+struct folding {
+	struct samples_store *store;
+	struct generation *generation;
+	const struct memory_cell **cells; /* sorted */
+	size_t count;
+	struct packed_pair *pairs;
+	size_t pair_count, pair_capacity;
+	struct packed_account *accounts;
+	size_t account_count, account_capacity;
+	unsigned rows;
+};
+
+static bool grow(void **array, size_t count, size_t *capacity, size_t size)
+{
+	size_t larger = *capacity ? *capacity * 2 : 1024;
+	void *copy;
+
+	if (count < *capacity)
+		return true;
+	copy = realloc(*array, larger * size);
+	if (!copy)
+		return false;
+	*array = copy;
+	*capacity = larger;
+	return true;
+}
+
+static bool keep_pair(void *context, const struct packed_pair *pair)
+{
+	struct folding *folding = context;
+
+	if (!grow((void **)&folding->pairs, folding->pair_count, &folding->pair_capacity,
+		  sizeof *folding->pairs))
+		return false;
+	folding->pairs[folding->pair_count++] = *pair;
+	return true;
+}
+
+static bool keep_account(void *context, const struct packed_account *account)
+{
+	struct folding *folding = context;
+
+	if (!grow((void **)&folding->accounts, folding->account_count, &folding->account_capacity,
+		  sizeof *folding->accounts))
+		return false;
+	folding->accounts[folding->account_count++] = *account;
+	return true;
+}
+
+static bool keep_pairs(void *context, const uint8_t *bytes, size_t length)
+{
+	return packed_each_raw(bytes, length, keep_pair, context);
+}
+
+static bool keep_accounts(void *context, const uint8_t *bytes, size_t length)
+{
+	return account_each(bytes, length, keep_account, context);
+}
+
+static int compare_accounts(const void *a, const void *b)
+{
+	const struct packed_account *x = a, *y = b;
+
+	return (x->host > y->host) - (x->host < y->host);
+}
+
+static bool fold_accounts(struct folding *folding, struct day_writer *writer,
+			  const struct day_row *row, struct error *err)
+{
+	struct buffer data;
+	bool ok;
+
+	qsort(folding->accounts, folding->account_count, sizeof *folding->accounts,
+	      compare_accounts);
+	buffer_init(&data, 64 << 20);
+	for (size_t i = 0; i < folding->account_count;) {
+		struct packed_account sum = folding->accounts[i];
+
+		for (i++; i < folding->account_count && folding->accounts[i].host == sum.host; i++)
+			account_add(&sum, &folding->accounts[i]);
+		account_encode(&sum, &data);
+	}
+	ok = data.failed ? error_set(err, ERROR_LIMIT, "accounts of one minute do not fit a row")
+			 : day_writer_accounts(writer, row, &data, err);
+	buffer_release(&data);
+	return ok;
+}
+
+static bool fold_cell(struct folding *folding, struct day_writer *writer,
+		      const struct memory_cell *cell, struct error *err)
+{
+	struct memory_snapshot snapshot = memory_cell_snapshot(cell);
+	const struct cell_key *key = &cell->key;
+	struct day_row row = {key->tenant, key->type,     key->bucket,
+			      key->series, cell->samples, cell->value};
+	size_t count;
+
+	folding->pair_count = folding->account_count = 0;
+	if (!memory_snapshot_each(&snapshot, key->series ? keep_pairs : keep_accounts, folding))
+		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
+	if (!key->series)
+		return fold_accounts(folding, writer, &row, err);
+	count = packed_merge(folding->pairs, folding->pair_count);
+	return day_writer_samples(writer, &row, folding->pairs, count, err);
+}
+
+/* Folding is background work: it leaves the disk and the processor to requests now and then. */
+static void pace(struct folding *folding)
+{
+	bool is_closing;
+
+	if (++folding->rows % PACE_ROWS)
+		return;
+	pthread_mutex_lock(&folding->store->lock);
+	is_closing = folding->store->is_closing;
+	pthread_mutex_unlock(&folding->store->lock);
+	if (!is_closing)
+		usleep(PACE_US);
+}
+
+struct day_marks {
+	struct day *day;
+	struct catalog *catalog;
+	struct catalog_mark from, to;
+};
+
+/* The dictionary as it is now has everything the generation refers to. */
+static bool take_marks(struct samples_store *store, uint32_t number, struct day_marks *marks,
+		       struct error *err)
+{
+	pthread_mutex_lock(&store->lock);
+	marks->day = store_take_day(store, number, err);
+	if (marks->day) {
+		marks->catalog = catalog_take(marks->day->catalog);
+		marks->from = marks->catalog->persisted;
+		marks->to = catalog_mark(marks->catalog);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return marks->day;
+}
+
+static void keep_marks(struct samples_store *store, const struct day_marks *marks, uint64_t folded)
+{
+	pthread_mutex_lock(&store->lock);
+	marks->catalog->persisted = marks->to;
+	for (unsigned i = 0; i < CATALOG_KINDS; i++)
+		if (marks->catalog->logged.count[i] < marks->to.count[i])
+			marks->catalog->logged.count[i] = marks->to.count[i];
+	marks->day->has_file = true;
+	marks->day->folded_through = folded;
+	pthread_mutex_unlock(&store->lock);
+}
+
+static bool write_day(struct folding *folding, struct day_writer *writer,
+		      const struct day_marks *marks, const struct memory_cell *const *cells,
+		      size_t count, struct error *err)
+{
+	if (!day_writer_definitions(writer, marks->catalog, &marks->from, &marks->to, err))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (!fold_cell(folding, writer, cells[i], err))
+			return false;
+		pace(folding);
+	}
+	return day_writer_commit(writer, marks->day->day, err);
+}
+
+static bool fold_day(struct folding *folding, const struct memory_cell *const *cells, size_t count,
+		     struct error *err)
+{
+	struct samples_store *store = folding->store;
+	uint64_t end = folding->generation->table->end, folded = 0;
+	struct day_marks marks = {0};
+	struct day_writer writer = {0};
+	char path[4096];
+	bool ok = false;
+
+	day_file_path(store->directory, cells[0]->key.day, path, sizeof path);
+	if (!take_marks(store, cells[0]->key.day, &marks, err))
+		return false;
+	if (day_writer_begin(&writer, path, end, &folded, err))
+		ok = folded >= end || write_day(folding, &writer, &marks, cells, count, err);
+	day_writer_close(&writer);
+	if (ok && folded < end)
+		keep_marks(store, &marks, end);
+	if (!ok && err->kind == ERROR_FORMAT)
+		store_set_aside(store, marks.day, err->message);
+	catalog_release(marks.catalog);
+	return ok;
+}
+
+/* --- a generation --- */
+
+static int compare_cells(const void *a, const void *b)
+{
+	const struct cell_key *x = &(*(const struct memory_cell *const *)a)->key;
+	const struct cell_key *y = &(*(const struct memory_cell *const *)b)->key;
+
+	if (x->day != y->day)
+		return x->day < y->day ? -1 : 1;
+	if (x->tenant != y->tenant)
+		return x->tenant < y->tenant ? -1 : 1;
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	if (x->bucket != y->bucket)
+		return x->bucket < y->bucket ? -1 : 1;
+	return (x->series > y->series) - (x->series < y->series);
+}
+
+static bool fold_days(struct folding *folding, struct error *err)
+{
+	const struct memory_table *table = folding->generation->table;
+
+	folding->count = table->cells.count;
+	folding->cells = calloc(folding->count + 1, sizeof(void *));
+	if (!folding->cells)
+		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
+	for (uint32_t i = 0; i < table->cells.count; i++)
+		folding->cells[i] = blocks_at(&table->cells, i);
+	qsort(folding->cells, folding->count, sizeof(void *), compare_cells);
+	for (size_t first = 0, end; first < folding->count; first = end) {
+		for (end = first; end < folding->count &&
+				  folding->cells[end]->key.day == folding->cells[first]->key.day;)
+			end++;
+		if (!fold_day(folding, folding->cells + first, end - first, err))
+			return false;
+	}
+	return true;
+}
+
+static bool fold_generation(struct samples_store *store, struct generation *generation,
+			    struct error *err)
+{
+	struct folding folding = {.store = store, .generation = generation};
+	bool ok;
+
+	pthread_mutex_lock(&store->file_lock);
+	ok = fold_days(&folding, err);
+	/* A damaged file was set aside: its day begins anew. */
+	if (!ok && err->kind == ERROR_FORMAT) {
+		*err = (struct error){0};
+		free(folding.cells);
+		folding.cells = NULL;
+		ok = fold_days(&folding, err);
+	}
+	pthread_mutex_unlock(&store->file_lock);
+	ok = ok && state_file_write(store->state, &generation->change, err);
+	free(folding.cells);
+	free(folding.pairs);
+	free(folding.accounts);
+	return ok;
+}
+
+static void drop_oldest(struct samples_store *store)
+{
+	struct generation *generation;
+
+	pthread_mutex_lock(&store->lock);
+	generation = store->oldest;
+	store->oldest = generation->next;
+	if (!store->oldest)
+		store->newest = NULL;
+	store->counters.folds++;
+	store->fold_error = (struct error){0};
+	pthread_mutex_unlock(&store->lock);
+	journal_release(store->journal, generation->table->end);
+	memory_table_release(generation->table);
+	state_change_release(&generation->change);
+	free(generation);
+}
+
+/* Everything sealed, oldest first. False: fold_error says why; what is left is tried again. */
+static bool fold_all(struct samples_store *store)
+{
+	for (;;) {
+		struct generation *generation;
+		struct error err = {0};
+
+		pthread_mutex_lock(&store->lock);
+		generation = store->oldest;
+		pthread_mutex_unlock(&store->lock);
+		if (!generation)
+			return true;
+		if (!fold_generation(store, generation, &err)) {
+			log_error("samples not folded", "reason=\"%s\" again_in=%ds", err.message,
+				  FOLD_RETRY_MS / 1000);
+			pthread_mutex_lock(&store->lock);
+			store->fold_error = err;
+			store->counters.fold_errors++;
+			pthread_mutex_unlock(&store->lock);
+			return false;
+		}
+		drop_oldest(store);
+	}
+}
+
+/* --- the thread --- */
+
+/* The journal's next file, before a request has to wait for it. Under the lock, left meanwhile. */
+static void make_spare(struct samples_store *store)
+{
+	int64_t now_ms = store_now_ms();
+	struct error err = {0};
+
+	store->wants_spare = false;
+	if (now_ms < store->spare_retry_ms)
+		return;
+	pthread_mutex_unlock(&store->lock);
+	if (!journal_make_spare(store->journal, &err)) {
+		log_warn("no journal segment made ahead", "reason=\"%s\"", err.message);
+		store->spare_retry_ms = now_ms + FOLD_RETRY_MS;
+	}
+	pthread_mutex_lock(&store->lock);
+}
+
+/* Until there is something to do; returns whether the store is closing. Under the lock. */
+static bool wait_for_work(struct samples_store *store, int64_t wait_ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += wait_ms / 1000;
+	until.tv_nsec += wait_ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	while (!(store->is_closing && store->is_committed_all) &&
+	       store->fold_requests == store->folds_done &&
+	       (store->fold_error.kind || memory_table_bytes(store->active) <= FOLD_BYTES)) {
+		if (store->wants_spare)
+			make_spare(store);
+		else if (pthread_cond_timedwait(&store->fold_wake, &store->lock, &until) ==
+			 ETIMEDOUT)
+			break;
+	}
+	return store->is_closing && store->is_committed_all;
+}
+
+void *store_fold_thread(void *context)
+{
+	struct samples_store *store = context;
+	int64_t wait_ms = store->counters.replayed ? 0 : FOLD_INTERVAL_MS;
+	bool is_closing = false;
+
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE);
+	store_tidy(store, store_now_ms());
+	while (!is_closing) {
+		uint64_t requests;
+		bool ok;
+
+		pthread_mutex_lock(&store->lock);
+		is_closing = wait_for_work(store, wait_ms);
+		requests = store->fold_requests;
+		if (is_worth_sealing(store) && !seal(store))
+			log_error("samples not folded", "reason=\"no memory\"%s", "");
+		pthread_mutex_unlock(&store->lock);
+		ok = fold_all(store);
+		wait_ms = ok ? FOLD_INTERVAL_MS : FOLD_RETRY_MS;
+		if (!is_closing)
+			store_tidy(store, store_now_ms());
+		pthread_mutex_lock(&store->lock);
+		store->folds_done = requests;
+		pthread_cond_broadcast(&store->fold_done);
+		pthread_mutex_unlock(&store->lock);
+	}
+	return NULL;
+}
+
+bool samples_fold(struct samples_store *store, struct error *err)
+{
+	uint64_t request;
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	request = ++store->fold_requests;
+	pthread_cond_signal(&store->fold_wake);
+	while (store->folds_done < request)
+		pthread_cond_wait(&store->fold_done, &store->lock);
+	ok = !store->fold_error.kind;
+	if (!ok && err)
+		*err = store->fold_error;
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}

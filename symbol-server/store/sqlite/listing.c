@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What there is: types, label names, values of one label. From the sums of rows; the packed samples
+ * are only opened for "thread", which is not part of a series. */
+#include "symbol-server/store/sqlite/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char thread_label[] = "thread";
+
+struct value_sum {
+	const char *label, *value;
+	uint64_t samples;
+};
+
+struct listing {
+	struct view view;
+	const struct samples_query *query;
+	struct view_day *day;
+	const uint8_t *is_wanted;
+	uint64_t *series;        /* samples of each series of the day */
+	uint64_t samples, value; /* of the type */
+	bool with_threads;
+	struct hash_table index;
+	struct value_sum *values;
+	size_t value_count, value_capacity;
+	bool is_full;
+};
+
+static bool is_wanted(void *context, uint32_t series)
+{
+	const struct listing *listing = context;
+
+	return series < listing->day->mark.count[CATALOG_SERIES] && listing->is_wanted[series];
+}
+
+/* Adds samples to one value of one label; texts live as long as the view. */
+static bool add_value(struct listing *listing, const char *label, const char *value,
+		      uint64_t samples)
+{
+	uint64_t hash = hash_bytes(value, strlen(value), hash_bytes(label, strlen(label), 0));
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&listing->index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&listing->index, hash, &probe))
+		if (!strcmp(listing->values[i].label, label) &&
+		    !strcmp(listing->values[i].value, value)) {
+			listing->values[i].samples += samples;
+			return true;
+		}
+	if (listing->value_count == listing->value_capacity) {
+		size_t larger = listing->value_capacity ? listing->value_capacity * 2 : 256;
+		struct value_sum *copy = realloc(listing->values, larger * sizeof *copy);
+
+		if (!copy)
+			return false;
+		listing->values = copy;
+		listing->value_capacity = larger;
+	}
+	if (!hash_table_add(&listing->index, hash, (uint32_t)listing->value_count))
+		return false;
+	listing->values[listing->value_count++] = (struct value_sum){label, value, samples};
+	return true;
+}
+
+static bool add_thread(void *context, const struct packed_pair *pair)
+{
+	struct listing *listing = context;
+	const char *thread;
+
+	if (!pair->thread || pair->thread >= listing->day->mark.count[CATALOG_STRINGS])
+		return true;
+	thread = catalog_string(listing->day->catalog, pair->thread)->text;
+	if (!add_value(listing, thread_label, thread, pair->samples))
+		listing->is_full = true;
+	return !listing->is_full;
+}
+
+static bool add_row(void *context, const struct view_row *row)
+{
+	struct listing *listing = context;
+
+	listing->samples += row->samples;
+	listing->value += row->value;
+	listing->series[row->series] += row->samples;
+	if (listing->with_threads)
+		view_each_pair(row, add_thread, listing);
+	return !listing->is_full;
+}
+
+static bool add_labels(struct listing *listing)
+{
+	const struct catalog *catalog = listing->day->catalog;
+
+	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_SERIES]; n++) {
+		const struct catalog_series *series;
+
+		if (!listing->series[n])
+			continue;
+		series = catalog_series(catalog, n);
+		for (uint32_t i = 0; i < series->label_count; i++)
+			if (!add_value(listing,
+				       catalog_string(catalog, series->labels[2 * i])->text,
+				       catalog_string(catalog, series->labels[2 * i + 1])->text,
+				       listing->series[n]))
+				return false;
+	}
+	return true;
+}
+
+/* One type of one day. */
+static bool list_day(struct listing *listing, unsigned type, bool with_labels, struct error *err)
+{
+	struct view_day *day = listing->day;
+	const uint32_t *list;
+	uint32_t wanted;
+
+	listing->is_wanted = view_wanted(&listing->view, day, listing->query, &wanted);
+	listing->series = arena_array(&listing->view.arena, day->mark.count[CATALOG_SERIES] + 1,
+				      sizeof *listing->series);
+	if (!listing->is_wanted || !listing->series)
+		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
+	if (!wanted)
+		return true;
+	list = view_series_list(&listing->view, day, listing->is_wanted, wanted);
+	if (!view_each(&listing->view, day, listing->query, type, listing->with_threads, list,
+		       wanted, is_wanted, add_row, listing, err))
+		return false;
+	if (listing->is_full || (with_labels && !add_labels(listing)))
+		return error_set(err, ERROR_MEMORY, "no memory for a listing");
+	return true;
+}
+
+static bool list_type(struct listing *listing, unsigned type, bool with_labels, struct error *err)
+{
+	listing->samples = listing->value = 0;
+	for (unsigned i = 0; i < listing->view.day_count; i++) {
+		listing->day = &listing->view.days[i];
+		if (!list_day(listing, type, with_labels, err))
+			return false;
+	}
+	return true;
+}
+
+static bool open_listing(struct listing *listing, struct samples_store *store,
+			 const struct samples_query *query, int *type, struct error *err)
+{
+	*type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	if (query->type && *type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	memset(listing, 0, sizeof *listing);
+	listing->query = query;
+	hash_table_init(&listing->index, 1 << 22);
+	return view_open(&listing->view, store, query, *type, err);
+}
+
+static void close_listing(struct listing *listing)
+{
+	view_close(&listing->view);
+	hash_table_release(&listing->index);
+	free(listing->values);
+}
+
+/* All types wanted, one after the other. */
+static bool list_all(struct listing *listing, int type, struct error *err)
+{
+	for (unsigned i = 0; profile_type_name(i); i++)
+		if ((type < 0 || i == (unsigned)type) && !list_type(listing, i, true, err))
+			return false;
+	return true;
+}
+
+bool samples_types(struct samples_store *store, const struct samples_query *query,
+		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
+{
+	struct listing listing;
+	bool ok = true;
+	int type;
+
+	*count = 0;
+	*rows = arena_array(arena, 32, sizeof **rows);
+	if (!*rows)
+		return error_set(err, ERROR_MEMORY, "no memory for a listing");
+	if (!open_listing(&listing, store, query, &type, err))
+		return false;
+	for (unsigned i = 0; ok && profile_type_name(i); i++) {
+		if (type >= 0 && i != (unsigned)type)
+			continue;
+		ok = list_type(&listing, i, false, err);
+		if (ok && listing.samples)
+			(*rows)[(*count)++] = (struct type_count){profile_type_name(i),
+								  profile_type_unit(i),
+								  listing.samples, listing.value};
+	}
+	close_listing(&listing);
+	return ok;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	const struct value_sum *x = a, *y = b;
+	int order = strcmp(x->label, y->label);
+
+	return order ? order : strcmp(x->value, y->value);
+}
+
+bool samples_labels(struct samples_store *store, const struct samples_query *query,
+		    struct arena *arena, struct label_count **rows, size_t *count,
+		    struct error *err)
+{
+	struct listing listing;
+	bool ok;
+	int type;
+
+	if (!open_listing(&listing, store, query, &type, err))
+		return false;
+	listing.with_threads = true;
+	ok = list_all(&listing, type, err);
+	*count = 0;
+	*rows = arena_array(arena, listing.value_count, sizeof **rows);
+	if (listing.value_count)
+		qsort(listing.values, listing.value_count, sizeof *listing.values, compare_values);
+	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
+		const char *label = listing.values[i].label;
+
+		if (!i || strcmp((*rows)[*count - 1].name, label))
+			(*rows)[(*count)++].name = arena_text(arena, label, strlen(label));
+		if (arena->failed)
+			break;
+		(*rows)[*count - 1].values++;
+	}
+	close_listing(&listing);
+	return ok &&
+	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+}
+
+bool samples_label_values(struct samples_store *store, const struct samples_query *query,
+			  const char *label, struct arena *arena, struct value_count **rows,
+			  size_t *count, struct error *err)
+{
+	struct listing listing;
+	bool ok;
+	int type;
+
+	if (!open_listing(&listing, store, query, &type, err))
+		return false;
+	listing.with_threads = !strcmp(label, thread_label);
+	ok = list_all(&listing, type, err);
+	*count = 0;
+	*rows = arena_array(arena, listing.value_count, sizeof **rows);
+	if (listing.value_count)
+		qsort(listing.values, listing.value_count, sizeof *listing.values, compare_values);
+	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
+		const struct value_sum *from = &listing.values[i];
+		struct value_count *to = &(*rows)[*count];
+
+		if (strcmp(from->label, label))
+			continue;
+		to->value = arena_text(arena, from->value, strlen(from->value));
+		to->samples = from->samples;
+		++*count;
+	}
+	close_listing(&listing);
+	return ok &&
+	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/querying.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct host_sums {
+	struct querying *querying;
+	struct hash_table index;
+	size_t room;
+	bool is_full;
+};
+
+/* Hosts that have a series in the result; only asked when the query chooses series. */
+static bool host_has_series(const struct querying *querying, const char *host)
+{
+	const struct samples_result *result = querying->result;
+
+	for (uint32_t i = 0; i < result->series_count; i++)
+		for (uint32_t k = 0; k < result->series[i].count; k++)
+			if (!strcmp(result->series[i].names[k], "host") &&
+			    !strcmp(result->series[i].values[k], host))
+				return true;
+	return false;
+}
+
+static struct host_accounting *host_of(struct host_sums *sums, const char *host)
+{
+	struct samples_result *result = sums->querying->result;
+	uint64_t hash = hash_bytes(host, strlen(host), 0);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&sums->index, hash, &probe))
+		if (!strcmp(result->hosts[i].host, host))
+			return &result->hosts[i];
+	if (!querying_grow((void **)&result->hosts, result->host_count, &sums->room,
+			   sizeof *result->hosts) ||
+	    !hash_table_add(&sums->index, hash, result->host_count))
+		return NULL;
+	result->hosts[result->host_count] = (struct host_accounting){.host = host};
+	return &result->hosts[result->host_count++];
+}
+
+static void add_loss(struct host_accounting *host, const char *reason, uint64_t count)
+{
+	unsigned i = 0;
+
+	while (i < host->lost_count && strcmp(host->lost_by[i].reason, reason))
+		i++;
+	if (i == BATCH_LOST_REASONS)
+		i--;
+	if (i == host->lost_count) {
+		host->lost_by[i].reason = reason;
+		host->lost_by[i].count = 0;
+		host->lost_count++;
+	}
+	host->lost_by[i].count += count;
+	host->lost += count;
+}
+
+static bool add_entry(void *context, const struct packed_account *account)
+{
+	struct host_sums *sums = context;
+	struct querying *querying = sums->querying;
+	struct view_day *day = querying->day;
+	struct host_accounting *host;
+
+	if (account->host >= day->mark.count[CATALOG_STRINGS])
+		return true;
+	host = host_of(sums, querying_string(querying, day, account->host));
+	if (!host) {
+		sums->is_full = true;
+		return false;
+	}
+	host->taken += account->taken;
+	host->idle += account->idle;
+	host->samples += account->samples;
+	for (unsigned i = 0; i < account->lost_count; i++)
+		if (account->lost[i].count &&
+		    account->lost[i].reason < day->mark.count[CATALOG_STRINGS])
+			add_loss(host, querying_string(querying, day, account->lost[i].reason),
+				 account->lost[i].count);
+	return true;
+}
+
+static bool add_account(void *context, const struct view_row *row)
+{
+	view_each_entry(row, add_entry, context);
+	return !((struct host_sums *)context)->is_full;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+	return strcmp(((const struct host_accounting *)a)->host,
+		      ((const struct host_accounting *)b)->host);
+}
+
+bool querying_put_hosts(struct querying *querying, struct error *err)
+{
+	struct samples_result *result = querying->result;
+	struct host_sums sums = {.querying = querying};
+	uint32_t kept = 0;
+	bool ok = true;
+
+	hash_table_init(&sums.index, 1 << 20);
+	for (unsigned i = 0; ok && i < querying->view.day_count; i++) {
+		querying->day = &querying->view.days[i];
+		ok = view_each_account(&querying->view, querying->day, querying->query,
+				       querying->type, add_account, &sums, err) &&
+		     !sums.is_full;
+	}
+	hash_table_release(&sums.index);
+	for (uint32_t i = 0; i < result->host_count; i++)
+		if (!querying->query->series_wanted ||
+		    host_has_series(querying, result->hosts[i].host))
+			result->hosts[kept++] = result->hosts[i];
+	result->host_count = kept;
+	if (kept)
+		qsort(result->hosts, kept, sizeof *result->hosts, compare_hosts);
+	return ok && !querying->is_full;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/samples_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/log.h"
+
+/* --- opening --- */
+
+static bool open_state_once(struct samples_store *store, const char *path, struct error *err)
+{
+	store->state = state_file_open(path, err);
+	return store->state && state_file_load(store->state, &store->agents, &store->window,
+					       &store->state_position, err);
+}
+
+/* Without agents.db an agent's counts start at its next report and only the journal's reports are
+ * known as repeated: far less than having no server. */
+static bool open_state(struct samples_store *store, struct error *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof path, "%s/agents.db", store->directory);
+	if (open_state_once(store, path, err))
+		return true;
+	if (err->kind != ERROR_FORMAT)
+		return false;
+	state_file_close(store->state);
+	agent_table_release(&store->agents);
+	report_window_release(&store->window);
+	store->state_position = 0;
+	database_set_aside(path, err->message);
+	*err = (struct error){0};
+	return open_state_once(store, path, err);
+}
+
+static bool open_files(struct samples_store *store, uint64_t *newest, struct error *err)
+{
+	char path[4096];
+
+	if (mkdir(store->directory, 0700) && errno != EEXIST)
+		return error_set_system(err, errno, "make directory '%s'", store->directory);
+	snprintf(path, sizeof path, "%s/journal", store->directory);
+	store->journal = journal_open(path, JOURNAL_BYTES_MAX, err);
+	if (!store->journal)
+		return false;
+	if (!open_state(store, err))
+		return false;
+	*newest = store->state_position;
+	return store_find_days(store, err);
+}
+
+/* Every day file is looked at once: what it has, and whether it can be read at all. */
+static bool check_days(struct samples_store *store, uint64_t *newest, struct error *err)
+{
+	for (unsigned i = 0; i < store->day_count; i++) {
+		struct day *day = store->days[i];
+		struct error why = {0};
+		struct day_reader *reader;
+		char path[4096];
+		bool ok;
+
+		day_file_path(store->directory, day->day, path, sizeof path);
+		reader = day_reader_open(path, &why);
+		ok = reader && day_reader_begin(reader, &day->folded_through, &why);
+		if (ok)
+			day_reader_end(reader);
+		day_reader_close(reader);
+		if (!ok && why.kind == ERROR_FORMAT)
+			store_set_aside(store, day, why.message);
+		else if (!ok)
+			return error_set(err, why.kind, "%s", why.message);
+		if (day->folded_through > *newest)
+			*newest = day->folded_through;
+	}
+	return true;
+}
+
+static bool replay_record(void *context, uint64_t end, const uint8_t *bytes, size_t length)
+{
+	store_apply(context, end, bytes, length, true);
+	return true;
+}
+
+/* Afterwards every position to come is greater than any there was, in files too. */
+static bool replay(struct samples_store *store, uint64_t newest, struct error *err)
+{
+	store->active = memory_table_new(newest);
+	if (!store->active)
+		return error_set(err, ERROR_MEMORY, "no memory for samples");
+	if (!journal_replay(store->journal, replay_record, store, err))
+		return false;
+	if (store->applied > newest)
+		newest = store->applied;
+	journal_start_after(store->journal, newest);
+	store->applied = store->active->end = journal_position(store->journal);
+	if (store->counters.replayed)
+		log_info("journal replayed", "records=%llu unusable=%llu",
+			 (unsigned long long)store->counters.replayed,
+			 (unsigned long long)store->damaged_records);
+	return true;
+}
+
+static bool start_threads(struct samples_store *store, struct error *err)
+{
+	int error = pthread_create(&store->commit_thread, NULL, store_commit_thread, store);
+
+	store->has_commit_thread = !error;
+	if (!error) {
+		error = pthread_create(&store->fold_thread, NULL, store_fold_thread, store);
+		store->has_fold_thread = !error;
+	}
+	return !error || error_set_system(err, error, "start a thread");
+}
+
+static struct samples_store *new_store(const struct samples_store_options *options)
+{
+	struct samples_store *store = calloc(1, sizeof *store);
+
+	if (!store)
+		return NULL;
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->file_lock, NULL);
+	pthread_cond_init(&store->commit_wake, NULL);
+	pthread_cond_init(&store->fold_wake, NULL);
+	pthread_cond_init(&store->fold_done, NULL);
+	agent_table_init(&store->agents);
+	report_window_init(&store->window);
+	buffer_init(&store->record, JOURNAL_RECORD_MAX);
+	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
+	store->retention_ms = options->retention_ms;
+	store->max_disk_bytes = options->max_disk_bytes;
+	store->directory = strdup(options->directory);
+	store->days = calloc(DAYS_MAX, sizeof *store->days);
+	store->group = group_new(1);
+	store->wants_spare = true;
+	return store;
+}
+
+struct samples_store *samples_open(const struct samples_store_options *options, struct error *err)
+{
+	struct samples_store *store = new_store(options);
+	uint64_t newest = 0;
+	bool ok = false;
+
+	if (!store || !store->directory || !store->days || !store->group) {
+		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
+		goto out;
+	}
+	ok = open_files(store, &newest, err) && check_days(store, &newest, err) &&
+	     replay(store, newest, err) && start_threads(store, err);
+out:
+	if (!ok) {
+		samples_close(store);
+		return NULL;
+	}
+	return store;
+}
+
+static void free_store(struct samples_store *store)
+{
+	while (store->oldest) {
+		struct generation *next = store->oldest->next;
+
+		memory_table_release(store->oldest->table);
+		state_change_release(&store->oldest->change);
+		free(store->oldest);
+		store->oldest = next;
+	}
+	memory_table_release(store->active);
+	store_free_days(store);
+	state_file_close(store->state);
+	journal_close(store->journal);
+	agent_table_release(&store->agents);
+	report_window_release(&store->window);
+	group_free(store->group);
+	buffer_release(&store->record);
+	buffer_release(&store->scratch);
+	free(store->directory);
+	free(store);
+}
+
+void samples_close(struct samples_store *store)
+{
+	if (!store)
+		return;
+	pthread_mutex_lock(&store->lock);
+	store->is_closing = true;
+	store->is_committed_all = !store->has_commit_thread;
+	pthread_cond_broadcast(&store->commit_wake);
+	pthread_cond_broadcast(&store->fold_wake);
+	pthread_mutex_unlock(&store->lock);
+	if (store->has_commit_thread)
+		pthread_join(store->commit_thread, NULL);
+	if (store->has_fold_thread)
+		pthread_join(store->fold_thread, NULL);
+	/* Nothing is left that a journal would be needed for. */
+	if (store->has_fold_thread && !store->oldest && !store->active->cells.count) {
+		journal_end_segment(store->journal);
+		journal_release(store->journal, journal_position(store->journal));
+	}
+	free_store(store);
+}
+
+void samples_counters(struct samples_store *store, struct samples_counters *out)
+{
+	struct journal_counters journal;
+	size_t memory;
+
+	pthread_mutex_lock(&store->lock);
+	journal_counters(store->journal, &journal);
+	*out = store->counters;
+	memory = store_memory_bytes(store);
+	for (unsigned i = 0; i < store->day_count; i++) {
+		const struct catalog *catalog = store->days[i]->catalog;
+
+		out->days += store->days[i]->has_file;
+		if (!catalog)
+			continue;
+		memory += catalog_bytes(catalog);
+		out->series += catalog->items[CATALOG_SERIES].count - 1;
+		out->stacks += catalog->items[CATALOG_STACKS].count - 1;
+	}
+	pthread_mutex_unlock(&store->lock);
+	out->journal_bytes = journal.bytes;
+	out->journal_syncs = journal.syncs;
+	out->memory_bytes = memory;
+}
+
+/* --- agents --- */
+
+static void copy_agent(const struct agent_row *row, struct arena *arena, struct agent_state *to)
+{
+	to->host = arena_text(arena, row->host, strlen(row->host));
+	to->version = arena_text(arena, row->version, strlen(row->version));
+	to->kernel = arena_text(arena, row->kernel, strlen(row->kernel));
+	to->rate_hz = row->rate_hz;
+	to->last_seen_ms = row->last_seen_ms;
+	to->lag_ms = row->lag_ms;
+	to->taken = row->taken;
+	for (unsigned i = 0; i < row->lost_count; i++) {
+		to->lost_by[i].reason = arena_text(arena, row->lost[i].reason,
+						   strlen(row->lost[i].reason));
+		to->lost_by[i].count = row->lost[i].count;
+		to->lost += row->lost[i].count;
+	}
+	to->lost_count = row->lost_count;
+}
+
+/* By host, the one heard last first. */
+static int compare_agents(const void *a, const void *b)
+{
+	const struct agent_state *x = a, *y = b;
+	int order = strcmp(x->host, y->host);
+
+	return order ? order
+		     : (x->last_seen_ms < y->last_seen_ms) - (x->last_seen_ms > y->last_seen_ms);
+}
+
+bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
+		    struct agent_state **rows, size_t *count, struct error *err)
+{
+	size_t all = 0;
+
+	pthread_mutex_lock(&store->lock);
+	*rows = arena_array(arena, store->agents.count, sizeof **rows);
+	for (uint32_t i = 0; *rows && !arena->failed && i < store->agents.count; i++)
+		if (store->agents.rows[i]->tenant == tenant)
+			copy_agent(store->agents.rows[i], arena, &(*rows)[all++]);
+	pthread_mutex_unlock(&store->lock);
+	if (arena->failed)
+		return error_set(err, ERROR_LIMIT, "the list of agents does not fit its room");
+	qsort(*rows, all, sizeof **rows, compare_agents);
+	*count = 0;
+	/* A host's earlier starts of the agent are history. */
+	for (size_t i = 0; i < all; i++)
+		if (!i || strcmp((*rows)[*count - 1].host, (*rows)[i].host))
+			(*rows)[(*count)++] = (*rows)[i];
+	return true;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of struct samples_store. Of this folder only.
+ *
+ * The way of a request: samples_add() numbers its stacks in the day's catalog and puts a record
+ * into the open group; the commit thread writes the group to the journal and, when it is on disk,
+ * applies its records to the active generation and calls done(); the fold thread seals the
+ * generation, writes it to the day files and agents.db, and releases the journal. A query reads
+ * generations and day files; a day file says itself, in the transaction that the query reads, which
+ * generations it has. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_SAMPLES_STORE_H
+#define SYMBOL_SERVER_STORE_SQLITE_SAMPLES_STORE_H
+
+#include <pthread.h>
+
+#include "symbol-server/store/journal.h"
+#include "symbol-server/store/memory_table.h"
+#include "symbol-server/store/record.h"
+#include "symbol-server/store/samples.h"
+#include "symbol-server/store/sqlite/day_file.h"
+#include "symbol-server/store/sqlite/state_file.h"
+
+enum {
+	GROUP_WINDOW_US = 5000,     /* a group waits this long for company */
+	GROUP_BYTES_MAX = 32 << 20, /* waiting to be written; more is ERROR_BUSY */
+	FOLD_INTERVAL_MS = 30000,
+	FOLD_BYTES = 64 << 20, /* of the active generation: fold early */
+	FOLD_RETRY_MS = 5000,
+	MEMORY_BYTES_MAX = 384 << 20, /* of all generations; more is ERROR_BUSY */
+	JOURNAL_BYTES_MAX = 1 << 30,
+	IDLE_READERS = 4,
+	CATALOG_IDLE_MS = 600000,  /* a day's dictionary nobody used for so long leaves memory */
+	WRITTEN_LATELY_MS = 60000, /* records of such a day may be on their way */
+	DAYS_MAX = 4096,
+};
+
+struct day {
+	uint32_t day;
+	bool has_file, is_gone; /* gone: deleted, freed when its last user leaves */
+	uint64_t folded_through;
+	struct catalog *catalog;     /* NULL: not in memory */
+	int64_t used_ms, written_ms; /* by anyone; by ingest */
+	unsigned users;              /* queries reading it */
+	struct day_reader *idle[IDLE_READERS];
+	unsigned idle_count;
+};
+
+struct generation {
+	struct memory_table *table;
+	struct state_change change;
+	struct generation *next; /* newer */
+};
+
+struct pending_done {
+	samples_done_fn *done;
+	void *context;
+};
+
+struct group {
+	uint64_t number;
+	struct buffer bytes; /* records, one after the other */
+	struct {
+		size_t at, length;
+	} * records;
+	uint32_t record_count, record_capacity;
+	struct pending_done *pending;
+	uint32_t pending_count, pending_capacity;
+};
+
+struct samples_store {
+	char *directory;
+	int64_t retention_ms;
+	uint64_t max_disk_bytes;
+	struct journal *journal;
+	struct state_file *state;
+	pthread_t commit_thread, fold_thread;
+	bool has_commit_thread, has_fold_thread;
+
+	pthread_mutex_t file_lock; /* taken before lock: fold, set aside, delete a day's file */
+
+	pthread_mutex_t lock; /* everything below */
+	pthread_cond_t commit_wake, fold_wake, fold_done;
+	struct day **days; /* sorted */
+	unsigned day_count;
+	struct memory_table *active;
+	struct generation *oldest, *newest; /* sealed, waiting to be folded */
+	struct agent_table agents;
+	struct report_window window;
+	struct group *group;      /* open */
+	uint64_t committed;       /* groups up to this one are on disk */
+	uint64_t applied;         /* journal position of the last applied record */
+	uint64_t state_position;  /* at opening: what agents.db had */
+	uint64_t damaged_records; /* met at replay */
+	uint64_t fold_requests, folds_done;
+	bool wants_spare;        /* the journal has no file for its next segment */
+	int64_t spare_retry_ms;  /* the fold thread's */
+	struct error fold_error; /* why folding fails now */
+	bool is_closing, is_committed_all;
+	struct samples_counters counters;
+	struct buffer record, scratch; /* reused by samples_add() */
+};
+
+int64_t store_now_ms(void);
+
+/* ---- days (days.c); all but the first under the lock ---- */
+
+/* Finds the files in the directory. */
+bool store_find_days(struct samples_store *store, struct error *err);
+struct day *store_find_day(struct samples_store *store, uint32_t day);
+/* The day with its catalog in memory, made or loaded. NULL: err says why. */
+struct day *store_take_day(struct samples_store *store, uint32_t day, struct error *err);
+/* Renames a damaged file to *.damaged, forgets what it had. file_lock is held, lock is not. */
+void store_set_aside(struct samples_store *store, struct day *day, const char *why);
+/* Deletes days that are too old or too much; forgets idle catalogs. No lock held. */
+void store_tidy(struct samples_store *store, int64_t now_ms);
+void store_free_days(struct samples_store *store);
+/* A user leaves the day; frees it when it is gone. */
+void store_leave_day(struct samples_store *store, struct day *day);
+struct day_reader *day_take_reader(struct day *day);
+void day_give_reader(struct day *day, struct day_reader *reader);
+
+/* ---- committing (commit.c) ---- */
+
+struct group *group_new(uint64_t number);
+void group_free(struct group *group);
+bool group_add_record(struct group *group, const struct buffer *record);
+bool group_add_pending(struct group *group, samples_done_fn *done, void *context);
+void *store_commit_thread(void *store);
+/* Applies one record to memory; under the lock. is_replay: definitions and ids are new. */
+void store_apply(struct samples_store *store, uint64_t end, const uint8_t *bytes, size_t length,
+		 bool is_replay);
+size_t store_memory_bytes(const struct samples_store *store);
+
+/* ---- folding (fold.c) ---- */
+
+void *store_fold_thread(void *store);
+/* Folds what is in memory now and waits for it (for tests and imports). False: err says why not. */
+bool samples_fold(struct samples_store *store, struct error *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/state_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/embedded.h"
+
+static const int64_t forget_ms = 30ll * 86400000; /* agents not heard for so long */
+
+struct state_file {
+	sqlite3 *db;
+	sqlite3_stmt *put_agent, *put_run, *delete_agents, *delete_runs;
+};
+
+struct state_file *state_file_open(const char *path, struct error *err)
+{
+	static const char *const migrations[] = {embedded_agents_0001_sql, NULL};
+	static const struct database_schema schema = {APPLICATION_AGENTS, migrations};
+	struct state_file *file = calloc(1, sizeof *file);
+
+	if (!file) {
+		error_set(err, ERROR_MEMORY, "no memory to open '%s'", path);
+		return NULL;
+	}
+	file->db = database_open(path, &schema, err);
+	if (!file->db)
+		goto fail;
+	file->put_agent = database_prepare(file->db,
+					   "INSERT OR REPLACE INTO agents VALUES "
+					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+					   err);
+	file->put_run = database_prepare(
+		file->db, "INSERT INTO reports (tenant, prefix, first, count) VALUES (?, ?, ?, ?)",
+		err);
+	file->delete_agents = database_prepare(file->db, "DELETE FROM agents WHERE last_seen < ?",
+					       err);
+	file->delete_runs = database_prepare(
+		file->db,
+		"DELETE FROM reports WHERE number <= (SELECT max(number) FROM reports) - ?", err);
+	if (file->put_agent && file->put_run && file->delete_agents && file->delete_runs)
+		return file;
+fail:
+	state_file_close(file);
+	return NULL;
+}
+
+void state_file_close(struct state_file *file)
+{
+	if (!file)
+		return;
+	sqlite3_finalize(file->put_agent);
+	sqlite3_finalize(file->put_run);
+	sqlite3_finalize(file->delete_agents);
+	sqlite3_finalize(file->delete_runs);
+	database_close(file->db);
+	free(file);
+}
+
+/* --- loading --- */
+
+static void copy_text(sqlite3_stmt *statement, int column, char *to, size_t room)
+{
+	const char *text = (const char *)sqlite3_column_text(statement, column);
+
+	snprintf(to, room, "%s", text ? text : "");
+}
+
+static void read_lost(const char *lines, struct agent_row *row)
+{
+	char reason[AGENT_REASON_BYTES];
+	uint64_t count;
+	int used;
+
+	while (lines && row->lost_count < BATCH_LOST_REASONS &&
+	       sscanf(lines, "%39s %" SCNu64 "\n%n", reason, &count, &used) == 2) {
+		memcpy(row->lost[row->lost_count].reason, reason, sizeof reason);
+		row->lost[row->lost_count++].count = count;
+		lines += used;
+	}
+}
+
+static bool load_agents(struct state_file *file, struct agent_table *agents, struct error *err)
+{
+	sqlite3_stmt *statement = database_prepare(file->db,
+						   "SELECT * FROM agents ORDER BY last_seen", err);
+	bool ok = true;
+	int code = SQLITE_DONE;
+
+	if (!statement)
+		return false;
+	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0)};
+
+		if (sqlite3_column_bytes(statement, 1) != sizeof row.id)
+			continue;
+		memcpy(row.id, sqlite3_column_blob(statement, 1), sizeof row.id);
+		copy_text(statement, 2, row.host, sizeof row.host);
+		copy_text(statement, 3, row.version, sizeof row.version);
+		copy_text(statement, 4, row.kernel, sizeof row.kernel);
+		row.rate_hz = (uint32_t)sqlite3_column_int64(statement, 5);
+		row.seq = (uint64_t)sqlite3_column_int64(statement, 6);
+		row.taken = (uint64_t)sqlite3_column_int64(statement, 7);
+		row.idle = (uint64_t)sqlite3_column_int64(statement, 8);
+		read_lost((const char *)sqlite3_column_text(statement, 9), &row);
+		row.last_seen_ms = sqlite3_column_int64(statement, 10);
+		row.lag_ms = sqlite3_column_int64(statement, 11);
+		ok = agent_table_put(agents, &row) ||
+		     error_set(err, ERROR_MEMORY, "no memory for the agents");
+	}
+	if (ok && code != SQLITE_DONE)
+		ok = database_error(file->db, "read", err);
+	sqlite3_finalize(statement);
+	return ok;
+}
+
+static bool load_runs(struct state_file *file, struct report_window *window, struct error *err)
+{
+	sqlite3_stmt *statement = database_prepare(
+		file->db, "SELECT tenant, prefix, first, count FROM reports ORDER BY number", err);
+	bool ok = true;
+	int code = SQLITE_DONE;
+
+	if (!statement)
+		return false;
+	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct report_run run = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0),
+					 .first = (uint32_t)sqlite3_column_int64(statement, 2),
+					 .count = (uint32_t)sqlite3_column_int64(statement, 3)};
+
+		if (sqlite3_column_bytes(statement, 1) != sizeof run.prefix)
+			continue;
+		memcpy(run.prefix, sqlite3_column_blob(statement, 1), sizeof run.prefix);
+		ok = report_window_add(window, &run) ||
+		     error_set(err, ERROR_MEMORY, "no memory for the profile ids");
+	}
+	window->persisted = window->added;
+	if (ok && code != SQLITE_DONE)
+		ok = database_error(file->db, "read", err);
+	sqlite3_finalize(statement);
+	return ok;
+}
+
+bool state_file_load(struct state_file *file, struct agent_table *agents,
+		     struct report_window *window, uint64_t *folded_through, struct error *err)
+{
+	int64_t folded;
+
+	if (!database_get_fact(file->db, "folded_through", &folded, err))
+		return false;
+	*folded_through = (uint64_t)folded;
+	return load_agents(file, agents, err) && load_runs(file, window, err);
+}
+
+/* --- writing --- */
+
+static void take_runs(struct state_change *change, const struct report_window *window,
+		      uint64_t first, uint64_t committed)
+{
+	for (uint64_t n = first; n < window->added; n++) {
+		const struct report_run *run = report_window_at(window, n);
+
+		if (run && run->count && run->group > committed)
+			return;
+		if (run && run->count)
+			change->runs[change->run_count++] = *run;
+		change->last_run = n + 1;
+	}
+}
+
+bool state_change_take(struct state_change *change, struct agent_table *agents,
+		       struct report_window *window, uint64_t committed, uint64_t position,
+		       int64_t now_ms)
+{
+	uint64_t first = window->persisted;
+
+	if (window->added - first > window->capacity)
+		first = window->added - window->capacity;
+	*change = (struct state_change){.position = position, .now_ms = now_ms, .last_run = first};
+	change->agents = calloc(agents->count + 1, sizeof *change->agents);
+	change->runs = calloc((size_t)(window->added - first) + 1, sizeof *change->runs);
+	if (!change->agents || !change->runs) {
+		state_change_release(change);
+		return false;
+	}
+	for (uint32_t i = 0; i < agents->count; i++)
+		if (agents->rows[i]->is_dirty) {
+			change->agents[change->agent_count++] = *agents->rows[i];
+			agents->rows[i]->is_dirty = false;
+		}
+	take_runs(change, window, first, committed);
+	window->persisted = change->last_run;
+	return true;
+}
+
+void state_change_release(struct state_change *change)
+{
+	free(change->agents);
+	free(change->runs);
+	memset(change, 0, sizeof *change);
+}
+
+static bool write_agent(struct state_file *file, const struct agent_row *row, struct error *err)
+{
+	sqlite3_stmt *put = file->put_agent;
+	char lost[BATCH_LOST_REASONS * (AGENT_REASON_BYTES + 24)];
+	size_t used = 0;
+
+	lost[0] = '\0';
+	for (unsigned i = 0; i < row->lost_count; i++)
+		used += (size_t)snprintf(lost + used, sizeof lost - used, "%s %" PRIu64 "\n",
+					 row->lost[i].reason, row->lost[i].count);
+	sqlite3_bind_int64(put, 1, row->tenant);
+	sqlite3_bind_blob(put, 2, row->id, sizeof row->id, SQLITE_STATIC);
+	sqlite3_bind_text(put, 3, row->host, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 4, row->version, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 5, row->kernel, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(put, 6, row->rate_hz);
+	sqlite3_bind_int64(put, 7, (int64_t)row->seq);
+	sqlite3_bind_int64(put, 8, (int64_t)row->taken);
+	sqlite3_bind_int64(put, 9, (int64_t)row->idle);
+	sqlite3_bind_text(put, 10, lost, (int)used, SQLITE_STATIC);
+	sqlite3_bind_int64(put, 11, row->last_seen_ms);
+	sqlite3_bind_int64(put, 12, row->lag_ms);
+	return database_run(put, err);
+}
+
+static bool write_run(struct state_file *file, const struct report_run *run, struct error *err)
+{
+	sqlite3_bind_int64(file->put_run, 1, run->tenant);
+	sqlite3_bind_blob(file->put_run, 2, run->prefix, sizeof run->prefix, SQLITE_STATIC);
+	sqlite3_bind_int64(file->put_run, 3, run->first);
+	sqlite3_bind_int64(file->put_run, 4, run->count);
+	return database_run(file->put_run, err);
+}
+
+static bool write_change(struct state_file *file, const struct state_change *change,
+			 struct error *err)
+{
+	for (uint32_t i = 0; i < change->agent_count; i++)
+		if (!write_agent(file, &change->agents[i], err))
+			return false;
+	for (uint32_t i = 0; i < change->run_count; i++)
+		if (!write_run(file, &change->runs[i], err))
+			return false;
+	sqlite3_bind_int64(file->delete_agents, 1, change->now_ms - forget_ms);
+	sqlite3_bind_int64(file->delete_runs, 1, REPORT_WINDOW_MAX);
+	return database_run(file->delete_agents, err) && database_run(file->delete_runs, err) &&
+	       database_put_fact(file->db, "folded_through", (int64_t)change->position, err) &&
+	       database_exec(file->db, "COMMIT", err);
+}
+
+bool state_file_write(struct state_file *file, const struct state_change *change, struct error *err)
+{
+	if (!database_exec(file->db, "BEGIN IMMEDIATE", err))
+		return false;
+	if (write_change(file, change, err))
+		return true;
+	sqlite3_exec(file->db, "ROLLBACK", NULL, NULL, NULL);
+	return false;
+}

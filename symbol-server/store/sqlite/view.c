@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+enum {
+	VIEW_BYTES_MAX = 512 << 20,
+	FEW_SERIES = 4, /* one in so many or fewer is looked up one by one */
+};
+
+/* --- what is in memory, under the lock --- */
+
+static bool widen(struct view *view, const struct samples_query *query, struct error *err)
+{
+	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
+	int64_t until = query->until_ms < from ? from : query->until_ms;
+
+	if (until > (int64_t)UINT32_MAX * 1000 * 1000)
+		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
+	view->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	view->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	return true;
+}
+
+static void set_minutes(const struct view *view, struct view_day *day)
+{
+	int64_t start = day->day->day * day_ms;
+
+	day->from = view->from_ms > start ? (uint32_t)((view->from_ms - start) / SAMPLES_BUCKET_MS)
+					  : 0;
+	day->until = view->until_ms < start + day_ms
+			     ? (uint32_t)((view->until_ms - start) / SAMPLES_BUCKET_MS)
+			     : MINUTES_PER_DAY;
+}
+
+static bool take_days(struct view *view)
+{
+	struct samples_store *store = view->store;
+
+	view->days = arena_array(&view->arena, store->day_count, sizeof *view->days);
+	if (!view->days)
+		return false;
+	for (unsigned i = 0; i < store->day_count; i++) {
+		struct day *day = store->days[i];
+		struct view_day *to = &view->days[view->day_count];
+
+		if (day->day * day_ms >= view->until_ms ||
+		    (day->day + 1ll) * day_ms <= view->from_ms)
+			continue;
+		to->day = day;
+		day->users++;
+		day->used_ms = store_now_ms();
+		set_minutes(view, to);
+		if (day->catalog) {
+			to->catalog = catalog_take(day->catalog);
+			to->mark = catalog_mark(day->catalog);
+		}
+		if (day->has_file)
+			to->reader = day_take_reader(day);
+		view->day_count++;
+	}
+	return true;
+}
+
+static size_t count_cells(const struct view *view)
+{
+	size_t count = 0;
+
+	for (unsigned i = 0; i < view->table_count; i++)
+		count += view->tables[i]->cells.count;
+	return count;
+}
+
+static bool in_range(const struct view *view, const struct samples_query *query, int type,
+		     const struct cell_key *key)
+{
+	int64_t time_ms = key->day * day_ms + (int64_t)key->bucket * SAMPLES_BUCKET_MS;
+
+	return key->tenant == query->tenant && (type < 0 || key->type == (uint32_t)type) &&
+	       time_ms >= view->from_ms && time_ms < view->until_ms;
+}
+
+static bool take_tables(struct view *view, const struct samples_query *query, int type)
+{
+	unsigned count = 1;
+
+	for (const struct generation *g = view->store->oldest; g; g = g->next)
+		count++;
+	view->tables = arena_array(&view->arena, count, sizeof *view->tables);
+	if (!view->tables)
+		return false;
+	for (const struct generation *g = view->store->oldest; g; g = g->next)
+		view->tables[view->table_count++] = memory_table_take(g->table);
+	view->tables[view->table_count++] = memory_table_take(view->store->active);
+	view->cells = arena_array(&view->arena, count_cells(view), sizeof *view->cells);
+	if (!view->cells)
+		return false;
+	for (unsigned i = 0; i < view->table_count; i++)
+		for (uint32_t k = 0; k < view->tables[i]->cells.count; k++) {
+			const struct memory_cell *cell = blocks_at(&view->tables[i]->cells, k);
+			struct view_cell *to = &view->cells[view->cell_count];
+
+			if (!in_range(view, query, type, &cell->key))
+				continue;
+			to->start = view->tables[i]->start;
+			to->snapshot = memory_cell_snapshot(cell);
+			view->cell_count++;
+		}
+	return true;
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+	uint32_t x = ((const struct view_cell *)a)->snapshot.key.day;
+	uint32_t y = ((const struct view_cell *)b)->snapshot.key.day;
+
+	return (x > y) - (x < y);
+}
+
+static void share_cells(struct view *view)
+{
+	size_t at = 0;
+
+	qsort(view->cells, view->cell_count, sizeof *view->cells, compare_cells);
+	for (unsigned i = 0; i < view->day_count; i++) {
+		struct view_day *day = &view->days[i];
+
+		while (at < view->cell_count && view->cells[at].snapshot.key.day < day->day->day)
+			at++;
+		day->cells = view->cells + at;
+		while (at < view->cell_count && view->cells[at].snapshot.key.day == day->day->day) {
+			day->cell_count++;
+			at++;
+		}
+	}
+}
+
+/* --- files --- */
+
+/* The dictionary of a day that nobody writes: loaded without the lock, shared if nobody was faster.
+ */
+static bool load_catalog(struct view *view, struct view_day *day, struct error *err)
+{
+	struct catalog *catalog = catalog_new();
+
+	if (!catalog)
+		return error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
+	if (!day_reader_catalog(day->reader, catalog, err)) {
+		catalog_release(catalog);
+		return false;
+	}
+	pthread_mutex_lock(&view->store->lock);
+	if (day->day->catalog) {
+		catalog_release(catalog);
+		catalog = day->day->catalog;
+	} else {
+		day->day->catalog = catalog;
+	}
+	day->catalog = catalog_take(catalog);
+	day->mark = catalog_mark(catalog);
+	pthread_mutex_unlock(&view->store->lock);
+	return true;
+}
+
+static bool open_reader(struct view *view, struct view_day *day, struct error *err)
+{
+	char path[4096];
+
+	if (!day->reader) {
+		day_file_path(view->store->directory, day->day->day, path, sizeof path);
+		day->reader = day_reader_open(path, err);
+	}
+	if (!day->reader)
+		return false;
+	if (!day_reader_begin(day->reader, &day->folded_through, err)) {
+		day_reader_close(day->reader);
+		day->reader = NULL;
+		return false;
+	}
+	return day->catalog || load_catalog(view, day, err);
+}
+
+static void close_reader(struct view *view, struct view_day *day)
+{
+	if (!day->reader)
+		return;
+	day_reader_end(day->reader);
+	pthread_mutex_lock(&view->store->lock);
+	day_give_reader(day->day, day->reader);
+	pthread_mutex_unlock(&view->store->lock);
+	day->reader = NULL;
+}
+
+static void set_aside(struct view *view, struct view_day *day, const struct error *err)
+{
+	day_reader_close(day->reader);
+	day->reader = NULL;
+	day->folded_through = 0;
+	pthread_mutex_lock(&view->store->file_lock);
+	store_set_aside(view->store, day->day, err->message);
+	pthread_mutex_unlock(&view->store->file_lock);
+}
+
+static bool open_day(struct view *view, struct view_day *day, struct error *err)
+{
+	struct error why = {0};
+	bool has_file;
+
+	pthread_mutex_lock(&view->store->lock);
+	has_file = day->day->has_file && !day->day->is_gone;
+	pthread_mutex_unlock(&view->store->lock);
+	if (!has_file) {
+		/* It was set aside since: what a kept connection shows is not the day any more. */
+		day_reader_close(day->reader);
+		day->reader = NULL;
+		return true;
+	}
+	if (open_reader(view, day, &why)) {
+		/* The transaction may have more than the dictionary had when it was taken. */
+		pthread_mutex_lock(&view->store->lock);
+		day->mark = catalog_mark(day->catalog);
+		pthread_mutex_unlock(&view->store->lock);
+		return true;
+	}
+	if (why.kind == ERROR_FORMAT) {
+		set_aside(view, day, &why);
+		return true;
+	}
+	if (err)
+		*err = why;
+	return false;
+}
+
+bool view_open(struct view *view, struct samples_store *store, const struct samples_query *query,
+	       int type, struct error *err)
+{
+	bool ok;
+
+	*view = (struct view){.store = store};
+	arena_init(&view->arena, VIEW_BYTES_MAX);
+	if (!widen(view, query, err))
+		return false;
+	pthread_mutex_lock(&store->lock);
+	ok = take_days(view) && take_tables(view, query, type);
+	pthread_mutex_unlock(&store->lock);
+	if (!ok) {
+		error_set(err, ERROR_LIMIT, "the time range has too much in it");
+		goto out;
+	}
+	share_cells(view);
+	for (unsigned i = 0; ok && i < view->day_count; i++)
+		ok = open_day(view, &view->days[i], err);
+out:
+	if (!ok)
+		view_close(view);
+	return ok;
+}
+
+void view_close(struct view *view)
+{
+	for (unsigned i = 0; i < view->day_count; i++)
+		close_reader(view, &view->days[i]);
+	pthread_mutex_lock(&view->store->lock);
+	for (unsigned i = 0; i < view->day_count; i++)
+		store_leave_day(view->store, view->days[i].day);
+	pthread_mutex_unlock(&view->store->lock);
+	for (unsigned i = 0; i < view->day_count; i++)
+		catalog_release(view->days[i].catalog);
+	for (unsigned i = 0; i < view->table_count; i++)
+		memory_table_release(view->tables[i]);
+	arena_release(&view->arena);
+	*view = (struct view){.store = view->store};
+}
+
+/* --- rows --- */
+
+struct row_relay {
+	struct view_day *day;
+	const struct samples_query *query;
+	view_row_fn *fn;
+	bool (*is_wanted)(void *context, uint32_t series);
+	void *context;
+	unsigned count;
+	bool is_stopped;
+};
+
+static bool relay(void *context, const struct day_row *row, const void *data, size_t length)
+{
+	struct row_relay *relay = context;
+	struct view_row out = {.day = relay->day,
+			       .type = row->type,
+			       .bucket = row->bucket,
+			       .series = row->series,
+			       .samples = row->samples,
+			       .value = row->value,
+			       .packed = data,
+			       .length = length};
+
+	if (row->series >= relay->day->mark.count[CATALOG_SERIES])
+		return true; /* it refers to nothing: a dictionary cut short by damage */
+	if (++relay->count % 1024 == 0 && relay->query->is_cancelled &&
+	    relay->query->is_cancelled(relay->query->context))
+		relay->is_stopped = true;
+	if (!relay->is_stopped)
+		relay->is_stopped = !relay->fn(relay->context, &out);
+	return !relay->is_stopped;
+}
+
+static bool relay_wanted(void *context, uint32_t series)
+{
+	struct row_relay *relay = context;
+
+	return !relay->is_wanted || relay->is_wanted(relay->context, series);
+}
+
+/* Cells of the type that the file's transaction does not have. */
+static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
+{
+	for (size_t i = 0; !relay->is_stopped && i < relay->day->cell_count; i++) {
+		const struct view_cell *cell = &relay->day->cells[i];
+		const struct cell_key *key = &cell->snapshot.key;
+		struct view_row row = {relay->day,
+				       key->type,
+				       key->bucket,
+				       key->series,
+				       cell->snapshot.samples,
+				       cell->snapshot.value,
+				       NULL,
+				       0,
+				       cell};
+
+		if (key->type != type || !key->series != accounts ||
+		    cell->start < relay->day->folded_through ||
+		    key->series >= relay->day->mark.count[CATALOG_SERIES])
+			continue;
+		if (accounts || relay_wanted(relay, key->series))
+			relay->is_stopped = !relay->fn(relay->context, &row);
+	}
+}
+
+static bool file_failed(struct view *view, struct view_day *day, struct error *err)
+{
+	if (err && err->kind == ERROR_FORMAT)
+		set_aside(view, day, err);
+	return false;
+}
+
+bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
+	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
+	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
+	       struct error *err)
+{
+	struct row_relay sink = {day, query, fn, is_wanted, context, 0, false};
+	struct day_range range = {query->tenant, type, day->from, day->until};
+
+	if (day->reader && !day_reader_samples(day->reader, &range, series, series_count, with_data,
+					       relay_wanted, relay, &sink, err))
+		return file_failed(view, day, err);
+	if (!sink.is_stopped && day->catalog)
+		each_cell(&sink, type, false);
+	return true;
+}
+
+bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
+		       unsigned type, view_row_fn *fn, void *context, struct error *err)
+{
+	struct row_relay sink = {day, query, fn, NULL, context, 0, false};
+	struct day_range range = {query->tenant, type, day->from, day->until};
+
+	if (day->reader && !day_reader_accounts(day->reader, &range, relay, &sink, err))
+		return file_failed(view, day, err);
+	if (!sink.is_stopped && day->catalog)
+		each_cell(&sink, type, true);
+	return true;
+}
+
+struct pair_sink {
+	packed_pair_fn *pair;
+	packed_account_fn *account;
+	void *context;
+};
+
+static bool each_raw(void *context, const uint8_t *bytes, size_t length)
+{
+	const struct pair_sink *sink = context;
+
+	return sink->pair ? packed_each_raw(bytes, length, sink->pair, sink->context)
+			  : account_each(bytes, length, sink->account, sink->context);
+}
+
+bool view_each_pair(const struct view_row *row, packed_pair_fn *fn, void *context)
+{
+	struct pair_sink sink = {fn, NULL, context};
+
+	return row->cell ? memory_snapshot_each(&row->cell->snapshot, each_raw, &sink)
+			 : packed_each(row->packed, row->length, fn, context);
+}
+
+bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *context)
+{
+	struct pair_sink sink = {NULL, fn, context};
+
+	return row->cell ? memory_snapshot_each(&row->cell->snapshot, each_raw, &sink)
+			 : account_each(row->packed, row->length, fn, context);
+}
+
+/* --- series --- */
+
+static bool is_series_wanted(const struct catalog *catalog, uint32_t number,
+			     const struct samples_query *query)
+{
+	const struct catalog_series *series = catalog_series(catalog, number);
+	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
+	struct series_labels labels = {names, values, series->label_count};
+
+	if (series->tenant != query->tenant)
+		return false;
+	if (!query->series_wanted)
+		return true;
+	for (uint32_t i = 0; i < series->label_count; i++) {
+		names[i] = catalog_string(catalog, series->labels[2 * i])->text;
+		values[i] = catalog_string(catalog, series->labels[2 * i + 1])->text;
+	}
+	return query->series_wanted(query->context, &labels);
+}
+
+uint8_t *view_wanted(struct view *view, const struct view_day *day,
+		     const struct samples_query *query, uint32_t *wanted)
+{
+	uint32_t count = day->catalog ? day->mark.count[CATALOG_SERIES] : 0;
+	uint8_t *is_wanted = arena_alloc(&view->arena, count + 1);
+
+	*wanted = 0;
+	for (uint32_t n = 1; is_wanted && n < count; n++) {
+		is_wanted[n] = is_series_wanted(day->catalog, n, query);
+		*wanted += is_wanted[n];
+	}
+	return is_wanted;
+}
+
+const uint32_t *view_series_list(struct view *view, const struct view_day *day,
+				 const uint8_t *is_wanted, uint32_t wanted)
+{
+	uint32_t count = day->catalog ? day->mark.count[CATALOG_SERIES] : 0, found = 0;
+	uint32_t *list;
+
+	if (wanted * FEW_SERIES > count)
+		return NULL;
+	list = arena_array(&view->arena, wanted + 1, sizeof *list);
+	for (uint32_t n = 1; list && n < count; n++)
+		if (is_wanted[n])
+			list[found++] = n;
+	return list;
+}

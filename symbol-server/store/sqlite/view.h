@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one query sees: for every day in range its dictionary, its file as of one transaction, and
+ * the samples in memory that this transaction does not have. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_VIEW_H
+#define SYMBOL_SERVER_STORE_SQLITE_VIEW_H
+
+#include "symbol-server/store/sqlite/samples_store.h"
+
+struct view_cell {
+	uint64_t start; /* of its generation */
+	struct memory_snapshot snapshot;
+};
+
+struct view_day {
+	struct day *day;
+	struct catalog *catalog;
+	struct day_reader *reader; /* NULL: no file */
+	uint64_t folded_through;
+	uint32_t from, until; /* minutes */
+	const struct view_cell *cells;
+	size_t cell_count;
+	struct catalog_mark mark; /* what of the dictionary may be looked at */
+};
+
+struct view {
+	struct samples_store *store;
+	struct arena arena;        /* of the view and of whoever works with it */
+	int64_t from_ms, until_ms; /* widened */
+	struct view_day *days;
+	unsigned day_count;
+	struct memory_table **tables;
+	unsigned table_count;
+	struct view_cell *cells;
+	size_t cell_count;
+};
+
+/* type: number, or -1 for all. A day whose file turns out to be damaged is set aside and seen
+ * without it. On failure there is nothing to close. */
+bool view_open(struct view *view, struct samples_store *store, const struct samples_query *query,
+	       int type, struct error *err);
+void view_close(struct view *view);
+
+/* One run of counted stacks of one series and minute, or its sums. */
+struct view_row {
+	struct view_day *day;
+	uint32_t type, bucket, series;
+	uint64_t samples, value;
+	const void *packed; /* from a file; valid during the call */
+	size_t length;
+	const struct view_cell *cell; /* from memory; valid while the view is open */
+};
+typedef bool view_row_fn(void *context, const struct view_row *row);
+
+/* Every row of the type in one day. series: as in day_reader_samples(). False from fn stops, and
+ * the return is then true as well. ERROR_FORMAT: the file is damaged and has been set aside. */
+bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
+	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
+	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
+	       struct error *err);
+/* The same for the accounts of hosts; series is 0. */
+bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
+		       unsigned type, view_row_fn *fn, void *context, struct error *err);
+
+/* Calls fn for every counted stack of a row. False: damaged, or fn said so. */
+bool view_each_pair(const struct view_row *row, packed_pair_fn *fn, void *context);
+bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *context);
+
+/* ---- which series take part ---- */
+
+/* One byte per series of the day: 1 takes part. NULL: no memory. *wanted: how many. */
+uint8_t *view_wanted(struct view *view, const struct view_day *day,
+		     const struct samples_query *query, uint32_t *wanted);
+/* Sorted numbers of those, when looking them up one by one is less work than reading all; else
+ * NULL. */
+const uint32_t *view_series_list(struct view *view, const struct view_day *day,
+				 const uint8_t *is_wanted, uint32_t wanted);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* symbols.db: every module ever met, what is known about it and its packed symbol table. Rebuildable
+ * except for uploads. */
+#ifndef SYMBOL_SERVER_STORE_SYMBOLS_H
+#define SYMBOL_SERVER_STORE_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/buffer.h"
+#include "common/build_id.h"
+#include "common/error.h"
+
+/* MODULE_STATE(name, "what it means"); names as on the API (design.md §6). */
+#define MODULE_STATES(STATE)                                                                       \
+	STATE(wanted, "no source has been asked yet")                                              \
+	STATE(fetching, "a source is being asked")                                                 \
+	STATE(converting, "its debug information is being converted")                              \
+	STATE(symbols, "names from the symbol table; lines and inlined functions are not there yet") \
+	STATE(ready, "converted")                                                                  \
+	STATE(missing, "no source has it")                                                         \
+	STATE(failed, "what was found could not be used")
+
+#define MODULE_STATE_ENUM(name_, meaning_) MODULE_##name_,
+enum module_state { MODULE_STATES(MODULE_STATE_ENUM) MODULE_STATE_COUNT };
+
+/* What a table was made from, worst to best. A better one replaces a worse one, never the reverse. */
+enum symbol_quality {
+	QUALITY_NONE, QUALITY_KALLSYMS, QUALITY_DYNSYM, QUALITY_PCLNTAB, QUALITY_SYMTAB, QUALITY_DWARF,
+};
+
+struct module_row {
+	struct build_id id;
+	const char *name; /* base name, "" unknown */
+	enum module_state state;
+	enum symbol_quality quality;
+	const char *reason; /* a sentence; "" when ready */
+	const char *source; /* "upload", "directory", a debuginfod URL …; "" when none */
+	uint64_t raw_bytes, packed_bytes; /* of the table */
+	uint32_t functions, ranges;
+	int64_t retry_at_ms, first_seen_ms, updated_ms;
+	uint32_t failures;
+	bool is_uploaded;
+};
+
+struct symbols_store;
+
+struct symbols_store *symbols_open(const char *directory, struct error *err); /* DIR/symbols.db */
+
+/* Rows in arena. false with ERROR_NOT_FOUND when the id (or its alias) is unknown. */
+bool symbols_module(struct symbols_store *store, const struct build_id *id, struct arena *arena,
+		    struct module_row *row, struct error *err);
+bool symbols_modules(struct symbols_store *store, struct arena *arena, struct module_row **rows,
+		     size_t *count, struct error *err);
+/* Inserts or replaces everything but the table. */
+bool symbols_put_module(struct symbols_store *store, const struct module_row *row, struct error *err);
+/* htlhash or Go id ↔ GNU id, whichever is canonical. */
+bool symbols_put_alias(struct symbols_store *store, const struct build_id *alias,
+		       const struct build_id *id, struct error *err);
+
+/* The packed table as one BLOB with its format version; replaces the old one. */
+bool symbols_put_table(struct symbols_store *store, const struct build_id *id, uint32_t format,
+		       const void *bytes, size_t length, struct error *err);
+/* ERROR_NOT_FOUND when there is none of that or a readable older format. */
+bool symbols_get_table(struct symbols_store *store, const struct build_id *id, uint32_t *format,
+		       struct buffer *out, struct error *err);
+
+void symbols_close(struct symbols_store *store); /* NULL is fine */
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two files of debug_units share: debug_names.c finds what a DIE is called, debug_units.c
+ * walks. */
+#ifndef SYMBOL_SERVER_SYMBOLIZE_DEBUG_WALK_H
+#define SYMBOL_SERVER_SYMBOLIZE_DEBUG_WALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/symbolize/debug_units.h"
+
+enum {
+	DIE_DEPTH_MAX = 512,
+	ORIGIN_CHAIN_MAX = 16,
+	NAMES_MAX = 50000000,
+	QUALIFIED_MAX = 4096, /* bytes of a name put together from scopes */
+	LINE_UNITS = 32,      /* units whose line tables libdw holds at a time */
+};
+
+struct scope {           /* a namespace, class or function that names are inside of */
+	uint32_t parent; /* index; 0 is the root */
+	uint32_t name;
+};
+
+struct die_name { /* by offset of the DIE a name comes from */
+	uint64_t offset;
+	uint32_t name; /* text, pending number | TABLE_NAME_PENDING */
+};
+
+struct die_scope {
+	uint64_t offset;
+	uint32_t scope;
+};
+
+struct walk {
+	struct table_builder *builder;
+	Elf *elf;
+	Dwarf *lines_dwarf; /* libdw keeps every line table until dwarf_end(): this one is reopened
+			     */
+	uint32_t flags;
+	bool no_memory;
+
+	/* the unit at hand */
+	bool is_c; /* names need no scopes */
+	Dwarf_Half version;
+	Dwarf_Files *files;
+	size_t file_count;
+	uint32_t *file_texts; /* by file number; UINT32_MAX: not asked yet */
+	size_t file_room;
+	struct line_row *rows;
+	size_t row_count, row_room;
+
+	struct code_range *ranges; /* of functions being walked, nested ones last */
+	size_t range_count, range_room;
+
+	struct hash_table name_table, scope_table;
+	struct die_name *names;
+	size_t name_count, name_room;
+	struct die_scope *die_scopes;
+	size_t die_scope_count, die_scope_room;
+	struct scope *scopes;
+	size_t scope_count, scope_room;
+	uint64_t *pending; /* offsets of the DIEs whose qualified name is wanted at the end */
+	uint32_t *pending_plain;
+	size_t pending_count, pending_room;
+};
+
+/* What a DIE is inside of. */
+struct place {
+	uint32_t scope;
+	uint32_t node;  /* innermost function with code, or SYMBOL_NONE */
+	uint32_t depth; /* of inlining for what is inlined here */
+	uint32_t die_depth;
+};
+
+/* Room for one more row of an array; the row, or NULL. */
+void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room, size_t size);
+
+#define ROW_ADD(walk_, rows_, count_, room_) \
+	debug_walk_row(walk_, (void **)&(rows_), &(count_), &(room_), sizeof(*(rows_)))
+
+/* The DIE this one is an instance or the definition of. */
+bool debug_origin(struct walk *walk, Dwarf_Die *die, Dwarf_Die *origin);
+
+/* Linkage name of the DIE or of what it is an instance of; without one the plain name in C, the
+ * symbol at address (not 0: of an out-of-line function), or the name with its scopes. 0: it has
+ * none. */
+uint32_t debug_name(struct walk *walk, Dwarf_Die *die, uint64_t address);
+
+/* The scope that what is inside of this DIE has. */
+uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, Dwarf_Die *die);
+/* Where a function without a linkage name is declared, for its qualified name. */
+void debug_note_scope(struct walk *walk, Dwarf_Die *die, uint32_t scope);
+/* Texts of the names that were pending, after the last unit; free(). NULL: memory. */
+uint32_t *debug_settle_names(struct walk *walk);
+
+#endif

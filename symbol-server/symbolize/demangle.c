@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Door to libiberty. Names are strangers' texts: the demangled one is cut off at a limit by leaving
+ * from inside of libiberty's callback, since a few hundred bytes can ask for an endless one. The
+ * recursion limit is libiberty's own. */
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include "symbol-server/symbolize/symbolizer.h"
+
+enum {
+	MANGLED_MAX = 16 << 10, /* bytes; longer ones are shown as they are */
+	PLAIN_MAX = 64 << 10,
+	CHUNKS_MAX = 1 << 20, /* calls of the callback */
+};
+
+/* What c++filt -p sets. */
+static const int flags = DMGL_ANSI | DMGL_VERBOSE;
+
+struct text {
+	char bytes[PLAIN_MAX];
+	size_t length;
+	unsigned chunks;
+	jmp_buf too_long;
+};
+
+/* A suffix compilers add to a function's parts and clones, then digits: ".isra.0", ".cold". */
+static const char *const suffixes[] = {
+	"cold",       "isra", "part", "constprop", "lto_priv", "llvm",
+	"localalias", "warm", "hot",  "unlikely",  "clone",    "cfi_jt",
+};
+
+static bool is_number(const char *text, size_t length)
+{
+	return length && strspn(text, "0123456789") >= length;
+}
+
+static bool is_suffix(const char *text, size_t length)
+{
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
+		if (strlen(suffixes[i]) == length && !memcmp(suffixes[i], text, length))
+			return true;
+	return false;
+}
+
+/* Length of the name without compiler suffixes and without its version. */
+static size_t bare_length(const char *name)
+{
+	const char *version = strchr(name, '@');
+	size_t length = version && version != name ? (size_t)(version - name) : strlen(name);
+
+	for (;;) {
+		size_t dot = length, end;
+
+		while (dot && name[dot - 1] != '.')
+			dot--;
+		if (dot < 2)
+			return length;
+		end = length;
+		if (is_number(name + dot, end - dot)) { /* ".isra.0": the word is before it */
+			end = dot - 1;
+			for (dot = end; dot && name[dot - 1] != '.';)
+				dot--;
+			if (dot < 2)
+				return length;
+		}
+		if (!is_suffix(name + dot, end - dot))
+			return length;
+		length = dot - 1;
+	}
+}
+
+static void add_chunk(const char *bytes, size_t length, void *context)
+{
+	struct text *text = context;
+
+	if (++text->chunks > CHUNKS_MAX || length >= sizeof(text->bytes) - text->length)
+		longjmp(text->too_long, 1);
+	if (length) /* with nothing to add, bytes can be NULL */
+		memcpy(text->bytes + text->length, bytes, length);
+	text->length += length;
+}
+
+/* The order of cplus_demangle(): Rust's old mangling looks like C++'s and is tried first. Leaving
+ * by longjmp() loses nothing in the C++ part, which has its memory on the stack, and at most one
+ * identifier's buffer in the Rust part. */
+static bool demangle_text(const char *mangled, struct text *text)
+{
+	if (setjmp(text->too_long))
+		return false;
+	text->length = text->chunks = 0;
+	if (rust_demangle_callback(mangled, flags, add_chunk, text))
+		return true;
+	text->length = text->chunks = 0;
+	return cplus_demangle_v3_callback(mangled, flags, add_chunk, text);
+}
+
+const char *demangle(const char *name, struct arena *arena)
+{
+	size_t length = bare_length(name);
+	const char *bare = name, *plain = NULL;
+	struct text text;
+
+	if (length > MANGLED_MAX)
+		return name;
+	if (name[length]) {
+		bare = arena_text(arena, name, length);
+		if (!bare)
+			return name;
+	}
+	if (bare[0] == '_' && (bare[1] == 'Z' || bare[1] == 'R') && demangle_text(bare, &text))
+		plain = arena_text(arena, text.bytes, text.length);
+	return plain ? plain : bare;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/symbolize/symbol_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct symbol_table *symbol_table_hold(struct symbol_table *table)
+{
+	atomic_fetch_add_explicit(&table->references, 1, memory_order_relaxed);
+	return table;
+}
+
+void symbol_table_release(struct symbol_table *table)
+{
+	/* The arrays lie behind the struct in one allocation. */
+	if (table && atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) == 1)
+		free(table);
+}
+
+/* The range that holds the offset: the last start at or below it. */
+static uint32_t find_range(const struct symbol_table *table, uint32_t offset)
+{
+	uint32_t bucket = offset >> table->bucket_shift;
+	uint32_t low = table->buckets[bucket], high = table->buckets[bucket + 1];
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->starts[middle] <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - 1; /* starts[0] is 0, so low is at least 1 */
+}
+
+unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
+			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX])
+{
+	uint64_t offset = address + table->bases[base].address - table->first;
+	const struct symbol_location *location;
+	uint32_t row, node, file, line;
+	unsigned count = 0;
+
+	/* The last range is the hole at the end: what lies behind it has no bucket. */
+	if (!table->bases[base].is_known || !table->range_count ||
+	    offset >= table->starts[table->range_count - 1])
+		return 0;
+	row = table->locations[find_range(table, (uint32_t)offset)];
+	if (row == SYMBOL_NONE)
+		return 0;
+	location = &table->location_rows[row];
+	file = location->file;
+	line = location->line;
+	for (node = location->node; node != SYMBOL_NONE; node = table->nodes[node].parent) {
+		const struct symbol_node *at = &table->nodes[node];
+
+		frames[count++] = (struct symbol_frame){
+			.name = table->strings + at->name,
+			.file = table->strings + file,
+			.line = line,
+			.is_inline = at->parent != SYMBOL_NONE,
+		};
+		file = at->call_file;
+		line = at->call_line;
+	}
+	return count;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/symbolize/symbolizer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "symbol-server/symbolize/symbolizer_state.h"
+#include "symbol-server/symbolize/worker.h"
+
+enum {
+	PACKED_MAX = WORKER_TABLE_MAX,
+	ROWS_BYTES_MAX = 256 << 20,
+	ASKED_FOR_MS = 120 * 1000, /* how long an upload may take to begin */
+};
+
+/* ---- start and stop ---- */
+
+/* A new converter may succeed where the old one failed. The number of the last one lies beside. */
+static bool is_new_converter(const char *cache_directory)
+{
+	char path[PATH_MAX], text[16] = "";
+	int fd, known = 0;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/converter", cache_directory) >= sizeof(path))
+		return false;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return false;
+	if (pread(fd, text, sizeof(text) - 1, 0) > 0)
+		known = atoi(text);
+	snprintf(text, sizeof(text), "%d\n", SYMBOL_CONVERTER_VERSION);
+	if (known != SYMBOL_CONVERTER_VERSION &&
+	    (ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0))
+		log_warn("converter's number not stored", "path=\"%s\"", path);
+	close(fd);
+	return known != SYMBOL_CONVERTER_VERSION;
+}
+
+static bool load_modules(struct symbolizer *symbolizer, struct error *err)
+{
+	bool is_new = is_new_converter(symbolizer->cache_directory), ok = false;
+	struct module_row *rows;
+	struct arena arena;
+	size_t count;
+
+	arena_init(&arena, ROWS_BYTES_MAX);
+	if (!symbols_modules(symbolizer->store, &arena, &rows, &count, err))
+		goto out;
+	for (size_t i = 0; i < count; i++) {
+		struct module *module = module_list_add(&symbolizer->modules, &rows[i].id,
+							rows[i].first_seen_ms);
+
+		if (!module)
+			break;
+		module_from_row(module, &rows[i]);
+		if (is_new && module->state == MODULE_failed)
+			module->state = MODULE_wanted;
+		/* Names first, and then no time to retry: interrupted before the lines came. */
+		if (module->state == MODULE_symbols && !module->retry_at_ms)
+			module->is_met = true;
+		if (module->state == MODULE_wanted || module->is_met)
+			symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	}
+	ok = true;
+out:
+	arena_release(&arena);
+	return ok;
+}
+
+/* A directory has a file of that id which was not there before. */
+static void file_appeared(void *context, const struct build_id *id)
+{
+	struct symbolizer *symbolizer = context;
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module && module->quality < QUALITY_DWARF)
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_options *options,
+			 struct error *err)
+{
+	const char *cache = symbolizer->cache_directory;
+
+	symbolizer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	symbolizer->cache = symbol_cache_new(options->memory_limit_bytes);
+	if (symbolizer->stop_fd < 0 || !symbolizer->cache)
+		return error_set(err, ERROR_MEMORY, "no memory for the symbolizer");
+	symbolizer->uploads = uploads_open(cache, options->upload_limit_bytes, err);
+	if (!symbolizer->uploads)
+		return false;
+	symbolizer->sources = symbol_sources_open(options->debuginfod_urls,
+						  options->debuginfod_url_count, cache, err);
+	if (!symbolizer->sources || !load_modules(symbolizer, err))
+		return false;
+	symbolizer->directories = symbol_directories_start(
+		options->symbol_dirs, options->symbol_dir_count, file_appeared, symbolizer, err);
+	return symbolizer->directories != NULL;
+}
+
+struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
+				    struct symbols_store *store, struct error *err)
+{
+	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+
+	if (!symbolizer) {
+		error_set(err, ERROR_MEMORY, "no memory for the symbolizer");
+		return NULL;
+	}
+	symbolizer->store = store;
+	symbolizer->stop_fd = -1;
+	symbolizer->memory_limit_bytes = options->memory_limit_bytes;
+	MODULE_TEXT(symbolizer->cache_directory, options->cache_directory);
+	module_list_init(&symbolizer->modules);
+	pthread_mutex_init(&symbolizer->lock, NULL);
+	pthread_mutex_init(&symbolizer->load_lock, NULL);
+	pthread_cond_init(&symbolizer->wake, NULL);
+	if (open_sources(symbolizer, options, err) &&
+	    symbolizer_work_start(symbolizer, options->workers, err))
+		return symbolizer;
+	symbolizer_stop(symbolizer);
+	return NULL;
+}
+
+void symbolizer_stop(struct symbolizer *symbolizer)
+{
+	if (!symbolizer)
+		return;
+	atomic_store(&symbolizer->stops, true);
+	if (symbolizer->stop_fd >= 0 && eventfd_write(symbolizer->stop_fd, 1))
+		log_error("symbolizer cannot stop its workers", "reason=\"%s\"", strerror(errno));
+	pthread_mutex_lock(&symbolizer->lock);
+	pthread_cond_broadcast(&symbolizer->wake);
+	pthread_mutex_unlock(&symbolizer->lock);
+	for (unsigned i = 0; i < symbolizer->thread_count; i++)
+		pthread_join(symbolizer->threads[i], NULL);
+	symbol_directories_stop(symbolizer->directories);
+	symbol_sources_close(symbolizer->sources);
+	uploads_close(symbolizer->uploads);
+	symbol_cache_free(symbolizer->cache);
+	module_list_release(&symbolizer->modules);
+	if (symbolizer->stop_fd >= 0)
+		close(symbolizer->stop_fd);
+	pthread_cond_destroy(&symbolizer->wake);
+	pthread_mutex_destroy(&symbolizer->load_lock);
+	pthread_mutex_destroy(&symbolizer->lock);
+	free(symbolizer);
+}
+
+/* ---- wanted ---- */
+
+void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
+		     bool is_gnu, uint64_t samples)
+{
+	struct module *module;
+	bool is_known;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	is_known = module_list_find(&symbolizer->modules, id) != NULL;
+	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	if (module) {
+		module->weight += samples;
+		module->is_met = true;
+		if (name && *name && !*module->name)
+			MODULE_TEXT(module->name, name);
+		if (is_gnu && !module->is_gnu) {
+			module->is_gnu = true;
+			/* Asked here as something else before: there are more to ask. */
+			if (module->state == MODULE_missing)
+				symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+		}
+		if (!is_known)
+			symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+/* Nothing of that id is on this machine, as far as is known at once. */
+static bool is_nothing_here(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	int fds[UPLOAD_KINDS];
+	size_t count;
+
+	if (!symbol_directories_are_read(symbolizer->directories))
+		return false;
+	count = uploads_open_files(symbolizer->uploads, id, fds);
+	if (!count)
+		count = symbol_directories_open(symbolizer->directories, id, fds, 1);
+	for (size_t i = 0; i < count; i++)
+		close(fds[i]);
+	return count == 0;
+}
+
+/* Whoever announced it has the file and is about to send it. */
+static void note_asked(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module)
+		module->asked_for_ms = symbolizer_now_ms();
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	bool has_servers = symbol_sources_count(symbolizer->sources) > 0;
+	bool is_wanted = !has_servers, is_settled = false;
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module) {
+		/* Every source has been asked that could be. */
+		is_settled = module->queue == QUEUE_NONE && module->retry_at_ms != 0;
+		is_wanted = module->quality <= QUALITY_DYNSYM && !module->is_uploaded &&
+			    !module->uploading && (is_settled || !has_servers || !module->is_gnu);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+	is_wanted = is_wanted && (is_settled || is_nothing_here(symbolizer, id));
+	if (is_wanted)
+		note_asked(symbolizer, id);
+	return is_wanted;
+}
+
+/* ---- uploads ---- */
+
+struct symbol_upload {
+	struct symbolizer *symbolizer;
+	struct build_id id;
+	struct upload_file *file;
+};
+
+struct symbol_upload *symbolizer_upload(struct symbolizer *symbolizer, const struct build_id *id,
+					struct error *err)
+{
+	struct symbol_upload *upload = calloc(1, sizeof(*upload));
+	struct module *module;
+
+	if (!upload) {
+		error_set(err, ERROR_MEMORY, "no memory for an upload");
+		return NULL;
+	}
+	upload->symbolizer = symbolizer;
+	upload->id = *id;
+	upload->file = upload_file_open(symbolizer->uploads, err);
+	if (!upload->file) {
+		free(upload);
+		return NULL;
+	}
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	if (module)
+		module->uploading++;
+	pthread_mutex_unlock(&symbolizer->lock);
+	if (module)
+		return upload;
+	error_set(err, ERROR_LIMIT, "%d modules are known already", MODULES_MAX);
+	upload_file_close(upload->file);
+	free(upload);
+	return NULL;
+}
+
+bool symbol_upload_write(struct symbol_upload *upload, const void *bytes, size_t length,
+			 struct error *err)
+{
+	return upload_file_write(upload->file, bytes, length, err);
+}
+
+static void end_upload(struct symbol_upload *upload, bool is_kept, bool is_new)
+{
+	struct symbolizer *symbolizer = upload->symbolizer;
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, &upload->id);
+	module->uploading--;
+	symbolizer->counters.uploads += is_kept;
+	symbolizer->counters.uploads_refused += !is_kept;
+	module->is_uploaded |= is_kept;
+	if (is_new) {
+		module->failures = 0;
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+	if (is_new)
+		symbolizer_save(symbolizer, &upload->id);
+	upload_file_close(upload->file);
+	free(upload);
+}
+
+bool symbol_upload_finish(struct symbol_upload *upload, bool *is_new, struct error *err)
+{
+	struct symbolizer *symbolizer = upload->symbolizer;
+	struct module *module;
+	bool replaces, ok;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, &upload->id);
+	replaces = module->state == MODULE_failed;
+	pthread_mutex_unlock(&symbolizer->lock);
+	ok = upload_file_keep(upload->file, &upload->id, replaces, is_new, err);
+	end_upload(upload, ok, ok && *is_new);
+	return ok;
+}
+
+void symbol_upload_abort(struct symbol_upload *upload)
+{
+	if (upload)
+		end_upload(upload, false, false);
+}
+
+/* ---- tables ---- */
+
+static void explain(struct symbolizer *symbolizer, const struct build_id *id, char *reason,
+		    size_t room)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module)
+		module->is_met = true;
+	if (reason)
+		snprintf(reason, room, "%s",
+			 module ? module->reason : "it has not been met in samples yet");
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+/* The stored table cannot be read, or is of an older format: it is made anew. */
+static void table_is_lost(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module) {
+		module->quality = QUALITY_NONE;
+		module->state = MODULE_wanted;
+		module->converted = 0;
+		module->is_fetched = false;
+		MODULE_TEXT(module->reason, "its table is being made anew");
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+static struct symbol_table *load_table(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct symbol_table *table = NULL;
+	struct error err = {0};
+	struct buffer packed;
+	uint32_t format;
+
+	buffer_init(&packed, PACKED_MAX);
+	if (symbols_get_table(symbolizer->store, id, &format, &packed, &err))
+		table = symbol_table_unpack(packed.bytes, packed.length,
+					    symbolizer->memory_limit_bytes, &err);
+	buffer_release(&packed);
+	if (table)
+		symbol_cache_put(symbolizer->cache, id, table);
+	else if (err.kind == ERROR_FORMAT || err.kind == ERROR_NOT_FOUND)
+		table_is_lost(symbolizer, id);
+	if (!table)
+		log_warn("symbol table not loaded", "reason=\"%s\"", err.message);
+	return table;
+}
+
+static bool has_table(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct module *module;
+	bool has;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	has = module && module->quality != QUALITY_NONE;
+	pthread_mutex_unlock(&symbolizer->lock);
+	return has;
+}
+
+struct symbol_table *symbolizer_take_table(struct symbolizer *symbolizer, const struct build_id *id,
+					   char *reason, size_t room)
+{
+	struct symbol_table *table = symbol_cache_take(symbolizer->cache, id);
+
+	if (table)
+		return table;
+	if (has_table(symbolizer, id)) {
+		pthread_mutex_lock(&symbolizer->load_lock);
+		table = symbol_cache_take(symbolizer->cache, id);
+		if (!table)
+			table = load_table(symbolizer, id);
+		pthread_mutex_unlock(&symbolizer->load_lock);
+	}
+	if (!table)
+		explain(symbolizer, id, reason, room);
+	return table;
+}
+
+/* ---- states ---- */
+
+/* A row as the API shows it: what an agent was asked for a while ago is on its way, not missing. */
+static bool show_module(const struct module *module, struct arena *arena, struct module_row *row)
+{
+	static const char on_its_way[] = "an agent that has the file was asked to send it";
+	const char *reason = module->reason;
+
+	module_to_row(module, row);
+	if (module->state == MODULE_missing &&
+	    symbolizer_now_ms() - module->asked_for_ms < ASKED_FOR_MS) {
+		row->state = MODULE_wanted;
+		reason = on_its_way;
+	}
+	row->name = arena_text(arena, module->name, strlen(module->name));
+	row->reason = arena_text(arena, reason, strlen(reason));
+	row->source = arena_text(arena, module->source, strlen(module->source));
+	return row->name && row->reason && row->source;
+}
+
+bool symbolizer_modules(struct symbolizer *symbolizer, struct arena *arena,
+			struct module_row **rows, size_t *count, struct error *err)
+{
+	struct module_list *list = &symbolizer->modules;
+	struct module_row *copy;
+	bool ok = true;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	copy = arena_array(arena, list->count + 1, sizeof(*copy));
+	for (uint32_t i = 0; copy && ok && i < list->count; i++)
+		ok = show_module(&list->modules[i], arena, &copy[i]);
+	*rows = copy;
+	*count = list->count;
+	pthread_mutex_unlock(&symbolizer->lock);
+	return (copy && ok) || error_set(err, ERROR_MEMORY, "no memory for the list of modules");
+}
+
+void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out)
+{
+	pthread_mutex_lock(&symbolizer->lock);
+	*out = symbolizer->counters;
+	for (uint32_t i = 0; i < symbolizer->modules.count; i++)
+		out->modules_by_state[symbolizer->modules.modules[i].state]++;
+	out->queue = 0;
+	for (int i = 0; i < QUEUE_COUNT; i++)
+		out->queue += symbolizer->modules.queues[i].count;
+	pthread_mutex_unlock(&symbolizer->lock);
+	symbol_cache_size(symbolizer->cache, &out->tables_in_memory, &out->table_bytes);
+}

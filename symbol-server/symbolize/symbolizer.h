@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Build-id → symbol table: sources, conversion in workers, the cache of loaded tables. Nothing here
+ * blocks ingest or a query: what is not there yet is wanted, and named at a later query. */
+#ifndef SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_H
+#define SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/buffer.h"
+#include "common/build_id.h"
+#include "common/error.h"
+#include "common/profile.h"
+#include "symbol-server/store/symbols.h"
+
+struct symbolizer_options {
+	const char *const *symbol_dirs;
+	size_t symbol_dir_count; /* --symbol-dir */
+	const char *const *debuginfod_urls;
+	size_t debuginfod_url_count; /* --debuginfod, in order */
+	const char *cache_directory; /* inside --data: debuginfod's cache, uploads */
+	size_t memory_limit_bytes;   /* of loaded tables, LRU */
+	unsigned workers;            /* conversions at a time */
+	uint64_t upload_limit_bytes;
+};
+
+struct symbolizer;
+
+struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
+				    struct symbols_store *store, struct error *err);
+
+/* A module has been met in samples (or announced). Cheap when known. samples: weight to add,
+ * hottest first. name may be NULL. is_gnu false: never asked from debuginfod. Thread-safe, as all
+ * here. */
+void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
+		     bool is_gnu, uint64_t samples);
+
+/* true when an agent's file for this id would help: nothing better than dynsym is known, no upload
+ * in progress, and no other source is still to be asked. For POST /api/v1/modules. */
+bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_id *id);
+
+/* An upload: write() the body's bytes as they arrive, then finish. One sentence on failure:
+ * ERROR_LIMIT too large, ERROR_CONFLICT the file's build-id is another, ERROR_FORMAT not an ELF
+ * with code or symbols (nor a kallsyms text), ERROR_SYSTEM disk. finish returns whether it was new
+ * or better; the table follows in the background. Both end the upload: finish or abort. */
+struct symbol_upload;
+struct symbol_upload *symbolizer_upload(struct symbolizer *symbolizer, const struct build_id *id,
+					struct error *err);
+bool symbol_upload_write(struct symbol_upload *upload, const void *bytes, size_t length,
+			 struct error *err);
+bool symbol_upload_finish(struct symbol_upload *upload, bool *is_new, struct error *err);
+void symbol_upload_abort(struct symbol_upload *upload); /* NULL is fine */
+
+/* ---- names ---- */
+
+struct symbol_frame {
+	const char *name; /* as it is in the table: mangled or plain; never NULL */
+	const char *file; /* "" when unknown */
+	uint32_t line;    /* 0: unknown */
+	bool is_inline;   /* was inlined into the next frame of the chain */
+};
+
+enum { SYMBOL_CHAIN_MAX = 256 };
+
+struct symbol_table;
+
+/* The module's table, kept in memory until released. NULL: none yet, then reason (if not NULL, at
+ * least 160 bytes) says why as a sentence. Loads from symbols.db when not in memory (tens of ms).
+ */
+struct symbol_table *symbolizer_take_table(struct symbolizer *symbolizer, const struct build_id *id,
+					   char *reason, size_t room);
+void symbol_table_release(struct symbol_table *table); /* NULL is fine */
+
+/* Frames at the address, innermost first; 0: no symbol covers it (a name is never a guess). base
+ * says what the address counts from; the table knows the ELF address of that base. Texts are
+ * borrowed from the table. No locks, no allocation. */
+unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
+			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX]);
+
+/* Demangled as `c++filt -p` prints it; C++ and Rust (legacy and v0); compiler suffixes (.cold,
+ * .isra.0, .lto_priv.0 …) and symbol versions left out. Returns a text in arena, or name itself. */
+const char *demangle(const char *name, struct arena *arena);
+
+/* ---- states ---- */
+
+/* Every module with its state, in arena; see struct module_row. */
+bool symbolizer_modules(struct symbolizer *symbolizer, struct arena *arena,
+			struct module_row **rows, size_t *count, struct error *err);
+
+struct symbolizer_counters {
+	uint64_t modules_by_state[MODULE_STATE_COUNT]; /* now */
+	uint64_t conversions, conversions_failed, fetches, fetches_failed, uploads, uploads_refused;
+	uint64_t tables_in_memory, table_bytes; /* now */
+	uint64_t queue;                         /* now */
+};
+void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out);
+
+/* Ends workers and threads; unfinished conversions are taken up at the next start. */
+void symbolizer_stop(struct symbolizer *symbolizer); /* NULL is fine */
+
+/* `farflame-server` re-executes itself as the conversion worker: main() calls this first; when
+ * argv[1] is the worker's it never returns. */
+void symbol_worker_main(int argc, char **argv);
+
+#endif

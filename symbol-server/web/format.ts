@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers, times and sizes as people read them.
+
+const counts = new Intl.NumberFormat("en");
+
+export function formatCount(n: number): string {
+  return counts.format(n);
+}
+
+function significant(n: number): string {
+  const digits = Math.abs(n) >= 100 ? 0 : Math.abs(n) >= 10 ? 1 : 2;
+  return n.toFixed(digits);
+}
+
+export function formatPercent(part: number, whole: number): string {
+  if (whole <= 0 || part <= 0) {
+    return "0 %";
+  }
+  const percent = (100 * part) / whole;
+  if (percent < 0.01) {
+    return "< 0.01 %";
+  }
+  // "100 %" only for all of it.
+  if (percent > 99.99 && part < whole) {
+    return "> 99.99 %";
+  }
+  return (
+    (percent >= 99.995 ? "100" : percent >= 10 ? percent.toFixed(1) : percent.toFixed(2)) + " %"
+  );
+}
+
+function formatNanoseconds(ns: number): string {
+  if (ns <= 0) {
+    return "0 s";
+  }
+  const seconds = ns / 1e9;
+  if (seconds >= 2 * 86400) {
+    return `${significant(seconds / 86400)} d`;
+  }
+  if (seconds >= 2 * 3600) {
+    return `${significant(seconds / 3600)} h`;
+  }
+  if (seconds >= 120) {
+    return `${significant(seconds / 60)} min`;
+  }
+  if (seconds >= 1) {
+    return `${significant(seconds)} s`;
+  }
+  if (seconds >= 1e-3) {
+    return `${significant(seconds * 1e3)} ms`;
+  }
+  return ns >= 1000 ? `${significant(ns / 1e3)} µs` : `${ns} ns`;
+}
+
+function formatBytes(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  while (bytes >= 1024 && i < units.length - 1) {
+    bytes /= 1024;
+    i++;
+  }
+  return `${i === 0 ? bytes : significant(bytes)} ${units[i]}`;
+}
+
+// unit as the API names it: "nanoseconds", "bytes", or a count.
+export function formatValue(value: number, unit: string): string {
+  switch (unit) {
+    case "nanoseconds":
+      return formatNanoseconds(value);
+    case "bytes":
+      return formatBytes(value);
+    case "samples":
+    case "count":
+      return `${formatCount(value)} ${value === 1 ? "sample" : "samples"}`;
+    default:
+      return `${formatCount(value)} ${unit}`;
+  }
+}
+
+// Nanoseconds spent in a range of so many milliseconds: "avg 0.41 CPUs".
+export function formatCpus(ns: number, range_ms: number): string {
+  if (range_ms <= 0 || ns <= 0) {
+    return "0 CPUs";
+  }
+  const cpus = ns / 1e6 / range_ms;
+  return cpus < 0.0005
+    ? "avg < 0.001 CPUs"
+    : `avg ${cpus >= 10 ? cpus.toFixed(1) : cpus.toFixed(3)} CPUs`;
+}
+
+export function formatRange(from_ms: number, until_ms: number): string {
+  const from = new Date(from_ms);
+  const until = new Date(until_ms);
+  const day = (d: Date) => d.toLocaleDateString("en-CA");
+  const time = (d: Date) =>
+    d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return day(from) === day(until)
+    ? `${day(from)} ${time(from)} – ${time(until)}`
+    : `${day(from)} ${time(from)} – ${day(until)} ${time(until)}`;
+}
+
+export function formatSpan(ms: number): string {
+  return formatNanoseconds(ms * 1e6);
+}
+
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, ms / 1000);
+  return seconds < 120 ? `${Math.round(seconds)} s ago` : `${formatSpan(ms)} ago`;
+}
+
+// Where the last part of a qualified name begins and ends: of "mod::Class<T>::run(int)" that is
+// "run". What stands inside <>, () or [] is skipped, so that "f(std::string)" gives "f"; Go's
+// receivers, as in "runtime.(*mheap).alloc", are no parameters. Operators and closures are left as
+// they are.
+function lastPart(name: string): [number, number] {
+  let depth = 0;
+  let start = 0;
+  let end = name.length;
+  if (name.includes("operator")) {
+    return [0, end];
+  }
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (c === "<" || c === "(" || c === "[") {
+      if (depth++ === 0 && c !== "[" && i > start && end === name.length && name[i - 1] !== ".") {
+        end = i;
+      }
+    } else if ((c === ">" && name[i - 1] !== "-") || c === ")" || c === "]") {
+      depth = Math.max(0, depth - 1);
+    } else if (depth === 0 && c === ":" && name[i + 1] === ":") {
+      start = i + 2;
+      end = name.length;
+    }
+  }
+  return end > start && name[start] !== "{" ? [start, end] : [0, name.length];
+}
+
+// Shorter forms of a name that still say what it is, the longest first.
+export function shorterNames(name: string): string[] {
+  const collapsed = collapseArguments(name);
+  const [start, end] = lastPart(collapsed);
+  return [collapsed, collapsed.slice(0, end), collapsed.slice(start, end)];
+}
+
+const COLLAPSE_FROM = 4; // characters between < and > that are worth leaving out
+
+// "a::B<std::vector<int>, C>::run(int)" → "a::B<…>::run(int)". Operators such as < and -> stay.
+export function collapseArguments(name: string): string {
+  let out = "";
+  let depth = 0;
+  let from = 0; // where the outermost < stands
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    const isOperator = name.startsWith("operator", Math.max(0, i - 8)) || name[i - 1] === "-";
+    if (c === "<" && (depth > 0 || (i > 0 && !isOperator && name[i + 1] !== "<"))) {
+      if (depth++ === 0) {
+        from = i;
+      }
+    } else if (c === ">" && depth > 0 && name[i - 1] !== "-") {
+      if (--depth === 0) {
+        out += i - from > COLLAPSE_FROM ? "<…>" : name.slice(from, i + 1);
+      }
+    } else if (depth === 0) {
+      out += c;
+    }
+  }
+  return depth === 0 ? out : name;
+}

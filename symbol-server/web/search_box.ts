@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search field: what it finds stands out in the graph; beside it the share and "3 of 17".
+
+import { byId } from "./dom";
+import { formatCount, formatPercent } from "./format";
+import type { Graph } from "./graph";
+import { compilePattern, findFrames, matchNames, type Found } from "./search";
+import { exactly } from "./state";
+
+const TYPING_PAUSE_MS = 120;
+
+export class SearchBox {
+  private readonly field = byId<HTMLInputElement>("search");
+  private readonly result = byId("search-result");
+  private text = "";
+  private graph: Graph | null = null;
+  private zoom = 0;
+  private names: Uint8Array | null = null; // matching names of graph
+  private found: Found | null = null;
+  private at = -1; // which match is selected
+  private timer = 0;
+
+  constructor(
+    private readonly changed: (text: string) => void,
+    private readonly highlight: (names: Uint8Array | null) => void,
+    private readonly go: (node: number) => void,
+  ) {
+    this.field.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => this.changed(this.field.value), TYPING_PAUSE_MS);
+    });
+    this.field.addEventListener("keydown", (e) => this.key(e));
+    byId("search-next").addEventListener("click", () => this.step(1));
+    byId("search-previous").addEventListener("click", () => this.step(-1));
+    byId("search-clear").addEventListener("click", () => this.changed(""));
+  }
+
+  private key(e: KeyboardEvent): void {
+    if (e.key === "Enter") {
+      clearTimeout(this.timer);
+      if (this.field.value !== this.text) {
+        this.changed(this.field.value);
+      }
+      this.step(e.shiftKey ? -1 : 1);
+    } else if (e.key === "Escape") {
+      clearTimeout(this.timer);
+      this.changed("");
+      byId("flame-scroller").focus();
+    }
+  }
+
+  focus(): void {
+    this.field.focus();
+    this.field.select();
+  }
+
+  set(text: string): void {
+    if (text === this.text) {
+      return;
+    }
+    this.text = text;
+    this.at = -1;
+    this.run();
+  }
+
+  // The graph drawn now, and the frame whose share counts.
+  attach(graph: Graph | null, zoom: number): void {
+    const isNew = graph !== this.graph;
+    this.graph = graph;
+    this.zoom = zoom;
+    if (isNew) {
+      this.at = -1;
+      this.run();
+    } else if (this.names !== null) {
+      this.count();
+    }
+  }
+
+  private run(): void {
+    const pattern = compilePattern(this.text);
+    this.field.title = pattern?.error ?? "";
+    this.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
+    if (pattern === null || this.graph === null) {
+      this.names = this.found = null;
+      this.say("");
+    } else {
+      this.names = matchNames(this.graph, pattern.expression);
+      this.count();
+    }
+    this.highlight(this.names);
+  }
+
+  private count(): void {
+    const graph = this.graph as Graph;
+    this.found = findFrames(graph, this.names as Uint8Array, this.zoom);
+    const n = this.found.nodes.length;
+    if (n === 0) {
+      this.say("no match");
+      return;
+    }
+    const share = formatPercent(this.found.value, graph.total[this.zoom]);
+    const place = this.at >= 0 ? `${formatCount(this.at + 1)} of ` : "";
+    this.say(`${share} · ${place}${formatCount(n)} ${n === 1 ? "frame" : "frames"}`);
+  }
+
+  private say(text: string): void {
+    this.result.textContent = text;
+    byId("search-tools").hidden = this.text === "";
+  }
+
+  step(step: 1 | -1): void {
+    const n = this.found?.nodes.length ?? 0;
+    if (n === 0) {
+      return;
+    }
+    this.at = this.at < 0 ? (step > 0 ? 0 : n - 1) : (this.at + step + n) % n;
+    const at = this.at;
+    this.go((this.found as Found).nodes[at]);
+    this.at = at; // going there may have zoomed, and so attached anew
+    if (this.names !== null) {
+      this.count();
+    }
+  }
+
+  // The table's pointer shows one function for a moment; null gives the search back.
+  point(name: string | null): void {
+    if (this.graph === null) {
+      return;
+    }
+    this.highlight(name === null ? this.names : matchNames(this.graph, new RegExp(exactly(name))));
+  }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accounting of an answer in one line: what it contains, and what it does not and why.
+
+import type { Accounting, FlameAnswer } from "./api";
+import { byId, el, type Child } from "./dom";
+import {
+  formatCount,
+  formatCpus,
+  formatPercent,
+  formatRange,
+  formatSpan,
+  formatValue,
+} from "./format";
+import { attachTip } from "./tip";
+
+// schema/README.md lists the reasons; one that is not here is shown by its name.
+const LOST_WORDS: Record<string, string> = {
+  ring_full: "the kernel's ring buffer was full: the agent was not scheduled in time",
+  no_scratch: "no per-CPU scratch memory in the kernel",
+  aggregate_full: "the agent's table of distinct stacks was full within one report",
+  queue: "the agent's queue of unsent reports was full: server away or slow",
+  spool: "the agent's spool on disk was full: server away for long",
+  refused: "the server refused the report",
+  unexplained: "not explained by any counter: this should be 0, please report it",
+};
+
+const WARN_LOST = 0.01; // part of what was taken
+const WARN_PART = 0.2; // part of the samples
+
+export interface StatusEvents {
+  unsymbolized(): void; // show the modules without names
+  moreNodes(): void; // ask for a finer answer
+}
+
+function chip(id: string, text: string, warn: boolean, tip: () => Child[]): HTMLButtonElement {
+  const made = el("button", { type: "button", class: warn ? "chip warn" : "chip", id }, text);
+  if (warn) {
+    made.prepend(el("span", { class: "sign", "aria-hidden": "true" }, "!"));
+  }
+  attachTip(made, tip);
+  return made;
+}
+
+function lostTip(a: Accounting): Child[] {
+  const out: Child[] = [
+    el(
+      "p",
+      {},
+      `The kernel side took ${formatCount(a.taken)} samples on the selected hosts in this time; ` +
+        `${formatCount(a.lost)} of them never reached the store.`,
+    ),
+  ];
+  const reasons = Object.entries(a.lost_by).filter(([, count]) => count !== 0);
+  if (reasons.length > 0) {
+    const list = el("ul");
+    for (const [reason, count] of reasons) {
+      const words = LOST_WORDS[reason] ?? reason.replace(/_/g, " ");
+      list.append(el("li", {}, `${formatCount(count)}: ${words}`));
+    }
+    out.push(list);
+  }
+  out.push(el("p", { class: "quiet" }, "Losses are counted per host, whatever process is chosen."));
+  return out;
+}
+
+function paragraph(text: string): () => Child[] {
+  return () => [el("p", {}, text)];
+}
+
+export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
+  const a = answer.accounting;
+  const span = answer.until - answer.from;
+  const chips = [
+    chip("stat-range", formatRange(answer.from, answer.until), false, () => [
+      el("p", {}, `The ${formatSpan(span)} this picture covers, in this browser's time zone.`),
+    ]),
+    chip("stat-value", valueText(answer, span), false, valueTip(answer, span)),
+    chip(
+      "stat-samples",
+      `${formatCount(a.samples)} samples`,
+      false,
+      paragraph(
+        "How many samples this picture is made of. Few samples mean large chance: " +
+          "a frame with n samples is uncertain by about √n.",
+      ),
+    ),
+    chip(
+      "stat-hosts",
+      a.hosts === 1 ? "1 host" : `${formatCount(a.hosts)} hosts`,
+      false,
+      paragraph("Hosts with data in this time."),
+    ),
+    chip(
+      "stat-lost",
+      a.lost === 0 ? "lost 0" : `lost ${formatCount(a.lost)} (${formatPercent(a.lost, a.taken)})`,
+      a.lost > WARN_LOST * a.taken || (a.lost_by.unexplained ?? 0) !== 0,
+      () => lostTip(a),
+    ),
+    chip(
+      "stat-incomplete",
+      `incomplete ${formatPercent(a.unwind_incomplete, a.samples)}`,
+      a.unwind_incomplete > WARN_PART * a.samples,
+      paragraph(
+        `${formatCount(a.unwind_incomplete)} samples have a user stack that does not reach ` +
+          "the program's start. " +
+          "They hang below a frame “[incomplete: why]”; nothing is patched up or guessed.",
+      ),
+    ),
+  ];
+  const unsymbolized = chip(
+    "stat-unsymbolized",
+    `unsymbolized ${formatPercent(a.unsymbolized, a.samples)}`,
+    a.unsymbolized > WARN_PART * a.samples,
+    paragraph(
+      `${formatCount(a.unsymbolized)} samples have at least one native frame without a name; ` +
+        "it is shown as module+0x…. Names that arrive later also appear in this picture. " +
+        "Click for the modules concerned and why.",
+    ),
+  );
+  unsymbolized.addEventListener("click", () => events.unsymbolized());
+  chips.push(unsymbolized, cutChip(answer, events));
+  byId("status").replaceChildren(...chips);
+}
+
+function valueText(answer: FlameAnswer, span: number): string {
+  const value = formatValue(answer.accounting.value, answer.unit);
+  return answer.unit === "nanoseconds" && answer.type === "on-cpu"
+    ? `${value} · ${formatCpus(answer.accounting.value, span)}`
+    : value;
+}
+
+function valueTip(answer: FlameAnswer, span: number): () => Child[] {
+  return paragraph(
+    answer.unit === "nanoseconds"
+      ? "Time of all samples together. CPUs: the same, averaged over the whole range of " +
+          `${formatSpan(span)}.`
+      : "The sum over all samples of this picture.",
+  );
+}
+
+function cutChip(answer: FlameAnswer, events: StatusEvents): HTMLButtonElement {
+  const a = answer.accounting;
+  const made = chip(
+    "stat-cut",
+    a.cut === 0 ? "cut 0" : `cut ${formatPercent(a.cut, a.value)}`,
+    false,
+    paragraph(
+      a.cut === 0
+        ? "No frame was left out for its size."
+        : `${formatValue(a.cut, answer.unit)} lie in frames too small for this answer of ` +
+            `${formatCount(answer.nodes.name.length)} frames and are folded into “[cut]”. ` +
+            "The table counts them fully. Zooming in loads them; a click here loads more at once.",
+    ),
+  );
+  if (a.cut > 0) {
+    made.addEventListener("click", () => events.moreNodes());
+  }
+  return made;
+}

@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# sh tests/kernels/run.sh BUILD [KERNEL…]: boots other kernels under QEMU (no KVM needed) with an initramfs that
+# holds the agent and programs of known shape, and checks on this side, by nm, that the stacks it
+# took there are right. KERNEL: 5.10 6.1 6.12 6.18 newest all; default: the oldest and the newest. BUILD and
+# KERNELS may also come from the environment.
+# Prints TAP. Downloaded kernels are kept in BUILD/kernels.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${1:-${BUILD:-build}}
+[ $# -eq 0 ] || shift
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- ${KERNELS:-5.10 newest}
+[ "$*" != all ] || set -- 5.10 6.1 6.12 6.18 newest
+work=$build/kernels
+mkdir -p "$work"
+number=0 bad=0
+
+result() { # STATUS DESCRIPTION
+	number=$((number + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $number - $2"
+	else
+		bad=$((bad + 1))
+		echo "not ok $number - $2"
+	fi
+}
+
+skip() { # WHY
+	number=$((number + 1))
+	echo "ok $number # SKIP $1"
+}
+
+make_initramfs() { # OUT
+	root=$(mktemp -d) || exit 1
+	mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/etc"
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	cp tests/kernels/init.sh "$root/init"
+	chmod 755 "$root/init"
+	cp "$build/farflame-agent" "$root/"
+	for program in chain_pie chain_static chain_thread syscall_loop; do
+		cp "$build/programs/$program" "$root/"
+	done
+	# What the programs load, at the same places.
+	ldd "$build/farflame-agent" "$build/programs/chain_thread" | grep -o '/[^ ]*' | grep '\.so' | sort -u |
+		while read -r library; do
+			mkdir -p "$root$(dirname "$library")"
+			cp -L "$library" "$root$library"
+		done
+	(cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$1"
+	rm -rf "$root"
+}
+
+boot() { # VMLINUZ INITRAMFS NAME
+	timeout -k 5 240 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -no-reboot -nic none \
+		-display none -serial "file:$work/$3.console" -serial "file:$work/$3.base64" \
+		-kernel "$1" -initrd "$2" -append "console=ttyS0 panic=-1 quiet loglevel=3" </dev/null >"$work/$3.qemu" 2>&1
+}
+
+check_kernel() { # KERNEL VMLINUZ RELEASE
+	started=$(date +%s)
+	rm -f "$work/$1".console "$work/$1".base64 "$work/$1".otlp
+	boot "$2" "$work/initramfs.gz" "$1"
+	if ! grep -q "^guest-done" "$work/$1.console"; then
+		result 1 "kernel $3 runs to the end"
+		tail -n 20 "$work/$1.console" "$work/$1.qemu" 2>/dev/null | sed 's/^/# /'
+		return
+	fi
+	result 0 "kernel $3 runs to the end ($(($(date +%s) - started)) s)"
+	grep -q '^check-status 0' "$work/$1.console"
+	result $? "kernel $3: --check finds nothing in the way"
+	grep -q '^agent-status 0' "$work/$1.console"
+	result $? "kernel $3: the agent profiles and ends well"
+	if ! base64 -di "$work/$1.base64" 2>/dev/null | gzip -dc >"$work/$1.otlp" 2>/dev/null; then
+		result 1 "kernel $3: the profile came back"
+		grep -vE '^kallsyms' "$work/$1.console" | tail -n 25 | sed 's/^/# /'
+		return
+	fi
+	/usr/bin/python3 -B tests/kernels/check_stacks.py "$build" "$work/$1.otlp" "$work/$1.console" >"$work/$1.checks" 2>&1 ||
+		echo "not ok check_stacks.py failed: $(tail -n 1 "$work/$1.checks")" >>"$work/$1.checks"
+	while read -r line; do
+		case $line in
+		"ok "*) result 0 "kernel $3: ${line#ok }" ;;
+		"not ok "*) result 1 "kernel $3: ${line#not ok }" ;;
+		*) echo "# $line" ;;
+		esac
+	done <"$work/$1.checks"
+}
+
+if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-system-x86_64 >/dev/null || ! command -v busybox >/dev/null; then
+	echo "1..0 # SKIP needs x86_64 with qemu-system-x86 and busybox-static"
+	exit 0
+fi
+sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop || exit 1
+make_initramfs "$work/initramfs.gz"
+sh tests/kernels/fetch.sh "$work" "$@" >"$work/list"
+while read -r kernel path release; do
+	if [ "$path" = missing ]; then
+		skip "kernel $kernel: $release"
+	else
+		check_kernel "$kernel" "$path" "$release"
+	fi
+done <"$work/list"
+echo "1..$number"
+[ "$bad" -eq 0 ]

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture stage alone, through tests/tools/capture_probe.c: stacks against nm, counts against the perf
+events' own, losses, process events."""
+import bisect
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+
+from harness import BUILD, PROGRAMS, WORK, build_programs, check, equal, note, run, skip_all, start
+
+PROBE = os.path.join(WORK, "capture_probe")
+
+
+class Outcome:
+    """What the probe printed."""
+
+    def __init__(self, text):
+        self.text = text
+        self.lines = text.splitlines()
+        line = next(line for line in self.lines if line.startswith("totals "))
+        self.totals = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+        line = next(line for line in self.lines if line.startswith("events "))
+        self.events = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+        self.samples = []
+        for line in self.lines:
+            if line.startswith("sample "):
+                fields = dict(re.findall(r"(\w+)=(\S+)", line))
+                frames = [int(part, 16) for part in line.split()[1:] if "=" not in part]
+                fields["kernel"] = frames[:int(fields["kernel"])]
+                fields["user"] = frames[len(fields["kernel"]):]
+                self.samples.append(fields)
+
+
+def build():
+    """The probe out of the agent's own objects."""
+    sources = glob.glob("node-agent/capture/*.c") + glob.glob("node-agent/kernel/*.c") + [
+        "common/%s.c" % name for name in ("error", "log", "build_id", "hash_table", "self_path")] + ["tests/tools/capture_probe.c"]
+    objects = [os.path.join(BUILD, source[:-2] + ".o") for source in sources]
+    subprocess.run(["make", "-s", "BUILD=" + BUILD, *objects], check=True, stdout=sys.stderr)
+    subprocess.run(["cc", "-pie", "-pthread", *objects, "-lbpf", "-lelf", "-lz", "-o", PROBE], check=True)
+    tried = subprocess.run([PROBE, "99", "1"], capture_output=True, text=True)
+    if tried.returncode == 77:
+        skip_all("eBPF is not permitted here: " + tried.stderr.strip())
+
+
+def probe(hz, seconds, max_frames=512, shown=0, only=(), environment=None):
+    done = subprocess.run([PROBE, str(hz), str(seconds), str(max_frames), str(shown), *map(str, only)],
+                          capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})})
+    if done.returncode:
+        raise RuntimeError("capture_probe: %d: %s" % (done.returncode, done.stderr))
+    return Outcome(done.stdout)
+
+
+def spin(seconds):
+    """Keeps every CPU busy; idle virtual CPUs do not tick on every hypervisor."""
+    return [start(["taskset", "-c", str(cpu), "timeout", str(seconds), "sh", "-c", "while :; do :; done"])
+            for cpu in sorted(os.sched_getaffinity(0))]
+
+
+class Names:
+    """nm of a program that is not moved when it is loaded."""
+
+    def __init__(self, program):
+        text = subprocess.run(["nm", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+        found = sorted((int(part[0], 16), part[2]) for part in map(str.split, text.splitlines())
+                       if len(part) == 3 and part[1] in "tTwW")
+        self.addresses, self.names = [a for a, _ in found], [n for _, n in found]
+
+    def stack(self, addresses):
+        """Leaf first; callers by their return address less one."""
+        exact = [address - (i > 0) for i, address in enumerate(addresses)]
+        return [self.names[bisect.bisect_right(self.addresses, a) - 1] for a in exact]
+
+
+CHAIN = ["leaf", "level_4", "level_3", "level_2", "level_1", "chain_run", "main"]
+
+
+def chain_is_exact():
+    build_programs("chain_static")
+    names = Names(PROGRAMS + "/chain_static")
+    program = start([PROGRAMS + "/chain_static", "12"])
+    outcome = probe(499, 4, shown=program.pid)
+    good = 0
+    wrong = {}
+    for sample in outcome.samples:
+        stack = names.stack(sample["user"])
+        shown = stack[:stack.index("main") + 1] if "main" in stack else stack
+        if shown and shown == CHAIN[len(CHAIN) - len(shown):]:
+            good += 1
+        else:
+            wrong[tuple(stack)] = wrong.get(tuple(stack), 0) + 1
+    check(len(outcome.samples) > 200, "a busy program gets its samples", len(outcome.samples))
+    check(good >= 0.99 * len(outcome.samples), "at least 99 % of the stacks are the known chain up to main", wrong)
+    check(all(s["result"] == "no_frame_pointer" for s in outcome.samples),
+          "beyond main there are no frame pointers, and it says so", {s["result"] for s in outcome.samples})
+    stat = open("/proc/%d/stat" % program.pid).read()
+    started = int(stat.rsplit(")", 1)[1].split()[19])
+    ticks = os.sysconf("SC_CLK_TCK")
+    equal({int(s["start"]) * ticks // 10**9 for s in outcome.samples}, {started}, "the start time is /proc/PID/stat's")
+    equal({s["comm"] for s in outcome.samples}, {"chain_static/chain_static"}, "process and thread names")
+    limited = probe(499, 1, max_frames=3, shown=program.pid)
+    equal({len(s["user"]) for s in limited.samples if s["result"] == "too_deep"}, {3}, "--max-frames cuts the root end")
+
+
+def signals():
+    build_programs("handler")
+    names = Names(PROGRAMS + "/handler")
+    program = start([PROGRAMS + "/handler", "8"])
+    outcome = probe(499, 3, shown=program.pid)
+    in_handler = [names.stack(s["user"]) for s in outcome.samples]
+    in_handler = [stack for stack in in_handler if "on_signal" in stack]
+    through = [stack for stack in in_handler
+               if re.match(r"(leaf )?on_signal \S*restore\S* (time )?interrupted main", " ".join(stack))]
+    check(len(in_handler) > 50, "samples fall into the signal handler", len(in_handler))
+    check(len(through) >= 0.95 * len(in_handler), "a stack goes on below a signal where it hit",
+          [stack for stack in in_handler if stack not in through][:5])
+
+
+def counts_agree():
+    # Ticks of idle virtual CPUs do not come on every hypervisor, and a CPU that its host leaves waiting misses
+    # some that the clock counts: what came of them is told apart. One calm try is enough.
+    for what in ("idle", "busy"):
+        spinners = spin(25) if what == "busy" else []
+        for _ in range(4):
+            totals = probe(499, 4).totals
+            note("%s: %s" % (what, totals))
+            difference = abs(totals["ticks"] - totals["perf_ticks"])
+            if difference <= 0.03 * totals["perf_ticks"]:
+                break
+        equal(totals["ticks"], totals["taken"] + totals["idle"] + totals["filtered"],
+              what + ": every tick is one of the three")
+        check(difference <= 0.03 * totals["perf_ticks"],
+              what + ": ticks agree with the perf events' own counts within 3 %", totals)
+        check(abs(totals["ticks"] + totals["missed"] - totals["perf_ticks"]) <= 0.01 * totals["perf_ticks"],
+              what + ": with the missed ones exactly", totals)
+    equal(totals["delivered"], totals["taken"], "nothing is lost at 499 Hz")
+    equal(totals["disordered"] > 5, False, "samples and events come in time order")
+    only = probe(499, 1, only=[spinners[0].pid]).totals
+    check(only["filtered"] > 0, "ticks of others are counted as filtered", only)
+    equal(only["ticks"], only["taken"] + only["idle"] + only["filtered"], "and every tick is still one of the three")
+
+
+def losses_are_exact():
+    spin(9)
+    totals = probe(1000, 5, environment={"POLL_PAUSE_MS": "2500"}).totals
+    note(str(totals))
+    check(totals["ring_full"] > 0, "a reader that sleeps for seconds loses samples", totals)
+    equal(totals["taken"], totals["delivered"] + totals["ring_full"] + totals["no_scratch"],
+          "taken = delivered + ring_full + no_scratch")
+
+
+def process_events():
+    # A shell, whose pid is known before, becomes a program whose main thread ends first.
+    build_programs("handler")
+    alone = subprocess.Popen(["sh", "-c", "read go; exec " + PROGRAMS + "/handler 3 alone"], stdin=subprocess.PIPE)
+    probing = subprocess.Popen([PROBE, "199", "7", "512", str(alone.pid)], stdout=subprocess.PIPE, text=True)
+    probing.stdout.readline()
+    alone.stdin.write(b"go\n")
+    alone.stdin.flush()
+    for _ in range(100):
+        subprocess.run(["/bin/true"])
+    outcome = Outcome(probing.communicate(timeout=60)[0])
+    note(str(outcome.events))
+    for name in ("exec", "fork", "exit"):
+        check(outcome.events[name] >= 100, "100 programs: %s events" % name, outcome.events)
+    check(outcome.events["mapping"] >= 300, "100 programs: mappings of program, linker and C library", outcome.events)
+    equal(outcome.totals["events_lost"], 0, "no process event is lost")
+    alone.stdin.close()
+    alone.wait()
+    exits = [line for line in outcome.lines if line.startswith("exit ")]
+    last = max(i for i, line in enumerate(outcome.lines) if line.startswith("sample "))
+    equal(len(exits), 1, "a process whose main thread ends first exits once")
+    check(outcome.lines.index(exits[0]) > last - 3, "and not before its last thread", "\n".join(outcome.lines[-8:]))
+
+
+def mappings():
+    # One program's own mappings: the shell becomes cat, whose pid is known before.
+    program = subprocess.Popen(["sh", "-c", "read go; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    probing = subprocess.Popen([PROBE, "19", "3", "512", str(program.pid)], stdout=subprocess.PIPE, text=True)
+    probing.stdout.readline()
+    program.stdin.write(b"go\n")
+    program.stdin.flush()
+    time.sleep(0.5)
+    maps = open("/proc/%d/maps" % program.pid).read()
+    outcome = Outcome(probing.communicate(timeout=60)[0])
+    program.stdin.close()
+    program.wait()
+    seen = {line.split()[1]: line for line in outcome.lines if line.startswith("mapping ")}
+    for line in maps.splitlines():
+        parts = line.split()
+        if "x" in parts[1] and parts[-1].startswith("/"):
+            found = seen.get(parts[0].lstrip("0"), "")
+            check(parts[-1] in found, "the mapping of %s is reported" % parts[-1], "\n".join(seen.values()))
+            described = subprocess.run(["file", "-L", parts[-1]], capture_output=True, text=True).stdout
+            build_id = re.search(r"BuildID\[\w+\]=(\w+)", described)
+            if build_id and " - " not in found:
+                check(build_id.group(1) in found, "with its build-id", found)
+    check(any(line.startswith("exec ") for line in outcome.lines), "the exec is reported")
+
+
+if os.geteuid() != 0:
+    skip_all("needs root")
+os.makedirs(WORK, exist_ok=True)
+run(build, chain_is_exact, signals, counts_agree, losses_are_exact, process_events, mappings)

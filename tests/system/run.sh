@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# sh tests/system/run.sh [BUILD] [NAME…]: the tests that need root, this kernel's eBPF, real programs, a
+# real browser. NAME: only tests whose file name begins so.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${1:-build}
+[ $# -eq 0 ] || shift
+FARFLAME_BUILD=$build
+BUILD=$build
+export FARFLAME_BUILD BUILD
+tests=
+for file in tests/system/*.py tests/system/*.sh tests/browser/*_test.py tests/browser/*_test.sh; do
+	case ${file##*/} in
+	'*'* | run.sh | lib*.sh | harness.py) continue ;;
+	esac
+	if [ $# -eq 0 ]; then
+		tests="$tests $file"
+	else
+		for name; do
+			case ${file##*/} in "$name"*) tests="$tests $file" ;; esac
+		done
+	fi
+done
+# What AddressSanitizer cannot have, a limit on memory, is tested without it here.
+if [ -z "$*" ]; then
+	limits="$build/tests/unit/symbolize/worker_test $build/tests/unit/common/sandbox_test"
+	# shellcheck disable=SC2086
+	make -s BUILD="$build" $limits >"$build/limits.log" 2>&1 || sed -n '/error/p' "$build/limits.log" >&2
+	tests="$tests $limits"
+fi
+# shellcheck disable=SC2086
+exec sh tests/tools/run_tap.sh "$build" $tests

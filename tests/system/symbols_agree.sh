@@ -1,0 +1,175 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Names, lines and inlined functions of random addresses agree with llvm-symbolizer: in the C library's
+# debug file, in C++ and in Rust, made by several compilers in several forms of DWARF. TAP.
+# ADDRESSES=20000 asks for more per file.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
+build=${BUILD:-build}
+case $build in /*) ;; *) build=$root/$build ;; esac
+addresses=${ADDRESSES:-2000}
+number=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT INT TERM
+
+report() { # report ok|not-ok TEXT
+	number=$((number + 1))
+	case $1 in ok) echo "ok $number - $2" ;; skip) echo "ok $number # SKIP $2" ;; *) echo "not ok $number - $2" ;; esac
+}
+
+finish() {
+	echo "1..$number"
+	exit 0
+}
+
+for program in llvm-symbolizer-19 readelf c++filt python3 cc; do
+	if ! command -v $program >/dev/null; then
+		report skip "comparing needs $program"
+		finish
+	fi
+done
+make -s --no-print-directory BUILD="$build" "$build/testable-server.a" >"$work/make" 2>&1 &&
+	cc -std=gnu11 -D_GNU_SOURCE -O2 -iquote . tests/tools/symbolize_addresses.c "$build/testable-server.a" \
+		-ldw -lelf -lzstd -lz -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
+if [ $? -ne 0 ]; then
+	sed 's/^/# /' "$work/make" | head -20
+	report not-ok "tests/tools/symbolize_addresses.c builds"
+	finish
+fi
+
+agree() { # agree NAME FILE
+	result=$(python3 tests/tools/agree_with_llvm.py "$work/symbolize" "$2" "$addresses" 2>"$work/differences")
+	if echo "$result" | awk -F '[= ]' '{ exit !($4 >= 99.95 && $6 >= 99.9) }'; then
+		report ok "$1: $result"
+	else
+		report not-ok "$1: $result"
+		head -30 "$work/differences"
+	fi
+}
+
+# --- the C library ---
+libc=$(ldconfig -p | sed -n 's/.*libc\.so\.6 .*=> //p' | head -n 1)
+id=$(readelf -n "$libc" 2>/dev/null | sed -n 's/.*Build ID: //p')
+debug=/usr/lib/debug/.build-id/$(echo "$id" | cut -c 1-2)/$(echo "$id" | cut -c 3-).debug
+if [ -r "$debug" ]; then
+	agree "C library" "$debug"
+else
+	report skip "the C library's lines need libc6-dbg"
+fi
+# without its build-id llvm-symbolizer does not find the debug file either
+if objcopy -R .note.gnu.build-id -R .gnu_debuglink "$libc" "$work/libc.so" 2>/dev/null; then
+	agree "C library, .dynsym only" "$work/libc.so"
+fi
+
+# --- C++ ---
+cat >"$work/t.cc" <<'CC'
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+namespace {
+struct hidden {
+	static int twice(int x);
+	int operator()(int a) const { return twice(a) + 1; }
+};
+int hidden::twice(int x) { return x * 2; }
+template <class T> struct shape {
+	virtual ~shape() {}
+	virtual T area() const = 0;
+	T scaled(T k) const { return area() * k; }
+};
+struct square : shape<double> {
+	double s;
+	square(double x) : s(x) {}
+	double area() const override { return s * s; }
+};
+}
+static int with_local(int n)
+{
+	struct local {
+		int v;
+		__attribute__((noinline)) int run() { return v * 3; }
+	};
+	local l{n};
+	return l.run();
+}
+int main(int c, char **)
+{
+	std::map<std::string, std::vector<int>> m;
+	std::regex r("([a-z]+)([0-9]+)");
+	for (int i = 0; i < 1000; i++) {
+		std::smatch s;
+		std::string t = "abc" + std::to_string(i);
+		if (std::regex_match(t, s, r))
+			m[s[1]].push_back(std::stoi(s[2]));
+	}
+	std::function<int(int)> f = hidden{};
+	auto g = [&](int x) { return f(x) + c; };
+	for (auto &p : m)
+		std::sort(p.second.begin(), p.second.end(), [&](int a, int b) { return g(a) > g(b); });
+	square q(c);
+	printf("%zu %f %d\n", m.size(), q.scaled(2), with_local(c));
+	return 0;
+}
+CC
+cxx() { # cxx COMPILER FLAGS…
+	if ! command -v "$1" >/dev/null; then
+		report skip "C++ by $1: it is not there"
+	elif "$@" "$work/t.cc" -o "$work/t" 2>"$work/make"; then
+		agree "C++: $*" "$work/t"
+	else
+		report skip "C++: $* does not build here"
+	fi
+}
+cxx g++ -O2 -g
+cxx g++ -O2 -gdwarf-4
+cxx g++ -O0 -g
+cxx g++ -O2 -g0
+cxx g++ -O2 -g -gz
+cxx g++ -O2 -g -flto
+cxx g++ -O2 -g -ffunction-sections -Wl,--gc-sections
+cxx g++ -O2 -g -static
+cxx g++ -O2 -g -no-pie
+cxx clang++ -O2 -g
+
+# --- Rust ---
+cat >"$work/t.rs" <<'RS'
+use std::collections::HashMap;
+use std::fmt::Write;
+trait Shape { fn area(&self) -> f64; }
+struct Square(f64);
+enum Kind { A(u32), B }
+impl Shape for Square { fn area(&self) -> f64 { self.0 * self.0 } }
+impl Kind { fn value(&self) -> u32 { match self { Kind::A(x) => *x, Kind::B => 7 } } }
+mod deep {
+    pub mod er {
+        #[inline(never)]
+        pub fn work(v: &mut Vec<u64>) { v.sort_by(|a, b| b.cmp(a)); v.dedup(); }
+    }
+}
+fn main() {
+    let mut m: HashMap<String, u64> = HashMap::new();
+    for i in 0..1000u64 {
+        let mut s = String::new();
+        write!(s, "k{}", i % 17).unwrap();
+        *m.entry(s).or_insert(0) += i;
+    }
+    let mut v: Vec<u64> = m.values().cloned().collect();
+    deep::er::work(&mut v);
+    let s: Box<dyn Shape> = Box::new(Square(v[0] as f64));
+    println!("{:?} {} {}", v, s.area(), Kind::A(3).value() + Kind::B.value());
+}
+RS
+if command -v rustc >/dev/null && rustc -g -O "$work/t.rs" -o "$work/t" 2>"$work/make"; then
+	agree "Rust" "$work/t"
+	rustc -g "$work/t.rs" -o "$work/t" 2>/dev/null && agree "Rust without optimization" "$work/t"
+	rustc -g -O -C symbol-mangling-version=v0 "$work/t.rs" -o "$work/t" 2>/dev/null &&
+		agree "Rust, v0 mangling" "$work/t"
+else
+	report skip "Rust needs rustc"
+fi
+finish

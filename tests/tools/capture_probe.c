@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The capture stage alone: prints what it delivers as lines of text, then its totals.
+ *	capture_probe HZ SECONDS [MAX_FRAMES [SHOWN_PID [ONLY_PID…]]]
+ * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/results.h"
+#include "node-agent/capture/capture.h"
+#include "node-agent/kernel/loader.h"
+
+#define RESULT_NAME(name_, sentence_) #name_,
+static const char *const result_names[] = {WALK_RESULTS(RESULT_NAME)};
+
+static uint32_t shown_pid;
+static volatile sig_atomic_t is_over;
+static uint64_t events_seen[4], last_ns, disordered;
+
+static void on_signal(int number)
+{
+	(void)number;
+	is_over = 1;
+}
+
+static void in_order(uint64_t time_ns)
+{
+	if (time_ns + 1000000 < last_ns)
+		disordered++;
+	last_ns = time_ns;
+}
+
+static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	(void)context;
+	in_order(time_ns);
+	events_seen[0]++;
+	if (tgid == shown_pid)
+		printf("exec %" PRIu64 "\n", time_ns);
+}
+
+static void on_fork(void *context, uint32_t tgid, uint32_t parent, uint64_t time_ns)
+{
+	(void)context;
+	in_order(time_ns);
+	events_seen[1]++;
+	if (tgid == shown_pid || parent == shown_pid)
+		printf("fork %u from %u\n", tgid, parent);
+}
+
+static void on_exit_(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	(void)context;
+	in_order(time_ns);
+	events_seen[2]++;
+	if (tgid == shown_pid)
+		printf("exit %" PRIu64 "\n", time_ns);
+}
+
+static void on_mapping(void *context, const struct capture_mapping *mapping)
+{
+	char hex[BUILD_ID_HEX];
+
+	(void)context;
+	in_order(mapping->time_ns);
+	events_seen[3]++;
+	if (mapping->tgid == shown_pid)
+		printf("mapping %" PRIx64 "-%" PRIx64 " %" PRIx64 " %s %s\n", mapping->start,
+		       mapping->start + mapping->length, mapping->file_offset,
+		       mapping->build_id.length ? build_id_format(&mapping->build_id, hex) : "-",
+		       mapping->path);
+}
+
+static void on_sample(void *context, const struct sample_event *sample)
+{
+	(void)context;
+	in_order(sample->time_ns);
+	if (sample->tgid != shown_pid)
+		return;
+	printf("sample tid=%u exec=%u start=%" PRIu64
+	       " flags=%u result=%s comm=%s/%s cgroup=%" PRIu64 " value=%" PRIu64
+	       " kernel=%u user=%u",
+	       sample->tid, sample->exec_id, (uint64_t)sample->start_time_ns, sample->flags,
+	       result_names[sample->result], sample->process_comm, sample->comm,
+	       (uint64_t)sample->cgroup_id, (uint64_t)sample->value, sample->kernel_count,
+	       sample->user_count);
+	for (unsigned i = 0; i < sample->kernel_count + sample->user_count; i++)
+		printf(" %" PRIx64, (uint64_t)sample->frames[i]);
+	putchar('\n');
+}
+
+static void print_memory(void)
+{
+	char line[128];
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+
+	while (file && fgets(line, sizeof line, file))
+		if (!strncmp(line, "Rss:", 4) || !strncmp(line, "Pss:", 4))
+			printf("memory %s", line);
+	if (file)
+		fclose(file);
+	file = fopen("/proc/self/status", "r");
+	while (file && fgets(line, sizeof line, file))
+		if (!strncmp(line, "VmHWM:", 6))
+			printf("memory %s", line);
+	if (file)
+		fclose(file);
+}
+
+static void print_totals(struct capture *capture, uint64_t period_ns)
+{
+	struct capture_totals totals;
+
+	capture_totals(capture, &totals);
+	printf("totals ticks=%" PRIu64 " idle=%" PRIu64 " filtered=%" PRIu64 " missed=%" PRIu64
+	       " taken=%" PRIu64 " delivered=%" PRIu64 " ring_full=%" PRIu64 " no_scratch=%" PRIu64
+	       " events_lost=%" PRIu64 " perf_ticks=%" PRIu64 " map_bytes=%" PRIu64
+	       " disordered=%" PRIu64 "\n",
+	       totals.ticks, totals.idle, totals.filtered, totals.missed, totals.taken,
+	       totals.delivered, totals.ring_full, totals.no_scratch, totals.process_events_lost,
+	       totals.perf_count_ns / period_ns, capture_map_bytes(capture), disordered);
+	printf("events exec=%" PRIu64 " fork=%" PRIu64 " exit=%" PRIu64 " mapping=%" PRIu64 "\n",
+	       events_seen[0], events_seen[1], events_seen[2], events_seen[3]);
+	for (int i = 0; i < WALK_RESULT_COUNT; i++)
+		if (totals.stacks_by_result[i])
+			printf("result %s=%" PRIu64 "\n", result_names[i],
+			       totals.stacks_by_result[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const struct capture_callbacks callbacks = {
+		.on_exec = on_exec,
+		.on_fork = on_fork,
+		.on_exit = on_exit_,
+		.on_mapping = on_mapping,
+		.on_sample = on_sample,
+	};
+	struct capture_options options = {.frequency_hz = 99, .max_frames = USER_FRAMES_DEFAULT};
+	const char *pause = getenv("POLL_PAUSE_MS");
+	struct capture *capture;
+	struct error err = {0};
+	uint32_t pids[16];
+	time_t end;
+	int loaded = kernel_loader_main(argc, argv);
+
+	if (loaded >= 0)
+		return loaded;
+	if (argc > 1)
+		options.frequency_hz = (uint32_t)atoi(argv[1]);
+	if (argc > 3)
+		options.max_frames = (uint32_t)atoi(argv[3]);
+	if (argc > 4)
+		shown_pid = (uint32_t)atoi(argv[4]);
+	for (int i = 5; i < argc && options.pid_count < 16; i++)
+		pids[options.pid_count++] = (uint32_t)atoi(argv[i]);
+	options.pids = pids;
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	capture = capture_open(&options, &callbacks, &err);
+	if (!capture) {
+		fprintf(stderr, "%s\n", err.message);
+		return err.kind == ERROR_UNSUPPORTED ? 77 : 1;
+	}
+	printf("ready\n");
+	fflush(stdout);
+	for (end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 2); time(NULL) < end && !is_over;) {
+		if (!capture_poll(capture, 1000, &err)) {
+			fprintf(stderr, "%s\n", err.message);
+			break;
+		}
+		if (pause)
+			usleep((useconds_t)atoi(pause) * 1000);
+	}
+	capture_stop(capture);
+	print_totals(capture, 1000000000 / options.frequency_hz);
+	print_memory();
+	capture_close(capture);
+	return err.kind != ERROR_NONE;
+}

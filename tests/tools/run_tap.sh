@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# sh tests/tools/run_tap.sh BUILD PROGRAM… [-- FUZZ_TARGET…]: runs programs that print TAP, shows what failed
+# and why something was skipped, ends with a line of counts. A program that crashes, takes more than
+# TAP_SECONDS (default 300), exits non-zero without a "not ok", prints no plan or another number of
+# results than planned counts as a failure. Fuzz targets get the files of tests/fuzz/corpus/NAME.
+# TAP_TOTALS=FILE: appends "passed failed skipped" for whoever adds several runs up.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$1
+shift
+logs=$build/tap
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0 fuzzing=
+
+run_one() { # PROGRAM ARGUMENT…
+	log=$logs/$(echo "${1#"$build"/}" | tr / _)
+	started=$(date +%s)
+	# Through a pipe: a test may set a limit on the size of files, its results are not meant.
+	{
+		case $1 in
+		*.sh) timeout -k 10 "${TAP_SECONDS:-300}" sh "$@" ;;
+		*.py) timeout -k 10 "${TAP_SECONDS:-300}" /usr/bin/python3 -B "$@" ;;
+		*) timeout -k 10 "${TAP_SECONDS:-300}" "$@" ;;
+		esac 2>"$log.err" </dev/null
+		echo $? >"$log.status"
+	} | cat >"$log.tap"
+	status=$(cat "$log.status")
+	counts=$(awk -v status=$status -v program="$1" '
+		/^1\.\.[0-9]+/ { plan = substr($1, 4); planned = 1; if (/# *SKIP/) { skipped_all = 1; print "  skipped: " program ": " $0 } next }
+		/^(not )?ok/ && /# *(SKIP|skip)/ { skip++; text = $0; sub(/.*# *(SKIP|skip) */, "", text); print "  skipped: " text; shown = 0; next }
+		/^ok/ { pass++; shown = 0; next }
+		/^not ok/ { fail++; print "  " $0; shown = 1; next }
+		/^#/ { if (shown) print "    " $0 }
+		END {
+			all = pass + fail + skip
+			if (skipped_all && !all) skip = 1
+			else if (!planned) why = "printed no plan"
+			else if (plan != all) why = "planned " plan " results and printed " all
+			if (status == 124 || status == 137) why = "was stopped after its time was over"
+			else if (status > 128) why = "was ended by signal " status - 128
+			else if (status && !fail && !why) why = "exit status " status
+			if (why) { fail++; print "  not ok - " program " " why }
+			print "COUNTS " pass + 0, fail + 0, skip + 0
+		}' "$log.tap")
+	printf '%s\n' "$counts" | sed '/^COUNTS /d'
+	set -- "$1" $(printf '%s\n' "$counts" | sed -n 's/^COUNTS //p')
+	passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+	if [ "$3" -gt 0 ]; then
+		tail -n 25 "$log.err" | sed 's/^/    | /'
+	fi
+	printf '%-60s %4d ok%s%s  (%d s)\n' "${1#"$build"/}" "$2" "$([ "$3" -eq 0 ] || echo ", $3 NOT OK")" \
+		"$([ "$4" -eq 0 ] || echo ", $4 skipped")" $(($(date +%s) - started))
+}
+
+for program; do
+	if [ "$program" = -- ]; then
+		fuzzing=yes
+	elif [ -n "$fuzzing" ]; then
+		name=$(basename "$program" _fuzz)
+		set -- tests/fuzz/corpus/"$name"/*
+		[ -e "$1" ] || set -- # no corpus: the program then plans nothing, which is a failure
+		if [ $# -eq 0 ]; then
+			echo "  not ok - tests/fuzz/corpus/$name is empty"
+			failed=$((failed + 1))
+		else
+			run_one "$program" "$@"
+		fi
+	else
+		run_one "$program"
+	fi
+done
+[ -z "${TAP_TOTALS:-}" ] || echo "$passed $failed $skipped" >>"$TAP_TOTALS"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The test runner has to notice every way a test program can go wrong. Prints TAP.
+set -u
+unset TAP_TOTALS
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+number=0 bad=0
+
+expect() { # COUNTS DESCRIPTION: for the program on stdin
+	cat >"$work/program.sh"
+	number=$((number + 1))
+	got=$(TAP_SECONDS=2 sh tests/tools/run_tap.sh "$work" "$work/program.sh" 2>&1 | tail -n 1)
+	if [ "$got" = "$1" ]; then
+		echo "ok $number - $2"
+	else
+		bad=$((bad + 1))
+		echo "not ok $number - $2"
+		echo "# got: $got; want: $1"
+	fi
+}
+
+expect "2 passed, 0 failed, 0 skipped" "all is well" <<'T'
+echo "ok 1 - a"; echo "ok 2 - b"; echo 1..2
+T
+expect "1 passed, 1 failed, 0 skipped" "a failed check" <<'T'
+echo 1..2; echo "ok 1 - a"; echo "not ok 2 - b"; exit 1
+T
+expect "1 passed, 0 failed, 1 skipped" "a skip is not a pass" <<'T'
+echo "ok 1 - a"; echo "ok 2 # SKIP no kernel"; echo 1..2
+T
+expect "0 passed, 0 failed, 1 skipped" "everything skipped" <<'T'
+echo "1..0 # SKIP no root"
+T
+expect "1 passed, 1 failed, 0 skipped" "no plan" <<'T'
+echo "ok 1 - a"
+T
+expect "1 passed, 1 failed, 0 skipped" "fewer results than planned" <<'T'
+echo 1..2; echo "ok 1 - a"
+T
+expect "1 passed, 1 failed, 0 skipped" "ended by a signal" <<'T'
+echo "ok 1 - a"; echo 1..1; kill -SEGV $$
+T
+expect "1 passed, 1 failed, 0 skipped" "exit status without a reason" <<'T'
+echo "ok 1 - a"; echo 1..1; exit 3
+T
+expect "0 passed, 1 failed, 0 skipped" "never ends" <<'T'
+echo 1..0; sleep 60
+T
+expect "1 passed, 0 failed, 0 skipped" "a limit on file sizes is the test's own affair" <<'T'
+ulimit -f 0; echo "ok 1 - a"; echo 1..1
+T
+expect "0 passed, 1 failed, 0 skipped" "prints nothing" <<'T'
+:
+T
+echo "1..$number"
+[ "$bad" -eq 0 ]

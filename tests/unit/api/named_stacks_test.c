@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks of addresses → stacks of names, with a symbolizer that is a table of this test. */
+#include "symbol-server/api/named_stacks.h"
+
+#include <stdlib.h>
+
+#include "symbol-server/api/flame_request.h"
+#include "tests/check.h"
+
+/* ---- the symbolizer ---- */
+
+struct symbolizer {
+	unsigned wanted;
+	uint64_t weight;
+	unsigned taken, released;
+};
+
+struct symbol_table {
+	int unused;
+};
+
+static struct symbolizer symbolizer;
+static struct symbol_table app_table;
+static unsigned lookups;
+
+void symbolizer_want(struct symbolizer *from, const struct build_id *id, const char *name,
+		     bool is_gnu, uint64_t samples)
+{
+	(void)id, (void)name, (void)is_gnu;
+	from->wanted++;
+	from->weight += samples;
+}
+
+struct symbol_table *symbolizer_take_table(struct symbolizer *from, const struct build_id *id,
+					   char *reason, size_t room)
+{
+	(void)reason, (void)room;
+	if (id->bytes[0] != 1 && id->bytes[0] != 3)
+		return NULL;
+	from->taken++;
+	return &app_table;
+}
+
+void symbol_table_release(struct symbol_table *table)
+{
+	if (table)
+		symbolizer.released++;
+}
+
+/* 0x10: main; 0x20: work, with leaf inlined into it; 0x30: a kernel function; others nothing */
+unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
+			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX])
+{
+	(void)table;
+	lookups++;
+	if (address == 0x10) {
+		frames[0] = (struct symbol_frame){"_Z4mainv", "main.c", 5, false};
+		return 1;
+	}
+	if (address == 0x20) {
+		frames[0] = (struct symbol_frame){"leaf", "leaf.h", 7, true};
+		frames[1] = (struct symbol_frame){"work<int>", "work.c", 9, false};
+		return 2;
+	}
+	if (address == 0x30 && base == ADDRESS_KERNEL_TEXT) {
+		frames[0] = (struct symbol_frame){"vfs_read", "", 0, false};
+		return 1;
+	}
+	return 0;
+}
+
+const char *demangle(const char *name, struct arena *arena)
+{
+	(void)arena;
+	return strcmp(name, "_Z4mainv") ? name : "main";
+}
+
+void samples_result_free(struct samples_result *result)
+{
+	(void)result;
+}
+
+struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
+				     struct error *err)
+{
+	(void)store, (void)query;
+	error_set(err, ERROR_NOT_FOUND, "no store here");
+	return NULL;
+}
+
+int profile_type_find(const char *name, size_t length)
+{
+	(void)name, (void)length;
+	return 0;
+}
+
+const char *profile_type_unit(unsigned number)
+{
+	(void)number;
+	return "nanoseconds";
+}
+
+int64_t api_now_ms(void)
+{
+	return 0;
+}
+
+/* ---- what the store answers ---- */
+
+enum { MAIN, WORK, KERNEL, NOWHERE, ANON, INCOMPLETE, PYTHON, UNKNOWN, OTHER, LOCATIONS };
+
+static struct result_module modules[] = {
+	{.id = {4, {1}}, .name = "app"},
+	{.id = {4, {2}}, .name = "libx.so"},
+	{.id = {4, {3}}, .name = "vmlinux", .base = ADDRESS_KERNEL_TEXT},
+	{.id = {4, {1}}, .name = "app"}, /* the same again, from another day */
+};
+
+static struct result_location locations[LOCATIONS] = {
+	[MAIN] = {LOCATION_NATIVE, 0, 0x10, "", "", "", 0},
+	[WORK] = {LOCATION_NATIVE, 0, 0x20, "", "", "", 0},
+	[KERNEL] = {LOCATION_KERNEL, 2, 0x30, "", "", "", 0},
+	[NOWHERE] = {LOCATION_NATIVE, 1, 0xabc, "", "", "", 0},
+	[ANON] = {LOCATION_ANONYMOUS, UINT32_MAX, 0, "", "", "", 0},
+	[INCOMPLETE] = {LOCATION_INCOMPLETE, UINT32_MAX, 0, "code without frame pointers", "", "",
+			0},
+	[PYTHON] = {LOCATION_NAMED, UINT32_MAX, 0, "handler", "app.py", "cpython", 12},
+	[UNKNOWN] = {LOCATION_NATIVE, UINT32_MAX, 0x99, "", "", "", 0},
+	[OTHER] = {LOCATION_NATIVE, 3, 0x10, "", "", "", 0},
+};
+
+/* leaf first */
+static const uint32_t full[] = {KERNEL, WORK, MAIN};
+static const uint32_t broken[] = {NOWHERE, ANON, INCOMPLETE};
+static const uint32_t python[] = {PYTHON, UNKNOWN, OTHER};
+static struct result_stack stacks[] = {
+	{0, "t1", 0, full, 3, 10, 1000},
+	{1, "t2", 0, broken, 3, 3, 300},
+	{0, "", 0, python, 3, 1, 100},
+};
+
+static const char *const label_names[] = {"host", "process"};
+static const char *const first_values[] = {"h1", "nginx"};
+static const char *const second_values[] = {"h1", "redis"};
+static struct series_labels series[] = {{label_names, first_values, 2},
+					{label_names, second_values, 2}};
+
+static struct samples_result result = {.modules = modules,
+				       .module_count = 4,
+				       .locations = locations,
+				       .location_count = LOCATIONS,
+				       .stacks = stacks,
+				       .stack_count = 3,
+				       .series = series,
+				       .series_count = 2};
+
+/* ---- looking at what comes out ---- */
+
+#define KIND_TEXT(name_) #name_,
+static const char *const kinds[] = {FRAME_KINDS(KIND_TEXT)};
+
+static bool collect(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
+		    uint64_t samples)
+{
+	struct buffer *out = context;
+
+	(void)samples;
+	for (size_t i = 0; i < depth; i++)
+		buffer_printf(out, "%s%s(%s)%s%s", i ? ";" : "", frames[i].name,
+			      kinds[frames[i].kind], *frames[i].file ? "@" : "", frames[i].file);
+	buffer_printf(out, " %llu\n", (unsigned long long)value);
+	return true;
+}
+
+static struct stack_totals show(const struct stack_view *view, const char *want)
+{
+	struct error err = {0};
+	struct named_stacks *named = named_stacks_new(&result, &symbolizer, view, &err);
+	struct stack_totals totals = {0};
+	struct buffer out;
+
+	buffer_init(&out, 1 << 16);
+	if (CHECK(named && named_stacks_each(named, collect, &out, &totals, &err))) {
+		buffer_append_char(&out, 0);
+		CHECK_TEXT((const char *)out.bytes, want);
+	}
+	named_stacks_free(named);
+	buffer_release(&out);
+	return totals;
+}
+
+static const char *const by_process[] = {"process"};
+
+static void test_shape(void)
+{
+	struct stack_view view = {.groups = by_process, .group_count = 1};
+	struct stack_totals totals;
+
+	lookups = 0;
+	totals = show(
+		&view,
+		"nginx(group);main(native)@main.c;work<int>(native)@work.c;leaf(inline)@leaf.h;"
+		"vfs_read(kernel) 1000\n"
+		"redis(group);[incomplete: code without frame pointers](incomplete);"
+		"[anon](unresolved);libx.so+0xabc(unresolved) 300\n"
+		"nginx(group);main(native)@main.c;[unknown](unresolved);"
+		"handler(interpreter)@app.py 100\n");
+	CHECK_NUMBER(totals.value, 1400);
+	CHECK_NUMBER(totals.samples, 14);
+	CHECK_NUMBER(totals.unwind_incomplete, 3);
+	CHECK_NUMBER(totals.unsymbolized, 4);
+	CHECK_NUMBER(lookups, 4); /* each location with a table once */
+	CHECK_NUMBER(symbolizer.wanted, 1);
+	CHECK_NUMBER(symbolizer.weight, 3);
+	CHECK(symbolizer.taken == 2 && symbolizer.released == 2);
+}
+
+static void test_modules(void)
+{
+	struct stack_view view = {0};
+	struct named_stacks *named = named_stacks_new(&result, &symbolizer, &view, NULL);
+	uint32_t count;
+	const struct flame_module *found = named_stacks_modules(named, &count);
+
+	CHECK_NUMBER(count, 3);
+	CHECK_TEXT(found[0].name, "app");
+	CHECK_TEXT(found[0].build_id, "01000000");
+	CHECK_NUMBER(named_stacks_unsymbolized(named)[0], 0);
+	CHECK_NUMBER(named_stacks_unsymbolized(named)[1], 3);
+	named_stacks_free(named);
+}
+
+static void test_views(void)
+{
+	static const char *const groups[] = {"container", "thread"};
+	static const char *const root[] = {"nginx", "main", "work<int>"};
+	struct pattern *pattern = pattern_new("^(work|leaf)", NULL);
+	struct stack_view view = {.groups = groups, .group_count = 2, .focus = pattern};
+
+	show(&view, "[no container](group);t1(group);main(native)@main.c;work<int>(native)@work.c;"
+		    "leaf(inline)@leaf.h;vfs_read(kernel) 1000\n");
+	view = (struct stack_view){.hide = pattern, .demangle = DEMANGLE_NONE};
+	show(&view,
+	     "_Z4mainv(native)@main.c;vfs_read(kernel) 1000\n"
+	     "[incomplete: code without frame pointers](incomplete);[anon](unresolved);"
+	     "libx.so+0xabc(unresolved) 300\n"
+	     "_Z4mainv(native)@main.c;[unknown](unresolved);handler(interpreter)@app.py 100\n");
+	view = (struct stack_view){
+		.ignore = pattern, .groups = by_process, .group_count = 1, .invert = true};
+	show(&view, "redis(group);libx.so+0xabc(unresolved);[anon](unresolved);"
+		    "[incomplete: code without frame pointers](incomplete) 300\n"
+		    "nginx(group);handler(interpreter)@app.py;[unknown](unresolved);"
+		    "main(native)@main.c 100\n");
+	view = (struct stack_view){
+		.groups = by_process, .group_count = 1, .root = root, .root_depth = 3};
+	CHECK_NUMBER(show(&view, "nginx(group);main(native)@main.c;work<int>(native)@work.c;"
+				 "leaf(inline)@leaf.h;vfs_read(kernel) 1000\n")
+			     .samples,
+		     10);
+	view = (struct stack_view){.focus = pattern, .demangle = DEMANGLE_SIMPLE};
+	show(&view, "main(native)@main.c;work(native)@work.c;leaf(inline)@leaf.h;"
+		    "vfs_read(kernel) 1000\n");
+	pattern_free(pattern);
+}
+
+static void test_simplify(struct arena *arena)
+{
+	static const char *const rows[][2] = {
+		{"main", "main"},
+		{"std::vector<int, std::allocator<int> >::push_back", "std::vector::push_back"},
+		{"f<(g<1>)0>", "f"},
+		{"operator<< <char>", "operator<< <char>"},
+		{"A::operator<", "A::operator<"},
+		{"A<int>::operator->", "A::operator->"},
+		{"myoperator<int>", "myoperator"},
+		{"<alloc::vec::Vec<T> as core::ops::Drop>::drop",
+		 "<alloc::vec::Vec as core::ops::Drop>::drop"},
+		{"alloc::vec::Vec::<u8>::new", "alloc::vec::Vec::new"},
+		{"f<int", "f<int"},
+		{"std::function<int () const>::operator()", "std::function::operator()"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		CHECK_TEXT(name_simplify(rows[i][0], arena), rows[i][1]);
+}
+
+static void test_root_path(struct arena *arena)
+{
+	const char *const *names;
+	unsigned count;
+	char deep[2 * ROOT_FRAMES_MAX + 10] = "";
+	struct error err = {0};
+
+	CHECK(root_path_parse("", arena, &names, &count, NULL) && count == 0);
+	CHECK(root_path_parse("a;b\\;c;\\\\;x\\y", arena, &names, &count, NULL));
+	CHECK_NUMBER(count, 4);
+	CHECK_TEXT(names[1], "b;c");
+	CHECK_TEXT(names[2], "\\");
+	CHECK_TEXT(names[3], "x\\y");
+	memset(deep, ';', 2 * ROOT_FRAMES_MAX);
+	CHECK(!root_path_parse(deep, arena, &names, &count, &err));
+	CHECK(strstr(err.message, "parameter 'root'"));
+}
+
+int main(void)
+{
+	struct arena arena;
+
+	arena_init(&arena, 16 << 20);
+	test_shape();
+	test_modules();
+	test_views();
+	test_simplify(&arena);
+	test_root_path(&arena);
+	arena_release(&arena);
+	return checks_done();
+}

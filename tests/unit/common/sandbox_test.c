@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/check.h"
+
+static const struct sandbox_limits limits = {
+	.memory_bytes = 256 << 20,
+	.cpu_seconds = 1,
+	.output_bytes = 1 << 20,
+};
+
+/* Runs action in a sandboxed child; its exit status, or 128 + signal. 99: no sandbox. */
+static int run(int (*action)(int output), int output)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct error err = {0};
+
+		if (!sandbox_enter(&limits, &err)) {
+			fprintf(stderr, "# %s\n", err.message);
+			_exit(99);
+		}
+		_exit(action(output));
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int reads_and_writes(int output)
+{
+	char bytes[16];
+	void *memory = malloc(1 << 20);
+
+	if (!memory)
+		return 2;
+	memset(memory, 1, 1 << 20);
+	free(memory);
+	return write(output, "hello", 5) != 5 || pread(output, bytes, 5, 0) != 5 ||
+	       memcmp(bytes, "hello", 5) != 0;
+}
+
+static int open_fails(int output)
+{
+	(void)output;
+	return open("/etc/passwd", O_RDONLY) >= 0 || errno != EPERM;
+}
+
+static int create_fails(int output)
+{
+	(void)output;
+	return open("/tmp/farflame-sandbox-test", O_WRONLY | O_CREAT, 0600) >= 0 || errno != EPERM;
+}
+
+static int socket_fails(int output)
+{
+	(void)output;
+	return socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM;
+}
+
+static int forks(int output)
+{
+	(void)output;
+	return fork() ? 0 : 0;
+}
+
+static int executes(int output)
+{
+	char *const arguments[] = {(char *)"true", NULL};
+
+	(void)output;
+	execv("/bin/true", arguments);
+	return 0;
+}
+
+static int kills_its_parent(int output)
+{
+	(void)output;
+	return kill(getppid(), 0);
+}
+
+static int maps_code(int output)
+{
+	(void)output;
+	mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return 0;
+}
+
+static int spins(int output)
+{
+	(void)output;
+	for (volatile unsigned long i = 0;; i++)
+		;
+	return 0;
+}
+
+static int writes_too_much(int output)
+{
+	static char bytes[64 << 10];
+
+	for (int i = 0; i < 64; i++)
+		if (write(output, bytes, sizeof(bytes)) < 0)
+			return 1;
+	return 0;
+}
+
+static int takes_memory(int output)
+{
+	(void)output;
+	for (int i = 0; i < 64; i++) {
+		void *memory = malloc(16 << 20);
+
+		if (!memory)
+			return 7;
+		*(volatile char *)memory = 1;
+	}
+	return 0;
+}
+
+static int is_nobody(int output)
+{
+	(void)output;
+	return syscall(39 /* getpid, allowed */) <= 0;
+}
+
+static void has_no_privileges(void)
+{
+	struct error err = {0};
+	int pipes[2], status;
+	char text[4096] = "";
+	pid_t pid;
+	FILE *file;
+
+	if (geteuid() != 0) {
+		SKIP("changing the user id needs root");
+		return;
+	}
+	if (pipe(pipes)) {
+		CHECK(!"pipe");
+		return;
+	}
+	pid = fork();
+	if (pid == 0) {
+		char c;
+
+		close(pipes[1]);
+		_exit(!sandbox_enter(&limits, &err) || read(pipes[0], &c, 1) < 0);
+	}
+	close(pipes[0]);
+	usleep(200 * 1000);
+	snprintf(text, sizeof(text), "/proc/%d/status", pid);
+	file = fopen(text, "r");
+	text[file ? fread(text, 1, sizeof(text) - 1, file) : 0] = '\0';
+	if (file)
+		fclose(file);
+	CHECK(strstr(text, "Uid:\t65534\t65534\t65534\t65534"));
+	CHECK(strstr(text, "Gid:\t65534\t65534\t65534\t65534"));
+	CHECK(strstr(text, "NoNewPrivs:\t1"));
+	CHECK(strstr(text, "Seccomp:\t2"));
+	CHECK(strstr(text, "CapEff:\t0000000000000000"));
+	close(pipes[1]);
+	waitpid(pid, &status, 0);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+	int output = memfd_create("output", MFD_CLOEXEC);
+
+	CHECK_NUMBER(run(reads_and_writes, output), 0);
+	CHECK_NUMBER(run(is_nobody, output), 0);
+	CHECK_NUMBER(run(open_fails, output), 0);
+	CHECK_NUMBER(run(create_fails, output), 0);
+	CHECK_NUMBER(run(socket_fails, output), 0);
+	CHECK_NUMBER(run(forks, output), 128 + SIGSYS);
+	CHECK_NUMBER(run(executes, output), 128 + SIGSYS);
+	CHECK_NUMBER(run(kills_its_parent, output), 128 + SIGSYS);
+	CHECK_NUMBER(run(maps_code, output), 128 + SIGSYS);
+	CHECK_NUMBER(run(spins, output), 128 + SIGXCPU);
+	CHECK_NUMBER(run(writes_too_much, output), 128 + SIGXFSZ);
+#if defined(__SANITIZE_ADDRESS__)
+	SKIP("AddressSanitizer needs more address space than any limit");
+	(void)takes_memory;
+#else
+	CHECK_NUMBER(run(takes_memory, output), 7);
+#endif
+	has_no_privileges();
+	return checks_done();
+}

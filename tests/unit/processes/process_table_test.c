@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes of a made-up /proc, whose file is tests/golden/elf/little64.elf: file offset 0x340 is
+ * address 0x2340 there, as eu-readelf -l says. */
+#include "node-agent/processes/process_table.h"
+
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#include "tests/check.h"
+#include "tests/unit/processes/fake_proc.h"
+
+#define SECOND   1000000000ull
+#define LITTLE64 "tests/golden/elf/little64.elf"
+#define GNU_HEX  "00112233445566778899aabbccddeeff01234567"
+#define TICK     10000000ull
+
+static uint64_t t0, boot_offset_ns;
+static char golden[PATH_MAX];
+static struct stat golden_stat;
+
+static uint64_t clock_now(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t at(unsigned ms)
+{
+	return t0 + ms * 1000000ull;
+}
+
+static struct process_key key_of(uint32_t tgid, unsigned started_ms, uint32_t exec_id)
+{
+	return (struct process_key){tgid, exec_id, at(started_ms) + boot_offset_ns};
+}
+
+/* A process that maps the golden file's code at base + 0x1000. */
+static void fake_process(struct process_key key, uint64_t base, bool has_map_files)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof name, "proc/%u/stat", key.tgid);
+	fake_file(
+		name,
+		"%u (a) b c) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %llu 0 0 18446744073709551615",
+		key.tgid, (unsigned long long)(key.start_time_ns / TICK));
+	snprintf(name, sizeof name, "proc/%u/maps", key.tgid);
+	fake_file(name,
+		  "%llx-%llx r--p 00000000 %x:%02x %llu   %s\n"
+		  "%llx-%llx r-xp 00000000 %x:%02x %llu   %s\n"
+		  "%llx-%llx rwxp 00000000 00:00 0 \n",
+		  (long long)base, (long long)base + 0x1000, 8, 1,
+		  (unsigned long long)golden_stat.st_ino, golden, (long long)base + 0x1000,
+		  (long long)base + 0x2000, 8, 1, (unsigned long long)golden_stat.st_ino, golden,
+		  (long long)base + 0x10000, (long long)base + 0x11000);
+	snprintf(name, sizeof name, "proc/%u/cgroup", key.tgid);
+	fake_file(name, "0::/system.slice/web.service\n");
+	snprintf(name, sizeof name, "proc/%u/exe", key.tgid);
+	fake_link(name, golden);
+	snprintf(name, sizeof name, "proc/%u/root", key.tgid);
+	fake_link(name, "/");
+	snprintf(name, sizeof name, "proc/%u/map_files/%llx-%llx", key.tgid,
+		 (long long)base + 0x1000, (long long)base + 0x2000);
+	if (has_map_files)
+		fake_link(name, golden);
+}
+
+static void remove_process(uint32_t tgid)
+{
+	static const char *const names[] = {"stat", "maps", "cgroup", "exe", "root"};
+	char name[64], path[PATH_MAX], aside[PATH_MAX + 16];
+	static int number;
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		snprintf(name, sizeof name, "proc/%u/%s", tgid, names[i]);
+		fake_remove(name);
+	}
+	snprintf(name, sizeof name, "proc/%u", tgid);
+	fake_path(path, name);
+	snprintf(aside, sizeof aside, "%s.gone%d", path, number++);
+	if (rename(path, aside))
+		abort();
+}
+
+static struct process_table *new_table(void)
+{
+	static const struct process_table_limits limits = {0};
+
+	return process_table_new(&limits, fake_proc, NULL);
+}
+
+static void check_golden_frame(const struct located_frame *frame, uint64_t address)
+{
+	char hex[BUILD_ID_HEX];
+
+	CHECK_NUMBER(frame->place, PLACE_FILE);
+	if (frame->place != PLACE_FILE)
+		return;
+	CHECK_NUMBER(frame->address, address);
+	CHECK_TEXT(build_id_format(&frame->executable->gnu, hex), GNU_HEX);
+	CHECK_TEXT(frame->executable->go_id, "abc123/def456/ghi78");
+	CHECK_TEXT(frame->executable->name, "little64.elf");
+	CHECK_NUMBER(frame->executable->htlhash.length, FILE_HASH_BYTES);
+	CHECK_NUMBER(frame->executable->start, 0x2300);
+	CHECK_NUMBER(frame->executable->limit, 0x2400);
+	CHECK_NUMBER(frame->executable->file_offset, 0x300);
+	CHECK_NUMBER(frame->executable->entry, 0x2340);
+	CHECK(frame->executable->fd >= 0);
+}
+
+static void test_known_process(bool has_map_files)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(100, 0, 1);
+	const uint64_t addresses[] = {0x501340, 0x501350, 0x510010, 0x999999, 0x501340};
+	struct located_frame frames[5];
+	struct process_table_counters counters;
+	const struct process_info *info;
+
+	fake_process(key, 0x500000, has_map_files);
+	CHECK_NUMBER(process_table_locate(table, &key, at(10), addresses, 5, true, frames), 3);
+	check_golden_frame(&frames[0], 0x2340);
+	check_golden_frame(&frames[1], 0x234f); /* a return address: one less */
+	CHECK_NUMBER(frames[2].place, PLACE_ANONYMOUS);
+	CHECK_NUMBER(frames[3].place, PLACE_NOT_CODE);
+	CHECK_NUMBER(frames[4].place, PLACE_NOT_CODE);
+	CHECK_NUMBER(process_table_locate(table, &key, at(10), addresses, 1, false, frames), 1);
+	CHECK_NUMBER(frames[0].address, 0x233f);
+	CHECK_NUMBER(process_table_executable_count(table), 1);
+	CHECK(process_table_executable(table, 1) == frames[0].executable);
+	CHECK(!process_table_executable(table, 2) && !process_table_executable(table, 0));
+
+	info = process_table_info(table, &key);
+	CHECK_TEXT(info->executable_path, golden);
+	CHECK_TEXT(info->service, "web");
+	CHECK_TEXT(info->container_id, "");
+	process_table_counters(table, &counters);
+	CHECK_NUMBER(counters.files_opened, 1);
+	CHECK_NUMBER(counters.maps_failed, 0);
+	remove_process(100);
+	process_table_free(table);
+}
+
+/* A stack that ends in junk asks for maps again, but less and less often. */
+static void test_back_off(void)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(100, 0, 1);
+	const uint64_t junk = 0x77777000;
+	struct process_table_counters counters;
+	struct located_frame frame;
+
+	fake_process(key, 0x500000, true);
+	for (unsigned ms = 0; ms < 20000; ms += 10)
+		process_table_locate(table, &key, at(ms), &junk, 1, true, &frame);
+	process_table_counters(table, &counters);
+	/* at 0, then 100 ms after, 200, 400 … 12.8 s: 8 within 20 s */
+	CHECK_NUMBER(counters.maps_read, 8);
+	CHECK_NUMBER(counters.maps_backed_off, 2000 - 8);
+
+	/* a new mapping is found at the next read, and that makes the way free again */
+	fake_process(key, 0x77776000, true);
+	CHECK_NUMBER(process_table_locate(table, &key, at(60000), &junk, 1, true, &frame), 1);
+	CHECK_NUMBER(frame.place, PLACE_FILE);
+	remove_process(100);
+	process_table_free(table);
+}
+
+static void test_other_process_of_the_same_pid(void)
+{
+	struct process_table *table = new_table();
+	struct process_key old = key_of(100, 0, 1), new = key_of(100, 5000, 1);
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+
+	fake_process(new, 0x500000, true); /* /proc shows the later one already */
+	CHECK_NUMBER(process_table_locate(table, &old, at(10), &address, 1, true, &frame), 0);
+	CHECK_NUMBER(frame.place, PLACE_UNKNOWN);
+	CHECK_TEXT(process_table_info(table, &old)->executable_path, "");
+	CHECK_NUMBER(process_table_locate(table, &new, at(5010), &address, 1, true, &frame), 1);
+	CHECK_NUMBER(frame.place, PLACE_FILE);
+	remove_process(100);
+	process_table_free(table);
+}
+
+static struct process_mapping_event golden_event(uint32_t tgid, uint64_t base, unsigned ms,
+						 bool has_build_id)
+{
+	struct process_mapping_event event = {
+		.time_ns = at(ms),
+		.start = base + 0x1000,
+		.length = 0x1000,
+		.tgid = tgid,
+		.path = golden,
+	};
+
+	if (has_build_id) {
+		build_id_parse(&event.build_id, GNU_HEX, strlen(GNU_HEX));
+	} else {
+		event.inode = golden_stat.st_ino;
+		event.device_major = major(golden_stat.st_dev);
+		event.device_minor = minor(golden_stat.st_dev);
+	}
+	return event;
+}
+
+/* Programs too short for anybody to read their /proc: only events tell of them. */
+static void test_short_programs(bool has_build_id)
+{
+	struct process_table *table = new_table();
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+	struct process_table_counters counters;
+
+	for (uint32_t tgid = 200; tgid < 210; tgid++) {
+		unsigned ms = (tgid - 200) * 50;
+		struct process_key key = key_of(tgid, ms, 2);
+		struct process_mapping_event event = golden_event(tgid, 0x500000, ms + 2,
+								  has_build_id);
+
+		process_table_fork(table, tgid, 1, at(ms));
+		process_table_exec(table, tgid, at(ms + 1));
+		process_table_mapping(table, &event);
+		process_table_exit(table, tgid, at(ms + 40));
+		CHECK_NUMBER(
+			process_table_locate(table, &key, at(ms + 20), &address, 1, true, &frame),
+			1);
+		CHECK_NUMBER(frame.place, PLACE_FILE);
+		CHECK_NUMBER(frame.address, 0x2340);
+		CHECK_TEXT(process_table_info(table, &key)->executable_path, golden);
+	}
+	process_table_counters(table, &counters);
+	CHECK_NUMBER(counters.files_opened, 1);
+	CHECK_NUMBER(counters.files_failed, 0);
+	process_table_free(table);
+}
+
+/* The path has another file by now: not the one that ran, so nothing is said. */
+static void test_replaced_file_is_not_taken(void)
+{
+	struct process_table *table = new_table();
+	struct process_mapping_event by_id = golden_event(300, 0x500000, 2, true);
+	struct process_mapping_event by_inode = golden_event(301, 0x500000, 2, false);
+	struct process_key key = key_of(300, 0, 2);
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+	struct process_table_counters counters;
+
+	by_id.path = by_inode.path = "/bin/sh";
+	process_table_exec(table, 300, at(1));
+	process_table_mapping(table, &by_id);
+	process_table_exec(table, 301, at(1));
+	process_table_mapping(table, &by_inode);
+	CHECK_NUMBER(process_table_locate(table, &key, at(5), &address, 1, true, &frame), 1);
+	CHECK_NUMBER(frame.place, PLACE_UNKNOWN);
+	key.tgid = 301;
+	CHECK_NUMBER(process_table_locate(table, &key, at(5), &address, 1, true, &frame), 1);
+	CHECK_NUMBER(frame.place, PLACE_UNKNOWN);
+	process_table_counters(table, &counters);
+	CHECK(counters.files_failed >= 2);
+	process_table_free(table);
+}
+
+static void test_fork_shares_until_exec(void)
+{
+	struct process_table *table = new_table();
+	struct process_key parent = key_of(100, 0, 1), child = key_of(400, 20, 1);
+	struct process_key execed = {child.tgid, 2, child.start_time_ns};
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+	struct process_table_counters counters;
+
+	fake_process(parent, 0x500000, true);
+	process_table_locate(table, &parent, at(10), &address, 1, true, &frame);
+	process_table_fork(table, 400, 100, at(20));
+	CHECK_NUMBER(process_table_locate(table, &child, at(21), &address, 1, true, &frame), 1);
+	check_golden_frame(&frame, 0x2340);
+	CHECK_TEXT(process_table_info(table, &child)->service, "web"); /* its parent's */
+	process_table_exec(table, 400, at(30));
+	CHECK_NUMBER(process_table_locate(table, &execed, at(31), &address, 1, true, &frame), 0);
+	process_table_counters(table, &counters);
+	CHECK_NUMBER(counters.maps_read, 1);
+
+	/* a child of a parent that nothing was known of yet: its parent's maps, read once */
+	process_table_free(table);
+	table = new_table();
+	process_table_fork(table, 400, 100, at(20));
+	CHECK_NUMBER(process_table_locate(table, &child, at(21), &address, 1, true, &frame), 1);
+	check_golden_frame(&frame, 0x2340);
+	remove_process(100);
+	process_table_free(table);
+}
+
+static void test_jit_and_non_elf(void)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(100, 0, 1);
+	const uint64_t addresses[] = {0x10010, 0x20010};
+	struct located_frame frames[2];
+	char data[PATH_MAX];
+
+	fake_file("files/image.dll", "MZ, a file whose code nobody but its runtime understands");
+	fake_path(data, "files/image.dll");
+	fake_process(key, 0x500000, true);
+	fake_file("proc/100/maps",
+		  "10000-11000 r-xp 00000000 00:01 5 /memfd:jit (deleted)\n"
+		  "20000-21000 r-xp 00000000 08:01 6 %s\n",
+		  data);
+	fake_link("proc/100/map_files/10000-11000", "/memfd:jit (deleted)");
+	fake_link("proc/100/map_files/20000-21000", data);
+	CHECK_NUMBER(process_table_locate(table, &key, at(10), addresses, 1, true, frames), 1);
+	CHECK(frames[0].place != PLACE_FILE);
+	CHECK_NUMBER(process_table_locate(table, &key, at(10), addresses + 1, 1, true, frames), 1);
+	CHECK_NUMBER(frames[0].place, PLACE_FILE);
+	if (frames[0].place == PLACE_FILE) {
+		CHECK_TEXT(frames[0].executable->name, "image.dll");
+		CHECK_NUMBER(frames[0].address, 0x10);
+		CHECK_NUMBER(frames[0].executable->gnu.length, 0);
+		CHECK_NUMBER(frames[0].executable->htlhash.length, FILE_HASH_BYTES);
+		CHECK_NUMBER(frames[0].executable->fd, -1);
+	}
+	remove_process(100);
+	process_table_free(table);
+}
+
+/* More files than entries: old ones are forgotten, indexes are never given twice. */
+static void test_many_executables(void)
+{
+	const struct process_table_limits limits = {.executables = 4};
+	struct process_table *table = process_table_new(&limits, fake_proc, NULL);
+	static uint8_t bytes[4096];
+	FILE *file = fopen(golden, "rb");
+	size_t length = fread(bytes, 1, sizeof bytes, file);
+	uint32_t last = 0;
+	int wrong = 0;
+
+	fclose(file);
+	for (uint32_t i = 0; i < 40; i++) {
+		struct process_key key = key_of(500 + i, i * 90000, 2);
+		struct process_mapping_event event = golden_event(500 + i, 0x500000, i * 90000,
+								  true);
+		const uint64_t address = 0x501340;
+		struct located_frame frame;
+		char name[64], path[PATH_MAX];
+
+		bytes[0x170 + 16] = event.build_id.bytes[0] =
+			(uint8_t)i; /* the note's first byte */
+		snprintf(name, sizeof name, "files/program%u", i);
+		fake_bytes(name, bytes, length);
+		fake_path(path, name);
+		event.path = path;
+		process_table_exec(table, key.tgid, event.time_ns);
+		process_table_mapping(table, &event);
+		process_table_locate(table, &key, event.time_ns + 1, &address, 1, true, &frame);
+		if (frame.place != PLACE_FILE || frame.executable->index <= last) {
+			wrong++;
+			continue;
+		}
+		last = frame.executable->index;
+		wrong += strcmp(frame.executable->name, name + 6) != 0;
+	}
+	CHECK_NUMBER(wrong, 0);
+	CHECK_NUMBER(last, 40);
+	CHECK(!process_table_executable(table, 1) && process_table_executable(table, 40));
+	process_table_free(table);
+}
+
+int main(void)
+{
+	t0 = clock_now(CLOCK_MONOTONIC);
+	boot_offset_ns = clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC);
+	if (!realpath(LITTLE64, golden) || stat(golden, &golden_stat))
+		abort();
+	fake_make();
+	test_known_process(true);
+	test_known_process(false);
+	test_back_off();
+	test_other_process_of_the_same_pid();
+	test_short_programs(true);
+	test_short_programs(false);
+	test_replaced_file_is_not_taken();
+	test_fork_shares_until_exec();
+	test_jit_and_non_elf();
+	test_many_executables();
+	fake_clean();
+	return checks_done();
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sample is judged to be and which frames are counted, with a process table that answers as
+ * told. Frames are written as addresses: 0x1… lie in a program whose entry point is 0x1000, 0x2… in
+ * a library, 0xa… in anonymous memory, 0xd… nowhere, 0xe… in a file that could not be had. */
+#include "tests/check.h"
+
+#include <stdlib.h>
+
+#include "node-agent/samples.h"
+
+static const struct executable program = {.index = 1, .entry = 0x1000, .fd = -1};
+static const struct executable library = {.index = 2, .entry = 0x2000, .fd = -1};
+static const struct executable vmlinux = {.index = 3, .base = ADDRESS_KERNEL_TEXT, .fd = -1};
+
+/* --- the process table --- */
+
+static struct located_frame locate(uint64_t address)
+{
+	struct located_frame frame = {.place = PLACE_FILE, .address = address};
+
+	switch (address >> 12) {
+	case 0x1:
+		frame.executable = &program;
+		break;
+	case 0x2:
+		frame.executable = &library;
+		break;
+	case 0xa:
+		frame.place = PLACE_ANONYMOUS;
+		break;
+	case 0xe:
+		frame.place = PLACE_UNKNOWN;
+		break;
+	default:
+		frame.place = PLACE_NOT_CODE;
+	}
+	return frame;
+}
+
+size_t process_table_locate(struct process_table *table, const struct process_key *key,
+			    uint64_t time_ns, const uint64_t *addresses, size_t count,
+			    bool is_interrupted_leaf, struct located_frame *out)
+{
+	size_t in_code = count;
+
+	(void)table;
+	(void)key;
+	(void)time_ns;
+	for (size_t i = 0; i < count; i++) {
+		out[i] = locate(addresses[i] - (i > 0 || !is_interrupted_leaf));
+		if (out[i].place == PLACE_NOT_CODE && in_code == count)
+			in_code = i;
+	}
+	return in_code;
+}
+
+size_t process_table_locate_kernel(struct process_table *table, const uint64_t *addresses,
+				   size_t count, bool is_interrupted_leaf,
+				   struct located_frame *out)
+{
+	(void)table;
+	(void)is_interrupted_leaf;
+	for (size_t i = 0; i < count; i++)
+		out[i] = (struct located_frame){PLACE_FILE, &vmlinux, addresses[i]};
+	return count;
+}
+
+const struct process_info *process_table_info(struct process_table *table,
+					      const struct process_key *key)
+{
+	static const struct process_info info = {"/bin/program", "", "unit", "", ""};
+
+	(void)table;
+	(void)key;
+	return &info;
+}
+
+const struct executable *process_table_executable(struct process_table *table, uint32_t index)
+{
+	(void)table;
+	(void)index;
+	return NULL;
+}
+
+/* --- aggregate: remembers the last one --- */
+
+static struct {
+	struct counted_process process;
+	struct counted_frame frames[8];
+	size_t depth;
+	char incomplete[80], thread[20];
+	bool refuse;
+} last;
+
+bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
+		      const char *thread, const struct counted_frame *frames, size_t depth,
+		      const char *incomplete, uint64_t count, uint64_t value)
+{
+	(void)counts;
+	(void)count;
+	(void)value;
+	last.process = *process;
+	last.depth = depth;
+	memcpy(last.frames, frames, depth * sizeof *frames);
+	snprintf(last.incomplete, sizeof last.incomplete, "%s", incomplete);
+	snprintf(last.thread, sizeof last.thread, "%s", thread);
+	return !last.refuse;
+}
+
+/* --- the cases --- */
+
+static const struct {
+	uint64_t user[4];
+	uint16_t user_count, kernel_count, flags;
+	uint8_t result;
+	size_t depth; /* counted */
+	enum walk_result judged;
+} cases[] = {
+	/* a zero frame pointer, and the outermost frame is called from the entry point */
+	{{0x1500, 0x1022}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	{{0x1500, 0x1001}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	/* … is not near it: believed by the kernel side only */
+	{{0x1500, 0x1042}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
+	{{0x1500, 0x2500}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
+	{{0x1500, 0x2000}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
+	/* the dynamic linker starts at its own */
+	{{0x2500, 0x2014}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	/* cut where it leaves code; what the walk said itself stays */
+	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_complete, 1, WALK_not_code},
+	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_read_fault, 1, WALK_read_fault},
+	{{0x1500, 0x1400}, 2, 0, 0, WALK_too_deep, 2, WALK_too_deep},
+	/* anonymous and unknown code count as frames */
+	{{0xa500, 0xe500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete},
+	{{0x1500, 0xe500}, 2, 0, 0, WALK_complete, 2, WALK_no_mapping},
+	{{0x1500, 0xa500}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
+	/* kernel frames first; kernel threads have no user part */
+	{{0x1500, 0x1022}, 2, 2, SAMPLE_IN_KERNEL, WALK_complete, 4, WALK_complete},
+	{{0}, 0, 2, SAMPLE_IN_KERNEL | SAMPLE_KERNEL_THREAD, WALK_complete, 2, WALK_complete},
+	{{0}, 0, 0, 0, WALK_no_registers, 0, WALK_no_registers},
+	{{0}, 0, 0, 0, WALK_complete, 0, WALK_no_frame_pointer},
+	/* a result from a newer kernel side */
+	{{0x1500}, 1, 0, 0, 200, 1, WALK_no_frame_pointer},
+};
+
+static struct sample_event *sample_of(size_t i)
+{
+	static uint64_t room[64];
+	struct sample_event *sample = (struct sample_event *)room;
+	uint64_t *frames = (uint64_t *)sample->frames;
+
+	memset(room, 0, sizeof room);
+	memcpy(sample->comm, "sixteen bytes ok", COMM_LENGTH);
+	memcpy(sample->process_comm, "main", 5);
+	sample->flags = cases[i].flags;
+	sample->result = cases[i].result;
+	sample->kernel_count = cases[i].kernel_count;
+	sample->user_count = cases[i].user_count;
+	sample->value = 1000;
+	for (unsigned k = 0; k < cases[i].kernel_count; k++)
+		frames[k] = 0x100 + k;
+	memcpy(frames + cases[i].kernel_count, cases[i].user, cases[i].user_count * sizeof *frames);
+	return sample;
+}
+
+static void check_cases(struct samples *samples)
+{
+	struct sample_counters before, after;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		samples_counters(samples, &before);
+		samples_add(samples, sample_of(i));
+		samples_counters(samples, &after);
+		CHECK_TEXT(last.incomplete, walk_result_sentence(cases[i].judged));
+		CHECK_NUMBER(last.depth, cases[i].depth);
+		CHECK_NUMBER(after.by_result[cases[i].judged],
+			     before.by_result[cases[i].judged] + 1);
+		CHECK_NUMBER(after.added, before.added + 1);
+	}
+	CHECK_TEXT(last.thread, "sixteen bytes ok");
+}
+
+static void check_frames(struct samples *samples)
+{
+	samples_add(samples, sample_of(9)); /* anonymous, unknown, program */
+	CHECK_NUMBER(last.frames[0].kind, PROFILE_FRAME_ANONYMOUS);
+	CHECK_NUMBER(last.frames[0].address, 0);
+	CHECK_NUMBER(last.frames[1].kind, PROFILE_FRAME_NATIVE);
+	CHECK_NUMBER(last.frames[1].mapping, 0);
+	CHECK_NUMBER(last.frames[2].mapping, 1);
+	CHECK_NUMBER(last.frames[2].address, 0x1021);
+	samples_add(samples, sample_of(12)); /* two of the kernel, two of the program */
+	CHECK_NUMBER(last.frames[0].kind, PROFILE_FRAME_KERNEL);
+	CHECK_NUMBER(last.frames[0].address, 0x100);
+	CHECK_NUMBER(last.frames[2].kind, PROFILE_FRAME_NATIVE);
+	CHECK_NUMBER(last.frames[2].address, 0x1500); /* the leaf is exact */
+	CHECK_TEXT(last.process.service, "unit");
+	CHECK_TEXT(last.process.executable, "/bin/program");
+}
+
+static void check_losses(struct samples *samples)
+{
+	struct sample_counters before, after;
+	struct sample_event *wrong = sample_of(0);
+
+	samples_counters(samples, &before);
+	last.refuse = true;
+	samples_add(samples, sample_of(0));
+	last.refuse = false;
+	wrong = sample_of(0);
+	wrong->user_count = USER_FRAMES_MAX + 1;
+	samples_add(samples, wrong);
+	samples_counters(samples, &after);
+	CHECK_NUMBER(after.lost, before.lost + 2);
+	CHECK_NUMBER(after.added, before.added);
+}
+
+int main(void)
+{
+	struct error err = {0};
+	struct module_announcer *modules = module_announcer_new(NULL, false, &err);
+	struct samples *samples = samples_new(NULL, NULL, modules, NULL, &err);
+
+	check_cases(samples);
+	check_frames(samples);
+	check_losses(samples);
+	samples_free(samples);
+	samples = samples_new(NULL, NULL, modules, "shop", &err);
+	samples_add(samples, sample_of(0));
+	CHECK_TEXT(last.process.service, "shop");
+	samples_free(samples);
+	module_announcer_free(modules);
+	return checks_done();
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* taken = samples + lost, whatever gets lost or starts anew (schema/README.md); and how long days
+ * are kept. */
+#include "tests/check.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "symbol-server/store/sqlite/samples_store.h"
+#include "tests/unit/store/batches.h"
+
+static const int64_t minute = 60000;
+
+struct agent { /* a simulated agent's cumulative counters */
+	uint8_t id;
+	uint64_t seq, acknowledged, taken, idle, ring_full, queue;
+};
+
+/* A report of one process with that many samples and the agent's counters as they are now. */
+static void make_report(struct batch_maker *maker, const struct agent *agent, uint32_t samples,
+			int64_t time_ms)
+{
+	struct batch_counters *counters;
+
+	batch_start(maker);
+	if (samples) {
+		batch_profile(maker, batch_series(maker, "h1", "app"), time_ms,
+			      agent->id * 1000 + (uint32_t)agent->seq, 0)
+			->is_counted = true;
+		batch_sample(maker, batch_stack(maker, 1, 3), "main", samples, samples * 10);
+	}
+	counters = &maker->batch.counters[maker->batch.counters_count++];
+	counters->agent_id[0] = agent->id;
+	counters->host = text_from("h1");
+	counters->agent_version = text_from("0.1.0");
+	counters->kernel_release = text_from("6.1.0");
+	counters->rate_hz = 19;
+	counters->report_seq = agent->seq;
+	counters->acknowledged_seq = agent->acknowledged;
+	counters->taken = agent->taken;
+	counters->idle = agent->idle;
+	counters->lost[0].reason = text_from("ring_full");
+	counters->lost[0].count = agent->ring_full;
+	counters->lost[1].reason = text_from("queue");
+	counters->lost[1].count = agent->queue;
+	counters->lost_count = 2;
+	counters->time_ms = time_ms;
+	counters->duration_ms = 10000;
+	counters->received_ms = time_ms + 10500;
+}
+
+/* One interval: so many taken, of which ring_full never left the kernel. lost: the report does not
+ * arrive and is dropped later. */
+static bool interval(struct samples_store *store, struct agent *agent, uint32_t taken,
+		     uint32_t ring_full, bool lost, int64_t time_ms)
+{
+	struct batch_maker maker;
+	bool ok = true;
+
+	agent->seq++;
+	agent->taken += taken;
+	agent->ring_full += ring_full;
+	agent->idle += 5;
+	if (lost) {
+		agent->queue += taken - ring_full;
+		return true;
+	}
+	make_report(&maker, agent, taken - ring_full, time_ms);
+	ok = add_and_wait(store, &maker, NULL, NULL);
+	arena_release(&maker.arena);
+	agent->acknowledged = agent->seq;
+	return ok;
+}
+
+static void check_closes(struct samples_store *store, uint64_t taken, uint64_t samples,
+			 uint64_t lost)
+{
+	struct totals totals = query_totals(store, noon - 60 * minute, noon + 60 * minute);
+
+	CHECK_NUMBER(totals.taken, taken);
+	CHECK_NUMBER(totals.stored, samples);
+	CHECK_NUMBER(totals.samples, samples);
+	CHECK_NUMBER(totals.lost, lost);
+}
+
+static void test_deltas(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent agent = {.id = 1}, second = {.id = 2};
+	struct agent_state *agents;
+	struct batch_maker maker;
+	struct arena arena;
+	unsigned duplicates;
+	size_t count;
+
+	CHECK(interval(store, &agent, 100, 0, false, noon));
+	check_closes(store, 100, 100, 0);
+	CHECK(interval(store, &agent, 100, 7, false, noon + 10000));
+	check_closes(store, 200, 193, 7);
+	/* a report that never arrives: the next one's totals have it */
+	CHECK(interval(store, &agent, 50, 0, true, noon + 20000));
+	CHECK(interval(store, &agent, 100, 0, false, noon + 30000));
+	check_closes(store, 350, 293, 57);
+	/* the same report again: its answer got lost */
+	make_report(&maker, &agent, 100, noon + 30000);
+	CHECK(add_and_wait(store, &maker, &duplicates, NULL));
+	CHECK_NUMBER(duplicates, 1);
+	arena_release(&maker.arena);
+	check_closes(store, 350, 293, 57);
+	/* the server starts again, folded or not */
+	CHECK(samples_fold(store, NULL));
+	samples_close(store);
+	store = open_store(directory, NULL);
+	CHECK(interval(store, &agent, 10, 1, false, noon + 40000));
+	check_closes(store, 360, 302, 58);
+	/* the agent starts again: a new id counts from zero */
+	CHECK(interval(store, &second, 20, 2, false, noon + 50000));
+	check_closes(store, 380, 320, 60);
+	/* an older report comes late: its counts were in the newer one's */
+	second.seq -= 1;
+	second.taken -= 5;
+	make_report(&maker, &second, 0, noon + 50000);
+	CHECK(add_and_wait(store, &maker, NULL, NULL));
+	arena_release(&maker.arena);
+	check_closes(store, 380, 320, 60);
+	arena_init(&arena, 1 << 20);
+	CHECK(samples_agents(store, 1, &arena, &agents, &count, NULL));
+	CHECK_NUMBER(count, 1); /* one host, its latest start */
+	CHECK_TEXT(agents[0].host, "h1");
+	CHECK_NUMBER(agents[0].taken, 20);
+	CHECK_NUMBER(agents[0].lost, 2);
+	CHECK_NUMBER(agents[0].lag_ms, 500);
+	CHECK_TEXT(agents[0].version, "0.1.0");
+	arena_release(&arena);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* A server that never heard of an agent that was heard before: nothing is made up. */
+static void test_new_server(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent agent = {
+		.id = 3, .seq = 500, .acknowledged = 499, .taken = 90000, .ring_full = 77};
+
+	CHECK(interval(store, &agent, 100, 0, false, noon));
+	check_closes(store, 100, 100, 0);
+	CHECK(interval(store, &agent, 100, 4, false, noon + 10000));
+	check_closes(store, 200, 196, 4);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* Killed between any two steps and started again, in a process of its own each time. */
+static void test_replay(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store;
+	struct agent agent = {.id = 4};
+
+	for (int round = 0; round < 6; round++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			store = open_store(directory, NULL);
+			if (!interval(store, &agent, 30, 3, false, noon + round * 10000))
+				_exit(1);
+			if (round % 2 && !samples_fold(store, NULL))
+				_exit(2);
+			_exit(0);
+		}
+		waitpid(child, &status, 0);
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+		agent.seq++;
+		agent.taken += 30;
+		agent.ring_full += 3;
+		agent.idle += 5;
+		agent.acknowledged = agent.seq;
+	}
+	store = open_store(directory, NULL);
+	check_closes(store, 180, 162, 18);
+	CHECK_NUMBER(query_totals(store, noon, noon + minute).idle, 30);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+static unsigned count_files(const char *directory)
+{
+	DIR *open_directory = opendir(directory);
+	struct dirent *entry;
+	unsigned count = 0;
+	uint32_t day;
+
+	while (open_directory && (entry = readdir(open_directory)))
+		count += day_file_parse(entry->d_name, &day);
+	closedir(open_directory);
+	return count;
+}
+
+static void test_retention(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	int64_t now = store_now_ms();
+
+	for (int i = 0; i < 6; i++)
+		CHECK(add_report(store, "h1", "a", now - i * 86400000ll, (uint32_t)i + 1, 1, 10));
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_files(directory), 6);
+	samples_close(store);
+
+	store = samples_open(&(struct samples_store_options){.directory = directory,
+							     .retention_ms = 3 * 86400000ll},
+			     NULL);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_files(directory), 4); /* today, two whole days and the one begun */
+	CHECK_NUMBER(query_totals(store, now - 30 * 86400000ll, now + 1).samples, 40);
+	samples_close(store);
+
+	/* less than one file: only today stays */
+	store = samples_open(
+		&(struct samples_store_options){.directory = directory, .max_disk_bytes = 1}, NULL);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_files(directory), 1);
+	CHECK_NUMBER(query_totals(store, now - 30 * 86400000ll, now + 1).samples, 10);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+int main(void)
+{
+	test_deltas();
+	test_new_server();
+	test_replay();
+	test_retention();
+	return checks_done();
+}

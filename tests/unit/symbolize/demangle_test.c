@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Truth: c++filt -p of binutils, for every mangled name of this program and its libraries. */
+#include <stdlib.h>
+
+#include "symbol-server/symbolize/symbolizer.h"
+#include "tests/check.h"
+
+static struct arena arena;
+
+static void names(void)
+{
+	CHECK_TEXT(demangle("main", &arena), "main");
+	CHECK_TEXT(demangle("_Z3fooi", &arena), "foo");
+	CHECK_TEXT(demangle("_ZNSt6vectorIiSaIiEE9push_backERKi", &arena),
+		   "std::vector<int, std::allocator<int> >::push_back");
+	CHECK_TEXT(demangle("_ZL5outeri", &arena), "outer");
+	CHECK_TEXT(demangle("_ZN12_GLOBAL__N_15localEv", &arena), "(anonymous namespace)::local");
+	/* compiler suffixes and versions */
+	CHECK_TEXT(demangle("_Z3fooi.isra.0", &arena), "foo");
+	CHECK_TEXT(demangle("_Z3fooi.isra.0.cold", &arena), "foo");
+	CHECK_TEXT(demangle("foo.constprop.0.isra.12", &arena), "foo");
+	CHECK_TEXT(demangle("foo.part.3", &arena), "foo");
+	CHECK_TEXT(demangle("foo.lto_priv.0", &arena), "foo");
+	CHECK_TEXT(demangle("foo.llvm.1234567890", &arena), "foo");
+	CHECK_TEXT(demangle("memcpy@@GLIBC_2.14", &arena), "memcpy");
+	CHECK_TEXT(demangle("memcpy@GLIBC_2.2.5", &arena), "memcpy");
+	/* not suffixes */
+	CHECK_TEXT(demangle("nested.1234", &arena), "nested.1234");
+	CHECK_TEXT(demangle("a.b.c", &arena), "a.b.c");
+	CHECK_TEXT(demangle(".cold", &arena), ".cold");
+	CHECK_TEXT(demangle("@", &arena), "@");
+	CHECK_TEXT(demangle("", &arena), "");
+	CHECK_TEXT(demangle("_Znotmangled", &arena), "_Znotmangled");
+	CHECK_TEXT(demangle("_Z", &arena), "_Z");
+	CHECK_TEXT(demangle("_R", &arena), "_R");
+	/* Rust, both manglings */
+	CHECK_TEXT(demangle("_RNvNtNtCs1234_7mycrate3foo3bar3baz", &arena),
+		   "mycrate[3c1c0]::foo::bar::baz");
+	CHECK_TEXT(demangle("_ZN4core3fmt5write17h0123456789abcdefE", &arena),
+		   "core::fmt::write::h0123456789abcdef");
+}
+
+static void like_cxxfilt(void)
+{
+	char command[512], line[8192], raw[8192];
+	unsigned count = 0, different = 0;
+	FILE *pipe;
+
+	if (system("c++filt --version >/dev/null 2>&1 && nm --version >/dev/null 2>&1")) {
+		SKIP("needs nm and c++filt (binutils)");
+		return;
+	}
+	snprintf(command, sizeof(command),
+		 "f=$(ldconfig -p | sed -n 's/.*libstdc++.so.6 .*=> //p' | head -n 1); "
+		 "nm -D $f | sed -n 's/.* \\(_Z[^ @]*\\).*/\\1/p' | sort -u > $T/names; "
+		 "c++filt -p < $T/names | paste -d ' ' $T/names -");
+	setenv("T", mkdtemp(strcpy(raw, "/tmp/demangle-XXXXXX")), 1);
+	pipe = popen(command, "r");
+	while (pipe && fgets(line, sizeof(line), pipe)) {
+		char *plain = strchr(line, ' ');
+
+		if (!plain)
+			continue;
+		*plain++ = '\0';
+		plain[strcspn(plain, "\n")] = '\0';
+		count++;
+		if (strcmp(demangle(line, &arena), plain) != 0 && different++ < 5)
+			printf("# %s\n#  got %s\n# want %s\n", line, demangle(line, &arena), plain);
+	}
+	if (pipe)
+		pclose(pipe);
+	if (system("rm -r \"$T\""))
+		printf("# temporary folder left\n");
+	printf("# %u names of libstdc++\n", count);
+	CHECK(count > 1000);
+	CHECK_NUMBER(different, 0);
+}
+
+/* Names that ask for endless or deep results end, within limits. */
+static void hostile(void)
+{
+	char name[20000];
+	size_t length;
+
+	length = (size_t)sprintf(name, "_Z1fI");
+	while (length < 9000)
+		name[length++] = 'P';
+	strcpy(name + length, "iEvv");
+	CHECK(strlen(demangle(name, &arena)) > 0);
+
+	/* every substitution doubles the one before */
+	length = (size_t)sprintf(name, "_Z1f1AIiiE");
+	for (int i = 0; i < 34; i++) {
+		char place[16];
+
+		if (i == 0)
+			strcpy(place, "S0_");
+		else if (i < 9)
+			sprintf(place, "S%d_", i);
+		else
+			sprintf(place, "S%c_", 'A' + i - 9);
+		length += (size_t)sprintf(name + length, "1AI%s%sE", place, place);
+	}
+	CHECK(strlen(demangle(name, &arena)) <= 70000);
+
+	memset(name, '_', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	CHECK_TEXT(demangle(name, &arena), name);
+	srand(5);
+	for (int round = 0; round < 20000; round++) {
+		static const char letters[] = "_ZNSt3fooIiE0123RvPKS_C1D2LT_.@hcs";
+
+		length = 2 + (size_t)rand() % 60;
+		for (size_t i = 0; i < length; i++)
+			name[i] = letters[(size_t)rand() % (sizeof(letters) - 1)];
+		memcpy(name, rand() % 4 ? "_Z" : "_R", 2);
+		name[length] = '\0';
+		if (!demangle(name, &arena))
+			CHECK(!"a name");
+	}
+	CHECK(true);
+}
+
+int main(void)
+{
+	arena_init(&arena, 64 << 20);
+	names();
+	like_cxxfilt();
+	hostile();
+	arena_release(&arena);
+	return checks_done();
+}
