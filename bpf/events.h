@@ -6,6 +6,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/unwind_rows.h"
+
 enum {
 	COMM_LENGTH = 16,
 	KERNEL_FRAMES_MAX = 127,   /* perf_event_max_stack's default */
@@ -15,6 +17,7 @@ enum {
 
 enum event_type {
 	EVENT_SAMPLE_CPU = 1,
+	EVENT_STACK_COPY = 2,
 };
 
 enum sample_flags {
@@ -24,6 +27,9 @@ enum sample_flags {
 		1 << 2,             /* a rung below unwind rows was used: frame pointer or leaf */
 	SAMPLE_KERNEL_CUT = 1 << 3, /* the kernel part has more frames than KERNEL_FRAMES_MAX */
 	SAMPLE_HAS_STACK_TOP = 1 << 4,
+	/* result is WALK_not_loaded, and the stack from there on is in the ring of copies, written
+	 * before this record: struct stack_copy_event of the same cpu and cpu_taken */
+	SAMPLE_HAS_COPY = 1 << 5,
 };
 
 enum { STACK_TOP_WORDS = 4 };
@@ -66,6 +72,29 @@ struct sample_event {
 	__u64 user_fp;                    /* the leaf's frame pointer register */
 	__u64 stack_top[STACK_TOP_WORDS]; /* at its stack pointer, with SAMPLE_HAS_STACK_TOP */
 	__u64 frames[];
+};
+
+/* Where a walk stopped for want of rows, and the stack from there on: user space goes on with it
+ * once the rows are loaded. Fixed classes, since the kernel reserves fixed sizes only. */
+enum {
+	STACK_COPY_CLASSES = 3,
+	STACK_COPY_SMALL = 4096,
+	STACK_COPY_MIDDLE = 16384,
+	STACK_COPY_LARGE = 65536
+};
+
+struct stack_copy_event {
+	__u16 type;          /* EVENT_STACK_COPY */
+	__u8 is_interrupted; /* ip is an instruction, and registers are the thread's */
+	__u8 is_guessed;     /* as struct stack_walk has it, for the frames so far */
+	__u32 size;          /* of the whole record */
+	__u32 cpu;
+	__u32 stack_bytes; /* readable from sp on; the rest of the record is undefined */
+	__u64 cpu_taken;   /* with cpu: which sample */
+	__u64 known;       /* bit n: registers[n] is known */
+	__u64 ip, sp, fp;  /* of the frame whose caller is wanted: the last one of the sample */
+	__u64 registers[UNWIND_REGISTERS];
+	__u8 stack[];
 };
 
 #endif

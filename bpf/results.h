@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* One row per way a stack walk ends: RESULT(name, "sentence"). The sentence is what the user reads in
- * "[incomplete: …]"; the name is the counter farflame_agent_stacks_total{result="name"}. Rows are only
- * ever added. */
+/* One row per way a stack walk ends: RESULT(name, "sentence"). The sentence is what the user reads
+ * in
+ * "[incomplete: …]"; the name is the counter farflame_agent_stacks_total{result="name"}. Rows are
+ * only ever added. */
 #ifndef BPF_RESULTS_H
 #define BPF_RESULTS_H
 
@@ -15,7 +16,13 @@
 	RESULT(bad_address, "the instruction pointer is not a user address")                       \
 	RESULT(no_table, "no unwind table for this code")                                          \
 	RESULT(not_code, "a return address does not lie in an executable mapping")                 \
-	RESULT(no_mapping, "the process' mappings could not be read")
+	RESULT(no_mapping, "the process' mappings could not be read")                              \
+	RESULT(not_loaded, "first sight of this code, and the stack could not be copied")          \
+	RESULT(copy_short, "deeper than the part of the stack that was copied")                    \
+	RESULT(register_unknown, "the caller's frame hangs on a register that is not known there") \
+	RESULT(table_failed, "the code's unwind table is damaged or could not be read")            \
+	RESULT(mappings_changed, "the process' mappings changed before its stack was finished")    \
+	RESULT(uprobe, "a return probe's trampoline hides the caller")
 
 #define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
 enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/unwind_rows.h"
 #include "common/build_id.h"
 #include "common/error.h"
 #include "common/profile.h"
@@ -106,6 +107,17 @@ void process_table_mapping(struct process_table *table,
 size_t process_table_locate(struct process_table *table, const struct process_key *key,
 			    uint64_t time_ns, const uint64_t *addresses, size_t count,
 			    bool is_interrupted_leaf, struct located_frame *out);
+
+/* The program's executable mappings, sorted, with their files' indices, as the kernel side walks by
+ * them. Files that were not looked at yet are (at most 64 a call; EXECUTABLE_NONE for the rest and for
+ * what is not to be had). Returns how many of out there are; 0: nothing is known of the program.
+ * *generation: never 0, changes whenever the answer would. */
+size_t process_table_mappings(struct process_table *table, const struct process_key *key,
+			      uint64_t time_ns, struct process_mapping *out, size_t room,
+			      uint32_t *generation);
+/* The same generation alone; 0: nothing is known. */
+uint32_t process_table_generation(struct process_table *table, const struct process_key *key,
+				  uint64_t time_ns);
 
 /* The kernel part: kernel image and modules by build-id, addresses relative to _text or .text.
  * PLACE_UNKNOWN where the kernel hides its addresses. Returns count: all of it is code. */

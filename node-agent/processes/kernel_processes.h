@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mappings of sampled processes, published for the BPF walk (bpf/unwind_rows.h: processes, heads,
+ * blocks). The least recently published go first when heads or blocks run out. */
+#ifndef NODE_AGENT_PROCESSES_KERNEL_PROCESSES_H
+#define NODE_AGENT_PROCESSES_KERNEL_PROCESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/unwind_rows.h"
+#include "common/error.h"
+#include "node-agent/processes/process_table.h"
+
+struct kernel_processes;
+
+/* Maps are borrowed. */
+struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, int blocks_map,
+					      struct error *err);
+void kernel_processes_free(struct kernel_processes *processes);
+
+/* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken (the rest
+ * counted as cut). generation: as process_table_mappings() gave it. */
+bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
+			      uint32_t generation, const struct process_mapping *mappings,
+			      size_t count, int64_t now_ms);
+
+/* The published generation of exactly that program, or 0. */
+uint32_t kernel_processes_generation(const struct kernel_processes *processes,
+				     const struct process_key *key);
+void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms);
+
+struct kernel_processes_counters {
+	uint64_t published, pushed_out, cut;
+	uint32_t heads, blocks; /* in use now */
+};
+void kernel_processes_counters(const struct kernel_processes *processes,
+			       struct kernel_processes_counters *out);
+
+#endif

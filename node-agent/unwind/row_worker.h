@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parser of strangers' files: this program again, as a child without privileges and with
+ * limits. Files go to it as descriptors, rows come back and are checked. It is started when there
+ * is something to ask, ends when there was nothing for a while, and is killed and started again
+ * when it does not answer: the page it had then has failed, and only that one. */
+#ifndef NODE_AGENT_UNWIND_ROW_WORKER_H
+#define NODE_AGENT_UNWIND_ROW_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+#include "node-agent/unwind/row_builder.h"
+
+struct row_worker;
+
+/* To be called first in main(): does the child's work when this process is one, and returns its
+ * exit status. −1: it is not, go on. */
+int row_worker_main(int argc, char **argv);
+
+struct row_worker *row_worker_new(struct error *err);
+
+/* One page of one file, answered in any order. fd is borrowed (a duplicate is sent); files are told
+ * apart by executable, which must not be 0. False: too much is asked for already, or no child could
+ * be started; ask again later. */
+bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint32_t page,
+		    int64_t now_ms);
+
+/* To be polled for reading; −1 while no child runs. It changes when a child is started. */
+int row_worker_fd(const struct row_worker *worker);
+
+/* The next answer that is there, without waiting; borrowed until the next call. NULL: none. Also
+ * gives the failures of pages whose child died or was killed for its silence. */
+const struct page_rows *row_worker_next(struct row_worker *worker, int64_t now_ms);
+
+struct row_worker_counters {
+	uint64_t asked, answered;
+	uint64_t started, killed, died; /* children */
+	uint64_t cpu_ns;                /* of children that have ended */
+	uint32_t waiting;               /* asked and not answered */
+};
+void row_worker_counters(const struct row_worker *worker, struct row_worker_counters *out);
+
+void row_worker_free(struct row_worker *worker); /* ends the child */
+
+#endif

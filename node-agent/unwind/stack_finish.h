@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stack that the kernel side could not walk to its end, finished from its copy by the same walker
+ * (bpf/stack_walk.bpf.h) compiled as ordinary C. Reads nothing but the copy. */
+#ifndef NODE_AGENT_UNWIND_STACK_FINISH_H
+#define NODE_AGENT_UNWIND_STACK_FINISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+#include "bpf/results.h"
+#include "node-agent/unwind/row_pages.h"
+
+/* Of the process as it was when the sample was taken. */
+struct stack_code {
+	enum { STACK_CODE_FILE, STACK_CODE_ANONYMOUS, STACK_CODE_NONE, STACK_CODE_UNKNOWN } place;
+	uint32_t executable; /* FILE */
+	uint64_t base;       /* ELF address = address − base */
+};
+typedef struct stack_code (*stack_locate)(void *context, uint64_t address);
+
+/* code: bytes of the file before a return address (call instruction checks); false: not to be had.
+ */
+typedef bool (*stack_read_code)(void *context, uint64_t address, void *to, uint32_t length);
+
+struct stack_finish {
+	const struct stack_copy_event *copy; /* checked against the record's length by the caller */
+	uint64_t *frames;      /* the user part so far, leaf first, in the sample's form */
+	uint32_t count, limit; /* frames: room for limit, 1 to USER_FRAMES_MAX */
+	stack_locate locate;
+	stack_read_code read_code; /* NULL: none */
+	void *context;
+	uint32_t now_s;
+};
+
+struct stack_finished {
+	bool is_waiting; /* for this page, which is ABSENT; frames are as they were */
+	uint32_t executable, page;
+	enum walk_result result; /* otherwise: how it ended; frames has count frames */
+	uint32_t count;
+	bool is_guessed;
+};
+
+struct stack_finished stack_finish(const struct stack_finish *input, struct row_pages *pages);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One executable's unwind information, from whatever table it has: the rows of any of its pages.
+ * What Go's table covers is Go's; the rest has call frame information or nothing. */
+#ifndef NODE_AGENT_UNWIND_UNWIND_FILE_H
+#define NODE_AGENT_UNWIND_UNWIND_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "node-agent/unwind/row_builder.h"
+
+struct unwind_file;
+
+/* fd is taken over and closed with the file. Never NULL but for want of memory: a file that cannot
+ * be used gives pages that say so. */
+struct unwind_file *unwind_file_open(int fd);
+void unwind_file_close(struct unwind_file *file);
+
+/* out->executable is the caller's to set. */
+void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows *out);
+
+size_t unwind_file_bytes(const struct unwind_file *file);
+
+#endif

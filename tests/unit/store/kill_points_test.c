@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server that is killed just before or just after any of its commits, and again while it
+ * recovers, has every acknowledged report once. The points are found by standing in for the calls
+ * below. */
+#include "tests/check.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "symbol-server/store/journal.h"
+#include "symbol-server/store/sqlite/samples_store.h"
+#include "tests/unit/store/batches.h"
+
+enum { REPORTS = 12, SAMPLES = 10 };
+
+/* ---- the points ---- */
+
+static atomic_uint points, kill_at; /* kill_at 0: never */
+
+static void point(void)
+{
+	if (atomic_fetch_add(&points, 1) + 1 == kill_at)
+		raise(SIGKILL);
+}
+
+int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
+{
+	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
+	bool is_point = strstr(sql, "COMMIT") && !sqlite3_db_readonly(db, "main");
+	int code;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_exec");
+	if (is_point)
+		point();
+	code = real(db, sql, fn, context, message);
+	if (is_point)
+		point();
+	return code;
+}
+
+/* A journal segment that is released becomes a spare one. */
+int rename(const char *from, const char *to)
+{
+	static int (*real)(const char *, const char *);
+	bool is_point = strstr(from, ".journal");
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "rename");
+	if (is_point)
+		point();
+	result = real(from, to);
+	if (is_point)
+		point();
+	return result;
+}
+
+/* The zeros of a new segment, which would be most of this test's time: a hole has them too. */
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+	const uint8_t *first = bytes;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+	if (length == 1 << 16 && !first[0] && !memcmp(first, first + 1, length - 1))
+		return ftruncate(fd, at + (off_t)length) ? -1 : (ssize_t)length;
+	return real(fd, bytes, length, at);
+}
+
+/* Only processes die here, so nothing has to reach the disk. */
+int fsync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+int fdatasync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+/* ---- the reports ---- */
+
+/* Report 1, 2, 3 …, on one day, on the other, or on both. Ids and counters are the same whenever it
+ * is sent. */
+static bool send_report(struct samples_store *store, uint32_t number, bool with_counters,
+			unsigned *duplicates)
+{
+	struct batch_maker maker;
+	int64_t days[] = {noon, noon + day_ms};
+	uint32_t parts = number % 3 ? 1 : 2;
+	bool ok;
+
+	batch_start(&maker);
+	for (uint32_t part = 0; part < parts; part++) {
+		batch_profile(&maker, batch_series(&maker, "h1", number % 2 ? "a" : "b"),
+			      days[(number + part) % 2] + number, number, part)
+			->is_counted = with_counters;
+		for (uint32_t i = 0; i < SAMPLES / parts; i++)
+			batch_sample(&maker, batch_stack(&maker, number * 3 + i, 5), "worker", 1,
+				     10);
+	}
+	if (with_counters) {
+		struct batch_counters *counters =
+			&maker.batch.counters[maker.batch.counters_count++];
+
+		counters->agent_id[0] = 1;
+		counters->host = text_from("h1");
+		counters->agent_version = counters->kernel_release = text_from("1");
+		counters->report_seq = number;
+		counters->acknowledged_seq = number - 1;
+		counters->taken = (uint64_t)number * SAMPLES;
+		counters->time_ms = days[number % 2] + number;
+		counters->received_ms = counters->time_ms + 1;
+	}
+	ok = add_and_wait(store, &maker, duplicates, NULL);
+	arena_release(&maker.arena);
+	return ok;
+}
+
+static struct totals both_days(struct samples_store *store)
+{
+	return query_totals(store, noon - 1, noon + day_ms + 1);
+}
+
+/* ---- processes that are killed ---- */
+
+/* Sends everything, folding now and then. Each acknowledged number goes to the pipe. */
+static void run_sending(const char *directory, int pipe_fd, bool with_counters)
+{
+	struct samples_store *store = open_store(directory, NULL);
+
+	for (uint32_t number = 1; store && number <= REPORTS; number++) {
+		if (!send_report(store, number, with_counters, NULL) ||
+		    write(pipe_fd, &number, sizeof number) != sizeof number)
+			_exit(2);
+		if (number % 4 == 0 && !samples_fold(store, NULL))
+			_exit(3);
+	}
+	samples_close(store);
+	_exit(store ? 0 : 4);
+}
+
+/* Replays, folds, closes. */
+static void run_recovering(const char *directory)
+{
+	struct samples_store *store = open_store(directory, NULL);
+
+	if (!store || !samples_fold(store, NULL))
+		_exit(2);
+	samples_close(store);
+	_exit(0);
+}
+
+/* False: it came to its end before that point. *acknowledged: the last report that was; NULL: a
+ * run that only recovers. */
+static bool kill_run(const char *directory, unsigned at, bool with_counters, uint32_t *acknowledged)
+{
+	uint32_t number;
+	int fds[2], status;
+	pid_t child;
+
+	if (pipe(fds))
+		return false;
+	child = fork();
+	if (!child) {
+		points = 0;
+		kill_at = at;
+		if (acknowledged)
+			run_sending(directory, fds[1], with_counters);
+		run_recovering(directory);
+	}
+	close(fds[1]);
+	while (read(fds[0], &number, sizeof number) == sizeof number)
+		if (acknowledged)
+			*acknowledged = number;
+	close(fds[0]);
+	waitpid(child, &status, 0);
+	if (WIFEXITED(status))
+		CHECK_NUMBER(WEXITSTATUS(status), 0);
+	return WIFSIGNALED(status);
+}
+
+/* ---- what is there afterwards ---- */
+
+static uint64_t agent_taken(struct samples_store *store)
+{
+	struct agent_state *agents;
+	struct arena arena;
+	uint64_t taken = 0;
+	size_t count = 0;
+
+	arena_init(&arena, 1 << 20);
+	if (samples_agents(store, 1, &arena, &agents, &count, NULL) && count == 1)
+		taken = agents[0].taken;
+	arena_release(&arena);
+	return taken;
+}
+
+static bool is_whole(struct samples_store *store, bool with_counters)
+{
+	struct totals totals = both_days(store);
+	uint64_t all = REPORTS * SAMPLES;
+
+	return totals.samples == all && totals.stored == all && totals.taken == all &&
+	       !totals.lost && (!with_counters || agent_taken(store) == all);
+}
+
+/* A start and a clean stop that nothing happens between, then everything again, as from somebody
+ * who heard no answer; and once more after another start. */
+static bool recovers(const char *directory, bool with_counters, uint32_t acknowledged)
+{
+	struct samples_store *store = open_store(directory, NULL);
+	uint64_t samples = store ? both_days(store).samples : 0;
+	bool ok = samples >= (uint64_t)acknowledged * SAMPLES &&
+		  samples <= (acknowledged + 1ull) * SAMPLES;
+
+	samples_close(store);
+	for (unsigned again = 0; ok && again < 2; again++) {
+		unsigned duplicates, all = 0;
+
+		store = open_store(directory, NULL);
+		ok = store && (!again || is_whole(store, with_counters));
+		for (uint32_t number = 1; ok && number <= REPORTS; number++) {
+			ok = send_report(store, number, with_counters, &duplicates);
+			all += duplicates;
+		}
+		ok = ok && is_whole(store, with_counters) &&
+		     (!again || all == REPORTS + REPORTS / 3);
+		samples_close(store);
+	}
+	return ok;
+}
+
+/* Killed at one point while it worked, and at another, unless that is 0, while it recovered. Only
+ * what goes wrong is a line of its own. *is_over: the points, first or second, are used up. */
+static bool survives(unsigned first, unsigned second, bool with_counters, bool *is_over)
+{
+	const char *directory = make_directory();
+	uint32_t acknowledged = 0;
+	bool ok;
+
+	*is_over = !kill_run(directory, first, with_counters, &acknowledged);
+	if (second)
+		*is_over = !kill_run(directory, second, with_counters, NULL);
+	ok = recovers(directory, with_counters, acknowledged);
+	if (!ok)
+		printf("# killed at point %u, then at %u: wrong\n", first, second);
+	remove_directory(directory);
+	return ok;
+}
+
+static void test_kill_points(bool with_counters)
+{
+	unsigned first = 0, pairs = 0, wrong = 0;
+	bool is_over = false;
+
+	while (!is_over && first < 1000) {
+		wrong += !survives(++first, 0, with_counters, &is_over);
+		for (unsigned second = 1; !is_over && second < 1000; second++, pairs++) {
+			bool is_second_over;
+
+			wrong += !survives(first, second, with_counters, &is_second_over);
+			if (is_second_over)
+				break;
+		}
+	}
+	printf("# %u points, %u pairs\n", first - 1, pairs);
+	CHECK_NUMBER(wrong, 0);
+	CHECK(is_over && first > 18); /* three folds of three files, before and after */
+	CHECK(pairs > first);
+}
+
+int main(void)
+{
+	test_kill_points(false);
+	test_kill_points(true);
+	return checks_done();
+}
