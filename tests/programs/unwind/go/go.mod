@@ -1,0 +1,3 @@
+module unwind
+
+go 1.18
