@@ -5,13 +5,16 @@
 #ifndef BPF_COUNTERS_H
 #define BPF_COUNTERS_H
 
-#define KERNEL_COUNTERS(COUNTER)                                                                   \
-	COUNTER(ticks, "timer ticks seen")                                                         \
-	COUNTER(idle, "ticks that found the CPU idle")                                             \
-	COUNTER(filtered, "ticks of processes outside --pid")                                      \
-	COUNTER(taken, "samples taken")                                                            \
-	COUNTER(ring_full, "samples lost because the ring buffer was full")                        \
-	COUNTER(no_scratch, "samples lost because per-CPU scratch memory was missing")
+#define KERNEL_COUNTERS(COUNTER)                                                       \
+	COUNTER(ticks, "timer ticks seen")                                             \
+	COUNTER(idle, "ticks that found the CPU idle")                                 \
+	COUNTER(filtered, "ticks of processes outside --pid")                          \
+	COUNTER(taken, "samples taken")                                                \
+	COUNTER(ring_full, "samples lost because the ring buffer was full")            \
+	COUNTER(no_scratch, "samples lost because per-CPU scratch memory was missing") \
+	COUNTER(copies, "stacks copied for want of unwind rows")                       \
+	COUNTER(copies_rate, "stacks not copied because there were too many at once")  \
+	COUNTER(copies_ring, "stacks not copied because the ring of copies was full")
 
 #define KERNEL_COUNTER_ENUM(name_, meaning_) COUNT_##name_,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) KERNEL_COUNTER_COUNT };

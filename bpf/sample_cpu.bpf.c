@@ -3,13 +3,18 @@
 #include "bpf/kernel_types.h"
 #define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
 #include "bpf/counters.h"
+#include "bpf/process_map.bpf.h"
+#include "bpf/stack_copy.bpf.h"
 #include "bpf/stack_walk.bpf.h"
+#include "bpf/unwind_rows.bpf.h"
 
 /* Set by the loader before the verifier sees them: branches on them cost nothing. */
 const volatile __u64 period_ns = 1000000000 / 19;
 const volatile __u32 max_user_frames = USER_FRAMES_DEFAULT;
 const volatile __u32 wakeup_bytes = 1 << 16; /* the reader polls; it is woken early at this fill */
 const volatile __u32 only_filtered_pids = 0;
+const volatile __u32 walk_by_rows = 0;      /* 0: by frame pointers alone */
+const volatile __u32 stop_after_sample = 0; /* a debugger is to find the thread where it was */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

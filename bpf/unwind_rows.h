@@ -13,7 +13,7 @@
  * Nothing published is rewritten: new rows, heads and blocks go to elements that no reader can
  *know, the hash entry last; what is given back is reused only after every reader in the kernel is
  *done. A reader checks a head's identity, since a hash value may be another's when it is looked at.
-*/
+ */
 #ifndef BPF_UNWIND_ROWS_H
 #define BPF_UNWIND_ROWS_H
 

@@ -147,8 +147,10 @@ static void on_mapping(void *context, const struct capture_mapping *from)
 	process_table_mapping(((struct agent *)context)->table, &mapping);
 }
 
-static void on_sample(void *context, const struct sample_event *sample)
+static void on_sample(void *context, const struct sample_event *sample,
+		      const struct stack_copy_event *copy)
 {
+	(void)copy; /* none are asked for */
 	samples_add(((struct agent *)context)->samples, sample);
 }
 

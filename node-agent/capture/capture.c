@@ -14,8 +14,8 @@
 #include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/cpu_ticks.h"
 #include "node-agent/capture/process_events.h"
+#include "node-agent/capture/stack_copies.h"
 #include "node-agent/kernel/bpf_map.h"
-#include "node-agent/kernel/loader.h"
 #include "node-agent/kernel/perf_event.h"
 #include "node-agent/kernel/sample_ring.h"
 
@@ -23,6 +23,7 @@ enum {
 	RING_BYTES_PER_CPU = 128 << 10,
 	RING_BYTES_MIN = 256 << 10,
 	RING_BYTES_MAX = 8 << 20,
+	COPIES_BYTES = 512 << 10,
 	POLL_MS = 200,     /* how often the rings are looked at when nothing happens */
 	POLL_BUSY_MS = 20, /* while processes come and go: those that live shortly are met alive */
 	IN_FLIGHT_MS = 5,  /* a sample may still be on its way into the ring for this long */
@@ -52,8 +53,10 @@ struct capture {
 	uint64_t period_ns;
 	struct kernel_programs programs;
 	struct sample_ring ring;
+	struct stack_copies copies;
 	struct process_events *events;
-	int epoll_fd, tick_fd;
+	int epoll_fd, tick_fd, watched_fd;
+	uint64_t waits_since_ns; /* the oldest sample, for its copy; 0: it does not */
 	unsigned tick_ms;
 	bool is_stopped;
 	bool is_armed;           /* the next process event wakes us */
@@ -305,10 +308,14 @@ out:
 static bool programs_load(struct capture *capture, struct error *err)
 {
 	const struct capture_options *options = &capture->options;
+	struct sample_ring copies;
 	struct kernel_load_options load = {
+		.copies_bytes = COPIES_BYTES,
 		.max_frames = options->max_frames,
 		.period_ns = capture->period_ns,
 		.filter_pids = (uint32_t)options->pid_count,
+		.use_rows = options->use_rows,
+		.stop_after_sample = options->stop_after_sample,
 	};
 	const uint8_t wanted = 1;
 
@@ -322,6 +329,10 @@ static bool programs_load(struct capture *capture, struct error *err)
 		if (!bpf_map_write(capture->programs.maps[KERNEL_MAP_FILTER_PIDS],
 				   &options->pids[i], &wanted, err))
 			return error_prefix(err, "filter process %u", options->pids[i]);
+	if (!sample_ring_open(&copies, capture->programs.maps[KERNEL_MAP_COPIES], load.copies_bytes,
+			      err))
+		return false;
+	stack_copies_init(&capture->copies, &copies);
 	return sample_ring_open(&capture->ring, capture->programs.maps[KERNEL_MAP_SAMPLES],
 				load.ring_bytes, err);
 }
@@ -391,7 +402,7 @@ struct capture *capture_open(const struct capture_options *options,
 	}
 	capture->options = *options;
 	capture->callbacks = *callbacks;
-	capture->epoll_fd = capture->tick_fd = -1;
+	capture->epoll_fd = capture->tick_fd = capture->watched_fd = -1;
 	kernel_programs_init(&capture->programs);
 	if (!options_check(options, err))
 		goto out;
@@ -424,7 +435,8 @@ static bool sample_is_whole(const struct capture *capture, const struct sample_e
 						  sizeof sample->frames[0];
 }
 
-static void sample_deliver(struct capture *capture, const struct sample_event *sample)
+static void sample_deliver(struct capture *capture, const struct sample_event *sample,
+			   const struct stack_copy_event *copy)
 {
 	struct cpu *cpu = &capture->cpus[sample->cpu];
 
@@ -434,7 +446,33 @@ static void sample_deliver(struct capture *capture, const struct sample_event *s
 	cpu->delivered++;
 	capture->stacks_by_result[sample->result % 32]++;
 	if (capture->callbacks.on_sample)
-		capture->callbacks.on_sample(capture->callbacks.context, sample);
+		capture->callbacks.on_sample(capture->callbacks.context, sample, copy);
+}
+
+/* The sample's copy, if it has one. False: it is still being written; the sample has to wait. */
+static bool sample_copy(struct capture *capture, const struct sample_event *sample, uint64_t now,
+			const struct stack_copy_event **copy)
+{
+	bool is_coming = false;
+
+	*copy = NULL;
+	if (sample->flags & SAMPLE_HAS_COPY)
+		*copy = stack_copies_take(&capture->copies, sample->cpu, sample->cpu_taken, now,
+					  &is_coming);
+	if (!is_coming) {
+		capture->waits_since_ns = 0;
+		return true;
+	}
+	if (!capture->waits_since_ns)
+		capture->waits_since_ns = now;
+	return now - capture->waits_since_ns > STACK_COPIES_WAIT_MS * UINT64_C(1000000);
+}
+
+static uint64_t delivered_of(const void *context, uint32_t cpu)
+{
+	const struct capture *capture = context;
+
+	return cpu < capture->cpu_count ? capture->cpus[cpu].taken : UINT64_MAX;
 }
 
 /* Everything there is now, in time order. Where the sample ring ends is noted before the process
@@ -444,21 +482,26 @@ static void sample_deliver(struct capture *capture, const struct sample_event *s
 static bool drain(struct capture *capture, uint64_t in_flight_ns)
 {
 	uint64_t end = sample_ring_end(&capture->ring), now = now_ns();
+	const struct stack_copy_event *copy;
 	const struct sample_event *sample;
 	size_t length;
 
 	process_events_look(capture->events);
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
-		if (sample_is_whole(capture, sample, length))
-			sample_deliver(capture, sample);
+		if (sample_is_whole(capture, sample, length)) {
+			if (!sample_copy(capture, sample, now, &copy))
+				break;
+			sample_deliver(capture, sample, copy);
+		}
 		sample_ring_release(&capture->ring);
 	}
+	stack_copies_settle(&capture->copies, delivered_of, capture, now);
 	return process_events_deliver(capture->events, now - in_flight_ns);
 }
 
 bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
 {
-	struct epoll_event ready[3];
+	struct epoll_event ready[4];
 	uint64_t ticks, before = process_events_delivered(capture->events);
 	struct error failed = {0};
 	int64_t now_ms;
@@ -467,7 +510,7 @@ bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
 
 	if (capture->is_stopped)
 		return true;
-	count = epoll_wait(capture->epoll_fd, ready, 3, timeout_ms);
+	count = epoll_wait(capture->epoll_fd, ready, 4, timeout_ms);
 	if (count < 0 && errno != EINTR)
 		return error_set_system(err, errno, "wait for samples");
 	if (read(capture->tick_fd, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
@@ -491,6 +534,19 @@ bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
 		capture->is_armed = true;
 	}
 	return tick_set(capture, is_busy ? POLL_BUSY_MS : POLL_MS, err);
+}
+
+void capture_watch(struct capture *capture, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	/* One that was closed has left by itself; another may have its number by now. */
+	if (capture->watched_fd >= 0 && capture->watched_fd != fd)
+		epoll_ctl(capture->epoll_fd, EPOLL_CTL_DEL, capture->watched_fd, NULL);
+	capture->watched_fd = fd;
+	if (fd >= 0 && epoll_ctl(capture->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0 &&
+	    errno != EEXIST)
+		capture->watched_fd = -1;
 }
 
 void capture_stop(struct capture *capture)
@@ -520,6 +576,11 @@ void capture_counts(struct capture *capture, struct capture_totals *totals)
 		.idle = ticks.idle,
 		.missed = ticks.missed,
 		.filtered = counter_sum(capture, COUNT_filtered),
+		.copies = capture->copies.taken,
+		.copy_bytes = capture->copies.bytes,
+		.copies_unmatched = capture->copies.unmatched,
+		.copies_rate = counter_sum(capture, COUNT_copies_rate),
+		.copies_ring = counter_sum(capture, COUNT_copies_ring),
 		.process_events_lost = process_events_lost(capture->events),
 	};
 	memcpy(totals->stacks_by_result, capture->stacks_by_result,
@@ -557,6 +618,11 @@ uint64_t capture_map_bytes(const struct capture *capture)
 	return bytes;
 }
 
+int capture_map(const struct capture *capture, enum kernel_map map)
+{
+	return capture->programs.maps[map];
+}
+
 void capture_close(struct capture *capture)
 {
 	if (!capture)
@@ -566,6 +632,7 @@ void capture_close(struct capture *capture)
 			close(capture->cpus[number].timer);
 	process_events_free(capture->events);
 	sample_ring_close(&capture->ring);
+	sample_ring_close(&capture->copies.ring);
 	kernel_programs_close(&capture->programs);
 	if (capture->tick_fd >= 0)
 		close(capture->tick_fd);

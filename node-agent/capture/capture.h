@@ -11,12 +11,17 @@
 #include "bpf/events.h"
 #include "common/build_id.h"
 #include "common/error.h"
+#include "node-agent/kernel/loader.h"
 
 struct capture_options {
 	uint32_t frequency_hz; /* 1–1000 */
 	uint32_t max_frames;   /* 1–USER_FRAMES_MAX */
 	const uint32_t *pids;  /* host pids; none: all processes */
 	size_t pid_count;
+	/* Walk by the unwind rows and process mappings that are put into capture_map()s, and copy
+	 * up the stacks of code they lack. Otherwise by frame pointers alone. */
+	bool use_rows;
+	bool stop_after_sample; /* with pids: a sampled thread gets SIGSTOP, for a debugger */
 };
 
 /* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes
@@ -39,7 +44,9 @@ struct capture_callbacks {
 	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
 	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
 	void (*on_mapping)(void *context, const struct capture_mapping *mapping);
-	void (*on_sample)(void *context, const struct sample_event *sample);
+	/* copy: with SAMPLE_HAS_COPY, checked against its length; NULL also when it got lost. */
+	void (*on_sample)(void *context, const struct sample_event *sample,
+			  const struct stack_copy_event *copy);
 	void *context;
 };
 
@@ -53,7 +60,10 @@ struct capture_totals {
 			  */
 	uint64_t delivered; /* samples given to on_sample */
 	uint64_t ring_full, no_scratch;
-	uint64_t process_events_lost; /* perf's PERF_RECORD_LOST of the mapping rings */
+	uint64_t copies, copy_bytes; /* stacks given to on_sample, and what the ring carried */
+	uint64_t copies_rate, copies_ring; /* refused by the kernel side: enum kernel_counter */
+	uint64_t copies_unmatched;         /* their sample found its ring full */
+	uint64_t process_events_lost;      /* perf's PERF_RECORD_LOST of the mapping rings */
 	uint64_t perf_count_ns; /* the perf events' own counts: cpu-clock nanoseconds over all CPUs
 				 */
 	uint64_t stacks_by_result[32]; /* enum walk_result, as the kernel side said */
@@ -71,6 +81,12 @@ struct capture *capture_open(const struct capture_options *options,
  * here (at most once a second). false: the capture is broken for good. */
 bool capture_poll(struct capture *capture, int timeout_ms, struct error *err);
 
+/* A descriptor (−1: none) whose being readable ends the wait of capture_poll() as well; it replaces
+ * the one before. To be called again when the descriptor was opened anew, even with the same
+ * number.
+ */
+void capture_watch(struct capture *capture, int fd);
+
 /* Stops the timers and delivers what is left: afterwards totals are final and equal the kernel's.
  */
 void capture_stop(struct capture *capture);
@@ -81,6 +97,9 @@ void capture_counts(struct capture *capture, struct capture_totals *totals);
 
 /* Bytes of kernel memory held by our BPF maps (bpftool's memlock sum). */
 uint64_t capture_map_bytes(const struct capture *capture);
+
+/* One of the programs' maps; borrowed. */
+int capture_map(const struct capture *capture, enum kernel_map map);
 
 void capture_close(struct capture *capture); /* NULL is fine */
 

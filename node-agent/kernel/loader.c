@@ -27,7 +27,7 @@
 
 enum {
 	LOADER_SOCKET = 3,
-	LOADER_ARGUMENTS = 5,      /* the name and the four numbers of struct kernel_load_options */
+	LOADER_NUMBERS = 7,        /* the members of struct kernel_load_options */
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
 	PASSED_DESCRIPTORS = 1 + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
@@ -92,8 +92,12 @@ static bool load(const struct kernel_load_options *options, struct sample_cpu *p
 	programs->rodata->max_user_frames = options->max_frames;
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
+	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->stop_after_sample = options->stop_after_sample && options->filter_pids;
 	bpf_program__set_log_buf(programs->progs.sample_cpu, verifier_log, sizeof verifier_log);
 	failure = bpf_map__set_max_entries(programs->maps.samples, options->ring_bytes);
+	if (!failure)
+		failure = bpf_map__set_max_entries(programs->maps.copies, options->copies_bytes);
 	if (!failure && options->filter_pids)
 		failure = bpf_map__set_max_entries(programs->maps.filter_pids,
 						   options->filter_pids);
@@ -121,6 +125,15 @@ static bool send_answer(const struct error *err, const struct sample_cpu *progra
 			[1 + KERNEL_MAP_COUNTERS] = bpf_map__fd(programs->maps.counters),
 			[1 + KERNEL_MAP_FILTER_PIDS] = bpf_map__fd(programs->maps.filter_pids),
 			[1 + KERNEL_MAP_SCRATCH] = bpf_map__fd(programs->maps.scratch),
+			[1 + KERNEL_MAP_UNWIND_PAGES] = bpf_map__fd(programs->maps.unwind_pages),
+			[1 + KERNEL_MAP_UNWIND_RULES] = bpf_map__fd(programs->maps.unwind_rules),
+			[1 + KERNEL_MAP_UNWIND_POOLS] = bpf_map__fd(programs->maps.unwind_pools),
+			[1 + KERNEL_MAP_PROCESSES] = bpf_map__fd(programs->maps.processes),
+			[1 + KERNEL_MAP_PROCESS_HEADS] = bpf_map__fd(programs->maps.process_heads),
+			[1 + KERNEL_MAP_PROCESS_BLOCKS] =
+				bpf_map__fd(programs->maps.process_blocks),
+			[1 + KERNEL_MAP_COPIES] = bpf_map__fd(programs->maps.copies),
+			[1 + KERNEL_MAP_COPY_RATE] = bpf_map__fd(programs->maps.copy_rate),
 			[1 + KERNEL_MAP_CONSTANTS] = bpf_map__fd(programs->maps.rodata),
 		};
 
@@ -144,12 +157,17 @@ int kernel_loader_main(int argc, char **argv)
 	struct error err = {0};
 	bool ok;
 
-	if (argc != LOADER_ARGUMENTS || strcmp(argv[0], LOADER_NAME) != 0)
+	if (argc != 1 + LOADER_NUMBERS || strcmp(argv[0], LOADER_NAME) != 0)
 		return -1;
-	options.ring_bytes = (uint32_t)strtoul(argv[1], NULL, 10);
-	options.max_frames = (uint32_t)strtoul(argv[2], NULL, 10);
-	options.period_ns = strtoull(argv[3], NULL, 10);
-	options.filter_pids = (uint32_t)strtoul(argv[4], NULL, 10);
+	options = (struct kernel_load_options){
+		.ring_bytes = (uint32_t)strtoul(argv[1], NULL, 10),
+		.copies_bytes = (uint32_t)strtoul(argv[2], NULL, 10),
+		.max_frames = (uint32_t)strtoul(argv[3], NULL, 10),
+		.period_ns = strtoull(argv[4], NULL, 10),
+		.filter_pids = (uint32_t)strtoul(argv[5], NULL, 10),
+		.use_rows = (uint32_t)strtoul(argv[6], NULL, 10),
+		.stop_after_sample = (uint32_t)strtoul(argv[7], NULL, 10),
+	};
 	libbpf_set_print(print_nothing);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	programs = sample_cpu__open();
@@ -184,24 +202,29 @@ void kernel_programs_close(struct kernel_programs *programs)
 static bool start_child(const struct kernel_load_options *options, int socket, pid_t *child,
 			struct error *err)
 {
-	char numbers[4][24];
+	const uint64_t values[LOADER_NUMBERS] = {
+		options->ring_bytes,        options->copies_bytes, options->max_frames,
+		options->period_ns,         options->filter_pids,  options->use_rows,
+		options->stop_after_sample,
+	};
+	char numbers[LOADER_NUMBERS][24];
 	char name[] = LOADER_NAME;
-	char *arguments[] = {name, numbers[0], numbers[1], numbers[2], numbers[3], NULL};
+	char *arguments[1 + LOADER_NUMBERS + 1] = {name};
 	posix_spawn_file_actions_t actions;
 	char path[PATH_MAX];
 	int failure;
 
-	snprintf(numbers[0], sizeof numbers[0], "%u", options->ring_bytes);
-	snprintf(numbers[1], sizeof numbers[1], "%u", options->max_frames);
-	snprintf(numbers[2], sizeof numbers[2], "%llu", (unsigned long long)options->period_ns);
-	snprintf(numbers[3], sizeof numbers[3], "%u", options->filter_pids);
+	for (int i = 0; i < LOADER_NUMBERS; i++) {
+		snprintf(numbers[i], sizeof numbers[i], "%llu", (unsigned long long)values[i]);
+		arguments[1 + i] = numbers[i];
+	}
 	failure = posix_spawn_file_actions_init(&actions);
 	if (failure)
 		return error_set_system(err, failure, "start BPF loader");
 	failure = posix_spawn_file_actions_adddup2(&actions, socket, LOADER_SOCKET);
 	if (!failure)
-		failure = posix_spawn(child, self_path(path, sizeof path), &actions, NULL, arguments,
-				      environ);
+		failure = posix_spawn(child, self_path(path, sizeof path), &actions, NULL,
+				      arguments, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	return failure ? error_set_system(err, failure, "start BPF loader") : true;
 }

@@ -15,16 +15,31 @@ enum kernel_map {
 	KERNEL_MAP_COUNTERS,    /* per CPU, keys are enum kernel_counter */
 	KERNEL_MAP_FILTER_PIDS, /* hash of __u32 tgid → __u8 */
 	KERNEL_MAP_SCRATCH,
+	/* bpf/unwind_rows.h: */
+	KERNEL_MAP_UNWIND_PAGES, /* hash of struct unwind_page_key → struct unwind_page */
+	KERNEL_MAP_UNWIND_RULES, /* array of struct unwind_rule */
+	KERNEL_MAP_UNWIND_POOLS, /* array of arrays of UNWIND_POOL_ELEMENTS times
+				    UNWIND_ELEMENT_ROWS rows; empty */
+	KERNEL_MAP_PROCESSES,    /* hash of __u32 tgid → __u32 index into the heads */
+	KERNEL_MAP_PROCESS_HEADS,
+	KERNEL_MAP_PROCESS_BLOCKS,
+	KERNEL_MAP_COPIES, /* ring buffer of struct stack_copy_event */
+	KERNEL_MAP_COPY_RATE,
 	KERNEL_MAP_CONSTANTS,
 	KERNEL_MAP_COUNT,
 };
 
 struct kernel_load_options {
-	uint32_t ring_bytes;  /* a power of two and whole pages */
+	uint32_t ring_bytes; /* a power of two and whole pages, as copies_bytes */
+	uint32_t copies_bytes;
 	uint32_t max_frames;  /* of the user part, 1 to USER_FRAMES_MAX */
 	uint64_t period_ns;   /* what one sample is worth */
 	uint32_t filter_pids; /* how many process ids will be added to the filter; 0: all are wanted
 			       */
+	uint32_t use_rows;    /* 1: walk by the rows that the maps will have, and copy up what they
+				 lack; 0: by frame pointers alone */
+	uint32_t stop_after_sample; /* 1: every sampled thread gets SIGSTOP, for a debugger to look
+				       at; needs a filter */
 };
 
 struct kernel_programs { /* descriptors, close-on-exec */

@@ -60,29 +60,49 @@ static uint64_t room_of(uint32_t header)
 	return (length + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
 }
 
-const void *sample_ring_next(struct sample_ring *ring, uint64_t end, size_t *length)
+const void *sample_ring_look(const struct sample_ring *ring, uint64_t *position, uint64_t end,
+			     size_t *length)
 {
-	uint64_t position = *ring->consumer; /* only we write it */
-
-	while (position < end) {
-		uint32_t header = header_at(ring, position);
+	while (*position < end) {
+		const uint8_t *at = ring->data + (*position & (ring->bytes - 1));
+		uint32_t header = header_at(ring, *position);
 
 		if (header & BPF_RINGBUF_BUSY_BIT) /* being written on another CPU: next time */
 			return NULL;
+		*position += room_of(header);
 		if (!(header & BPF_RINGBUF_DISCARD_BIT)) {
 			*length = header;
-			return ring->data + (position & (ring->bytes - 1)) + BPF_RINGBUF_HDR_SZ;
+			return at + BPF_RINGBUF_HDR_SZ;
 		}
-		position += room_of(header);
-		__atomic_store_n(ring->consumer, position, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
 
+uint64_t sample_ring_start(const struct sample_ring *ring)
+{
+	return *ring->consumer; /* only we write it */
+}
+
+void sample_ring_release_to(struct sample_ring *ring, uint64_t position)
+{
+	__atomic_store_n(ring->consumer, position, __ATOMIC_RELEASE);
+}
+
+const void *sample_ring_next(struct sample_ring *ring, uint64_t end, size_t *length)
+{
+	uint64_t position = sample_ring_start(ring), after = position;
+	const void *record = sample_ring_look(ring, &after, end, length);
+
+	/* Discarded records on the way are given back; where there is no other, at once. */
+	position = record ? after - room_of((uint32_t)*length) : after;
+	if (position != sample_ring_start(ring))
+		sample_ring_release_to(ring, position);
+	return record;
+}
+
 void sample_ring_release(struct sample_ring *ring)
 {
-	uint64_t position = *ring->consumer;
+	uint64_t position = sample_ring_start(ring);
 
-	position += room_of(header_at(ring, position));
-	__atomic_store_n(ring->consumer, position, __ATOMIC_RELEASE);
+	sample_ring_release_to(ring, position + room_of(header_at(ring, position)));
 }

@@ -29,4 +29,12 @@ const void *sample_ring_next(struct sample_ring *ring, uint64_t end, size_t *len
 /* Gives that record's room back to the kernel. */
 void sample_ring_release(struct sample_ring *ring);
 
+/* For readers that hold several records: the first one at or after *position that is before end;
+ * *position becomes where it ends. Start at sample_ring_start(). NULL: it is not complete yet. */
+const void *sample_ring_look(const struct sample_ring *ring, uint64_t *position, uint64_t end,
+			     size_t *length);
+uint64_t sample_ring_start(const struct sample_ring *ring); /* what is not given back yet */
+/* Gives back everything before position. */
+void sample_ring_release_to(struct sample_ring *ring, uint64_t position);
+
 #endif

@@ -75,9 +75,10 @@ static void on_mapping(void *context, const struct capture_mapping *mapping)
 		       mapping->path);
 }
 
-static void on_sample(void *context, const struct sample_event *sample)
+static void on_sample(void *context, const struct sample_event *sample,
+		      const struct stack_copy_event *copy)
 {
-	(void)context;
+	(void)context, (void)copy;
 	in_order(sample->time_ns);
 	if (sample->tgid != shown_pid)
 		return;
