@@ -181,6 +181,27 @@ bool executables_address(struct executables *executables, struct executable_ref 
 	return elf_segments_address(entry->segments, entry->segment_count, file_offset, address);
 }
 
+bool executables_shift(struct executables *executables, struct executable_ref ref,
+		       uint64_t file_offset, uint64_t length, uint64_t *shift)
+{
+	const struct entry *entry = entry_of(executables, ref);
+	const struct elf_segment *found = NULL;
+
+	for (unsigned i = 0; entry && i < entry->segment_count; i++) {
+		const struct elf_segment *segment = &entry->segments[i];
+
+		if (segment->offset >= file_offset + length ||
+		    segment->offset + segment->file_size <= file_offset)
+			continue;
+		if (!found || (segment->is_executable && !found->is_executable))
+			found = segment;
+	}
+	if (!found)
+		return false;
+	*shift = found->address - found->offset;
+	return true;
+}
+
 /* --- room --- */
 
 static uint64_t gnu_hash(const struct build_id *gnu)

@@ -63,6 +63,11 @@ uint32_t executables_last_index(const struct executables *executables);
 bool executables_address(struct executables *executables, struct executable_ref ref,
 			 uint64_t file_offset, uint64_t *address);
 
+/* What to add to file offsets of a mapping of that part of the file: for its executable segment,
+ * else for any. False: none lies there, or addresses are file offsets. */
+bool executables_shift(struct executables *executables, struct executable_ref ref,
+		       uint64_t file_offset, uint64_t length, uint64_t *shift);
+
 struct executables_counters {
 	uint64_t opened; /* files read and hashed */
 	uint64_t failed, refused;

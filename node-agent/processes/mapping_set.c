@@ -15,9 +15,17 @@ struct mapping_set *mapping_set_new(struct mapping_pool *pool)
 {
 	struct mapping_set *set = calloc(1, sizeof(*set));
 
-	if (set)
+	if (set) {
 		*set = (struct mapping_set){.pool = pool, .references = 1};
+		mapping_set_changed(set);
+	}
 	return set;
+}
+
+void mapping_set_changed(struct mapping_set *set)
+{
+	set->version = ++set->pool->last_version ? set->pool->last_version
+						 : ++set->pool->last_version;
 }
 
 struct mapping_set *mapping_set_share(struct mapping_set *set)
@@ -82,6 +90,7 @@ bool mapping_set_own(struct mapping_set **set)
 		return false;
 	}
 	own->is_truncated = shared->is_truncated;
+	own->version = shared->version;
 	own->count = shared->count;
 	if (own->count)
 		memcpy(own->rows, shared->rows, own->count * sizeof(*own->rows));
@@ -164,6 +173,7 @@ bool mapping_set_add(struct mapping_set *set, const struct mapping *row)
 		set->is_truncated = true;
 		return false;
 	}
+	mapping_set_changed(set);
 	make_hole(set, row->start, row->end);
 	at = lower_bound(set, row->start);
 	if (at > 0 && joins(&set->rows[at - 1], row)) {
@@ -179,6 +189,13 @@ bool mapping_set_add(struct mapping_set *set, const struct mapping *row)
 		remove_rows(set, at + 1, 1);
 	}
 	return true;
+}
+
+bool mapping_set_overlaps(const struct mapping_set *set, uint64_t start, uint64_t end)
+{
+	uint32_t at = lower_bound(set, start);
+
+	return at < set->count && set->rows[at].start < end;
 }
 
 struct mapping *mapping_set_find(const struct mapping_set *set, uint64_t address, uint32_t *near)

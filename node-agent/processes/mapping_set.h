@@ -16,6 +16,7 @@ enum mapping_kind {
 
 struct mapping {
 	uint64_t start, end, file_offset;
+	uint64_t since_ns;         /* something else may have been there before; 0: always */
 	uint32_t file;             /* MAPPING_FILE: a reference is held */
 	uint32_t executable;       /* slot, once resolved */
 	uint32_t executable_index; /* 0: not resolved; the slot may have been given away since */
@@ -26,6 +27,7 @@ struct mapping {
 /* All sets of a table: what they may hold together, and how a file reference is kept. */
 struct mapping_pool {
 	size_t used, limit; /* rows */
+	uint32_t last_version;
 	void (*file_keep)(void *context, uint32_t file);
 	void (*file_drop)(void *context, uint32_t file);
 	void *context;
@@ -34,6 +36,7 @@ struct mapping_pool {
 struct mapping_set {
 	struct mapping_pool *pool;
 	uint32_t references;
+	uint32_t version; /* never 0; equal versions have equal rows */
 	uint32_t count, capacity;
 	bool is_truncated; /* a row was refused: what is not found is unknown, not "not code" */
 	struct mapping *rows;
@@ -46,6 +49,12 @@ void mapping_set_free(struct mapping_set *set);                 /* one less; NUL
 
 /* *set becomes one that nobody else refers to. false: no memory or the pool's limit, *set stays. */
 bool mapping_set_own(struct mapping_set **set);
+
+/* To be called when a row was changed in place: the set gets a new version. */
+void mapping_set_changed(struct mapping_set *set);
+
+/* Whether some row has an address of that range. */
+bool mapping_set_overlaps(const struct mapping_set *set, uint64_t start, uint64_t end);
 
 /* Adds row; what it overlaps is cut or goes, as mmap(2) does it. Takes over the row's file
  * reference, also when false is returned: the pool's limit or memory; the set is then truncated.

@@ -9,6 +9,7 @@
 #include "node-agent/processes/kernel_map.h"
 #include "node-agent/processes/mapped_files.h"
 #include "node-agent/processes/memory_map.h"
+#include "node-agent/processes/places.h"
 #include "node-agent/processes/process_files.h"
 #include "node-agent/processes/program_maps.h"
 #include "node-agent/processes/programs.h"
@@ -17,7 +18,7 @@ enum {
 	PROCESSES_DEFAULT = 32768,
 	MAPPINGS_DEFAULT = 262144, /* 48 bytes each */
 	EXECUTABLES_DEFAULT = 4096,
-	FILE_RETRY_S = 30,
+	LOOKS_MAX = 64, /* at files' contents, for the mappings of one program */
 	CHECKS_PER_SWEEP = 16,
 	LOWEST_CODE = 0x1000, /* below it is no code, whatever a wild frame pointer says */
 };
@@ -30,8 +31,7 @@ struct process_table {
 	struct programs *programs;
 	struct program_maps maps;
 	struct kernel_map *kernel;
-	struct executable_ref vdso;
-	bool has_no_vdso;
+	struct places places;
 	uint64_t now_ns;  /* of the last sample */
 	uint64_t refused; /* mapping events over a limit */
 };
@@ -75,6 +75,9 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 		.files = table->files,
 		.pool = &table->pool,
 	};
+	table->places = (struct places){.executables = table->executables,
+					.files = table->files,
+					.programs = table->programs};
 	return true;
 }
 
@@ -159,7 +162,9 @@ static bool own_set(struct process_table *table, struct program *program)
 
 void process_table_mapping(struct process_table *table, const struct process_mapping_event *event)
 {
-	struct mapping row = {.start = event->start, .end = event->start + event->length};
+	struct mapping row = {.start = event->start,
+			      .end = event->start + event->length,
+			      .since_ns = event->time_ns};
 	struct program *program;
 	char path[MEMORY_PATH_MAX];
 	enum memory_kind kind;
@@ -188,95 +193,6 @@ void process_table_mapping(struct process_table *table, const struct process_map
 		}
 	}
 	table->refused += !mapping_set_add(program->set, &row);
-}
-
-/* --- one user address --- */
-
-static void place_file(struct process_table *table, struct executable_ref ref,
-		       const struct mapping *row, uint64_t address, struct located_frame *frame)
-{
-	uint64_t offset = address - row->start + row->file_offset;
-
-	frame->place = PLACE_UNKNOWN;
-	if (!executables_address(table->executables, ref, offset, &frame->address))
-		return;
-	frame->executable = executables_get(table->executables, ref);
-	frame->place = PLACE_FILE;
-}
-
-/* A child that is gone may share the mapping with its parent, which is there longer. */
-static bool resolve(struct process_table *table, const struct program *program, struct mapping *row)
-{
-	const struct program *parent = programs_parent(table->programs, program);
-
-	if (mapped_files_resolve(table->files, row, program->key.tgid,
-				 program->is_current ? program->key.start_time_ns : 0))
-		return true;
-	return parent &&
-	       mapped_files_resolve(table->files, row, parent->key.tgid, parent->key.start_time_ns);
-}
-
-static void place_in_file(struct process_table *table, const struct program *program,
-			  struct mapping *row, uint64_t address, uint64_t time_ns,
-			  struct located_frame *frame)
-{
-	struct executable_ref ref = {row->executable, row->executable_index};
-	uint32_t now_s = (uint32_t)(time_ns / 1000000000);
-
-	if (!executables_get(table->executables, ref)) {
-		row->executable_index = 0;
-		if (now_s < row->retry_s)
-			return;
-		if (!resolve(table, program, row)) {
-			row->retry_s = now_s + FILE_RETRY_S;
-			return;
-		}
-		if (row->kind == MAPPING_ANONYMOUS) {
-			frame->place = PLACE_ANONYMOUS;
-			return;
-		}
-		ref = (struct executable_ref){row->executable, row->executable_index};
-	}
-	place_file(table, ref, row, address, frame);
-}
-
-static bool find_vdso(struct process_table *table)
-{
-	if (table->has_no_vdso)
-		return false;
-	if (executables_get(table->executables, table->vdso))
-		return true;
-	table->has_no_vdso = !executables_add_vdso(table->executables, &table->vdso);
-	return !table->has_no_vdso;
-}
-
-/* Ours is the 64-bit one; below 4 GiB there is a 32-bit process' own. */
-static void place_in_vdso(struct process_table *table, const struct mapping *row, uint64_t address,
-			  struct located_frame *frame)
-{
-	bool is_ours = sizeof(void *) == 4 || row->end > UINT32_MAX;
-
-	if (is_ours && find_vdso(table))
-		place_file(table, table->vdso, row, address, frame);
-	else
-		frame->place = PLACE_ANONYMOUS;
-}
-
-static void place(struct process_table *table, const struct program *program, struct mapping *row,
-		  uint64_t address, uint64_t time_ns, struct located_frame *frame)
-{
-	*frame = (struct located_frame){.place = PLACE_UNKNOWN};
-	switch (row->kind) {
-	case MAPPING_FILE:
-		place_in_file(table, program, row, address, time_ns, frame);
-		break;
-	case MAPPING_VDSO:
-		place_in_vdso(table, row, address, frame);
-		break;
-	case MAPPING_ANONYMOUS:
-		frame->place = PLACE_ANONYMOUS;
-		break;
-	}
 }
 
 /* --- one sample --- */
@@ -376,9 +292,57 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 			fill_rest(out, i, count, known ? PLACE_NOT_CODE : PLACE_UNKNOWN);
 			return i;
 		}
-		place(table, program, row, address, time_ns, &out[i]);
+		places_locate(&table->places, program, row, address, time_ns, &out[i]);
 	}
 	return count;
+}
+
+/* --- for the kernel side --- */
+
+/* NULL: nothing is known of its mappings. */
+static struct program *prepared(struct process_table *table, const struct process_key *key,
+				uint64_t time_ns)
+{
+	struct program *program = programs_for_sample(table->programs, key, time_ns);
+
+	if (program)
+		prepare(table, program, time_ns);
+	return program && program->set ? program : NULL;
+}
+
+size_t process_table_mappings(struct process_table *table, const struct process_key *key,
+			      uint64_t time_ns, struct process_mapping *out, size_t room,
+			      uint32_t *generation)
+{
+	struct program *program = prepared(table, key, time_ns);
+	bool is_unseen_left = false;
+	size_t count = 0;
+	int looks = 0;
+
+	*generation = 0;
+	if (!program)
+		return 0;
+	executables_set_time(table->executables, time_ns);
+	for (uint32_t i = 0; i < program->set->count && count < room; i++) {
+		struct mapping *row = &program->set->rows[i];
+		bool is_unseen = places_is_unseen(&table->places, row, time_ns);
+
+		is_unseen_left |= !places_mapping(&table->places, program, row, time_ns,
+						  looks < LOOKS_MAX, &out[count++]);
+		looks += is_unseen;
+	}
+	*generation = program->set->version;
+	if (is_unseen_left)
+		mapping_set_changed(program->set); /* the next answer has more */
+	return count;
+}
+
+uint32_t process_table_generation(struct process_table *table, const struct process_key *key,
+				  uint64_t time_ns)
+{
+	const struct program *program = prepared(table, key, time_ns);
+
+	return program ? program->set->version : 0;
 }
 
 size_t process_table_locate_kernel(struct process_table *table, const uint64_t *addresses,

@@ -45,6 +45,8 @@ struct located_frame {
 	 * make room. Keep its index, not the pointer. */
 	const struct executable *executable;
 	uint64_t address; /* ELF address, or relative to executable->base */
+	/* When the mapping took this place; before that it was another's. 0: since always. */
+	uint64_t since_ns;
 };
 
 /* Identity of one program in one process, as samples carry it. */
@@ -109,9 +111,10 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 			    bool is_interrupted_leaf, struct located_frame *out);
 
 /* The program's executable mappings, sorted, with their files' indices, as the kernel side walks by
- * them. Files that were not looked at yet are (at most 64 a call; EXECUTABLE_NONE for the rest and for
- * what is not to be had). Returns how many of out there are; 0: nothing is known of the program.
- * *generation: never 0, changes whenever the answer would. */
+ * them. Files that were not looked at yet are (at most 64 a call; EXECUTABLE_NONE for the rest and
+ * for what is not to be had); what has no ELF addresses is EXECUTABLE_ANONYMOUS. Returns how many
+ * of out there are; 0: nothing is known of the program. *generation: never 0, changes whenever the
+ * answer would. */
 size_t process_table_mappings(struct process_table *table, const struct process_key *key,
 			      uint64_t time_ns, struct process_mapping *out, size_t room,
 			      uint32_t *generation);

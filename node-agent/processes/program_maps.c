@@ -23,18 +23,28 @@ struct maps_text {
 	char bytes[TEXT_ROOM];
 };
 
-static void keep_resolution(const struct mapping_set *before, struct mapping *row)
+static bool is_same(const struct mapping *a, const struct mapping *b)
 {
-	const struct mapping *same;
+	return a->start == b->start && a->end == b->end && a->kind == b->kind &&
+	       a->file == b->file && a->file_offset == b->file_offset;
+}
+
+/* What was found of the row before; what took another's place did so at some time before now. */
+static void keep_known(const struct mapping_set *before, uint64_t time_ns, struct mapping *row)
+{
+	const struct mapping *old;
 	uint32_t near = 0;
 
-	if (!before || !(same = mapping_set_find(before, row->start, &near)))
+	if (!before)
 		return;
-	if (same->start == row->start && same->end == row->end && same->kind == row->kind &&
-	    same->file == row->file && same->file_offset == row->file_offset) {
-		row->executable = same->executable;
-		row->executable_index = same->executable_index;
-		row->retry_s = same->retry_s;
+	old = mapping_set_find(before, row->start, &near);
+	if (old && is_same(old, row)) {
+		row->executable = old->executable;
+		row->executable_index = old->executable_index;
+		row->retry_s = old->retry_s;
+		row->since_ns = old->since_ns;
+	} else if (mapping_set_overlaps(before, row->start, row->end)) {
+		row->since_ns = time_ns;
 	}
 }
 
@@ -61,10 +71,10 @@ static void add_row(struct program_maps *maps, struct mapping_set *set,
 		}
 		row.kind = MAPPING_FILE;
 		row.file_offset = text->file_offset;
-		keep_resolution(before, &row);
 	} else {
 		row.kind = text->kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
 	}
+	keep_known(before, maps->now_ns, &row);
 	maps->refused += !mapping_set_add(set, &row);
 }
 
@@ -156,6 +166,7 @@ bool program_maps_read(struct program_maps *maps, struct program *program, uint6
 		maps->backed_off++;
 		return false;
 	}
+	maps->now_ns = time_ns;
 	program->next_read_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << program->read_attempts);
 	if (program->read_attempts < RETRY_DOUBLINGS)
 		program->read_attempts++;

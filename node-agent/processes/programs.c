@@ -8,7 +8,8 @@
 
 enum {
 	START_SLACK_MS = 1000, /* between a process' start and its fork event */
-	KEEP_ENDED_MS = 1000,  /* samples come in time order with events; late ones by milliseconds */
+	KEEP_ENDED_MS = 3000,  /* samples come in time order with events, but their stacks may have
+				  to wait for unwind tables */
 	CHECK_AFTER_MS = 60000,
 };
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/processes/places.h"
+
+enum { FILE_RETRY_S = 30 };
+
+static void place_file(struct places *places, struct executable_ref ref, const struct mapping *row,
+		       uint64_t address, struct located_frame *frame)
+{
+	uint64_t offset = address - row->start + row->file_offset;
+
+	if (!executables_address(places->executables, ref, offset, &frame->address))
+		return;
+	frame->executable = executables_get(places->executables, ref);
+	frame->place = PLACE_FILE;
+}
+
+/* --- a file's executable --- */
+
+/* A child that is gone may share the mapping with its parent, which is there longer. */
+static bool resolve(struct places *places, const struct program *program, struct mapping *row)
+{
+	const struct program *parent = programs_parent(places->programs, program);
+
+	if (mapped_files_resolve(places->files, row, program->key.tgid,
+				 program->is_current ? program->key.start_time_ns : 0))
+		return true;
+	return parent && mapped_files_resolve(places->files, row, parent->key.tgid,
+					      parent->key.start_time_ns);
+}
+
+/* False: not to be had now. The row may turn out to be anonymous. */
+static bool find_executable(struct places *places, struct program *program, struct mapping *row,
+			    uint64_t time_ns)
+{
+	const struct executable_ref ref = {row->executable, row->executable_index};
+	uint32_t now_s = (uint32_t)(time_ns / 1000000000);
+
+	if (executables_get(places->executables, ref))
+		return true;
+	if (row->executable_index) {
+		row->executable_index = 0;
+		mapping_set_changed(program->set);
+	}
+	if (now_s < row->retry_s)
+		return false;
+	if (!resolve(places, program, row)) {
+		row->retry_s = now_s + FILE_RETRY_S;
+		return false;
+	}
+	mapping_set_changed(program->set);
+	return true;
+}
+
+/* Ours is the 64-bit one; below 4 GiB there is a 32-bit process' own. */
+static bool find_vdso(struct places *places, const struct mapping *row)
+{
+	if (places->has_no_vdso || (sizeof(void *) == 8 && row->end <= UINT32_MAX))
+		return false;
+	if (executables_get(places->executables, places->vdso))
+		return true;
+	places->has_no_vdso = !executables_add_vdso(places->executables, &places->vdso);
+	return !places->has_no_vdso;
+}
+
+/* --- an address --- */
+
+void places_locate(struct places *places, struct program *program, struct mapping *row,
+		   uint64_t address, uint64_t time_ns, struct located_frame *frame)
+{
+	*frame = (struct located_frame){.place = PLACE_UNKNOWN, .since_ns = row->since_ns};
+	if (row->kind == MAPPING_FILE && !find_executable(places, program, row, time_ns))
+		return;
+	if (row->kind == MAPPING_FILE)
+		place_file(places, (struct executable_ref){row->executable, row->executable_index},
+			   row, address, frame);
+	else if (row->kind == MAPPING_VDSO && find_vdso(places, row))
+		place_file(places, places->vdso, row, address, frame);
+	else
+		frame->place = PLACE_ANONYMOUS;
+}
+
+/* --- a whole mapping --- */
+
+/* What has no ELF addresses has no rows either. */
+static void mapping_of(struct places *places, struct executable_ref ref, const struct mapping *row,
+		       struct process_mapping *out)
+{
+	uint64_t shift;
+
+	if (!executables_shift(places->executables, ref, row->file_offset, row->end - row->start,
+			       &shift))
+		return;
+	out->executable = ref.index;
+	out->base = row->start - row->file_offset - shift;
+}
+
+bool places_is_unseen(struct places *places, const struct mapping *row, uint64_t time_ns)
+{
+	const struct executable_ref ref = {row->executable, row->executable_index};
+
+	return row->kind == MAPPING_FILE && (uint32_t)(time_ns / 1000000000) >= row->retry_s &&
+	       !executables_get(places->executables, ref);
+}
+
+bool places_mapping(struct places *places, struct program *program, struct mapping *row,
+		    uint64_t time_ns, bool may_look, struct process_mapping *out)
+{
+	bool is_unseen = places_is_unseen(places, row, time_ns);
+
+	*out = (struct process_mapping){
+		.start = row->start, .end = row->end, .executable = EXECUTABLE_ANONYMOUS};
+	if (row->kind == MAPPING_FILE &&
+	    ((is_unseen && !may_look) || !find_executable(places, program, row, time_ns))) {
+		out->executable = EXECUTABLE_NONE;
+		return !is_unseen || may_look;
+	}
+	if (row->kind == MAPPING_FILE)
+		mapping_of(places, (struct executable_ref){row->executable, row->executable_index},
+			   row, out);
+	else if (row->kind == MAPPING_VDSO && find_vdso(places, row))
+		mapping_of(places, places->vdso, row, out);
+	return true;
+}
