@@ -31,6 +31,11 @@ bool bpf_map_write(int map_fd, const void *key, const void *value, struct error 
 	return map_call(BPF_MAP_UPDATE_ELEM, map_fd, key, value, err);
 }
 
+bool bpf_map_delete(int map_fd, const void *key, struct error *err)
+{
+	return map_call(BPF_MAP_DELETE_ELEM, map_fd, key, NULL, err);
+}
+
 uint64_t bpf_map_bytes(int map_fd)
 {
 	char path[64], line[128];

@@ -12,6 +12,9 @@
 bool bpf_map_read(int map_fd, const void *key, void *value, struct error *err);
 bool bpf_map_write(int map_fd, const void *key, const void *value, struct error *err);
 
+/* False, ERROR_SYSTEM with os_error ENOENT: it has no such key. */
+bool bpf_map_delete(int map_fd, const void *key, struct error *err);
+
 /* Kernel memory the map holds ("memlock" of /proc/self/fdinfo); 0 when unknown. */
 uint64_t bpf_map_bytes(int map_fd);
 

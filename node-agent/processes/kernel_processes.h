@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mappings of sampled processes, published for the BPF walk (bpf/unwind_rows.h: processes, heads,
- * blocks). The least recently published go first when heads or blocks run out. */
+ * blocks). Those that no sample asked for longest go first when heads or blocks run out. */
 #ifndef NODE_AGENT_PROCESSES_KERNEL_PROCESSES_H
 #define NODE_AGENT_PROCESSES_KERNEL_PROCESSES_H
 
@@ -20,19 +20,27 @@ struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, 
 void kernel_processes_free(struct kernel_processes *processes);
 
 /* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken (the rest
- * counted as cut). generation: as process_table_mappings() gave it. */
+ * counted as cut). generation: as process_table_mappings() gave it. as_of_ns: the time of the last
+ * event they know of; now_ns: CLOCK_MONOTONIC. False: no room could be made, or the kernel refused;
+ * what was published stays. */
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
-			      size_t count, int64_t now_ms);
+			      size_t count, uint64_t as_of_ns, uint64_t now_ns);
 
-/* The published generation of exactly that program, or 0. */
-uint32_t kernel_processes_generation(const struct kernel_processes *processes,
+/* The published generation of exactly that program, or 0. Counts as a use. */
+uint32_t kernel_processes_generation(struct kernel_processes *processes,
 				     const struct process_key *key);
-void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms);
+/* The time of the mappings by which the program's stacks were walked at time_ns: mappings that are
+ * younger were not known to the walk. 0: it knew none, or what it knew is not known any more. */
+uint64_t kernel_processes_as_of(const struct kernel_processes *processes,
+				const struct process_key *key, uint64_t time_ns);
+
+/* The process is gone. */
+void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, uint64_t now_ns);
 
 struct kernel_processes_counters {
-	uint64_t published, pushed_out, cut;
-	uint32_t heads, blocks; /* in use now */
+	uint64_t published, pushed_out, cut; /* heads; heads; mappings */
+	uint32_t heads, blocks;              /* in use now */
 };
 void kernel_processes_counters(const struct kernel_processes *processes,
 			       struct kernel_processes_counters *out);

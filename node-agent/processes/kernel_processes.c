@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/processes/kernel_processes.h"
+
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/hash_table.h"
+#include "node-agent/kernel/bpf_map.h"
+
+enum {
+	PUSH_OUT_AT_ONCE = PROCESS_HEADS / 16, /* each wait for the kernel's readers is dear */
+	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
+};
+
+#define NONE            UINT16_MAX
+#define READERS_DONE_NS UINT64_C(1000000000) /* no walk takes a thousandth of it */
+
+enum head_state { HEAD_FREE, HEAD_PUBLISHED, HEAD_LEFT };
+
+/* A head, with its blocks chained. LEFT: no longer published, but some reader may still be at it.
+ */
+struct head {
+	struct process_key key;
+	uint32_t generation;
+	uint8_t state; /* enum head_state */
+	uint16_t block;
+	uint16_t older, newer; /* PUBLISHED: by use; LEFT: by time; FREE: newer alone */
+	uint64_t time_ns;      /* since when published, or left */
+	uint64_t as_of_ns;     /* the mappings' time */
+	uint64_t before_ns;    /* and that of the head before this one; 0: the program had none */
+};
+
+struct head_list {
+	uint16_t oldest, newest;
+};
+
+struct kernel_processes {
+	int processes_map, heads_map, blocks_map;
+	struct head heads[PROCESS_HEADS];
+	uint16_t next_block[PROCESS_BLOCKS];
+	uint16_t free_head, free_block;
+	uint32_t free_blocks;
+	struct head_list published, left;
+	struct hash_table by_tgid; /* of published ones */
+	struct kernel_processes_counters counters;
+	struct process_block block; /* being filled */
+};
+
+struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, int blocks_map,
+					      struct error *err)
+{
+	struct kernel_processes *processes = calloc(1, sizeof(*processes));
+
+	if (!processes) {
+		error_set(err, ERROR_MEMORY, "no memory for the table of published processes");
+		return NULL;
+	}
+	processes->processes_map = processes_map;
+	processes->heads_map = heads_map;
+	processes->blocks_map = blocks_map;
+	for (uint16_t i = 0; i < PROCESS_HEADS; i++)
+		processes->heads[i].newer = i + 1 < PROCESS_HEADS ? i + 1 : NONE;
+	for (uint16_t i = 0; i < PROCESS_BLOCKS; i++)
+		processes->next_block[i] = i + 1 < PROCESS_BLOCKS ? i + 1 : NONE;
+	processes->free_blocks = PROCESS_BLOCKS;
+	processes->published = processes->left = (struct head_list){NONE, NONE};
+	hash_table_init(&processes->by_tgid, PROCESS_HEADS);
+	return processes;
+}
+
+void kernel_processes_free(struct kernel_processes *processes)
+{
+	if (!processes)
+		return;
+	hash_table_release(&processes->by_tgid);
+	free(processes);
+}
+
+/* --- lists --- */
+
+static void list_append(struct kernel_processes *processes, struct head_list *list, uint16_t at)
+{
+	struct head *head = &processes->heads[at];
+
+	head->older = list->newest;
+	head->newer = NONE;
+	if (list->newest != NONE)
+		processes->heads[list->newest].newer = at;
+	else
+		list->oldest = at;
+	list->newest = at;
+}
+
+static void list_remove(struct kernel_processes *processes, struct head_list *list, uint16_t at)
+{
+	struct head *head = &processes->heads[at];
+
+	if (head->older != NONE)
+		processes->heads[head->older].newer = head->newer;
+	else
+		list->oldest = head->newer;
+	if (head->newer != NONE)
+		processes->heads[head->newer].older = head->older;
+	else
+		list->newest = head->older;
+}
+
+static uint64_t tgid_hash(uint32_t tgid)
+{
+	return hash_word(0, tgid);
+}
+
+static uint16_t find(const struct kernel_processes *processes, uint32_t tgid)
+{
+	uint32_t probe = 0;
+
+	for (uint32_t at = hash_table_first(&processes->by_tgid, tgid_hash(tgid), &probe);
+	     at != HASH_TABLE_NONE;
+	     at = hash_table_next(&processes->by_tgid, tgid_hash(tgid), &probe))
+		if (processes->heads[at].key.tgid == tgid)
+			return (uint16_t)at;
+	return NONE;
+}
+
+static bool is_of(const struct head *head, const struct process_key *key)
+{
+	return head->key.exec_id == key->exec_id && head->key.start_time_ns == key->start_time_ns;
+}
+
+/* --- giving back --- */
+
+static void free_blocks(struct kernel_processes *processes, struct head *head)
+{
+	while (head->block != NONE) {
+		uint16_t block = head->block;
+
+		head->block = processes->next_block[block];
+		processes->next_block[block] = processes->free_block;
+		processes->free_block = block;
+		processes->free_blocks++;
+	}
+}
+
+static void free_head(struct kernel_processes *processes, uint16_t at)
+{
+	struct head *head = &processes->heads[at];
+
+	free_blocks(processes, head);
+	head->state = HEAD_FREE;
+	head->newer = processes->free_head;
+	processes->free_head = at;
+}
+
+/* The kernel's map does not name it any more, or names another head. */
+static void leave(struct kernel_processes *processes, uint16_t at, uint64_t now_ns)
+{
+	struct head *head = &processes->heads[at];
+
+	list_remove(processes, &processes->published, at);
+	hash_table_remove(&processes->by_tgid, tgid_hash(head->key.tgid), at);
+	processes->counters.heads--;
+	head->state = HEAD_LEFT;
+	head->time_ns = now_ns;
+	list_append(processes, &processes->left, at);
+}
+
+/* Frees what was left so long ago that nobody can be at it, or all when readers were waited for. */
+static void free_left(struct kernel_processes *processes, bool all, uint64_t now_ns)
+{
+	while (processes->left.oldest != NONE) {
+		uint16_t at = processes->left.oldest;
+
+		if (!all && now_ns < processes->heads[at].time_ns + READERS_DONE_NS)
+			break;
+		list_remove(processes, &processes->left, at);
+		free_head(processes, at);
+	}
+}
+
+static void push_out(struct kernel_processes *processes, uint64_t now_ns)
+{
+	for (int i = 0; i < PUSH_OUT_AT_ONCE && processes->published.oldest != NONE; i++) {
+		uint16_t at = processes->published.oldest;
+
+		bpf_map_delete(processes->processes_map, &processes->heads[at].key.tgid, NULL);
+		leave(processes, at, now_ns);
+		processes->counters.pushed_out++;
+	}
+}
+
+static bool has_room(const struct kernel_processes *processes, uint32_t blocks)
+{
+	return processes->free_head != NONE && processes->free_blocks >= blocks;
+}
+
+static bool make_room(struct kernel_processes *processes, uint32_t blocks, uint64_t now_ns)
+{
+	if (has_room(processes, blocks))
+		return true;
+	free_left(processes, false, now_ns);
+	while (!has_room(processes, blocks)) {
+		if (processes->left.oldest == NONE) {
+			if (processes->published.oldest == NONE)
+				return false;
+			push_out(processes, now_ns);
+		}
+		/* Returns when every CPU has left the BPF program that it was in. Not on hosts
+		 * with nohz_full CPUs: there only time tells. */
+		if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+			return false;
+		free_left(processes, true, now_ns);
+	}
+	return true;
+}
+
+/* --- publishing --- */
+
+static bool joins(const struct process_mapping *before, const struct process_mapping *after)
+{
+	return before->end == after->start && before->executable == after->executable &&
+	       before->base == after->base;
+}
+
+static bool write_block(struct kernel_processes *processes, uint16_t at, struct process_head *head,
+			uint16_t *last, struct head *own)
+{
+	uint16_t block = processes->free_block;
+	uint32_t key = block;
+
+	if (block == NONE || !bpf_map_write(processes->blocks_map, &key, &processes->block, NULL))
+		return false;
+	processes->free_block = processes->next_block[block];
+	processes->free_blocks--;
+	processes->next_block[block] = NONE;
+	if (*last == NONE)
+		own->block = block;
+	else
+		processes->next_block[*last] = block;
+	*last = block;
+	head->first_start[at] = processes->block.mappings[0].start;
+	head->blocks[at] = block;
+	head->block_count = at + 1;
+	memset(&processes->block, 0, sizeof(processes->block));
+	return true;
+}
+
+/* Neighbours that are the same in all but their place become one. */
+static bool write_blocks(struct kernel_processes *processes, struct process_head *head,
+			 struct head *own, const struct process_mapping *mappings, size_t count)
+{
+	uint32_t in_block = 0, blocks = 0;
+	uint16_t last = NONE;
+
+	memset(&processes->block, 0, sizeof(processes->block));
+	for (size_t i = 0; i < count;) {
+		struct process_mapping *to = &processes->block.mappings[in_block++];
+
+		*to = mappings[i];
+		for (i++; i < count && joins(to, &mappings[i]); i++)
+			to->end = mappings[i].end;
+		head->mapping_count++;
+		if (in_block < PROCESS_BLOCK_MAPPINGS && i < count)
+			continue;
+		if (!write_block(processes, (uint16_t)blocks++, head, &last, own))
+			return false;
+		in_block = 0;
+	}
+	return true;
+}
+
+static bool write_head(struct kernel_processes *processes, uint16_t at, struct process_head *head,
+		       const struct process_mapping *mappings, size_t count)
+{
+	struct head *own = &processes->heads[at];
+	uint32_t key = at;
+
+	own->block = NONE;
+	return write_blocks(processes, head, own, mappings, count) &&
+	       bpf_map_write(processes->heads_map, &key, head, NULL) &&
+	       bpf_map_write(processes->processes_map, &own->key.tgid, &key, NULL);
+}
+
+static size_t cut(struct kernel_processes *processes, size_t count)
+{
+	if (count <= MAPPINGS_MAX)
+		return count;
+	processes->counters.cut += count - MAPPINGS_MAX;
+	return MAPPINGS_MAX;
+}
+
+bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
+			      uint32_t generation, const struct process_mapping *mappings,
+			      size_t count, uint64_t as_of_ns, uint64_t now_ns)
+{
+	struct process_head head = {.start_time_ns = key->start_time_ns,
+				    .tgid = key->tgid,
+				    .exec_id = key->exec_id,
+				    .generation = generation};
+	uint16_t at, before;
+	struct head *own;
+
+	count = cut(processes, count);
+	if (!make_room(processes,
+		       (uint32_t)(count + PROCESS_BLOCK_MAPPINGS - 1) / PROCESS_BLOCK_MAPPINGS,
+		       now_ns))
+		return false;
+	at = processes->free_head;
+	own = &processes->heads[at];
+	processes->free_head = own->newer;
+	own->key = *key;
+	own->generation = generation;
+	if (!write_head(processes, at, &head, mappings, count)) {
+		free_head(processes, at);
+		return false;
+	}
+	before = find(processes, key->tgid);
+	own->time_ns = now_ns;
+	own->as_of_ns = as_of_ns;
+	own->before_ns = before != NONE && is_of(&processes->heads[before], key)
+				 ? processes->heads[before].as_of_ns
+				 : 0;
+	if (before != NONE)
+		leave(processes, before, now_ns);
+	own->state = HEAD_PUBLISHED;
+	list_append(processes, &processes->published, at);
+	hash_table_add(&processes->by_tgid, tgid_hash(key->tgid), at);
+	processes->counters.heads++;
+	processes->counters.published++;
+	return true;
+}
+
+uint32_t kernel_processes_generation(struct kernel_processes *processes,
+				     const struct process_key *key)
+{
+	uint16_t at = find(processes, key->tgid);
+
+	if (at == NONE || !is_of(&processes->heads[at], key))
+		return 0;
+	if (processes->published.newest != at) {
+		list_remove(processes, &processes->published, at);
+		list_append(processes, &processes->published, at);
+	}
+	return processes->heads[at].generation;
+}
+
+uint64_t kernel_processes_as_of(const struct kernel_processes *processes,
+				const struct process_key *key, uint64_t time_ns)
+{
+	uint16_t at = find(processes, key->tgid);
+	const struct head *head = &processes->heads[at == NONE ? 0 : at];
+
+	if (at == NONE || !is_of(head, key))
+		return 0;
+	return time_ns >= head->time_ns ? head->as_of_ns : head->before_ns;
+}
+
+void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, uint64_t now_ns)
+{
+	uint16_t at = find(processes, tgid);
+
+	if (at == NONE)
+		return;
+	bpf_map_delete(processes->processes_map, &tgid, NULL);
+	leave(processes, at, now_ns);
+}
+
+void kernel_processes_counters(const struct kernel_processes *processes,
+			       struct kernel_processes_counters *out)
+{
+	*out = processes->counters;
+	out->blocks = PROCESS_BLOCKS - processes->free_blocks;
+}
