@@ -20,14 +20,9 @@ enum {
 
 /* --- sealing --- */
 
-static bool is_worth_sealing(const struct samples_store *store)
+bool store_has_unsealed(const struct samples_store *store)
 {
-	if (store->active->cells.count)
-		return true;
-	for (uint32_t i = 0; i < store->agents.count; i++)
-		if (store->agents.rows[i]->is_dirty)
-			return true;
-	return false;
+	return store->applied > store->sealed || store->active->cells.count;
 }
 
 /* Under the lock. The state is copied here: it has to be that of the generation's end. */
@@ -43,7 +38,7 @@ static bool seal(struct samples_store *store)
 		memory_table_release(next);
 		return false;
 	}
-	store->active->end = store->applied;
+	store->active->end = store->sealed = store->applied;
 	generation->table = store->active;
 	store->active = next;
 	if (store->newest)
@@ -410,7 +405,7 @@ void *store_fold_thread(void *context)
 		pthread_mutex_lock(&store->lock);
 		is_closing = wait_for_work(store, wait_ms);
 		requests = store->fold_requests;
-		if (is_worth_sealing(store) && !seal(store))
+		if (store_has_unsealed(store) && !seal(store))
 			log_error("samples not folded", "reason=\"no memory\"%s", "");
 		pthread_mutex_unlock(&store->lock);
 		ok = fold_all(store);

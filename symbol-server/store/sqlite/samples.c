@@ -86,18 +86,24 @@ static bool replay_record(void *context, uint64_t end, const uint8_t *bytes, siz
 	return true;
 }
 
-/* Afterwards every position to come is greater than any there was, in files too. */
+/* Afterwards every position to come is greater than any there was, in files too. A record that is
+ * not in agents.db has to get there even when the days' files have all its samples: its ids and its
+ * agent's counts are nowhere else. */
 static bool replay(struct samples_store *store, uint64_t newest, struct error *err)
 {
+	bool has_more;
+
 	store->active = memory_table_new(newest);
 	if (!store->active)
 		return error_set(err, ERROR_MEMORY, "no memory for samples");
 	if (!journal_replay(store->journal, replay_record, store, err))
 		return false;
+	has_more = store->applied > store->state_position;
 	if (store->applied > newest)
 		newest = store->applied;
 	journal_start_after(store->journal, newest);
 	store->applied = store->active->end = journal_position(store->journal);
+	store->sealed = has_more ? store->state_position : store->applied;
 	if (store->counters.replayed)
 		log_info("journal replayed", "records=%llu unusable=%llu",
 			 (unsigned long long)store->counters.replayed,
@@ -199,7 +205,7 @@ void samples_close(struct samples_store *store)
 	if (store->has_fold_thread)
 		pthread_join(store->fold_thread, NULL);
 	/* Nothing is left that a journal would be needed for. */
-	if (store->has_fold_thread && !store->oldest && !store->active->cells.count) {
+	if (store->has_fold_thread && !store->oldest && !store_has_unsealed(store)) {
 		journal_end_segment(store->journal);
 		journal_release(store->journal, journal_position(store->journal));
 	}

@@ -88,6 +88,7 @@ struct samples_store {
 	struct group *group;      /* open */
 	uint64_t committed;       /* groups up to this one are on disk */
 	uint64_t applied;         /* journal position of the last applied record */
+	uint64_t sealed;          /* records up to this one are in sealed generations or in files */
 	uint64_t state_position;  /* at opening: what agents.db had */
 	uint64_t damaged_records; /* met at replay */
 	uint64_t fold_requests, folds_done;
@@ -133,6 +134,9 @@ size_t store_memory_bytes(const struct samples_store *store);
 /* ---- folding (fold.c) ---- */
 
 void *store_fold_thread(void *store);
+/* Records were applied that no sealed generation and no file stands for: their samples, but also
+ * their agents' counts and ids alone. Under the lock. */
+bool store_has_unsealed(const struct samples_store *store);
 /* Folds what is in memory now and waits for it (for tests and imports). False: err says why not. */
 bool samples_fold(struct samples_store *store, struct error *err);
 
