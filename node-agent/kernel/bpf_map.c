@@ -5,6 +5,7 @@
 #include <linux/bpf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,37 @@ bool bpf_map_write(int map_fd, const void *key, const void *value, struct error 
 bool bpf_map_delete(int map_fd, const void *key, struct error *err)
 {
 	return map_call(BPF_MAP_DELETE_ELEM, map_fd, key, NULL, err);
+}
+
+bool bpf_map_remove(int map_fd, const void *key, struct error *err)
+{
+	struct error why = {0};
+
+	if (map_call(BPF_MAP_DELETE_ELEM, map_fd, key, NULL, &why) || why.os_error == ENOENT)
+		return true;
+	if (err)
+		*err = why;
+	return false;
+}
+
+int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err)
+{
+	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	union bpf_attr attributes;
+	long fd;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.map_type = BPF_MAP_TYPE_ARRAY;
+	attributes.key_size = sizeof(uint32_t);
+	attributes.value_size = value_bytes;
+	attributes.max_entries = entries;
+	fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attributes, sizeof attributes);
+	/* Before 5.11 maps count against this limit, and EPERM is how that is said. */
+	if (fd < 0 && errno == EPERM && setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0)
+		fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attributes, sizeof attributes);
+	if (fd < 0)
+		error_set_system(err, errno, "create a BPF array");
+	return (int)fd;
 }
 
 uint64_t bpf_map_bytes(int map_fd)

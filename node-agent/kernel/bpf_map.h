@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few bpf(2) calls a running agent makes on maps that are already there. */
+/* The few bpf(2) calls a running agent makes on maps. */
 #ifndef NODE_AGENT_KERNEL_BPF_MAP_H
 #define NODE_AGENT_KERNEL_BPF_MAP_H
 
@@ -11,6 +11,11 @@
 /* value: the map's value size; for per-CPU maps 8-byte units times possible CPUs. */
 bool bpf_map_read(int map_fd, const void *key, void *value, struct error *err);
 bool bpf_map_write(int map_fd, const void *key, const void *value, struct error *err);
+/* A key that is not there is no error. */
+bool bpf_map_remove(int map_fd, const void *key, struct error *err);
+
+/* A new array map, as the inner maps of an array of maps are: its descriptor, or −1. */
+int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err);
 
 /* False, ERROR_SYSTEM with os_error ENOENT: it has no such key. */
 bool bpf_map_delete(int map_fd, const void *key, struct error *err);
