@@ -12,11 +12,11 @@
 
 enum {
 	PUSH_OUT_AT_ONCE = PROCESS_HEADS / 16, /* each wait for the kernel's readers is dear */
+	READERS_DONE_MS = 1000,                /* no walk takes a thousandth of it */
 	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
 };
 
-#define NONE            UINT16_MAX
-#define READERS_DONE_NS UINT64_C(1000000000) /* no walk takes a thousandth of it */
+#define NONE UINT16_MAX
 
 enum head_state { HEAD_FREE, HEAD_PUBLISHED, HEAD_LEFT };
 
@@ -28,9 +28,7 @@ struct head {
 	uint8_t state; /* enum head_state */
 	uint16_t block;
 	uint16_t older, newer; /* PUBLISHED: by use; LEFT: by time; FREE: newer alone */
-	uint64_t time_ns;      /* since when published, or left */
-	uint64_t as_of_ns;     /* the mappings' time */
-	uint64_t before_ns;    /* and that of the head before this one; 0: the program had none */
+	int64_t left_ms;
 };
 
 struct head_list {
@@ -155,7 +153,7 @@ static void free_head(struct kernel_processes *processes, uint16_t at)
 }
 
 /* The kernel's map does not name it any more, or names another head. */
-static void leave(struct kernel_processes *processes, uint16_t at, uint64_t now_ns)
+static void leave(struct kernel_processes *processes, uint16_t at, int64_t now_ms)
 {
 	struct head *head = &processes->heads[at];
 
@@ -163,30 +161,30 @@ static void leave(struct kernel_processes *processes, uint16_t at, uint64_t now_
 	hash_table_remove(&processes->by_tgid, tgid_hash(head->key.tgid), at);
 	processes->counters.heads--;
 	head->state = HEAD_LEFT;
-	head->time_ns = now_ns;
+	head->left_ms = now_ms;
 	list_append(processes, &processes->left, at);
 }
 
 /* Frees what was left so long ago that nobody can be at it, or all when readers were waited for. */
-static void free_left(struct kernel_processes *processes, bool all, uint64_t now_ns)
+static void free_left(struct kernel_processes *processes, bool all, int64_t now_ms)
 {
 	while (processes->left.oldest != NONE) {
 		uint16_t at = processes->left.oldest;
 
-		if (!all && now_ns < processes->heads[at].time_ns + READERS_DONE_NS)
+		if (!all && now_ms < processes->heads[at].left_ms + READERS_DONE_MS)
 			break;
 		list_remove(processes, &processes->left, at);
 		free_head(processes, at);
 	}
 }
 
-static void push_out(struct kernel_processes *processes, uint64_t now_ns)
+static void push_out(struct kernel_processes *processes, int64_t now_ms)
 {
 	for (int i = 0; i < PUSH_OUT_AT_ONCE && processes->published.oldest != NONE; i++) {
 		uint16_t at = processes->published.oldest;
 
 		bpf_map_delete(processes->processes_map, &processes->heads[at].key.tgid, NULL);
-		leave(processes, at, now_ns);
+		leave(processes, at, now_ms);
 		processes->counters.pushed_out++;
 	}
 }
@@ -196,22 +194,22 @@ static bool has_room(const struct kernel_processes *processes, uint32_t blocks)
 	return processes->free_head != NONE && processes->free_blocks >= blocks;
 }
 
-static bool make_room(struct kernel_processes *processes, uint32_t blocks, uint64_t now_ns)
+static bool make_room(struct kernel_processes *processes, uint32_t blocks, int64_t now_ms)
 {
 	if (has_room(processes, blocks))
 		return true;
-	free_left(processes, false, now_ns);
+	free_left(processes, false, now_ms);
 	while (!has_room(processes, blocks)) {
 		if (processes->left.oldest == NONE) {
 			if (processes->published.oldest == NONE)
 				return false;
-			push_out(processes, now_ns);
+			push_out(processes, now_ms);
 		}
 		/* Returns when every CPU has left the BPF program that it was in. Not on hosts
 		 * with nohz_full CPUs: there only time tells. */
 		if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
 			return false;
-		free_left(processes, true, now_ns);
+		free_left(processes, true, now_ms);
 	}
 	return true;
 }
@@ -293,7 +291,7 @@ static size_t cut(struct kernel_processes *processes, size_t count)
 
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
-			      size_t count, uint64_t as_of_ns, uint64_t now_ns)
+			      size_t count, int64_t now_ms)
 {
 	struct process_head head = {.start_time_ns = key->start_time_ns,
 				    .tgid = key->tgid,
@@ -305,7 +303,7 @@ bool kernel_processes_publish(struct kernel_processes *processes, const struct p
 	count = cut(processes, count);
 	if (!make_room(processes,
 		       (uint32_t)(count + PROCESS_BLOCK_MAPPINGS - 1) / PROCESS_BLOCK_MAPPINGS,
-		       now_ns))
+		       now_ms))
 		return false;
 	at = processes->free_head;
 	own = &processes->heads[at];
@@ -317,13 +315,8 @@ bool kernel_processes_publish(struct kernel_processes *processes, const struct p
 		return false;
 	}
 	before = find(processes, key->tgid);
-	own->time_ns = now_ns;
-	own->as_of_ns = as_of_ns;
-	own->before_ns = before != NONE && is_of(&processes->heads[before], key)
-				 ? processes->heads[before].as_of_ns
-				 : 0;
 	if (before != NONE)
-		leave(processes, before, now_ns);
+		leave(processes, before, now_ms);
 	own->state = HEAD_PUBLISHED;
 	list_append(processes, &processes->published, at);
 	hash_table_add(&processes->by_tgid, tgid_hash(key->tgid), at);
@@ -346,25 +339,14 @@ uint32_t kernel_processes_generation(struct kernel_processes *processes,
 	return processes->heads[at].generation;
 }
 
-uint64_t kernel_processes_as_of(const struct kernel_processes *processes,
-				const struct process_key *key, uint64_t time_ns)
-{
-	uint16_t at = find(processes, key->tgid);
-	const struct head *head = &processes->heads[at == NONE ? 0 : at];
-
-	if (at == NONE || !is_of(head, key))
-		return 0;
-	return time_ns >= head->time_ns ? head->as_of_ns : head->before_ns;
-}
-
-void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, uint64_t now_ns)
+void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms)
 {
 	uint16_t at = find(processes, tgid);
 
 	if (at == NONE)
 		return;
 	bpf_map_delete(processes->processes_map, &tgid, NULL);
-	leave(processes, at, now_ns);
+	leave(processes, at, now_ms);
 }
 
 void kernel_processes_counters(const struct kernel_processes *processes,

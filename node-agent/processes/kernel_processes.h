@@ -20,23 +20,17 @@ struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, 
 void kernel_processes_free(struct kernel_processes *processes);
 
 /* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken (the rest
- * counted as cut). generation: as process_table_mappings() gave it. as_of_ns: the time of the last
- * event they know of; now_ns: CLOCK_MONOTONIC. False: no room could be made, or the kernel refused;
- * what was published stays. */
+ * counted as cut). generation: as process_table_mappings() gave it. False: no room could be made,
+ * or the kernel refused; what was published stays. */
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
-			      size_t count, uint64_t as_of_ns, uint64_t now_ns);
+			      size_t count, int64_t now_ms);
 
 /* The published generation of exactly that program, or 0. Counts as a use. */
 uint32_t kernel_processes_generation(struct kernel_processes *processes,
 				     const struct process_key *key);
-/* The time of the mappings by which the program's stacks were walked at time_ns: mappings that are
- * younger were not known to the walk. 0: it knew none, or what it knew is not known any more. */
-uint64_t kernel_processes_as_of(const struct kernel_processes *processes,
-				const struct process_key *key, uint64_t time_ns);
-
 /* The process is gone. */
-void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, uint64_t now_ns);
+void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms);
 
 struct kernel_processes_counters {
 	uint64_t published, pushed_out, cut; /* heads; heads; mappings */

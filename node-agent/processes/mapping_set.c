@@ -166,7 +166,7 @@ static bool joins(const struct mapping *before, const struct mapping *after)
 
 bool mapping_set_add(struct mapping_set *set, const struct mapping *row)
 {
-	uint32_t at;
+	uint32_t at, since;
 
 	if (!make_room(set, set->count + 2)) {
 		drop_file(set, row);
@@ -174,14 +174,17 @@ bool mapping_set_add(struct mapping_set *set, const struct mapping *row)
 		return false;
 	}
 	mapping_set_changed(set);
+	since = row->since == MAPPING_SINCE_NOW ? set->version : row->since;
 	make_hole(set, row->start, row->end);
 	at = lower_bound(set, row->start);
 	if (at > 0 && joins(&set->rows[at - 1], row)) {
-		set->rows[at - 1].end = row->end;
-		at--;
+		set->rows[--at].end = row->end;
+		if (since)
+			set->rows[at].since = since;
 	} else {
 		memmove(&set->rows[at + 1], &set->rows[at], (set->count - at) * sizeof(*set->rows));
 		set->rows[at] = *row;
+		set->rows[at].since = since;
 		set->count++;
 	}
 	if (at + 1 < set->count && joins(&set->rows[at], &set->rows[at + 1])) {

@@ -14,13 +14,15 @@ enum mapping_kind {
 	MAPPING_ANONYMOUS,
 };
 
+#define MAPPING_SINCE_NOW UINT32_MAX
+
 struct mapping {
 	uint64_t start, end, file_offset;
-	uint64_t since_ns;         /* something else may have been there before; 0: always */
 	uint32_t file;             /* MAPPING_FILE: a reference is held */
 	uint32_t executable;       /* slot, once resolved */
 	uint32_t executable_index; /* 0: not resolved; the slot may have been given away since */
 	uint32_t retry_s;          /* not resolved: no earlier than this second again */
+	uint32_t since; /* the set's version that brought it; 0: nothing else was there before */
 	enum mapping_kind kind;
 };
 
@@ -36,7 +38,7 @@ struct mapping_pool {
 struct mapping_set {
 	struct mapping_pool *pool;
 	uint32_t references;
-	uint32_t version; /* never 0; equal versions have equal rows */
+	uint32_t version; /* never 0, later ones are higher; equal versions have equal rows */
 	uint32_t count, capacity;
 	bool is_truncated; /* a row was refused: what is not found is unknown, not "not code" */
 	struct mapping *rows;
@@ -56,9 +58,10 @@ void mapping_set_changed(struct mapping_set *set);
 /* Whether some row has an address of that range. */
 bool mapping_set_overlaps(const struct mapping_set *set, uint64_t start, uint64_t end);
 
-/* Adds row; what it overlaps is cut or goes, as mmap(2) does it. Takes over the row's file
- * reference, also when false is returned: the pool's limit or memory; the set is then truncated.
- * Adjacent anonymous rows become one. The set must be the caller's own. */
+/* Adds row; what it overlaps is cut or goes, as mmap(2) does it. since MAPPING_SINCE_NOW becomes
+ * the set's new version. Takes over the row's file reference, also when false is returned: the
+ * pool's limit or memory; the set is then truncated. Adjacent anonymous rows become one. The set
+ * must be the caller's own. */
 bool mapping_set_add(struct mapping_set *set, const struct mapping *row);
 
 /* The row that has the address, or NULL. near: where the last search ended, tried first. */

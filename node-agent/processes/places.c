@@ -67,7 +67,7 @@ static bool find_vdso(struct places *places, const struct mapping *row)
 void places_locate(struct places *places, struct program *program, struct mapping *row,
 		   uint64_t address, uint64_t time_ns, struct located_frame *frame)
 {
-	*frame = (struct located_frame){.place = PLACE_UNKNOWN, .since_ns = row->since_ns};
+	*frame = (struct located_frame){.place = PLACE_UNKNOWN, .since = row->since};
 	if (row->kind == MAPPING_FILE && !find_executable(places, program, row, time_ns))
 		return;
 	if (row->kind == MAPPING_FILE)

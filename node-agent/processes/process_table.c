@@ -164,7 +164,7 @@ void process_table_mapping(struct process_table *table, const struct process_map
 {
 	struct mapping row = {.start = event->start,
 			      .end = event->start + event->length,
-			      .since_ns = event->time_ns};
+			      .since = MAPPING_SINCE_NOW};
 	struct program *program;
 	char path[MEMORY_PATH_MAX];
 	enum memory_kind kind;

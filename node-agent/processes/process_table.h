@@ -41,12 +41,13 @@ enum frame_place {
 
 struct located_frame {
 	enum frame_place place;
+	/* The generation (process_table_generation()) with which its mapping came where another one
+	 * may have been; 0: it was always there. */
+	uint32_t since;
 	/* PLACE_FILE; borrowed: an executable that no sample used for a minute may be forgotten to
 	 * make room. Keep its index, not the pointer. */
 	const struct executable *executable;
 	uint64_t address; /* ELF address, or relative to executable->base */
-	/* When the mapping took this place; before that it was another's. 0: since always. */
-	uint64_t since_ns;
 };
 
 /* Identity of one program in one process, as samples carry it. */

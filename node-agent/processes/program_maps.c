@@ -29,8 +29,8 @@ static bool is_same(const struct mapping *a, const struct mapping *b)
 	       a->file == b->file && a->file_offset == b->file_offset;
 }
 
-/* What was found of the row before; what took another's place did so at some time before now. */
-static void keep_known(const struct mapping_set *before, uint64_t time_ns, struct mapping *row)
+/* What was found of the row before; what took another's place is new. */
+static void keep_known(const struct mapping_set *before, struct mapping *row)
 {
 	const struct mapping *old;
 	uint32_t near = 0;
@@ -42,9 +42,9 @@ static void keep_known(const struct mapping_set *before, uint64_t time_ns, struc
 		row->executable = old->executable;
 		row->executable_index = old->executable_index;
 		row->retry_s = old->retry_s;
-		row->since_ns = old->since_ns;
+		row->since = old->since;
 	} else if (mapping_set_overlaps(before, row->start, row->end)) {
-		row->since_ns = time_ns;
+		row->since = MAPPING_SINCE_NOW;
 	}
 }
 
@@ -74,7 +74,7 @@ static void add_row(struct program_maps *maps, struct mapping_set *set,
 	} else {
 		row.kind = text->kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
 	}
-	keep_known(before, maps->now_ns, &row);
+	keep_known(before, &row);
 	maps->refused += !mapping_set_add(set, &row);
 }
 
@@ -166,7 +166,6 @@ bool program_maps_read(struct program_maps *maps, struct program *program, uint6
 		maps->backed_off++;
 		return false;
 	}
-	maps->now_ns = time_ns;
 	program->next_read_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << program->read_attempts);
 	if (program->read_attempts < RETRY_DOUBLINGS)
 		program->read_attempts++;

@@ -14,7 +14,6 @@ struct program_maps {
 	const char *proc_root;
 	struct mapped_files *files;
 	struct mapping_pool *pool;
-	uint64_t now_ns;                   /* of the read in progress */
 	uint64_t read, failed, backed_off; /* counters */
 	uint64_t refused;                  /* rows over a limit */
 };
