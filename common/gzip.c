@@ -4,7 +4,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { GZIP_WINDOW = 15 + 16, STEP = 64 << 10 }; /* 16: gzip header and trailer, zlib.h */
+enum { ZLIB_WINDOW = 15, GZIP_WINDOW = 15 + 16, STEP = 64 << 10 }; /* 16: gzip's header, zlib.h */
 
 static bool stream_run(z_stream *stream, int (*turn)(z_stream *, int), struct buffer *out,
 		       int *state, struct error *err)
@@ -47,23 +47,27 @@ bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *o
 	return ok;
 }
 
-bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err)
+static bool inflate_bytes(const void *bytes, size_t length, int window, struct buffer *out,
+			  struct error *err)
 {
 	z_stream stream = { .next_in = (Bytef *)bytes, .avail_in = (uInt)length };
+	const char *format = window == GZIP_WINDOW ? "gzip" : "zlib";
 	int state = Z_OK;
 	bool ok = false;
 
 	if (length > UINT32_MAX)
 		return error_set(err, ERROR_LIMIT, "%zu bytes are too many to inflate", length);
-	if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+	if (inflateInit2(&stream, window) != Z_OK)
 		return error_set(err, ERROR_MEMORY, "no memory to inflate");
 	do {
 		if (!stream_run(&stream, inflate, out, &state, err))
 			goto out;
 		if (state != Z_STREAM_END) {
-			error_set(err, ERROR_FORMAT,
-				  "%s%s", state == Z_BUF_ERROR ? "gzip data ends early" : "not gzip: ",
-				  state == Z_BUF_ERROR ? "" : stream.msg ? stream.msg : "damaged data");
+			if (state == Z_BUF_ERROR)
+				error_set(err, ERROR_FORMAT, "%s data ends early", format);
+			else
+				error_set(err, ERROR_FORMAT, "not %s: %s", format,
+					  stream.msg ? stream.msg : "damaged data");
 			goto out;
 		}
 	} while (stream.avail_in && inflateReset(&stream) == Z_OK);
@@ -71,4 +75,14 @@ bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct e
 out:
 	inflateEnd(&stream);
 	return ok;
+}
+
+bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err)
+{
+	return inflate_bytes(bytes, length, GZIP_WINDOW, out, err);
+}
+
+bool zlib_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err)
+{
+	return inflate_bytes(bytes, length, ZLIB_WINDOW, out, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Door to zlib: gzip bytes, both ways, with ceilings. */
+/* Door to zlib: gzip bytes, both ways, and zlib's own, with ceilings. */
 #ifndef COMMON_GZIP_H
 #define COMMON_GZIP_H
 
@@ -16,5 +16,8 @@ bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *o
 /* Appends the inflated content of one or more gzip members. ERROR_FORMAT: not gzip, truncated or
  * followed by something else; ERROR_LIMIT: out's limit reached (out is then not to be used). */
 bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);
+
+/* The same for one zlib stream (RFC 1950), as ELF files have their compressed sections. */
+bool zlib_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);
 
 #endif

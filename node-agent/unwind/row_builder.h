@@ -29,6 +29,9 @@ struct page_rows {
 	uint32_t count, rule_count;
 	struct unwind_row rows[UNWIND_PAGE_ROWS_MAX];
 	struct unwind_rule rules[PAGE_RULES_MAX];
+	/* The builder's own: where the last piece ended, and the rules by hash (number + 1). */
+	uint32_t end;
+	uint16_t places[2 * PAGE_RULES_MAX];
 };
 
 void row_builder_begin(struct page_rows *out, uint32_t page);

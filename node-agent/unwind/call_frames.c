@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/call_frames.h"
+
+#include <stdlib.h>
+
+#include "node-agent/unwind/frame_machine.h"
+#include "node-agent/unwind/frame_table.h"
+#include "node-agent/unwind/unwind_rule.h"
+
+enum {
+	SOURCES = 2,
+	/* What one call may take, many times a page's worth: 64 KiB of code have some ten thousand
+	 * instructions about them. */
+	BUDGET_INSTRUCTIONS = 2 << 20,
+	BUDGET_ENTRIES = 128 << 10,
+	BUDGET_BYTES = 64 << 20,
+};
+
+/* One section; what an earlier source leaves out the next one is asked for. Code without
+ * .eh_frame is linked with start files that have some. */
+struct source {
+	bool is_there;
+	struct frame_section section;
+	struct frame_commons commons;
+	struct frame_table table;
+};
+
+struct call_frames {
+	const struct code_file *file;
+	struct frame_registers registers;
+	struct source sources[SOURCES];
+};
+
+static bool open_eh_frame(struct source *source, const struct code_file *file,
+			  enum row_failure *failure)
+{
+	uint64_t address;
+
+	if (frame_table_section(file, &address) &&
+	    frame_section_open_at(&source->section, file, address) &&
+	    frame_table_open(&source->table, file, &source->section))
+		return true;
+	/* No search table; the section's header knows better where it ends. */
+	frame_table_release(&source->table);
+	if (!frame_section_open(&source->section, file, ".eh_frame", failure) &&
+	    (*failure != ROW_FAILURE_NONE || !frame_table_section(file, &address) ||
+	     !frame_section_open_at(&source->section, file, address)))
+		return false;
+	return frame_table_build(&source->table, &source->section, &source->commons, failure);
+}
+
+static bool open_debug_frame(struct source *source, const struct code_file *file,
+			     enum row_failure *failure)
+{
+	if (!frame_section_open(&source->section, file, ".debug_frame", failure))
+		return false;
+	source->section.is_debug = true;
+	return frame_table_build(&source->table, &source->section, &source->commons, failure);
+}
+
+struct call_frames *call_frames_open(const struct code_file *file, enum row_failure *failure)
+{
+	struct call_frames *frames = calloc(1, sizeof *frames);
+	enum row_failure of_debug = ROW_FAILURE_NONE;
+
+	*failure = ROW_FAILURE_LIMIT;
+	if (!frames)
+		return NULL;
+	*failure = ROW_FAILURE_NOT_CODE;
+	frames->file = file;
+	if (frame_registers_of(file->machine, &frames->registers)) {
+		*failure = ROW_FAILURE_NONE;
+		frames->sources[0].is_there = open_eh_frame(&frames->sources[0], file, failure);
+		frames->sources[1].is_there = open_debug_frame(&frames->sources[1], file,
+							       &of_debug);
+		if (*failure == ROW_FAILURE_NONE)
+			*failure = of_debug;
+	}
+	if (!frames->sources[0].is_there && !frames->sources[1].is_there) {
+		call_frames_close(frames);
+		return NULL;
+	}
+	*failure = ROW_FAILURE_NONE;
+	return frames;
+}
+
+void call_frames_close(struct call_frames *frames)
+{
+	if (!frames)
+		return;
+	for (int i = 0; i < SOURCES; i++) {
+		frame_section_release(&frames->sources[i].section);
+		frame_commons_release(&frames->sources[i].commons);
+		frame_table_release(&frames->sources[i].table);
+	}
+	free(frames);
+}
+
+size_t call_frames_bytes(const struct call_frames *frames)
+{
+	size_t bytes = sizeof *frames;
+
+	for (int i = 0; i < SOURCES; i++) {
+		const struct source *source = &frames->sources[i];
+
+		bytes += frame_section_memory(&source->section) +
+			 frame_table_memory(&source->table);
+		if (source->commons.entries)
+			bytes += FRAME_COMMONS * sizeof *source->commons.entries;
+	}
+	return bytes;
+}
+
+/* --- pieces --- */
+
+struct walk {
+	struct call_frames *frames;
+	call_frames_add add;
+	void *context;
+	uint64_t instructions, entries, bytes; /* that are left of the budget */
+	enum row_failure failure;
+	/* of the FDE that is being run: */
+	uint64_t low, high;
+	bool is_signal;
+};
+
+/* A state that holds from start up to end, or what of it is wanted. */
+static bool add_state(void *context, uint64_t start, uint64_t end, const struct frame_state *state)
+{
+	struct walk *walk = context;
+	struct unwind_rule rule;
+
+	if (end > walk->high)
+		end = walk->high;
+	if (start < walk->low)
+		start = walk->low;
+	if (start >= end)
+		return true;
+	rule = unwind_rule_of(state, &walk->frames->registers, walk->is_signal);
+	return walk->add(walk->context, start, end, &rule);
+}
+
+/* low up to high are the FDE's. False: no more is wanted, or possible. */
+static bool add_entry(struct walk *walk, const struct frame_entry *entry, uint64_t low,
+		      uint64_t high)
+{
+	static const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+
+	walk->low = low;
+	walk->high = high;
+	walk->is_signal = entry->common->is_signal;
+	switch (frame_machine_run(entry, &walk->frames->registers, high, add_state, walk,
+				  &walk->instructions)) {
+	case FRAME_RUN_DONE:
+		return true;
+	case FRAME_RUN_STOPPED:
+		return false;
+	case FRAME_RUN_OVER_BUDGET:
+		walk->failure = ROW_FAILURE_LIMIT;
+		return false;
+	case FRAME_RUN_DAMAGED:
+		break;
+	}
+	return walk->add(walk->context, low, high, &none);
+}
+
+static bool walk_sources(struct walk *walk, int number, uint64_t low, uint64_t high);
+
+static bool fail(struct walk *walk, enum row_failure failure)
+{
+	walk->failure = failure;
+	return false;
+}
+
+/* Takes one FDE from the budget. */
+static bool is_affordable(struct walk *walk, struct source *source)
+{
+	uint64_t bytes = source->section.bytes_read;
+
+	source->section.bytes_read = 0;
+	if (bytes > walk->bytes || !walk->entries)
+		return fail(walk, ROW_FAILURE_LIMIT);
+	walk->bytes -= bytes;
+	walk->entries--;
+	return true;
+}
+
+/* The FDE at a place, whose code the table has from start up to next: what it covers between low
+ * and high. *low goes on to its end. */
+static bool walk_entry(struct walk *walk, int number, uint64_t place, uint64_t start, uint64_t next,
+		       uint64_t *low, uint64_t high)
+{
+	struct source *source = &walk->frames->sources[number];
+	struct frame_entry entry;
+	uint64_t end, ignored;
+
+	if (!is_affordable(walk, source))
+		return false;
+	if (frame_entry_read(&source->section, &source->commons, place, &entry, &ignored) !=
+	    FRAME_FDE) {
+		static const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+
+		if (source->section.is_unreadable)
+			return fail(walk, ROW_FAILURE_UNREADABLE);
+		start = start > *low ? start : *low;
+		end = next < high ? next : high;
+		*low = end > *low ? end : *low;
+		return start >= end || walk->add(walk->context, start, end, &none);
+	}
+	start = entry.start > start ? entry.start : start;
+	start = start > *low ? start : *low;
+	end = entry.end < next ? entry.end : next;
+	end = end < high ? end : high;
+	if (start >= end)
+		return true;
+	if (start > *low) {
+		if (!walk_sources(walk, number + 1, *low, start))
+			return false;
+	}
+	*low = end;
+	return add_entry(walk, &entry, start, end);
+}
+
+/* Asks the sources from number on. */
+static bool walk_sources(struct walk *walk, int number, uint64_t low, uint64_t high)
+{
+	struct source *source;
+	struct frame_table *table;
+	uint64_t i, start, place, next_start, next_place;
+
+	while (number < SOURCES && !walk->frames->sources[number].is_there)
+		number++;
+	if (number == SOURCES || low >= high)
+		return true;
+	source = &walk->frames->sources[number];
+	table = &source->table;
+	if (!frame_table_find(table, low, &i) || !frame_table_entry(table, i, &start, &place))
+		return fail(walk, ROW_FAILURE_UNREADABLE);
+	for (; start < high; i++, start = next_start, place = next_place) {
+		next_start = UINT64_MAX;
+		next_place = 0;
+		if (i + 1 < table->count &&
+		    !frame_table_entry(table, i + 1, &next_start, &next_place))
+			return fail(walk, ROW_FAILURE_UNREADABLE);
+		if (next_start > start && next_start > low &&
+		    !walk_entry(walk, number, place, start, next_start, &low, high))
+			return false;
+		if (i + 1 >= table->count)
+			break;
+	}
+	return walk_sources(walk, number + 1, low, high);
+}
+
+enum row_failure call_frames_pieces(struct call_frames *frames, uint64_t start, uint64_t end,
+				    call_frames_add add, void *context)
+{
+	struct walk walk = {
+		.frames = frames,
+		.add = add,
+		.context = context,
+		.instructions = BUDGET_INSTRUCTIONS,
+		.entries = BUDGET_ENTRIES,
+		.bytes = BUDGET_BYTES,
+	};
+
+	for (int i = 0; i < SOURCES; i++)
+		frames->sources[i].section.bytes_read = 0;
+	walk_sources(&walk, 0, start, end);
+	return walk.failure;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/unwind_file.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "node-agent/unwind/call_frames.h"
+#include "node-agent/unwind/code_file.h"
+#include "node-agent/unwind/go_table.h"
+
+#pragma weak go_table_open
+#pragma weak go_table_close
+#pragma weak go_table_pieces
+#pragma weak go_table_bytes
+
+#if defined(__aarch64__)
+enum { THIS_MACHINE = EM_AARCH64 };
+#else
+enum { THIS_MACHINE = EM_X86_64 };
+#endif
+
+struct unwind_file {
+	struct code_file code;
+	enum row_failure failure; /* of the whole file */
+	struct call_frames *frames;
+	struct go_table *go;
+};
+
+struct unwind_file *unwind_file_open(int fd)
+{
+	struct unwind_file *file = calloc(1, sizeof *file);
+	enum row_failure of_go = ROW_FAILURE_NONE;
+
+	if (!file) {
+		close(fd);
+		return NULL;
+	}
+	if (!code_file_open(&file->code, fd) || file->code.machine != THIS_MACHINE) {
+		file->code.fd = fd;
+		file->failure = ROW_FAILURE_NOT_CODE;
+		return file;
+	}
+	file->frames = call_frames_open(&file->code, &file->failure);
+	if (go_table_open)
+		file->go = go_table_open(&file->code, &of_go);
+	if (file->failure == ROW_FAILURE_NONE)
+		file->failure = of_go;
+	return file;
+}
+
+void unwind_file_close(struct unwind_file *file)
+{
+	if (!file)
+		return;
+	if (file->go)
+		go_table_close(file->go);
+	call_frames_close(file->frames);
+	if (file->code.fd >= 0)
+		close(file->code.fd);
+	free(file);
+}
+
+size_t unwind_file_bytes(const struct unwind_file *file)
+{
+	return sizeof *file + (file->frames ? call_frames_bytes(file->frames) : 0) +
+	       (file->go ? go_table_bytes(file->go) : 0);
+}
+
+/* --- pages --- */
+
+struct page_walk {
+	struct unwind_file *file;
+	struct page_rows *out;
+	uint64_t at, limit; /* where the next piece may begin, and has to end */
+	enum row_failure failure;
+};
+
+static bool add_piece(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	struct page_walk *walk = context;
+
+	return row_builder_add(walk->out, start, end < walk->limit ? end : walk->limit, rule);
+}
+
+/* What lies between Go's functions is C's. */
+static bool fill_gap(struct page_walk *walk, uint64_t end)
+{
+	walk->limit = end;
+	if (walk->file->frames && end > walk->at)
+		walk->failure = call_frames_pieces(walk->file->frames, walk->at, end, add_piece,
+						   walk);
+	walk->at = end;
+	return walk->failure == ROW_FAILURE_NONE && walk->out->state != UNWIND_PAGE_FAILED;
+}
+
+static bool add_go_piece(void *context, uint64_t start, uint64_t end,
+			 const struct unwind_rule *rule)
+{
+	struct page_walk *walk = context;
+
+	if (start > walk->at && !fill_gap(walk, start))
+		return false;
+	if (end > walk->at)
+		walk->at = end;
+	return row_builder_add(walk->out, start, end, rule);
+}
+
+void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows *out)
+{
+	uint64_t start = (uint64_t)page << UNWIND_PAGE_BITS,
+		 end = start + (UINT64_C(1) << UNWIND_PAGE_BITS);
+	struct page_walk walk = {.file = file, .out = out, .at = start};
+
+	row_builder_begin(out, page);
+	if (file->go)
+		walk.failure = go_table_pieces(file->go, start, end, add_go_piece, &walk);
+	if (walk.failure == ROW_FAILURE_NONE && out->state != UNWIND_PAGE_FAILED)
+		fill_gap(&walk, end);
+	row_builder_end(out);
+	if (walk.failure == ROW_FAILURE_NONE && out->state == UNWIND_PAGE_EMPTY)
+		walk.failure = file->failure;
+	if (walk.failure == ROW_FAILURE_NONE || out->state == UNWIND_PAGE_FAILED)
+		return;
+	out->state = UNWIND_PAGE_FAILED;
+	out->failure = (uint8_t)walk.failure;
+	out->count = out->rule_count = 0;
+}
