@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/cpu_ticks.h"
+#include "node-agent/capture/perf_capture.h"
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/stack_copies.h"
 #include "node-agent/kernel/bpf_map.h"
@@ -48,6 +49,7 @@ struct tick_totals {
 };
 
 struct capture {
+	struct perf_capture *perf; /* does everything then; NULL: by BPF */
 	struct capture_options options;
 	struct capture_callbacks callbacks;
 	uint64_t period_ns;
@@ -390,8 +392,8 @@ static bool options_check(const struct capture_options *options, struct error *e
 	return true;
 }
 
-struct capture *capture_open(const struct capture_options *options,
-			     const struct capture_callbacks *callbacks, struct error *err)
+static struct capture *open_by_bpf(const struct capture_options *options,
+				   const struct capture_callbacks *callbacks, struct error *err)
 {
 	struct capture *capture = calloc(1, sizeof *capture);
 	bool ok = false;
@@ -420,6 +422,51 @@ out:
 		return NULL;
 	}
 	capture->options.pids = NULL; /* borrowed for the call only */
+	return capture;
+}
+
+static struct capture *open_by_perf(const struct capture_options *options,
+				    const struct capture_callbacks *callbacks, struct error *err)
+{
+	struct capture *capture = calloc(1, sizeof *capture);
+
+	if (!capture) {
+		error_set(err, ERROR_MEMORY, "capture");
+		return NULL;
+	}
+	if (options->stop_after_sample)
+		error_set(err, ERROR_UNSUPPORTED, "sampled threads are stopped by BPF only");
+	else if (options_check(options, err))
+		capture->perf = perf_capture_open(options, callbacks, err);
+	if (!capture->perf) {
+		free(capture);
+		return NULL;
+	}
+	return capture;
+}
+
+struct capture *capture_open(const struct capture_options *options,
+			     const struct capture_callbacks *callbacks, struct error *err)
+{
+	struct capture *capture = NULL;
+	struct error by_bpf = {0}, by_perf = {0};
+
+	if (options->way != CAPTURE_PERF)
+		capture = open_by_bpf(options, callbacks, &by_bpf);
+	if (capture || (options->way != CAPTURE_PERF && by_bpf.kind != ERROR_UNSUPPORTED) ||
+	    options->way == CAPTURE_BPF) {
+		if (!capture && err)
+			*err = by_bpf;
+		return capture;
+	}
+	capture = open_by_perf(options, callbacks, &by_perf);
+	if (capture && options->way == CAPTURE_AUTO)
+		log_warn("stacks are taken by perf events, which costs more", "because=\"%s\"",
+			 by_bpf.message);
+	if (!capture && options->way == CAPTURE_AUTO)
+		error_set(err, by_perf.kind, "%s; and %s", by_bpf.message, by_perf.message);
+	else if (!capture && err)
+		*err = by_perf;
 	return capture;
 }
 
@@ -499,7 +546,7 @@ static bool drain(struct capture *capture, uint64_t in_flight_ns)
 	return process_events_deliver(capture->events, now - in_flight_ns);
 }
 
-bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
+static bool poll_bpf(struct capture *capture, int timeout_ms, struct error *err)
 {
 	struct epoll_event ready[4];
 	uint64_t ticks, before = process_events_delivered(capture->events);
@@ -536,10 +583,20 @@ bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
 	return tick_set(capture, is_busy ? POLL_BUSY_MS : POLL_MS, err);
 }
 
+bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
+{
+	return capture->perf ? perf_capture_poll(capture->perf, timeout_ms, err)
+			     : poll_bpf(capture, timeout_ms, err);
+}
+
 void capture_watch(struct capture *capture, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
+	if (capture->perf) {
+		perf_capture_watch(capture->perf, fd);
+		return;
+	}
 	/* One that was closed has left by itself; another may have its number by now. */
 	if (capture->watched_fd >= 0 && capture->watched_fd != fd)
 		epoll_ctl(capture->epoll_fd, EPOLL_CTL_DEL, capture->watched_fd, NULL);
@@ -551,7 +608,9 @@ void capture_watch(struct capture *capture, int fd)
 
 void capture_stop(struct capture *capture)
 {
-	if (capture->is_stopped)
+	if (capture->perf)
+		perf_capture_stop(capture->perf);
+	if (capture->perf || capture->is_stopped)
 		return;
 	for (unsigned number = 0; number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
@@ -570,6 +629,10 @@ void capture_counts(struct capture *capture, struct capture_totals *totals)
 {
 	struct tick_totals ticks;
 
+	if (capture->perf) {
+		perf_capture_totals(capture->perf, totals);
+		return;
+	}
 	ticks_total(capture, &ticks);
 	*totals = (struct capture_totals){
 		.ticks = ticks.seen + ticks.idle - ticks.idle_seen,
@@ -604,6 +667,8 @@ void capture_counts(struct capture *capture, struct capture_totals *totals)
 void capture_totals(struct capture *capture, struct capture_totals *totals)
 {
 	capture_counts(capture, totals);
+	if (capture->perf)
+		return;
 	totals->perf_count_ns = capture->gone_timers_ns;
 	for (unsigned number = 0; number < capture->cpu_count; number++)
 		totals->perf_count_ns += timer_count(&capture->cpus[number]);
@@ -613,20 +678,30 @@ uint64_t capture_map_bytes(const struct capture *capture)
 {
 	uint64_t bytes = 0;
 
-	for (int map = 0; map < KERNEL_MAP_COUNT; map++)
+	for (int map = 0; map < KERNEL_MAP_COUNT && !capture->perf; map++)
 		bytes += bpf_map_bytes(capture->programs.maps[map]);
 	return bytes;
 }
 
 int capture_map(const struct capture *capture, enum kernel_map map)
 {
-	return capture->programs.maps[map];
+	return capture->perf ? -1 : capture->programs.maps[map];
+}
+
+enum capture_way capture_way(const struct capture *capture)
+{
+	return capture->perf ? CAPTURE_PERF : CAPTURE_BPF;
 }
 
 void capture_close(struct capture *capture)
 {
 	if (!capture)
 		return;
+	if (capture->perf) {
+		perf_capture_close(capture->perf);
+		free(capture);
+		return;
+	}
 	for (unsigned number = 0; capture->cpus && number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
 			close(capture->cpus[number].timer);

@@ -13,7 +13,15 @@
 #include "common/error.h"
 #include "node-agent/kernel/loader.h"
 
+/* Choices of --capture, in its order. */
+enum capture_way {
+	CAPTURE_AUTO, /* by BPF; where that is not permitted, by perf */
+	CAPTURE_BPF,
+	CAPTURE_PERF, /* perf_event_open(2) alone: every stack comes as a copy */
+};
+
 struct capture_options {
+	enum capture_way way;
 	uint32_t frequency_hz; /* 1–1000 */
 	uint32_t max_frames;   /* 1–USER_FRAMES_MAX */
 	const uint32_t *pids;  /* host pids; none: all processes */
@@ -71,9 +79,9 @@ struct capture_totals {
 
 struct capture;
 
-/* Loads the programs through a child that exits (its BTF parse does not stay), attaches one
- * cpu-clock event per online CPU and to process events. ERROR_UNSUPPORTED with a sentence where the
- * kernel or the privileges do not allow it. */
+/* By BPF: loads the programs through a child that exits (its BTF parse does not stay), attaches one
+ * cpu-clock event per online CPU and to process events. By perf: see perf_capture.h.
+ * ERROR_UNSUPPORTED with a sentence where the kernel or the privileges do not allow it. */
 struct capture *capture_open(const struct capture_options *options,
 			     const struct capture_callbacks *callbacks, struct error *err);
 
@@ -98,7 +106,10 @@ void capture_counts(struct capture *capture, struct capture_totals *totals);
 /* Bytes of kernel memory held by our BPF maps (bpftool's memlock sum). */
 uint64_t capture_map_bytes(const struct capture *capture);
 
-/* One of the programs' maps; borrowed. */
+/* How it is taken: CAPTURE_BPF or CAPTURE_PERF. */
+enum capture_way capture_way(const struct capture *capture);
+
+/* One of the programs' maps; borrowed. −1: by perf there are none. */
 int capture_map(const struct capture *capture, enum kernel_map map);
 
 void capture_close(struct capture *capture); /* NULL is fine */

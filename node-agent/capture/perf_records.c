@@ -115,9 +115,10 @@ static bool parse_task(const uint8_t *record, size_t length, uint32_t type,
 	event->tid = task.tid;
 	if (type == PERF_RECORD_EXIT) {
 		event->type = PROCESS_EVENT_THREAD_EXIT;
-	} else if (task.pid != task.ppid) {
-		event->type = PROCESS_EVENT_FORK;
+	} else {
+		event->type = task.pid != task.ppid ? PROCESS_EVENT_FORK : PROCESS_EVENT_THREAD;
 		event->parent_tgid = task.ppid;
+		event->parent_tid = task.ptid;
 	}
 	return true;
 }
@@ -125,14 +126,20 @@ static bool parse_task(const uint8_t *record, size_t length, uint32_t type,
 static bool parse_comm(const uint8_t *record, size_t length, struct process_event *event)
 {
 	struct comm_record comm;
+	size_t room;
 
 	if (length < sizeof comm + sizeof(struct record_trailer))
 		return false;
 	memcpy(&comm, record, sizeof comm);
 	event->tgid = comm.pid;
 	event->tid = comm.tid;
-	if (comm.header.misc & PERF_RECORD_MISC_COMM_EXEC)
-		event->type = PROCESS_EVENT_EXEC;
+	event->type = comm.header.misc & PERF_RECORD_MISC_COMM_EXEC ? PROCESS_EVENT_EXEC
+								    : PROCESS_EVENT_NAME;
+	room = length - sizeof comm - sizeof(struct record_trailer);
+	if (room > sizeof event->name - 1)
+		room = sizeof event->name - 1;
+	memcpy(event->name, record + sizeof comm,
+	       strnlen((const char *)record + sizeof comm, room));
 	return true;
 }
 

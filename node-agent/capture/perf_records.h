@@ -13,7 +13,9 @@
 enum process_event_type {
 	PROCESS_EVENT_OTHER, /* well-formed, but nothing we tell anybody */
 	PROCESS_EVENT_EXEC,
-	PROCESS_EVENT_FORK, /* a new process; new threads are OTHER */
+	PROCESS_EVENT_NAME,   /* a thread got another name */
+	PROCESS_EVENT_FORK,   /* a new process */
+	PROCESS_EVENT_THREAD, /* a new thread */
 	PROCESS_EVENT_THREAD_EXIT,
 	PROCESS_EVENT_MAPPING,
 	PROCESS_EVENT_LOST,
@@ -23,7 +25,9 @@ struct process_event {
 	enum process_event_type type;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t tgid, tid;
-	uint32_t parent_tgid;           /* FORK */
+	uint32_t parent_tgid;           /* FORK, THREAD */
+	uint32_t parent_tid;            /* the same: who made it */
+	char name[COMM_LENGTH];         /* EXEC, NAME: the thread's, ends with a zero */
 	uint64_t lost;                  /* LOST: records that did not fit the ring */
 	struct capture_mapping mapping; /* MAPPING; path points into the record */
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node-agent/capture/perf_records.h"
+#include "node-agent/capture/descriptors.h"
 #include "node-agent/kernel/perf_event.h"
 
 enum {
@@ -29,6 +30,9 @@ struct process_events {
 	const struct capture_callbacks *callbacks;
 	int epoll_fd;
 	bool has_build_ids;
+	void (*watch)(void *context, const struct process_event *event);
+	void *watch_context;
+	struct descriptors threads; /* events of threads that write into another's ring */
 	uint64_t delivered, lost;
 	uint32_t leaderless[LEADERLESS]; /* 0: free */
 	unsigned cpu_count;
@@ -67,14 +71,15 @@ static void close_cpu(struct cpu_events *cpu)
 	cpu->is_leaving = false;
 }
 
-bool process_events_add_cpu(struct process_events *events, unsigned number, struct error *err)
+/* Opens the CPU's ring with that event as its first. */
+static bool ring_begin(struct process_events *events, unsigned number, int fd, struct error *err)
 {
 	struct cpu_events *cpu = &events->cpus[number];
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	unsigned pages = events->cpu_count > MANY_CPUS ? RING_PAGES_MANY_CPUS : RING_PAGES;
 
 	close_cpu(cpu);
-	if (!perf_ring_open(&cpu->ring, number, pages, &events->has_build_ids, err))
+	if (!perf_ring_attach(&cpu->ring, fd, pages, err))
 		return false;
 	if (epoll_ctl(events->epoll_fd, EPOLL_CTL_ADD, cpu->ring.fd, &event) != 0) {
 		error_set_system(err, errno, "watch process events");
@@ -82,6 +87,37 @@ bool process_events_add_cpu(struct process_events *events, unsigned number, stru
 		return false;
 	}
 	return true;
+}
+
+bool process_events_add_cpu(struct process_events *events, unsigned number, struct error *err)
+{
+	int fd = perf_process_events_open(number, PERF_EVERY_THREAD, &events->has_build_ids, err);
+
+	return fd >= 0 && ring_begin(events, number, fd, err);
+}
+
+bool process_events_add_thread(struct process_events *events, unsigned number, uint32_t thread,
+			       struct error *err)
+{
+	int fd = perf_process_events_open(number, (int)thread, &events->has_build_ids, err);
+
+	if (fd < 0)
+		return false;
+	if (!events->cpus[number].ring.base)
+		return ring_begin(events, number, fd, err);
+	if (perf_ring_join(&events->cpus[number].ring, fd, err) &&
+	    descriptors_add(&events->threads, fd, err))
+		return true;
+	close(fd);
+	return false;
+}
+
+void process_events_watch(struct process_events *events,
+			  void (*watch)(void *context, const struct process_event *event),
+			  void *context)
+{
+	events->watch = watch;
+	events->watch_context = context;
 }
 
 void process_events_remove_cpu(struct process_events *events, unsigned number)
@@ -165,6 +201,8 @@ static void deliver(struct process_events *events, const struct process_event *e
 	const struct capture_callbacks *callbacks = events->callbacks;
 	void *context = callbacks->context;
 
+	if (events->watch)
+		events->watch(events->watch_context, event);
 	switch (event->type) {
 	case PROCESS_EVENT_EXEC:
 		if (callbacks->on_exec)
@@ -186,6 +224,8 @@ static void deliver(struct process_events *events, const struct process_event *e
 		events->lost += event->lost;
 		break;
 	case PROCESS_EVENT_OTHER:
+	case PROCESS_EVENT_NAME:
+	case PROCESS_EVENT_THREAD:
 		return;
 	}
 	events->delivered++;
@@ -233,6 +273,7 @@ void process_events_free(struct process_events *events)
 		return;
 	for (unsigned cpu = 0; cpu < events->cpu_count; cpu++)
 		close_cpu(&events->cpus[cpu]);
+	descriptors_release(&events->threads);
 	if (events->epoll_fd >= 0)
 		close(events->epoll_fd);
 	free(events);

@@ -9,14 +9,24 @@
 #include <stdint.h>
 
 #include "node-agent/capture/capture.h"
+#include "node-agent/capture/perf_records.h"
 
 struct process_events;
 
 /* cpus: CPU numbers are below this. The callbacks are borrowed for the object's life. */
 struct process_events *process_events_new(unsigned cpus, const struct capture_callbacks *callbacks,
 					  struct error *err);
+/* Sees every event before the callbacks do, also those they are not told of. */
+void process_events_watch(struct process_events *events,
+			  void (*watch)(void *context, const struct process_event *event),
+			  void *context);
+
 /* ERROR_NOT_FOUND: the CPU went offline. Adding one that is there starts it afresh. */
 bool process_events_add_cpu(struct process_events *events, unsigned cpu, struct error *err);
+/* Instead: one thread's events and those of the threads and processes it starts, for which no
+ * privileges are needed. ERROR_NOT_FOUND: the CPU is offline or the thread is gone. */
+bool process_events_add_thread(struct process_events *events, unsigned cpu, uint32_t thread,
+			       struct error *err);
 /* What it wrote is still delivered. */
 void process_events_remove_cpu(struct process_events *events, unsigned cpu);
 

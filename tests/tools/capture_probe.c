@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The capture stage alone: prints what it delivers as lines of text, then its totals.
  *	capture_probe HZ SECONDS [MAX_FRAMES [SHOWN_PID [ONLY_PID…]]]
- * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader. */
+ * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader; CAPTURE:
+ * auto, bpf (default) or perf. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
 		.on_sample = on_sample,
 	};
 	struct capture_options options = {.frequency_hz = 99, .max_frames = USER_FRAMES_DEFAULT};
-	const char *pause = getenv("POLL_PAUSE_MS");
+	const char *pause = getenv("POLL_PAUSE_MS"), *way = getenv("CAPTURE");
 	struct capture *capture;
 	struct error err = {0};
 	uint32_t pids[16];
@@ -160,6 +161,9 @@ int main(int argc, char **argv)
 	for (int i = 5; i < argc && options.pid_count < 16; i++)
 		pids[options.pid_count++] = (uint32_t)atoi(argv[i]);
 	options.pids = pids;
+	options.way = !way || !strcmp(way, "bpf") ? CAPTURE_BPF
+		      : !strcmp(way, "perf")      ? CAPTURE_PERF
+						  : CAPTURE_AUTO;
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
 	capture = capture_open(&options, &callbacks, &err);
