@@ -30,6 +30,7 @@ enum sample_flags {
 	/* result is WALK_not_loaded, and the stack from there on is in the ring of copies, written
 	 * before this record: struct stack_copy_event of the same cpu and cpu_taken */
 	SAMPLE_HAS_COPY = 1 << 5,
+	SAMPLE_END_GUESSED = 1 << 6, /* complete, but only a frame pointer of 0 says so */
 };
 
 enum { STACK_TOP_WORDS = 4 };

@@ -32,6 +32,7 @@ struct task_struct {
 
 enum {
 	TASK_IS_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD */
+	SIGNAL_STOP = 19,
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -60,6 +61,36 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 		return 0;
 	return code == 0x050f ? sizeof(code) : 0; /* syscall */
 }
+
+/* In the order of their DWARF numbers. */
+static __always_inline void registers_copy(__u64 *to, const user_registers *from)
+{
+	to[0] = from->rax;
+	to[1] = from->rdx;
+	to[2] = from->rcx;
+	to[3] = from->rbx;
+	to[4] = from->rsi;
+	to[5] = from->rdi;
+	to[6] = from->rbp;
+	to[7] = from->rsp;
+	to[8] = from->r8;
+	to[9] = from->r9;
+	to[10] = from->r10;
+	to[11] = from->r11;
+	to[12] = from->r12;
+	to[13] = from->r13;
+	to[14] = from->r14;
+	to[15] = from->r15;
+}
+
+enum { REGISTERS_ALL = 0xffff };
+
+/* A system call uses up rcx and r11, and rax for its result; interrupts and faults save all. */
+static __always_inline __u64 registers_known(const user_registers *registers)
+{
+	return (long)registers->orig_rax < 0 ? REGISTERS_ALL
+					     : REGISTERS_ALL & ~(1 << 0 | 1 << 2 | 1 << 11);
+}
 #elif defined(__TARGET_ARCH_arm64)
 enum { KERNEL_STACK_BYTES = 16384 };
 typedef struct user_pt_regs user_registers;
@@ -78,6 +109,21 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 {
 	(void)registers;
 	return 0;
+}
+
+static __always_inline void registers_copy(__u64 *to, const user_registers *from)
+{
+	for (int i = 0; i < 31; i++)
+		to[i] = from->regs[i];
+	to[31] = from->sp;
+}
+
+#define REGISTERS_ALL 0xffffffffULL
+
+static __always_inline __u64 registers_known(const user_registers *registers)
+{
+	(void)registers;
+	return REGISTERS_ALL;
 }
 #else
 #error "farflame knows x86-64 and arm64"

@@ -22,7 +22,8 @@
 	RESULT(register_unknown, "the caller's frame hangs on a register that is not known there") \
 	RESULT(table_failed, "the code's unwind table is damaged or could not be read")            \
 	RESULT(mappings_changed, "the process' mappings changed before its stack was finished")    \
-	RESULT(uprobe, "a return probe's trampoline hides the caller")
+	RESULT(uprobe, "a return probe's trampoline hides the caller")                             \
+	RESULT(bad_frame, "the unwind table does not fit the stack")
 
 #define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
 enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };

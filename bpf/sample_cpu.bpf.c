@@ -2,6 +2,8 @@
 /* On every timer tick: one stack of whatever this CPU runs, into the ring. Loads from 5.10 on. */
 #include "bpf/kernel_types.h"
 #define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
+#define STACK_WALK_RULE(walk, address)   find_rule(address)
+int find_rule(unsigned long address);
 #include "bpf/counters.h"
 #include "bpf/process_map.bpf.h"
 #include "bpf/stack_copy.bpf.h"
@@ -44,6 +46,7 @@ struct sample_scratch {
 	struct sample_event event; /* its frames are the ones below */
 	__u64 frames[STACK_FRAMES_ROOM];
 	struct stack_walk walk;
+	struct process_view process;
 };
 #pragma clang diagnostic pop
 
@@ -78,12 +81,41 @@ static __always_inline struct sample_scratch *scratch_find(void)
 /* A global function is verified once, on its own, whatever the loop around it: that keeps 1024
  * frames within the million instructions a 5.10 verifier looks at, which has no bpf_loop(). Up to
  * then such functions take only numbers, so the scratch is looked up again. */
+__attribute__((noinline)) int find_rule(unsigned long address)
+{
+	struct sample_scratch *s = scratch_find();
+
+	if (!walk_by_rows)
+		return STACK_RULE_ANONYMOUS;
+	if (!s || process_mapping_find(&s->process, address) ||
+	    s->process.mapping.executable == EXECUTABLE_NONE)
+		return STACK_RULE_ABSENT;
+	if (s->process.mapping.executable == EXECUTABLE_ANONYMOUS)
+		return STACK_RULE_ANONYMOUS;
+	return unwind_rule_find(s->process.mapping.executable, address - s->process.mapping.base,
+				&s->walk.rule);
+}
+
 int walk_one_frame(void);
 __attribute__((noinline)) int walk_one_frame(void)
 {
 	struct sample_scratch *s = scratch_find();
 
 	return s ? stack_walk_step(&s->walk, s->frames) : 1;
+}
+
+/* The stack from where the walk stopped. 1: it is on its way. */
+int copy_stack(void);
+__attribute__((noinline)) int copy_stack(void)
+{
+	struct sample_scratch *s = scratch_find();
+	int refused;
+
+	if (!s)
+		return 0;
+	refused = stack_copy_send(&s->walk, s->event.cpu, s->event.cpu_taken, s->event.time_ns);
+	count(refused ? refused : COUNT_copies);
+	return !refused;
 }
 
 static __always_inline void sample_who(struct sample_event *event, struct task_struct *task,
@@ -115,10 +147,11 @@ static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
 	return (__u32)bytes / sizeof(__u64);
 }
 
-/* Where the user part starts. False: there is none, event and walk say why. */
+/* Where the user part starts: what its registers were. False: there is none, event and walk say
+ * why. */
 static __always_inline int sample_user_start(struct sample_scratch *s,
 					     struct bpf_perf_event_data *tick,
-					     struct task_struct *task, __u64 *entry_bytes)
+					     struct task_struct *task)
 {
 	struct stack_walk *walk = &s->walk;
 	user_registers saved;
@@ -133,18 +166,21 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 			walk->result = WALK_no_registers;
 			return 0;
 		}
-		walk->ip = PT_REGS_IP(&saved);
-		walk->sp = PT_REGS_SP(&saved);
-		walk->fp = PT_REGS_FP(&saved);
 		/* Threads the kernel makes inside a process (io_uring's workers) have no user part.
 		 */
-		if (!walk->ip && !walk->sp) {
+		if (!PT_REGS_IP(&saved) && !PT_REGS_SP(&saved)) {
 			s->event.flags |= SAMPLE_KERNEL_THREAD;
 			return 0;
 		}
 		is_32bit = registers_are_32bit(&saved);
-		*entry_bytes = registers_entry_bytes(&saved);
+		walk->known = registers_known(&saved);
+		registers_copy(walk->registers, &saved);
+		walk->ip = PT_REGS_IP(&saved) - registers_entry_bytes(&saved);
+		walk->sp = PT_REGS_SP(&saved);
+		walk->fp = PT_REGS_FP(&saved);
 	} else {
+		walk->known = REGISTERS_ALL;
+		registers_copy(walk->registers, &tick->regs);
 		walk->ip = PT_REGS_IP(&tick->regs);
 		walk->sp = PT_REGS_SP(&tick->regs);
 		walk->fp = PT_REGS_FP(&tick->regs);
@@ -170,29 +206,32 @@ static __always_inline void sample_user_stack(struct sample_scratch *s,
 					      struct task_struct *task, __u32 kernel_count)
 {
 	struct stack_walk *walk = &s->walk;
-	__u64 entry_bytes = 0;
 
 	s->event.user_fp = 0;
 	walk->first = kernel_count;
 	walk->limit = max_user_frames;
 	walk->count = 0;
 	walk->is_guessed = 0;
+	walk->is_end_guessed = 0;
 	walk->leaf_way = LEAF_FRAME_POINTER;
 	walk->result = WALK_complete;
-	if (sample_user_start(s, tick, task, &entry_bytes)) {
+	if (sample_user_start(s, tick, task)) {
 		if (!bpf_probe_read_user(s->event.stack_top, sizeof(s->event.stack_top),
 					 (const void *)walk->sp))
 			s->event.flags |= SAMPLE_HAS_STACK_TOP;
+		if (walk_by_rows)
+			process_view_begin(&s->process, s->event.tgid, s->event.exec_id,
+					   s->event.start_time_ns);
 		for (__u32 i = 0; i < USER_FRAMES_MAX; i++)
 			if (walk_one_frame())
 				break;
 	}
-	/* The leaf is the instruction the thread is at, and a thread in a system call is at its
-	 * `syscall`; the walk itself wants to see what follows it. */
-	if (kernel_count <= KERNEL_FRAMES_MAX && walk->count)
-		s->frames[kernel_count] -= entry_bytes;
 	if (walk->is_guessed)
 		s->event.flags |= SAMPLE_FRAME_GUESSED;
+	if (walk->is_end_guessed)
+		s->event.flags |= SAMPLE_END_GUESSED;
+	if (walk->result == WALK_not_loaded && copy_stack())
+		s->event.flags |= SAMPLE_HAS_COPY;
 	s->event.result = walk->result;
 	s->event.leaf_way = walk->leaf_way;
 }
@@ -212,7 +251,9 @@ static __always_inline void sample_send(struct sample_scratch *s, __u64 kernel_c
 	event->user_count = user_count;
 	size = sizeof(*event) + frames * sizeof(__u64);
 	event->size = size;
-	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
+	/* A copied stack waits for rows to be loaded: the sooner, the fewer follow it. */
+	if (event->flags & SAMPLE_HAS_COPY ||
+	    bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&samples, event, size, flags))
 		count(COUNT_ring_full);
@@ -259,6 +300,8 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 	}
 	sample_user_stack(s, tick, task, kernel_count);
 	sample_send(s, kernel_count);
+	if (stop_after_sample)
+		bpf_send_signal_thread(SIGNAL_STOP);
 	return 0;
 }
 

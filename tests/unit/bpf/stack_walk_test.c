@@ -1,100 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel side's walk as ordinary C, over stacks and code that are made up here. */
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "tests/check.h"
-
-static int memory_read(void *to, size_t bytes, uint64_t from);
-#define STACK_WALK_READ(to, bytes, from) memory_read(to, bytes, from)
-#include "bpf/stack_walk.bpf.h"
-
-#define STACK 0x7ffc00000000ULL
-#define CODE  0x400000ULL
-#define LIBC  0x7f0000000000ULL /* code of a library, with a signal trampoline at +0x100 */
-
-enum { STACK_WORDS = 4096, CODE_BYTES = 4096 };
-
-static uint64_t stack[STACK_WORDS];
-static uint8_t code[CODE_BYTES], libc_code[CODE_BYTES];
-
-/* Like bpf_probe_read_user(): all or nothing, and zeroes when nothing. */
-static int memory_read(void *to, size_t bytes, uint64_t from)
-{
-	static const struct {
-		uint64_t start;
-		const void *bytes;
-		size_t length;
-	} areas[] = {
-		{STACK, stack, sizeof stack},
-		{CODE, code, sizeof code},
-		{LIBC, libc_code, sizeof libc_code},
-	};
-
-	for (size_t i = 0; i < sizeof areas / sizeof *areas; i++)
-		if (from >= areas[i].start && from - areas[i].start <= areas[i].length &&
-		    bytes <= areas[i].length - (from - areas[i].start)) {
-			memcpy(to, (const uint8_t *)areas[i].bytes + (from - areas[i].start),
-			       bytes);
-			return 0;
-		}
-	memset(to, 0, bytes);
-	return -14;
-}
-
-static __u64 frames[STACK_FRAMES_ROOM];
-static struct stack_walk walk;
-
-static void world_clear(void)
-{
-	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
-	memset(stack, 0, sizeof stack);
-	memset(code, 0x90, sizeof code);
-	memset(libc_code, 0x90, sizeof libc_code);
-	memcpy(libc_code + 0x100, sigreturn, sizeof sigreturn);
-	memset(frames, 0, sizeof frames);
-	memset(&walk, 0, sizeof walk);
-	walk.limit = USER_FRAMES_DEFAULT;
-}
-
-static uint64_t word(unsigned index)
-{
-	return STACK + 8 * (uint64_t)index;
-}
-
-/* `call rel32` that ends right before the address. */
-static uint64_t call_before(uint64_t address)
-{
-	code[address - CODE - 5] = 0xe8;
-	return address;
-}
-
-/* A stack frame at word index: the caller's frame pointer and the return address, behind a call. */
-static void frame_put(unsigned index, uint64_t caller_fp, uint64_t return_address)
-{
-	stack[index] = caller_fp;
-	stack[index + 1] = return_address;
-	if (return_address >= CODE + 5 && return_address < CODE + CODE_BYTES)
-		call_before(return_address);
-}
-
-static void code_put(uint64_t address, const char *bytes, size_t length)
-{
-	memcpy(code + (address - CODE), bytes, length);
-}
-
-static enum walk_result run(uint64_t ip, uint64_t sp, uint64_t fp)
-{
-	walk.ip = ip;
-	walk.sp = sp;
-	walk.fp = fp;
-	if (!stack_walk_begin(&walk, frames))
-		while (!stack_walk_step(&walk, frames))
-			;
-	return walk.result;
-}
+#include "tests/unit/bpf/stack_world.h"
 
 static void test_chain(void)
 {
@@ -130,6 +36,7 @@ static void test_ends(void)
 		     WALK_complete); /* a leaf that says it is outermost */
 	CHECK_NUMBER(walk.count, 1);
 	CHECK(!walk.is_guessed);
+	CHECK(walk.is_end_guessed);
 
 	world_clear();
 	frame_put(10, word(20), CODE + 0x200);
@@ -258,6 +165,8 @@ static const struct leaf_row leaf_rows[] = {
 	{"leave", "\x90\xc9\xc3", 3, -1},
 	{"repz stos", "\x90\xf3\xaa", 3, -1},
 	{"push %r13", "\x90\x41\x55", 3, -1},
+	{"syscall before ret", "\x90\x0f\x05\xc3", 4, 0},
+	{"syscall elsewhere", "\x90\x0f\x05\x48\x3d", 5, -1},
 };
 
 static void test_leaf_instructions(void)
@@ -400,22 +309,13 @@ static void test_leaf_at_mapping_start(void)
 	CHECK_NUMBER(frames[1], CODE + 0x300);
 }
 
-/* Where the kernel leaves the interrupted registers: uc_flags at word index. */
-static void signal_put(unsigned index, uint64_t ip, uint64_t sp, uint64_t fp)
-{
-	stack[index] = 7;
-	stack[index + SIGNAL_FP_OFFSET / 8] = fp;
-	stack[index + SIGNAL_SP_OFFSET / 8] = sp;
-	stack[index + SIGNAL_SP_OFFSET / 8 + 1] = ip;
-}
-
 static void test_signal(void)
 {
 	/* handler (leaf) → trampoline → interrupted function → its caller; the handler on a stack
 	 * of its own, above the other one */
 	world_clear();
 	frame_put(1000, word(50), LIBC + 0x100);
-	signal_put(1002, CODE + 0x500, word(45), word(50));
+	context_put(1002, CODE + 0x500, word(45), word(50));
 	frame_put(50, 0, CODE + 0x600);
 	CHECK_NUMBER(run(CODE + 0x100, word(990), word(1000)), WALK_complete);
 	CHECK_NUMBER(walk.count, 4);
