@@ -31,8 +31,9 @@ _Static_assert(sizeof(struct frame) == JOURNAL_FRAME_BYTES, "frame");
 
 struct segment_header {
 	char magic[16];
-	uint32_t version, crc;
+	uint32_t version, crc; /* of what follows */
 	uint64_t number;
+	uint64_t failed_from; /* groups from there to this segment failed; 0: none did */
 };
 
 struct journal {
@@ -46,6 +47,7 @@ struct journal {
 	struct journal_counters counters;
 	int fd;                  /* of the last segment; -1: none yet */
 	uint64_t number, offset; /* next write */
+	uint64_t failed_from;    /* first group that failed since one did not; 0: none */
 	uint8_t *group;          /* aligned */
 	size_t group_capacity;
 };
@@ -234,25 +236,70 @@ static bool read_whole(const char *path, uint8_t *bytes, size_t room, size_t *le
 	return got >= 0;
 }
 
+static uint32_t header_crc(const struct segment_header *header)
+{
+	return crc32c(0, &header->number, sizeof *header - offsetof(struct segment_header, number));
+}
+
+/* Where the failed groups before this segment begin; UINT64_MAX: none. */
+static uint64_t failed_before(const struct journal *journal, uint64_t number)
+{
+	struct segment_header header = {.number = 0};
+	char path[4096];
+	int fd;
+
+	segment_path(journal, number, path, sizeof path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return UINT64_MAX;
+	if (pread(fd, &header, sizeof header, 0) != sizeof header ||
+	    memcmp(header.magic, header_magic, sizeof header.magic) ||
+	    le64toh(header.number) != number || !header.failed_from ||
+	    le32toh(header.crc) != header_crc(&header))
+		header.failed_from = htole64(UINT64_MAX);
+	close(fd);
+	return le64toh(header.failed_from);
+}
+
+/* Of each segment, how many bytes lie before groups that failed and have successors. */
+static void find_lengths(const struct journal *journal, size_t *lengths)
+{
+	uint64_t failed = UINT64_MAX;
+
+	for (unsigned i = journal->segment_count; i-- > 0;) {
+		uint64_t start = journal->segments[i] * JOURNAL_SEGMENT_BYTES, before;
+
+		lengths[i] = JOURNAL_SEGMENT_BYTES;
+		if (failed < start + JOURNAL_SEGMENT_BYTES)
+			lengths[i] = failed > start ? (size_t)(failed - start) : 0;
+		before = failed_before(journal, journal->segments[i]);
+		failed = before < failed ? before : failed;
+	}
+}
+
 bool journal_replay(struct journal *journal, journal_record_fn *fn, void *context,
 		    struct error *err)
 {
 	uint8_t *bytes = malloc(JOURNAL_SEGMENT_BYTES);
-	bool is_stopped = false, ok = true;
+	size_t *lengths = calloc(journal->segment_count + 1, sizeof *lengths);
+	bool is_stopped = false, ok = bytes && lengths;
 
-	if (!bytes)
-		return error_set(err, ERROR_MEMORY, "no memory to read the journal");
+	if (!ok)
+		error_set(err, ERROR_MEMORY, "no memory to read the journal");
+	else
+		find_lengths(journal, lengths);
 	for (unsigned i = 0; ok && !is_stopped && i < journal->segment_count; i++) {
 		char path[4096];
 		size_t length;
 
 		segment_path(journal, journal->segments[i], path, sizeof path);
-		ok = read_whole(path, bytes, JOURNAL_SEGMENT_BYTES, &length, err);
+		ok = read_whole(path, bytes, lengths[i], &length, err);
 		if (ok)
 			journal_read_segment(bytes, length, journal->segments[i], fn, context,
 					     &is_stopped);
 	}
 	free(bytes);
+	free(lengths);
 	return ok && !is_stopped;
 }
 
@@ -332,13 +379,17 @@ static bool reserve_group(struct journal *journal, size_t bytes, struct error *e
 	return true;
 }
 
-static bool write_header(struct journal *journal, int fd, uint64_t number, struct error *err)
+static bool write_header(struct journal *journal, int fd, uint64_t number, uint64_t failed_from,
+			 struct error *err)
 {
-	struct segment_header header = {.version = htole32(1), .number = htole64(number)};
+	struct segment_header header = {.version = htole32(1),
+					.number = htole64(number),
+					.failed_from = htole64(failed_from)};
 
 	if (!reserve_group(journal, JOURNAL_BLOCK, err))
 		return false;
 	memcpy(header.magic, header_magic, sizeof header.magic);
+	header.crc = htole32(header_crc(&header));
 	memset(journal->group, 0, JOURNAL_BLOCK);
 	memcpy(journal->group, &header, sizeof header);
 	return write_all(fd, journal->group, JOURNAL_BLOCK, 0, err);
@@ -396,7 +447,7 @@ bool journal_make_spare(struct journal *journal, struct error *err)
 	return true;
 }
 
-static bool start_segment(struct journal *journal, struct error *err)
+static bool start_segment(struct journal *journal, uint64_t failed_from, struct error *err)
 {
 	uint64_t number = journal->number + 1;
 	char path[4096];
@@ -408,7 +459,7 @@ static bool start_segment(struct journal *journal, struct error *err)
 	fd = open_direct(path);
 	if (fd < 0)
 		return error_set_system(err, errno, "open '%s'", path);
-	if (!write_header(journal, fd, number, err) || fsync(journal->directory_fd)) {
+	if (!write_header(journal, fd, number, failed_from, err) || fsync(journal->directory_fd)) {
 		close(fd);
 		unlink(path);
 		return false;
@@ -477,29 +528,42 @@ static size_t write_part(struct journal *journal, const struct bytes *records, s
 	return n;
 }
 
+static bool lacks_room(const struct journal *journal, const struct bytes *record)
+{
+	return journal->fd < 0 || journal->offset + record_size(record) > JOURNAL_SEGMENT_BYTES;
+}
+
+/* What reached the disk is unknown: never write behind it, and let the next segment say so. Without
+ * one nothing was written since, and a replay may read it. */
+static void note_failure(struct journal *journal, uint64_t start)
+{
+	pthread_mutex_lock(&journal->lock);
+	journal->offset = JOURNAL_SEGMENT_BYTES;
+	pthread_mutex_unlock(&journal->lock);
+	if (!journal->failed_from)
+		journal->failed_from = start;
+}
+
 bool journal_write(struct journal *journal, const struct bytes *records, size_t count,
 		   uint64_t *ends, struct error *err)
 {
-	for (size_t done = 0; done < count;) {
-		size_t n;
+	uint64_t start = journal_position(journal);
 
-		if (records[done].length > JOURNAL_RECORD_MAX)
-			return error_set(err, ERROR_LIMIT, "a journal record of %zu bytes",
-					 records[done].length);
-		if (journal->fd < 0 ||
-		    journal->offset + record_size(&records[done]) > JOURNAL_SEGMENT_BYTES)
-			if (!start_segment(journal, err))
-				return false;
-		n = write_part(journal, records + done, count - done, ends + done, err);
-		if (!n) {
-			/* What reached the disk is unknown: never write behind it. */
-			pthread_mutex_lock(&journal->lock);
-			journal->offset = JOURNAL_SEGMENT_BYTES;
-			pthread_mutex_unlock(&journal->lock);
+	for (size_t done = 0, n = 0; done < count; done += n) {
+		bool ok = records[done].length <= JOURNAL_RECORD_MAX ||
+			  error_set(err, ERROR_LIMIT, "a journal record of %zu bytes",
+				    records[done].length);
+
+		/* Once a part of this group is written, it is not what failed before. */
+		if (ok && lacks_room(journal, &records[done]))
+			ok = start_segment(journal, done ? 0 : journal->failed_from, err);
+		n = ok ? write_part(journal, records + done, count - done, ends + done, err) : 0;
+		if (!n && (ok || done))
+			note_failure(journal, start);
+		if (!n)
 			return false;
-		}
-		done += n;
 	}
+	journal->failed_from = 0;
 	return true;
 }
 

@@ -7,7 +7,8 @@
  * that start on a 4 KiB block. A group is records, each {magic, length, position, CRC-32C} and its
  * bytes, padded to 8. position = segment number × 16 MiB + offset, so a reused file's old records
  * are known as old. A record that is torn or damaged is left out; what is intact after it is still
- * read. */
+ * read. A group that could not be written wholly and is on disk nevertheless is left out when
+ * anything was written after it: that segment's header says where such groups begin. */
 #ifndef SYMBOL_SERVER_STORE_JOURNAL_H
 #define SYMBOL_SERVER_STORE_JOURNAL_H
 
@@ -41,7 +42,8 @@ uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t numb
 			      journal_record_fn *fn, void *context, bool *is_stopped);
 
 /* Writes the records as one group and waits until they are on disk; ends gets each one's end. One
- * thread only. False: nothing of it counts (though some may be read by a later replay). */
+ * thread only. False: nothing of it counts (though some may be read by a later replay, unless
+ * another group was written). */
 bool journal_write(struct journal *journal, const struct bytes *records, size_t count,
 		   uint64_t *ends, struct error *err);
 
