@@ -356,6 +356,7 @@ static void apply_group(struct samples_store *store, const struct group *group,
 			const uint64_t *ends)
 {
 	pthread_mutex_lock(&store->lock);
+	store->is_applying = true;
 	for (uint32_t i = 0; i < group->record_count; i++) {
 		store_apply(store, ends[i], group->bytes.bytes + group->records[i].at,
 			    group->records[i].length, false);
@@ -366,8 +367,10 @@ static void apply_group(struct samples_store *store, const struct group *group,
 	}
 	store->active->end = store->applied;
 	store->committed = group->number;
+	store->is_applying = false;
 	store->wants_spare = journal_lacks_spare(store->journal);
-	if (store->wants_spare || memory_table_bytes(store->active) > FOLD_BYTES)
+	if (store->wants_spare || group->record_count >= APPLY_SLICE ||
+	    memory_table_bytes(store->active) > FOLD_BYTES)
 		pthread_cond_signal(&store->fold_wake);
 	pthread_mutex_unlock(&store->lock);
 }

@@ -218,8 +218,8 @@ static bool write_day(struct folding *folding, struct day_writer *writer,
 	return day_writer_commit(writer, marks->day->day, err);
 }
 
-static bool fold_day(struct folding *folding, const struct memory_cell *const *cells, size_t count,
-		     struct error *err)
+static bool fold_day(struct folding *folding, uint32_t number,
+		     const struct memory_cell *const *cells, size_t count, struct error *err)
 {
 	struct samples_store *store = folding->store;
 	uint64_t end = folding->generation->table->end, folded = 0;
@@ -228,8 +228,8 @@ static bool fold_day(struct folding *folding, const struct memory_cell *const *c
 	char path[4096];
 	bool ok = false;
 
-	day_file_path(store->directory, cells[0]->key.day, path, sizeof path);
-	if (!take_marks(store, cells[0]->key.day, &marks, err))
+	day_file_path(store->directory, number, path, sizeof path);
+	if (!take_marks(store, number, &marks, err))
 		return false;
 	if (day_writer_begin(&writer, path, end, &folded, err))
 		ok = folded >= end || write_day(folding, &writer, &marks, cells, count, err);
@@ -260,6 +260,42 @@ static int compare_cells(const void *a, const void *b)
 	return (x->series > y->series) - (x->series < y->series);
 }
 
+static bool is_unwritten(const struct catalog *catalog)
+{
+	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+		if (catalog->logged.count[kind] > 1 &&
+		    catalog->logged.count[kind] > catalog->persisted.count[kind])
+			return true;
+	return false;
+}
+
+/* The first day from this one on whose dictionary is in the journal and not in its file. */
+static bool find_unwritten(struct samples_store *store, uint32_t *number)
+{
+	bool is_found = false;
+
+	pthread_mutex_lock(&store->lock);
+	for (unsigned i = 0; !is_found && i < store->day_count; i++) {
+		const struct day *day = store->days[i];
+
+		is_found = day->day >= *number && day->catalog && is_unwritten(day->catalog);
+		if (is_found)
+			*number = day->day;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return is_found;
+}
+
+/* A refused report can leave definitions behind that others log. The segments that have them are
+ * about to be released, and samples that refer to them may come later. */
+static bool fold_definitions(struct folding *folding, struct error *err)
+{
+	for (uint32_t number = 0; find_unwritten(folding->store, &number); number++)
+		if (!fold_day(folding, number, NULL, 0, err))
+			return false;
+	return true;
+}
+
 static bool fold_days(struct folding *folding, struct error *err)
 {
 	const struct memory_table *table = folding->generation->table;
@@ -272,13 +308,14 @@ static bool fold_days(struct folding *folding, struct error *err)
 		folding->cells[i] = blocks_at(&table->cells, i);
 	qsort(folding->cells, folding->count, sizeof(void *), compare_cells);
 	for (size_t first = 0, end; first < folding->count; first = end) {
-		for (end = first; end < folding->count &&
-				  folding->cells[end]->key.day == folding->cells[first]->key.day;)
+		uint32_t day = folding->cells[first]->key.day;
+
+		for (end = first; end < folding->count && folding->cells[end]->key.day == day;)
 			end++;
-		if (!fold_day(folding, folding->cells + first, end - first, err))
+		if (!fold_day(folding, day, folding->cells + first, end - first, err))
 			return false;
 	}
-	return true;
+	return fold_definitions(folding, err);
 }
 
 static bool fold_generation(struct samples_store *store, struct generation *generation,
@@ -390,6 +427,14 @@ static bool wait_for_work(struct samples_store *store, int64_t wait_ms)
 	return store->is_closing && store->is_committed_all;
 }
 
+/* A generation has whole groups: the ids of one are taken together, and what it defines is beside
+ * what refers to it. */
+static void wait_for_group(struct samples_store *store)
+{
+	while (store->is_applying)
+		pthread_cond_wait(&store->fold_wake, &store->lock);
+}
+
 void *store_fold_thread(void *context)
 {
 	struct samples_store *store = context;
@@ -404,6 +449,7 @@ void *store_fold_thread(void *context)
 
 		pthread_mutex_lock(&store->lock);
 		is_closing = wait_for_work(store, wait_ms);
+		wait_for_group(store);
 		requests = store->fold_requests;
 		if (store_has_unsealed(store) && !seal(store))
 			log_error("samples not folded", "reason=\"no memory\"%s", "");

@@ -92,6 +92,7 @@ struct samples_store {
 	uint64_t state_position;  /* at opening: what agents.db had */
 	uint64_t damaged_records; /* met at replay */
 	uint64_t fold_requests, folds_done;
+	bool is_applying;        /* a group, in slices: some of it is applied */
 	bool wants_spare;        /* the journal has no file for its next segment */
 	int64_t spare_retry_ms;  /* the fold thread's */
 	struct error fold_error; /* why folding fails now */
