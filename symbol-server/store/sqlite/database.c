@@ -170,7 +170,7 @@ sqlite3 *database_open_reader(const char *path, const struct database_schema *sc
 	    !check_file(db, schema, &version, err))
 		goto fail;
 	if (!version) { /* a crash came before its tables */
-		error_set(err, ERROR_FORMAT, "'%s' has nothing in it", path);
+		error_set(err, ERROR_NOT_FOUND, "'%s' has nothing in it", path);
 		goto fail;
 	}
 	return db;

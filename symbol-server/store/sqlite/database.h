@@ -24,7 +24,8 @@ struct database_schema {
  * applies the migrations it does not have. ERROR_UNSUPPORTED: written by a newer version.
  * ERROR_FORMAT: damaged or not ours. */
 sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err);
-/* Opens an existing one for reading. */
+/* Opens an existing one for reading. ERROR_NOT_FOUND: a crash came before its tables; opening it for
+ * writing makes them. */
 sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
 			      struct error *err);
 void database_close(sqlite3 *db); /* NULL is fine */

@@ -70,7 +70,9 @@ static bool check_days(struct samples_store *store, uint64_t *newest, struct err
 		if (ok)
 			day_reader_end(reader);
 		day_reader_close(reader);
-		if (!ok && why.kind == ERROR_FORMAT)
+		if (!ok && why.kind == ERROR_NOT_FOUND)
+			day->has_file = false;
+		else if (!ok && why.kind == ERROR_FORMAT)
 			store_set_aside(store, day, why.message);
 		else if (!ok)
 			return error_set(err, why.kind, "%s", why.message);

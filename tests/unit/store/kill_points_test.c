@@ -240,6 +240,20 @@ static uint64_t agent_taken(struct samples_store *store)
 	return taken;
 }
 
+/* A crash damages nothing. */
+static bool has_damaged_file(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	bool has = false;
+
+	while (directory && (entry = readdir(directory)))
+		has = has || strstr(entry->d_name, ".damaged");
+	if (directory)
+		closedir(directory);
+	return has;
+}
+
 static bool is_whole(struct samples_store *store, bool with_counters)
 {
 	struct totals totals = both_days(store);
@@ -272,7 +286,7 @@ static bool recovers(const char *directory, bool with_counters, uint32_t acknowl
 		     (!again || all == REPORTS + REPORTS / 3);
 		samples_close(store);
 	}
-	return ok;
+	return ok && !has_damaged_file(directory);
 }
 
 /* In a process of its own, so that this one stays small. */
