@@ -12,7 +12,6 @@
 
 #define AT(field_) offsetof(struct agent_options, field_)
 
-enum { CAPTURE_AUTO, CAPTURE_BPF, CAPTURE_PERF };
 enum { UPLOAD_MISSING, UPLOAD_NEVER };
 
 static const struct option_row rows[] = {
@@ -88,7 +87,8 @@ static const struct option_row rows[] = {
 	 .offset = AT(capture),
 	 .fallback = "auto",
 	 .argument = "auto|bpf|perf",
-	 .help = "how stacks are taken; perf is not in this version"},
+	 .help = "how stacks are taken: BPF; or perf events, dearer; auto: perf where BPF is not "
+		 "permitted"},
 	{.name = "upload",
 	 .type = OPTION_CHOICE,
 	 .offset = AT(upload),
@@ -316,9 +316,6 @@ static bool complete(struct agent_options *options, struct error *err)
 	if (!check_profile(options->profile, err) || !check_target(options, err) ||
 	    !set_host(options, err))
 		return false;
-	if (options->capture == CAPTURE_PERF)
-		return error_set(err, ERROR_UNSUPPORTED,
-				 "--capture perf: this version takes stacks with BPF only");
 	for (size_t i = 0; i < options->label_texts.count; i++)
 		if (!add_label(options, options->label_texts.texts[i], err))
 			return false;

@@ -177,6 +177,7 @@ static bool open_stages(struct agent *agent, struct error *err)
 static bool open_capture(struct agent *agent, struct error *err)
 {
 	const struct capture_options options = {
+		.way = (enum capture_way)agent->options->capture,
 		.frequency_hz = agent->options->frequency_hz,
 		.max_frames = agent->options->max_frames,
 		.pids = agent->options->pids,

@@ -88,11 +88,12 @@ static bool sampler_failed(struct error *err, int os_error, const struct perf_sa
 {
 	if (sampler->thread != PERF_EVERY_THREAD || (os_error != EPERM && os_error != EACCES))
 		return open_failed(err, os_error, sampler->thread, sampler->cpu);
-	error_set(err, ERROR_UNSUPPORTED,
-		  "sample all processes by perf events: not permitted; run as root, give the agent "
-		  "CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8), set kernel.perf_event_paranoid "
-		  "(%" PRId64 ") to 0, or name processes of your own with --pid",
-		  kernel_sysctl("kernel/perf_event_paranoid"));
+	error_set(
+		err, ERROR_UNSUPPORTED,
+		"sample all processes by perf events: not permitted; it takes root, CAP_PERFMON "
+		"(before Linux 5.8 CAP_SYS_ADMIN), or kernel.perf_event_paranoid 0 (it is %" PRId64
+		"); --pid is for processes of one's own",
+		kernel_sysctl("kernel/perf_event_paranoid"));
 	if (err)
 		err->os_error = os_error;
 	return false;

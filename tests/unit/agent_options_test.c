@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "node-agent/agent_options.h"
+#include "node-agent/capture/capture.h"
 
 enum { ARGUMENTS_MAX = 20 };
 
@@ -43,7 +44,6 @@ static const struct {
 	{"--server http://h --report-interval 500ms", "--report-interval"},
 	{"--server http://h --report-interval 11m", "--report-interval"},
 	{"--server http://h --max-frames 1025", "--max-frames"},
-	{"--server http://h --capture perf", "--capture perf"},
 	{"--server http://h --capture magic", "--capture"},
 	{"--server http://h --profile off-cpu", "--profile off-cpu: this version"},
 	{"--server http://h --profile on-cpu,mem-alloc",
@@ -98,12 +98,17 @@ static void check_values(void)
 	CHECK_NUMBER(options.pids[2], 9);
 	CHECK_NUMBER(options.upload_missing, false);
 	CHECK_NUMBER(options.duration_ms, 60000);
+	CHECK_NUMBER(options.capture, CAPTURE_AUTO);
 	CHECK_TEXT(options.host, "web1");
 	CHECK_NUMBER(read_line("-o f -l a.b-c_=x=y -l service=shop", &err), OPTIONS_RUN);
 	CHECK_NUMBER(options.label_count, 1);
 	CHECK_TEXT(options.label_names[0], "a.b-c_");
 	CHECK_TEXT(options.label_values[0], "x=y");
 	CHECK_TEXT(options.service, "shop");
+	CHECK_NUMBER(read_line("-o f --capture bpf", &err), OPTIONS_RUN);
+	CHECK_NUMBER(options.capture, CAPTURE_BPF);
+	CHECK_NUMBER(read_line("-o f --capture perf", &err), OPTIONS_RUN);
+	CHECK_NUMBER(options.capture, CAPTURE_PERF);
 	CHECK_NUMBER(read_line("--check", &err), OPTIONS_RUN);
 }
 
