@@ -3,6 +3,7 @@
 # make                 both programs: build/farflame-agent, build/farflame-server
 # make check           unit, golden and fuzz-corpus tests under ASan and UBSan; no root, no network
 # make check-system    as root: real BPF on this kernel, real sources, real browser
+# make check-unwind    stacks against gdb's, small and real programs, as a table (UNWIND_STOPS=, UNWIND_ONLY=)
 # make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
 # make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
 # make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
@@ -156,6 +157,9 @@ run-check: $(unit) $(fuzzed)
 	@sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
 check-system: all
 	@sh tests/system/run.sh $(BUILD)
+check-unwind: all
+	@UNWIND_PROGRAMS=all UNWIND_STOPS=$${UNWIND_STOPS:-120} FARFLAME_BUILD=$(BUILD) \
+		/usr/bin/python3 -B tests/system/unwind_agree_test.py
 check-kill: all
 	@KILLS=$${KILLS:-100} FARFLAME_BUILD=$(BUILD) /usr/bin/python3 -B tests/system/kill_test.py
 check-kernels: all
@@ -186,7 +190,7 @@ help:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-system check-kill check-kernels bench fuzz layers format install help clean
+.PHONY: all check run-check check-system check-unwind check-kill check-kernels bench fuzz layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

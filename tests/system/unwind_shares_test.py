@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many stacks come whole while the machine works: a mixed load, the first samples of fresh processes, and
+programs that live 100 ms."""
+import collections
+import os
+import resource
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
+
+from harness import PROGRAMS, WORK, Agent, check, end, need_bpf, note, run, start  # noqa: E402
+from unwind_compare import read_samples  # noqa: E402
+from unwind_targets import JAVA, NODE, PERL, PYTHON, build_small, real, which, written  # noqa: E402
+
+RATE = 99
+SECONDS = 20
+
+
+def sampled(work, *arguments):
+    """Runs work() while the agent runs; (its value, samples)."""
+    stacks = os.path.join(WORK, work.__name__ + ".stacks")
+    agent = Agent("--frequency", str(RATE), "--debug-stacks", stacks, "--output", stacks + ".otlp",
+                  log=work.__name__ + ".log")
+    value = work(*arguments)
+    time.sleep(1)
+    status, _ = agent.stop()
+    check(status == 0, "%s: the agent ends with status 0" % work.__name__, agent.text()[-500:])
+    return value, read_samples(stacks)
+
+
+def shares(name, samples):
+    results = collections.Counter(sample.result for sample in samples)
+    whole = results["complete"] / len(samples) if samples else 0
+    note("%-16s %6d samples, %6.2f %% complete, %d guessed, %d copied; %s" % (
+        name, len(samples), 100 * whole, sum(s.is_guessed for s in samples), sum(s.way == "copy" for s in samples),
+        ", ".join("%s %d" % r for r in results.most_common() if r[0] != "complete")))
+    return whole
+
+
+def mixed_load():
+    """name → pid of what runs for SECONDS."""
+    deep = PROGRAMS + "/unwind/deep"
+    processes = {"deep": start([deep, str(SECONDS)]), "deep 2": start([deep, str(SECONDS)])}
+    processes["python3"] = start(["/usr/bin/python3", "-c", PYTHON, str(SECONDS)])
+    if which("perl"):
+        processes["perl"] = start(["perl", "-e", PERL, str(SECONDS)])
+    if which("node"):
+        processes["node"] = start([which("node"), "-e", NODE, str(SECONDS)])
+    if which("java"):
+        source = written(WORK, "Garbage.java", JAVA)
+        processes["java"] = start([which("java"), "-Xmx256m", source, str(SECONDS)])
+    sleepers = [start(["sleep", str(SECONDS)]) for _ in range(50)]
+    time.sleep(SECONDS)
+    pids = {name: process.pid for name, process in processes.items()}
+    for process in list(processes.values()) + sleepers:
+        end(process, 5)
+    return pids
+
+
+def load():
+    pids, samples = sampled(mixed_load)
+    samples = [s for s in samples if s.frames]
+    by_pid = collections.defaultdict(list)
+    for sample in samples:
+        by_pid[sample.pid].append(sample)
+    whole = {name: shares(name, by_pid[pid]) for name, pid in pids.items()}
+    known = set(pids.values())
+    shares("everything else", [s for s in samples if s.pid not in known])
+    shares("all", samples)
+    for name in ("deep", "deep 2", "python3", "perl"):
+        if name in whole:
+            check(whole[name] >= 0.99, "%s: at least 99 %% of its stacks are complete" % name,
+                  "%.2f %%" % (100 * whole[name]))
+
+
+def fresh_processes():
+    """[(name, pid)] of programs started one after the other, each for two seconds at most."""
+    started = []
+    for target in real(WORK, 2):
+        if target.why_skip or target.is_child or target.name in ("java", "node"):
+            continue
+        process = start(target.argv, cwd=target.cwd, env=dict(os.environ, **(target.environment or {})))
+        started.append((target.name, process.pid))
+        time.sleep(0.7)
+        end(process, 5, 9)
+    return started
+
+
+def first_samples():
+    started, samples = sampled(fresh_processes)
+    first = []
+    for name, pid in started:
+        mine = [s for s in samples if s.pid == pid and s.frames][:10]
+        shares(name, mine)
+        first += mine
+    whole = shares("first ten of all", first)
+    check(len(first) >= 60 and whole >= 0.95, "of the first ten samples of fresh processes 95 % are complete",
+          "%.2f %% of %d" % (100 * whole, len(first)))
+
+
+def short_lives():
+    """(pids, seconds of CPU) of 200 programs of 100 ms."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    pids = set()
+    for _ in range(200):
+        process = subprocess.Popen([PROGRAMS + "/unwind/deep", "0.1"], close_fds=False)
+        pids.add(process.pid)
+        process.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return pids, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def short_programs():
+    (pids, used_s), samples = sampled(short_lives)
+    mine = [s for s in samples if s.pid in pids]
+    whole = shares("200 short ones", mine)
+    note("rusage promises %.0f samples, %d arrived" % (used_s * RATE, len(mine)))
+    check(len(mine) >= 0.95 * used_s * RATE, "of 200 programs of 100 ms at least 95 % of the samples arrive",
+          "%d of %.0f" % (len(mine), used_s * RATE))
+    check(whole >= 0.95, "and 95 % of those are complete", "%.2f %%" % (100 * whole))
+
+
+need_bpf()
+build_small(os.path.join(PROGRAMS, "unwind"))
+run(load, first_samples, short_programs)
