@@ -3,7 +3,9 @@
 #ifndef BPF_PROCESS_MAP_BPF_H
 #define BPF_PROCESS_MAP_BPF_H
 
-#include "bpf/kernel_types.h"
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
 #include "bpf/unwind_rows.h"
 
 struct {

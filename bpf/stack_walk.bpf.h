@@ -85,7 +85,8 @@ static __always_inline int stack_walk_cfa(struct stack_walk *walk, __u64 *cfa)
 static __always_inline int stack_walk_is_frame(const struct stack_walk *walk, __u64 cfa)
 {
 	return !(cfa & 7) &&
-	       (walk->is_interrupted || cfa > walk->sp || walk->sp - cfa > STACK_FRAME_BYTES_MAX);
+	       (cfa > walk->sp || walk->is_interrupted || walk->rule.cfa == UNWIND_CFA_GO_SWITCH ||
+		walk->sp - cfa > STACK_FRAME_BYTES_MAX);
 }
 
 /* The return address and the caller's frame pointer. 1: the walk has ended. */
@@ -111,14 +112,13 @@ static __always_inline int stack_walk_restore(struct stack_walk *walk, __u64 cfa
 	}
 	if (walk->rule.fp == UNWIND_FP_SAME)
 		return 0;
-	from = (__s64)walk->rule.fp_offset;
-	from += walk->rule.fp == UNWIND_FP_AT_FP ? walk->fp : cfa;
-	if (walk->rule.fp == UNWIND_FP_UNDEFINED ||
-	    (walk->rule.fp == UNWIND_FP_AT_FP && !(walk->known & fp_bit)) ||
-	    STACK_WALK_READ(&walk->fp, sizeof(walk->fp), from))
-		walk->known &= ~fp_bit; /* whoever needs it will miss it */
-	else
+	from = (walk->rule.fp == UNWIND_FP_AT_FP ? walk->fp : cfa) + (__s64)walk->rule.fp_offset;
+	if ((walk->rule.fp == UNWIND_FP_AT_CFA ||
+	     (walk->rule.fp == UNWIND_FP_AT_FP && walk->known & fp_bit)) &&
+	    !STACK_WALK_READ(&walk->fp, sizeof(walk->fp), from))
 		walk->known |= fp_bit;
+	else
+		walk->known &= ~fp_bit; /* whoever needs it will miss it */
 	return 0;
 }
 

@@ -3,7 +3,9 @@
 #ifndef BPF_UNWIND_ROWS_BPF_H
 #define BPF_UNWIND_ROWS_BPF_H
 
-#include "bpf/kernel_types.h"
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
 #include "bpf/stack_frame.bpf.h"
 #include "bpf/unwind_rows.h"
 

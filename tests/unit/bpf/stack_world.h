@@ -12,7 +12,7 @@
 #include "tests/check.h"
 
 #define STACK_WALK_READ(to, bytes, from) memory_read(to, bytes, from)
-#define STACK_WALK_RULE(walk, address)	 rule_find(walk, address)
+#define STACK_WALK_RULE(walk, address)   rule_find(walk, address)
 static int memory_read(void *to, size_t bytes, uint64_t from);
 #include "bpf/stack_frame.bpf.h"
 static int rule_find(struct stack_walk *walk, uint64_t address);
