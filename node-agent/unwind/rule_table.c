@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/rule_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "node-agent/kernel/bpf_map.h"
+
+enum { SMALLEST_ROOM = 128 };
+
+void rule_table_init(struct rule_table *table, int map)
+{
+	*table = (struct rule_table){.map = map};
+	hash_table_init(&table->by_content, UNWIND_RULES_MAX);
+}
+
+void rule_table_release(struct rule_table *table)
+{
+	free(table->rules);
+	hash_table_release(&table->by_content);
+	rule_table_init(table, -1);
+}
+
+static bool make_room(struct rule_table *table, struct error *err)
+{
+	uint32_t room = table->room ? table->room * 2 : SMALLEST_ROOM;
+	struct unwind_rule *rules;
+
+	if (table->count < table->room)
+		return true;
+	if (table->count >= UNWIND_RULES_MAX)
+		return error_set(err, ERROR_LIMIT, "%d unwind rules are the limit",
+				 UNWIND_RULES_MAX);
+	rules = realloc(table->rules, room * sizeof *rules);
+	if (!rules)
+		return error_set(err, ERROR_MEMORY, "no memory for unwind rules");
+	table->rules = rules;
+	table->room = room;
+	return true;
+}
+
+bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule, uint16_t *number,
+		       struct error *err)
+{
+	uint64_t hash = hash_bytes(rule, sizeof *rule, 0);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&table->by_content, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&table->by_content, hash, &probe))
+		if (!memcmp(&table->rules[i], rule, sizeof *rule)) {
+			*number = (uint16_t)i;
+			return true;
+		}
+	if (!make_room(table, err))
+		return false;
+	if (table->map >= 0 && !bpf_map_write(table->map, &table->count, rule, err))
+		return error_prefix(err, "unwind rule");
+	if (!hash_table_add(&table->by_content, hash, table->count))
+		return error_set(err, ERROR_MEMORY, "no memory for unwind rules");
+	table->rules[table->count] = *rule;
+	*number = (uint16_t)table->count++;
+	return true;
+}
+
+const struct unwind_rule *rule_table_find(const struct rule_table *table, uint32_t number)
+{
+	return number < table->count ? &table->rules[number] : NULL;
+}
