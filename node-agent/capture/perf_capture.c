@@ -127,7 +127,7 @@ static bool cpus_check(struct perf_capture *capture, struct error *err)
 			cpu_remove(capture, number);
 		if (!perf_rings_has_cpu(capture->rings, number) && capture->is_online[number] &&
 		    !cpu_add(capture, number, err))
-			return error_prefix(err, "CPU %u", number);
+			return false;
 	}
 	return true;
 }
@@ -451,12 +451,12 @@ static void add_ticks(struct perf_capture *capture, struct capture_totals *total
 {
 	struct tick_totals ticks;
 
-	if (!capture->is_stopped) {
-		for (unsigned number = 0; number < capture->cpu_count; number++)
+	for (unsigned number = 0; number < capture->cpu_count; number++)
+		if (perf_rings_has_cpu(capture->rings, number))
 			tick_account_ticks(capture->account, number, capture->cpus[number].ticks,
 					   capture->cpus[number].idle);
+	if (!capture->is_stopped)
 		tick_account_look(capture->account);
-	}
 	tick_account_total(capture->account, &ticks);
 	totals->ticks = ticks.seen + ticks.idle - ticks.idle_seen;
 	totals->idle = ticks.idle;

@@ -14,9 +14,10 @@
 #include "node-agent/capture/perf_sample.h"
 
 enum {
-	/* A ring holds so many whole samples, and all rings together so many bytes. */
-	RING_SAMPLES = 16,
-	RINGS_BYTES = 16 << 20,
+	/* A ring holds the samples of so long a time, but all rings together so many bytes. */
+	RING_MS = 400,
+	RING_SAMPLES_MIN = 16,
+	RINGS_BYTES = 32 << 20,
 	RING_BYTES_MIN = 64 << 10,
 	FLUSH_PERIOD_NS = 100000,
 	FLUSH_MS = 3,
@@ -26,7 +27,8 @@ struct cpu_ring {
 	struct perf_ring ring;
 	uint64_t next_ns; /* time of the oldest record noted; UINT64_MAX: none */
 	bool is_leaving;
-	bool has_been_full; /* and the kernel has not told since what was lost */
+	bool has_been_full; /* and the kernel has not told since what was lost then */
+	uint64_t full_head; /* how far it had written */
 };
 
 struct perf_rings {
@@ -38,11 +40,14 @@ struct perf_rings {
 	struct cpu_ring cpus[];
 };
 
-static unsigned ring_pages(unsigned cpus, uint32_t stack_bytes)
+static unsigned ring_pages(unsigned cpus, const struct perf_sampler *sampler)
 {
 	size_t bytes = RING_BYTES_MIN, page = (size_t)sysconf(_SC_PAGESIZE);
+	uint64_t samples = RING_MS * UINT64_C(1000000) / sampler->period_ns;
 
-	while (bytes < (size_t)RING_SAMPLES * stack_bytes && bytes * 2 * cpus <= RINGS_BYTES)
+	if (samples < RING_SAMPLES_MIN)
+		samples = RING_SAMPLES_MIN;
+	while (bytes < samples * sampler->stack_bytes && bytes * 2 * cpus <= RINGS_BYTES)
 		bytes *= 2;
 	return (unsigned)(bytes / page);
 }
@@ -57,7 +62,7 @@ struct perf_rings *perf_rings_new(unsigned cpus, const struct perf_sampler *samp
 		return NULL;
 	}
 	rings->sampler = *sampler;
-	rings->pages = ring_pages(cpus, sampler->stack_bytes);
+	rings->pages = ring_pages(cpus, sampler);
 	rings->cpu_count = cpus;
 	for (unsigned cpu = 0; cpu < cpus; cpu++) {
 		rings->cpus[cpu].ring.fd = -1;
@@ -229,6 +234,12 @@ static void note_next(struct cpu_ring *cpu)
 		cpu->next_ns = perf_record_time(record, length);
 }
 
+static void full_note(struct cpu_ring *cpu)
+{
+	cpu->has_been_full = true;
+	cpu->full_head = cpu->ring.head;
+}
+
 void perf_rings_look(struct perf_rings *rings)
 {
 	struct epoll_event seen[16];
@@ -244,7 +255,7 @@ void perf_rings_look(struct perf_rings *rings)
 			continue;
 		perf_ring_look(&cpu->ring);
 		if (cpu->ring.head - cpu->ring.tail + record > cpu->ring.bytes)
-			cpu->has_been_full = true;
+			full_note(cpu);
 		note_next(cpu);
 		if (cpu->is_leaving && cpu->next_ns == UINT64_MAX)
 			close_cpu(cpu);
@@ -266,7 +277,8 @@ const void *perf_rings_next(struct perf_rings *rings, unsigned *number, size_t *
 	record = perf_ring_next(&oldest->ring, length);
 	if (!record) /* no memory for one that wraps: it is gone */
 		note_next(oldest);
-	else if (record_type(record) == PERF_RECORD_LOST)
+	else if (record_type(record) == PERF_RECORD_LOST &&
+		 oldest->ring.tail >= oldest->full_head)
 		oldest->has_been_full = false;
 	return record;
 }

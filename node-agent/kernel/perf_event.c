@@ -37,7 +37,7 @@ static bool open_failed(struct error *err, int os_error, int thread, unsigned cp
 	error_set(err, ERROR_UNSUPPORTED,
 		  "sample thread %d by perf events: not permitted; it is another user's, or "
 		  "kernel.perf_event_paranoid (%" PRId64
-		  ") is above 2, or a container's system-call filter forbids it",
+		  ", at most 2 will do) or a container's system-call filter forbids it",
 		  thread, kernel_sysctl("kernel/perf_event_paranoid"));
 	if (err)
 		err->os_error = os_error;
