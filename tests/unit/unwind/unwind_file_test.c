@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files: what cannot be used says why, and nothing that a file has in it makes us go wrong.
+ */
+#include "node-agent/unwind/unwind_file.h"
+
+#include <sys/mman.h>
+
+#include "tests/check.h"
+#include "tests/unit/unwind/assembled.h"
+
+static struct page_rows rows;
+
+/* --- small things --- */
+
+static void test_not_code(void)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+	struct unwind_file *file;
+
+	CHECK(write(fd, "no program at all", 17) == 17);
+	file = unwind_file_open(fd);
+	CHECK(file);
+	unwind_file_page(file, 0, &rows);
+	CHECK_NUMBER(rows.state, UNWIND_PAGE_FAILED);
+	CHECK_NUMBER(rows.failure, ROW_FAILURE_NOT_CODE);
+	unwind_file_close(file);
+	file = unwind_file_open(-1);
+	unwind_file_page(file, 7, &rows);
+	CHECK_NUMBER(rows.failure, ROW_FAILURE_NOT_CODE);
+	CHECK_NUMBER(rows.page, 7);
+	unwind_file_close(file);
+	unwind_file_close(NULL);
+}
+
+#if defined(__x86_64__)
+
+/* Functions of all kinds of information on two pages, one of them across the border. */
+static const char source[] =
+	".text\n"
+	".rept 20\n.cfi_startproc\npush %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
+	"mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n.cfi_remember_state\npop %rbp\n"
+	".cfi_def_cfa %rsp, 8\n.cfi_restore "
+	"%rbp\nret\n.cfi_restore_state\nnop\n.cfi_endproc\nnop\n.endr\n"
+	".cfi_startproc\n.cfi_escape 0x0f,0x03,0x76,0x70,0x06\nnop\n"
+	".cfi_escape 0x10,6,2,0x76,0\nnop\n.cfi_escape 0x16,6,1,0x9c\nnop\n.cfi_endproc\n"
+	".cfi_startproc\n.cfi_signal_frame\nnop\n.cfi_endproc\n"
+	".cfi_startproc\nnop\n.cfi_def_cfa_offset 24\n.skip 0x10000\n.cfi_def_cfa_offset 32\nnop\n"
+	".cfi_endproc\n";
+
+static void test_page_border(int fd)
+{
+	struct unwind_file *file = unwind_file_open(dup(fd));
+	const struct unwind_rule *rule;
+
+	unwind_file_page(file, CODE_PAGE + 1, &rows);
+	CHECK_NUMBER(rows.state, UNWIND_PAGE_LOADED);
+	rule = page_rows_find(&rows, CODE_AT + 0x10000);
+	CHECK(rule && rule->cfa == UNWIND_CFA_REGISTER && rule->cfa_offset == 24);
+	CHECK_NUMBER(rows.count, 3); /* that, 32 and the gap */
+	unwind_file_page(file, CODE_PAGE + 2, &rows);
+	CHECK_NUMBER(rows.state, UNWIND_PAGE_EMPTY);
+	CHECK(unwind_file_bytes(file) < 64 << 10);
+	unwind_file_close(file);
+}
+
+static bool is_sound(void)
+{
+	if (rows.state == UNWIND_PAGE_FAILED)
+		return rows.failure != ROW_FAILURE_NONE && !rows.count;
+	if (rows.failure != ROW_FAILURE_NONE || (rows.count && rows.rows[0].low))
+		return false;
+	for (uint32_t i = 0; i < rows.count; i++)
+		if (rows.rows[i].rule >= rows.rule_count ||
+		    (i && rows.rows[i].low <= rows.rows[i - 1].low))
+			return false;
+	return rows.state == (rows.count ? UNWIND_PAGE_LOADED : UNWIND_PAGE_EMPTY);
+}
+
+/* Bytes changed in the headers, the tables, anywhere: any answer will do that is one. */
+static void test_mutations(int original)
+{
+	unsigned seed = 1, states[4] = {0}, unsound = 0;
+	struct stat st = {0};
+	uint8_t *bytes, *mutant;
+
+	CHECK(fstat(original, &st) == 0 && st.st_size > 0);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, original, 0);
+	mutant = malloc((size_t)st.st_size);
+	CHECK(bytes != MAP_FAILED && mutant);
+	for (int i = 0; i < 600; i++) {
+		int fd = memfd_create("mutant", MFD_CLOEXEC), changes = 1 + rand_r(&seed) % 8;
+		size_t length = (size_t)st.st_size;
+		struct unwind_file *file;
+
+		memcpy(mutant, bytes, length);
+		for (int k = 0; k < changes; k++) {
+			/* the code itself is long and says nothing: what lies around it */
+			size_t room = k % 2 ? 2048 : length, at = (size_t)rand_r(&seed) % room;
+
+			if (k % 4 == 2)
+				at = length - 1 - at % 4096;
+			mutant[at] = (uint8_t)rand_r(&seed);
+		}
+		if (i % 10 == 9)
+			length = (size_t)rand_r(&seed) % length;
+		if (write(fd, mutant, length) != (ssize_t)length)
+			break;
+		file = unwind_file_open(fd);
+		for (uint32_t page = CODE_PAGE; page < CODE_PAGE + 2; page++) {
+			unwind_file_page(file, page, &rows);
+			unsound += !is_sound();
+			states[rows.state]++;
+		}
+		unwind_file_close(file);
+	}
+	CHECK_NUMBER(unsound, 0);
+	printf("# %u loaded, %u empty, %u failed\n", states[UNWIND_PAGE_LOADED],
+	       states[UNWIND_PAGE_EMPTY], states[UNWIND_PAGE_FAILED]);
+	CHECK(states[UNWIND_PAGE_LOADED] > 100 && states[UNWIND_PAGE_FAILED] > 20);
+	munmap(bytes, (size_t)st.st_size);
+	free(mutant);
+}
+
+static void test_assembled(void)
+{
+	static const char *const flags[] = {"-Wl,--eh-frame-hdr", "-Wl,--no-eh-frame-hdr"};
+
+	for (size_t i = 0; i < 2; i++) {
+		int fd = assemble(source, flags[i], NULL);
+
+		if (fd < 0) {
+			SKIP("no assembler");
+			continue;
+		}
+		test_page_border(fd);
+		test_mutations(fd);
+		close(fd);
+	}
+}
+
+#else
+
+static void test_assembled(void)
+{
+	SKIP("the code is x86-64's");
+}
+
+#endif
+
+int main(void)
+{
+	test_not_code();
+	test_assembled();
+	return checks_done();
+}
