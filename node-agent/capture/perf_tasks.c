@@ -24,6 +24,7 @@ struct task {
 	uint32_t exec_id;  /* of the main thread: with start_time_ns the process' */
 	uint64_t start_ns; /* 0: not known yet */
 	uint64_t ended_ns; /* 0: runs */
+	bool is_looked_up; /* in /proc */
 	char name[COMM_LENGTH];
 };
 
@@ -201,6 +202,9 @@ static void process_look(const struct perf_tasks *tasks, struct task *leader, ui
 {
 	char text[1024];
 
+	if (leader->is_looked_up || (leader->start_ns && leader->name[0]))
+		return;
+	leader->is_looked_up = true;
 	if (!leader->start_ns) {
 		uint64_t now = time_ns + boot_offset_ns();
 

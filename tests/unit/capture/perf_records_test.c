@@ -129,12 +129,15 @@ static void test_tasks(void)
 	length = record_from(FORK);
 	memcpy(record + 12, record + 8, 4); /* ppid = pid: a thread */
 	CHECK(perf_record_parse(record, length, &event));
-	CHECK_NUMBER(event.type, PROCESS_EVENT_OTHER);
+	CHECK_NUMBER(event.type, PROCESS_EVENT_THREAD);
+	CHECK_NUMBER(event.tid, 27972);
+	CHECK_NUMBER(event.parent_tid, 27971);
 
 	length = record_from(COMM_EXEC);
 	record[5] = 0; /* a thread gave itself a name */
 	CHECK(perf_record_parse(record, length, &event));
-	CHECK_NUMBER(event.type, PROCESS_EVENT_OTHER);
+	CHECK_NUMBER(event.type, PROCESS_EVENT_NAME);
+	CHECK_TEXT(event.name, "true");
 }
 
 static void test_not_executable(void)
