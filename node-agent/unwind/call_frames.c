@@ -17,9 +17,11 @@ enum {
 };
 
 /* One section; what an earlier source leaves out the next one is asked for. Code without
- * .eh_frame is linked with start files that have some. */
+ * .eh_frame is linked with start files that have some. A source is opened when it is first asked:
+ * next to .eh_frame, .debug_frame mostly has nothing to add, and Go's is large. */
 struct source {
-	bool is_there;
+	bool is_tried, is_there;
+	enum row_failure failure;
 	struct frame_section section;
 	struct frame_commons commons;
 	struct frame_table table;
@@ -28,11 +30,10 @@ struct source {
 struct call_frames {
 	const struct code_file *file;
 	struct frame_registers registers;
-	struct source sources[SOURCES];
+	struct source sources[SOURCES]; /* .eh_frame, .debug_frame */
 };
 
-static bool open_eh_frame(struct source *source, const struct code_file *file,
-			  enum row_failure *failure)
+static bool open_eh_frame(struct source *source, const struct code_file *file)
 {
 	uint64_t address;
 
@@ -42,26 +43,49 @@ static bool open_eh_frame(struct source *source, const struct code_file *file,
 		return true;
 	/* No search table; the section's header knows better where it ends. */
 	frame_table_release(&source->table);
-	if (!frame_section_open(&source->section, file, ".eh_frame", failure) &&
-	    (*failure != ROW_FAILURE_NONE || !frame_table_section(file, &address) ||
+	if (!frame_section_open(&source->section, file, ".eh_frame", &source->failure) &&
+	    (source->failure != ROW_FAILURE_NONE || !frame_table_section(file, &address) ||
 	     !frame_section_open_at(&source->section, file, address)))
 		return false;
-	return frame_table_build(&source->table, &source->section, &source->commons, failure);
+	return frame_table_build(&source->table, &source->section, &source->commons,
+				 &source->failure);
 }
 
-static bool open_debug_frame(struct source *source, const struct code_file *file,
-			     enum row_failure *failure)
+static bool open_debug_frame(struct source *source, const struct code_file *file)
 {
-	if (!frame_section_open(&source->section, file, ".debug_frame", failure))
+	if (!frame_section_open(&source->section, file, ".debug_frame", &source->failure))
 		return false;
 	source->section.is_debug = true;
-	return frame_table_build(&source->table, &source->section, &source->commons, failure);
+	return frame_table_build(&source->table, &source->section, &source->commons,
+				 &source->failure);
+}
+
+static void release(struct source *source)
+{
+	frame_section_release(&source->section);
+	frame_commons_release(&source->commons);
+	frame_table_release(&source->table);
+}
+
+/* Is there such a source? */
+static bool source_open(struct call_frames *frames, int number)
+{
+	struct source *source = &frames->sources[number];
+
+	if (!source->is_tried) {
+		source->is_tried = true;
+		source->is_there = number ? open_debug_frame(source, frames->file)
+					  : open_eh_frame(source, frames->file);
+		if (!source->is_there)
+			release(source);
+		source->section.bytes_read = 0;
+	}
+	return source->is_there;
 }
 
 struct call_frames *call_frames_open(const struct code_file *file, enum row_failure *failure)
 {
 	struct call_frames *frames = calloc(1, sizeof *frames);
-	enum row_failure of_debug = ROW_FAILURE_NONE;
 
 	*failure = ROW_FAILURE_LIMIT;
 	if (!frames)
@@ -70,29 +94,22 @@ struct call_frames *call_frames_open(const struct code_file *file, enum row_fail
 	frames->file = file;
 	if (frame_registers_of(file->machine, &frames->registers)) {
 		*failure = ROW_FAILURE_NONE;
-		frames->sources[0].is_there = open_eh_frame(&frames->sources[0], file, failure);
-		frames->sources[1].is_there = open_debug_frame(&frames->sources[1], file,
-							       &of_debug);
-		if (*failure == ROW_FAILURE_NONE)
-			*failure = of_debug;
+		if (source_open(frames, 0) || source_open(frames, 1))
+			return frames;
+		for (int i = SOURCES; i-- > 0;)
+			if (frames->sources[i].failure != ROW_FAILURE_NONE)
+				*failure = frames->sources[i].failure;
 	}
-	if (!frames->sources[0].is_there && !frames->sources[1].is_there) {
-		call_frames_close(frames);
-		return NULL;
-	}
-	*failure = ROW_FAILURE_NONE;
-	return frames;
+	call_frames_close(frames);
+	return NULL;
 }
 
 void call_frames_close(struct call_frames *frames)
 {
 	if (!frames)
 		return;
-	for (int i = 0; i < SOURCES; i++) {
-		frame_section_release(&frames->sources[i].section);
-		frame_commons_release(&frames->sources[i].commons);
-		frame_table_release(&frames->sources[i].table);
-	}
+	for (int i = 0; i < SOURCES; i++)
+		release(&frames->sources[i]);
 	free(frames);
 }
 
@@ -118,6 +135,7 @@ struct walk {
 	call_frames_add add;
 	void *context;
 	uint64_t instructions, entries, bytes; /* that are left of the budget */
+	bool has_added;
 	enum row_failure failure;
 	/* of the FDE that is being run: */
 	uint64_t low, high;
@@ -136,6 +154,7 @@ static bool add_state(void *context, uint64_t start, uint64_t end, const struct 
 		start = walk->low;
 	if (start >= end)
 		return true;
+	walk->has_added = true;
 	rule = unwind_rule_of(state, &walk->frames->registers, walk->is_signal);
 	return walk->add(walk->context, start, end, &rule);
 }
@@ -228,9 +247,11 @@ static bool walk_sources(struct walk *walk, int number, uint64_t low, uint64_t h
 	struct frame_table *table;
 	uint64_t i, start, place, next_start, next_place;
 
-	while (number < SOURCES && !walk->frames->sources[number].is_there)
+	if (low >= high)
+		return true;
+	while (number < SOURCES && !source_open(walk->frames, number))
 		number++;
-	if (number == SOURCES || low >= high)
+	if (number == SOURCES)
 		return true;
 	source = &walk->frames->sources[number];
 	table = &source->table;
@@ -266,5 +287,8 @@ enum row_failure call_frames_pieces(struct call_frames *frames, uint64_t start, 
 	for (int i = 0; i < SOURCES; i++)
 		frames->sources[i].section.bytes_read = 0;
 	walk_sources(&walk, 0, start, end);
+	/* Only what could not be opened might have had something to say. */
+	for (int i = 0; i < SOURCES && !walk.has_added && walk.failure == ROW_FAILURE_NONE; i++)
+		walk.failure = frames->sources[i].failure;
 	return walk.failure;
 }

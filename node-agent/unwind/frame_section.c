@@ -76,6 +76,7 @@ void frame_section_release(struct frame_section *section)
 	free(section->content);
 	free(section->window);
 	section->content = section->window = NULL;
+	section->window_room = section->window_length = 0;
 }
 
 static bool fill_window(struct frame_section *section, uint64_t at, size_t length)

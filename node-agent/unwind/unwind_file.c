@@ -8,11 +8,6 @@
 #include "node-agent/unwind/code_file.h"
 #include "node-agent/unwind/go_table.h"
 
-#pragma weak go_table_open
-#pragma weak go_table_close
-#pragma weak go_table_pieces
-#pragma weak go_table_bytes
-
 #if defined(__aarch64__)
 enum { THIS_MACHINE = EM_AARCH64 };
 #else
@@ -41,8 +36,7 @@ struct unwind_file *unwind_file_open(int fd)
 		return file;
 	}
 	file->frames = call_frames_open(&file->code, &file->failure);
-	if (go_table_open)
-		file->go = go_table_open(&file->code, &of_go);
+	file->go = go_table_open(&file->code, &of_go);
 	if (file->failure == ROW_FAILURE_NONE)
 		file->failure = of_go;
 	return file;
@@ -52,8 +46,7 @@ void unwind_file_close(struct unwind_file *file)
 {
 	if (!file)
 		return;
-	if (file->go)
-		go_table_close(file->go);
+	go_table_close(file->go);
 	call_frames_close(file->frames);
 	if (file->code.fd >= 0)
 		close(file->code.fd);

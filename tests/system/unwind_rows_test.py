@@ -132,7 +132,7 @@ def llvm_rows(path, counts):
     """Starts, and rules from there on, NONE between functions; and [start, end) of each FDE."""
     ranges, rows, common, rules = [], {}, {}, {}
     is_signal, current = False, None
-    for line in lines_of("llvm-dwarfdump-19", "--eh-frame", path):
+    for line in lines_of("llvm-dwarfdump-19", "--eh-frame", "--debug-frame", path):
         if line.startswith("  0x"):
             address, _, text = line.strip().partition(": ")
             key = text, is_signal
@@ -167,7 +167,7 @@ def llvm_rows(path, counts):
     return starts, out, ranges
 
 
-def compare(path):
+def compare(path, least):
     """Both as functions of the address; each stretch of code on which neither changes is compared once."""
     counts = {}
     starts, rules, without = our_rows(path)
@@ -183,7 +183,7 @@ def compare(path):
             wrong.append("%x: %s, llvm-dwarfdump %s" % (at, rules[i], truth[k]))
     name = os.path.basename(path)
     failed = [line for _, line in without if "failure 0" not in line]
-    check(not wrong and len(truth_starts) > 10 and ranges, "%s: %d stretches of code of %d functions are as llvm-dwarfdump "
+    check(not wrong and len(truth_starts) > least and ranges, "%s: %d stretches of code of %d functions are as llvm-dwarfdump "
           "has them" % (name, len(breaks), len(ranges)), "%d differ\n%s" % (len(wrong), "\n".join(wrong[:20])))
     check(not failed, "%s: no page fails" % name, "\n".join(failed))
     for text, count in sorted(counts.items(), key=lambda item: -item[1])[:8]:
@@ -193,7 +193,7 @@ def compare(path):
 
 # --- the same again by readelf, which computes no expressions ---
 
-def readelf_agrees(path, starts, rules):
+def readelf_agrees(path, starts, rules, least):
     columns, wrong, compared, expressions, body = [], [], 0, 0, None
     for line in lines_of("readelf", "--debug-dump=frames-interp", path):
         words = line.split()
@@ -220,18 +220,45 @@ def readelf_agrees(path, starts, rules):
                 (row.get("rbp", "u") in ("u", "s") if rule[4] == "same" else row["rbp"] == "c%+d" % rule[5]))
             if not good:
                 wrong.append("%x: %s, readelf %s" % (at, rule, row))
-    check(not wrong and compared > 10, "%s: %d rows are as readelf has them, %d more have expressions"
+    check(not wrong and compared > least, "%s: %d rows are as readelf has them, %d more have expressions"
           % (os.path.basename(path), compared - expressions, expressions), "%d differ\n%s" % (len(wrong), "\n".join(wrong[:20])))
+
+
+def compare_both(path, least=10):
+    readelf_agrees(path, *compare(path, least), least)
+
+
+def vdso():
+    """The code that the kernel puts into every process, as a file."""
+    with open("/proc/self/maps") as maps:
+        start, end = next((int(part, 16) for part in line.split()[0].split("-")) for line in maps if "[vdso]" in line)
+    path = os.path.join(WORK, "vdso")
+    with open("/proc/self/mem", "rb") as memory, open(path, "wb") as out:
+        memory.seek(start)
+        out.write(memory.read(end - start))
+    return path
+
+
+def debug_frame_only(name, *flags):
+    """A program whose own functions are described for debuggers only."""
+    path = os.path.join(WORK, name)
+    subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-fno-asynchronous-unwind-tables", "-iquote", ".", *flags,
+                    "common/error.c", "common/buffer.c", "common/options.c", "tests/programs/short_life.c", "-o", path], check=True)
+    return path
 
 
 def whole_files():
     build_printer()
+    compare_both(vdso(), 2)
+    compare_both(debug_frame_only("debug_frame"))
+    compare_both(debug_frame_only("debug_frame_compressed", "-gz=zlib"))
+    compare_both(debug_frame_only("debug_frame_static", "-static"))
     files = os.environ.get("ROWS_FILES", "").split() or FILES
     for path in files:
         if not os.path.exists(path):
             skip("%s is not here" % path)
             continue
-        readelf_agrees(path, *compare(path))
+        compare_both(path)
 
 
 run(whole_files)

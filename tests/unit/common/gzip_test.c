@@ -60,6 +60,23 @@ int main(void)
 	buffer_clear(&out);
 	CHECK(!gzip_inflate("", 0, &out, &err) && err.kind == ERROR_FORMAT);
 
+	/* zlib's own format, by what comes with every Python */
+	buffer_clear(&out);
+	length = run("python3 -c 'import sys, zlib; sys.stdout.buffer.write("
+		     "zlib.compress(sys.stdin.buffer.read()))'",
+		     text, LENGTH, back, LENGTH);
+	if (length) {
+		CHECK(zlib_inflate(back, length, &out, &err) && out.length == LENGTH &&
+		      !memcmp(text, out.bytes, LENGTH));
+		buffer_clear(&out);
+		CHECK(!gzip_inflate(back, length, &out, &err) && err.kind == ERROR_FORMAT);
+		CHECK(!zlib_inflate(back, length - 1, &out, &err) && err.kind == ERROR_FORMAT);
+		CHECK_TEXT(err.message, "zlib data ends early");
+	} else {
+		SKIP("no python3 to make zlib data");
+	}
+	length = run("gzip -9c", text, LENGTH, back, LENGTH);
+
 	buffer_release(&out);
 	buffer_init(&out, LENGTH - 1);
 	CHECK(!gzip_inflate(back, length, &out, &err) && err.kind == ERROR_LIMIT);
