@@ -5,6 +5,8 @@ import bisect
 import glob
 import os
 import re
+import signal
+import struct
 import subprocess
 import sys
 import time
@@ -201,7 +203,121 @@ def mappings():
     check(any(line.startswith("exec ") for line in outcome.lines), "the exec is reported")
 
 
+REGISTERS = "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15".split()
+SAMPLE_IN_KERNEL = 1
+
+
+class Copy:
+    """A struct stack_copy_event."""
+    HEADER = struct.Struct("<HBBIIIQQQQQ16Q")
+
+    def __init__(self, path):
+        data = open(path, "rb").read()
+        fields = self.HEADER.unpack_from(data)
+        self.is_interrupted, self.stack_bytes, self.known = fields[1], fields[5], fields[7]
+        self.ip, self.sp, self.fp = fields[8:11]
+        self.registers = dict(zip(REGISTERS, fields[11:]))
+        self.room = len(data) - self.HEADER.size
+        self.stack = data[self.HEADER.size:self.HEADER.size + self.stack_bytes]
+
+
+def stack_end(pid, address):
+    for line in open("/proc/%d/maps" % pid):
+        start, end = (int(part, 16) for part in line.split()[0].split("-"))
+        if start <= address < end:
+            return end
+    return 0
+
+
+def what_is_wrong(pid, sample, copy):
+    """The thread stands where it was sampled; gdb and its memory say what should be there."""
+    wrong = []
+    done = subprocess.run(["gdb", "-nx", "-q", "-batch", "-iex", "set auto-load off", "-iex",
+                           "set debuginfod enabled off", "-p", str(pid), "-ex", "info registers"],
+                          capture_output=True, text=True)
+    truth = {part[0]: int(part[1], 16) for part in map(str.split, done.stdout.splitlines())
+             if len(part) > 1 and part[0] in REGISTERS + ["rip"]}
+    in_call = int(sample["flags"]) & SAMPLE_IN_KERNEL and copy.known != 0xffff
+    if copy.ip + (2 if in_call else 0) != truth.get("rip"):
+        wrong.append("ip")
+    if (copy.sp, copy.fp, copy.ip) != (truth.get("rsp"), truth.get("rbp"), sample["user"][0]):
+        wrong.append("sp, fp or leaf")
+    if not copy.is_interrupted or len(sample["user"]) != 1:
+        wrong.append("where it stopped")
+    wrong += [name for number, name in enumerate(REGISTERS)
+              if copy.known >> number & 1 and copy.registers[name] != truth.get(name)]
+    if in_call and copy.known != 0xffff & ~(1 << 0 | 1 << 2 | 1 << 11):
+        wrong.append("what a system call uses up")
+    left = stack_end(pid, copy.sp) - copy.sp
+    room = next(room for room in (4096, 16384, 65536) if left <= room or room == 65536)
+    if (copy.stack_bytes, copy.room) != (min(left, room), room):
+        wrong.append("%d bytes in %d of %d" % (copy.stack_bytes, copy.room, left))
+    with open("/proc/%d/mem" % pid, "rb") as memory:
+        memory.seek(copy.sp)
+        if memory.read(copy.stack_bytes) != copy.stack:
+            wrong.append("stack")
+    return wrong
+
+
+def copies_of(target, directory, count):
+    """Samples with their copies; the threads stand still for each."""
+    probing = start([PROBE, "19", "30", "512", str(target.pid), str(target.pid)], stdout=subprocess.PIPE, text=True,
+                    env={**os.environ, "COPIES": directory, "STOP": "1"})
+    for line in probing.stdout:
+        if line.startswith("sample "):
+            sample = Outcome(line + "totals \nevents ").samples[0]
+            yield sample, Copy("%s/%s.copy" % (directory, sample["copy"])) if "copy" in sample else None
+            count -= 1
+            if not count:
+                break
+            os.kill(target.pid, signal.SIGCONT)
+    probing.terminate()
+    probing.wait()
+
+
+def copies():
+    """Where the rows of all code are absent, every stack goes up as it is."""
+    subprocess.run(["sh", "tests/programs/unwind/build.sh", PROGRAMS, "deep", "big_frame"], check=True,
+                   stdout=sys.stderr)
+    build_programs("chain_static", "syscall_loop")
+    rooms = set()
+    in_kernel = 0
+    for program in (["chain_static", "60"], ["deep", "60"], ["big_frame", "60"], ["syscall_loop", "/tmp", "60"]):
+        target = start([PROGRAMS + "/" + program[0], *program[1:]])
+        directory = os.path.join(WORK, program[0])
+        os.makedirs(directory)
+        time.sleep(0.3)
+        wrong = {}
+        seen = 0
+        for sample, copy in copies_of(target, directory, 8):
+            for what in what_is_wrong(target.pid, sample, copy) if copy else ["no copy"]:
+                wrong[what] = wrong.get(what, 0) + 1
+            rooms.add(copy.room if copy else 0)
+            in_kernel += int(sample["flags"]) & SAMPLE_IN_KERNEL
+            seen += 1
+        check(seen == 8 and not wrong, program[0] + ": copies are the threads' registers and stacks", (seen, wrong))
+        target.kill()
+        target.wait()
+    check(len(rooms) >= 2, "of more than one size", rooms)
+    check(in_kernel, "system calls among them", in_kernel)
+
+
+def copies_are_counted():
+    spin(12)
+    totals = probe(999, 8, environment={"COPIES": WORK}).totals
+    note(str(totals))
+    allowed = len(os.sched_getaffinity(0)) * (100 + 50 * 8.5)
+    check(totals["copies_rate"] > 0, "more than 50 stacks a second are refused", totals)
+    check(0.3 * allowed < totals["copies"] <= allowed, "of each CPU", totals)
+    check(totals["copies"] + totals["copies_rate"] + totals["copies_ring"] <= totals["taken"],
+          "refused ones are counted", totals)
+    equal(totals["copies_unmatched"], 0, "every copy finds its sample")
+    equal(totals["taken"], totals["delivered"] + totals["ring_full"] + totals["no_scratch"],
+          "copies cost no sample")
+
+
 if os.geteuid() != 0:
     skip_all("needs root")
 os.makedirs(WORK, exist_ok=True)
-run(build, chain_is_exact, signals, counts_agree, losses_are_exact, process_events, mappings)
+run(build, chain_is_exact, signals, counts_agree, losses_are_exact, process_events, mappings, copies,
+    copies_are_counted)

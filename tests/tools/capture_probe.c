@@ -2,7 +2,8 @@
 /* The capture stage alone: prints what it delivers as lines of text, then its totals.
  *	capture_probe HZ SECONDS [MAX_FRAMES [SHOWN_PID [ONLY_PID…]]]
  * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader; CAPTURE:
- * auto, bpf (default) or perf. */
+ * auto, bpf (default) or perf; COPIES=DIRECTORY: nothing is walked, and every copied stack of
+ *SHOWN_PID becomes a file there; STOP: every sampled thread is stopped. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 static const char *const result_names[] = {WALK_RESULTS(RESULT_NAME)};
 
 static uint32_t shown_pid;
+static const char *copies;
 static volatile sig_atomic_t is_over;
 static uint64_t events_seen[4], last_ns, disordered;
 
@@ -76,10 +78,26 @@ static void on_mapping(void *context, const struct capture_mapping *mapping)
 		       mapping->path);
 }
 
+static void copy_write(const struct stack_copy_event *copy)
+{
+	static unsigned number;
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%u.copy", copies, number);
+	file = fopen(path, "w");
+	if (!file || fwrite(copy, copy->size, 1, file) != 1) {
+		perror(path);
+		exit(1);
+	}
+	fclose(file);
+	printf(" copy=%u", number++);
+}
+
 static void on_sample(void *context, const struct sample_event *sample,
 		      const struct stack_copy_event *copy)
 {
-	(void)context, (void)copy;
+	(void)context;
 	in_order(sample->time_ns);
 	if (sample->tgid != shown_pid)
 		return;
@@ -90,9 +108,12 @@ static void on_sample(void *context, const struct sample_event *sample,
 	       result_names[sample->result], sample->process_comm, sample->comm,
 	       (uint64_t)sample->cgroup_id, (uint64_t)sample->value, sample->kernel_count,
 	       sample->user_count);
+	if (copy && copies)
+		copy_write(copy);
 	for (unsigned i = 0; i < sample->kernel_count + sample->user_count; i++)
 		printf(" %" PRIx64, (uint64_t)sample->frames[i]);
 	putchar('\n');
+	fflush(stdout);
 }
 
 static void print_memory(void)
@@ -121,10 +142,13 @@ static void print_totals(struct capture *capture, uint64_t period_ns)
 	printf("totals ticks=%" PRIu64 " idle=%" PRIu64 " filtered=%" PRIu64 " missed=%" PRIu64
 	       " taken=%" PRIu64 " delivered=%" PRIu64 " ring_full=%" PRIu64 " no_scratch=%" PRIu64
 	       " events_lost=%" PRIu64 " perf_ticks=%" PRIu64 " map_bytes=%" PRIu64
-	       " disordered=%" PRIu64 "\n",
+	       " disordered=%" PRIu64 " copies=%" PRIu64 " copy_bytes=%" PRIu64
+	       " copies_rate=%" PRIu64 " copies_ring=%" PRIu64 " copies_unmatched=%" PRIu64 "\n",
 	       totals.ticks, totals.idle, totals.filtered, totals.missed, totals.taken,
 	       totals.delivered, totals.ring_full, totals.no_scratch, totals.process_events_lost,
-	       totals.perf_count_ns / period_ns, capture_map_bytes(capture), disordered);
+	       totals.perf_count_ns / period_ns, capture_map_bytes(capture), disordered,
+	       totals.copies, totals.copy_bytes, totals.copies_rate, totals.copies_ring,
+	       totals.copies_unmatched);
 	printf("events exec=%" PRIu64 " fork=%" PRIu64 " exit=%" PRIu64 " mapping=%" PRIu64 "\n",
 	       events_seen[0], events_seen[1], events_seen[2], events_seen[3]);
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
@@ -161,6 +185,9 @@ int main(int argc, char **argv)
 	for (int i = 5; i < argc && options.pid_count < 16; i++)
 		pids[options.pid_count++] = (uint32_t)atoi(argv[i]);
 	options.pids = pids;
+	copies = getenv("COPIES");
+	options.use_rows = copies;
+	options.stop_after_sample = getenv("STOP");
 	options.way = !way || !strcmp(way, "bpf") ? CAPTURE_BPF
 		      : !strcmp(way, "perf")      ? CAPTURE_PERF
 						  : CAPTURE_AUTO;
