@@ -108,15 +108,25 @@ static const struct {
 	{"runtime.debugCallV2", INJECTED},
 };
 
+/* What Go code calls to get from its calling convention to assembly's has the same name, and some
+ * only jump on to another that has it. */
+static bool is_meant(const struct go_function *function, enum treatment treatment)
+{
+	if (!function->has_flags || treatment == INJECTED)
+		return true;
+	if (!(function->flags & GO_ASSEMBLY))
+		return false;
+	return function->flags & GO_WRITES_SP ||
+	       (treatment != TOP_BEHIND_SWITCH && treatment != LOST_BEHIND_SWITCH &&
+		treatment != FRAMED && treatment != CALLS_C);
+}
+
 static enum treatment treatment_of(const struct go_function *function)
 {
-	/* What Go code calls to get from its calling convention to assembly's has the same name. */
-	bool wrapper = function->has_flags && !(function->flags & GO_ASSEMBLY);
-
 	for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
 		if (strcmp(function->name, specials[i].name) == 0)
-			return wrapper && specials[i].treatment != INJECTED ? PLAIN
-									    : specials[i].treatment;
+			return is_meant(function, specials[i].treatment) ? specials[i].treatment
+									 : PLAIN;
 	/* sigtramp is a top for Go only because its caller is the kernel's frame. */
 	if (function->flags & GO_TOP_FRAME && strcmp(function->name, "runtime.sigtramp") != 0)
 		return TOP;

@@ -9,7 +9,7 @@ enum {
 	FUNCTIONS_MAX = 1 << 24, /* a provider of 700 MB has half a million */
 	DYNAMIC_MAX = 512,
 	MODULE_WORDS = 64, /* of the runtime's moduledata, text is the 23rd in Go 1.18 to 1.26 */
-	NOTE_BYTES = 16,
+	NOTES_MAX = 16,
 };
 static const uint64_t SEARCH_BYTES_MAX = 512 << 20; /* of one file, for the table */
 static const uint64_t RELOCATION_BYTES_MAX = 256 << 20;
@@ -80,21 +80,38 @@ static bool take_section(struct go_place *place, const char *name)
 
 /* --- without a section of its own --- */
 
-/* Go's linker writes a note of its own, type 4, and a section about the build; the latter stays
- * where another linker has finished the work. */
+/* A note of Go's linker, type 4, in a segment that may have other notes too. */
+static bool has_note(const struct code_file *file, const Elf64_Phdr *segment)
+{
+	static const char name[4] = "Go";
+	struct {
+		Elf64_Nhdr header;
+		char name[4];
+	} note;
+
+	for (uint64_t at = 0, i = 0; i < NOTES_MAX; i++) {
+		if (at > segment->p_filesz || segment->p_filesz - at < sizeof note ||
+		    !code_file_read(file, segment->p_offset + at, &note, sizeof note))
+			return false;
+		if (note.header.n_type == 4 && note.header.n_namesz == sizeof name &&
+		    memcmp(note.name, name, sizeof name) == 0)
+			return true;
+		at += sizeof note.header + (((uint64_t)note.header.n_namesz + 3) & ~UINT64_C(3)) +
+		      (((uint64_t)note.header.n_descsz + 3) & ~UINT64_C(3));
+	}
+	return false;
+}
+
+/* Another linker may have finished the work and kept the section about the build only. */
 static bool is_go(const struct code_file *file)
 {
 	struct code_section section;
-	uint8_t note[NOTE_BYTES];
 
 	if (code_file_section(file, ".go.buildinfo", &section) ||
-	    code_file_section(file, ".note.go.buildid", &section) ||
 	    code_file_section(file, ".gopclntab", &section))
 		return true;
 	for (unsigned i = 0; i < file->segment_count; i++)
-		if (file->segments[i].p_type == PT_NOTE &&
-		    code_file_read(file, file->segments[i].p_offset, note, sizeof note) &&
-		    memcmp(note, "\4\0\0\0", 4) == 0 && memcmp(note + 8, "\4\0\0\0Go\0\0", 8) == 0)
+		if (file->segments[i].p_type == PT_NOTE && has_note(file, &file->segments[i]))
 			return true;
 	return false;
 }
@@ -135,17 +152,21 @@ static bool table_found(void *context, uint64_t address, uint64_t word)
 	return place->bytes && read_header(place);
 }
 
-/* Read-only data first, then data that is read-only once it is relocated. */
+/* Read-only data first, then data that is read-only once it is relocated, then what lies with code.
+ */
 static bool search_table(struct go_place *place)
 {
+	static const struct {
+		uint32_t mask, flags;
+	} passes[] = {{PF_X | PF_W, 0}, {PF_X | PF_W, PF_W}, {PF_X, PF_X}};
 	uint64_t budget = SEARCH_BYTES_MAX;
 
-	for (unsigned writable = 0; writable <= PF_W; writable += PF_W)
+	for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
 		for (unsigned i = 0; i < place->file->segment_count; i++) {
 			const Elf64_Phdr *segment = &place->file->segments[i];
 
 			if (segment->p_type == PT_LOAD &&
-			    (segment->p_flags & (PF_X | PF_W)) == writable &&
+			    (segment->p_flags & passes[pass].mask) == passes[pass].flags &&
 			    search_segment(place->file, segment, &budget, table_found, place))
 				return true;
 		}

@@ -247,7 +247,7 @@ static struct go_frame frame_read(struct go_table *table, uint64_t address, int6
 /* The piece that was found last is kept back: what it joins, and what cuts its end, comes next. */
 struct pieces {
 	struct go_table *table;
-	uint64_t start, end;
+	uint64_t start, end, reached;
 	call_frames_add add;
 	void *context;
 	struct {
@@ -263,12 +263,16 @@ static void pieces_flush(struct pieces *pieces)
 	    pieces->last.end > pieces->start && pieces->last.start < pieces->end)
 		pieces->stopped = !pieces->add(pieces->context, pieces->last.start,
 					       pieces->last.end, &pieces->last.rule);
+	if (pieces->last.end > pieces->reached)
+		pieces->reached = pieces->last.end;
 	pieces->last.start = pieces->last.end = 0;
 }
 
 static void pieces_add(struct pieces *pieces, uint64_t start, uint64_t end,
 		       const struct unwind_rule *rule)
 {
+	if (start < pieces->reached) /* only where the table is damaged */
+		start = pieces->reached;
 	if (start >= end || end <= pieces->start)
 		return;
 	if (pieces->last.end >= start && !memcmp(&pieces->last.rule, rule, sizeof *rule)) {
@@ -283,12 +287,14 @@ static void pieces_add(struct pieces *pieces, uint64_t start, uint64_t end,
 	pieces->last.rule = *rule;
 }
 
-static void rule_fp(struct unwind_rule *rule, int64_t depth, bool is_saved)
+/* Between lowering the stack pointer and saving it the frame pointer is still the caller's. */
+static void rule_fp(struct unwind_rule *rule, int64_t depth, uint64_t from,
+		    const struct go_frame *frame)
 {
 	rule->fp = UNWIND_FP_UNDEFINED;
-	if (depth == 0) {
+	if (depth == 0 || (from < frame->saved && frame->saved != UINT64_MAX)) {
 		rule->fp = UNWIND_FP_SAME;
-	} else if (depth >= 8 && is_saved) {
+	} else if (depth >= 8 && frame->saved != UINT64_MAX) {
 		rule->fp = UNWIND_FP_AT_CFA;
 		rule->fp_offset = -16;
 	}
@@ -296,7 +302,7 @@ static void rule_fp(struct unwind_rule *rule, int64_t depth, bool is_saved)
 
 /* depth: from the stack pointer up to the return address, where the table is right. */
 static struct unwind_rule rule_of(const struct go_function *function, const struct go_part *part,
-				  int64_t depth, bool is_saved)
+				  int64_t depth, uint64_t from, const struct go_frame *frame)
 {
 	struct unwind_rule rule = {
 		.cfa = UNWIND_CFA_REGISTER, .cfa_register = UNWIND_REGISTER_SP, .ra_offset = -8};
@@ -318,7 +324,7 @@ static struct unwind_rule rule_of(const struct go_function *function, const stru
 	}
 	if (way == GO_WAY_NONE || depth < 0)
 		return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
-	rule_fp(&rule, depth, is_saved);
+	rule_fp(&rule, depth, from, frame);
 	rule.cfa_offset = (int32_t)depth + 8;
 	if (way == GO_WAY_FRAME && depth >= 8) { /* less: in the epilogue, on its own stack */
 		rule.cfa_register = UNWIND_REGISTER_FP;
@@ -351,7 +357,7 @@ static void add_stretch(struct pieces *pieces, const struct go_function *functio
 				end = function->parts[i].from;
 		if (frame->saved > from && frame->saved < end)
 			end = frame->saved;
-		rule = rule_of(function, part, depth, frame->saved <= from);
+		rule = rule_of(function, part, depth, from, frame);
 		if (function->is_injected && rule.cfa == UNWIND_CFA_REGISTER)
 			rule.flags |= UNWIND_RULE_SIGNAL;
 		/* Nobody calls what returns from a signal: the address before it is looked up. */
