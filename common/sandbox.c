@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { NOBODY = 65534 };
@@ -70,6 +72,9 @@ static bool set_limits(const struct sandbox_limits *limits, struct error *err)
 {
 	if (!HAS_SHADOW_MEMORY && !set_limit(RLIMIT_AS, "memory", limits->memory_bytes, err))
 		return false;
+	if (limits->open_files &&
+	    !set_limit(RLIMIT_NOFILE, "open files", limits->open_files, err))
+		return false;
 	return set_limit(RLIMIT_CPU, "CPU time", limits->cpu_seconds, err) &&
 	       set_limit(RLIMIT_FSIZE, "output", limits->output_bytes, err) &&
 	       set_limit(RLIMIT_CORE, "core dumps", 0, err);
@@ -90,7 +95,17 @@ static bool drop_user(struct error *err)
 	return true;
 }
 
-static int add_rules(scmp_filter_ctx filter)
+/* A service that is not root may have been given some, and this is a child of it. */
+static bool drop_capabilities(struct error *err)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	return syscall(SYS_capset, &header, none) == 0 ||
+	       error_set_system(err, errno, "drop capabilities");
+}
+
+static int add_rules(scmp_filter_ctx filter, const struct sandbox_limits *limits)
 {
 	int rc = 0;
 
@@ -98,6 +113,10 @@ static int add_rules(scmp_filter_ctx filter)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	for (size_t i = 0; !rc && i < COUNT(refused); i++)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+	if (!rc && limits->has_socket)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
+	if (!rc && limits->has_socket)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 0);
 	/* Memory, but never memory to run; abort(), but no signals to others. */
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
@@ -111,10 +130,10 @@ static int add_rules(scmp_filter_ctx filter)
 	return rc;
 }
 
-static bool load_filter(struct error *err)
+static bool load_filter(const struct sandbox_limits *limits, struct error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int rc = filter ? add_rules(filter) : -ENOMEM;
+	int rc = filter ? add_rules(filter, limits) : -ENOMEM;
 
 	if (!rc)
 		rc = seccomp_load(filter);
@@ -128,7 +147,7 @@ bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
 	int parent_death = 0;
 
 	prctl(PR_GET_PDEATHSIG, &parent_death);
-	if (!drop_user(err))
+	if (!drop_user(err) || !drop_capabilities(err))
 		return false;
 	/* Forgotten by the kernel with the change of ids. */
 	prctl(PR_SET_PDEATHSIG, parent_death);
@@ -136,5 +155,5 @@ bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
 		return error_set_system(err, errno, "no_new_privs");
 	/* Before the filter, which no longer lets limits be changed; libseccomp needs memory, so a
 	 * limit that is too small shows up here as an error and not as a crash. */
-	return set_limits(limits, err) && load_filter(err);
+	return set_limits(limits, err) && load_filter(limits, err);
 }

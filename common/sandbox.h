@@ -13,10 +13,12 @@ struct sandbox_limits {
 	uint64_t memory_bytes;	/* RLIMIT_AS */
 	uint32_t cpu_seconds;	/* RLIMIT_CPU; the kernel kills with SIGXCPU/SIGKILL */
 	uint64_t output_bytes;	/* RLIMIT_FSIZE */
+	uint32_t open_files;	/* RLIMIT_NOFILE; 0: as it is */
+	bool has_socket;	/* sendmsg and recvmsg, on what is open, are allowed too */
 };
 
 /* For the calling process, for good: rlimits, no core dumps, no_new_privs, uid and gid 65534 when
- * root, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
+ * root, no capabilities, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
  * exiting need; opening files and sockets answers EPERM, anything else kills the process. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
 

@@ -12,11 +12,13 @@
 
 #include "tests/check.h"
 
-static const struct sandbox_limits limits = {
+static struct sandbox_limits limits = {
 	.memory_bytes = 256 << 20,
 	.cpu_seconds = 1,
 	.output_bytes = 1 << 20,
 };
+
+static int sockets[2];
 
 /* Runs action in a sandboxed child; its exit status, or 128 + signal. 99: no sandbox. */
 static int run(int (*action)(int output), int output)
@@ -115,6 +117,31 @@ static int writes_too_much(int output)
 	return 0;
 }
 
+/* A message with a descriptor to itself. */
+static int passes_messages(int output)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS,
+				.cmsg_len = CMSG_LEN(sizeof(int))}};
+	char byte = 7;
+	struct iovec part = {&byte, 1};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof control};
+
+	(void)output;
+	memcpy(CMSG_DATA(&control.header), &sockets[0], sizeof(int));
+	if (sendmsg(sockets[0], &message, 0) != 1 || recvmsg(sockets[1], &message, 0) != 1)
+		return 1;
+	if (message.msg_flags & MSG_CTRUNC)
+		return 2;
+	return socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM;
+}
+
 static int takes_memory(int output)
 {
 	(void)output;
@@ -189,6 +216,16 @@ int main(void)
 	CHECK_NUMBER(run(maps_code, output), 128 + SIGSYS);
 	CHECK_NUMBER(run(spins, output), 128 + SIGXCPU);
 	CHECK_NUMBER(run(writes_too_much, output), 128 + SIGXFSZ);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+	CHECK_NUMBER(run(passes_messages, output), 128 + SIGSYS);
+	limits.has_socket = true;
+	CHECK_NUMBER(run(passes_messages, output), 0);
+	CHECK_NUMBER(run(forks, output), 128 + SIGSYS);
+	CHECK_NUMBER(run(executes, output), 128 + SIGSYS);
+	limits.open_files = (uint32_t)sockets[1] + 1;  /* none more */
+	CHECK_NUMBER(run(passes_messages, output), 2); /* comes without its descriptor */
+	limits.open_files = 0;
+	limits.has_socket = false;
 #if defined(__SANITIZE_ADDRESS__)
 	SKIP("AddressSanitizer needs more address space than any limit");
 	(void)takes_memory;

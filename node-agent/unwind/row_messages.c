@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/row_messages.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+union one_descriptor {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+/* --- the agent's side --- */
+
+enum row_sent row_question_send(int socket, const struct row_question *question, int fd)
+{
+	struct iovec part = {(void *)question, sizeof *question};
+	union one_descriptor control = {.header = {.cmsg_level = SOL_SOCKET,
+						   .cmsg_type = SCM_RIGHTS,
+						   .cmsg_len = CMSG_LEN(sizeof fd)}};
+	const struct msghdr message = {.msg_iov = &part,
+				       .msg_iovlen = 1,
+				       .msg_control = &control,
+				       .msg_controllen = sizeof control};
+	ssize_t sent;
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+	do
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	if (sent == sizeof *question)
+		return ROW_SENT;
+	/* The last: this user has too many descriptors on their way. */
+	return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == ETOOMANYREFS
+		       ? ROW_SENT_LATER
+		       : ROW_SENT_NEVER;
+}
+
+static bool rule_is_sound(const struct unwind_rule *rule)
+{
+	if (rule->cfa >= UNWIND_CFA_COUNT || rule->fp >= UNWIND_FP_COUNT ||
+	    rule->ra >= UNWIND_RA_COUNT || rule->cfa_register >= UNWIND_REGISTERS)
+		return false;
+	if (rule->ra == UNWIND_RA_IN_REGISTER &&
+	    (rule->ra_offset < 0 || rule->ra_offset >= UNWIND_REGISTERS))
+		return false;
+	return !(rule->flags & ~UNWIND_RULE_SIGNAL) && !rule->reserved;
+}
+
+static bool rows_are_sound(const struct page_rows *rows)
+{
+	if (rows->rows[0].low != 0)
+		return false;
+	for (uint32_t i = 0; i < rows->count; i++)
+		if (rows->rows[i].rule >= rows->rule_count ||
+		    (i && rows->rows[i].low <= rows->rows[i - 1].low))
+			return false;
+	for (uint32_t i = 0; i < rows->rule_count; i++)
+		if (!rule_is_sound(&rows->rules[i]))
+			return false;
+	return true;
+}
+
+static bool answer_is_sound(const struct row_answer *answer)
+{
+	if (!answer->executable)
+		return answer->count < ROW_FAREWELL_MAX && !answer->rule_count;
+	if (answer->state == UNWIND_PAGE_LOADED)
+		return answer->failure == ROW_FAILURE_NONE && answer->count &&
+		       answer->count <= UNWIND_PAGE_ROWS_MAX && answer->rule_count &&
+		       answer->rule_count <= PAGE_RULES_MAX;
+	if (answer->count || answer->rule_count)
+		return false;
+	if (answer->state == UNWIND_PAGE_EMPTY)
+		return answer->failure == ROW_FAILURE_NONE;
+	return answer->state == UNWIND_PAGE_FAILED && answer->failure != ROW_FAILURE_NONE &&
+	       answer->failure < ROW_FAILURE_COUNT;
+}
+
+static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
+{
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+	ssize_t length;
+	int tries = 0;
+
+	/* ECONNRESET is said once, before what the other side had sent until then. */
+	do
+		length = recvmsg(socket, &message, flags | MSG_DONTWAIT | MSG_TRUNC);
+	while (length < 0 && (errno == EINTR || (errno == ECONNRESET && !tries++)));
+	return length;
+}
+
+enum row_received row_answer_receive(int socket, struct page_rows *rows,
+				     char farewell[ROW_FAREWELL_MAX])
+{
+	struct row_answer answer;
+	struct iovec parts[3] = {{&answer, sizeof answer}};
+	/* Its beginning says where the rest belongs; the length is the whole message's. */
+	ssize_t length = receive(socket, parts, 1, MSG_PEEK);
+	size_t expected = sizeof answer;
+
+	if (length < 0 && (errno == EAGAIN || errno == ENOMEM))
+		return ROW_RECEIVED_NOTHING;
+	if (length <= 0)
+		return ROW_RECEIVED_END;
+	if ((size_t)length < sizeof answer || !answer_is_sound(&answer))
+		return ROW_RECEIVED_WRONG;
+	if (!answer.executable) {
+		parts[1] = (struct iovec){farewell, answer.count};
+	} else {
+		parts[1] = (struct iovec){rows->rows, answer.count * sizeof *rows->rows};
+		parts[2] = (struct iovec){rows->rules, answer.rule_count * sizeof *rows->rules};
+	}
+	for (int i = 1; i < 3; i++)
+		expected += parts[i].iov_len;
+	if ((size_t)length != expected || receive(socket, parts, 3, 0) != length)
+		return ROW_RECEIVED_WRONG;
+	if (!answer.executable) {
+		farewell[answer.count] = '\0';
+		return ROW_RECEIVED_FAREWELL;
+	}
+	rows->executable = answer.executable;
+	rows->page = answer.page;
+	rows->state = answer.state;
+	rows->failure = answer.failure;
+	rows->count = answer.count;
+	rows->rule_count = answer.rule_count;
+	return answer.state != UNWIND_PAGE_LOADED || rows_are_sound(rows) ? ROW_RECEIVED_ANSWER
+									  : ROW_RECEIVED_WRONG;
+}
+
+/* --- the child's side --- */
+
+bool row_question_receive(int socket, struct row_question *question, int *fd)
+{
+	struct iovec part = {question, sizeof *question};
+	union one_descriptor control = {0};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof control};
+	const struct cmsghdr *header;
+	ssize_t length;
+
+	do
+		length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (length < 0 && errno == EINTR);
+	if (length != sizeof *question)
+		return false;
+	*fd = -1;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof *fd))
+		memcpy(fd, CMSG_DATA(header), sizeof *fd);
+	return true;
+}
+
+static bool send_parts(int socket, struct iovec *parts, size_t count)
+{
+	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+	ssize_t sent;
+
+	do
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent >= 0;
+}
+
+bool row_answer_send(int socket, const struct page_rows *rows)
+{
+	struct row_answer answer = {.executable = rows->executable,
+				    .page = rows->page,
+				    .state = rows->state,
+				    .failure = rows->failure};
+	struct iovec parts[] = {{&answer, sizeof answer},
+				{(void *)rows->rows, rows->count * sizeof *rows->rows},
+				{(void *)rows->rules, rows->rule_count * sizeof *rows->rules}};
+
+	if (rows->state == UNWIND_PAGE_LOADED) {
+		answer.count = rows->count;
+		answer.rule_count = rows->rule_count;
+		if (send_parts(socket, parts, 3))
+			return true;
+		if (errno != EMSGSIZE) /* a host that allows its sockets little memory */
+			return false;
+		answer.count = answer.rule_count = 0;
+		answer.state = UNWIND_PAGE_FAILED;
+		answer.failure = ROW_FAILURE_LIMIT;
+	}
+	return send_parts(socket, parts, 1);
+}
+
+void row_farewell_send(int socket, const char *text)
+{
+	size_t length = strnlen(text, ROW_FAREWELL_MAX - 1);
+	struct row_answer answer = {.count = (uint32_t)length};
+	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)text, length}};
+
+	send_parts(socket, parts, 2);
+}

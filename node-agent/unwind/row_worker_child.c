@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child of row_worker.h: parses strangers' files with nothing to lose. */
+#include "node-agent/unwind/row_worker.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/sandbox.h"
+#include "node-agent/unwind/row_messages.h"
+#include "node-agent/unwind/unwind_file.h"
+
+enum {
+	FILES_MAX = 16,            /* open at a time */
+	FILES_BYTES_MAX = 1 << 20, /* what they hold together; one may have more while it is used */
+	IDLE_SECONDS = 30,
+	WORK_SECONDS = 10, /* of CPU time; then another child goes on */
+	CPU_SECONDS_MAX = WORK_SECONDS + 10,
+	MEMORY_BYTES_MAX = 192 << 20,
+	DESCRIPTORS_MAX = FILES_MAX + 16,
+};
+
+struct open_file {
+	uint32_t executable; /* 0: none */
+	uint32_t used_at;
+	struct unwind_file *file;
+};
+
+struct worker {
+	struct open_file files[FILES_MAX];
+	uint32_t clock;
+	struct page_rows rows;
+};
+
+/* In the agent itself these pages are never touched. */
+static struct worker the_worker;
+
+static void close_file(struct open_file *at)
+{
+	unwind_file_close(at->file);
+	*at = (struct open_file){0};
+}
+
+/* The one with that executable; else the one that was not used for the longest. */
+static struct open_file *find_file(struct worker *worker, uint32_t executable)
+{
+	struct open_file *oldest = &worker->files[0];
+
+	for (int i = 0; i < FILES_MAX; i++) {
+		if (worker->files[i].executable == executable)
+			return &worker->files[i];
+		if (worker->files[i].used_at < oldest->used_at)
+			oldest = &worker->files[i];
+	}
+	return oldest;
+}
+
+/* Takes fd. NULL: there was none, or no memory. */
+static struct unwind_file *file_of(struct worker *worker, uint32_t executable, int fd)
+{
+	struct open_file *at = find_file(worker, executable);
+
+	if (fd < 0)
+		return NULL;
+	if (at->executable == executable) {
+		close(fd);
+	} else {
+		close_file(at);
+		at->file = unwind_file_open(fd);
+		if (!at->file)
+			return NULL;
+		at->executable = executable;
+	}
+	at->used_at = ++worker->clock;
+	return at->file;
+}
+
+static size_t bytes_held(const struct worker *worker)
+{
+	size_t bytes = 0;
+
+	for (int i = 0; i < FILES_MAX; i++)
+		if (worker->files[i].executable)
+			bytes += unwind_file_bytes(worker->files[i].file);
+	return bytes;
+}
+
+/* Closes all but the last used one, the oldest first, until the rest is small. */
+static void keep_small(struct worker *worker)
+{
+	while (bytes_held(worker) > FILES_BYTES_MAX) {
+		struct open_file *oldest = NULL;
+
+		for (int i = 0; i < FILES_MAX; i++) {
+			struct open_file *at = &worker->files[i];
+
+			if (at->executable && (!oldest || at->used_at < oldest->used_at))
+				oldest = at;
+		}
+		if (oldest->used_at == worker->clock)
+			break;
+		close_file(oldest);
+	}
+	malloc_trim(0);
+}
+
+static void work_out(struct worker *worker, const struct row_question *question, int fd)
+{
+	struct unwind_file *file = file_of(worker, question->executable, fd);
+	struct page_rows *rows = &worker->rows;
+
+	if (file) {
+		unwind_file_page(file, question->page, rows);
+	} else {
+		rows->state = UNWIND_PAGE_FAILED;
+		rows->failure = fd < 0 ? ROW_FAILURE_UNREADABLE : ROW_FAILURE_LIMIT;
+	}
+	rows->executable = question->executable;
+	rows->page = question->page;
+}
+
+static bool has_worked_enough(void)
+{
+	struct timespec used;
+
+	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0 && used.tv_sec >= WORK_SECONDS;
+}
+
+static bool enter_sandbox(struct error *err)
+{
+	const struct sandbox_limits limits = {.memory_bytes = MEMORY_BYTES_MAX,
+					      .cpu_seconds = CPU_SECONDS_MAX,
+					      .open_files = DESCRIPTORS_MAX,
+					      .has_socket = true};
+	const struct timeval idle = {.tv_sec = IDLE_SECONDS};
+
+	prctl(PR_SET_NAME, "farflame-unwind");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close_range(ROW_WORKER_SOCKET + 1, ~0U, 0);
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	mallopt(M_TRIM_THRESHOLD, 64 << 10);
+	setsockopt(ROW_WORKER_SOCKET, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle);
+	if (!sandbox_enter(&limits, err))
+		return false;
+	malloc_trim(0); /* the filter was made of it */
+	return true;
+}
+
+/* Ends by _exit(): what libraries do at exit wants system calls that the filter forbids. */
+int row_worker_main(int argc, char **argv)
+{
+	struct row_question question;
+	struct error err = {0};
+	int fd;
+
+	if (argc != 1 || strcmp(argv[0], ROW_WORKER_NAME) != 0)
+		return -1;
+	if (!enter_sandbox(&err)) {
+		row_farewell_send(ROW_WORKER_SOCKET, err.message);
+		_exit(EXIT_FAILURE);
+	}
+	while (row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
+		work_out(&the_worker, &question, fd);
+		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows))
+			_exit(EXIT_FAILURE);
+		keep_small(&the_worker);
+		if (has_worked_enough())
+			break;
+	}
+	row_farewell_send(ROW_WORKER_SOCKET, "");
+	_exit(EXIT_SUCCESS);
+}

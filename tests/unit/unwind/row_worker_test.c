@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/row_worker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "node-agent/unwind/row_messages.h"
+#include "node-agent/unwind/unwind_file.h"
+#include "tests/check.h"
+
+enum { PATIENCE_MS = 20000, REAL = 1, FAKE = 1000 };
+
+/* --- a child that is not sound: what it does is the number of the executable --- */
+
+enum {
+	SAYS_EMPTY = FAKE,
+	SAYS_LOADED,
+	DESCENDS,
+	STARTS_LATE,
+	RULE_TOO_HIGH,
+	CFA_UNKNOWN,
+	FP_UNKNOWN,
+	RA_UNKNOWN,
+	REGISTER_UNKNOWN,
+	RA_REGISTER_UNKNOWN,
+	FLAGS_UNKNOWN,
+	NO_ROWS,
+	NO_RULES,
+	TOO_MANY_ROWS,
+	TOO_MANY_RULES,
+	STATE_UNKNOWN,
+	STATE_ABSENT,
+	FAILURE_UNKNOWN,
+	FAILED_FOR_NOTHING,
+	ROWS_ALTHOUGH_EMPTY,
+	OTHER_PAGE,
+	OTHER_EXECUTABLE,
+	MESSAGE_SHORT,
+	MESSAGE_CUT,
+	MESSAGE_LONG,
+	MESSAGE_EMPTY,
+	FAREWELL_LONG,
+	CRASHES,
+	CLOSES,
+	HOSTILE_END,
+	HANGS = HOSTILE_END,
+	SAYS_IT_TWICE,
+	SAYS_FAREWELL,
+	ANSWERS_AND_SAYS_FAREWELL,
+};
+
+static struct {
+	struct row_answer answer;
+	struct unwind_row rows[UNWIND_PAGE_ROWS_MAX + 1];
+	struct unwind_rule rules[PAGE_RULES_MAX + 1];
+} fake;
+static uint8_t fake_bytes[sizeof fake];
+
+static size_t lay_out(void)
+{
+	size_t rows = fake.answer.count * sizeof *fake.rows,
+	       rules = fake.answer.rule_count * sizeof *fake.rules;
+
+	memcpy(fake_bytes, &fake.answer, sizeof fake.answer);
+	memcpy(fake_bytes + sizeof fake.answer, fake.rows, rows);
+	memcpy(fake_bytes + sizeof fake.answer + rows, fake.rules, rules);
+	return sizeof fake.answer + rows + rules;
+}
+
+/* Sound but for one thing. */
+static void spoil(uint32_t how)
+{
+	switch (how) {
+	case DESCENDS:
+		fake.rows[2].low = fake.rows[1].low;
+		break;
+	case STARTS_LATE:
+		fake.rows[0].low = 1;
+		break;
+	case RULE_TOO_HIGH:
+		fake.rows[2].rule = 2;
+		break;
+	case CFA_UNKNOWN:
+		fake.rules[1].cfa = UNWIND_CFA_COUNT;
+		break;
+	case FP_UNKNOWN:
+		fake.rules[1].fp = UNWIND_FP_COUNT;
+		break;
+	case RA_UNKNOWN:
+		fake.rules[1].ra = UNWIND_RA_COUNT;
+		break;
+	case REGISTER_UNKNOWN:
+		fake.rules[1].cfa_register = UNWIND_REGISTERS;
+		break;
+	case RA_REGISTER_UNKNOWN:
+		fake.rules[1].ra = UNWIND_RA_IN_REGISTER;
+		fake.rules[1].ra_offset = UNWIND_REGISTERS;
+		break;
+	case FLAGS_UNKNOWN:
+		fake.rules[1].flags = 0x80;
+		break;
+	case NO_ROWS:
+		fake.answer.count = 0;
+		break;
+	case NO_RULES:
+		fake.answer.rule_count = 0;
+		break;
+	case TOO_MANY_ROWS:
+		fake.answer.count = UNWIND_PAGE_ROWS_MAX + 1;
+		break;
+	case TOO_MANY_RULES:
+		fake.answer.rule_count = PAGE_RULES_MAX + 1;
+		break;
+	case STATE_UNKNOWN:
+		fake.answer.state = UNWIND_PAGE_FAILED + 1;
+		break;
+	case STATE_ABSENT:
+		fake.answer.state = UNWIND_PAGE_ABSENT;
+		break;
+	case FAILURE_UNKNOWN:
+	case FAILED_FOR_NOTHING:
+		fake.answer.state = UNWIND_PAGE_FAILED;
+		fake.answer.failure = how == FAILURE_UNKNOWN ? ROW_FAILURE_COUNT : 0;
+		fake.answer.count = fake.answer.rule_count = 0;
+		break;
+	case ROWS_ALTHOUGH_EMPTY:
+		fake.answer.state = UNWIND_PAGE_EMPTY;
+		break;
+	case OTHER_PAGE:
+		fake.answer.page++;
+		break;
+	case OTHER_EXECUTABLE:
+		fake.answer.executable++;
+		break;
+	case FAREWELL_LONG:
+		fake.answer.executable = 0;
+		fake.answer.count = ROW_FAREWELL_MAX;
+		fake.answer.rule_count = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static void fake_answer(const struct row_question *question)
+{
+	uint32_t how = question->executable;
+	size_t length;
+
+	memset(&fake, 0, sizeof fake);
+	fake.answer = (struct row_answer){.executable = question->executable,
+					  .page = question->page,
+					  .state = UNWIND_PAGE_LOADED,
+					  .count = 3,
+					  .rule_count = 2};
+	for (uint16_t i = 0; i < 3; i++)
+		fake.rows[i] = (struct unwind_row){(uint16_t)(i * 8), i % 2};
+	if (how < FAKE || how == SAYS_EMPTY) {
+		fake.answer.state = UNWIND_PAGE_EMPTY;
+		fake.answer.count = fake.answer.rule_count = 0;
+	}
+	spoil(how);
+	length = lay_out();
+	if (how == MESSAGE_SHORT)
+		length = sizeof fake.answer - 1;
+	if (how == MESSAGE_CUT)
+		length--;
+	if (how == MESSAGE_LONG)
+		length++;
+	if (how == MESSAGE_EMPTY)
+		length = 0;
+	send(ROW_WORKER_SOCKET, fake_bytes, length, 0);
+	if (how == SAYS_IT_TWICE)
+		send(ROW_WORKER_SOCKET, fake_bytes, length, 0);
+}
+
+static void fake_child(void)
+{
+	struct row_question question;
+	int fd;
+
+	while (row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
+		close(fd);
+		switch (question.executable) {
+		case CRASHES:
+			abort();
+		case CLOSES:
+			close(ROW_WORKER_SOCKET);
+			pause();
+			break;
+		case HANGS:
+			pause();
+			break;
+		case SAYS_FAREWELL:
+			row_farewell_send(ROW_WORKER_SOCKET, "no \"sandbox\"\n here");
+			_exit(1);
+		case ANSWERS_AND_SAYS_FAREWELL:
+			fake_answer(&question);
+			row_farewell_send(ROW_WORKER_SOCKET, "");
+			_exit(0);
+		default:
+			fake_answer(&question);
+		}
+	}
+	_exit(0);
+}
+
+/* The first question says which child this is. */
+static bool is_fake(void)
+{
+	struct row_question question;
+
+	return recv(ROW_WORKER_SOCKET, &question, sizeof question, MSG_PEEK) == sizeof question &&
+	       question.executable >= FAKE;
+}
+
+/* --- asking --- */
+
+static int own_file = -1;
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* NULL: nothing came for a long time. */
+static const struct page_rows *wait_answer(struct row_worker *worker)
+{
+	int64_t end = now_ms() + PATIENCE_MS;
+	const struct page_rows *rows;
+
+	while (!(rows = row_worker_next(worker, now_ms())) && now_ms() < end) {
+		struct pollfd wait = {.fd = row_worker_fd(worker), .events = POLLIN};
+
+		poll(&wait, 1, 20);
+	}
+	return rows;
+}
+
+static bool ask(struct row_worker *worker, uint32_t executable, uint32_t page)
+{
+	return row_worker_ask(worker, executable, own_file, page, now_ms());
+}
+
+static bool is_failure(const struct page_rows *rows, uint32_t executable, uint32_t page,
+		       enum row_failure failure)
+{
+	return rows && rows->executable == executable && rows->page == page &&
+	       rows->state == UNWIND_PAGE_FAILED && rows->failure == failure;
+}
+
+static bool is_answer(const struct page_rows *rows, uint32_t executable, uint32_t page,
+		      enum unwind_page_state state)
+{
+	return rows && rows->executable == executable && rows->page == page && rows->state == state;
+}
+
+static struct row_worker_counters counters_of(const struct row_worker *worker)
+{
+	struct row_worker_counters counters;
+
+	row_worker_counters(worker, &counters);
+	return counters;
+}
+
+static pid_t child_of(void)
+{
+	char path[64], text[64] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+	file = fopen(path, "r");
+	text[file ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
+	if (file)
+		fclose(file);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+static uint32_t page_of(const void *address, const void *image)
+{
+	return (uint32_t)(((uintptr_t)address - (uintptr_t)image) >> UNWIND_PAGE_BITS);
+}
+
+extern const char image_start[] __asm__("__executable_start");
+
+/* --- tests --- */
+
+static void test_real_pages(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+	static struct page_rows direct;
+	struct unwind_file *file = unwind_file_open(dup(own_file));
+	uint32_t here = page_of((const void *)test_real_pages, image_start), same = 0, loaded = 0;
+	const struct page_rows *rows;
+
+	CHECK_NUMBER(row_worker_fd(worker), -1);
+	CHECK(!row_worker_next(worker, now_ms()));
+	for (uint32_t page = 0; page < 16; page++) {
+		CHECK(ask(worker, REAL, here + page));
+		rows = wait_answer(worker);
+		unwind_file_page(file, here + page, &direct);
+		same += rows && rows->executable == REAL && rows->page == here + page &&
+			rows->state == direct.state && rows->count == direct.count &&
+			rows->rule_count == direct.rule_count &&
+			!memcmp(rows->rows, direct.rows, direct.count * sizeof *direct.rows) &&
+			!memcmp(rows->rules, direct.rules,
+				direct.rule_count * sizeof *direct.rules);
+		loaded += rows && rows->state == UNWIND_PAGE_LOADED;
+		if (page == 0)
+			CHECK(rows && page_rows_find(rows, (uintptr_t)test_real_pages -
+								   (uintptr_t)image_start));
+	}
+	CHECK_NUMBER(same, 16);
+	CHECK(loaded > 0);
+	CHECK(ask(worker, REAL, 0xffff0000));
+	CHECK(is_answer(wait_answer(worker), REAL, 0xffff0000, UNWIND_PAGE_EMPTY));
+	CHECK_NUMBER(counters_of(worker).started, 1);
+	CHECK_NUMBER(counters_of(worker).waiting, 0);
+	unwind_file_close(file);
+	row_worker_free(worker);
+	row_worker_free(NULL);
+}
+
+static int file_of(const void *bytes, size_t length)
+{
+	int fd = memfd_create("file", MFD_CLOEXEC);
+
+	if (write(fd, bytes, length) != (ssize_t)length)
+		CHECK(!"write");
+	return fd;
+}
+
+/* Files that are none, cut, or with any bytes but the first few: an answer for each, and the child
+ * lives, or fails that page alone. */
+static void test_garbage(void)
+{
+	enum { BYTES = 1 << 20, FILES = 40 };
+	struct row_worker *worker = row_worker_new(NULL);
+	uint8_t *bytes = malloc(BYTES);
+	ssize_t length = pread(own_file, bytes, BYTES, 0);
+	uint32_t answered = 0, random = 1, here = page_of((const void *)test_garbage, image_start);
+	int fd = file_of("no ELF at all", 13), pipes[2];
+
+	CHECK(row_worker_ask(worker, 1, fd, 0, now_ms()));
+	CHECK(is_failure(wait_answer(worker), 1, 0, ROW_FAILURE_NOT_CODE));
+	close(fd);
+	CHECK(pipe(pipes) == 0 && row_worker_ask(worker, 2, pipes[0], 0, now_ms()));
+	CHECK(is_failure(wait_answer(worker), 2, 0, ROW_FAILURE_NOT_CODE));
+	close(pipes[0]);
+	close(pipes[1]);
+	CHECK(!row_worker_ask(worker, 3, -1, 0, now_ms()));
+	CHECK(!row_worker_ask(worker, 0, own_file, 0, now_ms()));
+	for (uint32_t i = 0; i < FILES && length > 4096; i++) {
+		const struct page_rows *rows;
+
+		for (int j = 0; j < 2000; j++) {
+			random = random * 1664525 + 1013904223;
+			bytes[64 + (random >> 8) % ((uint32_t)length - 64)] = (uint8_t)random;
+		}
+		fd = file_of(bytes, (size_t)length / (i % 4 + 1));
+		CHECK(row_worker_ask(worker, 10 + i, fd, here, now_ms()));
+		close(fd); /* the worker has its own */
+		rows = wait_answer(worker);
+		answered += rows && rows->executable == 10 + i && rows->page == here;
+	}
+	CHECK_NUMBER(answered, FILES);
+	free(bytes);
+	row_worker_free(worker);
+}
+
+/* Whatever a child says: that page fails, the next is answered. */
+static void test_hostile(void)
+{
+	for (uint32_t how = DESCENDS; how < HOSTILE_END; how++) {
+		struct row_worker *worker = row_worker_new(NULL);
+		struct row_worker_counters counters;
+
+		CHECK(ask(worker, how, 7) && ask(worker, SAYS_LOADED, 8) && ask(worker, REAL, 9));
+		if (!CHECK(is_failure(wait_answer(worker), how, 7, ROW_FAILURE_WORKER)))
+			printf("# the child that does %u\n", how - FAKE);
+		CHECK(is_answer(wait_answer(worker), SAYS_LOADED, 8, UNWIND_PAGE_LOADED));
+		CHECK(is_answer(wait_answer(worker), REAL, 9, UNWIND_PAGE_EMPTY));
+		counters = counters_of(worker);
+		CHECK_NUMBER(counters.started, 2);
+		CHECK_NUMBER(counters.killed + counters.died, 1);
+		CHECK_NUMBER(counters.waiting, 0);
+		row_worker_free(worker);
+	}
+}
+
+static void test_hang(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+	struct row_worker_counters counters;
+	int64_t start = now_ms(), took;
+
+	CHECK(ask(worker, HANGS, 1) && ask(worker, SAYS_EMPTY, 2));
+	CHECK(is_failure(wait_answer(worker), HANGS, 1, ROW_FAILURE_WORKER));
+	took = now_ms() - start;
+	CHECK(took >= 1900 && took < 4000);
+	CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, 2, UNWIND_PAGE_EMPTY));
+	counters = counters_of(worker);
+	CHECK_NUMBER(counters.killed, 1);
+	CHECK_NUMBER(counters.died, 0);
+	row_worker_free(worker);
+}
+
+static void test_stopped_and_killed(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+	struct row_worker_counters counters;
+	pid_t child;
+
+	CHECK(ask(worker, REAL, 0) && wait_answer(worker));
+	child = child_of();
+	CHECK(child > 0 && kill(child, SIGSTOP) == 0);
+	for (uint32_t page = 1; page <= 6; page++)
+		CHECK(ask(worker, REAL, page));
+	CHECK(!row_worker_next(worker, now_ms() + 1000));
+	CHECK(is_failure(row_worker_next(worker, now_ms() + 2100), REAL, 1, ROW_FAILURE_WORKER));
+	for (uint32_t page = 2; page <= 6; page++) {
+		const struct page_rows *rows = wait_answer(worker);
+
+		CHECK(rows && rows->page == page && rows->failure == ROW_FAILURE_NONE);
+	}
+	CHECK(child_of() != child);
+	CHECK_NUMBER(counters_of(worker).killed, 1);
+
+	kill(child_of(), SIGSTOP);
+	for (uint32_t page = 11; page <= 13; page++)
+		CHECK(ask(worker, REAL, page));
+	kill(child_of(), SIGKILL);
+	CHECK(is_failure(wait_answer(worker), REAL, 11, ROW_FAILURE_WORKER));
+	for (uint32_t page = 12; page <= 13; page++) {
+		const struct page_rows *rows = wait_answer(worker);
+
+		CHECK(rows && rows->page == page && rows->failure == ROW_FAILURE_NONE);
+	}
+	counters = counters_of(worker);
+	CHECK_NUMBER(counters.died, 1);
+	CHECK_NUMBER(counters.started, 3);
+	CHECK(counters.cpu_ns > 0);
+	row_worker_free(worker);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0);
+}
+
+/* Nothing was wrong, so no page fails: the next child goes on. */
+static void test_farewell(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	for (uint32_t page = 0; page < 6; page++)
+		CHECK(ask(worker, ANSWERS_AND_SAYS_FAREWELL, page));
+	for (uint32_t page = 0; page < 6; page++)
+		CHECK(is_answer(wait_answer(worker), ANSWERS_AND_SAYS_FAREWELL, page,
+				UNWIND_PAGE_LOADED));
+	CHECK_NUMBER(counters_of(worker).died + counters_of(worker).killed, 0);
+	CHECK(counters_of(worker).started >= 6);
+	row_worker_free(worker);
+}
+
+/* No child can work: what waits fails, nobody asks for a while, later they may. */
+static void test_useless(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	CHECK(ask(worker, SAYS_FAREWELL, 1) && ask(worker, SAYS_EMPTY, 2));
+	CHECK(is_failure(wait_answer(worker), SAYS_FAREWELL, 1, ROW_FAILURE_WORKER));
+	CHECK(is_failure(wait_answer(worker), SAYS_EMPTY, 2, ROW_FAILURE_WORKER));
+	CHECK_NUMBER(counters_of(worker).started, 8);
+	CHECK(!ask(worker, SAYS_EMPTY, 3));
+	CHECK(row_worker_ask(worker, SAYS_EMPTY, own_file, 3, now_ms() + 11000));
+	row_worker_free(worker);
+}
+
+/* A file that kills three children is not tried any more; others are. */
+static void test_suspect(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	for (uint32_t page = 0; page < 10; page++)
+		CHECK(ask(worker, CRASHES, page) && ask(worker, SAYS_EMPTY, page));
+	for (uint32_t page = 0; page < 10; page++) {
+		CHECK(is_failure(wait_answer(worker), CRASHES, page, ROW_FAILURE_WORKER));
+		CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, page, UNWIND_PAGE_EMPTY));
+	}
+	CHECK_NUMBER(counters_of(worker).died, 3);
+	row_worker_free(worker);
+}
+
+static void test_unasked(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	CHECK(ask(worker, SAYS_IT_TWICE, 1));
+	CHECK(is_answer(wait_answer(worker), SAYS_IT_TWICE, 1, UNWIND_PAGE_LOADED));
+	for (int i = 0; i < 100 && !counters_of(worker).killed; i++, usleep(10000))
+		CHECK(!row_worker_next(worker, now_ms()));
+	CHECK_NUMBER(counters_of(worker).killed, 1);
+	CHECK_NUMBER(row_worker_fd(worker), -1);
+	CHECK(ask(worker, SAYS_EMPTY, 2));
+	CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, 2, UNWIND_PAGE_EMPTY));
+	row_worker_free(worker);
+}
+
+/* In their order, from more files than the child keeps open and as many as can be asked for. */
+static void test_many(void)
+{
+	enum { ASKS = 1000 };
+	struct row_worker *worker = row_worker_new(NULL);
+	uint32_t asked = 0, answered = 0, most = 0, refused = 0;
+	const struct page_rows *rows;
+
+	while (answered < ASKS) {
+		while (asked < ASKS && ask(worker, REAL + asked % 50, asked))
+			asked++;
+		refused += asked < ASKS;
+		if (counters_of(worker).waiting > most)
+			most = counters_of(worker).waiting;
+		rows = wait_answer(worker);
+		if (!rows || rows->executable != REAL + answered % 50 || rows->page != answered ||
+		    rows->failure)
+			break;
+		answered++;
+	}
+	CHECK_NUMBER(answered, ASKS);
+	CHECK_NUMBER(most, 256);
+	CHECK(refused > 0);
+	CHECK_NUMBER(counters_of(worker).asked, ASKS);
+	CHECK_NUMBER(counters_of(worker).started, 1);
+	row_worker_free(worker);
+}
+
+static int count_descriptors(const char *of)
+{
+	DIR *folder = opendir(of);
+	int count = 0;
+
+	while (folder && readdir(folder))
+		count++;
+	if (folder)
+		closedir(folder);
+	return count - 2;
+}
+
+/* As /proc shows the child. */
+static void test_child_from_outside(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+	int leak = dup(own_file), before; /* without O_CLOEXEC */
+	char path[64], text[4096] = "";
+	FILE *file;
+
+	CHECK(leak > 3 && ask(worker, REAL, 0) && wait_answer(worker));
+	before = count_descriptors("/proc/self/fd");
+	for (uint32_t i = 1; i < 40; i++)
+		CHECK(ask(worker, REAL + i, 0) && wait_answer(worker));
+	CHECK_NUMBER(count_descriptors("/proc/self/fd"), before);
+	snprintf(path, sizeof path, "/proc/%d/fd", child_of());
+	if (geteuid() == 0)
+		CHECK_NUMBER(count_descriptors(path), 4 + 16);
+	else
+		SKIP("another user's descriptors are seen by root only");
+	snprintf(path, sizeof path, "/proc/%d/status", child_of());
+	file = fopen(path, "r");
+	text[file ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
+	if (file)
+		fclose(file);
+	CHECK(strstr(text, "Name:\tfarflame-unwind\n"));
+	CHECK(strstr(text, "NoNewPrivs:\t1\n"));
+	CHECK(strstr(text, "Seccomp:\t2\n"));
+	CHECK(strstr(text, "CapEff:\t0000000000000000\n"));
+	CHECK(strstr(text, "CapPrm:\t0000000000000000\n"));
+	if (geteuid() == 0)
+		CHECK(strstr(text, "Uid:\t65534\t65534\t65534\t65534\n"));
+	close(leak);
+	row_worker_free(worker);
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	if (argc == 1 && !strcmp(argv[0], ROW_WORKER_NAME) && is_fake())
+		fake_child();
+	status = row_worker_main(argc, argv);
+	if (status >= 0)
+		return status;
+	log_set_level(LOG_ERROR);
+	own_file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	test_real_pages();
+	test_garbage();
+	test_hostile();
+	test_hang();
+	test_stopped_and_killed();
+	test_farewell();
+	test_useless();
+	test_suspect();
+	test_unasked();
+	test_many();
+	test_child_from_outside();
+	close(own_file);
+	return checks_done();
+}
