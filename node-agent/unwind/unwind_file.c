@@ -7,6 +7,7 @@
 #include "node-agent/unwind/call_frames.h"
 #include "node-agent/unwind/code_file.h"
 #include "node-agent/unwind/go_table.h"
+#include "node-agent/unwind/known_code.h"
 
 #if defined(__aarch64__)
 enum { THIS_MACHINE = EM_AARCH64 };
@@ -68,11 +69,33 @@ struct page_walk {
 	enum row_failure failure;
 };
 
+static bool add_known(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	struct page_walk *walk = context;
+
+	return row_builder_add(walk->out, start, end, rule);
+}
+
+/* Up to end nothing is described. */
+static bool fill_hole(struct page_walk *walk, uint64_t end)
+{
+	uint64_t start = walk->at;
+
+	if (end <= start)
+		return true;
+	walk->at = end;
+	return known_code_pieces(&walk->file->code, start, end, add_known, walk);
+}
+
 static bool add_piece(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
 {
 	struct page_walk *walk = context;
 
-	return row_builder_add(walk->out, start, end < walk->limit ? end : walk->limit, rule);
+	end = end < walk->limit ? end : walk->limit;
+	if (!fill_hole(walk, start))
+		return false;
+	walk->at = end > walk->at ? end : walk->at;
+	return row_builder_add(walk->out, start, end, rule);
 }
 
 /* What lies between Go's functions is C's. */
@@ -82,8 +105,8 @@ static bool fill_gap(struct page_walk *walk, uint64_t end)
 	if (walk->file->frames && end > walk->at)
 		walk->failure = call_frames_pieces(walk->file->frames, walk->at, end, add_piece,
 						   walk);
-	walk->at = end;
-	return walk->failure == ROW_FAILURE_NONE && walk->out->state != UNWIND_PAGE_FAILED;
+	return walk->failure == ROW_FAILURE_NONE && fill_hole(walk, end) &&
+	       walk->out->state != UNWIND_PAGE_FAILED;
 }
 
 static bool add_go_piece(void *context, uint64_t start, uint64_t end,

@@ -24,7 +24,7 @@ END = ("end", *NONE[1:])
 
 
 def build_printer():
-    names = ["code_file", "row_builder", "call_frames", "unwind_rule", "unwind_file", "frame_bytes", "frame_entry",
+    names = ["code_file", "row_builder", "call_frames", "unwind_rule", "unwind_file", "known_code", "frame_entry",
              "frame_section", "frame_expression", "frame_machine", "frame_table", "go_*"]
     sources = [found for name in names for found in glob.glob("node-agent/unwind/%s.c" % name)]
     sources += ["common/%s.c" % name for name in ("gzip", "buffer", "error")] + ["tests/tools/print_rows.c"]

@@ -63,6 +63,54 @@ static void test_page_border(int fd)
 	unwind_file_close(file);
 }
 
+/* Code as musl has it, which says nothing of itself; a described function in between. */
+static void test_known_code(void)
+{
+	static const char musl[] =
+		".text\n.skip 64, 0x90\n"
+		"nop\nmov $15, %rax\nsyscall\n" /* 64 */
+		"nop\nnop\nnop\nnop\nnop\nnop\n"
+		".cfi_startproc\nnop\nmov $15, %rax\nsyscall\n.cfi_endproc\n" /* 80 */
+		".skip 6, 0x90\n"
+		"xor %rbp, %rbp\nmov %rsp, %rdi\nlea 0x345c5(%rip), %rsi\nand $-16, %rsp\n" /* 96 */
+		"call .+0x1000\nnop\n"
+		".skip 4077, 0x90\n"
+		/* 4196: a new thread, 14 bytes before the second step's end */
+		"xor %ebp, %ebp\npop %rdi\ncall *%r9\nmov %eax, %edi\nxor %eax, %eax\n"
+		"mov $60, %al\nsyscall\nhlt\nret\n";
+	static const struct {
+		uint64_t offset;
+		int cfa;
+	} expected[] = {
+		{63, UNWIND_CFA_NONE},     {64, UNWIND_CFA_SIGNAL}, {65, UNWIND_CFA_SIGNAL},
+		{73, UNWIND_CFA_SIGNAL},   {74, UNWIND_CFA_NONE},   {80, UNWIND_CFA_REGISTER},
+		{82, UNWIND_CFA_REGISTER}, {90, UNWIND_CFA_NONE},   {95, UNWIND_CFA_NONE},
+		{96, UNWIND_CFA_END},      {117, UNWIND_CFA_END},   {118, UNWIND_CFA_NONE},
+		{4195, UNWIND_CFA_NONE},   {4196, UNWIND_CFA_END},  {4210, UNWIND_CFA_END},
+		{4211, UNWIND_CFA_NONE},
+	};
+	int fd = assemble(musl, "", NULL);
+	struct unwind_file *file;
+
+	if (fd < 0) {
+		SKIP("no assembler");
+		return;
+	}
+	file = unwind_file_open(fd);
+	unwind_file_page(file, CODE_PAGE, &rows);
+	CHECK_NUMBER(rows.state, UNWIND_PAGE_LOADED);
+	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+		const struct unwind_rule *rule = page_rows_find(&rows,
+								CODE_AT + expected[i].offset);
+
+		printf("# code + %d\n", (int)expected[i].offset);
+		CHECK_NUMBER(rule ? rule->cfa : -1, expected[i].cfa);
+		if (rule && rule->cfa == UNWIND_CFA_SIGNAL)
+			CHECK(rule->cfa_offset == 0 && rule->flags == UNWIND_RULE_SIGNAL);
+	}
+	unwind_file_close(file);
+}
+
 static bool is_sound(void)
 {
 	if (rows.state == UNWIND_PAGE_FAILED)
@@ -125,6 +173,7 @@ static void test_assembled(void)
 {
 	static const char *const flags[] = {"-Wl,--eh-frame-hdr", "-Wl,--no-eh-frame-hdr"};
 
+	test_known_code();
 	for (size_t i = 0; i < 2; i++) {
 		int fd = assemble(source, flags[i], NULL);
 

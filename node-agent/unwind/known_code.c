@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/unwind/known_code.h"
+
+#include <string.h>
+
+enum {
+	PATTERN_BYTES = 24,
+	STEP_BYTES = 4096,
+	LEAST_BYTES = 16, /* what is shorter fills the space up to the next function */
+	ANY = 0x100,      /* for a byte of a pattern */
+};
+
+struct pattern {
+	uint16_t machine;
+	uint8_t length;
+	uint8_t before; /* the rule holds from so many bytes before: where a caller is looked up */
+	uint16_t bytes[PATTERN_BYTES];
+	struct unwind_rule rule;
+};
+
+#define SIGNAL(ucontext)                                                                          \
+	{                                                                                         \
+		.cfa = UNWIND_CFA_SIGNAL, .fp = UNWIND_FP_UNDEFINED, .flags = UNWIND_RULE_SIGNAL, \
+		.cfa_offset = ucontext                                                            \
+	}
+#define END                           \
+	{                             \
+		.cfa = UNWIND_CFA_END \
+	}
+
+static const struct pattern patterns[] = {
+	/* mov $15, %rax (rt_sigreturn); syscall. A handler returns to it. */
+	{EM_X86_64, 9, 1, {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
+	/* mov $15, %eax; syscall */
+	{EM_X86_64, 7, 1, {0xb8, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
+	/* musl's _start: xor %rbp, %rbp; mov %rsp, %rdi; lea …(%rip), %rsi; and $-16, %rsp; call …
+	 */
+	{EM_X86_64,
+	 22,
+	 0,
+	 {0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, ANY, ANY,
+	  ANY,  ANY,  0x48, 0x83, 0xe4, 0xf0, 0xe8, ANY,  ANY,  ANY, ANY},
+	 END},
+	/* A new thread in musl's clone: xor %ebp, %ebp; pop %rdi; call *%r9; mov %eax, %edi;
+	 * xor %eax, %eax; mov $60, %al (exit); syscall; hlt */
+	{EM_X86_64,
+	 15,
+	 0,
+	 {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05, 0xf4},
+	 END},
+	/* mov x8, #139 (rt_sigreturn); svc #0. The ucontext is behind a siginfo. */
+	{EM_AARCH64, 8, 1, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
+};
+
+static bool is_there(const struct pattern *pattern, const uint8_t *bytes, size_t length)
+{
+	if (length < pattern->length)
+		return false;
+	for (size_t i = 0; i < pattern->length; i++)
+		if (pattern->bytes[i] != ANY && pattern->bytes[i] != bytes[i])
+			return false;
+	return true;
+}
+
+static const struct pattern *find(uint16_t machine, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+		if (patterns[i].bytes[0] == bytes[0] && patterns[i].machine == machine &&
+		    is_there(&patterns[i], bytes, length))
+			return &patterns[i];
+	return NULL;
+}
+
+/* [start, end) of file bytes. A pattern that begins in one step may end in the next. */
+static bool search(const struct code_file *file, uint64_t start, uint64_t end, uint64_t offset,
+		   call_frames_add add, void *context)
+{
+	uint8_t bytes[STEP_BYTES + PATTERN_BYTES];
+	const struct pattern *pattern;
+
+	for (uint64_t at = start; at < end; at += STEP_BYTES) {
+		size_t length = end - at < sizeof bytes ? (size_t)(end - at) : sizeof bytes;
+
+		if (!code_file_read(file, offset + (at - start), bytes, length))
+			return true;
+		for (size_t i = 0; i < length && i < STEP_BYTES; i++) {
+			pattern = find(file->machine, bytes + i, length - i);
+			if (pattern &&
+			    !add(context, at + i - (at + i > start ? pattern->before : 0),
+				 at + i + pattern->length, &pattern->rule))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool known_code_pieces(const struct code_file *file, uint64_t start, uint64_t end,
+		       call_frames_add add, void *context)
+{
+	for (unsigned i = 0; i < file->segment_count; i++) {
+		const Elf64_Phdr *segment = &file->segments[i];
+		uint64_t offset, low = start > segment->p_vaddr ? start : segment->p_vaddr;
+		uint64_t left, high;
+
+		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || low >= end)
+			continue;
+		left = code_file_offset(file, low, &offset);
+		high = end - low < left ? end : low + left;
+		if (high - low >= LEAST_BYTES && !search(file, low, high, offset, add, context))
+			return false;
+	}
+	return true;
+}
