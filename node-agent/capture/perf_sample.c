@@ -200,7 +200,7 @@ static void copy_fill(const struct perf_sample *sample, struct stack_copy_event 
 		.size = (uint32_t)sizeof *copy + sample->stack_bytes,
 		.stack_bytes = sample->stack_bytes,
 		.known = sample->known,
-		.ip = sample->user_ip,
+		.ip = sample->user_ip - sample->entry_bytes,
 		.sp = sample->registers[UNWIND_REGISTER_SP],
 		.fp = sample->registers[UNWIND_REGISTER_FP],
 	};
@@ -238,7 +238,6 @@ void perf_sample_event(const struct perf_sample *sample, struct sample_event *ev
 		event->flags |= SAMPLE_KERNEL_CUT;
 	if (has_user) {
 		event->result = user_result(sample);
-		event->user_fp = sample->registers[UNWIND_REGISTER_FP];
 		if (event->result != WALK_bad_address)
 			event->frames[event->kernel_count + event->user_count++] =
 				sample->user_ip - sample->entry_bytes;

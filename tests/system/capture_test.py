@@ -316,8 +316,9 @@ def copies_are_counted():
           "copies cost no sample")
 
 
-if os.geteuid() != 0:
-    skip_all("needs root")
-os.makedirs(WORK, exist_ok=True)
-run(build, chain_is_exact, signals, counts_agree, losses_are_exact, process_events, mappings, copies,
-    copies_are_counted)
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        skip_all("needs root")
+    os.makedirs(WORK, exist_ok=True)
+    run(build, chain_is_exact, signals, counts_agree, losses_are_exact, process_events, mappings, copies,
+        copies_are_counted)

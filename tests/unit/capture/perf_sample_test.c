@@ -152,7 +152,7 @@ static void test_system_call(void)
 	CHECK_NUMBER(out.event.frames[0], 0xffffffff81000010);
 	CHECK_NUMBER(out.event.frames[1], 0xffffffff81000020);
 	CHECK_NUMBER(out.event.frames[2], 0x401234); /* the instruction `syscall` */
-	CHECK_NUMBER(copy.event.ip, 0x401236);
+	CHECK_NUMBER(copy.event.ip, 0x401234);
 	CHECK_NUMBER(copy.event.known, 0xffff & ~(1 << 0 | 1 << 2 | 1 << 11));
 
 	/* a fault, and a signal that is being delivered in a system call: the address is exact */
