@@ -18,7 +18,7 @@ import sys
 
 KINDS = [
     ("equal", "the same frames"),
-    ("delivered", "another signal's handler was entered before the stop; what it interrupted is the same"),
+    ("delivered", "a signal's handler was entered or left before the stop; what it interrupted is the same"),
     ("no_table", "they differ from a frame on that no call frame information covers (gdb guesses, too)"),
     ("cut", "gdb's frames up to where the agent says it is incomplete"),
     ("declared", "other frames than gdb's, and the agent says that it is incomplete"),
@@ -26,8 +26,7 @@ KINDS = [
     ("wrong", "other frames than gdb's, called complete"),
 ]
 # Where a thread's stack begins. clone's child and the coroutine's first frame have no other end in every libc.
-START = re.compile(r"!(_start|_dl_start_user|__?clone3?|clone|__start_context|start_thread|runtime\.(goexit|mcall|"
-                   r"mstart|rt0_go|clone|morestack|systemstack)(\.abi0)?)$")
+START = re.compile(r"!(_start|_dl_start_user|__?clone3?|__start_context|runtime\.(clone|mcall))$")
 
 
 # --- what was recorded ---
@@ -68,6 +67,7 @@ class Stop:
         self.signals = record["signal"]
         exact = set(self.signals) | {i + 1 for i in self.signals}
         self.expected = [pc + (i in exact and i > 0) for i, pc in enumerate(self.frames)]
+        self.leaf_name = ""
 
 
 def read_stops(path):
@@ -80,6 +80,7 @@ def read_stops(path):
         names.update({int(pc, 16): name for pc, name in record.get("names", {}).items()})
         if "frames" in record:
             stops.append(Stop(record, code))
+            stops[-1].leaf_name = names.get(stops[-1].frames[0], "")
     return stops, names, how
 
 
@@ -142,23 +143,25 @@ def read_fdes(path):
 
 # --- pairs ---
 
-def same_leaf(got, want):
+def same_leaf(got, want, name=""):
     """Inside a system call the agent gives the instruction that made it, gdb the next, or that one when it will
-    be made again."""
-    return 0 <= want - got <= 2 or got == want
+    be made again. gdb itself has a breakpoint in the dynamic linker, whose trap is one byte long."""
+    return 0 <= want - got <= 2 or got == want + name.endswith("!_dl_debug_state")
 
 
 def is_equal(sample, stop):
     return (len(sample.frames) == len(stop.expected) and sample.frames[1:] == stop.expected[1:]
-            and same_leaf(sample.frames[0], stop.expected[0]))
+            and same_leaf(sample.frames[0], stop.expected[0], stop.leaf_name))
 
 
 def is_delivered(sample, stop):
-    """The stop is at a handler's first instructions, and what lies behind its trampoline is the sample."""
-    if not stop.signals or stop.signals[0] != 1 or not sample.frames:
-        return False
-    rest = stop.expected[2:]
-    return rest[:1] == [sample.frames[0] + 1] and rest[1:] == sample.frames[1:]
+    """A signal came or went between the sample and the stop. Came: the stop is in a handler's first instructions,
+    and what lies behind its trampoline is the sample. Went: the sample is in the system call with which a
+    handler's trampoline ends, the stop in what was interrupted."""
+    ours, gdbs = sample.frames, stop.expected
+    if len(ours) == len(gdbs) - 2 and stop.signals[:1] == [1] and ours:
+        return same_leaf(ours[0], gdbs[2] - 1) and ours[1:] == gdbs[3:]
+    return len(ours) == len(gdbs) + 1 and same_leaf(ours[1] - 1, gdbs[0]) and ours[2:] == gdbs[1:]
 
 
 def pairs(samples, stops):
@@ -183,7 +186,7 @@ def pairs(samples, stops):
 def difference(sample, stop):
     """The first frame that is not the same."""
     for i, (got, want) in enumerate(zip(sample.frames, stop.expected)):
-        if got != want and not (i == 0 and same_leaf(got, want)):
+        if got != want and not (i == 0 and same_leaf(got, want, stop.leaf_name)):
             return i
     return min(len(sample.frames), len(stop.expected))
 
@@ -207,11 +210,22 @@ def kind_of(sample, stop, tables):
     return "guessed"
 
 
+def files_differ(sample, stop):
+    """Does a frame that is right lie in another file than the agent says?"""
+    for pc, place, got, want in zip(stop.frames, sample.places, sample.frames, stop.expected):
+        path = next((path for start, end, _, path in stop.code if start <= pc < end), None)
+        if got == want and path and "+0x" in place:
+            name = os.path.basename(path.removesuffix(" (deleted)"))
+            if name != os.path.basename(place.rpartition("+0x")[0].removesuffix(" (deleted)")):
+                return True
+    return False
+
+
 class Comparison:
     def __init__(self, samples, stops, names):
         self.names, self.tables = names, Tables()
         self.kinds, self.results, self.examples = collections.Counter(), collections.Counter(), []
-        self.guessed = self.unmatched = self.copies = 0
+        self.guessed = self.unmatched = self.copies = self.other_files = 0
         self.ends_differ = []
         matched = 0
         for sample, stop in pairs(samples, stops):
@@ -230,6 +244,7 @@ class Comparison:
         self.copies += sample.way == "copy"
         if kind not in ("equal", "delivered"):
             self.examples.append((kind, sample, stop))
+        self.other_files += files_differ(sample, stop)
         is_start = stop.end == "outermost" or bool(START.search(self.names.get(stop.frames[-1], "")))
         if kind == "equal" and is_start != (sample.result == "complete"):
             self.ends_differ.append((sample, stop))

@@ -36,9 +36,41 @@ set print inferior-events off
 set print thread-events off
 set detach-on-fork on
 set follow-fork-mode parent
+set displaced-stepping off
 handle all nostop noprint pass
 handle SIGSTOP stop print nopass
 """
+
+
+# Go's ends of a stack (FuncFlag TOPFRAME, and what has left the goroutine for good); functions behind which only the
+# goroutine's descriptor says where it goes on, and nothing is told here.
+GO_TOP = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall"}
+GO_LOST = {"runtime.morestack", "runtime.gogo"}
+GO_VDSO = {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now"}
+
+
+def word_at(address):
+    return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, 8)), "little")
+
+
+def go_caller(frame, name):
+    """(pc, sp, whether that frame itself counts): where a goroutine goes on whose function name has left its stack
+    for the thread's, as the runtime notes it for its own tracebacks; None: the frame has an ordinary caller."""
+    if name == "runtime.asmcgocall":
+        at = int(frame.read_register("rsp"))
+        g = word_at(at + 8)
+        if not g:
+            sp = word_at(at)
+            return word_at(sp), sp + 8, True
+    else:
+        g = word_at(int(frame.read_register("fs_base")) - 8)
+    descriptor = gdb.Value(g).cast(gdb.lookup_type("runtime.g").pointer())
+    if name in GO_VDSO:
+        m = descriptor["m"]
+        return int(m["vdsoPC"]), int(m["vdsoSP"]), True
+    if name == "runtime.systemstack":
+        descriptor = descriptor["m"]["curg"]
+    return int(descriptor["sched"]["pc"]), int(descriptor["sched"]["sp"]), False
 
 
 class Recorder:
@@ -47,6 +79,7 @@ class Recorder:
         self.named = set()
         self.code = self.code_text = None
         self.mapped = {}
+        self.vdso = None
         self.mapped_files = os.environ.get("UNWIND_MAPPED", "").split()
         self.is_stop = self.is_over = False
         gdb.events.stop.connect(self.on_stop)
@@ -83,7 +116,11 @@ class Recorder:
         return any(start <= pc < end for start, end, _, _ in self.code)
 
     def follow_mapped_files(self):
-        """gdb knows what the dynamic linker tells it; this adds what the program maps itself."""
+        """gdb knows what the dynamic linker tells it; this adds what the program maps itself, and the vDSO."""
+        vdso = next((start for start, _, _, path in self.code if path == "[vdso]"), None)
+        if self.vdso and vdso != self.vdso:  # after an exec
+            gdb.execute("add-symbol-file-from-memory %#x" % vdso, to_string=True)
+        self.vdso = vdso
         present = {path: start - offset for start, _, offset, path in self.code if path in self.mapped_files}
         for path, start in list(self.mapped.items()):
             if present.get(path) != start:
@@ -94,29 +131,54 @@ class Recorder:
                 gdb.execute("add-symbol-file %s -o %#x" % (path, start), to_string=True)
                 self.mapped[path] = start
 
-    def stack(self):
-        frames, signals, names, end = [], [], {}, ""
+    def add_frames(self, frame, stack):
+        """Appends the frames from this one on; returns the frame behind which a goroutine goes on elsewhere."""
+        while frame is not None and len(stack["frames"]) < FRAMES_MAX:
+            pc, is_leaf = frame.pc(), not stack["frames"]
+            if not is_leaf and not self.is_code(pc):
+                stack["end"] = "not code: %#x" % pc
+                return None
+            if frame.type() not in NOT_REAL:
+                name = frame.name()
+                if frame.type() == gdb.SIGTRAMP_FRAME:
+                    stack["signal"].append(len(stack["frames"]))
+                stack["frames"].append(pc)
+                if pc not in self.named:
+                    self.named.add(pc)
+                    stack["names"]["%x" % pc] = self.name(frame, pc)
+                if not is_leaf and name in GO_TOP | GO_LOST:
+                    stack["end"] = "outermost" if name in GO_TOP else "the goroutine's descriptor"
+                    return None
+                if not is_leaf and name in GO_VDSO | {"runtime.systemstack", "runtime.asmcgocall"}:
+                    return frame
+            stack["end"] = gdb.frame_stop_reason_string(frame.unwind_stop_reason())
+            if frame.unwind_stop_reason() == gdb.FRAME_UNWIND_OUTERMOST:
+                stack["end"] = "outermost"
+            frame = frame.older()
+        return None
+
+    def add_elsewhere(self, stack, pc, sp, is_counted):
+        """Frames as from these registers; gives back where those end on yet another stack."""
+        gdb.execute("set $rsp = %d" % sp)
+        gdb.execute("set $pc = %d" % pc)
         frame = gdb.newest_frame()
+        return self.add_frames(frame if is_counted else frame.older(), stack)
+
+    def stack(self):
+        stack = {"frames": [], "signal": [], "names": {}, "end": ""}
+        saved = None
         try:
-            while frame is not None and len(frames) < FRAMES_MAX:
-                pc = frame.pc()
-                if frames and not self.is_code(pc):
-                    end = "not code: %#x" % pc
-                    break
-                if frame.type() not in NOT_REAL:
-                    if frame.type() == gdb.SIGTRAMP_FRAME:
-                        signals.append(len(frames))
-                    frames.append(pc)
-                    if pc not in self.named:
-                        self.named.add(pc)
-                        names["%x" % pc] = self.name(frame, pc)
-                end = gdb.frame_stop_reason_string(frame.unwind_stop_reason())
-                if frame.unwind_stop_reason() == gdb.FRAME_UNWIND_OUTERMOST:
-                    end = "outermost"
-                frame = frame.older()
+            left = self.add_frames(gdb.newest_frame(), stack)
+            while left is not None and len(stack["frames"]) < FRAMES_MAX:
+                found = go_caller(left, left.name())
+                if saved is None:
+                    saved = [(r, int(gdb.newest_frame().read_register(r))) for r in ("rsp", "rip")]
+                left = self.add_elsewhere(stack, *found)
         except gdb.error as error:
-            end = "error: %s" % error
-        return {"frames": frames, "signal": signals, "names": names, "end": end}
+            stack["end"] = "error: %s" % error
+        for register, value in saved or []:
+            gdb.execute("set $%s = %d" % (register, value))
+        return stack
 
     def run(self):
         pid = int(os.environ["UNWIND_PID"])

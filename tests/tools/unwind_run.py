@@ -124,6 +124,7 @@ def row(name, c):
     others = ["%s %d" % (kind, c.kinds[kind]) for kind in ("delivered", "cut", "declared", "guessed")
               if c.kinds[kind]]
     others += ["%s %d" % (result, count) for result, count in c.results.items() if result != "complete"]
+    others += ["other file %d" % c.other_files] if c.other_files else []
     others += ["unmatched %d" % c.unmatched] if c.unmatched else []
     others += ["ends differ %d" % len(c.ends_differ)] if c.ends_differ else []
     return COLUMNS % (name, c.stops, c.kinds["equal"], "%.2f" % (100 * c.share("equal")),
