@@ -54,22 +54,23 @@ static __always_inline struct unwind_element *unwind_element_find(void *pool, __
 }
 
 /* The element of the page that has the row which holds at low: the last one whose first row is not
- * above. Only pages of more than one element are searched; they begin with one. */
+ * above. Only pages in more than one element are searched. */
 static __always_inline struct unwind_element *
 unwind_element_of(void *pool, const struct unwind_page *page, __u32 low, __u32 *row)
 {
 	__u32 end = page->first_row + page->count, at = page->first_row;
+	__u32 base = at - at % UNWIND_ELEMENT_ROWS;
 
-	if (page->count > UNWIND_ELEMENT_ROWS)
+	if (end - base > UNWIND_ELEMENT_ROWS)
 		for (__u32 step = UNWIND_PAGE_ELEMENTS_MAX / 2; step; step /= 2) {
-			__u32 next = (at + step * UNWIND_ELEMENT_ROWS) & UNWIND_ROW_INDEX_MASK;
+			__u32 next = (base + step * UNWIND_ELEMENT_ROWS) & UNWIND_ROW_INDEX_MASK;
 			struct unwind_element *element;
 
 			if (next >= end)
 				continue;
 			element = unwind_element_find(pool, next);
 			if (element && element->rows[0].low <= low)
-				at = next;
+				at = base = next;
 		}
 	*row = at;
 	return unwind_element_find(pool, at);

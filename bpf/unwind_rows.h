@@ -69,6 +69,8 @@ enum unwind_ra {
 enum unwind_rule_flags {
 	/* Augmentation "S": the caller was interrupted here, its address is exact. */
 	UNWIND_RULE_SIGNAL = 1 << 0,
+	/* The function has moved to another stack: its frame may lie anywhere, also below. */
+	UNWIND_RULE_OTHER_STACK = 1 << 1,
 };
 
 /* Registers have their DWARF numbers: System V ABI for x86-64, figure 3.36 (6 rbp, 7 rsp); DWARF
@@ -105,8 +107,8 @@ enum unwind_page_state {
 };
 
 struct unwind_page {
-	__u32 first_row; /* pool * 2^18 + element * 2^10 + slot; pages of more than 1024 rows begin
-			    at a slot 0 and lie in consecutive elements of one pool */
+	__u32 first_row; /* pool * 2^18 + element * 2^10 + slot; the others follow, also into the
+			    next elements: UNWIND_PAGE_ELEMENTS_MAX at most, of one pool */
 	__u16 count;     /* of rows, 1 to UNWIND_PAGE_ROWS_MAX */
 	__u8 state;      /* enum unwind_page_state */
 	__u8 reserved;
