@@ -86,6 +86,7 @@ static __always_inline int stack_walk_is_frame(const struct stack_walk *walk, __
 {
 	return !(cfa & 7) &&
 	       (cfa > walk->sp || walk->is_interrupted || walk->rule.cfa == UNWIND_CFA_GO_SWITCH ||
+		walk->rule.flags & UNWIND_RULE_OTHER_STACK ||
 		walk->sp - cfa > STACK_FRAME_BYTES_MAX);
 }
 

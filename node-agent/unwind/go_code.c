@@ -70,12 +70,15 @@ static const struct {
 	const char *name;
 	enum treatment treatment;
 } specials[] = {
-	/* The ends of Go's own tracebacks. The kernel starts _rt0_amd64_linux, which jumps on. */
+	/* The ends of Go's own tracebacks, without a caller on any stack: goexit's is made up, and
+	 * the kernel starts _rt0_amd64_linux, which jumps on to rt0_go. */
 	{"runtime.goexit", TOP},
-	{"runtime.mstart", TOP},
 	{"runtime.rt0_go", TOP},
 	{"_rt0_amd64_linux", TOP},
 	{"_rt0_amd64", TOP},
+	/* Go stops here too, but clone, rt0_go or C has called the one, the kernel the other. */
+	{"runtime.mstart", PLAIN},
+	{"runtime.sigtramp", PLAIN},
 	/* The goroutine has been left; it is the scheduler that goes on. */
 	{"runtime.mcall", TOP_BEHIND_SWITCH},
 	{"runtime.switchToCrashStack0", TOP_BEHIND_SWITCH},
@@ -127,8 +130,7 @@ static enum treatment treatment_of(const struct go_function *function)
 		if (strcmp(function->name, specials[i].name) == 0)
 			return is_meant(function, specials[i].treatment) ? specials[i].treatment
 									 : PLAIN;
-	/* sigtramp is a top for Go only because its caller is the kernel's frame. */
-	if (function->flags & GO_TOP_FRAME && strcmp(function->name, "runtime.sigtramp") != 0)
+	if (function->flags & GO_TOP_FRAME)
 		return TOP;
 	return function->flags & GO_WRITES_SP ? LOST_BEHIND_SWITCH : PLAIN;
 }

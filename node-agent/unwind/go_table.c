@@ -329,6 +329,7 @@ static struct unwind_rule rule_of(const struct go_function *function, const stru
 	if (way == GO_WAY_FRAME && depth >= 8) { /* less: in the epilogue, on its own stack */
 		rule.cfa_register = UNWIND_REGISTER_FP;
 		rule.cfa_offset = 16;
+		rule.flags = UNWIND_RULE_OTHER_STACK;
 		rule.fp = UNWIND_FP_AT_CFA;
 		rule.fp_offset = -16;
 	} else if (way == GO_WAY_SWITCH || way == GO_WAY_SAVED) {
@@ -336,6 +337,7 @@ static struct unwind_rule rule_of(const struct go_function *function, const stru
 			return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
 		rule.cfa = way == GO_WAY_SWITCH ? UNWIND_CFA_GO_SWITCH : UNWIND_CFA_DEREF;
 		rule.cfa_offset = part->offset;
+		rule.flags = UNWIND_RULE_OTHER_STACK;
 		rule.cfa_add = (int16_t)(depth + 8);
 	}
 	return rule;

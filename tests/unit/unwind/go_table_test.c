@@ -11,7 +11,6 @@
  * nobody has called them. */
 static const char *const differing[] = {
 	"runtime.goexit",
-	"runtime.mstart",
 	"runtime.rt0_go",
 	"_rt0_amd64_linux",
 	"_rt0_amd64",
@@ -169,7 +168,7 @@ static const struct {
 	{"runtime.clone", "*%r12", UNWIND_CFA_END, false},
 	{"runtime.morestack", "newstack", UNWIND_CFA_NONE, false},
 	{"runtime.goexit", "goexit1", UNWIND_CFA_END, false},
-	{"runtime.mstart", "mstart0", UNWIND_CFA_END, false},
+	{"runtime.mstart", "mstart0", UNWIND_CFA_REGISTER, false},
 	{"runtime.rt0_go", "mstart", UNWIND_CFA_END, false},
 	{"runtime.sigtramp", "sigtrampgo", UNWIND_CFA_REGISTER, false},
 	{"runtime.asyncPreempt", "asyncPreempt2", UNWIND_CFA_REGISTER, false},
