@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/unwind/unwind_file.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,9 +16,15 @@ enum { THIS_MACHINE = EM_AARCH64 };
 enum { THIS_MACHINE = EM_X86_64 };
 #endif
 
+enum {
+	GO_ALIGNMENT = 32, /* of functions: what is shorter between two is nobody's code */
+	GO_GAPS_MAX = 64,  /* of one page; Go's code and C's each lie together */
+};
+
 struct unwind_file {
 	struct code_file code;
 	enum row_failure failure; /* of the whole file */
+	bool has_tried_frames;
 	struct call_frames *frames;
 	struct go_table *go;
 };
@@ -25,7 +32,6 @@ struct unwind_file {
 struct unwind_file *unwind_file_open(int fd)
 {
 	struct unwind_file *file = calloc(1, sizeof *file);
-	enum row_failure of_go = ROW_FAILURE_NONE;
 
 	if (!file) {
 		close(fd);
@@ -36,10 +42,7 @@ struct unwind_file *unwind_file_open(int fd)
 		file->failure = ROW_FAILURE_NOT_CODE;
 		return file;
 	}
-	file->frames = call_frames_open(&file->code, &file->failure);
-	file->go = go_table_open(&file->code, &of_go);
-	if (file->failure == ROW_FAILURE_NONE)
-		file->failure = of_go;
+	file->go = go_table_open(&file->code, &file->failure);
 	return file;
 }
 
@@ -60,12 +63,27 @@ size_t unwind_file_bytes(const struct unwind_file *file)
 	       (file->go ? go_table_bytes(file->go) : 0);
 }
 
+/* Opened when first asked: most of a Go program's pages never need it. */
+static struct call_frames *frames_of(struct unwind_file *file)
+{
+	enum row_failure failure = ROW_FAILURE_NONE;
+
+	if (file->has_tried_frames)
+		return file->frames;
+	file->has_tried_frames = true;
+	file->frames = call_frames_open(&file->code, &failure);
+	if (failure != ROW_FAILURE_NONE)
+		file->failure = failure;
+	return file->frames;
+}
+
 /* --- pages --- */
 
 struct page_walk {
 	struct unwind_file *file;
 	struct page_rows *out;
 	uint64_t at, limit; /* where the next piece may begin, and has to end */
+	unsigned gaps;
 	enum row_failure failure;
 };
 
@@ -101,10 +119,13 @@ static bool add_piece(void *context, uint64_t start, uint64_t end, const struct 
 /* What lies between Go's functions is C's. */
 static bool fill_gap(struct page_walk *walk, uint64_t end)
 {
+	struct call_frames *frames = frames_of(walk->file);
+
+	if (walk->gaps++ == GO_GAPS_MAX)
+		walk->failure = ROW_FAILURE_LIMIT;
 	walk->limit = end;
-	if (walk->file->frames && end > walk->at)
-		walk->failure = call_frames_pieces(walk->file->frames, walk->at, end, add_piece,
-						   walk);
+	if (walk->failure == ROW_FAILURE_NONE && frames && end > walk->at)
+		walk->failure = call_frames_pieces(frames, walk->at, end, add_piece, walk);
 	return walk->failure == ROW_FAILURE_NONE && fill_hole(walk, end) &&
 	       walk->out->state != UNWIND_PAGE_FAILED;
 }
@@ -114,7 +135,7 @@ static bool add_go_piece(void *context, uint64_t start, uint64_t end,
 {
 	struct page_walk *walk = context;
 
-	if (start > walk->at && !fill_gap(walk, start))
+	if (start > walk->at && start - walk->at >= GO_ALIGNMENT && !fill_gap(walk, start))
 		return false;
 	if (end > walk->at)
 		walk->at = end;
@@ -126,10 +147,15 @@ void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows 
 	uint64_t start = (uint64_t)page << UNWIND_PAGE_BITS,
 		 end = start + (UINT64_C(1) << UNWIND_PAGE_BITS);
 	struct page_walk walk = {.file = file, .out = out, .at = start};
+	enum row_failure failure = ROW_FAILURE_NONE;
 
 	row_builder_begin(out, page);
-	if (file->go)
-		walk.failure = go_table_pieces(file->go, start, end, add_go_piece, &walk);
+	if (file->failure == ROW_FAILURE_NOT_CODE)
+		failure = file->failure;
+	else if (file->go)
+		failure = go_table_pieces(file->go, start, end, add_go_piece, &walk);
+	if (walk.failure == ROW_FAILURE_NONE)
+		walk.failure = failure;
 	if (walk.failure == ROW_FAILURE_NONE && out->state != UNWIND_PAGE_FAILED)
 		fill_gap(&walk, end);
 	row_builder_end(out);

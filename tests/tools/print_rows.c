@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_rows FILE: the unwind rows of all of a file's code, one line each: the address they hold
  * from, and the rule. print_rows --time FILE…: what making them took of CPU time, per file. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
