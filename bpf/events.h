@@ -26,20 +26,10 @@ enum sample_flags {
 	SAMPLE_FRAME_GUESSED =
 		1 << 2,             /* a rung below unwind rows was used: frame pointer or leaf */
 	SAMPLE_KERNEL_CUT = 1 << 3, /* the kernel part has more frames than KERNEL_FRAMES_MAX */
-	SAMPLE_HAS_STACK_TOP = 1 << 4,
 	/* result is WALK_not_loaded, and the stack from there on is in the ring of copies, written
 	 * before this record: struct stack_copy_event of the same cpu and cpu_taken */
 	SAMPLE_HAS_COPY = 1 << 5,
 	SAMPLE_END_GUESSED = 1 << 6, /* complete, but only a frame pointer of 0 says so */
-};
-
-enum { STACK_TOP_WORDS = 4 };
-
-/* Where the leaf's caller was found. User space checks it against the code's unwind tables. */
-enum leaf_way {
-	LEAF_FRAME_POINTER,
-	LEAF_RETURN_ON_TOP, /* stack_top[0] is the return address, no frame is set up */
-	LEAF_FRAME_ON_TOP, /* stack_top[0] is the caller's frame pointer, then the return address */
 };
 
 /* One timer tick. Variable length: frames[kernel_count] then [user_count], leaf first.
@@ -65,13 +55,10 @@ struct sample_event {
 	__u64 cgroup_id;
 	char comm[COMM_LENGTH];         /* the thread's */
 	char process_comm[COMM_LENGTH]; /* the main thread's */
-	__u8 result;                    /* enum walk_result, bpf/results.h */
-	__u8 leaf_way;                  /* enum leaf_way */
-	__u16 kernel_count;
-	__u16 user_count;
-	__u16 reserved;
-	__u64 user_fp;                    /* the leaf's frame pointer register */
-	__u64 stack_top[STACK_TOP_WORDS]; /* at its stack pointer, with SAMPLE_HAS_STACK_TOP */
+	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */
+	__u16 kernel_count, user_count;
+	__u8 result; /* enum walk_result, bpf/results.h */
+	__u8 reserved[7];
 	__u64 frames[];
 };
 

@@ -62,6 +62,11 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 	return code == 0x050f ? sizeof(code) : 0; /* syscall */
 }
 
+static __always_inline int registers_are_execve(const user_registers *registers)
+{
+	return registers->orig_rax == 59 || registers->orig_rax == 322; /* execveat */
+}
+
 /* In the order of their DWARF numbers. */
 static __always_inline void registers_copy(__u64 *to, const user_registers *from)
 {
@@ -109,6 +114,11 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 {
 	(void)registers;
 	return 0;
+}
+
+static __always_inline int registers_are_execve(const user_registers *registers)
+{
+	return registers->regs[8] == 221 || registers->regs[8] == 281; /* execveat */
 }
 
 static __always_inline void registers_copy(__u64 *to, const user_registers *from)

@@ -37,9 +37,9 @@ struct process_view {
 };
 
 /* What is published for the pid may be another program's: the pid's user before, or itself before
- * execve(). */
-static __always_inline void process_view_begin(struct process_view *view, __u32 tgid, __u32 exec_id,
-					       __u64 start_time_ns)
+ * execve(). Returns the generation, or 0. */
+static __always_inline __u32 process_view_begin(struct process_view *view, __u32 tgid,
+						__u32 exec_id, __u64 start_time_ns)
 {
 	__u32 *index = bpf_map_lookup_elem(&processes, &tgid);
 	struct process_head *head;
@@ -49,12 +49,14 @@ static __always_inline void process_view_begin(struct process_view *view, __u32 
 	view->nothing = 0;
 	view->mapping.start = view->mapping.end = 0;
 	if (!index)
-		return;
+		return 0;
 	key = *index;
 	head = bpf_map_lookup_elem(&process_heads, &key);
-	if (head && head->tgid == tgid && head->exec_id == exec_id &&
-	    head->start_time_ns == start_time_ns)
-		view->head = key + 1;
+	if (!head || head->tgid != tgid || head->exec_id != exec_id ||
+	    head->start_time_ns != start_time_ns)
+		return 0;
+	view->head = key + 1;
+	return head->generation;
 }
 
 /* The last block that does not begin above the address; the first, if all do. Indexes are

@@ -147,6 +147,17 @@ static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
 	return (__u32)bytes / sizeof(__u64);
 }
 
+/* An exiting thread gives up its memory, execve() gets a new one while the registers are still
+ * those of the program before. Such stacks are whole without a user part. */
+static __always_inline int user_stack_is_gone(struct task_struct *task, const user_registers *saved)
+{
+	__u64 word;
+
+	return !BPF_CORE_READ(task, mm) ||
+	       (registers_are_execve(saved) &&
+		bpf_probe_read_user(&word, sizeof(word), (const void *)PT_REGS_SP(saved)));
+}
+
 /* Where the user part starts: what its registers were. False: there is none, event and walk say
  * why. */
 static __always_inline int sample_user_start(struct sample_scratch *s,
@@ -168,7 +179,8 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 		}
 		/* Threads the kernel makes inside a process (io_uring's workers) have no user part.
 		 */
-		if (!PT_REGS_IP(&saved) && !PT_REGS_SP(&saved)) {
+		if ((!PT_REGS_IP(&saved) && !PT_REGS_SP(&saved)) ||
+		    user_stack_is_gone(task, &saved)) {
 			s->event.flags |= SAMPLE_KERNEL_THREAD;
 			return 0;
 		}
@@ -186,16 +198,10 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 		walk->fp = PT_REGS_FP(&tick->regs);
 		is_32bit = registers_are_32bit(&tick->regs);
 	}
-	s->event.user_fp = walk->fp;
 	if (stack_walk_begin(walk, s->frames))
 		return 0;
 	if (is_32bit) {
 		walk->result = WALK_compat_32bit;
-		return 0;
-	}
-	/* An exiting process has no memory any more; what is loaded may be another's. */
-	if (!BPF_CORE_READ(task, mm)) {
-		walk->result = WALK_read_fault;
 		return 0;
 	}
 	return 1;
@@ -207,21 +213,17 @@ static __always_inline void sample_user_stack(struct sample_scratch *s,
 {
 	struct stack_walk *walk = &s->walk;
 
-	s->event.user_fp = 0;
 	walk->first = kernel_count;
 	walk->limit = max_user_frames;
 	walk->count = 0;
 	walk->is_guessed = 0;
 	walk->is_end_guessed = 0;
-	walk->leaf_way = LEAF_FRAME_POINTER;
 	walk->result = WALK_complete;
 	if (sample_user_start(s, tick, task)) {
-		if (!bpf_probe_read_user(s->event.stack_top, sizeof(s->event.stack_top),
-					 (const void *)walk->sp))
-			s->event.flags |= SAMPLE_HAS_STACK_TOP;
 		if (walk_by_rows)
-			process_view_begin(&s->process, s->event.tgid, s->event.exec_id,
-					   s->event.start_time_ns);
+			s->event.generation = process_view_begin(&s->process, s->event.tgid,
+								 s->event.exec_id,
+								 s->event.start_time_ns);
 		for (__u32 i = 0; i < USER_FRAMES_MAX; i++)
 			if (walk_one_frame())
 				break;
@@ -233,7 +235,6 @@ static __always_inline void sample_user_stack(struct sample_scratch *s,
 	if (walk->result == WALK_not_loaded && copy_stack())
 		s->event.flags |= SAMPLE_HAS_COPY;
 	s->event.result = walk->result;
-	s->event.leaf_way = walk->leaf_way;
 }
 
 static __always_inline void sample_send(struct sample_scratch *s, __u64 kernel_count)
@@ -292,7 +293,8 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 	s->event.cpu_taken = taken;
 	s->event.cpu_ring_full = counted(COUNT_ring_full);
 	s->event.value = period_ns;
-	s->event.reserved = 0;
+	s->event.generation = 0;
+	__builtin_memset(s->event.reserved, 0, sizeof(s->event.reserved));
 	sample_who(&s->event, task, pid_tgid);
 	if (!registers_are_user(&tick->regs)) {
 		s->event.flags |= SAMPLE_IN_KERNEL;

@@ -53,7 +53,6 @@ struct stack_walk {
 	__u8 is_interrupted; /* ip is an instruction, not a return address */
 	__u8 is_guessed;     /* some caller was found without an unwind row */
 	__u8 is_end_guessed; /* complete, but only a frame pointer of 0 says so */
-	__u8 leaf_way;       /* enum leaf_way, of the first caller */
 	__u8 lacks;          /* enum walk_result when the lower rungs fail: why they were needed */
 	struct unwind_rule rule;           /* what STACK_WALK_RULE() found */
 	__u64 registers[UNWIND_REGISTERS]; /* fp and sp are above */

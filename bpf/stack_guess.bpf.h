@@ -136,8 +136,6 @@ static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *fram
 	/* The trampoline: the first or last instruction of a signal handler. */
 	if (!stack_guess_is_sigreturn(saved[1]) && !stack_guess_follows_call(saved[1]))
 		return 0;
-	if (walk->count == 1)
-		walk->leaf_way = offset ? LEAF_FRAME_ON_TOP : LEAF_RETURN_ON_TOP;
 	if (offset)
 		stack_guess_frame_pointer(walk, saved[0]);
 	*ended = stack_guess_caller(walk, frames, saved[1], walk->sp + offset + 8);

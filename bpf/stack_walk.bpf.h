@@ -32,7 +32,6 @@ static __always_inline int stack_walk_begin(struct stack_walk *walk, __u64 *fram
 	walk->known |= 1ULL << UNWIND_REGISTER_FP;
 	walk->is_guessed = 0;
 	walk->is_end_guessed = 0;
-	walk->leaf_way = LEAF_FRAME_POINTER;
 	walk->is_interrupted = 1;
 	walk->result = WALK_complete;
 	if (!stack_walk_is_code(walk->ip))

@@ -71,8 +71,6 @@ enum unwind_rule_flags {
 	UNWIND_RULE_SIGNAL = 1 << 0,
 	/* The function has moved to another stack: its frame may lie anywhere, also below. */
 	UNWIND_RULE_OTHER_STACK = 1 << 1,
-	/* The function has moved to another stack: its frame may lie anywhere, also below. */
-	UNWIND_RULE_OTHER_STACK = 1 << 1,
 };
 
 /* Registers have their DWARF numbers: System V ABI for x86-64, figure 3.36 (6 rbp, 7 rsp); DWARF

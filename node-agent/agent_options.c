@@ -142,6 +142,15 @@ static const struct option_row rows[] = {
 	 .fallback = "info",
 	 .argument = "error|warn|info|debug",
 	 .help = "what is written to stderr"},
+	{.name = "debug-stacks",
+	 .type = OPTION_TEXT,
+	 .offset = AT(debug_stacks),
+	 .argument = "FILE",
+	 .help = "write every stack as text, to compare it with a debugger's; -: to stdout"},
+	{.name = "debug-stop",
+	 .type = OPTION_FLAG,
+	 .offset = AT(debug_stop),
+	 .help = "with --pid: stop a thread (SIGSTOP) after each of its samples, for a debugger"},
 	{.name = "check",
 	 .type = OPTION_FLAG,
 	 .offset = AT(check),
@@ -316,6 +325,10 @@ static bool complete(struct agent_options *options, struct error *err)
 	if (!check_profile(options->profile, err) || !check_target(options, err) ||
 	    !set_host(options, err))
 		return false;
+	if (options->debug_stop && !options->pid_texts.count)
+		return error_set(err, ERROR_OPTION,
+				 "--debug-stop needs --pid: it stops what it "
+				 "samples");
 	for (size_t i = 0; i < options->label_texts.count; i++)
 		if (!add_label(options, options->label_texts.texts[i], err))
 			return false;

@@ -20,13 +20,13 @@ enum {
 
 struct agent_options {
 	/* --- as given --- */
-	const char *server, *token_file, *ca_file, *output, *profile, *host;
+	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
 	uint32_t frequency_hz, max_frames;
 	int64_t report_interval_ms, duration_ms, timeout_ms; /* duration 0: until a signal */
 	uint64_t queue_limit_bytes, upload_bytes_per_second;
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
-	bool check;
+	bool check, debug_stop;
 
 	/* --- made of it --- */
 	uint32_t pids[PIDS_MAX];

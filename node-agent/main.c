@@ -18,12 +18,15 @@
 #include "node-agent/agent_options.h"
 #include "node-agent/capture/capture.h"
 #include "node-agent/check/check.h"
+#include "node-agent/code_pages.h"
 #include "node-agent/kernel/loader.h"
 #include "node-agent/modules.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/report.h"
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
+#include "node-agent/stacks.h"
+#include "node-agent/unwind/row_worker.h"
 
 enum {
 	EXIT_USAGE = 2,
@@ -34,9 +37,11 @@ enum {
 	POLL_MS = 200, /* the kernel wakes us only when a ring fills */
 	SWEEP_MS = 1000,
 	SUMMARY_MS = 60 * 1000,
+	LAST_STACKS_MS = 500,
 	DRAIN_MS = 2000,               /* of the 3 s that SIGTERM has */
 	STACKS_LIMIT = 16 << 20,       /* of one report interval */
 	STACKS_LIMIT_FILE = 128 << 20, /* of a whole --output */
+	ROWS_LIMIT = 8 << 20,          /* unwind rows, in the kernel's maps */
 	EXECUTABLES_MAX = 4096,
 	FILES_RESERVED = 256, /* descriptors that are not executables' */
 };
@@ -46,8 +51,11 @@ struct agent {
 	struct process_table *table;
 	struct stack_counts *counts;
 	struct module_announcer *modules;
-	struct samples *samples;
 	struct capture *capture;
+	struct code_pages *pages;
+	struct samples *samples;
+	struct stacks *stacks;
+	FILE *print; /* --debug-stacks */
 	struct reporter *reporter;
 	struct ship *ship; /* NULL with --output */
 };
@@ -124,7 +132,10 @@ static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t
 
 static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 {
-	process_table_exit(((struct agent *)context)->table, tgid, time_ns);
+	struct agent *agent = context;
+
+	process_table_exit(agent->table, tgid, time_ns);
+	stacks_process_ended(agent->stacks, tgid);
 }
 
 static void on_mapping(void *context, const struct capture_mapping *from)
@@ -150,8 +161,7 @@ static void on_mapping(void *context, const struct capture_mapping *from)
 static void on_sample(void *context, const struct sample_event *sample,
 		      const struct stack_copy_event *copy)
 {
-	(void)copy; /* none are asked for */
-	samples_add(((struct agent *)context)->samples, sample);
+	stacks_add(((struct agent *)context)->stacks, sample, copy);
 }
 
 /* --- the parts --- */
@@ -167,11 +177,7 @@ static bool open_stages(struct agent *agent, struct error *err)
 	if (!agent->table || !agent->counts)
 		return false;
 	agent->modules = module_announcer_new(agent->table, options->upload_missing, err);
-	if (!agent->modules)
-		return false;
-	agent->samples = samples_new(agent->table, agent->counts, agent->modules, options->service,
-				     err);
-	return agent->samples;
+	return agent->modules;
 }
 
 static bool open_capture(struct agent *agent, struct error *err)
@@ -182,6 +188,8 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.max_frames = agent->options->max_frames,
 		.pids = agent->options->pids,
 		.pid_count = agent->options->pid_count,
+		.use_rows = true,
+		.stop_after_sample = agent->options->debug_stop,
 	};
 	const struct capture_callbacks callbacks = {
 		.on_exec = on_exec,
@@ -194,6 +202,45 @@ static bool open_capture(struct agent *agent, struct error *err)
 
 	agent->capture = capture_open(&options, &callbacks, err);
 	return agent->capture;
+}
+
+static bool open_print(struct agent *agent, struct error *err)
+{
+	const char *path = agent->options->debug_stacks;
+
+	if (!path)
+		return true;
+	agent->print = strcmp(path, "-") ? fopen(path, "we") : stdout;
+	return agent->print || error_set_system(err, errno, "--debug-stacks '%s'", path);
+}
+
+static bool open_stacks(struct agent *agent, struct error *err)
+{
+	const struct row_pages_options rows = {
+		.pages_map = capture_map(agent->capture, KERNEL_MAP_UNWIND_PAGES),
+		.rules_map = capture_map(agent->capture, KERNEL_MAP_UNWIND_RULES),
+		.pools_map = capture_map(agent->capture, KERNEL_MAP_UNWIND_POOLS),
+		.limit_bytes = ROWS_LIMIT,
+	};
+	struct samples_sources samples = {.table = agent->table,
+					  .counts = agent->counts,
+					  .modules = agent->modules,
+					  .service = agent->options->service};
+	struct stacks_sources stacks = {.table = agent->table,
+					.capture = agent->capture,
+					.max_frames = agent->options->max_frames};
+
+	agent->pages = code_pages_new(agent->table, &rows, err);
+	if (!agent->pages || !open_print(agent, err))
+		return false;
+	samples.pages = stacks.pages = agent->pages;
+	samples.print = agent->print;
+	agent->samples = samples_new(&samples, err);
+	if (!agent->samples)
+		return false;
+	stacks.samples = agent->samples;
+	agent->stacks = stacks_new(&stacks, err);
+	return agent->stacks;
 }
 
 /* Known now rather than at the end of a long run. */
@@ -218,6 +265,8 @@ static bool open_output(struct agent *agent, struct error *err)
 					       .table = agent->table,
 					       .counts = agent->counts,
 					       .samples = agent->samples,
+					       .stacks = agent->stacks,
+					       .pages = agent->pages,
 					       .modules = agent->modules};
 	struct ship_options ship = {
 		.server_url = agent->options->server,
@@ -245,7 +294,11 @@ static void agent_close(struct agent *agent)
 {
 	capture_close(agent->capture);
 	reporter_free(agent->reporter);
+	stacks_free(agent->stacks);
 	samples_free(agent->samples);
+	code_pages_free(agent->pages);
+	if (agent->print && agent->print != stdout)
+		fclose(agent->print);
 	module_announcer_free(agent->modules);
 	stack_counts_free(agent->counts);
 	process_table_free(agent->table);
@@ -278,6 +331,16 @@ static int sooner(int64_t a_ms, int64_t b_ms)
 	return (int)(a_ms < b_ms ? a_ms : b_ms);
 }
 
+/* Takes what has come of the parser's answers, and lets capture wait for the next. */
+static void run_stacks(struct agent *agent)
+{
+	int fd;
+
+	stacks_run(agent->stacks);
+	if (stacks_descriptor(agent->stacks, &fd))
+		capture_watch(agent->capture, fd);
+}
+
 /* Until a signal, the end of --duration, or a broken capture. */
 static bool profile(struct agent *agent, struct error *err)
 {
@@ -291,6 +354,7 @@ static bool profile(struct agent *agent, struct error *err)
 
 		if (!capture_poll(agent->capture, due > now ? sooner(due - now, POLL_MS) : 0, err))
 			return error_prefix(err, "capture");
+		run_stacks(agent);
 		now = now_ms();
 		if (now >= sweep) {
 			process_table_sweep(agent->table, (uint64_t)now * 1000000);
@@ -316,6 +380,7 @@ static bool finish(struct agent *agent, struct error *err)
 	uint64_t unsent;
 
 	capture_stop(agent->capture);
+	stacks_drain(agent->stacks, LAST_STACKS_MS);
 	if (!agent->ship) {
 		say_summary(agent);
 		return reporter_write(agent->reporter, agent->options->output, err);
@@ -335,7 +400,8 @@ static int run(const struct agent_options *options)
 	struct error err = {0};
 	int status = EXIT_FAILURE;
 
-	if (!open_stages(&agent, &err) || !open_capture(&agent, &err)) {
+	if (!open_stages(&agent, &err) || !open_capture(&agent, &err) ||
+	    !open_stacks(&agent, &err)) {
 		status = err.kind == ERROR_UNSUPPORTED ? EXIT_NOT_PERMITTED : EXIT_FAILURE;
 		goto out;
 	}
@@ -363,10 +429,12 @@ int main(int argc, char **argv)
 {
 	static struct agent_options options;
 	struct error err = {0};
-	int loader = kernel_loader_main(argc, argv);
+	int child = kernel_loader_main(argc, argv);
 
-	if (loader >= 0)
-		return loader; /* this was the child that loads the BPF programs */
+	if (child < 0)
+		child = row_worker_main(argc, argv);
+	if (child >= 0)
+		return child; /* this was one that loads the BPF programs, or parses files */
 	switch (agent_options_read(argc, argv, &options, &err)) {
 	case OPTIONS_DONE:
 		return EXIT_SUCCESS;

@@ -146,20 +146,41 @@ static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t durati
 	return otlp_encode(&profile, &host, out, err);
 }
 
-/* Cumulative counts as of the interval's end. */
+#define STACKS_NAME(name_, sentence_) "stacks." #name_,
+
+/* How stacks ended; what never occurred is left out. */
+static void fill_results(const struct sample_counters *samples, struct ship_report *report)
+{
+	static const char *const names[] = {WALK_RESULTS(STACKS_NAME)};
+
+	_Static_assert((int)WALK_RESULT_COUNT < (int)SHIP_COUNTERS_MAX,
+		       "a counter for each, and guessed");
+	for (int i = 0; i < WALK_RESULT_COUNT; i++)
+		if (samples->by_result[i])
+			report->more[report->more_count++] =
+				(struct profile_counter){names[i], samples->by_result[i]};
+	report->more[report->more_count++] = (struct profile_counter){"stacks.guessed",
+								      samples->guessed};
+}
+
+/* Cumulative counts as of the interval's end. A sample whose stack is not finished is taken when it
+ * is: with the interval that has it. */
 static void fill_counts(const struct reporter *reporter, struct ship_report *report)
 {
 	struct capture_totals totals;
 	struct sample_counters samples;
+	struct stacks_counters stacks;
 
 	capture_counts(reporter->from.capture, &totals);
 	samples_counters(reporter->from.samples, &samples);
-	report->taken = totals.taken;
+	stacks_counters(reporter->from.stacks, &stacks);
+	report->taken = totals.taken - stacks.waiting;
 	report->idle = totals.idle;
 	report->missed = totals.missed;
 	report->ring_full = totals.ring_full;
 	report->no_scratch = totals.no_scratch;
 	report->aggregate_full = samples.lost + reporter->lost_encoding;
+	fill_results(&samples, report);
 }
 
 static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
@@ -249,7 +270,7 @@ out:
 static bool encode_host(const struct reporter *reporter, const struct ship_report *report,
 			struct buffer *out, struct error *err)
 {
-	const struct profile_counter counters[] = {
+	const struct profile_counter own[] = {
 		{"taken", report->taken},
 		{"idle", report->idle},
 		{"missed", report->missed},
@@ -257,14 +278,18 @@ static bool encode_host(const struct reporter *reporter, const struct ship_repor
 		{"lost.no_scratch", report->no_scratch},
 		{"lost.aggregate_full", report->aggregate_full},
 	};
+	struct profile_counter counters[sizeof own / sizeof *own + SHIP_COUNTERS_MAX];
 	struct profile_host host;
 
+	memcpy(counters, own, sizeof own);
+	memcpy(counters + sizeof own / sizeof *own, report->more,
+	       report->more_count * sizeof *report->more);
 	reporter_fill_host((void *)reporter, &host);
 	host.report_seq = report->seq;
 	host.start_ns = report->start_ns;
 	host.duration_ns = report->duration_ns;
 	host.counters = counters;
-	host.counter_count = sizeof counters / sizeof *counters;
+	host.counter_count = sizeof own / sizeof *own + report->more_count;
 	return otlp_encode_host(&host, out, err);
 }
 
@@ -316,7 +341,39 @@ static void log_results(const struct sample_counters *samples)
 			used += (size_t)snprintf(text + used, sizeof text - used, " %s=%" PRIu64,
 						 walk_result_name((enum walk_result)i),
 						 samples->by_result[i]);
-	log_debug("stacks", "%s", used ? text + 1 : "none yet");
+	log_debug("results", "%s", used ? text + 1 : "none yet");
+}
+
+static void log_stacks(const struct reporter *reporter, const struct sample_counters *samples,
+		       const struct capture_totals *totals)
+{
+	struct stacks_counters stacks;
+	struct code_pages_counters pages;
+
+	stacks_counters(reporter->from.stacks, &stacks);
+	code_pages_counters(reporter->from.pages, &pages);
+	log_info("stacks",
+		 "complete=%" PRIu64 " guessed=%" PRIu64 " incomplete=%" PRIu64 " copies=%" PRIu64
+		 " copies_refused=%" PRIu64 " copies_expired=%" PRIu64 " copies_waiting=%u"
+		 " pages=%u pages_failed=%" PRIu64 " pages_evicted=%" PRIu64 " row_bytes=%" PRIu64
+		 " parser_starts=%" PRIu64 " parser_kills=%" PRIu64,
+		 samples->by_result[WALK_complete], samples->guessed, samples->incomplete,
+		 totals->copies,
+		 totals->copies_rate + totals->copies_ring + totals->copies_unmatched +
+			 stacks.refused,
+		 stacks.expired, stacks.waiting, pages.rows.pages, pages.rows.failed,
+		 pages.rows.evicted, pages.rows.row_bytes, pages.worker.started,
+		 pages.worker.killed + pages.worker.died);
+	log_debug("pages",
+		  "loaded=%" PRIu64 " empty=%" PRIu64 " rows=%" PRIu64 " rules=%u asked=%" PRIu64
+		  " waiting=%u parser_cpu_ms=%" PRIu64,
+		  pages.rows.loaded, pages.rows.empty, pages.rows.rows, pages.rows.rules,
+		  pages.worker.asked, pages.worker.waiting, pages.worker.cpu_ns / 1000000);
+	log_debug("published processes",
+		  "times=%" PRIu64 " pushed_out=%" PRIu64 " mappings_cut=%" PRIu64
+		  " heads=%u blocks=%u",
+		  stacks.processes.published, stacks.processes.pushed_out, stacks.processes.cut,
+		  stacks.processes.heads, stacks.processes.blocks);
 }
 
 void reporter_log_summary(const struct reporter *reporter, const struct ship_counters *shipped)
@@ -337,6 +394,7 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 		 totals.no_scratch, samples.lost + reporter->lost_encoding,
 		 shipped->samples_lost_queue, shipped->samples_lost_refused, shipped->queue_bytes,
 		 shipped->bytes_sent, shipped->upload_bytes);
+	log_stacks(reporter, &samples, &totals);
 	if (log_level() < LOG_DEBUG)
 		return;
 	capture_totals(reporter->from.capture, &totals);

@@ -15,6 +15,7 @@
 #include "node-agent/processes/process_table.h"
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
+#include "node-agent/stacks.h"
 
 /* Everything is borrowed for the reporter's life. */
 struct report_sources {
@@ -23,6 +24,8 @@ struct report_sources {
 	struct process_table *table;
 	struct stack_counts *counts;
 	struct samples *samples;
+	struct stacks *stacks;
+	struct code_pages *pages;
 	struct module_announcer *modules;
 };
 

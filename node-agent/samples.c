@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node-agent/unwind/frame_rule.h"
-#include "node-agent/unwind/leaf_caller.h"
+#include "node-agent/stack_print.h"
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
@@ -15,13 +14,8 @@ enum {
 };
 
 struct samples {
-	struct process_table *table;
-	struct stack_counts *counts;
-	struct module_announcer *modules;
-	const char *service;
-	struct frame_rules *rules;
+	struct samples_sources from;
 	struct sample_counters counters;
-	uint64_t user[USER_FRAMES_MAX + 1]; /* the user part, corrected */
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[FRAMES_MAX + 1];
 };
@@ -44,25 +38,14 @@ const char *walk_result_name(enum walk_result result)
 	return names[result];
 }
 
-struct samples *samples_new(struct process_table *table, struct stack_counts *counts,
-			    struct module_announcer *modules, const char *service,
-			    struct error *err)
+struct samples *samples_new(const struct samples_sources *from, struct error *err)
 {
 	struct samples *samples = calloc(1, sizeof *samples);
 
-	if (!samples) {
+	if (samples)
+		samples->from = *from;
+	else
 		error_set(err, ERROR_MEMORY, "no memory for samples");
-		return NULL;
-	}
-	samples->table = table;
-	samples->counts = counts;
-	samples->modules = modules;
-	samples->service = service;
-	samples->rules = frame_rules_new(err);
-	if (!samples->rules) {
-		samples_free(samples);
-		return NULL;
-	}
 	return samples;
 }
 
@@ -92,7 +75,7 @@ static size_t add_frames(struct samples *samples, size_t depth, size_t count,
 		/* a run of frames in one file counts once: near enough for "hottest first" */
 		if (samples->frames[depth].mapping &&
 		    (!i || samples->frames[depth].mapping != samples->frames[depth - 1].mapping))
-			module_announcer_saw(samples->modules, samples->frames[depth].mapping);
+			module_announcer_saw(samples->from.modules, samples->frames[depth].mapping);
 	}
 	return depth;
 }
@@ -100,14 +83,13 @@ static size_t add_frames(struct samples *samples, size_t depth, size_t count,
 /* The kernel part. What cannot be located stays as a frame of the kernel without an address. */
 static size_t add_kernel(struct samples *samples, const struct sample_event *sample, size_t count)
 {
-	process_table_locate_kernel(samples->table, (const uint64_t *)sample->frames, count, true,
-				    samples->located);
+	process_table_locate_kernel(samples->from.table, (const uint64_t *)sample->frames, count,
+				    true, samples->located);
 	return add_frames(samples, 0, count, PROFILE_FRAME_KERNEL);
 }
 
-/* The kernel side believes a chain that ends with a zero frame pointer. Programs without frame
- * pointers keep what they like in that register, zero too: only the entry point proves the start.
- */
+/* --- the user part --- */
+
 static bool ends_at_entry(const struct located_frame *outermost)
 {
 	const struct executable *executable = outermost->executable;
@@ -115,6 +97,16 @@ static bool ends_at_entry(const struct located_frame *outermost)
 	return outermost->place == PLACE_FILE && executable->entry &&
 	       outermost->address >= executable->entry &&
 	       outermost->address - executable->entry < ENTRY_REACH;
+}
+
+/* A frame pointer of zero alone says that the outermost frame was reached. Programs without frame
+ * pointers keep what they like in that register, zero too: only the entry point proves it. */
+static enum walk_result judge_end(const struct sample_event *sample,
+				  const struct located_frame *outermost)
+{
+	if (!(sample->flags & SAMPLE_END_GUESSED) || ends_at_entry(outermost))
+		return WALK_complete;
+	return outermost->place == PLACE_FILE ? WALK_no_table : WALK_no_frame_pointer;
 }
 
 static enum walk_result judge(const struct samples *samples, const struct sample_event *sample,
@@ -133,74 +125,52 @@ static enum walk_result judge(const struct samples *samples, const struct sample
 		return WALK_no_mapping;
 	if (in_code < user_count)
 		return WALK_not_code;
-	return ends_at_entry(last) ? WALK_complete : WALK_no_frame_pointer;
+	return judge_end(sample, last);
 }
 
-/* --- the user part --- */
-
-static struct frame_rule rule_at(const struct samples *samples, const struct located_frame *frame)
+/* How many of the frames there are up to the first whose caller the kernel side found by what had
+ * been mapped there before. walked: frames whose caller it looked for. */
+static size_t count_current(const struct samples *samples, const struct sample_event *sample,
+			    size_t walked, size_t in_code)
 {
-	if (frame->place != PLACE_FILE || frame->executable->base != ADDRESS_ELF)
-		return (struct frame_rule){.kind = FRAME_RULE_UNKNOWN};
-	return frame_rules_find(samples->rules, frame->executable->index, frame->executable->fd,
-				frame->address);
-}
-
-/* The leaf alone, looked up to know where its caller is. */
-static bool correct_leaf(struct samples *samples, const struct sample_event *sample,
-			 const struct process_key *key, size_t *count)
-{
-	struct frame_rule rule;
-
-	if (!process_table_locate(samples->table, key, sample->time_ns, samples->user, 1, true,
-				  samples->located))
-		return true;
-	rule = rule_at(samples, &samples->located[0]);
-	return leaf_caller_correct(&rule, sample, samples->user, count);
-}
-
-/* How many of the frames in code there are up to the first caller whose code keeps no frame
- * pointer: where the walk went on from there is not its caller, be it code or not. What a signal
- * interrupted may be anywhere. */
-static size_t count_trusted(const struct samples *samples, size_t in_code, size_t count,
-			    bool *follows_frames)
-{
-	bool is_interrupted = true;
-
-	for (size_t i = 0; i < in_code && i + 1 < count; i++) {
-		enum frame_rule_kind kind = rule_at(samples, &samples->located[i]).kind;
-
-		if (!is_interrupted && (kind == FRAME_RULE_STACK || kind == FRAME_RULE_OTHER)) {
-			*follows_frames = false;
+	if (!sample->generation)
+		return in_code;
+	for (size_t i = 0; i < in_code && i < walked; i++)
+		if (samples->located[i].since &&
+		    (int32_t)(samples->located[i].since - sample->generation) > 0)
 			return i + 1;
-		}
-		is_interrupted = kind == FRAME_RULE_SIGNAL;
-	}
 	return in_code;
 }
 
-/* Cut where it leaves code, and where its code keeps no frame pointers. */
-static size_t add_user(struct samples *samples, const struct sample_event *sample, size_t depth,
-		       size_t count, enum walk_result *result)
+static void use_pages(struct samples *samples, size_t count)
+{
+	for (size_t i = 0; samples->from.pages && i < count; i++) {
+		const struct located_frame *frame = &samples->located[i];
+
+		if (frame->place == PLACE_FILE && !frame->executable->is_raw)
+			code_pages_used(samples->from.pages, frame->executable, frame->address);
+	}
+}
+
+/* Fills located. Returns how many of its frames count: those in code. */
+static size_t locate_user(struct samples *samples, const struct sample_event *sample, size_t walked,
+			  enum walk_result *result)
 {
 	const struct process_key key = {.tgid = sample->tgid,
 					.exec_id = sample->exec_id,
 					.start_time_ns = sample->start_time_ns};
-	size_t in_code = 0, trusted = 0;
-	bool is_whole = true, follows_frames = true;
+	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
+	size_t in_code = 0, current;
 
-	if (count) {
-		memcpy(samples->user, sample->frames + sample->kernel_count,
-		       count * sizeof samples->user[0]);
-		is_whole = correct_leaf(samples, sample, &key, &count);
-		in_code = process_table_locate(samples->table, &key, sample->time_ns, samples->user,
-					       count, true, samples->located);
-		trusted = count_trusted(samples, in_code, count, &follows_frames);
-	}
-	*result = judge(samples, sample, count, in_code);
-	if (!follows_frames || (!is_whole && in_code == count))
-		*result = WALK_no_frame_pointer;
-	return add_frames(samples, depth, trusted, PROFILE_FRAME_NATIVE);
+	if (sample->user_count)
+		in_code = process_table_locate(samples->from.table, &key, sample->time_ns, user,
+					       sample->user_count, true, samples->located);
+	*result = judge(samples, sample, sample->user_count, in_code);
+	current = count_current(samples, sample, walked, in_code);
+	if (current < in_code)
+		*result = WALK_mappings_changed;
+	use_pages(samples, current);
+	return current;
 }
 
 static void describe(struct samples *samples, const struct sample_event *sample,
@@ -209,16 +179,16 @@ static void describe(struct samples *samples, const struct sample_event *sample,
 	const struct process_key key = {.tgid = sample->tgid,
 					.exec_id = sample->exec_id,
 					.start_time_ns = sample->start_time_ns};
-	const struct process_info *info = process_table_info(samples->table, &key);
+	const struct process_info *info = process_table_info(samples->from.table, &key);
 
-	*process = (struct counted_process){.service = samples->service};
+	*process = (struct counted_process){.service = samples->from.service};
 	if (!info)
 		return;
 	process->executable = info->executable_path;
 	process->container_id = info->container_id;
 	process->pod = info->pod;
 	process->namespace_ = info->namespace_;
-	if (!samples->service)
+	if (!samples->from.service)
 		process->service = info->service;
 }
 
@@ -228,29 +198,67 @@ static void copy_name(char out[COMM_LENGTH + 1], const char name[COMM_LENGTH])
 	out[COMM_LENGTH] = '\0';
 }
 
-void samples_add(struct samples *samples, const struct sample_event *sample)
+static void count_result(struct samples *samples, const struct sample_event *sample,
+			 enum walk_result result)
 {
-	size_t kernel_count = sample->kernel_count, user_count = sample->user_count, depth;
+	samples->counters.by_result[result]++;
+	samples->counters.incomplete += result != WALK_complete;
+	if (result == WALK_complete && sample->flags & SAMPLE_FRAME_GUESSED)
+		samples->counters.guessed++;
+}
+
+static void add(struct samples *samples, const struct sample_event *sample, size_t walked,
+		bool from_copy)
+{
 	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
 	struct counted_process process;
 	enum walk_result result;
+	size_t depth, count;
 
-	if (kernel_count > KERNEL_FRAMES_MAX || user_count > USER_FRAMES_MAX) {
-		samples->counters.lost++; /* not a record of ours */
-		return;
-	}
 	copy_name(process_name, sample->process_comm);
 	copy_name(thread_name, sample->comm);
-	depth = add_kernel(samples, sample, kernel_count);
-	depth = add_user(samples, sample, depth, user_count, &result);
+	depth = add_kernel(samples, sample, sample->kernel_count);
+	count = locate_user(samples, sample, walked, &result);
+	if (samples->from.print)
+		stack_print(samples->from.print, sample, result, from_copy, samples->located,
+			    count);
+	depth = add_frames(samples, depth, count, PROFILE_FRAME_NATIVE);
 	describe(samples, sample, &process);
 	process.name = process_name;
-	samples->counters.by_result[result]++;
-	if (stack_counts_add(samples->counts, &process, thread_name, samples->frames, depth,
+	count_result(samples, sample, result);
+	if (stack_counts_add(samples->from.counts, &process, thread_name, samples->frames, depth,
 			     walk_result_sentence(result), 1, sample->value))
 		samples->counters.added++;
 	else
 		samples->counters.lost++;
+}
+
+/* False: not a record of ours. */
+static bool is_valid(struct samples *samples, const struct sample_event *sample)
+{
+	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
+		  sample->user_count <= USER_FRAMES_MAX;
+
+	samples->counters.lost += !ok;
+	return ok;
+}
+
+void samples_add(struct samples *samples, const struct sample_event *sample)
+{
+	size_t walked = sample->user_count;
+
+	/* Where the walk ended for want of something, no caller was found. */
+	if (walked && sample->result != WALK_complete)
+		walked--;
+	if (is_valid(samples, sample))
+		add(samples, sample, walked, false);
+}
+
+void samples_add_finished(struct samples *samples, const struct sample_event *sample,
+			  size_t kernel_side_count)
+{
+	if (is_valid(samples, sample))
+		add(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
 }
 
 void samples_counters(const struct samples *samples, struct sample_counters *out)
@@ -262,6 +270,5 @@ void samples_free(struct samples *samples)
 {
 	if (!samples)
 		return;
-	frame_rules_free(samples->rules);
 	free(samples);
 }

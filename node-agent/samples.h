@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sample on its way from the kernel to a count: its frames located in files, held to their unwind
- * tables, judged whether the stack reaches its start, added to the interval's stacks. Joins capture,
- * processes, unwind and aggregate, as only main may. */
+/* One sample on its way from the kernel to a count: its frames located in files, judged whether the
+ * stack reaches its start, added to the interval's stacks. Joins capture, processes, unwind and
+ * aggregate, as only main may. */
 #ifndef NODE_AGENT_SAMPLES_H
 #define NODE_AGENT_SAMPLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "bpf/events.h"
 #include "bpf/results.h"
 #include "common/error.h"
 #include "node-agent/aggregate/stack_counts.h"
+#include "node-agent/code_pages.h"
 #include "node-agent/modules.h"
 #include "node-agent/processes/process_table.h"
 
@@ -20,17 +22,30 @@ struct sample_counters { /* cumulative */
 	uint64_t added;
 	uint64_t lost; /* "aggregate_full": the interval's stacks have no more room */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
+	uint64_t incomplete;
+	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
 };
 
 struct samples;
 
-/* service: the label for all, or NULL. Everything is borrowed. */
-struct samples *samples_new(struct process_table *table, struct stack_counts *counts,
-			    struct module_announcer *modules, const char *service,
-			    struct error *err);
+struct samples_sources { /* borrowed */
+	struct process_table *table;
+	struct stack_counts *counts;
+	struct module_announcer *modules;
+	struct code_pages *pages; /* NULL: nobody needs to know which are in use */
+	const char *service;      /* the label for all, or NULL */
+	FILE *print;              /* NULL, or where every stack is written as text */
+};
+
+struct samples *samples_new(const struct samples_sources *from, struct error *err);
 
 /* Nothing is allocated for a known process and stack. */
 void samples_add(struct samples *samples, const struct sample_event *sample);
+
+/* The same for one that was finished from its copy. kernel_side_count: so many of its user frames
+ * the kernel side had found. */
+void samples_add_finished(struct samples *samples, const struct sample_event *sample,
+			  size_t kernel_side_count);
 
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 

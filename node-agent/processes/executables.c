@@ -25,7 +25,6 @@ struct entry {
 	char *name, *path;
 	uint64_t content_hash;
 	uint64_t used_s;
-	bool is_raw; /* addresses are file offsets */
 	unsigned segment_count;
 	struct elf_segment *segments;
 };
@@ -174,7 +173,7 @@ bool executables_address(struct executables *executables, struct executable_ref 
 
 	if (!entry)
 		return false;
-	if (entry->is_raw) {
+	if (entry->shown.is_raw) {
 		*address = file_offset;
 		return file_offset < entry->shown.limit;
 	}
@@ -367,7 +366,7 @@ static struct entry *new_entry(const struct content *content, const char *name)
 	entry->shown.fd = -1;
 	entry->name = strdup(name);
 	entry->path = strdup(content->path);
-	entry->is_raw = content->is_raw;
+	entry->shown.is_raw = content->is_raw;
 	entry->shown.name = entry->name;
 	entry->shown.path = entry->path;
 	entry->shown.gnu = content->gnu;
@@ -579,7 +578,8 @@ enum executable_found executables_from_file(struct executables *executables, int
 		if (expected && expected->length && !build_id_equal(expected, &entry->shown.gnu))
 			return EXECUTABLE_OTHER;
 		*found = known->ref;
-		if (entry->shown.fd < 0 && !entry->is_raw && (fd = open_for_reading(path_fd)) >= 0)
+		if (entry->shown.fd < 0 && !entry->shown.is_raw &&
+		    (fd = open_for_reading(path_fd)) >= 0)
 			keep_descriptor(executables, entry, fd);
 		return EXECUTABLE_FOUND;
 	}

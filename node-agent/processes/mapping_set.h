@@ -12,6 +12,7 @@ enum mapping_kind {
 	MAPPING_FILE, /* file is its number in the file table */
 	MAPPING_VDSO,
 	MAPPING_ANONYMOUS,
+	MAPPING_UPROBE,
 };
 
 #define MAPPING_SINCE_NOW UINT32_MAX

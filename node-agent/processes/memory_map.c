@@ -109,6 +109,8 @@ enum memory_kind memory_kind_of(const char *path, bool has_inode)
 
 	if (!strcmp(path, "[vdso]"))
 		return MEMORY_VDSO;
+	if (!strcmp(path, "[uprobes]"))
+		return MEMORY_UPROBE;
 	if (!path[0] || !strncmp(path, "//", 2)) /* perf: "//anon", but also "//toolong" */
 		return has_inode ? MEMORY_FILE : MEMORY_ANONYMOUS;
 	if (path[0] != '/')

@@ -11,7 +11,8 @@
 enum memory_kind {
 	MEMORY_FILE,      /* a file's bytes, also of a deleted file or a memfd */
 	MEMORY_VDSO,      /* the kernel's own shared object */
-	MEMORY_ANONYMOUS, /* no file: JIT code, [heap], [vsyscall], [uprobes] … */
+	MEMORY_UPROBE,    /* the kernel's page by which return probes come */
+	MEMORY_ANONYMOUS, /* no file: JIT code, [heap], [vsyscall] … */
 };
 
 enum { MEMORY_PATH_MAX = 4096 }; /* the kernel's PATH_MAX; longer paths read "" */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/places.h"
 
+#include <unistd.h>
+
 enum { FILE_RETRY_S = 30 };
 
 static void place_file(struct places *places, struct executable_ref ref, const struct mapping *row,
@@ -76,7 +78,19 @@ void places_locate(struct places *places, struct program *program, struct mappin
 	else if (row->kind == MAPPING_VDSO && find_vdso(places, row))
 		place_file(places, places->vdso, row, address, frame);
 	else
-		frame->place = PLACE_ANONYMOUS;
+		frame->place = row->kind == MAPPING_UPROBE ? PLACE_UPROBE : PLACE_ANONYMOUS;
+}
+
+bool places_read(struct places *places, const struct mapping *row, uint64_t address, void *to,
+		 size_t length)
+{
+	const struct executable_ref ref = {row->executable, row->executable_index};
+	const struct executable *executable = executables_get(
+		places->executables, row->kind == MAPPING_VDSO ? places->vdso : ref);
+
+	return row->kind != MAPPING_ANONYMOUS && executable && executable->fd >= 0 &&
+	       pread(executable->fd, to, length,
+		     (off_t)(address - row->start + row->file_offset)) == (ssize_t)length;
 }
 
 /* --- a whole mapping --- */
@@ -87,7 +101,8 @@ static void mapping_of(struct places *places, struct executable_ref ref, const s
 {
 	uint64_t shift;
 
-	if (!executables_shift(places->executables, ref, row->file_offset, row->end - row->start,
+	if (ref.index >= EXECUTABLE_ANONYMOUS ||
+	    !executables_shift(places->executables, ref, row->file_offset, row->end - row->start,
 			       &shift))
 		return;
 	out->executable = ref.index;
@@ -117,6 +132,8 @@ bool places_mapping(struct places *places, struct program *program, struct mappi
 	if (row->kind == MAPPING_FILE)
 		mapping_of(places, (struct executable_ref){row->executable, row->executable_index},
 			   row, out);
+	else if (row->kind == MAPPING_UPROBE)
+		out->executable = EXECUTABLE_NONE;
 	else if (row->kind == MAPPING_VDSO && find_vdso(places, row))
 		mapping_of(places, places->vdso, row, out);
 	return true;

@@ -22,6 +22,10 @@ struct places {
 void places_locate(struct places *places, struct program *program, struct mapping *row,
 		   uint64_t address, uint64_t time_ns, struct located_frame *frame);
 
+/* Bytes of the row's file at an address in it. */
+bool places_read(struct places *places, const struct mapping *row, uint64_t address, void *to,
+		 size_t length);
+
 /* The row as the kernel side walks by it. False: its file was not looked at yet and may not be
  * now. */
 bool places_mapping(struct places *places, struct program *program, struct mapping *row,

@@ -182,7 +182,7 @@ void process_table_mapping(struct process_table *table, const struct process_map
 	kind = memory_kind_of(path, event->inode || event->build_id.length);
 	if (event->is_anonymous && kind == MEMORY_FILE)
 		kind = MEMORY_ANONYMOUS;
-	row.kind = kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
+	row.kind = mapping_kind_of(kind);
 	if (kind == MEMORY_FILE) {
 		if (program->origin == PROGRAM_EXECED && !program->exec_path && path[0] == '/')
 			program->exec_path = strdup(path);
@@ -343,6 +343,18 @@ uint32_t process_table_generation(struct process_table *table, const struct proc
 	const struct program *program = prepared(table, key, time_ns);
 
 	return program ? program->set->version : 0;
+}
+
+bool process_table_read_code(struct process_table *table, const struct process_key *key,
+			     uint64_t address, void *to, size_t length)
+{
+	struct program *program = programs_find(table->programs, key);
+	struct mapping *row = program && program->set
+				      ? mapping_set_find(program->set, address, &program->near)
+				      : NULL;
+
+	return row && length <= row->end - address &&
+	       places_read(&table->places, row, address, to, length);
 }
 
 size_t process_table_locate_kernel(struct process_table *table, const uint64_t *addresses,

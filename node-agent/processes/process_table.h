@@ -29,12 +29,14 @@ struct executable {
 	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed because many
 	 * others were used since. */
 	int fd;
+	bool is_raw; /* not an ELF: addresses are file offsets, and there is no unwind table */
 	bool is_wanted_checked; /* for main: announced already */
 };
 
 enum frame_place {
 	PLACE_FILE,
 	PLACE_ANONYMOUS, /* code that no file names: JIT memory; in the kernel BPF programs */
+	PLACE_UPROBE,    /* the kernel's page by which return probes come */
 	PLACE_NOT_CODE,  /* no executable mapping has the address */
 	PLACE_UNKNOWN,   /* mappings unreadable, or the mapping's file was not to be had */
 };
@@ -122,6 +124,11 @@ size_t process_table_mappings(struct process_table *table, const struct process_
 /* The same generation alone; 0: nothing is known. */
 uint32_t process_table_generation(struct process_table *table, const struct process_key *key,
 				  uint64_t time_ns);
+
+/* Bytes of code at a run-time address, from its file. False: no file's mapping that is known has
+ * all of them. */
+bool process_table_read_code(struct process_table *table, const struct process_key *key,
+			     uint64_t address, void *to, size_t length);
 
 /* The kernel part: kernel image and modules by build-id, addresses relative to _text or .text.
  * PLACE_UNKNOWN where the kernel hides its addresses. Returns count: all of it is code. */

@@ -23,6 +23,13 @@ struct maps_text {
 	char bytes[TEXT_ROOM];
 };
 
+enum mapping_kind mapping_kind_of(enum memory_kind kind)
+{
+	return kind == MEMORY_VDSO     ? MAPPING_VDSO
+	       : kind == MEMORY_UPROBE ? MAPPING_UPROBE
+				       : MAPPING_ANONYMOUS;
+}
+
 static bool is_same(const struct mapping *a, const struct mapping *b)
 {
 	return a->start == b->start && a->end == b->end && a->kind == b->kind &&
@@ -72,7 +79,7 @@ static void add_row(struct program_maps *maps, struct mapping_set *set,
 		row.kind = MAPPING_FILE;
 		row.file_offset = text->file_offset;
 	} else {
-		row.kind = text->kind == MEMORY_VDSO ? MAPPING_VDSO : MAPPING_ANONYMOUS;
+		row.kind = mapping_kind_of(text->kind);
 	}
 	keep_known(before, &row);
 	maps->refused += !mapping_set_add(set, &row);

@@ -8,6 +8,7 @@
 
 #include "node-agent/processes/mapped_files.h"
 #include "node-agent/processes/mapping_set.h"
+#include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/programs.h"
 
 struct program_maps {
@@ -17,6 +18,9 @@ struct program_maps {
 	uint64_t read, failed, backed_off; /* counters */
 	uint64_t refused;                  /* rows over a limit */
 };
+
+/* Of a row that is no file's. */
+enum mapping_kind mapping_kind_of(enum memory_kind kind);
 
 /* Replaces the program's mappings by what the process has now, unless back-off says it is too early
  * (100 ms doubling up to 25 s) or the process is gone. True: they were replaced. */

@@ -68,14 +68,16 @@ static size_t fill_counters(const struct ship_report *report, uint64_t lost_queu
 	};
 
 	memcpy(counters, all, sizeof all);
-	return sizeof all / sizeof *all;
+	memcpy(counters + sizeof all / sizeof *all, report->more,
+	       report->more_count * sizeof *report->more);
+	return sizeof all / sizeof *all + report->more_count;
 }
 
 /* Appends the compressed host part of the held report. */
 static bool make_host_part(struct ship *ship, const struct ship_report *report, struct buffer *gzip,
 			   struct error *err)
 {
-	struct profile_counter counters[8];
+	struct profile_counter counters[8 + SHIP_COUNTERS_MAX];
 	struct profile_host host = {0};
 	struct buffer plain;
 	uint64_t lost_queue, lost_refused, acknowledged_seq;

@@ -43,6 +43,8 @@ struct ship_counters { /* cumulative */
 };
 
 /* A report that is waiting: everything but the host part, encoded and compressed. */
+enum { SHIP_COUNTERS_MAX = 32 };
+
 struct ship_report {
 	uint8_t *gzip; /* owned; free() */
 	size_t length;
@@ -50,6 +52,8 @@ struct ship_report {
 	uint64_t start_ns, duration_ns;
 	/* cumulative at the interval's end */
 	uint64_t taken, idle, missed, ring_full, no_scratch, aggregate_full;
+	struct profile_counter more[SHIP_COUNTERS_MAX]; /* names are static */
+	size_t more_count;
 };
 
 /* A file the server may ask for. */

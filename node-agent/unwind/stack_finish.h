@@ -13,14 +13,20 @@
 
 /* Of the process as it was when the sample was taken. */
 struct stack_code {
-	enum { STACK_CODE_FILE, STACK_CODE_ANONYMOUS, STACK_CODE_NONE, STACK_CODE_UNKNOWN } place;
+	enum {
+		STACK_CODE_FILE,
+		STACK_CODE_ANONYMOUS,
+		STACK_CODE_NONE,    /* no executable mapping */
+		STACK_CODE_UNKNOWN, /* the mapping or its file was not to be had */
+		STACK_CODE_CHANGED, /* the mapping is younger than the sample */
+		STACK_CODE_UPROBE,  /* the kernel's page where return probes come by */
+	} place;
 	uint32_t executable; /* FILE */
 	uint64_t base;       /* ELF address = address − base */
 };
 typedef struct stack_code (*stack_locate)(void *context, uint64_t address);
 
-/* code: bytes of the file before a return address (call instruction checks); false: not to be had.
- */
+/* The bytes at an address of code, for checks of instructions; false: not to be had. */
 typedef bool (*stack_read_code)(void *context, uint64_t address, void *to, uint32_t length);
 
 struct stack_finish {
@@ -38,7 +44,7 @@ struct stack_finished {
 	uint32_t executable, page;
 	enum walk_result result; /* otherwise: how it ended; frames has count frames */
 	uint32_t count;
-	bool is_guessed;
+	bool is_guessed, is_end_guessed; /* as struct stack_walk has them */
 };
 
 struct stack_finished stack_finish(const struct stack_finish *input, struct row_pages *pages);

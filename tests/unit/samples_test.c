@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sample is judged to be and which frames are counted, with a process table that answers as
  * told. Frames are written as addresses: 0x1… lie in a program whose entry point is 0x1000, 0x2… in
- * a library, 0xa… in anonymous memory, 0xd… nowhere, 0xe… in a file that could not be had. */
+ * a library, 0x3… where it was mapped over something else, 0xa… in anonymous memory, 0xd… nowhere,
+ * 0xe… in a file that could not be had. */
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -24,6 +25,10 @@ static struct located_frame locate(uint64_t address)
 		break;
 	case 0x2:
 		frame.executable = &library;
+		break;
+	case 0x3: /* a file mapped over another one, with generation 7 */
+		frame.executable = &library;
+		frame.since = 7;
 		break;
 	case 0xa:
 		frame.place = PLACE_ANONYMOUS;
@@ -61,7 +66,8 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 	(void)table;
 	(void)is_interrupted_leaf;
 	for (size_t i = 0; i < count; i++)
-		out[i] = (struct located_frame){PLACE_FILE, &vmlinux, addresses[i]};
+		out[i] = (struct located_frame){
+			.place = PLACE_FILE, .executable = &vmlinux, .address = addresses[i]};
 	return count;
 }
 
@@ -109,32 +115,51 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 
 /* --- the cases --- */
 
+/* The first ones of the cases. */
+enum { ANONYMOUS, WITH_KERNEL, CHANGED };
+enum { GUESS = SAMPLE_FRAME_GUESSED | SAMPLE_END_GUESSED };
+
 static const struct {
 	uint64_t user[4];
 	uint16_t user_count, kernel_count, flags;
 	uint8_t result;
 	size_t depth; /* counted */
 	enum walk_result judged;
+	uint32_t generation; /* of the mappings that the kernel side walked by */
 } cases[] = {
-	/* a zero frame pointer, and the outermost frame is called from the entry point */
+	/* anonymous and unknown code count as frames */
+	[ANONYMOUS] = {{0xa500, 0xe500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete},
+	/* kernel frames first */
+	[WITH_KERNEL] = {{0x1500, 0x1022}, 2, 2, SAMPLE_IN_KERNEL, WALK_complete, 4, WALK_complete},
+	/* walked by what was mapped before: only frames that were found from current ones count */
+	[CHANGED] = {{0x1500, 0x3500, 0x1022}, 3, 0, 0, WALK_complete, 2, WALK_mappings_changed, 6},
+	/* the end by a row is believed wherever it is */
 	{{0x1500, 0x1022}, 2, 0, 0, WALK_complete, 2, WALK_complete},
-	{{0x1500, 0x1001}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	{{0x1500, 0x2500}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	/* a zero frame pointer, and the outermost frame is called from the entry point */
+	{{0x1500, 0x1022}, 2, 0, GUESS, WALK_complete, 2, WALK_complete},
+	{{0x1500, 0x1001}, 2, 0, GUESS, WALK_complete, 2, WALK_complete},
 	/* … is not near it: believed by the kernel side only */
-	{{0x1500, 0x1042}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
-	{{0x1500, 0x2500}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
-	{{0x1500, 0x2000}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
+	{{0x1500, 0x1042}, 2, 0, GUESS, WALK_complete, 2, WALK_no_table},
+	{{0x1500, 0x2500}, 2, 0, GUESS, WALK_complete, 2, WALK_no_table},
+	{{0x1500, 0x2000}, 2, 0, GUESS, WALK_complete, 2, WALK_no_table},
+	{{0x1500, 0xa500}, 2, 0, GUESS, WALK_complete, 2, WALK_no_frame_pointer},
 	/* the dynamic linker starts at its own */
-	{{0x2500, 0x2014}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	{{0x2500, 0x2014}, 2, 0, GUESS, WALK_complete, 2, WALK_complete},
+	/* the same with mappings of now, unknown ones, and without such frames walked from */
+	{{0x1500, 0x3500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete, 7},
+	{{0x1500, 0x3500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete, 0},
+	{{0x1500, 0x1022, 0x3500}, 3, 0, 0, WALK_complete, 3, WALK_complete, 6 + 1},
+	{{0x3500, 0x1022}, 2, 0, 0, WALK_too_deep, 1, WALK_mappings_changed, UINT32_MAX},
+	/* … the walk stopped there, nothing was looked for by it */
+	{{0x1500, 0x3500}, 2, 0, 0, WALK_not_loaded, 2, WALK_not_loaded, 6},
 	/* cut where it leaves code; what the walk said itself stays */
 	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_complete, 1, WALK_not_code},
 	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_read_fault, 1, WALK_read_fault},
 	{{0x1500, 0x1400}, 2, 0, 0, WALK_too_deep, 2, WALK_too_deep},
-	/* anonymous and unknown code count as frames */
-	{{0xa500, 0xe500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete},
 	{{0x1500, 0xe500}, 2, 0, 0, WALK_complete, 2, WALK_no_mapping},
-	{{0x1500, 0xa500}, 2, 0, 0, WALK_complete, 2, WALK_no_frame_pointer},
-	/* kernel frames first; kernel threads have no user part */
-	{{0x1500, 0x1022}, 2, 2, SAMPLE_IN_KERNEL, WALK_complete, 4, WALK_complete},
+	{{0x1500, 0xa500}, 2, 0, 0, WALK_complete, 2, WALK_complete},
+	/* kernel threads have no user part */
 	{{0}, 0, 2, SAMPLE_IN_KERNEL | SAMPLE_KERNEL_THREAD, WALK_complete, 2, WALK_complete},
 	{{0}, 0, 0, 0, WALK_no_registers, 0, WALK_no_registers},
 	{{0}, 0, 0, 0, WALK_complete, 0, WALK_no_frame_pointer},
@@ -156,6 +181,7 @@ static struct sample_event *sample_of(size_t i)
 	sample->kernel_count = cases[i].kernel_count;
 	sample->user_count = cases[i].user_count;
 	sample->value = 1000;
+	sample->generation = cases[i].generation;
 	for (unsigned k = 0; k < cases[i].kernel_count; k++)
 		frames[k] = 0x100 + k;
 	memcpy(frames + cases[i].kernel_count, cases[i].user, cases[i].user_count * sizeof *frames);
@@ -175,26 +201,54 @@ static void check_cases(struct samples *samples)
 		CHECK_NUMBER(after.by_result[cases[i].judged],
 			     before.by_result[cases[i].judged] + 1);
 		CHECK_NUMBER(after.added, before.added + 1);
+		CHECK_NUMBER(after.incomplete, before.incomplete + (cases[i].judged != 0));
+		CHECK_NUMBER(after.guessed, before.guessed + (cases[i].judged == WALK_complete &&
+							      cases[i].flags == GUESS));
 	}
 	CHECK_TEXT(last.thread, "sixteen bytes ok");
 }
 
 static void check_frames(struct samples *samples)
 {
-	samples_add(samples, sample_of(9)); /* anonymous, unknown, program */
+	samples_add(samples, sample_of(ANONYMOUS));
 	CHECK_NUMBER(last.frames[0].kind, PROFILE_FRAME_ANONYMOUS);
 	CHECK_NUMBER(last.frames[0].address, 0);
 	CHECK_NUMBER(last.frames[1].kind, PROFILE_FRAME_NATIVE);
 	CHECK_NUMBER(last.frames[1].mapping, 0);
 	CHECK_NUMBER(last.frames[2].mapping, 1);
 	CHECK_NUMBER(last.frames[2].address, 0x1021);
-	samples_add(samples, sample_of(12)); /* two of the kernel, two of the program */
+	samples_add(samples, sample_of(WITH_KERNEL));
 	CHECK_NUMBER(last.frames[0].kind, PROFILE_FRAME_KERNEL);
 	CHECK_NUMBER(last.frames[0].address, 0x100);
 	CHECK_NUMBER(last.frames[2].kind, PROFILE_FRAME_NATIVE);
 	CHECK_NUMBER(last.frames[2].address, 0x1500); /* the leaf is exact */
 	CHECK_TEXT(last.process.service, "unit");
 	CHECK_TEXT(last.process.executable, "/bin/program");
+}
+
+/* The last frame that the kernel side found was walked on from by its mapping of now. */
+static void check_finished(struct samples *samples)
+{
+	static const struct {
+		size_t kernel_side;
+		uint32_t generation;
+		size_t depth;
+		enum walk_result judged;
+	} rows[] = {
+		{1, 6, 3, WALK_complete},
+		{2, 6, 3, WALK_complete},
+		{3, 6, 2, WALK_mappings_changed},
+		{3, 7, 3, WALK_complete},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct sample_event *sample = sample_of(CHANGED);
+
+		sample->generation = rows[i].generation;
+		samples_add_finished(samples, sample, rows[i].kernel_side);
+		CHECK_NUMBER(last.depth, rows[i].depth);
+		CHECK_TEXT(last.incomplete, walk_result_sentence(rows[i].judged));
+	}
 }
 
 static void check_losses(struct samples *samples)
@@ -218,13 +272,16 @@ int main(void)
 {
 	struct error err = {0};
 	struct module_announcer *modules = module_announcer_new(NULL, false, &err);
-	struct samples *samples = samples_new(NULL, NULL, modules, NULL, &err);
+	struct samples_sources from = {.modules = modules};
+	struct samples *samples = samples_new(&from, &err);
 
 	check_cases(samples);
 	check_frames(samples);
+	check_finished(samples);
 	check_losses(samples);
 	samples_free(samples);
-	samples = samples_new(NULL, NULL, modules, "shop", &err);
+	from.service = "shop";
+	samples = samples_new(&from, &err);
 	samples_add(samples, sample_of(0));
 	CHECK_TEXT(last.process.service, "shop");
 	samples_free(samples);

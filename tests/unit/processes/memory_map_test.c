@@ -43,7 +43,7 @@ static void test_golden(void)
 		 "/tmp/new\nline.so"},
 		{0x7f0000004000, 0x7f0000005000, 0, 0, 0, 0, true, MEMORY_ANONYMOUS,
 		 "[anon:jit code]"},
-		{0x7f0000005000, 0x7f0000006000, 0, 0, 0, 0, true, MEMORY_ANONYMOUS, "[uprobes]"},
+		{0x7f0000005000, 0x7f0000006000, 0, 0, 0, 0, true, MEMORY_UPROBE, "[uprobes]"},
 		{0x7f0000006000, 0x7f0000007000, 0, 12, 0, 0xf, true, MEMORY_ANONYMOUS,
 		 "anon_inode:[perf_event]"},
 		{0x7f0000007000, 0x7f0000008000, 0, 9, 0xfe, 0, true, MEMORY_FILE, "/(deleted)"},

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples with copied stacks that wait for a page of rows, in order of arrival. */
+#ifndef NODE_AGENT_WAITING_STACKS_H
+#define NODE_AGENT_WAITING_STACKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/events.h"
+
+enum { WAITING_STACKS_MAX = 256, WAITING_BYTES_MAX = 2 << 20 };
+
+struct waiting_stack {
+	struct sample_event *sample;
+	struct stack_copy_event *copy;
+	uint32_t generation; /* of the process' mappings when it came */
+	struct unwind_page_key page;
+	uint32_t bytes;
+};
+
+struct waiting_stacks {
+	struct waiting_stack *items[WAITING_STACKS_MAX];
+	uint32_t count, bytes;
+};
+
+/* Copies both. NULL: no room, or no memory. */
+struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
+					 const struct sample_event *sample,
+					 const struct stack_copy_event *copy);
+void waiting_stacks_remove(struct waiting_stacks *stacks, uint32_t at);
+void waiting_stacks_release(struct waiting_stacks *stacks);
+
+#endif
