@@ -9,9 +9,11 @@
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/unwind/page_table.h"
 #include "node-agent/unwind/row_pools.h"
+#include "node-agent/unwind/row_room.h"
 #include "node-agent/unwind/rule_table.h"
 
 enum {
+	POOL_ROWS = UNWIND_POOL_ELEMENTS * UNWIND_ELEMENT_ROWS,
 	AT_ONCE = 16, /* a sixteenth goes in one eviction: each wait for the readers takes ms */
 	RETRY_FIRST_S = 60,
 	RETRY_LAST_S = 3600,
@@ -22,14 +24,44 @@ struct row_pages {
 	int pages_map;
 	struct page_table table;
 	struct row_pools *pools;
+	struct row_room room;
 	struct rule_table rules;
-	uint64_t dead_rows; /* of pages that went; their room is free after a recount */
+	uint64_t dead_rows; /* of pages that went; they are free after a recount */
 	/* An entry went from the kernel's hash, whose memory the next one gets: somebody may still
 	 * read it as what it was. */
 	bool is_unclean;
 	uint32_t held; /* the page that an eviction must leave, or PAGE_NONE */
 	struct row_pages_counters counters;
 };
+
+static struct page_entry *entry_of(struct row_pages *pages, uint32_t number)
+{
+	return &pages->table.entries[number];
+}
+
+/* Nobody in the kernel knows any more what has left: its rows are free. */
+static bool recount(struct row_pages *pages)
+{
+	struct row_span *used = malloc((pages->table.count + 1) * sizeof *used);
+	uint32_t count = 0;
+	bool ok = false;
+
+	if (!used)
+		return false;
+	for (uint32_t i = 0; i < pages->table.count; i++) {
+		const struct page_entry *entry = entry_of(pages, i);
+
+		if (entry->executable && entry->count)
+			used[count++] = (struct row_span){entry->first_row, entry->count};
+	}
+	ok = row_room_recount(&pages->room, row_pools_count(pages->pools), used, count);
+	free(used);
+	if (ok) {
+		pages->dead_rows = 0;
+		pages->is_unclean = false;
+	}
+	return ok;
+}
 
 struct row_pages *row_pages_new(const struct row_pages_options *options, struct error *err)
 {
@@ -44,8 +76,10 @@ struct row_pages *row_pages_new(const struct row_pages_options *options, struct 
 	page_table_init(&pages->table);
 	rule_table_init(&pages->rules, options->rules_map);
 	pages->pools = row_pools_new(options->pools_map, options->limit_bytes, err);
-	if (pages->pools)
+	if (pages->pools && recount(pages))
 		return pages;
+	if (pages->pools)
+		error_set(err, ERROR_MEMORY, "no memory for the table of unwind pages");
 	row_pages_free(pages);
 	return NULL;
 }
@@ -57,12 +91,8 @@ void row_pages_free(struct row_pages *pages)
 	page_table_release(&pages->table);
 	rule_table_release(&pages->rules);
 	row_pools_free(pages->pools);
+	row_room_release(&pages->room);
 	free(pages);
-}
-
-static struct page_entry *entry_of(struct row_pages *pages, uint32_t number)
-{
-	return &pages->table.entries[number];
 }
 
 /* --- leaving --- */
@@ -105,20 +135,6 @@ void row_pages_forget(struct row_pages *pages, uint32_t executable)
 			drop(pages, i);
 }
 
-/* Nobody in the kernel knows any more what has left: its room is free. */
-static void recount(struct row_pages *pages)
-{
-	row_pools_recount(pages->pools);
-	for (uint32_t i = 0; i < pages->table.count; i++) {
-		const struct page_entry *entry = entry_of(pages, i);
-
-		if (entry->executable && entry->count)
-			row_pools_keep(pages->pools, entry->first_row, entry->count);
-	}
-	pages->dead_rows = 0;
-	pages->is_unclean = false;
-}
-
 static bool settle(struct row_pages *pages)
 {
 	struct error err = {0};
@@ -127,16 +143,12 @@ static bool settle(struct row_pages *pages)
 		log_warn("unwind rows stay", "why=\"%s\"", err.message);
 		return false;
 	}
-	recount(pages);
-	return true;
+	return recount(pages);
 }
 
 static bool grow(struct row_pages *pages)
 {
-	if (!row_pools_grow(pages->pools, NULL))
-		return false;
-	recount(pages); /* readers were waited for */
-	return true;
+	return row_pools_grow(pages->pools, NULL) && recount(pages); /* readers were waited for */
 }
 
 /* --- eviction --- */
@@ -154,99 +166,40 @@ static int least_used_first(const void *a, const void *b)
 	return left->number < right->number ? -1 : left->number > right->number;
 }
 
-static uint32_t last_element(const struct page_entry *entry)
+/* The least used pages, until so many rows, or pages, have gone. False: none could go. */
+static bool evict(struct row_pages *pages, bool for_rows, uint64_t amount)
 {
-	return (entry->first_row + entry->count - 1) / UNWIND_ELEMENT_ROWS;
-}
-
-/* Every element that has rows, with the latest use of its pages; the number of them. */
-static uint32_t elements_by_use(struct row_pages *pages, struct candidate *elements)
-{
-	uint32_t count = row_pools_elements(pages->pools), used = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		elements[i] = (struct candidate){0, UINT32_MAX};
-	for (uint32_t i = 0; i < pages->table.count; i++) {
-		const struct page_entry *entry = entry_of(pages, i);
-
-		if (!entry->executable || entry->state != UNWIND_PAGE_LOADED)
-			continue;
-		for (uint32_t e = entry->first_row / UNWIND_ELEMENT_ROWS; e <= last_element(entry);
-		     e++) {
-			elements[e].number = e;
-			if (elements[e].used_s < entry->used_s)
-				elements[e].used_s = entry->used_s;
-		}
-	}
-	for (uint32_t i = 0; i < count; i++)
-		if (elements[i].number != UINT32_MAX)
-			elements[used++] = elements[i];
-	qsort(elements, used, sizeof *elements, least_used_first);
-	return used;
-}
-
-/* Pages that have rows in one of these elements. Whether any went. */
-static bool drop_pages_in(struct row_pages *pages, const bool *is_leaving)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < pages->table.count; i++) {
-		const struct page_entry *entry = entry_of(pages, i);
-		bool leaves = false;
-
-		if (!entry->executable || entry->state != UNWIND_PAGE_LOADED)
-			continue;
-		for (uint32_t e = entry->first_row / UNWIND_ELEMENT_ROWS; e <= last_element(entry);
-		     e++)
-			leaves = leaves || is_leaving[e];
-		if (leaves && drop(pages, i)) {
-			pages->counters.evicted++;
-			any = true;
-		}
-	}
-	return any;
-}
-
-/* Whole elements, so that room comes of it: the page that keeps an element's other pages here is
- * used seldom itself. False: there is nothing that could go. */
-static bool evict_elements(struct row_pages *pages)
-{
-	uint32_t count = row_pools_elements(pages->pools), used;
-	struct candidate *elements = calloc(count, sizeof *elements);
-	bool *is_leaving = calloc(count, sizeof *is_leaving);
-	bool any = false;
-
-	if (elements && is_leaving) {
-		used = elements_by_use(pages, elements);
-		for (uint32_t i = 0; i < used && i < count / AT_ONCE; i++)
-			is_leaving[elements[i].number] = true;
-		any = drop_pages_in(pages, is_leaving);
-	}
-	free(elements);
-	free(is_leaving);
-	return any;
-}
-
-/* Entries, for the table's and the kernel's hash: whatever their state. */
-static bool evict_pages(struct row_pages *pages)
-{
-	struct candidate *order = calloc(pages->table.count, sizeof *order);
-	uint32_t used = 0, leaving;
-	bool any = false;
+	struct candidate *order = calloc(pages->table.count + 1, sizeof *order);
+	uint32_t count = 0;
+	uint64_t gone = 0;
 
 	for (uint32_t i = 0; order && i < pages->table.count; i++)
-		if (entry_of(pages, i)->executable && i != pages->held)
-			order[used++] = (struct candidate){entry_of(pages, i)->used_s, i};
-	leaving = (used + AT_ONCE - 1) / AT_ONCE;
-	if (used)
-		qsort(order, used, sizeof *order, least_used_first);
-	for (uint32_t i = 0; i < leaving; i++)
+		if (entry_of(pages, i)->executable && i != pages->held &&
+		    (entry_of(pages, i)->count || !for_rows))
+			order[count++] = (struct candidate){entry_of(pages, i)->used_s, i};
+	if (count)
+		qsort(order, count, sizeof *order, least_used_first);
+	for (uint32_t i = 0; i < count && gone < amount; i++) {
+		uint32_t rows = entry_of(pages, order[i].number)->count;
+
 		if (drop(pages, order[i].number)) {
 			pages->counters.evicted++;
-			any = true;
+			gone += for_rows ? rows : 1;
 		}
+	}
 	free(order);
-	return any;
+	return gone;
+}
+
+static bool evict_rows(struct row_pages *pages)
+{
+	return evict(pages, true, (uint64_t)row_pools_count(pages->pools) * POOL_ROWS / AT_ONCE);
+}
+
+/* For the table's sake, or the kernel's hash: whatever their state. */
+static bool evict_pages(struct row_pages *pages)
+{
+	return evict(pages, false, pages->table.by_key.live / AT_ONCE + 1);
 }
 
 /* --- entries --- */
@@ -340,17 +293,17 @@ static bool publish(struct row_pages *pages, uint32_t number, const struct unwin
 
 static uint32_t find_room(struct row_pages *pages, uint32_t count)
 {
-	uint32_t capacity = row_pools_elements(pages->pools) * UNWIND_ELEMENT_ROWS;
-	uint32_t place = row_pools_place(pages->pools, count);
+	uint64_t capacity = (uint64_t)row_pools_count(pages->pools) * POOL_ROWS;
+	uint32_t place = row_room_take(&pages->room, count);
 
 	if (place == ROW_PLACE_NONE && pages->dead_rows >= capacity / AT_ONCE && settle(pages))
-		place = row_pools_place(pages->pools, count);
+		place = row_room_take(&pages->room, count);
 	if (place == ROW_PLACE_NONE && grow(pages))
-		place = row_pools_place(pages->pools, count);
+		place = row_room_take(&pages->room, count);
 	if (place == ROW_PLACE_NONE && pages->dead_rows && settle(pages))
-		place = row_pools_place(pages->pools, count);
-	while (place == ROW_PLACE_NONE && evict_elements(pages) && settle(pages))
-		place = row_pools_place(pages->pools, count);
+		place = row_room_take(&pages->room, count);
+	while (place == ROW_PLACE_NONE && evict_rows(pages) && settle(pages))
+		place = row_room_take(&pages->room, count);
 	return place;
 }
 
@@ -517,6 +470,6 @@ void row_pages_counters(const struct row_pages *pages, struct row_pages_counters
 {
 	*out = pages->counters;
 	out->rules = pages->rules.count;
-	out->row_bytes = (uint64_t)row_pools_elements(pages->pools) * UNWIND_ELEMENT_ROWS *
+	out->row_bytes = (uint64_t)row_pools_count(pages->pools) * POOL_ROWS *
 			 sizeof(struct unwind_row);
 }

@@ -27,7 +27,6 @@ struct cached_element {
 struct row_pools {
 	int outer_fd;
 	uint32_t count, limit;
-	uint16_t *taken; /* of each element: rows from slot 0 on that are or were in use */
 	uint32_t clock;
 	struct cached_element *cache; /* CACHED_ELEMENTS; NULL in memory */
 	struct pool pools[UNWIND_POOLS_MAX];
@@ -49,9 +48,6 @@ struct row_pools *row_pools_new(int pools_map, uint64_t limit_bytes, struct erro
 	pools->limit = limit < 1                  ? 1
 		       : limit > UNWIND_POOLS_MAX ? UNWIND_POOLS_MAX
 						  : (uint32_t)limit;
-	pools->taken = calloc(pools->limit, UNWIND_POOL_ELEMENTS * sizeof *pools->taken);
-	if (!pools->taken)
-		goto no_memory;
 	if (is_in_kernel(pools)) {
 		pools->cache = calloc(CACHED_ELEMENTS, sizeof *pools->cache);
 		if (!pools->cache)
@@ -79,7 +75,6 @@ void row_pools_free(struct row_pools *pools)
 		free(pools->pools[i].rows);
 	}
 	free(pools->cache);
-	free(pools->taken);
 	free(pools);
 }
 
@@ -107,71 +102,6 @@ bool row_pools_grow(struct row_pools *pools, struct error *err)
 	return true;
 }
 
-/* --- room --- */
-
-/* The element with the least room that is enough; an untouched one when there is no other. */
-static uint32_t place_in_one(struct row_pools *pools, uint32_t count)
-{
-	uint32_t best = NO_ELEMENT, best_taken = 0, first;
-
-	for (uint32_t i = 0; i < row_pools_elements(pools); i++) {
-		uint32_t taken = pools->taken[i];
-
-		if (taken + count > UNWIND_ELEMENT_ROWS)
-			continue;
-		if (best == NO_ELEMENT || taken > best_taken) {
-			best = i;
-			best_taken = taken;
-		}
-	}
-	if (best == NO_ELEMENT)
-		return ROW_PLACE_NONE;
-	first = best * UNWIND_ELEMENT_ROWS + best_taken;
-	pools->taken[best] = (uint16_t)(best_taken + count);
-	return first;
-}
-
-static uint32_t place_in_many(struct row_pools *pools, uint32_t count)
-{
-	uint32_t needed = (count + UNWIND_ELEMENT_ROWS - 1) / UNWIND_ELEMENT_ROWS, run = 0;
-
-	for (uint32_t i = 0; i < row_pools_elements(pools); i++) {
-		if (i % UNWIND_POOL_ELEMENTS == 0)
-			run = 0;
-		run = pools->taken[i] ? 0 : run + 1;
-		if (run == needed) {
-			row_pools_keep(pools, (i + 1 - needed) * UNWIND_ELEMENT_ROWS, count);
-			return (i + 1 - needed) * UNWIND_ELEMENT_ROWS;
-		}
-	}
-	return ROW_PLACE_NONE;
-}
-
-uint32_t row_pools_place(struct row_pools *pools, uint32_t count)
-{
-	return count > UNWIND_ELEMENT_ROWS ? place_in_many(pools, count)
-					   : place_in_one(pools, count);
-}
-
-void row_pools_recount(struct row_pools *pools)
-{
-	memset(pools->taken, 0, row_pools_elements(pools) * sizeof *pools->taken);
-}
-
-void row_pools_keep(struct row_pools *pools, uint32_t first, uint32_t count)
-{
-	uint32_t end = first + count;
-
-	for (uint32_t i = first / UNWIND_ELEMENT_ROWS; i * UNWIND_ELEMENT_ROWS < end; i++) {
-		uint32_t taken = end - i * UNWIND_ELEMENT_ROWS;
-
-		if (taken > UNWIND_ELEMENT_ROWS)
-			taken = UNWIND_ELEMENT_ROWS;
-		if (pools->taken[i] < taken)
-			pools->taken[i] = (uint16_t)taken;
-	}
-}
-
 /* The kernel waits for running programs before a change of an array of maps returns, on every
  * kernel (since 4.19); membarrier(2) would do the same, but not with nohz_full. */
 bool row_pools_wait(const struct row_pools *pools, struct error *err)
@@ -182,9 +112,9 @@ bool row_pools_wait(const struct row_pools *pools, struct error *err)
 	       bpf_map_write(pools->outer_fd, &first, &pools->pools[0].fd, err);
 }
 
-uint32_t row_pools_elements(const struct row_pools *pools)
+uint32_t row_pools_count(const struct row_pools *pools)
 {
-	return pools->count * UNWIND_POOL_ELEMENTS;
+	return pools->count;
 }
 
 /* --- rows --- */
@@ -194,9 +124,8 @@ static struct pool *pool_of(struct row_pools *pools, uint32_t element)
 	return &pools->pools[element / UNWIND_POOL_ELEMENTS];
 }
 
-/* The element as the kernel has it, from the cache; is_fresh: nothing of it is of use. */
-static struct cached_element *cached(struct row_pools *pools, uint32_t element, bool is_fresh,
-				     struct error *err)
+/* The element as the kernel has it. */
+static struct cached_element *cached(struct row_pools *pools, uint32_t element, struct error *err)
 {
 	uint32_t index = element % UNWIND_POOL_ELEMENTS;
 	struct cached_element *oldest = &pools->cache[0];
@@ -213,16 +142,13 @@ static struct cached_element *cached(struct row_pools *pools, uint32_t element, 
 			oldest = at;
 	}
 	oldest->element = NO_ELEMENT;
-	if (is_fresh)
-		memset(oldest->rows, 0, sizeof oldest->rows);
-	else if (!bpf_map_read(pool_of(pools, element)->fd, &index, oldest->rows, err))
+	if (!bpf_map_read(pool_of(pools, element)->fd, &index, oldest->rows, err))
 		return NULL;
 	oldest->element = element;
 	oldest->used_at = pools->clock;
 	return oldest;
 }
 
-/* The whole element is written; what is published of it is written over with itself. */
 static bool write_element(struct row_pools *pools, uint32_t element, uint32_t slot,
 			  const struct unwind_row *rows, uint32_t count, struct error *err)
 {
@@ -234,7 +160,7 @@ static bool write_element(struct row_pools *pools, uint32_t element, uint32_t sl
 		       count * sizeof *rows);
 		return true;
 	}
-	to = cached(pools, element, slot == 0, err);
+	to = cached(pools, element, err);
 	if (!to)
 		return false;
 	memcpy(to->rows + slot, rows, count * sizeof *rows);
@@ -265,14 +191,14 @@ bool row_pools_read(struct row_pools *pools, uint32_t row, struct unwind_row *ou
 	uint32_t element = row / UNWIND_ELEMENT_ROWS, slot = row % UNWIND_ELEMENT_ROWS;
 	const struct cached_element *from;
 
-	if (element >= row_pools_elements(pools))
+	if (element >= pools->count * UNWIND_POOL_ELEMENTS)
 		return false;
 	if (!is_in_kernel(pools)) {
 		*out = pool_of(pools, element)
 			       ->rows[row % (UNWIND_POOL_ELEMENTS * UNWIND_ELEMENT_ROWS)];
 		return true;
 	}
-	from = cached(pools, element, false, NULL);
+	from = cached(pools, element, NULL);
 	if (!from)
 		return false;
 	*out = from->rows[slot];

@@ -84,9 +84,9 @@ static bool kernel_rule(const struct maps *maps, uint32_t executable, uint64_t a
 
 	if (!lookup(maps->pages, &key, &page) || page.state != UNWIND_PAGE_LOADED)
 		return false;
-	if (page.count > UNWIND_ELEMENT_ROWS
-		    ? page.first_row % UNWIND_ELEMENT_ROWS != 0
-		    : page.first_row % UNWIND_ELEMENT_ROWS + page.count > UNWIND_ELEMENT_ROWS)
+	if ((page.first_row + page.count - 1) / UNWIND_ELEMENT_ROWS -
+		    page.first_row / UNWIND_ELEMENT_ROWS >=
+	    UNWIND_PAGE_ELEMENTS_MAX)
 		return false;
 	if (page.first_row >> 18 != (page.first_row + page.count - 1) >> 18)
 		return false;
@@ -335,7 +335,7 @@ static void test_eviction(const struct maps *maps)
 	CHECK(counters.evicted > ROUNDS / 2);
 	CHECK_NUMBER(counters.evicted + counters.pages, ROUNDS + HOT);
 	CHECK_NUMBER(counters.row_bytes, POOL_BYTES);
-	CHECK(counters.rows > POOL_BYTES / 4 / 2);
+	CHECK(counters.rows > POOL_BYTES / 4 * 4 / 5);
 	row_pages_free(pages);
 }
 
@@ -376,6 +376,28 @@ static void test_coming_and_going(const struct maps *maps, uint32_t steps)
 	}
 	CHECK_NUMBER(wrong, 0);
 	CHECK(seen > steps / 10);
+	row_pages_free(pages);
+}
+
+/* What a program that is gone had is used again: nobody else's page goes for it. */
+static void test_forgotten(const struct maps *maps)
+{
+	enum { FILLING = POOL_BYTES / 4 / 1000 };
+	struct row_pages *pages = new_pages(maps, POOL_BYTES);
+	struct row_pages_counters counters;
+	uint32_t refused = 0;
+
+	put(pages, 1, 0, 100, NOW - 100);
+	for (uint32_t executable = 2; executable < 8; executable++) {
+		for (uint32_t page = 0; page < FILLING; page++)
+			refused += !put(pages, executable, page, 999, NOW);
+		row_pages_forget(pages, executable);
+	}
+	CHECK_NUMBER(refused, 0);
+	CHECK(is_right(pages, maps, 1, 0, 100));
+	row_pages_counters(pages, &counters);
+	CHECK_NUMBER(counters.evicted, 0);
+	CHECK_NUMBER(counters.rows, 100);
 	row_pages_free(pages);
 }
 
@@ -465,6 +487,7 @@ static void test_in_kernel(void)
 	test_sizes(&maps);
 	test_eviction(&maps);
 	test_coming_and_going(&maps, 2000);
+	test_forgotten(&maps);
 	test_room_on_the_way(&maps);
 	test_rules_full(&maps);
 	test_pages_full(&small, 512);
@@ -480,6 +503,7 @@ int main(void)
 	test_sizes(&in_memory);
 	test_eviction(&in_memory);
 	test_coming_and_going(&in_memory, 20000);
+	test_forgotten(&in_memory);
 	test_room_on_the_way(&in_memory);
 	test_rules_full(&in_memory);
 	test_pages_full(&in_memory, UNWIND_PAGES_MAX);
