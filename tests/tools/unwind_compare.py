@@ -19,6 +19,7 @@ import sys
 KINDS = [
     ("equal", "the same frames"),
     ("delivered", "a signal's handler was entered or left before the stop; what it interrupted is the same"),
+    ("no_user", "the sample has no user part: in an exec"),
     ("no_table", "they differ from a frame on that no call frame information covers (gdb guesses, too)"),
     ("cut", "gdb's frames up to where the agent says it is incomplete"),
     ("declared", "other frames than gdb's, and the agent says that it is incomplete"),
@@ -150,7 +151,7 @@ def same_leaf(got, want, name=""):
 
 
 def is_equal(sample, stop):
-    return (len(sample.frames) == len(stop.expected) and sample.frames[1:] == stop.expected[1:]
+    return (len(sample.frames) == len(stop.expected) > 0 and sample.frames[1:] == stop.expected[1:]
             and same_leaf(sample.frames[0], stop.expected[0], stop.leaf_name))
 
 
@@ -159,8 +160,11 @@ def is_delivered(sample, stop):
     and what lies behind its trampoline is the sample. Went: the sample is in the system call with which a
     handler's trampoline ends, the stop in what was interrupted."""
     ours, gdbs = sample.frames, stop.expected
-    if len(ours) == len(gdbs) - 2 and stop.signals[:1] == [1] and ours:
-        return same_leaf(ours[0], gdbs[2] - 1) and ours[1:] == gdbs[3:]
+    is_whole = sample.result == "complete"
+    if len(gdbs) > 2 and stop.signals[:1] == [1] and ours:
+        behind = gdbs[3:] if is_whole else gdbs[3:len(ours) + 2]
+        if same_leaf(ours[0], gdbs[2] - 1) and ours[1:] == behind:
+            return True
     return len(ours) == len(gdbs) + 1 and same_leaf(ours[1] - 1, gdbs[0]) and ours[2:] == gdbs[1:]
 
 
@@ -196,6 +200,8 @@ def kind_of(sample, stop, tables):
         return "equal"
     if is_delivered(sample, stop):
         return "delivered"
+    if not sample.frames:
+        return "no_user"
     if sample.result == "complete" and not sample.is_guessed:
         return "wrong"
     at = difference(sample, stop)
@@ -242,7 +248,7 @@ class Comparison:
         self.results[sample.result] += 1
         self.guessed += sample.is_guessed
         self.copies += sample.way == "copy"
-        if kind not in ("equal", "delivered"):
+        if kind not in ("equal", "delivered", "no_user"):
             self.examples.append((kind, sample, stop))
         self.other_files += files_differ(sample, stop)
         is_start = stop.end == "outermost" or bool(START.search(self.names.get(stop.frames[-1], "")))

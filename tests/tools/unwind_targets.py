@@ -155,8 +155,6 @@ def made_repository(work, commits=1500):
 
 def real(work, seconds=120):
     """Programs of this machine; what is not installed is skipped and says so."""
-    loop = lambda command: ["sh", "-c", "while :; do %s >/dev/null; done" % command]  # noqa: E731
-
     def target(name, argv, **more):
         program = which(argv[0])
         return Target(name, [program or argv[0], *argv[1:]],
@@ -170,8 +168,7 @@ def real(work, seconds=120):
     yield target("perl", ["perl", "-e", PERL, str(seconds)])
     yield target("cc1", [cc1 or "cc1", "-O2", "-quiet", source, "-o", "/dev/null"])
     yield target("clang", ["clang", "-O2", "-c", source, "-o", "/dev/null"], settle_s=0.5)
-    yield target("git_log", ["git", "-c", "core.pager=cat", "-C", repository, "log", "-p", "--histogram", "-M",
-                             *["--all"] * 1])
+    yield target("git_log", ["git", "-C", repository, "log", "-p", "--all", "-M", "-C", "--find-copies-harder"])
     yield target("git_repack", ["git", "-C", repository, "pack-objects", "--all", "--stdout", "--no-reuse-delta",
                                 "--threads=2", "--window=250", "--depth=200"])
     yield target("sqlite3", ["sqlite3", ":memory:", SQL])
@@ -181,7 +178,7 @@ def real(work, seconds=120):
         for i in range(300000):
             out.write(b"%d %x some text that repeats\n" % (i * 7919 % 100003, i * i))
     yield target("xz", ["xz", "-9e", "-T1", "-c", data])
-    yield target("gzip", loop("gzip -9 -c " + data), is_child=True)
+    yield target("gzip", ["gzip", "-9", "-c", *[data] * 50])
     yield target("node", ["/usr/bin/node", "-e", NODE, str(seconds)], settle_s=1)
     garbage = written(work, "Garbage.java", JAVA)
     if which("javac") and which("java"):
