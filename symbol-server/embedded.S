@@ -15,5 +15,6 @@ embedded_\name\()_end:
 	embed samples_0001_sql, "samples_0001.sql"
 	embed symbols_0001_sql, "symbols_0001.sql"
 	embed agents_0001_sql, "agents_0001.sql"
+	embed agents_0002_sql, "agents_0002.sql"
 
 	.section .note.GNU-stack, "", @progbits

@@ -9,5 +9,6 @@ extern const char embedded_openapi_yaml[], embedded_openapi_yaml_end[];
 extern const char embedded_samples_0001_sql[];
 extern const char embedded_symbols_0001_sql[];
 extern const char embedded_agents_0001_sql[];
+extern const char embedded_agents_0002_sql[];
 
 #endif

@@ -5,6 +5,15 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
 
+/* "name":count, where the name is a sender's. */
+static void put_count(struct json *json, const char *name, uint64_t count)
+{
+	json_string(json, name);
+	buffer_append_char(json->out, ':');
+	json->needs_comma = false;
+	json_uint(json, count);
+}
+
 static void put_agent(struct json *json, const struct agent_state *agent)
 {
 	json_open(json, '{');
@@ -17,12 +26,13 @@ static void put_agent(struct json *json, const struct agent_state *agent)
 	json_key_uint(json, "lost", agent->lost);
 	json_key(json, "lost_by");
 	json_open(json, '{');
-	for (unsigned i = 0; i < agent->lost_count; i++) {
-		json_string(json, agent->lost_by[i].reason);
-		buffer_append_char(json->out, ':');
-		json->needs_comma = false;
-		json_uint(json, agent->lost_by[i].count);
-	}
+	for (unsigned i = 0; i < agent->lost_count; i++)
+		put_count(json, agent->lost_by[i].reason, agent->lost_by[i].count);
+	json_close(json, '}');
+	json_key(json, "stacks");
+	json_open(json, '{');
+	for (unsigned i = 0; i < agent->stacks_count; i++)
+		put_count(json, agent->stacks[i].name, agent->stacks[i].count);
 	json_close(json, '}');
 	json_key_int(json, "lag_ms", agent->lag_ms);
 	json_close(json, '}');

@@ -162,6 +162,7 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		for (unsigned j = 0; j < host->lost_count; j++)
 			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
 	}
+	named_stacks_incomplete(flame->stacks, out);
 }
 
 void flame_request_release(struct flame_request *flame)

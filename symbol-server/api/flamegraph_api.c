@@ -10,6 +10,7 @@
 #include "symbol-server/formats/flame_formats.h"
 
 enum { NODES_DEFAULT = 20000, NODES_MAX = 1000000, TREE_NODES_MAX = 4000000 };
+enum { ACCOUNTING_HEADER_MAX = 6 << 10 };
 #define ANSWER_BYTES ((size_t)1 << 30)
 
 enum format { FORMAT_JSON, FORMAT_FOLDED };
@@ -57,7 +58,8 @@ static bool build_tree(struct flame_request *flame, uint32_t max_nodes, struct f
 	       error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
-/* The same object that JSON holds, for formats without room for it. */
+/* The same object that JSON holds, for formats without room for it. Proxies commonly take 8 KiB of
+ * headers: what would be longer is told in less detail. */
 static bool add_accounting(struct http_request *request, struct http_response *response,
 			   const struct accounting *accounting)
 {
@@ -66,8 +68,14 @@ static bool add_accounting(struct http_request *request, struct http_response *r
 	const char *copy = NULL;
 
 	buffer_init(&text, 64 << 10);
-	json = json_start(&text);
-	accounting_json(&json, accounting);
+	for (int detail = ACCOUNTING_WHOLE; detail <= ACCOUNTING_WITHOUT_REASONS; detail++) {
+		buffer_clear(&text);
+		json = json_start(&text);
+		json.is_ascii = true;
+		accounting_json(&json, accounting, (enum accounting_detail)detail);
+		if (!text.failed && text.length <= ACCOUNTING_HEADER_MAX)
+			break;
+	}
 	if (!text.failed)
 		copy = arena_text(http_request_arena(request), (const char *)text.bytes,
 				  text.length);

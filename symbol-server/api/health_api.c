@@ -78,6 +78,17 @@ static void put_http(struct buffer *out, struct http_server *server)
 	COUNTER("http_sent_bytes_total", http.bytes_out, "Bytes of response bodies.");
 }
 
+/* No value before an agent reported one. */
+static void put_walks(struct buffer *out, const struct samples_counters *samples)
+{
+	describe(out, "agent_stacks_total", "counter",
+		 "Stacks that agents reported since this server's start, by how the walk ended.");
+	for (unsigned i = 0; i < samples->walk_count; i++)
+		buffer_printf(out,
+			      "farflame_server_agent_stacks_total{result=\"%s\"} %" PRIu64 "\n",
+			      samples->walks[i].name, samples->walks[i].count);
+}
+
 static void put_samples(struct buffer *out, struct samples_store *store)
 {
 	struct samples_counters samples;
@@ -100,6 +111,7 @@ static void put_samples(struct buffer *out, struct samples_store *store)
 	GAUGE("series", samples.series, "Series in memory.");
 	GAUGE("stacks", samples.stacks, "Distinct stacks in memory.");
 	GAUGE("store_memory_bytes", samples.memory_bytes, "Memory of samples not yet folded.");
+	put_walks(out, &samples);
 }
 
 static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)

@@ -265,6 +265,22 @@ static bool add_named(struct location_names *names, const struct result_location
 	return add_frame(names, &frame, entry->flags);
 }
 
+/* A sentence's number: each day has its own copy. */
+static uint8_t take_reason(struct location_names *names, const char *sentence)
+{
+	unsigned i = 0;
+
+	while (i < names->reason_count && strcmp(names->reasons[i], sentence))
+		i++;
+	if (i == INCOMPLETE_REASONS)
+		return INCOMPLETE_REASONS - 1;
+	if (i == names->reason_count) {
+		names->reason_count++;
+		names->reasons[i] = i < INCOMPLETE_REASONS - 1 ? sentence : "other reasons";
+	}
+	return (uint8_t)i;
+}
+
 static bool name_location(struct location_names *names, uint32_t number)
 {
 	const struct result_location *location = &names->result->locations[number];
@@ -281,6 +297,7 @@ static bool name_location(struct location_names *names, uint32_t number)
 	if (location->kind == LOCATION_INCOMPLETE) {
 		snprintf(text, sizeof(text), "[incomplete: %.400s]", location->function);
 		named->is_incomplete = true;
+		named->reason = take_reason(names, location->function);
 		ok = add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, false);
 	} else if (location->kind == LOCATION_NAMED) {
 		named->is_unresolved = !*location->function;

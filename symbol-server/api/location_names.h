@@ -13,11 +13,13 @@
 #include "common/hash_table.h"
 #include "symbol-server/api/named_stacks.h"
 
+enum { INCOMPLETE_REASONS = ACCOUNTING_REASONS };
 enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4 };
 
 struct named_location {
 	uint32_t first, count; /* into frames */
 	bool is_unresolved, is_incomplete;
+	uint8_t reason; /* of an incomplete one: into reasons */
 };
 
 struct name_entry { /* what became of one text of a symbol table */
@@ -33,7 +35,9 @@ struct location_names {
 	struct named_location *locations; /* as in the result */
 	struct flame_module *modules;     /* equal build-ids joined */
 	uint32_t module_count;
-	uint32_t *module_of; /* the result's module → modules */
+	uint32_t *module_of;                     /* the result's module → modules */
+	const char *reasons[INCOMPLETE_REASONS]; /* distinct sentences; what is over is the last */
+	unsigned reason_count;
 	/* private below */
 	const struct samples_result *result;
 	const struct stack_view *view;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/api/incomplete_counts.h"
 #include "symbol-server/api/location_names.h"
 #include "symbol-server/query/selector.h"
 
@@ -14,7 +15,8 @@ struct named_stacks {
 	struct location_names names;
 	struct flame_frame *group_frames; /* group_count for each series */
 	uint64_t *unsymbolized;           /* by module */
-	struct flame_frame *frames;       /* the stack at hand */
+	struct incomplete_counts incomplete;
+	struct flame_frame *frames; /* the stack at hand */
 	size_t frame_room;
 };
 
@@ -217,6 +219,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		       struct stack_totals *totals, struct error *err)
 {
 	*totals = (struct stack_totals){0};
+	incomplete_counts_release(&stacks->incomplete);
 	for (size_t i = 0; i < stacks->result->stack_count; i++) {
 		const struct result_stack *stack = &stacks->result->stacks[i];
 		struct walked walked = {0};
@@ -233,8 +236,12 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 			continue;
 		totals->value += stack->value;
 		totals->samples += stack->samples;
-		totals->unwind_incomplete += walked.is_incomplete ? stack->samples : 0;
 		totals->unsymbolized += walked.is_unresolved ? stack->samples : 0;
+		if (walked.is_incomplete) {
+			totals->unwind_incomplete += stack->samples;
+			if (!incomplete_counts_add(&stacks->incomplete, &stacks->names, stack))
+				return no_memory(err);
+		}
 		if (!each(context, stacks->frames, walked.depth, stack->value, stack->samples))
 			return false;
 	}
@@ -252,11 +259,17 @@ const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks)
 	return stacks->unsymbolized;
 }
 
+void named_stacks_incomplete(const struct named_stacks *stacks, struct accounting *accounting)
+{
+	incomplete_counts_fill(&stacks->incomplete, &stacks->names, accounting);
+}
+
 void named_stacks_free(struct named_stacks *stacks)
 {
 	if (!stacks)
 		return;
 	location_names_release(&stacks->names);
+	incomplete_counts_release(&stacks->incomplete);
 	free(stacks->group_frames);
 	free(stacks->unsymbolized);
 	free(stacks->frames);

@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "symbol-server/flamegraph/flame_tree.h"
+#include "symbol-server/formats/accounting.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/query/pattern.h"
 #include "symbol-server/store/samples.h"
@@ -56,6 +57,10 @@ const struct flame_module *named_stacks_modules(const struct named_stacks *stack
 
 /* Samples that have at least one frame without a name in that module (same numbers), all stacks. */
 const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks);
+
+/* Adds why the stacks that the last named_stacks_each() showed are incomplete, and in which modules
+ * their walks stopped; texts live as long as the named stacks. */
+void named_stacks_incomplete(const struct named_stacks *stacks, struct accounting *accounting);
 
 void named_stacks_free(struct named_stacks *stacks); /* NULL is fine */
 

@@ -64,7 +64,7 @@ static void write_answer(struct http_response *response, const struct flame_requ
 		put_function(&json, &table->functions[i], modules, module_count);
 	json_close(&json, ']');
 	json_key(&json, "accounting");
-	accounting_json(&json, &accounting);
+	accounting_json(&json, &accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 }

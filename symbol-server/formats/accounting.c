@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/formats/accounting.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void accounting_add_lost(struct accounting *accounting, const char *reason, uint64_t count)
@@ -20,7 +21,80 @@ void accounting_add_lost(struct accounting *accounting, const char *reason, uint
 	accounting->lost_by[at].count += count;
 }
 
-void accounting_json(struct json *json, const struct accounting *accounting)
+void accounting_add_incomplete(struct accounting *accounting, const char *reason, uint64_t samples)
+{
+	if (accounting->incomplete_count == ACCOUNTING_REASONS)
+		return;
+	accounting->incomplete_by[accounting->incomplete_count++] =
+		(struct incomplete_reason){.reason = reason, .samples = samples};
+}
+
+void accounting_add_place(struct accounting *accounting, const char *name, const char *build_id,
+			  uint64_t samples)
+{
+	struct incomplete_reason *reason =
+		&accounting->incomplete_by[accounting->incomplete_count - 1];
+	unsigned at = reason->module_count;
+
+	while (at && reason->modules[at - 1].samples < samples)
+		at--;
+	if (at == ACCOUNTING_PLACES)
+		return;
+	if (reason->module_count < ACCOUNTING_PLACES)
+		reason->module_count++;
+	memmove(&reason->modules[at + 1], &reason->modules[at],
+		(reason->module_count - 1 - at) * sizeof *reason->modules);
+	reason->modules[at] = (struct incomplete_place){name, build_id, samples};
+}
+
+static int compare_reasons(const void *a, const void *b)
+{
+	const struct incomplete_reason *x = a, *y = b;
+
+	return x->samples != y->samples ? (x->samples < y->samples) - (x->samples > y->samples)
+					: strcmp(x->reason, y->reason);
+}
+
+void accounting_sort_incomplete(struct accounting *accounting)
+{
+	qsort(accounting->incomplete_by, accounting->incomplete_count,
+	      sizeof *accounting->incomplete_by, compare_reasons);
+}
+
+static void put_places(struct json *json, const struct incomplete_reason *reason)
+{
+	json_key(json, "modules");
+	json_open(json, '[');
+	for (unsigned i = 0; i < reason->module_count; i++) {
+		json_open(json, '{');
+		json_key_string(json, "name", reason->modules[i].name);
+		json_key_string(json, "build_id", reason->modules[i].build_id);
+		json_key_uint(json, "samples", reason->modules[i].samples);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_incomplete(struct json *json, const struct accounting *accounting,
+			   enum accounting_detail detail)
+{
+	json_key(json, "incomplete_by");
+	json_open(json, '[');
+	for (unsigned i = 0; i < accounting->incomplete_count; i++) {
+		const struct incomplete_reason *reason = &accounting->incomplete_by[i];
+
+		json_open(json, '{');
+		json_key_string(json, "reason", reason->reason);
+		json_key_uint(json, "samples", reason->samples);
+		if (detail == ACCOUNTING_WHOLE)
+			put_places(json, reason);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+void accounting_json(struct json *json, const struct accounting *accounting,
+		     enum accounting_detail detail)
 {
 	json_open(json, '{');
 	json_key_uint(json, "value", accounting->value);
@@ -38,6 +112,8 @@ void accounting_json(struct json *json, const struct accounting *accounting)
 	json_key_int(json, "unexplained", accounting->unexplained);
 	json_close(json, '}');
 	json_key_uint(json, "unwind_incomplete", accounting->unwind_incomplete);
+	if (detail != ACCOUNTING_WITHOUT_REASONS)
+		put_incomplete(json, accounting, detail);
 	json_key_uint(json, "unsymbolized", accounting->unsymbolized);
 	json_key_uint(json, "cut", accounting->cut);
 	json_key_uint(json, "hosts", accounting->hosts);

@@ -7,7 +7,22 @@
 
 #include "symbol-server/formats/json_writer.h"
 
-enum { ACCOUNTING_REASONS = 32 };
+enum {
+	ACCOUNTING_REASONS = 32,
+	ACCOUNTING_PLACES = 5,
+};
+
+struct incomplete_place { /* a module in which walks stopped; borrowed */
+	const char *name, *build_id;
+	uint64_t samples;
+};
+
+struct incomplete_reason {
+	const char *reason; /* the sentence; borrowed */
+	uint64_t samples;
+	struct incomplete_place modules[ACCOUNTING_PLACES]; /* the most samples first */
+	unsigned module_count;
+};
 
 struct accounting {
 	uint64_t value, samples; /* what the answer contains before any cut */
@@ -19,14 +34,26 @@ struct accounting {
 	unsigned lost_count;
 	int64_t unexplained;                      /* taken − stored − lost; must be 0 */
 	uint64_t unwind_incomplete, unsymbolized; /* samples */
-	uint64_t cut;                             /* value */
+	struct incomplete_reason incomplete_by[ACCOUNTING_REASONS];
+	unsigned incomplete_count;
+	uint64_t cut; /* value */
 	uint64_t hosts;
 };
 
 /* Adds to one reason; with all places taken to the last. */
 void accounting_add_lost(struct accounting *accounting, const char *reason, uint64_t count);
 
+/* One reason more, its modules after it; with all places taken it is left out. */
+void accounting_add_incomplete(struct accounting *accounting, const char *reason, uint64_t samples);
+/* A module of the reason added last: the first places keep those with the most samples. */
+void accounting_add_place(struct accounting *accounting, const char *name, const char *build_id,
+			  uint64_t samples);
+void accounting_sort_incomplete(struct accounting *accounting); /* the most samples first */
+
+enum accounting_detail { ACCOUNTING_WHOLE, ACCOUNTING_WITHOUT_MODULES, ACCOUNTING_WITHOUT_REASONS };
+
 /* {"value":…,…} */
-void accounting_json(struct json *json, const struct accounting *accounting);
+void accounting_json(struct json *json, const struct accounting *accounting,
+		     enum accounting_detail detail);
 
 #endif

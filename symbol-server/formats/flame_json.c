@@ -203,7 +203,7 @@ bool flame_json(const struct flame_answer *answer, struct buffer *out)
 	put_kinds(json);
 	put_nodes(&writer);
 	json_key(json, "accounting");
-	accounting_json(json, answer->accounting);
+	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
 	json_close(json, '}');
 	buffer_append_char(out, '\n');
 	ok = !out->failed;

@@ -66,6 +66,20 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
+/* well-formed UTF-8 of 2 to 4 bytes; above U+FFFF as two surrogates (RFC 8259 §7) */
+static void put_escaped(struct buffer *out, const unsigned char *text, size_t length)
+{
+	uint32_t point = text[0] & (0x7fu >> length);
+
+	for (size_t i = 1; i < length; i++)
+		point = point << 6 | (text[i] & 0x3fu);
+	if (point > 0xffff)
+		buffer_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (point >> 10),
+			      0xdc00 | (point & 0x3ff));
+	else
+		buffer_printf(out, "\\u%04x", point);
+}
+
 void json_string(struct json *json, const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -84,10 +98,12 @@ void json_string(struct json *json, const char *text)
 		if (!*at)
 			break;
 		length = utf8_length(at);
-		if (length > 1)
+		if (length > 1 && json->is_ascii)
+			put_escaped(out, at, length);
+		else if (length > 1)
 			buffer_append(out, at, length);
 		else if (!length)
-			buffer_append_text(out, "\xef\xbf\xbd");
+			buffer_append_text(out, json->is_ascii ? "\\ufffd" : "\xef\xbf\xbd");
 		else if (*at == '"' || *at == '\\')
 			buffer_append(out, (const char[]){'\\', (char)*at}, 2);
 		else

@@ -12,6 +12,7 @@
 struct json {
 	struct buffer *out;
 	bool needs_comma;
+	bool is_ascii; /* texts go out without bytes above 0x7f: for headers */
 };
 
 static inline struct json json_start(struct buffer *out)

@@ -9,6 +9,7 @@ enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
 static const char label_prefix[] = "farflame.label.";
 static const char farflame_prefix[] = "farflame.";
 static const char lost_prefix[] = "lost.";
+static const char stacks_prefix[] = "stacks.";
 
 void resource_init(struct resource *resource)
 {
@@ -249,21 +250,20 @@ static bool is_plain_name(struct text name)
 	return name.length <= REASON_MAX;
 }
 
-/* Each reason once; names that are none, and what has no room any more, are "other". */
-static void add_lost(struct batch_counters *counters, struct text reason, uint64_t count)
+/* Each name once; names that are none, and what has no room any more, are "other". */
+static void add_count(struct batch_count *counts, unsigned *used, unsigned room, struct text name,
+		      uint64_t count)
 {
-	bool is_last = counters->lost_count >= BATCH_LOST_REASONS - 1;
 	unsigned i = 0;
 
-	if (!is_plain_name(reason) || is_last)
-		reason = text_of("other");
-	while (i < counters->lost_count &&
-	       (counters->lost[i].reason.length != reason.length ||
-		memcmp(counters->lost[i].reason.at, reason.at, reason.length)))
+	if (!is_plain_name(name) || *used >= room - 1)
+		name = text_of("other");
+	while (i < *used && (counts[i].name.length != name.length ||
+			     memcmp(counts[i].name.at, name.at, name.length)))
 		i++;
-	if (i == counters->lost_count)
-		counters->lost[counters->lost_count++].reason = reason;
-	counters->lost[i].count += count;
+	if (i == *used)
+		counts[(*used)++].name = name;
+	counts[i].count += count;
 }
 
 void resource_counters(const struct resource *resource, struct batch_counters *counters)
@@ -273,7 +273,7 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 	counters->agent_version = text_cut(resource->version, FACT_MAX);
 	counters->kernel_release = text_cut(resource->kernel_release, FACT_MAX);
 	for (uint32_t i = 0; i < resource->number_count; i++) {
-		struct text name = resource->numbers[i].name, reason;
+		struct text name = resource->numbers[i].name, rest;
 		uint64_t value = resource->numbers[i].value;
 
 		if (text_is(name, "taken"))
@@ -286,7 +286,11 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 			counters->acknowledged_seq = value;
 		else if (text_is(name, "rate_hz"))
 			counters->rate_hz = (uint32_t)value;
-		else if (has_prefix(name, lost_prefix, &reason))
-			add_lost(counters, reason, value);
+		else if (has_prefix(name, lost_prefix, &rest))
+			add_count(counters->lost, &counters->lost_count, BATCH_LOST_REASONS, rest,
+				  value);
+		else if (has_prefix(name, stacks_prefix, &rest))
+			add_count(counters->stacks, &counters->stacks_count, BATCH_STACK_RESULTS,
+				  rest, value);
 	}
 }

@@ -10,7 +10,7 @@ enum {
 	LABELS_MAX = 30,        /* per series; what is over is left out */
 	LABEL_NAME_MAX = 64,    /* bytes */
 	LABEL_VALUE_MAX = 2048, /* bytes */
-	RESOURCE_NUMBERS_MAX = 24,
+	RESOURCE_NUMBERS_MAX = 80,
 };
 
 struct resource { /* what the attributes say; texts are borrowed */

@@ -111,20 +111,31 @@ static uint64_t advance(uint64_t *last, uint64_t now)
 	return added;
 }
 
-static uint64_t *reason_of(struct agent_row *row, const char *reason)
+uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned room,
+			   const char *name)
 {
 	unsigned i = 0;
 
-	while (i < row->lost_count && strncmp(row->lost[i].reason, reason, AGENT_REASON_BYTES - 1))
+	while (i < *used && strncmp(counts[i].name, name, COUNT_NAME_BYTES - 1))
 		i++;
-	if (i == BATCH_LOST_REASONS)
+	if (i == room)
 		return NULL;
-	if (i == row->lost_count) {
-		snprintf(row->lost[i].reason, sizeof row->lost[i].reason, "%s", reason);
-		row->lost[i].count = 0;
-		row->lost_count++;
+	if (i == *used) {
+		snprintf(counts[i].name, sizeof counts[i].name, "%s", name);
+		counts[i].count = 0;
+		++*used;
 	}
-	return &row->lost[i].count;
+	return &counts[i].count;
+}
+
+static uint64_t *lost_of(struct agent_row *row, const char *reason)
+{
+	return named_count_take(row->lost, &row->lost_count, BATCH_LOST_REASONS, reason);
+}
+
+static uint64_t *stacks_of(struct agent_row *row, const char *name)
+{
+	return named_count_take(row->stacks, &row->stacks_count, BATCH_STACK_RESULTS, name);
 }
 
 static void keep_facts(struct agent_row *row, const struct agent_report *report)
@@ -149,10 +160,16 @@ static void start_here(struct agent_row *row, const struct agent_report *report)
 	row->taken = report->taken > report->own_samples ? report->taken - report->own_samples : 0;
 	row->idle = report->idle;
 	for (unsigned i = 0; i < report->lost_count; i++) {
-		uint64_t *count = reason_of(row, report->lost[i].reason);
+		uint64_t *count = lost_of(row, report->lost[i].reason);
 
 		if (count)
 			*count = report->lost[i].count;
+	}
+	for (unsigned i = 0; i < report->stacks_count; i++) {
+		uint64_t *count = stacks_of(row, report->stacks[i].name);
+
+		if (count)
+			*count = report->stacks[i].count;
 	}
 }
 
@@ -173,10 +190,16 @@ bool agent_table_apply(struct agent_table *table, const struct agent_report *rep
 	delta->taken = advance(&row->taken, report->taken);
 	delta->idle = advance(&row->idle, report->idle);
 	for (unsigned i = 0; i < report->lost_count; i++) {
-		uint64_t *count = reason_of(row, report->lost[i].reason);
+		uint64_t *count = lost_of(row, report->lost[i].reason);
 
 		if (count)
 			delta->lost[i] = advance(count, report->lost[i].count);
+	}
+	for (unsigned i = 0; i < report->stacks_count; i++) {
+		uint64_t *count = stacks_of(row, report->stacks[i].name);
+
+		if (count)
+			delta->stacks[i] = advance(count, report->stacks[i].count);
 	}
 	keep_facts(row, report);
 	return true;

@@ -12,7 +12,6 @@
 
 enum {
 	AGENTS_MAX = 64 << 10, /* the one not heard for longest makes room */
-	AGENT_REASON_BYTES = 40,
 };
 
 struct agent_row {
@@ -21,11 +20,10 @@ struct agent_row {
 	char host[256], version[64], kernel[128];
 	uint32_t rate_hz;
 	uint64_t seq, taken, idle;
-	struct {
-		char reason[AGENT_REASON_BYTES];
-		uint64_t count;
-	} lost[BATCH_LOST_REASONS];
+	struct named_count lost[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	struct named_count stacks[BATCH_STACK_RESULTS];
+	unsigned stacks_count;
 	int64_t last_seen_ms, lag_ms;
 	bool is_dirty; /* not in the state file as it is */
 };
@@ -47,12 +45,22 @@ struct agent_report { /* one report's counters with texts */
 		uint64_t count;
 	} lost[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	struct {
+		const char *name;
+		uint64_t count;
+	} stacks[BATCH_STACK_RESULTS];
+	unsigned stacks_count;
 	int64_t end_ms, received_ms;
 };
 
-struct agent_delta {                                    /* what it adds to its host's account */
-	uint64_t taken, idle, lost[BATCH_LOST_REASONS]; /* lost: as in the report */
+struct agent_delta { /* what it adds to its host's account, and to all hosts' stacks */
+	uint64_t taken, idle;
+	uint64_t lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS]; /* as in the report */
 };
+
+/* The counter of that name, made with 0 where there is none. NULL: no room for one more. */
+uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned room,
+			   const char *name);
 
 void agent_table_init(struct agent_table *table);
 /* False: no memory; delta is then the report's own samples. */

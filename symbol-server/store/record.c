@@ -88,6 +88,11 @@ void record_add_counters(struct buffer *out, struct buffer *scratch,
 		buffer_append_varint(scratch, counters->lost[i].reason);
 		buffer_append_varint(scratch, counters->lost[i].count);
 	}
+	buffer_append_varint(scratch, counters->stacks_count);
+	for (unsigned i = 0; i < counters->stacks_count; i++) {
+		buffer_append_varint(scratch, counters->stacks[i].name);
+		buffer_append_varint(scratch, counters->stacks[i].count);
+	}
 	add_entry(out, RECORD_COUNTERS, scratch);
 }
 
@@ -158,6 +163,20 @@ static bool read_profile(const uint8_t *at, const uint8_t *end, struct record_pr
 	return true;
 }
 
+static bool read_stacks(const uint8_t **at, const uint8_t *end, struct record_counters *counters)
+{
+	uint64_t count;
+
+	if (!varint_read(at, end, &count) || count > BATCH_STACK_RESULTS)
+		return false;
+	counters->stacks_count = (unsigned)count;
+	for (unsigned i = 0; i < counters->stacks_count; i++)
+		if (!get_number(at, end, &counters->stacks[i].name) ||
+		    !varint_read(at, end, &counters->stacks[i].count))
+			return false;
+	return true;
+}
+
 static bool read_counters(const uint8_t *at, const uint8_t *end, struct record_counters *counters)
 {
 	uint64_t lost_count;
@@ -178,7 +197,7 @@ static bool read_counters(const uint8_t *at, const uint8_t *end, struct record_c
 		if (!get_number(&at, end, &counters->lost[i].reason) ||
 		    !varint_read(&at, end, &counters->lost[i].count))
 			return false;
-	return true;
+	return at == end || read_stacks(&at, end, counters);
 }
 
 static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item *item)

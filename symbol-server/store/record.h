@@ -47,6 +47,11 @@ struct record_counters { /* texts are string numbers of the day's catalog */
 		uint64_t count;
 	} lost[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	struct { /* none in records of servers before these were known */
+		uint32_t name;
+		uint64_t count;
+	} stacks[BATCH_STACK_RESULTS];
+	unsigned stacks_count;
 };
 
 /* Each appends one entry. scratch is emptied and used. */

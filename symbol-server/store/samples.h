@@ -104,7 +104,21 @@ struct batch_profile {
 	bool is_counted; /* the sender counts what it takes (batch_counters); else taken = samples */
 };
 
-enum { BATCH_LOST_REASONS = 16 };
+enum {
+	BATCH_LOST_REASONS = 16,
+	BATCH_STACK_RESULTS = 40,
+	COUNT_NAME_BYTES = 40,
+};
+
+struct named_count { /* a counter whose name the sender chose */
+	char name[COUNT_NAME_BYTES];
+	uint64_t count;
+};
+
+struct batch_count {
+	struct text name;
+	uint64_t count;
+};
 
 struct batch_counters { /* an agent's own resource; cumulative since that agent's start */
 	uint8_t agent_id[16], profile_id[16];
@@ -112,8 +126,10 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	uint32_t rate_hz;
 	uint64_t report_seq, acknowledged_seq;
 	uint64_t taken, idle;
-	struct { struct text reason; uint64_t count; } lost[BATCH_LOST_REASONS];
+	struct batch_count lost[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	struct batch_count stacks[BATCH_STACK_RESULTS]; /* by how the walk ended */
+	unsigned stacks_count;
 	int64_t time_ms;	/* start of the report's interval */
 	int64_t duration_ms;
 	int64_t received_ms;
@@ -243,6 +259,8 @@ struct agent_state {
 	uint64_t taken, lost;
 	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	const struct named_count *stacks; /* by result of the walk, as the agent names them */
+	unsigned stacks_count;
 };
 bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		    struct agent_state **rows, size_t *count, struct error *err);
@@ -252,6 +270,9 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
 	uint64_t disk_bytes, days; /* now */
 	uint64_t series, stacks, memory_bytes; /* now */
+	/* What agents reported of how their stack walks ended; names without room are "other". */
+	struct named_count walks[BATCH_STACK_RESULTS];
+	unsigned walk_count;
 };
 void samples_counters(struct samples_store *store, struct samples_counters *out);
 

@@ -3,6 +3,12 @@
 // and one function that asks. Every failure becomes an ApiError whose message is a sentence for
 // people.
 
+export interface IncompleteReason {
+  reason: string;
+  samples: number;
+  modules: { name: string; build_id: string; samples: number }[]; // in which the walks stopped
+}
+
 export interface Accounting {
   value: number;
   samples: number;
@@ -10,6 +16,7 @@ export interface Accounting {
   lost: number;
   lost_by: Record<string, number>;
   unwind_incomplete: number; // samples
+  incomplete_by: IncompleteReason[]; // of those; the most first
   unsymbolized: number; // samples
   cut: number; // value that max_nodes folded away
   hosts: number;

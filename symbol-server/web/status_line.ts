@@ -63,6 +63,30 @@ function lostTip(a: Accounting): Child[] {
   return out;
 }
 
+function incompleteTip(a: Accounting): Child[] {
+  const out: Child[] = [
+    el(
+      "p",
+      {},
+      `${formatCount(a.unwind_incomplete)} samples have a user stack that does not reach ` +
+        "the program's start. " +
+        "They hang below a frame “[incomplete: why]”; nothing is patched up or guessed.",
+    ),
+  ];
+  if (a.incomplete_by.length > 0) {
+    const list = el("ul");
+    for (const { reason, samples, modules } of a.incomplete_by) {
+      const places = modules.map(
+        (module) => `${module.name || module.build_id} ${formatPercent(module.samples, samples)}`,
+      );
+      const where = places.length > 0 ? ` — in ${places.join(", ")}` : "";
+      list.append(el("li", {}, `${formatPercent(samples, a.samples)} ${reason}${where}`));
+    }
+    out.push(list);
+  }
+  return out;
+}
+
 function paragraph(text: string): () => Child[] {
   return () => [el("p", {}, text)];
 }
@@ -100,13 +124,13 @@ export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
       "stat-incomplete",
       `incomplete ${formatPercent(a.unwind_incomplete, a.samples)}`,
       a.unwind_incomplete > WARN_PART * a.samples,
-      paragraph(
-        `${formatCount(a.unwind_incomplete)} samples have a user stack that does not reach ` +
-          "the program's start. " +
-          "They hang below a frame “[incomplete: why]”; nothing is patched up or guessed.",
-      ),
+      () => incompleteTip(a),
     ),
   ];
+  const [mostly] = a.incomplete_by;
+  if (mostly) {
+    chips[chips.length - 1].append(" ", el("small", {}, `mostly ${mostly.reason}`));
+  }
   const unsymbolized = chip(
     "stat-unsymbolized",
     `unsymbolized ${formatPercent(a.unsymbolized, a.samples)}`,

@@ -121,11 +121,18 @@ def flatten(stack, columns, parent):
         flatten(child, columns, number)
 
 
+INCOMPLETE_BY = [
+    {"reason": "code without frame pointers", "samples": 30,
+     "modules": [{"name": "libssl.so.3", "build_id": "ab" * 20, "samples": 24},
+                 {"name": "", "build_id": "cd" * 20, "samples": 6}]},
+    {"reason": "32-bit process", "samples": 7, "modules": []}]
+
+
 def accounting(**changed):
     out = {"value": weight(STACKS) * NS_PER_SAMPLE, "samples": weight(STACKS),
            "taken": weight(STACKS) + 12, "lost": 12,
            "lost_by": {"ring_full": 9, "queue": 3, "unexplained": 0},
-           "unwind_incomplete": 37, "unsymbolized": 58, "cut": 0, "hosts": 2}
+           "unwind_incomplete": 37, "incomplete_by": INCOMPLETE_BY, "unsymbolized": 58, "cut": 0, "hosts": 2}
     out.update(changed)
     return out
 
@@ -147,7 +154,7 @@ def empty():
     columns = Columns()
     columns.add("all", "root", None, "", 0, 0, 0, -1)
     return answer_of(columns, accounting(value=0, samples=0, taken=0, lost=0, lost_by={},
-                                         unwind_incomplete=0, unsymbolized=0, hosts=0))
+                                         unwind_incomplete=0, incomplete_by=[], unsymbolized=0, hosts=0))
 
 
 def grow(columns, count, parent, total, salt):

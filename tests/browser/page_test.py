@@ -24,8 +24,13 @@ def look():
     tip = page.text("#tip")
     check("9: the kernel's ring buffer was full" in tip and "3: the agent's queue" in tip,
           "a tip says why samples were lost", tip)
-    check(page.text("#stat-incomplete") == "incomplete 3.64 %", "incomplete share",
-          page.text("#stat-incomplete"))
+    incomplete = page.text("#stat-incomplete")
+    check(incomplete == "incomplete 3.64 % mostly code without frame pointers",
+          "incomplete share and the reason of most", incomplete)
+    page.run("document.getElementById('stat-incomplete').focus()")
+    tip = page.text("#tip")
+    check("2.95 % code without frame pointers — in libssl.so.3 80.0 %, " + "cd" * 20 + " 20.0 %" in tip and
+          "0.69 % 32-bit process" in tip, "a tip has all reasons and the modules behind each", tip)
     check(page.text("#stat-unsymbolized") == "unsymbolized 5.71 %", "unsymbolized share",
           page.text("#stat-unsymbolized"))
     check(page.text("#stat-value") == "10.3 s · avg 0.003 CPUs", "value in human units",

@@ -39,7 +39,8 @@ def report(when_ns):
     gamma = made.resource(**{"host.name": "two", "farflame.process": "gamma"})
     profile = made.profile(gamma, time_ns=when_ns)
     made.sample(profile, native[2:], [3, 3 * PERIOD], thread="gamma")
-    made.counters("one", "11" * 16, 1, 0, 97 + 4, time_ns=when_ns, ring_full=3, queue=1)
+    made.counters("one", "11" * 16, 1, 0, 97 + 4, time_ns=when_ns, ring_full=3, queue=1,
+                  stacks={"complete": 90, "no_frame_pointer": 5, "invented_tomorrow": 2, "guessed": 1})
     made.counters("two", "22" * 16, 1, 0, 3, time_ns=when_ns)
     return made.bytes()
 
@@ -86,11 +87,14 @@ def shape():
             totals[parents[i]] += totals[i]
     equal(totals, graph["nodes"]["total"], "total = self + children's totals, everywhere")
     equal(sorted(graph["accounting"]), sorted(["value", "samples", "taken", "lost", "lost_by", "unwind_incomplete",
-                                               "unsymbolized", "cut", "hosts"]), "the accounting's members")
+                                               "incomplete_by", "unsymbolized", "cut", "hosts"]), "the accounting's members")
     accounting = graph["accounting"]
     equal([accounting[k] for k in ("value", "samples", "taken", "lost", "unwind_incomplete", "cut", "hosts")],
           [100 * PERIOD, 100, 104, 4, 5, 0, 2], "the accounting's figures")
     equal(accounting["lost_by"], {"ring_full": 3, "queue": 1, "unexplained": 0}, "losses by reason")
+    equal(accounting["incomplete_by"],
+          [{"reason": "no frame pointer", "samples": 5, "modules": [{"name": "libx.so.1", "build_id": LIBRARY, "samples": 5}]}],
+          "why stacks are incomplete, and where")
     equal(accounting["unsymbolized"], 100, "native frames without a name")
     check(graph["from"] % 60000 == 0 and graph["until"] % 60000 == 0, "from and until are whole minutes in unix ms")
     found = paths(graph_samples := tree(server))
@@ -110,6 +114,36 @@ def shape():
     listings(server)
     folded(server)
     cuts(server)
+
+
+def incomplete():
+    """Reasons of several senders with more texts than a header should have: JSON has all, the header fewer."""
+    server = Server(data="incomplete")
+    made = Request(BUILD)
+    resource = made.resource(**{"host.name": "one", "farflame.process": "alpha"})
+    profile = made.profile(resource, time_ns=WHEN_NS)
+    modules = [made.mapping("lib%s.so" % ("x" * 120 + str(i)), "%040x" % (i + 1)) for i in range(7)]
+    anywhere = [("native", modules[6], 0x10)]
+    for reason in range(8):
+        for i, module in enumerate(modules):
+            made.sample(profile, anywhere + [("native", module, 0x20)], [i + 1 + reason, 1],
+                        incomplete="reason caf\u00e9 %d" % reason)
+        made.sample(profile, anywhere + [("anon", 0x7f00)], [1, 1], incomplete="reason caf\u00e9 %d" % reason)
+    made.sample(profile, anywhere, [1000, 1])
+    equal(server.post(made.bytes())[0], 200, "the report is taken")
+    accounting = tree(server)["accounting"]
+    rows = accounting["incomplete_by"]
+    equal([(row["reason"], row["samples"]) for row in rows],
+          [("reason caf\u00e9 %d" % n, 28 + 7 * n + 1) for n in range(7, -1, -1)], "reasons, the most samples first")
+    equal(sum(row["samples"] for row in rows), accounting["unwind_incomplete"], "they add up to unwind_incomplete")
+    equal([(m["build_id"], m["samples"]) for m in rows[0]["modules"]],
+          [("%040x" % (i + 1), i + 8) for i in (6, 5, 4, 3, 2)], "the five modules with most of them")
+    status, headers, _ = server.get("/api/v1/flamegraph", format="folded", value="samples")
+    header = headers["Farflame-Accounting"]
+    check(status == 200 and header.isascii() and len(header) <= 6144, "a header of at most 6 KiB, in ASCII", len(header))
+    for row in rows:
+        del row["modules"]
+    equal(json.loads(header), accounting, "with all reasons, without their modules")
 
 
 def listings(server):
@@ -134,9 +168,15 @@ def listings(server):
     agents = server.json("/api/v1/agents")["agents"]
     equal(sorted(a["host"] for a in agents), ["one", "two"], "/agents")
     one = [a for a in agents if a["host"] == "one"][0]
-    equal(set(one), {"host", "version", "kernel", "rate_hz", "last_seen", "taken", "lost", "lost_by", "lag_ms"}, "members")
+    equal(set(one), {"host", "version", "kernel", "rate_hz", "last_seen", "taken", "lost", "lost_by", "stacks",
+                     "lag_ms"}, "members")
     equal([one[k] for k in ("version", "kernel", "rate_hz", "taken", "lost", "lost_by")],
           ["0.1.0", "6.1.0-test", 99, 101, 4, {"ring_full": 3, "queue": 1}], "figures")
+    equal(one["stacks"], {"complete": 90, "no_frame_pointer": 5, "invented_tomorrow": 2, "guessed": 1},
+          "stacks by how their walk ended, as the agent names them")
+    equal([a["stacks"] for a in agents if a["host"] == "two"], [{}], "none of an agent that does not tell")
+    check('farflame_server_agent_stacks_total{result="no_frame_pointer"} 5\n' in server.get("/metrics")[2].decode(),
+          "and in /metrics")
     check(abs(one["last_seen"] - time.time() * 1000) < 60000 and 60000 < one["lag_ms"] < 300000, "times", one)
     top = server.json("/api/v1/top", value="samples")
     equal(sorted(top), ["accounting", "from", "functions", "type", "unit", "until"], "/top")
@@ -336,4 +376,4 @@ def private():
 
 
 if __name__ == "__main__":
-    run(shape, views, times, refusals, curl_agrees, private)
+    run(shape, incomplete, views, times, refusals, curl_agrees, private)

@@ -250,12 +250,17 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		.end_ms = counters->time_ms + counters->duration_ms,
 		.received_ms = counters->received_ms,
 		.lost_count = counters->lost_count,
+		.stacks_count = counters->stacks_count,
 	};
 
 	memcpy(entry.agent_id, counters->agent_id, sizeof entry.agent_id);
 	for (unsigned i = 0; i < counters->lost_count; i++) {
-		entry.lost[i].reason = catalog_add_string(catalog, counters->lost[i].reason);
+		entry.lost[i].reason = catalog_add_string(catalog, counters->lost[i].name);
 		entry.lost[i].count = counters->lost[i].count;
+	}
+	for (unsigned i = 0; i < counters->stacks_count; i++) {
+		entry.stacks[i].name = catalog_add_string(catalog, counters->stacks[i].name);
+		entry.stacks[i].count = counters->stacks[i].count;
 	}
 	record_add_counters(&adder->body, &adder->store->scratch, &entry);
 }

@@ -211,6 +211,22 @@ static const char *text_at(const struct catalog *catalog, uint32_t string)
 		       : "";
 }
 
+/* For /metrics: over all agents, since this server's start. */
+static void count_walks(struct samples_counters *counters, const struct agent_report *report,
+			const struct agent_delta *delta)
+{
+	for (unsigned i = 0; i < report->stacks_count; i++) {
+		uint64_t *count = named_count_take(counters->walks, &counters->walk_count,
+						   BATCH_STACK_RESULTS - 1, report->stacks[i].name);
+
+		if (!count)
+			count = named_count_take(counters->walks, &counters->walk_count,
+						 BATCH_STACK_RESULTS, "other");
+		if (count)
+			*count += delta->stacks[i];
+	}
+}
+
 static void apply_counters(struct applier *applier, const struct record_counters *counters)
 {
 	const struct catalog *catalog = applier->day->catalog;
@@ -227,6 +243,7 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		.idle = counters->idle,
 		.own_samples = counters->own_samples,
 		.lost_count = counters->lost_count,
+		.stacks_count = counters->stacks_count,
 		.end_ms = counters->end_ms,
 		.received_ms = counters->received_ms,
 	};
@@ -239,8 +256,14 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		report.lost[i].reason = text_at(catalog, counters->lost[i].reason);
 		report.lost[i].count = counters->lost[i].count;
 	}
+	for (unsigned i = 0; i < counters->stacks_count; i++) {
+		report.stacks[i].name = text_at(catalog, counters->stacks[i].name);
+		report.stacks[i].count = counters->stacks[i].count;
+	}
 	if (!agent_table_apply(&applier->store->agents, &report, &delta))
 		note_damage(applier, "no memory for one more agent");
+	if (!applier->is_replay)
+		count_walks(&applier->store->counters, &report, &delta);
 	account.taken = delta.taken;
 	account.idle = delta.idle;
 	account.lost_count = counters->lost_count;

@@ -251,12 +251,14 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->lag_ms = row->lag_ms;
 	to->taken = row->taken;
 	for (unsigned i = 0; i < row->lost_count; i++) {
-		to->lost_by[i].reason = arena_text(arena, row->lost[i].reason,
-						   strlen(row->lost[i].reason));
+		to->lost_by[i].reason = arena_text(arena, row->lost[i].name,
+						   strlen(row->lost[i].name));
 		to->lost_by[i].count = row->lost[i].count;
 		to->lost += row->lost[i].count;
 	}
 	to->lost_count = row->lost_count;
+	to->stacks = arena_copy(arena, row->stacks, row->stacks_count * sizeof *row->stacks);
+	to->stacks_count = row->stacks_count;
 }
 
 /* By host, the one heard last first. */

@@ -17,7 +17,8 @@ struct state_file {
 
 struct state_file *state_file_open(const char *path, struct error *err)
 {
-	static const char *const migrations[] = {embedded_agents_0001_sql, NULL};
+	static const char *const migrations[] = {embedded_agents_0001_sql, embedded_agents_0002_sql,
+						 NULL};
 	static const struct database_schema schema = {APPLICATION_AGENTS, migrations};
 	struct state_file *file = calloc(1, sizeof *file);
 
@@ -30,7 +31,7 @@ struct state_file *state_file_open(const char *path, struct error *err)
 		goto fail;
 	file->put_agent = database_prepare(file->db,
 					   "INSERT OR REPLACE INTO agents VALUES "
-					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 					   err);
 	file->put_run = database_prepare(
 		file->db, "INSERT INTO reports (tenant, prefix, first, count) VALUES (?, ?, ?, ?)",
@@ -68,18 +69,20 @@ static void copy_text(sqlite3_stmt *statement, int column, char *to, size_t room
 	snprintf(to, room, "%s", text ? text : "");
 }
 
-static void read_lost(const char *lines, struct agent_row *row)
+/* "name count" lines; returns how many. */
+static unsigned read_counts(const unsigned char *text, struct named_count *counts, unsigned room)
 {
-	char reason[AGENT_REASON_BYTES];
-	uint64_t count;
-	int used;
+	const char *lines = (const char *)text;
+	unsigned used = 0;
+	int length;
 
-	while (lines && row->lost_count < BATCH_LOST_REASONS &&
-	       sscanf(lines, "%39s %" SCNu64 "\n%n", reason, &count, &used) == 2) {
-		memcpy(row->lost[row->lost_count].reason, reason, sizeof reason);
-		row->lost[row->lost_count++].count = count;
-		lines += used;
+	while (lines && used < room &&
+	       sscanf(lines, "%39s %" SCNu64 "\n%n", counts[used].name, &counts[used].count,
+		      &length) == 2) {
+		lines += length;
+		used++;
 	}
+	return used;
 }
 
 static bool load_agents(struct state_file *file, struct agent_table *agents, struct error *err)
@@ -104,9 +107,12 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 		row.seq = (uint64_t)sqlite3_column_int64(statement, 6);
 		row.taken = (uint64_t)sqlite3_column_int64(statement, 7);
 		row.idle = (uint64_t)sqlite3_column_int64(statement, 8);
-		read_lost((const char *)sqlite3_column_text(statement, 9), &row);
+		row.lost_count = read_counts(sqlite3_column_text(statement, 9), row.lost,
+					     BATCH_LOST_REASONS);
 		row.last_seen_ms = sqlite3_column_int64(statement, 10);
 		row.lag_ms = sqlite3_column_int64(statement, 11);
+		row.stacks_count = read_counts(sqlite3_column_text(statement, 12), row.stacks,
+					       BATCH_STACK_RESULTS);
 		ok = agent_table_put(agents, &row) ||
 		     error_set(err, ERROR_MEMORY, "no memory for the agents");
 	}
@@ -202,16 +208,27 @@ void state_change_release(struct state_change *change)
 	memset(change, 0, sizeof *change);
 }
 
+enum { COUNT_LINE = COUNT_NAME_BYTES + 24 };
+
+/* text has room for COUNT_LINE bytes of each. */
+static int write_counts(const struct named_count *counts, unsigned count, char *text)
+{
+	int used = 0;
+
+	text[0] = '\0';
+	for (unsigned i = 0; i < count; i++)
+		used += snprintf(text + used, COUNT_LINE, "%s %" PRIu64 "\n", counts[i].name,
+				 counts[i].count);
+	return used;
+}
+
 static bool write_agent(struct state_file *file, const struct agent_row *row, struct error *err)
 {
 	sqlite3_stmt *put = file->put_agent;
-	char lost[BATCH_LOST_REASONS * (AGENT_REASON_BYTES + 24)];
-	size_t used = 0;
+	char lost[BATCH_LOST_REASONS * COUNT_LINE], stacks[BATCH_STACK_RESULTS * COUNT_LINE];
+	int lost_length = write_counts(row->lost, row->lost_count, lost);
+	int stacks_length = write_counts(row->stacks, row->stacks_count, stacks);
 
-	lost[0] = '\0';
-	for (unsigned i = 0; i < row->lost_count; i++)
-		used += (size_t)snprintf(lost + used, sizeof lost - used, "%s %" PRIu64 "\n",
-					 row->lost[i].reason, row->lost[i].count);
 	sqlite3_bind_int64(put, 1, row->tenant);
 	sqlite3_bind_blob(put, 2, row->id, sizeof row->id, SQLITE_STATIC);
 	sqlite3_bind_text(put, 3, row->host, -1, SQLITE_STATIC);
@@ -221,9 +238,10 @@ static bool write_agent(struct state_file *file, const struct agent_row *row, st
 	sqlite3_bind_int64(put, 7, (int64_t)row->seq);
 	sqlite3_bind_int64(put, 8, (int64_t)row->taken);
 	sqlite3_bind_int64(put, 9, (int64_t)row->idle);
-	sqlite3_bind_text(put, 10, lost, (int)used, SQLITE_STATIC);
+	sqlite3_bind_text(put, 10, lost, lost_length, SQLITE_STATIC);
 	sqlite3_bind_int64(put, 11, row->last_seen_ms);
 	sqlite3_bind_int64(put, 12, row->lag_ms);
+	sqlite3_bind_text(put, 13, stacks, stacks_length, SQLITE_STATIC);
 	return database_run(put, err);
 }
 

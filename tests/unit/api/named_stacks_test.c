@@ -215,6 +215,119 @@ static void test_shape(void)
 	CHECK(symbolizer.taken == 2 && symbolizer.released == 2);
 }
 
+/* ---- why stacks are incomplete ---- */
+
+enum { SECOND_DAY = LOCATIONS, MARKER, KERNEL_TOO, PLACES };
+
+static struct result_location places[PLACES];
+static const uint32_t in_app[] = {NOWHERE, MAIN, INCOMPLETE};       /* stopped in app */
+static const uint32_t in_app_again[] = {WORK, OTHER, SECOND_DAY};   /* the same, another day */
+static const uint32_t in_library[] = {MAIN, NOWHERE, INCOMPLETE};   /* in libx.so */
+static const uint32_t in_anonymous[] = {MAIN, ANON, INCOMPLETE};    /* in none */
+static const uint32_t only_kernel[] = {KERNEL, MARKER};             /* in none */
+static const uint32_t script[] = {KERNEL, NOWHERE, PYTHON, MARKER}; /* in libx.so */
+static struct result_stack incomplete_stacks[] = {
+	{0, "", 0, in_app, 3, 5, 500},       {0, "", 0, in_app_again, 3, 6, 600},
+	{0, "", 0, in_library, 3, 20, 2000}, {1, "", 0, in_anonymous, 3, 7, 700},
+	{0, "", 0, only_kernel, 2, 100, 9},  {1, "", 0, script, 4, 1, 100},
+	{0, "", 0, full, 3, 1000, 1000},
+};
+
+static void tell_incomplete(const struct stack_view *view, const char *want)
+{
+	struct samples_result of = result;
+	struct accounting accounting = {0};
+	struct stack_totals totals;
+	struct named_stacks *named;
+	struct buffer out;
+
+	of.locations = places;
+	of.location_count = PLACES;
+	of.stacks = incomplete_stacks;
+	of.stack_count = sizeof incomplete_stacks / sizeof *incomplete_stacks;
+	named = named_stacks_new(&of, &symbolizer, view, NULL);
+	buffer_init(&out, 1 << 16);
+	for (int i = 0; i < 2; i++) { /* the second time is not added to the first */
+		buffer_clear(&out);
+		CHECK(named_stacks_each(named, collect, &out, &totals, NULL));
+	}
+	buffer_clear(&out);
+	named_stacks_incomplete(named, &accounting);
+	for (unsigned i = 0; i < accounting.incomplete_count; i++) {
+		const struct incomplete_reason *reason = &accounting.incomplete_by[i];
+
+		buffer_printf(&out, "%s %d:", reason->reason, (int)reason->samples);
+		for (unsigned j = 0; j < reason->module_count; j++)
+			buffer_printf(&out, " %s/%s %d", reason->modules[j].name,
+				      reason->modules[j].build_id, (int)reason->modules[j].samples);
+		buffer_append_char(&out, '\n');
+	}
+	buffer_append_char(&out, 0);
+	CHECK_TEXT((const char *)out.bytes, want);
+	buffer_release(&out);
+	named_stacks_free(named);
+}
+
+static void test_incomplete(void)
+{
+	struct pattern *pattern = pattern_new("vfs_read", NULL);
+	struct stack_view view = {0};
+
+	memcpy(places, locations, sizeof locations);
+	places[SECOND_DAY] = places[INCOMPLETE];
+	places[MARKER] = (struct result_location){
+		LOCATION_INCOMPLETE, UINT32_MAX, 0, "as its sender says", "", "", 0};
+	places[KERNEL_TOO] = places[KERNEL];
+	tell_incomplete(&view,
+			"as its sender says 101: libx.so/02000000 1\n"
+			"code without frame pointers 38: libx.so/02000000 20 app/01000000 11\n");
+	view.invert = true;
+	view.ignore = pattern; /* of the stacks that are shown */
+	tell_incomplete(&view,
+			"code without frame pointers 38: libx.so/02000000 20 app/01000000 11\n");
+	pattern_free(pattern);
+}
+
+/* More sentences than there are places: the last place has the rest. */
+static void test_many_reasons(void)
+{
+	enum { MANY = 50 };
+	static struct result_location many[MANY + 1];
+	static struct result_stack many_stacks[MANY];
+	static uint32_t indices[MANY][2];
+	static char sentences[MANY][16];
+	struct stack_view view = {0};
+	struct samples_result of = result;
+	struct accounting accounting = {0};
+	struct stack_totals totals;
+	struct named_stacks *named;
+	struct buffer out;
+
+	many[MANY] = locations[MAIN];
+	for (uint32_t i = 0; i < MANY; i++) {
+		snprintf(sentences[i], sizeof sentences[i], "reason %u", i);
+		many[i] = (struct result_location){
+			LOCATION_INCOMPLETE, UINT32_MAX, 0, sentences[i], "", "", 0};
+		indices[i][0] = MANY;
+		indices[i][1] = i;
+		many_stacks[i] = (struct result_stack){0, "", 0, indices[i], 2, 2, 2};
+	}
+	of.locations = many;
+	of.location_count = MANY + 1;
+	of.stacks = many_stacks;
+	of.stack_count = MANY;
+	buffer_init(&out, 1 << 16);
+	named = named_stacks_new(&of, &symbolizer, &view, NULL);
+	CHECK(named_stacks_each(named, collect, &out, &totals, NULL));
+	named_stacks_incomplete(named, &accounting);
+	CHECK_NUMBER(accounting.incomplete_count, ACCOUNTING_REASONS);
+	CHECK_TEXT(accounting.incomplete_by[0].reason, "other reasons");
+	CHECK_NUMBER(accounting.incomplete_by[0].samples, 2 * (MANY - ACCOUNTING_REASONS + 1));
+	CHECK_NUMBER(accounting.incomplete_by[1].samples, 2);
+	named_stacks_free(named);
+	buffer_release(&out);
+}
+
 static void test_modules(void)
 {
 	struct stack_view view = {0};
@@ -308,6 +421,8 @@ int main(void)
 
 	arena_init(&arena, 16 << 20);
 	test_shape();
+	test_incomplete();
+	test_many_reasons();
 	test_modules();
 	test_views();
 	test_simplify(&arena);

@@ -72,6 +72,11 @@ static void test_json(void)
 	accounting_add_lost(&accounting, "ring_full", 1);
 	accounting_add_lost(&accounting, "queue", 1);
 	accounting_add_lost(&accounting, "ring_full", 1);
+	accounting_add_incomplete(&accounting, "rare", 1);
+	accounting_add_incomplete(&accounting, "often", 3);
+	accounting_add_place(&accounting, "app", "abcd", 1);
+	accounting_add_place(&accounting, "libc", "", 2);
+	accounting_sort_incomplete(&accounting);
 	flame_tree_cut(tree, 100);
 	buffer_init(&out, 1 << 20);
 	CHECK(flame_json(&answer, &out));
@@ -92,8 +97,57 @@ static void test_json(void)
 		   "\"kind\":[0,1,2,3,4,8]},"
 		   "\"accounting\":{\"value\":1,\"samples\":2,\"taken\":5,\"lost\":3,"
 		   "\"lost_by\":{\"ring_full\":2,\"queue\":1,\"unexplained\":-1},"
-		   "\"unwind_incomplete\":4,\"unsymbolized\":6,\"cut\":7,\"hosts\":8}}\n");
+		   "\"unwind_incomplete\":4,"
+		   "\"incomplete_by\":[{\"reason\":\"often\",\"samples\":3,\"modules\":["
+		   "{\"name\":\"libc\",\"build_id\":\"\",\"samples\":2},"
+		   "{\"name\":\"app\",\"build_id\":\"abcd\",\"samples\":1}]},"
+		   "{\"reason\":\"rare\",\"samples\":1,\"modules\":[]}],"
+		   "\"unsymbolized\":6,\"cut\":7,\"hosts\":8}}\n");
 	flame_tree_free(tree);
+}
+
+/* Seven modules, in any order of coming: the five with the most samples. */
+static void test_places(void)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+	static const uint64_t samples[] = {3, 9, 1, 7, 5, 9, 4};
+	static const char *const want[] = {"b", "f", "d", "e", "g"};
+	struct accounting counted = {0};
+
+	accounting_add_incomplete(&counted, "why", 38);
+	for (int i = 0; i < 7; i++)
+		accounting_add_place(&counted, names[i], "", samples[i]);
+	CHECK_NUMBER(counted.incomplete_by[0].module_count, ACCOUNTING_PLACES);
+	for (int i = 0; i < ACCOUNTING_PLACES; i++)
+		CHECK_TEXT(counted.incomplete_by[0].modules[i].name, want[i]);
+	CHECK_NUMBER(counted.incomplete_by[0].modules[4].samples, 4);
+	for (int i = 0; i < 2 * ACCOUNTING_REASONS; i++)
+		accounting_add_incomplete(&counted, "more", 1);
+	CHECK_NUMBER(counted.incomplete_count, ACCOUNTING_REASONS);
+}
+
+/* As a header has it: in ASCII, and shorter. */
+static void test_header(void)
+{
+	struct accounting counted = {0};
+	struct buffer out;
+	struct json json;
+
+	accounting_add_incomplete(&counted, "caf\xc3\xa9 \xf0\x9f\x94\xa5 \xff", 2);
+	accounting_add_place(&counted, "app", "ab", 2);
+	buffer_init(&out, 4096);
+	json = (struct json){.out = &out, .is_ascii = true};
+	accounting_json(&json, &counted, ACCOUNTING_WITHOUT_MODULES);
+	check_text(&out, "{\"value\":0,\"samples\":0,\"taken\":0,\"lost\":0,"
+			 "\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,"
+			 "\"incomplete_by\":[{\"reason\":\"caf\\u00e9 \\ud83d\\udd25 \\ufffd\","
+			 "\"samples\":2}],\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
+	buffer_init(&out, 4096);
+	json = json_start(&out);
+	accounting_json(&json, &counted, ACCOUNTING_WITHOUT_REASONS);
+	check_text(&out, "{\"value\":0,\"samples\":0,\"taken\":0,\"lost\":0,"
+			 "\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,"
+			 "\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
 }
 
 static void test_folded(void)
@@ -203,6 +257,8 @@ static void test_limit(void)
 int main(void)
 {
 	test_json();
+	test_places();
+	test_header();
 	test_folded();
 	test_folded_joins();
 	test_texts();

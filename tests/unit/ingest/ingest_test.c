@@ -7,6 +7,7 @@
 
 #include "common/hash_table.h"
 #include "common/otlp.h"
+#include "symbol-server/ingest/texts.h"
 #include "tests/unit/ingest/reference.h"
 
 enum { MUTATIONS = 300, BODY_MAX = 64 << 10 };
@@ -211,7 +212,8 @@ static size_t make_own_body(uint8_t *bytes)
 				  .samples = samples,
 				  .sample_count = 3};
 	const struct profile_counter counters[] = {
-		{"taken", 1000}, {"idle", 50}, {"lost.ring_full", 3}, {"lost.queue", 4}};
+		{"taken", 1000},   {"idle", 50},           {"lost.ring_full", 3},
+		{"lost.queue", 4}, {"stacks.complete", 9}, {"stacks.made up tomorrow", 2}};
 	const char *const label_names[] = {"env", "zone-1"};
 	const char *const label_values[] = {"prod", "b"};
 	struct profile_host host = {.host = "node1",
@@ -228,7 +230,7 @@ static size_t make_own_body(uint8_t *bytes)
 				    .label_values = label_values,
 				    .label_count = 2,
 				    .counters = counters,
-				    .counter_count = 4};
+				    .counter_count = 6};
 	struct buffer out;
 	size_t length = 0;
 
@@ -285,10 +287,56 @@ static void test_own_meaning(void)
 	CHECK_NUMBER(batch.counters_count, 1);
 	CHECK_NUMBER(batch.counters[0].taken, 1000);
 	CHECK_NUMBER(batch.counters[0].lost_count, 2);
+	CHECK_NUMBER(batch.counters[0].stacks_count, 2);
+	CHECK(text_is(batch.counters[0].stacks[0].name, "complete"));
+	CHECK_NUMBER(batch.counters[0].stacks[0].count, 9);
+	CHECK(text_is(batch.counters[0].stacks[1].name, "other")); /* blanks are no name */
+	CHECK_NUMBER(batch.counters[0].stacks[1].count, 2);
 	CHECK_NUMBER(batch.counters[0].duration_ms, 10000);
 	CHECK_NUMBER(batch.counters[0].agent_id[1], 8);
 	CHECK_NUMBER(batch.series[batch.profiles[0].series].label_count, 7);
 	arena_release(&arena);
+}
+
+/* Any number of names: none is lost, those without room are "other". */
+static void test_many_counters(void)
+{
+	static char names[50][32];
+	struct profile_counter counters[50];
+	struct profile_host host = {.host = "node1",
+				    .kernel_release = "6.1.0",
+				    .architecture = "x86_64",
+				    .agent_version = "0.1.0",
+				    .agent_id = {9},
+				    .report_seq = 1,
+				    .counters = counters,
+				    .counter_count = 50};
+	const struct batch_counters *read;
+	struct sample_batch batch;
+	struct ingest_rejects rejects;
+	struct arena arena;
+	struct buffer out;
+	uint64_t sum = 0;
+
+	for (int i = 0; i < 50; i++) {
+		snprintf(names[i], sizeof names[i], "stacks.result_%d", i);
+		counters[i] = (struct profile_counter){names[i], 1000 + i};
+	}
+	buffer_init(&out, BODY_MAX);
+	arena_init(&arena, 32 << 20);
+	CHECK(otlp_encode_host(&host, &out, NULL));
+	CHECK(ingest_read(out.bytes, out.length, "192.0.2.1", now_ms, oldest_ms, &arena, &batch,
+			  &rejects, NULL));
+	CHECK_NUMBER(batch.counters_count, 1);
+	read = &batch.counters[0];
+	CHECK_NUMBER(read->stacks_count, BATCH_STACK_RESULTS);
+	CHECK(text_is(read->stacks[0].name, "result_0"));
+	CHECK(text_is(read->stacks[BATCH_STACK_RESULTS - 1].name, "other"));
+	for (unsigned i = 0; i < read->stacks_count; i++)
+		sum += read->stacks[i].count;
+	CHECK_NUMBER(sum, 50 * 1000 + 49 * 50 / 2);
+	arena_release(&arena);
+	buffer_release(&out);
 }
 
 int main(void)
@@ -301,5 +349,6 @@ int main(void)
 		   read_file("tests/golden/otlp/otel_profiler_19hz_06.bin", bytes));
 	check_body("our agent", bytes, make_own_body(bytes));
 	test_own_meaning();
+	test_many_counters();
 	return checks_done();
 }

@@ -83,8 +83,12 @@ static void tell_counters(const struct batch_counters *counters, struct buffer *
 		      (unsigned long long)counters->taken, (unsigned long long)counters->idle,
 		      (long long)counters->time_ms, (long long)counters->duration_ms);
 	for (unsigned i = 0; i < counters->lost_count; i++) {
-		put_text(out, counters->lost[i].reason.at, counters->lost[i].reason.length);
+		put_text(out, counters->lost[i].name.at, counters->lost[i].name.length);
 		buffer_printf(out, "%llu", (unsigned long long)counters->lost[i].count);
+	}
+	for (unsigned i = 0; i < counters->stacks_count; i++) {
+		put_text(out, counters->stacks[i].name.at, counters->stacks[i].name.length);
+		buffer_printf(out, "%llu", (unsigned long long)counters->stacks[i].count);
 	}
 	buffer_append_char(out, '\n');
 }
@@ -557,9 +561,11 @@ struct told_resource {
 	unsigned label_count;
 	const char *agent;
 	uint64_t rate, seq, acknowledged, taken, idle;
-	const char *reasons[32];
-	uint64_t lost[32];
-	unsigned lost_count;
+	struct told_counts {
+		const char *names[64];
+		uint64_t counts[64];
+		unsigned count;
+	} lost, stacks;
 };
 
 static void read_text(struct told_resource *resource, const char *key, const char *text)
@@ -592,6 +598,21 @@ static void read_text(struct told_resource *resource, const char *key, const cha
 	}
 }
 
+static void add_counts(struct told_counts *to, const char *name, uint64_t value)
+{
+	unsigned i = 0;
+
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") !=
+		    strlen(name) ||
+	    strlen(name) > 32)
+		name = "other";
+	while (i < to->count && strcmp(to->names[i], name))
+		i++;
+	if (i == to->count)
+		to->names[to->count++] = name;
+	to->counts[i] += value;
+}
+
 static void read_number(struct told_resource *resource, const char *key, int64_t number)
 {
 	uint64_t value = (uint64_t)number;
@@ -608,21 +629,10 @@ static void read_number(struct told_resource *resource, const char *key, int64_t
 		resource->taken = value;
 	else if (!strcmp(key, "farflame.idle"))
 		resource->idle = value;
-	else if (!strncmp(key, "farflame.lost.", 14) && key[14] && resource->lost_count < 15) {
-		const char *name = key + 14;
-		unsigned i = 0;
-
-		if (strspn(name,
-			   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") !=
-			    strlen(name) ||
-		    strlen(name) > 32)
-			name = "other";
-		while (i < resource->lost_count && strcmp(resource->reasons[i], name))
-			i++;
-		if (i == resource->lost_count)
-			resource->reasons[resource->lost_count++] = name;
-		resource->lost[i] += value;
-	}
+	else if (!strncmp(key, "farflame.lost.", 14) && key[14] && resource->lost.count < 15)
+		add_counts(&resource->lost, key + 14, value);
+	else if (!strncmp(key, "farflame.stacks.", 16) && key[16] && resource->stacks.count < 39)
+		add_counts(&resource->stacks, key + 16, value);
 }
 
 static void read_resource(const struct teller *teller, const MESSAGE(Resource) * from,
@@ -722,6 +732,14 @@ static int64_t told_start(const struct teller *teller, const MESSAGE(Profile) * 
 	return first ? (int64_t)(first / 1000000) : teller->now_ms;
 }
 
+static void tell_counts(const struct told_counts *counts, struct buffer *out)
+{
+	for (unsigned i = 0; i < counts->count; i++) {
+		put_text(out, counts->names[i], strlen(counts->names[i]));
+		buffer_printf(out, "%llu", (unsigned long long)counts->counts[i]);
+	}
+}
+
 static void tell_told_counters(struct teller *teller, const struct told_resource *resource,
 			       const MESSAGE(Profile) * profile)
 {
@@ -744,10 +762,8 @@ static void tell_told_counters(struct teller *teller, const struct told_resource
 		      (unsigned long long)resource->taken, (unsigned long long)resource->idle,
 		      (long long)time_ms,
 		      (long long)(profile->duration_nano / 1000000 % 600000000));
-	for (unsigned i = 0; i < resource->lost_count; i++) {
-		put_text(out, resource->reasons[i], strlen(resource->reasons[i]));
-		buffer_printf(out, "%llu", (unsigned long long)resource->lost[i]);
-	}
+	tell_counts(&resource->lost, out);
+	tell_counts(&resource->stacks, out);
 	buffer_append_char(out, '\n');
 }
 

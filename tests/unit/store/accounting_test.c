@@ -14,6 +14,7 @@ static const int64_t minute = 60000;
 struct agent { /* a simulated agent's cumulative counters */
 	uint8_t id;
 	uint64_t seq, acknowledged, taken, idle, ring_full, queue;
+	uint64_t complete, no_table; /* stacks; 0: it does not send it */
 };
 
 /* A report of one process with that many samples and the agent's counters as they are now. */
@@ -39,11 +40,17 @@ static void make_report(struct batch_maker *maker, const struct agent *agent, ui
 	counters->acknowledged_seq = agent->acknowledged;
 	counters->taken = agent->taken;
 	counters->idle = agent->idle;
-	counters->lost[0].reason = text_from("ring_full");
+	counters->lost[0].name = text_from("ring_full");
 	counters->lost[0].count = agent->ring_full;
-	counters->lost[1].reason = text_from("queue");
+	counters->lost[1].name = text_from("queue");
 	counters->lost[1].count = agent->queue;
 	counters->lost_count = 2;
+	if (agent->complete)
+		counters->stacks[counters->stacks_count++] =
+			(struct batch_count){text_from("complete"), agent->complete};
+	if (agent->no_table)
+		counters->stacks[counters->stacks_count++] =
+			(struct batch_count){text_from("no_table"), agent->no_table};
 	counters->time_ms = time_ms;
 	counters->duration_ms = 10000;
 	counters->received_ms = time_ms + 10500;
@@ -133,6 +140,145 @@ static void test_deltas(void)
 	CHECK_NUMBER(agents[0].lag_ms, 500);
 	CHECK_TEXT(agents[0].version, "0.1.0");
 	arena_release(&arena);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* "complete 5 no_table 1 " of the only agent. */
+static void check_stacks(struct samples_store *store, const char *want)
+{
+	struct agent_state *agents;
+	struct arena arena;
+	size_t count = 0;
+	char text[200] = "";
+
+	arena_init(&arena, 1 << 20);
+	CHECK(samples_agents(store, 1, &arena, &agents, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	for (unsigned i = 0; count == 1 && i < agents[0].stacks_count; i++)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%s %d ",
+			 agents[0].stacks[i].name, (int)agents[0].stacks[i].count);
+	CHECK_TEXT(text, want);
+	arena_release(&arena);
+}
+
+static void check_walks(struct samples_store *store, const char *name, uint64_t want)
+{
+	struct samples_counters counters;
+	uint64_t found = UINT64_MAX;
+
+	samples_counters(store, &counters);
+	for (unsigned i = 0; i < counters.walk_count; i++)
+		if (!strcmp(counters.walks[i].name, name))
+			found = counters.walks[i].count;
+	CHECK_NUMBER(found, want);
+}
+
+/* How walks ended: per start of an agent as it says, summed over all since the server's start;
+ * known again after a fold, and after a kill from the journal. */
+static void test_stacks(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent agent = {.id = 1}, second = {.id = 2};
+	struct agent known = {.id = 3, .seq = 500, .acknowledged = 499, .complete = 9000};
+	pid_t child;
+	int status;
+
+	CHECK(interval(store, &agent, 10, 0, false, noon));
+	check_stacks(store, "");
+	agent.complete = 5;
+	CHECK(interval(store, &agent, 10, 0, false, noon + 10000));
+	check_stacks(store, "complete 5 ");
+	agent.complete = 11;
+	agent.no_table = 2; /* a name it did not send before */
+	CHECK(interval(store, &agent, 10, 0, false, noon + 20000));
+	check_stacks(store, "complete 11 no_table 2 ");
+	check_walks(store, "complete", 11);
+	agent.complete = 3; /* an older report, late */
+	CHECK(interval(store, &agent, 0, 0, false, noon + 20000));
+	check_stacks(store, "complete 11 no_table 2 ");
+	agent.complete = 11;
+	CHECK(samples_fold(store, NULL));
+	samples_close(store);
+	store = open_store(directory, NULL);
+	check_stacks(store, "complete 11 no_table 2 ");
+	agent.complete = 20;
+	CHECK(interval(store, &agent, 10, 0, false, noon + 30000));
+	check_walks(store, "complete", 9); /* since this start */
+	second.complete = 1; /* another start counts from zero; the host's latest is shown */
+	CHECK(interval(store, &second, 10, 0, false, noon + 40000));
+	check_stacks(store, "complete 1 ");
+	check_walks(store, "complete", 10);
+	/* of an agent heard before, by a server that forgot it, what was before is not counted */
+	CHECK(interval(store, &known, 10, 0, false, noon + 50000));
+	check_stacks(store, "complete 9000 ");
+	check_walks(store, "complete", 10);
+	samples_close(store);
+	child = fork();
+	if (!child) { /* ends without folding */
+		store = open_store(directory, NULL);
+		known.complete = 9001;
+		known.no_table = 7;
+		_exit(!interval(store, &known, 10, 0, false, noon + 51000));
+	}
+	waitpid(child, &status, 0);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	store = open_store(directory, NULL);
+	check_stacks(store, "complete 9001 no_table 7 ");
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* Counters as they were written before they had stacks. */
+static void test_old_record(void)
+{
+	struct record_counters counters = {.tenant = 1, .taken = 7, .lost_count = 1};
+	struct buffer record, scratch;
+	struct record_item item;
+	const uint8_t *at;
+
+	buffer_init(&record, 4096);
+	buffer_init(&scratch, 4096);
+	record_add_counters(&record, &scratch, &counters);
+	at = record.bytes;
+	CHECK(record_next(&at, record.bytes + record.length, &item));
+	CHECK_NUMBER(item.counters.stacks_count, 0);
+	record.bytes[1]--; /* its length, without the count of stacks */
+	at = record.bytes;
+	CHECK(record_next(&at, record.bytes + record.length - 1, &item));
+	CHECK_NUMBER(item.kind, RECORD_COUNTERS);
+	CHECK_NUMBER(item.counters.taken, 7);
+	CHECK_NUMBER(item.counters.lost_count, 1);
+	CHECK_NUMBER(item.counters.stacks_count, 0);
+	buffer_release(&record);
+	buffer_release(&scratch);
+}
+
+/* agents.db of a version before: its agents are known, and their stacks come with the next report.
+ */
+static void test_old_file(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent agent = {.id = 1};
+	char path[400];
+	sqlite3 *db;
+
+	CHECK(interval(store, &agent, 10, 1, false, noon));
+	CHECK(samples_fold(store, NULL));
+	samples_close(store);
+	snprintf(path, sizeof path, "%s/agents.db", directory);
+	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, "ALTER TABLE agents DROP COLUMN stacks; PRAGMA user_version = 1",
+			   NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+	store = open_store(directory, NULL);
+	check_stacks(store, "");
+	agent.complete = 4;
+	CHECK(interval(store, &agent, 10, 1, false, noon + 10000));
+	check_stacks(store, "complete 4 ");
+	check_closes(store, 20, 18, 2);
 	samples_close(store);
 	remove_directory(directory);
 }
@@ -234,6 +380,9 @@ int main(void)
 {
 	test_deltas();
 	test_new_server();
+	test_stacks();
+	test_old_record();
+	test_old_file();
 	test_replay();
 	test_retention();
 	return checks_done();

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Incomplete stacks counted by the reason why and the module in which the walk stopped. */
+#ifndef SYMBOL_SERVER_API_INCOMPLETE_COUNTS_H
+#define SYMBOL_SERVER_API_INCOMPLETE_COUNTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbol-server/api/location_names.h"
+#include "symbol-server/formats/accounting.h"
+
+struct incomplete_counts {
+	uint64_t samples[INCOMPLETE_REASONS];
+	uint64_t
+		*by_module[INCOMPLETE_REASONS]; /* made when first needed; by module of the names */
+};
+
+/* Adds a stack whose last (root) location says why it is incomplete. The module is that of the
+ * outermost native frame; a stack without one counts for its reason alone. False: no memory. */
+bool incomplete_counts_add(struct incomplete_counts *counts, const struct location_names *names,
+			   const struct result_stack *stack);
+
+/* Fills incomplete_by; texts are those of names. */
+void incomplete_counts_fill(const struct incomplete_counts *counts,
+			    const struct location_names *names, struct accounting *accounting);
+
+void incomplete_counts_release(struct incomplete_counts *counts);
+
+#endif
