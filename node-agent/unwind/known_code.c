@@ -14,6 +14,8 @@ struct pattern {
 	uint16_t machine;
 	uint8_t length;
 	uint8_t before; /* the rule holds from so many bytes before: where a caller is looked up */
+	uint8_t after;  /* so many of its last bytes are compared, and the rule does not hold there
+			 */
 	uint16_t bytes[PATTERN_BYTES];
 	struct unwind_rule rule;
 };
@@ -30,13 +32,14 @@ struct pattern {
 
 static const struct pattern patterns[] = {
 	/* mov $15, %rax (rt_sigreturn); syscall. A handler returns to it. */
-	{EM_X86_64, 9, 1, {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
+	{EM_X86_64, 9, 1, 0, {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
 	/* mov $15, %eax; syscall */
-	{EM_X86_64, 7, 1, {0xb8, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
+	{EM_X86_64, 7, 1, 0, {0xb8, 15, 0, 0, 0, 0x0f, 0x05}, SIGNAL(0)},
 	/* musl's _start: xor %rbp, %rbp; mov %rsp, %rdi; lea …(%rip), %rsi; and $-16, %rsp; call …
 	 */
 	{EM_X86_64,
 	 22,
+	 0,
 	 0,
 	 {0x48, 0x31, 0xed, 0x48, 0x89, 0xe7, 0x48, 0x8d, 0x35, ANY, ANY,
 	  ANY,  ANY,  0x48, 0x83, 0xe4, 0xf0, 0xe8, ANY,  ANY,  ANY, ANY},
@@ -46,10 +49,27 @@ static const struct pattern patterns[] = {
 	{EM_X86_64,
 	 15,
 	 0,
+	 0,
 	 {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05, 0xf4},
 	 END},
+	/* Go's crosscall1, by which C starts a thread of Go's (runtime/cgo/gcc_amd64.S), between
+	 * its six pushes, rbp the second, and pops: mov %rdi, %rbx; mov %rdx, %rdi; call *%rsi;
+	 * call *%rbx */
+	{EM_X86_64,
+	 21,
+	 0,
+	 11,
+	 {0x48, 0x89, 0xfb, 0x48, 0x89, 0xd7, 0xff, 0xd6, 0xff, 0xd3, 0x41,
+	  0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3},
+	 {.cfa = UNWIND_CFA_REGISTER,
+	  .cfa_register = 7,
+	  .cfa_offset = 56,
+	  .fp = UNWIND_FP_AT_CFA,
+	  .fp_offset = -24,
+	  .kept = 2,
+	  .ra_offset = -8}},
 	/* mov x8, #139 (rt_sigreturn); svc #0. The ucontext is behind a siginfo. */
-	{EM_AARCH64, 8, 1, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
+	{EM_AARCH64, 8, 1, 0, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
 };
 
 static bool is_there(const struct pattern *pattern, const uint8_t *bytes, size_t length)
@@ -87,7 +107,7 @@ static bool search(const struct code_file *file, uint64_t start, uint64_t end, u
 			pattern = find(file->machine, bytes + i, length - i);
 			if (pattern &&
 			    !add(context, at + i - (at + i > start ? pattern->before : 0),
-				 at + i + pattern->length, &pattern->rule))
+				 at + i + pattern->length - pattern->after, &pattern->rule))
 				return false;
 		}
 	}

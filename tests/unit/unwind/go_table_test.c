@@ -3,6 +3,7 @@
  * programs that the Go compilers found here have built. */
 #include "node-agent/unwind/go_table.h"
 
+#include "node-agent/unwind/known_code.h"
 #include "tests/unit/unwind/go_programs.h"
 
 /* --- .debug_frame --- */
@@ -286,10 +287,11 @@ static void test_code(const char *path)
 	pipe = listing("objdump -d --no-show-raw-insn -j .text %s 2>/dev/null", path);
 	calls_seen = calls_wrong = c_calls = saves = wrong_fp = undefined_fp = instructions = 0;
 	while (pipe && fgets(line, sizeof line, pipe)) {
+		at = 0;
 		if (sscanf(line, "%" SCNx64 " <%255[^>]", &address, name) == 2) {
 			function = (struct function){0};
 			memcpy(function.name, name, sizeof name);
-		} else if (sscanf(line, " %" SCNx64 ":\t%n", &address, &at) == 1) {
+		} else if (sscanf(line, " %" SCNx64 ":\t%n", &address, &at) == 1 && at) {
 			check_instruction(&function, address, line + at);
 		}
 	}
@@ -321,6 +323,49 @@ static void test_sigreturn(const char *path)
 	piece = find(address - 1);
 	CHECK(piece && piece->rule.cfa == UNWIND_CFA_SIGNAL && piece->rule.cfa_offset == 0);
 	CHECK(piece && piece->end > address + 8);
+}
+
+static bool take_known(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	*(struct piece *)context = (struct piece){start, end, *rule};
+	return false;
+}
+
+/* Nothing describes the assembly by which C starts Go's threads; its pushes tell. */
+static void test_thread_start(const char *path)
+{
+	FILE *pipe = listing("objdump -d --no-show-raw-insn %s 2>/dev/null | "
+			     "sed -n '/^[0-9a-f]* <crosscall\\(1\\|_amd64\\)>/,/ret/p'",
+			     path);
+	int at, pushes = 0, fp = 0, seen = 0;
+	struct piece piece = {0};
+	struct code_file file;
+	uint64_t address, start = 0;
+	char line[256];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	CHECK(code_file_open(&file, fd));
+	while (pipe && fgets(line, sizeof line, pipe)) {
+		at = 0;
+		if (sscanf(line, " %" SCNx64 ":\t%n", &address, &at) != 1 || !at)
+			continue;
+		start = start ? start : address;
+		pushes += starts(line + at, "push");
+		if (starts(line + at, "push   %rbp"))
+			fp = pushes;
+		if (!starts(line + at, "call"))
+			continue;
+		known_code_pieces(&file, start, start + 48, take_known, &piece);
+		seen += piece.start <= address && address < piece.end &&
+			piece.rule.cfa == UNWIND_CFA_REGISTER &&
+			piece.rule.cfa_offset == 8 * (pushes + 1) &&
+			piece.rule.fp == UNWIND_FP_AT_CFA && piece.rule.fp_offset == -8 * (fp + 1);
+	}
+	CHECK_NUMBER(seen, 2);
+	if (pipe)
+		pclose(pipe);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* --- the same program without what makes it easy --- */
@@ -364,6 +409,8 @@ static void test_compiler(const char *go)
 		test_debug_frame(path);
 		test_code(path);
 		test_sigreturn(path);
+		if (programs[i].cgo)
+			test_thread_start(path);
 		test_stripped(path, "--strip-all");
 		test_stripped(path, "--strip-sections");
 	}
