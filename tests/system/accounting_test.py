@@ -38,6 +38,23 @@ def busy_load():
         [start([PROGRAMS + "/syscall_loop", "/usr/bin", "60"])]
 
 
+def check_reasons(server, accounting):
+    """What the agent counted by result is what its samples say one by one, sentence by sentence."""
+    with open("bpf/results.h") as file:
+        sentences = dict(re.findall(r'RESULT\((\w+),\s*"([^"]*)"\)', file.read()))
+    stacks = server.json("/api/v1/agents")["agents"][0]["stacks"]
+    note("stacks: %s" % stacks)
+    guessed = stacks.pop("guessed", None)
+    check(guessed is not None and guessed <= stacks.get("complete", 0), "guessed ones are some of the complete", stacks)
+    check(set(stacks) <= set(sentences), "every result is one of the table", sorted(stacks))
+    equal(sum(stacks.values()), accounting["samples"], "every sample has one result")
+    equal(stacks.pop("complete", 0), accounting["samples"] - accounting["unwind_incomplete"], "complete or incomplete")
+    rows = accounting["incomplete_by"]
+    equal({row["reason"]: row["samples"] for row in rows}, {sentences[k]: v for k, v in stacks.items() if v},
+          "the same counts by sentence in the answer's accounting as the agent has by name")
+    check(all(sum(m["samples"] for m in row["modules"]) <= row["samples"] for row in rows), "modules are some of them", rows)
+
+
 def undisturbed():
     build_programs("burn", "syscall_loop")
     load = busy_load()
@@ -48,6 +65,7 @@ def undisturbed():
     check(agent.stop()[0] == 0, "the agent ends with status 0", agent.text()[-800:])
     accounting = check_closed(server, "undisturbed")
     check(accounting["samples"] > RATE * 4, "there are samples at all", accounting)
+    check_reasons(server, accounting)
     counts = agent_counts(agent)
     note("the agent's last words: %s" % counts)
     equal(counts.get("taken"), accounting["taken"], "the agent's own count of taken is the server's")
