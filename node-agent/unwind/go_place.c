@@ -8,7 +8,8 @@ enum {
 	CHUNK_BYTES = 32 << 10,
 	FUNCTIONS_MAX = 1 << 24, /* a provider of 700 MB has half a million */
 	DYNAMIC_MAX = 512,
-	MODULE_WORDS = 64, /* of the runtime's moduledata, text is the 23rd in Go 1.18 to 1.26 */
+	MODULE_WORDS = 64, /* of the runtime's moduledata that are looked at */
+	MODULE_TEXT = 22,  /* in Go 1.18 to 1.26 */
 	NOTES_MAX = 16,
 };
 static const uint64_t SEARCH_BYTES_MAX = 512 << 20; /* of one file, for the table */
@@ -277,15 +278,12 @@ static bool module_found(void *context, uint64_t address, uint64_t word)
 	return found;
 }
 
-/* The runtime's firstmoduledata: its first word points to the table. */
+/* The runtime's firstmoduledata: its first word points to the table. 0: not found. */
 static uint64_t find_module(const struct go_place *place, const struct relocations *relocations)
 {
 	struct module module = {.place = place};
 	uint64_t budget = SEARCH_BYTES_MAX, at = 0, words[1] = {place->address};
-	struct code_section section;
 
-	if (code_file_section(place->file, ".go.module", &section))
-		return section.address;
 	if (relocations_read(relocations, &at, words, 1))
 		return at;
 	for (unsigned i = 0; i < place->file->segment_count; i++) {
@@ -298,35 +296,49 @@ static uint64_t find_module(const struct go_place *place, const struct relocatio
 	return 0;
 }
 
-unsigned go_place_texts(const struct go_place *place, uint64_t texts[GO_TEXTS_MAX])
+/* A later version may have the text anywhere in it; the one we know comes first. */
+static unsigned module_texts(const uint64_t words[MODULE_WORDS], uint64_t texts[GO_TEXTS_MAX])
 {
-	unsigned word = place->layout->text_word, count = 0;
-	uint64_t words[MODULE_WORDS] = {0}, module, offset;
-	struct relocations relocations;
+	unsigned count = 0;
 
-	if (!place->layout->is_relative) {
-		texts[0] = 0;
-		return 1;
-	}
-	if (place->words[word - 1])
-		texts[count++] = place->words[word - 1];
-	relocations_find(&relocations, place->file);
-	module = place->address + word * 8;
-	if (relocations_read(&relocations, &module, words, 1) && words[0])
-		texts[count++] = words[0];
-	if (count)
-		return count;
-	module = find_module(place, &relocations);
-	if (!module)
-		return 0;
-	if (code_file_offset(place->file, module, &offset) < sizeof words ||
-	    !code_file_read(place->file, offset, words, sizeof words))
-		return 0;
-	relocations_read(&relocations, &module, words, MODULE_WORDS);
-	/* The word as we know it first; then a later version may have it anywhere. */
-	texts[count++] = words[22];
+	if (words[MODULE_TEXT])
+		texts[count++] = words[MODULE_TEXT];
 	for (unsigned i = 0; i < MODULE_WORDS; i++)
-		if (words[i] && words[i] != words[22])
+		if (words[i] && words[i] != words[MODULE_TEXT])
 			texts[count++] = words[i];
 	return count;
+}
+
+static bool module_read(const struct go_place *place, uint64_t module, uint64_t words[MODULE_WORDS])
+{
+	uint64_t offset, length = MODULE_WORDS * sizeof *words;
+
+	return code_file_offset(place->file, module, &offset) >= length &&
+	       code_file_read(place->file, offset, words, length);
+}
+
+unsigned go_place_texts(const struct go_place *place, uint64_t texts[GO_TEXTS_MAX])
+{
+	unsigned word = place->layout->text_word;
+	uint64_t words[MODULE_WORDS] = {0}, module = 0, at = place->address + word * 8;
+	struct relocations relocations;
+	struct code_section section;
+
+	texts[0] = place->layout->is_relative ? part_of(place, word) : 0;
+	if (texts[0] || !place->layout->is_relative)
+		return 1;
+	if (code_file_section(place->file, ".go.module", &section))
+		module = section.address;
+	if (module && module_read(place, module, words) && words[MODULE_TEXT])
+		return module_texts(words, texts);
+	/* Not in the file: the program loader fills them in. */
+	relocations_find(&relocations, place->file);
+	if (relocations_read(&relocations, &at, texts, 1) && texts[0])
+		return 1;
+	if (!module)
+		module = find_module(place, &relocations);
+	if (!module || !module_read(place, module, words))
+		return 0;
+	relocations_read(&relocations, &module, words, MODULE_WORDS);
+	return module_texts(words, texts);
 }
