@@ -76,6 +76,18 @@ static __always_inline void stack_copy_fill(struct stack_copy_event *copy, __u64
 	copy->stack_bytes = done;
 }
 
+/* What the walk has only noted: the place may lie below the part that is copied. */
+static __always_inline void stack_copy_registers(struct stack_copy_event *copy,
+						 const struct stack_walk *walk)
+{
+	copy->known = walk->known;
+	for (int i = 0; i < UNWIND_REGISTERS; i++)
+		copy->registers[i] = walk->registers[i];
+	if (!stack_walk_register(walk, UNWIND_REGISTER_KEPT,
+				 &copy->registers[UNWIND_REGISTER_KEPT]))
+		copy->known |= 1ULL << UNWIND_REGISTER_KEPT;
+}
+
 static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
 						const struct stack_walk *walk, __u32 bytes)
 {
@@ -83,12 +95,10 @@ static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
 	copy->is_interrupted = walk->is_interrupted;
 	copy->is_guessed = walk->is_guessed;
 	copy->size = sizeof(*copy) + bytes;
-	copy->known = walk->known;
 	copy->ip = walk->ip;
 	copy->sp = walk->sp;
 	copy->fp = walk->fp;
-	for (int i = 0; i < UNWIND_REGISTERS; i++)
-		copy->registers[i] = walk->registers[i];
+	stack_copy_registers(copy, walk);
 	stack_copy_fill(copy, walk->sp, bytes);
 }
 

@@ -46,6 +46,7 @@ enum stack_rule {
 struct stack_walk {
 	__u64 ip, sp, fp;    /* of the frame whose caller comes next; fp as far as known says */
 	__u64 known;         /* bit n: the register with DWARF number n is known; sp always is */
+	__u64 kept_at;       /* where UNWIND_REGISTER_KEPT lies when it is not known; 0: nowhere */
 	__u32 first;         /* index in frames where the user part begins */
 	__u32 count;         /* frames found, the leaf included */
 	__u32 limit;         /* most frames wanted, 1 to USER_FRAMES_MAX */
@@ -92,13 +93,13 @@ static __always_inline void stack_walk_correct(struct stack_walk *walk, __u64 *f
 		frames[at] = walk->ip + 1;
 }
 
-/* Stores one caller and stands there. Of its registers the walk restores two. */
+/* Stores one caller and stands there. Of its registers the walk restores three. */
 static __always_inline int stack_walk_caller(struct stack_walk *walk, __u64 *frames, __u64 address,
 					     __u64 sp, int is_exact)
 {
 	walk->ip = address;
 	walk->sp = sp;
-	walk->known &= 1ULL << UNWIND_REGISTER_FP;
+	walk->known &= 1ULL << UNWIND_REGISTER_FP | 1ULL << UNWIND_REGISTER_KEPT;
 	walk->is_interrupted = is_exact;
 	return stack_walk_add(walk, frames, address, is_exact);
 }
@@ -108,6 +109,13 @@ static __always_inline int stack_walk_knows(const struct stack_walk *walk, __u32
 	return number < UNWIND_REGISTERS && walk->known >> number & 1;
 }
 
+/* Where the caller has its own: noted, and read by whoever needs it. */
+static __always_inline void stack_walk_keep(struct stack_walk *walk, __u64 at)
+{
+	walk->known &= ~(1ULL << UNWIND_REGISTER_KEPT);
+	walk->kept_at = at;
+}
+
 /* 0: it is known. */
 static __always_inline int stack_walk_register(const struct stack_walk *walk, __u32 number,
 					       __u64 *value)
@@ -115,7 +123,8 @@ static __always_inline int stack_walk_register(const struct stack_walk *walk, __
 	if (number == UNWIND_REGISTER_SP)
 		*value = walk->sp;
 	else if (!stack_walk_knows(walk, number))
-		return 1;
+		return number != UNWIND_REGISTER_KEPT || !walk->kept_at ||
+		       STACK_WALK_READ(value, sizeof(*value), walk->kept_at);
 	else if (number == UNWIND_REGISTER_FP)
 		*value = walk->fp;
 	else

@@ -22,6 +22,7 @@ static __always_inline int stack_guess_caller(struct stack_walk *walk, __u64 *fr
 					      __u64 sp)
 {
 	walk->is_guessed = 1;
+	stack_walk_keep(walk, 0);
 	return stack_walk_caller(walk, frames, address, sp, 0);
 }
 

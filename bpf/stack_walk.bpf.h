@@ -30,6 +30,7 @@ static __always_inline int stack_walk_begin(struct stack_walk *walk, __u64 *fram
 {
 	walk->count = 0;
 	walk->known |= 1ULL << UNWIND_REGISTER_FP;
+	walk->kept_at = 0;
 	walk->is_guessed = 0;
 	walk->is_end_guessed = 0;
 	walk->is_interrupted = 1;
@@ -148,6 +149,10 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 		return stack_walk_end(walk, WALK_complete);
 	if (!stack_walk_is_code(address))
 		return stack_walk_end(walk, WALK_bad_address);
+	if (walk->rule.kept == UNWIND_KEPT_UNDEFINED)
+		stack_walk_keep(walk, 0);
+	else if (walk->rule.kept)
+		stack_walk_keep(walk, cfa - 8 * walk->rule.kept);
 	return stack_walk_caller(walk, frames, address, cfa, is_signal != 0);
 }
 

@@ -73,6 +73,15 @@ enum unwind_rule_flags {
 	UNWIND_RULE_OTHER_STACK = 1 << 1,
 };
 
+/* Where the caller's UNWIND_REGISTER_KEPT is: one more of the registers that functions keep for
+ * their callers. The dynamic linker's resolver has its frame by it, and so below it every first
+ * call. */
+enum unwind_kept {
+	UNWIND_KEPT_SAME,
+	/* else n: at CFA − 8 * n */
+	UNWIND_KEPT_UNDEFINED = 255,
+};
+
 /* Registers have their DWARF numbers: System V ABI for x86-64, figure 3.36 (6 rbp, 7 rsp); DWARF
  * for the Arm 64-bit architecture, 4.1 (29 fp, 30 lr, 31 sp). */
 struct unwind_rule {
@@ -80,7 +89,7 @@ struct unwind_rule {
 	__u8 fp;                /* enum unwind_fp */
 	__u8 ra;                /* enum unwind_ra */
 	__u8 flags;             /* enum unwind_rule_flags */
-	__u8 reserved;
+	__u8 kept;              /* enum unwind_kept */
 	__s16 ra_offset;
 	__s32 cfa_offset;
 	__s16 fp_offset;
@@ -89,8 +98,10 @@ struct unwind_rule {
 
 #if defined(__TARGET_ARCH_arm64) || (!defined(__bpf__) && defined(__aarch64__))
 enum { UNWIND_REGISTER_FP = 29, UNWIND_REGISTER_SP = 31, UNWIND_REGISTERS = 32 };
+enum { UNWIND_REGISTER_KEPT = 19 };
 #else
 enum { UNWIND_REGISTER_FP = 6, UNWIND_REGISTER_SP = 7, UNWIND_REGISTERS = 16 };
+enum { UNWIND_REGISTER_KEPT = 3 }; /* rbx */
 #endif
 
 struct unwind_page_key {

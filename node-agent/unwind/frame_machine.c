@@ -56,10 +56,10 @@ bool frame_registers_of(uint16_t elf_machine, struct frame_registers *registers)
 {
 	switch (elf_machine) {
 	case EM_X86_64:
-		*registers = (struct frame_registers){{6, 7, 16}, 16, false};
+		*registers = (struct frame_registers){{6, 7, 16, 3}, 16, false};
 		return true;
 	case EM_AARCH64:
-		*registers = (struct frame_registers){{29, 31, 30}, 32, true};
+		*registers = (struct frame_registers){{29, 31, 30, 19}, 32, true};
 		return true;
 	}
 	return false;

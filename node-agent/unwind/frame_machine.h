@@ -20,7 +20,7 @@ struct frame_saved {
 };
 
 /* The registers that a walk needs; the others' instructions are read over. */
-enum { FRAME_FP, FRAME_SP, FRAME_RETURN, FRAME_FOLLOWED };
+enum { FRAME_FP, FRAME_SP, FRAME_RETURN, FRAME_KEPT, FRAME_FOLLOWED };
 
 struct frame_state {
 	bool has_cfa, cfa_is_expression;

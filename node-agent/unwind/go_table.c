@@ -305,7 +305,10 @@ static struct unwind_rule rule_of(const struct go_function *function, const stru
 				  int64_t depth, uint64_t from, const struct go_frame *frame)
 {
 	struct unwind_rule rule = {
-		.cfa = UNWIND_CFA_REGISTER, .cfa_register = UNWIND_REGISTER_SP, .ra_offset = -8};
+		.cfa = UNWIND_CFA_REGISTER,
+		.cfa_register = UNWIND_REGISTER_SP,
+		.kept = UNWIND_KEPT_UNDEFINED, /* Go's functions keep no registers */
+		.ra_offset = -8};
 	enum go_way way = part->way;
 
 	if (way == GO_WAY_END) {

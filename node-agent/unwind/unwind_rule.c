@@ -158,6 +158,19 @@ static void make_fp(struct maker *maker, const struct frame_value *cfa)
 		rule->fp_offset = 0;
 }
 
+static void make_kept(struct maker *maker, const struct frame_value *cfa)
+{
+	const struct frame_saved *kept = &maker->state->saved[FRAME_KEPT];
+	int64_t offset;
+
+	maker->rule.kept = UNWIND_KEPT_UNDEFINED;
+	if (kept->kind == FRAME_UNSPECIFIED || kept->kind == FRAME_SAME)
+		maker->rule.kept = UNWIND_KEPT_SAME;
+	else if (from_cfa(kept, cfa, &offset) && offset < 0 && offset % 8 == 0 &&
+		 offset > -8 * UNWIND_KEPT_UNDEFINED)
+		maker->rule.kept = (uint8_t)(-offset / 8);
+}
+
 /* The caller's stack pointer is the CFA, unless it is said to be something else. */
 static bool is_sp_the_cfa(const struct frame_saved *sp)
 {
@@ -183,5 +196,6 @@ struct unwind_rule unwind_rule_of(const struct frame_state *state,
 	    !make_return(&maker, &cfa))
 		return none;
 	make_fp(&maker, &cfa);
+	make_kept(&maker, &cfa);
 	return maker.rule;
 }

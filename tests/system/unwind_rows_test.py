@@ -19,7 +19,8 @@ FILES = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr
          *sorted(glob.glob("/usr/lib/jvm/*/lib/server/libjvm.so"))[:1],
          *sorted(glob.glob(os.path.expanduser("~/.cargo/bin/rustc")))]
 REGISTERS = ["RAX", "RDX", "RCX", "RBX", "RSI", "RDI", "RBP", "RSP"] + ["R%d" % n for n in range(8, 16)] + ["RIP"]
-NONE = ("none", 0, 0, 0, "same", 0, "at_cfa", 0, 0)
+NONE = ("none", 0, 0, 0, "same", 0, "at_cfa", 0, 0, 0)
+KEPT_UNDEFINED = 255
 END = ("end", *NONE[1:])
 
 
@@ -106,7 +107,7 @@ def rule_of(text, is_signal):
                        **{"R%d" % n: 40 + 8 * (n - 8) for n in range(8, 16)})
         context = cfa[2] - 160
         if all(saved.get(name) == "[DW_OP_breg7 RSP%+d]" % (context + offset) for name, offset in offsets.items()):
-            return "signal", 0, context, 0, "undefined", 0, "at_cfa", 0, flags
+            return "signal", 0, context, 0, "undefined", 0, "at_cfa", 0, flags, 0
     if not cfa or "RSP" in saved:
         return NONE
     if from_cfa(came, cfa) == -8:
@@ -125,7 +126,13 @@ def rule_of(text, is_signal):
         fp = "at_fp", at[1]
     else:
         fp = "undefined", 0
-    return *cfa, *fp, *ra, flags
+    kept = saved.get("RBX", "same")
+    if kept in ("same", "RBX"):
+        kept = 0
+    else:
+        kept = from_cfa(kept, cfa)
+        kept = -kept // 8 if kept and kept % 8 == 0 and -8 * KEPT_UNDEFINED < kept < 0 else KEPT_UNDEFINED
+    return *cfa, *fp, *ra, flags, kept
 
 
 def llvm_rows(path, counts):

@@ -27,9 +27,9 @@ static void print_rule(const struct unwind_rule *rule)
 	static const char *const ras[] = {
 		[UNWIND_RA_AT_CFA] = "at_cfa", [UNWIND_RA_IN_REGISTER] = "in_register"};
 
-	printf(" %s %d %d %d %s %d %s %d %d\n", names[rule->cfa], rule->cfa_register,
+	printf(" %s %d %d %d %s %d %s %d %d %d\n", names[rule->cfa], rule->cfa_register,
 	       rule->cfa_offset, rule->cfa_add, fps[rule->fp], rule->fp_offset, ras[rule->ra],
-	       rule->ra_offset, rule->flags);
+	       rule->ra_offset, rule->flags, rule->kept);
 }
 
 static void print_page(void)

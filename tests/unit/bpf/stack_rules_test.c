@@ -98,8 +98,54 @@ static void test_unknown_register(void)
 	rule_put(CODE + 0x400, CODE + 0x500, rule_of(UNWIND_CFA_REGISTER, 3, 0));
 	stack[5] = CODE + 0x440;
 	stack[19] = END_CODE + 0x20;
-	CHECK_NUMBER(run_leaf(on_stack(8), word(5), 1), WALK_register_unknown);
+	struct unwind_rule leaf = on_stack(8);
+	leaf.kept = UNWIND_KEPT_UNDEFINED;
+	CHECK_NUMBER(run_leaf(leaf, word(5), 1), WALK_register_unknown);
 	CHECK_NUMBER(walk.count, 2);
+}
+
+/* leaf → A → B, whose frame hangs on the register that is followed → end. Where it is for A and for
+ * B the leaf's and A's rules say; the value is in the leaf's register or in that word of the stack.
+ */
+static void test_kept_register(void)
+{
+	enum { IN_REGISTER, SAME = UNWIND_KEPT_SAME, UNDEFINED = UNWIND_KEPT_UNDEFINED };
+	static const struct {
+		uint8_t leaf_kept, a_kept, place;
+		enum walk_result result;
+	} rows[] = {
+		{SAME, SAME, IN_REGISTER, WALK_complete},
+		{SAME, UNDEFINED, IN_REGISTER, WALK_register_unknown},
+		{UNDEFINED, SAME, IN_REGISTER, WALK_register_unknown},
+		/* the leaf's CFA is word 10, A's is word 15 */
+		{3, SAME, 10 - 3, WALK_complete},
+		{SAME, 4, 15 - 4, WALK_complete},
+		{3, 4, 15 - 4, WALK_complete}, /* twice: the outer one is B's */
+		{UNDEFINED, 2, 15 - 2, WALK_complete},
+		{3, UNDEFINED, 10 - 3, WALK_register_unknown},
+		{250, SAME, IN_REGISTER, WALK_register_unknown}, /* not to be read */
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct unwind_rule leaf = on_stack(40), a = on_stack(40);
+
+		world_with_end();
+		walk.known = 0xffff;
+		if (rows[i].place == IN_REGISTER)
+			walk.registers[UNWIND_REGISTER_KEPT] = word(21);
+		else
+			stack[rows[i].place] = word(21);
+		leaf.kept = rows[i].leaf_kept;
+		a.kept = rows[i].a_kept;
+		rule_put(CODE + 0x400, CODE + 0x500, a);
+		rule_put(CODE + 0x500, CODE + 0x600,
+			 rule_of(UNWIND_CFA_REGISTER, UNWIND_REGISTER_KEPT, 8));
+		stack[9] = CODE + 0x440;
+		stack[14] = CODE + 0x540;
+		stack[21] = END_CODE + 0x20;
+		CHECK_NUMBER(run_leaf(leaf, word(5), 1), rows[i].result);
+		CHECK_NUMBER(walk.count, rows[i].result == WALK_complete ? 4 : 3);
+	}
 }
 
 /* Entries of 16 bytes: `jmp *GOT(%rip)`, `push $n` up to +11, `jmp resolver`. */
@@ -461,6 +507,7 @@ int main(void)
 {
 	test_frame_addresses();
 	test_unknown_register();
+	test_kept_register();
 	test_plt();
 	test_frame_pointers();
 	test_frame_pointer_lost();
