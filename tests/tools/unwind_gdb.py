@@ -44,7 +44,7 @@ handle SIGSTOP stop print nopass
 
 # Go's ends of a stack (FuncFlag TOPFRAME, and what has left the goroutine for good); functions behind which only the
 # goroutine's descriptor says where it goes on, and nothing is told here.
-GO_TOP = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.mcall"}
+GO_TOP = {"runtime.goexit", "runtime.clone", "runtime.rt0_go", "runtime.mcall"}
 GO_LOST = {"runtime.morestack", "runtime.gogo"}
 GO_VDSO = {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now"}
 

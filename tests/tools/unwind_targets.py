@@ -131,7 +131,7 @@ def written(work, name, text):
     return path
 
 
-def made_repository(work, commits=1500):
+def made_repository(work, commits=5000):
     """A repository with some history, by fast-import."""
     path = os.path.join(work, "repository")
     if os.path.isdir(path):
@@ -168,7 +168,8 @@ def real(work, seconds=120):
     yield target("perl", ["perl", "-e", PERL, str(seconds)])
     yield target("cc1", [cc1 or "cc1", "-O2", "-quiet", source, "-o", "/dev/null"])
     yield target("clang", ["clang", "-O2", "-c", source, "-o", "/dev/null"], settle_s=0.5)
-    yield target("git_log", ["git", "-C", repository, "log", "-p", "--all", "-M", "-C", "--find-copies-harder"])
+    yield target("git_log", ["git", "-C", repository, "log", "-p", "--all", "--pickaxe-regex",
+                             "-S(l|m)ine [0-9]+ of (1|2)?.: .*(ab)+$"])
     yield target("git_repack", ["git", "-C", repository, "pack-objects", "--all", "--stdout", "--no-reuse-delta",
                                 "--threads=2", "--window=250", "--depth=200"])
     yield target("sqlite3", ["sqlite3", ":memory:", SQL])
