@@ -2,7 +2,8 @@
 /* The parser of strangers' files: this program again, as a child without privileges and with
  * limits. Files go to it as descriptors, rows come back and are checked. It is started when there
  * is something to ask, ends when there was nothing for a while, and is killed and started again
- * when it does not answer: the page it had then has failed, and only that one. */
+ * when it does not answer: the page it had then has failed, and only that one; a file that did so
+ * three times is not tried again for ten minutes. */
 #ifndef NODE_AGENT_UNWIND_ROW_WORKER_H
 #define NODE_AGENT_UNWIND_ROW_WORKER_H
 
@@ -15,8 +16,8 @@
 
 struct row_worker;
 
-/* To be called first in main(): does the child's work when this process is one, and returns its
- * exit status. −1: it is not, go on. */
+/* To be called first in main(): does the child's work when this process is one, and ends it. −1: it
+ * is not, go on. */
 int row_worker_main(int argc, char **argv);
 
 struct row_worker *row_worker_new(struct error *err);
