@@ -364,6 +364,12 @@ static void log_stacks(const struct reporter *reporter, const struct sample_coun
 		 stacks.expired, stacks.waiting, pages.rows.pages, pages.rows.failed,
 		 pages.rows.evicted, pages.rows.row_bytes, pages.worker.started,
 		 pages.worker.killed + pages.worker.died);
+	log_debug("copies",
+		  "finished=%" PRIu64 " bytes=%" PRIu64 " refused_rate=%" PRIu64
+		  " refused_ring=%" PRIu64 " unmatched=%" PRIu64 " refused_waiting=%" PRIu64
+		  " waiting_bytes=%u",
+		  stacks.finished, totals->copy_bytes, totals->copies_rate, totals->copies_ring,
+		  totals->copies_unmatched, stacks.refused, stacks.waiting_bytes);
 	log_debug("pages",
 		  "loaded=%" PRIu64 " empty=%" PRIu64 " rows=%" PRIu64 " rules=%u asked=%" PRIu64
 		  " waiting=%u parser_cpu_ms=%" PRIu64,

@@ -137,17 +137,19 @@ static void want_page(struct stacks *stacks, const struct sample_event *sample)
 struct looking {
 	struct stacks *stacks;
 	struct process_key key;
-	uint64_t time_ns;
+	uint64_t time_ns, leaf;
 	uint32_t generation;
 };
 
 static struct stack_code locate(void *context, uint64_t address)
 {
 	const struct looking *looking = context;
+	bool is_leaf = address == looking->leaf;
+	uint64_t asked = address + !is_leaf; /* of a caller: what is located is one less */
 	struct located_frame frame;
 
-	process_table_locate(looking->stacks->from.table, &looking->key, looking->time_ns, &address,
-			     1, true, &frame);
+	process_table_locate(looking->stacks->from.table, &looking->key, looking->time_ns, &asked,
+			     1, is_leaf, &frame);
 	if (frame.since && (int32_t)(frame.since - looking->generation) > 0)
 		return (struct stack_code){.place = STACK_CODE_CHANGED};
 	switch (frame.place) {
@@ -190,7 +192,8 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		   const struct stack_copy_event *copy, uint32_t generation,
 		   struct unwind_page_key *page)
 {
-	struct looking looking = {stacks, key_of(sample), sample->time_ns, generation};
+	struct looking looking = {stacks, key_of(sample), sample->time_ns,
+				  sample->frames[sample->kernel_count], generation};
 	struct sample_event *whole = &stacks->whole.event;
 	struct stack_finish input = {
 		.copy = copy,

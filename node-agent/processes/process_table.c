@@ -203,7 +203,8 @@ static void take_from_parent(struct process_table *table, struct program *progra
 {
 	struct program *parent = programs_parent(table->programs, program);
 
-	if (!parent || (!parent->is_complete && !program_maps_read(&table->maps, parent, time_ns)))
+	if (!parent || (!parent->is_complete &&
+			!program_maps_read(&table->maps, parent, time_ns, NEED_CERTAIN)))
 		return;
 	mapping_set_free(program->set);
 	program->set = mapping_set_share(parent->set);
@@ -239,11 +240,12 @@ static void prepare(struct process_table *table, struct program *program, uint64
 	if (program->origin == PROGRAM_FORKED)
 		take_from_parent(table, program, time_ns);
 	if (!program->is_complete)
-		program_maps_read(&table->maps, program, time_ns);
+		program_maps_read(&table->maps, program, time_ns, NEED_CERTAIN);
 }
 
 static struct mapping *find_mapping(struct process_table *table, struct program *program,
-				    uint64_t address, uint64_t time_ns, bool *may_read)
+				    uint64_t address, uint64_t time_ns, bool *may_read,
+				    enum program_need need)
 {
 	struct mapping *row = NULL;
 
@@ -252,11 +254,11 @@ static struct mapping *find_mapping(struct process_table *table, struct program 
 	if (row || !*may_read || address < LOWEST_CODE || address > INT64_MAX)
 		return row;
 	*may_read = false; /* once a sample */
-	if (!program_maps_read(&table->maps, program, time_ns))
+	if (!program_maps_read(&table->maps, program, time_ns, need))
 		return NULL;
 	row = mapping_set_find(program->set, address, &program->near);
 	if (row)
-		program_maps_helped(program);
+		program_maps_helped(program, need);
 	return row;
 }
 
@@ -283,8 +285,10 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 		return 0;
 	}
 	for (i = 0; i < count; i++) {
-		uint64_t address = addresses[i] - (i > 0 || !is_interrupted_leaf);
-		struct mapping *row = find_mapping(table, program, address, time_ns, &may_read);
+		bool is_exact = i == 0 && is_interrupted_leaf;
+		uint64_t address = addresses[i] - !is_exact;
+		struct mapping *row = find_mapping(table, program, address, time_ns, &may_read,
+						   is_exact ? NEED_CERTAIN : NEED_PERHAPS);
 
 		if (!row) {
 			bool known = program->is_complete && !program->set->is_truncated;

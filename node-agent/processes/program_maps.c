@@ -165,17 +165,20 @@ static bool read_maps(struct program_maps *maps, struct program *program)
 	return ok;
 }
 
-bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns)
+bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns,
+		       enum program_need need)
 {
+	uint32_t attempts = program->maps_read[need].attempts;
+
 	if (program->is_gone)
 		return false;
-	if (time_ns < program->next_read_ns) {
+	if (time_ns < program->maps_read[need].next_ns) {
 		maps->backed_off++;
 		return false;
 	}
-	program->next_read_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << program->read_attempts);
-	if (program->read_attempts < RETRY_DOUBLINGS)
-		program->read_attempts++;
+	program->maps_read[need].next_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << attempts);
+	if (attempts < RETRY_DOUBLINGS)
+		program->maps_read[need].attempts++;
 	if (!read_maps(maps, program)) {
 		maps->failed++;
 		return false;
@@ -184,8 +187,8 @@ bool program_maps_read(struct program_maps *maps, struct program *program, uint6
 	return true;
 }
 
-void program_maps_helped(struct program *program)
+void program_maps_helped(struct program *program, enum program_need need)
 {
-	program->read_attempts = 0;
-	program->next_read_ns = 0;
+	program->maps_read[need].attempts = 0;
+	program->maps_read[need].next_ns = 0;
 }

@@ -24,9 +24,10 @@ enum mapping_kind mapping_kind_of(enum memory_kind kind);
 
 /* Replaces the program's mappings by what the process has now, unless back-off says it is too early
  * (100 ms doubling up to 25 s) or the process is gone. True: they were replaced. */
-bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns);
+bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns,
+		       enum program_need need);
 
 /* The last read brought what was missing: the next one need not wait. */
-void program_maps_helped(struct program *program);
+void program_maps_helped(struct program *program, enum program_need need);
 
 #endif

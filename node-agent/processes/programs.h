@@ -18,6 +18,10 @@ enum program_origin {
 	PROGRAM_EXECED, /* its memory is empty but for what mapping events bring */
 };
 
+/* Why maps is to be read. What looks like a return address is often none; each has a back-off of
+ * its own. */
+enum program_need { NEED_PERHAPS, NEED_CERTAIN };
+
 struct program {
 	struct process_key key;
 	bool is_identified; /* a sample gave start time and exec id; before that only key.tgid
@@ -32,8 +36,10 @@ struct program {
 
 	struct mapping_set *set; /* NULL: nothing known */
 	uint32_t near;           /* where the last address was found in it */
-	uint32_t read_attempts;
-	uint64_t next_read_ns;
+	struct {
+		uint32_t attempts;
+		uint64_t next_ns;
+	} maps_read[2]; /* enum program_need */
 
 	uint32_t parent, parent_serial; /* FORKED: slot; serial 0 = none */
 	struct program_info *info;      /* NULL: not read yet */
