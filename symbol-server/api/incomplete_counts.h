@@ -11,8 +11,7 @@
 
 struct incomplete_counts {
 	uint64_t samples[INCOMPLETE_REASONS];
-	uint64_t
-		*by_module[INCOMPLETE_REASONS]; /* made when first needed; by module of the names */
+	uint64_t *by_module[INCOMPLETE_REASONS]; /* by module of the names; NULL: none */
 };
 
 /* Adds a stack whose last (root) location says why it is incomplete. The module is that of the
