@@ -290,3 +290,65 @@ void go_function_parts(struct go_function *function, const uint8_t *code, size_t
 		break;
 	}
 }
+
+/* --- rules --- */
+
+/* Between lowering the stack pointer and saving it the frame pointer is still the caller's. */
+static void rule_fp(struct unwind_rule *rule, int64_t depth, uint64_t from,
+		    const struct go_frame *frame)
+{
+	rule->fp = UNWIND_FP_UNDEFINED;
+	if (depth == 0 || (from < frame->saved && frame->saved != UINT64_MAX)) {
+		rule->fp = UNWIND_FP_SAME;
+	} else if (depth >= 8 && frame->saved != UINT64_MAX) {
+		rule->fp = UNWIND_FP_AT_CFA;
+		rule->fp_offset = -16;
+	}
+}
+
+struct unwind_rule go_rule(const struct go_function *function, const struct go_part *part,
+			   int64_t depth, uint64_t from, const struct go_frame *frame)
+{
+	struct unwind_rule rule = {
+		.cfa = UNWIND_CFA_REGISTER,
+		.cfa_register = UNWIND_REGISTER_SP,
+		.kept = UNWIND_KEPT_UNDEFINED, /* Go's functions keep no registers */
+		.ra_offset = -8};
+	enum go_way way = part->way;
+
+	if (way == GO_WAY_END) {
+		rule = (struct unwind_rule){.cfa = UNWIND_CFA_END};
+		return rule;
+	}
+	if (way == GO_WAY_SIGNAL) {
+		rule = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL, .flags = UNWIND_RULE_SIGNAL};
+		rule.cfa_register = UNWIND_REGISTER_SP;
+		return rule;
+	}
+	if (depth == -8 && function->return_register) {
+		rule.ra = UNWIND_RA_IN_REGISTER;
+		rule.ra_offset = function->return_register;
+		return rule;
+	}
+	if (way == GO_WAY_NONE || depth < 0)
+		return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
+	if (function->is_injected)
+		rule.flags = UNWIND_RULE_SIGNAL;
+	rule_fp(&rule, depth, from, frame);
+	rule.cfa_offset = (int32_t)depth + 8;
+	if (way == GO_WAY_FRAME && depth >= 8) { /* less: in the epilogue, on its own stack */
+		rule.cfa_register = UNWIND_REGISTER_FP;
+		rule.cfa_offset = 16;
+		rule.flags |= UNWIND_RULE_OTHER_STACK;
+		rule.fp = UNWIND_FP_AT_CFA;
+		rule.fp_offset = -16;
+	} else if (way == GO_WAY_SWITCH || way == GO_WAY_SAVED) {
+		if (depth > INT16_MAX - 8)
+			return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
+		rule.cfa = way == GO_WAY_SWITCH ? UNWIND_CFA_GO_SWITCH : UNWIND_CFA_DEREF;
+		rule.cfa_offset = part->offset;
+		rule.flags |= UNWIND_RULE_OTHER_STACK;
+		rule.cfa_add = (int16_t)(depth + 8);
+	}
+	return rule;
+}

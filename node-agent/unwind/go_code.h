@@ -67,4 +67,9 @@ bool go_function_is_plain(const struct go_function *function);
 /* Fills parts and what follows them; code: the function's first bytes. */
 void go_function_parts(struct go_function *function, const uint8_t *code, size_t length);
 
+/* At the address from, in the part; depth: from the stack pointer up to the return address, where
+ * the table is right. */
+struct unwind_rule go_rule(const struct go_function *function, const struct go_part *part,
+			   int64_t depth, uint64_t from, const struct go_frame *frame);
+
 #endif

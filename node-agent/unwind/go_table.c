@@ -287,65 +287,6 @@ static void pieces_add(struct pieces *pieces, uint64_t start, uint64_t end,
 	pieces->last.rule = *rule;
 }
 
-/* Between lowering the stack pointer and saving it the frame pointer is still the caller's. */
-static void rule_fp(struct unwind_rule *rule, int64_t depth, uint64_t from,
-		    const struct go_frame *frame)
-{
-	rule->fp = UNWIND_FP_UNDEFINED;
-	if (depth == 0 || (from < frame->saved && frame->saved != UINT64_MAX)) {
-		rule->fp = UNWIND_FP_SAME;
-	} else if (depth >= 8 && frame->saved != UINT64_MAX) {
-		rule->fp = UNWIND_FP_AT_CFA;
-		rule->fp_offset = -16;
-	}
-}
-
-/* depth: from the stack pointer up to the return address, where the table is right. */
-static struct unwind_rule rule_of(const struct go_function *function, const struct go_part *part,
-				  int64_t depth, uint64_t from, const struct go_frame *frame)
-{
-	struct unwind_rule rule = {
-		.cfa = UNWIND_CFA_REGISTER,
-		.cfa_register = UNWIND_REGISTER_SP,
-		.kept = UNWIND_KEPT_UNDEFINED, /* Go's functions keep no registers */
-		.ra_offset = -8};
-	enum go_way way = part->way;
-
-	if (way == GO_WAY_END) {
-		rule = (struct unwind_rule){.cfa = UNWIND_CFA_END};
-		return rule;
-	}
-	if (way == GO_WAY_SIGNAL) {
-		rule = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL, .flags = UNWIND_RULE_SIGNAL};
-		rule.cfa_register = UNWIND_REGISTER_SP;
-		return rule;
-	}
-	if (depth == -8 && function->return_register) {
-		rule.ra = UNWIND_RA_IN_REGISTER;
-		rule.ra_offset = function->return_register;
-		return rule;
-	}
-	if (way == GO_WAY_NONE || depth < 0)
-		return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
-	rule_fp(&rule, depth, from, frame);
-	rule.cfa_offset = (int32_t)depth + 8;
-	if (way == GO_WAY_FRAME && depth >= 8) { /* less: in the epilogue, on its own stack */
-		rule.cfa_register = UNWIND_REGISTER_FP;
-		rule.cfa_offset = 16;
-		rule.flags = UNWIND_RULE_OTHER_STACK;
-		rule.fp = UNWIND_FP_AT_CFA;
-		rule.fp_offset = -16;
-	} else if (way == GO_WAY_SWITCH || way == GO_WAY_SAVED) {
-		if (depth > INT16_MAX - 8)
-			return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
-		rule.cfa = way == GO_WAY_SWITCH ? UNWIND_CFA_GO_SWITCH : UNWIND_CFA_DEREF;
-		rule.cfa_offset = part->offset;
-		rule.flags = UNWIND_RULE_OTHER_STACK;
-		rule.cfa_add = (int16_t)(depth + 8);
-	}
-	return rule;
-}
-
 /* One stretch of one depth, cut where another part begins and where the frame pointer is saved. */
 static void add_stretch(struct pieces *pieces, const struct go_function *function, uint64_t from,
 			uint64_t to, int64_t depth, const struct go_frame *frame)
@@ -362,9 +303,7 @@ static void add_stretch(struct pieces *pieces, const struct go_function *functio
 				end = function->parts[i].from;
 		if (frame->saved > from && frame->saved < end)
 			end = frame->saved;
-		rule = rule_of(function, part, depth, from, frame);
-		if (function->is_injected && rule.cfa == UNWIND_CFA_REGISTER)
-			rule.flags |= UNWIND_RULE_SIGNAL;
+		rule = go_rule(function, part, depth, from, frame);
 		/* Nobody calls what returns from a signal: the address before it is looked up. */
 		pieces_add(pieces, from - (part->way == GO_WAY_SIGNAL && from == function->start),
 			   end, &rule);
