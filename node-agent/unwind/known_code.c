@@ -67,7 +67,6 @@ static const struct pattern patterns[] = {
 	  .fp = UNWIND_FP_AT_CFA,
 	  .fp_offset = -24,
 	  .kept = 2,
-	  .kept = 2,
 	  .ra_offset = -8}},
 	/* mov x8, #139 (rt_sigreturn); svc #0. The ucontext is behind a siginfo. */
 	{EM_AARCH64, 8, 1, 0, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
