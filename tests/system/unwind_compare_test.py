@@ -2,6 +2,7 @@
 """The comparison with gdb sees what it is for: planted mistakes get their kind."""
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools"))
@@ -29,6 +30,16 @@ def compared(frames, result="complete", guessed=0, stack=STACK, signal=(), code=
     return dict(comparison.kinds), len(comparison.ends_differ)
 
 
+def file_with_table():
+    """An object whose one segment and one FDE cover 0x1000 to 0x9000."""
+    path = WORK + "/with_table"
+    with open(path + ".s", "w") as out:
+        out.write(".globl _start\n_start: .cfi_startproc\n.fill 0x8000, 1, 0x90\n.cfi_endproc\n")
+    subprocess.run(["cc", "-nostdlib", "-static", "-Wl,-Ttext=0x1000", "-Wl,-z,max-page-size=0x1000", path + ".s", "-o",
+                    path], check=True)
+    return path
+
+
 def kinds():
     equal(compared(STACK), ({"equal": 1}, 0), "the same frames are equal")
     equal(compared([0xffe] + STACK[1:]), ({"equal": 1}, 0), "a system call's leaf may be the instruction before")
@@ -46,6 +57,13 @@ def kinds():
     equal(compared(STACK, "read_fault"), ({"equal": 1}, 1), "whole but called incomplete: the ends differ")
     equal(compared(STACK[:4], stack=STACK[:4], end="not code: 0x0"), ({"equal": 1}, 1),
           "called complete where gdb knows no start: the ends differ")
+    equal(compared([0xa000, 0xb000]), ({"exec": 1}, 0), "code of a program that an exec has replaced")
+    lost = "not code: 0x7"
+    equal(compared(STACK, stack=STACK[:3], end=lost, code=bare), ({"no_table": 1}, 0),
+          "frames beyond gdb's, which has lost its way in code without a table")
+    with_table = [[0x1000, 0x9000, 0x1000, file_with_table()]]
+    equal(compared(STACK, stack=STACK[:3], end=lost, code=with_table), ({"wrong": 1}, 0),
+          "frames beyond gdb's are wrong where there is a table")
     handler = [0x1000, 0x2000, 0x3000, 0x4000]
     equal(compared([0x1000, 0x2001, 0x3001, 0x4000], stack=handler, signal=[1]), ({"equal": 1}, 0),
           "a trampoline and what it interrupted are given plus one")

@@ -19,7 +19,7 @@ import sys
 KINDS = [
     ("equal", "the same frames"),
     ("delivered", "a signal's handler was entered or left before the stop; what it interrupted is the same"),
-    ("no_user", "the sample has no user part: in an exec"),
+    ("exec", "the sample was in an exec: of the program before, or without a user part"),
     ("no_table", "they differ from a frame on that no call frame information covers (gdb guesses, too)"),
     ("cut", "gdb's frames up to where the agent says it is incomplete"),
     ("declared", "other frames than gdb's, and the agent says that it is incomplete"),
@@ -88,7 +88,7 @@ def read_stops(path):
 # --- which code has a table ---
 
 class Tables:
-    """Of the files of one process: is an address covered by an FDE, or is it Go's?"""
+    """Of the files of one process: is an address covered by an FDE, or is it in a stripped Go program?"""
 
     def __init__(self, root="/"):
         self.root = root
@@ -105,7 +105,7 @@ class Tables:
             for fields in (line.split() for line in text.splitlines()):
                 if fields and fields[0] == "LOAD":
                     segments.append((int(fields[1], 16), int(fields[4], 16), int(fields[2], 16)))
-            is_go = ".gopclntab" in text
+            is_go = ".gopclntab" in text and "debug_frame" not in text
             starts, ends = read_fdes(real)
         self.files[path] = segments, starts, ends, is_go
         return self.files[path]
@@ -200,11 +200,13 @@ def kind_of(sample, stop, tables):
         return "equal"
     if is_delivered(sample, stop):
         return "delivered"
-    if not sample.frames:
-        return "no_user"
+    if not sample.frames or not any(start <= sample.frames[0] < end for start, end, _, _ in stop.code):
+        return "exec"
+    at = difference(sample, stop)
+    if at == len(stop.frames) and stop.end.startswith("not code"):
+        return "wrong" if tables.has_table(stop.code, stop.frames[-1] - 1) else "no_table"
     if sample.result == "complete" and not sample.is_guessed:
         return "wrong"
-    at = difference(sample, stop)
     # The frame whose caller they disagree about is the one before.
     before = max(at - 1, 0)
     if before < len(stop.frames):
@@ -248,7 +250,7 @@ class Comparison:
         self.results[sample.result] += 1
         self.guessed += sample.is_guessed
         self.copies += sample.way == "copy"
-        if kind not in ("equal", "delivered", "no_user"):
+        if kind not in ("equal", "delivered", "exec"):
             self.examples.append((kind, sample, stop))
         self.other_files += files_differ(sample, stop)
         is_start = stop.end == "outermost" or bool(START.search(self.names.get(stop.frames[-1], "")))

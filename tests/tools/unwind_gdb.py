@@ -46,6 +46,7 @@ handle SIGSTOP stop print nopass
 # goroutine's descriptor says where it goes on, and nothing is told here.
 GO_TOP = {"runtime.goexit", "runtime.clone", "runtime.rt0_go", "runtime.mcall"}
 GO_LOST = {"runtime.morestack", "runtime.gogo"}
+GO_SWITCH = {"runtime.systemstack"}
 GO_VDSO = {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now"}
 
 
@@ -53,7 +54,7 @@ def word_at(address):
     return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, 8)), "little")
 
 
-def go_caller(frame, name):
+def go_caller(frame, name, is_leaf):
     """(pc, sp, whether that frame itself counts): where a goroutine goes on whose function name has left its stack
     for the thread's, as the runtime notes it for its own tracebacks; None: the frame has an ordinary caller."""
     if name == "runtime.asmcgocall":
@@ -70,6 +71,9 @@ def go_caller(frame, name):
         return int(m["vdsoPC"]), int(m["vdsoSP"]), True
     if name == "runtime.systemstack":
         descriptor = descriptor["m"]["curg"]
+        stack = descriptor["stack"]
+        if is_leaf and int(stack["lo"]) <= int(frame.read_register("rsp")) < int(stack["hi"]):
+            return None
     return int(descriptor["sched"]["pc"]), int(descriptor["sched"]["sp"]), False
 
 
@@ -79,7 +83,7 @@ class Recorder:
         self.named = set()
         self.code = self.code_text = None
         self.mapped = {}
-        self.vdso = None
+        self.vdso = self.elsewhere = None
         self.mapped_files = os.environ.get("UNWIND_MAPPED", "").split()
         self.is_stop = self.is_over = False
         gdb.events.stop.connect(self.on_stop)
@@ -149,8 +153,10 @@ class Recorder:
                 if not is_leaf and name in GO_TOP | GO_LOST:
                     stack["end"] = "outermost" if name in GO_TOP else "the goroutine's descriptor"
                     return None
-                if not is_leaf and name in GO_VDSO | {"runtime.systemstack", "runtime.asmcgocall"}:
-                    return frame
+                if name in GO_SWITCH or not is_leaf and name in GO_VDSO | {"runtime.asmcgocall"}:
+                    self.elsewhere = go_caller(frame, name, is_leaf)
+                    if self.elsewhere:
+                        return frame
             stack["end"] = gdb.frame_stop_reason_string(frame.unwind_stop_reason())
             if frame.unwind_stop_reason() == gdb.FRAME_UNWIND_OUTERMOST:
                 stack["end"] = "outermost"
@@ -170,7 +176,7 @@ class Recorder:
         try:
             left = self.add_frames(gdb.newest_frame(), stack)
             while left is not None and len(stack["frames"]) < FRAMES_MAX:
-                found = go_caller(left, left.name())
+                found = self.elsewhere
                 if saved is None:
                     saved = [(r, int(gdb.newest_frame().read_register(r))) for r in ("rsp", "rip")]
                 left = self.add_elsewhere(stack, *found)

@@ -121,7 +121,7 @@ def heading():
 
 
 def row(name, c):
-    others = ["%s %d" % (kind, c.kinds[kind]) for kind in ("delivered", "no_user", "cut", "declared", "guessed")
+    others = ["%s %d" % (kind, c.kinds[kind]) for kind in ("delivered", "exec", "cut", "declared", "guessed")
               if c.kinds[kind]]
     others += ["%s %d" % (result, count) for result, count in c.results.items() if result != "complete"]
     others += ["other file %d" % c.other_files] if c.other_files else []
