@@ -63,13 +63,9 @@ struct sample_event {
 };
 
 /* Where a walk stopped for want of rows, and the stack from there on: user space goes on with it
- * once the rows are loaded. Fixed classes, since the kernel reserves fixed sizes only. */
-enum {
-	STACK_COPY_CLASSES = 3,
-	STACK_COPY_SMALL = 4096,
-	STACK_COPY_MIDDLE = 16384,
-	STACK_COPY_LARGE = 65536
-};
+ * once the rows are loaded. Of the smallest size that takes the rest of the stack, from the first
+ * to the last in steps of two, since the kernel reserves fixed sizes only. */
+enum { STACK_COPY_BYTES_MIN = 4096, STACK_COPY_BYTES_MAX = 65536 };
 
 struct stack_copy_event {
 	__u16 type;          /* EVENT_STACK_COPY */
@@ -77,10 +73,14 @@ struct stack_copy_event {
 	__u8 is_guessed;     /* as struct stack_walk has it, for the frames so far */
 	__u32 size;          /* of the whole record */
 	__u32 cpu;
-	__u32 stack_bytes; /* readable from sp on; the rest of the record is undefined */
-	__u64 cpu_taken;   /* with cpu: which sample */
-	__u64 known;       /* bit n: registers[n] is known */
-	__u64 ip, sp, fp;  /* of the frame whose caller is wanted: the last one of the sample */
+	__u32 stack_bytes; /* readable from sp + stack_gap on; the rest of the record is undefined
+			    */
+	/* 0, but where the code has just moved the stack pointer to memory that is not there yet */
+	__u32 stack_gap;
+	__u32 reserved;
+	__u64 cpu_taken;  /* with cpu: which sample */
+	__u64 known;      /* bit n: registers[n] is known */
+	__u64 ip, sp, fp; /* of the frame whose caller is wanted: the last one of the sample */
 	__u64 registers[UNWIND_REGISTERS];
 	__u8 stack[];
 };

@@ -48,22 +48,34 @@ static __always_inline int stack_copy_allowed(__u64 now_ns)
 	return 1;
 }
 
-/* Whether the stack goes on that far; what is not there cannot be copied. */
-static __always_inline int stack_copy_reaches(__u64 sp, __u32 bytes)
+static __always_inline int stack_copy_is_there(__u64 address)
 {
 	__u8 byte;
 
-	return !bpf_probe_read_user(&byte, sizeof(byte), (const void *)(sp + bytes));
+	return !bpf_probe_read_user(&byte, sizeof(byte), (const void *)address);
+}
+
+/* From the stack pointer up to memory that is there: a function that needs much touches it, or
+ * calls, only afterwards. */
+static __always_inline __u32 stack_copy_gap(__u64 sp)
+{
+	const __u32 rest = -sp % STACK_COPY_CHUNK;
+
+	if (!stack_copy_is_there(sp))
+		for (__u32 gap = 0; gap < STACK_COPY_BYTES_MAX; gap += STACK_COPY_CHUNK)
+			if (stack_copy_is_there(sp + gap + rest))
+				return gap + rest;
+	return 0;
 }
 
 /* Chunk by chunk, since one read is all or nothing. The chunk that fails is good up to the next
  * boundary of a page, or not at all. Always inlined: bytes is a constant. */
-static __always_inline void stack_copy_fill(struct stack_copy_event *copy, __u64 sp, __u32 bytes)
+static __always_inline void stack_copy_fill(struct stack_copy_event *copy, __u64 start, __u32 bytes)
 {
-	__u32 rest = -sp % STACK_COPY_CHUNK, done = 0;
+	__u32 rest = -start % STACK_COPY_CHUNK, done = 0;
 
 	for (__u32 at = 0; at < bytes; at += STACK_COPY_CHUNK) {
-		const void *from = (const void *)(sp + at);
+		const void *from = (const void *)(start + at);
 
 		if (!bpf_probe_read_user(copy->stack + at, STACK_COPY_CHUNK, from)) {
 			done = at + STACK_COPY_CHUNK;
@@ -89,46 +101,47 @@ static __always_inline void stack_copy_registers(struct stack_copy_event *copy,
 }
 
 static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
-						const struct stack_walk *walk, __u32 bytes)
+						const struct stack_walk *walk, __u32 gap,
+						__u32 bytes)
 {
 	copy->type = EVENT_STACK_COPY;
 	copy->is_interrupted = walk->is_interrupted;
 	copy->is_guessed = walk->is_guessed;
 	copy->size = sizeof(*copy) + bytes;
+	copy->stack_gap = gap;
+	copy->reserved = 0;
 	copy->ip = walk->ip;
 	copy->sp = walk->sp;
 	copy->fp = walk->fp;
 	stack_copy_registers(copy, walk);
-	stack_copy_fill(copy, walk->sp, bytes);
+	stack_copy_fill(copy, walk->sp + gap, bytes);
 }
-
-#define STACK_COPY_RESERVE(copy, walk, bytes)                                        \
-	do {                                                                         \
-		(copy) = bpf_ringbuf_reserve(&copies, sizeof(*(copy)) + (bytes), 0); \
-		if (copy)                                                            \
-			stack_copy_describe(copy, walk, bytes);                      \
-	} while (0)
 
 /* 0, or enum kernel_counter: why not. The reader is woken by the sample that follows. */
 static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 cpu,
 					   __u64 cpu_taken, __u64 now_ns)
 {
 	struct stack_copy_event *copy;
+	__u32 bytes, gap;
 
 	if (!stack_copy_allowed(now_ns))
 		return COUNT_copies_rate;
-	if (!stack_copy_reaches(walk->sp, STACK_COPY_SMALL))
-		STACK_COPY_RESERVE(copy, walk, STACK_COPY_SMALL);
-	else if (!stack_copy_reaches(walk->sp, STACK_COPY_MIDDLE))
-		STACK_COPY_RESERVE(copy, walk, STACK_COPY_MIDDLE);
-	else
-		STACK_COPY_RESERVE(copy, walk, STACK_COPY_LARGE);
-	if (!copy)
-		return COUNT_copies_ring;
-	copy->cpu = cpu;
-	copy->cpu_taken = cpu_taken;
-	bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
-	return 0;
+	gap = stack_copy_gap(walk->sp);
+	/* Unrolled: the sizes are constants then. */
+#pragma unroll
+	for (bytes = STACK_COPY_BYTES_MIN; bytes <= STACK_COPY_BYTES_MAX; bytes *= 2) {
+		if (bytes < STACK_COPY_BYTES_MAX && stack_copy_is_there(walk->sp + gap + bytes))
+			continue;
+		copy = bpf_ringbuf_reserve(&copies, sizeof(*copy) + bytes, 0);
+		if (!copy)
+			return COUNT_copies_ring;
+		stack_copy_describe(copy, walk, gap, bytes);
+		copy->cpu = cpu;
+		copy->cpu_taken = cpu_taken;
+		bpf_ringbuf_submit(copy, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	return COUNT_copies_ring;
 }
 
 #endif

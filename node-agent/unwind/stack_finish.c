@@ -28,16 +28,16 @@ struct finish {
 static int read_memory(void *to, size_t bytes, uint64_t from)
 {
 	const struct stack_copy_event *copy = now->input->copy;
-	uint64_t at = from - copy->sp;
+	uint64_t start = copy->sp + copy->stack_gap, at = from - start;
 
-	if (from >= copy->sp && at <= copy->stack_bytes && bytes <= copy->stack_bytes - at) {
+	if (from >= start && at <= copy->stack_bytes && bytes <= copy->stack_bytes - at) {
 		memcpy(to, copy->stack + at, bytes);
 		return 0;
 	}
 	if (now->input->read_code &&
 	    now->input->read_code(now->input->context, from, to, (uint32_t)bytes))
 		return 0;
-	if (from >= copy->sp && at < STACK_BYTES_MAX)
+	if (from >= start && at < STACK_BYTES_MAX)
 		now->is_short = true;
 	return -1;
 }

@@ -209,14 +209,14 @@ SAMPLE_IN_KERNEL = 1
 
 class Copy:
     """A struct stack_copy_event."""
-    HEADER = struct.Struct("<HBBIIIQQQQQ16Q")
+    HEADER = struct.Struct("<HBBIIIIIQQQQQ16Q")
 
     def __init__(self, path):
         data = open(path, "rb").read()
         fields = self.HEADER.unpack_from(data)
-        self.is_interrupted, self.stack_bytes, self.known = fields[1], fields[5], fields[7]
-        self.ip, self.sp, self.fp = fields[8:11]
-        self.registers = dict(zip(REGISTERS, fields[11:]))
+        self.is_interrupted, self.stack_bytes, self.gap, self.known = fields[1], fields[5], fields[6], fields[9]
+        self.ip, self.sp, self.fp = fields[10:13]
+        self.registers = dict(zip(REGISTERS, fields[13:]))
         self.room = len(data) - self.HEADER.size
         self.stack = data[self.HEADER.size:self.HEADER.size + self.stack_bytes]
 
@@ -226,6 +226,16 @@ def stack_end(pid, address):
         start, end = (int(part, 16) for part in line.split()[0].split("-"))
         if start <= address < end:
             return end
+    return 0
+
+
+def first_there(pid, address):
+    """From the address on, by the kernel's own table of pages: bit 63 says that one is there."""
+    with open("/proc/%d/pagemap" % pid, "rb") as pages:
+        for page in range(address // 4096, address // 4096 + 64):
+            pages.seek(8 * page)
+            if struct.unpack("<Q", pages.read(8))[0] >> 63:
+                return max(address, 4096 * page)
     return 0
 
 
@@ -248,12 +258,15 @@ def what_is_wrong(pid, sample, copy):
               if copy.known >> number & 1 and copy.registers[name] != truth.get(name)]
     if in_call and copy.known != 0xffff & ~(1 << 0 | 1 << 2 | 1 << 11):
         wrong.append("what a system call uses up")
-    left = stack_end(pid, copy.sp) - copy.sp
-    room = next(room for room in (4096, 16384, 65536) if left <= room or room == 65536)
+    start = first_there(pid, copy.sp)
+    if start != copy.sp + copy.gap:
+        wrong.append("begins %d above, not %d" % (copy.gap, start - copy.sp))
+    left = stack_end(pid, start) - start
+    room = next(room for room in (4096, 8192, 16384, 32768, 65536) if left <= room or room == 65536)
     if (copy.stack_bytes, copy.room) != (min(left, room), room):
         wrong.append("%d bytes in %d of %d" % (copy.stack_bytes, copy.room, left))
     with open("/proc/%d/mem" % pid, "rb") as memory:
-        memory.seek(copy.sp)
+        memory.seek(start)
         if memory.read(copy.stack_bytes) != copy.stack:
             wrong.append("stack")
     return wrong
@@ -279,10 +292,11 @@ def copies():
     """Where the rows of all code are absent, every stack goes up as it is."""
     subprocess.run(["sh", "tests/programs/unwind/build.sh", PROGRAMS, "deep", "big_frame"], check=True,
                    stdout=sys.stderr)
-    build_programs("chain_static", "syscall_loop")
-    rooms = set()
+    build_programs("chain_static", "syscall_loop", "room_below")
+    rooms, gaps = set(), set()
     in_kernel = 0
-    for program in (["chain_static", "60"], ["deep", "60"], ["big_frame", "60"], ["syscall_loop", "/tmp", "60"]):
+    for program in (["chain_static", "60"], ["deep", "60"], ["big_frame", "60"], ["syscall_loop", "/tmp", "60"],
+                    ["room_below", "60"]):
         target = start([PROGRAMS + "/" + program[0], *program[1:]])
         directory = os.path.join(WORK, program[0])
         os.makedirs(directory)
@@ -293,12 +307,14 @@ def copies():
             for what in what_is_wrong(target.pid, sample, copy) if copy else ["no copy"]:
                 wrong[what] = wrong.get(what, 0) + 1
             rooms.add(copy.room if copy else 0)
+            gaps.add(bool(copy and copy.gap))
             in_kernel += int(sample["flags"]) & SAMPLE_IN_KERNEL
             seen += 1
         check(seen == 8 and not wrong, program[0] + ": copies are the threads' registers and stacks", (seen, wrong))
         target.kill()
         target.wait()
     check(len(rooms) >= 2, "of more than one size", rooms)
+    equal(gaps, {False, True}, "memory that is not there yet is left out")
     check(in_kernel, "system calls among them", in_kernel)
 
 

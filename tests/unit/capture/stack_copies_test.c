@@ -57,7 +57,7 @@ static uint64_t copy_put(uint32_t cpu, uint64_t cpu_taken, uint32_t length, uint
 	return at;
 }
 
-static const uint32_t small = sizeof(struct stack_copy_event) + STACK_COPY_SMALL;
+static const uint32_t small = sizeof(struct stack_copy_event) + STACK_COPY_BYTES_MIN;
 
 /* 1: found, 0: there is none, −1: it may still come */
 static int take(uint32_t cpu, uint64_t cpu_taken)
@@ -143,7 +143,7 @@ static void test_not_copies(void)
 
 	world_clear();
 	at = copy_put(0, 1, small, 0);
-	((struct stack_copy_event *)(void *)(data + at + 8))->stack_bytes = STACK_COPY_SMALL + 1;
+	((struct stack_copy_event *)(void *)(data + at + 8))->stack_bytes = STACK_COPY_BYTES_MIN + 1;
 	at = copy_put(0, 2, small, 0);
 	((struct stack_copy_event *)(void *)(data + at + 8))->size = small + 8;
 	at = copy_put(0, 3, small, 0);
