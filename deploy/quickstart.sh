@@ -145,10 +145,14 @@ start_server() { # further options
 	step_done "$url"
 }
 
-# By trying it. 0: eBPF is permitted; 1: it is not, and $why says so.
+is_permitted() { # --capture …; by trying it
+	build/farflame-agent --capture "$1" --output "$state/probe.otlp" --duration 100ms >"$state/probe.log" 2>&1
+	[ $? -ne 3 ]
+}
+
+# 0: eBPF is permitted; 1: it is not, and $why says so.
 ebpf_is_permitted() {
-	build/farflame-agent --output "$state/probe.otlp" --duration 100ms >"$state/probe.log" 2>&1
-	[ $? -eq 3 ] || return 0
+	is_permitted bpf && return 0
 	why=$(last_sentence "$state/probe.log")
 	pin=/sys/fs/bpf/farflame-quickstart-$$
 	if bpftool prog load build/bpf/sample_cpu.bpf.o "$pin" type perf_event >/dev/null 2>&1; then
@@ -261,13 +265,17 @@ main() {
 	build
 	trap 'fail "interrupted."' INT TERM
 	if ! ebpf_is_permitted; then
-		show_recorded
-		return
+		if ! is_permitted auto; then
+			show_recorded
+			return
+		fi
+		echo "eBPF is not permitted here: $why"
+		echo "So stacks are taken by perf events, which cut deep ones."
 	fi
 	start_server
 	start_agent || {
 		why=$(last_sentence "$state/agent.log")
-		fail "The agent may not use eBPF although its own check said so: $why"
+		fail "The agent may not sample although its own check said so: $why"
 	}
 	from=$(date +%s)
 	profile

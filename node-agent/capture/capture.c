@@ -461,7 +461,7 @@ struct capture *capture_open(const struct capture_options *options,
 	}
 	capture = open_by_perf(options, callbacks, &by_perf);
 	if (capture && options->way == CAPTURE_AUTO)
-		log_warn("stacks are taken by perf events, which costs more", "because=\"%s\"",
+		log_warn("stacks are taken by perf events", "because=\"%s\"",
 			 by_bpf.message);
 	if (!capture && options->way == CAPTURE_AUTO)
 		error_set(err, by_perf.kind, "%s; and %s", by_bpf.message, by_perf.message);

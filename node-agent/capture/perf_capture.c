@@ -21,7 +21,10 @@
 #include "node-agent/capture/tick_account.h"
 
 enum {
-	STACK_BYTES = 16 << 10, /* the kernel copies and reserves as much for each sample */
+	STACK_BYTES = 60 << 10, /* with the rest of a record less than 64 KiB */
+	/* Users without privileges may lock half a MiB for each CPU's ring (perf_event_mlock_kb).
+	 */
+	STACK_BYTES_OF_THREADS = 15 << 10,
 	TASKS_MAX = 16384,
 	POLL_MS = 200,
 	POLL_BUSY_MS = 20, /* while processes come and go: those that live shortly are met alive */
@@ -187,7 +190,7 @@ static bool rings_begin(struct perf_capture *capture, struct error *err)
 {
 	const struct perf_sampler sampler = {
 		.period_ns = capture->period_ns,
-		.stack_bytes = STACK_BYTES,
+		.stack_bytes = capture->is_of_threads ? STACK_BYTES_OF_THREADS : STACK_BYTES,
 		.is_user_only = capture->is_user_only,
 	};
 
@@ -198,7 +201,9 @@ static bool rings_begin(struct perf_capture *capture, struct error *err)
 	if (!capture->events)
 		return false;
 	process_events_watch(capture->events, on_event, capture);
-	capture->rings = perf_rings_new(capture->cpu_count, &sampler, err);
+	capture->rings = perf_rings_new(capture->cpu_count,
+					cpu_list_count(capture->is_online, capture->cpu_count),
+					&sampler, err);
 	return capture->rings;
 }
 
@@ -209,7 +214,7 @@ static bool begin_threads(struct perf_capture *capture, struct error *err)
 	bool ok;
 
 	capture->callbacks = (struct capture_callbacks){0};
-	ok = rings_begin(capture, err) && online_read(capture, err) &&
+	ok = rings_begin(capture, err) &&
 	     perf_threads_add(capture->events, capture->rings, capture->is_online,
 			      capture->cpu_count, capture->pids, capture->pid_count, err);
 	capture->callbacks = callbacks;
@@ -223,6 +228,8 @@ static bool begin(struct perf_capture *capture, struct error *err)
 {
 	struct error failed = {0};
 
+	if (!online_read(capture, err))
+		return false;
 	if (rings_begin(capture, err) && cpus_check(capture, &failed))
 		return true;
 	if (failed.kind == ERROR_UNSUPPORTED && capture->pid_count) {

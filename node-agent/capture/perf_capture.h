@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples by perf_event_open(2) alone, for hosts and users that may not use BPF: as capture.h says,
- * but each stack arrives as registers and a copy of its memory (SAMPLE_HAS_COPY), which costs more.
+ * but each stack arrives as registers and a copy of its memory (SAMPLE_HAS_COPY).
  *
  * Everything that runs, where that is permitted; else the processes of options.pids, which every
  * user may do for their own (kernel.perf_event_paranoid ≤ 2; above 1 without ticks of kernel code:

@@ -19,6 +19,7 @@ enum {
 	RING_SAMPLES_MIN = 16,
 	RINGS_BYTES = 32 << 20,
 	RING_BYTES_MIN = 64 << 10,
+	STACK_BYTES_MIN = 15 << 10,
 	FLUSH_PERIOD_NS = 100000,
 	FLUSH_MS = 3,
 };
@@ -40,20 +41,25 @@ struct perf_rings {
 	struct cpu_ring cpus[];
 };
 
-static unsigned ring_pages(unsigned cpus, const struct perf_sampler *sampler)
+/* The kernel reserves the whole stack_bytes in the ring, though it writes only what there is. */
+static void rings_size(struct perf_rings *rings, unsigned online)
 {
-	size_t bytes = RING_BYTES_MIN, page = (size_t)sysconf(_SC_PAGESIZE);
-	uint64_t samples = RING_MS * UINT64_C(1000000) / sampler->period_ns;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), share = RINGS_BYTES / (online ? online : 1);
+	uint64_t samples = RING_MS * UINT64_C(1000000) / rings->sampler.period_ns;
+	uint32_t *stack_bytes = &rings->sampler.stack_bytes;
+	size_t bytes = RING_BYTES_MIN;
 
 	if (samples < RING_SAMPLES_MIN)
 		samples = RING_SAMPLES_MIN;
-	while (bytes < samples * sampler->stack_bytes && bytes * 2 * cpus <= RINGS_BYTES)
+	while (*stack_bytes / 2 >= STACK_BYTES_MIN && samples * *stack_bytes > share)
+		*stack_bytes = *stack_bytes / 16 * 8;
+	while (bytes < samples * *stack_bytes && bytes * 2 <= share)
 		bytes *= 2;
-	return (unsigned)(bytes / page);
+	rings->pages = (unsigned)(bytes / page);
 }
 
-struct perf_rings *perf_rings_new(unsigned cpus, const struct perf_sampler *sampler,
-				  struct error *err)
+struct perf_rings *perf_rings_new(unsigned cpus, unsigned online,
+				  const struct perf_sampler *sampler, struct error *err)
 {
 	struct perf_rings *rings = calloc(1, sizeof *rings + cpus * sizeof rings->cpus[0]);
 
@@ -62,7 +68,7 @@ struct perf_rings *perf_rings_new(unsigned cpus, const struct perf_sampler *samp
 		return NULL;
 	}
 	rings->sampler = *sampler;
-	rings->pages = ring_pages(cpus, sampler);
+	rings_size(rings, online);
 	rings->cpu_count = cpus;
 	for (unsigned cpu = 0; cpu < cpus; cpu++) {
 		rings->cpus[cpu].ring.fd = -1;
@@ -277,8 +283,7 @@ const void *perf_rings_next(struct perf_rings *rings, unsigned *number, size_t *
 	record = perf_ring_next(&oldest->ring, length);
 	if (!record) /* no memory for one that wraps: it is gone */
 		note_next(oldest);
-	else if (record_type(record) == PERF_RECORD_LOST &&
-		 oldest->ring.tail >= oldest->full_head)
+	else if (record_type(record) == PERF_RECORD_LOST && oldest->ring.tail >= oldest->full_head)
 		oldest->has_been_full = false;
 	return record;
 }

@@ -13,10 +13,11 @@
 
 struct perf_rings;
 
-/* cpus: CPU numbers are below this. sampler: what all take; its cpu and thread are not looked at.
- */
-struct perf_rings *perf_rings_new(unsigned cpus, const struct perf_sampler *sampler,
-				  struct error *err);
+/* cpus: CPU numbers are below this; online: how many there are, which share 32 MiB. sampler: what
+ * all take; its cpu and thread are not looked at, and stack_bytes is the most: less where rings
+ * would hold too few samples. */
+struct perf_rings *perf_rings_new(unsigned cpus, unsigned online,
+				  const struct perf_sampler *sampler, struct error *err);
 
 /* Samples from now on. ERROR_NOT_FOUND: the CPU went offline. */
 bool perf_rings_add_cpu(struct perf_rings *rings, unsigned cpu, struct error *err);

@@ -208,6 +208,13 @@ static void copy_fill(const struct perf_sample *sample, struct stack_copy_event 
 	memcpy(copy->stack, sample->stack, sample->stack_bytes);
 }
 
+/* A thread that ends gives up its memory, and execve() gets a new one while the registers are still
+ * those of the program before: such stacks are whole without a user part. */
+static bool is_stack_gone(const struct perf_sample *sample)
+{
+	return sample->entry_bytes && !sample->stack_bytes;
+}
+
 /* Why the walk stopped where it begins. */
 static enum walk_result user_result(const struct perf_sample *sample)
 {
@@ -222,7 +229,7 @@ void perf_sample_event(const struct perf_sample *sample, struct sample_event *ev
 		       struct stack_copy_event *copy)
 {
 	/* Threads that the kernel makes inside a process (io_uring's workers) have no user part. */
-	bool has_user = sample->user != PERF_USER_NONE &&
+	bool has_user = sample->user != PERF_USER_NONE && !is_stack_gone(sample) &&
 			(sample->user_ip || sample->registers[UNWIND_REGISTER_SP]);
 
 	*event = (struct sample_event){

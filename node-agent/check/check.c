@@ -23,6 +23,12 @@ static const struct {
 	{CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses"},
 };
 
+/* Measured on a virtual machine of two CPUs, Linux 6.18, for stacks of some ten frames. */
+static const char perf_cost[] =
+	"A sample takes about 10 us in the kernel and 30 us in the agent; by BPF 20 and 20. The "
+	"rings take 1 MiB of kernel memory per CPU at 19 Hz, 4 MiB at 99 Hz, at most 32 MiB. "
+	"Stacks of more than 60 KiB are cut, of one's own processes of more than 15 KiB.";
+
 /* --- pieces of text --- */
 
 /* A paragraph, indented, broken at spaces. */
@@ -50,12 +56,13 @@ static void print_fact(const char *name, const char *value, const char *meaning,
 	fprintf(out, "  %-34s %-10s %s\n", name, value, meaning);
 }
 
-static void print_features(const struct kernel_features *features, bool is_needed, FILE *out)
+static void print_features(const struct kernel_features *features, enum kernel_feature_use use,
+			   FILE *out)
 {
 	for (size_t i = 0; i < KERNEL_FEATURE_COUNT; i++) {
 		const struct kernel_feature *feature = &features->features[i];
 
-		if (feature->is_needed != is_needed)
+		if (feature->use != use)
 			continue;
 		fprintf(out, "  %-3s  %s\n", feature->is_there ? "yes" : "NO", feature->text);
 		if (!feature->is_there)
@@ -137,25 +144,43 @@ static void print_facts(const struct kernel_features *features, FILE *out)
 		    out);
 }
 
+static bool can_sample(const struct kernel_features *features)
+{
+	return features->can_sample || features->features[KERNEL_FEATURE_perf_samples].is_there ||
+	       features->features[KERNEL_FEATURE_perf_own_samples].is_there;
+}
+
+static const char *verdict(const struct kernel_features *features)
+{
+	if (features->can_sample)
+		return "works";
+	if (features->features[KERNEL_FEATURE_perf_samples].is_there)
+		return "works without BPF";
+	return can_sample(features) ? "of one's own processes (--pid) works without BPF"
+				    : "does not work";
+}
+
 void check_print(const struct kernel_features *features, FILE *out)
 {
 	fprintf(out, "farflame-agent %s on Linux %s, %u CPUs online of %u possible\n",
 		FARFLAME_VERSION, features->release, features->online_cpus,
 		features->possible_cpus);
-	fputs("\nNeeded for on-cpu profiling:\n", out);
-	print_features(features, true, out);
+	fputs("\nNeeded for on-cpu profiling by BPF:\n", out);
+	print_features(features, KERNEL_FEATURE_NEEDED, out);
 	fputs("\nBetter with it, works without:\n", out);
-	print_features(features, false, out);
+	print_features(features, KERNEL_FEATURE_BETTER, out);
+	fputs("\nInstead of BPF (--capture perf):\n", out);
+	print_features(features, KERNEL_FEATURE_INSTEAD, out);
+	print_wrapped(perf_cost, 7, out);
 	fputs("\nThis host:\n", out);
 	print_facts(features, out);
-	fprintf(out, "\nOn-CPU profiling %s here.\n",
-		features->can_sample ? "works" : "does not work");
+	fprintf(out, "\nOn-CPU profiling %s here.\n", verdict(features));
 }
 
 bool check_run(FILE *out)
 {
 	struct kernel_features *features = calloc(1, sizeof *features);
-	bool can_sample;
+	bool works;
 
 	if (!features) {
 		fputs("no memory\n", out);
@@ -163,7 +188,7 @@ bool check_run(FILE *out)
 	}
 	kernel_features_read(features);
 	check_print(features, out);
-	can_sample = features->can_sample;
+	works = can_sample(features);
 	free(features);
-	return can_sample;
+	return works;
 }

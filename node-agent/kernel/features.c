@@ -19,7 +19,8 @@
 #include "common/error.h"
 #include "node-agent/kernel/perf_event.h"
 
-#define FEATURE_ROW(name_, needed_, text_) {.name = #name_, .text = text_, .is_needed = needed_},
+#define FEATURE_ROW(name_, use_, text_) \
+	{.name = #name_, .text = text_, .use = KERNEL_FEATURE_##use_},
 static const struct kernel_feature rows[] = {KERNEL_FEATURES(FEATURE_ROW)};
 
 static int print_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -229,6 +230,41 @@ static void probe_perf(struct kernel_features *features)
 		close(program);
 }
 
+static bool can_sample_by_perf(int thread, bool is_user_only, struct error *err)
+{
+	const struct perf_sampler sampler = {
+		.thread = thread,
+		.period_ns = 1000000000,
+		.stack_bytes = 4096,
+		.is_user_only = is_user_only,
+	};
+	int fd = perf_sampler_open(&sampler, err);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void probe_perf_samples(struct kernel_features *features)
+{
+	struct error err = {0};
+	int self = (int)getpid();
+
+	if (can_sample_by_perf(PERF_EVERY_THREAD, false, &err))
+		is_there(features, KERNEL_FEATURE_perf_samples);
+	else
+		lacks(features, KERNEL_FEATURE_perf_samples, "%s.", err.message);
+	if (can_sample_by_perf(self, true, &err))
+		is_there(features, KERNEL_FEATURE_perf_own_samples);
+	else
+		lacks(features, KERNEL_FEATURE_perf_own_samples, "%s.", err.message);
+	if (can_sample_by_perf(self, false, &err))
+		is_there(features, KERNEL_FEATURE_perf_own_kernel);
+	else
+		lacks(features, KERNEL_FEATURE_perf_own_kernel,
+		      "It asks for kernel.perf_event_paranoid of at most 1.");
+}
+
 /* Opens one of our own mapped files that way; the links of all processes ask for the same. */
 static void probe_map_files(struct kernel_features *features)
 {
@@ -311,11 +347,13 @@ void kernel_features_read(struct kernel_features *features)
 			      "Could not be tried, because no BPF program can be loaded.");
 	}
 	probe_perf(features);
+	probe_perf_samples(features);
 	probe_map_files(features);
 	probe_kallsyms(features);
 	libbpf_set_print(previous);
 	features->can_sample = true;
 	for (int i = 0; i < KERNEL_FEATURE_COUNT; i++)
-		if (features->features[i].is_needed && !features->features[i].is_there)
+		if (features->features[i].use == KERNEL_FEATURE_NEEDED &&
+		    !features->features[i].is_there)
 			features->can_sample = false;
 }

@@ -8,30 +8,39 @@
 
 #include "node-agent/kernel/privileges.h"
 
-/* FEATURE(name, is needed for sampling, "what it is") */
-#define KERNEL_FEATURES(FEATURE)                                                          \
-	FEATURE(kernel_version, true, "Linux 5.10 or newer")                              \
-	FEATURE(btf, true, "kernel type information (BTF)")                               \
-	FEATURE(bpf, true, "loading BPF programs")                                        \
-	FEATURE(read_kernel, true, "BPF programs reading kernel memory")                  \
-	FEATURE(perf_event, true, "CPU timers of all processes (perf events)")            \
-	FEATURE(ring_buffer, true, "BPF ring buffer (5.8)")                               \
-	FEATURE(mapping_events, true, "records of new executable mappings")               \
-	FEATURE(mapping_build_ids, false, "build-ids in those records (5.12)")            \
-	FEATURE(task_pt_regs, false, "user registers by helper (5.15)")                   \
-	FEATURE(bpf_loop, false, "loops by helper (5.17)")                                \
-	FEATURE(raw_tracepoint, false, "raw tracepoints")                                 \
-	FEATURE(tp_btf, false, "typed tracepoints (5.5)")                                 \
-	FEATURE(map_files, false, "files of other processes through /proc/PID/map_files") \
-	FEATURE(kallsyms, false, "addresses in /proc/kallsyms")
+/* FEATURE(name, what it is for, "what it is") */
+#define KERNEL_FEATURES(FEATURE)                                                           \
+	FEATURE(kernel_version, NEEDED, "Linux 5.10 or newer")                             \
+	FEATURE(btf, NEEDED, "kernel type information (BTF)")                              \
+	FEATURE(bpf, NEEDED, "loading BPF programs")                                       \
+	FEATURE(read_kernel, NEEDED, "BPF programs reading kernel memory")                 \
+	FEATURE(perf_event, NEEDED, "CPU timers of all processes (perf events)")           \
+	FEATURE(ring_buffer, NEEDED, "BPF ring buffer (5.8)")                              \
+	FEATURE(mapping_events, NEEDED, "records of new executable mappings")              \
+	FEATURE(mapping_build_ids, BETTER, "build-ids in those records (5.12)")            \
+	FEATURE(task_pt_regs, BETTER, "user registers by helper (5.15)")                   \
+	FEATURE(bpf_loop, BETTER, "loops by helper (5.17)")                                \
+	FEATURE(raw_tracepoint, BETTER, "raw tracepoints")                                 \
+	FEATURE(tp_btf, BETTER, "typed tracepoints (5.5)")                                 \
+	FEATURE(map_files, BETTER, "files of other processes through /proc/PID/map_files") \
+	FEATURE(kallsyms, BETTER, "addresses in /proc/kallsyms")                           \
+	FEATURE(perf_samples, INSTEAD, "stacks of all processes by perf events")           \
+	FEATURE(perf_own_samples, INSTEAD, "the same of one's own processes, --pid")       \
+	FEATURE(perf_own_kernel, INSTEAD, "and of kernel code that runs for them")
 
-#define KERNEL_FEATURE_ENUM(name_, needed_, text_) KERNEL_FEATURE_##name_,
+enum kernel_feature_use {
+	KERNEL_FEATURE_NEEDED,  /* without it there is no sampling by BPF */
+	KERNEL_FEATURE_BETTER,  /* with it */
+	KERNEL_FEATURE_INSTEAD, /* of BPF */
+};
+
+#define KERNEL_FEATURE_ENUM(name_, use_, text_) KERNEL_FEATURE_##name_,
 enum kernel_feature_id { KERNEL_FEATURES(KERNEL_FEATURE_ENUM) KERNEL_FEATURE_COUNT };
 
 struct kernel_feature {
 	const char *name; /* static */
 	const char *text; /* static */
-	bool is_needed;   /* without it there is no sampling */
+	enum kernel_feature_use use;
 	bool is_there;
 	char sentence[320]; /* where it is not: why, and what to do */
 };
@@ -47,7 +56,7 @@ struct kernel_features {
 		memlock_bytes; /* RLIMIT_MEMLOCK, soft; UINT64_MAX: none. Counts before 5.11 only */
 	uint64_t capabilities; /* effective set, bits CAP_* of <linux/capability.h> */
 	bool is_root;
-	bool can_sample; /* every needed feature is there */
+	bool can_sample; /* by BPF: every needed feature is there */
 	struct kernel_feature features[KERNEL_FEATURE_COUNT];
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/quickstart.sh as a stranger uses it: once, again while running, stop, stop again, a taken port, and
-without the right to load eBPF. Works in build/, where it always works."""
+without the right to load eBPF or to sample at all. Works in build/, where it always works."""
 import os
 import re
 import shutil
@@ -108,20 +108,37 @@ def not_root():
     check(status != 0 and len(text.strip().splitlines()) == 1, "not root: one sentence and not 0", text)
 
 
+def restricted(rights, port):
+    return quickstart(port=port, FARFLAME_DEMO="yes",
+                      before=["setpriv", "--bounding-set=" + rights, "--inh-caps=" + rights])
+
+
+def perf_instead_of_ebpf():
+    if not shutil.which("setpriv"):
+        return skip("no setpriv")
+    status, text, _ = restricted("-sys_admin,-bpf", free_port())
+    if check(status == 0, "perf events instead of eBPF: returns 0", text):
+        check("eBPF is not permitted here" in text and "perf events" in text,
+              "perf events instead of eBPF: says so, and why", text)
+        check("RECORDED" not in text, "perf events instead of eBPF: it is this host's profile", text)
+        check_result(text, "perf events instead of eBPF")
+        check("sort_orders" in text.split("Hottest functions")[-1], "perf events instead of eBPF: with names", text)
+    quickstart("stop", port=free_port())
+
+
 def without_ebpf():
     if not shutil.which("setpriv"):
         return skip("no setpriv")
-    rights = "-sys_admin,-bpf,-perfmon"
-    status, text, _ = quickstart(port=free_port(), before=["setpriv", "--bounding-set=" + rights, "--inh-caps=" + rights])
-    if check(status == 0, "without eBPF: returns 0", text):
-        check("RECORDED" in text, "without eBPF: says that the profile is a recorded one, and why", text)
-        check_result(text, "without eBPF")
+    status, text, _ = restricted("-sys_admin,-bpf,-perfmon", free_port())
+    if check(status == 0, "without eBPF and perf events: returns 0", text):
+        check("RECORDED" in text, "without eBPF and perf events: says that the profile is a recorded one, and why", text)
+        check_result(text, "without eBPF and perf events")
         names = text.split("Hottest functions")[-1]
-        check("sort_orders" in names, "without eBPF: with names", names)
+        check("sort_orders" in names, "without eBPF and perf events: with names", names)
     quickstart("stop", port=free_port())
 
 
 need_bpf()
 if pids() and any(is_alive(p) for p in pids().values()):
     skip_all("a quickstart is running in this folder; stop it first")
-run(whole_life, a_pid_of_somebody_else, taken_port, not_root, without_ebpf)
+run(whole_life, a_pid_of_somebody_else, taken_port, not_root, perf_instead_of_ebpf, without_ebpf)

@@ -196,6 +196,16 @@ static void test_no_walk(void)
 	CHECK(parse());
 	CHECK_NUMBER(out.event.flags, SAMPLE_IN_KERNEL | SAMPLE_KERNEL_THREAD);
 
+	/* in execve() or exit(), when the memory has been given up */
+	begin(PERF_RECORD_MISC_KERNEL, 0xffffffff81000010, 10, 10);
+	put(0);
+	put_registers(0x401236, 0x7ffc0000, 0x401236, 0x246, 0x246);
+	put_stack(64, 0);
+	CHECK(parse());
+	CHECK_NUMBER(out.event.flags, SAMPLE_IN_KERNEL | SAMPLE_KERNEL_THREAD);
+	CHECK_NUMBER(out.event.result, WALK_complete);
+	CHECK_NUMBER(out.event.user_count, 0);
+
 	/* a stack that cannot be read */
 	begin(PERF_RECORD_MISC_USER, 0x401234, 10, 10);
 	put(0);
@@ -304,7 +314,7 @@ static void test_live(void)
 		.period_ns = 1000000, .stack_bytes = 4096, .is_user_only = true};
 	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
 	struct error err = {0};
-	struct perf_rings *rings = perf_rings_new(cpus, &sampler, &err);
+	struct perf_rings *rings = perf_rings_new(cpus, cpus, &sampler, &err);
 	struct rusage usage;
 	uint64_t before, used_ns;
 
