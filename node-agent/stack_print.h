@@ -12,9 +12,9 @@
 #include "node-agent/processes/process_table.h"
 
 /* The user part: a line "sample <time in ns> pid <process> tid <thread> cpu <n> result <name>
- * guessed <0|1> from <bpf|copy> frames <count>", then for every frame, leaf first, a line
- * "<run-time address> <file>+0x<the same as ELF address>" in hexadecimal; callers are return
- * addresses. Then an empty line, and it is flushed. */
+ * guessed <0|1> from <bpf|copy> frames <count> late_us <microseconds since then>", then for every
+ * frame, leaf first, a line "<run-time address> <file>+0x<the same as ELF address>" in hexadecimal;
+ * callers are return addresses. Then an empty line, and it is flushed. */
 void stack_print(FILE *to, const struct sample_event *sample, enum walk_result result,
 		 bool from_copy, const struct located_frame *frames, size_t count);
 

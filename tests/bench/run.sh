@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# sh tests/bench/run.sh [BUILD]: what agent and server cost on this machine, as a table beside the budgets and
-# beside perf record in the same run. As root; about three minutes; other load on the machine falsifies it.
+# sh tests/bench/run.sh [BUILD [PART…]]: what agent and server cost on this machine, as a table beside the budgets. With
+# OTEL_PROFILER=PROGRAM the OpenTelemetry eBPF profiler is measured in the same run on the same load. Parts: steady
+# (memory, maps, CPU, bytes), fresh (what is new, deep, short), perf, server; default all. As root, with clang; about
+# eight minutes; other load on the machine falsifies it.
 set -eu
 cd "$(dirname "$0")/../.."
 FARFLAME_BUILD=${1:-build}
+[ $# -eq 0 ] || shift
 PYTHONPATH=tests/system
 export FARFLAME_BUILD PYTHONPATH
-exec /usr/bin/python3 -B tests/bench/bench.py
+exec /usr/bin/python3 -B tests/bench/bench.py "$@"
