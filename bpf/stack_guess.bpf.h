@@ -165,7 +165,6 @@ static __always_inline int stack_guess_by_frame_pointer(struct stack_walk *walk,
 {
 	__u64 record[3] = {}; /* the third: what lies on top of the stack after the return */
 	__u64 fp = walk->fp;
-	int is_signal;
 
 	if (!stack_walk_knows(walk, UNWIND_REGISTER_FP))
 		return stack_walk_end(walk, walk->lacks);
@@ -190,11 +189,12 @@ static __always_inline int stack_guess_by_frame_pointer(struct stack_walk *walk,
 		return stack_walk_end(walk, WALK_complete);
 	if (!stack_walk_is_code(record[1]))
 		return stack_walk_end(walk, walk->lacks);
-	is_signal = record[2] <= SIGNAL_FLAGS_MAX && stack_guess_is_sigreturn(record[1]);
 #if STACK_WALK_X86
 	/* Code that uses the register for something else. What starts a thread of its own making
-	 * (Go's goexit, makecontext) puts an address there that nobody called from. */
-	if (!is_signal && record[0] && !stack_guess_follows_call(record[1]))
+	 * (Go's goexit, makecontext) puts an address there that nobody called from; a signal's
+	 * trampoline is not called either. */
+	if (record[0] && !stack_guess_follows_call(record[1]) &&
+	    (record[2] > SIGNAL_FLAGS_MAX || !stack_guess_is_sigreturn(record[1])))
 		return stack_walk_end(walk, walk->lacks);
 #endif
 	walk->is_end_guessed = 0;
