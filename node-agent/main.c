@@ -171,11 +171,14 @@ static bool open_stages(struct agent *agent, struct error *err)
 	const struct agent_options *options = agent->options;
 	const struct process_table_limits limits = {
 		.processes = 32768, .mappings = 1 << 20, .executables = raise_file_limit()};
+	struct located_frame nowhere;
 
 	agent->table = process_table_new(&limits, "/proc", err);
 	agent->counts = stack_counts_new(options->output ? STACKS_LIMIT_FILE : STACKS_LIMIT, err);
 	if (!agent->table || !agent->counts)
 		return false;
+	/* Reads the kernel's symbols: a tenth of a second in which later stacks would wait. */
+	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
 	agent->modules = module_announcer_new(agent->table, options->upload_missing, err);
 	return agent->modules;
 }
