@@ -46,8 +46,9 @@ handle SIGSTOP stop print nopass
 # goroutine's descriptor says where it goes on, and nothing is told here.
 GO_TOP = {"runtime.goexit", "runtime.clone", "runtime.rt0_go", "runtime.mcall"}
 GO_LOST = {"runtime.morestack", "runtime.gogo"}
-GO_SWITCH = {"runtime.systemstack"}
 GO_VDSO = {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now"}
+GO_SWITCH = GO_VDSO | {"runtime.systemstack"}
+GO_CALLS_C = {"runtime.asmcgocall", "runtime.cgocallback"}
 
 
 def word_at(address):
@@ -66,11 +67,14 @@ def go_caller(frame, name, is_leaf):
     else:
         g = word_at(int(frame.read_register("fs_base")) - 8)
     descriptor = gdb.Value(g).cast(gdb.lookup_type("runtime.g").pointer())
+    m = descriptor["m"]
     if name in GO_VDSO:
-        m = descriptor["m"]
-        return int(m["vdsoPC"]), int(m["vdsoSP"]), True
+        return (int(m["vdsoPC"]), int(m["vdsoSP"]), True) if int(m["vdsoSP"]) else None
+    if name == "runtime.cgocallback":
+        # C code called it on the thread's stack; on the goroutine's it looks as if cgocall had.
+        return int(frame.pc()), int(m["g0"]["sched"]["sp"]), False
     if name == "runtime.systemstack":
-        descriptor = descriptor["m"]["curg"]
+        descriptor = m["curg"]
         stack = descriptor["stack"]
         if is_leaf and int(stack["lo"]) <= int(frame.read_register("rsp")) < int(stack["hi"]):
             return None
@@ -153,7 +157,7 @@ class Recorder:
                 if not is_leaf and name in GO_TOP | GO_LOST:
                     stack["end"] = "outermost" if name in GO_TOP else "the goroutine's descriptor"
                     return None
-                if name in GO_SWITCH or not is_leaf and name in GO_VDSO | {"runtime.asmcgocall"}:
+                if name in GO_SWITCH or not is_leaf and name in GO_CALLS_C:
                     self.elsewhere = go_caller(frame, name, is_leaf)
                     if self.elsewhere:
                         return frame
