@@ -100,7 +100,8 @@ void capture_watch(struct capture *capture, int fd);
 void capture_stop(struct capture *capture);
 
 void capture_totals(struct capture *capture, struct capture_totals *totals);
-/* The same without perf_count_ns (0), whose reading interrupts every CPU: for every report. */
+/* The same with a perf_count_ns up to a second old, since reading it interrupts every CPU: for
+ * every report. */
 void capture_counts(struct capture *capture, struct capture_totals *totals);
 
 /* Bytes of kernel memory held by our BPF maps (bpftool's memlock sum). */

@@ -18,6 +18,7 @@
 #include "node-agent/capture/perf_tasks.h"
 #include "node-agent/capture/perf_threads.h"
 #include "node-agent/capture/process_events.h"
+#include "node-agent/capture/record_wait.h"
 #include "node-agent/capture/tick_account.h"
 
 enum {
@@ -26,10 +27,9 @@ enum {
 	 */
 	STACK_BYTES_OF_THREADS = 15 << 10,
 	TASKS_MAX = 16384,
-	POLL_MS = 200,
-	POLL_BUSY_MS = 20, /* while processes come and go: those that live shortly are met alive */
-	IN_FLIGHT_MS = 5,  /* a record may still be on its way into its ring for this long */
+	IN_FLIGHT_MS = 5, /* a record may still be on its way into its ring for this long */
 	CPUS_CHECK_MS = 1000,
+	THREADS_COUNT_MS = 10000, /* there may be thousands of timers */
 };
 
 /* What became of a CPU's ticks: each is one of idle, filtered and taken. */
@@ -45,14 +45,13 @@ struct perf_capture {
 	size_t pid_count;
 	bool is_of_threads; /* of these processes' threads, not of all CPUs */
 	bool is_user_only;
-	bool is_stopped, is_busy;
-	bool is_armed; /* the next process event wakes us */
+	bool is_stopped;
 	struct process_events *events;
 	struct perf_rings *rings;
 	struct perf_tasks *tasks;
 	struct tick_account *account;
-	int epoll_fd, watched_fd;
-	uint64_t cpus_checked_ns;
+	struct record_wait wait;
+	uint64_t checked_ns;
 	uint64_t thread_count_ns; /* of all threads' timers, when last asked for */
 	uint64_t copies, copy_bytes;
 	uint64_t stacks_by_result[32];
@@ -253,16 +252,6 @@ static bool begin(struct perf_capture *capture, struct error *err)
 	return false;
 }
 
-static bool watch(struct perf_capture *capture, int operation, int fd, uint32_t when,
-		  struct error *err)
-{
-	struct epoll_event event = {.events = when, .data.fd = fd};
-
-	if (epoll_ctl(capture->epoll_fd, operation, fd, &event) != 0)
-		return error_set_system(err, errno, "watch descriptor");
-	return true;
-}
-
 struct perf_capture *perf_capture_open(const struct capture_options *options,
 				       const struct capture_callbacks *callbacks, struct error *err)
 {
@@ -275,19 +264,12 @@ struct perf_capture *perf_capture_open(const struct capture_options *options,
 	}
 	capture->callbacks = *callbacks;
 	capture->period_ns = 1000000000 / options->frequency_hz;
-	capture->watched_fd = -1;
-	capture->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (capture->epoll_fd < 0) {
-		error_set_system(err, errno, "epoll");
-		goto out;
-	}
+	record_wait_init(&capture->wait);
 	if (!memory_get(capture, options, err) || !begin(capture, err))
 		goto out;
-	capture->cpus_checked_ns = now_ns();
-	ok = watch(capture, EPOLL_CTL_ADD, perf_rings_descriptor(capture->rings), EPOLLIN, err) &&
-	     watch(capture, EPOLL_CTL_ADD, process_events_descriptor(capture->events),
-		   EPOLLIN | EPOLLONESHOT, err);
-	capture->is_armed = true;
+	capture->checked_ns = now_ns();
+	ok = record_wait_open(&capture->wait, perf_rings_descriptor(capture->rings), EPOLLIN,
+			      process_events_descriptor(capture->events), err);
 out:
 	if (!ok) {
 		perf_capture_close(capture);
@@ -386,53 +368,38 @@ static bool drain(struct perf_capture *capture, uint64_t samples_until_ns, uint6
 	return process_events_deliver(capture->events, events_until_ns);
 }
 
-static int sooner(int a_ms, int b_ms)
+static uint64_t check_interval_ns(const struct perf_capture *capture)
 {
-	return a_ms >= 0 && a_ms < b_ms ? a_ms : b_ms;
+	return (capture->is_of_threads ? THREADS_COUNT_MS : CPUS_CHECK_MS) * UINT64_C(1000000);
 }
 
 bool perf_capture_poll(struct perf_capture *capture, int timeout_ms, struct error *err)
 {
-	int events_fd = process_events_descriptor(capture->events), count;
 	uint64_t before = process_events_delivered(capture->events), now;
-	struct epoll_event ready[3];
 	struct error failed = {0};
+	bool is_busy;
 
 	if (capture->is_stopped)
 		return true;
-	count = epoll_wait(capture->epoll_fd, ready, 3,
-			   sooner(timeout_ms, capture->is_busy ? POLL_BUSY_MS : POLL_MS));
-	if (count < 0 && errno != EINTR)
-		return error_set_system(err, errno, "wait for samples");
-	for (int i = 0; i < count; i++)
-		if (ready[i].data.fd == events_fd)
-			capture->is_armed = false;
+	if (!record_wait_begin(&capture->wait, timeout_ms, err))
+		return false;
 	now = now_ns();
-	capture->is_busy = drain(capture, UINT64_MAX, now - IN_FLIGHT_MS * UINT64_C(1000000)) ||
-			   process_events_delivered(capture->events) != before;
-	if (!capture->is_of_threads &&
-	    now - capture->cpus_checked_ns >= CPUS_CHECK_MS * UINT64_C(1000000)) {
-		capture->cpus_checked_ns = now;
+	is_busy = drain(capture, UINT64_MAX, now - IN_FLIGHT_MS * UINT64_C(1000000));
+	is_busy |= process_events_delivered(capture->events) != before;
+	if (now - capture->checked_ns >= check_interval_ns(capture)) {
+		capture->checked_ns = now;
 		/* A CPU that cannot be added now may be a second later; the others go on. */
-		if (!cpus_check(capture, &failed))
+		if (capture->is_of_threads)
+			perf_capture_count(capture);
+		else if (!cpus_check(capture, &failed))
 			log_warn("cpu not sampled", "reason=\"%s\"", failed.message);
 	}
-	if (!capture->is_busy && !capture->is_armed) {
-		if (!watch(capture, EPOLL_CTL_MOD, events_fd, EPOLLIN | EPOLLONESHOT, err))
-			return false;
-		capture->is_armed = true;
-	}
-	return true;
+	return record_wait_end(&capture->wait, is_busy, err);
 }
 
 void perf_capture_watch(struct perf_capture *capture, int fd)
 {
-	/* One that was closed has left by itself; another may have its number by now. */
-	if (capture->watched_fd >= 0 && capture->watched_fd != fd)
-		epoll_ctl(capture->epoll_fd, EPOLL_CTL_DEL, capture->watched_fd, NULL);
-	capture->watched_fd = fd;
-	if (fd >= 0 && !watch(capture, EPOLL_CTL_ADD, fd, EPOLLIN, NULL) && errno != EEXIST)
-		capture->watched_fd = -1;
+	record_wait_watch(&capture->wait, fd);
 }
 
 void perf_capture_stop(struct perf_capture *capture)
@@ -442,10 +409,7 @@ void perf_capture_stop(struct perf_capture *capture)
 	if (capture->is_stopped)
 		return;
 	drain(capture, UINT64_MAX, 0);
-	capture->thread_count_ns = perf_rings_count(capture->rings);
-	for (unsigned number = 0; number < capture->cpu_count && !capture->is_of_threads; number++)
-		if (perf_rings_has_cpu(capture->rings, number))
-			cpu_look(capture, number);
+	perf_capture_count(capture);
 	perf_rings_stop(capture->rings, &stopped_ns);
 	drain(capture, stopped_ns, UINT64_MAX - 1);
 	capture->is_stopped = true;
@@ -453,6 +417,17 @@ void perf_capture_stop(struct perf_capture *capture)
 }
 
 /* --- figures --- */
+
+void perf_capture_count(struct perf_capture *capture)
+{
+	if (capture->is_stopped)
+		return;
+	if (capture->is_of_threads)
+		capture->thread_count_ns = perf_rings_count(capture->rings);
+	for (unsigned number = 0; number < capture->cpu_count && !capture->is_of_threads; number++)
+		if (perf_rings_has_cpu(capture->rings, number))
+			cpu_look(capture, number);
+}
 
 static void add_ticks(struct perf_capture *capture, struct capture_totals *totals)
 {
@@ -473,15 +448,11 @@ static void add_ticks(struct perf_capture *capture, struct capture_totals *total
 
 /* Timers of threads count while these run, and never find them idle. What did not tick was kernel
  * code where that is not to be seen, and else missed. */
-static void add_thread_ticks(struct perf_capture *capture, uint64_t seen,
+static void add_thread_ticks(const struct perf_capture *capture, uint64_t seen,
 			     struct capture_totals *totals)
 {
-	uint64_t expected, without;
-
-	if (!capture->is_stopped)
-		capture->thread_count_ns = perf_rings_count(capture->rings);
-	expected = capture->thread_count_ns / capture->period_ns;
-	without = expected > seen ? expected - seen : 0;
+	uint64_t expected = capture->thread_count_ns / capture->period_ns;
+	uint64_t without = expected > seen ? expected - seen : 0;
 	totals->ticks = seen;
 	totals->perf_count_ns = capture->thread_count_ns;
 	if (capture->is_user_only) {
@@ -526,8 +497,7 @@ void perf_capture_close(struct perf_capture *capture)
 	perf_rings_free(capture->rings);
 	perf_tasks_free(capture->tasks);
 	tick_account_free(capture->account);
-	if (capture->epoll_fd >= 0)
-		close(capture->epoll_fd);
+	record_wait_close(&capture->wait);
 	free(capture->is_online);
 	free(capture->cpus);
 	free(capture->pids);

@@ -18,7 +18,8 @@ struct perf_capture *perf_capture_open(const struct capture_options *options,
 bool perf_capture_poll(struct perf_capture *capture, int timeout_ms, struct error *err);
 void perf_capture_watch(struct perf_capture *capture, int fd);
 void perf_capture_stop(struct perf_capture *capture);
-/* perf_count_ns is that of the last check, at most a second ago. */
+/* Timers' counts now; without it they are a second old at most, of threads' timers ten. */
+void perf_capture_count(struct perf_capture *capture);
 void perf_capture_totals(struct perf_capture *capture, struct capture_totals *totals);
 void perf_capture_close(struct perf_capture *capture); /* NULL is fine */
 
