@@ -117,20 +117,34 @@ static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
 	stack_copy_fill(copy, walk->sp + gap, bytes);
 }
 
+/* The most bytes that may be taken now: where the reader does not come by, more of the short stacks
+ * are worth more than a few of the long ones. */
+static __always_inline __u32 stack_copy_most(void)
+{
+	__u64 held = bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA);
+	__u64 size = bpf_ringbuf_query(&copies, BPF_RB_RING_SIZE);
+
+	if (held > size / 4 * 3)
+		return STACK_COPY_BYTES_MIN;
+	return held > size / 2 ? STACK_COPY_BYTES_MIN * 4 : STACK_COPY_BYTES_MAX;
+}
+
 /* 0, or enum kernel_counter: why not. The reader is woken by the sample that follows. */
 static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 cpu,
 					   __u64 cpu_taken, __u64 now_ns)
 {
 	struct stack_copy_event *copy;
-	__u32 bytes, gap;
+	__u32 bytes, gap, most;
 
 	if (!stack_copy_allowed(now_ns))
 		return COUNT_copies_rate;
 	gap = stack_copy_gap(walk->sp);
+	most = stack_copy_most();
 	/* Unrolled: the sizes are constants then. */
 #pragma unroll
 	for (bytes = STACK_COPY_BYTES_MIN; bytes <= STACK_COPY_BYTES_MAX; bytes *= 2) {
-		if (bytes < STACK_COPY_BYTES_MAX && stack_copy_is_there(walk->sp + gap + bytes))
+		if (bytes < STACK_COPY_BYTES_MAX && bytes < most &&
+		    stack_copy_is_there(walk->sp + gap + bytes))
 			continue;
 		copy = bpf_ringbuf_reserve(&copies, sizeof(*copy) + bytes, 0);
 		if (!copy)
