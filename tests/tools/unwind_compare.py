@@ -28,6 +28,7 @@ KINDS = [
 ]
 # Where a thread's stack begins. clone's child and the coroutine's first frame have no other end in every libc.
 START = re.compile(r"!(_start|_dl_start_user|__?clone3?|__start_context|runtime\.(clone|mcall))$")
+INJECTED = re.compile(r"!runtime\.(asyncPreempt|sigpanic0?|debugCallV\d)$")
 
 
 # --- what was recorded ---
@@ -60,15 +61,17 @@ def read_samples(path):
 
 
 class Stop:
-    """expected: gdb's frames as the agent gives them: a trampoline and what a signal interrupted plus one."""
+    """expected: gdb's frames as the agent gives them: a trampoline and what was interrupted, by a signal or by a call
+    that Go's runtime injects, plus one."""
 
-    def __init__(self, record, code):
+    def __init__(self, record, code, names):
         self.time_ns, self.tid = record["time_ns"], record["tid"]
         self.frames, self.end, self.code = record["frames"], record["end"], code
         self.signals = record["signal"]
         exact = set(self.signals) | {i + 1 for i in self.signals}
+        exact |= {i + 1 for i, pc in enumerate(self.frames) if INJECTED.search(names.get(pc, ""))}
         self.expected = [pc + (i in exact and i > 0) for i, pc in enumerate(self.frames)]
-        self.leaf_name = ""
+        self.leaf_name = names.get(self.frames[0], "")
 
 
 def read_stops(path):
@@ -80,8 +83,7 @@ def read_stops(path):
         code = record.get("code", code)
         names.update({int(pc, 16): name for pc, name in record.get("names", {}).items()})
         if "frames" in record:
-            stops.append(Stop(record, code))
-            stops[-1].leaf_name = names.get(stops[-1].frames[0], "")
+            stops.append(Stop(record, code, names))
     return stops, names, how
 
 

@@ -55,6 +55,12 @@ def word_at(address):
     return int.from_bytes(bytes(gdb.selected_inferior().read_memory(address, 8)), "little")
 
 
+def set_register(name, value):
+    """Of the thread. After every assignment gdb may select another frame, whose registers lie in memory."""
+    gdb.newest_frame().select()
+    gdb.execute("set $%s = %d" % (name, value))
+
+
 def go_caller(frame, name, is_leaf):
     """(pc, sp, whether that frame itself counts): where a goroutine goes on whose function name has left its stack
     for the thread's, as the runtime notes it for its own tracebacks; None: the frame has an ordinary caller."""
@@ -169,8 +175,8 @@ class Recorder:
 
     def add_elsewhere(self, stack, pc, sp, is_counted):
         """Frames as from these registers; gives back where those end on yet another stack."""
-        gdb.execute("set $rsp = %d" % sp)
-        gdb.execute("set $pc = %d" % pc)
+        set_register("rsp", sp)
+        set_register("rip", pc)
         frame = gdb.newest_frame()
         return self.add_frames(frame if is_counted else frame.older(), stack)
 
@@ -187,7 +193,7 @@ class Recorder:
         except gdb.error as error:
             stack["end"] = "error: %s" % error
         for register, value in saved or []:
-            gdb.execute("set $%s = %d" % (register, value))
+            set_register(register, value)
         return stack
 
     def run(self):
