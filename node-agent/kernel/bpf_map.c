@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/bpf.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,9 +33,9 @@ bool bpf_map_write(int map_fd, const void *key, const void *value, struct error 
 	return map_call(BPF_MAP_UPDATE_ELEM, map_fd, key, value, err);
 }
 
-bool bpf_map_delete(int map_fd, const void *key, struct error *err)
+bool bpf_programs_wait(void)
 {
-	return map_call(BPF_MAP_DELETE_ELEM, map_fd, key, NULL, err);
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
 bool bpf_map_remove(int map_fd, const void *key, struct error *err)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/kernel_processes.h"
 
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/hash_table.h"
 #include "node-agent/kernel/bpf_map.h"
@@ -183,7 +180,7 @@ static void push_out(struct kernel_processes *processes, int64_t now_ms)
 	for (int i = 0; i < PUSH_OUT_AT_ONCE && processes->published.oldest != NONE; i++) {
 		uint16_t at = processes->published.oldest;
 
-		bpf_map_delete(processes->processes_map, &processes->heads[at].key.tgid, NULL);
+		bpf_map_remove(processes->processes_map, &processes->heads[at].key.tgid, NULL);
 		leave(processes, at, now_ms);
 		processes->counters.pushed_out++;
 	}
@@ -205,10 +202,8 @@ static bool make_room(struct kernel_processes *processes, uint32_t blocks, int64
 				return false;
 			push_out(processes, now_ms);
 		}
-		/* Returns when every CPU has left the BPF program that it was in. Not on hosts
-		 * with nohz_full CPUs: there only time tells. */
-		if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
-			return false;
+		if (!bpf_programs_wait())
+			return false; /* then only time tells */
 		free_left(processes, true, now_ms);
 	}
 	return true;
@@ -345,7 +340,7 @@ void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, 
 
 	if (at == NONE)
 		return;
-	bpf_map_delete(processes->processes_map, &tgid, NULL);
+	bpf_map_remove(processes->processes_map, &tgid, NULL);
 	leave(processes, at, now_ms);
 }
 
