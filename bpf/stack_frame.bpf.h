@@ -29,8 +29,14 @@ enum {
 	 * its callee's is none either, a farther one may lie on another stack. */
 	STACK_FRAME_BYTES_MAX = 1 << 20,
 	USER_ADDRESS_MIN = 4096,
-	USER_ADDRESS_BITS =
-		56, /* five-level page tables; what is too high here lies in no mapping */
+#if STACK_WALK_X86
+	/* Five-level page tables; what is too high here lies in no mapping. */
+	USER_ADDRESS_BITS = 56,
+#else
+	/* Above lies a return address's signature. Where addresses have 52 bits, mmap(2) goes that
+	 * high only for who asks. */
+	USER_ADDRESS_BITS = 48,
+#endif
 };
 
 /* What is known of the code at an address. */

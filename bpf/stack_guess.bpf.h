@@ -27,10 +27,15 @@ static __always_inline int stack_guess_caller(struct stack_walk *walk, __u64 *fr
 }
 
 #if STACK_WALK_X86
-
 /* `mov $__NR_rt_sigreturn,%rax; syscall` without its last byte: what a signal handler returns to,
  * the same bytes in glibc and musl; debuggers and libgcc know the frame by them as well. */
 #define SIGRETURN_CODE 0x0f0000000fc0c748ULL
+enum { SIGNAL_CONTEXT = 0 }; /* from the stack pointer to the ucontext */
+#else
+/* `mov x8, #__NR_rt_sigreturn; svc #0`, the kernel's own and musl's */
+#define SIGRETURN_CODE 0xd4000001d2801168ULL
+enum { SIGNAL_CONTEXT = 128 }; /* behind the siginfo */
+#endif
 
 static __always_inline int stack_guess_is_sigreturn(__u64 address)
 {
@@ -38,6 +43,8 @@ static __always_inline int stack_guess_is_sigreturn(__u64 address)
 
 	return !STACK_WALK_READ(&code, sizeof(code), address) && code == SIGRETURN_CODE;
 }
+
+#if STACK_WALK_X86
 
 /* The eight bytes before address, the last one on top; 0: they cannot be read. */
 static __always_inline __u64 stack_guess_code_before(__u64 address)
@@ -145,12 +152,6 @@ static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *fram
 
 #else
 
-static __always_inline int stack_guess_is_sigreturn(__u64 address)
-{
-	(void)address;
-	return 0;
-}
-
 /* arm64 keeps a leaf's return address in a register whose content the instructions do not tell. */
 static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *frames, int *ended)
 {
@@ -212,7 +213,7 @@ static __always_inline int stack_guess(struct stack_walk *walk, __u64 *frames,
 	walk->lacks = lacks;
 	if (!walk->is_interrupted && stack_guess_is_sigreturn(walk->ip)) {
 		walk->is_guessed = 1;
-		return stack_walk_signal(walk, frames, walk->sp);
+		return stack_walk_signal(walk, frames, walk->sp + SIGNAL_CONTEXT);
 	}
 	if (walk->is_interrupted && stack_guess_leaf(walk, frames, &ended))
 		return ended;

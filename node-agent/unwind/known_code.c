@@ -25,6 +25,12 @@ struct pattern {
 		.cfa = UNWIND_CFA_SIGNAL, .fp = UNWIND_FP_UNDEFINED, .flags = UNWIND_RULE_SIGNAL, \
 		.cfa_offset = ucontext                                                            \
 	}
+/* The return address is still where arm64's calls put it. */
+#define IN_X30(offset_)                                                                      \
+	{                                                                                    \
+		.cfa = UNWIND_CFA_REGISTER, .cfa_register = 31, .ra = UNWIND_RA_IN_REGISTER, \
+		.ra_offset = 30, .cfa_offset = offset_                                       \
+	}
 #define END                           \
 	{                             \
 		.cfa = UNWIND_CFA_END \
@@ -68,6 +74,30 @@ static const struct pattern patterns[] = {
 	  .fp_offset = -24,
 	  .kept = 2,
 	  .ra_offset = -8}},
+	/* The start of a table of arm64's calls into other files, which pushes before it goes to
+	 * the dynamic linker: stp x16, x30, [sp, #-16]!; adrp x16, …; ldr x17, [x16, …]; add x16,
+	 * x16, …; br x17. Its first instruction, and then the others. */
+	{EM_AARCH64,
+	 20,
+	 0,
+	 16,
+	 {0xf0, 0x7b, 0xbf, 0xa9, ANY, ANY,  ANY,  ANY,  0x11, ANY,
+	  ANY,  0xf9, 0x10, ANY,  ANY, 0x91, 0x20, 0x02, 0x1f, 0xd6},
+	 IN_X30(0)},
+	{EM_AARCH64,
+	 17,
+	 0,
+	 0,
+	 {0xa9, ANY, ANY, ANY, ANY, 0x11, ANY, ANY, 0xf9, 0x10, ANY, ANY, 0x91, 0x20, 0x02, 0x1f,
+	  0xd6},
+	 IN_X30(16)},
+	/* An entry of it, from adrp on, or from the landing pad before that. */
+	{EM_AARCH64,
+	 12,
+	 8,
+	 0,
+	 {0x11, ANY, ANY, 0xf9, 0x10, ANY, ANY, 0x91, 0x20, 0x02, 0x1f, 0xd6},
+	 IN_X30(0)},
 	/* mov x8, #139 (rt_sigreturn); svc #0. The ucontext is behind a siginfo. */
 	{EM_AARCH64, 8, 1, 0, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
 };
