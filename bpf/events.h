@@ -11,7 +11,7 @@
 enum {
 	COMM_LENGTH = 16,
 	KERNEL_FRAMES_MAX = 127,   /* perf_event_max_stack's default */
-	USER_FRAMES_DEFAULT = 512, /* --max-frames */
+	USER_FRAMES_DEFAULT = 512, /* of programs in the kernel that are told nothing else */
 	USER_FRAMES_MAX = 1024,
 };
 

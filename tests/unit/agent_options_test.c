@@ -88,7 +88,7 @@ static void check_values(void)
 	CHECK_NUMBER(options.frequency_hz, 19);
 	CHECK_NUMBER(options.report_interval_ms, 10000);
 	CHECK_NUMBER(options.duration_ms, 0);
-	CHECK_NUMBER(options.max_frames, 512);
+	CHECK_NUMBER(options.max_frames, 1024);
 	CHECK_NUMBER(options.upload_missing, true);
 	CHECK(options.host && *options.host);
 	CHECK(!options.service);
