@@ -11,6 +11,7 @@ import otlp  # noqa: E402
 
 build, profile, console = sys.argv[1:]
 CHAIN = ["leaf", "level_4", "level_3", "level_2", "level_1", "chain_run"]
+DEEP = ["level_%d" % level for level in range(41)]
 
 
 def build_id(path):
@@ -44,7 +45,7 @@ def check_chain(samples, program, last):
     all_count = right = 0
     example = ""
     for sample in samples:
-        if sample.process != program:
+        if sample.process != program or is_early(sample):
             continue
         names = [namer.name(f.address) if f.build_id == wanted_id else f.module
                  for f in sample.frames if f.kind != "kernel"]
@@ -63,6 +64,56 @@ def check_chain(samples, program, last):
         "%s: %d of %d stacks are exactly the chain" % (program, right, all_count))
     if example:
         print("one that is not:", example)
+
+
+def is_early(sample):
+    """Taken before the code's rows were loaded, which takes an emulated machine seconds."""
+    return sample.incomplete.startswith("first sight of this code")
+
+
+def names_of(sample, wanted_id, namer):
+    return [namer.name(f.address) if f.build_id == wanted_id else f.module for f in sample.frames if f.kind != "kernel"]
+
+
+def check_whole(samples, program, is_right):
+    """Without frame pointers, from the leaf to _start."""
+    path = os.path.join(build, "programs", program)
+    wanted_id = build_id(path)
+    namer = Namer(path)
+    all_count = right = 0
+    wrong = {}
+    for sample in samples:
+        names = names_of(sample, wanted_id, namer)
+        if sample.process != program[:15] or not names or is_early(sample):
+            continue
+        all_count += sample.count
+        if not sample.incomplete and names[-1] == "_start" and is_right(names):
+            right += sample.count
+        else:
+            what = "%s: %s" % (sample.incomplete, " < ".join(names))
+            wrong[what] = wrong.get(what, 0) + sample.count
+    say(all_count >= 50, "%s: %d samples" % (program, all_count))
+    say(all_count and right >= 0.98 * all_count,
+        "%s: %d of %d stacks are whole and right" % (program, right, all_count))
+    for what in sorted(wrong, key=wrong.get)[-3:]:
+        print("one that is not:", wrong[what], what)
+
+
+def is_deep(names):
+    """Every level is called by the next one, the last by main."""
+    levels = [name for name in names if name in DEEP]
+    if not levels:
+        return "main" in names
+    first = DEEP.index(levels[0])
+    at = names.index(levels[0])
+    return levels == DEEP[first:] and names[at:at + len(levels) + 1] == levels + ["main"]
+
+
+def is_signalled(names):
+    """What the signal hit is below its handler, and on to main."""
+    return "main" in names and names.count("main") == 1 and (
+        not {"on_timer", "on_raise"} & set(names) or names.index("main") > max(
+            i for i, name in enumerate(names) if name in ("on_timer", "on_raise")) + 1)
 
 
 def check_kernel_frames(samples):
@@ -104,7 +155,12 @@ def main():
     check_chain(samples, "chain_pie", "main")
     check_chain(samples, "chain_static", "main")
     check_chain(samples, "chain_thread", "thread_main")
+    check_whole(samples, "deep", is_deep)
+    check_whole(samples, "deep_static", is_deep)
+    check_whole(samples, "signals", is_signalled)
     check_kernel_frames(samples)
+    early = sum(sample.count for sample in samples if is_early(sample))
+    print("taken before the rows were there: %d of %d" % (early, sum(sample.count for sample in samples)))
     stored = sum(sample.count for sample in samples)
     lost = sum(v for k, v in counters.items() if k.startswith("farflame.lost."))
     taken = counters.get("farflame.taken", -1)

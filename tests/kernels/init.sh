@@ -16,14 +16,17 @@ echo "guest $(uname -r) up after $(cut -d' ' -f1 /proc/uptime) s"
 /farflame-agent --check
 echo "check-status $?"
 for program in chain_pie chain_static chain_thread; do
-	/$program 40 &
+	/$program 200 &
 done
-/syscall_loop /tmp 40 &
+/syscall_loop /tmp 200 &
+for program in deep deep_static signals; do
+	/$program 200 &
+done
 sleep 1
 # Truth for kernel frames: where this guest's kallsyms says these functions begin and end.
 awk '$3 == "_text" { print; next } wanted { print; wanted = 0 } $3 ~ /^(__x64_sys_getdents64|vfs_read|ksys_read)$/ && NF == 3 { print; wanted = 1 }' \
 	/proc/kallsyms | sed 's/^/kallsyms /'
-/farflame-agent --output /profile.otlp --frequency 99 --duration 6s
+/farflame-agent --output /profile.otlp --frequency 99 --duration 12s
 echo "agent-status $?"
 stty -F /dev/ttyS1 raw 115200 2>/dev/null
 [ -s /profile.otlp ] && gzip -c /profile.otlp | base64 >/dev/ttyS1

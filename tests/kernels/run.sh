@@ -38,11 +38,11 @@ make_initramfs() { # OUT
 	cp tests/kernels/init.sh "$root/init"
 	chmod 755 "$root/init"
 	cp "$build/farflame-agent" "$root/"
-	for program in chain_pie chain_static chain_thread syscall_loop; do
+	for program in chain_pie chain_static chain_thread syscall_loop deep deep_static signals; do
 		cp "$build/programs/$program" "$root/"
 	done
 	# What the programs load, at the same places.
-	ldd "$build/farflame-agent" "$build/programs/chain_thread" | grep -o '/[^ ]*' | grep '\.so' | sort -u |
+	ldd "$build/farflame-agent" "$build/programs/chain_thread" "$build/programs/deep" | grep -o '/[^ ]*' | grep '\.so' | sort -u |
 		while read -r library; do
 			mkdir -p "$root$(dirname "$library")"
 			cp -L "$library" "$root$library"
@@ -92,6 +92,7 @@ if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-system-x86_64 >/dev/null || 
 	exit 0
 fi
 sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop || exit 1
+sh tests/programs/unwind/build.sh "$build/programs" deep deep_static signals || exit 1
 make_initramfs "$work/initramfs.gz"
 sh tests/kernels/fetch.sh "$work" "$@" >"$work/list"
 while read -r kernel path release; do
