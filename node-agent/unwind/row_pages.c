@@ -18,6 +18,7 @@ enum {
 	RETRY_FIRST_S = 60,
 	RETRY_LAST_S = 3600,
 	ASKED_MAX_S = 600, /* an answer that has not come by then will not */
+	RULES_KEEP_S = 600,
 };
 
 struct row_pages {
@@ -26,7 +27,8 @@ struct row_pages {
 	struct row_pools *pools;
 	struct row_room room;
 	struct rule_table rules;
-	uint64_t dead_rows; /* of pages that went; they are free after a recount */
+	uint32_t rules_since_s; /* when they were begun anew */
+	uint64_t dead_rows;     /* of pages that went; they are free after a recount */
 	/* An entry went from the kernel's hash, whose memory the next one gets: somebody may still
 	 * read it as what it was. */
 	bool is_unclean;
@@ -328,15 +330,47 @@ static bool write_rows(struct row_pages *pages, const struct page_rows *rows, ui
 	return true;
 }
 
+/* Rules are only ever added to, and one file of a stranger's may have thousands: once they are too
+ * many all pages go, and those that are in use come back. Not too often, since that costs every
+ * process. */
+static bool begin_rules(struct row_pages *pages, uint32_t now_s)
+{
+	if (now_s - pages->rules_since_s < RULES_KEEP_S)
+		return false;
+	for (uint32_t i = 0; i < pages->table.count; i++) {
+		if (entry_of(pages, i)->state != UNWIND_PAGE_LOADED)
+			continue;
+		if (!drop(pages, i))
+			return false;
+		pages->counters.evicted++;
+	}
+	if (!settle(pages))
+		return false;
+	log_info("unwind rules begun anew", "rules=%u", pages->rules.count);
+	rule_table_clear(&pages->rules);
+	pages->rules_since_s = now_s;
+	return true;
+}
+
+static bool number_rules(struct row_pages *pages, const struct page_rows *rows, uint16_t *numbers,
+			 struct error *err)
+{
+	for (uint32_t i = 0; i < rows->rule_count; i++)
+		if (!rule_table_number(&pages->rules, &rows->rules[i], &numbers[i], err))
+			return false;
+	return true;
+}
+
 static bool load(struct row_pages *pages, uint32_t number, const struct page_rows *rows,
-		 struct error *err)
+		 uint32_t now_s, struct error *err)
 {
 	struct unwind_page value = {.count = (uint16_t)rows->count, .state = UNWIND_PAGE_LOADED};
 	uint16_t numbers[PAGE_RULES_MAX];
 
-	for (uint32_t i = 0; i < rows->rule_count; i++)
-		if (!rule_table_number(&pages->rules, &rows->rules[i], &numbers[i], err))
-			return false;
+	if (!number_rules(pages, rows, numbers, err) &&
+	    (err->kind != ERROR_LIMIT || !begin_rules(pages, now_s) ||
+	     !number_rules(pages, rows, numbers, err)))
+		return false;
 	value.first_row = find_room(pages, rows->count);
 	if (value.first_row == ROW_PLACE_NONE)
 		return error_set(err, ERROR_MEMORY, "no room for unwind rows");
@@ -389,7 +423,7 @@ static bool take_answer(struct row_pages *pages, uint32_t number, const struct p
 
 	switch (rows->state) {
 	case UNWIND_PAGE_LOADED:
-		if (load(pages, number, rows, &err)) {
+		if (load(pages, number, rows, now_s, &err)) {
 			pages->counters.loaded++;
 			return true;
 		}
@@ -407,7 +441,7 @@ static bool take_answer(struct row_pages *pages, uint32_t number, const struct p
 		return true;
 	}
 	log_warn("unwind rows not loaded", "why=\"%s\"", err.message);
-	fail(pages, number, ROW_FAILURE_LIMIT, err.kind != ERROR_LIMIT, now_s);
+	fail(pages, number, ROW_FAILURE_LIMIT, true, now_s);
 	return false;
 }
 

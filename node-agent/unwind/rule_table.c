@@ -62,6 +62,12 @@ bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule,
 	return true;
 }
 
+void rule_table_clear(struct rule_table *table)
+{
+	hash_table_clear(&table->by_content);
+	table->count = 0;
+}
+
 const struct unwind_rule *rule_table_find(const struct rule_table *table, uint32_t number)
 {
 	return number < table->count ? &table->rules[number] : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of all executables, each once: a number for a rule. Only ever added to, in memory and,
- * when there is one, in the kernel's map. */
+/* The rules of all executables, each once: a number for a rule. Added to until all go at once, in
+ * memory and, when there is one, in the kernel's map. */
 #ifndef NODE_AGENT_UNWIND_RULE_TABLE_H
 #define NODE_AGENT_UNWIND_RULE_TABLE_H
 
@@ -25,6 +25,9 @@ void rule_table_release(struct rule_table *table);
  * the kernel refuses. */
 bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule, uint16_t *number,
 		       struct error *err);
+
+/* All numbers are free again: nobody may know one any more. The map is written over in time. */
+void rule_table_clear(struct rule_table *table);
 
 /* NULL: no such number. Borrowed until the next rule comes. */
 const struct unwind_rule *rule_table_find(const struct rule_table *table, uint32_t number);

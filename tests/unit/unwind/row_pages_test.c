@@ -417,33 +417,50 @@ static void test_room_on_the_way(const struct maps *maps)
 	row_pages_free(pages);
 }
 
+/* As many rules as a page may have, no two pages' alike. */
+static bool put_rules(struct row_pages *pages, uint32_t page, uint32_t now_s)
+{
+	make_page(&made, 1, page, 16);
+	made.rule_count = PAGE_RULES_MAX;
+	made.count = PAGE_RULES_MAX;
+	for (uint32_t i = 0; i < PAGE_RULES_MAX; i++) {
+		made.rules[i] = (struct unwind_rule){
+			.cfa = UNWIND_CFA_REGISTER, .cfa_offset = (int)(page * PAGE_RULES_MAX + i)};
+		made.rows[i] = (struct unwind_row){(uint16_t)(i * 32), (uint16_t)i};
+	}
+	return row_pages_put(pages, &made, now_s);
+}
+
 static void test_rules_full(const struct maps *maps)
 {
+	enum { FULL = UNWIND_RULES_MAX / PAGE_RULES_MAX };
 	struct row_pages *pages = new_pages(maps, 4 * POOL_BYTES);
 	struct row_pages_counters counters;
 	struct unwind_rule rule;
 	uint32_t page = 0;
 
-	for (; page < 20; page++) {
-		make_page(&made, 1, page, 16);
-		made.rule_count = PAGE_RULES_MAX;
-		made.count = PAGE_RULES_MAX;
-		for (uint32_t i = 0; i < PAGE_RULES_MAX; i++) {
-			made.rules[i] = (struct unwind_rule){
-				.cfa = UNWIND_CFA_REGISTER,
-				.cfa_offset = (int)(page * PAGE_RULES_MAX + i)};
-			made.rows[i] = (struct unwind_row){(uint16_t)(i * 32), (uint16_t)i};
-		}
-		if (!row_pages_put(pages, &made, NOW))
-			break;
+	while (page < 20 && put_rules(pages, page, NOW))
+		page++;
+	/* The first time they are full all begins anew, and then for a while they stay full. */
+	CHECK_NUMBER(page, 2 * FULL);
+	CHECK_NUMBER(state(pages, 1, FULL - 1, NOW), UNWIND_PAGE_ABSENT);
+	CHECK_NUMBER(state(pages, 1, page, NOW), UNWIND_PAGE_FAILED);
+	for (page = FULL; page < 2 * FULL; page++) {
+		uint64_t address = (uint64_t)page << 16 | 0xffff;
+		int last = (int)(page * PAGE_RULES_MAX + PAGE_RULES_MAX - 1);
+
+		CHECK(row_pages_rule(pages, 1, address, &rule) && rule.cfa_offset == last);
+		CHECK(maps->pages < 0 ||
+		      (kernel_rule(maps, 1, address, &rule) && rule.cfa_offset == last));
 	}
-	CHECK_NUMBER(page, UNWIND_RULES_MAX / PAGE_RULES_MAX);
-	CHECK_NUMBER(state(pages, 1, page, UINT32_MAX - 1), UNWIND_PAGE_FAILED);
-	CHECK(row_pages_rule(pages, 1, 7 << 16 | 0xffff, &rule) &&
-	      rule.cfa_offset == UNWIND_RULES_MAX - 1);
 	row_pages_counters(pages, &counters);
 	CHECK_NUMBER(counters.rules, UNWIND_RULES_MAX);
+	CHECK_NUMBER(counters.evicted, FULL);
 	CHECK_NUMBER(counters.by_failure[ROW_FAILURE_LIMIT], 1);
+	CHECK_NUMBER(state(pages, 1, page, NOW + 600), UNWIND_PAGE_ABSENT);
+	CHECK(put_rules(pages, page, NOW + 600));
+	CHECK_NUMBER(state(pages, 1, page, NOW + 600), UNWIND_PAGE_LOADED);
+	CHECK(put(pages, 2, 1, 700, NOW + 600) && is_right(pages, maps, 2, 1, 700));
 	row_pages_free(pages);
 }
 
