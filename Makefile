@@ -6,6 +6,7 @@
 # make check-unwind    stacks against gdb's, small and real programs, as a table (UNWIND_STOPS=, UNWIND_ONLY=)
 # make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
 # make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
+# make check-arm64     the agent compiled for arm64, its unwinder under qemu (ARM64_KERNEL=1: an arm64 kernel too)
 # make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
 # make bench           speed and memory beside their peers, as a table
 # make layers          nobody includes what is not theirs
@@ -29,8 +30,9 @@ HARDEN = -fstack-protector-strong -fPIE
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE -DFARFLAME_VERSION='"$(VERSION)"' $(REPRODUCIBLE) $(WARN) \
 	     $(HARDEN) $(CFLAGS) -pthread -iquote . -iquote $(BUILD) -MD -MP
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -Wl,--build-id=sha1 -pthread $(LDFLAGS)
-BPF_ARCH  := $(subst x86_64,x86,$(subst aarch64,arm64,$(shell uname -m)))
+# What is built for is what the compiler says, so CC=aarch64-linux-gnu-gcc is all that arm64 takes.
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+BPF_ARCH  := $(subst x86_64,x86,$(subst aarch64,arm64,$(firstword $(subst -, ,$(MULTIARCH)) $(shell uname -m))))
 
 # V=1 shows whole commands.
 V ?= 0
@@ -82,7 +84,8 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
 	@mkdir -p $(@D)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) -target bpf -mcpu=v2 -D__TARGET_ARCH_$(BPF_ARCH) $(REPRODUCIBLE) -O2 -g -Wall -iquote . \
-		$(addprefix -idirafter /usr/include/,$(MULTIARCH)) -MD -MP -MT $@ -MF $(@:.o=.d) \
+		$(addprefix -idirafter /usr/include/,$(MULTIARCH)) $(patsubst %,-idirafter /usr/%/include,$(MULTIARCH)) \
+		-MD -MP -MT $@ -MF $(@:.o=.d) \
 		-c $< -o $@.full
 	$(Q)bpftool gen object $@ $@.full
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
@@ -164,6 +167,8 @@ check-kill: all
 	@KILLS=$${KILLS:-100} FARFLAME_BUILD=$(BUILD) /usr/bin/python3 -B tests/system/kill_test.py
 check-kernels: all
 	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
+check-arm64:
+	@sh tests/arm64/run.sh $(BUILD)
 bench: all
 	@sh tests/bench/run.sh $(BUILD)
 fuzz:
@@ -190,7 +195,7 @@ help:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-system check-unwind check-kill check-kernels bench fuzz layers format install help clean
+.PHONY: all check run-check check-system check-unwind check-kill check-kernels check-arm64 bench fuzz layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

@@ -3,6 +3,8 @@
  * something out, it is put there through the system's own struct. */
 #include "tests/unit/bpf/stack_world.h"
 
+#define ALL_KNOWN ((1ULL << UNWIND_REGISTERS) - 1)
+
 /* The function at the top of most of these stacks: its callers end there. */
 #define END_CODE (CODE + 0x800)
 
@@ -80,7 +82,7 @@ static void test_frame_addresses(void)
 static void test_unknown_register(void)
 {
 	world_with_end();
-	walk.known = 0xffff & ~(1 << 10);
+	walk.known = ALL_KNOWN & ~(1ULL << 10);
 	walk.registers[10] = word(8);
 	stack[7] = END_CODE + 0x20;
 	CHECK_NUMBER(run_leaf(rule_of(UNWIND_CFA_REGISTER, 10, 0), word(2), 1),
@@ -93,7 +95,7 @@ static void test_unknown_register(void)
 		     WALK_register_unknown);
 	/* what a leaf knows its caller does not */
 	world_with_end();
-	walk.known = 0xffff;
+	walk.known = ALL_KNOWN;
 	walk.registers[3] = word(20);
 	rule_put(CODE + 0x400, CODE + 0x500, rule_of(UNWIND_CFA_REGISTER, 3, 0));
 	stack[5] = CODE + 0x440;
@@ -130,7 +132,7 @@ static void test_kept_register(void)
 		struct unwind_rule leaf = on_stack(40), a = on_stack(40);
 
 		world_with_end();
-		walk.known = 0xffff;
+		walk.known = ALL_KNOWN;
 		if (rows[i].place == IN_REGISTER)
 			walk.registers[UNWIND_REGISTER_KEPT] = word(21);
 		else
