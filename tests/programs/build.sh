@@ -31,7 +31,7 @@ build() {
 	libchain.so) cc $common $known -fPIC -shared tests/programs/chain.c -o "$2" ;;
 	syscall_loop) cc $common $known tests/programs/syscall_loop.c -o "$2" ;;
 	handler) cc $common $known -static -pthread tests/programs/handler.c -o "$2" ;;
-	threads) cc $common $known -pthread tests/programs/threads.c -o "$2" ;;
+	thread_starts) cc $common $known -pthread tests/programs/thread_starts.c -o "$2" ;;
 	room_below) cc $common -O2 -fomit-frame-pointer tests/programs/room_below.c -o "$2" ;;
 	burn | short_life) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer "tests/programs/$1.c" -o "$2" ;;
 	farflame-demo) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -pthread \

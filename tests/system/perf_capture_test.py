@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capture by perf events alone: what capture_test.py asks of BPF, registers and stacks of known programs, and
 what a user without privileges gets at kernel.perf_event_paranoid 2 and 1."""
-import glob
+import collections
 import os
 import re
 import shutil
-import signal
 import struct
 import subprocess
+import sys
 import time
 
 os.environ["CAPTURE"] = "perf"  # before the probe is run by what follows
 
 import capture_test as shared  # noqa: E402
-from harness import (BUILD, PROGRAMS, WORK, build_programs, check, equal, note, run, skip, skip_all,  # noqa: E402
-                     start, wait_for)
+from harness import (Agent, PROGRAMS, Server, WORK, build_programs, check, equal, need_bpf, note, run,  # noqa: E402
+                     skip, skip_all, start, wait_for)
 
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -101,8 +101,8 @@ def system_calls():
 
 def threads_that_start_threads(hz=199):
     """Each thread once, whoever started it and when: samples agree with the CPU time the kernel accounts."""
-    build_programs("threads")
-    program = start([PROGRAMS + "/threads", "8"])
+    build_programs("thread_starts")
+    program = start([PROGRAMS + "/thread_starts", "8"])
     time.sleep(0.3)
     before = cpu_ns(program.pid)
     outcome = shared.probe(hz, 3, only=[program.pid])
@@ -119,6 +119,51 @@ def threads_that_start_threads(hz=199):
 def cpu_ns(pid):
     fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 10**9 // TICKS
+
+
+# --- the whole agent ---
+
+HARD = ("deep", "cold", "exceptions", "signals", "threads", "switch")
+
+
+def user_stacks(server, host, process):
+    """Stacks of user frames and their share; kernel frames left out. And the share of the incomplete ones."""
+    stacks, incomplete = collections.Counter(), 0
+    for frames, value in server.folded(match='{host="%s",process="%s"}' % (host, process)):
+        if any(frame.startswith("[incomplete") for frame in frames):
+            incomplete += value
+        else:
+            stacks[tuple(frame for frame in frames[1:] if not frame.endswith("_[k]"))] += value
+    total = sum(stacks.values()) + incomplete
+    return {stack: value / total for stack, value in stacks.items()} if total else {}, incomplete / max(total, 1), total
+
+
+def same_stacks_as_by_bpf():
+    need_bpf()
+    build_programs("chain_pie", "syscall_loop")
+    subprocess.run(["sh", "tests/programs/unwind/build.sh", PROGRAMS + "/unwind", *HARD], check=True,
+                   stdout=sys.stderr, stderr=sys.stderr)
+    server = Server("--symbol-dir", "/usr/lib/debug")
+    programs = {name: [PROGRAMS + "/unwind/" + name] for name in HARD}
+    programs.update(chain_pie=[PROGRAMS + "/chain_pie"], syscall_loop=[PROGRAMS + "/syscall_loop", "/usr/lib"])
+    for name, command in programs.items():
+        start([*command, "25"])
+    agents = [Agent("--capture", way, "--host", way, "--frequency", "199", "--report-interval", "2s", "--duration", "12s",
+                    server=server, log=way + ".log") for way in ("bpf", "perf")]
+    for agent in agents:
+        agent.process.wait(60)
+    server.wait_for_names(lambda rows: any("level_4" in frames for frames, _ in rows), match='{process="chain_pie"}')
+    for name in programs:
+        by = {way: user_stacks(server, way, name) for way in ("bpf", "perf")}
+        for way, (_, incomplete, total) in by.items():
+            check(total > 50 and incomplete < 0.03, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
+        missing = [(way, stack, share) for way, other in (("bpf", "perf"), ("perf", "bpf"))
+                   for stack, share in by[way][0].items() if share > 0.05 and stack not in by[other][0]]
+        check(not missing, "%s: the same stacks both ways" % name, "\n".join(map(str, missing)))
+    totals = [re.search(r"taken=(\d+) .*sent=(\d+) lost_ring_full=(\d+)", agent.text()) for agent in agents]
+    for way, found in zip(("bpf", "perf"), totals):
+        taken, sent, full = map(int, found.groups())
+        equal(taken, sent + full, "%s: taken = sent + lost" % way)
 
 
 # --- without privileges ---
@@ -152,14 +197,14 @@ def copied(name, source):
 def unprivileged():
     if not shutil.which("setpriv"):
         return skip("no setpriv")
-    build_programs("threads", "syscall_loop")
+    build_programs("thread_starts", "syscall_loop")
     probe = copied("probe", shared.PROBE)
-    programs = {name: copied(name, PROGRAMS + "/" + name) for name in ("threads", "syscall_loop")}
+    programs = {name: copied(name, PROGRAMS + "/" + name) for name in ("thread_starts", "syscall_loop")}
     try:
         for paranoid in (2, 1):
             with Paranoid(paranoid):
                 what = "paranoid %d: " % paranoid
-                own_threads(what, probe, programs["threads"])
+                own_threads(what, probe, programs["thread_starts"])
                 kernel_code(what, probe, programs["syscall_loop"], paranoid == 1)
                 refusals(what, probe)
     finally:
@@ -181,7 +226,7 @@ def pid_of(process, name):
 def own_threads(what, probe, program):
     hz = 199
     process = start([*UNPRIVILEGED, program, "6"])
-    pid = pid_of(process, "threads")
+    pid = pid_of(process, "thread_starts")
     time.sleep(0.3)
     before = cpu_ns(pid)
     done = run_unprivileged(probe, hz, 3, pid, pid)
@@ -246,4 +291,4 @@ if __name__ == "__main__":
         skip_all("needs root")
     os.makedirs(WORK, exist_ok=True)
     run(shared.build, stacks_are_exact, system_calls, threads_that_start_threads, unprivileged, bounded_memory,
-        shared.counts_agree, shared.losses_are_exact, shared.process_events, shared.mappings)
+        same_stacks_as_by_bpf, shared.counts_agree, shared.losses_are_exact, shared.process_events, shared.mappings)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads SECONDS: two threads work and start others all the time, which work for 10 ms each. */
+/* thread_starts SECONDS: two threads work and start others all the time, which work for 10 ms each. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
