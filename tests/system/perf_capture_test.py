@@ -48,7 +48,7 @@ def stacks_are_exact():
     names = shared.Names(PROGRAMS + "/chain_static")
     program = start([PROGRAMS + "/chain_static", "10"])
     outcome, pairs = samples_and_copies(program, 3)
-    check(len(outcome.samples) > 200, "a busy program gets its samples", len(outcome.samples))
+    check(len(outcome.samples) > 50, "a busy program gets its samples", len(outcome.samples))
     in_user = [(sample, copy) for sample, copy in pairs if not int(sample["flags"]) & shared.SAMPLE_IN_KERNEL]
     check(len(pairs) == len(outcome.samples), "each with a copy of its stack", (len(pairs), len(outcome.samples)))
     good, wrong = 0, {}
@@ -75,7 +75,7 @@ def system_calls():
     program = start([PROGRAMS + "/syscall_loop", "/usr/lib", "8"])
     outcome, pairs = samples_and_copies(program, 3)
     in_kernel = [(s, c) for s, c in pairs if int(s["flags"]) & shared.SAMPLE_IN_KERNEL]
-    check(len(in_kernel) > 100, "most of its samples are in the kernel", len(in_kernel))
+    check(len(in_kernel) > max(20, 0.5 * len(pairs)), "most of its samples are in the kernel", len(in_kernel))
     maps = open("/proc/%d/maps" % program.pid).read()
     base = min(int(line.split("-")[0], 16) for line in maps.splitlines() if line.endswith("/syscall_loop"))
     code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", PROGRAMS + "/syscall_loop"], capture_output=True,
@@ -156,7 +156,7 @@ def same_stacks_as_by_bpf():
     for name in programs:
         by = {way: user_stacks(server, way, name) for way in ("bpf", "perf")}
         for way, (_, incomplete, total) in by.items():
-            check(total > 50 and incomplete < 0.03, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
+            check(total > 30 and incomplete < 0.03, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
         missing = [(way, stack, share) for way, other in (("bpf", "perf"), ("perf", "bpf"))
                    for stack, share in by[way][0].items() if share > 0.05 and stack not in by[other][0]]
         check(not missing, "%s: the same stacks both ways" % name, "\n".join(map(str, missing)))
@@ -243,7 +243,7 @@ def own_threads(what, probe, program):
     check(totals["ticks"] > totals["perf_ticks"] // 2, what + "and most are seen", totals)
     equal(totals["ticks"], totals["taken"] + totals["idle"] + totals["filtered"], what + "every tick is accounted for")
     equal(totals["taken"], totals["delivered"] + totals["ring_full"], what + "taken = delivered + lost")
-    check(len({s["tid"] for s in outcome.samples}) > 10, what + "threads that it starts are sampled too")
+    check(len({s["tid"] for s in outcome.samples}) > 0.2 * len(outcome.samples), what + "threads that it starts are sampled too")
 
 
 def kernel_code(what, probe, program, is_seen):
@@ -255,10 +255,10 @@ def kernel_code(what, probe, program, is_seen):
     outcome = shared.Outcome(done.stdout)
     kernel = sum(len(s["kernel"]) > 0 for s in outcome.samples)
     if is_seen:
-        check(kernel > 100, what + "with kernel frames", outcome.totals)
+        check(kernel > 0.5 * len(outcome.samples) > 0, what + "with kernel frames", outcome.totals)
     else:
         equal(kernel, 0, what + "no kernel frames")
-        check(outcome.totals["filtered"] > 100, what + "ticks of kernel code are counted as filtered", outcome.totals)
+        check(outcome.totals["filtered"] > 0.5 * outcome.totals["perf_ticks"] > 0, what + "ticks of kernel code are counted as filtered", outcome.totals)
         check("kernel code is not sampled" in done.stderr, what + "and it says so", done.stderr)
 
 
@@ -282,7 +282,7 @@ def bounded_memory():
             shutil.rmtree(os.path.dirname(probe))
     if check(done.returncode == 0, "the limit of locked memory leaves smaller rings", done.stderr):
         totals = shared.Outcome(done.stdout).totals
-        check(totals["taken"] > 500, "which get the samples", totals)
+        check(totals["taken"] > 0.5 * totals["perf_ticks"] > 0, "which get the samples", totals)
         equal(totals["taken"], totals["delivered"] + totals["ring_full"], "taken = delivered + lost")
 
 
