@@ -31,7 +31,17 @@ def row(what, ours, budget="", peer=""):
 def rows(ours, peer, *table):
     """Each (what, key, how it is shown, budget); a peer that did not run says so."""
     for what, key, show, budget in table:
-        row(what, show(ours[key]), budget, show(peer[key]) if peer and key in peer else peer is None and "not run" or "")
+        row(what, show(ours[key]), budget, show(peer[key]) if peer else "not run")
+
+
+def of_peer(measure, kind):
+    """None where there is no peer; what it fails at is said."""
+    try:
+        return kind and measure(kind)
+    except RuntimeError as error:
+        print("%s: %s" % (kind.name, error), file=sys.stderr)
+        stop_all()
+        return {}
 
 
 def mb(kib):
@@ -70,30 +80,27 @@ def window(profiler):
 
 def steady(kind):
     """19 Hz over 50 and 200 processes, 99 Hz over 200, all CPUs busy."""
-    load = loads.fifty()
-    time.sleep(1)
-    profiler = kind(19)
-    time.sleep(SETTLE_S)
-    found = {"maps start": profiler.maps_at_start, "pss 50": memory(profiler)}
-    loads.two_hundred(load)
-    time.sleep(SETTLE_S)
+    found = {}
     for rate in (19, 99):
+        profiler = kind(rate)
+        load = loads.fifty()
+        if rate == 19:
+            time.sleep(SETTLE_S)
+            found = {"maps start": profiler.maps_at_start, "pss 50": memory(profiler)}
+        loads.two_hundred(load)
+        time.sleep(SETTLE_S)
         costs, wire, samples = window(profiler)
         found["pss %d" % rate], found["maps %d" % rate] = memory(profiler), costs.map_bytes
         found["cpu %d" % rate], found["us %d" % rate] = costs.shares(), costs.us_per_sample()
         found["wire %d" % rate] = wire, samples
-        if kind is Ours:
-            found["messages"] = [message for _, _, message in profiler.reports()]
+        found["messages"] = [message for _, _, message in profiler.reports()]
         profiler.stop()
-        if rate == 19:
-            profiler = kind(99)
-            time.sleep(SETTLE_S)
-    load.end()
+        load.end()
     return found
 
 
 def steady_rows(peer_kind):
-    ours, peer = steady(Ours), peer_kind and steady(peer_kind)
+    ours, peer = steady(Ours), of_peer(steady, peer_kind)
 
     def cpu(values):
         return "%.3f + %.3f = %.3f %%" % (*values, sum(values))
@@ -217,7 +224,7 @@ def fresh(kind):
 
 
 def fresh_rows(peer_kind):
-    ours, peer = fresh(Ours), peer_kind and fresh(peer_kind)
+    ours, peer = fresh(Ours), of_peer(fresh, peer_kind)
 
     def clang(values):
         first = "never" if values[0] is None else "%.2f s" % values[0]

@@ -15,7 +15,7 @@ from cost import Bpf, PeakWatch  # noqa: E402
 from harness import BUILD, WORK, end, start  # noqa: E402
 from receivers import GrpcReceiver, HttpReceiver  # noqa: E402
 
-START_S = 60       # the longest that a start may take
+START_S = 90       # the longest that a start may take
 ENTRY_REACH = 64   # the entry point's first call is made within so many bytes
 OTEL = os.environ.get("OTEL_PROFILER", "")
 
