@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/run.sh: everything that has to pass, in one go; installs what it needs (Debian 12, root). Ends with
 # "N passed, N failed, N skipped" and is non-zero when anything failed. Without root the steps that need
-# it are skipped. STEPS="check layers" runs only those; FUZZ_TOTAL=seconds of fuzzing in all (300).
+# it are skipped. STEPS="check layers" runs only those; FUZZ_TOTAL=seconds of fuzzing in all (300). STEPS=arm64
+# is not among them by itself: its compiler and emulators are large.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . deploy/packages.sh
@@ -54,6 +55,11 @@ check() {
 	return $status
 }
 
+arm64() {
+	install_packages $packages_arm64 || return 1
+	TAP_SECONDS=1200 sh tests/tools/run_tap.sh "$build" tests/arm64/run.sh
+}
+
 needs_root() { # COMMAND…
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
@@ -72,6 +78,7 @@ step() {
 	system) run_step "system: this kernel, real programs" needs_root sh tests/system/run.sh "$build" ;;
 	kernels) BUILD=$build KERNELS="${KERNELS:-}" TAP_SECONDS=900 run_step "kernels under QEMU" \
 		sh tests/tools/run_tap.sh "$build" tests/kernels/run.sh ;;
+	arm64) BUILD=$build run_step "arm64 under qemu" arm64 ;;
 	fuzz) FUZZ_TOTAL=${FUZZ_TOTAL:-300} run_step "fuzzing" sh tests/fuzz/run.sh "$build" ;;
 	*) echo "There is no step named $1." >&2 && exit 2 ;;
 	esac

@@ -131,7 +131,7 @@ def check_kernel_frames(samples):
         if pending:
             ranges[pending[0]] = (pending[1], address)
             pending = None
-        if re.fullmatch(r"__x64_sys_getdents64|vfs_read|ksys_read", name):
+        if re.fullmatch(r"__(x64|arm64)_sys_getdents64|vfs_read|ksys_read", name):
             pending = (name, address)
     seen = dict.fromkeys(ranges, 0)
     for sample in samples:

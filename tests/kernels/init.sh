@@ -24,7 +24,7 @@ for program in deep deep_static signals; do
 done
 sleep 1
 # Truth for kernel frames: where this guest's kallsyms says these functions begin and end.
-awk '$3 == "_text" { print; next } wanted { print; wanted = 0 } $3 ~ /^(__x64_sys_getdents64|vfs_read|ksys_read)$/ && NF == 3 { print; wanted = 1 }' \
+awk '$3 == "_text" { print; next } wanted { print; wanted = 0 } $3 ~ /^(__(x64|arm64)_sys_getdents64|vfs_read|ksys_read)$/ && NF == 3 { print; wanted = 1 }' \
 	/proc/kallsyms | sed 's/^/kallsyms /'
 /farflame-agent --output /profile.otlp --frequency 99 --duration 12s
 echo "agent-status $?"
