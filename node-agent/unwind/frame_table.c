@@ -7,6 +7,10 @@
 /* What every linker writes; others' tables are left alone. */
 enum { HEADER_VERSION = 1, HEADER_POINTER = 0x1b, HEADER_COUNT = 0x03, HEADER_TABLE = 0x3b };
 
+/* Of a section that is read for an index: twice what FRAME_INDEX_MAX entries mostly take. A file of
+ * holes has gigabytes for nothing. */
+enum { INDEXED_BYTES_MAX = 128 << 20 };
+
 struct table_header {
 	uint8_t version, pointer, count, table;
 	int32_t section; /* from its own place */
@@ -213,6 +217,8 @@ bool frame_table_build(struct frame_table *table, struct frame_section *section,
 
 		if (next == at || (kind == FRAME_END && section->ends_at_zero))
 			break;
+		if (next > INDEXED_BYTES_MAX)
+			return false;
 		if (kind == FRAME_FDE && !add_entry(table, &room, &entry, at))
 			return false;
 		if (table->count > 1 && compare_places(&table->index[table->count - 2],

@@ -3,7 +3,10 @@
  */
 #include "node-agent/unwind/unwind_file.h"
 
+#include <elf.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tests/check.h"
 #include "tests/unit/unwind/assembled.h"
@@ -196,9 +199,60 @@ static void test_assembled(void)
 
 #endif
 
+/* A page of code, and call frame information of 3 GiB, all of it a hole. */
+static int hollow_file(void)
+{
+	enum { CODE = 0x10000, HEADERS = 0x1000, NAMES = 0x2000, FRAMES = 0x20000 };
+	static const char names[] = "\0.eh_frame";
+	const uint64_t bytes = UINT64_C(3) << 30;
+#if defined(__aarch64__)
+	const uint16_t machine = EM_AARCH64;
+#else
+	const uint16_t machine = EM_X86_64;
+#endif
+	const Elf64_Ehdr header = {
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+		.e_type = ET_DYN,
+		.e_machine = machine,
+		.e_phoff = sizeof header,
+		.e_shoff = HEADERS,
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = 3,
+		.e_shstrndx = 2,
+	};
+	const Elf64_Phdr code = {PT_LOAD, PF_R | PF_X, CODE, CODE, CODE, CODE, CODE, 0x1000};
+	const Elf64_Shdr sections[3] = {
+		[1] = {1, SHT_PROGBITS, SHF_ALLOC, FRAMES, FRAMES, bytes, 0, 0, 8, 0},
+		[2] = {0, SHT_STRTAB, 0, 0, NAMES, sizeof names, 0, 0, 1, 0},
+	};
+	int fd = memfd_create("hollow", MFD_CLOEXEC);
+
+	if (fd < 0 || pwrite(fd, &header, sizeof header, 0) < 0 ||
+	    pwrite(fd, &code, sizeof code, sizeof header) < 0 ||
+	    pwrite(fd, sections, sizeof sections, HEADERS) < 0 ||
+	    pwrite(fd, names, sizeof names, NAMES) < 0 || ftruncate(fd, FRAMES + (off_t)bytes) < 0)
+		return -1;
+	return fd;
+}
+
+static void test_hollow(void)
+{
+	struct unwind_file *file = unwind_file_open(hollow_file());
+	const clock_t before = clock();
+
+	unwind_file_page(file, 1, &rows);
+	CHECK_NUMBER(rows.state, UNWIND_PAGE_FAILED);
+	CHECK_NUMBER(rows.failure, ROW_FAILURE_LIMIT);
+	CHECK(clock() - before < 2 * CLOCKS_PER_SEC); /* all of it takes longer */
+	unwind_file_close(file);
+}
+
 int main(void)
 {
 	test_not_code();
+	test_hollow();
 	test_assembled();
 	return checks_done();
 }
