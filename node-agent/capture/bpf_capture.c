@@ -139,18 +139,12 @@ static bool cpu_add(struct bpf_capture *capture, unsigned number, struct error *
 	struct cpu *cpu = &capture->cpus[number];
 	struct error failed = {0};
 
-	if (!process_events_add_cpu(capture->events, number, &failed))
-		goto out;
-	cpu->timer = perf_timer_open(number, capture->period_ns, capture->programs.sample_cpu,
-				     &failed);
-	if (cpu->timer >= 0 && perf_timer_enable(cpu->timer, true, &failed)) {
-		cpu->is_new = true;
+	if (process_events_add_cpu(capture->events, number, &failed))
+		cpu->timer = perf_timer_open(number, capture->period_ns,
+					     capture->programs.sample_cpu, &failed);
+	cpu->is_new = cpu->timer >= 0;
+	if (cpu->is_new)
 		return true;
-	}
-out:
-	if (cpu->timer >= 0)
-		close(cpu->timer);
-	cpu->timer = -1;
 	process_events_remove_cpu(capture->events, number);
 	if (failed.kind == ERROR_NOT_FOUND)
 		return true;
@@ -159,13 +153,30 @@ out:
 	return false;
 }
 
-/* One look for all that were added: what they had ticked and idled before does not count. */
-static void cpus_begin(struct bpf_capture *capture)
+/* One look for all that were added: what they had ticked and idled before does not count. Their
+ * timers start only then, so that every tick since does. */
+static bool cpus_begin(struct bpf_capture *capture, struct error *err)
 {
+	struct error failed = {0};
+
 	tick_account_look(capture->account);
 	ticks_read(capture, true, tick_account_begin);
-	for (unsigned number = 0; number < capture->cpu_count; number++)
-		capture->cpus[number].is_new = false;
+	for (unsigned number = 0; number < capture->cpu_count; number++) {
+		struct cpu *cpu = &capture->cpus[number];
+
+		if (!cpu->is_new)
+			continue;
+		cpu->is_new = false;
+		if (perf_timer_enable(cpu->timer, true, &failed))
+			continue;
+		cpu_remove(capture, number);
+		if (failed.kind != ERROR_NOT_FOUND) {
+			if (err)
+				*err = failed;
+			return error_prefix(err, "CPU %u", number);
+		}
+	}
+	return true;
 }
 
 static bool cpus_check(struct bpf_capture *capture, struct error *err)
@@ -186,9 +197,7 @@ static bool cpus_check(struct bpf_capture *capture, struct error *err)
 			return error_prefix(err, "CPU %u", number);
 		is_any_new |= cpu->is_new;
 	}
-	if (is_any_new)
-		cpus_begin(capture);
-	return true;
+	return !is_any_new || cpus_begin(capture, err);
 }
 
 /* --- start --- */
