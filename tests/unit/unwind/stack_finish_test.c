@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of this very thread's stack, finished by the rows of the files it runs, against the C
- * library's backtrace(3), which walks by the same files' tables in its own way. */
+/* A copy of this very thread's stack, finished by the rows of the files it runs, against the
+ * compiler's own unwinder, which walks by the same files' tables in its own way. */
 #include "node-agent/unwind/stack_finish.h"
 
-#include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "node-agent/unwind/unwind_file.h"
 #include "tests/check.h"
@@ -69,7 +69,7 @@ static union {
 	struct stack_copy_event event;
 	uint8_t room[sizeof(struct stack_copy_event) + COPY_BYTES];
 } copy;
-static void *truth[FRAMES_MAX];
+static uint64_t truth[FRAMES_MAX];
 static int truth_count;
 static uintptr_t stack_top;
 static volatile int after; /* keeps calls from being the last thing a function does */
@@ -101,6 +101,14 @@ __attribute__((no_sanitize("address"))) static void copy_stack(void)
 		copy.event.stack[i] = from[i];
 }
 
+static _Unwind_Reason_Code note_truth(struct _Unwind_Context *context, void *nothing)
+{
+	(void)nothing;
+	if (truth_count < FRAMES_MAX && _Unwind_GetIP(context)) /* 0: beyond the outermost */
+		truth[truth_count++] = _Unwind_GetIP(context);
+	return _URC_NO_REASON;
+}
+
 __attribute__((noinline)) static void take(void)
 {
 	ucontext_t context;
@@ -111,7 +119,8 @@ __attribute__((noinline)) static void take(void)
 	copy.event.is_interrupted = 1;
 	copy_registers(context.uc_mcontext.gregs);
 	copy_stack();
-	truth_count = backtrace(truth, FRAMES_MAX);
+	truth_count = 0;
+	_Unwind_Backtrace(note_truth, NULL);
 	after++;
 }
 
@@ -184,7 +193,7 @@ static int frames_differing(uint32_t count)
 	int wrong = 0;
 
 	for (uint32_t i = 1; i < count; i++)
-		wrong += (int)i >= truth_count || frames[i] != (uint64_t)(uintptr_t)truth[i];
+		wrong += (int)i >= truth_count || frames[i] != truth[i];
 	return wrong;
 }
 
