@@ -237,6 +237,7 @@ class Comparison:
         self.kinds, self.results, self.examples = collections.Counter(), collections.Counter(), []
         self.guessed = self.unmatched = self.copies = self.other_files = 0
         self.ends_differ = []
+        self.false_ends = 0  # called complete, and gdb knows no start there although its last frame has a table
         matched = 0
         for sample, stop in pairs(samples, stops):
             if sample is None:
@@ -258,6 +259,7 @@ class Comparison:
         is_start = stop.end == "outermost" or bool(START.search(self.names.get(stop.frames[-1], "")))
         if kind == "equal" and is_start != (sample.result == "complete"):
             self.ends_differ.append((sample, stop))
+            self.false_ends += not is_start and bool(self.tables.has_table(stop.code, stop.frames[-1] - 1))
 
     def share(self, *kinds):
         return sum(self.kinds[kind] for kind in kinds) / self.stops if self.stops else 0.0

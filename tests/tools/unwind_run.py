@@ -126,6 +126,7 @@ def row(name, c):
     others += ["%s %d" % (result, count) for result, count in c.results.items() if result != "complete"]
     others += ["other file %d" % c.other_files] if c.other_files else []
     others += ["unmatched %d" % c.unmatched] if c.unmatched else []
+    others += ["false ends %d" % c.false_ends] if c.false_ends else []
     others += ["ends differ %d" % len(c.ends_differ)] if c.ends_differ else []
     return COLUMNS % (name, c.stops, c.kinds["equal"], "%.2f" % (100 * c.share("equal")),
                       "%.2f" % (100 * c.complete()), c.guessed, c.copies, c.kinds["no_table"], c.kinds["wrong"],
