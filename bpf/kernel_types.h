@@ -123,6 +123,8 @@ static __always_inline int registers_are_execve(const user_registers *registers)
 
 static __always_inline void registers_copy(__u64 *to, const user_registers *from)
 {
+	/* Unrolled: the verifier wants reads of a program's context at fixed places. */
+#pragma unroll
 	for (int i = 0; i < 31; i++)
 		to[i] = from->regs[i];
 	to[31] = from->sp;
