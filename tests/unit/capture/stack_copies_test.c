@@ -143,7 +143,8 @@ static void test_not_copies(void)
 
 	world_clear();
 	at = copy_put(0, 1, small, 0);
-	((struct stack_copy_event *)(void *)(data + at + 8))->stack_bytes = STACK_COPY_BYTES_MIN + 1;
+	((struct stack_copy_event *)(void *)(data + at + 8))->stack_bytes = STACK_COPY_BYTES_MIN +
+									    1;
 	at = copy_put(0, 2, small, 0);
 	((struct stack_copy_event *)(void *)(data + at + 8))->size = small + 8;
 	at = copy_put(0, 3, small, 0);
