@@ -128,18 +128,18 @@ static enum walk_result judge(const struct samples *samples, const struct sample
 	return judge_end(sample, last);
 }
 
-/* How many of the frames there are up to the first whose caller the kernel side found by what had
- * been mapped there before. walked: frames whose caller it looked for. */
-static size_t count_current(const struct samples *samples, const struct sample_event *sample,
-			    size_t walked, size_t in_code)
+/* The first frame whose caller the kernel side looked for by what had been mapped there before;
+ * count: there is none. */
+static size_t find_outdated(const struct samples *samples, const struct sample_event *sample,
+			    size_t count)
 {
 	if (!sample->generation)
-		return in_code;
-	for (size_t i = 0; i < in_code && i < walked; i++)
+		return count;
+	for (size_t i = 0; i < count; i++)
 		if (samples->located[i].since &&
 		    (int32_t)(samples->located[i].since - sample->generation) > 0)
-			return i + 1;
-	return in_code;
+			return i;
+	return count;
 }
 
 static void use_pages(struct samples *samples, size_t count)
@@ -152,7 +152,8 @@ static void use_pages(struct samples *samples, size_t count)
 	}
 }
 
-/* Fills located. Returns how many of its frames count: those in code. */
+/* Fills located. Returns how many of its frames count: those in code that were found by what is
+ * mapped. walked: frames whose caller the kernel side looked for. */
 static size_t locate_user(struct samples *samples, const struct sample_event *sample, size_t walked,
 			  enum walk_result *result)
 {
@@ -160,17 +161,21 @@ static size_t locate_user(struct samples *samples, const struct sample_event *sa
 					.exec_id = sample->exec_id,
 					.start_time_ns = sample->start_time_ns};
 	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
-	size_t in_code = 0, current;
+	size_t in_code = 0, outdated;
 
 	if (sample->user_count)
 		in_code = process_table_locate(samples->from.table, &key, sample->time_ns, user,
 					       sample->user_count, true, samples->located);
 	*result = judge(samples, sample, sample->user_count, in_code);
-	current = count_current(samples, sample, walked, in_code);
-	if (current < in_code)
+	if (walked > in_code)
+		walked = in_code;
+	outdated = find_outdated(samples, sample, walked);
+	if (outdated < walked) {
 		*result = WALK_mappings_changed;
-	use_pages(samples, current);
-	return current;
+		in_code = outdated + 1;
+	}
+	use_pages(samples, in_code);
+	return in_code;
 }
 
 static void describe(struct samples *samples, const struct sample_event *sample,
@@ -247,9 +252,8 @@ void samples_add(struct samples *samples, const struct sample_event *sample)
 {
 	size_t walked = sample->user_count;
 
-	/* Where the walk ended for want of something, no caller was found. */
-	if (walked && sample->result != WALK_complete)
-		walked--;
+	if (walked && sample->result == WALK_not_loaded)
+		walked--; /* there it stopped, without having looked */
 	if (is_valid(samples, sample))
 		add(samples, sample, walked, false);
 }

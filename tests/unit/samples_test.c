@@ -151,6 +151,9 @@ static const struct {
 	{{0x1500, 0x3500, 0x1022}, 3, 0, 0, WALK_complete, 3, WALK_complete, 0},
 	{{0x1500, 0x1022, 0x3500}, 3, 0, 0, WALK_complete, 3, WALK_complete, 6 + 1},
 	{{0x3500, 0x1022}, 2, 0, 0, WALK_too_deep, 1, WALK_mappings_changed, UINT32_MAX},
+	/* … be it the last one: how it ended is what the old mapping said */
+	{{0x1500, 0x3500}, 2, 0, 0, WALK_complete, 2, WALK_mappings_changed, 6},
+	{{0x1500, 0x3500}, 2, 0, 0, WALK_bad_address, 2, WALK_mappings_changed, 6},
 	/* … the walk stopped there, nothing was looked for by it */
 	{{0x1500, 0x3500}, 2, 0, 0, WALK_not_loaded, 2, WALK_not_loaded, 6},
 	/* cut where it leaves code; what the walk said itself stays */
