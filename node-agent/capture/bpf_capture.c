@@ -382,11 +382,14 @@ static bool drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 				break;
 			sample_deliver(capture, sample, copy);
 			if (copy) /* at once: what is full loses stacks meanwhile */
-				stack_copies_settle(&capture->copies, delivered_of, capture, now);
+				stack_copies_release(&capture->copies, delivered_of, capture);
 		}
 		sample_ring_release(&capture->ring);
 	}
-	stack_copies_settle(&capture->copies, delivered_of, capture, now);
+	if (sample) /* it waits, and those behind it were not looked at */
+		stack_copies_release(&capture->copies, delivered_of, capture);
+	else
+		stack_copies_settle(&capture->copies, delivered_of, capture, now);
 	return process_events_deliver(capture->events, now - in_flight_ns);
 }
 

@@ -58,19 +58,18 @@ const struct stack_copy_event *stack_copies_take(struct stack_copies *copies, ui
 	return NULL;
 }
 
-void stack_copies_settle(struct stack_copies *copies,
-			 uint64_t (*delivered)(const void *context, uint32_t cpu),
-			 const void *context, uint64_t now_ns)
+static void give_back(struct stack_copies *copies,
+		      uint64_t (*delivered)(const void *context, uint32_t cpu), const void *context,
+		      uint64_t late_ns)
 {
 	unsigned done = 0;
 
-	look(copies, now_ns);
 	for (unsigned i = 0; i < copies->count; i++) {
 		struct held_copy *held = &copies->held[i];
-		bool is_late = held->seen_ns + STACK_COPIES_WAIT_MS * UINT64_C(1000000) < now_ns;
 
 		if (held->event &&
-		    (is_late || delivered(context, held->event->cpu) >= held->event->cpu_taken)) {
+		    (held->seen_ns < late_ns ||
+		     delivered(context, held->event->cpu) >= held->event->cpu_taken)) {
 			held->event = NULL;
 			copies->unmatched++;
 		}
@@ -82,4 +81,21 @@ void stack_copies_settle(struct stack_copies *copies,
 	sample_ring_release_to(&copies->ring, copies->held[done - 1].end);
 	copies->count -= done;
 	memmove(copies->held, copies->held + done, copies->count * sizeof copies->held[0]);
+}
+
+void stack_copies_release(struct stack_copies *copies,
+			  uint64_t (*delivered)(const void *context, uint32_t cpu),
+			  const void *context)
+{
+	give_back(copies, delivered, context, 0);
+}
+
+void stack_copies_settle(struct stack_copies *copies,
+			 uint64_t (*delivered)(const void *context, uint32_t cpu),
+			 const void *context, uint64_t now_ns)
+{
+	const uint64_t wait_ns = STACK_COPIES_WAIT_MS * UINT64_C(1000000);
+
+	look(copies, now_ns);
+	give_back(copies, delivered, context, now_ns > wait_ns ? now_ns - wait_ns : 0);
 }

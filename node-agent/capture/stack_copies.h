@@ -34,14 +34,20 @@ struct stack_copies {
 /* The ring is the caller's until here. */
 void stack_copies_init(struct stack_copies *copies, const struct sample_ring *ring);
 
-/* The sample's copy, borrowed until stack_copies_settle(). NULL: there is none; with *is_coming it
+/* The sample's copy, borrowed until it is given back. NULL: there is none; with *is_coming it
  * may still be written. */
 const struct stack_copy_event *stack_copies_take(struct stack_copies *copies, uint32_t cpu,
 						 uint64_t cpu_taken, uint64_t now_ns,
 						 bool *is_coming);
 
-/* After the samples that were there: gives back what was taken, and what nobody will ask for.
- * delivered(): cpu_taken of the last sample of that CPU. */
+/* After a sample: gives back what was taken, and what its CPU's samples have passed. delivered():
+ * cpu_taken of the last sample of that CPU. */
+void stack_copies_release(struct stack_copies *copies,
+			  uint64_t (*delivered)(const void *context, uint32_t cpu),
+			  const void *context);
+
+/* After all samples that were there: besides, what has waited too long. Not before: the sample may
+ * be one of those that are there, however long ago its copy was seen. */
 void stack_copies_settle(struct stack_copies *copies,
 			 uint64_t (*delivered)(const void *context, uint32_t cpu),
 			 const void *context, uint64_t now_ns);

@@ -137,6 +137,28 @@ static void test_orphans(void)
 	CHECK_NUMBER(copies.count, 0);
 }
 
+/* Seen with an earlier sample, and the agent was busy before it looked at their own: the first of
+ * them does not make the others late. */
+static void test_seen_early(void)
+{
+	world_clear();
+	copy_put(0, 1, small, 0);
+	copy_put(0, 2, small, 0);
+	copy_put(1, 1, small, 0);
+	CHECK_NUMBER(take(2, 1), 0);
+	settle();
+	now_ns += (STACK_COPIES_WAIT_MS + 50) * 1000000ULL;
+	CHECK_NUMBER(take(0, 1), 1);
+	stack_copies_release(&copies, delivered, NULL);
+	CHECK_NUMBER(consumer, 8 + small);
+	CHECK_NUMBER(take(0, 2), 1);
+	CHECK_NUMBER(take(1, 1), 1);
+	settle();
+	CHECK_NUMBER(consumer, producer);
+	CHECK_NUMBER(copies.taken, 3);
+	CHECK_NUMBER(copies.unmatched, 0);
+}
+
 static void test_not_copies(void)
 {
 	uint64_t at;
@@ -201,6 +223,7 @@ int main(void)
 	test_pairs();
 	test_still_written();
 	test_orphans();
+	test_seen_early();
 	test_not_copies();
 	test_many();
 	CHECK_NUMBER(mismatched, 0);
