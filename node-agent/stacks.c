@@ -15,6 +15,7 @@ enum {
 	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
 	PAGES_AT_ONCE = 64,
 	DRAIN_STEP_MS = 20,
+	REFUSED_PAUSE_MS = 1000, /* after a publication that failed */
 };
 
 #define NS_PER_MS   UINT64_C(1000000)
@@ -25,7 +26,7 @@ struct stacks {
 	struct kernel_processes *processes; /* NULL: there is no walk in the kernel */
 	struct waiting_stacks waiting;
 	struct stacks_counters counters;
-	uint64_t now_ns;
+	uint64_t now_ns, publish_from_ns;
 	int told_fd; /* what stacks_descriptor() said last */
 	uint64_t told_started;
 	struct process_mapping mappings[MAPPINGS_MAX + 1];
@@ -90,7 +91,8 @@ static struct process_key key_of(const struct sample_event *sample)
 
 /* --- what the kernel side walks by --- */
 
-/* The program's mappings, when the kernel side has others. Returns their generation. */
+/* The program's mappings, when the kernel side has others and it still runs. Returns their
+ * generation. */
 static uint32_t publish(struct stacks *stacks, const struct sample_event *sample)
 {
 	const struct process_key key = key_of(sample);
@@ -98,12 +100,15 @@ static uint32_t publish(struct stacks *stacks, const struct sample_event *sample
 	size_t count;
 
 	if (!stacks->processes || !generation ||
-	    generation == kernel_processes_generation(stacks->processes, &key))
+	    generation == kernel_processes_generation(stacks->processes, &key) ||
+	    stacks->now_ns < stacks->publish_from_ns)
 		return generation;
 	count = process_table_mappings(stacks->from.table, &key, sample->time_ns, stacks->mappings,
 				       MAPPINGS_MAX + 1, &generation);
-	kernel_processes_publish(stacks->processes, &key, generation, stacks->mappings, count,
-				 (int64_t)(stacks->now_ns / NS_PER_MS));
+	if (count &&
+	    !kernel_processes_publish(stacks->processes, &key, generation, stacks->mappings, count,
+				      (int64_t)(stacks->now_ns / NS_PER_MS)))
+		stacks->publish_from_ns = stacks->now_ns + REFUSED_PAUSE_MS * NS_PER_MS;
 	return generation;
 }
 

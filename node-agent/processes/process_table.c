@@ -326,6 +326,10 @@ size_t process_table_mappings(struct process_table *table, const struct process_
 	*generation = 0;
 	if (!program)
 		return 0;
+	if (program->ended_ns) { /* a late sample's; nobody would take it back */
+		*generation = program->set->version;
+		return 0;
+	}
 	executables_set_time(table->executables, time_ns);
 	for (uint32_t i = 0; i < program->set->count && count < room; i++) {
 		struct mapping *row = &program->set->rows[i];

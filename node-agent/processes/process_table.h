@@ -116,8 +116,8 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 /* The program's executable mappings, sorted, with their files' indices, as the kernel side walks by
  * them. Files that were not looked at yet are (at most 64 a call; EXECUTABLE_NONE for the rest and
  * for what is not to be had); what has no ELF addresses is EXECUTABLE_ANONYMOUS. Returns how many
- * of out there are; 0: nothing is known of the program. *generation: never 0, changes whenever the
- * answer would. */
+ * of out there are; 0: nothing is known of the program, or it has ended. *generation: changes
+ * whenever the answer would; 0: nothing is known. */
 size_t process_table_mappings(struct process_table *table, const struct process_key *key,
 			      uint64_t time_ns, struct process_mapping *out, size_t room,
 			      uint32_t *generation);

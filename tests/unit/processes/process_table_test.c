@@ -294,6 +294,34 @@ static void test_fork_shares_until_exec(void)
 	process_table_free(table);
 }
 
+/* Samples may come after their program's end: they are located, but the kernel side is told nothing
+ * that it would keep. */
+static void test_ended_is_not_for_the_kernel(void)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(100, 0, 1), execed = key_of(100, 0, 2);
+	struct process_mapping_event event = golden_event(100, 0x500000, 31, true);
+	const uint64_t address = 0x501340;
+	struct process_mapping out[8];
+	struct located_frame frame;
+	uint32_t generation;
+
+	fake_process(key, 0x500000, true);
+	CHECK_NUMBER(process_table_mappings(table, &key, at(10), out, 8, &generation), 2);
+	process_table_exec(table, 100, at(30));
+	process_table_mapping(table, &event);
+	CHECK_NUMBER(process_table_mappings(table, &execed, at(32), out, 8, &generation), 1);
+	CHECK_NUMBER(process_table_mappings(table, &key, at(20), out, 8, &generation), 0);
+	CHECK_NUMBER(generation, process_table_generation(table, &key, at(20)));
+	CHECK(generation);
+	process_table_exit(table, 100, at(40));
+	CHECK_NUMBER(process_table_mappings(table, &execed, at(41), out, 8, &generation), 0);
+	CHECK_NUMBER(process_table_locate(table, &execed, at(41), &address, 1, true, &frame), 1);
+	check_golden_frame(&frame, 0x2340);
+	remove_process(100);
+	process_table_free(table);
+}
+
 static void test_jit_and_non_elf(void)
 {
 	struct process_table *table = new_table();
@@ -383,6 +411,7 @@ int main(void)
 	test_short_programs(false);
 	test_replaced_file_is_not_taken();
 	test_fork_shares_until_exec();
+	test_ended_is_not_for_the_kernel();
 	test_jit_and_non_elf();
 	test_many_executables();
 	fake_clean();
