@@ -75,8 +75,9 @@ struct stack_copy_event {
 	__u32 cpu;
 	__u32 stack_bytes; /* readable from sp + stack_gap on; the rest of the record is undefined
 			    */
-	/* 0, but where the code has just moved the stack pointer to memory that is not there yet */
-	__u32 stack_gap;
+	/* below 0: the red zone is there too; above: the code has just moved the stack pointer to
+	 * memory that is not there yet */
+	__s32 stack_gap;
 	__u32 reserved;
 	__u64 cpu_taken;  /* with cpu: which sample */
 	__u64 known;      /* bit n: registers[n] is known */

@@ -30,6 +30,7 @@ enum {
 	STACK_COPY_INTERVAL_NS = 1000000000 / 50, /* so many a second on each CPU, */
 	STACK_COPY_BURST = 100,                   /* so many at once */
 	STACK_COPY_CHUNK = 4096,
+	STACK_RED_ZONE = 128, /* System V ABI for x86-64, 3.2.2 */
 };
 
 /* Takes a token. 0: there is none. */
@@ -55,16 +56,19 @@ static __always_inline int stack_copy_is_there(__u64 address)
 	return !bpf_probe_read_user(&byte, sizeof(byte), (const void *)address);
 }
 
-/* From the stack pointer up to memory that is there: a function that needs much touches it, or
- * calls, only afterwards. */
-static __always_inline __u32 stack_copy_gap(__u64 sp)
+/* From the stack pointer to the lowest byte that is wanted and there. Leaf functions use the red
+ * zone below; one that needs much touches it, or calls, only after it has moved the stack pointer.
+ */
+static __always_inline __s32 stack_copy_gap(__u64 sp)
 {
 	const __u32 rest = -sp % STACK_COPY_CHUNK;
 
+	if (stack_copy_is_there(sp - STACK_RED_ZONE))
+		return -STACK_RED_ZONE;
 	if (!stack_copy_is_there(sp))
 		for (__u32 gap = 0; gap < STACK_COPY_BYTES_MAX; gap += STACK_COPY_CHUNK)
 			if (stack_copy_is_there(sp + gap + rest))
-				return gap + rest;
+				return (__s32)(gap + rest);
 	return 0;
 }
 
@@ -101,7 +105,7 @@ static __always_inline void stack_copy_registers(struct stack_copy_event *copy,
 }
 
 static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
-						const struct stack_walk *walk, __u32 gap,
+						const struct stack_walk *walk, __s32 gap,
 						__u32 bytes)
 {
 	copy->type = EVENT_STACK_COPY;
@@ -114,7 +118,7 @@ static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
 	copy->sp = walk->sp;
 	copy->fp = walk->fp;
 	stack_copy_registers(copy, walk);
-	stack_copy_fill(copy, walk->sp + gap, bytes);
+	stack_copy_fill(copy, walk->sp + (__s64)gap, bytes);
 }
 
 /* The most bytes that may be taken now: where the reader does not come by, more of the short stacks
@@ -134,7 +138,8 @@ static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 
 					   __u64 cpu_taken, __u64 now_ns)
 {
 	struct stack_copy_event *copy;
-	__u32 bytes, gap, most;
+	__u32 bytes, most;
+	__s32 gap;
 
 	if (!stack_copy_allowed(now_ns))
 		return COUNT_copies_rate;
@@ -144,7 +149,7 @@ static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 
 #pragma unroll
 	for (bytes = STACK_COPY_BYTES_MIN; bytes <= STACK_COPY_BYTES_MAX; bytes *= 2) {
 		if (bytes < STACK_COPY_BYTES_MAX && bytes < most &&
-		    stack_copy_is_there(walk->sp + gap + bytes))
+		    stack_copy_is_there(walk->sp + (__s64)gap + bytes))
 			continue;
 		copy = bpf_ringbuf_reserve(&copies, sizeof(*copy) + bytes, 0);
 		if (!copy)

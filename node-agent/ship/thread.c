@@ -2,6 +2,7 @@
 #include "node-agent/ship/thread.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "node-agent/ship/wait.h"
@@ -12,6 +13,8 @@ static void *start(void *argument)
 {
 	struct thread *thread = argument;
 
+	/* Sending can wait, whatever the main thread's haste: 0 is this thread in Linux. */
+	setpriority(PRIO_PROCESS, 0, 0);
 	thread->run(thread->context);
 	return NULL;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
 	FILES_MAX = 16,            /* open at a time */
 	FILES_BYTES_MAX = 1 << 20, /* what they hold together; one may have more while it is used */
 	IDLE_SECONDS = 30,
+	NICE = -5, /* stacks wait for what it finds; less than the agent's own, it reads strangers'
+		    */
 	WORK_SECONDS = 10, /* of CPU time; then another child goes on */
 	CPU_SECONDS_MAX = WORK_SECONDS + 10,
 	MEMORY_BYTES_MAX = 192 << 20,
@@ -140,6 +143,7 @@ static bool enter_sandbox(struct error *err)
 	const struct timeval idle = {.tv_sec = IDLE_SECONDS};
 
 	prctl(PR_SET_NAME, "farflame-unwind");
+	setpriority(PRIO_PROCESS, 0, NICE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close_range(ROW_WORKER_SOCKET + 1, ~0U, 0);
 	mallopt(M_MMAP_THRESHOLD, 64 << 10);

@@ -28,7 +28,7 @@ struct finish {
 static int read_memory(void *to, size_t bytes, uint64_t from)
 {
 	const struct stack_copy_event *copy = now->input->copy;
-	uint64_t start = copy->sp + copy->stack_gap, at = from - start;
+	uint64_t start = copy->sp + (uint64_t)(int64_t)copy->stack_gap, at = from - start;
 
 	if (from >= start && at <= copy->stack_bytes && bytes <= copy->stack_bytes - at) {
 		memcpy(to, copy->stack + at, bytes);
