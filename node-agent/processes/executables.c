@@ -15,6 +15,8 @@
 #include "common/hash_table.h"
 #include "node-agent/processes/vdso.h"
 
+#define OWNER_TRUSTED UINT64_MAX
+
 enum {
 	DESCRIPTORS_SPARED = 96, /* what the rest of the agent needs of RLIMIT_NOFILE */
 	FORGET_AFTER_S = 60,     /* younger entries may be in a report that is being made */
@@ -23,6 +25,7 @@ enum {
 struct entry {
 	struct executable shown;
 	char *name, *path;
+	uint64_t owner; /* see owner_of() */
 	uint64_t content_hash;
 	uint64_t used_s;
 	unsigned segment_count;
@@ -279,13 +282,22 @@ struct content {
 	const struct elf_image *image; /* NULL: the kernel, or raw */
 	struct build_id gnu, htlhash;
 	enum address_base base;
+	uint64_t owner; /* see owner_of() */
 	uint64_t limit; /* without image */
 	bool is_raw;
 };
 
+/* Who may have written the file: the htlhash covers its ends only, so that a file that looks the
+ * same may be another. Only what root alone can write is taken for what everybody else has. */
+static uint64_t owner_of(const struct stat *st)
+{
+	return !st->st_uid && !(st->st_mode & (S_IWGRP | S_IWOTH)) ? OWNER_TRUSTED : st->st_uid;
+}
+
 static uint64_t content_hash(const struct content *content, const char *name)
 {
-	uint64_t hash = hash_word(content->base, build_id_hash(&content->gnu));
+	uint64_t hash = hash_word(hash_word(content->base, content->owner),
+				  build_id_hash(&content->gnu));
 
 	/* The kernel's parts have no hash of their content: the name stands in. */
 	if (content->htlhash.length)
@@ -295,7 +307,7 @@ static uint64_t content_hash(const struct content *content, const char *name)
 
 static bool is_content(const struct entry *entry, const struct content *content, const char *name)
 {
-	return entry->shown.base == content->base &&
+	return entry->shown.base == content->base && entry->owner == content->owner &&
 	       build_id_equal(&entry->shown.gnu, &content->gnu) &&
 	       build_id_equal(&entry->shown.htlhash, &content->htlhash) &&
 	       (content->htlhash.length || !strcmp(entry->name, name));
@@ -364,6 +376,7 @@ static struct entry *new_entry(const struct content *content, const char *name)
 	if (!entry)
 		return NULL;
 	entry->shown.fd = -1;
+	entry->owner = content->owner;
 	entry->name = strdup(name);
 	entry->path = strdup(content->path);
 	entry->shown.is_raw = content->is_raw;
@@ -418,7 +431,13 @@ bool executables_add_kernel(struct executables *executables, const char *name,
 			    struct executable_ref *found)
 {
 	struct content content = {
-		.name = name, .path = "", .gnu = *gnu, .base = base, .limit = limit};
+		.name = name,
+		.path = "",
+		.gnu = *gnu,
+		.base = base,
+		.owner = OWNER_TRUSTED,
+		.limit = limit,
+	};
 
 	return find_content(executables, &content, found) ||
 	       add_content(executables, &content, found);
@@ -436,12 +455,14 @@ static bool same_segments(const struct entry *a, const struct entry *b)
 	return true;
 }
 
-/* A stranger can give any file any build-id: only one that is not ambiguous answers by it alone. */
+/* A stranger can give any file any build-id: only root's answers by it alone, and only one that is
+ * not ambiguous. */
 bool executables_find_gnu(struct executables *executables, const struct build_id *gnu,
 			  struct executable_ref *found)
 {
 	uint64_t hash = gnu_hash(gnu);
 	const struct entry *first = NULL;
+	bool is_found = false;
 	uint32_t probe = 0;
 
 	for (uint32_t slot = hash_table_first(&executables->by_gnu, hash, &probe);
@@ -453,9 +474,12 @@ bool executables_find_gnu(struct executables *executables, const struct build_id
 		if (first && !same_segments(first, entry))
 			return false;
 		first = entry;
+		if (entry->owner != OWNER_TRUSTED)
+			continue;
 		*found = (struct executable_ref){slot, entry->shown.index};
+		is_found = true;
 	}
-	return first != NULL;
+	return is_found;
 }
 
 /* --- files --- */
@@ -523,10 +547,10 @@ static bool may_change(const char *path)
 /* The entry of a file whose content is not known by its stat fields. Takes fd. */
 static enum executable_found read_file(struct executables *executables, int fd, const char *path,
 				       const struct build_id *expected, uint64_t size,
-				       struct executable_ref *found)
+				       uint64_t owner, struct executable_ref *found)
 {
 	struct elf_image image;
-	struct content content = {.path = path, .image = &image};
+	struct content content = {.path = path, .image = &image, .owner = owner};
 	struct error ignored = {0};
 	bool known, is_new;
 
@@ -588,7 +612,7 @@ enum executable_found executables_from_file(struct executables *executables, int
 		executables->counters.failed++;
 		return EXECUTABLE_FAILED;
 	}
-	result = read_file(executables, fd, path, expected, state.size, found);
+	result = read_file(executables, fd, path, expected, state.size, owner_of(&st), found);
 	if (result == EXECUTABLE_FOUND)
 		remember_file(executables, &state, *found);
 	else if (result == EXECUTABLE_FAILED)
@@ -603,7 +627,8 @@ bool executables_add_vdso(struct executables *executables, struct executable_ref
 
 	if (fd < 0)
 		return false;
-	ok = read_file(executables, fd, "[vdso]", NULL, 0, found) == EXECUTABLE_FOUND;
+	ok = read_file(executables, fd, "[vdso]", NULL, 0, OWNER_TRUSTED, found) ==
+	     EXECUTABLE_FOUND;
 	executables->counters.opened--; /* not a file of anybody's */
 	return ok;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that code runs from, one entry per content, with a descriptor from first sight. A file that
- * was seen before is known again by its stat(2) fields, so each is read and hashed once. */
+/* Files that code runs from, one entry per content and owner, with a descriptor from first sight. A
+ * file that was seen before is known again by its stat(2) fields, so each is read and hashed once.
+ * The hash does not cover all of a file: what one user's file says never serves another's, nor
+ * root's; only files that root alone may write are one wherever they lie. */
 #ifndef NODE_AGENT_PROCESSES_EXECUTABLES_H
 #define NODE_AGENT_PROCESSES_EXECUTABLES_H
 
@@ -42,7 +44,8 @@ enum executable_found executables_from_file(struct executables *executables, int
 					    const char *path, const struct build_id *expected,
 					    struct executable_ref *found);
 
-/* The entry with that GNU build-id; false also when contents with different segments carry it. */
+/* The entry with that GNU build-id, of a file that root alone may write. False also when contents
+ * with different segments carry the id. */
 bool executables_find_gnu(struct executables *executables, const struct build_id *gnu,
 			  struct executable_ref *found);
 
