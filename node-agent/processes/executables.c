@@ -19,7 +19,8 @@
 
 enum {
 	DESCRIPTORS_SPARED = 96, /* what the rest of the agent needs of RLIMIT_NOFILE */
-	FORGET_AFTER_S = 60,     /* younger entries may be in a report that is being made */
+	PAGE_BYTES = 4096,
+	FORGET_AFTER_S = 60, /* younger entries may be in a report that is being made */
 };
 
 struct entry {
@@ -159,6 +160,13 @@ struct executable *executables_by_index(struct executables *executables, uint32_
 	return NULL;
 }
 
+bool executables_is_trusted(struct executables *executables, struct executable_ref ref)
+{
+	const struct entry *entry = entry_of(executables, ref);
+
+	return entry && entry->owner == OWNER_TRUSTED;
+}
+
 uint32_t executables_last_index(const struct executables *executables)
 {
 	return executables->last_index;
@@ -193,8 +201,12 @@ bool executables_shift(struct executables *executables, struct executable_ref re
 		const struct elf_segment *segment = &entry->segments[i];
 
 		if (segment->offset >= file_offset + length ||
-		    segment->offset + segment->file_size <= file_offset)
+		    segment->offset + segment->file_size <= file_offset ||
+		    (segment->address - segment->offset) % PAGE_BYTES) /* nobody can map it */
 			continue;
+		if (found && found->is_executable && segment->is_executable &&
+		    found->address - found->offset != segment->address - segment->offset)
+			return false;
 		if (!found || (segment->is_executable && !found->is_executable))
 			found = segment;
 	}

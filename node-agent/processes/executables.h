@@ -60,6 +60,8 @@ bool executables_add_vdso(struct executables *executables, struct executable_ref
 /* NULL when it was forgotten. Counts as a use. */
 struct executable *executables_get(struct executables *executables, struct executable_ref ref);
 struct executable *executables_by_index(struct executables *executables, uint32_t index);
+/* Of a file that root alone may write. */
+bool executables_is_trusted(struct executables *executables, struct executable_ref ref);
 uint32_t executables_last_index(const struct executables *executables);
 
 /* File offset → address in the entry's own terms. False: no segment has it. */
@@ -67,7 +69,8 @@ bool executables_address(struct executables *executables, struct executable_ref 
 			 uint64_t file_offset, uint64_t *address);
 
 /* What to add to file offsets of a mapping of that part of the file: for its executable segment,
- * else for any. False: none lies there, or addresses are file offsets. */
+ * else for any. False: none lies there, executable ones that differ, or addresses are file offsets.
+ */
 bool executables_shift(struct executables *executables, struct executable_ref ref,
 		       uint64_t file_offset, uint64_t length, uint64_t *shift);
 
