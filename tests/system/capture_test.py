@@ -209,7 +209,7 @@ SAMPLE_IN_KERNEL = 1
 
 class Copy:
     """A struct stack_copy_event."""
-    HEADER = struct.Struct("<HBBIIIIIQQQQQ16Q")
+    HEADER = struct.Struct("<HBBIIIiIQQQQQ16Q")
 
     def __init__(self, path):
         data = open(path, "rb").read()
@@ -258,7 +258,8 @@ def what_is_wrong(pid, sample, copy):
               if copy.known >> number & 1 and copy.registers[name] != truth.get(name)]
     if in_call and copy.known != 0xffff & ~(1 << 0 | 1 << 2 | 1 << 11):
         wrong.append("what a system call uses up")
-    start = first_there(pid, copy.sp)
+    red_zone = copy.sp - 128
+    start = red_zone if first_there(pid, red_zone) == red_zone else first_there(pid, copy.sp)
     if start != copy.sp + copy.gap:
         wrong.append("begins %d above, not %d" % (copy.gap, start - copy.sp))
     left = stack_end(pid, start) - start
@@ -308,7 +309,7 @@ def copies():
             for what in what_is_wrong(target.pid, sample, copy) if copy else ["no copy"]:
                 wrong[what] = wrong.get(what, 0) + 1
             rooms.add(copy.room if copy else 0)
-            gaps.add(bool(copy and copy.gap))
+            gaps.add(bool(copy and copy.gap > 0))
             in_kernel += int(sample["flags"]) & SAMPLE_IN_KERNEL
             seen += 1
         # The kernel may be about to move a page.
