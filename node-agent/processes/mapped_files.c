@@ -192,9 +192,12 @@ bool mapped_files_is_known(struct mapped_files *files, uint32_t number)
 {
 	struct mapped_file *file = &files->items[number];
 
-	return executables_get(files->executables, file->executable) ||
-	       (file->key.build_id.length &&
-		executables_find_gnu(files->executables, &file->key.build_id, &file->executable));
+	/* A path alone is another's file in another root, whatever build-id that says it has. */
+	if (executables_get(files->executables, file->executable) &&
+	    (file->key.inode || executables_is_trusted(files->executables, file->executable)))
+		return true;
+	return file->key.build_id.length &&
+	       executables_find_gnu(files->executables, &file->key.build_id, &file->executable);
 }
 
 /* --- to an executable --- */

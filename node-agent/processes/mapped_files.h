@@ -38,9 +38,10 @@ bool mapped_files_is_known(struct mapped_files *files, uint32_t file);
 
 /* Finds the executable of a MAPPING_FILE row. tgid and start_time_ns: a process that has it mapped;
  * start_time_ns 0: not known, then inode or build-id must agree. In this order: the process' own
- * file; what was found for the same key or build-id before; the path in our own root when inode and
- * device or the build-id agree. Never a guess. Fills executable, or makes the row MAPPING_ANONYMOUS
- * when it is no file of code. False: not to be had, counted. */
+ * file; what was found for the same inode before, or of root's files for the same build-id; the
+ * path in our own root when inode and device or the build-id agree. Never a guess. Fills
+ * executable, or makes the row MAPPING_ANONYMOUS when it is no file of code. False: not to be had,
+ * counted. */
 bool mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,
 			  uint64_t start_time_ns);
 

@@ -77,10 +77,12 @@ static void test_writable(void)
 	CHECK(build_id_equal(&executables_get(executables, first)->htlhash,
 			     &executables_get(executables, other)->htlhash));
 	CHECK_NUMBER(middle_of(executables, first), 's');
+	CHECK(!executables_is_trusted(executables, first));
 	if (geteuid()) {
 		SKIP("needs root: a file of root's that nobody else may write");
 	} else {
 		CHECK(other.index != first.index);
+		CHECK(executables_is_trusted(executables, other));
 		CHECK_NUMBER(middle_of(executables, other), 'r');
 		CHECK_NUMBER(find_gnu(executables), other.index);
 		CHECK(!fchmod(copy, 0775)); /* known by its state, which is another now */
