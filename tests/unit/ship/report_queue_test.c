@@ -46,19 +46,19 @@ static void check_losses(void)
 {
 	struct report_queue queue;
 
-	report_queue_init(&queue, 3 * 1100);
+	report_queue_init(&queue, 3 * 11000); /* a report costs its bytes and its place */
 	for (uint64_t seq = 1; seq <= 3; seq++)
-		add(&queue, seq, seq, 1000 - 100);
+		add(&queue, seq, seq, 9000);
 	CHECK_NUMBER(report_queue_hold(&queue)->seq, 1);
 	/* 1 is on its way: 2 goes, and that is 3's to tell, not 1's */
-	CHECK_NUMBER(add(&queue, 4, 4, 900), 2);
+	CHECK_NUMBER(add(&queue, 4, 4, 9000), 2);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 0);
 	report_queue_remove(&queue);
 	CHECK_NUMBER(report_queue_hold(&queue)->seq, 3);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 2);
 	report_queue_let_go(&queue);
-	add(&queue, 5, 5, 900);
-	CHECK_NUMBER(add(&queue, 6, 6, 900), 3);
+	add(&queue, 5, 5, 9000);
+	CHECK_NUMBER(add(&queue, 6, 6, 9000), 3);
 	CHECK_NUMBER(report_queue_hold(&queue)->seq, 4);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 2 + 3);
 	CHECK_NUMBER(queue.lost, 5);
@@ -71,15 +71,15 @@ static void check_too_large(void)
 {
 	struct report_queue queue;
 
-	report_queue_init(&queue, 1000);
-	CHECK_NUMBER(add(&queue, 1, 7, 5000), 7);
+	report_queue_init(&queue, 10000);
+	CHECK_NUMBER(add(&queue, 1, 7, 50000), 7);
 	CHECK_NUMBER(queue.count, 0);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 7);
-	CHECK_NUMBER(add(&queue, 2, 1, 100), 0);
+	CHECK_NUMBER(add(&queue, 2, 1, 1000), 0);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 7);
 	/* held and alone: a new one has no room, the held one stays */
 	CHECK_NUMBER(report_queue_hold(&queue)->seq, 2);
-	CHECK_NUMBER(add(&queue, 3, 2, 880), 2);
+	CHECK_NUMBER(add(&queue, 3, 2, 8800), 2);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 7);
 	report_queue_remove(&queue);
 	CHECK_NUMBER(report_queue_lost_before_first(&queue), 9);
