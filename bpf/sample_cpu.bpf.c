@@ -7,6 +7,7 @@ int find_rule(unsigned long address);
 #include "bpf/counters.h"
 #include "bpf/process_map.bpf.h"
 #include "bpf/stack_copy.bpf.h"
+#include "bpf/rule_cache.bpf.h"
 #include "bpf/stack_walk.bpf.h"
 #include "bpf/unwind_rows.bpf.h"
 
@@ -47,6 +48,7 @@ struct sample_scratch {
 	__u64 frames[STACK_FRAMES_ROOM];
 	struct stack_walk walk;
 	struct process_view process;
+	struct rule_cache rules; /* outlives the sample */
 };
 #pragma clang diagnostic pop
 
@@ -78,6 +80,26 @@ static __always_inline struct sample_scratch *scratch_find(void)
 	return bpf_map_lookup_elem(&scratch, &key);
 }
 
+/* A leaf's address seldom comes again: only callers are kept. */
+static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 executable,
+					    __u64 address)
+{
+	__u64 key = s->walk.is_interrupted ? 0 : rule_cache_key(executable, address);
+	struct cached_rule *cached = rule_cache_entry(&s->rules, key);
+	int found;
+
+	if (key && cached->key == key) {
+		s->walk.rule = cached->rule;
+		return STACK_RULE_FOUND;
+	}
+	found = unwind_rule_find(executable, address, &s->walk.rule);
+	if (key && found == STACK_RULE_FOUND) {
+		cached->key = key;
+		cached->rule = s->walk.rule;
+	}
+	return found;
+}
+
 /* A global function is verified once, on its own, whatever the loop around it: that keeps 1024
  * frames within the million instructions a 5.10 verifier looks at, which has no bpf_loop(). Up to
  * then such functions take only numbers, so the scratch is looked up again. */
@@ -92,8 +114,8 @@ __attribute__((noinline)) int find_rule(unsigned long address)
 		return STACK_RULE_ABSENT;
 	if (s->process.mapping.executable == EXECUTABLE_ANONYMOUS)
 		return STACK_RULE_ANONYMOUS;
-	return unwind_rule_find(s->process.mapping.executable, address - s->process.mapping.base,
-				&s->walk.rule);
+	return cached_rule_find(s, s->process.mapping.executable,
+				address - s->process.mapping.base);
 }
 
 int walk_one_frame(void);

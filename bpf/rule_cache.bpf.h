@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Rules of return addresses that were met before, on each CPU. Stacks share most of their callers
+ * with the ones before them, and finding a rule through page, pool, rows and rules costs a dozen
+ * cache misses at production rates; here it is one.
+ *
+ * Nothing is ever invalid: what rule holds at an address of an executable does not change,
+ * executables' indices are not used again, and the rule itself is kept, not where it lay. */
+#ifndef BPF_RULE_CACHE_BPF_H
+#define BPF_RULE_CACHE_BPF_H
+
+#include "bpf/unwind_rows.h"
+
+enum { RULE_CACHE_ENTRIES = 512 };
+
+struct rule_cache {
+	struct cached_rule {
+		__u64 key; /* 0: empty */
+		struct unwind_rule rule;
+	} entries[RULE_CACHE_ENTRIES];
+};
+
+/* 20 bits of index and 44 of ELF address; 0: does not fit. */
+static __always_inline __u64 rule_cache_key(__u32 executable, __u64 address)
+{
+	if (executable >= EXECUTABLE_ANONYMOUS || address >> 44)
+		return 0;
+	return (__u64)executable << 44 | address;
+}
+
+static __always_inline struct cached_rule *rule_cache_entry(struct rule_cache *cache, __u64 key)
+{
+	__u64 at = key * 0x9e3779b97f4a7c15ULL >> 55; /* Fibonacci hashing: the upper 9 bits */
+
+	return &cache->entries[at & (RULE_CACHE_ENTRIES - 1)];
+}
+
+#endif
