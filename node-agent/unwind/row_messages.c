@@ -92,7 +92,7 @@ static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
 	return length;
 }
 
-enum row_received row_answer_receive(int socket, struct page_rows *rows,
+enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_t *cpu_ms,
 				     char farewell[ROW_FAREWELL_MAX])
 {
 	struct row_answer answer;
@@ -121,6 +121,7 @@ enum row_received row_answer_receive(int socket, struct page_rows *rows,
 		farewell[answer.count] = '\0';
 		return ROW_RECEIVED_FAREWELL;
 	}
+	*cpu_ms = answer.cpu_ms;
 	rows->executable = answer.executable;
 	rows->page = answer.page;
 	rows->state = answer.state;
@@ -168,12 +169,13 @@ static bool send_parts(int socket, struct iovec *parts, size_t count)
 	return sent >= 0;
 }
 
-bool row_answer_send(int socket, const struct page_rows *rows)
+bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms)
 {
 	struct row_answer answer = {.executable = rows->executable,
 				    .page = rows->page,
 				    .state = rows->state,
-				    .failure = rows->failure};
+				    .failure = rows->failure,
+				    .cpu_ms = cpu_ms};
 	struct iovec parts[] = {{&answer, sizeof answer},
 				{(void *)rows->rows, rows->count * sizeof *rows->rows},
 				{(void *)rows->rules, rows->rule_count * sizeof *rows->rules}};

@@ -28,7 +28,7 @@ struct row_question {
 struct row_answer {
 	uint32_t executable, page;
 	uint8_t state, failure;
-	uint16_t reserved;
+	uint16_t cpu_ms; /* the child's, since it started */
 	uint32_t count, rule_count;
 };
 
@@ -50,7 +50,7 @@ enum row_received {
 	ROW_RECEIVED_END,
 };
 
-enum row_received row_answer_receive(int socket, struct page_rows *rows,
+enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_t *cpu_ms,
 				     char farewell[ROW_FAREWELL_MAX]);
 
 /* --- the child's side: waits --- */
@@ -58,7 +58,7 @@ enum row_received row_answer_receive(int socket, struct page_rows *rows,
 /* False: the end, or nothing came for as long as the socket's time limit says. *fd is −1 when none
  * came. */
 bool row_question_receive(int socket, struct row_question *question, int *fd);
-bool row_answer_send(int socket, const struct page_rows *rows);
+bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms);
 void row_farewell_send(int socket, const char *text);
 
 #endif

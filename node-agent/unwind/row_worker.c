@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/self_path.h"
+#include "node-agent/unwind/parse_budget.h"
 #include "node-agent/unwind/row_messages.h"
 
 enum {
@@ -27,10 +28,7 @@ enum {
 	SOCKET_BYTES = 256 << 10,
 	FRUITLESS_MAX = 8, /* children in a row that ended without one answer … */
 	PAUSE_MS = 10000,  /* … after which none is started for so long */
-	SUSPECTS_MAX = 8,
-	STRIKES_MAX = 3, /* of one file's pages; then its other pages fail without being tried … */
-	SUSPECT_MS = 600 * 1000, /* … for so long */
-	FREE_WAITS = 100,        /* of a ms, for a killed child's end */
+	FREE_WAITS = 100,  /* of a ms, for a killed child's end */
 };
 
 struct asked_file {
@@ -42,11 +40,6 @@ struct ask {
 	uint32_t executable, page, file;
 };
 
-struct suspect {
-	uint32_t executable, strikes;
-	int64_t last_ms;
-};
-
 struct row_worker {
 	pid_t child;              /* −1: none */
 	int socket;               /* −1: no child */
@@ -54,12 +47,13 @@ struct row_worker {
 	uint32_t fruitless;
 	int64_t paused_until_ms;
 	bool has_answered; /* this child */
+	uint32_t cpu_ms;   /* its own, as of its last answer */
 
 	struct ask asks[ASKS_MAX]; /* a ring; from first on sent are with the child */
 	uint32_t first, count, sent;
 	int64_t first_ms; /* when the child began with the first */
 	struct asked_file files[FILES_MAX];
-	struct suspect suspects[SUSPECTS_MAX];
+	struct parse_budget budget;
 
 	struct page_rows *rows; /* while a child runs, and for failures */
 	struct row_worker_counters counters;
@@ -170,44 +164,30 @@ static bool start_child(struct row_worker *worker, int64_t now_ms)
 	}
 	worker->socket = sockets[0];
 	worker->has_answered = false;
+	worker->cpu_ms = 0;
 	worker->counters.started++;
 	return true;
 }
 
-/* --- suspects --- */
+/* --- what files cost --- */
 
-static struct suspect *find_suspect(struct row_worker *worker, uint32_t executable)
+/* The child's CPU time since its last answer; it says it with an answer, else the kernel does. */
+static uint32_t cost(struct row_worker *worker, uint32_t cpu_ms)
 {
-	for (int i = 0; i < SUSPECTS_MAX; i++)
-		if (worker->suspects[i].executable == executable)
-			return &worker->suspects[i];
-	return NULL;
+	uint32_t used_ms = cpu_ms > worker->cpu_ms ? cpu_ms - worker->cpu_ms : 0;
+
+	worker->cpu_ms += used_ms;
+	return used_ms;
 }
 
-static void strike(struct row_worker *worker, uint32_t executable, int64_t now_ms)
+static uint32_t child_cpu_ms(const struct row_worker *worker)
 {
-	struct suspect *suspect = find_suspect(worker, executable);
+	struct timespec used;
+	clockid_t clock;
 
-	if (!suspect) {
-		suspect = &worker->suspects[0];
-		for (int i = 1; i < SUSPECTS_MAX; i++)
-			if (worker->suspects[i].last_ms < suspect->last_ms)
-				suspect = &worker->suspects[i];
-		*suspect = (struct suspect){.executable = executable};
-	}
-	suspect->strikes++;
-	suspect->last_ms = now_ms;
-}
-
-static bool is_suspect(struct row_worker *worker, uint32_t executable, int64_t now_ms)
-{
-	struct suspect *suspect = find_suspect(worker, executable);
-
-	if (suspect && now_ms - suspect->last_ms >= SUSPECT_MS) {
-		*suspect = (struct suspect){0};
-		return false;
-	}
-	return suspect && suspect->strikes >= STRIKES_MAX;
+	if (clock_getcpuclockid(worker->child, &clock) || clock_gettime(clock, &used))
+		return 0;
+	return (uint32_t)used.tv_sec * 1000 + (uint32_t)used.tv_nsec / 1000000;
 }
 
 /* --- asking --- */
@@ -242,14 +222,31 @@ static struct ask *ask_at(struct row_worker *worker, uint32_t at)
 	return &worker->asks[(worker->first + at) % ASKS_MAX];
 }
 
+/* The next one that may be sent comes next; those that have to wait are passed. A refused one is
+ * not: it fails when it is the first. */
+static bool find_next(struct row_worker *worker, int64_t now_ms)
+{
+	for (uint32_t at = worker->sent; at < worker->count; at++) {
+		struct ask *next = ask_at(worker, worker->sent), *ask = ask_at(worker, at);
+		const struct ask passed = *next;
+		enum parse_verdict verdict = parse_budget_verdict(&worker->budget, ask->executable,
+								  now_ms);
+
+		if (verdict == PARSE_LATER)
+			continue;
+		*next = *ask;
+		*ask = passed;
+		return verdict == PARSE_NOW;
+	}
+	return false;
+}
+
 static void send_questions(struct row_worker *worker, int64_t now_ms)
 {
-	while (worker->child >= 0 && worker->sent < SENT_MAX && worker->sent < worker->count) {
+	while (worker->child >= 0 && worker->sent < SENT_MAX && find_next(worker, now_ms)) {
 		const struct ask *ask = ask_at(worker, worker->sent);
 		const struct row_question question = {ask->executable, ask->page};
 
-		if (is_suspect(worker, ask->executable, now_ms))
-			return; /* it fails when it is the first */
 		/* A child's end is seen when its answers have been read. */
 		if (row_question_send(worker->socket, &question, worker->files[ask->file].fd) !=
 		    ROW_SENT)
@@ -264,7 +261,8 @@ bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint
 {
 	int file;
 
-	if (!executable || worker->count == ASKS_MAX)
+	if (!executable || worker->count == ASKS_MAX ||
+	    parse_budget_verdict(&worker->budget, executable, now_ms) == PARSE_LATER)
 		return false;
 	if (worker->child < 0 && !start_child(worker, now_ms))
 		return false;
@@ -316,13 +314,14 @@ static const struct page_rows *fail_first(struct row_worker *worker, int64_t now
 static const struct page_rows *blame_first(struct row_worker *worker, uint64_t *counter,
 					   int64_t now_ms)
 {
+	uint32_t used_ms = cost(worker, child_cpu_ms(worker));
 	bool had_one = worker->sent > 0;
 
 	++*counter;
 	end_child(worker, now_ms);
 	if (!had_one)
 		return NULL;
-	strike(worker, ask_at(worker, 0)->executable, now_ms);
+	parse_budget_strike(&worker->budget, ask_at(worker, 0)->executable, used_ms, now_ms);
 	return fail_first(worker, now_ms);
 }
 
@@ -332,8 +331,9 @@ static const struct page_rows *hear_child(struct row_worker *worker, int64_t now
 	struct row_worker_counters *counters = &worker->counters;
 	char farewell[ROW_FAREWELL_MAX];
 	const struct ask *first;
+	uint16_t cpu_ms;
 
-	switch (row_answer_receive(worker->socket, worker->rows, farewell)) {
+	switch (row_answer_receive(worker->socket, worker->rows, &cpu_ms, farewell)) {
 	case ROW_RECEIVED_ANSWER:
 		first = ask_at(worker, 0);
 		if (!worker->sent || worker->rows->executable != first->executable ||
@@ -341,6 +341,8 @@ static const struct page_rows *hear_child(struct row_worker *worker, int64_t now
 			return blame_first(worker, &counters->killed, now_ms);
 		worker->has_answered = true;
 		worker->fruitless = 0;
+		parse_budget_answered(&worker->budget, first->executable, cost(worker, cpu_ms),
+				      now_ms);
 		pop(worker, now_ms);
 		return worker->rows;
 	case ROW_RECEIVED_FAREWELL:
@@ -370,6 +372,11 @@ static bool has_room_for_rows(struct row_worker *worker)
 	return worker->rows;
 }
 
+static bool is_refused(struct row_worker *worker, const struct ask *ask, int64_t now_ms)
+{
+	return parse_budget_verdict(&worker->budget, ask->executable, now_ms) == PARSE_REFUSED;
+}
+
 const struct page_rows *row_worker_next(struct row_worker *worker, int64_t now_ms)
 {
 	const struct page_rows *answer = NULL;
@@ -380,9 +387,11 @@ const struct page_rows *row_worker_next(struct row_worker *worker, int64_t now_m
 	if (worker->child >= 0)
 		answer = hear_child(worker, now_ms);
 	if (!answer && worker->count && !worker->sent) {
-		/* Nobody has the first: it fails at once, or somebody gets it. */
-		if (is_suspect(worker, ask_at(worker, 0)->executable, now_ms) ||
-		    (worker->child < 0 && !start_child(worker, now_ms)))
+		/* Nobody has the first: it fails at once, or somebody gets it, or it waits. */
+		bool has_next = find_next(worker, now_ms);
+
+		if (is_refused(worker, ask_at(worker, 0), now_ms) ||
+		    (has_next && worker->child < 0 && !start_child(worker, now_ms)))
 			answer = fail_first(worker, now_ms);
 	}
 	send_questions(worker, now_ms);

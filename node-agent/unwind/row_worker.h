@@ -2,8 +2,8 @@
 /* The parser of strangers' files: this program again, as a child without privileges and with
  * limits. Files go to it as descriptors, rows come back and are checked. It is started when there
  * is something to ask, ends when there was nothing for a while, and is killed and started again
- * when it does not answer: the page it had then has failed, and only that one; a file that did so
- * three times is not tried again for ten minutes. */
+ * when it does not answer: the page it had then has failed, and only that one; what a file may cost
+ * altogether is bounded (parse_budget.h). */
 #ifndef NODE_AGENT_UNWIND_ROW_WORKER_H
 #define NODE_AGENT_UNWIND_ROW_WORKER_H
 
@@ -23,8 +23,8 @@ int row_worker_main(int argc, char **argv);
 struct row_worker *row_worker_new(struct error *err);
 
 /* One page of one file, answered in any order. fd is borrowed (a duplicate is sent); files are told
- * apart by executable, which must not be 0. False: too much is asked for already, or no child could
- * be started; ask again later. */
+ * apart by executable, which must not be 0. False: too much is asked for already, the file is new
+ * while there is no time for such, or no child could be started; ask again later. */
 bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint32_t page,
 		    int64_t now_ms);
 

@@ -127,11 +127,15 @@ static void work_out(struct worker *worker, const struct row_question *question,
 	rows->page = question->page;
 }
 
-static bool has_worked_enough(void)
+static uint16_t cpu_ms(void)
 {
 	struct timespec used;
+	int64_t ms;
 
-	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0 && used.tv_sec >= WORK_SECONDS;
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used))
+		return 0;
+	ms = (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
+	return ms < UINT16_MAX ? (uint16_t)ms : UINT16_MAX;
 }
 
 static bool enter_sandbox(struct error *err)
@@ -170,10 +174,10 @@ int row_worker_main(int argc, char **argv)
 	}
 	while (row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
 		work_out(&the_worker, &question, fd);
-		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows))
+		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows, cpu_ms()))
 			_exit(EXIT_FAILURE);
 		keep_small(&the_worker);
-		if (has_worked_enough())
+		if (cpu_ms() >= WORK_SECONDS * 1000)
 			break;
 	}
 	row_farewell_send(ROW_WORKER_SOCKET, "");

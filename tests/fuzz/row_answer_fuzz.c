@@ -31,6 +31,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	char farewell[ROW_FAREWELL_MAX];
 	struct row_pages *pages;
 	struct page_rows *rows;
+	uint16_t cpu_ms;
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) < 0)
@@ -38,7 +39,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	rows = malloc(sizeof *rows);
 	pages = row_pages_new(&options, NULL);
 	if (rows && pages && send(sockets[1], bytes, length, MSG_DONTWAIT) == (ssize_t)length &&
-	    row_answer_receive(sockets[0], rows, farewell) == ROW_RECEIVED_ANSWER)
+	    row_answer_receive(sockets[0], rows, &cpu_ms, farewell) == ROW_RECEIVED_ANSWER)
 		use(pages, rows);
 	row_pages_free(pages);
 	free(rows);

@@ -57,6 +57,7 @@ enum {
 	SAYS_IT_TWICE,
 	SAYS_FAREWELL,
 	ANSWERS_AND_SAYS_FAREWELL,
+	SAYS_DEAR,
 };
 
 static struct {
@@ -170,6 +171,7 @@ static void fake_answer(const struct row_question *question)
 		fake.answer.count = fake.answer.rule_count = 0;
 	}
 	spoil(how);
+	fake.answer.cpu_ms = how == SAYS_DEAR ? 11000 : 0;
 	length = lay_out();
 	if (how == MESSAGE_SHORT)
 		length = sizeof fake.answer - 1;
@@ -501,6 +503,50 @@ static void test_suspect(void)
 	row_worker_free(worker);
 }
 
+/* A file that has used all its time is not tried any more, and then there is none for new files;
+ * those that answered before go on. */
+static void test_dear(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	CHECK(ask(worker, SAYS_EMPTY, 1));
+	CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, 1, UNWIND_PAGE_EMPTY));
+	CHECK(ask(worker, SAYS_DEAR, 1));
+	CHECK(is_answer(wait_answer(worker), SAYS_DEAR, 1, UNWIND_PAGE_LOADED));
+	CHECK(ask(worker, SAYS_DEAR, 2) && ask(worker, SAYS_EMPTY, 2));
+	CHECK(is_failure(wait_answer(worker), SAYS_DEAR, 2, ROW_FAILURE_WORKER));
+	CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, 2, UNWIND_PAGE_EMPTY));
+	CHECK(!ask(worker, SAYS_LOADED, 1));
+	CHECK(row_worker_ask(worker, SAYS_LOADED, own_file, 1, now_ms() + 31000));
+	row_worker_free(worker);
+}
+
+/* Asked for while there was time: passed by others, and answered when there is some again. */
+static void test_passed(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+	int64_t later = now_ms() + 31000;
+	const struct page_rows *rows = NULL;
+
+	CHECK(ask(worker, SAYS_EMPTY, 1));
+	CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, 1, UNWIND_PAGE_EMPTY));
+	kill(child_of(), SIGSTOP);
+	CHECK(ask(worker, SAYS_DEAR, 1));
+	for (uint32_t page = 2; page <= 4; page++)
+		CHECK(ask(worker, SAYS_EMPTY, page));
+	CHECK(ask(worker, SAYS_LOADED, 1) && ask(worker, SAYS_EMPTY, 5)); /* not sent yet */
+	kill(child_of(), SIGCONT);
+	CHECK(is_answer(wait_answer(worker), SAYS_DEAR, 1, UNWIND_PAGE_LOADED));
+	for (uint32_t page = 2; page <= 5; page++)
+		CHECK(is_answer(wait_answer(worker), SAYS_EMPTY, page, UNWIND_PAGE_EMPTY));
+	CHECK(!row_worker_next(worker, now_ms()));
+	CHECK_NUMBER(counters_of(worker).waiting, 1);
+	for (int i = 0; i < 200 && !rows; i++, usleep(10000))
+		rows = row_worker_next(worker, later);
+	CHECK(is_answer(rows, SAYS_LOADED, 1, UNWIND_PAGE_LOADED));
+	row_worker_free(worker);
+}
+
 static void test_unasked(void)
 {
 	struct row_worker *worker = row_worker_new(NULL);
@@ -611,6 +657,8 @@ int main(int argc, char **argv)
 	test_farewell();
 	test_useless();
 	test_suspect();
+	test_dear();
+	test_passed();
 	test_unasked();
 	test_many();
 	test_child_from_outside();
