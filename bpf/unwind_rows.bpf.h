@@ -92,6 +92,9 @@ static __always_inline int unwind_element_rule(const struct unwind_element *elem
 		if (at + step < end && element->rows[next].low <= low)
 			at = next;
 	}
+	/* The compiler knows the range and would drop the mask; 6.12's verifier has lost it here.
+	 */
+	__asm__ volatile("" : "+r"(at));
 	return element->rows[at % UNWIND_ELEMENT_ROWS].rule;
 }
 
