@@ -4,6 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A process may have what leaves the others their part: while any of them waits, a quarter. */
+static bool has_share(const struct waiting_stacks *stacks, uint32_t tgid, uint32_t bytes)
+{
+	uint32_t own = 0, own_bytes = bytes, quarters;
+
+	for (uint32_t i = 0; i < stacks->count; i++) {
+		if (stacks->items[i]->sample->tgid != tgid)
+			continue;
+		own++;
+		own_bytes += stacks->items[i]->bytes;
+	}
+	quarters = own < stacks->count ? 1 : 3;
+	return own < quarters * (WAITING_STACKS_MAX / 4) &&
+	       own_bytes <= quarters * (WAITING_BYTES_MAX / 4);
+}
+
 /* Both records are sizes of whole words. */
 struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
 					 const struct sample_event *sample,
@@ -13,7 +29,8 @@ struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
 	uint32_t bytes = (uint32_t)sizeof(struct waiting_stack) + sample->size + copy_bytes;
 	struct waiting_stack *stack;
 
-	if (stacks->count == WAITING_STACKS_MAX || bytes > WAITING_BYTES_MAX - stacks->bytes)
+	if (stacks->count == WAITING_STACKS_MAX || bytes > WAITING_BYTES_MAX - stacks->bytes ||
+	    !has_share(stacks, sample->tgid, bytes))
 		return NULL;
 	stack = malloc(bytes);
 	if (!stack)

@@ -23,7 +23,8 @@ struct waiting_stacks {
 	uint32_t count, bytes;
 };
 
-/* Copies both. NULL: no room, or no memory. */
+/* Copies both. NULL: no room, or no memory. One process has three quarters of the room at most, and
+ * a quarter while others wait. */
 struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
 					 const struct sample_event *sample,
 					 const struct stack_copy_event *copy);

@@ -192,6 +192,14 @@ static struct sample_event *sample_of(uint8_t result, uint64_t age_ms)
 	return sample;
 }
 
+static struct sample_event *sample_from(uint32_t tgid)
+{
+	struct sample_event *sample = sample_of(WALK_not_loaded, 0);
+
+	sample->tgid = tgid;
+	return sample;
+}
+
 static struct stack_copy_event *copy_of(uint64_t needed, uint32_t stack_bytes)
 {
 	static union {
@@ -299,22 +307,47 @@ static void test_no_room(void)
 	struct stacks *stacks = new_stacks();
 	unsigned waiting;
 
-	for (int i = 0; i < 300; i++)
-		stacks_add(stacks, sample_of(WALK_not_loaded, 0), copy_of(1 << 1, 4096));
+	for (int i = 0; i < 400; i++)
+		stacks_add(stacks, sample_from((uint32_t)(i % 5)), copy_of(1 << 1, 4096));
 	CHECK_NUMBER(counters_of(stacks).waiting, WAITING_STACKS_MAX);
-	CHECK_NUMBER(counters_of(stacks).refused, 300 - WAITING_STACKS_MAX);
-	CHECK_NUMBER(handed.as_it_was, 300 - WAITING_STACKS_MAX);
+	CHECK_NUMBER(counters_of(stacks).refused, 400 - WAITING_STACKS_MAX);
+	CHECK_NUMBER(handed.as_it_was, 400 - WAITING_STACKS_MAX);
 	answers = 1 << 1;
 	stacks_run(stacks);
 	CHECK_NUMBER(handed.finished, WAITING_STACKS_MAX);
 	for (int i = 0; i < 300; i++)
-		stacks_add(stacks, sample_of(WALK_not_loaded, 0), copy_of(1 << 2, 64 << 10));
+		stacks_add(stacks, sample_from((uint32_t)(i % 5)), copy_of(1 << 2, 64 << 10));
 	waiting = counters_of(stacks).waiting;
 	CHECK(waiting >= 28 && waiting <= 32);
 	CHECK(counters_of(stacks).waiting_bytes <= WAITING_BYTES_MAX);
 	stacks_drain(stacks, 0); /* nobody answers any more */
 	CHECK_NUMBER(counters_of(stacks).waiting, 0);
-	CHECK_NUMBER(handed.finished + handed.as_it_was, 600);
+	CHECK_NUMBER(handed.finished + handed.as_it_was, 700);
+	stacks_free(stacks);
+}
+
+/* One process leaves room for others, and takes no more while they wait. */
+static void test_shares(void)
+{
+	struct stacks *stacks = new_stacks();
+
+	for (int i = 0; i < 300; i++)
+		stacks_add(stacks, sample_from(1), copy_of(1 << 1, 4096));
+	CHECK_NUMBER(counters_of(stacks).waiting, 192);
+	for (int i = 0; i < 300; i++)
+		stacks_add(stacks, sample_from(2), copy_of(1 << 2, 4096));
+	CHECK_NUMBER(counters_of(stacks).waiting, 256);
+	answers = 1 << 1;
+	stacks_run(stacks);
+	CHECK_NUMBER(counters_of(stacks).waiting, 64);
+	for (int i = 0; i < 300; i++)
+		stacks_add(stacks, sample_from(1), copy_of(1 << 3, 4096));
+	CHECK_NUMBER(counters_of(stacks).waiting, 128);
+	stacks_drain(stacks, 0);
+	for (int i = 0; i < 300; i++)
+		stacks_add(stacks, sample_from(1), copy_of(1 << 3, 64 << 10));
+	CHECK(counters_of(stacks).waiting_bytes <= WAITING_BYTES_MAX / 4 * 3);
+	CHECK(counters_of(stacks).waiting_bytes > WAITING_BYTES_MAX / 4 * 3 - (66 << 10));
 	stacks_free(stacks);
 }
 
@@ -380,6 +413,7 @@ int main(void)
 	test_waiting();
 	test_too_late();
 	test_no_room();
+	test_shares();
 	test_drain();
 	test_unfit();
 	test_descriptor();
