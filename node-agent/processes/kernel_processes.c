@@ -10,7 +10,8 @@
 enum {
 	PUSH_OUT_AT_ONCE = PROCESS_HEADS / 16, /* each wait for the kernel's readers is dear */
 	READERS_DONE_MS = 1000,                /* no walk takes a thousandth of it */
-	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
+	BLOCKS_SCARCE = PROCESS_BLOCKS / 4,    /* with fewer free ones nobody gets more than … */
+	SCARCE_BLOCKS_MAX = 8,
 };
 
 #define NONE UINT16_MAX
@@ -276,12 +277,18 @@ static bool write_head(struct kernel_processes *processes, uint16_t at, struct p
 	       bpf_map_write(processes->processes_map, &own->key.tgid, &key, NULL);
 }
 
-static size_t cut(struct kernel_processes *processes, size_t count)
+static size_t cut(struct kernel_processes *processes, size_t count, int64_t now_ms)
 {
-	if (count <= MAPPINGS_MAX)
+	size_t limit = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS;
+
+	if (processes->free_blocks < BLOCKS_SCARCE)
+		free_left(processes, false, now_ms);
+	if (processes->free_blocks < BLOCKS_SCARCE)
+		limit = SCARCE_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS;
+	if (count <= limit)
 		return count;
-	processes->counters.cut += count - MAPPINGS_MAX;
-	return MAPPINGS_MAX;
+	processes->counters.cut += count - limit;
+	return limit;
 }
 
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
@@ -295,7 +302,7 @@ bool kernel_processes_publish(struct kernel_processes *processes, const struct p
 	uint16_t at, before;
 	struct head *own;
 
-	count = cut(processes, count);
+	count = cut(processes, count, now_ms);
 	if (!make_room(processes,
 		       (uint32_t)(count + PROCESS_BLOCK_MAPPINGS - 1) / PROCESS_BLOCK_MAPPINGS,
 		       now_ms))

@@ -19,9 +19,10 @@ struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, 
 					      struct error *err);
 void kernel_processes_free(struct kernel_processes *processes);
 
-/* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken (the rest
- * counted as cut). generation: as process_table_mappings() gave it. False: no room could be made,
- * or the kernel refused; what was published stays. */
+/* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken, 256
+ * when little room is left (the rest counted as cut: what lies there goes up as a copy).
+ * generation: as process_table_mappings() gave it. False: no room could be made, or the kernel
+ * refused; what was published stays. */
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
 			      size_t count, int64_t now_ms);

@@ -234,6 +234,33 @@ static void test_many(void)
 	kernel_processes_free(processes);
 }
 
+/* Those with many mappings do not push everybody else out. */
+static void test_scarce(void)
+{
+	struct kernel_processes *processes = new_processes();
+	struct kernel_processes_counters counters;
+	unsigned wrong = 0;
+
+	for (uint32_t tgid = 1; tgid <= 80; tgid++)
+		wrong += !publish(processes, tgid, tgid, tgid <= 37 ? 1024 : 1000);
+	for (uint32_t tgid = 1; tgid <= 80; tgid++) {
+		struct process_key key = key_of(tgid);
+
+		wrong += !is_published(&key, tgid, tgid <= 37 ? 1024 : 256);
+	}
+	CHECK_NUMBER(wrong, 0);
+	kernel_processes_counters(processes, &counters);
+	CHECK_NUMBER(counters.blocks, 37 * 32 + 43 * 8);
+	CHECK_NUMBER(counters.cut, 43 * (1000 - 256));
+	CHECK_NUMBER(counters.pushed_out, 0);
+	for (uint32_t tgid = 1; tgid <= 10; tgid++)
+		kernel_processes_forget(processes, tgid, now_ms);
+	now_ms += 1000;
+	CHECK(publish(processes, 100, 1, 1024)); /* there is room again */
+	CHECK(is_published(&(struct process_key){100, 3, 700}, 1, 1024));
+	kernel_processes_free(processes);
+}
+
 /* One that changes all the time. */
 static void test_again(void)
 {
@@ -300,6 +327,7 @@ int main(void)
 	test_one();
 	test_joined();
 	test_many();
+	test_scarce();
 	test_again();
 	test_without_wait();
 	test_refused();
