@@ -253,7 +253,7 @@ static void test_scarce(void)
 	CHECK_NUMBER(counters.blocks, 37 * 32 + 43 * 8);
 	CHECK_NUMBER(counters.cut, 43 * (1000 - 256));
 	CHECK_NUMBER(counters.pushed_out, 0);
-	for (uint32_t tgid = 1; tgid <= 10; tgid++)
+	for (uint32_t tgid = 1; tgid <= 12; tgid++)
 		kernel_processes_forget(processes, tgid, now_ms);
 	now_ms += 1000;
 	CHECK(publish(processes, 100, 1, 1024)); /* there is room again */
