@@ -74,7 +74,7 @@ static void ask(struct code_pages *pages, uint32_t index, uint32_t page)
 {
 	const struct executable *executable = process_table_executable(pages->table, index);
 
-	if (executable && executable->fd >= 0) {
+	if (executable && process_table_reopen(pages->table, index)) {
 		if (row_worker_ask(pages->worker, index, executable->fd, page, pages->now_ms))
 			row_pages_asked(pages->rows, index, page, pages->now_s);
 		return;

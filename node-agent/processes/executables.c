@@ -632,6 +632,33 @@ enum executable_found executables_from_file(struct executables *executables, int
 	return result;
 }
 
+bool executables_reopen(struct executables *executables, uint32_t index)
+{
+	struct executable *shown = executables_by_index(executables, index);
+	struct executable_ref ref = {0};
+	struct known_file *known;
+	struct file_state state;
+	struct stat st;
+	int path_fd, fd = -1;
+
+	if (!shown || shown->is_raw || shown->fd >= 0 || shown->path[0] != '/')
+		return shown && shown->fd >= 0;
+	path_fd = open(shown->path, O_PATH | O_CLOEXEC);
+	if (path_fd >= 0 && !fstat(path_fd, &st) && S_ISREG(st.st_mode)) {
+		state = state_of(&st);
+		known = find_file(executables, &state);
+		if (known && known->ref.index == index) {
+			ref = known->ref;
+			fd = open_for_reading(path_fd);
+		}
+	}
+	if (path_fd >= 0)
+		close(path_fd);
+	if (fd >= 0)
+		keep_descriptor(executables, entry_of(executables, ref), fd);
+	return fd >= 0;
+}
+
 bool executables_add_vdso(struct executables *executables, struct executable_ref *found)
 {
 	int fd = vdso_open();

@@ -60,6 +60,9 @@ bool executables_add_vdso(struct executables *executables, struct executable_ref
 /* NULL when it was forgotten. Counts as a use. */
 struct executable *executables_get(struct executables *executables, struct executable_ref ref);
 struct executable *executables_by_index(struct executables *executables, uint32_t index);
+/* Opens its file again when the descriptor was closed and its path, in our own root, still has that
+ * very file. False: there is none. */
+bool executables_reopen(struct executables *executables, uint32_t index);
 /* Of a file that root alone may write. */
 bool executables_is_trusted(struct executables *executables, struct executable_ref ref);
 uint32_t executables_last_index(const struct executables *executables);

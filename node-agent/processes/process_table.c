@@ -395,6 +395,11 @@ const struct executable *process_table_executable(struct process_table *table, u
 	return executables_by_index(table->executables, index);
 }
 
+bool process_table_reopen(struct process_table *table, uint32_t index)
+{
+	return executables_reopen(table->executables, index);
+}
+
 uint32_t process_table_executable_count(const struct process_table *table)
 {
 	return executables_last_index(table->executables);

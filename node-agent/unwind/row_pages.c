@@ -16,6 +16,7 @@ enum {
 	POOL_ROWS = UNWIND_POOL_ELEMENTS * UNWIND_ELEMENT_ROWS,
 	AT_ONCE = 16, /* a sixteenth goes in one eviction: each wait for the readers takes ms */
 	RETRY_FIRST_S = 60,
+	RETRY_UNREADABLE_S = 5, /* a descriptor closed for others, mostly */
 	RETRY_LAST_S = 3600,
 	ASKED_MAX_S = 600, /* an answer that has not come by then will not */
 	RULES_KEEP_S = 600,
@@ -387,9 +388,9 @@ static bool load(struct row_pages *pages, uint32_t number, const struct page_row
 }
 
 /* What may pass is tried again, each time after twice as long. */
-static uint32_t retry_time(const struct page_entry *entry, uint32_t now_s)
+static uint32_t retry_time(const struct page_entry *entry, enum row_failure failure, uint32_t now_s)
 {
-	uint32_t after = RETRY_FIRST_S;
+	uint32_t after = failure == ROW_FAILURE_UNREADABLE ? RETRY_UNREADABLE_S : RETRY_FIRST_S;
 
 	for (int i = 1; i < entry->failures && after < RETRY_LAST_S; i++)
 		after *= 2;
@@ -412,7 +413,7 @@ static void fail(struct row_pages *pages, uint32_t number, enum row_failure fail
 	}
 	if (may_pass && entry->failures < UINT8_MAX)
 		entry->failures++;
-	entry->retry_s = may_pass ? retry_time(entry, now_s) : UINT32_MAX;
+	entry->retry_s = may_pass ? retry_time(entry, failure, now_s) : UINT32_MAX;
 }
 
 static bool take_answer(struct row_pages *pages, uint32_t number, const struct page_rows *rows,

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -110,11 +111,75 @@ static void test_owners(void)
 	executables_free(executables);
 }
 
+static void file_path(char path[128], int number)
+{
+	snprintf(path, 128, "%s/file%d", directory, number);
+}
+
+/* The golden file with another beginning of what follows it. */
+static void make_numbered(int number)
+{
+	static char bytes[FILE_BYTES];
+	int from = make_file("a", 0755, 0, 0), to;
+	char path[128];
+
+	file_path(path, number);
+	to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	CHECK(pread(from, bytes, sizeof bytes, 0) == sizeof bytes);
+	memcpy(bytes + 3000, &number, sizeof number);
+	CHECK(write(to, bytes, sizeof bytes) == sizeof bytes);
+	close(from), close(to);
+}
+
+/* More files than descriptors: those used longest ago are closed, and opened again only when the
+ * path still has that very file. */
+static void test_reopen(void)
+{
+	enum { FILES = 100 };
+	struct executable_ref refs[FILES] = {{0}};
+	struct executables *executables;
+	struct rlimit before, few;
+	char path[128];
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = (struct rlimit){150, before.rlim_max};
+	CHECK(!setrlimit(RLIMIT_NOFILE, &few));
+	executables = executables_new(200, NULL);
+	for (int i = 0; i < FILES; i++) {
+		int fd;
+
+		make_numbered(i);
+		file_path(path, i);
+		fd = open(path, O_PATH | O_CLOEXEC);
+		executables_set_time(executables, (uint64_t)(i + 1) * 1000000000);
+		CHECK_NUMBER(executables_from_file(executables, fd, path, NULL, &refs[i]),
+			     EXECUTABLE_FOUND);
+		close(fd);
+	}
+	CHECK_NUMBER(executables_by_index(executables, refs[0].index)->fd, -1);
+	CHECK_NUMBER(executables_by_index(executables, refs[1].index)->fd, -1);
+	file_path(path, 1);
+	unlink(path);
+	make_numbered(1); /* the same bytes, but who knows */
+	CHECK(executables_reopen(executables, refs[0].index));
+	CHECK(executables_by_index(executables, refs[0].index)->fd >= 0);
+	CHECK(!executables_reopen(executables, refs[1].index));
+	CHECK(!executables_reopen(executables, 10000));
+	CHECK(executables_reopen(executables, refs[FILES - 1].index));
+	for (int i = 0; i < FILES; i++) {
+		file_path(path, i);
+		unlink(path);
+	}
+	executables_free(executables);
+	setrlimit(RLIMIT_NOFILE, &before);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(directory) != NULL);
 	test_writable();
 	test_owners();
+	test_reopen();
 	CHECK(!rmdir(directory));
 	return checks_done();
 }
