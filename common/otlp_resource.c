@@ -3,10 +3,13 @@
 #include "common/otlp_message.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { RESOURCE_ATTRIBUTES = 64, ID_HEX = 33 };
+#include "common/log.h"
+
+enum { RESOURCE_ATTRIBUTES = 128, ID_HEX = 33 };
 
 static const char scope_name[] = "farflame-agent";
 
@@ -35,12 +38,24 @@ char *otlp_text(struct arena *arena, const char *text)
 	return copy;
 }
 
+/* Once: what does not fit now will not in the next report. */
+static void warn_of_limit(const char *key)
+{
+	static atomic_flag has_warned = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&has_warned))
+		log_warn("attributes of the host not shipped", "limit=%d first=\"%s\"",
+			 RESOURCE_ATTRIBUTES, key);
+}
+
 static KeyValue *add_resource_attribute(struct arena *arena, Resource *resource, const char *key)
 {
 	KeyValue *pair;
 
-	if (resource->n_attributes >= RESOURCE_ATTRIBUTES)
+	if (resource->n_attributes >= RESOURCE_ATTRIBUTES) {
+		warn_of_limit(key);
 		return NULL;
+	}
 	pair = MAKE(arena, KeyValue);
 	if (!pair)
 		return NULL;

@@ -113,6 +113,32 @@ static void test_report(void)
 	buffer_release(&out);
 }
 
+/* Labels come after the counters: both fit. */
+static void test_many_attributes(void)
+{
+	static const char *const names[] = { "a", "last" }, *const values[] = { "1", "2" };
+	struct profile_counter counters[100];
+	char counter_names[100][8];
+	struct profile_host host = { .host = "h1", .kernel_release = "6.1", .architecture = "x86_64",
+				     .agent_version = "0", .label_names = names,
+				     .label_values = values, .label_count = 2,
+				     .counters = counters, .counter_count = 100 };
+	struct buffer out;
+	char *text;
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(counter_names[i], sizeof counter_names[i], "n%d", i);
+		counters[i] = (struct profile_counter){ counter_names[i], 1 };
+	}
+	buffer_init(&out, 1 << 20);
+	CHECK(otlp_encode_host(&host, &out, NULL));
+	text = decode(&out);
+	CHECK_NUMBER(times(text, "key: \"farflame.n"), 100);
+	CHECK(strstr(text, "key: \"farflame.label.last\""));
+	free(text);
+	buffer_release(&out);
+}
+
 static void test_answers(void)
 {
 	struct buffer out;
@@ -135,6 +161,7 @@ static void test_answers(void)
 int main(void)
 {
 	test_report();
+	test_many_attributes();
 	test_answers();
 	return checks_done();
 }
