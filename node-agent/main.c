@@ -115,7 +115,8 @@ static size_t raise_file_limit(void)
  * on a busy host it is wanted soon. Not permitted to users without privileges; it works without. */
 static void be_prompt(void)
 {
-	setpriority(PRIO_PROCESS, 0, NICE);
+	if (getpriority(PRIO_PROCESS, 0) == 0) /* else somebody chose another */
+		setpriority(PRIO_PROCESS, 0, NICE);
 }
 
 static int64_t now_ms(void)

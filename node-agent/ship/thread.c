@@ -14,7 +14,8 @@ static void *start(void *argument)
 	struct thread *thread = argument;
 
 	/* Sending can wait, whatever the main thread's haste: 0 is this thread in Linux. */
-	setpriority(PRIO_PROCESS, 0, 0);
+	if (getpriority(PRIO_PROCESS, 0) < 0)
+		setpriority(PRIO_PROCESS, 0, 0);
 	thread->run(thread->context);
 	return NULL;
 }

@@ -147,7 +147,8 @@ static bool enter_sandbox(struct error *err)
 	const struct timeval idle = {.tv_sec = IDLE_SECONDS};
 
 	prctl(PR_SET_NAME, "farflame-unwind");
-	setpriority(PRIO_PROCESS, 0, NICE);
+	if (getpriority(PRIO_PROCESS, 0) < NICE)
+		setpriority(PRIO_PROCESS, 0, NICE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close_range(ROW_WORKER_SOCKET + 1, ~0U, 0);
 	mallopt(M_MMAP_THRESHOLD, 64 << 10);
