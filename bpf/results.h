@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* One row per way a stack walk ends: RESULT(name, "sentence"). The sentence is what the user reads
- * in
- * "[incomplete: …]"; the name is the counter farflame_agent_stacks_total{result="name"}. Rows are
- * only ever added. */
+/* One row per way a stack walk ends: RESULT(name, "sentence"). What the user reads is
+ * "[incomplete: sentence]"; the counter is farflame_server_agent_stacks_total{result="name"}. Rows
+ * are only ever added. */
 #ifndef BPF_RESULTS_H
 #define BPF_RESULTS_H
 

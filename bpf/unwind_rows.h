@@ -11,9 +11,8 @@
  *	blocks    array   struct process_block: 32 mappings, sorted
  *
  * Nothing published is rewritten: new rows, heads and blocks go to elements that no reader can
- *know, the hash entry last; what is given back is reused only after every reader in the kernel is
- *done. A reader checks a head's identity, since a hash value may be another's when it is looked at.
- */
+ * know, the hash entry last; what is given back is reused only after every reader in the kernel is
+ * done. A reader checks a head's identity, since a hash value may be another's by then. */
 #ifndef BPF_UNWIND_ROWS_H
 #define BPF_UNWIND_ROWS_H
 

@@ -98,14 +98,13 @@ enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t execut
 	return row_pages_state(pages->rows, executable, page, pages->now_s, &is_asked);
 }
 
-bool code_pages_next(struct code_pages *pages, struct unwind_page_key *answered)
+bool code_pages_next(struct code_pages *pages)
 {
 	const struct page_rows *rows = row_worker_next(pages->worker, pages->now_ms);
 
 	if (!rows)
 		return false;
 	row_pages_put(pages->rows, rows, pages->now_s);
-	*answered = (struct unwind_page_key){rows->executable, rows->page};
 	return true;
 }
 

@@ -31,7 +31,7 @@ enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t execut
 				       uint32_t page);
 
 /* The next answer of the worker, published. False: none is there. */
-bool code_pages_next(struct code_pages *pages, struct unwind_page_key *answered);
+bool code_pages_next(struct code_pages *pages);
 
 /* The worker's descriptor, readable when it has answered; −1: it does not run. */
 int code_pages_fd(const struct code_pages *pages);

@@ -311,10 +311,8 @@ static void look_at_waiting(struct stacks *stacks, uint64_t expired_ns)
 
 void stacks_run(struct stacks *stacks)
 {
-	struct unwind_page_key answered;
-
 	set_time(stacks);
-	while (code_pages_next(stacks->from.pages, &answered))
+	while (code_pages_next(stacks->from.pages))
 		;
 	look_at_waiting(stacks, stacks->now_ns - WAIT_MAX_NS);
 }

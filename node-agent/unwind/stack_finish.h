@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stack that the kernel side could not walk to its end, finished from its copy by the same walker
- * (bpf/stack_walk.bpf.h) compiled as ordinary C. Reads nothing but the copy. */
+ * (bpf/stack_walk.bpf.h) compiled as ordinary C. Reads no memory of the process: the stack is the
+ * copy's, code is what read_code gives. */
 #ifndef NODE_AGENT_UNWIND_STACK_FINISH_H
 #define NODE_AGENT_UNWIND_STACK_FINISH_H
 

@@ -28,13 +28,12 @@ enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t execut
 	return states[page];
 }
 
-bool code_pages_next(struct code_pages *pages, struct unwind_page_key *answered)
+bool code_pages_next(struct code_pages *pages)
 {
 	(void)pages;
 	if (!answers)
 		return false;
-	answered->page = (uint32_t)__builtin_ctzll(answers);
-	states[answered->page] = UNWIND_PAGE_LOADED;
+	states[__builtin_ctzll(answers)] = UNWIND_PAGE_LOADED;
 	answers &= answers - 1;
 	return true;
 }
