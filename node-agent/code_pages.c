@@ -51,8 +51,12 @@ void code_pages_free(struct code_pages *pages)
 
 void code_pages_set_time(struct code_pages *pages, int64_t now_ms)
 {
+	uint32_t forgotten;
+
 	pages->now_ms = now_ms;
 	pages->now_s = (uint32_t)(now_ms / 1000);
+	while ((forgotten = process_table_take_forgotten(pages->table)))
+		row_pages_forget(pages->rows, forgotten);
 }
 
 void code_pages_used(struct code_pages *pages, const struct executable *executable,

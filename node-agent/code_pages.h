@@ -19,7 +19,8 @@ struct code_pages *code_pages_new(struct process_table *table,
 				  const struct row_pages_options *options, struct error *err);
 void code_pages_free(struct code_pages *pages);
 
-/* The clock, CLOCK_MONOTONIC; to be set before a round of the other calls. */
+/* The clock, CLOCK_MONOTONIC; to be set before a round of the other calls. Also gives back the room
+ * of executables that the table has forgotten. */
 void code_pages_set_time(struct code_pages *pages, int64_t now_ms);
 
 /* A stack has a frame there: the page is kept. Cheap. */

@@ -20,6 +20,7 @@
 enum {
 	DESCRIPTORS_SPARED = 96, /* what the rest of the agent needs of RLIMIT_NOFILE */
 	PAGE_BYTES = 4096,
+	FORGOTTEN_MAX = 64,  /* that nobody has taken yet */
 	FORGET_AFTER_S = 60, /* younger entries may be in a report that is being made */
 };
 
@@ -49,6 +50,7 @@ struct executables {
 	struct entry **slots; /* NULL: free */
 	uint32_t slot_count;  /* ever used */
 	uint32_t live, last_index;
+	uint32_t forgotten[FORGOTTEN_MAX], forgotten_count; /* indices */
 	struct hash_table by_content, by_gnu, by_index, by_state;
 	struct known_file *files; /* emptied at once when full */
 	uint32_t file_count;
@@ -160,6 +162,13 @@ struct executable *executables_by_index(struct executables *executables, uint32_
 	return NULL;
 }
 
+uint32_t executables_take_forgotten(struct executables *executables)
+{
+	if (!executables->forgotten_count)
+		return 0;
+	return executables->forgotten[--executables->forgotten_count];
+}
+
 bool executables_is_trusted(struct executables *executables, struct executable_ref ref)
 {
 	const struct entry *entry = entry_of(executables, ref);
@@ -231,6 +240,8 @@ static void forget_entry(struct executables *executables, uint32_t slot)
 	hash_table_remove(&executables->by_index, hash_word(0, entry->shown.index), slot);
 	if (entry->shown.gnu.length)
 		hash_table_remove(&executables->by_gnu, gnu_hash(&entry->shown.gnu), slot);
+	if (executables->forgotten_count < FORGOTTEN_MAX)
+		executables->forgotten[executables->forgotten_count++] = entry->shown.index;
 	executables->slots[slot] = NULL;
 	executables->live--;
 	free_entry(executables, entry);

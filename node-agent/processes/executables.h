@@ -65,6 +65,8 @@ struct executable *executables_by_index(struct executables *executables, uint32_
 bool executables_reopen(struct executables *executables, uint32_t index);
 /* Of a file that root alone may write. */
 bool executables_is_trusted(struct executables *executables, struct executable_ref ref);
+/* The index of one that was forgotten, each once; 0: no more. */
+uint32_t executables_take_forgotten(struct executables *executables);
 uint32_t executables_last_index(const struct executables *executables);
 
 /* File offset → address in the entry's own terms. False: no segment has it. */

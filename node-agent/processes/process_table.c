@@ -395,6 +395,11 @@ const struct executable *process_table_executable(struct process_table *table, u
 	return executables_by_index(table->executables, index);
 }
 
+uint32_t process_table_take_forgotten(struct process_table *table)
+{
+	return executables_take_forgotten(table->executables);
+}
+
 bool process_table_reopen(struct process_table *table, uint32_t index)
 {
 	return executables_reopen(table->executables, index);

@@ -142,6 +142,8 @@ const struct process_info *process_table_info(struct process_table *table,
 
 /* By index, 1 to process_table_executable_count(); NULL: forgotten meanwhile. */
 const struct executable *process_table_executable(struct process_table *table, uint32_t index);
+/* The index of an executable that was forgotten, each once; 0: no more. */
+uint32_t process_table_take_forgotten(struct process_table *table);
 /* Tries to have its fd open again; false: it is not. */
 bool process_table_reopen(struct process_table *table, uint32_t index);
 uint32_t process_table_executable_count(const struct process_table *table);

@@ -362,6 +362,7 @@ static void test_many_executables(void)
 	static uint8_t bytes[4096];
 	FILE *file = fopen(golden, "rb");
 	size_t length = fread(bytes, 1, sizeof bytes, file);
+	uint64_t forgotten = 0; /* a bit each */
 	uint32_t last = 0;
 	int wrong = 0;
 
@@ -393,6 +394,9 @@ static void test_many_executables(void)
 	CHECK_NUMBER(wrong, 0);
 	CHECK_NUMBER(last, 40);
 	CHECK(!process_table_executable(table, 1) && process_table_executable(table, 40));
+	for (uint32_t index; (index = process_table_take_forgotten(table));)
+		forgotten += index <= 36 ? UINT64_C(1) << index : UINT64_C(1) << 63;
+	CHECK_NUMBER(forgotten, (UINT64_C(1) << 37) - 2);
 	process_table_free(table);
 }
 
