@@ -118,7 +118,7 @@ static void test_many_attributes(void)
 {
 	static const char *const names[] = { "a", "last" }, *const values[] = { "1", "2" };
 	struct profile_counter counters[100];
-	char counter_names[100][8];
+	char counter_names[100][16];
 	struct profile_host host = { .host = "h1", .kernel_release = "6.1", .architecture = "x86_64",
 				     .agent_version = "0", .label_names = names,
 				     .label_values = values, .label_count = 2,
