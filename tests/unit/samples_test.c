@@ -81,6 +81,19 @@ const struct process_info *process_table_info(struct process_table *table,
 	return &info;
 }
 
+bool process_table_reopen(struct process_table *table, uint32_t index)
+{
+	(void)table;
+	(void)index;
+	return false;
+}
+
+uint32_t process_table_take_forgotten(struct process_table *table)
+{
+	(void)table;
+	return 0;
+}
+
 const struct executable *process_table_executable(struct process_table *table, uint32_t index)
 {
 	(void)table;
