@@ -199,12 +199,12 @@ profile() {
 }
 
 # Waits while names arrive: until all modules that matter have theirs, or nothing has changed for 4 s.
-wait_for_names() {
+wait_for_names() { # SHARE: of the last hour's samples that a module without names must have to matter
 	step "Waiting for names"
 	before= same=0 waited=0
 	while [ $same -lt 4 ] && [ $waited -lt 20 ]; do
 		open=$(curl -fsS --max-time 5 "$url/api/v1/modules" | jq -c '[.modules[]
-			| select(.state != "ready" and .state != "failed" and (.unsymbolized_share // 0) >= 0.002)
+			| select(.state != "ready" and .state != "failed" and (.unsymbolized_share // 0) >= '"$1"')
 			| [.build_id, .state]]')
 		[ "$open" != "[]" ] || break
 		[ "$open" = "$before" ] && same=$((same + 1)) || same=0
@@ -241,7 +241,7 @@ show_recorded() {
 	done
 	read -r from until <deploy/recorded/time
 	page_range="#from=${from}000&until=${until}000"
-	wait_for_names
+	wait_for_names 0 # what is recorded is older than an hour
 	show "$from" "$until"
 }
 
@@ -279,7 +279,7 @@ main() {
 	}
 	from=$(date +%s)
 	profile
-	wait_for_names
+	wait_for_names 0.002
 	show "$from" "$(date +%s)"
 }
 

@@ -239,6 +239,16 @@ def first_there(pid, address):
     return 0
 
 
+def there_until(pid, address, end):
+    """How far memory is there without a hole: what is not costs a fault, which a timer cannot have."""
+    with open("/proc/%d/pagemap" % pid, "rb") as pages:
+        for page in range(address // 4096, end // 4096):
+            pages.seek(8 * page)
+            if not struct.unpack("<Q", pages.read(8))[0] >> 63:
+                return 4096 * page
+    return end
+
+
 def what_is_wrong(pid, sample, copy):
     """The thread stands where it was sampled; gdb and its memory say what should be there."""
     wrong = []
@@ -262,8 +272,12 @@ def what_is_wrong(pid, sample, copy):
     start = red_zone if first_there(pid, red_zone) == red_zone else first_there(pid, copy.sp)
     if start != copy.sp + copy.gap:
         wrong.append("begins %d above, not %d" % (copy.gap, start - copy.sp))
-    left = stack_end(pid, start) - start
+    end = stack_end(pid, start)
+    left = there_until(pid, start, end) - start
     room = next(room for room in (4096, 8192, 16384, 32768, 65536) if left <= room or room == 65536)
+    if start + left < end:
+        note("memory that is not there from %#x of %#x to %#x" % (start + left, start, end))
+        room = max(room, copy.room)
     if (copy.stack_bytes, copy.room) != (min(left, room), room):
         wrong.append("length")
         note("%d bytes in %d of %d" % (copy.stack_bytes, copy.room, left))

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rust: generic closures, iterators, boxed calls, panics caught where they unwind.
-use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// As `std::hint::black_box`, which rustc before 1.66 does not have.
+#[inline(always)]
+fn black_box<T>(value: T) -> T {
+    let same = unsafe { std::ptr::read_volatile(&value) };
+    std::mem::forget(value);
+    same
+}
 
 #[inline(never)]
 fn leaf(x: u64) -> u64 {
