@@ -87,7 +87,12 @@ build() { # NAME TO
 missing() {
 	case $1 in
 	rust*) command -v rustc >/dev/null || echo "no rustc" ;;
-	go | go_*) command -v go >/dev/null || echo "no go" ;;
+	go | go_*)
+		command -v go >/dev/null || echo "no go"
+		case $(go env GOVERSION 2>/dev/null) in
+		go1.[0-9] | go1.[0-9].* | go1.1[0-9]* | go1.20*) echo "gdb loses its way where Go before 1.21 switches stacks" ;;
+		esac
+		;;
 	*_clang) command -v clang >/dev/null || echo "no clang" ;;
 	esac
 }
