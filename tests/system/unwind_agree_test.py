@@ -20,6 +20,8 @@ ONLY = os.environ.get("UNWIND_ONLY", "").split()
 # any table, 32-bit code, just-in-time compilers, stacks that have no known end, addresses whose code changes all the
 # time, frames larger than any copy, goroutines whose stack is just being moved.
 AGREE = 0.999
+# The short form's thousand stops cannot tell 0.1 % from chance, nor from a debugger on a busy machine.
+AGREE_SHORT = 0.99
 COMPLETE = 0.97
 NOT_WHOLE = {"no_table", "compat", "java", "node", "coroutines", "remap", "plugins", "big_frame", "go", "go_pie",
              "go_stripped", "go_cgo", "rustc"}
@@ -81,8 +83,9 @@ def stacks_are_gdbs():
     compared = total.equal + total.cut + total.others
     note("%d stops: %d equal, %d cut where it is said, %d other, %d in code without tables" % (
         total.stops, total.equal, total.cut, total.others, total.stops - compared))
-    check(compared and total.equal + total.cut >= AGREE * compared,
-          "at least %.1f %% of all stacks agree with gdb's frame by frame" % (100 * AGREE),
+    agree = AGREE if STOPS >= 100 else AGREE_SHORT
+    check(compared and total.equal + total.cut >= agree * compared,
+          "at least %.1f %% of all stacks agree with gdb's frame by frame" % (100 * agree),
           "%d of %d do not" % (total.others, compared))
     whole = total.whole / max(total.whole_of, 1)
     check(whole >= COMPLETE, "at least %d %% are whole: %.2f %% of %d" % (100 * COMPLETE, 100 * whole,
