@@ -5,7 +5,7 @@
  *
  *	pages     hash    {executable, ELF address >> 16} → struct unwind_page
  *	rows      array of pools, each an array of elements of 1024 rows
- *	rules     array   shared by all executables, only ever added to
+ *	rules     array   shared by all executables, added to; begun anew when all pages are gone
  *	processes hash    tgid → index into heads
  *	heads     array   struct process_head: identity, and which blocks have the mappings
  *	blocks    array   struct process_block: 32 mappings, sorted

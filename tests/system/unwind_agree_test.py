@@ -21,7 +21,7 @@ ONLY = os.environ.get("UNWIND_ONLY", "").split()
 # time, frames larger than any copy, goroutines whose stack is just being moved.
 AGREE = 0.999
 # The short form's thousand stops cannot tell 0.1 % from chance, nor from a debugger on a busy machine.
-AGREE_SHORT = 0.99
+AGREE_SHORT = 0.995
 COMPLETE = 0.97
 NOT_WHOLE = {"no_table", "compat", "java", "node", "coroutines", "remap", "plugins", "big_frame", "go", "go_pie",
              "go_stripped", "go_cgo", "rustc"}
