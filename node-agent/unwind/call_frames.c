@@ -9,6 +9,7 @@
 
 enum {
 	SOURCES = 2,
+	HELD_MAX = 64, /* states of one FDE; 99 in 100 have fewer */
 	/* What one call may take, many times a page's worth: 64 KiB of code have some ten thousand
 	 * instructions about them. */
 	BUDGET_INSTRUCTIONS = 2 << 20,
@@ -130,6 +131,11 @@ size_t call_frames_bytes(const struct call_frames *frames)
 
 /* --- pieces --- */
 
+struct held {
+	uint64_t start, end;
+	struct unwind_rule rule;
+};
+
 struct walk {
 	struct call_frames *frames;
 	call_frames_add add;
@@ -140,23 +146,73 @@ struct walk {
 	/* of the FDE that is being run: */
 	uint64_t low, high;
 	bool is_signal;
+	/* Its pieces, until it is known that all of it is sound. */
+	unsigned held_count;
+	struct held held[HELD_MAX];
 };
 
-/* A state that holds from start up to end, or what of it is wanted. */
-static bool add_state(void *context, uint64_t start, uint64_t end, const struct frame_state *state)
+/* A state that holds from start up to end, or what of it is wanted. False: nothing is. */
+static bool cut_state(const struct walk *walk, uint64_t start, uint64_t end,
+		      const struct frame_state *state, struct held *out)
 {
-	struct walk *walk = context;
-	struct unwind_rule rule;
-
 	if (end > walk->high)
 		end = walk->high;
 	if (start < walk->low)
 		start = walk->low;
 	if (start >= end)
-		return true;
+		return false;
+	*out = (struct held){
+		start, end, unwind_rule_of(state, &walk->frames->registers, walk->is_signal)};
+	return true;
+}
+
+/* False: there are too many. */
+static bool hold_state(void *context, uint64_t start, uint64_t end, const struct frame_state *state)
+{
+	struct walk *walk = context;
+
+	if (walk->held_count == HELD_MAX)
+		return false;
+	walk->held_count += cut_state(walk, start, end, state, &walk->held[walk->held_count]);
+	return true;
+}
+
+static bool add_piece(struct walk *walk, const struct held *piece)
+{
 	walk->has_added = true;
-	rule = unwind_rule_of(state, &walk->frames->registers, walk->is_signal);
-	return walk->add(walk->context, start, end, &rule);
+	return walk->add(walk->context, piece->start, piece->end, &piece->rule);
+}
+
+static bool add_state(void *context, uint64_t start, uint64_t end, const struct frame_state *state)
+{
+	struct walk *walk = context;
+	struct held piece;
+
+	return !cut_state(walk, start, end, state, &piece) || add_piece(walk, &piece);
+}
+
+/* Nothing is added of an FDE that is damaged: the few pieces that most have are held back; what has
+ * more is run for that alone first. */
+static enum frame_run run_entry(struct walk *walk, const struct frame_entry *entry)
+{
+	const struct frame_registers *registers = &walk->frames->registers;
+	enum frame_run done;
+
+	walk->held_count = 0;
+	done = frame_machine_run(entry, registers, walk->high, hold_state, walk,
+				 &walk->instructions);
+	if (done == FRAME_RUN_STOPPED) {
+		done = frame_machine_run(entry, registers, walk->high, NULL, NULL,
+					 &walk->instructions);
+		return done != FRAME_RUN_DONE
+			       ? done
+			       : frame_machine_run(entry, registers, walk->high, add_state, walk,
+						   &walk->instructions);
+	}
+	for (unsigned i = 0; done == FRAME_RUN_DONE && i < walk->held_count; i++)
+		if (!add_piece(walk, &walk->held[i]))
+			return FRAME_RUN_STOPPED;
+	return done;
 }
 
 /* low up to high are the FDE's. False: no more is wanted, or possible. */
@@ -168,8 +224,7 @@ static bool add_entry(struct walk *walk, const struct frame_entry *entry, uint64
 	walk->low = low;
 	walk->high = high;
 	walk->is_signal = entry->common->is_signal;
-	switch (frame_machine_run(entry, &walk->frames->registers, high, add_state, walk,
-				  &walk->instructions)) {
+	switch (run_entry(walk, entry)) {
 	case FRAME_RUN_DONE:
 		return true;
 	case FRAME_RUN_STOPPED:

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CODE_SEGMENTS_MAX = 64, CODE_SECTIONS_MAX = 4096 };
+enum { CODE_SEGMENTS_MAX = 64, CODE_SECTIONS_MAX = 4096, CODE_NAMES_MAX = 256 << 10 };
 
 struct code_file {
 	int fd; /* borrowed */
@@ -18,8 +18,10 @@ struct code_file {
 	uint64_t bytes; /* of the file when it was opened */
 	unsigned segment_count;
 	Elf64_Phdr segments[CODE_SEGMENTS_MAX];
-	uint64_t section_offset; /* of the section headers; 0: none */
-	unsigned section_count, name_section;
+	unsigned section_count;
+	Elf64_Shdr *sections; /* NULL: none */
+	char *names;          /* of the sections; a '\0' behind the last byte */
+	size_t name_bytes;
 };
 
 struct code_section {
@@ -28,8 +30,10 @@ struct code_section {
 	uint64_t flags; /* SHF_…; with SHF_COMPRESSED the bytes begin with an Elf64_Chdr */
 };
 
-/* False: not such a file, or unreadable. */
+/* False: not such a file, or unreadable; nothing needs to be closed then. */
 bool code_file_open(struct code_file *file, int fd);
+void code_file_close(struct code_file *file); /* fd stays open */
+size_t code_file_memory(const struct code_file *file);
 
 /* All of it or false. */
 bool code_file_read(const struct code_file *file, uint64_t offset, void *to, size_t length);

@@ -327,11 +327,5 @@ enum frame_run frame_machine_run(const struct frame_entry *entry,
 	if (done != FRAME_RUN_DONE || machine.at != entry->start || machine.depth)
 		return done == FRAME_RUN_OVER_BUDGET ? done : FRAME_RUN_DAMAGED;
 	machine.initial = machine.now;
-	done = run(&machine, entry->instructions, end, NULL, NULL, budget);
-	if (done != FRAME_RUN_DONE)
-		return done;
-	machine.now = machine.initial;
-	machine.at = entry->start;
-	machine.depth = 0;
 	return run(&machine, entry->instructions, end, add, context, budget);
 }

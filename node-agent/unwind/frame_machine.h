@@ -45,7 +45,7 @@ typedef bool (*frame_state_add)(void *context, uint64_t start, uint64_t end,
 enum frame_run { FRAME_RUN_DONE, FRAME_RUN_STOPPED, FRAME_RUN_DAMAGED, FRAME_RUN_OVER_BUDGET };
 
 /* The states of entry's code, none that begins at limit or behind it. Takes what it runs from
- * *budget. Nothing has been added when it returns DAMAGED. */
+ * *budget. DAMAGED: what has been added does not count. add may be NULL: to know that. */
 enum frame_run frame_machine_run(const struct frame_entry *entry,
 				 const struct frame_registers *registers, uint64_t limit,
 				 frame_state_add add, void *context, uint64_t *budget);

@@ -112,6 +112,22 @@ static bool is_there(const struct pattern *pattern, const uint8_t *bytes, size_t
 	return true;
 }
 
+/* Whether any of the machine's patterns begins with the byte: most of a gap is none. */
+static const bool *first_bytes(uint16_t machine)
+{
+	static bool is_first[UINT8_MAX + 1];
+	static uint16_t made_for; /* a process reads one machine's files, or a few tests' */
+
+	if (made_for == machine)
+		return is_first;
+	memset(is_first, false, sizeof is_first);
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+		if (patterns[i].machine == machine)
+			is_first[patterns[i].bytes[0]] = true;
+	made_for = machine;
+	return is_first;
+}
+
 static const struct pattern *find(uint16_t machine, const uint8_t *bytes, size_t length)
 {
 	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
@@ -126,6 +142,7 @@ static bool search(const struct code_file *file, uint64_t start, uint64_t end, u
 		   call_frames_add add, void *context)
 {
 	uint8_t bytes[STEP_BYTES + PATTERN_BYTES];
+	const bool *is_first = first_bytes(file->machine);
 	const struct pattern *pattern;
 
 	for (uint64_t at = start; at < end; at += STEP_BYTES) {
@@ -134,6 +151,8 @@ static bool search(const struct code_file *file, uint64_t start, uint64_t end, u
 		if (!code_file_read(file, offset + (at - start), bytes, length))
 			return true;
 		for (size_t i = 0; i < length && i < STEP_BYTES; i++) {
+			if (!is_first[bytes[i]])
+				continue;
 			pattern = find(file->machine, bytes + i, length - i);
 			if (pattern &&
 			    !add(context, at + i - (at + i > start ? pattern->before : 0),

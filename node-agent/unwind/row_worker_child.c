@@ -37,6 +37,7 @@ struct open_file {
 struct worker {
 	struct open_file files[FILES_MAX];
 	uint32_t clock;
+	size_t bytes; /* that the files held after the last question */
 	struct page_rows rows;
 };
 
@@ -96,6 +97,8 @@ static size_t bytes_held(const struct worker *worker)
 /* Closes all but the last used one, the oldest first, until the rest is small. */
 static void keep_small(struct worker *worker)
 {
+	size_t before = worker->bytes;
+
 	while (bytes_held(worker) > FILES_BYTES_MAX) {
 		struct open_file *oldest = NULL;
 
@@ -109,7 +112,9 @@ static void keep_small(struct worker *worker)
 			break;
 		close_file(oldest);
 	}
-	malloc_trim(0);
+	worker->bytes = bytes_held(worker);
+	if (worker->bytes != before)
+		malloc_trim(0);
 }
 
 static void work_out(struct worker *worker, const struct row_question *question, int fd)
@@ -165,6 +170,7 @@ int row_worker_main(int argc, char **argv)
 {
 	struct row_question question;
 	struct error err = {0};
+	uint16_t used_ms = 0;
 	int fd;
 
 	if (argc != 1 || strcmp(argv[0], ROW_WORKER_NAME) != 0)
@@ -173,13 +179,13 @@ int row_worker_main(int argc, char **argv)
 		row_farewell_send(ROW_WORKER_SOCKET, err.message);
 		_exit(EXIT_FAILURE);
 	}
-	while (row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
+	while (used_ms < WORK_SECONDS * 1000 &&
+	       row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
 		work_out(&the_worker, &question, fd);
-		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows, cpu_ms()))
+		used_ms = cpu_ms();
+		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows, used_ms))
 			_exit(EXIT_FAILURE);
 		keep_small(&the_worker);
-		if (cpu_ms() >= WORK_SECONDS * 1000)
-			break;
 	}
 	row_farewell_send(ROW_WORKER_SOCKET, "");
 	_exit(EXIT_SUCCESS);

@@ -52,6 +52,7 @@ void unwind_file_close(struct unwind_file *file)
 		return;
 	go_table_close(file->go);
 	call_frames_close(file->frames);
+	code_file_close(&file->code);
 	if (file->code.fd >= 0)
 		close(file->code.fd);
 	free(file);
@@ -59,7 +60,8 @@ void unwind_file_close(struct unwind_file *file)
 
 size_t unwind_file_bytes(const struct unwind_file *file)
 {
-	return sizeof *file + (file->frames ? call_frames_bytes(file->frames) : 0) +
+	return sizeof *file + code_file_memory(&file->code) +
+	       (file->frames ? call_frames_bytes(file->frames) : 0) +
 	       (file->go ? go_table_bytes(file->go) : 0);
 }
 

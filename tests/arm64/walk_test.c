@@ -48,6 +48,7 @@ static void add_file(uint64_t start, uint64_t end, uint64_t offset, const char *
 				start, end, start - (segment->p_vaddr & ~(uint64_t)0xfff),
 				unwind_file_open(fd)};
 	}
+	code_file_close(&code);
 }
 
 static void find_files(void)

@@ -49,6 +49,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 		if (table)
 			fuzz_pages(&file, table);
 		go_table_close(table);
+		code_file_close(&file);
 	}
 	close(fd);
 }

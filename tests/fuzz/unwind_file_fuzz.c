@@ -44,10 +44,12 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 		abort();
 	for (uint32_t page = 0; page < 3; page++)
 		check_page(file, page);
-	if (code_file_open(&code, fd))
+	if (code_file_open(&code, fd)) {
 		for (unsigned i = 0; i < code.segment_count && i < 8; i++)
 			if (code.segments[i].p_flags & PF_X)
 				check_page(file, (uint32_t)(code.segments[i].p_vaddr >>
 							    UNWIND_PAGE_BITS));
+		code_file_close(&code);
+	}
 	unwind_file_close(file);
 }

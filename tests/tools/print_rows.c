@@ -114,6 +114,7 @@ static int each_page(const char *path, struct totals *totals, bool prints)
 		       totals->rules_max,
 		       totals->pages ? (double)totals->ns / totals->pages / 1e6 : 0,
 		       (double)totals->ns_max / 1e6, (double)opened / 1e6, unwind_file_bytes(file));
+	code_file_close(&code);
 	unwind_file_close(file);
 	return 0;
 }

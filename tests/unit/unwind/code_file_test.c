@@ -30,6 +30,7 @@ static void test_bytes(int fd)
 	CHECK(!code_file_read(&file, file.bytes, got, 1));
 	CHECK(!code_file_read(&file, UINT64_MAX, got, 2));
 	CHECK(code_file_read(&file, file.bytes, got, 0));
+	code_file_close(&file);
 }
 
 /* Every section with bytes that readelf lists by a name of its own. */
@@ -65,15 +66,14 @@ static void test_sections(int fd)
 	}
 	if (list)
 		pclose(list);
-	if (!found) {
+	if (!found)
 		SKIP("no readelf");
-		return;
-	}
-	CHECK(found > 20 && !differ);
+	CHECK(!found || (found > 20 && !differ));
 	CHECK(!code_file_section(&file, ".bss", &section)); /* it has no bytes in the file */
 	CHECK(!code_file_section(&file, ".eh_fram", &section));
 	CHECK(!code_file_section(&file, ".eh_frame_", &section));
 	CHECK(!code_file_section(&file, "", &section) || section.size == 0);
+	code_file_close(&file);
 }
 
 /* A copy of the headers with some changed: refused, or as if it had no sections. */
@@ -110,6 +110,8 @@ static void test_refused(int self)
 		CHECK_NUMBER(code_file_open(&file, fd), cases[i].opens);
 		if (cases[i].opens)
 			CHECK(!code_file_section(&file, ".text", &section));
+		if (cases[i].opens)
+			code_file_close(&file);
 	}
 	CHECK(ftruncate(fd, 60) == 0 && !code_file_open(&file, fd));
 	CHECK(ftruncate(fd, 0) == 0 && !code_file_open(&file, fd));
@@ -129,6 +131,7 @@ static void test_shrinks(int self)
 	CHECK(code_file_read(&file, 4096, bytes, 4096));
 	CHECK(ftruncate(fd, 6000) == 0);
 	CHECK(!code_file_read(&file, 4096, bytes, 4096));
+	code_file_close(&file);
 	close(fd);
 }
 

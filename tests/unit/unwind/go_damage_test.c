@@ -53,6 +53,7 @@ static void test_damage(const char *path)
 	CHECK_NUMBER(disordered, 0);
 	if (bytes != MAP_FAILED)
 		munmap(bytes, (size_t)st.st_size);
+	code_file_close(&file);
 	if (original >= 0)
 		close(original);
 	close(fd);

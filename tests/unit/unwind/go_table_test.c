@@ -362,6 +362,7 @@ static void test_thread_start(const char *path)
 			piece.rule.fp == UNWIND_FP_AT_CFA && piece.rule.fp_offset == -8 * (fp + 1);
 	}
 	CHECK_NUMBER(seen, 2);
+	code_file_close(&file);
 	if (pipe)
 		pclose(pipe);
 	if (fd >= 0)
