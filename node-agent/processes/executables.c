@@ -606,6 +606,21 @@ static enum executable_found read_file(struct executables *executables, int fd, 
 	return known ? EXECUTABLE_FOUND : EXECUTABLE_FAILED;
 }
 
+bool executables_find_file(struct executables *executables, const struct stat *st,
+			   const struct build_id *expected, struct executable_ref *found)
+{
+	const struct file_state state = state_of(st);
+	const struct known_file *known = S_ISREG(st->st_mode) ? find_file(executables, &state)
+							      : NULL;
+	const struct entry *entry = known ? entry_of(executables, known->ref) : NULL;
+
+	if (!entry || (entry->shown.fd < 0 && !entry->shown.is_raw) ||
+	    (expected && expected->length && !build_id_equal(expected, &entry->shown.gnu)))
+		return false;
+	*found = known->ref;
+	return true;
+}
+
 enum executable_found executables_from_file(struct executables *executables, int path_fd,
 					    const char *path, const struct build_id *expected,
 					    struct executable_ref *found)

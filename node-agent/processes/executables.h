@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/build_id.h"
 #include "common/error.h"
@@ -43,6 +44,11 @@ enum executable_found {
 enum executable_found executables_from_file(struct executables *executables, int path_fd,
 					    const char *path, const struct build_id *expected,
 					    struct executable_ref *found);
+
+/* The same of a file that is known by those stat(2) fields, and open; false: it has to be looked at
+ * by executables_from_file(). */
+bool executables_find_file(struct executables *executables, const struct stat *st,
+			   const struct build_id *expected, struct executable_ref *found);
 
 /* The entry with that GNU build-id, of a file that root alone may write. False also when contents
  * with different segments carry the id. */

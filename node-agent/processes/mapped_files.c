@@ -22,7 +22,7 @@ struct mapped_file {
 
 struct mapped_files {
 	struct executables *executables;
-	const char *proc_root; /* borrowed */
+	struct process_directory *directory; /* borrowed */
 	struct mapped_file *items;
 	uint32_t count, capacity;
 	uint32_t first_free;
@@ -33,7 +33,7 @@ struct mapped_files {
 };
 
 struct mapped_files *mapped_files_new(size_t limit, struct executables *executables,
-				      const char *proc_root, struct error *err)
+				      struct process_directory *directory, struct error *err)
 {
 	struct mapped_files *files = calloc(1, sizeof(*files));
 
@@ -42,7 +42,7 @@ struct mapped_files *mapped_files_new(size_t limit, struct executables *executab
 		return NULL;
 	}
 	files->executables = executables;
-	files->proc_root = proc_root;
+	files->directory = directory;
 	files->idle_limit = (uint32_t)limit;
 	files->first_free = files->oldest = files->newest = MAPPED_FILE_NONE;
 	hash_table_init(&files->table, UINT32_MAX - 2);
@@ -230,16 +230,30 @@ static enum executable_found take_file(struct mapped_files *files, struct mapped
 	return result;
 }
 
+/* Most files were met before: their inode and times say so. */
+static bool is_met_again(struct mapped_files *files, struct mapped_file *file,
+			 const struct mapping *row, int directory)
+{
+	struct stat st;
+
+	return file->key.inode && process_stat_mapping(directory, row->start, row->end, &st) &&
+	       st.st_ino == file->key.inode &&
+	       executables_find_file(files->executables, &st, &file->key.build_id,
+				     &file->executable);
+}
+
 static enum executable_found from_process(struct mapped_files *files, struct mapped_file *file,
 					  const struct mapping *row, uint32_t tgid,
 					  uint64_t start_time_ns)
 {
-	int directory = process_directory_open(files->proc_root, tgid, start_time_ns), fd;
+	int directory = process_directory_of(files->directory, tgid, start_time_ns), fd;
 	enum executable_found result;
 	bool is_trusted;
 
 	if (directory < 0)
 		return EXECUTABLE_FAILED;
+	if (is_met_again(files, file, row, directory))
+		return EXECUTABLE_FOUND;
 	/* A reused pid or a program exec'ed meanwhile can have other memory at the same place. */
 	is_trusted = start_time_ns &&
 		     process_mapping_has_path(directory, row->start, row->end, file->key.path);
@@ -248,7 +262,6 @@ static enum executable_found from_process(struct mapped_files *files, struct map
 	if (result != EXECUTABLE_FOUND && result != EXECUTABLE_NOT_CODE)
 		result = take_file(files, file, process_open_path(directory, file->key.path), false,
 				   false);
-	close(directory);
 	return result;
 }
 

@@ -12,6 +12,7 @@
 #include "node-agent/processes/mapping_set.h"
 
 struct mapped_files;
+struct process_directory;
 
 /* What names a file; inode 0 or build_id length 0: not known. path is borrowed. */
 struct mapped_file_key {
@@ -21,9 +22,9 @@ struct mapped_file_key {
 	const char *path;
 };
 
-/* limit: most files that nobody maps any more but that are remembered. */
+/* limit: most files that nobody maps any more but that are remembered. directory: borrowed. */
 struct mapped_files *mapped_files_new(size_t limit, struct executables *executables,
-				      const char *proc_root, struct error *err);
+				      struct process_directory *directory, struct error *err);
 void mapped_files_free(struct mapped_files *files);
 
 #define MAPPED_FILE_NONE UINT32_MAX

@@ -67,6 +67,30 @@ int process_directory_open(const char *proc_root, uint32_t tgid, uint64_t start_
 	return directory;
 }
 
+void process_directory_init(struct process_directory *last, const char *proc_root)
+{
+	*last = (struct process_directory){.proc_root = proc_root, .fd = -1};
+}
+
+void process_directory_close(struct process_directory *last)
+{
+	if (last->fd >= 0)
+		close(last->fd);
+	process_directory_init(last, last->proc_root);
+}
+
+int process_directory_of(struct process_directory *last, uint32_t tgid, uint64_t start_time_ns)
+{
+	if (last->fd >= 0 && start_time_ns && last->tgid == tgid &&
+	    last->start_time_ns == start_time_ns)
+		return last->fd;
+	process_directory_close(last);
+	last->fd = process_directory_open(last->proc_root, tgid, start_time_ns);
+	last->tgid = tgid;
+	last->start_time_ns = start_time_ns;
+	return last->fd;
+}
+
 bool process_file_read(int directory, const char *name, struct buffer *out, struct error *err)
 {
 	int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -121,6 +145,13 @@ int process_open_mapping(int directory, uint64_t start, uint64_t end)
 	char name[MAPPING_NAME];
 
 	return openat(directory, mapping_name(name, start, end), O_PATH | O_CLOEXEC);
+}
+
+bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st)
+{
+	char name[MAPPING_NAME];
+
+	return fstatat(directory, mapping_name(name, start, end), st, 0) == 0;
 }
 
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path)

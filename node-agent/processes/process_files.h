@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/buffer.h"
 #include "common/error.h"
@@ -14,6 +15,21 @@
  * through it fails with ESRCH once that process is gone. −1: there is none, or one that started at
  * another time. start_time_ns as samples have it (CLOCK_BOOTTIME); 0: not known, not compared. */
 int process_directory_open(const char *proc_root, uint32_t tgid, uint64_t start_time_ns);
+
+/* The last process' directory, kept open: much is asked about a process when it is first seen, and
+ * who it is has to be compared once. */
+struct process_directory {
+	const char *proc_root; /* borrowed */
+	int fd;                /* −1: none */
+	uint32_t tgid;
+	uint64_t start_time_ns; /* 0: was not compared, so it serves nobody else */
+};
+
+void process_directory_init(struct process_directory *last, const char *proc_root);
+/* As process_directory_open(); the descriptor stays last's, and is there until the next call. It
+ * may be of a process that has ended since. */
+int process_directory_of(struct process_directory *last, uint32_t tgid, uint64_t start_time_ns);
+void process_directory_close(struct process_directory *last);
 
 /* Appends the whole file; the buffer's limit bounds it. */
 bool process_file_read(int directory, const char *name, struct buffer *out, struct error *err);
@@ -25,6 +41,8 @@ bool process_link_read(int directory, const char *name, char *text, size_t room)
  * had. Through map_files, which works for deleted files and other mount namespaces: start and end
  * must be the mapping's own. */
 int process_open_mapping(int directory, uint64_t start, uint64_t end);
+/* What stat(2) says of the mapping's file, without opening it. */
+bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st);
 /* Whether the mapping's file is called path now, " (deleted)" aside. */
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path);
 /* By path below /proc/PID/root, never leaving it; the caller checks that it is the same file. */

@@ -25,6 +25,7 @@ enum {
 
 struct process_table {
 	char *proc_root;
+	struct process_directory directory;
 	struct executables *executables;
 	struct mapped_files *files;
 	struct mapping_pool pool;
@@ -59,7 +60,7 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 	table->executables = executables_new(executables, err);
 	if (!table->executables)
 		return false;
-	table->files = mapped_files_new(executables, table->executables, table->proc_root, err);
+	table->files = mapped_files_new(executables, table->executables, &table->directory, err);
 	table->programs = programs_new(limit_or(limits->processes, PROCESSES_DEFAULT), err);
 	table->kernel = kernel_map_new(table->proc_root, table->executables, err);
 	if (!table->files || !table->programs || !table->kernel)
@@ -71,7 +72,7 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 		.context = table->files,
 	};
 	table->maps = (struct program_maps){
-		.proc_root = table->proc_root,
+		.directory = &table->directory,
 		.files = table->files,
 		.pool = &table->pool,
 	};
@@ -91,6 +92,7 @@ struct process_table *process_table_new(const struct process_table_limits *limit
 		error_set(err, ERROR_MEMORY, "no memory for the process table");
 		return NULL;
 	}
+	process_directory_init(&table->directory, table->proc_root);
 	if (!make_parts(table, limits, err)) {
 		process_table_free(table);
 		return NULL;
@@ -106,6 +108,7 @@ void process_table_free(struct process_table *table)
 	programs_free(table->programs); /* drops file references */
 	mapped_files_free(table->files);
 	executables_free(table->executables);
+	process_directory_close(&table->directory);
 	free(table->proc_root);
 	free(table);
 }
@@ -211,22 +214,19 @@ static void take_from_parent(struct process_table *table, struct program *progra
 	program->is_complete = true;
 }
 
-/* −1: gone, or the pid runs something else by now. */
-static int open_directory(const struct process_table *table, const struct program *program)
+static uint64_t start_time_of(const struct program *program)
 {
-	if (!program->is_current)
-		return -1;
-	return process_directory_open(table->proc_root, program->key.tgid,
-				      program->is_identified ? program->key.start_time_ns : 0);
+	return program->is_identified ? program->key.start_time_ns : 0;
 }
 
 static void read_info(struct process_table *table, struct program *program)
 {
-	int directory = open_directory(table, program);
+	int directory = -1; /* gone, or the pid runs something else by now */
 
+	if (program->is_current)
+		directory = process_directory_of(&table->directory, program->key.tgid,
+						 start_time_of(program));
 	program->info = program_info_read(directory, program->inherited, program->exec_path);
-	if (directory >= 0)
-		close(directory);
 }
 
 /* Everything that is known of a program with its first sample, while it is most likely still there.
@@ -410,20 +410,29 @@ uint32_t process_table_executable_count(const struct process_table *table)
 	return executables_last_index(table->executables);
 }
 
+static bool is_there(const struct process_table *table, const struct program *program)
+{
+	int directory = !program->is_current
+				? -1
+				: process_directory_open(table->proc_root, program->key.tgid,
+							 start_time_of(program));
+
+	if (directory >= 0)
+		close(directory);
+	return directory >= 0;
+}
+
 void process_table_sweep(struct process_table *table, uint64_t time_ns)
 {
 	executables_set_time(table->executables, time_ns);
+	process_directory_close(&table->directory);
 	for (int i = 0; i < CHECKS_PER_SWEEP; i++) {
 		struct program *program = programs_next_to_check(table->programs, time_ns);
-		int directory;
 
 		if (!program)
 			break;
-		directory = open_directory(table, program);
-		if (directory < 0)
+		if (!is_there(table, program))
 			program->ended_ns = time_ns;
-		else
-			close(directory);
 	}
 	programs_sweep(table->programs, time_ns);
 }

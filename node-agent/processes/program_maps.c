@@ -146,11 +146,12 @@ static bool replace_set(struct program_maps *maps, struct program *program, int 
 /* The descriptor of the directory is bound to the process: ESRCH instead of another one's maps. */
 static bool read_maps(struct program_maps *maps, struct program *program)
 {
-	int directory, fd;
+	int directory = process_directory_of(
+		maps->directory, program->key.tgid,
+		program->is_identified ? program->key.start_time_ns : 0);
 	bool ok;
+	int fd;
 
-	directory = process_directory_open(maps->proc_root, program->key.tgid,
-					   program->is_identified ? program->key.start_time_ns : 0);
 	if (directory < 0) {
 		program->is_gone = true;
 		return false;
@@ -158,7 +159,6 @@ static bool read_maps(struct program_maps *maps, struct program *program)
 	fd = openat(directory, "maps", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		program->is_gone = errno == ENOENT || errno == ESRCH;
-	close(directory);
 	ok = fd >= 0 && replace_set(maps, program, fd);
 	if (fd >= 0)
 		close(fd);

@@ -12,7 +12,7 @@
 #include "node-agent/processes/programs.h"
 
 struct program_maps {
-	const char *proc_root;
+	struct process_directory *directory;
 	struct mapped_files *files;
 	struct mapping_pool *pool;
 	uint64_t read, failed, backed_off; /* counters */
