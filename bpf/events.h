@@ -80,6 +80,7 @@ struct stack_copy_event {
 	__s32 stack_gap;
 	__u32 reserved;
 	__u64 cpu_taken;  /* with cpu: which sample */
+	__u64 tls;        /* the thread pointer; 0: not known, or the walk needs it no more */
 	__u64 known;      /* bit n: registers[n] is known */
 	__u64 ip, sp, fp; /* of the frame whose caller is wanted: the last one of the sample */
 	__u64 registers[UNWIND_REGISTERS];

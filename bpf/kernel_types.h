@@ -16,6 +16,12 @@
 
 struct mm_struct;
 
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase; /* 4.13 */
+};
+#endif
+
 struct task_struct {
 	void *stack;
 	struct mm_struct *mm;
@@ -26,6 +32,9 @@ struct task_struct {
 	__u64 start_boottime; /* 5.5 */
 	__u64 self_exec_id;   /* 64 bits wide from 5.7 */
 	char comm[16];
+#if defined(__TARGET_ARCH_x86)
+	struct thread_struct thread;
+#endif
 };
 
 #pragma clang attribute pop
@@ -140,6 +149,19 @@ static __always_inline __u64 registers_known(const user_registers *registers)
 #else
 #error "farflame knows x86-64 and arm64"
 #endif
+
+/* Of the current thread; 0: it is not known. Exact unless the program has set it without the
+ * kernel, by wrfsbase. */
+static __always_inline __u64 task_thread_pointer(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread.fsbase);
+#else
+	return 0;
+#endif
+}
 
 /* The registers a thread had when it entered the kernel. False: they could not be read. */
 static __always_inline int task_user_registers(struct task_struct *task, user_registers *registers)

@@ -3,6 +3,7 @@
 #include "bpf/kernel_types.h"
 #define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
 #define STACK_WALK_RULE(walk, address)   find_rule(address)
+#define STACK_WALK_TLS(walk)             task_thread_pointer()
 int find_rule(unsigned long address);
 #include "bpf/counters.h"
 #include "bpf/process_map.bpf.h"

@@ -114,6 +114,7 @@ static __always_inline void stack_copy_describe(struct stack_copy_event *copy,
 	copy->size = sizeof(*copy) + bytes;
 	copy->stack_gap = gap;
 	copy->reserved = 0;
+	copy->tls = walk->is_goroutine ? 0 : STACK_WALK_TLS(walk);
 	copy->ip = walk->ip;
 	copy->sp = walk->sp;
 	copy->fp = walk->fp;

@@ -13,6 +13,9 @@
 #ifndef STACK_WALK_READ
 #error "define STACK_WALK_READ(to, bytes, from): 0, or what went wrong"
 #endif
+#ifndef STACK_WALK_TLS /* the thread pointer; 0: it is not known, or not wanted */
+#define STACK_WALK_TLS(walk) 0ULL
+#endif
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -61,6 +64,7 @@ struct stack_walk {
 	__u8 is_guessed;     /* some caller was found without an unwind row */
 	__u8 is_end_guessed; /* complete, but only a frame pointer of 0 says so */
 	__u8 lacks;          /* enum walk_result when the lower rungs fail: why they were needed */
+	__u8 is_goroutine;   /* the thread's goroutine was gone on with; it has no other */
 	struct unwind_rule rule;           /* what STACK_WALK_RULE() found */
 	__u64 registers[UNWIND_REGISTERS]; /* fp and sp are above */
 };

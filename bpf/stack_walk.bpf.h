@@ -33,6 +33,7 @@ static __always_inline int stack_walk_begin(struct stack_walk *walk, __u64 *fram
 	walk->kept_at = 0;
 	walk->is_guessed = 0;
 	walk->is_end_guessed = 0;
+	walk->is_goroutine = 0;
 	walk->is_interrupted = 1;
 	walk->result = WALK_complete;
 	if (!stack_walk_is_code(walk->ip))
@@ -54,6 +55,47 @@ static __always_inline int stack_walk_go_switch(const struct stack_walk *walk, _
 		return 1;
 	*cfa = top - saved.depth + (__s64)walk->rule.cfa_add;
 	return 0;
+}
+
+/* runtime.g since Go 1.16, up to what is wanted of it. */
+struct stack_walk_g {
+	__u64 stack_lo, stack_hi, guards[2], panics, defers, m, sp, pc;
+};
+
+/* The goroutine that the thread had been running when it took to its system stack, as Go's own
+ * traceback goes on with it. A thread has one at most, and it knows its thread: whatever the thread
+ * pointer leads to without that is something else. */
+static __always_inline int stack_walk_goroutine(struct stack_walk *walk, __u64 *frames)
+{
+	const __u64 tls = walk->is_goroutine ? 0 : STACK_WALK_TLS(walk);
+	__u64 at = 0, m = 0, fp = 0;
+	struct stack_walk_g g;
+
+	if (!tls)
+		return stack_walk_end(walk, WALK_no_table);
+	if (STACK_WALK_READ(&at, sizeof(at), tls + (__s64)walk->rule.cfa_offset) ||
+	    STACK_WALK_READ(&m, sizeof(m), at + __builtin_offsetof(struct stack_walk_g, m)) ||
+	    STACK_WALK_READ(&at, sizeof(at), m + (__s64)walk->rule.cfa_add))
+		return stack_walk_end(walk, WALK_read_fault);
+	if (!at) /* left for good: it is the scheduler that goes on */
+		return stack_walk_end(walk, WALK_complete);
+	if (STACK_WALK_READ(&g, sizeof(g), at) ||
+	    STACK_WALK_READ(&fp, sizeof(fp), at + (__s64)walk->rule.fp_offset))
+		return stack_walk_end(walk, WALK_read_fault);
+	if (g.m != m || g.sp & 7 || g.sp < g.stack_lo || g.sp >= g.stack_hi)
+		return stack_walk_end(walk, WALK_bad_frame);
+	if (walk->rule.ra_offset) {
+		if (STACK_WALK_READ(&g.pc, sizeof(g.pc), g.sp))
+			return stack_walk_end(walk, WALK_read_fault);
+		g.sp += 8;
+	}
+	if (!stack_walk_is_code(g.pc))
+		return stack_walk_end(walk, WALK_bad_address);
+	walk->fp = fp;
+	walk->known |= 1ULL << UNWIND_REGISTER_FP;
+	walk->is_goroutine = 1;
+	stack_walk_keep(walk, 0);
+	return stack_walk_caller(walk, frames, g.pc, g.sp, 0);
 }
 
 /* The caller's stack pointer. 1: the walk has ended. */
@@ -135,6 +177,8 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 		stack_walk_correct(walk, frames);
 	if (walk->rule.cfa == UNWIND_CFA_END)
 		return stack_walk_end(walk, WALK_complete);
+	if (walk->rule.cfa == UNWIND_CFA_GO_GOROUTINE)
+		return stack_walk_goroutine(walk, frames);
 	if (stack_walk_cfa(walk, &cfa))
 		return 1;
 	if (!stack_walk_is_frame(walk, cfa))

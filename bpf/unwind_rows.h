@@ -47,6 +47,11 @@ enum unwind_cfa {
 	/* Go's asmcgocall, on the system stack: its goroutine's frame goes on at
 	 * *(*(sp + cfa_offset + 8) + 8) − *(sp + cfa_offset), which is the CFA less cfa_add */
 	UNWIND_CFA_GO_SWITCH,
+	/* Go's systemstack and morestack, on the system stack: the thread's goroutine goes on as
+	 * its descriptor says. g = *(thread pointer + cfa_offset), m = g's, goroutine = *(m +
+	 * cfa_add), whose frame pointer is at fp_offset. With ra_offset 0 the descriptor has the
+	 * caller's address too; else its stack pointer is at the return address. */
+	UNWIND_CFA_GO_GOROUTINE,
 	UNWIND_CFA_COUNT,
 };
 

@@ -59,7 +59,9 @@ enum treatment {
 	TOP,               /* from its first instruction on */
 	TOP_BEHIND_SWITCH, /* from where it has another stack */
 	LOST_BEHIND_SWITCH,
-	FRAMED, /* keeps the frame pointer while it is on another stack */
+	LEFT_BEHIND_SWITCH, /* and its descriptor says how it goes on */
+	FRAMED,             /* keeps the frame pointer while it is on another stack */
+	FRAMED_OR_LEFT,
 	CALLS_C,
 	RETURNS_FROM_SIGNAL,
 	HOLDS_RETURN,
@@ -85,10 +87,10 @@ static const struct {
 	/* In the new thread. */
 	{"runtime.clone", TOP_BEHIND_SWITCH},
 	/* The goroutine goes on afterwards, and only its descriptor says where it was. */
-	{"runtime.morestack", LOST_BEHIND_SWITCH},
+	{"runtime.morestack", LEFT_BEHIND_SWITCH},
 	{"runtime.gogo", LOST_BEHIND_SWITCH},
 	{"gogo", LOST_BEHIND_SWITCH},
-	{"runtime.systemstack", FRAMED},
+	{"runtime.systemstack", FRAMED_OR_LEFT},
 	{"runtime.cgocallback", FRAMED},
 	{"runtime.asmcgocall_no_g", FRAMED},
 	{"runtime.nanotime1", FRAMED},
@@ -121,7 +123,8 @@ static bool is_meant(const struct go_function *function, enum treatment treatmen
 		return false;
 	return function->flags & GO_WRITES_SP ||
 	       (treatment != TOP_BEHIND_SWITCH && treatment != LOST_BEHIND_SWITCH &&
-		treatment != FRAMED && treatment != CALLS_C);
+		treatment != LEFT_BEHIND_SWITCH && treatment != FRAMED &&
+		treatment != FRAMED_OR_LEFT && treatment != CALLS_C);
 }
 
 static enum treatment treatment_of(const struct go_function *function)
@@ -133,6 +136,13 @@ static enum treatment treatment_of(const struct go_function *function)
 	if (function->flags & GO_TOP_FRAME)
 		return TOP;
 	return function->flags & GO_WRITES_SP ? LOST_BEHIND_SWITCH : PLAIN;
+}
+
+bool go_function_leaves(const struct go_function *function)
+{
+	enum treatment treatment = treatment_of(function);
+
+	return treatment == LEFT_BEHIND_SWITCH || treatment == FRAMED_OR_LEFT;
 }
 
 bool go_function_is_plain(const struct go_function *function)
@@ -182,8 +192,114 @@ static size_t find_switch(const uint8_t *code, size_t length, size_t from)
 	return 0;
 }
 
-/* Its frame pointer shows the frame from where it is set; without one the frame is lost. */
-static void framed_parts(struct go_function *function, const uint8_t *code, size_t length)
+/* --- the goroutine's descriptor --- */
+
+/* The first load of g: mov %fs:tls,%reg, or, in code that may lie anywhere, mov $tls,%rcx;
+ * mov %fs:(%rcx),%reg. Where only the dynamic linker knows the distance it is another. */
+static bool find_tls(const uint8_t *code, size_t length, int32_t *tls)
+{
+	for (size_t at = 0; at + 11 <= length; at++) {
+		if (IS_AT(code, length, at, "\x64\x48\x8b") && (code[at + 3] & 0xc7) == 0x04 &&
+		    code[at + 4] == 0x25) {
+			memcpy(tls, code + at + 5, sizeof *tls);
+			return true;
+		}
+		if (IS_AT(code, length, at, "\x48\xc7\xc1") &&
+		    IS_AT(code, length, at + 7, "\x64\x48\x8b") && (code[at + 10] & 0xc7) == 0x01) {
+			memcpy(tls, code + at + 3, sizeof *tls);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* mov between the register and disp8(any other): the first one's displacement, or −1. */
+static int find_access(const uint8_t *code, size_t length, uint8_t operation, uint8_t reg,
+		       int displacement)
+{
+	for (size_t at = 0; at + 4 <= length; at++)
+		if (code[at] == 0x48 && code[at + 1] == operation &&
+		    (code[at + 2] & 0xf8) == (0x40 | reg << 3) && (code[at + 2] & 7) != 4 &&
+		    code[at + 3] < 128 && (displacement < 0 || code[at + 3] == displacement))
+			return code[at + 3];
+	return -1;
+}
+
+/* morestack notes in g, whose m it loads into rbx, the caller's address and stack pointer, by way
+ * of rax, and its frame pointer. */
+static void read_morestack(struct go_descriptor *descriptor, const uint8_t *code, size_t length)
+{
+	enum {
+		LOAD = 0x8b,
+		STORE = 0x89,
+		RAX = 0,
+		RBX = 3,
+		RBP = 5,
+		M = 0x30,
+		SP = 0x38,
+		PC = 0x40
+	};
+	int fp = find_access(code, length, STORE, RBP, -1);
+
+	if (fp < 0 || find_access(code, length, LOAD, RBX, M) < 0 ||
+	    find_access(code, length, STORE, RAX, SP) < 0 ||
+	    find_access(code, length, STORE, RAX, PC) < 0)
+		return;
+	descriptor->has_g = find_tls(code, length, &descriptor->tls);
+	descriptor->fp = (int16_t)fp;
+}
+
+/* systemstack compares g with what its m knows: cmp curg(%rbx),%rax; the others are nearer. */
+static void read_systemstack(struct go_descriptor *descriptor, const uint8_t *code, size_t length)
+{
+	int32_t curg;
+
+	for (size_t at = 0; at + 7 <= length; at++) {
+		if (!IS_AT(code, length, at, "\x48\x3b\x83"))
+			continue;
+		memcpy(&curg, code + at + 3, sizeof curg);
+		descriptor->has_curg = curg > 0 && curg <= INT16_MAX;
+		descriptor->curg = (int16_t)curg;
+		return;
+	}
+}
+
+void go_descriptor_read(struct go_descriptor *descriptor, const struct go_function *function,
+			const uint8_t *code, size_t length)
+{
+	switch (treatment_of(function)) {
+	case LEFT_BEHIND_SWITCH:
+		read_morestack(descriptor, code, length);
+		break;
+	case FRAMED_OR_LEFT:
+		read_systemstack(descriptor, code, length);
+		break;
+	default:
+		break;
+	}
+}
+
+/* On the system stack from the switch on, up to the one that goes back. */
+static void left_parts(struct go_function *function, const uint8_t *code, size_t length,
+		       enum go_way way)
+{
+	const struct go_descriptor *descriptor = &function->descriptor;
+	size_t at = find_switch(code, length, 0), back;
+
+	if (!at || !descriptor->has_g || !descriptor->has_curg)
+		way = GO_WAY_NONE;
+	part_add(function, function->start + at, way, 0);
+	back = at ? find_switch(code, length, at) : 0;
+	if (back)
+		part_add(function, function->start + back, GO_WAY_STACK, 0);
+}
+
+/* --- parts --- */
+
+/* Its frame pointer shows the frame from where it is set; without one the frame is lost, or only
+ * the descriptor says where it is. */
+static void framed_parts(struct go_function *function, const uint8_t *code, size_t length,
+			 enum treatment treatment)
 {
 	struct go_frame frame = {UINT64_MAX, UINT64_MAX};
 	size_t lost;
@@ -194,6 +310,10 @@ static void framed_parts(struct go_function *function, const uint8_t *code, size
 		frame = go_frame_read(code + 3, length - 3, function->start + 4, code[3]);
 	if (frame.set != UINT64_MAX) {
 		part_add(function, frame.set, GO_WAY_FRAME, 0);
+		return;
+	}
+	if (treatment == FRAMED_OR_LEFT) {
+		left_parts(function, code, length, GO_WAY_CALLER);
 		return;
 	}
 	lost = find_switch(code, length, 0);
@@ -268,8 +388,12 @@ void go_function_parts(struct go_function *function, const uint8_t *code, size_t
 		part_add(function, function->start + at,
 			 at && treatment == TOP_BEHIND_SWITCH ? GO_WAY_END : GO_WAY_NONE, 0);
 		break;
+	case LEFT_BEHIND_SWITCH:
+		left_parts(function, code, length, GO_WAY_LEFT);
+		break;
 	case FRAMED:
-		framed_parts(function, code, length);
+	case FRAMED_OR_LEFT:
+		framed_parts(function, code, length, treatment);
 		break;
 	case CALLS_C:
 		c_call_parts(function, code, length);
@@ -332,6 +456,12 @@ struct unwind_rule go_rule(const struct go_function *function, const struct go_p
 	}
 	if (way == GO_WAY_NONE || depth < 0)
 		return (struct unwind_rule){.cfa = UNWIND_CFA_NONE};
+	if (way == GO_WAY_CALLER || way == GO_WAY_LEFT)
+		return (struct unwind_rule){.cfa = UNWIND_CFA_GO_GOROUTINE,
+					    .cfa_offset = function->descriptor.tls,
+					    .cfa_add = function->descriptor.curg,
+					    .fp_offset = function->descriptor.fp,
+					    .ra_offset = way == GO_WAY_CALLER ? -8 : 0};
 	if (function->is_injected)
 		rule.flags = UNWIND_RULE_SIGNAL;
 	rule_fp(&rule, depth, from, frame);

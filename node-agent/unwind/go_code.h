@@ -33,6 +33,10 @@ enum go_way {
 	GO_WAY_NONE,   /* on another stack, and nothing shows the frame */
 	GO_WAY_END,    /* nobody called this function */
 	GO_WAY_SWITCH, /* asmcgocall for a goroutine: UNWIND_CFA_GO_SWITCH */
+	/* systemstack and morestack: UNWIND_CFA_GO_GOROUTINE, whose caller has called the function,
+	 * or has been left in it as if it had not yet */
+	GO_WAY_CALLER,
+	GO_WAY_LEFT,
 	GO_WAY_SAVED,  /* asmcgocall on the system stack: the stack pointer is saved on the stack */
 	GO_WAY_SIGNAL, /* returns to the kernel from a signal's handler */
 };
@@ -42,6 +46,15 @@ struct go_part {
 	uint64_t from;
 	enum go_way way;
 	int32_t offset; /* of what is saved, from the stack pointer */
+};
+
+/* Where the runtime keeps what a thread works on, as its own functions have it in their code: g is
+ * at the thread pointer + tls, its m's goroutine at curg, the frame pointer of that at fp; the rest
+ * is where bpf/stack_walk.bpf.h has it. */
+struct go_descriptor {
+	bool has_g, has_curg;
+	int32_t tls;
+	int16_t curg, fp;
 };
 
 enum { GO_PARTS_MAX = 8, GO_FUNCTION_BYTES = 512, GO_NAME_BYTES = 48 };
@@ -56,6 +69,7 @@ struct go_function {
 	struct go_part parts[GO_PARTS_MAX];
 	bool is_injected;        /* its caller was interrupted, not calling */
 	int16_t return_register; /* has the return address while it is off the stack; 0: none */
+	struct go_descriptor descriptor; /* where go_function_leaves() */
 };
 
 /* abi.FuncFlag: the first two since Go 1.17, the third since 1.18. */
@@ -63,6 +77,13 @@ enum go_function_flags { GO_TOP_FRAME = 1, GO_WRITES_SP = 2, GO_ASSEMBLY = 4 };
 
 /* Whether the parts can be told without the code: one part, the table's. */
 bool go_function_is_plain(const struct go_function *function);
+
+/* Whether its parts need the descriptor. */
+bool go_function_leaves(const struct go_function *function);
+
+/* Adds what the code of this function says, if it is one of those that say something. */
+void go_descriptor_read(struct go_descriptor *descriptor, const struct go_function *function,
+			const uint8_t *code, size_t length);
 
 /* Fills parts and what follows them; code: the function's first bytes. */
 void go_function_parts(struct go_function *function, const uint8_t *code, size_t length);

@@ -311,12 +311,39 @@ static void add_stretch(struct pieces *pieces, const struct go_function *functio
 	}
 }
 
-static void function_parts(struct go_table *table, struct go_function *function)
+/* The two functions that tell it lie near each other, being of one file of the runtime's. */
+static void find_descriptor(struct go_table *table, struct go_function *function, uint64_t index)
+{
+	enum { NEAR = 12 };
+	uint64_t first = index < NEAR ? 0 : index - NEAR;
+	struct go_descriptor found = {0};
+	struct go_function other;
+
+	for (uint64_t i = first; i < table->place.count && i <= index + NEAR; i++) {
+		uint64_t want;
+		const uint8_t *code;
+		size_t got;
+
+		if (function_read(table, i, &other) != ROW_FAILURE_NONE ||
+		    !go_function_leaves(&other))
+			continue;
+		want = other.end - other.start;
+		code = code_bytes(table, other.start,
+				  want < GO_FUNCTION_BYTES ? (size_t)want : GO_FUNCTION_BYTES,
+				  &got);
+		go_descriptor_read(&found, &other, code, got);
+	}
+	function->descriptor = found;
+}
+
+static void function_parts(struct go_table *table, struct go_function *function, uint64_t index)
 {
 	uint64_t want = function->end - function->start;
 	const uint8_t *code = NULL;
 	size_t got = 0;
 
+	if (go_function_leaves(function))
+		find_descriptor(table, function, index);
 	if (!go_function_is_plain(function))
 		code = code_bytes(table, function->start,
 				  want < GO_FUNCTION_BYTES ? (size_t)want : GO_FUNCTION_BYTES,
@@ -325,14 +352,14 @@ static void function_parts(struct go_table *table, struct go_function *function)
 }
 
 static enum row_failure function_pieces(struct pieces *pieces, struct go_function *function,
-					uint32_t *steps)
+					uint64_t index, uint32_t *steps)
 {
 	struct go_frame frame = {UINT64_MAX, UINT64_MAX};
 	struct depths depths;
 	bool is_known = false;
 	uint64_t from;
 
-	function_parts(pieces->table, function);
+	function_parts(pieces->table, function, index);
 	depths_begin(&depths, pieces->table, function);
 	while (!pieces->stopped && depths_next(&depths, &from)) {
 		if (++*steps > PAGE_STEPS_MAX)
@@ -374,7 +401,7 @@ enum row_failure go_table_pieces(struct go_table *table, uint64_t start, uint64_
 		if (++functions > PAGE_FUNCTIONS_MAX)
 			return ROW_FAILURE_LIMIT;
 		if (one == ROW_FAILURE_NONE && function.pcsp && function.end > start)
-			one = function_pieces(&pieces, &function, &steps);
+			one = function_pieces(&pieces, &function, index, &steps);
 		if (one == ROW_FAILURE_LIMIT)
 			return one;
 		if (failure == ROW_FAILURE_NONE)

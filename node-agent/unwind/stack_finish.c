@@ -9,9 +9,11 @@ static _Thread_local struct finish *now;
 static int read_memory(void *to, size_t bytes, uint64_t from);
 struct stack_walk;
 static int find_rule(struct stack_walk *walk, uint64_t address);
+static uint64_t thread_pointer(void);
 
 #define STACK_WALK_READ(to, bytes, from) read_memory(to, bytes, (uint64_t)(from))
 #define STACK_WALK_RULE(walk, address)   find_rule(walk, address)
+#define STACK_WALK_TLS(walk)             thread_pointer()
 #include "bpf/stack_walk.bpf.h"
 
 enum { STACK_BYTES_MAX = 64 << 20 }; /* a read this far above the stack pointer is of the stack */
@@ -40,6 +42,11 @@ static int read_memory(void *to, size_t bytes, uint64_t from)
 	if (from >= start && at < STACK_BYTES_MAX)
 		now->is_short = true;
 	return -1;
+}
+
+static uint64_t thread_pointer(void)
+{
+	return now->input->copy->tls;
 }
 
 static int find_in_file(struct stack_walk *walk, const struct stack_code *code, uint64_t address)

@@ -16,10 +16,10 @@ static struct page_rows rows;
 static void print_rule(const struct unwind_rule *rule)
 {
 	static const char *const names[] = {
-		[UNWIND_CFA_NONE] = "none",          [UNWIND_CFA_END] = "end",
-		[UNWIND_CFA_REGISTER] = "register",  [UNWIND_CFA_PLT] = "plt",
-		[UNWIND_CFA_DEREF] = "deref",        [UNWIND_CFA_SIGNAL] = "signal",
-		[UNWIND_CFA_GO_SWITCH] = "go_switch"};
+		[UNWIND_CFA_NONE] = "none",           [UNWIND_CFA_END] = "end",
+		[UNWIND_CFA_REGISTER] = "register",   [UNWIND_CFA_PLT] = "plt",
+		[UNWIND_CFA_DEREF] = "deref",         [UNWIND_CFA_SIGNAL] = "signal",
+		[UNWIND_CFA_GO_SWITCH] = "go_switch", [UNWIND_CFA_GO_GOROUTINE] = "go_goroutine"};
 	static const char *const fps[] = {[UNWIND_FP_SAME] = "same",
 					  [UNWIND_FP_AT_CFA] = "at_cfa",
 					  [UNWIND_FP_AT_FP] = "at_fp",

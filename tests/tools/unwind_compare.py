@@ -27,7 +27,7 @@ KINDS = [
     ("wrong", "other frames than gdb's, called complete"),
 ]
 # Where a thread's stack begins. clone's child and the coroutine's first frame have no other end in every libc.
-START = re.compile(r"!(_start|_dl_start_user|__?clone3?|__start_context|runtime\.(clone|mcall))$")
+START = re.compile(r"!(_start|_dl_start_user|__?clone3?|__start_context|runtime\.(clone|mcall|morestack))$")
 INJECTED = re.compile(r"!runtime\.(asyncPreempt|sigpanic0?|debugCallV\d)$")
 
 

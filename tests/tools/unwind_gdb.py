@@ -45,9 +45,10 @@ handle SIGSTOP stop print nopass
 # Go's ends of a stack (FuncFlag TOPFRAME, and what has left the goroutine for good); functions behind which only the
 # goroutine's descriptor says where it goes on, and nothing is told here.
 GO_TOP = {"runtime.goexit", "runtime.clone", "runtime.rt0_go", "runtime.mcall"}
-GO_LOST = {"runtime.morestack", "runtime.gogo"}
+GO_LOST = {"runtime.gogo"}
 GO_VDSO = {"runtime.nanotime1", "runtime.walltime", "runtime.walltime1", "time.now"}
-GO_SWITCH = GO_VDSO | {"runtime.systemstack"}
+GO_LEFT = {"runtime.systemstack", "runtime.morestack"}
+GO_SWITCH = GO_VDSO | GO_LEFT
 GO_CALLS_C = {"runtime.asmcgocall", "runtime.cgocallback"}
 
 
@@ -79,12 +80,15 @@ def go_caller(frame, name, is_leaf):
     if name == "runtime.cgocallback":
         # C code called it on the thread's stack; on the goroutine's it looks as if cgocall had.
         return int(frame.pc()), int(m["g0"]["sched"]["sp"]), False
-    if name == "runtime.systemstack":
+    if name in GO_LEFT:
         descriptor = m["curg"]
+        if not int(descriptor):
+            return 0, 0, False  # the scheduler is at work: there is no goroutine any more
         stack = descriptor["stack"]
         if is_leaf and int(stack["lo"]) <= int(frame.read_register("rsp")) < int(stack["hi"]):
             return None
-    return int(descriptor["sched"]["pc"]), int(descriptor["sched"]["sp"]), False
+    # As if it had called systemstack_switch, or stood where it has called morestack.
+    return int(descriptor["sched"]["pc"]), int(descriptor["sched"]["sp"]), name == "runtime.morestack"
 
 
 class Recorder:
@@ -165,6 +169,9 @@ class Recorder:
                     return None
                 if name in GO_SWITCH or not is_leaf and name in GO_CALLS_C:
                     self.elsewhere = go_caller(frame, name, is_leaf)
+                    if self.elsewhere and not self.elsewhere[0]:
+                        stack["end"] = "outermost"
+                        return None
                     if self.elsewhere:
                         return frame
             stack["end"] = gdb.frame_stop_reason_string(frame.unwind_stop_reason())

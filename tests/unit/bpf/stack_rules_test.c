@@ -491,6 +491,58 @@ static void test_go_switch(void)
 	CHECK_NUMBER(walk.count, 2);
 }
 
+/* The thread pointer − 8 leads to g, its m to the goroutine: m at 0x30 of both, the stack's bounds
+ * at 0, stack pointer and address at 0x38 (runtime2.go). */
+static void test_goroutine(void)
+{
+	struct unwind_rule left = {.cfa = UNWIND_CFA_GO_GOROUTINE,
+				   .cfa_offset = -8,
+				   .cfa_add = 0xb8,
+				   .fp_offset = 0x60};
+	struct unwind_rule called = left;
+
+	for (int is_called = 0; is_called < 2; is_called++) {
+		called.ra_offset = -8;
+		world_with_end();
+		rule_put(CODE + 0x400, CODE + 0x500, is_called ? called : left);
+		rule_put(CODE + 0x600, CODE + 0x700, on_stack(24));
+		stack[1000] = CODE + 0x440; /* newstack (leaf) → morestack */
+		thread_pointer = word(2000);
+		stack[1999] = word(2100);                         /* g */
+		stack[2100 + 6] = word(2200);                     /* its m */
+		stack[2200 + 23] = word(2300);                    /* m's goroutine, */
+		stack[2300] = word(100), stack[2301] = word(200); /* its stack, */
+		stack[2306] = word(2200);                         /* its m, */
+		stack[2307] = word(150), stack[2308] = CODE + 0x640;
+		stack[2312] = word(170); /* and frame pointer */
+		stack[150] = CODE + 0x650, stack[152] = END_CODE + 0x20;
+		stack[153] = END_CODE + 0x30;
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_complete);
+		CHECK_NUMBER(walk.count, 4);
+		CHECK_NUMBER(frames[2], is_called ? CODE + 0x650 : CODE + 0x640);
+		CHECK_NUMBER(frames[3], END_CODE + (is_called ? 0x30 : 0x20));
+		CHECK_NUMBER(walk.fp, word(170));
+		CHECK(!walk.is_guessed && !walk.is_end_guessed);
+
+		stack[152] = stack[153] = CODE + 0x440; /* a thread has one goroutine */
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_no_table);
+		CHECK_NUMBER(walk.count, 4);
+		stack[2307] = word(200); /* not of its stack */
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_bad_frame);
+		stack[2307] = word(150);
+		stack[2306] = word(2201); /* another's */
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_bad_frame);
+		CHECK_NUMBER(walk.count, 2);
+		stack[2200 + 23] = 8;
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_read_fault);
+		stack[2200 + 23] = 0; /* given up: the scheduler's own stack */
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_complete);
+		CHECK_NUMBER(walk.count, 2);
+		thread_pointer = 0;
+		CHECK_NUMBER(run_leaf(on_stack(8), word(1000), 1), WALK_no_table);
+	}
+}
+
 static void test_depth(void)
 {
 	world_clear();
@@ -525,6 +577,7 @@ int main(void)
 	test_signal_flag_alone();
 #endif
 	test_go_switch();
+	test_goroutine();
 	test_depth();
 	return checks_done();
 }

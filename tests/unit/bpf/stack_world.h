@@ -13,7 +13,9 @@
 
 #define STACK_WALK_READ(to, bytes, from) memory_read(to, bytes, from)
 #define STACK_WALK_RULE(walk, address)   rule_find(walk, address)
+#define STACK_WALK_TLS(walk)             thread_pointer
 static int memory_read(void *to, size_t bytes, uint64_t from);
+static uint64_t thread_pointer;
 #include "bpf/stack_frame.bpf.h"
 static int rule_find(struct stack_walk *walk, uint64_t address);
 #include "bpf/stack_walk.bpf.h"
@@ -93,6 +95,7 @@ static inline void world_clear(void)
 	memset(frames, 0, sizeof frames);
 	memset(&walk, 0, sizeof walk);
 	ruled_count = 0;
+	thread_pointer = 0;
 	walk.limit = USER_FRAMES_DEFAULT;
 }
 

@@ -161,13 +161,13 @@ static const struct {
 	bool framed; /* if it has a frame of its own, the frame pointer shows it */
 } calls[] = {
 	{"runtime.asmcgocall", "gosave_systemstack_switch", UNWIND_CFA_REGISTER, false},
-	{"runtime.systemstack", "*%rdi", UNWIND_CFA_NONE, true},
+	{"runtime.systemstack", "*%rdi", UNWIND_CFA_GO_GOROUTINE, true},
 	{"runtime.cgocallback", "*%rax", UNWIND_CFA_NONE, true},
 	{"runtime.nanotime1", "*%rax", UNWIND_CFA_NONE, true},
 	{"time.now", "*%rax", UNWIND_CFA_NONE, true},
 	{"runtime.mcall", "*%r12", UNWIND_CFA_END, false},
 	{"runtime.clone", "*%r12", UNWIND_CFA_END, false},
-	{"runtime.morestack", "newstack", UNWIND_CFA_NONE, false},
+	{"runtime.morestack", "newstack", UNWIND_CFA_GO_GOROUTINE, false},
 	{"runtime.goexit", "goexit1", UNWIND_CFA_END, false},
 	{"runtime.mstart", "mstart0", UNWIND_CFA_REGISTER, false},
 	{"runtime.rt0_go", "mstart", UNWIND_CFA_END, false},
@@ -325,6 +325,46 @@ static void test_sigreturn(const char *path)
 	CHECK(piece && piece->end > address + 8);
 }
 
+/* Where the runtime's descriptors have what, by the program's DWARF; the walker's own places too.
+ */
+static void test_descriptor(const char *path)
+{
+	static const char script[] =
+		"python at=lambda t,n:[f.bitpos//8 for f in gdb.lookup_type('runtime.'+t).fields() "
+		"if f.name==n][0]; s=at('g','sched'); print('at',at('g','m'),s+at('gobuf','sp'),"
+		"s+at('gobuf','pc'),s+at('gobuf','bp'),at('m','curg'))";
+	int m = 0, sp = 0, pc = 0, fp = 0, curg = 0;
+	unsigned left = 0, called = 0, other = 0;
+	char line[4096];
+	FILE *pipe;
+
+	pipe = listing("gdb -nx -batch -ex \"%s\" %s 2>/dev/null", script, path);
+	while (pipe && fgets(line, sizeof line, pipe))
+		if (sscanf(line, "at %d %d %d %d %d", &m, &sp, &pc, &fp, &curg) == 5)
+			break;
+	if (pipe)
+		pclose(pipe);
+	if (!curg) {
+		SKIP("needs gdb with Python");
+		return;
+	}
+	CHECK_NUMBER(m, 0x30);
+	CHECK_NUMBER(sp, 0x38);
+	CHECK_NUMBER(pc, 0x40);
+	for (size_t i = 0; i < piece_count; i++) {
+		const struct unwind_rule *rule = &pieces[i].rule;
+
+		if (rule->cfa != UNWIND_CFA_GO_GOROUTINE)
+			continue;
+		left += !rule->ra_offset;
+		called += rule->ra_offset == -8;
+		other += rule->fp_offset != fp || rule->cfa_add != curg || rule->cfa_offset >= 0;
+	}
+	CHECK(left >= 1);
+	CHECK(called == (fp == 0x68)); /* since 1.21 the frame pointer shows systemstack's caller */
+	CHECK_NUMBER(other, 0);
+}
+
 static bool take_known(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
 {
 	*(struct piece *)context = (struct piece){start, end, *rule};
@@ -410,6 +450,7 @@ static void test_compiler(const char *go)
 		test_debug_frame(path);
 		test_code(path);
 		test_sigreturn(path);
+		test_descriptor(path);
 		if (programs[i].cgo)
 			test_thread_start(path);
 		test_stripped(path, "--strip-all");
