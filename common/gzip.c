@@ -4,10 +4,15 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { ZLIB_WINDOW = 15, GZIP_WINDOW = 15 + 16, STEP = 64 << 10 }; /* 16: gzip's header, zlib.h */
+enum {
+	ZLIB_WINDOW = 15,
+	GZIP_WINDOW = 15 + 16, /* 16: gzip's header, zlib.h */
+	STEP = 64 << 10,
+	PART_MIN = 256, /* bytes; a block's own codes take some 50 */
+};
 
-static bool stream_run(z_stream *stream, int (*turn)(z_stream *, int), struct buffer *out,
-		       int *state, struct error *err)
+static bool stream_run(z_stream *stream, int (*turn)(z_stream *, int), int flush,
+		       struct buffer *out, int *state, struct error *err)
 {
 	do {
 		size_t left = out->limit - out->length;
@@ -20,37 +25,61 @@ static bool stream_run(z_stream *stream, int (*turn)(z_stream *, int), struct bu
 			return error_set(err, ERROR_MEMORY, "no memory for %zu more bytes", room);
 		stream->next_out = at;
 		stream->avail_out = room ? (uInt)room : 1;
-		*state = turn(stream, Z_FINISH);
+		*state = turn(stream, flush);
 		if (!room && stream->avail_out == 0)
 			return error_set(err, ERROR_LIMIT, "more than %zu bytes", out->limit);
 		if (room)
 			out->length += room - stream->avail_out;
-	} while (*state == Z_OK || (*state == Z_BUF_ERROR && stream->avail_out == 0));
+	} while ((*state == Z_OK || *state == Z_BUF_ERROR) && stream->avail_out == 0);
 	return true;
+}
+
+static bool compress_parts(z_stream *stream, const size_t *ends, size_t count, struct buffer *out,
+			   struct error *err)
+{
+	size_t done = 0;
+	int state = Z_OK;
+
+	for (size_t i = 0; i < count; i++) {
+		bool is_last = i + 1 == count;
+
+		if (!is_last && ends[i] - done < PART_MIN)
+			continue;
+		stream->avail_in = (uInt)(ends[i] - done);
+		done = ends[i];
+		if (!stream_run(stream, deflate, is_last ? Z_FINISH : Z_BLOCK, out, &state, err))
+			return false;
+	}
+	return state == Z_STREAM_END ||
+	       error_set(err, ERROR_FORMAT, "compression ended early (%d)", state);
+}
+
+bool gzip_compress_parts(const void *bytes, const size_t *ends, size_t count, int level,
+			 struct buffer *out, struct error *err)
+{
+	z_stream stream = {.next_in = (Bytef *)bytes};
+	bool ok;
+
+	if (ends[count - 1] > UINT32_MAX)
+		return error_set(err, ERROR_LIMIT, "%zu bytes are too many to compress",
+				 ends[count - 1]);
+	if (deflateInit2(&stream, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return error_set(err, ERROR_MEMORY, "no memory to compress");
+	ok = compress_parts(&stream, ends, count, out, err);
+	deflateEnd(&stream);
+	return ok;
 }
 
 bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *out,
 		   struct error *err)
 {
-	z_stream stream = { .next_in = (Bytef *)bytes, .avail_in = (uInt)length };
-	int state = Z_OK;
-	bool ok;
-
-	if (length > UINT32_MAX)
-		return error_set(err, ERROR_LIMIT, "%zu bytes are too many to compress", length);
-	if (deflateInit2(&stream, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return error_set(err, ERROR_MEMORY, "no memory to compress");
-	ok = stream_run(&stream, deflate, out, &state, err);
-	deflateEnd(&stream);
-	if (ok && state != Z_STREAM_END)
-		return error_set(err, ERROR_FORMAT, "compression ended early (%d)", state);
-	return ok;
+	return gzip_compress_parts(bytes, &length, 1, level, out, err);
 }
 
 static bool inflate_bytes(const void *bytes, size_t length, int window, struct buffer *out,
 			  struct error *err)
 {
-	z_stream stream = { .next_in = (Bytef *)bytes, .avail_in = (uInt)length };
+	z_stream stream = {.next_in = (Bytef *)bytes, .avail_in = (uInt)length};
 	const char *format = window == GZIP_WINDOW ? "gzip" : "zlib";
 	int state = Z_OK;
 	bool ok = false;
@@ -60,7 +89,7 @@ static bool inflate_bytes(const void *bytes, size_t length, int window, struct b
 	if (inflateInit2(&stream, window) != Z_OK)
 		return error_set(err, ERROR_MEMORY, "no memory to inflate");
 	do {
-		if (!stream_run(&stream, inflate, out, &state, err))
+		if (!stream_run(&stream, inflate, Z_FINISH, out, &state, err))
 			goto out;
 		if (state != Z_STREAM_END) {
 			if (state == Z_BUF_ERROR)

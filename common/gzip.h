@@ -13,6 +13,12 @@
 bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *out,
 		   struct error *err);
 
+/* The same bytes in parts, each with codes of its own (a deflate block, RFC 1951, 3.2.3), which
+ * pays where the parts are of different kinds: tables of numbers and texts, say. ends: of each
+ * part, rising, the last one all there is. Short parts go with their neighbour. */
+bool gzip_compress_parts(const void *bytes, const size_t *ends, size_t count, int level,
+			 struct buffer *out, struct error *err);
+
 /* Appends the inflated content of one or more gzip members. ERROR_FORMAT: not gzip, truncated or
  * followed by something else; ERROR_LIMIT: out's limit reached (out is then not to be used). */
 bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/otlp_message.h"
+#include "common/otlp_order.h"
 
 enum { ARENA_LIMIT = 32 << 20 };
 
@@ -12,7 +13,9 @@ struct encoder {
 	struct arena arena;
 	const struct profile *profile;
 	const struct profile_host *host;
+	struct otlp_order order;
 	Dictionary *dictionary;
+	int32_t *string_rows; /* string number → row of string_table, 0: none yet */
 	size_t string_room, attribute_room, function_room;
 	int32_t *thread_attributes;        /* string number → attribute index, 0: none yet */
 	int32_t *incomplete_attributes;    /* likewise */
@@ -32,6 +35,18 @@ static int32_t add_string(struct encoder *encoder, const char *text)
 	}
 	dictionary->string_table[dictionary->n_string_table] = otlp_text(&encoder->arena, text);
 	return (int32_t)dictionary->n_string_table++;
+}
+
+/* The row of one of the profile's strings. Only what a row refers to goes out: most of the strings
+ * are texts of resources and attributes, which hold them themselves. */
+static int32_t string_row(struct encoder *encoder, uint32_t string)
+{
+	if (!string || string >= encoder->profile->string_count)
+		return 0;
+	if (!encoder->string_rows[string])
+		encoder->string_rows[string] = add_string(encoder,
+							  encoder->profile->strings[string]);
+	return encoder->string_rows[string];
 }
 
 /* Fills everything but the value, which the caller sets. NULL: no room, arena.failed is set. */
@@ -138,7 +153,7 @@ static void fill_mapping(struct encoder *encoder, const struct profile_mapping *
 	to->memory_start = from->start;
 	to->memory_limit = from->limit;
 	to->file_offset = from->file_offset;
-	to->filename_strindex = (int32_t)from->file_name;
+	to->filename_strindex = string_row(encoder, from->file_name);
 	if (from->gnu.length)
 		indices[count++] = add_text_attribute(encoder, encoder->key_gnu,
 						      build_id_format(&from->gnu, hex));
@@ -169,8 +184,8 @@ static void fill_named_location(struct encoder *encoder, const struct profile_fr
 		encoder->arena.failed = true;
 		return;
 	}
-	function->name_strindex = (int32_t)from->function;
-	function->filename_strindex = (int32_t)from->file;
+	function->name_strindex = string_row(encoder, from->function);
+	function->filename_strindex = string_row(encoder, from->file);
 	line->function_index = (int32_t)dictionary->n_function_table;
 	line->line = from->line;
 	dictionary->function_table[dictionary->n_function_table++] = function;
@@ -216,18 +231,6 @@ static void fill_location(struct encoder *encoder, const struct profile_frame *f
 		d_->n_##field_ = d_->field_ ? entries_ : 0;                                 \
 	} while (0)
 
-static void fill_stack(struct encoder *encoder, const struct profile_stack *from, Stack *to)
-{
-	to->location_indices = arena_array(&encoder->arena, from->depth,
-					   sizeof *to->location_indices);
-	if (!to->location_indices)
-		return;
-	for (uint32_t i = 0; i < from->depth; i++)
-		to->location_indices[i] =
-			(int32_t)encoder->profile->frame_indices[from->first_index + i];
-	to->n_location_indices = from->depth;
-}
-
 static bool start_dictionary(struct encoder *encoder)
 {
 	const struct profile *profile = encoder->profile;
@@ -239,6 +242,7 @@ static bool start_dictionary(struct encoder *encoder)
 	encoder->string_room = strings + 24;
 	encoder->attribute_room = 3 * strings + 4 * profile->mapping_count + 16;
 	encoder->function_room = profile->frame_count + 1;
+	encoder->string_rows = arena_array(arena, strings, sizeof(int32_t));
 	encoder->thread_attributes = arena_array(arena, strings, sizeof(int32_t));
 	encoder->incomplete_attributes = arena_array(arena, strings, sizeof(int32_t));
 	encoder->type_attributes = arena_array(arena, strings, sizeof(int32_t));
@@ -252,8 +256,6 @@ static bool start_dictionary(struct encoder *encoder)
 	if (arena->failed)
 		return false;
 	add_string(encoder, "");
-	for (size_t i = 1; i < profile->string_count; i++)
-		add_string(encoder, profile->strings[i]);
 	dictionary->attribute_table[dictionary->n_attribute_table++] = MAKE(arena, Attribute);
 	dictionary->function_table[dictionary->n_function_table++] = MAKE(arena, Function);
 	return !arena->failed;
@@ -292,9 +294,15 @@ static bool fill_dictionary(struct encoder *encoder)
 	for (size_t i = 1; i < profile->mapping_count; i++)
 		fill_mapping(encoder, &profile->mappings[i], dictionary->mapping_table[i]);
 	for (size_t i = 1; i < profile->frame_count; i++)
-		fill_location(encoder, &profile->frames[i], dictionary->location_table[i]);
-	for (size_t i = 0; i < profile->stack_count; i++)
-		fill_stack(encoder, &profile->stacks[i], dictionary->stack_table[i + 1]);
+		fill_location(encoder, &profile->frames[encoder->order.frames[i]],
+			      dictionary->location_table[i]);
+	for (size_t i = 0; i < profile->stack_count; i++) {
+		const struct profile_stack *stack = &profile->stacks[encoder->order.stacks[i]];
+
+		dictionary->stack_table[i + 1]->location_indices =
+			&encoder->order.locations[stack->first_index];
+		dictionary->stack_table[i + 1]->n_location_indices = stack->depth;
+	}
 	return !encoder->arena.failed;
 }
 
@@ -315,7 +323,7 @@ static Sample *make_sample(struct encoder *encoder, const struct profile_sample 
 	if (stack->incomplete)
 		indices[count++] = string_attribute(encoder, encoder->incomplete_attributes,
 						    encoder->key_incomplete, stack->incomplete);
-	sample->stack_index = (int32_t)from->stack + 1;
+	sample->stack_index = encoder->order.stack_rows[from->stack];
 	sample->attribute_indices = arena_copy(&encoder->arena, indices, count * sizeof *indices);
 	sample->values = arena_array(&encoder->arena, 2, sizeof *sample->values);
 	if (!sample->attribute_indices || !sample->values)
@@ -365,7 +373,7 @@ static ResourceProfiles *make_process(struct encoder *encoder, size_t first, siz
 	if (!resource)
 		return NULL;
 	add_process_attributes(encoder, resource->resource,
-			       &profile->processes[profile->samples[first].process]);
+			       &profile->processes[encoder->order.samples[first].process]);
 	to->sample_type = sample_type;
 	to->period_type = profile->period_ns ? period_type : NULL;
 	to->period = (int64_t)profile->period_ns;
@@ -373,7 +381,7 @@ static ResourceProfiles *make_process(struct encoder *encoder, size_t first, siz
 	to->duration_nano = profile->duration_ns;
 	to->samples = arena_array(&encoder->arena, count, sizeof *to->samples);
 	for (size_t i = 0; to->samples && i < count; i++) {
-		to->samples[i] = make_sample(encoder, &profile->samples[first + i]);
+		to->samples[i] = make_sample(encoder, &encoder->order.samples[first + i]);
 		if (!to->samples[i])
 			return NULL;
 	}
@@ -384,6 +392,7 @@ static ResourceProfiles *make_process(struct encoder *encoder, size_t first, siz
 static bool fill_resources(struct encoder *encoder, Request *request)
 {
 	const struct profile *profile = encoder->profile;
+	const struct profile_sample *samples = encoder->order.samples;
 	int32_t nanoseconds = add_string(encoder, "nanoseconds");
 	ValueType *sample_type = make_value_type(encoder, add_string(encoder, profile->type),
 						 add_string(encoder, profile->unit));
@@ -397,9 +406,8 @@ static bool fill_resources(struct encoder *encoder, Request *request)
 	for (size_t first = 0; first < profile->sample_count; first += count) {
 		ResourceProfiles *resource;
 
-		for (count = 1;
-		     first + count < profile->sample_count &&
-		     profile->samples[first + count].process == profile->samples[first].process;)
+		for (count = 1; first + count < profile->sample_count &&
+				samples[first + count].process == samples[first].process;)
 			count++;
 		resource = make_process(encoder, first, count,
 					(uint32_t)request->n_resource_profiles, sample_type,
@@ -411,15 +419,50 @@ static bool fill_resources(struct encoder *encoder, Request *request)
 	return true;
 }
 
+/* --- parts --- */
+
+static void add_part(struct otlp_parts *parts, size_t length)
+{
+	parts->ends[parts->count] = length + (parts->count ? parts->ends[parts->count - 1] : 0);
+	parts->count++;
+}
+
+#define TABLE_BYTES(dictionary_, field_)                                     \
+	({                                                                   \
+		Dictionary one_ = FARFLAME__OTLP__PROFILES_DICTIONARY__INIT; \
+		one_.field_ = (dictionary_)->field_;                         \
+		one_.n_##field_ = (dictionary_)->n_##field_;                 \
+		protobuf_c_message_get_packed_size(&one_.base);              \
+	})
+
+/* Fields are packed in the order of their numbers. */
+static void find_parts(const Request *request, size_t length, struct otlp_parts *parts)
+{
+	const Dictionary *dictionary = request->dictionary;
+	size_t tables = protobuf_c_message_get_packed_size(&dictionary->base);
+	size_t mappings = TABLE_BYTES(dictionary, mapping_table);
+	size_t locations = TABLE_BYTES(dictionary, location_table);
+	size_t stacks = TABLE_BYTES(dictionary, stack_table);
+
+	parts->count = 0;
+	add_part(parts, length - tables); /* the resources, and the dictionary's own length */
+	add_part(parts, mappings);
+	add_part(parts, locations);
+	add_part(parts, tables - mappings - locations - stacks);
+	add_part(parts, stacks);
+}
+
 bool otlp_encode(const struct profile *profile, const struct profile_host *host, struct buffer *out,
-		 struct error *err)
+		 struct otlp_parts *parts, struct error *err)
 {
 	struct encoder encoder = {.profile = profile, .host = host};
 	Request request = FARFLAME__OTLP__EXPORT_PROFILES_SERVICE_REQUEST__INIT;
+	size_t before = out->length;
 	bool ok = false;
 
 	arena_init(&encoder.arena, ARENA_LIMIT);
-	if (!fill_dictionary(&encoder) || !fill_resources(&encoder, &request) ||
+	if (!otlp_order_make(&encoder.order, profile, &encoder.arena) ||
+	    !fill_dictionary(&encoder) || !fill_resources(&encoder, &request) ||
 	    encoder.arena.failed) {
 		error_set(err, ERROR_LIMIT, "a report with %zu samples does not fit %d MiB",
 			  profile->sample_count, ARENA_LIMIT >> 20);
@@ -427,6 +470,8 @@ bool otlp_encode(const struct profile *profile, const struct profile_host *host,
 	}
 	request.dictionary = encoder.dictionary;
 	ok = otlp_pack(&request.base, out, err);
+	if (ok && parts)
+		find_parts(&request, out->length - before, parts);
 out:
 	arena_release(&encoder.arena);
 	return ok;

@@ -14,9 +14,18 @@
 #include "common/error.h"
 #include "common/profile.h"
 
-/* One ExportProfilesServiceRequest: a resource per process, the shared dictionary. Appends to out. */
+/* Where content of one kind ends and the next begins, counted from the message's first byte: what
+ * gzip_compress_parts() wants to know. */
+enum { OTLP_PARTS = 5 };
+struct otlp_parts {
+	size_t ends[OTLP_PARTS];
+	size_t count;
+};
+
+/* One ExportProfilesServiceRequest: a resource per process, the shared dictionary. Appends to out.
+ * parts may be NULL. */
 bool otlp_encode(const struct profile *profile, const struct profile_host *host, struct buffer *out,
-		 struct error *err);
+		 struct otlp_parts *parts, struct error *err);
 
 /* The agent's own resource as a request of its own: one resource with an empty profile. Protobuf
  * messages merge by concatenation, so a report is sent as otlp_encode's bytes followed by these,

@@ -127,7 +127,7 @@ static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64
 }
 
 static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t duration_ns,
-		   struct buffer *out, struct error *err)
+		   struct buffer *out, struct otlp_parts *parts, struct error *err)
 {
 	struct profile profile = {0};
 	struct profile_host host;
@@ -143,7 +143,7 @@ static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t durati
 	profile.duration_ns = duration_ns;
 	profile.period_ns = 1000000000 / reporter->from.options->frequency_hz;
 	memcpy(profile.id, id, sizeof profile.id);
-	return otlp_encode(&profile, &host, out, err);
+	return otlp_encode(&profile, &host, out, parts, err);
 }
 
 #define STACKS_NAME(name_, sentence_) "stacks." #name_,
@@ -185,13 +185,14 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 
 static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
 {
+	struct otlp_parts parts;
 	struct buffer plain, gzip;
 	bool ok;
 
 	buffer_init(&plain, ENCODED_MAX);
 	buffer_init(&gzip, COMPRESSED_MAX);
-	ok = encode(reporter, report->start_ns, report->duration_ns, &plain, err) &&
-	     gzip_compress(plain.bytes, plain.length, GZIP_LEVEL, &gzip, err);
+	ok = encode(reporter, report->start_ns, report->duration_ns, &plain, &parts, err) &&
+	     gzip_compress_parts(plain.bytes, parts.ends, parts.count, GZIP_LEVEL, &gzip, err);
 	buffer_release(&plain);
 	if (ok)
 		report->gzip = buffer_take(&gzip, &report->length);
@@ -304,7 +305,7 @@ bool reporter_write(struct reporter *reporter, const char *path, struct error *e
 	report.seq = reporter->seq;
 	report.samples = stack_counts_samples(reporter->from.counts);
 	fill_counts(reporter, &report);
-	ok = encode(reporter, report.start_ns, report.duration_ns, &bytes, err) &&
+	ok = encode(reporter, report.start_ns, report.duration_ns, &bytes, NULL, err) &&
 	     encode_host(reporter, &report, &bytes, err) && write_file(path, &bytes, err);
 	if (ok)
 		log_info("profile written", "file=\"%s\" bytes=%zu samples=%" PRIu64, path,

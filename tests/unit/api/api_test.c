@@ -107,7 +107,7 @@ static void make_report(struct buffer *out, uint8_t number, int64_t start_ms)
 	struct error err = {0};
 
 	buffer_init(out, 1 << 20);
-	if (!CHECK(otlp_encode(&profile, &host, out, &err) && otlp_encode_host(&host, out, &err)))
+	if (!CHECK(otlp_encode(&profile, &host, out, NULL, &err) && otlp_encode_host(&host, out, &err)))
 		printf("# %s\n", err.message);
 }
 

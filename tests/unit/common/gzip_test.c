@@ -27,6 +27,42 @@ static size_t run(const char *command, const void *in, size_t in_length, void *o
 	return length;
 }
 
+/* Numbers, digits and zeros: each kind has codes of its own, whatever the cuts; gzip(1) reads it. */
+static void test_parts(void)
+{
+	enum { PART = 20000, ALL = 3 * PART };
+	static uint8_t bytes[ALL], back[ALL + 1];
+	static const size_t cuts[][5] = {
+		{ ALL }, { PART, 2 * PART, ALL }, { 0, 0, 1, PART, ALL }, { ALL - 1, ALL, ALL } };
+	static const size_t counts[] = { 1, 3, 5, 3 };
+	size_t lengths[4] = { 0 };
+	struct error err = { 0 };
+
+	for (int i = 0; i < PART; i++) {
+		bytes[i] = (uint8_t)(128 | (unsigned)i * 2654435761u >> 25);
+		bytes[PART + i] = (uint8_t)('0' + ((unsigned)i * 2654435761u >> 13) % 10);
+	}
+	for (int i = 0; i < 4; i++) {
+		struct buffer packed;
+
+		buffer_init(&packed, 1 << 20);
+		CHECK(gzip_compress_parts(bytes, cuts[i], counts[i], 6, &packed, &err));
+		CHECK(run("gzip -dc", packed.bytes, packed.length, back, sizeof back) == ALL &&
+		      !memcmp(bytes, back, ALL));
+		lengths[i] = packed.length;
+		buffer_release(&packed);
+		buffer_init(&packed, lengths[i] - 1);
+		err.message[0] = '\0';
+		CHECK(!gzip_compress_parts(bytes, cuts[i], counts[i], 6, &packed, &err) &&
+		      err.kind == ERROR_LIMIT);
+		buffer_release(&packed);
+		buffer_init(&packed, lengths[i]);
+		CHECK(gzip_compress_parts(bytes, cuts[i], counts[i], 6, &packed, &err));
+		buffer_release(&packed);
+	}
+	CHECK(lengths[1] < lengths[0]);
+}
+
 int main(void)
 {
 	enum { LENGTH = 300000 };
@@ -41,6 +77,8 @@ int main(void)
 	CHECK(gzip_compress(text, LENGTH, 6, &packed, &err));
 	CHECK(run("gzip -dc", packed.bytes, packed.length, back, LENGTH + 1) == LENGTH &&
 	      !memcmp(text, back, LENGTH));
+
+	test_parts();
 
 	/* two members, as a report and the agent's counters are sent */
 	buffer_init(&out, LENGTH + 5);

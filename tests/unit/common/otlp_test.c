@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/otlp_message.h"
 #include "tests/check.h"
 
 static const char *strings[] = { "", "chain", "/usr/bin/chain", "worker", "code without frame pointers",
@@ -92,7 +93,7 @@ static void test_report(void)
 	char *text;
 
 	buffer_init(&out, 1 << 20);
-	CHECK(otlp_encode(&profile, &host, &out, &err));
+	CHECK(otlp_encode(&profile, &host, &out, NULL, &err));
 	CHECK(otlp_encode_host(&host, &out, &err));
 	text = decode(&out);
 	CHECK_NUMBER(times(text, "resource_profiles {"), 3); /* two processes, the agent: concatenated */
@@ -158,9 +159,207 @@ static void test_answers(void)
 	buffer_release(&out);
 }
 
+/* --- the order of rows is ours to choose, the samples are not --- */
+
+enum { MANY_MAPPINGS = 7, MANY_FRAMES = 300, MANY_STACKS = 200, MANY_SAMPLES = 500, DEEPEST = 40 };
+
+static const char *const names_of_many[] = { "", "a", "b", "c", "d", "e", "f", "deep", "main",
+					     "worker", "pool-1", "no frame pointer" };
+static struct profile_mapping many_mappings[MANY_MAPPINGS];
+static struct profile_frame many_frames[MANY_FRAMES];
+static uint32_t many_indices[MANY_STACKS * DEEPEST];
+static struct profile_stack many_stacks[MANY_STACKS];
+static struct profile_process many_processes[3] = { { .name = 1 }, { .name = 2 }, { .name = 7 } };
+static struct profile_sample many_samples[MANY_SAMPLES];
+
+static uint32_t below(uint32_t limit)
+{
+	static uint64_t state = 88172645463325252ull; /* xorshift64, Marsaglia 2003 */
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (uint32_t)(state >> 33) % limit;
+}
+
+static void make_frame(struct profile_frame *frame)
+{
+	frame->kind = (enum profile_frame_kind)below(4);
+	if (frame->kind == PROFILE_FRAME_NAMED) {
+		*frame = (struct profile_frame){ .kind = frame->kind, .function = 1 + below(8),
+						 .file = below(8), .line = below(90), .type = 3 };
+	} else if (frame->kind != PROFILE_FRAME_ANONYMOUS) {
+		frame->mapping = below(MANY_MAPPINGS);
+		frame->address = (uint64_t)below(4000) << below(40);
+	}
+}
+
+static struct profile make_many(void)
+{
+	struct profile profile = make_profile();
+	uint32_t used = 0;
+
+	for (uint32_t i = 1; i < MANY_MAPPINGS; i++)
+		many_mappings[i] = (struct profile_mapping){ .file_name = i, .start = i << 12 };
+	for (uint32_t i = 1; i < MANY_FRAMES; i++)
+		make_frame(&many_frames[i]);
+	for (uint32_t i = 0; i < MANY_STACKS; i++) {
+		many_stacks[i] = (struct profile_stack){ used, below(DEEPEST), below(3) ? 0 : 11 };
+		for (uint32_t k = 0; k < many_stacks[i].depth; k++)
+			many_indices[used++] = 1 + below(MANY_FRAMES - 1);
+	}
+	for (uint32_t i = 0; i < MANY_SAMPLES; i++)
+		many_samples[i] = (struct profile_sample){ .process = i * 3 / MANY_SAMPLES,
+							   .thread = 7 + below(4),
+							   .stack = below(MANY_STACKS),
+							   .count = 1 + below(3),
+							   .value = 10 * (1 + below(3)) };
+	profile.strings = (const char **)names_of_many;
+	profile.string_count = sizeof names_of_many / sizeof *names_of_many;
+	profile.mappings = many_mappings;
+	profile.mapping_count = MANY_MAPPINGS;
+	profile.frames = many_frames;
+	profile.frame_count = MANY_FRAMES;
+	profile.frame_indices = many_indices;
+	profile.frame_index_count = used;
+	profile.stacks = many_stacks;
+	profile.stack_count = MANY_STACKS;
+	profile.processes = many_processes;
+	profile.process_count = 3;
+	profile.samples = many_samples;
+	profile.sample_count = MANY_SAMPLES;
+	return profile;
+}
+
+enum { LINE = 4096 };
+
+static void put_frame(char *line, const char *file, uint64_t address, const char *function,
+		      const char *path, int64_t number)
+{
+	size_t used = strlen(line);
+
+	snprintf(line + used, LINE - used, " %s+%llx:%s,%s,%lld", file, (unsigned long long)address,
+		 function, path, (long long)number);
+}
+
+/* One sample as it is meant. */
+static void say_sample(const struct profile *profile, const struct profile_sample *sample, char *line)
+{
+	const struct profile_stack *stack = &profile->stacks[sample->stack];
+
+	snprintf(line, LINE, "%s %s %s %llu %llu",
+		 profile->strings[profile->processes[sample->process].name],
+		 profile->strings[sample->thread], profile->strings[stack->incomplete],
+		 (unsigned long long)sample->count, (unsigned long long)sample->value);
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		const struct profile_frame *frame =
+			&profile->frames[profile->frame_indices[stack->first_index + i]];
+
+		put_frame(line, profile->strings[profile->mappings[frame->mapping].file_name],
+			  frame->address, profile->strings[frame->function],
+			  profile->strings[frame->file], frame->line);
+	}
+}
+
+static const char *attribute(const Dictionary *dictionary, const Sample *sample, const char *key)
+{
+	for (size_t i = 0; i < sample->n_attribute_indices; i++) {
+		const Attribute *one = dictionary->attribute_table[sample->attribute_indices[i]];
+
+		if (!strcmp(dictionary->string_table[one->key_strindex], key))
+			return one->value->string_value;
+	}
+	return "";
+}
+
+/* One sample as protobuf-c reads it. */
+static void read_sample(const Dictionary *dictionary, const Resource *resource,
+			const Sample *sample, char *line)
+{
+	const Stack *stack = dictionary->stack_table[sample->stack_index];
+	const char *process = "";
+
+	for (size_t i = 0; i < resource->n_attributes; i++)
+		if (!strcmp(resource->attributes[i]->key, "farflame.process"))
+			process = resource->attributes[i]->value->string_value;
+	snprintf(line, LINE, "%s %s %s %llu %llu", process,
+		 attribute(dictionary, sample, "thread.name"),
+		 attribute(dictionary, sample, "farflame.incomplete"),
+		 (unsigned long long)sample->values[0], (unsigned long long)sample->values[1]);
+	for (size_t i = 0; i < stack->n_location_indices; i++) {
+		const Location *location =
+			dictionary->location_table[stack->location_indices[i]];
+		const Mapping *mapping = dictionary->mapping_table[location->mapping_index];
+		const Line *source = location->n_lines ? location->lines[0] : NULL;
+		const Function *function =
+			dictionary->function_table[source ? source->function_index : 0];
+
+		put_frame(line, dictionary->string_table[mapping->filename_strindex],
+			  location->address, dictionary->string_table[function->name_strindex],
+			  dictionary->string_table[function->filename_strindex],
+			  source ? source->line : 0);
+	}
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static size_t read_all(const Request *request, char (*lines)[LINE])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < request->n_resource_profiles; i++) {
+		const ResourceProfiles *resource = request->resource_profiles[i];
+		const Profile *profile = resource->scope_profiles[0]->profiles[0];
+
+		for (size_t k = 0; k < profile->n_samples && count < MANY_SAMPLES; k++)
+			read_sample(request->dictionary, resource->resource, profile->samples[k],
+				    lines[count++]);
+	}
+	return count;
+}
+
+static void test_samples_survive(void)
+{
+	static char meant[MANY_SAMPLES][LINE], read[MANY_SAMPLES][LINE];
+	struct profile_host host = { .host = "h1", .agent_version = "0" };
+	struct profile profile = make_many();
+	struct otlp_parts parts;
+	struct buffer out;
+	Request *request;
+	size_t differ = 0;
+
+	buffer_init(&out, 1 << 20);
+	CHECK(otlp_encode(&profile, &host, &out, &parts, NULL));
+	CHECK_NUMBER(parts.count, OTLP_PARTS);
+	CHECK_NUMBER(parts.ends[OTLP_PARTS - 1], out.length);
+	request = farflame__otlp__export_profiles_service_request__unpack(NULL, out.length,
+									  out.bytes);
+	if (CHECK(request && request->dictionary)) {
+		for (size_t i = 0; i < MANY_SAMPLES; i++)
+			say_sample(&profile, &profile.samples[i], meant[i]);
+		CHECK_NUMBER(read_all(request, read), MANY_SAMPLES);
+		qsort(meant, MANY_SAMPLES, LINE, compare_lines);
+		qsort(read, MANY_SAMPLES, LINE, compare_lines);
+		for (size_t i = 0; i < MANY_SAMPLES; i++)
+			differ += strcmp(meant[i], read[i]) != 0;
+		CHECK_NUMBER(differ, 0);
+		/* gzip's parts begin where the tables do: at a row's tag */
+		CHECK_NUMBER(out.bytes[parts.ends[0]], 1 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[1]], 2 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[2]], 3 << 3 | 2);
+		CHECK_NUMBER(out.bytes[parts.ends[3]], 7 << 3 | 2);
+		farflame__otlp__export_profiles_service_request__free_unpacked(request, NULL);
+	}
+	buffer_release(&out);
+}
+
 int main(void)
 {
 	test_report();
+	test_samples_survive();
 	test_many_attributes();
 	test_answers();
 	return checks_done();

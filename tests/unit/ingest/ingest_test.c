@@ -255,7 +255,7 @@ static size_t make_own_body(uint8_t *bytes)
 	frames[5] =
 		(struct profile_frame){.kind = PROFILE_FRAME_NATIVE, .mapping = 3, .address = 9};
 	buffer_init(&out, BODY_MAX);
-	if (otlp_encode(&profile, &host, &out, NULL) && otlp_encode_host(&host, &out, NULL)) {
+	if (otlp_encode(&profile, &host, &out, NULL, NULL) && otlp_encode_host(&host, &out, NULL)) {
 		memcpy(bytes, out.bytes, out.length);
 		length = out.length;
 	}
