@@ -30,22 +30,39 @@ enum mapping_kind mapping_kind_of(enum memory_kind kind)
 				       : MAPPING_ANONYMOUS;
 }
 
-static bool is_same(const struct mapping *a, const struct mapping *b)
+/* Events name a file by its build-id, this text by its inode: both lead to one executable. */
+static bool is_same_file(struct program_maps *maps, const struct program *program,
+			 const struct mapping *old, struct mapping *row)
 {
-	return a->start == b->start && a->end == b->end && a->kind == b->kind &&
-	       a->file == b->file && a->file_offset == b->file_offset;
+	if (old->file == row->file)
+		return true;
+	return old->executable_index &&
+	       mapped_files_resolve(maps->files, row, program->key.tgid,
+				    program->is_identified ? program->key.start_time_ns : 0) &&
+	       row->kind == MAPPING_FILE && row->executable == old->executable &&
+	       row->executable_index == old->executable_index;
+}
+
+static bool is_same(struct program_maps *maps, const struct program *program,
+		    const struct mapping *old, struct mapping *row)
+{
+	return old->start == row->start && old->end == row->end && old->kind == row->kind &&
+	       old->file_offset == row->file_offset &&
+	       (row->kind != MAPPING_FILE || is_same_file(maps, program, old, row));
 }
 
 /* What was found of the row before; what took another's place is new. */
-static void keep_known(const struct mapping_set *before, struct mapping *row)
+static void keep_known(struct program_maps *maps, const struct program *program,
+		       struct mapping *row)
 {
+	const struct mapping_set *before = program->set;
 	const struct mapping *old;
 	uint32_t near = 0;
 
 	if (!before)
 		return;
 	old = mapping_set_find(before, row->start, &near);
-	if (old && is_same(old, row)) {
+	if (old && is_same(maps, program, old, row)) {
 		row->executable = old->executable;
 		row->executable_index = old->executable_index;
 		row->retry_s = old->retry_s;
@@ -56,7 +73,7 @@ static void keep_known(const struct mapping_set *before, struct mapping *row)
 }
 
 static void add_row(struct program_maps *maps, struct mapping_set *set,
-		    const struct mapping_set *before, const struct memory_row *text)
+		    const struct program *program, const struct memory_row *text)
 {
 	struct mapping row = {.start = text->start, .end = text->end};
 
@@ -81,12 +98,12 @@ static void add_row(struct program_maps *maps, struct mapping_set *set,
 	} else {
 		row.kind = mapping_kind_of(text->kind);
 	}
-	keep_known(before, &row);
+	keep_known(maps, program, &row);
 	maps->refused += !mapping_set_add(set, &row);
 }
 
 static void add_lines(struct program_maps *maps, struct mapping_set *set,
-		      const struct mapping_set *before, struct maps_text *text, bool is_last)
+		      const struct program *program, struct maps_text *text, bool is_last)
 {
 	const char *at = text->bytes, *end = text->bytes + text->length;
 	struct memory_row row;
@@ -99,7 +116,7 @@ static void add_lines(struct program_maps *maps, struct mapping_set *set,
 	}
 	while ((result = memory_map_next(&at, end, &row)) != MEMORY_END)
 		if (result == MEMORY_ROW)
-			add_row(maps, set, before, &row);
+			add_row(maps, set, program, &row);
 	text->length -= (size_t)(end - text->bytes);
 	memmove(text->bytes, end, text->length);
 	if (text->length == sizeof(text->bytes))
@@ -108,7 +125,7 @@ static void add_lines(struct program_maps *maps, struct mapping_set *set,
 
 /* False: the text could not be read, or there is none: the process is ending. */
 static bool read_text(struct program_maps *maps, int fd, struct mapping_set *set,
-		      const struct mapping_set *before)
+		      const struct program *program)
 {
 	struct maps_text text = {.length = 0};
 	bool any = false;
@@ -121,7 +138,7 @@ static bool read_text(struct program_maps *maps, int fd, struct mapping_set *set
 		if (got < 0)
 			return false;
 		text.length += (size_t)got;
-		add_lines(maps, set, before, &text, got == 0);
+		add_lines(maps, set, program, &text, got == 0);
 		if (!got)
 			return any;
 		any = true;
@@ -132,7 +149,7 @@ static bool replace_set(struct program_maps *maps, struct program *program, int 
 {
 	struct mapping_set *set = mapping_set_new(maps->pool);
 
-	if (!set || !read_text(maps, fd, set, program->set)) {
+	if (!set || !read_text(maps, fd, set, program)) {
 		mapping_set_free(set);
 		return false;
 	}

@@ -199,6 +199,40 @@ static void test_read_again(void)
 	process_table_free(table);
 }
 
+/* A file that an event named by other numbers than maps does is the same one. */
+static void test_read_after_event(void)
+{
+	struct process_table *table = new_table();
+	struct process_mapping_event event = {.time_ns = at(5),
+					      .tgid = 103,
+					      .start = BASE,
+					      .length = 0x1000,
+					      .device_major = 8,
+					      .device_minor = 2};
+	char maps[4096];
+	struct process_key key;
+	struct located_frame frame;
+	uint32_t first;
+
+	golden_row(maps, sizeof maps, BASE, golden);
+	key = fake_process(103, maps);
+	key.exec_id = 2;
+	event.path = golden;
+	event.inode = golden_stat.st_ino;
+	process_table_exec(table, 103, at(4));
+	process_table_mapping(table, &event);
+	CHECK_NUMBER(get(table, &key, 10), 1);
+	first = generation;
+	CHECK(locate(table, &key, 10, BASE + 0x340, &frame) && frame.place == PLACE_FILE);
+	CHECK(frame.since && frame.since <= first);
+
+	CHECK(!locate(table, &key, 200, BASE + 0x100340, &frame)); /* maps is read, in vain */
+	CHECK(process_table_generation(table, &key, at(200)) > first);
+	CHECK(locate(table, &key, 200, BASE + 0x340, &frame) && frame.place == PLACE_FILE);
+	CHECK(frame.since <= first);
+	process_table_free(table);
+}
+
 /* Files' contents are looked at in portions. */
 static void test_many_files(void)
 {
@@ -269,6 +303,7 @@ int main(void)
 	test_kinds();
 	test_generation();
 	test_read_again();
+	test_read_after_event();
 	test_many_files();
 	test_read_code();
 	fake_clean();
