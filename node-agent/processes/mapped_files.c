@@ -230,16 +230,17 @@ static enum executable_found take_file(struct mapped_files *files, struct mapped
 	return result;
 }
 
-/* Most files were met before: their inode and times say so. */
+/* Most files were met before: their inode and times say so, and the build-id if events told it. */
 static bool is_met_again(struct mapped_files *files, struct mapped_file *file,
 			 const struct mapping *row, int directory)
 {
+	const struct mapped_file_key *key = &file->key;
 	struct stat st;
 
-	return file->key.inode && process_stat_mapping(directory, row->start, row->end, &st) &&
-	       st.st_ino == file->key.inode &&
-	       executables_find_file(files->executables, &st, &file->key.build_id,
-				     &file->executable);
+	return (key->inode || key->build_id.length) &&
+	       process_stat_mapping(directory, row->start, row->end, &st) &&
+	       (key->build_id.length || st.st_ino == key->inode) &&
+	       executables_find_file(files->executables, &st, &key->build_id, &file->executable);
 }
 
 static enum executable_found from_process(struct mapped_files *files, struct mapped_file *file,

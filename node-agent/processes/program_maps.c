@@ -163,9 +163,9 @@ static bool replace_set(struct program_maps *maps, struct program *program, int 
 /* The descriptor of the directory is bound to the process: ESRCH instead of another one's maps. */
 static bool read_maps(struct program_maps *maps, struct program *program)
 {
-	int directory = process_directory_of(
-		maps->directory, program->key.tgid,
-		program->is_identified ? program->key.start_time_ns : 0);
+	int directory = process_directory_of(maps->directory, program->key.tgid,
+					     program->is_identified ? program->key.start_time_ns
+								    : 0);
 	bool ok;
 	int fd;
 

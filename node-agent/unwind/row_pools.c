@@ -10,7 +10,8 @@
 enum {
 	ELEMENT_BYTES = UNWIND_ELEMENT_ROWS * sizeof(struct unwind_row),
 	POOL_BYTES = UNWIND_POOL_ELEMENTS * ELEMENT_BYTES,
-	/* Of the kernel's: the pages of one stack that is being finished, and the one that fills. */
+	/* Of the kernel's: the pages of one stack that is being finished, and the one that fills.
+	 */
 	CACHED_ELEMENTS = 16,
 	NO_ELEMENT = UINT32_MAX,
 };
