@@ -168,6 +168,8 @@ static void add_host_attributes(struct arena *arena, Resource *resource,
 	otlp_add_number(arena, resource, "farflame.report.acknowledged", host->acknowledged_seq);
 	otlp_add_number(arena, resource, "farflame.rate_hz", host->rate_hz);
 	for (size_t i = 0; i < host->counter_count; i++) {
+		if (!host->counters[i].value && !strncmp(host->counters[i].name, "lost.", 5))
+			continue; /* nothing lost is nothing said */
 		snprintf(text, sizeof text, "farflame.%s", host->counters[i].name);
 		otlp_add_number(arena, resource, text, host->counters[i].value);
 	}

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/gzip.h"
+#include "common/hash_table.h"
 #include "common/log.h"
 #include "common/otlp.h"
 
@@ -22,7 +23,10 @@ enum {
 	COMPRESSED_MAX = 16 << 20, /* and takes as a body */
 	FILE_MAX = 256 << 20,
 	GZIP_LEVEL = 6,
+	TOLD_HASHES = 512,
 };
+
+static const uint64_t tell_again_ns = 3600ull * 1000000000;
 
 struct reporter {
 	struct report_sources from;
@@ -32,6 +36,10 @@ struct reporter {
 	uint64_t lost_encoding;     /* samples of reports that could not be made */
 	uint64_t interval_start_ns; /* CLOCK_MONOTONIC */
 	uint64_t last_wall_end_ns;  /* unix time up to which has been reported */
+	/* Files whose htlhash went out beside their GNU id, by a hash of that id: one that has lost
+	 * its place to another is told again, no harm. */
+	uint64_t told[TOLD_HASHES];
+	uint64_t told_since_ns; /* CLOCK_MONOTONIC */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -89,6 +97,22 @@ void reporter_fill_host(void *context, struct profile_host *host)
 
 /* --- the interval --- */
 
+/* The htlhash of a file with a GNU id is but another name, for senders that know no other. It
+ * cannot be compressed, so the server hears it once in an hour. */
+static bool tells_htlhash(struct reporter *reporter, const struct executable *executable)
+{
+	uint64_t *told, hash;
+
+	if (!executable->gnu.length)
+		return true;
+	hash = hash_word(build_id_hash(&executable->gnu), build_id_hash(&executable->htlhash));
+	told = &reporter->told[hash % TOLD_HASHES];
+	if (*told == hash)
+		return false;
+	*told = hash;
+	return true;
+}
+
 static void fill_mapping(void *context, uint32_t mapping, struct profile_mapping *row,
 			 struct stack_counts_strings *strings)
 {
@@ -102,7 +126,8 @@ static void fill_mapping(void *context, uint32_t mapping, struct profile_mapping
 	if (executable->base == ADDRESS_ELF)
 		row->path = stack_counts_text(strings, executable->path);
 	row->gnu = executable->gnu;
-	row->htlhash = executable->htlhash;
+	if (tells_htlhash(reporter, executable))
+		row->htlhash = executable->htlhash;
 	row->go_id = stack_counts_text(strings, executable->go_id);
 	row->base = executable->base;
 	row->start = executable->start;
@@ -123,6 +148,10 @@ static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64
 		*start_ns = reporter->last_wall_end_ns;
 	reporter->last_wall_end_ns = *start_ns + *duration_ns;
 	reporter->interval_start_ns = now_ns;
+	if (now_ns - reporter->told_since_ns > tell_again_ns) {
+		memset(reporter->told, 0, sizeof reporter->told);
+		reporter->told_since_ns = now_ns;
+	}
 	reporter->seq++;
 }
 

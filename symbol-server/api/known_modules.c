@@ -41,10 +41,12 @@ void api_release(struct api *api)
 	api->known = NULL;
 }
 
-/* True the first time. */
-static bool is_new(struct known_modules *known, const struct build_id *id)
+/* True the first time, and the first time that its htlhash is told. */
+static bool is_new(struct known_modules *known, const struct batch_module *module)
 {
-	uint64_t first = build_id_hash(id), second = hash_bytes(id->bytes, id->length, 1);
+	uint64_t alias = build_id_hash(&module->htlhash);
+	uint64_t first = hash_word(build_id_hash(&module->id), alias);
+	uint64_t second = hash_bytes(module->id.bytes, module->id.length, alias + 1);
 	uint32_t probe, at;
 
 	for (at = hash_table_first(&known->table, first, &probe); at != HASH_TABLE_NONE;
@@ -85,7 +87,7 @@ void known_modules_meet(struct api *api, const struct sample_batch *batch)
 		if (!batch->modules[i].id.length)
 			continue;
 		pthread_mutex_lock(&api->known->lock);
-		is_first = is_new(api->known, &batch->modules[i].id);
+		is_first = is_new(api->known, &batch->modules[i]);
 		pthread_mutex_unlock(&api->known->lock);
 		if (is_first)
 			pass_on(api, &batch->modules[i]);

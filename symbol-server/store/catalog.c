@@ -97,8 +97,7 @@ static uint64_t module_hash(const struct catalog_module *module)
 {
 	uint64_t hash = hash_bytes(module->id.bytes, module->id.length, module->base);
 
-	return hash_word(hash_word(hash, module->name),
-			 hash_bytes(module->htlhash.bytes, module->htlhash.length, module->go_id));
+	return hash_word(hash_word(hash, module->name), module->go_id);
 }
 
 static uint64_t location_hash(const struct catalog_location *location)
@@ -249,9 +248,9 @@ static uint32_t add_module(struct catalog *catalog, const struct batch_module *f
 	     n = hash_table_next(index, hash, &probe)) {
 		const struct catalog_module *other = catalog_module(catalog, n);
 
+		/* Not the htlhash: agents tell it beside the id now and then only. */
 		if (build_id_equal(&other->id, &module.id) && other->name == module.name &&
-		    other->go_id == module.go_id && other->base == module.base &&
-		    build_id_equal(&other->htlhash, &module.htlhash))
+		    other->go_id == module.go_id && other->base == module.base)
 			return n;
 	}
 	return catalog_put_module(catalog, &module);

@@ -429,6 +429,33 @@ static void test_import(void)
 	buffer_release(&body);
 }
 
+/* The id came first without its htlhash, now with it: still one module, and the alias is known. */
+static void test_htlhash_told_later(void)
+{
+	struct module_row row;
+	struct arena arena;
+	struct buffer body;
+	struct reply reply;
+	char *module;
+
+	arena_init(&arena, 1 << 20);
+	build_id_parse(&mappings[1].htlhash, "00112233445566778899aabbccddeeff", 32);
+	CHECK(!symbols_module(api.symbols, &mappings[1].htlhash, &arena, &row, NULL));
+	make_report(&body, 9, taken_ms);
+	reply = client_ask(port, "POST", "/v1development/profiles", PROTOBUF, body.bytes,
+			   body.length);
+	CHECK_NUMBER(reply.status, 200);
+	reply_release(&reply);
+	buffer_release(&body);
+	CHECK(symbols_module(api.symbols, &mappings[1].htlhash, &arena, &row, NULL) &&
+	      build_id_equal(&row.id, &mappings[1].gnu));
+	reply = client_ask(port, "GET", "/api/v1/modules", "", "", 0);
+	module = strstr(reply.body, "\"build_id\":\"abcd000000000000");
+	CHECK(module && !strstr(module + 1, "\"build_id\":\"abcd000000000000"));
+	reply_release(&reply);
+	arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
 	symbol_worker_main(argc, argv);
@@ -447,6 +474,7 @@ int main(int argc, char **argv)
 	if (CHECK(start())) { /* what was acknowledged is there again */
 		test_answers();
 		test_import();
+		test_htlhash_told_later();
 		stop();
 	}
 	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
