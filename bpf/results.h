@@ -22,7 +22,8 @@
 	RESULT(table_failed, "the code's unwind table is damaged or could not be read")            \
 	RESULT(mappings_changed, "the process' mappings changed before its stack was finished")    \
 	RESULT(uprobe, "a return probe's trampoline hides the caller")                             \
-	RESULT(bad_frame, "the unwind table does not fit the stack")
+	RESULT(bad_frame, "the unwind table does not fit the stack")                               \
+	RESULT(no_start, "a return address of 0 where no stack is known to begin")
 
 #define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
 enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };

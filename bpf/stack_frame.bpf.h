@@ -31,6 +31,10 @@ enum {
 	/* A frame pointer farther from the stack pointer is none; a frame that lies less far below
 	 * its callee's is none either, a farther one may lie on another stack. */
 	STACK_FRAME_BYTES_MAX = 1 << 20,
+	/* The first frame of a stack that a program makes lies so near to the stack's end, which is
+	 * the end of some mapping. */
+	STACK_TOP_BYTES = 256,
+	STACK_PAGE_BYTES = 4096,
 	USER_ADDRESS_MIN = 4096,
 #if STACK_WALK_X86
 	/* Five-level page tables; what is too high here lies in no mapping. */

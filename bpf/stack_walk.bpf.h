@@ -165,6 +165,15 @@ static __always_inline int stack_walk_restore(struct stack_walk *walk, __u64 cfa
 	return 0;
 }
 
+/* Does memory end right above? */
+static __always_inline int stack_walk_is_top(__u64 cfa)
+{
+	const __u64 top = (cfa + STACK_PAGE_BYTES - 1) & ~(__u64)(STACK_PAGE_BYTES - 1);
+	__u8 byte;
+
+	return top - cfa <= STACK_TOP_BYTES && STACK_WALK_READ(&byte, sizeof(byte), top);
+}
+
 /* Steps as walk->rule says. */
 static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *frames)
 {
@@ -188,9 +197,10 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 #if !STACK_WALK_X86
 	address &= (1ULL << USER_ADDRESS_BITS) - 1; /* pointer authentication code */
 #endif
-	/* Stacks that a program makes itself begin like that. */
+	/* Stacks that a program makes itself may begin like that, at their top; anywhere else it is
+	 * what a table that does not fit has led to: memory is full of zeros. */
 	if (address == 0)
-		return stack_walk_end(walk, WALK_complete);
+		return stack_walk_end(walk, stack_walk_is_top(cfa) ? WALK_complete : WALK_no_start);
 	if (!stack_walk_is_code(address))
 		return stack_walk_end(walk, WALK_bad_address);
 	if (walk->rule.kept == UNWIND_KEPT_UNDEFINED)

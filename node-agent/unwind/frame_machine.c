@@ -6,6 +6,8 @@
 enum {
 	REMEMBERED_MAX = 16,
 	INSTRUCTIONS_MAX = 64 << 10, /* of one FDE */
+	RESULT_REGISTER = 0,
+	X86_LANDING_REGISTER = 2, /* rcx: GCC's EH_RETURN_STACKADJ_RTX */
 };
 
 /* DWARF 5, 7.24; from 0x1c on those of vendors. */
@@ -73,6 +75,8 @@ static int64_t scaled(int64_t number, int64_t factor)
 
 static void set_saved(struct machine *machine, uint64_t number, struct frame_saved saved)
 {
+	if (number == RESULT_REGISTER && saved.kind == FRAME_SAVED_AT)
+		machine->now.is_result_saved = true;
 	for (int i = 0; i < FRAME_FOLLOWED; i++)
 		if (machine->registers->number[i] == number)
 			machine->now.saved[i] = saved;
@@ -124,6 +128,10 @@ static void set_cfa(struct machine *machine, uint64_t number, int64_t offset)
 	machine->now.cfa_is_expression = false;
 	machine->now.cfa_register = number;
 	machine->now.cfa_offset = offset;
+	if (number == machine->registers->number[FRAME_FP])
+		machine->now.is_landing = false;
+	else if (number == X86_LANDING_REGISTER && !machine->registers->is_arm64)
+		machine->now.is_landing = machine->now.is_result_saved;
 }
 
 /* The ones about one register. False: it is none of them. */

@@ -24,6 +24,10 @@ enum { FRAME_FP, FRAME_SP, FRAME_RETURN, FRAME_KEPT, FRAME_FOLLOWED };
 
 struct frame_state {
 	bool has_cfa, cfa_is_expression;
+	/* An exception is thrown on: what is returned to is a landing pad, not behind a call. Only
+	 * code that leaves by __builtin_eh_return saves the result's register, and its last
+	 * instructions count from the one that moves the stack pointer to the handler's frame. */
+	bool is_result_saved, is_landing;
 	uint64_t cfa_register;
 	int64_t cfa_offset;
 	struct frame_value cfa_expression;

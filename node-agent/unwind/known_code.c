@@ -58,6 +58,23 @@ static const struct pattern patterns[] = {
 	 0,
 	 {0x31, 0xed, 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 60, 0x0f, 0x05, 0xf4},
 	 END},
+	/* glibc's __start_context, to which a coroutine's first function returns: mov %rbx, %rsp;
+	 * mov (%rsp), %rdi; test %rdi, %rdi; je …; call …; mov %rax, %rdi. Without and with a
+	 * landing pad before it. */
+	{EM_X86_64,
+	 20,
+	 1,
+	 3,
+	 {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff,
+	  0x74, ANY,  0xe8, ANY,  ANY,  ANY,  ANY,  0x48, 0x89, 0xc7},
+	 END},
+	{EM_X86_64,
+	 21,
+	 1,
+	 0,
+	 {0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24,
+	  0x48, 0x85, 0xff, 0x74, ANY,  0xe8, ANY,  ANY,  ANY,  ANY},
+	 END},
 	/* Go's crosscall1, by which C starts a thread of Go's (runtime/cgo/gcc_amd64.S), between
 	 * its six pushes, rbp the second, and pops: mov %rdi, %rbx; mov %rdx, %rdi; call *%rsi;
 	 * call *%rbx */
@@ -98,6 +115,15 @@ static const struct pattern patterns[] = {
 	 0,
 	 {0x11, ANY, ANY, 0xf9, 0x10, ANY, ANY, 0x91, 0x20, 0x02, 0x1f, 0xd6},
 	 IN_X30(0)},
+	/* A new thread in musl's clone: ldp x1, x0, [sp], #16; blr x1; mov x8, #93 (exit); svc #0
+	 */
+	{EM_AARCH64,
+	 16,
+	 0,
+	 0,
+	 {0xe1, 0x03, 0xc1, 0xa8, 0x20, 0x00, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00,
+	  0xd4},
+	 END},
 	/* mov x8, #139 (rt_sigreturn); svc #0. The ucontext is behind a siginfo. */
 	{EM_AARCH64, 8, 1, 0, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}, SIGNAL(128)},
 };
@@ -161,6 +187,23 @@ static bool search(const struct code_file *file, uint64_t start, uint64_t end, u
 		}
 	}
 	return true;
+}
+
+const struct unwind_rule *known_code_behind_gap(const struct code_file *file, uint64_t start,
+						uint64_t end)
+{
+	enum { SMALLEST = 24, LARGEST = 40, ALIGNMENT = 16 };
+	uint8_t bytes[PATTERN_BYTES];
+	const struct pattern *pattern;
+	uint64_t offset;
+
+	/* Most of a library's functions need not be read. */
+	if (end - start < SMALLEST || end - start > LARGEST || start % ALIGNMENT ||
+	    code_file_offset(file, start, &offset) < sizeof bytes ||
+	    !code_file_read(file, offset, bytes, sizeof bytes))
+		return NULL;
+	pattern = find(file->machine, bytes, sizeof bytes);
+	return pattern && pattern->before ? &pattern->rule : NULL;
 }
 
 bool known_code_pieces(const struct code_file *file, uint64_t start, uint64_t end,

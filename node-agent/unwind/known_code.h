@@ -15,4 +15,9 @@
 bool known_code_pieces(const struct code_file *file, uint64_t start, uint64_t end,
 		       call_frames_add add, void *context);
 
+/* A function of [start, end), described from its first instruction on, to which code returns that
+ * has not called it: the address before it, in the gap there, is looked up. NULL: it is none. */
+const struct unwind_rule *known_code_behind_gap(const struct code_file *file, uint64_t start,
+						uint64_t end);
+
 #endif

@@ -24,8 +24,14 @@ struct finish {
 	struct stack_finished *out;
 	/* Why no rule is there although nobody waits for one; WALK_complete: that is not so. */
 	enum walk_result stopped;
-	bool is_short; /* a read went above the copy */
+	bool is_short; /* in the last step a read went above the copy */
 };
+
+/* There was room for more than could be copied: memory ends there. */
+static bool is_end_of_memory(const struct stack_copy_event *copy, uint64_t at)
+{
+	return at == copy->stack_bytes && copy->stack_bytes < copy->size - sizeof *copy;
+}
 
 static int read_memory(void *to, size_t bytes, uint64_t from)
 {
@@ -39,7 +45,7 @@ static int read_memory(void *to, size_t bytes, uint64_t from)
 	if (now->input->read_code &&
 	    now->input->read_code(now->input->context, from, to, (uint32_t)bytes))
 		return 0;
-	if (from >= start && at < STACK_BYTES_MAX)
+	if (from >= start && at < STACK_BYTES_MAX && !is_end_of_memory(copy, at))
 		now->is_short = true;
 	return -1;
 }
@@ -101,6 +107,13 @@ static int find_rule(struct stack_walk *walk, uint64_t address)
 	return STACK_RULE_ABSENT;
 }
 
+/* Whether the result may be another where more can be read. */
+static bool is_of_memory(const struct stack_walk *walk)
+{
+	return walk->result == WALK_read_fault ||
+	       (walk->result == WALK_complete && !walk->is_end_guessed);
+}
+
 static struct stack_walk walk_of(const struct stack_finish *input)
 {
 	const struct stack_copy_event *copy = input->copy;
@@ -127,8 +140,9 @@ struct stack_finished stack_finish(const struct stack_finish *input, struct row_
 	uint64_t last = input->frames[input->count ? input->count - 1 : 0];
 
 	now = &finish;
-	while (!stack_walk_step(&walk, (__u64 *)input->frames))
-		;
+	do
+		finish.is_short = false;
+	while (!stack_walk_step(&walk, (__u64 *)input->frames));
 	now = NULL;
 	if (out.is_waiting) {
 		input->frames[input->count ? input->count - 1 : 0] = last;
@@ -137,7 +151,7 @@ struct stack_finished stack_finish(const struct stack_finish *input, struct row_
 	out.result = (enum walk_result)walk.result;
 	if (finish.stopped != WALK_complete && out.result == WALK_not_loaded)
 		out.result = finish.stopped;
-	else if (finish.is_short && out.result == WALK_read_fault)
+	else if (finish.is_short && is_of_memory(&walk))
 		out.result = WALK_copy_short;
 	out.count = walk.count;
 	out.is_guessed = walk.is_guessed;

@@ -110,8 +110,15 @@ static bool fill_hole(struct page_walk *walk, uint64_t end)
 static bool add_piece(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
 {
 	struct page_walk *walk = context;
+	const struct unwind_rule *known = NULL;
 
 	end = end < walk->limit ? end : walk->limit;
+	if (start > walk->at)
+		known = known_code_behind_gap(&walk->file->code, start, end);
+	if (known) {
+		start--;
+		rule = known;
+	}
 	if (!fill_hole(walk, start))
 		return false;
 	walk->at = end > walk->at ? end : walk->at;

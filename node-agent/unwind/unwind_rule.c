@@ -197,5 +197,9 @@ struct unwind_rule unwind_rule_of(const struct frame_state *state,
 		return none;
 	make_fp(&maker, &cfa);
 	make_kept(&maker, &cfa);
+	if (state->is_landing) { /* all registers are the handler's already */
+		maker.rule.flags |= UNWIND_RULE_SIGNAL;
+		maker.rule.kept = UNWIND_KEPT_SAME;
+	}
 	return maker.rule;
 }

@@ -17,13 +17,13 @@ STOPS = int(os.environ.get("UNWIND_STOPS", "25"))
 WHICH = os.environ.get("UNWIND_PROGRAMS", "small")
 ONLY = os.environ.get("UNWIND_ONLY", "").split()
 # Of the stacks that are not cut where the agent says so. Not asked of these programs how many are whole: code without
-# any table, 32-bit code, just-in-time compilers, stacks that have no known end, addresses whose code changes all the
-# time, frames larger than any copy, goroutines whose stack is just being moved.
+# any table, 32-bit code, just-in-time compilers, addresses whose code changes all the
+# time, frames larger than any copy, goroutines that are on another stack at first sight.
 AGREE = 0.999
 # The short form's thousand stops cannot tell 0.1 % from chance, nor from a debugger on a busy machine.
 AGREE_SHORT = 0.995
 COMPLETE = 0.97
-NOT_WHOLE = {"no_table", "compat", "java", "node", "coroutines", "remap", "plugins", "big_frame", "go", "go_pie",
+NOT_WHOLE = {"no_table", "compat", "java", "node", "remap", "plugins", "big_frame", "go", "go_pie",
              "go_stripped", "go_cgo", "rustc"}
 
 

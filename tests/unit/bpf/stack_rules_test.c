@@ -276,10 +276,16 @@ static void test_ends(void)
 	world_with_end();
 	CHECK_NUMBER(run(END_CODE, word(5), 1), WALK_complete);
 	CHECK_NUMBER(walk.count, 1);
-	world_with_end(); /* a stack that the program made itself */
-	CHECK_NUMBER(run_leaf(on_stack(8), word(5), 1), WALK_complete);
+	world_with_end(); /* a stack that the program made itself: memory ends soon above it */
+	CHECK_NUMBER(run_leaf(on_stack(8), word(STACK_WORDS - 1), 1), WALK_complete);
+	CHECK_NUMBER(run_leaf(on_stack(8), word(STACK_WORDS - 33), 1), WALK_complete);
 	CHECK_NUMBER(walk.count, 1);
 	CHECK(!walk.is_end_guessed);
+	CHECK_NUMBER(run_leaf(on_stack(8), word(STACK_WORDS - 34), 1), WALK_no_start);
+	world_with_end(); /* in the middle, also right below the end of a page */
+	CHECK_NUMBER(run_leaf(on_stack(8), word(5), 1), WALK_no_start);
+	CHECK_NUMBER(walk.count, 1);
+	CHECK_NUMBER(run_leaf(on_stack(8), word(1023), 1), WALK_no_start);
 	world_with_end();
 	stack[5] = 42;
 	CHECK_NUMBER(run_leaf(on_stack(8), word(5), 1), WALK_bad_address);
@@ -553,7 +559,7 @@ static void test_depth(void)
 	CHECK_NUMBER(walk.count, USER_FRAMES_DEFAULT);
 	walk.limit = USER_FRAMES_MAX;
 	stack[100] = 0;
-	CHECK_NUMBER(run(CODE + 0x440, word(0), 1), WALK_complete);
+	CHECK_NUMBER(run(CODE + 0x440, word(0), 1), WALK_no_start);
 	CHECK_NUMBER(walk.count, 101);
 }
 

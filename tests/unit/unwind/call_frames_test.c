@@ -261,6 +261,40 @@ static void test_kinds(void)
 	close(fd);
 }
 
+/* What throws an exception on goes to a landing pad, whose function's registers it has restored by
+ * then; its other ways out are like anyone's, and so is a register that is no result. */
+static void test_landing(void)
+{
+	static const char source[] =
+		".text\nf: .cfi_startproc\n.cfi_def_cfa %rbp, 16\n.cfi_offset %rbp, -16\n"
+		".cfi_offset %rbx, -24\n.cfi_def_cfa %rcx, 8\nnop\n"
+		".cfi_offset %rax, -32\n.cfi_offset %rdx, -40\n.cfi_def_cfa %rbp, 16\nnop\n"
+		".cfi_remember_state\n.cfi_def_cfa %rcx, 8\n.cfi_same_value %rbp\nnop\n"
+		".cfi_def_cfa_register %rsp\nnop\n"
+		".cfi_def_cfa_offset 0\n.cfi_register %rip, %rcx\nnop\n"
+		".cfi_restore_state\nnop\n.cfi_endproc\n";
+	static const struct expected expected[] = {
+		{0, RULE(2, 8, FP_AT_CFA(-16), .kept = 3)},
+		{1, RULE(6, 16, FP_AT_CFA(-16), .kept = 3)},
+		{2, RULE(2, 8, .flags = UNWIND_RULE_SIGNAL)},
+		{3, RULE(7, 8, .flags = UNWIND_RULE_SIGNAL)},
+		{4,
+		 {UNWIND_CFA_REGISTER, 7, .ra = UNWIND_RA_IN_REGISTER, .ra_offset = 2,
+		  .flags = UNWIND_RULE_SIGNAL}},
+		{5, RULE(6, 16, FP_AT_CFA(-16), .kept = 3)},
+	};
+	enum row_failure failure;
+	int fd = assemble(source, "", NULL);
+
+	if (fd < 0) {
+		SKIP("no assembler");
+		return;
+	}
+	CHECK(read_page(fd, 0, &failure));
+	check_rows(expected, COUNT(expected));
+	close(fd);
+}
+
 /* As the C library describes where a signal handler returns to, its context 16 bytes above the
  * stack pointer here; and one with another register in the wrong place. */
 static void test_signal(void)
@@ -479,6 +513,7 @@ int main(void)
 	test_places();
 	test_both();
 	test_kinds();
+	test_landing();
 	test_signal();
 	test_by_hand();
 	test_damage();

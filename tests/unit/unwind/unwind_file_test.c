@@ -80,7 +80,13 @@ static void test_known_code(void)
 		".skip 4077, 0x90\n"
 		/* 4196: a new thread, 14 bytes before the second step's end */
 		"xor %ebp, %ebp\npop %rdi\ncall *%r9\nmov %eax, %edi\nxor %eax, %eax\n"
-		"mov $60, %al\nsyscall\nhlt\nret\n";
+		"mov $60, %al\nsyscall\nhlt\nret\n"
+		/* 4212: glibc's end of a coroutine */
+		"nop\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje .+10\n"
+		"call .+0x1000\nmov %rax, %rdi\nnop\n"
+		/* 4234: the same with a landing pad */
+		"nop\nendbr64\nmov %rbx, %rsp\nmov (%rsp), %rdi\ntest %rdi, %rdi\nje .+10\n"
+		"call .+0x1000\nmov %rax, %rdi\n";
 	static const struct {
 		uint64_t offset;
 		int cfa;
@@ -90,7 +96,8 @@ static void test_known_code(void)
 		{82, UNWIND_CFA_REGISTER}, {90, UNWIND_CFA_NONE},   {95, UNWIND_CFA_NONE},
 		{96, UNWIND_CFA_END},      {117, UNWIND_CFA_END},   {118, UNWIND_CFA_NONE},
 		{4195, UNWIND_CFA_NONE},   {4196, UNWIND_CFA_END},  {4210, UNWIND_CFA_END},
-		{4211, UNWIND_CFA_NONE},
+		{4211, UNWIND_CFA_NONE},   {4212, UNWIND_CFA_END},  {4229, UNWIND_CFA_END},
+		{4230, UNWIND_CFA_NONE},   {4234, UNWIND_CFA_END},  {4238, UNWIND_CFA_END},
 	};
 	int fd = assemble(musl, "", NULL);
 	struct unwind_file *file;
