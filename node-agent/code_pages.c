@@ -22,6 +22,21 @@ struct code_pages {
 /* The answer for a file that is not there to be asked about; the rest of it is never looked at. */
 static struct page_rows unreadable;
 
+static bool ask_file(void *context, uint32_t number, int fd)
+{
+	struct code_pages *pages = context;
+
+	return row_worker_ask_file(pages->worker, number, fd, pages->now_ms);
+}
+
+static void take_file(void *context, uint32_t number, const struct file_content *content,
+		      bool is_hung)
+{
+	struct code_pages *pages = context;
+
+	process_table_file(pages->table, number, content, is_hung);
+}
+
 struct code_pages *code_pages_new(struct process_table *table,
 				  const struct row_pages_options *options, struct error *err)
 {
@@ -34,16 +49,20 @@ struct code_pages *code_pages_new(struct process_table *table,
 	pages->table = table;
 	pages->rows = row_pages_new(options, err);
 	pages->worker = pages->rows ? row_worker_new(err) : NULL;
-	if (pages->worker)
-		return pages;
-	code_pages_free(pages);
-	return NULL;
+	if (!pages->worker) {
+		code_pages_free(pages);
+		return NULL;
+	}
+	row_worker_set_file(pages->worker, take_file, pages);
+	process_table_set_reader(table, &(struct file_reader){ask_file, pages});
+	return pages;
 }
 
 void code_pages_free(struct code_pages *pages)
 {
 	if (!pages)
 		return;
+	process_table_set_reader(pages->table, &(struct file_reader){0});
 	row_worker_free(pages->worker);
 	row_pages_free(pages->rows);
 	free(pages);

@@ -14,7 +14,7 @@
 
 struct code_pages;
 
-/* The table is borrowed. */
+/* The table is borrowed; from now on the worker reads the files it meets. */
 struct code_pages *code_pages_new(struct process_table *table,
 				  const struct row_pages_options *options, struct error *err);
 void code_pages_free(struct code_pages *pages);

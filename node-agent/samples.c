@@ -121,7 +121,7 @@ static enum walk_result judge(const struct samples *samples, const struct sample
 	if (!user_count)
 		return WALK_no_frame_pointer;
 	last = &samples->located[in_code < user_count ? in_code : in_code - 1];
-	if (last->place == PLACE_UNKNOWN)
+	if (last->place == PLACE_UNKNOWN || last->place == PLACE_ASKED)
 		return WALK_no_mapping;
 	if (in_code < user_count)
 		return WALK_not_code;

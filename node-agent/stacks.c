@@ -170,6 +170,8 @@ static struct stack_code locate(void *context, uint64_t address)
 		return (struct stack_code){.place = STACK_CODE_NONE};
 	case PLACE_UPROBE:
 		return (struct stack_code){.place = STACK_CODE_UPROBE};
+	case PLACE_ASKED:
+		return (struct stack_code){.place = STACK_CODE_ASKED};
 	case PLACE_UNKNOWN:
 		return (struct stack_code){.place = STACK_CODE_UNKNOWN};
 	}
@@ -238,8 +240,8 @@ static bool finish_now(struct stacks *stacks, const struct sample_event *sample,
 	for (int pages = 0; pages < PAGES_AT_ONCE; pages++) {
 		if (finish(stacks, sample, copy, generation, page))
 			return true;
-		if (code_pages_want(stacks->from.pages, page->executable, page->page) ==
-		    UNWIND_PAGE_ABSENT)
+		if (!page->executable || code_pages_want(stacks->from.pages, page->executable,
+							 page->page) == UNWIND_PAGE_ABSENT)
 			break;
 	}
 	return false;
@@ -261,6 +263,7 @@ static void add_copied(struct stacks *stacks, const struct sample_event *sample,
 	}
 	waiting->generation = generation;
 	waiting->page = page;
+	waiting->files = process_table_files(stacks->from.table);
 }
 
 void stacks_add(struct stacks *stacks, const struct sample_event *sample,
@@ -285,9 +288,13 @@ void stacks_add(struct stacks *stacks, const struct sample_event *sample,
 static bool has_finished(struct stacks *stacks, struct waiting_stack *stack)
 {
 	const struct unwind_page_key page = stack->page;
+	uint32_t files = process_table_files(stacks->from.table);
+	bool is_there = page.executable ? code_pages_want(stacks->from.pages, page.executable,
+							  page.page) != UNWIND_PAGE_ABSENT
+					: files != stack->files;
 
-	return code_pages_want(stacks->from.pages, page.executable, page.page) !=
-		       UNWIND_PAGE_ABSENT &&
+	stack->files = files;
+	return is_there &&
 	       finish_now(stacks, stack->sample, stack->copy, stack->generation, &stack->page);
 }
 
@@ -297,7 +304,9 @@ static void look_at_waiting(struct stacks *stacks, uint64_t expired_ns)
 	for (uint32_t at = 0; at < stacks->waiting.count;) {
 		struct waiting_stack *stack = stacks->waiting.items[at];
 
-		if (!has_finished(stacks, stack)) {
+		if (has_finished(stacks, stack)) {
+			publish(stacks, stack->sample); /* its files may be known since */
+		} else {
 			if (stack->sample->time_ns >= expired_ns) {
 				at++;
 				continue;

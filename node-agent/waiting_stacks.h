@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples with copied stacks that wait for a page of rows, in order of arrival. */
+/* Samples with copied stacks that wait for a page of rows or for what a file is, in order of
+ * arrival.
+ */
 #ifndef NODE_AGENT_WAITING_STACKS_H
 #define NODE_AGENT_WAITING_STACKS_H
 
@@ -13,8 +15,9 @@ enum { WAITING_STACKS_MAX = 256, WAITING_BYTES_MAX = 2 << 20 };
 struct waiting_stack {
 	struct sample_event *sample;
 	struct stack_copy_event *copy;
-	uint32_t generation; /* of the process' mappings when it came */
-	struct unwind_page_key page;
+	uint32_t generation;         /* of the process' mappings when it came */
+	struct unwind_page_key page; /* executable 0: for an answer about a file */
+	uint32_t files;              /* so many were there then */
 	uint32_t bytes;
 };
 

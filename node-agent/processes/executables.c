@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/executables.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/elf_image.h"
-#include "common/file_hash.h"
+#include "common/file_content.h"
 #include "common/hash_table.h"
 #include "node-agent/processes/vdso.h"
 
@@ -27,22 +23,11 @@ enum {
 struct entry {
 	struct executable shown;
 	char *name, *path;
-	uint64_t owner; /* see owner_of() */
+	uint64_t owner; /* see executables_owner() */
 	uint64_t content_hash;
 	uint64_t used_s;
 	unsigned segment_count;
 	struct elf_segment *segments;
-};
-
-/* What tells a file that has not changed; the change time catches what sets the others back. */
-struct file_state {
-	uint64_t device, inode, size;
-	struct timespec modified, changed;
-};
-
-struct known_file {
-	struct file_state state;
-	struct executable_ref ref;
 };
 
 struct executables {
@@ -51,11 +36,9 @@ struct executables {
 	uint32_t slot_count;  /* ever used */
 	uint32_t live, last_index;
 	uint32_t forgotten[FORGOTTEN_MAX], forgotten_count; /* indices */
-	struct hash_table by_content, by_gnu, by_index, by_state;
-	struct known_file *files; /* emptied at once when full */
-	uint32_t file_count;
+	struct hash_table by_content, by_gnu, by_index;
 	uint64_t now_s;
-	struct executables_counters counters;
+	uint64_t refused;
 };
 
 struct executables *executables_new(size_t limit, struct error *err)
@@ -77,10 +60,8 @@ struct executables *executables_new(size_t limit, struct error *err)
 	hash_table_init(&executables->by_content, (uint32_t)limit);
 	hash_table_init(&executables->by_gnu, (uint32_t)limit);
 	hash_table_init(&executables->by_index, (uint32_t)limit);
-	hash_table_init(&executables->by_state, (uint32_t)limit * 2);
 	executables->slots = calloc(limit, sizeof(struct entry *));
-	executables->files = calloc(limit * 2, sizeof(*executables->files));
-	if (!executables->slots || !executables->files) {
+	if (!executables->slots) {
 		error_set(err, ERROR_MEMORY, "no memory for %zu executables", limit);
 		executables_free(executables);
 		return NULL;
@@ -116,9 +97,7 @@ void executables_free(struct executables *executables)
 	hash_table_release(&executables->by_content);
 	hash_table_release(&executables->by_gnu);
 	hash_table_release(&executables->by_index);
-	hash_table_release(&executables->by_state);
 	free(executables->slots);
-	free(executables->files);
 	free(executables);
 }
 
@@ -176,14 +155,19 @@ bool executables_is_trusted(struct executables *executables, struct executable_r
 	return entry && entry->owner == OWNER_TRUSTED;
 }
 
+uint32_t executables_time(const struct executables *executables)
+{
+	return (uint32_t)executables->now_s;
+}
+
 uint32_t executables_last_index(const struct executables *executables)
 {
 	return executables->last_index;
 }
 
-const struct executables_counters *executables_counters(const struct executables *executables)
+uint64_t executables_refused(const struct executables *executables)
 {
-	return &executables->counters;
+	return executables->refused;
 }
 
 bool executables_address(struct executables *executables, struct executable_ref ref,
@@ -299,25 +283,14 @@ static void keep_descriptor(struct executables *executables, struct entry *entry
 
 /* --- entries --- */
 
-/* What a new entry is made of. */
-struct content {
-	const char *name, *path;       /* name NULL: the path's last part */
-	const struct elf_image *image; /* NULL: the kernel, or raw */
-	struct build_id gnu, htlhash;
-	enum address_base base;
-	uint64_t owner; /* see owner_of() */
-	uint64_t limit; /* without image */
-	bool is_raw;
-};
-
 /* Who may have written the file: the htlhash covers its ends only, so that a file that looks the
  * same may be another. Only what root alone can write is taken for what everybody else has. */
-static uint64_t owner_of(const struct stat *st)
+uint64_t executables_owner(const struct stat *st)
 {
 	return !st->st_uid && !(st->st_mode & (S_IWGRP | S_IWOTH)) ? OWNER_TRUSTED : st->st_uid;
 }
 
-static uint64_t content_hash(const struct content *content, const char *name)
+static uint64_t content_hash(const struct executable_content *content, const char *name)
 {
 	uint64_t hash = hash_word(hash_word(content->base, content->owner),
 				  build_id_hash(&content->gnu));
@@ -328,7 +301,8 @@ static uint64_t content_hash(const struct content *content, const char *name)
 	return hash_bytes(name, strlen(name), hash);
 }
 
-static bool is_content(const struct entry *entry, const struct content *content, const char *name)
+static bool is_content(const struct entry *entry, const struct executable_content *content,
+		       const char *name)
 {
 	return entry->shown.base == content->base && entry->owner == content->owner &&
 	       build_id_equal(&entry->shown.gnu, &content->gnu) &&
@@ -336,7 +310,7 @@ static bool is_content(const struct entry *entry, const struct content *content,
 	       (content->htlhash.length || !strcmp(entry->name, name));
 }
 
-static const char *name_of(const struct content *content)
+static const char *name_of(const struct executable_content *content)
 {
 	const char *slash;
 
@@ -346,7 +320,7 @@ static const char *name_of(const struct content *content)
 	return slash ? slash + 1 : content->path;
 }
 
-static bool find_content(struct executables *executables, const struct content *content,
+static bool find_content(struct executables *executables, const struct executable_content *content,
 			 struct executable_ref *found)
 {
 	const char *name = name_of(content);
@@ -392,7 +366,7 @@ static bool copy_image(struct entry *entry, const struct elf_image *image)
 	return true;
 }
 
-static struct entry *new_entry(const struct content *content, const char *name)
+static struct entry *new_entry(const struct executable_content *content, const char *name)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 
@@ -421,7 +395,7 @@ static struct entry *new_entry(const struct content *content, const char *name)
 }
 
 /* false: no room or memory. */
-static bool add_content(struct executables *executables, const struct content *content,
+static bool add_content(struct executables *executables, const struct executable_content *content,
 			struct executable_ref *found)
 {
 	const char *name = name_of(content);
@@ -429,7 +403,7 @@ static bool add_content(struct executables *executables, const struct content *c
 	uint32_t slot;
 
 	if (!take_slot(executables, &slot) || !(entry = new_entry(content, name))) {
-		executables->counters.refused++;
+		executables->refused++;
 		return false;
 	}
 	entry->shown.index = ++executables->last_index;
@@ -442,18 +416,41 @@ static bool add_content(struct executables *executables, const struct content *c
 	    (entry->shown.gnu.length &&
 	     !hash_table_add(&executables->by_gnu, gnu_hash(&entry->shown.gnu), slot))) {
 		forget_entry(executables, slot);
-		executables->counters.refused++;
+		executables->refused++;
 		return false;
 	}
 	*found = (struct executable_ref){slot, entry->shown.index};
 	return true;
 }
 
+void executables_keep_open(struct executables *executables, struct executable_ref ref, int fd)
+{
+	struct entry *entry = entry_of(executables, ref);
+
+	if (entry && entry->shown.fd < 0 && !entry->shown.is_raw)
+		keep_descriptor(executables, entry, fd);
+	else
+		close(fd);
+}
+
+bool executables_add(struct executables *executables, const struct executable_content *content,
+		     int fd, struct executable_ref *found)
+{
+	bool known = find_content(executables, content, found) ||
+		     add_content(executables, content, found);
+
+	if (fd >= 0 && known)
+		executables_keep_open(executables, *found, fd);
+	else if (fd >= 0)
+		close(fd);
+	return known;
+}
+
 bool executables_add_kernel(struct executables *executables, const char *name,
 			    const struct build_id *gnu, enum address_base base, uint64_t limit,
 			    struct executable_ref *found)
 {
-	struct content content = {
+	const struct executable_content content = {
 		.name = name,
 		.path = "",
 		.gnu = *gnu,
@@ -462,8 +459,25 @@ bool executables_add_kernel(struct executables *executables, const char *name,
 		.limit = limit,
 	};
 
-	return find_content(executables, &content, found) ||
-	       add_content(executables, &content, found);
+	return executables_add(executables, &content, -1, found);
+}
+
+bool executables_add_vdso(struct executables *executables, struct executable_ref *found)
+{
+	struct executable_content content = {.path = "[vdso]", .owner = OWNER_TRUSTED};
+	struct file_content read;
+	int fd = vdso_open();
+
+	if (fd < 0)
+		return false;
+	if (!file_content_read(fd, &read, NULL) || !read.is_elf) {
+		close(fd);
+		return false;
+	}
+	content.image = &read.image;
+	content.gnu = read.image.gnu;
+	content.htlhash = read.htlhash;
+	return executables_add(executables, &content, fd, found);
 }
 
 static bool same_segments(const struct entry *a, const struct entry *b)
@@ -503,197 +517,4 @@ bool executables_find_gnu(struct executables *executables, const struct build_id
 		is_found = true;
 	}
 	return is_found;
-}
-
-/* --- files --- */
-
-static struct file_state state_of(const struct stat *st)
-{
-	return (struct file_state){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.modified = st->st_mtim,
-		.changed = st->st_ctim,
-	};
-}
-
-static uint64_t state_hash(const struct file_state *state)
-{
-	return hash_bytes(state, sizeof(*state), 0);
-}
-
-static struct known_file *find_file(struct executables *executables, const struct file_state *state)
-{
-	uint64_t hash = state_hash(state);
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&executables->by_state, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&executables->by_state, hash, &probe))
-		if (!memcmp(&executables->files[i].state, state, sizeof(*state)))
-			return &executables->files[i];
-	return NULL;
-}
-
-static void remember_file(struct executables *executables, const struct file_state *state,
-			  struct executable_ref ref)
-{
-	struct known_file *known = find_file(executables, state);
-
-	if (known) {
-		known->ref = ref;
-		return;
-	}
-	if (executables->file_count == executables->limit * 2) {
-		hash_table_clear(&executables->by_state);
-		executables->file_count = 0;
-	}
-	if (!hash_table_add(&executables->by_state, state_hash(state), executables->file_count))
-		return; /* it will be read again */
-	executables->files[executables->file_count++] = (struct known_file){*state, ref};
-}
-
-/* An O_PATH descriptor → one for reading, of the very same file. */
-static int open_for_reading(int path_fd)
-{
-	char link[64];
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-static bool may_change(const char *path)
-{
-	return !strncmp(path, "/memfd:", strlen("/memfd:")) || !path[0];
-}
-
-/* The entry of a file whose content is not known by its stat fields. Takes fd. */
-static enum executable_found read_file(struct executables *executables, int fd, const char *path,
-				       const struct build_id *expected, uint64_t size,
-				       uint64_t owner, struct executable_ref *found)
-{
-	struct elf_image image;
-	struct content content = {.path = path, .image = &image, .owner = owner};
-	struct error ignored = {0};
-	bool known, is_new;
-
-	executables->counters.opened++;
-	if (!elf_image_read(fd, &image, &ignored)) {
-		content.image = NULL;
-		content.is_raw = true;
-		content.limit = size;
-	} else {
-		content.gnu = image.gnu;
-	}
-	if (expected && expected->length && !build_id_equal(expected, &content.gnu)) {
-		close(fd);
-		return EXECUTABLE_OTHER;
-	}
-	if (content.is_raw && may_change(path)) {
-		close(fd);
-		return EXECUTABLE_NOT_CODE;
-	}
-	if (!file_hash(fd, &content.htlhash, &ignored)) {
-		close(fd);
-		return EXECUTABLE_FAILED;
-	}
-	is_new = !(known = find_content(executables, &content, found)) &&
-		 (known = add_content(executables, &content, found));
-	if (known && !content.is_raw && (is_new || executables->slots[found->slot]->shown.fd < 0))
-		keep_descriptor(executables, executables->slots[found->slot], fd);
-	else
-		close(fd);
-	return known ? EXECUTABLE_FOUND : EXECUTABLE_FAILED;
-}
-
-bool executables_find_file(struct executables *executables, const struct stat *st,
-			   const struct build_id *expected, struct executable_ref *found)
-{
-	const struct file_state state = state_of(st);
-	const struct known_file *known = S_ISREG(st->st_mode) ? find_file(executables, &state)
-							      : NULL;
-	const struct entry *entry = known ? entry_of(executables, known->ref) : NULL;
-
-	if (!entry || (entry->shown.fd < 0 && !entry->shown.is_raw) ||
-	    (expected && expected->length && !build_id_equal(expected, &entry->shown.gnu)))
-		return false;
-	*found = known->ref;
-	return true;
-}
-
-enum executable_found executables_from_file(struct executables *executables, int path_fd,
-					    const char *path, const struct build_id *expected,
-					    struct executable_ref *found)
-{
-	enum executable_found result;
-	struct known_file *known;
-	struct file_state state;
-	struct entry *entry;
-	struct stat st;
-	int fd;
-
-	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
-		return EXECUTABLE_FAILED;
-	state = state_of(&st);
-	known = find_file(executables, &state);
-	if (known && (entry = entry_of(executables, known->ref))) {
-		if (expected && expected->length && !build_id_equal(expected, &entry->shown.gnu))
-			return EXECUTABLE_OTHER;
-		*found = known->ref;
-		if (entry->shown.fd < 0 && !entry->shown.is_raw &&
-		    (fd = open_for_reading(path_fd)) >= 0)
-			keep_descriptor(executables, entry, fd);
-		return EXECUTABLE_FOUND;
-	}
-	fd = open_for_reading(path_fd);
-	if (fd < 0) {
-		executables->counters.failed++;
-		return EXECUTABLE_FAILED;
-	}
-	result = read_file(executables, fd, path, expected, state.size, owner_of(&st), found);
-	if (result == EXECUTABLE_FOUND)
-		remember_file(executables, &state, *found);
-	else if (result == EXECUTABLE_FAILED)
-		executables->counters.failed++;
-	return result;
-}
-
-bool executables_reopen(struct executables *executables, uint32_t index)
-{
-	struct executable *shown = executables_by_index(executables, index);
-	struct executable_ref ref = {0};
-	struct known_file *known;
-	struct file_state state;
-	struct stat st;
-	int path_fd, fd = -1;
-
-	if (!shown || shown->is_raw || shown->fd >= 0 || shown->path[0] != '/')
-		return shown && shown->fd >= 0;
-	path_fd = open(shown->path, O_PATH | O_CLOEXEC);
-	if (path_fd >= 0 && !fstat(path_fd, &st) && S_ISREG(st.st_mode)) {
-		state = state_of(&st);
-		known = find_file(executables, &state);
-		if (known && known->ref.index == index) {
-			ref = known->ref;
-			fd = open_for_reading(path_fd);
-		}
-	}
-	if (path_fd >= 0)
-		close(path_fd);
-	if (fd >= 0)
-		keep_descriptor(executables, entry_of(executables, ref), fd);
-	return fd >= 0;
-}
-
-bool executables_add_vdso(struct executables *executables, struct executable_ref *found)
-{
-	int fd = vdso_open();
-	bool ok;
-
-	if (fd < 0)
-		return false;
-	ok = read_file(executables, fd, "[vdso]", NULL, 0, OWNER_TRUSTED, found) ==
-	     EXECUTABLE_FOUND;
-	executables->counters.opened--; /* not a file of anybody's */
-	return ok;
 }

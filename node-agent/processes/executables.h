@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that code runs from, one entry per content and owner, with a descriptor from first sight. A
- * file that was seen before is known again by its stat(2) fields, so each is read and hashed once.
+/* Files that code runs from, one entry per content and owner, with a descriptor from first sight.
  * The hash does not cover all of a file: what one user's file says never serves another's, nor
  * root's; only files that root alone may write are one wherever they lie. */
 #ifndef NODE_AGENT_PROCESSES_EXECUTABLES_H
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "common/build_id.h"
+#include "common/elf_image.h"
 #include "common/error.h"
 #include "node-agent/processes/process_table.h"
 
@@ -30,25 +30,25 @@ void executables_free(struct executables *executables);
 /* For "least used": seconds of the events' clock; entries handed out now count as used now. */
 void executables_set_time(struct executables *executables, uint64_t time_ns);
 
-enum executable_found {
-	EXECUTABLE_FOUND,
-	EXECUTABLE_NOT_CODE, /* a file that is not an ELF and may change: a JIT's memfd */
-	EXECUTABLE_OTHER,    /* another build-id than expected */
-	EXECUTABLE_FAILED,   /* not a regular file, unreadable, or no room */
+uint32_t executables_time(const struct executables *executables); /* the seconds of that */
+
+/* What a new entry is made of. */
+struct executable_content {
+	const char *name, *path;       /* name NULL: the path's last part */
+	const struct elf_image *image; /* NULL: the kernel, or raw */
+	struct build_id gnu, htlhash;
+	enum address_base base;
+	uint64_t owner; /* executables_owner() */
+	uint64_t limit; /* without image */
+	bool is_raw;    /* no ELF: addresses are file offsets, no descriptor is kept */
 };
-
-/* The entry of an open file, made when new. path_fd may be an O_PATH descriptor and stays the
- * caller's; the file is opened for reading only when its content is not known yet. expected: the
- * build-id it must have, or NULL or length 0. A file that is not an ELF but has a name (a .NET or
- * PE image) is an entry whose addresses are file offsets and whose fd is −1. */
-enum executable_found executables_from_file(struct executables *executables, int path_fd,
-					    const char *path, const struct build_id *expected,
-					    struct executable_ref *found);
-
-/* The same of a file that is known by those stat(2) fields, and open; false: it has to be looked at
- * by executables_from_file(). */
-bool executables_find_file(struct executables *executables, const struct stat *st,
-			   const struct build_id *expected, struct executable_ref *found);
+/* Who may have written a file with those stat(2) fields. */
+uint64_t executables_owner(const struct stat *st);
+/* The entry of that content, made when new. fd: taken, −1: none. False: no room or memory. */
+bool executables_add(struct executables *executables, const struct executable_content *content,
+		     int fd, struct executable_ref *found);
+/* The same file again, for an entry whose descriptor was closed. Takes fd. */
+void executables_keep_open(struct executables *executables, struct executable_ref ref, int fd);
 
 /* The entry with that GNU build-id, of a file that root alone may write. False also when contents
  * with different segments carry the id. */
@@ -66,9 +66,6 @@ bool executables_add_vdso(struct executables *executables, struct executable_ref
 /* NULL when it was forgotten. Counts as a use. */
 struct executable *executables_get(struct executables *executables, struct executable_ref ref);
 struct executable *executables_by_index(struct executables *executables, uint32_t index);
-/* Opens its file again when the descriptor was closed and its path, in our own root, still has that
- * very file. False: there is none. */
-bool executables_reopen(struct executables *executables, uint32_t index);
 /* Of a file that root alone may write. */
 bool executables_is_trusted(struct executables *executables, struct executable_ref ref);
 /* The index of one that was forgotten, each once; 0: no more. */
@@ -85,10 +82,7 @@ bool executables_address(struct executables *executables, struct executable_ref 
 bool executables_shift(struct executables *executables, struct executable_ref ref,
 		       uint64_t file_offset, uint64_t length, uint64_t *shift);
 
-struct executables_counters {
-	uint64_t opened; /* files read and hashed */
-	uint64_t failed, refused;
-};
-const struct executables_counters *executables_counters(const struct executables *executables);
+/* Entries that found no room. */
+uint64_t executables_refused(const struct executables *executables);
 
 #endif

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@ struct mapped_file {
 
 struct mapped_files {
 	struct executables *executables;
+	struct file_identities *identities;
 	struct process_directory *directory; /* borrowed */
 	struct mapped_file *items;
 	uint32_t count, capacity;
@@ -33,6 +33,7 @@ struct mapped_files {
 };
 
 struct mapped_files *mapped_files_new(size_t limit, struct executables *executables,
+				      struct file_identities *identities,
 				      struct process_directory *directory, struct error *err)
 {
 	struct mapped_files *files = calloc(1, sizeof(*files));
@@ -42,6 +43,7 @@ struct mapped_files *mapped_files_new(size_t limit, struct executables *executab
 		return NULL;
 	}
 	files->executables = executables;
+	files->identities = identities;
 	files->directory = directory;
 	files->idle_limit = (uint32_t)limit;
 	files->first_free = files->oldest = files->newest = MAPPED_FILE_NONE;
@@ -208,24 +210,24 @@ static bool is_same_file(const struct mapped_file_key *key, int fd, bool device_
 {
 	struct stat st;
 
-	if (!key->inode || fstat(fd, &st) || st.st_ino != key->inode)
+	if (!key->inode || !process_stat_file(fd, &st) || st.st_ino != key->inode)
 		return false;
 	return !device_too ||
 	       (major(st.st_dev) == key->device_major && minor(st.st_dev) == key->device_minor);
 }
 
 /* is_trusted: the way it was opened proves that it is the mapping's file. Takes fd. */
-static enum executable_found take_file(struct mapped_files *files, struct mapped_file *file, int fd,
-				       bool is_trusted, bool device_too)
+static enum file_found take_file(struct mapped_files *files, struct mapped_file *file, int fd,
+				 bool is_trusted, bool device_too, uint32_t *asked)
 {
 	const struct mapped_file_key *key = &file->key;
-	enum executable_found result = EXECUTABLE_OTHER;
+	enum file_found result = FILE_OTHER;
 
 	if (fd < 0)
-		return EXECUTABLE_FAILED;
+		return FILE_FAILED;
 	if (is_trusted || key->build_id.length || is_same_file(key, fd, device_too))
-		result = executables_from_file(files->executables, fd, key->path, &key->build_id,
-					       &file->executable);
+		result = file_identities_find(files->identities, fd, key->path, &key->build_id,
+					      &file->executable, asked);
 	close(fd);
 	return result;
 }
@@ -240,56 +242,84 @@ static bool is_met_again(struct mapped_files *files, struct mapped_file *file,
 	return (key->inode || key->build_id.length) &&
 	       process_stat_mapping(directory, row->start, row->end, &st) &&
 	       (key->build_id.length || st.st_ino == key->inode) &&
-	       executables_find_file(files->executables, &st, &key->build_id, &file->executable);
+	       file_identities_find_open(files->identities, &st, &key->build_id, &file->executable);
 }
 
-static enum executable_found from_process(struct mapped_files *files, struct mapped_file *file,
-					  const struct mapping *row, uint32_t tgid,
-					  uint64_t start_time_ns)
+/* Nothing better is to be found. */
+static bool is_enough(enum file_found found)
+{
+	return found != FILE_FAILED && found != FILE_OTHER;
+}
+
+static enum file_found from_process(struct mapped_files *files, struct mapped_file *file,
+				    struct mapping *row, uint32_t tgid, uint64_t start_time_ns)
 {
 	int directory = process_directory_of(files->directory, tgid, start_time_ns), fd;
-	enum executable_found result;
+	enum file_found result;
 	bool is_trusted;
 
 	if (directory < 0)
-		return EXECUTABLE_FAILED;
+		return FILE_FAILED;
 	if (is_met_again(files, file, row, directory))
-		return EXECUTABLE_FOUND;
+		return FILE_FOUND;
 	/* A reused pid or a program exec'ed meanwhile can have other memory at the same place. */
 	is_trusted = start_time_ns &&
 		     process_mapping_has_path(directory, row->start, row->end, file->key.path);
 	fd = process_open_mapping(directory, row->start, row->end);
-	result = take_file(files, file, fd, is_trusted, false);
-	if (result != EXECUTABLE_FOUND && result != EXECUTABLE_NOT_CODE)
+	result = take_file(files, file, fd, is_trusted, false, &row->executable);
+	if (!is_enough(result))
 		result = take_file(files, file, process_open_path(directory, file->key.path), false,
-				   false);
+				   false, &row->executable);
 	return result;
 }
 
-bool mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,
-			  uint64_t start_time_ns)
+/* What was asked when the row was looked at before. The process may be gone since. */
+static enum file_found take_answer(struct mapped_files *files, struct mapping *row)
 {
 	struct mapped_file *file = &files->items[row->file];
-	enum executable_found result = from_process(files, file, row, tgid, start_time_ns);
-	uint32_t number = row->file;
+	enum file_found found = FILE_FAILED;
 
-	if (result != EXECUTABLE_FOUND && result != EXECUTABLE_NOT_CODE) {
-		if (mapped_files_is_known(files, row->file))
-			result = EXECUTABLE_FOUND;
-		else
-			result = take_file(files, file, process_open_own_path(file->key.path),
-					   false, true);
-	}
-	if (result == EXECUTABLE_NOT_CODE) {
+	if (row->executable)
+		found = file_identities_outcome(files->identities, row->executable,
+						&file->key.build_id, &file->executable);
+	if (found != FILE_ASKED)
+		row->executable = 0;
+	return found;
+}
+
+static enum file_found find_file(struct mapped_files *files, struct mapping *row, uint32_t tgid,
+				 uint64_t start_time_ns)
+{
+	struct mapped_file *file = &files->items[row->file];
+	enum file_found result = take_answer(files, row);
+
+	if (is_enough(result))
+		return result;
+	result = from_process(files, file, row, tgid, start_time_ns);
+	if (is_enough(result))
+		return result;
+	if (mapped_files_is_known(files, row->file))
+		return FILE_FOUND;
+	return take_file(files, file, process_open_own_path(file->key.path), false, true,
+			 &row->executable);
+}
+
+enum file_found mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,
+				     uint64_t start_time_ns)
+{
+	uint32_t number = row->file;
+	enum file_found result = find_file(files, row, tgid, start_time_ns);
+
+	if (result == FILE_NOT_CODE) {
 		row->kind = MAPPING_ANONYMOUS;
 		mapped_files_drop(files, number);
-		return true;
+		return FILE_FOUND;
 	}
-	if (result != EXECUTABLE_FOUND) {
+	if (result == FILE_FOUND) {
+		row->executable = files->items[number].executable.slot;
+		row->executable_index = files->items[number].executable.index;
+	} else if (result != FILE_ASKED) {
 		files->failed++;
-		return false;
 	}
-	row->executable = file->executable.slot;
-	row->executable_index = file->executable.index;
-	return true;
+	return result;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "node-agent/processes/executables.h"
+#include "node-agent/processes/file_identities.h"
 #include "node-agent/processes/mapping_set.h"
 
 struct mapped_files;
@@ -22,8 +23,9 @@ struct mapped_file_key {
 	const char *path;
 };
 
-/* limit: most files that nobody maps any more but that are remembered. directory: borrowed. */
+/* limit: most files that nobody maps any more but that are remembered. The others are borrowed. */
 struct mapped_files *mapped_files_new(size_t limit, struct executables *executables,
+				      struct file_identities *identities,
 				      struct process_directory *directory, struct error *err);
 void mapped_files_free(struct mapped_files *files);
 
@@ -41,10 +43,10 @@ bool mapped_files_is_known(struct mapped_files *files, uint32_t file);
  * start_time_ns 0: not known, then inode or build-id must agree. In this order: the process' own
  * file; what was found for the same inode before, or of root's files for the same build-id; the
  * path in our own root when inode and device or the build-id agree. Never a guess. Fills
- * executable, or makes the row MAPPING_ANONYMOUS when it is no file of code. False: not to be had,
- * counted. */
-bool mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,
-			  uint64_t start_time_ns);
+ * executable, or makes the row MAPPING_ANONYMOUS when it is no file of code: FOUND. ASKED: it is
+ * being read. Else it is not to be had, counted. */
+enum file_found mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,
+				     uint64_t start_time_ns);
 
 uint64_t mapped_files_failed(const struct mapped_files *files);
 

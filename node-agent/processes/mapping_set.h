@@ -20,7 +20,7 @@ enum mapping_kind {
 struct mapping {
 	uint64_t start, end, file_offset;
 	uint32_t file;             /* MAPPING_FILE: a reference is held */
-	uint32_t executable;       /* slot, once resolved */
+	uint32_t executable;       /* slot, once resolved; before, the question about it, or 0 */
 	uint32_t executable_index; /* 0: not resolved; the slot may have been given away since */
 	uint32_t retry_s;          /* not resolved: no earlier than this second again */
 	uint32_t since; /* the set's version that brought it; 0: nothing else was there before */

@@ -19,38 +19,43 @@ static void place_file(struct places *places, struct executable_ref ref, const s
 /* --- a file's executable --- */
 
 /* A child that is gone may share the mapping with its parent, which is there longer. */
-static bool resolve(struct places *places, const struct program *program, struct mapping *row)
+static enum file_found resolve(struct places *places, const struct program *program,
+			       struct mapping *row)
 {
 	const struct program *parent = programs_parent(places->programs, program);
 
-	if (mapped_files_resolve(places->files, row, program->key.tgid,
-				 program->is_current ? program->key.start_time_ns : 0))
-		return true;
-	return parent && mapped_files_resolve(places->files, row, parent->key.tgid,
-					      parent->key.start_time_ns);
+	enum file_found found =
+		mapped_files_resolve(places->files, row, program->key.tgid,
+				     program->is_current ? program->key.start_time_ns : 0);
+
+	if (found == FILE_FOUND || found == FILE_ASKED || !parent)
+		return found;
+	return mapped_files_resolve(places->files, row, parent->key.tgid,
+				    parent->key.start_time_ns);
 }
 
-/* False: not to be had now. The row may turn out to be anonymous. */
-static bool find_executable(struct places *places, struct program *program, struct mapping *row,
-			    uint64_t time_ns)
+/* FOUND, ASKED, or else not to be had now. The row may turn out to be anonymous. */
+static enum file_found find_executable(struct places *places, struct program *program,
+				       struct mapping *row, uint64_t time_ns)
 {
 	const struct executable_ref ref = {row->executable, row->executable_index};
 	uint32_t now_s = (uint32_t)(time_ns / 1000000000);
+	enum file_found found;
 
 	if (executables_get(places->executables, ref))
-		return true;
+		return FILE_FOUND;
 	if (row->executable_index) {
-		row->executable_index = 0;
+		row->executable_index = row->executable = 0;
 		mapping_set_changed(program->set);
 	}
 	if (now_s < row->retry_s)
-		return false;
-	if (!resolve(places, program, row)) {
+		return FILE_FAILED;
+	found = resolve(places, program, row);
+	if (found == FILE_FOUND)
+		mapping_set_changed(program->set);
+	else if (found != FILE_ASKED)
 		row->retry_s = now_s + FILE_RETRY_S;
-		return false;
-	}
-	mapping_set_changed(program->set);
-	return true;
+	return found;
 }
 
 /* Ours is the 64-bit one; below 4 GiB there is a 32-bit process' own. */
@@ -69,8 +74,14 @@ static bool find_vdso(struct places *places, const struct mapping *row)
 void places_locate(struct places *places, struct program *program, struct mapping *row,
 		   uint64_t address, uint64_t time_ns, struct located_frame *frame)
 {
+	enum file_found found = FILE_FOUND;
+
 	*frame = (struct located_frame){.place = PLACE_UNKNOWN, .since = row->since};
-	if (row->kind == MAPPING_FILE && !find_executable(places, program, row, time_ns))
+	if (row->kind == MAPPING_FILE)
+		found = find_executable(places, program, row, time_ns);
+	if (found == FILE_ASKED)
+		frame->place = PLACE_ASKED;
+	if (found != FILE_FOUND)
 		return;
 	if (row->kind == MAPPING_FILE)
 		place_file(places, (struct executable_ref){row->executable, row->executable_index},
@@ -125,7 +136,8 @@ bool places_mapping(struct places *places, struct program *program, struct mappi
 	*out = (struct process_mapping){
 		.start = row->start, .end = row->end, .executable = EXECUTABLE_ANONYMOUS};
 	if (row->kind == MAPPING_FILE &&
-	    ((is_unseen && !may_look) || !find_executable(places, program, row, time_ns))) {
+	    ((is_unseen && !may_look) ||
+	     find_executable(places, program, row, time_ns) != FILE_FOUND)) {
 		out->executable = EXECUTABLE_NONE;
 		return !is_unseen || may_look;
 	}

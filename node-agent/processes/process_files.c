@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "node-agent/processes/memory_map.h"
@@ -147,11 +148,34 @@ int process_open_mapping(int directory, uint64_t start, uint64_t end)
 	return openat(directory, mapping_name(name, start, end), O_PATH | O_CLOEXEC);
 }
 
+/* The fields that tell files apart; the others are 0. */
+static bool stat_here(int directory, const char *name, int flags, struct stat *st)
+{
+	struct statx found;
+
+	memset(st, 0, sizeof(*st));
+	if (statx(directory, name, flags | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found))
+		return false;
+	st->st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
+	st->st_ino = found.stx_ino;
+	st->st_mode = found.stx_mode;
+	st->st_uid = found.stx_uid;
+	st->st_size = (off_t)found.stx_size;
+	st->st_mtim = (struct timespec){found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec};
+	st->st_ctim = (struct timespec){found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec};
+	return true;
+}
+
+bool process_stat_file(int fd, struct stat *st)
+{
+	return stat_here(fd, "", AT_EMPTY_PATH, st);
+}
+
 bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st)
 {
 	char name[MAPPING_NAME];
 
-	return fstatat(directory, mapping_name(name, start, end), st, 0) == 0;
+	return stat_here(directory, mapping_name(name, start, end), 0, st);
 }
 
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path)

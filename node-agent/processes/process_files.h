@@ -41,7 +41,9 @@ bool process_link_read(int directory, const char *name, char *text, size_t room)
  * had. Through map_files, which works for deleted files and other mount namespaces: start and end
  * must be the mapping's own. */
 int process_open_mapping(int directory, uint64_t start, uint64_t end);
-/* What stat(2) says of the mapping's file, without opening it. */
+/* What stat(2) says, as far as it is known here: no file system's server is waited for. */
+bool process_stat_file(int fd, struct stat *st);
+/* The same of the mapping's file, without opening it. */
 bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st);
 /* Whether the mapping's file is called path now, " (deleted)" aside. */
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "node-agent/processes/executables.h"
+#include "node-agent/processes/file_identities.h"
 #include "node-agent/processes/kernel_map.h"
 #include "node-agent/processes/mapped_files.h"
 #include "node-agent/processes/memory_map.h"
@@ -27,6 +28,7 @@ struct process_table {
 	char *proc_root;
 	struct process_directory directory;
 	struct executables *executables;
+	struct file_identities *identities;
 	struct mapped_files *files;
 	struct mapping_pool pool;
 	struct programs *programs;
@@ -60,7 +62,11 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 	table->executables = executables_new(executables, err);
 	if (!table->executables)
 		return false;
-	table->files = mapped_files_new(executables, table->executables, &table->directory, err);
+	table->identities = file_identities_new(2 * executables, table->executables, err);
+	if (!table->identities)
+		return false;
+	table->files = mapped_files_new(executables, table->executables, table->identities,
+					&table->directory, err);
 	table->programs = programs_new(limit_or(limits->processes, PROCESSES_DEFAULT), err);
 	table->kernel = kernel_map_new(table->proc_root, table->executables, err);
 	if (!table->files || !table->programs || !table->kernel)
@@ -107,10 +113,29 @@ void process_table_free(struct process_table *table)
 	kernel_map_free(table->kernel);
 	programs_free(table->programs); /* drops file references */
 	mapped_files_free(table->files);
+	file_identities_free(table->identities);
 	executables_free(table->executables);
 	process_directory_close(&table->directory);
 	free(table->proc_root);
 	free(table);
+}
+
+/* --- files --- */
+
+void process_table_set_reader(struct process_table *table, const struct file_reader *reader)
+{
+	file_identities_set_reader(table->identities, reader);
+}
+
+void process_table_file(struct process_table *table, uint32_t number,
+			const struct file_content *content, bool is_hung)
+{
+	file_identities_answer(table->identities, number, content, is_hung);
+}
+
+uint32_t process_table_files(const struct process_table *table)
+{
+	return file_identities_answered(table->identities);
 }
 
 /* --- events --- */
@@ -402,7 +427,7 @@ uint32_t process_table_take_forgotten(struct process_table *table)
 
 bool process_table_reopen(struct process_table *table, uint32_t index)
 {
-	return executables_reopen(table->executables, index);
+	return file_identities_reopen(table->identities, index);
 }
 
 uint32_t process_table_executable_count(const struct process_table *table)
@@ -439,7 +464,7 @@ void process_table_sweep(struct process_table *table, uint64_t time_ns)
 
 void process_table_counters(const struct process_table *table, struct process_table_counters *out)
 {
-	const struct executables_counters *files = executables_counters(table->executables);
+	const struct file_identities_counters *files = file_identities_counters(table->identities);
 
 	*out = (struct process_table_counters){
 		.maps_read = table->maps.read,
@@ -447,7 +472,9 @@ void process_table_counters(const struct process_table *table, struct process_ta
 		.maps_backed_off = table->maps.backed_off,
 		.files_opened = files->opened,
 		.files_failed = mapped_files_failed(table->files),
-		.lost_limit = table->refused + table->maps.refused + files->refused +
+		.files_hung = files->hung,
+		.lost_limit = table->refused + table->maps.refused +
+			      executables_refused(table->executables) +
 			      programs_pushed_out(table->programs),
 	};
 }

@@ -11,6 +11,7 @@
 #include "bpf/unwind_rows.h"
 #include "common/build_id.h"
 #include "common/error.h"
+#include "common/file_content.h"
 #include "common/profile.h"
 
 /* A file that code runs from: the executable, a library, the vDSO, the kernel, a kernel module.
@@ -39,6 +40,7 @@ enum frame_place {
 	PLACE_UPROBE,    /* the kernel's page by which return probes come */
 	PLACE_NOT_CODE,  /* no executable mapping has the address */
 	PLACE_UNKNOWN,   /* mappings unreadable, or the mapping's file was not to be had */
+	PLACE_ASKED, /* the mapping's file is being read; process_table_files() counts answers */
 };
 
 struct located_frame {
@@ -50,6 +52,15 @@ struct located_frame {
 	 * make room. Keep its index, not the pointer. */
 	const struct executable *executable;
 	uint64_t address; /* ELF address, or relative to executable->base */
+};
+
+/* Who reads strangers' files, where there is nothing to lose. */
+#define FILE_READER_NUMBERS 0x80000000u
+struct file_reader {
+	/* What that file is, answered by process_table_file() with the number, 1 to
+	 * FILE_READER_NUMBERS − 1. fd is borrowed. False: not now. */
+	bool (*ask)(void *context, uint32_t number, int fd);
+	void *context;
 };
 
 /* Identity of one program in one process, as samples carry it. */
@@ -77,6 +88,7 @@ struct process_table_limits {
 struct process_table_counters {
 	uint64_t maps_read, maps_failed, maps_backed_off;
 	uint64_t files_opened, files_failed;
+	uint64_t files_hung; /* of these: their file system did not answer in time */
 	uint64_t lost_limit; /* mappings or processes refused by a limit */
 };
 
@@ -85,6 +97,15 @@ struct process_table;
 /* proc_root: "/proc", another directory in tests. */
 struct process_table *process_table_new(const struct process_table_limits *limits,
 					const char *proc_root, struct error *err);
+
+/* Until then files are read by the table itself: for tests. */
+void process_table_set_reader(struct process_table *table, const struct file_reader *reader);
+/* The reader's answer. content NULL: the file was not to be read; is_hung: because that took too
+ * long. */
+void process_table_file(struct process_table *table, uint32_t number,
+			const struct file_content *content, bool is_hung);
+/* How many answers there were: what was PLACE_ASKED may be another place since. */
+uint32_t process_table_files(const struct process_table *table);
 
 /* Events, as capture gives them, in time order. */
 void process_table_exec(struct process_table *table, uint32_t tgid, uint64_t time_ns);

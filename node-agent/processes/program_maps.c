@@ -30,21 +30,34 @@ enum mapping_kind mapping_kind_of(enum memory_kind kind)
 				       : MAPPING_ANONYMOUS;
 }
 
-/* Events name a file by its build-id, this text by its inode: both lead to one executable. */
-static bool is_same_file(struct program_maps *maps, const struct program *program,
-			 const struct mapping *old, struct mapping *row)
+static enum file_found resolve(struct program_maps *maps, const struct program *program,
+			       struct mapping *row)
 {
+	return mapped_files_resolve(maps->files, row, program->key.tgid,
+				    program->is_identified ? program->key.start_time_ns : 0);
+}
+
+/* Events name a file by its build-id, this text by its inode: both lead to one executable, or to
+ * one question. */
+static bool is_same_file(struct program_maps *maps, const struct program *program,
+			 struct mapping *old, struct mapping *row)
+{
+	enum file_found found;
+
 	if (old->file == row->file)
 		return true;
-	return old->executable_index &&
-	       mapped_files_resolve(maps->files, row, program->key.tgid,
-				    program->is_identified ? program->key.start_time_ns : 0) &&
-	       row->kind == MAPPING_FILE && row->executable == old->executable &&
+	if (!old->executable_index && old->executable)
+		resolve(maps, program, old); /* it may have been answered since */
+	if (old->kind != MAPPING_FILE || (!old->executable_index && !old->executable))
+		return false;
+	found = resolve(maps, program, row);
+	return (found == FILE_FOUND || found == FILE_ASKED) && row->kind == MAPPING_FILE &&
+	       row->executable == old->executable &&
 	       row->executable_index == old->executable_index;
 }
 
 static bool is_same(struct program_maps *maps, const struct program *program,
-		    const struct mapping *old, struct mapping *row)
+		    struct mapping *old, struct mapping *row)
 {
 	return old->start == row->start && old->end == row->end && old->kind == row->kind &&
 	       old->file_offset == row->file_offset &&
@@ -56,7 +69,7 @@ static void keep_known(struct program_maps *maps, const struct program *program,
 		       struct mapping *row)
 {
 	const struct mapping_set *before = program->set;
-	const struct mapping *old;
+	struct mapping *old;
 	uint32_t near = 0;
 
 	if (!before)

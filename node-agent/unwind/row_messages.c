@@ -63,10 +63,10 @@ static bool rows_are_sound(const struct page_rows *rows)
 	return true;
 }
 
-static bool answer_is_sound(const struct row_answer *answer)
+static bool page_is_sound(const struct row_answer *answer)
 {
 	if (!answer->executable)
-		return answer->count < ROW_FAREWELL_MAX && !answer->rule_count;
+		return false;
 	if (answer->state == UNWIND_PAGE_LOADED)
 		return answer->failure == ROW_FAILURE_NONE && answer->count &&
 		       answer->count <= UNWIND_PAGE_ROWS_MAX && answer->rule_count &&
@@ -77,6 +77,63 @@ static bool answer_is_sound(const struct row_answer *answer)
 		return answer->failure == ROW_FAILURE_NONE;
 	return answer->state == UNWIND_PAGE_FAILED && answer->failure != ROW_FAILURE_NONE &&
 	       answer->failure < ROW_FAILURE_COUNT;
+}
+
+static bool answer_is_sound(const struct row_answer *answer)
+{
+	switch (answer->kind) {
+	case ROW_MESSAGE_PAGE:
+		return page_is_sound(answer);
+	case ROW_MESSAGE_FILE:
+		return answer->executable && !answer->page && !answer->failure &&
+		       !answer->rule_count && answer->state < ROW_FILE_STATES &&
+		       answer->count <= (answer->state == ROW_FILE_ELF ? ELF_IMAGE_SEGMENTS : 0);
+	case ROW_MESSAGE_FAREWELL:
+		return answer->count < ROW_FAREWELL_MAX && !answer->rule_count;
+	}
+	return false;
+}
+
+static bool take_segments(const struct row_segment *segments, uint32_t count,
+			  struct elf_image *image)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct row_segment *from = &segments[i];
+
+		if (from->is_executable > 1 || from->offset + from->file_size < from->offset ||
+		    from->address + from->memory_size < from->address)
+			return false;
+		image->segments[i] = (struct elf_segment){
+			.offset = from->offset,
+			.file_size = from->file_size,
+			.address = from->address,
+			.memory_size = from->memory_size,
+			.is_executable = from->is_executable,
+		};
+	}
+	image->segment_count = count;
+	return true;
+}
+
+static bool take_file(const struct row_answer *answer, const struct row_file *file,
+		      const struct row_segment *segments, struct file_content *content)
+{
+	struct elf_image *image = &content->image;
+
+	memset(content, 0, sizeof *content);
+	content->is_elf = answer->state == ROW_FILE_ELF;
+	if (!build_id_set(&content->htlhash, file->htlhash, sizeof file->htlhash))
+		return false;
+	if (!content->is_elf)
+		return true;
+	if (file->gnu_length && (file->gnu_length > sizeof file->gnu ||
+				 !build_id_set(&image->gnu, file->gnu, file->gnu_length)))
+		return false;
+	if (!memchr(file->go_id, '\0', sizeof file->go_id))
+		return false;
+	memcpy(image->go_id, file->go_id, sizeof image->go_id);
+	image->entry = file->entry;
+	return take_segments(segments, answer->count, image);
 }
 
 static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
@@ -92,10 +149,45 @@ static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
 	return length;
 }
 
-enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_t *cpu_ms,
-				     char farewell[ROW_FAREWELL_MAX])
+/* What follows the answer. */
+struct reply_parts {
+	struct row_file file;
+	struct row_segment segments[ELF_IMAGE_SEGMENTS];
+};
+
+static void set_parts(const struct row_answer *answer, struct row_reply *reply,
+		      struct reply_parts *room, struct iovec parts[3])
+{
+	struct page_rows *rows = &reply->rows;
+
+	parts[1] = parts[2] = (struct iovec){0};
+	if (answer->kind == ROW_MESSAGE_FAREWELL) {
+		parts[1] = (struct iovec){reply->farewell, answer->count};
+	} else if (answer->kind == ROW_MESSAGE_PAGE) {
+		parts[1] = (struct iovec){rows->rows, answer->count * sizeof *rows->rows};
+		parts[2] = (struct iovec){rows->rules, answer->rule_count * sizeof *rows->rules};
+	} else if (answer->state != ROW_FILE_UNREADABLE) {
+		parts[1] = (struct iovec){&room->file, sizeof room->file};
+		parts[2] = (struct iovec){room->segments, answer->count * sizeof *room->segments};
+	}
+}
+
+static enum row_received take_page(const struct row_answer *answer, struct page_rows *rows)
+{
+	rows->executable = answer->executable;
+	rows->page = answer->page;
+	rows->state = answer->state;
+	rows->failure = answer->failure;
+	rows->count = answer->count;
+	rows->rule_count = answer->rule_count;
+	return answer->state != UNWIND_PAGE_LOADED || rows_are_sound(rows) ? ROW_RECEIVED_ANSWER
+									   : ROW_RECEIVED_WRONG;
+}
+
+enum row_received row_reply_receive(int socket, struct row_reply *reply)
 {
 	struct row_answer answer;
+	struct reply_parts room;
 	struct iovec parts[3] = {{&answer, sizeof answer}};
 	/* Its beginning says where the rest belongs; the length is the whole message's. */
 	ssize_t length = receive(socket, parts, 1, MSG_PEEK);
@@ -107,29 +199,23 @@ enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_
 		return ROW_RECEIVED_END;
 	if ((size_t)length < sizeof answer || !answer_is_sound(&answer))
 		return ROW_RECEIVED_WRONG;
-	if (!answer.executable) {
-		parts[1] = (struct iovec){farewell, answer.count};
-	} else {
-		parts[1] = (struct iovec){rows->rows, answer.count * sizeof *rows->rows};
-		parts[2] = (struct iovec){rows->rules, answer.rule_count * sizeof *rows->rules};
-	}
+	set_parts(&answer, reply, &room, parts);
 	for (int i = 1; i < 3; i++)
 		expected += parts[i].iov_len;
 	if ((size_t)length != expected || receive(socket, parts, 3, 0) != length)
 		return ROW_RECEIVED_WRONG;
-	if (!answer.executable) {
-		farewell[answer.count] = '\0';
+	reply->cpu_ms = answer.cpu_ms;
+	if (answer.kind == ROW_MESSAGE_PAGE)
+		return take_page(&answer, &reply->rows);
+	if (answer.kind == ROW_MESSAGE_FAREWELL) {
+		reply->farewell[answer.count] = '\0';
 		return ROW_RECEIVED_FAREWELL;
 	}
-	*cpu_ms = answer.cpu_ms;
-	rows->executable = answer.executable;
-	rows->page = answer.page;
-	rows->state = answer.state;
-	rows->failure = answer.failure;
-	rows->count = answer.count;
-	rows->rule_count = answer.rule_count;
-	return answer.state != UNWIND_PAGE_LOADED || rows_are_sound(rows) ? ROW_RECEIVED_ANSWER
-									  : ROW_RECEIVED_WRONG;
+	reply->file = answer.executable;
+	reply->is_readable = answer.state != ROW_FILE_UNREADABLE;
+	return !reply->is_readable || take_file(&answer, &room.file, room.segments, &reply->content)
+		       ? ROW_RECEIVED_FILE
+		       : ROW_RECEIVED_WRONG;
 }
 
 /* --- the child's side --- */
@@ -171,7 +257,8 @@ static bool send_parts(int socket, struct iovec *parts, size_t count)
 
 bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms)
 {
-	struct row_answer answer = {.executable = rows->executable,
+	struct row_answer answer = {.kind = ROW_MESSAGE_PAGE,
+				    .executable = rows->executable,
 				    .page = rows->page,
 				    .state = rows->state,
 				    .failure = rows->failure,
@@ -194,10 +281,38 @@ bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms)
 	return send_parts(socket, parts, 1);
 }
 
+bool row_file_send(int socket, uint32_t number, const struct file_content *content, uint16_t cpu_ms)
+{
+	struct row_answer answer = {
+		.kind = ROW_MESSAGE_FILE, .executable = number, .cpu_ms = cpu_ms};
+	struct reply_parts room = {0};
+	struct iovec parts[] = {{&answer, sizeof answer}, {&room.file, sizeof room.file}, {0}};
+	const struct elf_image *image = content ? &content->image : NULL;
+
+	if (!image)
+		return send_parts(socket, parts, 1);
+	answer.state = content->is_elf ? ROW_FILE_ELF : ROW_FILE_RAW;
+	answer.count = image->segment_count;
+	room.file.entry = image->entry;
+	room.file.gnu_length = image->gnu.length;
+	memcpy(room.file.gnu, image->gnu.bytes, image->gnu.length);
+	memcpy(room.file.htlhash, content->htlhash.bytes, sizeof room.file.htlhash);
+	memcpy(room.file.go_id, image->go_id, sizeof room.file.go_id);
+	for (uint32_t i = 0; i < image->segment_count; i++) {
+		const struct elf_segment *from = &image->segments[i];
+
+		room.segments[i] = (struct row_segment){from->offset, from->file_size,
+							from->address, from->memory_size,
+							from->is_executable};
+	}
+	parts[2] = (struct iovec){room.segments, answer.count * sizeof *room.segments};
+	return send_parts(socket, parts, 3);
+}
+
 void row_farewell_send(int socket, const char *text)
 {
 	size_t length = strnlen(text, ROW_FAREWELL_MAX - 1);
-	struct row_answer answer = {.count = (uint32_t)length};
+	struct row_answer answer = {.kind = ROW_MESSAGE_FAREWELL, .count = (uint32_t)length};
 	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)text, length}};
 
 	send_parts(socket, parts, 2);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/file_content.h"
 #include "node-agent/unwind/row_builder.h"
 
 #define ROW_WORKER_NAME "farflame-unwinder" /* argv[0] of the child; also what ps shows */
@@ -18,18 +19,39 @@ enum {
 	ROW_FAREWELL_MAX = 200,
 };
 
-/* The file's descriptor comes with it, each time. */
-struct row_question {
-	uint32_t executable, page;
+enum row_message {
+	ROW_MESSAGE_PAGE, /* the rows of one page */
+	ROW_MESSAGE_FILE, /* what a file is: executable is the question's number, page 0 */
+	ROW_MESSAGE_FAREWELL,
+	ROW_MESSAGE_COUNT,
 };
 
-/* Followed by the rows and the rules; or, executable 0, by count bytes of text: the child ends, and
- * this is why (none: it has worked enough). */
+/* The file's descriptor comes with it, each time. */
+struct row_question {
+	uint32_t kind, executable, page;
+};
+
+/* PAGE: followed by count rows and the rules. FILE: unless unreadable, by a struct row_file and
+ * count segments. FAREWELL: by count bytes of text; the child ends, and this is why (none: it has
+ * worked enough). */
 struct row_answer {
-	uint32_t executable, page;
-	uint8_t state, failure;
-	uint16_t cpu_ms; /* the child's, since it started */
+	uint32_t kind, executable, page;
+	uint8_t state, failure; /* FILE: enum row_file_state, 0 */
+	uint16_t cpu_ms;        /* the child's, since it started */
 	uint32_t count, rule_count;
+};
+
+enum row_file_state { ROW_FILE_UNREADABLE, ROW_FILE_RAW, ROW_FILE_ELF, ROW_FILE_STATES };
+
+struct row_file {
+	uint64_t entry;
+	uint8_t gnu_length, gnu[BUILD_ID_MAX];
+	uint8_t htlhash[FILE_HASH_BYTES];
+	char go_id[ELF_IMAGE_GO_ID];
+};
+
+struct row_segment {
+	uint64_t offset, file_size, address, memory_size, is_executable;
 };
 
 enum row_sent {
@@ -45,13 +67,22 @@ enum row_sent row_question_send(int socket, const struct row_question *question,
 enum row_received {
 	ROW_RECEIVED_NOTHING,
 	ROW_RECEIVED_ANSWER,   /* checked: it can be put into maps and searched */
+	ROW_RECEIVED_FILE,     /* checked */
 	ROW_RECEIVED_FAREWELL, /* with text in farewell */
 	ROW_RECEIVED_WRONG,    /* not what a sound child sends */
 	ROW_RECEIVED_END,
 };
 
-enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_t *cpu_ms,
-				     char farewell[ROW_FAREWELL_MAX]);
+struct row_reply {
+	uint16_t cpu_ms;
+	struct page_rows rows; /* ANSWER */
+	uint32_t file;         /* FILE: the question's number */
+	bool is_readable;
+	struct file_content content; /* when readable */
+	char farewell[ROW_FAREWELL_MAX];
+};
+
+enum row_received row_reply_receive(int socket, struct row_reply *reply);
 
 /* --- the child's side: waits --- */
 
@@ -59,6 +90,8 @@ enum row_received row_answer_receive(int socket, struct page_rows *rows, uint16_
  * came. */
 bool row_question_receive(int socket, struct row_question *question, int *fd);
 bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms);
+/* content NULL: unreadable. */
+bool row_file_send(int socket, uint32_t file, const struct file_content *content, uint16_t cpu_ms);
 void row_farewell_send(int socket, const char *text);
 
 #endif

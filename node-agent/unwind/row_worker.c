@@ -21,10 +21,11 @@
 
 enum {
 	ASKS_MAX = 256,
-	FILES_MAX = 64, /* whose pages are asked for at a time */
-	SENT_MAX = 4,   /* questions the child has at a time */
+	FILES_MAX = 128, /* that are asked about at a time */
+	SENT_MAX = 4,    /* questions the child has at a time */
 	DEADLINE_MS = 2000,
-	ENDING_MAX = 8, /* children that are ending: one may hang in a read for some time */
+	FILE_DEADLINE_MS = 500, /* of one that nothing is known of: others' stacks wait behind it */
+	ENDING_MAX = 8,         /* children that are ending: one may hang in a read for some time */
 	SOCKET_BYTES = 256 << 10,
 	FRUITLESS_MAX = 8, /* children in a row that ended without one answer … */
 	PAUSE_MS = 10000,  /* … after which none is started for so long */
@@ -32,11 +33,12 @@ enum {
 };
 
 struct asked_file {
-	uint32_t executable, uses; /* uses 0: free */
+	uint32_t key, uses; /* key_of(); uses 0: free */
 	int fd;
 };
 
 struct ask {
+	uint32_t kind; /* enum row_message */
 	uint32_t executable, page, file;
 };
 
@@ -55,7 +57,9 @@ struct row_worker {
 	struct asked_file files[FILES_MAX];
 	struct parse_budget budget;
 
-	struct page_rows *rows; /* while a child runs, and for failures */
+	struct row_reply *reply; /* while a child runs, and for failures */
+	row_worker_file on_file; /* NULL: nobody asks */
+	void *context;
 	struct row_worker_counters counters;
 };
 
@@ -180,20 +184,32 @@ static uint32_t cost(struct row_worker *worker, uint32_t cpu_ms)
 	return used_ms;
 }
 
-static uint32_t child_cpu_ms(const struct row_worker *worker)
+static uint64_t child_cpu_ns(pid_t child)
 {
 	struct timespec used;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(worker->child, &clock) || clock_gettime(clock, &used))
+	if (clock_getcpuclockid(child, &clock) || clock_gettime(clock, &used))
 		return 0;
-	return (uint32_t)used.tv_sec * 1000 + (uint32_t)used.tv_nsec / 1000000;
+	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+static uint32_t child_cpu_ms(const struct row_worker *worker)
+{
+	return (uint32_t)(child_cpu_ns(worker->child) / 1000000);
 }
 
 /* --- asking --- */
 
-/* The executable's descriptor, once for all its pages; −1: no room. */
-static int hold_file(struct row_worker *worker, uint32_t executable, int fd)
+/* What a question is told by from others, and its cost is on: an executable, or a number. */
+static uint32_t key_of(const struct ask *ask)
+{
+	return ask->kind == ROW_MESSAGE_FILE ? ask->executable | ROW_WORKER_NUMBERS
+					     : ask->executable;
+}
+
+/* The file's descriptor, once for all its pages; −1: no room. */
+static int hold_file(struct row_worker *worker, uint32_t key, int fd)
 {
 	struct asked_file *unused = NULL;
 
@@ -202,7 +218,7 @@ static int hold_file(struct row_worker *worker, uint32_t executable, int fd)
 
 		if (!file->uses) {
 			unused = file;
-		} else if (file->executable == executable) {
+		} else if (file->key == key) {
 			file->uses++;
 			return i;
 		}
@@ -212,7 +228,7 @@ static int hold_file(struct row_worker *worker, uint32_t executable, int fd)
 	unused->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (unused->fd < 0)
 		return -1;
-	unused->executable = executable;
+	unused->key = key;
 	unused->uses = 1;
 	return (int)(unused - worker->files);
 }
@@ -229,7 +245,7 @@ static bool find_next(struct row_worker *worker, int64_t now_ms)
 	for (uint32_t at = worker->sent; at < worker->count; at++) {
 		struct ask *next = ask_at(worker, worker->sent), *ask = ask_at(worker, at);
 		const struct ask passed = *next;
-		enum parse_verdict verdict = parse_budget_verdict(&worker->budget, ask->executable,
+		enum parse_verdict verdict = parse_budget_verdict(&worker->budget, key_of(ask),
 								  now_ms);
 
 		if (verdict == PARSE_LATER)
@@ -245,7 +261,7 @@ static void send_questions(struct row_worker *worker, int64_t now_ms)
 {
 	while (worker->child >= 0 && worker->sent < SENT_MAX && find_next(worker, now_ms)) {
 		const struct ask *ask = ask_at(worker, worker->sent);
-		const struct row_question question = {ask->executable, ask->page};
+		const struct row_question question = {ask->kind, ask->executable, ask->page};
 
 		/* A child's end is seen when its answers have been read. */
 		if (row_question_send(worker->socket, &question, worker->files[ask->file].fd) !=
@@ -256,23 +272,45 @@ static void send_questions(struct row_worker *worker, int64_t now_ms)
 	}
 }
 
-bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint32_t page,
-		    int64_t now_ms)
+static bool add_ask(struct row_worker *worker, struct ask *ask, int fd, int64_t now_ms)
 {
+	uint32_t key = key_of(ask);
 	int file;
 
-	if (!executable || worker->count == ASKS_MAX ||
-	    parse_budget_verdict(&worker->budget, executable, now_ms) == PARSE_LATER)
+	if (!ask->executable || worker->count == ASKS_MAX ||
+	    parse_budget_verdict(&worker->budget, key, now_ms) == PARSE_LATER)
 		return false;
 	if (worker->child < 0 && !start_child(worker, now_ms))
 		return false;
-	file = hold_file(worker, executable, fd);
+	file = hold_file(worker, key, fd);
 	if (file < 0)
 		return false;
-	*ask_at(worker, worker->count++) = (struct ask){executable, page, (uint32_t)file};
+	ask->file = (uint32_t)file;
+	*ask_at(worker, worker->count++) = *ask;
 	worker->counters.asked++;
 	send_questions(worker, now_ms);
 	return true;
+}
+
+bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint32_t page,
+		    int64_t now_ms)
+{
+	struct ask ask = {.kind = ROW_MESSAGE_PAGE, .executable = executable, .page = page};
+
+	return add_ask(worker, &ask, fd, now_ms);
+}
+
+void row_worker_set_file(struct row_worker *worker, row_worker_file file, void *context)
+{
+	worker->on_file = file;
+	worker->context = context;
+}
+
+bool row_worker_ask_file(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms)
+{
+	struct ask ask = {.kind = ROW_MESSAGE_FILE, .executable = number};
+
+	return number < ROW_WORKER_NUMBERS && add_ask(worker, &ask, fd, now_ms);
 }
 
 int row_worker_fd(const struct row_worker *worker)
@@ -296,23 +334,36 @@ static void pop(struct row_worker *worker, int64_t now_ms)
 	worker->counters.answered++;
 }
 
-static const struct page_rows *fail_first(struct row_worker *worker, int64_t now_ms)
-{
-	const struct ask *ask = ask_at(worker, 0);
-	struct page_rows *rows = worker->rows;
+enum heard { HEARD_NOTHING, HEARD_PAGE, HEARD_FILE };
 
-	rows->executable = ask->executable;
-	rows->page = ask->page;
+static void tell_file(struct row_worker *worker, uint32_t number,
+		      const struct file_content *content, bool is_hung)
+{
+	if (worker->on_file)
+		worker->on_file(worker->context, number, content, is_hung);
+}
+
+static enum heard fail_first(struct row_worker *worker, bool is_hung, int64_t now_ms)
+{
+	const struct ask ask = *ask_at(worker, 0);
+	struct page_rows *rows = &worker->reply->rows;
+
+	pop(worker, now_ms);
+	if (ask.kind == ROW_MESSAGE_FILE) {
+		tell_file(worker, ask.executable, NULL, is_hung);
+		return HEARD_FILE;
+	}
+	rows->executable = ask.executable;
+	rows->page = ask.page;
 	rows->state = UNWIND_PAGE_FAILED;
 	rows->failure = ROW_FAILURE_WORKER;
 	rows->count = rows->rule_count = 0;
-	pop(worker, now_ms);
-	return rows;
+	return HEARD_PAGE;
 }
 
-/* The child ends, and the page it had is the reason: it has failed. NULL: it had none. */
-static const struct page_rows *blame_first(struct row_worker *worker, uint64_t *counter,
-					   int64_t now_ms)
+/* The child ends, and what it had is the reason: that has failed. */
+static enum heard blame_first(struct row_worker *worker, uint64_t *counter, bool is_hung,
+			      int64_t now_ms)
 {
 	uint32_t used_ms = cost(worker, child_cpu_ms(worker));
 	bool had_one = worker->sent > 0;
@@ -320,91 +371,141 @@ static const struct page_rows *blame_first(struct row_worker *worker, uint64_t *
 	++*counter;
 	end_child(worker, now_ms);
 	if (!had_one)
-		return NULL;
-	parse_budget_strike(&worker->budget, ask_at(worker, 0)->executable, used_ms, now_ms);
-	return fail_first(worker, now_ms);
+		return HEARD_NOTHING;
+	parse_budget_strike(&worker->budget, key_of(ask_at(worker, 0)), used_ms, now_ms);
+	return fail_first(worker, is_hung, now_ms);
 }
 
-/* What the child has to say, or its silence; NULL: no answer for now. */
-static const struct page_rows *hear_child(struct row_worker *worker, int64_t now_ms)
+/* Questions are answered in their order. */
+static bool is_asked(struct row_worker *worker, enum row_received kind)
+{
+	const struct row_reply *reply = worker->reply;
+	const struct ask *first = ask_at(worker, 0);
+
+	if (!worker->sent)
+		return false;
+	if (kind == ROW_RECEIVED_FILE)
+		return first->kind == ROW_MESSAGE_FILE && first->executable == reply->file;
+	return first->kind == ROW_MESSAGE_PAGE && first->executable == reply->rows.executable &&
+	       first->page == reply->rows.page;
+}
+
+static enum heard take_answer(struct row_worker *worker, enum row_received kind, int64_t now_ms)
+{
+	const struct row_reply *reply = worker->reply;
+
+	if (!is_asked(worker, kind))
+		return blame_first(worker, &worker->counters.killed, false, now_ms);
+	worker->has_answered = true;
+	worker->fruitless = 0;
+	parse_budget_answered(&worker->budget, key_of(ask_at(worker, 0)),
+			      cost(worker, reply->cpu_ms), now_ms);
+	pop(worker, now_ms);
+	if (kind != ROW_RECEIVED_FILE)
+		return HEARD_PAGE;
+	tell_file(worker, reply->file, reply->is_readable ? &reply->content : NULL, false);
+	return HEARD_FILE;
+}
+
+static void say_farewell(char *text)
+{
+	for (char *at = text; *at; at++)
+		if (*at < ' ' || *at == '"')
+			*at = ' ';
+	if (*text)
+		log_warn("parser of unwind tables gave up", "why=\"%s\"", text);
+}
+
+static bool is_late(struct row_worker *worker, int64_t now_ms)
+{
+	int64_t limit_ms = DEADLINE_MS;
+
+	if (worker->sent && ask_at(worker, 0)->kind == ROW_MESSAGE_FILE)
+		limit_ms = FILE_DEADLINE_MS;
+	return worker->sent && now_ms - worker->first_ms >= limit_ms;
+}
+
+/* What the child has to say, or its silence. */
+static enum heard hear_child(struct row_worker *worker, int64_t now_ms)
 {
 	struct row_worker_counters *counters = &worker->counters;
-	char farewell[ROW_FAREWELL_MAX];
-	const struct ask *first;
-	uint16_t cpu_ms;
+	enum row_received received = row_reply_receive(worker->socket, worker->reply);
 
-	switch (row_answer_receive(worker->socket, worker->rows, &cpu_ms, farewell)) {
+	switch (received) {
 	case ROW_RECEIVED_ANSWER:
-		first = ask_at(worker, 0);
-		if (!worker->sent || worker->rows->executable != first->executable ||
-		    worker->rows->page != first->page)
-			return blame_first(worker, &counters->killed, now_ms);
-		worker->has_answered = true;
-		worker->fruitless = 0;
-		parse_budget_answered(&worker->budget, first->executable, cost(worker, cpu_ms),
-				      now_ms);
-		pop(worker, now_ms);
-		return worker->rows;
+	case ROW_RECEIVED_FILE:
+		return take_answer(worker, received, now_ms);
 	case ROW_RECEIVED_FAREWELL:
-		for (char *at = farewell; *at; at++)
-			if (*at < ' ' || *at == '"')
-				*at = ' ';
-		if (*farewell)
-			log_warn("parser of unwind tables gave up", "why=\"%s\"", farewell);
+		say_farewell(worker->reply->farewell);
 		end_child(worker, now_ms);
-		return NULL;
+		return HEARD_NOTHING;
 	case ROW_RECEIVED_WRONG:
-		return blame_first(worker, &counters->killed, now_ms);
+		return blame_first(worker, &counters->killed, false, now_ms);
 	case ROW_RECEIVED_END:
-		return blame_first(worker, &counters->died, now_ms);
+		return blame_first(worker, &counters->died, false, now_ms);
 	case ROW_RECEIVED_NOTHING:
 		break;
 	}
-	if (worker->sent && now_ms - worker->first_ms >= DEADLINE_MS)
-		return blame_first(worker, &counters->killed, now_ms);
-	return NULL;
+	return is_late(worker, now_ms) ? blame_first(worker, &counters->killed, true, now_ms)
+				       : HEARD_NOTHING;
 }
 
-static bool has_room_for_rows(struct row_worker *worker)
+static bool has_room_for_reply(struct row_worker *worker)
 {
-	if (!worker->rows)
-		worker->rows = malloc(sizeof *worker->rows);
-	return worker->rows;
+	if (!worker->reply)
+		worker->reply = malloc(sizeof *worker->reply);
+	return worker->reply;
 }
 
 static bool is_refused(struct row_worker *worker, const struct ask *ask, int64_t now_ms)
 {
-	return parse_budget_verdict(&worker->budget, ask->executable, now_ms) == PARSE_REFUSED;
+	return parse_budget_verdict(&worker->budget, key_of(ask), now_ms) == PARSE_REFUSED;
+}
+
+/* Nobody has the first: it fails at once, or somebody gets it, or it waits. */
+static enum heard look_at_first(struct row_worker *worker, int64_t now_ms)
+{
+	bool has_next;
+
+	if (!worker->count || worker->sent)
+		return HEARD_NOTHING;
+	has_next = find_next(worker, now_ms);
+	if (is_refused(worker, ask_at(worker, 0), now_ms) ||
+	    (has_next && worker->child < 0 && !start_child(worker, now_ms)))
+		return fail_first(worker, false, now_ms);
+	return HEARD_NOTHING;
 }
 
 const struct page_rows *row_worker_next(struct row_worker *worker, int64_t now_ms)
 {
-	const struct page_rows *answer = NULL;
+	enum heard heard;
 
 	reap(worker);
-	if ((worker->child >= 0 || worker->count) && !has_room_for_rows(worker))
-		return NULL;
-	if (worker->child >= 0)
-		answer = hear_child(worker, now_ms);
-	if (!answer && worker->count && !worker->sent) {
-		/* Nobody has the first: it fails at once, or somebody gets it, or it waits. */
-		bool has_next = find_next(worker, now_ms);
-
-		if (is_refused(worker, ask_at(worker, 0), now_ms) ||
-		    (has_next && worker->child < 0 && !start_child(worker, now_ms)))
-			answer = fail_first(worker, now_ms);
+	do {
+		heard = HEARD_NOTHING;
+		if ((worker->child >= 0 || worker->count) && !has_room_for_reply(worker))
+			return NULL;
+		if (worker->child >= 0)
+			heard = hear_child(worker, now_ms);
+		if (heard == HEARD_NOTHING)
+			heard = look_at_first(worker, now_ms);
+		send_questions(worker, now_ms);
+	} while (heard == HEARD_FILE);
+	if (heard == HEARD_PAGE)
+		return &worker->reply->rows;
+	if (worker->child < 0) {
+		free(worker->reply); /* 100 KB that may have been written to */
+		worker->reply = NULL;
 	}
-	send_questions(worker, now_ms);
-	if (!answer && worker->child < 0) {
-		free(worker->rows); /* 100 KB that may have been written to */
-		worker->rows = NULL;
-	}
-	return answer;
+	return NULL;
 }
 
 void row_worker_counters(const struct row_worker *worker, struct row_worker_counters *out)
 {
 	*out = worker->counters;
+	out->cpu_ns += worker->child < 0 ? 0 : child_cpu_ns(worker->child);
+	for (int i = 0; i < ENDING_MAX; i++)
+		out->cpu_ns += worker->ending[i] ? child_cpu_ns(worker->ending[i]) : 0;
 	out->waiting = worker->count;
 }
 
@@ -427,6 +528,6 @@ void row_worker_free(struct row_worker *worker)
 	for (int i = 0; i < FILES_MAX; i++)
 		if (worker->files[i].uses)
 			close(worker->files[i].fd);
-	free(worker->rows);
+	free(worker->reply);
 	free(worker);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "common/error.h"
+#include "common/file_content.h"
 #include "node-agent/unwind/row_builder.h"
 
 struct row_worker;
@@ -28,17 +29,27 @@ struct row_worker *row_worker_new(struct error *err);
 bool row_worker_ask(struct row_worker *worker, uint32_t executable, int fd, uint32_t page,
 		    int64_t now_ms);
 
+/* What a file is that nothing is known of yet. number, 1 to ROW_WORKER_NUMBERS − 1, is the caller's
+ * name for the question and comes back with the answer, by row_worker_next(): content NULL when the
+ * file was not to be read; is_hung: because that took too long. The rest as above. */
+#define ROW_WORKER_NUMBERS 0x80000000u
+typedef void (*row_worker_file)(void *context, uint32_t number, const struct file_content *content,
+				bool is_hung);
+void row_worker_set_file(struct row_worker *worker, row_worker_file file, void *context);
+bool row_worker_ask_file(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms);
+
 /* To be polled for reading; −1 while no child runs. It changes when a child is started. */
 int row_worker_fd(const struct row_worker *worker);
 
-/* The next answer that is there, without waiting; borrowed until the next call. NULL: none. Also
- * gives the failures of pages whose child died or was killed for its silence. */
+/* The next page that is there, without waiting; borrowed until the next call. NULL: none. Also
+ * gives the failures of pages whose child died or was killed for its silence. Files are told of on
+ * the way. */
 const struct page_rows *row_worker_next(struct row_worker *worker, int64_t now_ms);
 
 struct row_worker_counters {
 	uint64_t asked, answered;
 	uint64_t started, killed, died; /* children */
-	uint64_t cpu_ns;                /* of children that have ended */
+	uint64_t cpu_ns;                /* of all children, the living one too */
 	uint32_t waiting;               /* asked and not answered */
 };
 void row_worker_counters(const struct row_worker *worker, struct row_worker_counters *out);

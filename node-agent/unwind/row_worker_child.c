@@ -37,7 +37,8 @@ struct open_file {
 struct worker {
 	struct open_file files[FILES_MAX];
 	uint32_t clock;
-	size_t bytes; /* that the files held after the last question */
+	size_t bytes;     /* that the files held after the last question */
+	uint16_t used_ms; /* of CPU time */
 	struct page_rows rows;
 };
 
@@ -117,7 +118,7 @@ static void keep_small(struct worker *worker)
 		malloc_trim(0);
 }
 
-static void work_out(struct worker *worker, const struct row_question *question, int fd)
+static void make_rows(struct worker *worker, const struct row_question *question, int fd)
 {
 	struct unwind_file *file = file_of(worker, question->executable, fd);
 	struct page_rows *rows = &worker->rows;
@@ -141,6 +142,25 @@ static uint16_t cpu_ms(void)
 		return 0;
 	ms = (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 	return ms < UINT16_MAX ? (uint16_t)ms : UINT16_MAX;
+}
+
+static bool answer_page(struct worker *worker, const struct row_question *question, int fd)
+{
+	make_rows(worker, question, fd);
+	worker->used_ms = cpu_ms();
+	return row_answer_send(ROW_WORKER_SOCKET, &worker->rows, worker->used_ms);
+}
+
+static bool answer_file(struct worker *worker, const struct row_question *question, int fd)
+{
+	struct file_content content;
+	bool is_readable = fd >= 0 && file_content_read(fd, &content, NULL);
+
+	if (fd >= 0)
+		close(fd);
+	worker->used_ms = cpu_ms();
+	return row_file_send(ROW_WORKER_SOCKET, question->executable, is_readable ? &content : NULL,
+			     worker->used_ms);
 }
 
 static bool enter_sandbox(struct error *err)
@@ -170,7 +190,6 @@ int row_worker_main(int argc, char **argv)
 {
 	struct row_question question;
 	struct error err = {0};
-	uint16_t used_ms = 0;
 	int fd;
 
 	if (argc != 1 || strcmp(argv[0], ROW_WORKER_NAME) != 0)
@@ -179,11 +198,10 @@ int row_worker_main(int argc, char **argv)
 		row_farewell_send(ROW_WORKER_SOCKET, err.message);
 		_exit(EXIT_FAILURE);
 	}
-	while (used_ms < WORK_SECONDS * 1000 &&
+	while (the_worker.used_ms < WORK_SECONDS * 1000 &&
 	       row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
-		work_out(&the_worker, &question, fd);
-		used_ms = cpu_ms();
-		if (!row_answer_send(ROW_WORKER_SOCKET, &the_worker.rows, used_ms))
+		if (question.kind == ROW_MESSAGE_FILE ? !answer_file(&the_worker, &question, fd)
+						      : !answer_page(&the_worker, &question, fd))
 			_exit(EXIT_FAILURE);
 		keep_small(&the_worker);
 	}

@@ -100,6 +100,9 @@ static int find_rule(struct stack_walk *walk, uint64_t address)
 	case STACK_CODE_CHANGED:
 		now->stopped = WALK_mappings_changed;
 		break;
+	case STACK_CODE_ASKED:
+		*now->out = (struct stack_finished){.is_waiting = true, .count = now->out->count};
+		break;
 	case STACK_CODE_UPROBE:
 		now->stopped = WALK_uprobe;
 		break;

@@ -20,6 +20,7 @@ struct stack_code {
 		STACK_CODE_NONE,    /* no executable mapping */
 		STACK_CODE_UNKNOWN, /* the mapping or its file was not to be had */
 		STACK_CODE_CHANGED, /* the mapping is younger than the sample */
+		STACK_CODE_ASKED,   /* its file is being read: the stack waits for that */
 		STACK_CODE_UPROBE,  /* the kernel's page where return probes come by */
 	} place;
 	uint32_t executable; /* FILE */
@@ -41,7 +42,8 @@ struct stack_finish {
 };
 
 struct stack_finished {
-	bool is_waiting; /* for this page, which is ABSENT; frames are as they were */
+	/* For this page, which is ABSENT; executable 0: for a file. frames are as they were. */
+	bool is_waiting;
 	uint32_t executable, page;
 	enum walk_result result; /* otherwise: how it ended; frames has count frames */
 	uint32_t count;

@@ -144,7 +144,7 @@ static void spoil(uint32_t how)
 		fake.answer.executable++;
 		break;
 	case FAREWELL_LONG:
-		fake.answer.executable = 0;
+		fake.answer.kind = ROW_MESSAGE_FAREWELL;
 		fake.answer.count = ROW_FAREWELL_MAX;
 		fake.answer.rule_count = 0;
 		break;
@@ -186,6 +186,97 @@ static void fake_answer(const struct row_question *question)
 		send(ROW_WORKER_SOCKET, fake_bytes, length, 0);
 }
 
+/* --- the same about files --- */
+
+enum {
+	FILE_SOUND = FAKE,
+	FILE_RAW,
+	FILE_GONE,
+	FILE_OTHER_NUMBER,
+	FILE_STATE_UNKNOWN,
+	FILE_PAGE,
+	FILE_SEGMENTS_MANY,
+	FILE_SEGMENTS_RAW,
+	FILE_SEGMENTS_CUT,
+	FILE_SEGMENT_WRAPS,
+	FILE_SEGMENT_ADDRESS_WRAPS,
+	FILE_SEGMENT_FLAGS,
+	FILE_ID_LONG,
+	FILE_ID_SHORT,
+	FILE_GO_ID_ENDLESS,
+	FILE_IS_ROWS,
+	FILE_CRASHES,
+	FILE_HANGS,
+};
+
+static struct {
+	struct row_answer answer;
+	struct row_file file;
+	struct row_segment segments[ELF_IMAGE_SEGMENTS + 1];
+} fake_file;
+
+static void spoil_file(uint32_t how)
+{
+	struct row_answer *answer = &fake_file.answer;
+	struct row_segment *segment = &fake_file.segments[1];
+
+	answer->executable += how == FILE_OTHER_NUMBER;
+	answer->page = how == FILE_PAGE;
+	if (how == FILE_STATE_UNKNOWN)
+		answer->state = ROW_FILE_STATES;
+	if (how == FILE_GONE)
+		answer->state = ROW_FILE_UNREADABLE;
+	if (how == FILE_RAW || how == FILE_SEGMENTS_RAW)
+		answer->state = ROW_FILE_RAW;
+	if (how == FILE_RAW || how == FILE_GONE)
+		answer->count = 0;
+	if (how == FILE_SEGMENTS_MANY)
+		answer->count = ELF_IMAGE_SEGMENTS + 1;
+	if (how == FILE_SEGMENT_WRAPS)
+		segment->file_size = UINT64_MAX - 0xfff;
+	if (how == FILE_SEGMENT_ADDRESS_WRAPS)
+		segment->memory_size = UINT64_MAX - 0x1fff;
+	if (how == FILE_SEGMENT_FLAGS)
+		segment->is_executable = 2;
+	if (how == FILE_ID_LONG)
+		fake_file.file.gnu_length = BUILD_ID_MAX + 1;
+	if (how == FILE_ID_SHORT)
+		fake_file.file.gnu_length = 1;
+	if (how == FILE_GO_ID_ENDLESS)
+		memset(fake_file.file.go_id, 'x', sizeof fake_file.file.go_id);
+	if (how == FILE_IS_ROWS)
+		answer->kind = ROW_MESSAGE_PAGE;
+}
+
+static void fake_file_answer(const struct row_question *question)
+{
+	uint32_t how = question->executable;
+	size_t length;
+
+	memset(&fake_file, 0, sizeof fake_file);
+	fake_file.answer = (struct row_answer){
+		.kind = ROW_MESSAGE_FILE, .executable = how, .state = ROW_FILE_ELF, .count = 2};
+	fake_file.file.gnu_length = 20;
+	for (uint64_t i = 0; i < 2; i++)
+		fake_file.segments[i] = (struct row_segment){i * 0x1000, 0x1000, i * 0x2000, 0x1000,
+							     i};
+	spoil_file(how);
+	length = sizeof fake_file.answer + sizeof fake_file.file +
+		 fake_file.answer.count * sizeof *fake_file.segments;
+	if (how == FILE_GONE)
+		length = sizeof fake_file.answer;
+	send(ROW_WORKER_SOCKET, &fake_file, length - (how == FILE_SEGMENTS_CUT), 0);
+}
+
+static void fake_file_question(const struct row_question *question)
+{
+	if (question->executable == FILE_CRASHES)
+		abort();
+	if (question->executable == FILE_HANGS)
+		pause();
+	fake_file_answer(question);
+}
+
 static void fake_child(void)
 {
 	struct row_question question;
@@ -193,6 +284,10 @@ static void fake_child(void)
 
 	while (row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
 		close(fd);
+		if (question.kind == ROW_MESSAGE_FILE) {
+			fake_file_question(&question);
+			continue;
+		}
 		switch (question.executable) {
 		case CRASHES:
 			abort();
@@ -488,6 +583,125 @@ static void test_useless(void)
 	row_worker_free(worker);
 }
 
+/* --- what files are --- */
+
+static struct {
+	unsigned count, failed, hung;
+	uint32_t number; /* the last one's */
+	struct file_content content;
+} told;
+
+static void take_told(void *context, uint32_t number, const struct file_content *content,
+		      bool is_hung)
+{
+	(void)context;
+	told.count++;
+	told.failed += !content;
+	told.hung += is_hung;
+	told.number = number;
+	if (content)
+		told.content = *content;
+}
+
+static struct row_worker *new_file_worker(void)
+{
+	struct row_worker *worker = row_worker_new(NULL);
+
+	memset(&told, 0, sizeof told);
+	row_worker_set_file(worker, take_told, NULL);
+	return worker;
+}
+
+static bool ask_file(struct row_worker *worker, uint32_t number, int fd)
+{
+	return row_worker_ask_file(worker, number, fd, now_ms());
+}
+
+static bool wait_told(struct row_worker *worker, unsigned count)
+{
+	int64_t end = now_ms() + PATIENCE_MS;
+
+	while (told.count < count && now_ms() < end) {
+		struct pollfd wait = {.fd = row_worker_fd(worker), .events = POLLIN};
+
+		CHECK(!row_worker_next(worker, now_ms()));
+		if (told.count < count)
+			poll(&wait, 1, 20);
+	}
+	return told.count == count;
+}
+
+static bool is_same_segment(const struct elf_segment *a, const struct elf_segment *b)
+{
+	return a->offset == b->offset && a->file_size == b->file_size && a->address == b->address &&
+	       a->memory_size == b->memory_size && a->is_executable == b->is_executable;
+}
+
+/* The child says of real files what their bytes say here. */
+static void test_files(void)
+{
+	struct row_worker *worker = new_file_worker();
+	static struct file_content direct;
+	int text = file_of("no ELF at all", 13);
+
+	CHECK(file_content_read(own_file, &direct, NULL) && direct.is_elf);
+	CHECK(ask_file(worker, 1, own_file) && wait_told(worker, 1));
+	CHECK(told.number == 1 && told.content.is_elf);
+	CHECK(build_id_equal(&told.content.image.gnu, &direct.image.gnu) &&
+	      build_id_equal(&told.content.htlhash, &direct.htlhash));
+	CHECK(told.content.image.entry == direct.image.entry);
+	CHECK_NUMBER(told.content.image.segment_count, direct.image.segment_count);
+	for (unsigned i = 0; i < direct.image.segment_count; i++)
+		CHECK(is_same_segment(&told.content.image.segments[i], &direct.image.segments[i]));
+	CHECK(ask_file(worker, 2, text) && wait_told(worker, 2));
+	CHECK(told.number == 2 && !told.content.is_elf && !told.failed);
+	CHECK(file_content_read(text, &direct, NULL) &&
+	      build_id_equal(&told.content.htlhash, &direct.htlhash));
+	for (uint32_t i = 3; i < 60; i++)
+		CHECK(ask_file(worker, i, own_file));
+	CHECK(wait_told(worker, 59) && told.number == 59 && !told.failed);
+	CHECK(!ask_file(worker, 0, own_file) && !ask_file(worker, ROW_WORKER_NUMBERS, own_file));
+	CHECK_NUMBER(counters_of(worker).started, 1);
+	close(text);
+	row_worker_free(worker);
+}
+
+/* What is wrong is told as a failure, and the next one and pages are answered. */
+static void test_hostile_files(void)
+{
+	for (uint32_t how = FILE_OTHER_NUMBER; how < FILE_HANGS; how++) {
+		struct row_worker *worker = new_file_worker();
+
+		CHECK(ask_file(worker, how, own_file) && ask_file(worker, FILE_SOUND, own_file) &&
+		      ask(worker, SAYS_LOADED, 8) && ask_file(worker, FILE_RAW, own_file) &&
+		      ask_file(worker, FILE_GONE, own_file));
+		if (!CHECK(is_answer(wait_answer(worker), SAYS_LOADED, 8, UNWIND_PAGE_LOADED)))
+			printf("# the child that does %u to files\n", how - FAKE);
+		CHECK_NUMBER(told.failed, 1);
+		CHECK(told.number == FILE_SOUND && told.content.is_elf &&
+		      told.content.image.segment_count == 2 && told.content.image.gnu.length == 20);
+		CHECK(wait_told(worker, 4) && told.failed == 2 && !told.content.is_elf);
+		CHECK_NUMBER(told.hung, 0);
+		CHECK_NUMBER(counters_of(worker).started, 2);
+		row_worker_free(worker);
+	}
+}
+
+/* A file whose bytes do not come costs the others its deadline once. */
+static void test_hung_file(void)
+{
+	struct row_worker *worker = new_file_worker();
+	int64_t start = now_ms(), took;
+
+	CHECK(ask_file(worker, FILE_HANGS, own_file) && ask(worker, SAYS_LOADED, 1));
+	CHECK(is_answer(wait_answer(worker), SAYS_LOADED, 1, UNWIND_PAGE_LOADED));
+	took = now_ms() - start;
+	CHECK(took >= 450 && took < 4000);
+	CHECK(told.number == FILE_HANGS && told.failed == 1 && told.hung == 1);
+	CHECK_NUMBER(counters_of(worker).killed, 1);
+	row_worker_free(worker);
+}
+
 /* A file that kills three children is not tried any more; others are. */
 static void test_suspect(void)
 {
@@ -656,6 +870,9 @@ int main(int argc, char **argv)
 	test_stopped_and_killed();
 	test_farewell();
 	test_useless();
+	test_files();
+	test_hostile_files();
+	test_hung_file();
 	test_suspect();
 	test_dear();
 	test_passed();
