@@ -35,7 +35,7 @@ enum {
 
 enum {
 	NICE = -10,
-	POLL_MS = 200, /* the kernel wakes us only when a ring fills */
+	POLL_MS = 500, /* the kernel wakes us for copied stacks, or when a ring fills */
 	SWEEP_MS = 1000,
 	SUMMARY_MS = 60 * 1000,
 	LAST_STACKS_MS = 500,
@@ -129,6 +129,16 @@ static int64_t now_ms(void)
 
 /* --- from capture to the other stages --- */
 
+/* The kernel's symbols are read with the first address: a tenth of a second in which stacks would
+ * wait. */
+static void on_loading(void *context)
+{
+	struct located_frame nowhere;
+
+	process_table_locate_kernel(((struct agent *)context)->table, &(uint64_t){0}, 1, true,
+				    &nowhere);
+}
+
 static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
 {
 	process_table_exec(((struct agent *)context)->table, tgid, time_ns);
@@ -180,14 +190,11 @@ static bool open_stages(struct agent *agent, struct error *err)
 	const struct agent_options *options = agent->options;
 	const struct process_table_limits limits = {
 		.processes = 32768, .mappings = 1 << 20, .executables = raise_file_limit()};
-	struct located_frame nowhere;
 
 	agent->table = process_table_new(&limits, "/proc", err);
 	agent->counts = stack_counts_new(options->output ? STACKS_LIMIT_FILE : STACKS_LIMIT, err);
 	if (!agent->table || !agent->counts)
 		return false;
-	/* Reads the kernel's symbols: a tenth of a second in which later stacks would wait. */
-	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
 	agent->modules = module_announcer_new(agent->table, options->upload_missing, err);
 	return agent->modules;
 }
@@ -204,6 +211,7 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.stop_after_sample = agent->options->debug_stop,
 	};
 	const struct capture_callbacks callbacks = {
+		.on_loading = on_loading,
 		.on_exec = on_exec,
 		.on_fork = on_fork,
 		.on_exit = on_exit_event,

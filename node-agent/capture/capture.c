@@ -31,6 +31,8 @@ static bool open_by_perf(struct capture *capture, const struct capture_options *
 {
 	if (options->stop_after_sample)
 		return error_set(err, ERROR_UNSUPPORTED, "sampled threads are stopped by BPF only");
+	if (callbacks->on_loading)
+		callbacks->on_loading(callbacks->context);
 	capture->perf = perf_capture_open(options, callbacks, err);
 	return capture->perf;
 }

@@ -48,6 +48,9 @@ struct capture_mapping {
 
 /* Called during capture_poll(), in time order; everything is borrowed. NULL: not wanted. */
 struct capture_callbacks {
+	/* Once or twice during capture_open(), before the first record: there is time for what will
+	 * be read anyway, the kernel is loading the programs. */
+	void (*on_loading)(void *context);
 	void (*on_exec)(void *context, uint32_t tgid, uint64_t time_ns); /* old mappings are gone */
 	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
 	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
@@ -86,7 +89,7 @@ struct capture *capture_open(const struct capture_options *options,
 			     const struct capture_callbacks *callbacks, struct error *err);
 
 /* Waits up to timeout_ms for records and delivers all there are. CPUs that came or went are noticed
- * here (at most once a second). false: the capture is broken for good. */
+ * here (within five seconds). false: the capture is broken for good. */
 bool capture_poll(struct capture *capture, int timeout_ms, struct error *err);
 
 /* A descriptor (−1: none) whose being readable ends the wait of capture_poll() as well; it replaces

@@ -287,8 +287,8 @@ static bool receive_answer(int socket, struct kernel_programs *programs, struct 
 	return true;
 }
 
-bool kernel_load(const struct kernel_load_options *options, struct kernel_programs *programs,
-		 struct error *err)
+bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(void *context),
+		 void *context, struct kernel_programs *programs, struct error *err)
 {
 	int sockets[2] = {-1, -1};
 	pid_t child = -1;
@@ -303,6 +303,8 @@ bool kernel_load(const struct kernel_load_options *options, struct kernel_progra
 		goto out;
 	close(sockets[1]); /* so that a child that dies ends the wait */
 	sockets[1] = -1;
+	if (meanwhile)
+		meanwhile(context);
 	if (!receive_answer(sockets[0], programs, err))
 		goto out;
 	ok = true;

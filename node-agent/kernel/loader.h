@@ -51,10 +51,12 @@ struct kernel_programs { /* descriptors, close-on-exec */
  * exit status. −1: it is not, go on. */
 int kernel_loader_main(int argc, char **argv);
 
-/* Runs /proc/self/exe as the child and takes what it passes. ERROR_UNSUPPORTED with a sentence
+/* Runs /proc/self/exe as the child and takes what it passes. meanwhile, or NULL: is called while
+ * the child works, which takes some tenths of a second, most of them the kernel's verifier's.
+ * ERROR_UNSUPPORTED with a sentence
  * where the kernel or the privileges do not allow it. */
-bool kernel_load(const struct kernel_load_options *options, struct kernel_programs *programs,
-		 struct error *err);
+bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(void *context),
+		 void *context, struct kernel_programs *programs, struct error *err);
 
 /* Also what was never loaded, if set to {−1}s by kernel_programs_init(). */
 void kernel_programs_init(struct kernel_programs *programs);

@@ -5,7 +5,7 @@
 
 enum { POOL_ROWS = UNWIND_POOL_ELEMENTS * UNWIND_ELEMENT_ROWS };
 
-void row_room_init(struct row_room *room)
+static void row_room_init(struct row_room *room)
 {
 	*room = (struct row_room){0};
 }

@@ -20,7 +20,6 @@ struct row_room {
 	uint32_t count, room;
 };
 
-void row_room_init(struct row_room *room);
 void row_room_release(struct row_room *room);
 
 /* The first of count rows in a row that a page may have: in one pool, in at most
