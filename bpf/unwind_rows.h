@@ -79,7 +79,8 @@ enum unwind_rule_flags {
 
 /* Where the caller's UNWIND_REGISTER_KEPT is: one more of the registers that functions keep for
  * their callers. The dynamic linker's resolver has its frame by it, and so below it every first
- * call. */
+ * call. The others are not followed: of 1.7 million rows of Debian 12's libraries and compilers 21
+ * have their frame by one of r12 to r15; r10 and r11, 0.01 % of them, are used up by any call. */
 enum unwind_kept {
 	UNWIND_KEPT_SAME,
 	/* else n: at CFA − 8 * n */
