@@ -24,8 +24,9 @@ enum {
 	RING_BYTES_MIN = 256 << 10,
 	RING_BYTES_MAX = 8 << 20,
 	COPIES_BYTES = 512 << 10,
-	IN_FLIGHT_MS = 5, /* a sample may still be on its way into the ring for this long */
-	CPUS_CHECK_MS = 1000,
+	IN_FLIGHT_MS = 5,     /* a sample may still be on its way into the ring for this long */
+	CPUS_CHECK_MS = 5000, /* reading a timer interrupts its CPU */
+	COUNTED_OLD_MS = 1000,
 };
 
 struct cpu {
@@ -48,7 +49,7 @@ struct bpf_capture {
 	struct tick_account *account;
 	uint64_t waits_since_ns; /* the oldest sample, for its copy; 0: it does not */
 	bool is_stopped;
-	int64_t cpus_checked_ms;
+	int64_t cpus_checked_ms, counted_ms;
 	uint64_t stacks_by_result[32];
 	unsigned cpu_count, possible_count; /* highest number + 1; how many */
 	bool *is_online;
@@ -65,6 +66,11 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int64_t now_ms(void)
+{
+	return (int64_t)(now_ns() / 1000000);
 }
 
 /* --- what became of the ticks --- */
@@ -264,7 +270,8 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 			   err))
 		return false;
 	load.ring_bytes = ring_bytes(cpu_list_count(capture->is_online, capture->cpu_count));
-	if (!kernel_load(&load, &capture->programs, err))
+	if (!kernel_load(&load, capture->callbacks.on_loading, capture->callbacks.context,
+			 &capture->programs, err))
 		return false;
 	for (size_t i = 0; i < options->pid_count; i++)
 		if (!bpf_map_write(capture->programs.maps[KERNEL_MAP_FILTER_PIDS],
@@ -301,7 +308,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 			      EPOLLIN | EPOLLET, process_events_descriptor(capture->events), err) ||
 	    !cpus_check(capture, err))
 		goto out;
-	capture->cpus_checked_ms = (int64_t)(now_ns() / 1000000);
+	capture->cpus_checked_ms = capture->counted_ms = now_ms();
 	ok = true;
 out:
 	if (!ok) {
@@ -397,16 +404,14 @@ bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error 
 {
 	uint64_t before = process_events_delivered(capture->events);
 	struct error failed = {0};
-	int64_t now_ms;
 	bool is_busy;
 
 	if (capture->is_stopped)
 		return true;
 	if (!record_wait_begin(&capture->wait, timeout_ms, err))
 		return false;
-	now_ms = (int64_t)(now_ns() / 1000000);
-	if (now_ms - capture->cpus_checked_ms >= CPUS_CHECK_MS) {
-		capture->cpus_checked_ms = now_ms;
+	if (now_ms() - capture->cpus_checked_ms >= CPUS_CHECK_MS) {
+		capture->cpus_checked_ms = capture->counted_ms = now_ms();
 		/* A CPU that cannot be added now may be a second later; the others go on. */
 		if (!cpus_check(capture, &failed))
 			log_warn("cpu not sampled", "reason=\"%s\"", failed.message);
@@ -442,12 +447,15 @@ void bpf_capture_count(struct bpf_capture *capture)
 	for (unsigned number = 0; number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
 			timer_look(capture, number);
+	capture->counted_ms = now_ms();
 }
 
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals)
 {
 	struct tick_totals ticks;
 
+	if (!capture->is_stopped && now_ms() - capture->counted_ms >= COUNTED_OLD_MS)
+		bpf_capture_count(capture);
 	if (!capture->is_stopped)
 		ticks_look(capture);
 	tick_account_total(capture->account, &ticks);
