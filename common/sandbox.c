@@ -11,7 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534 };
+enum {
+	/* Users and groups of our own, one for each process: below 2^31 and far above what is given
+	 * to people, services and containers; process ids have 22 bits. */
+	OWN_ID = 0x7fc00000,
+	OWN_ID_MASK = (1 << 22) - 1,
+	NOBODY = 65534, /* where there are no others, in a small user namespace */
+};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HAS_SHADOW_MEMORY true /* 16 TiB of address space: RLIMIT_AS cannot be used */
@@ -72,25 +78,37 @@ static bool set_limits(const struct sandbox_limits *limits, struct error *err)
 {
 	if (!HAS_SHADOW_MEMORY && !set_limit(RLIMIT_AS, "memory", limits->memory_bytes, err))
 		return false;
-	if (limits->open_files &&
-	    !set_limit(RLIMIT_NOFILE, "open files", limits->open_files, err))
+	if (limits->open_files && !set_limit(RLIMIT_NOFILE, "open files", limits->open_files, err))
 		return false;
 	return set_limit(RLIMIT_CPU, "CPU time", limits->cpu_seconds, err) &&
 	       set_limit(RLIMIT_FSIZE, "output", limits->output_bytes, err) &&
 	       set_limit(RLIMIT_CORE, "core dumps", 0, err);
 }
 
-/* Where the id means nothing (EINVAL: a user namespace without it) or this root may not change ids
- * (EPERM: no CAP_SETUID), the filter below is what protects. */
+static bool become_group(gid_t id)
+{
+	return setresgid(id, id, id) == 0;
+}
+
+static bool become_user(uid_t id)
+{
+	return setresuid(id, id, id) == 0;
+}
+
+/* Whom nobody else is: equals may send each other signals. Where the id means nothing (EINVAL: a
+ * user namespace without it) or this root may not change ids (EPERM: no CAP_SETUID), the filter
+ * below is what protects. */
 static bool drop_user(struct error *err)
 {
+	uid_t own = OWN_ID | (uid_t)(getpid() & OWN_ID_MASK);
+
 	if (geteuid() != 0)
 		return true;
 	if (setgroups(0, NULL) && errno != EPERM)
 		return error_set_system(err, errno, "drop supplementary groups");
-	if (setresgid(NOBODY, NOBODY, NOBODY) && errno != EPERM && errno != EINVAL)
+	if (!become_group(own) && !become_group(NOBODY) && errno != EPERM && errno != EINVAL)
 		return error_set_system(err, errno, "become gid %d", NOBODY);
-	if (setresuid(NOBODY, NOBODY, NOBODY) && errno != EPERM && errno != EINVAL)
+	if (!become_user(own) && !become_user(NOBODY) && errno != EPERM && errno != EINVAL)
 		return error_set_system(err, errno, "become uid %d", NOBODY);
 	return true;
 }
@@ -149,6 +167,9 @@ bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
 	prctl(PR_GET_PDEATHSIG, &parent_death);
 	if (!drop_user(err) || !drop_capabilities(err))
 		return false;
+	/* Its memory is nobody else's to look at or change. */
+	if (prctl(PR_SET_DUMPABLE, 0))
+		return error_set_system(err, errno, "not dumpable");
 	/* Forgotten by the kernel with the change of ids. */
 	prctl(PR_SET_PDEATHSIG, parent_death);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

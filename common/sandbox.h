@@ -17,8 +17,9 @@ struct sandbox_limits {
 	bool has_socket;	/* sendmsg and recvmsg, on what is open, are allowed too */
 };
 
-/* For the calling process, for good: rlimits, no core dumps, no_new_privs, uid and gid 65534 when
- * root, no capabilities, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
+/* For the calling process, for good: rlimits, no core dumps, no_new_privs, when root a uid and gid of
+ * its own that nobody else has (65534 in a user namespace that is too small), no capabilities, its
+ * memory hidden from equals, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
  * exiting need; opening files and sockets answers EPERM, anything else kills the process. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
 
