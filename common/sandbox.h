@@ -10,17 +10,18 @@
 #include "common/error.h"
 
 struct sandbox_limits {
-	uint64_t memory_bytes;	/* RLIMIT_AS */
-	uint32_t cpu_seconds;	/* RLIMIT_CPU; the kernel kills with SIGXCPU/SIGKILL */
-	uint64_t output_bytes;	/* RLIMIT_FSIZE */
-	uint32_t open_files;	/* RLIMIT_NOFILE; 0: as it is */
-	bool has_socket;	/* sendmsg and recvmsg, on what is open, are allowed too */
+	uint64_t memory_bytes; /* RLIMIT_AS */
+	uint32_t cpu_seconds;  /* RLIMIT_CPU; the kernel kills with SIGXCPU/SIGKILL */
+	uint64_t output_bytes; /* RLIMIT_FSIZE */
+	uint32_t open_files;   /* RLIMIT_NOFILE; 0: as it is */
+	bool has_socket;       /* sendmsg and recvmsg, on what is open, are allowed too */
 };
 
-/* For the calling process, for good: rlimits, no core dumps, no_new_privs, when root a uid and gid of
- * its own that nobody else has (65534 in a user namespace that is too small), no capabilities, its
- * memory hidden from equals, then a filter that allows only what memory, read/write/pread on open descriptors, clocks and
- * exiting need; opening files and sockets answers EPERM, anything else kills the process. */
+/* For the calling process, for good: rlimits, no core dumps, no_new_privs, when root a uid and gid
+ * of its own that nobody else has (65534 in a user namespace that is too small), no capabilities,
+ * its memory hidden from equals, then a filter that allows only what memory, read/write/pread on
+ * open descriptors, clocks and exiting need; opening files and sockets answers EPERM, anything else
+ * kills the process. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
 
 #endif

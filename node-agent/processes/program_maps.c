@@ -52,12 +52,11 @@ static bool is_same_file(struct program_maps *maps, const struct program *progra
 		return false;
 	found = resolve(maps, program, row);
 	return (found == FILE_FOUND || found == FILE_ASKED) && row->kind == MAPPING_FILE &&
-	       row->executable == old->executable &&
-	       row->executable_index == old->executable_index;
+	       row->executable == old->executable && row->executable_index == old->executable_index;
 }
 
-static bool is_same(struct program_maps *maps, const struct program *program,
-		    struct mapping *old, struct mapping *row)
+static bool is_same(struct program_maps *maps, const struct program *program, struct mapping *old,
+		    struct mapping *row)
 {
 	return old->start == row->start && old->end == row->end && old->kind == row->kind &&
 	       old->file_offset == row->file_offset &&

@@ -161,8 +161,8 @@ static bool cut_state(const struct walk *walk, uint64_t start, uint64_t end,
 		start = walk->low;
 	if (start >= end)
 		return false;
-	*out = (struct held){
-		start, end, unwind_rule_of(state, &walk->frames->registers, walk->is_signal)};
+	*out = (struct held){start, end,
+			     unwind_rule_of(state, &walk->frames->registers, walk->is_signal)};
 	return true;
 }
 

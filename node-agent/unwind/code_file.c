@@ -63,8 +63,9 @@ static bool count_sections(struct code_file *file, const Elf64_Ehdr *header, uns
 		if (!code_file_read(file, header->e_shoff, &first, sizeof first))
 			return false;
 		if (!header->e_shnum)
-			file->section_count =
-				first.sh_size <= CODE_SECTIONS_MAX ? (unsigned)first.sh_size : 0;
+			file->section_count = first.sh_size <= CODE_SECTIONS_MAX
+						      ? (unsigned)first.sh_size
+						      : 0;
 		if (header->e_shstrndx == SHN_XINDEX)
 			*name_section = first.sh_link;
 	}
@@ -88,8 +89,7 @@ static void read_sections(struct code_file *file, const Elf64_Ehdr *header)
 static bool is_taken(const Elf64_Ehdr *header)
 {
 	return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       header->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       header->e_ident[EI_DATA] == ELFDATA2LSB &&
+	       header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB &&
 	       (header->e_machine == EM_X86_64 || header->e_machine == EM_AARCH64) &&
 	       header->e_phentsize == sizeof(Elf64_Phdr) && header->e_phnum <= CODE_SEGMENTS_MAX;
 }
