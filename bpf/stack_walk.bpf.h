@@ -186,6 +186,8 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 		stack_walk_correct(walk, frames);
 	if (walk->rule.cfa == UNWIND_CFA_END)
 		return stack_walk_end(walk, WALK_complete);
+	if (walk->rule.flags & UNWIND_RULE_GUESSED)
+		walk->is_guessed = 1;
 	if (walk->rule.cfa == UNWIND_CFA_GO_GOROUTINE)
 		return stack_walk_goroutine(walk, frames);
 	if (stack_walk_cfa(walk, &cfa))
@@ -203,6 +205,11 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 		return stack_walk_end(walk, stack_walk_is_top(cfa) ? WALK_complete : WALK_no_start);
 	if (!stack_walk_is_code(address))
 		return stack_walk_end(walk, WALK_bad_address);
+#if STACK_WALK_X86
+	if (walk->rule.flags & UNWIND_RULE_GUESSED && !stack_guess_follows_call(address) &&
+	    !stack_guess_is_sigreturn(address))
+		return stack_walk_end(walk, WALK_no_table);
+#endif
 	if (walk->rule.kept == UNWIND_KEPT_UNDEFINED)
 		stack_walk_keep(walk, 0);
 	else if (walk->rule.kept)

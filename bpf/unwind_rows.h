@@ -75,6 +75,8 @@ enum unwind_rule_flags {
 	UNWIND_RULE_SIGNAL = 1 << 0,
 	/* The function has moved to another stack: its frame may lie anywhere, also below. */
 	UNWIND_RULE_OTHER_STACK = 1 << 1,
+	/* Told from the instructions, not by a table. */
+	UNWIND_RULE_GUESSED = 1 << 2,
 };
 
 /* Where the caller's UNWIND_REGISTER_KEPT is: one more of the registers that functions keep for

@@ -46,7 +46,8 @@ static bool rule_is_sound(const struct unwind_rule *rule)
 	if (rule->ra == UNWIND_RA_IN_REGISTER &&
 	    (rule->ra_offset < 0 || rule->ra_offset >= UNWIND_REGISTERS))
 		return false;
-	return !(rule->flags & ~(UNWIND_RULE_SIGNAL | UNWIND_RULE_OTHER_STACK));
+	return !(rule->flags & ~(UNWIND_RULE_SIGNAL | UNWIND_RULE_OTHER_STACK |
+				 UNWIND_RULE_GUESSED));
 }
 
 static bool rows_are_sound(const struct page_rows *rows)

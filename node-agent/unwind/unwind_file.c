@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "node-agent/unwind/bare_code.h"
 #include "node-agent/unwind/call_frames.h"
 #include "node-agent/unwind/code_file.h"
 #include "node-agent/unwind/go_table.h"
@@ -89,22 +90,44 @@ struct page_walk {
 	enum row_failure failure;
 };
 
-static bool add_known(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+static bool add_bare(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
 {
 	struct page_walk *walk = context;
 
 	return row_builder_add(walk->out, start, end, rule);
 }
 
+/* The known pieces of a hole; code around them is told by its instructions. */
+struct hole {
+	struct page_walk *walk;
+	struct bare_code *bare;
+	uint64_t at;
+};
+
+static bool add_known(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	struct hole *hole = context;
+
+	if (!bare_code_pieces(hole->bare, hole->at, start, add_bare, hole->walk))
+		return false;
+	hole->at = end;
+	return row_builder_add(hole->walk->out, start, end, rule);
+}
+
 /* Up to end nothing is described. */
 static bool fill_hole(struct page_walk *walk, uint64_t end)
 {
-	uint64_t start = walk->at;
+	struct hole hole = {.walk = walk, .at = walk->at};
+	bool wants_more;
 
-	if (end <= start)
+	if (end <= hole.at)
 		return true;
 	walk->at = end;
-	return known_code_pieces(&walk->file->code, start, end, add_known, walk);
+	hole.bare = bare_code_open(&walk->file->code, hole.at, end);
+	wants_more = known_code_pieces(&walk->file->code, hole.at, end, add_known, &hole) &&
+		     bare_code_pieces(hole.bare, hole.at, end, add_bare, walk);
+	bare_code_close(hole.bare);
+	return wants_more;
 }
 
 static bool add_piece(void *context, uint64_t start, uint64_t end, const struct unwind_rule *rule)
