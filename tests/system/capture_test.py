@@ -209,14 +209,14 @@ SAMPLE_IN_KERNEL = 1
 
 class Copy:
     """A struct stack_copy_event."""
-    HEADER = struct.Struct("<HBBIIIiIQQQQQ16Q")
+    HEADER = struct.Struct("<HBBIIIiIQQQQQQ16Q")
 
     def __init__(self, path):
         data = open(path, "rb").read()
         fields = self.HEADER.unpack_from(data)
-        self.is_interrupted, self.stack_bytes, self.gap, self.known = fields[1], fields[5], fields[6], fields[9]
-        self.ip, self.sp, self.fp = fields[10:13]
-        self.registers = dict(zip(REGISTERS, fields[13:]))
+        self.is_interrupted, self.stack_bytes, self.gap, self.known = fields[1], fields[5], fields[6], fields[10]
+        self.ip, self.sp, self.fp = fields[11:14]
+        self.registers = dict(zip(REGISTERS, fields[14:]))
         self.room = len(data) - self.HEADER.size
         self.stack = data[self.HEADER.size:self.HEADER.size + self.stack_bytes]
 
