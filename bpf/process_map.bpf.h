@@ -29,12 +29,24 @@ struct {
 	__type(value, struct process_block);
 } process_blocks SEC(".maps");
 
-/* The process of one sample, and the mapping that was asked for last: stacks stay in a few. */
+/* The process of one sample, and the two mappings that were asked for last: stacks stay in a few.
+ * They hold for the next sample too if it is of the same process and its mappings are the same. */
 struct process_view {
+	__u64 start_time_ns; /* identity, as in struct process_head */
+	__u32 tgid, exec_id;
 	__u32 head;    /* index + 1; 0: the process is not known */
 	__u32 nothing; /* 0, which the verifier does not know: paths that differ in it are one */
-	struct process_mapping mapping;
+	__u32 generation, reserved;
+	struct process_mapping mapping, other;
 };
+
+static __always_inline int process_view_is_of(const struct process_view *view, __u32 index,
+					      const struct process_head *head)
+{
+	return view->head == index + 1 && view->tgid == head->tgid &&
+	       view->exec_id == head->exec_id && view->start_time_ns == head->start_time_ns &&
+	       view->generation == head->generation;
+}
 
 /* What is published for the pid may be another program's: the pid's user before, or itself before
  * execve(). Returns the generation, or 0. */
@@ -42,21 +54,29 @@ static __always_inline __u32 process_view_begin(struct process_view *view, __u32
 						__u32 exec_id, __u64 start_time_ns)
 {
 	__u32 *index = bpf_map_lookup_elem(&processes, &tgid);
-	struct process_head *head;
-	__u32 key;
+	struct process_head *head = 0;
+	__u32 key = 0;
 
-	view->head = 0;
+	if (index) {
+		key = *index;
+		head = bpf_map_lookup_elem(&process_heads, &key);
+	}
+	if (head && head->tgid == tgid && head->exec_id == exec_id &&
+	    head->start_time_ns == start_time_ns) {
+		if (process_view_is_of(view, key, head))
+			return view->generation;
+		view->head = key + 1;
+		view->generation = head->generation;
+	} else {
+		view->head = view->generation = 0;
+	}
+	view->tgid = tgid;
+	view->exec_id = exec_id;
+	view->start_time_ns = start_time_ns;
 	view->nothing = 0;
 	view->mapping.start = view->mapping.end = 0;
-	if (!index)
-		return 0;
-	key = *index;
-	head = bpf_map_lookup_elem(&process_heads, &key);
-	if (!head || head->tgid != tgid || head->exec_id != exec_id ||
-	    head->start_time_ns != start_time_ns)
-		return 0;
-	view->head = key + 1;
-	return head->generation;
+	view->other = view->mapping;
+	return view->generation;
 }
 
 /* The last block that does not begin above the address; the first, if all do. Indexes are
@@ -86,6 +106,11 @@ process_block_mapping(const struct process_block *block, __u32 at, __u32 count, 
 	return &block->mappings[at & (PROCESS_BLOCK_MAPPINGS - 1)];
 }
 
+static __always_inline int process_mapping_has(const struct process_mapping *mapping, __u64 address)
+{
+	return address >= mapping->start && address < mapping->end;
+}
+
 /* 0: it lies in view->mapping. */
 static __always_inline int process_mapping_find(struct process_view *view, __u64 address)
 {
@@ -94,8 +119,15 @@ static __always_inline int process_mapping_find(struct process_view *view, __u64
 	struct process_head *head;
 	__u32 key = view->head - 1, number;
 
-	if (address >= view->mapping.start && address < view->mapping.end)
+	if (process_mapping_has(&view->mapping, address))
 		return 0;
+	if (process_mapping_has(&view->other, address)) {
+		const struct process_mapping last = view->mapping;
+
+		view->mapping = view->other;
+		view->other = last;
+		return 0;
+	}
 	head = bpf_map_lookup_elem(&process_heads, &key); /* of 0 − 1 there is none */
 	if (!head)
 		return 1;
@@ -107,8 +139,9 @@ static __always_inline int process_mapping_find(struct process_view *view, __u64
 	mapping = process_block_mapping(block, view->nothing,
 					head->mapping_count - number * PROCESS_BLOCK_MAPPINGS,
 					address);
-	if (address < mapping->start || address >= mapping->end)
+	if (!process_mapping_has(mapping, address))
 		return 1;
+	view->other = view->mapping;
 	view->mapping = *mapping;
 	return 0;
 }

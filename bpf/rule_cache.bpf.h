@@ -27,11 +27,38 @@ static __always_inline __u64 rule_cache_key(__u32 executable, __u64 address)
 	return (__u64)executable << 44 | address;
 }
 
-static __always_inline struct cached_rule *rule_cache_entry(struct rule_cache *cache, __u64 key)
+static __always_inline struct cached_rule *rule_cache_entry(struct rule_cache *cache, __u64 at)
 {
-	__u64 at = key * 0x9e3779b97f4a7c15ULL >> 55; /* Fibonacci hashing: the upper 9 bits */
-
 	return &cache->entries[at & (RULE_CACHE_ENTRIES - 1)];
+}
+
+static __always_inline __u64 rule_cache_place(__u64 key)
+{
+	return key * 0x9e3779b97f4a7c15ULL >> 55; /* Fibonacci hashing: the upper 9 bits */
+}
+
+/* At its place or next to it: two callers of one stack that share a place would else drive each
+ * other out at every sample. NULL: it is not there. */
+static __always_inline const struct unwind_rule *rule_cache_find(struct rule_cache *cache,
+								 __u64 key)
+{
+	__u64 at = rule_cache_place(key);
+	const struct cached_rule *entry = rule_cache_entry(cache, at);
+
+	if (entry->key != key)
+		entry = rule_cache_entry(cache, at ^ 1);
+	return key && entry->key == key ? &entry->rule : (void *)0;
+}
+
+static __always_inline void rule_cache_add(struct rule_cache *cache, __u64 key,
+					   const struct unwind_rule *rule)
+{
+	__u64 at = rule_cache_place(key);
+	struct cached_rule *entry = rule_cache_entry(cache, at);
+
+	*rule_cache_entry(cache, at ^ 1) = *entry;
+	entry->key = key;
+	entry->rule = *rule;
 }
 
 #endif

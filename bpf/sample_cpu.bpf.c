@@ -4,12 +4,17 @@
 #define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
 #define STACK_WALK_RULE(walk, address)   find_rule(address)
 #define STACK_WALK_TLS(walk)             task_thread_pointer()
+#define STACK_WALK_WORD(walk, to, from)  scratch_word(walk, to, from)
 int find_rule(unsigned long address);
+struct stack_walk;
+static int scratch_word(const struct stack_walk *walk, unsigned long long *to,
+			unsigned long long from);
 #include "bpf/counters.h"
 #include "bpf/process_map.bpf.h"
 #include "bpf/stack_copy.bpf.h"
 #include "bpf/rule_cache.bpf.h"
 #include "bpf/stack_walk.bpf.h"
+#include "bpf/stack_window.bpf.h"
 #include "bpf/unwind_rows.bpf.h"
 
 /* Set by the loader before the verifier sees them: branches on them cost nothing. */
@@ -40,6 +45,8 @@ struct {
 	__type(value, __u8);
 } filter_pids SEC(".maps");
 
+enum { FRAMES_A_CALL = 16 };
+
 /* One sample while it is made. The timer's interrupt does not nest on its CPU, so one per CPU is
  * enough; programs of another context need their own. */
 #pragma clang diagnostic push
@@ -48,6 +55,8 @@ struct sample_scratch {
 	struct sample_event event; /* its frames are the ones below */
 	__u64 frames[STACK_FRAMES_ROOM];
 	struct stack_walk walk;
+	struct stack_window window;
+	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
 	struct rule_cache rules; /* outlives the sample */
 };
@@ -81,23 +90,41 @@ static __always_inline struct sample_scratch *scratch_find(void)
 	return bpf_map_lookup_elem(&scratch, &key);
 }
 
+int fill_window(unsigned long from);
+__attribute__((noinline)) int fill_window(unsigned long from)
+{
+	struct sample_scratch *s = scratch_find();
+
+	return s ? stack_window_fill(&s->window, from) != 0 : 1;
+}
+
+/* A word of the user's stack. 0, or what went wrong. */
+static __always_inline int scratch_word(const struct stack_walk *walk, unsigned long long *to,
+					unsigned long long from)
+{
+	const struct sample_scratch *s = (const void *)walk -
+					 __builtin_offsetof(struct sample_scratch, walk);
+
+	if (!stack_window_word(&s->window, to, from))
+		return 0;
+	return fill_window(from) ? 1 : stack_window_word(&s->window, to, from);
+}
+
 /* A leaf's address seldom comes again: only callers are kept. */
 static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 executable,
 					    __u64 address)
 {
 	__u64 key = s->walk.is_interrupted ? 0 : rule_cache_key(executable, address);
-	struct cached_rule *cached = rule_cache_entry(&s->rules, key);
+	const struct unwind_rule *cached = rule_cache_find(&s->rules, key);
 	int found;
 
-	if (key && cached->key == key) {
-		s->walk.rule = cached->rule;
+	if (cached) {
+		s->walk.rule = *cached;
 		return STACK_RULE_FOUND;
 	}
 	found = unwind_rule_find(executable, address, &s->walk.rule);
-	if (key && found == STACK_RULE_FOUND) {
-		cached->key = key;
-		cached->rule = s->walk.rule;
-	}
+	if (key && found == STACK_RULE_FOUND)
+		rule_cache_add(&s->rules, key, &s->walk.rule);
 	return found;
 }
 
@@ -125,6 +152,38 @@ __attribute__((noinline)) int walk_one_frame(void)
 	struct sample_scratch *s = scratch_find();
 
 	return s ? stack_walk_step(&s->walk, s->frames) : 1;
+}
+
+/* The rule of a caller met before, of the kind that nearly all are. */
+static __always_inline int known_rule_find(struct sample_scratch *s)
+{
+	const struct process_mapping *mapping = &s->process.mapping;
+	const struct unwind_rule *rule;
+	__u64 address = s->walk.ip - 1;
+
+	if (s->walk.is_interrupted || !process_mapping_has(mapping, address))
+		return 0;
+	rule = rule_cache_find(&s->rules,
+			       rule_cache_key(mapping->executable, address - mapping->base));
+	if (!rule || rule->cfa != UNWIND_CFA_REGISTER || rule->flags)
+		return 0;
+	s->walk.rule = *rule;
+	return 1;
+}
+
+/* Some frames, since calls cost more than what is done in them. 1: the walk has ended. */
+int walk_frames(void);
+__attribute__((noinline)) int walk_frames(void)
+{
+	struct sample_scratch *s = scratch_find();
+
+	if (!s)
+		return 1;
+	for (int i = 0; i < FRAMES_A_CALL; i++)
+		if (known_rule_find(s) ? stack_walk_by_cfa(&s->walk, s->frames, 0)
+				       : walk_one_frame())
+			return 1;
+	return 0;
 }
 
 /* The stack from where the walk stopped. 1: it is on its way. */
@@ -188,7 +247,7 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 					     struct task_struct *task)
 {
 	struct stack_walk *walk = &s->walk;
-	user_registers saved;
+	user_registers *saved = &s->registers;
 	int is_32bit;
 
 	if (s->event.flags & SAMPLE_IN_KERNEL) {
@@ -196,23 +255,22 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 			s->event.flags |= SAMPLE_KERNEL_THREAD;
 			return 0;
 		}
-		if (!task_user_registers(task, &saved)) {
+		if (!task_user_registers(task, saved)) {
 			walk->result = WALK_no_registers;
 			return 0;
 		}
 		/* Threads the kernel makes inside a process (io_uring's workers) have no user part.
 		 */
-		if ((!PT_REGS_IP(&saved) && !PT_REGS_SP(&saved)) ||
-		    user_stack_is_gone(task, &saved)) {
+		if ((!PT_REGS_IP(saved) && !PT_REGS_SP(saved)) || user_stack_is_gone(task, saved)) {
 			s->event.flags |= SAMPLE_KERNEL_THREAD;
 			return 0;
 		}
-		is_32bit = registers_are_32bit(&saved);
-		walk->known = registers_known(&saved);
-		registers_copy(walk->registers, &saved);
-		walk->ip = PT_REGS_IP(&saved) - registers_entry_bytes(&saved);
-		walk->sp = PT_REGS_SP(&saved);
-		walk->fp = PT_REGS_FP(&saved);
+		is_32bit = registers_are_32bit(saved);
+		walk->known = registers_known(saved);
+		registers_copy(walk->registers, saved);
+		walk->ip = PT_REGS_IP(saved) - registers_entry_bytes(saved);
+		walk->sp = PT_REGS_SP(saved);
+		walk->fp = PT_REGS_FP(saved);
 	} else {
 		walk->known = REGISTERS_ALL;
 		registers_copy(walk->registers, &tick->regs);
@@ -247,8 +305,9 @@ static __always_inline void sample_user_stack(struct sample_scratch *s,
 			s->event.generation = process_view_begin(&s->process, s->event.tgid,
 								 s->event.exec_id,
 								 s->event.start_time_ns);
-		for (__u32 i = 0; i < USER_FRAMES_MAX; i++)
-			if (walk_one_frame())
+		s->window.bytes = 0;
+		for (__u32 i = 0; i < USER_FRAMES_MAX / FRAMES_A_CALL; i++)
+			if (walk_frames())
 				break;
 	}
 	if (walk->is_guessed)

@@ -16,6 +16,9 @@
 #ifndef STACK_WALK_TLS /* the thread pointer; 0: it is not known, or not wanted */
 #define STACK_WALK_TLS(walk) 0ULL
 #endif
+#ifndef STACK_WALK_WORD /* the same of one word, which likely lies near the ones read before */
+#define STACK_WALK_WORD(walk, to, from) STACK_WALK_READ(to, sizeof(__u64), from)
+#endif
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -138,7 +141,7 @@ static __always_inline int stack_walk_register(const struct stack_walk *walk, __
 		*value = walk->sp;
 	else if (!stack_walk_knows(walk, number))
 		return number != UNWIND_REGISTER_KEPT || !walk->kept_at ||
-		       STACK_WALK_READ(value, sizeof(*value), walk->kept_at);
+		       STACK_WALK_WORD(walk, value, walk->kept_at);
 	else if (number == UNWIND_REGISTER_FP)
 		*value = walk->fp;
 	else

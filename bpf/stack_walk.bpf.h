@@ -114,7 +114,7 @@ static __always_inline int stack_walk_cfa(struct stack_walk *walk, __u64 *cfa)
 		return stack_walk_end(walk, WALK_register_unknown);
 	value += offset;
 	if (walk->rule.cfa == UNWIND_CFA_DEREF) {
-		if (STACK_WALK_READ(&value, sizeof(value), value))
+		if (STACK_WALK_WORD(walk, &value, value))
 			return stack_walk_end(walk, WALK_read_fault);
 		value += (__s64)walk->rule.cfa_add;
 	}
@@ -132,36 +132,36 @@ static __always_inline int stack_walk_is_frame(const struct stack_walk *walk, __
 		walk->sp - cfa > STACK_FRAME_BYTES_MAX);
 }
 
-/* The return address and the caller's frame pointer. 1: the walk has ended. */
-static __always_inline int stack_walk_restore(struct stack_walk *walk, __u64 cfa, __u64 *address)
+/* The frame pointer that the callee has saved, if it has; whoever needs it will miss it if not. */
+static __always_inline void stack_walk_restore_fp(struct stack_walk *walk, __u64 cfa)
 {
 	const __u64 fp_bit = 1ULL << UNWIND_REGISTER_FP;
-	__u64 words[2], from;
+	__u64 from = walk->rule.fp == UNWIND_FP_AT_FP ? walk->fp : cfa;
 
-	/* The common case in one read: the frame pointer right below the return address. */
-	if (walk->rule.fp == UNWIND_FP_AT_CFA && walk->rule.fp_offset == -16 &&
-	    walk->rule.ra == UNWIND_RA_AT_CFA && walk->rule.ra_offset == -8 &&
-	    !STACK_WALK_READ(words, sizeof(words), cfa - 16)) {
-		walk->fp = words[0];
+	if (walk->rule.fp == UNWIND_FP_SAME)
+		return;
+	from += (__s64)walk->rule.fp_offset;
+	if ((walk->rule.fp == UNWIND_FP_AT_CFA ||
+	     (walk->rule.fp == UNWIND_FP_AT_FP && walk->known & fp_bit)) &&
+	    !STACK_WALK_WORD(walk, &walk->fp, from))
 		walk->known |= fp_bit;
-		*address = words[1];
-		return 0;
-	}
+	else
+		walk->known &= ~fp_bit;
+}
+
+/* The return address and the caller's frame pointer, which lies below it: of words near each other
+ * the lowest is read first. 1: the walk has ended. */
+static __always_inline int stack_walk_restore(struct stack_walk *walk, __u64 cfa, __u64 *address)
+{
 	if (walk->rule.ra == UNWIND_RA_IN_REGISTER) {
 		if (stack_walk_register(walk, walk->rule.ra_offset, address))
 			return stack_walk_end(walk, WALK_register_unknown);
-	} else if (STACK_WALK_READ(address, sizeof(*address), cfa + (__s64)walk->rule.ra_offset)) {
-		return stack_walk_end(walk, WALK_read_fault);
-	}
-	if (walk->rule.fp == UNWIND_FP_SAME)
+		stack_walk_restore_fp(walk, cfa);
 		return 0;
-	from = (walk->rule.fp == UNWIND_FP_AT_FP ? walk->fp : cfa) + (__s64)walk->rule.fp_offset;
-	if ((walk->rule.fp == UNWIND_FP_AT_CFA ||
-	     (walk->rule.fp == UNWIND_FP_AT_FP && walk->known & fp_bit)) &&
-	    !STACK_WALK_READ(&walk->fp, sizeof(walk->fp), from))
-		walk->known |= fp_bit;
-	else
-		walk->known &= ~fp_bit; /* whoever needs it will miss it */
+	}
+	stack_walk_restore_fp(walk, cfa);
+	if (STACK_WALK_WORD(walk, address, cfa + (__s64)walk->rule.ra_offset))
+		return stack_walk_end(walk, WALK_read_fault);
 	return 0;
 }
 
@@ -174,22 +174,11 @@ static __always_inline int stack_walk_is_top(__u64 cfa)
 	return top - cfa <= STACK_TOP_BYTES && STACK_WALK_READ(&byte, sizeof(byte), top);
 }
 
-/* Steps as walk->rule says. */
-static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *frames)
+/* Steps as walk->rule says, which has an expression for the CFA. */
+static __always_inline int stack_walk_by_cfa(struct stack_walk *walk, __u64 *frames, int is_signal)
 {
-	int is_signal = walk->rule.flags & UNWIND_RULE_SIGNAL;
 	__u64 cfa = 0, address = 0;
 
-	if (walk->rule.cfa == UNWIND_CFA_SIGNAL)
-		return stack_walk_signal(walk, frames, walk->sp + (__s64)walk->rule.cfa_offset);
-	if (is_signal)
-		stack_walk_correct(walk, frames);
-	if (walk->rule.cfa == UNWIND_CFA_END)
-		return stack_walk_end(walk, WALK_complete);
-	if (walk->rule.flags & UNWIND_RULE_GUESSED)
-		walk->is_guessed = 1;
-	if (walk->rule.cfa == UNWIND_CFA_GO_GOROUTINE)
-		return stack_walk_goroutine(walk, frames);
 	if (stack_walk_cfa(walk, &cfa))
 		return 1;
 	if (!stack_walk_is_frame(walk, cfa))
@@ -215,6 +204,24 @@ static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *fr
 	else if (walk->rule.kept)
 		stack_walk_keep(walk, cfa - 8 * walk->rule.kept);
 	return stack_walk_caller(walk, frames, address, cfa, is_signal != 0);
+}
+
+/* Steps as walk->rule says. */
+static __always_inline int stack_walk_by_rule(struct stack_walk *walk, __u64 *frames)
+{
+	int is_signal = walk->rule.flags & UNWIND_RULE_SIGNAL;
+
+	if (walk->rule.cfa == UNWIND_CFA_SIGNAL)
+		return stack_walk_signal(walk, frames, walk->sp + (__s64)walk->rule.cfa_offset);
+	if (is_signal)
+		stack_walk_correct(walk, frames);
+	if (walk->rule.cfa == UNWIND_CFA_END)
+		return stack_walk_end(walk, WALK_complete);
+	if (walk->rule.flags & UNWIND_RULE_GUESSED)
+		walk->is_guessed = 1;
+	if (walk->rule.cfa == UNWIND_CFA_GO_GOROUTINE)
+		return stack_walk_goroutine(walk, frames);
+	return stack_walk_by_cfa(walk, frames, is_signal);
 }
 
 /* Finds one caller by the first rung of the ladder that knows the way: the code's unwind row, which

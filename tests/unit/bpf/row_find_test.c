@@ -244,7 +244,7 @@ static void test_mappings(void)
 
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		unsigned wrong = 0, found = 0;
-		struct process_view view;
+		struct process_view view = {0};
 		uint64_t last;
 
 		process_put(counts[i]);
@@ -255,8 +255,8 @@ static void test_mappings(void)
 			uint32_t wanted = mapping_by_walking(counts[i], address);
 			int missed;
 
-			if (address % 4096 == 0) /* without and with the last one at hand */
-				view.mapping.start = view.mapping.end = 0;
+			if (address % 4096 == 0) /* without and with the last ones at hand */
+				view.mapping.start = view.mapping.end = view.other.end = 0;
 			missed = process_mapping_find(&view, address);
 			wrong += missed ? wanted != 0 : view.mapping.executable != wanted;
 			found += !missed;
@@ -280,7 +280,7 @@ static void test_identity(void)
 		{100, 4, 12345, false},
 		{100, 3, 12346, false},
 	};
-	struct process_view view;
+	struct process_view view = {0};
 
 	process_put(10);
 	for (size_t i = 0; i < sizeof rows_ / sizeof *rows_; i++) {
@@ -293,9 +293,36 @@ static void test_identity(void)
 	CHECK_NUMBER(view.head, 0);
 }
 
+/* What was found holds for the next sample, unless the process or its mappings are others. */
+static void test_next_sample(void)
+{
+	struct process_view view = {0};
+
+	process_put(100);
+	process_view_begin(&view, 100, 3, 12345);
+	CHECK(!process_mapping_find(&view, mappings[4].start));
+	CHECK(!process_mapping_find(&view, mappings[80].start));
+	CHECK(!process_mapping_find(&view, mappings[4].start)); /* of the two, the other */
+	CHECK_NUMBER(view.mapping.executable, mappings[4].executable);
+	CHECK_NUMBER(view.other.executable, mappings[80].executable);
+	process_view_begin(&view, 100, 3, 12345);
+	CHECK_NUMBER(view.mapping.executable, mappings[4].executable);
+	CHECK_NUMBER(view.mapping.end, mappings[4].end);
+
+	head.generation++;
+	CHECK_NUMBER(process_view_begin(&view, 100, 3, 12345), head.generation);
+	CHECK_NUMBER(view.mapping.end + view.other.end, 0);
+
+	CHECK(!process_mapping_find(&view, mappings[4].start));
+	process_view_begin(&view, 100, 4, 12345); /* execve() */
+	CHECK_NUMBER(view.mapping.end + view.other.end, 0);
+	CHECK(process_mapping_find(&view, mappings[4].start));
+}
+
 int main(void)
 {
 	bpf_map_lookup_elem = lookup;
+	test_next_sample();
 	test_rows();
 	test_page_states();
 	test_mappings();
