@@ -136,6 +136,11 @@ int code_pages_fd(const struct code_pages *pages)
 	return row_worker_fd(pages->worker);
 }
 
+uint64_t code_pages_workers(const struct code_pages *pages)
+{
+	return row_worker_started(pages->worker);
+}
+
 struct row_pages *code_pages_rows(struct code_pages *pages)
 {
 	return pages->rows;

@@ -36,6 +36,8 @@ bool code_pages_next(struct code_pages *pages);
 
 /* The worker's descriptor, readable when it has answered; −1: it does not run. */
 int code_pages_fd(const struct code_pages *pages);
+/* How many workers there have been: a new one may have the descriptor's old number. */
+uint64_t code_pages_workers(const struct code_pages *pages);
 
 /* For stack_finish(); borrowed. */
 struct row_pages *code_pages_rows(struct code_pages *pages);

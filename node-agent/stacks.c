@@ -328,14 +328,13 @@ void stacks_run(struct stacks *stacks)
 
 bool stacks_descriptor(struct stacks *stacks, int *fd)
 {
-	struct code_pages_counters counters;
+	uint64_t started = code_pages_workers(stacks->from.pages);
 
 	*fd = code_pages_fd(stacks->from.pages);
-	code_pages_counters(stacks->from.pages, &counters);
-	if (*fd == stacks->told_fd && counters.worker.started == stacks->told_started)
+	if (*fd == stacks->told_fd && started == stacks->told_started)
 		return false;
 	stacks->told_fd = *fd;
-	stacks->told_started = counters.worker.started;
+	stacks->told_started = started;
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,8 +25,10 @@ enum {
 	FILES_MAX = 128, /* that are asked about at a time */
 	SENT_MAX = 4,    /* questions the child has at a time */
 	DEADLINE_MS = 2000,
-	FILE_DEADLINE_MS = 500, /* of one that nothing is known of: others' stacks wait behind it */
-	ENDING_MAX = 8,         /* children that are ending: one may hang in a read for some time */
+	/* Of one that nothing is known of: others' stacks wait behind it. Only a child that does
+	 * not run holds the file to blame; where CPUs are short it waits for one of those. */
+	FILE_DEADLINE_MS = 750,
+	ENDING_MAX = 8, /* children that are ending: one may hang in a read for some time */
 	SOCKET_BYTES = 256 << 10,
 	FRUITLESS_MAX = 8, /* children in a row that ended without one answer … */
 	PAUSE_MS = 10000,  /* … after which none is started for so long */
@@ -416,13 +419,33 @@ static void say_farewell(char *text)
 		log_warn("parser of unwind tables gave up", "why=\"%s\"", text);
 }
 
+/* It neither runs nor waits for a CPU: the state behind the name in /proc/PID/stat (proc(5)). */
+static bool child_sleeps(const struct row_worker *worker)
+{
+	char path[40], text[128];
+	const char *name_end;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)worker->child);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	length = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	name_end = strrchr(text, ')');
+	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
+}
+
 static bool is_late(struct row_worker *worker, int64_t now_ms)
 {
-	int64_t limit_ms = DEADLINE_MS;
+	int64_t passed_ms = now_ms - worker->first_ms;
 
-	if (worker->sent && ask_at(worker, 0)->kind == ROW_MESSAGE_FILE)
-		limit_ms = FILE_DEADLINE_MS;
-	return worker->sent && now_ms - worker->first_ms >= limit_ms;
+	if (!worker->sent || passed_ms < FILE_DEADLINE_MS)
+		return false;
+	return passed_ms >= DEADLINE_MS ||
+	       (ask_at(worker, 0)->kind == ROW_MESSAGE_FILE && child_sleeps(worker));
 }
 
 /* What the child has to say, or its silence. */
@@ -446,8 +469,9 @@ static enum heard hear_child(struct row_worker *worker, int64_t now_ms)
 	case ROW_RECEIVED_NOTHING:
 		break;
 	}
-	return is_late(worker, now_ms) ? blame_first(worker, &counters->killed, true, now_ms)
-				       : HEARD_NOTHING;
+	if (!is_late(worker, now_ms))
+		return HEARD_NOTHING;
+	return blame_first(worker, &counters->killed, child_sleeps(worker), now_ms);
 }
 
 static bool has_room_for_reply(struct row_worker *worker)
@@ -507,6 +531,11 @@ void row_worker_counters(const struct row_worker *worker, struct row_worker_coun
 	for (int i = 0; i < ENDING_MAX; i++)
 		out->cpu_ns += worker->ending[i] ? child_cpu_ns(worker->ending[i]) : 0;
 	out->waiting = worker->count;
+}
+
+uint64_t row_worker_started(const struct row_worker *worker)
+{
+	return worker->counters.started;
 }
 
 void row_worker_free(struct row_worker *worker)

@@ -53,6 +53,8 @@ struct row_worker_counters {
 	uint32_t waiting;               /* asked and not answered */
 };
 void row_worker_counters(const struct row_worker *worker, struct row_worker_counters *out);
+/* counters.started alone, without asking the kernel for the child's time. */
+uint64_t row_worker_started(const struct row_worker *worker);
 
 void row_worker_free(struct row_worker *worker); /* ends the child */
 

@@ -58,10 +58,10 @@ void code_pages_set_time(struct code_pages *pages, int64_t now_ms)
 	(void)pages, (void)now_ms;
 }
 
-void code_pages_counters(const struct code_pages *pages, struct code_pages_counters *out)
+uint64_t code_pages_workers(const struct code_pages *pages)
 {
 	(void)pages;
-	*out = (struct code_pages_counters){.worker.started = worker_started};
+	return worker_started;
 }
 
 /* --- the walker --- */
