@@ -45,7 +45,7 @@ struct {
 	__type(value, __u8);
 } filter_pids SEC(".maps");
 
-enum { FRAMES_A_CALL = 16 };
+enum { FRAMES_A_CALL = 8 };
 
 /* One sample while it is made. The timer's interrupt does not nest on its CPU, so one per CPU is
  * enough; programs of another context need their own. */
