@@ -66,6 +66,7 @@ static enum row_failure load(int fd)
 	if (!table && failure == ROW_FAILURE_NONE)
 		failure = ROW_FAILURE_COUNT; /* not a Go program */
 	go_table_close(table);
+	code_file_close(&file);
 	return failure;
 }
 
