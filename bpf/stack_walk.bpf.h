@@ -165,13 +165,15 @@ static __always_inline int stack_walk_restore(struct stack_walk *walk, __u64 cfa
 	return 0;
 }
 
-/* Does memory end right above? */
+/* Does memory end right above, or one page later: Ruby's fibers have that page for themselves? */
 static __always_inline int stack_walk_is_top(__u64 cfa)
 {
 	const __u64 top = (cfa + STACK_PAGE_BYTES - 1) & ~(__u64)(STACK_PAGE_BYTES - 1);
 	__u8 byte;
 
-	return top - cfa <= STACK_TOP_BYTES && STACK_WALK_READ(&byte, sizeof(byte), top);
+	return top - cfa <= STACK_TOP_BYTES &&
+	       (STACK_WALK_READ(&byte, sizeof(byte), top) ||
+		STACK_WALK_READ(&byte, sizeof(byte), top + STACK_PAGE_BYTES));
 }
 
 /* Steps as walk->rule says, which has an expression for the CFA. */
