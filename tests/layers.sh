@@ -30,15 +30,14 @@ symbol-server/              common/ symbol-server/embedded.h symbol-server/serve
 doors='
 bpf/libbpf.h bpf/bpf.h bpf/btf.h bpf/libbpf_*  node-agent/kernel/
 curl/                                      symbol-server/net/http_client
-zlib.h zconf.h                             common/gzip
+zlib.h zconf.h                             common/gzip symbol-server/symbolize/dwarf/section_inflate
 protobuf-c/                                common/otlp symbol-server/api/ schema/wire/
 microhttpd.h                               symbol-server/http/
 sqlite3.h                                  symbol-server/store/
-elfutils/libdw*.h elfutils/known-dwarf.h dwarf.h  symbol-server/symbolize/debug_
 elfutils/debuginfod.h                      symbol-server/symbolize/symbol_sources
 libelf.h gelf.h nlist.h elfutils/elf-knowledge.h elfutils/version.h  common/elf_image symbol-server/symbolize/debug_ node-agent/kernel/
 archive.h archive_entry.h                  symbol-server/symbolize/package_files
-zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table
+zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table symbol-server/symbolize/dwarf/section_inflate
 libiberty/ demangle.h ansidecl.h           symbol-server/symbolize/demangle
 re2/                                       symbol-server/query/pattern
 seccomp.h seccomp-syscalls.h                                common/sandbox
@@ -223,7 +222,7 @@ self_test() {
 	expect_found symbol-server/ingest/planted.c '#include "symbol-server/store/symbols.h"'
 	expect_found symbol-server/query/planted.c '#include "symbol-server/api/routes.h"'
 	expect_found symbol-server/api/planted.c '#include <sqlite3.h>'
-	expect_found symbol-server/symbolize/planted.c '#include <elfutils/libdw.h>'
+	expect_found symbol-server/symbolize/planted.c '#include <elfutils/debuginfod.h>'
 	expect_found common/planted.c '#include <zstd.h>'
 	expect_found symbol-server/main.c '#include "tests/check.h"'
 	expect_found symbol-server/http/planted.c '#include "http_server.h"'

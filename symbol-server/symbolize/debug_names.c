@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/symbolize/debug_walk.h"
+#include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 
 void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room, size_t size)
 {
@@ -21,45 +21,35 @@ void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room
 	return (uint8_t *)*rows + (*count)++ * size;
 }
 
-static uint64_t offset_hash(uint64_t offset)
+static uint64_t key_hash(uint64_t key)
 {
-	return hash_word(0x9e3779b97f4a7c15u, offset);
+	return hash_word(0x9e3779b97f4a7c15u, key);
 }
 
-static const char *text_attribute(Dwarf_Die *die, unsigned name)
+/* Which DIE: of which file, which section and where; sections are shorter than 4 GiB. */
+static uint64_t key_of(const struct dwarf_unit *unit, uint64_t offset)
 {
-	Dwarf_Attribute attribute;
-
-	return dwarf_attr(die, name, &attribute) ? dwarf_formstring(&attribute) : NULL;
+	return offset << 16 | (uint64_t)unit->units->number << 1 | (unit->section == DWARF_TYPES);
 }
 
-static const char *linkage_name(Dwarf_Die *die)
+static const char *text_of(struct dwarf_unit *unit, const struct dwarf_die *die,
+			   enum dwarf_slot slot)
 {
-	const char *name = text_attribute(die, DW_AT_linkage_name);
-
-	return name ? name : text_attribute(die, DW_AT_MIPS_linkage_name);
+	return dwarf_die_has(die, slot) ? dwarf_value_text(unit, &die->values[slot]) : NULL;
 }
 
-bool debug_origin(struct walk *walk, Dwarf_Die *die, Dwarf_Die *origin)
+/* Where the DIE is that this one is an instance or the definition of. */
+static bool origin_of(struct dwarf_unit *unit, const struct dwarf_die *die, struct dwarf_unit **of,
+		      uint64_t *offset)
 {
-	Dwarf_Attribute attribute;
-
-	if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) &&
-	    !dwarf_attr(die, DW_AT_specification, &attribute))
-		return false;
-	if (dwarf_formref_die(&attribute, origin))
-		return true;
-	if (dwarf_whatform(&attribute) == DW_FORM_GNU_ref_alt ||
-	    dwarf_whatform(&attribute) == DW_FORM_ref_sup4 ||
-	    dwarf_whatform(&attribute) == DW_FORM_ref_sup8)
-		walk->flags |= SYMBOL_TABLE_ALT_MISSING;
-	else
-		walk->flags |= SYMBOL_TABLE_DAMAGED;
-	return false;
+	if (dwarf_die_has(die, DWARF_ORIGIN))
+		return dwarf_value_reference(unit, &die->values[DWARF_ORIGIN], of, offset);
+	return dwarf_die_has(die, DWARF_SPECIFICATION) &&
+	       dwarf_value_reference(unit, &die->values[DWARF_SPECIFICATION], of, offset);
 }
 
 /* A number for "the qualified name of that DIE", whose scope may be walked only later. */
-static uint32_t pending_name(struct walk *walk, uint64_t offset, uint32_t plain)
+static uint32_t pending_name(struct walk *walk, uint64_t key, uint32_t plain)
 {
 	size_t room = walk->pending_room;
 	uint64_t *added = ROW_ADD(walk, walk->pending, walk->pending_count, walk->pending_room);
@@ -78,50 +68,53 @@ static uint32_t pending_name(struct walk *walk, uint64_t offset, uint32_t plain)
 		}
 		walk->pending_plain = texts;
 	}
-	*added = offset;
+	*added = key;
 	walk->pending_plain[walk->pending_count - 1] = plain;
 	return (uint32_t)(walk->pending_count - 1) | TABLE_NAME_PENDING;
 }
 
-static uint32_t find_name(struct walk *walk, uint64_t offset)
+static uint32_t find_name(struct walk *walk, uint64_t key)
 {
 	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&walk->name_table, offset_hash(offset), &probe);
-	     i != HASH_TABLE_NONE;
-	     i = hash_table_next(&walk->name_table, offset_hash(offset), &probe))
-		if (walk->names[i].offset == offset)
+	for (uint32_t i = hash_table_first(&walk->name_table, key_hash(key), &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&walk->name_table, key_hash(key), &probe))
+		if (walk->names[i].key == key)
 			return walk->names[i].name;
 	return SYMBOL_NONE;
 }
 
-static void keep_name(struct walk *walk, uint64_t offset, uint32_t name)
+static void keep_name(struct walk *walk, uint64_t key, uint32_t name)
 {
 	struct die_name *added = ROW_ADD(walk, walk->names, walk->name_count, walk->name_room);
 
 	if (!added)
 		return;
-	*added = (struct die_name){offset, name};
-	if (!hash_table_add(&walk->name_table, offset_hash(offset), (uint32_t)walk->name_count - 1))
+	*added = (struct die_name){key, name};
+	if (!hash_table_add(&walk->name_table, key_hash(key), (uint32_t)walk->name_count - 1))
 		walk->no_memory = true;
 }
 
-uint32_t debug_name(struct walk *walk, Dwarf_Die *die, uint64_t address)
+uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+		    uint64_t address)
 {
-	uint64_t offset = dwarf_dieoffset(die);
-	uint32_t name = address ? SYMBOL_NONE : find_name(walk, offset);
-	Dwarf_Die at = *die, origin;
+	uint64_t key = key_of(unit, die->offset), offset = die->offset;
+	uint32_t name = address ? SYMBOL_NONE : find_name(walk, key);
 	const char *linkage = NULL, *plain = NULL;
+	struct dwarf_unit *of = unit, *next;
+	struct dwarf_die at;
 
 	if (name != SYMBOL_NONE)
 		return name;
 	for (unsigned i = 0; i < ORIGIN_CHAIN_MAX; i++) {
-		linkage = linkage_name(&at);
+		linkage = text_of(of, die, DWARF_LINKAGE_NAME);
 		if (!plain)
-			plain = text_attribute(&at, DW_AT_name);
-		if (linkage || !debug_origin(walk, &at, &origin))
+			plain = text_of(of, die, DWARF_NAME);
+		if (linkage || !origin_of(of, die, &next, &offset) ||
+		    !dwarf_die_read(next, offset, &at))
 			break;
-		at = origin;
+		of = next;
+		die = &at;
 	}
 	name = 0;
 	if (linkage && *linkage)
@@ -131,62 +124,81 @@ uint32_t debug_name(struct walk *walk, Dwarf_Die *die, uint64_t address)
 	if (!name && plain) {
 		name = table_builder_text(walk->builder, plain);
 		if (name && !walk->is_c)
-			name = pending_name(walk, dwarf_dieoffset(&at), name);
+			name = pending_name(walk, key_of(of, die->offset), name);
 	}
 	if (!address)
-		keep_name(walk, offset, name);
+		keep_name(walk, key, name);
 	return name;
+}
+
+/* Many DIEs are instances of one: the names kept are the origins', which need not be read again. */
+uint32_t debug_inlined_name(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die)
+{
+	struct dwarf_unit *of;
+	struct dwarf_die origin;
+	uint64_t offset;
+	uint32_t name;
+
+	if (!origin_of(unit, die, &of, &offset))
+		return debug_name(walk, unit, die, 0);
+	name = find_name(walk, key_of(of, offset));
+	if (name != SYMBOL_NONE)
+		return name;
+	if (!dwarf_die_read(of, offset, &origin))
+		return debug_name(walk, unit, die, 0);
+	return debug_name(walk, of, &origin, 0);
 }
 
 /* ---- scopes ---- */
 
-uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, Dwarf_Die *die)
+uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, struct dwarf_unit *unit,
+			    const struct dwarf_die *die)
 {
-	const char *name = text_attribute(die, DW_AT_name);
+	const char *name = walk->is_c ? NULL : text_of(unit, die, DWARF_NAME);
 	struct scope *scope;
 
-	if (!name && dwarf_tag(die) == DW_TAG_namespace)
+	if (!name && die->tag == DW_TAG_namespace)
 		name = "(anonymous namespace)";
 	if (!name || walk->is_c)
 		return parent;
 	scope = ROW_ADD(walk, walk->scopes, walk->scope_count, walk->scope_room);
 	if (!scope)
 		return parent;
-	*scope = (struct scope){parent, table_builder_text(walk->builder, name)};
+	*scope = (struct scope){parent, name};
 	return (uint32_t)walk->scope_count - 1;
 }
 
-void debug_note_scope(struct walk *walk, Dwarf_Die *die, uint32_t scope)
+void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+		      uint32_t scope)
 {
-	uint64_t offset = dwarf_dieoffset(die);
+	uint64_t key = key_of(unit, die->offset);
 	struct die_scope *added;
 
-	if (!scope || linkage_name(die) || !text_attribute(die, DW_AT_name))
+	if (!scope || dwarf_die_has(die, DWARF_LINKAGE_NAME) || !dwarf_die_has(die, DWARF_NAME))
 		return;
 	added = ROW_ADD(walk, walk->die_scopes, walk->die_scope_count, walk->die_scope_room);
 	if (!added)
 		return;
-	*added = (struct die_scope){offset, scope};
-	if (!hash_table_add(&walk->scope_table, offset_hash(offset),
-			    (uint32_t)walk->die_scope_count - 1))
+	*added = (struct die_scope){key, scope};
+	if (!hash_table_add(&walk->scope_table, key_hash(key), (uint32_t)walk->die_scope_count - 1))
 		walk->no_memory = true;
 }
 
-static uint32_t find_scope(const struct walk *walk, uint64_t offset)
+static uint32_t find_scope(const struct walk *walk, uint64_t key)
 {
 	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&walk->scope_table, offset_hash(offset), &probe);
-	     i != HASH_TABLE_NONE;
-	     i = hash_table_next(&walk->scope_table, offset_hash(offset), &probe))
-		if (walk->die_scopes[i].offset == offset)
+	for (uint32_t i = hash_table_first(&walk->scope_table, key_hash(key), &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&walk->scope_table, key_hash(key), &probe))
+		if (walk->die_scopes[i].key == key)
 			return walk->die_scopes[i].scope;
 	return 0;
 }
 
 static uint32_t qualified_name(struct walk *walk, uint32_t scope, uint32_t plain)
 {
-	uint32_t chain[32], depth = 0;
+	const char *chain[32];
+	uint32_t depth = 0;
 	struct buffer text;
 	uint32_t name = plain;
 
@@ -196,7 +208,7 @@ static uint32_t qualified_name(struct walk *walk, uint32_t scope, uint32_t plain
 		return plain;
 	buffer_init(&text, QUALIFIED_MAX);
 	while (depth-- > 0) {
-		buffer_append_text(&text, table_builder_text_at(walk->builder, chain[depth]));
+		buffer_append_text(&text, chain[depth]);
 		buffer_append_text(&text, "::");
 	}
 	buffer_append_text(&text, table_builder_text_at(walk->builder, plain));

@@ -6,17 +6,25 @@
 #include <string.h>
 
 #include "symbol-server/symbolize/debug_units.h"
+#include "symbol-server/symbolize/dwarf/dwarf_file.h"
 #include "symbol-server/symbolize/kallsyms.h"
 #include "symbol-server/symbolize/table_builder.h"
 
 enum { SECTIONS_MAX = 65536, CODE_SECTIONS_MAX = 4096 };
+
+static const struct dwarf_limits dwarf_limits = {
+	.section_bytes = (size_t)4 << 30,
+	.total_bytes = (size_t)12 << 30, /* the worker's own limit is by the files' size */
+};
 
 struct elf_file {
 	Elf *elf;
 	bool is_relocatable;
 	uint8_t *is_code; /* by section number */
 	size_t section_count;
-	bool has_debug_info;
+	struct dwarf_file *dwarf;
+	struct dwarf_units units;
+	bool has_units;
 };
 
 struct reader {
@@ -31,9 +39,10 @@ struct reader {
 
 /* ---- sections ---- */
 
-static bool is_debug_info(const char *name)
+/* Relocatable objects begin with 0, which is where thrown away code is: theirs is put elsewhere. */
+static uint64_t base_of(const struct elf_file *file)
 {
-	return !strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info");
+	return file->is_relocatable ? DWARF_TEXT_BASE : 0;
 }
 
 /* Which code a relocatable object has been loaded to is not in the file: of a kernel module,
@@ -50,20 +59,16 @@ static void take_section(struct reader *reader, struct elf_file *file, size_t nu
 			 const GElf_Shdr *header, const char *name)
 {
 	struct symbol_base *text = &reader->table.bases[ADDRESS_MODULE_TEXT];
+	uint64_t start = header->sh_addr + base_of(file);
 
-	if (is_debug_info(name) && header->sh_type != SHT_NOBITS)
-		file->has_debug_info = true;
-	if (!strcmp(name, ".gnu_debugaltlink"))
-		reader->table.flags |= SYMBOL_TABLE_ALT_MISSING;
 	if (!is_code_section(file, header, name))
 		return;
 	file->is_code[number] = true;
 	if (!strcmp(name, ".text"))
-		*text = (struct symbol_base){true, header->sh_addr};
-	if (reader->code_count < CODE_SECTIONS_MAX &&
-	    header->sh_addr + header->sh_size > header->sh_addr) {
-		reader->code[reader->code_count][0] = header->sh_addr;
-		reader->code[reader->code_count++][1] = header->sh_addr + header->sh_size;
+		*text = (struct symbol_base){true, start};
+	if (reader->code_count < CODE_SECTIONS_MAX && start + header->sh_size > start) {
+		reader->code[reader->code_count][0] = start;
+		reader->code[reader->code_count++][1] = start + header->sh_size;
 	}
 }
 
@@ -101,8 +106,14 @@ static bool open_file(struct reader *reader, const struct debug_input *input, st
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header))
 		return error_set(err, ERROR_FORMAT, "it is not an ELF file");
 	file->is_relocatable = header.e_type == ET_REL;
-	if (file->is_relocatable)
+	file->dwarf = dwarf_file_open(input->bytes, input->length, &dwarf_limits, err);
+	if (!file->dwarf)
+		return false;
+	if (dwarf_file_is_unrelocated(file->dwarf))
 		reader->table.flags |= SYMBOL_TABLE_UNRELOCATED;
+	file->is_relocatable &= !dwarf_file_is_split(file->dwarf);
+	if (file->is_relocatable)
+		reader->table.bases[ADDRESS_ELF].address = DWARF_TEXT_BASE;
 	return read_sections(reader, file, err);
 }
 
@@ -152,7 +163,7 @@ static bool take_symbol(struct reader *reader, const struct elf_file *file, cons
 		return false;
 	table_builder_symbol(reader->builder,
 			     &(struct code_symbol){
-				     .address = symbol->st_value,
+				     .address = symbol->st_value + base_of(file),
 				     .size = symbol->st_size,
 				     .name = table_builder_text(reader->builder, name),
 				     .is_function = GELF_ST_TYPE(symbol->st_info) != STT_NOTYPE,
@@ -215,28 +226,89 @@ static void read_symbols(struct reader *reader, const struct elf_file *file)
 
 /* ---- DWARF ---- */
 
-static bool read_units(struct reader *reader, const struct elf_file *file, struct error *err)
+static bool open_units(struct reader *reader, struct elf_file *file, struct error *err)
 {
-	Dwarf *dwarf = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	bool ok;
-
-	if (!dwarf) {
-		reader->table.flags |= SYMBOL_TABLE_DAMAGED;
+	if (file->has_units)
 		return true;
+	file->has_units = dwarf_units_open(&file->units, file->dwarf, err);
+	file->units.number = (uint32_t)(file - reader->files);
+	return file->has_units;
+}
+
+/* The dwz file that is meant, among the others; NULL: it is not there. */
+static struct elf_file *alt_of(struct reader *reader, const struct elf_file *file)
+{
+	uint8_t wanted[DWARF_ID_MAX], id[DWARF_ID_MAX];
+	size_t length = dwarf_file_alt_id(file->dwarf, wanted);
+
+	for (size_t i = 0; i < reader->count && length; i++)
+		if (&reader->files[i] != file &&
+		    dwarf_file_id(reader->files[i].dwarf, id) == length &&
+		    !memcmp(id, wanted, length))
+			return &reader->files[i];
+	return NULL;
+}
+
+static bool is_alt(struct reader *reader, const struct elf_file *file)
+{
+	for (size_t i = 0; i < reader->count; i++)
+		if (alt_of(reader, &reader->files[i]) == file)
+			return true;
+	return false;
+}
+
+/* The first file with units of its own. */
+static struct elf_file *main_file(struct reader *reader)
+{
+	for (size_t i = 0; i < reader->count; i++) {
+		struct elf_file *file = &reader->files[i];
+
+		if (dwarf_file_has(file->dwarf, DWARF_INFO) && !dwarf_file_is_split(file->dwarf) &&
+		    !dwarf_file_is_unrelocated(file->dwarf) && !is_alt(reader, file))
+			return file;
 	}
-	ok = debug_units_read(dwarf, reader->builder, &reader->units, err);
-	dwarf_end(dwarf);
-	reader->table.flags |= reader->units.flags;
-	if (table_builder_has_functions(reader->builder))
-		reader->table.quality = QUALITY_DWARF;
-	return ok;
+	return NULL;
+}
+
+/* The files that belong to the main one. */
+static bool gather_files(struct reader *reader, struct elf_file *file, struct debug_files *files,
+			 struct error *err)
+{
+	struct elf_file *alt = alt_of(reader, file);
+	uint8_t id[DWARF_ID_MAX];
+
+	if (!open_units(reader, file, err) || (alt && !open_units(reader, alt, err)))
+		return false;
+	files->main = &file->units;
+	file->units.alt = alt ? &alt->units : NULL;
+	if (!alt && dwarf_file_alt_id(file->dwarf, id))
+		reader->table.flags |= SYMBOL_TABLE_ALT_MISSING;
+	for (size_t i = 0; i < reader->count; i++) {
+		struct elf_file *other = &reader->files[i];
+
+		if (!dwarf_file_is_split(other->dwarf) || files->split_count == DEBUG_SPLITS_MAX)
+			continue;
+		if (!open_units(reader, other, err))
+			return false;
+		other->units.alt = file->units.alt;
+		files->splits[files->split_count++] = &other->units;
+	}
+	return true;
 }
 
 static bool read_debug_info(struct reader *reader, struct error *err)
 {
-	for (size_t i = 0; i < reader->count; i++)
-		if (reader->files[i].has_debug_info && !reader->files[i].is_relocatable)
-			return read_units(reader, &reader->files[i], err);
+	struct elf_file *file = main_file(reader);
+	struct debug_files files = {0};
+
+	if (!file)
+		return true;
+	if (!gather_files(reader, file, &files, err) ||
+	    !debug_units_read(&files, reader->builder, &reader->units, err))
+		return false;
+	reader->table.flags |= reader->units.flags;
+	if (table_builder_has_functions(reader->builder))
+		reader->table.quality = QUALITY_DWARF;
 	return true;
 }
 
@@ -291,6 +363,9 @@ bool debug_reader_convert(const struct debug_input *inputs, size_t count, bool n
 out:
 	for (size_t i = 0; reader && i < reader->count; i++) {
 		elf_end(reader->files[i].elf);
+		if (reader->files[i].has_units)
+			dwarf_units_close(&reader->files[i].units);
+		dwarf_file_close(reader->files[i].dwarf);
 		free(reader->files[i].is_code);
 	}
 	if (reader) {

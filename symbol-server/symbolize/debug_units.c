@@ -5,15 +5,11 @@
  */
 #include "symbol-server/symbolize/debug_units.h"
 
-#include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/symbolize/debug_walk.h"
-
-#ifndef DW_TAG_skeleton_unit
-#define DW_TAG_skeleton_unit 0x4a
-#endif
+#include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 
 /* ---- files and lines ---- */
 
@@ -39,172 +35,141 @@ static uint32_t file_text(struct walk *walk, const char *path)
 	return table_builder_text(walk->builder, tidy);
 }
 
-static uint32_t file_of(struct walk *walk, size_t number)
+static uint32_t file_of(struct walk *walk, uint64_t number)
 {
-	const char *path;
+	char path[DWARF_LINE_PATH_MAX];
 
-	/* Before DWARF 5, number 0 means that there is none; libdw has "???" there. */
-	if (number >= walk->file_count || (!number && walk->version < 5))
+	if (number >= walk->lines.file_count)
 		return 0;
-	if (walk->file_texts[number] == UINT32_MAX) {
-		path = dwarf_filesrc(walk->files, number, NULL, NULL);
-		walk->file_texts[number] = path ? file_text(walk, path) : 0;
-	}
+	if (walk->file_texts[number] == UINT32_MAX)
+		walk->file_texts[number] =
+			file_text(walk, dwarf_lines_path(&walk->lines, (uint32_t)number, path));
 	return walk->file_texts[number];
 }
 
-static bool read_files(struct walk *walk, Dwarf_Die *unit)
+static bool room_for_files(struct walk *walk)
 {
-	walk->file_count = 0;
-	if (dwarf_getsrcfiles(unit, &walk->files, &walk->file_count))
-		return false;
-	if (walk->file_count > walk->file_room) {
-		uint32_t *texts = realloc(walk->file_texts, walk->file_count * sizeof(*texts));
+	size_t count = walk->lines.file_count;
+
+	if (count > walk->file_room) {
+		uint32_t *texts = realloc(walk->file_texts, count * sizeof(*texts));
 
 		if (!texts) {
-			walk->file_count = 0;
 			walk->no_memory = true;
 			return false;
 		}
 		walk->file_texts = texts;
-		walk->file_room = walk->file_count;
+		walk->file_room = count;
 	}
-	memset(walk->file_texts, 0xff, walk->file_count * sizeof(*walk->file_texts));
+	if (count)
+		memset(walk->file_texts, 0xff, count * sizeof(*walk->file_texts));
 	return true;
 }
 
-static void read_rows(struct walk *walk, Dwarf_Die *unit)
+/* The unit's file and line tables; what is good of a damaged one is used. */
+static void read_unit_lines(struct walk *walk, struct dwarf_unit *unit)
 {
-	Dwarf_Lines *lines;
-	size_t count;
+	struct dwarf_lines *lines = &walk->lines;
 
-	if (dwarf_getsrclines(unit, &lines, &count)) {
-		walk->flags |= SYMBOL_TABLE_DAMAGED;
+	if (!unit->has_stmt_list)
+		return;
+	dwarf_lines_read(lines, unit, unit->stmt_list, false);
+	walk->no_memory |= lines->no_memory;
+	if (!room_for_files(walk)) {
+		lines->row_count = lines->file_count = 0;
 		return;
 	}
-	for (size_t i = 0; i < count; i++) {
-		Dwarf_Line *line = dwarf_onesrcline(lines, i);
-		struct line_row *row = ROW_ADD(walk, walk->rows, walk->row_count, walk->row_room);
-		Dwarf_Files *files;
-		Dwarf_Addr address;
-		size_t file;
-		int number;
-
-		if (!row)
-			return;
-		if (dwarf_lineaddr(line, &address) || dwarf_lineno(line, &number) ||
-		    dwarf_lineendsequence(line, &row->is_end) ||
-		    dwarf_line_file(line, &files, &file)) {
-			walk->row_count--;
-			continue;
-		}
-		row->address = address;
-		row->line = number > 0 ? (uint32_t)number : 0;
-		row->file = file_of(walk, file);
-	}
-}
-
-/* The unit's file and line tables, through lines_dwarf. */
-static void read_unit_lines(struct walk *walk, Dwarf_Die *unit)
-{
-	Dwarf_Die there;
-
-	walk->row_count = walk->file_count = 0;
-	if (!dwarf_hasattr(unit, DW_AT_stmt_list))
-		return;
-	if (!walk->lines_dwarf)
-		walk->lines_dwarf = dwarf_begin_elf(walk->elf, DWARF_C_READ, NULL);
-	if (!walk->lines_dwarf || !dwarf_offdie(walk->lines_dwarf, dwarf_dieoffset(unit), &there) ||
-	    !read_files(walk, &there)) {
-		walk->flags |= SYMBOL_TABLE_DAMAGED;
-		return;
-	}
-	read_rows(walk, &there);
+	for (size_t i = 0; i < lines->row_count; i++)
+		lines->rows[i].file = file_of(walk, lines->rows[i].file);
 }
 
 /* ---- functions ---- */
 
-static uint32_t number_attribute(Dwarf_Die *die, unsigned name)
+static uint32_t number_of(const struct dwarf_unit *unit, const struct dwarf_die *die,
+			  enum dwarf_slot slot)
 {
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
+	uint64_t value;
 
-	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value) ||
+	if (!dwarf_die_has(die, slot) || !dwarf_value_number(unit, &die->values[slot], &value) ||
 	    value >= UINT32_MAX)
 		return 0;
 	return (uint32_t)value;
 }
 
-static bool has_code(Dwarf_Die *die)
+static bool has_code(const struct dwarf_die *die)
 {
-	return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
+	return dwarf_die_has(die, DWARF_LOW_PC) || dwarf_die_has(die, DWARF_RANGES_AT);
 }
 
-static void add_ranges(struct walk *walk, Dwarf_Die *die, uint32_t node, uint32_t depth)
+static void add_range(void *context, uint64_t low, uint64_t high)
 {
-	Dwarf_Addr base, low, high;
-	ptrdiff_t at = 0;
+	struct walk *walk = context;
+	struct code_range *range = ROW_ADD(walk, walk->ranges, walk->range_count, walk->range_room);
 
-	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		struct code_range *range = ROW_ADD(walk, walk->ranges, walk->range_count,
-						   walk->range_room);
+	if (range)
+		*range = (struct code_range){low, high, SYMBOL_NONE, 0};
+}
 
-		if (!range)
-			return;
-		*range = (struct code_range){low, high, node, depth};
+static void add_ranges(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die)
+{
+	if (has_code(die))
+		dwarf_die_ranges(unit, die, add_range, walk);
+}
+
+static void own_ranges(struct walk *walk, size_t first, uint32_t node, uint32_t depth)
+{
+	for (size_t i = first; i < walk->range_count; i++) {
+		walk->ranges[i].node = node;
+		walk->ranges[i].depth = depth;
 	}
-	if (at < 0)
-		walk->flags |= SYMBOL_TABLE_DAMAGED;
 }
 
-static void walk_children(struct walk *walk, Dwarf_Die *parent, const struct place *place);
+static uint64_t walk_children(struct walk *walk, struct dwarf_unit *unit, uint64_t at,
+			      const struct place *place);
 
-/* Where the function starts, for its symbol: hot part first, as compilers write ranges. */
-static uint64_t first_address(Dwarf_Die *die)
-{
-	Dwarf_Addr base, low, high;
-
-	if (dwarf_ranges(die, 0, &base, &low, &high) > 0 && high > low)
-		return low;
-	return 0;
-}
-
-static void walk_function(struct walk *walk, Dwarf_Die *die, const struct place *place)
+/* All walk_…() return where the next sibling is. */
+static uint64_t walk_function(struct walk *walk, struct dwarf_unit *unit,
+			      const struct dwarf_die *die, const struct place *place)
 {
 	struct place inside = {.node = SYMBOL_NONE, .die_depth = place->die_depth + 1};
 	size_t first = walk->range_count;
-	uint64_t address;
+	uint64_t next = die->next;
 	uint32_t name = 0;
 
-	debug_note_scope(walk, die, place->scope);
+	debug_note_scope(walk, unit, die, place->scope);
 	inside.scope = place->scope;
-	if (dwarf_haschildren(die))
-		inside.scope = debug_scope_inside(walk, place->scope, die);
-	if (has_code(die) && (address = first_address(die)) != 0)
-		name = debug_name(walk, die, address);
+	if (die->has_children)
+		inside.scope = debug_scope_inside(walk, place->scope, unit, die);
+	add_ranges(walk, unit, die);
+	/* Its symbol is where it starts: hot part first, as compilers write ranges. */
+	if (walk->range_count > first)
+		name = debug_name(walk, unit, die, walk->ranges[first].low);
 	if (name) {
 		inside.node = table_builder_node(walk->builder, name, SYMBOL_NONE, 0, 0);
 		inside.depth = 1;
-		add_ranges(walk, die, inside.node, 0);
+		own_ranges(walk, first, inside.node, 0);
+	} else {
+		walk->range_count = first;
 	}
-	if (dwarf_haschildren(die))
-		walk_children(walk, die, &inside);
+	if (die->has_children)
+		next = walk_children(walk, unit, next, &inside);
 	if (name)
 		table_builder_function(walk->builder, walk->ranges + first,
-				       walk->range_count - first, walk->rows, walk->row_count);
+				       walk->range_count - first, walk->lines.rows,
+				       walk->lines.row_count);
 	walk->range_count = first;
+	return next;
 }
 
-static void walk_inlined(struct walk *walk, Dwarf_Die *die, const struct place *place)
+static uint64_t walk_inlined(struct walk *walk, struct dwarf_unit *unit,
+			     const struct dwarf_die *die, const struct place *place)
 {
 	struct place inside = *place;
 
 	inside.die_depth++;
 	if (place->node != SYMBOL_NONE && has_code(die)) {
-		Dwarf_Die origin;
-		/* Many DIEs are instances of one: the names kept are the origins'. */
-		uint32_t name = debug_name(walk, debug_origin(walk, die, &origin) ? &origin : die,
-					   0);
+		size_t first = walk->range_count;
+		uint32_t name = debug_inlined_name(walk, unit, die);
 
 		/* dwz: the name is in a file that was not there. The frame is there all the same.
 		 */
@@ -212,27 +177,51 @@ static void walk_inlined(struct walk *walk, Dwarf_Die *die, const struct place *
 			name = table_builder_text(walk->builder, "??");
 		inside.node =
 			table_builder_node(walk->builder, name, place->node,
-					   file_of(walk, number_attribute(die, DW_AT_call_file)),
-					   number_attribute(die, DW_AT_call_line));
+					   file_of(walk, number_of(unit, die, DWARF_CALL_FILE)),
+					   number_of(unit, die, DWARF_CALL_LINE));
 		inside.depth++;
-		add_ranges(walk, die, inside.node, place->depth);
+		add_ranges(walk, unit, die);
+		own_ranges(walk, first, inside.node, place->depth);
 	}
-	if (dwarf_haschildren(die))
-		walk_children(walk, die, &inside);
+	return die->has_children ? walk_children(walk, unit, die->next, &inside) : die->next;
 }
 
-static void walk_die(struct walk *walk, Dwarf_Die *die, const struct place *place)
+/* Over what is of no interest: by the sibling where the DIE names one that lies ahead. */
+static uint64_t pass_children(struct dwarf_unit *unit, const struct dwarf_die *parent)
+{
+	uint64_t at = parent->next;
+	struct dwarf_unit *of;
+	struct dwarf_die die;
+	uint64_t depth = 1;
+
+	if (dwarf_die_has(parent, DWARF_SIBLING) &&
+	    dwarf_value_reference(unit, &parent->values[DWARF_SIBLING], &of, &at) && of == unit &&
+	    at > parent->next)
+		return at;
+	at = parent->next;
+	while (depth) {
+		if (!dwarf_die_read(unit, at, &die))
+			return unit->end;
+		at = die.next;
+		if (!die.tag)
+			depth--;
+		else if (die.has_children)
+			depth++;
+	}
+	return at;
+}
+
+static uint64_t walk_die(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+			 const struct place *place)
 {
 	struct place inside = *place;
 
 	inside.die_depth++;
-	switch (dwarf_tag(die)) {
+	switch (die->tag) {
 	case DW_TAG_subprogram:
-		walk_function(walk, die, place);
-		break;
+		return walk_function(walk, unit, die, place);
 	case DW_TAG_inlined_subroutine:
-		walk_inlined(walk, die, place);
-		break;
+		return walk_inlined(walk, unit, die, place);
 	case DW_TAG_namespace:
 	case DW_TAG_module:
 	case DW_TAG_structure_type:
@@ -240,114 +229,112 @@ static void walk_die(struct walk *walk, Dwarf_Die *die, const struct place *plac
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
 	case DW_TAG_enumeration_type: /* Rust: methods of enums */
-		if (!dwarf_haschildren(die))
-			break;
-		inside.scope = debug_scope_inside(walk, place->scope, die);
-		walk_children(walk, die, &inside);
-		break;
+		if (!die->has_children)
+			return die->next;
+		inside.scope = debug_scope_inside(walk, place->scope, unit, die);
+		return walk_children(walk, unit, die->next, &inside);
 	case DW_TAG_variant_part:
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
 	case DW_TAG_catch_block:
 	case DW_TAG_with_stmt:
-		if (dwarf_haschildren(die))
-			walk_children(walk, die, &inside);
-		break;
+		return die->has_children ? walk_children(walk, unit, die->next, &inside)
+					 : die->next;
 	default:
-		break;
+		return die->has_children ? pass_children(unit, die) : die->next;
 	}
 }
 
-static void walk_children(struct walk *walk, Dwarf_Die *parent, const struct place *place)
+static uint64_t walk_children(struct walk *walk, struct dwarf_unit *unit, uint64_t at,
+			      const struct place *place)
 {
-	Dwarf_Die die, next;
-	int rc;
+	struct dwarf_die die;
 
 	if (place->die_depth >= DIE_DEPTH_MAX) {
 		walk->flags |= SYMBOL_TABLE_DAMAGED;
-		return;
+		return pass_children(unit, &(struct dwarf_die){.next = at});
 	}
-	if (dwarf_child(parent, &die))
-		return;
-	for (;;) {
-		walk_die(walk, &die, place);
-		rc = dwarf_siblingof(&die, &next);
-		/* A sibling that lies before its brother would be walked for ever. */
-		if (rc < 0 || (rc == 0 && dwarf_dieoffset(&next) <= dwarf_dieoffset(&die)))
-			walk->flags |= SYMBOL_TABLE_DAMAGED;
-		if (rc || walk->no_memory || dwarf_dieoffset(&next) <= dwarf_dieoffset(&die))
-			return;
-		die = next;
+	while (!walk->no_memory && dwarf_die_read(unit, at, &die)) {
+		if (!die.tag)
+			return die.next;
+		at = walk_die(walk, unit, &die, place);
 	}
+	return unit->end;
 }
 
 /* ---- units ---- */
 
-static bool is_c_language(int language)
+static bool is_c_language(unsigned language)
 {
 	return language == DW_LANG_C89 || language == DW_LANG_C || language == DW_LANG_C99 ||
-	       language == DW_LANG_C11 || language == 0x2c /* C17 */ || language == 0x8001 ||
-	       language == DW_LANG_ObjC;
+	       language == DW_LANG_C11 || language == DW_LANG_C17 ||
+	       language == DW_LANG_Mips_Assembler || language == DW_LANG_ObjC;
 }
 
-static bool is_split(Dwarf_Die *unit, uint8_t type)
+/* The unit with the functions, of the skeleton's .dwo or .dwp; the unit itself where it has them.
+ */
+static struct dwarf_unit *whole_unit(struct walk *walk, struct dwarf_unit *unit)
 {
-	return type == DW_UT_skeleton || dwarf_tag(unit) == DW_TAG_skeleton_unit ||
-	       dwarf_hasattr(unit, DW_AT_GNU_dwo_name) || dwarf_hasattr(unit, DW_AT_dwo_name);
+	bool is_skeleton = unit->type == DW_UT_skeleton || unit->dwo_name ||
+			   unit->root_tag == DW_TAG_skeleton_unit;
+
+	if (!is_skeleton)
+		return unit;
+	for (size_t i = 0; i < walk->files->split_count; i++) {
+		struct dwarf_unit *split = dwarf_unit_of_signature(walk->files->splits[i],
+								   unit->signature);
+
+		if (split && !split->skeleton) {
+			split->skeleton = unit;
+			return split;
+		}
+	}
+	walk->flags |= SYMBOL_TABLE_DWO_MISSING;
+	return unit;
 }
 
-static void walk_unit(struct walk *walk, Dwarf_Die *unit, uint8_t type)
+static void walk_unit(struct walk *walk, struct dwarf_unit *unit)
 {
 	struct place place = {.node = SYMBOL_NONE};
+	struct dwarf_unit *whole;
+	struct dwarf_die root, split_root;
 
-	walk->is_c = is_c_language(dwarf_srclang(unit));
-	if (is_split(unit, type))
-		walk->flags |= SYMBOL_TABLE_DWO_MISSING;
-	read_unit_lines(walk, unit);
+	if (!dwarf_unit_open(unit) || !dwarf_die_read(unit, unit->first_die, &root))
+		return;
+	whole = whole_unit(walk, unit);
+	walk->is_c = is_c_language(whole->language);
+	walk->lines.row_count = walk->lines.file_count = 0;
+	if (root.tag != DW_TAG_partial_unit || has_code(&root))
+		read_unit_lines(walk, unit);
 	walk->range_count = 0;
-	walk_children(walk, unit, &place);
+	if (whole == unit && root.has_children)
+		walk_children(walk, unit, root.next, &place);
+	else if (whole != unit && dwarf_die_read(whole, whole->first_die, &split_root) &&
+		 split_root.has_children)
+		walk_children(walk, whole, split_root.next, &place);
 	walk->range_count = 0;
-	add_ranges(walk, unit, SYMBOL_NONE, 0);
-	table_builder_unit_end(walk->builder, walk->ranges, walk->range_count, walk->rows,
-			       walk->row_count);
+	add_ranges(walk, unit, &root);
+	table_builder_unit_end(walk->builder, walk->ranges, walk->range_count, walk->lines.rows,
+			       walk->lines.row_count);
 }
 
-static void walk_units(struct walk *walk, Dwarf *dwarf)
+static void walk_units(struct walk *walk, struct dwarf_units *units)
 {
-	Dwarf_CU *unit = NULL;
-	Dwarf_Die die, skeleton;
-	uint8_t type;
-	uint32_t count = 0, since = 0;
-	int rc;
+	for (uint32_t i = 0; i < units->count && !walk->no_memory; i++) {
+		struct dwarf_unit *unit = &units->rows[i];
 
-	while (!(
-		rc = dwarf_get_units(dwarf, unit, &unit, &walk->version, &type, &die, &skeleton))) {
-		if (type == DW_UT_type || type == DW_UT_split_type)
-			continue;
-		walk_unit(walk, &die, type);
-		count++;
-		/* Reopened, libdw reads all unit headers up to the one asked for: less and less
-		 * often, so that the sum stays linear. */
-		if (++since >= LINE_UNITS && since >= count / 8) {
-			dwarf_end(walk->lines_dwarf);
-			walk->lines_dwarf = NULL;
-			since = 0;
-		}
-		if (walk->no_memory)
-			return;
+		if (unit->type != DW_UT_type && unit->type != DW_UT_split_type)
+			walk_unit(walk, unit);
 	}
-	if (rc < 0)
-		walk->flags |= SYMBOL_TABLE_DAMAGED;
+	walk->flags |= units->flags;
 }
 
 static void walk_release(struct walk *walk)
 {
-	if (walk->lines_dwarf)
-		dwarf_end(walk->lines_dwarf);
+	dwarf_lines_release(&walk->lines);
 	hash_table_release(&walk->name_table);
 	hash_table_release(&walk->scope_table);
 	free(walk->file_texts);
-	free(walk->rows);
 	free(walk->ranges);
 	free(walk->names);
 	free(walk->die_scopes);
@@ -356,18 +343,21 @@ static void walk_release(struct walk *walk)
 	free(walk->pending_plain);
 }
 
-bool debug_units_read(Dwarf *dwarf, struct table_builder *builder,
+bool debug_units_read(const struct debug_files *files, struct table_builder *builder,
 		      struct debug_units_result *result, struct error *err)
 {
-	struct walk walk = {.builder = builder, .elf = dwarf_getelf(dwarf)};
+	struct walk walk = {.builder = builder, .files = files};
 
 	hash_table_init(&walk.name_table, NAMES_MAX);
 	hash_table_init(&walk.scope_table, NAMES_MAX);
 	walk.scopes = calloc(1, sizeof(*walk.scopes)); /* 0: the root */
 	walk.scope_count = walk.scope_room = 1;
 	walk.no_memory = !walk.scopes;
-	if (!walk.no_memory)
-		walk_units(&walk, dwarf);
+	if (files->main->alt) /* the names of its scopes */
+		walk_units(&walk, files->main->alt);
+	walk_units(&walk, files->main);
+	for (size_t i = 0; i < files->split_count; i++)
+		walk.flags |= files->splits[i]->flags;
 	result->flags |= walk.flags;
 	result->pending = walk.no_memory ? NULL : debug_settle_names(&walk);
 	walk_release(&walk);

@@ -9,47 +9,41 @@
 
 #include "common/hash_table.h"
 #include "symbol-server/symbolize/debug_units.h"
+#include "symbol-server/symbolize/dwarf/dwarf_line.h"
 
 enum {
 	DIE_DEPTH_MAX = 512,
 	ORIGIN_CHAIN_MAX = 16,
 	NAMES_MAX = 50000000,
 	QUALIFIED_MAX = 4096, /* bytes of a name put together from scopes */
-	LINE_UNITS = 32,      /* units whose line tables libdw holds at a time */
 };
 
-struct scope {           /* a namespace, class or function that names are inside of */
-	uint32_t parent; /* index; 0 is the root */
-	uint32_t name;
+struct scope {            /* a namespace, class or function that names are inside of */
+	uint32_t parent;  /* index; 0 is the root */
+	const char *name; /* the file's */
 };
 
-struct die_name { /* by offset of the DIE a name comes from */
-	uint64_t offset;
+struct die_name { /* by the DIE a name comes from */
+	uint64_t key;
 	uint32_t name; /* text, pending number | TABLE_NAME_PENDING */
 };
 
 struct die_scope {
-	uint64_t offset;
+	uint64_t key;
 	uint32_t scope;
 };
 
 struct walk {
 	struct table_builder *builder;
-	Elf *elf;
-	Dwarf *lines_dwarf; /* libdw keeps every line table until dwarf_end(): this one is reopened
-			     */
+	const struct debug_files *files;
 	uint32_t flags;
 	bool no_memory;
 
 	/* the unit at hand */
 	bool is_c; /* names need no scopes */
-	Dwarf_Half version;
-	Dwarf_Files *files;
-	size_t file_count;
+	struct dwarf_lines lines;
 	uint32_t *file_texts; /* by file number; UINT32_MAX: not asked yet */
 	size_t file_room;
-	struct line_row *rows;
-	size_t row_count, row_room;
 
 	struct code_range *ranges; /* of functions being walked, nested ones last */
 	size_t range_count, range_room;
@@ -61,7 +55,7 @@ struct walk {
 	size_t die_scope_count, die_scope_room;
 	struct scope *scopes;
 	size_t scope_count, scope_room;
-	uint64_t *pending; /* offsets of the DIEs whose qualified name is wanted at the end */
+	uint64_t *pending; /* keys of the DIEs whose qualified name is wanted at the end */
 	uint32_t *pending_plain;
 	size_t pending_count, pending_room;
 };
@@ -80,18 +74,21 @@ void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room
 #define ROW_ADD(walk_, rows_, count_, room_) \
 	debug_walk_row(walk_, (void **)&(rows_), &(count_), &(room_), sizeof(*(rows_)))
 
-/* The DIE this one is an instance or the definition of. */
-bool debug_origin(struct walk *walk, Dwarf_Die *die, Dwarf_Die *origin);
-
 /* Linkage name of the DIE or of what it is an instance of; without one the plain name in C, the
  * symbol at address (not 0: of an out-of-line function), or the name with its scopes. 0: it has
  * none. */
-uint32_t debug_name(struct walk *walk, Dwarf_Die *die, uint64_t address);
+uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+		    uint64_t address);
+/* The name of what an inlined function's DIE is an instance of. */
+uint32_t debug_inlined_name(struct walk *walk, struct dwarf_unit *unit,
+			    const struct dwarf_die *die);
 
 /* The scope that what is inside of this DIE has. */
-uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, Dwarf_Die *die);
+uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, struct dwarf_unit *unit,
+			    const struct dwarf_die *die);
 /* Where a function without a linkage name is declared, for its qualified name. */
-void debug_note_scope(struct walk *walk, Dwarf_Die *die, uint32_t scope);
+void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+		      uint32_t scope);
 /* Texts of the names that were pending, after the last unit; free(). NULL: memory. */
 uint32_t *debug_settle_names(struct walk *walk);
 

@@ -29,7 +29,7 @@ enum {
 	ABOVE_THE_CHILDS_FDS = 64,
 	MEMORY_BASE_MB = 512, /* the program with its libraries, and small files */
 	MEMORY_PER_INPUT =
-		12, /* zlib packs DWARF to a third, libdw and the table take three times it */
+		12, /* zlib and zstd pack DWARF to a third; names and the table take as much again */
 	MEMORY_MAX_MB = 16 << 10,
 	CPU_BASE_SECONDS = 60,
 	CPU_MB_PER_SECOND = 2,
@@ -206,7 +206,7 @@ static bool explain_end(int status, int output, const struct sandbox_limits *lim
 		worker_sentence(output, sentence, sizeof(sentence));
 		return error_set(err, ERROR_FORMAT, "%s", sentence);
 	}
-	if (WEXITSTATUS(status)) /* libdw's only way to say it */
+	if (WEXITSTATUS(status)) /* a library had no memory */
 		return error_set(err, ERROR_LIMIT,
 				 "conversion passed its limit of %" PRIu64 " MB of memory",
 				 limits->memory_bytes >> 20);
@@ -313,7 +313,7 @@ static bool map_inputs(struct debug_input *inputs, size_t count, struct error *e
 		if (stat.st_size <= 0)
 			return error_set(err, ERROR_FORMAT, "the file is empty");
 		inputs[i].length = (size_t)stat.st_size;
-		/* Writable and private: libelf inflates and converts in place. */
+		/* Writable and private: libelf may convert in place. */
 		inputs[i].bytes = mmap(NULL, inputs[i].length, PROT_READ | PROT_WRITE,
 				       MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 		if (inputs[i].bytes == MAP_FAILED)

@@ -31,7 +31,7 @@ for program in llvm-symbolizer-19 readelf c++filt python3 cc; do
 done
 make -s --no-print-directory BUILD="$build" "$build/testable-server.a" >"$work/make" 2>&1 &&
 	cc -std=gnu11 -D_GNU_SOURCE -O2 -iquote . tests/tools/symbolize_addresses.c "$build/testable-server.a" \
-		-ldw -lelf -lzstd -lz -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
+		-lelf -lzstd -lz -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
 if [ $? -ne 0 ]; then
 	sed 's/^/# /' "$work/make" | head -20
 	report not-ok "tests/tools/symbolize_addresses.c builds"
@@ -49,7 +49,7 @@ agree() { # agree NAME FILE
 }
 
 # --- the C library ---
-libc=$(ldconfig -p | sed -n 's/.*libc\.so\.6 .*=> //p' | head -n 1)
+libc=$(cc -print-file-name=libc.so.6)
 id=$(readelf -n "$libc" 2>/dev/null | sed -n 's/.*Build ID: //p')
 debug=/usr/lib/debug/.build-id/$(echo "$id" | cut -c 1-2)/$(echo "$id" | cut -c 3-).debug
 if [ -r "$debug" ]; then
