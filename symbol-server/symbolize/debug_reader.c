@@ -66,6 +66,8 @@ static void take_section(struct reader *reader, struct elf_file *file, size_t nu
 	file->is_code[number] = true;
 	if (!strcmp(name, ".text"))
 		*text = (struct symbol_base){true, start};
+	if (file->is_relocatable)
+		reader->table.bases[ADDRESS_ELF].address = start;
 	if (reader->code_count < CODE_SECTIONS_MAX && start + header->sh_size > start) {
 		reader->code[reader->code_count][0] = start;
 		reader->code[reader->code_count++][1] = start + header->sh_size;
@@ -112,8 +114,6 @@ static bool open_file(struct reader *reader, const struct debug_input *input, st
 	if (dwarf_file_is_unrelocated(file->dwarf))
 		reader->table.flags |= SYMBOL_TABLE_UNRELOCATED;
 	file->is_relocatable &= !dwarf_file_is_split(file->dwarf);
-	if (file->is_relocatable)
-		reader->table.bases[ADDRESS_ELF].address = DWARF_TEXT_BASE;
 	return read_sections(reader, file, err);
 }
 

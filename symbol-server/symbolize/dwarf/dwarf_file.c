@@ -224,6 +224,15 @@ static void find_sections(struct dwarf_file *file)
 		take_section(file, i, true);
 }
 
+/* A dwz file may call itself relocatable and is not. */
+static bool needs_relocation(const struct dwarf_file *file)
+{
+	for (unsigned i = 0; i < DWARF_SECTION_COUNT; i++)
+		if (file->held[i].number && dwarf_is_relocated(&file->view, file->held[i].number))
+			return true;
+	return false;
+}
+
 /* .text at a place that is known, the others behind it. */
 static bool place_sections(struct dwarf_file *file, struct error *err)
 {
@@ -262,7 +271,7 @@ struct dwarf_file *dwarf_file_open(const uint8_t *bytes, size_t length,
 		goto failed;
 	find_sections(file);
 	if (file->view.type == ET_REL && !file->is_split) {
-		file->is_unrelocated = !dwarf_can_relocate(&file->view);
+		file->is_unrelocated = needs_relocation(file) && !dwarf_can_relocate(&file->view);
 		if (!place_sections(file, err))
 			goto failed;
 	}
