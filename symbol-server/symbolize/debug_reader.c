@@ -100,6 +100,7 @@ static bool read_sections(struct reader *reader, struct elf_file *file, struct e
 static bool open_file(struct reader *reader, const struct debug_input *input, struct error *err)
 {
 	struct elf_file *file = &reader->files[reader->count];
+	struct dwarf_limits limits = dwarf_limits;
 	GElf_Ehdr header;
 
 	file->elf = elf_memory(input->bytes, input->length);
@@ -108,7 +109,8 @@ static bool open_file(struct reader *reader, const struct debug_input *input, st
 	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header))
 		return error_set(err, ERROR_FORMAT, "it is not an ELF file");
 	file->is_relocatable = header.e_type == ET_REL;
-	file->dwarf = dwarf_file_open(input->bytes, input->length, &dwarf_limits, err);
+	limits.is_mapping = input->is_mapping;
+	file->dwarf = dwarf_file_open(input->bytes, input->length, &limits, err);
 	if (!file->dwarf)
 		return false;
 	if (dwarf_file_is_unrelocated(file->dwarf))

@@ -15,6 +15,7 @@
 struct debug_input { /* one file of the module; writable memory, libelf may convert it in place */
 	void *bytes;
 	size_t length;
+	bool is_mapping; /* private, of a file: what is done with may be given back */
 };
 
 enum { DEBUG_INPUTS_MAX = 4 };

@@ -318,6 +318,7 @@ static bool map_inputs(struct debug_input *inputs, size_t count, struct error *e
 				       MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 		if (inputs[i].bytes == MAP_FAILED)
 			return error_set_system(err, errno, "map %zu MB", inputs[i].length >> 20);
+		inputs[i].is_mapping = true;
 	}
 	return true;
 }

@@ -32,6 +32,7 @@ static bool map_file(const char *path, struct debug_input *input)
 	if (fd < 0 || fstat(fd, &stat))
 		return false;
 	input->length = (size_t)stat.st_size;
+	input->is_mapping = true;
 	input->bytes = mmap(NULL, input->length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	return input->bytes != MAP_FAILED;
 }

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "symbol-server/symbolize/dwarf/dwarf_relocate.h"
 #include "symbol-server/symbolize/dwarf/section_inflate.h"
@@ -413,6 +414,18 @@ static bool find_packed(const struct dwarf_file *file, const struct elf_section 
 	return true;
 }
 
+/* Whole pages only: what shares one with its neighbours stays. */
+static void give_back_pages(struct dwarf_bytes bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = ((uintptr_t)bytes.at + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)bytes.at + bytes.length) / page * page;
+
+	if (end > start)
+		madvise((uint8_t *)bytes.at + (start - (uintptr_t)bytes.at), end - start,
+			MADV_DONTNEED);
+}
+
 static uint32_t inflate_section(struct dwarf_file *file, struct held *held,
 				const struct packed *packed)
 {
@@ -429,6 +442,8 @@ static uint32_t inflate_section(struct dwarf_file *file, struct held *held,
 			     packed->size))
 		return SYMBOL_TABLE_DAMAGED;
 	held->bytes = (struct dwarf_bytes){to, packed->size};
+	if (file->limits.is_mapping)
+		give_back_pages(packed->bytes);
 	return 0;
 }
 
