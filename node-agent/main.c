@@ -35,7 +35,7 @@ enum {
 
 enum {
 	NICE = -10,
-	POLL_MS = 500, /* the kernel wakes us for copied stacks, or when a ring fills */
+	POLL_MS = 200, /* the kernel wakes us for copied stacks, or when a ring fills */
 	SWEEP_MS = 1000,
 	SUMMARY_MS = 60 * 1000,
 	LAST_STACKS_MS = 500,

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 enum {
-	CALM_MS = 500, /* how often the rings are looked at when nothing happens */
+	CALM_MS = 200, /* how often the rings are looked at when nothing happens */
 	BUSY_MS = 20,  /* processes that live shortly are met alive */
 };
 

@@ -2,6 +2,7 @@
 #include "node-agent/unwind/bare_code.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "node-agent/unwind/x86_code.h"
 
@@ -12,6 +13,8 @@ enum {
 	ROUNDS = 6,        /* of following branches back */
 	FRAME_MAX = 32000, /* fits the rule's fields */
 	FP_SAME = 0,
+	FP_LEAST = 16, /* prologues with a frame pointer, */
+	FP_SHARE = 4,  /* one for so many returns */
 	NOBODY = UINT32_MAX,
 };
 
@@ -377,6 +380,22 @@ bool bare_code_pieces(const struct bare_code *now, uint64_t start, uint64_t end,
 	return true;
 }
 
+/* Code compiled to keep frame pointers: the walk gets along by these, and whole browsers are built
+ * so, of which every page would be followed here. 0xc3 is a return, or now and then part of
+ * something else. */
+static bool has_frame_pointers(const struct bare_code *now)
+{
+	static const uint8_t prologue[] = {0x55, 0x48, 0x89, 0xe5}; /* push rbp; mov rbp, rsp */
+	size_t prologues = 0, returns = 0;
+
+	for (size_t i = 0; i + sizeof prologue <= now->length; i++) {
+		returns += now->bytes[i] == 0xc3;
+		prologues += now->bytes[i] == prologue[0] &&
+			     !memcmp(now->bytes + i, prologue, sizeof prologue);
+	}
+	return prologues >= FP_LEAST && prologues * FP_SHARE >= returns;
+}
+
 static const Elf64_Phdr *code_segment(const struct code_file *file, uint64_t address)
 {
 	for (unsigned i = 0; i < file->segment_count; i++) {
@@ -434,7 +453,7 @@ struct bare_code *bare_code_open(const struct code_file *file, uint64_t start, u
 	if (!now)
 		return NULL;
 	now->file = file;
-	if (!read_window(now, start, end) || !read_steps(now)) {
+	if (!read_window(now, start, end) || has_frame_pointers(now) || !read_steps(now)) {
 		bare_code_close(now);
 		return NULL;
 	}

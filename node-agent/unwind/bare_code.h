@@ -3,7 +3,8 @@
  * tables. From any instruction all ways to a return tell how far the return address is, since a
  * return finds it on top of the stack; a function that does not return is followed from its first
  * instruction. Where two ways disagree, or a call finds the stack not aligned as the ABI wants it,
- * there is no rule. The rules carry UNWIND_RULE_GUESSED. */
+ * there is no rule. The rules carry UNWIND_RULE_GUESSED. Code that keeps frame pointers is left to
+ * these. */
 #ifndef NODE_AGENT_UNWIND_BARE_CODE_H
 #define NODE_AGENT_UNWIND_BARE_CODE_H
 

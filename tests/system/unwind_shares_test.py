@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 from harness import PROGRAMS, WORK, Agent, check, end, need_bpf, note, run, start  # noqa: E402
 from unwind_compare import read_samples  # noqa: E402
-from unwind_targets import JAVA, NODE, PERL, PYTHON, build_small, real, which, written  # noqa: E402
+from unwind_targets import JAVA, NODE, PERL, PYTHON, Target, build_small, real, which, written  # noqa: E402
 
 RATE = 99
 SECONDS = 20
@@ -75,10 +75,25 @@ def load():
                   "%.2f %%" % (100 * whole[name]))
 
 
+def everyday():
+    """Programs that are started more often than those one debugs."""
+    python = os.path.realpath("/usr/bin/python3")
+    cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True).stdout.strip()
+    source = written(WORK, "fresh.cc", "#include <algorithm>\n#include <map>\n#include <regex>\n#include <string>\n"
+                     "int use(std::string s) { std::map<std::string, std::regex> m; return m.count(s); }\n")
+    for argv in (["objdump", "-d", python], ["readelf", "-aW", cc1plus], [cc1plus, "-O2", "-quiet", source, "-o", "/dev/null"],
+                 ["awk", "BEGIN { while (1) x[i++ % 1000] = x[i % 7] i }"], ["strings", "-a", python, cc1plus],
+                 ["sh", "-c", "while :; do i=$((i + 1)); case $i in *9) : ;; esac; done"],
+                 ["sha256sum", "/dev/zero"], ["grep", "-cE", "(a|b)+c.*[0-9]{9}", cc1plus, python]):
+        program = which(argv[0])
+        yield Target(os.path.basename(argv[0]), [program or argv[0], *argv[1:]],
+                     why_skip=None if program else argv[0] + " is not installed")
+
+
 def fresh_processes():
     """[(name, pid)] of programs started one after the other, each for two seconds at most."""
     started = []
-    for target in real(WORK, 2):
+    for target in [*real(WORK, 2), *everyday()]:
         if target.why_skip or target.is_child or target.name in ("java", "node"):
             continue
         process = start(target.argv, cwd=target.cwd, env=dict(os.environ, **(target.environment or {})))
