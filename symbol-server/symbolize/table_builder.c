@@ -299,9 +299,9 @@ static void flatten_piece(struct flatten *state, uint64_t low, uint64_t high)
 	uint32_t where = table_builder_location(builder, state->open[state->depth - 1].node,
 						has_line ? row->file : 0, has_line ? row->line : 0);
 
-	last += builder->pieces.count;
-	if (builder->pieces.count && last[-1].high == at && last[-1].location == where) {
-		last[-1].high = (uint32_t)(high - builder->first);
+	last = builder->pieces.count ? last + builder->pieces.count - 1 : NULL;
+	if (last && last->high == at && last->location == where) {
+		last->high = (uint32_t)(high - builder->first);
 		return;
 	}
 	piece = table_rows_add(builder, &builder->pieces, sizeof(*piece));
@@ -394,10 +394,9 @@ static void add_leftover(struct table_builder *builder, uint32_t low, uint32_t h
 {
 	struct leftover *last = builder->leftovers.at, *added;
 
-	last += builder->leftovers.count;
-	if (builder->leftovers.count && last[-1].high == low && last[-1].file == row->file &&
-	    last[-1].line == row->line) {
-		last[-1].high = high;
+	last = builder->leftovers.count ? last + builder->leftovers.count - 1 : NULL;
+	if (last && last->high == low && last->file == row->file && last->line == row->line) {
+		last->high = high;
 		return;
 	}
 	added = table_rows_add(builder, &builder->leftovers, sizeof(*added));

@@ -35,8 +35,8 @@ enum dwarf_section {
 struct dwarf_limits {
 	size_t section_bytes; /* one section inflated */
 	size_t total_bytes;   /* all that is inflated at a time */
-	bool is_mapping;      /* the bytes are a file's private mapping: pages that were inflated are
-				 given back, and would come again */
+	bool is_mapping; /* the bytes are a file's private mapping: pages that were inflated are
+			    given back, and would come again */
 };
 
 enum {

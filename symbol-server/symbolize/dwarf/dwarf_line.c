@@ -27,6 +27,7 @@ struct program {
 	uint32_t operation, file;
 	int64_t line;
 	size_t sequence_start;
+	bool is_damaged; /* some rows are lost */
 };
 
 static void *one_more(struct dwarf_lines *lines, void **rows, size_t count, size_t *room,
@@ -223,18 +224,19 @@ static void begin_sequence(struct program *program)
 static void emit_row(struct program *program, bool is_end)
 {
 	struct dwarf_lines *lines = program->lines;
-	struct line_row *last = lines->rows + lines->row_count, *row;
+	struct line_row *row = NULL;
 	struct line_row now = {.address = program->address, .is_end = is_end};
 
 	now.file = program->file < lines->file_count ? program->file : UINT32_MAX;
 	now.line = program->line > 0 && program->line <= UINT32_MAX ? (uint32_t)program->line : 0;
-	if (lines->row_count > program->sequence_start && last[-1].address == now.address) {
-		last[-1] = now;
+	if (lines->row_count > program->sequence_start)
+		row = &lines->rows[lines->row_count - 1];
+	if (row && row->address == now.address) {
+		*row = now;
 		return;
 	}
 	/* The same line goes on. */
-	if (lines->row_count > program->sequence_start && !is_end && last[-1].file == now.file &&
-	    last[-1].line == now.line)
+	if (row && !is_end && row->file == now.file && row->line == now.line)
 		return;
 	if (lines->row_count == DWARF_LINE_ROWS_MAX) {
 		dwarf_fail(&program->cursor);
@@ -269,6 +271,8 @@ static void end_sequence(struct program *program)
 	count = lines->row_count - first;
 	for (size_t i = 1; i < count; i++)
 		ascends &= lines->rows[first + i].address > lines->rows[first + i - 1].address;
+	if (!ascends && !is_tombstone(program, lines->rows[first].address))
+		program->is_damaged = true;
 	if (count < 2 || !ascends || is_tombstone(program, lines->rows[first].address)) {
 		lines->row_count = first;
 	} else {
@@ -452,9 +456,10 @@ bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64
 		run(&program);
 		sort_sequences(lines);
 	}
-	if (!is_good || program.cursor.failed)
+	is_good &= !program.cursor.failed && !program.is_damaged;
+	if (!is_good)
 		units->flags |= SYMBOL_TABLE_DAMAGED;
-	return is_good && !program.cursor.failed;
+	return is_good;
 }
 
 void dwarf_lines_release(struct dwarf_lines *lines)

@@ -350,8 +350,11 @@ static struct dwarf_abbreviations *table_for(struct dwarf_unit *unit)
 static void read_values(const struct dwarf_unit *unit, const struct dwarf_abbreviation *row,
 			struct dwarf_cursor *cursor, struct dwarf_die *die)
 {
-	const struct dwarf_step *step = &unit->abbreviations->steps[row->first_step];
+	const struct dwarf_step *step;
 
+	if (!row->step_count)
+		return;
+	step = &unit->abbreviations->steps[row->first_step];
 	for (unsigned i = 0; i < row->step_count; i++, step++) {
 		if (step->slot != DWARF_SLOT_COUNT && !(die->has & 1u << step->slot)) {
 			die->has |= 1u << step->slot;
