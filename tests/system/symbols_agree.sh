@@ -38,8 +38,8 @@ if [ $? -ne 0 ]; then
 	finish
 fi
 
-agree() { # agree NAME FILE
-	result=$(python3 tests/tools/agree_with_llvm.py "$work/symbolize" "$2" "$addresses" 2>"$work/differences")
+agree() { # agree NAME FILE [TOOL]
+	result=$(python3 tests/tools/agree_with_llvm.py "${3:-$work/symbolize}" "$2" "$addresses" 2>"$work/differences")
 	if echo "$result" | awk -F '[= ]' '{ exit !($4 >= 99.95 && $6 >= 99.9) }'; then
 		report ok "$1: $result"
 	else
@@ -135,6 +135,86 @@ cxx g++ -O2 -g -ffunction-sections -Wl,--gc-sections
 cxx g++ -O2 -g -static
 cxx g++ -O2 -g -no-pie
 cxx clang++ -O2 -g
+cxx g++ -O2 -gdwarf-2
+cxx g++ -O2 -g -gdwarf64
+cxx g++ -O2 -gdwarf-4 -fdebug-types-section
+cxx g++ -O2 -g -fdebug-types-section
+cxx clang++ -O2 -g -flto -fuse-ld=lld
+
+# Asks us about other files than llvm: agree_of NAME FILE-FOR-LLVM OUR-FILE…
+agree_of() {
+	name=$1 theirs=$2
+	shift 2
+	printf '#!/bin/sh\nexec "%s" %s\n' "$work/symbolize" "$*" >"$work/ours"
+	chmod +x "$work/ours"
+	agree "$name" "$theirs" "$work/ours"
+}
+
+# --- split DWARF: llvm finds the .dwo and the .dwp by their names ---
+split() { # split COMPILER FLAGS…
+	mkdir "$work/split" && cd "$work/split" || exit 1
+	if ! command -v "$1" >/dev/null || ! "$@" -gsplit-dwarf -c ../t.cc -o t.o 2>make || ! "$1" t.o -o t; then
+		report skip "split DWARF: $* does not build here"
+	else
+		objects=$(find "$work/split" -name '*.dwo')
+		cd "$root" || exit 1
+		agree_of "split: $*, its .dwo" "$work/split/t" "$work/split/t" "$objects"
+		if llvm-dwp-19 -e "$work/split/t" -o "$work/split/t.dwp" 2>"$work/make"; then
+			rm $objects
+			agree_of "split: $*, its .dwp" "$work/split/t" "$work/split/t" "$work/split/t.dwp"
+		else
+			report skip "split: $*, its .dwp: llvm-dwp-19 does not make it"
+		fi
+	fi
+	cd "$root" || exit 1
+	rm -rf "$work/split"
+}
+split g++ -O2 -g
+split g++ -O2 -gdwarf-4
+split clang++ -O2 -g
+split clang++ -O2 -gdwarf-4
+
+# --- compressed, shared between files by dwz, not linked yet ---
+g++ -O2 -g "$work/t.cc" -o "$work/t"
+if llvm-objcopy-19 --compress-debug-sections=zstd "$work/t" "$work/t.zstd" 2>/dev/null; then
+	agree "zstd sections" "$work/t.zstd"
+else
+	report skip "zstd sections: llvm-objcopy-19 cannot make them"
+fi
+if objcopy --compress-debug-sections=zlib-gnu "$work/t" "$work/t.zdebug" 2>/dev/null; then
+	agree_of ".zdebug sections, which llvm gave up reading" "$work/t" "$work/t.zdebug"
+else
+	report skip ".zdebug sections: objcopy does not make them any more"
+fi
+if command -v dwz >/dev/null; then
+	cp "$work/t" "$work/one"
+	g++ -O1 -g "$work/t.cc" -o "$work/two"
+	(cd "$work" && dwz -m shared.debug one two)
+	agree_of "dwz with its shared file" "$work/t" "$work/one" "$work/shared.debug"
+else
+	report skip "dwz is not there"
+fi
+cat >"$work/t.c" <<'C'
+static inline __attribute__((always_inline)) int small(int x) { return x * 3 + (x >> 2); }
+static inline __attribute__((always_inline)) int loop(int x) { int r = 0; for (int i = 0; i < x; i++) r += small(i ^ r); return r; }
+__attribute__((noinline)) int far(int *p, int n) { int t = 0; for (int i = 0; i < n; i++) { p[i] = loop(p[i]); t ^= p[i]; } return t; }
+int other(int *p, int n) { return far(p, n) + loop(n) + small(p[0]); }
+int third(int a) { int z[4] = {a, a + 1, 2, 3}; return other(z, 4) * small(a); }
+C
+object() { # object COMPILER FLAGS…: one file, for machines we have no libraries of
+	if command -v "$1" >/dev/null && "$@" "$work/t.c" -o "$work/t.o" 2>"$work/make"; then
+		agree "C: $*" "$work/t.o"
+	else
+		report skip "C: $* does not build here"
+	fi
+}
+object gcc -O2 -g -c
+object gcc -O2 -gdwarf-4 -gz -c
+object clang --target=aarch64-linux-gnu -O2 -g -c
+object gcc -m32 -O2 -g -c
+for machine in aarch64_be powerpc mips; do
+	object clang --target=$machine-linux-gnu -O2 -g -fPIC -shared -nostdlib -fuse-ld=lld
+done
 
 # --- Rust ---
 cat >"$work/t.rs" <<'RS'

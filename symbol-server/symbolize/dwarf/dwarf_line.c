@@ -191,7 +191,8 @@ static bool read_header(struct program *program, struct dwarf_bytes section)
 		dwarf_u8(cursor); /* segment selectors */
 	}
 	length = dwarf_number(cursor, program->form.offset_bytes);
-	if (cursor->failed || length > dwarf_left(cursor))
+	if (cursor->failed || length > dwarf_left(cursor) ||
+	    !dwarf_is_address_size(program->form.address_bytes))
 		return false;
 	start = cursor->at + length;
 	program->min_instruction = dwarf_u8(cursor);

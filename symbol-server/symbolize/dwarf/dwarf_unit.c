@@ -41,7 +41,7 @@ static void read_header_fields(struct dwarf_unit *unit, struct dwarf_cursor *cur
 static bool is_possible(const struct dwarf_unit *unit)
 {
 	return unit->version >= 2 && unit->version <= 5 &&
-	       (unit->address_bytes == 4 || unit->address_bytes == 8 || unit->address_bytes == 2);
+	       dwarf_is_address_size(unit->address_bytes);
 }
 
 static bool read_header(struct dwarf_unit *unit, struct dwarf_bytes section, uint64_t *next)

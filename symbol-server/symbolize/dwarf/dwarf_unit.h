@@ -106,6 +106,11 @@ enum {
 	DWARF_ATTRIBUTES_MAX = 512,        /* of one abbreviation */
 };
 
+static inline bool dwarf_is_address_size(unsigned bytes)
+{
+	return bytes == 2 || bytes == 4 || bytes == 8;
+}
+
 static inline struct dwarf_bytes dwarf_units_section(struct dwarf_units *units, unsigned section)
 {
 	if (!(units->loaded & 1u << section)) {
