@@ -73,7 +73,7 @@ static void read_unit_lines(struct walk *walk, struct dwarf_unit *unit)
 
 	if (!unit->has_stmt_list)
 		return;
-	dwarf_lines_read(lines, unit, unit->stmt_list, false);
+	dwarf_lines_read(lines, unit, unit->stmt_list);
 	walk->no_memory |= lines->no_memory;
 	if (!room_for_files(walk)) {
 		lines->row_count = lines->file_count = 0;

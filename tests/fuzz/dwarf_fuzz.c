@@ -68,7 +68,7 @@ static void read_lines(struct dwarf_lines *lines, struct dwarf_unit *unit, struc
 
 	if (!unit->has_stmt_list || !steps->left)
 		return;
-	dwarf_lines_read(lines, unit, unit->stmt_list, false);
+	dwarf_lines_read(lines, unit, unit->stmt_list);
 	for (size_t i = 0; i < lines->row_count; i++) {
 		const struct line_row *row = &lines->rows[i];
 

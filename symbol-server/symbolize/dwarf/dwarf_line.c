@@ -436,8 +436,7 @@ static void sort_sequences(struct dwarf_lines *lines)
 
 /* ---- whole tables ---- */
 
-bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64_t offset,
-		      bool files_only)
+bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64_t offset)
 {
 	struct dwarf_units *units = unit->units;
 	struct dwarf_bytes section = dwarf_units_section(units, DWARF_LINE);
@@ -453,7 +452,7 @@ bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64
 	lines->comp_dir = unit->comp_dir;
 	program.form.section = DWARF_LINE;
 	is_good = read_header(&program, section);
-	if (is_good && !files_only) {
+	if (is_good) {
 		run(&program);
 		sort_sequences(lines);
 	}

@@ -40,10 +40,9 @@ enum {
 };
 
 /* Replaces what lines held by the table at that offset of .debug_line, in the unit's file; split
- * units: their skeleton's. files_only: no rows. False: it is damaged; what was good before that is
+ * units: their skeleton's. False: it is damaged; what was good before that is
  * there. */
-bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64_t offset,
-		      bool files_only);
+bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64_t offset);
 void dwarf_lines_release(struct dwarf_lines *lines);
 
 /* The path of a file by number, put together; "" when unknown. */

@@ -9,13 +9,6 @@
 
 static const uint64_t no_parts[DWARF_SECTION_COUNT];
 
-void dwarf_units_drop(struct dwarf_units *units, enum dwarf_section section)
-{
-	dwarf_file_drop(units->file, section);
-	units->sections[section] = (struct dwarf_bytes){0};
-	units->loaded |= 1u << section;
-}
-
 /* ---- headers ---- */
 
 /* DWARF 5, 7.5.1; version 2 to 4: 7.5.1.1 of theirs. */

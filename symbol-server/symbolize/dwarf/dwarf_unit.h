@@ -121,9 +121,6 @@ static inline struct dwarf_bytes dwarf_units_section(struct dwarf_units *units, 
 	return units->sections[section];
 }
 
-/* The section's memory goes back; it reads as absent afterwards. */
-void dwarf_units_drop(struct dwarf_units *units, enum dwarf_section section);
-
 /* Reads all unit headers. units may not move afterwards. False: memory. A damaged header ends its
  * section. */
 bool dwarf_units_open(struct dwarf_units *units, struct dwarf_file *file, struct error *err);

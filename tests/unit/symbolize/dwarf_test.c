@@ -485,7 +485,7 @@ static struct opened *unit_with_lines(const uint8_t *program, size_t length,
 	struct dwarf_unit *unit = opened->units.rows;
 
 	CHECK(dwarf_unit_open(unit) && unit->has_stmt_list);
-	CHECK(dwarf_lines_read(lines, unit, unit->stmt_list, false) == is_good);
+	CHECK(dwarf_lines_read(lines, unit, unit->stmt_list) == is_good);
 	CHECK((opened->units.flags & SYMBOL_TABLE_DAMAGED) == (is_good ? 0 : SYMBOL_TABLE_DAMAGED));
 	return opened;
 }
