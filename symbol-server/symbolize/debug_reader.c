@@ -342,6 +342,17 @@ static bool read_kallsyms(struct reader *reader, const struct debug_input *input
 	return true;
 }
 
+/* No names at all: not for a want of debug information where that could not be read. */
+static void explain_nothing(uint32_t flags, struct error *err)
+{
+	if (!err || err->kind != ERROR_NOT_FOUND)
+		return;
+	if (flags & SYMBOL_TABLE_CUT)
+		error_set(err, ERROR_LIMIT, "its debug information passes a limit of size");
+	else if (flags & SYMBOL_TABLE_DAMAGED)
+		error_set(err, ERROR_FORMAT, "its debug information is damaged");
+}
+
 bool debug_reader_convert(const struct debug_input *inputs, size_t count, bool names_only,
 			  struct buffer *packed, struct error *err)
 {
@@ -357,8 +368,10 @@ bool debug_reader_convert(const struct debug_input *inputs, size_t count, bool n
 		    ? !read_kallsyms(reader, inputs, err)
 		    : !read_files(reader, inputs, count, names_only, err))
 		goto out;
-	if (!table_builder_finish(reader->builder, reader->units.pending, &reader->table, err))
+	if (!table_builder_finish(reader->builder, reader->units.pending, &reader->table, err)) {
+		explain_nothing(reader->table.flags, err);
 		goto out;
+	}
 	if (table_builder_is_cut(reader->builder))
 		reader->table.flags |= SYMBOL_TABLE_CUT;
 	ok = symbol_table_pack(&reader->table, packed, err);
