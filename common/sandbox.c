@@ -49,8 +49,8 @@ static const int allowed[] = {
 	SCMP_SYS(exit),           SCMP_SYS(exit_group),
 };
 
-/* Asked for by libraries that go on without: libdw reads links of /proc/self/fd, qsort() asks for
- * the memory's size, stdio asks whether it writes to a terminal. They get an error and live. */
+/* Asked for by libraries that go on without: qsort() asks for the memory's size, stdio asks whether
+ * it writes to a terminal. They get an error and live. */
 static const int refused[] = {
 	SCMP_SYS(open),       SCMP_SYS(openat),     SCMP_SYS(openat2), SCMP_SYS(creat),
 	SCMP_SYS(socket),     SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind),
