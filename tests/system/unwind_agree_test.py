@@ -44,8 +44,7 @@ class Sum:
         self.equal += result.kinds["equal"] + result.kinds["delivered"]
         self.cut += result.kinds["cut"]
         self.others += sum(result.kinds[kind] for kind in ("declared", "guessed", "wrong"))
-        # gdb has no name for __start_context, where makecontext()'s stacks begin, and goes on with what it finds there.
-        self.others += result.false_ends if name != "coroutines" else 0
+        self.others += result.false_ends
         self.others += result.kinds["exec"] if name not in ("exec_again", "spawn") else 0
         if name not in NOT_WHOLE:
             self.whole_of += result.stops
