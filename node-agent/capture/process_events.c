@@ -2,14 +2,13 @@
 #include "node-agent/capture/process_events.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node-agent/capture/perf_records.h"
 #include "node-agent/capture/descriptors.h"
+#include "node-agent/capture/thread_group.h"
 #include "node-agent/kernel/perf_event.h"
 
 enum {
@@ -157,17 +156,7 @@ void process_events_look(struct process_events *events)
 	}
 }
 
-/* A main thread can end before the others; its process goes on as long as one lives. A zombie
- * leader still counts as one entry of /proc/PID/task. */
-static bool has_other_threads(uint32_t tgid)
-{
-	char path[32];
-	struct stat task;
-
-	snprintf(path, sizeof path, "/proc/%u/task", tgid);
-	return stat(path, &task) == 0 && task.st_nlink > 2 + 1;
-}
-
+/* A main thread can end before the others; its process goes on as long as one lives. */
 static uint32_t *leaderless_find(struct process_events *events, uint32_t tgid)
 {
 	for (int i = 0; i < LEADERLESS; i++)
@@ -183,7 +172,7 @@ static void deliver_exit(struct process_events *events, const struct process_eve
 
 	if (!known && event->tid != event->tgid)
 		return;
-	if (has_other_threads(event->tgid)) {
+	if (thread_group_lives(event->tgid)) {
 		room = known ? known : leaderless_find(events, 0);
 		if (room) {
 			*room = event->tgid;

@@ -29,17 +29,21 @@ def shares():
     agent = Agent("--frequency", "999", "--report-interval", "2s", server=server)
     burning = {name: subprocess.Popen([paths[name], str(percent), str(SECONDS)], stdout=subprocess.PIPE, text=True)
                for name, percent in names.items()}
-    used = {name: float(process.communicate(timeout=120)[0]) for name, process in burning.items()}
+    printed = {name: list(map(float, process.communicate(timeout=120)[0].split())) for name, process in burning.items()}
+    used = {name: seconds[0] for name, seconds in printed.items()}
+    on_cpu = sum(seconds[1] for seconds in printed.values())
     time.sleep(0.2)
     check(agent.stop()[0] == 0, "the agent ends with status 0", agent.text()[-500:])
     samples = dict.fromkeys(names, 0)
     for frames, value in server.folded(match='{process=~"burn_.*"}'):
         samples[frames[0]] += value
-    note("samples %s; CPU seconds %s" % (samples, used))
+    note("samples %s; CPU seconds and those by the wall's clock %s" % (samples, printed))
     check(sum(samples.values()) >= 3000, "at least 3000 samples", samples)
-    expected = sum(used.values()) * 999
-    check(abs(sum(samples.values()) - expected) <= 0.05 * expected,
-          "as many samples as CPU time times rate, within 5 %", "%d, expected %d" % (sum(samples.values()), expected))
+    # What a hypervisor takes is no CPU time to the kernel, but the sampling clock runs on, in slices shorter than
+    # its period without missing a tick.
+    least, most = 0.95 * sum(used.values()) * 999, 1.05 * on_cpu * 999
+    check(least <= sum(samples.values()) <= most, "as many samples as time on a CPU times rate, within 5 %",
+          "%d, expected %d to %d" % (sum(samples.values()), least, most))
     off = sigmas(samples, used)
     check(off <= 3, "shares agree with getrusage within 3 sigma", "%.2f sigma: %s %s" % (off, samples, used))
     wrong = {"burn_60": 55, "burn_30": 35, "burn_10": 10}
