@@ -37,6 +37,8 @@ sqlite3.h                                  symbol-server/store/
 elfutils/debuginfod.h                      symbol-server/symbolize/symbol_sources
 libelf.h gelf.h nlist.h elfutils/elf-knowledge.h elfutils/version.h  common/elf_image symbol-server/symbolize/debug_ node-agent/kernel/
 archive.h archive_entry.h                  symbol-server/symbolize/package_files
+lzma.h lzma/                               symbol-server/symbolize/dwarf/section_inflate
+cjson/                                     symbol-server/api/
 zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table symbol-server/symbolize/dwarf/section_inflate
 libiberty/ demangle.h ansidecl.h           symbol-server/symbolize/demangle
 re2/                                       symbol-server/query/pattern
