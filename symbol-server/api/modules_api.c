@@ -79,8 +79,9 @@ static const char *quality_text(enum symbol_quality quality)
 {
 	static const char *const texts[] = {
 		[QUALITY_NONE] = "none",     [QUALITY_KALLSYMS] = "kallsyms",
-		[QUALITY_DYNSYM] = "dynsym", [QUALITY_PCLNTAB] = "pclntab",
-		[QUALITY_SYMTAB] = "symtab", [QUALITY_DWARF] = "dwarf",
+		[QUALITY_DYNSYM] = "dynsym", [QUALITY_MINIDEBUG] = "minidebug",
+		[QUALITY_PCLNTAB] = "pclntab", [QUALITY_SYMTAB] = "symtab",
+		[QUALITY_DWARF] = "dwarf",
 	};
 
 	return quality < sizeof(texts) / sizeof(*texts) ? texts[quality] : "";

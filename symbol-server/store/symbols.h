@@ -26,10 +26,28 @@
 #define MODULE_STATE_ENUM(name_, meaning_) MODULE_##name_,
 enum module_state { MODULE_STATES(MODULE_STATE_ENUM) MODULE_STATE_COUNT };
 
-/* What a table was made from, worst to best. A better one replaces a worse one, never the reverse. */
+/* What a table was made from, worst to best. A better one replaces a worse one, never the reverse.
+ * MINIDEBUG: .gnu_debugdata, the functions that .dynsym has not. */
 enum symbol_quality {
-	QUALITY_NONE, QUALITY_KALLSYMS, QUALITY_DYNSYM, QUALITY_PCLNTAB, QUALITY_SYMTAB, QUALITY_DWARF,
+	QUALITY_NONE, QUALITY_KALLSYMS, QUALITY_DYNSYM, QUALITY_MINIDEBUG, QUALITY_PCLNTAB,
+	QUALITY_SYMTAB, QUALITY_DWARF, QUALITY_COUNT,
 };
+
+/* Their numbers in symbols.db and in packed tables, which never change; a new one is appended. */
+static const uint8_t symbol_quality_numbers[QUALITY_COUNT] = {
+	[QUALITY_NONE] = 0, [QUALITY_KALLSYMS] = 1, [QUALITY_DYNSYM] = 2, [QUALITY_MINIDEBUG] = 6,
+	[QUALITY_PCLNTAB] = 3, [QUALITY_SYMTAB] = 4, [QUALITY_DWARF] = 5,
+};
+
+/* QUALITY_COUNT: it is none of ours. */
+static inline enum symbol_quality symbol_quality_of(int64_t number)
+{
+	enum symbol_quality quality = QUALITY_NONE;
+
+	while (quality < QUALITY_COUNT && symbol_quality_numbers[quality] != number)
+		quality++;
+	return quality;
+}
 
 struct module_row {
 	struct build_id id;

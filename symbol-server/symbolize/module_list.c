@@ -141,7 +141,7 @@ void module_from_row(struct module *module, const struct module_row *row)
 	MODULE_TEXT(module->source, row->source);
 	module->is_gnu = row->id.length != FILE_HASH_BYTES;
 	module->state = row->state < MODULE_STATE_COUNT ? row->state : MODULE_wanted;
-	module->quality = row->quality <= QUALITY_DWARF ? row->quality : QUALITY_NONE;
+	module->quality = row->quality < QUALITY_COUNT ? row->quality : QUALITY_NONE;
 	module->raw_bytes = row->raw_bytes;
 	module->packed_bytes = row->packed_bytes;
 	module->functions = row->functions;

@@ -166,7 +166,7 @@ static void fill_header(const struct symbol_table *table, struct packed_header *
 	memcpy(header->magic, magic, sizeof(magic));
 	header->format = SYMBOL_TABLE_FORMAT;
 	header->flags = table->flags;
-	header->quality = table->quality;
+	header->quality = symbol_quality_numbers[table->quality];
 	header->functions = table->function_count;
 	header->first = table->first;
 	header->ranges = table->range_count;
@@ -279,7 +279,7 @@ static bool check_header(const struct packed_header *header, size_t length, stru
 	if (header->ranges > RANGES_MAX || header->locations > RANGES_MAX ||
 	    header->nodes > NODES_MAX || header->plain[COLUMN_STRINGS] > STRINGS_MAX)
 		return error_set(err, ERROR_LIMIT, "symbol table of too many entries");
-	if (header->quality > QUALITY_DWARF || !header->plain[COLUMN_STRINGS])
+	if (symbol_quality_of(header->quality) == QUALITY_COUNT || !header->plain[COLUMN_STRINGS])
 		return error_set(err, ERROR_FORMAT, "symbol table with a damaged header");
 	for (enum column i = 0; i < COLUMNS; i++) {
 		uint32_t count = i <= COLUMN_LOCATION ? header->ranges
@@ -356,7 +356,7 @@ static void take_header(struct symbol_table *table, const struct packed_header *
 	table->string_bytes = header->plain[COLUMN_STRINGS];
 	table->function_count = header->functions;
 	table->flags = header->flags;
-	table->quality = header->quality;
+	table->quality = symbol_quality_of(header->quality);
 	table->first = header->first;
 	for (int i = 0; i < BASES; i++) {
 		table->bases[i].is_known = header->bases_known >> i & 1;

@@ -213,11 +213,14 @@ static const char *sentence_for(const struct symbol_table *table)
 		return "names from kallsyms; no lines and no inlined functions";
 	case QUALITY_DYNSYM:
 		return "names from .dynsym: exported functions only, no lines";
+	case QUALITY_MINIDEBUG:
+		return "names from .gnu_debugdata; no lines and no inlined functions";
 	case QUALITY_PCLNTAB:
 	case QUALITY_SYMTAB:
 		return "names from .symtab; no lines and no inlined functions";
 	case QUALITY_NONE:
 	case QUALITY_DWARF:
+	case QUALITY_COUNT:
 		break;
 	}
 	return "";

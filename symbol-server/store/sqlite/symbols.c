@@ -123,7 +123,9 @@ static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct module
 		return false;
 	row->name = column_text(statement, 1, arena);
 	row->state = state_of((const char *)sqlite3_column_text(statement, 2));
-	row->quality = (enum symbol_quality)sqlite3_column_int(statement, 3);
+	row->quality = symbol_quality_of(sqlite3_column_int64(statement, 3));
+	if (row->quality == QUALITY_COUNT)
+		row->quality = QUALITY_NONE;
 	row->reason = column_text(statement, 4, arena);
 	row->source = column_text(statement, 5, arena);
 	row->raw_bytes = (uint64_t)sqlite3_column_int64(statement, 6);
@@ -238,7 +240,7 @@ bool symbols_put_module(struct symbols_store *store, const struct module_row *ro
 	sqlite3_bind_text(statement, 3,
 			  row->state < MODULE_STATE_COUNT ? state_names[row->state] : "wanted", -1,
 			  SQLITE_STATIC);
-	sqlite3_bind_int(statement, 4, (int)row->quality);
+	sqlite3_bind_int(statement, 4, symbol_quality_numbers[row->quality]);
 	sqlite3_bind_text(statement, 5, row->reason ? row->reason : "", -1, SQLITE_TRANSIENT);
 	sqlite3_bind_text(statement, 6, row->source ? row->source : "", -1, SQLITE_TRANSIENT);
 	sqlite3_bind_int64(statement, 7, (int64_t)row->raw_bytes);
