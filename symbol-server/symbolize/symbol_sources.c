@@ -42,6 +42,8 @@ struct symbol_sources {
 	struct server servers[SERVERS_MAX];
 	size_t count;
 	char cache[PATH_MAX];
+	void (*is_back)(void *context);
+	void *context;
 };
 
 static int64_t now_ms(void)
@@ -316,42 +318,129 @@ static enum source_answer fetch_from(struct symbol_sources *sources, struct serv
 	return answer;
 }
 
+const char *source_answer_text(enum source_answer answer)
+{
+#define SOURCE_ANSWER_TEXT(upper_, lower_, meaning_) #lower_,
+	static const char *const texts[] = {SOURCE_ANSWERS(SOURCE_ANSWER_TEXT)};
+#undef SOURCE_ANSWER_TEXT
+
+	return (size_t)answer < sizeof(texts) / sizeof(*texts) ? texts[answer] : "";
+}
+
+/* One server, or why it is passed over. */
+static struct source_attempt try_server(struct symbol_sources *sources, struct server *server,
+					const struct source_question *question, int *fd,
+					int64_t *until_ms, struct error *err)
+{
+	struct source_attempt attempt = {.source = server->url, .at_ms = now_ms()};
+	struct stat stat;
+
+	if (is_closed(sources, server, until_ms)) {
+		attempt.answer = SOURCE_CLOSED;
+		error_set(err, ERROR_REMOTE, "it did not answer before");
+		return attempt;
+	}
+	attempt.answer = fetch_from(sources, server, question->id, question->stop_fd, fd, err);
+	attempt.ms = (uint32_t)(now_ms() - attempt.at_ms);
+	if (attempt.answer == SOURCE_FOUND && !fstat(*fd, &stat))
+		attempt.bytes = (uint64_t)stat.st_size;
+	if (attempt.answer == SOURCE_DOWN)
+		*until_ms = server_failed(sources, server, err->message);
+	else if (attempt.answer != SOURCE_STOPPED)
+		server_answered(sources, server);
+	return attempt;
+}
+
+enum source_answer symbol_sources_ask(struct symbol_sources *sources,
+				      const struct source_question *question,
+				      struct source_result *result)
+{
+	enum source_answer all = SOURCE_NOT_FOUND;
+
+	*result = (struct source_result){.fd = -1, .retry_at_ms = INT64_MAX};
+	snprintf(result->sentence, sizeof(result->sentence), "no debuginfod server has it");
+	for (size_t i = 0; i < sources->count; i++) {
+		struct server *server = &sources->servers[i];
+		struct error one = {0};
+		int64_t until_ms = 0;
+		struct source_attempt attempt = try_server(sources, server, question, &result->fd,
+							   &until_ms, &one);
+
+		if (attempt.answer == SOURCE_STOPPED)
+			return SOURCE_STOPPED;
+		attempt.sentence = *one.message ? one.message : source_answer_text(attempt.answer);
+		if (question->note)
+			question->note(question->context, &attempt);
+		result->url = server->url;
+		if (attempt.answer == SOURCE_FOUND)
+			return SOURCE_FOUND;
+		if (attempt.answer == SOURCE_DOWN || attempt.answer == SOURCE_CLOSED) {
+			all = SOURCE_DOWN;
+			if (until_ms < result->retry_at_ms)
+				result->retry_at_ms = until_ms;
+			snprintf(result->sentence, sizeof(result->sentence),
+				 "debuginfod server %.80s: %.90s", server->url, one.message);
+		}
+	}
+	return all;
+}
+
 enum source_answer symbol_sources_fetch(struct symbol_sources *sources, const struct build_id *id,
 					int stop_fd, int *fd, const char **url,
 					int64_t *retry_at_ms, struct error *err)
 {
-	enum source_answer all = SOURCE_NOT_FOUND;
+	struct source_question question = {.id = id, .stop_fd = stop_fd};
+	struct source_result result;
+	enum source_answer answer = symbol_sources_ask(sources, &question, &result);
 
-	*retry_at_ms = INT64_MAX;
-	error_set(err, ERROR_NOT_FOUND, "no debuginfod server has it");
-	for (size_t i = 0; i < sources->count; i++) {
-		struct server *server = &sources->servers[i];
-		struct error one = {0};
-		enum source_answer answer = SOURCE_DOWN;
-		int64_t until_ms;
-
-		if (is_closed(sources, server, &until_ms)) {
-			error_set(&one, ERROR_REMOTE, "it did not answer before");
-		} else {
-			answer = fetch_from(sources, server, id, stop_fd, fd, &one);
-			if (answer == SOURCE_STOPPED)
-				return answer;
-			if (answer == SOURCE_DOWN)
-				until_ms = server_failed(sources, server, one.message);
-			else
-				server_answered(sources, server);
-		}
-		*url = server->url;
-		if (answer == SOURCE_FOUND)
-			return answer;
-		if (answer == SOURCE_DOWN) {
-			all = SOURCE_DOWN;
-			*retry_at_ms = until_ms < *retry_at_ms ? until_ms : *retry_at_ms;
-			error_set(err, ERROR_REMOTE, "debuginfod server %.100s: %.200s",
-				  server->url, one.message);
-		}
+	*fd = result.fd;
+	*url = result.url;
+	*retry_at_ms = result.retry_at_ms;
+	error_set(err, ERROR_REMOTE, "%s", result.sentence);
+	switch (answer) {
+	case SOURCE_FOUND:
+	case SOURCE_DOWN:
+	case SOURCE_STOPPED:
+		return answer;
+	case SOURCE_NO_ROOM:
+		return SOURCE_DOWN;
+	case SOURCE_NOT_FOUND:
+	case SOURCE_WRONG_FILE:
+	case SOURCE_TOO_LARGE:
+	case SOURCE_CLOSED:
+		break;
 	}
-	return all;
+	return SOURCE_NOT_FOUND;
+}
+
+void symbol_sources_watch(struct symbol_sources *sources, void (*is_back)(void *context),
+			  void *context)
+{
+	sources->is_back = is_back;
+	sources->context = context;
+}
+
+unsigned symbol_sources_threads(const struct symbol_sources *sources)
+{
+	return sources->count ? 2 : 0;
+}
+
+size_t symbol_sources_states(struct symbol_sources *sources, struct source_state *states,
+			     size_t room)
+{
+	pthread_mutex_lock(&sources->lock);
+	for (size_t i = 0; i < sources->count && i < room; i++) {
+		const struct server *server = &sources->servers[i];
+
+		states[i] = (struct source_state){
+			.is_closed = server->closed_until_ms > now_ms(),
+			.failures = server->failures,
+			.closed_until_ms = server->closed_until_ms,
+		};
+		snprintf(states[i].url, sizeof(states[i].url), "%s", server->url);
+	}
+	pthread_mutex_unlock(&sources->lock);
+	return sources->count;
 }
 
 void symbol_sources_forget(struct symbol_sources *sources, const struct build_id *id)

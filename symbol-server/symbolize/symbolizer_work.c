@@ -424,10 +424,14 @@ static void finish_fetch(struct task *task, enum source_answer answer, int fd, c
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 		break;
 	case SOURCE_NOT_FOUND:
+	case SOURCE_WRONG_FILE:
+	case SOURCE_TOO_LARGE:
+	case SOURCE_CLOSED:
 		module->is_fetched = true;
 		give_up_for_now(module);
 		break;
 	case SOURCE_DOWN: /* says nothing about the module */
+	case SOURCE_NO_ROOM:
 		if (module->quality == QUALITY_NONE)
 			module->state = MODULE_wanted;
 		MODULE_TEXT(module->reason, err->message);
