@@ -455,7 +455,7 @@ static size_t copy_paths(struct symbol_directories *directories, const struct bu
 }
 
 size_t symbol_directories_open(struct symbol_directories *directories, const struct build_id *id,
-			       int *fds, size_t room)
+			       int *fds, struct symbol_place *places, size_t room)
 {
 	struct found_path *paths = calloc(room, sizeof(*paths));
 	size_t found = paths ? copy_paths(directories, id, paths, room) : 0, count = 0;
@@ -466,8 +466,51 @@ size_t symbol_directories_open(struct symbol_directories *directories, const str
 	for (size_t i = 0; i < directories->count && count < room; i++)
 		count = open_from_tree(directories->paths[i], id, fds, count, room);
 	free(paths);
+	for (size_t i = 0; places && i < count; i++)
+		*places[i].file = *places[i].archive = '\0';
 	return count;
 }
+
+bool symbol_directories_has(struct symbol_directories *directories, const struct build_id *id)
+{
+	bool has;
+
+	pthread_mutex_lock(&directories->lock);
+	has = directories->index && index_find_id(directories->index, id) != HASH_TABLE_NONE;
+	pthread_mutex_unlock(&directories->lock);
+	return has;
+}
+
+size_t symbol_directories_open_dwp(struct symbol_directories *directories,
+				   const struct build_id *module, int *fds, size_t room)
+{
+	(void)directories, (void)module, (void)fds, (void)room;
+	return 0;
+}
+
+size_t symbol_directories_open_dwo(struct symbol_directories *directories,
+				   const struct build_id *module, const char *path, int *fds,
+				   size_t room)
+{
+	(void)directories, (void)module, (void)path, (void)fds, (void)room;
+	return 0;
+}
+
+size_t symbol_directories_open_link(struct symbol_directories *directories,
+				    const struct build_id *module, const char *name, uint32_t crc,
+				    int *fds, size_t room)
+{
+	(void)directories, (void)module, (void)name, (void)crc, (void)fds, (void)room;
+	return 0;
+}
+
+void symbol_directories_progress(struct symbol_directories *directories,
+				 struct symbol_directories_progress *progress)
+{
+	*progress = (struct symbol_directories_progress){
+		.first_pass_done = symbol_directories_are_read(directories)};
+}
+
 
 void symbol_directories_missed(struct symbol_directories *directories)
 {
@@ -487,11 +530,10 @@ bool symbol_directories_are_read(struct symbol_directories *directories)
 	return are_read;
 }
 
-struct symbol_directories *symbol_directories_start(const char *const *paths, size_t count,
-						    void (*found)(void *context,
-								  const struct build_id *id),
-						    void *context, struct error *err)
+struct symbol_directories *
+symbol_directories_start(const struct symbol_directories_options *options, struct error *err)
 {
+	size_t count = options->count;
 	struct symbol_directories *directories = calloc(1, sizeof(*directories));
 	pthread_condattr_t clock;
 	int rc = 0;
@@ -500,8 +542,8 @@ struct symbol_directories *symbol_directories_start(const char *const *paths, si
 		error_set(err, ERROR_MEMORY, "no memory for symbol directories");
 		return NULL;
 	}
-	directories->found = found;
-	directories->context = context;
+	directories->found = options->found;
+	directories->context = options->context;
 	pthread_mutex_init(&directories->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -509,7 +551,7 @@ struct symbol_directories *symbol_directories_start(const char *const *paths, si
 	pthread_condattr_destroy(&clock);
 	directories->paths = calloc(count + 1, sizeof(*directories->paths));
 	for (; directories->paths && directories->count < count; directories->count++)
-		if (!(directories->paths[directories->count] = strdup(paths[directories->count])))
+		if (!(directories->paths[directories->count] = strdup(options->paths[directories->count])))
 			break;
 	if (directories->count < count)
 		rc = ENOMEM;

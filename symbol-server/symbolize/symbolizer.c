@@ -103,7 +103,15 @@ static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_
 	if (!symbolizer->sources || !load_modules(symbolizer, err))
 		return false;
 	symbolizer->directories = symbol_directories_start(
-		options->symbol_dirs, options->symbol_dir_count, file_appeared, symbolizer, err);
+		&(struct symbol_directories_options){
+			.paths = options->symbol_dirs,
+			.count = options->symbol_dir_count,
+			.cache_directory = cache,
+			.stop_fd = symbolizer->stop_fd,
+			.found = file_appeared,
+			.context = symbolizer,
+		},
+		err);
 	return symbolizer->directories != NULL;
 }
 
@@ -193,11 +201,9 @@ static bool is_nothing_here(struct symbolizer *symbolizer, const struct build_id
 	if (!symbol_directories_are_read(symbolizer->directories))
 		return false;
 	count = uploads_open_files(symbolizer->uploads, id, fds);
-	if (!count)
-		count = symbol_directories_open(symbolizer->directories, id, fds, 1);
 	for (size_t i = 0; i < count; i++)
 		close(fds[i]);
-	return count == 0;
+	return count == 0 && !symbol_directories_has(symbolizer->directories, id);
 }
 
 /* Whoever announced it has the file and is about to send it. */

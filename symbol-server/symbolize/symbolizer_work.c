@@ -128,7 +128,7 @@ static void find_files(struct task *task)
 	count = uploads_open_files(symbolizer->uploads, &task->id, fds);
 	for (size_t i = 0; i < count; i++)
 		add_candidate(task, fds[i], "upload");
-	count = symbol_directories_open(symbolizer->directories, &task->id, fds,
+	count = symbol_directories_open(symbolizer->directories, &task->id, fds, NULL,
 					FILES_MAX - task->count);
 	for (size_t i = 0; i < count; i++)
 		add_candidate(task, fds[i], "directory");
