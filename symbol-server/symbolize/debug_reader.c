@@ -10,7 +10,7 @@
 #include "symbol-server/symbolize/kallsyms.h"
 #include "symbol-server/symbolize/table_builder.h"
 
-enum { SECTIONS_MAX = 65536, CODE_SECTIONS_MAX = 4096 };
+enum { SECTIONS_MAX = 65536, CODE_SECTIONS_MAX = 4096, PROGRAM_HEADERS_MAX = 65536 };
 
 static const struct dwarf_limits dwarf_limits = {
 	.section_bytes = (size_t)4 << 30,
@@ -97,6 +97,22 @@ static bool read_sections(struct reader *reader, struct elf_file *file, struct e
 	return true;
 }
 
+/* Where the file's image begins: what "relative to the module" counts from. */
+static void take_load_base(struct reader *reader, Elf *elf)
+{
+	size_t count = 0;
+	GElf_Phdr header;
+
+	if (reader->table.load.is_known || elf_getphdrnum(elf, &count))
+		return;
+	for (size_t i = 0; i < count && i < PROGRAM_HEADERS_MAX; i++) {
+		if (!gelf_getphdr(elf, (int)i, &header) || header.p_type != PT_LOAD)
+			continue;
+		reader->table.load = (struct symbol_base){true, header.p_vaddr};
+		return;
+	}
+}
+
 static bool open_file(struct reader *reader, const struct debug_input *input, struct error *err)
 {
 	struct elf_file *file = &reader->files[reader->count];
@@ -116,6 +132,7 @@ static bool open_file(struct reader *reader, const struct debug_input *input, st
 	if (dwarf_file_is_unrelocated(file->dwarf))
 		reader->table.flags |= SYMBOL_TABLE_UNRELOCATED;
 	file->is_relocatable &= !dwarf_file_is_split(file->dwarf);
+	take_load_base(reader, file->elf);
 	return read_sections(reader, file, err);
 }
 

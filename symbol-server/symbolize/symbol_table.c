@@ -66,3 +66,39 @@ unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base
 	}
 	return count;
 }
+
+/* The outermost function's node of a range; SYMBOL_NONE: a hole. */
+static uint32_t outermost(const struct symbol_table *table, uint32_t range)
+{
+	uint32_t row = table->locations[range], node;
+
+	if (row == SYMBOL_NONE)
+		return SYMBOL_NONE;
+	node = table->location_rows[row].node;
+	while (table->nodes[node].parent != SYMBOL_NONE)
+		node = table->nodes[node].parent;
+	return node;
+}
+
+bool symbol_table_extent(const struct symbol_table *table, uint64_t address, uint64_t *start,
+			 uint64_t *end)
+{
+	uint64_t base = table->first - table->bases[ADDRESS_ELF].address, offset = address - base;
+	uint32_t low, high, node;
+
+	if (!table->bases[ADDRESS_ELF].is_known || !table->range_count ||
+	    offset >= table->starts[table->range_count - 1])
+		return false;
+	low = find_range(table, (uint32_t)offset);
+	node = outermost(table, low);
+	if (node == SYMBOL_NONE)
+		return false;
+	/* The last range is a hole, so high stays inside. */
+	for (high = low + 1; outermost(table, high) == node;)
+		high++;
+	while (low > 0 && outermost(table, low - 1) == node)
+		low--;
+	*start = base + table->starts[low];
+	*end = base + table->starts[high];
+	return true;
+}

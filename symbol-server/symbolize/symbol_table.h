@@ -16,8 +16,9 @@
 #include "common/error.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
-/* Changes with the packed bytes' layout; older ones are converted again. */
-enum { SYMBOL_TABLE_FORMAT = 1 };
+/* Changes with the packed bytes' layout; those from the oldest on are read, and converted again. 1
+ * has no load base. */
+enum { SYMBOL_TABLE_FORMAT = 2, SYMBOL_TABLE_OLDEST = 1 };
 
 #define SYMBOL_NONE UINT32_MAX
 
@@ -56,6 +57,7 @@ struct symbol_table {
 	uint32_t flags;
 	enum symbol_quality quality;
 	struct symbol_base bases[ADDRESS_MODULE_TEXT + 1];
+	struct symbol_base load;   /* ELF address of the first PT_LOAD */
 	uint64_t first;            /* address that starts count from */
 	const uint32_t *starts;    /* ascending, the first is 0 */
 	const uint32_t *locations; /* by range; SYMBOL_NONE: a hole. The last range is a hole. */
@@ -78,6 +80,11 @@ bool symbol_table_pack(const struct symbol_table *table, struct buffer *out, str
  * ERROR_LIMIT: it would need more than limit_bytes of memory. */
 struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_t limit_bytes,
 					 struct error *err);
+
+/* The code around the address that belongs to the same outermost function without a gap, as ELF
+ * addresses [*start, *end). False: no symbol covers it. */
+bool symbol_table_extent(const struct symbol_table *table, uint64_t address, uint64_t *start,
+			 uint64_t *end);
 
 struct symbol_table *symbol_table_hold(struct symbol_table *table);
 

@@ -48,7 +48,10 @@ struct packed_header {
 	uint32_t bases_known; /* bit per base */
 	uint32_t ranges, locations, nodes;
 	uint32_t plain[COLUMNS], packed[COLUMNS]; /* bytes before and after zstd */
+	uint64_t load_address; /* since format 2; whether it is known: bit BASES */
 };
+
+#define HEADER_BYTES_1 offsetof(struct packed_header, load_address)
 
 #define HASHED_FROM offsetof(struct packed_header, format)
 
@@ -176,6 +179,8 @@ static void fill_header(const struct symbol_table *table, struct packed_header *
 		header->base_addresses[i] = table->bases[i].address;
 		header->bases_known |= (uint32_t)table->bases[i].is_known << i;
 	}
+	header->load_address = table->load.address;
+	header->bases_known |= (uint32_t)table->load.is_known << BASES;
 }
 
 bool symbol_table_pack(const struct symbol_table *table, struct buffer *out, struct error *err)
@@ -266,16 +271,38 @@ static uint32_t take_location(struct column_reader *reader)
 	return (uint32_t)value;
 }
 
-static bool check_header(const struct packed_header *header, size_t length, struct error *err)
+/* Reads the header of any format there is; *at: the first column. */
+static bool read_header(const void *bytes, size_t length, struct packed_header *header,
+			const uint8_t **at, struct error *err)
 {
-	uint64_t total = sizeof(*header);
+	size_t size = HEADER_BYTES_1;
 
+	memset(header, 0, sizeof(*header));
+	if (length < size)
+		return error_set(err, ERROR_FORMAT, "symbol table of %zu bytes is cut short",
+				 length);
+	memcpy(header, bytes, size);
 	if (memcmp(header->magic, magic, sizeof(magic)))
 		return error_set(err, ERROR_FORMAT, "not a packed symbol table");
-	if (header->format != SYMBOL_TABLE_FORMAT)
+	if (header->format < SYMBOL_TABLE_OLDEST || header->format > SYMBOL_TABLE_FORMAT)
 		return error_set(err, ERROR_FORMAT,
-				 "symbol table of format %u, this version reads %d", header->format,
-				 SYMBOL_TABLE_FORMAT);
+				 "symbol table of format %u, this version reads %d to %d",
+				 header->format, SYMBOL_TABLE_OLDEST, SYMBOL_TABLE_FORMAT);
+	if (header->format >= 2)
+		size = sizeof(*header);
+	if (length < size)
+		return error_set(err, ERROR_FORMAT, "symbol table of %zu bytes is cut short",
+				 length);
+	memcpy(header, bytes, size);
+	*at = (const uint8_t *)bytes + size;
+	return true;
+}
+
+/* length: of the columns. */
+static bool check_header(const struct packed_header *header, size_t length, struct error *err)
+{
+	uint64_t total = 0;
+
 	if (header->ranges > RANGES_MAX || header->locations > RANGES_MAX ||
 	    header->nodes > NODES_MAX || header->plain[COLUMN_STRINGS] > STRINGS_MAX)
 		return error_set(err, ERROR_LIMIT, "symbol table of too many entries");
@@ -293,8 +320,8 @@ static bool check_header(const struct packed_header *header, size_t length, stru
 	}
 	if (total != length)
 		return error_set(err, ERROR_FORMAT,
-				 "symbol table of %zu bytes, its header says %llu", length,
-				 (unsigned long long)total);
+				 "symbol table with %zu bytes of columns, its header says %llu",
+				 length, (unsigned long long)total);
 	return true;
 }
 
@@ -362,6 +389,8 @@ static void take_header(struct symbol_table *table, const struct packed_header *
 		table->bases[i].is_known = header->bases_known >> i & 1;
 		table->bases[i].address = header->base_addresses[i];
 	}
+	table->load.is_known = header->format >= 2 && (header->bases_known >> BASES & 1);
+	table->load.address = header->load_address;
 	atomic_init(&table->references, 1);
 }
 
@@ -508,16 +537,13 @@ struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_
 {
 	struct packed_header header;
 	struct symbol_table *table = NULL;
+	const uint8_t *columns = NULL;
 	uint8_t *plain = NULL;
 	uint32_t longest = 0;
 	bool ok = false;
 
-	if (length < sizeof(header)) {
-		error_set(err, ERROR_FORMAT, "symbol table of %zu bytes is cut short", length);
-		return NULL;
-	}
-	memcpy(&header, bytes, sizeof(header));
-	if (!check_header(&header, length, err))
+	if (!read_header(bytes, length, &header, &columns, err) ||
+	    !check_header(&header, length - (size_t)(columns - (const uint8_t *)bytes), err))
 		return NULL;
 	if (header.hash !=
 	    hash_bytes((const uint8_t *)bytes + HASHED_FROM, length - HASHED_FROM, 0)) {
@@ -535,7 +561,7 @@ struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_
 		goto out;
 	}
 	take_header(table, &header);
-	if (!unpack_columns(table, &header, (const uint8_t *)bytes + sizeof(header), plain, err))
+	if (!unpack_columns(table, &header, columns, plain, err))
 		goto out;
 	make_buckets(table);
 	ok = true;

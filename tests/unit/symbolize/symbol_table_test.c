@@ -53,6 +53,7 @@ static struct buffer build(void)
 	table_builder_unit_end(builder, NULL, 0, rows, 10);
 	table.bases[ADDRESS_ELF].is_known = true;
 	table.bases[ADDRESS_KERNEL_TEXT] = (struct symbol_base){true, 0x401000};
+	table.load = (struct symbol_base){true, 0x400000};
 	CHECK(table_builder_finish(builder, NULL, &table, &err));
 	CHECK(symbol_table_pack(&table, &packed, &err));
 	table_builder_free(builder);
@@ -196,9 +197,59 @@ static void wide_code(void)
 	table_builder_free(builder);
 }
 
+static void extents(const struct buffer *packed)
+{
+	struct symbol_table *table = symbol_table_unpack(packed->bytes, packed->length, 1 << 20,
+							 NULL);
+	uint64_t start = 0, end = 0;
+
+	CHECK(symbol_table_extent(table, 0x401029, &start, &end));
+	CHECK_NUMBER(start, 0x401000);
+	CHECK_NUMBER(end, 0x401100);
+	CHECK(symbol_table_extent(table, 0x40120f, &start, &end));
+	CHECK_NUMBER(start, 0x401200);
+	CHECK_NUMBER(end, 0x401210);
+	CHECK(!symbol_table_extent(table, 0x401210, &start, &end));
+	CHECK(!symbol_table_extent(table, 0x400fff, &start, &end));
+	CHECK(!symbol_table_extent(table, UINT64_MAX, &start, &end));
+	symbol_table_release(table);
+}
+
+/* A table as the first format had it: the same columns behind a header without the load base. */
+static void older_format(const struct buffer *packed)
+{
+	enum { FORMAT_AT = 16, KNOWN_AT = 64, LOAD_AT = 160 };
+	size_t length = packed->length - sizeof(uint64_t);
+	uint8_t *old = malloc(length);
+	struct symbol_table *table;
+	struct symbol_frame frames[SYMBOL_CHAIN_MAX];
+	uint32_t format = 1, known;
+	uint64_t hash;
+
+	table = symbol_table_unpack(packed->bytes, packed->length, 1 << 20, NULL);
+	CHECK(table->load.is_known && table->load.address == 0x400000);
+	symbol_table_release(table);
+	memcpy(old, packed->bytes, LOAD_AT);
+	memcpy(old + LOAD_AT, packed->bytes + LOAD_AT + 8, length - LOAD_AT);
+	memcpy(old + FORMAT_AT, &format, sizeof(format));
+	memcpy(&known, old + KNOWN_AT, sizeof(known));
+	CHECK_NUMBER(known, 1 | 2 | 8);
+	hash = hash_bytes(old + HASHED_FROM, length - HASHED_FROM, 0);
+	memcpy(old + HASH_AT, &hash, sizeof(hash));
+	table = symbol_table_unpack(old, length, 1 << 20, NULL);
+	CHECK(table && !table->load.is_known);
+	if (table)
+		CHECK_NUMBER(symbol_table_lookup(table, ADDRESS_ELF, 0x401028, frames), 3);
+	symbol_table_release(table);
+	free(old);
+}
+
 int main(void)
 {
 	struct buffer packed = build();
+
+	extents(&packed);
+	older_format(&packed);
 
 	lookups(&packed);
 	limits(&packed);
