@@ -14,6 +14,7 @@ embedded_\name\()_end:
 	embed openapi_yaml, "openapi.yaml"
 	embed samples_0001_sql, "samples_0001.sql"
 	embed symbols_0001_sql, "symbols_0001.sql"
+	embed symbols_0002_sql, "symbols_0002.sql"
 	embed agents_0001_sql, "agents_0001.sql"
 	embed agents_0002_sql, "agents_0002.sql"
 

@@ -61,6 +61,41 @@ struct module_row {
 	int64_t retry_at_ms, first_seen_ms, updated_ms;
 	uint32_t failures;
 	bool is_uploaded;
+	uint32_t flags;       /* enum symbol_table_flags: what the table could not have */
+	uint32_t converter;   /* version that made the table, or failed to; 0: none yet */
+	uint64_t files;       /* fingerprint of the files it was made from; 0: none */
+	uint64_t file_bytes;  /* of these files */
+	uint32_t fetch_ms, conversion_ms;
+	int64_t last_used_ms; /* of the table; stored hourly at most */
+	bool is_dropped;      /* the table made room for others */
+	bool is_gnu;          /* has been met as a GNU build-id */
+};
+
+/* CANDIDATE_ANSWER(name, "what it means"): what a source said when it was asked for a module. */
+#define CANDIDATE_ANSWERS(ANSWER)                                                                  \
+	ANSWER(used, "the table was made from it")                                                 \
+	ANSWER(found, "it has the file; something else was as good or better")                     \
+	ANSWER(not_found, "it does not have it")                                                   \
+	ANSWER(unusable, "what it has could not be converted")                                     \
+	ANSWER(wrong, "what it sent is not that file")                                             \
+	ANSWER(too_large, "what it has is larger than is taken")                                   \
+	ANSWER(down, "it did not answer")                                                          \
+	ANSWER(skipped, "it was not asked: it did not answer before")
+
+#define CANDIDATE_ENUM(name_, meaning_) CANDIDATE_##name_,
+enum candidate_answer { CANDIDATE_ANSWERS(CANDIDATE_ENUM) CANDIDATE_ANSWER_COUNT };
+
+enum candidate_side { CANDIDATE_HERE, CANDIDATE_REMOTE };
+
+struct candidate_row {
+	struct build_id id;
+	enum candidate_side side;
+	const char *source; /* "upload", "directory", a debuginfod URL */
+	enum candidate_answer answer;
+	const char *detail; /* a sentence or what is in the file; "" when there is nothing to say */
+	uint64_t bytes;
+	uint32_t ms; /* it took to answer */
+	int64_t at_ms;
 };
 
 struct symbols_store;
@@ -74,16 +109,31 @@ bool symbols_modules(struct symbols_store *store, struct arena *arena, struct mo
 		     size_t *count, struct error *err);
 /* Inserts or replaces everything but the table. */
 bool symbols_put_module(struct symbols_store *store, const struct module_row *row, struct error *err);
+/* The same for many, in one transaction. */
+bool symbols_put_modules(struct symbols_store *store, const struct module_row *rows, size_t count,
+			 struct error *err);
 /* htlhash or Go id ↔ GNU id, whichever is canonical. */
 bool symbols_put_alias(struct symbols_store *store, const struct build_id *alias,
 		       const struct build_id *id, struct error *err);
 
-/* The packed table as one BLOB with its format version; replaces the old one. */
+/* What the sources of one side said last; replaces what they said before. */
+bool symbols_put_candidates(struct symbols_store *store, const struct build_id *id,
+			    enum candidate_side side, const struct candidate_row *rows, size_t count,
+			    struct error *err);
+/* All, by module as symbols_modules() has them. */
+bool symbols_candidates(struct symbols_store *store, struct arena *arena,
+			struct candidate_row **rows, size_t *count, struct error *err);
+
+/* The packed table as one BLOB with its format version; replaces the old one. Whole or not at all. */
 bool symbols_put_table(struct symbols_store *store, const struct build_id *id, uint32_t format,
 		       const void *bytes, size_t length, struct error *err);
-/* ERROR_NOT_FOUND when there is none of that or a readable older format. */
+/* ERROR_NOT_FOUND when there is none. Does not wait for who writes. */
 bool symbols_get_table(struct symbols_store *store, const struct build_id *id, uint32_t *format,
 		       struct buffer *out, struct error *err);
+
+/* Its room goes back to the disk in time: symbols_give_back(), called until it returns false. */
+bool symbols_drop_table(struct symbols_store *store, const struct build_id *id, struct error *err);
+bool symbols_give_back(struct symbols_store *store);
 
 void symbols_close(struct symbols_store *store); /* NULL is fine */
 

@@ -124,6 +124,21 @@ static bool migrate(sqlite3 *db, const struct database_schema *schema, int versi
 	return true;
 }
 
+/* Takes effect in a file without tables; one that has some is written anew, once. */
+static bool set_auto_vacuum(sqlite3 *db, const struct database_schema *schema, struct error *err)
+{
+	enum { INCREMENTAL = 2 };
+	int mode, version;
+
+	if (!schema->gives_back)
+		return true;
+	if (!database_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err) ||
+	    !get_pragma(db, "PRAGMA auto_vacuum", &mode, err) ||
+	    !get_pragma(db, "PRAGMA user_version", &version, err))
+		return false;
+	return mode == INCREMENTAL || !version || database_exec(db, "VACUUM", err);
+}
+
 sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err)
 {
 	static const char settings[] = "PRAGMA journal_mode = WAL;"
@@ -143,7 +158,7 @@ sqlite3 *database_open(const char *path, const struct database_schema *schema, s
 	}
 	sqlite3_busy_timeout(db, 5000);
 	if (!database_exec(db, "PRAGMA page_size = 8192", err) ||
-	    !database_exec(db, settings, err) || !check_file(db, schema, &version, err) ||
+	    !set_auto_vacuum(db, schema, err) || !database_exec(db, settings, err) || !check_file(db, schema, &version, err) ||
 	    !migrate(db, schema, version, err))
 		goto fail;
 	return db;

@@ -18,6 +18,7 @@ enum {                                   /* PRAGMA application_id: says what a f
 struct database_schema {
 	int application_id;
 	const char *const *migrations; /* SQL of version 1, 2 …; NULL ends */
+	bool gives_back; /* freed pages leave the file at PRAGMA incremental_vacuum */
 };
 
 /* Opens for writing: makes the file when it is not there, write-ahead log, every commit synced,

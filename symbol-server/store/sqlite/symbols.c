@@ -9,12 +9,18 @@
 #include "symbol-server/embedded.h"
 #include "symbol-server/store/sqlite/database.h"
 
-#define STATE_NAME(name_, meaning_) #name_,
-static const char *const state_names[] = {MODULE_STATES(STATE_NAME)};
+#define NAME_OF(name_, meaning_) #name_,
+static const char *const state_names[] = {MODULE_STATES(NAME_OF)};
+static const char *const answer_names[] = {CANDIDATE_ANSWERS(NAME_OF)};
 
 #define MODULE_COLUMNS                                                                           \
 	"id, name, state, quality, reason, source, raw_bytes, packed_bytes, functions, ranges, " \
-	"retry_at, first_seen, updated, failures, is_uploaded"
+	"retry_at, first_seen, updated, failures, is_uploaded, flags, converter, files, "        \
+	"file_bytes, fetch_ms, conversion_ms, last_used, is_dropped, is_gnu"
+
+#define CANDIDATE_COLUMNS "id, side, source, answer, detail, bytes, ms, at"
+
+enum { GIVEN_BACK_PAGES = 1024 }; /* at a time: 8 MB */
 
 enum { /* statements */
        GET_MODULE,
@@ -22,41 +28,50 @@ enum { /* statements */
        PUT_MODULE,
        GET_ALIAS,
        PUT_ALIAS,
-       GET_TABLE,
        PUT_TABLE,
+       DROP_TABLE,
+       LIST_CANDIDATES,
+       DROP_CANDIDATES,
+       PUT_CANDIDATE,
        STATEMENTS,
 };
+
+#define GET_ALIAS_TEXT "SELECT id FROM aliases WHERE tenant = 1 AND alias = ?"
 
 static const char *const texts[STATEMENTS] = {
 	[GET_MODULE] = "SELECT " MODULE_COLUMNS " FROM modules WHERE tenant = 1 AND id = ?",
 	[LIST_MODULES] = "SELECT " MODULE_COLUMNS " FROM modules WHERE tenant = 1 ORDER BY id",
 	[PUT_MODULE] = "INSERT OR REPLACE INTO modules (" MODULE_COLUMNS
-		       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[GET_ALIAS] = "SELECT id FROM aliases WHERE tenant = 1 AND alias = ?",
+		       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		       "?, ?, ?)",
+	[GET_ALIAS] = GET_ALIAS_TEXT,
 	[PUT_ALIAS] = "INSERT OR REPLACE INTO aliases (alias, id) VALUES (?, ?)",
-	[GET_TABLE] = "SELECT format, data FROM tables WHERE tenant = 1 AND id = ?",
 	[PUT_TABLE] = "INSERT OR REPLACE INTO tables (id, format, data) VALUES (?, ?, ?)",
+	[DROP_TABLE] = "DELETE FROM tables WHERE tenant = 1 AND id = ?",
+	[LIST_CANDIDATES] = "SELECT " CANDIDATE_COLUMNS
+			    " FROM candidates WHERE tenant = 1 ORDER BY id, side, number",
+	[DROP_CANDIDATES] = "DELETE FROM candidates WHERE tenant = 1 AND id = ? AND side = ?",
+	[PUT_CANDIDATE] = "INSERT INTO candidates (" CANDIDATE_COLUMNS
+			  ", number) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 };
 
-struct symbols_store { /* one connection behind one lock: calls are short and few */
+/* Two connections, each behind a lock: who loads a table for a query does not wait for one that is
+ * being written. */
+struct symbols_store {
 	pthread_mutex_t lock;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
+
+	pthread_mutex_t read_lock;
+	sqlite3 *reader;
+	sqlite3_stmt *read_alias, *read_table;
 };
 
-struct symbols_store *symbols_open(const char *directory, struct error *err)
-{
-	static const char *const migrations[] = {embedded_symbols_0001_sql, NULL};
-	static const struct database_schema schema = {APPLICATION_SYMBOLS, migrations};
-	struct symbols_store *store = calloc(1, sizeof *store);
-	char path[4096];
+static const char *const migrations[] = {embedded_symbols_0001_sql, embedded_symbols_0002_sql, NULL};
+static const struct database_schema schema = {APPLICATION_SYMBOLS, migrations, .gives_back = true};
 
-	if (!store) {
-		error_set(err, ERROR_MEMORY, "no memory for the symbol store");
-		return NULL;
-	}
-	pthread_mutex_init(&store->lock, NULL);
-	snprintf(path, sizeof path, "%s/symbols.db", directory);
+static bool open_writer(struct symbols_store *store, const char *path, struct error *err)
+{
 	store->db = database_open(path, &schema, err);
 	/* Tables are made anew from their files; uploads are files too. */
 	if (!store->db && err->kind == ERROR_FORMAT) {
@@ -66,26 +81,57 @@ struct symbols_store *symbols_open(const char *directory, struct error *err)
 	}
 	for (int i = 0; store->db && i < STATEMENTS; i++) {
 		store->statements[i] = database_prepare(store->db, texts[i], err);
-		if (!store->statements[i]) {
-			symbols_close(store);
-			return NULL;
-		}
+		if (!store->statements[i])
+			return false;
 	}
-	if (!store->db) {
-		symbols_close(store);
+	return store->db != NULL;
+}
+
+static bool open_reader(struct symbols_store *store, const char *path, struct error *err)
+{
+	static const char table[] = "SELECT rowid, format FROM tables WHERE tenant = 1 AND id = ?";
+
+	store->reader = database_open_reader(path, &schema, err);
+	if (!store->reader)
+		return false;
+	store->read_alias = database_prepare(store->reader, GET_ALIAS_TEXT, err);
+	store->read_table = database_prepare(store->reader, table, err);
+	return store->read_alias && store->read_table;
+}
+
+struct symbols_store *symbols_open(const char *directory, struct error *err)
+{
+	struct symbols_store *store = calloc(1, sizeof *store);
+	struct error own = {0};
+	char path[4096];
+
+	if (!err)
+		err = &own;
+	if (!store) {
+		error_set(err, ERROR_MEMORY, "no memory for the symbol store");
 		return NULL;
 	}
-	return store;
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->read_lock, NULL);
+	snprintf(path, sizeof path, "%s/symbols.db", directory);
+	if (open_writer(store, path, err) && open_reader(store, path, err))
+		return store;
+	symbols_close(store);
+	return NULL;
 }
 
 void symbols_close(struct symbols_store *store)
 {
 	if (!store)
 		return;
+	sqlite3_finalize(store->read_alias);
+	sqlite3_finalize(store->read_table);
+	database_close(store->reader);
 	for (int i = 0; i < STATEMENTS; i++)
 		sqlite3_finalize(store->statements[i]);
 	database_close(store->db);
 	pthread_mutex_destroy(&store->lock);
+	pthread_mutex_destroy(&store->read_lock);
 	free(store);
 }
 
@@ -137,13 +183,21 @@ static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct module
 	row->updated_ms = sqlite3_column_int64(statement, 12);
 	row->failures = (uint32_t)sqlite3_column_int64(statement, 13);
 	row->is_uploaded = sqlite3_column_int(statement, 14);
+	row->flags = (uint32_t)sqlite3_column_int64(statement, 15);
+	row->converter = (uint32_t)sqlite3_column_int64(statement, 16);
+	row->files = (uint64_t)sqlite3_column_int64(statement, 17);
+	row->file_bytes = (uint64_t)sqlite3_column_int64(statement, 18);
+	row->fetch_ms = (uint32_t)sqlite3_column_int64(statement, 19);
+	row->conversion_ms = (uint32_t)sqlite3_column_int64(statement, 20);
+	row->last_used_ms = sqlite3_column_int64(statement, 21);
+	row->is_dropped = sqlite3_column_int(statement, 22);
+	row->is_gnu = sqlite3_column_int(statement, 23);
 	return row->name && row->reason && row->source;
 }
 
-/* The id itself, or what it is an alias of. Under the lock. */
-static struct build_id resolve(struct symbols_store *store, const struct build_id *id)
+/* The id itself, or what it is an alias of. Under the statement's lock. */
+static struct build_id resolve(sqlite3_stmt *statement, const struct build_id *id)
 {
-	sqlite3_stmt *statement = store->statements[GET_ALIAS];
 	struct build_id found = *id;
 
 	bind_id(statement, 1, id);
@@ -181,7 +235,7 @@ bool symbols_module(struct symbols_store *store, const struct build_id *id, stru
 	bool ok;
 
 	pthread_mutex_lock(&store->lock);
-	canonical = resolve(store, id);
+	canonical = resolve(store->statements[GET_ALIAS], id);
 	ok = get_module(store, &canonical, arena, row, err);
 	pthread_mutex_unlock(&store->lock);
 	return ok;
@@ -228,13 +282,11 @@ bool symbols_modules(struct symbols_store *store, struct arena *arena, struct mo
 	return ok;
 }
 
-bool symbols_put_module(struct symbols_store *store, const struct module_row *row,
-			struct error *err)
+static bool put_module(struct symbols_store *store, const struct module_row *row,
+		       struct error *err)
 {
 	sqlite3_stmt *statement = store->statements[PUT_MODULE];
-	bool ok;
 
-	pthread_mutex_lock(&store->lock);
 	bind_id(statement, 1, &row->id);
 	sqlite3_bind_text(statement, 2, row->name ? row->name : "", -1, SQLITE_TRANSIENT);
 	sqlite3_bind_text(statement, 3,
@@ -252,10 +304,147 @@ bool symbols_put_module(struct symbols_store *store, const struct module_row *ro
 	sqlite3_bind_int64(statement, 13, row->updated_ms);
 	sqlite3_bind_int64(statement, 14, row->failures);
 	sqlite3_bind_int(statement, 15, row->is_uploaded);
-	ok = database_run(statement, err);
+	sqlite3_bind_int64(statement, 16, row->flags);
+	sqlite3_bind_int64(statement, 17, row->converter);
+	sqlite3_bind_int64(statement, 18, (int64_t)row->files);
+	sqlite3_bind_int64(statement, 19, (int64_t)row->file_bytes);
+	sqlite3_bind_int64(statement, 20, row->fetch_ms);
+	sqlite3_bind_int64(statement, 21, row->conversion_ms);
+	sqlite3_bind_int64(statement, 22, row->last_used_ms);
+	sqlite3_bind_int(statement, 23, row->is_dropped);
+	sqlite3_bind_int(statement, 24, row->is_gnu);
+	return database_run(statement, err);
+}
+
+/* Commits what went well; otherwise nothing of it was. */
+static bool end_transaction(struct symbols_store *store, bool ok, struct error *err)
+{
+	ok = ok && database_exec(store->db, "COMMIT", err);
+	if (!ok)
+		sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return ok;
+}
+
+bool symbols_put_modules(struct symbols_store *store, const struct module_row *rows, size_t count,
+			 struct error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	ok = database_exec(store->db, "BEGIN IMMEDIATE", err);
+	for (size_t i = 0; ok && i < count; i++)
+		ok = put_module(store, &rows[i], err);
+	ok = end_transaction(store, ok, err);
 	pthread_mutex_unlock(&store->lock);
 	return ok;
 }
+
+bool symbols_put_module(struct symbols_store *store, const struct module_row *row,
+			struct error *err)
+{
+	return symbols_put_modules(store, row, 1, err);
+}
+
+/* ---- what the sources said ---- */
+
+static bool put_candidate(struct symbols_store *store, const struct build_id *id,
+			  enum candidate_side side, const struct candidate_row *row, size_t number,
+			  struct error *err)
+{
+	sqlite3_stmt *statement = store->statements[PUT_CANDIDATE];
+
+	bind_id(statement, 1, id);
+	sqlite3_bind_int(statement, 2, side);
+	sqlite3_bind_text(statement, 3, row->source, -1, SQLITE_TRANSIENT);
+	sqlite3_bind_text(statement, 4, answer_names[row->answer], -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 5, row->detail, -1, SQLITE_TRANSIENT);
+	sqlite3_bind_int64(statement, 6, (int64_t)row->bytes);
+	sqlite3_bind_int64(statement, 7, row->ms);
+	sqlite3_bind_int64(statement, 8, row->at_ms);
+	sqlite3_bind_int64(statement, 9, (int64_t)number);
+	return database_run(statement, err);
+}
+
+bool symbols_put_candidates(struct symbols_store *store, const struct build_id *id,
+			    enum candidate_side side, const struct candidate_row *rows, size_t count,
+			    struct error *err)
+{
+	sqlite3_stmt *statement = store->statements[DROP_CANDIDATES];
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	bind_id(statement, 1, id);
+	sqlite3_bind_int(statement, 2, side);
+	ok = database_exec(store->db, "BEGIN IMMEDIATE", err) && database_run(statement, err);
+	for (size_t i = 0; ok && i < count; i++)
+		ok = put_candidate(store, id, side, &rows[i], i, err);
+	ok = end_transaction(store, ok, err);
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+static bool read_candidate(sqlite3_stmt *statement, struct arena *arena, struct candidate_row *row)
+{
+	const char *answer = (const char *)sqlite3_column_text(statement, 3);
+
+	memset(row, 0, sizeof *row);
+	if (!column_id(statement, 0, &row->id))
+		return false;
+	row->side = sqlite3_column_int(statement, 1) ? CANDIDATE_REMOTE : CANDIDATE_HERE;
+	row->source = column_text(statement, 2, arena);
+	row->answer = CANDIDATE_not_found;
+	for (int i = 0; answer && i < CANDIDATE_ANSWER_COUNT; i++)
+		if (!strcmp(answer_names[i], answer))
+			row->answer = i;
+	row->detail = column_text(statement, 4, arena);
+	row->bytes = (uint64_t)sqlite3_column_int64(statement, 5);
+	row->ms = (uint32_t)sqlite3_column_int64(statement, 6);
+	row->at_ms = sqlite3_column_int64(statement, 7);
+	return row->source && row->detail;
+}
+
+static bool list_candidates(struct symbols_store *store, struct arena *arena,
+			    struct candidate_row **rows, size_t *count, struct error *err)
+{
+	sqlite3_stmt *statement = store->statements[LIST_CANDIDATES];
+	size_t capacity = 0;
+	int code;
+
+	*rows = NULL;
+	*count = 0;
+	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+		if (*count == capacity) {
+			struct candidate_row *larger =
+				arena_array(arena, capacity ? capacity * 2 : 64, sizeof **rows);
+
+			if (!larger)
+				break;
+			if (*count)
+				memcpy(larger, *rows, *count * sizeof **rows);
+			*rows = larger;
+			capacity = capacity ? capacity * 2 : 64;
+		}
+		if (read_candidate(statement, arena, &(*rows)[*count]))
+			++*count;
+	}
+	sqlite3_reset(statement);
+	if (arena->failed)
+		return error_set(err, ERROR_LIMIT, "the list of sources does not fit its room");
+	return code == SQLITE_DONE || database_error(store->db, "read", err);
+}
+
+bool symbols_candidates(struct symbols_store *store, struct arena *arena,
+			struct candidate_row **rows, size_t *count, struct error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	ok = list_candidates(store, arena, rows, count, err);
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+/* ---- aliases and tables ---- */
 
 bool symbols_put_alias(struct symbols_store *store, const struct build_id *alias,
 		       const struct build_id *id, struct error *err)
@@ -289,31 +478,80 @@ bool symbols_put_table(struct symbols_store *store, const struct build_id *id, u
 	return ok;
 }
 
+bool symbols_drop_table(struct symbols_store *store, const struct build_id *id, struct error *err)
+{
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	bind_id(store->statements[DROP_TABLE], 1, id);
+	ok = database_run(store->statements[DROP_TABLE], err);
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+bool symbols_give_back(struct symbols_store *store)
+{
+	sqlite3_stmt *statement = NULL;
+	char text[64];
+	int pages = 0;
+
+	snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%d)", GIVEN_BACK_PAGES);
+	pthread_mutex_lock(&store->lock);
+	if (database_exec(store->db, text, NULL))
+		statement = database_prepare(store->db, "PRAGMA freelist_count", NULL);
+	if (statement && sqlite3_step(statement) == SQLITE_ROW)
+		pages = sqlite3_column_int(statement, 0);
+	sqlite3_finalize(statement);
+	pthread_mutex_unlock(&store->lock);
+	return pages > 0;
+}
+
+/* A BLOB is read in place of being copied by SQLite first: tables have up to hundreds of MB. The
+ * statement that found it is still open, so both see the same state of the file. */
+static bool read_blob(sqlite3 *db, int64_t row, struct buffer *out, struct error *err)
+{
+	sqlite3_blob *blob = NULL;
+	uint8_t *room = NULL;
+	bool ok = false;
+	int length = 0;
+
+	if (sqlite3_blob_open(db, "main", "tables", "data", row, 0, &blob) != SQLITE_OK)
+		return database_error(db, "read", err);
+	length = sqlite3_blob_bytes(blob);
+	room = buffer_reserve(out, (size_t)length);
+	if (!room)
+		error_set(err, ERROR_LIMIT, "a symbol table of %d bytes is over the limit", length);
+	else if (sqlite3_blob_read(blob, room, length, 0) != SQLITE_OK)
+		database_error(db, "read", err);
+	else
+		ok = true;
+	if (ok)
+		out->length += (size_t)length;
+	sqlite3_blob_close(blob);
+	return ok;
+}
+
 bool symbols_get_table(struct symbols_store *store, const struct build_id *id, uint32_t *format,
 		       struct buffer *out, struct error *err)
 {
-	sqlite3_stmt *statement = store->statements[GET_TABLE];
+	sqlite3_stmt *statement = store->read_table;
 	struct build_id canonical;
 	bool ok = false;
 	int code;
 
-	pthread_mutex_lock(&store->lock);
-	canonical = resolve(store, id);
+	pthread_mutex_lock(&store->read_lock);
+	canonical = resolve(store->read_alias, id);
 	bind_id(statement, 1, &canonical);
 	code = sqlite3_step(statement);
 	if (code == SQLITE_ROW) {
-		*format = (uint32_t)sqlite3_column_int64(statement, 0);
-		buffer_append(out, sqlite3_column_blob(statement, 1),
-			      (size_t)sqlite3_column_bytes(statement, 1));
-		ok = !out->failed ||
-		     error_set(err, ERROR_LIMIT, "a symbol table of %d bytes is over the limit",
-			       sqlite3_column_bytes(statement, 1));
+		*format = (uint32_t)sqlite3_column_int64(statement, 1);
+		ok = read_blob(store->reader, sqlite3_column_int64(statement, 0), out, err);
 	} else if (code == SQLITE_DONE) {
 		error_set(err, ERROR_NOT_FOUND, "no symbol table of that module");
 	} else {
-		database_error(store->db, "read", err);
+		database_error(store->reader, "read", err);
 	}
 	sqlite3_reset(statement);
-	pthread_mutex_unlock(&store->lock);
+	pthread_mutex_unlock(&store->read_lock);
 	return ok;
 }
