@@ -18,7 +18,7 @@ struct debug_input { /* one file of the module; writable memory, libelf may conv
 	bool is_mapping; /* private, of a file: what is done with may be given back */
 };
 
-enum { DEBUG_INPUTS_MAX = 4 };
+enum { DEBUG_INPUTS_MAX = 1024 };
 
 /* Symbols of every file, DWARF of the first one that has any; of a .dwo or .dwp the units that it
  * refers to, of a dwz file what it imports by build-id. names_only: .symtab and .dynsym only,

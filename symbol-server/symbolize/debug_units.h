@@ -9,7 +9,7 @@
 #include "symbol-server/symbolize/dwarf/dwarf_unit.h"
 #include "symbol-server/symbolize/table_builder.h"
 
-enum { DEBUG_SPLITS_MAX = 4 };
+enum { DEBUG_SPLITS_MAX = 1024 };
 
 struct debug_files {
 	struct dwarf_units *main;                     /* its alt is set where there is one */

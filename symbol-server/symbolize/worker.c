@@ -22,11 +22,13 @@
 
 #include "common/sandbox.h"
 #include "common/self_path.h"
+#include "symbol-server/symbolize/debug_needs.h"
 #include "symbol-server/symbolize/debug_reader.h"
 #include "symbol-server/symbolize/symbol_sources.h"
 
 enum {
-	ABOVE_THE_CHILDS_FDS = 64,
+	LOWEST_MOVED_FD = 64,
+	ARGUMENTS_MAX = 8,
 	MEMORY_BASE_MB = 512, /* the program with its libraries, and small files */
 	MEMORY_PER_INPUT =
 		12, /* zlib and zstd pack DWARF to a third; names and the table take as much again */
@@ -50,13 +52,13 @@ static int64_t now_ms(void)
 static int spawn_child(const struct worker_child *child, const int *fds, pid_t *pid)
 {
 	char path[PATH_MAX];
-	char *arguments[WORKER_FDS_MAX + 2] = {(char *)"farflame-server"};
+	char *arguments[ARGUMENTS_MAX + 2] = {(char *)"farflame-server"};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
 	int rc;
 
-	for (size_t i = 0; i < WORKER_FDS_MAX && child->arguments[i]; i++)
+	for (size_t i = 0; i < ARGUMENTS_MAX && child->arguments[i]; i++)
 		arguments[i + 1] = (char *)child->arguments[i];
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -75,15 +77,17 @@ static int spawn_child(const struct worker_child *child, const int *fds, pid_t *
 	return rc;
 }
 
-/* The descriptors are moved up first: 3, 4, 5 may be among them. */
+/* The descriptors are moved up first: 3, 4, 5 … may be among them. */
 static bool start_child(const struct worker_child *child, pid_t *pid, struct error *err)
 {
+	int lowest = WORKER_FIRST_FD + (int)child->fd_count;
 	int fds[WORKER_FDS_MAX] = {0};
 	size_t moved = 0;
 	int rc = 0;
 
 	for (; moved < child->fd_count && !rc; moved++) {
-		fds[moved] = fcntl(child->fds[moved], F_DUPFD_CLOEXEC, ABOVE_THE_CHILDS_FDS);
+		fds[moved] = fcntl(child->fds[moved], F_DUPFD_CLOEXEC,
+				   lowest > LOWEST_MOVED_FD ? lowest : LOWEST_MOVED_FD);
 		if (fds[moved] < 0) {
 			rc = errno;
 			break;
@@ -213,18 +217,18 @@ static bool explain_end(int status, int output, const struct sandbox_limits *lim
 	return true;
 }
 
-static bool read_output(int output, struct buffer *packed, struct error *err)
+static bool read_output(int output, struct buffer *out, struct error *err)
 {
 	struct stat stat;
 	uint8_t *room;
 
 	if (fstat(output, &stat))
 		return error_set_system(err, errno, "worker's answer");
-	if (stat.st_size <= 0 || stat.st_size > WORKER_TABLE_MAX)
-		return error_set(err, ERROR_FORMAT, "conversion left no table");
-	room = buffer_reserve(packed, (size_t)stat.st_size);
+	if (stat.st_size < 0 || stat.st_size > WORKER_TABLE_MAX)
+		return error_set(err, ERROR_FORMAT, "worker's answer is too large");
+	room = buffer_reserve(out, (size_t)stat.st_size);
 	if (!room)
-		return error_set(err, ERROR_MEMORY, "no memory for a table of %lld bytes",
+		return error_set(err, ERROR_MEMORY, "no memory for an answer of %lld bytes",
 				 (long long)stat.st_size);
 	for (size_t got = 0; got < (size_t)stat.st_size;) {
 		ssize_t more = pread(output, room + got, (size_t)stat.st_size - got, (off_t)got);
@@ -233,7 +237,7 @@ static bool read_output(int output, struct buffer *packed, struct error *err)
 			return error_set_system(err, errno, "read the worker's answer");
 		got += (size_t)more;
 	}
-	packed->length += (size_t)stat.st_size;
+	out->length += (size_t)stat.st_size;
 	return true;
 }
 
@@ -248,14 +252,14 @@ static uint64_t size_of(const int *fds, size_t count)
 	return bytes;
 }
 
-static bool run_conversion(const int *fds, size_t count, bool names_only, int stop_fd,
+static bool run_conversion(const int *fds, size_t count, const char *mode, int stop_fd,
 			   const struct sandbox_limits *limits, struct error *err)
 {
 	const char *environment[] = {getenv("ASAN_OPTIONS") ? "ASAN_OPTIONS=detect_leaks=0" : NULL,
 				     NULL};
 	char numbers[3][24];
 	const char *arguments[] = {SYMBOL_WORKER_CONVERT,
-				   names_only ? "names" : "all",
+				   mode,
 				   numbers[0],
 				   numbers[1],
 				   numbers[2],
@@ -276,28 +280,45 @@ static bool run_conversion(const int *fds, size_t count, bool names_only, int st
 	return worker_run(&child, &status, err) && explain_end(status, fds[0], limits, err);
 }
 
-struct symbol_table *worker_convert(const int *fds, size_t count, bool names_only, int stop_fd,
-				    size_t table_limit, struct buffer *packed, struct error *err)
+/* One run over the files; what the worker wrote is appended to out. */
+static bool run_worker(const int *fds, size_t count, const char *mode, int stop_fd,
+		       struct buffer *out, struct error *err)
 {
 	struct sandbox_limits limits = limits_for(size_of(fds, count));
 	int all[DEBUG_INPUTS_MAX + 1] = {memfd_create("symbol-table", MFD_CLOEXEC)};
-	struct symbol_table *table = NULL;
+	bool ok;
 
-	if (all[0] < 0) {
-		error_set_system(err, errno, "memory for the worker's answer");
-		return NULL;
-	}
+	if (all[0] < 0)
+		return error_set_system(err, errno, "memory for the worker's answer");
 	if (count > DEBUG_INPUTS_MAX)
 		count = DEBUG_INPUTS_MAX;
 	memcpy(all + 1, fds, count * sizeof(*fds));
-	if (run_conversion(all, count + 1, names_only, stop_fd, &limits, err) &&
-	    read_output(all[0], packed, err)) {
-		table = symbol_table_unpack(packed->bytes, packed->length, table_limit, err);
-		if (!table)
-			error_prefix(err, "conversion's answer");
-	}
+	ok = run_conversion(all, count + 1, mode, stop_fd, &limits, err) &&
+	     read_output(all[0], out, err);
 	close(all[0]);
+	return ok;
+}
+
+struct symbol_table *worker_convert(const int *fds, size_t count, bool names_only, int stop_fd,
+				    size_t table_limit, struct buffer *packed, struct error *err)
+{
+	struct symbol_table *table;
+
+	if (!run_worker(fds, count, names_only ? "names" : "all", stop_fd, packed, err))
+		return NULL;
+	if (!packed->length) {
+		error_set(err, ERROR_FORMAT, "conversion left no table");
+		return NULL;
+	}
+	table = symbol_table_unpack(packed->bytes, packed->length, table_limit, err);
+	if (!table)
+		error_prefix(err, "conversion's answer");
 	return table;
+}
+
+bool worker_needs(int fd, int stop_fd, struct buffer *text, struct error *err)
+{
+	return run_worker(&fd, 1, "needs", stop_fd, text, err);
 }
 
 /* ---- converting: the worker's side ---- */
@@ -335,6 +356,14 @@ static bool write_output(const struct buffer *packed, struct error *err)
 	return true;
 }
 
+static bool work(const char *mode, const struct debug_input *inputs, size_t count,
+		 struct buffer *out, struct error *err)
+{
+	if (!strcmp(mode, "needs"))
+		return debug_needs_list(inputs, out, err);
+	return debug_reader_convert(inputs, count, !strcmp(mode, "names"), out, err);
+}
+
 static void convert_main(int argc, char **argv)
 {
 	struct debug_input inputs[DEBUG_INPUTS_MAX];
@@ -351,8 +380,7 @@ static void convert_main(int argc, char **argv)
 	setpriority(PRIO_PROCESS, 0, NICENESS);
 	buffer_init(&packed, WORKER_TABLE_MAX);
 	if (!map_inputs(inputs, count, &err) || !sandbox_enter(&limits, &err) ||
-	    !debug_reader_convert(inputs, count, !strcmp(argv[2], "names"), &packed, &err) ||
-	    !write_output(&packed, &err))
+	    !work(argv[2], inputs, count, &packed, &err) || !write_output(&packed, &err))
 		worker_fail(&err);
 	_exit(EXIT_SUCCESS);
 }

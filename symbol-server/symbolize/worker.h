@@ -26,6 +26,9 @@ enum { WORKER_TABLE_MAX = 512 << 20 }; /* bytes of a packed table */
 struct symbol_table *worker_convert(const int *fds, size_t count, bool names_only, int stop_fd,
 				    size_t table_limit, struct buffer *packed, struct error *err);
 
+/* What that file needs besides itself: appends the text for debug_needs_parse(). Fails as above. */
+bool worker_needs(int fd, int stop_fd, struct buffer *text, struct error *err);
+
 /* ---- any child of this program ---- */
 
 struct worker_child {
@@ -41,7 +44,7 @@ struct worker_child {
  * time; the child is gone in every case. */
 bool worker_run(const struct worker_child *child, int *status, struct error *err);
 
-enum { WORKER_FIRST_FD = 3, WORKER_FDS_MAX = 8, WORKER_EXIT_SENTENCE = 3 };
+enum { WORKER_FIRST_FD = 3, WORKER_FDS_MAX = 1032, WORKER_EXIT_SENTENCE = 3 };
 
 /* In a child that answers on descriptor 3: replaces what is written there by the sentence and
  * exits. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "symbol-server/symbolize/debug_needs.h"
 #include "symbol-server/symbolize/debug_reader.h"
 #include "tests/check.h"
 
@@ -171,6 +172,91 @@ static void qualities(void)
 	CHECK(!table);
 	CHECK_TEXT(err.message, "it is stripped: no debug information, no names of functions");
 	close(fds[0]);
+}
+
+/* ---- what a file needs besides itself ---- */
+
+static bool needs_of(const char *name, struct debug_needs *needs, char **text, struct error *err)
+{
+	int fd = open_in_folder(name, O_RDONLY);
+	struct buffer out;
+	bool ok;
+
+	*err = (struct error){0};
+	buffer_init(&out, DEBUG_NEEDS_TEXT_MAX);
+	ok = worker_needs(fd, -1, &out, err);
+	buffer_append_char(&out, '\0');
+	*text = strdup((const char *)out.bytes);
+	buffer_release(&out);
+	close(fd);
+	return ok && debug_needs_parse(*text, needs);
+}
+
+static void needs(void)
+{
+	static struct debug_needs needs;
+	char text_of_a_split[PATH_MAX], *text;
+	struct error err;
+
+	CHECK(needs_of("all", &needs, &text, &err));
+	CHECK_NUMBER(needs.alt.length, 0);
+	CHECK_NUMBER(needs.path_count, 0);
+	free(text);
+	for (int version = 4; version <= 5; version++) {
+		char command[300];
+
+		snprintf(command, sizeof(command),
+			 "gcc -gdwarf-%d -gsplit-dwarf -O1 -c p.c -o split.o && "
+			 "gcc -gdwarf-%d split.o -o split",
+			 version, version);
+		if (!shell(command)) {
+			SKIP("needs a gcc with -gsplit-dwarf");
+			continue;
+		}
+		CHECK(needs_of("split", &needs, &text, &err));
+		snprintf(text_of_a_split, sizeof(text_of_a_split), "%s/split.dwo", folder);
+		CHECK_NUMBER(needs.path_count, 1);
+		CHECK_TEXT(needs.path_count ? needs.paths[0] : "", text_of_a_split);
+		free(text);
+	}
+	if (shell("cp all one && cp all two && dwz -m both.dwz one two 2> /dev/null && "
+		  "readelf -n both.dwz | sed -n 's/.*Build ID: //p' > both.id")) {
+		char hex[BUILD_ID_HEX] = "", line[BUILD_ID_HEX] = "";
+		int fd = open_in_folder("both.id", O_RDONLY);
+		ssize_t length = read(fd, line, sizeof(line) - 1);
+
+		CHECK(needs_of("one", &needs, &text, &err));
+		line[length > 0 ? length - 1 : 0] = '\0';
+		CHECK_TEXT(needs.alt.length ? build_id_format(&needs.alt, hex) : "none", line);
+		close(fd);
+		free(text);
+	} else {
+		SKIP("needs dwz");
+	}
+	CHECK(!needs_of("p.c", &needs, &text, &err));
+	CHECK_NUMBER(err.kind, ERROR_FORMAT);
+	free(text);
+}
+
+/* What a hostile file made a worker write. */
+static void bad_needs(void)
+{
+	static const char *const bad[] = {"alt", "alt xyz\n", "dwo \n", "dwo a", "what\n", "\n"};
+	static struct debug_needs needs;
+	char text[64], *many = malloc((DEBUG_NEEDS_PATHS + 1) * 6 + 1);
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text), "%s", bad[i]);
+		CHECK(!debug_needs_parse(text, &needs));
+	}
+	snprintf(text, sizeof(text), "alt 0011223344\ndwo a b\nmore\n");
+	CHECK(debug_needs_parse(text, &needs));
+	CHECK(needs.has_more && needs.path_count == 1 && needs.alt.length == 5);
+	CHECK_TEXT(needs.paths[0], "a b");
+	for (size_t i = 0; i <= DEBUG_NEEDS_PATHS; i++)
+		memcpy(many + i * 6, "dwo a\n", 7);
+	CHECK(!debug_needs_parse(many, &needs));
+	free(many);
 }
 
 /* ---- bad files ---- */
@@ -361,6 +447,8 @@ int main(int argc, char **argv)
 	good_file("-O2 -g -gz", "packed", has_llvm);
 	good_file("-O2 -g0", "symbols", has_llvm);
 	qualities();
+	needs();
+	bad_needs();
 	bad_file("", 0, "the file is empty");
 	bad_file("<html>not found</html>", 22, "it is not an ELF file");
 	bad_file("\177ELF", 4, "it is not an ELF file");
