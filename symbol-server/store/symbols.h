@@ -27,10 +27,11 @@
 enum module_state { MODULE_STATES(MODULE_STATE_ENUM) MODULE_STATE_COUNT };
 
 /* What a table was made from, worst to best. A better one replaces a worse one, never the reverse.
- * MINIDEBUG: .gnu_debugdata, the functions that .dynsym has not. */
+ * MINIDEBUG: .gnu_debugdata, the functions that .dynsym has not. PCLNTAB: Go's own table, which has
+ * lines and inlined functions as well. */
 enum symbol_quality {
-	QUALITY_NONE, QUALITY_KALLSYMS, QUALITY_DYNSYM, QUALITY_MINIDEBUG, QUALITY_PCLNTAB,
-	QUALITY_SYMTAB, QUALITY_DWARF, QUALITY_COUNT,
+	QUALITY_NONE, QUALITY_KALLSYMS, QUALITY_DYNSYM, QUALITY_MINIDEBUG, QUALITY_SYMTAB,
+	QUALITY_PCLNTAB, QUALITY_DWARF, QUALITY_COUNT,
 };
 
 /* Their numbers in symbols.db and in packed tables, which never change; a new one is appended. */

@@ -44,6 +44,8 @@ enum symbol_table_flags { /* what the table could not have; said in the module's
 				  4, /* a limit was reached; the rest of the units is not in it */
 			  SYMBOL_TABLE_DAMAGED = 8,      /* some units could not be read */
 			  SYMBOL_TABLE_UNRELOCATED = 16, /* a relocatable object: names only */
+			  SYMBOL_TABLE_NO_INLINES =
+				  32, /* Go's own table: inlined calls were not found */
 };
 
 struct symbol_base { /* where an enum address_base counts from */
