@@ -175,7 +175,13 @@ static void read_section(Elf *elf, const GElf_Shdr *section, const char *name,
 	image->has_dynsym |= section->sh_type == SHT_DYNSYM;
 	if (section->sh_type == SHT_NOBITS)
 		return; /* what a debug file says it left in the program */
+	image->has_code |= section->sh_flags & SHF_EXECINSTR && section->sh_size;
 	image->has_debug_info |= !strcmp(name, ".debug_info") || !strcmp(name, ".zdebug_info");
+	image->has_split_info |= !strcmp(name, ".debug_info.dwo") ||
+				 !strcmp(name, ".zdebug_info.dwo");
+	image->has_unit_index |= !strcmp(name, ".debug_cu_index") ||
+				 !strcmp(name, ".debug_tu_index");
+	image->has_alt_link |= !strcmp(name, ".gnu_debugaltlink");
 	image->has_go_pclntab |= !strcmp(name, ".gopclntab") ||
 				 !strcmp(name, ".data.rel.ro.gopclntab");
 	if (!strcmp(name, ".gnu_debuglink"))

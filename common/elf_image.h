@@ -30,6 +30,10 @@ struct elf_image {
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS];
 	bool has_symtab, has_dynsym, has_debug_info,
 		has_go_pclntab; /* by section names and types */
+	bool has_code;          /* executable bytes are in the file, not only their addresses */
+	bool has_split_info;    /* .debug_info.dwo: a .dwo or .dwp file */
+	bool has_unit_index;    /* .debug_cu_index or .debug_tu_index: a .dwp file */
+	bool has_alt_link;      /* .gnu_debugaltlink: some of it is in a dwz file */
 	char debuglink[256];    /* .gnu_debuglink's file name; "" = none */
 	uint32_t debuglink_crc;
 };

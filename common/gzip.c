@@ -115,3 +115,8 @@ bool zlib_inflate(const void *bytes, size_t length, struct buffer *out, struct e
 {
 	return inflate_bytes(bytes, length, ZLIB_WINDOW, out, err);
 }
+
+uint32_t gzip_crc(uint32_t crc, const void *bytes, size_t length)
+{
+	return (uint32_t)crc32_z(crc, bytes, length);
+}

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/buffer.h"
 #include "common/error.h"
@@ -25,5 +26,8 @@ bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct e
 
 /* The same for one zlib stream (RFC 1950), as ELF files have their compressed sections. */
 bool zlib_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);
+
+/* CRC-32 as gzip and .gnu_debuglink have it; crc: of what came before, 0 at the start. */
+uint32_t gzip_crc(uint32_t crc, const void *bytes, size_t length);
 
 #endif
