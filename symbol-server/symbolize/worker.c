@@ -24,6 +24,7 @@
 #include "common/self_path.h"
 #include "symbol-server/symbolize/debug_needs.h"
 #include "symbol-server/symbolize/debug_reader.h"
+#include "symbol-server/symbolize/package_files.h"
 #include "symbol-server/symbolize/symbol_sources.h"
 
 enum {
@@ -387,6 +388,7 @@ static void convert_main(int argc, char **argv)
 
 void symbol_worker_main(int argc, char **argv)
 {
+	package_files_main(argc, argv);
 	if (argc < 2 || (strcmp(argv[1], SYMBOL_WORKER_CONVERT) != 0 &&
 			 strcmp(argv[1], SYMBOL_WORKER_FETCH) != 0))
 		return;
