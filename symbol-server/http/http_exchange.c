@@ -20,6 +20,7 @@ void *http_exchange_uri(void *context, const char *uri, struct MHD_Connection *c
 	arena_init(&request->arena, HTTP_ARENA_LIMIT);
 	buffer_init(&request->response.body, SIZE_MAX);
 	request->response.status = 200;
+	request->response.file.fd = -1;
 	request->response.content_type = "application/json";
 	request->uri = arena_text(&request->arena, uri, strlen(uri));
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -35,7 +36,7 @@ static void find_route(struct http_request *request)
 	size_t length = question ? (size_t)(question - request->uri) : strlen(request->uri);
 	struct http_match match;
 	struct error err = {0};
-	char allowed[40], sentence[160];
+	char allowed[48], sentence[160];
 
 	request->path = percent_decode(request->uri, length, false, &request->arena, &err);
 	if (!request->path) {
@@ -62,7 +63,10 @@ static void find_route(struct http_request *request)
 	if (match.part)
 		request->part = percent_decode(match.part, match.part_length, false,
 					       &request->arena, &err);
-	if ((match.part && !request->part) ||
+	if (match.rest)
+		request->rest = percent_decode(match.rest, match.rest_length, false,
+					       &request->arena, &err);
+	if ((match.part && !request->part) || (match.rest && !request->rest) ||
 	    (question && !http_parameters_parse(question + 1, strlen(question + 1), &request->arena,
 						&request->parameters, &err)))
 		http_request_refuse(request, 400, err.message);
@@ -234,6 +238,7 @@ void http_exchange_completed(void *context, struct MHD_Connection *connection, v
 		server->answering--;
 	buffer_release(&request->body);
 	buffer_release(&request->response.body);
+	http_file_close(&request->response.file);
 	arena_release(&request->arena);
 	free(request);
 	*slot = NULL;

@@ -15,9 +15,10 @@
 #include "symbol-server/http/http_server.h"
 
 enum {
-	HTTP_IDLE_S = 120,     /* between requests, and for the headers of one */
-	HTTP_SENDING_S = 600,  /* for one response */
-	HTTP_QUEUE_MAX = 1024, /* requests that wait for a worker; over it 503 */
+	HTTP_IDLE_S = 120,             /* between requests, and for the headers of one */
+	HTTP_SENDING_S = 600,          /* for one response, and as much again … */
+	HTTP_SENDING_BYTES = 32 << 20, /* … for each so many bytes of a file */
+	HTTP_QUEUE_MAX = 1024,         /* requests that wait for a worker; over it 503 */
 	HTTP_TOLERATED_BODY = 64 << 10,
 	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
@@ -77,8 +78,8 @@ struct http_request {
 	struct http_connection *record; /* may be NULL: out of memory */
 	const struct http_route *route; /* NULL when refused before one was found */
 	struct arena arena;
-	char *uri;         /* as sent */
-	char *path, *part; /* decoded; part NULL: none */
+	char *uri;                /* as sent */
+	char *path, *part, *rest; /* decoded; NULL: none */
 	char method[8];
 	char peer[64];
 	struct http_parameters parameters;
@@ -133,6 +134,19 @@ void http_request_refuse(struct http_request *request, int status, const char *s
 /* request->response → request->reply; compresses when the client likes it. */
 void http_response_finish(struct http_request *request);
 enum MHD_Result http_response_send(struct http_request *request);
+
+const char *http_response_header(const struct http_response *response, const char *name);
+
+/* http_file.c */
+/* What of response.file the request asks for: status and headers; 304 takes the file away, 416
+ * refuses the request. */
+void http_file_prepare(struct http_request *request);
+/* The descriptor is the reply's from then on. NULL: out of memory. */
+struct MHD_Response *http_file_reply(struct http_request *request);
+void http_file_close(struct http_file *file);
+/* Reads a Range for length bytes. 0: none that counts, the whole is sent; 206: offset and count are
+ * set; 416: it lies outside. Pure. */
+int http_range_read(const char *text, uint64_t length, uint64_t *offset, uint64_t *count);
 
 /* http_workers.c */
 bool http_workers_start(struct http_server *server, struct error *err);

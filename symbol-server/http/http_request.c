@@ -22,6 +22,11 @@ const char *http_request_part(const struct http_request *request)
 	return request->part;
 }
 
+const char *http_request_rest(const struct http_request *request)
+{
+	return request->rest;
+}
+
 const char *http_request_query(struct http_request *request, const char *name)
 {
 	for (unsigned i = 0; i < request->parameters.count; i++)

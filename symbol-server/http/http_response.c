@@ -39,12 +39,12 @@ static void fill_refusal(struct http_request *request)
 	response->status = request->refused_status;
 }
 
-static bool has_header(const struct http_response *response, const char *name)
+const char *http_response_header(const struct http_response *response, const char *name)
 {
 	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++)
 		if (response->headers[i].name && !strcmp(response->headers[i].name, name))
-			return true;
-	return false;
+			return response->headers[i].value;
+	return NULL;
 }
 
 static void add_headers(struct http_request *request, const char *encoding)
@@ -61,7 +61,9 @@ static void add_headers(struct http_request *request, const char *encoding)
 		MHD_add_response_header(reply, "Content-Type", response->content_type);
 	MHD_add_response_header(reply, "X-Content-Type-Options", "nosniff");
 	MHD_add_response_header(reply, "Vary", "Accept-Encoding");
-	if (!has_header(response, "Cache-Control"))
+	if (request->route && request->route->any_origin)
+		MHD_add_response_header(reply, "Access-Control-Allow-Origin", "*");
+	if (!http_response_header(response, "Cache-Control"))
 		MHD_add_response_header(reply, "Cache-Control", "no-store");
 	if (encoding)
 		MHD_add_response_header(reply, "Content-Encoding", encoding);
@@ -112,8 +114,12 @@ void http_response_finish(struct http_request *request)
 	size_t length;
 	void *bytes;
 
-	if (request->refused_status)
+	if (!request->refused_status && response->file.fd >= 0)
+		http_file_prepare(request);
+	if (request->refused_status) {
+		http_file_close(&response->file);
 		fill_refusal(request);
+	}
 	if (response->body.failed) {
 		buffer_clear(&response->body);
 		request->refused_status = 500;
@@ -123,7 +129,10 @@ void http_response_finish(struct http_request *request)
 	}
 	if (response->fixed.at)
 		choose_fixed(request, &encoding);
-	if (response->fixed.at) {
+	if (response->file.fd >= 0) {
+		request->reply = http_file_reply(request);
+		length = response->file.length;
+	} else if (response->fixed.at) {
 		request->reply = MHD_create_response_from_buffer(
 			response->fixed.length, (void *)(uintptr_t)response->fixed.at,
 			MHD_RESPMEM_PERSISTENT);
@@ -144,6 +153,13 @@ void http_response_finish(struct http_request *request)
 	request->server->bytes_out += request->is_head ? 0 : length;
 }
 
+static unsigned sending_time_s(const struct http_request *request)
+{
+	uint64_t times = 1 + request->response.file.length / HTTP_SENDING_BYTES;
+
+	return HTTP_SENDING_S * (unsigned)(times < 1000 ? times : 1000);
+}
+
 enum MHD_Result http_response_send(struct http_request *request)
 {
 	enum MHD_Result result = MHD_NO;
@@ -151,7 +167,7 @@ enum MHD_Result http_response_send(struct http_request *request)
 
 	if (!request->reply)
 		return MHD_NO;
-	http_connection_allow(request->server, request->record, HTTP_SENDING_S, false);
+	http_connection_allow(request->server, request->record, sending_time_s(request), false);
 	result = MHD_queue_response(request->connection, status, request->reply);
 	MHD_destroy_response(request->reply);
 	request->reply = NULL;

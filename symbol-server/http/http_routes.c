@@ -9,11 +9,8 @@ static unsigned method_bit(const char *method)
 	static const struct {
 		const char *name;
 		unsigned bit;
-	} methods[] = {{"GET", HTTP_GET},
-		       {"HEAD", HTTP_GET},
-		       {"POST", HTTP_POST},
-		       {"PUT", HTTP_PUT},
-		       {"DELETE", HTTP_DELETE}};
+	} methods[] = {{"GET", HTTP_GET}, {"HEAD", HTTP_GET},      {"POST", HTTP_POST},
+		       {"PUT", HTTP_PUT}, {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}};
 
 	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
 		if (!strcmp(method, methods[i].name))
@@ -42,14 +39,19 @@ static char next_character(const char **at, const char *end)
 	return high << 4 == 0x20 && low == 0xf ? '\0' : (char)(high << 4 | low);
 }
 
-/* Compares a route's pattern with a path; sets part when a {…} took a segment. */
+/* Compares a route's pattern with a path; sets part and rest to what a {…} took. */
 static bool path_matches(const char *pattern, const char *path, size_t length,
 			 struct http_match *match)
 {
 	const char *at = path, *end = path + length;
 
-	match->part = NULL;
+	match->part = match->rest = NULL;
 	while (*pattern) {
+		if (*pattern == '{' && match->part) {
+			match->rest = at;
+			match->rest_length = (size_t)(end - at);
+			return match->rest_length > 0;
+		}
 		if (*pattern == '{') {
 			const char *stop = memchr(at, '/', (size_t)(end - at));
 
@@ -85,11 +87,13 @@ void http_routes_match(const struct http_route *routes, const char *method, cons
 		found.route = route;
 		found.part = match.part;
 		found.part_length = match.part_length;
+		found.rest = match.rest;
+		found.rest_length = match.rest_length;
 	}
 	*out = found;
 }
 
-void http_routes_allow(unsigned methods, char out[40])
+void http_routes_allow(unsigned methods, char out[48])
 {
 	static const struct {
 		unsigned bit;
@@ -97,13 +101,14 @@ void http_routes_allow(unsigned methods, char out[40])
 	} names[] = {{HTTP_GET, "GET, HEAD"},
 		     {HTTP_POST, "POST"},
 		     {HTTP_PUT, "PUT"},
-		     {HTTP_DELETE, "DELETE"}};
+		     {HTTP_DELETE, "DELETE"},
+		     {HTTP_OPTIONS, "OPTIONS"}};
 
 	*out = 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (!(methods & names[i].bit))
 			continue;
-		snprintf(out + strlen(out), 40 - strlen(out), "%s%s", *out ? ", " : "",
+		snprintf(out + strlen(out), 48 - strlen(out), "%s%s", *out ? ", " : "",
 			 names[i].text);
 	}
 }

@@ -13,6 +13,12 @@
 
 struct http_request;
 
+/* A part of a file, sent from its descriptor: never held in memory, however large. */
+struct http_file {
+	int fd; /* the server's from when the handler returns; -1: none */
+	uint64_t offset, length;
+};
+
 /* What a handler answers. Everything has a default: 200, application/json. */
 struct http_response {
 	int status;
@@ -20,13 +26,15 @@ struct http_response {
 	struct buffer body;       /* owned by the server after the handler returns */
 	struct bytes fixed;       /* used instead of body when at is set: static bytes (the page) */
 	const char *content_encoding; /* of fixed: "gzip", or NULL */
-	unsigned retry_after_s;       /* Retry-After when not 0 */
+	struct http_file file;  /* used instead of both; a Range is answered with 206 or 416, and an
+				   If-None-Match that has the header ETag with 304 */
+	unsigned retry_after_s; /* Retry-After when not 0 */
 	struct {
 		const char *name, *value;
-	} headers[6]; /* values in the request's arena or static */
+	} headers[8]; /* values in the request's arena or static */
 };
 
-enum http_method { HTTP_GET = 1, HTTP_POST = 2, HTTP_PUT = 4, HTTP_DELETE = 8 };
+enum http_method { HTTP_GET = 1, HTTP_POST = 2, HTTP_PUT = 4, HTTP_DELETE = 8, HTTP_OPTIONS = 16 };
 
 /* Handles a complete request on a worker thread (not on the accepting threads), so it may take its
  * time and may block on others. Fills response. For an answer that must wait for somebody else the
@@ -42,8 +50,8 @@ typedef bool http_body_fn(struct http_request *request, const void *bytes, size_
 
 struct http_route {
 	enum http_method method;
-	const char
-		*path; /* "/api/v1/labels/{name}": one {…} at most, as the last or a middle part */
+	const char *path; /* "/api/v1/labels/{name}", "/buildid/{id}/source/{path}": a {…} is one
+			     segment, the second one all that is left */
 	http_handler_fn *handler;
 	http_body_fn *on_body; /* NULL: the body is collected up to body_limit */
 	size_t body_limit;     /* bytes as sent; 0: no body expected (64 KiB tolerated) */
@@ -51,6 +59,7 @@ struct http_route {
 	void (*on_end)(struct http_request *request,
 		       void *context); /* always, once, last; may be NULL */
 	bool may_take_long;            /* a query: such requests never take all the workers */
+	bool any_origin; /* scripts of any page may read the answers, also those that refuse */
 };
 
 struct http_options {
@@ -82,6 +91,7 @@ bool http_server_stop(struct http_server *server, int drain_ms);
 const char *http_request_path(const struct http_request *request);
 const char *http_request_method(const struct http_request *request);
 const char *http_request_part(const struct http_request *request); /* what {…} matched, decoded */
+const char *http_request_rest(const struct http_request *request); /* what the second one matched */
 const char *http_request_query(struct http_request *request, const char *name); /* NULL: absent */
 /* Calls back for each parameter, also for repeated ones. */
 void http_request_each_query(struct http_request *request,

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "common/gzip.h"
-#include "symbol-server/http/http_server.h"
+#include "symbol-server/http/http_private.h"
 #include "tests/check.h"
 #include "tests/unit/http/http_client.h"
 
@@ -47,6 +47,24 @@ static void slow(struct http_request *request, struct http_response *response, v
 	(void)request, (void)context;
 	usleep(400000);
 	buffer_append_text(&response->body, "slow");
+}
+
+/* A temporary file of "0123456789abcdef…": the part from 10 on, of 1000 bytes. */
+static void file(struct http_request *request, struct http_response *response, void *context)
+{
+	FILE *made = tmpfile();
+
+	(void)context;
+	for (int i = 0; i < 2000; i++)
+		fputc("0123456789abcdefghij"[i % 20], made);
+	fflush(made);
+	response->file = (struct http_file){dup(fileno(made)), 10, 1000};
+	fclose(made);
+	response->content_type = "application/octet-stream";
+	response->headers[0].name = "ETag";
+	response->headers[0].value = "\"one\"";
+	response->headers[1].name = "X-Part";
+	response->headers[1].value = http_request_rest(request);
 }
 
 static void *resume_later(void *context)
@@ -109,6 +127,7 @@ static const struct http_route routes[] = {
 	{HTTP_POST, "/echo", echo, .body_limit = BODY_LIMIT, .inflated_limit = INFLATED_LIMIT},
 	{HTTP_GET, "/part/{name}/end", part},
 	{HTTP_GET, "/large", large},
+	{HTTP_GET, "/file/{id}/part/{path}", file, .any_origin = true},
 	{HTTP_GET, "/slow", slow, .may_take_long = true},
 	{HTTP_GET, "/later", later},
 	{HTTP_PUT, "/stream/{id}", stream, stream_body, .body_limit = 10 << 20,
@@ -292,6 +311,71 @@ static void test_compressed_answers(void)
 	reply = client_ask(port, "GET", "/hello", "Accept-Encoding: gzip\r\n", NULL, 0);
 	CHECK_TEXT(reply_header(&reply, "Content-Encoding"), "");
 	reply_release(&reply);
+}
+
+static void check_file(const char *method, const char *headers, int status, const char *start,
+		       size_t length, const char *header)
+{
+	struct reply reply = client_ask(port, method, "/file/x/part/a%2Fb//c", headers, NULL, 0);
+
+	CHECK_NUMBER(reply.status, status);
+	CHECK_NUMBER(reply.length, length);
+	CHECK(!strncmp(reply.body ? reply.body : "", start, strlen(start)));
+	if (!CHECK(strstr(reply.head, header)))
+		printf("# %s: %s\n", headers, reply.head);
+	CHECK(strstr(reply.head, "Access-Control-Allow-Origin: *"));
+	reply_release(&reply);
+}
+
+static void test_files(void)
+{
+	check_file("GET", "", 200, "abcdefghij012", 1000, "Content-Length: 1000\r\n");
+	check_file("GET", "", 200, "a", 1000, "X-Part: a/b//c\r\n");
+	check_file("GET", "Accept-Encoding: gzip\r\n", 200, "abcdefghij012", 1000,
+		   "Accept-Ranges: bytes\r\n");
+	check_file("HEAD", "Range: bytes=0-1\r\n", 200, "", 0, "Content-Length: 1000\r\n");
+	check_file("GET", "Range: bytes=1-3\r\n", 206, "bcd", 3,
+		   "Content-Range: bytes 1-3/1000\r\n");
+	check_file("GET", "Range: bytes=990-\r\n", 206, "0123456789", 10,
+		   "Content-Range: bytes 990-999/1000\r\n");
+	check_file("GET", "Range: bytes=-1\r\n", 206, "9", 1,
+		   "Content-Range: bytes 999-999/1000\r\n");
+	check_file("GET", "Range: bytes=1000-\r\n", 416, "416 the range", 38,
+		   "Content-Range: bytes */1000\r\n");
+	check_file("GET", "Range: bytes=1-3\r\nIf-Range: \"two\"\r\n", 200, "abc", 1000, "");
+	check_file("GET", "Range: bytes=1-3\r\nIf-Range: \"one\"\r\n", 206, "bcd", 3, "");
+	check_file("GET", "If-None-Match: \"two\", \"one\"\r\n", 304, "", 0, "ETag: \"one\"");
+	check_file("GET", "If-None-Match: \"two\"\r\n", 200, "abc", 1000, "ETag: \"one\"");
+	check_status("GET", "/file/x/part/", "", NULL, 0, 404, NULL);
+}
+
+static void check_range(const char *text, int status, uint64_t want_offset, uint64_t want_count)
+{
+	uint64_t offset = 0, count = 0;
+
+	CHECK_NUMBER(http_range_read(text, 100, &offset, &count), status);
+	CHECK_NUMBER(offset, want_offset);
+	CHECK_NUMBER(count, want_count);
+}
+
+static void test_ranges(void)
+{
+	check_range(NULL, 0, 0, 0);
+	check_range("bytes=0-0", 206, 0, 1);
+	check_range("Bytes=5-", 206, 5, 95);
+	check_range("bytes=5-999999999999999999", 206, 5, 95);
+	check_range("bytes=99-99", 206, 99, 1);
+	check_range("bytes=-30", 206, 70, 30);
+	check_range("bytes=-3000", 206, 0, 100);
+	check_range("bytes=100-", 416, 0, 0);
+	check_range("bytes=-0", 416, 0, 0);
+	for (const char *const *text =
+		     (const char *const[]){"", "bytes", "bytes=", "bytes=-", "bytes=5", "bytes=5-4",
+					   "bytes=1-2,4-5", "bytes= 1-2", "bytes=+1-2", "rows=1-2",
+					   "bytes=9999999999999999999-", "bytes=1-2x", "bytes=--1",
+					   NULL};
+	     *text; text++)
+		check_range(*text, 0, 0, 0);
 }
 
 static void test_streams(void)
@@ -493,6 +577,8 @@ int main(void)
 	test_chunked();
 	test_gzip_bodies();
 	test_compressed_answers();
+	test_files();
+	test_ranges();
 	test_streams();
 	test_slow_clients(server);
 	test_long_requests();
