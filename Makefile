@@ -57,7 +57,7 @@ skeletons := $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c
 # The agent links its libraries statically: fewer shared objects, less memory on every host.
 AGENT_LIBS  = -Wl,-Bstatic -lbpf -lelf -lz -lprotobuf-c -lnettle -lseccomp -lssl -lcrypto \
 	      -Wl,-Bdynamic -ldl
-SERVER_LIBS = -lmicrohttpd -lsqlite3 -lelf -ldebuginfod -lprotobuf-c -lnettle -lseccomp \
+SERVER_LIBS = -lmicrohttpd -lsqlite3 -lelf -lcurl -lprotobuf-c -lnettle -lseccomp \
 	      -lzstd -lz -llzma -larchive -lcjson -lre2 -liberty -lstdc++ -lm
 
 all: $(BUILD)/farflame-agent $(BUILD)/farflame-server

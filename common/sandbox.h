@@ -15,13 +15,19 @@ struct sandbox_limits {
 	uint64_t output_bytes; /* RLIMIT_FSIZE */
 	uint32_t open_files;   /* RLIMIT_NOFILE; 0: as it is */
 	bool has_socket;       /* sendmsg and recvmsg, on what is open, are allowed too */
+	bool has_network;      /* see below */
 };
 
 /* For the calling process, for good: rlimits, no core dumps, no_new_privs, when root a uid and gid
  * of its own that nobody else has (65534 in a user namespace that is too small), no capabilities,
  * its memory hidden from equals, then a filter that allows only what memory, read/write/pread on
  * open descriptors, clocks and exiting need; opening files and sockets answers EPERM, anything else
- * kills the process. */
+ * kills the process.
+ * With has_network, for a process that asks strangers over the network, whose libraries look up
+ * names and certificates in ways of their own, the filter is another: sockets, threads and reading
+ * the files that everybody may read; no other programs and processes, nothing is made, changed or
+ * removed in the file system, nobody is listened to, nothing is asked of the kernel that only an
+ * administrator may ask. What is not allowed answers EPERM. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
 
 #endif

@@ -34,10 +34,9 @@ zlib.h zconf.h                             common/gzip symbol-server/symbolize/d
 protobuf-c/                                common/otlp symbol-server/api/ schema/wire/
 microhttpd.h                               symbol-server/http/
 sqlite3.h                                  symbol-server/store/
-elfutils/debuginfod.h                      symbol-server/symbolize/symbol_sources
 libelf.h gelf.h nlist.h elfutils/elf-knowledge.h elfutils/version.h  common/elf_image symbol-server/symbolize/debug_ node-agent/kernel/
 archive.h archive_entry.h                  symbol-server/symbolize/package_files
-lzma.h lzma/                               symbol-server/symbolize/dwarf/section_inflate
+lzma.h lzma/                               symbol-server/symbolize/gnu_debugdata
 cjson/                                     symbol-server/api/
 zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table symbol-server/symbolize/dwarf/section_inflate
 libiberty/ demangle.h ansidecl.h           symbol-server/symbolize/demangle
@@ -224,7 +223,7 @@ self_test() {
 	expect_found symbol-server/ingest/planted.c '#include "symbol-server/store/symbols.h"'
 	expect_found symbol-server/query/planted.c '#include "symbol-server/api/routes.h"'
 	expect_found symbol-server/api/planted.c '#include <sqlite3.h>'
-	expect_found symbol-server/symbolize/planted.c '#include <elfutils/debuginfod.h>'
+	expect_found symbol-server/symbolize/planted.c '#include <curl/curl.h>'
 	expect_found common/planted.c '#include <zstd.h>'
 	expect_found symbol-server/main.c '#include "tests/check.h"'
 	expect_found symbol-server/http/planted.c '#include "http_server.h"'

@@ -277,13 +277,12 @@ static void stripped_until_debug_information_comes(void)
 	CHECK_NUMBER(wait_for(&server, &id, MODULE_ready, QUALITY_DWARF, 60), MODULE_ready);
 	CHECK_TEXT(state_of(&server, &id).source, url);
 	CHECK_TEXT(name_of_main(&server, &id, "four"), "main four.c:2");
-	CHECK(shell("test -z \"$(find data/cache/debuginfod -name debuginfo)\""));
+	CHECK(shell("test -z \"$(find data/cache -name 'download*' -o -name debuginfo)\""));
 	/* it has another build's file under this id: as good as none, and not for ever */
 	id = id_of("five");
 	symbolizer_want(server.symbolizer, &id, "five", true, 1);
 	CHECK_NUMBER(wait_for(&server, &id, MODULE_missing, QUALITY_NONE, 60), MODULE_missing);
 	CHECK(state_of(&server, &id).retry_at_ms > 0);
-	CHECK(shell("test -z \"$(find data/cache/debuginfod -mindepth 1 -type d)\""));
 	CHECK(symbolizer_wants_upload(server.symbolizer, &id));
 	CHECK(upload(&server, &id, "five", &is_new, &err));
 	CHECK_NUMBER(wait_for(&server, &id, MODULE_ready, QUALITY_DWARF, 60), MODULE_ready);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One GET after the other over http or https, streamed. Door to libcurl. It blocks: for threads and
+ * processes that may. Redirects are followed a few times, never from https to http and never to
+ * anything else than these two; what answers is not trusted with more than the caller's limits. */
+#ifndef SYMBOL_SERVER_NET_HTTP_CLIENT_H
+#define SYMBOL_SERVER_NET_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct http_client; /* keeps its connection between questions; one thread at a time */
+
+struct http_get {
+	const char *url;
+	const char *header; /* "Name: value" to send as well; NULL: none */
+	uint32_t connect_s; /* name, connection and TLS together */
+	uint32_t stall_s;   /* fewer than stall_bytes in that time is an error */
+	uint32_t stall_bytes;
+	uint32_t total_s;
+	/* The body of an answer with status 200, decompressed. False: no more is wanted. */
+	bool (*body)(void *context, struct http_client *client, const void *bytes, size_t length);
+	void *context;
+};
+
+struct http_client *http_client_new(struct error *err);
+void http_client_free(struct http_client *client); /* NULL is fine */
+
+/* True: an answer came, complete or as far as it was wanted; *status is its number. False:
+ * ERROR_REMOTE says what happened; *is_reached: a connection was made. */
+bool http_client_get(struct http_client *client, const struct http_get *get, int *status,
+		     bool *is_reached, struct error *err);
+
+/* A header of the last answer; borrowed until the next question. NULL: it had none. */
+const char *http_client_header(struct http_client *client, const char *name);
+
+#endif
