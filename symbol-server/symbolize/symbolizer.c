@@ -86,6 +86,24 @@ static void file_appeared(void *context, const struct build_id *id)
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
+/* A server answers again: what waits for an answer and has none does not wait for its time. */
+static void source_is_back(void *context)
+{
+	struct symbolizer *symbolizer = context;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
+		struct module *module = &symbolizer->modules.modules[i];
+
+		if (module->queue != QUEUE_NONE || !module->is_gnu || module->is_fetched ||
+		    !module->retry_at_ms || module->quality == QUALITY_DWARF)
+			continue;
+		module->retry_at_ms = 0;
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
 static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_options *options,
 			 struct error *err)
 {
@@ -102,6 +120,7 @@ static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_
 						  options->debuginfod_url_count, cache, err);
 	if (!symbolizer->sources || !load_modules(symbolizer, err))
 		return false;
+	symbol_sources_watch(symbolizer->sources, source_is_back, symbolizer);
 	symbolizer->directories = symbol_directories_start(
 		&(struct symbol_directories_options){
 			.paths = options->symbol_dirs,

@@ -538,12 +538,12 @@ static void *fetch_thread(void *context)
 
 bool symbolizer_work_start(struct symbolizer *symbolizer, unsigned workers, struct error *err)
 {
-	unsigned fetchers = symbol_sources_count(symbolizer->sources) ? FETCH_THREADS : 0;
+	unsigned fetchers = symbol_sources_threads(symbolizer->sources);
 
 	if (!workers)
 		workers = 1;
-	if (workers > THREADS_MAX - FETCH_THREADS)
-		workers = THREADS_MAX - FETCH_THREADS;
+	if (workers > THREADS_MAX - fetchers)
+		workers = THREADS_MAX - fetchers;
 	for (unsigned i = 0; i < workers + fetchers; i++) {
 		int rc = pthread_create(&symbolizer->threads[i], NULL,
 					i < workers ? local_thread : fetch_thread, symbolizer);
