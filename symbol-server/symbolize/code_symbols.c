@@ -49,6 +49,8 @@ static int compare_symbols(const void *left, const void *right, void *texts)
 		return a->address < b->address ? -1 : 1;
 	if (a->size != b->size)
 		return a->size > b->size ? -1 : 1;
+	if (!a->name || !b->name)
+		return a->name ? -1 : b->name != 0;
 	if (a->is_function != b->is_function)
 		return a->is_function ? -1 : 1;
 	a_second = is_second_choice(a_name);
@@ -141,7 +143,7 @@ size_t code_symbols_extents(const struct code_symbol *symbols, size_t count,
 								       symbol->address);
 		uint64_t end;
 
-		if (!section)
+		if (!section || !symbol->name)
 			continue;
 		sweep_to(&sweep, symbol->address);
 		end = section->end;

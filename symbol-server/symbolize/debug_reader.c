@@ -1,36 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/symbolize/debug_reader.h"
 
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/symbolize/debug_file.h"
+#include "symbol-server/symbolize/debug_symbols.h"
 #include "symbol-server/symbolize/debug_units.h"
-#include "symbol-server/symbolize/dwarf/dwarf_file.h"
+#include "symbol-server/symbolize/gnu_debugdata.h"
 #include "symbol-server/symbolize/kallsyms.h"
 #include "symbol-server/symbolize/table_builder.h"
 
-enum { SECTIONS_MAX = 65536, CODE_SECTIONS_MAX = 4096, PROGRAM_HEADERS_MAX = 65536 };
+enum {
+	SECTIONS_MAX = 65536,
+	CODE_SECTIONS_MAX = 4096,
+	PROGRAM_HEADERS_MAX = 65536,
+	FILES_MAX = 2 * DEBUG_INPUTS_MAX, /* each may have one inside */
+};
 
 static const struct dwarf_limits dwarf_limits = {
 	.section_bytes = (size_t)4 << 30,
 	.total_bytes = (size_t)12 << 30, /* the worker's own limit is by the files' size */
 };
 
-struct elf_file {
-	Elf *elf;
-	bool is_relocatable;
-	uint8_t *is_code; /* by section number */
-	size_t section_count;
-	struct dwarf_file *dwarf;
-	struct dwarf_units units;
-	bool has_units;
-};
-
 struct reader {
-	struct elf_file files[DEBUG_INPUTS_MAX];
+	struct elf_file files[FILES_MAX];
 	size_t count;
 	struct table_builder *builder;
+	struct debug_symbols symbols;
 	struct symbol_table table; /* flags, quality and bases are filled on the way */
 	struct debug_units_result units;
 	uint64_t code[CODE_SECTIONS_MAX][2];
@@ -38,12 +35,6 @@ struct reader {
 };
 
 /* ---- sections ---- */
-
-/* Relocatable objects begin with 0, which is where thrown away code is: theirs is put elsewhere. */
-static uint64_t base_of(const struct elf_file *file)
-{
-	return file->is_relocatable ? DWARF_TEXT_BASE : 0;
-}
 
 /* Which code a relocatable object has been loaded to is not in the file: of a kernel module,
  * addresses count from .text, and only those can be named. */
@@ -59,16 +50,18 @@ static void take_section(struct reader *reader, struct elf_file *file, size_t nu
 			 const GElf_Shdr *header, const char *name)
 {
 	struct symbol_base *text = &reader->table.bases[ADDRESS_MODULE_TEXT];
-	uint64_t start = header->sh_addr + base_of(file);
+	uint64_t start = header->sh_addr + elf_file_base(file);
 
 	if (!is_code_section(file, header, name))
 		return;
-	file->is_code[number] = true;
+	if (start + header->sh_size < start)
+		return;
+	file->code[number] = (struct code_section){start, start + header->sh_size};
 	if (!strcmp(name, ".text"))
 		*text = (struct symbol_base){true, start};
 	if (file->is_relocatable)
 		reader->table.bases[ADDRESS_ELF].address = start;
-	if (reader->code_count < CODE_SECTIONS_MAX && start + header->sh_size > start) {
+	if (reader->code_count < CODE_SECTIONS_MAX) {
 		reader->code[reader->code_count][0] = start;
 		reader->code[reader->code_count++][1] = start + header->sh_size;
 	}
@@ -83,8 +76,8 @@ static bool read_sections(struct reader *reader, struct elf_file *file, struct e
 	if (elf_getshdrnum(file->elf, &file->section_count) ||
 	    elf_getshdrstrndx(file->elf, &names) || file->section_count > SECTIONS_MAX)
 		return error_set(err, ERROR_FORMAT, "its section headers are damaged");
-	file->is_code = calloc(file->section_count + 1, 1);
-	if (!file->is_code)
+	file->code = calloc(file->section_count + 1, sizeof(*file->code));
+	if (!file->code)
 		return error_set(err, ERROR_MEMORY, "no memory for its sections");
 	while ((section = elf_nextscn(file->elf, section)) != NULL) {
 		const char *name;
@@ -113,18 +106,29 @@ static void take_load_base(struct reader *reader, Elf *elf)
 	}
 }
 
+static void close_file(struct elf_file *file)
+{
+	elf_end(file->elf);
+	if (file->has_units)
+		dwarf_units_close(&file->units);
+	dwarf_file_close(file->dwarf);
+	free(file->code);
+	buffer_release(&file->unpacked);
+	*file = (struct elf_file){.elf = NULL};
+}
+
 static bool open_file(struct reader *reader, const struct debug_input *input, struct error *err)
 {
 	struct elf_file *file = &reader->files[reader->count];
 	struct dwarf_limits limits = dwarf_limits;
-	GElf_Ehdr header;
 
 	file->elf = elf_memory(input->bytes, input->length);
 	if (file->elf)
 		reader->count++; /* from here on it is closed with the reader */
-	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &header))
+	if (!file->elf || elf_kind(file->elf) != ELF_K_ELF ||
+	    !gelf_getehdr(file->elf, &file->header))
 		return error_set(err, ERROR_FORMAT, "it is not an ELF file");
-	file->is_relocatable = header.e_type == ET_REL;
+	file->is_relocatable = file->header.e_type == ET_REL;
 	limits.is_mapping = input->is_mapping;
 	file->dwarf = dwarf_file_open(input->bytes, input->length, &limits, err);
 	if (!file->dwarf)
@@ -138,109 +142,54 @@ static bool open_file(struct reader *reader, const struct debug_input *input, st
 
 /* ---- symbols ---- */
 
-static bool is_name_of_code(const GElf_Sym *symbol, const char *name)
+/* The file inside of .gnu_debugdata is one more file with symbols. One that cannot be read is a
+ * flag: the others' names are good. */
+static struct elf_file *open_minidebug(struct reader *reader, const struct elf_file *outer)
 {
-	unsigned type = GELF_ST_TYPE(symbol->st_info);
-
-	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
-		return false;
-	/* "$x" marks instruction sets on ARM, ".L1" is an assembler's own label. */
-	return *name && *name != '$' && strncmp(name, ".L", 2) != 0;
-}
-
-static bool is_in_code(const struct elf_file *file, const GElf_Sym *symbol, Elf32_Word extended)
-{
-	size_t section = symbol->st_shndx == SHN_XINDEX ? extended : symbol->st_shndx;
-
-	if (symbol->st_shndx == SHN_UNDEF ||
-	    (symbol->st_shndx >= SHN_LORESERVE && symbol->st_shndx != SHN_XINDEX))
-		return false;
-	return section < file->section_count && file->is_code[section];
-}
-
-static enum symbol_binding binding_of(const GElf_Sym *symbol)
-{
-	switch (GELF_ST_BIND(symbol->st_info)) {
-	case STB_LOCAL:
-		return BINDING_LOCAL;
-	case STB_WEAK:
-		return BINDING_WEAK;
-	default:
-		return BINDING_GLOBAL;
-	}
-}
-
-static bool take_symbol(struct reader *reader, const struct elf_file *file, const GElf_Sym *symbol,
-			Elf32_Word extended, const char *name)
-{
-	if (!name)
-		return false;
-	if (!strcmp(name, "_text") && !file->is_relocatable)
-		reader->table.bases[ADDRESS_KERNEL_TEXT] = (struct symbol_base){true,
-										symbol->st_value};
-	if (!is_name_of_code(symbol, name) || !is_in_code(file, symbol, extended))
-		return false;
-	table_builder_symbol(reader->builder,
-			     &(struct code_symbol){
-				     .address = symbol->st_value + base_of(file),
-				     .size = symbol->st_size,
-				     .name = table_builder_text(reader->builder, name),
-				     .is_function = GELF_ST_TYPE(symbol->st_info) != STT_NOTYPE,
-				     .binding = binding_of(symbol),
-			     });
-	return true;
-}
-
-/* Section numbers beyond 65279 of that symbol table, or NULL. */
-static Elf_Data *extended_numbers(Elf *elf, size_t symbols)
-{
-	Elf_Scn *section = NULL;
 	GElf_Shdr header;
+	Elf_Scn *section = debug_section_named(outer, ".gnu_debugdata", &header);
+	Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+	struct elf_file *file = &reader->files[reader->count];
+	size_t count = reader->count;
+	struct debug_input inside = {0};
+	struct error err = {0};
 
-	while ((section = elf_nextscn(elf, section)) != NULL)
-		if (gelf_getshdr(section, &header) && header.sh_type == SHT_SYMTAB_SHNDX &&
-		    header.sh_link == symbols)
-			return elf_getdata(section, NULL);
+	if (!data || !data->d_buf || !data->d_size || count == FILES_MAX)
+		return NULL;
+	buffer_init(&file->unpacked, GNU_DEBUGDATA_BYTES_MAX);
+	file->is_minidebug = true;
+	if (gnu_debugdata_unpack(data->d_buf, data->d_size, &file->unpacked, &err)) {
+		inside.bytes = file->unpacked.bytes;
+		inside.length = file->unpacked.length;
+		if (open_file(reader, &inside, &err))
+			return file;
+	}
+	reader->table.flags |= err.kind == ERROR_FORMAT ? SYMBOL_TABLE_DAMAGED : SYMBOL_TABLE_CUT;
+	reader->count = count;
+	close_file(file);
 	return NULL;
 }
 
-static bool read_symbol_section(struct reader *reader, const struct elf_file *file,
-				Elf_Scn *section, const GElf_Shdr *header)
+static void read_symbols(struct reader *reader)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
-	Elf_Data *extended = extended_numbers(file->elf, elf_ndxscn(section));
-	size_t size = gelf_fsize(file->elf, ELF_T_SYM, 1, EV_CURRENT);
-	bool any = false;
+	struct debug_symbols *symbols = &reader->symbols;
+	size_t inputs = reader->count;
 
-	for (size_t i = 1; data && size && i < data->d_size / size; i++) {
-		Elf32_Word number = 0;
-		GElf_Sym symbol;
+	symbols->builder = reader->builder;
+	for (size_t i = 0; i < inputs; i++)
+		debug_symbols_read(symbols, &reader->files[i], reader->files, reader->count);
+	/* What is inside is a part of .symtab. */
+	for (size_t i = 0; i < inputs && symbols->quality < QUALITY_SYMTAB; i++) {
+		const struct elf_file *inside = open_minidebug(reader, &reader->files[i]);
 
-		if (!gelf_getsymshndx(data, extended, (int)i, &symbol, &number))
-			break;
-		any |= take_symbol(reader, file, &symbol, number,
-				   elf_strptr(file->elf, header->sh_link, symbol.st_name));
+		if (inside)
+			debug_symbols_read(symbols, inside, reader->files, reader->count);
 	}
-	return any;
-}
-
-static void read_symbols(struct reader *reader, const struct elf_file *file)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-
-	while ((section = elf_nextscn(file->elf, section)) != NULL) {
-		enum symbol_quality quality = QUALITY_DYNSYM;
-
-		if (!gelf_getshdr(section, &header) ||
-		    (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
-			continue;
-		if (header.sh_type == SHT_SYMTAB)
-			quality = QUALITY_SYMTAB;
-		if (read_symbol_section(reader, file, section, &header) &&
-		    reader->table.quality < quality)
-			reader->table.quality = quality;
-	}
+	for (size_t i = 0; i < inputs; i++)
+		debug_plt_read(symbols, &reader->files[i]);
+	reader->table.quality = symbols->quality;
+	reader->table.bases[ADDRESS_KERNEL_TEXT] = symbols->kernel_text;
+	table_builder_sort_symbols(reader->builder);
 }
 
 /* ---- DWARF ---- */
@@ -342,9 +291,7 @@ static bool read_files(struct reader *reader, const struct debug_input *inputs, 
 	if (!table_builder_sections(reader->builder, reader->code, reader->code_count, err))
 		return false;
 	reader->table.bases[ADDRESS_ELF].is_known = true;
-	for (size_t i = 0; i < reader->count; i++)
-		read_symbols(reader, &reader->files[i]);
-	table_builder_sort_symbols(reader->builder);
+	read_symbols(reader);
 	return names_only || read_debug_info(reader, err);
 }
 
@@ -393,15 +340,11 @@ bool debug_reader_convert(const struct debug_input *inputs, size_t count, bool n
 		reader->table.flags |= SYMBOL_TABLE_CUT;
 	ok = symbol_table_pack(&reader->table, packed, err);
 out:
-	for (size_t i = 0; reader && i < reader->count; i++) {
-		elf_end(reader->files[i].elf);
-		if (reader->files[i].has_units)
-			dwarf_units_close(&reader->files[i].units);
-		dwarf_file_close(reader->files[i].dwarf);
-		free(reader->files[i].is_code);
-	}
+	while (reader && reader->count)
+		close_file(&reader->files[--reader->count]);
 	if (reader) {
 		free(reader->units.pending);
+		debug_symbols_release(&reader->symbols);
 		table_builder_free(reader->builder);
 	}
 	free(reader);

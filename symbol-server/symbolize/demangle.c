@@ -14,8 +14,9 @@ enum {
 	CHUNKS_MAX = 1 << 20, /* calls of the callback */
 };
 
-/* What c++filt -p sets. */
-static const int flags = DMGL_ANSI | DMGL_VERBOSE;
+/* What c++filt -p sets; and for Rust c++filt -p -i: a name's hash and its crate's differ from build
+ * to build, and flame graphs would not merge. The raw name is in the table. */
+static const int cxx_flags = DMGL_ANSI | DMGL_VERBOSE, rust_flags = DMGL_ANSI;
 
 struct text {
 	char bytes[PLAIN_MAX];
@@ -89,15 +90,25 @@ static bool demangle_text(const char *mangled, struct text *text)
 	if (setjmp(text->too_long))
 		return false;
 	text->length = text->chunks = 0;
-	if (rust_demangle_callback(mangled, flags, add_chunk, text))
+	if (rust_demangle_callback(mangled, rust_flags, add_chunk, text))
 		return true;
 	text->length = text->chunks = 0;
-	return cplus_demangle_v3_callback(mangled, flags, add_chunk, text);
+	return cplus_demangle_v3_callback(mangled, cxx_flags, add_chunk, text);
+}
+
+/* "_ZdlPv@plt": a stub's name is the one of what it calls, and says that it is a stub. */
+static const char stub_mark[] = "@plt";
+
+static bool is_stub(const char *name)
+{
+	const char *version = strchr(name, '@');
+
+	return version && version != name && !strcmp(version, stub_mark);
 }
 
 const char *demangle(const char *name, struct arena *arena)
 {
-	size_t length = bare_length(name);
+	size_t length = bare_length(name), mark = is_stub(name) ? sizeof(stub_mark) - 1 : 0;
 	const char *bare = name, *plain = NULL;
 	struct text text;
 
@@ -108,7 +119,12 @@ const char *demangle(const char *name, struct arena *arena)
 		if (!bare)
 			return name;
 	}
-	if (bare[0] == '_' && (bare[1] == 'Z' || bare[1] == 'R') && demangle_text(bare, &text))
-		plain = arena_text(arena, text.bytes, text.length);
+	if (bare[0] == '_' && (bare[1] == 'Z' || bare[1] == 'R') && demangle_text(bare, &text) &&
+	    text.length + mark <= sizeof(text.bytes)) {
+		memcpy(text.bytes + text.length, stub_mark, mark);
+		plain = arena_text(arena, text.bytes, text.length + mark);
+	} else if (mark) {
+		plain = arena_text(arena, name, length + mark);
+	}
 	return plain ? plain : bare;
 }

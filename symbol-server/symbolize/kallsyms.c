@@ -126,6 +126,8 @@ static void add_symbols(const struct entry *entries, size_t count, struct table_
 			next++;
 		if (next < count && entries[next].offset - entries[i].offset < size)
 			size = entries[next].offset - entries[i].offset;
+		if (!entries[i].name)
+			continue;
 		table_builder_symbol(builder,
 				     &(struct code_symbol){
 					     .address = entries[i].offset,

@@ -198,8 +198,7 @@ void table_builder_symbol(struct table_builder *builder, const struct code_symbo
 {
 	struct code_symbol *added;
 
-	if (!symbol->name ||
-	    !code_section_find(builder->sections, builder->section_count, symbol->address))
+	if (!code_section_find(builder->sections, builder->section_count, symbol->address))
 		return;
 	added = table_rows_add(builder, &builder->symbols, sizeof(*added));
 	if (added)

@@ -31,8 +31,8 @@ enum symbol_binding { BINDING_GLOBAL, BINDING_WEAK, BINDING_LOCAL };
 
 struct code_symbol {
 	uint64_t address;
-	uint64_t size; /* 0: up to the next symbol or the section's end */
-	uint32_t name;
+	uint64_t size;    /* 0: up to the next symbol or the section's end */
+	uint32_t name;    /* 0: it has none, and ends one of no size before it */
 	bool is_function; /* FUNC, IFUNC; false: NOTYPE, a label of assembler code */
 	enum symbol_binding binding;
 };
@@ -58,9 +58,12 @@ uint32_t table_builder_node(struct table_builder *builder, uint32_t name, uint32
 			    uint32_t call_file, uint32_t call_line);
 
 void table_builder_symbol(struct table_builder *builder, const struct code_symbol *symbol);
-/* After the last symbol. Aliases: the better name is the one of a function, not `__GI_…` nor
- * versioned, global before weak before local, with fewer leading underscores, shorter, first in the
- * alphabet. */
+/* After the last symbol. Of those that begin at one address the longest is cut by the shorter ones
+ * inside of it; of equal address and size (aliases, folded functions, constructors' C1 and C2) one
+ * name stays, whatever the table's order: the one of a function, not `__GI_…` nor versioned, global
+ * before weak before local, with fewer leading underscores, shorter, first in the alphabet. One of
+ * size 0 is a name only for what no sized one covers, up to the next symbol or its section's end.
+ */
 void table_builder_sort_symbols(struct table_builder *builder);
 /* Name of the function symbol that starts there; 0: none. */
 uint32_t table_builder_symbol_at(const struct table_builder *builder, uint64_t address);

@@ -116,11 +116,18 @@ def ask_addr2line(path, addresses):
     return [frames_of(block.split("\n", 1)[1].rstrip("\n")) for block in re.split(r"^0x(?=[0-9a-f]{16}$)", text, flags=re.M)[1:]]
 
 
+def is_rust(name):
+    return re.match(r"_R|_ZN.*17h[0-9a-f]{16}E$", name) is not None
+
+
 def demangle(names):
-    names = sorted(names)
-    text = subprocess.run(["c++filt", "-p"], input="\n".join(names) + "\n", capture_output=True,
-                          text=True, errors="replace").stdout
-    return dict(zip(names, text.split("\n")))
+    """c++filt -p; of Rust's without the hashes, which differ from build to build (-i)."""
+    plain = {}
+    for option, wanted in ("-p", sorted(n for n in names if not is_rust(n))), ("-pi", sorted(filter(is_rust, names))):
+        text = subprocess.run(["c++filt", option], input="\n".join(wanted) + "\n", capture_output=True,
+                              text=True, errors="replace").stdout
+        plain.update(zip(wanted, text.split("\n")))
+    return plain
 
 
 def same_function(theirs, ours):
@@ -181,7 +188,10 @@ class Judge:
         if self.stubs is None:
             self.stubs = stubs(self.path)
         i = bisect.bisect_right(self.stubs, (address, "\x7f"))
-        return i > 0 and re.sub(r"@.*@", "@", self.stubs[i - 1][1]) == name
+        theirs = re.sub(r"@.*@", "@", self.stubs[i - 1][1]) if i else ""
+        resolver = re.match(r"\*ABS\*\+0x([0-9a-f]+)@plt$", theirs)  # of an IFUNC, whose name readelf has
+        ifuncs = self.symbols.by_start.get(int(resolver[1], 16), ()) if resolver else ()
+        return theirs == name or name[:-4] in {self.name(n) for n in ifuncs}
 
 
 def side(judge, address, llvm, mine, third):
