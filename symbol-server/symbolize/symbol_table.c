@@ -80,13 +80,13 @@ static uint32_t outermost(const struct symbol_table *table, uint32_t range)
 	return node;
 }
 
-bool symbol_table_extent(const struct symbol_table *table, uint64_t address, uint64_t *start,
-			 uint64_t *end)
+bool symbol_table_extent(const struct symbol_table *table, enum address_base base, uint64_t address,
+			 uint64_t *start, uint64_t *end)
 {
-	uint64_t base = table->first - table->bases[ADDRESS_ELF].address, offset = address - base;
+	uint64_t first = table->first - table->bases[base].address, offset = address - first;
 	uint32_t low, high, node;
 
-	if (!table->bases[ADDRESS_ELF].is_known || !table->range_count ||
+	if (!table->bases[base].is_known || !table->range_count ||
 	    offset >= table->starts[table->range_count - 1])
 		return false;
 	low = find_range(table, (uint32_t)offset);
@@ -98,7 +98,7 @@ bool symbol_table_extent(const struct symbol_table *table, uint64_t address, uin
 		high++;
 	while (low > 0 && outermost(table, low - 1) == node)
 		low--;
-	*start = base + table->starts[low];
-	*end = base + table->starts[high];
+	*start = first + table->starts[low];
+	*end = first + table->starts[high];
 	return true;
 }

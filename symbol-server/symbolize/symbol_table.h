@@ -83,10 +83,10 @@ bool symbol_table_pack(const struct symbol_table *table, struct buffer *out, str
 struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_t limit_bytes,
 					 struct error *err);
 
-/* The code around the address that belongs to the same outermost function without a gap, as ELF
- * addresses [*start, *end). False: no symbol covers it. */
-bool symbol_table_extent(const struct symbol_table *table, uint64_t address, uint64_t *start,
-			 uint64_t *end);
+/* The code around the address that belongs to the same outermost function without a gap: [*start,
+ * *end), counted from base as address is. False: no symbol covers it. */
+bool symbol_table_extent(const struct symbol_table *table, enum address_base base, uint64_t address,
+			 uint64_t *start, uint64_t *end);
 
 struct symbol_table *symbol_table_hold(struct symbol_table *table);
 

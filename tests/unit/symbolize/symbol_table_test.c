@@ -203,15 +203,15 @@ static void extents(const struct buffer *packed)
 							 NULL);
 	uint64_t start = 0, end = 0;
 
-	CHECK(symbol_table_extent(table, 0x401029, &start, &end));
+	CHECK(symbol_table_extent(table, ADDRESS_ELF, 0x401029, &start, &end));
 	CHECK_NUMBER(start, 0x401000);
 	CHECK_NUMBER(end, 0x401100);
-	CHECK(symbol_table_extent(table, 0x40120f, &start, &end));
+	CHECK(symbol_table_extent(table, ADDRESS_ELF, 0x40120f, &start, &end));
 	CHECK_NUMBER(start, 0x401200);
 	CHECK_NUMBER(end, 0x401210);
-	CHECK(!symbol_table_extent(table, 0x401210, &start, &end));
-	CHECK(!symbol_table_extent(table, 0x400fff, &start, &end));
-	CHECK(!symbol_table_extent(table, UINT64_MAX, &start, &end));
+	CHECK(!symbol_table_extent(table, ADDRESS_ELF, 0x401210, &start, &end));
+	CHECK(!symbol_table_extent(table, ADDRESS_ELF, 0x400fff, &start, &end));
+	CHECK(!symbol_table_extent(table, ADDRESS_ELF, UINT64_MAX, &start, &end));
 	symbol_table_release(table);
 }
 
