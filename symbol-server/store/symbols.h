@@ -78,10 +78,12 @@ struct module_row {
 	ANSWER(found, "it has the file; something else was as good or better")                     \
 	ANSWER(not_found, "it does not have it")                                                   \
 	ANSWER(unusable, "what it has could not be converted")                                     \
-	ANSWER(wrong, "what it sent is not that file")                                             \
-	ANSWER(too_large, "what it has is larger than is taken")                                   \
-	ANSWER(down, "it did not answer")                                                          \
-	ANSWER(skipped, "it was not asked: it did not answer before")
+	ANSWER(wrong_file, "it sent something else")                                               \
+	ANSWER(too_large, "it has it, but larger than is downloaded")                              \
+	ANSWER(down, "it did not answer, or with an error: says nothing about the module")         \
+	ANSWER(closed, "not asked: it is down or stalls")                                          \
+	ANSWER(no_room, "our own disk or memory had no room for the file")                         \
+	ANSWER(stopped, "this server is stopping")
 
 #define CANDIDATE_ENUM(name_, meaning_) CANDIDATE_##name_,
 enum candidate_answer { CANDIDATE_ANSWERS(CANDIDATE_ENUM) CANDIDATE_ANSWER_COUNT };
@@ -121,6 +123,10 @@ bool symbols_put_alias(struct symbols_store *store, const struct build_id *alias
 bool symbols_put_candidates(struct symbols_store *store, const struct build_id *id,
 			    enum candidate_side side, const struct candidate_row *rows, size_t count,
 			    struct error *err);
+/* One of them in a new light, such as found → used. */
+bool symbols_judge_candidate(struct symbols_store *store, const struct build_id *id,
+			     enum candidate_side side, const char *source,
+			     enum candidate_answer answer, const char *detail, struct error *err);
 /* All, by module as symbols_modules() has them. */
 bool symbols_candidates(struct symbols_store *store, struct arena *arena,
 			struct candidate_row **rows, size_t *count, struct error *err);

@@ -16,9 +16,12 @@ void module_list_init(struct module_list *list)
 
 void module_list_release(struct module_list *list)
 {
-	for (uint32_t i = 0; i < list->count; i++)
+	for (uint32_t i = 0; i < list->count; i++) {
 		if (list->modules[i].downloaded >= 0)
 			close(list->modules[i].downloaded);
+		if (list->modules[i].alt_downloaded >= 0)
+			close(list->modules[i].alt_downloaded);
+	}
 	for (int i = 0; i < QUEUE_COUNT; i++)
 		free(list->queues[i].numbers);
 	hash_table_release(&list->by_id);
@@ -62,49 +65,112 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 		return NULL;
 	}
 	module = &list->modules[list->count++];
-	*module = (struct module){.id = *id, .downloaded = -1, .first_seen_ms = now_ms};
+	*module = (struct module){
+		.id = *id, .downloaded = -1, .alt_downloaded = -1, .first_seen_ms = now_ms};
 	MODULE_TEXT(module->reason, "it waits for its turn");
 	return module;
 }
 
+/* ---- queues: heaps, as 100,000 modules may wait at once after a long pause ---- */
+
+static bool comes_first(const struct module *left, const struct module *right)
+{
+	return left->weight != right->weight ? left->weight > right->weight
+					     : left->order < right->order;
+}
+
+static void put_at(struct module_list *list, struct module_heap *heap, uint32_t place,
+		   uint32_t number)
+{
+	heap->numbers[place] = number;
+	list->modules[number].place = place;
+}
+
+static void move_up(struct module_list *list, struct module_heap *heap, uint32_t place)
+{
+	uint32_t number = heap->numbers[place];
+
+	for (uint32_t above; place; place = above) {
+		above = (place - 1) / 2;
+		if (!comes_first(&list->modules[number], &list->modules[heap->numbers[above]]))
+			break;
+		put_at(list, heap, place, heap->numbers[above]);
+	}
+	put_at(list, heap, place, number);
+}
+
+static void move_down(struct module_list *list, struct module_heap *heap, uint32_t place)
+{
+	uint32_t number = heap->numbers[place];
+
+	for (uint32_t below; (below = place * 2 + 1) < heap->count; place = below) {
+		if (below + 1 < heap->count &&
+		    comes_first(&list->modules[heap->numbers[below + 1]],
+				&list->modules[heap->numbers[below]]))
+			below++;
+		if (!comes_first(&list->modules[heap->numbers[below]], &list->modules[number]))
+			break;
+		put_at(list, heap, place, heap->numbers[below]);
+	}
+	put_at(list, heap, place, number);
+}
+
+static bool has_room(struct module_heap *heap)
+{
+	uint32_t room = heap->room ? heap->room * 2 : 64;
+	uint32_t *numbers;
+
+	if (heap->count < heap->room)
+		return true;
+	numbers = realloc(heap->numbers, room * sizeof(*numbers));
+	if (!numbers)
+		return false;
+	heap->numbers = numbers;
+	heap->room = room;
+	return true;
+}
+
 void module_list_queue(struct module_list *list, struct module *module, enum module_queue queue)
 {
-	uint32_t number = (uint32_t)(module - list->modules);
+	struct module_heap *heap = &list->queues[queue];
 
 	if (module->queue != QUEUE_NONE) {
 		module->is_again |= module->queue != queue;
 		return;
 	}
-	if (list->queues[queue].count == list->queues[queue].room) {
-		uint32_t room = list->queues[queue].room ? list->queues[queue].room * 2 : 64;
-		uint32_t *numbers = realloc(list->queues[queue].numbers, room * sizeof(*numbers));
-
-		if (!numbers)
-			return; /* it is met again */
-		list->queues[queue].numbers = numbers;
-		list->queues[queue].room = room;
-	}
-	list->queues[queue].numbers[list->queues[queue].count++] = number;
+	if (!has_room(heap))
+		return; /* it is met again */
+	module->order = list->queued++;
 	module->queue = queue;
+	heap->numbers[heap->count++] = (uint32_t)(module - list->modules);
+	move_up(list, heap, heap->count - 1);
+}
+
+void module_list_weigh(struct module_list *list, struct module *module, uint64_t samples)
+{
+	module->weight += samples;
+	if (module->queue != QUEUE_NONE && module->queue != QUEUE_BUSY)
+		move_up(list, &list->queues[module->queue], module->place);
 }
 
 struct module *module_list_take(struct module_list *list, enum module_queue queue)
 {
-	uint32_t *numbers = list->queues[queue].numbers, best = 0;
+	struct module_heap *heap = &list->queues[queue];
 	struct module *module;
 
-	if (!list->queues[queue].count)
+	if (!heap->count)
 		return NULL;
-	for (uint32_t i = 1; i < list->queues[queue].count; i++)
-		if (list->modules[numbers[i]].weight > list->modules[numbers[best]].weight)
-			best = i;
-	module = &list->modules[numbers[best]];
-	numbers[best] = numbers[--list->queues[queue].count];
+	module = &list->modules[heap->numbers[0]];
+	heap->numbers[0] = heap->numbers[--heap->count];
+	if (heap->count)
+		move_down(list, heap, 0);
 	module->queue = QUEUE_BUSY;
 	if (queue == QUEUE_LOCAL)
 		module->is_again = false;
 	return module;
 }
+
+/* ---- rows of the store ---- */
 
 void module_text(char *field, size_t room, const char *text)
 {
@@ -129,17 +195,26 @@ void module_to_row(const struct module *module, struct module_row *row)
 		.updated_ms = module->updated_ms,
 		.failures = module->failures,
 		.is_uploaded = module->is_uploaded,
+		.flags = module->flags,
+		.converter = module->converter,
+		.files = module->files,
+		.file_bytes = module->file_bytes,
+		.fetch_ms = module->fetch_ms,
+		.conversion_ms = module->conversion_ms,
+		.last_used_ms = module->last_used_ms,
+		.is_dropped = module->is_dropped,
+		.is_gnu = module->is_gnu,
 	};
 }
 
-/* Whether the id is a GNU build-id is not in the store: one of 16 bytes can also be an htlhash, and
- * waits for symbolizer_want() to say. */
+/* An id of 16 bytes can also be an htlhash: unless it was met as a GNU build-id it waits for
+ * symbolizer_want() to say. */
 void module_from_row(struct module *module, const struct module_row *row)
 {
 	MODULE_TEXT(module->name, row->name);
 	MODULE_TEXT(module->reason, row->reason);
 	MODULE_TEXT(module->source, row->source);
-	module->is_gnu = row->id.length != FILE_HASH_BYTES;
+	module->is_gnu = row->is_gnu || row->id.length != FILE_HASH_BYTES;
 	module->state = row->state < MODULE_STATE_COUNT ? row->state : MODULE_wanted;
 	module->quality = row->quality < QUALITY_COUNT ? row->quality : QUALITY_NONE;
 	module->raw_bytes = row->raw_bytes;
@@ -151,6 +226,15 @@ void module_from_row(struct module *module, const struct module_row *row)
 	module->updated_ms = row->updated_ms;
 	module->failures = row->failures;
 	module->is_uploaded = row->is_uploaded;
+	module->flags = row->flags;
+	module->converter = row->converter;
+	module->files = row->files;
+	module->file_bytes = row->file_bytes;
+	module->fetch_ms = row->fetch_ms;
+	module->conversion_ms = row->conversion_ms;
+	module->last_used_ms = module->stored_used_ms = row->last_used_ms;
+	module->is_dropped = row->is_dropped;
+	module->has_failed = module->state == MODULE_failed;
 	/* A conversion that did not end has left no table: it starts again. */
 	if (module->state == MODULE_fetching || module->state == MODULE_converting)
 		module->state = MODULE_wanted;

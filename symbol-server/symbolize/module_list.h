@@ -28,11 +28,19 @@ struct module {
 	bool is_uploaded; /* an upload for it is kept */
 	enum module_state state;
 	enum symbol_quality quality; /* of the table in the store; QUALITY_NONE: there is none */
+	uint32_t flags;              /* of that table */
 	uint64_t raw_bytes, packed_bytes;
 	uint32_t functions, ranges;
-	uint32_t failures; /* misses in a row */
+	uint32_t failures;  /* misses in a row */
+	uint32_t converter; /* version of the last conversion */
+	uint64_t files;     /* fingerprint of the files it was made from; 0: none */
+	uint64_t file_bytes;
+	uint32_t fetch_ms, conversion_ms;
+	bool is_dropped; /* its table made room for others: made again when it is asked for */
 	int64_t retry_at_ms, first_seen_ms, updated_ms;
+	int64_t last_used_ms, stored_used_ms; /* of the table; the second is what the store knows */
 	int64_t asked_for_ms; /* when an agent was last asked to upload it; not stored */
+	int64_t dropped_ms;
 
 	enum module_queue queue;
 	bool is_again;      /* something new came while a thread had it */
@@ -40,22 +48,31 @@ struct module {
 	bool is_asked_here; /* local files have been looked for */
 	bool has_failed;    /* files that are here could not be converted; reason says why */
 	bool is_fetched;    /* debuginfod has been asked in this round */
+	bool is_down;       /* a server could not be asked in this round */
+	bool is_unsaved;    /* its row in the store is older than this */
 	uint32_t uploading; /* uploads being received */
 	int downloaded;     /* descriptor of debuginfod's file; −1 */
 	char url[128];      /* where that came from */
-	uint64_t
-		converted; /* fingerprint of the files the last conversion was made from; 0: none */
-	uint64_t weight;   /* samples */
+
+	/* The dwz file its debug information borrows from, where it is not on this machine. */
+	struct build_id alt; /* length 0: none is missing */
+	bool is_alt_asked;   /* of debuginfod, in this round */
+	int alt_downloaded;  /* −1 */
+
+	uint64_t weight; /* samples that have no name for want of a table, or for a poor one */
+	uint64_t order;  /* of queueing, for those that weigh the same */
+	uint32_t place;  /* in its queue */
 };
 
 struct module_list {
 	struct module *modules;
 	uint32_t count, room;
 	struct hash_table by_id;
-	struct {
+	struct module_heap { /* numbers of modules, the heaviest first */
 		uint32_t *numbers;
 		uint32_t count, room;
 	} queues[QUEUE_COUNT];
+	uint64_t queued;  /* ever */
 	uint64_t refused; /* beyond MODULES_MAX */
 };
 
@@ -70,7 +87,9 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 /* Puts it into the queue; one that waits for something else or that a thread has is marked
  * (is_again) for its thread to queue it again. */
 void module_list_queue(struct module_list *list, struct module *module, enum module_queue queue);
-/* The module with the most samples, now BUSY; NULL: the queue is empty. */
+/* Samples it left without names; moves it forward where it waits. */
+void module_list_weigh(struct module_list *list, struct module *module, uint64_t samples);
+/* The module with the most such samples, now BUSY; NULL: the queue is empty. */
 struct module *module_list_take(struct module_list *list, enum module_queue queue);
 
 void module_to_row(const struct module *module, struct module_row *row);

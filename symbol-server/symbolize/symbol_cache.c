@@ -160,6 +160,17 @@ void symbol_cache_put(struct symbol_cache *cache, const struct build_id *id,
 	pthread_mutex_unlock(&cache->lock);
 }
 
+void symbol_cache_drop(struct symbol_cache *cache, const struct build_id *id)
+{
+	uint32_t number;
+
+	pthread_mutex_lock(&cache->lock);
+	number = find_entry(cache, id);
+	if (number != HASH_TABLE_NONE)
+		drop_entry(cache, number);
+	pthread_mutex_unlock(&cache->lock);
+}
+
 void symbol_cache_size(struct symbol_cache *cache, uint64_t *tables, uint64_t *bytes)
 {
 	pthread_mutex_lock(&cache->lock);

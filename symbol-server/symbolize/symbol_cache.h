@@ -18,6 +18,7 @@ struct symbol_table *symbol_cache_take(struct symbol_cache *cache, const struct 
 /* Keeps a reference of its own; replaces an older table of that id. */
 void symbol_cache_put(struct symbol_cache *cache, const struct build_id *id,
 		      struct symbol_table *table);
+void symbol_cache_drop(struct symbol_cache *cache, const struct build_id *id);
 void symbol_cache_size(struct symbol_cache *cache, uint64_t *tables, uint64_t *bytes);
 void symbol_cache_free(struct symbol_cache *cache);
 

@@ -17,36 +17,44 @@ enum {
 	PACKED_MAX = WORKER_TABLE_MAX,
 	ROWS_BYTES_MAX = 256 << 20,
 	ASKED_FOR_MS = 120 * 1000, /* how long an upload may take to begin */
+	DROPPED_MS = 60 * 1000,    /* before a table that made room is made again */
 };
 
 /* ---- start and stop ---- */
 
-/* A new converter may succeed where the old one failed. The number of the last one lies beside. */
-static bool is_new_converter(const char *cache_directory)
+/* A newer converter may succeed where the old one failed, and may know more of what it converted;
+ * until then its table is used. */
+static bool is_to_start(const struct module *module)
 {
-	char path[PATH_MAX], text[16] = "";
-	int fd, known = 0;
+	if (module->is_dropped)
+		return false;
+	if (module->state == MODULE_wanted || module->is_met)
+		return true;
+	if (module->quality == QUALITY_NONE)
+		return false;
+	/* Its missing parts may lie here now, and what they are is not stored. */
+	return module->converter != SYMBOL_CONVERTER_VERSION ||
+	       module->flags & (SYMBOL_TABLE_DWO_MISSING | SYMBOL_TABLE_ALT_MISSING);
+}
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/converter", cache_directory) >= sizeof(path))
-		return false;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return false;
-	if (pread(fd, text, sizeof(text) - 1, 0) > 0)
-		known = atoi(text);
-	snprintf(text, sizeof(text), "%d\n", SYMBOL_CONVERTER_VERSION);
-	if (known != SYMBOL_CONVERTER_VERSION &&
-	    (ftruncate(fd, 0) || pwrite(fd, text, strlen(text), 0) < 0))
-		log_warn("converter's number not stored", "path=\"%s\"", path);
-	close(fd);
-	return known != SYMBOL_CONVERTER_VERSION;
+static void start_module(struct symbolizer *symbolizer, struct module *module)
+{
+	if (module->state == MODULE_failed && module->converter != SYMBOL_CONVERTER_VERSION) {
+		module->state = MODULE_wanted;
+		module->has_failed = false;
+	}
+	/* Names first, and then no time to retry: interrupted before the lines came. */
+	if (module->state == MODULE_symbols && !module->retry_at_ms)
+		module->is_met = true;
+	if (is_to_start(module))
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 }
 
 static bool load_modules(struct symbolizer *symbolizer, struct error *err)
 {
-	bool is_new = is_new_converter(symbolizer->cache_directory), ok = false;
 	struct module_row *rows;
 	struct arena arena;
+	bool ok = false;
 	size_t count;
 
 	arena_init(&arena, ROWS_BYTES_MAX);
@@ -59,13 +67,8 @@ static bool load_modules(struct symbolizer *symbolizer, struct error *err)
 		if (!module)
 			break;
 		module_from_row(module, &rows[i]);
-		if (is_new && module->state == MODULE_failed)
-			module->state = MODULE_wanted;
-		/* Names first, and then no time to retry: interrupted before the lines came. */
-		if (module->state == MODULE_symbols && !module->retry_at_ms)
-			module->is_met = true;
-		if (module->state == MODULE_wanted || module->is_met)
-			symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+		symbolizer->disk_bytes += module->packed_bytes;
+		start_module(symbolizer, module);
 	}
 	ok = true;
 out:
@@ -73,21 +76,30 @@ out:
 	return ok;
 }
 
+void symbolizer_file_came(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct module_list *list = &symbolizer->modules;
+	struct module *module = module_list_find(list, id);
+
+	if (module && module->quality < QUALITY_DWARF && !module->is_dropped)
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->modules[i].alt.length && build_id_equal(&list->modules[i].alt, id))
+			symbolizer_queue(symbolizer, &list->modules[i], QUEUE_LOCAL);
+}
+
 /* A directory has a file of that id which was not there before. */
 static void file_appeared(void *context, const struct build_id *id)
 {
 	struct symbolizer *symbolizer = context;
-	struct module *module;
 
 	pthread_mutex_lock(&symbolizer->lock);
-	module = module_list_find(&symbolizer->modules, id);
-	if (module && module->quality < QUALITY_DWARF)
-		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+	symbolizer_file_came(symbolizer, id);
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
-/* A server answers again: what waits for an answer and has none does not wait for its time. */
-static void source_is_back(void *context)
+/* A server answers again that did not: modules it could not be asked for need not wait. */
+static void server_is_back(void *context)
 {
 	struct symbolizer *symbolizer = context;
 
@@ -95,9 +107,11 @@ static void source_is_back(void *context)
 	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
 		struct module *module = &symbolizer->modules.modules[i];
 
-		if (module->queue != QUEUE_NONE || !module->is_gnu || module->is_fetched ||
-		    !module->retry_at_ms || module->quality == QUALITY_DWARF)
+		if (!module->is_down &&
+		    (module->is_fetched || !module->is_gnu || !module->retry_at_ms ||
+		     module->quality == QUALITY_DWARF))
 			continue;
+		module->is_down = module->is_fetched = module->is_alt_asked = false;
 		module->retry_at_ms = 0;
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	}
@@ -120,7 +134,7 @@ static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_
 						  options->debuginfod_url_count, cache, err);
 	if (!symbolizer->sources || !load_modules(symbolizer, err))
 		return false;
-	symbol_sources_watch(symbolizer->sources, source_is_back, symbolizer);
+	symbol_sources_watch(symbolizer->sources, server_is_back, symbolizer);
 	symbolizer->directories = symbol_directories_start(
 		&(struct symbol_directories_options){
 			.paths = options->symbol_dirs,
@@ -146,11 +160,14 @@ struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
 	symbolizer->store = store;
 	symbolizer->stop_fd = -1;
 	symbolizer->memory_limit_bytes = options->memory_limit_bytes;
+	symbolizer->disk_limit_bytes = options->disk_limit_bytes;
+	symbolizer->has_directories = options->symbol_dir_count > 0;
 	MODULE_TEXT(symbolizer->cache_directory, options->cache_directory);
 	module_list_init(&symbolizer->modules);
 	pthread_mutex_init(&symbolizer->lock, NULL);
 	pthread_mutex_init(&symbolizer->load_lock, NULL);
 	pthread_cond_init(&symbolizer->wake, NULL);
+	pthread_cond_init(&symbolizer->keep, NULL);
 	if (open_sources(symbolizer, options, err) &&
 	    symbolizer_work_start(symbolizer, options->workers, err))
 		return symbolizer;
@@ -167,9 +184,11 @@ void symbolizer_stop(struct symbolizer *symbolizer)
 		log_error("symbolizer cannot stop its workers", "reason=\"%s\"", strerror(errno));
 	pthread_mutex_lock(&symbolizer->lock);
 	pthread_cond_broadcast(&symbolizer->wake);
+	pthread_cond_broadcast(&symbolizer->keep);
 	pthread_mutex_unlock(&symbolizer->lock);
 	for (unsigned i = 0; i < symbolizer->thread_count; i++)
 		pthread_join(symbolizer->threads[i], NULL);
+	symbolizer_save_all(symbolizer);
 	symbol_directories_stop(symbolizer->directories);
 	symbol_sources_close(symbolizer->sources);
 	uploads_close(symbolizer->uploads);
@@ -178,6 +197,7 @@ void symbolizer_stop(struct symbolizer *symbolizer)
 	if (symbolizer->stop_fd >= 0)
 		close(symbolizer->stop_fd);
 	pthread_cond_destroy(&symbolizer->wake);
+	pthread_cond_destroy(&symbolizer->keep);
 	pthread_mutex_destroy(&symbolizer->load_lock);
 	pthread_mutex_destroy(&symbolizer->lock);
 	free(symbolizer);
@@ -195,16 +215,18 @@ void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, c
 	is_known = module_list_find(&symbolizer->modules, id) != NULL;
 	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
 	if (module) {
-		module->weight += samples;
+		if (module->quality < QUALITY_SYMTAB)
+			module_list_weigh(&symbolizer->modules, module, samples);
 		module->is_met = true;
 		if (name && *name && !*module->name)
 			MODULE_TEXT(module->name, name);
 		if (is_gnu && !module->is_gnu) {
-			module->is_gnu = true;
+			module->is_gnu = module->is_unsaved = true;
 			/* Asked here as something else before: there are more to ask. */
 			if (module->state == MODULE_missing)
 				symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 		}
+		module->is_unsaved |= !is_known;
 		if (!is_known)
 			symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	}
@@ -249,7 +271,7 @@ bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_i
 		/* Every source has been asked that could be. */
 		is_settled = module->queue == QUEUE_NONE && module->retry_at_ms != 0;
 		is_wanted = module->quality <= QUALITY_DYNSYM && !module->is_uploaded &&
-			    !module->uploading && (is_settled || !has_servers || !module->is_gnu);
+			    !module->uploading && !module->is_dropped && (is_settled || !has_servers || !module->is_gnu);
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	is_wanted = is_wanted && (is_settled || is_nothing_here(symbolizer, id));
@@ -315,7 +337,9 @@ static void end_upload(struct symbol_upload *upload, bool is_kept, bool is_new)
 	module->is_uploaded |= is_kept;
 	if (is_new) {
 		module->failures = 0;
+		module->is_dropped = false;
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+		symbolizer_file_came(symbolizer, &upload->id);
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (is_new)
@@ -347,6 +371,29 @@ void symbol_upload_abort(struct symbol_upload *upload)
 
 /* ---- tables ---- */
 
+void symbolizer_count_table(struct symbolizer *symbolizer, struct module *module,
+			    uint64_t packed_bytes)
+{
+	symbolizer->disk_bytes += packed_bytes - module->packed_bytes;
+	module->packed_bytes = packed_bytes;
+	if (symbolizer->disk_limit_bytes && symbolizer->disk_bytes > symbolizer->disk_limit_bytes) {
+		symbolizer->keeps = true;
+		pthread_cond_signal(&symbolizer->keep);
+	}
+}
+
+/* Its table made room for others, and now it is asked for: not again and again where the tables in
+ * use do not fit at all. */
+static void make_again(struct symbolizer *symbolizer, struct module *module)
+{
+	if (symbolizer_now_ms() - module->dropped_ms < DROPPED_MS)
+		return;
+	module->is_dropped = false;
+	module->is_unsaved = true;
+	MODULE_TEXT(module->reason, "its table is being made anew");
+	symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+}
+
 static void explain(struct symbolizer *symbolizer, const struct build_id *id, char *reason,
 		    size_t room)
 {
@@ -354,8 +401,11 @@ static void explain(struct symbolizer *symbolizer, const struct build_id *id, ch
 
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
-	if (module)
+	if (module) {
 		module->is_met = true;
+		if (module->is_dropped)
+			make_again(symbolizer, module);
+	}
 	if (reason)
 		snprintf(reason, room, "%s",
 			 module ? module->reason : "it has not been met in samples yet");
@@ -370,10 +420,12 @@ static void table_is_lost(struct symbolizer *symbolizer, const struct build_id *
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	if (module) {
+		symbolizer_count_table(symbolizer, module, 0);
 		module->quality = QUALITY_NONE;
 		module->state = MODULE_wanted;
-		module->converted = 0;
-		module->is_fetched = false;
+		module->files = 0;
+		module->is_fetched = module->is_alt_asked = false;
+		module->is_unsaved = true;
 		MODULE_TEXT(module->reason, "its table is being made anew");
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	}
@@ -401,7 +453,8 @@ static struct symbol_table *load_table(struct symbolizer *symbolizer, const stru
 	return table;
 }
 
-static bool has_table(struct symbolizer *symbolizer, const struct build_id *id)
+/* Whether there is one; it is in use, and a better one is worth a look when its time has come. */
+static bool use_table(struct symbolizer *symbolizer, const struct build_id *id)
 {
 	struct module *module;
 	bool has;
@@ -409,6 +462,10 @@ static bool has_table(struct symbolizer *symbolizer, const struct build_id *id)
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	has = module && module->quality != QUALITY_NONE;
+	if (has) {
+		module->is_met = true;
+		module->last_used_ms = symbolizer_now_ms();
+	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	return has;
 }
@@ -416,11 +473,12 @@ static bool has_table(struct symbolizer *symbolizer, const struct build_id *id)
 struct symbol_table *symbolizer_take_table(struct symbolizer *symbolizer, const struct build_id *id,
 					   char *reason, size_t room)
 {
+	bool has_table = use_table(symbolizer, id);
 	struct symbol_table *table = symbol_cache_take(symbolizer->cache, id);
 
 	if (table)
 		return table;
-	if (has_table(symbolizer, id)) {
+	if (has_table) {
 		pthread_mutex_lock(&symbolizer->load_lock);
 		table = symbol_cache_take(symbolizer->cache, id);
 		if (!table)
@@ -469,12 +527,22 @@ bool symbolizer_modules(struct symbolizer *symbolizer, struct arena *arena,
 	return (copy && ok) || error_set(err, ERROR_MEMORY, "no memory for the list of modules");
 }
 
+bool symbolizer_candidates(struct symbolizer *symbolizer, struct arena *arena,
+			   struct candidate_row **rows, size_t *count, struct error *err)
+{
+	return symbols_candidates(symbolizer->store, arena, rows, count, err);
+}
+
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out)
 {
 	pthread_mutex_lock(&symbolizer->lock);
 	*out = symbolizer->counters;
-	for (uint32_t i = 0; i < symbolizer->modules.count; i++)
+	out->disk_bytes = symbolizer->disk_bytes;
+	out->tables_on_disk = 0;
+	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
 		out->modules_by_state[symbolizer->modules.modules[i].state]++;
+		out->tables_on_disk += symbolizer->modules.modules[i].quality != QUALITY_NONE;
+	}
 	out->queue = 0;
 	for (int i = 0; i < QUEUE_COUNT; i++)
 		out->queue += symbolizer->modules.queues[i].count;

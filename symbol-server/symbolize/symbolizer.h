@@ -22,6 +22,7 @@ struct symbolizer_options {
 	size_t debuginfod_url_count; /* --debuginfod, in order */
 	const char *cache_directory; /* inside --data: debuginfod's cache, uploads */
 	size_t memory_limit_bytes;   /* of loaded tables, LRU */
+	uint64_t disk_limit_bytes;   /* of packed tables, least used first; 0: no limit */
 	unsigned workers;            /* conversions at a time */
 	uint64_t upload_limit_bytes;
 };
@@ -88,12 +89,17 @@ const char *demangle(const char *name, struct arena *arena);
 /* Every module with its state, in arena; see struct module_row. */
 bool symbolizer_modules(struct symbolizer *symbolizer, struct arena *arena,
 			struct module_row **rows, size_t *count, struct error *err);
+/* What the sources said of each, in arena, by ascending build-id. */
+bool symbolizer_candidates(struct symbolizer *symbolizer, struct arena *arena,
+			   struct candidate_row **rows, size_t *count, struct error *err);
 
 struct symbolizer_counters {
 	uint64_t modules_by_state[MODULE_STATE_COUNT]; /* now */
 	uint64_t conversions, conversions_failed, fetches, fetches_failed, uploads, uploads_refused;
 	uint64_t tables_in_memory, table_bytes; /* now */
 	uint64_t queue;                         /* now */
+	uint64_t tables_on_disk, disk_bytes;    /* now; packed */
+	uint64_t tables_dropped;                /* to make room on the disk */
 };
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out);
 

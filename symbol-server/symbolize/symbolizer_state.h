@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the symbolizer's two files share: symbolizer.c answers callers, symbolizer_work.c has the
- * threads. */
+/* What the symbolizer's files share: symbolizer.c answers callers, symbolizer_files.c finds a
+ * module's files, symbolizer_work.c has the threads that convert and fetch, symbolizer_keep.c what
+ * is done from time to time. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_STATE_H
 #define SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_STATE_H
 
@@ -15,17 +16,21 @@
 #include "symbol-server/symbolize/symbolizer.h"
 #include "symbol-server/symbolize/uploads.h"
 
-enum { FETCH_THREADS = 2, THREADS_MAX = 64 };
+enum { THREADS_MAX = 128 };
 
 struct symbolizer {
 	struct symbols_store *store; /* the caller's */
 	char cache_directory[PATH_MAX];
 	size_t memory_limit_bytes;
+	uint64_t disk_limit_bytes;
+	bool has_directories;
 
 	pthread_mutex_t lock; /* of modules, wake and what follows it */
-	pthread_cond_t wake;
+	pthread_cond_t wake, keep;
 	struct module_list modules;
 	struct symbolizer_counters counters;
+	uint64_t disk_bytes; /* of packed tables */
+	bool keeps;          /* the keeper has something to do at once */
 
 	pthread_mutex_t load_lock; /* tables are loaded one at a time */
 	struct symbol_cache *cache;
@@ -45,10 +50,21 @@ int64_t symbolizer_now_ms(void); /* unix time */
 void symbolizer_queue(struct symbolizer *symbolizer, struct module *module,
 		      enum module_queue queue);
 
-/* Starts the threads: workers that convert, and with servers those that fetch. */
+/* Another table of the module, or none (packed_bytes 0): what the tables take on disk; lock held. */
+void symbolizer_count_table(struct symbolizer *symbolizer, struct module *module,
+			    uint64_t packed_bytes);
+
+/* A file of that id is here that was not before: for the module, and for those that borrow from it
+ * as a dwz file. Lock held. */
+void symbolizer_file_came(struct symbolizer *symbolizer, const struct build_id *id);
+
+/* Starts the threads: workers that convert, with servers those that fetch, and the keeper. */
 bool symbolizer_work_start(struct symbolizer *symbolizer, unsigned workers, struct error *err);
+void *symbolizer_keep_thread(void *symbolizer);
 
 /* Writes the module's row; no lock held. */
 void symbolizer_save(struct symbolizer *symbolizer, const struct build_id *id);
+/* Writes every row that changed, in few transactions; no lock held. */
+void symbolizer_save_all(struct symbolizer *symbolizer);
 
 #endif

@@ -33,6 +33,7 @@ enum { /* statements */
        LIST_CANDIDATES,
        DROP_CANDIDATES,
        PUT_CANDIDATE,
+       JUDGE_CANDIDATE,
        STATEMENTS,
 };
 
@@ -53,6 +54,8 @@ static const char *const texts[STATEMENTS] = {
 	[DROP_CANDIDATES] = "DELETE FROM candidates WHERE tenant = 1 AND id = ? AND side = ?",
 	[PUT_CANDIDATE] = "INSERT INTO candidates (" CANDIDATE_COLUMNS
 			  ", number) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[JUDGE_CANDIDATE] = "UPDATE candidates SET answer = ?, detail = ? WHERE tenant = 1 AND "
+			    "id = ? AND side = ? AND source = ? AND answer = 'found'",
 };
 
 /* Two connections, each behind a lock: who loads a table for a query does not wait for one that is
@@ -379,6 +382,24 @@ bool symbols_put_candidates(struct symbols_store *store, const struct build_id *
 	for (size_t i = 0; ok && i < count; i++)
 		ok = put_candidate(store, id, side, &rows[i], i, err);
 	ok = end_transaction(store, ok, err);
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+bool symbols_judge_candidate(struct symbols_store *store, const struct build_id *id,
+			     enum candidate_side side, const char *source,
+			     enum candidate_answer answer, const char *detail, struct error *err)
+{
+	sqlite3_stmt *statement = store->statements[JUDGE_CANDIDATE];
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	sqlite3_bind_text(statement, 1, answer_names[answer], -1, SQLITE_STATIC);
+	sqlite3_bind_text(statement, 2, detail, -1, SQLITE_TRANSIENT);
+	bind_id(statement, 3, id);
+	sqlite3_bind_int(statement, 4, side);
+	sqlite3_bind_text(statement, 5, source, -1, SQLITE_TRANSIENT);
+	ok = database_run(statement, err);
 	pthread_mutex_unlock(&store->lock);
 	return ok;
 }
