@@ -34,6 +34,7 @@ enum {
 	ROOM_LEFT = 256 << 20, /* of the disk: samples come first */
 };
 #define SIZE_MAX_DEFAULT ((uint64_t)2 << 30)
+#define MB(bytes_)       ((uint64_t)((bytes_) + (1 << 20) - 1) >> 20)
 
 /* ---- the server's side ---- */
 
@@ -228,16 +229,17 @@ static bool accept_start(struct download *download, struct http_client *client, 
 	if (download->expected > download->limit) {
 		reply_set(reply, SOURCE_TOO_LARGE,
 			  "its file has %" PRIu64 " MB; no more than %" PRIu64 " MB are downloaded",
-			  download->expected >> 20, download->limit >> 20);
+			  MB(download->expected), MB(download->limit));
 		return end_early(download);
 	}
 	if (fstatvfs(OUTPUT_FD, &disk))
 		return true;
 	if ((uint64_t)disk.f_bavail * disk.f_frsize < download->expected + ROOM_LEFT) {
 		reply_set(reply, SOURCE_NO_ROOM,
-			  "the file has %" PRIu64 " MB, and the disk of --data has %" PRIu64
-			  " MB left",
-			  download->expected >> 20, (uint64_t)disk.f_bavail * disk.f_frsize >> 20);
+			  "the disk of --data has %" PRIu64 " MB left; the file has %" PRIu64
+			  " MB, and %d are kept free",
+			  MB(disk.f_bavail * disk.f_frsize), MB(download->expected),
+			  ROOM_LEFT >> 20);
 		return end_early(download);
 	}
 	return true;
@@ -273,7 +275,7 @@ static bool receive(void *context, struct http_client *client, const void *bytes
 	if (length > download->limit - reply->bytes) {
 		reply_set(reply, SOURCE_TOO_LARGE,
 			  "it sent more than the %" PRIu64 " MB that are downloaded",
-			  download->limit >> 20);
+			  MB(download->limit));
 		return end_early(download);
 	}
 	reply->bytes += length;
@@ -294,7 +296,7 @@ static void reply_to_status(struct source_reply *reply, struct http_client *clie
 	case 413:
 		reply_set(reply, SOURCE_TOO_LARGE,
 			  "its file is larger than the %" PRIu64 " MB that are downloaded",
-			  limit >> 20);
+			  MB(limit));
 		return;
 	default:
 		reply->retry_after_s = retry_after < RETRY_AFTER_MAX_S ? (uint32_t)retry_after

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,13 +33,13 @@ enum {
 	SLOW_MS = 2000,
 	SLOW_BYTES_PER_MS = 64,
 	/* A server that failed is asked whether it is back after a pause that doubles. */
-	CLOSED_FIRST_MS = 5 * 1000,
+	CLOSED_FIRST_MS = 2 * 1000,
 	CLOSED_MAX_MS = 60 * 1000,
 	/* A file that a server fails at again and again while it answers else. */
 	HELD_QUESTIONS = 64,
 	HELD_FIRST_MS = 10 * 60 * 1000,
 	HELD_MAX_MS = 24 * 60 * 60 * 1000,
-	NO_ROOM_MS = 60 * 1000,
+	NO_ROOM_MS = 15 * 1000,
 	/* Modules that are turned away come back one after the other, so that a hundred thousand of
 	 * them keep nobody busy. */
 	RETURN_MS = 50,
@@ -488,7 +489,7 @@ static struct server *next_to_probe(struct symbol_sources *sources, int64_t *wai
 static bool probe(struct symbol_sources *sources, struct server *server)
 {
 	struct source_reply reply = {.answer = SOURCE_DOWN, .sentence = "no descriptor to ask it"};
-	int output = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int output = memfd_create("probe", MFD_CLOEXEC);
 	bool is_back;
 
 	pthread_mutex_unlock(&sources->lock);
