@@ -16,9 +16,17 @@ static const char *code_of(int status)
 		int status;
 		const char *code;
 	} codes[] = {
-		{400, "bad_request"},   {404, "not_found"},         {405, "method_not_allowed"},
-		{409, "conflict"},      {413, "too_large"},         {415, "unsupported_media_type"},
-		{422, "bad_parameter"}, {429, "too_many_requests"}, {503, "unavailable"},
+		{400, "bad_request"},
+		{404, "not_found"},
+		{405, "method_not_allowed"},
+		{406, "not_acceptable"},
+		{409, "conflict"},
+		{413, "too_large"},
+		{415, "unsupported_media_type"},
+		{416, "range_not_satisfiable"},
+		{422, "bad_parameter"},
+		{429, "too_many_requests"},
+		{503, "unavailable"},
 	};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)

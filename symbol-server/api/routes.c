@@ -2,6 +2,7 @@
 /* The REST API at a glance. schema/rest/openapi.yaml says the same to others; a test compares them.
  */
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/symbolicate_request.h"
 
 #define MIB  ((size_t)1 << 20)
 #define LONG .may_take_long = true
@@ -25,6 +26,16 @@ const struct http_route api_routes[] = {
 	{HTTP_PUT, "/api/v1/modules/{build_id}", api_module_put, api_module_body,
 	 .body_limit = 4096 * MIB, .on_end = api_module_end, LONG},
 	{HTTP_GET, "/api/v1/agents", api_agents_get},
+
+	/* for others' tools: Firefox Profiler and samply; gdb, elfutils and servers like this one
+	 */
+	{HTTP_POST, "/symbolicate/v5", api_symbolicate_post, .body_limit = SYMBOLICATE_BODY_BYTES,
+	 .inflated_limit = SYMBOLICATE_BODY_BYTES, .any_origin = true, LONG},
+	{HTTP_OPTIONS, "/symbolicate/v5", api_symbolicate_options, .any_origin = true},
+	{HTTP_GET, "/buildid/{build_id}/debuginfo", api_buildid_debuginfo_get, LONG},
+	{HTTP_GET, "/buildid/{build_id}/executable", api_buildid_executable_get, LONG},
+	{HTTP_GET, "/buildid/{build_id}/section/{name}", api_buildid_section_get, LONG},
+	{HTTP_GET, "/buildid/{build_id}/source/{path}", api_buildid_source_get},
 
 	/* operations, contract, the page */
 	{HTTP_GET, "/healthz", api_healthz_get},

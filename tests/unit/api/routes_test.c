@@ -42,10 +42,11 @@ static size_t read_contract(struct documented *out, size_t room)
 
 static const char *method_text(enum http_method method)
 {
-	return method == HTTP_GET    ? "get"
-	       : method == HTTP_POST ? "post"
-	       : method == HTTP_PUT  ? "put"
-				     : "delete";
+	return method == HTTP_GET       ? "get"
+	       : method == HTTP_POST    ? "post"
+	       : method == HTTP_PUT     ? "put"
+	       : method == HTTP_OPTIONS ? "options"
+					: "delete";
 }
 
 static void test_contract(void)
@@ -80,7 +81,7 @@ static void check_match(const char *method, const char *path, const char *want, 
 static void test_matching(void)
 {
 	struct http_match match;
-	char allowed[40];
+	char allowed[48];
 
 	check_match("GET", "/", "/", NULL);
 	check_match("HEAD", "/healthz", "/healthz", NULL);
@@ -98,6 +99,16 @@ static void test_matching(void)
 	check_match("GET", "/api/v1/types%0", "", NULL);
 	check_match("GET", "/api/v1/types%00", "", NULL);
 	check_match("GET", "/api/v1/labels/a%2Fb", "/api/v1/labels/{name}", "a%2Fb");
+	check_match("GET", "/buildid/abcd/debuginfo", "/buildid/{build_id}/debuginfo", "abcd");
+	check_match("HEAD", "/buildid/abcd/section/.debug_info",
+		    "/buildid/{build_id}/section/{name}", "abcd");
+	check_match("GET", "/buildid/abcd/source//usr/src/a%20b.c",
+		    "/buildid/{build_id}/source/{path}", "abcd");
+	check_match("GET", "/buildid/abcd/source/", "", NULL);
+	check_match("GET", "/buildid//debuginfo", "", NULL);
+	check_match("GET", "/buildid/abcd/debuginfo/more", "", NULL);
+	http_routes_match(api_routes, "GET", "/buildid/abcd/source//usr/x", 27, &match);
+	CHECK(match.rest_length == 6 && !strncmp(match.rest, "/usr/x", 6));
 	http_routes_match(api_routes, "PATCH", "/api/v1/modules", 15, &match);
 	http_routes_allow(match.methods, allowed);
 	CHECK_TEXT(allowed, "GET, HEAD, POST");

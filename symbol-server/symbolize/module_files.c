@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/symbolize/module_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/elf_image.h"
+#include "symbol-server/symbolize/symbolizer_state.h"
+
+enum { FILES_LOOKED_AT = 8 };
+
+/* ---- what there is ---- */
+
+struct found_files {
+	int fds[UPLOAD_KINDS + FILES_LOOKED_AT];
+	struct symbol_place *places; /* of those from directories */
+	size_t uploads, count;
+};
+
+static void find_files(struct symbolizer *symbolizer, const struct build_id *id,
+		       struct found_files *files)
+{
+	*files = (struct found_files){0};
+	files->places = calloc(FILES_LOOKED_AT, sizeof(*files->places));
+	files->uploads = files->count = uploads_open_files(symbolizer->uploads, id, files->fds);
+	if (files->places)
+		files->count += symbol_directories_open(symbolizer->directories, id,
+							files->fds + files->count, files->places,
+							FILES_LOOKED_AT);
+}
+
+static void close_files(struct found_files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		close(files->fds[i]);
+	free(files->places);
+}
+
+/* How well the file does as one of that kind; 0: it is none. */
+static unsigned fitness(int fd, const struct build_id *id, enum module_file_kind kind)
+{
+	struct elf_image *image = malloc(sizeof(*image));
+	unsigned fits = 0;
+	bool has_code;
+
+	/* What is kept for an id besides: kallsyms texts, .dwp files, which have no id. */
+	if (!image || !elf_image_read(fd, image, NULL) || !symbol_file_has_id(fd, image, id))
+		goto out;
+	has_code = file_has_code(fd);
+	if (kind == MODULE_FILE_EXECUTABLE)
+		fits = has_code;
+	else if (image->has_debug_info)
+		fits = 2;
+	else if (image->has_symtab && !has_code)
+		fits = 1;
+out:
+	free(image);
+	return fits;
+}
+
+/* The best one of that kind, the first of equal ones; count: none. */
+static size_t choose_file(const struct found_files *files, const struct build_id *id,
+			  enum module_file_kind kind)
+{
+	size_t best = files->count;
+	unsigned best_fits = 0;
+
+	for (size_t i = 0; i < files->count; i++) {
+		unsigned fits = fitness(files->fds[i], id, kind);
+
+		if (fits > best_fits) {
+			best_fits = fits;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* ---- one of them ---- */
+
+/* A path's last part as it may stand in a header. */
+static void name_from_path(const char *path, char *name, size_t room)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length;
+
+	snprintf(name, room, "%s", slash ? slash + 1 : path);
+	length = strlen(name);
+	for (size_t i = 0; i < length; i++)
+		if (name[i] <= ' ' || name[i] > '~')
+			name[i] = '_';
+}
+
+static bool take_file(struct found_files *files, size_t number, const struct build_id *id,
+		      enum module_file_kind kind, struct module_file *out, struct error *err)
+{
+	char hex[BUILD_ID_HEX];
+	struct stat stat;
+
+	*out = (struct module_file){.fd = files->fds[number]};
+	if (fstat(out->fd, &stat))
+		return error_set(err, ERROR_SYSTEM, "the file cannot be read");
+	out->bytes = (uint64_t)stat.st_size;
+	if (number < files->uploads) {
+		snprintf(out->name, sizeof(out->name), "%s%s", build_id_format(id, hex),
+			 kind == MODULE_FILE_DEBUG ? ".debug" : "");
+	} else {
+		const struct symbol_place *place = &files->places[number - files->uploads];
+
+		name_from_path(place->file, out->name, sizeof(out->name));
+		name_from_path(place->archive, out->archive, sizeof(out->archive));
+	}
+	files->fds[number] = files->fds[--files->count]; /* it is not closed with the others */
+	return true;
+}
+
+static bool say_missing(const struct found_files *files, enum module_file_kind kind,
+			struct error *err)
+{
+	if (files->count)
+		return error_set(err, ERROR_NOT_FOUND,
+				 kind == MODULE_FILE_DEBUG
+					 ? "of that build-id there is an executable here, and no "
+					   "debug file"
+					 : "of that build-id there is a debug file here, and no "
+					   "executable");
+	return error_set(err, ERROR_NOT_FOUND,
+			 "no file of that build-id was uploaded or is in a symbol directory");
+}
+
+bool symbolizer_open_file(struct symbolizer *symbolizer, const struct build_id *id,
+			  enum module_file_kind kind, struct module_file *out, struct error *err)
+{
+	struct found_files files;
+	size_t number;
+	bool ok;
+
+	find_files(symbolizer, id, &files);
+	number = choose_file(&files, id, kind);
+	ok = number < files.count ? take_file(&files, number, id, kind, out, err)
+				  : say_missing(&files, kind, err);
+	close_files(&files);
+	return ok;
+}
+
+bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_id *id,
+			     const char *name, struct module_file *out,
+			     struct file_section *section, struct error *err)
+{
+	struct found_files files;
+	bool ok = false;
+
+	find_files(symbolizer, id, &files);
+	for (int kind = MODULE_FILE_DEBUG; !ok && kind <= MODULE_FILE_EXECUTABLE; kind++) {
+		size_t number = choose_file(&files, id, kind);
+
+		if (number < files.count && file_section_find(files.fds[number], name, section))
+			ok = take_file(&files, number, id, kind, out, err);
+	}
+	if (!ok && files.count)
+		error_set(err, ERROR_NOT_FOUND,
+			  "no file of that build-id here has a section %.100s", name);
+	else if (!ok)
+		say_missing(&files, MODULE_FILE_DEBUG, err);
+	close_files(&files);
+	return ok;
+}
+
+/* ---- for who could send one ---- */
+
+static bool is_uploaded(struct symbolizer *symbolizer, const struct build_id *id,
+			enum module_file_kind kind)
+{
+	struct found_files files = {0};
+	bool is;
+
+	files.uploads = files.count = uploads_open_files(symbolizer->uploads, id, files.fds);
+	is = choose_file(&files, id, kind) < files.count;
+	close_files(&files);
+	return is;
+}
+
+bool symbolizer_lacks_file(struct symbolizer *symbolizer, const struct build_id *id,
+			   enum module_file_kind kind)
+{
+	struct module *module;
+	bool has_lines;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	has_lines = module && module->quality == QUALITY_DWARF;
+	pthread_mutex_unlock(&symbolizer->lock);
+	/* Not opened: what lies in a package would have to be unpacked. With debug information in
+	 * it, it has been converted already, or is sent for nothing. */
+	if (kind == MODULE_FILE_DEBUG
+		    ? has_lines
+		    : symbol_directories_has(symbolizer->directories, id))
+		return false;
+	return !is_uploaded(symbolizer, id, kind);
+}

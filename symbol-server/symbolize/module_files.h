@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files there are of a module, for those who want the file and not its names: debuginfod's
+ * clients, and builds that ask what to send. Only what lies here: uploads and --symbol-dir. What
+ * other servers have is not passed on, so servers that name each other as sources cannot ask in
+ * circles. */
+#ifndef SYMBOL_SERVER_SYMBOLIZE_MODULE_FILES_H
+#define SYMBOL_SERVER_SYMBOLIZE_MODULE_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "symbol-server/symbolize/file_section.h"
+#include "symbol-server/symbolize/symbolizer.h"
+
+enum module_file_kind {
+	MODULE_FILE_DEBUG,      /* with debug information; else with a symbol table and no code */
+	MODULE_FILE_EXECUTABLE, /* with code */
+};
+
+struct module_file {
+	int fd; /* the caller's */
+	uint64_t bytes;
+	char name[256];    /* of the file; printable ASCII */
+	char archive[256]; /* of the package it is from; "" none */
+};
+
+/* Opens the best one of its kind. May take long where it is in a package. ERROR_NOT_FOUND: err says
+ * what of the module there is. */
+bool symbolizer_open_file(struct symbolizer *symbolizer, const struct build_id *id,
+			  enum module_file_kind kind, struct module_file *out, struct error *err);
+
+/* A section of the module as it lies in a file: of the debug file, or the executable where that one
+ * has it without bytes. */
+bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_id *id,
+			     const char *name, struct module_file *out,
+			     struct file_section *section, struct error *err);
+
+/* Would a file of that kind be new here? For who asks once and does not come back, as builds do:
+ * other sources are not waited for. */
+bool symbolizer_lacks_file(struct symbolizer *symbolizer, const struct build_id *id,
+			   enum module_file_kind kind);
+
+#endif
