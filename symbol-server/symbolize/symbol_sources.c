@@ -722,23 +722,3 @@ enum source_answer symbol_sources_ask(struct symbol_sources *sources,
 		close(output);
 	return answer;
 }
-
-enum source_answer symbol_sources_fetch(struct symbol_sources *sources, const struct build_id *id,
-					int stop_fd, int *fd, const char **url,
-					int64_t *retry_at_ms, struct error *err)
-{
-	struct source_question question = {.id = id, .stop_fd = stop_fd};
-	struct source_result result;
-	enum source_answer answer = symbol_sources_ask(sources, &question, &result);
-
-	*fd = result.fd;
-	*url = result.url;
-	*retry_at_ms = result.retry_at_ms;
-	error_set(err, ERROR_REMOTE, "%s", result.sentence);
-	return answer;
-}
-
-void symbol_sources_forget(struct symbol_sources *sources, const struct build_id *id)
-{
-	(void)sources, (void)id;
-}

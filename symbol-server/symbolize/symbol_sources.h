@@ -81,14 +81,6 @@ enum source_answer symbol_sources_ask(struct symbol_sources *sources,
 				      const struct source_question *question,
 				      struct source_result *result);
 
-/* The same without notes, and with the newer answers as one of the four older ones; going. */
-enum source_answer symbol_sources_fetch(struct symbol_sources *sources, const struct build_id *id,
-					int stop_fd, int *fd, const char **url,
-					int64_t *retry_at_ms, struct error *err);
-
-/* The downloaded file is not needed any more. */
-void symbol_sources_forget(struct symbol_sources *sources, const struct build_id *id);
-
 /* is_back is called, from a thread of the sources and with no lock held, when a server that was
  * down or stalled answers again and modules were turned away meanwhile: every module whose last
  * answer was DOWN can be asked for at once. To be set before the first question. */

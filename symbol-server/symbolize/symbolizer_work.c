@@ -17,7 +17,7 @@
 
 enum {
 	NAMES_FIRST_BYTES = 2 << 20, /* debug files from this size on get their names first */
-	TRIES_MAX = 4,               /* files of a module that are converted before it is given up */
+	TRIES_MAX = 4,               /* files of a module that are converted in one round */
 	ATTEMPTS_MAX = 40,           /* servers whose answers are kept */
 	MISS_FIRST_MS = 10 * 60 * 1000,
 	MISS_MAX_MS = 24 * 60 * 60 * 1000,
@@ -238,7 +238,8 @@ static bool convert(struct task *task, struct attempt *attempt, enum module_stat
 	if (ok && !is_worse) {
 		if (state == MODULE_STATE_COUNT)
 			state = table->quality == QUALITY_DWARF ? MODULE_ready : MODULE_symbols;
-		set_state(task, state, reason ? reason : sentence_for(table->quality, table->flags));
+		set_state(task, state,
+			  reason ? reason : sentence_for(table->quality, table->flags));
 		judge_parts(attempt, CANDIDATE_used, NULL);
 	} else if (!table && err->kind != ERROR_BUSY && err->kind != ERROR_SYSTEM) {
 		judge_parts(attempt, CANDIDATE_unusable, err->message);
@@ -572,8 +573,6 @@ static void work_locally(struct symbolizer *symbolizer, const struct build_id *i
 	files_close(&task->files);
 	if (task->alt_downloaded >= 0)
 		close(task->alt_downloaded);
-	if (*task->url && err.kind != ERROR_BUSY)
-		symbol_sources_forget(symbolizer->sources, id);
 	free(task);
 }
 
@@ -648,6 +647,21 @@ static void wait_for_servers(struct module *module, const struct source_result *
 	module->is_met = module->is_down = true;
 }
 
+/* A server has something under this id, and it is of no use. */
+static void give_up_on_file(struct module *module, enum source_answer answer,
+			    const struct source_result *result)
+{
+	bool is_told = module->quality != QUALITY_NONE || module->has_failed;
+
+	module->is_fetched = true;
+	give_up_for_now(module);
+	if (is_told)
+		return;
+	MODULE_TEXT(module->reason, result->sentence);
+	if (answer == SOURCE_TOO_LARGE)
+		module->state = MODULE_failed;
+}
+
 static void finish_main(struct symbolizer *symbolizer, struct module *module,
 			enum source_answer answer, const struct source_result *result)
 {
@@ -659,11 +673,13 @@ static void finish_main(struct symbolizer *symbolizer, struct module *module,
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 		break;
 	case SOURCE_NOT_FOUND:
-	case SOURCE_WRONG_FILE:
-	case SOURCE_TOO_LARGE:
 	case SOURCE_CLOSED:
 		module->is_fetched = true;
 		give_up_for_now(module);
+		break;
+	case SOURCE_WRONG_FILE:
+	case SOURCE_TOO_LARGE:
+		give_up_on_file(module, answer, result);
 		break;
 	case SOURCE_DOWN:
 	case SOURCE_NO_ROOM:
@@ -732,8 +748,6 @@ static void work_remotely(struct symbolizer *symbolizer, const struct build_id *
 					   .context = attempts};
 
 	answer = symbol_sources_ask(symbolizer->sources, &question, &result);
-	if (answer != SOURCE_FOUND)
-		symbol_sources_forget(symbolizer->sources, &asked);
 	if (attempts && !is_alt && answer != SOURCE_STOPPED &&
 	    !symbols_put_candidates(symbolizer->store, id, CANDIDATE_REMOTE, attempts->rows,
 				    attempts->count, &err))
