@@ -75,6 +75,7 @@ static bool start_symbolizer(struct api *api, const struct server_options *optio
 		.debuginfod_url_count = options->debuginfod.count,
 		.cache_directory = cache,
 		.memory_limit_bytes = options->symbol_memory_bytes,
+		.disk_limit_bytes = options->symbol_disk_bytes,
 		.workers = options->symbol_workers,
 		.upload_limit_bytes = UPLOAD_BYTES,
 	};

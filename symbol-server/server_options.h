@@ -20,6 +20,7 @@ struct server_options {
 	int64_t retention_ms;    /* from retention */
 	uint64_t max_disk_bytes; /* 0: no limit */
 	uint64_t symbol_memory_bytes;
+	uint64_t symbol_disk_bytes; /* 0: no limit */
 	uint32_t workers;        /* threads that answer requests */
 	uint32_t symbol_workers; /* conversions at a time */
 	uint32_t connections;

@@ -10,12 +10,15 @@
 #include "symbol-server/api/named_stacks.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
+#include "symbol-server/symbolize/symbol_table.h"
 
 /* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
 
+enum { CANDIDATES_BYTES_MAX = 512 << 20 };
+
 struct shares { /* samples without a name, by the modules of one answer */
 	const struct flame_module *modules;
-	const uint64_t *unsymbolized;
+	const uint64_t *unsymbolized, *met;
 	uint32_t count;
 	uint64_t samples;
 	struct hash_table by_id; /* build-id as text → index */
@@ -23,7 +26,14 @@ struct shares { /* samples without a name, by the modules of one answer */
 
 struct listed {
 	const struct module_row *row;
-	double share;
+	uint64_t samples, unsymbolized;
+	double share; /* of all samples, those that it leaves without names */
+};
+
+struct answers { /* what the sources said of all modules, by ascending build-id */
+	struct arena arena;
+	struct candidate_row *rows;
+	size_t count;
 };
 
 static bool shares_init(struct shares *shares, const struct named_stacks *stacks,
@@ -31,6 +41,7 @@ static bool shares_init(struct shares *shares, const struct named_stacks *stacks
 {
 	shares->modules = named_stacks_modules(stacks, &shares->count);
 	shares->unsymbolized = named_stacks_unsymbolized(stacks);
+	shares->met = named_stacks_samples(stacks);
 	for (size_t i = 0; i < result->stack_count; i++)
 		shares->samples += result->stacks[i].samples;
 	hash_table_init(&shares->by_id, shares->count);
@@ -41,19 +52,24 @@ static bool shares_init(struct shares *shares, const struct named_stacks *stacks
 	return true;
 }
 
-static double share_of(const struct shares *shares, const struct build_id *id)
+static struct listed listed_of(const struct shares *shares, const struct module_row *row)
 {
+	struct listed listed = {.row = row};
 	char hex[BUILD_ID_HEX];
 	uint32_t probe, at;
-	uint64_t hash = frame_name_hash(build_id_format(id, hex));
+	uint64_t hash = frame_name_hash(build_id_format(&row->id, hex));
 
-	if (!shares->samples)
-		return 0;
 	for (at = hash_table_first(&shares->by_id, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&shares->by_id, hash, &probe))
-		if (!strcmp(shares->modules[at].build_id, hex))
-			return (double)shares->unsymbolized[at] / (double)shares->samples;
-	return 0;
+	     at = hash_table_next(&shares->by_id, hash, &probe)) {
+		if (strcmp(shares->modules[at].build_id, hex) != 0)
+			continue;
+		listed.samples = shares->met[at];
+		listed.unsymbolized = shares->unsymbolized[at];
+		if (shares->samples)
+			listed.share = (double)listed.unsymbolized / (double)shares->samples;
+		break;
+	}
+	return listed;
 }
 
 /* The worklist: what leaves most samples without names comes first. */
@@ -87,7 +103,82 @@ static const char *quality_text(enum symbol_quality quality)
 	return quality < sizeof(texts) / sizeof(*texts) ? texts[quality] : "";
 }
 
-static void put_module(struct json *json, const struct listed *listed)
+static const char *source_text(enum candidate_answer answer)
+{
+#define ANSWER_TEXT(name_, meaning_) #name_,
+	static const char *const texts[] = {CANDIDATE_ANSWERS(ANSWER_TEXT)};
+#undef ANSWER_TEXT
+
+	return answer < CANDIDATE_ANSWER_COUNT ? texts[answer] : "";
+}
+
+/* As SQLite orders BLOBs. */
+static int compare_ids(const struct build_id *left, const struct build_id *right)
+{
+	size_t length = left->length < right->length ? left->length : right->length;
+	int order = memcmp(left->bytes, right->bytes, length);
+
+	return order ? order : (int)left->length - (int)right->length;
+}
+
+static size_t first_answer(const struct answers *answers, const struct build_id *id)
+{
+	size_t low = 0, high = answers->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_ids(&answers->rows[middle].id, id) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void put_sources(struct json *json, const struct answers *answers, const struct build_id *id)
+{
+	json_key(json, "sources");
+	json_open(json, '[');
+	for (size_t i = first_answer(answers, id); i < answers->count; i++) {
+		const struct candidate_row *row = &answers->rows[i];
+
+		if (!build_id_equal(&row->id, id))
+			break;
+		json_open(json, '{');
+		json_key_string(json, "source", row->source);
+		json_key_string(json, "answer", source_text(row->answer));
+		json_key_string(json, "detail", row->detail);
+		json_key_uint(json, "bytes", row->bytes);
+		json_key_uint(json, "ms", row->ms);
+		json_key_int(json, "at", row->at_ms);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+/* What the table could not have: enum symbol_table_flags. */
+static void put_missing(struct json *json, const struct module_row *row)
+{
+	static const struct {
+		uint32_t flag;
+		const char *text;
+	} parts[] = {
+		{SYMBOL_TABLE_DWO_MISSING, "dwo"},       {SYMBOL_TABLE_ALT_MISSING, "alt"},
+		{SYMBOL_TABLE_CUT, "cut"},               {SYMBOL_TABLE_DAMAGED, "damaged"},
+		{SYMBOL_TABLE_UNRELOCATED, "relocations"},
+	};
+
+	json_key(json, "missing");
+	json_open(json, '[');
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (row->quality != QUALITY_NONE && row->flags & parts[i].flag)
+			json_string(json, parts[i].text);
+	json_close(json, ']');
+}
+
+static void put_module(struct json *json, const struct listed *listed,
+		       const struct answers *answers)
 {
 	const struct module_row *row = listed->row;
 	char hex[BUILD_ID_HEX];
@@ -99,40 +190,69 @@ static void put_module(struct json *json, const struct listed *listed)
 	json_key_string(json, "reason", row->reason);
 	json_key_string(json, "source", row->source);
 	json_key_string(json, "quality", quality_text(row->quality));
+	put_missing(json, row);
 	json_key(json, "unsymbolized_share");
 	json_share(json, listed->share);
+	json_key_uint(json, "unsymbolized", listed->unsymbolized);
+	json_key_uint(json, "samples", listed->samples);
 	json_key_uint(json, "functions", row->functions);
+	json_key_uint(json, "ranges", row->ranges);
+	json_key_uint(json, "file_bytes", row->file_bytes);
+	json_key_uint(json, "table_bytes", row->raw_bytes);
+	json_key_uint(json, "packed_bytes", row->packed_bytes);
 	json_key_int(json, "first_seen", row->first_seen_ms);
+	json_key_int(json, "updated", row->updated_ms);
+	json_key_int(json, "last_used", row->last_used_ms);
 	json_key_int(json, "retry_at", row->retry_at_ms);
+	json_key_uint(json, "fetch_ms", row->fetch_ms);
+	json_key_uint(json, "conversion_ms", row->conversion_ms);
+	put_sources(json, answers, &row->id);
 	json_close(json, '}');
+}
+
+static bool list_modules(struct http_request *request, struct api *api,
+			 const struct shares *shares, struct listed **listed, size_t *count,
+			 struct error *err)
+{
+	struct module_row *rows = NULL;
+
+	if (!symbolizer_modules(api->symbolizer, http_request_arena(request), &rows, count, err))
+		return false;
+	*listed = arena_array(http_request_arena(request), *count, sizeof(**listed));
+	if (!*listed)
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	for (size_t i = 0; i < *count; i++)
+		(*listed)[i] = listed_of(shares, &rows[i]);
+	if (*count)
+		qsort(*listed, *count, sizeof(**listed), compare_listed);
+	return true;
 }
 
 static bool put_modules(struct http_request *request, struct http_response *response,
 			struct api *api, const struct shares *shares, struct error *err)
 {
 	struct json json = json_start(&response->body);
-	struct module_row *rows = NULL;
-	struct listed *listed;
+	struct answers answers = {0};
+	struct listed *listed = NULL;
 	size_t count = 0;
+	bool ok;
 
-	if (!symbolizer_modules(api->symbolizer, http_request_arena(request), &rows, &count, err))
-		return false;
-	listed = arena_array(http_request_arena(request), count, sizeof(*listed));
-	if (!listed)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-	for (size_t i = 0; i < count; i++)
-		listed[i] = (struct listed){&rows[i], share_of(shares, &rows[i].id)};
-	if (count)
-		qsort(listed, count, sizeof(*listed), compare_listed);
-	json_open(&json, '{');
-	json_key(&json, "modules");
-	json_open(&json, '[');
-	for (size_t i = 0; i < count; i++)
-		put_module(&json, &listed[i]);
-	json_close(&json, ']');
-	json_close(&json, '}');
-	buffer_append_char(&response->body, '\n');
-	return true;
+	arena_init(&answers.arena, CANDIDATES_BYTES_MAX);
+	ok = list_modules(request, api, shares, &listed, &count, err) &&
+	     symbolizer_candidates(api->symbolizer, &answers.arena, &answers.rows, &answers.count,
+				   err);
+	if (ok) {
+		json_open(&json, '{');
+		json_key(&json, "modules");
+		json_open(&json, '[');
+		for (size_t i = 0; i < count; i++)
+			put_module(&json, &listed[i], &answers);
+		json_close(&json, ']');
+		json_close(&json, '}');
+		buffer_append_char(&response->body, '\n');
+	}
+	arena_release(&answers.arena);
+	return ok;
 }
 
 void api_modules_get(struct http_request *request, struct http_response *response, void *context)

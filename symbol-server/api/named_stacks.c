@@ -14,7 +14,7 @@ struct named_stacks {
 	const struct stack_view *view;
 	struct location_names names;
 	struct flame_frame *group_frames; /* group_count for each series */
-	uint64_t *unsymbolized;           /* by module */
+	uint64_t *unsymbolized, *samples; /* by module */
 	struct incomplete_counts incomplete;
 	struct flame_frame *frames; /* the stack at hand */
 	size_t frame_room;
@@ -63,35 +63,42 @@ static bool name_groups(struct named_stacks *stacks, struct error *err)
 	return true;
 }
 
-/* Counts a stack once for each module it has no name in. */
-static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
+/* Counts stack number i once for each module it is in, and for each it has no name in. */
+static void count_stack(struct named_stacks *stacks, size_t i, size_t (*last)[2])
 {
 	const struct samples_result *result = stacks->result;
-	size_t *last = calloc((size_t)stacks->names.module_count + 1, sizeof(*last));
+	const struct result_stack *stack = &result->stacks[i];
 
-	stacks->unsymbolized = calloc((size_t)stacks->names.module_count + 1,
-				      sizeof(*stacks->unsymbolized));
-	if (!last || !stacks->unsymbolized) {
+	for (uint32_t j = 0; j < stack->depth; j++) {
+		uint32_t location = stack->locations[j];
+		uint32_t module = result->locations[location].module;
+
+		if (module >= result->module_count)
+			continue;
+		module = stacks->names.module_of[module];
+		if (last[module][0] != i + 1)
+			stacks->samples[module] += stack->samples;
+		last[module][0] = i + 1;
+		if (!stacks->names.locations[location].is_unresolved || last[module][1] == i + 1)
+			continue;
+		last[module][1] = i + 1;
+		stacks->unsymbolized[module] += stack->samples;
+	}
+}
+
+static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
+{
+	size_t count = (size_t)stacks->names.module_count + 1;
+	size_t (*last)[2] = calloc(count, sizeof(*last));
+
+	stacks->unsymbolized = calloc(count, sizeof(*stacks->unsymbolized));
+	stacks->samples = calloc(count, sizeof(*stacks->samples));
+	if (!last || !stacks->unsymbolized || !stacks->samples) {
 		free(last);
 		return no_memory(err);
 	}
-	for (size_t i = 0; i < result->stack_count; i++) {
-		const struct result_stack *stack = &result->stacks[i];
-
-		for (uint32_t j = 0; j < stack->depth; j++) {
-			uint32_t location = stack->locations[j];
-			uint32_t module = result->locations[location].module;
-
-			if (!stacks->names.locations[location].is_unresolved ||
-			    module >= result->module_count)
-				continue;
-			module = stacks->names.module_of[module];
-			if (last[module] == i + 1)
-				continue;
-			last[module] = i + 1;
-			stacks->unsymbolized[module] += stack->samples;
-		}
-	}
+	for (size_t i = 0; i < stacks->result->stack_count; i++)
+		count_stack(stacks, i, last);
 	free(last);
 	return true;
 }
@@ -254,6 +261,11 @@ const struct flame_module *named_stacks_modules(const struct named_stacks *stack
 	return stacks->names.modules;
 }
 
+const uint64_t *named_stacks_samples(const struct named_stacks *stacks)
+{
+	return stacks->samples;
+}
+
 const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks)
 {
 	return stacks->unsymbolized;
@@ -272,6 +284,7 @@ void named_stacks_free(struct named_stacks *stacks)
 	incomplete_counts_release(&stacks->incomplete);
 	free(stacks->group_frames);
 	free(stacks->unsymbolized);
+	free(stacks->samples);
 	free(stacks->frames);
 	free(stacks);
 }

@@ -57,6 +57,8 @@ const struct flame_module *named_stacks_modules(const struct named_stacks *stack
 
 /* Samples that have at least one frame without a name in that module (same numbers), all stacks. */
 const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks);
+/* Samples that have at least one frame in that module, named or not. */
+const uint64_t *named_stacks_samples(const struct named_stacks *stacks);
 
 /* Adds why the stacks that the last named_stacks_each() showed are incomplete, and in which modules
  * their walks stopped; texts live as long as the named stacks. */

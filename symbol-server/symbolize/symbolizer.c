@@ -271,7 +271,8 @@ bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_i
 		/* Every source has been asked that could be. */
 		is_settled = module->queue == QUEUE_NONE && module->retry_at_ms != 0;
 		is_wanted = module->quality <= QUALITY_DYNSYM && !module->is_uploaded &&
-			    !module->uploading && !module->is_dropped && (is_settled || !has_servers || !module->is_gnu);
+			    !module->uploading && !module->is_dropped &&
+			    (is_settled || !has_servers || !module->is_gnu);
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	is_wanted = is_wanted && (is_settled || is_nothing_here(symbolizer, id));

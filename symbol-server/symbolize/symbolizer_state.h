@@ -50,7 +50,7 @@ int64_t symbolizer_now_ms(void); /* unix time */
 void symbolizer_queue(struct symbolizer *symbolizer, struct module *module,
 		      enum module_queue queue);
 
-/* Another table of the module, or none (packed_bytes 0): what the tables take on disk; lock held. */
+/* Another table of the module, or none (packed_bytes 0): what tables take on disk; lock held. */
 void symbolizer_count_table(struct symbolizer *symbolizer, struct module *module,
 			    uint64_t packed_bytes);
 

@@ -70,7 +70,8 @@ struct symbols_store {
 	sqlite3_stmt *read_alias, *read_table;
 };
 
-static const char *const migrations[] = {embedded_symbols_0001_sql, embedded_symbols_0002_sql, NULL};
+static const char *const migrations[] = {embedded_symbols_0001_sql, embedded_symbols_0002_sql,
+					 NULL};
 static const struct database_schema schema = {APPLICATION_SYMBOLS, migrations, .gives_back = true};
 
 static bool open_writer(struct symbols_store *store, const char *path, struct error *err)
@@ -369,8 +370,8 @@ static bool put_candidate(struct symbols_store *store, const struct build_id *id
 }
 
 bool symbols_put_candidates(struct symbols_store *store, const struct build_id *id,
-			    enum candidate_side side, const struct candidate_row *rows, size_t count,
-			    struct error *err)
+			    enum candidate_side side, const struct candidate_row *rows,
+			    size_t count, struct error *err)
 {
 	sqlite3_stmt *statement = store->statements[DROP_CANDIDATES];
 	bool ok;
