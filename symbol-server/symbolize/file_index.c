@@ -47,7 +47,7 @@ unsigned file_content(const struct elf_image *image)
 	       (image->has_symtab ? FILE_HAS_SYMTAB : 0) |
 	       (image->has_dynsym ? FILE_HAS_DYNSYM : 0) | (image->has_code ? FILE_HAS_CODE : 0) |
 	       (image->gnu.length ? FILE_HAS_GNU_ID : 0) |
-	       (image->has_split_info ? FILE_IS_SPLIT : 0);
+	       (image->has_split_info || image->has_unit_index ? FILE_IS_SPLIT : 0);
 }
 
 const char *file_base_name(const char *path)
@@ -281,12 +281,16 @@ static void trim(void *array, size_t size, size_t used, size_t *room)
 
 bool file_index_seal(struct file_index *index)
 {
-	trim(&index->entries, sizeof(*index->entries), index->count, &index->room);
-	trim(&index->others, sizeof(*index->others), index->other_count, &index->other_room);
-	trim(&index->text, 1, index->text_used, &index->text_room);
 	if (index->other_count)
 		qsort(index->others, index->other_count, sizeof(*index->others), compare_others);
 	return sort_entries(index) && sort_packages(index);
+}
+
+void file_index_trim(struct file_index *index)
+{
+	trim(&index->entries, sizeof(*index->entries), index->count, &index->room);
+	trim(&index->others, sizeof(*index->others), index->other_count, &index->other_room);
+	trim(&index->text, 1, index->text_used, &index->text_room);
 }
 
 bool file_index_has_other(const struct file_index *index, uint64_t fingerprint)

@@ -50,7 +50,11 @@ bool file_index_add(struct file_index *index, int64_t folder, const char *name,
 /* A file that is none of ours; its fingerprint is all that is remembered. */
 bool file_index_add_other(struct file_index *index, uint64_t fingerprint);
 
-/* No more is added; what follows can be asked from now on. */
+/* Memory taken in advance goes back. */
+void file_index_trim(struct file_index *index);
+
+/* No more is added; what follows can be asked from now on. What can be asked at any time may be
+ * asked meanwhile. */
 bool file_index_seal(struct file_index *index);
 bool file_index_has_other(const struct file_index *index, uint64_t fingerprint);
 int64_t file_index_find(const struct file_index *index, uint64_t fingerprint);

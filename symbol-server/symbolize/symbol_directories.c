@@ -1,188 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds in all trees, opens the best first, unpacks what lies in packages. */
 #include "symbol-server/symbolize/symbol_directories.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/openat2.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "common/arena.h"
 #include "common/file_hash.h"
+#include "common/gzip.h"
 #include "common/hash_table.h"
 #include "common/log.h"
+#include "symbol-server/symbolize/file_index.h"
+#include "symbol-server/symbolize/file_opener.h"
+#include "symbol-server/symbolize/file_tree.h"
+#include "symbol-server/symbolize/package_files.h"
+#include "symbol-server/symbolize/unpacked_files.h"
 
 enum {
-	FILES_MAX = 500000,
-	PATHS_BYTES_MAX = 256 << 20,
-	DEPTH_MAX = 32,
-	SCAN_EVERY_MS = 60 * 1000,
-	SCAN_PAUSE_MS = 3 * 1000, /* at least, after a miss */
-	SCAN_SHARE = 20,          /* a scan takes at most a twentieth of the time */
+	PLACES_MAX = 64, /* of one question that are looked at */
+	UNPACK_MAX = 4,  /* at a time */
+	CHECKSUM_BLOCK = 1 << 20,
 };
 
-struct known_file {
-	struct build_id id; /* length 0: not an ELF file */
-	const char *path;   /* below its directory */
-	uint32_t directory;
-	uint32_t next; /* another file of the same id; HASH_TABLE_NONE: none */
-	dev_t device;
-	ino_t inode;
-	int64_t mtime_ns, size;
-};
-
-/* What one scan found; never changed afterwards. */
-struct file_index {
-	struct arena paths;
-	struct known_file *files;
-	uint32_t count, room;
-	struct hash_table by_path, by_id;
-	bool is_cut;
-};
+static const uint64_t unpacked_limit_default = UINT64_C(2) << 30;
+static const uint64_t member_limit = UINT64_C(8) << 30;
 
 struct symbol_directories {
-	char **paths;
+	struct file_tree **trees;
 	size_t count;
-	void (*found)(void *context, const struct build_id *id);
-	void *context;
+	struct unpacked_files *unpacked; /* NULL: packages are not read */
+	int stop_fd;
 
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	struct file_index *index; /* under lock; NULL before the first scan */
-	bool was_missed, is_running;
-	atomic_bool stops;
-	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t unpacked_one;
+	unsigned unpacking;
+	struct symbol_directories_progress counts; /* since the start */
 };
 
-struct scan {
+/* What one question has found. */
+struct finding {
 	struct symbol_directories *directories;
-	const struct file_index *old; /* may be NULL */
-	struct file_index *index;
-	uint32_t directory;
-	unsigned depth;
+	struct file_place *places;
+	size_t place_count;
+	const struct build_id *id; /* what files must have; NULL: anything */
+	int *fds;
+	struct symbol_place *opened; /* may be NULL */
+	size_t count, room;
+	unsigned content; /* of all that are open */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
-/* ---- index ---- */
-
-static void index_free(struct file_index *index)
-{
-	if (!index)
-		return;
-	arena_release(&index->paths);
-	hash_table_release(&index->by_path);
-	hash_table_release(&index->by_id);
-	free(index->files);
-	free(index);
-}
-
-static struct file_index *index_new(void)
-{
-	struct file_index *index = calloc(1, sizeof(*index));
-
-	if (!index)
-		return NULL;
-	arena_init(&index->paths, PATHS_BYTES_MAX);
-	hash_table_init(&index->by_path, FILES_MAX);
-	hash_table_init(&index->by_id, FILES_MAX);
-	return index;
-}
-
-static uint64_t path_hash(uint32_t directory, const char *path)
-{
-	return hash_bytes(path, strlen(path), directory);
-}
-
-static const struct known_file *index_find_path(const struct file_index *index, uint32_t directory,
-						const char *path)
-{
-	uint64_t hash = path_hash(directory, path);
-	uint32_t probe;
-
-	if (!index)
-		return NULL;
-	for (uint32_t i = hash_table_first(&index->by_path, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&index->by_path, hash, &probe))
-		if (index->files[i].directory == directory && !strcmp(index->files[i].path, path))
-			return &index->files[i];
-	return NULL;
-}
-
-static uint32_t index_find_id(const struct file_index *index, const struct build_id *id)
-{
-	uint64_t hash = build_id_hash(id);
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&index->by_id, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&index->by_id, hash, &probe))
-		if (build_id_equal(&index->files[i].id, id))
-			return i;
-	return HASH_TABLE_NONE;
-}
-
-static struct known_file *index_room(struct file_index *index)
-{
-	if (index->count == FILES_MAX)
-		return NULL;
-	if (index->count == index->room) {
-		uint32_t room = index->room ? index->room * 2 : 256;
-		struct known_file *files = realloc(index->files, room * sizeof(*files));
-
-		if (!files)
-			return NULL;
-		index->files = files;
-		index->room = room;
-	}
-	return &index->files[index->count];
-}
-
-/* Second and later files of an id hang behind the first one. */
-static bool index_link_id(struct file_index *index, uint32_t number)
-{
-	struct known_file *file = &index->files[number];
-	uint32_t first;
-
-	file->next = HASH_TABLE_NONE;
-	if (!file->id.length)
-		return true;
-	first = index_find_id(index, &file->id);
-	if (first == HASH_TABLE_NONE)
-		return hash_table_add(&index->by_id, build_id_hash(&file->id), number);
-	file->next = index->files[first].next;
-	index->files[first].next = number;
-	return true;
-}
-
-static bool index_add(struct file_index *index, const struct known_file *file)
-{
-	struct known_file *added = index_room(index);
-
-	if (!added)
-		return false;
-	*added = *file;
-	added->path = arena_text(&index->paths, file->path, strlen(file->path));
-	return added->path && index_link_id(index, index->count) &&
-	       hash_table_add(&index->by_path, path_hash(file->directory, file->path),
-			      index->count++);
-}
-
-/* ---- reading a tree ---- */
 
 bool symbol_file_has_id(int fd, const struct elf_image *image, const struct build_id *id)
 {
@@ -194,373 +63,512 @@ bool symbol_file_has_id(int fd, const struct elf_image *image, const struct buil
 	       build_id_equal(&hash, id);
 }
 
-static void read_id(int at, const char *name, struct known_file *file)
+static void count(struct symbol_directories *directories, uint64_t *number)
 {
-	int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct elf_image *image = NULL;
-	char magic[4];
-
-	file->id.length = 0;
-	if (fd < 0)
-		return;
-	if (pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && !memcmp(magic, "\177ELF", 4))
-		image = malloc(sizeof(*image));
-	if (image && elf_image_read(fd, image, NULL)) {
-		if (image->gnu.length)
-			file->id = image->gnu;
-		else if (!file_hash(fd, &file->id, NULL))
-			file->id.length = 0;
-	}
-	free(image);
-	close(fd);
-}
-
-static void scan_file(struct scan *scan, int at, const char *name, const char *path,
-		      const struct stat *stat)
-{
-	const struct known_file *old = index_find_path(scan->old, scan->directory, path);
-	struct known_file file = {
-		.path = path,
-		.directory = scan->directory,
-		.device = stat->st_dev,
-		.inode = stat->st_ino,
-		.mtime_ns = stat->st_mtim.tv_sec * INT64_C(1000000000) + stat->st_mtim.tv_nsec,
-		.size = stat->st_size,
-	};
-
-	if (old && old->device == file.device && old->inode == file.inode &&
-	    old->mtime_ns == file.mtime_ns && old->size == file.size)
-		file.id = old->id;
-	else
-		read_id(at, name, &file);
-	if (!index_add(scan->index, &file))
-		scan->index->is_cut = true;
-}
-
-static void scan_tree(struct scan *scan, int fd, const char *below);
-
-static void scan_entry(struct scan *scan, int at, const char *name, const char *below)
-{
-	char path[PATH_MAX];
-	struct stat stat;
-	int fd;
-
-	if (!strcmp(name, ".") || !strcmp(name, "..") ||
-	    (size_t)snprintf(path, sizeof(path), "%s%s%s", below, *below ? "/" : "", name) >=
-		    sizeof(path) ||
-	    fstatat(at, name, &stat, AT_SYMLINK_NOFOLLOW))
-		return;
-	if (S_ISREG(stat.st_mode) && stat.st_size > 0) {
-		scan_file(scan, at, name, path, &stat);
-	} else if (S_ISDIR(stat.st_mode) && scan->depth < DEPTH_MAX) {
-		fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			return;
-		scan->depth++;
-		scan_tree(scan, fd, path);
-		scan->depth--;
-	}
-}
-
-/* Takes fd. */
-static void scan_tree(struct scan *scan, int fd, const char *below)
-{
-	DIR *directory = fdopendir(fd);
-	struct dirent *entry;
-
-	if (!directory) {
-		close(fd);
-		return;
-	}
-	while (!scan->index->is_cut && !atomic_load(&scan->directories->stops) &&
-	       (entry = readdir(directory)) != NULL)
-		scan_entry(scan, fd, entry->d_name, below);
-	closedir(directory);
-}
-
-static void scan_directories(struct scan *scan)
-{
-	struct symbol_directories *directories = scan->directories;
-
-	for (uint32_t i = 0; i < directories->count; i++) {
-		int fd = open(directories->paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd < 0) {
-			log_warn("symbol directory cannot be read", "path=\"%s\" reason=\"%s\"",
-				 directories->paths[i], strerror(errno));
-			continue;
-		}
-		scan->directory = i;
-		scan_tree(scan, fd, "");
-	}
-	if (scan->index->is_cut)
-		log_warn("symbol directories have more files than are looked at", "limit=%d",
-			 FILES_MAX);
-}
-
-static void report_new(struct symbol_directories *directories, const struct file_index *old,
-		       const struct file_index *index)
-{
-	for (uint32_t i = 0; i < index->count; i++) {
-		const struct known_file *file = &index->files[i];
-		const struct known_file *before;
-
-		if (!file->id.length)
-			continue;
-		before = index_find_path(old, file->directory, file->path);
-		if (!before || before->mtime_ns != file->mtime_ns || before->size != file->size ||
-		    before->inode != file->inode)
-			directories->found(directories->context, &file->id);
-	}
-}
-
-static void scan_all(struct symbol_directories *directories)
-{
-	struct file_index *old = directories->index, *index = index_new();
-	struct scan scan = {.directories = directories, .old = old, .index = index};
-
-	if (!index)
-		return;
-	scan_directories(&scan);
 	pthread_mutex_lock(&directories->lock);
-	directories->index = index;
+	++*number;
 	pthread_mutex_unlock(&directories->lock);
-	report_new(directories, old, index);
-	index_free(old); /* only this thread and those that hold the lock look at an index */
 }
 
-static void wait_until(struct symbol_directories *directories, int64_t early_ms, int64_t late_ms)
-{
-	while (!atomic_load(&directories->stops)) {
-		int64_t until = directories->was_missed ? early_ms : late_ms;
-		struct timespec when = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
+/* ---- out of packages ---- */
 
-		if (now_ms() >= until)
-			return;
-		pthread_cond_timedwait(&directories->wake, &directories->lock, &when);
-	}
-}
-
-static void *scan_thread(void *context)
-{
-	struct symbol_directories *directories = context;
-
-	while (!atomic_load(&directories->stops)) {
-		int64_t start = now_ms(), took, pause;
-
-		scan_all(directories);
-		took = now_ms() - start;
-		pause = took * SCAN_SHARE > SCAN_PAUSE_MS ? took * SCAN_SHARE : SCAN_PAUSE_MS;
-		log_debug("symbol directories read", "files=%u took_ms=%lld",
-			  directories->index ? directories->index->count : 0, (long long)took);
-		pthread_mutex_lock(&directories->lock);
-		wait_until(directories, now_ms() + pause,
-			   now_ms() + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
-		directories->was_missed = false;
-		pthread_mutex_unlock(&directories->lock);
-	}
-	return NULL;
-}
-
-/* ---- for the symbolizer ---- */
-
-static int open_below(const char *directory, const char *path)
-{
-	struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-	int at = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
-
-	if (at < 0)
-		return -1;
-	fd = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS) /* before 5.6: links are then not followed at all */
-		fd = openat(at, path, (int)how.flags | O_NOFOLLOW);
-	close(at);
-	return fd;
-}
-
-static bool is_regular_with_id(int fd, const struct build_id *id)
+static bool has_id(int fd, const struct build_id *id)
 {
 	struct elf_image *image = malloc(sizeof(*image));
-	struct stat stat;
-	bool ok = image && !fstat(fd, &stat) && S_ISREG(stat.st_mode) &&
-		  elf_image_read(fd, image, NULL) && symbol_file_has_id(fd, image, id);
+	bool ok = image && elf_image_read(fd, image, NULL) &&
+		  (!id || symbol_file_has_id(fd, image, id));
 
 	free(image);
 	return ok;
 }
 
-static bool is_open_already(int fd, const int *fds, size_t count)
+static uint64_t key_of(const struct file_place *place)
+{
+	return hash_bytes(place->name, strlen(place->name), place->folder_fingerprint);
+}
+
+static void wait_for_turn(struct symbol_directories *directories)
+{
+	pthread_mutex_lock(&directories->lock);
+	while (directories->unpacking >= UNPACK_MAX)
+		pthread_cond_wait(&directories->unpacked_one, &directories->lock);
+	directories->unpacking++;
+	pthread_mutex_unlock(&directories->lock);
+}
+
+static void end_turn(struct symbol_directories *directories)
+{
+	pthread_mutex_lock(&directories->lock);
+	directories->unpacking--;
+	pthread_cond_signal(&directories->unpacked_one);
+	pthread_mutex_unlock(&directories->lock);
+}
+
+static int unpack_from(struct symbol_directories *directories, const struct file_place *place,
+		       int package, const struct build_id *id, struct error *err)
+{
+	char name[UNPACKED_NAME_MAX];
+	int fd = unpacked_files_begin(directories->unpacked, name, err);
+	bool ok;
+
+	if (fd < 0)
+		return -1;
+	wait_for_turn(directories);
+	ok = package_files_unpack(package, place->name, fd, member_limit, directories->stop_fd,
+				  err);
+	end_turn(directories);
+	if (ok && !has_id(fd, id))
+		ok = error_set(err, ERROR_CONFLICT, "its file %.150s has another build-id",
+			       place->name);
+	if (ok)
+		return unpacked_files_keep(directories->unpacked, fd, name, key_of(place), err);
+	unpacked_files_drop(directories->unpacked, fd, name);
+	return -1;
+}
+
+static int unpack(struct symbol_directories *directories, const struct file_place *place,
+		  const struct build_id *id)
+{
+	struct error err = {0};
+	int package, fd;
+
+	fd = unpacked_files_find(directories->unpacked, key_of(place));
+	if (fd >= 0 && has_id(fd, id)) {
+		count(directories, &directories->counts.unpacked_reused);
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	package = file_tree_open(place->tree, place->folder, NULL);
+	if (package < 0)
+		return -1;
+	fd = unpack_from(directories, place, package, id, &err);
+	close(package);
+	if (fd >= 0) {
+		count(directories, &directories->counts.unpacked);
+	} else if (err.kind != ERROR_BUSY) {
+		count(directories, &directories->counts.unpacked_failed);
+		file_tree_refused(place->tree, place->folder, err.message);
+		log_warn("file not unpacked", "package=\"%s/%s\" file=\"%s\" reason=\"%s\"",
+			 file_tree_path(place->tree), place->folder, place->name, err.message);
+	}
+	return fd;
+}
+
+/* ---- opening ---- */
+
+static bool is_open_already(const struct finding *finding, int fd)
 {
 	struct stat one, other;
 
-	for (size_t i = 0; i < count; i++)
-		if (!fstat(fd, &one) && !fstat(fds[i], &other) && one.st_dev == other.st_dev &&
-		    one.st_ino == other.st_ino)
+	for (size_t i = 0; i < finding->count; i++)
+		if (!fstat(fd, &one) && !fstat(finding->fds[i], &other) &&
+		    one.st_dev == other.st_dev && one.st_ino == other.st_ino)
 			return true;
 	return false;
 }
 
-static size_t add_file(const char *directory, const char *path, const struct build_id *id, int *fds,
-		       size_t count)
+/* False: too long for a path. */
+static bool join(char path[PATH_MAX], const char *folder, const char *name)
 {
-	int fd = open_below(directory, path);
+	size_t length = strlen(folder), rest = strlen(name);
 
-	if (fd < 0)
-		return count;
-	if (is_open_already(fd, fds, count) || !is_regular_with_id(fd, id)) {
-		close(fd);
-		return count;
+	if (length + 1 + rest >= PATH_MAX)
+		return false;
+	memcpy(path, folder, length);
+	if (length && path[length - 1] != '/')
+		path[length++] = '/';
+	memcpy(path + length, name, rest + 1);
+	return true;
+}
+
+static void tell_place(struct symbol_place *opened, const struct file_place *place)
+{
+	const char *tree = file_tree_path(place->tree);
+	char path[PATH_MAX];
+
+	*opened->archive = '\0';
+	if (place->is_packaged) {
+		join(opened->archive, tree, place->folder);
+		join(opened->file, "/", place->name);
+	} else if (join(path, place->folder, place->name)) {
+		join(opened->file, tree, path);
 	}
-	fds[count] = fd;
-	return count + 1;
+}
+
+static bool add_opened(struct finding *finding, const struct file_place *place, int fd)
+{
+	if (fd < 0)
+		return false;
+	if (finding->count == finding->room || is_open_already(finding, fd)) {
+		close(fd);
+		return false;
+	}
+	if (finding->opened)
+		tell_place(&finding->opened[finding->count], place);
+	finding->fds[finding->count++] = fd;
+	finding->content |= place->content;
+	return true;
+}
+
+static int open_place(struct finding *finding, const struct file_place *place)
+{
+	char path[PATH_MAX];
+
+	if (place->is_packaged)
+		return finding->directories->unpacked
+			       ? unpack(finding->directories, place, finding->id)
+			       : -1;
+	if (!join(path, place->folder, place->name))
+		return -1;
+	return file_tree_open(place->tree, path, finding->id);
+}
+
+static int better_first(const void *one, const void *other)
+{
+	static const unsigned order[] = {FILE_HAS_DEBUG_INFO, FILE_HAS_SYMTAB, FILE_HAS_CODE};
+	const struct file_place *a = one, *b = other;
+
+	if (a->is_packaged != b->is_packaged)
+		return a->is_packaged ? 1 : -1;
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
+		if ((a->content ^ b->content) & order[i])
+			return a->content & order[i] ? -1 : 1;
+	return 0;
+}
+
+static bool start_finding(struct finding *finding)
+{
+	finding->places = calloc(PLACES_MAX, sizeof(*finding->places));
+	return finding->places != NULL;
 }
 
 /* Paths a .build-id tree would have it at; works before the first scan has ended. */
-static size_t open_from_tree(const char *directory, const struct build_id *id, int *fds,
-			     size_t count, size_t room)
+static void open_from_tree(struct finding *finding, struct file_tree *tree)
 {
 	static const char *const suffixes[] = {".debug", ""};
-	char hex[BUILD_ID_HEX], path[BUILD_ID_HEX + 32];
+	char hex[BUILD_ID_HEX];
+	struct file_place *place = &finding->places[0];
 
-	build_id_format(id, hex);
-	for (size_t i = 0; i < 2 && count < room; i++) {
-		snprintf(path, sizeof(path), ".build-id/%.2s/%s%s", hex, hex + 2, suffixes[i]);
-		count = add_file(directory, path, id, fds, count);
+	build_id_format(finding->id, hex);
+	for (size_t i = 0; i < 2 && finding->count < finding->room; i++) {
+		*place = (struct file_place){.tree = tree};
+		snprintf(place->folder, PATH_MAX, ".build-id/%.2s", hex);
+		snprintf(place->name, PATH_MAX, "%s%s", hex + 2, suffixes[i]);
+		add_opened(finding, place, open_place(finding, place));
 	}
-	return count;
-}
-
-struct found_path {
-	uint32_t directory;
-	char path[PATH_MAX];
-};
-
-static size_t copy_paths(struct symbol_directories *directories, const struct build_id *id,
-			 struct found_path *paths, size_t room)
-{
-	const struct file_index *index;
-	size_t count = 0;
-
-	pthread_mutex_lock(&directories->lock);
-	index = directories->index;
-	if (index)
-		for (uint32_t i = index_find_id(index, id); i != HASH_TABLE_NONE && count < room;
-		     i = index->files[i].next) {
-			paths[count].directory = index->files[i].directory;
-			snprintf(paths[count++].path, PATH_MAX, "%s", index->files[i].path);
-		}
-	pthread_mutex_unlock(&directories->lock);
-	return count;
 }
 
 size_t symbol_directories_open(struct symbol_directories *directories, const struct build_id *id,
 			       int *fds, struct symbol_place *places, size_t room)
 {
-	struct found_path *paths = calloc(room, sizeof(*paths));
-	size_t found = paths ? copy_paths(directories, id, paths, room) : 0, count = 0;
+	static const unsigned wanted = FILE_HAS_DEBUG_INFO | FILE_HAS_SYMTAB | FILE_HAS_DYNSYM |
+				       FILE_HAS_CODE;
+	struct finding finding = {
+		.directories = directories, .id = id, .fds = fds, .opened = places, .room = room};
 
-	for (size_t i = 0; i < found && count < room; i++)
-		count = add_file(directories->paths[paths[i].directory], paths[i].path, id, fds,
-				 count);
-	for (size_t i = 0; i < directories->count && count < room; i++)
-		count = open_from_tree(directories->paths[i], id, fds, count, room);
-	free(paths);
-	for (size_t i = 0; places && i < count; i++)
-		*places[i].file = *places[i].archive = '\0';
-	return count;
+	if (!room || !start_finding(&finding))
+		return 0;
+	for (size_t i = 0; i < directories->count; i++)
+		finding.place_count += file_tree_find_id(directories->trees[i], id,
+							 finding.places + finding.place_count,
+							 PLACES_MAX - finding.place_count);
+	qsort(finding.places, finding.place_count, sizeof(*finding.places), better_first);
+	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
+		if (!finding.places[i].is_packaged ||
+		    finding.places[i].content & wanted & ~finding.content)
+			add_opened(&finding, &finding.places[i],
+				   open_place(&finding, &finding.places[i]));
+	for (size_t i = 0; i < directories->count && finding.count < room; i++)
+		open_from_tree(&finding, directories->trees[i]);
+	free(finding.places);
+	return finding.count;
 }
 
 bool symbol_directories_has(struct symbol_directories *directories, const struct build_id *id)
 {
-	bool has;
+	struct file_place *place = malloc(sizeof(*place));
+	bool has = false;
 
-	pthread_mutex_lock(&directories->lock);
-	has = directories->index && index_find_id(directories->index, id) != HASH_TABLE_NONE;
-	pthread_mutex_unlock(&directories->lock);
+	for (size_t i = 0; place && i < directories->count && !has; i++)
+		has = file_tree_find_id(directories->trees[i], id, place, 1) > 0;
+	free(place);
 	return has;
+}
+
+/* ---- by name ---- */
+
+/* Adds places of that base name in all trees which hold what is asked for. */
+static void find_name(struct finding *finding, const char *base_name, unsigned content)
+{
+	struct symbol_directories *directories = finding->directories;
+
+	for (size_t i = 0; i < directories->count; i++) {
+		struct file_place *places = finding->places + finding->place_count;
+		size_t found = file_tree_find_name(directories->trees[i], base_name, places,
+						   PLACES_MAX - finding->place_count);
+		size_t kept = 0;
+
+		for (size_t j = 0; j < found; j++)
+			if ((places[j].content & content) == content)
+				memmove(&places[kept++], &places[j], sizeof(*places));
+		finding->place_count += kept;
+	}
+}
+
+static void open_all(struct finding *finding)
+{
+	for (size_t i = 0; i < finding->place_count && finding->count < finding->room; i++)
+		add_opened(finding, &finding->places[i], open_place(finding, &finding->places[i]));
+}
+
+/* The module's own files, for their names and folders. */
+static struct file_place *own_places(struct symbol_directories *directories,
+				     const struct build_id *module, size_t *count)
+{
+	struct file_place *places = calloc(PLACES_MAX, sizeof(*places));
+
+	*count = 0;
+	for (size_t i = 0; places && i < directories->count; i++)
+		*count += file_tree_find_id(directories->trees[i], module, places + *count,
+					    PLACES_MAX - *count);
+	return places;
 }
 
 size_t symbol_directories_open_dwp(struct symbol_directories *directories,
 				   const struct build_id *module, int *fds, size_t room)
 {
-	(void)directories, (void)module, (void)fds, (void)room;
-	return 0;
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+	size_t count;
+	struct file_place *own = own_places(directories, module, &count);
+
+	for (size_t i = 0; own && i < count && start_finding(&finding); i++) {
+		const char *base = file_base_name(own[i].name);
+		size_t length = strlen(base);
+		char name[NAME_MAX + 8];
+
+		snprintf(name, sizeof(name), "%.*s.dwp", NAME_MAX, base);
+		finding.place_count = 0;
+		find_name(&finding, name, FILE_IS_SPLIT);
+		if (length > 6 && length <= NAME_MAX && !strcmp(base + length - 6, ".debug")) {
+			snprintf(name, sizeof(name), "%.*s.dwp", (int)length - 6, base);
+			find_name(&finding, name, FILE_IS_SPLIT);
+		}
+		open_all(&finding);
+		free(finding.places);
+	}
+	free(own);
+	return finding.count;
+}
+
+/* How many components of the two paths are alike, from the end. */
+static unsigned alike(const char *one, const char *other)
+{
+	size_t a = strlen(one), b = strlen(other);
+	unsigned components = 0;
+
+	while (a && b && one[a - 1] == other[b - 1]) {
+		a--;
+		b--;
+		components += one[a] == '/';
+	}
+	return components + (!a && (!b || other[b - 1] == '/')) + (a && !b && one[a - 1] == '/');
+}
+
+struct ranked_place {
+	struct file_place place;
+	unsigned rank;
+};
+
+static int alike_first(const void *one, const void *other)
+{
+	const struct ranked_place *a = one, *b = other;
+
+	return a->rank > b->rank ? -1 : a->rank < b->rank;
+}
+
+static unsigned rank_of(const struct file_place *place, const char *path,
+			const struct file_place *own, size_t own_count)
+{
+	struct symbol_place full;
+
+	for (size_t i = 0; i < own_count; i++)
+		if (own[i].tree == place->tree && own[i].is_packaged == place->is_packaged &&
+		    !strcmp(own[i].folder, place->folder))
+			return UINT32_MAX;
+	tell_place(&full, place);
+	return alike(full.file, path);
+}
+
+/* Sorts the places found by how much they are the one at that path. */
+static void rank_places(struct finding *finding, const char *path, const struct file_place *own,
+			size_t own_count)
+{
+	struct ranked_place *ranked = calloc(PLACES_MAX, sizeof(*ranked));
+
+	for (size_t i = 0; ranked && i < finding->place_count; i++) {
+		ranked[i].place = finding->places[i];
+		ranked[i].rank = rank_of(&finding->places[i], path, own, own_count);
+	}
+	if (ranked)
+		qsort(ranked, finding->place_count, sizeof(*ranked), alike_first);
+	for (size_t i = 0; ranked && i < finding->place_count; i++)
+		finding->places[i] = ranked[i].place;
+	free(ranked);
 }
 
 size_t symbol_directories_open_dwo(struct symbol_directories *directories,
 				   const struct build_id *module, const char *path, int *fds,
 				   size_t room)
 {
-	(void)directories, (void)module, (void)path, (void)fds, (void)room;
-	return 0;
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+	struct file_place *own;
+	size_t count;
+
+	if (!room || !start_finding(&finding))
+		return 0;
+	find_name(&finding, file_base_name(path), FILE_IS_SPLIT);
+	if (finding.place_count > 1) {
+		own = own_places(directories, module, &count);
+		rank_places(&finding, path, own, own ? count : 0);
+		free(own);
+	}
+	open_all(&finding);
+	free(finding.places);
+	return finding.count;
+}
+
+static bool checksum_of(int fd, uint32_t *crc)
+{
+	uint8_t *block = malloc(CHECKSUM_BLOCK);
+	ssize_t got = -1;
+	off_t at = 0;
+
+	*crc = 0;
+	while (block && (got = pread(fd, block, CHECKSUM_BLOCK, at)) > 0) {
+		*crc = gzip_crc(*crc, block, (size_t)got);
+		at += got;
+	}
+	free(block);
+	return !got;
+}
+
+static void open_linked(struct finding *finding, const struct file_place *place, uint32_t crc)
+{
+	struct symbol_directories *directories = finding->directories;
+	int fd = open_place(finding, place);
+	uint32_t there;
+
+	if (fd >= 0 && checksum_of(fd, &there) && there == crc) {
+		add_opened(finding, place, fd);
+		return;
+	}
+	if (fd < 0)
+		return;
+	close(fd);
+	count(directories, &directories->counts.wrong_checksums);
+	file_tree_refused(place->tree, place->name,
+			  "another checksum than .gnu_debuglink says: not the file meant");
 }
 
 size_t symbol_directories_open_link(struct symbol_directories *directories,
 				    const struct build_id *module, const char *name, uint32_t crc,
 				    int *fds, size_t room)
 {
-	(void)directories, (void)module, (void)name, (void)crc, (void)fds, (void)room;
-	return 0;
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+
+	(void)module; /* files with its build-id are found by that, and any other id is another's */
+	if (!room || !start_finding(&finding))
+		return 0;
+	find_name(&finding, name, 0);
+	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
+		if (!(finding.places[i].content & FILE_IS_SPLIT))
+			open_linked(&finding, &finding.places[i], crc);
+	free(finding.places);
+	return finding.count;
+}
+
+/* ---- all of them ---- */
+
+void symbol_directories_missed(struct symbol_directories *directories)
+{
+	for (size_t i = 0; i < directories->count; i++)
+		file_tree_missed(directories->trees[i]);
+}
+
+bool symbol_directories_are_read(struct symbol_directories *directories)
+{
+	struct symbol_directories_progress progress;
+
+	symbol_directories_progress(directories, &progress);
+	return progress.first_pass_done;
 }
 
 void symbol_directories_progress(struct symbol_directories *directories,
 				 struct symbol_directories_progress *progress)
 {
-	*progress = (struct symbol_directories_progress){
-		.first_pass_done = symbol_directories_are_read(directories)};
+	pthread_mutex_lock(&directories->lock);
+	*progress = directories->counts;
+	pthread_mutex_unlock(&directories->lock);
+	progress->first_pass_done = true;
+	progress->passes = progress->read_at_ms = directories->count ? UINT64_MAX : 0;
+	for (size_t i = 0; i < directories->count; i++)
+		file_tree_progress(directories->trees[i], progress);
+	if (directories->unpacked)
+		progress->unpacked_bytes_kept = unpacked_files_bytes(directories->unpacked);
 }
 
-
-void symbol_directories_missed(struct symbol_directories *directories)
+static bool start_tree(struct symbol_directories *directories,
+		       const struct symbol_directories_options *options, size_t number,
+		       struct error *err)
 {
-	pthread_mutex_lock(&directories->lock);
-	directories->was_missed = true;
-	pthread_cond_signal(&directories->wake);
-	pthread_mutex_unlock(&directories->lock);
-}
+	const char *path = options->paths[number];
+	char notes[PATH_MAX] = "";
 
-bool symbol_directories_are_read(struct symbol_directories *directories)
-{
-	bool are_read;
-
-	pthread_mutex_lock(&directories->lock);
-	are_read = !directories->count || directories->index;
-	pthread_mutex_unlock(&directories->lock);
-	return are_read;
+	if (strlen(path) >= PATH_MAX)
+		return error_set(err, ERROR_OPTION, "the symbol directory's path is too long");
+	if (options->cache_directory &&
+	    (size_t)snprintf(notes, sizeof(notes), "%s/packages-%016llx", options->cache_directory,
+			     (unsigned long long)hash_bytes(path, strlen(path), 1)) >= PATH_MAX)
+		*notes = '\0';
+	directories->trees[number] = file_tree_start(
+		&(struct file_tree_options){
+			.path = path,
+			.notes = *notes ? notes : NULL,
+			.found = options->found,
+			.context = options->context,
+		},
+		err);
+	directories->count += directories->trees[number] != NULL;
+	return directories->trees[number] != NULL;
 }
 
 struct symbol_directories *
 symbol_directories_start(const struct symbol_directories_options *options, struct error *err)
 {
-	size_t count = options->count;
 	struct symbol_directories *directories = calloc(1, sizeof(*directories));
-	pthread_condattr_t clock;
-	int rc = 0;
+	uint64_t limit = options->unpacked_limit_bytes;
+	bool ok = true;
 
 	if (!directories) {
 		error_set(err, ERROR_MEMORY, "no memory for symbol directories");
 		return NULL;
 	}
-	directories->found = options->found;
-	directories->context = options->context;
+	directories->stop_fd = options->stop_fd;
 	pthread_mutex_init(&directories->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&directories->wake, &clock);
-	pthread_condattr_destroy(&clock);
-	directories->paths = calloc(count + 1, sizeof(*directories->paths));
-	for (; directories->paths && directories->count < count; directories->count++)
-		if (!(directories->paths[directories->count] = strdup(options->paths[directories->count])))
-			break;
-	if (directories->count < count)
-		rc = ENOMEM;
-	else if (count)
-		rc = pthread_create(&directories->thread, NULL, scan_thread, directories);
-	directories->is_running = count && !rc;
-	if (!rc)
+	pthread_cond_init(&directories->unpacked_one, NULL);
+	directories->trees = calloc(options->count + 1, sizeof(struct file_tree *));
+	if (!directories->trees)
+		ok = error_set(err, ERROR_MEMORY, "no memory for symbol directories");
+	if (ok && options->count && options->cache_directory) {
+		directories->unpacked = unpacked_files_open(
+			options->cache_directory, limit ? limit : unpacked_limit_default, err);
+		ok = directories->unpacked != NULL;
+	}
+	for (size_t i = 0; ok && i < options->count; i++)
+		ok = start_tree(directories, options, i, err);
+	if (ok)
 		return directories;
-	error_set_system(err, rc, "start the thread for symbol directories");
 	symbol_directories_stop(directories);
 	return NULL;
 }
@@ -569,16 +577,11 @@ void symbol_directories_stop(struct symbol_directories *directories)
 {
 	if (!directories)
 		return;
-	atomic_store(&directories->stops, true);
-	if (directories->is_running) {
-		symbol_directories_missed(directories);
-		pthread_join(directories->thread, NULL);
-	}
-	index_free(directories->index);
 	for (size_t i = 0; i < directories->count; i++)
-		free(directories->paths[i]);
-	free(directories->paths);
-	pthread_cond_destroy(&directories->wake);
+		file_tree_stop(directories->trees[i]);
+	free(directories->trees);
+	unpacked_files_close(directories->unpacked);
+	pthread_cond_destroy(&directories->unpacked_one);
 	pthread_mutex_destroy(&directories->lock);
 	free(directories);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --symbol-dir: which files below these directories, and inside of the packages (.deb, .ddeb, .rpm)
- * there, have a build-id (or htlhash). A thread of its own reads the trees, again when something was
- * missed and at least every minute; what did not change is not opened again. Symbolic links are not
- * followed while reading; the links of a `.build-id` tree are, inside of their directory.
+ * there, have a build-id (or htlhash). A thread of its own reads the trees, again when something
+ * was missed and at least every minute; what did not change is not opened again. Symbolic links are
+ * not followed while reading; the links of a `.build-id` tree are, inside of their directory.
  *
  * Whoever opens a file never waits long for a file system that does not answer: its directory is
  * left out until it answers again, and then what was missed is found (the callback). */
@@ -23,11 +23,11 @@ struct symbol_directories;
 struct symbol_directories_options {
 	const char *const *paths;
 	size_t count;
-	/* Where packages' contents are noted down and files from packages are kept for a while; NULL:
-	 * packages are not read. */
+	/* Where packages' contents are noted down and files from packages are kept for a while;
+	 * NULL: packages are not read. */
 	const char *cache_directory;
 	uint64_t unpacked_limit_bytes; /* of the files kept there; 0: 2 GiB */
-	int stop_fd;                   /* readable: packages being read are left at once; -1: none */
+	int stop_fd; /* readable: packages being read are left at once; -1: none */
 	/* Called from the thread for every id that is new since the scan before. */
 	void (*found)(void *context, const struct build_id *id);
 	void *context;
@@ -86,12 +86,12 @@ struct symbol_directories_progress {
 	uint64_t read_at_ms; /* its end, unix time; 0: none yet */
 	/* As of the last whole pass; during the first one, so far. */
 	uint64_t folders, files, elf_files, packages, packages_left, members;
-	uint64_t links;              /* symbolic links, which are not followed */
-	uint64_t unreadable;         /* folders and files that could not be read */
-	uint64_t damaged;            /* ELF files that could not be read as such */
-	uint64_t packages_refused;   /* damaged, too large, of an unknown kind */
-	uint64_t left_out;           /* beyond the limits of files and depth */
-	uint64_t bytes;              /* of the index in memory */
+	uint64_t links;            /* symbolic links, which are not followed */
+	uint64_t unreadable;       /* folders and files that could not be read */
+	uint64_t damaged;          /* ELF files that could not be read as such */
+	uint64_t packages_refused; /* damaged, too large, of an unknown kind */
+	uint64_t left_out;         /* beyond the limits of files and depth */
+	uint64_t bytes;            /* of the index in memory */
 	/* Since the start. */
 	uint64_t package_bytes_read;
 	uint64_t unpacked, unpacked_reused, unpacked_failed, wrong_checksums, not_answering;

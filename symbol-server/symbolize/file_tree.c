@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/symbolize/file_tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "symbol-server/symbolize/file_tree_state.h"
+#include "symbol-server/symbolize/package_notes.h"
+
+enum {
+	SCAN_EVERY_MS = 30 * 1000,
+	SCAN_PAUSE_MS = 3 * 1000, /* at least, after a miss */
+	SCAN_SHARE = 20,          /* reading the tree takes at most a twentieth of the time */
+	STOP_WAIT_SECONDS = 2,
+};
+
+/* ---- the thread ---- */
+
+static void wait_until(struct file_tree *tree, int64_t early_ms, int64_t late_ms)
+{
+	while (!atomic_load(&tree->stops)) {
+		int64_t until = atomic_load(&tree->was_missed) ? early_ms : late_ms;
+		struct timespec when = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
+
+		if (file_opener_now_ms() >= until)
+			return;
+		pthread_cond_timedwait(&tree->wake, &tree->lock, &when);
+	}
+}
+
+static void *scan_thread(void *context)
+{
+	struct file_tree *tree = context;
+	int64_t start, pause;
+
+	if (*tree->notes) {
+		struct file_index *noted = package_notes_load(tree->notes);
+
+		pthread_mutex_lock(&tree->lock);
+		tree->index = noted;
+		pthread_mutex_unlock(&tree->lock);
+	}
+	while (!atomic_load(&tree->stops)) {
+		atomic_store(&tree->was_missed, false);
+		file_tree_scan(tree);
+		pthread_mutex_lock(&tree->lock);
+		log_debug("symbol directory read", "path=\"%s\" files=%llu took_ms=%lld",
+			  tree->path, (unsigned long long)tree->now.files,
+			  (long long)tree->now.pass_ms);
+		pause = tree->walk_ms * SCAN_SHARE;
+		if (pause < SCAN_PAUSE_MS)
+			pause = SCAN_PAUSE_MS;
+		start = file_opener_now_ms();
+		if (!tree->last.packages_left)
+			wait_until(tree, start + pause,
+				   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
+		pthread_mutex_unlock(&tree->lock);
+	}
+	return NULL;
+}
+
+/* ---- who asks ---- */
+
+typedef int64_t (*first_file)(const struct file_index *, const void *key);
+typedef int64_t (*next_file)(const struct file_index *, int64_t file);
+
+static int64_t first_by_id(const struct file_index *index, const void *id)
+{
+	return file_index_find_id(index, id);
+}
+
+static int64_t first_by_name(const struct file_index *index, const void *name)
+{
+	return file_index_find_name(index, name);
+}
+
+static bool is_there(const struct file_place *places, size_t count, const struct file_view *view)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(places[i].name, view->name) && !strcmp(places[i].folder, view->folder))
+			return true;
+	return false;
+}
+
+static size_t copy_places(struct file_tree *tree, const struct file_index *index, first_file first,
+			  next_file next, const void *key, struct file_place *places, size_t count,
+			  size_t room)
+{
+	struct file_view view;
+
+	if (!index)
+		return count;
+	for (int64_t i = first(index, key); i != FILE_INDEX_NONE && count < room;
+	     i = next(index, i)) {
+		file_index_view(index, i, &view);
+		if (is_there(places, count, &view))
+			continue;
+		places[count].tree = tree;
+		places[count].id = view.id;
+		places[count].content = view.content;
+		places[count].is_packaged = view.is_packaged;
+		places[count].folder_fingerprint = view.folder_fingerprint;
+		snprintf(places[count].folder, PATH_MAX, "%s", view.folder);
+		snprintf(places[count++].name, PATH_MAX, "%s", view.name);
+	}
+	return count;
+}
+
+static size_t find(struct file_tree *tree, first_file first, next_file next, const void *key,
+		   struct file_place *places, size_t room)
+{
+	size_t count;
+
+	pthread_mutex_lock(&tree->lock);
+	count = copy_places(tree, tree->next, first, next, key, places, 0, room);
+	count = copy_places(tree, tree->index, first, next, key, places, count, room);
+	pthread_mutex_unlock(&tree->lock);
+	return count;
+}
+
+size_t file_tree_find_id(struct file_tree *tree, const struct build_id *id,
+			 struct file_place *places, size_t room)
+{
+	return find(tree, first_by_id, file_index_next_id, id, places, room);
+}
+
+size_t file_tree_find_name(struct file_tree *tree, const char *base_name, struct file_place *places,
+			   size_t room)
+{
+	return find(tree, first_by_name, file_index_next_name, base_name, places, room);
+}
+
+int file_tree_open(struct file_tree *tree, const char *path, const struct build_id *id)
+{
+	return file_opener_open(tree->opener, path, id);
+}
+
+const char *file_tree_path(const struct file_tree *tree)
+{
+	return tree->path;
+}
+
+void file_tree_missed(struct file_tree *tree)
+{
+	atomic_store(&tree->was_missed, true);
+	pthread_mutex_lock(&tree->lock);
+	pthread_cond_signal(&tree->wake);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+void file_tree_refused(struct file_tree *tree, const char *path, const char *reason)
+{
+	char text[sizeof(tree->now.last_refusal)];
+
+	snprintf(text, sizeof(text), "%.120s/%.100s: %.70s", tree->path, path, reason);
+	pthread_mutex_lock(&tree->lock);
+	memcpy(tree->now.last_refusal, text, sizeof(text));
+	memcpy(tree->last.last_refusal, text, sizeof(text));
+	pthread_mutex_unlock(&tree->lock);
+}
+
+void file_tree_progress(struct file_tree *tree, struct symbol_directories_progress *progress)
+{
+	struct symbol_directories_progress mine;
+	bool answers = file_opener_answers(tree->opener);
+
+	pthread_mutex_lock(&tree->lock);
+	mine = tree->last.passes ? tree->last : tree->now;
+	mine.is_reading = tree->next != NULL;
+	mine.packages_left = mine.is_reading ? tree->now.packages_left : mine.packages_left;
+	mine.package_bytes_read = tree->now.package_bytes_read;
+	mine.bytes = (tree->index ? file_index_bytes(tree->index) : 0) +
+		     (tree->next ? file_index_bytes(tree->next) : 0);
+	pthread_mutex_unlock(&tree->lock);
+	progress->first_pass_done &= mine.first_pass_done;
+	progress->is_reading |= mine.is_reading;
+	if (progress->passes > mine.passes)
+		progress->passes = mine.passes;
+	if (progress->pass_ms < mine.pass_ms)
+		progress->pass_ms = mine.pass_ms;
+	if (progress->read_at_ms > mine.read_at_ms)
+		progress->read_at_ms = mine.read_at_ms;
+	progress->folders += mine.folders;
+	progress->files += mine.files;
+	progress->elf_files += mine.elf_files;
+	progress->packages += mine.packages;
+	progress->packages_left += mine.packages_left;
+	progress->members += mine.members;
+	progress->links += mine.links;
+	progress->unreadable += mine.unreadable;
+	progress->damaged += mine.damaged;
+	progress->packages_refused += mine.packages_refused;
+	progress->left_out += mine.left_out;
+	progress->bytes += mine.bytes;
+	progress->package_bytes_read += mine.package_bytes_read;
+	progress->not_answering += !answers;
+	if (*mine.last_refusal)
+		memcpy(progress->last_refusal, mine.last_refusal, sizeof(mine.last_refusal));
+}
+
+/* ---- life ---- */
+
+static void found_late(void *context, const struct build_id *id)
+{
+	struct file_tree *tree = context;
+
+	tree->found(tree->context, id);
+}
+
+static bool start_threads(struct file_tree *tree, struct error *err)
+{
+	int rc;
+
+	tree->opener = file_opener_start(tree->path, found_late, tree, err);
+	if (!tree->opener)
+		return false;
+	rc = pthread_create(&tree->thread, NULL, scan_thread, tree);
+	if (!rc)
+		return true;
+	file_opener_stop(tree->opener);
+	return error_set_system(err, rc, "start the thread for symbol directory '%s'", tree->path);
+}
+
+static void tree_free(struct file_tree *tree)
+{
+	file_index_free(tree->index);
+	file_index_free(tree->next);
+	if (tree->stop_fd >= 0)
+		close(tree->stop_fd);
+	pthread_cond_destroy(&tree->wake);
+	pthread_mutex_destroy(&tree->lock);
+	free(tree);
+}
+
+struct file_tree *file_tree_start(const struct file_tree_options *options, struct error *err)
+{
+	struct file_tree *tree = calloc(1, sizeof(*tree));
+	pthread_condattr_t clock;
+
+	if (!tree) {
+		error_set(err, ERROR_MEMORY, "no memory for symbol directory '%s'", options->path);
+		return NULL;
+	}
+	snprintf(tree->path, sizeof(tree->path), "%s", options->path);
+	if (options->notes)
+		snprintf(tree->notes, sizeof(tree->notes), "%s", options->notes);
+	tree->found = options->found;
+	tree->context = options->context;
+	pthread_mutex_init(&tree->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&tree->wake, &clock);
+	pthread_condattr_destroy(&clock);
+	tree->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (tree->stop_fd < 0)
+		error_set_system(err, errno, "event for symbol directory '%s'", options->path);
+	else if (start_threads(tree, err))
+		return tree;
+	tree_free(tree);
+	return NULL;
+}
+
+void file_tree_stop(struct file_tree *tree)
+{
+	struct timespec until;
+
+	if (!tree)
+		return;
+	atomic_store(&tree->stops, true);
+	if (eventfd_write(tree->stop_fd, 1))
+		log_error("a package's reader cannot be stopped", "reason=\"%s\"", strerror(errno));
+	file_tree_missed(tree);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_WAIT_SECONDS;
+	if (pthread_timedjoin_np(tree->thread, NULL, &until)) {
+		log_warn("a symbol directory does not answer", "path=\"%s\"", tree->path);
+		pthread_detach(tree->thread);
+		return;
+	}
+	file_opener_stop(tree->opener);
+	tree_free(tree);
+}
