@@ -9,6 +9,7 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/symbolize/symbol_sources.h"
 
 int64_t api_now_ms(void)
 {
@@ -139,6 +140,45 @@ static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)
 	GAUGE("symbol_queue", symbols.queue, "Modules that wait for a source or conversion.");
 }
 
+static void put_source_count(struct buffer *out, const struct source_state *state,
+			     const char *answer, uint64_t count)
+{
+	buffer_printf(out,
+		      "farflame_server_source_questions_total{source=\"%s\",answer=\"%s\"} %" PRIu64
+		      "\n",
+		      state->url, answer, count);
+}
+
+/* Their URLs have nothing in them that a label may not have. */
+static void put_sources(struct buffer *out, struct symbol_sources *sources)
+{
+	struct source_state states[SOURCES_MAX];
+	size_t count = symbol_sources_states(sources, states, SOURCES_MAX);
+
+	if (!count)
+		return;
+	describe(out, "source_up", "gauge",
+		 "1: the debuginfod server is asked; 0: it did not answer and has a pause.");
+	for (size_t i = 0; i < count; i++)
+		buffer_printf(out, "farflame_server_source_up{source=\"%s\"} %d\n", states[i].url,
+			      !states[i].is_closed);
+	describe(out, "source_questions_total", "counter",
+		 "Questions to debuginfod servers by answer; not_asked: turned away in a pause.");
+	for (size_t i = 0; i < count; i++) {
+		put_source_count(out, &states[i], "found", states[i].found);
+		put_source_count(out, &states[i], "not_found", states[i].not_found);
+		put_source_count(out, &states[i], "failed", states[i].failed);
+		put_source_count(out, &states[i], "not_asked", states[i].turned_away);
+	}
+	describe(out, "source_received_bytes_total", "counter",
+		 "Bytes of files that debuginfod servers sent.");
+	for (size_t i = 0; i < count; i++)
+		buffer_printf(out,
+			      "farflame_server_source_received_bytes_total{source=\"%s\"} %" PRIu64
+			      "\n",
+			      states[i].url, states[i].bytes);
+}
+
 static void put_process(struct buffer *out, const struct api *api)
 {
 	struct rusage usage;
@@ -178,5 +218,6 @@ void api_metrics_get(struct http_request *request, struct http_response *respons
 	put_http(out, api->server);
 	put_samples(out, api->samples);
 	put_symbols(out, api->symbolizer);
+	put_sources(out, symbolizer_sources(api->symbolizer));
 	put_process(out, api);
 }

@@ -22,7 +22,6 @@
 #include "symbol-server/symbolize/source_request.h"
 
 enum {
-	SERVERS_MAX = 32,
 	URL_ROOM = 1024,
 	/* Questions to one server at a time, and threads left over when some servers stall. */
 	SLOTS = 4,
@@ -76,7 +75,7 @@ struct server {
 struct symbol_sources {
 	pthread_mutex_t lock;   /* of the servers' states and what follows */
 	pthread_cond_t changed; /* a slot is free, a server closed or is awaited, the end */
-	struct server servers[SERVERS_MAX];
+	struct server servers[SOURCES_MAX];
 	size_t count;
 	int64_t no_room_until_ms, last_return_ms;
 	struct source_limits limits;
@@ -120,10 +119,10 @@ static bool check_url(const char *url, struct error *err)
 		return error_set(err, ERROR_OPTION,
 				 "debuginfod server '%.200s' is not an http:// or https:// URL",
 				 url);
-	if (strlen(url) > URL_ROOM || strpbrk(url, " \t\r\n?#"))
+	if (strlen(url) > URL_ROOM || strpbrk(url, " \t\r\n?#\"\\"))
 		return error_set(err, ERROR_OPTION,
-				 "debuginfod server '%.200s' is too long, or has blanks, '?' or "
-				 "'#' in it",
+				 "debuginfod server '%.200s' is too long, or has a blank, quote, "
+				 "'\\', '?' or '#' in it",
 				 url);
 	return true;
 }
@@ -146,8 +145,8 @@ static bool add_server(struct symbol_sources *sources, const char *url, struct e
 
 	if (!check_url(url, err))
 		return false;
-	if (sources->count == SERVERS_MAX)
-		return error_set(err, ERROR_OPTION, "more than %d debuginfod servers", SERVERS_MAX);
+	if (sources->count == SOURCES_MAX)
+		return error_set(err, ERROR_OPTION, "more than %d debuginfod servers", SOURCES_MAX);
 	server->url = strdup(url);
 	if (!server->url)
 		return error_set(err, ERROR_MEMORY, "no memory for symbol sources");

@@ -18,6 +18,8 @@
 
 struct symbol_sources;
 
+enum { SOURCES_MAX = 32 };
+
 /* Servers in order of preference; http:// and https:// only. Downloads are unlinked files in
  * cache_directory. ERROR_OPTION names a bad URL. */
 struct symbol_sources *symbol_sources_open(const char *const *urls, size_t count,

@@ -550,3 +550,8 @@ void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counte
 	pthread_mutex_unlock(&symbolizer->lock);
 	symbol_cache_size(symbolizer->cache, &out->tables_in_memory, &out->table_bytes);
 }
+
+struct symbol_sources *symbolizer_sources(struct symbolizer *symbolizer)
+{
+	return symbolizer->sources;
+}

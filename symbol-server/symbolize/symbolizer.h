@@ -103,6 +103,10 @@ struct symbolizer_counters {
 };
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out);
 
+/* To look at the servers' states; its own, never NULL. */
+struct symbol_sources;
+struct symbol_sources *symbolizer_sources(struct symbolizer *symbolizer);
+
 /* Ends workers and threads; unfinished conversions are taken up at the next start. */
 void symbolizer_stop(struct symbolizer *symbolizer); /* NULL is fine */
 
