@@ -40,7 +40,8 @@ struct file_opener {
 	struct job *first, **last;
 	struct build_id *refused;
 	size_t refused_count;
-	bool is_held_up, stops;
+	bool is_held_up, stops, has_ended;
+	bool is_orphan; /* nobody joins the thread: it cleans up */
 };
 
 int64_t file_opener_now_ms(void)
@@ -112,9 +113,23 @@ static void tell_late(struct file_opener *opener, struct job *job)
 	pthread_mutex_lock(&opener->lock);
 }
 
+static void opener_free(struct file_opener *opener)
+{
+	for (struct job *job = opener->first, *next; job; job = next) {
+		next = job->next;
+		free(job);
+	}
+	pthread_cond_destroy(&opener->wake);
+	pthread_cond_destroy(&opener->done);
+	pthread_mutex_destroy(&opener->lock);
+	free(opener->refused);
+	free(opener);
+}
+
 static void *opener_thread(void *context)
 {
 	struct file_opener *opener = context;
+	bool is_orphan;
 
 	pthread_mutex_lock(&opener->lock);
 	while (!opener->stops) {
@@ -139,7 +154,11 @@ static void *opener_thread(void *context)
 			free(job);
 		}
 	}
+	opener->has_ended = true;
+	is_orphan = opener->is_orphan;
 	pthread_mutex_unlock(&opener->lock);
+	if (is_orphan)
+		opener_free(opener);
 	return NULL;
 }
 
@@ -243,26 +262,27 @@ struct file_opener *file_opener_start(const char *directory,
 void file_opener_stop(struct file_opener *opener)
 {
 	struct timespec until;
+	pthread_t thread;
+	bool is_orphan;
 
 	if (!opener)
 		return;
+	thread = opener->thread;
 	pthread_mutex_lock(&opener->lock);
 	opener->stops = true;
 	pthread_cond_broadcast(&opener->wake);
 	pthread_mutex_unlock(&opener->lock);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_WAIT_SECONDS;
-	if (pthread_timedjoin_np(opener->thread, NULL, &until)) {
-		pthread_detach(opener->thread); /* held up: what it has stays its own */
-		return;
+	if (pthread_timedjoin_np(thread, NULL, &until)) {
+		pthread_mutex_lock(&opener->lock);
+		opener->is_orphan = is_orphan = !opener->has_ended;
+		pthread_mutex_unlock(&opener->lock);
+		if (is_orphan) {
+			pthread_detach(thread);
+			return;
+		}
+		pthread_join(thread, NULL);
 	}
-	for (struct job *job = opener->first, *next; job; job = next) {
-		next = job->next;
-		free(job);
-	}
-	pthread_cond_destroy(&opener->wake);
-	pthread_cond_destroy(&opener->done);
-	pthread_mutex_destroy(&opener->lock);
-	free(opener->refused);
-	free(opener);
+	opener_free(opener);
 }

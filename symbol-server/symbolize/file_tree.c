@@ -34,18 +34,45 @@ static void wait_until(struct file_tree *tree, int64_t early_ms, int64_t late_ms
 	}
 }
 
+static void load_notes(struct file_tree *tree)
+{
+	struct file_index *noted = *tree->notes ? package_notes_load(tree->notes) : NULL;
+
+	pthread_mutex_lock(&tree->lock);
+	tree->index = noted;
+	pthread_mutex_unlock(&tree->lock);
+}
+
+static void tree_free(struct file_tree *tree)
+{
+	file_opener_stop(tree->opener);
+	file_index_free(tree->index);
+	file_index_free(tree->next);
+	if (tree->stop_fd >= 0)
+		close(tree->stop_fd);
+	pthread_cond_destroy(&tree->wake);
+	pthread_mutex_destroy(&tree->lock);
+	free(tree);
+}
+
+/* Who stops the tree and its thread agree on who cleans up. */
+static bool end_thread(struct file_tree *tree)
+{
+	bool is_orphan;
+
+	pthread_mutex_lock(&tree->lock);
+	tree->has_ended = true;
+	is_orphan = tree->is_orphan;
+	pthread_mutex_unlock(&tree->lock);
+	return is_orphan;
+}
+
 static void *scan_thread(void *context)
 {
 	struct file_tree *tree = context;
 	int64_t start, pause;
 
-	if (*tree->notes) {
-		struct file_index *noted = package_notes_load(tree->notes);
-
-		pthread_mutex_lock(&tree->lock);
-		tree->index = noted;
-		pthread_mutex_unlock(&tree->lock);
-	}
+	load_notes(tree);
 	while (!atomic_load(&tree->stops)) {
 		atomic_store(&tree->was_missed, false);
 		file_tree_scan(tree);
@@ -62,6 +89,8 @@ static void *scan_thread(void *context)
 				   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
 		pthread_mutex_unlock(&tree->lock);
 	}
+	if (end_thread(tree))
+		tree_free(tree);
 	return NULL;
 }
 
@@ -223,19 +252,7 @@ static bool start_threads(struct file_tree *tree, struct error *err)
 	rc = pthread_create(&tree->thread, NULL, scan_thread, tree);
 	if (!rc)
 		return true;
-	file_opener_stop(tree->opener);
 	return error_set_system(err, rc, "start the thread for symbol directory '%s'", tree->path);
-}
-
-static void tree_free(struct file_tree *tree)
-{
-	file_index_free(tree->index);
-	file_index_free(tree->next);
-	if (tree->stop_fd >= 0)
-		close(tree->stop_fd);
-	pthread_cond_destroy(&tree->wake);
-	pthread_mutex_destroy(&tree->lock);
-	free(tree);
 }
 
 struct file_tree *file_tree_start(const struct file_tree_options *options, struct error *err)
@@ -266,23 +283,37 @@ struct file_tree *file_tree_start(const struct file_tree_options *options, struc
 	return NULL;
 }
 
+/* True: the thread is gone. */
+static bool join_thread(struct file_tree *tree)
+{
+	pthread_t thread = tree->thread;
+	struct timespec until;
+	bool has_ended;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_WAIT_SECONDS;
+	if (!pthread_timedjoin_np(thread, NULL, &until))
+		return true;
+	log_warn("a symbol directory does not answer", "path=\"%s\"", tree->path);
+	pthread_mutex_lock(&tree->lock);
+	has_ended = tree->has_ended;
+	tree->is_orphan = !has_ended;
+	pthread_mutex_unlock(&tree->lock);
+	if (has_ended)
+		pthread_join(thread, NULL);
+	else
+		pthread_detach(thread);
+	return has_ended;
+}
+
 void file_tree_stop(struct file_tree *tree)
 {
-	struct timespec until;
-
 	if (!tree)
 		return;
 	atomic_store(&tree->stops, true);
 	if (eventfd_write(tree->stop_fd, 1))
 		log_error("a package's reader cannot be stopped", "reason=\"%s\"", strerror(errno));
 	file_tree_missed(tree);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += STOP_WAIT_SECONDS;
-	if (pthread_timedjoin_np(tree->thread, NULL, &until)) {
-		log_warn("a symbol directory does not answer", "path=\"%s\"", tree->path);
-		pthread_detach(tree->thread);
-		return;
-	}
-	file_opener_stop(tree->opener);
-	tree_free(tree);
+	if (join_thread(tree))
+		tree_free(tree);
 }

@@ -115,6 +115,14 @@ static void refuse(struct scan *scan, const char *reason)
 	file_tree_refused(scan->tree, scan->path, reason);
 }
 
+static void leave_out(struct scan *scan, const char *reason)
+{
+	refuse(scan, reason);
+	lock(scan);
+	scan->now->left_out++;
+	unlock(scan);
+}
+
 /* False: not an ELF file, or none that can be read. */
 static bool read_file(struct scan *scan, int fd, struct build_id *id, unsigned *content)
 {
@@ -363,10 +371,7 @@ static void enter_folder(struct scan *scan, const struct level *level, const cha
 	int fd;
 
 	if (level->depth == DEPTH_MAX) {
-		refuse(scan, "too deep");
-		lock(scan);
-		scan->now->left_out++;
-		unlock(scan);
+		leave_out(scan, "it lies too deep");
 		return;
 	}
 	fd = openat(level->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -415,7 +420,7 @@ static void read_folder(struct scan *scan, int fd, unsigned depth)
 {
 	struct level level = {.fd = fd, .depth = depth, .number = FILE_INDEX_NONE};
 	DIR *directory = fdopendir(fd);
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 
 	lock(scan);
 	scan->now->folders++;
@@ -424,11 +429,13 @@ static void read_folder(struct scan *scan, int fd, unsigned depth)
 		close(fd);
 		return;
 	}
-	while (!stops(scan) && (errno = 0, entry = readdir(directory)) != NULL) {
+	while (errno = 0, !stops(scan) && (entry = readdir(directory)) != NULL) {
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (name_path(scan, entry->d_name))
 			meet_entry(scan, &level, entry);
+		else
+			leave_out(scan, "its path is too long");
 		scan->path[scan->length] = '\0';
 	}
 	if (!entry && errno)

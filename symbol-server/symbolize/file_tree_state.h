@@ -26,6 +26,7 @@ struct file_tree {
 	struct file_index *next;  /* what this pass has found so far; NULL between passes */
 	struct symbol_directories_progress last, now; /* of the last pass, of this one */
 	atomic_bool was_missed;
+	bool has_ended, is_orphan; /* the thread; an orphan cleans up */
 };
 
 /* One pass: reads the tree, then packages for a while. The thread's own. */

@@ -74,7 +74,7 @@ static size_t list_files(const struct unpacked_files *files, struct kept_file *k
 		    !strncmp(entry->d_name, HALF_WRITTEN, strlen(HALF_WRITTEN)) ||
 		    fstatat(files->directory, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW))
 			continue;
-		snprintf(kept[count].name, UNPACKED_NAME_MAX, "%s", entry->d_name);
+		memcpy(kept[count].name, entry->d_name, strlen(entry->d_name) + 1);
 		kept[count].bytes = (uint64_t)stat.st_blocks * 512;
 		kept[count++].used_ns = stat.st_mtim.tv_sec * INT64_C(1000000000) +
 					stat.st_mtim.tv_nsec;

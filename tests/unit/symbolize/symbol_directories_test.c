@@ -489,6 +489,7 @@ static void test_silence(void)
 	CHECK(now_ms() - start_ms < 6000);
 	umount2(path, MNT_DETACH);
 	close(silence);
+	usleep(300 * 1000); /* its threads clean up */
 	shell("rm -rf tree && mkdir tree");
 }
 
