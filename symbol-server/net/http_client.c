@@ -2,21 +2,44 @@
 #include "symbol-server/net/http_client.h"
 
 #include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	REDIRECTS_MAX = 5,
 	ERROR_PAGE_MAX = 64 << 10, /* of a body nobody reads; more is not worth a connection */
+	AUTHORITIES_MAX = 16 << 20,
 };
 
 struct http_client {
 	CURL *curl;
+	struct curl_blob authorities; /* length 0: the system's */
 	char sentence[CURL_ERROR_SIZE];
 	const struct http_get *get;
 	size_t unread;
 	bool is_enough; /* the caller, or nobody, wants the rest of the body */
 };
+
+/* Read at the beginning: later the process may have lost the right to. libcurl leaves the variable
+ * to its callers. */
+static bool read_authorities(struct http_client *client, struct error *err)
+{
+	const char *path = getenv("SSL_CERT_FILE");
+	FILE *file = path && *path ? fopen(path, "re") : NULL;
+
+	if (!path || !*path)
+		return true;
+	if (!file)
+		return error_set_system(err, errno, "SSL_CERT_FILE '%.200s'", path);
+	client->authorities.data = malloc(AUTHORITIES_MAX);
+	if (client->authorities.data)
+		client->authorities.len = fread(client->authorities.data, 1, AUTHORITIES_MAX, file);
+	fclose(file);
+	return client->authorities.len > 0 ||
+	       error_set(err, ERROR_FORMAT, "SSL_CERT_FILE '%.200s' is empty", path);
+}
 
 struct http_client *http_client_new(struct error *err)
 {
@@ -24,10 +47,11 @@ struct http_client *http_client_new(struct error *err)
 
 	if (client && !curl_global_init(CURL_GLOBAL_DEFAULT))
 		client->curl = curl_easy_init();
-	if (client && client->curl)
+	if (client && client->curl && read_authorities(client, err))
 		return client;
-	free(client);
-	error_set(err, ERROR_MEMORY, "no memory for an HTTP client");
+	if (!client || !client->curl)
+		error_set(err, ERROR_MEMORY, "no memory for an HTTP client");
+	http_client_free(client);
 	return NULL;
 }
 
@@ -36,6 +60,7 @@ void http_client_free(struct http_client *client)
 	if (!client)
 		return;
 	curl_easy_cleanup(client->curl);
+	free(client->authorities.data);
 	free(client);
 }
 
@@ -66,7 +91,6 @@ static bool set_options(struct http_client *client, const struct http_get *get,
 			struct curl_slist *headers)
 {
 	const char *redirects = strncmp(get->url, "https:", 6) != 0 ? "http,https" : "https";
-	const char *authorities = getenv("SSL_CERT_FILE"); /* libcurl leaves it to its callers */
 	CURL *curl = client->curl;
 	CURLcode rc = CURLE_OK;
 
@@ -89,8 +113,8 @@ static bool set_options(struct http_client *client, const struct http_get *get,
 	SET(ERRORBUFFER, client->sentence);
 	SET(WRITEFUNCTION, receive);
 	SET(WRITEDATA, client);
-	if (authorities && *authorities)
-		SET(CAINFO, authorities);
+	if (client->authorities.len)
+		SET(CAINFO_BLOB, &client->authorities);
 #undef SET
 	return rc == CURLE_OK;
 }

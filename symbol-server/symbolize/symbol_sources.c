@@ -38,7 +38,7 @@ enum {
 	HELD_QUESTIONS = 64,
 	HELD_FIRST_MS = 10 * 60 * 1000,
 	HELD_MAX_MS = 24 * 60 * 60 * 1000,
-	NO_ROOM_MS = 15 * 1000,
+	NO_ROOM_MS = 5 * 1000,
 	/* Modules that are turned away come back one after the other, so that a hundred thousand of
 	 * them keep nobody busy. */
 	RETURN_MS = 50,

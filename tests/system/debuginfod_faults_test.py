@@ -188,6 +188,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send(404)
         return self.send(200, state["bomb"], Content_Encoding="gzip")
 
+    def poison(self, build_id):
+        """Fails at one file, and answers else."""
+        if identity("poison") == build_id:
+            return self.send(500)
+        return self.send(200, elf(build_id))
+
     def endless(self, start, bytes_, length):
         self.send(200, start, length)
         sent, block = len(start), bytes(MB)
@@ -292,6 +298,9 @@ def fault_of_server(fault, sentence, url=None, mend=None):
     check(took is not None, "%s: the healthy server's module is ready meanwhile" % fault, case.module("only-" + fault))
     says = wait_for(lambda: re.search(sentence, case.module(fault).get("reason", "")), 8, 0.1)
     row, none = case.module(fault), case.module("nowhere-" + fault)
+    answers = {entry["source"]: entry["answer"] for entry in row.get("sources", [])}
+    check(answers.get(case.url) in ("down", "closed", "wrong_file") and "not_found" in answers.values(),
+          "%s: both servers stand among the sources, with their answers" % fault, row)
     check(says, "%s: the reason says what happened" % fault, row)
     check({row.get("state"), none.get("state")} <= {"wanted", "fetching"}, "%s: nothing is called missing" % fault,
           "%s\n%s" % (row, none))
@@ -395,7 +404,8 @@ def test_tls_and_names():
         skip("needs openssl")
         return
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                    "-days", "2", "-subj", "/CN=localhost"], check=True, capture_output=True)
+                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"], check=True,
+                   capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     serve(port, context)
@@ -411,7 +421,13 @@ def test_tls_and_names():
         note("%s: %s" % (fault, row.get("reason")))
         case.end()
 
-    together(test_full_disk, test_kill,
+    def trusted():
+        case = Case("trusted", "https://127.0.0.1:%d/well/trusted" % port, second=None, SSL_CERT_FILE=certificate)
+        case.post("trusted")
+        check(case.wait_ready("trusted", 15) is not None, "what SSL_CERT_FILE trusts is asked", case.module("trusted"))
+        case.end()
+
+    together(test_full_disk, test_kill, test_poison, trusted,
              lambda: waits("untrusted", "https://127.0.0.1:%d/well/untrusted" % port, "self.signed certificate"),
              lambda: waits("no_tls", state["url"].replace("http:", "https:") + "/well/no_tls", "SSL|TLS"),
              lambda: waits("no_name", "http://somewhere.invalid/", "Could not resolve host"))
@@ -497,6 +513,19 @@ def test_full_disk():
     check(took is not None, "once there is room it is downloaded (%.1f s)" % (took or -1), case.module("full"))
     case.end()
     subprocess.run(["umount", "-l", cache], check=True)
+
+
+def test_poison():
+    """A server that always fails at one file is still good for others."""
+    names = ["poison%d" % i for i in range(6)]
+    case = Case("poison", second=None)
+    case.post("poison", *names)
+    check(all(case.wait_ready(name, 20) is not None for name in names), "others are fetched from a server that fails at one")
+    says = wait_for(lambda: "it failed at this file" in case.module("poison").get("reason", ""), 20, 0.1)
+    check(says and case.module("poison")["state"] == "wanted", "which waits longer than the others do",
+          case.module("poison"))
+    note("poison: " + case.module("poison").get("reason", ""))
+    case.end()
 
 
 def test_kill():
