@@ -8,6 +8,7 @@
 #include "symbol-server/symbolize/debug_symbols.h"
 #include "symbol-server/symbolize/debug_units.h"
 #include "symbol-server/symbolize/gnu_debugdata.h"
+#include "symbol-server/symbolize/go_pclntab.h"
 #include "symbol-server/symbolize/kallsyms.h"
 #include "symbol-server/symbolize/table_builder.h"
 
@@ -280,7 +281,34 @@ static bool read_debug_info(struct reader *reader, struct error *err)
 	return true;
 }
 
+/* Go's own table, for what has no DWARF. */
+static void read_go_tables(struct reader *reader, const struct debug_input *inputs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (go_pclntab_read(inputs[i].bytes, inputs[i].length, reader->builder,
+				    &reader->table.flags) &&
+		    reader->table.quality < QUALITY_PCLNTAB)
+			reader->table.quality = QUALITY_PCLNTAB;
+}
+
 /* ---- whole files ---- */
+
+/* Stripped of its section headers: what is loaded as code. */
+static void take_code_segments(struct reader *reader, Elf *elf)
+{
+	size_t count = 0;
+	GElf_Phdr header;
+
+	if (elf_getphdrnum(elf, &count))
+		return;
+	for (size_t i = 0; i < count && i < PROGRAM_HEADERS_MAX; i++)
+		if (gelf_getphdr(elf, (int)i, &header) && header.p_type == PT_LOAD &&
+		    header.p_flags & PF_X && header.p_vaddr + header.p_filesz > header.p_vaddr &&
+		    reader->code_count < CODE_SECTIONS_MAX) {
+			reader->code[reader->code_count][0] = header.p_vaddr;
+			reader->code[reader->code_count++][1] = header.p_vaddr + header.p_filesz;
+		}
+}
 
 static bool read_files(struct reader *reader, const struct debug_input *inputs, size_t count,
 		       bool names_only, struct error *err)
@@ -288,11 +316,16 @@ static bool read_files(struct reader *reader, const struct debug_input *inputs, 
 	for (size_t i = 0; i < count; i++)
 		if (!open_file(reader, &inputs[i], err))
 			return false;
+	if (!reader->code_count && count)
+		take_code_segments(reader, reader->files[0].elf);
 	if (!table_builder_sections(reader->builder, reader->code, reader->code_count, err))
 		return false;
 	reader->table.bases[ADDRESS_ELF].is_known = true;
 	read_symbols(reader);
-	return names_only || read_debug_info(reader, err);
+	if (!names_only && !read_debug_info(reader, err))
+		return false;
+	read_go_tables(reader, inputs, count);
+	return true;
 }
 
 static bool read_kallsyms(struct reader *reader, const struct debug_input *input, struct error *err)

@@ -466,6 +466,17 @@ bool table_builder_has_functions(const struct table_builder *builder)
 	return builder->pieces.count > 0;
 }
 
+bool table_builder_has_function_at(const struct table_builder *builder, uint64_t address)
+{
+	const struct piece *pieces = builder->pieces.at;
+	uint64_t at = address - builder->first;
+
+	for (uint32_t i = 0; i < builder->pieces.count; i++)
+		if (at >= pieces[i].low && at < pieces[i].high)
+			return true;
+	return false;
+}
+
 bool table_builder_is_cut(const struct table_builder *builder)
 {
 	return builder->is_cut;

@@ -78,6 +78,8 @@ void table_builder_unit_end(struct table_builder *builder, struct code_range *co
 
 /* Has any function been put in? */
 bool table_builder_has_functions(const struct table_builder *builder);
+/* Does one cover the address? Looks through all of them. */
+bool table_builder_has_function_at(const struct table_builder *builder, uint64_t address);
 /* A limit on entries was reached and the rest dropped. */
 bool table_builder_is_cut(const struct table_builder *builder);
 
