@@ -10,6 +10,7 @@
 #include "symbol-server/api/named_stacks.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
+#include "symbol-server/symbolize/module_files.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 /* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
@@ -94,8 +95,8 @@ static const char *state_text(enum module_state state)
 static const char *quality_text(enum symbol_quality quality)
 {
 	static const char *const texts[] = {
-		[QUALITY_NONE] = "none",     [QUALITY_KALLSYMS] = "kallsyms",
-		[QUALITY_DYNSYM] = "dynsym", [QUALITY_MINIDEBUG] = "minidebug",
+		[QUALITY_NONE] = "none",       [QUALITY_KALLSYMS] = "kallsyms",
+		[QUALITY_DYNSYM] = "dynsym",   [QUALITY_MINIDEBUG] = "minidebug",
 		[QUALITY_PCLNTAB] = "pclntab", [QUALITY_SYMTAB] = "symtab",
 		[QUALITY_DWARF] = "dwarf",
 	};
@@ -164,9 +165,12 @@ static void put_missing(struct json *json, const struct module_row *row)
 		uint32_t flag;
 		const char *text;
 	} parts[] = {
-		{SYMBOL_TABLE_DWO_MISSING, "dwo"},       {SYMBOL_TABLE_ALT_MISSING, "alt"},
-		{SYMBOL_TABLE_CUT, "cut"},               {SYMBOL_TABLE_DAMAGED, "damaged"},
+		{SYMBOL_TABLE_DWO_MISSING, "dwo"},
+		{SYMBOL_TABLE_ALT_MISSING, "alt"},
+		{SYMBOL_TABLE_CUT, "cut"},
+		{SYMBOL_TABLE_DAMAGED, "damaged"},
 		{SYMBOL_TABLE_UNRELOCATED, "relocations"},
+		{SYMBOL_TABLE_NO_INLINES, "inlines"},
 	};
 
 	json_key(json, "missing");
@@ -210,9 +214,8 @@ static void put_module(struct json *json, const struct listed *listed,
 	json_close(json, '}');
 }
 
-static bool list_modules(struct http_request *request, struct api *api,
-			 const struct shares *shares, struct listed **listed, size_t *count,
-			 struct error *err)
+static bool list_modules(struct http_request *request, struct api *api, const struct shares *shares,
+			 struct listed **listed, size_t *count, struct error *err)
 {
 	struct module_row *rows = NULL;
 
@@ -312,8 +315,12 @@ static bool read_line(const char *line, size_t length, struct build_id *id, bool
 	return true;
 }
 
-static bool announce(struct api *api, const char *line, size_t length, struct arena *arena,
-		     struct buffer *wanted)
+/* What the sender has of its modules, when it asks once and does not come back: a build. Such a
+ * module has not been met in samples, and nothing is done about it here. */
+enum { OFFER_NONE = 2 }; /* else enum module_file_kind */
+
+static bool announce(struct api *api, const char *line, size_t length, unsigned offer,
+		     struct arena *arena, struct buffer *wanted)
 {
 	char hex[BUILD_ID_HEX];
 	struct build_id id;
@@ -323,9 +330,12 @@ static bool announce(struct api *api, const char *line, size_t length, struct ar
 
 	if (!read_line(line, length, &id, &is_gnu, &name, &name_length))
 		return false;
-	name = arena_text(arena, name, name_length);
-	symbolizer_want(api->symbolizer, &id, name, is_gnu, 0);
-	if (symbolizer_wants_upload(api->symbolizer, &id))
+	if (offer == OFFER_NONE) {
+		name = arena_text(arena, name, name_length);
+		symbolizer_want(api->symbolizer, &id, name, is_gnu, 0);
+	}
+	if (offer == OFFER_NONE ? symbolizer_wants_upload(api->symbolizer, &id)
+				: symbolizer_lacks_file(api->symbolizer, &id, offer))
 		buffer_printf(wanted, "%s\n", build_id_format(&id, hex));
 	return true;
 }
@@ -335,14 +345,15 @@ void api_modules_post(struct http_request *request, struct http_response *respon
 	const char *type = http_request_header(request, "Content-Type");
 	struct bytes body = http_request_body(request);
 	const char *at = (const char *)body.at, *end = at + body.length;
+	unsigned number = 1, offer = OFFER_NONE;
 	struct error err = {0};
-	unsigned number = 1;
 
 	if (!type || strncasecmp(type, "text/plain", 10)) {
 		answer_error(response, 415, "Content-Type must be text/plain: one module per line");
 		return;
 	}
-	if (!parameters_check(request, "", &err)) {
+	if (!parameters_check(request, "offer", &err) ||
+	    !parameter_choice(request, "offer", "debug|executable", &offer, &err)) {
 		answer_failure(response, &err);
 		return;
 	}
@@ -352,8 +363,8 @@ void api_modules_post(struct http_request *request, struct http_response *respon
 		size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
 		size_t used = length && at[length - 1] == '\r' ? length - 1 : length;
 
-		if (used &&
-		    !announce(context, at, used, http_request_arena(request), &response->body)) {
+		if (used && !announce(context, at, used, offer, http_request_arena(request),
+				      &response->body)) {
 			error_set(&err, ERROR_OPTION,
 				  "line %u is not '<build-id in hexadecimal> <gnu|htlhash> <name>'",
 				  number);

@@ -59,7 +59,8 @@ static void read_facts(struct candidate *file)
 		file->is_elf = true;
 		file->has_debug_info = image->has_debug_info;
 		file->has_symtab = image->has_symtab;
-		file->has_pclntab = image->has_go_pclntab;
+		/* Some linkers put it among other data: the note of Go's linker tells. */
+		file->has_pclntab = image->has_go_pclntab || *image->go_id;
 		file->has_dynsym = image->has_dynsym;
 		file->is_split = image->has_split_info;
 		MODULE_TEXT(file->link, image->debuglink);
@@ -184,7 +185,7 @@ static unsigned worth_of_names(const struct candidate *file)
 {
 	if (!file->is_elf || file->is_split)
 		return 0;
-	return file->has_symtab ? 3 : file->has_pclntab ? 2 : file->has_dynsym ? 1 : 0;
+	return file->has_pclntab ? 3 : file->has_symtab ? 2 : file->has_dynsym ? 1 : 0;
 }
 
 struct candidate *files_names(struct module_files *files, size_t number)

@@ -76,6 +76,8 @@ static unsigned worth_of(enum symbol_quality quality, uint32_t flags)
 		losses = !!(flags & SYMBOL_TABLE_DAMAGED) + !!(flags & SYMBOL_TABLE_CUT) +
 			 !!(flags & SYMBOL_TABLE_DWO_MISSING) +
 			 !!(flags & SYMBOL_TABLE_ALT_MISSING);
+	if (quality == QUALITY_PCLNTAB)
+		losses = !!(flags & SYMBOL_TABLE_DAMAGED) + !!(flags & SYMBOL_TABLE_NO_INLINES);
 	return quality * 8 - losses;
 }
 
@@ -86,6 +88,17 @@ static const char *const flag_sentences[] = {
 	"some of its debug information is damaged and left out",
 	"a relocatable object: names only",
 };
+
+static const char *sentence_for_go(uint32_t flags)
+{
+	if (flags & SYMBOL_TABLE_DAMAGED)
+		return "names and lines from Go's own table (.gopclntab), a part of which is "
+		       "damaged";
+	if (flags & SYMBOL_TABLE_NO_INLINES)
+		return "names and lines from Go's own table (.gopclntab); its inlined functions "
+		       "were not found";
+	return "names and lines from Go's own table (.gopclntab)";
+}
 
 static const char *sentence_for(enum symbol_quality quality, uint32_t flags)
 {
@@ -103,7 +116,7 @@ static const char *sentence_for(enum symbol_quality quality, uint32_t flags)
 	case QUALITY_MINIDEBUG:
 		return "names from .gnu_debugdata; no lines and no inlined functions";
 	case QUALITY_PCLNTAB:
-		return "names and lines from .gopclntab";
+		return sentence_for_go(flags);
 	case QUALITY_SYMTAB:
 		return "names from .symtab; no lines and no inlined functions";
 	case QUALITY_NONE:
@@ -112,6 +125,14 @@ static const char *sentence_for(enum symbol_quality quality, uint32_t flags)
 		break;
 	}
 	return "";
+}
+
+/* Go's own table has all that DWARF would have. */
+static enum module_state state_for(enum symbol_quality quality, uint32_t flags)
+{
+	bool has_all = quality == QUALITY_PCLNTAB && !(flags & SYMBOL_TABLE_NO_INLINES);
+
+	return quality == QUALITY_DWARF || has_all ? MODULE_ready : MODULE_symbols;
 }
 
 /* ---- one conversion ---- */
@@ -237,7 +258,7 @@ static bool convert(struct task *task, struct attempt *attempt, enum module_stat
 	count_conversion(symbolizer, table != NULL, err);
 	if (ok && !is_worse) {
 		if (state == MODULE_STATE_COUNT)
-			state = table->quality == QUALITY_DWARF ? MODULE_ready : MODULE_symbols;
+			state = state_for(table->quality, table->flags);
 		set_state(task, state,
 			  reason ? reason : sentence_for(table->quality, table->flags));
 		judge_parts(attempt, CANDIDATE_used, NULL);
@@ -442,7 +463,7 @@ static void give_up_for_now(struct module *module)
 	if (module->quality == QUALITY_NONE)
 		module->state = module->has_failed ? MODULE_failed : MODULE_missing;
 	else
-		module->state = module->quality == QUALITY_DWARF ? MODULE_ready : MODULE_symbols;
+		module->state = state_for(module->quality, module->flags);
 	module->retry_at_ms =
 		is_complete(module) ? 0 : symbolizer_now_ms() + pause_after(module->failures++);
 }
