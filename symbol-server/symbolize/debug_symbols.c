@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INDIRECT_MAX = 65536, ARM_THUMB_FUNCTION = STT_LOPROC };
+enum { INDIRECT_MAX = 65536, ARM_THUMB_FUNCTION = STT_LOPROC, DESCRIPTOR_BYTES = 24 };
 
 /* ---- which names are of code ---- */
 
@@ -175,7 +175,8 @@ static bool is_in_code(const struct elf_file *file, uint64_t address)
 }
 
 static bool place_of(const struct elf_file *file, const struct descriptors *descriptors,
-		     const GElf_Sym *symbol, Elf32_Word extended, uint64_t *address)
+		     const GElf_Sym *symbol, Elf32_Word extended, uint64_t *address,
+		     bool *is_descriptor)
 {
 	size_t section = symbol->st_shndx == SHN_XINDEX ? extended : symbol->st_shndx;
 	unsigned machine = file->header.e_machine;
@@ -193,6 +194,7 @@ static bool place_of(const struct elf_file *file, const struct descriptors *desc
 	if (!is_function(file, symbol) || !read_descriptor(descriptors, value, address))
 		return false;
 	*address += elf_file_base(file);
+	*is_descriptor = true;
 	return is_in_code(file, *address);
 }
 
@@ -233,15 +235,22 @@ static bool take_symbol(struct debug_symbols *symbols, const struct elf_file *fi
 {
 	unsigned type = GELF_ST_TYPE(symbol->st_info);
 	struct code_symbol row = {.size = symbol->st_size, .binding = binding_of(symbol)};
+	bool is_descriptor = false;
 
 	if (!name)
 		return false;
 	if (!strcmp(name, "_text") && !file->is_relocatable)
 		symbols->kernel_text = (struct symbol_base){true, symbol->st_value};
 	if (!is_name(file->header.e_machine, name) ||
-	    !place_of(file, descriptors, symbol, extended, &row.address))
+	    !place_of(file, descriptors, symbol, extended, &row.address, &is_descriptor))
 		return false;
 	row.is_function = is_function(file, symbol);
+	/* Old compilers gave "foo" the descriptor's size and ".foo" the code's; new ones have no
+	 * ".foo" and give "foo" the code's. */
+	if (is_descriptor && row.size == DESCRIPTOR_BYTES)
+		row.size = 0;
+	if (file->header.e_machine == EM_PPC64 && row.is_function && name[0] == '.' && name[1])
+		name++;
 	if (row.is_function || type == STT_NOTYPE)
 		row.name = table_builder_text(symbols->builder, name);
 	else if (type != STT_OBJECT) /* data among the code has no name, and ends what is before */

@@ -244,4 +244,5 @@ def main():
           f"sections={len(code)} {report(path, judge, found)}")
 
 
-main()
+if __name__ == "__main__":
+    main()
