@@ -117,38 +117,92 @@ static bool is_there(const struct file_place *places, size_t count, const struct
 	return false;
 }
 
-static size_t copy_places(struct file_tree *tree, const struct file_index *index, first_file first,
-			  next_file next, const void *key, struct file_place *places, size_t count,
+/* How many components of the two paths are alike, from the end. */
+static unsigned alike(const char *one, const char *other)
+{
+	size_t a = strlen(one), b = strlen(other);
+	unsigned components = 0;
+
+	while (a && b && one[a - 1] == other[b - 1]) {
+		a--;
+		b--;
+		components += one[a] == '/';
+	}
+	return components + (!a && (!b || other[b - 1] == '/')) + (a && !b && one[a - 1] == '/');
+}
+
+/* What is asked for: by id or by name, and the path it should have. */
+struct question {
+	first_file first;
+	next_file next;
+	const void *key;
+	const char *path;
+};
+
+static unsigned rank_of(const struct file_tree *tree, const struct file_view *view,
+			const char *path)
+{
+	char full[2 * PATH_MAX];
+
+	if (!path)
+		return 0;
+	snprintf(full, sizeof(full), "%.*s/%s/%s", 1024, tree->path, view->folder, view->name);
+	return alike(full, path);
+}
+
+/* A place for one of that rank: a new one, or that of the least alike, or none. */
+static struct file_place *place_for(struct file_place *places, size_t *count, size_t room,
+				    unsigned rank)
+{
+	struct file_place *least = places;
+
+	if (*count < room)
+		return &places[(*count)++];
+	for (size_t i = 1; i < *count; i++)
+		if (places[i].rank < least->rank)
+			least = &places[i];
+	return rank > least->rank ? least : NULL;
+}
+
+static size_t copy_places(struct file_tree *tree, const struct file_index *index,
+			  const struct question *question, struct file_place *places, size_t count,
 			  size_t room)
 {
+	int64_t i = index ? question->first(index, question->key) : FILE_INDEX_NONE;
+	struct file_place *place;
 	struct file_view view;
 
-	if (!index)
-		return count;
-	for (int64_t i = first(index, key); i != FILE_INDEX_NONE && count < room;
-	     i = next(index, i)) {
+	for (; i != FILE_INDEX_NONE && (question->path || count < room);
+	     i = question->next(index, i)) {
+		unsigned rank;
+
 		file_index_view(index, i, &view);
-		if (is_there(places, count, &view))
+		rank = rank_of(tree, &view, question->path);
+		if (is_there(places, count, &view) ||
+		    !(place = place_for(places, &count, room, rank)))
 			continue;
-		places[count].tree = tree;
-		places[count].id = view.id;
-		places[count].content = view.content;
-		places[count].is_packaged = view.is_packaged;
-		places[count].folder_fingerprint = view.folder_fingerprint;
-		snprintf(places[count].folder, PATH_MAX, "%s", view.folder);
-		snprintf(places[count++].name, PATH_MAX, "%s", view.name);
+		place->tree = tree;
+		place->id = view.id;
+		place->content = view.content;
+		place->is_packaged = view.is_packaged;
+		place->rank = rank;
+		place->folder_fingerprint = view.folder_fingerprint;
+		snprintf(place->folder, PATH_MAX, "%s", view.folder);
+		snprintf(place->name, PATH_MAX, "%s", view.name);
 	}
 	return count;
 }
 
-static size_t find(struct file_tree *tree, first_file first, next_file next, const void *key,
+static size_t find(struct file_tree *tree, const struct question *question,
 		   struct file_place *places, size_t room)
 {
 	size_t count;
 
+	if (!room)
+		return 0;
 	pthread_mutex_lock(&tree->lock);
-	count = copy_places(tree, tree->next, first, next, key, places, 0, room);
-	count = copy_places(tree, tree->index, first, next, key, places, count, room);
+	count = copy_places(tree, tree->next, question, places, 0, room);
+	count = copy_places(tree, tree->index, question, places, count, room);
 	pthread_mutex_unlock(&tree->lock);
 	return count;
 }
@@ -156,13 +210,20 @@ static size_t find(struct file_tree *tree, first_file first, next_file next, con
 size_t file_tree_find_id(struct file_tree *tree, const struct build_id *id,
 			 struct file_place *places, size_t room)
 {
-	return find(tree, first_by_id, file_index_next_id, id, places, room);
+	return find(tree,
+		    &(struct question){.first = first_by_id, .next = file_index_next_id, .key = id},
+		    places, room);
 }
 
-size_t file_tree_find_name(struct file_tree *tree, const char *base_name, struct file_place *places,
-			   size_t room)
+size_t file_tree_find_name(struct file_tree *tree, const char *base_name, const char *path,
+			   struct file_place *places, size_t room)
 {
-	return find(tree, first_by_name, file_index_next_name, base_name, places, room);
+	return find(tree,
+		    &(struct question){.first = first_by_name,
+				       .next = file_index_next_name,
+				       .key = base_name,
+				       .path = path},
+		    places, room);
 }
 
 int file_tree_open(struct file_tree *tree, const char *path, const struct build_id *id)

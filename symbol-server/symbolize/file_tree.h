@@ -31,16 +31,18 @@ struct file_place {
 	struct build_id id;
 	unsigned content; /* FILE_HAS_* */
 	bool is_packaged;
+	unsigned rank; /* how many components its path has in common with the one asked for */
 	uint64_t folder_fingerprint;
 	char folder[PATH_MAX]; /* below the tree; the package, if it is one */
 	char name[PATH_MAX];   /* in the folder */
 };
 
-/* From memory; copies up to room places. */
+/* From memory; copies up to room places. path: those that end like it are preferred; may be NULL.
+ */
 size_t file_tree_find_id(struct file_tree *tree, const struct build_id *id,
 			 struct file_place *places, size_t room);
-size_t file_tree_find_name(struct file_tree *tree, const char *base_name, struct file_place *places,
-			   size_t room);
+size_t file_tree_find_name(struct file_tree *tree, const char *base_name, const char *path,
+			   struct file_place *places, size_t room);
 
 /* Opens a path below the tree; see file_opener_open(). */
 int file_tree_open(struct file_tree *tree, const char *path, const struct build_id *id);

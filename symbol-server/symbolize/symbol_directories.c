@@ -299,13 +299,14 @@ bool symbol_directories_has(struct symbol_directories *directories, const struct
 /* ---- by name ---- */
 
 /* Adds places of that base name in all trees which hold what is asked for. */
-static void find_name(struct finding *finding, const char *base_name, unsigned content)
+static void find_name(struct finding *finding, const char *base_name, const char *path,
+		      unsigned content)
 {
 	struct symbol_directories *directories = finding->directories;
 
 	for (size_t i = 0; i < directories->count; i++) {
 		struct file_place *places = finding->places + finding->place_count;
-		size_t found = file_tree_find_name(directories->trees[i], base_name, places,
+		size_t found = file_tree_find_name(directories->trees[i], base_name, path, places,
 						   PLACES_MAX - finding->place_count);
 		size_t kept = 0;
 
@@ -349,10 +350,10 @@ size_t symbol_directories_open_dwp(struct symbol_directories *directories,
 
 		snprintf(name, sizeof(name), "%.*s.dwp", NAME_MAX, base);
 		finding.place_count = 0;
-		find_name(&finding, name, FILE_IS_SPLIT);
+		find_name(&finding, name, NULL, FILE_IS_SPLIT);
 		if (length > 6 && length <= NAME_MAX && !strcmp(base + length - 6, ".debug")) {
 			snprintf(name, sizeof(name), "%.*s.dwp", (int)length - 6, base);
-			find_name(&finding, name, FILE_IS_SPLIT);
+			find_name(&finding, name, NULL, FILE_IS_SPLIT);
 		}
 		open_all(&finding);
 		free(finding.places);
@@ -361,60 +362,26 @@ size_t symbol_directories_open_dwp(struct symbol_directories *directories,
 	return finding.count;
 }
 
-/* How many components of the two paths are alike, from the end. */
-static unsigned alike(const char *one, const char *other)
-{
-	size_t a = strlen(one), b = strlen(other);
-	unsigned components = 0;
-
-	while (a && b && one[a - 1] == other[b - 1]) {
-		a--;
-		b--;
-		components += one[a] == '/';
-	}
-	return components + (!a && (!b || other[b - 1] == '/')) + (a && !b && one[a - 1] == '/');
-}
-
-struct ranked_place {
-	struct file_place place;
-	unsigned rank;
-};
-
 static int alike_first(const void *one, const void *other)
 {
-	const struct ranked_place *a = one, *b = other;
+	const struct file_place *a = one, *b = other;
 
 	return a->rank > b->rank ? -1 : a->rank < b->rank;
 }
 
-static unsigned rank_of(const struct file_place *place, const char *path,
-			const struct file_place *own, size_t own_count)
+/* Beside the module's own files is where it is looked for first. */
+static void prefer_own_folders(struct finding *finding, const struct build_id *module)
 {
-	struct symbol_place full;
+	size_t count;
+	struct file_place *own = own_places(finding->directories, module, &count);
 
-	for (size_t i = 0; i < own_count; i++)
-		if (own[i].tree == place->tree && own[i].is_packaged == place->is_packaged &&
-		    !strcmp(own[i].folder, place->folder))
-			return UINT32_MAX;
-	tell_place(&full, place);
-	return alike(full.file, path);
-}
-
-/* Sorts the places found by how much they are the one at that path. */
-static void rank_places(struct finding *finding, const char *path, const struct file_place *own,
-			size_t own_count)
-{
-	struct ranked_place *ranked = calloc(PLACES_MAX, sizeof(*ranked));
-
-	for (size_t i = 0; ranked && i < finding->place_count; i++) {
-		ranked[i].place = finding->places[i];
-		ranked[i].rank = rank_of(&finding->places[i], path, own, own_count);
-	}
-	if (ranked)
-		qsort(ranked, finding->place_count, sizeof(*ranked), alike_first);
-	for (size_t i = 0; ranked && i < finding->place_count; i++)
-		finding->places[i] = ranked[i].place;
-	free(ranked);
+	for (size_t i = 0; own && i < count; i++)
+		for (size_t j = 0; j < finding->place_count; j++)
+			if (own[i].tree == finding->places[j].tree && !own[i].is_packaged &&
+			    !finding->places[j].is_packaged &&
+			    !strcmp(own[i].folder, finding->places[j].folder))
+				finding->places[j].rank = UINT32_MAX;
+	free(own);
 }
 
 size_t symbol_directories_open_dwo(struct symbol_directories *directories,
@@ -422,16 +389,13 @@ size_t symbol_directories_open_dwo(struct symbol_directories *directories,
 				   size_t room)
 {
 	struct finding finding = {.directories = directories, .fds = fds, .room = room};
-	struct file_place *own;
-	size_t count;
 
 	if (!room || !start_finding(&finding))
 		return 0;
-	find_name(&finding, file_base_name(path), FILE_IS_SPLIT);
+	find_name(&finding, file_base_name(path), path, FILE_IS_SPLIT);
 	if (finding.place_count > 1) {
-		own = own_places(directories, module, &count);
-		rank_places(&finding, path, own, own ? count : 0);
-		free(own);
+		prefer_own_folders(&finding, module);
+		qsort(finding.places, finding.place_count, sizeof(*finding.places), alike_first);
 	}
 	open_all(&finding);
 	free(finding.places);
@@ -480,7 +444,7 @@ size_t symbol_directories_open_link(struct symbol_directories *directories,
 	(void)module; /* files with its build-id are found by that, and any other id is another's */
 	if (!room || !start_finding(&finding))
 		return 0;
-	find_name(&finding, name, 0);
+	find_name(&finding, name, NULL, 0);
 	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
 		if (!(finding.places[i].content & FILE_IS_SPLIT))
 			open_linked(&finding, &finding.places[i], crc);

@@ -2,6 +2,7 @@
 #include "symbol-server/symbolize/uploads.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +19,8 @@
 
 enum { NAME_ROOM = BUILD_ID_HEX + 32, SNIFF_BYTES = 64 };
 
-static const char *const kind_names[UPLOAD_KINDS] = {"executable", "debug", "kallsyms"};
+static const char *const kind_names[UPLOAD_KINDS] = {"executable", "debug", "kallsyms", "dwp",
+						     "alt"};
 
 struct uploads {
 	int directory;
@@ -146,26 +148,60 @@ void upload_file_close(struct upload_file *file)
 
 /* ---- what it is ---- */
 
+enum {
+	WORTH_DEBUG_INFO = 32,
+	WORTH_ALL_OF_IT = 16, /* nothing of it is in a dwz file */
+	WORTH_SYMTAB = 8,
+	WORTH_PCLNTAB = 4,
+	WORTH_DYNSYM = 2,
+	WORTH_CODE = 1,
+};
+
 static unsigned worth_of(const struct elf_image *image)
 {
-	return (image->has_debug_info ? 8 : 0) + (image->has_symtab ? 4 : 0) +
-	       (image->has_go_pclntab ? 2 : 0) + (image->has_dynsym ? 1 : 0);
+	return (image->has_debug_info ? WORTH_DEBUG_INFO : 0) +
+	       (image->has_debug_info && !image->has_alt_link ? WORTH_ALL_OF_IT : 0) +
+	       (image->has_symtab ? WORTH_SYMTAB : 0) +
+	       (image->has_go_pclntab ? WORTH_PCLNTAB : 0) +
+	       (image->has_dynsym ? WORTH_DYNSYM : 0) + (image->has_code ? WORTH_CODE : 0);
 }
 
+/* Files without section headers have their segments only. */
 static bool has_code(const struct elf_image *image)
 {
 	for (unsigned i = 0; i < image->segment_count; i++)
 		if (image->segments[i].is_executable)
 			return true;
-	return false;
+	return image->has_code;
 }
 
+static enum upload_kind kind_of(const struct elf_image *image)
+{
+	if (image->has_unit_index)
+		return UPLOAD_DWP;
+	if (image->has_debug_info && image->type == ET_REL && !image->segment_count &&
+	    !image->has_code && !image->has_symtab)
+		return UPLOAD_ALT;
+	if (image->has_debug_info || (image->has_symtab && !image->has_code))
+		return UPLOAD_DEBUG;
+	return UPLOAD_EXECUTABLE;
+}
+
+/* A .dwp says nothing of the program it belongs to: whoever sends it knows, and its units carry the
+ * ids that the program's debug information asks for. */
 static bool check_elf(int fd, const struct elf_image *image, const struct build_id *id,
 		      struct error *err)
 {
 	char hex[BUILD_ID_HEX];
 
-	if (!worth_of(image) && !has_code(image))
+	if (image->has_unit_index && !image->has_split_info)
+		return error_set(err, ERROR_FORMAT, "the .dwp file has no debug information");
+	if (image->has_unit_index && (!image->gnu.length || build_id_equal(&image->gnu, id)))
+		return true;
+	if (image->has_split_info && !image->has_debug_info && !has_code(image))
+		return error_set(err, ERROR_FORMAT,
+				 "a single .dwo file: send the .dwp file made of all of them");
+	if (!image->has_unit_index && !worth_of(image) && !has_code(image))
 		return error_set(err, ERROR_FORMAT, "the file has neither code nor symbols");
 	if (symbol_file_has_id(fd, image, id))
 		return true;
@@ -173,6 +209,14 @@ static bool check_elf(int fd, const struct elf_image *image, const struct build_
 		return error_set(err, ERROR_CONFLICT, "the file's build-id is %s",
 				 build_id_format(&image->gnu, hex));
 	return error_set(err, ERROR_CONFLICT, "the file has no build-id and another htlhash");
+}
+
+/* What says how many units a .dwp has without reading them. */
+static unsigned kilobytes_of(int fd)
+{
+	struct stat stat;
+
+	return fstat(fd, &stat) ? 0 : (unsigned)(stat.st_size >> 10);
 }
 
 bool upload_sniff(int fd, const struct build_id *id, enum upload_kind *kind, unsigned *worth,
@@ -195,8 +239,8 @@ bool upload_sniff(int fd, const struct build_id *id, enum upload_kind *kind, uns
 		return error_set(err, ERROR_MEMORY, "no memory to check the upload");
 	ok = elf_image_read(fd, image, err) && check_elf(fd, image, id, err);
 	if (ok) {
-		*kind = image->has_debug_info ? UPLOAD_DEBUG : UPLOAD_EXECUTABLE;
-		*worth = worth_of(image);
+		*kind = kind_of(image);
+		*worth = *kind == UPLOAD_DWP ? kilobytes_of(fd) : worth_of(image);
 	}
 	free(image);
 	return ok;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files that were sent to us, one folder per build-id: the best executable, the best debug file, a
- * kallsyms text. They cannot be had again, so they are kept and are on disk before the answer. */
+ * kallsyms text, a .dwp (for the program's id: it has none of its own), a dwz file. They complete
+ * each other, cannot be had again, are kept, and are on disk before the answer. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_UPLOADS_H
 #define SYMBOL_SERVER_SYMBOLIZE_UPLOADS_H
 
@@ -11,7 +12,14 @@
 #include "common/build_id.h"
 #include "common/error.h"
 
-enum upload_kind { UPLOAD_EXECUTABLE, UPLOAD_DEBUG, UPLOAD_KALLSYMS, UPLOAD_KINDS };
+enum upload_kind {
+	UPLOAD_EXECUTABLE, /* code, but no debug information */
+	UPLOAD_DEBUG,      /* debug information, with or without code */
+	UPLOAD_KALLSYMS,
+	UPLOAD_DWP,
+	UPLOAD_ALT, /* what dwz moved out of several debug files */
+	UPLOAD_KINDS
+};
 
 struct uploads;
 
@@ -27,7 +35,7 @@ bool upload_file_write(struct upload_file *file, const void *bytes, size_t lengt
 		       struct error *err);
 /* Checks what came and keeps it when it is better than what is there, or when replaces (then
  * is_new). ERROR_CONFLICT: it has another build-id; ERROR_FORMAT: not an ELF with code or symbols
- * nor a kallsyms text. The file stays to be closed. */
+ * nor a kallsyms text, or a single .dwo. The file stays to be closed. */
 bool upload_file_keep(struct upload_file *file, const struct build_id *id, bool replaces,
 		      bool *is_new, struct error *err);
 void upload_file_close(struct upload_file *file); /* removes what was not kept; NULL is fine */
@@ -35,8 +43,8 @@ void upload_file_close(struct upload_file *file); /* removes what was not kept; 
 /* Opens what there is of that id; room ≥ UPLOAD_KINDS. Returns how many. */
 size_t uploads_open_files(struct uploads *uploads, const struct build_id *id, int *fds);
 
-/* What an open file is and what it is worth (0: nothing in it); for the check above and for
- * fuzzing. */
+/* What an open file is, from its content, and what it is worth among its kind; for the check above
+ * and for fuzzing. */
 bool upload_sniff(int fd, const struct build_id *id, enum upload_kind *kind, unsigned *worth,
 		  struct error *err);
 
