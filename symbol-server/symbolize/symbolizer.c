@@ -555,3 +555,8 @@ struct symbol_sources *symbolizer_sources(struct symbolizer *symbolizer)
 {
 	return symbolizer->sources;
 }
+
+struct symbol_directories *symbolizer_directories(struct symbolizer *symbolizer)
+{
+	return symbolizer->directories;
+}
