@@ -103,9 +103,11 @@ struct symbolizer_counters {
 };
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out);
 
-/* To look at the servers' states; its own, never NULL. */
+/* To look at the servers' states and the directories' progress; its own, never NULL. */
 struct symbol_sources;
 struct symbol_sources *symbolizer_sources(struct symbolizer *symbolizer);
+struct symbol_directories;
+struct symbol_directories *symbolizer_directories(struct symbolizer *symbolizer);
 
 /* Ends workers and threads; unfinished conversions are taken up at the next start. */
 void symbolizer_stop(struct symbolizer *symbolizer); /* NULL is fine */
