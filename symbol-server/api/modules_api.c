@@ -11,6 +11,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/symbolize/module_files.h"
+#include "symbol-server/symbolize/symbol_directories.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 /* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
@@ -231,6 +232,36 @@ static bool list_modules(struct http_request *request, struct api *api, const st
 	return true;
 }
 
+/* How far the reading of --symbol-dir is. */
+static void put_directories(struct json *json, struct symbol_directories *directories)
+{
+	struct symbol_directories_progress now;
+
+	symbol_directories_progress(directories, &now);
+	json_key(json, "symbol_dirs");
+	json_open(json, '{');
+	json_key_uint(json, "first_pass_done", now.first_pass_done);
+	json_key_uint(json, "reading", now.is_reading);
+	json_key_uint(json, "passes", now.passes);
+	json_key_uint(json, "pass_ms", (uint64_t)now.pass_ms);
+	json_key_uint(json, "read_at", now.read_at_ms);
+	json_key_uint(json, "folders", now.folders);
+	json_key_uint(json, "files", now.files);
+	json_key_uint(json, "elf_files", now.elf_files);
+	json_key_uint(json, "packages", now.packages);
+	json_key_uint(json, "packages_left", now.packages_left);
+	json_key_uint(json, "packages_refused", now.packages_refused);
+	json_key_uint(json, "members", now.members);
+	json_key_uint(json, "links", now.links);
+	json_key_uint(json, "unreadable", now.unreadable);
+	json_key_uint(json, "damaged", now.damaged);
+	json_key_uint(json, "left_out", now.left_out);
+	json_key_uint(json, "wrong_checksums", now.wrong_checksums);
+	json_key_uint(json, "not_answering", now.not_answering);
+	json_key_string(json, "last_refusal", now.last_refusal);
+	json_close(json, '}');
+}
+
 static bool put_modules(struct http_request *request, struct http_response *response,
 			struct api *api, const struct shares *shares, struct error *err)
 {
@@ -251,6 +282,7 @@ static bool put_modules(struct http_request *request, struct http_response *resp
 		for (size_t i = 0; i < count; i++)
 			put_module(&json, &listed[i], &answers);
 		json_close(&json, ']');
+		put_directories(&json, symbolizer_directories(api->symbolizer));
 		json_close(&json, '}');
 		buffer_append_char(&response->body, '\n');
 	}
