@@ -49,7 +49,7 @@ def test_record():
     subprocess.run(["strip", "-o", program, PROGRAMS + "/chain_pie"], check=True)
     state["program"], state["id"] = program, build_id(program)
     equal(build_id(state["debug"]), state["id"], "program and debug file have one build-id")
-    child = start([program])
+    child = start([program, "60"])
     state["profile"] = os.path.join(WORK, "profile.otlp")
     done = subprocess.run([BUILD + "/farflame-agent", "--output", state["profile"], "--duration", "4s",
                            "--frequency", "199", "--pid", str(child.pid)], capture_output=True, text=True)
@@ -93,26 +93,40 @@ def test_nothing_then_upload():
     server.stop()
 
 
-def test_debuginfod():
-    if not shutil.which("debuginfod"):
-        skip("needs debuginfod")
-        return
-    folder = os.path.join(WORK, "served")
-    os.makedirs(folder)
-    shutil.copy(state["debug"], folder)
+def names_from(daemon_arguments, name):
+    """A server whose only source is a debuginfod started so."""
     port = free_port()
-    daemon = start(["debuginfod", "-d", WORK + "/debuginfod.db", "-p", str(port), "-F", folder, "-t", "0"],
-                   "debuginfod.log")
+    daemon = start(["debuginfod", "-d", WORK + "/%s.db" % name, "-p", str(port), *daemon_arguments], name + "d.log")
     url = "http://127.0.0.1:%d" % port
     find = ["curl", "-fsS", "-o", "/dev/null", "%s/buildid/%s/debuginfo" % (url, state["id"])]
     check(wait_for(lambda: subprocess.run(find, capture_output=True).returncode == 0, 30),
-          "a real debuginfod serves the debug file")
-    server = serve("debuginfod", "--debuginfod", url)
+          "%s: a real debuginfod serves the debug file" % name)
+    server = serve(name, "--debuginfod", url)
     rows = server.wait_for_names(named, 60)
-    check(share_named(rows) > 0.95, "names come from debuginfod", "%s\n%s" % (module(server), rows[:3]))
-    check(url in module(server).get("source", ""), "and the module says so", module(server))
-    server.stop()
+    check(share_named(rows) > 0.95, "%s: names come from debuginfod" % name, "%s\n%s" % (module(server), rows[:3]))
+    check(url in module(server).get("source", ""), "%s: and the module says so" % name, module(server))
     end(daemon)
+    return server
+
+
+def test_debuginfod():
+    """Debian's own server, over a folder of files and over a package as dpkg-deb makes it."""
+    if not shutil.which("debuginfod"):
+        skip("needs debuginfod")
+        return
+    folder, packages, tree = (os.path.join(WORK, name) for name in ("served", "packages", "tree"))
+    place = os.path.join(tree, "usr/lib/debug/.build-id", state["id"][:2])
+    for path in (folder, packages, place, tree + "/DEBIAN"):
+        os.makedirs(path)
+    shutil.copy(state["debug"], folder)
+    shutil.copy(state["debug"], os.path.join(place, state["id"][2:] + ".debug"))
+    with open(tree + "/DEBIAN/control", "w") as control:
+        control.write("Package: chain-dbgsym\nVersion: 1\nArchitecture: amd64\nMaintainer: nobody <n@example.org>\n"
+                      "Description: debug information of a test\n")
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, packages + "/chain-dbgsym_1_amd64.deb"],
+                   check=True, capture_output=True)
+    names_from(["-F", folder, "-t", "0"], "files").stop()
+    names_from(["-U", packages, "-t", "0"], "package").stop()
 
 
 def test_debuginfod_away():
