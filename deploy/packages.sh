@@ -6,7 +6,7 @@
 packages_build="ca-certificates gcc g++ make libc6-dev clang bpftool esbuild gzip
 	libbpf-dev libelf-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler
 	nettle-dev libseccomp-dev libssl-dev libmicrohttpd-dev libsqlite3-dev libcurl4-openssl-dev
-	libzstd-dev libre2-dev libiberty-dev libarchive-dev liblzma-dev libcjson-dev"
+	libzstd-dev libdeflate-dev libre2-dev libiberty-dev libarchive-dev liblzma-dev libcjson-dev"
 packages_quickstart="$packages_build curl jq procps libc6-dbg"
 packages_tests="$packages_quickstart clang-format-14 libclang-rt-14-dev python3 python3-protobuf binutils
 	elfutils debuginfod gdb llvm-19 linux-perf strace rustc golang-go file util-linux iproute2

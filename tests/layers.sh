@@ -30,7 +30,8 @@ symbol-server/              common/ symbol-server/embedded.h symbol-server/serve
 doors='
 bpf/libbpf.h bpf/bpf.h bpf/btf.h bpf/libbpf_*  node-agent/kernel/
 curl/                                      symbol-server/net/http_client
-zlib.h zconf.h                             common/gzip symbol-server/symbolize/dwarf/section_inflate
+zlib.h zconf.h                             common/gzip
+libdeflate.h                               symbol-server/symbolize/dwarf/section_inflate
 protobuf-c/                                common/otlp symbol-server/api/ schema/wire/
 microhttpd.h                               symbol-server/http/
 sqlite3.h                                  symbol-server/store/

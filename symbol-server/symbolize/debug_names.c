@@ -151,15 +151,15 @@ uint32_t debug_inlined_name(struct walk *walk, struct dwarf_unit *unit, const st
 
 /* ---- scopes ---- */
 
-uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, struct dwarf_unit *unit,
-			    const struct dwarf_die *die)
+static uint32_t add_scope(struct walk *walk, uint32_t parent, struct dwarf_unit *unit,
+			  const struct dwarf_die *die)
 {
-	const char *name = walk->is_c ? NULL : text_of(unit, die, DWARF_NAME);
+	const char *name = text_of(unit, die, DWARF_NAME);
 	struct scope *scope;
 
 	if (!name && die->tag == DW_TAG_namespace)
 		name = "(anonymous namespace)";
-	if (!name || walk->is_c)
+	if (!name)
 		return parent;
 	scope = ROW_ADD(walk, walk->scopes, walk->scope_count, walk->scope_room);
 	if (!scope)
@@ -168,14 +168,33 @@ uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, struct dwarf_uni
 	return (uint32_t)walk->scope_count - 1;
 }
 
-void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
-		      uint32_t scope)
+/* As deep as DIEs are, which is DIE_DEPTH_MAX at most. */
+static uint32_t scope_of(struct walk *walk, struct place *place)
 {
-	uint64_t key = key_of(unit, die->offset);
-	struct die_scope *added;
+	if (!place)
+		return 0;
+	if (!place->has_scope) {
+		place->scope = scope_of(walk, place->parent);
+		if (place->die)
+			place->scope = add_scope(walk, place->scope, place->unit, place->die);
+		place->has_scope = true;
+	}
+	return place->scope;
+}
 
-	if (!scope || dwarf_die_has(die, DWARF_LINKAGE_NAME) || !dwarf_die_has(die, DWARF_NAME))
+void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
+		      struct place *place)
+{
+	struct die_scope *added;
+	uint32_t scope;
+	uint64_t key;
+
+	if (walk->is_c || dwarf_die_has(die, DWARF_LINKAGE_NAME) || !dwarf_die_has(die, DWARF_NAME))
 		return;
+	scope = scope_of(walk, place);
+	if (!scope)
+		return;
+	key = key_of(unit, die->offset);
 	added = ROW_ADD(walk, walk->die_scopes, walk->die_scope_count, walk->die_scope_room);
 	if (!added)
 		return;

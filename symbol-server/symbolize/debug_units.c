@@ -39,17 +39,17 @@ static uint32_t file_of(struct walk *walk, uint64_t number)
 {
 	char path[DWARF_LINE_PATH_MAX];
 
-	if (number >= walk->lines.file_count)
+	if (number >= walk->lines->file_count)
 		return 0;
 	if (walk->file_texts[number] == UINT32_MAX)
 		walk->file_texts[number] =
-			file_text(walk, dwarf_lines_path(&walk->lines, (uint32_t)number, path));
+			file_text(walk, dwarf_lines_path(walk->lines, (uint32_t)number, path));
 	return walk->file_texts[number];
 }
 
 static bool room_for_files(struct walk *walk)
 {
-	size_t count = walk->lines.file_count;
+	size_t count = walk->read.file_count;
 
 	if (count > walk->file_room) {
 		uint32_t *texts = realloc(walk->file_texts, count * sizeof(*texts));
@@ -66,21 +66,38 @@ static bool room_for_files(struct walk *walk)
 	return true;
 }
 
-/* The unit's file and line tables; what is good of a damaged one is used. */
-static void read_unit_lines(struct walk *walk, struct dwarf_unit *unit)
-{
-	struct dwarf_lines *lines = &walk->lines;
+static const struct dwarf_lines no_lines;
 
-	if (!unit->has_stmt_list)
-		return;
+static bool has_read(const struct walk *walk, const struct dwarf_unit *unit)
+{
+	const char *root = walk->read.comp_dir, *own = unit->comp_dir;
+
+	return walk->read_of == unit->units && walk->read_at == unit->stmt_list &&
+	       walk->read_address_bytes == unit->address_bytes &&
+	       (root == own || (root && own && !strcmp(root, own)));
+}
+
+/* The unit's file and line tables; what is good of a damaged one is used. False: they have been
+ * another unit's before. */
+static bool read_unit_lines(struct walk *walk, struct dwarf_unit *unit)
+{
+	struct dwarf_lines *lines = &walk->read;
+
+	walk->lines = lines;
+	if (has_read(walk, unit))
+		return false;
 	dwarf_lines_read(lines, unit, unit->stmt_list);
+	walk->read_of = unit->units;
+	walk->read_at = unit->stmt_list;
+	walk->read_address_bytes = unit->address_bytes;
 	walk->no_memory |= lines->no_memory;
 	if (!room_for_files(walk)) {
 		lines->row_count = lines->file_count = 0;
-		return;
+		return true;
 	}
 	for (size_t i = 0; i < lines->row_count; i++)
 		lines->rows[i].file = file_of(walk, lines->rows[i].file);
+	return true;
 }
 
 /* ---- functions ---- */
@@ -125,21 +142,33 @@ static void own_ranges(struct walk *walk, size_t first, uint32_t node, uint32_t 
 }
 
 static uint64_t walk_children(struct walk *walk, struct dwarf_unit *unit, uint64_t at,
-			      const struct place *place);
+			      struct place *place);
+
+/* For what is inside of that DIE; die NULL: names in there are in the scope that it is in. */
+static struct place place_inside(struct place *place, struct dwarf_unit *unit,
+				 const struct dwarf_die *die)
+{
+	return (struct place){
+		.parent = place,
+		.unit = unit,
+		.die = die,
+		.node = place->node,
+		.depth = place->depth,
+		.die_depth = place->die_depth + 1,
+	};
+}
 
 /* All walk_…() return where the next sibling is. */
 static uint64_t walk_function(struct walk *walk, struct dwarf_unit *unit,
-			      const struct dwarf_die *die, const struct place *place)
+			      const struct dwarf_die *die, struct place *place)
 {
-	struct place inside = {.node = SYMBOL_NONE, .die_depth = place->die_depth + 1};
+	struct place inside = place_inside(place, unit, die);
 	size_t first = walk->range_count;
 	uint64_t next = die->next;
 	uint32_t name = 0;
 
-	debug_note_scope(walk, unit, die, place->scope);
-	inside.scope = place->scope;
-	if (die->has_children)
-		inside.scope = debug_scope_inside(walk, place->scope, unit, die);
+	debug_note_scope(walk, unit, die, place);
+	inside.node = SYMBOL_NONE;
 	add_ranges(walk, unit, die);
 	/* Its symbol is where it starts: hot part first, as compilers write ranges. */
 	if (walk->range_count > first)
@@ -155,18 +184,17 @@ static uint64_t walk_function(struct walk *walk, struct dwarf_unit *unit,
 		next = walk_children(walk, unit, next, &inside);
 	if (name)
 		table_builder_function(walk->builder, walk->ranges + first,
-				       walk->range_count - first, walk->lines.rows,
-				       walk->lines.row_count);
+				       walk->range_count - first, walk->lines->rows,
+				       walk->lines->row_count);
 	walk->range_count = first;
 	return next;
 }
 
 static uint64_t walk_inlined(struct walk *walk, struct dwarf_unit *unit,
-			     const struct dwarf_die *die, const struct place *place)
+			     const struct dwarf_die *die, struct place *place)
 {
-	struct place inside = *place;
+	struct place inside = place_inside(place, unit, NULL);
 
-	inside.die_depth++;
 	if (place->node != SYMBOL_NONE && has_code(die)) {
 		size_t first = walk->range_count;
 		uint32_t name = debug_inlined_name(walk, unit, die);
@@ -212,11 +240,10 @@ static uint64_t pass_children(struct dwarf_unit *unit, const struct dwarf_die *p
 }
 
 static uint64_t walk_die(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
-			 const struct place *place)
+			 struct place *place)
 {
-	struct place inside = *place;
+	struct place inside = place_inside(place, unit, NULL);
 
-	inside.die_depth++;
 	switch (die->tag) {
 	case DW_TAG_subprogram:
 		return walk_function(walk, unit, die, place);
@@ -229,10 +256,9 @@ static uint64_t walk_die(struct walk *walk, struct dwarf_unit *unit, const struc
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
 	case DW_TAG_enumeration_type: /* Rust: methods of enums */
-		if (!die->has_children)
-			return die->next;
-		inside.scope = debug_scope_inside(walk, place->scope, unit, die);
-		return walk_children(walk, unit, die->next, &inside);
+		inside.die = die;
+		return die->has_children ? walk_children(walk, unit, die->next, &inside)
+					 : die->next;
 	case DW_TAG_variant_part:
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
@@ -246,7 +272,7 @@ static uint64_t walk_die(struct walk *walk, struct dwarf_unit *unit, const struc
 }
 
 static uint64_t walk_children(struct walk *walk, struct dwarf_unit *unit, uint64_t at,
-			      const struct place *place)
+			      struct place *place)
 {
 	struct dwarf_die die;
 
@@ -296,16 +322,18 @@ static struct dwarf_unit *whole_unit(struct walk *walk, struct dwarf_unit *unit)
 static void walk_unit(struct walk *walk, struct dwarf_unit *unit)
 {
 	struct place place = {.node = SYMBOL_NONE};
-	struct dwarf_unit *whole;
 	struct dwarf_die root, split_root;
+	struct dwarf_unit *whole;
+	bool is_first = true;
+	size_t row_count;
 
 	if (!dwarf_unit_open(unit) || !dwarf_die_read(unit, unit->first_die, &root))
 		return;
 	whole = whole_unit(walk, unit);
 	walk->is_c = is_c_language(whole->language);
-	walk->lines.row_count = walk->lines.file_count = 0;
-	if (root.tag != DW_TAG_partial_unit || has_code(&root))
-		read_unit_lines(walk, unit);
+	walk->lines = &no_lines;
+	if (unit->has_stmt_list && (root.tag != DW_TAG_partial_unit || has_code(&root)))
+		is_first = read_unit_lines(walk, unit);
 	walk->range_count = 0;
 	if (whole == unit && root.has_children)
 		walk_children(walk, unit, root.next, &place);
@@ -314,8 +342,10 @@ static void walk_unit(struct walk *walk, struct dwarf_unit *unit)
 		walk_children(walk, whole, split_root.next, &place);
 	walk->range_count = 0;
 	add_ranges(walk, unit, &root);
-	table_builder_unit_end(walk->builder, walk->ranges, walk->range_count, walk->lines.rows,
-			       walk->lines.row_count);
+	/* Of rows that were another unit's as well, only what this one says is its own. */
+	row_count = is_first || walk->range_count ? walk->lines->row_count : 0;
+	table_builder_unit_end(walk->builder, walk->ranges, walk->range_count, walk->lines->rows,
+			       row_count);
 }
 
 static void walk_units(struct walk *walk, struct dwarf_units *units)
@@ -331,7 +361,7 @@ static void walk_units(struct walk *walk, struct dwarf_units *units)
 
 static void walk_release(struct walk *walk)
 {
-	dwarf_lines_release(&walk->lines);
+	dwarf_lines_release(&walk->read);
 	hash_table_release(&walk->name_table);
 	hash_table_release(&walk->scope_table);
 	free(walk->file_texts);
@@ -343,10 +373,20 @@ static void walk_release(struct walk *walk)
 	free(walk->pending_plain);
 }
 
+/* All that is needed of them is in the table now, which is still to be sorted and packed. */
+static void drop_sections(const struct debug_files *files)
+{
+	if (files->main->alt)
+		dwarf_units_drop(files->main->alt);
+	dwarf_units_drop(files->main);
+	for (size_t i = 0; i < files->split_count; i++)
+		dwarf_units_drop(files->splits[i]);
+}
+
 bool debug_units_read(const struct debug_files *files, struct table_builder *builder,
 		      struct debug_units_result *result, struct error *err)
 {
-	struct walk walk = {.builder = builder, .files = files};
+	struct walk walk = {.builder = builder, .files = files, .lines = &no_lines};
 
 	hash_table_init(&walk.name_table, NAMES_MAX);
 	hash_table_init(&walk.scope_table, NAMES_MAX);
@@ -361,6 +401,7 @@ bool debug_units_read(const struct debug_files *files, struct table_builder *bui
 	result->flags |= walk.flags;
 	result->pending = walk.no_memory ? NULL : debug_settle_names(&walk);
 	walk_release(&walk);
+	drop_sections(files);
 	return result->pending ||
 	       error_set(err, ERROR_MEMORY, "its debug information does not fit the memory limit");
 }

@@ -41,8 +41,14 @@ struct walk {
 
 	/* the unit at hand */
 	bool is_c; /* names need no scopes */
-	struct dwarf_lines lines;
-	uint32_t *file_texts; /* by file number; UINT32_MAX: not asked yet */
+	/* Its files and rows: those of read, or none. Many units of LTO may share a table: the one
+	 * read last is kept. */
+	const struct dwarf_lines *lines;
+	struct dwarf_lines read;
+	const struct dwarf_units *read_of; /* NULL: nothing is read */
+	uint64_t read_at;
+	uint8_t read_address_bytes;
+	uint32_t *file_texts; /* by file number of read; UINT32_MAX: not asked yet */
 	size_t file_room;
 
 	struct code_range *ranges; /* of functions being walked, nested ones last */
@@ -62,7 +68,13 @@ struct walk {
 
 /* What a DIE is inside of. */
 struct place {
+	/* The scope that names are in: parent's, and inside of it die's, if that is one. A number
+	 * is given when a name asks for it, which one type in a thousand has. */
+	struct place *parent;
+	struct dwarf_unit *unit;
+	const struct dwarf_die *die; /* NULL: parent's scope */
 	uint32_t scope;
+	bool has_scope; /* scope is known */
 	uint32_t node;  /* innermost function with code, or SYMBOL_NONE */
 	uint32_t depth; /* of inlining for what is inlined here */
 	uint32_t die_depth;
@@ -83,12 +95,9 @@ uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwa
 uint32_t debug_inlined_name(struct walk *walk, struct dwarf_unit *unit,
 			    const struct dwarf_die *die);
 
-/* The scope that what is inside of this DIE has. */
-uint32_t debug_scope_inside(struct walk *walk, uint32_t parent, struct dwarf_unit *unit,
-			    const struct dwarf_die *die);
 /* Where a function without a linkage name is declared, for its qualified name. */
 void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
-		      uint32_t scope);
+		      struct place *place);
 /* Texts of the names that were pending, after the last unit; free(). NULL: memory. */
 uint32_t *debug_settle_names(struct walk *walk);
 

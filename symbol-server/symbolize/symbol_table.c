@@ -61,6 +61,10 @@ unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base
 			.line = line,
 			.is_inline = at->parent != SYMBOL_NONE,
 		};
+		/* Who asks reads them next, and they lie anywhere. */
+		__builtin_prefetch(table->strings + at->name);
+		__builtin_prefetch(table->strings + at->name + 64);
+		__builtin_prefetch(table->strings + file);
 		file = at->call_file;
 		line = at->call_line;
 	}

@@ -31,7 +31,7 @@ for program in llvm-symbolizer-19 readelf c++filt python3 cc; do
 done
 make -s --no-print-directory BUILD="$build" "$build/testable-server.a" >"$work/make" 2>&1 &&
 	cc -std=gnu11 -D_GNU_SOURCE -O2 -iquote . tests/tools/symbolize_addresses.c "$build/testable-server.a" \
-		-lelf -lzstd -lz -llzma -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
+		-lelf -lzstd -lz -ldeflate -llzma -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
 if [ $? -ne 0 ]; then
 	sed 's/^/# /' "$work/make" | head -20
 	report not-ok "tests/tools/symbolize_addresses.c builds"

@@ -509,6 +509,8 @@ void dwarf_file_drop(struct dwarf_file *file, enum dwarf_section section)
 	if (held->mapping) {
 		munmap(held->mapping, held->mapped);
 		file->total -= held->mapped;
+	} else if (held->bytes.at && file->limits.is_mapping) {
+		give_back_pages(held->bytes);
 	}
 	*held = (struct held){.number = held->number};
 }

@@ -244,6 +244,15 @@ void dwarf_units_close(struct dwarf_units *units)
 	*units = (struct dwarf_units){0};
 }
 
+void dwarf_units_drop(struct dwarf_units *units)
+{
+	for (unsigned i = 0; i < DWARF_SECTION_COUNT; i++) {
+		dwarf_file_drop(units->file, (enum dwarf_section)i);
+		units->sections[i] = (struct dwarf_bytes){0};
+	}
+	units->loaded = UINT32_MAX;
+}
+
 struct dwarf_unit *dwarf_unit_at(struct dwarf_units *units, enum dwarf_section section,
 				 uint64_t offset)
 {

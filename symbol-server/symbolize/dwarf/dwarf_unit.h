@@ -125,6 +125,8 @@ static inline struct dwarf_bytes dwarf_units_section(struct dwarf_units *units, 
  * section. */
 bool dwarf_units_open(struct dwarf_units *units, struct dwarf_file *file, struct error *err);
 void dwarf_units_close(struct dwarf_units *units); /* the file stays the caller's */
+/* The memory of its sections goes back; nothing can be read of the units any more. */
+void dwarf_units_drop(struct dwarf_units *units);
 
 /* Reads the root's attributes into unit; once. False: it is damaged and to be passed over. */
 bool dwarf_unit_open(struct dwarf_unit *unit);
