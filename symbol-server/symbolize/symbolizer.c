@@ -17,7 +17,7 @@ enum {
 	PACKED_MAX = WORKER_TABLE_MAX,
 	ROWS_BYTES_MAX = 256 << 20,
 	ASKED_FOR_MS = 120 * 1000, /* how long an upload may take to begin */
-	DROPPED_MS = 60 * 1000,    /* before a table that made room is made again */
+	DROPPED_MS = 10 * 1000,    /* before a table that made room is made again */
 };
 
 /* ---- start and stop ---- */

@@ -104,9 +104,11 @@ static const char *sentence_for(enum symbol_quality quality, uint32_t flags)
 {
 	if (flags & SYMBOL_TABLE_UNRELOCATED)
 		return flag_sentences[4];
-	/* What is missing of DWARF matters where there is DWARF. */
-	for (unsigned i = 0; i < 4 && quality == QUALITY_DWARF; i++)
-		if (flags & 1u << i)
+	/* What is missing of DWARF matters where there is DWARF; split, it may be all of it. */
+	for (unsigned i = 0; i < 4; i++)
+		if (flags & 1u << i &&
+		    (quality == QUALITY_DWARF ||
+		     (quality == QUALITY_SYMTAB && 1u << i & MISSING_PARTS)))
 			return flag_sentences[i];
 	switch (quality) {
 	case QUALITY_KALLSYMS:
