@@ -25,10 +25,15 @@ struct text {
 	jmp_buf too_long;
 };
 
-/* A suffix compilers add to a function's parts and clones, then digits: ".isra.0", ".cold". */
-static const char *const suffixes[] = {
-	"cold",       "isra", "part", "constprop", "lto_priv", "llvm",
-	"localalias", "warm", "hot",  "unlikely",  "clone",    "cfi_jt",
+/* A suffix compilers add to a function's parts and clones: ".isra.0", ".cold". Those that never
+ * come without digits are names where there are none: Go's pkg.(*T).clone. */
+static const struct {
+	const char *text;
+	bool has_digits;
+} suffixes[] = {
+	{"cold", false},    {"isra", true},     {"part", true},        {"constprop", true},
+	{"lto_priv", true}, {"llvm", true},     {"localalias", false}, {"warm", false},
+	{"hot", true},      {"unlikely", true}, {"clone", true},       {"cfi_jt", false},
 };
 
 static bool is_number(const char *text, size_t length)
@@ -36,12 +41,18 @@ static bool is_number(const char *text, size_t length)
 	return length && strspn(text, "0123456789") >= length;
 }
 
-static bool is_suffix(const char *text, size_t length)
+static bool is_suffix(const char *text, size_t length, bool has_digits)
 {
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++)
-		if (strlen(suffixes[i]) == length && !memcmp(suffixes[i], text, length))
-			return true;
+		if (strlen(suffixes[i].text) == length && !memcmp(suffixes[i].text, text, length))
+			return has_digits || !suffixes[i].has_digits;
 	return false;
+}
+
+/* Compilers of C, C++ and Rust name nothing like Go's "path/pkg.(*T).cold". */
+static bool is_go(const char *name)
+{
+	return name[strcspn(name, "/([")] != '\0';
 }
 
 /* Length of the name without compiler suffixes and without its version. */
@@ -50,25 +61,28 @@ static size_t bare_length(const char *name)
 	const char *version = strchr(name, '@');
 	size_t length = version && version != name ? (size_t)(version - name) : strlen(name);
 
-	for (;;) {
+	while (!is_go(name)) {
 		size_t dot = length, end;
+		bool has_digits;
 
 		while (dot && name[dot - 1] != '.')
 			dot--;
 		if (dot < 2)
 			return length;
 		end = length;
-		if (is_number(name + dot, end - dot)) { /* ".isra.0": the word is before it */
+		has_digits = is_number(name + dot, end - dot);
+		if (has_digits) { /* ".isra.0": the word is before it */
 			end = dot - 1;
 			for (dot = end; dot && name[dot - 1] != '.';)
 				dot--;
 			if (dot < 2)
 				return length;
 		}
-		if (!is_suffix(name + dot, end - dot))
+		if (!is_suffix(name + dot, end - dot, has_digits))
 			return length;
 		length = dot - 1;
 	}
+	return length;
 }
 
 static void add_chunk(const char *bytes, size_t length, void *context)

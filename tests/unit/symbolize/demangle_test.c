@@ -20,6 +20,11 @@ static void names(void)
 	CHECK_TEXT(demangle("_Z3fooi.isra.0.cold", &arena), "foo");
 	CHECK_TEXT(demangle("foo.constprop.0.isra.12", &arena), "foo");
 	CHECK_TEXT(demangle("foo.part.3", &arena), "foo");
+	CHECK_TEXT(demangle("crypto/tls.(*clientHelloMsg).clone", &arena),
+		   "crypto/tls.(*clientHelloMsg).clone"); /* Go's own name */
+	CHECK_TEXT(demangle("main.clone", &arena), "main.clone");
+	CHECK_TEXT(demangle("a/b.cold", &arena), "a/b.cold");
+	CHECK_TEXT(demangle("main.cold", &arena), "main");
 	CHECK_TEXT(demangle("foo.lto_priv.0", &arena), "foo");
 	CHECK_TEXT(demangle("foo.llvm.1234567890", &arena), "foo");
 	CHECK_TEXT(demangle("memcpy@@GLIBC_2.14", &arena), "memcpy");
