@@ -25,9 +25,10 @@ struct sandbox_limits {
  * kills the process.
  * With has_network, for a process that asks strangers over the network, whose libraries look up
  * names and certificates in ways of their own, the filter is another: sockets, threads and reading
- * the files that everybody may read; no other programs and processes, nothing is made, changed or
- * removed in the file system, nobody is listened to, nothing is asked of the kernel that only an
- * administrator may ask. What is not allowed answers EPERM. */
+ * the system's files (/etc, /usr, /run …; kernels before 5.13: all that it has the right to); no
+ * other programs and processes, nothing is made, changed or removed in the file system, nobody is
+ * listened to, nothing is asked of the kernel that only an administrator may ask. What is not
+ * allowed answers EPERM. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
 
 #endif

@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +146,55 @@ static int passes_messages(int output)
 	return socket(AF_INET, SOCK_STREAM, 0) >= 0 || errno != EPERM;
 }
 
+static void *thread_runs(void *context)
+{
+	return context;
+}
+
+/* What asking strangers needs: sockets, threads, and files that everybody may read. */
+static int uses_the_network(int output)
+{
+	struct sockaddr_in nowhere = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				      .sin_port = htons(1)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	pthread_t thread;
+	void *result = NULL;
+
+	if (fd < 0)
+		return 1;
+	if (!connect(fd, (struct sockaddr *)&nowhere, sizeof(nowhere)) || errno == EPERM)
+		return 2;
+	if (pthread_create(&thread, NULL, thread_runs, &output) || pthread_join(thread, &result) ||
+	    result != &output)
+		return 3;
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* version */) > 0 &&
+	    (open("/proc/self/status", O_RDONLY) >= 0 || errno != EACCES))
+		return 5;
+	return open("/etc/passwd", O_RDONLY) < 0 || pwrite(output, "hello", 5, 0) != 5 ? 4 : 0;
+}
+
+/* And what it does not: each answers EPERM, and the process lives. */
+static int is_refused(int output)
+{
+	char *const arguments[] = {(char *)"true", NULL};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+#define IS_REFUSED(call_) ((errno = 0, (long)(call_) < 0) && errno == EPERM)
+	if (!IS_REFUSED(open("/dev/null", O_WRONLY)) || !IS_REFUSED(open("/dev/null", O_RDWR)))
+		return 1;
+	if (!IS_REFUSED(execv("/bin/true", arguments)) || !IS_REFUSED(fork()))
+		return 2;
+	if (!IS_REFUSED(kill(getppid(), 0)) || !IS_REFUSED(listen(fd, 1)))
+		return 3;
+	if (!IS_REFUSED(unlink("/tmp/farflame-sandbox-test")) ||
+	    !IS_REFUSED(mkdir("/tmp/farflame-sandbox-test", 0700)) ||
+	    !IS_REFUSED(rename("/tmp/farflame-sandbox-test", "/tmp/farflame-sandbox-test-2")))
+		return 4;
+#undef IS_REFUSED
+	return output < 0;
+}
+
 static int takes_memory(int output)
 {
 	(void)output;
@@ -239,6 +292,11 @@ int main(void)
 	CHECK_NUMBER(run(passes_messages, output), 2); /* comes without its descriptor */
 	limits.open_files = 0;
 	limits.has_socket = false;
+	limits.has_network = true;
+	CHECK_NUMBER(run(uses_the_network, output), 0);
+	CHECK_NUMBER(run(is_refused, output), 0);
+	CHECK_NUMBER(run(writes_too_much, output), 128 + SIGXFSZ);
+	limits.has_network = false;
 #if defined(__SANITIZE_ADDRESS__)
 	SKIP("AddressSanitizer needs more address space than any limit");
 	(void)takes_memory;
