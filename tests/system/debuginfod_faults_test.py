@@ -318,9 +318,9 @@ def fault_of_server(fault, sentence, url=None, mend=None):
     case.end()
 
 
-def fault_of_file(fault, outcome, sentence, **environment):
+def fault_of_file(fault, outcome, sentence, url=None, **environment):
     """The server is well: it has this file wrong, or too large, and is asked for others."""
-    case = Case(fault, **environment)
+    case = Case(fault, url, **environment)
     case.post(fault, "only-" + fault)
     check(case.wait_ready("only-" + fault, 12) is not None, "%s: the next server is asked" % fault)
     wait_for(lambda: case.module(fault).get("state") == outcome and
@@ -386,7 +386,8 @@ def test_more_server_faults():
 
 
 def test_file_faults():
-    together(lambda: fault_of_file("redirects", "ready", ""),
+    by_name = state["url"].replace("127.0.0.1", "localhost")  # the child can resolve names
+    together(lambda: fault_of_file("redirects", "ready", "", by_name + "/redirects/redirects"),
              lambda: fault_of_file("packs", "ready", ""),
              lambda: fault_of_file("other_build", "missing", "another build-id"),
              lambda: fault_of_file("cuts_unsaid", "missing", "damaged"),
