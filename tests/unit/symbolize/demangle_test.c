@@ -90,6 +90,26 @@ static void like_cxxfilt(void)
 	CHECK_NUMBER(different, 0);
 }
 
+/* Templates' names have thousands of bytes, more than libiberty's own limit. */
+static void long_names(void)
+{
+	char mangled[9000], want[12000];
+	size_t length = (size_t)sprintf(mangled, "_ZN"), plain = 0;
+
+	for (int i = 0; i < 700; i++) {
+		length += (size_t)sprintf(mangled + length, "9namespace");
+		plain += (size_t)sprintf(want + plain, "namespace::");
+	}
+	strcpy(mangled + length, "1fEv");
+	strcpy(want + plain, "f");
+	CHECK_TEXT(demangle(mangled, &arena), want);
+	/* one that is longer stays as it is */
+	for (int i = 0; i < 150; i++)
+		length += (size_t)sprintf(mangled + length, "9namespace");
+	strcpy(mangled + length, "1fEv");
+	CHECK_TEXT(demangle(mangled, &arena), mangled);
+}
+
 /* Names that ask for endless or deep results end, within limits. */
 static void hostile(void)
 {
@@ -140,6 +160,7 @@ int main(void)
 	arena_init(&arena, 64 << 20);
 	names();
 	like_cxxfilt();
+	long_names();
 	hostile();
 	arena_release(&arena);
 	return checks_done();
