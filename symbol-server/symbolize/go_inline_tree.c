@@ -41,7 +41,7 @@ bool go_inline_tree_call(const struct go_module *module, const struct go_functio
 
 	/* Each call has an instruction of its own. */
 	if (number < 0 || (uint32_t)number >= rows->size ||
-	    (!function->tree && !module->inline_base))
+	    (module->layout->is_relative && !module->inline_base))
 		return false;
 	bytes = go_image_at(module->image, module->inline_base + function->tree + at);
 	cursor = dwarf_cursor_at(bytes, 0, module->image->is_big_endian);
@@ -50,15 +50,23 @@ bool go_inline_tree_call(const struct go_module *module, const struct go_functio
 
 /* ---- where trees are ---- */
 
+struct verdict {
+	uint32_t calls, first_names;
+};
+
 static bool is_tree(const struct go_module *module, const struct go_function *function,
-		    const struct go_rows *rows)
+		    const struct go_rows *rows, struct verdict *verdict)
 {
 	struct go_inlined_call call;
 
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->rows[i].inlined >= 0 &&
-		    !go_inline_tree_call(module, function, rows, rows->rows[i].inlined, &call))
+	for (size_t i = 0; i < rows->count; i++) {
+		if (rows->rows[i].inlined < 0)
+			continue;
+		if (!go_inline_tree_call(module, function, rows, rows->rows[i].inlined, &call))
 			return false;
+		verdict->calls++;
+		verdict->first_names += call.name == (const char *)module->names.at;
+	}
 	return true;
 }
 
@@ -90,17 +98,20 @@ static void take_samples(struct samples *samples, const struct go_module *module
 		}
 }
 
+/* Zeros look like calls of whatever has the first name. */
 static bool try_base(struct go_module *module, const struct samples *samples, unsigned word)
 {
+	struct verdict verdict = {0};
+	bool ok;
+
 	module->inline_base = go_module_word(module, word);
-	if (!module->inline_base)
-		return false;
-	for (unsigned i = 0; i < samples->count; i++)
-		if (!is_tree(module, &samples->functions[i], &samples->rows[i])) {
-			module->inline_base = 0;
-			return false;
-		}
-	return true;
+	ok = module->inline_base != 0;
+	for (unsigned i = 0; i < samples->count && ok; i++)
+		ok = is_tree(module, &samples->functions[i], &samples->rows[i], &verdict);
+	ok = ok && verdict.first_names <= verdict.calls / 4;
+	if (!ok)
+		module->inline_base = 0;
+	return ok;
 }
 
 static bool find_base(struct go_module *module, const struct samples *samples)
