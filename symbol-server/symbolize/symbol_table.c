@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/symbolize/table_memory.h"
+
 struct symbol_table *symbol_table_hold(struct symbol_table *table)
 {
 	atomic_fetch_add_explicit(&table->references, 1, memory_order_relaxed);
@@ -14,7 +16,7 @@ void symbol_table_release(struct symbol_table *table)
 {
 	/* The arrays lie behind the struct in one allocation. */
 	if (table && atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) == 1)
-		free(table);
+		table_memory_give(table, table->bytes);
 }
 
 /* The range that holds the offset: the last start at or below it. */

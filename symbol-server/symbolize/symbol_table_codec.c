@@ -11,10 +11,10 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <zstd.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/symbolize/table_memory.h"
 
 enum column {
 	COLUMN_START,
@@ -36,7 +36,6 @@ enum {
 	RANGES_MAX = 50000000,
 	NODES_MAX = 50000000,
 	STRINGS_MAX = 1 << 30,
-	HUGE_PAGE = 2 << 20,
 	BUCKET_SHIFT_MIN = 7, /* 128 bytes of code */
 	BASES = ADDRESS_MODULE_TEXT + 1,
 };
@@ -336,21 +335,6 @@ static unsigned bucket_shift_for(uint64_t span, uint32_t ranges)
 	return shift;
 }
 
-/* Addresses are asked for all over a table: with pages of 2 MiB, where the kernel grants them, a
- * lookup in a big one finds its addresses translated. free() */
-static void *allocate_bytes(size_t size)
-{
-	size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	void *at;
-
-	if (size < HUGE_PAGE)
-		return malloc(size);
-	at = aligned_alloc(HUGE_PAGE, whole);
-	if (at)
-		madvise(at, whole, MADV_HUGEPAGE);
-	return at;
-}
-
 /* One allocation for struct and arrays. The span is known only once the starts are: buckets get the
  * most that bucket_shift_for() leaves. */
 static struct symbol_table *allocate(const struct packed_header *header, size_t limit_bytes,
@@ -370,7 +354,7 @@ static struct symbol_table *allocate(const struct packed_header *header, size_t 
 			  limit_bytes >> 20);
 		return NULL;
 	}
-	table = allocate_bytes(size);
+	table = table_memory_take(size);
 	if (!table) {
 		error_set(err, ERROR_MEMORY, "no memory for a symbol table of %zu MB", size >> 20);
 		return NULL;
@@ -572,7 +556,7 @@ struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_
 	table = allocate(&header, limit_bytes, err);
 	if (!table)
 		goto out;
-	plain = malloc((size_t)longest + 1);
+	plain = table_memory_take((size_t)longest + 1);
 	if (!plain) {
 		error_set(err, ERROR_MEMORY, "no memory to unpack a symbol table");
 		goto out;
@@ -583,9 +567,9 @@ struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_
 	make_buckets(table);
 	ok = true;
 out:
-	free(plain);
+	table_memory_give(plain, (size_t)longest + 1);
 	if (ok)
 		return table;
-	free(table);
+	table_memory_give(table, table ? table->bytes : 0);
 	return NULL;
 }
