@@ -195,9 +195,8 @@ bool symbolizer_lacks_file(struct symbolizer *symbolizer, const struct build_id 
 	pthread_mutex_unlock(&symbolizer->lock);
 	/* Not opened: what lies in a package would have to be unpacked. With debug information in
 	 * it, it has been converted already, or is sent for nothing. */
-	if (kind == MODULE_FILE_DEBUG
-		    ? has_lines
-		    : symbol_directories_has(symbolizer->directories, id))
+	if (kind == MODULE_FILE_DEBUG ? has_lines
+				      : symbol_directories_has(symbolizer->directories, id))
 		return false;
 	return !is_uploaded(symbolizer, id, kind);
 }

@@ -24,6 +24,9 @@ int main(void)
 		 "00112233445566778899aabbccddeeff");
 	check_id("33221100554477668899aabbccddeeff0", true, true,
 		 "00112233445566778899aabbccddeeff");
+	/* A program of samply's tests, and the id that samply knows it by. */
+	check_id("BE4E976C325246EE9D6B7847A670B2A90", true, true,
+		 "6c974ebe5232ee469d6b7847a670b2a9");
 	check_id("00112233445566778899AABBCCDDEEFF00112233", true, false,
 		 "00112233445566778899aabbccddeeff00112233");
 	check_id("0123456789abcdef", true, false, "0123456789abcdef");
