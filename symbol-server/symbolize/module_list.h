@@ -13,8 +13,9 @@
 
 enum module_queue {
 	QUEUE_NONE,
-	QUEUE_LOCAL, /* files that are here: find and convert */
-	QUEUE_FETCH, /* ask the debuginfod servers */
+	QUEUE_LOCAL,   /* files that are here: find, and names at once */
+	QUEUE_CONVERT, /* debug information that was found, which takes its time */
+	QUEUE_FETCH,   /* ask the debuginfod servers */
 	QUEUE_COUNT,
 	QUEUE_BUSY = QUEUE_COUNT, /* a thread has it */
 };

@@ -31,6 +31,7 @@ struct symbolizer {
 	struct symbolizer_counters counters;
 	uint64_t disk_bytes; /* of packed tables */
 	bool keeps;          /* the keeper has something to do at once */
+	unsigned workers, converting; /* threads for conversions, and how many of them are busy */
 
 	pthread_mutex_t load_lock; /* tables are loaded one at a time */
 	struct symbol_cache *cache;
@@ -58,7 +59,8 @@ void symbolizer_count_table(struct symbolizer *symbolizer, struct module *module
  * as a dwz file. Lock held. */
 void symbolizer_file_came(struct symbolizer *symbolizer, const struct build_id *id);
 
-/* Starts the threads: workers that convert, with servers those that fetch, and the keeper. */
+/* Starts the threads: some that look what is here, workers that convert, with servers those that
+ * fetch, and the keeper. */
 bool symbolizer_work_start(struct symbolizer *symbolizer, unsigned workers, struct error *err);
 void *symbolizer_keep_thread(void *symbolizer);
 

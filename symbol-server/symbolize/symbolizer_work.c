@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One module's way: files that are here → table of names → table with lines; where these are not
- * enough, debuginfod, and once more. A module is in one queue or with one thread at a time. */
+ * enough, debuginfod, and once more. A module is in one queue or with one thread at a time. Names
+ * have threads of their own, so that they never wait for somebody else's long conversion. */
 #include "symbol-server/symbolize/symbolizer_state.h"
 
 #include <stdio.h>
@@ -19,6 +20,7 @@ enum {
 	NAMES_FIRST_BYTES = 2 << 20, /* debug files from this size on get their names first */
 	TRIES_MAX = 4,               /* files of a module that are converted in one round */
 	ATTEMPTS_MAX = 40,           /* servers whose answers are kept */
+	LOOK_THREADS = 2,
 	MISS_FIRST_MS = 10 * 60 * 1000,
 	MISS_MAX_MS = 24 * 60 * 60 * 1000,
 };
@@ -417,16 +419,12 @@ static void note_converted(struct task *task, bool ok, const struct error *err)
 /* True: there is a table now. False: err says why not, unless that was known already. */
 static bool convert_files(struct task *task, struct error *err)
 {
-	const struct candidate *debug = files_debug(&task->files, 0);
 	bool ok;
 
 	if (is_known(task) && !(task->flags & MISSING_PARTS))
 		return task->quality != QUALITY_NONE;
 	if (task->quality < QUALITY_SYMTAB)
 		set_state(task, MODULE_converting, "its debug information is being converted");
-	if (debug && debug->bytes >= NAMES_FIRST_BYTES)
-		convert_names_first(
-			task, "its debug information is being converted; until then names only");
 	if (!gather_extras(task))
 		return error_set(err, ERROR_BUSY, "the server is stopping");
 	if (task->waits_for_alt) {
@@ -507,7 +505,7 @@ static void finish_local(struct task *task, const struct error *err)
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	} else if (may_ask(task, module)) {
 		ask_servers(symbolizer, module);
-	} else if (is_down && module->quality == QUALITY_NONE) {
+	} else if (is_down && module->quality == QUALITY_NONE && !module->has_failed) {
 		module->state = MODULE_wanted; /* nothing is known of what the server has */
 		module->retry_at_ms = symbolizer_now_ms() + MISS_FIRST_MS;
 	} else {
@@ -539,19 +537,57 @@ static void take_task(struct task *task, int *downloaded)
 	unlock(task);
 }
 
-/* A downloaded file that waits for another one stays. */
-static void keep_download(struct task *task)
+/* What was downloaded stays for the next time. */
+static void keep_downloads(struct task *task)
 {
+	struct module *module = locked_module(task);
+
+	for (size_t i = 0; i < task->files.count; i++)
+		if (task->files.files[i].source == task->url && module->downloaded < 0)
+			module->downloaded = dup(task->files.files[i].fd);
+	if (task->alt_downloaded >= 0 && module->alt_downloaded < 0) {
+		module->alt_downloaded = task->alt_downloaded;
+		task->alt_downloaded = -1;
+	}
+	unlock(task);
+}
+
+static bool has_long_work(const struct task *task)
+{
+	struct module_files *files = (struct module_files *)&task->files;
+
+	return files_debug(files, 0) && (!is_known(task) || task->flags & MISSING_PARTS);
+}
+
+/* Small files are not worth a table of names first, where their turn comes at once. */
+static bool is_names_first(struct task *task)
+{
+	struct symbolizer *symbolizer = task->symbolizer;
+	bool has_to_wait;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	has_to_wait = symbolizer->modules.queues[QUEUE_CONVERT].count > 0 ||
+		      symbolizer->converting >= symbolizer->workers;
+	pthread_mutex_unlock(&symbolizer->lock);
+	return has_to_wait || files_debug(&task->files, 0)->bytes >= NAMES_FIRST_BYTES;
+}
+
+/* Names now, and the rest by another thread. */
+static void hand_over(struct task *task)
+{
+	static const char sentence[] =
+		"its debug information is being converted; until then names only";
 	struct module *module;
 
-	for (size_t i = 0; i < task->files.count && task->waits_for_alt; i++) {
-		if (task->files.files[i].source != task->url)
-			continue;
-		module = locked_module(task);
-		if (module->downloaded < 0)
-			module->downloaded = dup(task->files.files[i].fd);
-		unlock(task);
-	}
+	if (is_names_first(task))
+		convert_names_first(task, sentence);
+	if (task->quality == QUALITY_NONE)
+		set_state(task, MODULE_converting, "its debug information is being converted");
+	keep_downloads(task);
+	module = locked_module(task);
+	module->queue = QUEUE_NONE;
+	symbolizer_queue(task->symbolizer, module, QUEUE_CONVERT);
+	unlock(task);
 }
 
 /* No memory to work on it: it is taken up when it is met again. */
@@ -566,12 +602,28 @@ static void leave(struct symbolizer *symbolizer, const struct build_id *id)
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
-static void work_locally(struct symbolizer *symbolizer, const struct build_id *id)
+static void work_here(struct task *task)
+{
+	struct symbolizer *symbolizer = task->symbolizer;
+	struct error err = {0};
+
+	if (!task->files.count) {
+		symbol_directories_missed(symbolizer->directories);
+	} else if (!convert_files(task, &err) && *err.message && err.kind != ERROR_BUSY) {
+		log_warn("module not converted", "reason=\"%s\"", err.message);
+	}
+	if (task->waits_for_alt)
+		keep_downloads(task);
+	if (err.kind != ERROR_BUSY)
+		files_report(symbolizer, &task->id, &task->files);
+	finish_local(task, &err);
+}
+
+/* long_work: it is this thread's to convert; others only look. */
+static void work_locally(struct symbolizer *symbolizer, const struct build_id *id, bool long_work)
 {
 	struct task *task = calloc(1, sizeof(*task));
-	struct error err = {0};
 	int downloaded;
-	bool has_table;
 
 	if (!task) {
 		leave(symbolizer, id);
@@ -581,17 +633,10 @@ static void work_locally(struct symbolizer *symbolizer, const struct build_id *i
 	task->id = *id;
 	take_task(task, &downloaded);
 	files_find(symbolizer, id, downloaded, task->url, &task->files);
-	if (task->files.count) {
-		has_table = convert_files(task, &err);
-		if (!has_table && *err.message && err.kind != ERROR_BUSY)
-			log_warn("module not converted", "reason=\"%s\"", err.message);
-	} else {
-		symbol_directories_missed(symbolizer->directories);
-	}
-	keep_download(task);
-	if (err.kind != ERROR_BUSY)
-		files_report(symbolizer, id, &task->files);
-	finish_local(task, &err);
+	if (!long_work && has_long_work(task))
+		hand_over(task);
+	else
+		work_here(task);
 	files_close_extras(&task->extras);
 	files_close(&task->files);
 	if (task->alt_downloaded >= 0)
@@ -692,6 +737,7 @@ static void finish_main(struct symbolizer *symbolizer, struct module *module,
 	case SOURCE_FOUND:
 		module->is_fetched = true;
 		module->downloaded = result->fd;
+		module->is_down = result->retry_at_ms != INT64_MAX; /* one may have a better */
 		MODULE_TEXT(module->url, result->url);
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 		break;
@@ -809,12 +855,31 @@ static bool take_next(struct symbolizer *symbolizer, enum module_queue queue, st
 	return module != NULL;
 }
 
-static void *local_thread(void *context)
+static void *look_thread(void *context)
 {
 	struct build_id id;
 
 	while (take_next(context, QUEUE_LOCAL, &id))
-		work_locally(context, &id);
+		work_locally(context, &id, false);
+	return NULL;
+}
+
+static void count_converting(struct symbolizer *symbolizer, int more)
+{
+	pthread_mutex_lock(&symbolizer->lock);
+	symbolizer->converting += (unsigned)more;
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+static void *convert_thread(void *context)
+{
+	struct build_id id;
+
+	while (take_next(context, QUEUE_CONVERT, &id)) {
+		count_converting(context, 1);
+		work_locally(context, &id, true);
+		count_converting(context, -1);
+	}
 	return NULL;
 }
 
@@ -847,11 +912,15 @@ bool symbolizer_work_start(struct symbolizer *symbolizer, unsigned workers, stru
 				    ? symbol_sources_threads(symbolizer->sources)
 				    : 0;
 
-	if (fetchers > THREADS_MAX / 2 - 1)
-		fetchers = THREADS_MAX / 2 - 1;
+	if (fetchers > THREADS_MAX / 2 - LOOK_THREADS - 1)
+		fetchers = THREADS_MAX / 2 - LOOK_THREADS - 1;
+	if (!workers)
+		workers = 1;
 	if (workers > THREADS_MAX / 2)
 		workers = THREADS_MAX / 2;
+	symbolizer->workers = workers;
 	return start_threads(symbolizer, symbolizer_keep_thread, 1, err) &&
 	       start_threads(symbolizer, fetch_thread, fetchers, err) &&
-	       start_threads(symbolizer, local_thread, workers ? workers : 1, err);
+	       start_threads(symbolizer, look_thread, LOOK_THREADS, err) &&
+	       start_threads(symbolizer, convert_thread, workers, err);
 }
