@@ -36,6 +36,8 @@ enum {
 #define SIZE_MAX_DEFAULT ((uint64_t)2 << 30)
 #define MB(bytes_)       ((uint64_t)((bytes_) + (1 << 20) - 1) >> 20)
 
+static const char *const kind_names[] = {"debuginfo", "executable"};
+
 /* ---- the server's side ---- */
 
 static uint64_t number_of(const char *name, uint64_t otherwise, uint64_t most)
@@ -143,7 +145,7 @@ static void run_child(const char *const *arguments, const struct environment *en
 			  err.message);
 }
 
-void source_request_run(const char *url, const struct build_id *id,
+void source_request_run(const char *url, const struct build_id *id, enum source_kind kind,
 			const struct source_limits *limits, int output, int stop_fd,
 			struct source_reply *reply)
 {
@@ -152,8 +154,9 @@ void source_request_run(const char *url, const struct build_id *id,
 	uint32_t total_s = id ? limits->total_s : PROBE_SECONDS;
 	uint32_t stall_s = limits->stall_s < total_s ? limits->stall_s : total_s;
 	char hex[BUILD_ID_HEX] = "-", numbers[3][24];
-	const char *arguments[] = {SYMBOL_WORKER_FETCH, hex,        numbers[0],
-				   numbers[1],          numbers[2], NULL};
+	const char *arguments[] = {
+		SYMBOL_WORKER_FETCH, hex, kind_names[kind], numbers[0], numbers[1],
+		numbers[2],          NULL};
 
 	*reply = (struct source_reply){0};
 	if (id)
@@ -166,8 +169,8 @@ void source_request_run(const char *url, const struct build_id *id,
 	} else {
 		environment_fill(environment, url);
 		run_child(arguments, environment, fds,
-			  (2 * (total_s + CONNECT_SECONDS) + MARGIN_SECONDS) * INT64_C(1000),
-			  stop_fd, reply);
+			  (total_s + CONNECT_SECONDS + MARGIN_SECONDS) * INT64_C(1000), stop_fd,
+			  reply);
 	}
 	if (fds[0] >= 0)
 		close(fds[0]);
@@ -325,68 +328,40 @@ static void check_end(struct download *download)
 		reply_set(reply, SOURCE_DOWN, "it sent %" PRIu64 " of %" PRIu64 " bytes",
 			  reply->bytes, download->expected);
 	else
-		reply_set(reply, SOURCE_FOUND, "%s",
-			  reply->is_executable ? "the executable; it has no debug file"
-					       : "its debug file");
+		reply_set(reply, SOURCE_FOUND, "its debug file");
 }
 
 /* An id that nobody has. */
 #define PROBE_HEX "6661726c616d653a206172652075206865726521"
 
-static bool ask_for(struct http_client *client, struct http_get *get, const char *hex,
-		    bool executable, struct source_reply *reply, uint64_t limit)
+static void ask(struct http_client *client, struct http_get *get, const char *hex, const char *kind,
+		uint64_t limit, struct source_reply *reply)
 {
 	const char *base = getenv("SOURCE_URL");
-	struct download download = {
-		.reply = reply, .limit = limit, .is_probe = !strcmp(hex, PROBE_HEX)};
+	struct download download = {.reply = reply, .limit = limit, .is_probe = !strcmp(hex, "-")};
 	char url[URL_MAX + 256];
 	struct error err = {0};
 	int status;
 	bool is_answered;
 
-	if (!base || lseek(OUTPUT_FD, 0, SEEK_SET) || ftruncate(OUTPUT_FD, 0))
+	if (!base)
 		_exit(EXIT_FAILURE);
-	*reply = (struct source_reply){.is_executable = executable};
 	snprintf(url, sizeof(url), "%s%sbuildid/%s/%s", base,
-		 *base && base[strlen(base) - 1] == '/' ? "" : "/", hex,
-		 executable ? "executable" : "debuginfo");
+		 *base && base[strlen(base) - 1] == '/' ? "" : "/",
+		 download.is_probe ? PROBE_HEX : hex, kind);
 	get->url = url;
 	get->body = receive;
 	get->context = &download;
 	is_answered = http_client_get(client, get, &status, &reply->is_reached, &err);
 	reply->status = (uint32_t)status;
 	if (download.is_over)
-		return false; /* said already */
+		return; /* said already */
 	if (!is_answered)
 		reply_set(reply, SOURCE_DOWN, "%s", err.message);
 	else if (status == 200)
 		check_end(&download);
 	else
 		reply_to_status(reply, client, status, limit);
-	return reply->answer == SOURCE_NOT_FOUND;
-}
-
-static void ask(struct http_client *client, struct http_get *get, const char *hex, uint64_t limit,
-		struct source_reply *reply)
-{
-	struct source_reply first;
-
-	if (!strcmp(hex, "-")) {
-		ask_for(client, get, PROBE_HEX, false, reply, limit);
-		return;
-	}
-	ask_for(client, get, hex, false, reply, limit);
-	if (reply->answer != SOURCE_NOT_FOUND && reply->answer != SOURCE_TOO_LARGE)
-		return;
-	first = *reply;
-	ask_for(client, get, hex, true, reply, limit);
-	if (first.answer == SOURCE_NOT_FOUND)
-		return;
-	if (reply->answer == SOURCE_FOUND) /* its names are better than nothing */
-		snprintf(reply->sentence, sizeof(reply->sentence), "the executable; %.150s",
-			 first.sentence);
-	else
-		*reply = first;
 }
 
 void symbol_source_fetch_main(int argc, char **argv)
@@ -405,11 +380,11 @@ void symbol_source_fetch_main(int argc, char **argv)
 	close_range(OUTPUT_FD + 1, ~0U, 0);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* write() says EFBIG */
-	if (argc != 6)
+	if (argc != 7)
 		_exit(EXIT_FAILURE);
-	limit = strtoull(argv[3], NULL, 10);
-	get.stall_s = (uint32_t)strtoul(argv[4], NULL, 10);
-	get.total_s = (uint32_t)strtoul(argv[5], NULL, 10);
+	limit = strtoull(argv[4], NULL, 10);
+	get.stall_s = (uint32_t)strtoul(argv[5], NULL, 10);
+	get.total_s = (uint32_t)strtoul(argv[6], NULL, 10);
 	snprintf(header, sizeof(header), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, limit);
 	get.header = header;
 	limits.output_bytes = limit > sizeof(reply) ? limit : sizeof(reply);
@@ -417,7 +392,7 @@ void symbol_source_fetch_main(int argc, char **argv)
 	if (!client || !sandbox_enter(&limits, &err))
 		reply_set(&reply, SOURCE_NO_ROOM, "%s", err.message);
 	else
-		ask(client, &get, argv[2], limit, &reply);
+		ask(client, &get, argv[2], argv[3], limit, &reply);
 	_exit(pwrite(WORKER_FIRST_FD, &reply, sizeof(reply), 0) == (ssize_t)sizeof(reply)
 		      ? EXIT_SUCCESS
 		      : EXIT_FAILURE);

@@ -36,7 +36,7 @@ enum {
 	CLOSED_MAX_MS = 60 * 1000,
 	/* A file that a server fails at again and again while it answers else. */
 	HELD_QUESTIONS = 64,
-	HELD_FIRST_MS = 10 * 60 * 1000,
+	HELD_FIRST_MS = 60 * 1000,
 	HELD_MAX_MS = 24 * 60 * 60 * 1000,
 	NO_ROOM_MS = 5 * 1000,
 	/* Modules that are turned away come back one after the other, so that a hundred thousand of
@@ -493,8 +493,8 @@ static bool probe(struct symbol_sources *sources, struct server *server)
 
 	pthread_mutex_unlock(&sources->lock);
 	if (output >= 0)
-		source_request_run(server->url, NULL, &sources->limits, output, sources->stop_fd,
-				   &reply);
+		source_request_run(server->url, NULL, SOURCE_DEBUGINFO, &sources->limits, output,
+				   sources->stop_fd, &reply);
 	if (output >= 0)
 		close(output);
 	pthread_mutex_lock(&sources->lock);
@@ -574,13 +574,22 @@ static void verify(int fd, const struct build_id *id, struct source_reply *reply
 	free(image);
 }
 
+/* Whatever the one before left. */
+static bool empty_file(int output)
+{
+	return lseek(output, 0, SEEK_SET) == 0 && !ftruncate(output, 0);
+}
+
 /* The server's slot is held meanwhile. */
 static void ask_server(struct symbol_sources *sources, struct server *server,
-		       const struct source_question *question, int output, struct slot *slot,
-		       struct source_reply *reply)
+		       const struct source_question *question, enum source_kind kind, int output,
+		       struct slot *slot, int64_t *retry_at_ms, struct source_reply *reply)
 {
-	source_request_run(server->url, question->id, &sources->limits, output, question->stop_fd,
-			   reply);
+	if (empty_file(output))
+		source_request_run(server->url, question->id, kind, &sources->limits, output,
+				   question->stop_fd, reply);
+	else
+		reply->answer = SOURCE_NO_ROOM;
 	if (reply->answer == SOURCE_FOUND)
 		verify(output, question->id, reply);
 	if (reply->answer == SOURCE_WRONG_FILE)
@@ -589,37 +598,45 @@ static void ask_server(struct symbol_sources *sources, struct server *server,
 	pthread_mutex_lock(&sources->lock);
 	slot->is_taken = false;
 	judge(sources, server, question->id, reply);
+	*retry_at_ms = is_failure(reply) ? server->closed_until_ms : now_ms() + NO_ROOM_MS;
 	pthread_cond_broadcast(&sources->changed);
 	pthread_mutex_unlock(&sources->lock);
 }
 
-/* One server, or why it is passed over; *retry_at_ms: from when asking it again is of use. */
-static struct source_attempt try_server(struct symbol_sources *sources, struct server *server,
-					const struct source_question *question, int output,
-					int64_t *retry_at_ms, struct source_reply *reply)
+/* What one server said, or why it was passed over. */
+struct asked {
+	struct source_attempt attempt;
+	struct source_reply reply;
+	int64_t retry_at_ms; /* from when asking it again is of use */
+};
+
+static void try_server(struct symbol_sources *sources, struct server *server,
+		       const struct source_question *question, enum source_kind kind, int output,
+		       struct asked *asked)
 {
-	struct source_attempt attempt = {.source = server->shown, .at_ms = now_ms()};
-	int64_t begin_ms = clock_ms(CLOCK_MONOTONIC);
+	struct source_attempt *attempt = &asked->attempt;
+	int64_t begin_ms;
 	struct error err = {0};
 	struct slot *slot = NULL;
 
-	*reply = (struct source_reply){0};
+	*asked = (struct asked){.attempt = {.source = server->shown}};
 	pthread_mutex_lock(&sources->lock);
-	attempt.answer = wait_for_turn(sources, server, question, output, &slot, retry_at_ms, &err);
+	attempt->answer = wait_for_turn(sources, server, question, output, &slot,
+					&asked->retry_at_ms, &err);
 	pthread_mutex_unlock(&sources->lock);
-	if (slot) {
-		attempt.at_ms = now_ms();
-		begin_ms = clock_ms(CLOCK_MONOTONIC);
-		ask_server(sources, server, question, output, slot, reply);
-		attempt.answer = reply->answer;
-		attempt.bytes = reply->bytes;
-		attempt.ms = (uint32_t)(clock_ms(CLOCK_MONOTONIC) - begin_ms);
-		*retry_at_ms = is_failure(reply) ? server->closed_until_ms : now_ms() + NO_ROOM_MS;
-	} else {
-		snprintf(reply->sentence, sizeof(reply->sentence), "%.199s", err.message);
+	attempt->at_ms = now_ms();
+	attempt->sentence = asked->reply.sentence;
+	if (!slot) {
+		snprintf(asked->reply.sentence, sizeof(asked->reply.sentence), "%.199s",
+			 err.message);
+		return;
 	}
-	attempt.sentence = reply->sentence;
-	return attempt;
+	begin_ms = clock_ms(CLOCK_MONOTONIC);
+	ask_server(sources, server, question, kind, output, slot, &asked->retry_at_ms,
+		   &asked->reply);
+	attempt->answer = asked->reply.answer;
+	attempt->bytes = asked->reply.bytes;
+	attempt->ms = (uint32_t)(clock_ms(CLOCK_MONOTONIC) - begin_ms);
 }
 
 /* What matters more about all of them: higher. */
@@ -635,47 +652,106 @@ static int weight_of(enum source_answer answer)
 }
 
 /* A server that sends pages instead of files is as good as down. */
-static enum source_answer answer_for_all(const struct source_attempt *attempt,
-					 const struct source_reply *reply)
+static enum source_answer answer_for_all(const struct asked *asked)
 {
-	if (attempt->answer == SOURCE_CLOSED ||
-	    (attempt->answer != SOURCE_FOUND && reply->is_no_elf))
+	if (asked->attempt.answer == SOURCE_CLOSED || asked->reply.is_no_elf)
 		return SOURCE_DOWN;
-	return attempt->answer;
+	return asked->attempt.answer;
+}
+
+/* The debug file of the first server that has one: a program's own file is no reason not to ask
+ * the next server for better. False: it ends here, with the last of them. */
+static bool ask_for_debuginfo(struct symbol_sources *sources,
+			      const struct source_question *question, int output,
+			      struct asked *asked, size_t *count)
+{
+	for (*count = 0; *count < sources->count; ++*count) {
+		enum source_answer answer;
+
+		try_server(sources, &sources->servers[*count], question, SOURCE_DEBUGINFO, output,
+			   &asked[*count]);
+		answer = asked[*count].attempt.answer;
+		if (answer == SOURCE_FOUND || answer == SOURCE_STOPPED) {
+			++*count;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Nobody has a debug file: the executable of those that answered. A better answer replaces the one
+ * about the debug file. */
+static void ask_for_executable(struct symbol_sources *sources,
+			       const struct source_question *question, int output,
+			       struct asked *asked)
+{
+	for (size_t i = 0; i < sources->count; i++) {
+		struct asked *first = &asked[i], again;
+		enum source_answer answer = answer_for_all(first);
+
+		if (weight_of(answer) > weight_of(SOURCE_TOO_LARGE))
+			continue;
+		try_server(sources, &sources->servers[i], question, SOURCE_EXECUTABLE, output,
+			   &again);
+		if (weight_of(answer_for_all(&again)) <= weight_of(answer))
+			continue;
+		if (again.attempt.answer == SOURCE_FOUND)
+			snprintf(again.reply.sentence, sizeof(again.reply.sentence),
+				 "the executable; of its debug file: %.150s",
+				 first->reply.sentence);
+		again.attempt.ms += first->attempt.ms;
+		*first = again;
+		first->attempt.sentence = first->reply.sentence;
+		if (again.attempt.answer == SOURCE_FOUND || again.attempt.answer == SOURCE_STOPPED)
+			return;
+	}
+}
+
+static enum source_answer sum_up(const struct source_question *question, const struct asked *asked,
+				 size_t count, struct source_result *result)
+{
+	enum source_answer all = SOURCE_NOT_FOUND;
+
+	for (size_t i = 0; i < count; i++) {
+		enum source_answer one = answer_for_all(&asked[i]);
+
+		if (one == SOURCE_STOPPED)
+			return one;
+		if (question->note)
+			question->note(question->context, &asked[i].attempt);
+		if ((one == SOURCE_DOWN || one == SOURCE_NO_ROOM) &&
+		    asked[i].retry_at_ms < result->retry_at_ms)
+			result->retry_at_ms = asked[i].retry_at_ms;
+		if (result->url && weight_of(one) <= weight_of(all))
+			continue;
+		all = one;
+		result->url = asked[i].attempt.source;
+		if (one != SOURCE_NOT_FOUND)
+			snprintf(result->sentence, sizeof(result->sentence),
+				 "debuginfod server %.90s: %.85s", result->url,
+				 asked[i].reply.sentence);
+	}
+	return all;
 }
 
 static enum source_answer ask_in_order(struct symbol_sources *sources,
 				       const struct source_question *question, int output,
 				       struct source_result *result)
 {
-	enum source_answer all = SOURCE_NOT_FOUND;
+	struct asked *asked = calloc(sources->count, sizeof(*asked));
+	enum source_answer answer;
+	size_t count;
 
-	for (size_t i = 0; i < sources->count && all != SOURCE_FOUND; i++) {
-		struct server *server = &sources->servers[i];
-		struct source_reply reply;
-		int64_t retry_at_ms = 0;
-		struct source_attempt attempt = try_server(sources, server, question, output,
-							   &retry_at_ms, &reply);
-		enum source_answer one = answer_for_all(&attempt, &reply);
-
-		if (one == SOURCE_STOPPED)
-			return one;
-		if (question->note)
-			question->note(question->context, &attempt);
-		if ((one == SOURCE_DOWN || one == SOURCE_NO_ROOM) &&
-		    retry_at_ms < result->retry_at_ms)
-			result->retry_at_ms = retry_at_ms;
-		if (!result->url || weight_of(one) > weight_of(all)) {
-			all = one;
-			result->url = server->shown;
-			result->is_executable = one == SOURCE_FOUND && reply.is_executable;
-			if (one != SOURCE_NOT_FOUND)
-				snprintf(result->sentence, sizeof(result->sentence),
-					 "debuginfod server %.90s: %.85s", server->shown,
-					 reply.sentence);
-		}
+	if (!asked) {
+		result->retry_at_ms = now_ms() + NO_ROOM_MS;
+		snprintf(result->sentence, sizeof(result->sentence), "no memory to ask servers");
+		return SOURCE_NO_ROOM;
 	}
-	return all;
+	if (ask_for_debuginfo(sources, question, output, asked, &count))
+		ask_for_executable(sources, question, output, asked);
+	answer = sum_up(question, asked, count, result);
+	free(asked);
+	return answer;
 }
 
 /* While the disk is full nothing is downloaded to find that out again. */

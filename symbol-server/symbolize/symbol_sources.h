@@ -67,14 +67,15 @@ struct source_question {
 };
 
 struct source_result {
-	int fd;              /* FOUND: the verified file, the caller's; else −1 */
-	const char *url;     /* borrowed: who had it, else who failed; NULL: nobody was asked */
-	bool is_executable;  /* FOUND: there was no debug file, this is the program itself */
-	int64_t retry_at_ms; /* DOWN, NO_ROOM: unix time from when asking again is of use */
-	char sentence[200];  /* why it is not FOUND */
+	int fd;          /* FOUND: the verified file, the caller's; else −1 */
+	const char *url; /* borrowed: who had it, else who failed; NULL: nobody was asked */
+	/* Unix time from when asking again is of use: of DOWN, NO_ROOM, and of FOUND where a server
+	 * that may have a better file could not be asked; else INT64_MAX. */
+	int64_t retry_at_ms;
+	char sentence[200]; /* why it is not FOUND */
 };
 
-/* Asks one server after the other, for the debug file and, where there is none, the executable.
+/* Asks one server after the other for the debug file and, where none has it, for the executable.
  * FOUND; else the most hopeful of what the servers said: DOWN or NO_ROOM (not every server could be
  * asked, or answered: nothing is known about the module; try at retry_at_ms), TOO_LARGE,
  * WRONG_FILE, NOT_FOUND (every server was asked and none has it), STOPPED; never CLOSED.

@@ -54,6 +54,8 @@ def make_files():
     text = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
     state["id"] = bytes.fromhex(text.split("Build ID: ")[1].split()[0])
     state["elf"] = open(path, "rb").read()
+    subprocess.run(["strip", "-g", "-o", path + ".stripped", path], check=True)
+    state["stripped"] = open(path + ".stripped", "rb").read()
     symbols = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     state["main"] = int(re.search(r"^(\w+) T main$", symbols, re.M).group(1), 16)
 
@@ -193,6 +195,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if identity("poison") == build_id:
             return self.send(500)
         return self.send(200, elf(build_id))
+
+    def executable_only(self, build_id):
+        """The program without its debug information."""
+        if not self.path.endswith("/executable"):
+            return self.send(404)
+        return self.send(200, state["stripped"].replace(state["id"], build_id))
 
     def endless(self, start, bytes_, length):
         self.send(200, start, length)
@@ -429,7 +437,7 @@ def test_tls_and_names():
         case.end()
 
     together(test_full_disk, test_kill, test_poison, trusted,
-             lambda: waits("untrusted", "https://127.0.0.1:%d/well/untrusted" % port, "self.signed certificate"),
+             test_executable, lambda: waits("untrusted", "https://127.0.0.1:%d/well/untrusted" % port, "self.signed certificate"),
              lambda: waits("no_tls", state["url"].replace("http:", "https:") + "/well/no_tls", "SSL|TLS"),
              lambda: waits("no_name", "http://somewhere.invalid/", "Could not resolve host"))
 
@@ -526,6 +534,29 @@ def test_poison():
     check(says and case.module("poison")["state"] == "wanted", "which waits longer than the others do",
           case.module("poison"))
     note("poison: " + case.module("poison").get("reason", ""))
+    case.end()
+
+
+def test_executable():
+    """An executable is no reason not to ask the next server for a debug file; better than nothing if it is down."""
+    case = Case("executable_only", second="better")
+    case.post("better", "executable_only")
+    check(case.wait_ready("better", 15) is not None and "/well/" in case.module("better").get("source", ""),
+          "the second server's debug file is better than the first's executable", case.module("better"))
+    row = wait_for(lambda: case.module("executable_only").get("quality") == "symtab", 15, 0.1)
+    check(row, "where no server has a debug file the executable is used", case.module("executable_only"))
+    case.end()
+    mended.discard("error_500")
+    case = Case("upgrade", state["url"] + "/error_500/upgrade", second=None)
+    case.server.stop()
+    case.server.arguments += ["--debuginfod", state["url"] + "/executable_only/x"]
+    case.server.start()
+    case.post("upgrade")
+    check(wait_for(lambda: case.module("upgrade").get("quality") == "symtab", 15, 0.1),
+          "an executable is used while the server that may have more is down", case.module("upgrade"))
+    mended.add("error_500")
+    check(case.wait_ready("upgrade", 20) is not None and case.module("upgrade")["quality"] == "dwarf",
+          "and replaced when that is back", case.module("upgrade"))
     case.end()
 
 
