@@ -180,6 +180,26 @@ def test_quality_counts():
     server.stop()
 
 
+def test_names_first():
+    """A large file, this server itself: names within moments of its arrival, lines after."""
+    file = os.path.join(BUILD, "farflame-server")
+    if not LLVM or ".debug_info" not in sh("readelf -SW %s" % file) or os.path.getsize(file) < 2 << 20:
+        skip("needs llvm-symbolizer and a server built with debug information")
+        return
+    id_, at = build_id(file), int(sh("nm %s | sed -n 's/ T main$//p'" % file), 16)
+    want = truth(file, [at])[0][-1]
+    server = Server(data="data-first", log="first.log")
+    begin, seen = time.monotonic(), []
+    equal(put(server, id_, file), 201, "a large file is taken")
+    while time.monotonic() - begin < 60 and not (seen and seen[-1][2]):
+        got = ours(server, "farflame-server", id_, [at])
+        if got and (not seen or seen[-1][1:] != got[0][-1][1:]):
+            seen.append(got[0][-1])
+            note("%.2f s: %s" % (time.monotonic() - begin, got[0][-1]))
+    equal(seen, [(want[0], "", 0), want], "first its names alone, then with file and line")
+    server.stop()
+
+
 def dwz_pair():
     """Two programs that share a dwz file; False: no dwz here."""
     if not shutil.which("dwz"):
@@ -371,6 +391,6 @@ if __name__ == "__main__":
         from harness import skip_all
         skip_all("needs gcc")
     note("llvm-symbolizer: %s, dwp: %s, %s" % (LLVM, GCC_DWP, CLANG_DWP))
-    run(test_quality_counts, test_dwz_file_comes_later, test_dwz_file_from_debuginfod,
+    run(test_quality_counts, test_names_first, test_dwz_file_comes_later, test_dwz_file_from_debuginfod,
         test_split_files_lie_beside, test_split_package_lies_beside, test_split_package_uploaded_later,
         test_disk_limit, test_killed_while_converting)

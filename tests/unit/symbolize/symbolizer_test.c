@@ -14,6 +14,7 @@
 
 #include "common/elf_image.h"
 #include "common/file_hash.h"
+#include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 
 static char folder[] = "/tmp/symbolizer-test-XXXXXX";
@@ -320,6 +321,116 @@ static void source_down(void)
 	close(fd);
 }
 
+static struct symbolizer_counters counters_of(const struct server *server)
+{
+	struct symbolizer_counters counters;
+
+	symbolizer_counters(server->symbolizer, &counters);
+	return counters;
+}
+
+/* Changes a stored row, as an older version of this program would have left it. */
+static void age_row(const struct build_id *id, uint32_t converter)
+{
+	struct error err = {0};
+	struct symbols_store *store = symbols_open(data, &err);
+	struct module_row row;
+
+	arena_clear(&arena);
+	CHECK(symbols_module(store, id, &arena, &row, &err));
+	row.converter = converter;
+	CHECK(symbols_put_module(store, &row, &err));
+	symbols_close(store);
+}
+
+/* What could not be converted is left alone until another file or another converter comes. */
+static void malformed_stays_malformed(void)
+{
+	struct build_id id = id_of("seven"), fresh = {.length = 20, .bytes = {1, 2, 3}};
+	struct server server = start(false, NULL);
+	struct error err = {0};
+	char reason[200];
+	bool is_new;
+
+	CHECK(upload(&server, &id, "seven.stripped", &is_new, &err));
+	CHECK_NUMBER(wait_for(&server, &id, MODULE_failed, QUALITY_NONE, 30), MODULE_failed);
+	snprintf(reason, sizeof(reason), "%s", state_of(&server, &id).reason);
+	printf("# %s\n", reason);
+	CHECK(strlen(reason) > 10);
+	stop(&server);
+	for (int old = 0; old < 2; old++) {
+		if (old)
+			age_row(&id, SYMBOL_CONVERTER_VERSION - 1);
+		server = start(false, NULL);
+		symbolizer_want(server.symbolizer, &id, "seven", true, 1);
+		/* one behind it in the queue has had its turn: so had this one */
+		symbolizer_want(server.symbolizer, &fresh, "none", true, 0);
+		wait_for(&server, &fresh, MODULE_missing, QUALITY_NONE, 30);
+		CHECK_NUMBER(wait_for(&server, &id, MODULE_failed, QUALITY_NONE, 30), MODULE_failed);
+		CHECK_TEXT(state_of(&server, &id).reason, reason);
+		CHECK_NUMBER(counters_of(&server).conversions_failed, old);
+		stop(&server);
+		fresh.bytes[0]++;
+	}
+	server = start(false, NULL);
+	CHECK(upload(&server, &id, "seven", &is_new, &err));
+	CHECK_NUMBER(wait_for(&server, &id, MODULE_ready, QUALITY_DWARF, 30), MODULE_ready);
+	stop(&server);
+}
+
+static uint32_t converter_of(const struct build_id *id)
+{
+	struct error err = {0};
+	struct symbols_store *store = symbols_open(data, &err);
+	struct module_row row = {0};
+
+	arena_clear(&arena);
+	CHECK(symbols_module(store, id, &arena, &row, &err));
+	symbols_close(store);
+	return row.converter;
+}
+
+/* A table that an older converter made is used until the newer one has made it anew. */
+static void older_table_is_made_anew(void)
+{
+	struct build_id id = id_of("seven");
+	struct server server;
+
+	age_row(&id, SYMBOL_CONVERTER_VERSION - 1);
+	server = start(false, NULL);
+	CHECK_NUMBER(state_of(&server, &id).state, MODULE_ready);
+	CHECK_TEXT(name_of_main(&server, &id, "seven"), "main seven.c:2");
+	for (int i = 0; i < 1500 && !counters_of(&server).conversions; i++)
+		usleep(20 * 1000);
+	CHECK_NUMBER(wait_for(&server, &id, MODULE_ready, QUALITY_DWARF, 30), MODULE_ready);
+	CHECK_TEXT(name_of_main(&server, &id, "seven"), "main seven.c:2");
+	stop(&server);
+	server = start(false, NULL); /* and not once more */
+	CHECK_TEXT(name_of_main(&server, &id, "seven"), "main seven.c:2");
+	stop(&server);
+	CHECK_NUMBER(converter_of(&id), SYMBOL_CONVERTER_VERSION);
+}
+
+/* What was met and had no turn yet is known after SIGKILL too: rows are written within seconds. */
+static void queue_is_stored(void)
+{
+	struct build_id id = {.length = 20, .bytes = {42}};
+	struct server server = start(false, NULL);
+	struct error err = {0};
+	struct module_row row;
+	bool is_there = false;
+
+	symbolizer_want(server.symbolizer, &id, "queued", true, 7);
+	for (int i = 0; i < 500 && !is_there; i++) {
+		arena_clear(&arena);
+		is_there = symbols_module(server.store, &id, &arena, &row, &err);
+		usleep(20 * 1000);
+	}
+	CHECK(is_there);
+	CHECK_TEXT(is_there ? row.name : "", "queued");
+	stop(&server);
+}
+
 static void bad_options(void)
 {
 	const char *urls[] = {"file:///etc"};
@@ -339,7 +450,7 @@ static void bad_options(void)
 static bool build_programs(void)
 {
 	return shell(
-		"for n in one two three four five six late outside; do "
+		"for n in one two three four five six seven late outside; do "
 		"printf '#include <stdlib.h>\\nint main(void) { return rand() + %d; }\\n' $n "
 		"2>/dev/null > $n.c; sed -i 's/ + [^;]*;/ + (int)sizeof(\"'$n'\");/' $n.c; "
 		"cc -g -O1 -Wl,--build-id $n.c -o $n || exit 1; done; "
@@ -347,7 +458,8 @@ static bool build_programs(void)
 		"cp one hashed dir/ && ln -s ../outside dir/outside && "
 		"mkdir -p dir/.build-id && ln -s / dir/.build-id/root && "
 		"objcopy --only-keep-debug two two.debug && objcopy -g two two.nodebug && "
-		"strip -s -o two.stripped two && head -c 3000 two > cut && "
+		"strip -s -o two.stripped two && strip -s -o seven.stripped seven && "
+		"head -c 3000 two > cut && "
 		"{ cat two; head -c 9000000 /dev/zero; } > big && "
 		"printf 'farflame-kallsyms 1\\n0 T _text\\n10 t do_idle\\n' > kallsyms");
 }
@@ -411,6 +523,9 @@ int main(int argc, char **argv)
 	if (server > 0)
 		kill(server, SIGTERM);
 	source_down();
+	malformed_stays_malformed();
+	older_table_is_made_anew();
+	queue_is_stored();
 	bad_options();
 	if (!shell("rm -r ../${PWD##*/}"))
 		printf("# %s left\n", folder);
