@@ -15,7 +15,7 @@
 #include "symbol-server/symbolize/symbol_table.h"
 
 /* Raised when a conversion can succeed where it failed before: failures are then tried again. */
-enum { SYMBOL_CONVERTER_VERSION = 2 };
+enum { SYMBOL_CONVERTER_VERSION = 3 };
 
 enum { WORKER_TABLE_MAX = 512 << 20 }; /* bytes of a packed table */
 

@@ -139,8 +139,9 @@ def difference(theirs, ours, go_says):
         return ""
     if ours[0][0] == "??":
         # C code, whose names went with .symtab; and what the linker puts behind the text.
-        return "" if theirs[-1][0] in ("runtime.etext", "runtime.text") or theirs[-1][1].endswith((".c", ".h", ".S", "cgo-gcc-prolog")) or \
-            not theirs[-1][1] else "no name"
+        name, path, _ = theirs[-1]
+        is_c = path.endswith((".c", ".h", ".S", "cgo-gcc-prolog")) or not path and "." not in name
+        return "" if is_c or name in ("runtime.etext", "runtime.text") else "no name"
     if theirs[0][0] == "??":
         return "wrong name"
     if theirs[-1][0] != ours[-1][0]:
