@@ -138,6 +138,10 @@ static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)
 	COUNTER("uploads_refused_total", symbols.uploads_refused, "Uploads refused.");
 	GAUGE("symbol_tables", symbols.tables_in_memory, "Symbol tables in memory.");
 	GAUGE("symbol_table_bytes", symbols.table_bytes, "Bytes of symbol tables in memory.");
+	GAUGE("symbol_tables_on_disk", symbols.tables_on_disk, "Packed symbol tables in symbols.db.");
+	GAUGE("symbol_disk_bytes", symbols.disk_bytes, "Bytes of packed symbol tables.");
+	COUNTER("symbol_tables_dropped_total", symbols.tables_dropped,
+		"Packed symbol tables that made room for others.");
 	GAUGE("symbol_queue", symbols.queue, "Modules that wait for a source or conversion.");
 }
 

@@ -75,6 +75,8 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 
 static bool comes_first(const struct module *left, const struct module *right)
 {
+	if (left->rank != right->rank)
+		return left->rank < right->rank;
 	return left->weight != right->weight ? left->weight > right->weight
 					     : left->order < right->order;
 }
@@ -141,6 +143,7 @@ void module_list_queue(struct module_list *list, struct module *module, enum mod
 	if (!has_room(heap))
 		return; /* it is met again */
 	module->order = list->queued++;
+	module->rank = module->quality < QUALITY_SYMTAB ? 0 : module->quality < QUALITY_DWARF ? 1 : 2;
 	module->queue = queue;
 	heap->numbers[heap->count++] = (uint32_t)(module - list->modules);
 	move_up(list, heap, heap->count - 1);

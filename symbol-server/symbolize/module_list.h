@@ -60,8 +60,11 @@ struct module {
 	bool is_alt_asked;   /* of debuginfod, in this round */
 	int alt_downloaded;  /* −1 */
 
+	/* Who comes first: those without names, then those without lines, then those whose table is
+	 * made anew; among these the heavier, then who waits longer. */
+	uint8_t rank;
 	uint64_t weight; /* samples that have no name for want of a table, or for a poor one */
-	uint64_t order;  /* of queueing, for those that weigh the same */
+	uint64_t order;  /* of queueing */
 	uint32_t place;  /* in its queue */
 };
 
@@ -90,7 +93,7 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 void module_list_queue(struct module_list *list, struct module *module, enum module_queue queue);
 /* Samples it left without names; moves it forward where it waits. */
 void module_list_weigh(struct module_list *list, struct module *module, uint64_t samples);
-/* The module with the most such samples, now BUSY; NULL: the queue is empty. */
+/* The first of the queue, now BUSY; NULL: it is empty. */
 struct module *module_list_take(struct module_list *list, enum module_queue queue);
 
 void module_to_row(const struct module *module, struct module_row *row);

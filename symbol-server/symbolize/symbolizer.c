@@ -83,7 +83,7 @@ void symbolizer_file_came(struct symbolizer *symbolizer, const struct build_id *
 
 	if (module && module->quality < QUALITY_DWARF && !module->is_dropped)
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
-	for (uint32_t i = 0; i < list->count; i++)
+	for (uint32_t i = 0; symbolizer->alts_missing && i < list->count; i++)
 		if (list->modules[i].alt.length && build_id_equal(&list->modules[i].alt, id))
 			symbolizer_queue(symbolizer, &list->modules[i], QUEUE_LOCAL);
 }

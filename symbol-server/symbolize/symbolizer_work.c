@@ -215,7 +215,7 @@ static bool store_table(struct task *task, const struct attempt *attempt,
 	module->failures = 0;
 	module->is_dropped = false;
 	module->is_unsaved = true;
-	if (table->quality >= QUALITY_SYMTAB)
+	if (table->quality == QUALITY_DWARF)
 		module->weight = 0; /* what had no names has them now */
 	MODULE_TEXT(module->source, attempt->parts[0]->source);
 	unlock(task);
@@ -387,6 +387,7 @@ static bool gather_extras(struct task *task)
 		return err.kind != ERROR_BUSY;
 	task->waits_for_alt = task->extras.alt.length && task->may_ask_alt;
 	module = locked_module(task);
+	task->symbolizer->alts_missing += !!task->extras.alt.length - !!module->alt.length;
 	module->alt = task->extras.alt;
 	unlock(task);
 	return true;
@@ -452,7 +453,8 @@ static int64_t pause_after(uint32_t failures)
 
 static bool is_complete(const struct module *module)
 {
-	return module->quality == QUALITY_DWARF && !(module->flags & MISSING_PARTS);
+	return module->quality == QUALITY_DWARF && !(module->flags & MISSING_PARTS) &&
+	       module->converter == SYMBOL_CONVERTER_VERSION;
 }
 
 /* Nobody has more now: asked again after a pause that grows. */
@@ -472,8 +474,12 @@ static bool may_ask(const struct task *task, const struct module *module)
 {
 	if (!symbol_sources_count(task->symbolizer->sources))
 		return false;
-	return (module->alt.length && !module->is_alt_asked) ||
-	       (module->quality < QUALITY_DWARF && module->is_gnu && !module->is_fetched);
+	if (module->alt.length && !module->is_alt_asked)
+		return true;
+	/* What only a server has is not downloaded anew for a newer converter before it is used. */
+	return module->is_gnu && !module->is_fetched &&
+	       (module->quality < QUALITY_DWARF ||
+		(module->converter != SYMBOL_CONVERTER_VERSION && module->is_met));
 }
 
 static void ask_servers(struct symbolizer *symbolizer, struct module *module)

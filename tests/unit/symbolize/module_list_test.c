@@ -23,6 +23,30 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* No names before no lines before what is made anew. */
+static void worst_first(void)
+{
+	static const enum symbol_quality qualities[] = {QUALITY_DWARF, QUALITY_SYMTAB, QUALITY_DYNSYM,
+							QUALITY_NONE};
+	struct module_list list;
+
+	module_list_init(&list);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct build_id id = id_of(i);
+		struct module *module = module_list_add(&list, &id, 1);
+
+		module->quality = qualities[i];
+		module_list_weigh(&list, module, i == 0 ? 1000 : i);
+		module_list_queue(&list, module, QUEUE_CONVERT);
+	}
+	CHECK_NUMBER(module_list_take(&list, QUEUE_CONVERT)->quality, QUALITY_NONE);
+	CHECK_NUMBER(module_list_take(&list, QUEUE_CONVERT)->quality, QUALITY_DYNSYM);
+	CHECK_NUMBER(module_list_take(&list, QUEUE_CONVERT)->quality, QUALITY_SYMTAB);
+	CHECK_NUMBER(module_list_take(&list, QUEUE_CONVERT)->quality, QUALITY_DWARF);
+	CHECK(!module_list_take(&list, QUEUE_CONVERT));
+	module_list_release(&list);
+}
+
 /* The heaviest first; of those that weigh the same, who waits longest. */
 static void heaviest_first(void)
 {
@@ -100,6 +124,7 @@ static void as_many_as_there_may_be(void)
 
 int main(void)
 {
+	worst_first();
 	heaviest_first();
 	as_many_as_there_may_be();
 	return checks_done();
