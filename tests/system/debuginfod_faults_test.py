@@ -314,8 +314,8 @@ def fault_of_server(fault, sentence, url=None, mend=None):
           "%s\n%s" % (row, none))
     note("%s: %.1f s; %s" % (fault, took or -1, row.get("reason")))
     metrics = case.server.get("/metrics")[2].decode()
-    check('source_up{source="%s"} ' % case.url in metrics and 'source="%s",answer="failed"} 0' % case.url not in metrics,
-          "%s: the metrics count it" % fault, re.findall(".*_source_.*", metrics))
+    check('source_up{source="%s"} ' % case.url in metrics and
+          'source="%s",answer="failed"} 0' % case.url not in metrics, "%s: the metrics count it" % fault, re.findall(".*_source_.*", metrics))
     mended.add(fault)
     if mend:
         mend()
@@ -436,8 +436,8 @@ def test_tls_and_names():
         check(case.wait_ready("trusted", 15) is not None, "what SSL_CERT_FILE trusts is asked", case.module("trusted"))
         case.end()
 
-    together(test_full_disk, test_kill, test_poison, trusted,
-             test_executable, lambda: waits("untrusted", "https://127.0.0.1:%d/well/untrusted" % port, "self.signed certificate"),
+    together(test_full_disk, test_kill, test_poison, trusted, test_executable,
+             lambda: waits("untrusted", "https://127.0.0.1:%d/well/untrusted" % port, "self.signed certificate"),
              lambda: waits("no_tls", state["url"].replace("http:", "https:") + "/well/no_tls", "SSL|TLS"),
              lambda: waits("no_name", "http://somewhere.invalid/", "Could not resolve host"))
 
@@ -497,7 +497,8 @@ def check_child():
           "it is nobody, can do nothing and become nothing", status)
     size = int(re.search(r"Max file size +(\d+)", limits).group(1))
     check(size == 2 << 30 and re.search(r"Max address space +\d+", limits), "its files and memory are bounded", limits)
-    check(len(fds) <= 12 and "http" not in command, "it has few descriptors, and shows no URL", "%s %s" % (fds, command))
+    check(len(fds) <= 12 and "http" not in command, "it has few descriptors, and shows no URL",
+          "%s %s" % (fds, command))
 
 
 def state_processes():
@@ -529,7 +530,8 @@ def test_poison():
     names = ["poison%d" % i for i in range(6)]
     case = Case("poison", second=None)
     case.post("poison", *names)
-    check(all(case.wait_ready(name, 20) is not None for name in names), "others are fetched from a server that fails at one")
+    check(all(case.wait_ready(name, 20) is not None for name in names),
+          "others are fetched from a server that fails at one")
     says = wait_for(lambda: "it failed at this file" in case.module("poison").get("reason", ""), 20, 0.1)
     check(says and case.module("poison")["state"] == "wanted", "which waits longer than the others do",
           case.module("poison"))
