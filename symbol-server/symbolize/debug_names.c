@@ -116,11 +116,11 @@ uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwa
 		of = next;
 		die = &at;
 	}
-	name = 0;
-	if (linkage && *linkage)
+	/* Of aliases one name, and the one that a table of symbols only has: "clock_gettime" and not
+	 * "__GI___clock_gettime", which it was compiled as. */
+	name = address ? table_builder_symbol_at(walk->builder, address) : 0;
+	if (!name && linkage && *linkage)
 		name = table_builder_text(walk->builder, linkage);
-	else if (address)
-		name = table_builder_symbol_at(walk->builder, address);
 	if (!name && plain) {
 		name = table_builder_text(walk->builder, plain);
 		if (name && !walk->is_c)

@@ -86,9 +86,9 @@ void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room
 #define ROW_ADD(walk_, rows_, count_, room_) \
 	debug_walk_row(walk_, (void **)&(rows_), &(count_), &(room_), sizeof(*(rows_)))
 
-/* Linkage name of the DIE or of what it is an instance of; without one the plain name in C, the
- * symbol at address (not 0: of an out-of-line function), or the name with its scopes. 0: it has
- * none. */
+/* The function symbol at address (not 0: of an out-of-line function); linkage name of the DIE or of
+ * what it is an instance of; without one the plain name in C, or the name with its scopes. 0: it
+ * has none. */
 uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die,
 		    uint64_t address);
 /* The name of what an inlined function's DIE is an instance of. */
