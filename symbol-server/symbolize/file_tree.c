@@ -16,7 +16,8 @@
 enum {
 	SCAN_EVERY_MS = 30 * 1000,
 	SCAN_PAUSE_MS = 3 * 1000, /* at least, after a miss */
-	SCAN_SHARE = 20,          /* reading the tree takes at most a twentieth of the time */
+	SCAN_SHARE =
+		20, /* reading the tree takes a twentieth of the time, if that is soon enough */
 	STOP_WAIT_SECONDS = 2,
 };
 
@@ -67,6 +68,18 @@ static bool end_thread(struct file_tree *tree)
 	return is_orphan;
 }
 
+/* New files are to be seen within a minute; of a tree that takes longer half the time. */
+static int64_t pause_after(int64_t walk_ms)
+{
+	int64_t pause = walk_ms * SCAN_SHARE, most = walk_ms;
+
+	if (most < SCAN_EVERY_MS)
+		most = SCAN_EVERY_MS;
+	if (pause > most)
+		return most;
+	return pause < SCAN_PAUSE_MS ? SCAN_PAUSE_MS : pause;
+}
+
 static void *scan_thread(void *context)
 {
 	struct file_tree *tree = context;
@@ -80,9 +93,7 @@ static void *scan_thread(void *context)
 		log_debug("symbol directory read", "path=\"%s\" files=%llu took_ms=%lld",
 			  tree->path, (unsigned long long)tree->now.files,
 			  (long long)tree->now.pass_ms);
-		pause = tree->walk_ms * SCAN_SHARE;
-		if (pause < SCAN_PAUSE_MS)
-			pause = SCAN_PAUSE_MS;
+		pause = pause_after(tree->walk_ms);
 		start = file_opener_now_ms();
 		if (!tree->last.packages_left)
 			wait_until(tree, start + pause,
