@@ -205,11 +205,10 @@ int file_opener_open(struct file_opener *opener, const char *path, const struct 
 		opener->last = &job->next;
 		pthread_cond_signal(&opener->wake);
 		is_done = wait_for(opener, job, until_ms);
-		fd = job->fd;
-		if (!is_done) {
+		if (is_done)
+			fd = job->fd;
+		else
 			opener->is_held_up = job->is_abandoned = true;
-			fd = -1;
-		}
 	}
 	pthread_mutex_unlock(&opener->lock);
 	if (is_done)
