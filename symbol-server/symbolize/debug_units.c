@@ -86,6 +86,13 @@ static bool read_unit_lines(struct walk *walk, struct dwarf_unit *unit)
 	walk->lines = lines;
 	if (has_read(walk, unit))
 		return false;
+	if (lines->program_bytes > LINE_BYTES_FREE &&
+	    lines->program_bytes / REPEATED_MAX >
+		    dwarf_units_section(unit->units, DWARF_LINE).length) {
+		walk->lines = &no_lines;
+		walk->flags |= SYMBOL_TABLE_CUT;
+		return true;
+	}
 	dwarf_lines_read(lines, unit, unit->stmt_list);
 	walk->read_of = unit->units;
 	walk->read_at = unit->stmt_list;
@@ -129,8 +136,30 @@ static void add_range(void *context, uint64_t low, uint64_t high)
 
 static void add_ranges(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die)
 {
-	if (has_code(die))
+	if (!has_code(die))
+		return;
+	if (!dwarf_die_has(die, DWARF_RANGES_AT))
 		dwarf_die_ranges(unit, die, add_range, walk);
+	else if (walk->listed_ranges > walk->listed_ranges_max)
+		walk->flags |= SYMBOL_TABLE_CUT;
+	else
+		walk->listed_ranges += dwarf_die_ranges(unit, die, add_range, walk);
+}
+
+/* A list has less entries than bytes. */
+static uint64_t ranges_bytes(struct dwarf_units *units)
+{
+	return dwarf_units_section(units, DWARF_RANGES).length +
+	       dwarf_units_section(units, DWARF_RNGLISTS).length;
+}
+
+static void limit_ranges(struct walk *walk)
+{
+	uint64_t bytes = ranges_bytes(walk->files->main);
+
+	for (size_t i = 0; i < walk->files->split_count; i++)
+		bytes += ranges_bytes(walk->files->splits[i]);
+	walk->listed_ranges_max = RANGES_FREE + bytes * REPEATED_MAX / 4;
 }
 
 static void own_ranges(struct walk *walk, size_t first, uint32_t node, uint32_t depth)
@@ -393,6 +422,7 @@ bool debug_units_read(const struct debug_files *files, struct table_builder *bui
 	walk.scopes = calloc(1, sizeof(*walk.scopes)); /* 0: the root */
 	walk.scope_count = walk.scope_room = 1;
 	walk.no_memory = !walk.scopes;
+	limit_ranges(&walk);
 	if (files->main->alt) /* the names of its scopes */
 		walk_units(&walk, files->main->alt);
 	walk_units(&walk, files->main);

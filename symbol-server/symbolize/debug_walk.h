@@ -16,6 +16,10 @@ enum {
 	ORIGIN_CHAIN_MAX = 16,
 	NAMES_MAX = 50000000,
 	QUALIFIED_MAX = 4096, /* bytes of a name put together from scopes */
+	/* Tables that are pointed at again and again: so much in all, and so often each. */
+	LINE_BYTES_FREE = 16 << 20,
+	RANGES_FREE = 1 << 20,
+	REPEATED_MAX = 8,
 };
 
 struct scope {            /* a namespace, class or function that names are inside of */
@@ -51,7 +55,8 @@ struct walk {
 	uint32_t *file_texts; /* by file number of read; UINT32_MAX: not asked yet */
 	size_t file_room;
 
-	struct code_range *ranges; /* of functions being walked, nested ones last */
+	uint64_t listed_ranges, listed_ranges_max; /* of DW_AT_ranges, so far and at most */
+	struct code_range *ranges;                 /* of functions being walked, nested ones last */
 	size_t range_count, range_room;
 
 	struct hash_table name_table, scope_table;

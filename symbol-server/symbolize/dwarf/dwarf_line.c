@@ -453,6 +453,7 @@ bool dwarf_lines_read(struct dwarf_lines *lines, struct dwarf_unit *unit, uint64
 	program.form.section = DWARF_LINE;
 	is_good = read_header(&program, section);
 	if (is_good) {
+		lines->program_bytes += dwarf_left(&program.cursor);
 		run(&program);
 		sort_sequences(lines);
 	}

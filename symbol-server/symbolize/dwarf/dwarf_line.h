@@ -23,6 +23,7 @@ struct dwarf_lines {
 	 * index of files; UINT32_MAX: none. The caller may change it. */
 	struct line_row *rows;
 	size_t row_count, row_room;
+	uint64_t program_bytes; /* of all tables that were read, one after the other */
 	/* inside, kept for reuse */
 	const char **directories;
 	uint32_t directory_count, directory_room;

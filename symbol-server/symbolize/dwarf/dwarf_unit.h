@@ -104,6 +104,7 @@ enum {
 	DWARF_UNITS_MAX = 4000000,
 	DWARF_ABBREVIATIONS_MAX = 1000000, /* of one table */
 	DWARF_ATTRIBUTES_MAX = 512,        /* of one abbreviation */
+	DWARF_TEXT_MAX = 256 << 10,        /* longer ones count as absent */
 };
 
 static inline bool dwarf_is_address_size(unsigned bytes)

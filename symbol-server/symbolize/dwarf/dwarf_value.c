@@ -24,11 +24,16 @@ static struct dwarf_cursor value_cursor(const struct dwarf_unit *unit,
 
 /* ---- texts ---- */
 
+/* Any number of values may point into one text without an end, which is not searched each time. */
 static const char *text_at(struct dwarf_units *units, enum dwarf_section number, uint64_t offset)
 {
 	struct dwarf_bytes section = dwarf_units_section(units, number);
 	struct dwarf_cursor cursor = dwarf_cursor_at(section, offset, false);
-	const char *text = dwarf_text(&cursor);
+	const char *text;
+
+	if (dwarf_left(&cursor) > DWARF_TEXT_MAX)
+		cursor.end = cursor.at + DWARF_TEXT_MAX;
+	text = dwarf_text(&cursor);
 
 	return cursor.failed ? NULL : text;
 }
