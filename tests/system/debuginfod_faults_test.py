@@ -41,7 +41,7 @@ check, equal, note, skip = map(one_at_a_time, (harness.check, harness.equal, har
 MB = 1 << 20
 TIMEOUT = 2
 os.environ["DEBUGINFOD_TIMEOUT"] = str(TIMEOUT)
-HERD = 40
+HERD = int(os.environ.get("HERD", 40))
 state = {}
 
 
@@ -442,12 +442,18 @@ def test_tls_and_names():
              lambda: waits("no_name", "http://somewhere.invalid/", "Could not resolve host"))
 
 
+def memory_kb(pid):
+    rollup = open("/proc/%d/smaps_rollup" % pid).read()
+    return int(re.search(r"^Pss:\s+(\d+) kB", rollup, re.M).group(1))
+
+
 def test_herd():
     """Many modules, the first server stalls: they do not each wait for it."""
     names = ["herd%d" % i for i in range(HERD)]
     mended.discard("stalls")
     asked["stalls"] = 0
     case = Case("herd", state["url"] + "/stalls/herd", second="herd")
+    note("the server begins with %d KB" % memory_kb(case.server.process.pid))
     begin = time.monotonic()
     case.post(*names)
 
@@ -456,11 +462,12 @@ def test_herd():
         return sum(row["state"] == "ready" for row in rows) == HERD
 
     check_child()
-    check(wait_for(ready, 40, 0.1), "%d modules come from the second server while the first stalls" % HERD)
+    check(wait_for(ready, max(40, HERD), 0.1), "%d modules come from the second server while the first stalls" % HERD)
     took = time.monotonic() - begin
-    note("%d modules in %.1f s; the stalling server was asked %d times" % (HERD, took, asked["stalls"]))
+    note("%d modules in %.1f s; the stalling server was asked %d times; the server has %d KB" % (
+        HERD, took, asked["stalls"], memory_kb(case.server.process.pid)))
     check(took < HERD / 4 * TIMEOUT, "they did not wait for the first in turn: %.1f s" % took)
-    check(asked["stalls"] <= 12, "and it was asked few times: %d" % asked["stalls"])
+    check(asked["stalls"] <= 12 + took / 4, "and it was asked few times: %d" % asked["stalls"])
     case.end()
 
 
