@@ -116,8 +116,8 @@ uint32_t debug_name(struct walk *walk, struct dwarf_unit *unit, const struct dwa
 		of = next;
 		die = &at;
 	}
-	/* Of aliases one name, and the one that a table of symbols only has: "clock_gettime" and not
-	 * "__GI___clock_gettime", which it was compiled as. */
+	/* One name for all aliases, the one that it has without debug information as well:
+	 * "clock_gettime", not "__GI___clock_gettime", as which it was compiled. */
 	name = address ? table_builder_symbol_at(walk->builder, address) : 0;
 	if (!name && linkage && *linkage)
 		name = table_builder_text(walk->builder, linkage);

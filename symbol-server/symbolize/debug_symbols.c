@@ -22,11 +22,12 @@ static bool is_mapping_symbol(unsigned machine, const char *name)
 	       (!name[2] || name[2] == '.' || (machine == EM_RISCV && name[1] == 'x'));
 }
 
-/* ".L1" is an assembler's own label, and so is what has a control character: "L0\001". */
-static bool is_name(unsigned machine, const char *name)
+/* ".L1" is an assembler's own label, and so is what has a control character: "L0\001". A label that
+ * begins with a dot is a tool's: annobin puts ".annobin_…" between functions. */
+static bool is_name(unsigned machine, const char *name, bool of_function)
 {
-	return *name && strncmp(name, ".L", 2) != 0 && !strpbrk(name, "\001\002") &&
-	       !is_mapping_symbol(machine, name);
+	return *name && strncmp(name, ".L", 2) != 0 && (of_function || *name != '.') &&
+	       !strpbrk(name, "\001\002") && !is_mapping_symbol(machine, name);
 }
 
 static bool is_function(const struct elf_file *file, const GElf_Sym *symbol)
@@ -241,10 +242,10 @@ static bool take_symbol(struct debug_symbols *symbols, const struct elf_file *fi
 		return false;
 	if (!strcmp(name, "_text") && !file->is_relocatable)
 		symbols->kernel_text = (struct symbol_base){true, symbol->st_value};
-	if (!is_name(file->header.e_machine, name) ||
+	row.is_function = is_function(file, symbol);
+	if (!is_name(file->header.e_machine, name, row.is_function) ||
 	    !place_of(file, descriptors, symbol, extended, &row.address, &is_descriptor))
 		return false;
-	row.is_function = is_function(file, symbol);
 	/* Old compilers gave "foo" the descriptor's size and ".foo" the code's; new ones have no
 	 * ".foo" and give "foo" the code's. */
 	if (is_descriptor && row.size == DESCRIPTOR_BYTES)

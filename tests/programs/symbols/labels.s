@@ -11,6 +11,7 @@ sized_function:
 inner_label:				# inside of a sized one: no name of its own
 	.skip	8, 0x90
 	.size	sized_function, .-sized_function
+.annobin_labels.s_end:			# a tool's
 	.skip	16, 0xcc		# padding: no name
 	.type	unsized_function,@function
 unsized_function:			# ends at the data

@@ -103,6 +103,25 @@ static void sizes(void)
 	CHECK_NUMBER(extents[0].high, 0x2000);
 }
 
+/* What has no name (data) ends what has no size, and nothing else. */
+static void boundaries(void)
+{
+	struct code_symbol symbols[] = {
+		{.address = 0x1000, .size = 0, .name = 13},
+		{.address = 0x1010, .size = 32},
+		{.address = 0x1100, .size = 0x40, .name = 1, .is_function = true},
+		{.address = 0x1120, .size = 8},
+		{.address = 0x1200, .size = 0, .name = 7, .is_function = true},
+		{.address = 0x1200, .size = 0},
+	};
+	struct code_extent extents[12];
+
+	CHECK_NUMBER(extents_of(symbols, 6, extents), 3);
+	CHECK(extents[0].low == 0x1000 && extents[0].high == 0x1010 && extents[0].name == 13);
+	CHECK(extents[1].low == 0x1100 && extents[1].high == 0x1140 && extents[1].name == 1);
+	CHECK(extents[2].low == 0x1200 && extents[2].high == 0x2000 && extents[2].name == 7);
+}
+
 /* Against the plain way: for every address, the latest start among the sized symbols that hold it.
  */
 static void random_nesting(void)
@@ -146,6 +165,7 @@ int main(void)
 	aliases();
 	nesting();
 	sizes();
+	boundaries();
 	random_nesting();
 	return checks_done();
 }
