@@ -311,6 +311,25 @@ static void test_link(void)
 	shell("rm -rf tree && mkdir tree");
 }
 
+/* dwz made it, from two debug files. */
+static void test_dwz(void)
+{
+	struct build_id alt = id_of("alt");
+	struct symbol_directories *directories;
+	int fds[ROOM];
+	size_t count;
+
+	CHECK(shell("mkdir -p tree/usr/lib/debug/.dwz/x && cp alt tree/usr/lib/debug/.dwz/x/"));
+	directories = start(0);
+	CHECK(wait_read(directories));
+	count = symbol_directories_open(directories, &alt, fds, NULL, ROOM);
+	CHECK_NUMBER(count, 1);
+	CHECK(count && is_same(fds[0], "alt"));
+	close_all(fds, count);
+	symbol_directories_stop(directories);
+	shell("rm -rf tree && mkdir tree");
+}
+
 /* ---- packages ---- */
 
 static void check_deb(const char *compression)
@@ -346,8 +365,10 @@ static void check_deb(const char *compression)
 	CHECK_NUMBER(open_count(directories, &hidden, NULL), 0);
 	symbol_directories_stop(directories);
 
-	/* After a restart it is known without being read. */
+	/* After a restart it is known without being read; what was left half unpacked is gone. */
+	CHECK(shell("touch cache/unpacked/new-9"));
 	directories = start(0);
+	CHECK(shell("test ! -e cache/unpacked/new-9"));
 	CHECK(wait_read(directories));
 	CHECK_NUMBER(progress_of(directories).members, 2);
 	CHECK_NUMBER(progress_of(directories).package_bytes_read, 0);
@@ -497,9 +518,11 @@ static bool make_files(void)
 {
 	return shell(
 		"exec 2>log; mkdir tree cache && "
-		"echo 'int one(int x) { return x * 3; } int main(void) { return one(0); }' > one.c "
+		"echo '#include <stdlib.h>\nint one(int x) { return rand() * x; } int main(void) { "
+		"return one(0); }' > one.c "
 		"&& "
-		"echo 'int two(int x) { return x * 5; } int main(void) { return two(0); }' > two.c "
+		"echo '#include <stdlib.h>\nint two(int x) { return rand() + x; } int main(void) { "
+		"return two(0); }' > two.c "
 		"&& "
 		"cc -g -Wl,--build-id one.c -o one && cc -g -Wl,--build-id two.c -o two && "
 		"cc -g -O1 -Wl,--build-id two.c -o outside && "
@@ -514,6 +537,8 @@ static bool make_files(void)
 		"cc -g -Wl,--build-id=none two.c -o linked && "
 		"objcopy --only-keep-debug linked linked.debug && strip linked && "
 		"objcopy --add-gnu-debuglink=linked.debug linked && "
+		"objcopy --only-keep-debug outside 1.debug && "
+		"objcopy --only-keep-debug two 2.debug && dwz -m alt 1.debug 2.debug && "
 		"cc -g -O2 -Wl,--build-id one.c -o packed && "
 		"objcopy --only-keep-debug packed packed.debug && "
 		"objcopy --strip-all packed packed.stripped && "
@@ -540,6 +565,7 @@ int main(int argc, char **argv)
 	test_unreadable();
 	test_names();
 	test_link();
+	test_dwz();
 	check_deb("xz");
 	check_deb("zstd");
 	check_deb("gzip");
