@@ -3,7 +3,7 @@
 OTEL_PROFILER names its program. Everything an agent is counts: memory and CPU summed over all its processes, children
 that ended included, BPF maps and BPF run time; only the loader child's peak, over after the start, is shown apart.
 
-bench.py [steady] [fresh] [perf] [server]: what to measure, default all.
+bench.py [steady] [fresh] [perf] [server] [symbols]: what to measure, default all.
 """
 import os
 import re
@@ -19,6 +19,7 @@ from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
 from server_rows import sample_to_name, server_rows
+from symbols import symbol_rows
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "22"))  # of a steady window: two report intervals
 SETTLE_S = 8
@@ -284,10 +285,15 @@ def perf_rows():
 
 
 def main():
-    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server"]
-    need_bpf()
+    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "symbols"]
+    if wanted != ["symbols"]:
+        need_bpf()
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
+    if "symbols" in wanted:
+        symbol_rows(row)
+        if wanted == ["symbols"]:
+            return
     loads.build()
     stats = "/proc/sys/kernel/bpf_stats_enabled"
     before = open(stats).read()
