@@ -74,6 +74,16 @@ static struct symbol_table *convert(int fd, bool names_only, struct error *err)
 
 /* ---- good files ---- */
 
+/* llvm-symbolizer 19 has no names for stubs of the PLT; tests/system compares them with objdump. */
+static bool is_stub(const struct symbol_table *table, uint32_t location)
+{
+	uint32_t node = table->location_rows[location].node;
+	const char *name = node == SYMBOL_NONE ? "" : table->strings + table->nodes[node].name;
+	size_t length = strlen(name);
+
+	return length > 4 && !strcmp(name + length - 4, "@plt");
+}
+
 static unsigned compare_with_llvm(const struct symbol_table *table, const char *name)
 {
 	char command[512], line[1024];
@@ -84,7 +94,7 @@ static unsigned compare_with_llvm(const struct symbol_table *table, const char *
 	snprintf(line, sizeof(line), "%s/addresses", folder);
 	list = fopen(line, "w");
 	for (uint32_t i = 0; i + 1 < table->range_count; i++)
-		if (table->locations[i] != SYMBOL_NONE)
+		if (table->locations[i] != SYMBOL_NONE && !is_stub(table, table->locations[i]))
 			fprintf(list, "%#llx\n",
 				(unsigned long long)(table->first + table->starts[i]));
 	fclose(list);
