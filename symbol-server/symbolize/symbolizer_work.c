@@ -20,7 +20,7 @@ enum {
 	NAMES_FIRST_BYTES = 2 << 20, /* debug files from this size on get their names first */
 	TRIES_MAX = 4,               /* files of a module that are converted in one round */
 	ATTEMPTS_MAX = 40,           /* servers whose answers are kept */
-	LOOK_THREADS = 2,
+	LOOK_THREADS = 4,            /* unpacking a package can hold one up for a while */
 	MISS_FIRST_MS = 10 * 60 * 1000,
 	MISS_MAX_MS = 24 * 60 * 60 * 1000,
 };

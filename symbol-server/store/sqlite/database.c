@@ -136,7 +136,10 @@ static bool set_auto_vacuum(sqlite3 *db, const struct database_schema *schema, s
 	    !get_pragma(db, "PRAGMA auto_vacuum", &mode, err) ||
 	    !get_pragma(db, "PRAGMA user_version", &version, err))
 		return false;
-	return mode == INCREMENTAL || !version || database_exec(db, "VACUUM", err);
+	/* Without the room for that it stays as it is: pages are used again. */
+	if (mode != INCREMENTAL && version)
+		database_exec(db, "VACUUM", NULL);
+	return true;
 }
 
 sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err)

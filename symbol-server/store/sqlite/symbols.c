@@ -511,21 +511,29 @@ bool symbols_drop_table(struct symbols_store *store, const struct build_id *id, 
 	return ok;
 }
 
-bool symbols_give_back(struct symbols_store *store)
+static int free_pages(sqlite3 *db)
 {
-	sqlite3_stmt *statement = NULL;
-	char text[64];
+	sqlite3_stmt *statement = database_prepare(db, "PRAGMA freelist_count", NULL);
 	int pages = 0;
 
-	snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%d)", GIVEN_BACK_PAGES);
-	pthread_mutex_lock(&store->lock);
-	if (database_exec(store->db, text, NULL))
-		statement = database_prepare(store->db, "PRAGMA freelist_count", NULL);
 	if (statement && sqlite3_step(statement) == SQLITE_ROW)
 		pages = sqlite3_column_int(statement, 0);
 	sqlite3_finalize(statement);
+	return pages;
+}
+
+bool symbols_give_back(struct symbols_store *store)
+{
+	char text[64];
+	int before, after;
+
+	snprintf(text, sizeof text, "PRAGMA incremental_vacuum(%d)", GIVEN_BACK_PAGES);
+	pthread_mutex_lock(&store->lock);
+	before = free_pages(store->db);
+	database_exec(store->db, text, NULL);
+	after = free_pages(store->db);
 	pthread_mutex_unlock(&store->lock);
-	return pages > 0;
+	return after > 0 && after < before;
 }
 
 /* A BLOB is read in place of being copied by SQLite first: tables have up to hundreds of MB. The
