@@ -2,6 +2,7 @@
 """What a module's table is made from: the best of its files whenever it comes, with the dwz file it borrows from and
 its .dwo and .dwp files from wherever they lie; tables make room on the disk and come back; SIGKILL in the middle of
 conversions. Every function, file and line is compared with llvm-symbolizer."""
+import hashlib
 import json
 import os
 import shutil
@@ -56,7 +57,7 @@ def sh(command, where=None):
 def compile_program(name, flags="", where=None, compiler="gcc"):
     with open(os.path.join(where or WORK, name + ".c"), "w") as file:
         file.write(SOURCE % {"name": name})
-    sh("%s -g -O1 -Wl,--build-id %s -c %s.c -o %s.o && %s -g %s -Wl,--build-id %s.o -o %s" % (
+    sh("%s -g -O1 %s -c %s.c -o %s.o && %s -g -Wl,--build-id %s %s.o -o %s" % (
         compiler, flags, name, name, compiler, flags, name, name), where)
     return os.path.join(where or WORK, name)
 
@@ -262,6 +263,37 @@ def test_dwz_file_from_debuginfod():
     end(daemon)
 
 
+def file_hash(file):
+    """What stands for a build-id where there is none (the OTel profiler's htlhash)."""
+    data = open(file, "rb").read()
+    return hashlib.sha256(data[:4096] + data[-4096:] + len(data).to_bytes(8, "big")).digest()[:16].hex()
+
+
+def test_debug_link():
+    """Files without build-ids: the debug file is found by the name and checksum that the program says."""
+    folder = path("linked")
+    os.makedirs(folder)
+    file = compile_program("linked", "-Wl,--build-id=none", folder)
+    os.rename(file, path("linked.full"))
+    sh("objcopy --only-keep-debug ../linked.full linked.debug; strip -o linked ../linked.full; "
+       "objcopy --add-gnu-debuglink=linked.debug linked", folder)
+    id_ = file_hash(file)
+    server = Server("--symbol-dir", folder, data="data-linked", log="linked.log")
+    ours(server, "linked", id_, [0x1000])
+    row = wait_module(server, id_, state="ready")
+    equal((row.get("state"), row.get("quality")), ("ready", "dwarf"), "a debug file is found by .gnu_debuglink")
+    is_true(server, path("linked.full"), id_, "names and lines are llvm-symbolizer's")
+    server.stop()
+    with open(os.path.join(folder, "linked.debug"), "ab") as changed:
+        changed.write(b"another build's")
+    server = Server("--symbol-dir", folder, data="data-unlinked", log="unlinked.log")
+    ours(server, "linked", id_, [0x1000])
+    wait_for(lambda: module(server, id_).get("state") in ("failed", "missing", "symbols", "ready"), 30)
+    row = module(server, id_)
+    check(row.get("quality") != "dwarf" and row.get("state") != "ready", "not one with another checksum", row)
+    server.stop()
+
+
 def split_program(folder, name):
     """(compiler's kind, program, its .dwo, .dwp) in the folder."""
     os.makedirs(folder)
@@ -392,5 +424,5 @@ if __name__ == "__main__":
         skip_all("needs gcc")
     note("llvm-symbolizer: %s, dwp: %s, %s" % (LLVM, GCC_DWP, CLANG_DWP))
     run(test_quality_counts, test_names_first, test_dwz_file_comes_later, test_dwz_file_from_debuginfod,
-        test_split_files_lie_beside, test_split_package_lies_beside, test_split_package_uploaded_later,
+        test_debug_link, test_split_files_lie_beside, test_split_package_lies_beside, test_split_package_uploaded_later,
         test_disk_limit, test_killed_while_converting)
