@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file's headers, and the relocations of a relocatable object's debug sections (kernel
- * modules, .o files): absolute addresses and offsets of x86-64, i386 and aarch64, whose psABIs they
- * are from. */
+ * modules, .o files): absolute addresses and offsets, and RISC-V's differences. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_RELOCATE_H
 #define SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_RELOCATE_H
 
