@@ -166,7 +166,7 @@ static bool read_descriptor(const struct descriptors *descriptors, uint64_t at, 
 	return true;
 }
 
-/* Where a descriptor leads to has to be code, in whichever section. */
+/* In whichever section. */
 static bool is_in_code(const struct elf_file *file, uint64_t address)
 {
 	for (size_t i = 0; i < file->section_count; i++)
@@ -192,11 +192,13 @@ static bool place_of(const struct elf_file *file, const struct descriptors *desc
 	*address = value + elf_file_base(file);
 	if (is_in(&file->code[section], *address))
 		return true;
-	if (!is_function(file, symbol) || !read_descriptor(descriptors, value, address))
+	if (!is_function(file, symbol))
 		return false;
-	*address += elf_file_base(file);
-	*is_descriptor = true;
-	return is_in_code(file, *address);
+	*is_descriptor = read_descriptor(descriptors, value, address);
+	if (*is_descriptor)
+		*address += elf_file_base(file);
+	/* Where sections were removed after linking, .dynsym has the old numbers. */
+	return (*is_descriptor || !file->is_relocatable) && is_in_code(file, *address);
 }
 
 /* ---- symbols ---- */

@@ -264,6 +264,8 @@ def case_14_aliases_and_versions():
     do("strip", path, "-o", path + ".stripped")
     equal(names([path + ".stripped"], [rows["many"][0], rows["old_shape"][0], rows["new_shape"][0]]), ["many", "shape", "shape"],
           "14 and the same from .dynsym")
+    do("objcopy", "-R", ".hash", "-R", ".gnu.hash", "-R", ".eh_frame_hdr", path + ".stripped", path + ".removed")
+    check(names([path + ".removed"], [rows["many"][0]]) == ["many"], "14 and where sections were removed before the code's")
 
 
 def case_15_constructors():

@@ -40,7 +40,7 @@ fi
 
 agree() { # agree NAME FILE [TOOL]
 	result=$(python3 tests/tools/agree_with_llvm.py "${3:-$work/symbolize}" "$2" "$addresses" 2>"$work/differences")
-	if echo "$result" | awk -F '[= ]' '{ exit !($4 >= 99.95 && $6 >= 99.9) }'; then
+	if echo "$result" | awk -F '[= ]' '{ exit !($4 >= 99.95 && $6 >= 99.9 && $8 == 0) }'; then
 		report ok "$1: $result"
 	else
 		report not-ok "$1: $result"
