@@ -212,6 +212,9 @@ object gcc -O2 -g -c
 object gcc -O2 -gdwarf-4 -gz -c
 object clang --target=aarch64-linux-gnu -O2 -g -c
 object gcc -m32 -O2 -g -c
+for machine in arm mips mips64el powerpc powerpc64le s390x; do
+	object clang --target=$machine-linux-gnu -O2 -g -c
+done
 for machine in aarch64_be powerpc mips; do
 	object clang --target=$machine-linux-gnu -O2 -g -fPIC -shared -nostdlib -fuse-ld=lld
 done
