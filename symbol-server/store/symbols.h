@@ -88,7 +88,8 @@ struct module_row {
 #define CANDIDATE_ENUM(name_, meaning_) CANDIDATE_##name_,
 enum candidate_answer { CANDIDATE_ANSWERS(CANDIDATE_ENUM) CANDIDATE_ANSWER_COUNT };
 
-enum candidate_side { CANDIDATE_HERE, CANDIDATE_REMOTE };
+/* Files that are here; servers asked for the module; servers asked for its dwz file. */
+enum candidate_side { CANDIDATE_HERE, CANDIDATE_REMOTE, CANDIDATE_REMOTE_ALT, CANDIDATE_SIDES };
 
 struct candidate_row {
 	struct build_id id;

@@ -656,6 +656,7 @@ struct attempts { /* what each server said */
 	struct candidate_row rows[ATTEMPTS_MAX];
 	char texts[ATTEMPTS_MAX][2][300];
 	size_t count;
+	bool is_alt; /* it was asked for the dwz file */
 };
 
 static enum candidate_answer answer_of(enum source_answer answer)
@@ -689,7 +690,8 @@ static void note_attempt(void *context, const struct source_attempt *attempt)
 	if (at == ATTEMPTS_MAX)
 		return;
 	MODULE_TEXT(attempts->texts[at][0], attempt->source);
-	MODULE_TEXT(attempts->texts[at][1], attempt->sentence);
+	snprintf(attempts->texts[at][1], sizeof(attempts->texts[at][1]), "%s%.280s",
+		 attempts->is_alt ? "dwz file: " : "", attempt->sentence);
 	attempts->rows[attempts->count++] =
 		(struct candidate_row){.source = attempts->texts[at][0],
 				       .answer = answer_of(attempt->answer),
@@ -822,10 +824,13 @@ static void work_remotely(struct symbolizer *symbolizer, const struct build_id *
 					   .note = attempts ? note_attempt : NULL,
 					   .context = attempts};
 
+	if (attempts)
+		attempts->is_alt = is_alt;
 	answer = symbol_sources_ask(symbolizer->sources, &question, &result);
-	if (attempts && !is_alt && answer != SOURCE_STOPPED &&
-	    !symbols_put_candidates(symbolizer->store, id, CANDIDATE_REMOTE, attempts->rows,
-				    attempts->count, &err))
+	if (attempts && answer != SOURCE_STOPPED &&
+	    !symbols_put_candidates(symbolizer->store, id,
+				    is_alt ? CANDIDATE_REMOTE_ALT : CANDIDATE_REMOTE,
+				    attempts->rows, attempts->count, &err))
 		log_warn("answers of servers not stored", "reason=\"%s\"", err.message);
 	finish_fetch(symbolizer, id, is_alt, answer, &result, symbolizer_now_ms() - begin);
 	free(attempts);

@@ -257,7 +257,8 @@ def test_dwz_file_from_debuginfod():
     row = wait_module(server, id_, state="ready", missing=[])
     check(row.get("state") == "ready" and row.get("missing") == [] and row.get("source") == url,
           "a program and its dwz file both come from the server", row)
-    check(any(s["source"] == url and s["answer"] == "used" for s in row.get("sources", [])),
+    check(any(s["source"] == url and s["answer"] == "used" for s in row.get("sources", [])) and
+          any(s["source"] == url and s["answer"] == "found" and "dwz" in s["detail"] for s in row.get("sources", [])),
           "what the server answered is told", row.get("sources"))
     server.stop()
     end(daemon)

@@ -11,7 +11,7 @@ ALTER TABLE modules ADD COLUMN last_used     INTEGER NOT NULL DEFAULT 0; -- of i
 ALTER TABLE modules ADD COLUMN is_dropped    INTEGER NOT NULL DEFAULT 0; -- the table made room for others
 ALTER TABLE modules ADD COLUMN is_gnu        INTEGER NOT NULL DEFAULT 0; -- met as a GNU build-id
 
--- The last round's answers; side 0: files that are here, 1: servers that were asked.
+-- The last round's answers; side 0: files that are here, 1: servers that were asked, 2: for its dwz file.
 CREATE TABLE candidates (
   tenant INTEGER NOT NULL DEFAULT 1,
   id     BLOB NOT NULL,

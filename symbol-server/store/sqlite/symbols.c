@@ -412,7 +412,9 @@ static bool read_candidate(sqlite3_stmt *statement, struct arena *arena, struct 
 	memset(row, 0, sizeof *row);
 	if (!column_id(statement, 0, &row->id))
 		return false;
-	row->side = sqlite3_column_int(statement, 1) ? CANDIDATE_REMOTE : CANDIDATE_HERE;
+	row->side = (enum candidate_side)sqlite3_column_int(statement, 1);
+	if (row->side >= CANDIDATE_SIDES)
+		return false;
 	row->source = column_text(statement, 2, arena);
 	row->answer = CANDIDATE_not_found;
 	for (int i = 0; answer && i < CANDIDATE_ANSWER_COUNT; i++)
