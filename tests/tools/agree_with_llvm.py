@@ -161,6 +161,8 @@ class Judge:
                 found.add("line")
             elif file != own_file:
                 found.add("file")
+            if theirs == ours:  # a method of Go's may be called what the compilers' clones are
+                continue
             theirs = self.name(theirs)
             if same_function(theirs, ours):
                 continue
