@@ -106,9 +106,8 @@ static void move_down(struct module_list *list, struct module_heap *heap, uint32
 	uint32_t number = heap->numbers[place];
 
 	for (uint32_t below; (below = place * 2 + 1) < heap->count; place = below) {
-		if (below + 1 < heap->count &&
-		    comes_first(&list->modules[heap->numbers[below + 1]],
-				&list->modules[heap->numbers[below]]))
+		if (below + 1 < heap->count && comes_first(&list->modules[heap->numbers[below + 1]],
+							   &list->modules[heap->numbers[below]]))
 			below++;
 		if (!comes_first(&list->modules[heap->numbers[below]], &list->modules[number]))
 			break;
@@ -143,7 +142,9 @@ void module_list_queue(struct module_list *list, struct module *module, enum mod
 	if (!has_room(heap))
 		return; /* it is met again */
 	module->order = list->queued++;
-	module->rank = module->quality < QUALITY_SYMTAB ? 0 : module->quality < QUALITY_DWARF ? 1 : 2;
+	module->rank = module->quality < QUALITY_SYMTAB  ? 0
+		       : module->quality < QUALITY_DWARF ? 1
+							 : 2;
 	module->queue = queue;
 	heap->numbers[heap->count++] = (uint32_t)(module - list->modules);
 	move_up(list, heap, heap->count - 1);

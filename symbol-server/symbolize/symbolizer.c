@@ -107,9 +107,8 @@ static void server_is_back(void *context)
 	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
 		struct module *module = &symbolizer->modules.modules[i];
 
-		if (!module->is_down &&
-		    (module->is_fetched || !module->is_gnu || !module->retry_at_ms ||
-		     module->quality == QUALITY_DWARF))
+		if (!module->is_down && (module->is_fetched || !module->is_gnu ||
+					 !module->retry_at_ms || module->quality == QUALITY_DWARF))
 			continue;
 		module->is_down = module->is_fetched = module->is_alt_asked = false;
 		module->retry_at_ms = 0;

@@ -134,10 +134,11 @@ static void follow_links(struct symbolizer *symbolizer, const struct build_id *i
 	for (size_t i = 0; i < count && !files_debug(files, 0); i++) {
 		const struct candidate *file = &files->files[i];
 		int fds[FILES_MAX];
-		size_t found = *file->link ? symbol_directories_open_link(
-						     symbolizer->directories, id, file->link,
-						     file->link_crc, fds, FILES_MAX - files->count)
-					   : 0;
+		size_t found = *file->link
+				       ? symbol_directories_open_link(symbolizer->directories, id,
+								      file->link, file->link_crc,
+								      fds, FILES_MAX - files->count)
+				       : 0;
 
 		for (size_t j = 0; j < found; j++)
 			add_candidate(files, fds[j], "directory", "by .gnu_debuglink", true);
@@ -350,13 +351,13 @@ void files_report(struct symbolizer *symbolizer, const struct build_id *id,
 						file->source, file->answer, file->detail, &err);
 			continue;
 		}
-		rows[count++] = (struct candidate_row){
-			.source = file->source,
-			.answer = file->answer,
-			.detail = file->detail,
-			.bytes = file->bytes,
-			.ms = is_upload ? files->upload_ms : files->directory_ms,
-			.at_ms = now};
+		rows[count++] = (struct candidate_row){.source = file->source,
+						       .answer = file->answer,
+						       .detail = file->detail,
+						       .bytes = file->bytes,
+						       .ms = is_upload ? files->upload_ms
+								       : files->directory_ms,
+						       .at_ms = now};
 	}
 	if (!symbols_put_candidates(symbolizer->store, id, CANDIDATE_HERE, rows, count, &err))
 		log_warn("answers of sources not stored", "reason=\"%s\"", err.message);

@@ -29,9 +29,9 @@ struct symbolizer {
 	pthread_cond_t wake, keep;
 	struct module_list modules;
 	struct symbolizer_counters counters;
-	uint64_t disk_bytes; /* of packed tables */
-	uint32_t alts_missing; /* modules whose dwz file is not here */
-	bool keeps;          /* the keeper has something to do at once */
+	uint64_t disk_bytes;          /* of packed tables */
+	uint32_t alts_missing;        /* modules whose dwz file is not here */
+	bool keeps;                   /* the keeper has something to do at once */
 	unsigned workers, converting; /* threads for conversions, and how many of them are busy */
 
 	pthread_mutex_t load_lock; /* tables are loaded one at a time */

@@ -108,9 +108,8 @@ static const char *sentence_for(enum symbol_quality quality, uint32_t flags)
 		return flag_sentences[4];
 	/* What is missing of DWARF matters where there is DWARF; split, it may be all of it. */
 	for (unsigned i = 0; i < 4; i++)
-		if (flags & 1u << i &&
-		    (quality == QUALITY_DWARF ||
-		     (quality == QUALITY_SYMTAB && 1u << i & MISSING_PARTS)))
+		if (flags & 1u << i && (quality == QUALITY_DWARF ||
+					(quality == QUALITY_SYMTAB && 1u << i & MISSING_PARTS)))
 			return flag_sentences[i];
 	switch (quality) {
 	case QUALITY_KALLSYMS:
@@ -255,8 +254,8 @@ static bool convert(struct task *task, struct attempt *attempt, enum module_stat
 	buffer_init(&packed, WORKER_TABLE_MAX);
 	table = worker_convert(fds, descriptors_of(task, attempt, fds), attempt->names_only,
 			       symbolizer->stop_fd, symbolizer->memory_limit_bytes, &packed, err);
-	is_worse = table && worth_of(table->quality, table->flags) <
-				    worth_of(task->quality, task->flags);
+	is_worse = table &&
+		   worth_of(table->quality, table->flags) < worth_of(task->quality, task->flags);
 	ok = is_worse || (table && store_table(task, attempt, table, &packed,
 					       (uint32_t)(symbolizer_now_ms() - begin), err));
 	count_conversion(symbolizer, table != NULL, err);
@@ -304,9 +303,8 @@ static bool convert_debug(struct task *task, struct error *err)
 		any |= ok;
 		if (!ok && (!*err->message || is_ending(&one)))
 			*err = one;
-		if (is_ending(&one) ||
-		    (ok && task->quality == QUALITY_DWARF &&
-		     !(task->flags & (SYMBOL_TABLE_DAMAGED | SYMBOL_TABLE_CUT))))
+		if (is_ending(&one) || (ok && task->quality == QUALITY_DWARF &&
+					!(task->flags & (SYMBOL_TABLE_DAMAGED | SYMBOL_TABLE_CUT))))
 			break;
 	}
 	return any;
@@ -466,8 +464,9 @@ static void give_up_for_now(struct module *module)
 		module->state = module->has_failed ? MODULE_failed : MODULE_missing;
 	else
 		module->state = state_for(module->quality, module->flags);
-	module->retry_at_ms =
-		is_complete(module) ? 0 : symbolizer_now_ms() + pause_after(module->failures++);
+	module->retry_at_ms = is_complete(module)
+				      ? 0
+				      : symbolizer_now_ms() + pause_after(module->failures++);
 }
 
 static bool may_ask(const struct task *task, const struct module *module)
@@ -532,8 +531,7 @@ static void take_task(struct task *task, int *downloaded)
 	task->converter = module->converter;
 	task->known_files = module->quality != QUALITY_NONE || module->has_failed ? module->files
 										  : 0;
-	task->may_ask_alt =
-		!module->is_alt_asked && symbol_sources_count(symbolizer->sources) > 0;
+	task->may_ask_alt = !module->is_alt_asked && symbol_sources_count(symbolizer->sources) > 0;
 	task->alt_downloaded = module->alt_downloaded;
 	*downloaded = module->downloaded;
 	module->downloaded = module->alt_downloaded = -1;
@@ -770,8 +768,7 @@ static void finish_main(struct symbolizer *symbolizer, struct module *module,
 }
 
 static void finish_fetch(struct symbolizer *symbolizer, const struct build_id *id, bool is_alt,
-			 enum source_answer answer, const struct source_result *result,
-			 int64_t ms)
+			 enum source_answer answer, const struct source_result *result, int64_t ms)
 {
 	struct module *module;
 

@@ -26,8 +26,8 @@ static double seconds(void)
 /* No names before no lines before what is made anew. */
 static void worst_first(void)
 {
-	static const enum symbol_quality qualities[] = {QUALITY_DWARF, QUALITY_SYMTAB, QUALITY_DYNSYM,
-							QUALITY_NONE};
+	static const enum symbol_quality qualities[] = {QUALITY_DWARF, QUALITY_SYMTAB,
+							QUALITY_DYNSYM, QUALITY_NONE};
 	struct module_list list;
 
 	module_list_init(&list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 1000 modules' tables of very different sizes, loaded and evicted by several threads at once: what
- * the kernel counts stays near --symbol-memory, and what is dropped from the disk is gone from it. */
+ * the kernel counts stays near --symbol-memory, and what is dropped from the disk is gone from it.
+ */
 #include "symbol-server/symbolize/symbolizer.h"
 
 #include <malloc.h>
@@ -18,10 +19,10 @@ enum {
 	MODULES = 1000,
 	SIZES = 10,
 	THREADS = 4,
-	LOADS = 500,  /* of each thread */
+	LOADS = 500, /* of each thread */
 	LIMIT_MB = 64,
-	/* Each thread holds a table of up to 12 MB beside the limit, and one is being unpacked from its
-	 * packed bytes and a column. */
+	/* Each thread holds a table of up to 12 MB beside the limit, and one is being unpacked from
+	 * its packed bytes and a column. */
 	BESIDE_MB = THREADS * 12 + 32,
 };
 
@@ -63,11 +64,12 @@ static struct buffer table_of(uint32_t functions)
 	for (uint32_t i = 0; i < functions; i++) {
 		char name[80];
 
-		snprintf(name, sizeof(name), "function_%08x_of_a_module_with_names", i * 2654435761u);
-		table_builder_symbol(builder, &(struct code_symbol){
-						      .address = 0x1000 + (uint64_t)i * 16,
-						      .size = 16,
-						      .name = table_builder_text(builder, name)});
+		snprintf(name, sizeof(name), "function_%08x_of_a_module_with_names",
+			 i * 2654435761u);
+		table_builder_symbol(
+			builder, &(struct code_symbol){.address = 0x1000 + (uint64_t)i * 16,
+						       .size = 16,
+						       .name = table_builder_text(builder, name)});
 	}
 	table_builder_sort_symbols(builder);
 	table.bases[ADDRESS_ELF].is_known = true;
@@ -145,7 +147,8 @@ static void load_and_evict(void)
 	after = resident_kb();
 	symbolizer_counters(symbolizer, &counters);
 	most = before + ((LIMIT_MB + BESIDE_MB) << 10);
-	printf("# %u loads of %u modules: %zu MB before, %zu MB at most, %zu MB after; %llu tables of "
+	printf("# %u loads of %u modules: %zu MB before, %zu MB at most, %zu MB after; %llu tables "
+	       "of "
 	       "%llu MB in memory\n",
 	       THREADS * LOADS, MODULES, before >> 10, peak_kb >> 10, after >> 10,
 	       (unsigned long long)counters.tables_in_memory,
@@ -153,7 +156,7 @@ static void load_and_evict(void)
 	CHECK_NUMBER(found, THREADS * LOADS);
 	CHECK(counters.table_bytes <= (uint64_t)LIMIT_MB << 20);
 	CHECK(counters.tables_in_memory < MODULES / 2); /* they did not all fit */
-#if !defined(__SANITIZE_ADDRESS__) /* which keeps what is freed */
+#if !defined(__SANITIZE_ADDRESS__)                      /* which keeps what is freed */
 	CHECK(peak_kb < most);
 	CHECK(after < before + ((LIMIT_MB + 48) << 10));
 #else
