@@ -4,10 +4,9 @@
 (tests/tools/symbolize_addresses) and asked for COUNT (1000) addresses, uniform over its executable sections. Not a part
 of the tests: the files are elfutils'.
 
-No single tool reads all of them (section 4 of what each can do is in README.md's words: compressed sections of old
-kinds, MiniDebugInfo, split and dwz files, objects of nine machines), so an answer is held against everybody's:
-llvm-symbolizer, addr2line, eu-addr2line, and readelf's symbols over the address, also of the file inside of
-.gnu_debugdata. Per file:
+No single tool reads all of them (old kinds of compressed sections, MiniDebugInfo, split and dwz files, objects of nine
+machines), so an answer is held against everybody's: llvm-symbolizer, addr2line, eu-addr2line, and readelf's symbols over
+the address, also of the file inside of .gnu_debugdata. Per file:
 
   name   ours is nobody's: a wrong name
   lost   we have no name, and readelf has a symbol over the address or two of the three have one
