@@ -47,6 +47,10 @@ TOGETHER = {
 # Why a file's answers are nobody else's, as readelf shows it.
 KNOWN = {
     "testfile-ppc64-min-instr": "stubs among .text have no size; functions behind them are in .opd, where readelf's extents do not look",
+    "testfilebazdbgppc64": "stubs among .text have no size; functions behind them are in .opd, where readelf's extents do not look",
+    "testfilebazmdbppc64": "stubs among .text have no size; functions behind them are in .opd, where readelf's extents do not look",
+    "testfilebaztabppc64": "stubs among .text have no size; functions behind them are in .opd, where readelf's extents do not look",
+    "testfileppc64": "stubs among .text have no size; functions behind them are in .opd, where readelf's extents do not look",
     "testfile-splitdwarf-4": "with the .dwo files that the others look for where they were compiled: more inlined functions",
     "testfile-splitdwarf-5": "with the .dwo files that the others look for where they were compiled: more inlined functions",
     "testfilesplitranges4.debug": "with the .dwo files that the others look for where they were compiled: more inlined functions",
