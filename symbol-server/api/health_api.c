@@ -9,8 +9,8 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
-#include "symbol-server/symbolize/symbol_directories.h"
-#include "symbol-server/symbolize/symbol_sources.h"
+#include "symbol-server/symbolize/sources/symbol_directories.h"
+#include "symbol-server/symbolize/sources/symbol_sources.h"
 
 int64_t api_now_ms(void)
 {
@@ -138,7 +138,8 @@ static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)
 	COUNTER("uploads_refused_total", symbols.uploads_refused, "Uploads refused.");
 	GAUGE("symbol_tables", symbols.tables_in_memory, "Symbol tables in memory.");
 	GAUGE("symbol_table_bytes", symbols.table_bytes, "Bytes of symbol tables in memory.");
-	GAUGE("symbol_tables_on_disk", symbols.tables_on_disk, "Packed symbol tables in symbols.db.");
+	GAUGE("symbol_tables_on_disk", symbols.tables_on_disk,
+	      "Packed symbol tables in symbols.db.");
 	GAUGE("symbol_disk_bytes", symbols.disk_bytes, "Bytes of packed symbol tables.");
 	COUNTER("symbol_tables_dropped_total", symbols.tables_dropped,
 		"Packed symbol tables that made room for others.");

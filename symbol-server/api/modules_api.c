@@ -11,7 +11,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/symbolize/module_files.h"
-#include "symbol-server/symbolize/symbol_directories.h"
+#include "symbol-server/symbolize/sources/symbol_directories.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 /* ---- GET: every build-id, what is known of it, and what it costs in names ---- */

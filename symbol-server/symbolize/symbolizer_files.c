@@ -12,7 +12,7 @@
 #include "common/elf_image.h"
 #include "common/hash_table.h"
 #include "common/log.h"
-#include "symbol-server/symbolize/debug_needs.h"
+#include "symbol-server/symbolize/convert/debug_needs.h"
 #include "symbol-server/symbolize/worker.h"
 
 enum { CANDIDATES_SHOWN = FILES_MAX + 2 };

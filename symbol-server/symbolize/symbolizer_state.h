@@ -11,10 +11,10 @@
 
 #include "symbol-server/symbolize/module_list.h"
 #include "symbol-server/symbolize/symbol_cache.h"
-#include "symbol-server/symbolize/symbol_directories.h"
-#include "symbol-server/symbolize/symbol_sources.h"
+#include "symbol-server/symbolize/sources/symbol_directories.h"
+#include "symbol-server/symbolize/sources/symbol_sources.h"
 #include "symbol-server/symbolize/symbolizer.h"
-#include "symbol-server/symbolize/uploads.h"
+#include "symbol-server/symbolize/sources/uploads.h"
 
 enum { THREADS_MAX = 128 };
 

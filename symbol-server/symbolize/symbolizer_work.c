@@ -12,7 +12,7 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
-#include "symbol-server/symbolize/debug_reader.h"
+#include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/symbolizer_files.h"
 #include "symbol-server/symbolize/worker.h"
 

@@ -22,17 +22,17 @@
 
 #include "common/sandbox.h"
 #include "common/self_path.h"
-#include "symbol-server/symbolize/debug_needs.h"
-#include "symbol-server/symbolize/debug_reader.h"
-#include "symbol-server/symbolize/package_files.h"
-#include "symbol-server/symbolize/symbol_sources.h"
+#include "symbol-server/symbolize/convert/debug_needs.h"
+#include "symbol-server/symbolize/convert/debug_reader.h"
+#include "symbol-server/symbolize/sources/package_files.h"
+#include "symbol-server/symbolize/sources/symbol_sources.h"
 
 enum {
 	LOWEST_MOVED_FD = 64,
 	ARGUMENTS_MAX = 8,
-	MEMORY_BASE_MB = 512, /* the program with its libraries, and small files */
-	MEMORY_PER_INPUT =
-		12, /* zlib and zstd pack DWARF to a third; names and the table take as much again */
+	MEMORY_BASE_MB = 512,  /* the program with its libraries, and small files */
+	MEMORY_PER_INPUT = 12, /* zlib and zstd pack DWARF to a third; names and the table take as
+				  much again */
 	MEMORY_MAX_MB = 16 << 10,
 	CPU_BASE_SECONDS = 60,
 	CPU_MB_PER_SECOND = 2,
@@ -259,12 +259,8 @@ static bool run_conversion(const int *fds, size_t count, const char *mode, int s
 	const char *environment[] = {getenv("ASAN_OPTIONS") ? "ASAN_OPTIONS=detect_leaks=0" : NULL,
 				     NULL};
 	char numbers[3][24];
-	const char *arguments[] = {SYMBOL_WORKER_CONVERT,
-				   mode,
-				   numbers[0],
-				   numbers[1],
-				   numbers[2],
-				   NULL};
+	const char *arguments[] = {
+		SYMBOL_WORKER_CONVERT, mode, numbers[0], numbers[1], numbers[2], NULL};
 	struct worker_child child = {
 		.arguments = arguments,
 		.environment = environment,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file's DWARF: every DIE, value, range and line of it, then the walk that names are made
  * by. What is read stays inside of the file, in order, and ends. */
-#include "symbol-server/symbolize/debug_units.h"
+#include "symbol-server/symbolize/convert/debug_units.h"
 #include "symbol-server/symbolize/dwarf/dwarf_file.h"
 #include "symbol-server/symbolize/dwarf/dwarf_line.h"
 

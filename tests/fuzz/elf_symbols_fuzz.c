@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file's symbols, stubs, descriptors and .gnu_debugdata, as the conversion reads them first:
  * whatever the file, a table that comes out is one that the loader takes. */
-#include "symbol-server/symbolize/debug_reader.h"
+#include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 /* An ELF file's Go table: every function of it, its rows in order, its inlined calls by numbers
  * that get smaller; then the whole of it as a symbol table. What is read stays inside of the file,
  * and ends. */
-#include "symbol-server/symbolize/go_inline_tree.h"
-#include "symbol-server/symbolize/go_pclntab.h"
+#include "symbol-server/symbolize/go/go_inline_tree.h"
+#include "symbol-server/symbolize/go/go_pclntab.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An uploaded kallsyms text. */
-#include "symbol-server/symbolize/kallsyms.h"
+#include "symbol-server/symbolize/convert/kallsyms.h"
 
 #include "tests/fuzz/fuzz.h"
 

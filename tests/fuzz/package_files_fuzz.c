@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stranger's package, as the child reads it: listed, then its first file unpacked. */
-#include "symbol-server/symbolize/package_files.h"
+#include "symbol-server/symbolize/sources/package_files.h"
 
 #include <string.h>
 #include <sys/mman.h>

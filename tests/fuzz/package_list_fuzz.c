@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbol-server/symbolize/package_files.h"
-#include "symbol-server/symbolize/package_notes.h"
+#include "symbol-server/symbolize/sources/package_files.h"
+#include "symbol-server/symbolize/sources/package_notes.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_line(char *line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the server itself, outside of the worker, looks at in an uploaded file. */
-#include "symbol-server/symbolize/uploads.h"
+#include "symbol-server/symbolize/sources/uploads.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "symbol-server/symbolize/debug_reader.h"
+#include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 static double cpu_seconds(void)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "symbol-server/symbolize/dwarf/dwarf_unit.h"
-#include "symbol-server/symbolize/table_builder.h"
+#include "symbol-server/symbolize/convert/table_builder.h"
 
 struct dwarf_line_file {
 	const char *directory, *name; /* borrowed from the file; directory NULL: none */

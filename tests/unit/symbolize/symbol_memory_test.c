@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "symbol-server/symbolize/symbol_table.h"
-#include "symbol-server/symbolize/table_builder.h"
+#include "symbol-server/symbolize/convert/table_builder.h"
 #include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 

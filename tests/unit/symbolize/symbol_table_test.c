@@ -5,7 +5,7 @@
 
 #include "common/buffer.h"
 #include "common/hash_table.h"
-#include "symbol-server/symbolize/table_builder.h"
+#include "symbol-server/symbolize/convert/table_builder.h"
 #include "tests/check.h"
 
 enum { HASH_AT = 8, HASHED_FROM = 16 };

@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "symbol-server/symbolize/debug_needs.h"
-#include "symbol-server/symbolize/debug_reader.h"
+#include "symbol-server/symbolize/convert/debug_needs.h"
+#include "symbol-server/symbolize/convert/debug_reader.h"
 #include "tests/check.h"
 
 static char folder[] = "/tmp/worker-test-XXXXXX";

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds in all trees, opens the best first, unpacks what lies in packages. */
+#include "symbol-server/symbolize/sources/symbol_directories.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file_hash.h"
+#include "common/gzip.h"
+#include "common/hash_table.h"
+#include "common/log.h"
+#include "symbol-server/symbolize/sources/file_index.h"
+#include "symbol-server/symbolize/sources/file_opener.h"
+#include "symbol-server/symbolize/sources/file_tree.h"
+#include "symbol-server/symbolize/sources/package_files.h"
+#include "symbol-server/symbolize/sources/unpacked_files.h"
+
+enum {
+	PLACES_MAX = 64, /* of one question that are looked at */
+	UNPACK_MAX = 4,  /* at a time */
+	CHECKSUM_BLOCK = 1 << 20,
+};
+
+static const uint64_t unpacked_limit_default = UINT64_C(2) << 30;
+static const uint64_t member_limit = UINT64_C(8) << 30;
+
+struct symbol_directories {
+	struct file_tree **trees;
+	size_t count;
+	struct unpacked_files *unpacked; /* NULL: packages are not read */
+	int stop_fd;
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t unpacked_one;
+	unsigned unpacking;
+	struct symbol_directories_progress counts; /* since the start */
+};
+
+/* What one question has found. */
+struct finding {
+	struct symbol_directories *directories;
+	struct file_place *places;
+	size_t place_count;
+	const struct build_id *id; /* what files must have; NULL: anything */
+	int *fds;
+	struct symbol_place *opened; /* may be NULL */
+	size_t count, room;
+	unsigned content; /* of all that are open */
+};
+
+bool symbol_file_has_id(int fd, const struct elf_image *image, const struct build_id *id)
+{
+	struct build_id hash;
+
+	if (build_id_equal(&image->gnu, id))
+		return true;
+	return id->length == FILE_HASH_BYTES && file_hash(fd, &hash, NULL) &&
+	       build_id_equal(&hash, id);
+}
+
+static void count(struct symbol_directories *directories, uint64_t *number)
+{
+	pthread_mutex_lock(&directories->lock);
+	++*number;
+	pthread_mutex_unlock(&directories->lock);
+}
+
+/* ---- out of packages ---- */
+
+static bool has_id(int fd, const struct build_id *id)
+{
+	struct elf_image *image = malloc(sizeof(*image));
+	bool ok = image && elf_image_read(fd, image, NULL) &&
+		  (!id || symbol_file_has_id(fd, image, id));
+
+	free(image);
+	return ok;
+}
+
+static uint64_t key_of(const struct file_place *place)
+{
+	return hash_bytes(place->name, strlen(place->name), place->folder_fingerprint);
+}
+
+static void wait_for_turn(struct symbol_directories *directories)
+{
+	pthread_mutex_lock(&directories->lock);
+	while (directories->unpacking >= UNPACK_MAX)
+		pthread_cond_wait(&directories->unpacked_one, &directories->lock);
+	directories->unpacking++;
+	pthread_mutex_unlock(&directories->lock);
+}
+
+static void end_turn(struct symbol_directories *directories)
+{
+	pthread_mutex_lock(&directories->lock);
+	directories->unpacking--;
+	pthread_cond_signal(&directories->unpacked_one);
+	pthread_mutex_unlock(&directories->lock);
+}
+
+static int unpack_from(struct symbol_directories *directories, const struct file_place *place,
+		       int package, const struct build_id *id, struct error *err)
+{
+	char name[UNPACKED_NAME_MAX];
+	int fd = unpacked_files_begin(directories->unpacked, name, err);
+	bool ok;
+
+	if (fd < 0)
+		return -1;
+	wait_for_turn(directories);
+	ok = package_files_unpack(package, place->name, fd, member_limit, directories->stop_fd,
+				  err);
+	end_turn(directories);
+	if (ok && !has_id(fd, id))
+		ok = error_set(err, ERROR_CONFLICT, "its file %.150s has another build-id",
+			       place->name);
+	if (ok)
+		return unpacked_files_keep(directories->unpacked, fd, name, key_of(place), err);
+	unpacked_files_drop(directories->unpacked, fd, name);
+	return -1;
+}
+
+static int unpack(struct symbol_directories *directories, const struct file_place *place,
+		  const struct build_id *id)
+{
+	struct error err = {0};
+	int package, fd;
+
+	fd = unpacked_files_find(directories->unpacked, key_of(place));
+	if (fd >= 0 && has_id(fd, id)) {
+		count(directories, &directories->counts.unpacked_reused);
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	package = file_tree_open(place->tree, place->folder, NULL);
+	if (package < 0)
+		return -1;
+	fd = unpack_from(directories, place, package, id, &err);
+	close(package);
+	if (fd >= 0) {
+		count(directories, &directories->counts.unpacked);
+	} else if (err.kind != ERROR_BUSY) {
+		count(directories, &directories->counts.unpacked_failed);
+		file_tree_refused(place->tree, place->folder, err.message);
+		log_warn("file not unpacked", "package=\"%s/%s\" file=\"%s\" reason=\"%s\"",
+			 file_tree_path(place->tree), place->folder, place->name, err.message);
+	}
+	return fd;
+}
+
+/* ---- opening ---- */
+
+static bool is_open_already(const struct finding *finding, int fd)
+{
+	struct stat one, other;
+
+	for (size_t i = 0; i < finding->count; i++)
+		if (!fstat(fd, &one) && !fstat(finding->fds[i], &other) &&
+		    one.st_dev == other.st_dev && one.st_ino == other.st_ino)
+			return true;
+	return false;
+}
+
+/* False: too long for a path. */
+static bool join(char path[PATH_MAX], const char *folder, const char *name)
+{
+	size_t length = strlen(folder), rest = strlen(name);
+
+	if (length + 1 + rest >= PATH_MAX)
+		return false;
+	memcpy(path, folder, length);
+	if (length && path[length - 1] != '/')
+		path[length++] = '/';
+	memcpy(path + length, name, rest + 1);
+	return true;
+}
+
+static void tell_place(struct symbol_place *opened, const struct file_place *place)
+{
+	const char *tree = file_tree_path(place->tree);
+	char path[PATH_MAX];
+
+	*opened->archive = '\0';
+	if (place->is_packaged) {
+		join(opened->archive, tree, place->folder);
+		join(opened->file, "/", place->name);
+	} else if (join(path, place->folder, place->name)) {
+		join(opened->file, tree, path);
+	}
+}
+
+static bool add_opened(struct finding *finding, const struct file_place *place, int fd)
+{
+	if (fd < 0)
+		return false;
+	if (finding->count == finding->room || is_open_already(finding, fd)) {
+		close(fd);
+		return false;
+	}
+	if (finding->opened)
+		tell_place(&finding->opened[finding->count], place);
+	finding->fds[finding->count++] = fd;
+	finding->content |= place->content;
+	return true;
+}
+
+static int open_place(struct finding *finding, const struct file_place *place)
+{
+	char path[PATH_MAX];
+
+	if (place->is_packaged)
+		return finding->directories->unpacked
+			       ? unpack(finding->directories, place, finding->id)
+			       : -1;
+	if (!join(path, place->folder, place->name))
+		return -1;
+	return file_tree_open(place->tree, path, finding->id);
+}
+
+static int better_first(const void *one, const void *other)
+{
+	static const unsigned order[] = {FILE_HAS_DEBUG_INFO, FILE_HAS_SYMTAB, FILE_HAS_CODE};
+	const struct file_place *a = one, *b = other;
+
+	if (a->is_packaged != b->is_packaged)
+		return a->is_packaged ? 1 : -1;
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
+		if ((a->content ^ b->content) & order[i])
+			return a->content & order[i] ? -1 : 1;
+	return 0;
+}
+
+static bool start_finding(struct finding *finding)
+{
+	finding->places = calloc(PLACES_MAX, sizeof(*finding->places));
+	return finding->places != NULL;
+}
+
+/* Paths a .build-id tree would have it at; works before the first scan has ended. */
+static void open_from_tree(struct finding *finding, struct file_tree *tree)
+{
+	static const char *const suffixes[] = {".debug", ""};
+	char hex[BUILD_ID_HEX];
+	struct file_place *place = &finding->places[0];
+
+	build_id_format(finding->id, hex);
+	for (size_t i = 0; i < 2 && finding->count < finding->room; i++) {
+		*place = (struct file_place){.tree = tree};
+		snprintf(place->folder, PATH_MAX, ".build-id/%.2s", hex);
+		snprintf(place->name, PATH_MAX, "%s%s", hex + 2, suffixes[i]);
+		add_opened(finding, place, open_place(finding, place));
+	}
+}
+
+size_t symbol_directories_open(struct symbol_directories *directories, const struct build_id *id,
+			       int *fds, struct symbol_place *places, size_t room)
+{
+	static const unsigned wanted = FILE_HAS_DEBUG_INFO | FILE_HAS_SYMTAB | FILE_HAS_DYNSYM |
+				       FILE_HAS_CODE;
+	struct finding finding = {
+		.directories = directories, .id = id, .fds = fds, .opened = places, .room = room};
+
+	if (!room || !start_finding(&finding))
+		return 0;
+	for (size_t i = 0; i < directories->count; i++)
+		finding.place_count += file_tree_find_id(directories->trees[i], id,
+							 finding.places + finding.place_count,
+							 PLACES_MAX - finding.place_count);
+	qsort(finding.places, finding.place_count, sizeof(*finding.places), better_first);
+	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
+		if (!finding.places[i].is_packaged ||
+		    finding.places[i].content & wanted & ~finding.content)
+			add_opened(&finding, &finding.places[i],
+				   open_place(&finding, &finding.places[i]));
+	for (size_t i = 0; i < directories->count && finding.count < room; i++)
+		open_from_tree(&finding, directories->trees[i]);
+	free(finding.places);
+	return finding.count;
+}
+
+bool symbol_directories_has(struct symbol_directories *directories, const struct build_id *id)
+{
+	struct file_place *place = malloc(sizeof(*place));
+	bool has = false;
+
+	for (size_t i = 0; place && i < directories->count && !has; i++)
+		has = file_tree_find_id(directories->trees[i], id, place, 1) > 0;
+	free(place);
+	return has;
+}
+
+/* ---- by name ---- */
+
+/* Adds places of that base name in all trees which hold what is asked for. */
+static void find_name(struct finding *finding, const char *base_name, const char *path,
+		      unsigned content)
+{
+	struct symbol_directories *directories = finding->directories;
+
+	for (size_t i = 0; i < directories->count; i++) {
+		struct file_place *places = finding->places + finding->place_count;
+		size_t found = file_tree_find_name(directories->trees[i], base_name, path, places,
+						   PLACES_MAX - finding->place_count);
+		size_t kept = 0;
+
+		for (size_t j = 0; j < found; j++)
+			if ((places[j].content & content) == content)
+				memmove(&places[kept++], &places[j], sizeof(*places));
+		finding->place_count += kept;
+	}
+}
+
+static void open_all(struct finding *finding)
+{
+	for (size_t i = 0; i < finding->place_count && finding->count < finding->room; i++)
+		add_opened(finding, &finding->places[i], open_place(finding, &finding->places[i]));
+}
+
+/* The module's own files, for their names and folders. */
+static struct file_place *own_places(struct symbol_directories *directories,
+				     const struct build_id *module, size_t *count)
+{
+	struct file_place *places = calloc(PLACES_MAX, sizeof(*places));
+
+	*count = 0;
+	for (size_t i = 0; places && i < directories->count; i++)
+		*count += file_tree_find_id(directories->trees[i], module, places + *count,
+					    PLACES_MAX - *count);
+	return places;
+}
+
+size_t symbol_directories_open_dwp(struct symbol_directories *directories,
+				   const struct build_id *module, int *fds, size_t room)
+{
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+	size_t count;
+	struct file_place *own = own_places(directories, module, &count);
+
+	for (size_t i = 0; own && i < count && start_finding(&finding); i++) {
+		const char *base = file_base_name(own[i].name);
+		size_t length = strlen(base);
+		char name[NAME_MAX + 8];
+
+		snprintf(name, sizeof(name), "%.*s.dwp", NAME_MAX, base);
+		finding.place_count = 0;
+		find_name(&finding, name, NULL, FILE_IS_SPLIT);
+		if (length > 6 && length <= NAME_MAX && !strcmp(base + length - 6, ".debug")) {
+			snprintf(name, sizeof(name), "%.*s.dwp", (int)length - 6, base);
+			find_name(&finding, name, NULL, FILE_IS_SPLIT);
+		}
+		open_all(&finding);
+		free(finding.places);
+	}
+	free(own);
+	return finding.count;
+}
+
+static int alike_first(const void *one, const void *other)
+{
+	const struct file_place *a = one, *b = other;
+
+	return a->rank > b->rank ? -1 : a->rank < b->rank;
+}
+
+/* Beside the module's own files is where it is looked for first. */
+static void prefer_own_folders(struct finding *finding, const struct build_id *module)
+{
+	size_t count;
+	struct file_place *own = own_places(finding->directories, module, &count);
+
+	for (size_t i = 0; own && i < count; i++)
+		for (size_t j = 0; j < finding->place_count; j++)
+			if (own[i].tree == finding->places[j].tree && !own[i].is_packaged &&
+			    !finding->places[j].is_packaged &&
+			    !strcmp(own[i].folder, finding->places[j].folder))
+				finding->places[j].rank = UINT32_MAX;
+	free(own);
+}
+
+size_t symbol_directories_open_dwo(struct symbol_directories *directories,
+				   const struct build_id *module, const char *path, int *fds,
+				   size_t room)
+{
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+
+	if (!room || !start_finding(&finding))
+		return 0;
+	find_name(&finding, file_base_name(path), path, FILE_IS_SPLIT);
+	if (finding.place_count > 1) {
+		prefer_own_folders(&finding, module);
+		qsort(finding.places, finding.place_count, sizeof(*finding.places), alike_first);
+	}
+	open_all(&finding);
+	free(finding.places);
+	return finding.count;
+}
+
+static bool checksum_of(int fd, uint32_t *crc)
+{
+	uint8_t *block = malloc(CHECKSUM_BLOCK);
+	ssize_t got = -1;
+	off_t at = 0;
+
+	*crc = 0;
+	while (block && (got = pread(fd, block, CHECKSUM_BLOCK, at)) > 0) {
+		*crc = gzip_crc(*crc, block, (size_t)got);
+		at += got;
+	}
+	free(block);
+	return !got;
+}
+
+static void open_linked(struct finding *finding, const struct file_place *place, uint32_t crc)
+{
+	struct symbol_directories *directories = finding->directories;
+	int fd = open_place(finding, place);
+	uint32_t there;
+
+	if (fd >= 0 && checksum_of(fd, &there) && there == crc) {
+		add_opened(finding, place, fd);
+		return;
+	}
+	if (fd < 0)
+		return;
+	close(fd);
+	count(directories, &directories->counts.wrong_checksums);
+	file_tree_refused(place->tree, place->name,
+			  "another checksum than .gnu_debuglink says: not the file meant");
+}
+
+size_t symbol_directories_open_link(struct symbol_directories *directories,
+				    const struct build_id *module, const char *name, uint32_t crc,
+				    int *fds, size_t room)
+{
+	struct finding finding = {.directories = directories, .fds = fds, .room = room};
+
+	(void)module; /* files with its build-id are found by that, and any other id is another's */
+	if (!room || !start_finding(&finding))
+		return 0;
+	find_name(&finding, name, NULL, 0);
+	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
+		if (!(finding.places[i].content & FILE_IS_SPLIT))
+			open_linked(&finding, &finding.places[i], crc);
+	free(finding.places);
+	return finding.count;
+}
+
+/* ---- all of them ---- */
+
+void symbol_directories_missed(struct symbol_directories *directories)
+{
+	for (size_t i = 0; i < directories->count; i++)
+		file_tree_missed(directories->trees[i]);
+}
+
+bool symbol_directories_are_read(struct symbol_directories *directories)
+{
+	struct symbol_directories_progress progress;
+
+	symbol_directories_progress(directories, &progress);
+	return progress.first_pass_done;
+}
+
+void symbol_directories_progress(struct symbol_directories *directories,
+				 struct symbol_directories_progress *progress)
+{
+	pthread_mutex_lock(&directories->lock);
+	*progress = directories->counts;
+	pthread_mutex_unlock(&directories->lock);
+	progress->first_pass_done = true;
+	progress->passes = progress->read_at_ms = directories->count ? UINT64_MAX : 0;
+	for (size_t i = 0; i < directories->count; i++)
+		file_tree_progress(directories->trees[i], progress);
+	if (directories->unpacked)
+		progress->unpacked_bytes_kept = unpacked_files_bytes(directories->unpacked);
+}
+
+static bool start_tree(struct symbol_directories *directories,
+		       const struct symbol_directories_options *options, size_t number,
+		       struct error *err)
+{
+	const char *path = options->paths[number];
+	char notes[PATH_MAX] = "";
+
+	if (strlen(path) >= PATH_MAX)
+		return error_set(err, ERROR_OPTION, "the symbol directory's path is too long");
+	if (options->cache_directory &&
+	    (size_t)snprintf(notes, sizeof(notes), "%s/packages-%016llx", options->cache_directory,
+			     (unsigned long long)hash_bytes(path, strlen(path), 1)) >= PATH_MAX)
+		*notes = '\0';
+	directories->trees[number] = file_tree_start(
+		&(struct file_tree_options){
+			.path = path,
+			.notes = *notes ? notes : NULL,
+			.found = options->found,
+			.context = options->context,
+		},
+		err);
+	directories->count += directories->trees[number] != NULL;
+	return directories->trees[number] != NULL;
+}
+
+struct symbol_directories *
+symbol_directories_start(const struct symbol_directories_options *options, struct error *err)
+{
+	struct symbol_directories *directories = calloc(1, sizeof(*directories));
+	uint64_t limit = options->unpacked_limit_bytes;
+	bool ok = true;
+
+	if (!directories) {
+		error_set(err, ERROR_MEMORY, "no memory for symbol directories");
+		return NULL;
+	}
+	directories->stop_fd = options->stop_fd;
+	pthread_mutex_init(&directories->lock, NULL);
+	pthread_cond_init(&directories->unpacked_one, NULL);
+	directories->trees = calloc(options->count + 1, sizeof(struct file_tree *));
+	if (!directories->trees)
+		ok = error_set(err, ERROR_MEMORY, "no memory for symbol directories");
+	if (ok && options->count && options->cache_directory) {
+		directories->unpacked = unpacked_files_open(
+			options->cache_directory, limit ? limit : unpacked_limit_default, err);
+		ok = directories->unpacked != NULL;
+	}
+	for (size_t i = 0; ok && i < options->count; i++)
+		ok = start_tree(directories, options, i, err);
+	if (ok)
+		return directories;
+	symbol_directories_stop(directories);
+	return NULL;
+}
+
+void symbol_directories_stop(struct symbol_directories *directories)
+{
+	if (!directories)
+		return;
+	for (size_t i = 0; i < directories->count; i++)
+		file_tree_stop(directories->trees[i]);
+	free(directories->trees);
+	unpacked_files_close(directories->unpacked);
+	pthread_cond_destroy(&directories->unpacked_one);
+	pthread_mutex_destroy(&directories->lock);
+	free(directories);
+}
