@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the symbolizer's files share: symbolizer.c answers callers, symbolizer_files.c finds a
- * module's files, symbolizer_work.c has the threads that convert and fetch, symbolizer_keep.c what
- * is done from time to time. */
+ * module's files, symbolizer_work.c has the threads that convert and fetch (symbolizer_task.h),
+ * symbolizer_keep.c what is done from time to time. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_STATE_H
 #define SYMBOL_SERVER_SYMBOLIZE_SYMBOLIZER_STATE_H
 
