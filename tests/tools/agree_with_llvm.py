@@ -87,10 +87,15 @@ class Symbols:
 
 
 def stubs(path):
-    """Stubs of the procedure linkage table as objdump names them: sorted (address, "name@plt")."""
-    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", "-j", ".plt", "-j", ".plt.sec", "-j", ".plt.got", path],
-                          capture_output=True, text=True).stdout
-    return sorted((int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) <(\S+@plt)>:$", text, re.M))
+    """Stubs of the procedure linkage table as objdump names them, or llvm's, of machines it does not know: sorted
+    (address, "name@plt")."""
+    for program in "objdump", "llvm-objdump-19":
+        text = subprocess.run([program, "-d", "--no-show-raw-insn", "-j", ".plt", "-j", ".plt.sec", "-j", ".plt.got", path],
+                              capture_output=True, text=True).stdout
+        found = sorted((int(address, 16), name) for address, name in re.findall(r"^([0-9a-f]+) <(\S+@plt)>:$", text, re.M))
+        if found:
+            return found
+    return []
 
 
 def frames_of(block):
