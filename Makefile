@@ -153,6 +153,10 @@ $(unit) $(fuzzed): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(testable)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $< $(call archives_of,$@) $(TEST_LIBS) -o $@
 $(unit:=.o) $(fuzzed:=.o): | $(protos) $(skeletons)
+# What comparisons with other symbolizers run: the converter and lookups as a program.
+$(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_addresses.o $(BUILD)/testable-server.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(SERVER_LIBS) -o $@
 
 check:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" run-check

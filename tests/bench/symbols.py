@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from agree_with_llvm import Symbols, sections  # noqa: E402
-from harness import BUILD, WORK
+from harness import WORK, symbolize_tool
 
 ADDRESSES = 20000
 NEEDED = ("info", "types", "abbrev", "line", "str", "line_str", "str_offsets", "addr", "ranges", "rnglists")
@@ -28,17 +28,6 @@ def cost(command, text=""):
     if done.returncode:
         raise RuntimeError("%s: %s" % (command[0], done.stderr.strip()[-200:]))
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout, done.stderr
-
-
-def tool():
-    """tests/tools/symbolize_addresses, linked as the comparison with llvm does."""
-    program, archive = os.path.join(WORK, "symbolize"), BUILD + "/testable-server.a"
-    subprocess.run(["make", "-s", "--no-print-directory", "BUILD=" + BUILD, archive], check=True, stdout=subprocess.DEVNULL)
-    script = open("tests/system/symbols_agree.sh").read()
-    libraries = re.search(r"(-lelf .*) -o ", script).group(1).split()
-    subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-iquote", ".", "tests/tools/symbolize_addresses.c", archive,
-                    *libraries, "-o", program], check=True)
-    return program
 
 
 def files():
@@ -118,7 +107,7 @@ def file_rows(row, program, path):
 
 
 def symbol_rows(row):
-    program, found = tool(), files()
+    program, found = symbolize_tool(), files()
     if not found:
         row("symbols", "not run: no debug files below /usr/lib/debug")
     if not BLAZE:

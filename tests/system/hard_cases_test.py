@@ -8,13 +8,12 @@ import shutil
 import subprocess
 import sys
 
-from harness import BUILD, WORK, check, equal, note, run, skip
+from harness import WORK, check, equal, note, run, skip, symbolize_tool
 
 sys.path.insert(0, "tests/tools")
 import agree_with_llvm as agree  # noqa: E402
 
 SOURCES = os.path.abspath("tests/programs/symbols")
-TOOL = os.path.join(WORK, "symbolize")
 SHARED = ["-shared", "-fPIC", "-nostdlib", "-O2"]
 ADDRESSES_MAX = 6000
 
@@ -46,7 +45,7 @@ def path_of(name):
 
 def ask(files, addresses):
     """(frames of each address, what was said on stderr)."""
-    done = subprocess.run([TOOL, *files], input="".join("%#x\n" % a for a in addresses), capture_output=True, text=True,
+    done = subprocess.run([symbolize_tool(), *files], input="".join("%#x\n" % a for a in addresses), capture_output=True, text=True,
                           errors="replace", timeout=60)
     answers = [agree.frames_of(block) for block in done.stdout.rstrip("\n").split("\n\n")] if done.stdout else []
     if len(answers) != len(addresses):
@@ -207,7 +206,7 @@ def case_09_ranges_of_bad_producers():
 def case_10_line_zero():
     if not has("clang"):
         return
-    path = build("line_zero.so", "clang", "-g", *SHARED, "line_zero.c")
+    path = build("line_zero.so", "clang", "-gdwarf-4", *SHARED, "line_zero.c")
     start, size = symbols(path)["line_zero"]
     got = [chain[0][2] for chain in ask([path], range(start, start + size))[0]]
     want = [chain[0][2] for chain in agree.ask([agree.LLVM, "--obj=" + path, "--output-style=LLVM"], range(start, start + size))]
@@ -506,18 +505,9 @@ def case_names_of_any_kind():
 def main():
     note("tools: " + subprocess.run([agree.LLVM, "--version"], capture_output=True, text=True).stdout.split("\n")[0])
     os.makedirs(WORK, exist_ok=True)
-    archive = os.path.join(BUILD, "testable-server.a")
-    subprocess.run(["make", "-s", "--no-print-directory", "BUILD=" + BUILD, archive], check=True, stdout=sys.stderr)
     cases = [value for name, value in sorted(globals().items()) if name.startswith("case_")]
 
-    libraries = re.search(r"^SERVER_LIBS = ((?:.*\\\n)*.*)", open("Makefile").read(), re.M)[1].replace("\\\n", " ").split()
-
-    def the_tool_builds():
-        done = subprocess.run(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-iquote", ".", "tests/tools/symbolize_addresses.c", archive,
-                               "-Wl,--as-needed", *libraries, "-pthread", "-o", TOOL], capture_output=True, text=True)
-        check(done.returncode == 0, "tests/tools/symbolize_addresses.c builds", done.stderr)
-
-    run(the_tool_builds, *cases)
+    run(*cases)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ where a condition can be asked for: the machine may be slow.
 """
 import atexit
 import http.client
+import functools
 import json
 import os
 import shutil
@@ -126,6 +127,14 @@ def wait_for(condition, seconds=30, every=0.2):
 
 def build_programs(*names):
     subprocess.run(["sh", "tests/programs/build.sh", PROGRAMS, *names], check=True, stdout=sys.stderr)
+
+
+@functools.lru_cache(maxsize=None)
+def symbolize_tool():
+    """tests/tools/symbolize_addresses, up to date. CalledProcessError: it does not build."""
+    path = BUILD + "/tests/tools/symbolize_addresses"
+    subprocess.run(["make", "-s", "--no-print-directory", "BUILD=" + BUILD, path], check=True, stdout=sys.stderr)
+    return path
 
 
 def program_copy(program, name):

@@ -29,9 +29,8 @@ for program in llvm-symbolizer-19 readelf c++filt python3 cc; do
 		finish
 	fi
 done
-make -s --no-print-directory BUILD="$build" "$build/testable-server.a" >"$work/make" 2>&1 &&
-	cc -std=gnu11 -D_GNU_SOURCE -O2 -iquote . tests/tools/symbolize_addresses.c "$build/testable-server.a" \
-		-lelf -lzstd -lz -ldeflate -llzma -liberty -lseccomp -lnettle -lm -pthread -o "$work/symbolize" 2>>"$work/make"
+tool=$build/tests/tools/symbolize_addresses
+make -s --no-print-directory BUILD="$build" "$tool" >"$work/make" 2>&1
 if [ $? -ne 0 ]; then
 	sed 's/^/# /' "$work/make" | head -20
 	report not-ok "tests/tools/symbolize_addresses.c builds"
@@ -39,7 +38,7 @@ if [ $? -ne 0 ]; then
 fi
 
 agree() { # agree NAME FILE [TOOL]
-	result=$(python3 tests/tools/agree_with_llvm.py "${3:-$work/symbolize}" "$2" "$addresses" 2>"$work/differences")
+	result=$(python3 tests/tools/agree_with_llvm.py "${3:-$tool}" "$2" "$addresses" 2>"$work/differences")
 	if echo "$result" | awk -F '[= ]' '{ exit !($4 >= 99.95 && $6 >= 99.9 && $8 == 0) }'; then
 		report ok "$1: $result"
 	else
@@ -145,7 +144,7 @@ cxx clang++ -O2 -g -flto -fuse-ld=lld
 agree_of() {
 	name=$1 theirs=$2
 	shift 2
-	printf '#!/bin/sh\nexec "%s" %s\n' "$work/symbolize" "$*" >"$work/ours"
+	printf '#!/bin/sh\nexec "%s" %s\n' "$tool" "$*" >"$work/ours"
 	chmod +x "$work/ours"
 	agree "$name" "$theirs" "$work/ours"
 }
