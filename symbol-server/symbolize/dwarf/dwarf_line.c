@@ -261,15 +261,13 @@ static bool is_tombstone(const struct program *program, uint64_t address)
 }
 
 /* Sequences of code that was thrown away, and those that run backwards, are left out. */
-static void end_sequence(struct program *program)
+static void keep_sequence(struct program *program)
 {
 	struct dwarf_lines *lines = program->lines;
-	size_t first = program->sequence_start, count;
+	size_t first = program->sequence_start, count = lines->row_count - first;
 	struct dwarf_sequence *to;
 	bool ascends = true;
 
-	emit_row(program, true);
-	count = lines->row_count - first;
 	for (size_t i = 1; i < count; i++)
 		ascends &= lines->rows[first + i].address > lines->rows[first + i - 1].address;
 	if (!ascends && !is_tombstone(program, lines->rows[first].address))
@@ -284,7 +282,29 @@ static void end_sequence(struct program *program)
 			lines->sequence_count++;
 		}
 	}
+}
+
+static void end_sequence(struct program *program)
+{
+	emit_row(program, true);
+	keep_sequence(program);
 	begin_sequence(program);
+}
+
+/* A sequence may not go back, but BOLT's do, by a new address without an end before it: what begins
+ * there is one of its own, and how far the last row before reaches is not known. */
+static void set_address(struct program *program, uint64_t address)
+{
+	struct dwarf_lines *lines = program->lines;
+
+	if (lines->row_count > program->sequence_start &&
+	    address < lines->rows[lines->row_count - 1].address) {
+		lines->rows[lines->row_count - 1].is_end = true;
+		keep_sequence(program);
+		program->sequence_start = lines->row_count;
+	}
+	program->address = address;
+	program->operation = 0;
 }
 
 static void advance(struct program *program, uint64_t operations)
@@ -314,10 +334,8 @@ static void extended_opcode(struct program *program)
 		end_sequence(program);
 		break;
 	case DW_LNE_set_address:
-		if (length - 1 <= 8) {
-			program->address = dwarf_number(cursor, (unsigned)length - 1);
-			program->operation = 0;
-		}
+		if (length - 1 <= 8)
+			set_address(program, dwarf_number(cursor, (unsigned)length - 1));
 		break;
 	default: /* set_discriminator, define_file (nobody writes it), vendors' */
 		break;

@@ -598,15 +598,34 @@ static void line_tables_of_strangers(void)
 
 static void a_sequence_that_runs_backwards(void)
 {
-	static const uint8_t program[] = {
-		LINES_4(32 + 42),     SET_ADDRESS(0, 0x30), DW_LNS_copy,
-		SET_ADDRESS(0, 0x20), END_SEQUENCE,         SET_ADDRESS(0, 0x40),
-		DW_LNS_copy,          10 + 14 + 5,          END_SEQUENCE};
+	static const uint8_t program[] = {LINES_4(32 + 42), SET_ADDRESS(0, 0x30), DW_LNS_copy,
+					  /* by 0x1000 less */
+					  DW_LNS_advance_pc, 0x80, 0xe0, 0xff, 0xff, 0xff, 0xff,
+					  0xff, 0xff, 0xff, 1, END_SEQUENCE, SET_ADDRESS(0, 0x40),
+					  DW_LNS_copy, 10 + 14 + 5, END_SEQUENCE};
 	struct dwarf_lines lines = {0};
 	struct opened *opened = unit_with_lines(program, sizeof(program), &lines, false);
 
 	CHECK_NUMBER(lines.row_count, 2);
 	CHECK(is_row(&lines, 0, 0x4000, 1) && is_row(&lines, 1, 0x4001, 0));
+	dwarf_lines_release(&lines);
+	close_parts(opened);
+}
+
+/* As BOLT writes them; addr2line has lines on both sides of the step. */
+static void a_sequence_that_starts_anew(void)
+{
+	static const uint8_t program[] = {
+		LINES_4(32 + 30),     SET_ADDRESS(0, 0x30), DW_LNS_copy, 10 + 14 + 5, 10 + 14 + 6,
+		SET_ADDRESS(0, 0x20), DW_LNS_copy,          10 + 14 + 5, END_SEQUENCE};
+	struct dwarf_lines lines = {0};
+	struct opened *opened = unit_with_lines(program, sizeof(program), &lines, true);
+
+	CHECK_NUMBER(lines.row_count, 4);
+	CHECK(lines.rows[0].address == 0x2000 && lines.rows[1].is_end);
+	CHECK(lines.rows[2].address == 0x3000 && !lines.rows[2].is_end);
+	CHECK(lines.rows[3].address == 0x3002 && lines.rows[3].is_end);
+	CHECK_NUMBER(opened->units.flags, 0);
 	dwarf_lines_release(&lines);
 	close_parts(opened);
 }
@@ -726,6 +745,7 @@ int main(void)
 	a_line_program();
 	sequences_that_are_left_out();
 	a_sequence_that_runs_backwards();
+	a_sequence_that_starts_anew();
 	line_tables_of_strangers();
 	units_of_strangers();
 	compressed_sections();
