@@ -131,7 +131,7 @@ static void add_range(void *context, uint64_t low, uint64_t high)
 	struct code_range *range = ROW_ADD(walk, walk->ranges, walk->range_count, walk->range_room);
 
 	if (range)
-		*range = (struct code_range){low, high, SYMBOL_NONE, 0};
+		*range = (struct code_range){low, high, SYMBOL_NONE, 0, 0};
 }
 
 static void add_ranges(struct walk *walk, struct dwarf_unit *unit, const struct dwarf_die *die)

@@ -238,9 +238,7 @@ static int compare_ranges(const void *left, const void *right)
 
 	if (a->low != b->low)
 		return a->low < b->low ? -1 : 1;
-	if (a->depth != b->depth)
-		return a->depth < b->depth ? -1 : 1;
-	return a->high > b->high ? -1 : a->high < b->high;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* First row behind the address. */
@@ -263,8 +261,8 @@ struct flatten {
 	struct table_builder *builder;
 	struct {
 		uint64_t high;
-		uint32_t node, depth;
-	} open[OPEN_MAX]; /* innermost last */
+		uint32_t node, depth, order;
+	} open[OPEN_MAX]; /* by order: the last one counts */
 	unsigned depth;
 	const struct line_row *rows;
 	size_t row_count, next_row; /* the first row behind the position */
@@ -273,9 +271,12 @@ struct flatten {
 static void flatten_open(struct flatten *state, const struct code_range *range, uint64_t at)
 {
 	uint64_t high = range->high;
+	unsigned place = state->depth;
 
+	while (place && state->open[place - 1].order > range->order)
+		place--;
 	/* What sticks out of the function it is inlined into is cut, out of a sibling it is not. */
-	for (unsigned i = state->depth; i-- > 0;)
+	for (unsigned i = place; i-- > 0;)
 		if (state->open[i].depth < range->depth) {
 			if (high > state->open[i].high)
 				high = state->open[i].high;
@@ -283,9 +284,12 @@ static void flatten_open(struct flatten *state, const struct code_range *range, 
 		}
 	if (high <= at || state->depth == OPEN_MAX)
 		return;
-	state->open[state->depth].high = high;
-	state->open[state->depth].node = range->node;
-	state->open[state->depth++].depth = range->depth;
+	memmove(&state->open[place + 1], &state->open[place],
+		(state->depth++ - place) * sizeof(*state->open));
+	state->open[place].high = high;
+	state->open[place].node = range->node;
+	state->open[place].depth = range->depth;
+	state->open[place].order = range->order;
 }
 
 static void flatten_piece(struct flatten *state, uint64_t low, uint64_t high)
@@ -305,7 +309,8 @@ static void flatten_piece(struct flatten *state, uint64_t low, uint64_t high)
 	}
 	piece = table_rows_add(builder, &builder->pieces, sizeof(*piece));
 	if (piece && where != SYMBOL_NONE)
-		*piece = (struct piece){at, (uint32_t)(high - builder->first), where};
+		*piece = (struct piece){at, (uint32_t)(high - builder->first), where,
+					builder->function_count};
 	else if (piece)
 		builder->pieces.count--;
 }
@@ -333,8 +338,10 @@ static size_t clip_ranges(const struct table_builder *builder, struct code_range
 	for (size_t i = 0; i < count; i++) {
 		struct code_range range = ranges[i];
 
-		if (clip(builder, range.low, &range.high))
-			ranges[kept++] = range;
+		if (!clip(builder, range.low, &range.high))
+			continue;
+		range.order = (uint32_t)i;
+		ranges[kept++] = range;
 	}
 	return kept;
 }

@@ -24,6 +24,7 @@ struct code_range {
 	uint64_t low, high;
 	uint32_t node;
 	uint32_t depth; /* of inlining; 0: the function itself */
+	uint32_t order; /* table_builder_function() sets it */
 };
 
 /* How much a symbol's name is worth where several start at one address: less is better. */
@@ -68,7 +69,9 @@ void table_builder_sort_symbols(struct table_builder *builder);
 /* Name of the function symbol that starts there; 0: none. */
 uint32_t table_builder_symbol_at(const struct table_builder *builder, uint64_t address);
 
-/* One function and what is inlined into it (sorted here), with its unit's rows. */
+/* One function and what is inlined into it (sorted here), with its unit's rows. ranges: a caller
+ * before what is inlined into it. Where ranges overlap that should not, the last one counts, as for
+ * llvm-symbolizer and addr2line. */
 void table_builder_function(struct table_builder *builder, struct code_range *ranges, size_t count,
 			    const struct line_row *rows, size_t row_count);
 /* After a unit's last function: rows no function covers keep their lines, for symbols. code: the

@@ -21,6 +21,7 @@ enum {
 struct piece {
 	uint32_t low, high;
 	uint32_t location;
+	uint32_t function; /* in the order they were put in */
 };
 
 struct leftover { /* a line no function covers */

@@ -4,8 +4,7 @@
 
 #include "symbol-server/symbolize/convert/table_builder_state.h"
 
-/* Stable, by the first field of rows of `size` bytes: where two cover the same code, the first one
- * put in is kept. */
+/* Stable, by the first field of rows of `size` bytes. */
 static bool radix_sort(struct rows *rows, size_t size)
 {
 	uint8_t *from = rows->at, *to = malloc((size_t)rows->count * size + 1), *spare = to;
@@ -114,25 +113,73 @@ static void fill_hole(struct table_builder *builder, struct filling *filling, ui
 	}
 }
 
+/* Pieces over one place: several where a linker kept one of equal functions (COMDAT) and let the
+ * debug information of all of them name it. */
+enum { OVERLAPS_MAX = 16 }; /* what lies over as many is left out there */
+
+struct open_pieces {
+	const struct piece *at[OVERLAPS_MAX];
+	unsigned count;
+};
+
+static void open_piece(struct open_pieces *open, const struct piece *piece)
+{
+	if (open->count < OVERLAPS_MAX)
+		open->at[open->count++] = piece;
+}
+
+static void close_pieces(struct open_pieces *open, uint32_t at)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < open->count; i++)
+		if (open->at[i]->high > at)
+			open->at[kept++] = open->at[i];
+	open->count = kept;
+}
+
+/* The first function put in counts, all of it: the one of the first unit, as llvm-symbolizer and
+ * addr2line have it. NULL: none is open. */
+static const struct piece *first_piece(const struct open_pieces *open)
+{
+	const struct piece *first = open->count ? open->at[0] : NULL;
+
+	for (unsigned i = 1; i < open->count; i++)
+		if (open->at[i]->function < first->function)
+			first = open->at[i];
+	return first;
+}
+
 static bool write_ranges(struct table_builder *builder, const struct code_extent *extents,
 			 size_t extent_count)
 {
 	struct filling filling = {.extents = extents, .extent_count = extent_count};
-	const struct piece *pieces;
+	struct open_pieces open = {.count = 0};
+	const struct piece *pieces, *piece, *end;
 	uint32_t at = 0;
 
 	if (!radix_sort(&builder->pieces, sizeof(struct piece)) ||
 	    !radix_sort(&builder->leftovers, sizeof(struct leftover)))
 		return false;
 	pieces = builder->pieces.at;
-	for (uint32_t i = 0; i < builder->pieces.count; i++) {
-		uint32_t low = pieces[i].low > at ? pieces[i].low : at;
+	end = pieces ? pieces + builder->pieces.count : pieces;
+	for (;;) {
+		uint32_t until;
 
-		if (pieces[i].high <= low)
-			continue;
-		fill_hole(builder, &filling, builder->first + at, builder->first + low);
-		write_range(builder, low, pieces[i].high, pieces[i].location);
-		at = pieces[i].high;
+		close_pieces(&open, at);
+		for (; pieces < end && pieces->low <= at; pieces++)
+			open_piece(&open, pieces);
+		piece = first_piece(&open);
+		if (!piece && pieces == end)
+			break;
+		until = piece ? piece->high : pieces->low;
+		if (piece && pieces < end && pieces->low < until)
+			until = pieces->low;
+		if (piece)
+			write_range(builder, at, until, piece->location);
+		else
+			fill_hole(builder, &filling, builder->first + at, builder->first + until);
+		at = until;
 	}
 	fill_hole(builder, &filling, builder->first + at, UINT64_MAX);
 	write_start(builder, builder->written_to, SYMBOL_NONE);

@@ -43,10 +43,10 @@ static struct buffer build(void)
 		{0x401200, file, 77, false},   {0x401210, 0, 0, true},
 	};
 	struct code_range ranges[] = {
-		{0x401028, 0x401030, inner, 2},
+		{0, 0x50, outer, 0}, /* a tombstone */
 		{0x401000, 0x401100, outer, 0},
 		{0x401020, 0x401040, middle, 1},
-		{0, 0x50, outer, 0}, /* a tombstone */
+		{0x401028, 0x401030, inner, 2},
 	};
 
 	table_builder_function(builder, ranges, 4, rows, 10);
@@ -171,7 +171,7 @@ static void deep_chains(void)
 	name = table_builder_text(builder, "f");
 	for (uint32_t i = 0; i < 400; i++) {
 		node = table_builder_node(builder, name, node, 0, i);
-		ranges[i] = (struct code_range){0x1000, 0x1100, node, i};
+		ranges[i] = (struct code_range){0x1000, 0x1100, node, i, 0};
 	}
 	table_builder_function(builder, ranges, 400, NULL, 0);
 	table.bases[ADDRESS_ELF].is_known = true;
@@ -244,6 +244,48 @@ static void older_format(const struct buffer *packed)
 	free(old);
 }
 
+/* Two functions over the same code, as COMDAT leaves them: the first one counts, all of it. */
+static void same_code_twice(void)
+{
+	const uint64_t sections[1][2] = {{0x1000, 0x2000}};
+	const struct line_row rows[] = {
+		{0x1000, 0, 1, false}, {0x1080, 0, 2, false}, {0x1200, 0, 0, true}};
+	struct table_builder *builder = table_builder_new();
+	struct symbol_table table = {.quality = QUALITY_DWARF}, *loaded;
+	uint32_t nodes[3];
+	struct code_range first = {0x1000, 0x1100, 0, 0, 0},
+			  second[2] = {{0x1000, 0x1140, 0, 0, 0}, {0x1020, 0x1090, 0, 1, 0}};
+	struct buffer packed;
+
+	buffer_init(&packed, 1 << 20);
+	table_builder_sections(builder, sections, 1, NULL);
+	nodes[0] = table_builder_node(builder, table_builder_text(builder, "first"), SYMBOL_NONE, 0,
+				      0);
+	nodes[1] = table_builder_node(builder, table_builder_text(builder, "second"), SYMBOL_NONE,
+				      0, 0);
+	nodes[2] = table_builder_node(builder, table_builder_text(builder, "inlined"), nodes[1], 0,
+				      9);
+	first.node = nodes[0];
+	second[0].node = nodes[1];
+	second[1].node = nodes[2];
+	table_builder_sort_symbols(builder);
+	table_builder_function(builder, &first, 1, rows, 3);
+	table_builder_function(builder, second, 2, rows, 3);
+	table.bases[ADDRESS_ELF].is_known = true;
+	CHECK(table_builder_finish(builder, NULL, &table, NULL) &&
+	      symbol_table_pack(&table, &packed, NULL));
+	loaded = symbol_table_unpack(packed.bytes, packed.length, 1 << 20, NULL);
+	CHECK(loaded != NULL);
+	for (uint64_t address = 0x1000; loaded && address < 0x1100; address += 0x10)
+		CHECK_TEXT(at(loaded, ADDRESS_ELF, address),
+			   address < 0x1080 ? "first :1" : "first :2");
+	if (loaded)
+		CHECK_TEXT(at(loaded, ADDRESS_ELF, 0x1120), "second :2");
+	symbol_table_release(loaded);
+	buffer_release(&packed);
+	table_builder_free(builder);
+}
+
 int main(void)
 {
 	struct buffer packed = build();
@@ -256,6 +298,7 @@ int main(void)
 	mutations(&packed);
 	deep_chains();
 	wide_code();
+	same_code_twice();
 	buffer_release(&packed);
 	return checks_done();
 }
