@@ -124,7 +124,8 @@ static void add_part(struct attempt *attempt, struct candidate *file)
 	}
 }
 
-/* Its DWARF, the best names besides; a program's own tables where neither has them. */
+/* Its DWARF, the best names besides, and the code, which has the stubs of the PLT; a program's own
+ * tables where none has them. */
 static struct attempt attempt_with(struct task *task, struct candidate *debug,
 				   struct candidate *names)
 {
@@ -133,6 +134,8 @@ static struct attempt attempt_with(struct task *task, struct candidate *debug,
 	add_part(&attempt, debug);
 	if (!debug || !debug->has_symtab)
 		add_part(&attempt, names);
+	if (debug && !debug->has_code)
+		add_part(&attempt, files_code(&task->files));
 	for (size_t i = 0; !debug && i < task->files.count; i++)
 		if (task->files.files[i].has_pclntab)
 			add_part(&attempt, &task->files.files[i]);

@@ -63,6 +63,7 @@ static void read_facts(struct candidate *file)
 		file->has_pclntab = image->has_go_pclntab || *image->go_id;
 		file->has_dynsym = image->has_dynsym;
 		file->is_split = image->has_split_info;
+		file->has_code = image->has_code;
 		MODULE_TEXT(file->link, image->debuglink);
 		file->link_crc = image->debuglink_crc;
 	}
@@ -195,6 +196,14 @@ struct candidate *files_names(struct module_files *files, size_t number)
 		for (size_t i = 0; i < files->count; i++)
 			if (worth_of_names(&files->files[i]) == worth && !number--)
 				return &files->files[i];
+	return NULL;
+}
+
+struct candidate *files_code(struct module_files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].has_code)
+			return &files->files[i];
 	return NULL;
 }
 

@@ -15,6 +15,7 @@ struct candidate {
 	int fd;
 	const char *source; /* "upload", "directory", a server's URL */
 	bool is_elf, has_debug_info, has_symtab, has_pclntab, has_dynsym, is_split;
+	bool has_code; /* its bytes: what names stubs of the PLT */
 	uint64_t bytes;
 	char link[256]; /* .gnu_debuglink's name and checksum; "": none */
 	uint32_t link_crc;
@@ -45,6 +46,8 @@ void files_close(struct module_files *files);
 /* The count-th best candidate for debug information, or for names besides it; NULL: no more. */
 struct candidate *files_debug(struct module_files *files, size_t number);
 struct candidate *files_names(struct module_files *files, size_t number);
+/* The first one with the code itself, or NULL. */
+struct candidate *files_code(struct module_files *files);
 /* A kallsyms text, or NULL. */
 struct candidate *files_text(struct module_files *files);
 

@@ -5,6 +5,7 @@ conversions. Every function, file and line is compared with llvm-symbolizer."""
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -168,6 +169,9 @@ def test_quality_counts():
     check(row["file_bytes"] > 0 and row["table_bytes"] > 0 and row["packed_bytes"] > 0 and row["ranges"] > 0 and
           row["samples"] == len(at) and row["unsymbolized"] == 0, "sizes and samples are told", row)
     is_true(server, file, id_, "names and lines are llvm-symbolizer's")
+    stubs = re.findall(r"^([0-9a-f]+) <(\w+@plt)>:", sh("objdump -d order"), re.M)
+    got = ours(server, "order", id_, [int(address, 16) for address, _ in stubs])
+    equal([chain[-1][0] for chain in got], [name for _, name in stubs], "stubs, which are in the program alone, are objdump's")
     deeper = [frames[-1] for frames, _ in server.folded() if frames[0] == "order"]
     check("innermost" in deeper, "the flame graph of before has the inlined functions now", deeper)
     put(server, id_, path("order.stripped"))
