@@ -14,6 +14,7 @@
 
 #include "symbol-server/symbolize/symbolizer.h"
 #include "tests/check.h"
+#include "tests/unit/symbolize/sources/readelf_id.h"
 
 enum { ROOM = 8 };
 
@@ -109,25 +110,6 @@ static bool wait_has(struct symbol_directories *directories, const struct build_
 	return false;
 }
 
-/* As readelf says. */
-static struct build_id id_of(const char *name)
-{
-	struct build_id id = {0};
-	char line[512], hex[256] = "";
-	FILE *pipe;
-
-	snprintf(line, sizeof(line),
-		 "readelf -n %s/%s 2>/dev/null | sed -n 's/.*Build ID: //p' | head -n 1", folder,
-		 name);
-	pipe = popen(line, "r");
-	if (pipe && fgets(hex, sizeof(hex), pipe))
-		hex[strcspn(hex, "\n")] = '\0';
-	if (pipe)
-		pclose(pipe);
-	build_id_parse(&id, hex, strlen(hex));
-	return id;
-}
-
 static size_t close_all(const int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -175,7 +157,8 @@ static bool is_same(int fd, const char *name)
 
 static void test_tree(void)
 {
-	struct build_id one = id_of("one"), two = id_of("two"), outside = id_of("outside");
+	struct build_id one = id_of(folder, "one"), two = id_of(folder, "two"),
+			outside = id_of(folder, "outside");
 	static struct symbol_place places[ROOM];
 	struct symbol_directories *directories;
 	char want[256];
@@ -255,7 +238,7 @@ static void test_unreadable(void)
 
 static void test_names(void)
 {
-	struct build_id split = id_of("split");
+	struct build_id split = id_of(folder, "split");
 	struct symbol_directories *directories;
 	char path[256];
 	int fds[ROOM];
@@ -330,7 +313,7 @@ static void test_link(void)
 /* dwz made it, from two debug files. */
 static void test_dwz(void)
 {
-	struct build_id alt = id_of("alt");
+	struct build_id alt = id_of(folder, "alt");
 	struct symbol_directories *directories;
 	int fds[ROOM];
 	size_t count;
@@ -350,7 +333,7 @@ static void test_dwz(void)
 
 static void check_deb(const char *compression)
 {
-	struct build_id packed = id_of("packed"), hidden = id_of("outside");
+	struct build_id packed = id_of(folder, "packed"), hidden = id_of(folder, "outside");
 	static struct symbol_place places[ROOM];
 	struct symbol_directories *directories;
 	char line[512];
@@ -405,7 +388,7 @@ static void check_deb(const char *compression)
 
 static void test_bad_packages(void)
 {
-	struct build_id packed = id_of("packed");
+	struct build_id packed = id_of(folder, "packed");
 	struct symbol_directories *directories;
 	struct symbol_directories_progress progress;
 
@@ -480,7 +463,7 @@ static int mount_silence(const char *path)
 
 static void test_silence(void)
 {
-	struct build_id one = id_of("one"), two = id_of("two");
+	struct build_id one = id_of(folder, "one"), two = id_of(folder, "two");
 	struct symbol_directories *directories;
 	char path[160];
 	int64_t start_ms;

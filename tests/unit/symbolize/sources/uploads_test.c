@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/check.h"
+#include "tests/unit/symbolize/sources/readelf_id.h"
 
 static char folder[] = "/tmp/uploads-test-XXXXXX";
 static struct uploads *uploads;
@@ -18,25 +19,6 @@ static bool shell(const char *command)
 
 	snprintf(line, sizeof(line), "cd %s && { %s; }", folder, command);
 	return system(line) == 0;
-}
-
-/* As readelf says. */
-static struct build_id id_of(const char *name)
-{
-	struct build_id id = {0};
-	char line[512], hex[256] = "";
-	FILE *pipe;
-
-	snprintf(line, sizeof(line),
-		 "readelf -n %s/%s 2>/dev/null | sed -n 's/.*Build ID: //p' | head -n 1", folder,
-		 name);
-	pipe = popen(line, "r");
-	if (pipe && fgets(hex, sizeof(hex), pipe))
-		hex[strcspn(hex, "\n")] = '\0';
-	if (pipe)
-		pclose(pipe);
-	build_id_parse(&id, hex, strlen(hex));
-	return id;
 }
 
 static bool put(const char *name, const struct build_id *id, bool *is_new)
@@ -88,7 +70,7 @@ static size_t count_of(const struct build_id *id)
 
 static void test_complete_each_other(void)
 {
-	struct build_id id = id_of("one");
+	struct build_id id = id_of(folder, "one");
 	bool is_new;
 
 	CHECK(put("one.stripped", &id, &is_new) && is_new);
@@ -110,7 +92,7 @@ static void test_complete_each_other(void)
 
 static void test_refused(void)
 {
-	struct build_id id = id_of("one"), other = id_of("two");
+	struct build_id id = id_of(folder, "one"), other = id_of(folder, "two");
 	bool is_new;
 
 	CHECK(!put("one", &other, &is_new) && err.kind == ERROR_CONFLICT);
@@ -126,7 +108,7 @@ static void test_refused(void)
 
 static void test_dwz(void)
 {
-	struct build_id alt = id_of("alt"), two = id_of("two");
+	struct build_id alt = id_of(folder, "alt"), two = id_of(folder, "two");
 	bool is_new;
 
 	CHECK(put("alt", &alt, &is_new) && is_new);
@@ -141,7 +123,7 @@ static void test_dwz(void)
 static void test_half_received(void)
 {
 	struct upload_file *file;
-	struct build_id id = id_of("one");
+	struct build_id id = id_of(folder, "one");
 
 	CHECK(shell("echo half > uploads/receiving-77"));
 	uploads_close(uploads);
@@ -157,14 +139,14 @@ static void test_half_received(void)
 
 static void check_kind(const char *name, enum upload_kind want)
 {
-	struct build_id id = id_of(name);
+	struct build_id id = id_of(folder, name);
 	enum upload_kind kind = UPLOAD_KINDS;
 	char path[256];
 	unsigned worth;
 	int fd;
 
 	if (!id.length)
-		id = id_of("one");
+		id = id_of(folder, "one");
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	fd = open(path, O_RDONLY);
 	CHECK(upload_sniff(fd, &id, &kind, &worth, &err));
