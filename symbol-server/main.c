@@ -51,7 +51,7 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 {
 	struct samples_store_options samples = {
 		.directory = options->data,
-		.retention_ms = options->retention_ms,
+		.keep_ms = {options->retention_ms},
 		.max_disk_bytes = options->max_disk_bytes,
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counted stacks in, counted stacks out; raw (module, address), never names. The one door through
- * which ingest writes and query reads samples, whatever engine is behind it (sqlite/ now). */
+ * which ingest writes and query reads samples, whatever engine is behind it (sqlite/, clickhouse/;
+ * samples_engine.h is their side of it). */
 #ifndef SYMBOL_SERVER_STORE_SAMPLES_H
 #define SYMBOL_SERVER_STORE_SAMPLES_H
 
@@ -156,6 +157,12 @@ struct series_labels {
 	uint32_t count;
 };
 
+struct samples_limits { /* of one query; 0: none. Passed: ERROR_LIMIT and a sentence */
+	int64_t time_ms;
+	uint64_t bytes; /* of the result and what it takes to make it */
+	uint64_t rows;  /* stored rows that are read */
+};
+
 struct samples_query {
 	uint32_t tenant;
 	int64_t from_ms, until_ms; /* widened to whole buckets by the store; see samples_result */
@@ -167,7 +174,13 @@ struct samples_query {
 	bool (*thread_wanted)(void *context, const char *thread);
 	void *context;
 	bool by_thread; /* keep threads apart in the result */
-	bool by_bucket; /* keep 60 s buckets apart (time lines) */
+	bool by_bucket; /* keep buckets of step_ms apart (time lines) */
+	int64_t step_ms; /* with by_bucket: a multiple of 60 s; 0: 60 s */
+	/* The labels that series_wanted and the caller look at. The store may leave all others out
+	 * and answer from roll-ups that dropped them. NULL: any, so nothing is left out. */
+	const char *const *labels;
+	unsigned label_count;
+	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* asked now and then; NULL: never */
 };
 
@@ -205,6 +218,7 @@ struct host_accounting { /* sums over the range, for one host */
 struct samples_result { /* lives in one arena; free with samples_result_free() */
 	struct arena arena;
 	int64_t from_ms, until_ms; /* as widened */
+	int64_t resolution_ms;     /* of the coarsest part: 60 s, 10 min or 1 h */
 	struct result_module *modules;	   uint32_t module_count;
 	struct result_location *locations; uint32_t location_count;
 	struct result_stack *stacks;	   size_t stack_count;
@@ -216,10 +230,15 @@ struct samples_result { /* lives in one arena; free with samples_result_free() *
 
 struct samples_store;
 
+enum samples_resolution { SAMPLES_RAW, SAMPLES_10M, SAMPLES_1H, SAMPLES_RESOLUTIONS };
+
 struct samples_store_options {
-	const char *directory;	/* holds samples-YYYYMMDD.db, journal */
-	int64_t retention_ms;	/* days older than this are deleted; 0: kept */
-	uint64_t max_disk_bytes; /* oldest day first; 0: no limit */
+	const char *directory;	    /* holds samples-YYYYMMDD.db, journal */
+	const char *clickhouse_url; /* NULL: SQLite in the directory */
+	int64_t keep_ms[SAMPLES_RESOLUTIONS]; /* older is deleted; raw 0: kept for ever; roll-ups 0:
+					       * as long as raw */
+	uint64_t max_disk_bytes;	      /* oldest first; 0: no limit */
+	uint32_t series_max;		      /* of a tenant and day; 0: CATALOG_SERIES_MAX */
 };
 
 /* Opens, migrates, replays the journal. ERROR_UNSUPPORTED: written by a newer version. */
@@ -251,6 +270,37 @@ bool samples_label_values(struct samples_store *store, const struct samples_quer
 			  const char *label, struct arena *arena, struct value_count **rows,
 			  size_t *count, struct error *err);
 
+/* Sums of rows without their stacks, for time lines: one point per (series of the result, step) that
+ * has samples, sorted by series, then time. Threads and stacks are not looked at: a query with
+ * thread_wanted is ERROR_OPTION. */
+struct timeline_point {
+	uint32_t series; /* into series */
+	int64_t time_ms; /* start of the step */
+	uint64_t samples, value;
+};
+struct samples_timeline {
+	struct arena arena; /* holds everything */
+	int64_t from_ms, until_ms, step_ms, resolution_ms; /* as widened */
+	struct series_labels *series;	  uint32_t series_count; /* with the query's labels only */
+	struct timeline_point *points;	  size_t point_count;
+	struct host_accounting *hosts;	  uint32_t host_count;
+};
+struct samples_timeline *samples_timeline(struct samples_store *store,
+					  const struct samples_query *query, struct error *err);
+void samples_timeline_free(struct samples_timeline *timeline);
+
+/* Deletes what is of the type (NULL: all), in the range as widened to whole buckets, of the series
+ * wanted; roll-ups follow. *samples: how many went. When it returns nothing of it is answered any
+ * more, and a restart does not bring it back. Accounts stay: taken = samples + lost no longer
+ * holds for what was deleted, which counts as lost_by "deleted". */
+bool samples_delete(struct samples_store *store, const struct samples_query *query,
+		    uint64_t *samples, struct error *err);
+
+/* A copy that farflame-server --data DIR could be started on, of everything acknowledged before the
+ * call, while the store works on. The directory is made and must be empty. ERROR_UNSUPPORTED: the
+ * engine has its own tools for that. */
+bool samples_backup(struct samples_store *store, const char *directory, struct error *err);
+
 struct agent_state {
 	const char *host, *version, *kernel;
 	uint32_t rate_hz;
@@ -275,6 +325,9 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	unsigned walk_count;
 };
 void samples_counters(struct samples_store *store, struct samples_counters *out);
+
+/* Folds what is in memory now and waits for it (tests, imports, backups). False: err says why not. */
+bool samples_fold(struct samples_store *store, struct error *err);
 
 /* Folds what is in memory, syncs, closes. Calls every outstanding done(). NULL is fine. */
 void samples_close(struct samples_store *store);

@@ -11,7 +11,7 @@ enum {
 };
 
 struct adder {
-	struct samples_store *store;
+	struct sqlite_samples *store;
 	const struct sample_batch *batch;
 	struct arena arena; /* the numbers a day's catalog gave, and what is done */
 	struct catalog_translation translation;
@@ -48,7 +48,7 @@ static bool has_id(const struct batch_profile *profile)
 	return memcmp(profile->id, none, sizeof none);
 }
 
-static bool adder_init(struct adder *adder, struct samples_store *store,
+static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 		       const struct sample_batch *batch)
 {
 	uint32_t items = batch->profile_count + batch->counters_count;
@@ -296,7 +296,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 
 /* --- definitions --- */
 
-static bool flush_definitions(struct samples_store *store, uint32_t day)
+static bool flush_definitions(struct sqlite_samples *store, uint32_t day)
 {
 	if (store->record.failed || !group_add_record(store->group, &store->record))
 		return false;
@@ -306,7 +306,7 @@ static bool flush_definitions(struct samples_store *store, uint32_t day)
 }
 
 /* What the journal and the day's file do not define yet, as records of their own. */
-static bool log_definitions(struct samples_store *store, struct day *day)
+static bool log_definitions(struct sqlite_samples *store, struct day *day)
 {
 	struct catalog_mark mark = catalog_mark(day->catalog);
 	size_t empty;
@@ -342,7 +342,7 @@ static bool log_definitions(struct samples_store *store, struct day *day)
 /* Definitions first, then what refers to them; all or, for a group without room, an error. */
 static bool log_batch(struct adder *adder, struct error *err)
 {
-	struct samples_store *store = adder->store;
+	struct sqlite_samples *store = adder->store;
 
 	for (unsigned i = 0; i < store->day_count; i++)
 		if (store->days[i]->catalog && !log_definitions(store, store->days[i]))
@@ -354,7 +354,7 @@ fail:
 	return error_set(err, ERROR_BUSY, "too much is waiting to be written");
 }
 
-static bool is_overloaded(struct samples_store *store, struct error *err)
+static bool is_overloaded(struct sqlite_samples *store, struct error *err)
 {
 	if (store->is_closing)
 		return !error_set(err, ERROR_BUSY, "the store is closing");
@@ -372,7 +372,7 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 {
 	const struct sample_batch *batch = adder->batch;
 	uint32_t items = batch->profile_count + batch->counters_count;
-	struct samples_store *store = adder->store;
+	struct sqlite_samples *store = adder->store;
 
 	if (is_overloaded(store, err) || !find_repeated(adder, err))
 		return false;
@@ -392,9 +392,11 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	return true;
 }
 
-bool samples_add(struct samples_store *store, const struct sample_batch *batch,
-		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err)
+bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *batch,
+			samples_done_fn *done, void *context, unsigned *duplicates,
+			struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct error why = {0};
 	struct adder adder;
 	bool ok = adder_init(&adder, store, batch);

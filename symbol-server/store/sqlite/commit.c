@@ -78,7 +78,7 @@ bool group_add_pending(struct group *group, samples_done_fn *done, void *context
 /* --- applying records --- */
 
 struct applier {
-	struct samples_store *store;
+	struct sqlite_samples *store;
 	uint64_t end;
 	bool is_replay;
 	struct day *day;
@@ -315,7 +315,7 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 }
 
 /* After the record, so that its own profiles do not meet themselves. */
-static void remember_ids(struct samples_store *store, const uint8_t *bytes, size_t length)
+static void remember_ids(struct sqlite_samples *store, const uint8_t *bytes, size_t length)
 {
 	const uint8_t *at = bytes;
 	struct record_item item;
@@ -325,7 +325,7 @@ static void remember_ids(struct samples_store *store, const uint8_t *bytes, size
 			report_window_add(&store->window, &item.ids);
 }
 
-void store_apply(struct samples_store *store, uint64_t end, const uint8_t *bytes, size_t length,
+void store_apply(struct sqlite_samples *store, uint64_t end, const uint8_t *bytes, size_t length,
 		 bool is_replay)
 {
 	struct applier applier = {.store = store, .end = end, .is_replay = is_replay};
@@ -347,7 +347,7 @@ void store_apply(struct samples_store *store, uint64_t end, const uint8_t *bytes
 	store->applied = end;
 }
 
-size_t store_memory_bytes(const struct samples_store *store)
+size_t store_memory_bytes(const struct sqlite_samples *store)
 {
 	size_t bytes = memory_table_bytes(store->active);
 
@@ -358,7 +358,7 @@ size_t store_memory_bytes(const struct samples_store *store)
 
 /* --- the thread --- */
 
-static bool write_group(struct samples_store *store, const struct group *group, uint64_t *ends,
+static bool write_group(struct sqlite_samples *store, const struct group *group, uint64_t *ends,
 			struct error *err)
 {
 	struct bytes *records = calloc(group->record_count + 1, sizeof *records);
@@ -375,7 +375,7 @@ static bool write_group(struct samples_store *store, const struct group *group, 
 }
 
 /* In slices, so that requests that are being recorded do not wait for a large group. */
-static void apply_group(struct samples_store *store, const struct group *group,
+static void apply_group(struct sqlite_samples *store, const struct group *group,
 			const uint64_t *ends)
 {
 	pthread_mutex_lock(&store->lock);
@@ -399,7 +399,7 @@ static void apply_group(struct samples_store *store, const struct group *group,
 }
 
 /* Takes the open group and leaves a new one. NULL: no memory for a new one. Under the lock. */
-static struct group *take_group(struct samples_store *store)
+static struct group *take_group(struct sqlite_samples *store)
 {
 	struct group *group = store->group, *next = group_new(group->number + 1);
 
@@ -410,7 +410,7 @@ static struct group *take_group(struct samples_store *store)
 
 /* What was recorded meanwhile may refer to definitions that are not on disk now: it fails too, and
  * the next record brings everything the day files do not have. */
-static struct group *fail_group(struct samples_store *store)
+static struct group *fail_group(struct sqlite_samples *store)
 {
 	struct group *also;
 
@@ -431,7 +431,7 @@ static void call_done(const struct group *group, bool accepted, const struct err
 			group->pending[i].done(group->pending[i].context, accepted, err);
 }
 
-static void commit_group(struct samples_store *store, struct group *group)
+static void commit_group(struct sqlite_samples *store, struct group *group)
 {
 	uint64_t *ends = calloc(group->record_count + 1, sizeof *ends);
 	struct error err = {0};
@@ -456,7 +456,7 @@ static void commit_group(struct samples_store *store, struct group *group)
 
 void *store_commit_thread(void *context)
 {
-	struct samples_store *store = context;
+	struct sqlite_samples *store = context;
 
 	for (;;) {
 		struct group *group = NULL;

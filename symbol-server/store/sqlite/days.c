@@ -22,7 +22,7 @@ int64_t store_now_ms(void)
 
 /* --- the list --- */
 
-struct day *store_find_day(struct samples_store *store, uint32_t number)
+struct day *store_find_day(struct sqlite_samples *store, uint32_t number)
 {
 	unsigned low = 0, high = store->day_count;
 
@@ -37,7 +37,7 @@ struct day *store_find_day(struct samples_store *store, uint32_t number)
 	return low < store->day_count && store->days[low]->day == number ? store->days[low] : NULL;
 }
 
-static struct day *add_day(struct samples_store *store, uint32_t number)
+static struct day *add_day(struct sqlite_samples *store, uint32_t number)
 {
 	struct day *day = calloc(1, sizeof *day);
 	unsigned at = store->day_count;
@@ -54,7 +54,7 @@ static struct day *add_day(struct samples_store *store, uint32_t number)
 	return day;
 }
 
-bool store_find_days(struct samples_store *store, struct error *err)
+bool store_find_days(struct sqlite_samples *store, struct error *err)
 {
 	DIR *directory = opendir(store->directory);
 	struct dirent *entry;
@@ -90,7 +90,7 @@ static void free_day(struct day *day)
 	free(day);
 }
 
-void store_free_days(struct samples_store *store)
+void store_free_days(struct sqlite_samples *store)
 {
 	for (unsigned i = 0; i < store->day_count; i++)
 		free_day(store->days[i]);
@@ -99,7 +99,7 @@ void store_free_days(struct samples_store *store)
 	store->day_count = 0;
 }
 
-void store_leave_day(struct samples_store *store, struct day *day)
+void store_leave_day(struct sqlite_samples *store, struct day *day)
 {
 	(void)store;
 	if (!--day->users && day->is_gone)
@@ -122,7 +122,8 @@ void day_give_reader(struct day *day, struct day_reader *reader)
 /* --- the dictionary --- */
 
 /* A damaged file costs its day, not the start: the caller then begins an empty dictionary. */
-static struct catalog *load_catalog(struct samples_store *store, struct day *day, struct error *err)
+static struct catalog *load_catalog(struct sqlite_samples *store, struct day *day,
+				    struct error *err)
 {
 	struct catalog *catalog = catalog_new();
 	struct day_reader *reader;
@@ -151,7 +152,7 @@ fail:
 	return NULL;
 }
 
-static void rename_damaged(struct samples_store *store, struct day *day, const char *why)
+static void rename_damaged(struct sqlite_samples *store, struct day *day, const char *why)
 {
 	char path[4096];
 
@@ -166,7 +167,7 @@ static void rename_damaged(struct samples_store *store, struct day *day, const c
 	}
 }
 
-void store_set_aside(struct samples_store *store, struct day *day, const char *why)
+void store_set_aside(struct sqlite_samples *store, struct day *day, const char *why)
 {
 	pthread_mutex_lock(&store->lock);
 	if (day->has_file && !day->is_gone)
@@ -174,7 +175,7 @@ void store_set_aside(struct samples_store *store, struct day *day, const char *w
 	pthread_mutex_unlock(&store->lock);
 }
 
-struct day *store_take_day(struct samples_store *store, uint32_t number, struct error *err)
+struct day *store_take_day(struct sqlite_samples *store, uint32_t number, struct error *err)
 {
 	struct day *day = store_find_day(store, number);
 	struct error why = {0};
@@ -215,7 +216,7 @@ static uint64_t file_bytes(const char *path)
 	return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
 }
 
-static uint64_t day_bytes(const struct samples_store *store, uint32_t day)
+static uint64_t day_bytes(const struct sqlite_samples *store, uint32_t day)
 {
 	char path[4096], wal[4200];
 
@@ -224,7 +225,7 @@ static uint64_t day_bytes(const struct samples_store *store, uint32_t day)
 	return file_bytes(path) + file_bytes(wal);
 }
 
-static bool has_unfolded(const struct samples_store *store, uint32_t day)
+static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
 {
 	const struct memory_table *tables[64] = {store->active};
 	unsigned count = 1;
@@ -241,7 +242,7 @@ static bool has_unfolded(const struct samples_store *store, uint32_t day)
 	return false;
 }
 
-static void delete_day(struct samples_store *store, unsigned at, const char *why)
+static void delete_day(struct sqlite_samples *store, unsigned at, const char *why)
 {
 	static const char *const suffixes[] = {"-wal", "-shm", ""};
 	struct day *day = store->days[at];
@@ -264,7 +265,7 @@ static void delete_day(struct samples_store *store, unsigned at, const char *why
 }
 
 /* The oldest day that may go; days with samples in memory stay until they are folded. */
-static bool delete_oldest(struct samples_store *store, uint32_t before, int64_t now_ms,
+static bool delete_oldest(struct sqlite_samples *store, uint32_t before, int64_t now_ms,
 			  const char *why)
 {
 	for (unsigned i = 0; i < store->day_count && store->days[i]->day < before; i++) {
@@ -279,7 +280,7 @@ static bool delete_oldest(struct samples_store *store, uint32_t before, int64_t 
 	return false;
 }
 
-static uint64_t disk_bytes(struct samples_store *store)
+static uint64_t disk_bytes(struct sqlite_samples *store)
 {
 	struct journal_counters journal;
 	uint64_t bytes = 0;
@@ -291,7 +292,7 @@ static uint64_t disk_bytes(struct samples_store *store)
 	return bytes + journal.disk_bytes;
 }
 
-static void forget_catalogs(struct samples_store *store, int64_t now_ms)
+static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
 {
 	for (unsigned i = 0; i < store->day_count; i++) {
 		struct day *day = store->days[i];
@@ -305,15 +306,15 @@ static void forget_catalogs(struct samples_store *store, int64_t now_ms)
 	}
 }
 
-void store_tidy(struct samples_store *store, int64_t now_ms)
+void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 {
 	uint32_t today = (uint32_t)(now_ms / day_ms);
-	int64_t oldest_ms = now_ms - store->retention_ms;
+	int64_t oldest_ms = now_ms - store->keep_ms[SAMPLES_RAW];
 
 	pthread_mutex_lock(&store->file_lock);
 	pthread_mutex_lock(&store->lock);
 	/* A day goes when its last moment is older than what is kept. */
-	while (store->retention_ms && oldest_ms > 0 &&
+	while (store->keep_ms[SAMPLES_RAW] && oldest_ms > 0 &&
 	       delete_oldest(store, (uint32_t)(oldest_ms / day_ms), now_ms,
 			     "older than --retention"))
 		;

@@ -20,13 +20,13 @@ enum {
 
 /* --- sealing --- */
 
-bool store_has_unsealed(const struct samples_store *store)
+bool store_has_unsealed(const struct sqlite_samples *store)
 {
 	return store->applied > store->sealed || store->active->cells.count;
 }
 
 /* Under the lock. The state is copied here: it has to be that of the generation's end. */
-static bool seal(struct samples_store *store)
+static bool seal(struct sqlite_samples *store)
 {
 	struct generation *generation = calloc(1, sizeof *generation);
 	struct memory_table *next = memory_table_new(store->applied);
@@ -52,7 +52,7 @@ static bool seal(struct samples_store *store)
 /* --- one day of a generation --- */
 
 struct folding {
-	struct samples_store *store;
+	struct sqlite_samples *store;
 	struct generation *generation;
 	const struct memory_cell **cells; /* sorted */
 	size_t count;
@@ -178,7 +178,7 @@ struct day_marks {
 };
 
 /* The dictionary as it is now has everything the generation refers to. */
-static bool take_marks(struct samples_store *store, uint32_t number, struct day_marks *marks,
+static bool take_marks(struct sqlite_samples *store, uint32_t number, struct day_marks *marks,
 		       struct error *err)
 {
 	pthread_mutex_lock(&store->lock);
@@ -192,7 +192,7 @@ static bool take_marks(struct samples_store *store, uint32_t number, struct day_
 	return marks->day;
 }
 
-static void keep_marks(struct samples_store *store, const struct day_marks *marks, uint64_t folded)
+static void keep_marks(struct sqlite_samples *store, const struct day_marks *marks, uint64_t folded)
 {
 	pthread_mutex_lock(&store->lock);
 	marks->catalog->persisted = marks->to;
@@ -221,7 +221,7 @@ static bool write_day(struct folding *folding, struct day_writer *writer,
 static bool fold_day(struct folding *folding, uint32_t number,
 		     const struct memory_cell *const *cells, size_t count, struct error *err)
 {
-	struct samples_store *store = folding->store;
+	struct sqlite_samples *store = folding->store;
 	uint64_t end = folding->generation->table->end, folded = 0;
 	struct day_marks marks = {0};
 	struct day_writer writer = {0};
@@ -270,7 +270,7 @@ static bool is_unwritten(const struct catalog *catalog)
 }
 
 /* The first day from this one on whose dictionary is in the journal and not in its file. */
-static bool find_unwritten(struct samples_store *store, uint32_t *number)
+static bool find_unwritten(struct sqlite_samples *store, uint32_t *number)
 {
 	bool is_found = false;
 
@@ -318,7 +318,7 @@ static bool fold_days(struct folding *folding, struct error *err)
 	return fold_definitions(folding, err);
 }
 
-static bool fold_generation(struct samples_store *store, struct generation *generation,
+static bool fold_generation(struct sqlite_samples *store, struct generation *generation,
 			    struct error *err)
 {
 	struct folding folding = {.store = store, .generation = generation};
@@ -341,7 +341,7 @@ static bool fold_generation(struct samples_store *store, struct generation *gene
 	return ok;
 }
 
-static void drop_oldest(struct samples_store *store)
+static void drop_oldest(struct sqlite_samples *store)
 {
 	struct generation *generation;
 
@@ -360,7 +360,7 @@ static void drop_oldest(struct samples_store *store)
 }
 
 /* Everything sealed, oldest first. False: fold_error says why; what is left is tried again. */
-static bool fold_all(struct samples_store *store)
+static bool fold_all(struct sqlite_samples *store)
 {
 	for (;;) {
 		struct generation *generation;
@@ -387,7 +387,7 @@ static bool fold_all(struct samples_store *store)
 /* --- the thread --- */
 
 /* The journal's next file, before a request has to wait for it. Under the lock, left meanwhile. */
-static void make_spare(struct samples_store *store)
+static void make_spare(struct sqlite_samples *store)
 {
 	int64_t now_ms = store_now_ms();
 	struct error err = {0};
@@ -404,7 +404,7 @@ static void make_spare(struct samples_store *store)
 }
 
 /* Until there is something to do; returns whether the store is closing. Under the lock. */
-static bool wait_for_work(struct samples_store *store, int64_t wait_ms)
+static bool wait_for_work(struct sqlite_samples *store, int64_t wait_ms)
 {
 	struct timespec until;
 
@@ -429,7 +429,7 @@ static bool wait_for_work(struct samples_store *store, int64_t wait_ms)
 
 /* A generation has whole groups: the ids of one are taken together, and what it defines is beside
  * what refers to it. */
-static void wait_for_group(struct samples_store *store)
+static void wait_for_group(struct sqlite_samples *store)
 {
 	while (store->is_applying)
 		pthread_cond_wait(&store->fold_wake, &store->lock);
@@ -437,7 +437,7 @@ static void wait_for_group(struct samples_store *store)
 
 void *store_fold_thread(void *context)
 {
-	struct samples_store *store = context;
+	struct sqlite_samples *store = context;
 	int64_t wait_ms = store->counters.replayed ? 0 : FOLD_INTERVAL_MS;
 	bool is_closing = false;
 
@@ -466,8 +466,9 @@ void *store_fold_thread(void *context)
 	return NULL;
 }
 
-bool samples_fold(struct samples_store *store, struct error *err)
+bool sqlite_samples_fold(struct samples_store *base, struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	uint64_t request;
 	bool ok;
 

@@ -142,7 +142,7 @@ static bool list_type(struct listing *listing, unsigned type, bool with_labels, 
 	return true;
 }
 
-static bool open_listing(struct listing *listing, struct samples_store *store,
+static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 			 const struct samples_query *query, int *type, struct error *err)
 {
 	*type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
@@ -170,9 +170,11 @@ static bool list_all(struct listing *listing, int type, struct error *err)
 	return true;
 }
 
-bool samples_types(struct samples_store *store, const struct samples_query *query,
-		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
+bool sqlite_samples_types(struct samples_store *base, const struct samples_query *query,
+			  struct arena *arena, struct type_count **rows, size_t *count,
+			  struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct listing listing;
 	bool ok = true;
 	int type;
@@ -204,10 +206,11 @@ static int compare_values(const void *a, const void *b)
 	return order ? order : strcmp(x->value, y->value);
 }
 
-bool samples_labels(struct samples_store *store, const struct samples_query *query,
-		    struct arena *arena, struct label_count **rows, size_t *count,
-		    struct error *err)
+bool sqlite_samples_labels(struct samples_store *base, const struct samples_query *query,
+			   struct arena *arena, struct label_count **rows, size_t *count,
+			   struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct listing listing;
 	bool ok;
 	int type;
@@ -234,10 +237,11 @@ bool samples_labels(struct samples_store *store, const struct samples_query *que
 	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
 }
 
-bool samples_label_values(struct samples_store *store, const struct samples_query *query,
-			  const char *label, struct arena *arena, struct value_count **rows,
-			  size_t *count, struct error *err)
+bool sqlite_samples_label_values(struct samples_store *base, const struct samples_query *query,
+				 const char *label, struct arena *arena, struct value_count **rows,
+				 size_t *count, struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct listing listing;
 	bool ok;
 	int type;

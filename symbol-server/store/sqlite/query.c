@@ -410,7 +410,7 @@ static bool run_query(struct querying *querying, struct error *err)
 	return ok;
 }
 
-static struct samples_result *try_query(struct samples_store *store,
+static struct samples_result *try_query(struct sqlite_samples *store,
 					const struct samples_query *query, unsigned type,
 					struct error *err)
 {
@@ -444,9 +444,10 @@ static struct samples_result *try_query(struct samples_store *store,
 	return querying.result;
 }
 
-struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
-				     struct error *err)
+struct samples_result *sqlite_samples_query(struct samples_store *base,
+					    const struct samples_query *query, struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct samples_result *result = NULL;
 	struct error why = {0};
@@ -466,14 +467,4 @@ struct samples_result *samples_query(struct samples_store *store, const struct s
 	if (!result && err)
 		*err = why;
 	return result;
-}
-
-void samples_result_free(struct samples_result *result)
-{
-	if (!result)
-		return;
-	free(result->stacks);
-	free(result->hosts);
-	arena_release(&result->arena);
-	free(result);
 }

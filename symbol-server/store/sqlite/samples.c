@@ -11,7 +11,7 @@
 
 /* --- opening --- */
 
-static bool open_state_once(struct samples_store *store, const char *path, struct error *err)
+static bool open_state_once(struct sqlite_samples *store, const char *path, struct error *err)
 {
 	store->state = state_file_open(path, err);
 	return store->state && state_file_load(store->state, &store->agents, &store->window,
@@ -20,7 +20,7 @@ static bool open_state_once(struct samples_store *store, const char *path, struc
 
 /* Without agents.db an agent's counts start at its next report and only the journal's reports are
  * known as repeated: far less than having no server. */
-static bool open_state(struct samples_store *store, struct error *err)
+static bool open_state(struct sqlite_samples *store, struct error *err)
 {
 	char path[4096];
 
@@ -38,7 +38,7 @@ static bool open_state(struct samples_store *store, struct error *err)
 	return open_state_once(store, path, err);
 }
 
-static bool open_files(struct samples_store *store, uint64_t *newest, struct error *err)
+static bool open_files(struct sqlite_samples *store, uint64_t *newest, struct error *err)
 {
 	char path[4096];
 
@@ -55,7 +55,7 @@ static bool open_files(struct samples_store *store, uint64_t *newest, struct err
 }
 
 /* Every day file is looked at once: what it has, and whether it can be read at all. */
-static bool check_days(struct samples_store *store, uint64_t *newest, struct error *err)
+static bool check_days(struct sqlite_samples *store, uint64_t *newest, struct error *err)
 {
 	for (unsigned i = 0; i < store->day_count; i++) {
 		struct day *day = store->days[i];
@@ -91,7 +91,7 @@ static bool replay_record(void *context, uint64_t end, const uint8_t *bytes, siz
 /* Afterwards every position to come is greater than any there was, in files too. A record that is
  * not in agents.db has to get there even when the days' files have all its samples: its ids and its
  * agent's counts are nowhere else. */
-static bool replay(struct samples_store *store, uint64_t newest, struct error *err)
+static bool replay(struct sqlite_samples *store, uint64_t newest, struct error *err)
 {
 	bool has_more;
 
@@ -113,7 +113,7 @@ static bool replay(struct samples_store *store, uint64_t newest, struct error *e
 	return true;
 }
 
-static bool start_threads(struct samples_store *store, struct error *err)
+static bool start_threads(struct sqlite_samples *store, struct error *err)
 {
 	int error = pthread_create(&store->commit_thread, NULL, store_commit_thread, store);
 
@@ -125,51 +125,7 @@ static bool start_threads(struct samples_store *store, struct error *err)
 	return !error || error_set_system(err, error, "start a thread");
 }
 
-static struct samples_store *new_store(const struct samples_store_options *options)
-{
-	struct samples_store *store = calloc(1, sizeof *store);
-
-	if (!store)
-		return NULL;
-	pthread_mutex_init(&store->lock, NULL);
-	pthread_mutex_init(&store->file_lock, NULL);
-	pthread_cond_init(&store->commit_wake, NULL);
-	pthread_cond_init(&store->fold_wake, NULL);
-	pthread_cond_init(&store->fold_done, NULL);
-	agent_table_init(&store->agents);
-	report_window_init(&store->window);
-	buffer_init(&store->record, JOURNAL_RECORD_MAX);
-	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
-	store->retention_ms = options->retention_ms;
-	store->max_disk_bytes = options->max_disk_bytes;
-	store->directory = strdup(options->directory);
-	store->days = calloc(DAYS_MAX, sizeof *store->days);
-	store->group = group_new(1);
-	store->wants_spare = true;
-	return store;
-}
-
-struct samples_store *samples_open(const struct samples_store_options *options, struct error *err)
-{
-	struct samples_store *store = new_store(options);
-	uint64_t newest = 0;
-	bool ok = false;
-
-	if (!store || !store->directory || !store->days || !store->group) {
-		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
-		goto out;
-	}
-	ok = open_files(store, &newest, err) && check_days(store, &newest, err) &&
-	     replay(store, newest, err) && start_threads(store, err);
-out:
-	if (!ok) {
-		samples_close(store);
-		return NULL;
-	}
-	return store;
-}
-
-static void free_store(struct samples_store *store)
+static void free_store(struct sqlite_samples *store)
 {
 	while (store->oldest) {
 		struct generation *next = store->oldest->next;
@@ -192,10 +148,10 @@ static void free_store(struct samples_store *store)
 	free(store);
 }
 
-void samples_close(struct samples_store *store)
+static void sqlite_samples_close(struct samples_store *base)
 {
-	if (!store)
-		return;
+	struct sqlite_samples *store = sqlite_samples_of(base);
+
 	pthread_mutex_lock(&store->lock);
 	store->is_closing = true;
 	store->is_committed_all = !store->has_commit_thread;
@@ -214,8 +170,9 @@ void samples_close(struct samples_store *store)
 	free_store(store);
 }
 
-void samples_counters(struct samples_store *store, struct samples_counters *out)
+static void sqlite_samples_counters(struct samples_store *base, struct samples_counters *out)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct journal_counters journal;
 	size_t memory;
 
@@ -271,9 +228,10 @@ static int compare_agents(const void *a, const void *b)
 		     : (x->last_seen_ms < y->last_seen_ms) - (x->last_seen_ms > y->last_seen_ms);
 }
 
-bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
-		    struct agent_state **rows, size_t *count, struct error *err)
+static bool sqlite_samples_agents(struct samples_store *base, uint32_t tenant, struct arena *arena,
+				  struct agent_state **rows, size_t *count, struct error *err)
 {
+	struct sqlite_samples *store = sqlite_samples_of(base);
 	size_t all = 0;
 
 	pthread_mutex_lock(&store->lock);
@@ -291,4 +249,65 @@ bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *
 		if (!i || strcmp((*rows)[*count - 1].host, (*rows)[i].host))
 			(*rows)[(*count)++] = (*rows)[i];
 	return true;
+}
+
+/* --- the engine --- */
+
+static const struct samples_engine sqlite_engine = {
+	.add = sqlite_samples_add,
+	.query = sqlite_samples_query,
+	.types = sqlite_samples_types,
+	.labels = sqlite_samples_labels,
+	.label_values = sqlite_samples_label_values,
+	.agents = sqlite_samples_agents,
+	.counters = sqlite_samples_counters,
+	.fold = sqlite_samples_fold,
+	.close = sqlite_samples_close,
+};
+
+static struct sqlite_samples *new_store(const struct samples_store_options *options)
+{
+	struct sqlite_samples *store = calloc(1, sizeof *store);
+
+	if (!store)
+		return NULL;
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->file_lock, NULL);
+	pthread_cond_init(&store->commit_wake, NULL);
+	pthread_cond_init(&store->fold_wake, NULL);
+	pthread_cond_init(&store->fold_done, NULL);
+	agent_table_init(&store->agents);
+	report_window_init(&store->window);
+	buffer_init(&store->record, JOURNAL_RECORD_MAX);
+	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
+	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
+	store->max_disk_bytes = options->max_disk_bytes;
+	store->base.engine = &sqlite_engine;
+	store->directory = strdup(options->directory);
+	store->days = calloc(DAYS_MAX, sizeof *store->days);
+	store->group = group_new(1);
+	store->wants_spare = true;
+	return store;
+}
+
+struct samples_store *sqlite_samples_open(const struct samples_store_options *options,
+					  struct error *err)
+{
+	struct sqlite_samples *store = new_store(options);
+	uint64_t newest = 0;
+	bool ok = false;
+
+	if (!store || !store->directory || !store->days || !store->group) {
+		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
+		goto out;
+	}
+	ok = open_files(store, &newest, err) && check_days(store, &newest, err) &&
+	     replay(store, newest, err) && start_threads(store, err);
+out:
+	if (!ok) {
+		if (store)
+			sqlite_samples_close(&store->base);
+		return NULL;
+	}
+	return &store->base;
 }

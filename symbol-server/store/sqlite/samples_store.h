@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct samples_store. Of this folder only.
+/* The inside of struct sqlite_samples. Of this folder only.
  *
  * The way of a request: samples_add() numbers its stacks in the day's catalog and puts a record
  * into the open group; the commit thread writes the group to the journal and, when it is on disk,
@@ -15,7 +15,7 @@
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/memory_table.h"
 #include "symbol-server/store/record.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/sqlite/day_file.h"
 #include "symbol-server/store/sqlite/state_file.h"
 
@@ -66,9 +66,10 @@ struct group {
 	uint32_t pending_count, pending_capacity;
 };
 
-struct samples_store {
+struct sqlite_samples {
+	struct samples_store base; /* first */
 	char *directory;
-	int64_t retention_ms;
+	int64_t keep_ms[SAMPLES_RESOLUTIONS];
 	uint64_t max_disk_bytes;
 	struct journal *journal;
 	struct state_file *state;
@@ -101,22 +102,27 @@ struct samples_store {
 	struct buffer record, scratch; /* reused by samples_add() */
 };
 
+static inline struct sqlite_samples *sqlite_samples_of(struct samples_store *store)
+{
+	return (struct sqlite_samples *)store;
+}
+
 int64_t store_now_ms(void);
 
 /* ---- days (days.c); all but the first under the lock ---- */
 
 /* Finds the files in the directory. */
-bool store_find_days(struct samples_store *store, struct error *err);
-struct day *store_find_day(struct samples_store *store, uint32_t day);
+bool store_find_days(struct sqlite_samples *store, struct error *err);
+struct day *store_find_day(struct sqlite_samples *store, uint32_t day);
 /* The day with its catalog in memory, made or loaded. NULL: err says why. */
-struct day *store_take_day(struct samples_store *store, uint32_t day, struct error *err);
+struct day *store_take_day(struct sqlite_samples *store, uint32_t day, struct error *err);
 /* Renames a damaged file to *.damaged, forgets what it had. file_lock is held, lock is not. */
-void store_set_aside(struct samples_store *store, struct day *day, const char *why);
+void store_set_aside(struct sqlite_samples *store, struct day *day, const char *why);
 /* Deletes days that are too old or too much; forgets idle catalogs. No lock held. */
-void store_tidy(struct samples_store *store, int64_t now_ms);
-void store_free_days(struct samples_store *store);
+void store_tidy(struct sqlite_samples *store, int64_t now_ms);
+void store_free_days(struct sqlite_samples *store);
 /* A user leaves the day; frees it when it is gone. */
-void store_leave_day(struct samples_store *store, struct day *day);
+void store_leave_day(struct sqlite_samples *store, struct day *day);
 struct day_reader *day_take_reader(struct day *day);
 void day_give_reader(struct day *day, struct day_reader *reader);
 
@@ -128,17 +134,33 @@ bool group_add_record(struct group *group, const struct buffer *record);
 bool group_add_pending(struct group *group, samples_done_fn *done, void *context);
 void *store_commit_thread(void *store);
 /* Applies one record to memory; under the lock. is_replay: definitions and ids are new. */
-void store_apply(struct samples_store *store, uint64_t end, const uint8_t *bytes, size_t length,
+void store_apply(struct sqlite_samples *store, uint64_t end, const uint8_t *bytes, size_t length,
 		 bool is_replay);
-size_t store_memory_bytes(const struct samples_store *store);
+size_t store_memory_bytes(const struct sqlite_samples *store);
 
 /* ---- folding (fold.c) ---- */
 
 void *store_fold_thread(void *store);
 /* Records were applied that no sealed generation and no file stands for: their samples, but also
  * their agents' counts and ids alone. Under the lock. */
-bool store_has_unsealed(const struct samples_store *store);
-/* Folds what is in memory now and waits for it (for tests and imports). False: err says why not. */
-bool samples_fold(struct samples_store *store, struct error *err);
+bool store_has_unsealed(const struct sqlite_samples *store);
+bool sqlite_samples_fold(struct samples_store *base, struct error *err);
+
+/* ---- the rest of the engine, as samples.h says ---- */
+
+bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *batch,
+			samples_done_fn *done, void *context, unsigned *duplicates,
+			struct error *err);
+struct samples_result *sqlite_samples_query(struct samples_store *base,
+					    const struct samples_query *query, struct error *err);
+bool sqlite_samples_types(struct samples_store *base, const struct samples_query *query,
+			  struct arena *arena, struct type_count **rows, size_t *count,
+			  struct error *err);
+bool sqlite_samples_labels(struct samples_store *base, const struct samples_query *query,
+			   struct arena *arena, struct label_count **rows, size_t *count,
+			   struct error *err);
+bool sqlite_samples_label_values(struct samples_store *base, const struct samples_query *query,
+				 const char *label, struct arena *arena, struct value_count **rows,
+				 size_t *count, struct error *err);
 
 #endif

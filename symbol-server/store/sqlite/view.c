@@ -38,7 +38,7 @@ static void set_minutes(const struct view *view, struct view_day *day)
 
 static bool take_days(struct view *view)
 {
-	struct samples_store *store = view->store;
+	struct sqlite_samples *store = view->store;
 
 	view->days = arena_array(&view->arena, store->day_count, sizeof *view->days);
 	if (!view->days)
@@ -234,7 +234,7 @@ static bool open_day(struct view *view, struct view_day *day, struct error *err)
 	return false;
 }
 
-bool view_open(struct view *view, struct samples_store *store, const struct samples_query *query,
+bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
 	       int type, struct error *err)
 {
 	bool ok;

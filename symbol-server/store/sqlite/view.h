@@ -23,7 +23,7 @@ struct view_day {
 };
 
 struct view {
-	struct samples_store *store;
+	struct sqlite_samples *store;
 	struct arena arena;        /* of the view and of whoever works with it */
 	int64_t from_ms, until_ms; /* widened */
 	struct view_day *days;
@@ -36,7 +36,7 @@ struct view {
 
 /* type: number, or -1 for all. A day whose file turns out to be damaged is set aside and seen
  * without it. On failure there is nothing to close. */
-bool view_open(struct view *view, struct samples_store *store, const struct samples_query *query,
+bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
 	       int type, struct error *err);
 void view_close(struct view *view);
 

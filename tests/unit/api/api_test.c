@@ -116,7 +116,7 @@ static void make_report(struct buffer *out, uint8_t number, int64_t start_ms)
 static bool start(void)
 {
 	struct samples_store_options store = {.directory = directory,
-					      .retention_ms = INT64_C(7) * 86400000};
+					      .keep_ms = {INT64_C(7) * 86400000}};
 	struct symbolizer_options symbolize = {.cache_directory = directory,
 					       .workers = 1,
 					       .memory_limit_bytes = 64 << 20,
@@ -130,7 +130,7 @@ static bool start(void)
 				    .on_error = api_on_error};
 	struct error err = {0};
 
-	api = (struct api){.retention_ms = store.retention_ms, .is_ready = true};
+	api = (struct api){.retention_ms = store.keep_ms[SAMPLES_RAW], .is_ready = true};
 	api.symbols = symbols_open(directory, &err);
 	api.samples = api.symbols ? samples_open(&store, &err) : NULL;
 	api.symbolizer = api.samples ? symbolizer_start(&symbolize, api.symbols, &err) : NULL;

@@ -359,7 +359,7 @@ static void test_retention(void)
 	samples_close(store);
 
 	store = samples_open(&(struct samples_store_options){.directory = directory,
-							     .retention_ms = 3 * 86400000ll},
+							     .keep_ms = {3 * 86400000ll}},
 			     NULL);
 	CHECK(samples_fold(store, NULL));
 	CHECK_NUMBER(count_files(directory), 4); /* today, two whole days and the one begun */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples.h, handed to the engine that the options name. */
+#include "symbol-server/store/samples_engine.h"
+
+#include <stdlib.h>
+
+struct samples_store *samples_open(const struct samples_store_options *options, struct error *err)
+{
+	if (options->clickhouse_url) {
+		error_set(err, ERROR_UNSUPPORTED, "this version keeps samples in SQLite only");
+		return NULL;
+	}
+	return sqlite_samples_open(options, err);
+}
+
+bool samples_add(struct samples_store *store, const struct sample_batch *batch,
+		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err)
+{
+	return store->engine->add(store, batch, done, context, duplicates, err);
+}
+
+struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
+				     struct error *err)
+{
+	return store->engine->query(store, query, err);
+}
+
+struct samples_timeline *samples_timeline(struct samples_store *store,
+					  const struct samples_query *query, struct error *err)
+{
+	return store->engine->timeline(store, query, err);
+}
+
+bool samples_types(struct samples_store *store, const struct samples_query *query,
+		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
+{
+	return store->engine->types(store, query, arena, rows, count, err);
+}
+
+bool samples_labels(struct samples_store *store, const struct samples_query *query,
+		    struct arena *arena, struct label_count **rows, size_t *count,
+		    struct error *err)
+{
+	return store->engine->labels(store, query, arena, rows, count, err);
+}
+
+bool samples_label_values(struct samples_store *store, const struct samples_query *query,
+			  const char *label, struct arena *arena, struct value_count **rows,
+			  size_t *count, struct error *err)
+{
+	return store->engine->label_values(store, query, label, arena, rows, count, err);
+}
+
+bool samples_delete(struct samples_store *store, const struct samples_query *query,
+		    uint64_t *samples, struct error *err)
+{
+	return store->engine->remove(store, query, samples, err);
+}
+
+bool samples_backup(struct samples_store *store, const char *directory, struct error *err)
+{
+	return store->engine->backup(store, directory, err);
+}
+
+bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
+		    struct agent_state **rows, size_t *count, struct error *err)
+{
+	return store->engine->agents(store, tenant, arena, rows, count, err);
+}
+
+void samples_counters(struct samples_store *store, struct samples_counters *out)
+{
+	store->engine->counters(store, out);
+}
+
+bool samples_fold(struct samples_store *store, struct error *err)
+{
+	return store->engine->fold(store, err);
+}
+
+void samples_close(struct samples_store *store)
+{
+	if (store)
+		store->engine->close(store);
+}
+
+void samples_result_free(struct samples_result *result)
+{
+	if (!result)
+		return;
+	free(result->stacks);
+	free(result->hosts);
+	arena_release(&result->arena);
+	free(result);
+}
+
+void samples_timeline_free(struct samples_timeline *timeline)
+{
+	struct arena arena;
+
+	if (!timeline)
+		return;
+	arena = timeline->arena;
+	free(timeline);
+	arena_release(&arena);
+}
