@@ -311,7 +311,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	uint32_t today = (uint32_t)(now_ms / day_ms);
 	int64_t oldest_ms = now_ms - store->keep_ms[SAMPLES_RAW];
 
-	pthread_mutex_lock(&store->file_lock);
+	store_lock_files(store);
 	pthread_mutex_lock(&store->lock);
 	/* A day goes when its last moment is older than what is kept. */
 	while (store->keep_ms[SAMPLES_RAW] && oldest_ms > 0 &&
@@ -324,5 +324,5 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	forget_catalogs(store, now_ms);
 	store->counters.disk_bytes = disk_bytes(store);
 	pthread_mutex_unlock(&store->lock);
-	pthread_mutex_unlock(&store->file_lock);
+	store_unlock_files(store);
 }

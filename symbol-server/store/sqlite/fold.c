@@ -324,7 +324,7 @@ static bool fold_generation(struct sqlite_samples *store, struct generation *gen
 	struct folding folding = {.store = store, .generation = generation};
 	bool ok;
 
-	pthread_mutex_lock(&store->file_lock);
+	store_lock_files(store);
 	ok = fold_days(&folding, err);
 	/* A damaged file was set aside: its day begins anew. */
 	if (!ok && err->kind == ERROR_FORMAT) {
@@ -333,8 +333,8 @@ static bool fold_generation(struct sqlite_samples *store, struct generation *gen
 		folding.cells = NULL;
 		ok = fold_days(&folding, err);
 	}
-	pthread_mutex_unlock(&store->file_lock);
 	ok = ok && state_file_write(store->state, &generation->change, err);
+	store_unlock_files(store);
 	free(folding.cells);
 	free(folding.pairs);
 	free(folding.accounts);

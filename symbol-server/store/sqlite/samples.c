@@ -2,12 +2,45 @@
 #include "symbol-server/store/sqlite/samples_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/log.h"
+
+enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
+
+/* --- files --- */
+
+/* A backup has the directory for a moment; one that was stopped does not stop the server. */
+void store_lock_files(struct sqlite_samples *store)
+{
+	int64_t waited_ms = 0;
+
+	pthread_mutex_lock(&store->file_lock);
+	while (flock(store->directory_fd, LOCK_EX | LOCK_NB) &&
+	       (errno == EWOULDBLOCK || errno == EINTR)) {
+		if (waited_ms >= FILE_LOCK_WAIT_MS) {
+			log_warn("another process keeps the directory locked",
+				 "path=\"%s\" waited=%ds", store->directory,
+				 FILE_LOCK_WAIT_MS / 1000);
+			break;
+		}
+		poll(NULL, 0, FILE_LOCK_STEP_MS);
+		waited_ms += FILE_LOCK_STEP_MS;
+	}
+}
+
+void store_unlock_files(struct sqlite_samples *store)
+{
+	flock(store->directory_fd, LOCK_UN);
+	pthread_mutex_unlock(&store->file_lock);
+}
 
 /* --- opening --- */
 
@@ -44,6 +77,9 @@ static bool open_files(struct sqlite_samples *store, uint64_t *newest, struct er
 
 	if (mkdir(store->directory, 0700) && errno != EEXIST)
 		return error_set_system(err, errno, "make directory '%s'", store->directory);
+	store->directory_fd = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->directory_fd < 0)
+		return error_set_system(err, errno, "open directory '%s'", store->directory);
 	snprintf(path, sizeof path, "%s/journal", store->directory);
 	store->journal = journal_open(path, JOURNAL_BYTES_MAX, err);
 	if (!store->journal)
@@ -144,6 +180,8 @@ static void free_store(struct sqlite_samples *store)
 	group_free(store->group);
 	buffer_release(&store->record);
 	buffer_release(&store->scratch);
+	if (store->directory_fd >= 0)
+		close(store->directory_fd);
 	free(store->directory);
 	free(store);
 }
@@ -273,6 +311,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 		return NULL;
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_mutex_init(&store->file_lock, NULL);
+	store->directory_fd = -1;
 	pthread_cond_init(&store->commit_wake, NULL);
 	pthread_cond_init(&store->fold_wake, NULL);
 	pthread_cond_init(&store->fold_done, NULL);

@@ -76,7 +76,8 @@ struct sqlite_samples {
 	pthread_t commit_thread, fold_thread;
 	bool has_commit_thread, has_fold_thread;
 
-	pthread_mutex_t file_lock; /* taken before lock: fold, set aside, delete a day's file */
+	pthread_mutex_t file_lock; /* store_lock_files() */
+	int directory_fd;          /* its flock() is what a backup holds */
 
 	pthread_mutex_t lock; /* everything below */
 	pthread_cond_t commit_wake, fold_wake, fold_done;
@@ -108,6 +109,14 @@ static inline struct sqlite_samples *sqlite_samples_of(struct samples_store *sto
 }
 
 int64_t store_now_ms(void);
+
+/* ---- files (samples.c) ---- */
+
+/* Whoever changes databases (fold, rollup, deletion, setting aside) holds this, so that they agree
+ * with each other whenever it is free: a backup by another process begins its transactions while
+ * it has the same flock(). Taken before lock. */
+void store_lock_files(struct sqlite_samples *store);
+void store_unlock_files(struct sqlite_samples *store);
 
 /* ---- days (days.c); all but the first under the lock ---- */
 

@@ -199,9 +199,9 @@ static void set_aside(struct view *view, struct view_day *day, const struct erro
 	day_reader_close(day->reader);
 	day->reader = NULL;
 	day->folded_through = 0;
-	pthread_mutex_lock(&view->store->file_lock);
+	store_lock_files(view->store);
 	store_set_aside(view->store, day->day, err->message);
-	pthread_mutex_unlock(&view->store->file_lock);
+	store_unlock_files(view->store);
 }
 
 static bool open_day(struct view *view, struct view_day *day, struct error *err)
