@@ -16,6 +16,7 @@ struct named_stacks {
 	struct flame_frame *group_frames; /* group_count for each series */
 	uint64_t *unsymbolized, *samples; /* by module */
 	struct incomplete_counts incomplete;
+	const struct result_stack *current;
 	struct flame_frame *frames; /* the stack at hand */
 	size_t frame_room;
 };
@@ -249,10 +250,29 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 			if (!incomplete_counts_add(&stacks->incomplete, &stacks->names, stack))
 				return no_memory(err);
 		}
+		stacks->current = stack;
 		if (!each(context, stacks->frames, walked.depth, stack->value, stack->samples))
 			return false;
 	}
 	return true;
+}
+
+const struct result_stack *named_stacks_current(const struct named_stacks *stacks)
+{
+	return stacks->current;
+}
+
+unsigned named_stacks_location(const struct named_stacks *stacks, uint32_t location,
+			       const struct flame_frame *frames[NAMED_CHAIN_MAX])
+{
+	const struct location_names *names = &stacks->names;
+	const struct named_location *named = &names->locations[location];
+	unsigned count = 0;
+
+	for (uint32_t i = named->count; i-- && count < NAMED_CHAIN_MAX;)
+		if (!(names->flags[named->first + i] & NAME_HIDDEN))
+			frames[count++] = &names->frames[named->first + i];
+	return count;
 }
 
 const struct flame_module *named_stacks_modules(const struct named_stacks *stacks, uint32_t *count)

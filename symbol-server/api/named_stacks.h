@@ -52,6 +52,14 @@ typedef bool named_stack_fn(void *context, const struct flame_frame *frames, siz
 bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
 		       struct stack_totals *totals, struct error *err);
 
+/* During each(): the store's stack that the frames at hand were made of. */
+const struct result_stack *named_stacks_current(const struct named_stacks *stacks);
+/* The frames of one of the result's locations, innermost first, those that are hidden left out:
+ * borrowed, into frames[]; returns how many. */
+enum { NAMED_CHAIN_MAX = SYMBOL_CHAIN_MAX };
+unsigned named_stacks_location(const struct named_stacks *stacks, uint32_t location,
+			       const struct flame_frame *frames[NAMED_CHAIN_MAX]);
+
 /* By flame_frame.module. */
 const struct flame_module *named_stacks_modules(const struct named_stacks *stacks, uint32_t *count);
 
