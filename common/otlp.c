@@ -308,6 +308,27 @@ static bool fill_dictionary(struct encoder *encoder)
 
 /* --- samples --- */
 
+/* As OTLP has them: unix time, oldest first. */
+static bool fill_times(struct encoder *encoder, const struct profile_sample *from, Sample *to)
+{
+	const struct profile *profile = encoder->profile;
+	uint32_t time = from->first_time;
+
+	if (!from->time_count)
+		return true;
+	to->timestamps_unix_nano = arena_array(&encoder->arena, from->time_count,
+					       sizeof *to->timestamps_unix_nano);
+	if (!to->timestamps_unix_nano)
+		return false;
+	for (size_t i = from->time_count; i-- && time && time < profile->time_count;) {
+		to->timestamps_unix_nano[i] = profile->times[time].time_ns +
+					      profile->time_offset_ns;
+		time = profile->times[time].next;
+	}
+	to->n_timestamps_unix_nano = from->time_count;
+	return true;
+}
+
 static Sample *make_sample(struct encoder *encoder, const struct profile_sample *from)
 {
 	const struct profile_stack *stack = &encoder->profile->stacks[from->stack];
@@ -326,7 +347,7 @@ static Sample *make_sample(struct encoder *encoder, const struct profile_sample 
 	sample->stack_index = encoder->order.stack_rows[from->stack];
 	sample->attribute_indices = arena_copy(&encoder->arena, indices, count * sizeof *indices);
 	sample->values = arena_array(&encoder->arena, 2, sizeof *sample->values);
-	if (!sample->attribute_indices || !sample->values)
+	if (!sample->attribute_indices || !sample->values || !fill_times(encoder, from, sample))
 		return NULL;
 	sample->n_attribute_indices = count;
 	sample->values[0] = (int64_t)from->count;

@@ -62,6 +62,12 @@ struct profile_sample {
 	uint32_t stack;
 	uint64_t count;
 	uint64_t value; /* in the profile's unit: nanoseconds for on-cpu */
+	uint32_t first_time, time_count; /* newest first: into times, each names the next; 0: none */
+};
+
+struct profile_time { /* when one sample was taken; entry 0 means "none" */
+	uint64_t time_ns; /* on a clock of the sampler's */
+	uint32_t next;
 };
 
 /* One type's samples ("on-cpu"); this issue has one, later ones add more. */
@@ -80,6 +86,8 @@ struct profile {
 	struct profile_process *processes; size_t process_count;
 	uint32_t *label_indices;	   size_t label_index_count;
 	struct profile_sample *samples;	   size_t sample_count;
+	struct profile_time *times;	   size_t time_count;
+	uint64_t time_offset_ns;	   /* unix time = time_ns + this, modulo 2^64 */
 };
 
 /* The agent's own resource, sent with every report: who it is and what it counted since its start. */

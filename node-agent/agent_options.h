@@ -27,6 +27,7 @@ struct agent_options {
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
 	bool check, debug_stop;
+	bool timestamps;
 
 	/* --- made of it --- */
 	uint32_t pids[PIDS_MAX];

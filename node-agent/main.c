@@ -245,7 +245,8 @@ static bool open_stacks(struct agent *agent, struct error *err)
 	struct samples_sources samples = {.table = agent->table,
 					  .counts = agent->counts,
 					  .modules = agent->modules,
-					  .service = agent->options->service};
+					  .service = agent->options->service,
+					  .keep_times = agent->options->timestamps};
 	struct stacks_sources stacks = {.table = agent->table,
 					.capture = agent->capture,
 					.max_frames = agent->options->max_frames};

@@ -170,6 +170,7 @@ static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t durati
 	profile.unit = "nanoseconds";
 	profile.start_ns = start_ns;
 	profile.duration_ns = duration_ns;
+	profile.time_offset_ns = start_ns + duration_ns - reporter->interval_start_ns;
 	profile.period_ns = 1000000000 / reporter->from.options->frequency_hz;
 	memcpy(profile.id, id, sizeof profile.id);
 	return otlp_encode(&profile, &host, out, parts, err);
@@ -430,6 +431,9 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 		 totals.no_scratch, samples.lost + reporter->lost_encoding,
 		 shipped->samples_lost_queue, shipped->samples_lost_refused, shipped->queue_bytes,
 		 shipped->bytes_sent, shipped->upload_bytes);
+	if (stack_counts_lost_times(reporter->from.counts))
+		log_warn("timestamps left out", "samples=%" PRIu64 " why=\"no room in a report\"",
+			 stack_counts_lost_times(reporter->from.counts));
 	log_stacks(reporter, &samples, &totals);
 	if (log_level() < LOG_DEBUG)
 		return;

@@ -232,10 +232,13 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	process.name = process_name;
 	count_result(samples, sample, result);
 	if (stack_counts_add(samples->from.counts, &process, thread_name, samples->frames, depth,
-			     walk_result_sentence(result), 1, sample->value))
+			     walk_result_sentence(result), 1, sample->value)) {
 		samples->counters.added++;
-	else
+		if (samples->from.keep_times)
+			stack_counts_add_time(samples->from.counts, sample->time_ns);
+	} else {
 		samples->counters.lost++;
+	}
 }
 
 /* False: not a record of ours. */

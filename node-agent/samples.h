@@ -34,6 +34,7 @@ struct samples_sources { /* borrowed */
 	struct module_announcer *modules;
 	struct code_pages *pages; /* NULL: nobody needs to know which are in use */
 	const char *service;      /* the label for all, or NULL */
+	bool keep_times;          /* when each sample was taken */
 	FILE *print;              /* NULL, or where every stack is written as text */
 };
 

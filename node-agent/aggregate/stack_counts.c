@@ -36,7 +36,9 @@ struct stack_counts {
 	struct stack_counts_strings strings;
 	struct counted_table processes, mappings, frames, stacks, samples;
 	struct counted_table frame_indices; /* of all stacks, one behind the other */
-	uint64_t sample_total;
+	struct counted_table times;         /* row 0 is none */
+	uint32_t newest;                    /* row of the sample added last */
+	uint64_t sample_total, lost_times;
 	/* made by take */
 	struct profile_mapping *profile_mappings;
 	struct profile_process *profile_processes;
@@ -74,6 +76,7 @@ static void init_parts(struct stack_counts *counts, size_t limit_bytes)
 			   sizeof(struct profile_stack), true);
 	counted_table_init(&counts->samples, budget, sizeof(struct profile_sample), 0, true);
 	counted_table_init(&counts->frame_indices, budget, sizeof(uint32_t), 0, false);
+	counted_table_init(&counts->times, budget, sizeof(struct profile_time), 0, false);
 }
 
 struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err)
@@ -116,6 +119,7 @@ void stack_counts_free(struct stack_counts *counts)
 	counted_table_release(&counts->stacks);
 	counted_table_release(&counts->samples);
 	counted_table_release(&counts->frame_indices);
+	counted_table_release(&counts->times);
 	string_table_release(&counts->strings.table);
 	free(counts);
 }
@@ -129,6 +133,7 @@ void stack_counts_clear(struct stack_counts *counts)
 	counted_table_clear(&counts->stacks);
 	counted_table_clear(&counts->samples);
 	counted_table_clear(&counts->frame_indices);
+	counted_table_clear(&counts->times);
 	string_table_clear(&counts->strings.table);
 	counts->sample_total = 0;
 	counts->is_taken = false;
@@ -317,7 +322,33 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	sample->count += count;
 	sample->value += value;
 	counts->sample_total += count;
+	counts->newest = (uint32_t)(sample - (struct profile_sample *)counts->samples.rows);
 	return true;
+}
+
+void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns)
+{
+	struct counted_table *times = &counts->times;
+	struct profile_sample *sample;
+	struct profile_time *time;
+
+	if (counts->newest >= counts->samples.count ||
+	    !counted_table_reserve(times, times->count ? 1 : 2)) {
+		counts->lost_times++;
+		return;
+	}
+	if (!times->count)
+		*(struct profile_time *)counted_table_append(times) = (struct profile_time){0};
+	sample = (struct profile_sample *)counts->samples.rows + counts->newest;
+	time = counted_table_append(times);
+	*time = (struct profile_time){.time_ns = time_ns, .next = sample->first_time};
+	sample->first_time = times->count - 1;
+	sample->time_count++;
+}
+
+uint64_t stack_counts_lost_times(const struct stack_counts *counts)
+{
+	return counts->lost_times;
 }
 
 /* --- as a profile --- */
@@ -437,5 +468,7 @@ bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fil
 	profile->label_index_count = label_count;
 	profile->samples = counts->samples.rows;
 	profile->sample_count = counts->samples.count;
+	profile->times = counts->times.rows;
+	profile->time_count = counts->times.count;
 	return true;
 }

@@ -37,6 +37,11 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 		      const char *thread, const struct counted_frame *frames, size_t depth,
 		      const char *incomplete, uint64_t count, uint64_t value);
 
+/* When the sample that was added last was taken, on a clock of the caller's. A time without room is
+ * left out and counted: the sample itself stays. */
+void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns);
+uint64_t stack_counts_lost_times(const struct stack_counts *counts); /* since the start */
+
 /* Fills one mapping's row of the profile for the number given to stack_counts_add(). add_text puts
  * a text in the profile's string table and returns its index. */
 struct stack_counts_strings;

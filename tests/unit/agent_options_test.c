@@ -51,7 +51,6 @@ static const struct {
 	{"--server http://h --profile nonsense", "--profile takes on-cpu"},
 	{"--server http://h --spool /x", "--spool"},
 	{"--server http://h --debug-stop", "--debug-stop needs --pid"},
-	{"--server http://h --timestamps", "--timestamps"},
 	{"--server http://h --pid 0", "--pid"},
 	{"--server http://h --pid 1,", "--pid"},
 	{"--server http://h --pid 1x", "--pid"},

@@ -214,6 +214,53 @@ static void test_limit(void)
 	CHECK(!stack_counts_new(16, NULL));
 }
 
+/* Each sample keeps its own times whatever comes between, newest first. */
+static void test_times(void)
+{
+	struct stack_counts *counts = stack_counts_new(1 << 20, NULL);
+	const struct counted_frame frame = native(1, 0x10);
+	struct profile profile = {0};
+	uint64_t sum = 0, all = 0;
+	int ignored = 0, added = 0;
+
+	for (uint64_t i = 1; i <= 300; i++) {
+		CHECK(stack_counts_add(counts, &web, i % 3 ? "often" : "seldom", &frame, 1, NULL, 1,
+				       1));
+		stack_counts_add_time(counts, 1000 + i);
+	}
+	CHECK(stack_counts_take(counts, fill, &ignored, &profile, NULL));
+	CHECK_NUMBER(profile.sample_count, 2);
+	for (size_t i = 0; i < profile.sample_count; i++) {
+		const struct profile_sample *sample = &profile.samples[i];
+		bool is_often = !strcmp(profile.strings[sample->thread], "often");
+		uint64_t last = UINT64_MAX;
+
+		CHECK_NUMBER(sample->time_count, is_often ? 200 : 100);
+		CHECK_NUMBER(sample->time_count, sample->count);
+		for (uint32_t at = sample->first_time; at; at = profile.times[at].next) {
+			uint64_t time = profile.times[at].time_ns;
+
+			CHECK(time < last && ((time - 1000) % 3 != 0) == is_often);
+			last = time;
+			sum += time - 1000;
+			all++;
+		}
+	}
+	CHECK_NUMBER(all, 300);
+	CHECK_NUMBER(sum, 300 * 301 / 2);
+	stack_counts_clear(counts);
+	stack_counts_add_time(counts, 5); /* there is no sample that it could belong to */
+	CHECK_NUMBER(stack_counts_lost_times(counts), 1);
+	for (int i = 0; i < 100000; i++) {
+		added += stack_counts_add(counts, &web, "same", &frame, 1, NULL, 1, 1);
+		stack_counts_add_time(counts, (uint64_t)i);
+	}
+	CHECK_NUMBER(added, 100000);
+	CHECK(stack_counts_lost_times(counts) > 1000); /* 1 MiB is full; every sample is there */
+	CHECK_NUMBER(stack_counts_samples(counts), 100000);
+	stack_counts_free(counts);
+}
+
 int main(void)
 {
 	struct stack_counts *counts = stack_counts_new(4 << 20, NULL);
@@ -224,5 +271,6 @@ int main(void)
 	test_against_model(counts);
 	stack_counts_free(counts);
 	test_limit();
+	test_times();
 	return checks_done();
 }

@@ -114,6 +114,31 @@ static void test_report(void)
 	buffer_release(&out);
 }
 
+/* Oldest first, as unix time; a sample without times has none. */
+static void test_times(void)
+{
+	struct profile_host host = { .host = "h1", .agent_version = "0" };
+	struct profile_time moments[] = { { 0 }, { 100, 0 }, { 250, 1 }, { 900, 2 } };
+	struct profile profile = make_profile();
+	struct buffer out;
+	char *text;
+
+	profile.times = moments;
+	profile.time_count = 4;
+	profile.time_offset_ns = 5000;
+	profile.samples[1].first_time = 3;
+	profile.samples[1].time_count = 3;
+	buffer_init(&out, 1 << 20);
+	CHECK(otlp_encode(&profile, &host, &out, NULL, NULL));
+	profile.samples[1].first_time = profile.samples[1].time_count = 0;
+	text = decode(&out);
+	CHECK_NUMBER(times(text, "timestamps_unix_nano"), 3);
+	CHECK(strstr(text, "timestamps_unix_nano: 5100\n        timestamps_unix_nano: 5250\n"
+			   "        timestamps_unix_nano: 5900\n"));
+	free(text);
+	buffer_release(&out);
+}
+
 /* Labels come after the counters: both fit. */
 static void test_many_attributes(void)
 {
@@ -360,6 +385,7 @@ int main(void)
 {
 	test_report();
 	test_samples_survive();
+	test_times();
 	test_many_attributes();
 	test_answers();
 	return checks_done();
