@@ -20,6 +20,7 @@ struct api {
 	struct symbolizer *symbolizer;
 	struct http_server *server; /* for its counters; NULL before it runs */
 	int64_t retention_ms;       /* older samples are refused; 0: none are */
+	struct samples_limits query_limits; /* of each one */
 	int64_t started_ms;         /* unix */
 	_Atomic bool is_ready, is_stopping;
 	struct known_modules *known;

@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/api/flame_request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/api/parameters.h"
-
-enum { CANCEL_AFTER_MS = 2000 };
-
-struct cancel {
-	struct http_request *request;
-	int64_t from_ms;
-};
-
-/* A client that half-closed its side may still read: only a question that takes long is given up.
- */
-static bool is_cancelled(void *context)
-{
-	const struct cancel *cancel = context;
-
-	return api_now_ms() - cancel->from_ms > CANCEL_AFTER_MS &&
-	       http_request_is_gone(cancel->request);
-}
 
 bool root_path_parse(const char *text, struct arena *arena, const char *const **names,
 		     unsigned *count, struct error *err)
@@ -88,50 +72,59 @@ static bool read_view(struct http_request *request, const char *default_group,
 bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
 			struct flame_request *out, struct error *err)
 {
-	struct cancel *cancel = arena_alloc(http_request_arena(request), sizeof(*cancel));
-
 	memset(out, 0, sizeof(*out));
-	if (!cancel)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-	*cancel = (struct cancel){.request = request, .from_ms = api_now_ms()};
-	out->query.is_cancelled = is_cancelled;
-	out->query.context = cancel;
+	out->request = request;
 	return parameters_check(request, known, err) &&
 	       parameters_query(request, false, &out->query, err) &&
 	       read_view(request, default_group, out, err);
 }
 
+/* Steps one after the other, so that whoever adds them up needs room for one. */
+static int compare_buckets(const void *left, const void *right)
+{
+	const struct result_stack *a = left, *b = right;
+
+	return (a->bucket_ms > b->bucket_ms) - (a->bucket_ms < b->bucket_ms);
+}
+
 bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err)
 {
-	flame->result = query_run(api->samples, &flame->query, err);
-	if (!flame->result)
+	flame->life = query_life_start(flame->request, &api->query_limits, &flame->query, err);
+	if (!flame->life)
 		return false;
+	flame->result = query_run(api->samples, &flame->query, err);
+	if (!flame->result || !query_life_goes_on(flame->life, err))
+		return false;
+	if (flame->query.by_bucket && flame->result->stack_count)
+		qsort(flame->result->stacks, flame->result->stack_count,
+		      sizeof(*flame->result->stacks), compare_buckets);
 	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
 	return flame->stacks != NULL;
 }
 
-struct by_samples {
+struct pass {
+	struct flame_request *flame;
 	named_stack_fn *each;
 	void *context;
+	struct error *err;
 };
 
-static bool pass_samples(void *context, const struct flame_frame *frames, size_t depth,
-			 uint64_t value, uint64_t samples)
+static bool pass_on(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
+		    uint64_t samples)
 {
-	const struct by_samples *pass = context;
+	const struct pass *pass = context;
 
-	(void)value;
-	return pass->each(pass->context, frames, depth, samples, samples);
+	return query_life_goes_on(pass->flame->life, pass->err) &&
+	       pass->each(pass->context, frames, depth, pass->flame->by_samples ? samples : value,
+			  samples);
 }
 
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
 			struct error *err)
 {
-	struct by_samples pass = {.each = each, .context = context};
+	struct pass pass = {flame, each, context, err};
 
-	if (flame->by_samples)
-		return named_stacks_each(flame->stacks, pass_samples, &pass, &flame->totals, err);
-	return named_stacks_each(flame->stacks, each, context, &flame->totals, err);
+	return named_stacks_each(flame->stacks, pass_on, &pass, &flame->totals, err);
 }
 
 const char *flame_request_unit(const struct flame_request *flame)

@@ -7,6 +7,7 @@
 
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/named_stacks.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/accounting.h"
 #include "symbol-server/query/query.h"
 
@@ -20,7 +21,9 @@ struct flame_request {
 	struct stack_view view;
 	struct pattern *focus, *ignore, *hide;
 	bool by_samples; /* value=samples */
+	struct http_request *request;
 	/* what it led to */
+	struct query_life *life;
 	struct samples_result *result;
 	struct named_stacks *stacks;
 	struct stack_totals totals;
@@ -31,7 +34,7 @@ struct flame_request {
 bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
 			struct flame_request *out, struct error *err);
 
-/* Asks the store and names what comes. */
+/* Asks the store and names what comes; with query.by_bucket steps come one after the other. */
 bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err);
 
 /* Each stack that is shown, with the chosen value; fills totals. */

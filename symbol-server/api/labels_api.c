@@ -5,6 +5,7 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
 #define LABEL_PARAMETERS "type from until match"
@@ -20,8 +21,10 @@ void api_labels_get(struct http_request *request, struct http_response *response
 	struct json json = json_start(&response->body);
 
 	if (!parameters_check(request, LABEL_PARAMETERS, &err) ||
-	    !parameters_query(request, true, &query, &err))
+	    !parameters_query(request, true, &query, &err) ||
+	    !query_life_start(request, &api->query_limits, &query, &err))
 		goto out;
+	query.all_labels = true;
 	query_to_samples(&query, &wanted);
 	if (!samples_labels(api->samples, &wanted, http_request_arena(request), &rows, &count,
 			    &err))
@@ -76,7 +79,9 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 	if (!label_name_is_valid(label, strlen(label)))
 		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", label);
 	else if (parameters_check(request, LABEL_PARAMETERS, &err) &&
-		 parameters_query(request, true, &query, &err)) {
+		 parameters_query(request, true, &query, &err) &&
+		 query_life_start(request, &api->query_limits, &query, &err)) {
+		query.groups[query.group_count++] = label;
 		query_to_samples(&query, &wanted);
 		if (samples_label_values(api->samples, &wanted, label, http_request_arena(request),
 					 &rows, &count, &err))

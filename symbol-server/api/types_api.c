@@ -3,6 +3,7 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
 void api_types_get(struct http_request *request, struct http_response *response, void *context)
@@ -16,7 +17,8 @@ void api_types_get(struct http_request *request, struct http_response *response,
 	struct json json = json_start(&response->body);
 
 	if (!parameters_check(request, "type from until match", &err) ||
-	    !parameters_query(request, true, &query, &err))
+	    !parameters_query(request, true, &query, &err) ||
+	    !query_life_start(request, &api->query_limits, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);
 	if (!samples_types(api->samples, &wanted, http_request_arena(request), &rows, &count, &err))

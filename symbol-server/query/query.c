@@ -47,6 +47,29 @@ static bool is_cancelled(void *context)
 	return query->is_cancelled(query->context);
 }
 
+static unsigned add_label(struct query *query, unsigned count, const char *name)
+{
+	if (!strcmp(name, "thread"))
+		return count;
+	for (unsigned i = 0; i < count; i++)
+		if (!strcmp(query->labels[i], name))
+			return count;
+	query->labels[count] = name;
+	return count + 1;
+}
+
+static void set_labels(struct query *query, struct samples_query *out)
+{
+	if (query->all_labels)
+		return;
+	for (unsigned i = 0; i < query->selector.count; i++)
+		out->label_count = add_label(query, out->label_count,
+					     query->selector.matchers[i].name);
+	for (unsigned i = 0; i < query->group_count; i++)
+		out->label_count = add_label(query, out->label_count, query->groups[i]);
+	out->labels = query->labels;
+}
+
 void query_to_samples(struct query *query, struct samples_query *out)
 {
 	*out = (struct samples_query){
@@ -55,7 +78,11 @@ void query_to_samples(struct query *query, struct samples_query *out)
 		.until_ms = query->until_ms,
 		.type = query->type,
 		.context = query,
+		.by_bucket = query->by_bucket,
+		.step_ms = query->step_ms,
+		.limits = query->limits,
 	};
+	set_labels(query, out);
 	/* NULL where nothing is asked: the store then need not look, and shows every host's losses
 	 */
 	if (selector_has_series(&query->selector))

@@ -12,7 +12,11 @@
 #include "symbol-server/query/selector.h"
 #include "symbol-server/store/samples.h"
 
-enum { QUERY_GROUPS_MAX = 8, QUERY_DEFAULT_MS = 3600 * 1000 };
+enum {
+	QUERY_GROUPS_MAX = 8,
+	QUERY_LABELS_MAX = QUERY_GROUPS_MAX + SELECTOR_MATCHERS_MAX,
+	QUERY_DEFAULT_MS = 3600 * 1000,
+};
 
 struct query {
 	uint32_t tenant;
@@ -21,15 +25,22 @@ struct query {
 	struct selector selector;
 	const char *groups[QUERY_GROUPS_MAX]; /* label names */
 	unsigned group_count;
+	bool all_labels; /* the caller looks at labels besides those of selector and groups */
+	bool by_bucket;  /* steps of step_ms are kept apart */
+	int64_t step_ms;
+	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* NULL: never */
 	void *context;
+	/* private below */
+	const char *labels[QUERY_LABELS_MAX];
 };
 
 /* "service,thread" → groups, texts in arena; "" gives none. ERROR_OPTION. */
 bool query_parse_groups(struct query *query, const char *text, struct arena *arena,
 			struct error *err);
 
-/* What the store understands; borrows from query. */
+/* What the store understands; borrows from query. Its labels are those that selector and groups
+ * look at, each once, without thread; none is no NULL but a count of 0. */
 void query_to_samples(struct query *query, struct samples_query *out);
 
 /* Free with samples_result_free(). Threads are kept apart when grouped by. */

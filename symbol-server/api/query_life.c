@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/query_life.h"
+
+#include "symbol-server/api/api.h"
+
+enum {
+	ASK_EVERY_MS = 20, /* whether the client is there: a system call */
+	ASK_STEPS = 256,   /* what time it is */
+};
+
+struct query_life {
+	struct http_request *request;
+	struct samples_limits limits;
+	int64_t started_ms, asked_ms;
+	unsigned steps;
+	bool is_gone;
+};
+
+/* A client that closed its side is taken for gone: whether it still reads cannot be seen. */
+static bool is_cancelled(void *context)
+{
+	struct query_life *life = context;
+	int64_t now_ms = api_now_ms();
+
+	if (!life->is_gone &&
+	    (now_ms - life->asked_ms >= ASK_EVERY_MS || now_ms < life->asked_ms)) {
+		life->asked_ms = now_ms;
+		life->is_gone = http_request_is_gone(life->request);
+	}
+	return life->is_gone;
+}
+
+struct query_life *query_life_start(struct http_request *request,
+				    const struct samples_limits *limits, struct query *query,
+				    struct error *err)
+{
+	struct query_life *life = arena_alloc(http_request_arena(request), sizeof(*life));
+
+	if (!life) {
+		error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return NULL;
+	}
+	*life = (struct query_life){
+		.request = request, .limits = *limits, .started_ms = api_now_ms()};
+	query->limits = *limits;
+	query->is_cancelled = is_cancelled;
+	query->context = life;
+	return life;
+}
+
+bool query_life_goes_on(struct query_life *life, struct error *err)
+{
+	if (life->steps++ % ASK_STEPS)
+		return true;
+	if (is_cancelled(life))
+		return error_set(err, ERROR_BUSY, "nobody waits for this answer any more");
+	if (life->limits.time_ms && api_now_ms() - life->started_ms > life->limits.time_ms)
+		return error_set(err, ERROR_LIMIT,
+				 "the query took longer than --query-time allows (%lld ms): narrow "
+				 "the time range or the selection",
+				 (long long)life->limits.time_ms);
+	return true;
+}
+
+size_t query_life_room(const struct query_life *life, size_t size, size_t most)
+{
+	uint64_t room = life->limits.bytes ? life->limits.bytes / size : most;
+
+	return room < most ? (size_t)room : most;
+}

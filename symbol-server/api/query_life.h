@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a query may go on, and how much it may take: until its client left, its time is over
+ * or its limits are reached. In the request's arena. */
+#ifndef SYMBOL_SERVER_API_QUERY_LIFE_H
+#define SYMBOL_SERVER_API_QUERY_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "symbol-server/http/http_server.h"
+#include "symbol-server/query/query.h"
+
+struct query_life;
+
+/* Sets the query's limits and who may cancel it. From now on its time runs. */
+struct query_life *query_life_start(struct http_request *request,
+				    const struct samples_limits *limits, struct query *query,
+				    struct error *err);
+
+/* To be asked often, between any two steps of the work: cheap. False: ERROR_LIMIT, the time is
+ * over; ERROR_BUSY, nobody waits for the answer any more. */
+bool query_life_goes_on(struct query_life *life, struct error *err);
+
+/* How many things of size bytes limits.bytes has room for, at most most. */
+size_t query_life_room(const struct query_life *life, size_t size, size_t most);
+
+#endif
