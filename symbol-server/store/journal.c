@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/crc32c.h"
 #include "common/log.h"
-#include "symbol-server/store/crc32c.h"
 
 enum { SPARES_MAX = 3, SEGMENTS_MAX = 4096 };
 

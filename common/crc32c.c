@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/crc32c.h"
+#include "common/crc32c.h"
 
 static uint32_t table[4][256];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CRC-32C (Castagnoli), as iSCSI (RFC 3720 §12.1) and ext4 have it. */
-#ifndef SYMBOL_SERVER_STORE_CRC32C_H
-#define SYMBOL_SERVER_STORE_CRC32C_H
+#ifndef COMMON_CRC32C_H
+#define COMMON_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>
