@@ -53,6 +53,7 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 		.directory = options->data,
 		.keep_ms = {options->retention_ms},
 		.max_disk_bytes = options->max_disk_bytes,
+		.series_max = options->series_limit,
 	};
 
 	if (!make_directory(options->data, err))

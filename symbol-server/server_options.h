@@ -19,6 +19,7 @@ struct server_options {
 	const char *retention;
 	int64_t retention_ms;    /* from retention */
 	uint64_t max_disk_bytes; /* 0: no limit */
+	uint32_t series_limit;   /* of a day */
 	uint64_t symbol_memory_bytes;
 	uint64_t symbol_disk_bytes; /* 0: no limit */
 	uint32_t workers;        /* threads that answer requests */

@@ -111,6 +111,16 @@ static void put_samples(struct buffer *out, struct samples_store *store)
 	GAUGE("disk_bytes", samples.disk_bytes, "Bytes of samples on disk.");
 	GAUGE("days", samples.days, "Days of samples on disk.");
 	GAUGE("series", samples.series, "Series in memory.");
+	COUNTER("series_refused_profiles_total", samples.series_refused_profiles,
+		"Profiles refused because their series is new and --series-limit is reached.");
+	COUNTER("series_refused_samples_total", samples.series_refused_samples,
+		"Samples of those profiles; accounting shows them as lost by series_limit.");
+	COUNTER("stacks_overflowed_total", samples.stacks_overflowed,
+		"Samples whose stack found no room in the day's dictionary.");
+	COUNTER("days_damaged_total", samples.days_damaged,
+		"Damaged files of days set aside as *.damaged since the start.");
+	COUNTER("journal_damaged_total", samples.journal_damaged,
+		"Records of the journal that could not be used at the start.");
 	GAUGE("stacks", samples.stacks, "Distinct stacks in memory.");
 	GAUGE("store_memory_bytes", samples.memory_bytes, "Memory of samples not yet folded.");
 	put_walks(out, &samples);

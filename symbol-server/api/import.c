@@ -92,20 +92,22 @@ static bool store(struct api *api, const struct sample_batch *batch, unsigned *d
 static void tell(const char *path, const struct sample_batch *batch,
 		 const struct ingest_rejects *rejects, unsigned duplicates)
 {
+	unsigned refused = rejects->profiles + batch->refusals->profiles;
+	const char *reason = rejects->profiles ? rejects->message : batch->refusals->sentence;
 	uint64_t samples = 0;
 
 	for (uint32_t i = 0; i < batch->sample_count; i++)
 		samples += batch->samples[i].samples;
 	log_info("imported", "file=\"%s\" profiles=%u samples=%llu duplicates=%u refused=%u%s%s%s",
 		 path, batch->profile_count, (unsigned long long)samples, duplicates,
-		 rejects->profiles, rejects->profiles ? " reason=\"" : "",
-		 rejects->profiles ? rejects->message : "", rejects->profiles ? "\"" : "");
+		 refused, refused ? " reason=\"" : "", refused ? reason : "", refused ? "\"" : "");
 }
 
 bool api_import(struct api *api, const char *path, struct error *err)
 {
 	int64_t now_ms = api_now_ms();
 	struct ingest_rejects rejects = {0};
+	struct batch_refusals refusals = {0};
 	struct sample_batch batch = {0};
 	unsigned duplicates = 0;
 	struct buffer bytes;
@@ -123,6 +125,7 @@ bool api_import(struct api *api, const char *path, struct error *err)
 		goto out;
 	}
 	batch.tenant = API_TENANT;
+	batch.refusals = &refusals;
 	known_modules_meet(api, &batch);
 	if (!store(api, &batch, &duplicates, err)) {
 		error_prefix(err, "%s", path);

@@ -16,6 +16,7 @@ enum { DECODER_BYTES = 32 << 20 };
 struct pending {
 	struct http_request *request;
 	struct ingest_rejects rejects;
+	struct batch_refusals refusals;
 };
 
 static bool is_protobuf(struct http_request *request)
@@ -41,6 +42,16 @@ static int status_of(const struct error *err)
 	}
 }
 
+/* What the reader and the store left out, with the first reason. */
+static bool put_success(const struct pending *pending, struct buffer *out)
+{
+	const char *reason = pending->rejects.profiles ? pending->rejects.message
+						       : pending->refusals.sentence;
+
+	return otlp_encode_response((int64_t)pending->rejects.profiles + pending->refusals.profiles,
+				    reason, out);
+}
+
 /* Called by the store's own thread. */
 static void stored(void *context, bool accepted, const struct error *err)
 {
@@ -52,8 +63,7 @@ static void stored(void *context, bool accepted, const struct error *err)
 	if (!accepted)
 		answer_otlp_error(response, 503,
 				  err ? err->message : "the profile could not be stored");
-	else if (!otlp_encode_response(pending->rejects.profiles, pending->rejects.message,
-				       &response->body))
+	else if (!put_success(pending, &response->body))
 		answer_otlp_error(response, 503, "out of memory; try again later");
 	http_request_resume(request);
 }
@@ -77,6 +87,8 @@ static void read_and_store(struct http_request *request, struct http_response *r
 		goto out;
 	}
 	batch.tenant = API_TENANT;
+	pending->refusals = (struct batch_refusals){0};
+	batch.refusals = &pending->refusals;
 	known_modules_meet(api, &batch);
 	http_request_suspend(request);
 	if (!samples_add(api->samples, &batch, stored, pending, &duplicates, &err)) {

@@ -214,15 +214,12 @@ uint32_t catalog_put_series(struct catalog *catalog, uint32_t tenant, const uint
 			     : 0;
 }
 
-uint32_t catalog_add_string(struct catalog *catalog, struct text text)
+static uint32_t find_string(const struct catalog *catalog, struct text text)
 {
 	const struct hash_table *index = &catalog->index[CATALOG_STRINGS];
+	uint64_t hash = hash_bytes(text.at, text.length, 0);
 	uint32_t probe = 0;
-	uint64_t hash;
 
-	if (!text.length || !ensure_index(catalog))
-		return 0;
-	hash = hash_bytes(text.at, text.length, 0);
 	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
 	     n = hash_table_next(index, hash, &probe)) {
 		const struct catalog_string *string = catalog_string(catalog, n);
@@ -230,7 +227,17 @@ uint32_t catalog_add_string(struct catalog *catalog, struct text text)
 		if (string->length == text.length && !memcmp(string->text, text.at, text.length))
 			return n;
 	}
-	return catalog_put_string(catalog, text.at, text.length);
+	return 0;
+}
+
+uint32_t catalog_add_string(struct catalog *catalog, struct text text)
+{
+	uint32_t known;
+
+	if (!text.length || !ensure_index(catalog))
+		return 0;
+	known = find_string(catalog, text);
+	return known ? known : catalog_put_string(catalog, text.at, text.length);
 }
 
 static uint32_t add_module(struct catalog *catalog, const struct batch_module *from)
@@ -337,12 +344,44 @@ uint32_t catalog_add_stack(struct catalog *catalog, struct catalog_translation *
 	return *known;
 }
 
+static uint32_t find_series(const struct catalog *catalog, uint32_t tenant, const uint32_t *labels,
+			    uint32_t count)
+{
+	const struct hash_table *index = &catalog->index[CATALOG_SERIES];
+	uint64_t hash = series_hash(tenant, labels, count);
+	uint32_t probe = 0;
+
+	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
+	     n = hash_table_next(index, hash, &probe)) {
+		const struct catalog_series *other = catalog_series(catalog, n);
+
+		if (other->tenant == tenant && other->label_count == count &&
+		    !memcmp(other->labels, labels, (size_t)count * 2 * sizeof *labels))
+			return n;
+	}
+	return 0;
+}
+
+uint32_t catalog_find_series(struct catalog *catalog, uint32_t tenant,
+			     const struct batch_series *series)
+{
+	uint32_t labels[2 * SAMPLES_LABELS_MAX];
+
+	if (series->label_count > SAMPLES_LABELS_MAX || !ensure_index(catalog))
+		return 0;
+	for (uint32_t i = 0; i < series->label_count; i++) {
+		labels[2 * i] = find_string(catalog, series->labels[i].name);
+		labels[2 * i + 1] = find_string(catalog, series->labels[i].value);
+		if (!labels[2 * i] || !labels[2 * i + 1])
+			return 0;
+	}
+	return find_series(catalog, tenant, labels, series->label_count);
+}
+
 uint32_t catalog_add_series(struct catalog *catalog, uint32_t tenant,
 			    const struct batch_series *series)
 {
-	const struct hash_table *index = &catalog->index[CATALOG_SERIES];
-	uint32_t labels[2 * SAMPLES_LABELS_MAX], count = series->label_count, probe = 0;
-	uint64_t hash;
+	uint32_t labels[2 * SAMPLES_LABELS_MAX], count = series->label_count, known;
 
 	if (count > SAMPLES_LABELS_MAX || !ensure_index(catalog))
 		return 0;
@@ -352,16 +391,8 @@ uint32_t catalog_add_series(struct catalog *catalog, uint32_t tenant,
 		if (!labels[2 * i] || !labels[2 * i + 1])
 			return 0;
 	}
-	hash = series_hash(tenant, labels, count);
-	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, hash, &probe)) {
-		const struct catalog_series *other = catalog_series(catalog, n);
-
-		if (other->tenant == tenant && other->label_count == count &&
-		    !memcmp(other->labels, labels, (size_t)count * 2 * sizeof *labels))
-			return n;
-	}
-	if (catalog->items[CATALOG_SERIES].count >= CATALOG_SERIES_MAX)
-		return 0;
+	known = find_series(catalog, tenant, labels, count);
+	if (known || catalog->items[CATALOG_SERIES].count >= CATALOG_SERIES_MAX)
+		return known;
 	return catalog_put_series(catalog, tenant, labels, count);
 }

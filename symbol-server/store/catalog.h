@@ -109,6 +109,9 @@ static inline const struct catalog_series *catalog_series(const struct catalog *
 uint32_t catalog_add_string(struct catalog *catalog, struct text text);
 uint32_t catalog_add_series(struct catalog *catalog, uint32_t tenant,
 			    const struct batch_series *series);
+/* The same without adding anything: 0 when that series is not known. */
+uint32_t catalog_find_series(struct catalog *catalog, uint32_t tenant,
+			     const struct batch_series *series);
 /* Translates a batch; maps hold the numbers met so far, 0 = not yet, one per entry of the batch. */
 struct catalog_translation {
 	const struct sample_batch *batch;

@@ -65,6 +65,23 @@ void record_add_profile(struct buffer *out, struct buffer *scratch,
 	add_entry(out, RECORD_PROFILE, scratch);
 }
 
+void record_add_refused(struct buffer *out, struct buffer *scratch,
+			const struct record_refused *refused)
+{
+	buffer_clear(scratch);
+	buffer_append_varint(scratch, refused->tenant);
+	buffer_append_varint(scratch, refused->type);
+	buffer_append_varint(scratch, refused->bucket);
+	buffer_append_varint(scratch, refused->host);
+	buffer_append_varint(scratch, refused->reason);
+	buffer_append_varint(scratch, refused->samples);
+	buffer_append_varint(scratch, (refused->is_counted ? FLAG_COUNTED : 0) |
+					      (refused->has_id ? FLAG_HAS_ID : 0));
+	if (refused->has_id)
+		buffer_append_varint(scratch, refused->id_number);
+	add_entry(out, RECORD_REFUSED, scratch);
+}
+
 void record_add_counters(struct buffer *out, struct buffer *scratch,
 			 const struct record_counters *counters)
 {
@@ -163,6 +180,20 @@ static bool read_profile(const uint8_t *at, const uint8_t *end, struct record_pr
 	return true;
 }
 
+static bool read_refused(const uint8_t *at, const uint8_t *end, struct record_refused *refused)
+{
+	uint32_t flags;
+
+	if (!get_number(&at, end, &refused->tenant) || !get_number(&at, end, &refused->type) ||
+	    !get_number(&at, end, &refused->bucket) || !get_number(&at, end, &refused->host) ||
+	    !get_number(&at, end, &refused->reason) || !varint_read(&at, end, &refused->samples) ||
+	    !get_number(&at, end, &flags))
+		return false;
+	refused->is_counted = flags & FLAG_COUNTED;
+	refused->has_id = flags & FLAG_HAS_ID;
+	return !refused->has_id || get_number(&at, end, &refused->id_number);
+}
+
 static bool read_stacks(const uint8_t **at, const uint8_t *end, struct record_counters *counters)
 {
 	uint64_t count;
@@ -213,6 +244,8 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 		return read_profile(at, end, &item->profile);
 	case RECORD_COUNTERS:
 		return read_counters(at, end, &item->counters);
+	case RECORD_REFUSED:
+		return read_refused(at, end, &item->refused);
 	case RECORD_END:
 		break;
 	}
@@ -231,7 +264,7 @@ bool record_next(const uint8_t **at, const uint8_t *end, struct record_item *ite
 			return false;
 		body = *at;
 		*at += length;
-		if (kind > RECORD_COUNTERS)
+		if (kind > RECORD_REFUSED)
 			continue;
 		item->kind = (enum record_kind)kind;
 		return read_body(body, *at, item);

@@ -6,7 +6,10 @@
  *	definitions  catalog kind, first number, count, catalog_encode()'s bytes
  *	ids          tenant, 12 bytes, first, count: profile ids that follow count up from there
  *	profile      tenant, type, bucket, series, flags (1: counted by its sender; 2: has an id,
- *then its number), then raw samples as packed.h has them counters     an agent's own resource */
+ *		     then its number), then raw samples as packed.h has them
+ *	counters     an agent's own resource
+ *	refused      tenant, type, bucket, host, reason, samples, flags (as of a profile): one that
+ *		     was not taken, so that its samples are known as lost */
 #ifndef SYMBOL_SERVER_STORE_RECORD_H
 #define SYMBOL_SERVER_STORE_RECORD_H
 
@@ -25,6 +28,7 @@ enum record_kind {
 	RECORD_IDS,
 	RECORD_PROFILE,
 	RECORD_COUNTERS,
+	RECORD_REFUSED,
 };
 
 struct record_profile {
@@ -32,6 +36,13 @@ struct record_profile {
 	bool is_counted, has_id;
 	uint32_t id_number; /* last four bytes of its id; the rest is in the ids before it */
 	struct bytes samples;
+};
+
+struct record_refused { /* texts are string numbers of the day's catalog */
+	uint32_t tenant, type, bucket, host, reason;
+	bool is_counted, has_id;
+	uint32_t id_number;
+	uint64_t samples;
 };
 
 struct record_counters { /* texts are string numbers of the day's catalog */
@@ -65,6 +76,9 @@ void record_add_profile(struct buffer *out, struct buffer *scratch,
 void record_add_counters(struct buffer *out, struct buffer *scratch,
 			 const struct record_counters *counters);
 
+void record_add_refused(struct buffer *out, struct buffer *scratch,
+			const struct record_refused *refused);
+
 struct record_item {
 	enum record_kind kind;
 	uint32_t day; /* DAY */
@@ -76,6 +90,7 @@ struct record_item {
 	struct report_run ids;
 	struct record_profile profile;
 	struct record_counters counters;
+	struct record_refused refused;
 };
 
 /* The next entry; entries of kinds not known here are passed over. RECORD_END at the end. False:

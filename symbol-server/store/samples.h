@@ -94,6 +94,7 @@ struct batch_sample {
 	struct text thread;
 	uint64_t samples; /* count */
 	uint64_t value;	  /* in the type's unit */
+	uint32_t first_time, time_count; /* into times; 0: the sender does not say when */
 };
 
 struct batch_profile {
@@ -136,6 +137,11 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	int64_t received_ms;
 };
 
+struct batch_refusals { /* profiles that the store does not take; the rest of the batch is */
+	unsigned profiles;
+	char sentence[200]; /* why the first one is not; "" when none */
+};
+
 struct sample_batch {
 	uint32_t tenant; /* 1: the default tenant */
 	struct batch_module *modules;	  uint32_t module_count;
@@ -144,9 +150,11 @@ struct sample_batch {
 	struct batch_stack *stacks;	  uint32_t stack_count;
 	struct batch_series *series;	  uint32_t series_count;
 	struct batch_sample *samples;	  uint32_t sample_count;
+	uint64_t *times;		  uint32_t time_count; /* unix ns, of single samples */
 	struct batch_profile *profiles;	  uint32_t profile_count;
 	struct batch_counters *counters;  uint32_t counters_count;
 	struct text sender;	/* address of the peer: host label of senders that name no host */
+	struct batch_refusals *refusals; /* filled by samples_add(); NULL: nobody asks */
 };
 
 /* ---- what a query gets ---- */
@@ -247,7 +255,9 @@ struct samples_store *samples_open(const struct samples_store_options *options, 
 /* Records the batch; done() is called once, from another thread, when it is on disk (accepted true) or
  * could not be written (false, err says why). The batch may be freed when this returns. Profiles
  * whose id was seen before are left out; duplicates counts them. false: refused at once — ERROR_BUSY
- * (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called. Thread-safe. */
+ * (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called. Profiles of a new
+ * series beyond series_max are refused alone (batch->refusals), and their samples count as lost by
+ * "series_limit". Thread-safe. */
 typedef void samples_done_fn(void *context, bool accepted, const struct error *err);
 bool samples_add(struct samples_store *store, const struct sample_batch *batch, samples_done_fn *done,
 		 void *context, unsigned *duplicates, struct error *err);
@@ -320,6 +330,10 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
 	uint64_t disk_bytes, days; /* now */
 	uint64_t series, stacks, memory_bytes; /* now */
+	/* Profiles and their samples that found no room for one more series; samples whose stack
+	 * found no room in the day's dictionary and is shown as that sentence. */
+	uint64_t series_refused_profiles, series_refused_samples, stacks_overflowed;
+	uint64_t days_damaged, journal_damaged; /* set aside; records not usable; since the start */
 	/* What agents reported of how their stack walks ended; names without room are "other". */
 	struct named_count walks[BATCH_STACK_RESULTS];
 	unsigned walk_count;

@@ -2,6 +2,7 @@
 /* samples_add(): a decoded batch → journal records in the open group. */
 #include "symbol-server/store/sqlite/samples_store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ struct adder {
 	bool *is_done; /* one per profile, then one per counters */
 	bool *is_repeated;
 	uint64_t own_samples;
-	unsigned duplicates;
+	unsigned duplicates, refused;
+	uint64_t refused_samples, overflowed;
 	struct report_run run; /* ids collected and not written yet; count 0: none */
 	struct hash_table ids; /* of this batch's profiles */
 	struct buffer body, entry;
@@ -187,6 +189,7 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample =
 			&adder->batch->samples[profile->first_sample + i];
+		uint32_t stack;
 
 		/* Runs of samples of one thread are the rule. */
 		if (sample->thread.length != last.length || sample->thread.at != last.at) {
@@ -194,16 +197,84 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 			last = sample->thread;
 		}
 		buffer_append_varint(samples, thread);
-		buffer_append_varint(
-			samples, catalog_add_stack(catalog, &adder->translation, sample->stack));
+		stack = catalog_add_stack(catalog, &adder->translation, sample->stack);
+		if (stack == CATALOG_OVERFLOW_STACK)
+			adder->overflowed += sample->samples;
+		buffer_append_varint(samples, stack);
 		buffer_append_varint(samples, sample->samples);
 		buffer_append_varint(samples, sample->value);
 	}
 }
 
-static bool add_profile(struct adder *adder, struct catalog *catalog, uint32_t number,
-			struct error *err)
+/* Series of the tenant, exactly only when there may be too many of them. */
+static uint32_t tenant_series(const struct adder *adder, struct day *day)
 {
+	uint32_t all = day->catalog->items[CATALOG_SERIES].count, tenant = adder->batch->tenant;
+
+	if (all <= adder->store->series_max)
+		return all - 1;
+	if (day->counted.tenant != tenant || day->counted.through > all) {
+		day->counted.tenant = tenant;
+		day->counted.through = 1;
+		day->counted.series = 0;
+	}
+	for (; day->counted.through < all; day->counted.through++)
+		day->counted.series += catalog_series(day->catalog, day->counted.through)->tenant ==
+				       tenant;
+	return day->counted.series;
+}
+
+/* 0: the day takes no further series. What is refused leaves no texts behind either. */
+static uint32_t take_series(const struct adder *adder, struct day *day,
+			    const struct batch_series *series)
+{
+	if (tenant_series(adder, day) >= adder->store->series_max)
+		return catalog_find_series(day->catalog, adder->batch->tenant, series);
+	return catalog_add_series(day->catalog, adder->batch->tenant, series);
+}
+
+static struct text host_of(const struct batch_series *series)
+{
+	for (uint32_t i = 0; i < series->label_count; i++)
+		if (series->labels[i].name.length == 4 &&
+		    !memcmp(series->labels[i].name.at, "host", 4))
+			return series->labels[i].value;
+	return (struct text){"", 0};
+}
+
+/* A profile that is left out: its sender is told, and its samples count as lost. */
+static void refuse_profile(struct adder *adder, struct catalog *catalog,
+			   const struct batch_profile *profile, uint32_t type)
+{
+	static const struct text reason = {"series_limit", 12};
+	struct batch_refusals *told = adder->batch->refusals;
+	struct record_refused entry = {
+		.tenant = adder->batch->tenant,
+		.type = type,
+		.bucket = bucket_of(profile->time_ms),
+		.host = catalog_add_string(catalog,
+					   host_of(&adder->batch->series[profile->series])),
+		.reason = catalog_add_string(catalog, reason),
+		.is_counted = profile->is_counted,
+		.has_id = has_id(profile),
+		.id_number = report_number(profile->id),
+	};
+
+	for (uint32_t i = 0; i < profile->sample_count; i++)
+		entry.samples += adder->batch->samples[profile->first_sample + i].samples;
+	record_add_refused(&adder->body, &adder->store->scratch, &entry);
+	adder->refused++;
+	adder->refused_samples += entry.samples;
+	if (told && !told->profiles++)
+		snprintf(told->sentence, sizeof told->sentence,
+			 "the limit of %u series a day is reached (--series-limit): profiles of "
+			 "series that are new today are not stored",
+			 adder->store->series_max);
+}
+
+static bool add_profile(struct adder *adder, struct day *day, uint32_t number, struct error *err)
+{
+	struct catalog *catalog = day->catalog;
 	const struct sample_batch *batch = adder->batch;
 	const struct batch_profile *profile = &batch->profiles[number];
 	struct record_profile entry = {.tenant = batch->tenant,
@@ -213,17 +284,20 @@ static bool add_profile(struct adder *adder, struct catalog *catalog, uint32_t n
 	uint32_t *series = &adder->series[profile->series];
 	int type = profile_type_find(profile->type, strlen(profile->type));
 
+	if (type < 0)
+		return error_set(err, ERROR_LIMIT, "'%s' is not a profile type", profile->type);
 	if (!*series)
-		*series = catalog_add_series(catalog, batch->tenant,
-					     &batch->series[profile->series]);
-	if (!*series || type < 0)
-		return error_set(err, ERROR_LIMIT, "the day has no room for more series");
+		*series = take_series(adder, day, &batch->series[profile->series]);
 	entry.type = (uint32_t)type;
 	entry.series = *series;
 	entry.id_number = report_number(profile->id);
 	if (entry.has_id && !in_run(adder, profile)) {
 		next_run(adder, number);
 		record_add_ids(&adder->body, &adder->store->scratch, &adder->run);
+	}
+	if (!*series) {
+		refuse_profile(adder, catalog, profile, entry.type);
+		return true;
 	}
 	buffer_clear(&adder->entry);
 	add_samples(adder, catalog, profile, &adder->entry);
@@ -280,7 +354,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 		if (adder->is_done[i] || day_of(batch->profiles[i].time_ms) != number)
 			continue;
 		adder->is_done[i] = true;
-		if (!add_profile(adder, day->catalog, i, err))
+		if (!add_profile(adder, day, i, err))
 			return false;
 	}
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
@@ -389,6 +463,9 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 		return error_set(err, ERROR_MEMORY, "no memory to record a report");
 	store->counters.reports++;
 	store->counters.duplicates += adder->duplicates;
+	store->counters.series_refused_profiles += adder->refused;
+	store->counters.series_refused_samples += adder->refused_samples;
+	store->counters.stacks_overflowed += adder->overflowed;
 	return true;
 }
 

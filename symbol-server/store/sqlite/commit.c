@@ -94,6 +94,7 @@ static bool is_folded(const struct applier *applier)
 static void note_damage(struct applier *applier, const char *what)
 {
 	applier->store->damaged_records++;
+	applier->store->counters.journal_damaged++;
 	log_warn("journal record not usable", "position=%llu reason=\"%s\"",
 		 (unsigned long long)applier->end, what);
 }
@@ -190,18 +191,36 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 
 /* At replay: was this profile in an earlier record? Ids up to the state file's position are its
  * own. */
-static bool is_repeated(const struct applier *applier, const struct record_profile *profile)
+static bool is_repeated(const struct applier *applier, uint32_t tenant, bool has_id,
+			uint32_t id_number)
 {
 	uint8_t id[16];
 
-	if (!applier->is_replay || !profile->has_id ||
+	if (!applier->is_replay || !has_id ||
 	    applier->end <= applier->store->state_position)
 		return false;
 	memcpy(id, applier->ids.prefix, sizeof applier->ids.prefix);
 	for (int i = 0; i < 4; i++)
-		id[12 + i] = (uint8_t)(profile->id_number >> (24 - 8 * i));
-	return report_window_find(&applier->store->window, profile->tenant, id, UINT64_MAX) !=
+		id[12 + i] = (uint8_t)(id_number >> (24 - 8 * i));
+	return report_window_find(&applier->store->window, tenant, id, UINT64_MAX) !=
 	       REPORT_NEW;
+}
+
+/* Its samples were taken, and are lost. */
+static void apply_refused(struct applier *applier, const struct record_refused *refused)
+{
+	struct packed_account account = {.host = refused->host, .lost_count = 1};
+
+	if (is_folded(applier))
+		return;
+	if (!profile_type_name(refused->type) || refused->bucket >= MINUTES_PER_DAY) {
+		note_damage(applier, "it refers to a type or minute that there is not");
+		return;
+	}
+	account.taken = refused->is_counted ? 0 : refused->samples;
+	account.lost[0].reason = refused->reason;
+	account.lost[0].count = refused->samples;
+	add_account(applier, refused->tenant, refused->type, refused->bucket, &account);
 }
 
 static const char *text_at(const struct catalog *catalog, uint32_t string)
@@ -309,8 +328,14 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		applier->ids = item->ids;
 	else if (item->kind == RECORD_COUNTERS)
 		apply_counters(applier, &item->counters);
-	else if (item->kind == RECORD_PROFILE && !is_repeated(applier, &item->profile))
+	else if (item->kind == RECORD_PROFILE &&
+		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
+			      item->profile.id_number))
 		apply_profile(applier, &item->profile);
+	else if (item->kind == RECORD_REFUSED &&
+		 !is_repeated(applier, item->refused.tenant, item->refused.has_id,
+			      item->refused.id_number))
+		apply_refused(applier, &item->refused);
 	return true;
 }
 

@@ -158,6 +158,7 @@ static void rename_damaged(struct sqlite_samples *store, struct day *day, const 
 
 	close_readers(day);
 	day_file_path(store->directory, day->day, path, sizeof path);
+	store->counters.days_damaged++;
 	database_set_aside(path, why);
 	day->has_file = false;
 	day->folded_through = 0;

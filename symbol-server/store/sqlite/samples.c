@@ -321,6 +321,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
 	store->max_disk_bytes = options->max_disk_bytes;
+	store->series_max = options->series_max ? options->series_max : CATALOG_SERIES_MAX;
 	store->base.engine = &sqlite_engine;
 	store->directory = strdup(options->directory);
 	store->days = calloc(DAYS_MAX, sizeof *store->days);

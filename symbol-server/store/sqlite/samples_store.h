@@ -40,6 +40,9 @@ struct day {
 	struct catalog *catalog;     /* NULL: not in memory */
 	int64_t used_ms, written_ms; /* by anyone; by ingest */
 	unsigned users;              /* queries reading it */
+	struct {
+		uint32_t tenant, through, series; /* of the tenant below series number through */
+	} counted;
 	struct day_reader *idle[IDLE_READERS];
 	unsigned idle_count;
 };
@@ -71,6 +74,7 @@ struct sqlite_samples {
 	char *directory;
 	int64_t keep_ms[SAMPLES_RESOLUTIONS];
 	uint64_t max_disk_bytes;
+	uint32_t series_max; /* of a tenant and day */
 	struct journal *journal;
 	struct state_file *state;
 	pthread_t commit_thread, fold_thread;
