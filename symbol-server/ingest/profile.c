@@ -289,6 +289,40 @@ static const char *count_and_value(const struct value_rule *rule, const struct s
 	return NULL;
 }
 
+static uint64_t fixed64(const uint8_t *at)
+{
+	uint64_t value = 0;
+
+	for (int i = 7; i >= 0; i--)
+		value = value << 8 | at[i];
+	return value;
+}
+
+/* When the sample was taken, as often as it was: field 5 of a message that was read before. */
+static bool add_times(struct reader *reader, struct wire wire, struct batch_sample *sample)
+{
+	struct sample_batch *batch = reader->batch;
+	struct wire_field field;
+
+	sample->first_time = batch->time_count;
+	while (wire_next_fast(&wire, &field) > 0) {
+		size_t count = field.type == WIRE_BYTES
+				       ? (size_t)(field.bytes.end - field.bytes.at) / 8
+				       : 1;
+
+		for (size_t i = 0; field.number == 5 && i < count; i++) {
+			if (!arena_grow(reader->arena, (void **)&batch->times, batch->time_count,
+					&reader->time_capacity, sizeof *batch->times))
+				return false;
+			batch->times[batch->time_count++] = field.type == WIRE_BYTES
+								    ? fixed64(field.bytes.at + 8 * i)
+								    : field.value;
+		}
+	}
+	sample->time_count = batch->time_count - sample->first_time;
+	return true;
+}
+
 /* Adds one sample; samples of nothing are left out. False: result and, for a bad profile, why. */
 static enum dictionary_result add_sample(struct reader *reader, struct wire wire,
 					 const struct value_rule *rule,
@@ -312,6 +346,9 @@ static enum dictionary_result add_sample(struct reader *reader, struct wire wire
 	if (*why || (!sample->samples && !sample->value))
 		return DICTIONARY_OK;
 	sample->thread = facts.thread;
+	sample->first_time = sample->time_count = 0;
+	if (facts.timestamp_count && !add_times(reader, wire, sample))
+		return DICTIONARY_NO_ROOM;
 	result = dictionary_stack(&reader->dictionary, (uint32_t)facts.stack, facts.incomplete,
 				  &sample->stack);
 	if (result == DICTIONARY_OK)

@@ -145,6 +145,10 @@ static void test_values(void)
 	send_body(&body, &answer);
 	CHECK_NUMBER(answer.batch.samples[0].samples, 3);
 	CHECK_NUMBER(answer.batch.samples[0].value, 3000);
+	CHECK_NUMBER(answer.batch.time_count, 3);
+	CHECK_NUMBER(answer.batch.samples[0].time_count, 3);
+	CHECK(answer.batch.times && !memcmp(answer.batch.times, times, sizeof times));
+	CHECK_NUMBER(answer.batch.samples[1].time_count, 0);
 	arena_release(&answer.arena);
 
 	body.type.type_strindex = 7; /* off_cpu: values are nanoseconds already */
