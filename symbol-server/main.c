@@ -94,6 +94,7 @@ static bool start_serving(struct api *api, const struct server_options *options,
 		.address = options->listen,
 		.threads = ACCEPTING_THREADS,
 		.workers = options->workers,
+		.long_running = options->queries,
 		.connections = options->connections,
 		.memory_limit_bytes = BODY_MEMORY,
 		.slow_body_s = SLOW_BODY_S,
@@ -174,6 +175,8 @@ int main(int argc, char **argv)
 	log_set_level((enum log_level)options.log_level);
 	block_signals(&signals);
 	api.retention_ms = options.retention_ms;
+	api.query_limits = (struct samples_limits){
+		options.query_time_ms, options.query_memory_bytes, options.query_rows};
 
 	ok = api_init(&api, &err) && open_stores(&api, &options, &err) &&
 	     start_symbolizer(&api, &options, &err) && import_files(&api, &options, &err) &&

@@ -23,6 +23,10 @@ struct server_options {
 	uint64_t symbol_memory_bytes;
 	uint64_t symbol_disk_bytes; /* 0: no limit */
 	uint32_t workers;        /* threads that answer requests */
+	uint32_t queries;        /* of them at most, for what may take long */
+	int64_t query_time_ms;   /* of one query, as the next two */
+	uint64_t query_memory_bytes;
+	uint32_t query_rows;
 	uint32_t symbol_workers; /* conversions at a time */
 	uint32_t connections;
 	uint32_t log_level; /* enum log_level */

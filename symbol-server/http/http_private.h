@@ -19,6 +19,7 @@ enum {
 	HTTP_SENDING_S = 600,          /* for one response, and as much again … */
 	HTTP_SENDING_BYTES = 32 << 20, /* … for each so many bytes of a file */
 	HTTP_QUEUE_MAX = 1024,         /* requests that wait for a worker; over it 503 */
+	HTTP_LONG_QUEUE = 16,          /* times as many long ones as may run wait; over it 503 */
 	HTTP_TOLERATED_BODY = 64 << 10,
 	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
@@ -49,7 +50,7 @@ struct http_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t ready;
 	struct http_request *first[2], **last[2]; /* quick, then those that may take long */
-	unsigned waiting, long_running, long_max;
+	unsigned waiting, long_waiting, long_running, long_max;
 	pthread_t *threads;
 	unsigned thread_count;
 	bool is_stopping;

@@ -66,6 +66,9 @@ struct http_options {
 	const char *address;       /* "127.0.0.1:7878", "[::1]:7878" */
 	unsigned threads;          /* accepting (epoll) */
 	unsigned workers;          /* handlers */
+	unsigned long_running;     /* of them at most for routes that may take long; 0, or more
+				      than three quarters: those. 16 times as many may wait,
+				      over it 503 */
 	unsigned connections;      /* at most; further ones wait in the backlog */
 	size_t memory_limit_bytes; /* request bodies held at a time over all connections; over it
 				      503 */

@@ -75,6 +75,7 @@ static struct http_request *take_request(struct http_queue *queue)
 		if (!queue->first[i])
 			queue->last[i] = &queue->first[i];
 		queue->waiting--;
+		queue->long_waiting -= i == 1;
 		queue->long_running += i == 1;
 		return request;
 	}
@@ -99,7 +100,9 @@ static void *work(void *context)
 		}
 		pthread_mutex_unlock(&queue->lock);
 		is_long = request->route->may_take_long;
-		if (inflate_body(request))
+		if (is_long && http_request_is_gone(request))
+			http_request_refuse(request, 503, "nobody waits for this answer any more");
+		else if (inflate_body(request))
 			request->route->handler(request, &request->response, server->context);
 		release_hold(request);
 		pthread_mutex_lock(&queue->lock);
@@ -119,7 +122,8 @@ bool http_workers_add(struct http_request *request)
 	bool is_full;
 
 	pthread_mutex_lock(&queue->lock);
-	is_full = queue->waiting >= HTTP_QUEUE_MAX;
+	is_full = queue->waiting >= HTTP_QUEUE_MAX ||
+		  (line == 1 && queue->long_waiting >= HTTP_LONG_QUEUE * queue->long_max);
 	if (!is_full) {
 		atomic_fetch_add(&request->server->suspended, 1);
 		MHD_suspend_connection(request->connection);
@@ -128,6 +132,7 @@ bool http_workers_add(struct http_request *request)
 		*queue->last[line] = request;
 		queue->last[line] = &request->next;
 		queue->waiting++;
+		queue->long_waiting += line == 1;
 		pthread_cond_signal(&queue->ready);
 	}
 	pthread_mutex_unlock(&queue->lock);
@@ -144,6 +149,8 @@ bool http_workers_start(struct http_server *server, struct error *err)
 	for (int i = 0; i < 2; i++)
 		queue->last[i] = &queue->first[i];
 	queue->long_max = count - (count + 3) / 4;
+	if (server->options.long_running && server->options.long_running < queue->long_max)
+		queue->long_max = server->options.long_running;
 	queue->threads = calloc(count, sizeof(*queue->threads));
 	if (!queue->threads)
 		return error_set(err, ERROR_MEMORY, "out of memory");
