@@ -2,6 +2,7 @@
 /* Any bytes as a journal segment, as a record, as definitions, as packed samples and accounts: what
  * a damaged disk may give back. */
 #include "symbol-server/store/journal.h"
+#include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -14,6 +15,12 @@ static bool see_pair(void *context, const struct packed_pair *pair)
 static bool see_account(void *context, const struct packed_account *account)
 {
 	*(uint64_t *)context += account->lost_count;
+	return true;
+}
+
+static bool see_moment(void *context, const struct moment *moment)
+{
+	*(uint64_t *)context += moment->time_ms;
 	return true;
 }
 
@@ -50,4 +57,6 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	read_record(NULL, 0, bytes, length);
 	packed_each(bytes, length, see_pair, &sum);
 	account_each(bytes, length, see_account, &sum);
+	moments_each(bytes, length, see_moment, &sum);
+	moments_each_raw(bytes, length, see_moment, &sum);
 }
