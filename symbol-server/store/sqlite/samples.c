@@ -297,6 +297,7 @@ static const struct samples_engine sqlite_engine = {
 	.types = sqlite_samples_types,
 	.labels = sqlite_samples_labels,
 	.label_values = sqlite_samples_label_values,
+	.timeline = sqlite_samples_timeline,
 	.agents = sqlite_samples_agents,
 	.counters = sqlite_samples_counters,
 	.fold = sqlite_samples_fold,

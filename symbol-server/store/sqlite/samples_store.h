@@ -172,6 +172,9 @@ bool sqlite_samples_types(struct samples_store *base, const struct samples_query
 bool sqlite_samples_labels(struct samples_store *base, const struct samples_query *query,
 			   struct arena *arena, struct label_count **rows, size_t *count,
 			   struct error *err);
+struct samples_timeline *sqlite_samples_timeline(struct samples_store *base,
+						 const struct samples_query *query,
+						 struct error *err);
 bool sqlite_samples_label_values(struct samples_store *base, const struct samples_query *query,
 				 const char *label, struct arena *arena, struct value_count **rows,
 				 size_t *count, struct error *err);

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_timeline(): the sums that rows carry beside their packed stacks, added up by step and by
+ * the labels that are asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/sqlite/querying.h"
+
+enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3 };
+
+struct timelining {
+	struct querying querying; /* view, query, strings; its result has the hosts */
+	struct samples_timeline *timeline;
+	uint32_t **series; /* of each day: number → series of the time line + 1; 0: not met */
+	const uint8_t *is_wanted;
+	struct hash_table series_index, point_index, host_index;
+	size_t series_room, point_room, host_room;
+	struct series_labels *hosts; /* one label each: the hosts that rows were met of */
+	uint32_t host_count;
+	uint64_t rows;
+	bool is_full;
+};
+
+static const char *const host_name[] = {"host"};
+
+/* --- series: the labels asked for, all of them when none are named --- */
+
+static bool is_asked(const struct samples_query *query, const char *name)
+{
+	if (!query->labels)
+		return true;
+	for (unsigned i = 0; i < query->label_count; i++)
+		if (!strcmp(query->labels[i], name))
+			return true;
+	return false;
+}
+
+static bool same_labels(const struct series_labels *a, const struct series_labels *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
+			return false;
+	return true;
+}
+
+static uint64_t labels_hash(const struct series_labels *labels)
+{
+	uint64_t hash = 0;
+
+	for (uint32_t i = 0; i < labels->count; i++) {
+		hash = hash_bytes(labels->names[i], strlen(labels->names[i]), hash);
+		hash = hash_bytes(labels->values[i], strlen(labels->values[i]), hash);
+	}
+	return hash;
+}
+
+static bool copy_labels(struct samples_timeline *timeline, const struct series_labels *from,
+			struct series_labels *to)
+{
+	struct arena *arena = &timeline->arena;
+	const char **names = arena_array(arena, from->count, sizeof *names);
+	const char **values = arena_array(arena, from->count, sizeof *values);
+
+	for (uint32_t i = 0; names && values && i < from->count; i++) {
+		names[i] = arena_text(arena, from->names[i], strlen(from->names[i]));
+		values[i] = arena_text(arena, from->values[i], strlen(from->values[i]));
+	}
+	*to = (struct series_labels){names, values, from->count};
+	return !arena->failed;
+}
+
+/* The list's number of these labels; added when they are new. False: no room. */
+static bool take_labels(struct timelining *at, struct hash_table *index,
+			struct series_labels **list, uint32_t *count, size_t *room,
+			const struct series_labels *labels, uint32_t *number)
+{
+	uint64_t hash = labels_hash(labels);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(index, hash, &probe))
+		if (same_labels(&(*list)[i], labels)) {
+			*number = i;
+			return true;
+		}
+	if (!querying_grow((void **)list, *count, room, sizeof **list) ||
+	    !copy_labels(at->timeline, labels, &(*list)[*count]) ||
+	    !hash_table_add(index, hash, *count))
+		return false;
+	*number = (*count)++;
+	return true;
+}
+
+static bool map_series(struct timelining *at, const struct view_day *day, uint32_t number,
+		       uint32_t *mapped)
+{
+	uint32_t *known = &at->series[day - at->querying.view.days][number], unused;
+	const struct catalog_series *from = catalog_series(day->catalog, number);
+	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
+	struct series_labels labels = {names, values, 0};
+	struct samples_timeline *timeline = at->timeline;
+
+	for (uint32_t i = 0; !*known && i < from->label_count; i++) {
+		const char *name = catalog_string(day->catalog, from->labels[2 * i])->text;
+		const char *value = catalog_string(day->catalog, from->labels[2 * i + 1])->text;
+		struct series_labels host = {host_name, &value, 1};
+
+		if (!strcmp(name, *host_name) &&
+		    !take_labels(at, &at->host_index, &at->hosts, &at->host_count, &at->host_room,
+				 &host, &unused))
+			return false;
+		if (!is_asked(at->querying.query, name))
+			continue;
+		names[labels.count] = name;
+		values[labels.count++] = value;
+	}
+	if (!*known) {
+		if (!take_labels(at, &at->series_index, &timeline->series, &timeline->series_count,
+				 &at->series_room, &labels, mapped))
+			return false;
+		*known = *mapped + 1;
+	}
+	*mapped = *known - 1;
+	return true;
+}
+
+/* --- points --- */
+
+static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
+		      const struct view_row *row)
+{
+	struct samples_timeline *timeline = at->timeline;
+	uint64_t hash = hash_word((uint64_t)time_ms, series);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&at->point_index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&at->point_index, hash, &probe)) {
+		struct timeline_point *point = &timeline->points[i];
+
+		if (point->series != series || point->time_ms != time_ms)
+			continue;
+		point->samples += row->samples;
+		point->value += row->value;
+		return true;
+	}
+	if (timeline->point_count * sizeof *timeline->points >= TIMELINE_BYTES_MAX ||
+	    !querying_grow((void **)&timeline->points, timeline->point_count, &at->point_room,
+			   sizeof *timeline->points) ||
+	    !hash_table_add(&at->point_index, hash, (uint32_t)timeline->point_count))
+		return false;
+	timeline->points[timeline->point_count++] =
+		(struct timeline_point){series, time_ms, row->samples, row->value};
+	return true;
+}
+
+static bool add_row(void *context, const struct view_row *row)
+{
+	struct timelining *at = context;
+	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
+	uint32_t series;
+
+	at->rows++;
+	if (!map_series(at, row->day, row->series, &series) ||
+	    !add_point(at, series, time_ms / at->timeline->step_ms * at->timeline->step_ms, row))
+		at->is_full = true;
+	return !at->is_full &&
+	       (!at->querying.query->limits.rows || at->rows <= at->querying.query->limits.rows);
+}
+
+static bool is_wanted(void *context, uint32_t series)
+{
+	const struct timelining *at = context;
+
+	return series < at->querying.day->mark.count[CATALOG_SERIES] && at->is_wanted[series];
+}
+
+static bool add_day(struct timelining *at, struct view_day *day, struct error *err)
+{
+	struct view *view = &at->querying.view;
+	const uint32_t *list;
+	uint32_t wanted;
+
+	at->querying.day = day;
+	at->is_wanted = view_wanted(view, day, at->querying.query, &wanted);
+	if (!at->is_wanted)
+		return false;
+	if (!wanted)
+		return true;
+	list = view_series_list(view, day, at->is_wanted, wanted);
+	return view_each(view, day, at->querying.query, at->querying.type, false, list, wanted,
+			 is_wanted, add_row, at, err);
+}
+
+/* --- all of it --- */
+
+static bool make_maps(struct timelining *at)
+{
+	struct view *view = &at->querying.view;
+
+	at->querying.maps = arena_array(&view->arena, view->day_count, sizeof *at->querying.maps);
+	at->series = arena_array(&view->arena, view->day_count, sizeof *at->series);
+	for (unsigned i = 0; at->querying.maps && at->series && i < view->day_count; i++) {
+		const uint32_t *count = view->days[i].mark.count;
+
+		at->querying.maps[i].strings = arena_array(&view->arena, count[CATALOG_STRINGS],
+							   sizeof(const char *));
+		at->series[i] = arena_array(&view->arena, count[CATALOG_SERIES], 4);
+	}
+	return !view->arena.failed;
+}
+
+/* The hosts' accounts by the same rules as a query's, whose result is only lent for it. */
+static bool put_hosts(struct timelining *at, struct error *err)
+{
+	struct samples_result *result = at->querying.result;
+	struct samples_timeline *timeline = at->timeline;
+	bool ok;
+
+	result->series = at->hosts;
+	result->series_count = at->host_count;
+	ok = querying_put_hosts(&at->querying, err);
+	result->series = NULL;
+	timeline->hosts = arena_copy(&timeline->arena, result->hosts,
+				     result->host_count * sizeof *result->hosts);
+	timeline->host_count = result->host_count;
+	for (uint32_t i = 0; timeline->hosts && i < timeline->host_count; i++) {
+		struct host_accounting *host = &timeline->hosts[i];
+
+		host->host = arena_text(&timeline->arena, host->host, strlen(host->host));
+		for (unsigned k = 0; k < host->lost_count; k++)
+			host->lost_by[k].reason = arena_text(&timeline->arena,
+							     host->lost_by[k].reason,
+							     strlen(host->lost_by[k].reason));
+	}
+	return ok && !timeline->arena.failed;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	const struct timeline_point *a = left, *b = right;
+
+	if (a->series != b->series)
+		return a->series < b->series ? -1 : 1;
+	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
+}
+
+/* What grew by realloc() goes into the arena, which is all that the caller frees. */
+static bool settle(struct timelining *at)
+{
+	struct samples_timeline *timeline = at->timeline;
+	struct timeline_point *points = timeline->points;
+	struct series_labels *series = timeline->series;
+
+	if (timeline->point_count)
+		qsort(points, timeline->point_count, sizeof *points, compare_points);
+	timeline->points = arena_copy(&timeline->arena, points,
+				      timeline->point_count * sizeof *points);
+	timeline->series = arena_copy(&timeline->arena, series,
+				      timeline->series_count * sizeof *series);
+	free(points);
+	free(series);
+	return !timeline->arena.failed;
+}
+
+static bool run(struct timelining *at, struct error *err)
+{
+	const struct samples_query *query = at->querying.query;
+	struct view *view = &at->querying.view;
+	bool ok = make_maps(at);
+
+	for (unsigned i = 0; ok && i < view->day_count; i++)
+		ok = add_day(at, &view->days[i], err);
+	if (ok && query->limits.rows && at->rows > query->limits.rows)
+		ok = error_set(err, ERROR_LIMIT,
+			       "the query reads more rows than --query-rows allows (%llu): narrow "
+			       "the time range or the selection",
+			       (unsigned long long)query->limits.rows);
+	ok = ok && !at->is_full && put_hosts(at, err);
+	ok = settle(at) && ok;
+	if (!ok && (!err || !err->kind))
+		error_set(err, ERROR_LIMIT,
+			  "the time line has too many series or steps: group by fewer labels, ask "
+			  "for a longer step or narrow the selection");
+	return ok;
+}
+
+static struct samples_timeline *try_timeline(struct sqlite_samples *store,
+					     const struct samples_query *query, unsigned type,
+					     struct error *err)
+{
+	struct timelining at = {.querying = {.query = query, .type = type}};
+	bool ok = false;
+
+	if (!view_open(&at.querying.view, store, query, (int)type, err))
+		return NULL;
+	at.timeline = calloc(1, sizeof *at.timeline);
+	at.querying.result = calloc(1, sizeof *at.querying.result);
+	if (!at.timeline || !at.querying.result) {
+		error_set(err, ERROR_MEMORY, "no memory for an answer");
+		goto out;
+	}
+	arena_init(&at.timeline->arena, TIMELINE_BYTES_MAX);
+	arena_init(&at.querying.result->arena, TIMELINE_BYTES_MAX);
+	hash_table_init(&at.series_index, UINT32_MAX >> 1);
+	hash_table_init(&at.point_index, UINT32_MAX >> 1);
+	hash_table_init(&at.host_index, UINT32_MAX >> 1);
+	at.timeline->from_ms = at.querying.view.from_ms;
+	at.timeline->until_ms = at.querying.view.until_ms;
+	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
+	at.timeline->resolution_ms = SAMPLES_BUCKET_MS;
+	ok = run(&at, err);
+	hash_table_release(&at.series_index);
+	hash_table_release(&at.point_index);
+	hash_table_release(&at.host_index);
+	free(at.hosts);
+out:
+	samples_result_free(at.querying.result);
+	view_close(&at.querying.view);
+	if (ok)
+		return at.timeline;
+	samples_timeline_free(at.timeline);
+	return NULL;
+}
+
+static bool is_answerable(const struct samples_query *query, int type, struct error *err)
+{
+	if (type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
+				 query->type ? query->type : "");
+	if (query->thread_wanted || query->by_thread)
+		return error_set(err, ERROR_OPTION,
+				 "a time line of sums does not tell threads apart");
+	if (query->step_ms < 0 || query->step_ms % SAMPLES_BUCKET_MS)
+		return error_set(err, ERROR_OPTION, "a step is a multiple of 60 s");
+	return true;
+}
+
+struct samples_timeline *sqlite_samples_timeline(struct samples_store *base,
+						 const struct samples_query *query,
+						 struct error *err)
+{
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct samples_timeline *timeline = NULL;
+	struct error why = {0};
+
+	if (!is_answerable(query, type, err))
+		return NULL;
+	/* A file found damaged is set aside; without it the query succeeds. */
+	for (int attempt = 0; attempt < ATTEMPTS && !timeline; attempt++) {
+		why = (struct error){0};
+		timeline = try_timeline(sqlite_samples_of(base), query, (unsigned)type, &why);
+		if (!timeline && why.kind != ERROR_FORMAT)
+			break;
+	}
+	if (!timeline && err)
+		*err = why;
+	return timeline;
+}
