@@ -52,6 +52,7 @@ wire      := $(protos:.c=.o)
 common    := $(call objects,common)
 agent     := $(call objects,node-agent)
 server    := $(call objects,symbol-server) $(patsubst %.cc,$(BUILD)/%.o,$(call sources,symbol-server,cc))
+embedded_files := $(BUILD)/symbol-server/embedded.o $(BUILD)/symbol-server/formats/report_files.o
 skeletons := $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
 
 # The agent links its libraries statically: fewer shared objects, less memory on every host.
@@ -65,7 +66,7 @@ all: $(BUILD)/farflame-agent $(BUILD)/farflame-server
 $(BUILD)/farflame-agent: $(agent) $(common) $(wire)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(ALL_LDFLAGS) -Wl,--gc-sections $^ $(AGENT_LIBS) -o $@
-$(BUILD)/farflame-server: $(server) $(BUILD)/symbol-server/embedded.o $(common) $(wire)
+$(BUILD)/farflame-server: $(server) $(embedded_files) $(common) $(wire)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) -o $@
 
@@ -105,6 +106,23 @@ $(BUILD)/embed/page.html.gz: $(web) Makefile
 		 /<!-- *script *-->/ { print "<script>"; put(js); print "</script>"; next } { print }' \
 		symbol-server/web/index.html > $(BUILD)/embed/page.html
 	$(Q)gzip -9 -n -c $(BUILD)/embed/page.html > $@
+report := $(sort $(wildcard symbol-server/web/report/*))
+$(BUILD)/embed/report/report.html: $(web) $(report) Makefile
+	@mkdir -p $(@D)
+	$(call say,WEB,$@)
+	$(Q)esbuild symbol-server/web/report/report.ts symbol-server/web/report/svg.ts symbol-server/web/report/report.css \
+		--bundle --minify --format=iife --target=es2021 --log-level=warning --outdir=$(@D)
+	$(Q)for script in svg report; do /usr/bin/printf "$$(sha256sum < $(@D)/$$script.js | cut -c1-64 | \
+		sed 's/../\\x&/g')" | base64 | tr -d '\n' > $(@D)/$$script.js.hash; done
+	$(Q)awk -v js=$(@D)/report.js -v css=$(@D)/report.css -v hash="$$(cat $(@D)/report.js.hash)" \
+		'function put(f,  l) { while ((getline l < f) > 0) printf "%s%s", more++ ? "\n" : "", l; close(f) } \
+		 { gsub(/@script-hash@/, hash) } \
+		 /<!-- *style *-->/ { print "<style>"; more = 0; put(css); print "</style>"; next } \
+		 /<!-- *script *-->/ { printf "<script>"; more = 0; put(js); print "\n</script>"; next } { print }' \
+		symbol-server/web/report/report.html > $@
+$(BUILD)/symbol-server/formats/report_files.o: symbol-server/formats/report_files.S $(BUILD)/embed/report/report.html
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -I $(BUILD)/embed/report $< -o $@
 $(BUILD)/embed/openapi.yaml: schema/rest/openapi.yaml
 	@mkdir -p $(@D)
 	@cp $< $@
@@ -144,7 +162,7 @@ SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fram
 TEST_LIBS = -lbpf $(SERVER_LIBS) -lssl -lcrypto -ldl
 
 $(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(common) $(wire)
-$(BUILD)/testable-server.a: $(filter-out %/main.o,$(server)) $(BUILD)/symbol-server/embedded.o $(common) $(wire)
+$(BUILD)/testable-server.a: $(filter-out %/main.o,$(server)) $(embedded_files) $(common) $(wire)
 $(testable):
 	@rm -f $@
 	@ar rcs $@ $^
@@ -153,6 +171,11 @@ $(unit) $(fuzzed): $(BUILD)/tests/%: $(BUILD)/tests/%.o $(testable)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $< $(call archives_of,$@) $(TEST_LIBS) -o $@
 $(unit:=.o) $(fuzzed:=.o): | $(protos) $(skeletons)
+# A made-up fleet of agents that keeps an exact tally; nothing of the server is in it.
+fleet := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/tools/fleet/*.c)) common/buffer.c)
+$(BUILD)/tests/tools/fleet/fleet: $(fleet)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -lz -lm -o $@
 # What comparisons with other symbolizers run: the converter and lookups as a program.
 $(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_addresses.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
