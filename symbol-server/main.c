@@ -12,6 +12,7 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/import.h"
 #include "symbol-server/server_options.h"
+#include "symbol-server/store/data_directory.h"
 
 enum {
 	EXIT_OPTIONS = 2,
@@ -56,7 +57,7 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 		.series_max = options->series_limit,
 	};
 
-	if (!make_directory(options->data, err))
+	if (!make_directory(options->data, err) || !data_is_whole(options->data, err))
 		return false;
 	api->symbols = symbols_open(options->data, err);
 	if (!api->symbols)
@@ -123,6 +124,41 @@ static bool import_files(struct api *api, const struct server_options *options, 
 	return true;
 }
 
+/* A line on stdout; damage, also in a backup, is exit status 1. */
+static int back_up(const struct server_options *options)
+{
+	struct backup_report report;
+	struct error err = {0};
+
+	if (!data_backup(options->data, options->backup, &report, &err)) {
+		fprintf(stderr, "farflame-server: %s\n", err.message);
+		return EXIT_FAILURE;
+	}
+	printf("%s: %u databases, %u journal segments, %u uploaded files, %llu bytes; "
+	       "folding waited %lld ms\n",
+	       options->backup, report.databases, report.journal_segments, report.files,
+	       (unsigned long long)report.bytes, (long long)report.locked_ms);
+	if (!report.damaged)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "farflame-server: %u damaged databases are not in it\n", report.damaged);
+	return EXIT_FAILURE;
+}
+
+static int verify(const struct server_options *options)
+{
+	struct verify_report report;
+	struct error err = {0};
+
+	if (!data_verify(options->data, stdout, &report, &err)) {
+		fprintf(stderr, "farflame-server: %s\n", err.message);
+		return EXIT_FAILURE;
+	}
+	printf("%u files, %u damaged, %llu rows, %llu samples, %llu records in the journal\n",
+	       report.files, report.damaged, (unsigned long long)report.rows,
+	       (unsigned long long)report.samples, (unsigned long long)report.journal_records);
+	return report.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 /* Signals wait for main(); threads started later inherit the mask. */
 static void block_signals(sigset_t *signals)
 {
@@ -173,6 +209,10 @@ int main(int argc, char **argv)
 	if (action != OPTIONS_RUN)
 		return action == OPTIONS_DONE ? EXIT_SUCCESS : EXIT_OPTIONS;
 	log_set_level((enum log_level)options.log_level);
+	if (options.backup)
+		return back_up(&options);
+	if (options.verify)
+		return verify(&options);
 	block_signals(&signals);
 	api.retention_ms = options.retention_ms;
 	api.query_limits = (struct samples_limits){

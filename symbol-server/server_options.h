@@ -16,6 +16,8 @@ struct server_options {
 	struct option_list debuginfod;
 	struct option_list symbol_dirs;
 	struct option_list imports;
+	const char *backup; /* NULL: serve */
+	bool verify;
 	const char *retention;
 	int64_t retention_ms;    /* from retention */
 	uint64_t max_disk_bytes; /* 0: no limit */

@@ -214,6 +214,49 @@ uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t numb
 	return records;
 }
 
+/* Where a frame of this segment begins, whole or not. */
+static bool is_frame(const uint8_t *bytes, size_t length, size_t offset, uint64_t number)
+{
+	struct frame frame;
+
+	if (length - offset < sizeof frame)
+		return false;
+	memcpy(&frame, bytes + offset, sizeof frame);
+	return frame.magic == htole32(frame_magic) &&
+	       le64toh(frame.position) == number * JOURNAL_SEGMENT_BYTES + offset;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t length)
+{
+	return !length || (!bytes[0] && !memcmp(bytes, bytes + 1, length - 1));
+}
+
+unsigned journal_count_gaps(const uint8_t *bytes, size_t length, uint64_t number, bool *torn)
+{
+	size_t offset = JOURNAL_BLOCK;
+	bool in_gap = false;
+	unsigned gaps = 0;
+
+	*torn = false;
+	while (offset < length) {
+		size_t next = (offset / JOURNAL_BLOCK + 1) * JOURNAL_BLOCK, size;
+		struct frame frame;
+
+		size = record_at(bytes, length, offset, number, &frame);
+		if (size) {
+			gaps += in_gap;
+			in_gap = *torn = false;
+			offset += size;
+			continue;
+		}
+		*torn |= is_frame(bytes, length, offset, number);
+		next = next < length ? next : length;
+		in_gap |= offset % JOURNAL_BLOCK == 0 || !is_zero(bytes + offset, next - offset);
+		offset = next;
+	}
+	return gaps;
+}
+
 static bool read_whole(const char *path, uint8_t *bytes, size_t room, size_t *length,
 		       struct error *err)
 {

@@ -41,6 +41,10 @@ bool journal_replay(struct journal *journal, journal_record_fn *fn, void *contex
 uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t number,
 			      journal_record_fn *fn, void *context, bool *is_stopped);
 
+/* Gaps in a segment's bytes with intact records behind them, which no crash leaves; *torn: whether
+ * it ends with a record that is not whole, which one does. */
+unsigned journal_count_gaps(const uint8_t *bytes, size_t length, uint64_t number, bool *torn);
+
 /* Writes the records as one group and waits until they are on disk; ends gets each one's end. One
  * thread only. False: nothing of it counts (though some may be read by a later replay, unless
  * another group was written). */

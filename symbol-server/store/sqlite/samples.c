@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "symbol-server/store/data_directory.h"
 
 enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
 
@@ -234,6 +235,14 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	out->memory_bytes = memory;
 }
 
+static bool sqlite_samples_backup(struct samples_store *base, const char *directory,
+				  struct error *err)
+{
+	struct backup_report report;
+
+	return data_backup(sqlite_samples_of(base)->directory, directory, &report, err);
+}
+
 /* --- agents --- */
 
 static void copy_agent(const struct agent_row *row, struct arena *arena, struct agent_state *to)
@@ -298,6 +307,7 @@ static const struct samples_engine sqlite_engine = {
 	.labels = sqlite_samples_labels,
 	.label_values = sqlite_samples_label_values,
 	.timeline = sqlite_samples_timeline,
+	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
 	.counters = sqlite_samples_counters,
 	.fold = sqlite_samples_fold,

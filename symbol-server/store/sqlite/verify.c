@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads everything in a data directory and says what is damaged. */
+#include "symbol-server/store/data_directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "symbol-server/store/journal.h"
+#include "symbol-server/store/record.h"
+#include "symbol-server/store/sqlite/day_file.h"
+
+enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64 };
+
+struct verify {
+	const char *data;
+	FILE *out;
+	struct verify_report *report;
+};
+
+/* What one file has; damage: the first thing that is wrong, "" when nothing is. */
+struct findings {
+	uint64_t rows, samples, bytes;
+	char damage[480];
+	char note[200];
+};
+
+#define DAMAGED(findings_, ...) \
+	((findings_)->damage[0] \
+		 ? 0            \
+		 : snprintf((findings_)->damage, sizeof(findings_)->damage, __VA_ARGS__))
+
+/* --- one row --- */
+
+struct row_check {
+	const struct catalog *catalog;
+	uint64_t pairs, samples, value;
+	bool is_bad;
+};
+
+static bool check_pair(void *context, const struct packed_pair *pair)
+{
+	struct row_check *check = context;
+
+	check->is_bad |= pair->thread >= check->catalog->items[CATALOG_STRINGS].count ||
+			 !pair->stack || pair->stack >= check->catalog->items[CATALOG_STACKS].count;
+	check->pairs++;
+	check->samples += pair->samples;
+	check->value += pair->value;
+	return true;
+}
+
+static bool check_account(void *context, const struct packed_account *account)
+{
+	struct row_check *check = context;
+	uint32_t strings = check->catalog->items[CATALOG_STRINGS].count;
+
+	check->is_bad |= account->host >= strings;
+	for (unsigned i = 0; i < account->lost_count; i++)
+		check->is_bad |= account->lost[i].reason >= strings;
+	check->samples += account->samples;
+	return true;
+}
+
+/* --- a day --- */
+
+struct day_check {
+	struct catalog *catalog;
+	struct findings *findings;
+	uint64_t stored[TYPES_MAX], accounted[TYPES_MAX];
+};
+
+/* Columns: tenant, type, bucket, series, pairs, samples, value, data. */
+static void check_samples(struct day_check *day, sqlite3_stmt *row)
+{
+	struct row_check check = {.catalog = day->catalog};
+	int64_t tenant = sqlite3_column_int64(row, 0), type = sqlite3_column_int64(row, 1);
+	int64_t bucket = sqlite3_column_int64(row, 2), series = sqlite3_column_int64(row, 3);
+	const uint8_t *data = sqlite3_column_blob(row, 7);
+	size_t length = (size_t)sqlite3_column_bytes(row, 7);
+	const char *wrong = NULL;
+
+	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || bucket < 0 ||
+	    bucket >= MINUTES_PER_DAY)
+		wrong = "is of a type or minute that there is not";
+	else if (series <= 0 || series >= day->catalog->items[CATALOG_SERIES].count ||
+		 catalog_series(day->catalog, (uint32_t)series)->tenant != tenant)
+		wrong = "is of a series that is not defined";
+	else if (!packed_each(data, length, check_pair, &check))
+		wrong = "cannot be decoded";
+	else if (check.is_bad)
+		wrong = "refers to stacks or threads that are not defined";
+	else if ((int64_t)check.pairs != sqlite3_column_int64(row, 4) ||
+		 (int64_t)check.samples != sqlite3_column_int64(row, 5) ||
+		 (int64_t)check.value != sqlite3_column_int64(row, 6))
+		wrong = "has other sums than its samples";
+	if (wrong)
+		DAMAGED(day->findings,
+			"the row of tenant %" PRId64 ", type %" PRId64 ", minute %" PRId64
+			", series %" PRId64 " %s",
+			tenant, type, bucket, series, wrong);
+	else
+		day->stored[type] += check.samples;
+	day->findings->rows++;
+	day->findings->samples += check.samples;
+}
+
+/* Columns: tenant, type, bucket, data. */
+static void check_accounts(struct day_check *day, sqlite3_stmt *row)
+{
+	struct row_check check = {.catalog = day->catalog};
+	int64_t type = sqlite3_column_int64(row, 1);
+
+	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) ||
+	    !account_each(sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3),
+			  check_account, &check) ||
+	    check.is_bad)
+		DAMAGED(day->findings,
+			"the accounts of type %" PRId64 ", minute %" PRId64 " cannot be decoded",
+			type, (int64_t)sqlite3_column_int64(row, 2));
+	else
+		day->accounted[type] += check.samples;
+	day->findings->rows++;
+}
+
+static void each_row(struct day_check *day, sqlite3 *db, const char *sql,
+		     void (*check)(struct day_check *, sqlite3_stmt *))
+{
+	struct error err = {0};
+	sqlite3_stmt *statement = database_prepare(db, sql, &err);
+	int code = SQLITE_ERROR;
+
+	while (statement && (code = sqlite3_step(statement)) == SQLITE_ROW)
+		check(day, statement);
+	if (statement && code != SQLITE_DONE)
+		database_error(db, "read", &err);
+	if (code != SQLITE_DONE)
+		DAMAGED(day->findings, "%s", err.message);
+	sqlite3_finalize(statement);
+}
+
+/* What is stored is what the accounts of hosts say is. */
+static void check_sums(struct day_check *day)
+{
+	for (unsigned type = 0; type < TYPES_MAX; type++)
+		if (day->stored[type] != day->accounted[type])
+			DAMAGED(day->findings,
+				"%" PRIu64 " samples of type %s are stored, %" PRIu64
+				" accounted for",
+				day->stored[type], profile_type_name(type), day->accounted[type]);
+}
+
+/* SQLite's own: pages, cells, keys. */
+static void check_pages(sqlite3 *db, struct findings *findings)
+{
+	struct error err = {0};
+	sqlite3_stmt *statement = database_prepare(db, "PRAGMA quick_check(1)", &err);
+	const char *text = "";
+
+	if (statement && sqlite3_step(statement) == SQLITE_ROW)
+		text = (const char *)sqlite3_column_text(statement, 0);
+	else
+		database_error(db, "read", &err);
+	if (!text || strcmp(text, "ok"))
+		DAMAGED(findings, "%s", text && *text ? text : err.message);
+	sqlite3_finalize(statement);
+}
+
+static void check_day(struct day_reader *reader, struct findings *findings)
+{
+	struct day_check day = {.catalog = catalog_new(), .findings = findings};
+	struct error err = {0};
+
+	if (!day.catalog)
+		DAMAGED(findings, "no memory to read it");
+	else if (!day_reader_catalog(reader, day.catalog, &err))
+		DAMAGED(findings, "its dictionary: %s", err.message);
+	if (!findings->damage[0]) {
+		each_row(&day, reader->db,
+			 "SELECT tenant, type, bucket, series, pairs, samples, value, data "
+			 "FROM samples",
+			 check_samples);
+		each_row(&day, reader->db, "SELECT tenant, type, bucket, data FROM accounts",
+			 check_accounts);
+	}
+	if (!findings->damage[0])
+		check_sums(&day);
+	catalog_release(day.catalog);
+}
+
+static void verify_day(const char *path, struct findings *findings)
+{
+	struct error err = {0};
+	struct day_reader *reader = day_reader_open(path, &err);
+	uint64_t folded;
+
+	if (!reader && err.kind == ERROR_NOT_FOUND) {
+		snprintf(findings->note, sizeof findings->note, ", nothing in it yet");
+		return;
+	}
+	if (!reader || !day_reader_begin(reader, &folded, &err)) {
+		DAMAGED(findings, "%s", err.message);
+	} else {
+		check_pages(reader->db, findings);
+		if (!findings->damage[0])
+			check_day(reader, findings);
+		day_reader_end(reader);
+	}
+	day_reader_close(reader);
+}
+
+/* --- other databases --- */
+
+static void verify_database(const char *path, struct findings *findings)
+{
+	struct error err = {0};
+	sqlite3 *db = NULL;
+
+	if (sqlite3_open_v2(path, &db,
+			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+			    NULL) != SQLITE_OK ||
+	    sqlite3_busy_timeout(db, 5000) != SQLITE_OK ||
+	    !database_exec(db, "PRAGMA query_only = 1", &err)) {
+		database_error(db, "open", &err);
+		DAMAGED(findings, "%s", err.message);
+	} else {
+		check_pages(db, findings);
+	}
+	sqlite3_close_v2(db);
+}
+
+/* --- the journal --- */
+
+static bool check_record(void *context, uint64_t end, const uint8_t *bytes, size_t length)
+{
+	struct findings *findings = context;
+	const uint8_t *at = bytes;
+	struct record_item item;
+	bool ok;
+
+	while ((ok = record_next(&at, bytes + length, &item)) && item.kind != RECORD_END)
+		;
+	if (!ok)
+		DAMAGED(findings, "the record that ends at %" PRIu64 " cannot be decoded", end);
+	findings->rows++;
+	return true;
+}
+
+static bool read_segment(const char *path, uint8_t *bytes, size_t *length)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	*length = 0;
+	while (fd >= 0 && got > 0 && *length < JOURNAL_SEGMENT_BYTES) {
+		got = pread(fd, bytes + *length, JOURNAL_SEGMENT_BYTES - *length, (off_t)*length);
+		*length += got > 0 ? (size_t)got : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 && got >= 0;
+}
+
+static void verify_segment(const char *path, struct findings *findings)
+{
+	uint8_t *bytes = malloc(JOURNAL_SEGMENT_BYTES);
+	const char *name = strrchr(path, '/') + 1;
+	bool is_stopped, is_torn;
+	uint64_t number = 0;
+	unsigned gaps;
+	size_t length;
+
+	if (!bytes || sscanf(name, "%16" SCNx64, &number) != 1 ||
+	    !read_segment(path, bytes, &length)) {
+		DAMAGED(findings, "it cannot be read: %s", strerror(errno));
+		free(bytes);
+		return;
+	}
+	journal_read_segment(bytes, length, number, check_record, findings, &is_stopped);
+	gaps = journal_count_gaps(bytes, length, number, &is_torn);
+	if (gaps)
+		DAMAGED(findings, "%u gaps between intact records", gaps);
+	if (is_torn)
+		snprintf(findings->note, sizeof findings->note,
+			 ", the last one is not whole (as after a crash, or being written now)");
+	free(bytes);
+}
+
+/* --- the directory --- */
+
+static bool has_ending(const char *name, const char *ending)
+{
+	size_t length = strlen(name), wanted = strlen(ending);
+
+	return length > wanted && !strcmp(name + length - wanted, ending);
+}
+
+static void put_line(struct verify *verify, const char *name, bool is_journal,
+		     const struct findings *findings)
+{
+	struct verify_report *report = verify->report;
+
+	report->files++;
+	report->damaged += findings->damage[0] != 0;
+	report->samples += findings->samples;
+	if (is_journal)
+		report->journal_records += findings->rows;
+	else
+		report->rows += findings->rows;
+	fprintf(verify->out, "%s: ", name);
+	if (findings->damage[0])
+		fprintf(verify->out, "damaged: %s\n", findings->damage);
+	else if (is_journal)
+		fprintf(verify->out, "ok, %" PRIu64 " records%s\n", findings->rows, findings->note);
+	else if (findings->rows)
+		fprintf(verify->out, "ok, %" PRIu64 " rows, %" PRIu64 " samples\n", findings->rows,
+			findings->samples);
+	else
+		fprintf(verify->out, "ok%s\n", findings->note);
+}
+
+static void verify_file(struct verify *verify, const char *folder, const char *name)
+{
+	struct findings findings = {0};
+	char path[PATH_ROOM + 300];
+	bool is_journal = *folder;
+	uint32_t day;
+
+	snprintf(path, sizeof path, "%s%s/%s", verify->data, folder, name);
+	if (is_journal)
+		verify_segment(path, &findings);
+	else if (day_file_parse(name, &day))
+		verify_day(path, &findings);
+	else
+		verify_database(path, &findings);
+	/* A running server deletes what is too old and uses segments again. */
+	if (findings.damage[0] && access(path, F_OK))
+		return;
+	put_line(verify, name, is_journal, &findings);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool verify_folder(struct verify *verify, const char *folder, const char *ending,
+			  struct error *err)
+{
+	char path[PATH_ROOM];
+	char **names = calloc(NAMES_MAX, sizeof *names);
+	struct dirent *entry;
+	size_t count = 0;
+	DIR *directory;
+
+	snprintf(path, sizeof path, "%s%s", verify->data, folder);
+	directory = opendir(path);
+	if (!names || !directory) {
+		error_set_system(err, errno, "read directory '%s'", path);
+		free(names);
+		return false;
+	}
+	while ((entry = readdir(directory)) && count < NAMES_MAX)
+		if (has_ending(entry->d_name, ending))
+			count += (names[count] = strdup(entry->d_name)) != NULL;
+	closedir(directory);
+	if (count)
+		qsort(names, count, sizeof *names, compare_names);
+	for (size_t i = 0; i < count; i++) {
+		verify_file(verify, folder, names[i]);
+		free(names[i]);
+	}
+	free(names);
+	return true;
+}
+
+bool data_verify(const char *data, FILE *out, struct verify_report *report, struct error *err)
+{
+	struct verify verify = {data, out, report};
+
+	*report = (struct verify_report){0};
+	return verify_folder(&verify, "/journal", ".journal", err) &&
+	       verify_folder(&verify, "", ".db", err);
+}
