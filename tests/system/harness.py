@@ -137,6 +137,14 @@ def symbolize_tool():
     return path
 
 
+@functools.lru_cache(maxsize=None)
+def fleet_tool():
+    """tests/tools/fleet, up to date. CalledProcessError: it does not build."""
+    path = BUILD + "/tests/tools/fleet/fleet"
+    subprocess.run(["make", "-s", "--no-print-directory", "BUILD=" + BUILD, path], check=True, stdout=sys.stderr)
+    return path
+
+
 def program_copy(program, name):
     """A copy under another name, so that its process can be told apart."""
     path = os.path.join(WORK, name)
