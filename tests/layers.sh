@@ -22,7 +22,7 @@ symbol-server/query/        common/ symbol-server/store/samples.h
 symbol-server/symbolize/    common/ symbol-server/store/symbols.h symbol-server/net/
 symbol-server/store/        common/ symbol-server/store/ symbol-server/net/ symbol-server/embedded.h
 symbol-server/flamegraph/   common/
-symbol-server/formats/      common/ symbol-server/flamegraph/flame_tree.h
+symbol-server/formats/      common/ symbol-server/flamegraph/
 symbol-server/*/            common/
 symbol-server/              common/ symbol-server/embedded.h symbol-server/server_options.h
 '

@@ -3,118 +3,137 @@
 #include <string.h>
 
 #include "symbol-server/api/answer.h"
+#include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/flame_pprof.h"
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/flame_tree.h"
+#include "symbol-server/flamegraph/top_table.h"
 #include "symbol-server/formats/flame_formats.h"
 
-enum { NODES_DEFAULT = 20000, NODES_MAX = 1000000, TREE_NODES_MAX = 4000000 };
-enum { ACCOUNTING_HEADER_MAX = 6 << 10 };
-#define ANSWER_BYTES ((size_t)1 << 30)
+enum {
+	NODES_DEFAULT = 20000,
+	NODES_MAX = 1000000,
+	TREE_NODES_MAX = 4000000,
+	FUNCTIONS_MAX = 4000000,
+	FUNCTIONS_SHOWN = 1000, /* in a page */
+};
 
-enum format { FORMAT_JSON, FORMAT_FOLDED };
+static const struct answer_format formats[] = {
+	{"json", "application/json", NULL, flame_json, .needs_tree = true},
+	{"folded", "text/plain; charset=utf-8", "folded", flame_folded, .needs_tree = true},
+	/* write is NULL: it is made of stacks, not of a tree */
+	{"pprof", "application/octet-stream", "pb.gz", NULL, .is_download = true},
+	{"speedscope", "application/json", "speedscope.json", flame_speedscope, .needs_tree = true,
+	 .is_download = true},
+	{"svg", "image/svg+xml", "svg", flame_svg, .needs_tree = true, .is_page = true},
+	{"html", "text/html; charset=utf-8", "html", flame_html, .needs_tree = true,
+	 .needs_top = true, .is_page = true},
+	{"csv", "text/csv; charset=utf-8; header=present", "csv", flame_csv, .needs_tree = true,
+	 .is_download = true},
+	{"md", "text/markdown; charset=utf-8", "md", flame_markdown, .needs_tree = true,
+	 .needs_top = true},
+	{0},
+};
+
+struct parts { /* what an answer is made of; NULL what its format does not need */
+	struct flame_tree *tree;
+	struct top_table *top;
+};
 
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
 		      uint64_t samples)
 {
-	return flame_tree_add(context, frames, depth, value, samples);
+	const struct parts *parts = context;
+
+	return (!parts->tree || flame_tree_add(parts->tree, frames, depth, value, samples)) &&
+	       (!parts->top || top_table_add(parts->top, frames, depth, value, samples));
 }
 
-/* Names the formats of the design as well, so that a client learns what is missing, not what is
- * wrong. */
-static bool read_format(struct http_request *request, enum format *format, struct error *err)
+static bool no_memory(struct error *err)
 {
-	static const char *const later[] = {"pprof", "speedscope", "svg", "html", "csv", "md"};
-	const char *text = http_request_query(request, "format");
-	unsigned choice = FORMAT_JSON;
-
-	for (size_t i = 0; text && i < sizeof(later) / sizeof(*later); i++)
-		if (!strcmp(text, later[i]))
-			return error_set(err, ERROR_OPTION,
-					 "parameter 'format': this version serves json and folded, "
-					 "not yet %s",
-					 text);
-	if (!parameter_choice(request, "format", "json|folded", &choice, err))
-		return false;
-	*format = (enum format)choice;
-	return true;
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
-static bool build_tree(struct flame_request *flame, uint32_t max_nodes, struct flame_tree **tree,
-		       struct error *err)
+static bool build_parts(struct flame_request *flame, const struct answer_format *format,
+			uint32_t max_nodes, struct parts *parts, struct error *err)
 {
-	*tree = flame_tree_new(TREE_NODES_MAX);
-	if (!*tree)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-	if (!flame_request_each(flame, add_stack, *tree, err)) {
+	parts->tree = format->needs_tree ? flame_tree_new(TREE_NODES_MAX) : NULL;
+	parts->top = format->needs_top ? top_table_new(FUNCTIONS_MAX) : NULL;
+	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
+		return no_memory(err);
+	if (!flame_request_each(flame, add_stack, parts, err)) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the flame graph has more than %d nodes; narrow time or match",
 				  TREE_NODES_MAX);
 		return false;
 	}
-	return flame_tree_cut(*tree, max_nodes) ||
-	       error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	if (parts->top)
+		top_table_sort(parts->top, false);
+	return !parts->tree || flame_tree_cut(parts->tree, max_nodes) || no_memory(err);
 }
 
-/* The same object that JSON holds, for formats without room for it. Proxies commonly take 8 KiB of
- * headers: what would be longer is told in less detail. */
-static bool add_accounting(struct http_request *request, struct http_response *response,
-			   const struct accounting *accounting)
+static struct flame_answer answer_of(struct http_request *request,
+				     const struct flame_request *flame, const struct parts *parts,
+				     const struct accounting *accounting)
 {
-	struct buffer text;
-	struct json json;
-	const char *copy = NULL;
-
-	buffer_init(&text, 64 << 10);
-	for (int detail = ACCOUNTING_WHOLE; detail <= ACCOUNTING_WITHOUT_REASONS; detail++) {
-		buffer_clear(&text);
-		json = json_start(&text);
-		json.is_ascii = true;
-		accounting_json(&json, accounting, (enum accounting_detail)detail);
-		if (!text.failed && text.length <= ACCOUNTING_HEADER_MAX)
-			break;
-	}
-	if (!text.failed)
-		copy = arena_text(http_request_arena(request), (const char *)text.bytes,
-				  text.length);
-	buffer_release(&text);
-	if (copy)
-		answer_header(response, "Farflame-Accounting", copy);
-	return copy != NULL;
-}
-
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct flame_request *flame, const struct flame_tree *tree,
-			 enum format format)
-{
-	struct accounting accounting;
 	struct flame_answer answer = {
 		.type = flame->query.type,
 		.unit = flame_request_unit(flame),
+		.match = http_request_query(request, "match"),
 		.from_ms = flame->result->from_ms,
 		.until_ms = flame->result->until_ms,
-		.tree = tree,
-		.accounting = &accounting,
+		.tree = parts->tree,
+		.top = parts->top,
+		.top_limit = FUNCTIONS_SHOWN,
+		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
+		.accounting = accounting,
 	};
 
-	flame_request_accounting(flame, &accounting);
-	accounting.cut = tree->cut;
 	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
-	response->body.limit = ANSWER_BYTES;
-	if (format == FORMAT_JSON)
-		return flame_json(&answer, &response->body);
-	response->content_type = "text/plain; charset=utf-8";
-	return add_accounting(request, response, &accounting) &&
-	       flame_folded(&answer, &response->body);
+	return answer;
+}
+
+/* Stacks as they were taken: a profile's readers turn and cut them themselves. */
+static bool answer_pprof(struct http_request *request, struct http_response *response,
+			 struct flame_request *flame, const struct answer_format *format,
+			 struct error *err)
+{
+	const struct parts none = {0};
+	struct accounting accounting;
+	struct flame_answer answer = answer_of(request, flame, &none, &accounting);
+
+	return flame_pprof(flame, &answer, &accounting, &response->body, err) &&
+	       (answer_format_headers(request, response, format, &answer) || no_memory(err));
+}
+
+static bool answer_tree(struct http_request *request, struct http_response *response,
+			struct flame_request *flame, const struct answer_format *format,
+			uint32_t max_nodes, struct error *err)
+{
+	struct parts parts = {0};
+	struct accounting accounting;
+	struct flame_answer answer;
+	bool ok = false;
+
+	if (!build_parts(flame, format, max_nodes, &parts, err))
+		goto out;
+	flame_request_accounting(flame, &accounting);
+	accounting.cut = parts.tree->cut;
+	answer = answer_of(request, flame, &parts, &accounting);
+	ok = answer_format_write(request, response, format, &answer) || no_memory(err);
+out:
+	flame_tree_free(parts.tree);
+	top_table_free(parts.top);
+	return ok;
 }
 
 void api_flamegraph_get(struct http_request *request, struct http_response *response, void *context)
 {
+	const struct answer_format *format = formats;
 	struct flame_request flame;
-	struct flame_tree *tree = NULL;
-	enum format format = FORMAT_JSON;
 	uint32_t max_nodes = NODES_DEFAULT;
 	struct error err = {0};
 	bool ok = false;
@@ -122,15 +141,20 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes format", "process", &flame,
 				&err) ||
 	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &max_nodes, &err) ||
-	    !read_format(request, &format, &err) || !flame_request_run(&flame, context, &err) ||
-	    !build_tree(&flame, max_nodes, &tree, &err))
+	    !answer_format_read(request, formats, &format, &err))
 		goto out;
-	ok = write_answer(request, response, &flame, tree, format);
-	if (!ok)
-		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
+	if (!format->write && flame.view.invert) {
+		error_set(&err, ERROR_OPTION,
+			  "parameter 'invert' does not go with format=pprof: its readers turn the "
+			  "stacks themselves");
+		goto out;
+	}
+	if (!flame_request_run(&flame, context, &err))
+		goto out;
+	ok = format->write ? answer_tree(request, response, &flame, format, max_nodes, &err)
+			   : answer_pprof(request, response, &flame, format, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);
-	flame_tree_free(tree);
 	flame_request_release(&flame);
 }

@@ -8,6 +8,7 @@
 
 #include "common/buffer.h"
 #include "symbol-server/flamegraph/flame_tree.h"
+#include "symbol-server/flamegraph/top_table.h"
 #include "symbol-server/formats/accounting.h"
 
 struct flame_module {
@@ -16,10 +17,14 @@ struct flame_module {
 
 struct flame_answer {
 	const char *type, *unit;
+	const char *match;         /* the selector as asked; NULL or "": all */
 	int64_t from_ms, until_ms; /* effective */
 	const struct flame_tree *tree;
+	const struct top_table *top;        /* sorted; for the formats that show functions */
+	size_t top_limit;                   /* how many of them */
 	const struct flame_module *modules; /* by flame_frame.module */
 	uint32_t module_count;
+	const uint64_t *unsymbolized; /* samples, by module; NULL not known */
 	const struct accounting *accounting;
 };
 
@@ -32,5 +37,30 @@ bool flame_json(const struct flame_answer *answer, struct buffer *out);
  * frames end in _[k]. The root has no frame; value that stays on the root itself, without any
  * frame, is named "all". */
 bool flame_folded(const struct flame_answer *answer, struct buffer *out);
+
+/* speedscope's file (github.com/jlfwong/speedscope, src/lib/file-format-spec.ts): one "evented"
+ * profile, whose time is the value so far, depth first. */
+bool flame_speedscope(const struct flame_answer *answer, struct buffer *out);
+
+/* RFC 4180, in UTF-8: a row per node (parent before child, parent's number in the column; node 0
+ * the root), or per function of top. A text that a spreadsheet would take for a formula has an
+ * apostrophe before it (OWASP, "CSV Injection"). */
+bool flame_csv(const struct flame_answer *answer, struct buffer *out);
+bool top_csv(const struct flame_answer *answer, struct buffer *out);
+
+/* A report of a page or two for people and chats: totals, functions of top, the tree's hottest
+ * paths, what is unknown and lost. Either may be NULL, and is then left out. */
+bool flame_markdown(const struct flame_answer *answer, struct buffer *out);
+
+/* A picture, root on top, that needs no network; where scripts run it zooms and searches. Frames
+ * narrower than 0.1 pixels are left out and counted. */
+bool flame_svg(const struct flame_answer *answer, struct buffer *out);
+
+/* One page that needs no network: flame graph, functions of top, accounting. */
+bool flame_html(const struct flame_answer *answer, struct buffer *out);
+
+/* {"type",…,"functions":[…],"accounting":{…}}, and its functions alone. */
+bool top_json(const struct flame_answer *answer, struct buffer *out);
+void top_functions_json(struct json *json, const struct flame_answer *answer);
 
 #endif

@@ -2,15 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash_table.h"
 #include "symbol-server/formats/flame_formats.h"
-
-/* Distinct texts in order of appearance; borrowed. */
-struct text_list {
-	struct hash_table table;
-	const char **texts;
-	uint32_t count;
-};
+#include "symbol-server/formats/text_list.h"
 
 struct writer {
 	const struct flame_answer *answer;
@@ -21,25 +14,6 @@ struct writer {
 	uint32_t *modules;           /* back */
 	uint32_t module_count;
 };
-
-static bool text_list_take(struct text_list *list, const char *text, uint64_t hash,
-			   uint32_t *number)
-{
-	uint32_t probe, at;
-
-	for (at = hash_table_first(&list->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&list->table, hash, &probe)) {
-		if (list->texts[at] != text && strcmp(list->texts[at], text))
-			continue;
-		*number = at;
-		return true;
-	}
-	if (!hash_table_add(&list->table, hash, list->count))
-		return false;
-	list->texts[list->count] = text;
-	*number = list->count++;
-	return true;
-}
 
 static void number_module(struct writer *writer, uint32_t module)
 {
@@ -58,13 +32,12 @@ static bool number_texts(struct writer *writer)
 	for (size_t i = 0; i < tree->count; i++) {
 		const struct flame_frame *frame = &tree->nodes[i].frame;
 		const char *file = frame->file ? frame->file : "";
-		uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
 
 		writer->file_of[i] = UINT32_MAX;
-		if (!text_list_take(&writer->names, frame->name, hash, &writer->name_of[i]))
+		if (!text_list_take(&writer->names, frame->name, frame->name_hash,
+				    &writer->name_of[i]))
 			return false;
-		if (*file && !text_list_take(&writer->files, file, frame_name_hash(file),
-					     &writer->file_of[i]))
+		if (*file && !text_list_take(&writer->files, file, 0, &writer->file_of[i]))
 			return false;
 		number_module(writer, frame->module);
 	}
@@ -76,24 +49,19 @@ static bool writer_init(struct writer *writer)
 	size_t nodes = writer->answer->tree->count;
 	size_t modules = writer->answer->module_count + 1;
 
-	hash_table_init(&writer->names.table, (uint32_t)nodes);
-	hash_table_init(&writer->files.table, (uint32_t)nodes);
-	writer->names.texts = calloc(nodes, sizeof(*writer->names.texts));
-	writer->files.texts = calloc(nodes, sizeof(*writer->files.texts));
+	text_list_init(&writer->names, (uint32_t)nodes);
+	text_list_init(&writer->files, (uint32_t)nodes);
 	writer->name_of = calloc(nodes, sizeof(*writer->name_of));
 	writer->file_of = calloc(nodes, sizeof(*writer->file_of));
 	writer->module_of = calloc(modules, sizeof(*writer->module_of));
 	writer->modules = calloc(modules, sizeof(*writer->modules));
-	return writer->names.texts && writer->files.texts && writer->name_of && writer->file_of &&
-	       writer->module_of && writer->modules;
+	return writer->name_of && writer->file_of && writer->module_of && writer->modules;
 }
 
 static void writer_release(struct writer *writer)
 {
-	hash_table_release(&writer->names.table);
-	hash_table_release(&writer->files.table);
-	free(writer->names.texts);
-	free(writer->files.texts);
+	text_list_release(&writer->names);
+	text_list_release(&writer->files);
 	free(writer->name_of);
 	free(writer->file_of);
 	free(writer->module_of);

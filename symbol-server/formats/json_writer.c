@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "symbol-server/formats/utf8.h"
+
 static void before_value(struct json *json)
 {
 	if (json->needs_comma)
@@ -33,34 +35,6 @@ void json_key(struct json *json, const char *key)
 	json->needs_comma = false;
 }
 
-/* Length of the well-formed UTF-8 sequence at text (Unicode 15, table 3-7); 0: there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-	unsigned char low = 0x80, high = 0xbf;
-	size_t more;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] < 0xc2 || text[0] > 0xf4)
-		return 0;
-	more = text[0] < 0xe0 ? 1 : text[0] < 0xf0 ? 2 : 3;
-	if (text[0] == 0xe0)
-		low = 0xa0;
-	if (text[0] == 0xed)
-		high = 0x9f;
-	if (text[0] == 0xf0)
-		low = 0x90;
-	if (text[0] == 0xf4)
-		high = 0x8f;
-	for (size_t i = 1; i <= more; i++) {
-		if (text[i] < low || text[i] > high)
-			return 0;
-		low = 0x80;
-		high = 0xbf;
-	}
-	return more + 1;
-}
-
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -69,10 +43,8 @@ static bool is_plain(unsigned char c)
 /* well-formed UTF-8 of 2 to 4 bytes; above U+FFFF as two surrogates (RFC 8259 §7) */
 static void put_escaped(struct buffer *out, const unsigned char *text, size_t length)
 {
-	uint32_t point = text[0] & (0x7fu >> length);
+	uint32_t point = utf8_point(text, length);
 
-	for (size_t i = 1; i < length; i++)
-		point = point << 6 | (text[i] & 0x3fu);
 	if (point > 0xffff)
 		buffer_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (point >> 10),
 			      0xdc00 | (point & 0x3ff));
@@ -103,7 +75,7 @@ void json_string(struct json *json, const char *text)
 		else if (length > 1)
 			buffer_append(out, at, length);
 		else if (!length)
-			buffer_append_text(out, json->is_ascii ? "\\ufffd" : "\xef\xbf\xbd");
+			buffer_append_text(out, json->is_ascii ? "\\ufffd" : UTF8_REPLACEMENT);
 		else if (*at == '"' || *at == '\\')
 			buffer_append(out, (const char[]){'\\', (char)*at}, 2);
 		else

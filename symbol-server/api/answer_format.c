@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/answer_format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/formats/report_files.h"
+
+enum { ACCOUNTING_HEADER_MAX = 6 << 10, FORMATS_TEXT = 200 };
+#define ANSWER_BYTES ((size_t)1 << 30)
+
+bool answer_format_read(struct http_request *request, const struct answer_format *formats,
+			const struct answer_format **format, struct error *err)
+{
+	char choices[FORMATS_TEXT] = "";
+	size_t length = 0;
+	unsigned choice = 0;
+
+	for (const struct answer_format *at = formats; at->name; at++)
+		length += (size_t)snprintf(choices + length, sizeof(choices) - length, "%s%s",
+					   at == formats ? "" : "|", at->name);
+	if (!parameter_choice(request, "format", choices, &choice, err))
+		return false;
+	*format = &formats[choice];
+	return true;
+}
+
+/* The same object that JSON holds, for formats without room for it. Proxies commonly take 8 KiB of
+ * headers: what would be longer is told in less detail. */
+static bool add_accounting(struct http_request *request, struct http_response *response,
+			   const struct accounting *accounting)
+{
+	struct buffer text;
+	struct json json;
+	const char *copy = NULL;
+
+	buffer_init(&text, 64 << 10);
+	for (int detail = ACCOUNTING_WHOLE; detail <= ACCOUNTING_WITHOUT_REASONS; detail++) {
+		buffer_clear(&text);
+		json = json_start(&text);
+		json.is_ascii = true;
+		accounting_json(&json, accounting, (enum accounting_detail)detail);
+		if (!text.failed && text.length <= ACCOUNTING_HEADER_MAX)
+			break;
+	}
+	if (!text.failed)
+		copy = arena_text(http_request_arena(request), (const char *)text.bytes,
+				  text.length);
+	buffer_release(&text);
+	if (copy)
+		answer_header(response, "Farflame-Accounting", copy);
+	return copy != NULL;
+}
+
+static bool add_header(struct http_request *request, struct http_response *response,
+		       const char *name, const char *value)
+{
+	const char *copy = arena_text(http_request_arena(request), value, strlen(value));
+
+	if (copy)
+		answer_header(response, name, copy);
+	return copy != NULL;
+}
+
+/* Pictures and pages hold strangers' words: should one of them ever come out as more than text, no
+ * script of it runs and nothing is fetched. The page itself says which script of it is ours. */
+static bool add_policy(struct http_request *request, struct http_response *response,
+		       const struct answer_format *format)
+{
+	char policy[400];
+	bool is_svg = !strncmp(format->content_type, "image/svg", 9);
+
+	snprintf(policy, sizeof(policy),
+		 "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+		 "form-action 'none'; frame-ancestors 'none'; script-src 'sha256-%s'",
+		 is_svg ? report_svg_script_hash : report_page_script_hash);
+	return add_header(request, response, "Content-Security-Policy", policy);
+}
+
+static bool add_file_name(struct http_request *request, struct http_response *response,
+			  const struct answer_format *format, const char *type)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s; filename=\"farflame-%.40s.%s\"",
+		 format->is_download ? "attachment" : "inline", type, format->ending);
+	return add_header(request, response, "Content-Disposition", text);
+}
+
+bool answer_format_headers(struct http_request *request, struct http_response *response,
+			   const struct answer_format *format, const struct flame_answer *answer)
+{
+	response->content_type = format->content_type;
+	response->body.limit = ANSWER_BYTES;
+	if (!strcmp(format->name, "json"))
+		return true;
+	return add_accounting(request, response, answer->accounting) &&
+	       (!format->ending || add_file_name(request, response, format, answer->type)) &&
+	       (!format->is_page || add_policy(request, response, format));
+}
+
+bool answer_format_write(struct http_request *request, struct http_response *response,
+			 const struct answer_format *format, const struct flame_answer *answer)
+{
+	return answer_format_headers(request, response, format, answer) &&
+	       format->write(answer, &response->body);
+}

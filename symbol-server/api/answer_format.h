@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* format=: a table of what a resource answers in, and the headers that go with it. */
+#ifndef SYMBOL_SERVER_API_ANSWER_FORMAT_H
+#define SYMBOL_SERVER_API_ANSWER_FORMAT_H
+
+#include <stdbool.h>
+
+#include "common/error.h"
+#include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/http/http_server.h"
+
+struct answer_format { /* a table of them ends with one without a name; the first is the default */
+	const char *name;
+	const char *content_type;
+	const char *ending; /* of the file name that a browser saves it under; NULL: none given */
+	bool (*write)(const struct flame_answer *answer, struct buffer *out);
+	bool needs_tree, needs_top; /* what write() looks at */
+	bool is_page;               /* a browser shows it: it gets a content policy */
+	bool is_download;           /* a browser saves it */
+};
+
+/* ERROR_OPTION: the parameter names no format of the table. */
+bool answer_format_read(struct http_request *request, const struct answer_format *formats,
+			const struct answer_format **format, struct error *err);
+
+/* Content-Type, file name, policy and, but for JSON that holds it, the accounting. */
+bool answer_format_headers(struct http_request *request, struct http_response *response,
+			   const struct answer_format *format, const struct flame_answer *answer);
+
+/* Headers and body. false: memory is short, or the answer is larger than any answer may be. */
+bool answer_format_write(struct http_request *request, struct http_response *response,
+			 const struct answer_format *format, const struct flame_answer *answer);
+
+#endif

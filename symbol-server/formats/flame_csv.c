@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/utf8.h"
+
+static const struct flame_module no_module = {.name = "", .build_id = ""};
+
+static const struct flame_module *module_of(const struct flame_answer *answer,
+					    const struct flame_frame *frame)
+{
+	return frame->module < answer->module_count ? &answer->modules[frame->module] : &no_module;
+}
+
+/* Where a spreadsheet would take a cell for a formula, an apostrophe goes before it, as OWASP
+ * advises ("CSV Injection": = + - @ tab and carriage return). */
+static bool is_formula(const char *text)
+{
+	return *text && strchr("=+-@\t\r\n", *text);
+}
+
+/* Quotes doubled; what is no UTF-8 replaced. */
+static void put_utf8(struct buffer *out, const char *text)
+{
+	for (const unsigned char *at = (const unsigned char *)text; *at;) {
+		size_t length = utf8_length(at);
+
+		if (*at == '"')
+			buffer_append_char(out, '"');
+		if (length)
+			buffer_append(out, at, length);
+		else
+			buffer_append_text(out, UTF8_REPLACEMENT);
+		at += length ? length : 1;
+	}
+}
+
+static void put_text(struct buffer *out, const char *text)
+{
+	bool is_quoted = is_formula(text) || strpbrk(text, ",\"\r\n");
+
+	if (!is_quoted) {
+		put_utf8(out, text);
+		return;
+	}
+	buffer_append_char(out, '"');
+	if (is_formula(text))
+		buffer_append_char(out, '\'');
+	put_utf8(out, text);
+	buffer_append_char(out, '"');
+}
+
+/* name,file,line,module,build_id */
+static void put_frame(struct buffer *out, const struct flame_answer *answer,
+		      const struct flame_frame *frame)
+{
+	const struct flame_module *module = module_of(answer, frame);
+
+	put_text(out, frame->name);
+	buffer_append_char(out, ',');
+	put_text(out, frame->file ? frame->file : "");
+	buffer_printf(out, ",%" PRIu32 ",", frame->line);
+	put_text(out, module->name);
+	buffer_append_char(out, ',');
+	put_text(out, module->build_id);
+}
+
+#define FRAME_COLUMNS "name,file,line,module,build_id"
+#define VALUE_COLUMNS "self,total,self_samples,total_samples"
+
+static void put_values(struct buffer *out, uint64_t self, uint64_t total, uint64_t self_samples,
+		       uint64_t total_samples)
+{
+	buffer_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n", self, total,
+		      self_samples, total_samples);
+}
+
+bool flame_csv(const struct flame_answer *answer, struct buffer *out)
+{
+#define KIND_TEXT(name_) #name_,
+	static const char *const kinds[] = {FRAME_KINDS(KIND_TEXT)};
+	const struct flame_tree *tree = answer->tree;
+
+	buffer_append_text(out, "node,parent,kind," FRAME_COLUMNS "," VALUE_COLUMNS "\r\n");
+	for (size_t i = 0; i < tree->count && !out->failed; i++) {
+		const struct flame_node *node = &tree->nodes[i];
+
+		buffer_printf(out, "%zu,", i);
+		if (i)
+			buffer_printf(out, "%" PRIu32, node->parent);
+		buffer_printf(out, ",%s,", kinds[node->frame.kind]);
+		put_frame(out, answer, &node->frame);
+		put_values(out, node->self, node->total, node->self_samples, node->total_samples);
+	}
+	return !out->failed;
+}
+
+bool top_csv(const struct flame_answer *answer, struct buffer *out)
+{
+	buffer_append_text(out, FRAME_COLUMNS "," VALUE_COLUMNS "\r\n");
+	for (size_t i = 0; i < answer->top->count && i < answer->top_limit && !out->failed; i++) {
+		const struct top_function *function = &answer->top->functions[i];
+
+		put_frame(out, answer, &function->frame);
+		put_values(out, function->self, function->total, function->self_samples,
+			   function->total_samples);
+	}
+	return !out->failed;
+}

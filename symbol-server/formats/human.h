@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, times and names as people read them, for the formats made for people. */
+#ifndef SYMBOL_SERVER_FORMATS_HUMAN_H
+#define SYMBOL_SERVER_FORMATS_HUMAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/buffer.h"
+#include "symbol-server/flamegraph/flame_tree.h"
+
+enum { HUMAN_TEXT = 64 };
+
+/* unit: "nanoseconds", "bytes"; any other is a count. */
+void human_value(uint64_t value, const char *unit, char text[HUMAN_TEXT]);
+/* "3.64 %": three digits, never 0 % of something nor 100 % of less than all. */
+void human_share(uint64_t part, uint64_t whole, char text[HUMAN_TEXT]);
+/* RFC 3339 in UTC, to the second. */
+void human_time(int64_t unix_ms, char text[HUMAN_TEXT]);
+
+/* What stands before and after a frame's name, so that colour is never the only sign of its kind:
+ * as the web page has it (web/palette.ts). */
+struct human_marks {
+	const char *before, *after;
+};
+struct human_marks human_marks(const struct flame_frame *frame);
+
+#endif

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/pprof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/gzip.h"
+#include "symbol-server/formats/text_list.h"
+
+enum {
+	PLAIN_BYTES = 1 << 30, /* of the profile before gzip */
+	KEY_BYTES = 1 << 30,
+	TEXTS_MAX = 16 << 20,
+	FUNCTIONS_MAX = 8 << 20,
+	COMMENT_BYTES = 256 << 10,
+	GZIP_LEVEL = 4,
+};
+
+/* Field numbers: schema/formats/pprof.proto. */
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING_TABLE,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_SAMPLE_TYPE,
+};
+
+struct mapping {
+	uint32_t number; /* 0: not met yet */
+	uint64_t limit;  /* highest address + 1 */
+	bool lacks_files, lacks_lines;
+};
+
+struct function {
+	uint32_t name, file;
+};
+
+struct sample { /* its key in keys: label values, then locations */
+	size_t key;
+	uint32_t key_length, label_length;
+	uint64_t value, samples;
+};
+
+struct pprof {
+	const struct flame_answer *answer;
+	const char *const *labels;
+	unsigned label_count;
+	struct buffer plain;         /* the profile as far as it is written */
+	struct buffer message, line; /* the message at hand, one inside it */
+	struct buffer comment;
+	struct text_list texts;
+	struct mapping *mappings; /* by module */
+	uint32_t mapping_count, location_count;
+	struct function *functions;
+	uint32_t function_count, function_room;
+	struct hash_table function_table;
+	struct sample *samples;
+	uint32_t sample_count, sample_room;
+	struct hash_table sample_table;
+	struct buffer keys;
+};
+
+static void put_varint(struct buffer *out, uint32_t field, uint64_t value)
+{
+	if (!value)
+		return; /* proto3's default */
+	buffer_append_varint(out, (uint64_t)field << 3);
+	buffer_append_varint(out, value);
+}
+
+static void put_bytes(struct buffer *out, uint32_t field, const void *bytes, size_t length)
+{
+	buffer_append_varint(out, (uint64_t)field << 3 | 2);
+	buffer_append_varint(out, length);
+	buffer_append(out, bytes, length);
+}
+
+/* The message written into from becomes a field of out. */
+static void put_message(struct buffer *out, uint32_t field, struct buffer *from)
+{
+	put_bytes(out, field, from->bytes, from->length);
+	out->failed |= from->failed;
+	buffer_clear(from);
+}
+
+static uint64_t int64_of(uint64_t value)
+{
+	return value < INT64_MAX ? value : INT64_MAX;
+}
+
+/* Texts go out when they are met first; their numbers are in order. */
+static bool text_number(struct pprof *pprof, const char *text, uint64_t hash, uint32_t *number)
+{
+	uint32_t before = pprof->texts.count;
+
+	if (!text_list_take(&pprof->texts, text, hash, number))
+		return false;
+	if (pprof->texts.count > before)
+		put_bytes(&pprof->plain, PROFILE_STRING_TABLE, text, strlen(text));
+	return true;
+}
+
+struct pprof *pprof_new(const struct flame_answer *answer, const char *const *labels,
+			unsigned label_count)
+{
+	struct pprof *pprof = calloc(1, sizeof(*pprof));
+	uint32_t empty;
+
+	if (!pprof)
+		return NULL;
+	pprof->answer = answer;
+	pprof->labels = labels;
+	pprof->label_count = label_count;
+	buffer_init(&pprof->plain, PLAIN_BYTES);
+	buffer_init(&pprof->message, PLAIN_BYTES);
+	buffer_init(&pprof->line, 64);
+	buffer_init(&pprof->comment, COMMENT_BYTES);
+	buffer_init(&pprof->keys, KEY_BYTES);
+	text_list_init(&pprof->texts, TEXTS_MAX);
+	hash_table_init(&pprof->function_table, FUNCTIONS_MAX);
+	hash_table_init(&pprof->sample_table, PPROF_SAMPLES_MAX);
+	pprof->mappings = calloc((size_t)answer->module_count + 1, sizeof(*pprof->mappings));
+	if (!pprof->mappings || !text_number(pprof, "", 0, &empty)) {
+		pprof_free(pprof);
+		return NULL;
+	}
+	return pprof;
+}
+
+/* A table of items that doubles; false: no memory. */
+static bool make_room(void **items, uint32_t count, uint32_t *room, size_t size)
+{
+	uint32_t more = *room ? *room * 2 : 1024;
+	void *grown;
+
+	if (count < *room)
+		return true;
+	grown = realloc(*items, more * size);
+	if (!grown)
+		return false;
+	*items = grown;
+	*room = more;
+	return true;
+}
+
+static void put_function(struct pprof *pprof, uint32_t id, uint32_t name, uint32_t file)
+{
+	struct buffer *message = &pprof->message;
+
+	put_varint(message, 1, id);
+	put_varint(message, 2, name);
+	put_varint(message, 3, name);
+	put_varint(message, 4, file);
+	put_message(&pprof->plain, PROFILE_FUNCTION, message);
+}
+
+/* Its id, from 1; 0: no memory. A function is its name in its file. */
+static uint32_t function_id(struct pprof *pprof, const struct flame_frame *frame)
+{
+	uint32_t name, file, probe, at;
+	uint64_t hash;
+
+	if (!text_number(pprof, frame->name, frame->name_hash, &name) ||
+	    !text_number(pprof, frame->file ? frame->file : "", 0, &file))
+		return 0;
+	hash = hash_word(name, file);
+	for (at = hash_table_first(&pprof->function_table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&pprof->function_table, hash, &probe))
+		if (pprof->functions[at].name == name && pprof->functions[at].file == file)
+			return at + 1;
+	if (!make_room((void **)&pprof->functions, pprof->function_count, &pprof->function_room,
+		       sizeof(*pprof->functions)) ||
+	    !hash_table_add(&pprof->function_table, hash, pprof->function_count))
+		return 0;
+	pprof->functions[pprof->function_count++] = (struct function){name, file};
+	put_function(pprof, pprof->function_count, name, file);
+	return pprof->function_count;
+}
+
+/* 0: no module. What the mapping holds is known at the end, when it is written. */
+static uint32_t mapping_id(struct pprof *pprof, const struct pprof_location *location)
+{
+	const struct flame_frame *inner = location->frames[0];
+	struct mapping *mapping;
+
+	if (location->module >= pprof->answer->module_count)
+		return 0;
+	mapping = &pprof->mappings[location->module];
+	if (!mapping->number)
+		mapping->number = ++pprof->mapping_count;
+	if (location->address >= mapping->limit && location->address < UINT64_MAX)
+		mapping->limit = location->address + 1;
+	mapping->lacks_files |= !inner->file || !*inner->file;
+	mapping->lacks_lines |= !inner->line;
+	return mapping->number;
+}
+
+uint32_t pprof_add_location(struct pprof *pprof, const struct pprof_location *location)
+{
+	uint32_t mapping = mapping_id(pprof, location), id = pprof->location_count + 1;
+	struct buffer lines;
+
+	buffer_init(&lines, PLAIN_BYTES);
+	for (unsigned i = 0; i < location->count; i++) {
+		uint32_t function = function_id(pprof, location->frames[i]);
+
+		if (!function) {
+			buffer_release(&lines);
+			return 0;
+		}
+		put_varint(&pprof->line, 1, function);
+		put_varint(&pprof->line, 2, location->frames[i]->line);
+		put_message(&lines, 4, &pprof->line);
+	}
+	put_varint(&pprof->message, 1, id);
+	put_varint(&pprof->message, 2, mapping);
+	put_varint(&pprof->message, 3, location->address);
+	buffer_append(&pprof->message, lines.bytes, lines.length);
+	pprof->message.failed |= lines.failed;
+	put_message(&pprof->plain, PROFILE_LOCATION, &pprof->message);
+	buffer_release(&lines);
+	if (pprof->plain.failed)
+		return 0;
+	pprof->location_count = id;
+	return id;
+}
+
+/* The sample whose key was just appended to keys: a known one (the key goes again) or a new one. */
+static struct sample *sample_take(struct pprof *pprof, size_t key, uint32_t label_length)
+{
+	const uint8_t *bytes = pprof->keys.bytes + key;
+	uint32_t length = (uint32_t)(pprof->keys.length - key), probe, at;
+	uint64_t hash = hash_bytes(bytes, length, label_length);
+
+	for (at = hash_table_first(&pprof->sample_table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&pprof->sample_table, hash, &probe)) {
+		struct sample *known = &pprof->samples[at];
+
+		if (known->key_length == length && known->label_length == label_length &&
+		    !memcmp(pprof->keys.bytes + known->key, bytes, length)) {
+			pprof->keys.length = key;
+			return known;
+		}
+	}
+	if (!make_room((void **)&pprof->samples, pprof->sample_count, &pprof->sample_room,
+		       sizeof(*pprof->samples)) ||
+	    !hash_table_add(&pprof->sample_table, hash, pprof->sample_count))
+		return NULL;
+	pprof->samples[pprof->sample_count] =
+		(struct sample){.key = key, .key_length = length, .label_length = label_length};
+	return &pprof->samples[pprof->sample_count++];
+}
+
+bool pprof_add_sample(struct pprof *pprof, const uint32_t *locations, size_t depth,
+		      const char *const *label_values, uint64_t value, uint64_t samples)
+{
+	size_t key = pprof->keys.length;
+	uint32_t label_length;
+	struct sample *sample;
+
+	for (unsigned i = 0; i < pprof->label_count; i++) {
+		uint32_t text;
+
+		if (!text_number(pprof, label_values[i], 0, &text))
+			return false;
+		buffer_append_varint(&pprof->keys, text);
+	}
+	label_length = (uint32_t)(pprof->keys.length - key);
+	for (size_t i = 0; i < depth; i++)
+		buffer_append_varint(&pprof->keys, locations[i]);
+	if (pprof->keys.failed || pprof->keys.length - key > UINT32_MAX)
+		return false;
+	if (pprof->keys.length == key)
+		buffer_append_varint(&pprof->keys, 0); /* an empty stack: hash something */
+	sample = sample_take(pprof, key, label_length);
+	if (!sample)
+		return false;
+	sample->value += value;
+	sample->samples += samples;
+	return true;
+}
+
+static void put_values(struct buffer *message, struct buffer *line, const struct sample *sample)
+{
+	buffer_append_varint(line, int64_of(sample->samples));
+	buffer_append_varint(line, int64_of(sample->value));
+	put_message(message, 2, line);
+}
+
+static bool put_sample(struct pprof *pprof, const struct sample *sample, const uint32_t *names)
+{
+	const uint8_t *at = pprof->keys.bytes + sample->key;
+	const uint8_t *end = at + sample->label_length;
+	size_t stack_length = sample->key_length - sample->label_length;
+
+	if (stack_length && !(stack_length == 1 && !*end)) /* not the empty stack's 0 */
+		put_bytes(&pprof->message, 1, end, stack_length);
+	put_values(&pprof->message, &pprof->line, sample);
+	for (unsigned i = 0; i < pprof->label_count; i++) {
+		uint64_t value;
+
+		if (!varint_read(&at, end, &value))
+			return false;
+		put_varint(&pprof->line, 1, names[i]);
+		put_varint(&pprof->line, 2, value);
+		put_message(&pprof->message, 3, &pprof->line);
+	}
+	put_message(&pprof->plain, PROFILE_SAMPLE, &pprof->message);
+	return true;
+}
+
+static bool put_samples(struct pprof *pprof)
+{
+	uint32_t *names = calloc(pprof->label_count + 1, sizeof(*names));
+	bool ok = names != NULL;
+
+	for (unsigned i = 0; ok && i < pprof->label_count; i++)
+		ok = text_number(pprof, pprof->labels[i], 0, &names[i]);
+	for (uint32_t i = 0; ok && i < pprof->sample_count; i++)
+		ok = put_sample(pprof, &pprof->samples[i], names) && !pprof->plain.failed;
+	free(names);
+	return ok;
+}
+
+static bool put_mapping(struct pprof *pprof, uint32_t module)
+{
+	const struct mapping *mapping = &pprof->mappings[module];
+	struct buffer *message = &pprof->message;
+	uint32_t name, build_id;
+
+	if (!mapping->number)
+		return true;
+	if (!text_number(pprof, pprof->answer->modules[module].name, 0, &name) ||
+	    !text_number(pprof, pprof->answer->modules[module].build_id, 0, &build_id))
+		return false;
+	put_varint(message, 1, mapping->number);
+	/* from 0, whole pages: addresses are the file's own, and mappings never look adjacent */
+	put_varint(message, 3, mapping->limit ? ((mapping->limit - 1) | 0xfff) + 1 : 0x1000);
+	put_varint(message, 5, name);
+	put_varint(message, 6, build_id);
+	put_varint(message, 7, true);
+	put_varint(message, 8, !mapping->lacks_files);
+	put_varint(message, 9, !mapping->lacks_lines);
+	put_varint(message, 10, !mapping->lacks_lines);
+	put_message(&pprof->plain, PROFILE_MAPPING, message);
+	return true;
+}
+
+/* pprof wants mappings in the order of their ids. */
+static bool put_mappings(struct pprof *pprof)
+{
+	uint32_t *modules = calloc((size_t)pprof->mapping_count + 1, sizeof(*modules));
+	bool ok = modules != NULL;
+
+	for (uint32_t i = 0; ok && i < pprof->answer->module_count; i++)
+		if (pprof->mappings[i].number)
+			modules[pprof->mappings[i].number - 1] = i;
+	for (uint32_t i = 0; ok && i < pprof->mapping_count; i++)
+		ok = put_mapping(pprof, modules[i]);
+	free(modules);
+	return ok;
+}
+
+static bool put_value_type(struct pprof *pprof, uint32_t field, const char *type, const char *unit)
+{
+	uint32_t type_text, unit_text;
+
+	if (!text_number(pprof, type, 0, &type_text) || !text_number(pprof, unit, 0, &unit_text))
+		return false;
+	put_varint(&pprof->message, 1, type_text);
+	put_varint(&pprof->message, 2, unit_text);
+	put_message(&pprof->plain, field, &pprof->message);
+	return true;
+}
+
+/* Each its own text, which has to stay until the end: they follow one another in one buffer, whose
+ * size is known only then. */
+static bool put_comments(struct pprof *pprof)
+{
+	const struct flame_answer *answer = pprof->answer;
+	struct buffer *comment = &pprof->comment;
+	struct json json;
+	size_t accounting;
+	uint32_t number;
+
+	buffer_printf(comment, "farflame: %s match=%s", answer->type,
+		      answer->match ? answer->match : "");
+	buffer_append_char(comment, 0);
+	accounting = comment->length;
+	buffer_append_text(comment, "Farflame-Accounting: ");
+	json = json_start(comment);
+	accounting_json(&json, answer->accounting, ACCOUNTING_WHOLE);
+	buffer_append_char(comment, 0);
+	if (comment->failed)
+		return false;
+	if (!text_number(pprof, (const char *)comment->bytes, 0, &number))
+		return false;
+	put_varint(&pprof->plain, PROFILE_COMMENT, number);
+	if (!text_number(pprof, (const char *)comment->bytes + accounting, 0, &number))
+		return false;
+	put_varint(&pprof->plain, PROFILE_COMMENT, number);
+	return true;
+}
+
+static bool put_head(struct pprof *pprof)
+{
+	const struct flame_answer *answer = pprof->answer;
+	const struct accounting *accounting = answer->accounting;
+	uint32_t type;
+
+	if (!put_value_type(pprof, PROFILE_SAMPLE_TYPE, "samples", "count") ||
+	    !put_value_type(pprof, PROFILE_SAMPLE_TYPE, answer->type, answer->unit) ||
+	    !put_value_type(pprof, PROFILE_PERIOD_TYPE, answer->type, answer->unit) ||
+	    !text_number(pprof, answer->type, 0, &type))
+		return false;
+	put_varint(&pprof->plain, PROFILE_TIME_NANOS, (uint64_t)answer->from_ms * 1000000);
+	put_varint(&pprof->plain, PROFILE_DURATION_NANOS,
+		   (uint64_t)(answer->until_ms - answer->from_ms) * 1000000);
+	if (accounting->samples)
+		put_varint(&pprof->plain, PROFILE_PERIOD,
+			   int64_of(accounting->value / accounting->samples));
+	put_varint(&pprof->plain, PROFILE_DEFAULT_SAMPLE_TYPE, type);
+	return put_comments(pprof);
+}
+
+bool pprof_finish(struct pprof *pprof, struct buffer *out)
+{
+	return put_head(pprof) && put_mappings(pprof) && put_samples(pprof) &&
+	       !pprof->plain.failed &&
+	       gzip_compress(pprof->plain.bytes, pprof->plain.length, GZIP_LEVEL, out, NULL) &&
+	       !out->failed;
+}
+
+void pprof_free(struct pprof *pprof)
+{
+	if (!pprof)
+		return;
+	buffer_release(&pprof->plain);
+	buffer_release(&pprof->message);
+	buffer_release(&pprof->line);
+	buffer_release(&pprof->comment);
+	buffer_release(&pprof->keys);
+	text_list_release(&pprof->texts);
+	hash_table_release(&pprof->function_table);
+	hash_table_release(&pprof->sample_table);
+	free(pprof->mappings);
+	free(pprof->functions);
+	free(pprof->samples);
+	free(pprof);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/text_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/flamegraph/flame_tree.h"
+
+void text_list_init(struct text_list *list, uint32_t limit)
+{
+	*list = (struct text_list){0};
+	hash_table_init(&list->table, limit);
+}
+
+static bool grow(struct text_list *list)
+{
+	uint32_t capacity = list->capacity ? list->capacity * 2 : 1024;
+	const char **texts;
+
+	if (list->count < list->capacity)
+		return true;
+	texts = realloc(list->texts, capacity * sizeof(*texts));
+	if (!texts)
+		return false;
+	list->texts = texts;
+	list->capacity = capacity;
+	return true;
+}
+
+bool text_list_take(struct text_list *list, const char *text, uint64_t hash, uint32_t *number)
+{
+	uint32_t probe, at;
+
+	if (!hash)
+		hash = frame_name_hash(text);
+	for (at = hash_table_first(&list->table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&list->table, hash, &probe)) {
+		if (list->texts[at] != text && strcmp(list->texts[at], text))
+			continue;
+		*number = at;
+		return true;
+	}
+	if (!grow(list) || !hash_table_add(&list->table, hash, list->count))
+		return false;
+	list->texts[list->count] = text;
+	*number = list->count++;
+	return true;
+}
+
+void text_list_release(struct text_list *list)
+{
+	hash_table_release(&list->table);
+	free(list->texts);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of format=html: a flame graph and its functions, from the data that lies in the page.
+
+import type { FlameAnswer, TopFunction } from "../api";
+import { HoverCard } from "../details";
+import { byId, el } from "../dom";
+import { FlameGraph } from "../flamegraph";
+import { formatCount, formatPercent, formatRange, formatValue } from "../format";
+import { Graph } from "../graph";
+import { compilePattern, findFrames, matchNames } from "../search";
+
+const ROWS = 200; // of the table: more are found by its filter
+
+interface Profile {
+  graph: FlameAnswer;
+  match: string;
+  functions: TopFunction[];
+  function_count: number;
+}
+
+const profile = JSON.parse(byId("profile").textContent ?? "") as Profile;
+const answer = profile.graph;
+const whole = answer.accounting.value;
+const graph = new Graph(answer);
+const card = new HoverCard();
+const box = byId<HTMLInputElement>("search");
+let zoomed = 0;
+let found: Uint8Array | null = null;
+let byTotal = false;
+
+const flame = new FlameGraph({
+  hover: (node, x, y) => {
+    if (node >= 0) {
+      card.show(graph, node, x, y);
+    } else {
+      card.hide();
+    }
+  },
+  zoom: (node) => zoom(node),
+  select: () => undefined,
+  menu: () => undefined,
+});
+
+function zoom(node: number): void {
+  zoomed = node;
+  flame.show(graph, node, node === 0 ? -1 : node);
+  document.body.dataset.zoom = graph.pathOf(node).join(";");
+  trail();
+  tell();
+}
+
+function trail(): void {
+  byId("trail").replaceChildren(
+    ...graph.ancestorsOf(zoomed).map((node) => {
+      const button = el("button", { type: "button" }, graph.nameOf(node));
+      button.addEventListener("click", () => zoom(node));
+      return button;
+    }),
+  );
+}
+
+function tell(): void {
+  if (found === null) {
+    byId("search-result").textContent = "";
+    return;
+  }
+  const { nodes, value } = findFrames(graph, found, zoomed);
+  byId("search-result").textContent =
+    `${formatPercent(value, graph.total[zoomed])} in ${formatCount(nodes.length)} ` +
+    (nodes.length === 1 ? "frame" : "frames");
+}
+
+function search(text: string): void {
+  const pattern = compilePattern(text);
+  found = pattern === null ? null : matchNames(graph, pattern.expression);
+  flame.highlight(found);
+  tell();
+  table();
+}
+
+function rowOf(row: TopFunction): HTMLElement {
+  const place = row.file === "" ? "" : row.line > 0 ? `${row.file}:${row.line}` : row.file;
+  const name = el("button", { type: "button", title: row.name }, row.name);
+  name.addEventListener("click", () => {
+    box.value = `^${row.name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`;
+    search(box.value);
+  });
+  return el(
+    "tr",
+    {},
+    el("td", { class: "number" }, formatPercent(row.self, whole)),
+    el("td", { class: "number" }, formatValue(row.self, answer.unit)),
+    el("td", { class: "number" }, formatPercent(row.total, whole)),
+    el("td", { class: "name" }, name),
+    el("td", { class: "quiet" }, place),
+    el("td", { class: "quiet", title: row.build_id }, row.module),
+  );
+}
+
+function table(): void {
+  const pattern = compilePattern(box.value)?.expression ?? null;
+  const rows = profile.functions
+    .filter((row) => pattern === null || pattern.test(row.name))
+    .sort((a, b) => (byTotal ? b.total - a.total : b.self - a.self));
+  byId("functions").replaceChildren(...rows.slice(0, ROWS).map(rowOf));
+  byId("function-count").textContent =
+    `${formatCount(Math.min(ROWS, rows.length))} of ${formatCount(profile.function_count)} functions`;
+}
+
+function accountingRows(): [string, string][] {
+  const a = answer.accounting;
+  const rows: [string, string][] = [
+    ["total", `${formatValue(whole, answer.unit)} in ${formatCount(a.samples)} samples`],
+    ["hosts", formatCount(a.hosts)],
+    ["taken by these hosts", `${formatCount(a.taken)} samples`],
+    ["lost", `${formatCount(a.lost)} (${formatPercent(a.lost, a.taken)})`],
+  ];
+  for (const [reason, count] of Object.entries(a.lost_by)) {
+    if (count !== 0) {
+      rows.push([`lost by ${reason}`, formatCount(count)]);
+    }
+  }
+  rows.push([
+    "incomplete stacks",
+    `${formatCount(a.unwind_incomplete)} (${formatPercent(a.unwind_incomplete, a.samples)})`,
+  ]);
+  for (const { reason, samples, modules } of a.incomplete_by) {
+    const places = modules.map((m) => `${m.name || m.build_id} ${formatCount(m.samples)}`);
+    rows.push([reason, formatCount(samples) + (places.length ? `: ${places.join(", ")}` : "")]);
+  }
+  rows.push(
+    ["with a frame without a name", `${formatCount(a.unsymbolized)} (${formatPercent(a.unsymbolized, a.samples)})`],
+    ["cut by max_nodes", formatPercent(a.cut, whole)],
+  );
+  return rows;
+}
+
+function head(): void {
+  const title = `${answer.type}, ${formatValue(whole, answer.unit)}`;
+  document.title = `${title} – farflame`;
+  byId("title").textContent = title;
+  byId("range").textContent = formatRange(answer.from, answer.until);
+  byId("match").textContent = profile.match;
+  byId("accounting").replaceChildren(
+    ...accountingRows().map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))),
+  );
+}
+
+function setTheme(dark: boolean): void {
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  flame.setTheme(dark);
+}
+
+function listen(): void {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => setTheme(dark.matches));
+  setTheme(dark.matches);
+  box.addEventListener("input", () => search(box.value));
+  byId("reset").addEventListener("click", () => {
+    box.value = "";
+    search("");
+    zoom(0);
+  });
+  for (const [id, total] of [
+    ["by-self", false],
+    ["by-total", true],
+  ] as const) {
+    byId(id).addEventListener("click", () => {
+      byTotal = total;
+      table();
+    });
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      byId("reset").click();
+      box.blur();
+    } else if (event.key === "/" && document.activeElement !== box) {
+      event.preventDefault();
+      box.focus();
+    }
+  });
+}
+
+head();
+listen();
+zoom(0);
+table();
+document.body.dataset.shown = "1";
