@@ -76,6 +76,7 @@ bool flame_request_read(struct http_request *request, const char *known, const c
 	out->request = request;
 	return parameters_check(request, known, err) &&
 	       parameters_query(request, false, &out->query, err) &&
+	       parameter_flag(request, "exact", &out->query.is_exact, err) &&
 	       read_view(request, default_group, out, err);
 }
 

@@ -12,7 +12,7 @@
 #include "symbol-server/query/query.h"
 
 #define FLAME_PARAMETERS \
-	"type from until match group_by focus ignore hide invert root demangle value"
+	"type from until exact match group_by focus ignore hide invert root demangle value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 

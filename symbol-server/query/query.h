@@ -22,6 +22,7 @@ struct query {
 	uint32_t tenant;
 	const char *type; /* NULL: all (listings only) */
 	int64_t from_ms, until_ms;
+	bool is_exact; /* as samples_query has it */
 	struct selector selector;
 	const char *groups[QUERY_GROUPS_MAX]; /* label names */
 	unsigned group_count;

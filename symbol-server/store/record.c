@@ -49,8 +49,8 @@ void record_add_ids(struct buffer *out, struct buffer *scratch, const struct rep
 	add_entry(out, RECORD_IDS, scratch);
 }
 
-void record_add_profile(struct buffer *out, struct buffer *scratch,
-			const struct record_profile *profile)
+static void add_with_samples(struct buffer *out, struct buffer *scratch, enum record_kind kind,
+			     const struct record_profile *profile)
 {
 	buffer_clear(scratch);
 	buffer_append_varint(scratch, profile->tenant);
@@ -62,7 +62,19 @@ void record_add_profile(struct buffer *out, struct buffer *scratch,
 	if (profile->has_id)
 		buffer_append_varint(scratch, profile->id_number);
 	buffer_append(scratch, profile->samples.at, profile->samples.length);
-	add_entry(out, RECORD_PROFILE, scratch);
+	add_entry(out, kind, scratch);
+}
+
+void record_add_profile(struct buffer *out, struct buffer *scratch,
+			const struct record_profile *profile)
+{
+	add_with_samples(out, scratch, RECORD_PROFILE, profile);
+}
+
+void record_add_moments(struct buffer *out, struct buffer *scratch,
+			const struct record_profile *profile)
+{
+	add_with_samples(out, scratch, RECORD_MOMENTS, profile);
 }
 
 void record_add_refused(struct buffer *out, struct buffer *scratch,
@@ -241,6 +253,7 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 	case RECORD_IDS:
 		return read_ids(at, end, &item->ids);
 	case RECORD_PROFILE:
+	case RECORD_MOMENTS:
 		return read_profile(at, end, &item->profile);
 	case RECORD_COUNTERS:
 		return read_counters(at, end, &item->counters);
@@ -264,7 +277,7 @@ bool record_next(const uint8_t **at, const uint8_t *end, struct record_item *ite
 			return false;
 		body = *at;
 		*at += length;
-		if (kind > RECORD_REFUSED)
+		if (kind > RECORD_MOMENTS)
 			continue;
 		item->kind = (enum record_kind)kind;
 		return read_body(body, *at, item);

@@ -7,6 +7,7 @@
  *	ids          tenant, 12 bytes, first, count: profile ids that follow count up from there
  *	profile      tenant, type, bucket, series, flags (1: counted by its sender; 2: has an id,
  *		     then its number), then raw samples as packed.h has them
+ *	moments      as a profile, which comes before it: raw times of its samples as moments.h has them
  *	counters     an agent's own resource
  *	refused      tenant, type, bucket, host, reason, samples, flags (as of a profile): one that
  *		     was not taken, so that its samples are known as lost */
@@ -29,6 +30,7 @@ enum record_kind {
 	RECORD_PROFILE,
 	RECORD_COUNTERS,
 	RECORD_REFUSED,
+	RECORD_MOMENTS,
 };
 
 struct record_profile {
@@ -73,6 +75,9 @@ void record_add_definitions(struct buffer *out, struct buffer *scratch,
 void record_add_ids(struct buffer *out, struct buffer *scratch, const struct report_run *run);
 void record_add_profile(struct buffer *out, struct buffer *scratch,
 			const struct record_profile *profile);
+/* samples: raw moments. */
+void record_add_moments(struct buffer *out, struct buffer *scratch,
+			const struct record_profile *profile);
 void record_add_counters(struct buffer *out, struct buffer *scratch,
 			 const struct record_counters *counters);
 
@@ -88,7 +93,7 @@ struct record_item {
 		struct bytes bytes;
 	} definitions;
 	struct report_run ids;
-	struct record_profile profile;
+	struct record_profile profile; /* PROFILE, MOMENTS */
 	struct record_counters counters;
 	struct record_refused refused;
 };

@@ -51,6 +51,15 @@ bool samples_label_values(struct samples_store *store, const struct samples_quer
 	return store->engine->label_values(store, query, label, arena, rows, count, err);
 }
 
+bool samples_moments(struct samples_store *store, const struct samples_query *query,
+		     samples_moment_fn *fn, void *context, struct error *err)
+{
+	if (!store->engine->moments)
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "this store keeps no times of single samples");
+	return store->engine->moments(store, query, fn, context, err);
+}
+
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
 		    uint64_t *samples, struct error *err)
 {

@@ -190,6 +190,7 @@ struct samples_query {
 	unsigned label_count;
 	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* asked now and then; NULL: never */
+	bool is_exact; /* only samples that have a time, in [from_ms, until_ms) as they are */
 };
 
 struct result_module {
@@ -299,6 +300,13 @@ struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err);
 void samples_timeline_free(struct samples_timeline *timeline);
 
+/* Calls fn for each single sample that has a time, in [from_ms, until_ms) as they are, of the series
+ * and threads wanted; no order. False from fn stops, and the return is then true as well.
+ * ERROR_UNSUPPORTED: the engine keeps none. */
+typedef bool samples_moment_fn(void *context, int64_t time_ms, uint64_t value);
+bool samples_moments(struct samples_store *store, const struct samples_query *query,
+		     samples_moment_fn *fn, void *context, struct error *err);
+
 /* Deletes what is of the type (NULL: all), in the range as widened to whole buckets, of the series
  * wanted; roll-ups follow. *samples: how many went. When it returns nothing of it is answered any
  * more, and a restart does not bring it back. Accounts stay: taken = samples + lost no longer
@@ -329,9 +337,12 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
 	uint64_t disk_bytes, days; /* now */
+	uint64_t rollup_pairs, rollup_cpu_us; /* counted stacks read to be rolled up; its CPU time */
 	uint64_t series, stacks, memory_bytes; /* now */
 	/* Profiles and their samples that found no room for one more series; samples whose stack
 	 * found no room in the day's dictionary and is shown as that sentence. */
+	uint64_t times_refused, /* of single samples, far outside of their report */
+		moments;	/* times kept */
 	uint64_t series_refused_profiles, series_refused_samples, stacks_overflowed;
 	uint64_t days_damaged, journal_damaged; /* set aside; records not usable; since the start */
 	/* What agents reported of how their stack walks ended; names without room are "other". */

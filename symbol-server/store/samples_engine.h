@@ -21,6 +21,8 @@ struct samples_engine {
 	bool (*label_values)(struct samples_store *store, const struct samples_query *query,
 			     const char *label, struct arena *arena, struct value_count **rows,
 			     size_t *count, struct error *err);
+	bool (*moments)(struct samples_store *store, const struct samples_query *query,
+			samples_moment_fn *fn, void *context, struct error *err); /* NULL: none */
 	bool (*remove)(struct samples_store *store, const struct samples_query *query,
 		       uint64_t *samples, struct error *err);
 	bool (*backup)(struct samples_store *store, const char *directory, struct error *err);

@@ -21,7 +21,7 @@ struct adder {
 	bool *is_repeated;
 	uint64_t own_samples;
 	unsigned duplicates, refused;
-	uint64_t refused_samples, overflowed;
+	uint64_t refused_samples, overflowed, times_refused;
 	struct report_run run; /* ids collected and not written yet; count 0: none */
 	struct hash_table ids; /* of this batch's profiles */
 	struct buffer body, entry;
@@ -206,6 +206,39 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 	}
 }
 
+/* When single samples were taken, of those whose sender says it; a time that cannot be the report's
+ * is left out. */
+static void add_moments(struct adder *adder, struct catalog *catalog,
+			const struct batch_profile *profile, struct buffer *moments)
+{
+	const struct sample_batch *batch = adder->batch;
+	int64_t start_ms = profile->time_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS -
+			   MOMENT_BEFORE_MS;
+
+	for (uint32_t i = 0; i < profile->sample_count; i++) {
+		const struct batch_sample *sample = &batch->samples[profile->first_sample + i];
+		struct moment moment = {0};
+
+		for (uint32_t k = 0; k < sample->time_count; k++) {
+			int64_t time_ms = (int64_t)(batch->times[sample->first_time + k] / 1000000);
+
+			if (time_ms < start_ms || time_ms >= start_ms + MOMENT_SPAN_MS) {
+				adder->times_refused++;
+				continue;
+			}
+			if (!moment.stack) {
+				moment.thread = catalog_add_string(catalog, sample->thread);
+				moment.stack = catalog_add_stack(catalog, &adder->translation,
+								 sample->stack);
+			}
+			moment.time_ms = (uint32_t)(time_ms - start_ms);
+			moment.value = sample->value / sample->time_count +
+				       (k < sample->value % sample->time_count);
+			moment_encode_raw(&moment, moments);
+		}
+	}
+}
+
 /* Series of the tenant, exactly only when there may be too many of them. */
 static uint32_t tenant_series(const struct adder *adder, struct day *day)
 {
@@ -303,6 +336,13 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	add_samples(adder, catalog, profile, &adder->entry);
 	entry.samples = (struct bytes){adder->entry.bytes, adder->entry.length};
 	record_add_profile(&adder->body, &adder->store->scratch, &entry);
+	if (!batch->time_count)
+		return true;
+	buffer_clear(&adder->entry);
+	add_moments(adder, catalog, profile, &adder->entry);
+	entry.samples = (struct bytes){adder->entry.bytes, adder->entry.length};
+	if (entry.samples.length)
+		record_add_moments(&adder->body, &adder->store->scratch, &entry);
 	return true;
 }
 
@@ -466,6 +506,7 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	store->counters.series_refused_profiles += adder->refused;
 	store->counters.series_refused_samples += adder->refused_samples;
 	store->counters.stacks_overflowed += adder->overflowed;
+	store->counters.times_refused += adder->times_refused;
 	return true;
 }
 

@@ -189,6 +189,53 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 	applier->store->counters.profiles++;
 }
 
+struct moment_sink {
+	uint32_t strings, stacks; /* defined numbers are below */
+	uint64_t count;
+};
+
+static bool see_moment(void *context, const struct moment *moment)
+{
+	struct moment_sink *sink = context;
+
+	sink->count++;
+	return moment->thread < sink->strings && moment->stack && moment->stack < sink->stacks;
+}
+
+/* All of a profile's times or none; whole runs stay together, entries are never split. */
+static void apply_moments(struct applier *applier, const struct record_profile *profile)
+{
+	const struct catalog *catalog = applier->day->catalog;
+	struct moment_sink sink = {catalog->items[CATALOG_STRINGS].count,
+				   catalog->items[CATALOG_STACKS].count, 0};
+	const uint8_t *at = profile->samples.at, *end = at + profile->samples.length;
+	struct memory_cell *cell;
+
+	if (is_folded(applier))
+		return;
+	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
+	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY ||
+	    !moments_each_raw(at, profile->samples.length, see_moment, &sink)) {
+		note_damage(applier, "times of samples that are not defined");
+		return;
+	}
+	cell = cell_of(applier, profile->tenant, profile->type | MOMENTS_OF, profile->bucket,
+		       profile->series);
+	while (cell && at < end) {
+		const uint8_t *run = at;
+		uint64_t ignored;
+
+		while (at < end && at - run < RAW_RUN)
+			for (int i = 0; i < 4; i++)
+				varint_read(&at, end, &ignored);
+		if (!memory_cell_append(applier->store->active, cell, run, (uint32_t)(at - run)))
+			cell = NULL;
+	}
+	if (!cell)
+		note_damage(applier, "no room for the times of samples");
+	applier->store->counters.moments += sink.count;
+}
+
 /* At replay: was this profile in an earlier record? Ids up to the state file's position are its
  * own. */
 static bool is_repeated(const struct applier *applier, uint32_t tenant, bool has_id,
@@ -332,6 +379,10 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
 			      item->profile.id_number))
 		apply_profile(applier, &item->profile);
+	else if (item->kind == RECORD_MOMENTS &&
+		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
+			      item->profile.id_number))
+		apply_moments(applier, &item->profile);
 	else if (item->kind == RECORD_REFUSED &&
 		 !is_repeated(applier, item->refused.tenant, item->refused.has_id,
 			      item->refused.id_number))

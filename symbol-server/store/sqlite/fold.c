@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/moment_rows.h"
 
 enum {
 	PACE_ROWS = 128, /* rows written between two pauses */
@@ -60,6 +61,8 @@ struct folding {
 	size_t pair_count, pair_capacity;
 	struct packed_account *accounts;
 	size_t account_count, account_capacity;
+	struct moment *moments;
+	size_t moment_count, moment_capacity;
 	unsigned rows;
 };
 
@@ -98,6 +101,22 @@ static bool keep_account(void *context, const struct packed_account *account)
 		return false;
 	folding->accounts[folding->account_count++] = *account;
 	return true;
+}
+
+static bool keep_moment(void *context, const struct moment *moment)
+{
+	struct folding *folding = context;
+
+	if (!grow((void **)&folding->moments, folding->moment_count, &folding->moment_capacity,
+		  sizeof *folding->moments))
+		return false;
+	folding->moments[folding->moment_count++] = *moment;
+	return true;
+}
+
+static bool keep_moments(void *context, const uint8_t *bytes, size_t length)
+{
+	return moments_each_raw(bytes, length, keep_moment, context);
 }
 
 static bool keep_pairs(void *context, const uint8_t *bytes, size_t length)
@@ -139,6 +158,17 @@ static bool fold_accounts(struct folding *folding, struct day_writer *writer,
 	return ok;
 }
 
+static bool fold_moments(struct folding *folding, struct day_writer *writer,
+			 const struct memory_snapshot *snapshot, struct day_row *row,
+			 struct error *err)
+{
+	row->type -= MOMENTS_OF;
+	folding->moment_count = 0;
+	if (!memory_snapshot_each(snapshot, keep_moments, folding))
+		return error_set(err, ERROR_MEMORY, "no memory to fold times of samples");
+	return day_writer_moments(writer, row, folding->moments, folding->moment_count, err);
+}
+
 static bool fold_cell(struct folding *folding, struct day_writer *writer,
 		      const struct memory_cell *cell, struct error *err)
 {
@@ -148,6 +178,8 @@ static bool fold_cell(struct folding *folding, struct day_writer *writer,
 			      key->series, cell->samples, cell->value};
 	size_t count;
 
+	if (key->type & MOMENTS_OF)
+		return fold_moments(folding, writer, &snapshot, &row, err);
 	folding->pair_count = folding->account_count = 0;
 	if (!memory_snapshot_each(&snapshot, key->series ? keep_pairs : keep_accounts, folding))
 		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
@@ -338,6 +370,7 @@ static bool fold_generation(struct sqlite_samples *store, struct generation *gen
 	free(folding.cells);
 	free(folding.pairs);
 	free(folding.accounts);
+	free(folding.moments);
 	return ok;
 }
 

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/heatmap */
+#include <string.h>
+
+#include "common/options.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
+#include "symbol-server/flamegraph/heat_map.h"
+#include "symbol-server/formats/accounting.h"
+#include "symbol-server/formats/json_writer.h"
+
+enum { ROWS_DEFAULT = 50, COLUMN_DEFAULT_MS = 1000 };
+
+struct heat_request {
+	struct query query;
+	struct samples_query wanted;
+	int64_t column_ms;
+	uint32_t rows;
+	struct heat_map map;
+	struct samples_timeline *all; /* with and without times */
+	struct heat_cell sum;         /* of all */
+};
+
+static bool read_request(struct http_request *request, struct api *api, struct heat_request *heat,
+			 struct error *err)
+{
+	const char *column = http_request_query(request, "column");
+
+	heat->rows = ROWS_DEFAULT;
+	heat->column_ms = COLUMN_DEFAULT_MS;
+	if (!parameters_check(request, "type from until match column rows", err) ||
+	    !parameters_query(request, false, &heat->query, err) ||
+	    !query_life_start(request, &api->query_limits, &heat->query, err) ||
+	    !parameter_uint(request, "rows", 1, HEAT_ROWS_MAX, &heat->rows, err))
+		return false;
+	if (column && !duration_parse(column, &heat->column_ms, err))
+		return error_prefix(err, "parameter 'column'");
+	if (heat->column_ms < 1 || heat->column_ms % heat->rows)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'rows': %u rows do not divide a column of %lld ms into "
+				 "whole milliseconds",
+				 heat->rows, (long long)heat->column_ms);
+	if (heat->query.until_ms <= heat->query.from_ms ||
+	    (heat->query.until_ms - heat->query.from_ms) / heat->column_ms >= HEAT_COLUMNS_MAX)
+		return error_set(err, ERROR_OPTION,
+				 "a heat map has 1 to %d columns: narrow 'from' and 'until', or "
+				 "choose a longer 'column'",
+				 HEAT_COLUMNS_MAX);
+	query_to_samples(&heat->query, &heat->wanted);
+	return true;
+}
+
+static bool add_moment(void *context, int64_t time_ms, uint64_t value)
+{
+	heat_map_add(context, time_ms, value);
+	return true;
+}
+
+/* The columns whole, as the answer says. */
+static bool fill(struct heat_request *heat, struct api *api, struct error *err)
+{
+	struct heat_map *map = &heat->map;
+
+	if (!heat_map_init(map, heat->query.from_ms, heat->query.until_ms, heat->column_ms,
+			   heat->rows))
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	heat->wanted.from_ms = map->from_ms;
+	heat->wanted.until_ms = map->from_ms + map->column_ms * map->columns;
+	if (!samples_moments(api->samples, &heat->wanted, add_moment, map, err))
+		return false;
+	/* Sums of rows know no threads: for the accounting only. */
+	heat->wanted.thread_wanted = NULL;
+	heat->all = samples_timeline(api->samples, &heat->wanted, err);
+	if (!heat->all)
+		return false;
+	for (size_t i = 0; i < heat->all->point_count; i++) {
+		heat->sum.samples += heat->all->points[i].samples;
+		heat->sum.value += heat->all->points[i].value;
+	}
+	if (heat->sum.samples && !map->sum.samples)
+		return error_set(err, ERROR_OPTION,
+				 "no sample of this selection has a time of its own: heat maps are "
+				 "made from agents that run with --timestamps");
+	return true;
+}
+
+static void count_hosts(const struct samples_timeline *all, struct accounting *out)
+{
+	for (uint32_t i = 0; i < all->host_count; i++) {
+		const struct host_accounting *host = &all->hosts[i];
+
+		out->taken += host->taken;
+		out->lost += host->lost;
+		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
+		for (unsigned j = 0; j < host->lost_count; j++)
+			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
+	}
+	out->hosts = all->host_count;
+}
+
+static void write_cells(struct json *json, const struct heat_map *map)
+{
+	static const char *const columns[] = {"column", "row", "samples", "value"};
+
+	json_key(json, "cells");
+	json_open(json, '{');
+	for (unsigned kind = 0; kind < 4; kind++) {
+		json_key(json, columns[kind]);
+		json_open(json, '[');
+		for (uint32_t i = 0; i < map->columns * map->rows; i++)
+			if (map->cells[i].samples)
+				json_uint(json, kind == 0   ? i / map->rows
+						: kind == 1 ? i % map->rows
+						: kind == 2 ? map->cells[i].samples
+							    : map->cells[i].value);
+		json_close(json, ']');
+	}
+	json_close(json, '}');
+}
+
+static void write_answer(struct http_response *response, const struct heat_request *heat)
+{
+	const struct heat_map *map = &heat->map;
+	struct json json = json_start(&response->body);
+	struct accounting accounting = {.samples = heat->sum.samples, .value = heat->sum.value};
+
+	count_hosts(heat->all, &accounting);
+	json_open(&json, '{');
+	json_key_string(&json, "type", heat->query.type);
+	json_key_string(&json, "unit",
+			profile_type_unit((unsigned)profile_type_find(heat->query.type,
+								      strlen(heat->query.type))));
+	json_key_int(&json, "from", map->from_ms);
+	json_key_int(&json, "until", map->from_ms + map->column_ms * map->columns);
+	json_key_int(&json, "column_ms", map->column_ms);
+	json_key_int(&json, "row_ms", map->column_ms / map->rows);
+	json_key_uint(&json, "columns", map->columns);
+	json_key_uint(&json, "rows", map->rows);
+	json_key_uint(&json, "samples", map->sum.samples);
+	json_key_uint(&json, "value", map->sum.value);
+	json_key_uint(&json, "most_samples", map->most_samples);
+	write_cells(&json, map);
+	json_key(&json, "accounting");
+	accounting_json(&json, &accounting, ACCOUNTING_WHOLE);
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+}
+
+void api_heatmap_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct heat_request heat = {.rows = 0};
+	struct error err = {0};
+
+	if (read_request(request, context, &heat, &err) && fill(&heat, context, &err))
+		write_answer(response, &heat);
+	else
+		answer_failure(response, &err);
+	heat_map_release(&heat.map);
+	samples_timeline_free(heat.all);
+	selector_release(&heat.query.selector);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/moment_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCHEMA_WITH_MOMENTS = 3, ASK_CANCELLED = 4096 };
+
+/* --- writing --- */
+
+bool day_writer_moments(struct day_writer *writer, const struct day_row *row,
+			struct moment *moments, size_t count, struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		writer->db, "INSERT INTO moments VALUES (?, ?, ?, ?, ?, ?, ?)", err);
+	bool ok = false;
+
+	if (!put)
+		return false;
+	buffer_clear(&writer->data);
+	moments_encode(moments, count, &writer->data);
+	if (writer->data.failed) {
+		error_set(err, ERROR_LIMIT, "times of one minute's samples do not fit a row");
+		goto out;
+	}
+	sqlite3_bind_int64(put, 1, row->tenant);
+	sqlite3_bind_int64(put, 2, row->type);
+	sqlite3_bind_int64(put, 3, row->bucket);
+	sqlite3_bind_int64(put, 4, row->series);
+	sqlite3_bind_int64(put, 5, writer->fold);
+	sqlite3_bind_int64(put, 6, (int64_t)count);
+	sqlite3_bind_blob64(put, 7, writer->data.bytes, writer->data.length, SQLITE_STATIC);
+	ok = database_run(put, err);
+out:
+	sqlite3_finalize(put);
+	return ok;
+}
+
+/* --- reading --- */
+
+bool moment_view_open(struct view *view, struct sqlite_samples *store,
+		      const struct samples_query *query, unsigned type, struct error *err)
+{
+	struct samples_query wide = *query;
+
+	wide.from_ms -= MOMENT_SPAN_MS - MOMENT_BEFORE_MS;
+	wide.until_ms += MOMENT_BEFORE_MS;
+	return view_open(view, store, &wide, (int)(type | MOMENTS_OF), err);
+}
+
+struct moment_relay {
+	const struct samples_query *query;
+	bool (*is_wanted)(void *context, uint32_t series);
+	moment_row_fn *fn;
+	void *context;
+	struct moment_row row;
+	int64_t start_ms; /* of the row's times */
+	uint64_t seen;
+	bool is_stopped;
+};
+
+static bool is_wanted(const struct moment_relay *relay, uint32_t series)
+{
+	return series && series < relay->row.day->mark.count[CATALOG_SERIES] &&
+	       (!relay->is_wanted || relay->is_wanted(relay->context, series));
+}
+
+static void set_row(struct moment_relay *relay, uint32_t bucket, uint32_t series)
+{
+	relay->row.bucket = bucket;
+	relay->row.series = series;
+	relay->start_ms = relay->row.day->day->day * day_ms + (int64_t)bucket * SAMPLES_BUCKET_MS -
+			  MOMENT_BEFORE_MS;
+}
+
+static bool relay_moment(void *context, const struct moment *moment)
+{
+	struct moment_relay *relay = context;
+	const struct samples_query *query = relay->query;
+	const uint32_t *count = relay->row.day->mark.count;
+
+	relay->row.time_ms = relay->start_ms + moment->time_ms;
+	relay->row.moment = moment;
+	if (++relay->seen % ASK_CANCELLED == 0 && query->is_cancelled &&
+	    query->is_cancelled(query->context))
+		relay->is_stopped = true;
+	else if (relay->row.time_ms >= query->from_ms && relay->row.time_ms < query->until_ms &&
+		 moment->thread < count[CATALOG_STRINGS] && moment->stack < count[CATALOG_STACKS])
+		relay->is_stopped = !relay->fn(relay->context, &relay->row);
+	return !relay->is_stopped;
+}
+
+static bool relay_run(void *context, const uint8_t *bytes, size_t length)
+{
+	return moments_each_raw(bytes, length, relay_moment, context);
+}
+
+/* Times in memory that the file's transaction does not have. */
+static void each_cell(struct moment_relay *relay)
+{
+	const struct view_day *day = relay->row.day;
+
+	for (size_t i = 0; !relay->is_stopped && i < day->cell_count; i++) {
+		const struct memory_snapshot *snapshot = &day->cells[i].snapshot;
+
+		if (!(snapshot->key.type & MOMENTS_OF) ||
+		    day->cells[i].start < day->folded_through ||
+		    !is_wanted(relay, snapshot->key.series))
+			continue;
+		set_row(relay, snapshot->key.bucket, snapshot->key.series);
+		memory_snapshot_each(snapshot, relay_run, relay);
+	}
+}
+
+static bool each_stored(struct moment_relay *relay, unsigned type, struct error *err)
+{
+	const struct view_day *day = relay->row.day;
+	sqlite3_stmt *select;
+	int version = 0, code = SQLITE_DONE;
+
+	if (!database_version(day->reader->db, &version, err))
+		return false;
+	if (version < SCHEMA_WITH_MOMENTS)
+		return true;
+	select = database_prepare(day->reader->db,
+				  "SELECT bucket, series, data FROM moments WHERE tenant = ? AND "
+				  "type = ? AND bucket >= ? AND bucket < ?",
+				  err);
+	if (!select)
+		return false;
+	sqlite3_bind_int64(select, 1, relay->query->tenant);
+	sqlite3_bind_int64(select, 2, type);
+	sqlite3_bind_int64(select, 3, day->from);
+	sqlite3_bind_int64(select, 4, day->until);
+	while (!relay->is_stopped && (code = sqlite3_step(select)) == SQLITE_ROW) {
+		uint32_t series = (uint32_t)sqlite3_column_int64(select, 1);
+
+		if (!is_wanted(relay, series))
+			continue;
+		set_row(relay, (uint32_t)sqlite3_column_int64(select, 0), series);
+		if (!moments_each(sqlite3_column_blob(select, 2),
+				  (size_t)sqlite3_column_bytes(select, 2), relay_moment, relay) &&
+		    !relay->is_stopped) {
+			sqlite3_finalize(select);
+			return error_set(err, ERROR_FORMAT, "times of samples are damaged");
+		}
+	}
+	if (!relay->is_stopped && code != SQLITE_DONE)
+		database_error(day->reader->db, "read", err);
+	sqlite3_finalize(select);
+	return relay->is_stopped || code == SQLITE_DONE;
+}
+
+bool moment_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
+		      unsigned type, bool (*wanted)(void *context, uint32_t series),
+		      moment_row_fn *fn, void *context, struct error *err)
+{
+	struct moment_relay relay = {query, wanted, fn, context, {.day = day}, 0, 0, false};
+
+	(void)view;
+	if (!day->catalog)
+		return true;
+	if (day->reader && !each_stored(&relay, type, err))
+		return false;
+	each_cell(&relay);
+	return true;
+}
+
+/* --- as counted stacks --- */
+
+struct moment_rows {
+	view_row_fn *fn;
+	bool (*is_wanted)(void *context, uint32_t series);
+	void *context;
+	unsigned type;
+	struct view_day *day;
+	uint32_t bucket, series;
+	struct packed_pair *pairs;
+	size_t count, capacity;
+	struct buffer packed;
+	bool is_stopped, is_full;
+};
+
+static bool give_row(struct moment_rows *rows)
+{
+	struct view_row row = {.day = rows->day,
+			       .type = rows->type,
+			       .bucket = rows->bucket,
+			       .series = rows->series};
+
+	if (!rows->count)
+		return true;
+	rows->count = packed_merge(rows->pairs, rows->count);
+	for (size_t i = 0; i < rows->count; i++) {
+		row.samples += rows->pairs[i].samples;
+		row.value += rows->pairs[i].value;
+	}
+	buffer_clear(&rows->packed);
+	packed_encode(rows->pairs, rows->count, &rows->packed);
+	rows->is_full |= rows->packed.failed;
+	row.packed = rows->packed.bytes;
+	row.length = rows->packed.length;
+	rows->count = 0;
+	rows->is_stopped = rows->is_full || !rows->fn(rows->context, &row);
+	return !rows->is_stopped;
+}
+
+static bool collect(void *context, const struct moment_row *row)
+{
+	struct moment_rows *rows = context;
+
+	if ((row->bucket != rows->bucket || row->series != rows->series) && !give_row(rows))
+		return false;
+	rows->bucket = row->bucket;
+	rows->series = row->series;
+	if (rows->count == rows->capacity) {
+		size_t larger = rows->capacity ? rows->capacity * 2 : 1024;
+		void *copy = realloc(rows->pairs, larger * sizeof *rows->pairs);
+
+		if (!copy) {
+			rows->is_full = true;
+			return false;
+		}
+		rows->pairs = copy;
+		rows->capacity = larger;
+	}
+	rows->pairs[rows->count++] = (struct packed_pair){row->moment->thread, row->moment->stack,
+							  1, row->moment->value};
+	return true;
+}
+
+static bool is_row_wanted(void *context, uint32_t series)
+{
+	struct moment_rows *rows = context;
+
+	return !rows->is_wanted || rows->is_wanted(rows->context, series);
+}
+
+bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
+		      unsigned type, bool (*wanted)(void *context, uint32_t series),
+		      view_row_fn *fn, void *context, struct error *err)
+{
+	struct moment_rows rows = {
+		.fn = fn, .is_wanted = wanted, .context = context, .type = type, .day = day};
+	bool ok;
+
+	buffer_init(&rows.packed, 64 << 20);
+	ok = moment_view_each(view, day, query, type, is_row_wanted, collect, &rows, err);
+	if (ok && !rows.is_stopped && !rows.is_full)
+		give_row(&rows);
+	buffer_release(&rows.packed);
+	free(rows.pairs);
+	return rows.is_full ? error_set(err, ERROR_MEMORY, "no memory for an answer") : ok;
+}
+
+/* --- the door --- */
+
+struct moment_query {
+	const struct samples_query *query;
+	const uint8_t *is_wanted;
+	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
+	samples_moment_fn *fn;
+	void *context;
+	bool is_stopped;
+};
+
+static bool is_series_wanted(void *context, uint32_t series)
+{
+	return ((struct moment_query *)context)->is_wanted[series];
+}
+
+static bool is_thread_wanted(struct moment_query *moments, const struct moment_row *row)
+{
+	uint8_t *known = &moments->threads[row->moment->thread];
+
+	if (!*known) {
+		const char *thread =
+			row->moment->thread
+				? catalog_string(row->day->catalog, row->moment->thread)->text
+				: "";
+
+		*known = moments->query->thread_wanted(moments->query->context, thread) ? 1 : 2;
+	}
+	return *known == 1;
+}
+
+static bool pass(void *context, const struct moment_row *row)
+{
+	struct moment_query *moments = context;
+
+	if (!moments->query->thread_wanted || is_thread_wanted(moments, row))
+		moments->is_stopped = !moments->fn(moments->context, row->time_ms,
+						   row->moment->value);
+	return !moments->is_stopped;
+}
+
+static bool query_day(struct view *view, struct view_day *day, unsigned type,
+		      struct moment_query *moments, struct error *err)
+{
+	uint32_t wanted = 0;
+
+	moments->is_wanted = view_wanted(view, day, moments->query, &wanted);
+	moments->threads = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS] + 1, 1);
+	if (!moments->is_wanted || !moments->threads)
+		return error_set(err, ERROR_MEMORY, "no memory for an answer");
+	return !wanted || moment_view_each(view, day, moments->query, type, is_series_wanted, pass,
+					   moments, err);
+}
+
+bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
+			    samples_moment_fn *fn, void *context, struct error *err)
+{
+	struct moment_query moments = {.query = query, .fn = fn, .context = context};
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct view view;
+	bool ok = true;
+
+	if (type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
+				 query->type ? query->type : "");
+	if (!moment_view_open(&view, sqlite_samples_of(base), query, (unsigned)type, err))
+		return false;
+	for (unsigned i = 0; ok && !moments.is_stopped && i < view.day_count; i++)
+		ok = query_day(&view, &view.days[i], (unsigned)type, &moments, err);
+	if (ok && query->is_cancelled && query->is_cancelled(query->context))
+		ok = error_set(err, ERROR_BUSY, "the query was cancelled");
+	view_close(&view);
+	return ok;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When single samples were taken: a day file's table, and what of it a query sees. Of this folder
+ * only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_MOMENT_ROWS_H
+#define SYMBOL_SERVER_STORE_SQLITE_MOMENT_ROWS_H
+
+#include "symbol-server/store/moments.h"
+#include "symbol-server/store/sqlite/view.h"
+
+/* Sorts moments. row's sums are not looked at. */
+bool day_writer_moments(struct day_writer *writer, const struct day_row *row,
+			struct moment *moments, size_t count, struct error *err);
+
+/* A view of the days and of the times in memory that may lie in the query's exact range: a sample
+ * is kept with the minute its report began in. Close it with view_close(). */
+bool moment_view_open(struct view *view, struct sqlite_samples *store,
+		      const struct samples_query *query, unsigned type, struct error *err);
+
+struct moment_row {
+	struct view_day *day; /* thread and stack are numbers of its dictionary */
+	uint32_t bucket, series;
+	int64_t time_ms; /* unix, in the query's exact range */
+	const struct moment *moment;
+};
+/* False from fn stops, and the return is then true as well. */
+typedef bool moment_row_fn(void *context, const struct moment_row *row);
+bool moment_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
+		      unsigned type, bool (*is_wanted)(void *context, uint32_t series),
+		      moment_row_fn *fn, void *context, struct error *err);
+
+/* The same as rows of counted stacks, one per series and minute: view_each() for is_exact. */
+bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
+		      unsigned type, bool (*is_wanted)(void *context, uint32_t series),
+		      view_row_fn *fn, void *context, struct error *err);
+
+bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
+			    samples_moment_fn *fn, void *context, struct error *err);
+
+#endif
