@@ -26,6 +26,7 @@ static const char *code_of(int status)
 		{416, "range_not_satisfiable"},
 		{422, "bad_parameter"},
 		{429, "too_many_requests"},
+		{501, "not_implemented"},
 		{503, "unavailable"},
 	};
 
@@ -65,6 +66,8 @@ void answer_failure(struct http_response *response, const struct error *err)
 		status = 503;
 	else if (err->kind == ERROR_NOT_FOUND)
 		status = 404;
+	else if (err->kind == ERROR_UNSUPPORTED)
+		status = 501;
 	answer_error(response, status, *err->message ? err->message : "the answer failed");
 }
 
