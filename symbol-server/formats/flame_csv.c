@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/quoted.h"
 #include "symbol-server/formats/utf8.h"
 
 static const struct flame_module no_module = {.name = "", .build_id = ""};
@@ -36,7 +37,7 @@ static void put_utf8(struct buffer *out, const char *text)
 	}
 }
 
-static void put_text(struct buffer *out, const char *text)
+void csv_put_text(struct buffer *out, const char *text)
 {
 	bool is_quoted = is_formula(text) || strpbrk(text, ",\"\r\n");
 
@@ -57,13 +58,13 @@ static void put_frame(struct buffer *out, const struct flame_answer *answer,
 {
 	const struct flame_module *module = module_of(answer, frame);
 
-	put_text(out, frame->name);
+	csv_put_text(out, frame->name);
 	buffer_append_char(out, ',');
-	put_text(out, frame->file ? frame->file : "");
+	csv_put_text(out, frame->file ? frame->file : "");
 	buffer_printf(out, ",%" PRIu32 ",", frame->line);
-	put_text(out, module->name);
+	csv_put_text(out, module->name);
 	buffer_append_char(out, ',');
-	put_text(out, module->build_id);
+	csv_put_text(out, module->build_id);
 }
 
 #define FRAME_COLUMNS "name,file,line,module,build_id"

@@ -13,11 +13,12 @@ enum { NAMES_LIMIT = 1 << 30 };
 struct line {
 	const char *name;
 	uint32_t parent, depth;
-	uint64_t self;
+	uint64_t self, base; /* base: of comparisons */
 };
 
 struct folder {
 	const struct flame_tree *tree;
+	double base_scale;
 	struct hash_table table; /* (parent line, name) → line */
 	struct line *lines;      /* 0 the root */
 	uint32_t count;
@@ -80,6 +81,7 @@ static bool fold(struct folder *folder)
 				return false;
 		}
 		folder->lines[folder->line_of[i]].self += node->self;
+		folder->lines[folder->line_of[i]].base += node->self_samples;
 	}
 	return true;
 }
@@ -96,6 +98,8 @@ static void put_line(const struct folder *folder, uint32_t at, const uint32_t *p
 			buffer_append_char(out, ';');
 		buffer_append_text(out, folder->lines[path[i]].name);
 	}
+	if (folder->base_scale > 0)
+		buffer_printf(out, " %.0f", (double)folder->lines[at].base * folder->base_scale);
 	buffer_printf(out, " %llu\n", (unsigned long long)folder->lines[at].self);
 }
 
@@ -112,7 +116,7 @@ static bool put_lines(const struct folder *folder, struct buffer *out)
 	for (uint32_t i = 0; i < folder->count && !out->failed; i++) {
 		uint32_t at = i;
 
-		if (!folder->lines[i].self)
+		if (!folder->lines[i].self && !(folder->base_scale > 0 && folder->lines[i].base))
 			continue;
 		for (uint32_t depth = folder->lines[i].depth; depth; depth--) {
 			path[depth - 1] = at;
@@ -126,7 +130,7 @@ static bool put_lines(const struct folder *folder, struct buffer *out)
 
 bool flame_folded(const struct flame_answer *answer, struct buffer *out)
 {
-	struct folder folder = {.tree = answer->tree};
+	struct folder folder = {.tree = answer->tree, .base_scale = answer->base_scale};
 	bool ok;
 
 	hash_table_init(&folder.table, (uint32_t)answer->tree->count);

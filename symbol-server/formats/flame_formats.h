@@ -20,6 +20,9 @@ struct flame_answer {
 	const char *match;         /* the selector as asked; NULL or "": all */
 	int64_t from_ms, until_ms; /* effective */
 	const struct flame_tree *tree;
+	/* Not 0: the tree is diff_tree_cut()'s, whose samples are the base side's values; these times
+	 * it compare with the others. */
+	double base_scale;
 	const struct top_table *top;        /* sorted; for the formats that show functions */
 	size_t top_limit;                   /* how many of them */
 	const struct flame_module *modules; /* by flame_frame.module */
@@ -31,11 +34,14 @@ struct flame_answer {
 /* design.md §6: columns of equal length, parent before child, node 0 the root (its parent is −1).
  * Only names, files and modules that some node has. false: out of memory or over out's limit. */
 bool flame_json(const struct flame_answer *answer, struct buffer *out);
+/* Of that, names, files, modules, kinds and nodes, as keys of the object at hand. */
+bool flame_graph_json(struct json *json, const struct flame_answer *answer);
 
 /* "frame;frame;… value" per distinct stack, as stackcollapse-perf.pl writes it
  * (github.com/brendangregg/ FlameGraph): ';' and control characters in names become '_', kernel
  * frames end in _[k]. The root has no frame; value that stays on the root itself, without any
- * frame, is named "all". */
+ * frame, is named "all". Of comparisons two values, as difffolded.pl writes them: base, scaled, and
+ * compared. */
 bool flame_folded(const struct flame_answer *answer, struct buffer *out);
 
 /* speedscope's file (github.com/jlfwong/speedscope, src/lib/file-format-spec.ts): one "evented"

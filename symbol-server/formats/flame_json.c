@@ -106,7 +106,19 @@ static void put_kinds(struct json *json)
 	json_close(json, ']');
 }
 
-enum column { NAME, FILE_, LINE, MODULE, PARENT, SELF, TOTAL, KIND, COLUMNS };
+enum column {
+	NAME,
+	FILE_,
+	LINE,
+	MODULE,
+	PARENT,
+	SELF,
+	TOTAL,
+	KIND,
+	BASE_SELF, /* from here on of comparisons */
+	BASE_TOTAL,
+	COLUMNS
+};
 
 static int64_t cell(const struct writer *writer, size_t i, enum column column)
 {
@@ -129,6 +141,10 @@ static int64_t cell(const struct writer *writer, size_t i, enum column column)
 		return (int64_t)node->self;
 	case TOTAL:
 		return (int64_t)node->total;
+	case BASE_SELF:
+		return (int64_t)node->self_samples;
+	case BASE_TOTAL:
+		return (int64_t)node->total_samples;
 	default:
 		return (int64_t)node->frame.kind;
 	}
@@ -136,13 +152,15 @@ static int64_t cell(const struct writer *writer, size_t i, enum column column)
 
 static void put_nodes(struct writer *writer)
 {
-	static const char *const keys[COLUMNS] = {"name",   "file", "line",  "module",
-						  "parent", "self", "total", "kind"};
+	static const char *const keys[COLUMNS] = {"name",      "file",      "line",  "module",
+						  "parent",    "self",      "total", "kind",
+						  "base_self", "base_total"};
+	enum column columns = writer->answer->base_scale > 0 ? COLUMNS : BASE_SELF;
 	struct json *json = &writer->json;
 
 	json_key(json, "nodes");
 	json_open(json, '{');
-	for (enum column column = NAME; column < COLUMNS; column++) {
+	for (enum column column = NAME; column < columns; column++) {
 		json_key(json, keys[column]);
 		json_open(json, '[');
 		for (size_t i = 0; i < writer->answer->tree->count; i++)
@@ -152,30 +170,37 @@ static void put_nodes(struct writer *writer)
 	json_close(json, '}');
 }
 
+bool flame_graph_json(struct json *json, const struct flame_answer *answer)
+{
+	struct writer writer = {.answer = answer, .json = *json};
+	bool ok = writer_init(&writer) && number_texts(&writer);
+
+	if (ok) {
+		put_texts(&writer.json, "names", &writer.names);
+		put_texts(&writer.json, "files", &writer.files);
+		put_modules(&writer);
+		put_kinds(&writer.json);
+		put_nodes(&writer);
+	}
+	*json = writer.json;
+	writer_release(&writer);
+	return ok && !json->out->failed;
+}
+
 bool flame_json(const struct flame_answer *answer, struct buffer *out)
 {
-	struct writer writer = {.answer = answer, .json = json_start(out)};
-	struct json *json = &writer.json;
-	bool ok = false;
+	struct json writer = json_start(out), *json = &writer;
 
-	if (!writer_init(&writer) || !number_texts(&writer))
-		goto out;
 	json_open(json, '{');
 	json_key_string(json, "type", answer->type);
 	json_key_string(json, "unit", answer->unit);
 	json_key_int(json, "from", answer->from_ms);
 	json_key_int(json, "until", answer->until_ms);
-	put_texts(json, "names", &writer.names);
-	put_texts(json, "files", &writer.files);
-	put_modules(&writer);
-	put_kinds(json);
-	put_nodes(&writer);
+	if (!flame_graph_json(json, answer))
+		return false;
 	json_key(json, "accounting");
 	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
 	json_close(json, '}');
 	buffer_append_char(out, '\n');
-	ok = !out->failed;
-out:
-	writer_release(&writer);
-	return ok;
+	return !out->failed;
 }

@@ -6,6 +6,7 @@
 
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/human.h"
+#include "symbol-server/formats/quoted.h"
 #include "symbol-server/formats/utf8.h"
 
 enum {
@@ -18,10 +19,8 @@ enum {
 	UNKNOWN_MODULES = 10,
 };
 
-/* In a code span, where nothing of Markdown means anything but backticks, and | in a table: names
- * stay readable, and no @name or link comes alive in a chat. */
-static void put_code(struct buffer *out, const char *before, const char *text, const char *after,
-		     size_t most)
+void markdown_put_code(struct buffer *out, const char *before, const char *text, const char *after,
+		       size_t most)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	size_t written = 0;
@@ -60,7 +59,7 @@ static void put_frame(struct buffer *out, const struct flame_frame *frame)
 {
 	struct human_marks marks = human_marks(frame);
 
-	put_code(out, marks.before, frame->name, marks.after, NAME_BYTES);
+	markdown_put_code(out, marks.before, frame->name, marks.after, NAME_BYTES);
 }
 
 static void put_place(struct buffer *out, const struct flame_answer *answer,
@@ -71,11 +70,11 @@ static void put_place(struct buffer *out, const struct flame_answer *answer,
 	if (frame->line)
 		snprintf(line, sizeof(line), ":%" PRIu32, frame->line);
 	if (frame->file && *frame->file)
-		put_code(out, "", frame->file, line, NAME_BYTES);
+		markdown_put_code(out, "", frame->file, line, NAME_BYTES);
 	if (frame->module >= answer->module_count || !*answer->modules[frame->module].name)
 		return;
 	buffer_append_text(out, frame->file && *frame->file ? " in " : "");
-	put_code(out, "", answer->modules[frame->module].name, "", NAME_BYTES);
+	markdown_put_code(out, "", answer->modules[frame->module].name, "", NAME_BYTES);
 }
 
 static void put_head(struct buffer *out, const struct flame_answer *answer)
@@ -89,7 +88,7 @@ static void put_head(struct buffer *out, const struct flame_answer *answer)
 	buffer_printf(out, "# Profile: %s\n\n- **Time:** %s to %s\n- **Selected:** ", answer->type,
 		      from, until);
 	if (answer->match && *answer->match)
-		put_code(out, "", answer->match, "", SELECTOR_BYTES);
+		markdown_put_code(out, "", answer->match, "", SELECTOR_BYTES);
 	else
 		buffer_append_text(out, "everything");
 	buffer_printf(out, "\n- **Total:** %s%s in %" PRIu64 " sample%s of %" PRIu64 " host%s\n",
@@ -231,10 +230,10 @@ static void put_unknown_modules(struct buffer *out, const struct flame_answer *a
 		const struct flame_module *module = &answer->modules[worst[i]];
 
 		buffer_printf(out, "  - %" PRIu64 ": ", answer->unsymbolized[worst[i]]);
-		put_code(out, "", module->name, "", NAME_BYTES);
+		markdown_put_code(out, "", module->name, "", NAME_BYTES);
 		if (*module->build_id) {
 			buffer_append_text(out, ", build-id ");
-			put_code(out, "", module->build_id, "", NAME_BYTES);
+			markdown_put_code(out, "", module->build_id, "", NAME_BYTES);
 		}
 		buffer_append_char(out, '\n');
 	}
@@ -251,8 +250,8 @@ static void put_incomplete(struct buffer *out, const struct accounting *accounti
 			const struct incomplete_place *place = &reason->modules[j];
 
 			buffer_append_text(out, j ? ", " : " — in ");
-			put_code(out, "", *place->name ? place->name : place->build_id, "",
-				 NAME_BYTES);
+			markdown_put_code(out, "", *place->name ? place->name : place->build_id, "",
+					  NAME_BYTES);
 			buffer_printf(out, " (%" PRIu64 ")", place->samples);
 		}
 		buffer_append_char(out, '\n');
