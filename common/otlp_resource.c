@@ -167,6 +167,8 @@ static void add_host_attributes(struct arena *arena, Resource *resource,
 	otlp_add_number(arena, resource, "farflame.report.seq", host->report_seq);
 	otlp_add_number(arena, resource, "farflame.report.acknowledged", host->acknowledged_seq);
 	otlp_add_number(arena, resource, "farflame.rate_hz", host->rate_hz);
+	if (host->sent_ns)
+		otlp_add_number(arena, resource, "farflame.sent_unix_nano", host->sent_ns);
 	for (size_t i = 0; i < host->counter_count; i++) {
 		if (!host->counters[i].value && !strncmp(host->counters[i].name, "lost.", 5))
 			continue; /* nothing lost is nothing said */

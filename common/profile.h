@@ -103,6 +103,7 @@ struct profile_host {
 	uint64_t acknowledged_seq; /* the last one a server answered 200 to; 0 = none yet */
 	uint32_t rate_hz;
 	uint64_t start_ns, duration_ns;	/* of this report's interval */
+	uint64_t sent_ns;	/* the sender's clock when it was sent, unix time; 0: not said */
 	const char *const *label_names, *const *label_values; /* --label */
 	size_t label_count;
 	const struct profile_counter *counters;

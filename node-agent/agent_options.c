@@ -130,9 +130,27 @@ static const struct option_row rows[] = {
 	 .argument = "FILE",
 	 .help = "PEM certificates to trust for https instead of the system's"},
 	{.name = "spool",
-	 .type = OPTION_LATER,
+	 .type = OPTION_TEXT,
+	 .offset = AT(spool),
 	 .argument = "DIR",
-	 .help = "reports wait in memory (--queue-limit), a spool on disk is not in this version"},
+	 .help = "directory where reports wait that the server does not take; without, they wait in "
+		 "memory only"},
+	{.name = "spool-limit",
+	 .type = OPTION_SIZE,
+	 .offset = AT(spool_limit_bytes),
+	 .minimum = 1 << 20,
+	 .maximum = 1ull << 40,
+	 .fallback = "256M",
+	 .argument = "BYTES",
+	 .help = "most bytes of the spool's files, 1M to 1T; the oldest reports go first"},
+	{.name = "spool-sync",
+	 .type = OPTION_DURATION,
+	 .offset = AT(spool_sync_ms),
+	 .minimum = 0,
+	 .maximum = 600000,
+	 .fallback = "30s",
+	 .argument = "TIME",
+	 .help = "a spooled report is on the disk so soon, 0s to 10m; 0s: each one is synced"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = AT(timestamps),
@@ -298,6 +316,9 @@ static bool check_target(const struct agent_options *options, struct error *err)
 				 "where to report to is missing: --server URL, or --output FILE");
 	if (options->server && options->output)
 		return error_set(err, ERROR_OPTION, "--server and --output exclude each other");
+	if (options->spool && (!options->server || !*options->spool))
+		return error_set(err, ERROR_OPTION,
+				 "--spool needs the name of a directory, and --server");
 	if (options->output && !*options->output)
 		return error_set(err, ERROR_OPTION, "--output needs a file name");
 	if (options->server && !url_parse(options->server, &url, err))

@@ -23,7 +23,9 @@ struct agent_options {
 	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
 	uint32_t frequency_hz, max_frames;
 	int64_t report_interval_ms, duration_ms, timeout_ms; /* duration 0: until a signal */
-	uint64_t queue_limit_bytes, upload_bytes_per_second;
+	const char *spool; /* NULL: none */
+	int64_t spool_sync_ms;
+	uint64_t queue_limit_bytes, spool_limit_bytes, upload_bytes_per_second;
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
 	bool check, debug_stop;

@@ -294,6 +294,9 @@ static bool open_output(struct agent *agent, struct error *err)
 		.ca_file = agent->options->ca_file,
 		.token_file = agent->options->token_file,
 		.queue_limit_bytes = agent->options->queue_limit_bytes,
+		.spool_directory = agent->options->spool,
+		.spool_limit_bytes = agent->options->spool_limit_bytes,
+		.spool_sync_ms = agent->options->spool_sync_ms,
 		.upload_missing = agent->options->upload_missing,
 		.upload_bytes_per_second = agent->options->upload_bytes_per_second,
 		.timeout_ms = (int)agent->options->timeout_ms,
@@ -410,6 +413,9 @@ static bool finish(struct agent *agent, struct error *err)
 	unsent = ship_stop(agent->ship, DRAIN_MS, &counters);
 	agent->ship = NULL;
 	reporter_log_summary(agent->reporter, &counters);
+	if (counters.spool_bytes)
+		log_info("spool", "directory=\"%s\" keeps_bytes=%" PRIu64, agent->options->spool,
+			 counters.spool_bytes);
 	if (unsent)
 		log_warn("samples not sent", "samples=%" PRIu64 " at=end", unsent);
 	return true;

@@ -17,6 +17,7 @@
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "common/otlp.h"
+#include "node-agent/wall_clock.h"
 
 enum {
 	ENCODED_MAX = 32 << 20,    /* what a server decodes at most */
@@ -35,7 +36,7 @@ struct reporter {
 	uint64_t seq;
 	uint64_t lost_encoding;     /* samples of reports that could not be made */
 	uint64_t interval_start_ns; /* CLOCK_MONOTONIC */
-	uint64_t last_wall_end_ns;  /* unix time up to which has been reported */
+	struct wall_clock clock;
 	/* Files whose htlhash went out beside their GNU id, by a hash of that id: one that has lost
 	 * its place to another is told again, no harm. */
 	uint64_t told[TOLD_HASHES];
@@ -66,6 +67,7 @@ struct reporter *reporter_new(const struct report_sources *sources, struct error
 	reporter->from = *sources;
 	uname(&reporter->system);
 	reporter->interval_start_ns = clock_ns(CLOCK_MONOTONIC);
+	wall_clock_start(&reporter->clock);
 	if (random_id(reporter->agent_id, err))
 		return reporter;
 	reporter_free(reporter);
@@ -79,7 +81,7 @@ void reporter_free(struct reporter *reporter)
 
 void reporter_fill_host(void *context, struct profile_host *host)
 {
-	const struct reporter *reporter = context;
+	struct reporter *reporter = context;
 	const struct agent_options *options = reporter->from.options;
 
 	*host = (struct profile_host){
@@ -88,6 +90,7 @@ void reporter_fill_host(void *context, struct profile_host *host)
 		.architecture = reporter->system.machine,
 		.agent_version = FARFLAME_VERSION,
 		.rate_hz = options->frequency_hz,
+		.sent_ns = wall_clock_now_ns(&reporter->clock),
 		.label_names = options->label_names,
 		.label_values = options->label_values,
 		.label_count = options->label_count,
@@ -135,18 +138,14 @@ static void fill_mapping(void *context, uint32_t mapping, struct profile_mapping
 	row->file_offset = executable->file_offset;
 }
 
-/* Wall-clock times of intervals never overlap: when the clock is set back, they follow each other
- * until it has caught up; when it jumps ahead, there is a gap. Lengths are of the monotonic clock.
- */
 static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64_t *duration_ns)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), wall_ns = clock_ns(CLOCK_REALTIME);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	int64_t set_ns = wall_clock_close(&reporter->clock, start_ns, duration_ns);
 
-	*duration_ns = now_ns - reporter->interval_start_ns;
-	*start_ns = wall_ns > *duration_ns ? wall_ns - *duration_ns : 0;
-	if (*start_ns < reporter->last_wall_end_ns)
-		*start_ns = reporter->last_wall_end_ns;
-	reporter->last_wall_end_ns = *start_ns + *duration_ns;
+	if (set_ns)
+		log_warn("clock was set", "by_ms=%" PRId64 " times=%" PRIu64, set_ns / 1000000,
+			 reporter->clock.jumps);
 	reporter->interval_start_ns = now_ns;
 	if (now_ns - reporter->told_since_ns > tell_again_ns) {
 		memset(reporter->told, 0, sizeof reporter->told);
@@ -183,8 +182,8 @@ static void fill_results(const struct sample_counters *samples, struct ship_repo
 {
 	static const char *const names[] = {WALK_RESULTS(STACKS_NAME)};
 
-	_Static_assert((int)WALK_RESULT_COUNT < (int)SHIP_COUNTERS_MAX,
-		       "a counter for each, and guessed");
+	_Static_assert((int)WALK_RESULT_COUNT + 2 <= (int)SHIP_COUNTERS_MAX,
+		       "a counter for each, guessed, and the clock's");
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
 		if (samples->by_result[i])
 			report->more[report->more_count++] =
@@ -210,6 +209,9 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 	report->ring_full = totals.ring_full;
 	report->no_scratch = totals.no_scratch;
 	report->aggregate_full = samples.lost + reporter->lost_encoding;
+	if (reporter->clock.jumps)
+		report->more[report->more_count++] =
+			(struct profile_counter){"clock.jumps", reporter->clock.jumps};
 	fill_results(&samples, report);
 }
 
@@ -316,6 +318,7 @@ static bool encode_host(const struct reporter *reporter, const struct ship_repor
 	memcpy(counters + sizeof own / sizeof *own, report->more,
 	       report->more_count * sizeof *report->more);
 	reporter_fill_host((void *)reporter, &host);
+	host.sent_ns = 0; /* whenever somebody imports it */
 	host.report_seq = report->seq;
 	host.start_ns = report->start_ns;
 	host.duration_ns = report->duration_ns;
@@ -426,10 +429,12 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 		 "taken=%" PRIu64 " idle=%" PRIu64 " missed=%" PRIu64 " sent=%" PRIu64
 		 " lost_ring_full=%" PRIu64 " lost_no_scratch=%" PRIu64
 		 " lost_aggregate_full=%" PRIu64 " lost_queue=%" PRIu64 " lost_refused=%" PRIu64
-		 " waiting_bytes=%" PRIu64 " sent_bytes=%" PRIu64 " uploaded_bytes=%" PRIu64,
+		 " lost_spool=%" PRIu64 " waiting_bytes=%" PRIu64 " spool_bytes=%" PRIu64
+		 " sent_bytes=%" PRIu64 " uploaded_bytes=%" PRIu64,
 		 totals.taken, totals.idle, totals.missed, shipped->samples_sent, totals.ring_full,
 		 totals.no_scratch, samples.lost + reporter->lost_encoding,
-		 shipped->samples_lost_queue, shipped->samples_lost_refused, shipped->queue_bytes,
+		 shipped->samples_lost_queue, shipped->samples_lost_refused,
+		 shipped->samples_lost_spool, shipped->queue_bytes, shipped->spool_bytes,
 		 shipped->bytes_sent, shipped->upload_bytes);
 	if (stack_counts_lost_times(reporter->from.counts))
 		log_warn("timestamps left out", "samples=%" PRIu64 " why=\"no room in a report\"",

@@ -27,3 +27,18 @@ int64_t back_off_next_ms(struct back_off *back_off, int64_t retry_after_s)
 	/* Not before the server said; a little of our own spread on top of its even number. */
 	return asked_ms > 0 ? asked_ms + random_below(BACK_OFF_FIRST_MS) : ms;
 }
+
+int64_t pace_next_ms(struct pace *pace, int64_t took_ms)
+{
+	if (!pace->gap_ms)
+		pace->gap_ms = PACE_FIRST_MS;
+	else if (took_ms <= PACE_QUICK_MS)
+		pace->gap_ms -= pace->gap_ms / 4;
+	else if (took_ms >= PACE_SLOW_MS)
+		pace->gap_ms *= 2;
+	if (pace->gap_ms < PACE_LEAST_MS)
+		pace->gap_ms = PACE_LEAST_MS;
+	if (pace->gap_ms > PACE_MOST_MS)
+		pace->gap_ms = PACE_MOST_MS;
+	return pace->gap_ms / 2 + random_below((uint32_t)pace->gap_ms);
+}

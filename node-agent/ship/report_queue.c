@@ -90,7 +90,7 @@ uint64_t report_queue_lost_before_first(const struct report_queue *queue)
 	return queue->lost_before + (queue->first ? queue->first->lost_before : queue->lost_behind);
 }
 
-void report_queue_remove(struct report_queue *queue)
+void report_queue_leave(struct report_queue *queue)
 {
 	struct queued_report *first = queue->first;
 
@@ -103,7 +103,15 @@ void report_queue_remove(struct report_queue *queue)
 		queue->last = NULL;
 	queue->bytes -= cost(&first->report);
 	queue->count--;
-	free(first->report.gzip);
+}
+
+void report_queue_remove(struct report_queue *queue)
+{
+	struct queued_report *first = queue->first;
+
+	report_queue_leave(queue);
+	if (first)
+		free(first->report.gzip);
 	free(first);
 }
 

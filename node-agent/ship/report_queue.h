@@ -42,6 +42,9 @@ uint64_t report_queue_lost_before_first(const struct report_queue *queue);
 /* The oldest has left, one way or another. */
 void report_queue_remove(struct report_queue *queue);
 
+/* The same, but its bytes stay where they are: somebody who cannot be asked still reads them. */
+void report_queue_leave(struct report_queue *queue);
+
 /* Samples in all waiting reports. */
 uint64_t report_queue_samples(const struct report_queue *queue);
 void report_queue_release(struct report_queue *queue);

@@ -15,6 +15,7 @@
 #include "node-agent/ship/back_off.h"
 #include "node-agent/ship/http_client.h"
 #include "node-agent/ship/report_queue.h"
+#include "node-agent/ship/spool.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/token.h"
 #include "node-agent/ship/uploader.h"
@@ -25,6 +26,7 @@ enum {
 	REPORT_TIME_MS = 60 * 1000, /* for one exchange, however it dribbles */
 	DRAIN_RETRY_MS = 200,       /* between tries while the agent is ending */
 	STOP_MS = 500,              /* for the thread to notice */
+	SPOOL_RETRY_MS = 5000,      /* of a disk that took nothing */
 };
 
 enum server_state { SERVER_UNKNOWN, SERVER_THERE, SERVER_AWAY, SERVER_REFUSES };
@@ -43,18 +45,26 @@ struct ship {
 	struct report_queue queue;
 	struct ship_counters counters;
 	int64_t drain_until_ms; /* 0: not ending */
+	bool has_spooled;       /* the spool is not empty */
+	bool is_in_spool;       /* the thread uses it, unlocked */
+	bool has_ended;         /* the thread has nothing left to do */
 
 	/* --- the thread's own --- */
 	enum server_state server;
 	struct back_off back_off;
+	struct pace pace;
+	struct spool *spool; /* NULL: none */
+	uint8_t run[16];     /* the agent's id */
+	bool is_spool_failing;
+	int64_t spool_retry_ms;
 };
 
 /* --- what is sent --- */
 
-/* The counters of schema/README.md as they stood at the end of the report's interval; queue and
- * refused are the losses of reports before it. */
-static size_t fill_counters(const struct ship_report *report, uint64_t lost_queue,
-			    uint64_t lost_refused, struct profile_counter *counters)
+/* The counters of schema/README.md as they stood at the end of the report's interval; queue,
+ * refused and spool are the losses of reports before it. */
+static void add_counters(struct ship *ship, const struct ship_report *report,
+			 struct spool_report *out)
 {
 	const struct profile_counter all[] = {
 		{"taken", report->taken},
@@ -63,39 +73,44 @@ static size_t fill_counters(const struct ship_report *report, uint64_t lost_queu
 		{"lost.ring_full", report->ring_full},
 		{"lost.no_scratch", report->no_scratch},
 		{"lost.aggregate_full", report->aggregate_full},
-		{"lost.queue", lost_queue},
-		{"lost.refused", lost_refused},
+		{"lost.queue", report_queue_lost_before_first(&ship->queue)},
+		{"lost.refused", ship->counters.samples_lost_refused},
+		{"lost.spool", ship->spool ? spool_lost(ship->spool) : 0},
 	};
+	size_t count = sizeof all / sizeof *all;
 
-	memcpy(counters, all, sizeof all);
-	memcpy(counters + sizeof all / sizeof *all, report->more,
-	       report->more_count * sizeof *report->more);
-	return sizeof all / sizeof *all + report->more_count;
+	_Static_assert(sizeof all / sizeof *all + SHIP_COUNTERS_MAX <= SPOOL_COUNTERS_MAX, "room");
+	memcpy(out->counters, all, sizeof all);
+	memcpy(out->counters + count, report->more, report->more_count * sizeof *report->more);
+	out->host.counters = out->counters;
+	out->host.counter_count = count + report->more_count;
 }
 
-/* Appends the compressed host part of the held report. */
-static bool make_host_part(struct ship *ship, const struct ship_report *report, struct buffer *gzip,
-			   struct error *err)
+/* Under the lock: the queue's first report with all that is said of it. Texts are fill_host()'s. */
+static void describe(struct ship *ship, const struct ship_report *report, struct spool_report *out)
 {
-	struct profile_counter counters[8 + SHIP_COUNTERS_MAX];
-	struct profile_host host = {0};
+	memset(out, 0, sizeof *out);
+	ship->options.fill_host(ship->options.context, &out->host);
+	memcpy(out->run, ship->run, sizeof out->run);
+	out->samples = report->samples;
+	out->body = (struct bytes){report->gzip, report->length};
+	out->host.report_seq = report->seq;
+	out->host.acknowledged_seq = ship->counters.acknowledged_seq;
+	out->host.start_ns = report->start_ns;
+	out->host.duration_ns = report->duration_ns;
+	add_counters(ship, report, out);
+}
+
+/* Appends the compressed host part. */
+static bool make_host_part(struct ship *ship, const struct spool_report *report,
+			   struct buffer *gzip, struct error *err)
+{
+	struct profile_host host = report->host, now = {0};
 	struct buffer plain;
-	uint64_t lost_queue, lost_refused, acknowledged_seq;
 	bool ok;
 
-	thread_lock(&ship->thread);
-	lost_queue = report_queue_lost_before_first(&ship->queue);
-	lost_refused = ship->counters.samples_lost_refused;
-	acknowledged_seq = ship->counters.acknowledged_seq;
-	thread_unlock(&ship->thread);
-
-	ship->options.fill_host(ship->options.context, &host);
-	host.report_seq = report->seq;
-	host.acknowledged_seq = acknowledged_seq;
-	host.start_ns = report->start_ns;
-	host.duration_ns = report->duration_ns;
-	host.counters = counters;
-	host.counter_count = fill_counters(report, lost_queue, lost_refused, counters);
+	ship->options.fill_host(ship->options.context, &now);
+	host.sent_ns = now.sent_ns;
 	buffer_init(&plain, HOST_PART_MAX);
 	ok = otlp_encode_host(&host, &plain, err) &&
 	     gzip_compress(plain.bytes, plain.length, 6, gzip, err);
@@ -104,7 +119,7 @@ static bool make_host_part(struct ship *ship, const struct ship_report *report, 
 }
 
 /* sent: bytes of the whole body. */
-static bool post(struct ship *ship, const struct ship_report *report, struct http_answer *answer,
+static bool post(struct ship *ship, const struct spool_report *report, struct http_answer *answer,
 		 size_t *sent, struct error *err)
 {
 	struct http_request request = {.method = "POST",
@@ -122,10 +137,10 @@ static bool post(struct ship *ship, const struct ship_report *report, struct htt
 	request.bearer = token_text(&ship->token);
 	ok = make_host_part(ship, report, &host_part, err);
 	if (ok) {
-		request.pieces[0] = (struct bytes){report->gzip, report->length};
+		request.pieces[0] = report->body;
 		request.pieces[1] = (struct bytes){host_part.bytes, host_part.length};
 		request.deadline_ms = monotonic_ms() + REPORT_TIME_MS;
-		*sent = report->length + host_part.length;
+		*sent = report->body.length + host_part.length;
 		ok = http_client_send(ship->client, &request, answer, err);
 	}
 	buffer_release(&host_part);
@@ -145,8 +160,10 @@ static void set_server(struct ship *ship, enum server_state state, const char *w
 		break;
 	case SERVER_AWAY:
 		log_warn("server does not take reports now",
-			 "url=%s why=\"%s\" they_wait_up_to_bytes=%zu", ship->options.server_url,
-			 why, ship->options.queue_limit_bytes);
+			 "url=%s why=\"%s\" they_wait_up_to_bytes=%" PRIu64,
+			 ship->options.server_url, why,
+			 ship->spool ? ship->options.spool_limit_bytes
+				     : (uint64_t)ship->options.queue_limit_bytes);
 		break;
 	case SERVER_REFUSES:
 		log_error("server refuses reports", "url=%s why=\"%s\" their_samples_are=lost",
@@ -196,32 +213,29 @@ static enum verdict judge(struct ship *ship, const struct http_answer *answer, c
 	return verdict;
 }
 
-/* Under the lock: the held report has left the queue, or goes back to its head. */
-static void settle(struct ship *ship, const struct ship_report *report, enum verdict verdict,
-		   size_t sent)
+/* Under the lock: a report of this run or an earlier one has arrived or never will. */
+static void count_settled(struct ship *ship, const struct spool_report *report,
+			  enum verdict verdict, size_t sent)
 {
 	struct ship_counters *counters = &ship->counters;
+	bool is_own = !memcmp(report->run, ship->run, sizeof ship->run);
 
 	if (verdict == VERDICT_RETRY) {
 		counters->reports_retried++;
-		report_queue_let_go(&ship->queue);
-		return;
-	}
-	if (verdict == VERDICT_ARRIVED) {
+	} else if (verdict == VERDICT_ARRIVED) {
 		counters->reports_sent++;
 		counters->bytes_sent += sent;
 		counters->samples_sent += report->samples;
-		counters->acknowledged_seq = report->seq;
-	} else {
+		if (is_own && !report->is_remainder)
+			counters->acknowledged_seq = report->host.report_seq;
+	} else if (is_own) {
 		counters->samples_lost_refused += report->samples;
 	}
-	report_queue_remove(&ship->queue);
-	thread_wake(&ship->thread); /* drain() waits for an empty queue */
 }
 
-/* Sends the oldest report. Called and returns under the lock. Returns when to go on (0: at once).
- */
-static int64_t send_oldest(struct ship *ship, const struct ship_report *report)
+/* Called unlocked. Returns when to go on (0: at once). */
+static int64_t send_report(struct ship *ship, const struct spool_report *report,
+			   enum verdict *verdict, size_t *sent)
 {
 	static const enum server_state states[] = {
 		[VERDICT_ARRIVED] = SERVER_THERE,
@@ -231,28 +245,167 @@ static int64_t send_oldest(struct ship *ship, const struct ship_report *report)
 	struct http_answer answer;
 	struct error err = {0};
 	char why[sizeof err.message];
-	enum verdict verdict = VERDICT_RETRY;
 	int64_t wait_ms = 0;
-	size_t sent = 0;
 
-	thread_unlock(&ship->thread);
-	if (post(ship, report, &answer, &sent, &err))
-		verdict = judge(ship, &answer, why, sizeof why);
+	*verdict = VERDICT_RETRY;
+	*sent = 0;
+	if (post(ship, report, &answer, sent, &err))
+		*verdict = judge(ship, &answer, why, sizeof why);
 	else
 		snprintf(why, sizeof why, "%s", err.message);
 	if (err.kind != ERROR_BUSY) /* told to stop: says nothing about the server */
-		set_server(ship, states[verdict], why);
-	if (verdict == VERDICT_RETRY)
+		set_server(ship, states[*verdict], why);
+	if (*verdict == VERDICT_RETRY)
 		wait_ms = monotonic_ms() + back_off_next_ms(&ship->back_off, answer.retry_after_s);
 	else
 		ship->back_off.failures = 0;
 	http_answer_release(&answer);
-	thread_lock(&ship->thread);
-	settle(ship, report, verdict, sent);
 	return wait_ms;
 }
 
+/* Sends the oldest that waits in memory. Called and returns under the lock. */
+static int64_t send_queued(struct ship *ship)
+{
+	const struct ship_report *held = report_queue_hold(&ship->queue);
+	struct spool_report report;
+	enum verdict verdict;
+	int64_t wait_ms;
+	size_t sent;
+
+	describe(ship, held, &report);
+	thread_unlock(&ship->thread);
+	wait_ms = send_report(ship, &report, &verdict, &sent);
+	thread_lock(&ship->thread);
+	count_settled(ship, &report, verdict, sent);
+	if (verdict == VERDICT_RETRY)
+		report_queue_let_go(&ship->queue);
+	else
+		report_queue_remove(&ship->queue);
+	return wait_ms;
+}
+
+/* --- the spool --- */
+
+/* The lock is not held while the disk is asked. False: the thread was given up, and with it the
+ * spool. */
+static bool enter_spool(struct ship *ship)
+{
+	if (!ship->spool)
+		return false;
+	ship->is_in_spool = true;
+	thread_unlock(&ship->thread);
+	return true;
+}
+
+static void leave_spool(struct ship *ship)
+{
+	bool has_spooled = !spool_is_empty(ship->spool);
+	struct spool_counters counters;
+
+	spool_counters(ship->spool, &counters);
+	thread_lock(&ship->thread);
+	ship->is_in_spool = false;
+	ship->has_spooled = has_spooled;
+	ship->counters.samples_lost_spool = counters.lost;
+	ship->counters.spool_bytes = counters.bytes;
+	ship->counters.reports_spooled = counters.added;
+	ship->counters.reports_replayed = counters.removed;
+}
+
+/* Says a change once. */
+static void set_spool_failing(struct ship *ship, bool is_failing, const char *why)
+{
+	if (is_failing && !ship->is_spool_failing)
+		log_warn("spool does not take reports now",
+			 "why=\"%s\" they_wait_in_memory_up_to_bytes=%zu", why,
+			 ship->options.queue_limit_bytes);
+	else if (!is_failing && ship->is_spool_failing)
+		log_info("spool takes reports", "directory=\"%s\"", ship->options.spool_directory);
+	ship->is_spool_failing = is_failing;
+	ship->spool_retry_ms = is_failing ? monotonic_ms() + SPOOL_RETRY_MS : 0;
+}
+
+/* Moves the oldest that waits in memory to disk. Called and returns under the lock. */
+static bool spool_queued(struct ship *ship)
+{
+	const struct ship_report *held = report_queue_hold(&ship->queue);
+	struct spool_report report;
+	struct error err = {0};
+	bool ok;
+
+	describe(ship, held, &report);
+	if (!enter_spool(ship))
+		return false;
+	ok = spool_add(ship->spool, &report, monotonic_ms(), &err);
+	set_spool_failing(ship, !ok, err.message);
+	leave_spool(ship);
+	if (ok)
+		report_queue_remove(&ship->queue);
+	else
+		report_queue_let_go(&ship->queue);
+	return ok;
+}
+
+/* What the server does not take, and what is behind that. Called and returns under the lock. */
+static void spool_waiting(struct ship *ship)
+{
+	bool is_due = ship->has_spooled || ship->server == SERVER_AWAY;
+
+	while (ship->spool && is_due && ship->queue.count &&
+	       monotonic_ms() >= ship->spool_retry_ms && spool_queued(ship))
+		;
+	if (ship->spool && monotonic_ms() >= spool_sync_due_ms(ship->spool) && enter_spool(ship)) {
+		spool_sync(ship->spool);
+		leave_spool(ship);
+	}
+}
+
+/* Sends the oldest that waits on disk. Called and returns under the lock. */
+static int64_t send_spooled(struct ship *ship)
+{
+	const struct spool_report *report;
+	enum verdict verdict;
+	int64_t wait_ms, began_ms = monotonic_ms(), now_ms;
+	size_t sent;
+
+	if (!enter_spool(ship))
+		return 0;
+	report = spool_first(ship->spool);
+	leave_spool(ship);
+	if (!report)
+		return 0;
+	thread_unlock(&ship->thread);
+	wait_ms = send_report(ship, report, &verdict, &sent);
+	now_ms = monotonic_ms();
+	thread_lock(&ship->thread);
+	if (!enter_spool(ship))
+		return 0; /* and with it went the report */
+	count_settled(ship, report, verdict, sent);
+	if (verdict == VERDICT_RETRY) {
+		ship->pace.gap_ms = 0;
+	} else {
+		wait_ms = now_ms + pace_next_ms(&ship->pace, now_ms - began_ms);
+		spool_remove_first(ship->spool,
+				   verdict == VERDICT_ARRIVED ? SPOOL_SENT : SPOOL_REFUSED);
+	}
+	leave_spool(ship);
+	return ship->drain_until_ms && verdict != VERDICT_RETRY ? 0 : wait_ms;
+}
+
 /* --- the thread --- */
+
+static void wait_until(struct ship *ship, int64_t until_ms)
+{
+	int64_t sync_ms = ship->spool ? spool_sync_due_ms(ship->spool) : INT64_MAX;
+
+	thread_wait(&ship->thread, sync_ms < until_ms ? sync_ms : until_ms);
+}
+
+/* What is on disk is safe there; it goes out before the end only as long as somebody takes it. */
+static bool is_drained(const struct ship *ship)
+{
+	return !ship->queue.count && (!ship->has_spooled || ship->server == SERVER_AWAY);
+}
 
 static void run(void *context)
 {
@@ -262,24 +415,73 @@ static void run(void *context)
 	thread_lock(&ship->thread);
 	while (!thread_is_stopping(&ship->thread)) {
 		int64_t now_ms = monotonic_ms();
-		const struct ship_report *report;
 
+		spool_waiting(ship);
 		if (ship->drain_until_ms) {
-			if (!ship->queue.count || now_ms >= ship->drain_until_ms)
+			if (is_drained(ship) || now_ms >= ship->drain_until_ms)
 				break;
 			if (quiet_until_ms > now_ms + DRAIN_RETRY_MS)
 				quiet_until_ms = now_ms + DRAIN_RETRY_MS;
 		}
-		if (!ship->queue.count) {
-			thread_wait(&ship->thread, INT64_MAX);
-		} else if (now_ms < quiet_until_ms) {
-			thread_wait(&ship->thread, quiet_until_ms);
-		} else {
-			report = report_queue_hold(&ship->queue);
-			quiet_until_ms = send_oldest(ship, report);
+		if (!ship->queue.count && !ship->has_spooled)
+			wait_until(ship, INT64_MAX);
+		else if (now_ms < quiet_until_ms)
+			wait_until(ship, quiet_until_ms);
+		else if (ship->has_spooled)
+			quiet_until_ms = send_spooled(ship);
+		else
+			quiet_until_ms = send_queued(ship);
+	}
+	while (ship->spool && ship->queue.count && spool_queued(ship))
+		; /* what is left goes to disk */
+	ship->has_ended = true;
+	thread_wake(&ship->thread);
+	thread_unlock(&ship->thread);
+}
+
+/* The thread is stuck, in the resolver most likely: what waits is kept all the same. */
+static void spool_instead(struct ship *ship)
+{
+	struct spool *spool = ship->spool;
+	struct spool_report report;
+
+	thread_lock(&ship->thread);
+	if (spool && !ship->is_in_spool) {
+		spool_leave_first(spool);
+		while (ship->queue.count) {
+			describe(ship, report_queue_hold(&ship->queue), &report);
+			if (!spool_add(spool, &report, monotonic_ms(), NULL))
+				break;
+			report_queue_leave(&ship->queue);
 		}
+		ship->spool = NULL; /* not the thread's any more */
+		spool_close(spool);
 	}
 	thread_unlock(&ship->thread);
+}
+
+static bool open_spool(struct ship *ship, struct error *err)
+{
+	struct spool_options options = {
+		.directory = ship->options.spool_directory,
+		.limit_bytes = ship->options.spool_limit_bytes,
+		.sync_ms = ship->options.spool_sync_ms,
+	};
+	struct profile_host host = {0};
+
+	ship->options.fill_host(ship->options.context, &host);
+	memcpy(ship->run, host.agent_id, sizeof ship->run);
+	if (!options.directory)
+		return true;
+	memcpy(options.run, ship->run, sizeof options.run);
+	ship->spool = spool_open(&options, err);
+	if (!ship->spool)
+		return error_prefix(err, "--spool");
+	ship->has_spooled = !spool_is_empty(ship->spool);
+	if (ship->has_spooled)
+		log_info("spool", "directory=\"%s\" has_reports_of=earlier_runs",
+			 ship->options.spool_directory);
+	return true;
 }
 
 static bool open_parts(struct ship *ship, struct error *err)
@@ -308,6 +510,7 @@ static void release(struct ship *ship)
 {
 	thread_release(&ship->thread);
 	report_queue_release(&ship->queue);
+	spool_close(ship->spool);
 	http_client_free(ship->client);
 	tls_context_free(ship->tls);
 	if (ship->interrupt_fd >= 0)
@@ -327,7 +530,7 @@ struct ship *ship_start(const struct ship_options *options, struct error *err)
 	ship->token.path = options->token_file;
 	ship->interrupt_fd = -1;
 	report_queue_init(&ship->queue, options->queue_limit_bytes);
-	if (!open_parts(ship, err))
+	if (!open_parts(ship, err) || !open_spool(ship, err))
 		goto fail;
 	ship->uploader = uploader_start(&ship->options, &ship->url, ship->tls, err);
 	if (!ship->uploader || !thread_start(&ship->thread, "ship", run, ship, err))
@@ -368,7 +571,7 @@ void ship_counters(struct ship *ship, struct ship_counters *out)
 	uploader_counters(ship->uploader, out);
 }
 
-/* Waits until the queue is empty or the time is over; true when nothing is left. */
+/* Waits until nothing is left to send or the time is over. */
 static void drain(struct ship *ship, int drain_ms)
 {
 	int64_t until_ms = monotonic_ms() + drain_ms;
@@ -376,7 +579,7 @@ static void drain(struct ship *ship, int drain_ms)
 	thread_lock(&ship->thread);
 	ship->drain_until_ms = until_ms;
 	thread_wake(&ship->thread);
-	while (ship->queue.count && monotonic_ms() < until_ms)
+	while (!ship->has_ended && monotonic_ms() < until_ms)
 		thread_wait(&ship->thread, until_ms);
 	thread_unlock(&ship->thread);
 }
@@ -391,7 +594,8 @@ uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counte
 	drain(ship, drain_ms);
 	eventfd_write(ship->interrupt_fd, 1);
 	if (!thread_stop(&ship->thread, STOP_MS)) {
-		/* Stuck in the resolver: the process is about to end, and with it this. */
+		/* The process is about to end, and with it the thread. */
+		spool_instead(ship);
 		if (counters)
 			*counters = ship->counters;
 		return report_queue_samples(&ship->queue);

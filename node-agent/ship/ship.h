@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* To the server, in bounded memory: a queue of encoded reports, one thread that posts them with
- * back-off, announces new build-ids and uploads the files the server asks for. */
+ * back-off, announces new build-ids and uploads the files the server asks for.
+ *
+ * With a spool, what the server does not take at the first try goes to disk at once, and so does
+ * everything behind it, until the server has taken it all: reports go out in the order in which
+ * they were made, those of the agent's earlier runs first. */
 #ifndef NODE_AGENT_SHIP_SHIP_H
 #define NODE_AGENT_SHIP_SHIP_H
 
@@ -19,7 +23,10 @@ struct ship_options {
 	const char *token_file;   /* NULL: none; sent as Authorization: Bearer, read again when it
 				     changes */
 	size_t queue_limit_bytes; /* compressed reports waiting; oldest dropped first, counted */
-	bool upload_missing;      /* --upload missing */
+	const char *spool_directory; /* NULL: they wait in memory only; see spool.h */
+	uint64_t spool_limit_bytes;
+	int64_t spool_sync_ms;
+	bool upload_missing; /* --upload missing */
 	uint64_t upload_bytes_per_second;
 	int timeout_ms; /* connect, and each read or write */
 	/* Called on the ship thread just before a report is sent: fills who we are (host, kernel,
@@ -35,6 +42,10 @@ struct ship_counters { /* cumulative */
 	uint64_t samples_sent;         /* acknowledged with 200 */
 	uint64_t samples_lost_queue;   /* dropped because the queue was full */
 	uint64_t samples_lost_refused; /* in reports the server answered 4xx to */
+	uint64_t samples_lost_spool;   /* dropped from the spool or damaged in it; of all runs */
+	uint64_t spool_bytes;          /* now */
+	uint64_t reports_spooled,
+		reports_replayed;  /* written there; sent from there, of all runs */
 	uint64_t profiles_refused; /* in a partial success, which does not say how many samples */
 	uint64_t queue_bytes, queue_reports; /* now */
 	uint64_t modules_announced, modules_uploaded, upload_bytes, uploads_failed;
@@ -72,7 +83,8 @@ struct ship_module {
 struct ship;
 
 /* server_url and the files' names are borrowed for the ship's life. ERROR_OPTION: a bad address, or
- * a token or certificate file that cannot be used. The server need not be there. */
+ * a token or certificate file or a spool's directory that cannot be used; ERROR_CONFLICT: another
+ * agent has the spool. The server need not be there. */
 struct ship *ship_start(const struct ship_options *options, struct error *err);
 /* Takes the report's bytes. Never blocks; over the limit the oldest waiting report is dropped. */
 void ship_submit(struct ship *ship, struct ship_report *report);
@@ -80,8 +92,9 @@ void ship_submit(struct ship *ship, struct ship_report *report);
  * is taken over. */
 void ship_module(struct ship *ship, struct ship_module *module);
 void ship_counters(struct ship *ship, struct ship_counters *out);
-/* Sends what is queued for at most drain_ms, then stops the threads and frees everything. Returns
- * the samples that could not be sent. counters: the last ones, or NULL. */
+/* Sends what is queued for at most drain_ms, or leaves it in the spool; then stops the threads and
+ * frees everything. Returns the samples that could be neither sent nor kept. counters: the last
+ * ones, or NULL. */
 uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counters);
 
 #endif

@@ -190,6 +190,14 @@ static void forget_first(struct spool *spool)
 	buffer_release(&spool->content);
 }
 
+void spool_leave_first(struct spool *spool)
+{
+	size_t length;
+
+	(void)buffer_take(&spool->content, &length);
+	forget_first(spool);
+}
+
 /* All of the first segment has been handled. */
 static void remove_segment(struct spool *spool)
 {

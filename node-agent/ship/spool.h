@@ -54,6 +54,9 @@ const struct spool_report *spool_first(struct spool *spool);
 enum spool_outcome { SPOOL_SENT, SPOOL_REFUSED };
 void spool_remove_first(struct spool *spool, enum spool_outcome outcome);
 
+/* What spool_first() lent stays as it is for ever: somebody who cannot be asked still reads it. */
+void spool_leave_first(struct spool *spool);
+
 bool spool_is_empty(struct spool *spool);
 
 /* Of this run, for reports that do not go through the spool: farflame.lost.spool. */

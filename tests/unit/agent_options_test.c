@@ -49,7 +49,10 @@ static const struct {
 	{"--server http://h --profile on-cpu,mem-alloc",
 	 "--profile on-cpu,mem-alloc: this version"},
 	{"--server http://h --profile nonsense", "--profile takes on-cpu"},
-	{"--server http://h --spool /x", "--spool"},
+	{"--output f --spool /x", "--spool"},
+	{"--server http://h --spool=", "--spool"},
+	{"--server http://h --spool-limit 1K", "--spool-limit"},
+	{"--server http://h --spool-sync 5", "needs a unit"},
 	{"--server http://h --debug-stop", "--debug-stop needs --pid"},
 	{"--server http://h --pid 0", "--pid"},
 	{"--server http://h --pid 1,", "--pid"},
@@ -91,6 +94,9 @@ static void check_values(void)
 	CHECK_NUMBER(options.upload_missing, true);
 	CHECK(options.host && *options.host);
 	CHECK(!options.service);
+	CHECK(!options.spool);
+	CHECK_NUMBER(options.spool_limit_bytes, 256 << 20);
+	CHECK_NUMBER(options.spool_sync_ms, 30000);
 	CHECK_NUMBER(read_line("-o f -F 99 -p 7 --pid=8,9 --upload never --host web1 -d 1m", &err),
 		     OPTIONS_RUN);
 	CHECK_NUMBER(options.frequency_hz, 99);
