@@ -7,6 +7,8 @@ extern const char embedded_page_html_gz[], embedded_page_html_gz_end[];
 extern const char embedded_openapi_yaml[], embedded_openapi_yaml_end[];
 /* NUL-terminated; schema/store/sqlite */
 extern const char embedded_samples_0001_sql[];
+extern const char embedded_samples_0002_sql[];
+extern const char embedded_samples_0003_sql[];
 extern const char embedded_symbols_0001_sql[];
 extern const char embedded_symbols_0002_sql[];
 extern const char embedded_agents_0001_sql[];

@@ -83,6 +83,11 @@ static bool get_pragma(sqlite3 *db, const char *pragma, int *value, struct error
 	return ok;
 }
 
+bool database_version(sqlite3 *db, int *version, struct error *err)
+{
+	return get_pragma(db, "PRAGMA user_version", version, err);
+}
+
 /* Ours, and not newer than this program. */
 static bool check_file(sqlite3 *db, const struct database_schema *schema, int *version,
 		       struct error *err)

@@ -43,6 +43,9 @@ sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err);
 /* One step of a statement that returns nothing, then ready for the next. */
 bool database_run(sqlite3_stmt *statement, struct error *err);
 
+/* How many migrations the file has. */
+bool database_version(sqlite3 *db, int *version, struct error *err);
+
 /* facts(name, value), as samples and agents files have it; absent is 0. */
 bool database_get_fact(sqlite3 *db, const char *name, int64_t *value, struct error *err);
 bool database_put_fact(sqlite3 *db, const char *name, int64_t value, struct error *err);

@@ -13,7 +13,8 @@ enum {
 	DATA_MAX = 256 << 20, /* bytes of one row's data */
 };
 
-static const char *const migrations[] = {embedded_samples_0001_sql, NULL};
+static const char *const migrations[] = {embedded_samples_0001_sql, embedded_samples_0002_sql,
+					 embedded_samples_0003_sql, NULL};
 static const struct database_schema schema = {APPLICATION_SAMPLES, migrations};
 
 void day_file_path(const char *directory, uint32_t day, char *path, size_t room)
@@ -129,6 +130,7 @@ bool day_writer_samples(struct day_writer *writer, const struct day_row *row,
 	packed_encode(pairs, count, &writer->data);
 	if (writer->data.failed)
 		return error_set(err, ERROR_LIMIT, "samples of one minute do not fit a row");
+	writer->is_touched[row->bucket / ROLLUP_MINUTES % ROLLUPS_PER_DAY] = true;
 	sqlite3_bind_int64(put, 1, row->tenant);
 	sqlite3_bind_int64(put, 2, row->type);
 	sqlite3_bind_int64(put, 3, row->bucket);
@@ -146,6 +148,7 @@ bool day_writer_accounts(struct day_writer *writer, const struct day_row *row,
 {
 	sqlite3_stmt *put = writer->put_accounts;
 
+	writer->is_touched[row->bucket / ROLLUP_MINUTES % ROLLUPS_PER_DAY] = true;
 	sqlite3_bind_int64(put, 1, row->tenant);
 	sqlite3_bind_int64(put, 2, row->type);
 	sqlite3_bind_int64(put, 3, row->bucket);
@@ -154,43 +157,79 @@ bool day_writer_accounts(struct day_writer *writer, const struct day_row *row,
 	return database_run(put, err);
 }
 
+static bool put_marks(struct day_writer *writer, struct error *err)
+{
+	sqlite3_stmt *put =
+		database_prepare(writer->db,
+				 "INSERT INTO rollup_marks VALUES (?, 0, ?) "
+				 "ON CONFLICT (bucket) DO UPDATE SET newest = excluded.newest",
+				 err);
+	bool ok = put;
+
+	for (unsigned i = 0; ok && i < ROLLUPS_PER_DAY; i++) {
+		if (!writer->is_touched[i])
+			continue;
+		sqlite3_bind_int64(put, 1, i * ROLLUP_MINUTES);
+		sqlite3_bind_int64(put, 2, writer->fold);
+		ok = database_run(put, err);
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
 bool day_writer_commit(struct day_writer *writer, uint32_t day, struct error *err)
 {
-	return database_put_fact(writer->db, "day", day, err) &&
+	return put_marks(writer, err) && database_put_fact(writer->db, "day", day, err) &&
 	       database_put_fact(writer->db, "folded_through", writer->fold, err) &&
 	       database_exec(writer->db, "COMMIT", err);
 }
 
 /* --- reading --- */
 
-#define ROW_COLUMNS "bucket, series, samples, value, data"
+#define ROW_COLUMNS    "bucket, series, samples, value, data"
+#define ROLLUP_COLUMNS "bucket, series, samples, value, data, hosts"
+#define WITHIN         "tenant = ? AND type = ? AND bucket >= ? AND bucket < ? AND fold > ?"
+#define OF_SERIES      "tenant = ? AND type = ? AND bucket = ? AND series = ? AND fold > ?"
+
+static bool prepare_rollups(struct day_reader *reader, struct error *err)
+{
+	reader->rollups = database_prepare(
+		reader->db, "SELECT " ROLLUP_COLUMNS " FROM rollups WHERE " WITHIN " AND level = ?",
+		err);
+	reader->rollups_series = database_prepare(
+		reader->db,
+		"SELECT " ROLLUP_COLUMNS " FROM rollups WHERE " OF_SERIES " AND level = ?", err);
+	reader->rollup_accounts = database_prepare(
+		reader->db,
+		"SELECT bucket, 0, 0, 0, data FROM rollup_accounts WHERE " WITHIN " AND level = ?",
+		err);
+	reader->marks = database_prepare(reader->db,
+					 "SELECT bucket, through, newest FROM rollup_marks", err);
+	return reader->rollups && reader->rollups_series && reader->rollup_accounts &&
+	       reader->marks;
+}
 
 struct day_reader *day_reader_open(const char *path, struct error *err)
 {
 	struct day_reader *reader = calloc(1, sizeof *reader);
+	int version = 0;
 
 	if (!reader) {
 		error_set(err, ERROR_MEMORY, "no memory to read '%s'", path);
 		return NULL;
 	}
 	reader->db = database_open_reader(path, &schema, err);
-	if (!reader->db)
+	if (!reader->db || !database_version(reader->db, &version, err))
 		goto fail;
+	reader->has_rollups = version > 1;
 	reader->scan = database_prepare(reader->db,
-					"SELECT " ROW_COLUMNS " FROM samples WHERE tenant = ? "
-					"AND type = ? AND bucket >= ? AND bucket < ?",
-					err);
-	reader->scan_series = database_prepare(reader->db,
-					       "SELECT " ROW_COLUMNS
-					       " FROM samples WHERE tenant = ? "
-					       "AND type = ? AND bucket = ? AND series = ?",
-					       err);
-	reader->accounts =
-		database_prepare(reader->db,
-				 "SELECT bucket, 0, 0, 0, data FROM accounts WHERE "
-				 "tenant = ? AND type = ? AND bucket >= ? AND bucket < ?",
-				 err);
-	if (reader->scan && reader->scan_series && reader->accounts)
+					"SELECT " ROW_COLUMNS " FROM samples WHERE " WITHIN, err);
+	reader->scan_series = database_prepare(
+		reader->db, "SELECT " ROW_COLUMNS " FROM samples WHERE " OF_SERIES, err);
+	reader->accounts = database_prepare(
+		reader->db, "SELECT bucket, 0, 0, 0, data FROM accounts WHERE " WITHIN, err);
+	if (reader->scan && reader->scan_series && reader->accounts &&
+	    (!reader->has_rollups || prepare_rollups(reader, err)))
 		return reader;
 fail:
 	day_reader_close(reader);
@@ -204,6 +243,10 @@ void day_reader_close(struct day_reader *reader)
 	sqlite3_finalize(reader->scan);
 	sqlite3_finalize(reader->scan_series);
 	sqlite3_finalize(reader->accounts);
+	sqlite3_finalize(reader->rollups);
+	sqlite3_finalize(reader->rollups_series);
+	sqlite3_finalize(reader->rollup_accounts);
+	sqlite3_finalize(reader->marks);
 	database_close(reader->db);
 	free(reader);
 }
@@ -262,6 +305,18 @@ struct row_sink {
 	bool is_stopped;
 };
 
+static void get_data(sqlite3_stmt *statement, bool with_data, struct day_data *data)
+{
+	if (with_data) {
+		data->data = sqlite3_column_blob(statement, 4);
+		data->length = (size_t)sqlite3_column_bytes(statement, 4);
+	}
+	if (sqlite3_column_count(statement) == 5)
+		return;
+	data->hosts = sqlite3_column_blob(statement, 5);
+	data->hosts_length = (size_t)sqlite3_column_bytes(statement, 5);
+}
+
 static bool each_row(sqlite3_stmt *statement, const struct day_range *range, struct row_sink *sink,
 		     struct error *err)
 {
@@ -269,8 +324,7 @@ static bool each_row(sqlite3_stmt *statement, const struct day_range *range, str
 
 	while (!sink->is_stopped && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct day_row row = {.tenant = range->tenant, .type = range->type};
-		const void *data = NULL;
-		size_t length = 0;
+		struct day_data data = {0};
 
 		row.series = (uint32_t)sqlite3_column_int64(statement, 1);
 		if (sink->is_wanted && !sink->is_wanted(sink->context, row.series))
@@ -278,11 +332,8 @@ static bool each_row(sqlite3_stmt *statement, const struct day_range *range, str
 		row.bucket = (uint32_t)sqlite3_column_int64(statement, 0);
 		row.samples = (uint64_t)sqlite3_column_int64(statement, 2);
 		row.value = (uint64_t)sqlite3_column_int64(statement, 3);
-		if (sink->with_data) {
-			data = sqlite3_column_blob(statement, 4);
-			length = (size_t)sqlite3_column_bytes(statement, 4);
-		}
-		sink->is_stopped = !sink->fn(sink->context, &row, data, length);
+		get_data(statement, sink->with_data, &data);
+		sink->is_stopped = !sink->fn(sink->context, &row, &data);
 	}
 	sqlite3_reset(statement);
 	return sink->is_stopped || code == SQLITE_DONE ||
@@ -295,6 +346,16 @@ static void bind_range(sqlite3_stmt *statement, const struct day_range *range)
 	sqlite3_bind_int64(statement, 2, range->type);
 	sqlite3_bind_int64(statement, 3, range->from);
 	sqlite3_bind_int64(statement, 4, range->until);
+	sqlite3_bind_int64(statement, 5, (int64_t)range->above);
+	if (range->level != DAY_RAW)
+		sqlite3_bind_int64(statement, 6, range->level);
+}
+
+static uint32_t step_of(enum day_level level)
+{
+	return level == DAY_RAW                             ? 1
+	       : level == DAY_10M || level == DAY_10M_FLEET ? ROLLUP_MINUTES
+							    : 60;
 }
 
 bool day_reader_samples(struct day_reader *reader, const struct day_range *range,
@@ -303,18 +364,21 @@ bool day_reader_samples(struct day_reader *reader, const struct day_range *range
 			void *context, struct error *err)
 {
 	struct row_sink sink = {with_data, series ? NULL : is_wanted, fn, context, false};
+	sqlite3_stmt *scan = range->level ? reader->rollups : reader->scan;
+	sqlite3_stmt *find = range->level ? reader->rollups_series : reader->scan_series;
+	uint32_t step = step_of(range->level);
 	bool ok = true;
 
 	if (!series) {
-		bind_range(reader->scan, range);
-		return each_row(reader->scan, range, &sink, err);
+		bind_range(scan, range);
+		return each_row(scan, range, &sink, err);
 	}
-	bind_range(reader->scan_series, range);
-	for (uint32_t minute = range->from; ok && minute < range->until; minute++)
+	bind_range(find, range);
+	for (uint32_t minute = range->from; ok && minute < range->until; minute += step)
 		for (uint32_t i = 0; ok && !sink.is_stopped && i < series_count; i++) {
-			sqlite3_bind_int64(reader->scan_series, 3, minute);
-			sqlite3_bind_int64(reader->scan_series, 4, series[i]);
-			ok = each_row(reader->scan_series, range, &sink, err);
+			sqlite3_bind_int64(find, 3, minute);
+			sqlite3_bind_int64(find, 4, series[i]);
+			ok = each_row(find, range, &sink, err);
 		}
 	return ok;
 }
@@ -322,8 +386,29 @@ bool day_reader_samples(struct day_reader *reader, const struct day_range *range
 bool day_reader_accounts(struct day_reader *reader, const struct day_range *range, day_row_fn *fn,
 			 void *context, struct error *err)
 {
+	sqlite3_stmt *scan = range->level ? reader->rollup_accounts : reader->accounts;
 	struct row_sink sink = {true, NULL, fn, context, false};
 
-	bind_range(reader->accounts, range);
-	return each_row(reader->accounts, range, &sink, err);
+	bind_range(scan, range);
+	return each_row(scan, range, &sink, err);
+}
+
+bool day_reader_marks(struct day_reader *reader, day_mark_fn *fn, void *context, struct error *err)
+{
+	sqlite3_stmt *scan = reader->marks;
+	bool wants_more = true;
+	int code;
+
+	if (!scan)
+		return true;
+	while (wants_more && (code = sqlite3_step(scan)) == SQLITE_ROW) {
+		struct day_mark mark = {(uint32_t)sqlite3_column_int64(scan, 0),
+					(uint64_t)sqlite3_column_int64(scan, 1),
+					(uint64_t)sqlite3_column_int64(scan, 2)};
+
+		wants_more = fn(context, &mark);
+	}
+	sqlite3_reset(scan);
+	return !wants_more || code == SQLITE_DONE ||
+	       database_error(sqlite3_db_handle(scan), "read", err);
 }

@@ -7,8 +7,22 @@
 #include "symbol-server/store/packed.h"
 #include "symbol-server/store/sqlite/database.h"
 
-enum { MINUTES_PER_DAY = 1440 };
+enum {
+	MINUTES_PER_DAY = 1440,
+	ROLLUP_MINUTES = 10,
+	ROLLUPS_PER_DAY = MINUTES_PER_DAY / ROLLUP_MINUTES,
+};
 static const int64_t day_ms = 86400000;
+
+/* Numbers on disk (samples_0002.sql): stay. */
+enum day_level {
+	DAY_RAW,       /* samples and accounts as folded */
+	DAY_10M,       /* ten minutes of each series, threads as one */
+	DAY_10M_FLEET, /* the same of series without the labels that name one instance */
+	DAY_1H,
+	DAY_1H_FLEET,
+	DAY_1D, /* accounts only */
+};
 
 /* DIR/samples-YYYYMMDD.db; path has room for it. */
 void day_file_path(const char *directory, uint32_t day, char *path, size_t room);
@@ -22,6 +36,7 @@ struct day_writer {
 	sqlite3_stmt *put_definitions, *put_samples, *put_accounts;
 	struct buffer data;
 	int64_t fold;
+	bool is_touched[ROLLUPS_PER_DAY]; /* got rows: roll-ups of these have to follow */
 };
 
 /* Opens the file, begins a transaction. *folded_through: what the file had before; when that is
@@ -50,7 +65,10 @@ void day_writer_close(struct day_writer *writer);
 
 struct day_reader { /* one connection; between begin and end it sees one state of the file */
 	sqlite3 *db;
+	bool has_rollups; /* the tables of roll-ups: a file as an earlier version left it has none
+			   */
 	sqlite3_stmt *scan, *scan_series, *accounts;
+	sqlite3_stmt *rollups, *rollups_series, *rollup_accounts, *marks;
 };
 
 struct day_reader *day_reader_open(const char *path, struct error *err);
@@ -61,12 +79,27 @@ void day_reader_end(struct day_reader *reader);
 /* Adds every definition to the catalog; its marks say then that all is logged and persisted. */
 bool day_reader_catalog(struct day_reader *reader, struct catalog *catalog, struct error *err);
 
+/* What the roll-ups of a bucket have: everything with folds up to through. newest: the last fold
+ * with something of that bucket. */
+struct day_mark {
+	uint32_t bucket; /* minute */
+	uint64_t through, newest;
+};
+typedef bool day_mark_fn(void *context, const struct day_mark *mark);
+bool day_reader_marks(struct day_reader *reader, day_mark_fn *fn, void *context, struct error *err);
+
 struct day_range {
 	uint32_t tenant, type;
 	uint32_t from, until; /* minutes of the day, until excluded */
+	enum day_level level;
+	uint64_t above; /* only rows with later folds */
 };
-/* Called per row; data and length only when with_data. False stops with success. */
-typedef bool day_row_fn(void *context, const struct day_row *row, const void *data, size_t length);
+struct day_data { /* of one row; valid during the call */
+	const void *data, *hosts;
+	size_t length, hosts_length;
+};
+/* Called per row; data without the hosts is empty unless with_data. False stops with success. */
+typedef bool day_row_fn(void *context, const struct day_row *row, const struct day_data *data);
 /* series: sorted numbers that are wanted, count of them; NULL: all. is_wanted is asked before data
  * is touched. */
 bool day_reader_samples(struct day_reader *reader, const struct day_range *range,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/rollup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -121,35 +121,47 @@ void day_give_reader(struct day *day, struct day_reader *reader)
 
 /* --- the dictionary --- */
 
-/* A damaged file costs its day, not the start: the caller then begins an empty dictionary. */
-static struct catalog *load_catalog(struct sqlite_samples *store, struct day *day,
-				    struct error *err)
+/* What the file defines, without looking at the day; the reader is the caller's. */
+static struct catalog *read_catalog(const struct sqlite_samples *store, uint32_t day,
+				    struct day_reader **reader, uint64_t *folded, struct error *err)
 {
 	struct catalog *catalog = catalog_new();
-	struct day_reader *reader;
-	uint64_t folded;
 	char path[4096];
 
 	if (!catalog) {
 		error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
 		return NULL;
 	}
-	day_file_path(store->directory, day->day, path, sizeof path);
-	reader = day_reader_open(path, err);
-	if (!reader || !day_reader_begin(reader, &folded, err))
+	day_file_path(store->directory, day, path, sizeof path);
+	*reader = day_reader_open(path, err);
+	if (!*reader || !day_reader_begin(*reader, folded, err))
 		goto fail;
-	if (!day_reader_catalog(reader, catalog, err)) {
-		day_reader_end(reader);
+	if (!day_reader_catalog(*reader, catalog, err)) {
+		day_reader_end(*reader);
 		goto fail;
 	}
-	day_reader_end(reader);
+	day_reader_end(*reader);
+	return catalog;
+fail:
+	day_reader_close(*reader);
+	*reader = NULL;
+	catalog_release(catalog);
+	return NULL;
+}
+
+/* A damaged file costs its day, not the start: the caller then begins an empty dictionary. */
+static struct catalog *load_catalog(struct sqlite_samples *store, struct day *day,
+				    struct error *err)
+{
+	struct day_reader *reader = NULL;
+	uint64_t folded;
+	struct catalog *catalog = read_catalog(store, day->day, &reader, &folded, err);
+
+	if (!catalog)
+		return NULL;
 	day->folded_through = folded;
 	day_give_reader(day, reader);
 	return catalog;
-fail:
-	day_reader_close(reader);
-	catalog_release(catalog);
-	return NULL;
 }
 
 static void rename_damaged(struct sqlite_samples *store, struct day *day, const char *why)
@@ -174,6 +186,43 @@ void store_set_aside(struct sqlite_samples *store, struct day *day, const char *
 	if (day->has_file && !day->is_gone)
 		rename_damaged(store, day, why);
 	pthread_mutex_unlock(&store->lock);
+}
+
+/* With its hash tables: whoever adds to it does so under the lock. */
+static struct catalog *load_indexed(struct sqlite_samples *store, struct day *day,
+				    struct error *err)
+{
+	struct day_reader *reader = NULL;
+	uint64_t folded;
+	struct catalog *catalog = read_catalog(store, day->day, &reader, &folded, err);
+
+	day_reader_close(reader);
+	if (catalog)
+		catalog_add_string(catalog, (struct text){catalog_string(catalog, 1)->text,
+							  catalog_string(catalog, 1)->length});
+	return catalog;
+}
+
+struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, struct error *err)
+{
+	struct catalog *loaded = NULL, *catalog;
+
+	pthread_mutex_lock(&store->lock);
+	catalog = day->catalog;
+	if (!catalog) {
+		pthread_mutex_unlock(&store->lock);
+		loaded = load_indexed(store, day, err);
+		pthread_mutex_lock(&store->lock);
+		if (!day->catalog && loaded)
+			day->catalog = catalog_take(loaded);
+		catalog = day->catalog;
+	}
+	day->used_ms = store_now_ms();
+	if (catalog)
+		catalog_take(catalog);
+	pthread_mutex_unlock(&store->lock);
+	catalog_release(loaded);
+	return catalog;
 }
 
 struct day *store_take_day(struct sqlite_samples *store, uint32_t number, struct error *err)
@@ -209,6 +258,17 @@ struct day *store_take_day(struct sqlite_samples *store, uint32_t number, struct
 }
 
 /* --- retention --- */
+
+/* Roll-ups without a time of their own are kept as long as what they were made of. */
+int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
+			   int64_t now_ms)
+{
+	int64_t keep_ms = store->keep_ms[resolution];
+
+	while (!keep_ms && resolution > SAMPLES_RAW)
+		keep_ms = store->keep_ms[--resolution];
+	return keep_ms && keep_ms < now_ms ? now_ms - keep_ms : 0;
+}
 
 static uint64_t file_bytes(const char *path)
 {
@@ -326,4 +386,5 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	store->counters.disk_bytes = disk_bytes(store);
 	pthread_mutex_unlock(&store->lock);
 	store_unlock_files(store);
+	rollup_turn(store, now_ms);
 }

@@ -15,6 +15,7 @@ struct value_sum {
 
 struct listing {
 	struct view view;
+	struct samples_query wanted;
 	const struct samples_query *query;
 	struct view_day *day;
 	const uint8_t *is_wanted;
@@ -143,15 +144,18 @@ static bool list_type(struct listing *listing, unsigned type, bool with_labels, 
 }
 
 static bool open_listing(struct listing *listing, struct sqlite_samples *store,
-			 const struct samples_query *query, int *type, struct error *err)
+			 const struct samples_query *query, bool with_threads, int *type,
+			 struct error *err)
 {
 	*type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	if (query->type && *type < 0)
 		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
 	memset(listing, 0, sizeof *listing);
-	listing->query = query;
+	listing->wanted = *query;
+	listing->wanted.by_thread = listing->with_threads = with_threads;
+	listing->query = &listing->wanted;
 	hash_table_init(&listing->index, 1 << 22);
-	return view_open(&listing->view, store, query, *type, err);
+	return view_open(&listing->view, store, listing->query, *type, err);
 }
 
 static void close_listing(struct listing *listing)
@@ -183,7 +187,7 @@ bool sqlite_samples_types(struct samples_store *base, const struct samples_query
 	*rows = arena_array(arena, 32, sizeof **rows);
 	if (!*rows)
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
-	if (!open_listing(&listing, store, query, &type, err))
+	if (!open_listing(&listing, store, query, false, &type, err))
 		return false;
 	for (unsigned i = 0; ok && profile_type_name(i); i++) {
 		if (type >= 0 && i != (unsigned)type)
@@ -215,9 +219,8 @@ bool sqlite_samples_labels(struct samples_store *base, const struct samples_quer
 	bool ok;
 	int type;
 
-	if (!open_listing(&listing, store, query, &type, err))
+	if (!open_listing(&listing, store, query, true, &type, err))
 		return false;
-	listing.with_threads = true;
 	ok = list_all(&listing, type, err);
 	*count = 0;
 	*rows = arena_array(arena, listing.value_count, sizeof **rows);
@@ -246,9 +249,8 @@ bool sqlite_samples_label_values(struct samples_store *base, const struct sample
 	bool ok;
 	int type;
 
-	if (!open_listing(&listing, store, query, &type, err))
+	if (!open_listing(&listing, store, query, !strcmp(label, thread_label), &type, err))
 		return false;
-	listing.with_threads = !strcmp(label, thread_label);
 	ok = list_all(&listing, type, err);
 	*count = 0;
 	*rows = arena_array(arena, listing.value_count, sizeof **rows);

@@ -3,6 +3,7 @@
  * are collected first and added up series by series, so that the sums of one series are a plain
  * array. */
 #include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/moment_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static bool make_maps(struct querying *querying)
 		maps->strings = arena_array(&view->arena, count[CATALOG_STRINGS],
 					    sizeof *maps->strings);
 		maps->threads = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
+		maps->is_host = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
 		querying->sums_room += count[CATALOG_STACKS];
 	}
 	return !view->arena.failed;
@@ -149,6 +151,8 @@ static bool keep_piece(void *context, const struct view_row *row)
 		querying->is_full = true;
 		return false;
 	}
+	if (row->hosts_length)
+		view_each_host(row, querying_keep_host, querying);
 	if (row->packed) {
 		piece.row.packed = arena_copy(&querying->view.arena, row->packed, row->length);
 		querying->is_full |= !piece.row.packed;
@@ -179,6 +183,12 @@ static bool collect(struct querying *querying, struct error *err)
 			return false;
 		if (!wanted)
 			continue;
+		if (querying->query->is_exact) {
+			if (!moment_view_rows(view, day, querying->query, querying->type, is_wanted,
+					      keep_piece, querying, err))
+				return false;
+			continue;
+		}
 		list = view_series_list(view, day, querying->maps[i].is_wanted, wanted);
 		if (!view_each(view, day, querying->query, querying->type, true, list, wanted,
 			       is_wanted, keep_piece, querying, err))
@@ -401,7 +411,9 @@ static bool add_up(struct querying *querying, struct error *err)
 static bool run_query(struct querying *querying, struct error *err)
 {
 	bool ok = make_maps(querying) && collect(querying, err) && add_up(querying, err) &&
-		  querying_put_locations(querying) && querying_put_hosts(querying, err);
+		  querying_put_locations(querying) &&
+		  /* What hosts took and lost is known by the minute. */
+		  (querying->query->is_exact || querying_put_hosts(querying, err));
 
 	if (!ok && (!err || !err->kind))
 		error_set(err, ERROR_LIMIT,
@@ -417,7 +429,8 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	struct querying querying = {.query = query, .type = type};
 	bool ok;
 
-	if (!view_open(&querying.view, store, query, (int)type, err))
+	if (!(query->is_exact ? moment_view_open(&querying.view, store, query, type, err)
+			      : view_open(&querying.view, store, query, (int)type, err)))
 		return NULL;
 	querying.result = calloc(1, sizeof *querying.result);
 	if (!querying.result) {
@@ -428,8 +441,9 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	arena_init(&querying.result->arena, RESULT_BYTES_MAX);
 	hash_table_init(&querying.stack_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.series_index, UINT32_MAX >> 1);
-	querying.result->from_ms = querying.view.from_ms;
-	querying.result->until_ms = querying.view.until_ms;
+	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
+	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
+	querying.result->resolution_ms = querying.view.resolution_ms;
 	querying.result->unit = profile_type_unit(type);
 	ok = run_query(&querying, err);
 	hash_table_release(&querying.stack_index);

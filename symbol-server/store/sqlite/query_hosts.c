@@ -11,17 +11,86 @@ struct host_sums {
 	bool is_full;
 };
 
-/* Hosts that have a series in the result; only asked when the query chooses series. */
-static bool host_has_series(const struct querying *querying, const char *host)
+void querying_keep_host(void *context, uint32_t host)
+{
+	struct querying *querying = context;
+
+	querying_maps(querying, querying->day)->is_host[host] = 1;
+}
+
+/* Names of hosts that took part; only asked when the query chooses series. */
+struct host_set {
+	struct hash_table index;
+	const char **names;
+	size_t count, room;
+};
+
+static bool has_host(const struct host_set *set, const char *host)
+{
+	uint32_t probe = 0;
+	uint64_t hash = hash_bytes(host, strlen(host), 0);
+
+	for (uint32_t i = hash_table_first(&set->index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&set->index, hash, &probe))
+		if (!strcmp(set->names[i], host))
+			return true;
+	return false;
+}
+
+static bool add_host(struct host_set *set, const char *host)
+{
+	if (has_host(set, host))
+		return true;
+	if (!querying_grow((void **)&set->names, set->count, &set->room, sizeof *set->names) ||
+	    !hash_table_add(&set->index, hash_bytes(host, strlen(host), 0), (uint32_t)set->count))
+		return false;
+	set->names[set->count++] = host;
+	return true;
+}
+
+static bool add_series_hosts(struct host_set *set, const struct series_labels *series)
+{
+	for (uint32_t i = 0; i < series->count; i++)
+		if (!strcmp(series->names[i], "host") && !add_host(set, series->values[i]))
+			return false;
+	return true;
+}
+
+/* Of series that have a host, and of roll-ups, which say beside their rows who is in them. */
+static bool fill_hosts(const struct querying *querying, struct host_set *set)
 {
 	const struct samples_result *result = querying->result;
 
 	for (uint32_t i = 0; i < result->series_count; i++)
-		for (uint32_t k = 0; k < result->series[i].count; k++)
-			if (!strcmp(result->series[i].names[k], "host") &&
-			    !strcmp(result->series[i].values[k], host))
-				return true;
-	return false;
+		if (!add_series_hosts(set, &result->series[i]))
+			return false;
+	for (unsigned i = 0; i < querying->view.day_count; i++) {
+		const struct view_day *day = &querying->view.days[i];
+
+		for (uint32_t n = 1; n < day->mark.count[CATALOG_STRINGS]; n++)
+			if (querying->maps[i].is_host[n] &&
+			    !add_host(set, catalog_string(day->catalog, n)->text))
+				return false;
+	}
+	return true;
+}
+
+static bool keep_hosts(struct querying *querying)
+{
+	struct samples_result *result = querying->result;
+	struct host_set set = {0};
+	uint32_t kept = 0;
+	bool ok;
+
+	hash_table_init(&set.index, 1 << 20);
+	ok = fill_hosts(querying, &set);
+	for (uint32_t i = 0; ok && i < result->host_count; i++)
+		if (has_host(&set, result->hosts[i].host))
+			result->hosts[kept++] = result->hosts[i];
+	result->host_count = kept;
+	hash_table_release(&set.index);
+	free(set.names);
+	return ok;
 }
 
 static struct host_accounting *host_of(struct host_sums *sums, const char *host)
@@ -100,7 +169,6 @@ bool querying_put_hosts(struct querying *querying, struct error *err)
 {
 	struct samples_result *result = querying->result;
 	struct host_sums sums = {.querying = querying};
-	uint32_t kept = 0;
 	bool ok = true;
 
 	hash_table_init(&sums.index, 1 << 20);
@@ -111,12 +179,9 @@ bool querying_put_hosts(struct querying *querying, struct error *err)
 		     !sums.is_full;
 	}
 	hash_table_release(&sums.index);
-	for (uint32_t i = 0; i < result->host_count; i++)
-		if (!querying->query->series_wanted ||
-		    host_has_series(querying, result->hosts[i].host))
-			result->hosts[kept++] = result->hosts[i];
-	result->host_count = kept;
-	if (kept)
-		qsort(result->hosts, kept, sizeof *result->hosts, compare_hosts);
+	if (ok && querying->query->series_wanted)
+		ok = keep_hosts(querying);
+	if (result->host_count)
+		qsort(result->hosts, result->host_count, sizeof *result->hosts, compare_hosts);
 	return ok && !querying->is_full;
 }

@@ -15,6 +15,7 @@ struct day_maps { /* numbers of a day's catalog → numbers of the result + 1; 0
 	uint32_t *series, *stacks, *locations, *modules;
 	const char **strings;
 	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
+	uint8_t *is_host; /* strings: took part in a row whose series has no host */
 };
 
 struct sum {
@@ -71,6 +72,8 @@ const char *querying_string(struct querying *querying, struct view_day *day, uin
 /* The locations and modules of the stacks that are in the result. False: no room. */
 bool querying_put_locations(struct querying *querying);
 
+/* A host of a row whose series has none: of a roll-up. */
+void querying_keep_host(void *context, uint32_t host);
 /* The accounts of the hosts. */
 bool querying_put_hosts(struct querying *querying, struct error *err);
 

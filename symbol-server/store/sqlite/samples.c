@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/sqlite/moment_rows.h"
 
 enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
 
@@ -253,6 +254,8 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->rate_hz = row->rate_hz;
 	to->last_seen_ms = row->last_seen_ms;
 	to->lag_ms = row->lag_ms;
+	to->has_skew = row->has_skew;
+	to->skew_ms = row->skew_ms;
 	to->taken = row->taken;
 	for (unsigned i = 0; i < row->lost_count; i++) {
 		to->lost_by[i].reason = arena_text(arena, row->lost[i].name,
@@ -307,6 +310,7 @@ static const struct samples_engine sqlite_engine = {
 	.labels = sqlite_samples_labels,
 	.label_values = sqlite_samples_label_values,
 	.timeline = sqlite_samples_timeline,
+	.moments = sqlite_samples_moments,
 	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
 	.counters = sqlite_samples_counters,
@@ -332,6 +336,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
 	store->max_disk_bytes = options->max_disk_bytes;
+	store->rollup_late_pause_ms = 300000;
 	store->series_max = options->series_max ? options->series_max : CATALOG_SERIES_MAX;
 	store->base.engine = &sqlite_engine;
 	store->directory = strdup(options->directory);

@@ -14,6 +14,7 @@
 
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/memory_table.h"
+#include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/sqlite/day_file.h"
@@ -27,6 +28,7 @@ enum {
 	FOLD_RETRY_MS = 5000,
 	MEMORY_BYTES_MAX = 384 << 20, /* of all generations; more is ERROR_BUSY */
 	JOURNAL_BYTES_MAX = 1 << 30,
+	MOMENTS_OF = 1 << 7, /* in a memory cell's type: times of its samples, not their sums */
 	IDLE_READERS = 4,
 	CATALOG_IDLE_MS = 600000,  /* a day's dictionary nobody used for so long leaves memory */
 	WRITTEN_LATELY_MS = 60000, /* records of such a day may be on their way */
@@ -45,6 +47,10 @@ struct day {
 	} counted;
 	struct day_reader *idle[IDLE_READERS];
 	unsigned idle_count;
+	/* The fold thread's: folds that have their roll-ups; when it should look again. */
+	uint64_t rolled_through;
+	bool is_reduced; /* its minutes are gone, its roll-ups are kept */
+	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
 };
 
 struct generation {
@@ -102,6 +108,8 @@ struct sqlite_samples {
 	bool wants_spare;        /* the journal has no file for its next segment */
 	int64_t spare_retry_ms;  /* the fold thread's */
 	struct error fold_error; /* why folding fails now */
+	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
+	bool no_rollups;              /* of tests: queries read the minutes */
 	bool is_closing, is_committed_all;
 	struct samples_counters counters;
 	struct buffer record, scratch; /* reused by samples_add() */
@@ -129,10 +137,15 @@ bool store_find_days(struct sqlite_samples *store, struct error *err);
 struct day *store_find_day(struct sqlite_samples *store, uint32_t day);
 /* The day with its catalog in memory, made or loaded. NULL: err says why. */
 struct day *store_take_day(struct sqlite_samples *store, uint32_t day, struct error *err);
+/* The same without the lock, which is not held while the file is read. A reference. */
+struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, struct error *err);
 /* Renames a damaged file to *.damaged, forgets what it had. file_lock is held, lock is not. */
 void store_set_aside(struct sqlite_samples *store, struct day *day, const char *why);
 /* Deletes days that are too old or too much; forgets idle catalogs. No lock held. */
 void store_tidy(struct sqlite_samples *store, int64_t now_ms);
+/* What is older than this is not kept, and not answered any more. 0: everything is. */
+int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
+			   int64_t now_ms);
 void store_free_days(struct sqlite_samples *store);
 /* A user leaves the day; frees it when it is gone. */
 void store_leave_day(struct sqlite_samples *store, struct day *day);

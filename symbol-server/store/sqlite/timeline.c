@@ -162,6 +162,8 @@ static bool add_row(void *context, const struct view_row *row)
 	uint32_t series;
 
 	at->rows++;
+	if (row->hosts_length)
+		view_each_host(row, querying_keep_host, &at->querying);
 	if (!map_series(at, row->day, row->series, &series) ||
 	    !add_point(at, series, time_ms / at->timeline->step_ms * at->timeline->step_ms, row))
 		at->is_full = true;
@@ -206,6 +208,7 @@ static bool make_maps(struct timelining *at)
 
 		at->querying.maps[i].strings = arena_array(&view->arena, count[CATALOG_STRINGS],
 							   sizeof(const char *));
+		at->querying.maps[i].is_host = arena_alloc(&view->arena, count[CATALOG_STRINGS]);
 		at->series[i] = arena_array(&view->arena, count[CATALOG_SERIES], 4);
 	}
 	return !view->arena.failed;
@@ -290,10 +293,12 @@ static struct samples_timeline *try_timeline(struct sqlite_samples *store,
 					     const struct samples_query *query, unsigned type,
 					     struct error *err)
 {
-	struct timelining at = {.querying = {.query = query, .type = type}};
+	struct samples_query by_step = *query;
+	struct timelining at = {.querying = {.query = &by_step, .type = type}};
 	bool ok = false;
 
-	if (!view_open(&at.querying.view, store, query, (int)type, err))
+	by_step.by_bucket = true;
+	if (!view_open(&at.querying.view, store, &by_step, (int)type, err))
 		return NULL;
 	at.timeline = calloc(1, sizeof *at.timeline);
 	at.querying.result = calloc(1, sizeof *at.querying.result);
@@ -309,7 +314,7 @@ static struct samples_timeline *try_timeline(struct sqlite_samples *store,
 	at.timeline->from_ms = at.querying.view.from_ms;
 	at.timeline->until_ms = at.querying.view.until_ms;
 	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
-	at.timeline->resolution_ms = SAMPLES_BUCKET_MS;
+	at.timeline->resolution_ms = at.querying.view.resolution_ms;
 	ok = run(&at, err);
 	hash_table_release(&at.series_index);
 	hash_table_release(&at.point_index);

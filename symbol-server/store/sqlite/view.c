@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/rollup.h"
 
 enum {
 	VIEW_BYTES_MAX = 512 << 20,
@@ -80,7 +81,8 @@ static bool in_range(const struct view *view, const struct samples_query *query,
 	int64_t time_ms = key->day * day_ms + (int64_t)key->bucket * SAMPLES_BUCKET_MS;
 
 	return key->tenant == query->tenant && (type < 0 || key->type == (uint32_t)type) &&
-	       time_ms >= view->from_ms && time_ms < view->until_ms;
+	       time_ms >= view->from_ms / ROLLUP_BUCKET_MS * ROLLUP_BUCKET_MS &&
+	       time_ms < view->until_ms + ROLLUP_BUCKET_MS;
 }
 
 static bool take_tables(struct view *view, const struct samples_query *query, int type)
@@ -234,15 +236,33 @@ static bool open_day(struct view *view, struct view_day *day, struct error *err)
 	return false;
 }
 
+/* A file whose marks cannot be read is as damaged as one whose dictionary cannot. */
+static bool choose(struct view *view, struct view_day *day, struct error *err)
+{
+	struct error why = {0};
+
+	if (view_choose(view, day, &why))
+		return true;
+	if (why.kind == ERROR_FORMAT) {
+		set_aside(view, day, &why);
+		return view_choose(view, day, err);
+	}
+	if (err)
+		*err = why;
+	return false;
+}
+
 bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
 	       int type, struct error *err)
 {
 	bool ok;
 
-	*view = (struct view){.store = store};
+	*view = (struct view){
+		.store = store, .now_ms = store_now_ms(), .resolution_ms = SAMPLES_BUCKET_MS};
 	arena_init(&view->arena, VIEW_BYTES_MAX);
 	if (!widen(view, query, err))
 		return false;
+	view_wants(view, query);
 	pthread_mutex_lock(&store->lock);
 	ok = take_days(view) && take_tables(view, query, type);
 	pthread_mutex_unlock(&store->lock);
@@ -252,7 +272,7 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 	}
 	share_cells(view);
 	for (unsigned i = 0; ok && i < view->day_count; i++)
-		ok = open_day(view, &view->days[i], err);
+		ok = open_day(view, &view->days[i], err) && choose(view, &view->days[i], err);
 out:
 	if (!ok)
 		view_close(view);
@@ -287,7 +307,7 @@ struct row_relay {
 	bool is_stopped;
 };
 
-static bool relay(void *context, const struct day_row *row, const void *data, size_t length)
+static bool relay(void *context, const struct day_row *row, const struct day_data *data)
 {
 	struct row_relay *relay = context;
 	struct view_row out = {.day = relay->day,
@@ -296,8 +316,10 @@ static bool relay(void *context, const struct day_row *row, const void *data, si
 			       .series = row->series,
 			       .samples = row->samples,
 			       .value = row->value,
-			       .packed = data,
-			       .length = length};
+			       .packed = data->data,
+			       .length = data->length,
+			       .hosts = data->hosts,
+			       .hosts_length = data->hosts_length};
 
 	if (row->series >= relay->day->mark.count[CATALOG_SERIES])
 		return true; /* it refers to nothing: a dictionary cut short by damage */
@@ -316,24 +338,31 @@ static bool relay_wanted(void *context, uint32_t series)
 	return !relay->is_wanted || relay->is_wanted(relay->context, series);
 }
 
+static bool is_in_parts(const struct view_parts *parts, uint32_t minute)
+{
+	for (unsigned i = 0; i < parts->count; i++)
+		if (minute >= parts->at[i].from && minute < parts->at[i].until)
+			return true;
+	return false;
+}
+
 /* Cells of the type that the file's transaction does not have. */
 static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
 {
 	for (size_t i = 0; !relay->is_stopped && i < relay->day->cell_count; i++) {
 		const struct view_cell *cell = &relay->day->cells[i];
 		const struct cell_key *key = &cell->snapshot.key;
-		struct view_row row = {relay->day,
-				       key->type,
-				       key->bucket,
-				       key->series,
-				       cell->snapshot.samples,
-				       cell->snapshot.value,
-				       NULL,
-				       0,
-				       cell};
+		struct view_row row = {.day = relay->day,
+				       .type = key->type,
+				       .bucket = key->bucket,
+				       .series = key->series,
+				       .samples = cell->snapshot.samples,
+				       .value = cell->snapshot.value,
+				       .cell = cell};
 
 		if (key->type != type || !key->series != accounts ||
 		    cell->start < relay->day->folded_through ||
+		    !is_in_parts(&relay->day->samples, key->bucket) ||
 		    key->series >= relay->day->mark.count[CATALOG_SERIES])
 			continue;
 		if (accounts || relay_wanted(relay, key->series))
@@ -348,17 +377,27 @@ static bool file_failed(struct view *view, struct view_day *day, struct error *e
 	return false;
 }
 
+static struct day_range part_range(const struct samples_query *query, unsigned type,
+				   const struct view_part *part)
+{
+	return (struct day_range){query->tenant, type,        part->from,
+				  part->until,   part->level, part->above};
+}
+
 bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
 	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
 	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
 	       struct error *err)
 {
 	struct row_relay sink = {day, query, fn, is_wanted, context, 0, false};
-	struct day_range range = {query->tenant, type, day->from, day->until};
 
-	if (day->reader && !day_reader_samples(day->reader, &range, series, series_count, with_data,
-					       relay_wanted, relay, &sink, err))
-		return file_failed(view, day, err);
+	for (unsigned i = 0; day->reader && !sink.is_stopped && i < day->samples.count; i++) {
+		const struct day_range range = part_range(query, type, &day->samples.at[i]);
+
+		if (!day_reader_samples(day->reader, &range, series, series_count, with_data,
+					relay_wanted, relay, &sink, err))
+			return file_failed(view, day, err);
+	}
 	if (!sink.is_stopped && day->catalog)
 		each_cell(&sink, type, false);
 	return true;
@@ -368,10 +407,13 @@ bool view_each_account(struct view *view, struct view_day *day, const struct sam
 		       unsigned type, view_row_fn *fn, void *context, struct error *err)
 {
 	struct row_relay sink = {day, query, fn, NULL, context, 0, false};
-	struct day_range range = {query->tenant, type, day->from, day->until};
 
-	if (day->reader && !day_reader_accounts(day->reader, &range, relay, &sink, err))
-		return file_failed(view, day, err);
+	for (unsigned i = 0; day->reader && !sink.is_stopped && i < day->accounts.count; i++) {
+		const struct day_range range = part_range(query, type, &day->accounts.at[i]);
+
+		if (!day_reader_accounts(day->reader, &range, relay, &sink, err))
+			return file_failed(view, day, err);
+	}
 	if (!sink.is_stopped && day->catalog)
 		each_cell(&sink, type, true);
 	return true;
@@ -405,6 +447,18 @@ bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *co
 
 	return row->cell ? memory_snapshot_each(&row->cell->snapshot, each_raw, &sink)
 			 : account_each(row->packed, row->length, fn, context);
+}
+
+void view_each_host(const struct view_row *row, view_host_fn *fn, void *context)
+{
+	const uint8_t *at = row->hosts, *end = at + row->hosts_length;
+	uint64_t host = 0, more;
+
+	while (at < end && varint_read(&at, end, &more)) {
+		host += more;
+		if (host < row->day->mark.count[CATALOG_STRINGS])
+			fn(context, (uint32_t)host);
+	}
 }
 
 /* --- series --- */

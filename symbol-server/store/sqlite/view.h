@@ -11,6 +11,18 @@ struct view_cell {
 	struct memory_snapshot snapshot;
 };
 
+/* Rows to be read: which of several that stand for the same time, so that each sample is in one. */
+struct view_part {
+	enum day_level level;
+	uint32_t from, until; /* minutes */
+	uint64_t above;       /* rows of later folds only */
+};
+
+struct view_parts {
+	struct view_part *at;
+	unsigned count;
+};
+
 struct view_day {
 	struct day *day;
 	struct catalog *catalog;
@@ -20,12 +32,17 @@ struct view_day {
 	const struct view_cell *cells;
 	size_t cell_count;
 	struct catalog_mark mark; /* what of the dictionary may be looked at */
+	struct view_parts samples, accounts;
 };
 
 struct view {
 	struct sqlite_samples *store;
 	struct arena arena;        /* of the view and of whoever works with it */
 	int64_t from_ms, until_ms; /* widened */
+	int64_t resolution_ms;     /* of the coarsest rows */
+	int64_t now_ms;
+	bool wants_rollups;   /* nothing that they lack is asked */
+	enum day_level level; /* of rollups: DAY_10M or DAY_10M_FLEET */
 	struct view_day *days;
 	unsigned day_count;
 	struct memory_table **tables;
@@ -40,7 +57,15 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 	       int type, struct error *err);
 void view_close(struct view *view);
 
-/* One run of counted stacks of one series and minute, or its sums. */
+/* ---- view_open()'s own (view_parts.c) ---- */
+
+/* Whether roll-ups can answer the query, and which. */
+void view_wants(struct view *view, const struct samples_query *query);
+/* Fills the day's parts; widens the range where only roll-ups are kept. */
+bool view_choose(struct view *view, struct view_day *day, struct error *err);
+
+/* One run of counted stacks of one series and minute, or its sums; or of a roll-up, whose bucket is
+ * its first minute, and whose threads are 0. */
 struct view_row {
 	struct view_day *day;
 	uint32_t type, bucket, series;
@@ -48,6 +73,8 @@ struct view_row {
 	const void *packed; /* from a file; valid during the call */
 	size_t length;
 	const struct view_cell *cell; /* from memory; valid while the view is open */
+	const void *hosts; /* of a series without hosts: who is in it; valid during the call */
+	size_t hosts_length;
 };
 typedef bool view_row_fn(void *context, const struct view_row *row);
 
@@ -63,6 +90,9 @@ bool view_each_account(struct view *view, struct view_day *day, const struct sam
 
 /* Calls fn for every counted stack of a row. False: damaged, or fn said so. */
 bool view_each_pair(const struct view_row *row, packed_pair_fn *fn, void *context);
+/* Calls fn with the string of every host that took part in a row whose series has no host. */
+typedef void view_host_fn(void *context, uint32_t host);
+void view_each_host(const struct view_row *row, view_host_fn *fn, void *context);
 bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *context);
 
 /* ---- which series take part ---- */

@@ -363,7 +363,8 @@ static void test_retention(void)
 			     NULL);
 	CHECK(samples_fold(store, NULL));
 	CHECK_NUMBER(count_files(directory), 4); /* today, two whole days and the one begun */
-	CHECK_NUMBER(query_totals(store, now - 30 * 86400000ll, now + 1).samples, 40);
+	/* The file that begins too early has samples that are not kept and not answered. */
+	CHECK_NUMBER(query_totals(store, now - 30 * 86400000ll, now + 1).samples, 30);
 	samples_close(store);
 
 	/* less than one file: only today stays */

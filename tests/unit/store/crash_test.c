@@ -225,7 +225,7 @@ static void test_newer_version(void)
 	sqlite3_close(db);
 	CHECK(!open_store(directory, &err));
 	CHECK_NUMBER(err.kind, ERROR_UNSUPPORTED);
-	CHECK(strstr(err.message, "has version 99; this program knows versions up to 1"));
+	CHECK(strstr(err.message, "has version 99; this program knows versions up to "));
 	remove_directory(directory);
 }
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/rollup.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/log.h"
+
+enum {
+	ROW_BYTES_MAX = 256 << 20,
+	COMMIT_PAIRS = 4 << 20, /* of one transaction; one bucket is always whole */
+};
+
+/* --- opening --- */
+
+#define NEXT_TYPE(table_, more_)                                                  \
+	"SELECT tenant, type FROM " table_ " WHERE (tenant, type) > (?, ?)" more_ \
+	" ORDER BY tenant, type LIMIT 1"
+
+static bool prepare(struct rolling *rolling, sqlite3 *db, struct error *err)
+{
+	rolling->types = database_prepare(db, NEXT_TYPE("samples", ""), err);
+	rolling->keys = database_prepare(db,
+					 "SELECT bucket, series FROM samples WHERE tenant = ? AND "
+					 "type = ? AND bucket >= ? AND bucket < ? AND fold > ?",
+					 err);
+	rolling->row =
+		database_prepare(db,
+				 "SELECT data FROM samples WHERE tenant = ? AND type = ? AND "
+				 "bucket = ? AND series = ? AND fold > ?",
+				 err);
+	rolling->account_types = database_prepare(db, NEXT_TYPE("accounts", ""), err);
+	rolling->accounts =
+		database_prepare(db,
+				 "SELECT data FROM accounts WHERE tenant = ? AND type = ? "
+				 "AND bucket >= ? AND bucket < ? AND fold > ?",
+				 err);
+	rolling->put = database_prepare(
+		db, "INSERT INTO rollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
+	rolling->put_accounts = database_prepare(
+		db, "INSERT OR REPLACE INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", err);
+	rolling->get_accounts = database_prepare(db,
+						 "SELECT data FROM rollup_accounts WHERE level = 3 "
+						 "AND tenant = ? AND type = ? AND bucket = ?",
+						 err);
+	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
+	       rolling->accounts && rolling->put && rolling->put_accounts && rolling->get_accounts;
+}
+
+static bool make_room(struct rolling *rolling, struct error *err)
+{
+	const uint32_t *count = rolling->mark.count;
+
+	buffer_init(&rolling->data, ROW_BYTES_MAX);
+	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
+	rolling->fleet_of = calloc(count[CATALOG_SERIES], sizeof *rolling->fleet_of);
+	return (rolling->fleet_of && rollup_sums_init(&rolling->series, count[CATALOG_STACKS]) &&
+		rollup_sums_init(&rolling->fleet, count[CATALOG_STACKS])) ||
+	       error_set(err, ERROR_MEMORY, "no memory to roll samples up");
+}
+
+/* --- which buckets --- */
+
+struct buckets {
+	struct day_mark at[ROLLUPS_PER_DAY];
+	unsigned count;
+	int64_t due_ms; /* when more will be there to do; INT64_MAX: not before the next fold */
+};
+
+static int64_t bucket_end_ms(const struct day *day, uint32_t minute)
+{
+	return day->day * day_ms + (minute + ROLLUP_MINUTES) * (int64_t)SAMPLES_BUCKET_MS;
+}
+
+static bool find_buckets(const struct sqlite_samples *store, const struct day *day, sqlite3 *db,
+			 int64_t now_ms, struct buckets *buckets, struct error *err)
+{
+	int64_t late_ms = day->rolled_late_ms ? day->rolled_late_ms + store->rollup_late_pause_ms
+					      : 0;
+	sqlite3_stmt *find = database_prepare(db,
+					      "SELECT bucket, through, newest FROM rollup_marks "
+					      "WHERE newest > through ORDER BY bucket",
+					      err);
+	int code = SQLITE_DONE;
+
+	buckets->count = 0;
+	buckets->due_ms = INT64_MAX;
+	while (find && (code = sqlite3_step(find)) == SQLITE_ROW) {
+		struct day_mark mark = {(uint32_t)sqlite3_column_int64(find, 0),
+					(uint64_t)sqlite3_column_int64(find, 1),
+					(uint64_t)sqlite3_column_int64(find, 2)};
+		int64_t due_ms = bucket_end_ms(day, mark.bucket) + ROLLUP_CLOSED_MS;
+
+		if (mark.through && due_ms < late_ms)
+			due_ms = late_ms;
+		if (due_ms > now_ms) {
+			if (due_ms < buckets->due_ms)
+				buckets->due_ms = due_ms;
+		} else if (buckets->count < ROLLUPS_PER_DAY) {
+			buckets->at[buckets->count++] = mark;
+		}
+	}
+	if (find && code != SQLITE_DONE)
+		database_error(db, "read", err);
+	sqlite3_finalize(find);
+	return find && code == SQLITE_DONE;
+}
+
+/* --- one day --- */
+
+static bool mark_through(sqlite3 *db, uint32_t bucket, uint64_t through, struct error *err)
+{
+	sqlite3_stmt *put =
+		database_prepare(db, "UPDATE rollup_marks SET through = ? WHERE bucket = ?", err);
+	bool ok = put;
+
+	if (put) {
+		sqlite3_bind_int64(put, 1, (int64_t)through);
+		sqlite3_bind_int64(put, 2, bucket);
+		ok = database_run(put, err);
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
+static bool roll_bucket(struct rolling *rolling, sqlite3 *db, const struct day_mark *mark,
+			struct error *err)
+{
+	uint32_t end = mark->bucket + ROLLUP_MINUTES;
+
+	rolling->above = mark->through;
+	return rolling_samples(rolling, mark->bucket, end, mark->bucket, err) &&
+	       rolling_accounts(rolling, mark->bucket, end, mark->bucket, err) &&
+	       mark_through(db, mark->bucket, rolling->through, err);
+}
+
+/* What the dictionary got meanwhile goes with the rows that refer to it. */
+static bool commit(struct rolling *rolling, struct day_writer *writer, struct error *err)
+{
+	struct sqlite_samples *store = rolling->store;
+	struct catalog *catalog = rolling->to;
+	struct catalog_mark to;
+
+	pthread_mutex_lock(&store->lock);
+	to = catalog_mark(catalog);
+	pthread_mutex_unlock(&store->lock);
+	if (!day_writer_definitions(writer, catalog, &catalog->persisted, &to, err) ||
+	    !database_exec(writer->db, "COMMIT", err))
+		return false;
+	pthread_mutex_lock(&store->lock);
+	catalog->persisted = to;
+	for (unsigned i = 0; i < CATALOG_KINDS; i++)
+		if (catalog->logged.count[i] < to.count[i])
+			catalog->logged.count[i] = to.count[i];
+	store->counters.rollup_pairs += rolling->pairs_read;
+	pthread_mutex_unlock(&store->lock);
+	rolling->pairs_read = rolling->rows = 0;
+	return true;
+}
+
+static bool is_time_over(const struct sqlite_samples *store, int64_t until_ms)
+{
+	return store->is_closing || store_now_ms() > until_ms;
+}
+
+static bool roll_buckets(struct rolling *rolling, struct day_writer *writer,
+			 const struct buckets *buckets, int64_t until_ms, bool *is_done,
+			 struct error *err)
+{
+	for (unsigned i = 0; i < buckets->count; i++) {
+		if (!roll_bucket(rolling, writer->db, &buckets->at[i], err))
+			return false;
+		*is_done = i + 1 == buckets->count;
+		if (!*is_done && rolling->pairs_read < COMMIT_PAIRS &&
+		    !is_time_over(rolling->store, until_ms))
+			continue;
+		if (!commit(rolling, writer, err))
+			return false;
+		if (*is_done || is_time_over(rolling->store, until_ms))
+			return true;
+		if (!database_exec(writer->db, "BEGIN IMMEDIATE", err))
+			return false;
+	}
+	return true;
+}
+
+static bool roll_open_day(struct sqlite_samples *store, struct day *day, struct day_writer *writer,
+			  const struct buckets *buckets, uint64_t folded, int64_t until_ms,
+			  bool *is_done, struct error *err)
+{
+	struct rolling rolling = {
+		.store = store, .level = DAY_10M, .account_level = DAY_10M, .through = folded};
+	struct catalog *catalog = store_load_day(store, day, err);
+	bool ok = false;
+
+	if (!catalog)
+		return false;
+	rolling.from = rolling.to = catalog;
+	pthread_mutex_lock(&store->lock);
+	rolling.mark = catalog_mark(catalog);
+	pthread_mutex_unlock(&store->lock);
+	ok = prepare(&rolling, writer->db, err) && make_room(&rolling, err) &&
+	     roll_buckets(&rolling, writer, buckets, until_ms, is_done, err);
+	rolling_release(&rolling);
+	catalog_release(catalog);
+	return ok;
+}
+
+static bool has_late(const struct buckets *buckets)
+{
+	for (unsigned i = 0; i < buckets->count; i++)
+		if (buckets->at[i].through)
+			return true;
+	return false;
+}
+
+bool rollup_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, int64_t until_ms,
+		bool *is_done, struct error *err)
+{
+	struct day_writer writer = {0};
+	struct buckets buckets;
+	uint64_t folded = 0;
+	char path[4096];
+	bool ok;
+
+	*is_done = true;
+	day_file_path(store->directory, day->day, path, sizeof path);
+	ok = day_writer_begin(&writer, path, 0, &folded, err) &&
+	     find_buckets(store, day, writer.db, now_ms, &buckets, err);
+	if (ok && buckets.count) {
+		*is_done = false;
+		ok = roll_open_day(store, day, &writer, &buckets, folded, until_ms, is_done, err);
+		if (ok && has_late(&buckets))
+			day->rolled_late_ms = now_ms;
+	}
+	day_writer_close(&writer);
+	if (ok && *is_done) {
+		day->rolled_through = folded;
+		day->rollup_due_ms = buckets.due_ms;
+	}
+	return ok;
+}
+
+/* --- a turn --- */
+
+static struct day *find_work(struct sqlite_samples *store, int64_t now_ms)
+{
+	struct day *found = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	for (unsigned i = store->day_count; !found && i--;) {
+		struct day *day = store->days[i];
+
+		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
+		    (day->folded_through > day->rolled_through || day->rollup_due_ms <= now_ms))
+			found = day;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return found;
+}
+
+static int64_t cpu_us(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
+}
+
+static bool turn_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
+		     int64_t until_ms)
+{
+	struct error err = {0};
+	bool is_done, ok;
+
+	store_lock_files(store);
+	ok = rollup_day(store, day, now_ms, until_ms, &is_done, &err);
+	if (!ok && err.kind == ERROR_FORMAT)
+		store_set_aside(store, day, err.message);
+	store_unlock_files(store);
+	if (ok)
+		return true;
+	day->rollup_retry_ms = now_ms + ROLLUP_RETRY_MS;
+	log_error("samples not rolled up", "reason=\"%s\" again_in=%ds", err.message,
+		  ROLLUP_RETRY_MS / 1000);
+	return false;
+}
+
+void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
+{
+	int64_t until_ms = store_now_ms() + ROLLUP_SLICE_MS, before_us = cpu_us();
+	struct day *day;
+
+	while (!is_time_over(store, until_ms) && (day = find_work(store, now_ms)))
+		turn_day(store, day, now_ms, until_ms);
+	pthread_mutex_lock(&store->lock);
+	store->counters.rollup_cpu_us += (uint64_t)(cpu_us() - before_us);
+	pthread_mutex_unlock(&store->lock);
+}

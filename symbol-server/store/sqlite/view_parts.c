@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which rows of a day's file stand for which part of the time, so that every sample counts once:
+ * roll-ups where a bucket lies whole in the range and has one, and minutes elsewhere, and what was
+ * folded after a roll-up was made. Of what is kept for a shorter time than roll-ups the minutes are
+ * not looked at: there the range grows to whole buckets. */
+#include "symbol-server/store/sqlite/view.h"
+
+#include <string.h>
+
+#include "symbol-server/store/sqlite/rollup.h"
+
+void view_wants(struct view *view, const struct samples_query *query)
+{
+	bool by_instance = !query->labels;
+
+	for (unsigned i = 0; i < query->label_count && query->labels; i++)
+		by_instance |= rollup_drops_label(query->labels[i]);
+	view->level = by_instance ? DAY_10M : DAY_10M_FLEET;
+	view->wants_rollups = !query->by_thread && !query->thread_wanted &&
+			      (!query->by_bucket ||
+			       (query->step_ms && query->step_ms % ROLLUP_BUCKET_MS == 0)) &&
+			      !view->store->no_rollups;
+}
+
+struct choosing {
+	struct view *view;
+	struct view_day *day;
+	struct day_mark marks[ROLLUPS_PER_DAY];
+	bool is_rolled[ROLLUPS_PER_DAY];     /* chosen */
+	int64_t raw_from_ms, rollup_from_ms; /* older is not kept */
+	struct view_parts raw, rolled;
+};
+
+static bool keep_mark(void *context, const struct day_mark *mark)
+{
+	struct choosing *choosing = context;
+
+	if (mark->bucket < MINUTES_PER_DAY)
+		choosing->marks[mark->bucket / ROLLUP_MINUTES] = *mark;
+	return true;
+}
+
+static void add_part(struct view_parts *parts, enum day_level level, uint32_t from, uint32_t until,
+		     uint64_t above)
+{
+	struct view_part *last = parts->count ? &parts->at[parts->count - 1] : NULL;
+
+	if (last && last->until == from && last->level == level && last->above == above)
+		last->until = until;
+	else
+		parts->at[parts->count++] = (struct view_part){level, from, until, above};
+}
+
+static int64_t minute_ms(const struct choosing *choosing, uint32_t minute)
+{
+	return choosing->day->day->day * day_ms + minute * (int64_t)SAMPLES_BUCKET_MS;
+}
+
+/* The first minute that is kept. */
+static uint32_t kept_minute(const struct choosing *choosing, uint32_t from, uint32_t until)
+{
+	int64_t gone_ms = choosing->raw_from_ms - minute_ms(choosing, from);
+	int64_t gone = (gone_ms + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS;
+
+	return gone <= 0 ? from : gone < until - from ? from + (uint32_t)gone : until;
+}
+
+static void choose_bucket(struct choosing *choosing, unsigned number)
+{
+	struct view_day *day = choosing->day;
+	const struct day_mark *mark = &choosing->marks[number];
+	uint32_t start = number * ROLLUP_MINUTES, end = start + ROLLUP_MINUTES;
+	uint32_t from = day->from > start ? day->from : start;
+	uint32_t until = day->until < end ? day->until : end;
+	bool is_whole = from == start && until == end;
+	bool is_kept = minute_ms(choosing, start) >= choosing->rollup_from_ms;
+	bool has_raw = !day->day->is_reduced && minute_ms(choosing, from) >= choosing->raw_from_ms;
+	bool may_roll = is_whole && choosing->view->wants_rollups && mark->through;
+
+	if (!is_kept || (has_raw && !may_roll)) {
+		from = kept_minute(choosing, from, until);
+		if (from < until)
+			add_part(&choosing->raw, DAY_RAW, from, until, 0);
+		return;
+	}
+	choosing->is_rolled[number] = true;
+	if (mark->through)
+		add_part(&choosing->rolled, choosing->view->level, start, end, 0);
+	if (mark->newest > mark->through || !mark->through)
+		add_part(&choosing->raw, DAY_RAW, start, end, mark->through);
+}
+
+/* The accounts of an hour are of whichever of its buckets have roll-ups. */
+static void choose_accounts(struct choosing *choosing, const struct view_parts *raw)
+{
+	struct view_parts *to = &choosing->day->accounts;
+
+	for (unsigned i = 0; i < raw->count; i++)
+		to->at[to->count++] = raw->at[i];
+	for (unsigned hour = 0; hour < ROLLUPS_PER_DAY; hour += 6) {
+		const bool *is_rolled = &choosing->is_rolled[hour];
+		bool is_whole = is_rolled[0] && is_rolled[1] && is_rolled[2] && is_rolled[3] &&
+				is_rolled[4] && is_rolled[5];
+
+		if (is_whole)
+			add_part(to, DAY_1H, hour * ROLLUP_MINUTES, (hour + 6) * ROLLUP_MINUTES, 0);
+		for (unsigned i = 0; i < 6 && !is_whole; i++)
+			if (is_rolled[i])
+				add_part(to, DAY_10M, (hour + i) * ROLLUP_MINUTES,
+					 (hour + i + 1) * ROLLUP_MINUTES, 0);
+	}
+}
+
+static bool make_parts(struct choosing *choosing)
+{
+	struct arena *arena = &choosing->view->arena;
+	struct view_day *day = choosing->day;
+	unsigned count;
+
+	choosing->raw.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choosing->raw.at);
+	choosing->rolled.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choosing->raw.at);
+	if (arena->failed)
+		return false;
+	for (unsigned i = day->from / ROLLUP_MINUTES; i * ROLLUP_MINUTES < day->until; i++)
+		choose_bucket(choosing, i);
+	count = choosing->raw.count + choosing->rolled.count;
+	day->samples.at = arena_array(arena, count, sizeof *day->samples.at);
+	day->accounts.at = arena_array(arena, choosing->raw.count + ROLLUPS_PER_DAY,
+				       sizeof *day->accounts.at);
+	return !arena->failed;
+}
+
+static void widen(struct choosing *choosing)
+{
+	struct view *view = choosing->view;
+	struct view_day *day = choosing->day;
+	unsigned first = day->from / ROLLUP_MINUTES, last = (day->until - 1) / ROLLUP_MINUTES;
+
+	if (choosing->is_rolled[first])
+		day->from = first * ROLLUP_MINUTES;
+	if (choosing->is_rolled[last])
+		day->until = (last + 1) * ROLLUP_MINUTES;
+	if (minute_ms(choosing, day->from) < view->from_ms)
+		view->from_ms = minute_ms(choosing, day->from);
+	if (minute_ms(choosing, day->until) > view->until_ms)
+		view->until_ms = minute_ms(choosing, day->until);
+	if (choosing->rolled.count && view->resolution_ms < ROLLUP_BUCKET_MS)
+		view->resolution_ms = ROLLUP_BUCKET_MS;
+}
+
+bool view_choose(struct view *view, struct view_day *day, struct error *err)
+{
+	struct choosing choosing = {.view = view, .day = day};
+
+	if (day->from >= day->until)
+		return true;
+	if (day->reader && !day_reader_marks(day->reader, keep_mark, &choosing, err))
+		return false;
+	choosing.raw_from_ms = store_kept_from_ms(view->store, SAMPLES_RAW, view->now_ms);
+	choosing.rollup_from_ms = store_kept_from_ms(view->store, SAMPLES_10M, view->now_ms);
+	if (!make_parts(&choosing))
+		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
+	choose_accounts(&choosing, &choosing.raw);
+	memcpy(day->samples.at, choosing.rolled.at,
+	       choosing.rolled.count * sizeof *choosing.rolled.at);
+	memcpy(day->samples.at + choosing.rolled.count, choosing.raw.at,
+	       choosing.raw.count * sizeof *choosing.raw.at);
+	day->samples.count = choosing.rolled.count + choosing.raw.count;
+	widen(&choosing);
+	return true;
+}

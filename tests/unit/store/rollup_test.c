@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Roll-ups change how much is read and nothing of what is answered: the same questions with and
+ * without them, and against what the sender counted; sums in the file by sqlite3. */
+#include "tests/check.h"
+
+#include "symbol-server/store/sqlite/rollup.h"
+#include "tests/unit/store/batches.h"
+
+enum { HOSTS = 5, SERVICES = 3, MINUTES = 200, STEP = 7, STACKS = 12 };
+
+static const int64_t minute_ms = 60000;
+static const int64_t start_ms = 1795262400000 - 86400000ll * 3 -
+				3600000; /* 11:00, three days before */
+
+/* Nobody loses power here. */
+int fsync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+int fdatasync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+/* ---- what was sent ---- */
+
+struct sent {
+	int64_t time_ms;
+	unsigned host, service, stack, thread;
+	uint64_t samples;
+};
+static struct sent sent[1 << 16];
+static unsigned sent_count;
+
+static char host_names[HOSTS][8], service_names[SERVICES][8], thread_names[3][8];
+
+static void make_names(void)
+{
+	for (unsigned i = 0; i < HOSTS; i++)
+		snprintf(host_names[i], sizeof host_names[i], "h%u", i);
+	for (unsigned i = 0; i < SERVICES; i++)
+		snprintf(service_names[i], sizeof service_names[i], "s%u", i);
+	for (unsigned i = 0; i < 3; i++)
+		snprintf(thread_names[i], sizeof thread_names[i], "t%u", i);
+}
+
+static unsigned next_random(unsigned below)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (unsigned)(state % below);
+}
+
+static void fill_counters(struct batch_maker *maker, unsigned host, int64_t time_ms, uint64_t taken)
+{
+	static uint64_t taken_of[HOSTS], sequence[HOSTS];
+	struct batch_counters *counters = &maker->batch.counters[maker->batch.counters_count++];
+
+	memset(counters, 0, sizeof *counters);
+	counters->agent_id[0] = (uint8_t)(host + 1);
+	counters->host = text_from(host_names[host]);
+	counters->agent_version = counters->kernel_release = text_from("1");
+	counters->report_seq = ++sequence[host];
+	counters->acknowledged_seq = sequence[host] - 1;
+	counters->taken = taken_of[host] += taken;
+	counters->time_ms = time_ms;
+	counters->received_ms = time_ms + 1;
+}
+
+/* One report of one host, all services, a few stacks of each. */
+static bool send_report(struct samples_store *store, unsigned host, int64_t time_ms,
+			uint32_t report)
+{
+	struct batch_maker maker;
+	uint64_t taken = 0;
+	bool ok;
+
+	batch_start(&maker);
+	for (unsigned service = 0; service < SERVICES; service++) {
+		uint32_t series = batch_series(&maker, host_names[host], service_names[service]);
+
+		if ((host + service) % 4 == 3)
+			continue;
+		batch_profile(&maker, series, time_ms, report, service)->is_counted = true;
+		for (unsigned i = 0; i < 3; i++) {
+			struct sent *to = &sent[sent_count++];
+
+			*to = (struct sent){time_ms,        host,
+					    service,        next_random(STACKS),
+					    next_random(3), 1 + next_random(4)};
+			batch_sample(&maker, batch_stack(&maker, to->stack, 5),
+				     thread_names[to->thread], to->samples, to->samples * 10000000);
+			taken += to->samples;
+		}
+	}
+	fill_counters(&maker, host, time_ms, taken);
+	ok = add_and_wait(store, &maker, NULL, NULL);
+	arena_release(&maker.arena);
+	return ok;
+}
+
+static bool send_all(struct samples_store *store)
+{
+	uint32_t report = 0;
+
+	for (unsigned minute = 0; minute < MINUTES; minute += STEP)
+		for (unsigned host = 0; host < HOSTS; host++)
+			if (!send_report(store, host, start_ms + minute * minute_ms + host * 1000,
+					 ++report))
+				return false;
+	return true;
+}
+
+/* ---- questions ---- */
+
+struct question {
+	const char *host, *service, *thread;
+	int64_t from_ms, until_ms;
+	bool by_thread;
+};
+
+static bool has_label(const struct series_labels *labels, const char *name, const char *value)
+{
+	for (uint32_t i = 0; i < labels->count; i++)
+		if (!strcmp(labels->names[i], name))
+			return !strcmp(labels->values[i], value);
+	return false;
+}
+
+static bool is_wanted(void *context, const struct series_labels *labels)
+{
+	const struct question *question = context;
+
+	return (!question->host || has_label(labels, "host", question->host)) &&
+	       (!question->service || has_label(labels, "service", question->service));
+}
+
+static bool is_thread_wanted(void *context, const char *thread)
+{
+	return !strcmp(thread, ((const struct question *)context)->thread);
+}
+
+struct answer {
+	uint64_t samples, value, by_stack[STACKS], taken, stored;
+	uint32_t hosts;
+	int64_t from_ms, until_ms, resolution_ms;
+};
+
+static struct answer ask(struct samples_store *store, struct question question)
+{
+	static const char *const labels[] = {"service", "host"};
+	struct samples_query query = {.tenant = 1,
+				      .type = "on-cpu",
+				      .from_ms = question.from_ms,
+				      .until_ms = question.until_ms,
+				      .series_wanted = question.host || question.service ? is_wanted
+											 : NULL,
+				      .thread_wanted = question.thread ? is_thread_wanted : NULL,
+				      .by_thread = question.by_thread,
+				      .labels = labels,
+				      .label_count = question.host ? 2 : 1,
+				      .context = &question};
+	struct answer answer = {0};
+	struct error err = {0};
+	struct samples_result *result = samples_query(store, &query, &err);
+
+	if (!result) {
+		printf("# %s\n", err.message);
+		return answer;
+	}
+	for (size_t i = 0; i < result->stack_count; i++) {
+		const struct result_stack *stack = &result->stacks[i];
+		uint64_t address = result->locations[stack->locations[0]].address;
+
+		answer.samples += stack->samples;
+		answer.value += stack->value;
+		answer.by_stack[(address - 0x1000) / 64 % STACKS] += stack->samples;
+	}
+	for (uint32_t i = 0; i < result->host_count; i++) {
+		answer.taken += result->hosts[i].taken;
+		answer.stored += result->hosts[i].samples;
+	}
+	answer.hosts = result->host_count;
+	answer.from_ms = result->from_ms;
+	answer.until_ms = result->until_ms;
+	answer.resolution_ms = result->resolution_ms;
+	samples_result_free(result);
+	return answer;
+}
+
+/* What the sender says. */
+static struct answer tally(const struct question *question)
+{
+	struct answer answer = {0};
+	bool has_host[HOSTS] = {false};
+
+	for (unsigned i = 0; i < sent_count; i++) {
+		const struct sent *one = &sent[i];
+
+		if (one->time_ms / minute_ms * minute_ms < question->from_ms ||
+		    one->time_ms >= question->until_ms ||
+		    (question->host && strcmp(question->host, host_names[one->host])) ||
+		    (question->service && strcmp(question->service, service_names[one->service])))
+			continue;
+		has_host[one->host] = true;
+		if (question->thread && strcmp(question->thread, thread_names[one->thread]))
+			continue;
+		answer.samples += one->samples;
+		answer.value += one->samples * 10000000;
+		answer.by_stack[one->stack] += one->samples;
+	}
+	for (unsigned i = 0; i < sent_count; i++) /* accounts are of all services of a host */
+		if (sent[i].time_ms / minute_ms * minute_ms >= question->from_ms &&
+		    sent[i].time_ms < question->until_ms && has_host[sent[i].host])
+			answer.taken += sent[i].samples;
+	for (unsigned i = 0; i < HOSTS; i++)
+		answer.hosts += has_host[i];
+	answer.stored = answer.taken;
+	return answer;
+}
+
+static bool same(const struct answer *a, const struct answer *b)
+{
+	return a->samples == b->samples && a->value == b->value && a->taken == b->taken &&
+	       a->stored == b->stored && a->hosts == b->hosts &&
+	       !memcmp(a->by_stack, b->by_stack, sizeof a->by_stack);
+}
+
+static bool is_right(struct samples_store *store, const struct question *question,
+		     int64_t *resolution_ms)
+{
+	struct answer truth = tally(question), with, without;
+
+	with = ask(store, *question);
+	sqlite_samples_of(store)->no_rollups = true;
+	without = ask(store, *question);
+	sqlite_samples_of(store)->no_rollups = false;
+	*resolution_ms = with.resolution_ms;
+	if (same(&with, &truth) && same(&without, &truth) && without.resolution_ms == minute_ms &&
+	    with.from_ms == without.from_ms && with.until_ms == without.until_ms)
+		return true;
+	printf("# host %s service %s thread %s from minute %lld until %lld: sent %llu of %u hosts, "
+	       "taken %llu; with %llu of %u, %llu; without %llu of %u, %llu\n",
+	       question->host ? question->host : "any",
+	       question->service ? question->service : "any",
+	       question->thread ? question->thread : "any",
+	       (long long)(question->from_ms - start_ms) / minute_ms,
+	       (long long)(question->until_ms - start_ms) / minute_ms,
+	       (unsigned long long)truth.samples, truth.hosts, (unsigned long long)truth.taken,
+	       (unsigned long long)with.samples, with.hosts, (unsigned long long)with.taken,
+	       (unsigned long long)without.samples, without.hosts,
+	       (unsigned long long)without.taken);
+	return false;
+}
+
+/* Ranges with ragged and with straight ends; *rolled: how many were answered from roll-ups. */
+static unsigned count_wrong(struct samples_store *store, unsigned *rolled)
+{
+	static const int minutes[] = {-30, 0, 1, 9, 10, 11, 60, 95, 100, 120, 150, 199, 240};
+	const unsigned count = sizeof minutes / sizeof *minutes;
+	unsigned wrong = 0;
+
+	*rolled = 0;
+	for (unsigned kind = 0; kind < 6; kind++)
+		for (unsigned i = 0; i < count; i++)
+			for (unsigned k = i + 1; k < count; k++) {
+				struct question question = {
+					.host = kind & 1 ? host_names[kind % HOSTS] : NULL,
+					.service = kind & 2 ? service_names[kind % SERVICES] : NULL,
+					.thread = kind > 3 ? thread_names[kind % 3] : NULL,
+					.by_thread = kind == 4,
+					.from_ms = start_ms + minutes[i] * minute_ms,
+					.until_ms = start_ms + minutes[k] * minute_ms};
+				int64_t resolution_ms;
+
+				wrong += !is_right(store, &question, &resolution_ms);
+				*rolled += resolution_ms > minute_ms;
+			}
+	return wrong;
+}
+
+/* ---- the file, as another program reads it ---- */
+
+static uint64_t ask_sqlite(const char *directory, const char *sql)
+{
+	char command[1024];
+	uint64_t number = UINT64_MAX;
+	FILE *pipe;
+
+	snprintf(command, sizeof command, "sqlite3 %s/samples-20261118.db '%s'", directory, sql);
+	pipe = popen(command, "r");
+	if (!pipe || fscanf(pipe, "%" SCNu64, &number) != 1)
+		number = UINT64_MAX;
+	if (pipe)
+		pclose(pipe);
+	return number;
+}
+
+static uint64_t all_sent(void)
+{
+	uint64_t samples = 0;
+
+	for (unsigned i = 0; i < sent_count; i++)
+		samples += sent[i].samples;
+	return samples;
+}
+
+static void test_equal_answers(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_counters counters;
+	unsigned rolled;
+
+	CHECK(store && send_all(store));
+	CHECK_NUMBER(count_wrong(store, &rolled), 0);
+	CHECK_NUMBER(rolled, 0); /* all of it is in memory */
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_wrong(store, &rolled), 0);
+	CHECK(rolled > 100);
+	samples_counters(store, &counters);
+	CHECK(counters.rollup_pairs > 1000);
+	/* Each sample is once in each level. */
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM samples"), all_sent());
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1"),
+		     all_sent());
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2"),
+		     all_sent());
+	CHECK_NUMBER(
+		ask_sqlite(directory, "SELECT count(DISTINCT series) FROM rollups WHERE level = 2"),
+		SERVICES);
+	samples_close(store);
+	store = open_store(directory, NULL);
+	CHECK_NUMBER(count_wrong(store, &rolled), 0);
+	CHECK(rolled > 100);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* Samples that come days after their time are right at once, and rolled up later. */
+static void test_late_samples(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	unsigned rolled, late = sent_count = 0;
+
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	sqlite_samples_of(store)->rollup_late_pause_ms = 3600000;
+	for (unsigned round = 0; round < 3; round++) {
+		/* The first late ones are rolled up at once, the next wait for company. */
+		for (unsigned host = 0; host < HOSTS; host++)
+			CHECK(send_report(store, host, start_ms + (35 + 10 * round) * minute_ms,
+					  10000 + ++late));
+		CHECK_NUMBER(count_wrong(store, &rolled), 0); /* in memory */
+		CHECK(samples_fold(store, NULL));
+		CHECK_NUMBER(count_wrong(store, &rolled), 0); /* in the file */
+		CHECK(rolled > 100);
+		CHECK(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2") ==
+			      all_sent() ||
+		      round);
+	}
+	CHECK(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1") <
+	      all_sent());
+	CHECK_NUMBER(
+		ask_sqlite(directory, "SELECT count(*) FROM rollup_marks WHERE newest > through"),
+		2);
+	samples_close(store);
+	store = open_store(directory, NULL);
+	sqlite_samples_of(store)->rollup_late_pause_ms = 0;
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1"),
+		     all_sent());
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2"),
+		     all_sent());
+	CHECK_NUMBER(count_wrong(store, &rolled), 0);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+int main(void)
+{
+	make_names();
+	test_equal_answers();
+	test_late_samples();
+	return checks_done();
+}
