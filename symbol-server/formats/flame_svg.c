@@ -307,10 +307,10 @@ static void put_counts(struct picture *picture, uint32_t y)
 	human_share(accounting->unsymbolized, accounting->samples, unnamed);
 	put_line(out, y, "quiet");
 	buffer_printf(out,
-		      "%" PRIu64 " samples of %" PRIu64 " hosts; taken %" PRIu64 ", lost %" PRIu64
+		      "%" PRIu64 " samples of %" PRIu64 " host%s; taken %" PRIu64 ", lost %" PRIu64
 		      " (%s); incomplete stacks %s; without names %s</text>\n",
-		      accounting->samples, accounting->hosts, accounting->taken, accounting->lost,
-		      lost, incomplete, unnamed);
+		      accounting->samples, accounting->hosts, accounting->hosts == 1 ? "" : "s",
+		      accounting->taken, accounting->lost, lost, incomplete, unnamed);
 }
 
 static void put_reasons(struct picture *picture, uint32_t y)

@@ -35,7 +35,7 @@ enum profile_field {
 struct mapping {
 	uint32_t number; /* 0: not met yet */
 	uint64_t limit;  /* highest address + 1 */
-	bool lacks_files, lacks_lines;
+	bool lacks_files, lacks_lines, is_kernel;
 };
 
 struct function {
@@ -150,13 +150,14 @@ static bool make_room(void **items, uint32_t count, uint32_t *room, size_t size)
 	return true;
 }
 
+/* Without a system_name: were it the same as the name, pprof would take the name for a mangled one
+ * and strip it of parameters and template arguments. */
 static void put_function(struct pprof *pprof, uint32_t id, uint32_t name, uint32_t file)
 {
 	struct buffer *message = &pprof->message;
 
 	put_varint(message, 1, id);
 	put_varint(message, 2, name);
-	put_varint(message, 3, name);
 	put_varint(message, 4, file);
 	put_message(&pprof->plain, PROFILE_FUNCTION, message);
 }
@@ -199,6 +200,7 @@ static uint32_t mapping_id(struct pprof *pprof, const struct pprof_location *loc
 		mapping->limit = location->address + 1;
 	mapping->lacks_files |= !inner->file || !*inner->file;
 	mapping->lacks_lines |= !inner->line;
+	mapping->is_kernel |= inner->is_kernel || inner->kind == FRAME_kernel;
 	return mapping->number;
 }
 
@@ -353,18 +355,27 @@ static bool put_mapping(struct pprof *pprof, uint32_t module)
 	return true;
 }
 
-/* pprof wants mappings in the order of their ids. */
+/* The first mapping is taken for the program itself: one that looks like a program, if there is. */
+static uint32_t main_module(const struct pprof *pprof)
+{
+	for (uint32_t i = 0; i < pprof->answer->module_count; i++) {
+		const struct mapping *mapping = &pprof->mappings[i];
+
+		if (mapping->number && !mapping->is_kernel &&
+		    pprof->answer->modules[i].name[0] != '[' &&
+		    !strstr(pprof->answer->modules[i].name, ".so"))
+			return i;
+	}
+	return 0;
+}
+
 static bool put_mappings(struct pprof *pprof)
 {
-	uint32_t *modules = calloc((size_t)pprof->mapping_count + 1, sizeof(*modules));
-	bool ok = modules != NULL;
+	uint32_t first = main_module(pprof);
+	bool ok = !pprof->answer->module_count || put_mapping(pprof, first);
 
 	for (uint32_t i = 0; ok && i < pprof->answer->module_count; i++)
-		if (pprof->mappings[i].number)
-			modules[pprof->mappings[i].number - 1] = i;
-	for (uint32_t i = 0; ok && i < pprof->mapping_count; i++)
-		ok = put_mapping(pprof, modules[i]);
-	free(modules);
+		ok = i == first || put_mapping(pprof, i);
 	return ok;
 }
 

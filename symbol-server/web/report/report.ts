@@ -65,9 +65,10 @@ function tell(): void {
     return;
   }
   const { nodes, value } = findFrames(graph, found, zoomed);
+  const count = nodes.filter((node) => graph.isInside(node, zoomed)).length;
   byId("search-result").textContent =
-    `${formatPercent(value, graph.total[zoomed])} in ${formatCount(nodes.length)} ` +
-    (nodes.length === 1 ? "frame" : "frames");
+    `${formatPercent(value, graph.total[zoomed])} in ${formatCount(count)} ` +
+    (count === 1 ? "frame" : "frames");
 }
 
 function search(text: string): void {
