@@ -35,6 +35,8 @@ static void put_agent(struct json *json, const struct agent_state *agent)
 		put_count(json, agent->stacks[i].name, agent->stacks[i].count);
 	json_close(json, '}');
 	json_key_int(json, "lag_ms", agent->lag_ms);
+	if (agent->has_skew)
+		json_key_int(json, "skew_ms", agent->skew_ms);
 	json_close(json, '}');
 }
 

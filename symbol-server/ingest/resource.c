@@ -284,6 +284,8 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 			counters->report_seq = value;
 		else if (text_is(name, "report.acknowledged"))
 			counters->acknowledged_seq = value;
+		else if (text_is(name, "sent_unix_nano"))
+			counters->sent_ms = (int64_t)(value / 1000000);
 		else if (text_is(name, "rate_hz"))
 			counters->rate_hz = (uint32_t)value;
 		else if (has_prefix(name, lost_prefix, &rest))

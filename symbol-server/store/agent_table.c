@@ -148,6 +148,10 @@ static void keep_facts(struct agent_row *row, const struct agent_report *report)
 		snprintf(row->version, sizeof row->version, "%s", report->version);
 		snprintf(row->kernel, sizeof row->kernel, "%s", report->kernel);
 	}
+	if (report->sent_ms) {
+		row->has_skew = true;
+		row->skew_ms = report->sent_ms - report->received_ms;
+	}
 	if (report->received_ms > row->last_seen_ms)
 		row->last_seen_ms = report->received_ms;
 	row->is_dirty = true;

@@ -25,6 +25,8 @@ struct agent_row {
 	struct named_count stacks[BATCH_STACK_RESULTS];
 	unsigned stacks_count;
 	int64_t last_seen_ms, lag_ms;
+	bool has_skew; /* not in the state file */
+	int64_t skew_ms;
 	bool is_dirty; /* not in the state file as it is */
 };
 
@@ -50,7 +52,7 @@ struct agent_report { /* one report's counters with texts */
 		uint64_t count;
 	} stacks[BATCH_STACK_RESULTS];
 	unsigned stacks_count;
-	int64_t end_ms, received_ms;
+	int64_t end_ms, received_ms, sent_ms; /* sent 0: not said */
 };
 
 struct agent_delta { /* what it adds to its host's account, and to all hosts' stacks */

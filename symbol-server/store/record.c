@@ -122,6 +122,7 @@ void record_add_counters(struct buffer *out, struct buffer *scratch,
 		buffer_append_varint(scratch, counters->stacks[i].name);
 		buffer_append_varint(scratch, counters->stacks[i].count);
 	}
+	buffer_append_varint(scratch, zigzag_encode(counters->sent_ms));
 	add_entry(out, RECORD_COUNTERS, scratch);
 }
 
@@ -240,7 +241,9 @@ static bool read_counters(const uint8_t *at, const uint8_t *end, struct record_c
 		if (!get_number(&at, end, &counters->lost[i].reason) ||
 		    !varint_read(&at, end, &counters->lost[i].count))
 			return false;
-	return at == end || read_stacks(&at, end, counters);
+	/* Servers before wrote less. */
+	return (at == end || read_stacks(&at, end, counters)) &&
+	       (at == end || get_time(&at, end, &counters->sent_ms));
 }
 
 static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item *item)

@@ -65,6 +65,7 @@ struct record_counters { /* texts are string numbers of the day's catalog */
 		uint64_t count;
 	} stacks[BATCH_STACK_RESULTS];
 	unsigned stacks_count;
+	int64_t sent_ms; /* 0: not known, or a record of such a server */
 };
 
 /* Each appends one entry. scratch is emptied and used. */

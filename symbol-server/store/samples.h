@@ -135,6 +135,7 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	int64_t time_ms;	/* start of the report's interval */
 	int64_t duration_ms;
 	int64_t received_ms;
+	int64_t sent_ms;	/* on the agent's clock; 0: it does not say */
 };
 
 struct batch_refusals { /* profiles that the store does not take; the rest of the batch is */
@@ -324,6 +325,8 @@ struct agent_state {
 	uint32_t rate_hz;
 	int64_t last_seen_ms;
 	int64_t lag_ms; /* received − end of the report's interval, of the last report */
+	bool has_skew;	/* known since this server started */
+	int64_t skew_ms; /* the agent's clock − this server's, the way included, of the last report */
 	uint64_t taken, lost;
 	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
 	unsigned lost_count;

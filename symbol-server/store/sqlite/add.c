@@ -363,6 +363,7 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		.own_samples = adder->own_samples,
 		.end_ms = counters->time_ms + counters->duration_ms,
 		.received_ms = counters->received_ms,
+		.sent_ms = counters->sent_ms,
 		.lost_count = counters->lost_count,
 		.stacks_count = counters->stacks_count,
 	};

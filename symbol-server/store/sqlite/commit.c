@@ -312,6 +312,7 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		.stacks_count = counters->stacks_count,
 		.end_ms = counters->end_ms,
 		.received_ms = counters->received_ms,
+		.sent_ms = counters->sent_ms,
 	};
 	struct packed_account account = {.host = counters->host};
 	struct agent_delta delta;
