@@ -129,7 +129,11 @@ $(BUILD)/embed/openapi.yaml: schema/rest/openapi.yaml
 $(BUILD)/embed/%.sql: schema/store/sqlite/%.sql
 	@mkdir -p $(@D)
 	@cp $< $@
-embedded := page.html.gz openapi.yaml $(notdir $(wildcard schema/store/sqlite/*.sql))
+$(BUILD)/embed/clickhouse_%.sql: schema/store/clickhouse/%.sql
+	@mkdir -p $(@D)
+	@cp $< $@
+embedded := page.html.gz openapi.yaml $(notdir $(wildcard schema/store/sqlite/*.sql)) \
+	$(addprefix clickhouse_,$(notdir $(wildcard schema/store/clickhouse/*.sql)))
 $(BUILD)/symbol-server/embedded.o: symbol-server/embedded.S $(addprefix $(BUILD)/embed/,$(embedded))
 	@mkdir -p $(@D)
 	$(Q)$(CC) -c -I $(BUILD)/embed $< -o $@

@@ -52,6 +52,7 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 {
 	struct samples_store_options samples = {
 		.directory = options->data,
+		.clickhouse_url = options->clickhouse_url,
 		.keep_ms = {options->retention_ms},
 		.max_disk_bytes = options->max_disk_bytes,
 		.series_max = options->series_limit,

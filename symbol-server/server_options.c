@@ -21,6 +21,13 @@ static const struct option_row rows[] = {
 	 .fallback = "/var/lib/farflame",
 	 .argument = "DIR",
 	 .help = "everything that is kept; nothing is written outside of it"},
+	{.name = "store",
+	 .type = OPTION_TEXT,
+	 .offset = AT(store),
+	 .fallback = "sqlite",
+	 .argument = "sqlite|clickhouse=URL",
+	 .help = "where samples are kept: below --data, or in ClickHouse, for several servers "
+		 "together: http[s]://USER:PASSWORD@HOST:PORT/DATABASE[?cluster=NAME]"},
 	{.name = "debuginfod",
 	 .type = OPTION_LIST,
 	 .offset = AT(debuginfod),
@@ -152,10 +159,6 @@ static const struct option_row rows[] = {
 	 .fallback = "info",
 	 .argument = "error|warn|info|debug",
 	 .help = "what is written to stderr"},
-	{.name = "store",
-	 .type = OPTION_LATER,
-	 .argument = "sqlite|clickhouse=URL",
-	 .help = "this version keeps samples in SQLite below --data only"},
 	{.name = "tls-cert",
 	 .type = OPTION_LATER,
 	 .argument = "FILE",
@@ -195,6 +198,19 @@ static bool read_retention(struct server_options *options, struct error *err)
 	       error_prefix(err, "--retention");
 }
 
+/* The rest of the URL is looked at by who uses it: a message must not hold its password. */
+static bool read_store(struct server_options *options, struct error *err)
+{
+	static const char clickhouse[] = "clickhouse=";
+
+	if (!strcmp(options->store, "sqlite"))
+		return true;
+	if (strncmp(options->store, clickhouse, sizeof(clickhouse) - 1) != 0)
+		return error_set(err, ERROR_OPTION, "--store is sqlite or clickhouse=URL");
+	options->clickhouse_url = options->store + sizeof(clickhouse) - 1;
+	return true;
+}
+
 enum options_action server_options_read(int argc, char **argv, struct server_options *options,
 					struct error *err)
 {
@@ -202,7 +218,7 @@ enum options_action server_options_read(int argc, char **argv, struct server_opt
 
 	if (action != OPTIONS_RUN)
 		return action;
-	if (!read_retention(options, err))
+	if (!read_retention(options, err) || !read_store(options, err))
 		return OPTIONS_FAILED;
 	if (!listen_is_loopback(options->listen) && !options->insecure) {
 		error_set(

@@ -13,6 +13,8 @@
 struct server_options {
 	const char *listen;
 	const char *data;
+	const char *store;
+	const char *clickhouse_url; /* from store; NULL: SQLite */
 	struct option_list debuginfod;
 	struct option_list symbol_dirs;
 	struct option_list imports;

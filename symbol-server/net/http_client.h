@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One GET after the other over http or https, streamed. Door to libcurl. It blocks: for threads and
- * processes that may. Redirects are followed a few times, never from https to http and never to
- * anything else than these two; what answers is not trusted with more than the caller's limits. */
+/* One GET or POST after the other over http or https, streamed. Door to libcurl. It blocks: for
+ * threads and processes that may. A GET's redirects are followed a few times, never from https to
+ * http and never to anything else than these two; what answers is not trusted with more than the
+ * caller's limits. */
 #ifndef SYMBOL_SERVER_NET_HTTP_CLIENT_H
 #define SYMBOL_SERVER_NET_HTTP_CLIENT_H
 
@@ -32,6 +33,26 @@ void http_client_free(struct http_client *client); /* NULL is fine */
  * ERROR_REMOTE says what happened; *is_reached: a connection was made. */
 bool http_client_get(struct http_client *client, const struct http_get *get, int *status,
 		     bool *is_reached, struct error *err);
+
+struct http_post { /* to a server that the operator named: no redirects, any address */
+	const char *url;
+	const char *const *headers; /* "Name: value", may be secrets: they are never in a message */
+	unsigned header_count;
+	const void *bytes;
+	size_t length;
+	uint32_t connect_s, total_s;
+	/* The body of an answer with status 200. False: no more is wanted. */
+	bool (*body)(void *context, const void *bytes, size_t length);
+	bool (*is_cancelled)(
+		void *context); /* asked about once a second and as bytes come; NULL: never */
+	void *context;
+	char *refusal; /* the beginning of the body of any other answer, NUL-terminated */
+	size_t refusal_room;
+};
+
+/* As http_client_get(). A question given up by is_cancelled() is ERROR_BUSY. */
+bool http_client_post(struct http_client *client, const struct http_post *post, int *status,
+		      struct error *err);
 
 /* A header of the last answer; borrowed until the next question. NULL: it had none. */
 const char *http_client_header(struct http_client *client, const char *name);

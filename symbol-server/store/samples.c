@@ -6,11 +6,8 @@
 
 struct samples_store *samples_open(const struct samples_store_options *options, struct error *err)
 {
-	if (options->clickhouse_url) {
-		error_set(err, ERROR_UNSUPPORTED, "this version keeps samples in SQLite only");
-		return NULL;
-	}
-	return sqlite_samples_open(options, err);
+	return options->clickhouse_url ? clickhouse_samples_open(options, err)
+				       : sqlite_samples_open(options, err);
 }
 
 bool samples_add(struct samples_store *store, const struct sample_batch *batch,

@@ -40,5 +40,7 @@ struct samples_store {
 
 struct samples_store *sqlite_samples_open(const struct samples_store_options *options,
 					  struct error *err);
+struct samples_store *clickhouse_samples_open(const struct samples_store_options *options,
+					      struct error *err);
 
 #endif

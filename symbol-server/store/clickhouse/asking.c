@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/clickhouse/asking.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool asking_grow(void **array, size_t count, size_t *room, size_t size)
+{
+	size_t larger = *room ? *room * 2 : 1024;
+	void *copy;
+
+	if (count < *room)
+		return true;
+	if (larger > ASKING_BYTES_MAX / size)
+		return false;
+	copy = realloc(*array, larger * size);
+	if (!copy)
+		return false;
+	*array = copy;
+	*room = larger;
+	return true;
+}
+
+static bool widen(struct asking *asking, struct error *err)
+{
+	const struct samples_query *query = asking->query;
+	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
+	int64_t until = query->until_ms < from ? from : query->until_ms;
+	const int64_t end = (int64_t)UINT32_MAX / 60 * SAMPLES_BUCKET_MS; /* of DateTime */
+
+	asking->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	asking->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	return asking->until_ms <= end ||
+	       error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
+}
+
+/* --- SQL --- */
+
+static void put_time(const struct asking *asking, struct buffer *sql)
+{
+	buffer_printf(sql,
+		      "tenant = %u AND minute >= toDateTime(%lld) AND minute < toDateTime(%lld)",
+		      asking->query->tenant, (long long)asking->from_ms / 1000,
+		      (long long)asking->until_ms / 1000);
+}
+
+void asking_range(const struct asking *asking, struct buffer *sql)
+{
+	put_time(asking, sql);
+	buffer_printf(sql, " AND hour >= toDateTime(%lld) AND hour < toDateTime(%lld)",
+		      (long long)asking->from_ms / 3600000 * 3600,
+		      (long long)asking->until_ms / 1000);
+	if (asking->type >= 0)
+		buffer_printf(sql, " AND type = %d", asking->type);
+}
+
+static void put_condition(const struct asking *asking, struct buffer *sql)
+{
+	asking_range(asking, sql);
+	if (asking->wanted.length)
+		buffer_append_text(sql, " AND series IN wanted");
+}
+
+static void put_twice(const struct asking *asking, struct buffer *sql)
+{
+	buffer_append_text(sql, "(SELECT id FROM duplicates WHERE ");
+	put_time(asking, sql);
+	buffer_append_char(sql, ')');
+}
+
+void asking_source(const struct asking *asking, struct buffer *sql, const char *columns)
+{
+	const char *global = *clickhouse_address(asking->store->client)->cluster ? "GLOBAL " : "";
+
+	buffer_printf(sql, "(SELECT %s FROM samples WHERE ", columns);
+	put_condition(asking, sql);
+	if (asking->has_duplicates) {
+		buffer_printf(sql, " AND id %sNOT IN ", global);
+		put_twice(asking, sql);
+		buffer_printf(sql, " UNION ALL SELECT %s FROM (SELECT id, %s FROM samples WHERE ",
+			      columns, columns);
+		put_condition(asking, sql);
+		buffer_printf(sql, " AND id %sIN ", global);
+		put_twice(asking, sql);
+		buffer_append_text(sql, " LIMIT 1 BY id)");
+	}
+	buffer_append_char(sql, ')');
+}
+
+bool asking_ask(struct asking *asking, struct buffer *sql,
+		bool (*row)(void *context, struct row_reader *row), void *context,
+		struct error *err)
+{
+	const struct samples_query *query = asking->query;
+	struct clickhouse_set set = {"series UInt64", &asking->wanted};
+
+	buffer_append_char(sql, '\0');
+	if (sql->failed)
+		return error_set(err, ERROR_MEMORY, "no memory for a question");
+	if (!clickhouse_ask(asking->store->client,
+			    &(struct clickhouse_question){
+				    .sql = (const char *)sql->bytes,
+				    .set = asking->wanted.length ? &set : NULL,
+				    .limits = &query->limits,
+				    .is_cancelled = query->is_cancelled,
+				    .cancel_context = query->context,
+				    .row = row,
+				    .context = context,
+			    },
+			    err))
+		return false;
+	return !asking->is_full ||
+	       error_set(err, ERROR_LIMIT,
+			 "the answer does not fit %zu MiB: narrow the time range or the selection",
+			 ASKING_BYTES_MAX >> 20);
+}
+
+/* --- sums of series --- */
+
+static bool note_duplicates(void *context, struct row_reader *row)
+{
+	uint64_t count = row_number(row, 8);
+
+	if (!row->is_short)
+		*(bool *)context = count > 0;
+	return true;
+}
+
+static bool look_for_duplicates(struct asking *asking, struct error *err)
+{
+	struct buffer sql;
+	bool ok;
+
+	buffer_init(&sql, 1024);
+	buffer_append_text(&sql, "SELECT count() FROM duplicates WHERE ");
+	put_time(asking, &sql);
+	ok = asking_ask(asking, &sql, note_duplicates, &asking->has_duplicates, err);
+	buffer_release(&sql);
+	return ok;
+}
+
+static bool keep_sum(void *context, struct row_reader *row)
+{
+	struct asking *asking = context;
+	struct series_sum sum = {.type = (uint8_t)row_number(row, 1), .number = UINT32_MAX};
+
+	sum.id = row_number(row, 8);
+	sum.samples = row_number(row, 8);
+	sum.value = row_number(row, 8);
+	sum.taken = row_number(row, 8);
+	sum.deleted = row_number(row, 8);
+	if (row->is_short)
+		return true;
+	if (!asking_grow((void **)&asking->series, asking->series_count, &asking->series_room,
+			 sizeof sum)) {
+		asking->is_full = true;
+		return false;
+	}
+	asking->series[asking->series_count++] = sum;
+	return true;
+}
+
+static bool read_sums(struct asking *asking, struct error *err)
+{
+	struct buffer sql;
+	bool ok;
+
+	buffer_init(&sql, 8192);
+	buffer_append_text(&sql, "SELECT type, series, sum(samples), sum(value), "
+				 "sumIf(samples + deleted, is_counted = 0), sum(deleted) FROM ");
+	asking_source(asking, &sql, "type, series, samples, value, deleted, is_counted");
+	buffer_append_text(&sql, " GROUP BY type, series ORDER BY type, series");
+	ok = asking_ask(asking, &sql, keep_sum, asking, err);
+	buffer_release(&sql);
+	return ok;
+}
+
+struct definitions_range asking_definitions_range(const struct asking *asking)
+{
+	return (struct definitions_range){
+		.tenant = asking->query->tenant,
+		.first_month = month_of(asking->from_ms),
+		.last_month = month_of(asking->until_ms),
+		.limits = &asking->query->limits,
+		.is_cancelled = asking->query->is_cancelled,
+		.context = asking->query->context,
+	};
+}
+
+static bool read_labels(struct asking *asking, struct error *err)
+{
+	struct definitions_range range = asking_definitions_range(asking);
+	uint64_t *ids = calloc(asking->series_count + 1, sizeof *ids);
+	uint32_t *numbers = calloc(asking->series_count + 1, sizeof *numbers);
+	bool ok = ids && numbers;
+
+	for (size_t i = 0; ok && i < asking->series_count; i++)
+		ids[i] = asking->series[i].id;
+	if (!ok)
+		error_set(err, ERROR_MEMORY, "no memory for an answer");
+	ok = ok && definitions_read(asking->definitions, asking->store->client, DEFINITION_SERIES,
+				    &range, ids, asking->series_count, err);
+	if (ok)
+		definitions_numbers(asking->definitions, DEFINITION_SERIES, ids,
+				    asking->series_count, numbers);
+	for (size_t i = 0; ok && i < asking->series_count; i++)
+		asking->series[i].number = numbers[i];
+	free(ids);
+	free(numbers);
+	return ok;
+}
+
+const struct defined_series *asking_series(const struct asking *asking,
+					   const struct series_sum *sum)
+{
+	static const struct defined_series none = {.host = ""};
+
+	return sum->number == UINT32_MAX
+		       ? &none
+		       : definitions_at(asking->definitions, DEFINITION_SERIES, sum->number);
+}
+
+static void choose(struct asking *asking)
+{
+	const struct samples_query *query = asking->query;
+	bool all = true;
+
+	for (size_t i = 0; i < asking->series_count; i++) {
+		struct series_sum *sum = &asking->series[i];
+		const struct series_labels *labels = &asking_series(asking, sum)->labels;
+		bool is_chosen = !query->series_wanted ||
+				 query->series_wanted(query->context, labels);
+
+		sum->is_wanted = is_chosen && (sum->samples || sum->value);
+		asking->wanted_count += sum->is_wanted;
+		all &= is_chosen;
+	}
+	for (size_t i = 0; !all && i < asking->series_count; i++)
+		if (asking->series[i].is_wanted)
+			buffer_append(&asking->wanted, &asking->series[i].id, 8);
+}
+
+/* --- opening --- */
+
+static struct definitions *take_definitions(struct clickhouse_samples *store)
+{
+	struct definitions *taken;
+
+	pthread_mutex_lock(&store->lock);
+	if (__atomic_load_n(&store->definitions->is_broken, __ATOMIC_ACQUIRE)) {
+		struct definitions *fresh = definitions_new();
+
+		if (fresh) {
+			definitions_release(store->definitions);
+			store->definitions = fresh;
+		}
+	}
+	taken = definitions_take(store->definitions);
+	pthread_mutex_unlock(&store->lock);
+	return taken;
+}
+
+bool asking_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
+		  const struct error *err)
+{
+	bool is_broken = __atomic_load_n(&used->is_broken, __ATOMIC_ACQUIRE);
+
+	(void)store;
+	return !attempt && is_broken && (err->kind == ERROR_LIMIT || err->kind == ERROR_CONFLICT);
+}
+
+bool asking_open(struct asking *asking, struct clickhouse_samples *store,
+		 const struct samples_query *query, int type, struct error *err)
+{
+	*asking = (struct asking){.store = store, .query = query, .type = type};
+	buffer_init(&asking->wanted, ASKING_BYTES_MAX);
+	if (!widen(asking, err))
+		return false;
+	asking->definitions = take_definitions(store);
+	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
+	    read_labels(asking, err)) {
+		choose(asking);
+		if (!asking->wanted.failed)
+			return true;
+		error_set(err, ERROR_MEMORY, "no memory for an answer");
+	}
+	asking_close(asking);
+	return false;
+}
+
+void asking_close(struct asking *asking)
+{
+	definitions_release(asking->definitions);
+	buffer_release(&asking->wanted);
+	free(asking->series);
+	asking->definitions = NULL;
+	asking->series = NULL;
+}

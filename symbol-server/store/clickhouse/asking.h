@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all questions about samples begin with: the range, the sums of its series, and which of them
+ * take part. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
+#define SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
+
+#include "symbol-server/store/clickhouse/samples_store.h"
+
+#define ASKING_BYTES_MAX ((size_t)768 << 20)
+
+struct series_sum { /* of one series and type in the range; series that profiles were deleted of too
+		     */
+	uint64_t id;
+	uint64_t samples, value;
+	uint64_t taken;   /* of profiles whose senders do not count */
+	uint64_t deleted; /* samples */
+	uint32_t number;  /* of definitions; UINT32_MAX: none */
+	uint8_t type;
+	bool is_wanted; /* takes part: the query wants it, and it has samples */
+};
+
+struct asking {
+	struct clickhouse_samples *store;
+	const struct samples_query *query;
+	int type;                  /* -1: all */
+	int64_t from_ms, until_ms; /* widened */
+	bool has_duplicates;
+	struct definitions *definitions;
+	struct series_sum *series;
+	size_t series_count, series_room;
+	struct buffer wanted; /* ids of the series wanted */
+	size_t wanted_count;
+	bool is_full; /* no memory for rows */
+};
+
+/* Room for one more element of a malloc()ed array. */
+bool asking_grow(void **array, size_t count, size_t *room, size_t size);
+
+/* Reads the sums; asks series_wanted(). On failure there is nothing to close. */
+bool asking_open(struct asking *asking, struct clickhouse_samples *store,
+		 const struct samples_query *query, int type, struct error *err);
+void asking_close(struct asking *asking);
+
+/* Appends "(SELECT columns …)": the profiles in the range of the series wanted, each once. */
+void asking_source(const struct asking *asking, struct buffer *sql, const char *columns);
+/* Appends the conditions of the range: tenant, type, time. */
+void asking_range(const struct asking *asking, struct buffer *sql);
+
+/* Asks; the set of wanted series goes along when the source has it. sql ends without NUL. */
+bool asking_ask(struct asking *asking, struct buffer *sql,
+		bool (*row)(void *context, struct row_reader *row), void *context,
+		struct error *err);
+
+const struct defined_series *asking_series(const struct asking *asking,
+					   const struct series_sum *sum);
+struct definitions_range asking_definitions_range(const struct asking *asking);
+
+/* The accounts of the hosts: all of them, or those that is_wanted() says have series in the answer;
+ * texts in arena, *hosts malloc()ed. (hosts.c) */
+bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accounting **hosts,
+		  uint32_t *count, struct error *err);
+
+/* Runs again with empty dictionaries when they were full or broken. */
+bool asking_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
+		  const struct error *err);
+
+#endif

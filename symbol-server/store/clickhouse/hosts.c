@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The accounts of hosts: samples from the series' sums, taken and lost as differences of what
+ * agents counted. An agent's counts only rise, so what it counted in a range is the difference of
+ * the largest count in it and the largest before it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/clickhouse/asking.h"
+
+enum { LOOK_BACK_S = 3600 };
+
+struct agent_span { /* one agent in the range */
+	char id[16];
+	const char *host;
+	uint64_t taken, idle, before_taken, before_idle; /* largest counts */
+	uint64_t first_taken, first_idle, first_own;     /* of the first report known */
+	uint64_t least_acknowledged, first_seq;
+	bool has_before;
+};
+
+struct host_sums {
+	struct asking *asking;
+	struct arena *arena;
+	struct host_accounting *hosts;
+	size_t room;
+	uint32_t count;
+	struct hash_table index;
+	struct agent_span *agents;
+	size_t agent_count, agent_room;
+	struct hash_table agent_index;
+	bool has_irregular;
+	struct irregular { /* the one whose reports are being read */
+		char id[16];
+		uint64_t taken, idle;
+		struct named_count lost[BATCH_LOST_REASONS];
+		unsigned lost_count;
+		bool is_known;
+	} irregular;
+};
+
+static struct host_accounting *host_of(struct host_sums *sums, const char *host)
+{
+	uint64_t hash = hash_bytes(host, strlen(host), 0);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&sums->index, hash, &probe))
+		if (!strcmp(sums->hosts[i].host, host))
+			return &sums->hosts[i];
+	host = arena_text(sums->arena, host, strlen(host));
+	if (!host ||
+	    !asking_grow((void **)&sums->hosts, sums->count, &sums->room, sizeof *sums->hosts) ||
+	    !hash_table_add(&sums->index, hash, sums->count)) {
+		sums->asking->is_full = true;
+		return NULL;
+	}
+	sums->hosts[sums->count] = (struct host_accounting){.host = host};
+	return &sums->hosts[sums->count++];
+}
+
+static const char *terminated(struct host_sums *sums, struct text text)
+{
+	const char *copy = arena_text(sums->arena, text.at, text.length);
+
+	sums->asking->is_full |= !copy;
+	return copy ? copy : "";
+}
+
+static void add_loss(struct host_sums *sums, struct host_accounting *host, struct text reason,
+		     uint64_t count)
+{
+	unsigned i = 0;
+
+	while (i < host->lost_count && (strlen(host->lost_by[i].reason) != reason.length ||
+					memcmp(host->lost_by[i].reason, reason.at, reason.length)))
+		i++;
+	if (i == BATCH_LOST_REASONS)
+		i--;
+	if (i == host->lost_count) {
+		host->lost_by[i].reason = arena_text(sums->arena, reason.at, reason.length);
+		host->lost_by[i].count = 0;
+		if (!host->lost_by[i].reason) {
+			sums->asking->is_full = true;
+			return;
+		}
+		host->lost_count++;
+	}
+	host->lost_by[i].count += count;
+	host->lost += count;
+}
+
+static void add_series(struct host_sums *sums)
+{
+	static const struct text deleted = {"deleted", 7};
+
+	for (size_t i = 0; i < sums->asking->series_count; i++) {
+		const struct series_sum *sum = &sums->asking->series[i];
+		const char *name = asking_series(sums->asking, sum)->host;
+		struct host_accounting *host = host_of(sums, name);
+
+		if (!host)
+			return;
+		host->samples += sum->samples;
+		host->taken += sum->taken;
+		if (sum->deleted)
+			add_loss(sums, host, deleted, sum->deleted);
+	}
+}
+
+/* --- agents --- */
+
+static uint64_t agent_hash(const char id[16])
+{
+	return hash_bytes(id, 16, 0);
+}
+
+static struct agent_span *find_agent(struct host_sums *sums, const char id[16])
+{
+	uint64_t hash = agent_hash(id);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&sums->agent_index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&sums->agent_index, hash, &probe))
+		if (!memcmp(sums->agents[i].id, id, 16))
+			return &sums->agents[i];
+	return NULL;
+}
+
+static bool keep_agent(void *context, struct row_reader *row)
+{
+	struct host_sums *sums = context;
+	struct text id = row_fixed(row, 16), host = row_text(row);
+	uint64_t in_range = row_number(row, 8), before = row_number(row, 8), numbers[9];
+	struct agent_span agent = {0};
+
+	for (unsigned i = 0; i < 9; i++)
+		numbers[i] = row_number(row, 8);
+	if (row->is_short || !in_range)
+		return true;
+	agent = (struct agent_span){.taken = numbers[0],
+				    .idle = numbers[1],
+				    .before_taken = numbers[2],
+				    .before_idle = numbers[3],
+				    .first_taken = numbers[4],
+				    .first_idle = numbers[5],
+				    .first_own = numbers[6],
+				    .least_acknowledged = numbers[7],
+				    .first_seq = numbers[8],
+				    .has_before = before > 0};
+	memcpy(agent.id, id.at, 16);
+	agent.host = arena_text(sums->arena, host.at, host.length);
+	if (!agent.host ||
+	    !asking_grow((void **)&sums->agents, sums->agent_count, &sums->agent_room,
+			 sizeof agent) ||
+	    !hash_table_add(&sums->agent_index, agent_hash(agent.id),
+			    (uint32_t)sums->agent_count)) {
+		sums->asking->is_full = true;
+		return false;
+	}
+	sums->agents[sums->agent_count++] = agent;
+	return true;
+}
+
+static const char *global(const struct host_sums *sums)
+{
+	return *clickhouse_address(sums->asking->store->client)->cluster ? "GLOBAL " : "";
+}
+
+static void put_regular(const struct host_sums *sums, struct buffer *sql)
+{
+	if (sums->has_irregular)
+		buffer_printf(sql,
+			      " AND agent %sNOT IN (SELECT agent FROM irregular_agents WHERE "
+			      "tenant = %u)",
+			      global(sums), sums->asking->query->tenant);
+}
+
+static void put_span(const struct host_sums *sums, struct buffer *sql)
+{
+	long long from = (long long)sums->asking->from_ms / 1000;
+
+	buffer_printf(sql,
+		      "WHERE tenant = %u AND minute >= toDateTime(%lld) AND minute < "
+		      "toDateTime(%lld)",
+		      sums->asking->query->tenant, from > LOOK_BACK_S ? from - LOOK_BACK_S : 0,
+		      (long long)sums->asking->until_ms / 1000);
+	put_regular(sums, sql);
+}
+
+static bool ask(struct host_sums *sums, struct buffer *sql, const struct buffer *set,
+		bool (*row)(void *context, struct row_reader *row), struct error *err)
+{
+	const struct samples_query *query = sums->asking->query;
+	struct clickhouse_set agents = {"agent FixedString(16)", set};
+	bool ok;
+
+	buffer_append_char(sql, '\0');
+	ok = !sql->failed || error_set(err, ERROR_MEMORY, "no memory for a question");
+	ok = ok && clickhouse_ask(sums->asking->store->client,
+				  &(struct clickhouse_question){
+					  .sql = (const char *)sql->bytes,
+					  .set = set ? &agents : NULL,
+					  .limits = &query->limits,
+					  .is_cancelled = query->is_cancelled,
+					  .cancel_context = query->context,
+					  .row = row,
+					  .context = sums,
+				  },
+				  err);
+	buffer_release(sql);
+	return ok;
+}
+
+static bool read_agents(struct host_sums *sums, struct error *err)
+{
+	long long from = (long long)sums->asking->from_ms / 1000;
+	struct buffer sql;
+
+	buffer_init(&sql, 4096);
+	buffer_printf(
+		&sql,
+		"SELECT agent, argMax(host, seq), countIf(minute >= toDateTime(%lld)), "
+		"countIf(minute < toDateTime(%lld)), maxIf(taken, minute >= toDateTime(%lld)), "
+		"maxIf(idle, minute >= toDateTime(%lld)), maxIf(taken, minute < "
+		"toDateTime(%lld)), maxIf(idle, minute < toDateTime(%lld)), ",
+		from, from, from, from, from, from);
+	buffer_append_text(&sql, "argMin(taken, seq), argMin(idle, seq), argMin(own_samples, seq), "
+				 "min(acknowledged), min(seq) FROM reports ");
+	put_span(sums, &sql);
+	buffer_append_text(&sql, " GROUP BY agent");
+	return ask(sums, &sql, NULL, keep_agent, err);
+}
+
+/* Agents that were not heard in the hour before the range may have been before that. */
+static void put_unknown(const struct host_sums *sums, struct buffer *ids)
+{
+	for (size_t i = 0; i < sums->agent_count; i++)
+		if (!sums->agents[i].has_before && sums->agents[i].least_acknowledged)
+			buffer_append(ids, sums->agents[i].id, 16);
+}
+
+static bool keep_before(void *context, struct row_reader *row)
+{
+	struct text id = row_fixed(row, 16);
+	uint64_t taken = row_number(row, 8), idle = row_number(row, 8);
+	struct agent_span *agent;
+
+	if (row->is_short)
+		return true;
+	agent = find_agent(context, id.at);
+	if (agent) {
+		agent->has_before = true;
+		agent->before_taken = taken;
+		agent->before_idle = idle;
+	}
+	return true;
+}
+
+static bool read_before(struct host_sums *sums, const struct buffer *unknown, struct error *err)
+{
+	struct buffer sql;
+
+	buffer_init(&sql, 1024);
+	buffer_printf(
+		&sql,
+		"SELECT agent, max(taken), max(idle) FROM reports WHERE tenant = %u AND agent "
+		"IN wanted AND minute < toDateTime(%lld) GROUP BY agent",
+		sums->asking->query->tenant, (long long)sums->asking->from_ms / 1000);
+	return ask(sums, &sql, unknown, keep_before, err);
+}
+
+static uint64_t rise(uint64_t top, uint64_t base)
+{
+	return top > base ? top - base : 0;
+}
+
+/* schema/README.md has the rule: an id never seen with nothing acknowledged counts from zero, one
+ * that was acknowledged before starts at its first report's own samples. */
+static void add_agents(struct host_sums *sums)
+{
+	for (size_t i = 0; i < sums->agent_count; i++) {
+		struct agent_span *agent = &sums->agents[i];
+		struct host_accounting *host = host_of(sums, agent->host);
+
+		if (!host)
+			return;
+		if (!agent->has_before && agent->least_acknowledged) {
+			agent->before_taken = rise(agent->first_taken, agent->first_own);
+			agent->before_idle = agent->first_idle;
+		}
+		host->taken += rise(agent->taken, agent->before_taken);
+		host->idle += rise(agent->idle, agent->before_idle);
+	}
+}
+
+/* --- losses --- */
+
+/* One agent's one reason: counts in the range, before it, and at its first report. */
+static bool add_lost(void *context, struct row_reader *row)
+{
+	struct host_sums *sums = context;
+	struct text id = row_fixed(row, 16), reason = row_text(row);
+	uint64_t top = row_number(row, 8), before = row_number(row, 8), first = row_number(row, 8);
+	uint64_t first_seq = row_number(row, 8);
+	struct agent_span *agent;
+	struct host_accounting *host;
+
+	if (row->is_short)
+		return true;
+	agent = find_agent(sums, id.at);
+	if (!agent)
+		return true;
+	if (!agent->has_before)
+		before = agent->least_acknowledged && first_seq == agent->first_seq ? first : 0;
+	host = host_of(sums, agent->host);
+	if (host && rise(top, before))
+		add_loss(sums, host, reason, rise(top, before));
+	return !sums->asking->is_full;
+}
+
+/* With far: agents whose count before the range is not in the hour before it. */
+static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_far,
+		      struct error *err)
+{
+	long long from = (long long)sums->asking->from_ms / 1000;
+	long long until = (long long)sums->asking->until_ms / 1000;
+	struct buffer sql;
+
+	if (is_far && !far->length)
+		return true;
+	buffer_init(&sql, 4096);
+	buffer_printf(&sql,
+		      "SELECT agent, reason, maxIf(lost, minute >= toDateTime(%lld)), maxIf(lost, "
+		      "minute < toDateTime(%lld)), argMin(lost, seq), min(seq) FROM (SELECT agent, "
+		      "minute, seq, lost_names, lost_counts FROM reports ",
+		      from, from);
+	if (is_far)
+		buffer_printf(&sql, "WHERE tenant = %u AND minute < toDateTime(%lld)",
+			      sums->asking->query->tenant, until);
+	else
+		put_span(sums, &sql);
+	if (far->length)
+		buffer_printf(&sql, " AND agent %s wanted", is_far ? "IN" : "NOT IN");
+	buffer_append_text(&sql, ") ARRAY JOIN lost_names AS reason, lost_counts AS lost "
+				 "GROUP BY agent, reason ORDER BY agent, reason");
+	return ask(sums, &sql, far->length ? far : NULL, add_lost, err);
+}
+
+/* --- agents whose reports do not follow each other in time: report by report --- */
+
+static bool note_irregular(void *context, struct row_reader *row)
+{
+	uint64_t count = row_number(row, 8);
+
+	if (!row->is_short)
+		((struct host_sums *)context)->has_irregular = count > 0;
+	return true;
+}
+
+static bool look_for_irregular(struct host_sums *sums, struct error *err)
+{
+	struct buffer sql;
+
+	buffer_init(&sql, 256);
+	buffer_printf(&sql, "SELECT count() FROM irregular_agents WHERE tenant = %u",
+		      sums->asking->query->tenant);
+	return ask(sums, &sql, NULL, note_irregular, err);
+}
+
+static uint64_t advance(uint64_t *last, uint64_t now)
+{
+	uint64_t added = rise(now, *last);
+
+	*last += added;
+	return added;
+}
+
+struct irregular_report {
+	struct text id, host;
+	uint32_t minute;
+	uint64_t acknowledged, taken, idle, own;
+	struct text reasons[BATCH_LOST_REASONS];
+	uint64_t lost[BATCH_LOST_REASONS];
+	uint32_t lost_count;
+};
+
+static bool read_report(struct row_reader *row, struct irregular_report *report)
+{
+	uint32_t same;
+
+	report->id = row_fixed(row, 16);
+	report->host = row_text(row);
+	report->minute = (uint32_t)row_number(row, 4);
+	report->acknowledged = row_number(row, 8);
+	report->taken = row_number(row, 8);
+	report->idle = row_number(row, 8);
+	report->own = row_number(row, 8);
+	report->lost_count = row_array(row);
+	if (report->lost_count > BATCH_LOST_REASONS)
+		row->is_bad = row->is_short = true;
+	for (uint32_t i = 0; !row->is_short && i < report->lost_count; i++)
+		report->reasons[i] = row_text(row);
+	same = row_array(row);
+	if (same != report->lost_count && !row->is_short)
+		row->is_bad = row->is_short = true;
+	for (uint32_t i = 0; !row->is_short && i < same; i++)
+		report->lost[i] = row_number(row, 8);
+	return !row->is_short;
+}
+
+static uint64_t *irregular_lost(struct irregular *agent, struct text reason)
+{
+	char name[COUNT_NAME_BYTES];
+
+	snprintf(name, sizeof name, "%.*s", (int)reason.length, reason.at);
+	return named_count_take(agent->lost, &agent->lost_count, BATCH_LOST_REASONS, name);
+}
+
+/* As agent_table.c has it. */
+static void start_here(struct irregular *agent, const struct irregular_report *report)
+{
+	agent->taken = rise(report->taken, report->own);
+	agent->idle = report->idle;
+	for (uint32_t i = 0; i < report->lost_count; i++) {
+		uint64_t *count = irregular_lost(agent, report->reasons[i]);
+
+		if (count)
+			*count = report->lost[i];
+	}
+}
+
+static bool add_report(void *context, struct row_reader *row)
+{
+	struct host_sums *sums = context;
+	struct irregular *agent = &sums->irregular;
+	struct host_accounting *host;
+	struct irregular_report report;
+	uint64_t taken, idle;
+	bool in_range;
+
+	if (!read_report(row, &report))
+		return true;
+	if (!agent->is_known || memcmp(agent->id, report.id.at, 16) != 0) {
+		*agent = (struct irregular){.is_known = true};
+		memcpy(agent->id, report.id.at, 16);
+		if (report.acknowledged)
+			start_here(agent, &report);
+	}
+	taken = advance(&agent->taken, report.taken);
+	idle = advance(&agent->idle, report.idle);
+	in_range = report.minute * 1000ll >= sums->asking->from_ms &&
+		   report.minute * 1000ll < sums->asking->until_ms;
+	host = in_range ? host_of(sums, terminated(sums, report.host)) : NULL;
+	if (host) {
+		host->taken += taken;
+		host->idle += idle;
+	}
+	for (uint32_t i = 0; i < report.lost_count; i++) {
+		uint64_t *count = irregular_lost(agent, report.reasons[i]);
+		uint64_t added = count ? advance(count, report.lost[i]) : 0;
+
+		if (host && added)
+			add_loss(sums, host, report.reasons[i], added);
+	}
+	return !sums->asking->is_full;
+}
+
+static bool read_irregular(struct host_sums *sums, struct error *err)
+{
+	struct buffer sql;
+
+	if (!sums->has_irregular)
+		return true;
+	buffer_init(&sql, 1024);
+	buffer_printf(
+		&sql,
+		"SELECT agent, host, minute, acknowledged, taken, idle, own_samples, "
+		"lost_names, lost_counts FROM reports WHERE tenant = %u AND agent %sIN (SELECT "
+		"agent FROM irregular_agents WHERE tenant = %u) ORDER BY agent, seq LIMIT 1 BY "
+		"agent, seq",
+		sums->asking->query->tenant, global(sums), sums->asking->query->tenant);
+	return ask(sums, &sql, NULL, add_report, err);
+}
+
+static bool read_reports(struct host_sums *sums, struct error *err)
+{
+	struct buffer far;
+	bool ok;
+
+	buffer_init(&far, ASKING_BYTES_MAX);
+	ok = look_for_irregular(sums, err) && read_agents(sums, err) && read_irregular(sums, err);
+	put_unknown(sums, &far);
+	if (ok && far.length)
+		ok = read_before(sums, &far, err);
+	add_agents(sums);
+	ok = ok && read_lost(sums, &far, false, err) && read_lost(sums, &far, true, err);
+	buffer_release(&far);
+	return ok;
+}
+
+/* --- all of it --- */
+
+static int compare_hosts(const void *a, const void *b)
+{
+	return strcmp(((const struct host_accounting *)a)->host,
+		      ((const struct host_accounting *)b)->host);
+}
+
+/* With chosen series: the hosts that have one of them. */
+static uint32_t keep_wanted(struct host_sums *sums)
+{
+	struct hash_table wanted;
+	uint32_t kept = 0;
+
+	hash_table_init(&wanted, UINT32_MAX >> 1);
+	for (size_t i = 0; i < sums->asking->series_count; i++) {
+		const struct series_sum *sum = &sums->asking->series[i];
+		const char *host = asking_series(sums->asking, sum)->host;
+		uint64_t hash = hash_bytes(host, strlen(host), 0);
+		uint32_t probe = 0;
+
+		if (sum->is_wanted && *host &&
+		    hash_table_first(&wanted, hash, &probe) == HASH_TABLE_NONE)
+			hash_table_add(&wanted, hash, 0);
+	}
+	for (uint32_t i = 0; i < sums->count; i++) {
+		const char *host = sums->hosts[i].host;
+		uint32_t probe = 0;
+
+		if (hash_table_first(&wanted, hash_bytes(host, strlen(host), 0), &probe) !=
+		    HASH_TABLE_NONE)
+			sums->hosts[kept++] = sums->hosts[i];
+	}
+	hash_table_release(&wanted);
+	return kept;
+}
+
+bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accounting **hosts,
+		  uint32_t *count, struct error *err)
+{
+	struct host_sums sums = {.asking = asking, .arena = arena};
+	bool ok = true;
+
+	hash_table_init(&sums.index, UINT32_MAX >> 1);
+	hash_table_init(&sums.agent_index, UINT32_MAX >> 1);
+	add_series(&sums);
+	if (asking->type <= 0) /* agents count on-cpu samples */
+		ok = read_reports(&sums, err);
+	if (ok && asking->is_full)
+		ok = error_set(err, ERROR_LIMIT, "the answer has too many hosts");
+	if (asking->query->series_wanted)
+		sums.count = keep_wanted(&sums);
+	if (sums.count)
+		qsort(sums.hosts, sums.count, sizeof *sums.hosts, compare_hosts);
+	hash_table_release(&sums.index);
+	hash_table_release(&sums.agent_index);
+	free(sums.agents);
+	*hosts = sums.hosts;
+	*count = sums.count;
+	return ok;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_query(): sums by (series, thread, bucket, stack) are ClickHouse's work; stacks become
+ * locations from the dictionaries that are kept here. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/clickhouse/asking.h"
+
+enum { ATTEMPTS = 2 };
+
+static const char no_definition[] = "ClickHouse does not have the stack's definition any more";
+
+struct row_sum { /* of the answer */
+	uint64_t stack, samples, value;
+	uint32_t series; /* into the wanted ones of asking */
+	uint32_t bucket; /* minute, unix seconds */
+	const char *thread;
+};
+
+struct querying {
+	struct asking asking;
+	struct samples_result *result;
+	struct hash_table series_index, thread_index;
+	struct known_thread {
+		const char *name;
+		bool is_wanted;
+	} * threads;
+	size_t thread_count, thread_room;
+	struct row_sum *rows;
+	size_t row_count, row_room;
+	/* numbers of the dictionary → numbers of the result + 1 */
+	uint32_t *locations, *modules;
+	const uint32_t **stacks; /* of distinct stacks by the dictionary's number */
+};
+
+/* --- rows --- */
+
+static uint32_t series_number(struct querying *querying, uint64_t id)
+{
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&querying->series_index, id, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->series_index, id, &probe))
+		if (querying->asking.series[i].id == id)
+			return i;
+	return UINT32_MAX;
+}
+
+/* The thread's name in the result; NULL: not wanted. */
+static const char *thread_name(struct querying *querying, struct text name)
+{
+	const struct samples_query *query = querying->asking.query;
+	uint64_t hash = hash_bytes(name.at, name.length, 0);
+	uint32_t probe = 0;
+	struct known_thread *to;
+
+	for (uint32_t i = hash_table_first(&querying->thread_index, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->thread_index, hash, &probe)) {
+		const struct known_thread *known = &querying->threads[i];
+
+		if (strlen(known->name) == name.length &&
+		    !memcmp(known->name, name.at, name.length))
+			return known->is_wanted ? known->name : NULL;
+	}
+	if (!asking_grow((void **)&querying->threads, querying->thread_count,
+			 &querying->thread_room, sizeof *to) ||
+	    !hash_table_add(&querying->thread_index, hash, (uint32_t)querying->thread_count)) {
+		querying->asking.is_full = true;
+		return NULL;
+	}
+	to = &querying->threads[querying->thread_count++];
+	to->name = arena_text(&querying->result->arena, name.at, name.length);
+	if (!to->name) {
+		querying->asking.is_full = true;
+		to->name = "";
+	}
+	to->is_wanted = !query->thread_wanted || query->thread_wanted(query->context, to->name);
+	return to->is_wanted ? to->name : NULL;
+}
+
+static bool has_threads(const struct samples_query *query)
+{
+	return query->by_thread || query->thread_wanted;
+}
+
+static bool keep_row(void *context, struct row_reader *row)
+{
+	struct querying *querying = context;
+	const struct samples_query *query = querying->asking.query;
+	struct row_sum sum = {.thread = ""};
+	uint64_t series = row_number(row, 8);
+	struct text thread = {"", 0};
+
+	if (has_threads(query))
+		thread = row_text(row);
+	if (query->by_bucket)
+		sum.bucket = (uint32_t)row_number(row, 4);
+	sum.stack = row_number(row, 8);
+	sum.samples = row_number(row, 8);
+	sum.value = row_number(row, 8);
+	if (row->is_short)
+		return true;
+	sum.series = series_number(querying, series);
+	if (sum.series == UINT32_MAX)
+		return true; /* it came since the series were asked for */
+	if (has_threads(query))
+		sum.thread = thread_name(querying, thread);
+	if (!sum.thread)
+		return !querying->asking.is_full;
+	if (!asking_grow((void **)&querying->rows, querying->row_count, &querying->row_room,
+			 sizeof sum)) {
+		querying->asking.is_full = true;
+		return false;
+	}
+	querying->rows[querying->row_count++] = sum;
+	return true;
+}
+
+static bool read_rows(struct querying *querying, struct error *err)
+{
+	const struct samples_query *query = querying->asking.query;
+	int64_t step_s = (query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS) / 1000;
+	struct buffer sql;
+	bool ok;
+
+	buffer_init(&sql, 8192);
+	buffer_append_text(&sql, "SELECT series, ");
+	if (has_threads(query))
+		buffer_append_text(&sql, "thread, ");
+	if (query->by_bucket)
+		buffer_printf(&sql, "toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS bucket, ",
+			      (long long)step_s, (long long)step_s);
+	buffer_append_text(&sql, "stack, sum(stack_sample), sum(stack_value) FROM ");
+	asking_source(&querying->asking, &sql,
+		      has_threads(query)
+			      ? "series, minute, stacks, threads, stack_samples, stack_values"
+			      : "series, minute, stacks, stack_samples, stack_values");
+	buffer_append_text(&sql, " ARRAY JOIN stacks AS stack, stack_samples AS stack_sample, "
+				 "stack_values AS stack_value");
+	if (has_threads(query))
+		buffer_append_text(&sql, ", threads AS thread");
+	buffer_append_text(&sql, " GROUP BY series, stack");
+	if (has_threads(query))
+		buffer_append_text(&sql, ", thread");
+	if (query->by_bucket)
+		buffer_append_text(&sql, ", bucket");
+	ok = asking_ask(&querying->asking, &sql, keep_row, querying, err);
+	buffer_release(&sql);
+	return ok;
+}
+
+/* Threads that are only chosen by are not kept apart. */
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row_sum *x = a, *y = b;
+	int order;
+
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->bucket != y->bucket)
+		return x->bucket < y->bucket ? -1 : 1;
+	order = strcmp(x->thread, y->thread);
+	if (order)
+		return order;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void merge_rows(struct querying *querying)
+{
+	struct row_sum *rows = querying->rows;
+	size_t kept = 0;
+
+	if (!querying->asking.query->by_thread)
+		for (size_t i = 0; i < querying->row_count; i++)
+			rows[i].thread = "";
+	if (querying->row_count)
+		qsort(rows, querying->row_count, sizeof *rows, compare_rows);
+	for (size_t i = 0; i < querying->row_count; i++) {
+		if (kept && !compare_rows(&rows[kept - 1], &rows[i])) {
+			rows[kept - 1].samples += rows[i].samples;
+			rows[kept - 1].value += rows[i].value;
+		} else {
+			rows[kept++] = rows[i];
+		}
+	}
+	querying->row_count = kept;
+}
+
+/* --- the result --- */
+
+static const char *copy_text(struct querying *querying, const char *text)
+{
+	const char *copy;
+
+	if (!*text)
+		return "";
+	copy = arena_text(&querying->result->arena, text, strlen(text));
+	querying->asking.is_full |= !copy;
+	return copy ? copy : "";
+}
+
+static bool copy_labels(struct querying *querying, const struct series_labels *from,
+			struct series_labels *to)
+{
+	struct arena *arena = &querying->result->arena;
+	const char **names = arena_array(arena, from->count, sizeof *names);
+	const char **values = arena_array(arena, from->count, sizeof *values);
+
+	for (uint32_t i = 0; names && values && i < from->count; i++) {
+		names[i] = copy_text(querying, from->names[i]);
+		values[i] = copy_text(querying, from->values[i]);
+	}
+	*to = (struct series_labels){names, values, from->count};
+	return !arena->failed;
+}
+
+/* Series that rows refer to, in the order of their numbers; rows get the result's numbers. */
+static bool put_series(struct querying *querying)
+{
+	struct samples_result *result = querying->result;
+	uint32_t last = UINT32_MAX;
+
+	result->series = arena_array(&result->arena, querying->asking.series_count,
+				     sizeof *result->series);
+	for (size_t i = 0; result->series && i < querying->row_count; i++) {
+		struct row_sum *row = &querying->rows[i];
+
+		if (row->series != last) {
+			last = row->series;
+			if (!copy_labels(querying,
+					 &asking_series(&querying->asking,
+							&querying->asking.series[last])
+						  ->labels,
+					 &result->series[result->series_count++]))
+				return false;
+		}
+		row->series = result->series_count - 1;
+	}
+	return !result->arena.failed;
+}
+
+static uint32_t map_module(struct querying *querying, uint32_t number)
+{
+	struct samples_result *result = querying->result;
+	const struct defined_module *from;
+
+	if (number == UINT32_MAX)
+		return UINT32_MAX;
+	if (!querying->modules[number]) {
+		from = definitions_at(querying->asking.definitions, DEFINITION_MODULES, number);
+		result->modules[result->module_count] = from->module;
+		result->modules[result->module_count].name = copy_text(querying, from->module.name);
+		querying->modules[number] = ++result->module_count;
+	}
+	return querying->modules[number] - 1;
+}
+
+/* Number 0 of the result's locations stands for what has no definition. */
+static uint32_t map_location(struct querying *querying, uint32_t number)
+{
+	struct samples_result *result = querying->result;
+	const struct defined_location *from;
+	struct result_location *to;
+
+	if (number == UINT32_MAX)
+		return 0;
+	if (!querying->locations[number]) {
+		from = definitions_at(querying->asking.definitions, DEFINITION_LOCATIONS, number);
+		to = &result->locations[result->location_count];
+		*to = from->location;
+		to->module = map_module(querying, from->location.module);
+		to->function = copy_text(querying, from->location.function);
+		to->file = copy_text(querying, from->location.file);
+		to->type = copy_text(querying, from->location.type);
+		querying->locations[number] = ++result->location_count;
+	}
+	return querying->locations[number] - 1;
+}
+
+static bool map_stack(struct querying *querying, uint32_t number, struct result_stack *to)
+{
+	static const uint32_t unknown[] = {0};
+	const struct defined_stack *from;
+	uint32_t *locations;
+
+	if (number == UINT32_MAX) {
+		to->locations = unknown;
+		to->depth = 1;
+		return true;
+	}
+	from = definitions_at(querying->asking.definitions, DEFINITION_STACKS, number);
+	to->depth = from->depth;
+	if (!querying->stacks[number]) {
+		locations = arena_array(&querying->result->arena, from->depth, sizeof *locations);
+		if (!locations)
+			return false;
+		for (uint32_t i = 0; i < from->depth; i++)
+			locations[i] = map_location(querying, from->locations[i]);
+		querying->stacks[number] = locations;
+	}
+	to->locations = querying->stacks[number];
+	return true;
+}
+
+/* Dense maps of everything that the dictionary has now; the result's arrays are of what is used. */
+static bool make_maps(struct querying *querying, uint32_t count[DEFINITION_KINDS])
+{
+	struct samples_result *result = querying->result;
+
+	for (unsigned i = 0; i < DEFINITION_KINDS; i++)
+		count[i] = definitions_count(querying->asking.definitions, (enum definition_kind)i);
+	querying->stacks = calloc(count[DEFINITION_STACKS] + 1, sizeof *querying->stacks);
+	querying->locations = calloc(count[DEFINITION_LOCATIONS] + 1, sizeof *querying->locations);
+	querying->modules = calloc(count[DEFINITION_MODULES] + 1, sizeof *querying->modules);
+	result->locations = arena_array(&result->arena, count[DEFINITION_LOCATIONS] + 1,
+					sizeof *result->locations);
+	result->modules = arena_array(&result->arena, count[DEFINITION_MODULES] + 1,
+				      sizeof *result->modules);
+	result->stacks = calloc(querying->row_count + 1, sizeof *result->stacks);
+	if (!querying->stacks || !querying->locations || !querying->modules || !result->stacks ||
+	    result->arena.failed)
+		return false;
+	result->locations[result->location_count++] =
+		(struct result_location){.kind = LOCATION_INCOMPLETE,
+					 .module = UINT32_MAX,
+					 .function = no_definition,
+					 .file = "",
+					 .type = ""};
+	return true;
+}
+
+static bool put_stacks(struct querying *querying, const uint32_t *numbers)
+{
+	struct samples_result *result = querying->result;
+	uint32_t count[DEFINITION_KINDS];
+
+	if (!make_maps(querying, count))
+		return false;
+	for (size_t i = 0; i < querying->row_count; i++) {
+		const struct row_sum *row = &querying->rows[i];
+		struct result_stack *to = &result->stacks[i];
+
+		*to = (struct result_stack){.series = row->series,
+					    .thread = row->thread,
+					    .bucket_ms = row->bucket * 1000ll,
+					    .samples = row->samples,
+					    .value = row->value};
+		/* What has a number was read before the maps were made. */
+		if (!map_stack(querying, numbers[i], to))
+			return false;
+	}
+	result->stack_count = querying->row_count;
+	return !querying->asking.is_full;
+}
+
+static bool define_stacks(struct querying *querying, struct error *err)
+{
+	struct definitions_range range = asking_definitions_range(&querying->asking);
+	struct definitions *definitions = querying->asking.definitions;
+	uint64_t *ids = calloc(querying->row_count + 1, sizeof *ids);
+	uint32_t *numbers = calloc(querying->row_count + 1, sizeof *numbers);
+	bool ok = ids && numbers;
+
+	for (size_t i = 0; ok && i < querying->row_count; i++)
+		ids[i] = querying->rows[i].stack;
+	ok = ok && definitions_read(definitions, querying->asking.store->client, DEFINITION_STACKS,
+				    &range, ids, querying->row_count, err);
+	if (ok) {
+		definitions_numbers(definitions, DEFINITION_STACKS, ids, querying->row_count,
+				    numbers);
+		ok = put_stacks(querying, numbers);
+	}
+	free(ids);
+	free(numbers);
+	return ok;
+}
+
+/* --- all of it --- */
+
+static bool run(struct querying *querying, struct error *err)
+{
+	struct asking *asking = &querying->asking;
+	struct samples_result *result = querying->result;
+	bool ok = true;
+
+	result->from_ms = asking->from_ms;
+	result->until_ms = asking->until_ms;
+	result->resolution_ms = SAMPLES_BUCKET_MS;
+	result->unit = profile_type_unit((unsigned)asking->type);
+	for (size_t i = 0; ok && i < asking->series_count; i++)
+		ok = !asking->series[i].is_wanted ||
+		     hash_table_add(&querying->series_index, asking->series[i].id, (uint32_t)i);
+	if (ok && asking->wanted_count)
+		ok = read_rows(querying, err);
+	merge_rows(querying);
+	ok = ok && put_series(querying) && define_stacks(querying, err) &&
+	     asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
+	if (!ok && (!err || !err->kind))
+		error_set(err, ERROR_LIMIT,
+			  "the answer does not fit %zu MiB: narrow the time range or the selection",
+			  ASKING_BYTES_MAX >> 20);
+	return ok;
+}
+
+static struct samples_result *try_query(struct clickhouse_samples *store,
+					const struct samples_query *query, int type, bool *again,
+					int attempt, struct error *err)
+{
+	struct querying querying = {0};
+	bool ok = false;
+
+	if (!asking_open(&querying.asking, store, query, type, err))
+		return NULL;
+	querying.result = calloc(1, sizeof *querying.result);
+	if (querying.result) {
+		arena_init(&querying.result->arena, ASKING_BYTES_MAX);
+		hash_table_init(&querying.series_index, UINT32_MAX >> 1);
+		hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
+		ok = run(&querying, err);
+		hash_table_release(&querying.series_index);
+		hash_table_release(&querying.thread_index);
+	} else {
+		error_set(err, ERROR_MEMORY, "no memory for an answer");
+	}
+	*again = !ok && asking_again(store, querying.asking.definitions, attempt, err);
+	free(querying.threads);
+	free(querying.rows);
+	free(querying.locations);
+	free(querying.modules);
+	free(querying.stacks);
+	asking_close(&querying.asking);
+	if (ok)
+		return querying.result;
+	samples_result_free(querying.result);
+	return NULL;
+}
+
+struct samples_result *clickhouse_samples_query(struct samples_store *base,
+						const struct samples_query *query,
+						struct error *err)
+{
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct samples_result *result = NULL;
+	struct error why = {0};
+	bool again = true;
+
+	if (type < 0) {
+		error_set(err, ERROR_OPTION, "'%s' is not a profile type",
+			  query->type ? query->type : "");
+		return NULL;
+	}
+	for (int attempt = 0; attempt < ATTEMPTS && !result && again; attempt++) {
+		why = (struct error){0};
+		again = false;
+		result = try_query(clickhouse_samples_of(base), query, type, &again, attempt, &why);
+	}
+	if (!result && err)
+		*err = why;
+	return result;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_delete(): the rows of profiles stay, without their stacks, and say how many samples they
+ * had: a report that is sent again is still known, and the accounting still closes. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "symbol-server/store/clickhouse/asking.h"
+
+enum {
+	SERIES_AT_A_TIME = 8000, /* of a statement of 256 KiB, the least that versions take */
+	POLL_MS = 100,
+	WAIT_MS = 300000,
+};
+
+static void put_on_cluster(const struct asking *asking, struct buffer *sql)
+{
+	const struct clickhouse_address *address = clickhouse_address(asking->store->client);
+
+	buffer_printf(sql, "ALTER TABLE samples%s", asking->store->local);
+	if (*address->cluster)
+		buffer_printf(sql, " ON CLUSTER %s", address->cluster);
+}
+
+static bool start_part(struct asking *asking, size_t first, size_t count, struct error *err)
+{
+	const uint64_t *ids = (const uint64_t *)asking->wanted.bytes;
+	struct buffer sql;
+	bool ok;
+
+	buffer_init(&sql, 250 << 10);
+	put_on_cluster(asking, &sql);
+	buffer_append_text(&sql, " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
+				 "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
+				 "stack_samples = emptyArrayUInt64(), stack_values = "
+				 "emptyArrayUInt64() WHERE ");
+	asking_range(asking, &sql);
+	for (size_t i = 0; i < count; i++)
+		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
+			      (unsigned long long)ids[first + i]);
+	buffer_append_text(&sql, count ? ")" : "");
+	buffer_append_char(&sql, '\0');
+	ok = sql.failed ? error_set(err, ERROR_MEMORY, "no memory for a question")
+			: clickhouse_run(asking->store->client, (const char *)sql.bytes, err);
+	buffer_release(&sql);
+	return ok;
+}
+
+static bool start(struct asking *asking, struct error *err)
+{
+	size_t count = asking->wanted.length / 8;
+	bool ok = count || start_part(asking, 0, 0, err);
+
+	for (size_t i = 0; ok && i < count; i += SERIES_AT_A_TIME)
+		ok = start_part(asking, i,
+				count - i < SERIES_AT_A_TIME ? count - i : SERIES_AT_A_TIME, err);
+	return ok;
+}
+
+static bool keep_number(void *context, struct row_reader *row)
+{
+	uint64_t number = row_number(row, 8);
+
+	if (!row->is_short)
+		*(uint64_t *)context = number;
+	return true;
+}
+
+/* How many changes of the table are not through yet, also somebody else's. */
+static bool ask_left(struct asking *asking, uint64_t *left, struct error *err)
+{
+	const struct clickhouse_address *address = clickhouse_address(asking->store->client);
+	char sql[400], from[160] = "system.mutations";
+
+	if (*address->cluster)
+		snprintf(from, sizeof from, "cluster('%s', system, mutations)", address->cluster);
+	snprintf(sql, sizeof sql,
+		 "SELECT count() FROM %s WHERE database = '%s' AND table = 'samples%s' AND is_done "
+		 "= 0",
+		 from, address->database, asking->store->local);
+	return clickhouse_ask(
+		asking->store->client,
+		&(struct clickhouse_question){.sql = sql, .row = keep_number, .context = left},
+		err);
+}
+
+static bool finish(struct asking *asking, struct error *err)
+{
+	const struct samples_query *query = asking->query;
+	int64_t until = clickhouse_now_ms() + WAIT_MS;
+	uint64_t left = 0;
+
+	for (;;) {
+		if (!ask_left(asking, &left, err))
+			return false;
+		if (!left)
+			return true;
+		if (clickhouse_now_ms() > until ||
+		    (query->is_cancelled && query->is_cancelled(query->context)))
+			return error_set(err, ERROR_BUSY,
+					 "ClickHouse is still deleting; it goes on by itself");
+		nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000l}, NULL);
+	}
+}
+
+bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
+			       uint64_t *samples, struct error *err)
+{
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct asking asking;
+	bool ok = true;
+
+	*samples = 0;
+	if (query->type && type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (!clickhouse_samples_fold(base, err) ||
+	    !asking_open(&asking, clickhouse_samples_of(base), query, type, err))
+		return false;
+	for (size_t i = 0; i < asking.series_count; i++)
+		if (asking.series[i].is_wanted)
+			*samples += asking.series[i].samples;
+	if (asking.wanted_count)
+		ok = start(&asking, err) && finish(&asking, err);
+	asking_close(&asking);
+	return ok;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/clickhouse/samples_store.h"
+
+#include <stdlib.h>
+
+struct row_group *row_group_new(uint64_t number)
+{
+	struct row_group *group = calloc(1, sizeof *group);
+
+	if (!group)
+		return NULL;
+	group->number = number;
+	group->first_minute = group->first_late = UINT32_MAX;
+	for (unsigned i = 0; i < GROUP_TABLES; i++)
+		buffer_init(&group->tables[i], (size_t)GROUP_BYTES_MAX * 4);
+	buffer_init(&group->ids, GROUP_BYTES_MAX);
+	buffer_init(&group->late, GROUP_BYTES_MAX);
+	return group;
+}
+
+void row_group_free(struct row_group *group)
+{
+	if (!group)
+		return;
+	for (unsigned i = 0; i < GROUP_TABLES; i++)
+		buffer_release(&group->tables[i]);
+	buffer_release(&group->ids);
+	buffer_release(&group->late);
+	id_set_release(&group->defined);
+	free(group->pending);
+	free(group);
+}
+
+size_t row_group_bytes(const struct row_group *group)
+{
+	size_t bytes = group->ids.length;
+
+	for (unsigned i = 0; i < GROUP_TABLES; i++)
+		bytes += group->tables[i].length;
+	return bytes;
+}
+
+bool row_group_add_pending(struct row_group *group, samples_done_fn *done, void *context)
+{
+	if (group->pending_count == group->pending_capacity) {
+		uint32_t larger = group->pending_capacity ? group->pending_capacity * 2 : 16;
+		void *copy = realloc(group->pending, larger * sizeof *group->pending);
+
+		if (!copy)
+			return false;
+		group->pending = copy;
+		group->pending_capacity = larger;
+	}
+	group->pending[group->pending_count++] = (struct pending_done){done, context};
+	return true;
+}

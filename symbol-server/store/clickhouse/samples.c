@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "symbol-server/store/clickhouse/samples_store.h"
+
+int64_t clickhouse_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+uint32_t month_of(int64_t time_ms)
+{
+	time_t seconds = (time_t)(time_ms > 0 ? time_ms / 1000 : 0);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	return (uint32_t)((tm.tm_year + 1900) * 100 + tm.tm_mon + 1);
+}
+
+/* --- agents --- */
+
+struct agents {
+	struct arena *arena;
+	struct agent_state *rows;
+	size_t count, room;
+	bool is_full;
+};
+
+static const char *keep(struct agents *agents, struct text text)
+{
+	const char *copy = arena_text(agents->arena, text.at, text.length);
+
+	agents->is_full |= !copy;
+	return copy ? copy : "";
+}
+
+/* Two arrays of the same length; what is beyond room is passed over. */
+static unsigned read_counts(struct row_reader *row, struct text *names, uint64_t *counts,
+			    unsigned room)
+{
+	uint32_t count = row_array(row), same;
+
+	for (uint32_t i = 0; i < count && !row->is_short; i++) {
+		struct text name = row_text(row);
+
+		if (i < room)
+			names[i] = name;
+	}
+	same = row_array(row);
+	row->is_bad |= !row->is_short && same != count;
+	for (uint32_t i = 0; i < same && !row->is_short; i++) {
+		uint64_t number = row_number(row, 8);
+
+		if (i < room)
+			counts[i] = number;
+	}
+	return count < room ? count : room;
+}
+
+static void keep_stacks(struct agents *agents, const struct text *names, const uint64_t *counts,
+			unsigned count, struct agent_state *to)
+{
+	struct named_count *stacks = arena_array(agents->arena, count, sizeof *stacks);
+
+	agents->is_full |= !stacks;
+	for (unsigned i = 0; stacks && i < count; i++) {
+		snprintf(stacks[i].name, sizeof stacks[i].name, "%.*s", (int)names[i].length,
+			 names[i].at);
+		stacks[i].count = counts[i];
+	}
+	to->stacks = stacks;
+	to->stacks_count = stacks ? count : 0;
+}
+
+static bool keep_agent(void *context, struct row_reader *row)
+{
+	struct text names[BATCH_LOST_REASONS], results[BATCH_STACK_RESULTS];
+	uint64_t counts[BATCH_LOST_REASONS], numbers[BATCH_STACK_RESULTS];
+	struct agents *agents = context;
+	struct text host = row_text(row), version = row_text(row), kernel = row_text(row);
+	struct agent_state state = {.rate_hz = (uint32_t)row_number(row, 4)};
+	unsigned lost, stacks;
+	int64_t end_ms, sent_ms;
+
+	state.taken = row_number(row, 8);
+	lost = read_counts(row, names, counts, BATCH_LOST_REASONS);
+	stacks = read_counts(row, results, numbers, BATCH_STACK_RESULTS);
+	end_ms = (int64_t)row_number(row, 8);
+	state.last_seen_ms = (int64_t)row_number(row, 8);
+	sent_ms = (int64_t)row_number(row, 8);
+	if (row->is_short)
+		return true;
+	if (agents->count == agents->room) {
+		agents->is_full = true;
+		return false;
+	}
+	state.lag_ms = state.last_seen_ms - end_ms;
+	state.has_skew = sent_ms != 0;
+	state.skew_ms = sent_ms ? sent_ms - state.last_seen_ms : 0;
+	state.host = keep(agents, host);
+	state.version = keep(agents, version);
+	state.kernel = keep(agents, kernel);
+	for (unsigned i = 0; i < lost; i++) {
+		state.lost_by[i].reason = keep(agents, names[i]);
+		state.lost_by[i].count = counts[i];
+		state.lost += counts[i];
+	}
+	state.lost_count = lost;
+	keep_stacks(agents, results, numbers, stacks, &state);
+	agents->rows[agents->count++] = state;
+	return !agents->is_full;
+}
+
+bool clickhouse_samples_agents(struct samples_store *base, uint32_t tenant, struct arena *arena,
+			       struct agent_state **rows, size_t *count, struct error *err)
+{
+	struct clickhouse_samples *store = clickhouse_samples_of(base);
+	struct agents agents = {.arena = arena, .room = AGENTS_MAX};
+	char sql[600];
+
+	/* The array at its largest is some tens of MiB, touched only as far as it is used. */
+	agents.rows = calloc(agents.room, sizeof *agents.rows);
+	if (!agents.rows)
+		return error_set(err, ERROR_MEMORY, "no memory for the list of agents");
+	snprintf(sql, sizeof sql,
+		 "SELECT host, version, kernel, rate_hz, taken, lost_names, lost_counts, "
+		 "stack_names, stack_counts, end_ms, received_ms, sent_ms FROM (SELECT * FROM "
+		 "agents WHERE "
+		 "tenant = %u ORDER BY seq DESC LIMIT 1 BY agent) ORDER BY host, received_ms DESC "
+		 "LIMIT 1 BY host",
+		 tenant);
+	if (!clickhouse_ask(store->client,
+			    &(struct clickhouse_question){
+				    .sql = sql, .row = keep_agent, .context = &agents},
+			    err)) {
+		free(agents.rows);
+		return false;
+	}
+	*rows = arena_copy(arena, agents.rows, agents.count * sizeof *agents.rows);
+	*count = agents.count;
+	free(agents.rows);
+	return (*rows && !agents.is_full) ||
+	       error_set(err, ERROR_LIMIT, "the list of agents does not fit its room");
+}
+
+/* --- the engine --- */
+
+static void clickhouse_samples_counters(struct samples_store *base, struct samples_counters *out)
+{
+	struct clickhouse_samples *store = clickhouse_samples_of(base);
+
+	pthread_mutex_lock(&store->lock);
+	*out = store->counters;
+	out->memory_bytes = row_group_bytes(store->group) + store->known.size * sizeof(uint64_t);
+	out->memory_bytes += definitions_bytes(store->definitions);
+	out->series = store->definitions->items[DEFINITION_SERIES].count;
+	out->stacks = store->definitions->items[DEFINITION_STACKS].count;
+	pthread_mutex_unlock(&store->lock);
+}
+
+static bool clickhouse_samples_backup(struct samples_store *base, const char *directory,
+				      struct error *err)
+{
+	(void)base, (void)directory;
+	return error_set(err, ERROR_UNSUPPORTED,
+			 "samples are in ClickHouse: back them up with its own tools (ALTER TABLE "
+			 "… FREEZE PARTITION, BACKUP DATABASE, clickhouse-backup)");
+}
+
+static void free_store(struct clickhouse_samples *store)
+{
+	row_group_free(store->group);
+	id_set_release(&store->known);
+	report_window_release(&store->window);
+	agent_table_release(&store->agents);
+	definitions_release(store->definitions);
+	clickhouse_free(store->client);
+	free(store);
+}
+
+static void clickhouse_samples_close(struct samples_store *base)
+{
+	struct clickhouse_samples *store = clickhouse_samples_of(base);
+
+	pthread_mutex_lock(&store->lock);
+	store->is_closing = true;
+	pthread_cond_broadcast(&store->insert_wake);
+	pthread_cond_broadcast(&store->insert_done);
+	pthread_cond_broadcast(&store->tidy_wake);
+	pthread_mutex_unlock(&store->lock);
+	if (store->has_insert_thread)
+		pthread_join(store->insert_thread, NULL);
+	if (store->has_tidy_thread)
+		pthread_join(store->tidy_thread, NULL);
+	free_store(store);
+}
+
+static const struct samples_engine clickhouse_engine = {
+	.add = clickhouse_samples_add,
+	.query = clickhouse_samples_query,
+	.timeline = clickhouse_samples_timeline,
+	.types = clickhouse_samples_types,
+	.labels = clickhouse_samples_labels,
+	.label_values = clickhouse_samples_label_values,
+	.remove = clickhouse_samples_remove,
+	.backup = clickhouse_samples_backup,
+	.agents = clickhouse_samples_agents,
+	.counters = clickhouse_samples_counters,
+	.fold = clickhouse_samples_fold,
+	.close = clickhouse_samples_close,
+};
+
+static void init_waiting(struct clickhouse_samples *store)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&store->insert_wake, &monotonic);
+	pthread_cond_init(&store->insert_done, &monotonic);
+	pthread_cond_init(&store->tidy_wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+static struct clickhouse_samples *new_store(const struct samples_store_options *options)
+{
+	struct clickhouse_samples *store = calloc(1, sizeof *store);
+
+	if (!store)
+		return NULL;
+	store->base.engine = &clickhouse_engine;
+	init_waiting(store);
+	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
+	store->max_disk_bytes = options->max_disk_bytes;
+	store->series_max = options->series_max;
+	report_window_init(&store->window);
+	agent_table_init(&store->agents);
+	store->group = row_group_new(1);
+	store->definitions = definitions_new();
+	if (getrandom(store->random, sizeof store->random, 0) != sizeof store->random)
+		store->random[0] = (uint64_t)clickhouse_now_ms() << 20 | (uint64_t)getpid();
+	return store;
+}
+
+static bool start_threads(struct clickhouse_samples *store, struct error *err)
+{
+	int error = pthread_create(&store->insert_thread, NULL, insert_thread, store);
+
+	store->has_insert_thread = !error;
+	if (!error) {
+		error = pthread_create(&store->tidy_thread, NULL, tidy_thread, store);
+		store->has_tidy_thread = !error;
+	}
+	return !error || error_set_system(err, error, "start a thread");
+}
+
+static bool open_store(struct clickhouse_samples *store, const char *url, struct error *err)
+{
+	if (!store->group || !store->definitions)
+		return error_set(err, ERROR_MEMORY, "no memory for the store of samples");
+	store->client = clickhouse_new(url, err);
+	if (!store->client)
+		return false;
+	store->local = *clickhouse_address(store->client)->cluster ? "_local" : "";
+	if (!migrate(store->client, err) || !tidy(store, clickhouse_now_ms(), err))
+		return false;
+	log_info("samples are in ClickHouse", "server=%s database=%s",
+		 clickhouse_address(store->client)->server,
+		 clickhouse_address(store->client)->database);
+	return start_threads(store, err);
+}
+
+struct samples_store *clickhouse_samples_open(const struct samples_store_options *options,
+					      struct error *err)
+{
+	struct clickhouse_samples *store = new_store(options);
+
+	if (!store) {
+		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
+		return NULL;
+	}
+	if (open_store(store, options->clickhouse_url, err))
+		return &store->base;
+	clickhouse_samples_close(&store->base);
+	return NULL;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_timeline(): sums by series and step, then by the labels that are asked for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/clickhouse/asking.h"
+
+struct timelining {
+	struct asking asking;
+	struct samples_timeline *timeline;
+	struct hash_table number_index, series_index;
+	uint32_t *mapped; /* asking's series → the time line's */
+	struct timeline_point *points;
+	size_t point_count, point_room;
+};
+
+/* --- series --- */
+
+static bool is_asked(const struct samples_query *query, const char *name)
+{
+	if (!query->labels)
+		return true;
+	for (unsigned i = 0; i < query->label_count; i++)
+		if (!strcmp(query->labels[i], name))
+			return true;
+	return false;
+}
+
+static bool same_labels(const struct series_labels *a, const struct series_labels *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
+			return false;
+	return true;
+}
+
+static bool copy_labels(struct arena *arena, const struct samples_query *query,
+			const struct series_labels *from, struct series_labels *to)
+{
+	const char **names = arena_array(arena, from->count, sizeof *names);
+	const char **values = arena_array(arena, from->count, sizeof *values);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; names && values && i < from->count; i++) {
+		if (!is_asked(query, from->names[i]))
+			continue;
+		names[count] = arena_text(arena, from->names[i], strlen(from->names[i]));
+		values[count++] = arena_text(arena, from->values[i], strlen(from->values[i]));
+	}
+	*to = (struct series_labels){names, values, count};
+	return !arena->failed;
+}
+
+static bool map_series(struct timelining *at, size_t number)
+{
+	struct samples_timeline *timeline = at->timeline;
+	struct series_labels labels;
+	uint64_t hash = 0;
+	uint32_t probe = 0;
+
+	if (!copy_labels(&timeline->arena, at->asking.query,
+			 &asking_series(&at->asking, &at->asking.series[number])->labels, &labels))
+		return false;
+	for (uint32_t i = 0; i < labels.count; i++) {
+		hash = hash_bytes(labels.names[i], strlen(labels.names[i]), hash);
+		hash = hash_bytes(labels.values[i], strlen(labels.values[i]), hash);
+	}
+	for (uint32_t i = hash_table_first(&at->series_index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&at->series_index, hash, &probe))
+		if (same_labels(&timeline->series[i], &labels)) {
+			at->mapped[number] = i;
+			return true;
+		}
+	at->mapped[number] = timeline->series_count;
+	timeline->series[timeline->series_count] = labels;
+	return hash_table_add(&at->series_index, hash, timeline->series_count++);
+}
+
+static bool map_all_series(struct timelining *at)
+{
+	struct asking *asking = &at->asking;
+
+	at->mapped = calloc(asking->series_count + 1, sizeof *at->mapped);
+	at->timeline->series = arena_array(&at->timeline->arena, asking->series_count,
+					   sizeof *at->timeline->series);
+	if (!at->mapped || !at->timeline->series)
+		return false;
+	for (size_t i = 0; i < asking->series_count; i++)
+		if (asking->series[i].is_wanted &&
+		    (!map_series(at, i) ||
+		     !hash_table_add(&at->number_index, asking->series[i].id, (uint32_t)i)))
+			return false;
+	return true;
+}
+
+/* --- points --- */
+
+static bool keep_point(void *context, struct row_reader *row)
+{
+	struct timelining *at = context;
+	uint64_t series = row_number(row, 8);
+	struct timeline_point point = {.time_ms = (int64_t)row_number(row, 4) * 1000};
+	uint32_t probe = 0, number;
+
+	point.samples = row_number(row, 8);
+	point.value = row_number(row, 8);
+	if (row->is_short)
+		return true;
+	number = hash_table_first(&at->number_index, series, &probe);
+	while (number != HASH_TABLE_NONE && at->asking.series[number].id != series)
+		number = hash_table_next(&at->number_index, series, &probe);
+	if (number == HASH_TABLE_NONE)
+		return true; /* it came since the series were asked for */
+	point.series = at->mapped[number];
+	if (!asking_grow((void **)&at->points, at->point_count, &at->point_room, sizeof point)) {
+		at->asking.is_full = true;
+		return false;
+	}
+	at->points[at->point_count++] = point;
+	return true;
+}
+
+static bool read_points(struct timelining *at, struct error *err)
+{
+	long long step_s = (long long)at->timeline->step_ms / 1000;
+	struct buffer sql;
+	bool ok;
+
+	if (!at->asking.wanted_count)
+		return true;
+	buffer_init(&sql, 8192);
+	buffer_printf(&sql,
+		      "SELECT series, toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS step, "
+		      "sum(samples) AS all_samples, sum(value) FROM ",
+		      step_s, step_s);
+	asking_source(&at->asking, &sql, "series, minute, samples, value");
+	buffer_append_text(&sql, " GROUP BY series, step HAVING all_samples > 0");
+	ok = asking_ask(&at->asking, &sql, keep_point, at, err);
+	buffer_release(&sql);
+	return ok;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	const struct timeline_point *a = left, *b = right;
+
+	if (a->series != b->series)
+		return a->series < b->series ? -1 : 1;
+	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
+}
+
+static bool put_points(struct timelining *at)
+{
+	struct timeline_point *points = at->points;
+	size_t kept = 0;
+
+	if (at->point_count)
+		qsort(points, at->point_count, sizeof *points, compare_points);
+	for (size_t i = 0; i < at->point_count; i++) {
+		if (kept && !compare_points(&points[kept - 1], &points[i])) {
+			points[kept - 1].samples += points[i].samples;
+			points[kept - 1].value += points[i].value;
+		} else {
+			points[kept++] = points[i];
+		}
+	}
+	at->timeline->points = arena_copy(&at->timeline->arena, points, kept * sizeof *points);
+	at->timeline->point_count = kept;
+	return at->timeline->points;
+}
+
+/* --- all of it --- */
+
+static bool put_hosts(struct timelining *at, struct error *err)
+{
+	struct samples_timeline *timeline = at->timeline;
+	struct host_accounting *hosts = NULL;
+	bool ok = asking_hosts(&at->asking, &timeline->arena, &hosts, &timeline->host_count, err);
+
+	timeline->hosts = arena_copy(&timeline->arena, hosts, timeline->host_count * sizeof *hosts);
+	free(hosts);
+	return ok && timeline->hosts;
+}
+
+static bool run(struct timelining *at, struct error *err)
+{
+	bool ok = map_all_series(at) && read_points(at, err) && put_points(at) &&
+		  put_hosts(at, err);
+
+	if (!ok && (!err || !err->kind))
+		error_set(err, ERROR_LIMIT,
+			  "the time line has too many series or steps: group by fewer labels, ask "
+			  "for a longer step or narrow the selection");
+	return ok;
+}
+
+static bool is_answerable(const struct samples_query *query, int type, struct error *err)
+{
+	if (type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
+				 query->type ? query->type : "");
+	if (query->thread_wanted || query->by_thread)
+		return error_set(err, ERROR_OPTION,
+				 "a time line of sums does not tell threads apart");
+	if (query->step_ms < 0 || query->step_ms % SAMPLES_BUCKET_MS)
+		return error_set(err, ERROR_OPTION, "a step is a multiple of 60 s");
+	return true;
+}
+
+struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
+						     const struct samples_query *query,
+						     struct error *err)
+{
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct timelining at = {0};
+	struct error why = {0};
+	bool ok = false;
+
+	if (!is_answerable(query, type, err) ||
+	    !asking_open(&at.asking, clickhouse_samples_of(base), query, type, err))
+		return NULL;
+	at.timeline = calloc(1, sizeof *at.timeline);
+	if (!at.timeline) {
+		error_set(&why, ERROR_MEMORY, "no memory for an answer");
+		goto out;
+	}
+	arena_init(&at.timeline->arena, ASKING_BYTES_MAX);
+	hash_table_init(&at.number_index, UINT32_MAX >> 1);
+	hash_table_init(&at.series_index, UINT32_MAX >> 1);
+	at.timeline->from_ms = at.asking.from_ms;
+	at.timeline->until_ms = at.asking.until_ms;
+	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
+	at.timeline->resolution_ms = SAMPLES_BUCKET_MS;
+	ok = run(&at, &why);
+	hash_table_release(&at.number_index);
+	hash_table_release(&at.series_index);
+out:
+	free(at.mapped);
+	free(at.points);
+	asking_close(&at.asking);
+	if (ok)
+		return at.timeline;
+	samples_timeline_free(at.timeline);
+	if (err)
+		*err = why;
+	return NULL;
+}
