@@ -42,6 +42,7 @@ void api_on_error(struct http_request *request, struct http_response *response, 
 API_HANDLER(api_profiles_post);
 API_HANDLER(api_flamegraph_get);
 API_HANDLER(api_top_get);
+API_HANDLER(api_diff_get);
 API_HANDLER(api_heatmap_get);
 API_HANDLER(api_types_get);
 API_HANDLER(api_labels_get);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/api/flame_request.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/api/parameters.h"
@@ -80,27 +79,28 @@ bool flame_request_read(struct http_request *request, const char *known, const c
 	       read_view(request, default_group, out, err);
 }
 
-/* Steps one after the other, so that whoever adds them up needs room for one. */
-static int compare_buckets(const void *left, const void *right)
+bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err)
 {
-	const struct result_stack *a = left, *b = right;
+	if (flame->life)
+		query_life_lend(flame->life, &flame->query);
+	else
+		flame->life = query_life_start(flame->request, &api->query_limits, &flame->query,
+					       err);
+	if (!flame->life)
+		return false;
+	flame->result = query_run(api->samples, &flame->query, err);
+	return flame->result && query_life_goes_on(flame->life, err);
+}
 
-	return (a->bucket_ms > b->bucket_ms) - (a->bucket_ms < b->bucket_ms);
+bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err)
+{
+	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
+	return flame->stacks != NULL;
 }
 
 bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err)
 {
-	flame->life = query_life_start(flame->request, &api->query_limits, &flame->query, err);
-	if (!flame->life)
-		return false;
-	flame->result = query_run(api->samples, &flame->query, err);
-	if (!flame->result || !query_life_goes_on(flame->life, err))
-		return false;
-	if (flame->query.by_bucket && flame->result->stack_count)
-		qsort(flame->result->stacks, flame->result->stack_count,
-		      sizeof(*flame->result->stacks), compare_buckets);
-	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
-	return flame->stacks != NULL;
+	return flame_request_ask(flame, api, err) && flame_request_name(flame, api, err);
 }
 
 struct pass {
@@ -159,10 +159,17 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	named_stacks_incomplete(flame->stacks, out);
 }
 
-void flame_request_release(struct flame_request *flame)
+void flame_request_forget(struct flame_request *flame)
 {
 	named_stacks_free(flame->stacks);
 	samples_result_free(flame->result);
+	flame->stacks = NULL;
+	flame->result = NULL;
+}
+
+void flame_request_release(struct flame_request *flame)
+{
+	flame_request_forget(flame);
 	selector_release(&flame->query.selector);
 	pattern_free(flame->focus);
 	pattern_free(flame->ignore);

@@ -34,8 +34,11 @@ struct flame_request {
 bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
 			struct flame_request *out, struct error *err);
 
-/* Asks the store and names what comes; with query.by_bucket steps come one after the other. */
+/* Asks the store and names what comes. Whoever wants the result's stacks in another order does one
+ * after the other. life: that of an earlier part of the same request, or NULL. */
 bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err);
+bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err);
+bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err);
 
 /* Each stack that is shown, with the chosen value; fills totals. */
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
@@ -46,6 +49,9 @@ const char *flame_request_unit(const struct flame_request *flame);
 
 /* From totals and the hosts' counts; cut is the caller's. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
+
+/* What it led to is forgotten, and it can be asked anew. */
+void flame_request_forget(struct flame_request *flame);
 
 void flame_request_release(struct flame_request *flame);
 

@@ -147,3 +147,53 @@ bool parameters_query(struct http_request *request, bool is_type_optional, struc
 		return error_prefix(err, "parameter 'match'");
 	return true;
 }
+
+static bool read_base_times(struct http_request *request, const struct query *query,
+			    struct query *base, struct error *err)
+{
+	int64_t now_ms = api_now_ms(), length = query->until_ms - query->from_ms;
+	const char *from = http_request_query(request, "base.from");
+	const char *until = http_request_query(request, "base.until");
+	const char *match = http_request_query(request, "base.match");
+
+	*base = (struct query){.from_ms = query->from_ms, .until_ms = query->until_ms};
+	if ((!from || !*from) && (!until || !*until)) {
+		if (!match && query->from_ms >= length) {
+			base->until_ms = query->from_ms;
+			base->from_ms = query->from_ms - length;
+		}
+		return true;
+	}
+	if (!read_time(request, "base.from", now_ms, -1, &base->from_ms, err) ||
+	    !read_time(request, "base.until", now_ms, -1, &base->until_ms, err))
+		return false;
+	if (base->until_ms < 0)
+		base->until_ms = base->from_ms + length;
+	if (base->from_ms < 0)
+		base->from_ms = base->until_ms > length ? base->until_ms - length : 0;
+	return base->from_ms <= base->until_ms ||
+	       error_set(err, ERROR_OPTION, "parameter 'base.from' lies after 'base.until'");
+}
+
+bool parameters_base_query(struct http_request *request, const struct query *query,
+			   struct query *base, struct error *err)
+{
+	const char *type = http_request_query(request, "base.type");
+	const char *match = http_request_query(request, "base.match");
+
+	if (!read_base_times(request, query, base, err))
+		return false;
+	base->tenant = query->tenant;
+	base->is_exact = query->is_exact;
+	base->type = type && *type ? type : query->type;
+	if (profile_type_find(base->type, strlen(base->type)) < 0)
+		return error_set(
+			err, ERROR_OPTION,
+			"parameter 'base.type': '%.60s' is not a profile type such as on-cpu",
+			type);
+	if (!match)
+		match = http_request_query(request, "match");
+	if (match && !selector_parse(&base->selector, match, http_request_arena(request), err))
+		return error_prefix(err, "parameter 'base.match'");
+	return true;
+}

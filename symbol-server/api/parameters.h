@@ -30,4 +30,10 @@ bool parameter_pattern(struct http_request *request, const char *name, struct pa
 bool parameters_query(struct http_request *request, bool is_type_optional, struct query *query,
 		      struct error *err);
 
+/* base.type, base.from, base.until, base.match, with which query is compared: absent, type and
+ * match are the query's; time is the query's when base.match is given, else the same length before
+ * it. */
+bool parameters_base_query(struct http_request *request, const struct query *query,
+			   struct query *base, struct error *err);
+
 #endif

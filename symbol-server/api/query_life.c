@@ -42,10 +42,21 @@ struct query_life *query_life_start(struct http_request *request,
 	}
 	*life = (struct query_life){
 		.request = request, .limits = *limits, .started_ms = api_now_ms()};
-	query->limits = *limits;
+	query_life_lend(life, query);
+	return life;
+}
+
+void query_life_lend(struct query_life *life, struct query *query)
+{
+	int64_t used_ms = api_now_ms() - life->started_ms;
+
+	query->limits = life->limits;
+	if (life->limits.time_ms)
+		query->limits.time_ms = life->limits.time_ms > used_ms
+						? life->limits.time_ms - used_ms
+						: 1;
 	query->is_cancelled = is_cancelled;
 	query->context = life;
-	return life;
 }
 
 bool query_life_goes_on(struct query_life *life, struct error *err)

@@ -18,6 +18,9 @@ struct query_life *query_life_start(struct http_request *request,
 				    const struct samples_limits *limits, struct query *query,
 				    struct error *err);
 
+/* The same life for one query more. */
+void query_life_lend(struct query_life *life, struct query *query);
+
 /* To be asked often, between any two steps of the work: cheap. False: ERROR_LIMIT, the time is
  * over; ERROR_BUSY, nobody waits for the answer any more. */
 bool query_life_goes_on(struct query_life *life, struct error *err);

@@ -14,6 +14,7 @@ const struct http_route api_routes[] = {
 
 	/* questions about samples */
 	{HTTP_GET, "/api/v1/flamegraph", api_flamegraph_get, LONG},
+	{HTTP_GET, "/api/v1/diff", api_diff_get, LONG},
 	{HTTP_GET, "/api/v1/top", api_top_get, LONG},
 	{HTTP_GET, "/api/v1/heatmap", api_heatmap_get, LONG},
 	{HTTP_GET, "/api/v1/types", api_types_get, LONG},

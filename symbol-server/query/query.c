@@ -67,6 +67,8 @@ static void set_labels(struct query *query, struct samples_query *out)
 					     query->selector.matchers[i].name);
 	for (unsigned i = 0; i < query->group_count; i++)
 		out->label_count = add_label(query, out->label_count, query->groups[i]);
+	if (query->also_label)
+		out->label_count = add_label(query, out->label_count, query->also_label);
 	out->labels = query->labels;
 }
 

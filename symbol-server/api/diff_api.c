@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/diff: base.* against the rest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/answer_format.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/api/step.h"
+#include "symbol-server/flamegraph/diff_table.h"
+#include "symbol-server/flamegraph/diff_tree.h"
+#include "symbol-server/formats/diff_formats.h"
+
+enum {
+	NODES_DEFAULT = 20000,
+	NODES_MAX = 1000000,
+	TREE_NODES_MAX = 4000000,
+	FUNCTIONS_MAX = 4000000,
+	LIMIT_DEFAULT = 1000,
+	LIMIT_MAX = 1000000,
+	CLUSTERS = 30, /* of a side's time, at most */
+};
+
+#define DIFF_PARAMETERS  \
+	FLAME_PARAMETERS \
+	" base.type base.from base.until base.match norm noise sort limit max_nodes format"
+
+enum noise { NOISE_TIME, NOISE_HOSTS, NOISE_NONE };
+
+struct side {
+	struct diffing *diffing;
+	enum diff_side number;
+	struct flame_request flame;
+	struct accounting accounting;
+	uint32_t *module_of; /* the side's module → that of both */
+	uint32_t *host_of;   /* series → host */
+	int64_t cluster;     /* at hand */
+	bool in_cluster;
+};
+
+struct diffing {
+	struct side sides[DIFF_SIDES];
+	enum diff_norm norm;
+	enum noise noise;
+	bool by_total;
+	uint32_t limit, max_nodes;
+	struct diff_table *table;
+	struct diff_tree tree;
+	struct flame_module *modules; /* of both */
+	uint32_t module_count;
+	struct flame_frame *frames; /* of the stack at hand, with those modules */
+	size_t frame_room;
+};
+
+static bool diff_json_of(const struct flame_answer *answer, struct buffer *out)
+{
+	return diff_json((const struct diff_answer *)answer, out);
+}
+
+static bool diff_csv_of(const struct flame_answer *answer, struct buffer *out)
+{
+	return diff_csv((const struct diff_answer *)answer, out);
+}
+
+static bool diff_markdown_of(const struct flame_answer *answer, struct buffer *out)
+{
+	return diff_markdown((const struct diff_answer *)answer, out);
+}
+
+/* A diff_answer starts with the flame_answer that these are given. */
+static const struct answer_format formats[] = {
+	{"json", "application/json", NULL, diff_json_of},
+	{"folded", "text/plain; charset=utf-8", NULL, flame_folded},
+	{"csv", "text/csv; charset=utf-8; header=present", "csv", diff_csv_of, .is_download = true},
+	{"md", "text/markdown; charset=utf-8", "md", diff_markdown_of},
+	{0},
+};
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+/* --- reading --- */
+
+static bool read_sides(struct http_request *request, struct diffing *diffing, struct error *err)
+{
+	struct flame_request *flame = &diffing->sides[DIFF_COMPARE].flame;
+	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+	int type, base_type;
+
+	if (!flame_request_read(request, DIFF_PARAMETERS, "process", flame, err) ||
+	    !parameters_base_query(request, &flame->query, &base->query, err))
+		return false;
+	base->request = request;
+	base->view = flame->view; /* its patterns stay the other's */
+	base->by_samples = flame->by_samples;
+	memcpy(base->query.groups, flame->query.groups, sizeof(base->query.groups));
+	base->query.group_count = flame->query.group_count;
+	type = profile_type_find(flame->query.type, strlen(flame->query.type));
+	base_type = profile_type_find(base->query.type, strlen(base->query.type));
+	if (!flame->by_samples &&
+	    strcmp(profile_type_unit((unsigned)type), profile_type_unit((unsigned)base_type)))
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'base.type': %s is counted in %s, %s in %s; compare "
+				 "them with value=samples",
+				 base->query.type, profile_type_unit((unsigned)base_type),
+				 flame->query.type, profile_type_unit((unsigned)type));
+	return true;
+}
+
+static bool read_choices(struct http_request *request, struct diffing *diffing, struct error *err)
+{
+	unsigned norm = DIFF_PER_SECOND, noise = NOISE_TIME, sort = 0;
+
+	diffing->limit = LIMIT_DEFAULT;
+	diffing->max_nodes = NODES_DEFAULT;
+	if (!parameter_choice(request, "norm", "per_second|share|raw", &norm, err) ||
+	    !parameter_choice(request, "noise", "time|hosts", &noise, err) ||
+	    !parameter_choice(request, "sort", "self|total", &sort, err) ||
+	    !parameter_uint(request, "limit", 1, LIMIT_MAX, &diffing->limit, err) ||
+	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &diffing->max_nodes, err))
+		return false;
+	diffing->norm = (enum diff_norm)norm;
+	diffing->noise = (enum noise)noise;
+	diffing->by_total = sort == 1;
+	return true;
+}
+
+/* --- asking --- */
+
+static int compare_buckets(const void *left, const void *right)
+{
+	const struct result_stack *a = left, *b = right;
+
+	return (a->bucket_ms > b->bucket_ms) - (a->bucket_ms < b->bucket_ms);
+}
+
+static int compare_hosts(const void *left, const void *right, void *context)
+{
+	const struct result_stack *a = left, *b = right;
+	const uint32_t *host_of = context;
+
+	return (host_of[a->series] > host_of[b->series]) -
+	       (host_of[a->series] < host_of[b->series]);
+}
+
+/* Numbers hosts in the order of their first series. */
+static bool number_hosts(struct side *side)
+{
+	const struct samples_result *result = side->flame.result;
+	struct hash_table index;
+	bool ok = true;
+
+	side->host_of = calloc((size_t)result->series_count + 1, sizeof(*side->host_of));
+	if (!side->host_of)
+		return false;
+	hash_table_init(&index, result->series_count + 1);
+	for (uint32_t i = 0; ok && i < result->series_count; i++) {
+		const char *host = series_label(&result->series[i], "host");
+		uint64_t hash = frame_name_hash(host);
+		uint32_t probe, at;
+
+		for (at = hash_table_first(&index, hash, &probe); at != HASH_TABLE_NONE;
+		     at = hash_table_next(&index, hash, &probe))
+			if (!strcmp(series_label(&result->series[at], "host"), host))
+				break;
+		side->host_of[i] = at == HASH_TABLE_NONE ? i : at;
+		ok = at != HASH_TABLE_NONE || hash_table_add(&index, hash, i);
+	}
+	hash_table_release(&index);
+	return ok;
+}
+
+/* Clusters one after the other, so that whoever adds them up needs room for one. */
+static bool sort_stacks(struct side *side)
+{
+	struct samples_result *result = side->flame.result;
+
+	if (side->diffing->noise == NOISE_HOSTS) {
+		if (!number_hosts(side))
+			return false;
+		if (result->stack_count)
+			qsort_r(result->stacks, result->stack_count, sizeof(*result->stacks),
+				compare_hosts, side->host_of);
+	} else if (side->flame.query.by_bucket && result->stack_count) {
+		qsort(result->stacks, result->stack_count, sizeof(*result->stacks),
+		      compare_buckets);
+	}
+	return true;
+}
+
+static bool ask_side(struct side *side, struct api *api, struct error *err)
+{
+	struct flame_request *flame = &side->flame;
+
+	flame->query.by_bucket = side->diffing->noise == NOISE_TIME;
+	flame->query.step_ms = flame->query.by_bucket
+				       ? step_choose(flame->query.until_ms - flame->query.from_ms,
+						     CLUSTERS)
+				       : 0;
+	flame->query.also_label = side->diffing->noise == NOISE_HOSTS ? "host" : NULL;
+	if (!flame_request_ask(flame, api, err))
+		return false;
+	if (!sort_stacks(side))
+		return no_memory(err);
+	return flame_request_name(flame, api, err);
+}
+
+/* Steps apart may need more room than there is: then the ranges are taken whole, and the answer
+ * says that it knows nothing of their noise. */
+static bool ask(struct diffing *diffing, struct api *api, struct error *err)
+{
+	struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
+	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+
+	for (;;) {
+		*err = (struct error){0};
+		if (ask_side(&diffing->sides[DIFF_COMPARE], api, err)) {
+			base->life = compare->life;
+			if (ask_side(&diffing->sides[DIFF_BASE], api, err))
+				return true;
+		}
+		if (err->kind != ERROR_LIMIT || diffing->noise != NOISE_TIME ||
+		    !query_life_goes_on(compare->life, err))
+			return false;
+		diffing->noise = NOISE_NONE;
+		for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++) {
+			flame_request_forget(&diffing->sides[i].flame);
+		}
+	}
+}
+
+/* --- modules of both sides --- */
+
+/* Modules are the same when their build-ids are, or both have none and one name. */
+static bool take_module(struct diffing *diffing, struct hash_table *index,
+			const struct flame_module *module, uint32_t *number)
+{
+	const char *text = *module->build_id ? module->build_id : module->name;
+	uint64_t hash = frame_name_hash(text);
+	uint32_t probe, at;
+
+	for (at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(index, hash, &probe))
+		if (!strcmp(diffing->modules[at].build_id, module->build_id) &&
+		    (*module->build_id || !strcmp(diffing->modules[at].name, module->name))) {
+			*number = at;
+			return true;
+		}
+	*number = diffing->module_count++;
+	diffing->modules[*number] = *module;
+	return hash_table_add(index, hash, *number);
+}
+
+static bool take_modules(struct side *side, struct hash_table *index)
+{
+	uint32_t count;
+	const struct flame_module *modules = named_stacks_modules(side->flame.stacks, &count);
+	bool ok = true;
+
+	side->module_of = calloc((size_t)count + 1, sizeof(*side->module_of));
+	for (uint32_t i = 0; side->module_of && ok && i < count; i++)
+		ok = take_module(side->diffing, index, &modules[i], &side->module_of[i]);
+	return side->module_of && ok;
+}
+
+static bool join_modules(struct diffing *diffing, struct error *err)
+{
+	uint32_t count[DIFF_SIDES];
+	struct hash_table index;
+	bool ok;
+
+	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
+		named_stacks_modules(diffing->sides[i].flame.stacks, &count[i]);
+	diffing->modules = calloc((size_t)count[DIFF_BASE] + count[DIFF_COMPARE] + 1,
+				  sizeof(*diffing->modules));
+	hash_table_init(&index, UINT32_MAX >> 1);
+	ok = diffing->modules && take_modules(&diffing->sides[DIFF_BASE], &index) &&
+	     take_modules(&diffing->sides[DIFF_COMPARE], &index);
+	hash_table_release(&index);
+	return ok || no_memory(err);
+}
+
+/* --- adding up --- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Seconds of a step that lie in the side's range and in the past. */
+static double step_seconds(const struct side *side, int64_t step)
+{
+	const struct samples_result *result = side->flame.result;
+	int64_t step_ms = side->flame.query.step_ms;
+	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
+	int64_t length = smaller((step + 1) * step_ms, until_ms) -
+			 larger(step * step_ms, result->from_ms);
+
+	return length > 0 ? (double)length / 1000 : 0;
+}
+
+static double range_seconds(const struct side *side)
+{
+	const struct samples_result *result = side->flame.result;
+	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
+
+	return (double)(until_ms - result->from_ms) / 1000;
+}
+
+/* Begins the cluster; those between it and the last one, in which nothing was, as well. */
+static void go_to_cluster(struct side *side, int64_t cluster)
+{
+	struct diff_table *table = side->diffing->table;
+
+	if (side->in_cluster && side->cluster == cluster)
+		return;
+	if (side->diffing->noise != NOISE_TIME) {
+		diff_table_cluster(table, side->number, range_seconds(side));
+	} else {
+		int64_t first = side->in_cluster
+					? side->cluster + 1
+					: side->flame.result->from_ms / side->flame.query.step_ms;
+
+		for (int64_t i = first; i <= cluster; i++)
+			if (step_seconds(side, i) > 0 || i == cluster)
+				diff_table_cluster(table, side->number, step_seconds(side, i));
+	}
+	side->cluster = cluster;
+	side->in_cluster = true;
+}
+
+static const struct flame_frame *with_modules(struct diffing *diffing, const struct side *side,
+					      const struct flame_frame *frames, size_t depth)
+{
+	if (depth > diffing->frame_room) {
+		struct flame_frame *larger_frames = realloc(diffing->frames,
+							    2 * depth * sizeof(*frames));
+
+		if (!larger_frames)
+			return NULL;
+		diffing->frames = larger_frames;
+		diffing->frame_room = 2 * depth;
+	}
+	for (size_t i = 0; i < depth; i++) {
+		diffing->frames[i] = frames[i];
+		if (frames[i].module != FRAME_NO_MODULE)
+			diffing->frames[i].module = side->module_of[frames[i].module];
+	}
+	return diffing->frames;
+}
+
+static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
+		      uint64_t samples)
+{
+	struct side *side = context;
+	struct diffing *diffing = side->diffing;
+	const struct result_stack *stack = named_stacks_current(side->flame.stacks);
+	int64_t cluster = 0;
+
+	if (diffing->noise == NOISE_TIME)
+		cluster = stack->bucket_ms / side->flame.query.step_ms;
+	else if (diffing->noise == NOISE_HOSTS)
+		cluster = side->host_of[stack->series];
+	go_to_cluster(side, cluster);
+	frames = with_modules(diffing, side, frames, depth);
+	return frames && diff_table_add(diffing->table, frames, depth, value, samples) &&
+	       diff_tree_add(&diffing->tree, side->number, frames, depth, value);
+}
+
+static bool add_side(struct side *side, struct error *err)
+{
+	const struct samples_result *result = side->flame.result;
+
+	if (!flame_request_each(&side->flame, add_stack, side, err)) {
+		if (err->kind == ERROR_NONE)
+			error_set(err, ERROR_LIMIT,
+				  "the comparison has more nodes or functions than fit; narrow "
+				  "time or match");
+		return false;
+	}
+	if (side->diffing->noise == NOISE_TIME)
+		go_to_cluster(side, (result->until_ms - 1) / side->flame.query.step_ms);
+	else if (!side->in_cluster)
+		go_to_cluster(side, 0);
+	flame_request_accounting(&side->flame, &side->accounting);
+	return true;
+}
+
+static bool compare(struct diffing *diffing, struct error *err)
+{
+	const struct query_life *life = diffing->sides[DIFF_COMPARE].flame.life;
+
+	diffing->table = diff_table_new(
+		diffing->norm,
+		query_life_room(life, 2 * sizeof(struct diff_function), FUNCTIONS_MAX));
+	if (!diffing->table ||
+	    !diff_tree_init(&diffing->tree,
+			    query_life_room(life, 2 * sizeof(struct flame_node), TREE_NODES_MAX)))
+		return no_memory(err);
+	if (!join_modules(diffing, err) || !add_side(&diffing->sides[DIFF_BASE], err) ||
+	    !add_side(&diffing->sides[DIFF_COMPARE], err))
+		return false;
+	if (!diff_table_test(diffing->table, diffing->by_total) ||
+	    !diff_tree_cut(&diffing->tree, diffing->max_nodes, diffing->table->scale))
+		return no_memory(err);
+	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
+		diffing->sides[i].accounting.cut = diffing->tree.cut[i];
+	return true;
+}
+
+/* --- answering --- */
+
+static struct flame_answer side_answer(const struct side *side, const char *match)
+{
+	return (struct flame_answer){
+		.type = side->flame.query.type,
+		.unit = flame_request_unit(&side->flame),
+		.match = match,
+		.from_ms = side->flame.result->from_ms,
+		.until_ms = side->flame.result->until_ms,
+		.accounting = &side->accounting,
+	};
+}
+
+static bool write_answer(struct http_request *request, struct http_response *response,
+			 const struct diffing *diffing, const struct answer_format *format)
+{
+	static const char *const norms[] = {"per_second", "share", "raw"};
+	static const char *const noises[] = {"time", "hosts", "none"};
+	const struct side *sides = diffing->sides;
+	const char *match = http_request_query(request, "match");
+	const char *base_match = http_request_query(request, "base.match");
+	struct diff_answer answer = {
+		.flame = side_answer(&sides[DIFF_COMPARE], match),
+		.base = side_answer(&sides[DIFF_BASE], base_match ? base_match : match),
+		.functions = diffing->table,
+		.functions_limit = diffing->limit,
+		.by_total = diffing->by_total,
+		.norm = norms[diffing->norm],
+		.noise_from = noises[diffing->noise],
+	};
+
+	answer.flame.tree = diffing->tree.tree;
+	answer.flame.base_scale = diffing->table->scale;
+	answer.flame.modules = diffing->modules;
+	answer.flame.module_count = diffing->module_count;
+	return answer_format_write(request, response, format, &answer.flame);
+}
+
+static void release(struct diffing *diffing)
+{
+	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++) {
+		flame_request_release(&diffing->sides[i].flame);
+		free(diffing->sides[i].module_of);
+		free(diffing->sides[i].host_of);
+	}
+	diff_table_free(diffing->table);
+	diff_tree_release(&diffing->tree);
+	free(diffing->modules);
+	free(diffing->frames);
+}
+
+void api_diff_get(struct http_request *request, struct http_response *response, void *context)
+{
+	const struct answer_format *format = formats;
+	struct diffing diffing = {0};
+	struct error err = {0};
+	bool ok;
+
+	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
+		diffing.sides[i] = (struct side){.diffing = &diffing, .number = i};
+	ok = read_sides(request, &diffing, &err) && read_choices(request, &diffing, &err) &&
+	     answer_format_read(request, formats, &format, &err) && ask(&diffing, context, &err) &&
+	     compare(&diffing, &err);
+	if (ok && !write_answer(request, response, &diffing, format))
+		ok = no_memory(&err);
+	if (!ok)
+		answer_failure(response, &err);
+	release(&diffing);
+}
