@@ -44,6 +44,7 @@ API_HANDLER(api_flamegraph_get);
 API_HANDLER(api_top_get);
 API_HANDLER(api_diff_get);
 API_HANDLER(api_heatmap_get);
+API_HANDLER(api_samples_delete);
 API_HANDLER(api_types_get);
 API_HANDLER(api_labels_get);
 API_HANDLER(api_label_values_get);

@@ -20,6 +20,7 @@ const struct http_route api_routes[] = {
 	{HTTP_GET, "/api/v1/types", api_types_get, LONG},
 	{HTTP_GET, "/api/v1/labels", api_labels_get, LONG},
 	{HTTP_GET, "/api/v1/labels/{name}", api_label_values_get, LONG},
+	{HTTP_DELETE, "/api/v1/samples", api_samples_delete, LONG},
 
 	/* what names are made from, and who sends */
 	{HTTP_GET, "/api/v1/modules", api_modules_get, LONG},

@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/sqlite/delete.h"
 #include "symbol-server/store/sqlite/moment_rows.h"
 
 enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
@@ -311,6 +312,7 @@ static const struct samples_engine sqlite_engine = {
 	.label_values = sqlite_samples_label_values,
 	.timeline = sqlite_samples_timeline,
 	.moments = sqlite_samples_moments,
+	.remove = sqlite_samples_delete,
 	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
 	.counters = sqlite_samples_counters,

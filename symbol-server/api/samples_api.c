@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DELETE /api/v1/samples: what match selects, of the type or all, in that time. */
+#include <string.h>
+
+#include "common/log.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/formats/json_writer.h"
+
+/* Nothing is deleted by a parameter that was forgotten. */
+static bool check_meant(struct http_request *request, const struct query *query, struct error *err)
+{
+	static const char *const times[] = {"from", "until"};
+	bool all = false;
+
+	if (!parameter_flag(request, "all", &all, err))
+		return false;
+	for (unsigned i = 0; i < 2; i++) {
+		const char *text = http_request_query(request, times[i]);
+
+		if (!text || !*text)
+			return error_set(err, ERROR_OPTION,
+					 "parameter '%s' is needed: what is deleted does not "
+					 "come back",
+					 times[i]);
+	}
+	if (query->selector.count && all)
+		return error_set(err, ERROR_OPTION, "either 'match' or 'all=true', not both");
+	if (!query->selector.count && !all)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'match' selects everything: all=true says that this "
+				 "is meant");
+	return true;
+}
+
+void api_samples_delete(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct query query = {0};
+	struct samples_query wanted;
+	struct json json = json_start(&response->body);
+	struct error err = {0};
+	uint64_t samples = 0;
+
+	if (!parameters_check(request, "match type from until all", &err) ||
+	    !parameters_query(request, true, &query, &err) || !check_meant(request, &query, &err))
+		goto out;
+	query_to_samples(&query, &wanted);
+	wanted.is_cancelled = NULL; /* who leaves has asked for it nevertheless */
+	if (!samples_delete(api->samples, &wanted, &samples, &err))
+		goto out;
+	json_open(&json, '{');
+	json_key_uint(&json, "deleted_samples", samples);
+	json_key_int(&json, "from", wanted.from_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS);
+	json_key_int(&json, "until",
+		     (wanted.until_ms + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
+			     SAMPLES_BUCKET_MS);
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+	log_info("samples deleted on request", "peer=%s samples=%llu", http_request_peer(request),
+		 (unsigned long long)samples);
+out:
+	if (err.kind != ERROR_NONE)
+		answer_failure(response, &err);
+	selector_release(&query.selector);
+}

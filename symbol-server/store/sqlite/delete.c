@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_delete(): everything into the files first, then row by row out of them, in transactions
+ * of so many rows, between which folds and queries go on. A transaction takes samples, their times
+ * and their part of the hosts' accounts together and makes the roll-ups of their hours void, so
+ * that wherever it ends, every sum is right. */
+#include "symbol-server/store/sqlite/delete.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+
+enum {
+	SLICE_ROWS = 512,
+	SLICE_BYTES = 8 << 20, /* of rows that are decoded because of a thread */
+	HOURS_PER_DAY = 24,
+	PAUSE_MS = 2, /* between transactions: others want the files */
+	ROW_BYTES_MAX = 256 << 20,
+};
+
+static const struct text deleted_reason = {"deleted", 7};
+
+struct row_key {
+	uint32_t type, bucket, series;
+	int64_t fold;
+};
+
+struct taken { /* from one host in one minute */
+	uint32_t type, bucket, host;
+	uint64_t samples;
+};
+
+struct deleting {
+	struct sqlite_samples *store;
+	const struct samples_query *query;
+	int type; /* -1: all */
+	int64_t from_ms, until_ms;
+	uint64_t samples;
+
+	/* one day */
+	uint32_t day, from, until; /* minutes, until excluded */
+	struct row_key next;       /* where the next slice begins: after this row */
+	uint8_t *wanted;           /* by series: 1 yes, 2 no, 0 not asked yet */
+	uint32_t wanted_room;
+
+	/* one slice */
+	struct day_writer writer;
+	struct catalog *catalog;
+	struct catalog_mark from_mark, mark;
+	uint32_t reason; /* string */
+	uint64_t folded;
+	struct taken taken[SLICE_ROWS];
+	unsigned taken_count;
+	bool hours[HOURS_PER_DAY];
+	bool has_rollups, has_moments;
+	struct packed_pair *kept;
+	size_t kept_count, kept_room;
+	struct buffer data;
+};
+
+/* --- which --- */
+
+static bool ask_series(const struct deleting *deleting, uint32_t number)
+{
+	const struct samples_query *query = deleting->query;
+	const struct catalog_series *series = catalog_series(deleting->catalog, number);
+	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
+	struct series_labels labels = {names, values, series->label_count};
+
+	if (series->tenant != query->tenant)
+		return false;
+	if (!query->series_wanted)
+		return true;
+	for (uint32_t i = 0; i < series->label_count; i++) {
+		names[i] = catalog_string(deleting->catalog, series->labels[2 * i])->text;
+		values[i] = catalog_string(deleting->catalog, series->labels[2 * i + 1])->text;
+	}
+	return query->series_wanted(query->context, &labels);
+}
+
+static bool is_wanted(struct deleting *deleting, uint32_t series)
+{
+	if (!series || series >= deleting->mark.count[CATALOG_SERIES])
+		return false;
+	if (!deleting->wanted[series])
+		deleting->wanted[series] = ask_series(deleting, series) ? 1 : 2;
+	return deleting->wanted[series] == 1;
+}
+
+static bool is_thread_wanted(const struct deleting *deleting, uint32_t thread)
+{
+	const struct samples_query *query = deleting->query;
+
+	if (thread >= deleting->mark.count[CATALOG_STRINGS])
+		return false;
+	return query->thread_wanted(query->context,
+				    catalog_string(deleting->catalog, thread)->text);
+}
+
+/* Series have their numbers for good, so answers stay true from slice to slice. */
+static bool make_room(struct deleting *deleting, struct error *err)
+{
+	uint32_t count = deleting->mark.count[CATALOG_SERIES];
+	uint8_t *larger;
+
+	if (count <= deleting->wanted_room)
+		return true;
+	larger = realloc(deleting->wanted, count);
+	if (!larger)
+		return error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	memset(larger + deleting->wanted_room, 0, count - deleting->wanted_room);
+	deleting->wanted = larger;
+	deleting->wanted_room = count;
+	return true;
+}
+
+/* --- statements --- */
+
+static void bind_key(sqlite3_stmt *statement, int first, const struct deleting *deleting,
+		     const struct row_key *key)
+{
+	sqlite3_bind_int64(statement, first, deleting->query->tenant);
+	sqlite3_bind_int64(statement, first + 1, key->type);
+	sqlite3_bind_int64(statement, first + 2, key->bucket);
+	sqlite3_bind_int64(statement, first + 3, key->series);
+	sqlite3_bind_int64(statement, first + 4, key->fold);
+}
+
+/* Runs sql with its numbers. */
+static bool run(sqlite3 *db, const char *sql, const int64_t *numbers, int count, struct error *err)
+{
+	sqlite3_stmt *statement = database_prepare(db, sql, err);
+	bool ok = statement;
+
+	for (int i = 0; statement && i < count; i++)
+		sqlite3_bind_int64(statement, i + 1, numbers[i]);
+	if (ok)
+		ok = database_run(statement, err);
+	sqlite3_finalize(statement);
+	return ok;
+}
+
+static bool has_table(sqlite3 *db, const char *name)
+{
+	sqlite3_stmt *find = database_prepare(
+		db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", NULL);
+	bool has;
+
+	if (!find)
+		return false;
+	sqlite3_bind_text(find, 1, name, -1, SQLITE_STATIC);
+	has = sqlite3_step(find) == SQLITE_ROW;
+	sqlite3_finalize(find);
+	return has;
+}
+
+static bool delete_row(struct deleting *deleting, const char *table, const struct row_key *key,
+		       struct error *err)
+{
+	int64_t numbers[] = {deleting->query->tenant, key->type, key->bucket, key->series,
+			     key->fold};
+	char sql[160];
+
+	snprintf(sql, sizeof sql,
+		 "DELETE FROM %s WHERE tenant = ? AND type = ? AND bucket = ? AND series = ? "
+		 "AND fold = ?",
+		 table);
+	return run(deleting->writer.db, sql, numbers, 5, err);
+}
+
+/* --- rows of which a thread goes --- */
+
+struct sums {
+	struct deleting *deleting;
+	uint64_t samples, value, gone;
+};
+
+static bool keep_pair(void *context, const struct packed_pair *pair)
+{
+	struct sums *sums = context;
+	struct deleting *deleting = sums->deleting;
+
+	if (is_thread_wanted(deleting, pair->thread)) {
+		sums->gone += pair->samples;
+		return true;
+	}
+	if (deleting->kept_count == deleting->kept_room) {
+		size_t room = deleting->kept_room ? deleting->kept_room * 2 : 1024;
+		struct packed_pair *larger = realloc(deleting->kept, room * sizeof *larger);
+
+		if (!larger)
+			return false;
+		deleting->kept = larger;
+		deleting->kept_room = room;
+	}
+	deleting->kept[deleting->kept_count++] = *pair;
+	sums->samples += pair->samples;
+	sums->value += pair->value;
+	return true;
+}
+
+static bool write_kept(struct deleting *deleting, const struct row_key *key,
+		       const struct sums *sums, struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		deleting->writer.db,
+		"UPDATE samples SET pairs = ?, samples = ?, value = ?, data = ? WHERE tenant = ? "
+		"AND type = ? AND bucket = ? AND series = ? AND fold = ?",
+		err);
+	bool ok = put;
+
+	buffer_clear(&deleting->data);
+	packed_encode(deleting->kept, deleting->kept_count, &deleting->data);
+	if (ok && deleting->data.failed)
+		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	if (ok) {
+		sqlite3_bind_int64(put, 1, (int64_t)deleting->kept_count);
+		sqlite3_bind_int64(put, 2, (int64_t)sums->samples);
+		sqlite3_bind_int64(put, 3, (int64_t)sums->value);
+		sqlite3_bind_blob64(put, 4, deleting->data.bytes, deleting->data.length,
+				    SQLITE_STATIC);
+		bind_key(put, 5, deleting, key);
+		ok = database_run(put, err);
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
+static bool delete_threads(struct deleting *deleting, const struct row_key *key,
+			   const uint8_t *data, size_t length, uint64_t *gone, struct error *err)
+{
+	struct sums sums = {.deleting = deleting};
+
+	deleting->kept_count = 0;
+	if (!packed_each(data, length, keep_pair, &sums))
+		return error_set(err, ERROR_FORMAT, "a row of samples cannot be decoded");
+	*gone = sums.gone;
+	if (!sums.gone)
+		return true;
+	return deleting->kept_count ? write_kept(deleting, key, &sums, err)
+				    : delete_row(deleting, "samples", key, err);
+}
+
+struct moments_kept {
+	struct deleting *deleting;
+	struct moment *at;
+	size_t count, room;
+};
+
+static bool keep_moment(void *context, const struct moment *moment)
+{
+	struct moments_kept *kept = context;
+
+	if (is_thread_wanted(kept->deleting, moment->thread))
+		return true;
+	if (kept->count == kept->room) {
+		size_t room = kept->room ? kept->room * 2 : 1024;
+		struct moment *larger = realloc(kept->at, room * sizeof *larger);
+
+		if (!larger)
+			return false;
+		kept->at = larger;
+		kept->room = room;
+	}
+	kept->at[kept->count++] = *moment;
+	return true;
+}
+
+static bool write_moments(struct deleting *deleting, const struct row_key *key,
+			  struct moments_kept *kept, struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		deleting->writer.db,
+		"UPDATE moments SET count = ?, data = ? WHERE tenant = ? AND type = ? AND "
+		"bucket = ? AND series = ? AND fold = ?",
+		err);
+	bool ok = put;
+
+	buffer_clear(&deleting->data);
+	moments_encode(kept->at, kept->count, &deleting->data);
+	if (ok && deleting->data.failed)
+		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	if (ok) {
+		sqlite3_bind_int64(put, 1, (int64_t)kept->count);
+		sqlite3_bind_blob64(put, 2, deleting->data.bytes, deleting->data.length,
+				    SQLITE_STATIC);
+		bind_key(put, 3, deleting, key);
+		ok = database_run(put, err);
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
+static bool delete_thread_moments(struct deleting *deleting, const struct row_key *key,
+				  struct error *err)
+{
+	sqlite3_stmt *find = database_prepare(
+		deleting->writer.db,
+		"SELECT data FROM moments WHERE tenant = ? AND type = ? AND bucket = ? AND "
+		"series = ? AND fold = ?",
+		err);
+	struct moments_kept kept = {.deleting = deleting};
+	bool ok = find, has_row = false;
+
+	if (find) {
+		bind_key(find, 1, deleting, key);
+		has_row = sqlite3_step(find) == SQLITE_ROW;
+		ok = !has_row ||
+		     moments_each(sqlite3_column_blob(find, 0),
+				  (size_t)sqlite3_column_bytes(find, 0), keep_moment, &kept) ||
+		     error_set(err, ERROR_FORMAT, "times of samples cannot be decoded");
+	}
+	sqlite3_finalize(find);
+	if (ok && has_row)
+		ok = kept.count ? write_moments(deleting, key, &kept, err)
+				: delete_row(deleting, "moments", key, err);
+	free(kept.at);
+	return ok;
+}
+
+/* --- accounts --- */
+
+static void take(struct deleting *deleting, const struct row_key *key, uint64_t samples)
+{
+	uint32_t host = catalog_series(deleting->catalog, key->series)->host;
+	struct taken *taken = deleting->taken;
+	unsigned i = deleting->taken_count;
+
+	deleting->samples += samples;
+	deleting->hours[key->bucket / 60] = true;
+	while (i && taken[i - 1].bucket == key->bucket && taken[i - 1].type == key->type)
+		if (taken[--i].host == host) {
+			taken[i].samples += samples;
+			return;
+		}
+	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, samples};
+}
+
+struct account_row {
+	struct deleting *deleting;
+	const struct taken *first;
+	unsigned count;
+	uint64_t left[SLICE_ROWS]; /* not found yet, of each */
+	bool is_changed, is_full;
+};
+
+/* A reason without room is added to the last one, as account_add() does. */
+static void lose(struct packed_account *account, uint32_t reason, uint64_t count)
+{
+	struct packed_account more = {.lost_count = 1};
+
+	more.lost[0].reason = reason;
+	more.lost[0].count = count;
+	account_add(account, &more);
+}
+
+static bool change_account(void *context, const struct packed_account *account)
+{
+	struct account_row *row = context;
+	struct packed_account changed = *account;
+
+	for (unsigned i = 0; i < row->count; i++) {
+		uint64_t part = row->left[i] < changed.samples ? row->left[i] : changed.samples;
+
+		if (row->first[i].host != account->host || !part)
+			continue;
+		row->left[i] -= part;
+		changed.samples -= part;
+		lose(&changed, row->deleting->reason, part);
+		row->is_changed = true;
+	}
+	account_encode(&changed, &row->deleting->data);
+	return true;
+}
+
+static bool write_account(struct deleting *deleting, const struct taken *of, int64_t fold,
+			  struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		deleting->writer.db,
+		"UPDATE accounts SET data = ? WHERE tenant = ? AND type = ? AND bucket = ? "
+		"AND fold = ?",
+		err);
+	bool ok = put && !deleting->data.failed;
+
+	if (ok) {
+		sqlite3_bind_blob64(put, 1, deleting->data.bytes, deleting->data.length,
+				    SQLITE_STATIC);
+		sqlite3_bind_int64(put, 2, deleting->query->tenant);
+		sqlite3_bind_int64(put, 3, of->type);
+		sqlite3_bind_int64(put, 4, of->bucket);
+		sqlite3_bind_int64(put, 5, fold);
+		ok = database_run(put, err);
+	} else if (put) {
+		error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
+/* The accounts of one minute, fold after fold, until all that was taken is found there. */
+static bool change_minute(struct deleting *deleting, struct account_row *row, struct error *err)
+{
+	sqlite3_stmt *find = database_prepare(
+		deleting->writer.db,
+		"SELECT fold, data FROM accounts WHERE tenant = ? AND type = ? AND bucket = ? "
+		"AND fold > ? ORDER BY fold LIMIT 1",
+		err);
+	int64_t fold = -1;
+	bool ok = find, has_more = true;
+
+	while (ok && has_more) {
+		sqlite3_bind_int64(find, 1, deleting->query->tenant);
+		sqlite3_bind_int64(find, 2, row->first->type);
+		sqlite3_bind_int64(find, 3, row->first->bucket);
+		sqlite3_bind_int64(find, 4, fold);
+		has_more = sqlite3_step(find) == SQLITE_ROW;
+		row->is_changed = false;
+		buffer_clear(&deleting->data);
+		if (has_more) {
+			fold = sqlite3_column_int64(find, 0);
+			ok = account_each(sqlite3_column_blob(find, 1),
+					  (size_t)sqlite3_column_bytes(find, 1), change_account,
+					  row) ||
+			     error_set(err, ERROR_FORMAT, "accounts cannot be decoded");
+		}
+		sqlite3_reset(find);
+		if (ok && row->is_changed)
+			ok = write_account(deleting, row->first, fold, err);
+	}
+	sqlite3_finalize(find);
+	return ok;
+}
+
+static bool change_accounts(struct deleting *deleting, struct error *err)
+{
+	struct account_row *row = calloc(1, sizeof *row);
+	bool ok = row || error_set(err, ERROR_MEMORY, "no memory to delete samples");
+
+	for (unsigned first = 0, end; ok && first < deleting->taken_count; first = end) {
+		const struct taken *taken = deleting->taken;
+
+		for (end = first;
+		     end < deleting->taken_count && taken[end].bucket == taken[first].bucket &&
+		     taken[end].type == taken[first].type;
+		     end++)
+			row->left[end - first] = taken[end].samples;
+		row->deleting = deleting;
+		row->first = taken + first;
+		row->count = end - first;
+		ok = change_minute(deleting, row, err);
+	}
+	free(row);
+	return ok;
+}
+
+/* --- roll-ups: void, so that they are made again from what is left --- */
+
+/* Deletes from first below end, of every level, tenant and type: the key begins with these. */
+static bool void_table(sqlite3 *db, const char *table, uint32_t first, uint32_t end,
+		       struct error *err)
+{
+	char find_sql[200], delete_sql[200];
+	int64_t key[5] = {-1, -1, -1, first, end};
+	sqlite3_stmt *find;
+	bool ok;
+
+	snprintf(find_sql, sizeof find_sql,
+		 "SELECT level, tenant, type FROM %s WHERE (level, tenant, type) > (?, ?, ?) "
+		 "ORDER BY level, tenant, type LIMIT 1",
+		 table);
+	snprintf(delete_sql, sizeof delete_sql,
+		 "DELETE FROM %s WHERE level = ? AND tenant = ? AND type = ? AND bucket >= ? AND "
+		 "bucket < ?",
+		 table);
+	find = database_prepare(db, find_sql, err);
+	ok = find;
+	while (ok) {
+		for (int i = 0; i < 3; i++)
+			sqlite3_bind_int64(find, i + 1, key[i]);
+		if (sqlite3_step(find) != SQLITE_ROW)
+			break;
+		for (int i = 0; i < 3; i++)
+			key[i] = sqlite3_column_int64(find, i);
+		sqlite3_reset(find);
+		ok = run(db, delete_sql, key, 5, err);
+	}
+	sqlite3_finalize(find);
+	return ok;
+}
+
+static bool void_rollups(sqlite3 *db, uint32_t first, uint32_t end, struct error *err)
+{
+	int64_t range[] = {first, end};
+
+	return void_table(db, "rollups", first, end, err) &&
+	       void_table(db, "rollup_accounts", first, end, err) &&
+	       run(db, "UPDATE rollup_marks SET through = 0 WHERE bucket >= ? AND bucket < ?",
+		   range, 2, err);
+}
+
+/* Accounts are rolled up by the hour: its parts are made anew together. */
+static bool void_hours(struct deleting *deleting, struct error *err)
+{
+	for (uint32_t hour = 0; deleting->has_rollups && hour < HOURS_PER_DAY; hour++)
+		if (deleting->hours[hour] &&
+		    !void_rollups(deleting->writer.db, hour * 60, hour * 60 + 60, err))
+			return false;
+	return true;
+}
+
+/* --- a slice --- */
+
+static bool delete_one(struct deleting *deleting, const struct row_key *key, sqlite3_stmt *row,
+		       uint64_t *gone, struct error *err)
+{
+	bool ok;
+
+	*gone = (uint64_t)sqlite3_column_int64(row, 3);
+	if (deleting->query->thread_wanted)
+		ok = delete_threads(deleting, key, sqlite3_column_blob(row, 4),
+				    (size_t)sqlite3_column_bytes(row, 4), gone, err) &&
+		     (!*gone || !deleting->has_moments ||
+		      delete_thread_moments(deleting, key, err));
+	else
+		ok = delete_row(deleting, "samples", key, err) &&
+		     (!deleting->has_moments || delete_row(deleting, "moments", key, err));
+	return ok;
+}
+
+/* The next row of the type after key. 1 there is one, 0 there is none, -1 an error. */
+static int next_row(struct deleting *deleting, sqlite3_stmt *find, struct row_key *key,
+		    struct error *err)
+{
+	int code;
+
+	sqlite3_reset(find);
+	sqlite3_bind_int64(find, 1, deleting->query->tenant);
+	sqlite3_bind_int64(find, 2, key->type);
+	sqlite3_bind_int64(find, 3, deleting->until);
+	sqlite3_bind_int64(find, 4, key->bucket);
+	sqlite3_bind_int64(find, 5, key->series);
+	sqlite3_bind_int64(find, 6, key->fold);
+	code = sqlite3_step(find);
+	if (code == SQLITE_DONE)
+		return 0;
+	if (code != SQLITE_ROW) {
+		database_error(deleting->writer.db, "read", err);
+		return -1;
+	}
+	key->bucket = (uint32_t)sqlite3_column_int64(find, 0);
+	key->series = (uint32_t)sqlite3_column_int64(find, 1);
+	key->fold = sqlite3_column_int64(find, 2);
+	return 1;
+}
+
+/* *is_done: no rows are left after this slice. */
+static bool delete_rows(struct deleting *deleting, bool *is_done, struct error *err)
+{
+	sqlite3_stmt *find = database_prepare(
+		deleting->writer.db,
+		"SELECT bucket, series, fold, samples, data FROM samples WHERE tenant = ? AND "
+		"type = ? AND bucket < ? AND (bucket, series, fold) > (?, ?, ?) "
+		"ORDER BY bucket, series, fold LIMIT 1",
+		err);
+	struct row_key *key = &deleting->next;
+	size_t bytes = 0;
+	int found = find ? 1 : -1;
+
+	for (unsigned rows = 0; found > 0 && rows < SLICE_ROWS && bytes < SLICE_BYTES;) {
+		uint64_t gone = 0;
+
+		found = next_row(deleting, find, key, err);
+		if (found <= 0)
+			break;
+		rows++;
+		if (!is_wanted(deleting, key->series))
+			continue;
+		bytes += deleting->query->thread_wanted ? (size_t)sqlite3_column_bytes(find, 4) : 0;
+		if (!delete_one(deleting, key, find, &gone, err))
+			found = -1;
+		else if (gone)
+			take(deleting, key, gone);
+	}
+	sqlite3_finalize(find);
+	*is_done = found == 0;
+	return found >= 0;
+}
+
+/* The day's dictionary with the reason in it. False without an error: the day is gone. */
+static bool take_day(struct deleting *deleting, struct day **day, struct error *err)
+{
+	struct sqlite_samples *store = deleting->store;
+	bool ok = true;
+
+	pthread_mutex_lock(&store->lock);
+	*day = store_find_day(store, deleting->day);
+	if (*day && (*day)->has_file)
+		*day = store_take_day(store, deleting->day, err);
+	else
+		*day = NULL;
+	if (*day && (*day)->has_file) {
+		deleting->catalog = catalog_take((*day)->catalog);
+		deleting->reason = catalog_add_string(deleting->catalog, deleted_reason);
+		deleting->from_mark = deleting->catalog->persisted;
+		deleting->mark = catalog_mark(deleting->catalog);
+	} else {
+		ok = !err->kind;
+		*day = NULL;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+/* What the dictionary got goes with the rows that refer to it, as a fold does it. */
+static bool commit(struct deleting *deleting, struct day *day, struct error *err)
+{
+	struct sqlite_samples *store = deleting->store;
+	struct catalog *catalog = deleting->catalog;
+
+	if (!deleting->taken_count)
+		return true;
+	deleting->writer.fold = (int64_t)deleting->folded;
+	if (!change_accounts(deleting, err) || !void_hours(deleting, err) ||
+	    !day_writer_definitions(&deleting->writer, catalog, &deleting->from_mark,
+				    &deleting->mark, err) ||
+	    !day_writer_commit(&deleting->writer, deleting->day, err))
+		return false;
+	pthread_mutex_lock(&store->lock);
+	catalog->persisted = deleting->mark;
+	for (unsigned i = 0; i < CATALOG_KINDS; i++)
+		if (catalog->logged.count[i] < deleting->mark.count[i])
+			catalog->logged.count[i] = deleting->mark.count[i];
+	day->rolled_through = 0; /* the fold thread looks at it again */
+	pthread_mutex_unlock(&store->lock);
+	return true;
+}
+
+static bool delete_slice(struct deleting *deleting, bool *is_done, struct error *err)
+{
+	uint64_t before = deleting->samples;
+	struct day *day = NULL;
+	char path[4096];
+	bool ok;
+
+	*is_done = true;
+	deleting->taken_count = 0;
+	memset(deleting->hours, 0, sizeof deleting->hours);
+	if (!take_day(deleting, &day, err))
+		return false;
+	if (!day)
+		return true;
+	day_file_path(deleting->store->directory, deleting->day, path, sizeof path);
+	ok = make_room(deleting, err) &&
+	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err);
+	if (ok) {
+		deleting->has_rollups = has_table(deleting->writer.db, "rollup_marks");
+		deleting->has_moments = has_table(deleting->writer.db, "moments");
+		ok = delete_rows(deleting, is_done, err) && commit(deleting, day, err);
+		day_writer_close(&deleting->writer);
+	}
+	if (!ok)
+		deleting->samples = before;
+	if (!ok && err->kind == ERROR_FORMAT)
+		store_set_aside(deleting->store, day, err->message);
+	catalog_release(deleting->catalog);
+	deleting->catalog = NULL;
+	return ok;
+}
+
+/* --- all of it --- */
+
+static bool delete_type(struct deleting *deleting, uint32_t type, struct error *err)
+{
+	bool is_done = false, ok = true;
+
+	deleting->next = (struct row_key){.type = type, .bucket = deleting->from};
+	while (ok && !is_done) {
+		store_lock_files(deleting->store);
+		ok = delete_slice(deleting, &is_done, err);
+		store_unlock_files(deleting->store);
+		poll(NULL, 0, PAUSE_MS);
+	}
+	return ok;
+}
+
+static bool delete_day(struct deleting *deleting, uint32_t day, struct error *err)
+{
+	int64_t start = day * day_ms;
+	bool ok = true;
+
+	deleting->day = day;
+	deleting->from = deleting->from_ms > start
+				 ? (uint32_t)((deleting->from_ms - start) / SAMPLES_BUCKET_MS)
+				 : 0;
+	deleting->until = deleting->until_ms < start + day_ms
+				  ? (uint32_t)((deleting->until_ms - start) / SAMPLES_BUCKET_MS)
+				  : MINUTES_PER_DAY;
+	free(deleting->wanted);
+	deleting->wanted = NULL;
+	deleting->wanted_room = 0;
+	for (unsigned type = 0; ok && profile_type_name(type); type++)
+		if (deleting->type < 0 || type == (unsigned)deleting->type)
+			ok = delete_type(deleting, type, err);
+	return ok;
+}
+
+/* The next day in range after the last one: days may come and go meanwhile. */
+static bool next_day(struct deleting *deleting, int64_t after, uint32_t *number)
+{
+	struct sqlite_samples *store = deleting->store;
+	bool is_found = false;
+
+	pthread_mutex_lock(&store->lock);
+	for (unsigned i = 0; !is_found && i < store->day_count; i++) {
+		const struct day *day = store->days[i];
+
+		is_found = day->day > after && day->has_file &&
+			   day->day * day_ms < deleting->until_ms &&
+			   (day->day + 1ll) * day_ms > deleting->from_ms;
+		if (is_found)
+			*number = day->day;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return is_found;
+}
+
+static bool start(struct deleting *deleting, const struct samples_query *query, struct error *err)
+{
+	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
+	int64_t until = query->until_ms < from ? from : query->until_ms;
+
+	deleting->query = query;
+	deleting->type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	if (query->type && deleting->type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (until > (int64_t)UINT32_MAX * 1000 * 1000)
+		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
+	deleting->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	deleting->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
+			     SAMPLES_BUCKET_MS;
+	buffer_init(&deleting->data, ROW_BYTES_MAX);
+	return true;
+}
+
+bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
+			   uint64_t *samples, struct error *err)
+{
+	struct deleting *deleting = calloc(1, sizeof *deleting);
+	struct error why = {0};
+	uint32_t day = 0;
+	bool ok = false;
+
+	*samples = 0;
+	if (!deleting)
+		return error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	deleting->store = sqlite_samples_of(base);
+	if (start(deleting, query, &why) && samples_fold(base, &why)) {
+		ok = true;
+		for (int64_t after = -1; ok && next_day(deleting, after, &day); after = day)
+			ok = delete_day(deleting, day, &why);
+		*samples = deleting->samples;
+		log_info("samples deleted", "samples=%llu%s%s%s",
+			 (unsigned long long)deleting->samples, ok ? "" : " and then=\"",
+			 ok ? "" : why.message, ok ? "" : "\"");
+	}
+	if (!ok && err)
+		*err = why;
+	buffer_release(&deleting->data);
+	free(deleting->wanted);
+	free(deleting->kept);
+	free(deleting);
+	return ok;
+}

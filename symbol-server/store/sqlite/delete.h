@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deleting samples by what they are of. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DELETE_H
+#define SYMBOL_SERVER_STORE_SQLITE_DELETE_H
+
+#include "symbol-server/store/moments.h"
+#include "symbol-server/store/sqlite/samples_store.h"
+
+bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
+			   uint64_t *samples, struct error *err);
+
+#endif
