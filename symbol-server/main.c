@@ -53,7 +53,8 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 	struct samples_store_options samples = {
 		.directory = options->data,
 		.clickhouse_url = options->clickhouse_url,
-		.keep_ms = {options->retention_ms},
+		.keep_ms = {options->retention_ms, options->rollup_retention_ms[0],
+			    options->rollup_retention_ms[1]},
 		.max_disk_bytes = options->max_disk_bytes,
 		.series_max = options->series_limit,
 	};
@@ -193,6 +194,17 @@ static void stop(struct api *api)
 	api_release(api);
 }
 
+/* What is older is not stored; 0: everything is. */
+static int64_t longest_kept_ms(const struct server_options *options)
+{
+	int64_t kept_ms = options->retention_ms;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (options->rollup_retention_ms[i])
+			kept_ms = options->rollup_retention_ms[i];
+	return kept_ms == INT64_MAX ? 0 : kept_ms;
+}
+
 int main(int argc, char **argv)
 {
 	struct server_options options = {0};
@@ -215,7 +227,7 @@ int main(int argc, char **argv)
 	if (options.verify)
 		return verify(&options);
 	block_signals(&signals);
-	api.retention_ms = options.retention_ms;
+	api.retention_ms = longest_kept_ms(&options);
 	api.query_limits = (struct samples_limits){
 		options.query_time_ms, options.query_memory_bytes, options.query_rows};
 

@@ -2,6 +2,7 @@
 #include "symbol-server/server_options.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define AT(field_)    offsetof(struct server_options, field_)
@@ -42,8 +43,9 @@ static const struct option_row rows[] = {
 	 .type = OPTION_TEXT,
 	 .offset = AT(retention),
 	 .fallback = "7d",
-	 .argument = "DURATION",
-	 .help = "how long samples are kept, in whole days; 0s keeps them"},
+	 .argument = "DURATION[,10m:DURATION][,1h:DURATION]",
+	 .help = "how long samples are kept by the minute, and summed up by 10 minutes and by the "
+		 "hour; 0s keeps them"},
 	{.name = "max-disk",
 	 .type = OPTION_SIZE,
 	 .offset = AT(max_disk_bytes),
@@ -51,7 +53,8 @@ static const struct option_row rows[] = {
 	 .maximum = LARGEST_BYTES,
 	 .fallback = "0",
 	 .argument = "SIZE",
-	 .help = "disk that samples may take, oldest day deleted first; 0: no limit"},
+	 .help = "disk that samples may take, oldest deleted first, minutes before sums; 0: no "
+		 "limit"},
 	{.name = "series-limit",
 	 .type = OPTION_UINT,
 	 .offset = AT(series_limit),
@@ -187,15 +190,50 @@ bool listen_is_loopback(const char *listen)
 	       !strncmp(listen, "localhost:", 10);
 }
 
+/* One of "7d", "10m:30d", "1h:400d". */
+static bool read_kept(const char *text, const char *prefix, const char *longer_than,
+		      int64_t least_ms, int64_t *ms, struct error *err)
+{
+	if (!duration_parse(text + strlen(prefix), ms, err))
+		return error_prefix(err, "--retention");
+	if (*ms && (!least_ms || *ms < least_ms))
+		return error_set(err, ERROR_OPTION,
+				 "--retention: %s is shorter than %s; sums are kept at least as "
+				 "long as what they were made of",
+				 text, longer_than);
+	return true;
+}
+
 static bool read_retention(struct server_options *options, struct error *err)
 {
-	if (strchr(options->retention, ','))
-		return error_set(err, ERROR_OPTION,
-				 "--retention %s: this version keeps no roll-ups, it takes one "
-				 "duration such as 7d",
-				 options->retention);
-	return duration_parse(options->retention, &options->retention_ms, err) ||
-	       error_prefix(err, "--retention");
+	int64_t *rolled_ms = options->rollup_retention_ms, longest_ms;
+	char text[200], *rest = text, *part;
+	bool has[2] = {false};
+
+	if (snprintf(text, sizeof text, "%s", options->retention) >= (int)sizeof text)
+		return error_set(err, ERROR_OPTION, "--retention is too long");
+	part = strsep(&rest, ",");
+	if (!duration_parse(part, &options->retention_ms, err))
+		return error_prefix(err, "--retention");
+	longest_ms = options->retention_ms;
+	while ((part = strsep(&rest, ","))) {
+		bool is_hour = !strncmp(part, "1h:", 3);
+
+		if ((!is_hour && strncmp(part, "10m:", 4)) || has[is_hour] || has[1])
+			return error_set(err, ERROR_OPTION,
+					 "--retention %s: write it as 7d,10m:30d,1h:400d, where "
+					 "10m or 1h may be left out",
+					 options->retention);
+		has[is_hour] = true;
+		if (!read_kept(part, is_hour ? "1h:" : "10m:",
+			       has[0] && is_hour ? "that of 10m" : "that of minutes", longest_ms,
+			       &rolled_ms[is_hour], err))
+			return false;
+		if (!rolled_ms[is_hour])
+			rolled_ms[is_hour] = INT64_MAX;
+		longest_ms = rolled_ms[is_hour] == INT64_MAX ? 0 : rolled_ms[is_hour];
+	}
+	return true;
 }
 
 /* The rest of the URL is looked at by who uses it: a message must not hold its password. */

@@ -21,7 +21,8 @@ struct server_options {
 	const char *backup; /* NULL: serve */
 	bool verify;
 	const char *retention;
-	int64_t retention_ms;    /* from retention */
+	int64_t retention_ms;    /* from retention; 0: for ever */
+	int64_t rollup_retention_ms[2]; /* of 10-minute and 1-hour roll-ups; 0: as retention_ms */
 	uint64_t max_disk_bytes; /* 0: no limit */
 	uint32_t series_limit;   /* of a day */
 	uint64_t symbol_memory_bytes;

@@ -340,6 +340,10 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
 	uint64_t disk_bytes, days; /* now */
+	uint64_t level_bytes[SAMPLES_RESOLUTIONS]; /* files that have minutes; that have roll-ups only */
+	uint64_t days_reduced, days_deleted, months_deleted; /* by retention and the limit of disk */
+	uint64_t rollup_lag_ms; /* now: age of the oldest closed bucket without its roll-up */
+	uint64_t forecast_bytes, disk_full_seconds; /* now: where retention ends; 0: not known, never */
 	uint64_t rollup_pairs, rollup_cpu_us; /* counted stacks read to be rolled up; its CPU time */
 	uint64_t series, stacks, memory_bytes; /* now */
 	/* Profiles and their samples that found no room for one more series; samples whose stack

@@ -54,7 +54,13 @@ static void test_refusals(void)
 		{"--listen [::]:7878", "--insecure"},
 		{"--listen 192.168.1.1:80", "--insecure"},
 		{"--retention 7", "--retention"},
-		{"--retention 7d,10m:30d", "no roll-ups"},
+		{"--retention 7d,10m:3d", "10m:3d is shorter than that of minutes"},
+		{"--retention 7d,10m:30d,1h:20d", "1h:20d is shorter than that of 10m"},
+		{"--retention 0s,10m:30d", "shorter than that of minutes"},
+		{"--retention 7d,30d", "write it as"},
+		{"--retention 7d,1h:30d,10m:30d", "write it as"},
+		{"--retention 7d,10m:30d,10m:40d", "write it as"},
+		{"--retention 7d,10m:30", "--retention"},
 		{"--store clickhouse=http://x", "--store"},
 		{"--tls-cert x", "--tls-cert"},
 		{"--tls-key x", "--tls-key"},
@@ -72,6 +78,21 @@ static void test_refusals(void)
 	CHECK(read_words("--listen 0.0.0.0:7878 --insecure", &options, &err) == OPTIONS_RUN);
 	CHECK(read_words("--listen [::1]:0", &options, &err) == OPTIONS_RUN);
 	CHECK(read_words("--listen localhost:0", &options, &err) == OPTIONS_RUN);
+}
+
+static void test_retention(void)
+{
+	const int64_t day_ms = 86400000;
+	struct server_options options;
+	struct error err;
+
+	CHECK(read_words("--retention 7d,10m:30d,1h:400d", &options, &err) == OPTIONS_RUN);
+	CHECK_NUMBER(options.retention_ms, 7 * day_ms);
+	CHECK_NUMBER(options.rollup_retention_ms[0], 30 * day_ms);
+	CHECK_NUMBER(options.rollup_retention_ms[1], 400 * day_ms);
+	CHECK(read_words("--retention 7d,1h:0s", &options, &err) == OPTIONS_RUN);
+	CHECK_NUMBER(options.rollup_retention_ms[0], 0);
+	CHECK_NUMBER(options.rollup_retention_ms[1], INT64_MAX);
 }
 
 /* The manual has the options as the table has them. */
@@ -100,6 +121,7 @@ int main(void)
 {
 	test_defaults();
 	test_refusals();
+	test_retention();
 	test_manual();
 	return checks_done();
 }

@@ -44,6 +44,11 @@ bool day_file_parse(const char *name, uint32_t *day)
 	return !strcmp(again + 1, name); /* no 31st of June */
 }
 
+sqlite3 *day_file_create(const char *path, struct error *err)
+{
+	return database_open(path, &schema, err);
+}
+
 /* --- writing --- */
 
 bool day_writer_begin(struct day_writer *writer, const char *path, uint64_t fold,
@@ -212,6 +217,7 @@ static bool prepare_rollups(struct day_reader *reader, struct error *err)
 struct day_reader *day_reader_open(const char *path, struct error *err)
 {
 	struct day_reader *reader = calloc(1, sizeof *reader);
+	int64_t reduced = 0;
 	int version = 0;
 
 	if (!reader) {
@@ -219,8 +225,10 @@ struct day_reader *day_reader_open(const char *path, struct error *err)
 		return NULL;
 	}
 	reader->db = database_open_reader(path, &schema, err);
-	if (!reader->db || !database_version(reader->db, &version, err))
+	if (!reader->db || !database_version(reader->db, &version, err) ||
+	    !database_get_fact(reader->db, "reduced", &reduced, err))
 		goto fail;
+	reader->is_reduced = reduced;
 	reader->has_rollups = version > 1;
 	reader->scan = database_prepare(reader->db,
 					"SELECT " ROW_COLUMNS " FROM samples WHERE " WITHIN, err);

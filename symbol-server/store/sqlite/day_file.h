@@ -29,6 +29,9 @@ void day_file_path(const char *directory, uint32_t day, char *path, size_t room)
 /* "samples-YYYYMMDD.db" → day. */
 bool day_file_parse(const char *name, uint32_t *day);
 
+/* Opens for writing, made or migrated; for what has nothing to do with folding. */
+sqlite3 *day_file_create(const char *path, struct error *err);
+
 /* ---- writing: one at a time, the fold thread's ---- */
 
 struct day_writer {
@@ -65,6 +68,7 @@ void day_writer_close(struct day_writer *writer);
 
 struct day_reader { /* one connection; between begin and end it sees one state of the file */
 	sqlite3 *db;
+	bool is_reduced;  /* its minutes were deleted, its roll-ups were kept */
 	bool has_rollups; /* the tables of roll-ups: a file as an earlier version left it has none
 			   */
 	sqlite3_stmt *scan, *scan_series, *accounts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/samples_store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -77,7 +77,7 @@ bool store_find_days(struct sqlite_samples *store, struct error *err)
 	return ok;
 }
 
-static void close_readers(struct day *day)
+void day_close_readers(struct day *day)
 {
 	while (day->idle_count)
 		day_reader_close(day->idle[--day->idle_count]);
@@ -85,9 +85,23 @@ static void close_readers(struct day *day)
 
 static void free_day(struct day *day)
 {
-	close_readers(day);
+	day_close_readers(day);
 	catalog_release(day->catalog);
 	free(day);
+}
+
+void store_drop_day(struct sqlite_samples *store, struct day *day)
+{
+	unsigned at = 0;
+
+	while (at < store->day_count && store->days[at] != day)
+		at++;
+	day_close_readers(day);
+	memmove(store->days + at, store->days + at + 1,
+		(--store->day_count - at) * sizeof *store->days);
+	day->is_gone = true;
+	if (!day->users)
+		free_day(day);
 }
 
 void store_free_days(struct sqlite_samples *store)
@@ -168,7 +182,7 @@ static void rename_damaged(struct sqlite_samples *store, struct day *day, const 
 {
 	char path[4096];
 
-	close_readers(day);
+	day_close_readers(day);
 	day_file_path(store->directory, day->day, path, sizeof path);
 	store->counters.days_damaged++;
 	database_set_aside(path, why);
@@ -255,136 +269,4 @@ struct day *store_take_day(struct sqlite_samples *store, uint32_t number, struct
 	if (!day->catalog)
 		error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
 	return day->catalog ? day : NULL;
-}
-
-/* --- retention --- */
-
-/* Roll-ups without a time of their own are kept as long as what they were made of. */
-int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
-			   int64_t now_ms)
-{
-	int64_t keep_ms = store->keep_ms[resolution];
-
-	while (!keep_ms && resolution > SAMPLES_RAW)
-		keep_ms = store->keep_ms[--resolution];
-	return keep_ms && keep_ms < now_ms ? now_ms - keep_ms : 0;
-}
-
-static uint64_t file_bytes(const char *path)
-{
-	struct stat status;
-
-	return stat(path, &status) ? 0 : (uint64_t)status.st_blocks * 512;
-}
-
-static uint64_t day_bytes(const struct sqlite_samples *store, uint32_t day)
-{
-	char path[4096], wal[4200];
-
-	day_file_path(store->directory, day, path, sizeof path);
-	snprintf(wal, sizeof wal, "%s-wal", path);
-	return file_bytes(path) + file_bytes(wal);
-}
-
-static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
-{
-	const struct memory_table *tables[64] = {store->active};
-	unsigned count = 1;
-
-	for (const struct generation *g = store->oldest; g && count < 64; g = g->next)
-		tables[count++] = g->table;
-	while (count--)
-		for (uint32_t i = 0; i < tables[count]->cells.count; i++) {
-			const struct memory_cell *cell = blocks_at(&tables[count]->cells, i);
-
-			if (cell->key.day == day)
-				return true;
-		}
-	return false;
-}
-
-static void delete_day(struct sqlite_samples *store, unsigned at, const char *why)
-{
-	static const char *const suffixes[] = {"-wal", "-shm", ""};
-	struct day *day = store->days[at];
-	char path[4096], file[4200];
-
-	close_readers(day);
-	day_file_path(store->directory, day->day, path, sizeof path);
-	for (unsigned i = 0; i < 3; i++) {
-		snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
-		if (unlink(file) && errno != ENOENT)
-			log_warn("day of samples not deleted", "path=\"%s\" error=\"%s\"", file,
-				 strerror(errno));
-	}
-	log_info("day of samples deleted", "path=\"%s\" reason=\"%s\"", path, why);
-	memmove(store->days + at, store->days + at + 1,
-		(--store->day_count - at) * sizeof *store->days);
-	day->is_gone = true;
-	if (!day->users)
-		free_day(day);
-}
-
-/* The oldest day that may go; days with samples in memory stay until they are folded. */
-static bool delete_oldest(struct sqlite_samples *store, uint32_t before, int64_t now_ms,
-			  const char *why)
-{
-	for (unsigned i = 0; i < store->day_count && store->days[i]->day < before; i++) {
-		const struct day *day = store->days[i];
-
-		if (!day->has_file || now_ms - day->written_ms < WRITTEN_LATELY_MS ||
-		    has_unfolded(store, day->day))
-			continue;
-		delete_day(store, i, why);
-		return true;
-	}
-	return false;
-}
-
-static uint64_t disk_bytes(struct sqlite_samples *store)
-{
-	struct journal_counters journal;
-	uint64_t bytes = 0;
-
-	journal_counters(store->journal, &journal);
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->has_file)
-			bytes += day_bytes(store, store->days[i]->day);
-	return bytes + journal.disk_bytes;
-}
-
-static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
-{
-	for (unsigned i = 0; i < store->day_count; i++) {
-		struct day *day = store->days[i];
-
-		if (!day->catalog || day->users || !day->has_file ||
-		    now_ms - day->used_ms < CATALOG_IDLE_MS || has_unfolded(store, day->day))
-			continue;
-		close_readers(day);
-		catalog_release(day->catalog);
-		day->catalog = NULL;
-	}
-}
-
-void store_tidy(struct sqlite_samples *store, int64_t now_ms)
-{
-	uint32_t today = (uint32_t)(now_ms / day_ms);
-	int64_t oldest_ms = now_ms - store->keep_ms[SAMPLES_RAW];
-
-	store_lock_files(store);
-	pthread_mutex_lock(&store->lock);
-	/* A day goes when its last moment is older than what is kept. */
-	while (store->keep_ms[SAMPLES_RAW] && oldest_ms > 0 &&
-	       delete_oldest(store, (uint32_t)(oldest_ms / day_ms), now_ms,
-			     "older than --retention"))
-		;
-	while (store->max_disk_bytes && disk_bytes(store) > store->max_disk_bytes &&
-	       delete_oldest(store, today, now_ms, "--max-disk is reached"))
-		;
-	forget_catalogs(store, now_ms);
-	store->counters.disk_bytes = disk_bytes(store);
-	pthread_mutex_unlock(&store->lock);
-	store_unlock_files(store);
-	rollup_turn(store, now_ms);
 }

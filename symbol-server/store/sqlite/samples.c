@@ -106,6 +106,7 @@ static bool check_days(struct sqlite_samples *store, uint64_t *newest, struct er
 		day_file_path(store->directory, day->day, path, sizeof path);
 		reader = day_reader_open(path, &why);
 		ok = reader && day_reader_begin(reader, &day->folded_through, &why);
+		day->is_reduced = reader && reader->is_reduced;
 		if (ok)
 			day_reader_end(reader);
 		day_reader_close(reader);

@@ -141,7 +141,7 @@ struct day *store_take_day(struct sqlite_samples *store, uint32_t day, struct er
 struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, struct error *err);
 /* Renames a damaged file to *.damaged, forgets what it had. file_lock is held, lock is not. */
 void store_set_aside(struct sqlite_samples *store, struct day *day, const char *why);
-/* Deletes days that are too old or too much; forgets idle catalogs. No lock held. */
+/* Deletes what is too old or too much, forgets idle catalogs, rolls up. No lock held. */
 void store_tidy(struct sqlite_samples *store, int64_t now_ms);
 /* What is older than this is not kept, and not answered any more. 0: everything is. */
 int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
@@ -149,6 +149,9 @@ int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_reso
 void store_free_days(struct sqlite_samples *store);
 /* A user leaves the day; frees it when it is gone. */
 void store_leave_day(struct sqlite_samples *store, struct day *day);
+/* The file is deleted: the day leaves the list, and memory with its last user. */
+void store_drop_day(struct sqlite_samples *store, struct day *day);
+void day_close_readers(struct day *day);
 struct day_reader *day_take_reader(struct day *day);
 void day_give_reader(struct day *day, struct day_reader *reader);
 

@@ -182,6 +182,7 @@ static bool open_reader(struct view *view, struct view_day *day, struct error *e
 		day->reader = NULL;
 		return false;
 	}
+	day->is_reduced = day->reader->is_reduced;
 	return day->catalog || load_catalog(view, day, err);
 }
 

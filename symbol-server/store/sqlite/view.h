@@ -28,6 +28,7 @@ struct view_day {
 	struct catalog *catalog;
 	struct day_reader *reader; /* NULL: no file */
 	uint64_t folded_through;
+	bool is_reduced;      /* the file has no minutes any more */
 	uint32_t from, until; /* minutes */
 	const struct view_cell *cells;
 	size_t cell_count;

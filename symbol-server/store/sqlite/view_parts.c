@@ -74,7 +74,7 @@ static void choose_bucket(struct choosing *choosing, unsigned number)
 	uint32_t until = day->until < end ? day->until : end;
 	bool is_whole = from == start && until == end;
 	bool is_kept = minute_ms(choosing, start) >= choosing->rollup_from_ms;
-	bool has_raw = !day->day->is_reduced && minute_ms(choosing, from) >= choosing->raw_from_ms;
+	bool has_raw = !day->is_reduced && minute_ms(choosing, from) >= choosing->raw_from_ms;
 	bool may_roll = is_whole && choosing->view->wants_rollups && mark->through;
 
 	if (!is_kept || (has_raw && !may_roll)) {

@@ -9,10 +9,7 @@
 enum { HOSTS = 5, SERVICES = 3, MINUTES = 200, STEP = 7, STACKS = 12 };
 
 static const int64_t minute_ms = 60000;
-static const int64_t start_ms = 1795262400000 - 86400000ll * 3 -
-				3600000; /* 11:00, three days before */
-
-/* Nobody loses power here. */
+static int64_t start_ms; /* 11:00, four days before today */
 int fsync(int fd)
 {
 	return fd < 0 ? -1 : 0;
@@ -287,11 +284,12 @@ static unsigned count_wrong(struct samples_store *store, unsigned *rolled)
 
 static uint64_t ask_sqlite(const char *directory, const char *sql)
 {
-	char command[1024];
+	char path[256], command[1024];
 	uint64_t number = UINT64_MAX;
 	FILE *pipe;
 
-	snprintf(command, sizeof command, "sqlite3 %s/samples-20261118.db '%s'", directory, sql);
+	day_file_path(directory, (uint32_t)(start_ms / day_ms), path, sizeof path);
+	snprintf(command, sizeof command, "sqlite3 %s '%s'", path, sql);
 	pipe = popen(command, "r");
 	if (!pipe || fscanf(pipe, "%" SCNu64, &number) != 1)
 		number = UINT64_MAX;
@@ -381,10 +379,115 @@ static void test_late_samples(void)
 	remove_directory(directory);
 }
 
+/* ---- when only roll-ups are kept ---- */
+
+static bool is_right_as_widened(struct samples_store *store, struct question question)
+{
+	struct answer answer = ask(store, question), truth;
+	int64_t from_ms = question.from_ms, until_ms = question.until_ms;
+
+	question.from_ms = answer.from_ms;
+	question.until_ms = answer.until_ms;
+	truth = tally(&question);
+	if (same(&answer, &truth) && answer.from_ms <= from_ms && answer.until_ms >= until_ms &&
+	    from_ms - answer.from_ms < ROLLUP_BUCKET_MS &&
+	    answer.until_ms - until_ms < ROLLUP_BUCKET_MS)
+		return true;
+	printf("# from %lld until %lld: sent %llu, taken %llu, answered %llu, %llu\n",
+	       (long long)(answer.from_ms - start_ms) / minute_ms,
+	       (long long)(answer.until_ms - start_ms) / minute_ms,
+	       (unsigned long long)truth.samples, (unsigned long long)truth.taken,
+	       (unsigned long long)answer.samples, (unsigned long long)answer.taken);
+	return false;
+}
+
+static unsigned count_wrong_as_widened(struct samples_store *store)
+{
+	static const int minutes[] = {-30, 0, 1, 9, 10, 11, 60, 95, 100, 120, 150, 199, 240};
+	const unsigned count = sizeof minutes / sizeof *minutes;
+	unsigned wrong = 0;
+
+	for (unsigned kind = 0; kind < 4; kind++)
+		for (unsigned i = 0; i < count; i++)
+			for (unsigned k = i + 1; k < count; k++)
+				wrong += !is_right_as_widened(
+					store,
+					(struct question){
+						.host = kind & 1 ? host_names[kind] : NULL,
+						.service = kind & 2 ? service_names[1] : NULL,
+						.by_thread = k % 2,
+						.from_ms = start_ms + minutes[i] * minute_ms,
+						.until_ms = start_ms + minutes[k] * minute_ms});
+	return wrong;
+}
+
+static struct samples_store *open_keeping(const char *directory, int64_t raw_ms, int64_t rolled_ms)
+{
+	struct samples_store_options options = {.directory = directory,
+						.keep_ms = {raw_ms, rolled_ms}};
+
+	return samples_open(&options, NULL);
+}
+
+static void test_reduced_day(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_counters counters;
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	samples_close(store);
+
+	/* No longer kept by the minute: at once not answered so, and soon not there. */
+	store = open_keeping(directory, 2 * day_ms, 30 * day_ms);
+	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK(samples_fold(store, NULL));
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days_reduced, 1);
+	CHECK_NUMBER(counters.level_bytes[SAMPLES_RAW], 0);
+	CHECK(counters.level_bytes[SAMPLES_10M] > 0);
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT count(*) FROM samples"), 0);
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1"),
+		     all_sent());
+	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+
+	/* What comes even later counts at once, and is added. */
+	for (unsigned host = 0; host < HOSTS; host++)
+		CHECK(send_report(store, host, start_ms + 37 * minute_ms, 20000 + host));
+	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	samples_close(store);
+	store = open_keeping(directory, 2 * day_ms, 30 * day_ms);
+	CHECK(samples_fold(store, NULL));
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days_reduced, 0);
+	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2"),
+		     all_sent());
+	samples_close(store);
+
+	/* Nor by ten minutes. */
+	store = open_keeping(directory, day_ms, 2 * day_ms);
+	CHECK_NUMBER(ask(store, (struct question){.from_ms = start_ms - day_ms,
+						  .until_ms = start_ms + day_ms})
+			     .samples,
+		     0);
+	CHECK(samples_fold(store, NULL));
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days, 0);
+	CHECK_NUMBER(counters.days_deleted, 1);
+	samples_close(store);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	make_names();
+	start_ms = (store_now_ms() / day_ms - 4) * day_ms + 11 * 3600000;
 	test_equal_answers();
 	test_late_samples();
+	test_reduced_day();
 	return checks_done();
 }
