@@ -29,14 +29,25 @@ void accounting_add_incomplete(struct accounting *accounting, const char *reason
 		(struct incomplete_reason){.reason = reason, .samples = samples};
 }
 
+/* By samples, then by name: the order does not depend on which stack was met first. */
+static bool comes_before(const struct incomplete_place *a, const struct incomplete_place *b)
+{
+	int order = strcmp(a->name, b->name);
+
+	if (a->samples != b->samples)
+		return a->samples > b->samples;
+	return order ? order < 0 : strcmp(a->build_id, b->build_id) < 0;
+}
+
 void accounting_add_place(struct accounting *accounting, const char *name, const char *build_id,
 			  uint64_t samples)
 {
 	struct incomplete_reason *reason =
 		&accounting->incomplete_by[accounting->incomplete_count - 1];
+	const struct incomplete_place place = {name, build_id, samples};
 	unsigned at = reason->module_count;
 
-	while (at && reason->modules[at - 1].samples < samples)
+	while (at && comes_before(&place, &reason->modules[at - 1]))
 		at--;
 	if (at == ACCOUNTING_PLACES)
 		return;
@@ -44,7 +55,7 @@ void accounting_add_place(struct accounting *accounting, const char *name, const
 		reason->module_count++;
 	memmove(&reason->modules[at + 1], &reason->modules[at],
 		(reason->module_count - 1 - at) * sizeof *reason->modules);
-	reason->modules[at] = (struct incomplete_place){name, build_id, samples};
+	reason->modules[at] = place;
 }
 
 static int compare_reasons(const void *a, const void *b)
@@ -111,10 +122,12 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 	}
 	json_key_int(json, "unexplained", accounting->unexplained);
 	json_close(json, '}');
-	json_key_uint(json, "unwind_incomplete", accounting->unwind_incomplete);
-	if (detail != ACCOUNTING_WITHOUT_REASONS)
-		put_incomplete(json, accounting, detail);
-	json_key_uint(json, "unsymbolized", accounting->unsymbolized);
+	if (!accounting->is_of_sums) {
+		json_key_uint(json, "unwind_incomplete", accounting->unwind_incomplete);
+		if (detail != ACCOUNTING_WITHOUT_REASONS)
+			put_incomplete(json, accounting, detail);
+		json_key_uint(json, "unsymbolized", accounting->unsymbolized);
+	}
 	json_key_uint(json, "cut", accounting->cut);
 	json_key_uint(json, "hosts", accounting->hosts);
 	json_close(json, '}');
