@@ -288,6 +288,15 @@ static bool add_pair(void *context, const struct packed_pair *pair)
 	return true;
 }
 
+/* Where a row's step starts. */
+static int64_t step_of(const struct querying *querying, const struct view_row *row)
+{
+	int64_t step_ms = querying->query->step_ms ? querying->query->step_ms : SAMPLES_BUCKET_MS;
+	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
+
+	return time_ms / step_ms * step_ms;
+}
+
 static void put_stack(struct querying *querying, const struct piece *first, const char *thread,
 		      uint32_t stack, const struct sum *sum)
 {
@@ -301,10 +310,7 @@ static void put_stack(struct querying *querying, const struct piece *first, cons
 	result->stacks[result->stack_count++] = (struct result_stack){
 		.series = first->series,
 		.thread = thread,
-		.bucket_ms = querying->query->by_bucket
-				     ? first->row.day->day->day * day_ms +
-					       (int64_t)first->row.bucket * SAMPLES_BUCKET_MS
-				     : 0,
+		.bucket_ms = querying->query->by_bucket ? step_of(querying, &first->row) : 0,
 		.depth = stack, /* number of the distinct stack until locations are known */
 		.samples = sum->samples,
 		.value = sum->value,
@@ -363,7 +369,7 @@ static bool same_group(const struct querying *querying, const struct piece *a,
 {
 	return a->series == b->series &&
 	       (!querying->query->by_bucket ||
-		(a->row.day == b->row.day && a->row.bucket == b->row.bucket));
+		step_of(querying, &a->row) == step_of(querying, &b->row));
 }
 
 static bool prepare_sums(struct querying *querying)
