@@ -38,6 +38,7 @@ struct accounting {
 	unsigned incomplete_count;
 	uint64_t cut; /* value */
 	uint64_t hosts;
+	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out */
 };
 
 /* Adds to one reason; with all places taken to the last. */
