@@ -26,7 +26,7 @@ enum {
 	REPORT_TIME_MS = 60 * 1000, /* for one exchange, however it dribbles */
 	DRAIN_RETRY_MS = 200,       /* between tries while the agent is ending */
 	STOP_MS = 500,              /* for the thread to notice */
-	SPOOL_RETRY_MS = 5000,      /* of a disk that took nothing */
+	SPOOL_RETRY_MS = 2000,      /* of a disk that took nothing */
 };
 
 enum server_state { SERVER_UNKNOWN, SERVER_THERE, SERVER_AWAY, SERVER_REFUSES };

@@ -383,6 +383,7 @@ static void keep_remainder(struct spool *spool, struct drop *drop, const struct 
 		report.before += report.samples;
 		report.samples = 0;
 		report.is_remainder = true;
+		report.host.label_count = 0; /* accounts are by host */
 		report.body = (struct bytes){0};
 		if (spool_record_encode(&report, &drop->remainders)) {
 			drop->ends[drop->count++] = drop->remainders.length;
@@ -470,7 +471,8 @@ static bool drop_oldest(struct spool *spool)
 		drop_frame(spool, &drop, &frame, at);
 	if (drop.has_last && !goes_on(spool, drop.last.run))
 		keep_remainder(spool, &drop, &drop.last, drop.at);
-	log_warn("reports dropped", "the_spool_is=full samples=%" PRIu64, drop.samples);
+	log_warn("reports dropped", "the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64,
+		 drop.samples, spool->counters.untold);
 	remove_segment(spool);
 	write_remainders(spool, &drop);
 	buffer_release(&drop.remainders);
