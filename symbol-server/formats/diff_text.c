@@ -130,10 +130,10 @@ static void put_row(struct buffer *out, const struct diff_answer *answer,
 		put_change(out, function->change_high);
 		buffer_append_text(out, " | ");
 	}
-	markdown_put_code(out, marks.before, function->frame.name, marks.after, NAME_BYTES);
+	markdown_put_cell_code(out, marks.before, function->frame.name, marks.after, NAME_BYTES);
 	if (*module->name) {
 		buffer_append_text(out, " in ");
-		markdown_put_code(out, "", module->name, "", NAME_BYTES);
+		markdown_put_cell_code(out, "", module->name, "", NAME_BYTES);
 	}
 	buffer_append_text(out, " |\n");
 }

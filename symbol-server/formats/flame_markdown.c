@@ -19,8 +19,8 @@ enum {
 	UNKNOWN_MODULES = 10,
 };
 
-void markdown_put_code(struct buffer *out, const char *before, const char *text, const char *after,
-		       size_t most)
+static void put_span(struct buffer *out, const char *before, const char *text, const char *after,
+		     size_t most, bool is_cell)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	size_t written = 0;
@@ -33,7 +33,7 @@ void markdown_put_code(struct buffer *out, const char *before, const char *text,
 			buffer_append_text(out, UTF8_REPLACEMENT);
 		else if (*at == '`')
 			buffer_append_char(out, '\'');
-		else if (*at == '|')
+		else if (*at == '|' && is_cell)
 			buffer_append_text(out, "\\|");
 		else if (*at < 0x20 || *at == 0x7f)
 			buffer_append_char(out, ' ');
@@ -43,6 +43,18 @@ void markdown_put_code(struct buffer *out, const char *before, const char *text,
 		written += length ? length : 1;
 	}
 	buffer_printf(out, "%s%s`", *at ? "…" : "", after);
+}
+
+void markdown_put_code(struct buffer *out, const char *before, const char *text, const char *after,
+		       size_t most)
+{
+	put_span(out, before, text, after, most, false);
+}
+
+void markdown_put_cell_code(struct buffer *out, const char *before, const char *text,
+			    const char *after, size_t most)
+{
+	put_span(out, before, text, after, most, true);
 }
 
 /* Our own sentences, which may hold a stranger's word. */
@@ -55,11 +67,11 @@ static void put_plain(struct buffer *out, const char *text)
 	}
 }
 
-static void put_frame(struct buffer *out, const struct flame_frame *frame)
+static void put_frame(struct buffer *out, const struct flame_frame *frame, bool is_cell)
 {
 	struct human_marks marks = human_marks(frame);
 
-	markdown_put_code(out, marks.before, frame->name, marks.after, NAME_BYTES);
+	put_span(out, marks.before, frame->name, marks.after, NAME_BYTES, is_cell);
 }
 
 static void put_place(struct buffer *out, const struct flame_answer *answer,
@@ -70,11 +82,11 @@ static void put_place(struct buffer *out, const struct flame_answer *answer,
 	if (frame->line)
 		snprintf(line, sizeof(line), ":%" PRIu32, frame->line);
 	if (frame->file && *frame->file)
-		markdown_put_code(out, "", frame->file, line, NAME_BYTES);
+		markdown_put_cell_code(out, "", frame->file, line, NAME_BYTES);
 	if (frame->module >= answer->module_count || !*answer->modules[frame->module].name)
 		return;
 	buffer_append_text(out, frame->file && *frame->file ? " in " : "");
-	markdown_put_code(out, "", answer->modules[frame->module].name, "", NAME_BYTES);
+	markdown_put_cell_code(out, "", answer->modules[frame->module].name, "", NAME_BYTES);
 }
 
 static void put_head(struct buffer *out, const struct flame_answer *answer)
@@ -130,7 +142,7 @@ static void put_rows(struct buffer *out, const struct flame_answer *answer,
 		human_share(functions[i]->total, whole, all);
 		human_value(functions[i]->self, answer->unit, value);
 		buffer_printf(out, "| %s | %s | %s | ", own, all, value);
-		put_frame(out, &functions[i]->frame);
+		put_frame(out, &functions[i]->frame, true);
 		buffer_append_text(out, " | ");
 		put_place(out, answer, &functions[i]->frame);
 		buffer_append_text(out, " |\n");
@@ -176,7 +188,7 @@ static void put_path(struct buffer *out, const struct flame_tree *tree, uint32_t
 			i += skipped;
 		}
 		buffer_append_text(out, i ? " → " : "");
-		put_frame(out, &tree->nodes[path[depth - 1 - i]].frame);
+		put_frame(out, &tree->nodes[path[depth - 1 - i]].frame, false);
 	}
 }
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The profile's fields, one a line; go tool pprof and protoc have their say in
+ * tests/system/formats_test.py. */
+#include "symbol-server/formats/pprof.h"
+
+#include <stdlib.h>
+
+#include "common/gzip.h"
+#include "tests/check.h"
+
+static const struct flame_module modules[] = {
+	{"unused", "00"}, {"libc.so.6", "abcd"}, {"app", "ef"}, {"vmlinux", ""}};
+static struct accounting accounting = {.value = 70, .samples = 7, .hosts = 1};
+static const struct flame_answer answer = {.type = "on-cpu",
+					   .unit = "nanoseconds",
+					   .match = "{a=\"b\"}",
+					   .from_ms = 60000,
+					   .until_ms = 120000,
+					   .modules = modules,
+					   .module_count = 4,
+					   .accounting = &accounting};
+
+/* "field=number" or "field=[…]"; depth: how many levels of messages are looked into. */
+static void print_message(const uint8_t *at, const uint8_t *end, int depth, struct buffer *out)
+{
+	while (at < end) {
+		uint64_t key, value;
+
+		if (!varint_read(&at, end, &key) || !varint_read(&at, end, &value)) {
+			buffer_append_text(out, "damaged");
+			return;
+		}
+		if (out->length && out->bytes[out->length - 1] != '[')
+			buffer_append_char(out, depth == 2 ? '\n' : ' ');
+		if ((key & 7) == 0) {
+			buffer_printf(out, "%d=%llu", (int)(key >> 3), (unsigned long long)value);
+			continue;
+		}
+		buffer_printf(out, "%d=[", (int)(key >> 3));
+		if (depth == 2 && key >> 3 == 6)
+			buffer_append(out, at, value);
+		else if (depth && !(depth == 1 && (key >> 3 == 1 || key >> 3 == 2)))
+			print_message(at, at + value, depth - 1, out);
+		else
+			for (uint64_t i = 0; i < value; i++)
+				buffer_printf(out, "%s%u", i ? "," : "", at[i]);
+		buffer_append_char(out, ']');
+		at += value;
+	}
+}
+
+static void check_profile(const struct buffer *packed, const char *want)
+{
+	struct buffer plain, text;
+
+	buffer_init(&plain, 1 << 20);
+	buffer_init(&text, 1 << 20);
+	CHECK(gzip_inflate(packed->bytes, packed->length, &plain, NULL));
+	print_message(plain.bytes, plain.bytes + plain.length, 2, &text);
+	buffer_append_char(&text, 0);
+	CHECK_TEXT((const char *)text.bytes, want);
+	buffer_release(&plain);
+	buffer_release(&text);
+}
+
+static uint32_t add(struct pprof *pprof, uint64_t address, uint32_t module,
+		    const struct flame_frame *const *frames, unsigned count)
+{
+	struct pprof_location location = {
+		.address = address, .module = module, .frames = frames, .count = count};
+
+	return pprof_add_location(pprof, &location);
+}
+
+static void test_profile(void)
+{
+	static const char *const labels[] = {"process"}, *const one[] = {"p"}, *const two[] = {"q"};
+	static const struct flame_frame read = {
+		.name = "read", .file = "", .module = 1, .kind = FRAME_native};
+	static const struct flame_frame inner = {
+		.name = "inner", .file = "a.c", .line = 9, .module = 2, .kind = FRAME_inline};
+	static const struct flame_frame outer = {
+		.name = "outer", .file = "a.c", .line = 20, .module = 2, .kind = FRAME_native};
+	static const struct flame_frame anonymous = {
+		.name = "[anon]", .file = "", .module = FRAME_NO_MODULE, .kind = FRAME_unresolved};
+	const struct flame_frame *const library[] = {&read}, *const chain[] = {&inner, &outer},
+					*const alone[] = {&outer}, *const nowhere[] = {&anonymous};
+	struct pprof *pprof = pprof_new(&answer, labels, 1);
+	uint32_t stack[3], other[2];
+	struct buffer out;
+
+	stack[0] = add(pprof, 0x2000, 1, library, 1);
+	stack[1] = add(pprof, 0x10, 2, chain, 2);
+	stack[2] = add(pprof, 0x20, 2, alone, 1);
+	other[0] = add(pprof, UINT64_MAX, FRAME_NO_MODULE, nowhere, 1);
+	other[1] = stack[2];
+	CHECK(pprof_add_sample(pprof, stack, 3, one, 10, 1));
+	CHECK(pprof_add_sample(pprof, other, 2, one, 20, 2));
+	CHECK(pprof_add_sample(pprof, stack, 3, two, 5, 1));
+	CHECK(pprof_add_sample(pprof, stack, 3, one, 30, 2)); /* the first one again */
+	CHECK(pprof_add_sample(pprof, stack, 0, one, 5, 1));
+	buffer_init(&out, 1 << 20);
+	CHECK(pprof_finish(pprof, &out));
+	check_profile(
+		&out,
+		"6=[]\n6=[read]\n5=[1=1 2=1]\n4=[1=1 2=1 3=8192 4=[1=1]]\n"
+		"6=[inner]\n6=[a.c]\n5=[1=2 2=2 4=3]\n6=[outer]\n5=[1=3 2=4 4=3]\n"
+		"4=[1=2 2=2 3=16 4=[1=2 2=9] 4=[1=3 2=20]]\n4=[1=3 2=2 3=32 4=[1=3 2=20]]\n"
+		"6=[[anon]]\n5=[1=4 2=5]\n4=[1=4 3=18446744073709551615 4=[1=4]]\n"
+		"6=[p]\n6=[q]\n"
+		"6=[samples]\n6=[count]\n1=[1=8 2=9]\n6=[on-cpu]\n6=[nanoseconds]\n1=[1=10 2=11]\n"
+		"11=[1=10 2=11]\n9=60000000000\n10=60000000000\n12=10\n14=10\n"
+		"6=[farflame: on-cpu match={a=\"b\"}]\n13=12\n"
+		"6=[Farflame-Accounting: {\"value\":70,\"samples\":7,\"taken\":0,\"lost\":0,"
+		"\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,\"incomplete_by\":[],"
+		"\"unsymbolized\":0,\"cut\":0,\"hosts\":1}]\n13=13\n"
+		"6=[app]\n6=[ef]\n3=[1=2 3=4096 5=14 6=15 7=1 8=1 9=1 10=1]\n"
+		"6=[libc.so.6]\n6=[abcd]\n3=[1=1 3=12288 5=16 6=17 7=1]\n6=[process]\n"
+		"2=[1=[1,2,3] 2=[3,40] 3=[1=18 2=6]]\n2=[1=[4,3] 2=[2,20] 3=[1=18 2=6]]\n"
+		"2=[1=[1,2,3] 2=[1,5] 3=[1=18 2=7]]\n2=[2=[1,5] 3=[1=18 2=6]]");
+	buffer_release(&out);
+	pprof_free(pprof);
+}
+
+/* Nothing in, nothing but its head out; and an answer that does not fit is none. */
+static void test_ends(void)
+{
+	struct pprof *pprof = pprof_new(&answer, NULL, 0);
+	struct buffer out, tight;
+
+	buffer_init(&out, 1 << 20);
+	buffer_init(&tight, 20);
+	CHECK(pprof_finish(pprof, &out) && out.length > 50);
+	buffer_release(&out);
+	pprof_free(pprof);
+	pprof = pprof_new(&answer, NULL, 0);
+	CHECK(!pprof_finish(pprof, &tight));
+	buffer_release(&tight);
+	pprof_free(pprof);
+	pprof_free(NULL);
+}
+
+/* Values beyond what the format's int64 holds stop there. */
+static void test_large(void)
+{
+	static const struct flame_frame frame = {
+		.name = "f", .file = NULL, .module = 99, .kind = FRAME_kernel, .is_kernel = true};
+	const struct flame_frame *const frames[] = {&frame};
+	struct pprof *pprof = pprof_new(&answer, NULL, 0);
+	uint32_t at = add(pprof, 1, 99, frames, 1);
+	struct buffer out, plain;
+
+	CHECK(pprof_add_sample(pprof, &at, 1, NULL, UINT64_MAX, 1));
+	buffer_init(&out, 1 << 20);
+	buffer_init(&plain, 1 << 20);
+	CHECK(pprof_finish(pprof, &out) && gzip_inflate(out.bytes, out.length, &plain, NULL));
+	CHECK(plain.length > 9 &&
+	      !memcmp(plain.bytes + plain.length - 9, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 9));
+	buffer_release(&out);
+	buffer_release(&plain);
+	pprof_free(pprof);
+}
+
+int main(void)
+{
+	test_profile();
+	test_ends();
+	test_large();
+	return checks_done();
+}
