@@ -31,7 +31,7 @@ doors='
 bpf/libbpf.h bpf/bpf.h bpf/btf.h bpf/libbpf_*  node-agent/kernel/
 curl/                                      symbol-server/net/http_client
 zlib.h zconf.h                             common/gzip
-libdeflate.h                               symbol-server/symbolize/dwarf/section_inflate
+libdeflate.h                               symbol-server/symbolize/dwarf/section_inflate symbol-server/http/body_inflate
 protobuf-c/                                common/otlp symbol-server/api/ schema/wire/
 microhttpd.h                               symbol-server/http/
 sqlite3.h                                  symbol-server/store/

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "common/gzip.h"
+#include "symbol-server/http/body_inflate.h"
 
 /* The body as the handler wants it. Refuses what cannot be inflated. */
 static bool inflate_body(struct http_request *request)
@@ -21,7 +21,7 @@ static bool inflate_body(struct http_request *request)
 		return false;
 	}
 	buffer_init(&inflated, limit);
-	if (!gzip_inflate(request->body.bytes, request->body.length, &inflated, &err)) {
+	if (!body_inflate(http_request_body(request), &inflated, &err)) {
 		buffer_release(&inflated);
 		if (err.kind == ERROR_LIMIT)
 			http_request_refuse(request, 413, "the inflated body is too large");
