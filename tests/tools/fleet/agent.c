@@ -278,6 +278,19 @@ static bool says_rejected(const uint8_t *body, size_t length)
 	return length > 3 && body[0] == 0x0a && body[2] == 0x08 && body[3];
 }
 
+/* The text of a google.rpc.Status, or whatever it was: its printable part. */
+static void keep_sentence(struct fleet *fleet, const char *body, size_t length)
+{
+	char *to = fleet->counts.first_busy;
+	size_t used = 0;
+
+	if (*to)
+		return;
+	for (size_t i = 0; i < length && used + 1 < sizeof fleet->counts.first_busy; i++)
+		if (body[i] >= ' ' && body[i] < 0x7f && body[i] != '"' && body[i] != '\\')
+			to[used++] = body[i];
+}
+
 static void answered(struct fleet *fleet, struct agent *agent, size_t head_length, size_t length,
 		     int64_t now_us)
 {
@@ -293,14 +306,17 @@ static void answered(struct fleet *fleet, struct agent *agent, size_t head_lengt
 		disconnect(agent);
 	if (status == 429 || status == 503) {
 		fleet->counts.busy++;
+		keep_sentence(fleet, agent->answer + head_length, length);
 		agent->state = AGENT_BACKOFF;
 		fleet_wake_at(fleet, agent, now_us + wait_us);
 	} else if (agent->is_duplicate) {
+		fleet->answered_us = now_us;
 		fleet->counts.duplicates++;
 		if (status != 200 && !fleet->counts.first_refusal)
 			fleet->counts.first_refusal = status;
 		next_report(fleet, agent, now_us);
 	} else if (status == 200) {
+		fleet->answered_us = now_us;
 		acknowledged(fleet, agent, is_partial, now_us);
 	} else {
 		refused(fleet, agent, status, now_us);

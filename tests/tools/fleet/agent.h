@@ -54,7 +54,8 @@ struct fleet_counts {
 	uint64_t busy;    /* 429 and 503 */
 	uint64_t retries; /* reports sent again because the connection or the time was over */
 	uint64_t connects, bytes, raw_bytes, samples, pairs, fresh;
-	int first_refusal; /* status */
+	int first_refusal;    /* status */
+	char first_busy[120]; /* what the first 429 or 503 said */
 };
 
 struct fleet {
@@ -65,7 +66,7 @@ struct fleet {
 	uint32_t finished; /* agents */
 	bool is_ending;    /* no new reports */
 	int poll_fd;
-	int64_t start_us, start_ms;
+	int64_t start_us, answered_us; /* of the last answer that was not "later" */
 	uint64_t fresh_next, random;
 	struct fleet_counts counts;
 	uint32_t *latencies; /* microseconds from the scheduled time, after the warm-up */

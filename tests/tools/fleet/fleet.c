@@ -433,7 +433,7 @@ static void prepare(struct fleet *fleet)
 	if (fleet->poll_fd < 0)
 		err(2, "epoll");
 	tally_start(fleet->options.tally, &fleet->world, fleet->options.agents);
-	fleet->start_us = fleet_now_us();
+	fleet->start_us = fleet->answered_us = fleet_now_us();
 	for (uint32_t i = 0; i < fleet->options.agents; i++)
 		agent_start(fleet, &fleet->agents[i], i);
 }
@@ -479,7 +479,9 @@ static void loop(struct fleet *fleet)
 		      now_us > fleet->start_us + (int64_t)fleet->options.reports *
 							 fleet->options.interval_us)))
 			end_us = now_us + fleet->options.settle_us;
-		if (now_us > end_us)
+		/* Without an interval the end is when nobody is answered any more. */
+		if (now_us > end_us || (!fleet->options.interval_us &&
+					now_us > fleet->answered_us + fleet->options.settle_us))
 			break;
 		count = epoll_wait(fleet->poll_fd, events, 256, wait_ms(fleet, now_us));
 		now_us = fleet_now_us();
@@ -526,6 +528,7 @@ static void print_outcome(struct fleet *fleet, double seconds, double prepared_c
 	       counts->retries, counts->duplicates, counts->restarts, counts->late,
 	       counts->connects, counts->samples, counts->pairs, counts->fresh, counts->bytes,
 	       counts->raw_bytes);
+	printf(",\"first_busy\":\"%s\"", counts->first_busy);
 	printf(",\"latencies\":%" PRIu64
 	       ",\"p50_ms\":%.2f,\"p90_ms\":%.2f,\"p99_ms\":%.2f,\"p999_ms\":%.2f,\"max_ms\":%.2f,"
 	       "\"cpu_s\":%.2f,\"prepare_cpu_s\":%.2f}\n",
