@@ -62,7 +62,7 @@ void answer_failure(struct http_response *response, const struct error *err)
 
 	if (err->kind == ERROR_OPTION || err->kind == ERROR_LIMIT)
 		status = 422;
-	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY)
+	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY || err->kind == ERROR_REMOTE)
 		status = 503;
 	else if (err->kind == ERROR_NOT_FOUND)
 		status = 404;
