@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One suite for both stores: a server that keeps samples in SQLite and one that keeps them in ClickHouse get the same
+requests and give the same answers, byte by byte. ALL=1 asks every question."""
+import os
+import random
+import re
+import sys
+import time
+import urllib.parse
+
+from harness import BUILD, Server, check, equal, note, run, skip_all
+
+sys.path.insert(0, "tests/tools")
+import clickhouse  # noqa: E402
+from otlp_writer import Request  # noqa: E402
+
+PERIOD = 10101010
+HOUR = 3600 * 10**9
+NOW = time.time_ns() // (60 * 10**9) * (60 * 10**9)
+TIMES = [NOW - 20 * 10**9, NOW - 90 * 10**9, NOW - 2 * HOUR, NOW - 26 * HOUR, NOW - 50 * HOUR]
+TYPES = [("on-cpu", "nanoseconds"), ("off-cpu", "nanoseconds"), ("mem-alloc", "bytes")]
+
+
+def frames(made, number):
+    """A stack that follows from its number: native and kernel frames, some named by the sender, some anonymous."""
+    stack = [("native", made.mapping("lib%d.so" % (number % 3), "%040x" % (number % 3 + 1)), 0x1000 + 16 * (number * i % 37))
+             for i in range(1, 3 + number % 5)]
+    if number % 4 == 1:
+        stack.insert(0, ("kernel", made.mapping("[kernel]", "%040x" % 99, "_text"), 0x500 + number))
+    if number % 4 == 2:
+        stack += [("cpython", "handler_%d" % number, "app/ä;%d.py" % number, number), ("anon", 0x10)]
+    return stack
+
+
+class Agent:
+    """Counts what it takes and loses, cumulative, as the agent does."""
+
+    def __init__(self, host, generator, acknowledged=0):
+        self.host, self.id = host, "%032x" % generator.getrandbits(128)
+        self.seq, self.acknowledged, self.taken, self.full = 0, acknowledged, 1000 if acknowledged else 0, 0
+        self.generator = generator
+
+    def report(self, time_ns, loses=0):
+        made, random_ = Request(BUILD), self.generator
+        for process in random_.sample(["api", "db", "web", "job'\\%"], 2):
+            labels = {"host.name": self.host, "farflame.process": process, "farflame.label.zone": "z%d" % (len(process) % 2)}
+            if process != "db":
+                labels["service.name"] = "svc-" + process
+            resource = made.resource(**labels)
+            for type_, unit in TYPES:
+                profile = made.profile(resource, type_, unit, time_ns=time_ns, profile_id=random_.randbytes(16))
+                for _ in range(random_.randint(1, 9)):
+                    count = random_.randint(1, 4)
+                    made.sample(profile, frames(made, random_.randint(1, 40)), [count, count * PERIOD],
+                                thread=random_.choice(["", "worker", "main'", "gc\\"]),
+                                incomplete=random_.choice(["", "", "the sentence why"]))
+                    self.taken += count
+        self.full += loses
+        self.taken += loses
+        self.seq += 1
+        made.counters(self.host, self.id, self.seq, self.acknowledged, self.taken, time_ns=time_ns,
+                      stacks={"complete": self.seq}, ring_full=self.full)
+        self.acknowledged = self.seq
+        return made.bytes()
+
+
+def foreign(time_ns, with_id):
+    """A sender that counts nothing and gives no id."""
+    made = Request(BUILD)
+    resource = made.resource(**{"service.name": "foreign", "host.name": "elsewhere"})
+    profile = made.profile(resource, "samples", "count", scope="otel", time_ns=time_ns)
+    if not with_id:
+        profile.profile_id = b""
+    for number in (3, 6, 9):
+        made.sample(profile, frames(made, number), [number])
+    return made.bytes()
+
+
+def requests():
+    """Several hosts, days, restarts of agents; late ones, repeated ones, one twice in one request."""
+    generator = random.Random(4)
+    agents = [Agent("web%d" % i, generator) for i in range(3)] + [Agent("old", generator, acknowledged=7)]
+    bodies = []
+    for round_, time_ns in enumerate(reversed(TIMES)):
+        for agent in agents:
+            bodies.append(agent.report(time_ns, loses=agent.seq % 3))
+        if round_ == 2:
+            agents[0] = Agent("web0", generator)
+    bodies.append(agents[1].report(TIMES[3] + HOUR, loses=2))
+    bodies += [bodies[2], bodies[9], bodies[-1], foreign(TIMES[0], True), foreign(TIMES[2], False)]
+    twice = Request(BUILD)
+    resource = twice.resource(**{"host.name": "twice", "farflame.process": "p"})
+    for _ in range(2):
+        twice.sample(twice.profile(resource, time_ns=TIMES[1], profile_id=b"twicetwicetwice!"), frames(twice, 5), [1, PERIOD])
+    return bodies + [twice.bytes()]
+
+
+def questions():
+    """Paths that have an answer with an order."""
+    ranges = [(NOW - 51 * HOUR, NOW + 60 * 10**9), (TIMES[3] - HOUR // 2, TIMES[3] + 2 * HOUR), (TIMES[1], TIMES[0] + 1),
+              (TIMES[2], TIMES[2] + 1), (NOW - 300 * HOUR, NOW - 200 * HOUR)]
+    matches = ["", '{service="svc-api"}', '{host=~"web[01]"}', '{host="web1",thread=~"w.*|gc.*"}', '{thread!="worker"}',
+               '{process="job\'\\\\%"}', '{zone="z1",service!~"svc.*"}', '{host="nobody"}']
+    for number, (from_, until) in enumerate(ranges):
+        span = {"from": from_ // 10**6, "until": until // 10**6}
+        for match in matches:
+            asked = dict(span, match=match) if match else dict(span)
+            for type_, _ in TYPES if number < 2 else TYPES[:1]:
+                yield "/api/v1/flamegraph", dict(asked, type=type_, max_nodes=100000)
+            yield "/api/v1/flamegraph", dict(asked, type="on-cpu", format="folded", group_by="host,service,thread", value="samples")
+            yield "/api/v1/top", dict(asked, type="on-cpu")
+            yield "/api/v1/types", asked
+            yield "/api/v1/labels", asked
+            for label in ("thread", "host", "service", "zone", "none"):
+                yield "/api/v1/labels/" + label, asked
+            if "thread" not in match:
+                yield "/api/v1/timeline", dict(asked, type="on-cpu", group_by="service", step="60s" if number == 2 else "1h")
+        yield "/api/v1/flamegraph", dict(span, type="on-cpu", max_nodes=5)
+        yield "/api/v1/flamegraph", dict(span, type="on-cpu", invert="true", focus="lib1", hide="handler")
+    yield "/api/v1/agents", {}
+
+
+def answer(server, path, asked):
+    status, headers, body = server.get(path, timeout=60, **asked)
+    if path == "/api/v1/agents":
+        body = re.sub(rb'"(last_seen|lag_ms|skew_ms)":-?\d+', rb'"\1":0', body)
+    return status, headers.get("Farflame-Accounting"), body
+
+
+def compare(servers, when, every):
+    """Every so many questions, beginning anywhere: a run asks some of them, all runs all of them."""
+    asked = differences = 0
+    told = []
+    for path, parameters in list(questions())[random.randrange(every)::every]:
+        one, other = (answer(server, path, parameters) for server in servers)
+        asked += one[0] == 200
+        if one == other:
+            continue
+        differences += 1
+        at = next((i for i, (a, b) in enumerate(zip(one[2], other[2])) if a != b), 0)
+        told.append("%s?%s\n SQLite     %d %s …%s\n ClickHouse %d %s …%s" % (
+            path, urllib.parse.urlencode(parameters), one[0], one[1], one[2][max(0, at - 60):at + 200],
+            other[0], other[1], other[2][max(0, at - 60):at + 200]))
+    note("%s: %d answers" % (when, asked))
+    return check(asked > 250 // every and not differences, when + ": the answers are the same",
+                 "%d of %d differ, such as\n%s" % (differences, asked, "\n".join(told[:4])))
+
+
+def deleted(servers):
+    """What is deleted is gone from both, and counted as lost."""
+    for asked in ({"type": "off-cpu"}, {"match": '{service="svc-api"}'}, {"match": '{host="web2"}', "type": "on-cpu"}):
+        span = {"from": (NOW - 30 * HOUR) // 10**6, "until": NOW // 10**6 + 60000}
+        path = "/api/v1/samples?" + urllib.parse.urlencode(dict(span, **asked))
+        one, other = (server.request("DELETE", path, timeout=120) for server in servers)
+        equal((other[0], other[2]), (one[0], one[2]), "deleting %s is answered the same" % asked)
+        check(one[0] == 200, "and with 200", one)
+    compare(servers, "after deleting", 8)
+
+
+def both_stores():
+    house = clickhouse.ClickHouse()
+    servers = [Server(data="sqlite", log="sqlite.log"),
+               Server("--store", house.store("suite"), data="one", log="one.log")]
+    sent = [[server.post(body)[0::2] for server in servers] for body in requests()]
+    check(all(one == other and one[0] == 200 for one, other in sent), "every request is answered 200 with the same bytes",
+          [pair for pair in sent if pair[0] != pair[1]][:2])
+    compare(servers, "as sent", 1 if "ALL" in os.environ else 4)
+    for server in servers:
+        server.stop()
+        server.start()
+    for body in requests()[:5]:
+        equal([server.post(body)[0] for server in servers], [200, 200], "a report that comes again after a restart is taken")
+    compare(servers, "after a restart, some sent again", 20)
+    other = Server("--store", house.store("suite"), data="two", log="two.log")
+    for body in requests()[5:12]:
+        equal(other.post(body)[0], 200, "another server takes a report that the first one has")
+    compare([servers[0], other], "by another server", 20)
+    compare(servers, "by the first one", 20)
+    deleted(servers)
+    house_log = open(os.path.join(os.path.dirname(house.directory), "one.log"), encoding="utf-8").read()
+    check("se:c" not in house_log and "se%3A" not in house_log and house_log, "the password is in no log")
+
+
+if not clickhouse.PROGRAM:
+    skip_all("clickhouse-server is not installed")
+if __name__ == "__main__":
+    run(both_stores)
