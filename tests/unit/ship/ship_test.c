@@ -3,6 +3,7 @@
 #include "tests/check.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "common/gzip.h"
@@ -16,6 +17,9 @@ typedef Farflame__Otlp__ExportProfilesServiceRequest Request;
 
 static struct scripted_server server;
 
+static uint8_t run_number;
+static const char *spool_directory; /* NULL: none */
+
 static void fill_host(void *context, struct profile_host *host)
 {
 	(void)context;
@@ -23,12 +27,16 @@ static void fill_host(void *context, struct profile_host *host)
 				      .kernel_release = "6.1",
 				      .architecture = "x86_64",
 				      .agent_version = "0",
+				      .agent_id = {run_number},
+				      .sent_ns = 1700000000000000000,
 				      .rate_hz = 19};
 }
 
 static struct ship *start(size_t queue_limit, uint64_t rate)
 {
 	struct ship_options options = {.server_url = server.url,
+				       .spool_directory = spool_directory,
+				       .spool_limit_bytes = 1 << 20,
 				       .queue_limit_bytes = queue_limit,
 				       .upload_missing = true,
 				       .upload_bytes_per_second = rate,
@@ -290,6 +298,76 @@ static void check_silent(void)
 	server_stop(&server);
 }
 
+/* --- with a spool: silence costs nothing, and the next run sends it, in order --- */
+
+static bool answer_second(struct scripted_server *s, int fd, const struct seen_request *request,
+			  unsigned nth)
+{
+	(void)s;
+	(void)request;
+	if (nth == 2)
+		server_answer(fd, 503, "", "");
+	else if (nth == 4)
+		server_answer(fd, 400, "Content-Type: text/plain\r\n", "no such thing");
+	else
+		answer_otlp(fd);
+	return true;
+}
+
+static void check_spool(void)
+{
+	char directory[] = "/tmp/farflame-ship-XXXXXX", command[60];
+	struct ship_counters counters;
+	struct ship *ship;
+	int64_t began;
+
+	CHECK(mkdtemp(directory));
+	spool_directory = directory;
+	run_number = 1;
+	server = (struct scripted_server){.raw = hold};
+	server_start(&server, 0);
+	ship = start(1 << 20, 0);
+	submit(ship, 1, 3, 3); /* on its way when the end comes */
+	usleep(100000);
+	submit(ship, 2, 4, 7); /* behind it */
+	began = monotonic_ms();
+	CHECK_NUMBER(ship_stop(ship, 300, &counters), 0);
+	CHECK(monotonic_ms() - began < 1200);
+	CHECK_NUMBER(counters.reports_spooled, 2);
+	server_stop(&server);
+
+	run_number = 2;
+	server = (struct scripted_server){.answer = answer_second};
+	server_start(&server, 0);
+	ship = start(1 << 20, 0);
+	submit(ship, 1, 10, 10); /* after what the first run left */
+	submit(ship, 2, 20, 30);
+	CHECK(server_wait(&server, profiles, 5, 15000));
+	submit(ship, 3, 40, 70);
+	CHECK(server_wait(&server, profiles, 6, 3000));
+	CHECK_NUMBER(ship_stop(ship, 500, &counters), 0);
+	check_arrived(1, "main-1", 1, 3, 0, 0);
+	check_arrived(2, "main-2", 2, 7, 0, 0); /* 503 */
+	check_arrived(3, "main-2", 2, 7, 0, 0);
+	check_arrived(4, "main-1", 1, 10, 0, 0); /* 400 */
+	check_arrived(5, "main-2", 2, 30, 0, 10);
+	check_arrived(6, "main-3", 3, 70, 0, 10);
+	CHECK_NUMBER(counters.samples_lost_refused, 10);
+	CHECK_NUMBER(counters.samples_lost_spool, 0);
+	CHECK_NUMBER(counters.spool_bytes, 0);
+	CHECK_NUMBER(counters.acknowledged_seq, 3);
+	for (unsigned nth = 1; nth <= 6; nth++) {
+		Request *request = arrived(nth);
+
+		CHECK_NUMBER(attribute(request, "farflame.sent_unix_nano"), 1700000000000000000);
+		farflame__otlp__export_profiles_service_request__free_unpacked(request, NULL);
+	}
+	server_stop(&server);
+	spool_directory = NULL;
+	snprintf(command, sizeof command, "rm -r '%s'", directory);
+	CHECK(system(command) == 0);
+}
+
 /* --- modules --- */
 
 static const char file_id[] = "00112233", text_id[] = "44556677", other_id[] = "8899aabb";
@@ -408,6 +486,7 @@ int main(void)
 	check_refused();
 	check_away();
 	check_silent();
+	check_spool();
 	check_modules();
 	check_bad_options();
 	return checks_done();
