@@ -43,6 +43,8 @@ API_HANDLER(api_profiles_post);
 API_HANDLER(api_flamegraph_get);
 API_HANDLER(api_top_get);
 API_HANDLER(api_diff_get);
+API_HANDLER(api_sandwich_get);
+API_HANDLER(api_timeline_get);
 API_HANDLER(api_heatmap_get);
 API_HANDLER(api_samples_delete);
 API_HANDLER(api_types_get);

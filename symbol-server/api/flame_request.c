@@ -134,8 +134,23 @@ const char *flame_request_unit(const struct flame_request *flame)
 
 	if (flame->by_samples)
 		return "samples";
-	return flame->result->unit && *flame->result->unit ? flame->result->unit
-							   : profile_type_unit((unsigned)type);
+	return flame->result && flame->result->unit && *flame->result->unit
+		       ? flame->result->unit
+		       : profile_type_unit((unsigned)type);
+}
+
+void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struct accounting *out)
+{
+	out->hosts = count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct host_accounting *host = &hosts[i];
+
+		out->taken += host->taken;
+		out->lost += host->lost;
+		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
+		for (unsigned j = 0; j < host->lost_count; j++)
+			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
+	}
 }
 
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out)
@@ -145,17 +160,8 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		.samples = flame->totals.samples,
 		.unwind_incomplete = flame->totals.unwind_incomplete,
 		.unsymbolized = flame->totals.unsymbolized,
-		.hosts = flame->result->host_count,
 	};
-	for (uint32_t i = 0; i < flame->result->host_count; i++) {
-		const struct host_accounting *host = &flame->result->hosts[i];
-
-		out->taken += host->taken;
-		out->lost += host->lost;
-		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
-		for (unsigned j = 0; j < host->lost_count; j++)
-			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
-	}
+	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	named_stacks_incomplete(flame->stacks, out);
 }
 

@@ -50,6 +50,9 @@ const char *flame_request_unit(const struct flame_request *flame);
 /* From totals and the hosts' counts; cut is the caller's. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
 
+/* Adds what the hosts took and lost. */
+void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struct accounting *out);
+
 /* What it led to is forgotten, and it can be asked anew. */
 void flame_request_forget(struct flame_request *flame);
 

@@ -16,6 +16,8 @@ const struct http_route api_routes[] = {
 	{HTTP_GET, "/api/v1/flamegraph", api_flamegraph_get, LONG},
 	{HTTP_GET, "/api/v1/diff", api_diff_get, LONG},
 	{HTTP_GET, "/api/v1/top", api_top_get, LONG},
+	{HTTP_GET, "/api/v1/sandwich", api_sandwich_get, LONG},
+	{HTTP_GET, "/api/v1/timeline", api_timeline_get, LONG},
 	{HTTP_GET, "/api/v1/heatmap", api_heatmap_get, LONG},
 	{HTTP_GET, "/api/v1/types", api_types_get, LONG},
 	{HTTP_GET, "/api/v1/labels", api_labels_get, LONG},

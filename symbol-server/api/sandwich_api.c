@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/sandwich: one function, who calls it and what it calls. */
+#include <string.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/answer_format.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/flamegraph/sandwich.h"
+#include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/json_writer.h"
+
+enum {
+	NODES_DEFAULT = 20000,
+	NODES_MAX = 1000000,
+	TREE_NODES_MAX = 4000000,
+	FUNCTIONS_SHOWN = 1000,
+	CACHE_ENTRIES = 4096, /* of names and whether the pattern has them; a power of two */
+};
+
+#define SANDWICH_PARAMETERS                                                                    \
+	"type from until exact match group_by focus ignore hide root demangle value function " \
+	"function_match module file max_nodes format"
+
+struct wanted {
+	const char *name; /* exact; NULL: by pattern */
+	uint64_t name_hash;
+	struct pattern *pattern;
+	const char *module, *file; /* name or build-id, file as answers have them; NULL: any */
+	const struct flame_module *modules;
+	uint32_t module_count;
+	struct {
+		const char *name;
+		bool is_wanted;
+	} cache[CACHE_ENTRIES];
+};
+
+struct sandwiching {
+	struct flame_request flame;
+	struct wanted wanted;
+	struct sandwich sandwich;
+	uint32_t max_nodes;
+};
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+/* --- which function --- */
+
+static bool read_function(struct http_request *request, struct wanted *wanted, struct error *err)
+{
+	const char *name = http_request_query(request, "function");
+	unsigned by_pattern = 0;
+
+	wanted->module = http_request_query(request, "module");
+	wanted->file = http_request_query(request, "file");
+	if (!name || !*name)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'function' is missing: the name as answers show it, or "
+				 "with function_match=regex a regular expression");
+	if (!parameter_choice(request, "function_match", "exact|regex", &by_pattern, err))
+		return false;
+	if (by_pattern) {
+		wanted->pattern = pattern_new(name, err);
+		return wanted->pattern || error_prefix(err, "parameter 'function'");
+	}
+	wanted->name = name;
+	wanted->name_hash = frame_name_hash(name);
+	return true;
+}
+
+/* Names live as long as the stacks, and each is one text: what the pattern says of it is kept. */
+static bool has_name(struct wanted *wanted, const struct flame_frame *frame)
+{
+	uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+	unsigned at = hash & (CACHE_ENTRIES - 1);
+
+	if (wanted->name)
+		return hash == wanted->name_hash && !strcmp(frame->name, wanted->name);
+	if (wanted->cache[at].name != frame->name) {
+		wanted->cache[at].name = frame->name;
+		wanted->cache[at].is_wanted = pattern_matches_part(wanted->pattern, frame->name);
+	}
+	return wanted->cache[at].is_wanted;
+}
+
+static bool is_in_module(const struct wanted *wanted, const struct flame_frame *frame)
+{
+	const struct flame_module *module;
+
+	if (!wanted->module || !*wanted->module)
+		return true;
+	if (frame->module >= wanted->module_count)
+		return false;
+	module = &wanted->modules[frame->module];
+	return !strcmp(module->name, wanted->module) || !strcmp(module->build_id, wanted->module);
+}
+
+static bool is_wanted(void *context, const struct flame_frame *frame)
+{
+	struct wanted *wanted = context;
+
+	return has_name(wanted, frame) && is_in_module(wanted, frame) &&
+	       (!wanted->file || !*wanted->file || !strcmp(frame->file, wanted->file));
+}
+
+/* --- adding up --- */
+
+static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
+		      uint64_t samples)
+{
+	return sandwich_add(context, frames, depth, value, samples);
+}
+
+static bool build(struct sandwiching *at, struct error *err)
+{
+	struct sandwich *sandwich = &at->sandwich;
+
+	at->wanted.modules = named_stacks_modules(at->flame.stacks, &at->wanted.module_count);
+	if (!sandwich_init(
+		    sandwich,
+		    query_life_room(at->flame.life, 4 * sizeof(struct flame_node), TREE_NODES_MAX),
+		    is_wanted, &at->wanted))
+		return no_memory(err);
+	if (!flame_request_each(&at->flame, add_stack, sandwich, err)) {
+		if (err->kind == ERROR_NONE)
+			error_set(err, ERROR_LIMIT,
+				  "callers and callees have more nodes than fit; narrow time or "
+				  "match");
+		return false;
+	}
+	if (!flame_tree_cut(sandwich->callers, at->max_nodes) ||
+	    !flame_tree_cut(sandwich->callees, at->max_nodes))
+		return no_memory(err);
+	top_table_sort(sandwich->functions, true);
+	return true;
+}
+
+/* --- answering --- */
+
+static bool put_tree(struct json *json, const char *key, const struct flame_answer *answer,
+		     const struct flame_tree *tree)
+{
+	struct flame_answer side = *answer;
+	bool ok;
+
+	side.tree = tree;
+	json_key(json, key);
+	json_open(json, '{');
+	ok = flame_graph_json(json, &side);
+	json_key_uint(json, "cut", tree->cut);
+	json_close(json, '}');
+	return ok;
+}
+
+struct sandwich_answer { /* starts with the flame_answer that formats are given */
+	struct flame_answer flame;
+	const struct sandwich *sandwich;
+	const char *function;
+};
+
+static bool sandwich_json(const struct flame_answer *answer, struct buffer *out)
+{
+	const struct sandwich_answer *whole = (const struct sandwich_answer *)answer;
+	const struct sandwich *sandwich = whole->sandwich;
+	struct json writer = json_start(out), *json = &writer;
+
+	json_open(json, '{');
+	json_key_string(json, "type", answer->type);
+	json_key_string(json, "unit", answer->unit);
+	json_key_int(json, "from", answer->from_ms);
+	json_key_int(json, "until", answer->until_ms);
+	json_key_string(json, "function", whole->function);
+	json_key_uint(json, "total", sandwich->callees->nodes[0].total);
+	json_key_uint(json, "total_samples", sandwich->callees->nodes[0].total_samples);
+	json_key(json, "functions");
+	top_functions_json(json, answer);
+	if (!put_tree(json, "callers", answer, sandwich->callers) ||
+	    !put_tree(json, "callees", answer, sandwich->callees))
+		return false;
+	json_key(json, "accounting");
+	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
+	json_close(json, '}');
+	buffer_append_char(out, '\n');
+	return !out->failed;
+}
+
+static const struct answer_format formats[] = {
+	{"json", "application/json", NULL, sandwich_json},
+	{0},
+};
+
+static bool write_answer(struct http_request *request, struct http_response *response,
+			 const struct sandwiching *at, const struct answer_format *format)
+{
+	const struct flame_request *flame = &at->flame;
+	struct accounting accounting;
+	struct sandwich_answer answer = {
+		.flame = {.type = flame->query.type,
+			  .unit = flame_request_unit(flame),
+			  .from_ms = flame->result->from_ms,
+			  .until_ms = flame->result->until_ms,
+			  .top = at->sandwich.functions,
+			  .top_limit = FUNCTIONS_SHOWN,
+			  .modules = at->wanted.modules,
+			  .module_count = at->wanted.module_count,
+			  .accounting = &accounting},
+		.sandwich = &at->sandwich,
+		.function = http_request_query(request, "function"),
+	};
+
+	flame_request_accounting(flame, &accounting);
+	accounting.cut = at->sandwich.callers->cut > at->sandwich.callees->cut
+				 ? at->sandwich.callers->cut
+				 : at->sandwich.callees->cut;
+	return answer_format_write(request, response, format, &answer.flame);
+}
+
+void api_sandwich_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct sandwiching *at = arena_alloc(http_request_arena(request), sizeof(*at));
+	const struct answer_format *format = formats;
+	struct error err = {0};
+	bool ok;
+
+	if (!at) {
+		answer_error(response, 503, "out of memory; try again later");
+		return;
+	}
+	memset(at, 0, sizeof(*at));
+	at->max_nodes = NODES_DEFAULT;
+	ok = flame_request_read(request, SANDWICH_PARAMETERS, "", &at->flame, &err) &&
+	     read_function(request, &at->wanted, &err) &&
+	     parameter_uint(request, "max_nodes", 1, NODES_MAX, &at->max_nodes, &err) &&
+	     answer_format_read(request, formats, &format, &err) &&
+	     flame_request_run(&at->flame, context, &err) && build(at, &err) &&
+	     (write_answer(request, response, at, format) || no_memory(&err));
+	if (!ok)
+		answer_failure(response, &err);
+	sandwich_release(&at->sandwich);
+	pattern_free(at->wanted.pattern);
+	flame_request_release(&at->flame);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/timeline: from the sums beside packed stacks; only where stacks or threads are asked
+ * for, from the stacks themselves. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+#include "common/options.h"
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/answer_format.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/api/step.h"
+#include "symbol-server/formats/timeline_formats.h"
+
+enum {
+	STEPS_DEFAULT = 300,
+	STEPS_MAX = 11000,
+	LIMIT_DEFAULT = 20,
+	LIMIT_MAX = 1000,
+	CELLS_MAX = 2000000, /* of steps × series in the answer */
+};
+
+#define TIMELINE_PARAMETERS \
+	"type from until exact match group_by focus ignore hide demangle value step limit format"
+
+struct group { /* one combination of the labels' values */
+	const char *values[QUERY_GROUPS_MAX];
+	struct timeline_sum sum;
+	uint32_t place; /* in the answer; UINT32_MAX: in other */
+};
+
+struct point {
+	uint32_t group, step;
+	struct timeline_sum sum;
+};
+
+struct timing {
+	struct flame_request flame;
+	struct samples_timeline *timeline; /* NULL: stacks were asked for */
+	int64_t step_ms, first_ms;
+	uint32_t step_count, limit;
+	struct hash_table group_index, point_index;
+	struct group *groups;
+	size_t group_count, group_room;
+	struct point *points;
+	size_t point_count, point_room, point_limit;
+	struct timeline_sum all;
+	struct timeline_line *lines;
+	struct timeline_sum *cells; /* of lines, then of other */
+};
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+static bool read_step(struct http_request *request, struct timing *timing, struct error *err)
+{
+	const struct query *query = &timing->flame.query;
+	const char *text = http_request_query(request, "step");
+	int64_t range_ms = query->until_ms - query->from_ms;
+
+	timing->step_ms = step_choose(range_ms, STEPS_DEFAULT);
+	if (!text || !*text)
+		return true;
+	if (!duration_parse(text, &timing->step_ms, err))
+		return error_prefix(err, "parameter 'step'");
+	if (timing->step_ms <= 0 || timing->step_ms % SAMPLES_BUCKET_MS)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'step': '%.60s' is not a multiple of 1m", text);
+	if (range_ms / timing->step_ms > STEPS_MAX)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'step': more than %d steps are in that range",
+				 STEPS_MAX);
+	return true;
+}
+
+/* --- adding up --- */
+
+static bool grow(void **array, size_t count, size_t *room, size_t size)
+{
+	size_t larger = *room ? *room * 2 : 256;
+	void *copy;
+
+	if (count < *room)
+		return true;
+	copy = realloc(*array, larger * size);
+	if (!copy)
+		return false;
+	*array = copy;
+	*room = larger;
+	return true;
+}
+
+static bool take_group(struct timing *timing, const char *const *values, uint32_t *number)
+{
+	unsigned count = timing->flame.query.group_count;
+	uint64_t hash = 0;
+	uint32_t probe;
+
+	for (unsigned i = 0; i < count; i++)
+		hash = hash_bytes(values[i], strlen(values[i]) + 1, hash);
+	for (uint32_t at = hash_table_first(&timing->group_index, hash, &probe);
+	     at != HASH_TABLE_NONE; at = hash_table_next(&timing->group_index, hash, &probe)) {
+		unsigned same = 0;
+
+		while (same < count && !strcmp(timing->groups[at].values[same], values[same]))
+			same++;
+		if (same == count) {
+			*number = at;
+			return true;
+		}
+	}
+	if (timing->group_count >= timing->point_limit ||
+	    !grow((void **)&timing->groups, timing->group_count, &timing->group_room,
+		  sizeof(*timing->groups)) ||
+	    !hash_table_add(&timing->group_index, hash, (uint32_t)timing->group_count))
+		return false;
+	timing->groups[timing->group_count] = (struct group){0};
+	memcpy(timing->groups[timing->group_count].values, values, count * sizeof(*values));
+	*number = (uint32_t)timing->group_count++;
+	return true;
+}
+
+static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, uint64_t value,
+		      uint64_t samples)
+{
+	uint32_t step = time_ms > timing->first_ms
+				? (uint32_t)((time_ms - timing->first_ms) / timing->step_ms)
+				: 0;
+	uint64_t hash = hash_word(step, group);
+	uint32_t probe, at;
+
+	if (step >= timing->step_count)
+		return true; /* no store gives what lies outside of the range it names */
+	for (at = hash_table_first(&timing->point_index, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&timing->point_index, hash, &probe))
+		if (timing->points[at].group == group && timing->points[at].step == step)
+			break;
+	if (at == HASH_TABLE_NONE) {
+		at = (uint32_t)timing->point_count;
+		if (timing->point_count >= timing->point_limit ||
+		    !grow((void **)&timing->points, timing->point_count, &timing->point_room,
+			  sizeof(*timing->points)) ||
+		    !hash_table_add(&timing->point_index, hash, at))
+			return false;
+		timing->points[timing->point_count++] = (struct point){.group = group,
+								       .step = step};
+	}
+	timing->points[at].sum.value += value;
+	timing->points[at].sum.samples += samples;
+	timing->groups[group].sum.value += value;
+	timing->groups[group].sum.samples += samples;
+	timing->all.value += value;
+	timing->all.samples += samples;
+	return true;
+}
+
+/* Values of the labels in the order of group_by. */
+static bool group_of(struct timing *timing, const struct series_labels *series, const char *thread,
+		     uint32_t *number)
+{
+	const struct query *query = &timing->flame.query;
+	const char *values[QUERY_GROUPS_MAX];
+
+	for (unsigned i = 0; i < query->group_count; i++)
+		values[i] = !strcmp(query->groups[i], "thread")
+				    ? thread
+				    : series_label(series, query->groups[i]);
+	return take_group(timing, values, number);
+}
+
+static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms)
+{
+	timing->first_ms = from_ms / timing->step_ms * timing->step_ms;
+	timing->step_count =
+		(uint32_t)((until_ms - timing->first_ms + timing->step_ms - 1) / timing->step_ms);
+}
+
+static bool add_timeline(struct timing *timing)
+{
+	const struct samples_timeline *timeline = timing->timeline;
+	bool by_samples = timing->flame.by_samples;
+	uint32_t group;
+
+	for (size_t i = 0; i < timeline->point_count; i++) {
+		const struct timeline_point *point = &timeline->points[i];
+
+		if (!group_of(timing, &timeline->series[point->series], "", &group) ||
+		    !add_point(timing, group, point->time_ms,
+			       by_samples ? point->samples : point->value, point->samples))
+			return false;
+	}
+	return true;
+}
+
+static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
+		      uint64_t samples)
+{
+	struct timing *timing = context;
+	const struct result_stack *stack = named_stacks_current(timing->flame.stacks);
+	uint32_t group;
+
+	(void)frames, (void)depth;
+	return group_of(timing, &timing->flame.result->series[stack->series], stack->thread,
+			&group) &&
+	       add_point(timing, group, stack->bucket_ms, value, samples);
+}
+
+/* --- asking --- */
+
+static bool needs_stacks(const struct flame_request *flame)
+{
+	bool by_thread = selector_has_thread(&flame->query.selector);
+
+	for (unsigned i = 0; i < flame->query.group_count; i++)
+		by_thread |= !strcmp(flame->query.groups[i], "thread");
+	return by_thread || flame->focus || flame->ignore || flame->hide || flame->query.is_exact;
+}
+
+static bool ask_timeline(struct timing *timing, struct api *api, struct error *err)
+{
+	struct flame_request *flame = &timing->flame;
+	struct samples_query wanted;
+
+	flame->life = query_life_start(flame->request, &api->query_limits, &flame->query, err);
+	if (!flame->life)
+		return false;
+	query_to_samples(&flame->query, &wanted);
+	wanted.step_ms = timing->step_ms;
+	timing->timeline = samples_timeline(api->samples, &wanted, err);
+	return timing->timeline && query_life_goes_on(flame->life, err);
+}
+
+static bool ask(struct timing *timing, struct api *api, struct error *err)
+{
+	struct flame_request *flame = &timing->flame;
+	bool by_stacks = needs_stacks(flame), ok;
+
+	flame->query.by_bucket = by_stacks;
+	flame->query.step_ms = by_stacks ? timing->step_ms : 0;
+	if (!(by_stacks ? flame_request_run(flame, api, err) : ask_timeline(timing, api, err)))
+		return false;
+	timing->point_limit = query_life_room(flame->life, 4 * sizeof(struct point),
+					      UINT32_MAX >> 2);
+	if (by_stacks)
+		set_range(timing, flame->result->from_ms, flame->result->until_ms);
+	else
+		set_range(timing, timing->timeline->from_ms, timing->timeline->until_ms);
+	ok = by_stacks ? flame_request_each(flame, add_stack, timing, err) : add_timeline(timing);
+	return ok || err->kind != ERROR_NONE ||
+	       error_set(err, ERROR_LIMIT,
+			 "the time line has more series and steps than fit: group by fewer labels, "
+			 "ask for a longer step or narrow the selection");
+}
+
+/* --- choosing what is shown --- */
+
+static int compare_groups(const void *left, const void *right, void *context)
+{
+	const struct group *groups = context;
+	const struct group *a = &groups[*(const uint32_t *)left];
+	const struct group *b = &groups[*(const uint32_t *)right];
+	int order = 0;
+
+	if (a->sum.value != b->sum.value)
+		return a->sum.value > b->sum.value ? -1 : 1;
+	for (unsigned i = 0; i < QUERY_GROUPS_MAX && a->values[i] && !order; i++)
+		order = strcmp(a->values[i], b->values[i]);
+	return order;
+}
+
+static bool choose(struct timing *timing, struct timeline_answer *answer, struct error *err)
+{
+	size_t shown = timing->group_count < timing->limit ? timing->group_count : timing->limit;
+	uint32_t *order = calloc(timing->group_count + 1, sizeof(*order));
+	uint32_t steps = timing->step_count;
+
+	while (shown > 1 && shown * steps > CELLS_MAX)
+		shown--;
+	timing->lines = calloc(shown + 1, sizeof(*timing->lines));
+	timing->cells = calloc((shown + 1) * steps + 1, sizeof(*timing->cells));
+	if (!order || !timing->lines || !timing->cells) {
+		free(order);
+		return no_memory(err);
+	}
+	for (uint32_t i = 0; i < timing->group_count; i++)
+		order[i] = i;
+	qsort_r(order, timing->group_count, sizeof(*order), compare_groups, timing->groups);
+	answer->other.steps = timing->cells + shown * steps;
+	answer->other_count = timing->group_count - shown;
+	for (uint32_t i = 0; i < timing->group_count; i++) {
+		struct group *group = &timing->groups[order[i]];
+
+		group->place = i < shown ? i : (uint32_t)shown;
+		if (i < shown) {
+			timing->lines[i] = (struct timeline_line){group->values, group->sum,
+								  timing->cells + i * steps};
+		} else {
+			answer->other.sum.value += group->sum.value;
+			answer->other.sum.samples += group->sum.samples;
+		}
+	}
+	for (size_t i = 0; i < timing->point_count; i++) {
+		const struct point *point = &timing->points[i];
+
+		struct timeline_sum *cell = &timing->cells[point->step];
+
+		cell += timing->groups[point->group].place * (size_t)steps;
+		cell->value += point->sum.value;
+		cell->samples += point->sum.samples;
+	}
+	answer->lines = timing->lines;
+	answer->line_count = shown;
+	free(order);
+	return true;
+}
+
+/* --- answering --- */
+
+static bool timeline_json_of(const struct flame_answer *answer, struct buffer *out)
+{
+	return timeline_json((const struct timeline_answer *)answer, out);
+}
+
+static bool timeline_csv_of(const struct flame_answer *answer, struct buffer *out)
+{
+	return timeline_csv((const struct timeline_answer *)answer, out);
+}
+
+/* A timeline_answer starts with the flame_answer that these are given. */
+static const struct answer_format formats[] = {
+	{"json", "application/json", NULL, timeline_json_of},
+	{"csv", "text/csv; charset=utf-8; header=present", "csv", timeline_csv_of,
+	 .is_download = true},
+	{0},
+};
+
+static void account(const struct timing *timing, struct accounting *accounting)
+{
+	const struct samples_timeline *timeline = timing->timeline;
+
+	if (!timeline) {
+		flame_request_accounting(&timing->flame, accounting);
+		return;
+	}
+	*accounting = (struct accounting){
+		.value = timing->all.value, .samples = timing->all.samples, .is_of_sums = true};
+	hosts_accounting(timeline->hosts, timeline->host_count, accounting);
+}
+
+static bool write_answer(struct http_request *request, struct http_response *response,
+			 struct timing *timing, const struct answer_format *format,
+			 struct error *err)
+{
+	const struct flame_request *flame = &timing->flame;
+	const struct samples_timeline *timeline = timing->timeline;
+	struct accounting accounting;
+	struct timeline_answer answer = {
+		.flame = {.type = flame->query.type,
+			  .unit = flame_request_unit(flame),
+			  .from_ms = timeline ? timeline->from_ms : flame->result->from_ms,
+			  .until_ms = timeline ? timeline->until_ms : flame->result->until_ms,
+			  .accounting = &accounting},
+		.labels = flame->query.groups,
+		.label_count = flame->query.group_count,
+		.step_ms = timing->step_ms,
+		.first_ms = timing->first_ms,
+		.resolution_ms = timeline ? timeline->resolution_ms : flame->result->resolution_ms,
+		.step_count = timing->step_count,
+	};
+
+	if (!choose(timing, &answer, err))
+		return false;
+	account(timing, &accounting);
+	accounting.cut = answer.other.sum.value;
+	return answer_format_write(request, response, format, &answer.flame) || no_memory(err);
+}
+
+static void release(struct timing *timing)
+{
+	flame_request_release(&timing->flame);
+	samples_timeline_free(timing->timeline);
+	hash_table_release(&timing->group_index);
+	hash_table_release(&timing->point_index);
+	free(timing->groups);
+	free(timing->points);
+	free(timing->lines);
+	free(timing->cells);
+}
+
+void api_timeline_get(struct http_request *request, struct http_response *response, void *context)
+{
+	const struct answer_format *format = formats;
+	struct timing timing = {.limit = LIMIT_DEFAULT};
+	struct error err = {0};
+	bool ok;
+
+	hash_table_init(&timing.group_index, UINT32_MAX >> 1);
+	hash_table_init(&timing.point_index, UINT32_MAX >> 1);
+	ok = flame_request_read(request, TIMELINE_PARAMETERS, "", &timing.flame, &err) &&
+	     read_step(request, &timing, &err) &&
+	     parameter_uint(request, "limit", 1, LIMIT_MAX, &timing.limit, &err) &&
+	     answer_format_read(request, formats, &format, &err) && ask(&timing, context, &err) &&
+	     write_answer(request, response, &timing, format, &err);
+	if (!ok)
+		answer_failure(response, &err);
+	release(&timing);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/timeline_formats.h"
+
+#include <inttypes.h>
+
+#include "symbol-server/formats/quoted.h"
+
+static void put_points(struct json *json, const struct timeline_answer *answer,
+		       const struct timeline_line *line)
+{
+	json_key_uint(json, "value", line->sum.value);
+	json_key_uint(json, "samples", line->sum.samples);
+	json_key(json, "points");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < answer->step_count; i++) {
+		json_open(json, '[');
+		json_int(json, answer->first_ms + i * answer->step_ms);
+		json_uint(json, line->steps[i].value);
+		json_uint(json, line->steps[i].samples);
+		json_close(json, ']');
+	}
+	json_close(json, ']');
+}
+
+static void put_line(struct json *json, const struct timeline_answer *answer,
+		     const struct timeline_line *line)
+{
+	json_open(json, '{');
+	json_key(json, "labels");
+	json_open(json, '{');
+	for (unsigned i = 0; i < answer->label_count; i++)
+		json_key_string(json, answer->labels[i], line->values[i]);
+	json_close(json, '}');
+	put_points(json, answer, line);
+	json_close(json, '}');
+}
+
+bool timeline_json(const struct timeline_answer *answer, struct buffer *out)
+{
+	struct json writer = json_start(out), *json = &writer;
+
+	json_open(json, '{');
+	json_key_string(json, "type", answer->flame.type);
+	json_key_string(json, "unit", answer->flame.unit);
+	json_key_int(json, "from", answer->flame.from_ms);
+	json_key_int(json, "until", answer->flame.until_ms);
+	json_key_int(json, "step_ms", answer->step_ms);
+	json_key_int(json, "resolution_ms", answer->resolution_ms);
+	json_key(json, "series");
+	json_open(json, '[');
+	for (size_t i = 0; i < answer->line_count; i++)
+		put_line(json, answer, &answer->lines[i]);
+	json_close(json, ']');
+	if (answer->other_count) {
+		json_key(json, "other");
+		json_open(json, '{');
+		json_key_uint(json, "series", answer->other_count);
+		put_points(json, answer, &answer->other);
+		json_close(json, '}');
+	}
+	json_key(json, "accounting");
+	accounting_json(json, answer->flame.accounting, ACCOUNTING_WHOLE);
+	json_close(json, '}');
+	buffer_append_char(out, '\n');
+	return !out->failed;
+}
+
+static void put_rows(struct buffer *out, const struct timeline_answer *answer,
+		     const struct timeline_line *line, bool is_other)
+{
+	for (uint32_t i = 0; i < answer->step_count && !out->failed; i++) {
+		buffer_printf(out, "%" PRId64, answer->first_ms + i * answer->step_ms);
+		for (unsigned k = 0; k < answer->label_count; k++) {
+			buffer_append_char(out, ',');
+			csv_put_text(out, !is_other ? line->values[k] : k ? "" : "[other]");
+		}
+		buffer_printf(out, ",%" PRIu64 ",%" PRIu64 "\r\n", line->steps[i].value,
+			      line->steps[i].samples);
+	}
+}
+
+bool timeline_csv(const struct timeline_answer *answer, struct buffer *out)
+{
+	buffer_append_text(out, "time_ms");
+	for (unsigned i = 0; i < answer->label_count; i++) {
+		buffer_append_char(out, ',');
+		csv_put_text(out, answer->labels[i]);
+	}
+	buffer_append_text(out, ",value,samples\r\n");
+	for (size_t i = 0; i < answer->line_count; i++)
+		put_rows(out, answer, &answer->lines[i], false);
+	if (answer->other_count)
+		put_rows(out, answer, &answer->other, true);
+	return !out->failed;
+}
