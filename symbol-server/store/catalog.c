@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/store/catalog_items.h"
+#include "symbol-server/store/catalog_nodes.h"
 
 static const char full_sentence[] = "the day's dictionary of stacks is full";
 
@@ -68,6 +69,7 @@ void catalog_release(struct catalog *catalog)
 		blocks_release(&catalog->items[i]);
 		hash_table_release(&catalog->index[i]);
 	}
+	catalog_nodes_release(&catalog->nodes);
 	arena_release(&catalog->arena);
 	free(catalog);
 }
@@ -78,12 +80,13 @@ struct catalog_mark catalog_mark(const struct catalog *catalog)
 
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		mark.count[i] = catalog->items[i].count;
+	mark.nodes = catalog->nodes.count;
 	return mark;
 }
 
 size_t catalog_bytes(const struct catalog *catalog)
 {
-	size_t bytes = sizeof *catalog + catalog->arena.used;
+	size_t bytes = sizeof *catalog + catalog->arena.used + catalog_nodes_bytes(&catalog->nodes);
 
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		bytes += blocks_bytes(&catalog->items[i]) +
@@ -153,6 +156,27 @@ static bool ensure_index(struct catalog *catalog)
 	return true;
 }
 
+void catalog_drop_index(struct catalog *catalog)
+{
+	for (unsigned i = 0; i < CATALOG_KINDS; i++)
+		hash_table_release(&catalog->index[i]);
+	catalog_nodes_drop_index(&catalog->nodes);
+	catalog->is_indexed = false;
+}
+
+void catalog_stack_locations(const struct catalog *catalog, const struct catalog_stack *stack,
+			     uint32_t *locations)
+{
+	uint32_t at = stack->node;
+
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		const struct catalog_node *node = catalog_node(catalog, at);
+
+		locations[i] = node->location;
+		at = node->caller;
+	}
+}
+
 /* --- adding --- */
 
 /* Puts a copy at the end; the index only when there is one. 0: no room. */
@@ -194,10 +218,14 @@ uint32_t catalog_put_location(struct catalog *catalog, const struct catalog_loca
 uint32_t catalog_put_stack(struct catalog *catalog, const uint64_t hash[2],
 			   const uint32_t *locations, uint32_t depth)
 {
-	struct catalog_stack stack = {{hash[0], hash[1]}, NULL, depth};
+	struct catalog_stack stack = {{hash[0], hash[1]}, 0, depth};
 
-	stack.locations = arena_copy(&catalog->arena, locations, depth * sizeof *locations);
-	return stack.locations ? put_item(catalog, CATALOG_STACKS, &stack, hash[0]) : 0;
+	for (uint32_t i = depth; i--;) {
+		stack.node = catalog_node_take(&catalog->nodes, stack.node, locations[i]);
+		if (!stack.node)
+			return 0;
+	}
+	return put_item(catalog, CATALOG_STACKS, &stack, hash[0]);
 }
 
 uint32_t catalog_put_series(struct catalog *catalog, uint32_t tenant, const uint32_t *labels,

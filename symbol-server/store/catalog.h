@@ -48,10 +48,24 @@ struct catalog_location {
 	enum location_kind kind;
 };
 
+/* Stacks share their callers: a stack is the number of its leaf's node, and the way up from there.
+ * Numbers from 1 in the order met, so that a caller's is the smaller one; 0 is above all. */
+struct catalog_node {
+	uint32_t caller, location;
+};
+
+enum { CATALOG_NODE_BLOCK = 8192, CATALOG_NODE_BLOCKS = 8192 };
+
+struct catalog_nodes {
+	struct catalog_node *block[CATALOG_NODE_BLOCKS]; /* never move */
+	uint32_t count;
+	uint32_t *index; /* (caller, location) → node; 0: free. NULL: none has been looked for */
+	uint32_t index_size; /* a power of two */
+};
+
 struct catalog_stack {
 	uint64_t hash[2];
-	const uint32_t *locations; /* leaf first */
-	uint32_t depth;
+	uint32_t node, depth;
 };
 
 struct catalog_series {
@@ -63,15 +77,17 @@ struct catalog_series {
 
 struct catalog_mark { /* how much of each kind there is: numbers below are defined */
 	uint32_t count[CATALOG_KINDS];
+	uint32_t nodes;
 };
 
 struct catalog {
 	int references; /* atomic */
 	struct blocks items[CATALOG_KINDS];
 	struct hash_table index[CATALOG_KINDS];
-	bool is_indexed;            /* the hash tables are filled; readers alone do not need them */
-	struct arena arena;         /* texts, stacks, labels */
-	struct catalog_mark logged; /* defined in the journal or the file */
+	bool is_indexed; /* the hash tables are filled; readers alone do not need them */
+	struct catalog_nodes nodes;
+	struct arena arena;            /* texts, labels */
+	struct catalog_mark logged;    /* defined in the journal or the file */
 	struct catalog_mark persisted; /* defined in the day's file */
 	uint64_t overflowed;           /* stacks that found no room */
 };
@@ -104,6 +120,17 @@ static inline const struct catalog_series *catalog_series(const struct catalog *
 {
 	return blocks_at(&catalog->items[CATALOG_SERIES], n);
 }
+
+static inline const struct catalog_node *catalog_node(const struct catalog *catalog, uint32_t n)
+{
+	return &catalog->nodes.block[n / CATALOG_NODE_BLOCK][n % CATALOG_NODE_BLOCK];
+}
+/* The stack's locations, leaf first; room for its depth. */
+void catalog_stack_locations(const struct catalog *catalog, const struct catalog_stack *stack,
+			     uint32_t *locations);
+
+/* Reading back is over: what only helps adding goes, and comes back when something is added. */
+void catalog_drop_index(struct catalog *catalog);
 
 /* Numbers of things, added when new. 0: no room (for the empty string: 0 always). */
 uint32_t catalog_add_string(struct catalog *catalog, struct text text);

@@ -44,16 +44,18 @@ static void encode_location(const struct catalog_location *location, struct buff
 	buffer_append_varint(out, location->line);
 }
 
-static void encode_stack(const struct catalog_stack *stack, struct buffer *out)
+static void encode_stack(const struct catalog *catalog, const struct catalog_stack *stack,
+			 struct buffer *out)
 {
-	uint32_t previous = 0;
+	uint32_t locations[SAMPLES_DEPTH_MAX], previous = 0;
 
 	put_hash(out, stack->hash[0]);
 	put_hash(out, stack->hash[1]);
 	buffer_append_varint(out, stack->depth);
+	catalog_stack_locations(catalog, stack, locations);
 	for (uint32_t i = 0; i < stack->depth; i++) {
-		buffer_append_varint(out, zigzag_encode((int64_t)stack->locations[i] - previous));
-		previous = stack->locations[i];
+		buffer_append_varint(out, zigzag_encode((int64_t)locations[i] - previous));
+		previous = locations[i];
 	}
 }
 
@@ -83,7 +85,7 @@ void catalog_encode(const struct catalog *catalog, enum catalog_kind kind, uint3
 			encode_location(catalog_location(catalog, n), out);
 			break;
 		case CATALOG_STACKS:
-			encode_stack(catalog_stack(catalog, n), out);
+			encode_stack(catalog, catalog_stack(catalog, n), out);
 			break;
 		case CATALOG_SERIES:
 			encode_series(catalog_series(catalog, n), out);

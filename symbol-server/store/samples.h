@@ -191,6 +191,7 @@ struct samples_query {
 	unsigned label_count;
 	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* asked now and then; NULL: never */
+	bool only_nodes; /* stacks need no locations where they have nodes */
 	bool is_exact; /* only samples that have a time, in [from_ms, until_ms) as they are */
 };
 
@@ -208,12 +209,19 @@ struct result_location {
 	uint32_t line;
 };
 
+/* Stacks as a tree, where the engine has them so: a caller's number is smaller than its callee's. */
+struct result_node {
+	uint32_t caller;   /* 0: none */
+	uint32_t location; /* into locations */
+};
+
 struct result_stack { /* one per distinct (series, thread, bucket, stack) */
 	uint32_t series;      /* into series */
 	const char *thread;   /* "" unless by_thread */
 	int64_t bucket_ms;    /* 0 unless by_bucket */
-	const uint32_t *locations; /* leaf first, into locations */
+	const uint32_t *locations; /* leaf first, into locations; NULL: as node says */
 	uint32_t depth;
+	uint32_t node; /* its leaf, into nodes; 0: locations say it, or it has no frames */
 	uint64_t samples, value;
 };
 
@@ -231,6 +239,7 @@ struct samples_result { /* lives in one arena; free with samples_result_free() *
 	int64_t resolution_ms;     /* of the coarsest part: 60 s, 10 min or 1 h */
 	struct result_module *modules;	   uint32_t module_count;
 	struct result_location *locations; uint32_t location_count;
+	struct result_node *nodes;	   uint32_t node_count; /* element 0 is none */
 	struct result_stack *stacks;	   size_t stack_count;
 	struct series_labels *series;	   uint32_t series_count;
 	struct host_accounting *hosts;	   uint32_t host_count; /* hosts with wanted series or, for a

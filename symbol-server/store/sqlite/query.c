@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples_query(): rows of all days → one sum per distinct (series, thread, minute, stack). Rows
- * are collected first and added up series by series, so that the sums of one series are a plain
- * array. */
-#include "symbol-server/store/sqlite/querying.h"
-#include "symbol-server/store/sqlite/moment_rows.h"
-
+/* samples_query(): rows of all days → one sum per distinct (series, thread, step, stack). Rows are
+ * copied as they come, packed, until there are CHUNK_BYTES of them, and then added up series by
+ * series (query_sums.c). Series that differ only in labels nobody looks at are one. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { RESULT_BYTES_MAX = 768 << 20, ATTEMPTS = 3 };
+#include "symbol-server/store/sqlite/moment_rows.h"
+#include "symbol-server/store/sqlite/querying.h"
+
+enum {
+	RESULT_BYTES_MAX = 768 << 20,
+	CHUNK_BYTES = 48 << 20,
+	CHUNK_PIECES = 1 << 20,
+	ATTEMPTS = 3,
+	ASK_STEPS = 64, /* pieces and the like between two looks at the clock */
+	ASK_EVERY_MS = 5,
+};
 
 bool querying_grow(void **array, size_t count, size_t *capacity, size_t size)
 {
@@ -36,15 +44,72 @@ static bool make_maps(struct querying *querying)
 
 		maps->series = arena_array(&view->arena, count[CATALOG_SERIES], 4);
 		maps->stacks = arena_array(&view->arena, count[CATALOG_STACKS], 4);
-		maps->locations = arena_array(&view->arena, count[CATALOG_LOCATIONS], 4);
-		maps->modules = arena_array(&view->arena, count[CATALOG_MODULES], 4);
 		maps->strings = arena_array(&view->arena, count[CATALOG_STRINGS],
 					    sizeof *maps->strings);
-		maps->threads = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
+		maps->threads = arena_array(&view->arena, count[CATALOG_STRINGS], 4);
 		maps->is_host = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
-		querying->sums_room += count[CATALOG_STACKS];
 	}
 	return !view->arena.failed;
+}
+
+/* --- limits --- */
+
+static int64_t monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static uint64_t bytes_taken(const struct querying *querying)
+{
+	return querying->view.arena.used + querying->result->arena.used + querying->byte_room +
+	       querying->piece_room * sizeof *querying->pieces +
+	       querying->stack_capacity * (sizeof *querying->stacks + sizeof *querying->sums) +
+	       querying->stack_room * sizeof *querying->result->stacks +
+	       querying->thread_sum_room * sizeof *querying->thread_sums;
+}
+
+static bool is_allowed(const struct querying *querying, int64_t now_ms)
+{
+	const struct samples_limits *limits = &querying->query->limits;
+
+	if (limits->time_ms && now_ms - querying->started_ms > limits->time_ms)
+		return error_set(querying->err, ERROR_LIMIT,
+				 "the query took longer than --query-time allows (%lld ms): narrow "
+				 "the time range or the selection",
+				 (long long)limits->time_ms);
+	if (limits->rows && querying->rows > limits->rows)
+		return error_set(querying->err, ERROR_LIMIT,
+				 "the query reads more rows than --query-rows allows (%llu): "
+				 "narrow the time range or the selection",
+				 (unsigned long long)limits->rows);
+	if (limits->bytes && bytes_taken(querying) > limits->bytes)
+		return error_set(querying->err, ERROR_LIMIT,
+				 "the query takes more memory than --query-memory allows (%llu "
+				 "MiB): narrow the time range or the selection",
+				 (unsigned long long)(limits->bytes >> 20));
+	if (querying->query->is_cancelled &&
+	    querying->query->is_cancelled(querying->query->context))
+		return error_set(querying->err, ERROR_BUSY, "the query was cancelled");
+	return true;
+}
+
+bool querying_goes_on(struct querying *querying)
+{
+	int64_t now_ms;
+
+	if (querying->is_stopped || querying->is_full)
+		return false;
+	if (querying->steps++ % ASK_STEPS)
+		return true;
+	now_ms = monotonic_ms();
+	if (querying->asked_ms && now_ms - querying->asked_ms < ASK_EVERY_MS)
+		return true;
+	querying->asked_ms = now_ms;
+	querying->is_stopped = !is_allowed(querying, now_ms);
+	return !querying->is_stopped;
 }
 
 const char *querying_string(struct querying *querying, struct view_day *day, uint32_t string)
@@ -84,6 +149,14 @@ static uint64_t labels_hash(const struct series_labels *labels)
 	return hash;
 }
 
+static bool is_asked(const struct samples_query *query, const char *label)
+{
+	for (unsigned i = 0; query->labels && i < query->label_count; i++)
+		if (!strcmp(query->labels[i], label))
+			return true;
+	return !query->labels;
+}
+
 static bool copy_labels(struct querying *querying, struct view_day *day, uint32_t number,
 			struct series_labels *to)
 {
@@ -92,24 +165,52 @@ static bool copy_labels(struct querying *querying, struct view_day *day, uint32_
 	const char **names = arena_array(arena, from->label_count, sizeof *names);
 	const char **values = arena_array(arena, from->label_count, sizeof *values);
 
+	*to = (struct series_labels){names, values, 0};
 	for (uint32_t i = 0; names && values && i < from->label_count; i++) {
-		names[i] = querying_string(querying, day, from->labels[2 * i]);
-		values[i] = querying_string(querying, day, from->labels[2 * i + 1]);
+		uint32_t name = from->labels[2 * i];
+
+		if (!is_asked(querying->query, catalog_string(day->catalog, name)->text))
+			continue;
+		names[to->count] = querying_string(querying, day, name);
+		values[to->count++] = querying_string(querying, day, from->labels[2 * i + 1]);
 	}
-	*to = (struct series_labels){names, values, from->label_count};
 	return names && values && !querying->is_full;
 }
 
-/* The result's number of a day's series; the same labels on another day are the same series. */
+static bool add_series(struct querying *querying, const struct series_labels *labels, uint64_t hash)
+{
+	struct samples_result *result = querying->result;
+
+	if (result->series_count == querying->series_room) {
+		size_t room = querying->series_room ? 2 * querying->series_room : 64;
+		struct series_labels *larger = arena_array(&result->arena, room, sizeof *larger);
+
+		if (!larger)
+			return false;
+		if (result->series_count)
+			memcpy(larger, result->series, result->series_count * sizeof *larger);
+		result->series = larger;
+		querying->series_room = room;
+	}
+	if (!hash_table_add(&querying->series_index, hash, result->series_count))
+		return false;
+	result->series[result->series_count++] = *labels;
+	return true;
+}
+
+/* The result's number of a day's series; those that look the same are the same series. */
 static bool map_series(struct querying *querying, struct view_day *day, uint32_t number,
 		       uint32_t *mapped)
 {
-	uint32_t *known = &querying_maps(querying, day)->series[number], probe = 0;
+	struct day_maps *maps = querying_maps(querying, day);
+	uint32_t *known = &maps->series[number], probe = 0;
 	struct samples_result *result = querying->result;
 	struct series_labels labels;
 	uint64_t hash;
 
 	if (!*known) {
+		uint32_t host = catalog_series(day->catalog, number)->host;
+
 		if (!copy_labels(querying, day, number, &labels))
 			return false;
 		hash = labels_hash(&labels);
@@ -119,11 +220,12 @@ static bool map_series(struct querying *querying, struct view_day *day, uint32_t
 			if (same_labels(&result->series[i], &labels))
 				*known = i + 1;
 		if (!*known) {
-			if (!hash_table_add(&querying->series_index, hash, result->series_count))
+			if (!add_series(querying, &labels, hash))
 				return false;
-			result->series[result->series_count++] = labels;
 			*known = result->series_count;
 		}
+		if (host)
+			maps->is_host[host] = 1;
 	}
 	*mapped = *known - 1;
 	return true;
@@ -140,289 +242,105 @@ static bool is_wanted(void *context, uint32_t series)
 	       querying_maps(querying, day)->is_wanted[series];
 }
 
-static bool keep_piece(void *context, const struct view_row *row)
+static bool keep_bytes(struct querying *querying, struct piece *piece, const struct view_row *row)
 {
-	struct querying *querying = context;
-	struct piece piece = {.row = *row};
+	size_t room = querying->byte_room ? querying->byte_room : 1 << 16;
+	uint8_t *larger;
 
-	if (!querying_grow((void **)&querying->pieces, querying->piece_count,
-			   &querying->piece_capacity, sizeof piece) ||
-	    !map_series(querying, row->day, row->series, &piece.series)) {
-		querying->is_full = true;
-		return false;
-	}
-	if (row->hosts_length)
-		view_each_host(row, querying_keep_host, querying);
-	if (row->packed) {
-		piece.row.packed = arena_copy(&querying->view.arena, row->packed, row->length);
-		querying->is_full |= !piece.row.packed;
-	}
-	querying->pieces[querying->piece_count++] = piece;
-	return !querying->is_full;
-}
-
-static bool collect(struct querying *querying, struct error *err)
-{
-	struct view *view = &querying->view;
-	uint32_t series = 0;
-
-	for (unsigned i = 0; i < view->day_count; i++)
-		series += view->days[i].mark.count[CATALOG_SERIES];
-	querying->result->series = arena_array(&querying->result->arena, series,
-					       sizeof *querying->result->series);
-	if (!querying->result->series)
-		return false;
-	for (unsigned i = 0; i < view->day_count && !querying->is_full; i++) {
-		struct view_day *day = &view->days[i];
-		const uint32_t *list;
-		uint32_t wanted;
-
-		querying->day = day;
-		querying->maps[i].is_wanted = view_wanted(view, day, querying->query, &wanted);
-		if (!querying->maps[i].is_wanted)
+	while (room - querying->byte_count < row->length)
+		room *= 2;
+	if (room > querying->byte_room) {
+		larger = realloc(querying->bytes, room);
+		if (!larger)
 			return false;
-		if (!wanted)
-			continue;
-		if (querying->query->is_exact) {
-			if (!moment_view_rows(view, day, querying->query, querying->type, is_wanted,
-					      keep_piece, querying, err))
-				return false;
-			continue;
-		}
-		list = view_series_list(view, day, querying->maps[i].is_wanted, wanted);
-		if (!view_each(view, day, querying->query, querying->type, true, list, wanted,
-			       is_wanted, keep_piece, querying, err))
-			return false;
+		querying->bytes = larger;
+		querying->byte_room = room;
 	}
-	return !querying->is_full;
-}
-
-/* --- adding up --- */
-
-/* The result's number of a day's stack; the same stack on another day is the same. */
-static bool map_stack(struct querying *querying, uint32_t number, uint32_t *mapped)
-{
-	struct view_day *day = querying->day;
-	uint32_t *known = &querying_maps(querying, day)->stacks[number], probe = 0;
-	const struct catalog_stack *stack;
-
-	if (*known) {
-		*mapped = *known - 1;
-		return true;
-	}
-	stack = catalog_stack(day->catalog, number);
-	if (querying->view.day_count > 1) {
-		for (uint32_t i = hash_table_first(&querying->stack_index, stack->hash[0], &probe);
-		     i != HASH_TABLE_NONE;
-		     i = hash_table_next(&querying->stack_index, stack->hash[0], &probe))
-			if (querying->stacks[i].hash[1] == stack->hash[1])
-				*known = i + 1;
-		if (!*known &&
-		    !hash_table_add(&querying->stack_index, stack->hash[0], querying->stack_count))
-			return false;
-	}
-	if (!*known) {
-		struct distinct_stack *to = &querying->stacks[querying->stack_count];
-
-		to->hash[0] = stack->hash[0];
-		to->hash[1] = stack->hash[1];
-		to->from = stack;
-		to->day = day;
-		*known = ++querying->stack_count;
-	}
-	*mapped = *known - 1;
+	memcpy(querying->bytes + querying->byte_count, row->packed, row->length);
+	piece->at = querying->byte_count;
+	piece->length = (uint32_t)row->length;
+	querying->byte_count += row->length;
 	return true;
 }
 
-static bool is_thread_wanted(struct querying *querying, uint32_t thread)
-{
-	uint8_t *known = &querying_maps(querying, querying->day)->threads[thread];
-
-	if (!querying->query->thread_wanted)
-		return true;
-	if (!*known)
-		*known = querying->query->thread_wanted(
-				 querying->query->context,
-				 catalog_string(querying->day->catalog, thread)->text)
-				 ? 1
-				 : 2;
-	return *known == 1;
-}
-
-static bool add_thread(struct querying *querying, const struct packed_pair *pair, uint32_t stack)
-{
-	struct thread_sum *to;
-
-	if (!querying_grow((void **)&querying->thread_sums, querying->thread_count,
-			   &querying->thread_capacity, sizeof *to))
-		return false;
-	to = &querying->thread_sums[querying->thread_count++];
-	to->thread = querying_string(querying, querying->day, pair->thread);
-	to->stack = stack;
-	to->sum = (struct sum){pair->samples, pair->value};
-	return true;
-}
-
-static bool add_pair(void *context, const struct packed_pair *pair)
-{
-	struct querying *querying = context;
-	const uint32_t *count = querying->day->mark.count;
-	uint32_t stack;
-
-	if (pair->thread >= count[CATALOG_STRINGS] || !pair->stack ||
-	    pair->stack >= count[CATALOG_STACKS])
-		return true; /* refers to nothing */
-	if (!is_thread_wanted(querying, pair->thread))
-		return true;
-	if (!map_stack(querying, pair->stack, &stack) ||
-	    (querying->query->by_thread && !add_thread(querying, pair, stack))) {
-		querying->is_full = true;
-		return false;
-	}
-	if (querying->query->by_thread)
-		return true;
-	if (!querying->sums[stack].samples && !querying->sums[stack].value)
-		querying->touched[querying->touched_count++] = stack;
-	querying->sums[stack].samples += pair->samples;
-	querying->sums[stack].value += pair->value;
-	return true;
-}
-
-/* Where a row's step starts. */
-static int64_t step_of(const struct querying *querying, const struct view_row *row)
+/* The minute its step begins with. */
+static uint32_t step_of(const struct querying *querying, const struct view_row *row)
 {
 	int64_t step_ms = querying->query->step_ms ? querying->query->step_ms : SAMPLES_BUCKET_MS;
 	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
 
-	return time_ms / step_ms * step_ms;
+	return querying->query->by_bucket
+		       ? (uint32_t)(time_ms / step_ms * step_ms / SAMPLES_BUCKET_MS)
+		       : 0;
 }
 
-static void put_stack(struct querying *querying, const struct piece *first, const char *thread,
-		      uint32_t stack, const struct sum *sum)
+static bool keep_piece(void *context, const struct view_row *row)
 {
-	struct samples_result *result = querying->result;
+	struct querying *querying = context;
+	struct piece piece = {.day = (uint32_t)(row->day - querying->view.days),
+			      .minute = step_of(querying, row),
+			      .cell = row->cell};
 
-	if (!querying_grow((void **)&result->stacks, result->stack_count, &querying->stack_room,
-			   sizeof *result->stacks)) {
-		querying->is_full = true;
-		return;
-	}
-	result->stacks[result->stack_count++] = (struct result_stack){
-		.series = first->series,
-		.thread = thread,
-		.bucket_ms = querying->query->by_bucket ? step_of(querying, &first->row) : 0,
-		.depth = stack, /* number of the distinct stack until locations are known */
-		.samples = sum->samples,
-		.value = sum->value,
-	};
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct thread_sum *x = a, *y = b;
-	int order = strcmp(x->thread, y->thread);
-
-	return order ? order : (x->stack > y->stack) - (x->stack < y->stack);
-}
-
-static void put_threads(struct querying *querying, const struct piece *first)
-{
-	struct thread_sum *sums = querying->thread_sums;
-
-	qsort(sums, querying->thread_count, sizeof *sums, compare_threads);
-	for (size_t i = 0; i < querying->thread_count;) {
-		struct thread_sum sum = sums[i];
-
-		for (i++; i < querying->thread_count && !compare_threads(&sums[i], &sum); i++) {
-			sum.sum.samples += sums[i].sum.samples;
-			sum.sum.value += sums[i].sum.value;
-		}
-		put_stack(querying, first, sum.thread, sum.stack, &sum.sum);
-	}
-	querying->thread_count = 0;
-}
-
-static void put_sums(struct querying *querying, const struct piece *first)
-{
-	for (uint32_t i = 0; i < querying->touched_count; i++) {
-		uint32_t stack = querying->touched[i];
-
-		put_stack(querying, first, "", stack, &querying->sums[stack]);
-		querying->sums[stack] = (struct sum){0};
-	}
-	querying->touched_count = 0;
-}
-
-static int compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	if (x->row.day != y->row.day)
-		return x->row.day < y->row.day ? -1 : 1;
-	return (x->row.bucket > y->row.bucket) - (x->row.bucket < y->row.bucket);
-}
-
-static bool same_group(const struct querying *querying, const struct piece *a,
-		       const struct piece *b)
-{
-	return a->series == b->series &&
-	       (!querying->query->by_bucket ||
-		step_of(querying, &a->row) == step_of(querying, &b->row));
-}
-
-static bool prepare_sums(struct querying *querying)
-{
-	struct arena *arena = &querying->view.arena;
-
-	querying->stacks = arena_array(arena, querying->sums_room, sizeof *querying->stacks);
-	querying->sums = arena_array(arena, querying->sums_room, sizeof *querying->sums);
-	querying->touched = arena_array(arena, querying->sums_room, sizeof *querying->touched);
-	return !arena->failed;
-}
-
-static bool add_up(struct querying *querying, struct error *err)
-{
-	const struct piece *pieces = querying->pieces;
-	size_t count = querying->piece_count;
-
-	if (!prepare_sums(querying))
+	querying->rows++;
+	if (!querying_goes_on(querying))
 		return false;
-	if (count)
-		qsort(querying->pieces, count, sizeof *pieces, compare_pieces);
-	for (size_t i = 0; i < count && !querying->is_full;) {
-		const struct piece *first = &pieces[i];
-
-		for (; i < count && same_group(querying, first, &pieces[i]); i++) {
-			querying->day = pieces[i].row.day;
-			if (!view_each_pair(&pieces[i].row, add_pair, querying) &&
-			    !querying->is_full)
-				return error_set(err, ERROR_FORMAT,
-						 "samples of a minute are damaged");
-		}
-		if (querying->query->by_thread)
-			put_threads(querying, first);
-		else
-			put_sums(querying, first);
-		if (querying->query->is_cancelled &&
-		    querying->query->is_cancelled(querying->query->context))
-			return error_set(err, ERROR_BUSY, "the query was cancelled");
+	if ((querying->byte_count > CHUNK_BYTES || querying->piece_count >= CHUNK_PIECES) &&
+	    !querying_add_pieces(querying))
+		return false;
+	if (row->hosts_length)
+		view_each_host(row, querying_keep_host, querying);
+	if (!map_series(querying, row->day, row->series, &piece.series) ||
+	    !querying_grow((void **)&querying->pieces, querying->piece_count, &querying->piece_room,
+			   sizeof piece) ||
+	    (row->packed && !keep_bytes(querying, &piece, row))) {
+		querying->is_full = true;
+		return false;
 	}
-	return !querying->is_full;
+	if (row->packed || row->cell)
+		querying->pieces[querying->piece_count++] = piece;
+	return true;
+}
+
+static bool collect_day(struct querying *querying, struct view_day *day)
+{
+	struct view *view = &querying->view;
+	struct day_maps *maps = querying_maps(querying, day);
+	const uint32_t *list;
+	uint32_t wanted;
+
+	querying->day = day;
+	maps->is_wanted = view_wanted(view, day, querying->query, &wanted);
+	querying->is_full |= !maps->is_wanted;
+	if (querying->is_full || !wanted)
+		return !querying->is_full;
+	if (querying->query->is_exact)
+		return moment_view_rows(view, day, querying->query, querying->type, is_wanted,
+					keep_piece, querying, querying->err);
+	list = view_series_list(view, day, maps->is_wanted, wanted);
+	return view_each(view, day, querying->query, querying->type, true, list, wanted, is_wanted,
+			 keep_piece, querying, querying->err);
+}
+
+static bool collect(struct querying *querying)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; ok && i < querying->view.day_count; i++)
+		ok = collect_day(querying, &querying->view.days[i]) && !querying->is_full &&
+		     !querying->is_stopped;
+	return ok && querying_add_pieces(querying) && querying_merge_sums(querying);
 }
 
 /* --- all of it --- */
 
-static bool run_query(struct querying *querying, struct error *err)
+static bool run_query(struct querying *querying)
 {
-	bool ok = make_maps(querying) && collect(querying, err) && add_up(querying, err) &&
-		  querying_put_locations(querying) &&
+	bool ok = make_maps(querying) && collect(querying) && querying_put_locations(querying) &&
 		  /* What hosts took and lost is known by the minute. */
-		  (querying->query->is_exact || querying_put_hosts(querying, err));
+		  (querying->query->is_exact || querying_put_hosts(querying, querying->err));
 
-	if (!ok && (!err || !err->kind))
-		error_set(err, ERROR_LIMIT,
+	if (!ok && !querying->err->kind)
+		error_set(querying->err, ERROR_LIMIT,
 			  "the answer does not fit %d MiB: narrow the time range or the selection",
 			  RESULT_BYTES_MAX >> 20);
 	return ok;
@@ -432,7 +350,8 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 					const struct samples_query *query, unsigned type,
 					struct error *err)
 {
-	struct querying querying = {.query = query, .type = type};
+	struct querying querying = {
+		.query = query, .type = type, .err = err, .started_ms = monotonic_ms()};
 	bool ok;
 
 	if (!(query->is_exact ? moment_view_open(&querying.view, store, query, type, err)
@@ -447,15 +366,13 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	arena_init(&querying.result->arena, RESULT_BYTES_MAX);
 	hash_table_init(&querying.stack_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.series_index, UINT32_MAX >> 1);
+	hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
 	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
 	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
 	querying.result->resolution_ms = querying.view.resolution_ms;
 	querying.result->unit = profile_type_unit(type);
-	ok = run_query(&querying, err);
-	hash_table_release(&querying.stack_index);
-	hash_table_release(&querying.series_index);
-	free(querying.pieces);
-	free(querying.thread_sums);
+	ok = run_query(&querying);
+	querying_release_sums(&querying);
 	view_close(&querying.view);
 	if (!ok) {
 		samples_result_free(querying.result);

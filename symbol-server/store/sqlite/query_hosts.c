@@ -56,7 +56,7 @@ static bool add_series_hosts(struct host_set *set, const struct series_labels *s
 	return true;
 }
 
-/* Of series that have a host, and of roll-ups, which say beside their rows who is in them. */
+/* Of rows that were read: their series say it, or the row does. */
 static bool fill_hosts(const struct querying *querying, struct host_set *set)
 {
 	const struct samples_result *result = querying->result;

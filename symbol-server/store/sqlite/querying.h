@@ -5,17 +5,22 @@
 
 #include "symbol-server/store/sqlite/view.h"
 
-struct piece { /* one row */
-	struct view_row row;
+struct piece {           /* one row */
 	uint32_t series; /* of the result */
+	uint32_t day;    /* of the view */
+	uint32_t minute; /* since 1970, of its step; 0 unless by_bucket */
+	uint32_t length; /* of bytes[at …]; cells: 0 */
+	size_t at;
+	const struct view_cell *cell;
 };
 
 struct day_maps { /* numbers of a day's catalog → numbers of the result + 1; 0: not met yet */
 	const uint8_t *is_wanted;
-	uint32_t *series, *stacks, *locations, *modules;
+	uint32_t *series, *stacks;
+	uint32_t *nodes, *locations, *modules; /* when stacks are put into the result */
 	const char **strings;
-	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
-	uint8_t *is_host; /* strings: took part in a row whose series has no host */
+	uint32_t *threads; /* UINT32_MAX: not wanted */
+	uint8_t *is_host;  /* strings: took part in a row that was read */
 };
 
 struct sum {
@@ -23,9 +28,16 @@ struct sum {
 };
 
 struct thread_sum { /* of by_thread queries */
-	const char *thread;
-	uint32_t stack;
+	uint32_t thread, stack;
 	struct sum sum;
+};
+
+/* A stack of the result, whichever series have it. */
+struct distinct_stack {
+	const struct catalog_stack *from;
+	struct view_day *day;
+	const uint32_t *locations; /* of the result */
+	uint32_t node;
 };
 
 struct querying {
@@ -34,27 +46,29 @@ struct querying {
 	struct samples_result *result;
 	unsigned type;
 	struct day_maps *maps;
-	struct hash_table stack_index, series_index; /* across days */
+	struct hash_table stack_index, series_index, thread_index; /* across days */
+	/* Rows that are not added up yet. */
 	struct piece *pieces;
-	size_t piece_count, piece_capacity;
-	/* stacks of the result, whichever series has them */
-	struct distinct_stack {
-		uint64_t hash[2];
-		const struct catalog_stack *from;
-		struct view_day *day;
-		const uint32_t *locations;
-	} * stacks;
-	uint32_t stack_count, stack_capacity;
+	size_t piece_count, piece_room;
+	uint8_t *bytes;
+	size_t byte_count, byte_room;
+	unsigned flushes;
+	struct distinct_stack *stacks;
 	struct sum *sums; /* by stack; zero between series */
 	uint32_t *touched;
-	uint32_t touched_count, sums_room;
+	uint32_t stack_count, touched_count, stack_capacity;
+	const char **threads;
+	size_t thread_count, thread_room;
 	struct thread_sum *thread_sums;
-	size_t thread_count, thread_capacity;
-	/* of the group being added up */
-	struct view_day *day;
-	uint32_t series;
-	size_t stack_room; /* of result->stacks */
-	bool is_full;
+	size_t thread_sum_count, thread_sum_room;
+	size_t series_room, stack_room; /* of the result */
+	struct view_day *day;           /* being read */
+	int64_t started_ms, asked_ms;
+	uint64_t rows;
+	unsigned steps;
+	struct error *err;
+	bool is_full;    /* no room, not said yet */
+	bool is_stopped; /* err is set */
 };
 
 /* Room for one more element of a malloc()ed array. */
@@ -69,7 +83,19 @@ static inline struct day_maps *querying_maps(struct querying *querying, const st
  */
 const char *querying_string(struct querying *querying, struct view_day *day, uint32_t string);
 
-/* The locations and modules of the stacks that are in the result. False: no room. */
+/* To be asked between any two steps of the work: whether somebody waits for the answer and its
+ * limits allow more. False: is_stopped, and err says why. */
+bool querying_goes_on(struct querying *querying);
+
+/* ---- adding up (query_sums.c) ---- */
+
+/* Adds up the pieces; the sums go to the result, with a stack's number as depth. */
+bool querying_add_pieces(struct querying *querying);
+/* All pieces were added: what several calls put of the same stack becomes one. */
+bool querying_merge_sums(struct querying *querying);
+void querying_release_sums(struct querying *querying);
+
+/* The nodes, locations and modules of the stacks that are in the result. False: no room. */
 bool querying_put_locations(struct querying *querying);
 
 /* A host of a row whose series has none: of a roll-up. */

@@ -246,7 +246,7 @@ static uint32_t copy_stack(struct rolling *rolling, uint32_t number)
 	const struct catalog_stack *stack = catalog_stack(rolling->from, number);
 	struct batch_module modules[SAMPLES_DEPTH_MAX];
 	struct batch_location locations[SAMPLES_DEPTH_MAX];
-	uint32_t indices[SAMPLES_DEPTH_MAX], module_map[SAMPLES_DEPTH_MAX],
+	uint32_t indices[SAMPLES_DEPTH_MAX], from[SAMPLES_DEPTH_MAX], module_map[SAMPLES_DEPTH_MAX],
 		location_map[SAMPLES_DEPTH_MAX], stack_map = 0;
 	struct batch_stack one = {.depth = stack->depth, .hash = {stack->hash[0], stack->hash[1]}};
 	struct sample_batch batch = {.modules = modules,
@@ -259,9 +259,9 @@ static uint32_t copy_stack(struct rolling *rolling, uint32_t number)
 		return CATALOG_OVERFLOW_STACK;
 	memset(module_map, 0, stack->depth * sizeof *module_map);
 	memset(location_map, 0, stack->depth * sizeof *location_map);
+	catalog_stack_locations(rolling->from, stack, from);
 	for (uint32_t i = 0; i < stack->depth; i++)
-		fill_location(rolling->from, catalog_location(rolling->from, stack->locations[i]),
-			      i, &batch);
+		fill_location(rolling->from, catalog_location(rolling->from, from[i]), i, &batch);
 	pthread_mutex_lock(&rolling->store->lock);
 	number = catalog_add_stack(rolling->to, &translation, 0);
 	pthread_mutex_unlock(&rolling->store->lock);
