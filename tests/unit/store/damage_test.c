@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One day's file is damaged in 200 ways: the other days answer as before, nothing crashes, that day
+ * takes reports again, and whatever changes its sums is found by data_verify() or set aside. */
+#include "tests/check.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "symbol-server/store/data_directory.h"
+#include "tests/unit/store/batches.h"
+
+enum { VARIANTS = 200, DAYS = 3, REPORTS = 40, STACKS = 60, DAY_MS = 86400000 };
+
+/* Nothing here has to survive the power. */
+int fsync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+int fdatasync(int fd)
+{
+	return fd < 0 ? -1 : 0;
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
+{
+	static ssize_t (*real)(int, const void *, size_t, off_t);
+	const uint8_t *first = bytes;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
+	if (length == 1 << 16 && !first[0] && !memcmp(first, first + 1, length - 1))
+		return (ssize_t)length;
+	return real(fd, bytes, length, at);
+}
+
+static uint64_t random_state = 42;
+
+static uint32_t random_below(uint32_t limit)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(random_state >> 33) % limit;
+}
+
+/* ---- files ---- */
+
+static size_t read_file(const char *path, uint8_t **bytes)
+{
+	FILE *file = fopen(path, "rb");
+	struct stat status;
+	size_t length = 0;
+
+	*bytes = NULL;
+	if (file && !fstat(fileno(file), &status)) {
+		*bytes = malloc((size_t)status.st_size + 1);
+		length = fread(*bytes, 1, (size_t)status.st_size, file);
+	}
+	if (file)
+		fclose(file);
+	return length;
+}
+
+static void write_file(const char *path, const uint8_t *bytes, size_t length)
+{
+	FILE *file = fopen(path, "wb");
+
+	CHECK(file && fwrite(bytes, 1, length, file) == length);
+	if (file)
+		fclose(file);
+}
+
+struct whole { /* the files as they were */
+	char name[32];
+	uint8_t *bytes;
+	size_t length;
+};
+
+static void lay_out(const char *directory, const struct whole *files, unsigned count)
+{
+	char path[900];
+
+	mkdir(directory, 0700);
+	for (unsigned i = 0; i < count; i++) {
+		snprintf(path, sizeof path, "%s/%s", directory, files[i].name);
+		write_file(path, files[i].bytes, files[i].length);
+	}
+	snprintf(path, sizeof path, "%s/journal", directory);
+	mkdir(path, 0700);
+}
+
+/* ---- damage ---- */
+
+static const char *damage(const char *path, const struct whole *file, unsigned variant)
+{
+	static const char *const names[] = {"a bit", "some bytes", "noise",
+					    "zeros", "cut",        "a page from elsewhere"};
+	uint8_t *copy = malloc(file->length);
+	uint32_t length = (uint32_t)file->length, at = random_below(length - 512);
+	unsigned how = variant % 6;
+
+	memcpy(copy, file->bytes, length);
+	if (how == 0)
+		copy[at] ^= (uint8_t)(1 << random_below(8));
+	else if (how == 1)
+		for (unsigned i = 0; i < 8; i++)
+			copy[random_below(length)] = (uint8_t)random_below(256);
+	else if (how == 2)
+		for (unsigned i = 0; i < 512; i++)
+			copy[at + i] = (uint8_t)random_below(256);
+	else if (how == 3)
+		memset(copy + at, 0, 512);
+	else if (how == 4)
+		length = at;
+	else
+		memcpy(copy + 8192 * random_below(length / 8192),
+		       file->bytes + 8192 * random_below(length / 8192), 8192);
+	write_file(path, copy, length);
+	free(copy);
+	return names[how];
+}
+
+/* ---- what there is ---- */
+
+static bool make_world(const char *directory)
+{
+	struct samples_store *store = open_store(directory, NULL);
+	bool ok = store;
+
+	for (uint32_t day = 0; ok && day < DAYS; day++)
+		for (uint32_t n = 0; ok && n < REPORTS; n++)
+			ok = add_report(store, n % 2 ? "h1" : "h2", n % 3 ? "a" : "b",
+					noon + day * (int64_t)DAY_MS + n % 8 * 60000,
+					day * REPORTS + n + 1, n * STACKS / 2, STACKS);
+	samples_close(store);
+	return ok;
+}
+
+static struct totals day_totals(struct samples_store *store, unsigned day)
+{
+	return query_totals(store, noon + day * (int64_t)DAY_MS,
+			    noon + day * (int64_t)DAY_MS + 3600000);
+}
+
+static bool is_whole(const struct totals *totals)
+{
+	return totals->samples == REPORTS * STACKS && totals->stored == totals->samples &&
+	       totals->taken == totals->samples && totals->hosts == 2;
+}
+
+static bool has_aside(const char *path)
+{
+	char aside[1000];
+
+	snprintf(aside, sizeof aside, "%s.damaged", path);
+	return !access(aside, F_OK);
+}
+
+/* False: something is wrong. *is_found: the damage was noticed. */
+static bool survives(const char *directory, const char *path, bool *is_found)
+{
+	struct samples_store *store;
+	struct verify_report report;
+	FILE *out = fopen("/dev/null", "w");
+	struct totals hurt, others[2], after;
+	bool ok = data_verify(directory, out, &report, NULL);
+
+	fclose(out);
+	*is_found = report.damaged;
+	store = open_store(directory, NULL);
+	if (!ok || !store)
+		return false;
+	hurt = day_totals(store, 0);
+	others[0] = day_totals(store, 1);
+	others[1] = day_totals(store, 2);
+	/* The first question may be the one that finds the damage. */
+	if (hurt.samples == UINT64_MAX)
+		hurt = day_totals(store, 0);
+	ok = is_whole(&others[0]) && is_whole(&others[1]) && hurt.samples != UINT64_MAX &&
+	     (is_whole(&hurt) || *is_found || has_aside(path));
+	*is_found |= has_aside(path);
+	ok = ok && add_report(store, "h9", "new", noon, 99999, 1, 7) && samples_fold(store, NULL);
+	after = day_totals(store, 0);
+	ok = ok && after.samples != UINT64_MAX && after.samples >= 7;
+	samples_close(store);
+	return ok;
+}
+
+static void test_variants(const char *directory, const struct whole *files, unsigned count,
+			  unsigned which)
+{
+	unsigned wrong = 0, found = 0;
+	char copy[100], path[900];
+
+	for (unsigned variant = 0; variant < VARIANTS; variant++) {
+		const char *how;
+		bool is_found;
+
+		snprintf(copy, sizeof copy, "%s/copy-%u", directory, variant);
+		lay_out(copy, files, count);
+		snprintf(path, sizeof path, "%s/%s", copy, files[which].name);
+		how = damage(path, &files[which], variant);
+		if (!survives(copy, path, &is_found)) {
+			printf("# variant %u, %s: wrong\n", variant, how);
+			wrong++;
+		}
+		found += is_found;
+		remove_directory(copy);
+	}
+	printf("# %u of %u found\n", found, VARIANTS);
+	CHECK_NUMBER(wrong, 0);
+	CHECK(found > VARIANTS / 3); /* the rest hit what is not in use, or texts */
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	return strcmp(((const struct whole *)a)->name, ((const struct whole *)b)->name);
+}
+
+int main(void)
+{
+	const char *directory = make_directory();
+	char data[100], path[400];
+	struct whole files[16];
+	struct dirent *entry;
+	unsigned count = 0, which = 0;
+	DIR *list;
+
+	snprintf(data, sizeof data, "%s/data", directory);
+	CHECK(make_world(data));
+	list = opendir(data);
+	while (list && (entry = readdir(list)) && count < 16) {
+		if (!strstr(entry->d_name, ".db"))
+			continue;
+		snprintf(files[count].name, sizeof files[count].name, "%.31s", entry->d_name);
+		snprintf(path, sizeof path, "%s/%s", data, entry->d_name);
+		files[count].length = read_file(path, &files[count].bytes);
+		count++;
+	}
+	closedir(list);
+	qsort(files, count, sizeof *files, compare_files);
+	while (which < count && strncmp(files[which].name, "samples-20261121", 16))
+		which++;
+	CHECK(which < count && files[which].length > 8 * 8192);
+	if (which < count)
+		test_variants(directory, files, count, which);
+	for (unsigned i = 0; i < count; i++)
+		free(files[i].bytes);
+	remove_directory(directory);
+	return checks_done();
+}
