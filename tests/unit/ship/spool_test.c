@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -85,17 +86,18 @@ static void overwrite(const char *path, long at, const void *bytes, size_t lengt
 
 /* --- a run of the agent, and what the server makes of it --- */
 
-static struct run {
+struct run {
 	uint64_t taken, seq, live_refused;                     /* at the agent */
 	uint64_t told_taken, samples, told_lost, told_refused; /* at the server */
 	uint64_t last_seq;
-} runs[RUNS];
+};
+static struct run *runs; /* shared with children */
 static unsigned run_number;
 static uint8_t body[200000];
 
 static void start_anew(void)
 {
-	memset(runs, 0, sizeof runs);
+	memset(runs, 0, RUNS * sizeof *runs);
 	run_number = 0;
 	for (size_t i = 0; i < sizeof body; i++)
 		body[i] = (uint8_t)(i * 7 + i / 256);
@@ -159,6 +161,7 @@ static uint64_t counter_of(const struct spool_report *report, const char *name)
 }
 
 static int quiet_failures;
+static bool are_repeats_known; /* as the server knows them by their ids */
 
 /* Not a line of TAP for each of thousands. */
 static void expect(bool good, const char *what, uint64_t got, uint64_t want)
@@ -195,6 +198,11 @@ static void deliver(struct spool *spool, bool is_refused)
 		if (report->run[0] == run_number && !report->is_remainder)
 			run->live_refused = counter_of(report, "lost.refused") + report->samples;
 		spool_remove_first(spool, SPOOL_REFUSED);
+		return;
+	}
+	if (are_repeats_known && !report->is_remainder &&
+	    report->host.report_seq <= run->last_seq) {
+		spool_remove_first(spool, SPOOL_SENT);
 		return;
 	}
 	expect(report->is_remainder || report->host.report_seq > run->last_seq, "order",
@@ -296,7 +304,6 @@ static void check_kill(void)
 		kill(getpid(), SIGKILL);
 	}
 	waitpid(child, NULL, 0);
-	runs[1] = (struct run){.taken = 60, .samples = 18, .told_taken = 18, .last_seq = 6};
 	spool = open_limited(SMALL);
 	CHECK_NUMBER(spool_first(spool)->host.report_seq, 7);
 	deliver_all(spool);
@@ -304,6 +311,58 @@ static void check_kill(void)
 	spool_close(spool);
 	remove_tree(directory);
 	check_quiet("SIGKILL");
+}
+
+/* A run that does anything until it is killed. What it sends a second time the server knows. */
+static void run_until_killed(unsigned seed)
+{
+	struct spool *spool = open_limited(150000);
+
+	srand(seed);
+	deliver(spool, false);
+	for (;;) {
+		if (rand() % 5 < 3)
+			add_sized(spool, (uint64_t)(rand() % 50), (size_t)(rand() % 9000));
+		else
+			deliver(spool, false);
+	}
+}
+
+static void check_kills(void)
+{
+	struct spool *spool;
+	uint64_t lost = 0, samples = 0;
+
+	start_anew();
+	for (unsigned i = 0; i < RUNS - 2; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			are_repeats_known = true;
+			run_until_killed(i);
+		}
+		usleep(2000 + i * 997 % 17000);
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		run_number++;
+	}
+	are_repeats_known = true;
+	spool = open_limited(150000);
+	deliver_all(spool);
+	for (unsigned i = 1; i < RUNS; i++) {
+		expect(runs[i].told_taken == runs[i].samples + runs[i].told_lost, "of a run",
+		       runs[i].samples + runs[i].told_lost, runs[i].told_taken);
+		/* At most the last report was not spooled yet. */
+		samples += runs[i].samples;
+		lost += runs[i].told_lost;
+	}
+	are_repeats_known = false;
+	printf("# %d killed runs: %" PRIu64 " samples, %" PRIu64 " lost\n", RUNS - 2, samples,
+	       lost);
+	CHECK(samples > 1000);
+	spool_close(spool);
+	remove_tree(directory);
+	check_quiet("killed again and again");
 }
 
 /* --- the limit --- */
@@ -640,8 +699,12 @@ int main(void)
 {
 	log_set_level(LOG_ERROR);
 	make_top();
+	runs = mmap(NULL, RUNS * sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		    -1, 0);
+	CHECK(runs != MAP_FAILED);
 	check_order();
 	check_kill();
+	check_kills();
 	check_limit();
 	for (unsigned seed = 1; seed <= 4; seed++)
 		check_random(seed);
