@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/hours.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,6 +21,15 @@ int64_t store_now_ms(void)
 }
 
 /* --- the list --- */
+
+void store_day_path(const struct sqlite_samples *store, const struct day *day, char *path,
+		    size_t room)
+{
+	if (day->is_month)
+		month_file_path(store->directory, day->day, path, room);
+	else
+		day_file_path(store->directory, day->day, path, room);
+}
 
 struct day *store_find_day(struct sqlite_samples *store, uint32_t number)
 {
@@ -66,9 +75,12 @@ bool store_find_days(struct sqlite_samples *store, struct error *err)
 		struct day *day;
 		uint32_t number;
 
-		if (!day_file_parse(entry->d_name, &number))
+		if (month_file_parse(entry->d_name, &number))
+			day = store_find_month(store, number, true);
+		else if (day_file_parse(entry->d_name, &number))
+			day = add_day(store, number);
+		else
 			continue;
-		day = add_day(store, number);
 		ok = day || error_set(err, ERROR_LIMIT, "more than %d days of samples", DAYS_MAX);
 		if (day)
 			day->has_file = true;
@@ -104,10 +116,24 @@ void store_drop_day(struct sqlite_samples *store, struct day *day)
 		free_day(day);
 }
 
+void store_drop_month(struct sqlite_samples *store, unsigned at)
+{
+	struct day *month = store->months[at];
+
+	memmove(store->months + at, store->months + at + 1,
+		(--store->month_count - at) * sizeof *store->months);
+	month->is_gone = true;
+	if (!month->users)
+		free_day(month);
+}
+
 void store_free_days(struct sqlite_samples *store)
 {
 	for (unsigned i = 0; i < store->day_count; i++)
 		free_day(store->days[i]);
+	for (unsigned i = 0; i < store->month_count; i++)
+		free_day(store->months[i]);
+	store->month_count = 0;
 	free(store->days);
 	store->days = NULL;
 	store->day_count = 0;
@@ -136,7 +162,7 @@ void day_give_reader(struct day *day, struct day_reader *reader)
 /* --- the dictionary --- */
 
 /* What the file defines, without looking at the day; the reader is the caller's. */
-static struct catalog *read_catalog(const struct sqlite_samples *store, uint32_t day,
+static struct catalog *read_catalog(const struct sqlite_samples *store, const struct day *day,
 				    struct day_reader **reader, uint64_t *folded, struct error *err)
 {
 	struct catalog *catalog = catalog_new();
@@ -146,7 +172,7 @@ static struct catalog *read_catalog(const struct sqlite_samples *store, uint32_t
 		error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
 		return NULL;
 	}
-	day_file_path(store->directory, day, path, sizeof path);
+	store_day_path(store, day, path, sizeof path);
 	*reader = day_reader_open(path, err);
 	if (!*reader || !day_reader_begin(*reader, folded, err))
 		goto fail;
@@ -163,13 +189,21 @@ fail:
 	return NULL;
 }
 
+/* Its days make it anew. */
+static void forget_hours(struct sqlite_samples *store, const struct day *month)
+{
+	for (unsigned i = 0; month->is_month && i < store->day_count; i++)
+		if (month_first(store->days[i]->day) == month->day)
+			store->days[i]->hours_through = store->days[i]->hours_seen = 0;
+}
+
 /* A damaged file costs its day, not the start: the caller then begins an empty dictionary. */
 static struct catalog *load_catalog(struct sqlite_samples *store, struct day *day,
 				    struct error *err)
 {
 	struct day_reader *reader = NULL;
 	uint64_t folded;
-	struct catalog *catalog = read_catalog(store, day->day, &reader, &folded, err);
+	struct catalog *catalog = read_catalog(store, day, &reader, &folded, err);
 
 	if (!catalog)
 		return NULL;
@@ -183,11 +217,12 @@ static void rename_damaged(struct sqlite_samples *store, struct day *day, const 
 	char path[4096];
 
 	day_close_readers(day);
-	day_file_path(store->directory, day->day, path, sizeof path);
+	store_day_path(store, day, path, sizeof path);
 	store->counters.days_damaged++;
 	database_set_aside(path, why);
 	day->has_file = false;
 	day->folded_through = 0;
+	forget_hours(store, day);
 	if (day->catalog) {
 		memset(&day->catalog->persisted, 0, sizeof day->catalog->persisted);
 		memset(&day->catalog->logged, 0, sizeof day->catalog->logged);
@@ -202,18 +237,26 @@ void store_set_aside(struct sqlite_samples *store, struct day *day, const char *
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* Adding what is there makes the hash tables and nothing else. */
+static void make_index(struct catalog *catalog)
+{
+	const struct catalog_string *first = catalog_string(catalog, 1);
+
+	catalog_add_string(catalog, (struct text){first->text, first->length});
+}
+
 /* With its hash tables: whoever adds to it does so under the lock. */
 static struct catalog *load_indexed(struct sqlite_samples *store, struct day *day,
 				    struct error *err)
 {
 	struct day_reader *reader = NULL;
 	uint64_t folded;
-	struct catalog *catalog = read_catalog(store, day->day, &reader, &folded, err);
+	struct catalog *catalog = day->has_file ? read_catalog(store, day, &reader, &folded, err)
+						: catalog_new();
 
 	day_reader_close(reader);
 	if (catalog)
-		catalog_add_string(catalog, (struct text){catalog_string(catalog, 1)->text,
-							  catalog_string(catalog, 1)->length});
+		make_index(catalog);
 	return catalog;
 }
 
@@ -236,6 +279,8 @@ struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, st
 		catalog_take(catalog);
 	pthread_mutex_unlock(&store->lock);
 	catalog_release(loaded);
+	if (catalog && day->is_month)
+		make_index(catalog); /* nobody else adds to it */
 	return catalog;
 }
 

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/hours.h"
 
 enum {
 	SLICE_ROWS = 512,
 	SLICE_BYTES = 8 << 20, /* of rows that are decoded because of a thread */
-	HOURS_PER_DAY = 24,
 	PAUSE_MS = 2, /* between transactions: others want the files */
 	ROW_BYTES_MAX = 256 << 20,
 };
@@ -658,7 +658,9 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	if (ok) {
 		deleting->has_rollups = has_table(deleting->writer.db, "rollup_marks");
 		deleting->has_moments = has_table(deleting->writer.db, "moments");
-		ok = delete_rows(deleting, is_done, err) && commit(deleting, day, err);
+		ok = delete_rows(deleting, is_done, err) &&
+		     (!deleting->taken_count || hours_void(deleting->store, deleting->day, err)) &&
+		     commit(deleting, day, err);
 		day_writer_close(&deleting->writer);
 	}
 	if (!ok)
@@ -745,6 +747,20 @@ static bool start(struct deleting *deleting, const struct samples_query *query, 
 	return true;
 }
 
+/* A sum of which the parts are gone cannot lose one of them. */
+static bool has_minutes(struct deleting *deleting, struct error *err)
+{
+	bool is_alone;
+
+	pthread_mutex_lock(&deleting->store->lock);
+	is_alone = hours_are_alone(deleting->store, deleting->from_ms, deleting->until_ms);
+	pthread_mutex_unlock(&deleting->store->lock);
+	return !is_alone ||
+	       error_set(err, ERROR_UNSUPPORTED,
+			 "a part of the time range is kept as roll-ups only, out of which this "
+			 "version does not delete; nothing was deleted: begin the range later");
+}
+
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
 			   uint64_t *samples, struct error *err)
 {
@@ -757,7 +773,8 @@ bool sqlite_samples_delete(struct samples_store *base, const struct samples_quer
 	if (!deleting)
 		return error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	deleting->store = sqlite_samples_of(base);
-	if (start(deleting, query, &why) && samples_fold(base, &why)) {
+	if (start(deleting, query, &why) && has_minutes(deleting, &why) &&
+	    samples_fold(base, &why)) {
 		ok = true;
 		for (int64_t after = -1; ok && next_day(deleting, after, &day); after = day)
 			ok = delete_day(deleting, day, &why);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/hours.h"
 
 enum {
 	WAL_BYTES_MAX = 32 << 20, /* a larger one is written back and cut */
@@ -67,7 +68,7 @@ static uint64_t disk_bytes(struct sqlite_samples *store)
 {
 	struct journal_counters journal;
 	char path[4096];
-	uint64_t bytes, raw = 0, reduced = 0;
+	uint64_t bytes, raw = 0, reduced = 0, hours = 0;
 
 	journal_counters(store->journal, &journal);
 	for (unsigned i = 0; i < store->day_count; i++) {
@@ -76,11 +77,16 @@ static uint64_t disk_bytes(struct sqlite_samples *store)
 		if (day->has_file)
 			*(day->is_reduced ? &reduced : &raw) += day_bytes(store, day->day);
 	}
+	for (unsigned i = 0; i < store->month_count; i++) {
+		store_day_path(store, store->months[i], path, sizeof path);
+		hours += database_bytes(path);
+	}
 	snprintf(path, sizeof path, "%s/agents.db", store->directory);
 	bytes = database_bytes(path) + journal.disk_bytes;
 	store->counters.level_bytes[SAMPLES_RAW] = raw;
 	store->counters.level_bytes[SAMPLES_10M] = reduced;
-	return bytes + raw + reduced;
+	store->counters.level_bytes[SAMPLES_1H] = hours;
+	return bytes + raw + reduced + hours;
 }
 
 /* --- files go --- */
@@ -125,6 +131,20 @@ static void delete_day(struct sqlite_samples *store, struct day *day, const char
 	log_info("day of samples deleted", "path=\"%s\" reason=\"%s\"", path, why);
 	store->counters.days_deleted++;
 	store_drop_day(store, day);
+}
+
+/* Its days have nothing left that it could be made of again, or are made anew in it. */
+static void delete_month(struct sqlite_samples *store, unsigned at, const char *why)
+{
+	struct day *month = store->months[at];
+	char path[4096];
+
+	store_day_path(store, month, path, sizeof path);
+	day_close_readers(month);
+	unlink_database(path);
+	log_info("month of hours deleted", "path=\"%s\" reason=\"%s\"", path, why);
+	store->counters.months_deleted++;
+	store_drop_month(store, at);
 }
 
 /* --- minutes go, roll-ups stay --- */
@@ -282,7 +302,16 @@ static bool is_quiet(const struct sqlite_samples *store, const struct day *day, 
 	       !has_unfolded(store, day->day);
 }
 
-/* Days that end before that go. Under the lock. */
+/* Hours are kept longer than the day, and are not all there yet. */
+static bool hours_are_missing(const struct sqlite_samples *store, const struct day *day,
+			      int64_t now_ms)
+{
+	return store_kept_from_ms(store, SAMPLES_1H, now_ms) <
+		       store_kept_from_ms(store, SAMPLES_10M, now_ms) &&
+	       day->hours_through < day->folded_through;
+}
+
+/* Days and months that end before that go. Under the lock. */
 static void delete_old(struct sqlite_samples *store, int64_t now_ms)
 {
 	int64_t from_ms = store_kept_from_ms(store, SAMPLES_10M, now_ms);
@@ -291,11 +320,16 @@ static void delete_old(struct sqlite_samples *store, int64_t now_ms)
 	while (i < store->day_count && day_end_ms(store->days[i]) <= from_ms) {
 		struct day *day = store->days[i];
 
-		if (is_quiet(store, day, now_ms))
+		if (is_quiet(store, day, now_ms) && !hours_are_missing(store, day, now_ms) &&
+		    !day->users)
 			delete_day(store, day, "older than --retention");
 		else
 			i++;
 	}
+	from_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
+	while (store->month_count && !store->months[0]->users &&
+	       month_end(store->months[0]->day) * day_ms <= from_ms)
+		delete_month(store, 0, "older than --retention");
 }
 
 /* The oldest day from this one on whose minutes may go. */
@@ -343,18 +377,34 @@ static bool is_too_much(struct sqlite_samples *store)
 	return is;
 }
 
-/* The oldest day before today: its minutes, then it. False: there is none. */
+/* The oldest month when all its days' files are gone, and it is over. Under the lock. */
+static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, const char *why)
+{
+	const struct day *month = store->month_count ? store->months[0] : NULL;
+
+	if (!month || month->users || month_end(month->day) > today ||
+	    (store->day_count && store->days[0]->day < month_end(month->day)))
+		return false;
+	delete_month(store, 0, why);
+	return true;
+}
+
+/* The oldest day before today: its minutes, then it; the oldest month. False: there is none. */
 static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 {
 	static const char why[] = "--max-disk is reached";
 	uint32_t today = (uint32_t)(now_ms / day_ms);
 	struct day *oldest = NULL;
+	bool is_month_gone;
 
 	pthread_mutex_lock(&store->lock);
+	is_month_gone = make_room_of_month(store, today, why);
 	for (unsigned i = 0; !oldest && i < store->day_count && store->days[i]->day < today; i++)
 		if (is_quiet(store, store->days[i], now_ms))
 			oldest = store->days[i];
 	pthread_mutex_unlock(&store->lock);
+	if (is_month_gone)
+		return true;
 	if (!oldest)
 		return false;
 	if (!oldest->is_reduced && reduce_day(store, oldest, why))
@@ -387,18 +437,23 @@ static void cut_logs(struct sqlite_samples *store)
 
 /* --- the turn --- */
 
+static void forget_catalog(struct sqlite_samples *store, struct day *day, int64_t now_ms)
+{
+	if (!day->catalog || day->users || !day->has_file ||
+	    now_ms - day->used_ms < CATALOG_IDLE_MS ||
+	    (!day->is_month && has_unfolded(store, day->day)))
+		return;
+	day_close_readers(day);
+	catalog_release(day->catalog);
+	day->catalog = NULL;
+}
+
 static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
 {
-	for (unsigned i = 0; i < store->day_count; i++) {
-		struct day *day = store->days[i];
-
-		if (!day->catalog || day->users || !day->has_file ||
-		    now_ms - day->used_ms < CATALOG_IDLE_MS || has_unfolded(store, day->day))
-			continue;
-		day_close_readers(day);
-		catalog_release(day->catalog);
-		day->catalog = NULL;
-	}
+	for (unsigned i = 0; i < store->day_count; i++)
+		forget_catalog(store, store->days[i], now_ms);
+	for (unsigned i = 0; i < store->month_count; i++)
+		forget_catalog(store, store->months[i], now_ms);
 }
 
 void store_tidy(struct sqlite_samples *store, int64_t now_ms)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/hours.h"
 
 enum {
 	ROW_BYTES_MAX = 256 << 20,
@@ -136,7 +137,7 @@ static bool roll_bucket(struct rolling *rolling, sqlite3 *db, const struct day_m
 }
 
 /* What the dictionary got meanwhile goes with the rows that refer to it. */
-static bool commit(struct rolling *rolling, struct day_writer *writer, struct error *err)
+bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err)
 {
 	struct sqlite_samples *store = rolling->store;
 	struct catalog *catalog = rolling->to;
@@ -175,7 +176,7 @@ static bool roll_buckets(struct rolling *rolling, struct day_writer *writer,
 		if (!*is_done && rolling->pairs_read < COMMIT_PAIRS &&
 		    !is_time_over(rolling->store, until_ms))
 			continue;
-		if (!commit(rolling, writer, err))
+		if (!rolling_commit(rolling, writer, err))
 			return false;
 		if (*is_done || is_time_over(rolling->store, until_ms))
 			return true;
@@ -233,6 +234,7 @@ bool rollup_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, i
 		ok = roll_open_day(store, day, &writer, &buckets, folded, until_ms, is_done, err);
 		if (ok && has_late(&buckets))
 			day->rolled_late_ms = now_ms;
+		day->hours_due_ms = 0;
 	}
 	day_writer_close(&writer);
 	if (ok && *is_done) {
@@ -268,15 +270,40 @@ static int64_t cpu_us(void)
 	return (int64_t)used.tv_sec * 1000000 + used.tv_nsec / 1000;
 }
 
-static bool turn_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
+static bool hours_may_be_due(const struct day *day, int64_t now_ms)
+{
+	return day->rollup_due_ms > now_ms && day->rolled_through >= day->folded_through &&
+	       (day->hours_due_ms <= now_ms ||
+		(day->hours_due_ms == INT64_MAX && day->hours_seen < day->folded_through));
+}
+
+static struct day *find_hours(struct sqlite_samples *store, int64_t now_ms)
+{
+	struct day *found = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	for (unsigned i = store->day_count; !found && i--;) {
+		struct day *day = store->days[i];
+
+		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
+		    hours_may_be_due(day, now_ms))
+			found = day;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return found;
+}
+
+static bool turn_day(struct sqlite_samples *store, struct day *day, bool is_hours, int64_t now_ms,
 		     int64_t until_ms)
 {
 	struct error err = {0};
 	bool is_done, ok;
 
 	store_lock_files(store);
-	ok = rollup_day(store, day, now_ms, until_ms, &is_done, &err);
-	if (!ok && err.kind == ERROR_FORMAT)
+	ok = is_hours ? hours_of_day(store, day, now_ms, until_ms, &is_done, &err)
+		      : rollup_day(store, day, now_ms, until_ms, &is_done, &err);
+	/* Which of the two files is damaged is found when the day is read for its own sake. */
+	if (!ok && err.kind == ERROR_FORMAT && !is_hours)
 		store_set_aside(store, day, err.message);
 	store_unlock_files(store);
 	if (ok)
@@ -293,7 +320,9 @@ void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
 	struct day *day;
 
 	while (!is_time_over(store, until_ms) && (day = find_work(store, now_ms)))
-		turn_day(store, day, now_ms, until_ms);
+		turn_day(store, day, false, now_ms, until_ms);
+	while (!is_time_over(store, until_ms) && (day = find_hours(store, now_ms)))
+		turn_day(store, day, true, now_ms, until_ms);
 	pthread_mutex_lock(&store->lock);
 	store->counters.rollup_cpu_us += (uint64_t)(cpu_us() - before_us);
 	pthread_mutex_unlock(&store->lock);

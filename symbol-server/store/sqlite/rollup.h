@@ -9,6 +9,7 @@
 
 enum {
 	ROLLUP_BUCKET_MS = ROLLUP_MINUTES * SAMPLES_BUCKET_MS,
+	hour_ms = 3600000,
 	ROLLUP_CLOSED_MS = 60000,      /* a bucket is rolled up when its end is so long ago */
 	ROLLUP_LATE_PAUSE_MS = 300000, /* late samples of a day are collected so long */
 	ROLLUP_SLICE_MS = 2000,        /* of one turn of the fold thread */
@@ -78,6 +79,8 @@ bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint
 		     struct error *err);
 bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
 		      struct error *err);
+/* With what the dictionary got meanwhile. */
+bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err);
 void rolling_release(struct rolling *rolling);
 
 /* The ten-minute roll-ups of what is closed of one day, newest fold included, until until_ms. The

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -94,31 +95,40 @@ static bool open_files(struct sqlite_samples *store, uint64_t *newest, struct er
 }
 
 /* Every day file is looked at once: what it has, and whether it can be read at all. */
+static bool check_day(struct sqlite_samples *store, struct day *day, uint64_t *newest,
+		      struct error *err)
+{
+	struct error why = {0};
+	struct day_reader *reader;
+	char path[4096];
+	bool ok;
+
+	store_day_path(store, day, path, sizeof path);
+	reader = day_reader_open(path, &why);
+	ok = reader && day_reader_begin(reader, &day->folded_through, &why);
+	day->is_reduced = reader && reader->is_reduced;
+	if (ok)
+		day_reader_end(reader);
+	day_reader_close(reader);
+	if (!ok && why.kind == ERROR_NOT_FOUND)
+		day->has_file = false;
+	else if (!ok && why.kind == ERROR_FORMAT)
+		store_set_aside(store, day, why.message);
+	else if (!ok)
+		return error_set(err, why.kind, "%s", why.message);
+	if (day->folded_through > *newest)
+		*newest = day->folded_through;
+	return true;
+}
+
 static bool check_days(struct sqlite_samples *store, uint64_t *newest, struct error *err)
 {
-	for (unsigned i = 0; i < store->day_count; i++) {
-		struct day *day = store->days[i];
-		struct error why = {0};
-		struct day_reader *reader;
-		char path[4096];
-		bool ok;
-
-		day_file_path(store->directory, day->day, path, sizeof path);
-		reader = day_reader_open(path, &why);
-		ok = reader && day_reader_begin(reader, &day->folded_through, &why);
-		day->is_reduced = reader && reader->is_reduced;
-		if (ok)
-			day_reader_end(reader);
-		day_reader_close(reader);
-		if (!ok && why.kind == ERROR_NOT_FOUND)
-			day->has_file = false;
-		else if (!ok && why.kind == ERROR_FORMAT)
-			store_set_aside(store, day, why.message);
-		else if (!ok)
-			return error_set(err, why.kind, "%s", why.message);
-		if (day->folded_through > *newest)
-			*newest = day->folded_through;
-	}
+	for (unsigned i = 0; i < store->day_count; i++)
+		if (!check_day(store, store->days[i], newest, err))
+			return false;
+	for (unsigned i = 0; i < store->month_count; i++)
+		if (!check_day(store, store->months[i], newest, err))
+			return false;
 	return true;
 }
 
@@ -324,6 +334,7 @@ static const struct samples_engine sqlite_engine = {
 static struct sqlite_samples *new_store(const struct samples_store_options *options)
 {
 	struct sqlite_samples *store = calloc(1, sizeof *store);
+	pthread_condattr_t monotonic;
 
 	if (!store)
 		return NULL;
@@ -331,7 +342,10 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	pthread_mutex_init(&store->file_lock, NULL);
 	store->directory_fd = -1;
 	pthread_cond_init(&store->commit_wake, NULL);
-	pthread_cond_init(&store->fold_wake, NULL);
+	pthread_condattr_init(&monotonic); /* a wall clock that is set back stops no fold */
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&store->fold_wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&store->fold_done, NULL);
 	agent_table_init(&store->agents);
 	report_window_init(&store->window);

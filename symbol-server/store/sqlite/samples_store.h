@@ -33,6 +33,7 @@ enum {
 	CATALOG_IDLE_MS = 600000,  /* a day's dictionary nobody used for so long leaves memory */
 	WRITTEN_LATELY_MS = 60000, /* records of such a day may be on their way */
 	DAYS_MAX = 4096,
+	MONTHS_MAX = 256,
 };
 
 struct day {
@@ -49,8 +50,12 @@ struct day {
 	unsigned idle_count;
 	/* The fold thread's: folds that have their roll-ups; when it should look again. */
 	uint64_t rolled_through;
+	bool is_month;	 /* of store->months: the file has hours, day is its first */
 	bool is_reduced; /* its minutes are gone, its roll-ups are kept */
 	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
+	/* Folds that all hours of the month's file go through; that were looked at; when to look. */
+	uint64_t hours_through, hours_seen;
+	int64_t hours_due_ms;
 };
 
 struct generation {
@@ -93,6 +98,8 @@ struct sqlite_samples {
 	pthread_cond_t commit_wake, fold_wake, fold_done;
 	struct day **days; /* sorted */
 	unsigned day_count;
+	struct day *months[MONTHS_MAX]; /* sorted */
+	unsigned month_count;
 	struct memory_table *active;
 	struct generation *oldest, *newest; /* sealed, waiting to be folded */
 	struct agent_table agents;
@@ -132,6 +139,8 @@ void store_unlock_files(struct sqlite_samples *store);
 
 /* ---- days (days.c); all but the first under the lock ---- */
 
+/* Path of the day's or the month's file. */
+void store_day_path(const struct sqlite_samples *store, const struct day *day, char *path, size_t room);
 /* Finds the files in the directory. */
 bool store_find_days(struct sqlite_samples *store, struct error *err);
 struct day *store_find_day(struct sqlite_samples *store, uint32_t day);
@@ -151,6 +160,7 @@ void store_free_days(struct sqlite_samples *store);
 void store_leave_day(struct sqlite_samples *store, struct day *day);
 /* The file is deleted: the day leaves the list, and memory with its last user. */
 void store_drop_day(struct sqlite_samples *store, struct day *day);
+void store_drop_month(struct sqlite_samples *store, unsigned at);
 void day_close_readers(struct day *day);
 struct day_reader *day_take_reader(struct day *day);
 void day_give_reader(struct day *day, struct day_reader *reader);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/hours.h"
 #include "symbol-server/store/sqlite/rollup.h"
 
 enum {
@@ -23,6 +24,11 @@ static bool widen(struct view *view, const struct samples_query *query, struct e
 		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
 	view->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
 	view->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	if (view_has_hours_only(view, view->from_ms / day_ms))
+		view->from_ms = view->from_ms / hour_ms * hour_ms;
+	if (view->until_ms > view->from_ms &&
+	    view_has_hours_only(view, (view->until_ms - 1) / day_ms))
+		view->until_ms = (view->until_ms + hour_ms - 1) / hour_ms * hour_ms;
 	return true;
 }
 
@@ -37,13 +43,38 @@ static void set_minutes(const struct view *view, struct view_day *day)
 			     : MINUTES_PER_DAY;
 }
 
+/* A month of which a day may be asked for as a whole, or that has nothing but hours. */
+static void take_month(struct view *view, struct day *month)
+{
+	struct view_day *to = &view->days[view->day_count];
+	int64_t start_ms = month->day * day_ms, end_ms = month_end(month->day) * day_ms;
+	int64_t first = start_ms > view->from_ms ? month->day : view->from_ms / day_ms;
+
+	if (!month->has_file || start_ms >= view->until_ms || end_ms <= view->from_ms ||
+	    (!view->wants_hours && !view_has_hours_only(view, first)))
+		return;
+	to->day = month;
+	month->users++;
+	month->used_ms = view->now_ms;
+	if (month->catalog) {
+		to->catalog = catalog_take(month->catalog);
+		to->mark = catalog_mark(month->catalog);
+	}
+	to->reader = day_take_reader(month);
+	view->day_count++;
+	view->month_count++;
+}
+
 static bool take_days(struct view *view)
 {
 	struct sqlite_samples *store = view->store;
 
-	view->days = arena_array(&view->arena, store->day_count, sizeof *view->days);
+	view->days = arena_array(&view->arena, store->day_count + store->month_count,
+				 sizeof *view->days);
 	if (!view->days)
 		return false;
+	for (unsigned i = 0; i < store->month_count; i++)
+		take_month(view, store->months[i]);
 	for (unsigned i = 0; i < store->day_count; i++) {
 		struct day *day = store->days[i];
 		struct view_day *to = &view->days[view->day_count];
@@ -52,6 +83,7 @@ static bool take_days(struct view *view)
 		    (day->day + 1ll) * day_ms <= view->from_ms)
 			continue;
 		to->day = day;
+		to->known_through = day->folded_through;
 		day->users++;
 		day->used_ms = store_now_ms();
 		set_minutes(view, to);
@@ -127,7 +159,7 @@ static void share_cells(struct view *view)
 	size_t at = 0;
 
 	qsort(view->cells, view->cell_count, sizeof *view->cells, compare_cells);
-	for (unsigned i = 0; i < view->day_count; i++) {
+	for (unsigned i = view->month_count; i < view->day_count; i++) {
 		struct view_day *day = &view->days[i];
 
 		while (at < view->cell_count && view->cells[at].snapshot.key.day < day->day->day)
@@ -172,7 +204,7 @@ static bool open_reader(struct view *view, struct view_day *day, struct error *e
 	char path[4096];
 
 	if (!day->reader) {
-		day_file_path(view->store->directory, day->day->day, path, sizeof path);
+		store_day_path(view->store, day->day, path, sizeof path);
 		day->reader = day_reader_open(path, err);
 	}
 	if (!day->reader)
@@ -207,11 +239,29 @@ static void set_aside(struct view *view, struct view_day *day, const struct erro
 	store_unlock_files(view->store);
 }
 
+/* All that the day's file has is in the hours of its month. */
+static bool is_in_hours(const struct view_day *day)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; day->hours && i < HOURS_PER_DAY; i++)
+		least = day->hours[i] < least ? day->hours[i] : least;
+	return day->hours && least && least >= day->known_through;
+}
+
 static bool open_day(struct view *view, struct view_day *day, struct error *err)
 {
 	struct error why = {0};
 	bool has_file;
 
+	if (is_in_hours(day)) {
+		pthread_mutex_lock(&view->store->lock);
+		day_give_reader(day->day, day->reader);
+		pthread_mutex_unlock(&view->store->lock);
+		day->reader = NULL;
+		day->folded_through = day->known_through;
+		return true;
+	}
 	pthread_mutex_lock(&view->store->lock);
 	has_file = day->day->has_file && !day->day->is_gone;
 	pthread_mutex_unlock(&view->store->lock);
@@ -261,9 +311,9 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 	*view = (struct view){
 		.store = store, .now_ms = store_now_ms(), .resolution_ms = SAMPLES_BUCKET_MS};
 	arena_init(&view->arena, VIEW_BYTES_MAX);
+	view_wants(view, query);
 	if (!widen(view, query, err))
 		return false;
-	view_wants(view, query);
 	pthread_mutex_lock(&store->lock);
 	ok = take_days(view) && take_tables(view, query, type);
 	pthread_mutex_unlock(&store->lock);
@@ -272,7 +322,11 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 		goto out;
 	}
 	share_cells(view);
-	for (unsigned i = 0; ok && i < view->day_count; i++)
+	/* Months first: what a day's file has more than they is then seen, and nothing is twice. */
+	for (unsigned i = 0; ok && i < view->month_count; i++)
+		ok = open_day(view, &view->days[i], err);
+	ok = ok && view_choose_hours(view, err);
+	for (unsigned i = view->month_count; ok && i < view->day_count; i++)
 		ok = open_day(view, &view->days[i], err) && choose(view, &view->days[i], err);
 out:
 	if (!ok)

@@ -28,8 +28,11 @@ struct view_day {
 	struct catalog *catalog;
 	struct day_reader *reader; /* NULL: no file */
 	uint64_t folded_through;
-	bool is_reduced;      /* the file has no minutes any more */
-	uint32_t from, until; /* minutes */
+	uint64_t known_through; /* what the file had when the view was opened */
+	const uint64_t *hours;  /* positions that the month's hours of this day go through */
+	uint64_t *month_hours;  /* of a month: of all its hours */
+	bool is_reduced;        /* the file has no minutes any more */
+	uint32_t from, until;   /* minutes */
 	const struct view_cell *cells;
 	size_t cell_count;
 	struct catalog_mark mark; /* what of the dictionary may be looked at */
@@ -42,6 +45,8 @@ struct view {
 	int64_t from_ms, until_ms; /* widened */
 	int64_t resolution_ms;     /* of the coarsest rows */
 	int64_t now_ms;
+	bool wants_hours;     /* nor are steps shorter than an hour asked for */
+	unsigned month_count; /* of days: the first ones are months */
 	bool wants_rollups;   /* nothing that they lack is asked */
 	enum day_level level; /* of rollups: DAY_10M or DAY_10M_FLEET */
 	struct view_day *days;
@@ -62,6 +67,11 @@ void view_close(struct view *view);
 
 /* Whether roll-ups can answer the query, and which. */
 void view_wants(struct view *view, const struct samples_query *query);
+/* The days that whole hours are taken of, and which of a month's rows that are; of months' files
+ * that are open, before the files of days are. */
+bool view_choose_hours(struct view *view, struct error *err);
+/* Whether days of that number have hours only. */
+bool view_has_hours_only(const struct view *view, int64_t day);
 /* Fills the day's parts; widens the range where only roll-ups are kept. */
 bool view_choose(struct view *view, struct view_day *day, struct error *err);
 

@@ -7,7 +7,11 @@
 
 #include <string.h>
 
+#include "symbol-server/store/sqlite/hours.h"
 #include "symbol-server/store/sqlite/rollup.h"
+
+/* Shorter ranges have fewer dictionaries without the months'. */
+#define HOURS_FROM_MS (3 * day_ms)
 
 void view_wants(struct view *view, const struct samples_query *query)
 {
@@ -20,6 +24,17 @@ void view_wants(struct view *view, const struct samples_query *query)
 			      (!query->by_bucket ||
 			       (query->step_ms && query->step_ms % ROLLUP_BUCKET_MS == 0)) &&
 			      !view->store->no_rollups;
+	view->wants_hours = view->wants_rollups &&
+			    (!query->by_bucket || query->step_ms % hour_ms == 0) &&
+			    query->until_ms - query->from_ms >= HOURS_FROM_MS;
+}
+
+bool view_has_hours_only(const struct view *view, int64_t day)
+{
+	int64_t from_ms = store_kept_from_ms(view->store, SAMPLES_10M, view->now_ms);
+
+	return (day + 1) * day_ms <= from_ms &&
+	       store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms) < from_ms;
 }
 
 struct choosing {
@@ -76,7 +91,16 @@ static void choose_bucket(struct choosing *choosing, unsigned number)
 	bool is_kept = minute_ms(choosing, start) >= choosing->rollup_from_ms;
 	bool has_raw = !day->is_reduced && minute_ms(choosing, from) >= choosing->raw_from_ms;
 	bool may_roll = is_whole && choosing->view->wants_rollups && mark->through;
+	uint64_t above = day->hours ? day->hours[number / 6] : 0;
 
+	if (above) { /* the rest is among the month's hours */
+		choosing->is_rolled[number] = true;
+		if (mark->newest > above)
+			add_part(&choosing->rolled, choosing->view->level, start, end, above);
+		add_part(&choosing->raw, DAY_RAW, start, end,
+			 mark->through > above ? mark->through : above);
+		return;
+	}
 	if (!is_kept || (has_raw && !may_roll)) {
 		from = kept_minute(choosing, from, until);
 		if (from < until)
@@ -102,12 +126,15 @@ static void choose_accounts(struct choosing *choosing, const struct view_parts *
 		bool is_whole = is_rolled[0] && is_rolled[1] && is_rolled[2] && is_rolled[3] &&
 				is_rolled[4] && is_rolled[5];
 
+		uint64_t above = choosing->day->hours ? choosing->day->hours[hour / 6] : 0;
+
+		is_whole = is_whole && !above;
 		if (is_whole)
 			add_part(to, DAY_1H, hour * ROLLUP_MINUTES, (hour + 6) * ROLLUP_MINUTES, 0);
 		for (unsigned i = 0; i < 6 && !is_whole; i++)
 			if (is_rolled[i])
 				add_part(to, DAY_10M, (hour + i) * ROLLUP_MINUTES,
-					 (hour + i + 1) * ROLLUP_MINUTES, 0);
+					 (hour + i + 1) * ROLLUP_MINUTES, above);
 	}
 }
 
@@ -157,7 +184,7 @@ bool view_choose(struct view *view, struct view_day *day, struct error *err)
 	if (day->reader && !day_reader_marks(day->reader, keep_mark, &choosing, err))
 		return false;
 	choosing.raw_from_ms = store_kept_from_ms(view->store, SAMPLES_RAW, view->now_ms);
-	choosing.rollup_from_ms = store_kept_from_ms(view->store, SAMPLES_10M, view->now_ms);
+	choosing.rollup_from_ms = store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms);
 	if (!make_parts(&choosing))
 		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
 	choose_accounts(&choosing, &choosing.raw);
@@ -167,5 +194,91 @@ bool view_choose(struct view *view, struct view_day *day, struct error *err)
 	       choosing.raw.count * sizeof *choosing.raw.at);
 	day->samples.count = choosing.rolled.count + choosing.raw.count;
 	widen(&choosing);
+	return true;
+}
+
+/* --- hours --- */
+
+static bool keep_hour(void *context, const struct day_mark *mark)
+{
+	struct view_day *month = context;
+
+	if (mark->bucket / 60 < HOURS_MAX)
+		month->month_hours[mark->bucket / 60] = mark->through;
+	return true;
+}
+
+static struct view_day *find_day(struct view *view, int64_t number)
+{
+	for (unsigned i = view->month_count; i < view->day_count; i++)
+		if (view->days[i].day->day == number)
+			return &view->days[i];
+	return NULL;
+}
+
+/* The hours of one day, as far as the range goes and they are kept. */
+static void choose_day_hours(struct view *view, struct view_day *month, int64_t number)
+{
+	int64_t start_ms = number * day_ms;
+	int64_t kept_ms = store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms);
+	int64_t from_ms = view->from_ms > start_ms ? view->from_ms : start_ms;
+	int64_t until_ms = view->until_ms < start_ms + day_ms ? view->until_ms : start_ms + day_ms;
+	uint32_t offset = (uint32_t)(number - month->day->day) * HOURS_PER_DAY;
+	struct view_day *day = find_day(view, number);
+
+	if (from_ms < kept_ms)
+		from_ms = (kept_ms + hour_ms - 1) / hour_ms * hour_ms;
+	for (int64_t at = from_ms; at < until_ms; at += hour_ms) {
+		uint32_t hour = offset + (uint32_t)((at - start_ms) / hour_ms);
+
+		if (!month->month_hours[hour])
+			continue;
+		add_part(&month->samples, view->level + 2, hour * 60, hour * 60 + 60, 0);
+		add_part(&month->accounts, DAY_1H, hour * 60, hour * 60 + 60, 0);
+		view->resolution_ms = hour_ms;
+	}
+	if (day)
+		day->hours = month->month_hours + offset;
+}
+
+static bool is_whole(const struct view *view, const struct view_day *month, int64_t number)
+{
+	const uint64_t *hours = month->month_hours +
+				(size_t)(number - month->day->day) * HOURS_PER_DAY;
+
+	if (!view->wants_hours || view->from_ms > number * day_ms ||
+	    view->until_ms < (number + 1) * day_ms)
+		return false;
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+		if (!hours[i])
+			return false;
+	return true;
+}
+
+static bool choose_month(struct view *view, struct view_day *month, struct error *err)
+{
+	int64_t number = month->day->day, end = month_end(month->day->day);
+
+	month->month_hours = arena_array(&view->arena, HOURS_MAX, sizeof *month->month_hours);
+	month->samples.at = arena_array(&view->arena, HOURS_MAX, sizeof *month->samples.at);
+	month->accounts.at = arena_array(&view->arena, HOURS_MAX, sizeof *month->accounts.at);
+	if (view->arena.failed)
+		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
+	if (!month->reader)
+		return true; /* damaged, set aside */
+	if (!day_reader_marks(month->reader, keep_hour, month, err))
+		return false;
+	for (; number < end; number++)
+		if (number * day_ms < view->until_ms && (number + 1) * day_ms > view->from_ms &&
+		    (is_whole(view, month, number) || view_has_hours_only(view, number)))
+			choose_day_hours(view, month, number);
+	return true;
+}
+
+bool view_choose_hours(struct view *view, struct error *err)
+{
+	for (unsigned i = 0; i < view->month_count; i++)
+		if (!choose_month(view, &view->days[i], err))
+			return false;
 	return true;
 }

@@ -3,6 +3,7 @@
  * without them, and against what the sender counted; sums in the file by sqlite3. */
 #include "tests/check.h"
 
+#include "symbol-server/store/sqlite/hours.h"
 #include "symbol-server/store/sqlite/rollup.h"
 #include "tests/unit/store/batches.h"
 
@@ -282,13 +283,12 @@ static unsigned count_wrong(struct samples_store *store, unsigned *rolled)
 
 /* ---- the file, as another program reads it ---- */
 
-static uint64_t ask_sqlite(const char *directory, const char *sql)
+static uint64_t ask_file(const char *path, const char *sql)
 {
-	char path[256], command[1024];
+	char command[1024];
 	uint64_t number = UINT64_MAX;
 	FILE *pipe;
 
-	day_file_path(directory, (uint32_t)(start_ms / day_ms), path, sizeof path);
 	snprintf(command, sizeof command, "sqlite3 %s '%s'", path, sql);
 	pipe = popen(command, "r");
 	if (!pipe || fscanf(pipe, "%" SCNu64, &number) != 1)
@@ -296,6 +296,22 @@ static uint64_t ask_sqlite(const char *directory, const char *sql)
 	if (pipe)
 		pclose(pipe);
 	return number;
+}
+
+static uint64_t ask_sqlite(const char *directory, const char *sql)
+{
+	char path[256];
+
+	day_file_path(directory, (uint32_t)(start_ms / day_ms), path, sizeof path);
+	return ask_file(path, sql);
+}
+
+static uint64_t ask_month(const char *directory, const char *sql)
+{
+	char path[256];
+
+	month_file_path(directory, month_first((uint32_t)(start_ms / day_ms)), path, sizeof path);
+	return ask_file(path, sql);
 }
 
 static uint64_t all_sent(void)
@@ -381,7 +397,8 @@ static void test_late_samples(void)
 
 /* ---- when only roll-ups are kept ---- */
 
-static bool is_right_as_widened(struct samples_store *store, struct question question)
+static bool is_right_as_widened(struct samples_store *store, struct question question,
+				int64_t step_ms)
 {
 	struct answer answer = ask(store, question), truth;
 	int64_t from_ms = question.from_ms, until_ms = question.until_ms;
@@ -390,8 +407,7 @@ static bool is_right_as_widened(struct samples_store *store, struct question que
 	question.until_ms = answer.until_ms;
 	truth = tally(&question);
 	if (same(&answer, &truth) && answer.from_ms <= from_ms && answer.until_ms >= until_ms &&
-	    from_ms - answer.from_ms < ROLLUP_BUCKET_MS &&
-	    answer.until_ms - until_ms < ROLLUP_BUCKET_MS)
+	    from_ms - answer.from_ms < step_ms && answer.until_ms - until_ms < step_ms)
 		return true;
 	printf("# from %lld until %lld: sent %llu, taken %llu, answered %llu, %llu\n",
 	       (long long)(answer.from_ms - start_ms) / minute_ms,
@@ -401,7 +417,7 @@ static bool is_right_as_widened(struct samples_store *store, struct question que
 	return false;
 }
 
-static unsigned count_wrong_as_widened(struct samples_store *store)
+static unsigned count_wrong_as_widened(struct samples_store *store, int64_t step_ms)
 {
 	static const int minutes[] = {-30, 0, 1, 9, 10, 11, 60, 95, 100, 120, 150, 199, 240};
 	const unsigned count = sizeof minutes / sizeof *minutes;
@@ -417,14 +433,16 @@ static unsigned count_wrong_as_widened(struct samples_store *store)
 						.service = kind & 2 ? service_names[1] : NULL,
 						.by_thread = k % 2,
 						.from_ms = start_ms + minutes[i] * minute_ms,
-						.until_ms = start_ms + minutes[k] * minute_ms});
+						.until_ms = start_ms + minutes[k] * minute_ms},
+					step_ms);
 	return wrong;
 }
 
-static struct samples_store *open_keeping(const char *directory, int64_t raw_ms, int64_t rolled_ms)
+static struct samples_store *open_keeping(const char *directory, int64_t raw_ms, int64_t rolled_ms,
+					  int64_t hours_ms)
 {
 	struct samples_store_options options = {.directory = directory,
-						.keep_ms = {raw_ms, rolled_ms}};
+						.keep_ms = {raw_ms, rolled_ms, hours_ms}};
 
 	return samples_open(&options, NULL);
 }
@@ -440,8 +458,8 @@ static void test_reduced_day(void)
 	samples_close(store);
 
 	/* No longer kept by the minute: at once not answered so, and soon not there. */
-	store = open_keeping(directory, 2 * day_ms, 30 * day_ms);
-	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	store = open_keeping(directory, 2 * day_ms, 30 * day_ms, 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, ROLLUP_BUCKET_MS), 0);
 	CHECK(samples_fold(store, NULL));
 	samples_counters(store, &counters);
 	CHECK_NUMBER(counters.days_reduced, 1);
@@ -450,26 +468,26 @@ static void test_reduced_day(void)
 	CHECK_NUMBER(ask_sqlite(directory, "SELECT count(*) FROM samples"), 0);
 	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1"),
 		     all_sent());
-	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, ROLLUP_BUCKET_MS), 0);
 
 	/* What comes even later counts at once, and is added. */
 	for (unsigned host = 0; host < HOSTS; host++)
 		CHECK(send_report(store, host, start_ms + 37 * minute_ms, 20000 + host));
-	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, ROLLUP_BUCKET_MS), 0);
 	CHECK(samples_fold(store, NULL));
-	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, ROLLUP_BUCKET_MS), 0);
 	samples_close(store);
-	store = open_keeping(directory, 2 * day_ms, 30 * day_ms);
+	store = open_keeping(directory, 2 * day_ms, 30 * day_ms, 0);
 	CHECK(samples_fold(store, NULL));
 	samples_counters(store, &counters);
 	CHECK_NUMBER(counters.days_reduced, 0);
-	CHECK_NUMBER(count_wrong_as_widened(store), 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, ROLLUP_BUCKET_MS), 0);
 	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2"),
 		     all_sent());
 	samples_close(store);
 
 	/* Nor by ten minutes. */
-	store = open_keeping(directory, day_ms, 2 * day_ms);
+	store = open_keeping(directory, day_ms, 2 * day_ms, 0);
 	CHECK_NUMBER(ask(store, (struct question){.from_ms = start_ms - day_ms,
 						  .until_ms = start_ms + day_ms})
 			     .samples,
@@ -482,6 +500,152 @@ static void test_reduced_day(void)
 	remove_directory(directory);
 }
 
+/* ---- deleting ---- */
+
+static bool is_first_service(void *context, const struct series_labels *labels)
+{
+	(void)context;
+	return has_label(labels, "service", service_names[0]);
+}
+
+static void forget_first_service(void)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < sent_count; i++)
+		if (sent[i].service)
+			sent[kept++] = sent[i];
+	sent_count = kept;
+}
+
+/* What is deleted is in no roll-up, and what is left in all of them; accounts keep what was taken.
+ */
+static void test_deletion(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_query query = {.tenant = 1,
+				      .from_ms = 0,
+				      .until_ms = start_ms + 5 * day_ms,
+				      .series_wanted = is_first_service};
+	struct question all = {.from_ms = start_ms / day_ms * day_ms - 4 * day_ms,
+			       .until_ms = start_ms + day_ms};
+	uint64_t before, deleted = 0;
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	before = all_sent();
+	CHECK(samples_delete(store, &query, &deleted, NULL));
+	forget_first_service();
+	CHECK_NUMBER(deleted, before - all_sent());
+	for (unsigned round = 0; round < 2; round++) {
+		CHECK_NUMBER(ask(store, all).samples, all_sent());
+		CHECK(samples_fold(store, NULL));
+	}
+	CHECK_NUMBER(ask(store, all).resolution_ms, hour_ms);
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 2"),
+		     all_sent());
+	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 3"),
+		     all_sent());
+	samples_close(store);
+
+	/* Out of sums alone nothing can be taken. */
+	store = open_keeping(directory, 2 * day_ms, 30 * day_ms, 0);
+	CHECK(samples_fold(store, NULL));
+	CHECK(!samples_delete(store, &query, &deleted, NULL));
+	CHECK_NUMBER(ask(store, all).samples, all_sent());
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* ---- hours ---- */
+
+/* Whole days and ragged ends around the one day that has samples. */
+static unsigned count_wrong_days(struct samples_store *store, unsigned *hours)
+{
+	const int64_t midnight = start_ms / day_ms * day_ms;
+	const int64_t froms[] = {midnight - 5 * day_ms, midnight - 3 * day_ms - 7 * minute_ms,
+				 midnight, start_ms + 33 * minute_ms};
+	const int64_t untils[] = {midnight + day_ms, start_ms + 95 * minute_ms,
+				  midnight + 3 * day_ms + 11 * minute_ms};
+	unsigned wrong = 0;
+
+	*hours = 0;
+	for (unsigned kind = 0; kind < 4; kind++)
+		for (unsigned i = 0; i < 4; i++)
+			for (unsigned k = 0; k < 3; k++) {
+				struct question question = {
+					.host = kind & 1 ? host_names[kind] : NULL,
+					.service = kind & 2 ? service_names[1] : NULL,
+					.from_ms = froms[i],
+					.until_ms = untils[k]};
+				int64_t resolution_ms;
+
+				if (question.from_ms >= question.until_ms)
+					continue;
+				wrong += !is_right(store, &question, &resolution_ms);
+				*hours += resolution_ms == hour_ms;
+			}
+	return wrong;
+}
+
+static void test_hours(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_counters counters;
+	unsigned hours, late = 0;
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 3"),
+		     all_sent());
+	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 4"),
+		     all_sent());
+	CHECK_NUMBER(ask_month(directory, "SELECT count(DISTINCT bucket) FROM rollups"),
+		     (MINUTES + 59) / 60);
+	CHECK_NUMBER(count_wrong_days(store, &hours), 0);
+	CHECK(hours > 10);
+	sqlite_samples_of(store)->rollup_late_pause_ms = 3600000;
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned host = 0; host < HOSTS; host++)
+			CHECK(send_report(store, host, start_ms + (40 + 50 * round) * minute_ms,
+					  30000 + ++late));
+		CHECK_NUMBER(count_wrong_days(store, &hours), 0);
+		CHECK(samples_fold(store, NULL));
+		CHECK_NUMBER(count_wrong_days(store, &hours), 0);
+		CHECK(hours > 10);
+	}
+	sqlite_samples_of(store)->rollup_late_pause_ms = 0;
+	samples_close(store);
+
+	store = open_keeping(directory, day_ms, 2 * day_ms, 300 * day_ms);
+	CHECK(samples_fold(store, NULL)); /* the late ones get their roll-ups */
+	CHECK(samples_fold(store, NULL)); /* then the day goes */
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days_deleted, 1);
+	CHECK_NUMBER(counters.days, 0);
+	CHECK(counters.level_bytes[SAMPLES_1H] > 0);
+	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 3"),
+		     all_sent());
+	CHECK_NUMBER(count_wrong_as_widened(store, hour_ms), 0);
+	for (unsigned host = 0; host < HOSTS; host++)
+		CHECK(send_report(store, host, start_ms + 37 * minute_ms, 40000 + host));
+	CHECK_NUMBER(count_wrong_as_widened(store, hour_ms), 0);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_wrong_as_widened(store, hour_ms), 0);
+	samples_close(store);
+	store = open_keeping(directory, day_ms, 2 * day_ms, 300 * day_ms);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 4"),
+		     all_sent());
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days, 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, hour_ms), 0);
+	samples_close(store);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	make_names();
@@ -489,5 +653,7 @@ int main(void)
 	test_equal_answers();
 	test_late_samples();
 	test_reduced_day();
+	test_hours();
+	test_deletion();
 	return checks_done();
 }

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/hours.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "symbol-server/store/sqlite/rollup.h"
+
+enum {
+	ROW_BYTES_MAX = 256 << 20,
+	HOUR_MINUTES = 60,
+	HOUR_MS = 3600000,
+	BUCKETS_PER_HOUR = HOUR_MINUTES / ROLLUP_MINUTES,
+};
+
+/* --- months --- */
+
+static uint32_t day_of_month(uint32_t day, int months)
+{
+	time_t seconds = (time_t)day * 86400;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	tm.tm_mday = 1;
+	tm.tm_mon += months;
+	return (uint32_t)(timegm(&tm) / 86400);
+}
+
+uint32_t month_first(uint32_t day)
+{
+	return day_of_month(day, 0);
+}
+
+uint32_t month_end(uint32_t day)
+{
+	return day_of_month(day, 1);
+}
+
+void month_file_path(const char *directory, uint32_t first, char *path, size_t room)
+{
+	time_t seconds = (time_t)first * 86400;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	snprintf(path, room, "%s/hours-%04d%02d.db", directory, tm.tm_year + 1900, tm.tm_mon + 1);
+}
+
+bool month_file_parse(const char *name, uint32_t *first)
+{
+	struct tm tm = {.tm_mday = 1};
+	char again[64];
+	int end = 0;
+
+	if (sscanf(name, "hours-%4d%2d.db%n", &tm.tm_year, &tm.tm_mon, &end) != 2 || !end ||
+	    name[end])
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	*first = (uint32_t)(timegm(&tm) / 86400);
+	month_file_path("", *first, again, sizeof again);
+	return !strcmp(again + 1, name);
+}
+
+struct day *store_find_month(struct sqlite_samples *store, uint32_t day, bool make)
+{
+	uint32_t first = month_first(day);
+	unsigned at = store->month_count;
+	struct day *month;
+
+	for (unsigned i = 0; i < store->month_count; i++)
+		if (store->months[i]->day == first)
+			return store->months[i];
+	if (!make || at == MONTHS_MAX)
+		return NULL;
+	month = calloc(1, sizeof *month);
+	if (!month)
+		return NULL;
+	month->day = first;
+	month->is_month = true;
+	for (; at && store->months[at - 1]->day > first; at--)
+		store->months[at] = store->months[at - 1];
+	store->months[at] = month;
+	store->month_count++;
+	return month;
+}
+
+/* --- what is to be done --- */
+
+struct hours {
+	struct sqlite_samples *store;
+	struct day *day, *month;
+	uint32_t start;                  /* minute of the month at which the day starts */
+	uint64_t through[HOURS_PER_DAY]; /* as the month has them */
+	uint64_t newest[HOURS_PER_DAY];  /* as the day has them */
+	bool is_clean[HOURS_PER_DAY];    /* all of the hour is in the day's roll-ups */
+	uint64_t folded;                 /* of the day's file */
+	sqlite3 *from;
+	struct day_writer writer;
+	struct rolling rolling;
+};
+
+static bool read_marks(struct hours *hours, struct error *err)
+{
+	sqlite3_stmt *marks = database_prepare(
+		hours->from, "SELECT bucket, through, newest FROM rollup_marks", err);
+	int code = SQLITE_DONE;
+
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+		hours->is_clean[i] = true;
+	while (marks && (code = sqlite3_step(marks)) == SQLITE_ROW) {
+		uint64_t hour = (uint64_t)sqlite3_column_int64(marks, 0) / HOUR_MINUTES;
+		uint64_t newest = (uint64_t)sqlite3_column_int64(marks, 2);
+
+		if (hour >= HOURS_PER_DAY)
+			continue;
+		if ((uint64_t)sqlite3_column_int64(marks, 1) < newest)
+			hours->is_clean[hour] = false;
+		if (newest > hours->newest[hour])
+			hours->newest[hour] = newest;
+	}
+	if (marks && code != SQLITE_DONE)
+		database_error(hours->from, "read", err);
+	sqlite3_finalize(marks);
+	return marks && code == SQLITE_DONE;
+}
+
+static bool read_month_marks(struct hours *hours, struct error *err)
+{
+	sqlite3_stmt *marks = database_prepare(hours->writer.db,
+					       "SELECT bucket, through FROM rollup_marks "
+					       "WHERE bucket >= ? AND bucket < ?",
+					       err);
+	int code = SQLITE_DONE;
+
+	if (marks) {
+		sqlite3_bind_int64(marks, 1, hours->start);
+		sqlite3_bind_int64(marks, 2, hours->start + MINUTES_PER_DAY);
+	}
+	while (marks && (code = sqlite3_step(marks)) == SQLITE_ROW) {
+		int64_t hour = (sqlite3_column_int64(marks, 0) - hours->start) / HOUR_MINUTES;
+
+		hours->through[hour] = (uint64_t)sqlite3_column_int64(marks, 1);
+	}
+	if (marks && code != SQLITE_DONE)
+		database_error(hours->writer.db, "read", err);
+	sqlite3_finalize(marks);
+	return marks && code == SQLITE_DONE;
+}
+
+/* --- rolling --- */
+
+#define OF_LEVEL " AND level = 1"
+
+static bool prepare(struct hours *hours, struct error *err)
+{
+	struct rolling *rolling = &hours->rolling;
+	sqlite3 *from = hours->from, *to = hours->writer.db;
+
+	rolling->types = database_prepare(from,
+					  "SELECT tenant, type FROM rollups WHERE level = 1 AND "
+					  "(tenant, type) > (?, ?) ORDER BY tenant, type LIMIT 1",
+					  err);
+	rolling->keys = database_prepare(from,
+					 "SELECT bucket, series FROM rollups WHERE tenant = ? AND "
+					 "type = ? AND bucket >= ? AND bucket < ? AND "
+					 "fold > ?" OF_LEVEL,
+					 err);
+	rolling->row =
+		database_prepare(from,
+				 "SELECT data FROM rollups WHERE tenant = ? AND type = ? AND "
+				 "bucket = ? AND series = ? AND fold > ?" OF_LEVEL,
+				 err);
+	rolling->account_types =
+		database_prepare(from,
+				 "SELECT tenant, type FROM rollup_accounts WHERE level = 1 AND "
+				 "(tenant, type) > (?, ?) ORDER BY tenant, type LIMIT 1",
+				 err);
+	rolling->accounts =
+		database_prepare(from,
+				 "SELECT data FROM rollup_accounts WHERE tenant = ? AND "
+				 "type = ? AND bucket >= ? AND bucket < ? AND "
+				 "fold > ?" OF_LEVEL,
+				 err);
+	rolling->put = database_prepare(
+		to, "INSERT INTO rollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
+	rolling->put_accounts =
+		database_prepare(to, "INSERT INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", err);
+	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
+	       rolling->accounts && rolling->put && rolling->put_accounts;
+}
+
+static bool make_room(struct rolling *rolling, struct error *err)
+{
+	const uint32_t *count = rolling->mark.count;
+	uint32_t stacks = rolling->to->items[CATALOG_STACKS].count + count[CATALOG_STACKS];
+
+	buffer_init(&rolling->data, ROW_BYTES_MAX);
+	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
+	rolling->fleet_of = calloc(count[CATALOG_SERIES], sizeof *rolling->fleet_of);
+	rolling->series_map = calloc(count[CATALOG_SERIES], sizeof *rolling->series_map);
+	rolling->stack_map = calloc(count[CATALOG_STACKS], sizeof *rolling->stack_map);
+	rolling->string_map = calloc(count[CATALOG_STRINGS], sizeof *rolling->string_map);
+	return (rolling->fleet_of && rolling->series_map && rolling->stack_map &&
+		rolling->string_map && rollup_sums_init(&rolling->series, stacks) &&
+		rollup_sums_init(&rolling->fleet, stacks)) ||
+	       error_set(err, ERROR_MEMORY, "no memory to roll samples up");
+}
+
+/* Both dictionaries, which only work needs. */
+static bool start_rolling(struct hours *hours, struct error *err)
+{
+	struct rolling *rolling = &hours->rolling;
+	struct catalog *from;
+
+	if (rolling->from)
+		return true;
+	*rolling = (struct rolling){.store = hours->store,
+				    .level = DAY_1H,
+				    .account_level = DAY_1H,
+				    .through = hours->folded};
+	from = store_load_day(hours->store, hours->day, err);
+	if (!from)
+		return false;
+	rolling->from = from;
+	rolling->to = store_load_day(hours->store, hours->month, err);
+	if (!rolling->to)
+		return false;
+	pthread_mutex_lock(&hours->store->lock);
+	rolling->mark = catalog_mark(from);
+	pthread_mutex_unlock(&hours->store->lock);
+	return prepare(hours, err) && make_room(rolling, err);
+}
+
+static bool put_mark(struct hours *hours, unsigned hour, struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		hours->writer.db, "INSERT OR REPLACE INTO rollup_marks VALUES (?, ?, ?)", err);
+	bool ok = put;
+
+	if (put) {
+		sqlite3_bind_int64(put, 1, hours->start + hour * HOUR_MINUTES);
+		sqlite3_bind_int64(put, 2, (int64_t)hours->folded);
+		sqlite3_bind_int64(put, 3, (int64_t)hours->folded);
+		ok = database_run(put, err);
+	}
+	sqlite3_finalize(put);
+	hours->through[hour] = hours->folded;
+	return ok &&
+	       database_put_fact(hours->writer.db, "folded_through", (int64_t)hours->folded, err);
+}
+
+static bool roll_hour(struct hours *hours, unsigned hour, struct error *err)
+{
+	uint32_t first = hour * HOUR_MINUTES, end = first + HOUR_MINUTES;
+	struct rolling *rolling = &hours->rolling;
+
+	if (!start_rolling(hours, err))
+		return false;
+	rolling->above = hours->through[hour];
+	return rolling_samples(rolling, first, end, hours->start + first, err) &&
+	       rolling_accounts(rolling, first, end, hours->start + first, err) &&
+	       put_mark(hours, hour, err) && rolling_commit(rolling, &hours->writer, err) &&
+	       database_exec(hours->writer.db, "BEGIN IMMEDIATE", err);
+}
+
+static int64_t hour_end_ms(const struct hours *hours, unsigned hour)
+{
+	return hours->day->day * day_ms + (hour + 1) * (int64_t)HOUR_MS;
+}
+
+static bool roll_hours(struct hours *hours, int64_t now_ms, int64_t until_ms, bool *is_done,
+		       struct error *err)
+{
+	bool is_whole = true;
+
+	hours->day->hours_due_ms = INT64_MAX;
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++) {
+		bool is_over = hour_end_ms(hours, i) + 2 * ROLLUP_CLOSED_MS <= now_ms;
+
+		if (!is_over || !hours->is_clean[i]) {
+			is_whole = false;
+			if (!is_over && hours->day->hours_due_ms == INT64_MAX)
+				hours->day->hours_due_ms = hour_end_ms(hours, i) +
+							   2 * ROLLUP_CLOSED_MS;
+			continue;
+		}
+		if (hours->newest[i] <= hours->through[i])
+			continue;
+		if (hours->store->is_closing || store_now_ms() > until_ms)
+			return true;
+		if (!roll_hour(hours, i, err))
+			return false;
+	}
+	*is_done = true;
+	if (!is_whole)
+		return true;
+	/* All of the day, and nothing else: its file needs no look for this. */
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+		if (hours->through[i] < hours->folded && !put_mark(hours, i, err))
+			return false;
+	return database_exec(hours->writer.db, "COMMIT", err);
+}
+
+static bool open_files(struct hours *hours, struct error *err)
+{
+	uint64_t unused;
+	int64_t folded;
+	char path[4096];
+
+	store_day_path(hours->store, hours->day, path, sizeof path);
+	hours->from = day_file_create(path, err);
+	if (!hours->from || !database_exec(hours->from, "BEGIN", err) ||
+	    !database_get_fact(hours->from, "folded_through", &folded, err))
+		return false;
+	hours->folded = (uint64_t)folded;
+	store_day_path(hours->store, hours->month, path, sizeof path);
+	return day_writer_begin(&hours->writer, path, 0, &unused, err);
+}
+
+static void close_files(struct hours *hours)
+{
+	struct catalog *from = (struct catalog *)hours->rolling.from, *to = hours->rolling.to;
+
+	if (from)
+		rolling_release(&hours->rolling);
+	catalog_release(from);
+	catalog_release(to);
+	day_writer_close(&hours->writer);
+	if (hours->from)
+		sqlite3_exec(hours->from, "ROLLBACK", NULL, NULL, NULL);
+	database_close(hours->from);
+}
+
+bool hours_of_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, int64_t until_ms,
+		  bool *is_done, struct error *err)
+{
+	struct hours hours = {.store = store, .day = day};
+	bool ok;
+
+	*is_done = false;
+	pthread_mutex_lock(&store->lock);
+	hours.month = store_find_month(store, day->day, true);
+	pthread_mutex_unlock(&store->lock);
+	if (!hours.month)
+		return error_set(err, ERROR_LIMIT, "more than %d months of samples", MONTHS_MAX);
+	hours.start = (day->day - hours.month->day) * MINUTES_PER_DAY;
+	ok = open_files(&hours, err);
+	hours.month->has_file = hours.month->has_file || hours.writer.db;
+	ok = ok && read_marks(&hours, err) && read_month_marks(&hours, err) &&
+	     roll_hours(&hours, now_ms, until_ms, is_done, err);
+	if (ok && *is_done) {
+		uint64_t least = UINT64_MAX;
+
+		for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+			least = hours.through[i] < least ? hours.through[i] : least;
+		day->hours_through = least;
+		day->hours_seen = hours.folded;
+	}
+	if (ok && !*is_done)
+		day->hours_due_ms = 0;
+	close_files(&hours);
+	return ok;
+}
+
+/* --- undoing --- */
+
+bool hours_void(struct sqlite_samples *store, uint32_t number, struct error *err)
+{
+	static const char *const tables[] = {"rollups", "rollup_accounts", "rollup_marks"};
+	struct day_writer writer = {0};
+	struct day *month, *day;
+	uint64_t unused;
+	uint32_t start;
+	char path[4096];
+	bool ok;
+
+	pthread_mutex_lock(&store->lock);
+	month = store_find_month(store, number, false);
+	day = store_find_day(store, number);
+	pthread_mutex_unlock(&store->lock);
+	if (day)
+		day->rolled_through = day->hours_through = day->hours_seen = 0;
+	if (!month || !month->has_file)
+		return true;
+	store_day_path(store, month, path, sizeof path);
+	start = (number - month->day) * MINUTES_PER_DAY;
+	ok = day_writer_begin(&writer, path, 0, &unused, err);
+	for (unsigned i = 0; ok && i < 3; i++) {
+		char sql[120];
+
+		snprintf(sql, sizeof sql, "DELETE FROM %s WHERE bucket >= %u AND bucket < %u",
+			 tables[i], start, start + MINUTES_PER_DAY);
+		ok = database_exec(writer.db, sql, err);
+	}
+	ok = ok && database_exec(writer.db, "COMMIT", err);
+	day_writer_close(&writer);
+	return ok;
+}
+
+bool hours_are_alone(const struct sqlite_samples *store, int64_t from_ms, int64_t until_ms)
+{
+	for (unsigned i = 0; i < store->day_count; i++)
+		if (store->days[i]->is_reduced && store->days[i]->day * day_ms < until_ms &&
+		    (store->days[i]->day + 1) * day_ms > from_ms)
+			return true;
+	for (unsigned i = 0; i < store->month_count; i++) {
+		const struct day *month = store->months[i];
+		int64_t from = month->day > from_ms / day_ms ? month->day : from_ms / day_ms;
+		int64_t gone_ms = store_kept_from_ms(store, SAMPLES_10M, store_now_ms());
+
+		if (month->has_file && month->day * day_ms < until_ms &&
+		    month_end(month->day) * day_ms > from_ms && (from + 1) * day_ms <= gone_ms)
+			return true;
+	}
+	return false;
+}
