@@ -27,6 +27,7 @@ enum {
 /* Makes the directory and its parents; says so when it cannot be written. */
 static bool make_directory(const char *path, struct error *err)
 {
+	struct stat status;
 	char part[PATH_ROOM];
 	size_t length = strlen(path);
 
@@ -43,6 +44,8 @@ static bool make_directory(const char *path, struct error *err)
 	}
 	if (mkdir(part, 0700) && errno != EEXIST)
 		return error_set_system(err, errno, "make directory %s", part);
+	if (stat(path, &status) || !S_ISDIR(status.st_mode))
+		return error_set_system(err, ENOTDIR, "use directory %s", path);
 	if (access(path, R_OK | W_OK | X_OK))
 		return error_set_system(err, errno, "use directory %s", path);
 	return true;

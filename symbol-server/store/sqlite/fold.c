@@ -441,7 +441,7 @@ static bool wait_for_work(struct sqlite_samples *store, int64_t wait_ms)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;
 	until.tv_nsec += wait_ms % 1000 * 1000000;
 	if (until.tv_nsec >= 1000000000) {
