@@ -6,6 +6,7 @@
 
 #include "common/otlp.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
 enum { RETRY_AFTER_S = 2 };
@@ -60,6 +61,8 @@ void answer_failure(struct http_response *response, const struct error *err)
 {
 	int status = 500;
 
+	if (err->kind == ERROR_LIMIT)
+		query_life_count_limited();
 	if (err->kind == ERROR_OPTION || err->kind == ERROR_LIMIT)
 		status = 422;
 	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY || err->kind == ERROR_REMOTE)

@@ -9,6 +9,7 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"
 
@@ -80,6 +81,17 @@ static void put_http(struct buffer *out, struct http_server *server)
 	COUNTER("http_sent_bytes_total", http.bytes_out, "Bytes of response bodies.");
 }
 
+static void put_queries(struct buffer *out)
+{
+	struct query_counters queries;
+
+	query_life_counters(&queries);
+	COUNTER("queries_gone_total", queries.gone,
+		"Queries given up because their client left before the answer.");
+	COUNTER("queries_limited_total", queries.limited,
+		"Queries answered with 422 because they went over a limit.");
+}
+
 /* No value before an agent reported one. */
 static void put_walks(struct buffer *out, const struct samples_counters *samples)
 {
@@ -89,6 +101,33 @@ static void put_walks(struct buffer *out, const struct samples_counters *samples
 		buffer_printf(out,
 			      "farflame_server_agent_stacks_total{result=\"%s\"} %" PRIu64 "\n",
 			      samples->walks[i].name, samples->walks[i].count);
+}
+
+static void put_retention(struct buffer *out, const struct samples_counters *samples)
+{
+	static const char *const levels[] = {"raw", "10m", "1h"};
+
+	describe(out, "store_level_bytes", "gauge",
+		 "Bytes of files on disk: with minutes, with 10-minute roll-ups only, with hours.");
+	for (int i = 0; i < SAMPLES_RESOLUTIONS; i++)
+		buffer_printf(out, "farflame_server_store_level_bytes{level=\"%s\"} %" PRIu64 "\n",
+			      levels[i], samples->level_bytes[i]);
+	COUNTER("days_reduced_total", samples->days_reduced,
+		"Days whose minutes were deleted and whose roll-ups are kept.");
+	COUNTER("days_deleted_total", samples->days_deleted, "Files of days deleted.");
+	COUNTER("months_deleted_total", samples->months_deleted,
+		"Files of hours of a month deleted.");
+	GAUGE("rollup_lag_seconds", samples->rollup_lag_ms / 1000,
+	      "Since when the oldest roll-up that is missing is due.");
+	COUNTER("rollup_pairs_total", samples->rollup_pairs, "Counted stacks rolled up.");
+	COUNTER("rollup_cpu_milliseconds_total", samples->rollup_cpu_us / 1000,
+		"CPU time of making roll-ups.");
+	if (samples->forecast_bytes)
+		GAUGE("store_forecast_bytes", samples->forecast_bytes,
+		      "Where disk use of samples ends under --retention at the present rate.");
+	if (samples->disk_full_seconds)
+		GAUGE("store_disk_full_seconds", samples->disk_full_seconds,
+		      "When --max-disk is reached at the present rate, before --retention does it.");
 }
 
 static void put_samples(struct buffer *out, struct samples_store *store)
@@ -110,6 +149,7 @@ static void put_samples(struct buffer *out, struct samples_store *store)
 	COUNTER("journal_replayed_total", samples.replayed, "Records replayed at start.");
 	GAUGE("disk_bytes", samples.disk_bytes, "Bytes of samples on disk.");
 	GAUGE("days", samples.days, "Days of samples on disk.");
+	put_retention(out, &samples);
 	GAUGE("series", samples.series, "Series in memory.");
 	COUNTER("series_refused_profiles_total", samples.series_refused_profiles,
 		"Profiles refused because their series is new and --series-limit is reached.");
@@ -264,6 +304,7 @@ void api_metrics_get(struct http_request *request, struct http_response *respons
 	describe(out, "build_info", "gauge", "1; the version is in the label.");
 	buffer_printf(out, "farflame_server_build_info{version=\"%s\"} 1\n", FARFLAME_VERSION);
 	put_http(out, api->server);
+	put_queries(out);
 	put_samples(out, api->samples);
 	put_symbols(out, api->symbolizer);
 	put_sources(out, symbolizer_sources(api->symbolizer));

@@ -16,6 +16,18 @@ struct query_life {
 	bool is_gone;
 };
 
+static _Atomic uint64_t gone, limited;
+
+void query_life_counters(struct query_counters *out)
+{
+	*out = (struct query_counters){.gone = gone, .limited = limited};
+}
+
+void query_life_count_limited(void)
+{
+	limited++;
+}
+
 /* A client that closed its side is taken for gone: whether it still reads cannot be seen. */
 static bool is_cancelled(void *context)
 {
@@ -26,6 +38,7 @@ static bool is_cancelled(void *context)
 	    (now_ms - life->asked_ms >= ASK_EVERY_MS || now_ms < life->asked_ms)) {
 		life->asked_ms = now_ms;
 		life->is_gone = http_request_is_gone(life->request);
+		gone += life->is_gone;
 	}
 	return life->is_gone;
 }

@@ -28,4 +28,11 @@ bool query_life_goes_on(struct query_life *life, struct error *err);
 /* How many things of size bytes limits.bytes has room for, at most most. */
 size_t query_life_room(const struct query_life *life, size_t size, size_t most);
 
+struct query_counters {   /* since the start */
+	uint64_t gone;    /* their client left before the answer */
+	uint64_t limited; /* answered with 422: over a limit */
+};
+void query_life_counters(struct query_counters *out);
+void query_life_count_limited(void);
+
 #endif
