@@ -86,6 +86,10 @@ static void read_and_store(struct http_request *request, struct http_response *r
 				  err.message);
 		goto out;
 	}
+	if (pending->rejects.is_all_untimely) {
+		answer_otlp_error(response, 400, pending->rejects.message);
+		goto out;
+	}
 	batch.tenant = API_TENANT;
 	pending->refusals = (struct batch_refusals){0};
 	batch.refusals = &pending->refusals;

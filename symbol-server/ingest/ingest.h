@@ -14,6 +14,10 @@
 struct ingest_rejects {    /* what a partial success reports */
 	unsigned profiles; /* refused profiles */
 	char message[200]; /* the first reason as a sentence; "" when none */
+	/* It is an agent's own report, and all of its samples are too old or in the future. Refuse
+	 * the whole: the agent counts that, and its next report tells what was taken and what was
+	 * refused in one. */
+	bool is_all_untimely;
 };
 
 /* Reads an ExportProfilesServiceRequest (opentelemetry-proto 1.10 and 1.11, ours and anyone's). The

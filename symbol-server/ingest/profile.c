@@ -440,6 +440,7 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 
 	if (time_ms > reader->now_ms + AHEAD_MAX_MS || time_ms < reader->oldest_ms) {
 		batch->sample_count = first_sample;
+		reader->untimely++;
 		reject(reader, "a profile's time is %lld s %s",
 		       (long long)llabs(time_ms - reader->now_ms) / 1000,
 		       time_ms > reader->now_ms ? "in the future" : "ago, older than what is kept");

@@ -18,7 +18,7 @@ struct reader {
 	struct wire body;    /* the whole request */
 	uint8_t body_id[12]; /* made from it when first asked for */
 	bool has_body_id;
-	unsigned good, bad_indices; /* profiles with samples */
+	unsigned good, bad_indices, untimely; /* profiles with samples */
 	uint32_t sample_capacity, profile_capacity, series_capacity, counters_capacity;
 	uint32_t time_capacity;
 };

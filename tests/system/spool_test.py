@@ -114,6 +114,30 @@ def limited():
           "what was dropped is lost_by spool, to the sample")
 
 
+def too_old():
+    """Reports that the server refuses for good do not hold up what is behind them, and are counted."""
+    port = free_port()
+    server = Server(port=port, data="old-data")
+    clock_start()
+    clock_set(-9 * 86400)
+    one = shimmed(agent, "old", server.url)
+    check(wait_for(lambda: "server refuses reports" in one.text(), 15), "reports of nine days ago are refused",
+          one.text()[-500:])
+    check("older than what is kept" in one.text(), "with a sentence", one.text()[-500:])
+    clock_set(0)
+    check(wait_for(lambda: "server takes reports" in one.text(), 15), "the clock is set: the next ones arrive",
+          one.text()[-500:])
+    time.sleep(1.5)
+    one.stop()
+    refused_samples = int(re.findall(r"lost_refused=(\d+)", one.text())[-1])
+    agents = server.json("/api/v1/agents")["agents"]
+    check(refused_samples > 0, "the agent counts them")
+    equal(agents[0]["lost_by"].get("refused", 0), refused_samples, "and the server shows them")
+    accounting = is_whole(server, "with refused ones", from_="now-5d")
+    equal(accounting["lost_by"].get("unexplained", 0), 0, "nothing is unexplained")
+    check(not segments("old"), "nothing is left in the spool")
+
+
 def mount(name, size):
     os.makedirs(spool_of(name), mode=0o700)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%s,mode=0700" % size, "tmpfs", spool_of(name)],
@@ -188,19 +212,28 @@ def clock_set(seconds):
         file.write(struct.pack("l", seconds))
 
 
-def clocks():
-    """The agent's clock is set ahead, and back: a library between it and the C library moves CLOCK_REALTIME."""
+def clock_start():
+    """A library between programs and the C library that moves CLOCK_REALTIME by what a file says."""
     with open(WORK + "/shim.c", "w") as file:
         file.write(SHIM)
     with open(WORK + "/clock", "wb") as file:
         file.write(struct.pack("l", 0))
     subprocess.run(["cc", "-shared", "-fPIC", "-o", WORK + "/shim.so", WORK + "/shim.c", "-ldl"], check=True)
-    server = Server(data="clock-data")
+
+
+def shimmed(begin, *arguments, **how):
     os.environ.update(LD_PRELOAD=WORK + "/shim.so", CLOCK_FILE=WORK + "/clock")
     try:
-        one = Agent(*OPTIONS, server=server, log="clock.log")
+        return begin(*arguments, **how)
     finally:
         del os.environ["LD_PRELOAD"]
+
+
+def clocks():
+    """The agent's clock is set ahead, and back."""
+    server = Server(data="clock-data")
+    clock_start()
+    one = shimmed(Agent, *OPTIONS, server=server, log="clock.log")
 
     def skew():
         agents = server.json("/api/v1/agents")["agents"]
@@ -209,6 +242,7 @@ def clocks():
     check(wait_for(lambda: abs(skew() or 0) < 5000 and skew() is not None, 15), "at first there is no skew", skew())
     clock_set(300)
     check(wait_for(lambda: 295000 < (skew() or 0) < 305000, 15), "set ahead: the server shows it", skew())
+    time.sleep(1.5)  # the log holds back what comes twice in a second
     clock_set(0)
     wait_for(lambda: one.text().count("clock was set") == 2, 15)
     check(wait_for(lambda: 200000 < (skew() or 0) < 299500, 15), "set back: the agent's clock does not go back with it",
@@ -220,4 +254,4 @@ def clocks():
 
 if __name__ == "__main__":
     need_bpf()
-    run(away, limited, full, clocks)
+    run(away, limited, full, clocks, too_old)

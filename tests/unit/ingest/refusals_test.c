@@ -213,6 +213,7 @@ static void test_one_bad(void)
 	CHECK(answer.accepted); /* the clock is wrong, the protocol is not */
 	CHECK_NUMBER(answer.rejects.profiles, 2);
 	CHECK_TEXT(answer.rejects.message, "a profile's time is 3600 s in the future");
+	CHECK(!answer.rejects.is_all_untimely); /* nobody there who counts */
 	arena_release(&answer.arena);
 
 	body_start(&body);
