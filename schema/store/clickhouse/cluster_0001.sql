@@ -72,6 +72,7 @@ CREATE TABLE IF NOT EXISTS samples_local ON CLUSTER $cluster (
 	samples UInt64,
 	value UInt64,
 	deleted UInt64,
+	refused UInt64,
 	stacks Array(UInt64),
 	threads Array(String),
 	stack_samples Array(UInt64),

@@ -61,6 +61,7 @@ CREATE TABLE IF NOT EXISTS samples (
 	samples UInt64,
 	value UInt64,
 	deleted UInt64,
+	refused UInt64,              -- samples of profiles of too many series; series then has the host only
 	stacks Array(UInt64),
 	threads Array(String),
 	stack_samples Array(UInt64),

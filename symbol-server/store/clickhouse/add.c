@@ -2,6 +2,7 @@
 /* samples_add(): a decoded batch → rows in the open group. */
 #include "symbol-server/store/clickhouse/samples_store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,6 @@ struct adder {
 	uint32_t month; /* of the profile under way */
 	struct arena arena;
 	uint64_t *locations; /* hashes; 0: not yet made */
-	uint64_t *series;
 	bool *is_repeated;
 	uint32_t *order;       /* of a profile's samples */
 	struct hash_table ids; /* of this batch's profiles */
@@ -46,7 +46,6 @@ static bool adder_init(struct adder *adder, struct clickhouse_samples *store,
 	arena_init(&adder->arena, 64 << 20);
 	hash_table_init(&adder->ids, UINT32_MAX >> 1);
 	adder->locations = arena_array(&adder->arena, batch->location_count, 8);
-	adder->series = arena_array(&adder->arena, batch->series_count, 8);
 	adder->is_repeated = arena_alloc(&adder->arena, batch->profile_count);
 	adder->order = arena_array(&adder->arena, batch->sample_count, 4);
 	return !adder->arena.failed;
@@ -144,14 +143,9 @@ static uint64_t series_id(const struct batch_series *series)
 	return (id & 0xffffffffffffull) | service >> 48 << 48;
 }
 
-static uint64_t define_series(struct adder *adder, uint32_t number)
+static void put_series(const struct adder *adder, uint64_t id, const struct batch_series *series,
+		       struct buffer *out)
 {
-	const struct batch_series *series = &adder->batch->series[number];
-	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	uint64_t id = series_id(series);
-
-	if (!is_new(adder, hash_word(id, adder->batch->tenant)))
-		return id;
 	row_put_u32(out, adder->month);
 	row_put_u32(out, adder->batch->tenant);
 	row_put_u64(out, id);
@@ -161,7 +155,82 @@ static uint64_t define_series(struct adder *adder, uint32_t number)
 	buffer_append_varint(out, series->label_count);
 	for (uint32_t i = 0; i < series->label_count; i++)
 		row_put_text(out, series->labels[i].value);
+}
+
+static uint64_t define_series(struct adder *adder, uint32_t number)
+{
+	const struct batch_series *series = &adder->batch->series[number];
+	struct buffer *out = &adder->group->tables[GROUP_SERIES];
+	uint64_t id = series_id(series);
+
+	if (is_new(adder, hash_word(id, adder->batch->tenant)))
+		put_series(adder, id, series, out);
 	return id;
+}
+/* --- the limit of series --- */
+
+static struct series_day *series_day_of(struct clickhouse_samples *store, uint32_t tenant,
+					uint32_t day)
+{
+	unsigned i = 0;
+
+	while (i < store->series_day_count &&
+	       (store->series_days[i].tenant != tenant || store->series_days[i].day != day))
+		i++;
+	if (i == SERIES_DAYS || store->series_met.count > KNOWN_IDS_MAX) {
+		id_set_clear(&store->series_met);
+		store->series_day_count = i = 0;
+	}
+	if (i == store->series_day_count)
+		store->series_days[store->series_day_count++] =
+			(struct series_day){.tenant = tenant, .day = day};
+	return &store->series_days[i];
+}
+
+/* Counts what this server met since it was started: several servers let in so many each. */
+static bool takes_series(struct adder *adder, uint64_t id, uint32_t day)
+{
+	struct clickhouse_samples *store = adder->store;
+	struct series_day *counted = series_day_of(store, adder->batch->tenant, day);
+	uint64_t key = hash_word(hash_word(id, day), adder->batch->tenant);
+
+	if (id_set_has(&store->series_met, key))
+		return true;
+	if (counted->count >= store->series_max)
+		return false;
+	counted->count += id_set_add(&store->series_met, key);
+	return true;
+}
+
+/* What stands for the refused series of a host. */
+static uint64_t define_host(struct adder *adder, const struct batch_series *series)
+{
+	struct buffer *out = &adder->group->tables[GROUP_SERIES];
+	struct batch_label host = {{"host", 4}, {"", 0}};
+	const struct batch_series alone = {&host, 1};
+	uint64_t id;
+
+	for (uint32_t i = 0; i < series->label_count; i++)
+		if (series->labels[i].name.length == 4 &&
+		    !memcmp(series->labels[i].name.at, "host", 4))
+			host = series->labels[i];
+	id = series_id(&alone);
+	if (is_new(adder, hash_word(id, adder->batch->tenant)))
+		put_series(adder, id, &alone, out);
+	return id;
+}
+
+static void tell_refused(struct adder *adder, uint64_t samples)
+{
+	struct batch_refusals *told = adder->batch->refusals;
+
+	adder->store->counters.series_refused_profiles++;
+	adder->store->counters.series_refused_samples += samples;
+	if (told && !told->profiles++)
+		snprintf(told->sentence, sizeof told->sentence,
+			 "the limit of %u series a day is reached (--series-limit): profiles of "
+			 "series that are new today are not stored",
+			 adder->store->series_max);
 }
 
 /* --- profiles --- */
@@ -184,6 +253,12 @@ static int compare_samples(const void *a, const void *b, void *context)
 	int order = compare_texts(x->thread, y->thread);
 
 	return order ? order : (p > q) - (p < q);
+}
+
+static void put_no_arrays(struct buffer *out)
+{
+	for (unsigned i = 0; i < 4; i++)
+		buffer_append_varint(out, 0);
 }
 
 static void put_arrays(struct adder *adder, uint32_t count, struct buffer *out)
@@ -228,13 +303,15 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	struct buffer *out = &adder->group->tables[GROUP_SAMPLES];
 	uint32_t minute = minute_of(profile->time_ms);
 	uint8_t type = (uint8_t)profile_type_find(profile->type, strlen(profile->type));
-	uint64_t *series = &adder->series[profile->series];
+	uint64_t series = series_id(&adder->batch->series[profile->series]);
+	bool is_taken = takes_series(adder, series, minute / 86400);
 	uint64_t samples = 0, value = 0;
 
 	if (month_of(minute * 1000ll) != adder->month) /* every month has its own definitions */
 		memset(adder->locations, 0, adder->batch->location_count * sizeof(uint64_t));
 	adder->month = month_of(minute * 1000ll);
-	*series = define_series(adder, profile->series);
+	series = is_taken ? define_series(adder, profile->series)
+			  : define_host(adder, &adder->batch->series[profile->series]);
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample =
 			&adder->batch->samples[profile->first_sample + i];
@@ -246,13 +323,20 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	qsort_r(adder->order, profile->sample_count, sizeof *adder->order, compare_samples,
 		(void *)adder->batch);
 	if (has_id(profile))
-		put_key(adder, profile, type, *series, &adder->group->ids);
-	put_key(adder, profile, type, *series, out);
+		put_key(adder, profile, type, series, &adder->group->ids);
+	put_key(adder, profile, type, series, out);
 	row_put_u8(out, profile->is_counted);
-	row_put_u64(out, samples);
-	row_put_u64(out, value);
+	row_put_u64(out, is_taken ? samples : 0);
+	row_put_u64(out, is_taken ? value : 0);
 	row_put_u64(out, 0);
-	put_arrays(adder, profile->sample_count, out);
+	row_put_u64(out, is_taken ? 0 : samples);
+	if (is_taken) {
+		put_arrays(adder, profile->sample_count, out);
+	} else {
+		put_no_arrays(out);
+		tell_refused(adder, samples);
+		samples = 0;
+	}
 	adder->group->profiles++;
 	adder->group->samples += samples;
 	if (minute < adder->group->first_minute)

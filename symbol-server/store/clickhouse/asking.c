@@ -149,6 +149,7 @@ static bool keep_sum(void *context, struct row_reader *row)
 	sum.value = row_number(row, 8);
 	sum.taken = row_number(row, 8);
 	sum.deleted = row_number(row, 8);
+	sum.refused = row_number(row, 8);
 	if (row->is_short)
 		return true;
 	if (!asking_grow((void **)&asking->series, asking->series_count, &asking->series_room,
@@ -166,9 +167,11 @@ static bool read_sums(struct asking *asking, struct error *err)
 	bool ok;
 
 	buffer_init(&sql, 8192);
-	buffer_append_text(&sql, "SELECT type, series, sum(samples), sum(value), "
-				 "sumIf(samples + deleted, is_counted = 0), sum(deleted) FROM ");
-	asking_source(asking, &sql, "type, series, samples, value, deleted, is_counted");
+	buffer_append_text(&sql,
+			   "SELECT type, series, sum(samples), sum(value), "
+			   "sumIf(samples + deleted + refused, is_counted = 0), sum(deleted), "
+			   "sum(refused) FROM ");
+	asking_source(asking, &sql, "type, series, samples, value, deleted, refused, is_counted");
 	buffer_append_text(&sql, " GROUP BY type, series ORDER BY type, series");
 	ok = asking_ask(asking, &sql, keep_sum, asking, err);
 	buffer_release(&sql);

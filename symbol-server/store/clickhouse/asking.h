@@ -12,9 +12,9 @@ struct series_sum { /* of one series and type in the range; series that profiles
 		     */
 	uint64_t id;
 	uint64_t samples, value;
-	uint64_t taken;   /* of profiles whose senders do not count */
-	uint64_t deleted; /* samples */
-	uint32_t number;  /* of definitions; UINT32_MAX: none */
+	uint64_t taken;            /* of profiles whose senders do not count */
+	uint64_t deleted, refused; /* samples */
+	uint32_t number;           /* of definitions; UINT32_MAX: none */
 	uint8_t type;
 	bool is_wanted; /* takes part: the query wants it, and it has samples */
 };

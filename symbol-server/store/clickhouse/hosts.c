@@ -92,8 +92,6 @@ static void add_loss(struct host_sums *sums, struct host_accounting *host, struc
 
 static void add_series(struct host_sums *sums)
 {
-	static const struct text deleted = {"deleted", 7};
-
 	for (size_t i = 0; i < sums->asking->series_count; i++) {
 		const struct series_sum *sum = &sums->asking->series[i];
 		const char *name = asking_series(sums->asking, sum)->host;
@@ -103,7 +101,23 @@ static void add_series(struct host_sums *sums)
 			return;
 		host->samples += sum->samples;
 		host->taken += sum->taken;
-		if (sum->deleted)
+	}
+}
+
+/* After what agents lost. */
+static void add_missing(struct host_sums *sums)
+{
+	static const struct text refused = {"series_limit", 12}, deleted = {"deleted", 7};
+
+	for (size_t i = 0; i < sums->asking->series_count; i++) {
+		const struct series_sum *sum = &sums->asking->series[i];
+		struct host_accounting *host = NULL;
+
+		if (sum->refused || sum->deleted)
+			host = host_of(sums, asking_series(sums->asking, sum)->host);
+		if (host && sum->refused)
+			add_loss(sums, host, refused, sum->refused);
+		if (host && sum->deleted)
 			add_loss(sums, host, deleted, sum->deleted);
 	}
 }
@@ -547,6 +561,7 @@ bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accoun
 	add_series(&sums);
 	if (asking->type <= 0) /* agents count on-cpu samples */
 		ok = read_reports(&sums, err);
+	add_missing(&sums);
 	if (ok && asking->is_full)
 		ok = error_set(err, ERROR_LIMIT, "the answer has too many hosts");
 	if (asking->query->series_wanted)

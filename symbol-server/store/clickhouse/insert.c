@@ -22,7 +22,7 @@ static const char *const inserts[GROUP_TABLES] = {
 		"stack_counts, end_ms, received_ms, sent_ms)",
 	[GROUP_SAMPLES] =
 		"INSERT INTO samples (tenant, type, hour, series, minute, id, is_counted, samples, "
-		"value, deleted, stacks, threads, stack_samples, stack_values)",
+		"value, deleted, refused, stacks, threads, stack_samples, stack_values)",
 };
 
 /* --- profiles that are there twice --- */
@@ -123,8 +123,9 @@ static bool find_irregular(struct clickhouse_samples *store, const struct row_gr
 	snprintf(sql, sizeof sql,
 		 "SELECT DISTINCT tenant, agent FROM (SELECT tenant, agent, seq, minute FROM "
 		 "reports WHERE minute >= toDateTime(%u) AND (tenant, agent) %sIN (SELECT tenant, "
-		 "agent FROM wanted)) ALL INNER JOIN (SELECT tenant, agent, late_seq, late_minute "
-		 "FROM wanted) USING (tenant, agent) WHERE seq < late_seq AND minute > late_minute",
+		 "agent FROM wanted)) AS reported ALL INNER JOIN (SELECT tenant, agent, late_seq, "
+		 "late_minute FROM wanted) AS late USING (tenant, agent) WHERE seq < late_seq AND "
+		 "minute > late_minute",
 		 group->first_late, global);
 	buffer_init(&irregular.rows, GROUP_BYTES_MAX);
 	ok = clickhouse_ask(store->client,

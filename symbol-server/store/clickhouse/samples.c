@@ -180,6 +180,7 @@ static void free_store(struct clickhouse_samples *store)
 {
 	row_group_free(store->group);
 	id_set_release(&store->known);
+	id_set_release(&store->series_met);
 	report_window_release(&store->window);
 	agent_table_release(&store->agents);
 	definitions_release(store->definitions);
@@ -242,7 +243,7 @@ static struct clickhouse_samples *new_store(const struct samples_store_options *
 	init_waiting(store);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
 	store->max_disk_bytes = options->max_disk_bytes;
-	store->series_max = options->series_max;
+	store->series_max = options->series_max ? options->series_max : UINT32_MAX;
 	report_window_init(&store->window);
 	agent_table_init(&store->agents);
 	store->group = row_group_new(1);
@@ -268,6 +269,10 @@ static bool open_store(struct clickhouse_samples *store, const char *url, struct
 {
 	if (!store->group || !store->definitions)
 		return error_set(err, ERROR_MEMORY, "no memory for the store of samples");
+	if (store->keep_ms[SAMPLES_10M] || store->keep_ms[SAMPLES_1H])
+		return error_set(err, ERROR_OPTION,
+				 "--retention: with samples in ClickHouse there are no roll-ups, it "
+				 "takes one duration such as 30d");
 	store->client = clickhouse_new(url, err);
 	if (!store->client)
 		return false;

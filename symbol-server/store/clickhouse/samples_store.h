@@ -26,6 +26,7 @@ enum {
 	GROUP_BYTES = 8 << 20,      /* enough: it is sent at once */
 	GROUP_BYTES_MAX = 48 << 20, /* waiting; more is ERROR_BUSY */
 	GROUP_DAYS_MAX = 50,        /* newer versions take 100 partitions in one insert */
+	SERIES_DAYS = 64,           /* days and tenants whose series are counted; then anew */
 	KNOWN_IDS_MAX = 4 << 20,    /* definitions that ClickHouse is known to have */
 	LATE_MS = 300000,           /* from the end of a report to its arrival */
 	PROBE_MS = 1000,            /* while ClickHouse is away */
@@ -82,7 +83,12 @@ struct clickhouse_samples {
 	bool is_closing;
 	bool is_away; /* the last insert or question failed; why says how */
 	struct error why;
-	struct id_set known; /* definitions, mixed with their month */
+	struct id_set known;      /* definitions, mixed with their month */
+	struct id_set series_met; /* mixed with day and tenant: what series_max counts */
+	struct series_day {
+		uint32_t tenant, day, count;
+	} series_days[SERIES_DAYS];
+	unsigned series_day_count;
 	struct report_window window;
 	struct agent_table agents; /* for /metrics only */
 	struct samples_counters counters;
