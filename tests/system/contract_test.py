@@ -319,10 +319,18 @@ def refusals():
     for parameter, value in (("max_nodes", "1e3"), ("max_nodes", "4294967297"), ("invert", "yes"), ("demangle", "maybe"),
                              ("match", "{a=}"), ("match", "x"), ("match", '{a="b"'), ("match", '{a=~"("}'),
                              ("focus", "("), ("ignore", "a{2000}"), ("hide", "x" * 2000), ("group_by", "host,"),
-                             ("group_by", "1x"), ("value", "bytes"), ("type", "cpu"), ("format", "pprof"), ("format", "x")):
+                             ("group_by", "1x"), ("value", "bytes"), ("type", "cpu"), ("format", "x")):
         refused(422, "GET", "/api/v1/flamegraph?" + urllib.parse.urlencode({parameter: value}), parameter)
     refused(422, "GET", "/api/v1/top?limit=0", "limit")
     refused(422, "GET", "/api/v1/top?sort=name", "sort")
+    for path, parameter, value in (("diff", "norm", "percent"), ("diff", "noise", "none"), ("diff", "sort", "name"),
+                                   ("diff", "base.type", "cpu"), ("diff", "base.from", "yesterday"),
+                                   ("diff", "base.match", "{a=}"), ("diff", "format", "xml"), ("diff", "step", "1m"),
+                                   ("sandwich", "function", ""), ("sandwich", "function_match", "exact"),
+                                   ("sandwich", "invert", "1"), ("timeline", "step", "61s"), ("timeline", "step", "-1m"),
+                                   ("timeline", "limit", "1001"), ("timeline", "root", "a"), ("timeline", "format", "folded")):
+        refused(422, "GET", "/api/v1/%s?%s" % (path, urllib.parse.urlencode({parameter: value})),
+                "function" if path == "sandwich" and parameter != "invert" else parameter)
     refused(400, "GET", "/api/v1/flamegraph?match=%zz", "hexadecimal")
     refused(400, "GET", "/api/v1/flamegraph?match=%00", "NUL")
     refused(404, "GET", "/api/v1/", "nothing at")
