@@ -375,25 +375,25 @@ static void keep_remainder(struct spool *spool, struct drop *drop, const struct 
 {
 	struct spool_report report;
 	size_t before = drop->remainders.length;
+	const uint64_t *untold;
 
-	if (drop->count < REMAINDERS_MAX &&
-	    read_report(spool, spool->read_fd, at, frame, &report)) {
-		if (!report.is_remainder)
-			tell_state(spool, &report);
-		report.before += report.samples;
-		report.samples = 0;
-		report.is_remainder = true;
-		report.host.label_count = 0; /* accounts are by host */
-		report.body = (struct bytes){0};
-		if (spool_record_encode(&report, &drop->remainders)) {
-			drop->ends[drop->count++] = drop->remainders.length;
-			return;
-		}
+	if (!read_report(spool, spool->read_fd, at, frame, &report))
+		return;
+	if (!report.is_remainder)
+		tell_state(spool, &report);
+	report.before += report.samples;
+	report.samples = 0;
+	report.is_remainder = true;
+	report.host.label_count = 0; /* accounts are by host */
+	report.body = (struct bytes){0};
+	if (drop->count < REMAINDERS_MAX && spool_record_encode(&report, &drop->remainders)) {
+		drop->ends[drop->count++] = drop->remainders.length;
+		return;
 	}
 	drop->remainders.length = before;
 	drop->remainders.failed = false;
-	if (!(frame->flags & SPOOL_REMAINDER))
-		spool->counters.untold += spool->state.lost;
+	untold = spool_report_counter(&report, "lost.spool");
+	spool->counters.untold += untold ? *untold : 0;
 }
 
 /* Once the segment is gone: were they there before, an agent killed in between would send both the
@@ -464,7 +464,8 @@ static bool drop_oldest(struct spool *spool)
 	if (directory->count == 1)
 		end_segment(spool);
 	end = directory->segments[0].bytes;
-	buffer_init(&drop.remainders, end / 8 * 7);
+	/* A large one has to shrink; a small one may hold nothing else, and goes round whole. */
+	buffer_init(&drop.remainders, end < spool->segment_bytes / 4 ? end : end / 8 * 7);
 	for (at = spool->state.at;
 	     spool_frame_find(spool->read_fd, &at, end, &frame, &skipped) == SPOOL_FOUND;
 	     at += spool_record_bytes(&frame))

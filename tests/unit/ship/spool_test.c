@@ -396,6 +396,16 @@ static void check_limit(void)
 	check_run(1, 0, 2000);
 	CHECK_NUMBER(runs[2].told_taken, 2000);
 	CHECK_NUMBER(runs[2].samples + runs[2].told_lost, 2000);
+	/* Records as large as a segment: remainders stand alone in theirs, and go round. */
+	add_sized(spool, 4, 60000);
+	spool_close(spool);
+	spool = open_limited(400000);
+	for (int i = 0; i < 100; i++)
+		add_sized(spool, 6, 60000);
+	deliver_all(spool);
+	check_run(2, runs[2].samples, runs[2].taken - runs[2].samples);
+	CHECK(runs[2].told_lost >= 4);
+	CHECK_NUMBER(runs[3].samples + runs[3].told_lost, 600);
 	/* One that is larger than all of it. */
 	CHECK(add_sized(spool, 9, sizeof body));
 	deliver_all(spool);
@@ -406,7 +416,7 @@ static void check_limit(void)
 	CHECK_NUMBER(spool_lost(spool), 9);
 	CHECK(add(spool, 1));
 	deliver_all(spool);
-	check_run(3, 1, 9);
+	check_run(4, 1, 9);
 	spool_close(spool);
 	remove_tree(directory);
 	check_quiet("the limit");
