@@ -24,7 +24,11 @@ bool asking_grow(void **array, size_t count, size_t *room, size_t size)
 static bool widen(struct asking *asking, struct error *err)
 {
 	const struct samples_query *query = asking->query;
-	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
+	int64_t keep_ms = asking->store->keep_ms[SAMPLES_RAW];
+	/* Whole days are dropped; until then what is too old of a day is not shown. */
+	int64_t kept_from = keep_ms && keep_ms < clickhouse_now_ms() ? clickhouse_now_ms() - keep_ms
+								     : 0;
+	int64_t from = query->from_ms < kept_from ? kept_from : query->from_ms;
 	int64_t until = query->until_ms < from ? from : query->until_ms;
 	const int64_t end = (int64_t)UINT32_MAX / 60 * SAMPLES_BUCKET_MS; /* of DateTime */
 
