@@ -59,15 +59,17 @@ static bool no_memory(struct error *err)
 static bool build_parts(struct flame_request *flame, const struct answer_format *format,
 			uint32_t max_nodes, struct parts *parts, struct error *err)
 {
-	parts->tree = format->needs_tree ? flame_tree_new(TREE_NODES_MAX) : NULL;
+	size_t room = query_life_room(flame->life, 2 * sizeof(struct flame_node), TREE_NODES_MAX);
+
+	parts->tree = format->needs_tree ? flame_tree_new(room) : NULL;
 	parts->top = format->needs_top ? top_table_new(FUNCTIONS_MAX) : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
 	if (!flame_request_each(flame, add_stack, parts, err)) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
-				  "the flame graph has more than %d nodes; narrow time or match",
-				  TREE_NODES_MAX);
+				  "the flame graph has more than %zu nodes; narrow time or match",
+				  room);
 		return false;
 	}
 	if (parts->top)

@@ -6,7 +6,7 @@
 
 #include "symbol-server/store/sqlite/querying.h"
 
-enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3 };
+enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, CLOCK_ROWS = 4096 };
 
 struct timelining {
 	struct querying querying; /* view, query, strings; its result has the hosts */
@@ -18,7 +18,8 @@ struct timelining {
 	struct series_labels *hosts; /* one label each: the hosts that rows were met of */
 	uint32_t host_count;
 	uint64_t rows;
-	bool is_full;
+	int64_t started_ms;
+	bool is_full, is_late;
 };
 
 static const char *const host_name[] = {"host"};
@@ -158,6 +159,7 @@ static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
 static bool add_row(void *context, const struct view_row *row)
 {
 	struct timelining *at = context;
+	const struct samples_limits *limits = &at->querying.query->limits;
 	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
 	uint32_t series;
 
@@ -167,8 +169,9 @@ static bool add_row(void *context, const struct view_row *row)
 	if (!map_series(at, row->day, row->series, &series) ||
 	    !add_point(at, series, time_ms / at->timeline->step_ms * at->timeline->step_ms, row))
 		at->is_full = true;
-	return !at->is_full &&
-	       (!at->querying.query->limits.rows || at->rows <= at->querying.query->limits.rows);
+	if (limits->time_ms && at->rows % CLOCK_ROWS == 0)
+		at->is_late = store_now_ms() - at->started_ms > limits->time_ms;
+	return !at->is_full && !at->is_late && (!limits->rows || at->rows <= limits->rows);
 }
 
 static bool is_wanted(void *context, uint32_t series)
@@ -275,6 +278,11 @@ static bool run(struct timelining *at, struct error *err)
 
 	for (unsigned i = 0; ok && i < view->day_count; i++)
 		ok = add_day(at, &view->days[i], err);
+	if (ok && at->is_late)
+		ok = error_set(err, ERROR_LIMIT,
+			       "the query takes longer than --query-time allows (%lld ms): narrow "
+			       "the time range or the selection",
+			       (long long)query->limits.time_ms);
 	if (ok && query->limits.rows && at->rows > query->limits.rows)
 		ok = error_set(err, ERROR_LIMIT,
 			       "the query reads more rows than --query-rows allows (%llu): narrow "
