@@ -5,6 +5,7 @@
 # make check-system    as root: real BPF on this kernel, real sources, real browser
 # make check-unwind    stacks against gdb's, small and real programs, as a table (UNWIND_STOPS=, UNWIND_ONLY=)
 # make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
+# make check-power     a server in a QEMU guest whose power goes 20 times (RESETS=) loses and doubles nothing
 # make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
 # make check-arm64     the agent compiled for arm64, its unwinder under qemu (ARM64_KERNEL=1: an arm64 kernel too)
 # make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
@@ -196,6 +197,8 @@ check-unwind: all
 		/usr/bin/python3 -B tests/system/unwind_agree_test.py
 check-kill: all
 	@KILLS=$${KILLS:-100} FARFLAME_BUILD=$(BUILD) /usr/bin/python3 -B tests/system/kill_test.py
+check-power: all
+	@RESETS=$${RESETS:-20} /usr/bin/python3 -B tests/kernels/power_loss.py $(BUILD)
 check-kernels: all
 	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
 check-arm64:
@@ -226,7 +229,7 @@ help:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-system check-unwind check-kill check-kernels check-arm64 bench fuzz layers format install help clean
+.PHONY: all check run-check check-system check-unwind check-kill check-power check-kernels check-arm64 bench fuzz layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

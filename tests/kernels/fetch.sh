@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/kernels/fetch.sh DIR KERNEL…: unpacks Debian's cloud kernels into DIR/KERNEL (vmlinuz and version),
 # without touching this system's packages: each suite gets apt lists of its own below DIR. KERNEL is a
-# version such as 5.10, or "newest". What is there already is kept. Prints one line for each:
+# version such as 5.10, or "newest". What is there already is kept. With KEEP_MODULES=1 the kernel's modules are
+# in DIR/KERNEL/modules. Prints one line for each:
 #   KERNEL PATH-OF-VMLINUZ RELEASE      or      KERNEL missing REASON
 set -u
 dir=$1
@@ -90,6 +91,7 @@ fetch() { # KERNEL
 			return
 		}
 		mv "$found" "$target.new/vmlinuz"
+		[ -z "${KEEP_MODULES:-}" ] || find "$target.new/files" -type d -path '*/modules/*' -name kernel -exec mv {} "$target.new/modules" \; -quit
 		rm -rf "$target.new/files" "$target"
 		echo "$release" >"$target.new/release"
 		mv "$target.new" "$target"

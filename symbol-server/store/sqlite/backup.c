@@ -208,6 +208,7 @@ static bool begin(struct source *source, const char *path, struct error *err)
 
 	if (code == SQLITE_OK) {
 		sqlite3_busy_timeout(source->db, 5000);
+		database_leave_log(source->db);
 		code = sqlite3_exec(source->db,
 				    "PRAGMA query_only = 1; PRAGMA cache_size = -256; BEGIN;"
 				    "SELECT count(*) FROM sqlite_schema;",

@@ -202,6 +202,11 @@ fail:
 	return NULL;
 }
 
+void database_leave_log(sqlite3 *db)
+{
+	sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
 void database_close(sqlite3 *db)
 {
 	sqlite3_close_v2(db);

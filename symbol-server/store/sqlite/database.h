@@ -30,6 +30,9 @@ sqlite3 *database_open(const char *path, const struct database_schema *schema, s
 sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
 			      struct error *err);
 void database_close(sqlite3 *db); /* NULL is fine */
+/* For a process beside the server's: closing it writes nothing back and deletes no log. The file may
+ * have another's name by then, and the log of that name be a new file's. */
+void database_leave_log(sqlite3 *db);
 
 /* Renames a damaged file that nobody has open, and its log, to *.damaged; logs why. */
 void database_set_aside(const char *path, const char *why);

@@ -14,7 +14,7 @@
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/sqlite/day_file.h"
 
-enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64 };
+enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
 
 struct verify {
 	const char *data;
@@ -71,21 +71,22 @@ static bool check_account(void *context, const struct packed_account *account)
 struct day_check {
 	struct catalog *catalog;
 	struct findings *findings;
-	uint64_t stored[TYPES_MAX], accounted[TYPES_MAX];
+	uint64_t stored[LEVELS][TYPES_MAX], accounted[LEVELS][TYPES_MAX]; /* samples */
 };
 
-/* Columns: tenant, type, bucket, series, pairs, samples, value, data. */
+/* Columns: tenant, type, bucket, series, pairs, samples, value, data, level. */
 static void check_samples(struct day_check *day, sqlite3_stmt *row)
 {
 	struct row_check check = {.catalog = day->catalog};
 	int64_t tenant = sqlite3_column_int64(row, 0), type = sqlite3_column_int64(row, 1);
 	int64_t bucket = sqlite3_column_int64(row, 2), series = sqlite3_column_int64(row, 3);
+	int64_t level = sqlite3_column_int64(row, 8);
 	const uint8_t *data = sqlite3_column_blob(row, 7);
 	size_t length = (size_t)sqlite3_column_bytes(row, 7);
 	const char *wrong = NULL;
 
-	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || bucket < 0 ||
-	    bucket >= MINUTES_PER_DAY)
+	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || level < 0 ||
+	    level >= LEVELS || bucket < 0 || bucket >= 31 * MINUTES_PER_DAY)
 		wrong = "is of a type or minute that there is not";
 	else if (series <= 0 || series >= day->catalog->items[CATALOG_SERIES].count ||
 		 catalog_series(day->catalog, (uint32_t)series)->tenant != tenant)
@@ -100,22 +101,23 @@ static void check_samples(struct day_check *day, sqlite3_stmt *row)
 		wrong = "has other sums than its samples";
 	if (wrong)
 		DAMAGED(day->findings,
-			"the row of tenant %" PRId64 ", type %" PRId64 ", minute %" PRId64
-			", series %" PRId64 " %s",
-			tenant, type, bucket, series, wrong);
+			"the row of level %" PRId64 ", tenant %" PRId64 ", type %" PRId64
+			", minute %" PRId64 ", series %" PRId64 " %s",
+			level, tenant, type, bucket, series, wrong);
 	else
-		day->stored[type] += check.samples;
+		day->stored[level][type] += check.samples;
 	day->findings->rows++;
-	day->findings->samples += check.samples;
+	day->findings->samples += level == DAY_RAW ? check.samples : 0;
 }
 
-/* Columns: tenant, type, bucket, data. */
+/* Columns: tenant, type, bucket, data, level. */
 static void check_accounts(struct day_check *day, sqlite3_stmt *row)
 {
 	struct row_check check = {.catalog = day->catalog};
-	int64_t type = sqlite3_column_int64(row, 1);
+	int64_t type = sqlite3_column_int64(row, 1), level = sqlite3_column_int64(row, 4);
 
-	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) ||
+	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || level < 0 ||
+	    level >= LEVELS ||
 	    !account_each(sqlite3_column_blob(row, 3), (size_t)sqlite3_column_bytes(row, 3),
 			  check_account, &check) ||
 	    check.is_bad)
@@ -123,7 +125,7 @@ static void check_accounts(struct day_check *day, sqlite3_stmt *row)
 			"the accounts of type %" PRId64 ", minute %" PRId64 " cannot be decoded",
 			type, (int64_t)sqlite3_column_int64(row, 2));
 	else
-		day->accounted[type] += check.samples;
+		day->accounted[level][type] += check.samples;
 	day->findings->rows++;
 }
 
@@ -143,15 +145,30 @@ static void each_row(struct day_check *day, sqlite3 *db, const char *sql,
 	sqlite3_finalize(statement);
 }
 
-/* What is stored is what the accounts of hosts say is. */
+/* What is stored is what the accounts of hosts say is; roll-ups with and without the labels of
+ * single instances are of the same samples. */
 static void check_sums(struct day_check *day)
 {
-	for (unsigned type = 0; type < TYPES_MAX; type++)
-		if (day->stored[type] != day->accounted[type])
-			DAMAGED(day->findings,
-				"%" PRIu64 " samples of type %s are stored, %" PRIu64
-				" accounted for",
-				day->stored[type], profile_type_name(type), day->accounted[type]);
+	static const struct {
+		enum day_level stored, accounted, same;
+	} rows[] = {{DAY_RAW, DAY_RAW, DAY_RAW},
+		    {DAY_10M, DAY_10M, DAY_10M_FLEET},
+		    {DAY_1H, DAY_RAW, DAY_1H_FLEET}};
+
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (unsigned type = 0; type < TYPES_MAX; type++) {
+			uint64_t stored = day->stored[rows[i].stored][type];
+			uint64_t same = day->stored[rows[i].same][type];
+			uint64_t accounted = day->accounted[rows[i].accounted][type];
+
+			if (stored != same || (stored != accounted && rows[i].stored != DAY_1H))
+				DAMAGED(day->findings,
+					"%" PRIu64
+					" samples of type %s, level %u, are stored, %" PRIu64
+					" without labels of instances, %" PRIu64 " accounted for",
+					stored, profile_type_name(type), rows[i].stored, same,
+					accounted);
+		}
 }
 
 /* SQLite's own: pages, cells, keys. */
@@ -181,10 +198,19 @@ static void check_day(struct day_reader *reader, struct findings *findings)
 		DAMAGED(findings, "its dictionary: %s", err.message);
 	if (!findings->damage[0]) {
 		each_row(&day, reader->db,
-			 "SELECT tenant, type, bucket, series, pairs, samples, value, data "
+			 "SELECT tenant, type, bucket, series, pairs, samples, value, data, 0 "
 			 "FROM samples",
 			 check_samples);
-		each_row(&day, reader->db, "SELECT tenant, type, bucket, data FROM accounts",
+		each_row(&day, reader->db, "SELECT tenant, type, bucket, data, 0 FROM accounts",
+			 check_accounts);
+	}
+	if (!findings->damage[0] && reader->has_rollups) {
+		each_row(&day, reader->db,
+			 "SELECT tenant, type, bucket, series, pairs, samples, value, data, level "
+			 "FROM rollups",
+			 check_samples);
+		each_row(&day, reader->db,
+			 "SELECT tenant, type, bucket, data, level FROM rollup_accounts",
 			 check_accounts);
 	}
 	if (!findings->damage[0])
@@ -202,6 +228,8 @@ static void verify_day(const char *path, struct findings *findings)
 		snprintf(findings->note, sizeof findings->note, ", nothing in it yet");
 		return;
 	}
+	if (reader)
+		database_leave_log(reader->db);
 	if (!reader || !day_reader_begin(reader, &folded, &err)) {
 		DAMAGED(findings, "%s", err.message);
 	} else {
@@ -228,6 +256,7 @@ static void verify_database(const char *path, struct findings *findings)
 		database_error(db, "open", &err);
 		DAMAGED(findings, "%s", err.message);
 	} else {
+		database_leave_log(db);
 		check_pages(db, findings);
 	}
 	sqlite3_close_v2(db);
@@ -333,7 +362,7 @@ static void verify_file(struct verify *verify, const char *folder, const char *n
 	snprintf(path, sizeof path, "%s%s/%s", verify->data, folder, name);
 	if (is_journal)
 		verify_segment(path, &findings);
-	else if (day_file_parse(name, &day))
+	else if (day_file_parse(name, &day) || !strncmp(name, "hours-", 6))
 		verify_day(path, &findings);
 	else
 		verify_database(path, &findings);
