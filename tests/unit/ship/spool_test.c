@@ -117,6 +117,16 @@ static struct spool *open_limited(uint64_t limit)
 	return spool;
 }
 
+/* Facts are some hundred bytes in life, too. */
+static const char long_release[] =
+	"6.1.0-with-a-name-that-some-distribution-gave-it-to-say-what-it-is-built-for-and-when-and-"
+	"by-"
+	"which-compiler-and-which-of-its-hundreds-of-options-are-not-as-everybody-else-has-them-"
+	"and-"
+	"which-patches-it-has-that-nobody-else-has-and-whom-to-ask-about-them-on-working-days-and-"
+	"on-"
+	"others-and-in-which-language-and-what-to-say-first-0123456789-0123456789-0123456789";
+
 static bool add_sized(struct spool *spool, uint64_t samples, size_t length)
 {
 	struct run *run = &runs[run_number];
@@ -124,7 +134,7 @@ static bool add_sized(struct spool *spool, uint64_t samples, size_t length)
 	const struct profile_counter counters[] = {{"taken", run->taken + samples},
 						   {"lost.refused", run->live_refused}};
 	const struct profile_host host = {.host = "tester",
-					  .kernel_release = "6.1",
+					  .kernel_release = long_release,
 					  .architecture = "x86_64",
 					  .agent_version = "0",
 					  .agent_id = {(uint8_t)run_number},
@@ -397,11 +407,11 @@ static void check_limit(void)
 	CHECK_NUMBER(runs[2].told_taken, 2000);
 	CHECK_NUMBER(runs[2].samples + runs[2].told_lost, 2000);
 	/* Records as large as a segment: remainders stand alone in theirs, and go round. */
-	add_sized(spool, 4, 60000);
+	add_sized(spool, 4, 65000);
 	spool_close(spool);
 	spool = open_limited(400000);
 	for (int i = 0; i < 100; i++)
-		add_sized(spool, 6, 60000);
+		add_sized(spool, 6, 65000);
 	deliver_all(spool);
 	check_run(2, runs[2].samples, runs[2].taken - runs[2].samples);
 	CHECK(runs[2].told_lost >= 4);
@@ -498,7 +508,8 @@ static void check_damage(void)
 		fill(10);
 		CHECK(truncate(segment_path(0), status.st_size - cut) == 0);
 		/* The torn ones were not told of as taken either. */
-		read_damaged(10 * whole, 0, (status.st_size - cut - 32) % 3176 ? 1 : 0);
+		read_damaged(10 * whole, 0,
+			     (status.st_size - cut - 32) % ((status.st_size - 32) / 10) ? 1 : 0);
 	}
 	fill(10);
 	overwrite(segment_path(0), SPOOL_HEADER_BYTES + 4, noise, 4); /* the first one's frame */
@@ -605,7 +616,7 @@ static void check_full(void)
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	limit = before;
-	limit.rlim_cur = 20000; /* in the middle of a record */
+	limit.rlim_cur = 22500; /* in the middle of a record */
 	setrlimit(RLIMIT_FSIZE, &limit);
 	while (added < 20 && add(spool, 10))
 		added++;
