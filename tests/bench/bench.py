@@ -3,7 +3,7 @@
 OTEL_PROFILER names its program. Everything an agent is counts: memory and CPU summed over all its processes, children
 that ended included, BPF maps and BPF run time; only the loader child's peak, over after the start, is shown apart.
 
-bench.py [steady] [fresh] [perf] [server] [symbols]: what to measure, default all.
+bench.py [steady] [fresh] [perf] [server] [ingest] [symbols]: what to measure, default all.
 """
 import os
 import re
@@ -17,6 +17,7 @@ import loads
 import profilers
 from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
+from ingest import ingest_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
 from server_rows import sample_to_name, server_rows
 from symbols import symbol_rows
@@ -285,15 +286,18 @@ def perf_rows():
 
 
 def main():
-    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "symbols"]
-    if wanted != ["symbols"]:
+    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "ingest", "symbols"]
+    of_agent = set(wanted) - {"ingest", "symbols"}
+    if of_agent:
         need_bpf()
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     if "symbols" in wanted:
         symbol_rows(row)
-        if wanted == ["symbols"]:
-            return
+    if "ingest" in wanted:
+        ingest_rows(row)
+    if not of_agent:
+        return
     loads.build()
     stats = "/proc/sys/kernel/bpf_stats_enabled"
     before = open(stats).read()
