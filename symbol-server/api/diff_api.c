@@ -74,6 +74,7 @@ static bool diff_markdown_of(const struct flame_answer *answer, struct buffer *o
 static const struct answer_format formats[] = {
 	{"json", "application/json", NULL, diff_json_of},
 	{"folded", "text/plain; charset=utf-8", NULL, flame_folded},
+	{"svg", "image/svg+xml", "svg", flame_svg, .is_page = true},
 	{"csv", "text/csv; charset=utf-8; header=present", "csv", diff_csv_of, .is_download = true},
 	{"md", "text/markdown; charset=utf-8", "md", diff_markdown_of},
 	{0},
@@ -205,6 +206,8 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 	flame->query.also_label = side->diffing->noise == NOISE_HOSTS ? "host" : NULL;
 	if (!flame_request_ask(flame, api, err))
 		return false;
+	if (flame->query.by_bucket && flame->result->resolution_ms > flame->query.step_ms)
+		flame->query.step_ms = flame->result->resolution_ms; /* nothing lies between */
 	if (!sort_stacks(side))
 		return no_memory(err);
 	return flame_request_name(flame, api, err);

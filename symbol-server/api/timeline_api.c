@@ -40,6 +40,7 @@ struct timing {
 	struct flame_request flame;
 	struct samples_timeline *timeline; /* NULL: stacks were asked for */
 	int64_t step_ms, first_ms;
+	bool is_step_asked;
 	uint32_t step_count, limit;
 	struct hash_table group_index, point_index;
 	struct group *groups;
@@ -65,6 +66,7 @@ static bool read_step(struct http_request *request, struct timing *timing, struc
 	timing->step_ms = step_choose(range_ms, STEPS_DEFAULT);
 	if (!text || !*text)
 		return true;
+	timing->is_step_asked = true;
 	if (!duration_parse(text, &timing->step_ms, err))
 		return error_prefix(err, "parameter 'step'");
 	if (timing->step_ms <= 0 || timing->step_ms % SAMPLES_BUCKET_MS)
@@ -172,8 +174,11 @@ static bool group_of(struct timing *timing, const struct series_labels *series, 
 	return take_group(timing, values, number);
 }
 
-static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms)
+static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
+		      int64_t resolution_ms)
 {
+	if (!timing->is_step_asked && timing->step_ms < resolution_ms)
+		timing->step_ms = resolution_ms; /* nothing lies between */
 	timing->first_ms = from_ms / timing->step_ms * timing->step_ms;
 	timing->step_count =
 		(uint32_t)((until_ms - timing->first_ms + timing->step_ms - 1) / timing->step_ms);
@@ -246,9 +251,11 @@ static bool ask(struct timing *timing, struct api *api, struct error *err)
 	timing->point_limit = query_life_room(flame->life, 4 * sizeof(struct point),
 					      UINT32_MAX >> 2);
 	if (by_stacks)
-		set_range(timing, flame->result->from_ms, flame->result->until_ms);
+		set_range(timing, flame->result->from_ms, flame->result->until_ms,
+			  flame->result->resolution_ms);
 	else
-		set_range(timing, timing->timeline->from_ms, timing->timeline->until_ms);
+		set_range(timing, timing->timeline->from_ms, timing->timeline->until_ms,
+			  timing->timeline->resolution_ms);
 	ok = by_stacks ? flame_request_each(flame, add_stack, timing, err) : add_timeline(timing);
 	return ok || err->kind != ERROR_NONE ||
 	       error_set(err, ERROR_LIMIT,
