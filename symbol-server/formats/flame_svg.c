@@ -22,6 +22,8 @@ enum {
 	NAME_BYTES = 1000, /* of a name; the rest becomes "…" */
 	MATCH_BYTES = 120,
 	SHADES = 4,
+	CHANGES = 9, /* colours of comparisons, the middle one for none */
+	WIDE = 4,    /* from here on frames have a line around them */
 	REASONS = 3,
 };
 
@@ -119,22 +121,39 @@ static void put_colours(struct buffer *out, bool is_dark)
 	}
 }
 
+/* Of comparisons: blue for less, red for more, the deeper the more. */
+static void put_change_colours(struct buffer *out, bool is_dark)
+{
+	for (int i = 0; i < CHANGES; i++) {
+		double change = (i - CHANGES / 2) / (CHANGES / 2.0);
+		double light = is_dark ? 0.27 + 0.13 * fabs(change) : 0.92 - 0.28 * fabs(change);
+		double saturation = is_dark ? 0.55 * fabs(change) : 0.9 * fabs(change);
+		double hue = change < 0 ? 214 : 12;
+
+		buffer_printf(
+			out, ".d%d{fill:#%02x%02x%02x}", i, channel(hue, saturation, light, 0),
+			channel(hue, saturation, light, 8), channel(hue, saturation, light, 4));
+	}
+}
+
 static void put_style(struct buffer *out)
 {
 	buffer_append_text(
 		out,
 		"<style>text{font:11px ui-monospace,\"DejaVu Sans Mono\",Menlo,Consolas,monospace;"
 		"fill:#17191d}.title{font-size:15px;font-weight:bold}.quiet{fill:#5b616c}"
-		"#ground{fill:#fff}#frames g{cursor:pointer}#frames rect{stroke:#fff;"
+		"#ground{fill:#fff}#frames g{cursor:pointer}#frames .w rect{stroke:#fff;"
 		"stroke-width:.5}#frames text{pointer-events:none}#frames .hit rect{fill:#e86fc4}"
 		"#frames .faded{opacity:.55}#frames g:hover rect{stroke:#17191d;stroke-width:1}"
 		"input{font:12px monospace;width:100%;box-sizing:border-box}");
 	put_colours(out, false);
+	put_change_colours(out, false);
 	buffer_append_text(out, "@media(prefers-color-scheme:dark){text{fill:#f0f1f3}"
-				".quiet{fill:#9aa1ac}#ground{fill:#16181c}#frames rect{"
+				".quiet{fill:#9aa1ac}#ground{fill:#16181c}#frames .w rect{"
 				"stroke:#16181c}#frames .hit rect{fill:#a12e7e}"
 				"#frames g:hover rect{stroke:#f0f1f3}");
 	put_colours(out, true);
+	put_change_colours(out, true);
 	buffer_append_text(out, "}</style>\n");
 }
 
@@ -142,12 +161,27 @@ struct picture {
 	const struct flame_answer *answer;
 	const struct flame_tree *tree;
 	struct buffer *out;
-	double scale;     /* pixels per value */
-	uint64_t *starts; /* by node: value to the left of it */
+	double scale;     /* pixels per weight */
+	double *starts;   /* by node: weight to the left of it */
 	uint32_t *depths; /* by node, 0: not drawn; else level + 1 */
 	uint32_t levels;
-	uint64_t narrow, narrow_value; /* frames not drawn, what the outermost of them hold */
+	uint64_t narrow;      /* frames not drawn, */
+	double narrow_weight; /* and what the outermost of them hold */
 };
+
+/* The base side's value of a comparison, times what makes it comparable. */
+static double base_of(const struct flame_answer *answer, uint64_t value)
+{
+	return (double)value * answer->base_scale;
+}
+
+/* What a frame's width stands for: its value, of comparisons the mean of both sides. */
+static double weight_of(const struct flame_answer *answer, const struct flame_node *node)
+{
+	if (!(answer->base_scale > 0))
+		return (double)node->total;
+	return ((double)node->total + base_of(answer, node->total_samples)) / 2;
+}
 
 /* Places the nodes; parents come before their children. */
 static void place(struct picture *picture)
@@ -156,21 +190,21 @@ static void place(struct picture *picture)
 
 	picture->depths[0] = 1;
 	for (uint32_t i = 0; i < picture->tree->count; i++) {
-		uint64_t start = picture->starts[i];
+		double start = picture->starts[i];
 
 		if (picture->depths[i] > picture->levels)
 			picture->levels = picture->depths[i];
 		for (uint32_t at = nodes[i].first_child; at; at = nodes[at].next_sibling) {
-			bool is_wide = (double)nodes[at].total * picture->scale >= NARROWEST;
+			double weight = weight_of(picture->answer, &nodes[at]);
 
 			picture->starts[at] = start;
-			start += nodes[at].total;
-			if (picture->depths[i] && is_wide) {
+			start += weight;
+			if (picture->depths[i] && weight * picture->scale >= NARROWEST) {
 				picture->depths[at] = picture->depths[i] + 1;
 				continue;
 			}
 			picture->narrow++;
-			picture->narrow_value += picture->depths[i] ? nodes[at].total : 0;
+			picture->narrow_weight += picture->depths[i] ? weight : 0;
 		}
 	}
 }
@@ -208,6 +242,20 @@ static void put_label(struct picture *picture, const struct flame_frame *frame, 
 	}
 }
 
+/* Both sides of a comparison. */
+static void put_sides(struct picture *picture, const struct flame_node *node, const char *after)
+{
+	double base = base_of(picture->answer, node->total_samples);
+	char value[HUMAN_TEXT], before[HUMAN_TEXT];
+
+	human_value(node->total, picture->answer->unit, value);
+	human_value((uint64_t)llround(base), picture->answer->unit, before);
+	buffer_printf(picture->out, "%s\n%s, base %s", after, value, before);
+	if (base > 0)
+		buffer_printf(picture->out, " (%+.1f %%)",
+			      ((double)node->total - base) / base * 100);
+}
+
 /* What a viewer shows under the pointer; the first line is the whole label. */
 static void put_title(struct picture *picture, const struct flame_node *node)
 {
@@ -221,8 +269,11 @@ static void put_title(struct picture *picture, const struct flame_node *node)
 	human_share(node->self, picture->tree->nodes[0].total, self);
 	buffer_printf(picture->out, "<title>%s", marks.before);
 	put_text(picture->out, frame->name, NAME_BYTES, SIZE_MAX);
-	buffer_printf(picture->out, "%s\n%s, %s, %" PRIu64 " samples; own %s", marks.after, total,
-		      share, node->total_samples, self);
+	if (answer->base_scale > 0)
+		put_sides(picture, node, marks.after);
+	else
+		buffer_printf(picture->out, "%s\n%s, %s, %" PRIu64 " samples; own %s", marks.after,
+			      total, share, node->total_samples, self);
 	if (frame->file && *frame->file) {
 		buffer_append_char(picture->out, '\n');
 		put_text(picture->out, frame->file, NAME_BYTES, SIZE_MAX);
@@ -239,17 +290,30 @@ static void put_title(struct picture *picture, const struct flame_node *node)
 	buffer_append_text(picture->out, "</title>");
 }
 
+/* Less, the same or more than the base side has of it. */
+static int change_class(const struct picture *picture, const struct flame_node *node)
+{
+	double base = base_of(picture->answer, node->total_samples), value = (double)node->total;
+
+	return CHANGES / 2 +
+	       (int)lround(value + base > 0 ? (value - base) / (value + base) * (CHANGES / 2) : 0);
+}
+
 static void put_frame(struct picture *picture, uint32_t at)
 {
 	const struct flame_node *node = &picture->tree->nodes[at];
-	double x = PAD + (double)picture->starts[at] * picture->scale;
-	double width = (double)node->total * picture->scale;
+	double x = PAD + picture->starts[at] * picture->scale;
+	double width = weight_of(picture->answer, node) * picture->scale;
 	uint32_t y = HEAD + (picture->depths[at] - 1) * ROW;
 	uint64_t hash = node->frame.name_hash ? node->frame.name_hash
 					      : frame_name_hash(node->frame.name);
 
-	buffer_printf(picture->out, "<g class=\"%s s%d\">", inks[node->frame.kind].kind,
-		      (int)(hash % SHADES));
+	if (picture->answer->base_scale > 0)
+		buffer_printf(picture->out, "<g class=\"d%d", change_class(picture, node));
+	else
+		buffer_printf(picture->out, "<g class=\"%s s%d", inks[node->frame.kind].kind,
+			      (int)(hash % SHADES));
+	buffer_append_text(picture->out, width >= WIDE ? " w\">" : "\">");
 	put_title(picture, node);
 	buffer_append_text(picture->out, "<rect");
 	put_pixels(picture->out, "x", x);
@@ -274,7 +338,7 @@ static void put_head(struct picture *picture, uint32_t height)
 {
 	const struct flame_answer *answer = picture->answer;
 	struct buffer *out = picture->out;
-	char from[HUMAN_TEXT], until[HUMAN_TEXT], value[HUMAN_TEXT];
+	char from[HUMAN_TEXT], until[HUMAN_TEXT], value[HUMAN_TEXT], base[HUMAN_TEXT];
 
 	human_time(answer->from_ms, from);
 	human_time(answer->until_ms, until);
@@ -288,7 +352,15 @@ static void put_head(struct picture *picture, uint32_t height)
 	buffer_printf(out, "<rect id=\"ground\" width=\"%d\" height=\"%" PRIu32 "\"/>\n", WIDTH,
 		      height);
 	put_line(out, 22, "title");
-	buffer_printf(out, "Flame graph: %s, %s</text>\n", answer->type, value);
+	if (answer->base_scale > 0) {
+		human_value(
+			(uint64_t)llround(base_of(answer, picture->tree->nodes[0].total_samples)),
+			answer->unit, base);
+		buffer_printf(out, "Comparison: %s, %s; base %s: red is more, blue less</text>\n",
+			      answer->type, value, base);
+	} else {
+		buffer_printf(out, "Flame graph: %s, %s</text>\n", answer->type, value);
+	}
 	put_line(out, 42, "quiet");
 	buffer_printf(out, "%s to %s ", from, until);
 	put_text(out, answer->match ? answer->match : "", SIZE_MAX, MATCH_BYTES);
@@ -344,11 +416,11 @@ static void put_reasons(struct picture *picture, uint32_t y)
 static void put_missing(struct picture *picture, uint32_t y)
 {
 	struct buffer *out = picture->out;
-	uint64_t whole = picture->tree->nodes[0].total;
+	uint64_t whole = (uint64_t)llround(weight_of(picture->answer, picture->tree->nodes));
 	char cut[HUMAN_TEXT], narrow[HUMAN_TEXT];
 
-	human_share(picture->answer->accounting->cut, whole, cut);
-	human_share(picture->narrow_value, whole, narrow);
+	human_share(picture->answer->accounting->cut, picture->tree->nodes[0].total, cut);
+	human_share((uint64_t)llround(picture->narrow_weight), whole, narrow);
 	put_line(out, y, "quiet");
 	buffer_printf(out,
 		      "not in the picture: %s cut by max_nodes, %" PRIu64
@@ -382,12 +454,12 @@ static void draw(struct picture *picture)
 bool flame_svg(const struct flame_answer *answer, struct buffer *out)
 {
 	const struct flame_tree *tree = answer->tree;
-	uint64_t whole = tree->nodes[0].total;
+	double whole = weight_of(answer, tree->nodes);
 	struct picture picture = {
 		.answer = answer,
 		.tree = tree,
 		.out = out,
-		.scale = whole ? (WIDTH - 2.0 * PAD) / (double)whole : 0,
+		.scale = whole > 0 ? (WIDTH - 2.0 * PAD) / whole : 0,
 		.starts = calloc(tree->count, sizeof(*picture.starts)),
 		.depths = calloc(tree->count, sizeof(*picture.depths)),
 	};

@@ -331,6 +331,7 @@ def hostile():
         check("default-src 'none'" in policy and "script-src 'sha256-" in policy, "%s: a policy goes with it" % format_,
               policy)
     functions(server)
+    compared(server)
     views(server)
 
 
@@ -344,6 +345,21 @@ def functions(server):
     equal(page_data(ask(server, "html")[1])["functions"], want["functions"], "html: its functions are those of /top")
     text = ask(server, "md", "/api/v1/top")[1].decode()
     check("## Functions with what they call" in text and "## Hottest paths" not in text, "/top as md")
+
+
+def compared(server):
+    """6 samples of one thread with 7 of another: each is as wide as half of what both have."""
+    body = ask(server, "svg", "/api/v1/diff", norm="raw", noise="hosts", match='{thread="+1"}', group_by="",
+               **{"base.match": '{thread="-1"}'})[1]
+    frames = xml.etree.ElementTree.fromstring(body).find("{http://www.w3.org/2000/svg}g[@id='frames']")
+    found = {}
+    for group in frames:
+        title, rect = group[0].text.split("\n"), group[1]
+        found[title[0]] = (group.get("class").split()[0], round(float(rect.get("width")) * 13 / 1180, 3), title[1])
+    value, base = 6 * PERIOD, 7 * PERIOD
+    equal(found["all"][:2], ("d4", 13.0), "compared as svg: the root is about the same")
+    equal(found["+1"], ("d8", 6.0, "%.1f ms, base 0 ns" % (value / 1e6)), "what is new is red")
+    equal(found["-1"], ("d0", 7.0, "0 ns, base %.1f ms (-100.0 %%)" % (base / 1e6)), "what is gone is blue")
 
 
 def views(server):

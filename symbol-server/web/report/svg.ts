@@ -10,6 +10,7 @@ const CHARACTER = 6.63;
 const TEXT_LEFT = 4;
 const TEXT_MIN = 26;
 const MIN_CHARACTERS = 3;
+const WIDE = 4; // from here on frames have a line around them
 const SVG = "http://www.w3.org/2000/svg";
 const HTML = "http://www.w3.org/1999/xhtml";
 
@@ -56,6 +57,7 @@ function fit(label: string, width: number): string {
 function put(frame: Frame, x: number, width: number): void {
   frame.rect.setAttribute("x", String(x));
   frame.rect.setAttribute("width", String(width));
+  frame.group.classList.toggle("w", width >= WIDE);
   const shown = width < TEXT_MIN ? "" : fit(frame.label, width);
   if (frame.text === null) {
     if (shown === "") {
