@@ -35,6 +35,17 @@ uint32_t hash_table_first(const struct hash_table *table, uint64_t hash, uint32_
 uint32_t hash_table_next(const struct hash_table *table, uint64_t hash, uint32_t *probe);
 /* False: the limit or memory is reached; the table is unchanged. index < HASH_TABLE_NONE - 1. */
 bool hash_table_add(struct hash_table *table, uint64_t hash, uint32_t index);
+/* Fetches where a search for that hash begins: worth it some dozen searches before. */
+static inline void hash_table_prefetch(const struct hash_table *table, uint64_t hash)
+{
+	uint32_t at = (uint32_t)hash & (table->size - 1);
+
+	if (!table->size)
+		return;
+	__builtin_prefetch(&table->slots[at]);
+	__builtin_prefetch(&table->hashes_low[at]);
+}
+
 /* Removes the entry of that hash and index; nothing happens when it is not there. */
 void hash_table_remove(struct hash_table *table, uint64_t hash, uint32_t index);
 /* All entries gone, memory kept. */

@@ -316,26 +316,86 @@ static enum dictionary_result add_frames(struct stack_builder *builder, uint64_t
 	return DICTIONARY_OK;
 }
 
-static enum dictionary_result add_stack_frames(struct stack_builder *builder, struct wire wire)
+/* Room for that many more indices at once. */
+static bool reserve_indices(struct dictionary *dictionary, size_t more)
+{
+	struct sample_batch *batch = dictionary->batch;
+
+	while (dictionary->index_capacity - batch->location_index_count < more)
+		if (!arena_grow(dictionary->arena, (void **)&batch->location_indices,
+				dictionary->index_capacity, &dictionary->index_capacity,
+				sizeof *batch->location_indices))
+			return false;
+	return true;
+}
+
+/* The usual frames: entries that are one sound location each. Stops at the first other one. */
+static void add_plain_frames(struct stack_builder *builder, struct wire *run)
+{
+	struct dictionary *dictionary = builder->dictionary;
+	uint32_t *to = dictionary->batch->location_indices;
+	uint32_t count = dictionary->batch->location_index_count;
+	uint32_t end = builder->first + STACK_DEPTH_MAX;
+
+	if (end > dictionary->index_capacity)
+		end = dictionary->index_capacity;
+	while (count < end && run->at < run->end) {
+		const struct dictionary_location *location;
+		struct wire rest = *run;
+		uint64_t index;
+
+		if (!wire_varint(&rest, &index) || (uint32_t)index >= dictionary->location_count)
+			break;
+		location = &dictionary->locations[(uint32_t)index];
+		if (location->count != 1 || location->is_bad || location->is_marker)
+			break;
+		to[count++] = location->first;
+		run->at = rest.at;
+	}
+	dictionary->batch->location_index_count = count;
+}
+
+static enum dictionary_result add_run(struct stack_builder *builder, struct wire_scalars *run)
 {
 	enum dictionary_result result = DICTIONARY_OK;
+	size_t bytes = (size_t)(run->packed.end - run->packed.at);
+	uint64_t index;
+
+	if (!run->has_single && !reserve_indices(builder->dictionary,
+						 bytes < STACK_DEPTH_MAX ? bytes : STACK_DEPTH_MAX))
+		return DICTIONARY_NO_ROOM;
+	while (!wire_is_done(run)) {
+		if (!run->has_single && result == DICTIONARY_OK) {
+			add_plain_frames(builder, &run->packed);
+			if (wire_is_done(run))
+				break;
+		}
+		if (!wire_scalar(run, &index))
+			return DICTIONARY_MALFORMED;
+		if (result == DICTIONARY_OK)
+			result = add_frames(builder, index);
+	}
+	return result;
+}
+
+static enum dictionary_result add_stack_frames(struct stack_builder *builder, struct wire wire)
+{
+	enum dictionary_result result = DICTIONARY_OK, next;
 	struct wire_field field;
 	int got;
 
 	while ((got = wire_next_fast(&wire, &field)) > 0) {
 		struct wire_scalars run;
-		uint64_t index;
 
 		if (field.number != 1)
 			continue;
 		if (!wire_scalars(&field, &run))
 			return DICTIONARY_MALFORMED;
-		while (!wire_is_done(&run)) {
-			if (!wire_scalar(&run, &index))
-				return DICTIONARY_MALFORMED;
-			if (result == DICTIONARY_OK)
-				result = add_frames(builder, index);
-		}
+		next = add_run(builder, &run);
+		if (next == DICTIONARY_MALFORMED)
+			return next;
+		if (result == DICTIONARY_OK)
+			result = next;
 	}
 	return got == 0 ? result : DICTIONARY_MALFORMED;
 }

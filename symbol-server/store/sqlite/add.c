@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum {
+	PREFETCH_AHEAD = 12, /* samples */
 	DEFINITIONS_PER_ENTRY = 64,
 	DEFINITIONS_BYTES = 1 << 20, /* a record of definitions is closed when it has so many */
 };
@@ -180,16 +181,29 @@ static bool remember_runs(struct adder *adder)
 
 /* --- entries --- */
 
+/* Where the dictionary will be asked for a sample's stack: a large table is in no cache. */
+static void prefetch_stack(const struct adder *adder, const struct catalog *catalog,
+			   const struct batch_sample *sample)
+{
+	hash_table_prefetch(&catalog->index[CATALOG_STACKS],
+			    adder->batch->stacks[sample->stack].hash[0]);
+}
+
 static void add_samples(struct adder *adder, struct catalog *catalog,
 			const struct batch_profile *profile, struct buffer *samples)
 {
+	const struct batch_sample *first = &adder->batch->samples[profile->first_sample];
 	struct text last = {"", 0};
 	uint32_t thread = 0;
 
+	for (uint32_t i = 0; i < PREFETCH_AHEAD && i < profile->sample_count; i++)
+		prefetch_stack(adder, catalog, &first[i]);
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
-		const struct batch_sample *sample =
-			&adder->batch->samples[profile->first_sample + i];
+		const struct batch_sample *sample = &first[i];
 		uint32_t stack;
+
+		if (i + PREFETCH_AHEAD < profile->sample_count)
+			prefetch_stack(adder, catalog, &first[i + PREFETCH_AHEAD]);
 
 		/* Runs of samples of one thread are the rule. */
 		if (sample->thread.length != last.length || sample->thread.at != last.at) {
