@@ -206,6 +206,20 @@ def fleet_lines(server, tally):
               "%d points, want %d; %s" % (len(got), len(wanted), list((set(got.items()) ^ set(wanted.items())))[:5]))
 
 
+def hosts_compared(server):
+    """Hosts of one application against others that run another one."""
+    rows = {v["value"]: v["samples"] for v in server.json("/api/v1/labels/host", from_="now-4h")["values"]}
+    names = sorted(rows)
+    even, odd = names[::2], names[1::2]
+    answer = server.json("/api/v1/diff", from_="now-4h", noise="hosts", norm="share", value="samples", **{
+        "base.match": '{host=~"%s"}' % "|".join(even), "match": '{host=~"%s"}' % "|".join(odd)})
+    noise = answer["noise"]
+    equal((noise["from"], noise["base_clusters"], noise["clusters"]), ("hosts", len(even), len(odd)), "each host is a part")
+    equal((answer["base"]["accounting"]["samples"], answer["accounting"]["samples"]),
+          (sum(rows[h] for h in even), sum(rows[h] for h in odd)), "both sides have their hosts' samples")
+    check(answer["base"]["accounting"]["hosts"] == len(even) and answer["accounting"]["hosts"] == len(odd), "and hosts")
+
+
 def counter(server, name):
     for line in server.get("/metrics")[2].decode().splitlines():
         if line.startswith("farflame_server_" + name + " "):
@@ -280,6 +294,7 @@ def fleet_of_some():
     sandwiches(server, chance)
     zooms(server, 0)
     zooms(server, 1)
+    hosts_compared(server)
     fleet_lines(server, fleet_check.Tally(path))
     leave(server)
     limits(server)
