@@ -220,8 +220,8 @@ static void estimate_both(const struct diff_table *table, const struct diff_sum 
 	for (enum diff_side side = DIFF_BASE; side < DIFF_SIDES; side++) {
 		double of = table->norm == DIFF_RAW ? 2 * whole[side].exposure : exposure;
 
-		out[side] = estimate_of(table, side, &sums[side],
-					of > 0 ? (double)value / of : 0, weight);
+		out[side] = estimate_of(table, side, &sums[side], of > 0 ? (double)value / of : 0,
+					weight);
 	}
 }
 
