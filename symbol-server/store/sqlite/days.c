@@ -153,7 +153,9 @@ struct day_reader *day_take_reader(struct day *day)
 
 void day_give_reader(struct day *day, struct day_reader *reader)
 {
-	if (reader && !day->is_gone && day->has_file && day->idle_count < IDLE_READERS)
+	/* One without roll-ups was opened before a migration that others make. */
+	if (reader && reader->has_rollups && !day->is_gone && day->has_file &&
+	    day->idle_count < IDLE_READERS)
 		day->idle[day->idle_count++] = reader;
 	else
 		day_reader_close(reader);

@@ -21,6 +21,8 @@ enum {
 	RESERVE_BYTES_MAX = 128 << 20,
 	READERS_WAIT_US = 10000, /* for queries that have the day's file open */
 	READERS_TRIES = 200,
+	FORECAST_DAYS = 3, /* the last ones say how much comes */
+	ROLLED_PART = 4,   /* of a day that stays when its minutes go, until there is such a day */
 };
 
 /* --- how much --- */
@@ -377,15 +379,23 @@ static bool is_too_much(struct sqlite_samples *store)
 	return is;
 }
 
-/* The oldest month when all its days' files are gone, and it is over. Under the lock. */
+/* The oldest month when all its days' files are gone. This month's begins anew with today, once a
+ * day. Under the lock. */
 static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, const char *why)
 {
 	const struct day *month = store->month_count ? store->months[0] : NULL;
+	uint32_t end = month ? month_end(month->day) : 0;
 
-	if (!month || month->users || month_end(month->day) > today ||
-	    (store->day_count && store->days[0]->day < month_end(month->day)))
+	if (!month || month->users || (end > today && store->month_begun == today) ||
+	    (store->day_count && store->days[0]->day < (end > today ? today : end)))
 		return false;
+	if (end > today)
+		store->month_begun = today;
 	delete_month(store, 0, why);
+	for (unsigned i = 0; i < store->day_count; i++) {
+		store->days[i]->hours_through = store->days[i]->hours_seen = 0;
+		store->days[i]->hours_due_ms = 0;
+	}
 	return true;
 }
 
@@ -435,6 +445,77 @@ static void cut_logs(struct sqlite_samples *store)
 	}
 }
 
+/* --- forecast --- */
+
+/* What a day of minutes and a day of roll-ups take, from the last ones that are over; from today's
+ * when there is none. */
+static void measure_days(const struct sqlite_samples *store, int64_t now_ms, double *raw,
+			 double *reduced)
+{
+	int64_t today = now_ms / day_ms;
+	double sums[2] = {0, 0};
+	unsigned counts[2] = {0, 0};
+
+	for (unsigned i = store->day_count; i--;) {
+		const struct day *day = store->days[i];
+
+		if (!day->has_file || day->day >= today || counts[day->is_reduced] == FORECAST_DAYS)
+			continue;
+		sums[day->is_reduced] += (double)day_bytes(store, day->day);
+		counts[day->is_reduced]++;
+	}
+	if (!counts[0] && now_ms % day_ms) {
+		sums[0] = (double)day_bytes(store, (uint32_t)today) * (double)day_ms /
+			  (double)(now_ms % day_ms);
+		counts[0] = 1;
+	}
+	*raw = counts[0] ? sums[0] / counts[0] : 0;
+	*reduced = counts[1] ? sums[1] / counts[1] : *raw / ROLLED_PART;
+}
+
+/* Of hours per day, from the months there are. */
+static double measure_hours(const struct sqlite_samples *store, int64_t now_ms)
+{
+	int64_t end_ms;
+
+	if (!store->month_count)
+		return 0;
+	end_ms = month_end(store->months[store->month_count - 1]->day) * day_ms;
+	if (end_ms > now_ms)
+		end_ms = now_ms;
+	/* The oldest may have begun in the middle. */
+	return (double)store->counters.level_bytes[SAMPLES_1H] * (double)day_ms /
+	       (double)(end_ms - store->months[0]->day * day_ms + 1);
+}
+
+/* Under the lock, after disk_bytes(). */
+static void forecast(struct sqlite_samples *store, int64_t now_ms)
+{
+	struct samples_counters *counters = &store->counters;
+	double kept[SAMPLES_RESOLUTIONS], raw, reduced, all;
+
+	counters->forecast_bytes = counters->disk_full_seconds = 0;
+	measure_days(store, now_ms, &raw, &reduced);
+	for (unsigned i = 0; i < SAMPLES_RESOLUTIONS; i++) {
+		int64_t from_ms = store_kept_from_ms(store, i, now_ms);
+
+		/* A file goes when all of it is too old: one more than what is kept. */
+		kept[i] = from_ms ? (double)(now_ms - from_ms) / (double)day_ms + 1 : 0;
+	}
+	all = (double)(counters->disk_bytes - counters->level_bytes[SAMPLES_RAW] -
+		       counters->level_bytes[SAMPLES_10M] - counters->level_bytes[SAMPLES_1H]);
+	all += raw * kept[SAMPLES_RAW] + reduced * (kept[SAMPLES_10M] - kept[SAMPLES_RAW]) +
+	       measure_hours(store, now_ms) * (kept[SAMPLES_1H] + DAYS_PER_MONTH_MAX);
+	if (kept[SAMPLES_RAW] && kept[SAMPLES_10M] && kept[SAMPLES_1H])
+		counters->forecast_bytes = (uint64_t)all;
+	if (store->max_disk_bytes > counters->disk_bytes && raw > 0 &&
+	    (!counters->forecast_bytes || all > (double)store->max_disk_bytes))
+		counters->disk_full_seconds =
+			(uint64_t)((double)(store->max_disk_bytes - counters->disk_bytes) / raw *
+				   ((double)day_ms / 1000)) +
+			1;
+}
+
 /* --- the turn --- */
 
 static void forget_catalog(struct sqlite_samples *store, struct day *day, int64_t now_ms)
@@ -469,6 +550,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 		;
 	pthread_mutex_lock(&store->lock);
 	store->counters.disk_bytes = disk_bytes(store);
+	forecast(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
 	store_unlock_files(store);
 	rollup_turn(store, now_ms);

@@ -165,6 +165,14 @@ static bool is_time_over(const struct sqlite_samples *store, int64_t until_ms)
 	return store->is_closing || store_now_ms() > until_ms;
 }
 
+static void day_behind(struct rolling *rolling, const struct buckets *buckets, unsigned next)
+{
+	rolling->day->behind_ms = next < buckets->count
+					  ? bucket_end_ms(rolling->day, buckets->at[next].bucket) +
+						    ROLLUP_CLOSED_MS
+					  : 0;
+}
+
 static bool roll_buckets(struct rolling *rolling, struct day_writer *writer,
 			 const struct buckets *buckets, int64_t until_ms, bool *is_done,
 			 struct error *err)
@@ -173,6 +181,7 @@ static bool roll_buckets(struct rolling *rolling, struct day_writer *writer,
 		if (!roll_bucket(rolling, writer->db, &buckets->at[i], err))
 			return false;
 		*is_done = i + 1 == buckets->count;
+		day_behind(rolling, buckets, i + 1);
 		if (!*is_done && rolling->pairs_read < COMMIT_PAIRS &&
 		    !is_time_over(rolling->store, until_ms))
 			continue;
@@ -198,6 +207,8 @@ static bool roll_open_day(struct sqlite_samples *store, struct day *day, struct 
 	if (!catalog)
 		return false;
 	rolling.from = rolling.to = catalog;
+	rolling.day = day;
+	day_behind(&rolling, buckets, 0);
 	pthread_mutex_lock(&store->lock);
 	rolling.mark = catalog_mark(catalog);
 	pthread_mutex_unlock(&store->lock);
@@ -314,16 +325,36 @@ static bool turn_day(struct sqlite_samples *store, struct day *day, bool is_hour
 	return false;
 }
 
+/* Of the day that is behind the longest; one that was not looked at yet is behind since its end. */
+static uint64_t lag_ms(const struct sqlite_samples *store, int64_t now_ms)
+{
+	int64_t since_ms = now_ms;
+
+	for (unsigned i = 0; i < store->day_count; i++) {
+		const struct day *day = store->days[i];
+		int64_t end_ms = (day->day + 1) * day_ms;
+
+		if (day->behind_ms && day->behind_ms < since_ms)
+			since_ms = day->behind_ms;
+		else if (day->has_file && !day->rolled_through && end_ms < since_ms)
+			since_ms = end_ms;
+	}
+	return (uint64_t)(now_ms - since_ms);
+}
+
 void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
 {
 	int64_t until_ms = store_now_ms() + ROLLUP_SLICE_MS, before_us = cpu_us();
 	struct day *day;
 
+	if (store->no_rollups)
+		return;
 	while (!is_time_over(store, until_ms) && (day = find_work(store, now_ms)))
 		turn_day(store, day, false, now_ms, until_ms);
 	while (!is_time_over(store, until_ms) && (day = find_hours(store, now_ms)))
 		turn_day(store, day, true, now_ms, until_ms);
 	pthread_mutex_lock(&store->lock);
 	store->counters.rollup_cpu_us += (uint64_t)(cpu_us() - before_us);
+	store->counters.rollup_lag_ms = lag_ms(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
 }

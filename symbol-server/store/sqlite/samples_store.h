@@ -53,6 +53,7 @@ struct day {
 	bool is_month;	 /* of store->months: the file has hours, day is its first */
 	bool is_reduced; /* its minutes are gone, its roll-ups are kept */
 	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
+	int64_t behind_ms; /* when its oldest bucket without a roll-up was due; 0: none */
 	/* Folds that all hours of the month's file go through; that were looked at; when to look. */
 	uint64_t hours_through, hours_seen;
 	int64_t hours_due_ms;
@@ -100,6 +101,7 @@ struct sqlite_samples {
 	unsigned day_count;
 	struct day *months[MONTHS_MAX]; /* sorted */
 	unsigned month_count;
+	uint32_t month_begun; /* the day on which --max-disk took the hours of all days before */
 	struct memory_table *active;
 	struct generation *oldest, *newest; /* sealed, waiting to be folded */
 	struct agent_table agents;
@@ -116,7 +118,7 @@ struct sqlite_samples {
 	int64_t spare_retry_ms;  /* the fold thread's */
 	struct error fold_error; /* why folding fails now */
 	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
-	bool no_rollups;              /* of tests: queries read the minutes */
+	bool no_rollups;              /* of tests: none are made, queries read the minutes */
 	bool is_closing, is_committed_all;
 	struct samples_counters counters;
 	struct buffer record, scratch; /* reused by samples_add() */

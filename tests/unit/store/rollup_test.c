@@ -3,11 +3,23 @@
  * without them, and against what the sender counted; sums in the file by sqlite3. */
 #include "tests/check.h"
 
+#include <dlfcn.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
 #include "symbol-server/store/sqlite/hours.h"
 #include "symbol-server/store/sqlite/rollup.h"
 #include "tests/unit/store/batches.h"
 
 enum { HOSTS = 5, SERVICES = 3, MINUTES = 200, STEP = 7, STACKS = 12 };
+
+/* Points at which processes are killed: every second one, before or after something; all of them
+ * take twice as long (-DPOINT_STEP=1). */
+#ifndef POINT_STEP
+#define POINT_STEP 2
+#endif
 
 static const int64_t minute_ms = 60000;
 static int64_t start_ms; /* 11:00, four days before today */
@@ -19,6 +31,58 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
 	return fd < 0 ? -1 : 0;
+}
+
+/* ---- points at which a process is killed ---- */
+
+static atomic_uint points, kill_at; /* kill_at 0: never */
+
+static void point(void)
+{
+	if (atomic_fetch_add(&points, 1) + 1 == kill_at)
+		raise(SIGKILL);
+}
+
+int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
+{
+	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
+	bool is_point = (strstr(sql, "COMMIT") || strstr(sql, "TRUNCATE")) &&
+			!sqlite3_db_readonly(db, "main");
+	int code;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_exec");
+	if (is_point)
+		point();
+	code = real(db, sql, fn, context, message);
+	if (is_point)
+		point();
+	return code;
+}
+
+int rename(const char *from, const char *to)
+{
+	static int (*real)(const char *, const char *);
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "rename");
+	point();
+	result = real(from, to);
+	point();
+	return result;
+}
+
+int unlink(const char *path)
+{
+	static int (*real)(const char *);
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "unlink");
+	result = real(path);
+	point();
+	return result;
 }
 
 /* ---- what was sent ---- */
@@ -465,6 +529,8 @@ static void test_reduced_day(void)
 	CHECK_NUMBER(counters.days_reduced, 1);
 	CHECK_NUMBER(counters.level_bytes[SAMPLES_RAW], 0);
 	CHECK(counters.level_bytes[SAMPLES_10M] > 0);
+	CHECK(counters.forecast_bytes > 27 * counters.level_bytes[SAMPLES_10M]);
+	CHECK_NUMBER(counters.rollup_lag_ms, 0);
 	CHECK_NUMBER(ask_sqlite(directory, "SELECT count(*) FROM samples"), 0);
 	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM rollups WHERE level = 1"),
 		     all_sent());
@@ -646,6 +712,123 @@ static void test_hours(void)
 	remove_directory(directory);
 }
 
+/* ---- killed while roll-ups are made, minutes go and days go ---- */
+
+static void run_turns(const char *directory, const int64_t *keep_ms)
+{
+	struct samples_store *store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+
+	for (unsigned i = 0; i < 3; i++)
+		if (!store || !samples_fold(store, NULL))
+			_exit(2);
+	samples_close(store);
+	_exit(0);
+}
+
+/* False: it came to its end before that point. */
+static bool kill_run(const char *directory, const int64_t *keep_ms, unsigned at)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		points = 0;
+		kill_at = at;
+		run_turns(directory, keep_ms);
+	}
+	waitpid(child, &status, 0);
+	if (WIFEXITED(status))
+		CHECK_NUMBER(WEXITSTATUS(status), 0);
+	return WIFSIGNALED(status);
+}
+
+static bool is_all_there(struct samples_store *store, bool is_hours)
+{
+	static const int minutes[] = {-30, 0, 35, 120, 240};
+	bool ok = true;
+
+	for (unsigned i = 0; i < 4; i++)
+		ok = is_right_as_widened(
+			     store,
+			     (struct question){.host = i % 2 ? host_names[1] : NULL,
+					       .service = i > 1 ? service_names[1] : NULL,
+					       .from_ms = start_ms + minutes[i] * minute_ms,
+					       .until_ms = start_ms + minutes[i + 1] * minute_ms},
+			     is_hours ? hour_ms : ROLLUP_BUCKET_MS) &&
+		     ok;
+	return ok;
+}
+
+static bool recovers(const char *directory, const int64_t *keep_ms)
+{
+	pid_t child;
+	int status;
+
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		struct error err = {0};
+		struct samples_store *store = open_keeping(directory, keep_ms[0], keep_ms[1],
+							   keep_ms[2]);
+		bool ok = store && is_all_there(store, keep_ms[2]);
+
+		ok = ok && samples_fold(store, &err) && is_all_there(store, keep_ms[2]) &&
+		     samples_fold(store, &err) && is_all_there(store, keep_ms[2]);
+		samples_close(store);
+		if (!ok)
+			printf("# %s\n", store ? err.message : "not opened");
+		fflush(stdout);
+		_exit(!ok);
+	}
+	waitpid(child, &status, 0);
+	if (WIFSIGNALED(status))
+		printf("# signal %d\n", WTERMSIG(status));
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static unsigned count_damaged(const char *sent_directory, const int64_t *keep_ms)
+{
+	static unsigned first; /* before things, then after them */
+	unsigned at = first++ % POINT_STEP, wrong = 0;
+	bool is_over = false;
+
+	while (!is_over && at < 1000) {
+		char command[256], directory[] = "/tmp/farflame-kill-XXXXXX";
+
+		if (!mkdtemp(directory))
+			return UINT32_MAX;
+		snprintf(command, sizeof command, "cp -r %s/. %s", sent_directory, directory);
+		if (system(command))
+			return UINT32_MAX;
+		at += POINT_STEP;
+		is_over = !kill_run(directory, keep_ms, at);
+		if (!recovers(directory, keep_ms)) {
+			printf("# killed at point %u: wrong\n", at);
+			wrong++;
+		}
+		remove_directory(directory);
+	}
+	printf("# %u points\n", at / POINT_STEP);
+	CHECK(is_over && at > 12);
+	return wrong;
+}
+
+static void test_kill_points(void)
+{
+	const int64_t reduced_ms[] = {2 * day_ms, 30 * day_ms, 0};
+	const int64_t deleted_ms[] = {day_ms, 2 * day_ms, 300 * day_ms};
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+
+	sent_count = 0;
+	sqlite_samples_of(store)->no_rollups = true;
+	CHECK(store && send_all(store));
+	samples_close(store);
+	CHECK_NUMBER(count_damaged(directory, reduced_ms), 0);
+	CHECK_NUMBER(count_damaged(directory, deleted_ms), 0);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	make_names();
@@ -655,5 +838,6 @@ int main(void)
 	test_reduced_day();
 	test_hours();
 	test_deletion();
+	test_kill_points();
 	return checks_done();
 }
