@@ -128,6 +128,21 @@ bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void 
 	return named_stacks_each(flame->stacks, pass_on, &pass, &flame->totals, err);
 }
 
+static bool goes_on(void *context)
+{
+	const struct pass *pass = context;
+
+	return query_life_goes_on(pass->flame->life, pass->err);
+}
+
+bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, struct error *err)
+{
+	struct pass pass = {flame, NULL, NULL, err};
+
+	return named_stacks_tree(flame->stacks, tree, flame->by_samples, goes_on, &pass,
+				 &flame->totals, err);
+}
+
 const char *flame_request_unit(const struct flame_request *flame)
 {
 	int type = profile_type_find(flame->query.type, strlen(flame->query.type));

@@ -65,7 +65,8 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 	parts->top = format->needs_top ? top_table_new(FUNCTIONS_MAX) : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
-	if (!flame_request_each(flame, add_stack, parts, err)) {
+	if (!(parts->top || !parts->tree ? flame_request_each(flame, add_stack, parts, err)
+					 : flame_request_tree(flame, parts->tree, err))) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the flame graph has more than %zu nodes; narrow time or match",

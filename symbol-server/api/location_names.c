@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/api/demangled_names.h"
+
 enum {
 	NAMES_BYTES = 512 << 20,
 	FRAMES_MAX = 8 << 20,
@@ -74,7 +76,7 @@ static const char *shown_name(struct location_names *names, const char *raw)
 
 	if (names->view->demangle == DEMANGLE_NONE)
 		return raw;
-	shown = demangle(raw, &names->arena);
+	shown = demangled_name(raw, &names->arena);
 	if (names->view->demangle == DEMANGLE_SIMPLE)
 		shown = name_simplify(shown, &names->arena);
 	return shown;
@@ -117,10 +119,14 @@ static const struct name_entry *entry_take(struct location_names *names, const c
 	struct name_entry *entry;
 	uint32_t probe, at;
 
+	if (names->last_entry < names->entry_count && names->entries[names->last_entry].raw == raw)
+		return &names->entries[names->last_entry];
 	for (at = hash_table_first(&names->names, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&names->names, hash, &probe))
-		if (names->entries[at].raw == raw)
+		if (names->entries[at].raw == raw) {
+			names->last_entry = at;
 			return &names->entries[at];
+		}
 	if (!grow_entries(names) || !hash_table_add(&names->names, hash, names->entry_count))
 		return NULL;
 	entry = &names->entries[names->entry_count];
@@ -130,7 +136,7 @@ static const struct name_entry *entry_take(struct location_names *names, const c
 		return NULL;
 	entry->hash = frame_name_hash(entry->shown);
 	entry->flags = match_flags(names->view, entry->shown);
-	names->entry_count++;
+	names->last_entry = names->entry_count++;
 	return entry;
 }
 
@@ -317,6 +323,58 @@ static bool name_location(struct location_names *names, uint32_t number)
 	return ok;
 }
 
+/* --- in the order of addresses, so that a table's parts are read once --- */
+
+struct place {
+	uint64_t address;
+	uint32_t module, number;
+};
+
+enum { DIGIT_BITS = 12, DIGITS = 1 << DIGIT_BITS, ADDRESS_ROUNDS = 3, ROUNDS = 4 };
+
+static unsigned digit_of(const struct place *place, unsigned round)
+{
+	return (round < ADDRESS_ROUNDS ? (unsigned)(place->address >> (DIGIT_BITS * round))
+				       : place->module) &
+	       (DIGITS - 1);
+}
+
+/* One digit after the other, the least one first. */
+static void sort_places(struct place *places, struct place *other, uint32_t count)
+{
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint32_t starts[DIGITS + 1] = {0};
+		struct place *swapped = places;
+
+		for (uint32_t i = 0; i < count; i++)
+			starts[digit_of(&places[i], round) + 1]++;
+		for (unsigned i = 1; i < DIGITS; i++)
+			starts[i] += starts[i - 1];
+		for (uint32_t i = 0; i < count; i++)
+			other[starts[digit_of(&places[i], round)]++] = places[i];
+		places = other;
+		other = swapped;
+	}
+}
+
+static bool name_locations(struct location_names *names)
+{
+	const struct samples_result *result = names->result;
+	uint32_t count = result->location_count;
+	struct place *places = calloc((size_t)count + 1, 2 * sizeof(*places));
+	bool ok = places;
+
+	for (uint32_t i = 0; ok && i < count; i++)
+		places[i] = (struct place){result->locations[i].address,
+					   result->locations[i].module, i};
+	if (ok)
+		sort_places(places, places + count, count);
+	for (uint32_t i = 0; ok && i < count; i++)
+		ok = name_location(names, places[i].number);
+	free(places);
+	return ok;
+}
+
 bool location_names_init(struct location_names *names, const struct samples_result *result,
 			 struct symbolizer *symbolizer, const struct stack_view *view,
 			 struct error *err)
@@ -333,10 +391,7 @@ bool location_names_init(struct location_names *names, const struct samples_resu
 		if (names->origins[i]->id.length)
 			names->tables[i] = symbolizer_take_table(symbolizer, &names->origins[i]->id,
 								 NULL, 0);
-	for (uint32_t i = 0; i < result->location_count; i++)
-		if (!name_location(names, i))
-			return no_memory(names, err);
-	return true;
+	return name_locations(names) || no_memory(names, err);
 }
 
 void location_names_release(struct location_names *names)

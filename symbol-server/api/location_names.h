@@ -46,7 +46,7 @@ struct location_names {
 	struct symbol_table **tables;
 	struct hash_table names;
 	struct name_entry *entries;
-	uint32_t entry_count, entry_capacity;
+	uint32_t entry_count, entry_capacity, last_entry;
 };
 
 /* Release it in either case. ERROR_MEMORY, ERROR_LIMIT. */

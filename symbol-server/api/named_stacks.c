@@ -1,29 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/api/named_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/api/incomplete_counts.h"
-#include "symbol-server/api/location_names.h"
 #include "symbol-server/query/selector.h"
-
-struct named_stacks {
-	const struct samples_result *result;
-	const struct stack_view *view;
-	struct location_names names;
-	struct flame_frame *group_frames; /* group_count for each series */
-	uint64_t *unsymbolized, *samples; /* by module */
-	struct incomplete_counts incomplete;
-	const struct result_stack *current;
-	struct flame_frame *frames; /* the stack at hand */
-	size_t frame_room;
-};
 
 static bool no_memory(struct error *err)
 {
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+/* The same stack with its locations, which nodes may say. NULL: no memory. */
+static const struct result_stack *with_locations(struct named_stacks *stacks,
+						 const struct result_stack *stack)
+{
+	const struct result_node *nodes = stacks->result->nodes;
+	uint32_t at = stack->node;
+
+	if (stack->locations)
+		return stack;
+	if (stack->depth > stacks->location_room) {
+		uint32_t *larger = realloc(stacks->locations, stack->depth * sizeof(*larger));
+
+		if (!larger)
+			return NULL;
+		stacks->locations = larger;
+		stacks->location_room = stack->depth;
+	}
+	for (uint32_t i = 0; i < stack->depth; i++, at = nodes[at].caller)
+		stacks->locations[i] = nodes[at].location;
+	stacks->listed = *stack;
+	stacks->listed.locations = stacks->locations;
+	return &stacks->listed;
 }
 
 static void set_group_name(struct flame_frame *frame, const char *name)
@@ -90,7 +100,7 @@ static void count_stack(struct named_stacks *stacks, size_t i, size_t (*last)[2]
 static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
 {
 	size_t count = (size_t)stacks->names.module_count + 1;
-	size_t (*last)[2] = calloc(count, sizeof(*last));
+	size_t(*last)[2] = calloc(count, sizeof(*last));
 
 	stacks->unsymbolized = calloc(count, sizeof(*stacks->unsymbolized));
 	stacks->samples = calloc(count, sizeof(*stacks->samples));
@@ -98,10 +108,10 @@ static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
 		free(last);
 		return no_memory(err);
 	}
-	for (size_t i = 0; i < stacks->result->stack_count; i++)
+	for (size_t i = 0; !stacks->result->nodes && i < stacks->result->stack_count; i++)
 		count_stack(stacks, i, last);
 	free(last);
-	return true;
+	return !stacks->result->nodes || named_nodes_count(stacks) || no_memory(err);
 }
 
 /* Ids that came through samples are known with their kind already; only where the symbolizer's
@@ -162,6 +172,18 @@ static bool make_room(struct named_stacks *stacks, size_t depth)
 	return true;
 }
 
+struct flame_frame named_stacks_group(const struct named_stacks *stacks,
+				      const struct result_stack *stack, unsigned level)
+{
+	const struct stack_view *view = stacks->view;
+	struct flame_frame frame;
+
+	if (strcmp(view->groups[level], "thread"))
+		return stacks->group_frames[(size_t)stack->series * view->group_count + level];
+	set_group_name(&frame, *stack->thread ? stack->thread : "[no thread]");
+	return frame;
+}
+
 static bool put_groups(struct named_stacks *stacks, const struct result_stack *stack,
 		       struct walked *walked)
 {
@@ -169,13 +191,8 @@ static bool put_groups(struct named_stacks *stacks, const struct result_stack *s
 
 	if (!make_room(stacks, count))
 		return false;
-	for (unsigned i = 0; i < count; i++) {
-		if (!strcmp(stacks->view->groups[i], "thread"))
-			set_group_name(&stacks->frames[i],
-				       *stack->thread ? stack->thread : "[no thread]");
-		else
-			stacks->frames[i] = stacks->group_frames[(size_t)stack->series * count + i];
-	}
+	for (unsigned i = 0; i < count; i++)
+		stacks->frames[i] = named_stacks_group(stacks, stack, i);
 	walked->depth = count;
 	return true;
 }
@@ -207,6 +224,22 @@ static void reverse(struct flame_frame *frames, size_t count)
 	}
 }
 
+static bool add_to_tree(void *context, const struct flame_frame *frames, size_t depth,
+			uint64_t value, uint64_t samples)
+{
+	const struct tree_pass *pass = context;
+
+	return pass->goes_on(pass->context) &&
+	       flame_tree_add(pass->tree, frames, depth, pass->by_samples ? samples : value,
+			      samples);
+}
+
+bool named_stacks_count_incomplete(struct named_stacks *stacks, const struct result_stack *stack)
+{
+	stack = with_locations(stacks, stack);
+	return stack && incomplete_counts_add(&stacks->incomplete, &stacks->names, stack);
+}
+
 static bool is_shown(const struct named_stacks *stacks, const struct walked *walked)
 {
 	const struct stack_view *view = stacks->view;
@@ -229,10 +262,11 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 	*totals = (struct stack_totals){0};
 	incomplete_counts_release(&stacks->incomplete);
 	for (size_t i = 0; i < stacks->result->stack_count; i++) {
-		const struct result_stack *stack = &stacks->result->stacks[i];
+		const struct result_stack *stack = with_locations(stacks,
+								  &stacks->result->stacks[i]);
 		struct walked walked = {0};
 
-		if (!put_groups(stacks, stack, &walked))
+		if (!stack || !put_groups(stacks, stack, &walked))
 			return no_memory(err);
 		for (uint32_t j = stack->depth; j--;)
 			if (!put_location(stacks, stack->locations[j], &walked))
@@ -255,6 +289,19 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 			return false;
 	}
 	return true;
+}
+
+bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
+		       bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
+		       struct error *err)
+{
+	struct tree_pass pass = {tree, by_samples, goes_on, context};
+
+	if (!stacks->result->nodes || stacks->view->invert)
+		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);
+	*totals = (struct stack_totals){0};
+	incomplete_counts_release(&stacks->incomplete);
+	return named_nodes_tree(stacks, &pass, totals, err);
 }
 
 const struct result_stack *named_stacks_current(const struct named_stacks *stacks)
@@ -306,5 +353,6 @@ void named_stacks_free(struct named_stacks *stacks)
 	free(stacks->unsymbolized);
 	free(stacks->samples);
 	free(stacks->frames);
+	free(stacks->locations);
 	free(stacks);
 }

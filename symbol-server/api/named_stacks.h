@@ -52,6 +52,13 @@ typedef bool named_stack_fn(void *context, const struct flame_frame *frames, siz
 bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
 		       struct stack_totals *totals, struct error *err);
 
+/* The same stacks straight into a tree, which is summed up then: what stacks share is walked once.
+ * goes_on is asked for each stack. False: goes_on() said so, the tree is full, or (err is set)
+ * memory is short. */
+bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
+		       bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
+		       struct error *err);
+
 /* During each(): the store's stack that the frames at hand were made of. */
 const struct result_stack *named_stacks_current(const struct named_stacks *stacks);
 /* The frames of one of the result's locations, innermost first, those that are hidden left out:

@@ -9,6 +9,7 @@
 struct flame_index {
 	struct hash_table table; /* hash of a whole path from the root → its last node */
 	uint64_t *hashes;        /* of the stack at hand, by depth */
+	uint64_t *paths;         /* the same by node */
 	size_t room;
 };
 
@@ -29,7 +30,9 @@ struct flame_tree *flame_tree_new(size_t limit_nodes)
 	tree->capacity = tree->limit < 1024 ? tree->limit : 1024;
 	tree->nodes = calloc(tree->capacity, sizeof(*tree->nodes));
 	tree->index = calloc(1, sizeof(*tree->index));
-	if (!tree->nodes || !tree->index) {
+	if (tree->index)
+		tree->index->paths = calloc(tree->capacity, sizeof(*tree->index->paths));
+	if (!tree->nodes || !tree->index || !tree->index->paths) {
 		flame_tree_free(tree);
 		return NULL;
 	}
@@ -55,6 +58,7 @@ static bool grow(struct flame_tree *tree)
 {
 	size_t capacity = tree->capacity * 2 < tree->limit ? tree->capacity * 2 : tree->limit;
 	struct flame_node *nodes;
+	uint64_t *paths;
 
 	if (tree->count < tree->capacity)
 		return true;
@@ -64,8 +68,19 @@ static bool grow(struct flame_tree *tree)
 	if (!nodes)
 		return false;
 	tree->nodes = nodes;
+	paths = realloc(tree->index->paths, capacity * sizeof(*paths));
+	if (!paths)
+		return false;
+	tree->index->paths = paths;
 	tree->capacity = capacity;
 	return true;
+}
+
+static uint64_t hash_path(uint64_t path, const struct flame_frame *frame)
+{
+	uint64_t name = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+
+	return hash_word(path + name, (uint64_t)frame->module << 8 | (uint64_t)frame->kind);
 }
 
 static bool hash_paths(struct flame_index *index, const struct flame_frame *frames, size_t depth)
@@ -81,11 +96,7 @@ static bool hash_paths(struct flame_index *index, const struct flame_frame *fram
 		index->room = 2 * depth;
 	}
 	for (size_t i = 0; i < depth; i++) {
-		uint64_t name = frames[i].name_hash ? frames[i].name_hash
-						    : frame_name_hash(frames[i].name);
-
-		path = hash_word(path + name,
-				 (uint64_t)frames[i].module << 8 | (uint64_t)frames[i].kind);
+		path = hash_path(path, &frames[i]);
 		index->hashes[i] = path;
 	}
 	return true;
@@ -133,6 +144,7 @@ static uint32_t add_child(struct flame_tree *tree, uint32_t parent, const struct
 		.frame = *frame, .parent = parent, .next_sibling = tree->nodes[parent].first_child};
 	if (!frame->name_hash)
 		tree->nodes[at].frame.name_hash = frame_name_hash(frame->name);
+	tree->index->paths[at] = hash;
 	tree->nodes[parent].first_child = at;
 	tree->count++;
 	return at;
@@ -163,6 +175,32 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 	return true;
 }
 
+uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame)
+{
+	uint64_t hash = hash_path(tree->index->paths[parent], frame);
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&tree->index->table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&tree->index->table, hash, &probe))
+		if (tree->nodes[at].parent == parent && same_frame(&tree->nodes[at].frame, frame))
+			return at;
+	return add_child(tree, parent, frame, hash);
+}
+
+void flame_tree_sum(struct flame_tree *tree)
+{
+	for (size_t i = 0; i < tree->count; i++) {
+		tree->nodes[i].total = tree->nodes[i].self;
+		tree->nodes[i].total_samples = tree->nodes[i].self_samples;
+	}
+	for (size_t i = tree->count; --i;) {
+		struct flame_node *parent = &tree->nodes[tree->nodes[i].parent];
+
+		parent->total += tree->nodes[i].total;
+		parent->total_samples += tree->nodes[i].total_samples;
+	}
+}
+
 void flame_tree_free(struct flame_tree *tree)
 {
 	if (!tree)
@@ -170,6 +208,7 @@ void flame_tree_free(struct flame_tree *tree)
 	if (tree->index) {
 		hash_table_release(&tree->index->table);
 		free(tree->index->hashes);
+		free(tree->index->paths);
 	}
 	free(tree->index);
 	free(tree->nodes);

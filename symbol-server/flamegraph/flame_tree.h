@@ -60,6 +60,11 @@ struct flame_tree *flame_tree_new(size_t limit_nodes);
 /* Root first. false: the limit or memory is reached (the tree is then unusable). */
 bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
 		    uint64_t value, uint64_t samples);
+/* Frame by frame instead: the child of that frame, made when new; 0: the limit or memory is
+ * reached. Whoever adds to self and self_samples of nodes so calls flame_tree_sum() at the end. */
+uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent,
+			  const struct flame_frame *frame);
+void flame_tree_sum(struct flame_tree *tree); /* all totals anew, from what nodes have themselves */
 /* Keeps the heaviest nodes (by total, ancestors always); what is folded away becomes one child
  * "[cut]" of its nearest kept ancestor, and tree->cut counts its value. At most max_nodes are left,
  * "[cut]" ones among them, but never less than the root and its "[cut]". Siblings end sorted by

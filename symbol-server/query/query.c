@@ -82,6 +82,7 @@ void query_to_samples(struct query *query, struct samples_query *out)
 		.type = query->type,
 		.context = query,
 		.by_bucket = query->by_bucket,
+		.only_nodes = true,
 		.step_ms = query->step_ms,
 		.limits = query->limits,
 	};

@@ -221,8 +221,8 @@ struct result_stack { /* one per distinct (series, thread, bucket, stack) */
 	int64_t bucket_ms;    /* 0 unless by_bucket */
 	const uint32_t *locations; /* leaf first, into locations; NULL: as node says */
 	uint32_t depth;
-	uint32_t node; /* its leaf, into nodes; 0: locations say it, or it has no frames */
 	uint64_t samples, value;
+	uint32_t node; /* its leaf, into nodes; 0: locations say it, or it has no frames */
 };
 
 struct host_accounting { /* sums over the range, for one host */

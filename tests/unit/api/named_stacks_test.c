@@ -415,6 +415,174 @@ static void test_root_path(struct arena *arena)
 	CHECK(strstr(err.message, "parameter 'root'"));
 }
 
+/* ---- the same stacks as a tree ---- */
+
+enum { RANDOM_STACKS = 300, RANDOM_NODES = RANDOM_STACKS * 8, RANDOM_DEPTH = 12 };
+
+struct random_stacks {
+	struct result_stack listed[RANDOM_STACKS], planted[RANDOM_STACKS];
+	uint32_t lists[RANDOM_STACKS][RANDOM_DEPTH];
+	struct result_node nodes[RANDOM_NODES];
+	uint32_t node_count;
+};
+
+static uint32_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+	random_state = random_state * 1664525 + 1013904223;
+	return (random_state >> 8) % below;
+}
+
+static uint32_t node_of(struct random_stacks *random, uint32_t caller, uint32_t location)
+{
+	for (uint32_t i = 1; i < random->node_count; i++)
+		if (random->nodes[i].caller == caller && random->nodes[i].location == location)
+			return i;
+	random->nodes[random->node_count] = (struct result_node){caller, location};
+	return random->node_count++;
+}
+
+/* Leaf first; few locations, so that callers are shared; an incomplete stack says so at its root. */
+static void make_random(struct random_stacks *random, uint32_t of_series)
+{
+	random->node_count = 1;
+	for (uint32_t i = 0; i < RANDOM_STACKS; i++) {
+		uint32_t depth = draw(8), node = 0;
+
+		for (uint32_t k = 0; k < depth; k++) {
+			uint32_t location = draw(LOCATIONS);
+
+			if (location == INCOMPLETE && k + 1 < depth)
+				location = MAIN;
+			random->lists[i][k] = location;
+		}
+		for (uint32_t k = depth; k--;)
+			node = node_of(random, node, random->lists[i][k]);
+		random->listed[i] = (struct result_stack){.series = i * of_series / RANDOM_STACKS,
+							  .thread = "",
+							  .locations = random->lists[i],
+							  .depth = depth,
+							  .samples = 1 + draw(9),
+							  .value = draw(1000)};
+		random->planted[i] = random->listed[i];
+		random->planted[i].locations = NULL;
+		random->planted[i].node = node;
+	}
+}
+
+static bool goes_on(void *context)
+{
+	(void)context;
+	return true;
+}
+
+struct outcome {
+	struct named_stacks *stacks;
+	struct flame_tree *tree;
+	struct stack_totals totals;
+	struct accounting accounting;
+};
+
+static void plant(const struct samples_result *from, const struct stack_view *view, bool by_samples,
+		  struct outcome *out)
+{
+	struct error err = {0};
+
+	*out = (struct outcome){.tree = flame_tree_new(100000)};
+	out->stacks = named_stacks_new(from, &symbolizer, view, &err);
+	CHECK(out->stacks && named_stacks_tree(out->stacks, out->tree, by_samples, goes_on, NULL,
+					       &out->totals, &err));
+	named_stacks_incomplete(out->stacks, &out->accounting);
+}
+
+static void check_same_trees(const struct flame_tree *a, const struct flame_tree *b)
+{
+	unsigned different = 0;
+
+	CHECK_NUMBER(a->count, b->count);
+	for (size_t i = 0; i < a->count && i < b->count; i++)
+		different += strcmp(a->nodes[i].frame.name, b->nodes[i].frame.name) ||
+			     a->nodes[i].frame.kind != b->nodes[i].frame.kind ||
+			     a->nodes[i].frame.module != b->nodes[i].frame.module ||
+			     a->nodes[i].frame.line != b->nodes[i].frame.line ||
+			     a->nodes[i].parent != b->nodes[i].parent ||
+			     a->nodes[i].self != b->nodes[i].self ||
+			     a->nodes[i].total != b->nodes[i].total ||
+			     a->nodes[i].self_samples != b->nodes[i].self_samples ||
+			     a->nodes[i].total_samples != b->nodes[i].total_samples;
+	CHECK_NUMBER(different, 0);
+}
+
+static void check_same(const struct outcome *a, const struct outcome *b)
+{
+	uint32_t count, other;
+
+	check_same_trees(a->tree, b->tree);
+	CHECK(!memcmp(&a->totals, &b->totals, sizeof(a->totals)));
+	named_stacks_modules(a->stacks, &count);
+	named_stacks_modules(b->stacks, &other);
+	CHECK_NUMBER(count, other);
+	CHECK(!memcmp(named_stacks_samples(a->stacks), named_stacks_samples(b->stacks),
+		      count * sizeof(uint64_t)));
+	CHECK(!memcmp(named_stacks_unsymbolized(a->stacks), named_stacks_unsymbolized(b->stacks),
+		      count * sizeof(uint64_t)));
+	CHECK_NUMBER(a->accounting.incomplete_count, b->accounting.incomplete_count);
+}
+
+static void release(struct outcome *outcome)
+{
+	flame_tree_free(outcome->tree);
+	named_stacks_free(outcome->stacks);
+}
+
+/* Each view of random stacks, as lists and as a tree. */
+static void test_nodes(void)
+{
+	static struct random_stacks random;
+	static const char *const groups[] = {"process"};
+	static const char *const roots[][2] = {{"api", "main"}, {"main", "leaf"}};
+	struct series_labels two[] = {
+		{(const char *const[]){"process"}, (const char *const[]){"api"}, 1},
+		{(const char *const[]){"process"}, (const char *const[]){"db"}, 1}};
+	struct samples_result listed = {.modules = modules,
+					.module_count = sizeof(modules) / sizeof(*modules),
+					.locations = locations,
+					.location_count = LOCATIONS,
+					.stack_count = RANDOM_STACKS,
+					.series = two,
+					.series_count = 2};
+	struct error err = {0};
+	struct pattern *pattern = pattern_new("leaf|handler", &err);
+
+	for (unsigned round = 0; round < 24; round++) {
+		struct samples_result planted = listed;
+		struct stack_view view = {.groups = groups,
+					  .group_count = round & 1,
+					  .focus = round % 6 == 2 ? pattern : NULL,
+					  .ignore = round % 6 == 3 ? pattern : NULL,
+					  .hide = round % 6 >= 4 ? pattern : NULL,
+					  .root = roots[round & 1 ? 0 : 1],
+					  .root_depth = round > 11 ? 1 + round % 2 : 0};
+		struct outcome lists, nodes;
+
+		random_state = round;
+		make_random(&random, 2);
+		listed.stacks = random.listed;
+		planted.stacks = random.planted;
+		planted.nodes = random.nodes;
+		planted.node_count = random.node_count;
+		plant(&listed, &view, round % 3 == 0, &lists);
+		flame_tree_sum(lists.tree);
+		plant(&planted, &view, round % 3 == 0, &nodes);
+		check_same(&lists, &nodes);
+		CHECK(view.root_depth || view.focus || view.ignore || nodes.tree->count > 100);
+		release(&lists);
+		release(&nodes);
+	}
+	pattern_free(pattern);
+}
+
 int main(void)
 {
 	struct arena arena;
@@ -425,6 +593,7 @@ int main(void)
 	test_many_reasons();
 	test_modules();
 	test_views();
+	test_nodes();
 	test_simplify(&arena);
 	test_root_path(&arena);
 	arena_release(&arena);
