@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One day's file is damaged in 200 ways: the other days answer as before, nothing crashes, that day
- * takes reports again, and whatever changes its sums is found by data_verify() or set aside. */
+/* One day's file is damaged in many ways (DAMAGE_VARIANTS=200 for more): the other days answer as
+ * before, nothing crashes, that day takes reports again, and whatever changes how many samples it
+ * answers is found by data_verify() or set aside. Other numbers, such as what a host took, are
+ * there once and have no checksum. */
 #include "tests/check.h"
 
 #include <dlfcn.h>
@@ -10,7 +12,7 @@
 #include "symbol-server/store/data_directory.h"
 #include "tests/unit/store/batches.h"
 
-enum { VARIANTS = 200, DAYS = 3, REPORTS = 40, STACKS = 60, DAY_MS = 86400000 };
+enum { VARIANTS = 30, DAYS = 3, REPORTS = 40, STACKS = 60, DAY_MS = 86400000 };
 
 /* Nothing here has to survive the power. */
 int fsync(int fd)
@@ -177,7 +179,7 @@ static bool survives(const char *directory, const char *path, bool *is_found)
 	if (hurt.samples == UINT64_MAX)
 		hurt = day_totals(store, 0);
 	ok = is_whole(&others[0]) && is_whole(&others[1]) && hurt.samples != UINT64_MAX &&
-	     (is_whole(&hurt) || *is_found || has_aside(path));
+	     (hurt.samples == REPORTS * STACKS || *is_found || has_aside(path));
 	*is_found |= has_aside(path);
 	ok = ok && add_report(store, "h9", "new", noon, 99999, 1, 7) && samples_fold(store, NULL);
 	after = day_totals(store, 0);
@@ -189,10 +191,11 @@ static bool survives(const char *directory, const char *path, bool *is_found)
 static void test_variants(const char *directory, const struct whole *files, unsigned count,
 			  unsigned which)
 {
-	unsigned wrong = 0, found = 0;
+	const char *wanted = getenv("DAMAGE_VARIANTS");
+	unsigned variants = wanted ? (unsigned)atoi(wanted) : VARIANTS, wrong = 0, found = 0;
 	char copy[100], path[900];
 
-	for (unsigned variant = 0; variant < VARIANTS; variant++) {
+	for (unsigned variant = 0; variant < variants; variant++) {
 		const char *how;
 		bool is_found;
 
@@ -207,9 +210,9 @@ static void test_variants(const char *directory, const struct whole *files, unsi
 		found += is_found;
 		remove_directory(copy);
 	}
-	printf("# %u of %u found\n", found, VARIANTS);
+	printf("# %u of %u found\n", found, variants);
 	CHECK_NUMBER(wrong, 0);
-	CHECK(found > VARIANTS / 3); /* the rest hit what is not in use, or texts */
+	CHECK(found > variants / 3); /* the rest hit what is not in use, or texts */
 }
 
 static int compare_files(const void *a, const void *b)
