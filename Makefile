@@ -181,6 +181,10 @@ fleet := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard tests/tools/fleet/*.c)) c
 $(BUILD)/tests/tools/fleet/fleet: $(fleet)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -lz -lm -o $@
+# A fleet's day for measurements of queries.
+$(BUILD)/tests/bench/query_load: $(BUILD)/tests/bench/query_load.o $(BUILD)/testable-server.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(SERVER_LIBS) -o $@
 # What comparisons with other symbolizers run: the converter and lookups as a program.
 $(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_addresses.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
@@ -203,7 +207,7 @@ check-kernels: all
 	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
 check-arm64:
 	@sh tests/arm64/run.sh $(BUILD)
-bench: all
+bench: all $(BUILD)/tests/bench/query_load
 	@sh tests/bench/run.sh $(BUILD)
 fuzz:
 	@sh tests/fuzz/run.sh $(BUILD) "$(TARGET)" "$(SECONDS)"

@@ -3,7 +3,7 @@
 OTEL_PROFILER names its program. Everything an agent is counts: memory and CPU summed over all its processes, children
 that ended included, BPF maps and BPF run time; only the loader child's peak, over after the start, is shown apart.
 
-bench.py [steady] [fresh] [perf] [server] [ingest] [symbols]: what to measure, default all.
+bench.py [steady] [fresh] [perf] [server] [ingest] [query] [symbols]: what to measure, default all.
 """
 import os
 import re
@@ -19,6 +19,7 @@ from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
 from ingest import ingest_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
+from queries import query_rows
 from server_rows import sample_to_name, server_rows
 from symbols import symbol_rows
 
@@ -286,8 +287,8 @@ def perf_rows():
 
 
 def main():
-    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "ingest", "symbols"]
-    of_agent = set(wanted) - {"ingest", "symbols"}
+    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "ingest", "query", "symbols"]
+    of_agent = set(wanted) - {"ingest", "query", "symbols"}
     if of_agent:
         need_bpf()
     shutil.rmtree(WORK, ignore_errors=True)
@@ -296,6 +297,8 @@ def main():
         symbol_rows(row)
     if "ingest" in wanted:
         ingest_rows(row)
+    if "query" in wanted:
+        query_rows(row)
     if not of_agent:
         return
     loads.build()
