@@ -28,12 +28,16 @@ static bool widen(struct asking *asking, struct error *err)
 	/* Whole days are dropped; until then what is too old of a day is not shown. */
 	int64_t kept_from = keep_ms && keep_ms < clickhouse_now_ms() ? clickhouse_now_ms() - keep_ms
 								     : 0;
-	int64_t from = query->from_ms < kept_from ? kept_from : query->from_ms;
+	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
 	int64_t until = query->until_ms < from ? from : query->until_ms;
 	const int64_t end = (int64_t)UINT32_MAX / 60 * SAMPLES_BUCKET_MS; /* of DateTime */
 
 	asking->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
 	asking->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
+	asking->kept_from_ms = asking->from_ms;
+	if (kept_from > asking->from_ms)
+		asking->kept_from_ms = (kept_from + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
+				       SAMPLES_BUCKET_MS;
 	return asking->until_ms <= end ||
 	       error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
 }
@@ -44,7 +48,7 @@ static void put_time(const struct asking *asking, struct buffer *sql)
 {
 	buffer_printf(sql,
 		      "tenant = %u AND minute >= toDateTime(%lld) AND minute < toDateTime(%lld)",
-		      asking->query->tenant, (long long)asking->from_ms / 1000,
+		      asking->query->tenant, (long long)asking->kept_from_ms / 1000,
 		      (long long)asking->until_ms / 1000);
 }
 
@@ -52,7 +56,7 @@ void asking_range(const struct asking *asking, struct buffer *sql)
 {
 	put_time(asking, sql);
 	buffer_printf(sql, " AND hour >= toDateTime(%lld) AND hour < toDateTime(%lld)",
-		      (long long)asking->from_ms / 3600000 * 3600,
+		      (long long)asking->kept_from_ms / 3600000 * 3600,
 		      (long long)asking->until_ms / 1000);
 	if (asking->type >= 0)
 		buffer_printf(sql, " AND type = %d", asking->type);
@@ -61,8 +65,8 @@ void asking_range(const struct asking *asking, struct buffer *sql)
 static void put_condition(const struct asking *asking, struct buffer *sql)
 {
 	asking_range(asking, sql);
-	if (asking->wanted.length)
-		buffer_append_text(sql, " AND series IN wanted");
+	if (asking->is_chosen)
+		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
 }
 
 static void put_twice(const struct asking *asking, struct buffer *sql)
@@ -91,27 +95,45 @@ void asking_source(const struct asking *asking, struct buffer *sql, const char *
 	buffer_append_char(sql, ')');
 }
 
-bool asking_ask(struct asking *asking, struct buffer *sql,
+static bool put_wanted(const struct asking *asking, struct buffer *rows)
+{
+	buffer_init(rows, ASKING_BYTES_MAX);
+	for (size_t i = 0; i < asking->series_count; i++) {
+		if (!asking->series[i].is_wanted)
+			continue;
+		row_put_u64(rows, asking->series[i].id);
+		row_put_u32(rows, asking->series[i].group);
+	}
+	return !rows->failed;
+}
+
+bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 		bool (*row)(void *context, struct row_reader *row), void *context,
 		struct error *err)
 {
 	const struct samples_query *query = asking->query;
-	struct clickhouse_set set = {"series UInt64", &asking->wanted};
+	bool has_set = asking->is_chosen || with_groups, ok;
+	struct buffer wanted = {0};
+	struct clickhouse_set set = {"series UInt64, series_group UInt32", &wanted};
 
 	buffer_append_char(sql, '\0');
-	if (sql->failed)
+	if (sql->failed || (has_set && !put_wanted(asking, &wanted))) {
+		buffer_release(&wanted);
 		return error_set(err, ERROR_MEMORY, "no memory for a question");
-	if (!clickhouse_ask(asking->store->client,
+	}
+	ok = clickhouse_ask(asking->store->client,
 			    &(struct clickhouse_question){
 				    .sql = (const char *)sql->bytes,
-				    .set = asking->wanted.length ? &set : NULL,
+				    .set = has_set ? &set : NULL,
 				    .limits = &query->limits,
 				    .is_cancelled = query->is_cancelled,
 				    .cancel_context = query->context,
 				    .row = row,
 				    .context = context,
 			    },
-			    err))
+			    err);
+	buffer_release(&wanted);
+	if (!ok)
 		return false;
 	return !asking->is_full ||
 	       error_set(err, ERROR_LIMIT,
@@ -138,7 +160,7 @@ static bool look_for_duplicates(struct asking *asking, struct error *err)
 	buffer_init(&sql, 1024);
 	buffer_append_text(&sql, "SELECT count() FROM duplicates WHERE ");
 	put_time(asking, &sql);
-	ok = asking_ask(asking, &sql, note_duplicates, &asking->has_duplicates, err);
+	ok = asking_ask(asking, &sql, false, note_duplicates, &asking->has_duplicates, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -177,7 +199,7 @@ static bool read_sums(struct asking *asking, struct error *err)
 			   "sum(refused) FROM ");
 	asking_source(asking, &sql, "type, series, samples, value, deleted, refused, is_counted");
 	buffer_append_text(&sql, " GROUP BY type, series ORDER BY type, series");
-	ok = asking_ask(asking, &sql, keep_sum, asking, err);
+	ok = asking_ask(asking, &sql, false, keep_sum, asking, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -186,7 +208,7 @@ struct definitions_range asking_definitions_range(const struct asking *asking)
 {
 	return (struct definitions_range){
 		.tenant = asking->query->tenant,
-		.first_month = month_of(asking->from_ms),
+		.first_month = month_of(asking->kept_from_ms),
 		.last_month = month_of(asking->until_ms),
 		.limits = &asking->query->limits,
 		.is_cancelled = asking->query->is_cancelled,
@@ -230,7 +252,6 @@ const struct defined_series *asking_series(const struct asking *asking,
 static void choose(struct asking *asking)
 {
 	const struct samples_query *query = asking->query;
-	bool all = true;
 
 	for (size_t i = 0; i < asking->series_count; i++) {
 		struct series_sum *sum = &asking->series[i];
@@ -240,11 +261,91 @@ static void choose(struct asking *asking)
 
 		sum->is_wanted = is_chosen && (sum->samples || sum->value);
 		asking->wanted_count += sum->is_wanted;
-		all &= is_chosen;
+		asking->is_chosen |= !is_chosen;
 	}
-	for (size_t i = 0; !all && i < asking->series_count; i++)
-		if (asking->series[i].is_wanted)
-			buffer_append(&asking->wanted, &asking->series[i].id, 8);
+}
+
+/* --- series that nobody tells apart --- */
+
+static bool is_asked(const struct samples_query *query, const char *name)
+{
+	if (!query->labels)
+		return true;
+	for (unsigned i = 0; i < query->label_count; i++)
+		if (!strcmp(query->labels[i], name))
+			return true;
+	return false;
+}
+
+static bool same_labels(const struct series_labels *a, const struct series_labels *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (uint32_t i = 0; i < a->count; i++)
+		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
+			return false;
+	return true;
+}
+
+static bool copy_labels(struct arena *arena, const struct samples_query *query,
+			const struct series_labels *from, struct series_labels *to)
+{
+	const char **names = arena_array(arena, from->count, sizeof *names);
+	const char **values = arena_array(arena, from->count, sizeof *values);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; names && values && i < from->count; i++) {
+		if (!is_asked(query, from->names[i]))
+			continue;
+		names[count] = arena_text(arena, from->names[i], strlen(from->names[i]));
+		values[count++] = arena_text(arena, from->values[i], strlen(from->values[i]));
+	}
+	*to = (struct series_labels){names, values, count};
+	return !arena->failed;
+}
+
+static uint64_t labels_hash(const struct series_labels *labels)
+{
+	uint64_t hash = 0;
+
+	for (uint32_t i = 0; i < labels->count; i++) {
+		hash = hash_bytes(labels->names[i], strlen(labels->names[i]), hash);
+		hash = hash_bytes(labels->values[i], strlen(labels->values[i]), hash);
+	}
+	return hash;
+}
+
+bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,
+		   uint32_t *count)
+{
+	struct hash_table index;
+	bool ok;
+
+	hash_table_init(&index, UINT32_MAX >> 1);
+	*count = 0;
+	*labels = arena_array(arena, asking->series_count, sizeof **labels);
+	ok = *labels != NULL;
+	for (size_t i = 0; ok && i < asking->series_count; i++) {
+		struct series_sum *sum = &asking->series[i];
+		struct series_labels *to = &(*labels)[*count];
+		uint32_t probe = 0, group;
+		uint64_t hash;
+
+		if (!sum->is_wanted)
+			continue;
+		ok = copy_labels(arena, asking->query, &asking_series(asking, sum)->labels, to);
+		if (!ok)
+			break;
+		hash = labels_hash(to);
+		group = hash_table_first(&index, hash, &probe);
+		while (group != HASH_TABLE_NONE && !same_labels(&(*labels)[group], to))
+			group = hash_table_next(&index, hash, &probe);
+		sum->group = group == HASH_TABLE_NONE ? *count : group;
+		if (group == HASH_TABLE_NONE)
+			ok = hash_table_add(&index, hash, (*count)++);
+	}
+	hash_table_release(&index);
+	return ok;
 }
 
 /* --- opening --- */
@@ -280,16 +381,13 @@ bool asking_open(struct asking *asking, struct clickhouse_samples *store,
 		 const struct samples_query *query, int type, struct error *err)
 {
 	*asking = (struct asking){.store = store, .query = query, .type = type};
-	buffer_init(&asking->wanted, ASKING_BYTES_MAX);
 	if (!widen(asking, err))
 		return false;
 	asking->definitions = take_definitions(store);
 	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
 	    read_labels(asking, err)) {
 		choose(asking);
-		if (!asking->wanted.failed)
-			return true;
-		error_set(err, ERROR_MEMORY, "no memory for an answer");
+		return true;
 	}
 	asking_close(asking);
 	return false;
@@ -298,7 +396,6 @@ bool asking_open(struct asking *asking, struct clickhouse_samples *store,
 void asking_close(struct asking *asking)
 {
 	definitions_release(asking->definitions);
-	buffer_release(&asking->wanted);
 	free(asking->series);
 	asking->definitions = NULL;
 	asking->series = NULL;

@@ -17,6 +17,7 @@ struct series_sum { /* of one series and type in the range; series that profiles
 	uint32_t number;           /* of definitions; UINT32_MAX: none */
 	uint8_t type;
 	bool is_wanted; /* takes part: the query wants it, and it has samples */
+	uint32_t group; /* of what is told apart; asking_groups() sets it, among those wanted */
 };
 
 struct asking {
@@ -24,13 +25,14 @@ struct asking {
 	const struct samples_query *query;
 	int type;                  /* -1: all */
 	int64_t from_ms, until_ms; /* widened */
+	int64_t kept_from_ms;      /* from_ms, or the first minute that is kept */
 	bool has_duplicates;
 	struct definitions *definitions;
 	struct series_sum *series;
 	size_t series_count, series_room;
-	struct buffer wanted; /* ids of the series wanted */
 	size_t wanted_count;
-	bool is_full; /* no memory for rows */
+	bool is_chosen; /* some are not wanted: the source has to leave them out */
+	bool is_full;   /* no memory for rows */
 };
 
 /* Room for one more element of a malloc()ed array. */
@@ -46,10 +48,16 @@ void asking_source(const struct asking *asking, struct buffer *sql, const char *
 /* Appends the conditions of the range: tenant, type, time. */
 void asking_range(const struct asking *asking, struct buffer *sql);
 
-/* Asks; the set of wanted series goes along when the source has it. sql ends without NUL. */
-bool asking_ask(struct asking *asking, struct buffer *sql,
+/* Asks; the wanted series go along when the source has them: table wanted with columns series and
+ * series_group. sql ends without NUL. */
+bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 		bool (*row)(void *context, struct row_reader *row), void *context,
 		struct error *err);
+
+/* Gives each wanted series the number of its labels, of those that the query looks at: series with
+ * equal ones are one. labels: in arena, so many as *count. False: no memory. */
+bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,
+		   uint32_t *count);
 
 const struct defined_series *asking_series(const struct asking *asking,
 					   const struct series_sum *sum);

@@ -192,7 +192,7 @@ static void put_regular(const struct host_sums *sums, struct buffer *sql)
 
 static void put_span(const struct host_sums *sums, struct buffer *sql)
 {
-	long long from = (long long)sums->asking->from_ms / 1000;
+	long long from = (long long)sums->asking->kept_from_ms / 1000;
 
 	buffer_printf(sql,
 		      "WHERE tenant = %u AND minute >= toDateTime(%lld) AND minute < "
@@ -228,7 +228,7 @@ static bool ask(struct host_sums *sums, struct buffer *sql, const struct buffer 
 
 static bool read_agents(struct host_sums *sums, struct error *err)
 {
-	long long from = (long long)sums->asking->from_ms / 1000;
+	long long from = (long long)sums->asking->kept_from_ms / 1000;
 	struct buffer sql;
 
 	buffer_init(&sql, 4096);
@@ -280,7 +280,7 @@ static bool read_before(struct host_sums *sums, const struct buffer *unknown, st
 		&sql,
 		"SELECT agent, max(taken), max(idle) FROM reports WHERE tenant = %u AND agent "
 		"IN wanted AND minute < toDateTime(%lld) GROUP BY agent",
-		sums->asking->query->tenant, (long long)sums->asking->from_ms / 1000);
+		sums->asking->query->tenant, (long long)sums->asking->kept_from_ms / 1000);
 	return ask(sums, &sql, unknown, keep_before, err);
 }
 
@@ -337,7 +337,7 @@ static bool add_lost(void *context, struct row_reader *row)
 static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_far,
 		      struct error *err)
 {
-	long long from = (long long)sums->asking->from_ms / 1000;
+	long long from = (long long)sums->asking->kept_from_ms / 1000;
 	long long until = (long long)sums->asking->until_ms / 1000;
 	struct buffer sql;
 
@@ -463,7 +463,7 @@ static bool add_report(void *context, struct row_reader *row)
 	}
 	taken = advance(&agent->taken, report.taken);
 	idle = advance(&agent->idle, report.idle);
-	in_range = report.minute * 1000ll >= sums->asking->from_ms &&
+	in_range = report.minute * 1000ll >= sums->asking->kept_from_ms &&
 		   report.minute * 1000ll < sums->asking->until_ms;
 	host = in_range ? host_of(sums, terminated(sums, report.host)) : NULL;
 	if (host) {

@@ -104,7 +104,7 @@ static bool add_threads(struct listing *listing, struct error *err)
 	asking_source(&listing->asking, &sql, "threads, stack_samples");
 	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample "
 				 "GROUP BY thread");
-	ok = asking_ask(&listing->asking, &sql, add_thread, listing, err);
+	ok = asking_ask(&listing->asking, &sql, false, add_thread, listing, err);
 	buffer_release(&sql);
 	return ok;
 }

@@ -12,7 +12,7 @@ static const char no_definition[] = "ClickHouse does not have the stack's defini
 
 struct row_sum { /* of the answer */
 	uint64_t stack, samples, value;
-	uint32_t series; /* into the wanted ones of asking */
+	uint32_t series; /* of the result */
 	uint32_t bucket; /* minute, unix seconds */
 	const char *thread;
 };
@@ -20,7 +20,7 @@ struct row_sum { /* of the answer */
 struct querying {
 	struct asking asking;
 	struct samples_result *result;
-	struct hash_table series_index, thread_index;
+	struct hash_table thread_index, row_index;
 	struct known_thread {
 		const char *name;
 		bool is_wanted;
@@ -34,17 +34,6 @@ struct querying {
 };
 
 /* --- rows --- */
-
-static uint32_t series_number(struct querying *querying, uint64_t id)
-{
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&querying->series_index, id, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->series_index, id, &probe))
-		if (querying->asking.series[i].id == id)
-			return i;
-	return UINT32_MAX;
-}
 
 /* The thread's name in the result; NULL: not wanted. */
 static const char *thread_name(struct querying *querying, struct text name)
@@ -83,12 +72,44 @@ static bool has_threads(const struct samples_query *query)
 	return query->by_thread || query->thread_wanted;
 }
 
+static void add_row(struct querying *querying, const struct row_sum *sum)
+{
+	if (!asking_grow((void **)&querying->rows, querying->row_count, &querying->row_room,
+			 sizeof *sum)) {
+		querying->asking.is_full = true;
+		return;
+	}
+	querying->rows[querying->row_count++] = *sum;
+}
+
+/* Threads that are only chosen by are not kept apart. */
+static void merge_row(struct querying *querying, struct row_sum *sum)
+{
+	uint64_t hash = hash_word(hash_word(sum->stack, sum->series), sum->bucket);
+	uint32_t probe = 0;
+
+	sum->thread = "";
+	for (uint32_t i = hash_table_first(&querying->row_index, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->row_index, hash, &probe)) {
+		struct row_sum *to = &querying->rows[i];
+
+		if (to->stack != sum->stack || to->series != sum->series ||
+		    to->bucket != sum->bucket)
+			continue;
+		to->samples += sum->samples;
+		to->value += sum->value;
+		return;
+	}
+	querying->asking.is_full |= !hash_table_add(&querying->row_index, hash,
+						    (uint32_t)querying->row_count);
+	add_row(querying, sum);
+}
+
 static bool keep_row(void *context, struct row_reader *row)
 {
 	struct querying *querying = context;
 	const struct samples_query *query = querying->asking.query;
-	struct row_sum sum = {.thread = ""};
-	uint64_t series = row_number(row, 8);
+	struct row_sum sum = {.series = (uint32_t)row_number(row, 4), .thread = ""};
 	struct text thread = {"", 0};
 
 	if (has_threads(query))
@@ -98,22 +119,16 @@ static bool keep_row(void *context, struct row_reader *row)
 	sum.stack = row_number(row, 8);
 	sum.samples = row_number(row, 8);
 	sum.value = row_number(row, 8);
-	if (row->is_short)
+	row->is_bad |= !row->is_short && sum.series >= querying->result->series_count;
+	if (row->is_short || row->is_bad)
 		return true;
-	sum.series = series_number(querying, series);
-	if (sum.series == UINT32_MAX)
-		return true; /* it came since the series were asked for */
 	if (has_threads(query))
 		sum.thread = thread_name(querying, thread);
-	if (!sum.thread)
-		return !querying->asking.is_full;
-	if (!asking_grow((void **)&querying->rows, querying->row_count, &querying->row_room,
-			 sizeof sum)) {
-		querying->asking.is_full = true;
-		return false;
-	}
-	querying->rows[querying->row_count++] = sum;
-	return true;
+	if (sum.thread && has_threads(query) && !query->by_thread)
+		merge_row(querying, &sum);
+	else if (sum.thread)
+		add_row(querying, &sum);
+	return !querying->asking.is_full;
 }
 
 static bool read_rows(struct querying *querying, struct error *err)
@@ -124,66 +139,33 @@ static bool read_rows(struct querying *querying, struct error *err)
 	bool ok;
 
 	buffer_init(&sql, 8192);
-	buffer_append_text(&sql, "SELECT series, ");
+	buffer_append_text(&sql, "SELECT series_group, ");
 	if (has_threads(query))
 		buffer_append_text(&sql, "thread, ");
 	if (query->by_bucket)
 		buffer_printf(&sql, "toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS bucket, ",
 			      (long long)step_s, (long long)step_s);
-	buffer_append_text(&sql, "stack, sum(stack_sample), sum(stack_value) FROM ");
+	buffer_printf(&sql,
+		      "stack, sum(stack_sample), sum(stack_value) FROM (SELECT series_group, "
+		      "minute, stacks%s, stack_samples, stack_values FROM ",
+		      has_threads(query) ? ", threads" : "");
 	asking_source(&querying->asking, &sql,
 		      has_threads(query)
 			      ? "series, minute, stacks, threads, stack_samples, stack_values"
 			      : "series, minute, stacks, stack_samples, stack_values");
-	buffer_append_text(&sql, " ARRAY JOIN stacks AS stack, stack_samples AS stack_sample, "
-				 "stack_values AS stack_value");
+	buffer_append_text(&sql, " AS profiles ALL INNER JOIN wanted USING (series)) ARRAY JOIN "
+				 "stacks AS stack, stack_samples AS stack_sample, stack_values AS "
+				 "stack_value");
 	if (has_threads(query))
 		buffer_append_text(&sql, ", threads AS thread");
-	buffer_append_text(&sql, " GROUP BY series, stack");
+	buffer_append_text(&sql, " GROUP BY series_group, stack");
 	if (has_threads(query))
 		buffer_append_text(&sql, ", thread");
 	if (query->by_bucket)
 		buffer_append_text(&sql, ", bucket");
-	ok = asking_ask(&querying->asking, &sql, keep_row, querying, err);
+	ok = asking_ask(&querying->asking, &sql, true, keep_row, querying, err);
 	buffer_release(&sql);
 	return ok;
-}
-
-/* Threads that are only chosen by are not kept apart. */
-static int compare_rows(const void *a, const void *b)
-{
-	const struct row_sum *x = a, *y = b;
-	int order;
-
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	if (x->bucket != y->bucket)
-		return x->bucket < y->bucket ? -1 : 1;
-	order = strcmp(x->thread, y->thread);
-	if (order)
-		return order;
-	return (x->stack > y->stack) - (x->stack < y->stack);
-}
-
-static void merge_rows(struct querying *querying)
-{
-	struct row_sum *rows = querying->rows;
-	size_t kept = 0;
-
-	if (!querying->asking.query->by_thread)
-		for (size_t i = 0; i < querying->row_count; i++)
-			rows[i].thread = "";
-	if (querying->row_count)
-		qsort(rows, querying->row_count, sizeof *rows, compare_rows);
-	for (size_t i = 0; i < querying->row_count; i++) {
-		if (kept && !compare_rows(&rows[kept - 1], &rows[i])) {
-			rows[kept - 1].samples += rows[i].samples;
-			rows[kept - 1].value += rows[i].value;
-		} else {
-			rows[kept++] = rows[i];
-		}
-	}
-	querying->row_count = kept;
 }
 
 /* --- the result --- */
@@ -197,46 +179,6 @@ static const char *copy_text(struct querying *querying, const char *text)
 	copy = arena_text(&querying->result->arena, text, strlen(text));
 	querying->asking.is_full |= !copy;
 	return copy ? copy : "";
-}
-
-static bool copy_labels(struct querying *querying, const struct series_labels *from,
-			struct series_labels *to)
-{
-	struct arena *arena = &querying->result->arena;
-	const char **names = arena_array(arena, from->count, sizeof *names);
-	const char **values = arena_array(arena, from->count, sizeof *values);
-
-	for (uint32_t i = 0; names && values && i < from->count; i++) {
-		names[i] = copy_text(querying, from->names[i]);
-		values[i] = copy_text(querying, from->values[i]);
-	}
-	*to = (struct series_labels){names, values, from->count};
-	return !arena->failed;
-}
-
-/* Series that rows refer to, in the order of their numbers; rows get the result's numbers. */
-static bool put_series(struct querying *querying)
-{
-	struct samples_result *result = querying->result;
-	uint32_t last = UINT32_MAX;
-
-	result->series = arena_array(&result->arena, querying->asking.series_count,
-				     sizeof *result->series);
-	for (size_t i = 0; result->series && i < querying->row_count; i++) {
-		struct row_sum *row = &querying->rows[i];
-
-		if (row->series != last) {
-			last = row->series;
-			if (!copy_labels(querying,
-					 &asking_series(&querying->asking,
-							&querying->asking.series[last])
-						  ->labels,
-					 &result->series[result->series_count++]))
-				return false;
-		}
-		row->series = result->series_count - 1;
-	}
-	return !result->arena.failed;
 }
 
 static uint32_t map_module(struct querying *querying, uint32_t number)
@@ -381,19 +323,16 @@ static bool run(struct querying *querying, struct error *err)
 {
 	struct asking *asking = &querying->asking;
 	struct samples_result *result = querying->result;
-	bool ok = true;
+	bool ok;
 
 	result->from_ms = asking->from_ms;
 	result->until_ms = asking->until_ms;
 	result->resolution_ms = SAMPLES_BUCKET_MS;
 	result->unit = profile_type_unit((unsigned)asking->type);
-	for (size_t i = 0; ok && i < asking->series_count; i++)
-		ok = !asking->series[i].is_wanted ||
-		     hash_table_add(&querying->series_index, asking->series[i].id, (uint32_t)i);
+	ok = asking_groups(asking, &result->arena, &result->series, &result->series_count);
 	if (ok && asking->wanted_count)
 		ok = read_rows(querying, err);
-	merge_rows(querying);
-	ok = ok && put_series(querying) && define_stacks(querying, err) &&
+	ok = ok && define_stacks(querying, err) &&
 	     asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
 	if (!ok && (!err || !err->kind))
 		error_set(err, ERROR_LIMIT,
@@ -414,10 +353,10 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 	querying.result = calloc(1, sizeof *querying.result);
 	if (querying.result) {
 		arena_init(&querying.result->arena, ASKING_BYTES_MAX);
-		hash_table_init(&querying.series_index, UINT32_MAX >> 1);
+		hash_table_init(&querying.row_index, UINT32_MAX >> 1);
 		hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
 		ok = run(&querying, err);
-		hash_table_release(&querying.series_index);
+		hash_table_release(&querying.row_index);
 		hash_table_release(&querying.thread_index);
 	} else {
 		error_set(err, ERROR_MEMORY, "no memory for an answer");

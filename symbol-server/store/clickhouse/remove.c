@@ -22,9 +22,8 @@ static void put_on_cluster(const struct asking *asking, struct buffer *sql)
 		buffer_printf(sql, " ON CLUSTER %s", address->cluster);
 }
 
-static bool start_part(struct asking *asking, size_t first, size_t count, struct error *err)
+static bool start_part(struct asking *asking, const uint64_t *ids, size_t count, struct error *err)
 {
-	const uint64_t *ids = (const uint64_t *)asking->wanted.bytes;
 	struct buffer sql;
 	bool ok;
 
@@ -37,7 +36,7 @@ static bool start_part(struct asking *asking, size_t first, size_t count, struct
 	asking_range(asking, &sql);
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
-			      (unsigned long long)ids[first + i]);
+			      (unsigned long long)ids[i]);
 	buffer_append_text(&sql, count ? ")" : "");
 	buffer_append_char(&sql, '\0');
 	ok = sql.failed ? error_set(err, ERROR_MEMORY, "no memory for a question")
@@ -46,15 +45,23 @@ static bool start_part(struct asking *asking, size_t first, size_t count, struct
 	return ok;
 }
 
+/* A few series of several types have one id. */
 static bool start(struct asking *asking, struct error *err)
 {
-	size_t count = asking->wanted.length / 8;
-	bool ok = count || start_part(asking, 0, 0, err);
+	uint64_t ids[SERIES_AT_A_TIME];
+	size_t count = 0;
+	bool ok = asking->is_chosen || start_part(asking, NULL, 0, err);
 
-	for (size_t i = 0; ok && i < count; i += SERIES_AT_A_TIME)
-		ok = start_part(asking, i,
-				count - i < SERIES_AT_A_TIME ? count - i : SERIES_AT_A_TIME, err);
-	return ok;
+	for (size_t i = 0; ok && asking->is_chosen && i < asking->series_count; i++) {
+		if (!asking->series[i].is_wanted)
+			continue;
+		ids[count++] = asking->series[i].id;
+		if (count == SERIES_AT_A_TIME) {
+			ok = start_part(asking, ids, count, err);
+			count = 0;
+		}
+	}
+	return ok && (!count || start_part(asking, ids, count, err));
 }
 
 static bool keep_number(void *context, struct row_reader *row)

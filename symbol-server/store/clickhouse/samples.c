@@ -270,9 +270,10 @@ static bool open_store(struct clickhouse_samples *store, const char *url, struct
 	if (!store->group || !store->definitions)
 		return error_set(err, ERROR_MEMORY, "no memory for the store of samples");
 	if (store->keep_ms[SAMPLES_10M] || store->keep_ms[SAMPLES_1H])
-		return error_set(err, ERROR_OPTION,
-				 "--retention: with samples in ClickHouse there are no roll-ups, it "
-				 "takes one duration such as 30d");
+		return error_set(
+			err, ERROR_OPTION,
+			"--retention: with samples in ClickHouse there are no roll-ups, it "
+			"takes one duration such as 30d");
 	store->client = clickhouse_new(url, err);
 	if (!store->client)
 		return false;

@@ -8,112 +8,23 @@
 struct timelining {
 	struct asking asking;
 	struct samples_timeline *timeline;
-	struct hash_table number_index, series_index;
-	uint32_t *mapped; /* asking's series → the time line's */
 	struct timeline_point *points;
 	size_t point_count, point_room;
 };
-
-/* --- series --- */
-
-static bool is_asked(const struct samples_query *query, const char *name)
-{
-	if (!query->labels)
-		return true;
-	for (unsigned i = 0; i < query->label_count; i++)
-		if (!strcmp(query->labels[i], name))
-			return true;
-	return false;
-}
-
-static bool same_labels(const struct series_labels *a, const struct series_labels *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
-			return false;
-	return true;
-}
-
-static bool copy_labels(struct arena *arena, const struct samples_query *query,
-			const struct series_labels *from, struct series_labels *to)
-{
-	const char **names = arena_array(arena, from->count, sizeof *names);
-	const char **values = arena_array(arena, from->count, sizeof *values);
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; names && values && i < from->count; i++) {
-		if (!is_asked(query, from->names[i]))
-			continue;
-		names[count] = arena_text(arena, from->names[i], strlen(from->names[i]));
-		values[count++] = arena_text(arena, from->values[i], strlen(from->values[i]));
-	}
-	*to = (struct series_labels){names, values, count};
-	return !arena->failed;
-}
-
-static bool map_series(struct timelining *at, size_t number)
-{
-	struct samples_timeline *timeline = at->timeline;
-	struct series_labels labels;
-	uint64_t hash = 0;
-	uint32_t probe = 0;
-
-	if (!copy_labels(&timeline->arena, at->asking.query,
-			 &asking_series(&at->asking, &at->asking.series[number])->labels, &labels))
-		return false;
-	for (uint32_t i = 0; i < labels.count; i++) {
-		hash = hash_bytes(labels.names[i], strlen(labels.names[i]), hash);
-		hash = hash_bytes(labels.values[i], strlen(labels.values[i]), hash);
-	}
-	for (uint32_t i = hash_table_first(&at->series_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&at->series_index, hash, &probe))
-		if (same_labels(&timeline->series[i], &labels)) {
-			at->mapped[number] = i;
-			return true;
-		}
-	at->mapped[number] = timeline->series_count;
-	timeline->series[timeline->series_count] = labels;
-	return hash_table_add(&at->series_index, hash, timeline->series_count++);
-}
-
-static bool map_all_series(struct timelining *at)
-{
-	struct asking *asking = &at->asking;
-
-	at->mapped = calloc(asking->series_count + 1, sizeof *at->mapped);
-	at->timeline->series = arena_array(&at->timeline->arena, asking->series_count,
-					   sizeof *at->timeline->series);
-	if (!at->mapped || !at->timeline->series)
-		return false;
-	for (size_t i = 0; i < asking->series_count; i++)
-		if (asking->series[i].is_wanted &&
-		    (!map_series(at, i) ||
-		     !hash_table_add(&at->number_index, asking->series[i].id, (uint32_t)i)))
-			return false;
-	return true;
-}
 
 /* --- points --- */
 
 static bool keep_point(void *context, struct row_reader *row)
 {
 	struct timelining *at = context;
-	uint64_t series = row_number(row, 8);
-	struct timeline_point point = {.time_ms = (int64_t)row_number(row, 4) * 1000};
-	uint32_t probe = 0, number;
+	struct timeline_point point = {.series = (uint32_t)row_number(row, 4)};
 
+	point.time_ms = (int64_t)row_number(row, 4) * 1000;
 	point.samples = row_number(row, 8);
 	point.value = row_number(row, 8);
-	if (row->is_short)
+	row->is_bad |= !row->is_short && point.series >= at->timeline->series_count;
+	if (row->is_short || row->is_bad)
 		return true;
-	number = hash_table_first(&at->number_index, series, &probe);
-	while (number != HASH_TABLE_NONE && at->asking.series[number].id != series)
-		number = hash_table_next(&at->number_index, series, &probe);
-	if (number == HASH_TABLE_NONE)
-		return true; /* it came since the series were asked for */
-	point.series = at->mapped[number];
 	if (!asking_grow((void **)&at->points, at->point_count, &at->point_room, sizeof point)) {
 		at->asking.is_full = true;
 		return false;
@@ -132,12 +43,13 @@ static bool read_points(struct timelining *at, struct error *err)
 		return true;
 	buffer_init(&sql, 8192);
 	buffer_printf(&sql,
-		      "SELECT series, toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS step, "
-		      "sum(samples) AS all_samples, sum(value) FROM ",
+		      "SELECT series_group, toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS "
+		      "step, sum(samples) AS all_samples, sum(value) FROM ",
 		      step_s, step_s);
 	asking_source(&at->asking, &sql, "series, minute, samples, value");
-	buffer_append_text(&sql, " GROUP BY series, step HAVING all_samples > 0");
-	ok = asking_ask(&at->asking, &sql, keep_point, at, err);
+	buffer_append_text(&sql, " AS profiles ALL INNER JOIN wanted USING (series) "
+				 "GROUP BY series_group, step HAVING all_samples > 0");
+	ok = asking_ask(&at->asking, &sql, true, keep_point, at, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -186,8 +98,10 @@ static bool put_hosts(struct timelining *at, struct error *err)
 
 static bool run(struct timelining *at, struct error *err)
 {
-	bool ok = map_all_series(at) && read_points(at, err) && put_points(at) &&
-		  put_hosts(at, err);
+	struct samples_timeline *timeline = at->timeline;
+	bool ok = asking_groups(&at->asking, &timeline->arena, &timeline->series,
+				&timeline->series_count) &&
+		  read_points(at, err) && put_points(at) && put_hosts(at, err);
 
 	if (!ok && (!err || !err->kind))
 		error_set(err, ERROR_LIMIT,
@@ -227,17 +141,12 @@ struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 		goto out;
 	}
 	arena_init(&at.timeline->arena, ASKING_BYTES_MAX);
-	hash_table_init(&at.number_index, UINT32_MAX >> 1);
-	hash_table_init(&at.series_index, UINT32_MAX >> 1);
 	at.timeline->from_ms = at.asking.from_ms;
 	at.timeline->until_ms = at.asking.until_ms;
 	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
 	at.timeline->resolution_ms = SAMPLES_BUCKET_MS;
 	ok = run(&at, &why);
-	hash_table_release(&at.number_index);
-	hash_table_release(&at.series_index);
 out:
-	free(at.mapped);
 	free(at.points);
 	asking_close(&at.asking);
 	if (ok)
