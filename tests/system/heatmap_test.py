@@ -2,12 +2,16 @@
 """Heat maps: times that were sent are counted in their cells, exactly, from memory, from files and after a crash;
 the flame graph of some cells has their samples and no others; the agent's times are when the program ran."""
 import collections
+import glob
 import os
 import random
+import shutil
+import sqlite3
+import subprocess
 import sys
 import time
 
-from harness import BUILD, Agent, Server, check, end, equal, note, run, skip, start
+from harness import BUILD, WORK, Agent, Server, check, end, equal, note, run, skip, start
 
 sys.path.insert(0, "tests/tools")
 from otlp_writer import Request  # noqa: E402
@@ -71,6 +75,21 @@ def compare(sent, text):
           "%s: the flame graph of some milliseconds has their samples" % text)
 
 
+def verified():
+    """--verify reads them too."""
+    data = os.path.join(WORK, "heat")
+    done = subprocess.run([BUILD + "/farflame-server", "--data", data, "--verify"], capture_output=True, text=True)
+    equal(done.returncode, 0, "--verify finds nothing wrong")
+    copy = os.path.join(WORK, "damaged")
+    shutil.copytree(data, copy)
+    with sqlite3.connect(glob.glob(copy + "/samples-*.db")[0]) as file:
+        file.execute("UPDATE moments SET count = count + 1 WHERE (bucket, series, fold) = "
+                     "(SELECT bucket, series, fold FROM moments LIMIT 1)")
+    done = subprocess.run([BUILD + "/farflame-server", "--data", copy, "--verify"], capture_output=True, text=True)
+    check(done.returncode != 0 and "the times of type" in done.stdout, "and a row that is not what it says",
+          done.stdout[-500:])
+
+
 def made_up():
     server = Server(data="heat")
     base_ns = (time.time_ns() // 10**9 - 600) * 10**9
@@ -82,6 +101,7 @@ def made_up():
     server.start()
     compare(sent, "after a crash")
     server.stop()
+    verified()
     server.start()
     compare(sent, "from the day's file")
     sent.report(base_ns + 3 * 10**9, 10**10, "api", 100)

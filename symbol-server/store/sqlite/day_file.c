@@ -230,6 +230,7 @@ struct day_reader *day_reader_open(const char *path, struct error *err)
 		goto fail;
 	reader->is_reduced = reduced;
 	reader->has_rollups = version > 1;
+	reader->has_moments = version > 2;
 	reader->scan = database_prepare(reader->db,
 					"SELECT " ROW_COLUMNS " FROM samples WHERE " WITHIN, err);
 	reader->scan_series = database_prepare(

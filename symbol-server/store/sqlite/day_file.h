@@ -71,6 +71,7 @@ struct day_reader { /* one connection; between begin and end it sees one state o
 	bool is_reduced;  /* its minutes were deleted, its roll-ups were kept */
 	bool has_rollups; /* the tables of roll-ups: a file as an earlier version left it has none
 			   */
+	bool has_moments; /* likewise, of the table of single samples' times */
 	sqlite3_stmt *scan, *scan_series, *accounts;
 	sqlite3_stmt *rollups, *rollups_series, *rollup_accounts, *marks;
 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCHEMA_WITH_MOMENTS = 3, ASK_CANCELLED = 4096 };
+enum { ASK_CANCELLED = 4096 };
 
 /* --- writing --- */
 
@@ -116,11 +116,9 @@ static bool each_stored(struct moment_relay *relay, unsigned type, struct error 
 {
 	const struct view_day *day = relay->row.day;
 	sqlite3_stmt *select;
-	int version = 0, code = SQLITE_DONE;
+	int code = SQLITE_DONE;
 
-	if (!database_version(day->reader->db, &version, err))
-		return false;
-	if (version < SCHEMA_WITH_MOMENTS)
+	if (!day->reader->has_moments)
 		return true;
 	select = database_prepare(day->reader->db,
 				  "SELECT bucket, series, data FROM moments WHERE tenant = ? AND "

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "symbol-server/store/journal.h"
+#include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/sqlite/day_file.h"
 
@@ -52,6 +53,13 @@ static bool check_pair(void *context, const struct packed_pair *pair)
 	check->samples += pair->samples;
 	check->value += pair->value;
 	return true;
+}
+
+static bool check_moment(void *context, const struct moment *moment)
+{
+	struct packed_pair pair = {moment->thread, moment->stack, 1, moment->value};
+
+	return check_pair(context, &pair);
 }
 
 static bool check_account(void *context, const struct packed_account *account)
@@ -126,6 +134,24 @@ static void check_accounts(struct day_check *day, sqlite3_stmt *row)
 			type, (int64_t)sqlite3_column_int64(row, 2));
 	else
 		day->accounted[level][type] += check.samples;
+	day->findings->rows++;
+}
+
+/* Columns: tenant, type, bucket, series, count, data. */
+static void check_moments(struct day_check *day, sqlite3_stmt *row)
+{
+	struct row_check check = {.catalog = day->catalog};
+	int64_t type = sqlite3_column_int64(row, 1), series = sqlite3_column_int64(row, 3);
+
+	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || series <= 0 ||
+	    series >= day->catalog->items[CATALOG_SERIES].count ||
+	    !moments_each(sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5),
+			  check_moment, &check) ||
+	    check.is_bad || (int64_t)check.pairs != sqlite3_column_int64(row, 4))
+		DAMAGED(day->findings,
+			"the times of type %" PRId64 ", minute %" PRId64 ", series %" PRId64
+			" cannot be decoded",
+			type, (int64_t)sqlite3_column_int64(row, 2), series);
 	day->findings->rows++;
 }
 
@@ -213,6 +239,10 @@ static void check_day(struct day_reader *reader, struct findings *findings)
 			 "SELECT tenant, type, bucket, data, level FROM rollup_accounts",
 			 check_accounts);
 	}
+	if (!findings->damage[0] && reader->has_moments)
+		each_row(&day, reader->db,
+			 "SELECT tenant, type, bucket, series, count, data FROM moments",
+			 check_moments);
 	if (!findings->damage[0])
 		check_sums(&day);
 	catalog_release(day.catalog);

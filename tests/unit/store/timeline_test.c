@@ -21,7 +21,7 @@ static void add_some(struct samples_store *store)
 		for (int host = 0; host < HOSTS; host++)
 			for (int process = 0; process < PROCESSES; process++) {
 				uint32_t count = (uint32_t)(1 + (at + host * 5 + process * 3) % 6);
-				char host_text[8], process_text[8];
+				char host_text[16], process_text[16];
 
 				snprintf(host_text, sizeof host_text, "h%d", host);
 				snprintf(process_text, sizeof process_text, "p%d", process);
