@@ -43,7 +43,7 @@ def full_disk():
                                            capture_output=True).returncode:
         return skip("mounting a small tmpfs is not permitted here")
     try:
-        server = Server(data="disk", log="disk.log")
+        server = Server("--query-memory", "2G", data="disk", log="disk.log")
         equal(server.post(report(0, threads=100))[0], 200, "room: taken")
         with open(disk + "/ballast", "wb") as ballast:
             try:

@@ -137,6 +137,12 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	return !last.refuse;
 }
 
+void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns)
+{
+	(void)counts;
+	(void)time_ns;
+}
+
 /* --- the cases --- */
 
 /* The first ones of the cases. */
