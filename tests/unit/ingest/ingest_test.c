@@ -298,6 +298,40 @@ static void test_own_meaning(void)
 	arena_release(&arena);
 }
 
+/* An agent's counts are of the minute of its samples, by whichever clock; where samples are refused
+ * for their time, the counts that tell of it are of now. */
+static void test_clocks_apart(void)
+{
+	static const int64_t time_ms = 1795222550000; /* make_own_body()'s */
+	static const struct {
+		int64_t ahead_ms;
+		bool is_kept;
+	} clocks[] = {
+		{-3600000, true}, {0, true},      {1, true},
+		{599999, true},   {600000, true}, {600001, false},
+	};
+	static uint8_t bytes[BODY_MAX];
+	size_t length = make_own_body(bytes);
+
+	for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+		int64_t server_ms = time_ms - clocks[i].ahead_ms;
+		struct sample_batch batch;
+		struct ingest_rejects rejects;
+		struct arena arena;
+
+		arena_init(&arena, 32 << 20);
+		CHECK(ingest_read(bytes, length, "192.0.2.1", server_ms, server_ms - 7200000,
+				  &arena, &batch, &rejects, NULL));
+		CHECK_NUMBER(batch.profile_count, clocks[i].is_kept ? 2 : 0);
+		if (clocks[i].is_kept)
+			CHECK_NUMBER(batch.profiles[0].time_ms, time_ms);
+		CHECK_NUMBER(batch.counters_count, 1);
+		CHECK_NUMBER(batch.counters[0].time_ms, clocks[i].is_kept ? time_ms : server_ms);
+		CHECK_NUMBER(batch.counters[0].received_ms, server_ms);
+		arena_release(&arena);
+	}
+}
+
 /* Any number of names: none is lost, those without room are "other". */
 static void test_many_counters(void)
 {
@@ -349,6 +383,7 @@ int main(void)
 		   read_file("tests/golden/otlp/otel_profiler_19hz_06.bin", bytes));
 	check_body("our agent", bytes, make_own_body(bytes));
 	test_own_meaning();
+	test_clocks_apart();
 	test_many_counters();
 	return checks_done();
 }

@@ -747,7 +747,7 @@ static void tell_told_counters(struct teller *teller, const struct told_resource
 	int64_t time_ms = profile->time_unix_nano ? (int64_t)(profile->time_unix_nano / 1000000)
 						  : teller->now_ms;
 
-	time_ms = time_ms > teller->now_ms ? teller->now_ms : time_ms;
+	time_ms = time_ms > teller->now_ms + 600000 ? teller->now_ms : time_ms;
 	time_ms = time_ms < teller->oldest_ms ? teller->oldest_ms : time_ms;
 	buffer_append_text(out, "counters ");
 	for (int i = 0; i < 32; i++)
