@@ -249,7 +249,7 @@ def leave(server):
 def limits(server):
     """Each limit has its sentence; the server goes on."""
     arguments = list(server.arguments)
-    for option, value in (("--query-time", "1ms"), ("--query-memory", "1M"), ("--query-rows", "10")):
+    for option, value in (("--query-time", "1ms"), ("--query-memory", "1M"), ("--query-rows", "1")):
         server.stop()
         server.arguments = arguments + [option, value]
         server.start()
