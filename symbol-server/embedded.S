@@ -19,6 +19,7 @@ embedded_\name\()_end:
 	embed symbols_0002_sql, "symbols_0002.sql"
 	embed agents_0001_sql, "agents_0001.sql"
 	embed agents_0002_sql, "agents_0002.sql"
+	embed agents_0003_sql, "agents_0003.sql"
 	embed clickhouse_samples_0001_sql, "clickhouse_samples_0001.sql"
 	embed clickhouse_cluster_0001_sql, "clickhouse_cluster_0001.sql"
 	embed clickhouse_codecs_0001_sql, "clickhouse_codecs_0001.sql"

@@ -13,6 +13,7 @@ extern const char embedded_symbols_0001_sql[];
 extern const char embedded_symbols_0002_sql[];
 extern const char embedded_agents_0001_sql[];
 extern const char embedded_agents_0002_sql[];
+extern const char embedded_agents_0003_sql[];
 /* schema/store/clickhouse */
 extern const char embedded_clickhouse_samples_0001_sql[];
 extern const char embedded_clickhouse_cluster_0001_sql[];

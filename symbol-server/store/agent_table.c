@@ -38,13 +38,18 @@ static struct agent_row *find(const struct agent_table *table, uint32_t tenant,
 	return NULL;
 }
 
+static bool is_before(const struct agent_row *a, const struct agent_row *b)
+{
+	return a->heard != b->heard ? a->heard < b->heard : a->last_seen_ms < b->last_seen_ms;
+}
+
 /* The place of the agent not heard for longest, its row freed and forgotten. */
 static uint32_t make_room(struct agent_table *table)
 {
 	uint32_t oldest = 0;
 
 	for (uint32_t i = 1; i < table->count; i++)
-		if (table->rows[i]->last_seen_ms < table->rows[oldest]->last_seen_ms)
+		if (is_before(table->rows[i], table->rows[oldest]))
 			oldest = i;
 	hash_table_remove(&table->index,
 			  agent_hash(table->rows[oldest]->tenant, table->rows[oldest]->id), oldest);
@@ -99,6 +104,8 @@ bool agent_table_put(struct agent_table *table, const struct agent_row *row)
 		to = add(table, row->tenant, row->id);
 	if (to)
 		*to = *row;
+	if (table->heard < row->heard)
+		table->heard = row->heard;
 	return to;
 }
 
@@ -138,8 +145,13 @@ static uint64_t *stacks_of(struct agent_row *row, const char *name)
 	return named_count_take(row->stacks, &row->stacks_count, BATCH_STACK_RESULTS, name);
 }
 
-static void keep_facts(struct agent_row *row, const struct agent_report *report)
+static void keep_facts(struct agent_table *table, struct agent_row *row,
+		       const struct agent_report *report)
 {
+	bool is_next = report->seq > row->seq || !report->seq;
+
+	if (is_next)
+		row->heard = ++table->heard;
 	if (report->seq >= row->seq) {
 		row->seq = report->seq;
 		row->rate_hz = report->rate_hz;
@@ -152,7 +164,7 @@ static void keep_facts(struct agent_row *row, const struct agent_report *report)
 		row->has_skew = true;
 		row->skew_ms = report->sent_ms - report->received_ms;
 	}
-	if (report->received_ms > row->last_seen_ms)
+	if (is_next || report->received_ms > row->last_seen_ms)
 		row->last_seen_ms = report->received_ms;
 	row->is_dirty = true;
 }
@@ -205,6 +217,6 @@ bool agent_table_apply(struct agent_table *table, const struct agent_report *rep
 		if (count)
 			delta->stacks[i] = advance(count, report->stacks[i].count);
 	}
-	keep_facts(row, report);
+	keep_facts(table, row, report);
 	return true;
 }

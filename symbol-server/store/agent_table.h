@@ -25,6 +25,9 @@ struct agent_row {
 	struct named_count stacks[BATCH_STACK_RESULTS];
 	unsigned stacks_count;
 	int64_t last_seen_ms, lag_ms;
+	/* Its last report with a new seq, of all agents' numbered as they came: the order of agents
+	 * and their starts, whatever clocks say. */
+	uint64_t heard;
 	bool has_skew; /* not in the state file */
 	int64_t skew_ms;
 	bool is_dirty; /* not in the state file as it is */
@@ -33,6 +36,7 @@ struct agent_row {
 struct agent_table {
 	struct agent_row **rows;
 	uint32_t count, capacity;
+	uint64_t heard; /* the last number given */
 	struct hash_table index;
 };
 

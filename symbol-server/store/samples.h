@@ -333,6 +333,7 @@ struct agent_state {
 	const char *host, *version, *kernel;
 	uint32_t rate_hz;
 	int64_t last_seen_ms;
+	uint64_t heard; /* SQLite: the larger was heard later, whatever clocks say */
 	int64_t lag_ms; /* received − end of the report's interval, of the last report */
 	bool has_skew;	/* known since this server started */
 	int64_t skew_ms; /* the agent's clock − this server's, the way included, of the last report */

@@ -265,6 +265,7 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->kernel = arena_text(arena, row->kernel, strlen(row->kernel));
 	to->rate_hz = row->rate_hz;
 	to->last_seen_ms = row->last_seen_ms;
+	to->heard = row->heard;
 	to->lag_ms = row->lag_ms;
 	to->has_skew = row->has_skew;
 	to->skew_ms = row->skew_ms;
@@ -286,6 +287,8 @@ static int compare_agents(const void *a, const void *b)
 	const struct agent_state *x = a, *y = b;
 	int order = strcmp(x->host, y->host);
 
+	if (!order)
+		order = (x->heard < y->heard) - (x->heard > y->heard);
 	return order ? order
 		     : (x->last_seen_ms < y->last_seen_ms) - (x->last_seen_ms > y->last_seen_ms);
 }

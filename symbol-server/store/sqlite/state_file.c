@@ -18,7 +18,7 @@ struct state_file {
 struct state_file *state_file_open(const char *path, struct error *err)
 {
 	static const char *const migrations[] = {embedded_agents_0001_sql, embedded_agents_0002_sql,
-						 NULL};
+						 embedded_agents_0003_sql, NULL};
 	static const struct database_schema schema = {APPLICATION_AGENTS, migrations};
 	struct state_file *file = calloc(1, sizeof *file);
 
@@ -31,7 +31,7 @@ struct state_file *state_file_open(const char *path, struct error *err)
 		goto fail;
 	file->put_agent = database_prepare(file->db,
 					   "INSERT OR REPLACE INTO agents VALUES "
-					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 					   err);
 	file->put_run = database_prepare(
 		file->db, "INSERT INTO reports (tenant, prefix, first, count) VALUES (?, ?, ?, ?)",
@@ -87,8 +87,8 @@ static unsigned read_counts(const unsigned char *text, struct named_count *count
 
 static bool load_agents(struct state_file *file, struct agent_table *agents, struct error *err)
 {
-	sqlite3_stmt *statement = database_prepare(file->db,
-						   "SELECT * FROM agents ORDER BY last_seen", err);
+	sqlite3_stmt *statement =
+		database_prepare(file->db, "SELECT * FROM agents ORDER BY heard, last_seen", err);
 	bool ok = true;
 	int code = SQLITE_DONE;
 
@@ -113,6 +113,7 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 		row.lag_ms = sqlite3_column_int64(statement, 11);
 		row.stacks_count = read_counts(sqlite3_column_text(statement, 12), row.stacks,
 					       BATCH_STACK_RESULTS);
+		row.heard = (uint64_t)sqlite3_column_int64(statement, 13);
 		ok = agent_table_put(agents, &row) ||
 		     error_set(err, ERROR_MEMORY, "no memory for the agents");
 	}
@@ -242,6 +243,7 @@ static bool write_agent(struct state_file *file, const struct agent_row *row, st
 	sqlite3_bind_int64(put, 11, row->last_seen_ms);
 	sqlite3_bind_int64(put, 12, row->lag_ms);
 	sqlite3_bind_text(put, 13, stacks, stacks_length, SQLITE_STATIC);
+	sqlite3_bind_int64(put, 14, (int64_t)row->heard);
 	return database_run(put, err);
 }
 

@@ -270,7 +270,9 @@ static void test_old_file(void)
 	samples_close(store);
 	snprintf(path, sizeof path, "%s/agents.db", directory);
 	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-	CHECK(sqlite3_exec(db, "ALTER TABLE agents DROP COLUMN stacks; PRAGMA user_version = 1",
+	CHECK(sqlite3_exec(db,
+			   "ALTER TABLE agents DROP COLUMN heard;"
+			   "ALTER TABLE agents DROP COLUMN stacks; PRAGMA user_version = 1",
 			   NULL, NULL, NULL) == SQLITE_OK);
 	sqlite3_close(db);
 	store = open_store(directory, NULL);
@@ -295,6 +297,74 @@ static void test_new_server(void)
 	check_closes(store, 100, 100, 0);
 	CHECK(interval(store, &agent, 100, 4, false, noon + 10000));
 	check_closes(store, 200, 196, 4);
+	samples_close(store);
+	remove_directory(directory);
+}
+
+/* What the host's agent took, lost and when it was heard. */
+static void check_agent(struct samples_store *store, uint64_t taken, uint64_t lost,
+			int64_t last_seen_ms)
+{
+	struct agent_state *agents;
+	struct arena arena;
+	size_t count = 0;
+
+	arena_init(&arena, 1 << 20);
+	CHECK(samples_agents(store, 1, &arena, &agents, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	if (count == 1) {
+		CHECK_NUMBER(agents[0].taken, taken);
+		CHECK_NUMBER(agents[0].lost, lost);
+		CHECK_NUMBER(agents[0].last_seen_ms, last_seen_ms);
+	}
+	arena_release(&arena);
+}
+
+/* The server's clock is set back between the runs of a host's agent, or was ahead until the machine
+ * started again: the run heard last is shown, also when something old of another comes once more,
+ * after a fold and after a kill. Nothing counts twice. */
+static void test_clock_set_back(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent first = {.id = 1}, second = {.id = 2}, third = {.id = 3}, fourth = {.id = 4};
+	struct batch_maker maker;
+	unsigned duplicates;
+	pid_t child;
+	int status;
+
+	CHECK(interval(store, &first, 100, 1, false, noon + 30 * minute));
+	CHECK(interval(store, &second, 20, 2, false, noon));
+	check_agent(store, 20, 2, noon + 10500);
+	/* of the first one the same report again, whose answer was lost */
+	make_report(&maker, &first, 99, noon + 30 * minute);
+	CHECK(add_and_wait(store, &maker, &duplicates, NULL));
+	CHECK_NUMBER(duplicates, 1);
+	arena_release(&maker.arena);
+	check_agent(store, 20, 2, noon + 10500);
+	check_closes(store, 120, 117, 3);
+	samples_close(store);
+	store = open_store(directory, NULL);
+	check_agent(store, 20, 2, noon + 10500);
+	samples_close(store);
+	child = fork();
+	if (!child) { /* ends without folding */
+		store = open_store(directory, NULL);
+		_exit(!interval(store, &third, 30, 3, false, noon - 20 * minute) ||
+		      !interval(store, &second, 5, 0, true, noon) ||
+		      !interval(store, &fourth, 40, 4, false, noon - 40 * minute));
+	}
+	waitpid(child, &status, 0);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+	store = open_store(directory, NULL);
+	check_agent(store, 40, 4, noon - 40 * minute + 10500);
+	check_closes(store, 190, 180, 10);
+	/* two agents on one host: the one that is alive */
+	CHECK(interval(store, &second, 10, 0, false, noon - 39 * minute));
+	check_agent(store, 30, 2, noon - 39 * minute + 10500);
+	/* its clock is right again: heard now, not when the wrong clock said */
+	CHECK(interval(store, &first, 10, 0, false, noon - 38 * minute));
+	check_agent(store, 110, 1, noon - 38 * minute + 10500);
 	samples_close(store);
 	remove_directory(directory);
 }
@@ -382,6 +452,7 @@ int main(void)
 	test_deltas();
 	test_new_server();
 	test_stacks();
+	test_clock_set_back();
 	test_old_record();
 	test_old_file();
 	test_replay();
