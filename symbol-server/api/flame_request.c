@@ -135,11 +135,12 @@ static bool goes_on(void *context)
 	return query_life_goes_on(pass->flame->life, pass->err);
 }
 
-bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, struct error *err)
+bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, size_t max_nodes,
+			struct error *err)
 {
 	struct pass pass = {flame, NULL, NULL, err};
 
-	return named_stacks_tree(flame->stacks, tree, flame->by_samples, goes_on, &pass,
+	return named_stacks_tree(flame->stacks, tree, flame->by_samples, max_nodes, goes_on, &pass,
 				 &flame->totals, err);
 }
 

@@ -44,8 +44,10 @@ bool flame_request_name(struct flame_request *flame, struct api *api, struct err
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
 			struct error *err);
 
-/* The same into a tree, which is quicker; it is summed up then. */
-bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, struct error *err);
+/* The same into a tree, which is quicker; it is summed up then. max_nodes: as of the cut that
+ * follows. */
+bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, size_t max_nodes,
+			struct error *err);
 
 /* The unit of the values given to each(). */
 const char *flame_request_unit(const struct flame_request *flame);

@@ -66,7 +66,7 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
 	if (!(parts->top || !parts->tree ? flame_request_each(flame, add_stack, parts, err)
-					 : flame_request_tree(flame, parts->tree, err))) {
+					 : flame_request_tree(flame, parts->tree, max_nodes, err))) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the flame graph has more than %zu nodes; narrow time or match",

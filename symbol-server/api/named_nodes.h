@@ -26,6 +26,7 @@ struct named_stacks {
 struct tree_pass {
 	struct flame_tree *tree;
 	bool by_samples;
+	size_t max_nodes; /* as of the cut that follows; 0: none does */
 	bool (*goes_on)(void *context);
 	void *context;
 };
@@ -33,7 +34,7 @@ struct tree_pass {
 /* Fills samples and unsymbolized. False: no memory. */
 bool named_nodes_count(struct named_stacks *stacks);
 
-/* named_stacks_tree() for a result with nodes, not inverted. */
+/* named_stacks_tree() for a result with nodes, not inverted (named_tree.c). */
 bool named_nodes_tree(struct named_stacks *stacks, const struct tree_pass *pass,
 		      struct stack_totals *totals, struct error *err);
 

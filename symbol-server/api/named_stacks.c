@@ -292,10 +292,10 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 }
 
 bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
-		       bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
+		       size_t max_nodes, bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
 		       struct error *err)
 {
-	struct tree_pass pass = {tree, by_samples, goes_on, context};
+	struct tree_pass pass = {tree, by_samples, max_nodes, goes_on, context};
 
 	if (!stacks->result->nodes || stacks->view->invert)
 		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);

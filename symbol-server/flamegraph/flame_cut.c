@@ -39,8 +39,8 @@ static int compare_sibling(const void *left, const void *right, void *context)
 	return order ? order : a < b ? -1 : a > b;
 }
 
-/* The wanted-th largest of the totals: a byte of it a round, highest first. wanted: 1 … count. */
-static uint64_t nth_total(const uint64_t *totals, size_t count, size_t wanted)
+/* A byte of it a round, highest first. */
+uint64_t flame_tree_nth_total(const uint64_t *totals, size_t count, size_t wanted)
 {
 	uint64_t found = 0, known = 0; /* known: the bits of found that are */
 
@@ -69,7 +69,7 @@ static bool sort_heaviest(struct cut *cut, size_t wanted)
 		return false;
 	for (size_t i = 0; i < cut->old_count; i++)
 		totals[i] = cut->old[i].total;
-	last = nth_total(totals, cut->old_count, wanted);
+	last = flame_tree_nth_total(totals, cut->old_count, wanted);
 	for (uint32_t i = 0; i < cut->old_count; i++)
 		if (totals[i] > last)
 			cut->by_weight[count++] = i;
@@ -97,6 +97,8 @@ static bool choose_kept(struct cut *cut, size_t max_nodes)
 	}
 	for (size_t i = 1; i < cut->old_count; i++)
 		missing[cut->old[i].parent]++;
+	for (size_t i = 0; i < cut->old_count; i++)
+		missing[i] += cut->old[i].has_more;
 	for (size_t i = 0; i < most; i++) {
 		uint32_t node = cut->by_weight[i];
 
@@ -120,6 +122,7 @@ static uint32_t put_node(struct cut *cut, uint32_t old, uint32_t parent)
 	cut->nodes[at] = cut->old[old];
 	cut->nodes[at].parent = parent;
 	cut->nodes[at].first_child = cut->nodes[at].next_sibling = 0;
+	cut->nodes[at].has_more = false;
 	return at;
 }
 
@@ -144,19 +147,20 @@ static void put_cut(struct cut *cut, uint32_t parent, uint64_t value, uint64_t s
  * new node is left in origin. */
 static void put_children(struct cut *cut, uint32_t old, uint32_t parent, uint32_t *origin)
 {
-	uint64_t value = 0, samples = 0;
+	const struct flame_node *node = &cut->old[old];
+	uint64_t value = node->total - node->self;
+	uint64_t samples = node->total_samples - node->self_samples;
+	bool is_cut = node->has_more;
 	size_t kept = 0;
-	bool is_cut = false;
 
-	for (uint32_t child = cut->old[old].first_child; child;
-	     child = cut->old[child].next_sibling) {
-		if (cut->is_kept[child]) {
-			cut->scratch[kept++] = child;
+	for (uint32_t child = node->first_child; child; child = cut->old[child].next_sibling) {
+		if (!cut->is_kept[child]) {
+			is_cut = true;
 			continue;
 		}
-		is_cut = true;
-		value += cut->old[child].total;
-		samples += cut->old[child].total_samples;
+		cut->scratch[kept++] = child;
+		value -= cut->old[child].total;
+		samples -= cut->old[child].total_samples;
 	}
 	qsort_r(cut->scratch, kept, sizeof(*cut->scratch), compare_sibling,
 		(void *)(uintptr_t)cut->old);

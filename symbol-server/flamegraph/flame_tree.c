@@ -187,6 +187,23 @@ uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent, const struct
 	return add_child(tree, parent, frame, hash);
 }
 
+uint32_t flame_tree_put(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame,
+			uint64_t total, uint64_t total_samples)
+{
+	uint32_t at = (uint32_t)tree->count;
+
+	if (!grow(tree))
+		return 0;
+	tree->nodes[at] = (struct flame_node){.frame = *frame,
+					      .parent = parent,
+					      .next_sibling = tree->nodes[parent].first_child,
+					      .total = total,
+					      .total_samples = total_samples};
+	tree->nodes[parent].first_child = at;
+	tree->count++;
+	return at;
+}
+
 void flame_tree_sum(struct flame_tree *tree)
 {
 	for (size_t i = 0; i < tree->count; i++) {

@@ -42,6 +42,7 @@ struct flame_node {
 	struct flame_frame frame;
 	uint32_t parent;                    /* index; 0 for the root itself */
 	uint32_t first_child, next_sibling; /* 0: none */
+	bool has_more;                      /* callees that are in total only */
 	uint64_t self, total;
 	uint64_t self_samples, total_samples;
 };
@@ -64,12 +65,17 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
  * reached. Whoever adds to self and self_samples of nodes so calls flame_tree_sum() at the end. */
 uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent,
 			  const struct flame_frame *frame);
+/* A new child in any case, with its totals; for whoever knows them and looks for nothing. */
+uint32_t flame_tree_put(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame,
+			uint64_t total, uint64_t total_samples);
 void flame_tree_sum(struct flame_tree *tree); /* all totals anew, from what nodes have themselves */
 /* Keeps the heaviest nodes (by total, ancestors always); what is folded away becomes one child
  * "[cut]" of its nearest kept ancestor, and tree->cut counts its value. At most max_nodes are left,
  * "[cut]" ones among them, but never less than the root and its "[cut]". Siblings end sorted by
  * total, then name; nodes are renumbered breadth first. Nothing can be added afterwards. */
 bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes);
+/* The wanted-th largest of the totals. wanted: 1 … count. */
+uint64_t flame_tree_nth_total(const uint64_t *totals, size_t count, size_t wanted);
 void flame_tree_free(struct flame_tree *tree); /* NULL is fine */
 
 #endif

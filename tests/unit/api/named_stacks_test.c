@@ -443,7 +443,8 @@ static uint32_t node_of(struct random_stacks *random, uint32_t caller, uint32_t 
 	return random->node_count++;
 }
 
-/* Leaf first; few locations, so that callers are shared; an incomplete stack says so at its root. */
+/* Leaf first; few locations, so that callers are shared; an incomplete stack says so at its root.
+ */
 static void make_random(struct random_stacks *random, uint32_t of_series)
 {
 	random->node_count = 1;
@@ -485,14 +486,14 @@ struct outcome {
 };
 
 static void plant(const struct samples_result *from, const struct stack_view *view, bool by_samples,
-		  struct outcome *out)
+		  size_t max_nodes, struct outcome *out)
 {
 	struct error err = {0};
 
 	*out = (struct outcome){.tree = flame_tree_new(100000)};
 	out->stacks = named_stacks_new(from, &symbolizer, view, &err);
-	CHECK(out->stacks && named_stacks_tree(out->stacks, out->tree, by_samples, goes_on, NULL,
-					       &out->totals, &err));
+	CHECK(out->stacks && named_stacks_tree(out->stacks, out->tree, by_samples, max_nodes,
+					       goes_on, NULL, &out->totals, &err));
 	named_stacks_incomplete(out->stacks, &out->accounting);
 }
 
@@ -536,6 +537,71 @@ static void release(struct outcome *outcome)
 	named_stacks_free(outcome->stacks);
 }
 
+static bool is_same_way(const struct flame_tree *a, uint32_t x, const struct flame_tree *b,
+			uint32_t y)
+{
+	for (; x && y; x = a->nodes[x].parent, y = b->nodes[y].parent)
+		if (strcmp(a->nodes[x].frame.name, b->nodes[y].frame.name) ||
+		    a->nodes[x].frame.kind != b->nodes[y].frame.kind ||
+		    a->nodes[x].frame.module != b->nodes[y].frame.module)
+			return false;
+	return !x && !y;
+}
+
+/* Every node left is one of the whole tree as it is there; nothing heavier is missing, and what a
+ * node has lost is in its "[cut]". */
+static void check_nodes(const struct flame_tree *cut, const struct flame_tree *all)
+{
+	uint64_t least = UINT64_MAX, *below = calloc(cut->count, sizeof(*below)), sum = 0;
+	size_t kept = 0, heavier = 0, wrong = 0;
+
+	CHECK(below);
+	for (uint32_t i = 0; i < cut->count; i++) {
+		const struct flame_node *node = &cut->nodes[i];
+		uint32_t at = 0;
+
+		below[node->parent] += i ? node->total : 0;
+		if (node->frame.kind == FRAME_cut) {
+			sum += node->total;
+			continue;
+		}
+		while (at < all->count && !is_same_way(cut, i, all, at))
+			at++;
+		wrong += at == all->count || all->nodes[at].total != node->total ||
+			 all->nodes[at].self != node->self ||
+			 all->nodes[at].self_samples != node->self_samples ||
+			 all->nodes[at].total_samples != node->total_samples;
+		least = node->total < least ? node->total : least;
+		kept++;
+	}
+	for (uint32_t i = 0; i < cut->count; i++)
+		wrong += cut->nodes[i].total !=
+			 cut->nodes[i].self + (cut->nodes[i].first_child ? below[i] : 0);
+	for (size_t i = 0; i < all->count; i++)
+		heavier += all->nodes[i].total > least;
+	CHECK_NUMBER(wrong, 0);
+	CHECK(heavier < kept || (kept == 1 && heavier == 0));
+	CHECK_NUMBER(cut->cut, sum);
+	free(below);
+}
+
+/* The cut of a tree of which no more was made than is left is that of the whole tree. */
+static void check_cut(const struct samples_result *from, const struct stack_view *view,
+		      bool by_samples, size_t most, const struct outcome *whole)
+{
+	struct outcome part, all;
+
+	plant(from, view, by_samples, most, &part);
+	plant(from, view, by_samples, 0, &all);
+	CHECK(flame_tree_cut(part.tree, most) && flame_tree_cut(all.tree, most));
+	CHECK_NUMBER(part.tree->count, all.tree->count);
+	CHECK_NUMBER(part.tree->cut, all.tree->cut);
+	CHECK(!memcmp(&part.totals, &all.totals, sizeof(part.totals)));
+	check_nodes(part.tree, whole->tree);
+	release(&part);
+	release(&all);
+}
+
 /* Each view of random stacks, as lists and as a tree. */
 static void test_nodes(void)
 {
@@ -572,11 +638,13 @@ static void test_nodes(void)
 		planted.stacks = random.planted;
 		planted.nodes = random.nodes;
 		planted.node_count = random.node_count;
-		plant(&listed, &view, round % 3 == 0, &lists);
-		flame_tree_sum(lists.tree);
-		plant(&planted, &view, round % 3 == 0, &nodes);
+		plant(&listed, &view, round % 3 == 0, 0, &lists);
+		plant(&planted, &view, round % 3 == 0, 0, &nodes);
+		CHECK(flame_tree_cut(lists.tree, 100000) && flame_tree_cut(nodes.tree, 100000));
 		check_same(&lists, &nodes);
 		CHECK(view.root_depth || view.focus || view.ignore || nodes.tree->count > 100);
+		for (size_t most = 1; most < 400; most += 1 + most / 2)
+			check_cut(&planted, &view, round % 3 == 0, most, &nodes);
 		release(&lists);
 		release(&nodes);
 	}
