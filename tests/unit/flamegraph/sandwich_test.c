@@ -15,9 +15,12 @@ static bool is_f(void *context, const struct flame_frame *frame)
 /* Names live as long as the program. */
 static size_t read_stack(const char *text, struct flame_frame *frames)
 {
-	char *copy = strdup(text);
+	static char texts[1 << 16];
+	static size_t used;
+	char *copy = texts + used;
 	size_t depth = 0;
 
+	used += (size_t)snprintf(copy, sizeof texts - used, "%s", text) + 1;
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
 		frames[depth++] = (struct flame_frame){.name = word,
 						       .file = "",
