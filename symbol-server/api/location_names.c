@@ -13,11 +13,13 @@ enum {
 	FRAMES_MAX = 8 << 20,
 	ENTRIES_MAX = 8 << 20,
 	NAME_ROOM = 512,
+	LOCATIONS_MAX = 1 << 24,
 };
 
 static bool no_memory(struct location_names *names, struct error *err)
 {
-	if (names->arena.failed || names->count >= FRAMES_MAX || names->entry_count >= ENTRIES_MAX)
+	if (names->arena.failed || names->count >= FRAMES_MAX ||
+	    names->entry_count >= ENTRIES_MAX || names->result->location_count >= LOCATIONS_MAX)
 		return error_set(err, ERROR_LIMIT,
 				 "the answer has too many distinct frames; narrow time or match");
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
@@ -287,48 +289,93 @@ static uint8_t take_reason(struct location_names *names, const char *sentence)
 	return (uint8_t)i;
 }
 
-static bool name_location(struct location_names *names, uint32_t number)
+/* Most places of one function have the same frames, one after the other in the order of addresses:
+ * they share them. */
+static bool same_chain(const struct location_names *names, const struct symbol_frame *chain,
+		       unsigned length, uint32_t module, bool is_kernel)
 {
-	const struct result_location *location = &names->result->locations[number];
-	struct named_location *named = &names->locations[number];
+	if (names->last_length != length || names->last_module != module ||
+	    names->last_is_kernel != is_kernel)
+		return false;
+	for (unsigned i = 0; i < length; i++)
+		if (names->last_chain[i].name != chain[i].name ||
+		    names->last_chain[i].file != chain[i].file ||
+		    names->last_chain[i].line != chain[i].line ||
+		    names->last_chain[i].is_inline != chain[i].is_inline)
+			return false;
+	return true;
+}
+
+static bool share_chain(struct location_names *names, struct named_location *named,
+			const struct symbol_frame *chain, unsigned length, uint32_t module,
+			bool is_kernel)
+{
+	if (!same_chain(names, chain, length, module, is_kernel)) {
+		names->last_first = (uint32_t)names->count;
+		if (!add_chain(names, chain, length, module, is_kernel))
+			return false;
+		memcpy(names->last_chain, chain, length * sizeof(*chain));
+		names->last_length = length;
+		names->last_module = module;
+		names->last_is_kernel = is_kernel;
+	}
+	named->first = names->last_first;
+	named->count = length;
+	return true;
+}
+
+static bool name_told(struct location_names *names, struct named_location *named,
+		      const struct result_location *location, uint32_t module)
+{
+	char text[NAME_ROOM];
+
+	if (location->kind == LOCATION_NAMED) {
+		named->is_unresolved = !*location->function;
+		return add_named(names, location, module);
+	}
+	snprintf(text, sizeof(text), "[incomplete: %.400s]", location->function);
+	named->is_incomplete = true;
+	named->reason = take_reason(names, location->function);
+	return add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, false);
+}
+
+struct place {
+	uint64_t address;
+	uint32_t module;
+	uint32_t number : 24, kind : 8; /* of the location, which then need not be looked at */
+};
+
+static bool name_location(struct location_names *names, const struct place *place)
+{
+	const struct result_location *location = &names->result->locations[place->number];
+	struct named_location *named = &names->locations[place->number];
 	struct symbol_frame chain[SYMBOL_CHAIN_MAX];
 	uint32_t module = FRAME_NO_MODULE;
 	unsigned length = 0;
-	char text[NAME_ROOM];
 	bool ok;
 
-	if (location->module < names->result->module_count)
-		module = names->module_of[location->module];
+	if (place->module < names->result->module_count)
+		module = names->module_of[place->module];
 	named->first = (uint32_t)names->count;
-	if (location->kind == LOCATION_INCOMPLETE) {
-		snprintf(text, sizeof(text), "[incomplete: %.400s]", location->function);
-		named->is_incomplete = true;
-		named->reason = take_reason(names, location->function);
-		ok = add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, false);
-	} else if (location->kind == LOCATION_NAMED) {
-		named->is_unresolved = !*location->function;
-		ok = add_named(names, location, module);
-	} else {
+	if (place->kind != LOCATION_INCOMPLETE && place->kind != LOCATION_NAMED) {
 		if (module != FRAME_NO_MODULE && names->tables[module] &&
-		    location->kind != LOCATION_ANONYMOUS)
+		    place->kind != LOCATION_ANONYMOUS)
 			length = symbol_table_lookup(names->tables[module],
-						     names->result->modules[location->module].base,
-						     location->address, chain);
-		named->is_unresolved = !length;
-		ok = length ? add_chain(names, chain, length, module,
-					location->kind == LOCATION_KERNEL)
-			    : add_unresolved(names, location, module);
+						     names->result->modules[place->module].base,
+						     place->address, chain);
+		if (length)
+			return share_chain(names, named, chain, length, module,
+					   place->kind == LOCATION_KERNEL);
+		named->is_unresolved = true;
+		ok = add_unresolved(names, location, module);
+	} else {
+		ok = name_told(names, named, location, module);
 	}
 	named->count = (uint32_t)names->count - named->first;
 	return ok;
 }
 
 /* --- in the order of addresses, so that a table's parts are read once --- */
-
-struct place {
-	uint64_t address;
-	uint32_t module, number;
-};
 
 enum { DIGIT_BITS = 12, DIGITS = 1 << DIGIT_BITS, ADDRESS_ROUNDS = 3, ROUNDS = 4 };
 
@@ -365,12 +412,14 @@ static bool name_locations(struct location_names *names)
 	bool ok = places;
 
 	for (uint32_t i = 0; ok && i < count; i++)
-		places[i] = (struct place){result->locations[i].address,
-					   result->locations[i].module, i};
+		places[i] = (struct place){.address = result->locations[i].address,
+					   .module = result->locations[i].module,
+					   .number = i,
+					   .kind = result->locations[i].kind};
 	if (ok)
 		sort_places(places, places + count, count);
 	for (uint32_t i = 0; ok && i < count; i++)
-		ok = name_location(names, places[i].number);
+		ok = name_location(names, &places[i]);
 	free(places);
 	return ok;
 }
@@ -383,7 +432,7 @@ bool location_names_init(struct location_names *names, const struct samples_resu
 	arena_init(&names->arena, NAMES_BYTES);
 	hash_table_init(&names->names, ENTRIES_MAX);
 	names->locations = calloc((size_t)result->location_count + 1, sizeof(*names->locations));
-	if (!names->locations)
+	if (!names->locations || result->location_count >= LOCATIONS_MAX)
 		return no_memory(names, err);
 	if (!join_modules(names, err))
 		return false;

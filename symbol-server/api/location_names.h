@@ -47,6 +47,9 @@ struct location_names {
 	struct hash_table names;
 	struct name_entry *entries;
 	uint32_t entry_count, entry_capacity, last_entry;
+	struct symbol_frame last_chain[SYMBOL_CHAIN_MAX]; /* of the table's, added last */
+	uint32_t last_first, last_length, last_module;    /* length 0: none yet */
+	bool last_is_kernel;
 };
 
 /* Release it in either case. ERROR_MEMORY, ERROR_LIMIT. */

@@ -618,11 +618,20 @@ static void test_nodes(void)
 					.stack_count = RANDOM_STACKS,
 					.series = two,
 					.series_count = 2};
+	struct result_module many[100] = {0};
 	struct error err = {0};
 	struct pattern *pattern = pattern_new("leaf|handler", &err);
 
+	for (unsigned i = 0; i < 100; i++) {
+		static char names[100][8];
+
+		snprintf(names[i], sizeof(names[i]), "m%u", i);
+		many[i] = i < listed.module_count ? modules[i]
+						  : (struct result_module){.name = names[i]};
+	}
+
 	for (unsigned round = 0; round < 24; round++) {
-		struct samples_result planted = listed;
+		struct samples_result planted;
 		struct stack_view view = {.groups = groups,
 					  .group_count = round & 1,
 					  .focus = round % 6 == 2 ? pattern : NULL,
@@ -634,6 +643,11 @@ static void test_nodes(void)
 
 		random_state = round;
 		make_random(&random, 2);
+		if (round == 12) { /* more modules than a word has bits */
+			listed.modules = many;
+			listed.module_count = 100;
+		}
+		planted = listed;
 		listed.stacks = random.listed;
 		planted.stacks = random.planted;
 		planted.nodes = random.nodes;
