@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* farflame-server: options, store, symbolize, http; until a signal. */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +209,15 @@ static int64_t longest_kept_ms(const struct server_options *options)
 	return kept_ms == INT64_MAX ? 0 : kept_ms;
 }
 
+/* What a large query took goes back to the kernel after it: its arrays and arenas' blocks are mapped
+ * apart, whatever sizes were freed before, and threads share few heaps. */
+static void keep_small(void)
+{
+	mallopt(M_ARENA_MAX, 4);
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
 int main(int argc, char **argv)
 {
 	struct server_options options = {0};
@@ -218,6 +228,7 @@ int main(int argc, char **argv)
 	bool ok;
 
 	symbol_worker_main(argc, argv);
+	keep_small();
 	umask(077); /* profiles tell what runs where: nobody else's business */
 	action = server_options_read(argc, argv, &options, &err);
 	if (action == OPTIONS_FAILED)
