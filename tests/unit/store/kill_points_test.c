@@ -10,6 +10,7 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/sqlite/samples_store.h"
@@ -89,10 +90,14 @@ int fdatasync(int fd)
 	return fd < 0 ? -1 : 0;
 }
 
-/* Nor has anybody to wait for company. */
+/* Nor has anybody to wait for company; but SQLite waits for locks, and counts the time it asked
+ * for.
+ */
 int usleep(useconds_t us)
 {
-	return us ? sched_yield() : 0;
+	const struct timespec time = {.tv_nsec = us * 1000l};
+
+	return us < 10000 ? sched_yield() : nanosleep(&time, NULL);
 }
 
 /* ---- the reports ---- */
