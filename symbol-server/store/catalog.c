@@ -7,6 +7,8 @@
 #include "symbol-server/store/catalog_items.h"
 #include "symbol-server/store/catalog_nodes.h"
 
+enum { SPARE_BYTES = 128 << 20 }; /* read back, texts may lie closer than they did */
+
 static const char full_sentence[] = "the day's dictionary of stacks is full";
 
 static struct text text_of(const char *text)
@@ -92,6 +94,13 @@ size_t catalog_bytes(const struct catalog *catalog)
 		bytes += blocks_bytes(&catalog->items[i]) +
 			 catalog->index[i].size * (sizeof(struct hash_slot) + 4);
 	return bytes;
+}
+
+bool catalog_is_full(const struct catalog *catalog)
+{
+	return catalog->items[CATALOG_SERIES].count >= CATALOG_SERIES_MAX ||
+	       catalog->items[CATALOG_STRINGS].count >= BLOCK_ITEMS * BLOCKS_MAX ||
+	       catalog->arena.used >= CATALOG_BYTES_MAX - SPARE_BYTES;
 }
 
 /* --- hashes --- */

@@ -98,6 +98,8 @@ void catalog_release(struct catalog *catalog); /* NULL is fine */
 
 struct catalog_mark catalog_mark(const struct catalog *catalog);
 size_t catalog_bytes(const struct catalog *catalog);
+/* So much that a new series may have found no room. Under the store's lock. */
+bool catalog_is_full(const struct catalog *catalog);
 
 static inline const struct catalog_string *catalog_string(const struct catalog *catalog, uint32_t n)
 {

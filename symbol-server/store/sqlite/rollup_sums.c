@@ -211,7 +211,9 @@ static bool map_series(struct rolling *rolling, uint32_t from, uint32_t *series,
 	}
 	if (!rolling->fleet_of[from])
 		rolling->fleet_of[from] = add_series(rolling, from, true);
-	/* Without room it stays as it is, which answers the same. */
+	/* Without room it stays as it is, and view.c looks for it there. Memory comes back. */
+	if (!rolling->fleet_of[from] && !catalog_is_full(rolling->to))
+		return false;
 	*fleet = rolling->fleet_of[from] ? rolling->fleet_of[from] : *series;
 	return *series;
 }

@@ -439,17 +439,55 @@ static struct day_range part_range(const struct samples_query *query, unsigned t
 				  part->until,   part->level, part->above};
 }
 
+static bool names_instance(const struct catalog *catalog, uint32_t number)
+{
+	const struct catalog_series *series = catalog_series(catalog, number);
+
+	for (uint32_t i = 0; i < series->label_count; i++)
+		if (rollup_drops_label(catalog_string(catalog, series->labels[2 * i])->text))
+			return true;
+	return false;
+}
+
+/* Of many alike the roll-ups of a fleet have rows of one series only, unless it found no room in
+ * the dictionary: the others need not be looked for. NULL: look for all. */
+static const uint32_t *fleet_series(struct view *view, const struct view_day *day,
+				    const uint32_t *series, uint32_t *count)
+{
+	uint32_t *list, found = 0;
+	bool is_full;
+
+	pthread_mutex_lock(&view->store->lock);
+	is_full = catalog_is_full(day->catalog);
+	pthread_mutex_unlock(&view->store->lock);
+	list = is_full ? NULL : arena_array(&view->arena, *count + 1, sizeof *list);
+	for (uint32_t i = 0; list && i < *count; i++)
+		if (!names_instance(day->catalog, series[i]))
+			list[found++] = series[i];
+	*count = list ? found : *count;
+	return list;
+}
+
+static bool is_fleet(enum day_level level)
+{
+	return level == DAY_10M_FLEET || level == DAY_1H_FLEET;
+}
+
 bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
 	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
 	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
 	       struct error *err)
 {
 	struct row_relay sink = {day, query, fn, is_wanted, context, 0, false};
+	uint32_t fleet_count = series_count;
+	const uint32_t *fleet = series ? fleet_series(view, day, series, &fleet_count) : NULL;
 
 	for (unsigned i = 0; day->reader && !sink.is_stopped && i < day->samples.count; i++) {
 		const struct day_range range = part_range(query, type, &day->samples.at[i]);
+		bool of_fleet = fleet && is_fleet(range.level);
 
-		if (!day_reader_samples(day->reader, &range, series, series_count, with_data,
+		if (!day_reader_samples(day->reader, &range, of_fleet ? fleet : series,
+					of_fleet ? fleet_count : series_count, with_data,
 					relay_wanted, relay, &sink, err))
 			return file_failed(view, day, err);
 	}
