@@ -67,8 +67,8 @@ def check_chain(samples, program, last):
 
 
 def is_early(sample):
-    """Taken before the code's rows were loaded, which takes an emulated machine seconds."""
-    return sample.incomplete.startswith("first sight of this code")
+    """Taken before the code's rows were loaded, which takes an emulated machine seconds: not copied, or not all."""
+    return sample.incomplete.startswith(("first sight of this code", "deeper than the part of the stack"))
 
 
 def names_of(sample, wanted_id, namer):
