@@ -155,11 +155,13 @@ bool moment_view_each(struct view *view, struct view_day *day, const struct samp
 {
 	struct moment_relay relay = {query, wanted, fn, context, {.day = day}, 0, 0, false};
 
-	(void)view;
 	if (!day->catalog)
 		return true;
-	if (day->reader && !each_stored(&relay, type, err))
+	if (day->reader && !each_stored(&relay, type, err)) {
+		if (err && err->kind == ERROR_FORMAT)
+			view_set_aside(view, day, err);
 		return false;
+	}
 	each_cell(&relay);
 	return true;
 }

@@ -373,6 +373,8 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	querying.result->unit = profile_type_unit(type);
 	ok = run_query(&querying);
 	querying_release_sums(&querying);
+	if (querying.damaged)
+		view_set_aside(&querying.view, querying.damaged, err);
 	view_close(&querying.view);
 	if (!ok) {
 		samples_result_free(querying.result);

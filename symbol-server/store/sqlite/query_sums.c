@@ -254,6 +254,7 @@ static bool add_piece(struct querying *querying, const struct piece *piece)
 
 	if (!ok && !querying->is_full) {
 		querying->is_stopped = true;
+		querying->damaged = &querying->view.days[piece->day];
 		error_set(querying->err, ERROR_FORMAT, "samples of a minute are damaged");
 	}
 	return ok && querying_goes_on(querying);

@@ -63,6 +63,7 @@ struct querying {
 	size_t thread_sum_count, thread_sum_room;
 	size_t series_room, stack_room; /* of the result */
 	struct view_day *day;           /* being read */
+	struct view_day *damaged;       /* a row of it cannot be read, as err says */
 	int64_t started_ms, asked_ms;
 	uint64_t rows;
 	unsigned steps;

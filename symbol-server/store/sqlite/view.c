@@ -229,7 +229,7 @@ static void close_reader(struct view *view, struct view_day *day)
 	day->reader = NULL;
 }
 
-static void set_aside(struct view *view, struct view_day *day, const struct error *err)
+void view_set_aside(struct view *view, struct view_day *day, const struct error *err)
 {
 	day_reader_close(day->reader);
 	day->reader = NULL;
@@ -279,7 +279,7 @@ static bool open_day(struct view *view, struct view_day *day, struct error *err)
 		return true;
 	}
 	if (why.kind == ERROR_FORMAT) {
-		set_aside(view, day, &why);
+		view_set_aside(view, day, &why);
 		return true;
 	}
 	if (err)
@@ -295,7 +295,7 @@ static bool choose(struct view *view, struct view_day *day, struct error *err)
 	if (view_choose(view, day, &why))
 		return true;
 	if (why.kind == ERROR_FORMAT) {
-		set_aside(view, day, &why);
+		view_set_aside(view, day, &why);
 		return view_choose(view, day, err);
 	}
 	if (err)
@@ -428,7 +428,7 @@ static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
 static bool file_failed(struct view *view, struct view_day *day, struct error *err)
 {
 	if (err && err->kind == ERROR_FORMAT)
-		set_aside(view, day, err);
+		view_set_aside(view, day, err);
 	return false;
 }
 

@@ -99,6 +99,10 @@ bool view_each(struct view *view, struct view_day *day, const struct samples_que
 bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
 		       unsigned type, view_row_fn *fn, void *context, struct error *err);
 
+/* A row of the day turned out to be damaged, which err says: the file is renamed, its reader closed.
+ * Not while rows are read. */
+void view_set_aside(struct view *view, struct view_day *day, const struct error *err);
+
 /* Calls fn for every counted stack of a row. False: damaged, or fn said so. */
 bool view_each_pair(const struct view_row *row, packed_pair_fn *fn, void *context);
 /* Calls fn with the string of every host that took part in a row whose series has no host. */

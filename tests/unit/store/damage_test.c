@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "symbol-server/store/data_directory.h"
@@ -215,6 +216,33 @@ static void test_variants(const char *directory, const struct whole *files, unsi
 	CHECK(found > variants / 3); /* the rest hit what is not in use, or texts */
 }
 
+/* A row whose bytes are none of packed.h's, in a file that is whole to SQLite: it costs its day,
+ * and the question that finds it is answered. */
+static void test_damaged_row(const char *directory, const struct whole *files, unsigned count,
+			     unsigned which)
+{
+	struct samples_store *store;
+	struct totals hurt, other;
+	char copy[100], path[900];
+	sqlite3 *db;
+
+	snprintf(copy, sizeof copy, "%s/row", directory);
+	lay_out(copy, files, count);
+	snprintf(path, sizeof path, "%s/%s", copy, files[which].name);
+	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, "UPDATE samples SET data = x'01ffffff'", NULL, NULL, NULL) ==
+	      SQLITE_OK);
+	sqlite3_close(db);
+	store = open_store(copy, NULL);
+	hurt = day_totals(store, 0);
+	CHECK_NUMBER(hurt.samples, 0);
+	CHECK(has_aside(path));
+	other = day_totals(store, 1);
+	CHECK(is_whole(&other));
+	samples_close(store);
+	remove_directory(copy);
+}
+
 static int compare_files(const void *a, const void *b)
 {
 	return strcmp(((const struct whole *)a)->name, ((const struct whole *)b)->name);
@@ -245,8 +273,10 @@ int main(void)
 	while (which < count && strncmp(files[which].name, "samples-20261121", 16))
 		which++;
 	CHECK(which < count && files[which].length > 8 * 8192);
-	if (which < count)
+	if (which < count) {
 		test_variants(directory, files, count, which);
+		test_damaged_row(directory, files, count, which);
+	}
 	for (unsigned i = 0; i < count; i++)
 		free(files[i].bytes);
 	remove_directory(directory);
