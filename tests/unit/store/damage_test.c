@@ -243,6 +243,52 @@ static void test_damaged_row(const char *directory, const struct whole *files, u
 	remove_directory(copy);
 }
 
+static bool count_moment(void *context, int64_t time_ms, uint64_t value)
+{
+	(void)time_ms, (void)value;
+	++*(unsigned *)context;
+	return true;
+}
+
+/* Times of single samples that are none: what was passed on already cannot be taken back, so only
+ * the next question is answered. */
+static void test_damaged_times(const char *directory)
+{
+	const struct samples_query query = {
+		.tenant = 1, .from_ms = noon, .until_ms = noon + 60000, .type = "on-cpu"};
+	uint64_t time_ns = (uint64_t)(noon + 5) * 1000000;
+	struct samples_store *store;
+	struct batch_maker maker;
+	char data[100], path[900];
+	struct error err = {0};
+	unsigned count = 0;
+	sqlite3 *db;
+
+	snprintf(data, sizeof data, "%s/times", directory);
+	store = open_store(data, NULL);
+	batch_report(&maker, "h1", "a", noon, 1, 1, 1);
+	maker.batch.times = &time_ns;
+	maker.batch.time_count = maker.batch.samples[0].time_count = 1;
+	CHECK(add_and_wait(store, &maker, NULL, NULL));
+	arena_release(&maker.arena);
+	CHECK(samples_fold(store, NULL));
+	CHECK(samples_moments(store, &query, count_moment, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	samples_close(store);
+	snprintf(path, sizeof path, "%s/samples-20261121.db", data);
+	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, "UPDATE moments SET data = x'01ffffff'", NULL, NULL, NULL) ==
+	      SQLITE_OK);
+	sqlite3_close(db);
+	store = open_store(data, NULL);
+	CHECK(!samples_moments(store, &query, count_moment, &count, &err));
+	CHECK(err.kind == ERROR_FORMAT);
+	CHECK(has_aside(path));
+	CHECK(samples_moments(store, &query, count_moment, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	samples_close(store);
+}
+
 static int compare_files(const void *a, const void *b)
 {
 	return strcmp(((const struct whole *)a)->name, ((const struct whole *)b)->name);
@@ -277,6 +323,7 @@ int main(void)
 		test_variants(directory, files, count, which);
 		test_damaged_row(directory, files, count, which);
 	}
+	test_damaged_times(directory);
 	for (unsigned i = 0; i < count; i++)
 		free(files[i].bytes);
 	remove_directory(directory);
