@@ -174,9 +174,17 @@ static void share_cells(struct view *view)
 
 /* --- files --- */
 
-/* The dictionary of a day that nobody writes: loaded without the lock, shared if nobody was faster.
- */
-static bool load_catalog(struct view *view, struct view_day *day, struct error *err)
+/* Under the lock. */
+static bool share_catalog(struct view_day *day)
+{
+	if (!day->day->catalog)
+		return false;
+	day->catalog = catalog_take(day->day->catalog);
+	day->mark = catalog_mark(day->catalog);
+	return true;
+}
+
+static bool read_catalog(struct view *view, struct view_day *day, struct error *err)
 {
 	struct catalog *catalog = catalog_new();
 
@@ -186,17 +194,31 @@ static bool load_catalog(struct view *view, struct view_day *day, struct error *
 		catalog_release(catalog);
 		return false;
 	}
+	catalog_drop_index(catalog);
 	pthread_mutex_lock(&view->store->lock);
-	if (day->day->catalog) {
-		catalog_release(catalog);
-		catalog = day->day->catalog;
-	} else {
+	if (day->day->catalog)
+		catalog_release(catalog); /* a writer was faster */
+	else
 		day->day->catalog = catalog;
-	}
-	day->catalog = catalog_take(catalog);
-	day->mark = catalog_mark(catalog);
+	share_catalog(day);
 	pthread_mutex_unlock(&view->store->lock);
 	return true;
+}
+
+/* The dictionary of a day that nobody writes: read without the store's lock, once, however many
+ * queries want it. */
+static bool load_catalog(struct view *view, struct view_day *day, struct error *err)
+{
+	static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+	bool ok;
+
+	pthread_mutex_lock(&loading);
+	pthread_mutex_lock(&view->store->lock);
+	ok = share_catalog(day);
+	pthread_mutex_unlock(&view->store->lock);
+	ok = ok || read_catalog(view, day, err);
+	pthread_mutex_unlock(&loading);
+	return ok;
 }
 
 static bool open_reader(struct view *view, struct view_day *day, struct error *err)
