@@ -193,7 +193,7 @@ $(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_address
 check:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" run-check
 run-check: $(unit) $(fuzzed)
-	@sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
+	@TAP_JOBS=$$(nproc) sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
 check-system: all
 	@sh tests/system/run.sh $(BUILD)
 check-unwind: all

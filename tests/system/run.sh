@@ -30,5 +30,20 @@ if [ -z "$*" ]; then
 	make -s BUILD="$build" $limits >"$build/limits.log" 2>&1 || sed -n '/error/p' "$build/limits.log" >&2
 	tests="$tests $limits"
 fi
+# Those that sample this host, or watch how long something takes, run one after the other; what only talks to a
+# server of its own does not mind company.
+alone= together=
+for file in $tests; do
+	case ${file##*/} in
+	backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | go_names_* | \
+		hard_cases_* | queries_* | senders_* | store_faults_* | stores_* | symbol_* | symbolicate_* | symbols_agree.sh | \
+		upload_symbols_* | delete_*) together="$together $file" ;;
+	*) alone="$alone $file" ;;
+	esac
+done
+status=0
 # shellcheck disable=SC2086
-exec sh tests/tools/run_tap.sh "$build" $tests
+[ -z "$together" ] || TAP_JOBS=$(nproc) sh tests/tools/run_tap.sh "$build" $together || status=1
+# shellcheck disable=SC2086
+[ -z "$alone" ] || sh tests/tools/run_tap.sh "$build" $alone || status=1
+exit $status

@@ -4,7 +4,8 @@
 # and why something was skipped, ends with a line of counts. A program that crashes, takes more than
 # TAP_SECONDS (default 300), exits non-zero without a "not ok", prints no plan or another number of
 # results than planned counts as a failure. Fuzz targets get the files of tests/fuzz/corpus/NAME.
-# TAP_TOTALS=FILE: appends "passed failed skipped" for whoever adds several runs up.
+# TAP_TOTALS=FILE: appends "passed failed skipped" for whoever adds several runs up. TAP_JOBS=N: so many at a
+# time, for programs that do not mind each other.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$1
@@ -53,23 +54,45 @@ run_one() { # PROGRAM ARGUMENT…
 		"$([ "$4" -eq 0 ] || echo ", $4 skipped")" $(($(date +%s) - started))
 }
 
-for program; do
-	if [ "$program" = -- ]; then
-		fuzzing=yes
-	elif [ -n "$fuzzing" ]; then
-		name=$(basename "$program" _fuzz)
-		set -- tests/fuzz/corpus/"$name"/*
-		[ -e "$1" ] || set -- # no corpus: the program then plans nothing, which is a failure
-		if [ $# -eq 0 ]; then
-			echo "  not ok - tests/fuzz/corpus/$name is empty"
-			failed=$((failed + 1))
-		else
-			run_one "$program" "$@"
+# Every TAP_JOBSth program from the first one on.
+run_lane() { # FIRST PROGRAM…
+	at=$1
+	shift
+	for program; do
+		if [ "$program" = -- ]; then
+			fuzzing=yes
+			continue
 		fi
-	else
-		run_one "$program"
-	fi
+		at=$((at - 1))
+		[ "$at" -eq 0 ] || continue
+		at=${TAP_JOBS:-1}
+		if [ -n "$fuzzing" ]; then
+			name=$(basename "$program" _fuzz)
+			set -- tests/fuzz/corpus/"$name"/*
+			[ -e "$1" ] || set -- # no corpus: the program then plans nothing, which is a failure
+			if [ $# -eq 0 ]; then
+				echo "  not ok - tests/fuzz/corpus/$name is empty"
+				failed=$((failed + 1))
+			else
+				run_one "$program" "$@"
+			fi
+		else
+			run_one "$program"
+		fi
+	done
+	echo "$passed $failed $skipped" >"$logs/lane.$$.$lane"
+}
+
+lane=1
+while [ "$lane" -le "${TAP_JOBS:-1}" ]; do
+	run_lane "$lane" "$@" &
+	lane=$((lane + 1))
 done
-[ -z "${TAP_TOTALS:-}" ] || echo "$passed $failed $skipped" >>"$TAP_TOTALS"
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+wait
+counts=$(cat "$logs"/lane.$$.* | awk '{ for (i = 1; i < 4; i++) sum[i] += $i } END { print sum[1] + 0, sum[2] + 0, sum[3] + 0 }')
+rm -f "$logs"/lane.$$.*
+# shellcheck disable=SC2086
+set -- $counts
+[ -z "${TAP_TOTALS:-}" ] || echo "$1 $2 $3" >>"$TAP_TOTALS"
+echo "$1 passed, $2 failed, $3 skipped"
+[ "$2" -eq 0 ]

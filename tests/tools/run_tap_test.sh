@@ -54,5 +54,21 @@ T
 expect "0 passed, 1 failed, 0 skipped" "prints nothing" <<'T'
 :
 T
+# Several at a time: every one once, every failure counted.
+for program in one two three four five; do
+	printf 'echo 1..2; echo "ok 1 - a"; sleep 0.2; echo "%s 2 - b"\n' \
+		"$([ $program = four ] && echo not ok || echo ok)" >"$work/$program.sh"
+done
+number=$((number + 1))
+got=$(TAP_JOBS=2 sh tests/tools/run_tap.sh "$work" "$work"/one.sh "$work"/two.sh "$work"/three.sh "$work"/four.sh \
+	"$work"/five.sh 2>&1)
+status=$?
+if [ "$status" -ne 0 ] && [ "$(echo "$got" | tail -n 1)" = "9 passed, 1 failed, 0 skipped" ]; then
+	echo "ok $number - two at a time"
+else
+	bad=$((bad + 1))
+	echo "not ok $number - two at a time"
+	echo "$got" | sed 's/^/# /'
+fi
 echo "1..$number"
 [ "$bad" -eq 0 ]
