@@ -274,6 +274,17 @@ static uint32_t step_of(const struct querying *querying, const struct view_row *
 		       : 0;
 }
 
+/* The limit of rows is exact, however quickly they are read. */
+static bool count_row(struct querying *querying)
+{
+	uint64_t most = querying->query->limits.rows;
+
+	querying->rows++;
+	if (most && querying->rows > most)
+		querying->is_stopped = !is_allowed(querying, monotonic_ms());
+	return querying_goes_on(querying);
+}
+
 static bool keep_piece(void *context, const struct view_row *row)
 {
 	struct querying *querying = context;
@@ -281,8 +292,7 @@ static bool keep_piece(void *context, const struct view_row *row)
 			      .minute = step_of(querying, row),
 			      .cell = row->cell};
 
-	querying->rows++;
-	if (!querying_goes_on(querying))
+	if (!count_row(querying))
 		return false;
 	if ((querying->byte_count > CHUNK_BYTES || querying->piece_count >= CHUNK_PIECES) &&
 	    !querying_add_pieces(querying))
