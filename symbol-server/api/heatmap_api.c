@@ -5,6 +5,7 @@
 #include "common/options.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/heat_map.h"
@@ -86,20 +87,6 @@ static bool fill(struct heat_request *heat, struct api *api, struct error *err)
 	return true;
 }
 
-static void count_hosts(const struct samples_timeline *all, struct accounting *out)
-{
-	for (uint32_t i = 0; i < all->host_count; i++) {
-		const struct host_accounting *host = &all->hosts[i];
-
-		out->taken += host->taken;
-		out->lost += host->lost;
-		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
-		for (unsigned j = 0; j < host->lost_count; j++)
-			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
-	}
-	out->hosts = all->host_count;
-}
-
 static void write_cells(struct json *json, const struct heat_map *map)
 {
 	static const char *const columns[] = {"column", "row", "samples", "value"};
@@ -126,7 +113,7 @@ static void write_answer(struct http_response *response, const struct heat_reque
 	struct json json = json_start(&response->body);
 	struct accounting accounting = {.samples = heat->sum.samples, .value = heat->sum.value};
 
-	count_hosts(heat->all, &accounting);
+	hosts_accounting(heat->all->hosts, heat->all->host_count, &accounting);
 	json_open(&json, '{');
 	json_key_string(&json, "type", heat->query.type);
 	json_key_string(&json, "unit",

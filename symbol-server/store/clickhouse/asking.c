@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/series_labels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,26 +268,6 @@ static void choose(struct asking *asking)
 
 /* --- series that nobody tells apart --- */
 
-static bool is_asked(const struct samples_query *query, const char *name)
-{
-	if (!query->labels)
-		return true;
-	for (unsigned i = 0; i < query->label_count; i++)
-		if (!strcmp(query->labels[i], name))
-			return true;
-	return false;
-}
-
-static bool same_labels(const struct series_labels *a, const struct series_labels *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
-			return false;
-	return true;
-}
-
 static bool copy_labels(struct arena *arena, const struct samples_query *query,
 			const struct series_labels *from, struct series_labels *to)
 {
@@ -295,24 +276,13 @@ static bool copy_labels(struct arena *arena, const struct samples_query *query,
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; names && values && i < from->count; i++) {
-		if (!is_asked(query, from->names[i]))
+		if (!samples_query_asks(query, from->names[i]))
 			continue;
 		names[count] = arena_text(arena, from->names[i], strlen(from->names[i]));
 		values[count++] = arena_text(arena, from->values[i], strlen(from->values[i]));
 	}
 	*to = (struct series_labels){names, values, count};
 	return !arena->failed;
-}
-
-static uint64_t labels_hash(const struct series_labels *labels)
-{
-	uint64_t hash = 0;
-
-	for (uint32_t i = 0; i < labels->count; i++) {
-		hash = hash_bytes(labels->names[i], strlen(labels->names[i]), hash);
-		hash = hash_bytes(labels->values[i], strlen(labels->values[i]), hash);
-	}
-	return hash;
 }
 
 bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,
@@ -336,9 +306,9 @@ bool asking_groups(struct asking *asking, struct arena *arena, struct series_lab
 		ok = copy_labels(arena, asking->query, &asking_series(asking, sum)->labels, to);
 		if (!ok)
 			break;
-		hash = labels_hash(to);
+		hash = series_labels_hash(to);
 		group = hash_table_first(&index, hash, &probe);
-		while (group != HASH_TABLE_NONE && !same_labels(&(*labels)[group], to))
+		while (group != HASH_TABLE_NONE && !series_labels_equal(&(*labels)[group], to))
 			group = hash_table_next(&index, hash, &probe);
 		sum->group = group == HASH_TABLE_NONE ? *count : group;
 		if (group == HASH_TABLE_NONE)

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: types, label names, values of one label. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/series_labels.h"
 
 static const char thread_label[] = "thread";
-
-struct value_sum {
-	const char *label, *value;
-	uint64_t samples;
-};
 
 struct listing {
 	struct asking asking;
 	struct arena texts;
-	struct hash_table index;
-	struct value_sum *values;
-	size_t value_count, value_room;
+	struct label_sums sums;
 };
 
 static bool open_listing(struct listing *listing, struct samples_store *base,
@@ -31,7 +24,7 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, err))
 		return false;
 	arena_init(&listing->texts, ASKING_BYTES_MAX);
-	hash_table_init(&listing->index, 1 << 22);
+	label_sums_init(&listing->sums);
 	return true;
 }
 
@@ -39,30 +32,7 @@ static void close_listing(struct listing *listing)
 {
 	asking_close(&listing->asking);
 	arena_release(&listing->texts);
-	hash_table_release(&listing->index);
-	free(listing->values);
-}
-
-/* Adds samples to one value of one label; texts live as long as the listing. */
-static bool add_value(struct listing *listing, const char *label, const char *value,
-		      uint64_t samples)
-{
-	uint64_t hash = hash_bytes(value, strlen(value), hash_bytes(label, strlen(label), 0));
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&listing->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&listing->index, hash, &probe))
-		if (!strcmp(listing->values[i].label, label) &&
-		    !strcmp(listing->values[i].value, value)) {
-			listing->values[i].samples += samples;
-			return true;
-		}
-	if (!asking_grow((void **)&listing->values, listing->value_count, &listing->value_room,
-			 sizeof *listing->values) ||
-	    !hash_table_add(&listing->index, hash, (uint32_t)listing->value_count))
-		return false;
-	listing->values[listing->value_count++] = (struct value_sum){label, value, samples};
-	return true;
+	label_sums_release(&listing->sums);
 }
 
 static bool add_labels(struct listing *listing)
@@ -72,7 +42,8 @@ static bool add_labels(struct listing *listing)
 		const struct series_labels *labels = &asking_series(&listing->asking, sum)->labels;
 
 		for (uint32_t k = 0; sum->is_wanted && sum->samples && k < labels->count; k++)
-			if (!add_value(listing, labels->names[k], labels->values[k], sum->samples))
+			if (!label_sums_add(&listing->sums, labels->names[k], labels->values[k],
+					    sum->samples))
 				return false;
 	}
 	return true;
@@ -88,7 +59,8 @@ static bool add_thread(void *context, struct row_reader *row)
 	if (row->is_short || !thread.length)
 		return true;
 	name = arena_text(&listing->texts, thread.at, thread.length);
-	listing->asking.is_full |= !name || !add_value(listing, thread_label, name, samples);
+	listing->asking.is_full |= !name ||
+				   !label_sums_add(&listing->sums, thread_label, name, samples);
 	return !listing->asking.is_full;
 }
 
@@ -109,24 +81,11 @@ static bool add_threads(struct listing *listing, struct error *err)
 	return ok;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-	const struct value_sum *x = a, *y = b;
-	int order = strcmp(x->label, y->label);
-
-	return order ? order : strcmp(x->value, y->value);
-}
-
 static bool list_values(struct listing *listing, bool with_threads, struct error *err)
 {
 	if (!add_labels(listing))
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
-	if (with_threads && !add_threads(listing, err))
-		return false;
-	if (listing->value_count)
-		qsort(listing->values, listing->value_count, sizeof *listing->values,
-		      compare_values);
-	return true;
+	return !with_threads || add_threads(listing, err);
 }
 
 bool clickhouse_samples_types(struct samples_store *base, const struct samples_query *query,
@@ -166,23 +125,12 @@ bool clickhouse_samples_labels(struct samples_store *base, const struct samples_
 	struct listing listing;
 	bool ok;
 
-	*count = 0;
 	if (!open_listing(&listing, base, query, err))
 		return false;
-	ok = list_values(&listing, true, err);
-	*rows = arena_array(arena, listing.value_count, sizeof **rows);
-	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
-		const char *label = listing.values[i].label;
-
-		if (!i || strcmp((*rows)[*count - 1].name, label))
-			(*rows)[(*count)++].name = arena_text(arena, label, strlen(label));
-		if (arena->failed)
-			break;
-		(*rows)[*count - 1].values++;
-	}
+	ok = list_values(&listing, true, err) &&
+	     label_sums_labels(&listing.sums, arena, rows, count, err);
 	close_listing(&listing);
-	return ok &&
-	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+	return ok;
 }
 
 bool clickhouse_samples_label_values(struct samples_store *base, const struct samples_query *query,
@@ -192,22 +140,10 @@ bool clickhouse_samples_label_values(struct samples_store *base, const struct sa
 	struct listing listing;
 	bool ok;
 
-	*count = 0;
 	if (!open_listing(&listing, base, query, err))
 		return false;
-	ok = list_values(&listing, !strcmp(label, thread_label), err);
-	*rows = arena_array(arena, listing.value_count, sizeof **rows);
-	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
-		const struct value_sum *from = &listing.values[i];
-		struct value_count *to = &(*rows)[*count];
-
-		if (strcmp(from->label, label))
-			continue;
-		to->value = arena_text(arena, from->value, strlen(from->value));
-		to->samples = from->samples;
-		++*count;
-	}
+	ok = list_values(&listing, !strcmp(label, thread_label), err) &&
+	     label_sums_values(&listing.sums, label, arena, rows, count, err);
 	close_listing(&listing);
-	return ok &&
-	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+	return ok;
 }

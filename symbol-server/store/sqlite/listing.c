@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: types, label names, values of one label. From the sums of rows; the packed samples
  * are only opened for "thread", which is not part of a series. */
-#include "symbol-server/store/sqlite/view.h"
-
-#include <stdlib.h>
 #include <string.h>
 
-static const char thread_label[] = "thread";
+#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/sqlite/view.h"
 
-struct value_sum {
-	const char *label, *value;
-	uint64_t samples;
-};
+static const char thread_label[] = "thread";
 
 struct listing {
 	struct view view;
@@ -22,9 +17,7 @@ struct listing {
 	uint64_t *series;        /* samples of each series of the day */
 	uint64_t samples, value; /* of the type */
 	bool with_threads;
-	struct hash_table index;
-	struct value_sum *values;
-	size_t value_count, value_capacity;
+	struct label_sums sums; /* texts live as long as the view */
 	bool is_full;
 };
 
@@ -35,35 +28,6 @@ static bool is_wanted(void *context, uint32_t series)
 	return series < listing->day->mark.count[CATALOG_SERIES] && listing->is_wanted[series];
 }
 
-/* Adds samples to one value of one label; texts live as long as the view. */
-static bool add_value(struct listing *listing, const char *label, const char *value,
-		      uint64_t samples)
-{
-	uint64_t hash = hash_bytes(value, strlen(value), hash_bytes(label, strlen(label), 0));
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&listing->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&listing->index, hash, &probe))
-		if (!strcmp(listing->values[i].label, label) &&
-		    !strcmp(listing->values[i].value, value)) {
-			listing->values[i].samples += samples;
-			return true;
-		}
-	if (listing->value_count == listing->value_capacity) {
-		size_t larger = listing->value_capacity ? listing->value_capacity * 2 : 256;
-		struct value_sum *copy = realloc(listing->values, larger * sizeof *copy);
-
-		if (!copy)
-			return false;
-		listing->values = copy;
-		listing->value_capacity = larger;
-	}
-	if (!hash_table_add(&listing->index, hash, (uint32_t)listing->value_count))
-		return false;
-	listing->values[listing->value_count++] = (struct value_sum){label, value, samples};
-	return true;
-}
-
 static bool add_thread(void *context, const struct packed_pair *pair)
 {
 	struct listing *listing = context;
@@ -72,7 +36,7 @@ static bool add_thread(void *context, const struct packed_pair *pair)
 	if (!pair->thread || pair->thread >= listing->day->mark.count[CATALOG_STRINGS])
 		return true;
 	thread = catalog_string(listing->day->catalog, pair->thread)->text;
-	if (!add_value(listing, thread_label, thread, pair->samples))
+	if (!label_sums_add(&listing->sums, thread_label, thread, pair->samples))
 		listing->is_full = true;
 	return !listing->is_full;
 }
@@ -100,10 +64,11 @@ static bool add_labels(struct listing *listing)
 			continue;
 		series = catalog_series(catalog, n);
 		for (uint32_t i = 0; i < series->label_count; i++)
-			if (!add_value(listing,
-				       catalog_string(catalog, series->labels[2 * i])->text,
-				       catalog_string(catalog, series->labels[2 * i + 1])->text,
-				       listing->series[n]))
+			if (!label_sums_add(
+				    &listing->sums,
+				    catalog_string(catalog, series->labels[2 * i])->text,
+				    catalog_string(catalog, series->labels[2 * i + 1])->text,
+				    listing->series[n]))
 				return false;
 	}
 	return true;
@@ -154,15 +119,14 @@ static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 	listing->wanted = *query;
 	listing->wanted.by_thread = listing->with_threads = with_threads;
 	listing->query = &listing->wanted;
-	hash_table_init(&listing->index, 1 << 22);
+	label_sums_init(&listing->sums);
 	return view_open(&listing->view, store, listing->query, *type, err);
 }
 
 static void close_listing(struct listing *listing)
 {
 	view_close(&listing->view);
-	hash_table_release(&listing->index);
-	free(listing->values);
+	label_sums_release(&listing->sums);
 }
 
 /* All types wanted, one after the other. */
@@ -202,71 +166,35 @@ bool sqlite_samples_types(struct samples_store *base, const struct samples_query
 	return ok;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-	const struct value_sum *x = a, *y = b;
-	int order = strcmp(x->label, y->label);
-
-	return order ? order : strcmp(x->value, y->value);
-}
-
 bool sqlite_samples_labels(struct samples_store *base, const struct samples_query *query,
 			   struct arena *arena, struct label_count **rows, size_t *count,
 			   struct error *err)
 {
-	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct listing listing;
 	bool ok;
 	int type;
 
-	if (!open_listing(&listing, store, query, true, &type, err))
+	if (!open_listing(&listing, sqlite_samples_of(base), query, true, &type, err))
 		return false;
-	ok = list_all(&listing, type, err);
-	*count = 0;
-	*rows = arena_array(arena, listing.value_count, sizeof **rows);
-	if (listing.value_count)
-		qsort(listing.values, listing.value_count, sizeof *listing.values, compare_values);
-	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
-		const char *label = listing.values[i].label;
-
-		if (!i || strcmp((*rows)[*count - 1].name, label))
-			(*rows)[(*count)++].name = arena_text(arena, label, strlen(label));
-		if (arena->failed)
-			break;
-		(*rows)[*count - 1].values++;
-	}
+	ok = list_all(&listing, type, err) &&
+	     label_sums_labels(&listing.sums, arena, rows, count, err);
 	close_listing(&listing);
-	return ok &&
-	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+	return ok;
 }
 
 bool sqlite_samples_label_values(struct samples_store *base, const struct samples_query *query,
 				 const char *label, struct arena *arena, struct value_count **rows,
 				 size_t *count, struct error *err)
 {
-	struct sqlite_samples *store = sqlite_samples_of(base);
 	struct listing listing;
 	bool ok;
 	int type;
 
-	if (!open_listing(&listing, store, query, !strcmp(label, thread_label), &type, err))
+	if (!open_listing(&listing, sqlite_samples_of(base), query, !strcmp(label, thread_label),
+			  &type, err))
 		return false;
-	ok = list_all(&listing, type, err);
-	*count = 0;
-	*rows = arena_array(arena, listing.value_count, sizeof **rows);
-	if (listing.value_count)
-		qsort(listing.values, listing.value_count, sizeof *listing.values, compare_values);
-	for (size_t i = 0; *rows && ok && i < listing.value_count; i++) {
-		const struct value_sum *from = &listing.values[i];
-		struct value_count *to = &(*rows)[*count];
-
-		if (strcmp(from->label, label))
-			continue;
-		to->value = arena_text(arena, from->value, strlen(from->value));
-		to->samples = from->samples;
-		++*count;
-	}
+	ok = list_all(&listing, type, err) &&
+	     label_sums_values(&listing.sums, label, arena, rows, count, err);
 	close_listing(&listing);
-	return ok &&
-	       (!arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room"));
+	return ok;
 }

@@ -8,6 +8,7 @@
 
 #include "symbol-server/store/sqlite/moment_rows.h"
 #include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/series_labels.h"
 
 enum {
 	RESULT_BYTES_MAX = 768 << 20,
@@ -128,35 +129,6 @@ const char *querying_string(struct querying *querying, struct view_day *day, uin
 
 /* --- series --- */
 
-static bool same_labels(const struct series_labels *a, const struct series_labels *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
-			return false;
-	return true;
-}
-
-static uint64_t labels_hash(const struct series_labels *labels)
-{
-	uint64_t hash = 0;
-
-	for (uint32_t i = 0; i < labels->count; i++) {
-		hash = hash_bytes(labels->names[i], strlen(labels->names[i]), hash);
-		hash = hash_bytes(labels->values[i], strlen(labels->values[i]), hash);
-	}
-	return hash;
-}
-
-static bool is_asked(const struct samples_query *query, const char *label)
-{
-	for (unsigned i = 0; query->labels && i < query->label_count; i++)
-		if (!strcmp(query->labels[i], label))
-			return true;
-	return !query->labels;
-}
-
 static bool copy_labels(struct querying *querying, struct view_day *day, uint32_t number,
 			struct series_labels *to)
 {
@@ -169,7 +141,7 @@ static bool copy_labels(struct querying *querying, struct view_day *day, uint32_
 	for (uint32_t i = 0; names && values && i < from->label_count; i++) {
 		uint32_t name = from->labels[2 * i];
 
-		if (!is_asked(querying->query, catalog_string(day->catalog, name)->text))
+		if (!samples_query_asks(querying->query, catalog_string(day->catalog, name)->text))
 			continue;
 		names[to->count] = querying_string(querying, day, name);
 		values[to->count++] = querying_string(querying, day, from->labels[2 * i + 1]);
@@ -213,11 +185,11 @@ static bool map_series(struct querying *querying, struct view_day *day, uint32_t
 
 		if (!copy_labels(querying, day, number, &labels))
 			return false;
-		hash = labels_hash(&labels);
+		hash = series_labels_hash(&labels);
 		for (uint32_t i = hash_table_first(&querying->series_index, hash, &probe);
 		     i != HASH_TABLE_NONE;
 		     i = hash_table_next(&querying->series_index, hash, &probe))
-			if (same_labels(&result->series[i], &labels))
+			if (series_labels_equal(&result->series[i], &labels))
 				*known = i + 1;
 		if (!*known) {
 			if (!add_series(querying, &labels, hash))

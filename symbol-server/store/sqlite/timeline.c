@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/series_labels.h"
 
 enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, CLOCK_ROWS = 4096 };
 
@@ -26,37 +27,6 @@ static const char *const host_name[] = {"host"};
 
 /* --- series: the labels asked for, all of them when none are named --- */
 
-static bool is_asked(const struct samples_query *query, const char *name)
-{
-	if (!query->labels)
-		return true;
-	for (unsigned i = 0; i < query->label_count; i++)
-		if (!strcmp(query->labels[i], name))
-			return true;
-	return false;
-}
-
-static bool same_labels(const struct series_labels *a, const struct series_labels *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (strcmp(a->names[i], b->names[i]) || strcmp(a->values[i], b->values[i]))
-			return false;
-	return true;
-}
-
-static uint64_t labels_hash(const struct series_labels *labels)
-{
-	uint64_t hash = 0;
-
-	for (uint32_t i = 0; i < labels->count; i++) {
-		hash = hash_bytes(labels->names[i], strlen(labels->names[i]), hash);
-		hash = hash_bytes(labels->values[i], strlen(labels->values[i]), hash);
-	}
-	return hash;
-}
-
 static bool copy_labels(struct samples_timeline *timeline, const struct series_labels *from,
 			struct series_labels *to)
 {
@@ -77,12 +47,12 @@ static bool take_labels(struct timelining *at, struct hash_table *index,
 			struct series_labels **list, uint32_t *count, size_t *room,
 			const struct series_labels *labels, uint32_t *number)
 {
-	uint64_t hash = labels_hash(labels);
+	uint64_t hash = series_labels_hash(labels);
 	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(index, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(index, hash, &probe))
-		if (same_labels(&(*list)[i], labels)) {
+		if (series_labels_equal(&(*list)[i], labels)) {
 			*number = i;
 			return true;
 		}
@@ -112,7 +82,7 @@ static bool map_series(struct timelining *at, const struct view_day *day, uint32
 		    !take_labels(at, &at->host_index, &at->hosts, &at->host_count, &at->host_room,
 				 &host, &unused))
 			return false;
-		if (!is_asked(at->querying.query, name))
+		if (!samples_query_asks(at->querying.query, name))
 			continue;
 		names[labels.count] = name;
 		values[labels.count++] = value;

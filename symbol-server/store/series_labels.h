@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every engine does with labels: series compared by them, and how many samples each value of
+ * each label has. Pure. */
+#ifndef SYMBOL_SERVER_STORE_SERIES_LABELS_H
+#define SYMBOL_SERVER_STORE_SERIES_LABELS_H
+
+#include "common/hash_table.h"
+#include "symbol-server/store/samples.h"
+
+/* The same names and values in the same order; equal ones have one hash. */
+bool series_labels_equal(const struct series_labels *a, const struct series_labels *b);
+uint64_t series_labels_hash(const struct series_labels *labels);
+
+/* The query looks at that label; samples_query.labels NULL: at any. */
+bool samples_query_asks(const struct samples_query *query, const char *label);
+
+struct label_value_sum { /* texts are borrowed */
+	const char *label, *value;
+	uint64_t samples;
+};
+
+struct label_sums {
+	struct hash_table index;
+	struct label_value_sum *values;
+	size_t count, capacity;
+};
+
+void label_sums_init(struct label_sums *sums);
+/* Adds samples to one value of one label. False: no memory. */
+bool label_sums_add(struct label_sums *sums, const char *label, const char *value,
+		    uint64_t samples);
+/* Rows of samples_labels() and of samples_label_values(): sorted, copied into arena. ERROR_LIMIT:
+ * they do not fit it. */
+bool label_sums_labels(struct label_sums *sums, struct arena *arena, struct label_count **rows,
+		       size_t *count, struct error *err);
+bool label_sums_values(struct label_sums *sums, const char *label, struct arena *arena,
+		       struct value_count **rows, size_t *count, struct error *err);
+void label_sums_release(struct label_sums *sums);
+
+#endif
