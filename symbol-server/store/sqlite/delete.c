@@ -11,54 +11,10 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/deleting.h"
 #include "symbol-server/store/sqlite/hours.h"
 
-enum {
-	SLICE_ROWS = 512,
-	SLICE_BYTES = 8 << 20, /* of rows that are decoded because of a thread */
-	PAUSE_MS = 2, /* between transactions: others want the files */
-	ROW_BYTES_MAX = 256 << 20,
-};
-
 static const struct text deleted_reason = {"deleted", 7};
-
-struct row_key {
-	uint32_t type, bucket, series;
-	int64_t fold;
-};
-
-struct taken { /* from one host in one minute */
-	uint32_t type, bucket, host;
-	uint64_t samples;
-};
-
-struct deleting {
-	struct sqlite_samples *store;
-	const struct samples_query *query;
-	int type; /* -1: all */
-	int64_t from_ms, until_ms;
-	uint64_t samples;
-
-	/* one day */
-	uint32_t day, from, until; /* minutes, until excluded */
-	struct row_key next;       /* where the next slice begins: after this row */
-	uint8_t *wanted;           /* by series: 1 yes, 2 no, 0 not asked yet */
-	uint32_t wanted_room;
-
-	/* one slice */
-	struct day_writer writer;
-	struct catalog *catalog;
-	struct catalog_mark from_mark, mark;
-	uint32_t reason; /* string */
-	uint64_t folded;
-	struct taken taken[SLICE_ROWS];
-	unsigned taken_count;
-	bool hours[HOURS_PER_DAY];
-	bool has_rollups, has_moments;
-	struct packed_pair *kept;
-	size_t kept_count, kept_room;
-	struct buffer data;
-};
 
 /* --- which --- */
 
@@ -89,7 +45,7 @@ static bool is_wanted(struct deleting *deleting, uint32_t series)
 	return deleting->wanted[series] == 1;
 }
 
-static bool is_thread_wanted(const struct deleting *deleting, uint32_t thread)
+bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
 {
 	const struct samples_query *query = deleting->query;
 
@@ -118,8 +74,8 @@ static bool make_room(struct deleting *deleting, struct error *err)
 
 /* --- statements --- */
 
-static void bind_key(sqlite3_stmt *statement, int first, const struct deleting *deleting,
-		     const struct row_key *key)
+void deleting_bind_key(sqlite3_stmt *statement, int first, const struct deleting *deleting,
+		       const struct row_key *key)
 {
 	sqlite3_bind_int64(statement, first, deleting->query->tenant);
 	sqlite3_bind_int64(statement, first + 1, key->type);
@@ -156,8 +112,8 @@ static bool has_table(sqlite3 *db, const char *name)
 	return has;
 }
 
-static bool delete_row(struct deleting *deleting, const char *table, const struct row_key *key,
-		       struct error *err)
+bool deleting_row(struct deleting *deleting, const char *table, const struct row_key *key,
+		  struct error *err)
 {
 	int64_t numbers[] = {deleting->query->tenant, key->type, key->bucket, key->series,
 			     key->fold};
@@ -168,292 +124,6 @@ static bool delete_row(struct deleting *deleting, const char *table, const struc
 		 "AND fold = ?",
 		 table);
 	return run(deleting->writer.db, sql, numbers, 5, err);
-}
-
-/* --- rows of which a thread goes --- */
-
-struct sums {
-	struct deleting *deleting;
-	uint64_t samples, value, gone;
-};
-
-static bool keep_pair(void *context, const struct packed_pair *pair)
-{
-	struct sums *sums = context;
-	struct deleting *deleting = sums->deleting;
-
-	if (is_thread_wanted(deleting, pair->thread)) {
-		sums->gone += pair->samples;
-		return true;
-	}
-	if (deleting->kept_count == deleting->kept_room) {
-		size_t room = deleting->kept_room ? deleting->kept_room * 2 : 1024;
-		struct packed_pair *larger = realloc(deleting->kept, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		deleting->kept = larger;
-		deleting->kept_room = room;
-	}
-	deleting->kept[deleting->kept_count++] = *pair;
-	sums->samples += pair->samples;
-	sums->value += pair->value;
-	return true;
-}
-
-static bool write_kept(struct deleting *deleting, const struct row_key *key,
-		       const struct sums *sums, struct error *err)
-{
-	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
-		"UPDATE samples SET pairs = ?, samples = ?, value = ?, data = ? WHERE tenant = ? "
-		"AND type = ? AND bucket = ? AND series = ? AND fold = ?",
-		err);
-	bool ok = put;
-
-	buffer_clear(&deleting->data);
-	packed_encode(deleting->kept, deleting->kept_count, &deleting->data);
-	if (ok && deleting->data.failed)
-		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
-	if (ok) {
-		sqlite3_bind_int64(put, 1, (int64_t)deleting->kept_count);
-		sqlite3_bind_int64(put, 2, (int64_t)sums->samples);
-		sqlite3_bind_int64(put, 3, (int64_t)sums->value);
-		sqlite3_bind_blob64(put, 4, deleting->data.bytes, deleting->data.length,
-				    SQLITE_STATIC);
-		bind_key(put, 5, deleting, key);
-		ok = database_run(put, err);
-	}
-	sqlite3_finalize(put);
-	return ok;
-}
-
-static bool delete_threads(struct deleting *deleting, const struct row_key *key,
-			   const uint8_t *data, size_t length, uint64_t *gone, struct error *err)
-{
-	struct sums sums = {.deleting = deleting};
-
-	deleting->kept_count = 0;
-	if (!packed_each(data, length, keep_pair, &sums))
-		return error_set(err, ERROR_FORMAT, "a row of samples cannot be decoded");
-	*gone = sums.gone;
-	if (!sums.gone)
-		return true;
-	return deleting->kept_count ? write_kept(deleting, key, &sums, err)
-				    : delete_row(deleting, "samples", key, err);
-}
-
-struct moments_kept {
-	struct deleting *deleting;
-	struct moment *at;
-	size_t count, room;
-};
-
-static bool keep_moment(void *context, const struct moment *moment)
-{
-	struct moments_kept *kept = context;
-
-	if (is_thread_wanted(kept->deleting, moment->thread))
-		return true;
-	if (kept->count == kept->room) {
-		size_t room = kept->room ? kept->room * 2 : 1024;
-		struct moment *larger = realloc(kept->at, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		kept->at = larger;
-		kept->room = room;
-	}
-	kept->at[kept->count++] = *moment;
-	return true;
-}
-
-static bool write_moments(struct deleting *deleting, const struct row_key *key,
-			  struct moments_kept *kept, struct error *err)
-{
-	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
-		"UPDATE moments SET count = ?, data = ? WHERE tenant = ? AND type = ? AND "
-		"bucket = ? AND series = ? AND fold = ?",
-		err);
-	bool ok = put;
-
-	buffer_clear(&deleting->data);
-	moments_encode(kept->at, kept->count, &deleting->data);
-	if (ok && deleting->data.failed)
-		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
-	if (ok) {
-		sqlite3_bind_int64(put, 1, (int64_t)kept->count);
-		sqlite3_bind_blob64(put, 2, deleting->data.bytes, deleting->data.length,
-				    SQLITE_STATIC);
-		bind_key(put, 3, deleting, key);
-		ok = database_run(put, err);
-	}
-	sqlite3_finalize(put);
-	return ok;
-}
-
-static bool delete_thread_moments(struct deleting *deleting, const struct row_key *key,
-				  struct error *err)
-{
-	sqlite3_stmt *find = database_prepare(
-		deleting->writer.db,
-		"SELECT data FROM moments WHERE tenant = ? AND type = ? AND bucket = ? AND "
-		"series = ? AND fold = ?",
-		err);
-	struct moments_kept kept = {.deleting = deleting};
-	bool ok = find, has_row = false;
-
-	if (find) {
-		bind_key(find, 1, deleting, key);
-		has_row = sqlite3_step(find) == SQLITE_ROW;
-		ok = !has_row ||
-		     moments_each(sqlite3_column_blob(find, 0),
-				  (size_t)sqlite3_column_bytes(find, 0), keep_moment, &kept) ||
-		     error_set(err, ERROR_FORMAT, "times of samples cannot be decoded");
-	}
-	sqlite3_finalize(find);
-	if (ok && has_row)
-		ok = kept.count ? write_moments(deleting, key, &kept, err)
-				: delete_row(deleting, "moments", key, err);
-	free(kept.at);
-	return ok;
-}
-
-/* --- accounts --- */
-
-static void take(struct deleting *deleting, const struct row_key *key, uint64_t samples)
-{
-	uint32_t host = catalog_series(deleting->catalog, key->series)->host;
-	struct taken *taken = deleting->taken;
-	unsigned i = deleting->taken_count;
-
-	deleting->samples += samples;
-	deleting->hours[key->bucket / 60] = true;
-	while (i && taken[i - 1].bucket == key->bucket && taken[i - 1].type == key->type)
-		if (taken[--i].host == host) {
-			taken[i].samples += samples;
-			return;
-		}
-	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, samples};
-}
-
-struct account_row {
-	struct deleting *deleting;
-	const struct taken *first;
-	unsigned count;
-	uint64_t left[SLICE_ROWS]; /* not found yet, of each */
-	bool is_changed, is_full;
-};
-
-/* A reason without room is added to the last one, as account_add() does. */
-static void lose(struct packed_account *account, uint32_t reason, uint64_t count)
-{
-	struct packed_account more = {.lost_count = 1};
-
-	more.lost[0].reason = reason;
-	more.lost[0].count = count;
-	account_add(account, &more);
-}
-
-static bool change_account(void *context, const struct packed_account *account)
-{
-	struct account_row *row = context;
-	struct packed_account changed = *account;
-
-	for (unsigned i = 0; i < row->count; i++) {
-		uint64_t part = row->left[i] < changed.samples ? row->left[i] : changed.samples;
-
-		if (row->first[i].host != account->host || !part)
-			continue;
-		row->left[i] -= part;
-		changed.samples -= part;
-		lose(&changed, row->deleting->reason, part);
-		row->is_changed = true;
-	}
-	account_encode(&changed, &row->deleting->data);
-	return true;
-}
-
-static bool write_account(struct deleting *deleting, const struct taken *of, int64_t fold,
-			  struct error *err)
-{
-	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
-		"UPDATE accounts SET data = ? WHERE tenant = ? AND type = ? AND bucket = ? "
-		"AND fold = ?",
-		err);
-	bool ok = put && !deleting->data.failed;
-
-	if (ok) {
-		sqlite3_bind_blob64(put, 1, deleting->data.bytes, deleting->data.length,
-				    SQLITE_STATIC);
-		sqlite3_bind_int64(put, 2, deleting->query->tenant);
-		sqlite3_bind_int64(put, 3, of->type);
-		sqlite3_bind_int64(put, 4, of->bucket);
-		sqlite3_bind_int64(put, 5, fold);
-		ok = database_run(put, err);
-	} else if (put) {
-		error_set(err, ERROR_MEMORY, "no memory to delete samples");
-	}
-	sqlite3_finalize(put);
-	return ok;
-}
-
-/* The accounts of one minute, fold after fold, until all that was taken is found there. */
-static bool change_minute(struct deleting *deleting, struct account_row *row, struct error *err)
-{
-	sqlite3_stmt *find = database_prepare(
-		deleting->writer.db,
-		"SELECT fold, data FROM accounts WHERE tenant = ? AND type = ? AND bucket = ? "
-		"AND fold > ? ORDER BY fold LIMIT 1",
-		err);
-	int64_t fold = -1;
-	bool ok = find, has_more = true;
-
-	while (ok && has_more) {
-		sqlite3_bind_int64(find, 1, deleting->query->tenant);
-		sqlite3_bind_int64(find, 2, row->first->type);
-		sqlite3_bind_int64(find, 3, row->first->bucket);
-		sqlite3_bind_int64(find, 4, fold);
-		has_more = sqlite3_step(find) == SQLITE_ROW;
-		row->is_changed = false;
-		buffer_clear(&deleting->data);
-		if (has_more) {
-			fold = sqlite3_column_int64(find, 0);
-			ok = account_each(sqlite3_column_blob(find, 1),
-					  (size_t)sqlite3_column_bytes(find, 1), change_account,
-					  row) ||
-			     error_set(err, ERROR_FORMAT, "accounts cannot be decoded");
-		}
-		sqlite3_reset(find);
-		if (ok && row->is_changed)
-			ok = write_account(deleting, row->first, fold, err);
-	}
-	sqlite3_finalize(find);
-	return ok;
-}
-
-static bool change_accounts(struct deleting *deleting, struct error *err)
-{
-	struct account_row *row = calloc(1, sizeof *row);
-	bool ok = row || error_set(err, ERROR_MEMORY, "no memory to delete samples");
-
-	for (unsigned first = 0, end; ok && first < deleting->taken_count; first = end) {
-		const struct taken *taken = deleting->taken;
-
-		for (end = first;
-		     end < deleting->taken_count && taken[end].bucket == taken[first].bucket &&
-		     taken[end].type == taken[first].type;
-		     end++)
-			row->left[end - first] = taken[end].samples;
-		row->deleting = deleting;
-		row->first = taken + first;
-		row->count = end - first;
-		ok = change_minute(deleting, row, err);
-	}
-	free(row);
-	return ok;
 }
 
 /* --- roll-ups: void, so that they are made again from what is left --- */
@@ -520,13 +190,13 @@ static bool delete_one(struct deleting *deleting, const struct row_key *key, sql
 
 	*gone = (uint64_t)sqlite3_column_int64(row, 3);
 	if (deleting->query->thread_wanted)
-		ok = delete_threads(deleting, key, sqlite3_column_blob(row, 4),
-				    (size_t)sqlite3_column_bytes(row, 4), gone, err) &&
+		ok = deleting_threads(deleting, key, sqlite3_column_blob(row, 4),
+				      (size_t)sqlite3_column_bytes(row, 4), gone, err) &&
 		     (!*gone || !deleting->has_moments ||
-		      delete_thread_moments(deleting, key, err));
+		      deleting_thread_moments(deleting, key, err));
 	else
-		ok = delete_row(deleting, "samples", key, err) &&
-		     (!deleting->has_moments || delete_row(deleting, "moments", key, err));
+		ok = deleting_row(deleting, "samples", key, err) &&
+		     (!deleting->has_moments || deleting_row(deleting, "moments", key, err));
 	return ok;
 }
 
@@ -582,7 +252,7 @@ static bool delete_rows(struct deleting *deleting, bool *is_done, struct error *
 		if (!delete_one(deleting, key, find, &gone, err))
 			found = -1;
 		else if (gone)
-			take(deleting, key, gone);
+			deleting_take(deleting, key, gone);
 	}
 	sqlite3_finalize(find);
 	*is_done = found == 0;
@@ -623,7 +293,7 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 	if (!deleting->taken_count)
 		return true;
 	deleting->writer.fold = (int64_t)deleting->folded;
-	if (!change_accounts(deleting, err) || !void_hours(deleting, err) ||
+	if (!deleting_change_accounts(deleting, err) || !void_hours(deleting, err) ||
 	    !day_writer_definitions(&deleting->writer, catalog, &deleting->from_mark,
 				    &deleting->mark, err) ||
 	    !day_writer_commit(&deleting->writer, deleting->day, err))

@@ -3,7 +3,6 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DELETE_H
 #define SYMBOL_SERVER_STORE_SQLITE_DELETE_H
 
-#include "symbol-server/store/moments.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/deleting.h"
+
+#include <stdlib.h>
+
+void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_t samples)
+{
+	uint32_t host = catalog_series(deleting->catalog, key->series)->host;
+	struct taken *taken = deleting->taken;
+	unsigned i = deleting->taken_count;
+
+	deleting->samples += samples;
+	deleting->hours[key->bucket / 60] = true;
+	while (i && taken[i - 1].bucket == key->bucket && taken[i - 1].type == key->type)
+		if (taken[--i].host == host) {
+			taken[i].samples += samples;
+			return;
+		}
+	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, samples};
+}
+
+struct account_row {
+	struct deleting *deleting;
+	const struct taken *first;
+	unsigned count;
+	uint64_t left[SLICE_ROWS]; /* not found yet, of each */
+	bool is_changed, is_full;
+};
+
+/* A reason without room is added to the last one, as account_add() does. */
+static void lose(struct packed_account *account, uint32_t reason, uint64_t count)
+{
+	struct packed_account more = {.lost_count = 1};
+
+	more.lost[0].reason = reason;
+	more.lost[0].count = count;
+	account_add(account, &more);
+}
+
+static bool change_account(void *context, const struct packed_account *account)
+{
+	struct account_row *row = context;
+	struct packed_account changed = *account;
+
+	for (unsigned i = 0; i < row->count; i++) {
+		uint64_t part = row->left[i] < changed.samples ? row->left[i] : changed.samples;
+
+		if (row->first[i].host != account->host || !part)
+			continue;
+		row->left[i] -= part;
+		changed.samples -= part;
+		lose(&changed, row->deleting->reason, part);
+		row->is_changed = true;
+	}
+	account_encode(&changed, &row->deleting->data);
+	return true;
+}
+
+static bool write_account(struct deleting *deleting, const struct taken *of, int64_t fold,
+			  struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(
+		deleting->writer.db,
+		"UPDATE accounts SET data = ? WHERE tenant = ? AND type = ? AND bucket = ? "
+		"AND fold = ?",
+		err);
+	bool ok = put && !deleting->data.failed;
+
+	if (ok) {
+		sqlite3_bind_blob64(put, 1, deleting->data.bytes, deleting->data.length,
+				    SQLITE_STATIC);
+		sqlite3_bind_int64(put, 2, deleting->query->tenant);
+		sqlite3_bind_int64(put, 3, of->type);
+		sqlite3_bind_int64(put, 4, of->bucket);
+		sqlite3_bind_int64(put, 5, fold);
+		ok = database_run(put, err);
+	} else if (put) {
+		error_set(err, ERROR_MEMORY, "no memory to delete samples");
+	}
+	sqlite3_finalize(put);
+	return ok;
+}
+
+/* The accounts of one minute, fold after fold, until all that was taken is found there. */
+static bool change_minute(struct deleting *deleting, struct account_row *row, struct error *err)
+{
+	sqlite3_stmt *find = database_prepare(
+		deleting->writer.db,
+		"SELECT fold, data FROM accounts WHERE tenant = ? AND type = ? AND bucket = ? "
+		"AND fold > ? ORDER BY fold LIMIT 1",
+		err);
+	int64_t fold = -1;
+	bool ok = find, has_more = true;
+
+	while (ok && has_more) {
+		sqlite3_bind_int64(find, 1, deleting->query->tenant);
+		sqlite3_bind_int64(find, 2, row->first->type);
+		sqlite3_bind_int64(find, 3, row->first->bucket);
+		sqlite3_bind_int64(find, 4, fold);
+		has_more = sqlite3_step(find) == SQLITE_ROW;
+		row->is_changed = false;
+		buffer_clear(&deleting->data);
+		if (has_more) {
+			fold = sqlite3_column_int64(find, 0);
+			ok = account_each(sqlite3_column_blob(find, 1),
+					  (size_t)sqlite3_column_bytes(find, 1), change_account,
+					  row) ||
+			     error_set(err, ERROR_FORMAT, "accounts cannot be decoded");
+		}
+		sqlite3_reset(find);
+		if (ok && row->is_changed)
+			ok = write_account(deleting, row->first, fold, err);
+	}
+	sqlite3_finalize(find);
+	return ok;
+}
+
+bool deleting_change_accounts(struct deleting *deleting, struct error *err)
+{
+	struct account_row *row = calloc(1, sizeof *row);
+	bool ok = row || error_set(err, ERROR_MEMORY, "no memory to delete samples");
+
+	for (unsigned first = 0, end; ok && first < deleting->taken_count; first = end) {
+		const struct taken *taken = deleting->taken;
+
+		for (end = first;
+		     end < deleting->taken_count && taken[end].bucket == taken[first].bucket &&
+		     taken[end].type == taken[first].type;
+		     end++)
+			row->left[end - first] = taken[end].samples;
+		row->deleting = deleting;
+		row->first = taken + first;
+		row->count = end - first;
+		ok = change_minute(deleting, row, err);
+	}
+	free(row);
+	return ok;
+}

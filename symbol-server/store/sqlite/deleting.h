@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One samples_delete() under way: what its three files share. delete.c goes through days and
+ * slices, delete_threads.c rewrites rows of which some threads go, delete_accounts.c says in the
+ * hosts' accounts what went. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DELETING_H
+#define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
+
+#include "symbol-server/store/moments.h"
+#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/samples_store.h"
+
+enum {
+	SLICE_ROWS = 512,
+	SLICE_BYTES = 8 << 20, /* of rows that are decoded because of a thread */
+	PAUSE_MS = 2,          /* between transactions: others want the files */
+	ROW_BYTES_MAX = 256 << 20,
+};
+
+struct row_key {
+	uint32_t type, bucket, series;
+	int64_t fold;
+};
+
+struct taken { /* from one host in one minute */
+	uint32_t type, bucket, host;
+	uint64_t samples;
+};
+
+struct deleting {
+	struct sqlite_samples *store;
+	const struct samples_query *query;
+	int type; /* -1: all */
+	int64_t from_ms, until_ms;
+	uint64_t samples;
+
+	/* one day */
+	uint32_t day, from, until; /* minutes, until excluded */
+	struct row_key next;       /* where the next slice begins: after this row */
+	uint8_t *wanted;           /* by series: 1 yes, 2 no, 0 not asked yet */
+	uint32_t wanted_room;
+
+	/* one slice */
+	struct day_writer writer;
+	struct catalog *catalog;
+	struct catalog_mark from_mark, mark;
+	uint32_t reason; /* string */
+	uint64_t folded;
+	struct taken taken[SLICE_ROWS];
+	unsigned taken_count;
+	bool hours[HOURS_PER_DAY];
+	bool has_rollups, has_moments;
+	struct packed_pair *kept;
+	size_t kept_count, kept_room;
+	struct buffer data;
+};
+
+/* Tenant, type, bucket, series and fold from parameter first on. */
+void deleting_bind_key(sqlite3_stmt *statement, int first, const struct deleting *deleting,
+		       const struct row_key *key);
+/* Deletes one row of the table. */
+bool deleting_row(struct deleting *deleting, const char *table, const struct row_key *key,
+		  struct error *err);
+
+/* The thread, a string of the day, is one of those that go. */
+bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread);
+/* One row without those threads, or the whole of it when nothing is left. */
+bool deleting_threads(struct deleting *deleting, const struct row_key *key, const uint8_t *data,
+		      size_t length, uint64_t *gone, struct error *err);
+bool deleting_thread_moments(struct deleting *deleting, const struct row_key *key,
+			     struct error *err);
+
+/* The row's samples went: kept until the slice ends. */
+void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_t samples);
+/* Writes all that was taken into the accounts of its minutes, as lost by "deleted". */
+bool deleting_change_accounts(struct deleting *deleting, struct error *err);
+
+#endif
