@@ -45,7 +45,7 @@ Q =
 say =
 endif
 
-sources = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2) $(1)/*/*/*.$(2)))
+sources = $(sort $(wildcard $(1)/*.$(2) $(1)/*/*.$(2) $(1)/*/*/*.$(2) $(1)/*/*/*/*.$(2)))
 objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1),c))
 
 protos    := $(patsubst %.proto,$(BUILD)/%.pb-c.c,$(wildcard schema/wire/*.proto))
@@ -155,7 +155,7 @@ $(BUILD)/%.o: %.cc Makefile
 
 # --- tests ---
 
-unit   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(call sources,tests/unit,c) $(wildcard tests/unit/*/*/*/*_test.c))
+unit   := $(patsubst tests/%.c,$(BUILD)/tests/%,$(call sources,tests/unit,c))
 fuzzed := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
 # Everything but the two main()s, so that a test can include any header of the tree. One archive per
 # program: the same name may mean another thing on the other side. A test takes its own side's first.

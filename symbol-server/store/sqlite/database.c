@@ -166,8 +166,8 @@ sqlite3 *database_open(const char *path, const struct database_schema *schema, s
 	}
 	sqlite3_busy_timeout(db, 5000);
 	if (!database_exec(db, "PRAGMA page_size = 8192", err) ||
-	    !set_auto_vacuum(db, schema, err) || !database_exec(db, settings, err) || !check_file(db, schema, &version, err) ||
-	    !migrate(db, schema, version, err))
+	    !set_auto_vacuum(db, schema, err) || !database_exec(db, settings, err) ||
+	    !check_file(db, schema, &version, err) || !migrate(db, schema, version, err))
 		goto fail;
 	return db;
 fail:

@@ -18,20 +18,20 @@ enum {                                   /* PRAGMA application_id: says what a f
 struct database_schema {
 	int application_id;
 	const char *const *migrations; /* SQL of version 1, 2 …; NULL ends */
-	bool gives_back; /* freed pages leave the file at PRAGMA incremental_vacuum */
+	bool gives_back;               /* freed pages leave the file at PRAGMA incremental_vacuum */
 };
 
 /* Opens for writing: makes the file when it is not there, write-ahead log, every commit synced,
  * applies the migrations it does not have. ERROR_UNSUPPORTED: written by a newer version.
  * ERROR_FORMAT: damaged or not ours. */
 sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err);
-/* Opens an existing one for reading. ERROR_NOT_FOUND: a crash came before its tables; opening it for
- * writing makes them. */
+/* Opens an existing one for reading. ERROR_NOT_FOUND: a crash came before its tables; opening it
+ * for writing makes them. */
 sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
 			      struct error *err);
 void database_close(sqlite3 *db); /* NULL is fine */
-/* For a process beside the server's: closing it writes nothing back and deletes no log. The file may
- * have another's name by then, and the log of that name be a new file's. */
+/* For a process beside the server's: closing it writes nothing back and deletes no log. The file
+ * may have another's name by then, and the log of that name be a new file's. */
 void database_leave_log(sqlite3 *db);
 
 /* Renames a damaged file that nobody has open, and its log, to *.damaged; logs why. */

@@ -14,8 +14,8 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
-#include "symbol-server/store/sqlite/delete.h"
-#include "symbol-server/store/sqlite/moment_rows.h"
+#include "symbol-server/store/sqlite/upkeep/delete.h"
+#include "symbol-server/store/sqlite/days/moment_rows.h"
 
 enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct sqlite_samples. Of this folder only.
+/* The inside of struct sqlite_samples. Of this folder and its rooms only.
+ *
+ * Rooms: intake/ (a request until it is folded), days/ (the files), rollups/ (coarser sums, and
+ * what goes when), answers/ (queries), upkeep/ (backup, verification, deletion).
  *
  * The way of a request: samples_add() numbers its stacks in the day's catalog and puts a record
  * into the open group; the commit thread writes the group to the journal and, when it is on disk,
@@ -17,7 +20,7 @@
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/samples_engine.h"
-#include "symbol-server/store/sqlite/day_file.h"
+#include "symbol-server/store/sqlite/days/day_file.h"
 #include "symbol-server/store/sqlite/state_file.h"
 
 enum {
@@ -50,11 +53,12 @@ struct day {
 	unsigned idle_count;
 	/* The fold thread's: folds that have their roll-ups; when it should look again. */
 	uint64_t rolled_through;
-	bool is_month;	 /* of store->months: the file has hours, day is its first */
+	bool is_month;   /* of store->months: the file has hours, day is its first */
 	bool is_reduced; /* its minutes are gone, its roll-ups are kept */
 	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
 	int64_t behind_ms; /* when its oldest bucket without a roll-up was due; 0: none */
-	/* Folds that all hours of the month's file go through; that were looked at; when to look. */
+	/* Folds that all hours of the month's file go through; that were looked at; when to look.
+	 */
 	uint64_t hours_through, hours_seen;
 	int64_t hours_due_ms;
 };
@@ -113,10 +117,10 @@ struct sqlite_samples {
 	uint64_t state_position;  /* at opening: what agents.db had */
 	uint64_t damaged_records; /* met at replay */
 	uint64_t fold_requests, folds_done;
-	bool is_applying;        /* a group, in slices: some of it is applied */
-	bool wants_spare;        /* the journal has no file for its next segment */
-	int64_t spare_retry_ms;  /* the fold thread's */
-	struct error fold_error; /* why folding fails now */
+	bool is_applying;             /* a group, in slices: some of it is applied */
+	bool wants_spare;             /* the journal has no file for its next segment */
+	int64_t spare_retry_ms;       /* the fold thread's */
+	struct error fold_error;      /* why folding fails now */
 	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
 	bool no_rollups;              /* of tests: none are made, queries read the minutes */
 	bool is_closing, is_committed_all;
@@ -142,7 +146,8 @@ void store_unlock_files(struct sqlite_samples *store);
 /* ---- days (days.c); all but the first under the lock ---- */
 
 /* Path of the day's or the month's file. */
-void store_day_path(const struct sqlite_samples *store, const struct day *day, char *path, size_t room);
+void store_day_path(const struct sqlite_samples *store, const struct day *day, char *path,
+		    size_t room);
 /* Finds the files in the directory. */
 bool store_find_days(struct sqlite_samples *store, struct error *err);
 struct day *store_find_day(struct sqlite_samples *store, uint32_t day);

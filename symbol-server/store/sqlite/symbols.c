@@ -286,8 +286,7 @@ bool symbols_modules(struct symbols_store *store, struct arena *arena, struct mo
 	return ok;
 }
 
-static bool put_module(struct symbols_store *store, const struct module_row *row,
-		       struct error *err)
+static bool put_module(struct symbols_store *store, const struct module_row *row, struct error *err)
 {
 	sqlite3_stmt *statement = store->statements[PUT_MODULE];
 

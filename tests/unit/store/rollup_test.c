@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "symbol-server/store/sqlite/hours.h"
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/days/hours.h"
+#include "symbol-server/store/sqlite/rollups/rollup.h"
 #include "tests/unit/store/batches.h"
 
 enum { HOSTS = 5, SERVICES = 3, MINUTES = 200, STEP = 7, STACKS = 12 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/moment_rows.h"
+#include "symbol-server/store/sqlite/days/moment_rows.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "symbol-server/store/series_labels.h"
-#include "symbol-server/store/sqlite/view.h"
+#include "symbol-server/store/sqlite/answers/view.h"
 
 static const char thread_label[] = "thread";
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
 
 enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, CLOCK_ROWS = 4096 };

@@ -3,7 +3,7 @@
  * of so many rows, between which folds and queries go on. A transaction takes samples, their times
  * and their part of the hosts' accounts together and makes the roll-ups of their hours void, so
  * that wherever it ends, every sum is right. */
-#include "symbol-server/store/sqlite/delete.h"
+#include "symbol-server/store/sqlite/upkeep/delete.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "symbol-server/store/sqlite/deleting.h"
-#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/upkeep/deleting.h"
+#include "symbol-server/store/sqlite/days/hours.h"
 
 static const struct text deleted_reason = {"deleted", 7};
 

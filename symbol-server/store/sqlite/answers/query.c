@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "symbol-server/store/sqlite/moment_rows.h"
-#include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/days/moment_rows.h"
+#include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/day_file.h"
+#include "symbol-server/store/sqlite/days/day_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/answers/querying.h"
 
 #include <stdlib.h>
 #include <string.h>

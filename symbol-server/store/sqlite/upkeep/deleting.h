@@ -6,7 +6,7 @@
 #define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 
 #include "symbol-server/store/moments.h"
-#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "symbol-server/store/sqlite/moment_rows.h"
+#include "symbol-server/store/sqlite/days/moment_rows.h"
 
 enum {
 	PACE_ROWS = 128, /* rows written between two pauses */

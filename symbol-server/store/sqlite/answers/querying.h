@@ -3,7 +3,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_QUERYING_H
 #define SYMBOL_SERVER_STORE_SQLITE_QUERYING_H
 
-#include "symbol-server/store/sqlite/view.h"
+#include "symbol-server/store/sqlite/answers/view.h"
 
 struct piece {           /* one row */
 	uint32_t series; /* of the result */

@@ -2,7 +2,7 @@
 /* What is too old or too much goes: minutes first, then the roll-ups of that time. A day whose
  * minutes go becomes a new file with what stays and takes the old one's name, so that the disk gets
  * its room back at once. The fold thread's. */
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/rollups/rollup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/days/hours.h"
 
 enum {
 	WAL_BYTES_MAX = 32 << 20, /* a larger one is written back and cut */

@@ -46,7 +46,7 @@ static inline void rollup_sums_add(struct rollup_sums *sums, uint32_t stack, uin
 /* Rows of one table of one file, added up into roll-ups of another or the same. */
 struct rolling {
 	struct sqlite_samples *store;
-	struct day *day; /* of the rows */
+	struct day *day;            /* of the rows */
 	const struct catalog *from; /* what the rows refer to */
 	struct catalog *to;         /* what the roll-ups refer to */
 	struct catalog_mark mark;   /* of from: greater numbers are damage */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/answers/querying.h"
 
 /* --- stacks --- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/days/hours.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/rollups/rollup.h"
 
 enum {
 	ROW_BYTES_MAX = 256 << 20,

@@ -99,8 +99,8 @@ bool view_each(struct view *view, struct view_day *day, const struct samples_que
 bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
 		       unsigned type, view_row_fn *fn, void *context, struct error *err);
 
-/* A row of the day turned out to be damaged, which err says: the file is renamed, its reader closed.
- * Not while rows are read. */
+/* A row of the day turned out to be damaged, which err says: the file is renamed, its reader
+ * closed. Not while rows are read. */
 void view_set_aside(struct view *view, struct view_day *day, const struct error *err);
 
 /* Calls fn for every counted stack of a row. False: damaged, or fn said so. */

@@ -5,7 +5,7 @@
 #define SYMBOL_SERVER_STORE_SQLITE_MOMENT_ROWS_H
 
 #include "symbol-server/store/moments.h"
-#include "symbol-server/store/sqlite/view.h"
+#include "symbol-server/store/sqlite/answers/view.h"
 
 /* Sorts moments. row's sums are not looked at. */
 bool day_writer_moments(struct day_writer *writer, const struct day_row *row,

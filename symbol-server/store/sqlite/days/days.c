@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/hours.h"
+#include "symbol-server/store/sqlite/days/hours.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,12 +3,12 @@
  * roll-ups where a bucket lies whole in the range and has one, and minutes elsewhere, and what was
  * folded after a roll-up was made. Of what is kept for a shorter time than roll-ups the minutes are
  * not looked at: there the range grows to whole buckets. */
-#include "symbol-server/store/sqlite/view.h"
+#include "symbol-server/store/sqlite/answers/view.h"
 
 #include <string.h>
 
-#include "symbol-server/store/sqlite/hours.h"
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/days/hours.h"
+#include "symbol-server/store/sqlite/rollups/rollup.h"
 
 /* Shorter ranges have fewer dictionaries without the months'. */
 #define HOURS_FROM_MS (3 * day_ms)

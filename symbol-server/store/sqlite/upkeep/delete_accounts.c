@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/deleting.h"
+#include "symbol-server/store/sqlite/upkeep/deleting.h"
 
 #include <stdlib.h>
 

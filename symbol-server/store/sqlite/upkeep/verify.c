@@ -13,7 +13,7 @@
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
-#include "symbol-server/store/sqlite/day_file.h"
+#include "symbol-server/store/sqlite/days/day_file.h"
 
 enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/view.h"
+#include "symbol-server/store/sqlite/answers/view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
-#include "symbol-server/store/sqlite/hours.h"
-#include "symbol-server/store/sqlite/rollup.h"
+#include "symbol-server/store/sqlite/days/hours.h"
+#include "symbol-server/store/sqlite/rollups/rollup.h"
 
 enum {
 	VIEW_BYTES_MAX = 512 << 20,

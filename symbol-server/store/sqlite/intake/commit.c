@@ -243,14 +243,12 @@ static bool is_repeated(const struct applier *applier, uint32_t tenant, bool has
 {
 	uint8_t id[16];
 
-	if (!applier->is_replay || !has_id ||
-	    applier->end <= applier->store->state_position)
+	if (!applier->is_replay || !has_id || applier->end <= applier->store->state_position)
 		return false;
 	memcpy(id, applier->ids.prefix, sizeof applier->ids.prefix);
 	for (int i = 0; i < 4; i++)
 		id[12 + i] = (uint8_t)(id_number >> (24 - 8 * i));
-	return report_window_find(&applier->store->window, tenant, id, UINT64_MAX) !=
-	       REPORT_NEW;
+	return report_window_find(&applier->store->window, tenant, id, UINT64_MAX) != REPORT_NEW;
 }
 
 /* Its samples were taken, and are lost. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/sqlite/querying.h"
+#include "symbol-server/store/sqlite/answers/querying.h"
 
 struct place { /* a node or a location of a day */
 	struct view_day *day;
