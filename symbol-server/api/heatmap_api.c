@@ -12,7 +12,7 @@
 #include "symbol-server/formats/accounting.h"
 #include "symbol-server/formats/json_writer.h"
 
-enum { ROWS_DEFAULT = 50, COLUMN_DEFAULT_MS = 1000 };
+enum { ROWS_DEFAULT = 50 };
 
 struct heat_request {
 	struct query query;
@@ -24,18 +24,30 @@ struct heat_request {
 	struct heat_cell sum;         /* of all */
 };
 
+/* A second where that makes few enough columns, else the next longer one that people count in. */
+static int64_t column_choose(int64_t range_ms)
+{
+	static const int seconds[] = {1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600};
+	size_t i = 0;
+
+	while (i + 1 < sizeof(seconds) / sizeof(seconds[0]) &&
+	       range_ms / (seconds[i] * 1000) >= HEAT_COLUMNS_MAX)
+		i++;
+	return (int64_t)seconds[i] * 1000;
+}
+
 static bool read_request(struct http_request *request, struct api *api, struct heat_request *heat,
 			 struct error *err)
 {
 	const char *column = http_request_query(request, "column");
 
 	heat->rows = ROWS_DEFAULT;
-	heat->column_ms = COLUMN_DEFAULT_MS;
 	if (!parameters_check(request, "type from until match column rows", err) ||
 	    !parameters_query(request, false, &heat->query, err) ||
 	    !query_life_start(request, &api->query_limits, &heat->query, err) ||
 	    !parameter_uint(request, "rows", 1, HEAT_ROWS_MAX, &heat->rows, err))
 		return false;
+	heat->column_ms = column_choose(heat->query.until_ms - heat->query.from_ms);
 	if (column && !duration_parse(column, &heat->column_ms, err))
 		return error_prefix(err, "parameter 'column'");
 	if (heat->column_ms < 1 || heat->column_ms % heat->rows)

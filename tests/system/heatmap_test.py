@@ -110,9 +110,14 @@ def made_up():
     status, _, body = server.get("/api/v1/heatmap", from_=base_ns // 10**9, until=base_ns // 10**9 + 100,
                                  match='{service="plain"}')
     check(status == 422 and b"--timestamps" in body, "samples without times: 422 with that sentence", (status, body))
-    for wrong in ({"rows": 7}, {"rows": 0}, {"column": "0s"}, {"from_": "now-2h"}, {"column": "x"}):
+    for wrong in ({"rows": 7}, {"rows": 0}, {"column": "0s"}, {"from_": "now-2h", "column": "1s"},
+                  {"column": "x"}):
         status, _, body = server.get("/api/v1/heatmap", **{"from_": "now-1m", "until": "now", **wrong})
         check(status == 422 and b'"message"' in body, "%s: 422" % wrong, (status, body))
+    for asked, column_ms in ({}, 2000), ({"from_": "now-1d", "until": "now"}, 30000), ({"from_": "now-9m"}, 1000):
+        heat = server.json("/api/v1/heatmap", **asked)
+        equal((heat["column_ms"], sum(heat["cells"]["samples"])), (column_ms, heat["samples"]),
+              "%s: columns as long as the range asks for" % asked)
     request = Request(BUILD)
     profile = request.profile(request.resource(**{"host.name": "h1", "service.name": "odd"}), time_ns=base_ns)
     request.sample(profile, [("cpython", "f", "a.py", 3)], [3, 3 * VALUE])
