@@ -31,22 +31,36 @@ make --no-print-directory -j"$(nproc)" BUILD="$build/fuzz" CC=clang CXX=clang++ 
 	exit 1
 }
 
-for name in $targets; do
-	work=$build/fuzz/corpus/$name
-	log=$build/fuzz/$name.log
+run_target() { # NAME
+	work=$build/fuzz/corpus/$1
+	log=$build/fuzz/$1.log
 	mkdir -p "$work"
 	# New inputs go to the first folder, the kept ones are only read.
-	if "$build/fuzz/tests/fuzz/${name}_libfuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-		-print_final_stats=1 -artifact_prefix="$build/fuzz/found/$name-" \
-		"$work" "tests/fuzz/corpus/$name" >"$log" 2>&1; then
-		passed=$((passed + 1))
+	if "$build/fuzz/tests/fuzz/${1}_libfuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+		-print_final_stats=1 -artifact_prefix="$build/fuzz/found/$1-" \
+		"$work" "tests/fuzz/corpus/$1" >"$log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-		printf '%-60s %10s inputs in %d s\n' "$name" "$runs" "$seconds"
+		printf '%-60s %10s inputs in %d s\n' "$1" "$runs" "$seconds"
 	else
-		failed=$((failed + 1))
-		echo "  not ok - $name: $(grep -m1 -E 'ERROR|SUMMARY|runtime error' "$log")"
+		echo "  not ok - $1: $(grep -m1 -E 'ERROR|SUMMARY|runtime error' "$log")"
 		grep -m1 'Test unit written' "$log" | sed 's/^/    /'
-	fi
+	fi >"$build/fuzz/$1.result"
+	cat "$build/fuzz/$1.result"
+}
+
+# As many at a time as there are processors: all take the same time.
+running=0
+for name in $targets; do
+	run_target "$name" &
+	running=$((running + 1))
+	[ $((running % $(nproc))) -ne 0 ] || wait
+done
+wait
+for name in $targets; do
+	case $(cat "$build/fuzz/$name.result") in
+	*"not ok"*) failed=$((failed + 1)) ;;
+	*) passed=$((passed + 1)) ;;
+	esac
 done
 [ -z "${TAP_TOTALS:-}" ] || echo "$passed $failed 0" >>"$TAP_TOTALS"
 echo "$passed passed, $failed failed, 0 skipped"

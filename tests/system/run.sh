@@ -37,10 +37,14 @@ for file in $tests; do
 	case ${file##*/} in
 	backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | go_names_* | \
 		hard_cases_* | queries_* | senders_* | store_faults_* | stores_* | symbol_* | symbolicate_* | symbols_agree.sh | \
-		upload_symbols_* | delete_*) together="$together $file" ;;
+		upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;
 	*) alone="$alone $file" ;;
 	esac
 done
+# The longest first, so that nothing is left to wait for alone.
+case $together in
+*symbols_agree.sh*) together="tests/system/symbols_agree.sh $(echo "$together" | sed 's|tests/system/symbols_agree.sh||')" ;;
+esac
 status=0
 # shellcheck disable=SC2086
 [ -z "$together" ] || TAP_JOBS=$(nproc) sh tests/tools/run_tap.sh "$build" $together || status=1

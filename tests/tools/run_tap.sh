@@ -54,18 +54,18 @@ run_one() { # PROGRAM ARGUMENT…
 		"$([ "$4" -eq 0 ] || echo ", $4 skipped")" $(($(date +%s) - started))
 }
 
-# Every TAP_JOBSth program from the first one on.
-run_lane() { # FIRST PROGRAM…
-	at=$1
+# The next program that no other lane has taken, until there is none.
+run_lane() { # LANE PROGRAM…
+	lane=$1
 	shift
+	at=0
 	for program; do
 		if [ "$program" = -- ]; then
 			fuzzing=yes
 			continue
 		fi
-		at=$((at - 1))
-		[ "$at" -eq 0 ] || continue
-		at=${TAP_JOBS:-1}
+		at=$((at + 1))
+		mkdir "$taken/$at" 2>/dev/null || continue
 		if [ -n "$fuzzing" ]; then
 			name=$(basename "$program" _fuzz)
 			set -- tests/fuzz/corpus/"$name"/*
@@ -80,17 +80,18 @@ run_lane() { # FIRST PROGRAM…
 			run_one "$program"
 		fi
 	done
-	echo "$passed $failed $skipped" >"$logs/lane.$$.$lane"
+	echo "$passed $failed $skipped" >"$taken/lane.$lane"
 }
 
+taken=$(mktemp -d) || exit 1
 lane=1
 while [ "$lane" -le "${TAP_JOBS:-1}" ]; do
 	run_lane "$lane" "$@" &
 	lane=$((lane + 1))
 done
 wait
-counts=$(cat "$logs"/lane.$$.* | awk '{ for (i = 1; i < 4; i++) sum[i] += $i } END { print sum[1] + 0, sum[2] + 0, sum[3] + 0 }')
-rm -f "$logs"/lane.$$.*
+counts=$(cat "$taken"/lane.* | awk '{ for (i = 1; i < 4; i++) sum[i] += $i } END { print sum[1] + 0, sum[2] + 0, sum[3] + 0 }')
+rm -rf "$taken"
 # shellcheck disable=SC2086
 set -- $counts
 [ -z "${TAP_TOTALS:-}" ] || echo "$1 $2 $3" >>"$TAP_TOTALS"
