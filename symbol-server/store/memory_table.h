@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is acknowledged but not folded into the day files yet: one cell per (day, type, series, 60
- * s), its counted stacks appended raw. Appended bytes never move, so a reader takes a snapshot
+ * s), its counted stacks appended report by report. Appended bytes never move, so a reader takes a snapshot
  * under the store's lock and reads it without. */
 #ifndef SYMBOL_SERVER_STORE_MEMORY_TABLE_H
 #define SYMBOL_SERVER_STORE_MEMORY_TABLE_H
@@ -52,7 +52,7 @@ size_t memory_table_bytes(const struct memory_table *table);
 
 /* The cell of that key, made when new. NULL: no room. */
 struct memory_cell *memory_table_cell(struct memory_table *table, const struct cell_key *key);
-/* False: no room; the cell is unchanged. length is at most a few hundred bytes. */
+/* False: no room; the cell is unchanged. Large ones get a chunk each. */
 bool memory_cell_append(struct memory_table *table, struct memory_cell *cell, const void *bytes,
 			uint32_t length);
 

@@ -102,6 +102,20 @@ bool packed_each(const uint8_t *at, size_t length, packed_pair_fn *fn, void *con
 	return true;
 }
 
+bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
+{
+	const uint8_t *end = at + length;
+	uint64_t run;
+
+	while (at < end) {
+		if (!varint_read(&at, end, &run) || run > (size_t)(end - at) ||
+		    !packed_each(at, (size_t)run, fn, context))
+			return false;
+		at += run;
+	}
+	return true;
+}
+
 bool packed_each_raw(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
 {
 	const uint8_t *end = at + length;

@@ -4,7 +4,8 @@
  * Packed samples: LEB128 u = value of one sample, then per thread in rising order: difference of
  * the thread's string number, number of stacks, and for each stack in rising order the difference
  * of its number, samples × 2 + (1 if the value is not samples × u), and then value − samples × u as
- * zigzag. Raw samples, as they are collected: thread, stack, samples, value, again and again. */
+ * zigzag. Runs, as they are collected: packed samples, each with its length before it. Raw samples,
+ * in journals of servers before those: thread, stack, samples, value, again and again. */
 #ifndef SYMBOL_SERVER_STORE_PACKED_H
 #define SYMBOL_SERVER_STORE_PACKED_H
 
@@ -29,6 +30,7 @@ void packed_encode(const struct packed_pair *pairs, size_t count, struct buffer 
 typedef bool packed_pair_fn(void *context, const struct packed_pair *pair);
 /* False: the bytes are not that format, or fn said so. */
 bool packed_each(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
+bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
 bool packed_each_raw(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
 
 /* What one report adds to a host's account in one bucket; reasons are string numbers. */

@@ -68,7 +68,7 @@ static void add_with_samples(struct buffer *out, struct buffer *scratch, enum re
 void record_add_profile(struct buffer *out, struct buffer *scratch,
 			const struct record_profile *profile)
 {
-	add_with_samples(out, scratch, RECORD_PROFILE, profile);
+	add_with_samples(out, scratch, RECORD_PACKED, profile);
 }
 
 void record_add_moments(struct buffer *out, struct buffer *scratch,
@@ -257,6 +257,7 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 		return read_ids(at, end, &item->ids);
 	case RECORD_PROFILE:
 	case RECORD_MOMENTS:
+	case RECORD_PACKED:
 		return read_profile(at, end, &item->profile);
 	case RECORD_COUNTERS:
 		return read_counters(at, end, &item->counters);
@@ -280,7 +281,7 @@ bool record_next(const uint8_t **at, const uint8_t *end, struct record_item *ite
 			return false;
 		body = *at;
 		*at += length;
-		if (kind > RECORD_MOMENTS)
+		if (kind > RECORD_PACKED)
 			continue;
 		item->kind = (enum record_kind)kind;
 		return read_body(body, *at, item);

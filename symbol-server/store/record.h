@@ -6,11 +6,12 @@
  *	definitions  catalog kind, first number, count, catalog_encode()'s bytes
  *	ids          tenant, 12 bytes, first, count: profile ids that follow count up from there
  *	profile      tenant, type, bucket, series, flags (1: counted by its sender; 2: has an id,
- *		     then its number), then raw samples as packed.h has them
- *	moments      as a profile, which comes before it: raw times of its samples as moments.h has them
- *	counters     an agent's own resource
- *	refused      tenant, type, bucket, host, reason, samples, flags (as of a profile): one that
- *		     was not taken, so that its samples are known as lost */
+ *		     then its number), then raw samples as packed.h has them: written by earlier
+ *		     servers, read by all
+ *	packed       the same with packed samples
+ *	moments      as a profile, which comes before it: raw times of its samples as moments.h has
+ *them counters     an agent's own resource refused      tenant, type, bucket, host, reason,
+ *samples, flags (as of a profile): one that was not taken, so that its samples are known as lost */
 #ifndef SYMBOL_SERVER_STORE_RECORD_H
 #define SYMBOL_SERVER_STORE_RECORD_H
 
@@ -31,6 +32,7 @@ enum record_kind {
 	RECORD_COUNTERS,
 	RECORD_REFUSED,
 	RECORD_MOMENTS,
+	RECORD_PACKED,
 };
 
 struct record_profile {
@@ -74,6 +76,7 @@ void record_add_definitions(struct buffer *out, struct buffer *scratch,
 			    const struct catalog *catalog, enum catalog_kind kind, uint32_t first,
 			    uint32_t count);
 void record_add_ids(struct buffer *out, struct buffer *scratch, const struct report_run *run);
+/* samples: packed. */
 void record_add_profile(struct buffer *out, struct buffer *scratch,
 			const struct record_profile *profile);
 /* samples: raw moments. */
@@ -94,7 +97,7 @@ struct record_item {
 		struct bytes bytes;
 	} definitions;
 	struct report_run ids;
-	struct record_profile profile; /* PROFILE, MOMENTS */
+	struct record_profile profile; /* PROFILE, PACKED, MOMENTS */
 	struct record_counters counters;
 	struct record_refused refused;
 };

@@ -42,6 +42,9 @@ static bool read_record(void *context, uint64_t end, const uint8_t *bytes, size_
 		} else if (item.kind == RECORD_PROFILE) {
 			packed_each_raw(item.profile.samples.at, item.profile.samples.length,
 					see_pair, &sum);
+		} else if (item.kind == RECORD_PACKED) {
+			packed_each(item.profile.samples.at, item.profile.samples.length, see_pair,
+				    &sum);
 		}
 	}
 	catalog_release(catalog);
@@ -56,6 +59,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	journal_read_segment(bytes, length, 1, read_record, NULL, &is_stopped);
 	read_record(NULL, 0, bytes, length);
 	packed_each(bytes, length, see_pair, &sum);
+	packed_each_run(bytes, length, see_pair, &sum);
 	account_each(bytes, length, see_account, &sum);
 	moments_each(bytes, length, see_moment, &sum);
 	moments_each_raw(bytes, length, see_moment, &sum);

@@ -544,7 +544,7 @@ static bool each_raw(void *context, const uint8_t *bytes, size_t length)
 {
 	const struct pair_sink *sink = context;
 
-	return sink->pair ? packed_each_raw(bytes, length, sink->pair, sink->context)
+	return sink->pair ? packed_each_run(bytes, length, sink->pair, sink->context)
 			  : account_each(bytes, length, sink->account, sink->context);
 }
 

@@ -26,6 +26,7 @@ struct adder {
 	struct report_run run; /* ids collected and not written yet; count 0: none */
 	struct hash_table ids; /* of this batch's profiles */
 	struct buffer body, entry;
+	struct packed_pair *pairs; /* of one profile */
 };
 
 static int64_t item_time(const struct sample_batch *batch, uint32_t item)
@@ -51,6 +52,16 @@ static bool has_id(const struct batch_profile *profile)
 	return memcmp(profile->id, none, sizeof none);
 }
 
+static uint32_t most_samples(const struct sample_batch *batch)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < batch->profile_count; i++)
+		if (batch->profiles[i].sample_count > most)
+			most = batch->profiles[i].sample_count;
+	return most;
+}
+
 static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 		       const struct sample_batch *batch)
 {
@@ -71,6 +82,7 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 	adder->translation.stacks = arena_array(&adder->arena, batch->stack_count,
 						sizeof(uint32_t));
 	adder->series = arena_array(&adder->arena, batch->series_count, sizeof(uint32_t));
+	adder->pairs = arena_array(&adder->arena, most_samples(batch), sizeof *adder->pairs);
 	return !adder->arena.failed;
 }
 
@@ -200,7 +212,7 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 		prefetch_stack(adder, catalog, &first[i]);
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample = &first[i];
-		uint32_t stack;
+		struct packed_pair *pair = &adder->pairs[i];
 
 		if (i + PREFETCH_AHEAD < profile->sample_count)
 			prefetch_stack(adder, catalog, &first[i + PREFETCH_AHEAD]);
@@ -210,14 +222,14 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 			thread = catalog_add_string(catalog, sample->thread);
 			last = sample->thread;
 		}
-		buffer_append_varint(samples, thread);
-		stack = catalog_add_stack(catalog, &adder->translation, sample->stack);
-		if (stack == CATALOG_OVERFLOW_STACK)
+		pair->thread = thread;
+		pair->stack = catalog_add_stack(catalog, &adder->translation, sample->stack);
+		pair->samples = sample->samples;
+		pair->value = sample->value;
+		if (pair->stack == CATALOG_OVERFLOW_STACK)
 			adder->overflowed += sample->samples;
-		buffer_append_varint(samples, stack);
-		buffer_append_varint(samples, sample->samples);
-		buffer_append_varint(samples, sample->value);
 	}
+	packed_encode(adder->pairs, packed_merge(adder->pairs, profile->sample_count), samples);
 }
 
 /* When single samples were taken, of those whose sender says it; a time that cannot be the report's

@@ -121,50 +121,89 @@ static void add_account(struct applier *applier, uint32_t tenant, uint32_t type,
 		note_damage(applier, "no memory for a host's account");
 }
 
-struct raw_sink {
-	struct applier *applier;
-	struct memory_cell *cell;
+/* What a profile's samples come to; stops at the first that refers nowhere. */
+struct pair_sums {
 	uint32_t strings, stacks; /* defined numbers are below */
-	const uint8_t *run;       /* not appended yet */
-	uint64_t samples;
-	bool is_bad;
+	uint32_t pairs;
+	uint64_t samples, value;
+	struct packed_pair *kept; /* of old records, which are packed here; NULL: not kept */
 };
 
-/* Appends raw samples in runs that end between entries; stops at the first that refers nowhere. */
-static void append_samples(struct raw_sink *sink, const uint8_t *at, size_t length)
+static bool see_pair(void *context, const struct packed_pair *pair)
 {
-	const uint8_t *end = at + length, *run = at;
-	struct memory_table *table = sink->applier->store->active;
+	struct pair_sums *sums = context;
 
-	while (at < end && !sink->is_bad) {
-		uint64_t thread, stack, samples, value;
-
-		if (!varint_read(&at, end, &thread) || !varint_read(&at, end, &stack) ||
-		    !varint_read(&at, end, &samples) || !varint_read(&at, end, &value) ||
-		    thread >= sink->strings || !stack || stack >= sink->stacks) {
-			sink->is_bad = true;
-			break;
-		}
-		if (at - run >= RAW_RUN || at == end) {
-			sink->is_bad = !memory_cell_append(table, sink->cell, run,
-							   (uint32_t)(at - run));
-			run = at;
-		}
-		if (sink->is_bad)
-			break;
-		sink->samples += samples;
-		sink->cell->samples += samples;
-		sink->cell->value += value;
-		sink->cell->pairs++;
-		table->pairs++;
-	}
+	if (pair->thread >= sums->strings || !pair->stack || pair->stack >= sums->stacks)
+		return false;
+	if (sums->kept)
+		sums->kept[sums->pairs] = *pair;
+	sums->pairs++;
+	sums->samples += pair->samples;
+	sums->value += pair->value;
+	return true;
 }
 
-static void apply_profile(struct applier *applier, const struct record_profile *profile)
+/* Puts a record's samples into scratch as a run. False: they refer to what is not defined. */
+static bool make_run(struct buffer *scratch, const struct record_profile *profile,
+		     struct pair_sums *sums)
+{
+	buffer_clear(scratch);
+	if (!packed_each(profile->samples.at, profile->samples.length, see_pair, sums))
+		return false;
+	buffer_append_varint(scratch, profile->samples.length);
+	buffer_append(scratch, profile->samples.at, profile->samples.length);
+	return !scratch->failed;
+}
+
+/* The same of a record of an earlier server, whose entries have four bytes at least. */
+static bool make_run_of_raw(struct buffer *scratch, const struct record_profile *profile,
+			    struct pair_sums *sums)
+{
+	const struct bytes *raw = &profile->samples;
+	struct buffer packed;
+	bool ok;
+
+	buffer_init(&packed, JOURNAL_RECORD_MAX);
+	buffer_clear(scratch);
+	sums->kept = calloc(raw->length / 4 + 1, sizeof *sums->kept);
+	ok = sums->kept && packed_each_raw(raw->at, raw->length, see_pair, sums);
+	if (ok) {
+		packed_encode(sums->kept, packed_merge(sums->kept, sums->pairs), &packed);
+		buffer_append_varint(scratch, packed.length);
+		buffer_append(scratch, packed.bytes, packed.length);
+	}
+	ok = ok && !packed.failed && !scratch->failed;
+	buffer_release(&packed);
+	free(sums->kept);
+	return ok;
+}
+
+/* All of a profile's samples or none. */
+static bool append_samples(struct applier *applier, const struct record_profile *profile,
+			   bool is_raw, struct pair_sums *sums)
+{
+	struct memory_table *table = applier->store->active;
+	struct buffer *scratch = &applier->store->scratch;
+	struct memory_cell *cell = cell_of(applier, profile->tenant, profile->type, profile->bucket,
+					   profile->series);
+
+	if (!cell || !(is_raw ? make_run_of_raw : make_run)(scratch, profile, sums) ||
+	    !memory_cell_append(table, cell, scratch->bytes, (uint32_t)scratch->length))
+		return false;
+	cell->samples += sums->samples;
+	cell->value += sums->value;
+	cell->pairs += sums->pairs;
+	table->pairs += sums->pairs;
+	return true;
+}
+
+static void apply_profile(struct applier *applier, const struct record_profile *profile,
+			  bool is_raw)
 {
 	const struct catalog *catalog = applier->day->catalog;
 	struct packed_account account = {0};
-	struct raw_sink sink = {.applier = applier};
+	struct pair_sums sums = {.strings = catalog->items[CATALOG_STRINGS].count,
+				 .stacks = catalog->items[CATALOG_STACKS].count};
 
 	if (is_folded(applier))
 		return;
@@ -173,19 +212,15 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 		note_damage(applier, "it refers to a series that is not defined");
 		return;
 	}
-	sink.strings = catalog->items[CATALOG_STRINGS].count;
-	sink.stacks = catalog->items[CATALOG_STACKS].count;
-	sink.cell = cell_of(applier, profile->tenant, profile->type, profile->bucket,
-			    profile->series);
-	if (sink.cell)
-		append_samples(&sink, profile->samples.at, profile->samples.length);
-	if (!sink.cell || sink.is_bad)
+	if (!append_samples(applier, profile, is_raw, &sums)) {
 		note_damage(applier, "samples without room or stacks that are not defined");
+		return;
+	}
 	account.host = catalog_series(catalog, profile->series)->host;
-	account.samples = sink.samples;
-	account.taken = profile->is_counted ? 0 : sink.samples;
+	account.samples = sums.samples;
+	account.taken = profile->is_counted ? 0 : sums.samples;
 	add_account(applier, profile->tenant, profile->type, profile->bucket, &account);
-	applier->store->counters.samples += sink.samples;
+	applier->store->counters.samples += sums.samples;
 	applier->store->counters.profiles++;
 }
 
@@ -374,10 +409,10 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		applier->ids = item->ids;
 	else if (item->kind == RECORD_COUNTERS)
 		apply_counters(applier, &item->counters);
-	else if (item->kind == RECORD_PROFILE &&
+	else if ((item->kind == RECORD_PACKED || item->kind == RECORD_PROFILE) &&
 		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
 			      item->profile.id_number))
-		apply_profile(applier, &item->profile);
+		apply_profile(applier, &item->profile, item->kind == RECORD_PROFILE);
 	else if (item->kind == RECORD_MOMENTS &&
 		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
 			      item->profile.id_number))

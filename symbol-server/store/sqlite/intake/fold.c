@@ -121,7 +121,7 @@ static bool keep_moments(void *context, const uint8_t *bytes, size_t length)
 
 static bool keep_pairs(void *context, const uint8_t *bytes, size_t length)
 {
-	return packed_each_raw(bytes, length, keep_pair, context);
+	return packed_each_run(bytes, length, keep_pair, context);
 }
 
 static bool keep_accounts(void *context, const uint8_t *bytes, size_t length)
