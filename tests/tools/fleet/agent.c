@@ -229,7 +229,7 @@ static void acknowledged(struct fleet *fleet, struct agent *agent, bool is_parti
 	const struct world_options *options = &fleet->options.world;
 	uint32_t template = agent->report.template;
 
-	fleet_latency(fleet, now_us - agent->due_us);
+	fleet_answered(fleet, agent->due_us, now_us - agent->due_us);
 	tally_report(fleet->options.tally, &agent->report, is_partial ? 'p' : 'a');
 	agent->acknowledged = agent->seq;
 	fleet->counts.acknowledged++;

@@ -20,6 +20,7 @@ struct fleet_options {
 	int64_t late_ms;                                /* how late a late one is at most */
 	double late, duplicates, restarts, lost, fresh; /* percent of reports */
 	FILE *tally;
+	FILE *latencies; /* each answer's; NULL: nobody wants them */
 };
 
 enum agent_state {
@@ -69,7 +70,10 @@ struct fleet {
 	int64_t start_us, answered_us; /* of the last answer that was not "later" */
 	uint64_t fresh_next, random;
 	struct fleet_counts counts;
-	uint32_t *latencies; /* microseconds from the scheduled time, after the warm-up */
+	struct fleet_latency {
+		int64_t due_us; /* on fleet_now_us()'s clock */
+		uint32_t us;    /* from then to the answer */
+	} * latencies;          /* after the warm-up */
 	uint64_t latency_count, latency_capacity;
 	struct fleet_time {
 		int64_t us;
@@ -80,7 +84,7 @@ struct fleet {
 
 int64_t fleet_now_us(void); /* CLOCK_MONOTONIC */
 void fleet_wake_at(struct fleet *fleet, struct agent *agent, int64_t us);
-void fleet_latency(struct fleet *fleet, int64_t us);
+void fleet_answered(struct fleet *fleet, int64_t due_us, int64_t us);
 
 void agent_start(struct fleet *fleet, struct agent *agent, uint32_t number);
 void agent_wake(struct fleet *fleet, struct agent *agent, int64_t now_us);

@@ -357,7 +357,8 @@ static void put_samples(struct buffer *out, struct tables *tables,
 		if (incomplete)
 			indices[1] = tables->sentence_of[incomplete - 1];
 		put_indices(&sample, 2, indices, incomplete ? 2 : 1);
-		buffer_append_varint(&values, counted->count);
+		if (!tables->world->options.is_plain)
+			buffer_append_varint(&values, counted->count);
 		buffer_append_varint(&values, counted->value);
 		put_message(&sample, 4, &values);
 		put_message(out, 2, &sample);

@@ -33,6 +33,8 @@ static const char help[] =
 	"  --warmup TIME        latencies count only after that long (0ms)\n"
 	"  --settle TIME        at the end, how long to try what is not answered yet (60s)\n"
 	"  --timeout TIME       for an answer; then the report is sent again (10s)\n"
+	"  --latencies FILE     each answer after the warm-up: a line of the time it was due\n"
+	"                       (CLOCK_MONOTONIC) and how long it took from then, in microseconds\n"
 	"What is reported:\n"
 	"  --samples N          stacks of a report (200)\n"
 	"  --apps N             applications; an agent runs one of them (5)\n"
@@ -44,6 +46,7 @@ static const char help[] =
 	"                       first has a tenth of the stacks\n"
 	"  --modules DIR        build-ids of the files there (made up)\n"
 	"  --seed N             another seed, other reports (1)\n"
+	"  --plain              one value a sample, its weight, for servers other than ours\n"
 	"When, and what goes wrong:\n"
 	"  --from TIME          with --span: the first report's time is that long ago (--span)\n"
 	"  --span TIME          times of reports are spread over that long instead of being now\n"
@@ -114,7 +117,7 @@ static struct fleet_time pop_time(struct fleet *fleet)
 	}
 }
 
-void fleet_latency(struct fleet *fleet, int64_t us)
+void fleet_answered(struct fleet *fleet, int64_t due_us, int64_t us)
 {
 	if (fleet_now_us() - fleet->start_us < fleet->options.warmup_us)
 		return;
@@ -122,11 +125,12 @@ void fleet_latency(struct fleet *fleet, int64_t us)
 		fleet->latency_capacity = fleet->latency_capacity ? 2 * fleet->latency_capacity
 								  : 4096;
 		fleet->latencies = realloc(fleet->latencies,
-					   fleet->latency_capacity * sizeof(uint32_t));
+					   fleet->latency_capacity * sizeof *fleet->latencies);
 		if (!fleet->latencies)
 			errx(2, "no memory");
 	}
-	fleet->latencies[fleet->latency_count++] = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+	fleet->latencies[fleet->latency_count++] =
+		(struct fleet_latency){due_us, us < UINT32_MAX ? (uint32_t)us : UINT32_MAX};
 }
 
 /* --- options --- */
@@ -220,6 +224,8 @@ enum {
 	OPTION_DUPLICATES,
 	OPTION_RESTARTS,
 	OPTION_LOST,
+	OPTION_LATENCIES,
+	OPTION_PLAIN,
 	OPTION_HELP
 };
 
@@ -249,6 +255,8 @@ static const struct option long_options[] = {
 	{"duplicates", required_argument, NULL, OPTION_DUPLICATES},
 	{"restarts", required_argument, NULL, OPTION_RESTARTS},
 	{"lost", required_argument, NULL, OPTION_LOST},
+	{"latencies", required_argument, NULL, OPTION_LATENCIES},
+	{"plain", no_argument, NULL, OPTION_PLAIN},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{0},
 };
@@ -276,6 +284,9 @@ static void parse_world(struct world_options *world, int option)
 		break;
 	case OPTION_MODULES:
 		world->modules = optarg;
+		break;
+	case OPTION_PLAIN:
+		world->is_plain = true;
 		break;
 	case OPTION_SEED:
 		world->seed = parse_count(optarg, 0, UINT32_MAX);
@@ -343,6 +354,10 @@ static void parse_option(struct fleet_options *options, struct given *given, int
 		break;
 	case OPTION_LOST:
 		options->lost = parse_percent(optarg);
+		break;
+	case OPTION_LATENCIES:
+		if (!(options->latencies = fopen(optarg, "we")))
+			err(2, "%s", optarg);
 		break;
 	case OPTION_HELP:
 		fputs(help, stdout);
@@ -496,9 +511,9 @@ static void loop(struct fleet *fleet)
 
 static int compare_latencies(const void *a, const void *b)
 {
-	const uint32_t *x = a, *y = b;
+	const struct fleet_latency *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return (x->us > y->us) - (x->us < y->us);
 }
 
 static double percentile(const struct fleet *fleet, double share)
@@ -507,7 +522,17 @@ static double percentile(const struct fleet *fleet, double share)
 
 	if (!fleet->latency_count)
 		return 0;
-	return fleet->latencies[at < fleet->latency_count ? at : fleet->latency_count - 1] / 1000.0;
+	return fleet->latencies[at < fleet->latency_count ? at : fleet->latency_count - 1].us /
+	       1000.0;
+}
+
+static void write_latencies(const struct fleet *fleet, FILE *file)
+{
+	for (uint64_t i = 0; i < fleet->latency_count; i++)
+		fprintf(file, "%" PRId64 " %u\n", fleet->latencies[i].due_us,
+			fleet->latencies[i].us);
+	if (fclose(file))
+		err(2, "the latencies");
 }
 
 static void print_outcome(struct fleet *fleet, double seconds, double prepared_cpu)
@@ -516,7 +541,7 @@ static void print_outcome(struct fleet *fleet, double seconds, double prepared_c
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	qsort(fleet->latencies, fleet->latency_count, sizeof(uint32_t), compare_latencies);
+	qsort(fleet->latencies, fleet->latency_count, sizeof *fleet->latencies, compare_latencies);
 	printf("{\"agents\":%u,\"seconds\":%.1f,\"acknowledged\":%" PRIu64 ",\"partial\":%" PRIu64
 	       ",\"refused\":%" PRIu64 ",\"first_refusal\":%d,\"unanswered\":%" PRIu64
 	       ",\"busy\":%" PRIu64 ",\"retries\":%" PRIu64 ",\"duplicates\":%" PRIu64
@@ -557,6 +582,8 @@ int main(int argc, char **argv)
 		agent_end(&fleet, &fleet.agents[i]);
 	if (fleet.options.tally && fclose(fleet.options.tally))
 		err(2, "the tally");
+	if (fleet.options.latencies)
+		write_latencies(&fleet, fleet.options.latencies);
 	print_outcome(&fleet, (double)(fleet_now_us() - fleet.start_us) / 1e6, prepared_cpu);
 	return fleet.counts.refused || fleet.counts.unanswered || fleet.counts.partial ||
 	       fleet.counts.first_refusal;

@@ -19,6 +19,7 @@ struct world_options {
 	uint32_t type_count; /* of profile types; each after the first has a tenth of the samples */
 	const char *types[WORLD_TYPES_MAX];
 	const char *modules; /* directory whose files' build-ids are taken; NULL: made up */
+	bool is_plain;       /* samples have one value, their weight, as OTLP's text has it */
 };
 
 struct world_module {
