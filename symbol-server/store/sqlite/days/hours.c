@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "symbol-server/store/sqlite/rollups/rollup.h"
+#include "symbol-server/store/sqlite/rollups/rolling.h"
 
 enum {
 	ROW_BYTES_MAX = 256 << 20,

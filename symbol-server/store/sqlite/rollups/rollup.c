@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/rollups/rollup.h"
+#include "symbol-server/store/sqlite/rollups/rolling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A day whose minutes go becomes a new file with what stays and takes the old one's name, so that
+ * the disk gets its room back at once. */
+#include "symbol-server/store/sqlite/rollups/retention.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+
+enum {
+	READERS_WAIT_US = 10000, /* for queries that have the day's file open */
+	READERS_TRIES = 200,
+};
+
+void retention_unlink(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char file[4200];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
+		if (unlink(file) && errno != ENOENT)
+			log_warn("file of samples not deleted", "path=\"%s\" error=\"%s\"", file,
+				 strerror(errno));
+	}
+}
+
+static bool copy_reduced(sqlite3 *db, const char *from, struct error *err)
+{
+	sqlite3_stmt *attach = database_prepare(db, "ATTACH ? AS old", err);
+	bool ok = attach;
+
+	if (attach) {
+		sqlite3_bind_text(attach, 1, from, -1, SQLITE_STATIC);
+		ok = database_run(attach, err);
+	}
+	sqlite3_finalize(attach);
+	return ok && database_exec(db,
+				   "BEGIN;"
+				   "DELETE FROM rollup_marks;"
+				   "INSERT INTO facts SELECT * FROM old.facts;"
+				   "INSERT OR REPLACE INTO facts VALUES ('reduced', 1);"
+				   "INSERT INTO definitions SELECT * FROM old.definitions;"
+				   "INSERT INTO rollups SELECT * FROM old.rollups;"
+				   "INSERT INTO rollup_accounts SELECT * FROM old.rollup_accounts;"
+				   "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;"
+				   "COMMIT;"
+				   "DETACH old",
+				   err);
+}
+
+static bool sync_file(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && !fsync(fd);
+
+	if (!ok)
+		error_set_system(err, errno, "sync '%s'", path);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* The new file is on disk before it has the name. */
+static bool write_reduced(const char *from, const char *path, struct error *err)
+{
+	sqlite3 *db;
+	bool ok;
+
+	retention_unlink(path);
+	db = day_file_create(path, err);
+	if (!db)
+		return false;
+	ok = database_exec(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", err) &&
+	     copy_reduced(db, from, err) && database_exec(db, "PRAGMA journal_mode = WAL", err);
+	database_close(db);
+	ok = ok && sync_file(path, err);
+	if (!ok)
+		retention_unlink(path);
+	return ok;
+}
+
+/* Nothing of the old file is in its log any more, and nobody has it open: whoever closes it last
+ * would write the log back and delete it, which is the new file's by then. */
+static bool cut_log(const char *path, struct error *err)
+{
+	sqlite3 *db = day_file_create(path, err);
+	char wal[4200];
+	bool ok = db && database_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", err);
+
+	database_close(db);
+	snprintf(wal, sizeof wal, "%s-wal", path);
+	return ok && (!retention_file_bytes(wal) ||
+		      error_set(err, ERROR_BUSY, "the log of '%s' is in use", path));
+}
+
+/* With the store's lock when it is true. */
+static bool lock_unused(struct sqlite_samples *store, const struct day *day)
+{
+	for (unsigned i = 0; i < READERS_TRIES; i++) {
+		pthread_mutex_lock(&store->lock);
+		if (!day->users)
+			return true;
+		pthread_mutex_unlock(&store->lock);
+		usleep(READERS_WAIT_US);
+	}
+	return false;
+}
+
+static bool take_name(struct sqlite_samples *store, struct day *day, const char *new_path,
+		      const char *path, struct error *err)
+{
+	bool ok;
+
+	if (!lock_unused(store, day))
+		return error_set(err, ERROR_BUSY, "'%s' is being read", path);
+	day_close_readers(day);
+	ok = cut_log(path, err);
+	if (ok && rename(new_path, path))
+		ok = error_set_system(err, errno, "rename '%s'", new_path);
+	if (ok) {
+		day->is_reduced = true;
+		store->counters.days_reduced++;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return ok && (!fsync(store->directory_fd) ||
+		      error_set_system(err, errno, "sync '%s'", store->directory));
+}
+
+/* Everything in it is rolled up: samples that came late are in no roll-up yet. */
+static bool is_rolled_up(const char *path, struct error *err)
+{
+	sqlite3 *db = day_file_create(path, err);
+	sqlite3_stmt *find = db ? database_prepare(db,
+						   "SELECT 1 FROM rollup_marks "
+						   "WHERE newest > through LIMIT 1",
+						   err)
+				: NULL;
+	bool is = find && sqlite3_step(find) == SQLITE_DONE;
+
+	sqlite3_finalize(find);
+	database_close(db);
+	return is;
+}
+
+bool retention_reduce(struct sqlite_samples *store, struct day *day, const char *why)
+{
+	char path[4096], new_path[4200];
+	struct error err = {0};
+	bool ok;
+
+	day_file_path(store->directory, day->day, path, sizeof path);
+	snprintf(new_path, sizeof new_path, "%s.new", path);
+	ok = is_rolled_up(path, &err) && write_reduced(path, new_path, &err) &&
+	     take_name(store, day, new_path, path, &err);
+	if (ok)
+		log_info("minutes of a day deleted, roll-ups kept", "path=\"%s\" reason=\"%s\"",
+			 path, why);
+	else
+		retention_unlink(new_path);
+	if (!ok && err.kind && err.kind != ERROR_BUSY)
+		log_error("minutes of a day not deleted", "path=\"%s\" reason=\"%s\"", path,
+			  err.message);
+	return ok;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of one table added up into roll-ups of another or the same: what its three files share. Of
+ * this folder only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLING_H
+#define SYMBOL_SERVER_STORE_SQLITE_ROLLING_H
+
+#include "symbol-server/store/sqlite/rollups/rollup.h"
+
+/* Adding up one stack's counts at a time; stacks come out in rising order. */
+struct rollup_sums {
+	struct rollup_sum {
+		uint64_t samples, value;
+	} * at;                   /* by stack */
+	uint64_t *touched;        /* a bit per stack */
+	uint32_t room, low, high; /* words of touched from low below high have bits */
+};
+bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks);
+void rollup_sums_release(struct rollup_sums *sums);
+static inline void rollup_sums_add(struct rollup_sums *sums, uint32_t stack, uint64_t samples,
+				   uint64_t value)
+{
+	uint32_t word = stack / 64;
+
+	sums->at[stack].samples += samples;
+	sums->at[stack].value += value;
+	sums->touched[word] |= UINT64_C(1) << stack % 64;
+	if (word < sums->low)
+		sums->low = word;
+	if (word >= sums->high)
+		sums->high = word + 1;
+}
+
+/* Rows of one table of one file, added up into roll-ups of another or the same. */
+struct rolling {
+	struct sqlite_samples *store;
+	struct day *day;            /* of the rows */
+	const struct catalog *from; /* what the rows refer to */
+	struct catalog *to;         /* what the roll-ups refer to */
+	struct catalog_mark mark;   /* of from: greater numbers are damage */
+	/* from's numbers → to's, 0: not met yet. NULL: the same numbers. */
+	uint32_t *series_map, *stack_map, *string_map;
+	uint32_t *fleet_of; /* to's series without labels of instances, by from's series */
+	sqlite3_stmt *types, *keys, *row, *account_types, *accounts; /* read */
+	sqlite3_stmt *put, *put_accounts, *get_accounts;             /* write */
+	enum day_level level, account_level;
+	struct rollup_sums series, fleet;
+	struct rollup_key {
+		uint32_t fleet, series, from, bucket;
+	} * keys_found;
+	size_t key_count, key_capacity;
+	struct packed_pair *pairs;
+	size_t pair_capacity;
+	uint32_t *hosts;
+	size_t host_count, host_capacity;
+	struct packed_account *accounts_found;
+	size_t account_count, account_capacity;
+	uint32_t *account_of; /* index + 1, by to's string */
+	uint32_t account_room;
+	struct buffer data, hosts_data;
+	uint64_t above, through;   /* folds */
+	uint64_t pairs_read, rows; /* of this transaction */
+	bool is_full;
+};
+
+struct rolling_target { /* of the rows that are written; types are numbered from 0, tenants from 1
+			 */
+	uint32_t tenant, type, bucket;
+};
+
+/* ---- what rows refer to (rolling_names.c) ---- */
+
+/* The series in "to", with all labels and without those of instances. False: no room. */
+bool rolling_series(struct rolling *rolling, uint32_t from, uint32_t *series, uint32_t *fleet);
+uint32_t rolling_copy_stack(struct rolling *rolling, uint32_t number);
+uint32_t rolling_string(struct rolling *rolling, uint32_t from);
+
+/* ---- adding up ---- */
+
+/* The next (tenant, type) that the table has at all. False: none, or an error. */
+bool rolling_next_type(sqlite3_stmt *types, struct rolling_target *target, struct error *err);
+/* What there is from minute first below end goes to the bucket "to". */
+bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
+		     struct error *err);
+bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
+		      struct error *err);
+/* With what the dictionary got meanwhile. */
+bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err);
+void rolling_release(struct rolling *rolling);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of samples of one bucket, series by series, added up into rows of roll-ups. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/sqlite/rollups/rolling.h"
+
+/* --- sums by stack --- */
+
+bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks)
+{
+	sums->room = stacks;
+	sums->low = UINT32_MAX;
+	sums->high = 0;
+	sums->at = calloc(stacks, sizeof *sums->at);
+	sums->touched = calloc(stacks / 64 + 1, sizeof *sums->touched);
+	return sums->at && sums->touched;
+}
+
+void rollup_sums_release(struct rollup_sums *sums)
+{
+	free(sums->at);
+	free(sums->touched);
+	memset(sums, 0, sizeof *sums);
+}
+
+static bool keep_pair(struct rolling *rolling, size_t count, uint32_t stack,
+		      const struct rollup_sum *sum)
+{
+	if (count == rolling->pair_capacity) {
+		size_t larger = count ? count * 2 : 4096;
+		struct packed_pair *copy = realloc(rolling->pairs, larger * sizeof *copy);
+
+		if (!copy)
+			return false;
+		rolling->pairs = copy;
+		rolling->pair_capacity = larger;
+	}
+	rolling->pairs[count] = (struct packed_pair){0, stack, sum->samples, sum->value};
+	return true;
+}
+
+struct row_sums {
+	size_t pairs;
+	uint64_t samples, value;
+};
+
+/* Moves the sums to pairs, and adds them to others when there are any. */
+static bool take_pairs(struct rolling *rolling, struct rollup_sums *sums,
+		       struct rollup_sums *others, struct row_sums *row)
+{
+	*row = (struct row_sums){0};
+	for (uint32_t word = sums->low; word < sums->high; word++) {
+		uint64_t bits = sums->touched[word];
+
+		sums->touched[word] = 0;
+		for (; bits; bits &= bits - 1) {
+			uint32_t stack = word * 64 + (uint32_t)__builtin_ctzll(bits);
+			struct rollup_sum sum = sums->at[stack];
+
+			sums->at[stack] = (struct rollup_sum){0};
+			if (!keep_pair(rolling, row->pairs, stack, &sum))
+				return false;
+			row->pairs++;
+			row->samples += sum.samples;
+			row->value += sum.value;
+			if (others)
+				rollup_sums_add(others, stack, sum.samples, sum.value);
+		}
+	}
+	sums->low = UINT32_MAX;
+	sums->high = 0;
+	return true;
+}
+
+/* --- rows --- */
+
+static bool put_row(struct rolling *rolling, const struct rolling_target *target,
+		    enum day_level level, uint32_t series, const struct row_sums *row,
+		    struct error *err)
+{
+	sqlite3_stmt *put = rolling->put;
+
+	buffer_clear(&rolling->data);
+	packed_encode(rolling->pairs, row->pairs, &rolling->data);
+	if (rolling->data.failed)
+		return error_set(err, ERROR_LIMIT, "a roll-up does not fit a row");
+	sqlite3_bind_int64(put, 1, level);
+	sqlite3_bind_int64(put, 2, target->tenant);
+	sqlite3_bind_int64(put, 3, target->type);
+	sqlite3_bind_int64(put, 4, target->bucket);
+	sqlite3_bind_int64(put, 5, series);
+	sqlite3_bind_int64(put, 6, (int64_t)rolling->through);
+	sqlite3_bind_int64(put, 7, (int64_t)row->pairs);
+	sqlite3_bind_int64(put, 8, (int64_t)row->samples);
+	sqlite3_bind_int64(put, 9, (int64_t)row->value);
+	sqlite3_bind_blob64(put, 10,
+			    rolling->hosts_data.length ? (void *)rolling->hosts_data.bytes : "",
+			    rolling->hosts_data.length, SQLITE_STATIC);
+	sqlite3_bind_blob64(put, 11, rolling->data.bytes, rolling->data.length, SQLITE_STATIC);
+	rolling->rows++;
+	return database_run(put, err);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void encode_hosts(struct rolling *rolling)
+{
+	uint32_t previous = 0;
+
+	buffer_clear(&rolling->hosts_data);
+	if (rolling->host_count)
+		qsort(rolling->hosts, rolling->host_count, sizeof *rolling->hosts, compare_numbers);
+	for (size_t i = 0; i < rolling->host_count; i++) {
+		if (rolling->hosts[i] == previous)
+			continue;
+		buffer_append_varint(&rolling->hosts_data, rolling->hosts[i] - previous);
+		previous = rolling->hosts[i];
+	}
+	rolling->host_count = 0;
+}
+
+static bool keep_host(struct rolling *rolling, uint32_t host)
+{
+	if (!host)
+		return true;
+	if (rolling->host_count == rolling->host_capacity) {
+		size_t larger = rolling->host_count ? rolling->host_count * 2 : 64;
+		uint32_t *copy = realloc(rolling->hosts, larger * sizeof *copy);
+
+		if (!copy)
+			return false;
+		rolling->hosts = copy;
+		rolling->host_capacity = larger;
+	}
+	rolling->hosts[rolling->host_count++] = host;
+	return true;
+}
+
+/* --- one row to be added --- */
+
+static bool add_pair(void *context, const struct packed_pair *pair)
+{
+	struct rolling *rolling = context;
+	uint32_t stack = pair->stack;
+
+	if (!stack || stack >= rolling->mark.count[CATALOG_STACKS])
+		return true; /* refers to nothing */
+	if (rolling->stack_map) {
+		if (!rolling->stack_map[stack])
+			rolling->stack_map[stack] = rolling_copy_stack(rolling, stack);
+		stack = rolling->stack_map[stack];
+	}
+	if (stack >= rolling->series.room) {
+		rolling->is_full = true;
+		return false;
+	}
+	rollup_sums_add(&rolling->series, stack, pair->samples, pair->value);
+	rolling->pairs_read++;
+	return true;
+}
+
+static bool add_rows(struct rolling *rolling, const struct rolling_target *target,
+		     const struct rollup_key *key, struct error *err)
+{
+	sqlite3_stmt *row = rolling->row;
+	bool ok = true;
+	int code = SQLITE_DONE;
+
+	sqlite3_bind_int64(row, 1, target->tenant);
+	sqlite3_bind_int64(row, 2, target->type);
+	sqlite3_bind_int64(row, 3, key->bucket);
+	sqlite3_bind_int64(row, 4, key->from);
+	sqlite3_bind_int64(row, 5, (int64_t)rolling->above);
+	while (ok && (code = sqlite3_step(row)) == SQLITE_ROW) {
+		const void *data = sqlite3_column_blob(row, 0);
+
+		ok = packed_each(data, (size_t)sqlite3_column_bytes(row, 0), add_pair, rolling);
+	}
+	sqlite3_reset(row);
+	if (rolling->is_full)
+		return error_set(err, ERROR_LIMIT, "the dictionary of roll-ups is full");
+	if (!ok)
+		return error_set(err, ERROR_FORMAT, "samples of a minute are damaged");
+	return code == SQLITE_DONE || database_error(sqlite3_db_handle(row), "read", err);
+}
+
+/* --- a bucket of one type --- */
+
+/* The next (tenant, type) that the table has at all. False: none, or an error. */
+bool rolling_next_type(sqlite3_stmt *types, struct rolling_target *target, struct error *err)
+{
+	int code;
+
+	sqlite3_bind_int64(types, 1, target->tenant);
+	sqlite3_bind_int64(types, 2, target->type);
+	code = sqlite3_step(types);
+	if (code == SQLITE_ROW) {
+		target->tenant = (uint32_t)sqlite3_column_int64(types, 0);
+		target->type = (uint32_t)sqlite3_column_int64(types, 1);
+	} else if (code != SQLITE_DONE) {
+		database_error(sqlite3_db_handle(types), "read", err);
+	}
+	sqlite3_reset(types);
+	return code == SQLITE_ROW;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct rollup_key *x = a, *y = b;
+
+	if (x->fleet != y->fleet)
+		return x->fleet < y->fleet ? -1 : 1;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	return (x->bucket > y->bucket) - (x->bucket < y->bucket);
+}
+
+static bool keep_key(struct rolling *rolling, const struct rollup_key *key)
+{
+	/* Folds of one minute follow each other. */
+	if (rolling->key_count && rolling->keys_found[rolling->key_count - 1].from == key->from &&
+	    rolling->keys_found[rolling->key_count - 1].bucket == key->bucket)
+		return true;
+	if (rolling->key_count == rolling->key_capacity) {
+		size_t larger = rolling->key_count ? rolling->key_count * 2 : 1024;
+		struct rollup_key *copy = realloc(rolling->keys_found, larger * sizeof *copy);
+
+		if (!copy)
+			return false;
+		rolling->keys_found = copy;
+		rolling->key_capacity = larger;
+	}
+	rolling->keys_found[rolling->key_count++] = *key;
+	return true;
+}
+
+static bool find_keys(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
+		      uint32_t end, struct error *err)
+{
+	sqlite3_stmt *keys = rolling->keys;
+	bool ok = true;
+	int code = SQLITE_DONE;
+
+	rolling->key_count = 0;
+	sqlite3_bind_int64(keys, 1, target->tenant);
+	sqlite3_bind_int64(keys, 2, target->type);
+	sqlite3_bind_int64(keys, 3, first);
+	sqlite3_bind_int64(keys, 4, end);
+	sqlite3_bind_int64(keys, 5, (int64_t)rolling->above);
+	while (ok && (code = sqlite3_step(keys)) == SQLITE_ROW) {
+		struct rollup_key key = {.bucket = (uint32_t)sqlite3_column_int64(keys, 0),
+					 .from = (uint32_t)sqlite3_column_int64(keys, 1)};
+
+		if (!key.from || key.from >= rolling->mark.count[CATALOG_SERIES])
+			continue; /* refers to nothing */
+		ok = rolling_series(rolling, key.from, &key.series, &key.fleet) &&
+		     keep_key(rolling, &key);
+	}
+	sqlite3_reset(keys);
+	if (!ok)
+		return error_set(err, ERROR_LIMIT, "no room to roll samples up");
+	return code == SQLITE_DONE || database_error(sqlite3_db_handle(keys), "read", err);
+}
+
+static bool put_series(struct rolling *rolling, const struct rolling_target *target,
+		       uint32_t series, struct error *err)
+{
+	struct row_sums row;
+
+	buffer_clear(&rolling->hosts_data);
+	if (!take_pairs(rolling, &rolling->series, &rolling->fleet, &row) ||
+	    !keep_host(rolling, catalog_series(rolling->to, series)->host))
+		return error_set(err, ERROR_MEMORY, "no memory to roll samples up");
+	return put_row(rolling, target, rolling->level, series, &row, err);
+}
+
+static bool put_fleet(struct rolling *rolling, const struct rolling_target *target, uint32_t fleet,
+		      struct error *err)
+{
+	struct row_sums row;
+
+	encode_hosts(rolling);
+	if (rolling->hosts_data.failed || !take_pairs(rolling, &rolling->fleet, NULL, &row))
+		return error_set(err, ERROR_MEMORY, "no memory to roll samples up");
+	return put_row(rolling, target, rolling->level + 1, fleet, &row, err);
+}
+
+static bool roll_type(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
+		      uint32_t end, struct error *err)
+{
+	const struct rollup_key *keys;
+	size_t count;
+
+	if (!find_keys(rolling, target, first, end, err))
+		return false;
+	keys = rolling->keys_found;
+	count = rolling->key_count;
+	if (count)
+		qsort(rolling->keys_found, count, sizeof *keys, compare_keys);
+	for (size_t i = 0; i < count; i++) {
+		bool ends_fleet = i + 1 == count || keys[i + 1].fleet != keys[i].fleet;
+		bool ends_series = ends_fleet || keys[i + 1].series != keys[i].series;
+
+		if (!add_rows(rolling, target, &keys[i], err) ||
+		    (ends_series && !put_series(rolling, target, keys[i].series, err)) ||
+		    (ends_fleet && !put_fleet(rolling, target, keys[i].fleet, err)))
+			return false;
+	}
+	return true;
+}
+
+/* Types are numbered from 0, tenants from 1: before all of them is (0, anything). */
+bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
+		     struct error *err)
+{
+	struct rolling_target target = {.bucket = to};
+
+	while (rolling_next_type(rolling->types, &target, err))
+		if (!roll_type(rolling, &target, first, end, err))
+			return false;
+	return !err->kind;
+}
+
+void rolling_release(struct rolling *rolling)
+{
+	sqlite3_stmt *const statements[] = {
+		rolling->types,    rolling->keys, rolling->row,          rolling->account_types,
+		rolling->accounts, rolling->put,  rolling->put_accounts, rolling->get_accounts};
+
+	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+		sqlite3_finalize(statements[i]);
+	rollup_sums_release(&rolling->series);
+	rollup_sums_release(&rolling->fleet);
+	free(rolling->series_map);
+	free(rolling->stack_map);
+	free(rolling->string_map);
+	free(rolling->fleet_of);
+	free(rolling->keys_found);
+	free(rolling->pairs);
+	free(rolling->hosts);
+	free(rolling->accounts_found);
+	free(rolling->account_of);
+	buffer_release(&rolling->data);
+	buffer_release(&rolling->hosts_data);
+}
