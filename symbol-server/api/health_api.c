@@ -30,6 +30,8 @@ void api_healthz_get(struct http_request *request, struct http_response *respons
 void api_readyz_get(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
+	struct samples_counters samples;
+	char text[500];
 
 	(void)request;
 	if (!api->is_ready || api->is_stopping) {
@@ -38,7 +40,17 @@ void api_readyz_get(struct http_request *request, struct http_response *response
 					      : "the server is still starting");
 		return;
 	}
-	answer_text(response, "ready\n");
+	samples_counters(api->samples, &samples);
+	if (samples.refusing.kind) {
+		snprintf(text, sizeof text, "reports are refused: %s", samples.refusing.message);
+		answer_error(response, 503, text);
+	} else if (samples.waiting.kind) {
+		snprintf(text, sizeof text, "ready, but samples stay in the journal: %s\n",
+			 samples.waiting.message);
+		answer_text(response, text);
+	} else {
+		answer_text(response, "ready\n");
+	}
 }
 
 static void describe(struct buffer *out, const char *name, const char *type, const char *help)

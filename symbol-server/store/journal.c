@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/crc32c.h"
@@ -490,6 +491,12 @@ bool journal_make_spare(struct journal *journal, struct error *err)
 	return true;
 }
 
+static bool sync_directory(const struct journal *journal, struct error *err)
+{
+	return !fsync(journal->directory_fd) ||
+	       error_set_system(err, errno, "write directory '%s'", journal->directory);
+}
+
 static bool start_segment(struct journal *journal, uint64_t failed_from, struct error *err)
 {
 	uint64_t number = journal->number + 1;
@@ -502,7 +509,8 @@ static bool start_segment(struct journal *journal, uint64_t failed_from, struct 
 	fd = open_direct(path);
 	if (fd < 0)
 		return error_set_system(err, errno, "open '%s'", path);
-	if (!write_header(journal, fd, number, failed_from, err) || fsync(journal->directory_fd)) {
+	if (!write_header(journal, fd, number, failed_from, err) ||
+	    !sync_directory(journal, err)) {
 		close(fd);
 		unlink(path);
 		return false;
@@ -587,8 +595,8 @@ static void note_failure(struct journal *journal, uint64_t start)
 		journal->failed_from = start;
 }
 
-bool journal_write(struct journal *journal, const struct bytes *records, size_t count,
-		   uint64_t *ends, struct error *err)
+static bool write_records(struct journal *journal, const struct bytes *records, size_t count,
+			  uint64_t *ends, struct error *err)
 {
 	uint64_t start = journal_position(journal);
 
@@ -608,6 +616,23 @@ bool journal_write(struct journal *journal, const struct bytes *records, size_t 
 	}
 	journal->failed_from = 0;
 	return true;
+}
+
+bool journal_write(struct journal *journal, const struct bytes *records, size_t count,
+		   uint64_t *ends, struct error *err)
+{
+	struct error why = {0};
+	bool ok = write_records(journal, records, count, ends, &why);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pthread_mutex_lock(&journal->lock);
+	journal->counters.failed = why;
+	journal->counters.failed_ms = now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+	pthread_mutex_unlock(&journal->lock);
+	if (!ok && err)
+		*err = why;
+	return ok;
 }
 
 void journal_start_after(struct journal *journal, uint64_t position)

@@ -73,6 +73,9 @@ void journal_end_segment(struct journal *journal);
 struct journal_counters {
 	uint64_t bytes, syncs; /* cumulative */
 	uint64_t disk_bytes;   /* now */
+	/* Why the last write failed, and when (CLOCK_MONOTONIC); ERROR_NONE: it did not. */
+	struct error failed;
+	int64_t failed_ms;
 };
 void journal_counters(struct journal *journal, struct journal_counters *out);
 

@@ -365,6 +365,9 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	/* What agents reported of how their stack walks ended; names without room are "other". */
 	struct named_count walks[BATCH_STACK_RESULTS];
 	unsigned walk_count;
+	/* Now: why reports are refused, and why what was taken stays in the journal; ERROR_NONE: not
+	 * so. The first is forgotten some seconds after the last report that was refused. */
+	struct error refusing, waiting;
 };
 void samples_counters(struct samples_store *store, struct samples_counters *out);
 

@@ -164,6 +164,8 @@ static void clickhouse_samples_counters(struct samples_store *base, struct sampl
 	out->memory_bytes += definitions_bytes(store->definitions);
 	out->series = store->definitions->items[DEFINITION_SERIES].count;
 	out->stacks = store->definitions->items[DEFINITION_STACKS].count;
+	if (store->is_away)
+		out->refusing = store->why;
 	pthread_mutex_unlock(&store->lock);
 }
 

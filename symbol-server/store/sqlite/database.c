@@ -24,6 +24,18 @@ bool database_error(sqlite3 *db, const char *doing, struct error *err)
 	return false;
 }
 
+/* SQLite has no name for a file that it could not open. */
+static void open_error(sqlite3 *db, const char *path, struct error *err)
+{
+	struct error why = {0};
+
+	database_error(db, "open", &why);
+	error_set(err, why.kind, "open '%s': %s", path,
+		  db ? sqlite3_errmsg(db) : "out of memory");
+	if (err)
+		err->os_error = why.os_error;
+}
+
 bool database_exec(sqlite3 *db, const char *sql, struct error *err)
 {
 	return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ||
@@ -161,7 +173,7 @@ sqlite3 *database_open(const char *path, const struct database_schema *schema, s
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 				    SQLITE_OPEN_EXRESCODE,
 			    NULL) != SQLITE_OK) {
-		database_error(db, "open", err);
+		open_error(db, path, err);
 		goto fail;
 	}
 	sqlite3_busy_timeout(db, 5000);
@@ -185,7 +197,7 @@ sqlite3 *database_open_reader(const char *path, const struct database_schema *sc
 	if (sqlite3_open_v2(path, &db,
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
 			    NULL) != SQLITE_OK) {
-		database_error(db, "open", err);
+		open_error(db, path, err);
 		goto fail;
 	}
 	sqlite3_busy_timeout(db, 5000);

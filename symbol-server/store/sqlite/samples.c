@@ -17,7 +17,11 @@
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 
-enum { FILE_LOCK_WAIT_MS = 60000, FILE_LOCK_STEP_MS = 5 };
+enum {
+	FILE_LOCK_WAIT_MS = 60000,
+	FILE_LOCK_STEP_MS = 5,
+	REFUSING_MS = 10000, /* a journal that failed that long ago may be tried again */
+};
 
 /* --- files --- */
 
@@ -222,6 +226,14 @@ static void sqlite_samples_close(struct samples_store *base)
 	free_store(store);
 }
 
+static int64_t monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
 static void sqlite_samples_counters(struct samples_store *base, struct samples_counters *out)
 {
 	struct sqlite_samples *store = sqlite_samples_of(base);
@@ -231,6 +243,9 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	pthread_mutex_lock(&store->lock);
 	journal_counters(store->journal, &journal);
 	*out = store->counters;
+	out->waiting = store->fold_error;
+	if (monotonic_ms() - journal.failed_ms < REFUSING_MS)
+		out->refusing = journal.failed;
 	memory = store_memory_bytes(store);
 	for (unsigned i = 0; i < store->day_count; i++) {
 		const struct catalog *catalog = store->days[i]->catalog;
