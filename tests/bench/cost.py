@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program and its children cost: memory, CPU time, BPF maps and BPF run time."""
+"""What a program and its children cost: memory, CPU time, bytes of disk, BPF maps and BPF run time."""
 import os
 import re
+import subprocess
 import threading
 import time
 
@@ -45,6 +46,83 @@ def cpu_ns(pid):
         except OSError:
             pass
     return total
+
+
+def written(pid):
+    """Bytes that the process caused to be written to the disk."""
+    with open("/proc/%d/io" % pid) as lines:
+        return int(dict(line.split(": ") for line in lines)["write_bytes"])
+
+
+def read_calls(pid):
+    """Bytes that the process read by system calls, from the page cache or not."""
+    with open("/proc/%d/io" % pid) as lines:
+        return int(dict(line.split(": ") for line in lines)["rchar"])
+
+
+def resident_kib(pid, name="VmHWM"):
+    """The peak, or with VmRSS what it is now."""
+    return field("/proc/%d/status" % pid, name)
+
+
+def forget_peak(pid):
+    """VmHWM begins anew."""
+    with open("/proc/%d/clear_refs" % pid, "w") as out:
+        out.write("5")
+
+
+def disk_bytes(*paths):
+    """Disk that files or directories take; 0 for what is not there."""
+    found = subprocess.run(["du", "-s", "-c", "-B1", *paths], capture_output=True, text=True, check=False).stdout
+    return int(found.split()[-2]) if found else 0
+
+
+def background_ns(pid):
+    """CPU time of the threads that are nicer than the process: folds and roll-ups of a farflame-server."""
+    total = 0
+    try:
+        own = nice("/proc/%d/stat" % pid)
+        for task in os.listdir("/proc/%d/task" % pid):
+            path = "/proc/%d/task/%s/" % (pid, task)
+            if nice(path + "stat") > own:
+                total += int(open(path + "schedstat").read().split()[0])
+    except OSError:
+        pass
+    return total
+
+
+def nice(path):
+    return int(open(path).read().rsplit(") ", 1)[1].split()[16])
+
+
+class FoldWatch(threading.Thread):
+    """When a server's background threads worked: half-second steps in which they used more than 2 %."""
+
+    STEP_S = 0.5
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.steps, self.over = pid, [], False
+        self.start()
+
+    def run(self):
+        at, used = time.monotonic(), background_ns(self.pid)
+        while not self.over:
+            time.sleep(self.STEP_S)
+            now, total = time.monotonic(), background_ns(self.pid)
+            self.steps.append((at, now, total - used))
+            at, used = now, total
+
+    def close(self):
+        self.over = True
+        self.join()
+        return self
+
+    def busy(self):
+        return [(begin, end) for begin, end, used in self.steps if used > 0.02e9 * (end - begin)]
+
+    def cpu_s(self, begin, end):
+        return sum(used for since, until, used in self.steps if since >= begin and until <= end) / 1e9
 
 
 class Bpf:

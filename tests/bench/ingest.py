@@ -1,38 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fleet's reports cost the server, open loop: each agent on its own connection, one report of 200 stacks each
-10 s, latency from the time it was due. The generator shares the processors; its own CPU is shown.
+"""What a fleet's reports cost the server (fleet_load.py): beside its folds, while somebody asks ten different questions
+a minute, on a disk that is slower, and with ClickHouse as the store.
 
-ingest_rows() is the part "ingest" of bench.py; BENCH_AGENTS (100,1000,10000) and BENCH_INGEST_SECONDS (120; the budget's
-is 600) choose how much. BENCH_PEER=URL sends the same to another receiver of OTLP profiles and BENCH_PEER_PID is its
-process."""
+ingest_rows() is the part "ingest" of bench.py. BENCH_AGENTS (10000), BENCH_INGEST_SECONDS (120; the budget's is 600),
+BENCH_SLOW_SECONDS (90; 0: not run), BENCH_SLOW_MS (15), BENCH_CLICKHOUSE_AGENTS (1000; 0: not run)."""
 import glob
-import json
 import os
+import random
+import shutil
 import sqlite3
 import subprocess
 import time
 
-from cost import cpu_ns
-from harness import WORK, Server, end, fleet_tool, start
+from clickhouse import PROGRAM, ClickHouse
+from cost import cpu_ns, disk_bytes
+from fleet_load import Run, p99, services
+from harness import WORK, Server
 
+AGENTS = int(os.environ.get("BENCH_AGENTS", "10000"))
 SECONDS = int(os.environ.get("BENCH_INGEST_SECONDS", "120"))
-AGENTS = [int(n) for n in os.environ.get("BENCH_AGENTS", "100,1000,10000").split(",")]
-
-
-def written(pid):
-    """Bytes that the process caused to be written to the disk."""
-    with open("/proc/%d/io" % pid) as lines:
-        return int(dict(line.split(": ") for line in lines)["write_bytes"])
-
-
-def resident_kib(pid, name="VmHWM"):
-    with open("/proc/%d/status" % pid) as lines:
-        return int(next(line for line in lines if line.startswith(name)).split()[1])
-
-
-def disk_bytes(directory):
-    return int(subprocess.run(["du", "-s", "-B1", directory], capture_output=True, text=True, check=True)
-               .stdout.split()[0])
+SLOW_SECONDS = int(os.environ.get("BENCH_SLOW_SECONDS", "90"))
+SLOW_MS = os.environ.get("BENCH_SLOW_MS", "15")
+CLICKHOUSE_AGENTS = int(os.environ.get("BENCH_CLICKHOUSE_AGENTS", "1000"))
+QUERY_EVERY_S = 6
 
 
 def stored_pairs(directory):
@@ -44,70 +34,135 @@ def stored_pairs(directory):
     return total
 
 
-def fleet_arguments(agents, seconds):
-    """Applications of a hundred hosts; the first report of every agent has a fifth of new stacks, later ones 0.1 %."""
-    apps = max(1, agents // 100)
-    return ["--agents", str(agents), "--interval", "10s", "--duration", "%ds" % seconds, "--samples", "200",
-            "--apps", str(apps), "--stacks", "4000", "--templates", "40", "--processes", "4", "--fresh", "20",
-            "--settle", "30s"]
+class Questions:
+    """Different flame graphs, one every QUERY_EVERY_S, until the time is over."""
+
+    def __init__(self, server, agents, seed=1):
+        self.server, self.agents = server, agents
+        self.random = random.Random(seed)
+        self.spans, self.ms = [], []
+
+    def ask(self, **parameters):
+        """(ms, CPU ms of the server, what else it did in that time included)"""
+        used, begin = cpu_ns(self.server.process.pid), time.monotonic()
+        status, _, body = self.server.get("/api/v1/flamegraph", timeout=60, type="on-cpu", **parameters)
+        end = time.monotonic()
+        if status != 200:
+            raise RuntimeError("%d %s" % (status, body[:300]))
+        self.spans.append((begin, end))
+        self.ms.append((end - begin) * 1e3)
+        return self.ms[-1], (cpu_ns(self.server.process.pid) - used) / 1e6
+
+    def next(self):
+        names = services(self.agents)
+        return self.ask(match='{service="%s"}' % self.random.choice(names), from_="now-%dm" % self.random.randint(1, 9),
+                        until="now", group_by=self.random.choice(["process", "service", "thread"]))
+
+    def until(self, deadline):
+        while time.monotonic() + QUERY_EVERY_S < deadline:
+            begin = time.monotonic()
+            self.next()
+            time.sleep(max(0, begin + QUERY_EVERY_S - time.monotonic()))
+        return self
 
 
-def measure(agents, seconds, url, pid, data=None):
-    """Costs after the first minute (the first third of a shorter run), and of the fold of all of it."""
-    warmup = min(60, seconds // 3)
-    process = start([fleet_tool(), "--server", url, "--warmup", "%ds" % warmup, *fleet_arguments(agents, seconds)],
-                    "fleet.log", stdout=subprocess.PIPE)
-    begin = time.monotonic()
-    while not connections(pid) and time.monotonic() - begin < 120:
-        time.sleep(0.1)
-    time.sleep(warmup)
-    used, wrote, since = cpu_ns(pid), written(pid), time.monotonic()
-    time.sleep(max(0, seconds - warmup - 1))
-    used, wrote, elapsed = cpu_ns(pid) - used, written(pid) - wrote, time.monotonic() - since
-    said = json.loads(process.stdout.read() or "{}")
-    end(process, 60)
-    if not said.get("latencies"):
-        raise RuntimeError("the fleet ended early; see fleet.log")
-    reports = said["latencies"] / (said["seconds"] - warmup) * elapsed
-    return dict(said, cpu_ms=used / 1e6 / reports, wrote=wrote / reports, peak_kib=resident_kib(pid),
-                generator_ms=said["cpu_s"] * 1e3 / max(1, said["acknowledged"]))
-
-
-def connections(pid):
-    """Whether the process has an accepted connection."""
-    try:
-        return sum(os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith("socket:")
-                   for fd in os.listdir("/proc/%d/fd" % pid)) > 1
-    except OSError:
-        return 0
-
-
-def of_ours(agents, seconds, *arguments):
-    server = Server(*arguments, data="ingest%d" % agents)
-    directory = os.path.join(WORK, "ingest%d" % agents)
-    seen = measure(agents, seconds, server.url, server.process.pid)
-    server.stop()
-    seen["disk"] = disk_bytes(directory)
-    seen["stored"] = stored_pairs(directory)
-    seen["pair_bytes"] = seen["disk"] / max(1, seen["stored"])
+def add_disk(seen, server, directory):
+    """What the data takes after the last fold, with and without the journal."""
+    seen["fold_stop_s"] = server.stop()[1]
+    seen["disk"], seen["journal"] = disk_bytes(directory), disk_bytes(directory + "/journal")
+    seen["stored"] = max(1, stored_pairs(directory))
+    shutil.rmtree(directory)
     return seen
 
 
+def of_ours(agents, seconds, questions=False, more=(), environment=None):
+    """What Run.close() says, and of the answers: in folds, beside them, while questions ran; of the disk."""
+    name = "ingest%d" % agents
+    server = Server(*more, data=name)
+    run = Run(agents, seconds, server.url, server.process.pid)
+    asked = Questions(server, agents)
+    if questions:  # the second half, so that the costs are those of reports alone
+        time.sleep(run.rest_s() / 2)
+        run.costs()
+        asked.until(time.monotonic() + run.rest_s())
+    else:
+        time.sleep(run.rest_s())
+        run.costs()
+    seen = run.close()
+    seen["in_folds"], seen["beside_folds"] = run.during(run.folds.busy())
+    seen["in_queries"] = run.during([(begin, end + 0.05) for begin, end in asked.spans])[0]
+    seen["query_ms"] = sorted(asked.ms)
+    return add_disk(seen, server, os.path.join(WORK, name))
+
+
+def on_slow_disk(agents, seconds):
+    shim = WORK + "/slow_disk.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-D_GNU_SOURCE", "-o", shim, "tests/bench/slow_disk.c", "-ldl"], check=True)
+    os.environ.update(LD_PRELOAD=shim, SLOW_DISK_MS=SLOW_MS)
+    try:
+        server = Server(data="slow")
+    finally:
+        del os.environ["LD_PRELOAD"]
+    run = Run(agents, seconds, server.url, server.process.pid)
+    time.sleep(run.rest_s())
+    seen = run.close()
+    seen["in_folds"], seen["beside_folds"] = run.during(run.folds.busy())
+    return add_disk(seen, server, WORK + "/slow")
+
+
+def of_clickhouse(agents, seconds):
+    clickhouse = ClickHouse()
+    server = Server("--store", clickhouse.store("bench"), data="over-clickhouse")
+    run = Run(agents, seconds, server.url, server.process.pid, clickhouse.process.pid)
+    time.sleep(run.rest_s())
+    seen = run.close()
+    server.stop()
+    seen["disk"] = disk_bytes(clickhouse.directory + "/data")
+    clickhouse.stop()
+    shutil.rmtree(clickhouse.directory)
+    return seen
+
+
+def refusals(seen):
+    return "%d, %d, %d, %d" % (seen["acknowledged"], seen["busy"], seen["refused"], seen["unanswered"])
+
+
+def latency_row(row, seen):
+    row("  latency median, p99, worst", "%.1f, %.1f, %.1f ms" % (seen["p50_ms"], seen["p99_ms"], seen["max_ms"]), "p99 100 ms")
+    row("    while a fold or roll-up works / beside them: p99", "%.1f / %.1f ms (%d %%)" % (
+        p99(seen["in_folds"]), p99(seen["beside_folds"]), 100 * len(seen["in_folds"]) / max(1, seen["latencies"])), "100 ms")
+
+
+def of_all(row, seen):
+    row("  CPU per report: all, folds and roll-ups of it (generator's)", "%.2f, %.2f ms (%.2f)" % (
+        seen["cpu_ms"], seen["background_ms"], seen["generator_ms"]), "0.7 ms")
+    latency_row(row, seen)
+    if seen["query_ms"]:
+        row("    while a query runs: p99", "%.1f ms of %d" % (p99(seen["in_queries"]), len(seen["in_queries"])), "100 ms")
+        row("  those queries, one service's minutes: median, worst", "%.0f, %.0f ms of %d" % (
+            seen["query_ms"][len(seen["query_ms"]) // 2], seen["query_ms"][-1], len(seen["query_ms"])))
+    row("  written to the disk per report", "%.0f bytes" % seen["wrote"], "4096")
+    row("  resident: peak, at the end", "%.0f, %.0f MB" % (seen["peak_kib"] / 1024, seen["resident_kib"] / 1024), "300 MB")
+    row("  disk (du) per (stack, count) after the last fold", "%.2f bytes of %.1f M" % (
+        (seen["disk"] - seen["journal"]) / seen["stored"], seen["stored"] / 1e6), "3")
+    row("    with the journal, which does not grow", "%.2f (%.0f MB)" % (seen["disk"] / seen["stored"], seen["journal"] / 1e6))
+    row("  answered 200, told to wait, refused, unanswered", refusals(seen), "nothing refused")
+
+
 def ingest_rows(row):
-    row("ingest: agents, one report of 200 stacks each 10 s, %d s" % SECONDS, "", "budget", "")
-    for agents in AGENTS:
-        seen = of_ours(agents, SECONDS)
-        row("  %6d agents: CPU per report (generator's)" % agents, "%.2f ms (%.2f)" % (
-            seen["cpu_ms"], seen["generator_ms"]), "0.7 ms")
-        row("         latency median, p99, worst", "%.1f, %.1f, %.1f ms" % (
-            seen["p50_ms"], seen["p99_ms"], seen["max_ms"]), "p99 100 ms")
-        row("         written to the disk per report", "%.0f bytes" % seen["wrote"], "4096")
-        row("         resident, peak", "%.0f MB" % (seen["peak_kib"] / 1024), "300 MB")
-        row("         disk per stored (stack, count), journal and dictionary included", "%.2f bytes of %.1f M" % (
-            seen["pair_bytes"], seen["stored"] / 1e6), "3")
-        row("         answered 200, told to wait, refused, unanswered", "%d, %d, %d, %d" % (
-            seen["acknowledged"], seen["busy"], seen["refused"], seen["unanswered"]), "nothing refused")
-    if os.environ.get("BENCH_PEER") and os.environ.get("BENCH_PEER_PID"):
-        seen = measure(AGENTS[0], SECONDS, os.environ["BENCH_PEER"], int(os.environ["BENCH_PEER_PID"]))
-        row("  peer, %d agents: CPU per report / p99 / peak" % AGENTS[0], "", "", "%.2f ms / %.1f ms / %.0f MB" % (
-            seen["cpu_ms"], seen["p99_ms"], seen["peak_kib"] / 1024))
+    row("ingest: %d agents, a report of 200 stacks each 10 s, %d s" % (AGENTS, SECONDS), "", "budget")
+    of_all(row, of_ours(AGENTS, SECONDS, questions=True))
+    if SLOW_SECONDS:
+        row("ingest: the same on a disk %s ms slower per write and per sync, %d s" % (SLOW_MS, SLOW_SECONDS), "", "budget")
+        seen = on_slow_disk(AGENTS, SLOW_SECONDS)
+        latency_row(row, seen)
+        row("  answered 200, told to wait, refused, unanswered", refusals(seen), "nothing refused")
+    if not CLICKHOUSE_AGENTS or not PROGRAM:
+        return row("ingest with ClickHouse", "not run: %s" % ("there is no clickhouse-server" if not PROGRAM else "not asked for"))
+    row("ingest: %d agents, --store clickhouse=, %d s" % (CLICKHOUSE_AGENTS, SLOW_SECONDS or SECONDS), "", "budget")
+    seen = of_clickhouse(CLICKHOUSE_AGENTS, SLOW_SECONDS or SECONDS)
+    row("  CPU per report: farflame-server, ClickHouse", "%.2f, %.2f ms" % (seen["cpu_ms"], seen["other_ms"]), "0.7 ms")
+    row("  latency median, p99, worst", "%.1f, %.1f, %.1f ms" % (seen["p50_ms"], seen["p99_ms"], seen["max_ms"]), "p99 100 ms")
+    row("  written per report / disk per (stack, count) sent", "%.0f bytes / %.2f bytes" % (
+        seen["wrote"], seen["disk"] / max(1, seen["pairs"])), "4096 / 3")
+    row("  answered 200, told to wait, refused, unanswered", refusals(seen), "nothing refused")
