@@ -35,6 +35,31 @@ bool samples_query_asks(const struct samples_query *query, const char *label)
 	return !query->labels;
 }
 
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+bool rollup_drops_label(const char *name)
+{
+	static const char *const names[] = {"host", "container", "pod", "node", "instance"};
+	static const char *const more[] = {"service.instance.", "service_instance_", "k8s.pod.",
+					   "k8s_pod_",          "k8s.node.",         "k8s_node_",
+					   "k8s.container.",    "k8s_container_"};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		size_t length = strlen(names[i]);
+
+		if (has_prefix(name, names[i]) &&
+		    (!name[length] || name[length] == '.' || name[length] == '_'))
+			return true;
+	}
+	for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+		if (has_prefix(name, more[i]))
+			return true;
+	return false;
+}
+
 /* --- sums --- */
 
 void label_sums_init(struct label_sums *sums)

@@ -14,6 +14,9 @@ uint64_t series_labels_hash(const struct series_labels *labels);
 /* The query looks at that label; samples_query.labels NULL: at any. */
 bool samples_query_asks(const struct samples_query *query, const char *label);
 
+/* Whether the label names one instance of many alike: roll-ups by service are without those. */
+bool rollup_drops_label(const char *name);
+
 struct label_value_sum { /* texts are borrowed */
 	const char *label, *value;
 	uint64_t samples;

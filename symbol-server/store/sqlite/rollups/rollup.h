@@ -5,6 +5,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUP_H
 #define SYMBOL_SERVER_STORE_SQLITE_ROLLUP_H
 
+#include "symbol-server/store/series_labels.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 enum {
@@ -15,9 +16,6 @@ enum {
 	ROLLUP_SLICE_MS = 2000,        /* of one turn of the fold thread */
 	ROLLUP_RETRY_MS = 60000,
 };
-
-/* Whether the label names one instance of many alike; fleet series are without those. */
-bool rollup_drops_label(const char *name);
 
 /* The ten-minute roll-ups of what is closed of one day, newest fold included, until until_ms. The
  * files are locked, of the fold thread. *is_done: nothing is left to do now. */
