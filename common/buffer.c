@@ -10,12 +10,27 @@ void buffer_init(struct buffer *buffer, size_t limit)
 	*buffer = (struct buffer){ .limit = limit };
 }
 
+bool buffer_flush(struct buffer *buffer)
+{
+	if (buffer->length && !buffer->failed)
+		buffer->failed = !buffer->drain(buffer);
+	buffer->length = 0;
+	return !buffer->failed;
+}
+
+static bool does_not_fit(const struct buffer *buffer, size_t length)
+{
+	return length > buffer->limit || buffer->length > buffer->limit - length;
+}
+
 uint8_t *buffer_reserve(struct buffer *buffer, size_t length)
 {
 	size_t capacity = buffer->capacity ? buffer->capacity : 256;
 	uint8_t *grown;
 
-	if (buffer->failed || length > buffer->limit || buffer->length > buffer->limit - length) {
+	if (buffer->drain && does_not_fit(buffer, length))
+		buffer_flush(buffer);
+	if (buffer->failed || does_not_fit(buffer, length)) {
 		buffer->failed = true;
 		return NULL;
 	}
@@ -35,10 +50,32 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t length)
 	return buffer->bytes + buffer->length;
 }
 
+/* Longer than a buffer that passes on holds at a time. */
+static void append_pieces(struct buffer *buffer, const uint8_t *bytes, size_t length)
+{
+	while (length && !buffer->failed) {
+		size_t piece = length < buffer->limit ? length : buffer->limit;
+
+		buffer_append(buffer, bytes, piece);
+		bytes += piece;
+		length -= piece;
+	}
+}
+
 void buffer_append(struct buffer *buffer, const void *bytes, size_t length)
 {
-	uint8_t *at = buffer_reserve(buffer, length);
+	uint8_t *at;
 
+	if (length <= buffer->capacity - buffer->length && length && !buffer->failed) {
+		memcpy(buffer->bytes + buffer->length, bytes, length);
+		buffer->length += length;
+		return;
+	}
+	if (length > buffer->limit && buffer->drain && buffer->limit) {
+		append_pieces(buffer, bytes, length);
+		return;
+	}
+	at = buffer_reserve(buffer, length);
 	if (!at)
 		return;
 	if (length)
@@ -74,13 +111,16 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
 		buffer_append(buffer, room, (size_t)length);
 		return;
 	}
-	at = buffer_reserve(buffer, (size_t)length + 1); /* vsnprintf ends it with NUL */
-	if (!at)
+	at = malloc((size_t)length + 1); /* vsnprintf ends it with NUL */
+	if (!at) {
+		buffer->failed = true;
 		return;
+	}
 	va_start(args, format);
 	vsnprintf((char *)at, (size_t)length + 1, format, args);
 	va_end(args);
-	buffer->length += (size_t)length;
+	buffer_append(buffer, at, (size_t)length);
+	free(at);
 }
 
 void buffer_append_varint(struct buffer *buffer, uint64_t value)

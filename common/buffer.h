@@ -14,6 +14,11 @@ struct buffer {
 	size_t capacity;
 	size_t limit;
 	bool failed; /* an append did not fit or memory was short; sticky, ask once at the end */
+	/* Set: a buffer that passes on. When it is full drain() is called, takes all there is, and the
+	 * buffer goes on empty; limit is then what it holds at a time, and appends may be longer.
+	 * False: the bytes can go nowhere, and the buffer has failed. */
+	bool (*drain)(struct buffer *buffer);
+	void *drain_context;
 };
 
 /* Nothing is allocated until the first append. */
@@ -25,6 +30,8 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* LEB128, as protobuf and DWARF have it; at most 10 bytes. */
 void buffer_append_varint(struct buffer *buffer, uint64_t value);
+/* Calls drain() with what there is. False: it has failed, now or before. */
+bool buffer_flush(struct buffer *buffer);
 /* Room for length more bytes to be written at the returned place; NULL (and failed) when over the
  * limit. The caller then adds what it used to buffer->length. */
 uint8_t *buffer_reserve(struct buffer *buffer, size_t length);
@@ -32,7 +39,7 @@ uint8_t *buffer_reserve(struct buffer *buffer, size_t length);
 void buffer_clear(struct buffer *buffer);
 /* Moves the bytes to the caller (free()); the buffer is empty afterwards. */
 uint8_t *buffer_take(struct buffer *buffer, size_t *length);
-void buffer_release(struct buffer *buffer);
+void buffer_release(struct buffer *buffer); /* and it passes on no more */
 
 /* A borrowed run of bytes. */
 struct bytes {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/gzip.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -8,6 +9,7 @@ enum {
 	ZLIB_WINDOW = 15,
 	GZIP_WINDOW = 15 + 16, /* 16: gzip's header, zlib.h */
 	STEP = 64 << 10,
+	STREAM_STEP = 16 << 10,
 	PART_MIN = 256, /* bytes; a block's own codes take some 50 */
 };
 
@@ -74,6 +76,56 @@ bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *o
 		   struct error *err)
 {
 	return gzip_compress_parts(bytes, &length, 1, level, out, err);
+}
+
+struct gzip_stream {
+	z_stream z;
+};
+
+struct gzip_stream *gzip_stream_new(int level)
+{
+	struct gzip_stream *stream = calloc(1, sizeof(*stream));
+
+	if (stream && deflateInit2(&stream->z, level, Z_DEFLATED, GZIP_WINDOW, 8,
+				   Z_DEFAULT_STRATEGY) != Z_OK) {
+		free(stream);
+		return NULL;
+	}
+	return stream;
+}
+
+bool gzip_stream_put(struct gzip_stream *stream, const void *bytes, size_t length, bool is_last,
+		     struct buffer *out)
+{
+	z_stream *z = &stream->z;
+	const uint8_t *at = bytes;
+
+	do {
+		size_t piece = length < UINT32_MAX ? length : UINT32_MAX;
+
+		z->next_in = (Bytef *)at;
+		z->avail_in = (uInt)piece;
+		at += piece;
+		length -= piece;
+		do {
+			uint8_t *room = buffer_reserve(out, STREAM_STEP);
+
+			if (!room)
+				return false;
+			z->next_out = room;
+			z->avail_out = STREAM_STEP;
+			deflate(z, is_last && !length ? Z_FINISH : Z_NO_FLUSH);
+			out->length += STREAM_STEP - z->avail_out;
+		} while (!z->avail_out);
+	} while (length);
+	return true;
+}
+
+void gzip_stream_free(struct gzip_stream *stream)
+{
+	if (stream)
+		deflateEnd(&stream->z);
+	free(stream);
 }
 
 static bool inflate_bytes(const void *bytes, size_t length, int window, struct buffer *out,

@@ -20,6 +20,14 @@ bool gzip_compress(const void *bytes, size_t length, int level, struct buffer *o
 bool gzip_compress_parts(const void *bytes, const size_t *ends, size_t count, int level,
 			 struct buffer *out, struct error *err);
 
+/* One gzip member of bytes that come bit by bit; about 270 KB. NULL: no memory. */
+struct gzip_stream;
+struct gzip_stream *gzip_stream_new(int level);
+/* Appends what comes out by now: with is_last all the rest. False: out has failed. */
+bool gzip_stream_put(struct gzip_stream *stream, const void *bytes, size_t length, bool is_last,
+		     struct buffer *out);
+void gzip_stream_free(struct gzip_stream *stream); /* NULL is fine */
+
 /* Appends the inflated content of one or more gzip members. ERROR_FORMAT: not gzip, truncated or
  * followed by something else; ERROR_LIMIT: out's limit reached (out is then not to be used). */
 bool gzip_inflate(const void *bytes, size_t length, struct buffer *out, struct error *err);

@@ -105,6 +105,7 @@ static bool start_serving(struct api *api, const struct server_options *options,
 		.connections = options->connections,
 		.memory_limit_bytes = BODY_MEMORY,
 		.slow_body_s = SLOW_BODY_S,
+		.spill_directory = options->data,
 		.on_error = api_on_error,
 	};
 	const char *colon = strrchr(options->listen, ':');

@@ -41,6 +41,10 @@ void answer_error(struct http_response *response, int status, const char *messag
 {
 	struct json json = json_start(&response->body);
 
+	if (response->has_begun) {
+		response->is_broken = true;
+		return;
+	}
 	buffer_clear(&response->body);
 	response->fixed = (struct bytes){0};
 	response->status = status;

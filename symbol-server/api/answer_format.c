@@ -9,7 +9,6 @@
 #include "symbol-server/formats/report_files.h"
 
 enum { ACCOUNTING_HEADER_MAX = 6 << 10, FORMATS_TEXT = 200 };
-#define ANSWER_BYTES ((size_t)1 << 30)
 
 bool answer_format_read(struct http_request *request, const struct answer_format *formats,
 			const struct answer_format **format, struct error *err)
@@ -89,21 +88,39 @@ static bool add_file_name(struct http_request *request, struct http_response *re
 	return add_header(request, response, "Content-Disposition", text);
 }
 
-bool answer_format_headers(struct http_request *request, struct http_response *response,
-			   const struct answer_format *format, const struct flame_answer *answer)
+/* Its time and its client count as long as it is written; how it ends is said later. */
+static bool is_wanted(void *context)
 {
-	response->content_type = format->content_type;
-	response->body.limit = ANSWER_BYTES;
-	if (!strcmp(format->name, "json"))
-		return true;
-	return add_accounting(request, response, answer->accounting) &&
-	       (!format->ending || add_file_name(request, response, format, answer->type)) &&
-	       (!format->is_page || add_policy(request, response, format));
+	struct error err = {0};
+
+	return query_life_is_wanted(context, &err);
 }
 
-bool answer_format_write(struct http_request *request, struct http_response *response,
-			 const struct answer_format *format, const struct flame_answer *answer)
+bool answer_format_headers(struct query_life *life, struct http_response *response,
+			   const struct answer_format *format, const struct flame_answer *answer,
+			   struct error *err)
 {
-	return answer_format_headers(request, response, format, answer) &&
-	       format->write(answer, &response->body);
+	struct http_request *request = query_life_request(life);
+
+	response->content_type = format->content_type;
+	if (strcmp(format->name, "json") &&
+	    (!add_accounting(request, response, answer->accounting) ||
+	     (format->ending && !add_file_name(request, response, format, answer->type)) ||
+	     (format->is_page && !add_policy(request, response, format))))
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	http_request_stream(request, is_wanted, life);
+	return true;
+}
+
+bool answer_format_failed(struct query_life *life, struct error *err)
+{
+	return query_life_is_wanted(life, err) && query_life_no_memory(life, err);
+}
+
+bool answer_format_write(struct query_life *life, struct http_response *response,
+			 const struct answer_format *format, const struct flame_answer *answer,
+			 struct error *err)
+{
+	return answer_format_headers(life, response, format, answer, err) &&
+	       (format->write(answer, &response->body) || answer_format_failed(life, err));
 }

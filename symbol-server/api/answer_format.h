@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/http/http_server.h"
 
@@ -23,12 +24,19 @@ struct answer_format { /* a table of them ends with one without a name; the firs
 bool answer_format_read(struct http_request *request, const struct answer_format *formats,
 			const struct answer_format **format, struct error *err);
 
-/* Content-Type, file name, policy and, but for JSON that holds it, the accounting. */
-bool answer_format_headers(struct http_request *request, struct http_response *response,
-			   const struct answer_format *format, const struct flame_answer *answer);
+/* Content-Type, file name, policy and, but for JSON that holds it, the accounting: from now on the
+ * body is sent while it grows (http_request_stream()). false: no memory, err says so. */
+bool answer_format_headers(struct query_life *life, struct http_response *response,
+			   const struct answer_format *format, const struct flame_answer *answer,
+			   struct error *err);
 
-/* Headers and body. false: memory is short, or the answer is larger than any answer may be. */
-bool answer_format_write(struct http_request *request, struct http_response *response,
-			 const struct answer_format *format, const struct flame_answer *answer);
+/* Headers and body. false: err says why; where a part was sent already the client sees only that
+ * it is one. */
+bool answer_format_write(struct query_life *life, struct http_response *response,
+			 const struct answer_format *format, const struct flame_answer *answer,
+			 struct error *err);
+
+/* Why the body could not be written to its end. Always false. */
+bool answer_format_failed(struct query_life *life, struct error *err);
 
 #endif

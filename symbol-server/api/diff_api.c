@@ -436,7 +436,8 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 }
 
 static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct diffing *diffing, const struct answer_format *format)
+			 const struct diffing *diffing, const struct answer_format *format,
+			 struct error *err)
 {
 	static const char *const norms[] = {"per_second", "share", "raw"};
 	static const char *const noises[] = {"time", "hosts", "none"};
@@ -457,7 +458,9 @@ static bool write_answer(struct http_request *request, struct http_response *res
 	answer.flame.base_scale = diffing->table->scale;
 	answer.flame.modules = diffing->modules;
 	answer.flame.module_count = diffing->module_count;
-	return answer_format_write(request, response, format, &answer.flame);
+	answer.flame.memory = query_life_bytes(sides[DIFF_COMPARE].flame.life);
+	return answer_format_write(sides[DIFF_COMPARE].flame.life, response, format, &answer.flame,
+				   err);
 }
 
 static void release(struct diffing *diffing)
@@ -484,9 +487,7 @@ void api_diff_get(struct http_request *request, struct http_response *response, 
 		diffing.sides[i] = (struct side){.diffing = &diffing, .number = i};
 	ok = read_sides(request, &diffing, &err) && read_choices(request, &diffing, &err) &&
 	     answer_format_read(request, formats, &format, &err) && ask(&diffing, context, &err) &&
-	     compare(&diffing, &err);
-	if (ok && !write_answer(request, response, &diffing, format))
-		ok = no_memory(&err);
+	     compare(&diffing, &err) && write_answer(request, response, &diffing, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
 	release(&diffing);

@@ -62,14 +62,14 @@ static bool too_much(struct error *err)
 			 PPROF_SAMPLES_MAX);
 }
 
-bool flame_pprof(struct flame_request *flame, const struct flame_answer *answer,
-		 struct accounting *accounting, struct buffer *out, struct error *err)
+struct pprof *flame_pprof(struct flame_request *flame, const struct flame_answer *answer,
+			  struct accounting *accounting, struct buffer *out, struct error *err)
 {
 	const struct stack_view *view = &flame->view;
 	struct walk walk = {.flame = flame};
 	bool ok = false;
 
-	walk.pprof = pprof_new(answer, view->groups, view->group_count);
+	walk.pprof = pprof_new(answer, view->groups, view->group_count, out);
 	walk.numbers = calloc((size_t)flame->result->location_count + 1, sizeof(*walk.numbers));
 	walk.stack = calloc(SAMPLES_DEPTH_MAX, sizeof(*walk.stack));
 	walk.label_values = calloc(view->group_count + 1u, sizeof(*walk.label_values));
@@ -83,11 +83,14 @@ bool flame_pprof(struct flame_request *flame, const struct flame_answer *answer,
 		goto out;
 	}
 	flame_request_accounting(flame, accounting);
-	ok = pprof_finish(walk.pprof, out) || too_much(err);
+	ok = true;
 out:
-	pprof_free(walk.pprof);
+	if (!ok) {
+		pprof_free(walk.pprof);
+		walk.pprof = NULL;
+	}
 	free(walk.numbers);
 	free(walk.stack);
 	free(walk.label_values);
-	return ok;
+	return walk.pprof;
 }

@@ -5,10 +5,12 @@
 
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/pprof.h"
 
 /* answer as for other formats, without a tree; what its accounting points to is filled here, when
- * the stacks were walked. ERROR_MEMORY, ERROR_LIMIT. */
-bool flame_pprof(struct flame_request *flame, const struct flame_answer *answer,
-		 struct accounting *accounting, struct buffer *out, struct error *err);
+ * the stacks were walked. What comes is to be finished into the same out. NULL: ERROR_MEMORY,
+ * ERROR_LIMIT. */
+struct pprof *flame_pprof(struct flame_request *flame, const struct flame_answer *answer,
+			  struct accounting *accounting, struct buffer *out, struct error *err);
 
 #endif

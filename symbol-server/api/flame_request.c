@@ -89,7 +89,12 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 	if (!flame->life)
 		return false;
 	flame->result = query_run(api->samples, &flame->query, err);
-	return flame->result && query_life_goes_on(flame->life, err);
+	if (!flame->result)
+		return false;
+	flame->held = flame->result->arena.used +
+		      flame->result->stack_count * sizeof(*flame->result->stacks);
+	query_life_take(flame->life, flame->held);
+	return query_life_goes_on(flame->life, err);
 }
 
 bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err)
@@ -185,6 +190,9 @@ void flame_request_forget(struct flame_request *flame)
 {
 	named_stacks_free(flame->stacks);
 	samples_result_free(flame->result);
+	if (flame->life)
+		query_life_give(flame->life, flame->held);
+	flame->held = 0;
 	flame->stacks = NULL;
 	flame->result = NULL;
 }

@@ -27,6 +27,7 @@ struct flame_request {
 	struct samples_result *result;
 	struct named_stacks *stacks;
 	struct stack_totals totals;
+	uint64_t held; /* bytes of the result, as its life knows */
 };
 
 /* Checks and reads the parameters; known lists those that the resource takes. default_group is what

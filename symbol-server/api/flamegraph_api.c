@@ -62,19 +62,27 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 	size_t room = query_life_room(flame->life, 2 * sizeof(struct flame_node), TREE_NODES_MAX);
 
 	parts->tree = format->needs_tree ? flame_tree_new(room) : NULL;
-	parts->top = format->needs_top ? top_table_new(FUNCTIONS_MAX) : NULL;
+	parts->top = format->needs_top
+			     ? top_table_new(query_life_room(
+				       flame->life, 2 * sizeof(struct top_function), FUNCTIONS_MAX))
+			     : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
-	if (!(parts->top || !parts->tree ? flame_request_each(flame, add_stack, parts, err)
-					 : flame_request_tree(flame, parts->tree, max_nodes, err))) {
+	if (!(parts->top || !parts->tree
+		      ? flame_request_each(flame, add_stack, parts, err)
+		      : flame_request_tree(flame, parts->tree, max_nodes, err))) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the flame graph has more than %zu nodes; narrow time or match",
 				  room);
 		return false;
 	}
-	if (parts->top)
+	if (parts->tree)
+		query_life_take(flame->life, parts->tree->count * sizeof(struct flame_node));
+	if (parts->top) {
 		top_table_sort(parts->top, false);
+		query_life_take(flame->life, parts->top->count * sizeof(struct top_function));
+	}
 	return !parts->tree || flame_tree_cut(parts->tree, max_nodes) || no_memory(err);
 }
 
@@ -93,6 +101,7 @@ static struct flame_answer answer_of(struct http_request *request,
 		.top_limit = FUNCTIONS_SHOWN,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = accounting,
+		.memory = query_life_bytes(flame->life),
 	};
 
 	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
@@ -107,9 +116,16 @@ static bool answer_pprof(struct http_request *request, struct http_response *res
 	const struct parts none = {0};
 	struct accounting accounting;
 	struct flame_answer answer = answer_of(request, flame, &none, &accounting);
+	struct pprof *pprof;
+	bool ok;
 
-	return flame_pprof(flame, &answer, &accounting, &response->body, err) &&
-	       (answer_format_headers(request, response, format, &answer) || no_memory(err));
+	response->is_packed = true;
+	response->body.limit = answer.memory; /* until the headers are known */
+	pprof = flame_pprof(flame, &answer, &accounting, &response->body, err);
+	ok = pprof && answer_format_headers(flame->life, response, format, &answer, err) &&
+	     (pprof_finish(pprof) || answer_format_failed(flame->life, err));
+	pprof_free(pprof);
+	return ok;
 }
 
 static bool answer_tree(struct http_request *request, struct http_response *response,
@@ -126,7 +142,7 @@ static bool answer_tree(struct http_request *request, struct http_response *resp
 	flame_request_accounting(flame, &accounting);
 	accounting.cut = parts.tree->cut;
 	answer = answer_of(request, flame, &parts, &accounting);
-	ok = answer_format_write(request, response, format, &answer) || no_memory(err);
+	ok = answer_format_write(flame->life, response, format, &answer, err);
 out:
 	flame_tree_free(parts.tree);
 	top_table_free(parts.top);

@@ -12,6 +12,7 @@ struct query_life {
 	struct http_request *request;
 	struct samples_limits limits;
 	int64_t started_ms, asked_ms;
+	uint64_t bytes; /* held by what it led to */
 	unsigned steps;
 	bool is_gone;
 };
@@ -68,14 +69,19 @@ void query_life_lend(struct query_life *life, struct query *query)
 		query->limits.time_ms = life->limits.time_ms > used_ms
 						? life->limits.time_ms - used_ms
 						: 1;
+	if (life->limits.bytes) /* 0 would be no limit */
+		query->limits.bytes = query_life_bytes(life) ? query_life_bytes(life) : 1;
 	query->is_cancelled = is_cancelled;
 	query->context = life;
 }
 
 bool query_life_goes_on(struct query_life *life, struct error *err)
 {
-	if (life->steps++ % ASK_STEPS)
-		return true;
+	return life->steps++ % ASK_STEPS ? true : query_life_is_wanted(life, err);
+}
+
+bool query_life_is_wanted(struct query_life *life, struct error *err)
+{
 	if (is_cancelled(life))
 		return error_set(err, ERROR_BUSY, "nobody waits for this answer any more");
 	if (life->limits.time_ms && api_now_ms() - life->started_ms > life->limits.time_ms)
@@ -86,9 +92,41 @@ bool query_life_goes_on(struct query_life *life, struct error *err)
 	return true;
 }
 
+struct http_request *query_life_request(const struct query_life *life)
+{
+	return life->request;
+}
+
+void query_life_take(struct query_life *life, uint64_t bytes)
+{
+	life->bytes += bytes;
+}
+
+void query_life_give(struct query_life *life, uint64_t bytes)
+{
+	life->bytes -= bytes;
+}
+
+uint64_t query_life_bytes(const struct query_life *life)
+{
+	if (!life->limits.bytes)
+		return SIZE_MAX;
+	return life->limits.bytes > life->bytes ? life->limits.bytes - life->bytes : 0;
+}
+
+bool query_life_no_memory(const struct query_life *life, struct error *err)
+{
+	if (!life->limits.bytes)
+		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	return error_set(err, ERROR_LIMIT,
+			 "the answer takes more memory than --query-memory allows (%llu MiB): "
+			 "narrow the time range or the selection, or ask for fewer nodes",
+			 (unsigned long long)(life->limits.bytes >> 20));
+}
+
 size_t query_life_room(const struct query_life *life, size_t size, size_t most)
 {
-	uint64_t room = life->limits.bytes ? life->limits.bytes / size : most;
+	uint64_t room = query_life_bytes(life) / size;
 
 	return room < most ? (size_t)room : most;
 }

@@ -25,7 +25,20 @@ void query_life_lend(struct query_life *life, struct query *query);
  * over; ERROR_BUSY, nobody waits for the answer any more. */
 bool query_life_goes_on(struct query_life *life, struct error *err);
 
-/* How many things of size bytes limits.bytes has room for, at most most. */
+/* The same without sparing system calls. */
+bool query_life_is_wanted(struct query_life *life, struct error *err);
+
+struct http_request *query_life_request(const struct query_life *life);
+
+/* Bytes that what the query led to holds, and holds no more: what comes later has less room. */
+void query_life_take(struct query_life *life, uint64_t bytes);
+void query_life_give(struct query_life *life, uint64_t bytes);
+/* What is left of limits.bytes; SIZE_MAX: there is no limit. */
+uint64_t query_life_bytes(const struct query_life *life);
+/* Sets err: something needed more than that. Always false. */
+bool query_life_no_memory(const struct query_life *life, struct error *err);
+
+/* How many things of size bytes there is room left for, at most most. */
 size_t query_life_room(const struct query_life *life, size_t size, size_t most);
 
 struct query_counters {   /* since the start */

@@ -194,7 +194,8 @@ static const struct answer_format formats[] = {
 };
 
 static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct sandwiching *at, const struct answer_format *format)
+			 const struct sandwiching *at, const struct answer_format *format,
+			 struct error *err)
 {
 	const struct flame_request *flame = &at->flame;
 	struct accounting accounting;
@@ -207,7 +208,8 @@ static bool write_answer(struct http_request *request, struct http_response *res
 			  .top_limit = FUNCTIONS_SHOWN,
 			  .modules = at->wanted.modules,
 			  .module_count = at->wanted.module_count,
-			  .accounting = &accounting},
+			  .accounting = &accounting,
+			  .memory = query_life_bytes(flame->life)},
 		.sandwich = &at->sandwich,
 		.function = http_request_query(request, "function"),
 	};
@@ -216,7 +218,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 	accounting.cut = at->sandwich.callers->cut > at->sandwich.callees->cut
 				 ? at->sandwich.callers->cut
 				 : at->sandwich.callees->cut;
-	return answer_format_write(request, response, format, &answer.flame);
+	return answer_format_write(flame->life, response, format, &answer.flame, err);
 }
 
 void api_sandwich_get(struct http_request *request, struct http_response *response, void *context)
@@ -237,7 +239,7 @@ void api_sandwich_get(struct http_request *request, struct http_response *respon
 	     parameter_uint(request, "max_nodes", 1, NODES_MAX, &at->max_nodes, &err) &&
 	     answer_format_read(request, formats, &format, &err) &&
 	     flame_request_run(&at->flame, context, &err) && build(at, &err) &&
-	     (write_answer(request, response, at, format) || no_memory(&err));
+	     write_answer(request, response, at, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
 	sandwich_release(&at->sandwich);

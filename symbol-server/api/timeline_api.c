@@ -358,9 +358,8 @@ static void account(const struct timing *timing, struct accounting *accounting)
 	hosts_accounting(timeline->hosts, timeline->host_count, accounting);
 }
 
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 struct timing *timing, const struct answer_format *format,
-			 struct error *err)
+static bool write_answer(struct http_response *response, struct timing *timing,
+			 const struct answer_format *format, struct error *err)
 {
 	const struct flame_request *flame = &timing->flame;
 	const struct samples_timeline *timeline = timing->timeline;
@@ -383,7 +382,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		return false;
 	account(timing, &accounting);
 	accounting.cut = answer.other.sum.value;
-	return answer_format_write(request, response, format, &answer.flame) || no_memory(err);
+	return answer_format_write(timing->flame.life, response, format, &answer.flame, err);
 }
 
 static void release(struct timing *timing)
@@ -411,7 +410,7 @@ void api_timeline_get(struct http_request *request, struct http_response *respon
 	     read_step(request, &timing, &err) &&
 	     parameter_uint(request, "limit", 1, LIMIT_MAX, &timing.limit, &err) &&
 	     answer_format_read(request, formats, &format, &err) && ask(&timing, context, &err) &&
-	     write_answer(request, response, &timing, format, &err);
+	     write_answer(response, &timing, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
 	release(&timing);

@@ -36,7 +36,7 @@ static uint64_t cut_value(const struct top_table *table, size_t limit)
 
 static bool write_answer(struct http_request *request, struct http_response *response,
 			 const struct flame_request *flame, const struct answer_format *format,
-			 const struct top_table *table, size_t limit)
+			 const struct top_table *table, size_t limit, struct error *err)
 {
 	struct accounting accounting;
 	struct flame_answer answer = {
@@ -49,19 +49,20 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.top_limit = limit,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = &accounting,
+		.memory = query_life_bytes(flame->life),
 	};
 
 	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
 	flame_request_accounting(flame, &accounting);
 	accounting.cut = cut_value(table, limit);
-	return answer_format_write(request, response, format, &answer);
+	return answer_format_write(flame->life, response, format, &answer, err);
 }
 
 void api_top_get(struct http_request *request, struct http_response *response, void *context)
 {
 	const struct answer_format *format = formats;
 	struct flame_request flame;
-	struct top_table *table = top_table_new(FUNCTIONS_MAX);
+	struct top_table *table = NULL;
 	uint32_t limit = LIMIT_DEFAULT;
 	unsigned sort = 0;
 	struct error err = {0};
@@ -73,13 +74,16 @@ void api_top_get(struct http_request *request, struct http_response *response, v
 	    !answer_format_read(request, formats, &format, &err) ||
 	    !flame_request_run(&flame, context, &err))
 		goto out;
+	table = top_table_new(
+		query_life_room(flame.life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
 	ok = table && flame_request_each(&flame, add_stack, table, &err);
-	if (ok) {
-		top_table_sort(table, sort == 1);
-		ok = write_answer(request, response, &flame, format, table, limit);
-	}
 	if (!ok && err.kind == ERROR_NONE)
-		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
+		query_life_no_memory(flame.life, &err);
+	if (!ok)
+		goto out;
+	query_life_take(flame.life, table->count * sizeof(struct top_function));
+	top_table_sort(table, sort == 1);
+	ok = write_answer(request, response, &flame, format, table, limit, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);

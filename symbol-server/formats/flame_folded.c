@@ -26,20 +26,30 @@ struct folder {
 	struct arena names;
 };
 
-/* NULL: no memory. */
+static bool has_meaning(unsigned char c)
+{
+	return c == ';' || c < 0x20 || c == 0x7f;
+}
+
+/* The name itself where nothing has to change. NULL: no memory. */
 static const char *shown_name(struct arena *arena, const struct flame_frame *frame)
 {
 	static const char suffix[] = "_[k]";
 	size_t length = strlen(frame->name);
-	bool is_kernel = frame->is_kernel || frame->kind == FRAME_kernel;
-	char *shown = arena_alloc(arena, length + (is_kernel ? sizeof(suffix) : 1));
+	bool is_kernel = frame->is_kernel || frame->kind == FRAME_kernel, is_plain = !is_kernel;
+	char *shown;
 
+	for (size_t i = 0; is_plain && i < length; i++)
+		is_plain = !has_meaning((unsigned char)frame->name[i]);
+	if (is_plain)
+		return frame->name;
+	shown = arena_alloc(arena, length + (is_kernel ? sizeof(suffix) : 1));
 	if (!shown)
 		return NULL;
 	for (size_t i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)frame->name[i];
 
-		shown[i] = c == ';' || c < 0x20 || c == 0x7f ? '_' : (char)c;
+		shown[i] = has_meaning(c) ? '_' : (char)c;
 	}
 	if (is_kernel)
 		memcpy(shown + length, suffix, sizeof(suffix));
@@ -134,7 +144,8 @@ bool flame_folded(const struct flame_answer *answer, struct buffer *out)
 	bool ok;
 
 	hash_table_init(&folder.table, (uint32_t)answer->tree->count);
-	arena_init(&folder.names, NAMES_LIMIT);
+	arena_init(&folder.names,
+		   answer->memory && answer->memory < NAMES_LIMIT ? answer->memory : NAMES_LIMIT);
 	folder.lines = calloc(answer->tree->count, sizeof(*folder.lines));
 	folder.line_of = calloc(answer->tree->count, sizeof(*folder.line_of));
 	ok = folder.lines && folder.line_of && fold(&folder) && put_lines(&folder, out);

@@ -29,6 +29,7 @@ struct flame_answer {
 	uint32_t module_count;
 	const uint64_t *unsymbolized; /* samples, by module; NULL not known */
 	const struct accounting *accounting;
+	size_t memory; /* what a writer may take besides out, bytes; 0: as much as it likes */
 };
 
 /* design.md §6: columns of equal length, parent before child, node 0 the root (its parent is −1).

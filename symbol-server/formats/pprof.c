@@ -8,7 +8,8 @@
 #include "symbol-server/formats/text_list.h"
 
 enum {
-	PLAIN_BYTES = 1 << 30, /* of the profile before gzip */
+	PLAIN_BYTES = 64 << 10, /* compressed at a time */
+	MESSAGE_BYTES = 1 << 30,
 	KEY_BYTES = 1 << 30,
 	TEXTS_MAX = 16 << 20,
 	FUNCTIONS_MAX = 8 << 20,
@@ -52,7 +53,9 @@ struct pprof {
 	const struct flame_answer *answer;
 	const char *const *labels;
 	unsigned label_count;
-	struct buffer plain;         /* the profile as far as it is written */
+	struct buffer plain; /* on its way through gzip to out */
+	struct gzip_stream *gzip;
+	struct buffer *out;
 	struct buffer message, line; /* the message at hand, one inside it */
 	struct buffer comment;
 	struct text_list texts;
@@ -107,9 +110,17 @@ static bool text_number(struct pprof *pprof, const char *text, uint64_t hash, ui
 	return true;
 }
 
-struct pprof *pprof_new(const struct flame_answer *answer, const char *const *labels,
-			unsigned label_count)
+static bool compress(struct buffer *plain)
 {
+	struct pprof *pprof = plain->drain_context;
+
+	return gzip_stream_put(pprof->gzip, plain->bytes, plain->length, false, pprof->out);
+}
+
+struct pprof *pprof_new(const struct flame_answer *answer, const char *const *labels,
+			unsigned label_count, struct buffer *out)
+{
+	size_t room = answer->memory && answer->memory < KEY_BYTES ? answer->memory : KEY_BYTES;
 	struct pprof *pprof = calloc(1, sizeof(*pprof));
 	uint32_t empty;
 
@@ -118,16 +129,20 @@ struct pprof *pprof_new(const struct flame_answer *answer, const char *const *la
 	pprof->answer = answer;
 	pprof->labels = labels;
 	pprof->label_count = label_count;
+	pprof->out = out;
 	buffer_init(&pprof->plain, PLAIN_BYTES);
-	buffer_init(&pprof->message, PLAIN_BYTES);
+	pprof->plain.drain = compress;
+	pprof->plain.drain_context = pprof;
+	buffer_init(&pprof->message, MESSAGE_BYTES);
 	buffer_init(&pprof->line, 64);
 	buffer_init(&pprof->comment, COMMENT_BYTES);
-	buffer_init(&pprof->keys, KEY_BYTES);
+	buffer_init(&pprof->keys, room);
 	text_list_init(&pprof->texts, TEXTS_MAX);
 	hash_table_init(&pprof->function_table, FUNCTIONS_MAX);
 	hash_table_init(&pprof->sample_table, PPROF_SAMPLES_MAX);
 	pprof->mappings = calloc((size_t)answer->module_count + 1, sizeof(*pprof->mappings));
-	if (!pprof->mappings || !text_number(pprof, "", 0, &empty)) {
+	pprof->gzip = gzip_stream_new(GZIP_LEVEL);
+	if (!pprof->mappings || !pprof->gzip || !text_number(pprof, "", 0, &empty)) {
 		pprof_free(pprof);
 		return NULL;
 	}
@@ -209,7 +224,7 @@ uint32_t pprof_add_location(struct pprof *pprof, const struct pprof_location *lo
 	uint32_t mapping = mapping_id(pprof, location), id = pprof->location_count + 1;
 	struct buffer lines;
 
-	buffer_init(&lines, PLAIN_BYTES);
+	buffer_init(&lines, MESSAGE_BYTES);
 	for (unsigned i = 0; i < location->count; i++) {
 		uint32_t function = function_id(pprof, location->frames[i]);
 
@@ -441,12 +456,11 @@ static bool put_head(struct pprof *pprof)
 	return put_comments(pprof);
 }
 
-bool pprof_finish(struct pprof *pprof, struct buffer *out)
+bool pprof_finish(struct pprof *pprof)
 {
 	return put_head(pprof) && put_mappings(pprof) && put_samples(pprof) &&
-	       !pprof->plain.failed &&
-	       gzip_compress(pprof->plain.bytes, pprof->plain.length, GZIP_LEVEL, out, NULL) &&
-	       !out->failed;
+	       buffer_flush(&pprof->plain) &&
+	       gzip_stream_put(pprof->gzip, "", 0, true, pprof->out) && !pprof->out->failed;
 }
 
 void pprof_free(struct pprof *pprof)
@@ -454,6 +468,7 @@ void pprof_free(struct pprof *pprof)
 	if (!pprof)
 		return;
 	buffer_release(&pprof->plain);
+	gzip_stream_free(pprof->gzip);
 	buffer_release(&pprof->message);
 	buffer_release(&pprof->line);
 	buffer_release(&pprof->comment);

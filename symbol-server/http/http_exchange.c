@@ -17,6 +17,7 @@ void *http_exchange_uri(void *context, const char *uri, struct MHD_Connection *c
 		return NULL;
 	request->server = server;
 	request->connection = connection;
+	request->owners = 1;
 	arena_init(&request->arena, HTTP_ARENA_LIMIT);
 	buffer_init(&request->response.body, SIZE_MAX);
 	request->response.status = 200;
@@ -233,13 +234,23 @@ void http_exchange_completed(void *context, struct MHD_Connection *connection, v
 	if (request->reply)
 		MHD_destroy_response(request->reply);
 	http_connection_allow(server, request->record, HTTP_IDLE_S, false);
-	atomic_fetch_sub(&server->memory, request->held);
 	if (request->is_complete)
 		server->answering--;
+	if (request->stream)
+		http_stream_leave(request);
+	http_request_drop(request);
+	*slot = NULL;
+}
+
+void http_request_drop(struct http_request *request)
+{
+	if (atomic_fetch_sub(&request->owners, 1) != 1)
+		return;
+	atomic_fetch_sub(&request->server->memory, request->held);
+	http_stream_free(request);
 	buffer_release(&request->body);
 	buffer_release(&request->response.body);
 	http_file_close(&request->response.file);
 	arena_release(&request->arena);
 	free(request);
-	*slot = NULL;
 }

@@ -25,6 +25,9 @@ enum {
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
 	HTTP_ARENA_LIMIT = 64 << 20,
 	HTTP_GZIP_FROM = 1024, /* smaller answers are not worth it */
+	HTTP_GZIP_LEVEL = 4,
+	HTTP_WINDOW = 256 << 10, /* of a stream: bytes that are not sent yet, before they are in a
+				    file */
 };
 
 /* Closes what is too slow: libmicrohttpd's own timeout starts again with every byte. */
@@ -70,7 +73,8 @@ struct http_server {
 	_Atomic unsigned answering; /* complete requests whose answer is not sent */
 	_Atomic bool is_cancelling;
 	_Atomic uint64_t requests, responses_by_class[6], too_large, refused_busy, bytes_in,
-		bytes_out;
+		bytes_out, streams, broken_streams;
+	_Atomic uint64_t spilled; /* bytes of streams in files */
 };
 
 struct http_request {
@@ -91,7 +95,11 @@ struct http_request {
 	size_t received;
 	size_t held; /* of server->memory */
 	struct buffer body;
-	_Atomic int holds; /* the handler, and whoever will resume it */
+	_Atomic int holds;  /* the handler, and whoever will resume it */
+	_Atomic int owners; /* the connection, and a stream's handler */
+	struct http_stream *stream;
+	bool (*goes_on)(void *context); /* of the stream, with its context */
+	void *goes_on_context;
 	struct http_response response;
 	struct MHD_Response *reply;
 	void *data;
@@ -136,7 +144,22 @@ void http_request_refuse(struct http_request *request, int status, const char *s
 void http_response_finish(struct http_request *request);
 enum MHD_Result http_response_send(struct http_request *request);
 
+/* request->reply's headers; encoding: NULL none. */
+void http_response_add_headers(struct http_request *request, const char *encoding);
+
 const char *http_response_header(const struct http_response *response, const char *name);
+
+/* http_stream.c: what a handler writes and a connection reads at the same time */
+/* The handler is done: the rest goes out. The request may be freed at any moment after. */
+void http_stream_end(struct http_request *request);
+/* The connection is done with the request. */
+void http_stream_leave(struct http_request *request);
+/* Asked by the handler: nobody reads any more. */
+bool http_stream_is_gone(const struct http_request *request);
+void http_stream_free(struct http_request *request); /* of one without a stream: nothing */
+
+/* http_exchange.c: one of the owners is done with it; the last one frees it. */
+void http_request_drop(struct http_request *request);
 
 /* http_file.c */
 /* What of response.file the request asks for: status and headers; 304 takes the file away, 416

@@ -99,6 +99,8 @@ bool http_request_is_gone(const struct http_request *request)
 
 	if (request->server->is_cancelling)
 		return true;
+	if (request->stream)
+		return http_stream_is_gone(request);
 	if (!request->record)
 		return false;
 	fd.fd = request->record->fd;

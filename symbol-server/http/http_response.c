@@ -7,7 +7,7 @@
 
 #include "common/gzip.h"
 
-enum { GZIP_LEVEL = 4, FIXED_INFLATED_MAX = 64 << 20 };
+enum { FIXED_INFLATED_MAX = 64 << 20 };
 
 void http_request_refuse(struct http_request *request, int status, const char *sentence)
 {
@@ -47,7 +47,7 @@ const char *http_response_header(const struct http_response *response, const cha
 	return NULL;
 }
 
-static void add_headers(struct http_request *request, const char *encoding)
+void http_response_add_headers(struct http_request *request, const char *encoding)
 {
 	struct http_response *response = &request->response;
 	struct MHD_Response *reply = request->reply;
@@ -94,10 +94,12 @@ static void compress_body(struct http_request *request, const char **encoding)
 	struct http_response *response = &request->response;
 	struct buffer packed;
 
-	if (response->body.length < HTTP_GZIP_FROM || !http_request_accepts_gzip(request))
+	if (response->body.length < HTTP_GZIP_FROM || response->is_packed ||
+	    !http_request_accepts_gzip(request))
 		return;
 	buffer_init(&packed, response->body.length); /* larger than before is of no use */
-	if (gzip_compress(response->body.bytes, response->body.length, GZIP_LEVEL, &packed, NULL) &&
+	if (gzip_compress(response->body.bytes, response->body.length, HTTP_GZIP_LEVEL, &packed,
+			  NULL) &&
 	    !packed.failed) {
 		buffer_release(&response->body);
 		response->body = packed;
@@ -149,7 +151,7 @@ void http_response_finish(struct http_request *request)
 	}
 	if (!request->reply)
 		return; /* out of memory: the connection is closed without an answer */
-	add_headers(request, encoding);
+	http_response_add_headers(request, encoding);
 	request->server->bytes_out += request->is_head ? 0 : length;
 }
 

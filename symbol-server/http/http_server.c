@@ -215,6 +215,9 @@ void http_server_counters(struct http_server *server, struct http_counters *out)
 		.refused_busy = server->refused_busy,
 		.bytes_in = server->bytes_in,
 		.bytes_out = server->bytes_out,
+		.streams = server->streams,
+		.broken_streams = server->broken_streams,
+		.spilled_bytes = server->spilled,
 	};
 	for (int i = 0; i < 6; i++)
 		out->responses_by_class[i] = server->responses_by_class[i];

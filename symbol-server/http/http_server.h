@@ -21,6 +21,9 @@ struct http_file {
 
 /* What a handler answers. Everything has a default: 200, application/json. */
 struct http_response {
+	bool has_begun; /* of a stream: a part was sent, no error can be answered any more */
+	bool is_broken; /* of a stream: it ends so that the client sees that something is missing */
+	bool is_packed; /* the body is not worth compressing */
 	int status;
 	const char *content_type; /* static */
 	struct buffer body;       /* owned by the server after the handler returns */
@@ -63,15 +66,17 @@ struct http_route {
 };
 
 struct http_options {
-	const char *address;       /* "127.0.0.1:7878", "[::1]:7878" */
-	unsigned threads;          /* accepting (epoll) */
-	unsigned workers;          /* handlers */
-	unsigned long_running;     /* of them at most for routes that may take long; 0, or more
-				      than three quarters: those. 16 times as many may wait,
-				      over it 503 */
-	unsigned connections;      /* at most; further ones wait in the backlog */
-	size_t memory_limit_bytes; /* request bodies held at a time over all connections; over it
-				      503 */
+	const char *address;         /* "127.0.0.1:7878", "[::1]:7878" */
+	unsigned threads;            /* accepting (epoll) */
+	unsigned workers;            /* handlers */
+	unsigned long_running;       /* of them at most for routes that may take long; 0, or more
+					than three quarters: those. 16 times as many may wait,
+					over it 503 */
+	unsigned connections;        /* at most; further ones wait in the backlog */
+	size_t memory_limit_bytes;   /* request bodies held at a time over all connections; over it
+					503 */
+	const char *spill_directory; /* where streams that are read slowly wait, in files without a
+					name; NULL: their handlers wait */
 	unsigned
 		slow_body_s; /* 30: a body slower than this: the connection is closed and counted */
 	/* Turns an error status that arises here (404, 405, 413, 415, 503 …) into a body. */
@@ -90,6 +95,14 @@ unsigned http_server_port(const struct http_server *server);
  * told that their client is gone and get as long again. Closes and frees; NULL is fine. false: a
  * handler does not end, nothing was freed and what it uses has to stay. */
 bool http_server_stop(struct http_server *server, int drain_ms);
+
+/* From now on the body is sent while it grows, once it is more than a window's length: status and
+ * headers have to be right by then. Until then (response->has_begun) an error can still take its
+ * place; afterwards is_broken, or a body that failed, ends it without an end that would look like
+ * one. A client that reads slowly is waited for by a file, and where that has no room the handler
+ * waits: then goes_on is asked, and false breaks the stream. Either may be NULL. */
+void http_request_stream(struct http_request *request, bool (*goes_on)(void *context),
+			 void *context);
 
 const char *http_request_path(const struct http_request *request);
 const char *http_request_method(const struct http_request *request);
@@ -117,6 +130,8 @@ void http_request_resume(struct http_request *request);
 struct http_counters {
 	uint64_t requests, responses_by_class[6], connections_now, connections_total;
 	uint64_t slow_bodies, too_large, refused_busy, bytes_in, bytes_out;
+	uint64_t streams, broken_streams; /* answers that were sent while they grew */
+	uint64_t spilled_bytes;           /* of streams, in files now */
 };
 void http_server_counters(struct http_server *server, struct http_counters *out);
 

@@ -46,6 +46,10 @@ static void release_hold(struct http_request *request)
 
 	if (atomic_fetch_sub(&request->holds, 1) != 1)
 		return;
+	if (request->stream) {
+		http_stream_end(request);
+		return;
+	}
 	http_response_finish(request);
 	request->is_done = true;
 	MHD_resume_connection(request->connection);

@@ -59,9 +59,9 @@ static void write_pprof(const struct flame_answer *answer, const struct flame_fr
 			size_t count)
 {
 	static const char *const labels[] = {"process"};
-	struct pprof *pprof = pprof_new(answer, labels, 1);
+	struct buffer out = {.limit = 64 << 20};
+	struct pprof *pprof = pprof_new(answer, labels, 1, &out);
 	uint32_t ids[STACK];
-	struct buffer out;
 
 	for (size_t i = 0; i < count; i += STACK) {
 		size_t depth = count - i < STACK ? count - i : STACK;
@@ -81,8 +81,7 @@ static void write_pprof(const struct flame_answer *answer, const struct flame_fr
 				      i + 1, 1))
 			abort();
 	}
-	buffer_init(&out, 64 << 20);
-	if (!pprof_finish(pprof, &out))
+	if (!pprof_finish(pprof))
 		abort();
 	buffer_release(&out);
 	pprof_free(pprof);

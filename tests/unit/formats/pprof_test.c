@@ -85,9 +85,9 @@ static void test_profile(void)
 		.name = "[anon]", .file = "", .module = FRAME_NO_MODULE, .kind = FRAME_unresolved};
 	const struct flame_frame *const library[] = {&read}, *const chain[] = {&inner, &outer},
 					*const alone[] = {&outer}, *const nowhere[] = {&anonymous};
-	struct pprof *pprof = pprof_new(&answer, labels, 1);
+	struct buffer out = {.limit = 1 << 20};
+	struct pprof *pprof = pprof_new(&answer, labels, 1, &out);
 	uint32_t stack[3], other[2];
-	struct buffer out;
 
 	stack[0] = add(pprof, 0x2000, 1, library, 1);
 	stack[1] = add(pprof, 0x10, 2, chain, 2);
@@ -99,8 +99,7 @@ static void test_profile(void)
 	CHECK(pprof_add_sample(pprof, stack, 3, two, 5, 1));
 	CHECK(pprof_add_sample(pprof, stack, 3, one, 30, 2)); /* the first one again */
 	CHECK(pprof_add_sample(pprof, stack, 0, one, 5, 1));
-	buffer_init(&out, 1 << 20);
-	CHECK(pprof_finish(pprof, &out));
+	CHECK(pprof_finish(pprof));
 	check_profile(
 		&out,
 		"6=[]\n6=[read]\n5=[1=1 2=1]\n4=[1=1 2=1 3=8192 4=[1=1]]\n"
@@ -125,16 +124,14 @@ static void test_profile(void)
 /* Nothing in, nothing but its head out; and an answer that does not fit is none. */
 static void test_ends(void)
 {
-	struct pprof *pprof = pprof_new(&answer, NULL, 0);
-	struct buffer out, tight;
+	struct buffer out = {.limit = 1 << 20}, tight = {.limit = 20};
+	struct pprof *pprof = pprof_new(&answer, NULL, 0, &out);
 
-	buffer_init(&out, 1 << 20);
-	buffer_init(&tight, 20);
-	CHECK(pprof_finish(pprof, &out) && out.length > 50);
+	CHECK(pprof_finish(pprof) && out.length > 50);
 	buffer_release(&out);
 	pprof_free(pprof);
-	pprof = pprof_new(&answer, NULL, 0);
-	CHECK(!pprof_finish(pprof, &tight));
+	pprof = pprof_new(&answer, NULL, 0, &tight);
+	CHECK(!pprof_finish(pprof));
 	buffer_release(&tight);
 	pprof_free(pprof);
 	pprof_free(NULL);
@@ -146,14 +143,12 @@ static void test_large(void)
 	static const struct flame_frame frame = {
 		.name = "f", .file = NULL, .module = 99, .kind = FRAME_kernel, .is_kernel = true};
 	const struct flame_frame *const frames[] = {&frame};
-	struct pprof *pprof = pprof_new(&answer, NULL, 0);
+	struct buffer out = {.limit = 1 << 20}, plain = {.limit = 1 << 20};
+	struct pprof *pprof = pprof_new(&answer, NULL, 0, &out);
 	uint32_t at = add(pprof, 1, 99, frames, 1);
-	struct buffer out, plain;
 
 	CHECK(pprof_add_sample(pprof, &at, 1, NULL, UINT64_MAX, 1));
-	buffer_init(&out, 1 << 20);
-	buffer_init(&plain, 1 << 20);
-	CHECK(pprof_finish(pprof, &out) && gzip_inflate(out.bytes, out.length, &plain, NULL));
+	CHECK(pprof_finish(pprof) && gzip_inflate(out.bytes, out.length, &plain, NULL));
 	CHECK(plain.length > 9 &&
 	      !memcmp(plain.bytes + plain.length - 9, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 9));
 	buffer_release(&out);
