@@ -2,12 +2,12 @@
 """What reports and questions cost as a fleet grows, measured, and on paper what larger ones need.
 
 growth_rows() is the part "fleet-growth" of bench.py. BENCH_GROWTH (100,1000,10000): the agents; BENCH_GROWTH_SECONDS
-(120) of each."""
+(120) of each. The disk of retention is from density.py."""
 import json
 import os
 import time
 
-from cost import disk_bytes
+import density
 from fleet_load import Run, p99, services
 from harness import WORK, Server
 from ingest import Questions, add_disk
@@ -15,8 +15,8 @@ from ingest import Questions, add_disk
 SIZES = [int(n) for n in os.environ.get("BENCH_GROWTH", "100,1000,10000").split(",")]
 SECONDS = int(os.environ.get("BENCH_GROWTH_SECONDS", "120"))
 PAPER = (100000, 1000000)
-INTERVAL_S, PAIRS = 10, 200  # of a report
-DAY_S = 86400
+INTERVAL_S = 10
+RETENTION = {"minutes": 7, "10m": 30, "1h": 400}  # days: --retention 7d,10m:30d,1h:400d
 
 
 def ask_all(server, agents):
@@ -66,35 +66,48 @@ def measured_rows(row, seen):
               seen[n]["busy"] + seen[n]["refused"] + seen[n]["unanswered"])))
 
 
+def disk_gb(agents, hour):
+    """{days' kind: GB}: what a day takes at each resolution, and all of RETENTION. The dictionary of a day stays as long
+    as its ten minutes."""
+    day = {kind: agents * 24 * size / 1e9 for kind, size in hour.items()}
+    kept = (RETENTION["minutes"] * day["minutes"] + RETENTION["10m"] * (day["dictionary"] + day["10m"]) +
+            RETENTION["1h"] * day["1h"])
+    return dict(day, all=kept)
+
+
 def paper(seen, agents, servers):
     """What that many agents need, in proportion to the largest fleet measured."""
     reports = agents / INTERVAL_S
-    day_pairs = reports * PAIRS * DAY_S
     return {"cores": reports * seen["cpu_ms"] / 1e3,
             "wire_mbit": reports * seen["body_bytes"] / seen["acknowledged"] * 8 / 1e6,
             "disk_mb_s": reports * seen["wrote"] / 1e6,
-            "day_gb": day_pairs * bytes_per_pair(seen) * seen["stored"] / seen["pairs"] / 1e9,
             "memory_gb": agents / seen["agents"] * seen["peak_kib"] / 2**20,
             "servers": servers, "connections": agents / servers}
 
 
 def paper_rows(row, seen):
-    """One server's share is half of a core's time of two, so that a restart's backlog and queries find room."""
+    """A server of two cores has one of them for reports, so that queries and what waits after a restart find room."""
     base = max(seen)
-    largest = seen[base]
+    largest, hour = seen[base], density.measure()
     sizes = [base, *PAPER]
-    per_server = 1e3 / largest["cpu_ms"] * INTERVAL_S  # agents that take one of two cores
+    per_server = 1e3 / largest["cpu_ms"] * INTERVAL_S
     needs = {n: paper(largest, n, max(1, -int(-n // per_server))) for n in sizes}
+    disk = {n: disk_gb(n, hour) for n in sizes}
     table(row, "on paper, in proportion to %d agents" % base, sizes,
           ("reports per second", "", lambda n: "%.0f" % (n / INTERVAL_S)),
           ("cores for reports, folds, roll-ups", "", lambda n: "%.1f" % needs[n]["cores"]),
           ("network, Mbit/s", "", lambda n: "%.0f" % needs[n]["wire_mbit"]),
           ("disk writes, MB/s", "", lambda n: "%.1f" % needs[n]["disk_mb_s"]),
           ("memory, all servers, GB", "", lambda n: "%.1f" % needs[n]["memory_gb"]),
-          ("disk per day of minutes, GB", "", lambda n: "%.0f" % needs[n]["day_gb"]),
-          ("  seven days (--retention 7d), TB", "", lambda n: "%.2f" % (7 * needs[n]["day_gb"] / 1e3)),
-          ("farflame-servers of 2 cores, one busy", "", lambda n: "%d" % needs[n]["servers"]),
-          ("  connections of each", "12000", lambda n: "%.0f" % needs[n]["connections"]))
+          ("servers of 2 cores, one of them for reports", "", lambda n: "%d" % needs[n]["servers"]),
+          ("  connections of each", "12000", lambda n: "%.0f" % needs[n]["connections"]),
+          ("disk of a day, GB: minutes", "", lambda n: "%.0f" % disk[n]["minutes"]),
+          ("  its dictionary", "", lambda n: "%.0f" % disk[n]["dictionary"]),
+          ("  ten minutes", "", lambda n: "%.0f" % disk[n]["10m"]),
+          ("  hours", "", lambda n: "%.1f" % disk[n]["1h"]),
+          ("--retention 7d,10m:30d,1h:400d, GB", "", lambda n: "%.0f" % disk[n]["all"]))
+    row("  an agent's hour: (stack, count) pairs of minutes, of roll-ups", "%.0f, %.0f" % (
+        hour["minute_pairs"], hour["rollup_pairs"]))
 
 
 def growth_rows(row):
