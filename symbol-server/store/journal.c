@@ -18,7 +18,7 @@
 #include "common/crc32c.h"
 #include "common/log.h"
 
-enum { SPARES_MAX = 3, SEGMENTS_MAX = 4096 };
+enum { SPARES_MAX = 32, SEGMENTS_MAX = 4096 };
 
 static const uint32_t frame_magic = 0x314a4646; /* "FFJ1" */
 static const char header_magic[16] = "farflame-journl";
@@ -44,9 +44,14 @@ struct journal {
 	pthread_mutex_t lock; /* segments, spares, counters; the rest is the writer's */
 	uint64_t *segments;   /* numbers in rising order; the last is being written */
 	unsigned segment_count;
-	unsigned spares; /* files spare-0 … */
+	uint32_t *file_bytes; /* of each */
+	uint64_t disk_bytes;  /* of all */
+	unsigned spares;      /* files spare-0 …, JOURNAL_FILE_BYTES each */
+	unsigned wanted;      /* spares to keep */
+	unsigned started;     /* segments since the last release */
 	struct journal_counters counters;
 	int fd;                  /* of the last segment; -1: none yet */
+	uint32_t room;           /* bytes of its file */
 	uint64_t number, offset; /* next write */
 	uint64_t failed_from;    /* first group that failed since one did not; 0: none */
 	uint8_t *group;          /* aligned */
@@ -65,6 +70,40 @@ static void spare_path(const struct journal *journal, unsigned n, char *path, si
 
 /* --- opening --- */
 
+/* What is not there counts as nothing. */
+static uint32_t bytes_of(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) ? 0 : (uint32_t)status.st_size;
+}
+
+/* Files of other sizes are of a server that was killed while it made them, or of an earlier one. */
+static void check_spares(struct journal *journal, unsigned found)
+{
+	char from[4096], to[4096];
+
+	for (unsigned i = 0; i < found; i++) {
+		spare_path(journal, i, from, sizeof from);
+		spare_path(journal, journal->spares, to, sizeof to);
+		if (bytes_of(from) != JOURNAL_FILE_BYTES)
+			unlink(from);
+		else if (i == journal->spares || !rename(from, to))
+			journal->spares++;
+	}
+}
+
+static void measure_segments(struct journal *journal)
+{
+	char path[4096];
+
+	for (unsigned i = 0; i < journal->segment_count; i++) {
+		segment_path(journal, journal->segments[i], path, sizeof path);
+		journal->file_bytes[i] = bytes_of(path);
+		journal->disk_bytes += journal->file_bytes[i];
+	}
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -76,6 +115,7 @@ static bool list_segments(struct journal *journal, struct error *err)
 {
 	DIR *directory = opendir(journal->directory);
 	struct dirent *entry;
+	unsigned spares = 0;
 
 	if (!directory)
 		return error_set_system(err, errno, "read directory '%s'", journal->directory);
@@ -88,12 +128,14 @@ static bool list_segments(struct journal *journal, struct error *err)
 		    !entry->d_name[end] && journal->segment_count < SEGMENTS_MAX)
 			journal->segments[journal->segment_count++] = number;
 		else if (sscanf(entry->d_name, "spare-%u%n", &n, &end) == 1 &&
-			 !entry->d_name[end] && n + 1 > journal->spares && n < SPARES_MAX)
-			journal->spares = n + 1;
+			 !entry->d_name[end] && n + 1 > spares && n < SPARES_MAX)
+			spares = n + 1;
 	}
 	closedir(directory);
 	qsort(journal->segments, journal->segment_count, sizeof *journal->segments,
 	      compare_numbers);
+	check_spares(journal, spares);
+	measure_segments(journal);
 	if (journal->segment_count)
 		journal->number = journal->segments[journal->segment_count - 1];
 	journal->offset = JOURNAL_SEGMENT_BYTES; /* the next write starts a segment of its own */
@@ -112,9 +154,11 @@ struct journal *journal_open(const char *directory, uint64_t limit_bytes, struct
 	pthread_mutex_init(&journal->lock, NULL);
 	journal->fd = journal->directory_fd = -1;
 	journal->limit_bytes = limit_bytes;
+	journal->wanted = 1;
 	journal->directory = strdup(directory);
 	journal->segments = calloc(SEGMENTS_MAX, sizeof *journal->segments);
-	if (!journal->directory || !journal->segments) {
+	journal->file_bytes = calloc(SEGMENTS_MAX, sizeof *journal->file_bytes);
+	if (!journal->directory || !journal->segments || !journal->file_bytes) {
 		error_set(err, ERROR_MEMORY, "no memory for the journal");
 		goto out;
 	}
@@ -150,6 +194,7 @@ void journal_close(struct journal *journal)
 		close(journal->directory_fd);
 	pthread_mutex_destroy(&journal->lock);
 	free(journal->segments);
+	free(journal->file_bytes);
 	free(journal->directory);
 	free(journal->group);
 	free(journal);
@@ -350,28 +395,28 @@ bool journal_replay(struct journal *journal, journal_record_fn *fn, void *contex
 /* --- writing --- */
 
 /* Zeros, so that later writes change no metadata and fdatasync is one disk write. */
-static bool fill(int fd, struct error *err)
+static bool fill(int fd, uint32_t bytes, struct error *err)
 {
 	static const uint8_t zeros[1 << 16];
 
-	for (off_t at = 0; at < JOURNAL_SEGMENT_BYTES; at += (off_t)sizeof zeros)
+	for (off_t at = 0; at < (off_t)bytes; at += (off_t)sizeof zeros)
 		if (pwrite(fd, zeros, sizeof zeros, at) != (ssize_t)sizeof zeros)
 			return error_set_system(err, errno ? errno : ENOSPC,
-						"make room for a journal segment of %d MiB",
-						JOURNAL_SEGMENT_BYTES >> 20);
+						"make room for a journal segment of %u MiB",
+						bytes >> 20);
 	if (fsync(fd))
 		return error_set_system(err, errno, "write a journal segment");
 	return true;
 }
 
-static bool make_file(const char *path, struct error *err)
+static bool make_file(const char *path, uint32_t bytes, struct error *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool ok;
 
 	if (fd < 0)
 		return error_set_system(err, errno, "make '%s'", path);
-	ok = fill(fd, err);
+	ok = fill(fd, bytes, err);
 	close(fd);
 	if (!ok)
 		unlink(path);
@@ -440,15 +485,16 @@ static bool write_header(struct journal *journal, int fd, uint64_t number, uint6
 }
 
 /* Gives the next segment its file: a spare one, or a new one filled with zeros. */
-static bool provide_file(struct journal *journal, const char *path, struct error *err)
+static bool provide_file(struct journal *journal, const char *path, uint32_t bytes,
+			 struct error *err)
 {
 	char spare[4096];
 	bool has_room, has_spare;
 
 	pthread_mutex_lock(&journal->lock);
 	has_room = journal->segment_count < SEGMENTS_MAX &&
-		   (journal->segment_count + 1ull) * JOURNAL_SEGMENT_BYTES <= journal->limit_bytes;
-	has_spare = journal->spares;
+		   journal->disk_bytes + bytes <= journal->limit_bytes;
+	has_spare = journal->spares && bytes == JOURNAL_FILE_BYTES;
 	if (has_spare && has_room)
 		spare_path(journal, --journal->spares, spare, sizeof spare);
 	pthread_mutex_unlock(&journal->lock);
@@ -458,7 +504,7 @@ static bool provide_file(struct journal *journal, const char *path, struct error
 				 journal->limit_bytes >> 20);
 	if (has_spare && !rename(spare, path))
 		return true;
-	return make_file(path, err);
+	return make_file(path, bytes, err);
 }
 
 bool journal_lacks_spare(struct journal *journal)
@@ -467,7 +513,7 @@ bool journal_lacks_spare(struct journal *journal)
 
 	pthread_mutex_lock(&journal->lock);
 	lacks = !journal->spares &&
-		(journal->segment_count + 1ull) * JOURNAL_SEGMENT_BYTES <= journal->limit_bytes;
+		journal->disk_bytes + JOURNAL_FILE_BYTES <= journal->limit_bytes;
 	pthread_mutex_unlock(&journal->lock);
 	return lacks;
 }
@@ -479,7 +525,7 @@ bool journal_make_spare(struct journal *journal, struct error *err)
 	if (!journal_lacks_spare(journal))
 		return true;
 	snprintf(made, sizeof made, "%s/new", journal->directory);
-	if (!make_file(made, err))
+	if (!make_file(made, JOURNAL_FILE_BYTES, err))
 		return false;
 	pthread_mutex_lock(&journal->lock);
 	spare_path(journal, journal->spares, spare, sizeof spare);
@@ -497,14 +543,15 @@ static bool sync_directory(const struct journal *journal, struct error *err)
 	       error_set_system(err, errno, "write directory '%s'", journal->directory);
 }
 
-static bool start_segment(struct journal *journal, uint64_t failed_from, struct error *err)
+static bool start_segment(struct journal *journal, uint32_t bytes, uint64_t failed_from,
+			  struct error *err)
 {
 	uint64_t number = journal->number + 1;
 	char path[4096];
 	int fd;
 
 	segment_path(journal, number, path, sizeof path);
-	if (!provide_file(journal, path, err))
+	if (!provide_file(journal, path, bytes, err))
 		return false;
 	fd = open_direct(path);
 	if (fd < 0)
@@ -519,7 +566,11 @@ static bool start_segment(struct journal *journal, uint64_t failed_from, struct 
 		close(journal->fd);
 	journal->fd = fd;
 	pthread_mutex_lock(&journal->lock);
+	journal->file_bytes[journal->segment_count] = bytes;
 	journal->segments[journal->segment_count++] = number;
+	journal->disk_bytes += bytes;
+	journal->started++;
+	journal->room = bytes;
 	journal->number = number;
 	journal->offset = JOURNAL_BLOCK;
 	pthread_mutex_unlock(&journal->lock);
@@ -551,7 +602,7 @@ static size_t write_part(struct journal *journal, const struct bytes *records, s
 	size_t used = 0, n, padded;
 
 	for (n = 0; n < count; n++) {
-		if (journal->offset + used + record_size(&records[n]) > JOURNAL_SEGMENT_BYTES)
+		if (journal->offset + used + record_size(&records[n]) > journal->room)
 			break;
 		used += record_size(&records[n]);
 	}
@@ -581,7 +632,13 @@ static size_t write_part(struct journal *journal, const struct bytes *records, s
 
 static bool lacks_room(const struct journal *journal, const struct bytes *record)
 {
-	return journal->fd < 0 || journal->offset + record_size(record) > JOURNAL_SEGMENT_BYTES;
+	return journal->fd < 0 || journal->offset + record_size(record) > journal->room;
+}
+
+static uint32_t file_bytes_for(const struct bytes *record)
+{
+	return JOURNAL_BLOCK + record_size(record) > JOURNAL_FILE_BYTES ? JOURNAL_SEGMENT_BYTES
+									: JOURNAL_FILE_BYTES;
 }
 
 /* What reached the disk is unknown: never write behind it, and let the next segment say so. Without
@@ -607,7 +664,8 @@ static bool write_records(struct journal *journal, const struct bytes *records, 
 
 		/* Once a part of this group is written, it is not what failed before. */
 		if (ok && lacks_room(journal, &records[done]))
-			ok = start_segment(journal, done ? 0 : journal->failed_from, err);
+			ok = start_segment(journal, file_bytes_for(&records[done]),
+					   done ? 0 : journal->failed_from, err);
 		n = ok ? write_part(journal, records + done, count - done, ends + done, err) : 0;
 		if (!n && (ok || done))
 			note_failure(journal, start);
@@ -651,21 +709,40 @@ uint64_t journal_position(const struct journal *journal)
 
 /* --- releasing --- */
 
-static void release_file(struct journal *journal, uint64_t number)
+static void release_file(struct journal *journal, uint64_t number, uint32_t bytes)
 {
 	char path[4096], spare[4096];
 
 	segment_path(journal, number, path, sizeof path);
-	if (journal->spares < SPARES_MAX) {
+	journal->disk_bytes -= bytes;
+	if (journal->spares < journal->wanted && bytes == JOURNAL_FILE_BYTES) {
 		spare_path(journal, journal->spares, spare, sizeof spare);
 		if (!rename(path, spare)) {
 			journal->spares++;
 			return;
 		}
 	}
-	if (unlink(path))
+	if (unlink(path) && errno != ENOENT)
 		log_warn("journal segment not removed", "path=\"%s\" error=\"%s\"", path,
 			 strerror(errno));
+}
+
+/* As many files as the last while took; less and less when it takes less. */
+static void follow_use(struct journal *journal)
+{
+	char path[4096];
+
+	if (journal->started >= journal->wanted)
+		journal->wanted = journal->started < SPARES_MAX ? journal->started : SPARES_MAX;
+	else
+		journal->wanted--;
+	if (!journal->wanted)
+		journal->wanted = 1;
+	journal->started = 0;
+	while (journal->spares > journal->wanted) {
+		spare_path(journal, --journal->spares, path, sizeof path);
+		unlink(path);
+	}
 }
 
 void journal_release(struct journal *journal, uint64_t position)
@@ -673,18 +750,21 @@ void journal_release(struct journal *journal, uint64_t position)
 	unsigned released = 0;
 
 	pthread_mutex_lock(&journal->lock);
+	follow_use(journal);
 	while (released < journal->segment_count) {
 		uint64_t number = journal->segments[released];
 
 		if ((number + 1) * JOURNAL_SEGMENT_BYTES > position ||
 		    (number == journal->number && journal->fd >= 0))
 			break;
-		release_file(journal, number);
+		release_file(journal, number, journal->file_bytes[released]);
 		released++;
 	}
 	journal->segment_count -= released;
 	memmove(journal->segments, journal->segments + released,
 		journal->segment_count * sizeof *journal->segments);
+	memmove(journal->file_bytes, journal->file_bytes + released,
+		journal->segment_count * sizeof *journal->file_bytes);
 	pthread_mutex_unlock(&journal->lock);
 }
 
@@ -694,13 +774,14 @@ void journal_end_segment(struct journal *journal)
 		close(journal->fd);
 	journal->fd = -1;
 	journal->offset = JOURNAL_SEGMENT_BYTES;
+	journal->started = 0;
+	journal->wanted = 1;
 }
 
 void journal_counters(struct journal *journal, struct journal_counters *out)
 {
 	pthread_mutex_lock(&journal->lock);
 	*out = journal->counters;
-	out->disk_bytes = (journal->segment_count + (uint64_t)journal->spares) *
-			  JOURNAL_SEGMENT_BYTES;
+	out->disk_bytes = journal->disk_bytes + (uint64_t)journal->spares * JOURNAL_FILE_BYTES;
 	pthread_mutex_unlock(&journal->lock);
 }

@@ -3,8 +3,8 @@
  * files that are written once in order, aligned and past the page cache, and used again when
  * released.
  *
- * DIR/<segment number, 16 hex digits>.journal, 16 MiB each; one 4 KiB header block, then groups
- * that start on a 4 KiB block. A group is records, each {magic, length, position, CRC-32C} and its
+ * DIR/<segment number, 16 hex digits>.journal, 4 MiB each (16 MiB where a record needs that); one
+ * 4 KiB header block, then groups that start on a 4 KiB block. A group is records, each {magic, length, position, CRC-32C} and its
  * bytes, padded to 8. position = segment number × 16 MiB + offset, so a reused file's old records
  * are known as old. A record that is torn or damaged is left out; what is intact after it is still
  * read. A group that could not be written wholly and is on disk nevertheless is left out when
@@ -20,7 +20,8 @@
 #include "common/error.h"
 
 enum {
-	JOURNAL_SEGMENT_BYTES = 16 << 20,
+	JOURNAL_SEGMENT_BYTES = 16 << 20, /* positions of a segment; its file may end before */
+	JOURNAL_FILE_BYTES = 4 << 20,     /* of most files */
 	JOURNAL_BLOCK = 4096,
 	JOURNAL_FRAME_BYTES = 24, /* in front of each record */
 	JOURNAL_RECORD_MAX = 12 << 20,
@@ -63,11 +64,12 @@ bool journal_lacks_spare(struct journal *journal);
 /* Makes that file ahead of time. Thread-safe with the writer; one thread only. */
 bool journal_make_spare(struct journal *journal, struct error *err);
 
-/* Segments that end at or before position are free to be used again. Thread-safe with the writer.
- */
+/* Segments that end at or before position are free to be used again: as many of them as the time
+ * since the last release needed, one less each time it needs less. Thread-safe with the writer. */
 void journal_release(struct journal *journal, uint64_t position);
 
-/* Ends the segment being written, so that it can be released too. The writer's. */
+/* Ends the segment being written, so that it can be released too, and wants no more files than one
+ * from now on. The writer's. */
 void journal_end_segment(struct journal *journal);
 
 struct journal_counters {

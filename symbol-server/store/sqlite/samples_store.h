@@ -24,8 +24,11 @@
 #include "symbol-server/store/sqlite/state_file.h"
 
 enum {
-	GROUP_WINDOW_US = 5000,     /* a group waits this long for company */
-	GROUP_BYTES_MAX = 32 << 20, /* waiting to be written; more is ERROR_BUSY */
+	/* A group waits this long for company, and again as long as some came, at most so long. */
+	GROUP_WINDOW_US = 5000,
+	GROUP_WAIT_MAX_US = 25000,
+	GROUP_BYTES_FULL = 256 << 10, /* a group of so many bytes does not wait for more */
+	GROUP_BYTES_MAX = 32 << 20,   /* waiting to be written; more is ERROR_BUSY */
 	FOLD_INTERVAL_MS = 30000,
 	FOLD_BYTES = 64 << 20, /* of the active generation: fold early */
 	FOLD_RETRY_MS = 5000,

@@ -263,7 +263,7 @@ static void test_full_disk(void)
 	store = open_store(directory, NULL);
 	CHECK(!add_and_wait(store, &maker, NULL, &err));
 	CHECK_NUMBER(err.kind, ERROR_SYSTEM);
-	CHECK(strstr(err.message, "make room for a journal segment of 16 MiB"));
+	CHECK(strstr(err.message, "make room for a journal segment of 4 MiB"));
 	CHECK_NUMBER(query_totals(store, noon, noon + 1).samples, 0);
 	CHECK(!setrlimit(RLIMIT_FSIZE, &all));
 	CHECK(add_and_wait(store, &maker, NULL, &err)); /* not taken for a repeated one */

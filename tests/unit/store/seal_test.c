@@ -138,7 +138,7 @@ static bool fill_segment(struct samples_store *store)
 		if (!add_report(store, "h1", "a", noon, number, number * 800, 800))
 			return false;
 		samples_counters(store, &counters);
-		if (counters.journal_bytes > JOURNAL_SEGMENT_BYTES + (1 << 20))
+		if (counters.journal_bytes > JOURNAL_FILE_BYTES + (1 << 20))
 			return true;
 	}
 	return false;

@@ -564,6 +564,26 @@ static void commit_group(struct sqlite_samples *store, struct group *group)
 	free(ends);
 }
 
+/* Reports that come one after the other share a block and a write: few reports wait for one step
+ * only, those of a fleet until there are many. */
+static void wait_for_company(struct sqlite_samples *store)
+{
+	uint32_t count = 0, before;
+
+	for (unsigned waited = 0; waited < GROUP_WAIT_MAX_US; waited += GROUP_WINDOW_US) {
+		bool is_enough;
+
+		usleep(GROUP_WINDOW_US);
+		before = count ? count : 1;
+		pthread_mutex_lock(&store->lock);
+		count = store->group->pending_count;
+		is_enough = store->is_closing || store->group->bytes.length >= GROUP_BYTES_FULL;
+		pthread_mutex_unlock(&store->lock);
+		if (is_enough || count == before)
+			break;
+	}
+}
+
 void *store_commit_thread(void *context)
 {
 	struct sqlite_samples *store = context;
@@ -581,7 +601,7 @@ void *store_commit_thread(void *context)
 		if (!has_work)
 			break;
 		if (!is_closing)
-			usleep(GROUP_WINDOW_US);
+			wait_for_company(store);
 		pthread_mutex_lock(&store->lock);
 		group = take_group(store);
 		pthread_mutex_unlock(&store->lock);
