@@ -8,6 +8,17 @@
 
 #include "common/log.h"
 
+/* SQLite's sentence, and the system's, which says more: "disk I/O error: No space left on device".
+ */
+static bool set_error(sqlite3 *db, enum error_kind kind, const char *doing, const char *file,
+		      const char *why, struct error *err)
+{
+	int os_error = kind == ERROR_SYSTEM && db ? sqlite3_system_errno(db) : 0;
+
+	return os_error ? error_set_system(err, os_error, "%s '%s': %s", doing, file, why)
+			: error_set(err, kind, "%s '%s': %s", doing, file, why);
+}
+
 bool database_error(sqlite3 *db, const char *doing, struct error *err)
 {
 	int code = db ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
@@ -18,10 +29,7 @@ bool database_error(sqlite3 *db, const char *doing, struct error *err)
 			       : code == SQLITE_NOMEM                          ? ERROR_MEMORY
 									       : ERROR_SYSTEM;
 
-	error_set(err, kind, "%s '%s': %s", doing, file ? file : "?", why);
-	if (err && kind == ERROR_SYSTEM && db)
-		err->os_error = sqlite3_system_errno(db);
-	return false;
+	return set_error(db, kind, doing, file ? file : "?", why, err);
 }
 
 /* SQLite has no name for a file that it could not open. */
@@ -30,10 +38,7 @@ static void open_error(sqlite3 *db, const char *path, struct error *err)
 	struct error why = {0};
 
 	database_error(db, "open", &why);
-	error_set(err, why.kind, "open '%s': %s", path,
-		  db ? sqlite3_errmsg(db) : "out of memory");
-	if (err)
-		err->os_error = why.os_error;
+	set_error(db, why.kind, "open", path, db ? sqlite3_errmsg(db) : "out of memory", err);
 }
 
 bool database_exec(sqlite3 *db, const char *sql, struct error *err)
@@ -149,12 +154,16 @@ static bool set_auto_vacuum(sqlite3 *db, const struct database_schema *schema, s
 
 	if (!schema->gives_back)
 		return true;
+	/* To set it is a transaction, even to what it is: no opening of a file on a full disk. */
+	if (!get_pragma(db, "PRAGMA auto_vacuum", &mode, err))
+		return false;
+	if (mode == INCREMENTAL)
+		return true;
 	if (!database_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err) ||
-	    !get_pragma(db, "PRAGMA auto_vacuum", &mode, err) ||
 	    !get_pragma(db, "PRAGMA user_version", &version, err))
 		return false;
 	/* Without the room for that it stays as it is: pages are used again. */
-	if (mode != INCREMENTAL && version)
+	if (version)
 		database_exec(db, "VACUUM", NULL);
 	return true;
 }
