@@ -10,8 +10,6 @@
 #include "symbol-server/api/known_modules.h"
 #include "symbol-server/ingest/ingest.h"
 
-enum { DECODER_BYTES = 32 << 20 };
-
 /* What the answer still needs when the batch is gone. */
 struct pending {
 	struct http_request *request;
@@ -76,19 +74,17 @@ static void read_and_store(struct http_request *request, struct http_response *r
 	int64_t oldest_ms = api->retention_ms ? now_ms - api->retention_ms : 0;
 	struct sample_batch batch = {0};
 	struct error err = {0};
-	struct arena arena;
 	unsigned duplicates;
 
-	arena_init(&arena, DECODER_BYTES);
 	if (!ingest_read(body.at, body.length, http_request_peer(request), now_ms, oldest_ms,
-			 &arena, &batch, &pending->rejects, &err)) {
+			 http_request_scratch(request), &batch, &pending->rejects, &err)) {
 		answer_otlp_error(response, err.kind == ERROR_MEMORY ? 503 : status_of(&err),
 				  err.message);
-		goto out;
+		return;
 	}
 	if (pending->rejects.is_all_untimely) {
 		answer_otlp_error(response, 400, pending->rejects.message);
-		goto out;
+		return;
 	}
 	batch.tenant = API_TENANT;
 	pending->refusals = (struct batch_refusals){0};
@@ -99,8 +95,6 @@ static void read_and_store(struct http_request *request, struct http_response *r
 		answer_otlp_error(response, status_of(&err), err.message);
 		http_request_resume(request);
 	}
-out:
-	arena_release(&arena);
 }
 
 void api_profiles_post(struct http_request *request, struct http_response *response, void *context)

@@ -24,6 +24,8 @@ enum {
 	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
 	HTTP_ARENA_LIMIT = 64 << 20,
+	HTTP_SCRATCH_LIMIT = 32 << 20,
+	HTTP_SCRATCH_KEPT = 1 << 20, /* more than this is given back after the request */
 	HTTP_GZIP_FROM = 1024, /* smaller answers are not worth it */
 	HTTP_GZIP_LEVEL = 4,
 	HTTP_WINDOW = 256 << 10, /* of a stream: bytes that are not sent yet, before they are in a
@@ -95,6 +97,7 @@ struct http_request {
 	size_t received;
 	size_t held; /* of server->memory */
 	struct buffer body;
+	struct arena *scratch; /* while the handler runs */
 	_Atomic int holds;  /* the handler, and whoever will resume it */
 	_Atomic int owners; /* the connection, and a stream's handler */
 	struct http_stream *stream;

@@ -73,6 +73,11 @@ struct bytes http_request_body(const struct http_request *request)
 	return (struct bytes){request->body.bytes, request->body.length};
 }
 
+struct arena *http_request_scratch(struct http_request *request)
+{
+	return request->scratch;
+}
+
 struct arena *http_request_arena(struct http_request *request)
 {
 	return &request->arena;

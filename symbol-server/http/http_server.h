@@ -116,6 +116,9 @@ void http_request_each_query(struct http_request *request,
 const char *http_request_header(struct http_request *request, const char *name);
 const char *http_request_peer(struct http_request *request);        /* address in text */
 struct bytes http_request_body(const struct http_request *request); /* inflated */
+/* A worker's, empty when the handler is called and emptied when it returns, so that requests do not
+ * each take and give back memory. At most 32 MiB. */
+struct arena *http_request_scratch(struct http_request *request);
 struct arena *http_request_arena(struct http_request *request); /* lives as long as the request */
 void http_request_set_data(struct http_request *request, void *data); /* a handler's own */
 void *http_request_data(const struct http_request *request);

@@ -86,11 +86,21 @@ static struct http_request *take_request(struct http_queue *queue)
 	return NULL;
 }
 
+static void empty(struct arena *scratch)
+{
+	if (scratch->used > HTTP_SCRATCH_KEPT)
+		arena_release(scratch);
+	else
+		arena_clear(scratch);
+}
+
 static void *work(void *context)
 {
 	struct http_server *server = context;
+	struct arena scratch;
 	struct http_queue *queue = &server->queue;
 
+	arena_init(&scratch, HTTP_SCRATCH_LIMIT);
 	pthread_mutex_lock(&queue->lock);
 	for (;;) {
 		struct http_request *request = take_request(queue);
@@ -104,11 +114,13 @@ static void *work(void *context)
 		}
 		pthread_mutex_unlock(&queue->lock);
 		is_long = request->route->may_take_long;
+		request->scratch = &scratch;
 		if (is_long && http_request_is_gone(request))
 			http_request_refuse(request, 503, "nobody waits for this answer any more");
 		else if (inflate_body(request))
 			request->route->handler(request, &request->response, server->context);
 		release_hold(request);
+		empty(&scratch);
 		pthread_mutex_lock(&queue->lock);
 		if (is_long) {
 			queue->long_running--;
@@ -116,6 +128,7 @@ static void *work(void *context)
 		}
 	}
 	pthread_mutex_unlock(&queue->lock);
+	arena_release(&scratch);
 	return NULL;
 }
 

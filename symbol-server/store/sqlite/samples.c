@@ -198,6 +198,8 @@ static void free_store(struct sqlite_samples *store)
 	group_free(store->group);
 	buffer_release(&store->record);
 	buffer_release(&store->scratch);
+	buffer_release(&store->body);
+	buffer_release(&store->entry);
 	if (store->directory_fd >= 0)
 		close(store->directory_fd);
 	free(store->directory);
@@ -369,6 +371,8 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	report_window_init(&store->window);
 	buffer_init(&store->record, JOURNAL_RECORD_MAX);
 	buffer_init(&store->scratch, JOURNAL_RECORD_MAX);
+	buffer_init(&store->body, JOURNAL_RECORD_MAX);
+	buffer_init(&store->entry, JOURNAL_RECORD_MAX);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
 	store->max_disk_bytes = options->max_disk_bytes;
 	store->rollup_late_pause_ms = 300000;

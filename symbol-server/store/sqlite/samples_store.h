@@ -128,7 +128,7 @@ struct sqlite_samples {
 	bool no_rollups;              /* of tests: none are made, queries read the minutes */
 	bool is_closing, is_committed_all;
 	struct samples_counters counters;
-	struct buffer record, scratch; /* reused by samples_add() */
+	struct buffer record, scratch, body, entry; /* reused by samples_add() */
 };
 
 static inline struct sqlite_samples *sqlite_samples_of(struct samples_store *store)

@@ -23,10 +23,10 @@ struct adder {
 	uint64_t own_samples;
 	unsigned duplicates, refused;
 	uint64_t refused_samples, overflowed, times_refused;
-	struct report_run run; /* ids collected and not written yet; count 0: none */
-	struct hash_table ids; /* of this batch's profiles */
-	struct buffer body, entry;
-	struct packed_pair *pairs; /* of one profile */
+	struct report_run run;       /* ids collected and not written yet; count 0: none */
+	struct hash_table ids;       /* of this batch's profiles */
+	struct buffer *body, *entry; /* the store's, under its lock */
+	struct packed_pair *pairs;   /* of one profile */
 };
 
 static int64_t item_time(const struct sample_batch *batch, uint32_t item)
@@ -69,8 +69,8 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 
 	*adder = (struct adder){.store = store, .batch = batch};
 	arena_init(&adder->arena, 64 << 20);
-	buffer_init(&adder->body, JOURNAL_RECORD_MAX);
-	buffer_init(&adder->entry, JOURNAL_RECORD_MAX);
+	adder->body = &store->body;
+	adder->entry = &store->entry;
 	hash_table_init(&adder->ids, UINT32_MAX >> 1);
 	adder->is_done = arena_alloc(&adder->arena, items);
 	adder->is_repeated = arena_alloc(&adder->arena, items);
@@ -89,8 +89,6 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 static void adder_release(struct adder *adder)
 {
 	arena_release(&adder->arena);
-	buffer_release(&adder->body);
-	buffer_release(&adder->entry);
 	hash_table_release(&adder->ids);
 }
 
@@ -321,7 +319,7 @@ static void refuse_profile(struct adder *adder, struct catalog *catalog,
 
 	for (uint32_t i = 0; i < profile->sample_count; i++)
 		entry.samples += adder->batch->samples[profile->first_sample + i].samples;
-	record_add_refused(&adder->body, &adder->store->scratch, &entry);
+	record_add_refused(adder->body, &adder->store->scratch, &entry);
 	adder->refused++;
 	adder->refused_samples += entry.samples;
 	if (told && !told->profiles++)
@@ -352,23 +350,23 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	entry.id_number = report_number(profile->id);
 	if (entry.has_id && !in_run(adder, profile)) {
 		next_run(adder, number);
-		record_add_ids(&adder->body, &adder->store->scratch, &adder->run);
+		record_add_ids(adder->body, &adder->store->scratch, &adder->run);
 	}
 	if (!*series) {
 		refuse_profile(adder, catalog, profile, entry.type);
 		return true;
 	}
-	buffer_clear(&adder->entry);
-	add_samples(adder, catalog, profile, &adder->entry);
-	entry.samples = (struct bytes){adder->entry.bytes, adder->entry.length};
-	record_add_profile(&adder->body, &adder->store->scratch, &entry);
+	buffer_clear(adder->entry);
+	add_samples(adder, catalog, profile, adder->entry);
+	entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
+	record_add_profile(adder->body, &adder->store->scratch, &entry);
 	if (!batch->time_count)
 		return true;
-	buffer_clear(&adder->entry);
-	add_moments(adder, catalog, profile, &adder->entry);
-	entry.samples = (struct bytes){adder->entry.bytes, adder->entry.length};
+	buffer_clear(adder->entry);
+	add_moments(adder, catalog, profile, adder->entry);
+	entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
 	if (entry.samples.length)
-		record_add_moments(&adder->body, &adder->store->scratch, &entry);
+		record_add_moments(adder->body, &adder->store->scratch, &entry);
 	return true;
 }
 
@@ -403,7 +401,7 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		entry.stacks[i].name = catalog_add_string(catalog, counters->stacks[i].name);
 		entry.stacks[i].count = counters->stacks[i].count;
 	}
-	record_add_counters(&adder->body, &adder->store->scratch, &entry);
+	record_add_counters(adder->body, &adder->store->scratch, &entry);
 }
 
 /* Everything of the batch that belongs to one day. */
@@ -416,7 +414,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 		return false;
 	forget_numbers(adder);
 	adder->run.count = 0;
-	record_add_day(&adder->body, number);
+	record_add_day(adder->body, number);
 	for (uint32_t i = 0; i < batch->profile_count; i++) {
 		if (adder->is_done[i] || day_of(batch->profiles[i].time_ms) != number)
 			continue;
@@ -488,7 +486,7 @@ static bool log_batch(struct adder *adder, struct error *err)
 	for (unsigned i = 0; i < store->day_count; i++)
 		if (store->days[i]->catalog && !log_definitions(store, store->days[i]))
 			goto fail;
-	if (adder->body.length && !group_add_record(store->group, &adder->body))
+	if (adder->body->length && !group_add_record(store->group, adder->body))
 		goto fail;
 	return true;
 fail:
@@ -517,10 +515,12 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 
 	if (is_overloaded(store, err) || !find_repeated(adder, err))
 		return false;
+	buffer_clear(adder->body);
+	buffer_clear(adder->entry);
 	for (uint32_t i = 0; i < items; i++)
 		if (!adder->is_done[i] && !add_day(adder, day_of(item_time(batch, i)), err))
 			return false;
-	if (adder->body.failed || adder->entry.failed)
+	if (adder->body->failed || adder->entry->failed)
 		return error_set(err, ERROR_LIMIT,
 				 "the report does not fit a journal record of %d MiB",
 				 JOURNAL_RECORD_MAX >> 20);
