@@ -99,8 +99,9 @@ bool http_server_stop(struct http_server *server, int drain_ms);
 /* From now on the body is sent while it grows, once it is more than a window's length: status and
  * headers have to be right by then. Until then (response->has_begun) an error can still take its
  * place; afterwards is_broken, or a body that failed, ends it without an end that would look like
- * one. A client that reads slowly is waited for by a file, and where that has no room the handler
- * waits: then goes_on is asked, and false breaks the stream. Either may be NULL. */
+ * one. A client that reads slowly is waited for by a file, and where that has no room by the
+ * handler. goes_on, which may be NULL, is asked between windows and while waiting: false breaks the
+ * stream. */
 void http_request_stream(struct http_request *request, bool (*goes_on)(void *context),
 			 void *context);
 

@@ -310,7 +310,8 @@ static bool drain_body(struct buffer *body)
 	struct http_stream *stream;
 	bool is_new = !request->stream, ok;
 
-	if (is_new && !begin(request))
+	if ((request->goes_on && !request->goes_on(request->goes_on_context)) ||
+	    (is_new && !begin(request)))
 		return false;
 	stream = request->stream;
 	ok = stream->gzip ? gzip_stream_put(stream->gzip, body->bytes, body->length, false,
