@@ -41,25 +41,23 @@ void api_samples_delete(struct http_request *request, struct http_response *resp
 	struct samples_query wanted;
 	struct json json = json_start(&response->body);
 	struct error err = {0};
-	uint64_t samples = 0;
+	struct samples_deleted deleted;
 
 	if (!parameters_check(request, "match type from until all", &err) ||
 	    !parameters_query(request, true, &query, &err) || !check_meant(request, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);
 	wanted.is_cancelled = NULL; /* who leaves has asked for it nevertheless */
-	if (!samples_delete(api->samples, &wanted, &samples, &err))
+	if (!samples_delete(api->samples, &wanted, &deleted, &err))
 		goto out;
 	json_open(&json, '{');
-	json_key_uint(&json, "deleted_samples", samples);
-	json_key_int(&json, "from", wanted.from_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS);
-	json_key_int(&json, "until",
-		     (wanted.until_ms + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
-			     SAMPLES_BUCKET_MS);
+	json_key_uint(&json, "deleted_samples", deleted.samples);
+	json_key_int(&json, "from", deleted.from_ms);
+	json_key_int(&json, "until", deleted.until_ms);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 	log_info("samples deleted on request", "peer=%s samples=%llu", http_request_peer(request),
-		 (unsigned long long)samples);
+		 (unsigned long long)deleted.samples);
 out:
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);

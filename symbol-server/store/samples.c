@@ -58,9 +58,13 @@ bool samples_moments(struct samples_store *store, const struct samples_query *qu
 }
 
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
-		    uint64_t *samples, struct error *err)
+		    struct samples_deleted *deleted, struct error *err)
 {
-	return store->engine->remove(store, query, samples, err);
+	const int64_t step = SAMPLES_BUCKET_MS;
+
+	*deleted = (struct samples_deleted){.from_ms = query->from_ms / step * step,
+					    .until_ms = (query->until_ms + step - 1) / step * step};
+	return store->engine->remove(store, query, deleted, err);
 }
 
 bool samples_backup(struct samples_store *store, const char *directory, struct error *err)

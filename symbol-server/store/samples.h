@@ -237,6 +237,8 @@ struct samples_result { /* lives in one arena; free with samples_result_free() *
 	struct arena arena;
 	int64_t from_ms, until_ms; /* as widened */
 	int64_t resolution_ms;     /* of the coarsest part: 60 s, 10 min or 1 h */
+	/* Of a query for threads: before it only sums are left, which have none; 0: all has them. */
+	int64_t threads_from_ms;
 	struct result_module *modules;	   uint32_t module_count;
 	struct result_location *locations; uint32_t location_count;
 	struct result_node *nodes;	   uint32_t node_count; /* element 0 is none */
@@ -279,7 +281,11 @@ struct samples_result *samples_query(struct samples_store *store, const struct s
 void samples_result_free(struct samples_result *result);
 
 struct type_count { const char *type, *unit; uint64_t samples, value; };
-struct label_count { const char *name; uint64_t values; };
+struct label_count {
+	const char *name;
+	uint64_t values;
+	bool is_part; /* there may be more: threads are counted for a second only */
+};
 struct value_count { const char *value; uint64_t samples; };
 /* The listings of /types, /labels, /labels/{name}: in arena, sorted; within the range and the series
  * wanted (type NULL: all). "thread" is a label here too. */
@@ -312,17 +318,23 @@ void samples_timeline_free(struct samples_timeline *timeline);
 
 /* Calls fn for each single sample that has a time, in [from_ms, until_ms) as they are, of the series
  * and threads wanted; no order. False from fn stops, and the return is then true as well.
- * ERROR_UNSUPPORTED: the engine keeps none. */
+ * ERROR_UNSUPPORTED: the engine keeps none. ERROR_FORMAT: a day turned out to be damaged and is set
+ * aside; what fn was given is void, and the next try is without that day. */
 typedef bool samples_moment_fn(void *context, int64_t time_ms, uint64_t value);
 bool samples_moments(struct samples_store *store, const struct samples_query *query,
 		     samples_moment_fn *fn, void *context, struct error *err);
 
-/* Deletes what is of the type (NULL: all), in the range as widened to whole buckets, of the series
- * wanted; roll-ups follow. *samples: how many went. When it returns nothing of it is answered any
- * more, and a restart does not bring it back. Accounts stay: taken = samples + lost no longer
- * holds for what was deleted, which counts as lost_by "deleted". */
+/* Deletes what is of the type (NULL: all), in the range as widened to whole buckets (minutes, or what
+ * is left of them: ten minutes, hours), of the series wanted; roll-ups follow. When it returns
+ * nothing of it is answered any more, and a restart does not bring it back. Accounts stay: what was
+ * deleted counts as lost_by "deleted". ERROR_OPTION, and nothing is deleted: threads out of sums
+ * that do not keep them apart. */
+struct samples_deleted {
+	uint64_t samples;	   /* how many went, also when it failed midway */
+	int64_t from_ms, until_ms; /* as widened */
+};
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
-		    uint64_t *samples, struct error *err);
+		    struct samples_deleted *deleted, struct error *err);
 
 /* A copy that farflame-server --data DIR could be started on, of everything acknowledged before the
  * call, while the store works on. The directory is made and must be empty. ERROR_UNSUPPORTED: the

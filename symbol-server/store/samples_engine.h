@@ -24,7 +24,7 @@ struct samples_engine {
 	bool (*moments)(struct samples_store *store, const struct samples_query *query,
 			samples_moment_fn *fn, void *context, struct error *err); /* NULL: none */
 	bool (*remove)(struct samples_store *store, const struct samples_query *query,
-		       uint64_t *samples, struct error *err);
+		       struct samples_deleted *deleted, struct error *err);
 	bool (*backup)(struct samples_store *store, const char *directory, struct error *err);
 	bool (*agents)(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		       struct agent_state **rows, size_t *count, struct error *err);

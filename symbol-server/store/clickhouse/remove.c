@@ -111,13 +111,12 @@ static bool finish(struct asking *asking, struct error *err)
 }
 
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
-			       uint64_t *samples, struct error *err)
+			       struct samples_deleted *deleted, struct error *err)
 {
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct asking asking;
 	bool ok = true;
 
-	*samples = 0;
 	if (query->type && type < 0)
 		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
 	if (!clickhouse_samples_fold(base, err) ||
@@ -125,7 +124,7 @@ bool clickhouse_samples_remove(struct samples_store *base, const struct samples_
 		return false;
 	for (size_t i = 0; i < asking.series_count; i++)
 		if (asking.series[i].is_wanted)
-			*samples += asking.series[i].samples;
+			deleted->samples += asking.series[i].samples;
 	if (asking.wanted_count)
 		ok = start(&asking, err) && finish(&asking, err);
 	asking_close(&asking);

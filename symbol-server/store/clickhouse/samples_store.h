@@ -148,7 +148,7 @@ bool clickhouse_samples_label_values(struct samples_store *base, const struct sa
 				     const char *label, struct arena *arena,
 				     struct value_count **rows, size_t *count, struct error *err);
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
-			       uint64_t *samples, struct error *err);
+			       struct samples_deleted *deleted, struct error *err);
 bool clickhouse_samples_agents(struct samples_store *base, uint32_t tenant, struct arena *arena,
 			       struct agent_state **rows, size_t *count, struct error *err);
 

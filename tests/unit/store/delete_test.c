@@ -165,9 +165,11 @@ static bool delete (struct samples_store *store, const struct choice *choice, ui
 				      .series_wanted = labels_fit,
 				      .thread_wanted = choice->thread ? thread_fits : NULL,
 				      .context = (void *)choice};
+	struct samples_deleted deleted;
 	struct error err = {0};
-	bool ok = samples_delete(store, &query, samples, &err);
+	bool ok = samples_delete(store, &query, &deleted, &err);
 
+	*samples = deleted.samples;
 	if (!ok)
 		printf("# %s\n", err.message);
 	return ok;

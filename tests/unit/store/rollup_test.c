@@ -91,6 +91,7 @@ struct sent {
 	int64_t time_ms;
 	unsigned host, service, stack, thread;
 	uint64_t samples;
+	bool is_deleted;
 };
 static struct sent sent[1 << 16];
 static unsigned sent_count;
@@ -153,7 +154,8 @@ static bool send_report(struct samples_store *store, unsigned host, int64_t time
 
 			*to = (struct sent){time_ms,        host,
 					    service,        next_random(STACKS),
-					    next_random(3), 1 + next_random(4)};
+					    next_random(3), 1 + next_random(4),
+					    false};
 			batch_sample(&maker, batch_stack(&maker, to->stack, 5),
 				     thread_names[to->thread], to->samples, to->samples * 10000000);
 			taken += to->samples;
@@ -265,11 +267,14 @@ static struct answer tally(const struct question *question)
 
 		if (one->time_ms / minute_ms * minute_ms < question->from_ms ||
 		    one->time_ms >= question->until_ms ||
+		    (one->is_deleted && (question->host || question->service)) ||
 		    (question->host && strcmp(question->host, host_names[one->host])) ||
 		    (question->service && strcmp(question->service, service_names[one->service])))
 			continue;
 		has_host[one->host] = true;
 		if (question->thread && strcmp(question->thread, thread_names[one->thread]))
+			continue;
+		if (one->is_deleted)
 			continue;
 		answer.samples += one->samples;
 		answer.value += one->samples * 10000000;
@@ -278,10 +283,10 @@ static struct answer tally(const struct question *question)
 	for (unsigned i = 0; i < sent_count; i++) /* accounts are of all services of a host */
 		if (sent[i].time_ms / minute_ms * minute_ms >= question->from_ms &&
 		    sent[i].time_ms < question->until_ms && has_host[sent[i].host])
-			answer.taken += sent[i].samples;
+			answer.taken += sent[i].samples,
+				answer.stored += sent[i].is_deleted ? 0 : sent[i].samples;
 	for (unsigned i = 0; i < HOSTS; i++)
 		answer.hosts += has_host[i];
-	answer.stored = answer.taken;
 	return answer;
 }
 
@@ -383,7 +388,7 @@ static uint64_t all_sent(void)
 	uint64_t samples = 0;
 
 	for (unsigned i = 0; i < sent_count; i++)
-		samples += sent[i].samples;
+		samples += sent[i].is_deleted ? 0 : sent[i].samples;
 	return samples;
 }
 
@@ -473,11 +478,15 @@ static bool is_right_as_widened(struct samples_store *store, struct question que
 	if (same(&answer, &truth) && answer.from_ms <= from_ms && answer.until_ms >= until_ms &&
 	    from_ms - answer.from_ms < step_ms && answer.until_ms - until_ms < step_ms)
 		return true;
-	printf("# from %lld until %lld: sent %llu, taken %llu, answered %llu, %llu\n",
+	printf("# host %s service %s from %lld until %lld: sent %llu of %u hosts, taken %llu, kept "
+	       "%llu; "
+	       "answered %llu of %u, %llu, %llu\n",
+	       question.host ? question.host : "any", question.service ? question.service : "any",
 	       (long long)(answer.from_ms - start_ms) / minute_ms,
 	       (long long)(answer.until_ms - start_ms) / minute_ms,
-	       (unsigned long long)truth.samples, (unsigned long long)truth.taken,
-	       (unsigned long long)answer.samples, (unsigned long long)answer.taken);
+	       (unsigned long long)truth.samples, truth.hosts, (unsigned long long)truth.taken,
+	       (unsigned long long)truth.stored, (unsigned long long)answer.samples, answer.hosts,
+	       (unsigned long long)answer.taken, (unsigned long long)answer.stored);
 	return false;
 }
 
@@ -566,44 +575,82 @@ static void test_reduced_day(void)
 	remove_directory(directory);
 }
 
+/* What is kept: ten minutes, hours. */
+static const int64_t reduced_ms[] = {172800000, 2592000000, 0};
+static const int64_t deleted_ms[] = {86400000, 172800000, 25920000000};
+
 /* ---- deleting ---- */
 
-static bool is_first_service(void *context, const struct series_labels *labels)
+struct choice { /* of what goes; NULL: any */
+	const char *host, *service;
+	int64_t from_ms, until_ms;
+	bool by_thread;
+};
+
+static bool is_chosen(void *context, const struct series_labels *labels)
 {
-	(void)context;
-	return has_label(labels, "service", service_names[0]);
+	const struct choice *choice = context;
+
+	return (!choice->host || has_label(labels, "host", choice->host)) &&
+	       (!choice->service || has_label(labels, "service", choice->service));
 }
 
-static void forget_first_service(void)
+static bool is_any_thread(void *context, const char *thread)
 {
-	unsigned kept = 0;
+	(void)context;
+	(void)thread;
+	return true;
+}
 
-	for (unsigned i = 0; i < sent_count; i++)
-		if (sent[i].service)
-			sent[kept++] = sent[i];
-	sent_count = kept;
+static bool delete (struct samples_store *store, const struct choice *choice,
+		    struct samples_deleted *deleted, struct error *err)
+{
+	struct samples_query query = {.tenant = 1,
+				      .from_ms = choice->from_ms,
+				      .until_ms = choice->until_ms,
+				      .series_wanted = is_chosen,
+				      .thread_wanted = choice->by_thread ? is_any_thread : NULL,
+				      .context = (void *)choice};
+
+	return samples_delete(store, &query, deleted, err);
+}
+
+/* What the sender has to forget. Returns how much. */
+static uint64_t forget(const struct choice *choice, int64_t step_ms)
+{
+	int64_t from_ms = choice->from_ms / step_ms * step_ms,
+		until_ms = (choice->until_ms + step_ms - 1) / step_ms * step_ms;
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < sent_count; i++) {
+		struct sent *one = &sent[i];
+
+		if (one->is_deleted || one->time_ms < from_ms || one->time_ms >= until_ms ||
+		    (choice->host && strcmp(choice->host, host_names[one->host])) ||
+		    (choice->service && strcmp(choice->service, service_names[one->service])))
+			continue;
+		one->is_deleted = true;
+		count += one->samples;
+	}
+	return count;
 }
 
 /* What is deleted is in no roll-up, and what is left in all of them; accounts keep what was taken.
  */
 static void test_deletion(void)
 {
+	const struct choice choice = {.service = service_names[0],
+				      .until_ms = start_ms + 5 * day_ms};
 	const char *directory = make_directory();
 	struct samples_store *store = open_store(directory, NULL);
-	struct samples_query query = {.tenant = 1,
-				      .from_ms = 0,
-				      .until_ms = start_ms + 5 * day_ms,
-				      .series_wanted = is_first_service};
 	struct question all = {.from_ms = start_ms / day_ms * day_ms - 4 * day_ms,
 			       .until_ms = start_ms + day_ms};
-	uint64_t before, deleted = 0;
+	struct samples_deleted deleted;
 
 	sent_count = 0;
 	CHECK(store && send_all(store) && samples_fold(store, NULL));
-	before = all_sent();
-	CHECK(samples_delete(store, &query, &deleted, NULL));
-	forget_first_service();
-	CHECK_NUMBER(deleted, before - all_sent());
+	CHECK(delete (store, &choice, &deleted, NULL));
+	CHECK_NUMBER(deleted.samples, forget(&choice, minute_ms));
 	for (unsigned round = 0; round < 2; round++) {
 		CHECK_NUMBER(ask(store, all).samples, all_sent());
 		CHECK(samples_fold(store, NULL));
@@ -614,12 +661,79 @@ static void test_deletion(void)
 	CHECK_NUMBER(ask_month(directory, "SELECT sum(samples) FROM rollups WHERE level = 3"),
 		     all_sent());
 	samples_close(store);
+	remove_directory(directory);
+}
 
-	/* Out of sums alone nothing can be taken. */
-	store = open_keeping(directory, 2 * day_ms, 30 * day_ms, 0);
+static bool late_reports(struct samples_store *store, unsigned minute, unsigned number)
+{
+	bool ok = true;
+
+	for (unsigned host = 0; host < HOSTS; host++)
+		ok = ok && send_report(store, host, start_ms + minute * minute_ms, number + host);
+	return ok;
+}
+
+/* The choice is deleted and is what the sender has forgotten, at once, after a fold and a start. */
+static struct samples_store *check_deletion(const char *directory, struct samples_store *store,
+					    const int64_t *keep_ms, const struct choice *choice)
+{
+	const int64_t step_ms = keep_ms[2] ? hour_ms : ROLLUP_BUCKET_MS;
+	struct samples_deleted deleted;
+	struct error err = {0};
+
+	CHECK(delete (store, choice, &deleted, &err));
+	if (err.kind)
+		printf("# %s\n", err.message);
+	CHECK_NUMBER(deleted.samples, forget(choice, step_ms));
+	CHECK_NUMBER(deleted.from_ms, choice->from_ms / step_ms * step_ms);
+	CHECK_NUMBER(deleted.until_ms, (choice->until_ms + step_ms - 1) / step_ms * step_ms);
+	CHECK_NUMBER(count_wrong_as_widened(store, step_ms), 0);
 	CHECK(samples_fold(store, NULL));
-	CHECK(!samples_delete(store, &query, &deleted, NULL));
-	CHECK_NUMBER(ask(store, all).samples, all_sent());
+	CHECK_NUMBER(count_wrong_as_widened(store, step_ms), 0);
+	CHECK(delete (store, choice, &deleted, NULL));
+	CHECK_NUMBER(deleted.samples, 0);
+	samples_close(store);
+	store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(count_wrong_as_widened(store, step_ms), 0);
+	return store;
+}
+
+/* Days of which only ten minutes, or hours, are left; late samples that are in no roll-up yet go
+ * with them, and later ones stay. */
+static void test_deletion_of_sums(const int64_t *keep_ms)
+{
+	const struct choice choices[] = {
+		{NULL, service_names[0], start_ms + 33 * minute_ms, start_ms + 95 * minute_ms,
+		 false},
+		{host_names[2], NULL, start_ms - 7 * minute_ms, start_ms + 61 * minute_ms, false},
+		{host_names[1], service_names[1], 0, start_ms + day_ms / 2, false},
+		{host_names[3], NULL, start_ms + 100 * minute_ms, start_ms + 101 * minute_ms,
+		 false},
+	};
+	const struct choice threads = {NULL, NULL, start_ms, start_ms + hour_ms, true};
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_deleted deleted;
+	struct error err = {0};
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	samples_close(store);
+	store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+	CHECK(samples_fold(store, NULL) && samples_fold(store, NULL));
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT count(*) FROM samples") % UINT64_MAX, 0);
+	CHECK(!delete (store, &threads, &deleted, &err));
+	CHECK_NUMBER(err.kind, ERROR_OPTION);
+	CHECK_NUMBER(deleted.samples, 0);
+	CHECK_NUMBER(count_wrong_as_widened(store, keep_ms[2] ? hour_ms : ROLLUP_BUCKET_MS), 0);
+	for (unsigned i = 0; i < sizeof choices / sizeof *choices; i++) {
+		sqlite_samples_of(store)->rollup_late_pause_ms = i % 2 ? 0 : hour_ms;
+		CHECK(late_reports(store, 37, 50000 + i * HOSTS));
+		CHECK(i % 2 || samples_fold(store, NULL));
+		CHECK(i % 2 || late_reports(store, 37, 60000 + i * HOSTS));
+		store = check_deletion(directory, store, keep_ms, &choices[i]);
+	}
 	samples_close(store);
 	remove_directory(directory);
 }
@@ -725,6 +839,19 @@ static void run_turns(const char *directory, const int64_t *keep_ms)
 	_exit(0);
 }
 
+static const struct choice *deleting; /* what run_turns() does instead of waiting; NULL: nothing */
+
+static void run_deletion(const char *directory, const int64_t *keep_ms)
+{
+	struct samples_store *store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+	struct samples_deleted deleted;
+
+	if (!store || !delete (store, deleting, &deleted, NULL))
+		_exit(2);
+	samples_close(store);
+	_exit(0);
+}
+
 /* False: it came to its end before that point. */
 static bool kill_run(const char *directory, const int64_t *keep_ms, unsigned at)
 {
@@ -734,6 +861,8 @@ static bool kill_run(const char *directory, const int64_t *keep_ms, unsigned at)
 	if (!child) {
 		points = 0;
 		kill_at = at;
+		if (deleting)
+			run_deletion(directory, keep_ms);
 		run_turns(directory, keep_ms);
 	}
 	waitpid(child, &status, 0);
@@ -759,6 +888,16 @@ static bool is_all_there(struct samples_store *store, bool is_hours)
 	return ok;
 }
 
+/* Wherever it ended: taken is what was sent, and what is stored is what is shown. */
+static bool is_closed(struct samples_store *store)
+{
+	struct question all = {.from_ms = start_ms - hour_ms, .until_ms = start_ms + day_ms / 2};
+	struct answer answer = ask(store, all), truth = tally(&all);
+
+	return answer.taken == truth.taken && answer.stored == answer.samples &&
+	       answer.samples >= truth.samples;
+}
+
 static bool recovers(const char *directory, const int64_t *keep_ms)
 {
 	pid_t child;
@@ -770,10 +909,14 @@ static bool recovers(const char *directory, const int64_t *keep_ms)
 		struct error err = {0};
 		struct samples_store *store = open_keeping(directory, keep_ms[0], keep_ms[1],
 							   keep_ms[2]);
-		bool ok = store && is_all_there(store, keep_ms[2]);
+		struct samples_deleted deleted;
+		bool ok = store &&
+			  (deleting ? is_closed(store) && delete (store, deleting, &deleted, &err)
+				    : true);
 
-		ok = ok && samples_fold(store, &err) && is_all_there(store, keep_ms[2]) &&
-		     samples_fold(store, &err) && is_all_there(store, keep_ms[2]);
+		ok = ok && is_all_there(store, keep_ms[2]) && samples_fold(store, &err) &&
+		     is_all_there(store, keep_ms[2]) && samples_fold(store, &err) &&
+		     is_all_there(store, keep_ms[2]);
 		samples_close(store);
 		if (!ok)
 			printf("# %s\n", store ? err.message : "not opened");
@@ -809,14 +952,12 @@ static unsigned count_damaged(const char *sent_directory, const int64_t *keep_ms
 		remove_directory(directory);
 	}
 	printf("# %u points\n", at / POINT_STEP);
-	CHECK(is_over && at > 12);
+	CHECK(is_over && at > (deleting ? 6 : 12));
 	return wrong;
 }
 
 static void test_kill_points(void)
 {
-	const int64_t reduced_ms[] = {2 * day_ms, 30 * day_ms, 0};
-	const int64_t deleted_ms[] = {day_ms, 2 * day_ms, 300 * day_ms};
 	const char *directory = make_directory();
 	struct samples_store *store = open_store(directory, NULL);
 
@@ -829,6 +970,30 @@ static void test_kill_points(void)
 	remove_directory(directory);
 }
 
+/* The same while rows go out of sums that cannot be made again, late ones among them. */
+static void test_kill_points_of_deletion(const int64_t *keep_ms)
+{
+	const struct choice choice = {NULL, service_names[0], start_ms + 33 * minute_ms,
+				      start_ms + 95 * minute_ms, false};
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	samples_close(store);
+	store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+	CHECK(samples_fold(store, NULL) && samples_fold(store, NULL));
+	sqlite_samples_of(store)->rollup_late_pause_ms = hour_ms;
+	CHECK(late_reports(store, 37, 50000) && samples_fold(store, NULL));
+	CHECK(late_reports(store, 37, 60000) && samples_fold(store, NULL));
+	samples_close(store);
+	forget(&choice, keep_ms[2] ? hour_ms : ROLLUP_BUCKET_MS);
+	deleting = &choice;
+	CHECK_NUMBER(count_damaged(directory, keep_ms), 0);
+	deleting = NULL;
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	make_names();
@@ -838,6 +1003,10 @@ int main(void)
 	test_reduced_day();
 	test_hours();
 	test_deletion();
+	test_deletion_of_sums(reduced_ms);
+	test_deletion_of_sums(deleted_ms);
 	test_kill_points();
+	test_kill_points_of_deletion(reduced_ms);
+	test_kill_points_of_deletion(deleted_ms);
 	return checks_done();
 }

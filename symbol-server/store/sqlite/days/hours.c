@@ -333,6 +333,24 @@ static void close_files(struct hours *hours)
 	database_close(hours->from);
 }
 
+/* 'whole' in the day's file, once: whether the month's hours are made of it alone. Of a file that
+ * is begun after its day went, for late samples, they have more. */
+enum { WHOLE = 1, NOT_WHOLE };
+
+static bool note_whole(struct hours *hours, struct error *err)
+{
+	int64_t whole = 0;
+	bool has_hours = false;
+
+	if (!database_get_fact(hours->from, "whole", &whole, err) || whole)
+		return whole;
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+		has_hours |= hours->through[i] != 0;
+	return database_put_fact(hours->from, "whole", has_hours ? NOT_WHOLE : WHOLE, err) &&
+	       database_exec(hours->from, "COMMIT", err) &&
+	       database_exec(hours->from, "BEGIN", err);
+}
+
 bool hours_of_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, int64_t until_ms,
 		  bool *is_done, struct error *err)
 {
@@ -349,7 +367,7 @@ bool hours_of_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
 	ok = open_files(&hours, err);
 	hours.month->has_file = hours.month->has_file || hours.writer.db;
 	ok = ok && read_marks(&hours, err) && read_month_marks(&hours, err) &&
-	     roll_hours(&hours, now_ms, until_ms, is_done, err);
+	     note_whole(&hours, err) && roll_hours(&hours, now_ms, until_ms, is_done, err);
 	if (ok && *is_done) {
 		uint64_t least = UINT64_MAX;
 
@@ -399,20 +417,48 @@ bool hours_void(struct sqlite_samples *store, uint32_t number, struct error *err
 	return ok;
 }
 
-bool hours_are_alone(const struct sqlite_samples *store, int64_t from_ms, int64_t until_ms)
-{
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->is_reduced && store->days[i]->day * day_ms < until_ms &&
-		    (store->days[i]->day + 1) * day_ms > from_ms)
-			return true;
-	for (unsigned i = 0; i < store->month_count; i++) {
-		const struct day *month = store->months[i];
-		int64_t from = month->day > from_ms / day_ms ? month->day : from_ms / day_ms;
-		int64_t gone_ms = store_kept_from_ms(store, SAMPLES_10M, store_now_ms());
+/* --- what there is --- */
 
-		if (month->has_file && month->day * day_ms < until_ms &&
-		    month_end(month->day) * day_ms > from_ms && (from + 1) * day_ms <= gone_ms)
-			return true;
-	}
-	return false;
+static bool is_day_whole(struct sqlite_samples *store, const struct day *day, bool *is,
+			 struct error *err)
+{
+	int64_t whole = 0;
+	char path[4096];
+	sqlite3 *db;
+	bool ok;
+
+	store_day_path(store, day, path, sizeof path);
+	db = day_file_create(path, err);
+	ok = db && database_get_fact(db, "whole", &whole, err);
+	database_close(db);
+	*is = whole == WHOLE;
+	return ok;
+}
+
+bool hours_look(struct sqlite_samples *store, uint32_t number, struct hours_kept *kept,
+		struct error *err)
+{
+	struct hours hours = {.store = store};
+	struct day *month, *day;
+	bool ok, has_any = false, is = false;
+	char path[4096];
+
+	*kept = (struct hours_kept){0};
+	pthread_mutex_lock(&store->lock);
+	month = store_find_month(store, number, false);
+	day = store_find_day(store, number);
+	pthread_mutex_unlock(&store->lock);
+	if (!month || !month->has_file)
+		return true;
+	hours.start = (number - month->day) * MINUTES_PER_DAY;
+	store_day_path(store, month, path, sizeof path);
+	hours.writer.db = day_file_create(path, err);
+	ok = hours.writer.db && read_month_marks(&hours, err);
+	database_close(hours.writer.db);
+	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
+		has_any |= (kept->through[i] = hours.through[i]) != 0;
+	if (ok && has_any && day && day->has_file)
+		ok = is_day_whole(store, day, &is, err);
+	kept->are_alone = has_any && !is;
+	return ok;
 }

@@ -32,7 +32,14 @@ bool hours_of_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
  * the day's samples change otherwise than by a fold. The files are locked. */
 bool hours_void(struct sqlite_samples *store, uint32_t day, struct error *err);
 
-/* Whether days of that range have roll-ups whose minutes are gone. Under the lock. */
-bool hours_are_alone(const struct sqlite_samples *store, int64_t from_ms, int64_t until_ms);
+/* What the month has of one day. */
+struct hours_kept {
+	uint64_t through[HOURS_PER_DAY]; /* folds; 0: nothing of that hour */
+	/* The day's file, if there is one, cannot make them again: it was begun after they were. */
+	bool are_alone;
+};
+/* The files are locked. */
+bool hours_look(struct sqlite_samples *store, uint32_t day, struct hours_kept *kept,
+		struct error *err);
 
 #endif

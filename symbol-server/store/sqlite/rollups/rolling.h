@@ -59,7 +59,7 @@ struct rolling {
 	struct buffer data, hosts_data;
 	uint64_t above, through;   /* folds */
 	uint64_t pairs_read, rows; /* of this transaction */
-	bool is_full;
+	bool is_full, only_fleet;  /* only_fleet: no rows of whole series are written */
 };
 
 struct rolling_target { /* of the rows that are written; types are numbered from 0, tenants from 1
@@ -79,6 +79,9 @@ uint32_t rolling_string(struct rolling *rolling, uint32_t from);
 /* The next (tenant, type) that the table has at all. False: none, or an error. */
 bool rolling_next_type(sqlite3_stmt *types, struct rolling_target *target, struct error *err);
 /* What there is from minute first below end goes to the bucket "to". */
+bool rolling_type(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
+		  uint32_t end, struct error *err);
+/* The same of all tenants and types. */
 bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
 		     struct error *err);
 bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,

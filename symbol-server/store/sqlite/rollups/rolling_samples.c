@@ -277,7 +277,7 @@ static bool put_series(struct rolling *rolling, const struct rolling_target *tar
 	if (!take_pairs(rolling, &rolling->series, &rolling->fleet, &row) ||
 	    !keep_host(rolling, catalog_series(rolling->to, series)->host))
 		return error_set(err, ERROR_MEMORY, "no memory to roll samples up");
-	return put_row(rolling, target, rolling->level, series, &row, err);
+	return rolling->only_fleet || put_row(rolling, target, rolling->level, series, &row, err);
 }
 
 static bool put_fleet(struct rolling *rolling, const struct rolling_target *target, uint32_t fleet,
@@ -291,8 +291,8 @@ static bool put_fleet(struct rolling *rolling, const struct rolling_target *targ
 	return put_row(rolling, target, rolling->level + 1, fleet, &row, err);
 }
 
-static bool roll_type(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
-		      uint32_t end, struct error *err)
+bool rolling_type(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
+		  uint32_t end, struct error *err)
 {
 	const struct rollup_key *keys;
 	size_t count;
@@ -322,7 +322,7 @@ bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint
 	struct rolling_target target = {.bucket = to};
 
 	while (rolling_next_type(rolling->types, &target, err))
-		if (!roll_type(rolling, &target, first, end, err))
+		if (!rolling_type(rolling, &target, first, end, err))
 			return false;
 	return !err->kind;
 }

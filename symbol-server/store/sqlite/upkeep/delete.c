@@ -2,7 +2,7 @@
 /* samples_delete(): everything into the files first, then row by row out of them, in transactions
  * of so many rows, between which folds and queries go on. A transaction takes samples, their times
  * and their part of the hosts' accounts together and makes the roll-ups of their hours void, so
- * that wherever it ends, every sum is right. */
+ * that wherever it ends, every sum is right. Where roll-ups are what is left, they lose rows. */
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ static bool ask_series(const struct deleting *deleting, uint32_t number)
 	return query->series_wanted(query->context, &labels);
 }
 
-static bool is_wanted(struct deleting *deleting, uint32_t series)
+bool deleting_is_series_wanted(struct deleting *deleting, uint32_t series)
 {
 	if (!series || series >= deleting->mark.count[CATALOG_SERIES])
 		return false;
@@ -56,7 +56,7 @@ bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
 }
 
 /* Series have their numbers for good, so answers stay true from slice to slice. */
-static bool make_room(struct deleting *deleting, struct error *err)
+bool deleting_make_room(struct deleting *deleting, struct error *err)
 {
 	uint32_t count = deleting->mark.count[CATALOG_SERIES];
 	uint8_t *larger;
@@ -174,7 +174,7 @@ static bool void_rollups(sqlite3 *db, uint32_t first, uint32_t end, struct error
 /* Accounts are rolled up by the hour: its parts are made anew together. */
 static bool void_hours(struct deleting *deleting, struct error *err)
 {
-	for (uint32_t hour = 0; deleting->has_rollups && hour < HOURS_PER_DAY; hour++)
+	for (uint32_t hour = 0; hour < HOURS_PER_DAY; hour++)
 		if (deleting->hours[hour] &&
 		    !void_rollups(deleting->writer.db, hour * 60, hour * 60 + 60, err))
 			return false;
@@ -246,7 +246,7 @@ static bool delete_rows(struct deleting *deleting, bool *is_done, struct error *
 		if (found <= 0)
 			break;
 		rows++;
-		if (!is_wanted(deleting, key->series))
+		if (!deleting_is_series_wanted(deleting, key->series))
 			continue;
 		bytes += deleting->query->thread_wanted ? (size_t)sqlite3_column_bytes(find, 4) : 0;
 		if (!delete_one(deleting, key, find, &gone, err))
@@ -293,7 +293,8 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 	if (!deleting->taken_count)
 		return true;
 	deleting->writer.fold = (int64_t)deleting->folded;
-	if (!deleting_change_accounts(deleting, err) || !void_hours(deleting, err) ||
+	if (!deleting_change_accounts(deleting, err) ||
+	    (deleting->has_rollups && !deleting_has_sums(deleting) && !void_hours(deleting, err)) ||
 	    !day_writer_definitions(&deleting->writer, catalog, &deleting->from_mark,
 				    &deleting->mark, err) ||
 	    !day_writer_commit(&deleting->writer, deleting->day, err))
@@ -310,7 +311,7 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 
 static bool delete_slice(struct deleting *deleting, bool *is_done, struct error *err)
 {
-	uint64_t before = deleting->samples;
+	uint64_t before = deleting->deleted->samples;
 	struct day *day = NULL;
 	char path[4096];
 	bool ok;
@@ -323,18 +324,19 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	if (!day)
 		return true;
 	day_file_path(deleting->store->directory, deleting->day, path, sizeof path);
-	ok = make_room(deleting, err) &&
+	ok = deleting_make_room(deleting, err) &&
 	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err);
 	if (ok) {
 		deleting->has_rollups = has_table(deleting->writer.db, "rollup_marks");
 		deleting->has_moments = has_table(deleting->writer.db, "moments");
 		ok = delete_rows(deleting, is_done, err) &&
-		     (!deleting->taken_count || hours_void(deleting->store, deleting->day, err)) &&
+		     (!deleting->taken_count || deleting_has_sums(deleting) ||
+		      hours_void(deleting->store, deleting->day, err)) &&
 		     commit(deleting, day, err);
 		day_writer_close(&deleting->writer);
 	}
 	if (!ok)
-		deleting->samples = before;
+		deleting->deleted->samples = before;
 	if (!ok && err->kind == ERROR_FORMAT)
 		store_set_aside(deleting->store, day, err->message);
 	catalog_release(deleting->catalog);
@@ -342,61 +344,175 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	return ok;
 }
 
-/* --- all of it --- */
+/* --- a day --- */
 
-static bool delete_type(struct deleting *deleting, uint32_t type, struct error *err)
+static bool read_marks(struct deleting *deleting, struct error *err)
+{
+	sqlite3_stmt *find;
+	sqlite3 *db;
+	char path[4096];
+	int code = SQLITE_DONE;
+
+	day_file_path(deleting->store->directory, deleting->day, path, sizeof path);
+	db = day_file_create(path, err);
+	find = db ? database_prepare(db, "SELECT bucket, through FROM rollup_marks", err) : NULL;
+	while (find && (code = sqlite3_step(find)) == SQLITE_ROW) {
+		uint64_t bucket = (uint64_t)sqlite3_column_int64(find, 0) / ROLLUP_MINUTES;
+
+		if (bucket < ROLLUPS_PER_DAY)
+			deleting->rolled[bucket] = (uint64_t)sqlite3_column_int64(find, 1);
+	}
+	if (find && code != SQLITE_DONE)
+		database_error(db, "read", err);
+	sqlite3_finalize(find);
+	database_close(db);
+	return find && code == SQLITE_DONE;
+}
+
+/* Minutes of the day, widened to what it has. */
+static void widen(struct deleting *deleting)
+{
+	int64_t start = deleting->day * day_ms, minute = SAMPLES_BUCKET_MS;
+	uint32_t step = deleting->hours_kept.are_alone ? 60
+			: deleting->is_reduced         ? ROLLUP_MINUTES
+						       : 1;
+	struct samples_deleted *deleted = deleting->deleted;
+
+	deleting->from = deleting->from_ms > start
+				 ? (uint32_t)((deleting->from_ms - start) / minute)
+				 : 0;
+	deleting->until = deleting->until_ms < start + day_ms
+				  ? (uint32_t)((deleting->until_ms - start) / minute)
+				  : MINUTES_PER_DAY;
+	deleting->from = deleting->from / step * step;
+	deleting->until = (deleting->until + step - 1) / step * step;
+	if (start + deleting->from * minute < deleted->from_ms)
+		deleted->from_ms = start + deleting->from * minute;
+	if (start + deleting->until * minute > deleted->until_ms)
+		deleted->until_ms = start + deleting->until * minute;
+}
+
+bool deleting_look(struct deleting *deleting, struct error *err)
+{
+	struct sqlite_samples *store = deleting->store;
+	const struct day *day;
+	bool has_file;
+
+	pthread_mutex_lock(&store->lock);
+	day = store_find_day(store, deleting->day);
+	has_file = day && day->has_file;
+	deleting->is_reduced = has_file && day->is_reduced;
+	pthread_mutex_unlock(&store->lock);
+	memset(deleting->rolled, 0, sizeof deleting->rolled);
+	if (!hours_look(store, deleting->day, &deleting->hours_kept, err) ||
+	    (has_file && deleting_has_sums(deleting) && !read_marks(deleting, err)))
+		return false;
+	widen(deleting);
+	return true;
+}
+
+/* The fold thread may have taken the day's minutes meanwhile: then the day is begun again. */
+static bool delete_type(struct deleting *deleting, uint32_t type, bool has_sums, struct error *err)
 {
 	bool is_done = false, ok = true;
 
 	deleting->next = (struct row_key){.type = type, .bucket = deleting->from};
 	while (ok && !is_done) {
 		store_lock_files(deleting->store);
-		ok = delete_slice(deleting, &is_done, err);
+		ok = deleting_look(deleting, err);
+		is_done = deleting_has_sums(deleting) != has_sums;
+		if (ok && !is_done)
+			ok = delete_slice(deleting, &is_done, err);
 		store_unlock_files(deleting->store);
 		poll(NULL, 0, PAUSE_MS);
 	}
 	return ok;
 }
 
-static bool delete_day(struct deleting *deleting, uint32_t day, struct error *err)
+static void forget_series(struct deleting *deleting)
 {
-	int64_t start = day * day_ms;
-	bool ok = true;
-
-	deleting->day = day;
-	deleting->from = deleting->from_ms > start
-				 ? (uint32_t)((deleting->from_ms - start) / SAMPLES_BUCKET_MS)
-				 : 0;
-	deleting->until = deleting->until_ms < start + day_ms
-				  ? (uint32_t)((deleting->until_ms - start) / SAMPLES_BUCKET_MS)
-				  : MINUTES_PER_DAY;
 	free(deleting->wanted);
 	deleting->wanted = NULL;
 	deleting->wanted_room = 0;
+}
+
+static bool check_threads(const struct deleting *deleting, struct error *err)
+{
+	return !deleting->query->thread_wanted || !deleting_has_sums(deleting) ||
+	       error_set(err, ERROR_OPTION,
+			 "a part of the time range is kept as sums of ten minutes or hours, in "
+			 "which all threads of a process are one: begin the range later, or leave "
+			 "'thread' out");
+}
+
+static bool look(struct deleting *deleting, uint32_t day, struct error *err)
+{
+	bool ok;
+
+	deleting->day = day;
+	store_lock_files(deleting->store);
+	ok = deleting_look(deleting, err);
+	store_unlock_files(deleting->store);
+	return ok && check_threads(deleting, err);
+}
+
+static bool delete_minutes(struct deleting *deleting, bool has_sums, struct error *err)
+{
+	bool ok = true;
+
+	forget_series(deleting);
 	for (unsigned type = 0; ok && profile_type_name(type); type++)
 		if (deleting->type < 0 || type == (unsigned)deleting->type)
-			ok = delete_type(deleting, type, err);
+			ok = delete_type(deleting, type, has_sums, err);
 	return ok;
+}
+
+static bool delete_day(struct deleting *deleting, uint32_t day, struct error *err)
+{
+	bool has_sums, ok;
+
+	do {
+		if (!look(deleting, day, err))
+			return false;
+		has_sums = deleting_has_sums(deleting);
+		forget_series(deleting);
+		ok = !deleting->hours_kept.are_alone || deleting_sums(deleting, true, err);
+		forget_series(deleting);
+		ok = ok && (!has_sums || deleting_sums(deleting, false, err)) &&
+		     delete_minutes(deleting, has_sums, err);
+	} while (ok && deleting_has_sums(deleting) != has_sums);
+	return ok;
+}
+
+/* --- all of it --- */
+
+static void take_earlier(const struct deleting *deleting, const struct day *file, int64_t after,
+			 int64_t *found)
+{
+	int64_t day = file->day, end = file->is_month ? month_end(file->day) : day + 1;
+
+	if (day <= after)
+		day = after + 1;
+	if (day < deleting->from_ms / day_ms)
+		day = deleting->from_ms / day_ms;
+	if (file->has_file && day < end && day * day_ms < deleting->until_ms && day < *found)
+		*found = day;
 }
 
 /* The next day in range after the last one: days may come and go meanwhile. */
 static bool next_day(struct deleting *deleting, int64_t after, uint32_t *number)
 {
 	struct sqlite_samples *store = deleting->store;
-	bool is_found = false;
+	int64_t found = INT64_MAX;
 
 	pthread_mutex_lock(&store->lock);
-	for (unsigned i = 0; !is_found && i < store->day_count; i++) {
-		const struct day *day = store->days[i];
-
-		is_found = day->day > after && day->has_file &&
-			   day->day * day_ms < deleting->until_ms &&
-			   (day->day + 1ll) * day_ms > deleting->from_ms;
-		if (is_found)
-			*number = day->day;
-	}
+	for (unsigned i = 0; i < store->day_count; i++)
+		take_earlier(deleting, store->days[i], after, &found);
+	for (unsigned i = 0; i < store->month_count; i++)
+		take_earlier(deleting, store->months[i], after, &found);
 	pthread_mutex_unlock(&store->lock);
-	return is_found;
+	*number = (uint32_t)found;
+	return found < INT64_MAX;
 }
 
 static bool start(struct deleting *deleting, const struct samples_query *query, struct error *err)
@@ -413,44 +529,42 @@ static bool start(struct deleting *deleting, const struct samples_query *query, 
 	deleting->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
 	deleting->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
 			     SAMPLES_BUCKET_MS;
+	*deleting->deleted = (struct samples_deleted){.from_ms = deleting->from_ms,
+						      .until_ms = deleting->until_ms};
 	buffer_init(&deleting->data, ROW_BYTES_MAX);
 	return true;
 }
 
-/* A sum of which the parts are gone cannot lose one of them. */
-static bool has_minutes(struct deleting *deleting, struct error *err)
+static bool each_day(struct deleting *deleting,
+		     bool (*fn)(struct deleting *deleting, uint32_t day, struct error *err),
+		     struct error *err)
 {
-	bool is_alone;
+	uint32_t day = 0;
+	bool ok = true;
 
-	pthread_mutex_lock(&deleting->store->lock);
-	is_alone = hours_are_alone(deleting->store, deleting->from_ms, deleting->until_ms);
-	pthread_mutex_unlock(&deleting->store->lock);
-	return !is_alone ||
-	       error_set(err, ERROR_UNSUPPORTED,
-			 "a part of the time range is kept as roll-ups only, out of which this "
-			 "version does not delete; nothing was deleted: begin the range later");
+	for (int64_t after = -1; ok && next_day(deleting, after, &day); after = day)
+		ok = fn(deleting, day, err);
+	return ok;
 }
 
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
-			   uint64_t *samples, struct error *err)
+			   struct samples_deleted *deleted, struct error *err)
 {
 	struct deleting *deleting = calloc(1, sizeof *deleting);
 	struct error why = {0};
-	uint32_t day = 0;
 	bool ok = false;
 
-	*samples = 0;
+	*deleted = (struct samples_deleted){0};
 	if (!deleting)
 		return error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	deleting->store = sqlite_samples_of(base);
-	if (start(deleting, query, &why) && has_minutes(deleting, &why) &&
-	    samples_fold(base, &why)) {
-		ok = true;
-		for (int64_t after = -1; ok && next_day(deleting, after, &day); after = day)
-			ok = delete_day(deleting, day, &why);
-		*samples = deleting->samples;
+	deleting->deleted = deleted;
+	/* What cannot be done is found before anything is. */
+	if (start(deleting, query, &why) && samples_fold(base, &why) &&
+	    each_day(deleting, look, &why)) {
+		ok = each_day(deleting, delete_day, &why);
 		log_info("samples deleted", "samples=%llu%s%s%s",
-			 (unsigned long long)deleting->samples, ok ? "" : " and then=\"",
+			 (unsigned long long)deleted->samples, ok ? "" : " and then=\"",
 			 ok ? "" : why.message, ok ? "" : "\"");
 	}
 	if (!ok && err)

@@ -6,6 +6,6 @@
 #include "symbol-server/store/sqlite/samples_store.h"
 
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
-			   uint64_t *samples, struct error *err);
+			   struct samples_deleted *deleted, struct error *err);
 
 #endif

@@ -9,14 +9,17 @@ void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_
 	struct taken *taken = deleting->taken;
 	unsigned i = deleting->taken_count;
 
-	deleting->samples += samples;
+	/* What is in a roll-up counts there. */
+	if ((uint64_t)key->fold > deleting->rolled[key->bucket / ROLLUP_MINUTES])
+		deleting->deleted->samples += samples;
 	deleting->hours[key->bucket / 60] = true;
 	while (i && taken[i - 1].bucket == key->bucket && taken[i - 1].type == key->type)
-		if (taken[--i].host == host) {
+		if (taken[--i].host == host && taken[i].fold == key->fold) {
 			taken[i].samples += samples;
 			return;
 		}
-	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, samples};
+	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, key->fold,
+							samples};
 }
 
 struct account_row {
@@ -24,7 +27,8 @@ struct account_row {
 	const struct taken *first;
 	unsigned count;
 	uint64_t left[SLICE_ROWS]; /* not found yet, of each */
-	bool is_changed, is_full;
+	int64_t fold;              /* of the row that is looked at */
+	bool is_any_fold, is_changed;
 };
 
 /* A reason without room is added to the last one, as account_add() does. */
@@ -45,7 +49,8 @@ static bool change_account(void *context, const struct packed_account *account)
 	for (unsigned i = 0; i < row->count; i++) {
 		uint64_t part = row->left[i] < changed.samples ? row->left[i] : changed.samples;
 
-		if (row->first[i].host != account->host || !part)
+		if (row->first[i].host != account->host || !part ||
+		    (row->first[i].fold != row->fold && !row->is_any_fold))
 			continue;
 		row->left[i] -= part;
 		changed.samples -= part;
@@ -101,7 +106,7 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 		row->is_changed = false;
 		buffer_clear(&deleting->data);
 		if (has_more) {
-			fold = sqlite3_column_int64(find, 0);
+			fold = row->fold = sqlite3_column_int64(find, 0);
 			ok = account_each(sqlite3_column_blob(find, 1),
 					  (size_t)sqlite3_column_bytes(find, 1), change_account,
 					  row) ||
@@ -113,6 +118,14 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 	}
 	sqlite3_finalize(find);
 	return ok;
+}
+
+static bool has_left(const struct account_row *row)
+{
+	for (unsigned i = 0; i < row->count; i++)
+		if (row->left[i])
+			return true;
+	return false;
 }
 
 bool deleting_change_accounts(struct deleting *deleting, struct error *err)
@@ -131,7 +144,11 @@ bool deleting_change_accounts(struct deleting *deleting, struct error *err)
 		row->deleting = deleting;
 		row->first = taken + first;
 		row->count = end - first;
+		/* Some folds may be in a roll-up and others not. */
+		row->is_any_fold = false;
 		ok = change_minute(deleting, row, err);
+		row->is_any_fold = true;
+		ok = ok && (!has_left(row) || change_minute(deleting, row, err));
 	}
 	free(row);
 	return ok;

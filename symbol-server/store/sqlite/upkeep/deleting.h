@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One samples_delete() under way: what its three files share. delete.c goes through days and
- * slices, delete_threads.c rewrites rows of which some threads go, delete_accounts.c says in the
- * hosts' accounts what went. Of this folder only. */
+/* One samples_delete() under way: what its files share. delete.c goes through days and slices,
+ * delete_threads.c rewrites rows of which some threads go, delete_accounts.c says in the hosts'
+ * accounts what went, delete_sums.c deletes out of roll-ups that cannot be made again. Of this
+ * folder only. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 #define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 
@@ -21,8 +22,9 @@ struct row_key {
 	int64_t fold;
 };
 
-struct taken { /* from one host in one minute */
+struct taken { /* from one host in one minute, as one fold brought it */
 	uint32_t type, bucket, host;
+	int64_t fold;
 	uint64_t samples;
 };
 
@@ -31,12 +33,17 @@ struct deleting {
 	const struct samples_query *query;
 	int type; /* -1: all */
 	int64_t from_ms, until_ms;
-	uint64_t samples;
+	struct samples_deleted *deleted;
 
 	/* one day */
 	uint32_t day, from, until; /* minutes, until excluded */
-	struct row_key next;       /* where the next slice begins: after this row */
-	uint8_t *wanted;           /* by series: 1 yes, 2 no, 0 not asked yet */
+	/* What makes its roll-ups and hours cannot be read again: they lose rows themselves. */
+	bool is_reduced;
+	struct hours_kept hours_kept;
+	uint64_t
+		rolled[ROLLUPS_PER_DAY]; /* with is_reduced: rows up to that fold are in roll-ups */
+	struct row_key next;             /* where the next slice begins: after this row */
+	uint8_t *wanted;                 /* by series: 1 yes, 2 no, 0 not asked yet */
 	uint32_t wanted_room;
 
 	/* one slice */
@@ -47,7 +54,7 @@ struct deleting {
 	uint64_t folded;
 	struct taken taken[SLICE_ROWS];
 	unsigned taken_count;
-	bool hours[HOURS_PER_DAY];
+	bool hours[HOURS_PER_DAY]; /* that lost something */
 	bool has_rollups, has_moments;
 	struct packed_pair *kept;
 	size_t kept_count, kept_room;
@@ -71,6 +78,21 @@ bool deleting_thread_moments(struct deleting *deleting, const struct row_key *ke
 
 /* The row's samples went: kept until the slice ends. */
 void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_t samples);
+/* Out of the roll-ups of the day's file, or of what the month has of the day. */
+bool deleting_sums(struct deleting *deleting, bool of_month, struct error *err);
+
+/* Asks for each series once a file. */
+bool deleting_is_series_wanted(struct deleting *deleting, uint32_t series);
+/* For the series of this slice's catalog. */
+bool deleting_make_room(struct deleting *deleting, struct error *err);
+/* What the day is like now; the files are locked. Minutes from and until follow. */
+bool deleting_look(struct deleting *deleting, struct error *err);
+/* The roll-ups are what is deleted from. */
+static inline bool deleting_has_sums(const struct deleting *deleting)
+{
+	return deleting->is_reduced || deleting->hours_kept.are_alone;
+}
+
 /* Writes all that was taken into the accounts of its minutes, as lost by "deleted". */
 bool deleting_change_accounts(struct deleting *deleting, struct error *err);
 
