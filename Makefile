@@ -9,7 +9,7 @@
 # make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
 # make check-arm64     the agent compiled for arm64, its unwinder under qemu (ARM64_KERNEL=1: an arm64 kernel too)
 # make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
-# make bench           speed and memory beside their peers, as a table
+# make bench           speed and memory beside their peers, as a table (PARTS="ingest query"; sh tests/bench/run.sh --help)
 # make layers          nobody includes what is not theirs
 # make format          clang-format over all C
 # make install DESTDIR=  programs, man pages, units
@@ -185,6 +185,10 @@ $(BUILD)/tests/tools/fleet/fleet: $(fleet)
 $(BUILD)/tests/bench/query_load: $(BUILD)/tests/bench/query_load.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(SERVER_LIBS) -o $@
+# What the agent's spool costs.
+$(BUILD)/tests/bench/spool_load: $(BUILD)/tests/bench/spool_load.o $(BUILD)/testable-agent.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(TEST_LIBS) -o $@
 # What comparisons with other symbolizers run: the converter and lookups as a program.
 $(BUILD)/tests/tools/symbolize_addresses: $(BUILD)/tests/tools/symbolize_addresses.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
@@ -207,8 +211,8 @@ check-kernels: all
 	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
 check-arm64:
 	@sh tests/arm64/run.sh $(BUILD)
-bench: all $(BUILD)/tests/bench/query_load
-	@sh tests/bench/run.sh $(BUILD)
+bench: all $(BUILD)/tests/bench/query_load $(BUILD)/tests/bench/spool_load $(BUILD)/tests/tools/fleet/fleet
+	@sh tests/bench/run.sh $(BUILD) $(PARTS)
 fuzz:
 	@sh tests/fuzz/run.sh $(BUILD) "$(TARGET)" "$(SECONDS)"
 layers: all

@@ -3,7 +3,7 @@
 OTEL_PROFILER names its program. Everything an agent is counts: memory and CPU summed over all its processes, children
 that ended included, BPF maps and BPF run time; only the loader child's peak, over after the start, is shown apart.
 
-bench.py [steady] [fresh] [perf] [server] [ingest] [query] [symbols]: what to measure, default all.
+bench.py [PART…]: what to measure, default all; run.sh has the list.
 """
 import os
 import re
@@ -17,10 +17,14 @@ import loads
 import profilers
 from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
+from growth import growth_rows
 from ingest import ingest_rows
+from peers import peer_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
-from queries import query_rows
+from queries import month_rows, query_rows
 from server_rows import sample_to_name, server_rows
+from small import small_rows
+from starts import start_rows
 from symbols import symbol_rows
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "22"))  # of a steady window: two report intervals
@@ -286,21 +290,27 @@ def perf_rows():
         mb(pss), 100 * used / (elapsed * CPUS), os.path.getsize(file) / samples))
 
 
-def main():
-    wanted = sys.argv[1:] or ["steady", "fresh", "perf", "server", "ingest", "query", "symbols"]
-    of_agent = set(wanted) - {"ingest", "query", "symbols"}
-    if of_agent:
-        need_bpf()
-    shutil.rmtree(WORK, ignore_errors=True)
-    os.makedirs(WORK)
-    if "symbols" in wanted:
-        symbol_rows(row)
-    if "ingest" in wanted:
-        ingest_rows(row)
-    if "query" in wanted:
-        query_rows(row)
-    if not of_agent:
-        return
+OF_AGENT = ("steady", "fresh", "perf", "server")
+OF_STORE = {"symbols": symbol_rows, "small": small_rows, "peers": peer_rows, "query": query_rows, "month": month_rows,
+            "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows}
+
+
+def store_parts(wanted):
+    """Each says how long it took; "start" needs the month, and takes that of the part before it."""
+    kept = {}
+    for name, measure in OF_STORE.items():
+        if name not in wanted:
+            continue
+        begin = time.monotonic()
+        try:
+            kept[name] = measure(row, kept.get("month")) if name == "start" else measure(row)
+        except (RuntimeError, OSError, ValueError) as error:
+            row("%s: not measured to its end" % name, "%s: %s" % (type(error).__name__, error))
+        stop_all()
+        row("(%s took)" % name, "%.0f s" % (time.monotonic() - begin))
+
+
+def agent_parts(wanted):
     loads.build()
     stats = "/proc/sys/kernel/bpf_stats_enabled"
     before = open(stats).read()
@@ -319,10 +329,25 @@ def main():
             server_rows(row, messages)
         if "server" in wanted:
             sample_to_name(row)
-        row("all of it took", "%.0f s" % (time.monotonic() - begin))
+        row("(of the agent took)", "%.0f s" % (time.monotonic() - begin))
     finally:
         open(stats, "w").write(before)
         stop_all()
+
+
+def main():
+    wanted = sys.argv[1:] or [*OF_AGENT, *OF_STORE]
+    unknown = set(wanted) - set(OF_AGENT) - set(OF_STORE)
+    if unknown:
+        sys.exit("no such part: %s; see sh tests/bench/run.sh --help" % ", ".join(sorted(unknown)))
+    if set(wanted) & set(OF_AGENT):
+        need_bpf()
+    shutil.rmtree(WORK, ignore_errors=True)
+    os.makedirs(WORK)
+    store_parts(wanted)
+    if set(wanted) & set(OF_AGENT):
+        agent_parts(wanted)
+    shutil.rmtree(WORK, ignore_errors=True)
 
 
 main()

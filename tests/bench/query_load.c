@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fleet's day for measurements of queries, written through the store's own door:
  *
- *	query_load DIR FUNCTIONS DAY-START-MS [SERIES STACKS BUCKETS PAIRS DAYS]
+ *	query_load DIR FUNCTIONS DAY-START-MS [SERIES STACKS BUCKETS PAIRS DAYS TIMES]
  *
  * FUNCTIONS: lines "build-id name address size" (hexadecimal numbers) of real programs, so that
- *names can be looked up; services have Zipf's sizes, stacks of a service share their callers, each
- *bucket of ten minutes of a series has about PAIRS stacks. Prints an exact tally: lines "service
- *samples value" and a last one of the total, "* samples value". */
+ *names can be looked up. Services have Zipf's sizes, stacks of a service share their callers; a day
+ *of a series has BUCKETS reports, evenly spread, of about PAIRS stacks. TIMES 1: with the time of
+ *each sample, in the report's ten seconds. Prints an exact tally: lines "service samples value" and
+ *a last one of the total, "* samples value". */
 #include <err.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #include "symbol-server/store/samples.h"
 
 enum { SERVICES = 100, DEPTH = 30, BUCKET_MS = 600000, DAY_MS = 86400000 };
-enum { MODULES_MAX = 256, FUNCTIONS_MAX = 1 << 20 };
+enum { MODULES_MAX = 256, FUNCTIONS_MAX = 1 << 20, SAMPLES_MOST = 10, SPREAD_NS = 1000000000 };
 
 struct function {
 	uint32_t module;
@@ -42,6 +43,7 @@ struct load {
 	uint64_t random, profiles;
 	uint32_t *drawn; /* the draw that took the stack last */
 	uint32_t draws;
+	bool has_times;
 };
 
 static uint32_t draw(struct load *load, uint32_t below)
@@ -199,6 +201,9 @@ static void make_world(struct load *load)
 	batch->series = take(load->series, sizeof *batch->series);
 	batch->profiles = take(load->series, sizeof *batch->profiles);
 	batch->samples = take((size_t)load->series * load->pairs, sizeof *batch->samples);
+	if (load->has_times)
+		batch->times = take((size_t)load->series * load->pairs * SAMPLES_MOST,
+				    sizeof *batch->times);
 	load->drawn = take(load->stacks, sizeof *load->drawn);
 	make_services(load);
 }
@@ -211,6 +216,17 @@ static uint32_t skewed(struct load *load, uint32_t below)
 	double u = (draw(load, 1 << 24) + 1) / (double)(1 << 24);
 
 	return (uint32_t)(u * u * u * (below - 1));
+}
+
+static void put_times(struct load *load, struct batch_sample *sample, int64_t time_ms)
+{
+	struct sample_batch *batch = &load->batch;
+
+	sample->first_time = batch->time_count;
+	sample->time_count = (uint32_t)sample->samples;
+	for (uint32_t i = 0; i < sample->time_count; i++)
+		batch->times[batch->time_count++] = (uint64_t)time_ms * 1000000 +
+						    10 * (uint64_t)draw(load, SPREAD_NS);
 }
 
 static void put_profile(struct load *load, struct service *service, uint32_t series,
@@ -233,6 +249,8 @@ static void put_profile(struct load *load, struct service *service, uint32_t ser
 		load->drawn[stack] = load->draws;
 		batch->samples[batch->sample_count++] = (struct batch_sample){
 			stack, text_of("worker"), samples, samples * 50000000};
+		if (load->has_times)
+			put_times(load, &batch->samples[batch->sample_count - 1], time_ms);
 		service->samples += samples;
 		service->value += samples * 50000000;
 	}
@@ -272,7 +290,7 @@ static void add(struct load *load)
 	while (!waiter.done)
 		pthread_cond_wait(&waiter.wake, &waiter.lock);
 	pthread_mutex_unlock(&waiter.lock);
-	load->batch.profile_count = load->batch.sample_count = 0;
+	load->batch.profile_count = load->batch.sample_count = load->batch.time_count = 0;
 }
 
 static void write_bucket(struct load *load, int64_t time_ms)
@@ -313,13 +331,14 @@ int main(int count, char **arguments)
 
 	if (count < 4)
 		errx(2, "query_load DIR FUNCTIONS DAY-START-MS "
-			"[SERIES STACKS BUCKETS PAIRS DAYS]");
+			"[SERIES STACKS BUCKETS PAIRS DAYS TIMES]");
 	start_ms = strtoll(arguments[3], NULL, 10);
 	load.series = number(arguments, count, 4, 2000);
 	load.stacks = number(arguments, count, 5, 200000);
 	load.buckets = number(arguments, count, 6, DAY_MS / BUCKET_MS);
 	load.pairs = number(arguments, count, 7, 75);
 	load.days = number(arguments, count, 8, 1);
+	load.has_times = number(arguments, count, 9, 0);
 	read_functions(&load, arguments[2]);
 	make_world(&load);
 	options.directory = arguments[1];
@@ -328,8 +347,8 @@ int main(int count, char **arguments)
 		errx(1, "%s", why.message);
 	for (uint32_t day = 0; day < load.days; day++)
 		for (uint32_t i = 0; i < load.buckets; i++) {
-			write_bucket(&load,
-				     start_ms + day * (int64_t)DAY_MS + i * (int64_t)BUCKET_MS);
+			write_bucket(&load, start_ms + day * (int64_t)DAY_MS +
+						    i * (int64_t)(DAY_MS / load.buckets));
 			if (i % 16 == 15 && !samples_fold(load.store, &why))
 				errx(1, "%s", why.message);
 		}
