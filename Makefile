@@ -224,7 +224,7 @@ format:
 # make BUILD=… CC=clang CFLAGS="… -fsanitize=fuzzer-no-link" build/tests/fuzz/otlp_libfuzzer
 $(BUILD)/tests/fuzz/%_libfuzzer: tests/fuzz/%_fuzz.c $(testable) | $(protos) $(skeletons)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DFUZZ_LIBFUZZER -fsanitize=fuzzer $< $(testable) $(TEST_LIBS) -o $@
+	$(CC) $(ALL_CFLAGS) -DFUZZ_LIBFUZZER -fsanitize=fuzzer $< $(call archives_of,$@) $(TEST_LIBS) -o $@
 
 install: all
 	install -Dm755 $(BUILD)/farflame-agent $(DESTDIR)$(PREFIX)/sbin/farflame-agent
