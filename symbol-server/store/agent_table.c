@@ -5,16 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HOST_BYTES = 255, VERSION_BYTES = 63, KERNEL_BYTES = 127 };
+
 void agent_table_init(struct agent_table *table)
 {
 	memset(table, 0, sizeof *table);
 	hash_table_init(&table->index, AGENTS_MAX);
 }
 
+static void free_row(struct agent_row *row)
+{
+	if (!row)
+		return;
+	free(row->host);
+	free(row->version);
+	free(row->kernel);
+	free(row->lost);
+	free(row->stacks);
+	free(row);
+}
+
 void agent_table_release(struct agent_table *table)
 {
 	for (uint32_t i = 0; i < table->count; i++)
-		free(table->rows[i]);
+		free_row(table->rows[i]);
 	free(table->rows);
 	hash_table_release(&table->index);
 	agent_table_init(table);
@@ -53,7 +67,7 @@ static uint32_t make_room(struct agent_table *table)
 			oldest = i;
 	hash_table_remove(&table->index,
 			  agent_hash(table->rows[oldest]->tenant, table->rows[oldest]->id), oldest);
-	free(table->rows[oldest]);
+	free_row(table->rows[oldest]);
 	table->rows[oldest] = NULL;
 	return oldest;
 }
@@ -96,17 +110,78 @@ static struct agent_row *add(struct agent_table *table, uint32_t tenant, const u
 	return NULL;
 }
 
+/* Without memory it stays as it was. */
+static void set_text(char **to, const char *text, size_t most)
+{
+	char *copy;
+
+	if (*to && !strncmp(*to, text, most) && strlen(text) <= most)
+		return;
+	copy = strndup(text, most);
+	if (!copy)
+		return;
+	free(*to);
+	*to = copy;
+}
+
+static bool copy_counts(struct named_count **to, const struct named_count *from, unsigned count)
+{
+	*to = malloc((count + 1) * sizeof **to);
+	if (*to && count)
+		memcpy(*to, from, count * sizeof **to);
+	return *to;
+}
+
+static bool replace(struct agent_row *to, const struct agent_row *row)
+{
+	struct agent_row copy = *row;
+
+	copy.host = copy.version = copy.kernel = NULL;
+	copy.lost = copy.stacks = NULL;
+	if (!copy_counts(&copy.lost, row->lost, row->lost_count) ||
+	    !copy_counts(&copy.stacks, row->stacks, row->stacks_count)) {
+		free(copy.lost);
+		return false;
+	}
+	set_text(&copy.host, row->host ? row->host : "", HOST_BYTES);
+	set_text(&copy.version, row->version ? row->version : "", VERSION_BYTES);
+	set_text(&copy.kernel, row->kernel ? row->kernel : "", KERNEL_BYTES);
+	free(to->host);
+	free(to->version);
+	free(to->kernel);
+	free(to->lost);
+	free(to->stacks);
+	*to = copy;
+	return true;
+}
+
 bool agent_table_put(struct agent_table *table, const struct agent_row *row)
 {
 	struct agent_row *to = find(table, row->tenant, row->id);
 
 	if (!to)
 		to = add(table, row->tenant, row->id);
-	if (to)
-		*to = *row;
+	if (to && !replace(to, row))
+		return false;
 	if (table->heard < row->heard)
 		table->heard = row->heard;
 	return to;
+}
+
+static bool copy_text(const char *text, struct arena *arena, char **to)
+{
+	*to = text ? arena_text(arena, text, strlen(text)) : NULL;
+	return *to || !text;
+}
+
+bool agent_row_copy(const struct agent_row *row, struct arena *arena, struct agent_row *to)
+{
+	*to = *row;
+	to->lost = arena_copy(arena, row->lost, row->lost_count * sizeof *row->lost);
+	to->stacks = arena_copy(arena, row->stacks, row->stacks_count * sizeof *row->stacks);
+	return to->lost && to->stacks && copy_text(row->host, arena, &to->host) &&
+	       copy_text(row->version, arena, &to->version) &&
+	       copy_text(row->kernel, arena, &to->kernel);
 }
 
 /* Moves a cumulative counter forward; an older report's smaller value adds nothing. */
@@ -135,14 +210,30 @@ uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned 
 	return &counts[i].count;
 }
 
+/* The same in an array with room for as many as are used: it grows by one. */
+static uint64_t *count_of(struct named_count **counts, unsigned *used, unsigned room,
+			  const char *name)
+{
+	uint64_t *known = named_count_take(*counts, used, *used, name);
+	struct named_count *more;
+
+	if (known || *used == room)
+		return known;
+	more = realloc(*counts, (*used + 1) * sizeof *more);
+	if (!more)
+		return NULL;
+	*counts = more;
+	return named_count_take(more, used, *used + 1, name);
+}
+
 static uint64_t *lost_of(struct agent_row *row, const char *reason)
 {
-	return named_count_take(row->lost, &row->lost_count, BATCH_LOST_REASONS, reason);
+	return count_of(&row->lost, &row->lost_count, BATCH_LOST_REASONS, reason);
 }
 
 static uint64_t *stacks_of(struct agent_row *row, const char *name)
 {
-	return named_count_take(row->stacks, &row->stacks_count, BATCH_STACK_RESULTS, name);
+	return count_of(&row->stacks, &row->stacks_count, BATCH_STACK_RESULTS, name);
 }
 
 static void keep_facts(struct agent_table *table, struct agent_row *row,
@@ -156,9 +247,9 @@ static void keep_facts(struct agent_table *table, struct agent_row *row,
 		row->seq = report->seq;
 		row->rate_hz = report->rate_hz;
 		row->lag_ms = report->received_ms - report->end_ms;
-		snprintf(row->host, sizeof row->host, "%s", report->host);
-		snprintf(row->version, sizeof row->version, "%s", report->version);
-		snprintf(row->kernel, sizeof row->kernel, "%s", report->kernel);
+		set_text(&row->host, report->host, HOST_BYTES);
+		set_text(&row->version, report->version, VERSION_BYTES);
+		set_text(&row->kernel, report->kernel, KERNEL_BYTES);
 	}
 	if (report->sent_ms) {
 		row->has_skew = true;

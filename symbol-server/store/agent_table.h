@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/arena.h"
 #include "common/hash_table.h"
 #include "symbol-server/store/samples.h"
 
@@ -14,16 +15,14 @@ enum {
 	AGENTS_MAX = 64 << 10, /* the one not heard for longest makes room */
 };
 
-struct agent_row {
+struct agent_row { /* what it points to is the table's, or of whoever made the row */
 	uint32_t tenant;
 	uint8_t id[16];
-	char host[256], version[64], kernel[128];
+	char *host, *version, *kernel; /* NULL: not known */
 	uint32_t rate_hz;
 	uint64_t seq, taken, idle;
-	struct named_count lost[BATCH_LOST_REASONS];
-	unsigned lost_count;
-	struct named_count stacks[BATCH_STACK_RESULTS];
-	unsigned stacks_count;
+	struct named_count *lost, *stacks; /* as many as there are */
+	unsigned lost_count, stacks_count;
 	int64_t last_seen_ms, lag_ms;
 	/* Its last report with a new seq, of all agents' numbered as they came: the order of agents
 	 * and their starts, whatever clocks say. */
@@ -72,8 +71,10 @@ void agent_table_init(struct agent_table *table);
 /* False: no memory; delta is then the report's own samples. */
 bool agent_table_apply(struct agent_table *table, const struct agent_report *report,
 		       struct agent_delta *delta);
-/* Puts a row read from the state file. */
+/* Puts a copy of a row read from the state file. */
 bool agent_table_put(struct agent_table *table, const struct agent_row *row);
+/* The same with everything it points to in the arena. False: no room. */
+bool agent_row_copy(const struct agent_row *row, struct arena *arena, struct agent_row *to);
 void agent_table_release(struct agent_table *table);
 
 #endif

@@ -275,11 +275,16 @@ static bool sqlite_samples_backup(struct samples_store *base, const char *direct
 
 /* --- agents --- */
 
+static char *agent_text(const char *text, struct arena *arena)
+{
+	return text ? arena_text(arena, text, strlen(text)) : arena_text(arena, "", 0);
+}
+
 static void copy_agent(const struct agent_row *row, struct arena *arena, struct agent_state *to)
 {
-	to->host = arena_text(arena, row->host, strlen(row->host));
-	to->version = arena_text(arena, row->version, strlen(row->version));
-	to->kernel = arena_text(arena, row->kernel, strlen(row->kernel));
+	to->host = agent_text(row->host, arena);
+	to->version = agent_text(row->version, arena);
+	to->kernel = agent_text(row->kernel, arena);
 	to->rate_hz = row->rate_hz;
 	to->last_seen_ms = row->last_seen_ms;
 	to->heard = row->heard;

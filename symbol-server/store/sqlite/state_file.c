@@ -8,6 +8,8 @@
 
 #include "symbol-server/embedded.h"
 
+enum { CHANGE_BYTES_MAX = 512 << 20 };
+
 static const int64_t forget_ms = 30ll * 86400000; /* agents not heard for so long */
 
 struct state_file {
@@ -62,13 +64,6 @@ void state_file_close(struct state_file *file)
 
 /* --- loading --- */
 
-static void copy_text(sqlite3_stmt *statement, int column, char *to, size_t room)
-{
-	const char *text = (const char *)sqlite3_column_text(statement, column);
-
-	snprintf(to, room, "%s", text ? text : "");
-}
-
 /* "name count" lines; returns how many. */
 static unsigned read_counts(const unsigned char *text, struct named_count *counts, unsigned room)
 {
@@ -95,14 +90,17 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 	if (!statement)
 		return false;
 	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
-		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0)};
+		struct named_count lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS];
+		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0),
+					.lost = lost,
+					.stacks = stacks};
 
 		if (sqlite3_column_bytes(statement, 1) != sizeof row.id)
 			continue;
 		memcpy(row.id, sqlite3_column_blob(statement, 1), sizeof row.id);
-		copy_text(statement, 2, row.host, sizeof row.host);
-		copy_text(statement, 3, row.version, sizeof row.version);
-		copy_text(statement, 4, row.kernel, sizeof row.kernel);
+		row.host = (char *)sqlite3_column_text(statement, 2);
+		row.version = (char *)sqlite3_column_text(statement, 3);
+		row.kernel = (char *)sqlite3_column_text(statement, 4);
 		row.rate_hz = (uint32_t)sqlite3_column_int64(statement, 5);
 		row.seq = (uint64_t)sqlite3_column_int64(statement, 6);
 		row.taken = (uint64_t)sqlite3_column_int64(statement, 7);
@@ -177,6 +175,23 @@ static void take_runs(struct state_change *change, const struct report_window *w
 	}
 }
 
+static bool take_agents(struct state_change *change, struct agent_table *agents)
+{
+	uint32_t dirty = 0;
+
+	for (uint32_t i = 0; i < agents->count; i++)
+		dirty += agents->rows[i]->is_dirty;
+	change->agents = arena_array(&change->arena, dirty + 1, sizeof *change->agents);
+	for (uint32_t i = 0; change->agents && i < agents->count; i++)
+		if (agents->rows[i]->is_dirty &&
+		    !agent_row_copy(agents->rows[i], &change->arena,
+				    &change->agents[change->agent_count++]))
+			return false;
+	for (uint32_t i = 0; change->agents && i < agents->count; i++)
+		agents->rows[i]->is_dirty = false;
+	return change->agents;
+}
+
 bool state_change_take(struct state_change *change, struct agent_table *agents,
 		       struct report_window *window, uint64_t committed, uint64_t position,
 		       int64_t now_ms)
@@ -186,17 +201,12 @@ bool state_change_take(struct state_change *change, struct agent_table *agents,
 	if (window->added - first > window->capacity)
 		first = window->added - window->capacity;
 	*change = (struct state_change){.position = position, .now_ms = now_ms, .last_run = first};
-	change->agents = calloc(agents->count + 1, sizeof *change->agents);
+	arena_init(&change->arena, CHANGE_BYTES_MAX);
 	change->runs = calloc((size_t)(window->added - first) + 1, sizeof *change->runs);
-	if (!change->agents || !change->runs) {
+	if (!change->runs || !take_agents(change, agents)) {
 		state_change_release(change);
 		return false;
 	}
-	for (uint32_t i = 0; i < agents->count; i++)
-		if (agents->rows[i]->is_dirty) {
-			change->agents[change->agent_count++] = *agents->rows[i];
-			agents->rows[i]->is_dirty = false;
-		}
 	take_runs(change, window, first, committed);
 	window->persisted = change->last_run;
 	return true;
@@ -204,7 +214,7 @@ bool state_change_take(struct state_change *change, struct agent_table *agents,
 
 void state_change_release(struct state_change *change)
 {
-	free(change->agents);
+	arena_release(&change->arena);
 	free(change->runs);
 	memset(change, 0, sizeof *change);
 }
@@ -232,9 +242,9 @@ static bool write_agent(struct state_file *file, const struct agent_row *row, st
 
 	sqlite3_bind_int64(put, 1, row->tenant);
 	sqlite3_bind_blob(put, 2, row->id, sizeof row->id, SQLITE_STATIC);
-	sqlite3_bind_text(put, 3, row->host, -1, SQLITE_STATIC);
-	sqlite3_bind_text(put, 4, row->version, -1, SQLITE_STATIC);
-	sqlite3_bind_text(put, 5, row->kernel, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 3, row->host ? row->host : "", -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 4, row->version ? row->version : "", -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 5, row->kernel ? row->kernel : "", -1, SQLITE_STATIC);
 	sqlite3_bind_int64(put, 6, row->rate_hz);
 	sqlite3_bind_int64(put, 7, (int64_t)row->seq);
 	sqlite3_bind_int64(put, 8, (int64_t)row->taken);

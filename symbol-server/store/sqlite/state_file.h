@@ -17,6 +17,7 @@ bool state_file_load(struct state_file *file, struct agent_table *agents,
 
 /* A copy of what changed, taken under the store's lock, and written without it. */
 struct state_change {
+	struct arena arena; /* has the agents and what they point to */
 	struct agent_row *agents;
 	uint32_t agent_count;
 	struct report_run *runs;
