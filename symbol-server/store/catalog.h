@@ -59,8 +59,10 @@ enum { CATALOG_NODE_BLOCK = 8192, CATALOG_NODE_BLOCKS = 8192 };
 struct catalog_nodes {
 	struct catalog_node *block[CATALOG_NODE_BLOCKS]; /* never move */
 	uint32_t count;
-	uint32_t *index; /* (caller, location) → node; 0: free. NULL: none has been looked for */
-	uint32_t index_size; /* a power of two */
+	/* (caller, location) → node; 0: free. Of the nodes that do not come right after their
+	 * caller, which needs none. NULL: none has been looked for. */
+	uint32_t *index;
+	uint32_t index_size, indexed; /* size: a power of two */
 };
 
 struct catalog_stack {

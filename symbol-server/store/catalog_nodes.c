@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-/* The index holds numbers alone and compares nodes: 4 bytes a slot. */
+/* The index holds numbers alone and compares nodes: 4 bytes a slot. A new stack's own part is a run
+ * of nodes, each the caller of the next, which is found by looking there: the index has where
+ * stacks part. */
 enum { INDEX_FIRST = 1024 };
 
 static struct catalog_node *node_at(const struct catalog_nodes *nodes, uint32_t n)
@@ -31,6 +33,12 @@ static uint32_t *find_slot(const struct catalog_nodes *nodes, uint32_t caller, u
 	return &nodes->index[slot];
 }
 
+/* The caller's first, made right after it. */
+static bool is_next(const struct catalog_node *node, uint32_t n)
+{
+	return node->caller == n - 1;
+}
+
 static bool make_index(struct catalog_nodes *nodes, uint32_t size)
 {
 	uint32_t *index = calloc(size, sizeof *index);
@@ -43,9 +51,17 @@ static bool make_index(struct catalog_nodes *nodes, uint32_t size)
 	for (uint32_t n = 1; n < nodes->count; n++) {
 		const struct catalog_node *node = node_at(nodes, n);
 
-		*find_slot(nodes, node->caller, node->location) = n;
+		if (!is_next(node, n))
+			*find_slot(nodes, node->caller, node->location) = n;
 	}
 	return true;
+}
+
+static void count_indexed(struct catalog_nodes *nodes)
+{
+	nodes->indexed = 0;
+	for (uint32_t n = 1; n < nodes->count; n++)
+		nodes->indexed += !is_next(node_at(nodes, n), n);
 }
 
 /* At most three of four slots are taken. */
@@ -53,7 +69,9 @@ static bool ensure_index(struct catalog_nodes *nodes)
 {
 	uint32_t size = nodes->index ? nodes->index_size : INDEX_FIRST;
 
-	while (nodes->count / 3 * 4 + 4 > size)
+	if (!nodes->index)
+		count_indexed(nodes);
+	while (nodes->indexed / 3 * 4 + 4 > size)
 		size *= 2;
 	return (nodes->index && size == nodes->index_size) || make_index(nodes, size);
 }
@@ -75,16 +93,22 @@ static bool ensure_room(struct catalog_nodes *nodes)
 
 uint32_t catalog_node_take(struct catalog_nodes *nodes, uint32_t caller, uint32_t location)
 {
-	uint32_t *slot;
+	uint32_t next = caller + 1, *slot;
 
+	if (next < nodes->count && is_next(node_at(nodes, next), next) &&
+	    node_at(nodes, next)->location == location)
+		return next;
 	if (!ensure_room(nodes) || !ensure_index(nodes))
 		return 0;
-	slot = find_slot(nodes, caller, location);
-	if (!*slot) {
-		*node_at(nodes, nodes->count) = (struct catalog_node){caller, location};
-		*slot = nodes->count++;
+	slot = next < nodes->count ? find_slot(nodes, caller, location) : NULL;
+	if (slot && *slot)
+		return *slot;
+	*node_at(nodes, nodes->count) = (struct catalog_node){caller, location};
+	if (slot) {
+		*slot = nodes->count;
+		nodes->indexed++;
 	}
-	return *slot;
+	return nodes->count++;
 }
 
 size_t catalog_nodes_bytes(const struct catalog_nodes *nodes)
