@@ -11,6 +11,7 @@ enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 20, ALIGNMENT = 16 };
 struct arena_block {
 	struct arena_block *next; /* older */
 	size_t size, used;	  /* of bytes[] */
+	bool is_zero;		  /* what is not used yet */
 	alignas(ALIGNMENT) unsigned char bytes[];
 };
 
@@ -24,6 +25,7 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
 	size_t size = arena->blocks ? arena->blocks->size * 2 : FIRST_BLOCK;
 	struct arena_block *block;
+	bool is_zero;
 
 	if (size > LARGEST_STEP)
 		size = LARGEST_STEP;
@@ -33,9 +35,12 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
 		size = bytes; /* near the ceiling: exactly what is asked for */
 	if (size > arena->limit || arena->used > arena->limit - size)
 		return NULL;
-	block = malloc(sizeof *block + size);
+	/* The system's pages are zero already. */
+	is_zero = size >= LARGEST_STEP;
+	block = is_zero ? calloc(1, sizeof *block + size) : malloc(sizeof *block + size);
 	if (!block)
 		return NULL;
+	block->is_zero = is_zero;
 	block->next = arena->blocks;
 	block->size = size;
 	block->used = 0;
@@ -61,7 +66,7 @@ void *arena_alloc(struct arena *arena, size_t bytes)
 	}
 	at = block->bytes + block->used;
 	block->used += bytes;
-	return memset(at, 0, bytes);
+	return block->is_zero ? at : memset(at, 0, bytes);
 refuse:
 	arena->failed = true;
 	return NULL;
@@ -105,8 +110,10 @@ void arena_clear(struct arena *arena)
 		free(block);
 		block = older;
 	}
-	if (block)
+	if (block) {
 		block->used = 0;
+		block->is_zero = false;
+	}
 	arena->blocks = block;
 	arena->failed = false;
 }

@@ -4,12 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct host_sums {
-	struct querying *querying;
-	struct hash_table index;
-	size_t room;
-	bool is_full;
-};
+enum { HOSTS_MAX = 1 << 20, NOT_WANTED = UINT32_MAX };
 
 void querying_keep_host(void *context, uint32_t host)
 {
@@ -23,6 +18,15 @@ struct host_set {
 	struct hash_table index;
 	const char **names;
 	size_t count, room;
+};
+
+struct host_sums {
+	struct querying *querying;
+	struct host_set wanted;
+	struct hash_table index;
+	uint32_t *known; /* by string of the day: number of the result + 1, or NOT_WANTED */
+	size_t room;
+	bool is_full;
 };
 
 static bool has_host(const struct host_set *set, const char *host)
@@ -75,40 +79,26 @@ static bool fill_hosts(const struct querying *querying, struct host_set *set)
 	return true;
 }
 
-static bool keep_hosts(struct querying *querying)
-{
-	struct samples_result *result = querying->result;
-	struct host_set set = {0};
-	uint32_t kept = 0;
-	bool ok;
-
-	hash_table_init(&set.index, 1 << 20);
-	ok = fill_hosts(querying, &set);
-	for (uint32_t i = 0; ok && i < result->host_count; i++)
-		if (has_host(&set, result->hosts[i].host))
-			result->hosts[kept++] = result->hosts[i];
-	result->host_count = kept;
-	hash_table_release(&set.index);
-	free(set.names);
-	return ok;
-}
-
-static struct host_accounting *host_of(struct host_sums *sums, const char *host)
+/* The result's number + 1; 0: no room. */
+static uint32_t number_host(struct host_sums *sums, const char *host)
 {
 	struct samples_result *result = sums->querying->result;
 	uint64_t hash = hash_bytes(host, strlen(host), 0);
 	uint32_t probe = 0;
 
+	if (sums->querying->query->series_wanted && !has_host(&sums->wanted, host))
+		return NOT_WANTED;
 	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(&sums->index, hash, &probe))
 		if (!strcmp(result->hosts[i].host, host))
-			return &result->hosts[i];
+			return i + 1;
 	if (!querying_grow((void **)&result->hosts, result->host_count, &sums->room,
 			   sizeof *result->hosts) ||
 	    !hash_table_add(&sums->index, hash, result->host_count))
-		return NULL;
-	result->hosts[result->host_count] = (struct host_accounting){.host = host};
-	return &result->hosts[result->host_count++];
+		return 0;
+	result->hosts[result->host_count] =
+		(struct host_accounting){.host = arena_text(&result->arena, host, strlen(host))};
+	return result->hosts[result->host_count].host ? ++result->host_count : 0;
 }
 
 static void add_loss(struct host_accounting *host, const char *reason, uint64_t count)
@@ -134,14 +124,19 @@ static bool add_entry(void *context, const struct packed_account *account)
 	struct querying *querying = sums->querying;
 	struct view_day *day = querying->day;
 	struct host_accounting *host;
+	uint32_t *known;
 
 	if (account->host >= day->mark.count[CATALOG_STRINGS])
 		return true;
-	host = host_of(sums, querying_string(querying, day, account->host));
-	if (!host) {
-		sums->is_full = true;
+	known = &sums->known[account->host];
+	if (!*known)
+		*known = number_host(sums, catalog_string(day->catalog, account->host)->text);
+	if (*known == NOT_WANTED)
+		return true;
+	sums->is_full |= !*known;
+	if (sums->is_full)
 		return false;
-	}
+	host = &querying->result->hosts[*known - 1];
 	host->taken += account->taken;
 	host->idle += account->idle;
 	host->samples += account->samples;
@@ -165,22 +160,36 @@ static int compare_hosts(const void *a, const void *b)
 		      ((const struct host_accounting *)b)->host);
 }
 
+static bool add_day(struct host_sums *sums, struct view_day *day, struct error *err)
+{
+	struct querying *querying = sums->querying;
+	struct view *view = &querying->view;
+
+	if (!day->catalog)
+		return true;
+	querying->day = day;
+	sums->known = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS],
+				  sizeof *sums->known);
+	return sums->known &&
+	       view_each_account(view, day, querying->query, querying->type, add_account, sums,
+				 err) &&
+	       !sums->is_full;
+}
+
 bool querying_put_hosts(struct querying *querying, struct error *err)
 {
 	struct samples_result *result = querying->result;
 	struct host_sums sums = {.querying = querying};
-	bool ok = true;
+	bool ok;
 
-	hash_table_init(&sums.index, 1 << 20);
-	for (unsigned i = 0; ok && i < querying->view.day_count; i++) {
-		querying->day = &querying->view.days[i];
-		ok = view_each_account(&querying->view, querying->day, querying->query,
-				       querying->type, add_account, &sums, err) &&
-		     !sums.is_full;
-	}
+	hash_table_init(&sums.index, HOSTS_MAX);
+	hash_table_init(&sums.wanted.index, HOSTS_MAX);
+	ok = !querying->query->series_wanted || fill_hosts(querying, &sums.wanted);
+	for (unsigned i = 0; ok && i < querying->view.day_count; i++)
+		ok = add_day(&sums, &querying->view.days[i], err);
 	hash_table_release(&sums.index);
-	if (ok && querying->query->series_wanted)
-		ok = keep_hosts(querying);
+	hash_table_release(&sums.wanted.index);
+	free(sums.wanted.names);
 	if (result->host_count)
 		qsort(result->hosts, result->host_count, sizeof *result->hosts, compare_hosts);
 	return ok && !querying->is_full;
