@@ -120,17 +120,8 @@ static bool pass_on(void *context, const struct flame_frame *frames, size_t dept
 {
 	const struct pass *pass = context;
 
-	return query_life_goes_on(pass->flame->life, pass->err) &&
-	       pass->each(pass->context, frames, depth, pass->flame->by_samples ? samples : value,
+	return pass->each(pass->context, frames, depth, pass->flame->by_samples ? samples : value,
 			  samples);
-}
-
-bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
-			struct error *err)
-{
-	struct pass pass = {flame, each, context, err};
-
-	return named_stacks_each(flame->stacks, pass_on, &pass, &flame->totals, err);
 }
 
 static bool goes_on(void *context)
@@ -138,6 +129,19 @@ static bool goes_on(void *context)
 	const struct pass *pass = context;
 
 	return query_life_goes_on(pass->flame->life, pass->err);
+}
+
+bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
+			struct error *err)
+{
+	struct pass pass = {flame, each, context, err};
+	bool ok;
+
+	flame->view.goes_on = goes_on;
+	flame->view.context = &pass;
+	ok = named_stacks_each(flame->stacks, pass_on, &pass, &flame->totals, err);
+	flame->view.goes_on = NULL;
+	return ok;
 }
 
 bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, size_t max_nodes,
@@ -182,6 +186,7 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		.unwind_incomplete = flame->totals.unwind_incomplete,
 		.unsymbolized = flame->totals.unsymbolized,
 	};
+	out->threads_from_ms = flame->result->threads_from_ms;
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	named_stacks_incomplete(flame->stacks, out);
 }

@@ -36,6 +36,11 @@ void api_labels_get(struct http_request *request, struct http_response *response
 		json_open(&json, '{');
 		json_key_string(&json, "name", rows[i].name);
 		json_key_uint(&json, "values", rows[i].values);
+		if (rows[i].is_part) {
+			json_key(&json, "at_least");
+			buffer_append_text(json.out, "true");
+			json.needs_comma = true;
+		}
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');

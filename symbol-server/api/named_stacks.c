@@ -259,6 +259,8 @@ static bool is_shown(const struct named_stacks *stacks, const struct walked *wal
 bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
 		       struct stack_totals *totals, struct error *err)
 {
+	const struct stack_view *view = stacks->view;
+
 	*totals = (struct stack_totals){0};
 	incomplete_counts_release(&stacks->incomplete);
 	for (size_t i = 0; i < stacks->result->stack_count; i++) {
@@ -266,6 +268,8 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 								  &stacks->result->stacks[i]);
 		struct walked walked = {0};
 
+		if (view->goes_on && !view->goes_on(view->context))
+			return false;
 		if (!stack || !put_groups(stacks, stack, &walked))
 			return no_memory(err);
 		for (uint32_t j = stack->depth; j--;)

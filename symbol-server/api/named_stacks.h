@@ -29,6 +29,9 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */
 	enum demangle_mode demangle;
+	/* Asked for each stack of named_stacks_each(), shown or not: false ends it. NULL: not. */
+	bool (*goes_on)(void *context);
+	void *context;
 };
 
 struct stack_totals { /* of the stacks that were shown */
@@ -48,7 +51,7 @@ struct named_stacks *named_stacks_new(const struct samples_result *result,
 typedef bool named_stack_fn(void *context, const struct flame_frame *frames, size_t depth,
 			    uint64_t value, uint64_t samples);
 
-/* False: each() returned false, or (err is set) memory is short. */
+/* False: each() or the view's goes_on() returned false, or (err is set) memory is short. */
 bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *context,
 		       struct stack_totals *totals, struct error *err);
 

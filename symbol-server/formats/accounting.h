@@ -38,6 +38,7 @@ struct accounting {
 	unsigned incomplete_count;
 	uint64_t cut; /* value */
 	uint64_t hosts;
+	int64_t threads_from_ms; /* asked for threads: sums without them before; 0: none */
 	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out */
 };
 

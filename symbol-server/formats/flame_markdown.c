@@ -270,6 +270,19 @@ static void put_incomplete(struct buffer *out, const struct accounting *accounti
 	}
 }
 
+static void put_threads(struct buffer *out, const struct flame_answer *answer)
+{
+	char time[HUMAN_TEXT];
+
+	if (!answer->accounting->threads_from_ms)
+		return;
+	human_time(answer->accounting->threads_from_ms, time);
+	buffer_printf(out,
+		      "- Threads are kept as long as single minutes are: before %s only sums are left, "
+		      "which belong to no thread\n",
+		      time);
+}
+
 static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 {
 	const struct accounting *accounting = answer->accounting;
@@ -288,6 +301,7 @@ static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 		human_share(accounting->cut, accounting->value, share);
 		buffer_printf(out, "- Left out of this report as too small: %s\n", share);
 	}
+	put_threads(out, answer);
 }
 
 static void put_losses(struct buffer *out, const struct accounting *accounting)

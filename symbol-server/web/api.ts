@@ -20,6 +20,7 @@ export interface Accounting {
   unsymbolized: number; // samples
   cut: number; // value that max_nodes folded away
   hosts: number;
+  threads_from?: number; // of a question about threads: earlier ones are not kept
 }
 
 // Columns of equal length; parent before child, node 0 the root; −1 means none.

@@ -127,6 +127,9 @@ export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
       () => incompleteTip(a),
     ),
   ];
+  if (a.threads_from !== undefined) {
+    chips.splice(1, 0, threadsChip(a.threads_from, answer.until));
+  }
   const [mostly] = a.incomplete_by;
   if (mostly) {
     chips[chips.length - 1].append(" ", el("small", {}, `mostly ${mostly.reason}`));
@@ -144,6 +147,18 @@ export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
   unsymbolized.addEventListener("click", () => events.unsymbolized());
   chips.push(unsymbolized, cutChip(answer, events));
   byId("status").replaceChildren(...chips);
+}
+
+function threadsChip(from: number, until: number): HTMLButtonElement {
+  return chip(
+    "stat-threads",
+    from < until ? `threads only ${formatRange(from, until)}` : "threads are not kept so long",
+    true,
+    paragraph(
+      "Threads are kept as long as single minutes are. Of the time before only sums are left, which " +
+        "belong to no thread: a selector by thread does not find them.",
+    ),
+  );
 }
 
 function valueText(answer: FlameAnswer, span: number): string {

@@ -3,6 +3,7 @@
 the flame graph of some cells has their samples and no others; the agent's times are when the program ran."""
 import collections
 import glob
+import json
 import os
 import random
 import shutil
@@ -90,6 +91,20 @@ def verified():
           done.stdout[-500:])
 
 
+def damaged():
+    """Times that are none cost their day, and the first question says so by its answer, not by failing."""
+    for path in glob.glob(os.path.join(WORK, "damaged", "samples-*.db")):
+        with sqlite3.connect(path) as file:
+            file.execute("UPDATE moments SET data = x'01ffffff'")
+    server = Server(data="damaged", log="damaged.log")
+    status, _, body = server.get("/api/v1/heatmap", from_="now-1h", until="now", column="10s")
+    check(status == 200 and json.loads(body)["samples"] == 0, "the first question finds the day damaged, and is answered",
+          (status, body[:300]))
+    check(glob.glob(os.path.join(WORK, "damaged", "samples-*.db.damaged*")) or "set aside" in
+          open(os.path.join(WORK, "damaged.log")).read(), "which was set aside")
+    server.stop()
+
+
 def made_up():
     server = Server(data="heat")
     base_ns = (time.time_ns() // 10**9 - 600) * 10**9
@@ -102,6 +117,7 @@ def made_up():
     compare(sent, "after a crash")
     server.stop()
     verified()
+    damaged()
     server.start()
     compare(sent, "from the day's file")
     sent.report(base_ns + 3 * 10**9, 10**10, "api", 100)

@@ -328,6 +328,35 @@ static void test_many_reasons(void)
 	buffer_release(&out);
 }
 
+static bool count_down(void *context)
+{
+	unsigned *left = context;
+
+	return *left && (*left)--;
+}
+
+/* Stacks that are not shown take time as well: who asked may leave, or the time be over. */
+static void test_asks_for_each(void)
+{
+	struct pattern *pattern = pattern_new("no such frame", NULL);
+	unsigned left = (unsigned)result.stack_count;
+	struct stack_view view = {.focus = pattern, .goes_on = count_down, .context = &left};
+	struct named_stacks *named = named_stacks_new(&result, &symbolizer, &view, NULL);
+	struct stack_totals totals;
+	struct buffer out;
+
+	buffer_init(&out, 1 << 16);
+	CHECK(named_stacks_each(named, collect, &out, &totals, NULL));
+	CHECK_NUMBER(left, 0);
+	CHECK_NUMBER(out.length, 0);
+	left = 1;
+	CHECK(!named_stacks_each(named, collect, &out, &totals, NULL));
+	CHECK_NUMBER(out.length, 0);
+	named_stacks_free(named);
+	buffer_release(&out);
+	pattern_free(pattern);
+}
+
 static void test_modules(void)
 {
 	struct stack_view view = {0};
@@ -674,6 +703,7 @@ int main(void)
 	test_incomplete();
 	test_many_reasons();
 	test_modules();
+	test_asks_for_each();
 	test_views();
 	test_nodes();
 	test_simplify(&arena);

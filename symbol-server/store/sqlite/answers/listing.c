@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is: types, label names, values of one label. From the sums of rows; the packed samples
- * are only opened for "thread", which is not part of a series. */
+/* What there is: types, label names, values of one label. From the sums of rows, rolled up where
+ * they are; only for "thread", which is not part of a series, minutes are read and opened. */
 #include <string.h>
 
 #include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/view.h"
+
+enum {
+	ATTEMPTS = 3,
+	ASK_ROWS = 64,     /* between two looks at the clock */
+	THREADS_MS = 1000, /* so long threads are counted for a list of all labels */
+};
 
 static const char thread_label[] = "thread";
 
@@ -17,8 +24,13 @@ struct listing {
 	uint64_t *series;        /* samples of each series of the day */
 	uint64_t samples, value; /* of the type */
 	bool with_threads;
-	struct label_sums sums; /* texts live as long as the view */
-	bool is_full;
+	struct label_sums sums;       /* texts live as long as the view */
+	int64_t started_ms, until_ms; /* until_ms: it is enough then; 0: never */
+	uint64_t rows;
+	struct error *err;
+	bool is_full, is_damaged;
+	bool is_over;   /* a limit, as err says */
+	bool is_enough; /* until_ms is over */
 };
 
 static bool is_wanted(void *context, uint32_t series)
@@ -41,6 +53,18 @@ static bool add_thread(void *context, const struct packed_pair *pair)
 	return !listing->is_full;
 }
 
+static bool goes_on(struct listing *listing)
+{
+	uint64_t most = listing->query->limits.rows;
+
+	if (++listing->rows % ASK_ROWS && (!most || listing->rows <= most))
+		return true;
+	listing->is_enough = listing->until_ms && limits_now_ms() > listing->until_ms;
+	listing->is_over = !limits_allow(listing->query, listing->started_ms, listing->rows,
+					 listing->view.arena.used, listing->err);
+	return !listing->is_enough && !listing->is_over;
+}
+
 static bool add_row(void *context, const struct view_row *row)
 {
 	struct listing *listing = context;
@@ -48,9 +72,9 @@ static bool add_row(void *context, const struct view_row *row)
 	listing->samples += row->samples;
 	listing->value += row->value;
 	listing->series[row->series] += row->samples;
-	if (listing->with_threads)
-		view_each_pair(row, add_thread, listing);
-	return !listing->is_full;
+	if (listing->with_threads && !view_each_pair(row, add_thread, listing))
+		listing->is_damaged = !listing->is_full;
+	return goes_on(listing) && !listing->is_full && !listing->is_damaged;
 }
 
 static bool add_labels(struct listing *listing)
@@ -92,6 +116,13 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 	if (!view_each(&listing->view, day, listing->query, type, listing->with_threads, list,
 		       wanted, is_wanted, add_row, listing, err))
 		return false;
+	if (listing->is_damaged) {
+		error_set(err, ERROR_FORMAT, "samples of a minute are damaged");
+		view_set_aside(&listing->view, day, err);
+		return false;
+	}
+	if (listing->is_over)
+		return false;
 	if (listing->is_full || (with_labels && !add_labels(listing)))
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
 	return true;
@@ -100,7 +131,7 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 static bool list_type(struct listing *listing, unsigned type, bool with_labels, struct error *err)
 {
 	listing->samples = listing->value = 0;
-	for (unsigned i = 0; i < listing->view.day_count; i++) {
+	for (unsigned i = 0; i < listing->view.day_count && !listing->is_enough; i++) {
 		listing->day = &listing->view.days[i];
 		if (!list_day(listing, type, with_labels, err))
 			return false;
@@ -119,6 +150,8 @@ static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 	listing->wanted = *query;
 	listing->wanted.by_thread = listing->with_threads = with_threads;
 	listing->query = &listing->wanted;
+	listing->err = err;
+	listing->started_ms = limits_now_ms();
 	label_sums_init(&listing->sums);
 	return view_open(&listing->view, store, listing->query, *type, err);
 }
@@ -130,39 +163,117 @@ static void close_listing(struct listing *listing)
 }
 
 /* All types wanted, one after the other. */
-static bool list_all(struct listing *listing, int type, struct error *err)
+static bool list_all(struct listing *listing, int type, bool with_labels, struct error *err)
 {
-	for (unsigned i = 0; profile_type_name(i); i++)
-		if ((type < 0 || i == (unsigned)type) && !list_type(listing, i, true, err))
+	for (unsigned i = 0; profile_type_name(i) && !listing->is_enough; i++)
+		if ((type < 0 || i == (unsigned)type) && !list_type(listing, i, with_labels, err))
 			return false;
 	return true;
 }
 
-bool sqlite_samples_types(struct samples_store *base, const struct samples_query *query,
-			  struct arena *arena, struct type_count **rows, size_t *count,
-			  struct error *err)
+/* One try of a listing; *count rows. */
+struct listed {
+	struct sqlite_samples *store;
+	const struct samples_query *query;
+	const char *label;
+	struct arena *arena;
+	void *rows;
+	size_t count;
+};
+typedef bool list_fn(struct listed *listed, struct error *err);
+
+/* A file found damaged is set aside; without it the listing succeeds. */
+static bool try_listing(list_fn *list, struct listed *listed, struct error *err)
 {
-	struct sqlite_samples *store = sqlite_samples_of(base);
+	struct error why = {0};
+	bool ok = false;
+
+	for (int attempt = 0; attempt < ATTEMPTS && !ok; attempt++) {
+		why = (struct error){0};
+		listed->count = 0;
+		ok = list(listed, &why);
+		if (!ok && why.kind != ERROR_FORMAT)
+			break;
+	}
+	if (!ok && err)
+		*err = why;
+	return ok;
+}
+
+static bool list_types(struct listed *listed, struct error *err)
+{
+	struct type_count *rows = listed->rows = arena_array(listed->arena, 32, sizeof *rows);
 	struct listing listing;
 	bool ok = true;
 	int type;
 
-	*count = 0;
-	*rows = arena_array(arena, 32, sizeof **rows);
-	if (!*rows)
+	if (!rows)
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
-	if (!open_listing(&listing, store, query, false, &type, err))
+	if (!open_listing(&listing, listed->store, listed->query, false, &type, err))
 		return false;
 	for (unsigned i = 0; ok && profile_type_name(i); i++) {
 		if (type >= 0 && i != (unsigned)type)
 			continue;
 		ok = list_type(&listing, i, false, err);
 		if (ok && listing.samples)
-			(*rows)[(*count)++] = (struct type_count){profile_type_name(i),
-								  profile_type_unit(i),
-								  listing.samples, listing.value};
+			rows[listed->count++] = (struct type_count){profile_type_name(i),
+								    profile_type_unit(i),
+								    listing.samples, listing.value};
 	}
 	close_listing(&listing);
+	return ok;
+}
+
+bool sqlite_samples_types(struct samples_store *base, const struct samples_query *query,
+			  struct arena *arena, struct type_count **rows, size_t *count,
+			  struct error *err)
+{
+	struct listed listed = {.store = sqlite_samples_of(base), .query = query, .arena = arena};
+	bool ok = try_listing(list_types, &listed, err);
+
+	*rows = listed.rows;
+	*count = listed.count;
+	return ok;
+}
+
+/* Threads of minutes, as many as are met in time, to the labels of roll-ups. */
+static bool count_labels(struct listing *labels, struct listing *threads, struct listed *listed,
+			 struct error *err)
+{
+	struct label_count *rows;
+
+	for (size_t i = 0; i < threads->sums.count; i++)
+		if (!label_sums_add(&labels->sums, thread_label, threads->sums.values[i].value,
+				    threads->sums.values[i].samples))
+			return error_set(err, ERROR_MEMORY, "no memory for a listing");
+	if (!label_sums_labels(&labels->sums, listed->arena, &rows, &listed->count, err))
+		return false;
+	for (size_t i = 0; i < listed->count; i++)
+		rows[i].is_part = threads->is_enough && !strcmp(rows[i].name, thread_label);
+	listed->rows = rows;
+	return true;
+}
+
+static bool list_labels(struct listed *listed, struct error *err)
+{
+	struct listing labels, threads;
+	bool ok;
+	int type;
+
+	if (!open_listing(&labels, listed->store, listed->query, false, &type, err))
+		return false;
+	ok = list_all(&labels, type, true, err);
+	if (ok && open_listing(&threads, listed->store, listed->query, true, &type, err)) {
+		threads.started_ms = labels.started_ms;
+		threads.rows = labels.rows;
+		threads.until_ms = limits_now_ms() + THREADS_MS;
+		ok = list_all(&threads, type, false, err) &&
+		     count_labels(&labels, &threads, listed, err);
+		close_listing(&threads);
+	} else {
+		ok = false;
+	}
+	close_listing(&labels);
 	return ok;
 }
 
@@ -170,14 +281,28 @@ bool sqlite_samples_labels(struct samples_store *base, const struct samples_quer
 			   struct arena *arena, struct label_count **rows, size_t *count,
 			   struct error *err)
 {
+	struct listed listed = {.store = sqlite_samples_of(base), .query = query, .arena = arena};
+	bool ok = try_listing(list_labels, &listed, err);
+
+	*rows = listed.rows;
+	*count = listed.count;
+	return ok;
+}
+
+static bool list_values(struct listed *listed, struct error *err)
+{
+	bool is_thread = !strcmp(listed->label, thread_label);
+	struct value_count *rows = NULL;
 	struct listing listing;
 	bool ok;
 	int type;
 
-	if (!open_listing(&listing, sqlite_samples_of(base), query, true, &type, err))
+	if (!open_listing(&listing, listed->store, listed->query, is_thread, &type, err))
 		return false;
-	ok = list_all(&listing, type, err) &&
-	     label_sums_labels(&listing.sums, arena, rows, count, err);
+	ok = list_all(&listing, type, !is_thread, err) &&
+	     label_sums_values(&listing.sums, listed->label, listed->arena, &rows, &listed->count,
+			       err);
+	listed->rows = rows;
 	close_listing(&listing);
 	return ok;
 }
@@ -186,15 +311,11 @@ bool sqlite_samples_label_values(struct samples_store *base, const struct sample
 				 const char *label, struct arena *arena, struct value_count **rows,
 				 size_t *count, struct error *err)
 {
-	struct listing listing;
-	bool ok;
-	int type;
+	struct listed listed = {
+		.store = sqlite_samples_of(base), .query = query, .label = label, .arena = arena};
+	bool ok = try_listing(list_values, &listed, err);
 
-	if (!open_listing(&listing, sqlite_samples_of(base), query, !strcmp(label, thread_label),
-			  &type, err))
-		return false;
-	ok = list_all(&listing, type, err) &&
-	     label_sums_values(&listing.sums, label, arena, rows, count, err);
-	close_listing(&listing);
+	*rows = listed.rows;
+	*count = listed.count;
 	return ok;
 }

@@ -4,9 +4,9 @@
  * series (query_sums.c). Series that differ only in labels nobody looks at are one. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "symbol-server/store/sqlite/days/moment_rows.h"
+#include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
 
@@ -55,14 +55,6 @@ static bool make_maps(struct querying *querying)
 
 /* --- limits --- */
 
-static int64_t monotonic_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static uint64_t bytes_taken(const struct querying *querying)
 {
 	return querying->view.arena.used + querying->result->arena.used + querying->byte_room +
@@ -72,29 +64,10 @@ static uint64_t bytes_taken(const struct querying *querying)
 	       querying->thread_sum_room * sizeof *querying->thread_sums;
 }
 
-static bool is_allowed(const struct querying *querying, int64_t now_ms)
+static bool is_allowed(const struct querying *querying)
 {
-	const struct samples_limits *limits = &querying->query->limits;
-
-	if (limits->time_ms && now_ms - querying->started_ms > limits->time_ms)
-		return error_set(querying->err, ERROR_LIMIT,
-				 "the query took longer than --query-time allows (%lld ms): narrow "
-				 "the time range or the selection",
-				 (long long)limits->time_ms);
-	if (limits->rows && querying->rows > limits->rows)
-		return error_set(querying->err, ERROR_LIMIT,
-				 "the query reads more rows than --query-rows allows (%llu): "
-				 "narrow the time range or the selection",
-				 (unsigned long long)limits->rows);
-	if (limits->bytes && bytes_taken(querying) > limits->bytes)
-		return error_set(querying->err, ERROR_LIMIT,
-				 "the query takes more memory than --query-memory allows (%llu "
-				 "MiB): narrow the time range or the selection",
-				 (unsigned long long)(limits->bytes >> 20));
-	if (querying->query->is_cancelled &&
-	    querying->query->is_cancelled(querying->query->context))
-		return error_set(querying->err, ERROR_BUSY, "the query was cancelled");
-	return true;
+	return limits_allow(querying->query, querying->started_ms, querying->rows,
+			    bytes_taken(querying), querying->err);
 }
 
 bool querying_goes_on(struct querying *querying)
@@ -105,11 +78,11 @@ bool querying_goes_on(struct querying *querying)
 		return false;
 	if (querying->steps++ % ASK_STEPS)
 		return true;
-	now_ms = monotonic_ms();
+	now_ms = limits_now_ms();
 	if (querying->asked_ms && now_ms - querying->asked_ms < ASK_EVERY_MS)
 		return true;
 	querying->asked_ms = now_ms;
-	querying->is_stopped = !is_allowed(querying, now_ms);
+	querying->is_stopped = !is_allowed(querying);
 	return !querying->is_stopped;
 }
 
@@ -253,7 +226,7 @@ static bool count_row(struct querying *querying)
 
 	querying->rows++;
 	if (most && querying->rows > most)
-		querying->is_stopped = !is_allowed(querying, monotonic_ms());
+		querying->is_stopped = !is_allowed(querying);
 	return querying_goes_on(querying);
 }
 
@@ -333,7 +306,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 					struct error *err)
 {
 	struct querying querying = {
-		.query = query, .type = type, .err = err, .started_ms = monotonic_ms()};
+		.query = query, .type = type, .err = err, .started_ms = limits_now_ms()};
 	bool ok;
 
 	if (!(query->is_exact ? moment_view_open(&querying.view, store, query, type, err)
@@ -352,6 +325,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
 	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
 	querying.result->resolution_ms = querying.view.resolution_ms;
+	querying.result->threads_from_ms = querying.view.threads_from_ms;
 	querying.result->unit = profile_type_unit(type);
 	ok = run_query(&querying);
 	querying_release_sums(&querying);

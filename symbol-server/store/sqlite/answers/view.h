@@ -44,6 +44,8 @@ struct view {
 	struct arena arena;        /* of the view and of whoever works with it */
 	int64_t from_ms, until_ms; /* widened */
 	int64_t resolution_ms;     /* of the coarsest rows */
+	bool wants_threads;
+	int64_t threads_from_ms;   /* wanted: the rows before that are without; 0: none is */
 	int64_t now_ms;
 	bool wants_hours;     /* nor are steps shorter than an hour asked for */
 	unsigned month_count; /* of days: the first ones are months */

@@ -17,6 +17,7 @@ void view_wants(struct view *view, const struct samples_query *query)
 {
 	bool by_instance = !query->labels;
 
+	view->wants_threads = query->by_thread || query->thread_wanted;
 	for (unsigned i = 0; i < query->label_count && query->labels; i++)
 		by_instance |= rollup_drops_label(query->labels[i]);
 	view->level = by_instance ? DAY_10M : DAY_10M_FLEET;
@@ -157,6 +158,13 @@ static bool make_parts(struct choosing *choosing)
 	return !arena->failed;
 }
 
+/* Sums up to that time are all there is. */
+static void lose_threads(struct view *view, int64_t until_ms)
+{
+	if (view->wants_threads && until_ms > view->threads_from_ms)
+		view->threads_from_ms = until_ms < view->until_ms ? until_ms : view->until_ms;
+}
+
 static void widen(struct choosing *choosing)
 {
 	struct view *view = choosing->view;
@@ -171,6 +179,8 @@ static void widen(struct choosing *choosing)
 		view->from_ms = minute_ms(choosing, day->from);
 	if (minute_ms(choosing, day->until) > view->until_ms)
 		view->until_ms = minute_ms(choosing, day->until);
+	for (unsigned i = 0; i < choosing->rolled.count; i++)
+		lose_threads(view, minute_ms(choosing, choosing->rolled.at[i].until));
 	if (choosing->rolled.count && view->resolution_ms < ROLLUP_BUCKET_MS)
 		view->resolution_ms = ROLLUP_BUCKET_MS;
 }
@@ -236,6 +246,7 @@ static void choose_day_hours(struct view *view, struct view_day *month, int64_t 
 		add_part(&month->samples, view->level + 2, hour * 60, hour * 60 + 60, 0);
 		add_part(&month->accounts, DAY_1H, hour * 60, hour * 60 + 60, 0);
 		view->resolution_ms = hour_ms;
+		lose_threads(view, at + hour_ms);
 	}
 	if (day)
 		day->hours = month->month_hours + offset;
