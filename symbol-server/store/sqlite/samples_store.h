@@ -88,6 +88,12 @@ struct group {
 	uint32_t pending_count, pending_capacity;
 };
 
+struct aging { /* rollups/aging.c; under the lock */
+	int64_t then_ms, elapsed_ms; /* the moment that retention counts from; when it was set */
+	int64_t behind_ms;	     /* the clock */
+	bool is_told;
+};
+
 struct sqlite_samples {
 	struct samples_store base; /* first */
 	char *directory;
@@ -126,6 +132,7 @@ struct sqlite_samples {
 	struct error fold_error;      /* why folding fails now */
 	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
 	bool no_rollups;              /* of tests: none are made, queries read the minutes */
+	struct aging aging;
 	bool is_closing, is_committed_all;
 	struct samples_counters counters;
 	struct buffer record, scratch, body, entry; /* reused by samples_add() */

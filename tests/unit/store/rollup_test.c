@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/rollups/rollup.h"
@@ -15,8 +16,8 @@
 
 enum { HOSTS = 5, SERVICES = 3, MINUTES = 200, STEP = 7, STACKS = 12 };
 
-/* Points at which processes are killed: every second one, before or after something; all of them
- * take twice as long (-DPOINT_STEP=1). */
+/* Points at which processes are killed: every second one, before or after something, in deletion
+ * every sixth; all of them take longer (-DPOINT_STEP=1). */
 #ifndef POINT_STEP
 #define POINT_STEP 2
 #endif
@@ -31,6 +32,25 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
 	return fd < 0 ? -1 : 0;
+}
+
+/* ---- clocks that jump ---- */
+
+static _Atomic int64_t clock_jump_ms, elapsed_jump_ms;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	int result;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
+	result = real(clock, now);
+	if (clock == CLOCK_REALTIME)
+		now->tv_sec += clock_jump_ms / 1000;
+	if (clock == CLOCK_BOOTTIME)
+		now->tv_sec += elapsed_jump_ms / 1000;
+	return result;
 }
 
 /* ---- points at which a process is killed ---- */
@@ -826,6 +846,59 @@ static void test_hours(void)
 	remove_directory(directory);
 }
 
+/* ---- a clock that is wrong ---- */
+
+static unsigned days_left(struct samples_store *store)
+{
+	struct samples_counters counters;
+
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(samples_fold(store, NULL));
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days_reduced, 0);
+	return (unsigned)counters.days;
+}
+
+/* It is a year ahead at start, or jumps there: nothing goes; and goes when the time really passes.
+ */
+static void test_wrong_clock(void)
+{
+	const int64_t keep_ms[] = {7 * day_ms, 30 * day_ms, 90 * day_ms}, year_ms = 365 * day_ms;
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct samples_counters counters;
+	unsigned rolled;
+
+	sent_count = 0;
+	CHECK(store && send_all(store) && samples_fold(store, NULL));
+	samples_close(store);
+	for (unsigned round = 0; round < 2; round++) {
+		clock_jump_ms = round ? 0 : year_ms;
+		store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+		CHECK_NUMBER(days_left(store), 1);
+		CHECK_NUMBER(count_wrong(store, &rolled), 0);
+		clock_jump_ms = round ? year_ms : 0;
+		CHECK_NUMBER(days_left(store), 1);
+		CHECK_NUMBER(count_wrong(store, &rolled), 0);
+		clock_jump_ms = -year_ms;
+		CHECK_NUMBER(days_left(store), 1);
+		clock_jump_ms = 0;
+		samples_close(store);
+	}
+	CHECK_NUMBER(ask_sqlite(directory, "SELECT sum(samples) FROM samples"), all_sent());
+	clock_jump_ms = year_ms;
+	store = open_keeping(directory, keep_ms[0], keep_ms[1], keep_ms[2]);
+	CHECK_NUMBER(days_left(store), 1);
+	elapsed_jump_ms = 17 * day_ms;
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(samples_fold(store, NULL));
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days, 0);
+	samples_close(store);
+	clock_jump_ms = elapsed_jump_ms = 0;
+	remove_directory(directory);
+}
+
 /* ---- killed while roll-ups are made, minutes go and days go ---- */
 
 static void run_turns(const char *directory, const int64_t *keep_ms)
@@ -932,7 +1005,8 @@ static bool recovers(const char *directory, const int64_t *keep_ms)
 static unsigned count_damaged(const char *sent_directory, const int64_t *keep_ms)
 {
 	static unsigned first; /* before things, then after them */
-	unsigned at = first++ % POINT_STEP, wrong = 0;
+	const unsigned step = deleting ? 3 * POINT_STEP : POINT_STEP;
+	unsigned at = first++ % step, count = 0, wrong = 0;
 	bool is_over = false;
 
 	while (!is_over && at < 1000) {
@@ -943,7 +1017,8 @@ static unsigned count_damaged(const char *sent_directory, const int64_t *keep_ms
 		snprintf(command, sizeof command, "cp -r %s/. %s", sent_directory, directory);
 		if (system(command))
 			return UINT32_MAX;
-		at += POINT_STEP;
+		at += step;
+		count++;
 		is_over = !kill_run(directory, keep_ms, at);
 		if (!recovers(directory, keep_ms)) {
 			printf("# killed at point %u: wrong\n", at);
@@ -951,7 +1026,7 @@ static unsigned count_damaged(const char *sent_directory, const int64_t *keep_ms
 		}
 		remove_directory(directory);
 	}
-	printf("# %u points\n", at / POINT_STEP);
+	printf("# %u points\n", count);
 	CHECK(is_over && at > (deleting ? 6 : 12));
 	return wrong;
 }
@@ -1002,6 +1077,7 @@ int main(void)
 	test_late_samples();
 	test_reduced_day();
 	test_hours();
+	test_wrong_clock();
 	test_deletion();
 	test_deletion_of_sums(reduced_ms);
 	test_deletion_of_sums(deleted_ms);

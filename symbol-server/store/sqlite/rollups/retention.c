@@ -17,19 +17,6 @@ enum {
 	RESERVE_BYTES_MAX = 128 << 20,
 };
 
-/* --- how much --- */
-
-int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
-			   int64_t now_ms)
-{
-	int64_t keep_ms = store->keep_ms[resolution];
-
-	/* Roll-ups without a time of their own are kept as long as what they were made of. */
-	while (!keep_ms && resolution > SAMPLES_RAW)
-		keep_ms = store->keep_ms[--resolution];
-	return keep_ms && keep_ms < now_ms ? now_ms - keep_ms : 0;
-}
-
 /* --- files go --- */
 
 static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
@@ -184,7 +171,8 @@ static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, con
 	return true;
 }
 
-/* The oldest day before today: its minutes, then it; the oldest month. False: there is none. */
+/* The oldest day before today, or before the newest when the clock is behind: its minutes, then it;
+ * the oldest month. False: there is none. */
 static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 {
 	static const char why[] = "--max-disk is reached";
@@ -194,7 +182,9 @@ static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 
 	pthread_mutex_lock(&store->lock);
 	is_month_gone = make_room_of_month(store, today, why);
-	for (unsigned i = 0; !oldest && i < store->day_count && store->days[i]->day < today; i++)
+	for (unsigned i = 0; !oldest && i < store->day_count &&
+			     (store->days[i]->day < today || i + 1 < store->day_count);
+	     i++)
 		if (is_quiet(store, store->days[i], now_ms))
 			oldest = store->days[i];
 	pthread_mutex_unlock(&store->lock);
@@ -255,6 +245,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 {
 	store_lock_files(store);
 	pthread_mutex_lock(&store->lock);
+	retention_age(store, now_ms);
 	delete_old(store, now_ms);
 	forget_catalogs(store, now_ms);
 	pthread_mutex_unlock(&store->lock);

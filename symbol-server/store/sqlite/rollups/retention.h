@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes when: retention.c decides, reduce.c takes a day's minutes away, disk_bytes.c measures.
+/* What goes when: retention.c decides, aging.c says how old, reduce.c takes a day's minutes away,
+ * disk_bytes.c measures.
  * Of this folder only. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_RETENTION_H
 #define SYMBOL_SERVER_STORE_SQLITE_RETENTION_H
 
 #include "symbol-server/store/sqlite/samples_store.h"
+
+/* ---- aging.c ---- */
+
+/* Moves store->aging on. Under the lock. */
+void retention_age(struct sqlite_samples *store, int64_t now_ms);
 
 /* ---- disk_bytes.c ---- */
 
