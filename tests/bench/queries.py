@@ -23,6 +23,7 @@ FOLDER = "/usr/lib/x86_64-linux-gnu/"
 DAY_MS = 86400000
 AGENTS = int(os.environ.get("BENCH_QUERY_AGENTS", "1000"))
 MONTH_DAYS = int(os.environ.get("BENCH_MONTH_DAYS", "30"))
+HEAT_SERIES = os.environ.get("BENCH_HEAT_SERIES", "200")
 MONTH_PAIRS = os.environ.get("BENCH_MONTH_PAIRS", "150")
 
 
@@ -78,7 +79,7 @@ class Past:
         """(ms, CPU ms, answer)"""
         pid = self.server.process.pid
         used, begin = cpu_ns(pid), time.monotonic()
-        status, _, body = self.server.get(path, timeout=120, **parameters)
+        status, _, body = self.server.get(path, timeout=300, **parameters)
         took = (time.monotonic() - begin) * 1e3
         if status != 200:
             raise RuntimeError("%s: %d %s" % (path, status, body[:300]))
@@ -123,9 +124,9 @@ def diff_row(row, past, what):
 
 
 def heatmap_row(row):
-    """A tenth of the fleet, each sample with its time."""
-    past = Past("times", series="200", stacks="20000", times="1")
-    past.serve()
+    """A tenth of the fleet, each sample with its time; without the limit of 30 s, so that there is a figure."""
+    past = Past("times", series=HEAT_SERIES, stacks="20000", times="1")
+    past.serve("--query-time", "300s")
     past.wait_for_rollups()
     ask = [past.get("/api/v1/heatmap", type="on-cpu", match="{}", from_=str(past.begin_ms + hour * 3600000),
                     until=str(past.begin_ms + (hour + length) * 3600000))[:2]

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 
-from cost import cpu_ns, disk_bytes, resident_kib
+from cost import cpu_ns, resident_kib
 from harness import WORK, Server
 from queries import DAY_MS, month_rows
 
@@ -72,8 +72,8 @@ def start_rows(row, past=None):
             if cold and not drop_page_cache():
                 row("  %g GB, page cache cold" % size, "not run: the cache cannot be dropped here")
                 continue
+            seen = started(name)
             row("  %g GB, %d days, page cache %s: answers after" % (size, days, "cold" if cold else "warm"),
-                "%.2f s, CPU %.0f ms" % started(name)[:2], "2 s",
-                "read %.1f MB, of it from the disk %.1f MB; %.0f MB resident" % started(name)[2:])
-        row("", "of %.1f GB" % (disk_bytes(os.path.join(WORK, name)) / 1e9))
+                "%.2f s, CPU %.0f ms" % seen[:2], "2 s",
+                "read %.1f MB, of it from the disk %.1f MB; %.0f MB resident" % seen[2:])
         shutil.rmtree(os.path.join(WORK, name))
