@@ -2,7 +2,6 @@
 """Small costs that many hosts multiply: a connection of an agent that says nothing now, and the agent's spool.
 
 small_rows() is the part "small" of bench.py."""
-import os
 import resource
 import shutil
 import socket
