@@ -16,6 +16,7 @@ SIZES = [int(n) for n in os.environ.get("BENCH_GROWTH", "100,1000,10000").split(
 SECONDS = int(os.environ.get("BENCH_GROWTH_SECONDS", "120"))
 PAPER = (100000, 1000000)
 INTERVAL_S = 10
+CONNECTIONS = 12000  # of a server, --connections
 RETENTION = {"minutes": 7, "10m": 30, "1h": 400}  # days: --retention 7d,10m:30d,1h:400d
 
 
@@ -90,7 +91,7 @@ def paper_rows(row, seen):
     base = max(seen)
     largest, hour = seen[base], density.measure()
     sizes = [base, *PAPER]
-    per_server = 1e3 / largest["cpu_ms"] * INTERVAL_S
+    per_server = min(CONNECTIONS, 1e3 / largest["cpu_ms"] * INTERVAL_S)
     needs = {n: paper(largest, n, max(1, -int(-n // per_server))) for n in sizes}
     disk = {n: disk_gb(n, hour) for n in sizes}
     table(row, "on paper, in proportion to %d agents" % base, sizes,
