@@ -53,8 +53,8 @@ static const struct option_row rows[] = {
 	 .maximum = LARGEST_BYTES,
 	 .fallback = "0",
 	 .argument = "SIZE",
-	 .help = "disk that samples may take, oldest deleted first, minutes before sums; 0: no "
-		 "limit"},
+	 .help = "disk that samples may take, oldest deleted first, minutes before sums; when "
+		 "today's alone reach it, reports are refused; 0: no limit"},
 	{.name = "series-limit",
 	 .type = OPTION_UINT,
 	 .offset = AT(series_limit),

@@ -99,6 +99,7 @@ struct sqlite_samples {
 	char *directory;
 	int64_t keep_ms[SAMPLES_RESOLUTIONS];
 	uint64_t max_disk_bytes;
+	uint64_t disk_left_bytes; /* for what comes, under the lock; UINT64_MAX: older can go */
 	uint32_t series_max; /* of a tenant and day */
 	struct journal *journal;
 	struct state_file *state;

@@ -493,12 +493,24 @@ fail:
 	return error_set(err, ERROR_BUSY, "too much is waiting to be written");
 }
 
+/* Until a fold is through, a record is in the journal, in the file and in the file's log. */
+static bool is_disk_full(const struct sqlite_samples *store)
+{
+	uint64_t left = store->disk_left_bytes, reserve = store->max_disk_bytes / 16;
+
+	return left != UINT64_MAX && store->counters.disk_bytes &&
+	       left < reserve + 3 * (uint64_t)store_memory_bytes(store);
+}
+
 static bool is_overloaded(struct sqlite_samples *store, struct error *err)
 {
 	if (store->is_closing)
 		return !error_set(err, ERROR_BUSY, "the store is closing");
 	if (store->group->bytes.length > GROUP_BYTES_MAX)
 		return !error_set(err, ERROR_BUSY, "too much is waiting to be written");
+	if (store->max_disk_bytes && is_disk_full(store))
+		return !error_set(err, ERROR_BUSY,
+				  "--max-disk is reached, and nothing older is left to be deleted");
 	if (store_memory_bytes(store) <= MEMORY_BYTES_MAX)
 		return false;
 	if (store->fold_error.kind)

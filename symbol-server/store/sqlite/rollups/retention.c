@@ -171,25 +171,34 @@ static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, con
 	return true;
 }
 
-/* The oldest day before today, or before the newest when the clock is behind: its minutes, then it;
- * the oldest month. False: there is none. */
+/* The oldest day before today, or before the newest when the clock is behind. */
+static struct day *find_oldest(struct sqlite_samples *store, int64_t now_ms)
+{
+	uint32_t today = (uint32_t)(now_ms / day_ms);
+	struct day *oldest = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	for (unsigned i = 0; !oldest && i < store->day_count; i++)
+		if ((store->days[i]->day < today || i + 1 < store->day_count) &&
+		    is_quiet(store, store->days[i], now_ms))
+			oldest = store->days[i];
+	pthread_mutex_unlock(&store->lock);
+	return oldest;
+}
+
+/* The oldest day: its minutes, then it; the oldest month. False: there is none. */
 static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 {
 	static const char why[] = "--max-disk is reached";
-	uint32_t today = (uint32_t)(now_ms / day_ms);
-	struct day *oldest = NULL;
+	struct day *oldest;
 	bool is_month_gone;
 
 	pthread_mutex_lock(&store->lock);
-	is_month_gone = make_room_of_month(store, today, why);
-	for (unsigned i = 0; !oldest && i < store->day_count &&
-			     (store->days[i]->day < today || i + 1 < store->day_count);
-	     i++)
-		if (is_quiet(store, store->days[i], now_ms))
-			oldest = store->days[i];
+	is_month_gone = make_room_of_month(store, (uint32_t)(now_ms / day_ms), why);
 	pthread_mutex_unlock(&store->lock);
 	if (is_month_gone)
 		return true;
+	oldest = find_oldest(store, now_ms);
 	if (!oldest)
 		return false;
 	if (!oldest->is_reduced && retention_reduce(store, oldest, why))
@@ -198,6 +207,22 @@ static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 	delete_day(store, oldest, why);
 	pthread_mutex_unlock(&store->lock);
 	return true;
+}
+
+/* When nothing older is left that could go, what is taken has to fit into the rest. */
+static void set_disk_left(struct sqlite_samples *store, int64_t now_ms)
+{
+	uint64_t bytes = store->counters.disk_bytes, left = UINT64_MAX;
+
+	if (store->max_disk_bytes && !find_oldest(store, now_ms))
+		left = bytes < store->max_disk_bytes ? store->max_disk_bytes - bytes : 0;
+	pthread_mutex_lock(&store->lock);
+	store->disk_left_bytes = left;
+	pthread_mutex_unlock(&store->lock);
+	if (left < store->max_disk_bytes / RESERVE_PART)
+		log_warn("reports are refused: today's samples alone reach --max-disk",
+			 "bytes=%llu limit=%llu", (unsigned long long)bytes,
+			 (unsigned long long)store->max_disk_bytes);
 }
 
 /* --- logs --- */
@@ -257,6 +282,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	store->counters.disk_bytes = retention_disk_bytes(store);
 	retention_forecast(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
+	set_disk_left(store, now_ms);
 	store_unlock_files(store);
 	rollup_turn(store, now_ms);
 }
