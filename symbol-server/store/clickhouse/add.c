@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → rows in the open group. */
-#include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/clickhouse/parts.h"
+#include "symbol-server/store/moments.h"
+#include "symbol-server/store/series_labels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +32,22 @@ static bool has_id(const struct batch_profile *profile)
 	static const uint8_t none[16];
 
 	return memcmp(profile->id, none, sizeof none);
+}
+
+/* Where what is of that time goes: minutes so old are about to go, or gone. */
+static bool is_late(const struct adder *adder, uint32_t minute)
+{
+	int64_t from_ms = clickhouse_kept_from_ms(adder->store, SAMPLES_RAW, clickhouse_now_ms());
+	uint32_t day_end = minute / 86400 * 86400 + 86400;
+
+	return clickhouse_keeps_sums(adder->store) && from_ms &&
+	       day_end < from_ms / 1000 + LATE_MARGIN_S;
+}
+
+static void note_bucket(struct adder *adder, uint32_t minute)
+{
+	if (minute >= 600)
+		id_set_add(&adder->group->buckets, minute / 600);
 }
 
 static uint32_t minute_of(int64_t time_ms)
@@ -141,6 +159,19 @@ static uint64_t series_id(const struct batch_series *series)
 			service = hash_bytes(label->value.at, label->value.length, 0);
 	}
 	return (id & 0xffffffffffffull) | service >> 48 << 48;
+}
+
+uint64_t whole_series_id(const struct series_labels *labels)
+{
+	struct batch_label kept[SAMPLES_LABELS_MAX];
+	struct batch_series series = {kept, 0};
+
+	for (uint32_t i = 0; i < labels->count && series.label_count < SAMPLES_LABELS_MAX; i++)
+		if (!rollup_drops_label(labels->names[i]))
+			kept[series.label_count++] = (struct batch_label){
+				{labels->names[i], (uint32_t)strlen(labels->names[i])},
+				{labels->values[i], (uint32_t)strlen(labels->values[i])}};
+	return series_id(&series);
 }
 
 static void put_series(const struct adder *adder, uint64_t id, const struct batch_series *series,
@@ -298,10 +329,101 @@ static void put_key(const struct adder *adder, const struct batch_profile *profi
 	buffer_append(out, id, sizeof id);
 }
 
+/* --- times of single samples --- */
+
+struct adder_time {
+	int64_t time_ms;
+	uint64_t value;
+	const struct batch_sample *sample;
+};
+
+static int compare_times(const void *left, const void *right)
+{
+	const struct adder_time *a = left, *b = right;
+
+	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
+}
+
+/* Those that can be the report's; how many. A value is shared out as SQLite's add.c does. */
+static size_t collect_times(struct adder *adder, const struct batch_profile *profile,
+			    struct adder_time *times)
+{
+	int64_t start_ms = profile->time_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS -
+			   MOMENT_BEFORE_MS;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < profile->sample_count; i++) {
+		const struct batch_sample *sample =
+			&adder->batch->samples[profile->first_sample + i];
+
+		for (uint32_t k = 0; k < sample->time_count; k++) {
+			int64_t time_ms =
+				(int64_t)(adder->batch->times[sample->first_time + k] / 1000000);
+
+			if (time_ms < start_ms || time_ms >= start_ms + MOMENT_SPAN_MS) {
+				adder->store->counters.times_refused++;
+				continue;
+			}
+			times[count++] = (struct adder_time){
+				time_ms,
+				sample->value / sample->time_count +
+					(k < sample->value % sample->time_count),
+				sample};
+		}
+	}
+	return count;
+}
+
+static void put_times(struct adder *adder, const struct adder_time *times, size_t count,
+		      struct buffer *out)
+{
+	buffer_append_varint(out, count);
+	for (size_t i = 0; i < count; i++)
+		row_put_u64(out, (uint64_t)times[i].time_ms);
+	buffer_append_varint(out, count);
+	for (size_t i = 0; i < count; i++)
+		row_put_u64(out, adder->batch->stacks[times[i].sample->stack].hash[0]);
+	buffer_append_varint(out, count);
+	for (size_t i = 0; i < count; i++)
+		row_put_text(out, times[i].sample->thread);
+	buffer_append_varint(out, count);
+	for (size_t i = 0; i < count; i++)
+		row_put_u64(out, times[i].value);
+}
+
+/* key: what put_key() wrote of the profile. */
+static void put_moments(struct adder *adder, const struct batch_profile *profile,
+			const uint8_t *key, size_t key_length)
+{
+	struct buffer *out = &adder->group->tables[GROUP_MOMENTS];
+	struct adder_time *times;
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < profile->sample_count; i++)
+		count += adder->batch->samples[profile->first_sample + i].time_count;
+	if (!count)
+		return;
+	times = calloc(count, sizeof *times);
+	if (!times) {
+		out->failed = true;
+		return;
+	}
+	count = collect_times(adder, profile, times);
+	qsort(times, count, sizeof *times, compare_times);
+	if (count) {
+		buffer_append(out, key, key_length);
+		put_times(adder, times, count, out);
+		adder->store->counters.moments += count;
+	}
+	free(times);
+}
+
 static void put_profile(struct adder *adder, const struct batch_profile *profile)
 {
-	struct buffer *out = &adder->group->tables[GROUP_SAMPLES];
 	uint32_t minute = minute_of(profile->time_ms);
+	bool late = is_late(adder, minute);
+	struct buffer *out = &adder->group->tables[late ? GROUP_LATE_SAMPLES : GROUP_SAMPLES];
+	size_t key = out->length;
 	uint8_t type = (uint8_t)profile_type_find(profile->type, strlen(profile->type));
 	uint64_t series = series_id(&adder->batch->series[profile->series]);
 	bool is_taken = takes_series(adder, series, minute / 86400);
@@ -322,9 +444,13 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	}
 	qsort_r(adder->order, profile->sample_count, sizeof *adder->order, compare_samples,
 		(void *)adder->batch);
-	if (has_id(profile))
+	if (has_id(profile) && !late)
 		put_key(adder, profile, type, series, &adder->group->ids);
 	put_key(adder, profile, type, series, out);
+	if (is_taken && !late && !out->failed)
+		put_moments(adder, profile, out->bytes + key, out->length - key);
+	if (!late)
+		note_bucket(adder, minute);
 	row_put_u8(out, profile->is_counted);
 	row_put_u64(out, is_taken ? samples : 0);
 	row_put_u64(out, is_taken ? value : 0);
@@ -372,14 +498,18 @@ static void note_late(struct row_group *group, uint32_t tenant,
 
 static void put_counters(struct adder *adder, const struct batch_counters *counters)
 {
-	struct buffer *out = &adder->group->tables[GROUP_REPORTS];
+	uint32_t minute = minute_of(counters->time_ms);
+	bool late = is_late(adder, minute);
+	struct buffer *out = &adder->group->tables[late ? GROUP_LATE_REPORTS : GROUP_REPORTS];
 
+	if (!late)
+		note_bucket(adder, minute);
 	if (counters->received_ms - counters->time_ms - counters->duration_ms > LATE_MS)
 		note_late(adder->group, adder->batch->tenant, counters);
 
 	row_put_u32(out, adder->batch->tenant);
 	buffer_append(out, counters->agent_id, sizeof counters->agent_id);
-	row_put_u32(out, minute_of(counters->time_ms));
+	row_put_u32(out, minute);
 	row_put_u64(out, counters->report_seq);
 	row_put_text(out, counters->host);
 	row_put_text(out, counters->agent_version);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/id_set.h"
+#include "symbol-server/store/clickhouse/marks.h"
 #include "symbol-server/store/series_labels.h"
 
 #include <stdlib.h>
@@ -22,25 +24,46 @@ bool asking_grow(void **array, size_t count, size_t *room, size_t size)
 	return true;
 }
 
-static bool widen(struct asking *asking, struct error *err)
+static bool widen(struct asking *asking, const struct parts_wanted *wanted, struct error *err)
 {
 	const struct samples_query *query = asking->query;
-	int64_t keep_ms = asking->store->keep_ms[SAMPLES_RAW];
-	/* Whole days are dropped; until then what is too old of a day is not shown. */
-	int64_t kept_from = keep_ms && keep_ms < clickhouse_now_ms() ? clickhouse_now_ms() - keep_ms
-								     : 0;
 	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
 	int64_t until = query->until_ms < from ? from : query->until_ms;
 	const int64_t end = (int64_t)UINT32_MAX / 60 * SAMPLES_BUCKET_MS; /* of DateTime */
 
-	asking->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
-	asking->until_ms = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
-	asking->kept_from_ms = asking->from_ms;
-	if (kept_from > asking->from_ms)
-		asking->kept_from_ms = (kept_from + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS *
-				       SAMPLES_BUCKET_MS;
-	return asking->until_ms <= end ||
-	       error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
+	if (until > end)
+		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
+	until = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * 60;
+	if (!parts_choose(asking->store, clickhouse_now_ms(),
+			  (uint32_t)(from / SAMPLES_BUCKET_MS * 60), (uint32_t)until, wanted,
+			  &asking->parts, err))
+		return false;
+	asking->from_ms = asking->parts.from * 1000ll;
+	asking->until_ms = asking->parts.until * 1000ll;
+	/* Whole days are dropped; until then what is too old of a day is not shown. */
+	asking->kept_from_ms = asking->parts.kept_from * 1000ll;
+	return true;
+}
+
+struct parts_wanted asking_wants(const struct samples_query *query)
+{
+	uint32_t step_s = SAMPLES_BUCKET_MS / 1000;
+
+	if (!query->by_bucket)
+		step_s = 0;
+	else if (query->step_ms)
+		step_s = query->step_ms / 1000 % HOURS_FROM_S ? (uint32_t)(query->step_ms / 1000)
+							      : 0;
+	return (struct parts_wanted){!query->by_thread && !query->thread_wanted, step_s};
+}
+
+static bool asks_instances(const struct samples_query *query)
+{
+	bool asks = !query->labels;
+
+	for (unsigned i = 0; i < query->label_count && query->labels; i++)
+		asks |= rollup_drops_label(query->labels[i]);
+	return asks;
 }
 
 /* --- SQL --- */
@@ -63,11 +86,37 @@ void asking_range(const struct asking *asking, struct buffer *sql)
 		buffer_printf(sql, " AND type = %d", asking->type);
 }
 
-static void put_condition(const struct asking *asking, struct buffer *sql)
+static void put_type(const struct asking *asking, struct buffer *sql)
 {
-	asking_range(asking, sql);
+	buffer_printf(sql, "tenant = %u", asking->query->tenant);
+	if (asking->type >= 0)
+		buffer_printf(sql, " AND type = %d", asking->type);
+}
+
+static void put_chosen(const struct asking *asking, struct buffer *sql)
+{
 	if (asking->is_chosen)
 		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
+}
+
+static void put_span(struct buffer *sql, uint32_t from, uint32_t until)
+{
+	buffer_printf(sql,
+		      "hour >= toDateTime(%u) AND hour < toDateTime(%u) AND minute >= "
+		      "toDateTime(%u) AND minute < toDateTime(%u)",
+		      from / HOUR_S * HOUR_S, until, from, until);
+}
+
+/* Of minutes. */
+static void put_condition(const struct asking *asking, struct buffer *sql)
+{
+	put_type(asking, sql);
+	for (unsigned i = 0; i < asking->parts.raw_count; i++) {
+		buffer_append_text(sql, i ? " OR " : " AND (");
+		put_span(sql, asking->parts.raw[i].from, asking->parts.raw[i].until);
+	}
+	buffer_append_text(sql, asking->parts.raw_count ? ")" : " AND 0");
+	put_chosen(asking, sql);
 }
 
 static void put_twice(const struct asking *asking, struct buffer *sql)
@@ -77,35 +126,119 @@ static void put_twice(const struct asking *asking, struct buffer *sql)
 	buffer_append_char(sql, ')');
 }
 
-void asking_source(const struct asking *asking, struct buffer *sql, const char *columns)
+static void put_raw(const struct asking *asking, struct buffer *sql,
+		    const struct source_columns *columns)
 {
 	const char *global = *clickhouse_address(asking->store->client)->cluster ? "GLOBAL " : "";
+	const char *raw = columns->raw ? columns->raw : columns->names;
 
-	buffer_printf(sql, "(SELECT %s FROM samples WHERE ", columns);
+	buffer_printf(sql, "SELECT %s FROM samples WHERE ", raw);
 	put_condition(asking, sql);
-	if (asking->has_duplicates) {
-		buffer_printf(sql, " AND id %sNOT IN ", global);
-		put_twice(asking, sql);
-		buffer_printf(sql, " UNION ALL SELECT %s FROM (SELECT id, %s FROM samples WHERE ",
-			      columns, columns);
-		put_condition(asking, sql);
-		buffer_printf(sql, " AND id %sIN ", global);
-		put_twice(asking, sql);
-		buffer_append_text(sql, " LIMIT 1 BY id)");
+	if (!asking->has_duplicates)
+		return;
+	buffer_printf(sql, " AND id %sNOT IN ", global);
+	put_twice(asking, sql);
+	buffer_printf(sql, " UNION ALL SELECT %s FROM (SELECT id, %s FROM samples WHERE ",
+		      columns->names, raw);
+	put_condition(asking, sql);
+	buffer_printf(sql, " AND id %sIN ", global);
+	put_twice(asking, sql);
+	buffer_append_text(sql, " LIMIT 1 BY id)");
+}
+
+/* Minutes that came when the others of their time were gone. */
+static void put_late(const struct asking *asking, struct buffer *sql,
+		     const struct source_columns *columns)
+{
+	buffer_printf(sql, "SELECT %s FROM (SELECT id, %s FROM late_samples WHERE ", columns->names,
+		      columns->raw ? columns->raw : columns->names);
+	put_type(asking, sql);
+	buffer_append_text(sql, " AND ");
+	put_span(sql, asking->parts.kept_from, asking->parts.until);
+	put_chosen(asking, sql);
+	buffer_append_text(sql, " LIMIT 1 BY id)");
+}
+
+static void put_rolled(const struct asking *asking, struct buffer *sql,
+		       const struct source_columns *columns, bool hours)
+{
+	const struct parts *parts = &asking->parts;
+	uint32_t first = parts->rolled[0].start, end = parts->rolled[parts->rolled_count - 1].start;
+
+	buffer_printf(sql, "SELECT %s FROM %s WHERE ", columns->rolled,
+		      hours ? "rollups_1h" : "rollups_10m");
+	put_type(asking, sql);
+	buffer_printf(sql,
+		      " AND is_whole = %d AND bucket >= toDateTime(%u) AND bucket <= "
+		      "toDateTime(%u)",
+		      columns->is_whole && asking->is_whole, first, end);
+	if (!hours)
+		buffer_printf(sql, " AND hour >= toDateTime(%u) AND hour <= toDateTime(%u)",
+			      first / HOUR_S * HOUR_S, end);
+	buffer_append_text(sql, " AND version IN (SELECT version FROM rolled)");
+	put_chosen(asking, sql);
+}
+
+static bool has_rolled(const struct parts *parts, bool hours)
+{
+	for (size_t i = 0; i < parts->rolled_count; i++)
+		if ((parts->rolled[i].length == HOUR_S) == hours)
+			return true;
+	return false;
+}
+
+void asking_source(const struct asking *asking, struct buffer *sql,
+		   const struct source_columns *columns)
+{
+	buffer_append_char(sql, '(');
+	put_raw(asking, sql, columns);
+	for (unsigned hours = 0; hours < 2; hours++) {
+		if (!has_rolled(&asking->parts, hours))
+			continue;
+		buffer_append_text(sql, " UNION ALL ");
+		put_rolled(asking, sql, columns, hours);
+	}
+	if (asking->parts.has_late) {
+		buffer_append_text(sql, " UNION ALL ");
+		put_late(asking, sql, columns);
 	}
 	buffer_append_char(sql, ')');
 }
 
+/* The series' id without the labels of instances, as rollup.c has it. */
+static uint64_t whole_of(const struct asking *asking, const struct series_sum *sum)
+{
+	return sum->number == UINT32_MAX ? sum->id
+					 : whole_series_id(&asking_series(asking, sum)->labels);
+}
+
 static bool put_wanted(const struct asking *asking, struct buffer *rows)
 {
+	struct id_set put = {0};
+
 	buffer_init(rows, ASKING_BYTES_MAX);
 	for (size_t i = 0; i < asking->series_count; i++) {
-		if (!asking->series[i].is_wanted)
-			continue;
-		row_put_u64(rows, asking->series[i].id);
-		row_put_u32(rows, asking->series[i].group);
+		const struct series_sum *sum = &asking->series[i];
+		uint64_t ids[2] = {sum->id, sum->id};
+
+		if (asking->is_whole && asking->parts.rolled_count && sum->is_wanted)
+			ids[1] = whole_of(asking, sum);
+		for (unsigned k = 0; sum->is_wanted && k < 2; k++) {
+			if (!id_set_add(&put, ids[k]))
+				continue;
+			row_put_u64(rows, ids[k]);
+			row_put_u32(rows, sum->group);
+		}
 	}
+	id_set_release(&put);
 	return !rows->failed;
+}
+
+static void put_versions(const struct asking *asking, struct buffer *rows)
+{
+	buffer_init(rows, ASKING_BYTES_MAX);
+	for (size_t i = 0; i < asking->parts.rolled_count; i++)
+		row_put_u64(rows, asking->parts.rolled[i].version);
 }
 
 bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
@@ -114,18 +247,22 @@ bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 {
 	const struct samples_query *query = asking->query;
 	bool has_set = asking->is_chosen || with_groups, ok;
-	struct buffer wanted = {0};
-	struct clickhouse_set set = {"series UInt64, series_group UInt32", &wanted};
+	struct buffer wanted = {0}, versions;
+	struct clickhouse_set rolled = {"version UInt64", &versions, "rolled", NULL};
+	struct clickhouse_set set = {"series UInt64, series_group UInt32", &wanted, NULL,
+				     asking->parts.rolled_count ? &rolled : NULL};
 
+	put_versions(asking, &versions);
 	buffer_append_char(sql, '\0');
-	if (sql->failed || (has_set && !put_wanted(asking, &wanted))) {
+	if (sql->failed || versions.failed || (has_set && !put_wanted(asking, &wanted))) {
 		buffer_release(&wanted);
+		buffer_release(&versions);
 		return error_set(err, ERROR_MEMORY, "no memory for a question");
 	}
 	ok = clickhouse_ask(asking->store->client,
 			    &(struct clickhouse_question){
 				    .sql = (const char *)sql->bytes,
-				    .set = has_set ? &set : NULL,
+				    .set = has_set ? &set : set.next,
 				    .limits = &query->limits,
 				    .is_cancelled = query->is_cancelled,
 				    .cancel_context = query->context,
@@ -134,6 +271,7 @@ bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 			    },
 			    err);
 	buffer_release(&wanted);
+	buffer_release(&versions);
 	if (!ok)
 		return false;
 	return !asking->is_full ||
@@ -190,15 +328,19 @@ static bool keep_sum(void *context, struct row_reader *row)
 
 static bool read_sums(struct asking *asking, struct error *err)
 {
+	static const struct source_columns columns = {
+		.names = "type, series, samples, value, uncounted, deleted, refused",
+		.raw = "type, series, samples, value, if(is_counted = 0, samples + deleted + "
+		       "refused, toUInt64(0)) AS uncounted, deleted, refused",
+		.rolled = "type, series, samples, value, taken AS uncounted, deleted, refused",
+	};
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 8192);
-	buffer_append_text(&sql,
-			   "SELECT type, series, sum(samples), sum(value), "
-			   "sumIf(samples + deleted + refused, is_counted = 0), sum(deleted), "
-			   "sum(refused) FROM ");
-	asking_source(asking, &sql, "type, series, samples, value, deleted, refused, is_counted");
+	buffer_append_text(&sql, "SELECT type, series, sum(samples), sum(value), sum(uncounted), "
+				 "sum(deleted), sum(refused) FROM ");
+	asking_source(asking, &sql, &columns);
 	buffer_append_text(&sql, " GROUP BY type, series ORDER BY type, series");
 	ok = asking_ask(asking, &sql, false, keep_sum, asking, err);
 	buffer_release(&sql);
@@ -348,11 +490,13 @@ bool asking_again(struct clickhouse_samples *store, struct definitions *used, in
 }
 
 bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, struct error *err)
+		 const struct samples_query *query, int type, const struct parts_wanted *wanted,
+		 struct error *err)
 {
 	*asking = (struct asking){.store = store, .query = query, .type = type};
-	if (!widen(asking, err))
+	if (!widen(asking, wanted, err))
 		return false;
+	asking->is_whole = !asks_instances(query);
 	asking->definitions = take_definitions(store);
 	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
 	    read_labels(asking, err)) {
@@ -366,6 +510,7 @@ bool asking_open(struct asking *asking, struct clickhouse_samples *store,
 void asking_close(struct asking *asking)
 {
 	definitions_release(asking->definitions);
+	parts_release(&asking->parts);
 	free(asking->series);
 	asking->definitions = NULL;
 	asking->series = NULL;

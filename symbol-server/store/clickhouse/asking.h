@@ -4,7 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
 
-#include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/clickhouse/parts.h"
 
 #define ASKING_BYTES_MAX ((size_t)768 << 20)
 
@@ -27,6 +27,8 @@ struct asking {
 	int64_t from_ms, until_ms; /* widened */
 	int64_t kept_from_ms;      /* from_ms, or the first minute that is kept */
 	bool has_duplicates;
+	struct parts parts;
+	bool is_whole; /* no label of instances is asked: sums without them will do */
 	struct definitions *definitions;
 	struct series_sum *series;
 	size_t series_count, series_room;
@@ -40,19 +42,37 @@ bool asking_grow(void **array, size_t count, size_t *room, size_t size);
 
 /* Reads the sums; asks series_wanted(). On failure there is nothing to close. */
 bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, struct error *err);
+		 const struct samples_query *query, int type, const struct parts_wanted *wanted,
+		 struct error *err);
+/* What a query that returns stacks wants. */
+struct parts_wanted asking_wants(const struct samples_query *query);
 void asking_close(struct asking *asking);
 
-/* Appends "(SELECT columns …)": the profiles in the range of the series wanted, each once. */
-void asking_source(const struct asking *asking, struct buffer *sql, const char *columns);
+/* Appends "(SELECT columns …)": the profiles in the range of the series wanted, each once, and sums
+ * of others; a sum's minute is its first one. */
+struct source_columns {
+	const char *names;
+	const char *raw;    /* expressions of samples; NULL: as names */
+	const char *rolled; /* of sums */
+	bool is_whole;      /* sums without labels of instances will do */
+};
+void asking_source(const struct asking *asking, struct buffer *sql,
+		   const struct source_columns *columns);
 /* Appends the conditions of the range: tenant, type, time. */
 void asking_range(const struct asking *asking, struct buffer *sql);
 
 /* Asks; the wanted series go along when the source has them: table wanted with columns series and
- * series_group. sql ends without NUL. */
+ * series_group; and table rolled with the sums' versions. sql ends without NUL. */
 bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 		bool (*row)(void *context, struct row_reader *row), void *context,
 		struct error *err);
+
+/* Single samples that have a time (moments.c). The query whose asking_open() finds the series of
+ * those in the exact range; appends "(SELECT …)" with columns series, minute, moment (unix ms),
+ * stack, thread, one_value. */
+struct samples_query asking_widen_exact(const struct samples_query *query);
+void asking_exact_source(const struct asking *asking, const struct samples_query *query,
+			 struct buffer *sql);
 
 /* Gives each wanted series the number of its labels, of those that the query looks at: series with
  * equal ones are one. labels: in arena, so many as *count. False: no memory. */

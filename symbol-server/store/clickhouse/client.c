@@ -152,21 +152,32 @@ static void begin_url(const struct clickhouse *client, struct buffer *url, bool 
 		buffer_append_text(url, "&insert_distributed_sync=1");
 }
 
-/* multipart/form-data (RFC 7578) with one file: "External Data for Query Processing". */
-static void put_set(struct buffer *body, const struct clickhouse_set *set)
+/* multipart/form-data (RFC 7578) with files: "External Data for Query Processing". */
+static const char *set_name(const struct clickhouse_set *set)
 {
-	buffer_printf(body,
-		      "--%s\r\nContent-Disposition: form-data; name=\"wanted\"; "
-		      "filename=\"wanted\"\r\nContent-Type: application/octet-stream\r\n\r\n",
-		      boundary);
-	buffer_append(body, set->rows->bytes, set->rows->length);
-	buffer_printf(body, "\r\n--%s--\r\n", boundary);
+	return set->name ? set->name : "wanted";
+}
+
+static void put_sets(struct buffer *body, const struct clickhouse_set *set)
+{
+	for (; set; set = set->next) {
+		buffer_printf(body,
+			      "--%s\r\nContent-Disposition: form-data; name=\"%s\"; "
+			      "filename=\"%s\"\r\nContent-Type: application/octet-stream\r\n\r\n",
+			      boundary, set_name(set), set_name(set));
+		buffer_append(body, set->rows->bytes, set->rows->length);
+		buffer_append_text(body, "\r\n");
+	}
+	buffer_printf(body, "--%s--\r\n", boundary);
 }
 
 static void put_set_columns(struct buffer *url, const struct clickhouse_set *set)
 {
-	buffer_append_text(url, "&wanted_format=RowBinary&wanted_structure=");
-	put_encoded(url, set->columns);
+	for (; set; set = set->next) {
+		buffer_printf(url, "&%s_format=RowBinary&%s_structure=", set_name(set),
+			      set_name(set));
+		put_encoded(url, set->columns);
+	}
 }
 
 /* --- what comes back --- */
@@ -379,8 +390,9 @@ static bool ask(struct clickhouse *client, const struct clickhouse_question *que
 		put_set_columns(&request.url, question->set);
 		buffer_append_text(&request.url, "&query=");
 		put_encoded(&request.url, question->sql);
-		put_encoded(&request.url, " FORMAT RowBinary");
-		put_set(&request.body, question->set);
+		if (question->row)
+			put_encoded(&request.url, " FORMAT RowBinary");
+		put_sets(&request.body, question->set);
 		request.content_type =
 			"Content-Type: multipart/form-data; boundary=farflame-set-0c6f1f8b5d";
 	} else {

@@ -15,12 +15,14 @@ const struct clickhouse_address *clickhouse_address(const struct clickhouse *cli
 
 /* A table that lives during one question, to be used after IN. */
 struct clickhouse_set {
-	const char *columns; /* "id UInt64, …"; the table's name is wanted */
+	const char *columns; /* "id UInt64, …" */
 	const struct buffer *rows;
+	const char *name;                  /* NULL: wanted */
+	const struct clickhouse_set *next; /* NULL: the last one */
 };
 
 struct clickhouse_question {
-	const char *sql;                     /* without FORMAT */
+	const char *sql; /* without FORMAT; may be INSERT … SELECT, without row */
 	const struct clickhouse_set *set;    /* NULL: none */
 	const struct samples_limits *limits; /* NULL: none */
 	bool (*is_cancelled)(void *context); /* NULL: never; then ClickHouse is told to stop */

@@ -190,16 +190,40 @@ static void put_regular(const struct host_sums *sums, struct buffer *sql)
 			      global(sums), sums->asking->query->tenant);
 }
 
+/* Reports, those too of which only the first and the last of ten minutes are kept: the largest
+ * counts are the same. */
+static void put_reports(const struct host_sums *sums, struct buffer *sql, const char *where)
+{
+	static const char columns[] = "agent, minute, seq, host, acknowledged, taken, idle, "
+				      "own_samples, lost_names, lost_counts";
+
+	if (!clickhouse_keeps_sums(sums->asking->store)) {
+		buffer_printf(sql, "(SELECT %s FROM reports WHERE %s)", columns, where);
+		return;
+	}
+	buffer_printf(
+		sql,
+		"(SELECT %s FROM reports WHERE %s UNION ALL SELECT %s FROM reports_kept WHERE "
+		"%s)",
+		columns, where, columns, where);
+}
+
 static void put_span(const struct host_sums *sums, struct buffer *sql)
 {
 	long long from = (long long)sums->asking->kept_from_ms / 1000;
+	struct buffer where;
 
-	buffer_printf(sql,
-		      "WHERE tenant = %u AND minute >= toDateTime(%lld) AND minute < "
-		      "toDateTime(%lld)",
+	buffer_init(&where, 1024);
+	buffer_printf(&where,
+		      "tenant = %u AND minute >= toDateTime(%lld) AND minute < toDateTime(%lld)",
 		      sums->asking->query->tenant, from > LOOK_BACK_S ? from - LOOK_BACK_S : 0,
 		      (long long)sums->asking->until_ms / 1000);
-	put_regular(sums, sql);
+	put_regular(sums, &where);
+	buffer_append_char(&where, '\0');
+	if (!where.failed)
+		put_reports(sums, sql, (const char *)where.bytes);
+	sql->failed |= where.failed;
+	buffer_release(&where);
 }
 
 static bool ask(struct host_sums *sums, struct buffer *sql, const struct buffer *set,
@@ -240,7 +264,7 @@ static bool read_agents(struct host_sums *sums, struct error *err)
 		"toDateTime(%lld)), maxIf(idle, minute < toDateTime(%lld)), ",
 		from, from, from, from, from, from);
 	buffer_append_text(&sql, "argMin(taken, seq), argMin(idle, seq), argMin(own_samples, seq), "
-				 "min(acknowledged), min(seq) FROM reports ");
+				 "min(acknowledged), min(seq) FROM ");
 	put_span(sums, &sql);
 	buffer_append_text(&sql, " GROUP BY agent");
 	return ask(sums, &sql, NULL, keep_agent, err);
@@ -274,13 +298,15 @@ static bool keep_before(void *context, struct row_reader *row)
 static bool read_before(struct host_sums *sums, const struct buffer *unknown, struct error *err)
 {
 	struct buffer sql;
+	char where[200];
 
-	buffer_init(&sql, 1024);
-	buffer_printf(
-		&sql,
-		"SELECT agent, max(taken), max(idle) FROM reports WHERE tenant = %u AND agent "
-		"IN wanted AND minute < toDateTime(%lld) GROUP BY agent",
-		sums->asking->query->tenant, (long long)sums->asking->kept_from_ms / 1000);
+	snprintf(where, sizeof where,
+		 "tenant = %u AND agent IN wanted AND minute < toDateTime(%lld)",
+		 sums->asking->query->tenant, (long long)sums->asking->kept_from_ms / 1000);
+	buffer_init(&sql, 4096);
+	buffer_append_text(&sql, "SELECT agent, max(taken), max(idle) FROM ");
+	put_reports(sums, &sql, where);
+	buffer_append_text(&sql, " GROUP BY agent");
 	return ask(sums, &sql, unknown, keep_before, err);
 }
 
@@ -340,6 +366,7 @@ static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_
 	long long from = (long long)sums->asking->kept_from_ms / 1000;
 	long long until = (long long)sums->asking->until_ms / 1000;
 	struct buffer sql;
+	char where[200];
 
 	if (is_far && !far->length)
 		return true;
@@ -347,15 +374,16 @@ static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_
 	buffer_printf(&sql,
 		      "SELECT agent, reason, maxIf(lost, minute >= toDateTime(%lld)), maxIf(lost, "
 		      "minute < toDateTime(%lld)), argMin(lost, seq), min(seq) FROM (SELECT agent, "
-		      "minute, seq, lost_names, lost_counts FROM reports ",
+		      "minute, seq, lost_names, lost_counts FROM ",
 		      from, from);
+	snprintf(where, sizeof where, "tenant = %u AND minute < toDateTime(%lld)",
+		 sums->asking->query->tenant, until);
 	if (is_far)
-		buffer_printf(&sql, "WHERE tenant = %u AND minute < toDateTime(%lld)",
-			      sums->asking->query->tenant, until);
+		put_reports(sums, &sql, where);
 	else
 		put_span(sums, &sql);
 	if (far->length)
-		buffer_printf(&sql, " AND agent %s wanted", is_far ? "IN" : "NOT IN");
+		buffer_printf(&sql, " WHERE agent %s wanted", is_far ? "IN" : "NOT IN");
 	buffer_append_text(&sql, ") ARRAY JOIN lost_names AS reason, lost_counts AS lost "
 				 "GROUP BY agent, reason ORDER BY agent, reason");
 	return ask(sums, &sql, far->length ? far : NULL, add_lost, err);
@@ -483,17 +511,19 @@ static bool add_report(void *context, struct row_reader *row)
 static bool read_irregular(struct host_sums *sums, struct error *err)
 {
 	struct buffer sql;
+	char where[300];
 
 	if (!sums->has_irregular)
 		return true;
-	buffer_init(&sql, 1024);
-	buffer_printf(
-		&sql,
-		"SELECT agent, host, minute, acknowledged, taken, idle, own_samples, "
-		"lost_names, lost_counts FROM reports WHERE tenant = %u AND agent %sIN (SELECT "
-		"agent FROM irregular_agents WHERE tenant = %u) ORDER BY agent, seq LIMIT 1 BY "
-		"agent, seq",
+	snprintf(
+		where, sizeof where,
+		"tenant = %u AND agent %sIN (SELECT agent FROM irregular_agents WHERE tenant = %u)",
 		sums->asking->query->tenant, global(sums), sums->asking->query->tenant);
+	buffer_init(&sql, 4096);
+	buffer_append_text(&sql, "SELECT agent, host, minute, acknowledged, taken, idle, "
+				 "own_samples, lost_names, lost_counts FROM ");
+	put_reports(sums, &sql, where);
+	buffer_append_text(&sql, " ORDER BY agent, seq LIMIT 1 BY agent, seq");
 	return ask(sums, &sql, NULL, add_report, err);
 }
 

@@ -20,6 +20,15 @@ static const char *const inserts[GROUP_TABLES] = {
 		"INSERT INTO reports (tenant, agent, minute, seq, host, version, kernel, rate_hz, "
 		"acknowledged, taken, idle, own_samples, lost_names, lost_counts, stack_names, "
 		"stack_counts, end_ms, received_ms, sent_ms)",
+	[GROUP_LATE_REPORTS] =
+		"INSERT INTO reports_kept (tenant, agent, minute, seq, host, version, kernel, "
+		"rate_hz, acknowledged, taken, idle, own_samples, lost_names, lost_counts, "
+		"stack_names, stack_counts, end_ms, received_ms, sent_ms)",
+	[GROUP_MOMENTS] = "INSERT INTO moments (tenant, type, hour, series, minute, id, times, "
+			  "stacks, threads, values)",
+	[GROUP_LATE_SAMPLES] =
+		"INSERT INTO late_samples (tenant, type, hour, series, minute, id, is_counted, "
+		"samples, value, deleted, refused, stacks, threads, stack_samples, stack_values)",
 	[GROUP_SAMPLES] =
 		"INSERT INTO samples (tenant, type, hour, series, minute, id, is_counted, samples, "
 		"value, deleted, refused, stacks, threads, stack_samples, stack_values)",
@@ -148,6 +157,33 @@ static bool find_irregular(struct clickhouse_samples *store, const struct row_gr
 	return ok;
 }
 
+/* --- ten minutes that may have been added up --- */
+
+/* After the rows, so that whoever adds up sees them when it sees this. */
+static bool mark_late(struct clickhouse_samples *store, const struct row_group *group,
+		      struct error *err)
+{
+	int64_t now_s = clickhouse_now_ms() / 1000;
+	uint64_t token = rollup_version(now_s * 1000);
+	struct buffer rows;
+	bool ok = true;
+
+	buffer_init(&rows, GROUP_BYTES_MAX);
+	for (size_t i = 0; i < group->buckets.size; i++) {
+		uint32_t start = (uint32_t)group->buckets.slots[i] * 600;
+
+		if (!group->buckets.slots[i] || start + 600ll + LATE_BUCKET_S > now_s)
+			continue;
+		row_put_u32(&rows, start);
+		row_put_u64(&rows, token);
+	}
+	if (rows.length)
+		ok = clickhouse_insert(store->client, "INSERT INTO late_buckets (bucket, token)",
+				       &rows, err);
+	buffer_release(&rows);
+	return ok;
+}
+
 /* --- one group --- */
 
 static bool send_group(struct clickhouse_samples *store, const struct row_group *group,
@@ -160,7 +196,8 @@ static bool send_group(struct clickhouse_samples *store, const struct row_group 
 		if (group->tables[i].length &&
 		    !clickhouse_insert(store->client, inserts[i], &group->tables[i], err))
 			return false;
-	return find_twice(store, group, err) && find_irregular(store, group, err);
+	return find_twice(store, group, err) && find_irregular(store, group, err) &&
+	       mark_late(store, group, err);
 }
 
 /* What ClickHouse has now need not be defined again. */

@@ -14,14 +14,16 @@ struct listing {
 };
 
 static bool open_listing(struct listing *listing, struct samples_store *base,
-			 const struct samples_query *query, struct error *err)
+			 const struct samples_query *query, bool with_threads, struct error *err)
 {
+	struct parts_wanted wanted = asking_wants(query);
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 
 	if (query->type && type < 0)
 		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
 	*listing = (struct listing){0};
-	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, err))
+	wanted.sums &= !with_threads;
+	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, &wanted, err))
 		return false;
 	arena_init(&listing->texts, ASKING_BYTES_MAX);
 	label_sums_init(&listing->sums);
@@ -66,6 +68,11 @@ static bool add_thread(void *context, struct row_reader *row)
 
 static bool add_threads(struct listing *listing, struct error *err)
 {
+	static const struct source_columns columns = {
+		.names = "threads, stack_samples",
+		.rolled = "arrayMap(one -> '', stacks) AS threads, stack_samples",
+		.is_whole = true,
+	};
 	struct buffer sql;
 	bool ok;
 
@@ -73,7 +80,7 @@ static bool add_threads(struct listing *listing, struct error *err)
 		return true;
 	buffer_init(&sql, 8192);
 	buffer_append_text(&sql, "SELECT thread, sum(stack_sample) FROM ");
-	asking_source(&listing->asking, &sql, "threads, stack_samples");
+	asking_source(&listing->asking, &sql, &columns);
 	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample "
 				 "GROUP BY thread");
 	ok = asking_ask(&listing->asking, &sql, false, add_thread, listing, err);
@@ -98,7 +105,7 @@ bool clickhouse_samples_types(struct samples_store *base, const struct samples_q
 	*rows = arena_array(arena, 32, sizeof **rows);
 	if (!*rows)
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
-	if (!open_listing(&listing, base, query, err))
+	if (!open_listing(&listing, base, query, false, err))
 		return false;
 	for (unsigned type = 0; profile_type_name(type); type++) {
 		struct type_count row = {profile_type_name(type), profile_type_unit(type), 0, 0};
@@ -125,7 +132,7 @@ bool clickhouse_samples_labels(struct samples_store *base, const struct samples_
 	struct listing listing;
 	bool ok;
 
-	if (!open_listing(&listing, base, query, err))
+	if (!open_listing(&listing, base, query, true, err))
 		return false;
 	ok = list_values(&listing, true, err) &&
 	     label_sums_labels(&listing.sums, arena, rows, count, err);
@@ -140,7 +147,7 @@ bool clickhouse_samples_label_values(struct samples_store *base, const struct sa
 	struct listing listing;
 	bool ok;
 
-	if (!open_listing(&listing, base, query, err))
+	if (!open_listing(&listing, base, query, !strcmp(label, thread_label), err))
 		return false;
 	ok = list_values(&listing, !strcmp(label, thread_label), err) &&
 	     label_sums_values(&listing.sums, label, arena, rows, count, err);

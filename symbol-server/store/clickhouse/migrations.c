@@ -19,6 +19,7 @@ struct migration {
 /* The position + 1 is the version. Those applied somewhere are never edited. */
 static const struct migration migrations[] = {
 	{embedded_clickhouse_samples_0001_sql, embedded_clickhouse_cluster_0001_sql},
+	{embedded_clickhouse_samples_0002_sql, embedded_clickhouse_cluster_0002_sql},
 };
 
 enum { NEWEST = sizeof migrations / sizeof *migrations };
@@ -128,7 +129,7 @@ static bool migrate_once(struct clickhouse *client, uint32_t engine, struct erro
 		if (!run_script(client, has_cluster ? migration->cluster : migration->alone, false,
 				err))
 			return false;
-		if (engine >= CODECS_SINCE && !has_cluster &&
+		if (!version && engine >= CODECS_SINCE && !has_cluster &&
 		    !run_script(client, embedded_clickhouse_codecs_0001_sql, true, err))
 			return false;
 		snprintf(sql, sizeof sql, "INSERT INTO schema_migrations (version) VALUES (%u)",

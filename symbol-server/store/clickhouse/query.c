@@ -19,6 +19,7 @@ struct row_sum { /* of the answer */
 
 struct querying {
 	struct asking asking;
+	const struct samples_query *exact; /* NULL: whole minutes */
 	struct samples_result *result;
 	struct hash_table thread_index, row_index;
 	struct known_thread {
@@ -131,6 +132,55 @@ static bool keep_row(void *context, struct row_reader *row)
 	return !querying->asking.is_full;
 }
 
+static void put_groups(const struct samples_query *query, struct buffer *sql)
+{
+	buffer_append_text(sql, " GROUP BY series_group, stack");
+	if (has_threads(query))
+		buffer_append_text(sql, ", thread");
+	if (query->by_bucket)
+		buffer_append_text(sql, ", bucket");
+}
+
+static void put_exact_rows(const struct querying *querying, struct buffer *sql)
+{
+	const struct samples_query *query = querying->asking.query;
+
+	buffer_append_text(sql, "stack, toUInt64(count()), sum(one_value) FROM (SELECT "
+				"series_group, minute, stack, thread, one_value FROM ");
+	asking_exact_source(&querying->asking, querying->exact, sql);
+	buffer_append_text(sql, " AS single ALL INNER JOIN wanted USING (series))");
+	put_groups(query, sql);
+}
+
+static void put_rows(const struct querying *querying, struct buffer *sql)
+{
+	static const struct source_columns columns = {
+		.names = "series, minute, stacks, stack_samples, stack_values",
+		.rolled = "series, bucket AS minute, stacks, stack_samples, stack_values",
+		.is_whole = true,
+	};
+	static const struct source_columns with_threads = {
+		.names = "series, minute, stacks, threads, stack_samples, stack_values",
+		.rolled =
+			"series, bucket AS minute, stacks, arrayMap(one -> '', stacks) AS threads, "
+			"stack_samples, stack_values",
+		.is_whole = true,
+	};
+	const struct samples_query *query = querying->asking.query;
+
+	buffer_printf(sql,
+		      "stack, sum(stack_sample), sum(stack_value) FROM (SELECT series_group, "
+		      "minute, stacks%s, stack_samples, stack_values FROM ",
+		      has_threads(query) ? ", threads" : "");
+	asking_source(&querying->asking, sql, has_threads(query) ? &with_threads : &columns);
+	buffer_append_text(sql, " AS profiles ALL INNER JOIN wanted USING (series)) ARRAY JOIN "
+				"stacks AS stack, stack_samples AS stack_sample, stack_values AS "
+				"stack_value");
+	if (has_threads(query))
+		buffer_append_text(sql, ", threads AS thread");
+	put_groups(query, sql);
+}
+
 static bool read_rows(struct querying *querying, struct error *err)
 {
 	const struct samples_query *query = querying->asking.query;
@@ -145,24 +195,10 @@ static bool read_rows(struct querying *querying, struct error *err)
 	if (query->by_bucket)
 		buffer_printf(&sql, "toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS bucket, ",
 			      (long long)step_s, (long long)step_s);
-	buffer_printf(&sql,
-		      "stack, sum(stack_sample), sum(stack_value) FROM (SELECT series_group, "
-		      "minute, stacks%s, stack_samples, stack_values FROM ",
-		      has_threads(query) ? ", threads" : "");
-	asking_source(&querying->asking, &sql,
-		      has_threads(query)
-			      ? "series, minute, stacks, threads, stack_samples, stack_values"
-			      : "series, minute, stacks, stack_samples, stack_values");
-	buffer_append_text(&sql, " AS profiles ALL INNER JOIN wanted USING (series)) ARRAY JOIN "
-				 "stacks AS stack, stack_samples AS stack_sample, stack_values AS "
-				 "stack_value");
-	if (has_threads(query))
-		buffer_append_text(&sql, ", threads AS thread");
-	buffer_append_text(&sql, " GROUP BY series_group, stack");
-	if (has_threads(query))
-		buffer_append_text(&sql, ", thread");
-	if (query->by_bucket)
-		buffer_append_text(&sql, ", bucket");
+	if (querying->exact)
+		put_exact_rows(querying, &sql);
+	else
+		put_rows(querying, &sql);
 	ok = asking_ask(&querying->asking, &sql, true, keep_row, querying, err);
 	buffer_release(&sql);
 	return ok;
@@ -325,15 +361,16 @@ static bool run(struct querying *querying, struct error *err)
 	struct samples_result *result = querying->result;
 	bool ok;
 
-	result->from_ms = asking->from_ms;
-	result->until_ms = asking->until_ms;
-	result->resolution_ms = SAMPLES_BUCKET_MS;
+	result->from_ms = querying->exact ? querying->exact->from_ms : asking->from_ms;
+	result->until_ms = querying->exact ? querying->exact->until_ms : asking->until_ms;
+	result->resolution_ms = asking->parts.resolution_s * 1000ll;
 	result->unit = profile_type_unit((unsigned)asking->type);
 	ok = asking_groups(asking, &result->arena, &result->series, &result->series_count);
 	if (ok && asking->wanted_count)
 		ok = read_rows(querying, err);
-	ok = ok && define_stacks(querying, err) &&
-	     asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
+	ok = ok && define_stacks(querying, err);
+	if (ok && !querying->exact) /* what hosts took and lost is known by the minute */
+		ok = asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
 	if (!ok && (!err || !err->kind))
 		error_set(err, ERROR_LIMIT,
 			  "the answer does not fit %zu MiB: narrow the time range or the selection",
@@ -345,10 +382,13 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 					const struct samples_query *query, int type, bool *again,
 					int attempt, struct error *err)
 {
-	struct querying querying = {0};
+	struct parts_wanted wanted = asking_wants(query);
+	struct samples_query wide = query->is_exact ? asking_widen_exact(query) : *query;
+	struct querying querying = {.exact = query->is_exact ? query : NULL};
 	bool ok = false;
 
-	if (!asking_open(&querying.asking, store, query, type, err))
+	wanted.sums &= !query->is_exact;
+	if (!asking_open(&querying.asking, store, &wide, type, &wanted, err))
 		return NULL;
 	querying.result = calloc(1, sizeof *querying.result);
 	if (querying.result) {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/marks.h"
 
 enum {
 	SERIES_AT_A_TIME = 8000, /* of a statement of 256 KiB, the least that versions take */
@@ -13,26 +14,32 @@ enum {
 	WAIT_MS = 300000,
 };
 
-static void put_on_cluster(const struct asking *asking, struct buffer *sql)
+static const char *const tables[] = {"samples", "late_samples", "moments"};
+
+static void put_on_cluster(const struct asking *asking, const char *table, struct buffer *sql)
 {
 	const struct clickhouse_address *address = clickhouse_address(asking->store->client);
 
-	buffer_printf(sql, "ALTER TABLE samples%s", asking->store->local);
+	buffer_printf(sql, "ALTER TABLE %s%s", table, asking->store->local);
 	if (*address->cluster)
 		buffer_printf(sql, " ON CLUSTER %s", address->cluster);
 }
 
-static bool start_part(struct asking *asking, const uint64_t *ids, size_t count, struct error *err)
+static bool start_table(struct asking *asking, const char *table, const uint64_t *ids, size_t count,
+			struct error *err)
 {
+	bool is_moments = !strcmp(table, "moments");
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 250 << 10);
-	put_on_cluster(asking, &sql);
-	buffer_append_text(&sql, " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
-				 "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
-				 "stack_samples = emptyArrayUInt64(), stack_values = "
-				 "emptyArrayUInt64() WHERE ");
+	put_on_cluster(asking, table, &sql);
+	buffer_append_text(
+		&sql, is_moments ? " DELETE WHERE "
+				 : " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
+				   "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
+				   "stack_samples = emptyArrayUInt64(), stack_values = "
+				   "emptyArrayUInt64() WHERE ");
 	asking_range(asking, &sql);
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
@@ -43,6 +50,14 @@ static bool start_part(struct asking *asking, const uint64_t *ids, size_t count,
 			: clickhouse_run(asking->store->client, (const char *)sql.bytes, err);
 	buffer_release(&sql);
 	return ok;
+}
+
+static bool start_part(struct asking *asking, const uint64_t *ids, size_t count, struct error *err)
+{
+	for (unsigned i = 0; i < sizeof tables / sizeof *tables; i++)
+		if (!start_table(asking, tables[i], ids, count, err))
+			return false;
+	return true;
 }
 
 /* A few series of several types have one id. */
@@ -82,9 +97,10 @@ static bool ask_left(struct asking *asking, uint64_t *left, struct error *err)
 	if (*address->cluster)
 		snprintf(from, sizeof from, "cluster('%s', system, mutations)", address->cluster);
 	snprintf(sql, sizeof sql,
-		 "SELECT count() FROM %s WHERE database = '%s' AND table = 'samples%s' AND is_done "
-		 "= 0",
-		 from, address->database, asking->store->local);
+		 "SELECT count() FROM %s WHERE database = '%s' AND table IN ('samples%s', "
+		 "'late_samples%s', 'moments%s') AND is_done = 0",
+		 from, address->database, asking->store->local, asking->store->local,
+		 asking->store->local);
 	return clickhouse_ask(
 		asking->store->client,
 		&(struct clickhouse_question){.sql = sql, .row = keep_number, .context = left},
@@ -110,23 +126,42 @@ static bool finish(struct asking *asking, struct error *err)
 	}
 }
 
+/* Sums of that time are made anew, and until then they do not count. */
+static bool mark_late(struct asking *asking, struct error *err)
+{
+	char sql[400];
+
+	snprintf(sql, sizeof sql,
+		 "INSERT INTO late_buckets (bucket, token) SELECT DISTINCT bucket, toUInt64(%llu) "
+		 "FROM rollup_marks WHERE level = %d AND bucket >= toDateTime(%u) AND bucket < "
+		 "toDateTime(%u)",
+		 (unsigned long long)rollup_version(clickhouse_now_ms()), LEVEL_10M,
+		 asking->parts.kept_from / BUCKET_S * BUCKET_S, asking->parts.until);
+	return clickhouse_run(asking->store->client, sql, err);
+}
+
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
 			       struct samples_deleted *deleted, struct error *err)
 {
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	const struct parts_wanted wanted = {.sums = false};
 	struct asking asking;
 	bool ok = true;
 
 	if (query->type && type < 0)
 		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
 	if (!clickhouse_samples_fold(base, err) ||
-	    !asking_open(&asking, clickhouse_samples_of(base), query, type, err))
+	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wanted, err))
 		return false;
-	for (size_t i = 0; i < asking.series_count; i++)
+	if (asking.parts.rolled_count)
+		ok = error_set(err, ERROR_UNSUPPORTED,
+			       "of a part of that time ClickHouse has sums only, of which nothing "
+			       "can be deleted: they go with --retention");
+	for (size_t i = 0; ok && i < asking.series_count; i++)
 		if (asking.series[i].is_wanted)
 			deleted->samples += asking.series[i].samples;
-	if (asking.wanted_count)
-		ok = start(&asking, err) && finish(&asking, err);
+	if (ok && asking.wanted_count)
+		ok = start(&asking, err) && finish(&asking, err) && mark_late(&asking, err);
 	asking_close(&asking);
 	return ok;
 }

@@ -27,6 +27,7 @@ void row_group_free(struct row_group *group)
 	buffer_release(&group->ids);
 	buffer_release(&group->late);
 	id_set_release(&group->defined);
+	id_set_release(&group->buckets);
 	free(group->pending);
 	free(group);
 }

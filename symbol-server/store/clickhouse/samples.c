@@ -214,6 +214,7 @@ static const struct samples_engine clickhouse_engine = {
 	.types = clickhouse_samples_types,
 	.labels = clickhouse_samples_labels,
 	.label_values = clickhouse_samples_label_values,
+	.moments = clickhouse_samples_moments,
 	.remove = clickhouse_samples_remove,
 	.backup = clickhouse_samples_backup,
 	.agents = clickhouse_samples_agents,
@@ -252,6 +253,7 @@ static struct clickhouse_samples *new_store(const struct samples_store_options *
 	store->definitions = definitions_new();
 	if (getrandom(store->random, sizeof store->random, 0) != sizeof store->random)
 		store->random[0] = (uint64_t)clickhouse_now_ms() << 20 | (uint64_t)getpid();
+	store->rollup_server = rollup_version(clickhouse_now_ms());
 	return store;
 }
 
@@ -271,11 +273,6 @@ static bool open_store(struct clickhouse_samples *store, const char *url, struct
 {
 	if (!store->group || !store->definitions)
 		return error_set(err, ERROR_MEMORY, "no memory for the store of samples");
-	if (store->keep_ms[SAMPLES_10M] || store->keep_ms[SAMPLES_1H])
-		return error_set(
-			err, ERROR_OPTION,
-			"--retention: with samples in ClickHouse there are no roll-ups, it "
-			"takes one duration such as 30d");
 	store->client = clickhouse_new(url, err);
 	if (!store->client)
 		return false;

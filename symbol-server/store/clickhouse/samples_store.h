@@ -31,6 +31,11 @@ enum {
 	LATE_MS = 300000,           /* from the end of a report to its arrival */
 	PROBE_MS = 1000,            /* while ClickHouse is away */
 	TIDY_INTERVAL_MS = 60000,
+	ROLLUP_INTERVAL_MS = 10000,
+	LATE_BUCKET_S = 60, /* what is stored so long after its ten minutes were over marks them */
+	CLOSED_BUCKET_S =
+		180, /* ten minutes are added up so long after; the difference is for clocks */
+	LATE_MARGIN_S = 3600, /* minutes that go so soon are late samples already */
 	DAYS_MAX = 4096,
 	DAY_NUMBERS = 1 << 16,
 };
@@ -41,16 +46,20 @@ enum group_table { /* in the order in which they are inserted */
 		   GROUP_STACKS,
 		   GROUP_SERIES,
 		   GROUP_REPORTS,
+		   GROUP_LATE_REPORTS,
+		   GROUP_MOMENTS,
 		   GROUP_SAMPLES,
+		   GROUP_LATE_SAMPLES,
 		   GROUP_TABLES,
 };
 
 struct row_group {
 	uint64_t number;
 	struct buffer tables[GROUP_TABLES];
-	struct buffer ids;   /* of its profiles: what tells whether one is there twice */
-	struct buffer late;  /* reports that came late: whose agents may be irregular */
-	uint32_t first_late; /* minute */
+	struct buffer ids;     /* of its profiles: what tells whether one is there twice */
+	struct buffer late;    /* reports that came late: whose agents may be irregular */
+	uint32_t first_late;   /* minute */
+	struct id_set buckets; /* ten minutes that it changes, number since 1970 */
 	struct id_set defined;
 	uint32_t first_minute, last_minute; /* of ids, unix seconds */
 	uint32_t days[GROUP_DAYS_MAX];
@@ -73,6 +82,7 @@ struct clickhouse_samples {
 	const char *local; /* what names of tables end in where rows are changed: "" or "_local" */
 	pthread_t insert_thread, tidy_thread;
 	bool has_insert_thread, has_tidy_thread;
+	uint64_t rollup_server; /* of this process among those that could add up */
 
 	pthread_mutex_t lock; /* everything below */
 	pthread_cond_t insert_wake, insert_done, tidy_wake;
@@ -124,6 +134,17 @@ bool clickhouse_samples_add(struct samples_store *base, const struct sample_batc
 void *insert_thread(void *store);
 bool clickhouse_samples_fold(struct samples_store *base, struct error *err);
 
+/* The id of a series' labels that name no instance: what its sums are added to. (add.c) */
+uint64_t whole_series_id(const struct series_labels *labels);
+
+/* ---- sums (rollup.c) ---- */
+
+/* What is over and not added up yet, when this server is the one to do it. *is_done: nothing is
+ * left. */
+bool clickhouse_rollup_turn(struct clickhouse_samples *store, int64_t now_ms, bool *is_done,
+			    struct error *err);
+uint64_t rollup_version(int64_t now_ms); /* larger than earlier ones, and nobody else's */
+
 /* ---- keeping (tidy.c) ---- */
 
 /* Which days there are; drops what is too old or too much. */
@@ -147,6 +168,8 @@ bool clickhouse_samples_labels(struct samples_store *base, const struct samples_
 bool clickhouse_samples_label_values(struct samples_store *base, const struct samples_query *query,
 				     const char *label, struct arena *arena,
 				     struct value_count **rows, size_t *count, struct error *err);
+bool clickhouse_samples_moments(struct samples_store *base, const struct samples_query *query,
+				samples_moment_fn *fn, void *context, struct error *err);
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
 			       struct samples_deleted *deleted, struct error *err);
 bool clickhouse_samples_agents(struct samples_store *base, uint32_t tenant, struct arena *arena,

@@ -7,7 +7,8 @@
 #include <time.h>
 
 #include "common/log.h"
-#include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/clickhouse/marks.h"
+#include "symbol-server/store/clickhouse/parts.h"
 
 enum { PARTITIONS_MAX = 64 << 10, NAME_MAX_BYTES = 64 };
 
@@ -90,7 +91,9 @@ static bool is_of(const struct tidying *tidying, const struct partition *partiti
 
 static bool is_dated(const struct tidying *tidying, const struct partition *partition)
 {
-	return is_of(tidying, partition, "samples") || is_of(tidying, partition, "duplicates");
+	return is_of(tidying, partition, "samples") || is_of(tidying, partition, "duplicates") ||
+	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "rollups_10m") ||
+	       is_of(tidying, partition, "rollups_1h") || is_of(tidying, partition, "late_samples");
 }
 
 static uint32_t day_number(int64_t time_ms)
@@ -157,28 +160,86 @@ static bool drop(struct tidying *tidying, struct partition *partition, const cha
 	return true;
 }
 
-/* Samples by their own time; what they and their accounts refer to when nothing can any more. */
+/* Minutes, ten minutes, hours each as long as they are to be kept; what they refer to when nothing
+ * can any more. */
+static enum samples_resolution resolution_of(const struct tidying *tidying,
+					     const struct partition *partition)
+{
+	static const char *const minutes[] = {"samples", "duplicates", "reports", "moments"};
+
+	for (unsigned i = 0; i < sizeof minutes / sizeof *minutes; i++)
+		if (is_of(tidying, partition, minutes[i]))
+			return SAMPLES_RAW;
+	return is_of(tidying, partition, "rollups_10m") ? SAMPLES_10M : SAMPLES_1H;
+}
+
+/* Whether sums stand for all of the day. */
+static bool is_rolled_up(struct tidying *tidying, uint32_t number, bool *is, struct error *err)
+{
+	uint32_t start = day_of(number) * DAY_S;
+	struct marks marks;
+
+	if (!marks_read(tidying->store->client, start, start + DAY_S, &marks, err))
+		return false;
+	*is = marks.bucket_count == DAY_S / BUCKET_S && marks.hour_count == DAY_S / HOUR_S;
+	for (size_t i = 0; i < marks.bucket_count; i++)
+		*is &= mark_is_clean(&marks.buckets[i]);
+	for (size_t i = 0; i < marks.hour_count; i++)
+		*is &= mark_is_clean(&marks.hours[i]);
+	marks_release(&marks);
+	return true;
+}
+
+static int64_t longest_from_ms(const struct clickhouse_samples *store, int64_t now_ms)
+{
+	int64_t from_ms = INT64_MAX;
+
+	for (unsigned i = 0; i < SAMPLES_RESOLUTIONS; i++)
+		if (clickhouse_kept_from_ms(store, i, now_ms) < from_ms)
+			from_ms = clickhouse_kept_from_ms(store, i, now_ms);
+	return from_ms;
+}
+
+static bool drop_partition(struct tidying *tidying, struct partition *partition, int64_t now_ms,
+			   struct error *err)
+{
+	enum samples_resolution resolution = resolution_of(tidying, partition);
+	bool is_day = partition->number > 10000000, is_rolled = true;
+	int64_t from_ms = resolution == SAMPLES_1H
+				  ? longest_from_ms(tidying->store, now_ms)
+				  : clickhouse_kept_from_ms(tidying->store, resolution, now_ms);
+
+	if (!from_ms || partition->number >= (is_day ? day_number(from_ms) : month_of(from_ms)))
+		return true;
+	if (is_day && clickhouse_keeps_sums(tidying->store) &&
+	    !is_rolled_up(tidying, partition->number, &is_rolled, err))
+		return false;
+	return !is_rolled || drop(tidying, partition, "older than --retention", err);
+}
+
 static bool drop_old(struct tidying *tidying, int64_t now_ms, struct error *err)
 {
-	const int64_t *keep_ms = tidying->store->keep_ms;
-	int64_t longest = keep_ms[SAMPLES_RAW];
-	uint32_t oldest, oldest_month;
-
-	if (!keep_ms[SAMPLES_RAW] || keep_ms[SAMPLES_RAW] > now_ms)
-		return true;
-	oldest = day_number(now_ms - longest);
-	oldest_month = month_of(now_ms - longest);
 	for (size_t i = 0; i < tidying->count; i++) {
 		struct partition *partition = &tidying->partitions[i];
-		bool is_day = partition->number > 10000000;
 
-		if (!partition->bytes || partition->number < 100000 ||
-		    partition->number >= (is_day ? oldest : oldest_month))
-			continue;
-		if (!drop(tidying, partition, "older than --retention", err))
+		if (partition->bytes && partition->number >= 100000 &&
+		    !drop_partition(tidying, partition, now_ms, err))
 			return false;
 	}
 	return true;
+}
+
+/* 20261121; of a month its 31st. */
+static uint32_t last_day(const struct partition *partition)
+{
+	return partition->number > 10000000 ? partition->number : partition->number * 100 + 31;
+}
+
+static int compare_partitions(const void *a, const void *b)
+{
+	uint32_t x = last_day(a), y = last_day(b);
+
+	return (x > y) - (x < y);
 }
 
 /* The oldest day of samples first; never the last one. */
@@ -187,17 +248,20 @@ static bool drop_too_much(struct tidying *tidying, struct error *err)
 	uint64_t most = tidying->store->max_disk_bytes, bytes = 0;
 	uint32_t newest = 0;
 
+	if (tidying->count)
+		qsort(tidying->partitions, tidying->count, sizeof *tidying->partitions,
+		      compare_partitions);
 	for (size_t i = 0; i < tidying->count; i++) {
 		bytes += tidying->partitions[i].bytes;
 		if (is_dated(tidying, &tidying->partitions[i]) &&
-		    tidying->partitions[i].number > newest)
-			newest = tidying->partitions[i].number;
+		    last_day(&tidying->partitions[i]) > newest)
+			newest = last_day(&tidying->partitions[i]);
 	}
 	for (size_t i = 0; most && bytes > most && i < tidying->count; i++) {
 		struct partition *partition = &tidying->partitions[i]; /* oldest first */
 		uint64_t size = partition->bytes;
 
-		if (!size || !is_dated(tidying, partition) || partition->number == newest)
+		if (!size || !is_dated(tidying, partition) || last_day(partition) >= newest)
 			continue;
 		if (!drop(tidying, partition, "more than --max-disk", err))
 			return false;
@@ -218,24 +282,42 @@ bool tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err)
 	return ok;
 }
 
+/* Once a minute, and once it was said what there is; then sums are made. */
+static void turn(struct clickhouse_samples *store, int64_t *tidied_ms, bool *is_done)
+{
+	int64_t now_ms = clickhouse_now_ms();
+	struct error err = {0};
+	bool ok = true;
+
+	if (now_ms - *tidied_ms >= TIDY_INTERVAL_MS || now_ms < *tidied_ms) {
+		ok = tidy(store, now_ms, &err);
+		*tidied_ms = now_ms;
+	}
+	if (ok && !clickhouse_rollup_turn(store, now_ms, is_done, &err))
+		ok = false;
+	*is_done |= !ok;
+	pthread_mutex_lock(&store->lock);
+	if (!ok && !store->is_closing && !store->is_away)
+		log_warn("old samples stay, or sums are not made", "reason=\"%s\"", err.message);
+	pthread_mutex_unlock(&store->lock);
+}
+
 void *tidy_thread(void *context)
 {
 	struct clickhouse_samples *store = context;
+	int64_t tidied_ms = 0;
 
 	pthread_mutex_lock(&store->lock);
 	while (!store->is_closing) {
-		struct error err = {0};
 		struct timespec until;
-		bool ok;
+		bool is_done = true;
 
 		pthread_mutex_unlock(&store->lock);
-		ok = tidy(store, clickhouse_now_ms(), &err);
+		turn(store, &tidied_ms, &is_done);
 		pthread_mutex_lock(&store->lock);
-		if (!ok && !store->is_closing && !store->is_away)
-			log_warn("old samples stay", "reason=\"%s\"", err.message);
 		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += TIDY_INTERVAL_MS / 1000;
-		if (!store->is_closing)
+		until.tv_sec += is_done ? ROLLUP_INTERVAL_MS / 1000 : 0;
+		if (!store->is_closing && is_done)
 			pthread_cond_timedwait(&store->tidy_wake, &store->lock, &until);
 	}
 	pthread_mutex_unlock(&store->lock);

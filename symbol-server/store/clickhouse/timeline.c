@@ -35,6 +35,11 @@ static bool keep_point(void *context, struct row_reader *row)
 
 static bool read_points(struct timelining *at, struct error *err)
 {
+	static const struct source_columns columns = {
+		.names = "series, minute, samples, value",
+		.rolled = "series, bucket AS minute, samples, value",
+		.is_whole = true,
+	};
 	long long step_s = (long long)at->timeline->step_ms / 1000;
 	struct buffer sql;
 	bool ok;
@@ -46,7 +51,7 @@ static bool read_points(struct timelining *at, struct error *err)
 		      "SELECT series_group, toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS "
 		      "step, sum(samples) AS all_samples, sum(value) FROM ",
 		      step_s, step_s);
-	asking_source(&at->asking, &sql, "series, minute, samples, value");
+	asking_source(&at->asking, &sql, &columns);
 	buffer_append_text(&sql, " AS profiles ALL INNER JOIN wanted USING (series) "
 				 "GROUP BY series_group, step HAVING all_samples > 0");
 	ok = asking_ask(&at->asking, &sql, true, keep_point, at, err);
@@ -129,11 +134,15 @@ struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 {
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct timelining at = {0};
+	struct samples_query by_step = *query;
+	struct parts_wanted wanted;
 	struct error why = {0};
 	bool ok = false;
 
+	by_step.by_bucket = true;
+	wanted = asking_wants(&by_step);
 	if (!is_answerable(query, type, err) ||
-	    !asking_open(&at.asking, clickhouse_samples_of(base), query, type, err))
+	    !asking_open(&at.asking, clickhouse_samples_of(base), query, type, &wanted, err))
 		return NULL;
 	at.timeline = calloc(1, sizeof *at.timeline);
 	if (!at.timeline) {
@@ -144,7 +153,7 @@ struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 	at.timeline->from_ms = at.asking.from_ms;
 	at.timeline->until_ms = at.asking.until_ms;
 	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
-	at.timeline->resolution_ms = SAMPLES_BUCKET_MS;
+	at.timeline->resolution_ms = at.asking.parts.resolution_s * 1000ll;
 	ok = run(&at, &why);
 out:
 	free(at.points);
