@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Pyroscope of a benchmark's own: BENCH_PYROSCOPE names its program, one binary with all of its parts. Its data
-are local files; nothing of it listens beyond loopback, and it tells nobody of itself.
+are local files; nothing of it listens beyond loopback (its parts find each other at ports 9095 and 9099), and it tells
+nobody of itself.
 
 Built and tried: v2.0.6, whose OTLP is opentelemetry-proto 1.10 (v1development 0.3.0) and takes one value a sample
 (fleet --plain): git clone, git checkout v2.0.6, go build ./cmd/pyroscope with Go 1.25 or later."""
@@ -21,13 +22,17 @@ class Pyroscope:
 
     def __init__(self, name="pyroscope"):
         self.directory = os.path.join(harness.WORK, name)
-        os.makedirs(self.directory)
-        port, grpc, gossip = free_port(), free_port(), free_port()
+        os.makedirs(self.directory, exist_ok=True)
+        port, gossip, here = free_port(), free_port(), "127.0.0.1"
         self.url = "http://127.0.0.1:%d" % port
         self.process = start([
-            PROGRAM, "-server.http-listen-address=127.0.0.1", "-server.http-listen-port=%d" % port,
-            "-server.grpc-listen-address=127.0.0.1", "-server.grpc-listen-port=%d" % grpc,
-            "-memberlist.bind-addr=127.0.0.1", "-memberlist.bind-port=%d" % gossip, "-memberlist.advertise-addr=127.0.0.1",
+            PROGRAM, "-server.http-listen-address=" + here, "-server.http-listen-port=%d" % port,
+            "-server.grpc-listen-address=" + here, "-memberlist.bind-addr=" + here, "-memberlist.bind-port=%d" % gossip,
+            "-memberlist.advertise-addr=" + here, "-memberlist.advertise-port=%d" % gossip,
+            "-distributor.ring.instance-addr=" + here, "-overrides-exporter.ring.instance-addr=" + here,
+            "-query-frontend.instance-addr=" + here, "-segment-writer.lifecycler.addr=" + here,
+            "-segment-writer.min-ready-duration=0", "-metastore.min-ready-duration=0", "-architecture.storage=v2",
+            "-storage.backend=filesystem", "-storage.filesystem.dir=./shared", "-pyroscopedb.data-path=./local",
             "-usage-stats.enabled=false", "-self-profiling.disable-push=true", "-log.level=warn",
             "-distributor.ingestion-rate-limit-mb=10000", "-distributor.ingestion-burst-size-mb=10000",
             "-validation.reject-older-than=0s", "-querier.max-query-length=0s", "-querier.max-query-lookback=0s",
