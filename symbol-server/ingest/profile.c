@@ -314,9 +314,9 @@ static bool add_times(struct reader *reader, struct wire wire, struct batch_samp
 			if (!arena_grow(reader->arena, (void **)&batch->times, batch->time_count,
 					&reader->time_capacity, sizeof *batch->times))
 				return false;
-			batch->times[batch->time_count++] = field.type == WIRE_BYTES
-								    ? fixed64(field.bytes.at + 8 * i)
-								    : field.value;
+			batch->times[batch->time_count++] =
+				field.type == WIRE_BYTES ? fixed64(field.bytes.at + 8 * i)
+							 : field.value;
 		}
 	}
 	sample->time_count = batch->time_count - sample->first_time;
@@ -430,6 +430,26 @@ static void make_id(struct reader *reader, const struct profile_facts *facts,
 		profile->id[12 + i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
+/* Our agents count by themselves what was refused; of others the server does. */
+static bool keep_untimely(struct reader *reader, const struct value_rule *rule,
+			  uint32_t first_sample, uint32_t series, const char *reason)
+{
+	struct sample_batch *batch = reader->batch;
+	struct batch_untimely *untimely;
+
+	if (!arena_grow(reader->arena, (void **)&batch->untimely, batch->untimely_count,
+			&reader->untimely_capacity, sizeof *batch->untimely))
+		return false;
+	untimely = &batch->untimely[batch->untimely_count++];
+	*untimely = (struct batch_untimely){.type = profile_type_name(rule->type),
+					    .reason = reason,
+					    .series = series,
+					    .received_ms = reader->now_ms};
+	for (uint32_t i = first_sample; i < batch->sample_count; i++)
+		untimely->samples += batch->samples[i].samples;
+	return true;
+}
+
 static enum dictionary_result keep_profile(struct reader *reader, const struct profile_facts *facts,
 					   const struct value_rule *rule, uint32_t first_sample,
 					   uint32_t series)
@@ -439,6 +459,10 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 	struct batch_profile *profile;
 
 	if (time_ms > reader->now_ms + AHEAD_MAX_MS || time_ms < reader->oldest_ms) {
+		if (!rule->is_pair &&
+		    !keep_untimely(reader, rule, first_sample, series,
+				   time_ms > reader->now_ms ? "too_new" : "too_old"))
+			return DICTIONARY_NO_ROOM;
 		batch->sample_count = first_sample;
 		reader->untimely++;
 		reject(reader, "a profile's time is %lld s %s",

@@ -20,7 +20,7 @@ struct reader {
 	bool has_body_id;
 	unsigned good, bad_indices, untimely; /* profiles with samples */
 	uint32_t sample_capacity, profile_capacity, series_capacity, counters_capacity;
-	uint32_t time_capacity;
+	uint32_t time_capacity, untimely_capacity;
 };
 
 struct value_type {

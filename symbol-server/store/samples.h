@@ -143,6 +143,13 @@ struct batch_refusals { /* profiles that the store does not take; the rest of th
 	char sentence[200]; /* why the first one is not; "" when none */
 };
 
+struct batch_untimely { /* what is too old to be kept or in the future, of a sender without counters */
+	const char *type, *reason; /* static: "too_old" or "too_new" */
+	uint32_t series;	   /* for its host alone */
+	uint64_t samples;
+	int64_t received_ms; /* counted as lost then */
+};
+
 struct sample_batch {
 	uint32_t tenant; /* 1: the default tenant */
 	struct batch_module *modules;	  uint32_t module_count;
@@ -154,6 +161,7 @@ struct sample_batch {
 	uint64_t *times;		  uint32_t time_count; /* unix ns, of single samples */
 	struct batch_profile *profiles;	  uint32_t profile_count;
 	struct batch_counters *counters;  uint32_t counters_count;
+	struct batch_untimely *untimely;  uint32_t untimely_count;
 	struct text sender;	/* address of the peer: host label of senders that name no host */
 	struct batch_refusals *refusals; /* filled by samples_add(); NULL: nobody asks */
 };

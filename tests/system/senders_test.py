@@ -68,6 +68,10 @@ def old_times():
         equal((status, answer.partial_success.rejected_profiles), (200, count), "%s: every profile is rejected" % name)
         check("older than what is kept" in answer.partial_success.error_message or not count, "and the sentence says why",
               answer.partial_success.error_message)
+        lost = sum(expected(message)["samples"].values())
+        accounting = server.flamegraph()["accounting"]
+        equal((accounting["lost_by"].get("too_old"), accounting["taken"], accounting["samples"]), (lost, lost, 0),
+              "and its samples are accounted as lost")
         break
     server = Server("--retention", "0s", data="forever")
     for name, message in requests():

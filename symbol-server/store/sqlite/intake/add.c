@@ -329,6 +329,31 @@ static void refuse_profile(struct adder *adder, struct catalog *catalog,
 			 adder->store->series_max);
 }
 
+/* Counted as lost when it came: the day of its own time may be gone. */
+static bool add_untimely(struct adder *adder, const struct batch_untimely *untimely,
+			 struct error *err)
+{
+	uint32_t number = day_of(untimely->received_ms);
+	struct day *day = store_take_day(adder->store, number, err);
+	int type = profile_type_find(untimely->type, strlen(untimely->type));
+	struct text reason = {untimely->reason, (uint32_t)strlen(untimely->reason)};
+	struct record_refused entry = {.tenant = adder->batch->tenant,
+				       .bucket = bucket_of(untimely->received_ms),
+				       .samples = untimely->samples};
+
+	if (!day)
+		return false;
+	if (type < 0)
+		return true;
+	entry.type = (uint32_t)type;
+	entry.host = catalog_add_string(day->catalog,
+					host_of(&adder->batch->series[untimely->series]));
+	entry.reason = catalog_add_string(day->catalog, reason);
+	record_add_day(adder->body, number);
+	record_add_refused(adder->body, &adder->store->scratch, &entry);
+	return true;
+}
+
 static bool add_profile(struct adder *adder, struct day *day, uint32_t number, struct error *err)
 {
 	struct catalog *catalog = day->catalog;
@@ -531,6 +556,9 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	buffer_clear(adder->entry);
 	for (uint32_t i = 0; i < items; i++)
 		if (!adder->is_done[i] && !add_day(adder, day_of(item_time(batch, i)), err))
+			return false;
+	for (uint32_t i = 0; i < batch->untimely_count; i++)
+		if (!add_untimely(adder, &batch->untimely[i], err))
 			return false;
 	if (adder->body->failed || adder->entry->failed)
 		return error_set(err, ERROR_LIMIT,
