@@ -439,6 +439,20 @@ static void print_duration(int64_t ms, FILE *out)
 		}
 }
 
+/* A password in an address is not shown: what is printed ends up in tickets and logs. */
+static void print_text(const char *text, FILE *out)
+{
+	const char *user = strstr(text, "://"), *end, *colon;
+
+	user = user ? user + 3 : text + strlen(text);
+	end = memrchr(user, '@', strcspn(user, "/?"));
+	colon = end ? memchr(user, ':', (size_t)(end - user)) : NULL;
+	if (colon)
+		fprintf(out, "%.*s:***%s", (int)(colon - text), text, end);
+	else
+		fputs(text, out);
+}
+
 static void print_row(const struct option_row *row, const void *values, FILE *out)
 {
 	const void *at = (const char *)values + row->offset;
@@ -448,8 +462,11 @@ static void print_row(const struct option_row *row, const void *values, FILE *ou
 	if (row->type == OPTION_LIST) {
 		if (!list->count)
 			fprintf(out, "# %s =\n", row->name);
-		for (size_t i = 0; i < list->count; i++)
-			fprintf(out, "%s = %s\n", row->name, list->texts[i]);
+		for (size_t i = 0; i < list->count; i++) {
+			fprintf(out, "%s = ", row->name);
+			print_text(list->texts[i], out);
+			fputc('\n', out);
+		}
 		return;
 	}
 	if (row->type == OPTION_TEXT && !*(const char *const *)at) {
@@ -465,7 +482,7 @@ static void print_row(const struct option_row *row, const void *values, FILE *ou
 		fprintf(out, "%" PRIu32, *(const uint32_t *)at);
 		break;
 	case OPTION_TEXT:
-		fputs(*(const char *const *)at, out);
+		print_text(*(const char *const *)at, out);
 		break;
 	case OPTION_DURATION:
 		print_duration(*(const int64_t *)at, out);

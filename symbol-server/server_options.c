@@ -28,7 +28,8 @@ static const struct option_row rows[] = {
 	 .fallback = "sqlite",
 	 .argument = "sqlite|clickhouse=URL",
 	 .help = "where samples are kept: below --data, or in ClickHouse, for several servers "
-		 "together: http[s]://USER:PASSWORD@HOST:PORT/DATABASE[?cluster=NAME]"},
+		 "together: http[s]://USER:PASSWORD@HOST:PORT/DATABASE[?cluster=NAME], or "
+		 "?password-file=PATH whose first line is the password (& between the two)"},
 	{.name = "debuginfod",
 	 .type = OPTION_LIST,
 	 .offset = AT(debuginfod),

@@ -4,6 +4,7 @@ requests and give the same answers, byte by byte. ALL=1 asks every question."""
 import os
 import random
 import re
+import subprocess
 import sys
 import time
 import urllib.parse
@@ -165,6 +166,28 @@ def deleted(servers):
     compare(servers, "after deleting", 8)
 
 
+def timed(servers):
+    """Times of single samples: cells, and the flame graph of some of them."""
+    generator = random.Random(6)
+    begin = NOW - 10 * 60 * 10**9
+    for number in range(12):
+        made = Request(BUILD)
+        labels = {"host.name": "timed%d" % (number % 2), "service.name": "timed", "farflame.process": "p%d" % (number % 3)}
+        profile = made.profile(made.resource(**labels), time_ns=begin + number * 10**10, profile_id=generator.randbytes(16))
+        for stack in range(4):
+            times = sorted(begin + number * 10**10 + generator.randrange(10**10) for _ in range(generator.randint(1, 6)))
+            made.sample(profile, frames(made, stack), [len(times), len(times) * PERIOD + stack], thread="t%d" % (stack % 2))
+            profile.samples[-1].timestamps_unix_nano.extend(times)
+        for body in [made.bytes()] * (1 + number % 2):
+            equal([server.post(body)[0] for server in servers], [200, 200], "a report with times is taken")
+    for asked in ({}, {"match": '{host="timed1"}'}, {"match": '{thread="t1"}'}, {"match": '{service="nobody"}'}):
+        span = {"from": begin // 10**6 + 3000, "until": begin // 10**6 + 73000, "type": "on-cpu", **asked}
+        for path, more in (("/api/v1/heatmap", {}), ("/api/v1/flamegraph", {"exact": "true"}),
+                           ("/api/v1/flamegraph", {"exact": "true", "group_by": "host,thread", "format": "folded"})):
+            one, other = (answer(server, path, dict(span, **more)) for server in servers)
+            equal(other, one, "%s of single samples %s" % (path, asked))
+
+
 def limited():
     """Series beyond the limit are refused alone, and their samples counted as lost, by both."""
     house = clickhouse.ClickHouse("limited")
@@ -192,11 +215,16 @@ def both_stores():
     for body in requests()[15:20]:
         equal([server.post(body)[0] for server in servers], [200, 200], "a report that comes again after a restart is taken")
     compare(servers, "after a restart, some sent again", 20)
-    other = Server("--store", house.store("suite"), data="two", log="two.log")
+    with open(os.path.join(house.directory, "password"), "w", encoding="utf-8") as out:
+        out.write("se:c/ret\n")
+    other = Server("--store", house.store("suite", "?password-file=" + out.name).replace(":se%3Ac%2Fret", ""), data="two", log="two.log")
+    shown = subprocess.run(servers[1].arguments + ["--print-config"], capture_output=True, text=True, check=True).stdout
+    check("farflame:***@127.0.0.1" in shown and "se%3Ac" not in shown, "--print-config shows no password", shown)
     for body in requests()[14:20]:
         equal(other.post(body)[0], 200, "another server takes a report that the first one has")
     compare([servers[0], other], "by another server", 20)
     compare(servers, "by the first one", 20)
+    timed(servers)
     deleted(servers)
     house_log = open(os.path.join(os.path.dirname(house.directory), "one.log"), encoding="utf-8").read()
     check("se:c" not in house_log and "se%3A" not in house_log and house_log, "the password is in no log")

@@ -2,6 +2,7 @@
 #include "symbol-server/store/clickhouse/address.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,13 +80,47 @@ static bool parse_server(const char *scheme, const char *at, const char *end,
 			(int)(end - at), at) > 0;
 }
 
+static bool parse_parameter(const char *at, size_t length, struct clickhouse_address *address)
+{
+	static const char cluster[] = "cluster=", file[] = "password-file=";
+
+	if (length > sizeof cluster - 1 && !strncmp(at, cluster, sizeof cluster - 1))
+		return copy_name(at + sizeof cluster - 1, length - (sizeof cluster - 1),
+				 address->cluster);
+	return length > sizeof file - 1 && !strncmp(at, file, sizeof file - 1) &&
+	       decode(at + sizeof file - 1, length - (sizeof file - 1), address->password_file,
+		      sizeof address->password_file);
+}
+
 static bool parse_query(const char *at, struct clickhouse_address *address)
 {
-	static const char cluster[] = "cluster=";
+	while (*at) {
+		size_t length = strcspn(at, "&");
 
-	return !*at || (!strncmp(at, cluster, sizeof cluster - 1) &&
-			copy_name(at + sizeof cluster - 1, strlen(at + sizeof cluster - 1),
-				  address->cluster));
+		if (!parse_parameter(at, length, address))
+			return false;
+		at += length;
+		at += *at == '&';
+	}
+	return true;
+}
+
+static bool read_password(struct clickhouse_address *address, struct error *err)
+{
+	FILE *file;
+	bool ok;
+
+	if (!*address->password_file)
+		return true;
+	file = fopen(address->password_file, "re");
+	if (!file)
+		return error_set(err, ERROR_OPTION, "cannot open the password's file '%s': %s",
+				 address->password_file, strerror(errno));
+	ok = fgets(address->password, sizeof address->password, file);
+	address->password[strcspn(address->password, "\r\n")] = '\0';
+	fclose(file);
+	return ok || error_set(err, ERROR_OPTION, "the password's file '%s' is empty",
+			       address->password_file);
 }
 
 bool clickhouse_address_parse(const char *url, struct clickhouse_address *address,
@@ -113,7 +148,10 @@ bool clickhouse_address_parse(const char *url, struct clickhouse_address *addres
 		return error_set(err, ERROR_OPTION,
 				 "the database in the address of ClickHouse may have letters, "
 				 "digits and _ only");
-	return parse_query(*query ? query + 1 : query, address) ||
-	       error_set(err, ERROR_OPTION,
-			 "the address of ClickHouse takes ?cluster=NAME and nothing else");
+	if (!parse_query(*query ? query + 1 : query, address))
+		return error_set(
+			err, ERROR_OPTION,
+			"the address of ClickHouse takes ?cluster=NAME, password-file=PATH "
+			"and nothing else");
+	return read_password(address, err);
 }
