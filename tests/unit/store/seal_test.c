@@ -23,7 +23,7 @@ static __thread bool is_commit_thread;
 
 static void nap(void)
 {
-	nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
 int usleep(useconds_t us)
