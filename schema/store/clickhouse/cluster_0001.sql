@@ -5,15 +5,15 @@
 -- meet and are merged, and a series is on one shard. ON CLUSTER needs <distributed_ddl> and ZooKeeper or Keeper.
 -- What the columns mean: samples_0001.sql.
 
-CREATE TABLE IF NOT EXISTS schema_migrations_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.schema_migrations_local ON CLUSTER $cluster (
 	version UInt32,
 	applied DateTime DEFAULT now()
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/$database/schema_migrations', '{shard}-{replica}') ORDER BY version;
 
-CREATE TABLE IF NOT EXISTS schema_migrations ON CLUSTER $cluster AS schema_migrations_local
+CREATE TABLE IF NOT EXISTS $database.schema_migrations ON CLUSTER $cluster AS $database.schema_migrations_local
 	ENGINE = Distributed($cluster, $database, schema_migrations_local, version);
 
-CREATE TABLE IF NOT EXISTS modules_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.modules_local ON CLUSTER $cluster (
 	month UInt32,
 	module UInt64,
 	build_id String,
@@ -23,10 +23,10 @@ CREATE TABLE IF NOT EXISTS modules_local ON CLUSTER $cluster (
 	base UInt8
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/modules', '{replica}') PARTITION BY month ORDER BY module;
 
-CREATE TABLE IF NOT EXISTS modules ON CLUSTER $cluster AS modules_local
+CREATE TABLE IF NOT EXISTS $database.modules ON CLUSTER $cluster AS $database.modules_local
 	ENGINE = Distributed($cluster, $database, modules_local, module);
 
-CREATE TABLE IF NOT EXISTS locations_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.locations_local ON CLUSTER $cluster (
 	month UInt32,
 	location UInt64,
 	kind UInt8,
@@ -38,19 +38,19 @@ CREATE TABLE IF NOT EXISTS locations_local ON CLUSTER $cluster (
 	line UInt32
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/locations', '{replica}') PARTITION BY month ORDER BY location;
 
-CREATE TABLE IF NOT EXISTS locations ON CLUSTER $cluster AS locations_local
+CREATE TABLE IF NOT EXISTS $database.locations ON CLUSTER $cluster AS $database.locations_local
 	ENGINE = Distributed($cluster, $database, locations_local, location);
 
-CREATE TABLE IF NOT EXISTS stacks_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.stacks_local ON CLUSTER $cluster (
 	month UInt32,
 	stack UInt64,
 	locations Array(UInt64)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/stacks', '{replica}') PARTITION BY month ORDER BY stack SETTINGS index_granularity = 1024;
 
-CREATE TABLE IF NOT EXISTS stacks ON CLUSTER $cluster AS stacks_local
+CREATE TABLE IF NOT EXISTS $database.stacks ON CLUSTER $cluster AS $database.stacks_local
 	ENGINE = Distributed($cluster, $database, stacks_local, stack);
 
-CREATE TABLE IF NOT EXISTS series_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.series_local ON CLUSTER $cluster (
 	month UInt32,
 	tenant UInt32,
 	series UInt64,
@@ -58,10 +58,10 @@ CREATE TABLE IF NOT EXISTS series_local ON CLUSTER $cluster (
 	label_values Array(String)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/series', '{replica}') PARTITION BY month ORDER BY (tenant, series);
 
-CREATE TABLE IF NOT EXISTS series ON CLUSTER $cluster AS series_local
+CREATE TABLE IF NOT EXISTS $database.series ON CLUSTER $cluster AS $database.series_local
 	ENGINE = Distributed($cluster, $database, series_local, series);
 
-CREATE TABLE IF NOT EXISTS samples_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.samples_local ON CLUSTER $cluster (
 	tenant UInt32,
 	type UInt8,
 	hour DateTime,
@@ -81,19 +81,19 @@ CREATE TABLE IF NOT EXISTS samples_local ON CLUSTER $cluster (
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/samples', '{replica}') PARTITION BY toYYYYMMDD(minute)
 	ORDER BY (tenant, type, hour, series, minute, id) SETTINGS index_granularity = 512;
 
-CREATE TABLE IF NOT EXISTS samples ON CLUSTER $cluster AS samples_local
+CREATE TABLE IF NOT EXISTS $database.samples ON CLUSTER $cluster AS $database.samples_local
 	ENGINE = Distributed($cluster, $database, samples_local, series);
 
-CREATE TABLE IF NOT EXISTS duplicates_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.duplicates_local ON CLUSTER $cluster (
 	tenant UInt32,
 	minute DateTime,
 	id FixedString(16)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/duplicates', '{replica}') PARTITION BY toYYYYMMDD(minute) ORDER BY (tenant, minute, id);
 
-CREATE TABLE IF NOT EXISTS duplicates ON CLUSTER $cluster AS duplicates_local
+CREATE TABLE IF NOT EXISTS $database.duplicates ON CLUSTER $cluster AS $database.duplicates_local
 	ENGINE = Distributed($cluster, $database, duplicates_local, sipHash64(id));
 
-CREATE TABLE IF NOT EXISTS reports_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.reports_local ON CLUSTER $cluster (
 	tenant UInt32,
 	agent FixedString(16),
 	minute DateTime,
@@ -115,18 +115,18 @@ CREATE TABLE IF NOT EXISTS reports_local ON CLUSTER $cluster (
 	sent_ms Int64
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/reports', '{replica}') PARTITION BY toYYYYMMDD(minute) ORDER BY (tenant, agent, minute, seq);
 
-CREATE TABLE IF NOT EXISTS reports ON CLUSTER $cluster AS reports_local
+CREATE TABLE IF NOT EXISTS $database.reports ON CLUSTER $cluster AS $database.reports_local
 	ENGINE = Distributed($cluster, $database, reports_local, sipHash64(agent));
 
-CREATE TABLE IF NOT EXISTS irregular_agents_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.irregular_agents_local ON CLUSTER $cluster (
 	tenant UInt32,
 	agent FixedString(16)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/irregular_agents', '{replica}') ORDER BY (tenant, agent);
 
-CREATE TABLE IF NOT EXISTS irregular_agents ON CLUSTER $cluster AS irregular_agents_local
+CREATE TABLE IF NOT EXISTS $database.irregular_agents ON CLUSTER $cluster AS $database.irregular_agents_local
 	ENGINE = Distributed($cluster, $database, irregular_agents_local, sipHash64(agent));
 
-CREATE TABLE IF NOT EXISTS agents_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.agents_local ON CLUSTER $cluster (
 	month UInt32,
 	tenant UInt32,
 	agent FixedString(16),
@@ -145,10 +145,10 @@ CREATE TABLE IF NOT EXISTS agents_local ON CLUSTER $cluster (
 	sent_ms Int64
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/agents', '{replica}', seq) PARTITION BY month ORDER BY (tenant, agent);
 
-CREATE TABLE IF NOT EXISTS agents ON CLUSTER $cluster AS agents_local
+CREATE TABLE IF NOT EXISTS $database.agents ON CLUSTER $cluster AS $database.agents_local
 	ENGINE = Distributed($cluster, $database, agents_local, sipHash64(agent));
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS agents_view ON CLUSTER $cluster TO agents_local AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS $database.agents_view ON CLUSTER $cluster TO $database.agents_local AS
 SELECT toYYYYMM(minute) AS month, tenant, agent, seq, host, version, kernel, rate_hz, taken,
 	lost_names, lost_counts, stack_names, stack_counts, end_ms, received_ms, sent_ms
-FROM reports_local;
+FROM $database.reports_local;

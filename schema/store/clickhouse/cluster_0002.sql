@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- samples_0002.sql for a cluster, as cluster_0001.sql has it.
 
-CREATE TABLE IF NOT EXISTS rollups_10m_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.rollups_10m_local ON CLUSTER $cluster (
 	tenant UInt32,
 	is_whole UInt8,
 	type UInt8,
@@ -19,10 +19,10 @@ CREATE TABLE IF NOT EXISTS rollups_10m_local ON CLUSTER $cluster (
 	stack_values Array(UInt64)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/rollups_10m', '{replica}') PARTITION BY toYYYYMMDD(bucket) ORDER BY (tenant, is_whole, type, hour, series, bucket, version) SETTINGS index_granularity = 512;
 
-CREATE TABLE IF NOT EXISTS rollups_10m ON CLUSTER $cluster AS rollups_10m_local
+CREATE TABLE IF NOT EXISTS $database.rollups_10m ON CLUSTER $cluster AS $database.rollups_10m_local
 	ENGINE = Distributed($cluster, $database, rollups_10m_local, series);
 
-CREATE TABLE IF NOT EXISTS rollups_1h_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.rollups_1h_local ON CLUSTER $cluster (
 	tenant UInt32,
 	is_whole UInt8,
 	type UInt8,
@@ -39,10 +39,10 @@ CREATE TABLE IF NOT EXISTS rollups_1h_local ON CLUSTER $cluster (
 	stack_values Array(UInt64)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/rollups_1h', '{replica}') PARTITION BY toYYYYMM(bucket) ORDER BY (tenant, is_whole, type, series, bucket, version) SETTINGS index_granularity = 512;
 
-CREATE TABLE IF NOT EXISTS rollups_1h ON CLUSTER $cluster AS rollups_1h_local
+CREATE TABLE IF NOT EXISTS $database.rollups_1h ON CLUSTER $cluster AS $database.rollups_1h_local
 	ENGINE = Distributed($cluster, $database, rollups_1h_local, series);
 
-CREATE TABLE IF NOT EXISTS rollup_marks_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.rollup_marks_local ON CLUSTER $cluster (
 	level UInt8,
 	bucket DateTime,
 	version UInt64,
@@ -50,18 +50,18 @@ CREATE TABLE IF NOT EXISTS rollup_marks_local ON CLUSTER $cluster (
 	made DateTime DEFAULT now()
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/rollup_marks', '{replica}') PARTITION BY toYYYYMM(bucket) ORDER BY (level, bucket, version);
 
-CREATE TABLE IF NOT EXISTS rollup_marks ON CLUSTER $cluster AS rollup_marks_local
+CREATE TABLE IF NOT EXISTS $database.rollup_marks ON CLUSTER $cluster AS $database.rollup_marks_local
 	ENGINE = Distributed($cluster, $database, rollup_marks_local, sipHash64(bucket));
 
-CREATE TABLE IF NOT EXISTS late_buckets_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.late_buckets_local ON CLUSTER $cluster (
 	bucket DateTime,
 	token UInt64
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/late_buckets', '{replica}') PARTITION BY toYYYYMM(bucket) ORDER BY (bucket, token);
 
-CREATE TABLE IF NOT EXISTS late_buckets ON CLUSTER $cluster AS late_buckets_local
+CREATE TABLE IF NOT EXISTS $database.late_buckets ON CLUSTER $cluster AS $database.late_buckets_local
 	ENGINE = Distributed($cluster, $database, late_buckets_local, sipHash64(bucket));
 
-CREATE TABLE IF NOT EXISTS late_samples_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.late_samples_local ON CLUSTER $cluster (
 	tenant UInt32,
 	type UInt8,
 	hour DateTime,
@@ -79,10 +79,10 @@ CREATE TABLE IF NOT EXISTS late_samples_local ON CLUSTER $cluster (
 	stack_values Array(UInt64)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/late_samples', '{replica}') PARTITION BY toYYYYMMDD(minute) ORDER BY (tenant, type, hour, series, minute, id);
 
-CREATE TABLE IF NOT EXISTS late_samples ON CLUSTER $cluster AS late_samples_local
+CREATE TABLE IF NOT EXISTS $database.late_samples ON CLUSTER $cluster AS $database.late_samples_local
 	ENGINE = Distributed($cluster, $database, late_samples_local, series);
 
-CREATE TABLE IF NOT EXISTS reports_kept_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.reports_kept_local ON CLUSTER $cluster (
 	tenant UInt32,
 	agent FixedString(16),
 	minute DateTime,
@@ -104,18 +104,18 @@ CREATE TABLE IF NOT EXISTS reports_kept_local ON CLUSTER $cluster (
 	sent_ms Int64
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/reports_kept', '{replica}') PARTITION BY toYYYYMM(minute) ORDER BY (tenant, agent, minute, seq);
 
-CREATE TABLE IF NOT EXISTS reports_kept ON CLUSTER $cluster AS reports_kept_local
+CREATE TABLE IF NOT EXISTS $database.reports_kept ON CLUSTER $cluster AS $database.reports_kept_local
 	ENGINE = Distributed($cluster, $database, reports_kept_local, sipHash64(agent));
 
-CREATE TABLE IF NOT EXISTS rollup_servers_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.rollup_servers_local ON CLUSTER $cluster (
 	server UInt64,
 	seen DateTime
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/rollup_servers', '{replica}', seen) ORDER BY server;
 
-CREATE TABLE IF NOT EXISTS rollup_servers ON CLUSTER $cluster AS rollup_servers_local
+CREATE TABLE IF NOT EXISTS $database.rollup_servers ON CLUSTER $cluster AS $database.rollup_servers_local
 	ENGINE = Distributed($cluster, $database, rollup_servers_local, server);
 
-CREATE TABLE IF NOT EXISTS moments_local ON CLUSTER $cluster (
+CREATE TABLE IF NOT EXISTS $database.moments_local ON CLUSTER $cluster (
 	tenant UInt32,
 	type UInt8,
 	hour DateTime,
@@ -128,5 +128,5 @@ CREATE TABLE IF NOT EXISTS moments_local ON CLUSTER $cluster (
 	values Array(UInt64)
 ) ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/$database/moments', '{replica}') PARTITION BY toYYYYMMDD(minute) ORDER BY (tenant, type, hour, series, minute, id) SETTINGS index_granularity = 512;
 
-CREATE TABLE IF NOT EXISTS moments ON CLUSTER $cluster AS moments_local
+CREATE TABLE IF NOT EXISTS $database.moments ON CLUSTER $cluster AS $database.moments_local
 	ENGINE = Distributed($cluster, $database, moments_local, series);
