@@ -9,7 +9,7 @@
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
-enum { RETRY_AFTER_S = 2 };
+enum { RETRY_AFTER_S = 2, MESSAGE_BYTES = 8192 };
 
 static const char *code_of(int status)
 {
@@ -37,8 +37,18 @@ static const char *code_of(int status)
 	return "internal";
 }
 
+/* What a stranger sent may be quoted in it: it stays one line. */
+static void one_line(const char *message, char line[MESSAGE_BYTES])
+{
+	snprintf(line, MESSAGE_BYTES, "%s", message);
+	for (char *at = line; *at; at++)
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+}
+
 void answer_error(struct http_response *response, int status, const char *message)
 {
+	char line[MESSAGE_BYTES];
 	struct json json = json_start(&response->body);
 
 	if (response->has_begun) {
@@ -55,7 +65,8 @@ void answer_error(struct http_response *response, int status, const char *messag
 	json_key(&json, "error");
 	json_open(&json, '{');
 	json_key_string(&json, "code", code_of(status));
-	json_key_string(&json, "message", message);
+	one_line(message, line);
+	json_key_string(&json, "message", line);
 	json_close(&json, '}');
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');

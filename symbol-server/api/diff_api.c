@@ -435,6 +435,21 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 	};
 }
 
+/* Time whose samples both sides have. Other samples of the same time, or the same question twice,
+ * are meant so. */
+static int64_t overlap_ms(const struct side *sides, const char *match, const char *base_match)
+{
+	const struct samples_result *a = sides[DIFF_BASE].flame.result;
+	const struct samples_result *b = sides[DIFF_COMPARE].flame.result;
+	int64_t from = larger(a->from_ms, b->from_ms), until = smaller(a->until_ms, b->until_ms);
+	bool is_same = a->from_ms == b->from_ms && a->until_ms == b->until_ms;
+
+	if (is_same || until <= from || strcmp(match ? match : "", base_match ? base_match : "") ||
+	    strcmp(sides[DIFF_BASE].flame.query.type, sides[DIFF_COMPARE].flame.query.type))
+		return 0;
+	return until - from;
+}
+
 static bool write_answer(struct http_request *request, struct http_response *response,
 			 const struct diffing *diffing, const struct answer_format *format,
 			 struct error *err)
@@ -452,6 +467,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.by_total = diffing->by_total,
 		.norm = norms[diffing->norm],
 		.noise_from = noises[diffing->noise],
+		.overlap_ms = overlap_ms(sides, match, base_match ? base_match : match),
 	};
 
 	answer.flame.tree = diffing->tree.tree;

@@ -12,10 +12,17 @@ struct diff_answer {
 	struct flame_answer base;           /* type, match, times and accounting */
 	const struct diff_table *functions; /* tested */
 	size_t functions_limit;
-	bool by_total;          /* what was tested */
-	const char *norm;       /* "per_second", "share", "raw" */
+	bool by_total;      /* what was tested */
+	const char *norm;   /* "per_second", "share", "raw" */
+	int64_t overlap_ms; /* of time whose samples are on both sides; 0: none, or they are meant
+			     */
 	const char *noise_from; /* what clusters are: "time", "hosts"; "none" without them */
 };
+
+enum { DIFF_WARNING = 300 };
+
+/* What a reader has to know before the numbers mean anything. false: nothing. */
+bool diff_warning(const struct diff_answer *answer, char text[DIFF_WARNING]);
 
 /* {"type",…,"base":{…},"names",…,"nodes":{…,"base_self","base_total"},"functions":[…]} */
 bool diff_json(const struct diff_answer *answer, struct buffer *out);

@@ -84,6 +84,17 @@ static void put_noise(struct json *json, const struct diff_answer *answer)
 	json_close(json, '}');
 }
 
+static void put_warnings(struct json *json, const struct diff_answer *answer)
+{
+	char text[DIFF_WARNING];
+
+	json_key(json, "warnings");
+	json_open(json, '[');
+	if (diff_warning(answer, text))
+		json_string(json, text);
+	json_close(json, ']');
+}
+
 static void put_base(struct json *json, const struct diff_answer *answer)
 {
 	json_key(json, "base");
@@ -110,6 +121,7 @@ bool diff_json(const struct diff_answer *answer, struct buffer *out)
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");
 	put_base(json, answer);
 	put_noise(json, answer);
+	put_warnings(json, answer);
 	if (!flame_graph_json(json, &answer->flame))
 		return false;
 	put_functions(json, answer);

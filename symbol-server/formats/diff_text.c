@@ -66,6 +66,20 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 	return !out->failed;
 }
 
+bool diff_warning(const struct diff_answer *answer, char text[DIFF_WARNING])
+{
+	char length[HUMAN_TEXT];
+
+	if (answer->overlap_ms <= 0)
+		return false;
+	human_value((uint64_t)answer->overlap_ms * 1000000, "nanoseconds", length);
+	snprintf(text, DIFF_WARNING,
+		 "the two ranges overlap by %s, widened as they are to whole steps of what is "
+		 "stored: its samples are on both sides, which makes changes look smaller",
+		 length);
+	return true;
+}
+
 /* --- Markdown --- */
 
 static void put_side(struct buffer *out, const char *name, const struct flame_answer *side)
@@ -184,12 +198,16 @@ static void put_noise(struct buffer *out, const struct diff_answer *answer)
 
 bool diff_markdown(const struct diff_answer *answer, struct buffer *out)
 {
+	char warning[DIFF_WARNING];
+
 	buffer_printf(out,
 		      "# %s, compared\n\n| | time (UTC) | value | samples | hosts | without "
 		      "names | lost | selection |\n|:--|:--|--:|--:|--:|--:|--:|:--|\n",
 		      answer->flame.type);
 	put_side(out, "before", &answer->base);
 	put_side(out, "now", &answer->flame);
+	if (diff_warning(answer, warning))
+		buffer_printf(out, "\n**Note:** %s.\n", warning);
 	put_noise(out, answer);
 	put_changes(out, answer, true);
 	put_changes(out, answer, false);
