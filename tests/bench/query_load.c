@@ -339,6 +339,8 @@ int main(int count, char **arguments)
 	load.pairs = number(arguments, count, 7, 75);
 	load.days = number(arguments, count, 8, 1);
 	load.has_times = number(arguments, count, 9, 0);
+	if (load.series <= SERVICES || load.stacks <= SERVICES || !load.buckets)
+		errx(2, "more than %d series and stacks are needed, and a bucket", SERVICES);
 	read_functions(&load, arguments[2]);
 	make_world(&load);
 	options.directory = arguments[1];
