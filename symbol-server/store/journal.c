@@ -556,8 +556,7 @@ static bool start_segment(struct journal *journal, uint32_t bytes, uint64_t fail
 	fd = open_direct(path);
 	if (fd < 0)
 		return error_set_system(err, errno, "open '%s'", path);
-	if (!write_header(journal, fd, number, failed_from, err) ||
-	    !sync_directory(journal, err)) {
+	if (!write_header(journal, fd, number, failed_from, err) || !sync_directory(journal, err)) {
 		close(fd);
 		unlink(path);
 		return false;
