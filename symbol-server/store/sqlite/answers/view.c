@@ -271,6 +271,22 @@ static bool is_in_hours(const struct view_day *day)
 	return day->hours && least && least >= day->known_through;
 }
 
+/* Retention came between the look at the list and the file. */
+static bool was_deleted(struct view *view, struct view_day *day)
+{
+	bool was;
+
+	pthread_mutex_lock(&view->store->lock);
+	was = day->day->is_gone;
+	pthread_mutex_unlock(&view->store->lock);
+	if (was) {
+		day_reader_close(day->reader);
+		day->reader = NULL;
+		day->folded_through = 0;
+	}
+	return was;
+}
+
 static bool open_day(struct view *view, struct view_day *day, struct error *err)
 {
 	struct error why = {0};
@@ -304,6 +320,8 @@ static bool open_day(struct view *view, struct view_day *day, struct error *err)
 		view_set_aside(view, day, &why);
 		return true;
 	}
+	if (was_deleted(view, day))
+		return true;
 	if (err)
 		*err = why;
 	return false;
