@@ -145,6 +145,10 @@ static int back_up(const struct server_options *options)
 	       "folding waited %lld ms\n",
 	       options->backup, report.databases, report.journal_segments, report.files,
 	       (unsigned long long)report.bytes, (long long)report.locked_ms);
+	if (options->clickhouse_url)
+		fprintf(stderr,
+			"farflame-server: samples are in ClickHouse and not in this copy; back "
+			"them up with its own tools\n");
 	if (!report.damaged)
 		return EXIT_SUCCESS;
 	fprintf(stderr, "farflame-server: %u damaged databases are not in it\n", report.damaged);
@@ -210,8 +214,8 @@ static int64_t longest_kept_ms(const struct server_options *options)
 	return kept_ms == INT64_MAX ? 0 : kept_ms;
 }
 
-/* What a large query took goes back to the kernel after it: its arrays and arenas' blocks are mapped
- * apart, whatever sizes were freed before, and threads share few heaps. */
+/* What a large query took goes back to the kernel after it: its arrays and arenas' blocks are
+ * mapped apart, whatever sizes were freed before, and threads share few heaps. */
 static void keep_small(void)
 {
 	mallopt(M_ARENA_MAX, 4);
@@ -243,8 +247,8 @@ int main(int argc, char **argv)
 		return verify(&options);
 	block_signals(&signals);
 	api.retention_ms = longest_kept_ms(&options);
-	api.query_limits = (struct samples_limits){
-		options.query_time_ms, options.query_memory_bytes, options.query_rows};
+	api.query_limits = (struct samples_limits){options.query_time_ms,
+						   options.query_memory_bytes, options.query_rows};
 
 	ok = api_init(&api, &err) && open_stores(&api, &options, &err) &&
 	     start_symbolizer(&api, &options, &err) && import_files(&api, &options, &err) &&
