@@ -87,6 +87,12 @@ static void put_http(struct buffer *out, struct http_server *server)
 	COUNTER("http_slow_bodies_total", http.slow_bodies,
 		"Connections closed because their request body came too slowly.");
 	COUNTER("http_too_large_total", http.too_large, "Requests refused as too large.");
+	COUNTER("http_streams_total", http.streams,
+		"Answers that were sent while they were written.");
+	COUNTER("http_streams_broken_total", http.broken_streams,
+		"Of these, those that ended early, their client still there.");
+	GAUGE("http_streams_spilled_bytes", http.spilled_bytes,
+	      "Of answers whose clients read slowly, in files now.");
 	COUNTER("http_refused_busy_total", http.refused_busy,
 		"Requests refused because of load before they reached a resource.");
 	COUNTER("http_received_bytes_total", http.bytes_in, "Bytes of request bodies.");
