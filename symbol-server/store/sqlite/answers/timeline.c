@@ -272,7 +272,8 @@ static struct samples_timeline *try_timeline(struct sqlite_samples *store,
 					     struct error *err)
 {
 	struct samples_query by_step = *query;
-	struct timelining at = {.querying = {.query = &by_step, .type = type}};
+	struct timelining at = {.querying = {.query = &by_step, .type = type},
+				.started_ms = store_now_ms()};
 	bool ok = false;
 
 	by_step.by_bucket = true;
