@@ -403,7 +403,7 @@ static void put_profile(struct body_template *body, struct tables *tables,
 	buffer_clear(&resource);
 	put_resource(&resource, tables->world, from->app, profile->process);
 
-	put_number(&out, 1, add_string(tables, name));
+	put_number(&out, 1, add_string(tables, tables->world->options.is_plain ? "cpu" : name));
 	put_number(&out, 2, unit);
 	put_message(&inner, 1, &out);
 	put_samples(&inner, tables, from, profile);

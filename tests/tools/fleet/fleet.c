@@ -46,7 +46,7 @@ static const char help[] =
 	"                       first has a tenth of the stacks\n"
 	"  --modules DIR        build-ids of the files there (made up)\n"
 	"  --seed N             another seed, other reports (1)\n"
-	"  --plain              one value a sample, its weight, for servers other than ours\n"
+	"  --plain              type cpu, one value a sample, for servers other than ours\n"
 	"When, and what goes wrong:\n"
 	"  --from TIME          with --span: the first report's time is that long ago (--span)\n"
 	"  --span TIME          times of reports are spread over that long instead of being now\n"
