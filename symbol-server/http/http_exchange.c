@@ -6,6 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+
+/* libmicrohttpd would have no room for headers after it, nor for an answer: it would close the
+ * connection without a word, or wait. */
+static void refuse_long_uri(struct http_server *server, const struct http_connection *record)
+{
+	static const char answer[] =
+		"HTTP/1.1 414 URI Too Long\r\nContent-Type: application/json\r\n"
+		"Content-Length: 110\r\nConnection: close\r\n\r\n"
+		"{\"error\":{\"code\":\"uri_too_long\",\"message\":\"the address of a request has "
+		"at most 9216 bytes, with its query\"}}\n";
+
+	send(record->fd, answer, sizeof(answer) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	http_linger_add(server->connections.linger, record->fd);
+	shutdown(record->fd, SHUT_RDWR);
+}
 
 void *http_exchange_uri(void *context, const char *uri, struct MHD_Connection *connection)
 {
@@ -27,6 +43,8 @@ void *http_exchange_uri(void *context, const char *uri, struct MHD_Connection *c
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	request->record = info ? info->socket_context : NULL;
 	server->requests++;
+	if (request->record && strlen(uri) > HTTP_URI_MAX)
+		refuse_long_uri(server, request->record);
 	return request;
 }
 
@@ -39,6 +57,10 @@ static void find_route(struct http_request *request)
 	struct error err = {0};
 	char allowed[48], sentence[160];
 
+	if (strlen(request->uri) > HTTP_URI_MAX) { /* is answered */
+		http_request_refuse(request, 414, "the request's address is too long");
+		return;
+	}
 	request->path = percent_decode(request->uri, length, false, &request->arena, &err);
 	if (!request->path) {
 		http_request_refuse(request, 400, err.message);

@@ -18,15 +18,17 @@ enum {
 	HTTP_IDLE_S = 120,             /* between requests, and for the headers of one */
 	HTTP_SENDING_S = 600,          /* for one response, and as much again … */
 	HTTP_SENDING_BYTES = 32 << 20, /* … for each so many bytes of a file */
-	HTTP_QUEUE_MAX = 1024,         /* requests that wait for a worker; over it 503 */
-	HTTP_LONG_QUEUE = 16,          /* times as many long ones as may run wait; over it 503 */
+	HTTP_URI_MAX =
+		9 << 10, /* what is left of a connection's memory is for headers and an answer */
+	HTTP_QUEUE_MAX = 1024, /* requests that wait for a worker; over it 503 */
+	HTTP_LONG_QUEUE = 16,  /* times as many long ones as may run wait; over it 503 */
 	HTTP_TOLERATED_BODY = 64 << 10,
 	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
 	HTTP_ARENA_LIMIT = 64 << 20,
 	HTTP_SCRATCH_LIMIT = 32 << 20,
 	HTTP_SCRATCH_KEPT = 1 << 20, /* more than this is given back after the request */
-	HTTP_GZIP_FROM = 1024, /* smaller answers are not worth it */
+	HTTP_GZIP_FROM = 1024,       /* smaller answers are not worth it */
 	HTTP_GZIP_LEVEL = 4,
 	HTTP_WINDOW = 256 << 10, /* of a stream: bytes that are not sent yet, before they are in a
 				    file */
@@ -98,8 +100,8 @@ struct http_request {
 	size_t held; /* of server->memory */
 	struct buffer body;
 	struct arena *scratch; /* while the handler runs */
-	_Atomic int holds;  /* the handler, and whoever will resume it */
-	_Atomic int owners; /* the connection, and a stream's handler */
+	_Atomic int holds;     /* the handler, and whoever will resume it */
+	_Atomic int owners;    /* the connection, and a stream's handler */
 	struct http_stream *stream;
 	bool (*goes_on)(void *context); /* of the stream, with its context */
 	void *goes_on_context;
