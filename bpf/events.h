@@ -18,6 +18,9 @@ enum {
 enum event_type {
 	EVENT_SAMPLE_CPU = 1,
 	EVENT_STACK_COPY = 2,
+	EVENT_SAMPLE_SWITCH = 3, /* a thread leaves its CPU */
+	EVENT_SAMPLE_WAKER = 4,  /* a thread wakes one whose stack was taken */
+	EVENT_SWITCH_IN = 5,     /* a thread whose stack was taken runs again */
 };
 
 enum sample_flags {
@@ -32,12 +35,12 @@ enum sample_flags {
 	SAMPLE_END_GUESSED = 1 << 6, /* complete, but only a frame pointer of 0 says so */
 };
 
-/* One timer tick. Variable length: frames[kernel_count] then [user_count], leaf first.
- * Kernel frames are run-time addresses (KASLR included; they never leave the host). User frames are
- * run-time addresses; the leaf is the instruction the thread is at, exactly: the interrupted one,
- * or inside a system call the one that made it. Every other one is a *return address*: who resolves
- * it subtracts one, once. (A signal's trampoline and what it interrupted are given as address + 1,
- * so that this holds.) */
+/* One timer tick, or one thread that leaves its CPU or wakes another. Variable length:
+ * frames[kernel_count] then [user_count], leaf first. Kernel frames are run-time addresses (KASLR
+ * included; they never leave the host). User frames are run-time addresses; the leaf is the
+ * instruction the thread is at, exactly: the interrupted one, or inside a system call the one that
+ * made it. Every other one is a *return address*: who resolves it subtracts one, once. (A signal's
+ * trampoline and what it interrupted are given as address + 1, so that this holds.) */
 struct sample_event {
 	__u16 type; /* enum event_type */
 	__u16 flags;
@@ -58,7 +61,11 @@ struct sample_event {
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */
 	__u16 kernel_count, user_count;
 	__u8 result; /* enum walk_result, bpf/results.h */
-	__u8 reserved[7];
+	/* of EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h: */
+	__u8 state;       /* enum switch_state */
+	__u8 weight_log2; /* it was taken with a probability of 1 in 2^this */
+	__u8 reserved;
+	__u32 block; /* which of the thread's; value: its tid, of a waker's the one that it woke */
 	__u64 frames[];
 };
 

@@ -32,6 +32,7 @@ struct task_struct {
 	__u64 start_boottime; /* 5.5 */
 	__u64 self_exec_id;   /* 64 bits wide from 5.7 */
 	char comm[16];
+	unsigned int __state; /* 5.14 */
 #if defined(__TARGET_ARCH_x86)
 	struct thread_struct thread;
 #endif

@@ -1,218 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* On every timer tick: one stack of whatever this CPU runs, into the ring. Loads from 5.10 on. */
-#include "bpf/kernel_types.h"
-#define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
-#define STACK_WALK_RULE(walk, address)   find_rule(address)
-#define STACK_WALK_TLS(walk)             task_thread_pointer()
-#define STACK_WALK_WORD(walk, to, from)  scratch_word(walk, to, from)
-int find_rule(unsigned long address);
-struct stack_walk;
-static int scratch_word(const struct stack_walk *walk, unsigned long long *to,
-			unsigned long long from);
-#include "bpf/counters.h"
-#include "bpf/process_map.bpf.h"
-#include "bpf/stack_copy.bpf.h"
-#include "bpf/rule_cache.bpf.h"
-#include "bpf/stack_walk.bpf.h"
-#include "bpf/stack_window.bpf.h"
-#include "bpf/unwind_rows.bpf.h"
+/* On every timer tick: one stack of whatever this CPU runs, into the ring. Loads from 5.10 on. The
+ * timer's interrupt does not nest on its CPU. */
+#define SAMPLE_COPY_BYTES   STACK_COPY_BYTES_MAX
+#define SAMPLE_COPY_CONTEXT 0
+#define SAMPLE_RING_FULL    COUNT_ring_full
+#include "bpf/sample_stack.bpf.h"
 
-/* Set by the loader before the verifier sees them: branches on them cost nothing. */
 const volatile __u64 period_ns = 1000000000 / 19;
-const volatile __u32 max_user_frames = USER_FRAMES_DEFAULT;
-const volatile __u32 wakeup_bytes = 1 << 16; /* the reader polls; it is woken early at this fill */
-const volatile __u32 only_filtered_pids = 0;
-const volatile __u32 walk_by_rows = 0;      /* 0: by frame pointers alone */
+const volatile __u32 take_ticks = 1;        /* 0: nobody wants them, all count as filtered */
 const volatile __u32 stop_after_sample = 0; /* a debugger is to find the thread where it was */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
-} samples SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, KERNEL_COUNTER_COUNT);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
-
-/* --pid: process ids whose samples are wanted. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u8);
-} filter_pids SEC(".maps");
-
-enum { FRAMES_A_CALL = 8 };
-
-/* One sample while it is made. The timer's interrupt does not nest on its CPU, so one per CPU is
- * enough; programs of another context need their own. */
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
-struct sample_scratch {
-	struct sample_event event; /* its frames are the ones below */
-	__u64 frames[STACK_FRAMES_ROOM];
-	struct stack_walk walk;
-	struct stack_window window;
-	user_registers registers; /* of a thread that is in the kernel */
-	struct process_view process;
-	struct rule_cache rules; /* outlives the sample */
-};
-#pragma clang diagnostic pop
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sample_scratch);
-} scratch SEC(".maps");
-
-static __always_inline __u64 count(__u32 key)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	return value ? ++*value : 0;
-}
-
-static __always_inline __u64 counted(__u32 key)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	return value ? *value : 0;
-}
-
-static __always_inline struct sample_scratch *scratch_find(void)
-{
-	__u32 key = 0;
-
-	return bpf_map_lookup_elem(&scratch, &key);
-}
-
-int fill_window(unsigned long from);
-__attribute__((noinline)) int fill_window(unsigned long from)
-{
-	struct sample_scratch *s = scratch_find();
-
-	return s ? stack_window_fill(&s->window, from) != 0 : 1;
-}
-
-/* A word of the user's stack. 0, or what went wrong. */
-static __always_inline int scratch_word(const struct stack_walk *walk, unsigned long long *to,
-					unsigned long long from)
-{
-	const struct sample_scratch *s = (const void *)walk -
-					 __builtin_offsetof(struct sample_scratch, walk);
-
-	if (!stack_window_word(&s->window, to, from))
-		return 0;
-	return fill_window(from) ? 1 : stack_window_word(&s->window, to, from);
-}
-
-/* A leaf's address seldom comes again: only callers are kept. */
-static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 executable,
-					    __u64 address)
-{
-	__u64 key = s->walk.is_interrupted ? 0 : rule_cache_key(executable, address);
-	const struct unwind_rule *cached = rule_cache_find(&s->rules, key);
-	int found;
-
-	if (cached) {
-		s->walk.rule = *cached;
-		return STACK_RULE_FOUND;
-	}
-	found = unwind_rule_find(executable, address, &s->walk.rule);
-	if (key && found == STACK_RULE_FOUND)
-		rule_cache_add(&s->rules, key, &s->walk.rule);
-	return found;
-}
-
-/* A global function is verified once, on its own, whatever the loop around it: that keeps 1024
- * frames within the million instructions a 5.10 verifier looks at, which has no bpf_loop(). Up to
- * then such functions take only numbers, so the scratch is looked up again. */
-__attribute__((noinline)) int find_rule(unsigned long address)
-{
-	struct sample_scratch *s = scratch_find();
-
-	if (!walk_by_rows)
-		return STACK_RULE_ANONYMOUS;
-	if (!s || process_mapping_find(&s->process, address) ||
-	    s->process.mapping.executable == EXECUTABLE_NONE)
-		return STACK_RULE_ABSENT;
-	if (s->process.mapping.executable == EXECUTABLE_ANONYMOUS)
-		return STACK_RULE_ANONYMOUS;
-	return cached_rule_find(s, s->process.mapping.executable,
-				address - s->process.mapping.base);
-}
-
-int walk_one_frame(void);
-__attribute__((noinline)) int walk_one_frame(void)
-{
-	struct sample_scratch *s = scratch_find();
-
-	return s ? stack_walk_step(&s->walk, s->frames) : 1;
-}
-
-/* The rule of a caller met before, of the kind that nearly all are. */
-static __always_inline int known_rule_find(struct sample_scratch *s)
-{
-	const struct process_mapping *mapping = &s->process.mapping;
-	const struct unwind_rule *rule;
-	__u64 address = s->walk.ip - 1;
-
-	if (s->walk.is_interrupted || !process_mapping_has(mapping, address))
-		return 0;
-	rule = rule_cache_find(&s->rules,
-			       rule_cache_key(mapping->executable, address - mapping->base));
-	if (!rule || rule->cfa != UNWIND_CFA_REGISTER || rule->flags)
-		return 0;
-	s->walk.rule = *rule;
-	return 1;
-}
-
-/* Some frames, since calls cost more than what is done in them. 1: the walk has ended. */
-int walk_frames(void);
-__attribute__((noinline)) int walk_frames(void)
-{
-	struct sample_scratch *s = scratch_find();
-
-	if (!s)
-		return 1;
-	for (int i = 0; i < FRAMES_A_CALL; i++)
-		if (known_rule_find(s) ? stack_walk_by_cfa(&s->walk, s->frames, 0)
-				       : walk_one_frame())
-			return 1;
-	return 0;
-}
-
-/* The stack from where the walk stopped. 1: it is on its way. */
-int copy_stack(void);
-__attribute__((noinline)) int copy_stack(void)
-{
-	struct sample_scratch *s = scratch_find();
-	int refused;
-
-	if (!s)
-		return 0;
-	refused = stack_copy_send(&s->walk, s->event.cpu, s->event.cpu_taken, s->event.time_ns);
-	count(refused ? refused : COUNT_copies);
-	return !refused;
-}
-
-static __always_inline void sample_who(struct sample_event *event, struct task_struct *task,
-				       __u64 pid_tgid)
-{
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-
-	event->tgid = pid_tgid >> 32;
-	event->tid = (__u32)pid_tgid;
-	event->start_time_ns = BPF_CORE_READ(leader, start_boottime);
-	event->exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id);
-	event->cgroup_id = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
-	bpf_core_read(event->process_comm, sizeof(event->process_comm), &leader->comm);
-}
 
 /* Returns the number of kernel frames. */
 static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
@@ -229,17 +25,6 @@ static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
 	return (__u32)bytes / sizeof(__u64);
 }
 
-/* An exiting thread gives up its memory, execve() gets a new one while the registers are still
- * those of the program before. Such stacks are whole without a user part. */
-static __always_inline int user_stack_is_gone(struct task_struct *task, const user_registers *saved)
-{
-	__u64 word;
-
-	return !BPF_CORE_READ(task, mm) ||
-	       (registers_are_execve(saved) &&
-		bpf_probe_read_user(&word, sizeof(word), (const void *)PT_REGS_SP(saved)));
-}
-
 /* Where the user part starts: what its registers were. False: there is none, event and walk say
  * why. */
 static __always_inline int sample_user_start(struct sample_scratch *s,
@@ -247,30 +32,11 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 					     struct task_struct *task)
 {
 	struct stack_walk *walk = &s->walk;
-	user_registers *saved = &s->registers;
 	int is_32bit;
 
 	if (s->event.flags & SAMPLE_IN_KERNEL) {
-		if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD) {
-			s->event.flags |= SAMPLE_KERNEL_THREAD;
+		if (!sample_saved_start(s, task, &is_32bit))
 			return 0;
-		}
-		if (!task_user_registers(task, saved)) {
-			walk->result = WALK_no_registers;
-			return 0;
-		}
-		/* Threads the kernel makes inside a process (io_uring's workers) have no user part.
-		 */
-		if ((!PT_REGS_IP(saved) && !PT_REGS_SP(saved)) || user_stack_is_gone(task, saved)) {
-			s->event.flags |= SAMPLE_KERNEL_THREAD;
-			return 0;
-		}
-		is_32bit = registers_are_32bit(saved);
-		walk->known = registers_known(saved);
-		registers_copy(walk->registers, saved);
-		walk->ip = PT_REGS_IP(saved) - registers_entry_bytes(saved);
-		walk->sp = PT_REGS_SP(saved);
-		walk->fp = PT_REGS_FP(saved);
 	} else {
 		walk->known = REGISTERS_ALL;
 		registers_copy(walk->registers, &tick->regs);
@@ -279,67 +45,17 @@ static __always_inline int sample_user_start(struct sample_scratch *s,
 		walk->fp = PT_REGS_FP(&tick->regs);
 		is_32bit = registers_are_32bit(&tick->regs);
 	}
-	if (stack_walk_begin(walk, s->frames))
-		return 0;
-	if (is_32bit) {
-		walk->result = WALK_compat_32bit;
-		return 0;
-	}
-	return 1;
+	return sample_leaf(s, is_32bit);
 }
 
 static __always_inline void sample_user_stack(struct sample_scratch *s,
 					      struct bpf_perf_event_data *tick,
 					      struct task_struct *task, __u32 kernel_count)
 {
-	struct stack_walk *walk = &s->walk;
-
-	walk->first = kernel_count;
-	walk->limit = max_user_frames;
-	walk->count = 0;
-	walk->is_guessed = 0;
-	walk->is_end_guessed = 0;
-	walk->result = WALK_complete;
-	if (sample_user_start(s, tick, task)) {
-		if (walk_by_rows)
-			s->event.generation = process_view_begin(&s->process, s->event.tgid,
-								 s->event.exec_id,
-								 s->event.start_time_ns);
-		s->window.bytes = 0;
-		for (__u32 i = 0; i < USER_FRAMES_MAX / FRAMES_A_CALL; i++)
-			if (walk_frames())
-				break;
-	}
-	if (walk->is_guessed)
-		s->event.flags |= SAMPLE_FRAME_GUESSED;
-	if (walk->is_end_guessed)
-		s->event.flags |= SAMPLE_END_GUESSED;
-	if (walk->result == WALK_not_loaded && copy_stack())
-		s->event.flags |= SAMPLE_HAS_COPY;
-	s->event.result = walk->result;
-}
-
-static __always_inline void sample_send(struct sample_scratch *s, __u64 kernel_count)
-{
-	struct sample_event *event = &s->event;
-	__u64 user_count = s->walk.count;
-	__u64 frames = kernel_count + user_count;
-	__u64 flags = BPF_RB_NO_WAKEUP;
-	__u64 size;
-
-	/* Never true; it shows the verifier that the record ends inside the scratch. */
-	if (frames > STACK_FRAMES_ROOM)
-		return;
-	event->kernel_count = kernel_count;
-	event->user_count = user_count;
-	size = sizeof(*event) + frames * sizeof(__u64);
-	event->size = size;
-	/* A copied stack waits for rows to be loaded: the sooner, the fewer follow it. */
-	if (event->flags & SAMPLE_HAS_COPY ||
-	    bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&samples, event, size, flags))
-		count(COUNT_ring_full);
+	sample_walk_init(s, kernel_count);
+	if (sample_user_start(s, tick, task))
+		sample_walk(s);
+	sample_walk_end(s);
 }
 
 SEC("perf_event")
@@ -357,7 +73,7 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 		count(COUNT_idle);
 		return 0;
 	}
-	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid)) {
+	if (!take_ticks || (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))) {
 		count(COUNT_filtered);
 		return 0;
 	}
@@ -376,7 +92,10 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 	s->event.cpu_ring_full = counted(COUNT_ring_full);
 	s->event.value = period_ns;
 	s->event.generation = 0;
-	__builtin_memset(s->event.reserved, 0, sizeof(s->event.reserved));
+	s->event.state = 0;
+	s->event.weight_log2 = 0;
+	s->event.reserved = 0;
+	s->event.block = 0;
 	sample_who(&s->event, task, pid_tgid);
 	if (!registers_are_user(&tick->regs)) {
 		s->event.flags |= SAMPLE_IN_KERNEL;

@@ -134,9 +134,10 @@ static __always_inline __u32 stack_copy_most(void)
 	return held > size / 2 ? STACK_COPY_BYTES_MIN * 4 : STACK_COPY_BYTES_MAX;
 }
 
-/* 0, or enum kernel_counter: why not. The reader is woken by the sample that follows. */
+/* limit: bytes, as above. 0, or enum kernel_counter: why not. The reader is woken by the sample
+ * that follows. */
 static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 cpu,
-					   __u64 cpu_taken, __u64 now_ns)
+					   __u64 cpu_taken, __u64 now_ns, __u32 limit)
 {
 	struct stack_copy_event *copy;
 	__u32 bytes, most;
@@ -146,7 +147,9 @@ static __always_inline int stack_copy_send(const struct stack_walk *walk, __u32 
 		return COUNT_copies_rate;
 	gap = stack_copy_gap(walk->sp);
 	most = stack_copy_most();
-	/* Unrolled: the sizes are constants then. */
+	if (most > limit)
+		most = limit;
+		/* Unrolled: the sizes are constants then. */
 #pragma unroll
 	for (bytes = STACK_COPY_BYTES_MIN; bytes <= STACK_COPY_BYTES_MAX; bytes *= 2) {
 		if (bytes < STACK_COPY_BYTES_MAX && bytes < most &&

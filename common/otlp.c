@@ -6,7 +6,7 @@
 #include "common/otlp_message.h"
 #include "common/otlp_order.h"
 
-enum { ARENA_LIMIT = 32 << 20 };
+enum { ARENA_LIMIT = 32 << 20, PROFILE_TYPES_MAX = 12 };
 
 /* What encoding one profile needs: the dictionary being filled and what was put in it already. */
 struct encoder {
@@ -239,7 +239,7 @@ static bool start_dictionary(struct encoder *encoder)
 	size_t strings = profile->string_count ? profile->string_count : 1;
 
 	encoder->dictionary = dictionary;
-	encoder->string_room = strings + 24;
+	encoder->string_room = strings + 24 + 2 * PROFILE_TYPES_MAX;
 	encoder->attribute_room = 3 * strings + 4 * profile->mapping_count + 16;
 	encoder->function_room = profile->frame_count + 1;
 	encoder->string_rows = arena_array(arena, strings, sizeof(int32_t));
@@ -379,7 +379,7 @@ static void nth_id(const uint8_t id[16], uint32_t n, uint8_t out[16])
 		out[15 - i] = (uint8_t)(last >> (8 * i));
 }
 
-/* All samples of one process: samples[first] … samples[first + count − 1]. */
+/* All samples of one process and type: samples[first] … samples[first + count − 1]. */
 static ResourceProfiles *make_process(struct encoder *encoder, size_t first, size_t count,
 				      uint32_t number, ValueType *sample_type,
 				      ValueType *period_type)
@@ -396,8 +396,10 @@ static ResourceProfiles *make_process(struct encoder *encoder, size_t first, siz
 	add_process_attributes(encoder, resource->resource,
 			       &profile->processes[encoder->order.samples[first].process]);
 	to->sample_type = sample_type;
-	to->period_type = profile->period_ns ? period_type : NULL;
-	to->period = (int64_t)profile->period_ns;
+	if (!encoder->order.samples[first].type) {
+		to->period_type = profile->period_ns ? period_type : NULL;
+		to->period = (int64_t)profile->period_ns;
+	}
 	to->time_unix_nano = profile->start_ns;
 	to->duration_nano = profile->duration_ns;
 	to->samples = arena_array(&encoder->arena, count, sizeof *to->samples);
@@ -415,11 +417,16 @@ static bool fill_resources(struct encoder *encoder, Request *request)
 	const struct profile *profile = encoder->profile;
 	const struct profile_sample *samples = encoder->order.samples;
 	int32_t nanoseconds = add_string(encoder, "nanoseconds");
-	ValueType *sample_type = make_value_type(encoder, add_string(encoder, profile->type),
-						 add_string(encoder, profile->unit));
+	ValueType *sample_types[PROFILE_TYPES_MAX] = {
+		make_value_type(encoder, add_string(encoder, profile->type),
+				add_string(encoder, profile->unit))};
 	ValueType *period_type = make_value_type(encoder, add_string(encoder, "cpu"), nanoseconds);
 	size_t count;
 
+	for (size_t i = 1; i <= profile->other_type_count && i < PROFILE_TYPES_MAX; i++)
+		sample_types[i] = make_value_type(
+			encoder, add_string(encoder, profile->other_types[i - 1].name),
+			add_string(encoder, profile->other_types[i - 1].unit));
 	request->resource_profiles = arena_array(&encoder->arena, profile->sample_count + 1,
 						 sizeof *request->resource_profiles);
 	if (encoder->arena.failed)
@@ -428,10 +435,15 @@ static bool fill_resources(struct encoder *encoder, Request *request)
 		ResourceProfiles *resource;
 
 		for (count = 1; first + count < profile->sample_count &&
-				samples[first + count].process == samples[first].process;)
+				samples[first + count].process == samples[first].process &&
+				samples[first + count].type == samples[first].type;)
 			count++;
+		if (samples[first].type >= PROFILE_TYPES_MAX ||
+		    samples[first].type > profile->other_type_count)
+			return false;
 		resource = make_process(encoder, first, count,
-					(uint32_t)request->n_resource_profiles, sample_type,
+					(uint32_t)request->n_resource_profiles,
+					sample_types[samples[first].type],
 					period_type);
 		if (!resource)
 			return false;

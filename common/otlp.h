@@ -22,7 +22,7 @@ struct otlp_parts {
 	size_t count;
 };
 
-/* One ExportProfilesServiceRequest: a resource per process, the shared dictionary. Appends to out.
+/* One ExportProfilesServiceRequest: a resource per process and type, the shared dictionary. Appends to out.
  * parts may be NULL. */
 bool otlp_encode(const struct profile *profile, const struct profile_host *host, struct buffer *out,
 		 struct otlp_parts *parts, struct error *err);

@@ -88,6 +88,8 @@ static int by_attributes_and_values(const void *a, const void *b, void *context)
 	int result = compare_numbers(left->process, right->process);
 
 	if (!result)
+		result = compare_numbers(left->type, right->type);
+	if (!result)
 		result = compare_numbers(left->thread, right->thread);
 	if (!result)
 		result = compare_numbers(stacks[left->stack].incomplete,

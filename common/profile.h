@@ -60,6 +60,7 @@ struct profile_sample {
 	uint32_t process; /* index into processes */
 	uint32_t thread;  /* string: thread name */
 	uint32_t stack;
+	uint32_t type; /* 0: the profile's own, n: other_types[n − 1] */
 	uint64_t count;
 	uint64_t value; /* in the profile's unit: nanoseconds for on-cpu */
 	uint32_t first_time, time_count; /* newest first: into times, each names the next; 0: none */
@@ -70,13 +71,20 @@ struct profile_time { /* when one sample was taken; entry 0 means "none" */
 	uint32_t next;
 };
 
-/* One type's samples ("on-cpu"); this issue has one, later ones add more. */
+struct profile_type {
+	const char *name; /* on the API: "on-cpu" */
+	const char *unit; /* "nanoseconds", "bytes" */
+};
+
+/* The samples of one report, of one type ("on-cpu") or of several. */
 struct profile {
-	const char *type;      /* name on the API: "on-cpu" */
-	const char *unit;      /* "nanoseconds", "bytes" */
+	const char *type; /* of samples of type 0, as struct profile_type */
+	const char *unit;
+	const struct profile_type *other_types;
+	size_t other_type_count;
 	uint64_t start_ns;     /* unix time */
 	uint64_t duration_ns;
-	uint64_t period_ns;    /* one sample's worth; 0 where that means nothing */
+	uint64_t period_ns;    /* one sample's worth, of type 0; 0 where that means nothing */
 	uint8_t id[16];	       /* profile_id of the first process; others count up in the last 4 bytes */
 	const char **strings;		   size_t string_count;
 	struct profile_mapping *mappings;  size_t mapping_count;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node-agent/samples.h"
 #include "node-agent/ship/url.h"
 
 #define AT(field_) offsetof(struct agent_options, field_)
@@ -48,7 +49,15 @@ static const struct option_row rows[] = {
 	 .offset = AT(profile),
 	 .fallback = "on-cpu",
 	 .argument = "TYPES",
-	 .help = "what to profile; on-cpu is what this version knows"},
+	 .help = "what to profile, separated by commas: on-cpu, off-cpu, waker, run-queue, "
+		 "still-blocked"},
+	{.name = "off-cpu-budget",
+	 .type = OPTION_TEXT,
+	 .offset = AT(off_cpu_budget_text),
+	 .fallback = "0.1%",
+	 .argument = "PERCENT",
+	 .help = "share of the machine that stacks of threads off their CPU may cost, 0.001% to "
+		 "100%; fewer are taken then, and each stands for more"},
 	{.name = "pid",
 	 .letter = 'p',
 	 .type = OPTION_LIST,
@@ -87,7 +96,8 @@ static const struct option_row rows[] = {
 	 .offset = AT(capture),
 	 .fallback = "auto",
 	 .argument = "auto|bpf|perf",
-	 .help = "how stacks are taken: BPF; or perf events, with more memory; auto: perf where BPF is "
+	 .help = "how stacks are taken: BPF; or perf events, with more memory; auto: perf where "
+		 "BPF is "
 		 "not permitted"},
 	{.name = "upload",
 	 .type = OPTION_CHOICE,
@@ -133,7 +143,8 @@ static const struct option_row rows[] = {
 	 .type = OPTION_TEXT,
 	 .offset = AT(spool),
 	 .argument = "DIR",
-	 .help = "directory where reports wait that the server does not take; without, they wait in "
+	 .help = "directory where reports wait that the server does not take; without, they wait "
+		 "in "
 		 "memory only"},
 	{.name = "spool-limit",
 	 .type = OPTION_SIZE,
@@ -288,19 +299,64 @@ static bool add_pids(struct agent_options *options, const char *text, struct err
 	}
 }
 
-static bool check_profile(const char *text, struct error *err)
+static int type_find(const char *name, size_t length)
 {
-	static const char *const later[] = {"off-cpu",   "waker",     "run-queue",  "still-blocked",
-					    "mem-alloc", "mem-inuse", "page-fault", "on-gpu",
+#define TYPE_NAME(id_, name_, unit_) name_,
+	static const char *const names[] = {SAMPLE_TYPES(TYPE_NAME)};
+
+	for (int i = 0; i < SAMPLE_TYPE_COUNT; i++)
+		if (strlen(names[i]) == length && !memcmp(names[i], name, length))
+			return i;
+	return -1;
+}
+
+static bool is_later(const char *name, size_t length)
+{
+	static const char *const later[] = {"mem-alloc", "mem-inuse", "page-fault", "on-gpu",
 					    "hbm-alloc", "hbm-inuse", "rdma"};
 
-	if (!strcmp(text, "on-cpu"))
-		return true;
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-		if (strstr(text, later[i]))
+		if (strlen(later[i]) == length && !memcmp(later[i], name, length))
+			return true;
+	return false;
+}
+
+static bool read_types(struct agent_options *options, struct error *err)
+{
+	const char *at = options->profile;
+
+	for (;; at++) {
+		size_t length = strcspn(at, ",");
+		int type = type_find(at, length);
+
+		if (type < 0 && is_later(at, length))
 			return error_set(err, ERROR_UNSUPPORTED,
-					 "--profile %.100s: this version takes on-cpu only", text);
-	return error_set(err, ERROR_OPTION, "--profile takes on-cpu, not '%.100s'", text);
+					 "--profile: this version does not take %.*s yet",
+					 (int)length, at);
+		if (type < 0)
+			return error_set(err, ERROR_OPTION,
+					 "--profile takes on-cpu, off-cpu, waker, run-queue, "
+					 "still-blocked, separated by commas, not '%.100s'",
+					 options->profile);
+		options->types |= 1U << type;
+		at += length;
+		if (!*at)
+			return true;
+	}
+}
+
+static bool read_budget(struct agent_options *options, struct error *err)
+{
+	char *end;
+	double percent = strtod(options->off_cpu_budget_text, &end);
+
+	if (strcmp(end, "%") || !(percent >= 0.001 && percent <= 100))
+		return error_set(err, ERROR_OPTION,
+				 "--off-cpu-budget takes a share of the machine from 0.001%% to "
+				 "100%%, such as 0.1%%, not '%.100s'",
+				 options->off_cpu_budget_text);
+	options->off_cpu_budget = percent / 100;
+	return true;
 }
 
 /* --- what one row cannot check --- */
@@ -344,8 +400,8 @@ static bool set_host(struct agent_options *options, struct error *err)
 
 static bool complete(struct agent_options *options, struct error *err)
 {
-	if (!check_profile(options->profile, err) || !check_target(options, err) ||
-	    !set_host(options, err))
+	if (!read_types(options, err) || !read_budget(options, err) ||
+	    !check_target(options, err) || !set_host(options, err))
 		return false;
 	if (options->debug_stop && !options->pid_texts.count)
 		return error_set(err, ERROR_OPTION,

@@ -21,9 +21,10 @@ enum {
 struct agent_options {
 	/* --- as given --- */
 	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
+	const char *off_cpu_budget_text;
 	uint32_t frequency_hz, max_frames;
 	int64_t report_interval_ms, duration_ms, timeout_ms; /* duration 0: until a signal */
-	const char *spool; /* NULL: none */
+	const char *spool;                                   /* NULL: none */
 	int64_t spool_sync_ms;
 	uint64_t queue_limit_bytes, spool_limit_bytes, upload_bytes_per_second;
 	struct option_list pid_texts, label_texts;
@@ -38,6 +39,8 @@ struct agent_options {
 	size_t label_count;
 	const char *service; /* --label service=…; NULL: none */
 	bool upload_missing;
+	uint32_t types;        /* bit n: enum sample_type n is profiled */
+	double off_cpu_budget; /* share of the machine */
 };
 
 /* As options_read(), and then what one row cannot check: exactly one of --server and --output

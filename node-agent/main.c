@@ -19,14 +19,17 @@
 #include "node-agent/capture/capture.h"
 #include "node-agent/check/check.h"
 #include "node-agent/code_pages.h"
+#include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/loader.h"
 #include "node-agent/modules.h"
+#include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/report.h"
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks.h"
 #include "node-agent/unwind/row_worker.h"
+#include "node-agent/waits.h"
 
 enum {
 	EXIT_USAGE = 2,
@@ -56,7 +59,8 @@ struct agent {
 	struct code_pages *pages;
 	struct samples *samples;
 	struct stacks *stacks;
-	FILE *print; /* --debug-stacks */
+	struct waits *waits; /* NULL: threads off their CPU are not profiled */
+	FILE *print;         /* --debug-stacks */
 	struct reporter *reporter;
 	struct ship *ship; /* NULL with --output */
 };
@@ -180,7 +184,28 @@ static void on_mapping(void *context, const struct capture_mapping *from)
 static void on_sample(void *context, const struct sample_event *sample,
 		      const struct stack_copy_event *copy)
 {
-	stacks_add(((struct agent *)context)->stacks, sample, copy);
+	struct agent *agent = context;
+
+	if (sample->type != EVENT_SAMPLE_CPU) {
+		if (!agent->waits)
+			return;
+		waits_expect(agent->waits, sample);
+	}
+	stacks_add(agent->stacks, sample, copy);
+}
+
+static void on_switch_in(void *context, const struct switch_in_event *event)
+{
+	struct agent *agent = context;
+
+	if (agent->waits)
+		waits_end(agent->waits, event);
+}
+
+static bool look_at_thread(void *context, uint32_t tid, struct thread_switch *thread)
+{
+	return bpf_map_read(capture_map(((struct agent *)context)->capture, KERNEL_MAP_THREADS),
+			    &tid, thread, NULL);
 }
 
 /* --- the parts --- */
@@ -199,6 +224,20 @@ static bool open_stages(struct agent *agent, struct error *err)
 	return agent->modules;
 }
 
+static bool takes(const struct agent_options *options, enum sample_type type)
+{
+	return options->types >> type & 1;
+}
+
+static uint32_t off_cpu_of(const struct agent_options *options)
+{
+	return (takes(options, SAMPLE_TYPE_off_cpu) || takes(options, SAMPLE_TYPE_still_blocked)
+			? KERNEL_OFF_CPU_WAITS
+			: 0) |
+	       (takes(options, SAMPLE_TYPE_run_queue) ? KERNEL_OFF_CPU_RUN_QUEUE : 0) |
+	       (takes(options, SAMPLE_TYPE_waker) ? KERNEL_OFF_CPU_WAKERS : 0);
+}
+
 static bool open_capture(struct agent *agent, struct error *err)
 {
 	const struct capture_options options = {
@@ -209,6 +248,9 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.pid_count = agent->options->pid_count,
 		.use_rows = true,
 		.stop_after_sample = agent->options->debug_stop,
+		.no_on_cpu = !takes(agent->options, SAMPLE_TYPE_on_cpu),
+		.off_cpu = off_cpu_of(agent->options),
+		.off_cpu_budget = agent->options->off_cpu_budget,
 	};
 	const struct capture_callbacks callbacks = {
 		.on_loading = on_loading,
@@ -217,6 +259,7 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.on_exit = on_exit_event,
 		.on_mapping = on_mapping,
 		.on_sample = on_sample,
+		.on_switch_in = on_switch_in,
 		.context = agent,
 	};
 
@@ -232,6 +275,27 @@ static bool open_print(struct agent *agent, struct error *err)
 		return true;
 	agent->print = strcmp(path, "-") ? fopen(path, "we") : stdout;
 	return agent->print || error_set_system(err, errno, "--debug-stacks '%s'", path);
+}
+
+static bool open_waits(struct agent *agent, struct error *err)
+{
+	const struct waits_sources sources = {.samples = agent->samples,
+					      .types = agent->options->types,
+					      .look = look_at_thread,
+					      .context = agent};
+	uint64_t start, end;
+
+	if (!off_cpu_of(agent->options))
+		return true;
+	if (kernel_scheduler_range("/proc", &start, &end))
+		samples_set_scheduler(agent->samples, start, end);
+	agent->waits = waits_new(&sources, err);
+	return agent->waits;
+}
+
+static void hold(void *context, const struct sample_event *sample, size_t walked)
+{
+	waits_hold(((struct agent *)context)->waits, sample, walked);
 }
 
 static bool open_stacks(struct agent *agent, struct error *err)
@@ -256,8 +320,12 @@ static bool open_stacks(struct agent *agent, struct error *err)
 		return false;
 	samples.pages = stacks.pages = agent->pages;
 	samples.print = agent->print;
+	if (off_cpu_of(agent->options)) {
+		samples.hold = hold;
+		samples.context = agent;
+	}
 	agent->samples = samples_new(&samples, err);
-	if (!agent->samples)
+	if (!agent->samples || !open_waits(agent, err))
 		return false;
 	stacks.samples = agent->samples;
 	agent->stacks = stacks_new(&stacks, err);
@@ -288,7 +356,8 @@ static bool open_output(struct agent *agent, struct error *err)
 					       .samples = agent->samples,
 					       .stacks = agent->stacks,
 					       .pages = agent->pages,
-					       .modules = agent->modules};
+					       .modules = agent->modules,
+					       .waits = agent->waits};
 	struct ship_options ship = {
 		.server_url = agent->options->server,
 		.ca_file = agent->options->ca_file,
@@ -319,6 +388,7 @@ static void agent_close(struct agent *agent)
 	capture_close(agent->capture);
 	reporter_free(agent->reporter);
 	stacks_free(agent->stacks);
+	waits_free(agent->waits);
 	samples_free(agent->samples);
 	code_pages_free(agent->pages);
 	if (agent->print && agent->print != stdout)

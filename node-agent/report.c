@@ -25,6 +25,7 @@ enum {
 	FILE_MAX = 256 << 20,
 	GZIP_LEVEL = 6,
 	TOLD_HASHES = 512,
+	WAIT_COUNTERS = 9,
 };
 
 static const uint64_t tell_again_ns = 3600ull * 1000000000;
@@ -154,6 +155,9 @@ static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64
 	reporter->seq++;
 }
 
+#define PROFILE_TYPE(id_, name_, unit_) {name_, unit_},
+static const struct profile_type types[] = {SAMPLE_TYPES(PROFILE_TYPE)};
+
 static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t duration_ns,
 		   struct buffer *out, struct otlp_parts *parts, struct error *err)
 {
@@ -165,8 +169,10 @@ static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t durati
 	if (!random_id(id, err) ||
 	    !stack_counts_take(reporter->from.counts, fill_mapping, reporter, &profile, err))
 		return false;
-	profile.type = "on-cpu";
-	profile.unit = "nanoseconds";
+	profile.type = types[0].name;
+	profile.unit = types[0].unit;
+	profile.other_types = types + 1;
+	profile.other_type_count = SAMPLE_TYPE_COUNT - 1;
 	profile.start_ns = start_ns;
 	profile.duration_ns = duration_ns;
 	profile.time_offset_ns = start_ns + duration_ns - reporter->interval_start_ns;
@@ -182,14 +188,40 @@ static void fill_results(const struct sample_counters *samples, struct ship_repo
 {
 	static const char *const names[] = {WALK_RESULTS(STACKS_NAME)};
 
-	_Static_assert((int)WALK_RESULT_COUNT + 2 <= (int)SHIP_COUNTERS_MAX,
-		       "a counter for each, guessed, and the clock's");
+	_Static_assert((int)WALK_RESULT_COUNT + 2 + WAIT_COUNTERS <= (int)SHIP_COUNTERS_MAX,
+		       "a counter for each, guessed, the clock's, and those of waits");
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
 		if (samples->by_result[i])
 			report->more[report->more_count++] =
 				(struct profile_counter){names[i], samples->by_result[i]};
 	report->more[report->more_count++] = (struct profile_counter){"stacks.guessed",
 								      samples->guessed};
+}
+
+/* What off-cpu samples stand for beside what the kernel side counted without stacks, and why some
+ * of it has none. */
+static void fill_waits(const struct reporter *reporter, const struct switch_totals *switches,
+		       struct ship_report *report)
+{
+	struct waits_counters waits;
+
+	if (!reporter->from.waits)
+		return;
+	waits_counters(reporter->from.waits, &waits);
+	const struct profile_counter counters[WAIT_COUNTERS] = {
+		{"off-cpu.exact_ns", switches->waited_ns + switches->waited_disk_ns},
+		{"off-cpu.exact_disk_ns", switches->waited_disk_ns},
+		{"off-cpu.covered_ns", waits.covered_ns},
+		{"off-cpu.waits", switches->waits},
+		{"off-cpu.stacks", waits.off_cpu},
+		{"off-cpu.too_long", switches->too_long},
+		{"off-cpu.threads_full", switches->threads_full},
+		{"off-cpu.stacks_lost",
+		 switches->stacks_lost + switches->ends_lost + waits.refused},
+		{"run-queue.exact_ns", switches->run_queue_ns},
+	};
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += WAIT_COUNTERS;
 }
 
 /* Cumulative counts as of the interval's end. A sample whose stack is not finished is taken when it
@@ -213,6 +245,7 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 		report->more[report->more_count++] =
 			(struct profile_counter){"clock.jumps", reporter->clock.jumps};
 	fill_results(&samples, report);
+	fill_waits(reporter, &totals.switches, report);
 }
 
 static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
@@ -232,11 +265,18 @@ static bool compress(struct reporter *reporter, struct ship_report *report, stru
 	return ok;
 }
 
+static void report_waits(struct reporter *reporter)
+{
+	if (reporter->from.waits)
+		waits_report(reporter->from.waits, clock_ns(CLOCK_MONOTONIC));
+}
+
 void reporter_ship(struct reporter *reporter, struct ship *ship)
 {
 	struct ship_report report = {0};
 	struct error err = {0};
 
+	report_waits(reporter);
 	close_interval(reporter, &report.start_ns, &report.duration_ns);
 	report.seq = reporter->seq;
 	report.samples = stack_counts_samples(reporter->from.counts);
@@ -334,6 +374,7 @@ bool reporter_write(struct reporter *reporter, const char *path, struct error *e
 	bool ok;
 
 	buffer_init(&bytes, FILE_MAX);
+	report_waits(reporter);
 	close_interval(reporter, &report.start_ns, &report.duration_ns);
 	report.seq = reporter->seq;
 	report.samples = stack_counts_samples(reporter->from.counts);
@@ -376,6 +417,24 @@ static void log_results(const struct sample_counters *samples)
 						 walk_result_name((enum walk_result)i),
 						 samples->by_result[i]);
 	log_debug("results", "%s", used ? text + 1 : "none yet");
+}
+
+static void log_waits(const struct reporter *reporter, const struct switch_totals *switches)
+{
+	const uint64_t exact_ns = switches->waited_ns + switches->waited_disk_ns;
+	struct waits_counters waits;
+
+	if (!reporter->from.waits)
+		return;
+	waits_counters(reporter->from.waits, &waits);
+	log_info("waits",
+		 "waits=%" PRIu64 " exact_s=%" PRIu64 " covered_s=%" PRIu64 " stacks=%" PRIu64
+		 " stacks_lost=%" PRIu64 " refused=%" PRIu64 " ends_lost=%" PRIu64
+		 " too_long=%" PRIu64 " threads_full=%" PRIu64 " kept=%u kept_bytes=%u",
+		 switches->waits, exact_ns / 1000000000, waits.covered_ns / 1000000000,
+		 waits.off_cpu, switches->stacks_lost, waits.refused,
+		 switches->ends_lost + waits.ends_unknown, switches->too_long,
+		 switches->threads_full, waits.kept, waits.kept_bytes);
 }
 
 static void log_stacks(const struct reporter *reporter, const struct sample_counters *samples,
@@ -440,6 +499,7 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 		log_warn("timestamps left out", "samples=%" PRIu64 " why=\"no room in a report\"",
 			 stack_counts_lost_times(reporter->from.counts));
 	log_stacks(reporter, &samples, &totals);
+	log_waits(reporter, &totals.switches);
 	if (log_level() < LOG_DEBUG)
 		return;
 	capture_totals(reporter->from.capture, &totals);

@@ -16,6 +16,7 @@
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks.h"
+#include "node-agent/waits.h"
 
 /* Everything is borrowed for the reporter's life. */
 struct report_sources {
@@ -27,6 +28,7 @@ struct report_sources {
 	struct stacks *stacks;
 	struct code_pages *pages;
 	struct module_announcer *modules;
+	struct waits *waits; /* NULL: threads off their CPU are not profiled */
 };
 
 struct reporter;

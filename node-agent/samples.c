@@ -16,6 +16,7 @@ enum {
 struct samples {
 	struct samples_sources from;
 	struct sample_counters counters;
+	uint64_t scheduler_start, scheduler_end;
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[FRAMES_MAX + 1];
 };
@@ -81,11 +82,33 @@ static size_t add_frames(struct samples *samples, size_t depth, size_t count,
 }
 
 /* The kernel part. What cannot be located stays as a frame of the kernel without an address. */
-static size_t add_kernel(struct samples *samples, const struct sample_event *sample, size_t count)
+static size_t add_kernel(struct samples *samples, const struct sample_event *sample, size_t skip,
+			 size_t count)
 {
-	process_table_locate_kernel(samples->from.table, (const uint64_t *)sample->frames, count,
-				    true, samples->located);
+	process_table_locate_kernel(samples->from.table, (const uint64_t *)sample->frames + skip,
+				    count, !skip, samples->located);
 	return add_frames(samples, 0, count, PROFILE_FRAME_KERNEL);
+}
+
+static bool is_scheduler(const struct samples *samples, uint64_t address)
+{
+	return address >= samples->scheduler_start && address < samples->scheduler_end;
+}
+
+/* How many leaves of a switch's stack are how it was taken, and how one switches: what is left
+ * begins with the function that waits, as /proc/PID/wchan has it. */
+static size_t scheduler_frames(const struct samples *samples, const struct sample_event *sample)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames;
+	size_t count = sample->kernel_count, at = 0;
+
+	while (at < count && !is_scheduler(samples, frames[at]))
+		at++;
+	if (at == count) /* it was taken somewhere else, or nobody knows where that is */
+		return 0;
+	while (at < count && is_scheduler(samples, frames[at]))
+		at++;
+	return at;
 }
 
 /* --- the user part --- */
@@ -212,22 +235,30 @@ static void count_result(struct samples *samples, const struct sample_event *sam
 		samples->counters.guessed++;
 }
 
+/* What was sampled, but for its kernel part: frames and process. Returns the depth. */
+static size_t locate(struct samples *samples, const struct sample_event *sample, size_t depth,
+		     size_t walked, bool from_copy, enum walk_result *result)
+{
+	size_t count = locate_user(samples, sample, walked, result);
+
+	if (samples->from.print)
+		stack_print(samples->from.print, sample, *result, from_copy, samples->located,
+			    count);
+	return add_frames(samples, depth, count, PROFILE_FRAME_NATIVE);
+}
+
 static void add(struct samples *samples, const struct sample_event *sample, size_t walked,
 		bool from_copy)
 {
 	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
 	struct counted_process process;
 	enum walk_result result;
-	size_t depth, count;
+	size_t depth;
 
 	copy_name(process_name, sample->process_comm);
 	copy_name(thread_name, sample->comm);
-	depth = add_kernel(samples, sample, sample->kernel_count);
-	count = locate_user(samples, sample, walked, &result);
-	if (samples->from.print)
-		stack_print(samples->from.print, sample, result, from_copy, samples->located,
-			    count);
-	depth = add_frames(samples, depth, count, PROFILE_FRAME_NATIVE);
+	depth = add_kernel(samples, sample, 0, sample->kernel_count);
+	depth = locate(samples, sample, depth, walked, from_copy, &result);
 	describe(samples, sample, &process);
 	process.name = process_name;
 	count_result(samples, sample, result);
@@ -241,11 +272,44 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	}
 }
 
+void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
+		      const struct sample_worth *worth)
+{
+	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
+	size_t depth, skip = scheduler_frames(samples, sample);
+	struct counted_process process;
+	enum walk_result result;
+
+	copy_name(process_name, sample->process_comm);
+	copy_name(thread_name, sample->comm);
+	depth = add_kernel(samples, sample, skip, sample->kernel_count - skip);
+	depth = locate(samples, sample, depth, walked, false, &result);
+	describe(samples, sample, &process);
+	process.name = process_name;
+	process.waker = worth->waker;
+	if (!stack_counts_add_type(samples->from.counts, worth->type, &process, thread_name,
+				   samples->frames, depth, walk_result_sentence(result), 1,
+				   worth->value)) {
+		samples->counters.held_lost++;
+		return;
+	}
+	samples->counters.held_added++;
+	if (samples->from.keep_times)
+		stack_counts_add_time(samples->from.counts, sample->time_ns);
+}
+
+void samples_set_scheduler(struct samples *samples, uint64_t start, uint64_t end)
+{
+	samples->scheduler_start = start;
+	samples->scheduler_end = end;
+}
+
 /* False: not a record of ours. */
 static bool is_valid(struct samples *samples, const struct sample_event *sample)
 {
 	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
-		  sample->user_count <= USER_FRAMES_MAX;
+		  sample->user_count <= USER_FRAMES_MAX &&
+		  (sample->type == EVENT_SAMPLE_CPU || samples->from.hold);
 
 	samples->counters.lost += !ok;
 	return ok;
@@ -257,15 +321,25 @@ void samples_add(struct samples *samples, const struct sample_event *sample)
 
 	if (walked && sample->result == WALK_not_loaded)
 		walked--; /* there it stopped, without having looked */
-	if (is_valid(samples, sample))
+	if (!is_valid(samples, sample))
+		return;
+	if (sample->type != EVENT_SAMPLE_CPU)
+		samples->from.hold(samples->from.context, sample, walked);
+	else
 		add(samples, sample, walked, false);
 }
 
 void samples_add_finished(struct samples *samples, const struct sample_event *sample,
 			  size_t kernel_side_count)
 {
-	if (is_valid(samples, sample))
-		add(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
+	const size_t walked = kernel_side_count ? kernel_side_count - 1 : 0;
+
+	if (!is_valid(samples, sample))
+		return;
+	if (sample->type != EVENT_SAMPLE_CPU)
+		samples->from.hold(samples->from.context, sample, walked);
+	else
+		add(samples, sample, walked, true);
 }
 
 void samples_counters(const struct samples *samples, struct sample_counters *out)

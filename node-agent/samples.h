@@ -21,9 +21,28 @@
 struct sample_counters { /* cumulative */
 	uint64_t added;
 	uint64_t lost; /* "aggregate_full": the interval's stacks have no more room */
+	uint64_t held_added, held_lost;        /* the same of those that were held back */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
 	uint64_t incomplete;
 	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
+};
+
+/* --profile, in the order of struct profile_sample's types. */
+#define SAMPLE_TYPES(TYPE)                          \
+	TYPE(on_cpu, "on-cpu", "nanoseconds")       \
+	TYPE(off_cpu, "off-cpu", "nanoseconds")     \
+	TYPE(waker, "waker", "nanoseconds")         \
+	TYPE(run_queue, "run-queue", "nanoseconds") \
+	TYPE(still_blocked, "still-blocked", "nanoseconds")
+
+#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
+enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
+
+/* What a sample that was held back is counted as. */
+struct sample_worth {
+	enum sample_type type;
+	uint64_t value;
+	const char *waker; /* which process ended the wait; NULL: not known */
 };
 
 struct samples;
@@ -36,6 +55,10 @@ struct samples_sources { /* borrowed */
 	const char *service;      /* the label for all, or NULL */
 	bool keep_times;          /* when each sample was taken */
 	FILE *print;              /* NULL, or where every stack is written as text */
+	/* Takes the stacks of switches, whose worth is known only later: samples_add_held(). NULL:
+	 * there are none. */
+	void (*hold)(void *context, const struct sample_event *sample, size_t walked);
+	void *context;
 };
 
 struct samples *samples_new(const struct samples_sources *from, struct error *err);
@@ -47,6 +70,13 @@ void samples_add(struct samples *samples, const struct sample_event *sample);
  * the kernel side had found. */
 void samples_add_finished(struct samples *samples, const struct sample_event *sample,
 			  size_t kernel_side_count);
+
+/* A sample that hold() was given, with what that had been told. */
+void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
+		      const struct sample_worth *worth);
+
+/* The scheduler's own functions, which do not belong to the stacks of switches; none: 0, 0. */
+void samples_set_scheduler(struct samples *samples, uint64_t start, uint64_t end);
 
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 

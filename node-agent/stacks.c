@@ -356,7 +356,9 @@ void stacks_drain(struct stacks *stacks, int timeout_ms)
 void stacks_counters(const struct stacks *stacks, struct stacks_counters *out)
 {
 	*out = stacks->counters;
-	out->waiting = stacks->waiting.count;
+	out->waiting = 0;
+	for (uint32_t i = 0; i < stacks->waiting.count; i++)
+		out->waiting += stacks->waiting.items[i]->sample->type == EVENT_SAMPLE_CPU;
 	out->waiting_bytes = stacks->waiting.bytes;
 	if (stacks->processes)
 		kernel_processes_counters(stacks->processes, &out->processes);

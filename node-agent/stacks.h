@@ -47,7 +47,7 @@ struct stacks_counters {
 	uint64_t finished; /* from copies */
 	uint64_t refused;  /* copies for which there was no room to wait */
 	uint64_t expired;  /* copies whose pages did not come in time */
-	uint32_t waiting;  /* now: samples that are taken and not handed on yet */
+	uint32_t waiting;  /* now: of timer ticks, samples that are taken and not handed on yet */
 	uint32_t waiting_bytes;
 	struct kernel_processes_counters processes;
 };

@@ -11,10 +11,11 @@ enum {
 	TEXT_SHARE = 4,      /* a quarter of the limit is for texts */
 	BYTES_PER_TEXT = 32, /* of that share, for the text's place and hash slot */
 	STACK_DEPTH_MAX = 4096,
+	LABEL_INDICES = 6, /* of one process: pairs of strings */
 };
 
 struct process_row {
-	uint32_t name, executable, container_id, service, pod, namespace_; /* strings */
+	uint32_t name, executable, container_id, service, pod, namespace_, waker; /* strings */
 };
 
 struct mapping_row {
@@ -68,7 +69,7 @@ static void init_parts(struct stack_counts *counts, size_t limit_bytes)
 	string_table_init(&counts->strings.table, texts / 2,
 			  (uint32_t)(texts / 2 / BYTES_PER_TEXT + 1));
 	counted_table_init(&counts->processes, budget, sizeof(struct process_row),
-			   sizeof(struct profile_process) + 4 * sizeof(uint32_t), true);
+			   sizeof(struct profile_process) + LABEL_INDICES * sizeof(uint32_t), true);
 	counted_table_init(&counts->mappings, budget, sizeof(struct mapping_row),
 			   sizeof(struct profile_mapping), true);
 	counted_table_init(&counts->frames, budget, sizeof(struct profile_frame), 0, true);
@@ -196,7 +197,8 @@ static uint32_t intern_process(struct stack_counts *counts, const struct counted
 	    !intern_text(counts, process->container_id, &row.container_id) ||
 	    !intern_text(counts, process->service, &row.service) ||
 	    !intern_text(counts, process->pod, &row.pod) ||
-	    !intern_text(counts, process->namespace_, &row.namespace_))
+	    !intern_text(counts, process->namespace_, &row.namespace_) ||
+	    !intern_text(counts, process->waker, &row.waker))
 		return NOT_FOUND;
 	return find_or_add(&counts->processes, &row, hash_bytes(&row, sizeof(row), 0));
 }
@@ -279,10 +281,10 @@ static uint32_t intern_frames(struct stack_counts *counts, const struct counted_
 }
 
 static struct profile_sample *find_sample(struct stack_counts *counts, uint32_t process,
-					  uint32_t thread, uint32_t stack)
+					  uint32_t thread, uint32_t stack, uint32_t type)
 {
 	struct counted_table *samples = &counts->samples;
-	uint64_t hash = hash_word(hash_word(process, thread), stack);
+	uint64_t hash = hash_word(hash_word(process, thread), (uint64_t)type << 32 | stack);
 	struct profile_sample *added;
 	uint32_t probe = 0;
 
@@ -291,18 +293,20 @@ static struct profile_sample *find_sample(struct stack_counts *counts, uint32_t 
 		struct profile_sample *sample = (struct profile_sample *)samples->rows + i;
 
 		if (sample->process == process && sample->thread == thread &&
-		    sample->stack == stack)
+		    sample->stack == stack && sample->type == type)
 			return sample;
 	}
 	if (!counted_table_reserve(samples, 1) || !(added = counted_table_add(samples, hash)))
 		return NULL;
-	*added = (struct profile_sample){.process = process, .thread = thread, .stack = stack};
+	*added = (struct profile_sample){
+		.process = process, .thread = thread, .stack = stack, .type = type};
 	return added;
 }
 
-bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
-		      const char *thread, const struct counted_frame *frames, size_t depth,
-		      const char *incomplete, uint64_t count, uint64_t value)
+bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
+			   const struct counted_process *process, const char *thread,
+			   const struct counted_frame *frames, size_t depth, const char *incomplete,
+			   uint64_t count, uint64_t value)
 {
 	uint32_t process_row, stack, thread_text, incomplete_text;
 	struct profile_sample *sample;
@@ -316,14 +320,23 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	stack = intern_frames(counts, frames, depth, incomplete_text);
 	if (stack == NOT_FOUND)
 		return false;
-	sample = find_sample(counts, process_row, thread_text, stack);
+	sample = find_sample(counts, process_row, thread_text, stack, type);
 	if (!sample)
 		return false;
 	sample->count += count;
 	sample->value += value;
-	counts->sample_total += count;
+	if (!type)
+		counts->sample_total += count;
 	counts->newest = (uint32_t)(sample - (struct profile_sample *)counts->samples.rows);
 	return true;
+}
+
+bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
+		      const char *thread, const struct counted_frame *frames, size_t depth,
+		      const char *incomplete, uint64_t count, uint64_t value)
+{
+	return stack_counts_add_type(counts, 0, process, thread, frames, depth, incomplete, count,
+				     value);
 }
 
 void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns)
@@ -364,6 +377,8 @@ static int by_process_and_stack(const void *a, const void *b)
 	int order = compare_numbers(left->process, right->process);
 
 	if (!order)
+		order = compare_numbers(left->type, right->type);
+	if (!order)
 		order = compare_numbers(left->stack, right->stack);
 	return order ? order : compare_numbers(left->thread, right->thread);
 }
@@ -381,7 +396,8 @@ static bool make_profile(struct stack_counts *counts)
 	counts->profile_processes = make_array(counts->processes.count,
 					       sizeof(*counts->profile_processes));
 	counts->profile_stacks = make_array(counts->stacks.count, sizeof(*counts->profile_stacks));
-	counts->labels = make_array(counts->processes.count * 4, sizeof(*counts->labels));
+	counts->labels = make_array(counts->processes.count * LABEL_INDICES,
+				    sizeof(*counts->labels));
 	return counts->profile_mappings && counts->profile_processes && counts->profile_stacks &&
 	       counts->labels;
 }
@@ -411,6 +427,7 @@ static size_t fill_processes(struct stack_counts *counts)
 		process->first_label = (uint32_t)label_count;
 		add_label(counts, process, &label_count, "pod", rows[i].pod);
 		add_label(counts, process, &label_count, "namespace", rows[i].namespace_);
+		add_label(counts, process, &label_count, "farflame.label.waker", rows[i].waker);
 	}
 	return label_count;
 }

@@ -23,6 +23,7 @@ struct counted_frame {
 struct counted_process {
 	const char *name, *executable, *container_id, *service, *pod,
 		*namespace_; /* "" or NULL: none */
+	const char *waker;   /* the same: of off-cpu, which process ended the wait */
 };
 
 struct stack_counts;
@@ -30,12 +31,18 @@ struct stack_counts;
 /* limit_bytes bounds everything the interval keeps. */
 struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err);
 
-/* Adds one sample. incomplete: the sentence, or "" / NULL. false: the limit is reached, the sample
- * is not counted (the caller counts the loss "aggregate_full"). Nothing is allocated for a known
- * stack. */
+/* Adds one sample of type 0. incomplete: the sentence, or "" / NULL. false: the limit is reached,
+ * the sample is not counted (the caller counts the loss "aggregate_full"). Nothing is allocated for
+ * a known stack. */
 bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
 		      const char *thread, const struct counted_frame *frames, size_t depth,
 		      const char *incomplete, uint64_t count, uint64_t value);
+
+/* The same of another type, as struct profile_sample has it. */
+bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
+			   const struct counted_process *process, const char *thread,
+			   const struct counted_frame *frames, size_t depth, const char *incomplete,
+			   uint64_t count, uint64_t value);
 
 /* When the sample that was added last was taken, on a clock of the caller's. A time without room is
  * left out and counted: the sample itself stays. */
@@ -50,12 +57,13 @@ typedef void stack_counts_mapping_fn(void *context, uint32_t mapping, struct pro
 				     struct stack_counts_strings *strings);
 
 /* The interval so far as a profile that borrows the table's memory: valid until
- * stack_counts_clear(), and no sample can be added until then. type, unit, times, period and id are
- * the caller's to fill. samples of the same process and stack stand together. false: memory. */
+ * stack_counts_clear(), and no sample can be added until then. types, units, times, period and id
+ * are the caller's to fill. samples of the same process and stack stand together. false: memory. */
 bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fill_mapping,
 		       void *context, struct profile *profile, struct error *err);
 
-uint64_t stack_counts_samples(const struct stack_counts *counts); /* sum of counts added */
+/* Sum of counts added of type 0: the type of which every sample is accounted for. */
+uint64_t stack_counts_samples(const struct stack_counts *counts);
 
 /* Starts the next interval; memory is kept up to what the last intervals needed. */
 void stack_counts_clear(struct stack_counts *counts);

@@ -2,6 +2,7 @@
 #include "node-agent/capture/bpf_capture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,10 +22,13 @@
 
 enum {
 	RING_BYTES_PER_CPU = 128 << 10,
+	RING_BYTES_PER_CPU_SWITCHES = 256 << 10,
 	RING_BYTES_MIN = 256 << 10,
 	RING_BYTES_MAX = 8 << 20,
 	COPIES_BYTES = 512 << 10,
-	IN_FLIGHT_MS = 5,     /* a sample may still be on its way into the ring for this long */
+	IN_FLIGHT_MS = 5,   /* a sample may still be on its way into the ring for this long */
+	THREADS_MIN = 4096, /* that are followed off their CPU */
+	THREADS_MAX = 65536,
 	CPUS_CHECK_MS = 5000, /* reading a timer interrupts its CPU */
 	COUNTED_OLD_MS = 1000,
 };
@@ -35,6 +39,7 @@ struct cpu {
 	unsigned map_index;        /* its place in per-CPU maps */
 	uint64_t taken, ring_full; /* the kernel's counters as of the last sample delivered */
 	uint64_t delivered;
+	uint64_t switches; /* of the stacks at switches, as taken */
 };
 
 struct bpf_capture {
@@ -55,6 +60,7 @@ struct bpf_capture {
 	bool *is_online;
 	uint64_t *per_cpu_values; /* two counters', for reading */
 	struct cpu *cpus;
+	int links[KERNEL_PROGRAM_COUNT]; /* attached programs; −1: not */
 };
 
 _Static_assert(WALK_RESULT_COUNT <= 32,
@@ -147,7 +153,8 @@ static bool cpu_add(struct bpf_capture *capture, unsigned number, struct error *
 
 	if (process_events_add_cpu(capture->events, number, &failed))
 		cpu->timer = perf_timer_open(number, capture->period_ns,
-					     capture->programs.sample_cpu, &failed);
+					     capture->programs.programs[KERNEL_PROGRAM_SAMPLE_CPU],
+					     &failed);
 	cpu->is_new = cpu->timer >= 0;
 	if (cpu->is_new)
 		return true;
@@ -208,9 +215,10 @@ static bool cpus_check(struct bpf_capture *capture, struct error *err)
 
 /* --- start --- */
 
-static uint32_t ring_bytes(unsigned online_cpus)
+static uint32_t ring_bytes(unsigned online_cpus, bool takes_switches)
 {
-	uint64_t wanted = (uint64_t)online_cpus * RING_BYTES_PER_CPU;
+	uint64_t wanted = (uint64_t)online_cpus *
+			  (takes_switches ? RING_BYTES_PER_CPU_SWITCHES : RING_BYTES_PER_CPU);
 	uint32_t bytes = RING_BYTES_MIN;
 
 	while (bytes < wanted && bytes < RING_BYTES_MAX)
@@ -252,6 +260,21 @@ out:
 	return ok;
 }
 
+/* Twice what there are now. */
+static uint32_t threads_max(void)
+{
+	FILE *file = fopen("/proc/loadavg", "re");
+	unsigned threads = 0, most = THREADS_MIN;
+
+	if (file && fscanf(file, "%*s %*s %*s %*u/%u", &threads) != 1)
+		threads = THREADS_MAX;
+	if (file)
+		fclose(file);
+	while (most < 2 * threads && most < THREADS_MAX)
+		most *= 2;
+	return most;
+}
+
 static bool programs_load(struct bpf_capture *capture, struct error *err)
 {
 	const struct capture_options *options = &capture->options;
@@ -263,13 +286,18 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 		.filter_pids = (uint32_t)options->pid_count,
 		.use_rows = options->use_rows,
 		.stop_after_sample = options->stop_after_sample,
+		.take_ticks = !options->no_on_cpu,
+		.off_cpu = options->off_cpu,
+		.off_cpu_budget_ns = (uint32_t)(options->off_cpu_budget * SWITCH_WINDOW_MS * 1e6),
+		.threads_max = options->off_cpu ? threads_max() : 1,
 	};
 	const uint8_t wanted = 1;
 
 	if (!cpu_list_read("/sys/devices/system/cpu/online", capture->is_online, capture->cpu_count,
 			   err))
 		return false;
-	load.ring_bytes = ring_bytes(cpu_list_count(capture->is_online, capture->cpu_count));
+	load.ring_bytes = ring_bytes(cpu_list_count(capture->is_online, capture->cpu_count),
+				     options->off_cpu);
 	if (!kernel_load(&load, capture->callbacks.on_loading, capture->callbacks.context,
 			 &capture->programs, err))
 		return false;
@@ -285,6 +313,33 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 				load.ring_bytes, err);
 }
 
+/* --- threads off their CPU --- */
+
+static void switches_detach(struct bpf_capture *capture)
+{
+	for (int i = 0; i < KERNEL_PROGRAM_COUNT; i++) {
+		if (capture->links[i] >= 0)
+			close(capture->links[i]);
+		capture->links[i] = -1;
+	}
+}
+
+/* Exits first: whoever is followed is forgotten in time. */
+static bool switches_attach(struct bpf_capture *capture, struct error *err)
+{
+	static const enum kernel_program order[] = {KERNEL_PROGRAM_EXIT, KERNEL_PROGRAM_WAKING,
+						    KERNEL_PROGRAM_SWITCH};
+
+	for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+		if (capture->programs.programs[order[i]] < 0)
+			continue;
+		capture->links[order[i]] = kernel_program_attach(&capture->programs, order[i], err);
+		if (capture->links[order[i]] < 0)
+			return false;
+	}
+	return true;
+}
+
 struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 				     const struct capture_callbacks *callbacks, struct error *err)
 {
@@ -297,6 +352,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 	}
 	capture->options = *options;
 	capture->callbacks = *callbacks;
+	memset(capture->links, -1, sizeof capture->links);
 	record_wait_init(&capture->wait);
 	kernel_programs_init(&capture->programs);
 	capture->period_ns = 1000000000 / options->frequency_hz;
@@ -306,7 +362,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 	if (!capture->events ||
 	    !record_wait_open(&capture->wait, capture->programs.maps[KERNEL_MAP_SAMPLES],
 			      EPOLLIN | EPOLLET, process_events_descriptor(capture->events), err) ||
-	    !cpus_check(capture, err))
+	    !cpus_check(capture, err) || !switches_attach(capture, err))
 		goto out;
 	capture->cpus_checked_ms = capture->counted_ms = now_ms();
 	ok = true;
@@ -324,7 +380,9 @@ out:
 static bool sample_is_whole(const struct bpf_capture *capture, const struct sample_event *sample,
 			    size_t length)
 {
-	return length >= sizeof *sample && sample->type == EVENT_SAMPLE_CPU &&
+	return length >= sizeof *sample &&
+	       (sample->type == EVENT_SAMPLE_CPU || sample->type == EVENT_SAMPLE_SWITCH ||
+		sample->type == EVENT_SAMPLE_WAKER) &&
 	       sample->cpu < capture->cpu_count && sample->kernel_count <= KERNEL_FRAMES_MAX &&
 	       sample->user_count <= USER_FRAMES_MAX &&
 	       length == sizeof *sample + ((size_t)sample->kernel_count + sample->user_count) *
@@ -337,10 +395,14 @@ static void sample_deliver(struct bpf_capture *capture, const struct sample_even
 	struct cpu *cpu = &capture->cpus[sample->cpu];
 
 	process_events_deliver(capture->events, sample->time_ns);
-	cpu->taken = sample->cpu_taken;
-	cpu->ring_full = sample->cpu_ring_full;
-	cpu->delivered++;
-	capture->stacks_by_result[sample->result % 32]++;
+	if (sample->type == EVENT_SAMPLE_CPU) {
+		cpu->taken = sample->cpu_taken;
+		cpu->ring_full = sample->cpu_ring_full;
+		cpu->delivered++;
+		capture->stacks_by_result[sample->result % 32]++;
+	} else {
+		cpu->switches = sample->cpu_taken;
+	}
 	if (capture->callbacks.on_sample)
 		capture->callbacks.on_sample(capture->callbacks.context, sample, copy);
 }
@@ -353,8 +415,10 @@ static bool sample_copy(struct bpf_capture *capture, const struct sample_event *
 
 	*copy = NULL;
 	if (sample->flags & SAMPLE_HAS_COPY)
-		*copy = stack_copies_take(&capture->copies, sample->cpu, sample->cpu_taken, now,
-					  &is_coming);
+		*copy = stack_copies_take(
+			&capture->copies,
+			sample->cpu + (sample->type == EVENT_SAMPLE_CPU ? 0 : SWITCH_COPY_CONTEXT),
+			sample->cpu_taken, now, &is_coming);
 	if (!is_coming) {
 		capture->waits_since_ns = 0;
 		return true;
@@ -368,7 +432,23 @@ static uint64_t delivered_of(const void *context, uint32_t cpu)
 {
 	const struct bpf_capture *capture = context;
 
+	if (cpu >= SWITCH_COPY_CONTEXT)
+		return cpu - SWITCH_COPY_CONTEXT < capture->cpu_count
+			       ? capture->cpus[cpu - SWITCH_COPY_CONTEXT].switches
+			       : UINT64_MAX;
 	return cpu < capture->cpu_count ? capture->cpus[cpu].taken : UINT64_MAX;
+}
+
+static bool switch_in_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	const struct switch_in_event *event = record;
+
+	if (length != sizeof *event || event->type != EVENT_SWITCH_IN)
+		return false;
+	process_events_deliver(capture->events, event->time_ns);
+	if (capture->callbacks.on_switch_in)
+		capture->callbacks.on_switch_in(capture->callbacks.context, event);
+	return true;
 }
 
 /* Everything there is now, in time order. Where the sample ring ends is noted before the process
@@ -384,7 +464,8 @@ static bool drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 
 	process_events_look(capture->events);
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
-		if (sample_is_whole(capture, sample, length)) {
+		if (!switch_in_deliver(capture, sample, length) &&
+		    sample_is_whole(capture, sample, length)) {
 			if (!sample_copy(capture, sample, now, &copy))
 				break;
 			sample_deliver(capture, sample, copy);
@@ -433,6 +514,7 @@ void bpf_capture_stop(struct bpf_capture *capture)
 	for (unsigned number = 0; number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
 			perf_timer_enable(capture->cpus[number].timer, false, NULL);
+	switches_detach(capture);
 	drain(capture, 0);
 	process_events_deliver(capture->events, UINT64_MAX - 1);
 	bpf_capture_count(capture);
@@ -448,6 +530,24 @@ void bpf_capture_count(struct bpf_capture *capture)
 		if (capture->cpus[number].timer >= 0)
 			timer_look(capture, number);
 	capture->counted_ms = now_ms();
+}
+
+static void switch_totals(const struct bpf_capture *capture, struct switch_totals *totals)
+{
+	if (!capture->options.off_cpu)
+		return;
+	*totals = (struct switch_totals){
+		.waits = counter_sum(capture, COUNT_waits),
+		.waited_ns = counter_sum(capture, COUNT_waited_ns),
+		.waited_disk_ns = counter_sum(capture, COUNT_waited_disk_ns),
+		.run_queue_ns = counter_sum(capture, COUNT_run_queue_ns),
+		.too_long = counter_sum(capture, COUNT_waits_too_long),
+		.no_user = counter_sum(capture, COUNT_waits_no_user),
+		.threads_full = counter_sum(capture, COUNT_threads_full),
+		.stacks = counter_sum(capture, COUNT_switch_stacks),
+		.stacks_lost = counter_sum(capture, COUNT_switch_ring_full),
+		.ends_lost = counter_sum(capture, COUNT_wakes_ring_full),
+	};
 }
 
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals)
@@ -472,6 +572,7 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		.process_events_lost = process_events_lost(capture->events),
 		.perf_count_ns = ticks.counted_ns,
 	};
+	switch_totals(capture, &totals->switches);
 	memcpy(totals->stacks_by_result, capture->stacks_by_result,
 	       sizeof totals->stacks_by_result);
 	for (unsigned number = 0; number < capture->cpu_count; number++) {
@@ -495,7 +596,8 @@ uint64_t bpf_capture_map_bytes(const struct bpf_capture *capture)
 	uint64_t bytes = 0;
 
 	for (int map = 0; map < KERNEL_MAP_COUNT; map++)
-		bytes += bpf_map_bytes(capture->programs.maps[map]);
+		if (capture->programs.maps[map] >= 0)
+			bytes += bpf_map_bytes(capture->programs.maps[map]);
 	return bytes;
 }
 
@@ -511,6 +613,7 @@ void bpf_capture_close(struct bpf_capture *capture)
 	for (unsigned number = 0; capture->cpus && number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
 			close(capture->cpus[number].timer);
+	switches_detach(capture);
 	process_events_free(capture->events);
 	sample_ring_close(&capture->ring);
 	sample_ring_close(&capture->copies.ring);

@@ -31,6 +31,9 @@ static bool open_by_perf(struct capture *capture, const struct capture_options *
 {
 	if (options->stop_after_sample)
 		return error_set(err, ERROR_UNSUPPORTED, "sampled threads are stopped by BPF only");
+	if (options->off_cpu || options->no_on_cpu)
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "perf events alone profile on-cpu only: the other types need BPF");
 	if (callbacks->on_loading)
 		callbacks->on_loading(callbacks->context);
 	capture->perf = perf_capture_open(options, callbacks, err);

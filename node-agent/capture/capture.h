@@ -9,6 +9,7 @@
 
 #include "bpf/counters.h"
 #include "bpf/events.h"
+#include "bpf/off_cpu.h"
 #include "common/build_id.h"
 #include "common/error.h"
 #include "node-agent/kernel/loader.h"
@@ -30,6 +31,9 @@ struct capture_options {
 	 * up the stacks of code they lack. Otherwise by frame pointers alone. */
 	bool use_rows;
 	bool stop_after_sample; /* with pids: a sampled thread gets SIGSTOP, for a debugger */
+	bool no_on_cpu;         /* timer ticks are not wanted: they count as filtered */
+	uint32_t off_cpu;       /* enum kernel_off_cpu; by BPF only */
+	double off_cpu_budget;  /* share of the machine that stacks of threads off their CPU cost */
 };
 
 /* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes
@@ -55,9 +59,12 @@ struct capture_callbacks {
 	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
 	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
 	void (*on_mapping)(void *context, const struct capture_mapping *mapping);
-	/* copy: with SAMPLE_HAS_COPY, checked against its length; NULL also when it got lost. */
+	/* Of all three types. copy: with SAMPLE_HAS_COPY, checked against its length; NULL also
+	 * when it got lost. */
 	void (*on_sample)(void *context, const struct sample_event *sample,
 			  const struct stack_copy_event *copy);
+	/* Of a block that on_sample was given a stack of, which may still come: a waker's does. */
+	void (*on_switch_in)(void *context, const struct switch_in_event *event);
 	void *context;
 };
 
@@ -78,6 +85,12 @@ struct capture_totals {
 	uint64_t perf_count_ns; /* the perf events' own counts: cpu-clock nanoseconds over all CPUs
 				 */
 	uint64_t stacks_by_result[32]; /* enum walk_result, as the kernel side said */
+	/* Threads off their CPU: not in the above. */
+	struct switch_totals {
+		uint64_t waits, waited_ns, waited_disk_ns, run_queue_ns; /* exact */
+		uint64_t too_long, no_user, threads_full;
+		uint64_t stacks, stacks_lost, ends_lost; /* wanted; ring full */
+	} switches;
 };
 
 struct capture;

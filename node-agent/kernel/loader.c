@@ -13,13 +13,17 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf/off_cpu.h"
 #include "bpf/sample_cpu.skel.h"
+#include "bpf/sample_off_cpu.skel.h"
 #include "common/self_path.h"
 #include "node-agent/kernel/privileges.h"
 
@@ -27,17 +31,19 @@
 
 enum {
 	LOADER_SOCKET = 3,
-	LOADER_NUMBERS = 7,        /* the members of struct kernel_load_options */
+	LOADER_NUMBERS = 11,       /* the members of struct kernel_load_options */
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
-	PASSED_DESCRIPTORS = 1 + KERNEL_MAP_COUNT,
+	PASSED_DESCRIPTORS = KERNEL_PROGRAM_COUNT + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
 };
 
-/* What the child says, with the descriptors attached when kind is ERROR_NONE. Same program on both
- * sides, so the memory layout is the format. */
+/* What the child says, with the descriptors attached when kind is ERROR_NONE: those of programs,
+ * then of maps. Same program on both sides, so the memory layout is the format. */
 struct loader_answer {
 	uint32_t kind; /* enum error_kind */
 	int32_t os_error;
+	uint32_t passed; /* bit n: descriptor n is there */
+	uint32_t is_switch_typed;
 	char message[sizeof((struct error *)NULL)->message];
 };
 
@@ -83,8 +89,15 @@ static bool load_failed(struct error *err, int os_error)
 	return false;
 }
 
-static bool load(const struct kernel_load_options *options, struct sample_cpu *programs,
-		 struct error *err)
+/* What the child has loaded. */
+struct loaded {
+	struct sample_cpu *cpu;
+	struct sample_off_cpu *off_cpu; /* NULL: not wanted */
+	bool is_switch_typed;
+};
+
+static bool load_cpu(const struct kernel_load_options *options, struct sample_cpu *programs,
+		     struct error *err)
 {
 	int failure;
 
@@ -93,6 +106,7 @@ static bool load(const struct kernel_load_options *options, struct sample_cpu *p
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
 	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->take_ticks = options->take_ticks;
 	programs->rodata->stop_after_sample = options->stop_after_sample && options->filter_pids;
 	bpf_program__set_log_buf(programs->progs.sample_cpu, verifier_log, sizeof verifier_log);
 	failure = bpf_map__set_max_entries(programs->maps.samples, options->ring_bytes);
@@ -107,7 +121,142 @@ static bool load(const struct kernel_load_options *options, struct sample_cpu *p
 	return failure ? load_failed(err, -failure) : true;
 }
 
-static bool send_answer(const struct error *err, const struct sample_cpu *programs)
+/* Arguments of the tracepoint sched_switch, the first of which is the BPF program's own; 0: the
+ * kernel does not say. */
+static unsigned switch_arguments(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	const struct btf_type *type;
+	unsigned count = 0;
+	int id;
+
+	if (!btf)
+		return 0;
+	id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+	type = id > 0 ? btf__type_by_id(btf, (__u32)id) : NULL;
+	type = type ? btf__type_by_id(btf, type->type) : NULL; /* a pointer */
+	type = type ? btf__type_by_id(btf, type->type) : NULL;
+	if (type && btf_is_func_proto(type))
+		count = btf_vlen(type);
+	btf__free(btf);
+	return count;
+}
+
+/* Whatever both have is one, but for what is a source's own. */
+static int share_maps(const struct sample_cpu *from, struct sample_off_cpu *programs)
+{
+	struct bpf_map *map, *shared;
+
+	bpf_object__for_each_map(map, programs->obj)
+	{
+		const char *name = bpf_map__name(map);
+
+		if (strchr(name, '.') || !strcmp(name, "scratch") || !strcmp(name, "copy_rate"))
+			continue;
+		shared = bpf_object__find_map_by_name(from->obj, name);
+		if (shared && bpf_map__reuse_fd(map, bpf_map__fd(shared)))
+			return -errno;
+	}
+	return 0;
+}
+
+static int load_switches(const struct kernel_load_options *options, const struct sample_cpu *cpu,
+			 struct sample_off_cpu *programs, unsigned arguments, bool is_typed)
+{
+	struct bpf_program *unused = is_typed ? programs->progs.switch_raw
+					      : programs->progs.switch_typed;
+	bool takes_waking = options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS);
+	int failure;
+
+	programs->rodata->max_user_frames = options->max_frames < SWITCH_FRAMES_MAX
+						    ? options->max_frames
+						    : (__u32)SWITCH_FRAMES_MAX;
+	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
+	programs->rodata->only_filtered_pids = options->filter_pids > 0;
+	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->has_prev_state = arguments >= 5;
+	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
+	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
+	programs->rodata->budget_ns = options->off_cpu_budget_ns;
+	verifier_log[0] = '\0';
+	bpf_program__set_log_buf(is_typed ? programs->progs.switch_typed
+					  : programs->progs.switch_raw,
+				 verifier_log, sizeof verifier_log);
+	bpf_program__set_autoload(unused, false);
+	bpf_program__set_autoload(programs->progs.thread_waking, takes_waking);
+	failure = share_maps(cpu, programs);
+	if (!failure)
+		failure = bpf_map__set_max_entries(programs->maps.threads, options->threads_max);
+	return failure ? failure : sample_off_cpu__load(programs);
+}
+
+static bool load_off_cpu(const struct kernel_load_options *options, struct loaded *loaded,
+			 struct error *err)
+{
+	const unsigned arguments = switch_arguments();
+	int failure = -ENOTSUP;
+
+	for (int attempt = arguments ? 0 : 1; failure && attempt < 2; attempt++) {
+		sample_off_cpu__destroy(loaded->off_cpu);
+		loaded->off_cpu = sample_off_cpu__open();
+		if (!loaded->off_cpu)
+			return error_set_system(err, errno, "open BPF programs");
+		loaded->is_switch_typed = attempt == 0;
+		failure = load_switches(options, loaded->cpu, loaded->off_cpu, arguments,
+					loaded->is_switch_typed);
+	}
+	return !failure ||
+	       (load_failed(err, -failure), error_prefix(err, "profile threads off their CPU"));
+}
+
+static bool load(const struct kernel_load_options *options, struct loaded *loaded,
+		 struct error *err)
+{
+	loaded->cpu = sample_cpu__open();
+	if (!loaded->cpu)
+		return error_set_system(err, errno, "open BPF programs");
+	return load_cpu(options, loaded->cpu, err) &&
+	       (!options->off_cpu || load_off_cpu(options, loaded, err));
+}
+
+static void unload(struct loaded *loaded)
+{
+	sample_off_cpu__destroy(loaded->off_cpu);
+	sample_cpu__destroy(loaded->cpu);
+}
+
+static void list_cpu(const struct sample_cpu *cpu, int *programs, int *maps)
+{
+	programs[KERNEL_PROGRAM_SAMPLE_CPU] = bpf_program__fd(cpu->progs.sample_cpu);
+	maps[KERNEL_MAP_SAMPLES] = bpf_map__fd(cpu->maps.samples);
+	maps[KERNEL_MAP_COUNTERS] = bpf_map__fd(cpu->maps.counters);
+	maps[KERNEL_MAP_FILTER_PIDS] = bpf_map__fd(cpu->maps.filter_pids);
+	maps[KERNEL_MAP_SCRATCH] = bpf_map__fd(cpu->maps.scratch);
+	maps[KERNEL_MAP_UNWIND_PAGES] = bpf_map__fd(cpu->maps.unwind_pages);
+	maps[KERNEL_MAP_UNWIND_RULES] = bpf_map__fd(cpu->maps.unwind_rules);
+	maps[KERNEL_MAP_UNWIND_POOLS] = bpf_map__fd(cpu->maps.unwind_pools);
+	maps[KERNEL_MAP_PROCESSES] = bpf_map__fd(cpu->maps.processes);
+	maps[KERNEL_MAP_PROCESS_HEADS] = bpf_map__fd(cpu->maps.process_heads);
+	maps[KERNEL_MAP_PROCESS_BLOCKS] = bpf_map__fd(cpu->maps.process_blocks);
+	maps[KERNEL_MAP_COPIES] = bpf_map__fd(cpu->maps.copies);
+	maps[KERNEL_MAP_COPY_RATE] = bpf_map__fd(cpu->maps.copy_rate);
+	maps[KERNEL_MAP_CONSTANTS] = bpf_map__fd(cpu->maps.rodata);
+}
+
+static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, int *programs,
+			 int *maps)
+{
+	programs[KERNEL_PROGRAM_SWITCH] = bpf_program__fd(is_typed ? off_cpu->progs.switch_typed
+								   : off_cpu->progs.switch_raw);
+	programs[KERNEL_PROGRAM_WAKING] = bpf_program__fd(off_cpu->progs.thread_waking);
+	programs[KERNEL_PROGRAM_EXIT] = bpf_program__fd(off_cpu->progs.thread_exit);
+	maps[KERNEL_MAP_THREADS] = bpf_map__fd(off_cpu->maps.threads);
+	maps[KERNEL_MAP_SWITCH_RATES] = bpf_map__fd(off_cpu->maps.switch_rates);
+	maps[KERNEL_MAP_SWITCH_SCRATCH] = bpf_map__fd(off_cpu->maps.scratch);
+	maps[KERNEL_MAP_SWITCH_CONSTANTS] = bpf_map__fd(off_cpu->maps.rodata);
+}
+
+static bool send_answer(const struct error *err, const struct loaded *loaded)
 {
 	struct loader_answer answer = {.kind = err->kind, .os_error = err->os_error};
 	union {
@@ -119,33 +268,32 @@ static bool send_answer(const struct error *err, const struct sample_cpu *progra
 
 	memcpy(answer.message, err->message, sizeof answer.message);
 	if (err->kind == ERROR_NONE) {
-		int passed[PASSED_DESCRIPTORS] = {
-			bpf_program__fd(programs->progs.sample_cpu),
-			[1 + KERNEL_MAP_SAMPLES] = bpf_map__fd(programs->maps.samples),
-			[1 + KERNEL_MAP_COUNTERS] = bpf_map__fd(programs->maps.counters),
-			[1 + KERNEL_MAP_FILTER_PIDS] = bpf_map__fd(programs->maps.filter_pids),
-			[1 + KERNEL_MAP_SCRATCH] = bpf_map__fd(programs->maps.scratch),
-			[1 + KERNEL_MAP_UNWIND_PAGES] = bpf_map__fd(programs->maps.unwind_pages),
-			[1 + KERNEL_MAP_UNWIND_RULES] = bpf_map__fd(programs->maps.unwind_rules),
-			[1 + KERNEL_MAP_UNWIND_POOLS] = bpf_map__fd(programs->maps.unwind_pools),
-			[1 + KERNEL_MAP_PROCESSES] = bpf_map__fd(programs->maps.processes),
-			[1 + KERNEL_MAP_PROCESS_HEADS] = bpf_map__fd(programs->maps.process_heads),
-			[1 + KERNEL_MAP_PROCESS_BLOCKS] =
-				bpf_map__fd(programs->maps.process_blocks),
-			[1 + KERNEL_MAP_COPIES] = bpf_map__fd(programs->maps.copies),
-			[1 + KERNEL_MAP_COPY_RATE] = bpf_map__fd(programs->maps.copy_rate),
-			[1 + KERNEL_MAP_CONSTANTS] = bpf_map__fd(programs->maps.rodata),
-		};
+		int all[PASSED_DESCRIPTORS], passed[PASSED_DESCRIPTORS];
+		size_t count = 0;
 
+		memset(all, -1, sizeof all);
+		list_cpu(loaded->cpu, all, all + KERNEL_PROGRAM_COUNT);
+		if (loaded->off_cpu)
+			list_off_cpu(loaded->off_cpu, loaded->is_switch_typed, all,
+				     all + KERNEL_PROGRAM_COUNT);
+		answer.is_switch_typed = loaded->is_switch_typed;
+		for (int i = 0; i < PASSED_DESCRIPTORS; i++) {
+			if (all[i] < 0)
+				continue;
+			answer.passed |= 1U << i;
+			passed[count++] = all[i];
+		}
 		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof *passed);
 		control.header.cmsg_level = SOL_SOCKET;
 		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof passed);
-		memcpy(CMSG_DATA(&control.header), passed, sizeof passed);
+		control.header.cmsg_len = CMSG_LEN(count * sizeof *passed);
+		memcpy(CMSG_DATA(&control.header), passed, count * sizeof *passed);
 	}
 	return sendmsg(LOADER_SOCKET, &message, MSG_NOSIGNAL) == sizeof answer;
 }
+
+_Static_assert(PASSED_DESCRIPTORS <= 32, "a bit for each in struct loader_answer");
 
 int kernel_loader_main(int argc, char **argv)
 {
@@ -153,7 +301,7 @@ int kernel_loader_main(int argc, char **argv)
 	 */
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	struct kernel_load_options options;
-	struct sample_cpu *programs;
+	struct loaded loaded = {0};
 	struct error err = {0};
 	bool ok;
 
@@ -167,16 +315,16 @@ int kernel_loader_main(int argc, char **argv)
 		.filter_pids = (uint32_t)strtoul(argv[5], NULL, 10),
 		.use_rows = (uint32_t)strtoul(argv[6], NULL, 10),
 		.stop_after_sample = (uint32_t)strtoul(argv[7], NULL, 10),
+		.take_ticks = (uint32_t)strtoul(argv[8], NULL, 10),
+		.off_cpu = (uint32_t)strtoul(argv[9], NULL, 10),
+		.off_cpu_budget_ns = (uint32_t)strtoul(argv[10], NULL, 10),
+		.threads_max = (uint32_t)strtoul(argv[11], NULL, 10),
 	};
 	libbpf_set_print(print_nothing);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	programs = sample_cpu__open();
-	if (!programs)
-		error_set_system(&err, errno, "open BPF programs");
-	else
-		load(&options, programs, &err);
-	ok = send_answer(&err, programs) && err.kind == ERROR_NONE;
-	sample_cpu__destroy(programs);
+	load(&options, &loaded, &err);
+	ok = send_answer(&err, &loaded) && err.kind == ERROR_NONE;
+	unload(&loaded);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -184,15 +332,15 @@ int kernel_loader_main(int argc, char **argv)
 
 void kernel_programs_init(struct kernel_programs *programs)
 {
-	programs->sample_cpu = -1;
-	for (int i = 0; i < KERNEL_MAP_COUNT; i++)
-		programs->maps[i] = -1;
+	memset(programs->programs, -1, sizeof programs->programs);
+	memset(programs->maps, -1, sizeof programs->maps);
 }
 
 void kernel_programs_close(struct kernel_programs *programs)
 {
-	if (programs->sample_cpu >= 0)
-		close(programs->sample_cpu);
+	for (int i = 0; i < KERNEL_PROGRAM_COUNT; i++)
+		if (programs->programs[i] >= 0)
+			close(programs->programs[i]);
 	for (int i = 0; i < KERNEL_MAP_COUNT; i++)
 		if (programs->maps[i] >= 0)
 			close(programs->maps[i]);
@@ -205,7 +353,8 @@ static bool start_child(const struct kernel_load_options *options, int socket, p
 	const uint64_t values[LOADER_NUMBERS] = {
 		options->ring_bytes,        options->copies_bytes, options->max_frames,
 		options->period_ns,         options->filter_pids,  options->use_rows,
-		options->stop_after_sample,
+		options->stop_after_sample, options->take_ticks,   options->off_cpu,
+		options->off_cpu_budget_ns, options->threads_max,
 	};
 	char numbers[LOADER_NUMBERS][24];
 	char name[] = LOADER_NAME;
@@ -229,17 +378,23 @@ static bool start_child(const struct kernel_load_options *options, int socket, p
 	return failure ? error_set_system(err, failure, "start BPF loader") : true;
 }
 
-static void take_descriptors(struct msghdr *message, struct kernel_programs *programs)
+static void take_descriptors(struct msghdr *message, const struct loader_answer *answer,
+			     struct kernel_programs *programs)
 {
 	struct cmsghdr *header = CMSG_FIRSTHDR(message);
+	const size_t count = (size_t)__builtin_popcount(answer->passed);
 	int passed[PASSED_DESCRIPTORS];
 
 	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-	    header->cmsg_len != CMSG_LEN(sizeof passed))
+	    count > PASSED_DESCRIPTORS || header->cmsg_len != CMSG_LEN(count * sizeof *passed))
 		return;
-	memcpy(passed, CMSG_DATA(header), sizeof passed);
-	programs->sample_cpu = passed[0];
-	memcpy(programs->maps, passed + 1, sizeof programs->maps);
+	memcpy(passed, CMSG_DATA(header), count * sizeof *passed);
+	for (int i = 0, next = 0; i < PASSED_DESCRIPTORS; i++)
+		if (answer->passed >> i & 1)
+			*(i < KERNEL_PROGRAM_COUNT
+				  ? &programs->programs[i]
+				  : &programs->maps[i - KERNEL_PROGRAM_COUNT]) = passed[next++];
+	programs->is_switch_typed = answer->is_switch_typed;
 }
 
 static bool receive_answer(int socket, struct kernel_programs *programs, struct error *err)
@@ -279,12 +434,33 @@ static bool receive_answer(int socket, struct kernel_programs *programs, struct 
 			err->os_error = answer.os_error;
 		return false;
 	}
-	take_descriptors(&message, programs);
-	if (programs->sample_cpu < 0)
+	take_descriptors(&message, &answer, programs);
+	if (programs->programs[KERNEL_PROGRAM_SAMPLE_CPU] < 0)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "load BPF programs: no descriptors came from the loading child "
 				 "(the limit of open files may be too low)");
 	return true;
+}
+
+int kernel_program_attach(const struct kernel_programs *programs, enum kernel_program program,
+			  struct error *err)
+{
+	static const char *const names[KERNEL_PROGRAM_COUNT] = {
+		[KERNEL_PROGRAM_SWITCH] = "sched_switch",
+		[KERNEL_PROGRAM_WAKING] = "sched_waking",
+		[KERNEL_PROGRAM_EXIT] = "sched_process_exit",
+	};
+	bool is_typed = program == KERNEL_PROGRAM_SWITCH && programs->is_switch_typed;
+	union bpf_attr attributes;
+	long fd;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.raw_tracepoint.name = is_typed ? 0 : (uintptr_t)names[program];
+	attributes.raw_tracepoint.prog_fd = (uint32_t)programs->programs[program];
+	fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attributes, sizeof attributes);
+	if (fd < 0)
+		error_set_system(err, errno, "attach to the tracepoint %s", names[program]);
+	return (int)fd;
 }
 
 bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(void *context),

@@ -5,6 +5,7 @@
 #ifndef NODE_AGENT_KERNEL_LOADER_H
 #define NODE_AGENT_KERNEL_LOADER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -26,7 +27,29 @@ enum kernel_map {
 	KERNEL_MAP_COPIES, /* ring buffer of struct stack_copy_event */
 	KERNEL_MAP_COPY_RATE,
 	KERNEL_MAP_CONSTANTS,
+	/* where threads off their CPU are profiled, else −1: */
+	KERNEL_MAP_THREADS, /* hash of __u32 tid → struct thread_switch, bpf/off_cpu.h */
+	KERNEL_MAP_SWITCH_RATES,
+	KERNEL_MAP_SWITCH_SCRATCH,
+	KERNEL_MAP_SWITCH_CONSTANTS,
 	KERNEL_MAP_COUNT,
+};
+
+enum kernel_program {
+	KERNEL_PROGRAM_SAMPLE_CPU, /* for PERF_EVENT_IOC_SET_BPF */
+	/* for kernel_program_attach(): */
+	KERNEL_PROGRAM_SWITCH,
+	KERNEL_PROGRAM_WAKING,
+	KERNEL_PROGRAM_EXIT,
+	KERNEL_PROGRAM_SWEEP, /* for kernel_sweep_open() */
+	KERNEL_PROGRAM_COUNT,
+};
+
+/* What of threads off their CPU is wanted: bits. */
+enum kernel_off_cpu {
+	KERNEL_OFF_CPU_WAITS = 1 << 0,
+	KERNEL_OFF_CPU_RUN_QUEUE = 1 << 1,
+	KERNEL_OFF_CPU_WAKERS = 1 << 2,
 };
 
 struct kernel_load_options {
@@ -40,10 +63,15 @@ struct kernel_load_options {
 				 lack; 0: by frame pointers alone */
 	uint32_t stop_after_sample; /* 1: every sampled thread gets SIGSTOP, for a debugger to look
 				       at; needs a filter */
+	uint32_t take_ticks;        /* 0: timer ticks are counted only */
+	uint32_t off_cpu;           /* enum kernel_off_cpu */
+	uint32_t off_cpu_budget_ns; /* for stacks, of each CPU in SWITCH_WINDOW_MS */
+	uint32_t threads_max;       /* that are followed at a time */
 };
 
-struct kernel_programs { /* descriptors, close-on-exec */
-	int sample_cpu;  /* for PERF_EVENT_IOC_SET_BPF */
+struct kernel_programs { /* descriptors, close-on-exec; −1: not wanted */
+	int programs[KERNEL_PROGRAM_COUNT];
+	bool is_switch_typed; /* KERNEL_PROGRAM_SWITCH knows its tracepoint by itself */
 	int maps[KERNEL_MAP_COUNT];
 };
 
@@ -57,6 +85,11 @@ int kernel_loader_main(int argc, char **argv);
  * where the kernel or the privileges do not allow it. */
 bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(void *context),
 		 void *context, struct kernel_programs *programs, struct error *err);
+
+/* Runs the program at every event of its tracepoint until the descriptor that it returns is closed.
+ * −1: it cannot be. */
+int kernel_program_attach(const struct kernel_programs *programs, enum kernel_program program,
+			  struct error *err);
 
 /* Also what was never loaded, if set to {−1}s by kernel_programs_init(). */
 void kernel_programs_init(struct kernel_programs *programs);

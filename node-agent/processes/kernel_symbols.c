@@ -97,6 +97,29 @@ bool kernel_text_range(const char *proc_root, uint64_t *text, uint64_t *end, str
 	return true;
 }
 
+static bool find_scheduler(void *context, const struct kernel_symbol *symbol)
+{
+	struct text_range *range = context;
+
+	if (!strcmp(symbol->name, "__sched_text_start"))
+		range->text = symbol->address;
+	else if (!strcmp(symbol->name, "__sched_text_end"))
+		range->end = symbol->address;
+	return !*symbol->module && (!range->text || !range->end);
+}
+
+bool kernel_scheduler_range(const char *proc_root, uint64_t *start, uint64_t *end)
+{
+	struct text_range range = {0};
+
+	if (!kernel_symbols_each(proc_root, find_scheduler, &range, NULL) ||
+	    range.text >= range.end)
+		return false;
+	*start = range.text;
+	*end = range.end;
+	return true;
+}
+
 /* --- texts for the server --- */
 
 struct text_maker {

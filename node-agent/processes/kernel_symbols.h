@@ -27,4 +27,7 @@ bool kernel_symbols_each(const char *proc_root,
  */
 bool kernel_text_range(const char *proc_root, uint64_t *text, uint64_t *end, struct error *err);
 
+/* Where the scheduler's functions are that others wait in. False: the kernel does not say. */
+bool kernel_scheduler_range(const char *proc_root, uint64_t *start, uint64_t *end);
+
 #endif

@@ -480,7 +480,7 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 	profile->series = series;
 	profile->first_sample = first_sample;
 	profile->sample_count = batch->sample_count - first_sample;
-	profile->is_counted = rule->is_pair;
+	profile->is_counted = rule->is_pair && !rule->type; /* agents count timer ticks only */
 	reader->good++;
 	return DICTIONARY_OK;
 }

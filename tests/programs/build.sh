@@ -32,6 +32,7 @@ build() {
 	syscall_loop) cc $common $known tests/programs/syscall_loop.c -o "$2" ;;
 	handler) cc $common $known -static -pthread tests/programs/handler.c -o "$2" ;;
 	thread_starts) cc $common $known -pthread tests/programs/thread_starts.c -o "$2" ;;
+	waits) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread tests/programs/waits.c -o "$2" ;;
 	room_below) cc $common -O2 -fomit-frame-pointer tests/programs/room_below.c -o "$2" ;;
 	burn | short_life) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer "tests/programs/$1.c" -o "$2" ;;
 	farflame-demo) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -pthread \
@@ -44,7 +45,7 @@ build() {
 
 if [ $# -eq 0 ]; then
 	set -- chain_pie chain_deleted chain_ns chain_nopie chain_static chain_thread chain_dlopen libchain.so syscall_loop burn \
-		short_life handler threads room_below farflame-demo shapes_cc
+		short_life handler threads room_below waits farflame-demo shapes_cc
 	! command -v rustc >/dev/null || set -- "$@" shapes_rs
 fi
 for name; do

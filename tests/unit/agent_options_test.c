@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "node-agent/agent_options.h"
+#include "node-agent/samples.h"
 #include "node-agent/capture/capture.h"
 
 enum { ARGUMENTS_MAX = 20 };
@@ -45,9 +46,13 @@ static const struct {
 	{"--server http://h --report-interval 11m", "--report-interval"},
 	{"--server http://h --max-frames 1025", "--max-frames"},
 	{"--server http://h --capture magic", "--capture"},
-	{"--server http://h --profile off-cpu", "--profile off-cpu: this version"},
 	{"--server http://h --profile on-cpu,mem-alloc",
-	 "--profile on-cpu,mem-alloc: this version"},
+	 "--profile: this version does not take mem-alloc yet"},
+	{"--server http://h --profile on-cpu,", "--profile takes on-cpu"},
+	{"--server http://h --off-cpu-budget 1", "--off-cpu-budget takes a share"},
+	{"--server http://h --off-cpu-budget 0%", "--off-cpu-budget takes a share"},
+	{"--server http://h --off-cpu-budget nan%", "--off-cpu-budget takes a share"},
+	{"--server http://h --off-cpu-budget 101%", "--off-cpu-budget takes a share"},
 	{"--server http://h --profile nonsense", "--profile takes on-cpu"},
 	{"--output f --spool /x", "--spool"},
 	{"--server http://h --spool=", "--spool"},
@@ -116,6 +121,12 @@ static void check_values(void)
 	CHECK_NUMBER(read_line("-o f --capture perf", &err), OPTIONS_RUN);
 	CHECK_NUMBER(options.capture, CAPTURE_PERF);
 	CHECK_NUMBER(read_line("--check", &err), OPTIONS_RUN);
+	CHECK_NUMBER(options.types, 1 << SAMPLE_TYPE_on_cpu);
+	CHECK(options.off_cpu_budget == 0.001);
+	CHECK_NUMBER(read_line("-o f --profile off-cpu,waker --off-cpu-budget 2.5%", &err),
+		     OPTIONS_RUN);
+	CHECK_NUMBER(options.types, 1 << SAMPLE_TYPE_off_cpu | 1 << SAMPLE_TYPE_waker);
+	CHECK(options.off_cpu_budget == 0.025);
 }
 
 static void check_label_count(void)

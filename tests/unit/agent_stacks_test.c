@@ -189,6 +189,7 @@ static struct sample_event *sample_of(uint8_t result, uint64_t age_ms)
 	memset(room, 0, sizeof room);
 	sample->size = sizeof *sample + 3 * sizeof sample->frames[0];
 	sample->time_ns = now_ns() - age_ms * 1000000;
+	sample->type = EVENT_SAMPLE_CPU;
 	sample->result = result;
 	sample->flags = result == WALK_not_loaded ? SAMPLE_HAS_COPY : 0;
 	sample->kernel_count = 1;

@@ -120,6 +120,8 @@ static struct {
 	size_t depth;
 	char incomplete[80], thread[20];
 	bool refuse;
+	uint32_t type;
+	uint64_t value;
 } last;
 
 bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
@@ -135,6 +137,16 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	snprintf(last.incomplete, sizeof last.incomplete, "%s", incomplete);
 	snprintf(last.thread, sizeof last.thread, "%s", thread);
 	return !last.refuse;
+}
+
+bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
+			   const struct counted_process *process, const char *thread,
+			   const struct counted_frame *frames, size_t depth, const char *incomplete,
+			   uint64_t count, uint64_t value)
+{
+	last.type = type;
+	last.value = value;
+	return stack_counts_add(counts, process, thread, frames, depth, incomplete, count, value);
 }
 
 void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns)
@@ -207,6 +219,7 @@ static struct sample_event *sample_of(size_t i)
 	uint64_t *frames = (uint64_t *)sample->frames;
 
 	memset(room, 0, sizeof room);
+	sample->type = EVENT_SAMPLE_CPU;
 	memcpy(sample->comm, "sixteen bytes ok", COMM_LENGTH);
 	memcpy(sample->process_comm, "main", 5);
 	sample->flags = cases[i].flags;
@@ -239,6 +252,36 @@ static void check_cases(struct samples *samples)
 							      cases[i].flags == GUESS));
 	}
 	CHECK_TEXT(last.thread, "sixteen bytes ok");
+}
+
+/* A switch's stack without what the scheduler did: kernel frames are 0x100, 0x101 … */
+static void check_held(struct samples *samples)
+{
+	const struct sample_worth worth = {SAMPLE_TYPE_off_cpu, 7000, "waker"};
+	struct sample_counters counters;
+	struct sample_event *sample = sample_of(WITH_KERNEL);
+
+	sample->type = EVENT_SAMPLE_SWITCH;
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 4); /* nobody knows where the scheduler is */
+	samples_set_scheduler(samples, 0x100, 0x101);
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 3);
+	CHECK_NUMBER(last.type, SAMPLE_TYPE_off_cpu);
+	CHECK_NUMBER(last.value, 7000);
+	CHECK_TEXT(last.process.waker, "waker");
+	samples_set_scheduler(samples, 0x101, 0x102); /* and what ran on top of it */
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 2);
+	samples_set_scheduler(samples, 0x200, 0x300);
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 4);
+	samples_counters(samples, &counters);
+	CHECK_NUMBER(counters.held_added, 4);
+	samples_set_scheduler(samples, 0, 0);
+	samples_add(samples, sample); /* nobody holds it: not ours */
+	samples_counters(samples, &counters);
+	CHECK_NUMBER(counters.lost, 1);
 }
 
 static void check_frames(struct samples *samples)
@@ -309,6 +352,7 @@ int main(void)
 	struct samples *samples = samples_new(&from, &err);
 
 	check_cases(samples);
+	check_held(samples);
 	check_frames(samples);
 	check_finished(samples);
 	check_losses(samples);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Threads that leave their CPU: how long, and for some of them the stack at which they left. Loads
+ * from 5.10 on. These programs run with interrupts off, so none of them nests on its CPU.
+ *
+ * A stack is walked as its thread leaves, in the thread's own context, under the run queue's lock;
+ * how long it took is said when it comes back, wherever that is. */
+#define SAMPLE_COPY_BYTES   SWITCH_COPY_BYTES
+#define SAMPLE_COPY_CONTEXT SWITCH_COPY_CONTEXT
+#define SAMPLE_RING_FULL    COUNT_switch_ring_full
+#include "bpf/off_cpu.h"
+#include "bpf/sample_stack.bpf.h"
+
+const volatile __u32 has_prev_state = 0; /* the tracepoint's fourth argument, from 5.18 on */
+const volatile __u32 take_run_queue = 0; /* blocks of runnable threads count too */
+const volatile __u32 take_wakers = 0;    /* stacks of who wakes */
+const volatile __u64 budget_ns = 100000; /* for stacks, in SWITCH_WINDOW_MS of each CPU */
+const volatile __u64 swept_after_ns = 50000000;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* tid */
+	__type(value, struct thread_switch);
+} threads SEC(".maps");
+
+struct switch_rate {
+	__u64 window_ns; /* began then */
+	__u64 spent_ns;
+	__u32 weight_log2, reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_rate);
+} switch_rates SEC(".maps");
+
+struct task_struct___before_5_14 {
+	long state;
+} __attribute__((preserve_access_index));
+
+enum {
+	TASK_STATE_WAITS = 3,       /* TASK_INTERRUPTIBLE, TASK_UNINTERRUPTIBLE */
+	TASK_STATE_NO_LOAD = 0x400, /* idles: not a wait */
+	/* PF_KTHREAD, PF_IO_WORKER, PF_USER_WORKER, PF_EXITING: no code of the process' runs */
+	TASK_IS_NO_PROGRAM = 0x00200000 | 0x10 | 0x4000 | 0x4,
+};
+
+static __always_inline void count_more(__u32 key, __u64 more)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		*value += more;
+}
+
+static __always_inline __u32 state_of(struct task_struct *task)
+{
+	struct task_struct___before_5_14 *before = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return (__u32)BPF_CORE_READ(before, state);
+}
+
+/* -1: it is neither waiting nor runnable, or the latter and nobody asks. */
+static __always_inline int switch_state_of(int is_preempted, __u32 state)
+{
+	if (is_preempted || !state)
+		return take_run_queue ? SWITCH_RUNNABLE : -1;
+	if (!(state & TASK_STATE_WAITS) || state & TASK_STATE_NO_LOAD)
+		return -1;
+	return state & 2 ? SWITCH_UNINTERRUPTIBLE : SWITCH_INTERRUPTIBLE;
+}
+
+/* --- the budget --- */
+
+/* Chance decides, with what the last stacks have cost; never what this block is like. */
+static __always_inline int rate_allows(struct switch_rate *rate, __u64 now)
+{
+	if (now - rate->window_ns > SWITCH_WINDOW_MS * 1000000ULL) {
+		if (rate->spent_ns < budget_ns / 2 && rate->weight_log2)
+			rate->weight_log2--;
+		rate->window_ns = now;
+		rate->spent_ns = 0;
+	}
+	return !(bpf_get_prandom_u32() & ((1U << (rate->weight_log2 & 31)) - 1));
+}
+
+/* What follows a stack in user space costs about as much again. */
+static __always_inline void rate_spend(struct switch_rate *rate, __u64 began)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	rate->spent_ns += 2 * (now - began);
+	if (rate->spent_ns <= budget_ns)
+		return;
+	if (rate->weight_log2 < SWITCH_WEIGHT_LOG2_MAX)
+		rate->weight_log2++;
+	rate->window_ns = now;
+	rate->spent_ns = 0;
+}
+
+/* --- stacks --- */
+
+static __always_inline void describe(struct sample_scratch *s, __u16 type, __u64 now,
+				     __u64 pid_tgid)
+{
+	s->event.type = type;
+	s->event.flags = SAMPLE_IN_KERNEL;
+	s->event.time_ns = now;
+	s->event.cpu = bpf_get_smp_processor_id();
+	s->event.cpu_taken = count(COUNT_switch_stacks);
+	s->event.cpu_ring_full = 0;
+	s->event.generation = 0;
+	s->event.reserved = 0;
+	sample_who(&s->event, (struct task_struct *)bpf_get_current_task(), pid_tgid);
+}
+
+static __always_inline __u32 kernel_stack(struct sample_scratch *s, void *context)
+{
+	long bytes = bpf_get_stack(context, s->frames, SWITCH_KERNEL_FRAMES_MAX * sizeof(__u64), 0);
+
+	return bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
+}
+
+/* Returns the number of user frames. */
+static __always_inline __u32 user_stack(struct sample_scratch *s, __u32 kernel_count)
+{
+	int is_32bit;
+
+	sample_walk_init(s, kernel_count);
+	if (sample_saved_start(s, (struct task_struct *)bpf_get_current_task(), &is_32bit) &&
+	    sample_leaf(s, is_32bit))
+		sample_walk(s);
+	sample_walk_end(s);
+	return s->walk.count;
+}
+
+/* 0: it is on its way. */
+static __always_inline int send_wait(void *context, const struct thread_switch *thread, __u64 now,
+				     __u64 pid_tgid)
+{
+	struct sample_scratch *s = scratch_find();
+	__u32 kernel_count;
+
+	if (!s)
+		return 1;
+	describe(s, EVENT_SAMPLE_SWITCH, now, pid_tgid);
+	s->event.value = (__u32)pid_tgid;
+	s->event.state = thread->state;
+	s->event.weight_log2 = thread->weight_log2;
+	s->event.block = thread->block;
+	kernel_count = kernel_stack(s, context);
+	if (!user_stack(s, kernel_count)) {
+		count(COUNT_waits_no_user);
+		return 1;
+	}
+	return sample_send(s, kernel_count);
+}
+
+/* --- switches --- */
+
+static __always_inline struct thread_switch *thread_of(__u32 tid, __u32 tgid)
+{
+	struct thread_switch *thread = bpf_map_lookup_elem(&threads, &tid);
+	struct thread_switch new = {.tgid = tgid};
+
+	if (thread)
+		return thread;
+	if (bpf_map_update_elem(&threads, &tid, &new, BPF_NOEXIST))
+		count(COUNT_threads_full);
+	return bpf_map_lookup_elem(&threads, &tid);
+}
+
+static __always_inline void switched_out(void *context, int state, __u64 now)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 tgid = pid_tgid >> 32, key = 0;
+	struct thread_switch *thread;
+	struct switch_rate *rate;
+
+	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))
+		return;
+	thread = thread_of((__u32)pid_tgid, tgid);
+	rate = bpf_map_lookup_elem(&switch_rates, &key);
+	if (!thread || !rate)
+		return;
+	if (state != SWITCH_RUNNABLE)
+		count(COUNT_waits);
+	thread->state = state;
+	thread->runnable_ns = state == SWITCH_RUNNABLE ? now : 0;
+	thread->block++;
+	thread->since_ns = now;
+	if (!rate_allows(rate, now))
+		return;
+	thread->weight_log2 = rate->weight_log2;
+	thread->taken = thread->block; /* at once: it may be woken meanwhile */
+	if (send_wait(context, thread, now, pid_tgid))
+		thread->taken = thread->block - 1;
+	rate_spend(rate, now);
+}
+
+static __always_inline void send_switch_in(const struct thread_switch *thread, __u32 tid, __u64 now)
+{
+	struct switch_in_event event = {
+		.type = EVENT_SWITCH_IN,
+		.state = thread->state,
+		.weight_log2 = thread->weight_log2,
+		.size = sizeof(event),
+		.time_ns = now,
+		.since_ns = thread->since_ns,
+		.runnable_ns = thread->runnable_ns,
+		.tid = tid,
+		.block = thread->block,
+		.tgid = thread->tgid,
+		.cpu = bpf_get_smp_processor_id(),
+	};
+
+	if (bpf_ringbuf_output(&samples, &event, sizeof(event), BPF_RB_NO_WAKEUP))
+		count(COUNT_wakes_ring_full);
+}
+
+static __always_inline void switched_in(__u32 tid, __u64 now)
+{
+	struct thread_switch *thread = bpf_map_lookup_elem(&threads, &tid);
+	__u64 waited;
+
+	if (!thread || !thread->since_ns)
+		return;
+	waited = now - thread->since_ns;
+	if (thread->state != SWITCH_RUNNABLE && waited > SWITCH_WAIT_LIMIT_NS) {
+		count(COUNT_waits_too_long);
+	} else if (thread->state == SWITCH_INTERRUPTIBLE) {
+		thread->waited_ns[0] += waited;
+		count_more(COUNT_waited_ns, waited);
+	} else if (thread->state == SWITCH_UNINTERRUPTIBLE) {
+		thread->waited_ns[1] += waited;
+		count_more(COUNT_waited_disk_ns, waited);
+	}
+	if (take_run_queue && thread->runnable_ns)
+		count_more(COUNT_run_queue_ns, now - thread->runnable_ns);
+	if (thread->taken == thread->block)
+		send_switch_in(thread, tid, now);
+	thread->since_ns = 0;
+}
+
+/* prev_flags: of a thread that has no program, nothing counts. */
+static __always_inline int switched(void *context, int is_preempted, __u32 state, __u32 prev_tid,
+				    __u32 prev_flags, __u32 next_tid)
+{
+	__u64 now = bpf_ktime_get_ns();
+	int how = switch_state_of(is_preempted, state);
+
+	if (next_tid)
+		switched_in(next_tid, now);
+	if (how >= 0 && prev_tid && !(prev_flags & TASK_IS_NO_PROGRAM))
+		switched_out(context, how, now);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int switch_typed(__u64 *context)
+{
+	struct task_struct *prev = (struct task_struct *)context[1];
+	struct task_struct *next = (struct task_struct *)context[2];
+	__u32 state = has_prev_state ? (__u32)context[3] : state_of(prev);
+
+	return switched(context, context[0] & 1, state, prev->pid, prev->flags, next->pid);
+}
+
+/* Where there is no BPF trampoline. */
+SEC("raw_tp/sched_switch")
+int switch_raw(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *prev = (struct task_struct *)context->args[1];
+	struct task_struct *next = (struct task_struct *)context->args[2];
+	__u32 state = has_prev_state ? (__u32)context->args[3] : state_of(prev);
+
+	return switched(context, context->args[0] & 1, state, BPF_CORE_READ(prev, pid),
+			BPF_CORE_READ(prev, flags), BPF_CORE_READ(next, pid));
+}
+
+/* --- wake-ups --- */
+
+/* Whoever wakes a thread is the current one, or an interrupt on top of it: the kernel part of its
+ * stack says which. */
+SEC("raw_tp/sched_waking")
+int thread_waking(struct bpf_raw_tracepoint_args *context)
+{
+	struct task_struct *task = (struct task_struct *)context->args[0];
+	__u32 tid = BPF_CORE_READ(task, pid), key = 0, kernel_count;
+	__u64 now, pid_tgid = bpf_get_current_pid_tgid();
+	struct thread_switch *thread;
+	struct sample_scratch *s;
+	struct switch_rate *rate;
+
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread || !thread->since_ns || thread->runnable_ns || tid == (__u32)pid_tgid)
+		return 0;
+	now = bpf_ktime_get_ns();
+	thread->runnable_ns = now;
+	if (!take_wakers || thread->taken != thread->block)
+		return 0;
+	s = scratch_find();
+	rate = bpf_map_lookup_elem(&switch_rates, &key);
+	if (!s || !rate)
+		return 0;
+	describe(s, EVENT_SAMPLE_WAKER, now, pid_tgid);
+	s->event.value = tid;
+	s->event.state = thread->state;
+	s->event.weight_log2 = thread->weight_log2;
+	s->event.block = thread->block;
+	kernel_count = kernel_stack(s, context);
+	user_stack(s, kernel_count);
+	sample_send(s, kernel_count);
+	rate_spend(rate, now);
+	return 0;
+}
+
+/* A thread's number may be another's soon. */
+SEC("raw_tp/sched_process_exit")
+int thread_exit(struct bpf_raw_tracepoint_args *context)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+
+	(void)context;
+	bpf_map_delete_elem(&threads, &tid);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";
