@@ -427,3 +427,26 @@ enum options_action agent_options_read(int argc, char **argv, struct agent_optio
 		return OPTIONS_FAILED;
 	return action;
 }
+
+static char *config_text(const struct agent_options *options)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		return NULL;
+	options_print_config(&program, options, out);
+	fclose(out);
+	return text;
+}
+
+bool agent_options_same(const struct agent_options *a, const struct agent_options *b)
+{
+	char *left = config_text(a), *right = config_text(b);
+	bool are_same = left && right && !strcmp(left, right);
+
+	free(left);
+	free(right);
+	return are_same;
+}

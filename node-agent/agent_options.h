@@ -49,4 +49,7 @@ struct agent_options {
 enum options_action agent_options_read(int argc, char **argv, struct agent_options *options,
 				       struct error *err);
 
+/* What --print-config would print of both is the same. */
+bool agent_options_same(const struct agent_options *a, const struct agent_options *b);
+
 #endif

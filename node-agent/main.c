@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/self_path.h"
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/agent_options.h"
 #include "node-agent/capture/capture.h"
@@ -63,11 +64,14 @@ struct agent {
 	FILE *print;         /* --debug-stacks */
 	struct reporter *reporter;
 	struct ship *ship; /* NULL with --output */
+	int argument_count;
+	char **arguments;
+	bool begins_anew; /* with other options, once it has finished */
 };
 
 /* --- signals --- */
 
-static volatile sig_atomic_t stop_signals;
+static volatile sig_atomic_t stop_signals, reload_signals;
 
 /* The first asks to end well, the second to end. */
 static void on_stop_signal(int number)
@@ -77,13 +81,21 @@ static void on_stop_signal(int number)
 		_exit(EXIT_FAILURE);
 }
 
+static void on_reload_signal(int number)
+{
+	(void)number;
+	reload_signals = 1;
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_stop_signal};
+	struct sigaction reload = {.sa_handler = on_reload_signal};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &reload, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
@@ -435,6 +447,33 @@ static void run_stacks(struct agent *agent)
 		capture_watch(agent->capture, fd);
 }
 
+/* SIGHUP: other options take effect by beginning anew, under the same process id. True: there are
+ * others, and they are good. */
+static bool reload(struct agent *agent)
+{
+	static struct agent_options read;
+	struct error err = {0};
+
+	reload_signals = 0;
+	if (!agent->ship) {
+		log_warn("not read again", "why=\"--output writes one profile\"");
+		return false;
+	}
+	read = (struct agent_options){0};
+	if (agent_options_read(agent->argument_count, agent->arguments, &read, &err) !=
+	    OPTIONS_RUN) {
+		log_set_level((enum log_level)agent->options->log_level);
+		log_error("options not taken", "why=\"%s\"", err.message);
+		return false;
+	}
+	if (agent_options_same(agent->options, &read)) {
+		log_info("options read again", "changed=nothing");
+		return false;
+	}
+	log_info("options read again", "profile=%s", read.profile);
+	return true;
+}
+
 /* Until a signal, the end of --duration, or a broken capture. */
 static bool profile(struct agent *agent, struct error *err)
 {
@@ -444,6 +483,10 @@ static bool profile(struct agent *agent, struct error *err)
 	int64_t end = options->duration_ms ? now + options->duration_ms : INT64_MAX;
 
 	while (!stop_signals && now < end) {
+		if (reload_signals && reload(agent)) {
+			agent->begins_anew = true;
+			break;
+		}
 		int64_t due = agent->ship && report < end ? report : end;
 
 		if (!capture_poll(agent->capture, due > now ? sooner(due - now, POLL_MS) : 0, err))
@@ -491,9 +534,19 @@ static bool finish(struct agent *agent, struct error *err)
 	return true;
 }
 
-static int run(const struct agent_options *options)
+/* Does not return if it can be: options are read and programs loaded as at any start. */
+static void begin_anew(char **arguments)
 {
-	struct agent agent = {.options = options};
+	char path[PATH_MAX];
+
+	signal(SIGHUP, SIG_IGN); /* until it is caught again */
+	execv(self_path(path, sizeof path), arguments);
+	fprintf(stderr, "farflame-agent: begin anew: %s\n", strerror(errno));
+}
+
+static int run(const struct agent_options *options, int argc, char **argv)
+{
+	struct agent agent = {.options = options, .argument_count = argc, .arguments = argv};
 	struct error err = {0};
 	int status = EXIT_FAILURE;
 
@@ -519,6 +572,10 @@ out:
 	if (err.kind != ERROR_NONE)
 		fprintf(stderr, "farflame-agent: %s\n", err.message);
 	agent_close(&agent);
+	if (agent.begins_anew && status == EXIT_SUCCESS && !stop_signals) {
+		begin_anew(argv);
+		status = EXIT_FAILURE;
+	}
 	return status;
 }
 
@@ -546,5 +603,5 @@ int main(int argc, char **argv)
 	keep_small();
 	be_prompt();
 	catch_signals();
-	return run(&options);
+	return run(&options, argc, argv);
 }

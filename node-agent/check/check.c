@@ -160,6 +160,22 @@ static const char *verdict(const struct kernel_features *features)
 				    : "does not work";
 }
 
+/* --profile, by what each needs. */
+static void print_types(const struct kernel_features *features, FILE *out)
+{
+	const bool has_tracepoints = features->features[KERNEL_FEATURE_raw_tracepoint].is_there;
+	const bool takes_switches = features->can_sample && has_tracepoints;
+
+	fprintf(out, "  %-3s  on-cpu\n", can_sample(features) ? "yes" : "NO");
+	fprintf(out, "  %-3s  off-cpu, still-blocked, waker, run-queue\n",
+		takes_switches ? "yes" : "NO");
+	if (!takes_switches)
+		print_wrapped(features->can_sample
+				      ? "They need raw tracepoints."
+				      : "They need BPF: perf events alone do not show them.",
+			      7, out);
+}
+
 void check_print(const struct kernel_features *features, FILE *out)
 {
 	fprintf(out, "farflame-agent %s on Linux %s, %u CPUs online of %u possible\n",
@@ -172,6 +188,8 @@ void check_print(const struct kernel_features *features, FILE *out)
 	fputs("\nInstead of BPF (--capture perf):\n", out);
 	print_features(features, KERNEL_FEATURE_INSTEAD, out);
 	print_wrapped(perf_cost, 7, out);
+	fputs("\nProfile types (--profile):\n", out);
+	print_types(features, out);
 	fputs("\nThis host:\n", out);
 	print_facts(features, out);
 	fprintf(out, "\nOn-CPU profiling %s here.\n", verdict(features));

@@ -28,6 +28,10 @@ awk '$3 == "_text" { print; next } wanted { print; wanted = 0 } $3 ~ /^(__(x64|a
 	/proc/kallsyms | sed 's/^/kallsyms /'
 /farflame-agent --output /profile.otlp --frequency 99 --duration 12s
 echo "agent-status $?"
+/waits 14 >/tmp/waits.tally &
+/farflame-agent --output /waits.otlp --profile on-cpu,off-cpu,waker,run-queue,still-blocked --off-cpu-budget 100% --duration 12s 2>/tmp/waits.log
+echo "off-cpu-status $?"
+sed 's/^/off-cpu-log /' /tmp/waits.log
 stty -F /dev/ttyS1 raw 115200 2>/dev/null
 [ -s /profile.otlp ] && gzip -c /profile.otlp | base64 >/dev/ttyS1
 echo "guest-done"

@@ -38,7 +38,7 @@ make_initramfs() { # OUT
 	cp tests/kernels/init.sh "$root/init"
 	chmod 755 "$root/init"
 	cp "$build/farflame-agent" "$root/"
-	for program in chain_pie chain_static chain_thread syscall_loop deep deep_static signals; do
+	for program in chain_pie chain_static chain_thread syscall_loop deep deep_static signals waits; do
 		cp "$build/programs/$program" "$root/"
 	done
 	# What the programs load, at the same places.
@@ -76,6 +76,10 @@ check_kernel() { # KERNEL VMLINUZ RELEASE
 	result $? "kernel $3: --check finds nothing in the way"
 	grep -q '^agent-status 0' "$work/$1.console"
 	result $? "kernel $3: the agent profiles and ends well"
+	grep -q '^off-cpu-status 0' "$work/$1.console" &&
+		grep -q '^off-cpu-log info waits waits=[1-9][0-9]* exact_s=[1-9][0-9]* covered_s=[1-9]' "$work/$1.console"
+	result $? "kernel $3: threads off their CPU are followed"
+	grep '^off-cpu-log' "$work/$1.console" | sed 's/^/# /'
 	if ! base64 -di "$work/$1.base64" 2>/dev/null | gzip -dc >"$work/$1.otlp" 2>/dev/null; then
 		result 1 "kernel $3: the profile came back"
 		grep -vE '^kallsyms' "$work/$1.console" | tail -n 25 | sed 's/^/# /'
@@ -96,7 +100,7 @@ if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-system-x86_64 >/dev/null || 
 	echo "1..0 # SKIP needs x86_64 with qemu-system-x86 and busybox-static"
 	exit 0
 fi
-sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop || exit 1
+sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop waits || exit 1
 sh tests/programs/unwind/build.sh "$build/programs" deep deep_static signals || exit 1
 make_initramfs "$work/initramfs.gz"
 sh tests/kernels/fetch.sh "$work" "$@" >"$work/list"
