@@ -53,7 +53,8 @@ struct sample_event {
 	__u32 cpu;
 	__u64 cpu_taken;     /* this CPU's counters COUNT_taken and COUNT_ring_full, this sample
 				included: */
-	__u64 cpu_ring_full; /* gaps are losses, and a report's counts are exact without a stop */
+	__u64 cpu_ring_full; /* gaps are losses, and a report's counts are exact without a stop; of
+				a thread that waits: since when */
 	__u64 value;         /* nanoseconds one sample is worth (the period in force) */
 	__u64 cgroup_id;
 	char comm[COMM_LENGTH];         /* the thread's */
@@ -64,7 +65,7 @@ struct sample_event {
 	/* of EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h: */
 	__u8 state;       /* enum switch_state */
 	__u8 weight_log2; /* it was taken with a probability of 1 in 2^this */
-	__u8 reserved;
+	__u8 is_swept;    /* not at the switch: later, from outside */
 	__u32 block; /* which of the thread's; value: its tid, of a waker's the one that it woke */
 	__u64 frames[];
 };

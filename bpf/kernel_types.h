@@ -72,6 +72,11 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 	return code == 0x050f ? sizeof(code) : 0; /* syscall */
 }
 
+static __always_inline int registers_are_system_call(const user_registers *registers)
+{
+	return (long)registers->orig_rax >= 0;
+}
+
 static __always_inline int registers_are_execve(const user_registers *registers)
 {
 	return registers->orig_rax == 59 || registers->orig_rax == 322; /* execveat */
@@ -126,6 +131,12 @@ static __always_inline __u64 registers_entry_bytes(const user_registers *registe
 	return 0;
 }
 
+static __always_inline int registers_are_system_call(const user_registers *registers)
+{
+	(void)registers;
+	return 0;
+}
+
 static __always_inline int registers_are_execve(const user_registers *registers)
 {
 	return registers->regs[8] == 221 || registers->regs[8] == 281; /* execveat */
@@ -151,17 +162,21 @@ static __always_inline __u64 registers_known(const user_registers *registers)
 #error "farflame knows x86-64 and arm64"
 #endif
 
-/* Of the current thread; 0: it is not known. Exact unless the program has set it without the
+/* Of a thread; 0: it is not known. Exact unless the program has set it without the
  * kernel, by wrfsbase. */
-static __always_inline __u64 task_thread_pointer(void)
+static __always_inline __u64 thread_pointer_of(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
 	return BPF_CORE_READ(task, thread.fsbase);
 #else
+	(void)task;
 	return 0;
 #endif
+}
+
+static __always_inline __u64 task_thread_pointer(void)
+{
+	return thread_pointer_of((struct task_struct *)bpf_get_current_task());
 }
 
 /* The registers a thread had when it entered the kernel. False: they could not be read. */

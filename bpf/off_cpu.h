@@ -14,6 +14,7 @@ enum {
 	SWITCH_COPY_BYTES = 16384,
 	SWITCH_COPY_CONTEXT = 1 << 30, /* in stack_copy_event.cpu */
 	SWITCH_WEIGHT_LOG2_MAX = 16,
+	SWITCH_SWEEP_MS = 50,   /* after which a sweep looks, and how often it does */
 	SWITCH_WINDOW_MS = 100, /* the budget is for so long, on each CPU */
 };
 
@@ -58,8 +59,8 @@ struct switch_sweep_record {
 	__u64 kernel_frames[SWITCH_KERNEL_FRAMES_MAX];
 	__u32 tid, tgid, exec_id, block;
 	__u32 kernel_count;
-	__u8 state, is_32bit;
-	__u8 reserved[2];
+	__u8 state, is_32bit, is_system_call;
+	__u8 reserved;
 	char comm[16], process_comm[16];
 };
 

@@ -94,7 +94,7 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 	s->event.generation = 0;
 	s->event.state = 0;
 	s->event.weight_log2 = 0;
-	s->event.reserved = 0;
+	s->event.is_swept = 0;
 	s->event.block = 0;
 	sample_who(&s->event, task, pid_tgid);
 	if (!registers_are_user(&tick->regs)) {

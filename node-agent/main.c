@@ -214,6 +214,14 @@ static void on_switch_in(void *context, const struct switch_in_event *event)
 		waits_end(agent->waits, event);
 }
 
+static void on_sweep(void *context, uint64_t start_ns, uint64_t end_ns)
+{
+	struct agent *agent = context;
+
+	if (agent->waits)
+		waits_swept(agent->waits, start_ns, end_ns);
+}
+
 static bool look_at_thread(void *context, uint32_t tid, struct thread_switch *thread)
 {
 	return bpf_map_read(capture_map(((struct agent *)context)->capture, KERNEL_MAP_THREADS),
@@ -272,6 +280,7 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.on_mapping = on_mapping,
 		.on_sample = on_sample,
 		.on_switch_in = on_switch_in,
+		.on_sweep = on_sweep,
 		.context = agent,
 	};
 

@@ -430,11 +430,13 @@ static void log_waits(const struct reporter *reporter, const struct switch_total
 	log_info("waits",
 		 "waits=%" PRIu64 " exact_s=%" PRIu64 " covered_s=%" PRIu64 " stacks=%" PRIu64
 		 " stacks_lost=%" PRIu64 " refused=%" PRIu64 " ends_lost=%" PRIu64
-		 " too_long=%" PRIu64 " threads_full=%" PRIu64 " kept=%u kept_bytes=%u",
+		 " too_long=%" PRIu64 " threads_full=%" PRIu64 " kept=%u kept_bytes=%u"
+		 " sweeps=%" PRIu64 " sweep_stacks=%" PRIu64 " sweep_cpu_ms=%" PRIu64,
 		 switches->waits, exact_ns / 1000000000, waits.covered_ns / 1000000000,
 		 waits.off_cpu, switches->stacks_lost, waits.refused,
 		 switches->ends_lost + waits.ends_unknown, switches->too_long,
-		 switches->threads_full, waits.kept, waits.kept_bytes);
+		 switches->threads_full, waits.kept, waits.kept_bytes, switches->sweeps,
+		 switches->sweep_stacks, switches->sweep_cpu_ns / 1000000);
 }
 
 static void log_stacks(const struct reporter *reporter, const struct sample_counters *samples,

@@ -9,6 +9,7 @@
 enum {
 	WAITS_MAX = 16384,
 	WAITS_BYTES_MAX = 4 << 20, /* of stacks */
+	SWEEPS_KEPT = 64,          /* ends of waits are known sooner than so many later */
 };
 
 #define STILL_BLOCKED_NS (10 * UINT64_C(1000000000))
@@ -34,6 +35,10 @@ struct waits {
 	struct hash_table index;
 	struct wait *items;
 	uint32_t count, room, free; /* free: index + 1 */
+	struct sweep {
+		uint64_t start_ns, end_ns;
+	} sweeps[SWEEPS_KEPT];
+	uint32_t sweep_count;
 };
 
 struct waits *waits_new(const struct waits_sources *from, struct error *err)
@@ -177,10 +182,35 @@ static const char *waker_name(const struct wait *wait, char name[COMM_LENGTH + 1
 	return name;
 }
 
-static void add_wait(struct waits *waits, const struct wait *wait)
+void waits_swept(struct waits *waits, uint64_t start_ns, uint64_t end_ns)
+{
+	waits->sweeps[waits->sweep_count++ % SWEEPS_KEPT] = (struct sweep){start_ns, end_ns};
+}
+
+static bool was_swept(const struct waits *waits, const struct switch_in_event *end)
+{
+	const uint64_t from_ns = end->since_ns + SWITCH_SWEEP_MS * UINT64_C(1000000);
+
+	for (uint32_t i = 0; i < SWEEPS_KEPT; i++)
+		if (waits->sweeps[i].end_ns && waits->sweeps[i].start_ns >= from_ns &&
+		    waits->sweeps[i].end_ns <= end->time_ns)
+			return true;
+	return false;
+}
+
+/* How many such blocks one stands for: all that were in a whole sweep have a stack; of the others
+ * those that chance chose, and what some sweep found besides does not count. */
+static uint64_t weight_of(const struct waits *waits, const struct wait *wait)
+{
+	if (wait->end.state != SWITCH_RUNNABLE && was_swept(waits, &wait->end))
+		return 1;
+	return wait->own.sample && wait->own.sample->is_swept ? 0 : 1ULL << wait->end.weight_log2;
+}
+
+static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weight)
 {
 	const uint64_t ns = wait->end.time_ns - wait->end.since_ns;
-	const uint64_t value = ns << wait->end.weight_log2;
+	const uint64_t value = ns * weight;
 	char name[COMM_LENGTH + 1];
 
 	if (wait->end.state == SWITCH_RUNNABLE)
@@ -191,27 +221,27 @@ static void add_wait(struct waits *waits, const struct wait *wait)
 	}
 	add(waits, &wait->own, SAMPLE_TYPE_off_cpu, value, waker_name(wait, name));
 	add(waits, &wait->waker, SAMPLE_TYPE_waker, value, NULL);
-	if (wait->own.sample && is_wanted(waits, SAMPLE_TYPE_off_cpu)) {
+	if (wait->own.sample && value && is_wanted(waits, SAMPLE_TYPE_off_cpu)) {
 		waits->counters.covered_ns += value;
 		waits->counters.off_cpu++;
 	}
 }
 
-static void add_run_queue(struct waits *waits, const struct wait *wait)
+static void add_run_queue(struct waits *waits, const struct wait *wait, uint64_t weight)
 {
 	const struct switch_in_event *end = &wait->end;
 
 	if (end->runnable_ns && end->time_ns > end->runnable_ns)
 		add(waits, &wait->own, SAMPLE_TYPE_run_queue,
-		    (end->time_ns - end->runnable_ns) << end->weight_log2, NULL);
+		    (end->time_ns - end->runnable_ns) * weight, NULL);
 }
 
 static void settle(struct waits *waits, struct wait *wait)
 {
 	if (!wait->has_ended || wait->own.is_coming || wait->waker.is_coming)
 		return;
-	add_wait(waits, wait);
-	add_run_queue(waits, wait);
+	add_wait(waits, wait, weight_of(waits, wait));
+	add_run_queue(waits, wait, weight_of(waits, wait));
 	drop(waits, wait);
 }
 
@@ -276,7 +306,7 @@ void waits_end(struct waits *waits, const struct switch_in_event *event)
 
 static void report(struct waits *waits, struct wait *wait, uint64_t now_ns)
 {
-	const uint64_t since_ns = wait->own.sample->time_ns;
+	const uint64_t since_ns = wait->own.sample->cpu_ring_full;
 	struct thread_switch thread;
 
 	if (now_ns < since_ns + STILL_BLOCKED_NS)

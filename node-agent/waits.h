@@ -43,6 +43,11 @@ void waits_hold(void *waits, const struct sample_event *sample, size_t walked);
 /* The thread runs again. */
 void waits_end(struct waits *waits, const struct switch_in_event *event);
 
+/* A sweep took the stacks of all threads that had been waiting without one for SWITCH_SWEEP_MS when
+ * it started: a wait that it was in stands for itself alone, however it got its stack. To be called
+ * before the ends of waits after it. */
+void waits_swept(struct waits *waits, uint64_t start_ns, uint64_t end_ns);
+
 /* At the end of an interval: threads that have been waiting for long are still-blocked, by the time
  * that they waited in the interval, or since they began if it was not said yet. */
 void waits_report(struct waits *waits, uint64_t now_ns);

@@ -15,6 +15,7 @@
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/record_wait.h"
 #include "node-agent/capture/stack_copies.h"
+#include "node-agent/capture/switch_sweeps.h"
 #include "node-agent/capture/tick_account.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/perf_event.h"
@@ -61,6 +62,7 @@ struct bpf_capture {
 	uint64_t *per_cpu_values; /* two counters', for reading */
 	struct cpu *cpus;
 	int links[KERNEL_PROGRAM_COUNT]; /* attached programs; −1: not */
+	struct switch_sweeps *sweeps;    /* NULL: none */
 };
 
 _Static_assert(WALK_RESULT_COUNT <= 32,
@@ -288,7 +290,8 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 		.stop_after_sample = options->stop_after_sample,
 		.take_ticks = !options->no_on_cpu,
 		.off_cpu = options->off_cpu,
-		.off_cpu_budget_ns = (uint32_t)(options->off_cpu_budget * SWITCH_WINDOW_MS * 1e6),
+		.off_cpu_budget_ns =
+			(uint32_t)(options->off_cpu_budget / 2 * SWITCH_WINDOW_MS * 1e6),
 		.threads_max = options->off_cpu ? threads_max() : 1,
 	};
 	const uint8_t wanted = 1;
@@ -340,6 +343,24 @@ static bool switches_attach(struct bpf_capture *capture, struct error *err)
 	return true;
 }
 
+/* The budget's other half. Without sweeps it works too: each stack stands for more. */
+static void sweeps_open(struct bpf_capture *capture)
+{
+	const struct capture_options *options = &capture->options;
+	struct error err = {0};
+
+	if (!(options->off_cpu & ~(uint32_t)KERNEL_OFF_CPU_RUN_QUEUE))
+		return;
+	capture->sweeps =
+		switch_sweeps_open(&capture->programs, &capture->callbacks,
+				   options->off_cpu_budget / 2 *
+					   cpu_list_count(capture->is_online, capture->cpu_count),
+				   &err);
+	if (!capture->sweeps)
+		log_warn("long waits are not swept", "why=\"%s\"",
+			 err.kind ? err.message : "this kernel has no iterator over threads");
+}
+
 struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 				     const struct capture_callbacks *callbacks, struct error *err)
 {
@@ -364,6 +385,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 			      EPOLLIN | EPOLLET, process_events_descriptor(capture->events), err) ||
 	    !cpus_check(capture, err) || !switches_attach(capture, err))
 		goto out;
+	sweeps_open(capture);
 	capture->cpus_checked_ms = capture->counted_ms = now_ms();
 	ok = true;
 out:
@@ -489,6 +511,7 @@ bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error 
 
 	if (capture->is_stopped)
 		return true;
+	timeout_ms = switch_sweeps_wait(capture->sweeps, now_ns(), timeout_ms);
 	if (!record_wait_begin(&capture->wait, timeout_ms, err))
 		return false;
 	if (now_ms() - capture->cpus_checked_ms >= CPUS_CHECK_MS) {
@@ -499,6 +522,7 @@ bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error 
 	}
 	is_busy = drain(capture, IN_FLIGHT_MS * UINT64_C(1000000));
 	is_busy |= process_events_delivered(capture->events) != before;
+	switch_sweeps_run(capture->sweeps, now_ns());
 	return record_wait_end(&capture->wait, is_busy, err);
 }
 
@@ -548,6 +572,7 @@ static void switch_totals(const struct bpf_capture *capture, struct switch_total
 		.stacks_lost = counter_sum(capture, COUNT_switch_ring_full),
 		.ends_lost = counter_sum(capture, COUNT_wakes_ring_full),
 	};
+	switch_sweeps_total(capture->sweeps, totals);
 }
 
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals)
@@ -614,6 +639,7 @@ void bpf_capture_close(struct bpf_capture *capture)
 		if (capture->cpus[number].timer >= 0)
 			close(capture->cpus[number].timer);
 	switches_detach(capture);
+	switch_sweeps_close(capture->sweeps);
 	process_events_free(capture->events);
 	sample_ring_close(&capture->ring);
 	sample_ring_close(&capture->copies.ring);

@@ -65,6 +65,9 @@ struct capture_callbacks {
 			  const struct stack_copy_event *copy);
 	/* Of a block that on_sample was given a stack of, which may still come: a waker's does. */
 	void (*on_switch_in)(void *context, const struct switch_in_event *event);
+	/* A sweep from start to end had all threads that were waiting without a stack for
+	 * SWITCH_SWEEP_MS at its start, as samples that are swept. */
+	void (*on_sweep)(void *context, uint64_t start_ns, uint64_t end_ns);
 	void *context;
 };
 
@@ -90,6 +93,7 @@ struct capture_totals {
 		uint64_t waits, waited_ns, waited_disk_ns, run_queue_ns; /* exact */
 		uint64_t too_long, no_user, threads_full;
 		uint64_t stacks, stacks_lost, ends_lost; /* wanted; ring full */
+		uint64_t sweeps, sweep_stacks, sweep_cpu_ns;
 	} switches;
 };
 

@@ -35,6 +35,7 @@ enum {
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
 	PASSED_DESCRIPTORS = KERNEL_PROGRAM_COUNT + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
+	VERIFIER_LOG_REASON = 4, /* BPF_LOG_STATS: without the programs themselves */
 };
 
 /* What the child says, with the descriptors attached when kind is ERROR_NONE: those of programs,
@@ -161,10 +162,12 @@ static int share_maps(const struct sample_cpu *from, struct sample_off_cpu *prog
 }
 
 static int load_switches(const struct kernel_load_options *options, const struct sample_cpu *cpu,
-			 struct sample_off_cpu *programs, unsigned arguments, bool is_typed)
+			 struct sample_off_cpu *programs, unsigned arguments, bool is_typed,
+			 bool has_sweeps)
 {
 	struct bpf_program *unused = is_typed ? programs->progs.switch_raw
 					      : programs->progs.switch_typed;
+	struct bpf_program *program;
 	bool takes_waking = options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS);
 	int failure;
 
@@ -179,10 +182,12 @@ static int load_switches(const struct kernel_load_options *options, const struct
 	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
 	programs->rodata->budget_ns = options->off_cpu_budget_ns;
 	verifier_log[0] = '\0';
-	bpf_program__set_log_buf(is_typed ? programs->progs.switch_typed
-					  : programs->progs.switch_raw,
-				 verifier_log, sizeof verifier_log);
+	bpf_object__for_each_program(program, programs->obj) {
+		bpf_program__set_log_buf(program, verifier_log, sizeof verifier_log);
+		bpf_program__set_log_level(program, VERIFIER_LOG_REASON);
+	}
 	bpf_program__set_autoload(unused, false);
+	bpf_program__set_autoload(programs->progs.sweep, has_sweeps);
 	bpf_program__set_autoload(programs->progs.thread_waking, takes_waking);
 	failure = share_maps(cpu, programs);
 	if (!failure)
@@ -196,14 +201,15 @@ static bool load_off_cpu(const struct kernel_load_options *options, struct loade
 	const unsigned arguments = switch_arguments();
 	int failure = -ENOTSUP;
 
-	for (int attempt = arguments ? 0 : 1; failure && attempt < 2; attempt++) {
+	/* without a trampoline; then without an iterator */
+	for (int attempt = arguments ? 0 : 1; failure && attempt < 3; attempt++) {
 		sample_off_cpu__destroy(loaded->off_cpu);
 		loaded->off_cpu = sample_off_cpu__open();
 		if (!loaded->off_cpu)
 			return error_set_system(err, errno, "open BPF programs");
 		loaded->is_switch_typed = attempt == 0;
 		failure = load_switches(options, loaded->cpu, loaded->off_cpu, arguments,
-					loaded->is_switch_typed);
+					loaded->is_switch_typed, attempt < 2);
 	}
 	return !failure ||
 	       (load_failed(err, -failure), error_prefix(err, "profile threads off their CPU"));
@@ -249,9 +255,11 @@ static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, in
 	programs[KERNEL_PROGRAM_SWITCH] = bpf_program__fd(is_typed ? off_cpu->progs.switch_typed
 								   : off_cpu->progs.switch_raw);
 	programs[KERNEL_PROGRAM_WAKING] = bpf_program__fd(off_cpu->progs.thread_waking);
+	programs[KERNEL_PROGRAM_SWEEP] = bpf_program__fd(off_cpu->progs.sweep);
 	programs[KERNEL_PROGRAM_EXIT] = bpf_program__fd(off_cpu->progs.thread_exit);
 	maps[KERNEL_MAP_THREADS] = bpf_map__fd(off_cpu->maps.threads);
 	maps[KERNEL_MAP_SWITCH_RATES] = bpf_map__fd(off_cpu->maps.switch_rates);
+	maps[KERNEL_MAP_SWEEPS] = bpf_map__fd(off_cpu->maps.sweeps);
 	maps[KERNEL_MAP_SWITCH_SCRATCH] = bpf_map__fd(off_cpu->maps.scratch);
 	maps[KERNEL_MAP_SWITCH_CONSTANTS] = bpf_map__fd(off_cpu->maps.rodata);
 }
@@ -460,6 +468,33 @@ int kernel_program_attach(const struct kernel_programs *programs, enum kernel_pr
 	fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attributes, sizeof attributes);
 	if (fd < 0)
 		error_set_system(err, errno, "attach to the tracepoint %s", names[program]);
+	return (int)fd;
+}
+
+int kernel_sweep_attach(const struct kernel_programs *programs, struct error *err)
+{
+	union bpf_attr attributes;
+	long fd;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.link_create.prog_fd = (uint32_t)programs->programs[KERNEL_PROGRAM_SWEEP];
+	attributes.link_create.attach_type = BPF_TRACE_ITER;
+	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof attributes);
+	if (fd < 0)
+		error_set_system(err, errno, "iterate over threads");
+	return (int)fd;
+}
+
+int kernel_sweep_open(int link, struct error *err)
+{
+	union bpf_attr attributes;
+	long fd;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.iter_create.link_fd = (uint32_t)link;
+	fd = syscall(SYS_bpf, BPF_ITER_CREATE, &attributes, sizeof attributes);
+	if (fd < 0)
+		error_set_system(err, errno, "iterate over threads");
 	return (int)fd;
 }
 

@@ -30,6 +30,7 @@ enum kernel_map {
 	/* where threads off their CPU are profiled, else −1: */
 	KERNEL_MAP_THREADS, /* hash of __u32 tid → struct thread_switch, bpf/off_cpu.h */
 	KERNEL_MAP_SWITCH_RATES,
+	KERNEL_MAP_SWEEPS,
 	KERNEL_MAP_SWITCH_SCRATCH,
 	KERNEL_MAP_SWITCH_CONSTANTS,
 	KERNEL_MAP_COUNT,
@@ -90,6 +91,11 @@ bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(vo
  * −1: it cannot be. */
 int kernel_program_attach(const struct kernel_programs *programs, enum kernel_program program,
 			  struct error *err);
+
+/* The descriptor of an iterator over all threads; each opening of it is one that read(2) gives
+ * struct switch_sweep_record of, to its end. −1: there is none. */
+int kernel_sweep_attach(const struct kernel_programs *programs, struct error *err);
+int kernel_sweep_open(int link, struct error *err);
 
 /* Also what was never loaded, if set to {−1}s by kernel_programs_init(). */
 void kernel_programs_init(struct kernel_programs *programs);

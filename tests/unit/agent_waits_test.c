@@ -64,7 +64,7 @@ static const struct sample_event *stack(uint16_t type, uint32_t tid, uint32_t bl
 	sample->type = type;
 	sample->value = tid;
 	sample->block = block;
-	sample->time_ns = time_ns;
+	sample->time_ns = sample->cpu_ring_full = time_ns;
 	sample->kernel_count = 1;
 	sample->user_count = 3;
 	sample->size = sizeof *sample + 8; /* as it came: two frames were found since */
@@ -214,6 +214,41 @@ static void check_still_blocked(void)
 	check_empty(waits);
 }
 
+/* since 1 s, a sweep from 2 s to 2 s + 10: whoever waits through it stands for itself. */
+static void check_sweeps(void)
+{
+	static const struct {
+		uint64_t since_ns, ns;
+		bool is_swept;
+		uint64_t weight;
+	} cases[] = {
+		{SECOND, 2 * SECOND, false, 1},
+		{SECOND, 2 * SECOND, true, 1},
+		{SECOND, SECOND + 10, true, 1},
+		{SECOND, SECOND + 9, true,
+		 0}, /* it ended before the sweep: others like it are missed */
+		{SECOND, SECOND + 9, false, 16},
+		{2 * SECOND - 49999999, SECOND, false, 16}, /* too young for it */
+		{2 * SECOND - 50000000, SECOND, false, 1},
+		{3 * SECOND, SECOND, false, 16},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct waits *waits = make(~0U);
+		struct sample_event *sample;
+		struct switch_in_event end = end_of(7, 1, cases[i].since_ns, cases[i].ns, 0, 4);
+
+		waits_swept(waits, 2 * SECOND, 2 * SECOND + 10);
+		sample = (struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, cases[i].since_ns);
+		sample->is_swept = cases[i].is_swept;
+		waits_expect(waits, sample);
+		waits_hold(waits, sample, 1);
+		waits_end(waits, &end);
+		CHECK_NUMBER(added.value[SAMPLE_TYPE_off_cpu], cases[i].ns * cases[i].weight);
+		check_empty(waits);
+	}
+}
+
 static void check_bounds(void)
 {
 	struct waits *waits = make(~0U);
@@ -241,6 +276,7 @@ int main(void)
 	check_orders();
 	check_rules();
 	check_still_blocked();
+	check_sweeps();
 	check_bounds();
 	return checks_done();
 }
