@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads off their CPU: how long they waited and where, against the waiting program's own clocks; what must
 not appear; who woke them."""
+import os
 import shutil
+import signal
 import subprocess
+import time
 
-from harness import (PROGRAMS, Agent, Server, build_programs, check, equal, need_bpf, note, program_copy, run, start,
-                     wait_for)
+from harness import (PROGRAMS, WORK, Agent, Server, build_programs, check, equal, fd_links, need_bpf, note, program_copy,
+                     run, start, wait_for)
 
 need_bpf()
 build_programs("waits")
@@ -16,49 +19,59 @@ NEVER = ("spin_only", "yield_only")
 
 
 def by_thread(rows):
-    """thread → (value, value of complete stacks in the function of the thread's name)"""
+    """thread → (value, value of stacks in the function of the thread's name, of whole ones that are not)"""
     sums = {}
     for frames, value in rows:
-        total, known = sums.get(frames[0], (0, 0))
-        sums[frames[0]] = (total + value, known + (value if frames[0] in frames[1:] else 0))
+        total, known, other = sums.get(frames[0], (0, 0, 0))
+        is_known = frames[0] in frames[1:]
+        is_other = not is_known and not any(frame.startswith("[incomplete") for frame in frames)
+        sums[frames[0]] = (total + value, known + value * is_known, other + value * is_other)
     return sums
 
 
-def profile():
-    """One run, all types, nothing left out: (server, the program's tallies, agent)"""
+def test_all():
+    """One run of all types, nothing left out."""
     server = Server("--symbol-dir", PROGRAMS)
-    agent = Agent("--report-interval", "1s", "--profile", "on-cpu,off-cpu,waker,run-queue,still-blocked",
-                  "--off-cpu-budget", "100%", "--log-level", "debug", server=server)
+    config = os.path.join(WORK, "agent.conf")
+    with open(config, "w") as file:
+        file.write("profile = on-cpu,off-cpu,waker,run-queue,still-blocked\n")
+    agent = Agent("--config", config, "--report-interval", "1s", "--off-cpu-budget", "100%", "--log-level", "debug",
+                  server=server)
+    sleeper = start([shutil.which("sleep"), "11.5"])
+    begin = time.monotonic()
     # Once, so that its code is known: stacks of the first moment may be incomplete.
+    program = program_copy("waits", "waits_known")
     subprocess.run([PROGRAMS + "/waits", "1"], stdout=subprocess.DEVNULL, check=True)
-    done = subprocess.run([program_copy("waits", "waits_known"), str(SECONDS)], capture_output=True, text=True, check=True)
+    done = subprocess.run([program, str(SECONDS)], capture_output=True, text=True, check=True)
     tallies = {}
     for line in done.stdout.splitlines():
         name, times, ns, _ = line.split()
         tallies[name] = (int(times), int(ns))
+    still_blocked(server, sleeper, begin)
+    other_types(server, agent, config)
     agent.stop()
-    return server, tallies, agent
+    waits(server, tallies)
 
 
-def test_waits():
-    server, tallies, agent = profile()
+def waits(server, tallies):
     match = '{process="waits_known"}'
     where = {"match": match, "group_by": "thread"}
     rows = server.wait_for_names(lambda rows: any("sleep_5ms" in row[0][1:] for row in rows), type="off-cpu", **where)
     values = by_thread(server.folded(type="off-cpu", value="value", **where))
     counts = by_thread(server.folded(type="off-cpu", value="samples", **where))
-    lost = "threads_full" in agent.text() and "refused=0" not in agent.text()
     note("off-cpu %s" % values)
     for name in WAITS:
         times, ns = tallies[name]
-        value, known = values.get(name, (0, 0))
+        value, known, other = values.get(name, (0, 0, 0))
         check(0.9 * ns <= value <= 1.1 * ns,
-              "%s waited as long as its own clock says" % name, "%d of %d ns, lost: %s" % (value, ns, lost))
-        check(known >= 0.9 * value, "%s waits in the function of that name" % name, "%d of %d ns" % (known, value))
-        check(counts.get(name, (0, 0))[0] >= 0.8 * times, "%s: nearly every wait has its stack" % name,
+              "%s waited as long as its own clock says" % name, "%d of %d ns" % (value, ns))
+        check(known and other <= 0.02 * value, "%s waits in the function of that name" % name,
+              "%d and %d of %d ns" % (known, other, value))
+        times *= 2 if name == "wait_vfork" else 1  # for the child's exit too
+        check(counts.get(name, (0,))[0] <= 1.1 * times + 10, "%s: no wait counts twice" % name,
               "%s of %d" % (counts.get(name), times))
     for name in NEVER:
-        _, known = values.get(name, (0, 0))
+        known = values.get(name, (0, 0, 0))[1]
         equal(known, 0, "%s never waits there" % name)
     leaves = {frames[-1] for frames, _ in rows if frames[0] == "sleep_5ms"}
     check(leaves and not any(leaf.startswith(("schedule", "__schedule", "bpf_")) for leaf in leaves),
@@ -75,13 +88,15 @@ def wakers(server, match, tallies):
     check(woken and helper >= 0.8 * woken, "who waits for an answer is woken by who answers", "%d of %d" % (helper, woken))
     rows = server.folded(type="waker", value="value", match=match)
     answer = sum(value for frames, value in rows if "answer" in frames and "help" in frames)
+    unknown = sum(value for frames, value in rows if any(frame.startswith("[incomplete") for frame in frames))
     ns = tallies["read_answer"][1]
-    check(0.8 * ns <= answer <= 1.2 * ns, "the waker's stack is the one that wrote the answer", "%d of %d" % (answer, ns))
+    check(answer and answer <= 1.1 * ns and answer + unknown >= 0.8 * ns,
+          "the waker's stack is the one that wrote the answer", "%d, incomplete %d, of %d" % (answer, unknown, ns))
 
 
 def run_queue(server, match):
     values = by_thread(server.folded(type="run-queue", value="value", match=match, group_by="thread"))
-    check(values.get("spin_only", (0, 0))[0] > 0, "who is preempted while it spins is in the run queue", values)
+    check(values.get("spin_only", (0,))[0] > 0, "who is preempted while it spins is in the run queue", values)
 
 
 def accounting(server):
@@ -92,24 +107,35 @@ def accounting(server):
         equal(answer["taken"], answer["samples"] + answer["lost"], "%s: taken = samples + lost" % kind)
 
 
-def test_still_blocked():
+def still_blocked(server, sleeper, begin):
     """Not in off-cpu before it wakes; still-blocked meanwhile; once, with its whole length, afterwards."""
-    server = Server(data="data2")
-    agent = Agent("--report-interval", "1s", "--profile", "off-cpu,still-blocked", "--off-cpu-budget", "100%",
-                  server=server)
-    sleeper = start([shutil.which("sleep"), "12.5"])
     where = {"match": '{process="sleep"}', "value": "value"}
     rows = wait_for(lambda: server.folded(type="still-blocked", **where), 30)
-    if check(rows, "a thread that waits for more than ten seconds is still-blocked"):
-        check(sleeper.poll() is not None or sum(value for _, value in server.folded(type="off-cpu", **where)) < 1e9,
-              "it is not in off-cpu before it wakes")
+    is_early = time.monotonic() - begin < 11
+    if check(rows, "a thread that waits for more than ten seconds is still-blocked") and is_early:
+        check(sum(value for _, value in server.folded(type="off-cpu", **where)) < 1e9, "it is not in off-cpu before it wakes")
     sleeper.wait(30)
-    total = wait_for(lambda: sum(value for _, value in server.folded(type="off-cpu", **where)) > 12e9, 20)
-    check(total, "and is when it has")
-    agent.stop()
+    wait_for(lambda: sum(value for _, value in server.folded(type="off-cpu", **where)) > 11e9, 20)
     total = sum(value for _, value in server.folded(type="off-cpu", **where))
-    check(12.4e9 <= total <= 13.5e9, "once", total)
-    equal(server.flamegraph(type="on-cpu")["accounting"]["samples"], 0, "on-cpu was not asked for")
+    check(11.4e9 <= total <= 12.5e9, "and is when it has, once", total)
 
 
-run(test_waits, test_still_blocked)
+def other_types(server, agent, config):
+    """SIGHUP: bad options change nothing; good ones take effect under the same process id."""
+    with open(config, "w") as file:
+        file.write("profile = nonsense\n")
+    agent.process.send_signal(signal.SIGHUP)
+    check(wait_for(lambda: "options not taken" in agent.text(), 10), "bad options are not taken, and it says so")
+    check(agent.process.poll() is None, "and it goes on")
+    with open(config, "w") as file:
+        file.write("profile = on-cpu\n")
+    begun = agent.text().count("info profiling")
+    agent.process.send_signal(signal.SIGHUP)
+    check(wait_for(lambda: agent.text().count("info profiling") > begun, 20), "other types begin with SIGHUP")
+    check(agent.process.poll() is None, "under the same process id")
+    links = fd_links(agent.process.pid)
+    check(links and not any("bpf_link" in link or "raw_tracepoint" in link for link in links),
+          "on-cpu alone is attached to no tracepoint", links)
+
+
+run(test_all)
