@@ -60,10 +60,10 @@ struct profile_sample {
 	uint32_t process; /* index into processes */
 	uint32_t thread;  /* string: thread name */
 	uint32_t stack;
-	uint32_t type; /* 0: the profile's own, n: other_types[n − 1] */
 	uint64_t count;
 	uint64_t value; /* in the profile's unit: nanoseconds for on-cpu */
 	uint32_t first_time, time_count; /* newest first: into times, each names the next; 0: none */
+	uint32_t type; /* 0: the profile's own, n: other_types[n − 1] */
 };
 
 struct profile_time { /* when one sample was taken; entry 0 means "none" */
