@@ -3,7 +3,8 @@
  * took, as "NAME TIMES NANOSECONDS TID" lines at the end.
  *
  * waits SECONDS [NAME…]: nanosleep 1, 5, 20 and 150 ms, a futex, a child of vfork, an answer from
- * another process; a spinning thread and one that gives way never wait. */
+ * another process; a spinning thread and one that gives way never wait. Begins with a byte, or the
+ * end, of its standard input. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -169,6 +170,7 @@ int main(int argc, char **argv)
 	const size_t count = sizeof kinds / sizeof *kinds;
 	uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 5;
 	pid_t helper;
+	char begin;
 
 	if (pipe(to_helper) || pipe(from_helper))
 		return 1;
@@ -178,6 +180,8 @@ int main(int argc, char **argv)
 		help();
 	}
 	close(to_helper[0]);
+	if (read(STDIN_FILENO, &begin, 1) < 0)
+		return 1;
 	end_ns = now_ns() + seconds * 1000000000;
 	for (size_t i = 0; i < count; i++) {
 		kinds[i].is_wanted = argc <= 2;
