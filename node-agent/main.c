@@ -61,7 +61,8 @@ struct agent {
 	struct samples *samples;
 	struct stacks *stacks;
 	struct waits *waits; /* NULL: threads off their CPU are not profiled */
-	FILE *print;         /* --debug-stacks */
+	uint64_t scheduler_start, scheduler_end;
+	FILE *print; /* --debug-stacks */
 	struct reporter *reporter;
 	struct ship *ship; /* NULL with --output */
 	int argument_count;
@@ -143,6 +144,20 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static bool takes(const struct agent_options *options, enum sample_type type)
+{
+	return options->types >> type & 1;
+}
+
+static uint32_t off_cpu_of(const struct agent_options *options)
+{
+	return (takes(options, SAMPLE_TYPE_off_cpu) || takes(options, SAMPLE_TYPE_still_blocked)
+			? KERNEL_OFF_CPU_WAITS
+			: 0) |
+	       (takes(options, SAMPLE_TYPE_run_queue) ? KERNEL_OFF_CPU_RUN_QUEUE : 0) |
+	       (takes(options, SAMPLE_TYPE_waker) ? KERNEL_OFF_CPU_WAKERS : 0);
+}
+
 /* --- from capture to the other stages --- */
 
 /* The kernel's symbols are read with the first address: a tenth of a second in which stacks would
@@ -151,8 +166,11 @@ static void on_loading(void *context)
 {
 	struct located_frame nowhere;
 
-	process_table_locate_kernel(((struct agent *)context)->table, &(uint64_t){0}, 1, true,
-				    &nowhere);
+	struct agent *agent = context;
+
+	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
+	if (off_cpu_of(agent->options))
+		kernel_scheduler_range("/proc", &agent->scheduler_start, &agent->scheduler_end);
 }
 
 static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
@@ -244,20 +262,6 @@ static bool open_stages(struct agent *agent, struct error *err)
 	return agent->modules;
 }
 
-static bool takes(const struct agent_options *options, enum sample_type type)
-{
-	return options->types >> type & 1;
-}
-
-static uint32_t off_cpu_of(const struct agent_options *options)
-{
-	return (takes(options, SAMPLE_TYPE_off_cpu) || takes(options, SAMPLE_TYPE_still_blocked)
-			? KERNEL_OFF_CPU_WAITS
-			: 0) |
-	       (takes(options, SAMPLE_TYPE_run_queue) ? KERNEL_OFF_CPU_RUN_QUEUE : 0) |
-	       (takes(options, SAMPLE_TYPE_waker) ? KERNEL_OFF_CPU_WAKERS : 0);
-}
-
 static bool open_capture(struct agent *agent, struct error *err)
 {
 	const struct capture_options options = {
@@ -304,12 +308,10 @@ static bool open_waits(struct agent *agent, struct error *err)
 					      .types = agent->options->types,
 					      .look = look_at_thread,
 					      .context = agent};
-	uint64_t start, end;
 
 	if (!off_cpu_of(agent->options))
 		return true;
-	if (kernel_scheduler_range("/proc", &start, &end))
-		samples_set_scheduler(agent->samples, start, end);
+	samples_set_scheduler(agent->samples, agent->scheduler_start, agent->scheduler_end);
 	agent->waits = waits_new(&sources, err);
 	return agent->waits;
 }
