@@ -3,8 +3,8 @@
 are local files; nothing of it listens beyond loopback (its parts find each other at ports 9095 and 9099), and it tells
 nobody of itself.
 
-Built and tried: v2.0.6, whose OTLP is opentelemetry-proto 1.10 (v1development 0.3.0) and takes one value a sample
-(fleet --plain): git clone, git checkout v2.0.6, go build ./cmd/pyroscope with Go 1.25 or later."""
+Built and tried: v2.0.6, whose OTLP is opentelemetry-proto 1.10 (v1development 0.3.0) and takes one value a sample, and shows
+only stacks with names (fleet --plain): git clone, git checkout v2.0.6, go build ./cmd/pyroscope with Go 1.25 or later."""
 import json
 import os
 import time

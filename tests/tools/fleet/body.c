@@ -204,6 +204,8 @@ static uint32_t location_of(struct tables *tables, uint32_t number)
 	} else {
 		put_number(&tables->entry, 2, location->address);
 	}
+	if (location->kind != WORLD_NAMED && tables->world->options.is_plain)
+		put_function_line(tables, number);
 	if (location->kind == WORLD_KERNEL)
 		indices[0] = tables->kernel;
 	if (location->kind == WORLD_ANONYMOUS)
