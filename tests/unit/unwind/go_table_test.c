@@ -419,10 +419,10 @@ static void test_stripped(const char *path, const char *options)
 
 	memcpy(whole, pieces, count * sizeof *whole);
 	snprintf(stripped, sizeof stripped, "%s.stripped", path);
-	if (!run("command -v llvm-objcopy >/dev/null")) {
+	if (!run("command -v llvm-objcopy-19 >/dev/null")) {
 		SKIP("no llvm-objcopy to strip with");
 	} else {
-		CHECK(run("llvm-objcopy %s %s %s", options, path, stripped));
+		CHECK(run("llvm-objcopy-19 %s %s %s", options, path, stripped));
 		CHECK_NUMBER(load_path(stripped), ROW_FAILURE_NONE);
 		CHECK_NUMBER(piece_count, count);
 		CHECK(piece_count == count && !memcmp(whole, pieces, count * sizeof *whole));
