@@ -4,11 +4,12 @@
  * released.
  *
  * DIR/<segment number, 16 hex digits>.journal, 4 MiB each (16 MiB where a record needs that); one
- * 4 KiB header block, then groups that start on a 4 KiB block. A group is records, each {magic, length, position, CRC-32C} and its
- * bytes, padded to 8. position = segment number × 16 MiB + offset, so a reused file's old records
- * are known as old. A record that is torn or damaged is left out; what is intact after it is still
- * read. A group that could not be written wholly and is on disk nevertheless is left out when
- * anything was written after it: that segment's header says where such groups begin. */
+ * 4 KiB header block, then groups that start on a 4 KiB block. A group is records, each {magic,
+ * length, position, CRC-32C} and its bytes, padded to 8. position = segment number × 16 MiB +
+ * offset, so a reused file's old records are known as old. A record that is torn or damaged is left
+ * out; what is intact after it is still read. A group that could not be written wholly and is on
+ * disk nevertheless is left out when anything was written after it: that segment's header says
+ * where such groups begin. */
 #ifndef SYMBOL_SERVER_STORE_JOURNAL_H
 #define SYMBOL_SERVER_STORE_JOURNAL_H
 
