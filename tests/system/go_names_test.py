@@ -130,10 +130,13 @@ def difference(theirs, ours, go_says):
     if ours[0][0] == "??":
         # C code, whose names went with .symtab; and what the linker puts behind the text.
         name, path, _ = theirs[-1]
-        is_c = path.endswith((".c", ".h", ".S", "cgo-gcc-prolog")) or not path and "." not in name
+        is_c = path.endswith((".c", ".h", ".S", "cgo-gcc-prolog")) or "." not in name and (
+            not path or path.endswith("/main.go"))  # written into a Go file's comment
         return "" if is_c or name in ("runtime.etext", "runtime.text") else "no name"
     if theirs[0][0] == "??":
         return "wrong name"
+    if theirs[-1][0] == ours[0][0] and ours[0][1:] == ("", 0) and theirs[-1][1].endswith((".c", ".h", ".S")):
+        return ""  # C code that .dynsym names; its lines went with the debug information
     if theirs[-1][0] != ours[-1][0]:
         return "" if "(.text)" in theirs[-1][0] else "wrong name"
     if len(theirs) < len(ours):
