@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -564,13 +565,21 @@ static void commit_group(struct sqlite_samples *store, struct group *group)
 	free(ends);
 }
 
+static int64_t monotonic_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* Reports that come one after the other share a block and a write: few reports wait for one step
  * only, those of a fleet until there are many. */
-static void wait_for_company(struct sqlite_samples *store)
+static void wait_for_company(struct sqlite_samples *store, int64_t waited_us)
 {
 	uint32_t count = 0, before;
 
-	for (unsigned waited = 0; waited < GROUP_WAIT_MAX_US; waited += GROUP_WINDOW_US) {
+	for (; waited_us < GROUP_WAIT_MAX_US; waited_us += GROUP_WINDOW_US) {
 		bool is_enough;
 
 		usleep(GROUP_WINDOW_US);
@@ -587,12 +596,16 @@ static void wait_for_company(struct sqlite_samples *store)
 void *store_commit_thread(void *context)
 {
 	struct sqlite_samples *store = context;
+	int64_t busy_us = 0;
 
 	for (;;) {
 		struct group *group = NULL;
 		bool is_closing, has_work;
 
 		pthread_mutex_lock(&store->lock);
+		/* What came while a slow disk wrote the group before has waited already. */
+		if (!store->group->pending_count)
+			busy_us = 0;
 		while (!store->group->pending_count && !store->is_closing)
 			pthread_cond_wait(&store->commit_wake, &store->lock);
 		has_work = store->group->pending_count;
@@ -601,12 +614,14 @@ void *store_commit_thread(void *context)
 		if (!has_work)
 			break;
 		if (!is_closing)
-			wait_for_company(store);
+			wait_for_company(store, busy_us);
 		pthread_mutex_lock(&store->lock);
 		group = take_group(store);
 		pthread_mutex_unlock(&store->lock);
+		busy_us = -monotonic_us();
 		if (group)
 			commit_group(store, group);
+		busy_us += monotonic_us();
 	}
 	pthread_mutex_lock(&store->lock);
 	store->is_committed_all = true;
