@@ -57,24 +57,6 @@ uint64_t kernel_capabilities(void)
 	return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
-const char *capability_name(unsigned bit)
-{
-	static const char *const names[] = {
-		[CAP_CHOWN] = "CAP_CHOWN",
-		[CAP_DAC_OVERRIDE] = "CAP_DAC_OVERRIDE",
-		[CAP_DAC_READ_SEARCH] = "CAP_DAC_READ_SEARCH",
-		[CAP_SYS_PTRACE] = "CAP_SYS_PTRACE",
-		[CAP_SYS_ADMIN] = "CAP_SYS_ADMIN",
-		[CAP_SYS_RESOURCE] = "CAP_SYS_RESOURCE",
-		[CAP_SYSLOG] = "CAP_SYSLOG",
-		[CAP_PERFMON] = "CAP_PERFMON",
-		[CAP_BPF] = "CAP_BPF",
-		[CAP_CHECKPOINT_RESTORE] = "CAP_CHECKPOINT_RESTORE",
-	};
-
-	return bit < sizeof names / sizeof *names ? names[bit] : NULL;
-}
-
 static bool has(uint64_t capabilities, unsigned bit)
 {
 	return capabilities >> bit & 1;

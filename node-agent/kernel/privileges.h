@@ -23,8 +23,6 @@ enum { KERNEL_SYSCTL_UNREADABLE = -100 };
 int64_t kernel_sysctl(const char *path);
 /* The effective set, bits CAP_* of <linux/capability.h>. */
 uint64_t kernel_capabilities(void);
-/* "CAP_BPF"; NULL for a bit that has no name here. */
-const char *capability_name(unsigned bit);
 
 /* One sentence about why a call of bpf(2) or perf_event_open(2) was not permitted: missing
  * capabilities, lockdown, a sysctl, the memory limit, or else a filter of system calls.

@@ -12,11 +12,6 @@ const char *http_request_path(const struct http_request *request)
 	return request->path ? request->path : "";
 }
 
-const char *http_request_method(const struct http_request *request)
-{
-	return request->method;
-}
-
 const char *http_request_part(const struct http_request *request)
 {
 	return request->part;

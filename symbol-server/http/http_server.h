@@ -106,7 +106,6 @@ void http_request_stream(struct http_request *request, bool (*goes_on)(void *con
 			 void *context);
 
 const char *http_request_path(const struct http_request *request);
-const char *http_request_method(const struct http_request *request);
 const char *http_request_part(const struct http_request *request); /* what {…} matched, decoded */
 const char *http_request_rest(const struct http_request *request); /* what the second one matched */
 const char *http_request_query(struct http_request *request, const char *name); /* NULL: absent */

@@ -112,22 +112,6 @@ static void put_encoded(struct buffer *url, const char *text)
 	}
 }
 
-void clickhouse_quote(struct buffer *sql, const char *text, size_t length)
-{
-	buffer_append_char(sql, '\'');
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		if (c == '\'' || c == '\\')
-			buffer_append_char(sql, '\\');
-		if (c < ' ')
-			buffer_printf(sql, "\\x%02X", c);
-		else
-			buffer_append_char(sql, (char)c);
-	}
-	buffer_append_char(sql, '\'');
-}
-
 static void put_limits(struct buffer *url, const struct samples_limits *limits)
 {
 	if (limits && limits->time_ms)

@@ -47,7 +47,4 @@ bool clickhouse_run_whole(struct clickhouse *client, const char *sql, struct err
 bool clickhouse_insert(struct clickhouse *client, const char *sql, const struct buffer *rows,
 		       struct error *err);
 
-/* Appends a text as a literal. */
-void clickhouse_quote(struct buffer *sql, const char *text, size_t length);
-
 #endif

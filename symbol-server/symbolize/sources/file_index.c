@@ -408,11 +408,6 @@ void file_index_each_package(const struct file_index *index,
 			     index->folders[i].count);
 }
 
-size_t file_index_count(const struct file_index *index)
-{
-	return index->count;
-}
-
 size_t file_index_bytes(const struct file_index *index)
 {
 	size_t slots = (size_t)index->by_id.size + index->by_name.size;

@@ -75,7 +75,6 @@ void file_index_each_package(const struct file_index *index,
 			     void (*each)(void *context, const char *path, uint64_t fingerprint,
 					  int64_t first, int64_t count),
 			     void *context);
-size_t file_index_count(const struct file_index *index);
 size_t file_index_bytes(const struct file_index *index);
 
 const char *file_base_name(const char *path);
