@@ -1,7 +1,8 @@
 # farflame: continuous profiling with remote symbolization.
 #
-# make                 both programs: build/farflame-agent, build/farflame-server
+# make                 build/farflame-agent, build/farflame-server, build/libfarflame-malloc.so
 # make check           unit, golden and fuzz-corpus tests under ASan and UBSan; no root, no network
+# make check-web       types, rules and unit tests of the page (npm fetches the tools; building needs none)
 # make check-system    as root: real BPF on this kernel, real sources, real browser
 # make check-unwind    stacks against gdb's, small and real programs, as a table (UNWIND_STOPS=, UNWIND_ONLY=)
 # make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
@@ -12,7 +13,7 @@
 # make bench           speed and memory beside their peers, as a table (PARTS="ingest query"; sh tests/bench/run.sh --help)
 # make layers          nobody includes what is not theirs
 # make format          clang-format over all C
-# make install DESTDIR=  programs, man pages, units
+# make install DESTDIR=  programs, the allocation library, man pages, units
 # make clean
 # make help            this list
 #
@@ -51,7 +52,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1),c))
 protos    := $(patsubst %.proto,$(BUILD)/%.pb-c.c,$(wildcard schema/wire/*.proto))
 wire      := $(protos:.c=.o)
 common    := $(call objects,common)
-agent     := $(call objects,node-agent)
+in_program := $(call objects,node-agent/malloc)
+agent     := $(filter-out $(in_program),$(call objects,node-agent))
 server    := $(call objects,symbol-server) $(patsubst %.cc,$(BUILD)/%.o,$(call sources,symbol-server,cc))
 embedded_files := $(BUILD)/symbol-server/embedded.o $(BUILD)/symbol-server/formats/report_files.o
 skeletons := $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c))
@@ -62,7 +64,7 @@ AGENT_LIBS  = -Wl,-Bstatic -lbpf -lelf -lz -lprotobuf-c -lnettle -lseccomp -lssl
 SERVER_LIBS = -lmicrohttpd -lsqlite3 -lelf -lcurl -lprotobuf-c -lnettle -lseccomp \
 	      -lzstd -lz -ldeflate -llzma -larchive -lcjson -lre2 -liberty -lstdc++ -lm
 
-all: $(BUILD)/farflame-agent $(BUILD)/farflame-server
+all: $(BUILD)/farflame-agent $(BUILD)/farflame-server $(BUILD)/libfarflame-malloc.so
 
 $(BUILD)/farflame-agent: $(agent) $(common) $(wire)
 	$(call say,LINK,$@)
@@ -70,6 +72,13 @@ $(BUILD)/farflame-agent: $(agent) $(common) $(wire)
 $(BUILD)/farflame-server: $(server) $(embedded_files) $(common) $(wire)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(ALL_LDFLAGS) $^ $(SERVER_LIBS) -o $@
+
+# What goes into other programs has no code of sanitizers in it, and asks for nothing but the C library.
+$(in_program): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(REPRODUCIBLE) $(WARN) -O2 -g -fPIC -fno-builtin \
+	-fvisibility=hidden -fno-plt -fasynchronous-unwind-tables -iquote . -MD -MP
+$(BUILD)/libfarflame-malloc.so: $(in_program)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now,-z,defs -Wl,--build-id=sha1 -Wl,--as-needed $^ -ldl -o $@
 
 # --- generated: protobuf, BPF skeletons, the page, embedded files ---
 
@@ -93,7 +102,8 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(Q)bpftool gen skeleton $< name $* > $@
 
-web := $(sort $(wildcard symbol-server/web/*.ts symbol-server/web/*.css symbol-server/web/*.html))
+web := $(sort $(wildcard symbol-server/web/*.ts symbol-server/web/*.css symbol-server/web/*.html \
+	symbol-server/web/shell/*.ts symbol-server/web/views/*.ts symbol-server/web/widgets/*.ts symbol-server/web/style/*.css))
 $(BUILD)/embed/page.html.gz: $(web) Makefile
 	@mkdir -p $(@D)
 	$(call say,WEB,$@)
@@ -160,13 +170,14 @@ fuzzed := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
 # Everything but the two main()s, so that a test can include any header of the tree. One archive per
 # program: the same name may mean another thing on the other side. A test takes its own side's first.
 testable := $(BUILD)/testable-agent.a $(BUILD)/testable-server.a
-agent_tests := aggregate bpf capture kernel processes ship unwind agent_% samples_% report_%
+agent_tests := aggregate bpf capture contexts kernel processes ship unwind agent_% samples_% report_%
 archives_of = $(if $(filter $(addprefix $(BUILD)/tests/unit/,$(addsuffix /%,$(filter-out %_%,$(agent_tests))) \
 	$(filter %_%,$(agent_tests))),$(1)),$(testable),$(BUILD)/testable-server.a $(BUILD)/testable-agent.a)
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 TEST_LIBS = -lbpf $(SERVER_LIBS) -lssl -lcrypto -ldl
 
-$(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(common) $(wire)
+$(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(filter %/pace.o %/poisson.o %/sampled_blocks.o,$(in_program)) \
+	$(common) $(wire)
 $(BUILD)/testable-server.a: $(filter-out %/main.o,$(server)) $(embedded_files) $(common) $(wire)
 $(testable):
 	@rm -f $@
@@ -198,6 +209,8 @@ check:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" run-check
 run-check: $(unit) $(fuzzed)
 	@TAP_JOBS=$$(nproc) sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
+check-web:
+	@FARFLAME_BUILD=$(BUILD) sh tests/tools/run_tap.sh $(BUILD) $(sort $(wildcard tests/web/*_test.mjs))
 check-system: all
 	@sh tests/system/run.sh $(BUILD)
 check-unwind: all
@@ -229,6 +242,8 @@ $(BUILD)/tests/fuzz/%_libfuzzer: tests/fuzz/%_fuzz.c $(testable) | $(protos) $(s
 install: all
 	install -Dm755 $(BUILD)/farflame-agent $(DESTDIR)$(PREFIX)/sbin/farflame-agent
 	install -Dm755 $(BUILD)/farflame-server $(DESTDIR)$(PREFIX)/sbin/farflame-server
+	install -Dm755 $(BUILD)/libfarflame-malloc.so $(DESTDIR)$(PREFIX)/lib/libfarflame-malloc.so
+	install -Dm644 deploy/include/farflame_context.h $(DESTDIR)$(PREFIX)/include/farflame_context.h
 	install -Dm644 deploy/man/farflame-agent.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-agent.8
 	install -Dm644 deploy/man/farflame-server.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-server.8
 
@@ -237,7 +252,7 @@ help:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-system check-unwind check-kill check-power check-kernels check-arm64 bench fuzz layers format install help clean
+.PHONY: all check run-check check-web check-system check-unwind check-kill check-power check-kernels check-arm64 bench fuzz layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

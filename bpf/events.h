@@ -21,6 +21,28 @@ enum event_type {
 	EVENT_SAMPLE_SWITCH = 3, /* a thread leaves its CPU */
 	EVENT_SAMPLE_WAKER = 4,  /* a thread wakes one whose stack was taken */
 	EVENT_SWITCH_IN = 5,     /* a thread whose stack was taken runs again */
+	EVENT_SAMPLE_FAULT = 6,  /* a thread touched a page that was not there */
+	EVENT_SAMPLE_ALLOC = 7,  /* memory is taken, bpf/alloc.h */
+	EVENT_ALLOC_FREE = 8,    /* and given back */
+};
+
+/* Who makes samples; each counts its own in sample_event.cpu_taken. In copies their CPU is cpu |
+ * source << SOURCE_SHIFT. */
+enum sample_source {
+	SOURCE_TICKS = 0,
+	SOURCE_FAULTS = 1,
+	SOURCE_ALLOCS = 2,
+	SOURCE_SWITCHES = 4,
+	SOURCE_COUNT = 5,
+	SOURCE_SHIFT = 28,
+};
+
+enum { STACK_RATE_WINDOW_MS = 100 }; /* a budget of stacks is for so long */
+
+struct stack_rate {      /* bpf/stack_rate.bpf.h's own: how a budget of stacks is used */
+	__u64 window_ns; /* began then */
+	__u64 spent_ns;
+	__u32 weight_log2, reserved;
 };
 
 enum sample_flags {
@@ -33,6 +55,7 @@ enum sample_flags {
 	 * before this record: struct stack_copy_event of the same cpu and cpu_taken */
 	SAMPLE_HAS_COPY = 1 << 5,
 	SAMPLE_END_GUESSED = 1 << 6, /* complete, but only a frame pointer of 0 says so */
+	SAMPLE_HAS_CONTEXT = 1 << 7, /* behind the frames: bpf/thread_context.h */
 };
 
 /* One timer tick, or one thread that leaves its CPU or wakes another. Variable length:
@@ -54,16 +77,17 @@ struct sample_event {
 	__u64 cpu_taken;     /* this CPU's counters COUNT_taken and COUNT_ring_full, this sample
 				included: */
 	__u64 cpu_ring_full; /* gaps are losses, and a report's counts are exact without a stop; of
-				a thread that waits: since when */
-	__u64 value;         /* nanoseconds one sample is worth (the period in force) */
+				a thread that waits: since when; of memory: its key */
+	__u64 value; /* what one sample is worth, in its type's unit: nanoseconds (the period
+			in force), bytes */
 	__u64 cgroup_id;
 	char comm[COMM_LENGTH];         /* the thread's */
 	char process_comm[COMM_LENGTH]; /* the main thread's */
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */
 	__u16 kernel_count, user_count;
 	__u8 result; /* enum walk_result, bpf/results.h */
-	/* of EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h: */
-	__u8 state;       /* enum switch_state */
+	/* of EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h; of EVENT_SAMPLE_FAULT: is it major? */
+	__u8 state;       /* enum switch_state; of EVENT_SAMPLE_ALLOC enum alloc_source */
 	__u8 weight_log2; /* it was taken with a probability of 1 in 2^this */
 	__u8 is_swept;    /* not at the switch: later, from outside */
 	__u32 block; /* which of the thread's; value: its tid, of a waker's the one that it woke */

@@ -20,7 +20,17 @@ struct mm_struct;
 struct thread_struct {
 	unsigned long fsbase; /* 4.13 */
 };
+#elif defined(__TARGET_ARCH_arm64)
+struct thread_struct {
+	struct {
+		unsigned long tp_value; /* 4.17 */
+	} uw;
+};
 #endif
+
+struct sched_info {
+	unsigned long long last_arrival;
+};
 
 struct task_struct {
 	void *stack;
@@ -33,9 +43,8 @@ struct task_struct {
 	__u64 self_exec_id;   /* 64 bits wide from 5.7 */
 	char comm[16];
 	unsigned int __state; /* 5.14 */
-#if defined(__TARGET_ARCH_x86)
+	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	struct thread_struct thread;
-#endif
 };
 
 #pragma clang attribute pop
@@ -177,6 +186,19 @@ static __always_inline __u64 thread_pointer_of(struct task_struct *task)
 static __always_inline __u64 task_thread_pointer(void)
 {
 	return thread_pointer_of((struct task_struct *)bpf_get_current_task());
+}
+
+/* The same where it is only as good as when the thread left its CPU last: arm64 programs set theirs
+ * without the kernel, and once. */
+static __always_inline __u64 context_thread_pointer(void)
+{
+#if defined(__TARGET_ARCH_arm64)
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, thread.uw.tp_value);
+#else
+	return task_thread_pointer();
+#endif
 }
 
 /* The registers a thread had when it entered the kernel. False: they could not be read. */

@@ -23,10 +23,28 @@ struct {
 	__type(value, struct thread_switch);
 } threads SEC(".maps");
 
+/* Threads that wait without a stack, or did a while ago: each once. Sleepers whose stack is known
+ * are not in it, so an idle host's looks find nothing. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 4096);
+	__uint(key_size, 0);
+	__uint(value_size, sizeof(__u32)); /* tid */
+} unsampled SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct switch_look);
+} looks SEC(".maps");
+
 struct switch_rate {
 	__u64 window_ns; /* began then */
 	__u64 spent_ns;
-	__u32 weight_log2, reserved;
+	__u32 level;  /* a stack stands for 2^level × 1024 ns: the longer a thread's blocks usually
+			 are, the likelier each is taken */
+	__u32 chance; /* xorshift's state: a call at each switch costs more */
 };
 
 struct {
@@ -76,16 +94,76 @@ static __always_inline int switch_state_of(int is_preempted, __u32 state)
 
 /* --- the budget --- */
 
-/* Chance decides, with what the last stacks have cost; never what this block is like. */
-static __always_inline int rate_allows(struct switch_rate *rate, __u64 now)
+enum {
+	USUAL_FIRST = 1 << 28, /* of a thread that nothing is known of: 16 ms */
+	USUAL_MAX = 1 << 18,   /* longer ones are swept in any case */
+	LEVEL_FIRST = 14,      /* until it is known what a stack costs */
+	LEVEL_MAX = 44,
+};
+
+static __always_inline __u32 log2_of(__u64 value)
 {
+	__u32 log2 = 0;
+
+	if (value >> 32)
+		value >>= 32, log2 += 32;
+	if (value >> 16)
+		value >>= 16, log2 += 16;
+	if (value >> 8)
+		value >>= 8, log2 += 8;
+	if (value >> 4)
+		value >>= 4, log2 += 4;
+	if (value >> 2)
+		value >>= 2, log2 += 2;
+	return log2 + (value >> 1 & 1);
+}
+
+/* block: the first ones count for more. */
+static __always_inline void usual_add(__u64 *usual, __u32 block, __u64 ns)
+{
+	__u32 part = block < 4 ? 1 : block < 16 ? 2 : block < 64 ? 4 : 6;
+	__u64 length = ns >> 10;
+
+	if (length > USUAL_MAX)
+		length = USUAL_MAX;
+	*usual += (length * length >> part) - (*usual >> part);
+}
+
+/* Xorshift with 32 bits (Marsaglia, Journal of Statistical Software 8, 2003, 14). */
+static __always_inline __u32 rate_chance(struct switch_rate *rate)
+{
+	__u32 x = rate->chance;
+
+	if (!x)
+		x = bpf_get_prandom_u32() | 1;
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	rate->chance = x;
+	return x;
+}
+
+/* Chance decides, with what the last stacks have cost and how long this thread's last blocks were;
+ * never what this block is like. Weights are whole powers of two. */
+static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __u64 now,
+				       __u8 *weight_log2)
+{
+	__u32 length = log2_of(usual) / 2, log2 = 0;
+
 	if (now - rate->window_ns > SWITCH_WINDOW_MS * 1000000ULL) {
-		if (rate->spent_ns < budget_ns / 2 && rate->weight_log2)
-			rate->weight_log2--;
+		if (!rate->window_ns)
+			rate->level = LEVEL_FIRST;
+		else if (rate->spent_ns < budget_ns / 2 && rate->level)
+			rate->level--;
 		rate->window_ns = now;
 		rate->spent_ns = 0;
 	}
-	return !(bpf_get_prandom_u32() & ((1U << (rate->weight_log2 & 31)) - 1));
+	if (rate->level > length)
+		log2 = rate->level - length;
+	if (log2 > SWITCH_WEIGHT_LOG2_MAX)
+		log2 = SWITCH_WEIGHT_LOG2_MAX;
+	*weight_log2 = log2;
+	return !(rate_chance(rate) >> 7 & ((1U << log2) - 1));
 }
 
 /* What follows a stack in user space costs about as much again. */
@@ -96,8 +174,8 @@ static __always_inline void rate_spend(struct switch_rate *rate, __u64 began)
 	rate->spent_ns += 2 * (now - began);
 	if (rate->spent_ns <= budget_ns)
 		return;
-	if (rate->weight_log2 < SWITCH_WEIGHT_LOG2_MAX)
-		rate->weight_log2++;
+	if (rate->level < LEVEL_MAX)
+		rate->level++;
 	rate->window_ns = now;
 	rate->spent_ns = 0;
 }
@@ -138,7 +216,14 @@ static __always_inline __u32 user_stack(struct sample_scratch *s, __u32 kernel_c
 	return s->walk.count;
 }
 
-/* 0: it is on its way. */
+/* SENT_SHORT: the stack waits for rows and could not be copied; a sweep may have all of it. */
+enum { SENT, SENT_SHORT, SENT_NOT, SENT_NEVER };
+
+static __always_inline int is_cut_short(const struct sample_event *event)
+{
+	return event->result == WALK_not_loaded && !(event->flags & SAMPLE_HAS_COPY);
+}
+
 static __always_inline int send_wait(void *context, const struct thread_switch *thread, __u64 now,
 				     __u64 pid_tgid)
 {
@@ -146,7 +231,7 @@ static __always_inline int send_wait(void *context, const struct thread_switch *
 	__u32 kernel_count;
 
 	if (!s)
-		return 1;
+		return SENT_NOT;
 	describe(s, EVENT_SAMPLE_SWITCH, now, pid_tgid);
 	s->event.value = (__u32)pid_tgid;
 	s->event.state = thread->state;
@@ -155,14 +240,16 @@ static __always_inline int send_wait(void *context, const struct thread_switch *
 	kernel_count = kernel_stack(s, context);
 	if (!user_stack(s, kernel_count)) {
 		count(COUNT_waits_no_user);
-		return 1;
+		return SENT_NEVER;
 	}
-	return sample_send(s, kernel_count);
+	if (sample_send(s, kernel_count))
+		return SENT_NOT;
+	return is_cut_short(&s->event) ? SENT_SHORT : SENT;
 }
 
 /* --- switches --- */
 
-static const struct thread_switch no_switches;
+static const struct thread_switch no_switches = {.usual = {USUAL_FIRST, USUAL_FIRST}};
 
 static __always_inline struct thread_switch *thread_of(__u32 tid, __u32 tgid)
 {
@@ -176,34 +263,6 @@ static __always_inline struct thread_switch *thread_of(__u32 tid, __u32 tgid)
 	if (thread)
 		thread->tgid = tgid;
 	return thread;
-}
-
-static __always_inline void switched_out(void *context, int state, __u64 now)
-{
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
-	__u32 tgid = pid_tgid >> 32, key = 0;
-	struct thread_switch *thread;
-	struct switch_rate *rate;
-
-	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))
-		return;
-	thread = thread_of((__u32)pid_tgid, tgid);
-	rate = bpf_map_lookup_elem(&switch_rates, &key);
-	if (!thread || !rate)
-		return;
-	if (state != SWITCH_RUNNABLE)
-		count(COUNT_waits);
-	thread->state = state;
-	thread->runnable_ns = state == SWITCH_RUNNABLE ? now : 0;
-	thread->block++;
-	thread->since_ns = now;
-	if (!rate_allows(rate, now))
-		return;
-	thread->weight_log2 = rate->weight_log2;
-	thread->taken = thread->block; /* at once: it may be woken meanwhile */
-	if (send_wait(context, thread, now, pid_tgid))
-		thread->taken = thread->block - 1;
-	rate_spend(rate, now);
 }
 
 /* Reserved, not put together here: the stack under the walk is short on 5.10. */
@@ -229,28 +288,116 @@ static __always_inline void send_switch_in(const struct thread_switch *thread, _
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void switched_in(__u32 tid, __u64 now)
+static __always_inline void count_waited(struct thread_switch *thread, __u64 waited)
 {
-	struct thread_switch *thread = bpf_map_lookup_elem(&threads, &tid);
-	__u64 waited;
-
-	if (!thread || !thread->since_ns)
-		return;
-	waited = now - thread->since_ns;
-	if (thread->state != SWITCH_RUNNABLE && waited > SWITCH_WAIT_LIMIT_NS) {
+	if (waited > SWITCH_WAIT_LIMIT_NS) {
 		count(COUNT_waits_too_long);
-	} else if (thread->state == SWITCH_INTERRUPTIBLE) {
+		return;
+	}
+	if (thread->state == SWITCH_INTERRUPTIBLE) {
 		thread->waited_ns[0] += waited;
 		count_more(COUNT_waited_ns, waited);
-	} else if (thread->state == SWITCH_UNINTERRUPTIBLE) {
+	} else {
 		thread->waited_ns[1] += waited;
 		count_more(COUNT_waited_disk_ns, waited);
 	}
+	if (waited >= SWITCH_LONG_MS * 1000000ULL && thread->done != thread->block)
+		count(COUNT_waits_escaped);
+}
+
+static __always_inline void block_ends(struct thread_switch *thread, __u32 tid, __u64 now)
+{
+	__u64 waited = now - thread->since_ns;
+
+	usual_add(&thread->usual[thread->state == SWITCH_RUNNABLE], thread->block, waited);
+	if (thread->state != SWITCH_RUNNABLE)
+		count_waited(thread, waited);
 	if (take_run_queue && thread->runnable_ns)
 		count_more(COUNT_run_queue_ns, now - thread->runnable_ns);
 	if (thread->taken == thread->block)
 		send_switch_in(thread, tid, now);
 	thread->since_ns = 0;
+}
+
+static __always_inline void switched_in(__u32 tid, __u64 now)
+{
+	struct thread_switch *thread = bpf_map_lookup_elem(&threads, &tid);
+
+	if (thread && thread->since_ns)
+		block_ends(thread, tid, now);
+}
+
+/* A sweep has to find it should it wait for long. Twice is no harm. */
+static __always_inline void queue(struct thread_switch *thread, __u32 tid)
+{
+	__u32 key = 0;
+	struct switch_look *look;
+
+	thread->is_queued = 1;
+	if (!bpf_map_push_elem(&unsampled, &tid, 0))
+		return;
+	thread->is_queued = 0;
+	count(COUNT_threads_full);
+	look = bpf_map_lookup_elem(&looks, &key);
+	if (look)
+		look->lost = 1;
+}
+
+/* Ends, and the timer's samples, shall find room whatever happens. */
+static __always_inline int ring_is_filling(void)
+{
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) < 3 * (__u64)wakeup_bytes)
+		return 0;
+	count(COUNT_switch_stacks);
+	count(COUNT_switch_ring_full);
+	return 1;
+}
+
+/* True: chance has chosen it, and its whole stack is on its way, or it has none. */
+static __always_inline int take_wait(void *context, struct thread_switch *thread,
+				     struct switch_rate *rate, __u64 now, __u64 pid_tgid)
+{
+	int sent;
+
+	if (!rate_allows(rate, thread->usual[thread->state == SWITCH_RUNNABLE], now,
+			 &thread->weight_log2) ||
+	    ring_is_filling())
+		return 0;
+	thread->taken = thread->block; /* at once: it may be woken meanwhile */
+	sent = send_wait(context, thread, now, pid_tgid);
+	if (sent > SENT_SHORT)
+		thread->taken = thread->block - 1;
+	rate_spend(rate, now);
+	return sent == SENT || sent == SENT_NEVER;
+}
+
+static __always_inline void switched_out(void *context, int state, __u64 now)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u32 tgid = pid_tgid >> 32, key = 0;
+	struct thread_switch *thread;
+	struct switch_rate *rate;
+
+	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))
+		return;
+	thread = thread_of((__u32)pid_tgid, tgid);
+	rate = bpf_map_lookup_elem(&switch_rates, &key);
+	if (!thread || !rate)
+		return;
+	if (state != SWITCH_RUNNABLE)
+		count(COUNT_waits);
+	if (thread->since_ns) { /* nobody was told that it came back: seen on 6.18 */
+		count(COUNT_ends_unseen);
+		block_ends(thread, (__u32)pid_tgid, now);
+	}
+	thread->state = state;
+	thread->runnable_ns = state == SWITCH_RUNNABLE ? now : 0;
+	thread->block++;
+	thread->since_ns = now;
+	if (take_wait(context, thread, rate, now, pid_tgid))
+		thread->done = thread->block;
+	else if (state != SWITCH_RUNNABLE && !thread->is_queued)
+		queue(thread, (__u32)pid_tgid);
 }
 
 /* prev_flags: of a thread that has no program, nothing counts. */
@@ -308,7 +455,7 @@ int thread_waking(struct bpf_raw_tracepoint_args *context)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread->runnable_ns = now;
-	if (!take_wakers || thread->taken != thread->block)
+	if (!take_wakers || thread->taken != thread->block || ring_is_filling())
 		return 0;
 	s = scratch_find();
 	rate = bpf_map_lookup_elem(&switch_rates, &key);
@@ -337,6 +484,68 @@ int thread_exit(struct bpf_raw_tracepoint_args *context)
 	return 0;
 }
 
+/* --- looks: is there anything to sweep? --- */
+
+enum { LOOK_NEXT, LOOK_END };
+
+/* The first thread of the queue: it leaves it if it runs, or its stack is known. */
+int look_at_one(void);
+__attribute__((noinline)) int look_at_one(void)
+{
+	__u32 key = 0, tid = 0;
+	struct switch_look *look = bpf_map_lookup_elem(&looks, &key);
+	struct thread_switch *thread;
+	__u64 since_ns;
+
+	if (!look || bpf_map_pop_elem(&unsampled, &tid))
+		return LOOK_END;
+	thread = bpf_map_lookup_elem(&threads, &tid);
+	if (!thread)
+		return LOOK_NEXT;
+	thread->is_queued = 0;
+	since_ns = thread->since_ns;
+	if (!since_ns || thread->state == SWITCH_RUNNABLE || thread->done == thread->block)
+		return LOOK_NEXT;
+	if (bpf_ktime_get_ns() - since_ns >= swept_after_ns) {
+		if (look->due < SWITCH_DUE_MAX)
+			look->tids[look->due & (SWITCH_DUE_MAX - 1)] = tid;
+		look->due++;
+	}
+	queue(thread, tid);
+	if (thread->looked == look->number)
+		return LOOK_END; /* once around */
+	thread->looked = look->number;
+	return LOOK_NEXT;
+}
+
+/* Called by user space. */
+SEC("raw_tp/look")
+int look(void *context)
+{
+	__u32 key = 0, said = SWITCH_LOOK_MORE;
+	struct switch_look *look = bpf_map_lookup_elem(&looks, &key);
+
+	(void)context;
+	if (!look)
+		return SWITCH_LOOK_LOST;
+	if (look->is_over) {
+		look->is_over = 0;
+		look->due = 0;
+		look->number++;
+	}
+	for (__u32 i = 0; i < SWITCH_LOOK_MAX; i++) {
+		if (look_at_one() == LOOK_END) {
+			look->is_over = 1;
+			said = 0;
+			break;
+		}
+	}
+	said |= look->due ? SWITCH_LOOK_DUE : 0;
+	said |= look->lost ? SWITCH_LOOK_LOST : 0;
+	look->lost = 0;
+	return said;
+}
+
 /* --- sweeps --- */
 
 struct seq_file;
@@ -357,17 +566,36 @@ struct {
 	__type(value, struct switch_sweep_record);
 } sweeps SEC(".maps");
 
-/* One that had left its CPU before it could be followed waits since now. */
+/* When the thread came to its CPU the last time, by the scheduler's clock: nearly when it left it,
+ * for one that has waited for long. The reader itself came to its own just now. */
+static __always_inline __u64 waits_since(struct task_struct *task, __u64 now)
+{
+	struct task_struct *reader = (struct task_struct *)bpf_get_current_task();
+	__u64 then, here;
+
+	if (!bpf_core_field_exists(task->sched_info))
+		return now;
+	then = BPF_CORE_READ(task, sched_info.last_arrival);
+	here = BPF_CORE_READ(reader, sched_info.last_arrival);
+	return then && then < here && here - then < now ? now - (here - then) : now;
+}
+
+/* One that had left its CPU before it could be followed. */
 static __always_inline void sweep_stranger(struct task_struct *task, __u32 tid, __u64 now)
 {
 	int state = switch_state_of(0, state_of(task));
-	struct thread_switch new = {
-		.since_ns = now, .block = 1, .tgid = task->tgid, .state = state};
+	struct thread_switch new = {.block = 1,
+				    .tgid = task->tgid,
+				    .state = state,
+				    .is_queued = 1,
+				    .usual = {USUAL_FIRST, USUAL_FIRST}};
 
 	if (state <= SWITCH_RUNNABLE || task->flags & TASK_IS_NO_PROGRAM ||
 	    (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &new.tgid)))
 		return;
-	if (bpf_map_update_elem(&threads, &tid, &new, BPF_NOEXIST))
+	new.since_ns = waits_since(task, now);
+	if (bpf_map_update_elem(&threads, &tid, &new, BPF_NOEXIST) ||
+	    bpf_map_push_elem(&unsampled, &tid, 0))
 		count(COUNT_threads_full);
 }
 
@@ -420,10 +648,12 @@ int sweep(struct bpf_iter__task *context)
 	record->since_ns = thread->since_ns;
 	record->state = thread->state;
 	if (!record->since_ns || record->state == SWITCH_RUNNABLE ||
-	    thread->taken == record->block || now - record->since_ns < swept_after_ns)
+	    thread->done == record->block || now - record->since_ns < swept_after_ns)
 		return 0;
-	if (!sweep_registers(task, record))
+	if (!sweep_registers(task, record)) {
+		thread->done = record->block;
 		return 0;
+	}
 	leader = task->group_leader;
 	record->tid = tid;
 	record->tgid = task->tgid;
@@ -435,7 +665,7 @@ int sweep(struct bpf_iter__task *context)
 	bytes = bpf_get_task_stack(task, record->kernel_frames, sizeof(record->kernel_frames), 0);
 	record->kernel_count = bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
 	if (!bpf_seq_write(context->meta->seq, record, sizeof(*record)))
-		thread->taken = record->block;
+		thread->taken = thread->done = record->block;
 	return 0;
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* One sample of the current thread: who it is, its user stack walked by the rows, and into the
- *ring. Every program of an event source that includes this has a scratch of its own; the other maps
- *are one for all of them, the loader sees to that. A source defines
+ * ring. Every program of an event source that includes this has a scratch of its own; the other
+ * maps are one for all of them, the loader sees to that. A source defines
  *
  *	SAMPLE_COPY_BYTES     most of a stack that may be copied where rows are missing
  *	SAMPLE_COPY_CONTEXT   added to the CPU's number in copies: which source's samples they are
  *of SAMPLE_RING_FULL      enum kernel_counter for samples that found the ring full
  *
- * and may be preempted by no other of its kind on the same CPU. */
+ * and may be preempted by no other of its kind on the same CPU, unless it defines
+ *
+ *	SAMPLE_SCRATCH_SLOTS  how many may be at work on one CPU: scratch_claim() and …_release() */
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
@@ -26,6 +28,7 @@ static int scratch_word(const struct stack_walk *walk, unsigned long long *to,
 #include "bpf/rule_cache.bpf.h"
 #include "bpf/stack_walk.bpf.h"
 #include "bpf/stack_window.bpf.h"
+#include "bpf/thread_context.bpf.h"
 #include "bpf/unwind_rows.bpf.h"
 
 /* Set by the loader before the verifier sees them: branches on them cost nothing. */
@@ -56,23 +59,29 @@ struct {
 
 enum { FRAMES_A_CALL = 8 };
 
+#ifndef SAMPLE_SCRATCH_SLOTS
+#define SAMPLE_SCRATCH_SLOTS 1
+#endif
+
 /* One sample while it is made. */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 struct sample_scratch {
 	struct sample_event event; /* its frames are the ones below */
 	__u64 frames[STACK_FRAMES_ROOM];
+	__u64 context_room[THREAD_CONTEXT_MAX / sizeof(__u64)]; /* behind the last frame of all */
 	struct stack_walk walk;
 	struct stack_window window;
 	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
 	struct rule_cache rules; /* outlives the sample */
+	__u64 users, owner;      /* of a slot: who wants it and who has it, pid_tgid */
 };
 #pragma clang diagnostic pop
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SAMPLE_SCRATCH_SLOTS);
 	__type(key, __u32);
 	__type(value, struct sample_scratch);
 } scratch SEC(".maps");
@@ -91,12 +100,58 @@ static __always_inline __u64 counted(__u32 key)
 	return value ? *value : 0;
 }
 
+#if SAMPLE_SCRATCH_SLOTS == 1
 static __always_inline struct sample_scratch *scratch_find(void)
 {
 	__u32 key = 0;
 
 	return bpf_map_lookup_elem(&scratch, &key);
 }
+#else
+/* The slot that this thread has claimed. */
+static __always_inline struct sample_scratch *scratch_find(void)
+{
+	__u64 thread = bpf_get_current_pid_tgid();
+	struct sample_scratch *s;
+
+	for (__u32 i = 0; i < SAMPLE_SCRATCH_SLOTS; i++) {
+		__u32 key = i;
+
+		s = bpf_map_lookup_elem(&scratch, &key);
+		if (s && s->owner == thread)
+			return s;
+	}
+	return 0;
+}
+
+/* Whoever finds itself alone with a slot has it. (What adds and tells in one is known from 5.12
+ * on; two that come at once may both go without.) The thread stays on its CPU meanwhile. */
+static __always_inline struct sample_scratch *scratch_claim(void)
+{
+	struct sample_scratch *s;
+
+	for (__u32 i = 0; i < SAMPLE_SCRATCH_SLOTS; i++) {
+		__u32 key = i;
+
+		s = bpf_map_lookup_elem(&scratch, &key);
+		if (!s)
+			return 0;
+		__sync_fetch_and_add(&s->users, 1);
+		if (*(volatile __u64 *)&s->users == 1) {
+			s->owner = bpf_get_current_pid_tgid();
+			return s;
+		}
+		__sync_fetch_and_add(&s->users, -1);
+	}
+	return 0;
+}
+
+static __always_inline void scratch_release(struct sample_scratch *s)
+{
+	*(volatile __u64 *)&s->owner = 0;
+	__sync_fetch_and_add(&s->users, -1);
+}
+#endif
 
 int fill_window(unsigned long from);
 __attribute__((noinline)) int fill_window(unsigned long from)
@@ -313,6 +368,37 @@ static __always_inline void sample_walk_end(struct sample_scratch *s)
 	s->event.result = walk->result;
 }
 
+#include "bpf/goroutine_labels.bpf.h"
+
+/* What the thread publishes goes behind the frames: event has their counts. Returns its words. */
+int read_thread_context(void);
+__attribute__((noinline)) int read_thread_context(void)
+{
+	struct sample_scratch *s = scratch_find();
+	struct thread_context_place *place;
+	int is_missing;
+	__u32 at, bytes;
+
+	if (!s)
+		return 0;
+	at = (__u32)s->event.kernel_count + s->event.user_count;
+	place = thread_context_place_of(&s->event);
+	if (!place || at > STACK_FRAMES_ROOM)
+		return 0;
+	if (place->kind >= THREAD_CONTEXT_GO_LIST)
+		bytes = goroutine_labels_read(&is_missing);
+	else
+		bytes = context_read_record(place, context_thread_pointer(),
+					    (struct thread_context *)&s->frames[at], &is_missing);
+	if (is_missing)
+		count(COUNT_contexts_unread);
+	if (!bytes)
+		return 0;
+	count(COUNT_contexts);
+	s->event.flags |= SAMPLE_HAS_CONTEXT;
+	return (bytes + sizeof(__u64) - 1) / sizeof(__u64);
+}
+
 /* 0: it is in the ring. */
 static __always_inline int sample_send(struct sample_scratch *s, __u64 kernel_count)
 {
@@ -320,14 +406,18 @@ static __always_inline int sample_send(struct sample_scratch *s, __u64 kernel_co
 	__u64 user_count = s->walk.count;
 	__u64 frames = kernel_count + user_count;
 	__u64 flags = BPF_RB_NO_WAKEUP;
-	__u64 size;
+	__u64 size, context = 0;
 
 	/* Never true; it shows the verifier that the record ends inside the scratch. */
 	if (frames > STACK_FRAMES_ROOM)
 		return 1;
 	event->kernel_count = kernel_count;
 	event->user_count = user_count;
-	size = sizeof(*event) + frames * sizeof(__u64);
+	if (!(event->flags & SAMPLE_KERNEL_THREAD))
+		context = read_thread_context();
+	if (context > THREAD_CONTEXT_MAX / sizeof(__u64))
+		return 1;
+	size = sizeof(*event) + (frames + context) * sizeof(__u64);
 	event->size = size;
 	/* A copied stack waits for rows to be loaded: the sooner, the fewer follow it. */
 	if (event->flags & SAMPLE_HAS_COPY ||

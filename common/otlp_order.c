@@ -92,6 +92,8 @@ static int by_attributes_and_values(const void *a, const void *b, void *context)
 	if (!result)
 		result = compare_numbers(left->thread, right->thread);
 	if (!result)
+		result = compare_numbers(left->thread_id, right->thread_id);
+	if (!result)
 		result = compare_numbers(stacks[left->stack].incomplete,
 					 stacks[right->stack].incomplete);
 	if (!result)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one report interval of sampling amounts to on one host: tables that refer to each other by
- * index; index 0 of strings, mappings and frames means "none". */
+ * index; index 0 of strings, mappings, frames, links and attribute sets means "none". */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
@@ -54,16 +54,32 @@ struct profile_process { /* what samples of one kind of process have in common; 
 	uint32_t service;      /* string: --label service, else the container's or unit's name, or 0 */
 	uint32_t first_label;  /* pod, namespace …: into label_indices, pairs of strings */
 	uint32_t label_count;
+	uint32_t attributes; /* what the program says of itself, under its own keys: into attribute_sets */
+};
+
+struct profile_link { /* the request that a sample belongs to */
+	uint8_t trace_id[16], span_id[8]; /* all zero: none */
+};
+
+struct profile_attribute {
+	uint32_t key, value; /* strings */
+};
+
+struct profile_attribute_set {
+	uint32_t first_index, count; /* into attribute_indices */
 };
 
 struct profile_sample {
 	uint32_t process; /* index into processes */
 	uint32_t thread;  /* string: thread name */
 	uint32_t stack;
+	uint32_t thread_id; /* as the host has it; 0: not known */
 	uint64_t count;
 	uint64_t value; /* in the profile's unit: nanoseconds for on-cpu */
 	uint32_t first_time, time_count; /* newest first: into times, each names the next; 0: none */
 	uint32_t type; /* 0: the profile's own, n: other_types[n − 1] */
+	uint32_t link; /* into links */
+	uint32_t attributes; /* of the request, under its own keys: into attribute_sets */
 };
 
 struct profile_time { /* when one sample was taken; entry 0 means "none" */
@@ -95,6 +111,10 @@ struct profile {
 	uint32_t *label_indices;	   size_t label_index_count;
 	struct profile_sample *samples;	   size_t sample_count;
 	struct profile_time *times;	   size_t time_count;
+	struct profile_link *links;	   size_t link_count;
+	struct profile_attribute *attributes; size_t attribute_count;
+	uint32_t *attribute_indices;	   size_t attribute_index_count;
+	struct profile_attribute_set *attribute_sets; size_t attribute_set_count;
 	uint64_t time_offset_ns;	   /* unix time = time_ns + this, modulo 2^64 */
 };
 

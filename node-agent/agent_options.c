@@ -50,7 +50,7 @@ static const struct option_row rows[] = {
 	 .fallback = "on-cpu",
 	 .argument = "TYPES",
 	 .help = "what to profile, separated by commas: on-cpu, off-cpu, waker, run-queue, "
-		 "still-blocked"},
+		 "still-blocked, page-fault, mem-alloc, mem-inuse"},
 	{.name = "off-cpu-budget",
 	 .type = OPTION_TEXT,
 	 .offset = AT(off_cpu_budget_text),
@@ -58,6 +58,19 @@ static const struct option_row rows[] = {
 	 .argument = "PERCENT",
 	 .help = "share of the machine that stacks of threads off their CPU may cost, 0.001% to "
 		 "100%; fewer are taken then, and each stands for more"},
+	{.name = "page-fault-budget",
+	 .type = OPTION_TEXT,
+	 .offset = AT(fault_budget_text),
+	 .fallback = "0.05%",
+	 .argument = "PERCENT",
+	 .help = "the same of page faults"},
+	{.name = "mem-budget",
+	 .type = OPTION_TEXT,
+	 .offset = AT(mem_budget_text),
+	 .fallback = "1%",
+	 .argument = "PERCENT",
+	 .help = "share of a program's own CPU time that probes of what memory it takes may cost "
+		 "it, 0.001% to 100%; one that would cost more is cut off"},
 	{.name = "pid",
 	 .letter = 'p',
 	 .type = OPTION_LIST,
@@ -198,16 +211,39 @@ static const struct option_program program = {
 
 /* --- labels --- */
 
-/* Names the product itself gives to every sample (design: labels). */
+static bool is_label(const char *name, size_t length, const char *own)
+{
+	for (size_t i = 0; i < length; i++)
+		if (own[i] != name[i] && !(own[i] == '_' && strchr(".-", name[i])))
+			return false;
+	return !own[length];
+}
+
+/* Names the product itself gives to every sample (design: labels), or takes for one of these. */
 static bool is_own_label(const char *name, size_t length)
 {
-	static const char *const own[] = {"host", "process",   "thread", "container",
-					  "pod",  "namespace", "type"};
+	static const char *const own[] = {
+		"host",
+		"process",
+		"thread",
+		"container",
+		"pod",
+		"namespace",
+		"type",
+		"host_name",
+		"container_id",
+		"k8s_pod_name",
+		"k8s_namespace_name",
+		"thread_name",
+		"thread_id",
+		"trace_id",
+		"span_id",
+	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (strlen(own[i]) == length && !memcmp(own[i], name, length))
+		if (is_label(name, length, own[i]))
 			return true;
-	return false;
+	return length > 5 && is_label(name, 5, "attr_");
 }
 
 static bool is_label_name(const char *name, size_t length)
@@ -258,7 +294,7 @@ static bool add_label(struct agent_options *options, const char *text, struct er
 		return error_set(err, ERROR_OPTION,
 				 "--label %.*s: every sample has this label already%s", (int)length,
 				 text, length == 4 && *text == 'h' ? " (see --host)" : "");
-	if (length == 7 && !memcmp(text, "service", 7)) {
+	if (is_label(text, length, "service") || is_label(text, length, "service_name")) {
 		options->service = equals + 1;
 		return true;
 	}
@@ -312,8 +348,7 @@ static int type_find(const char *name, size_t length)
 
 static bool is_later(const char *name, size_t length)
 {
-	static const char *const later[] = {"mem-alloc", "mem-inuse", "page-fault", "on-gpu",
-					    "hbm-alloc", "hbm-inuse", "rdma"};
+	static const char *const later[] = {"on-gpu", "hbm-alloc", "hbm-inuse", "rdma"};
 
 	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
 		if (strlen(later[i]) == length && !memcmp(later[i], name, length))
@@ -329,14 +364,15 @@ static bool read_types(struct agent_options *options, struct error *err)
 		size_t length = strcspn(at, ",");
 		int type = type_find(at, length);
 
-		if (type < 0 && is_later(at, length))
+		if (is_later(at, length))
 			return error_set(err, ERROR_UNSUPPORTED,
 					 "--profile: this version does not take %.*s yet",
 					 (int)length, at);
 		if (type < 0)
 			return error_set(err, ERROR_OPTION,
 					 "--profile takes on-cpu, off-cpu, waker, run-queue, "
-					 "still-blocked, separated by commas, not '%.100s'",
+					 "still-blocked, page-fault, mem-alloc, mem-inuse, "
+					 "separated by commas, not '%.100s'",
 					 options->profile);
 		options->types |= 1U << type;
 		at += length;
@@ -345,18 +381,27 @@ static bool read_types(struct agent_options *options, struct error *err)
 	}
 }
 
-static bool read_budget(struct agent_options *options, struct error *err)
+static bool read_budget(const char *option, const char *text, double *share, struct error *err)
 {
 	char *end;
-	double percent = strtod(options->off_cpu_budget_text, &end);
+	double percent = strtod(text, &end);
 
 	if (strcmp(end, "%") || !(percent >= 0.001 && percent <= 100))
 		return error_set(err, ERROR_OPTION,
-				 "--off-cpu-budget takes a share of the machine from 0.001%% to "
-				 "100%%, such as 0.1%%, not '%.100s'",
-				 options->off_cpu_budget_text);
-	options->off_cpu_budget = percent / 100;
+				 "%s takes a share from 0.001%% to 100%%, such as "
+				 "0.1%%, not '%.100s'",
+				 option, text);
+	*share = percent / 100;
 	return true;
+}
+
+static bool read_budgets(struct agent_options *options, struct error *err)
+{
+	return read_budget("--off-cpu-budget", options->off_cpu_budget_text,
+			   &options->off_cpu_budget, err) &&
+	       read_budget("--page-fault-budget", options->fault_budget_text,
+			   &options->fault_budget, err) &&
+	       read_budget("--mem-budget", options->mem_budget_text, &options->mem_budget, err);
 }
 
 /* --- what one row cannot check --- */
@@ -400,7 +445,7 @@ static bool set_host(struct agent_options *options, struct error *err)
 
 static bool complete(struct agent_options *options, struct error *err)
 {
-	if (!read_types(options, err) || !read_budget(options, err) ||
+	if (!read_types(options, err) || !read_budgets(options, err) ||
 	    !check_target(options, err) || !set_host(options, err))
 		return false;
 	if (options->debug_stop && !options->pid_texts.count)

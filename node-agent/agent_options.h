@@ -21,7 +21,7 @@ enum {
 struct agent_options {
 	/* --- as given --- */
 	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
-	const char *off_cpu_budget_text;
+	const char *off_cpu_budget_text, *fault_budget_text, *mem_budget_text;
 	uint32_t frequency_hz, max_frames;
 	int64_t report_interval_ms, duration_ms, timeout_ms; /* duration 0: until a signal */
 	const char *spool;                                   /* NULL: none */
@@ -39,8 +39,9 @@ struct agent_options {
 	size_t label_count;
 	const char *service; /* --label service=…; NULL: none */
 	bool upload_missing;
-	uint32_t types;        /* bit n: enum sample_type n is profiled */
-	double off_cpu_budget; /* share of the machine */
+	uint32_t types;                      /* bit n: enum sample_type n is profiled */
+	double off_cpu_budget, fault_budget; /* shares of the machine */
+	double mem_budget;                   /* share of a program's CPU time */
 };
 
 /* As options_read(), and then what one row cannot check: exactly one of --server and --output

@@ -29,6 +29,16 @@ static bool ask_file(void *context, uint32_t number, int fd)
 	return row_worker_ask_file(pages->worker, number, fd, pages->now_ms);
 }
 
+bool code_pages_ask_tls(struct code_pages *pages, const struct executable *executable)
+{
+	return row_worker_ask_tls(pages->worker, executable->index, executable->fd, pages->now_ms);
+}
+
+void code_pages_set_tls(struct code_pages *pages, row_worker_tls tls, void *context)
+{
+	row_worker_set_tls(pages->worker, tls, context);
+}
+
 static void take_file(void *context, uint32_t number, const struct file_content *content,
 		      bool is_hung)
 {
@@ -139,6 +149,16 @@ int code_pages_fd(const struct code_pages *pages)
 uint64_t code_pages_workers(const struct code_pages *pages)
 {
 	return row_worker_started(pages->worker);
+}
+
+void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, void *context)
+{
+	row_worker_set_memory(pages->worker, memory, context);
+}
+
+bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd)
+{
+	return row_worker_ask_memory(pages->worker, number, fd, pages->now_ms);
 }
 
 struct row_pages *code_pages_rows(struct code_pages *pages)

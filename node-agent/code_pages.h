@@ -34,10 +34,20 @@ enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t execut
 /* The next answer of the worker, published. False: none is there. */
 bool code_pages_next(struct code_pages *pages);
 
+/* Where a file has its threads' contexts is read by the same worker: row_worker_ask_tls(). The
+ * executable has to be open. */
+void code_pages_set_tls(struct code_pages *pages, row_worker_tls tls, void *context);
+bool code_pages_ask_tls(struct code_pages *pages, const struct executable *executable);
+
 /* The worker's descriptor, readable when it has answered; −1: it does not run. */
 int code_pages_fd(const struct code_pages *pages);
 /* How many workers there have been: a new one may have the descriptor's old number. */
 uint64_t code_pages_workers(const struct code_pages *pages);
+
+/* Where a file takes memory, as row_worker_ask_memory(); memory is called during
+ * code_pages_next(). */
+void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, void *context);
+bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd);
 
 /* For stack_finish(); borrowed. */
 struct row_pages *code_pages_rows(struct code_pages *pages);

@@ -17,15 +17,19 @@
 #include "common/self_path.h"
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/agent_options.h"
+#include "node-agent/allocation_windows.h"
+#include "node-agent/allocations.h"
 #include "node-agent/capture/capture.h"
 #include "node-agent/check/check.h"
 #include "node-agent/code_pages.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/loader.h"
+#include "node-agent/memory_probes.h"
 #include "node-agent/modules.h"
 #include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/report.h"
+#include "node-agent/requests.h"
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks.h"
@@ -58,10 +62,14 @@ struct agent {
 	struct module_announcer *modules;
 	struct capture *capture;
 	struct code_pages *pages;
+	struct requests *requests;
 	struct samples *samples;
 	struct stacks *stacks;
-	struct waits *waits; /* NULL: threads off their CPU are not profiled */
-	uint64_t scheduler_start, scheduler_end;
+	struct waits *waits;                /* NULL: threads off their CPU are not profiled */
+	struct allocations *allocations;    /* NULL: memory is not profiled */
+	struct memory_probes *probes;       /* the same */
+	struct allocation_windows *windows; /* NULL: allocations are not profiled */
+	struct kernel_scheduler scheduler;
 	FILE *print; /* --debug-stacks */
 	struct reporter *reporter;
 	struct ship *ship; /* NULL with --output */
@@ -88,6 +96,16 @@ static void on_reload_signal(int number)
 	reload_signals = 1;
 }
 
+/* One that comes while another program text is loaded waits until it is caught there. */
+static void hold_reload(int how)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(how, &signals, NULL);
+}
+
 static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_stop_signal};
@@ -98,6 +116,7 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &reload, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
+	hold_reload(SIG_UNBLOCK);
 }
 
 /* --- this process --- */
@@ -158,6 +177,11 @@ static uint32_t off_cpu_of(const struct agent_options *options)
 	       (takes(options, SAMPLE_TYPE_waker) ? KERNEL_OFF_CPU_WAKERS : 0);
 }
 
+static bool takes_memory(const struct agent_options *options)
+{
+	return takes(options, SAMPLE_TYPE_mem_alloc) || takes(options, SAMPLE_TYPE_mem_inuse);
+}
+
 /* --- from capture to the other stages --- */
 
 /* The kernel's symbols are read with the first address: a tenth of a second in which stacks would
@@ -170,17 +194,41 @@ static void on_loading(void *context)
 
 	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
 	if (off_cpu_of(agent->options))
-		kernel_scheduler_range("/proc", &agent->scheduler_start, &agent->scheduler_end);
+		kernel_scheduler_find("/proc", &agent->scheduler);
+}
+
+static void memory_lost(void *context, uint32_t tgid)
+{
+	allocations_end(((struct agent *)context)->allocations, tgid);
+}
+
+static uint64_t memory_bound(void *context, uint32_t tgid,
+			     uint64_t (*most)(void *context, uint64_t key), void *most_context)
+{
+	return allocations_bound(((struct agent *)context)->allocations, tgid, most, most_context);
 }
 
 static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
 {
-	process_table_exec(((struct agent *)context)->table, tgid, time_ns);
+	struct agent *agent = context;
+
+	process_table_exec(agent->table, tgid, time_ns);
+	requests_process_ended(agent->requests, tgid);
+	if (!agent->probes)
+		return;
+	allocations_end(agent->allocations, tgid);
+	memory_probes_exec(agent->probes, tgid);
+	if (agent->windows)
+		allocation_windows_end(agent->windows, tgid);
 }
 
 static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns)
 {
-	process_table_fork(((struct agent *)context)->table, tgid, parent_tgid, time_ns);
+	struct agent *agent = context;
+
+	process_table_fork(agent->table, tgid, parent_tgid, time_ns);
+	if (agent->probes)
+		memory_probes_fork(agent->probes, tgid, parent_tgid);
 }
 
 static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
@@ -189,10 +237,18 @@ static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 
 	process_table_exit(agent->table, tgid, time_ns);
 	stacks_process_ended(agent->stacks, tgid);
+	requests_process_ended(agent->requests, tgid);
+	if (!agent->probes)
+		return;
+	allocations_end(agent->allocations, tgid);
+	memory_probes_exit(agent->probes, tgid);
+	if (agent->windows)
+		allocation_windows_end(agent->windows, tgid);
 }
 
 static void on_mapping(void *context, const struct capture_mapping *from)
 {
+	struct agent *agent = context;
 	const struct process_mapping_event mapping = {
 		.time_ns = from->time_ns,
 		.start = from->start,
@@ -208,7 +264,9 @@ static void on_mapping(void *context, const struct capture_mapping *from)
 		.path = from->path,
 	};
 
-	process_table_mapping(((struct agent *)context)->table, &mapping);
+	process_table_mapping(agent->table, &mapping);
+	if (agent->probes && !from->is_anonymous)
+		memory_probes_mapping(agent->probes, from->tgid, from->path);
 }
 
 static void on_sample(void *context, const struct sample_event *sample,
@@ -216,12 +274,26 @@ static void on_sample(void *context, const struct sample_event *sample,
 {
 	struct agent *agent = context;
 
-	if (sample->type != EVENT_SAMPLE_CPU) {
+	if (sample->type == EVENT_SAMPLE_ALLOC) {
+		if (!agent->probes || (sample->state != ALLOC_WINDOW &&
+				       !memory_probes_has(agent->probes, sample->tgid)))
+			return;
+		if (sample->state != ALLOC_WINDOW)
+			allocations_expect(agent->allocations, sample);
+	} else if (sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER) {
 		if (!agent->waits)
 			return;
 		waits_expect(agent->waits, sample);
 	}
 	stacks_add(agent->stacks, sample, copy);
+}
+
+static void on_free(void *context, const struct alloc_free_event *event)
+{
+	struct agent *agent = context;
+
+	if (agent->allocations && memory_probes_has(agent->probes, event->tgid))
+		allocations_give(agent->allocations, event);
 }
 
 static void on_switch_in(void *context, const struct switch_in_event *event)
@@ -238,6 +310,14 @@ static void on_sweep(void *context, uint64_t start_ns, uint64_t end_ns)
 
 	if (agent->waits)
 		waits_swept(agent->waits, start_ns, end_ns);
+}
+
+static bool find_context(void *context, const struct sample_event *sample,
+			 struct thread_context_place *place)
+{
+	struct agent *agent = context;
+
+	return agent->requests && requests_find(agent->requests, sample, place);
 }
 
 static bool look_at_thread(void *context, uint32_t tid, struct thread_switch *thread)
@@ -275,6 +355,10 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.no_on_cpu = !takes(agent->options, SAMPLE_TYPE_on_cpu),
 		.off_cpu = off_cpu_of(agent->options),
 		.off_cpu_budget = agent->options->off_cpu_budget,
+		.page_faults = takes(agent->options, SAMPLE_TYPE_page_fault),
+		.fault_budget = agent->options->fault_budget,
+		.allocs = takes_memory(agent->options),
+		.alloc_budget = agent->options->mem_budget,
 	};
 	const struct capture_callbacks callbacks = {
 		.on_loading = on_loading,
@@ -285,6 +369,8 @@ static bool open_capture(struct agent *agent, struct error *err)
 		.on_sample = on_sample,
 		.on_switch_in = on_switch_in,
 		.on_sweep = on_sweep,
+		.find_context = find_context,
+		.on_free = on_free,
 		.context = agent,
 	};
 
@@ -311,14 +397,72 @@ static bool open_waits(struct agent *agent, struct error *err)
 
 	if (!off_cpu_of(agent->options))
 		return true;
-	samples_set_scheduler(agent->samples, agent->scheduler_start, agent->scheduler_end);
+	samples_set_scheduler(agent->samples, &agent->scheduler);
 	agent->waits = waits_new(&sources, err);
 	return agent->waits;
 }
 
+/* Questions of two have numbers of their own. */
+static void on_places(void *context, uint32_t number, const struct memory_places *places)
+{
+	struct agent *agent = context;
+
+	if (number < ALLOCATOR_FILES_FIRST)
+		memory_probes_places(agent->probes, number, places);
+	else if (agent->windows)
+		allocation_windows_places(agent->windows, number, places);
+}
+
+static bool open_windows(struct agent *agent, struct error *err)
+{
+	const struct allocation_windows_sources from = {.capture = agent->capture,
+							.pages = agent->pages,
+							.samples = agent->samples,
+							.budget = agent->options->mem_budget,
+							.pids = agent->options->pids,
+							.pid_count = agent->options->pid_count};
+
+	code_pages_set_memory(agent->pages, on_places, agent);
+	if (takes(agent->options, SAMPLE_TYPE_mem_alloc))
+		agent->windows = allocation_windows_new(&from, err);
+	return agent->windows || !takes(agent->options, SAMPLE_TYPE_mem_alloc);
+}
+
+static bool open_memory(struct agent *agent, struct error *err)
+{
+	const struct memory_probes_sources probes = {
+		.capture = agent->capture,
+		.pages = agent->pages,
+		.budget = agent->options->mem_budget,
+		.wants_frees = takes(agent->options, SAMPLE_TYPE_mem_inuse),
+		.pids = agent->options->pids,
+		.pid_count = agent->options->pid_count,
+		.lost = memory_lost,
+		.bound = memory_bound,
+		.context = agent};
+	struct allocations_sources allocations = {.samples = agent->samples,
+						  .types = agent->options->types,
+						  .rate = memory_probes_rate};
+
+	if (!takes_memory(agent->options))
+		return true;
+	agent->probes = memory_probes_new(&probes, err);
+	allocations.context = agent->probes;
+	agent->allocations = agent->probes ? allocations_new(&allocations, err) : NULL;
+	return agent->allocations && open_windows(agent, err);
+}
+
 static void hold(void *context, const struct sample_event *sample, size_t walked)
 {
-	waits_hold(((struct agent *)context)->waits, sample, walked);
+	struct agent *agent = context;
+
+	if (sample->type == EVENT_SAMPLE_ALLOC && sample->state == ALLOC_WINDOW) {
+		if (agent->windows)
+			allocation_windows_hold(agent->windows, sample, walked);
+	} else if (sample->type == EVENT_SAMPLE_ALLOC)
+		allocations_hold(agent->allocations, sample, walked);
+	else
+		waits_hold(agent->waits, sample, walked);
 }
 
 static bool open_stacks(struct agent *agent, struct error *err)
@@ -334,6 +478,9 @@ static bool open_stacks(struct agent *agent, struct error *err)
 					  .modules = agent->modules,
 					  .service = agent->options->service,
 					  .keep_times = agent->options->timestamps};
+	struct requests_sources requests = {
+		.table = agent->table,
+		.places_map = capture_map(agent->capture, KERNEL_MAP_THREAD_CONTEXTS)};
 	struct stacks_sources stacks = {.table = agent->table,
 					.capture = agent->capture,
 					.max_frames = agent->options->max_frames};
@@ -341,14 +488,18 @@ static bool open_stacks(struct agent *agent, struct error *err)
 	agent->pages = code_pages_new(agent->table, &rows, err);
 	if (!agent->pages || !open_print(agent, err))
 		return false;
-	samples.pages = stacks.pages = agent->pages;
+	requests.pages = samples.pages = stacks.pages = agent->pages;
+	agent->requests = requests_new(&requests, err);
+	if (!agent->requests)
+		return false;
+	samples.requests = agent->requests;
 	samples.print = agent->print;
-	if (off_cpu_of(agent->options)) {
+	if (off_cpu_of(agent->options) || takes_memory(agent->options)) {
 		samples.hold = hold;
 		samples.context = agent;
 	}
 	agent->samples = samples_new(&samples, err);
-	if (!agent->samples || !open_waits(agent, err))
+	if (!agent->samples || !open_waits(agent, err) || !open_memory(agent, err))
 		return false;
 	stacks.samples = agent->samples;
 	agent->stacks = stacks_new(&stacks, err);
@@ -378,9 +529,13 @@ static bool open_output(struct agent *agent, struct error *err)
 					       .counts = agent->counts,
 					       .samples = agent->samples,
 					       .stacks = agent->stacks,
+					       .requests = agent->requests,
 					       .pages = agent->pages,
 					       .modules = agent->modules,
-					       .waits = agent->waits};
+					       .waits = agent->waits,
+					       .allocations = agent->allocations,
+					       .probes = agent->probes,
+					       .windows = agent->windows};
 	struct ship_options ship = {
 		.server_url = agent->options->server,
 		.ca_file = agent->options->ca_file,
@@ -408,11 +563,16 @@ static bool open_output(struct agent *agent, struct error *err)
 
 static void agent_close(struct agent *agent)
 {
+	allocation_windows_stop(agent->windows); /* they use what the capture has */
 	capture_close(agent->capture);
 	reporter_free(agent->reporter);
 	stacks_free(agent->stacks);
 	waits_free(agent->waits);
+	allocation_windows_free(agent->windows);
+	memory_probes_free(agent->probes);
+	allocations_free(agent->allocations);
 	samples_free(agent->samples);
+	requests_free(agent->requests);
 	code_pages_free(agent->pages);
 	if (agent->print && agent->print != stdout)
 		fclose(agent->print);
@@ -503,9 +663,14 @@ static bool profile(struct agent *agent, struct error *err)
 		if (!capture_poll(agent->capture, due > now ? sooner(due - now, POLL_MS) : 0, err))
 			return error_prefix(err, "capture");
 		run_stacks(agent);
+		if (agent->probes)
+			memory_probes_run(agent->probes);
+		if (agent->windows)
+			allocation_windows_run(agent->windows);
 		now = now_ms();
 		if (now >= sweep) {
 			process_table_sweep(agent->table, (uint64_t)now * 1000000);
+			requests_run(agent->requests, now);
 			sweep = now + SWEEP_MS;
 		}
 		if (agent->ship && now >= report) {
@@ -527,8 +692,10 @@ static bool finish(struct agent *agent, struct error *err)
 	struct ship_counters counters;
 	uint64_t unsent;
 
+	allocation_windows_stop(agent->windows);
 	capture_stop(agent->capture);
 	stacks_drain(agent->stacks, LAST_STACKS_MS);
+	allocation_windows_finish(agent->windows);
 	if (!agent->ship) {
 		say_summary(agent);
 		return reporter_write(agent->reporter, agent->options->output, err);
@@ -550,7 +717,7 @@ static void begin_anew(char **arguments)
 {
 	char path[PATH_MAX];
 
-	signal(SIGHUP, SIG_IGN); /* until it is caught again */
+	hold_reload(SIG_BLOCK);
 	execv(self_path(path, sizeof path), arguments);
 	fprintf(stderr, "farflame-agent: begin anew: %s\n", strerror(errno));
 }

@@ -25,7 +25,11 @@ enum {
 	FILE_MAX = 256 << 20,
 	GZIP_LEVEL = 6,
 	TOLD_HASHES = 512,
-	WAIT_COUNTERS = 9,
+	WAIT_COUNTERS = 11,
+	FAULT_COUNTERS = 4,
+	MEMORY_COUNTERS = 13,
+	CONTEXT_COUNTERS = 7,
+	WINDOW_COUNTERS = 10,
 };
 
 static const uint64_t tell_again_ns = 3600ull * 1000000000;
@@ -188,8 +192,10 @@ static void fill_results(const struct sample_counters *samples, struct ship_repo
 {
 	static const char *const names[] = {WALK_RESULTS(STACKS_NAME)};
 
-	_Static_assert((int)WALK_RESULT_COUNT + 2 + WAIT_COUNTERS <= (int)SHIP_COUNTERS_MAX,
-		       "a counter for each, guessed, the clock's, and those of waits");
+	_Static_assert((int)WALK_RESULT_COUNT + 2 + WAIT_COUNTERS + FAULT_COUNTERS +
+				       MEMORY_COUNTERS + CONTEXT_COUNTERS + WINDOW_COUNTERS <=
+			       (int)SHIP_COUNTERS_MAX,
+		       "a counter for each, guessed, the clock's, and those of other types");
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
 		if (samples->by_result[i])
 			report->more[report->more_count++] =
@@ -216,12 +222,108 @@ static void fill_waits(const struct reporter *reporter, const struct switch_tota
 		{"off-cpu.stacks", waits.off_cpu},
 		{"off-cpu.too_long", switches->too_long},
 		{"off-cpu.threads_full", switches->threads_full},
+		{"off-cpu.long_without_stack", switches->escaped},
 		{"off-cpu.stacks_lost",
 		 switches->stacks_lost + switches->ends_lost + waits.refused},
 		{"run-queue.exact_ns", switches->run_queue_ns},
+		{"run-queue.covered_ns", waits.run_queue_covered_ns},
 	};
 	memcpy(report->more + report->more_count, counters, sizeof counters);
 	report->more_count += WAIT_COUNTERS;
+}
+
+/* What the kernel counted, and how many stacks were taken of it. */
+static void fill_faults(const struct reporter *reporter, const struct fault_totals *faults,
+			const struct sample_counters *samples, struct ship_report *report)
+{
+	const struct profile_counter counters[FAULT_COUNTERS] = {
+		{"page-fault.minor", faults->minor},
+		{"page-fault.major", faults->major},
+		{"page-fault.stacks", samples->by_type[SAMPLE_TYPE_page_fault]},
+		{"page-fault.stacks_lost", faults->stacks_lost},
+	};
+
+	if (!(reporter->from.options->types >> SAMPLE_TYPE_page_fault & 1))
+		return;
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += FAULT_COUNTERS;
+}
+
+/* What samples of memory stand on, and what they lack. */
+static void fill_memory(const struct reporter *reporter, const struct alloc_totals *totals,
+			struct ship_report *report)
+{
+	struct allocations_counters allocations;
+	struct memory_probes_counters probes;
+
+	if (!reporter->from.probes)
+		return;
+	allocations_counters(reporter->from.allocations, &allocations);
+	memory_probes_counters(reporter->from.probes, &probes);
+	const struct profile_counter counters[MEMORY_COUNTERS] = {
+		{"mem.stacks", totals->stacks},
+		{"mem.stacks_lost", totals->stacks_lost},
+		{"mem.stacks_thinned", totals->thinned},
+		{"mem.frees", totals->frees},
+		{"mem.frees_lost", totals->frees_lost},
+		{"mem.inuse_refused", allocations.live.refused},
+		{"mem.without_profile", probes.without},
+		{"mem.cut_off", probes.cut_off + probes.failed},
+		{"mem.unknown_rates", probes.unknown_rates},
+		{"mem.programs_refused", probes.refused},
+		{"mem.inuse_unsure", probes.unsure},
+		{"mem.inuse_corrected", probes.corrected},
+		{"mem.cost_ns", probes.cost_ns},
+	};
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += MEMORY_COUNTERS;
+}
+
+/* Whose requests samples belong to, and what of it is missing. */
+static void fill_contexts(const struct reporter *reporter, const struct context_totals *totals,
+			  struct ship_report *report)
+{
+	const uint64_t lost = stack_counts_lost_attributes(reporter->from.counts);
+	struct requests_counters requests;
+
+	requests_counters(reporter->from.requests, &requests);
+	if (!requests.contexts.read && !totals->read && !totals->unread && !lost)
+		return;
+	const struct profile_counter counters[CONTEXT_COUNTERS] = {
+		{"contexts.samples", totals->read},
+		{"contexts.unread", totals->unread},
+		{"contexts.cut", requests.cut + requests.contexts.cut},
+		{"contexts.unknown_keys", requests.unknown_keys},
+		{"contexts.attributes_lost", lost},
+		{"contexts.processes", requests.contexts.read},
+		{"contexts.refused", requests.contexts.refused},
+	};
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += CONTEXT_COUNTERS;
+}
+
+/* What probes in allocators have cost, beside what they are allowed to. */
+static void fill_windows(const struct reporter *reporter, struct ship_report *report)
+{
+	struct allocation_windows_counters windows;
+
+	if (!reporter->from.windows)
+		return;
+	allocation_windows_counters(reporter->from.windows, &windows);
+	const struct profile_counter counters[WINDOW_COUNTERS] = {
+		{"mem.windows", windows.windows},
+		{"mem.windows_failed", windows.failed},
+		{"mem.windows_dear", windows.dear},
+		{"mem.windows_samples", windows.samples},
+		{"mem.windows_lost", windows.lost},
+		{"mem.windows_cut_off", windows.cut_off},
+		{"mem.windows_cost_ns", windows.cost_ns},
+		{"mem.windows_used_ns", windows.used_ns},
+		{"mem.windows_unseen_ns", windows.unseen_ns},
+		{"mem.windows_refused", windows.refused + windows.files_refused},
+	};
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += WINDOW_COUNTERS;
 }
 
 /* Cumulative counts as of the interval's end. A sample whose stack is not finished is taken when it
@@ -246,6 +348,10 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 			(struct profile_counter){"clock.jumps", reporter->clock.jumps};
 	fill_results(&samples, report);
 	fill_waits(reporter, &totals.switches, report);
+	fill_faults(reporter, &totals.faults, &samples, report);
+	fill_memory(reporter, &totals.allocs, report);
+	fill_contexts(reporter, &totals.contexts, report);
+	fill_windows(reporter, report);
 }
 
 static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
@@ -265,10 +371,12 @@ static bool compress(struct reporter *reporter, struct ship_report *report, stru
 	return ok;
 }
 
-static void report_waits(struct reporter *reporter)
+static void report_held(struct reporter *reporter)
 {
 	if (reporter->from.waits)
 		waits_report(reporter->from.waits, clock_ns(CLOCK_MONOTONIC));
+	if (reporter->from.allocations)
+		allocations_report(reporter->from.allocations);
 }
 
 void reporter_ship(struct reporter *reporter, struct ship *ship)
@@ -276,7 +384,7 @@ void reporter_ship(struct reporter *reporter, struct ship *ship)
 	struct ship_report report = {0};
 	struct error err = {0};
 
-	report_waits(reporter);
+	report_held(reporter);
 	close_interval(reporter, &report.start_ns, &report.duration_ns);
 	report.seq = reporter->seq;
 	report.samples = stack_counts_samples(reporter->from.counts);
@@ -374,7 +482,7 @@ bool reporter_write(struct reporter *reporter, const char *path, struct error *e
 	bool ok;
 
 	buffer_init(&bytes, FILE_MAX);
-	report_waits(reporter);
+	report_held(reporter);
 	close_interval(reporter, &report.start_ns, &report.duration_ns);
 	report.seq = reporter->seq;
 	report.samples = stack_counts_samples(reporter->from.counts);
@@ -419,6 +527,65 @@ static void log_results(const struct sample_counters *samples)
 	log_debug("results", "%s", used ? text + 1 : "none yet");
 }
 
+static void log_memory(const struct reporter *reporter, const struct alloc_totals *totals)
+{
+	struct allocations_counters allocations;
+	struct memory_probes_counters probes;
+
+	if (!reporter->from.probes)
+		return;
+	allocations_counters(reporter->from.allocations, &allocations);
+	memory_probes_counters(reporter->from.probes, &probes);
+	log_info("memory",
+		 "programs=%u processes=%u stacks=%" PRIu64 " stacks_lost=%" PRIu64
+		 " frees=%" PRIu64 " frees_lost=%" PRIu64 " live=%u live_stacks=%u live_bytes=%u"
+		 " refused=%" PRIu64 " unknown_frees=%" PRIu64 " without_profile=%" PRIu64
+		 " cut_off=%" PRIu64 " failed=%" PRIu64 " unknown_rates=%" PRIu64
+		 " cost_us=%" PRIu64,
+		 probes.files, probes.processes, totals->stacks, totals->stacks_lost, totals->frees,
+		 totals->frees_lost, allocations.live.pieces, allocations.live.stacks,
+		 allocations.live.stack_bytes, allocations.live.refused, allocations.live.unknown,
+		 probes.without, probes.cut_off, probes.failed, probes.unknown_rates,
+		 probes.cost_ns / 1000);
+}
+
+static void log_contexts(const struct reporter *reporter, const struct context_totals *totals)
+{
+	const uint64_t lost = stack_counts_lost_attributes(reporter->from.counts);
+	struct requests_counters requests;
+
+	requests_counters(reporter->from.requests, &requests);
+	if (!requests.contexts.read && !totals->read && !totals->unread && !lost)
+		return;
+	log_info("contexts",
+		 "processes=%u publishing=%u located=%u read=%" PRIu64 " looks=%" PRIu64
+		 " refused=%" PRIu64 " samples=%" PRIu64 " unread=%" PRIu64 " cut=%" PRIu64
+		 " unknown_keys=%" PRIu64 " attributes_lost=%" PRIu64,
+		 requests.contexts.processes, requests.contexts.publishing,
+		 requests.contexts.located, requests.contexts.read, requests.contexts.looks,
+		 requests.contexts.refused, totals->read, totals->unread,
+		 requests.cut + requests.contexts.cut, requests.unknown_keys, lost);
+}
+
+static void log_windows(const struct reporter *reporter)
+{
+	struct allocation_windows_counters windows;
+
+	if (!reporter->from.windows)
+		return;
+	allocation_windows_counters(reporter->from.windows, &windows);
+	log_info("allocations",
+		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " dear=%" PRIu64
+		 " cut_off=%" PRIu64 " samples=%" PRIu64 " lost=%" PRIu64 " hits=%" PRIu64
+		 " hit_ns=%u cost_us=%" PRIu64 " used_us=%" PRIu64 " unseen_us=%" PRIu64
+		 " cost_percent=%.3f budget=%.3f refused=%" PRIu64,
+		 windows.processes, windows.windows, windows.failed, windows.dear, windows.cut_off,
+		 windows.samples, windows.lost, windows.hits, windows.hit_ns,
+		 windows.cost_ns / 1000, windows.used_ns / 1000, windows.unseen_ns / 1000,
+		 windows.used_ns ? 100.0 * (double)windows.cost_ns / (double)windows.used_ns : 0.0,
+		 100 * reporter->from.options->mem_budget, windows.refused + windows.files_refused);
+}
+
 static void log_waits(const struct reporter *reporter, const struct switch_totals *switches)
 {
 	const uint64_t exact_ns = switches->waited_ns + switches->waited_disk_ns;
@@ -430,11 +597,12 @@ static void log_waits(const struct reporter *reporter, const struct switch_total
 	log_info("waits",
 		 "waits=%" PRIu64 " exact_s=%" PRIu64 " covered_s=%" PRIu64 " stacks=%" PRIu64
 		 " stacks_lost=%" PRIu64 " refused=%" PRIu64 " ends_lost=%" PRIu64
-		 " too_long=%" PRIu64 " threads_full=%" PRIu64 " kept=%u kept_bytes=%u"
+		 " ends_unknown=%" PRIu64 " ends_unseen=%" PRIu64 " too_long=%" PRIu64
+		 " escaped=%" PRIu64 " threads_full=%" PRIu64 " kept=%u kept_bytes=%u"
 		 " sweeps=%" PRIu64 " sweep_stacks=%" PRIu64 " sweep_cpu_ms=%" PRIu64,
 		 switches->waits, exact_ns / 1000000000, waits.covered_ns / 1000000000,
-		 waits.off_cpu, switches->stacks_lost, waits.refused,
-		 switches->ends_lost + waits.ends_unknown, switches->too_long,
+		 waits.off_cpu, switches->stacks_lost, waits.refused, switches->ends_lost,
+		 waits.ends_unknown, switches->ends_unseen, switches->too_long, switches->escaped,
 		 switches->threads_full, waits.kept, waits.kept_bytes, switches->sweeps,
 		 switches->sweep_stacks, switches->sweep_cpu_ns / 1000000);
 }
@@ -502,6 +670,15 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 			 stack_counts_lost_times(reporter->from.counts));
 	log_stacks(reporter, &samples, &totals);
 	log_waits(reporter, &totals.switches);
+	if (totals.faults.minor)
+		log_info("page faults",
+			 "minor=%" PRIu64 " major=%" PRIu64 " stacks=%" PRIu64
+			 " stacks_lost=%" PRIu64,
+			 totals.faults.minor, totals.faults.major, totals.faults.stacks,
+			 totals.faults.stacks_lost);
+	log_memory(reporter, &totals.allocs);
+	log_contexts(reporter, &totals.contexts);
+	log_windows(reporter);
 	if (log_level() < LOG_DEBUG)
 		return;
 	capture_totals(reporter->from.capture, &totals);

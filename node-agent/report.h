@@ -10,9 +10,13 @@
 #include "common/error.h"
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/agent_options.h"
+#include "node-agent/allocation_windows.h"
+#include "node-agent/allocations.h"
 #include "node-agent/capture/capture.h"
+#include "node-agent/memory_probes.h"
 #include "node-agent/modules.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/requests.h"
 #include "node-agent/samples.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks.h"
@@ -26,9 +30,13 @@ struct report_sources {
 	struct stack_counts *counts;
 	struct samples *samples;
 	struct stacks *stacks;
+	struct requests *requests;
 	struct code_pages *pages;
 	struct module_announcer *modules;
-	struct waits *waits; /* NULL: threads off their CPU are not profiled */
+	struct waits *waits;                /* NULL: threads off their CPU are not profiled */
+	struct allocations *allocations;    /* NULL: memory is not profiled */
+	struct memory_probes *probes;       /* the same */
+	struct allocation_windows *windows; /* NULL: allocations are not profiled */
 };
 
 struct reporter;

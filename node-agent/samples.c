@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/alloc.h"
 #include "node-agent/stack_print.h"
 
 enum {
@@ -16,7 +17,7 @@ enum {
 struct samples {
 	struct samples_sources from;
 	struct sample_counters counters;
-	uint64_t scheduler_start, scheduler_end;
+	struct kernel_scheduler scheduler;
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[FRAMES_MAX + 1];
 };
@@ -92,7 +93,20 @@ static size_t add_kernel(struct samples *samples, const struct sample_event *sam
 
 static bool is_scheduler(const struct samples *samples, uint64_t address)
 {
-	return address >= samples->scheduler_start && address < samples->scheduler_end;
+	return address >= samples->scheduler.start && address < samples->scheduler.end;
+}
+
+/* How many leaves of a wake-up's stack are how it was taken: what is left begins with the function
+ * that wakes. */
+static size_t waking_frames(const struct samples *samples, const struct sample_event *sample)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames;
+	const struct kernel_scheduler *scheduler = &samples->scheduler;
+
+	for (size_t at = 0; at < sample->kernel_count; at++)
+		if (frames[at] >= scheduler->waking_start && frames[at] < scheduler->waking_end)
+			return at;
+	return 0;
 }
 
 /* How many leaves of a switch's stack are how it was taken, and how one switches: what is left
@@ -202,7 +216,7 @@ static size_t locate_user(struct samples *samples, const struct sample_event *sa
 }
 
 static void describe(struct samples *samples, const struct sample_event *sample,
-		     struct counted_process *process)
+		     struct counted_process *process, struct counted_thread *thread)
 {
 	const struct process_key key = {.tgid = sample->tgid,
 					.exec_id = sample->exec_id,
@@ -210,6 +224,8 @@ static void describe(struct samples *samples, const struct sample_event *sample,
 	const struct process_info *info = process_table_info(samples->from.table, &key);
 
 	*process = (struct counted_process){.service = samples->from.service};
+	if (samples->from.requests)
+		requests_describe(samples->from.requests, sample, process, thread);
 	if (!info)
 		return;
 	process->executable = info->executable_path;
@@ -226,6 +242,11 @@ static void copy_name(char out[COMM_LENGTH + 1], const char name[COMM_LENGTH])
 	out[COMM_LENGTH] = '\0';
 }
 
+static struct counted_thread thread_of(const struct sample_event *sample, const char *name)
+{
+	return (struct counted_thread){.name = name, .id = sample->tid};
+}
+
 static void count_result(struct samples *samples, const struct sample_event *sample,
 			 enum walk_result result)
 {
@@ -235,84 +256,148 @@ static void count_result(struct samples *samples, const struct sample_event *sam
 		samples->counters.guessed++;
 }
 
+/* How many leaves are how a library that samples came to say so: what is left begins with the
+ * program's call of malloc() or one of its kin. */
+static size_t library_frames(const struct samples *samples, const struct sample_event *sample,
+			     size_t count)
+{
+	const struct located_frame *frames = samples->located;
+	size_t at = 0;
+
+	if (sample->type != EVENT_SAMPLE_ALLOC || sample->state != ALLOC_LIBRARY)
+		return 0;
+	while (at + 1 < count && frames[at + 1].place == PLACE_FILE &&
+	       frames[at].place == PLACE_FILE && frames[at + 1].executable == frames[at].executable)
+		at++;
+	return at;
+}
+
 /* What was sampled, but for its kernel part: frames and process. Returns the depth. */
 static size_t locate(struct samples *samples, const struct sample_event *sample, size_t depth,
 		     size_t walked, bool from_copy, enum walk_result *result)
 {
-	size_t count = locate_user(samples, sample, walked, result);
+	size_t count = locate_user(samples, sample, walked, result), skipped;
 
 	if (samples->from.print)
 		stack_print(samples->from.print, sample, *result, from_copy, samples->located,
 			    count);
-	return add_frames(samples, depth, count, PROFILE_FRAME_NATIVE);
+	skipped = library_frames(samples, sample, count);
+	memmove(samples->located, samples->located + skipped,
+		(count - skipped) * sizeof *samples->located);
+	return add_frames(samples, depth, count - skipped, PROFILE_FRAME_NATIVE);
+}
+
+/* What a sample counts as: of the kernel side's own types, or what is told of one that was held
+ * back. */
+struct worth {
+	enum sample_type type;
+	uint64_t value, count;
+	const char *waker, *fault; /* labels that only some types have */
+	size_t skipped;            /* kernel frames that do not belong to the stack */
+};
+
+static void count_added(struct samples *samples, const struct sample_event *sample,
+			const struct worth *worth, bool is_added)
+{
+	if (worth->type == SAMPLE_TYPE_on_cpu) {
+		samples->counters.added += is_added;
+		samples->counters.lost += !is_added;
+	} else {
+		samples->counters.held_added += is_added;
+		samples->counters.held_lost += !is_added;
+	}
+	samples->counters.by_type[worth->type] += is_added;
+	if (is_added && samples->from.keep_times)
+		stack_counts_add_time(samples->from.counts, sample->time_ns);
 }
 
 static void add(struct samples *samples, const struct sample_event *sample, size_t walked,
-		bool from_copy)
+		bool from_copy, const struct worth *worth)
 {
 	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
 	struct counted_process process;
+	struct counted_thread thread;
 	enum walk_result result;
 	size_t depth;
 
 	copy_name(process_name, sample->process_comm);
 	copy_name(thread_name, sample->comm);
-	depth = add_kernel(samples, sample, 0, sample->kernel_count);
+	thread = thread_of(sample, thread_name);
+	depth = add_kernel(samples, sample, worth->skipped, sample->kernel_count - worth->skipped);
 	depth = locate(samples, sample, depth, walked, from_copy, &result);
-	describe(samples, sample, &process);
+	describe(samples, sample, &process, &thread);
 	process.name = process_name;
-	count_result(samples, sample, result);
-	if (stack_counts_add(samples->from.counts, &process, thread_name, samples->frames, depth,
-			     walk_result_sentence(result), 1, sample->value)) {
-		samples->counters.added++;
-		if (samples->from.keep_times)
-			stack_counts_add_time(samples->from.counts, sample->time_ns);
-	} else {
-		samples->counters.lost++;
-	}
+	process.waker = worth->waker;
+	process.fault = worth->fault;
+	if (worth->type == SAMPLE_TYPE_on_cpu)
+		count_result(samples, sample, result);
+	count_added(samples, sample, worth,
+		    stack_counts_add_type(samples->from.counts, worth->type, &process, &thread,
+					  samples->frames, depth, walk_result_sentence(result),
+					  worth->count ? worth->count : 1, worth->value));
 }
 
 void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
-		      const struct sample_worth *worth)
+		      const struct sample_worth *held)
 {
-	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
-	size_t depth, skip = scheduler_frames(samples, sample);
-	struct counted_process process;
-	enum walk_result result;
+	const struct worth worth = {.type = held->type,
+				    .value = held->value,
+				    .count = held->count,
+				    .waker = held->waker,
+				    .skipped = sample->type == EVENT_SAMPLE_WAKER
+						       ? waking_frames(samples, sample)
+						       : scheduler_frames(samples, sample)};
 
-	copy_name(process_name, sample->process_comm);
-	copy_name(thread_name, sample->comm);
-	depth = add_kernel(samples, sample, skip, sample->kernel_count - skip);
-	depth = locate(samples, sample, depth, walked, false, &result);
-	describe(samples, sample, &process);
-	process.name = process_name;
-	process.waker = worth->waker;
-	if (!stack_counts_add_type(samples->from.counts, worth->type, &process, thread_name,
-				   samples->frames, depth, walk_result_sentence(result), 1,
-				   worth->value)) {
-		samples->counters.held_lost++;
-		return;
-	}
-	samples->counters.held_added++;
-	if (samples->from.keep_times)
-		stack_counts_add_time(samples->from.counts, sample->time_ns);
+	add(samples, sample, walked, false, &worth);
 }
 
-void samples_set_scheduler(struct samples *samples, uint64_t start, uint64_t end)
+void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler)
 {
-	samples->scheduler_start = start;
-	samples->scheduler_end = end;
+	samples->scheduler = *scheduler;
+}
+
+/* Its worth is known only later. */
+static bool is_held(const struct sample_event *sample)
+{
+	return sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER ||
+	       sample->type == EVENT_SAMPLE_ALLOC;
+}
+
+/* Of a sample that says its own worth. */
+static struct worth worth_of(const struct sample_event *sample)
+{
+	struct worth worth = {.type = SAMPLE_TYPE_on_cpu, .value = sample->value};
+
+	if (sample->type == EVENT_SAMPLE_FAULT) {
+		worth.type = SAMPLE_TYPE_page_fault;
+		worth.fault = sample->state ? "major" : "minor";
+	}
+	return worth;
 }
 
 /* False: not a record of ours. */
 static bool is_valid(struct samples *samples, const struct sample_event *sample)
 {
 	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
-		  sample->user_count <= USER_FRAMES_MAX &&
-		  (sample->type == EVENT_SAMPLE_CPU || samples->from.hold);
+		  sample->user_count <= USER_FRAMES_MAX && (!is_held(sample) || samples->from.hold);
 
 	samples->counters.lost += !ok;
 	return ok;
+}
+
+static void add_or_hold(struct samples *samples, const struct sample_event *sample, size_t walked,
+			bool from_copy)
+{
+	struct worth worth;
+
+	if (!is_valid(samples, sample))
+		return;
+	if (is_held(sample)) {
+		samples->from.hold(samples->from.context, sample, walked);
+		return;
+	}
+	worth = worth_of(sample);
+	add(samples, sample, walked, from_copy, &worth);
 }
 
 void samples_add(struct samples *samples, const struct sample_event *sample)
@@ -321,25 +406,13 @@ void samples_add(struct samples *samples, const struct sample_event *sample)
 
 	if (walked && sample->result == WALK_not_loaded)
 		walked--; /* there it stopped, without having looked */
-	if (!is_valid(samples, sample))
-		return;
-	if (sample->type != EVENT_SAMPLE_CPU)
-		samples->from.hold(samples->from.context, sample, walked);
-	else
-		add(samples, sample, walked, false);
+	add_or_hold(samples, sample, walked, false);
 }
 
 void samples_add_finished(struct samples *samples, const struct sample_event *sample,
 			  size_t kernel_side_count)
 {
-	const size_t walked = kernel_side_count ? kernel_side_count - 1 : 0;
-
-	if (!is_valid(samples, sample))
-		return;
-	if (sample->type != EVENT_SAMPLE_CPU)
-		samples->from.hold(samples->from.context, sample, walked);
-	else
-		add(samples, sample, walked, true);
+	add_or_hold(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
 }
 
 void samples_counters(const struct samples *samples, struct sample_counters *out)

@@ -16,33 +16,40 @@
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/code_pages.h"
 #include "node-agent/modules.h"
+#include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/requests.h"
+
+/* --profile, in the order of struct profile_sample's types. */
+#define SAMPLE_TYPES(TYPE)                                  \
+	TYPE(on_cpu, "on-cpu", "nanoseconds")               \
+	TYPE(off_cpu, "off-cpu", "nanoseconds")             \
+	TYPE(waker, "waker", "nanoseconds")                 \
+	TYPE(run_queue, "run-queue", "nanoseconds")         \
+	TYPE(still_blocked, "still-blocked", "nanoseconds") \
+	TYPE(page_fault, "page-fault", "bytes")             \
+	TYPE(mem_alloc, "mem-alloc", "bytes")               \
+	TYPE(mem_inuse, "mem-inuse", "bytes")
+
+#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
+enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
 
 struct sample_counters { /* cumulative */
 	uint64_t added;
 	uint64_t lost; /* "aggregate_full": the interval's stacks have no more room */
-	uint64_t held_added, held_lost;        /* the same of those that were held back */
+	uint64_t held_added, held_lost;        /* the same of all other types than on-cpu */
+	uint64_t by_type[SAMPLE_TYPE_COUNT];   /* of added ones */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
 	uint64_t incomplete;
 	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
 };
-
-/* --profile, in the order of struct profile_sample's types. */
-#define SAMPLE_TYPES(TYPE)                          \
-	TYPE(on_cpu, "on-cpu", "nanoseconds")       \
-	TYPE(off_cpu, "off-cpu", "nanoseconds")     \
-	TYPE(waker, "waker", "nanoseconds")         \
-	TYPE(run_queue, "run-queue", "nanoseconds") \
-	TYPE(still_blocked, "still-blocked", "nanoseconds")
-
-#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
-enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
 
 /* What a sample that was held back is counted as. */
 struct sample_worth {
 	enum sample_type type;
 	uint64_t value;
 	const char *waker; /* which process ended the wait; NULL: not known */
+	uint64_t count;    /* of things in use; 0: one, a sample */
 };
 
 struct samples;
@@ -51,10 +58,11 @@ struct samples_sources { /* borrowed */
 	struct process_table *table;
 	struct stack_counts *counts;
 	struct module_announcer *modules;
-	struct code_pages *pages; /* NULL: nobody needs to know which are in use */
-	const char *service;      /* the label for all, or NULL */
-	bool keep_times;          /* when each sample was taken */
-	FILE *print;              /* NULL, or where every stack is written as text */
+	struct code_pages *pages;  /* NULL: nobody needs to know which are in use */
+	struct requests *requests; /* NULL: what programs publish is not asked for */
+	const char *service;       /* the label for all, or NULL */
+	bool keep_times;           /* when each sample was taken */
+	FILE *print;               /* NULL, or where every stack is written as text */
 	/* Takes the stacks of switches, whose worth is known only later: samples_add_held(). NULL:
 	 * there are none. */
 	void (*hold)(void *context, const struct sample_event *sample, size_t walked);
@@ -75,8 +83,8 @@ void samples_add_finished(struct samples *samples, const struct sample_event *sa
 void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
 		      const struct sample_worth *worth);
 
-/* The scheduler's own functions, which do not belong to the stacks of switches; none: 0, 0. */
-void samples_set_scheduler(struct samples *samples, uint64_t start, uint64_t end);
+/* The scheduler's own functions, which do not belong to the stacks of switches and wake-ups. */
+void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler);
 
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 

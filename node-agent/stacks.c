@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/thread_context.h"
 #include "node-agent/unwind/stack_finish.h"
 #include "node-agent/waiting_stacks.h"
 
@@ -32,7 +33,8 @@ struct stacks {
 	struct process_mapping mappings[MAPPINGS_MAX + 1];
 	union {
 		struct sample_event event;
-		uint8_t room[sizeof(struct sample_event) + FRAMES_MAX * sizeof(uint64_t)];
+		uint8_t room[sizeof(struct sample_event) + FRAMES_MAX * sizeof(uint64_t) +
+			     THREAD_CONTEXT_MAX];
 	} whole; /* a sample while its stack is being finished */
 };
 
@@ -194,6 +196,21 @@ static bool is_whole_copy(const struct sample_event *sample, const struct stack_
 	       copy->stack_bytes <= copy->size - sizeof(*copy);
 }
 
+/* What followed the frames follows those that there are now. */
+static void end_whole(struct sample_event *whole, const struct sample_event *sample)
+{
+	const uint32_t end = sample_event_frames_end(whole);
+	const struct thread_context *context;
+	uint32_t bytes;
+
+	context = sample_event_context(sample, &bytes);
+	if (bytes > THREAD_CONTEXT_MAX)
+		context = NULL;
+	whole->size = end + (context ? bytes : 0);
+	if (context)
+		memcpy((uint8_t *)whole + end, context, bytes);
+}
+
 /* The sample as if it had been walked to its end. False: it has to wait for *page. */
 static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		   const struct stack_copy_event *copy, uint32_t generation,
@@ -221,6 +238,7 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		return false;
 	}
 	whole->user_count = (uint16_t)finished.count;
+	end_whole(whole, sample);
 	whole->result = (uint8_t)finished.result;
 	whole->flags &= (uint16_t) ~(SAMPLE_HAS_COPY | SAMPLE_FRAME_GUESSED | SAMPLE_END_GUESSED);
 	if (finished.is_guessed)

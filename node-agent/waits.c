@@ -121,16 +121,10 @@ static struct wait *find_or_add(struct waits *waits, uint32_t tid, uint32_t bloc
 	return NULL;
 }
 
-static uint32_t bytes_of(const struct sample_event *sample)
-{
-	return (uint32_t)(sizeof *sample + ((size_t)sample->kernel_count + sample->user_count) *
-						   sizeof sample->frames[0]);
-}
-
 static void drop_stack(struct waits *waits, struct held_stack *stack)
 {
 	if (stack->sample)
-		waits->counters.kept_bytes -= bytes_of(stack->sample);
+		waits->counters.kept_bytes -= stack->sample->size;
 	free(stack->sample);
 	stack->sample = NULL;
 }
@@ -219,9 +213,12 @@ static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weig
 		waits->counters.too_long++;
 		return;
 	}
+	if (!wait->own.sample)
+		return; /* a sweep met it, its stack went astray: no chance chose it, no weight
+			   holds */
 	add(waits, &wait->own, SAMPLE_TYPE_off_cpu, value, waker_name(wait, name));
 	add(waits, &wait->waker, SAMPLE_TYPE_waker, value, NULL);
-	if (wait->own.sample && value && is_wanted(waits, SAMPLE_TYPE_off_cpu)) {
+	if (value && is_wanted(waits, SAMPLE_TYPE_off_cpu)) {
 		waits->counters.covered_ns += value;
 		waits->counters.off_cpu++;
 	}
@@ -230,10 +227,14 @@ static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weig
 static void add_run_queue(struct waits *waits, const struct wait *wait, uint64_t weight)
 {
 	const struct switch_in_event *end = &wait->end;
+	uint64_t value;
 
-	if (end->runnable_ns && end->time_ns > end->runnable_ns)
-		add(waits, &wait->own, SAMPLE_TYPE_run_queue,
-		    (end->time_ns - end->runnable_ns) * weight, NULL);
+	if (!end->runnable_ns || end->time_ns <= end->runnable_ns)
+		return;
+	value = (end->time_ns - end->runnable_ns) * weight;
+	add(waits, &wait->own, SAMPLE_TYPE_run_queue, value, NULL);
+	if (wait->own.sample && is_wanted(waits, SAMPLE_TYPE_run_queue))
+		waits->counters.run_queue_covered_ns += value;
 }
 
 static void settle(struct waits *waits, struct wait *wait)
@@ -267,26 +268,38 @@ void waits_expect(struct waits *waits, const struct sample_event *sample)
 		waits->counters.refused++;
 }
 
+/* The newest stack of a block, but what a sweep saw stays: it is only asked for where the one that
+ * chance chose lacks callers. A block that chance chose remains one, whichever comes first. */
+static void keep(struct waits *waits, struct held_stack *stack, const struct sample_event *sample,
+		 size_t walked)
+{
+	const uint32_t bytes = sample->size; /* a stack that was finished has grown */
+	const bool is_chosen = !sample->is_swept || (stack->sample && !stack->sample->is_swept);
+
+	if (!stack->sample || sample->is_swept || !stack->sample->is_swept) {
+		drop_stack(waits, stack);
+		if (waits->counters.kept_bytes + bytes <= WAITS_BYTES_MAX)
+			stack->sample = malloc(bytes);
+		if (!stack->sample) {
+			waits->counters.refused++;
+			return;
+		}
+		memcpy(stack->sample, sample, bytes);
+		stack->walked = walked;
+		waits->counters.kept_bytes += bytes;
+	}
+	stack->sample->is_swept = !is_chosen;
+}
+
 void waits_hold(void *context, const struct sample_event *sample, size_t walked)
 {
-	const uint32_t bytes = bytes_of(sample); /* a stack that was finished has grown */
 	struct waits *waits = context;
 	struct wait *wait = find(waits, thread_of(sample), sample->block);
-	struct held_stack *stack;
 
 	if (!wait)
 		return; /* it was refused */
-	stack = stack_of(wait, sample);
-	stack->is_coming = false;
-	stack->walked = walked;
-	if (!stack->sample && waits->counters.kept_bytes + bytes <= WAITS_BYTES_MAX)
-		stack->sample = malloc(bytes);
-	if (stack->sample) {
-		memcpy(stack->sample, sample, bytes);
-		waits->counters.kept_bytes += bytes;
-	} else {
-		waits->counters.refused++;
-	}
+	stack_of(wait, sample)->is_coming = false;
+	keep(waits, stack_of(wait, sample), sample, walked);
 	settle(waits, wait);
 }
 

@@ -22,12 +22,13 @@ struct waits_sources { /* borrowed */
 	void *context;
 };
 
-struct waits_counters {        /* cumulative, but for the last two */
-	uint64_t covered_ns;   /* what off-cpu samples stand for: beside the kernel's exact count */
-	uint64_t off_cpu;      /* samples of that type */
-	uint64_t refused;      /* stacks for which there was no room */
-	uint64_t ends_unknown; /* blocks whose end was lost */
-	uint64_t too_long;     /* stacks of waits of more than an hour */
+struct waits_counters {      /* cumulative, but for the last two */
+	uint64_t covered_ns; /* what off-cpu samples stand for: beside the kernel's exact count */
+	uint64_t run_queue_covered_ns; /* the same of run-queue */
+	uint64_t off_cpu;              /* samples of that type */
+	uint64_t refused;              /* stacks for which there was no room */
+	uint64_t ends_unknown;         /* blocks whose end was lost */
+	uint64_t too_long;             /* stacks of waits of more than an hour */
 	uint32_t kept, kept_bytes;
 };
 

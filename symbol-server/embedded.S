@@ -15,6 +15,7 @@ embedded_\name\()_end:
 	embed samples_0001_sql, "samples_0001.sql"
 	embed samples_0002_sql, "samples_0002.sql"
 	embed samples_0003_sql, "samples_0003.sql"
+	embed samples_0004_sql, "samples_0004.sql"
 	embed symbols_0001_sql, "symbols_0001.sql"
 	embed symbols_0002_sql, "symbols_0002.sql"
 	embed agents_0001_sql, "agents_0001.sql"

@@ -9,6 +9,7 @@ extern const char embedded_openapi_yaml[], embedded_openapi_yaml_end[];
 extern const char embedded_samples_0001_sql[];
 extern const char embedded_samples_0002_sql[];
 extern const char embedded_samples_0003_sql[];
+extern const char embedded_samples_0004_sql[];
 extern const char embedded_symbols_0001_sql[];
 extern const char embedded_symbols_0002_sql[];
 extern const char embedded_agents_0001_sql[];

@@ -59,6 +59,7 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 		.clickhouse_url = options->clickhouse_url,
 		.keep_ms = {options->retention_ms, options->rollup_retention_ms[0],
 			    options->rollup_retention_ms[1]},
+		.trace_keep_ms = options->trace_retention_ms,
 		.max_disk_bytes = options->max_disk_bytes,
 		.series_max = options->series_limit,
 	};

@@ -47,6 +47,13 @@ static const struct option_row rows[] = {
 	 .argument = "DURATION[,10m:DURATION][,1h:DURATION]",
 	 .help = "how long samples are kept by the minute, and summed up by 10 minutes and by the "
 		 "hour; 0s keeps them"},
+	{.name = "trace-retention",
+	 .type = OPTION_TEXT,
+	 .offset = AT(trace_retention),
+	 .fallback = "24h",
+	 .argument = "DURATION",
+	 .help = "how long samples are found by the trace and span they came with; 0s: they are "
+		 "not"},
 	{.name = "max-disk",
 	 .type = OPTION_SIZE,
 	 .offset = AT(max_disk_bytes),
@@ -216,6 +223,8 @@ static bool read_retention(struct server_options *options, struct error *err)
 	part = strsep(&rest, ",");
 	if (!duration_parse(part, &options->retention_ms, err))
 		return error_prefix(err, "--retention");
+	if (!duration_parse(options->trace_retention, &options->trace_retention_ms, err))
+		return error_prefix(err, "--trace-retention");
 	longest_ms = options->retention_ms;
 	while ((part = strsep(&rest, ","))) {
 		bool is_hour = !strncmp(part, "1h:", 3);

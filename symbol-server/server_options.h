@@ -21,15 +21,17 @@ struct server_options {
 	const char *backup; /* NULL: serve */
 	bool verify;
 	const char *retention;
-	int64_t retention_ms;    /* from retention; 0: for ever */
+	int64_t retention_ms;           /* from retention; 0: for ever */
 	int64_t rollup_retention_ms[2]; /* of 10-minute and 1-hour roll-ups; 0: as retention_ms */
-	uint64_t max_disk_bytes; /* 0: no limit */
-	uint32_t series_limit;   /* of a day */
+	const char *trace_retention;
+	int64_t trace_retention_ms; /* from trace_retention; 0: none are kept */
+	uint64_t max_disk_bytes;    /* 0: no limit */
+	uint32_t series_limit;      /* of a day */
 	uint64_t symbol_memory_bytes;
 	uint64_t symbol_disk_bytes; /* 0: no limit */
-	uint32_t workers;        /* threads that answer requests */
-	uint32_t queries;        /* of them at most, for what may take long */
-	int64_t query_time_ms;   /* of one query, as the next two */
+	uint32_t workers;           /* threads that answer requests */
+	uint32_t queries;           /* of them at most, for what may take long */
+	int64_t query_time_ms;      /* of one query, as the next two */
 	uint64_t query_memory_bytes;
 	uint32_t query_rows;
 	uint32_t symbol_workers; /* conversions at a time */

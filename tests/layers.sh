@@ -17,8 +17,8 @@ node-agent/*/               bpf/*.h common/ node-agent/kernel/
 node-agent/                 bpf/ common/ node-agent/
 symbol-server/main.c        common/ symbol-server/
 symbol-server/api/          common/ symbol-server/ schema/wire/
-symbol-server/ingest/       common/ symbol-server/store/samples.h
-symbol-server/query/        common/ symbol-server/store/samples.h
+symbol-server/ingest/       common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
+symbol-server/query/        common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
 symbol-server/symbolize/    common/ symbol-server/store/symbols.h symbol-server/net/
 symbol-server/store/        common/ symbol-server/store/ symbol-server/net/ symbol-server/embedded.h
 symbol-server/flamegraph/   common/

@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 . deploy/packages.sh
 build=${BUILD:-build}
-steps=${STEPS:-"build tools layers check system kernels fuzz"}
+steps=${STEPS:-"build tools layers check web system kernels fuzz"}
 TAP_TOTALS=$build/tests.totals
 PACKAGES_LOG=$build/packages.log
 export TAP_TOTALS
@@ -75,6 +75,7 @@ step() {
 	tools) run_step "the test runner itself" sh tests/tools/run_tap.sh "$build" tests/tools/run_tap_test.sh ;;
 	layers) BUILD=$build run_step "layers and doors" sh tests/tools/run_tap.sh "$build" tests/layers.sh ;;
 	check) run_step "check: unit, golden, corpus, under ASan and UBSan" check ;;
+	web) run_step "web: types, rules, unit tests of the page" make --no-print-directory check-web BUILD="$build" ;;
 	system) run_step "system: this kernel, real programs" needs_root sh tests/system/run.sh "$build" ;;
 	kernels) BUILD=$build KERNELS="${KERNELS:-}" TAP_SECONDS=1800 run_step "kernels under QEMU" \
 		sh tests/tools/run_tap.sh "$build" tests/kernels/run.sh ;;

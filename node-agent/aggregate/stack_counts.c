@@ -4,57 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/string_table.h"
-#include "node-agent/aggregate/counted_table.h"
+#include "node-agent/aggregate/stack_tables.h"
 
 enum {
 	TEXT_SHARE = 4,      /* a quarter of the limit is for texts */
 	BYTES_PER_TEXT = 32, /* of that share, for the text's place and hash slot */
 	STACK_DEPTH_MAX = 4096,
-	LABEL_INDICES = 6, /* of one process: pairs of strings */
+	ATTRIBUTES_MAX = 256, /* of one process or sample */
 };
 
-struct process_row {
-	uint32_t name, executable, container_id, service, pod, namespace_, waker; /* strings */
-};
-
-struct mapping_row {
-	uint32_t number; /* the caller's */
-};
-
-struct stack_row {
-	uint32_t first_index, depth, incomplete;
-};
-
-struct stack_counts_strings {
-	struct string_table table;
-};
-
-struct stack_counts {
-	struct budget budget;
-	size_t text_limit; /* bytes of text that samples may bring */
-	bool is_taken;     /* sorted since, no longer found by hash */
-	struct stack_counts_strings strings;
-	struct counted_table processes, mappings, frames, stacks, samples;
-	struct counted_table frame_indices; /* of all stacks, one behind the other */
-	struct counted_table times;         /* row 0 is none */
-	uint32_t newest;                    /* row of the sample added last */
-	uint64_t sample_total, lost_times;
-	/* made by take */
-	struct profile_mapping *profile_mappings;
-	struct profile_process *profile_processes;
-	struct profile_stack *profile_stacks;
-	uint32_t *labels;
-};
-
-/* Entry 0 of mappings and frames means "none". */
+/* Entry 0 of these means "none". */
 static bool add_zero_rows(struct stack_counts *counts)
 {
-	if (!counted_table_reserve(&counts->mappings, 1) ||
-	    !counted_table_reserve(&counts->frames, 1))
-		return false;
-	counted_table_append(&counts->mappings);
-	counted_table_append(&counts->frames);
+	struct counted_table *const tables[] = {&counts->mappings, &counts->frames, &counts->links,
+						&counts->attribute_sets};
+
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		if (!counted_table_reserve(tables[i], 1))
+			return false;
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		counted_table_append(tables[i]);
 	return true;
 }
 
@@ -78,6 +47,11 @@ static void init_parts(struct stack_counts *counts, size_t limit_bytes)
 	counted_table_init(&counts->samples, budget, sizeof(struct profile_sample), 0, true);
 	counted_table_init(&counts->frame_indices, budget, sizeof(uint32_t), 0, false);
 	counted_table_init(&counts->times, budget, sizeof(struct profile_time), 0, false);
+	counted_table_init(&counts->links, budget, sizeof(struct profile_link), 0, true);
+	counted_table_init(&counts->attributes, budget, sizeof(struct profile_attribute), 0, true);
+	counted_table_init(&counts->attribute_sets, budget, sizeof(struct profile_attribute_set), 0,
+			   true);
+	counted_table_init(&counts->attribute_indices, budget, sizeof(uint32_t), 0, false);
 }
 
 struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err)
@@ -97,23 +71,11 @@ struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err)
 	return counts;
 }
 
-static void free_profile(struct stack_counts *counts)
-{
-	free(counts->profile_mappings);
-	free(counts->profile_processes);
-	free(counts->profile_stacks);
-	free(counts->labels);
-	counts->profile_mappings = NULL;
-	counts->profile_processes = NULL;
-	counts->profile_stacks = NULL;
-	counts->labels = NULL;
-}
-
 void stack_counts_free(struct stack_counts *counts)
 {
 	if (!counts)
 		return;
-	free_profile(counts);
+	stack_counts_drop_profile(counts);
 	counted_table_release(&counts->processes);
 	counted_table_release(&counts->mappings);
 	counted_table_release(&counts->frames);
@@ -121,13 +83,17 @@ void stack_counts_free(struct stack_counts *counts)
 	counted_table_release(&counts->samples);
 	counted_table_release(&counts->frame_indices);
 	counted_table_release(&counts->times);
+	counted_table_release(&counts->links);
+	counted_table_release(&counts->attributes);
+	counted_table_release(&counts->attribute_sets);
+	counted_table_release(&counts->attribute_indices);
 	string_table_release(&counts->strings.table);
 	free(counts);
 }
 
 void stack_counts_clear(struct stack_counts *counts)
 {
-	free_profile(counts);
+	stack_counts_drop_profile(counts);
 	counted_table_clear(&counts->processes);
 	counted_table_clear(&counts->mappings);
 	counted_table_clear(&counts->frames);
@@ -135,6 +101,10 @@ void stack_counts_clear(struct stack_counts *counts)
 	counted_table_clear(&counts->samples);
 	counted_table_clear(&counts->frame_indices);
 	counted_table_clear(&counts->times);
+	counted_table_clear(&counts->links);
+	counted_table_clear(&counts->attributes);
+	counted_table_clear(&counts->attribute_sets);
+	counted_table_clear(&counts->attribute_indices);
 	string_table_clear(&counts->strings.table);
 	counts->sample_total = 0;
 	counts->is_taken = false;
@@ -188,9 +158,86 @@ static uint32_t find_or_add(struct counted_table *table, const void *row, uint64
 	return table->count - 1;
 }
 
+/* --- what programs say --- */
+
+/* The indices stand behind the last set's, where a new set keeps them. */
+static uint32_t intern_set(struct stack_counts *counts, uint32_t count)
+{
+	struct counted_table *sets = &counts->attribute_sets;
+	const uint32_t first = counts->attribute_indices.count;
+	const uint32_t *all = counts->attribute_indices.rows;
+	const uint64_t hash = hash_bytes(all + first, count * sizeof *all, count);
+	struct profile_attribute_set *added;
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&sets->hashes, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&sets->hashes, hash, &probe)) {
+		const struct profile_attribute_set *set =
+			(const struct profile_attribute_set *)sets->rows + i;
+
+		if (set->count == count &&
+		    !memcmp(all + set->first_index, all + first, count * sizeof *all))
+			return i;
+	}
+	if (!counted_table_reserve(sets, 1) || !(added = counted_table_add(sets, hash)))
+		return NOT_FOUND;
+	*added = (struct profile_attribute_set){first, count};
+	counts->attribute_indices.count += count;
+	return sets->count - 1;
+}
+
+static uint32_t intern_attribute(struct stack_counts *counts,
+				 const struct counted_attribute *attribute)
+{
+	struct profile_attribute row;
+
+	if (counts->strings.table.arena.used >= counts->text_limit / 2 ||
+	    !intern_text(counts, attribute->key, &row.key) ||
+	    !intern_text(counts, attribute->value, &row.value))
+		return NOT_FOUND;
+	return find_or_add(&counts->attributes, &row, hash_word(row.key, row.value));
+}
+
+/* 0: none. They may not push out the samples themselves: what has no room is left out. */
+static uint32_t intern_attributes(struct stack_counts *counts,
+				  const struct counted_attribute *attributes, size_t count)
+{
+	uint32_t set = NOT_FOUND;
+
+	if (!count)
+		return 0;
+	if (count <= ATTRIBUTES_MAX &&
+	    counted_table_reserve(&counts->attribute_indices, (uint32_t)count)) {
+		uint32_t *indices = (uint32_t *)counts->attribute_indices.rows +
+				    counts->attribute_indices.count;
+		size_t done = 0;
+
+		while (done < count &&
+		       (indices[done] = intern_attribute(counts, &attributes[done])) != NOT_FOUND)
+			done++;
+		if (done == count)
+			set = intern_set(counts, (uint32_t)count);
+	}
+	if (set != NOT_FOUND)
+		return set;
+	counts->lost_attributes++;
+	return 0;
+}
+
+static uint32_t intern_link(struct stack_counts *counts, const struct profile_link *link)
+{
+	static const struct profile_link none;
+
+	return memcmp(link, &none, sizeof none)
+		       ? find_or_add(&counts->links, link, hash_bytes(link, sizeof *link, 0))
+		       : 0;
+}
+
+/* --- where --- */
+
 static uint32_t intern_process(struct stack_counts *counts, const struct counted_process *process)
 {
-	struct process_row row;
+	struct process_row row = {0};
 
 	if (!intern_text(counts, process->name, &row.name) ||
 	    !intern_text(counts, process->executable, &row.executable) ||
@@ -198,8 +245,10 @@ static uint32_t intern_process(struct stack_counts *counts, const struct counted
 	    !intern_text(counts, process->service, &row.service) ||
 	    !intern_text(counts, process->pod, &row.pod) ||
 	    !intern_text(counts, process->namespace_, &row.namespace_) ||
-	    !intern_text(counts, process->waker, &row.waker))
+	    !intern_text(counts, process->waker, &row.waker) ||
+	    !intern_text(counts, process->fault, &row.fault))
 		return NOT_FOUND;
+	row.attributes = intern_attributes(counts, process->attributes, process->attribute_count);
 	return find_or_add(&counts->processes, &row, hash_bytes(&row, sizeof(row), 0));
 }
 
@@ -280,47 +329,64 @@ static uint32_t intern_frames(struct stack_counts *counts, const struct counted_
 	return intern_stack(counts, (uint32_t)depth, incomplete);
 }
 
-static struct profile_sample *find_sample(struct stack_counts *counts, uint32_t process,
-					  uint32_t thread, uint32_t stack, uint32_t type)
+/* What makes a sample one of its own: as wanted has it, without counts. */
+static struct profile_sample *find_sample(struct stack_counts *counts,
+					  const struct profile_sample *wanted)
 {
 	struct counted_table *samples = &counts->samples;
-	uint64_t hash = hash_word(hash_word(process, thread), (uint64_t)type << 32 | stack);
+	uint64_t hash = hash_word(hash_word(wanted->process, wanted->thread),
+				  (uint64_t)wanted->type << 32 | wanted->stack);
 	struct profile_sample *added;
 	uint32_t probe = 0;
 
+	hash = hash_word(hash_word(hash, wanted->thread_id),
+			 (uint64_t)wanted->link << 32 | wanted->attributes);
 	for (uint32_t i = hash_table_first(&samples->hashes, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(&samples->hashes, hash, &probe)) {
 		struct profile_sample *sample = (struct profile_sample *)samples->rows + i;
 
-		if (sample->process == process && sample->thread == thread &&
-		    sample->stack == stack && sample->type == type)
+		if (sample->process == wanted->process && sample->thread == wanted->thread &&
+		    sample->stack == wanted->stack && sample->type == wanted->type &&
+		    sample->thread_id == wanted->thread_id && sample->link == wanted->link &&
+		    sample->attributes == wanted->attributes)
 			return sample;
 	}
 	if (!counted_table_reserve(samples, 1) || !(added = counted_table_add(samples, hash)))
 		return NULL;
-	*added = (struct profile_sample){
-		.process = process, .thread = thread, .stack = stack, .type = type};
+	*added = *wanted;
 	return added;
 }
 
-bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
-			   const struct counted_process *process, const char *thread,
-			   const struct counted_frame *frames, size_t depth, const char *incomplete,
-			   uint64_t count, uint64_t value)
+/* False: no room. */
+static bool intern_thread(struct stack_counts *counts, const struct counted_thread *thread,
+			  struct profile_sample *sample)
 {
-	uint32_t process_row, stack, thread_text, incomplete_text;
-	struct profile_sample *sample;
+	if (!intern_text(counts, thread->name, &sample->thread))
+		return false;
+	sample->thread_id = thread->id;
+	sample->attributes = intern_attributes(counts, thread->attributes, thread->attribute_count);
+	sample->link = intern_link(counts, &thread->link);
+	return sample->link != NOT_FOUND;
+}
+
+bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
+			   const struct counted_process *process,
+			   const struct counted_thread *thread, const struct counted_frame *frames,
+			   size_t depth, const char *incomplete, uint64_t count, uint64_t value)
+{
+	struct profile_sample wanted = {.type = type}, *sample;
+	uint32_t incomplete_text;
 
 	if (counts->is_taken || (!counts->frames.count && !add_zero_rows(counts)))
 		return false;
-	process_row = intern_process(counts, process);
-	if (process_row == NOT_FOUND || !intern_text(counts, thread, &thread_text) ||
+	wanted.process = intern_process(counts, process);
+	if (wanted.process == NOT_FOUND || !intern_thread(counts, thread, &wanted) ||
 	    !intern_text(counts, incomplete, &incomplete_text))
 		return false;
-	stack = intern_frames(counts, frames, depth, incomplete_text);
-	if (stack == NOT_FOUND)
+	wanted.stack = intern_frames(counts, frames, depth, incomplete_text);
+	if (wanted.stack == NOT_FOUND)
 		return false;
-	sample = find_sample(counts, process_row, thread_text, stack, type);
+	sample = find_sample(counts, &wanted);
 	if (!sample)
 		return false;
 	sample->count += count;
@@ -332,8 +398,8 @@ bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
 }
 
 bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
-		      const char *thread, const struct counted_frame *frames, size_t depth,
-		      const char *incomplete, uint64_t count, uint64_t value)
+		      const struct counted_thread *thread, const struct counted_frame *frames,
+		      size_t depth, const char *incomplete, uint64_t count, uint64_t value)
 {
 	return stack_counts_add_type(counts, 0, process, thread, frames, depth, incomplete, count,
 				     value);
@@ -364,128 +430,7 @@ uint64_t stack_counts_lost_times(const struct stack_counts *counts)
 	return counts->lost_times;
 }
 
-/* --- as a profile --- */
-
-static int compare_numbers(uint32_t a, uint32_t b)
+uint64_t stack_counts_lost_attributes(const struct stack_counts *counts)
 {
-	return a < b ? -1 : a > b;
-}
-
-static int by_process_and_stack(const void *a, const void *b)
-{
-	const struct profile_sample *left = a, *right = b;
-	int order = compare_numbers(left->process, right->process);
-
-	if (!order)
-		order = compare_numbers(left->type, right->type);
-	if (!order)
-		order = compare_numbers(left->stack, right->stack);
-	return order ? order : compare_numbers(left->thread, right->thread);
-}
-
-static void *make_array(size_t count, size_t size)
-{
-	return calloc(count + 1, size);
-}
-
-static bool make_profile(struct stack_counts *counts)
-{
-	free_profile(counts);
-	counts->profile_mappings = make_array(counts->mappings.count,
-					      sizeof(*counts->profile_mappings));
-	counts->profile_processes = make_array(counts->processes.count,
-					       sizeof(*counts->profile_processes));
-	counts->profile_stacks = make_array(counts->stacks.count, sizeof(*counts->profile_stacks));
-	counts->labels = make_array(counts->processes.count * LABEL_INDICES,
-				    sizeof(*counts->labels));
-	return counts->profile_mappings && counts->profile_processes && counts->profile_stacks &&
-	       counts->labels;
-}
-
-static void add_label(struct stack_counts *counts, struct profile_process *process,
-		      size_t *label_count, const char *name, uint32_t value)
-{
-	if (!value)
-		return;
-	counts->labels[(*label_count)++] = stack_counts_text(&counts->strings, name);
-	counts->labels[(*label_count)++] = value;
-	process->label_count++;
-}
-
-static size_t fill_processes(struct stack_counts *counts)
-{
-	const struct process_row *rows = counts->processes.rows;
-	size_t label_count = 0;
-
-	for (uint32_t i = 0; i < counts->processes.count; i++) {
-		struct profile_process *process = &counts->profile_processes[i];
-
-		process->name = rows[i].name;
-		process->executable = rows[i].executable;
-		process->container_id = rows[i].container_id;
-		process->service = rows[i].service;
-		process->first_label = (uint32_t)label_count;
-		add_label(counts, process, &label_count, "pod", rows[i].pod);
-		add_label(counts, process, &label_count, "namespace", rows[i].namespace_);
-		add_label(counts, process, &label_count, "farflame.label.waker", rows[i].waker);
-	}
-	return label_count;
-}
-
-static void fill_stacks(struct stack_counts *counts)
-{
-	const struct stack_row *rows = counts->stacks.rows;
-
-	for (uint32_t i = 0; i < counts->stacks.count; i++)
-		counts->profile_stacks[i] = (struct profile_stack){
-			.first_index = rows[i].first_index,
-			.depth = rows[i].depth,
-			.incomplete = rows[i].incomplete,
-		};
-}
-
-static void fill_mappings(struct stack_counts *counts, stack_counts_mapping_fn *fill, void *context)
-{
-	const struct mapping_row *rows = counts->mappings.rows;
-
-	for (uint32_t i = 1; i < counts->mappings.count; i++)
-		fill(context, rows[i].number, &counts->profile_mappings[i], &counts->strings);
-}
-
-bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fill_mapping,
-		       void *context, struct profile *profile, struct error *err)
-{
-	static const char *no_strings[] = {""};
-	size_t label_count;
-
-	if (!make_profile(counts))
-		return error_set(err, ERROR_MEMORY, "no memory for the report's tables");
-	label_count = fill_processes(counts);
-	fill_stacks(counts);
-	fill_mappings(counts, fill_mapping, context);
-	counts->is_taken = true;
-	if (counts->samples.count)
-		qsort(counts->samples.rows, counts->samples.count, sizeof(struct profile_sample),
-		      by_process_and_stack);
-
-	/* texts last: the others add to them */
-	profile->strings = counts->strings.table.texts ? counts->strings.table.texts : no_strings;
-	profile->string_count = counts->strings.table.count;
-	profile->mappings = counts->profile_mappings;
-	profile->mapping_count = counts->mappings.count;
-	profile->frames = counts->frames.rows;
-	profile->frame_count = counts->frames.count;
-	profile->frame_indices = counts->frame_indices.rows;
-	profile->frame_index_count = counts->frame_indices.count;
-	profile->stacks = counts->profile_stacks;
-	profile->stack_count = counts->stacks.count;
-	profile->processes = counts->profile_processes;
-	profile->process_count = counts->processes.count;
-	profile->label_indices = counts->labels;
-	profile->label_index_count = label_count;
-	profile->samples = counts->samples.rows;
-	profile->sample_count = counts->samples.count;
-	profile->times = counts->times.rows;
-	profile->time_count = counts->times.count;
-	return true;
+	return counts->lost_attributes;
 }

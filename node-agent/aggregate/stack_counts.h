@@ -20,10 +20,27 @@ struct counted_frame {
 	uint32_t line;
 };
 
+/* Under a published key: of a process or of the request that a thread serves. */
+struct counted_attribute {
+	const char *key, *value;
+};
+
 struct counted_process {
 	const char *name, *executable, *container_id, *service, *pod,
 		*namespace_; /* "" or NULL: none */
 	const char *waker;   /* the same: of off-cpu, which process ended the wait */
+	const char *fault;   /* of page-fault: "minor", "major" */
+	const struct counted_attribute *attributes;
+	size_t attribute_count;
+};
+
+/* Who ran, and for which request. */
+struct counted_thread {
+	const char *name;
+	uint32_t id;              /* 0: not known */
+	struct profile_link link; /* all zero: none */
+	const struct counted_attribute *attributes;
+	size_t attribute_count;
 };
 
 struct stack_counts;
@@ -35,14 +52,14 @@ struct stack_counts *stack_counts_new(size_t limit_bytes, struct error *err);
  * the sample is not counted (the caller counts the loss "aggregate_full"). Nothing is allocated for
  * a known stack. */
 bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
-		      const char *thread, const struct counted_frame *frames, size_t depth,
-		      const char *incomplete, uint64_t count, uint64_t value);
+		      const struct counted_thread *thread, const struct counted_frame *frames,
+		      size_t depth, const char *incomplete, uint64_t count, uint64_t value);
 
 /* The same of another type, as struct profile_sample has it. */
 bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
-			   const struct counted_process *process, const char *thread,
-			   const struct counted_frame *frames, size_t depth, const char *incomplete,
-			   uint64_t count, uint64_t value);
+			   const struct counted_process *process,
+			   const struct counted_thread *thread, const struct counted_frame *frames,
+			   size_t depth, const char *incomplete, uint64_t count, uint64_t value);
 
 /* When the sample that was added last was taken, on a clock of the caller's. A time without room is
  * left out and counted: the sample itself stays. */
@@ -61,6 +78,9 @@ typedef void stack_counts_mapping_fn(void *context, uint32_t mapping, struct pro
  * are the caller's to fill. samples of the same process and stack stand together. false: memory. */
 bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fill_mapping,
 		       void *context, struct profile *profile, struct error *err);
+
+/* Samples whose attributes were left out because there was no room for more: since the start. */
+uint64_t stack_counts_lost_attributes(const struct stack_counts *counts);
 
 /* Sum of counts added of type 0: the type of which every sample is accounted for. */
 uint64_t stack_counts_samples(const struct stack_counts *counts);

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "bpf/results.h"
+#include "bpf/thread_context.h"
 #include "common/log.h"
 #include "node-agent/capture/cpu_list.h"
+#include "node-agent/capture/fault_events.h"
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/record_wait.h"
 #include "node-agent/capture/stack_copies.h"
@@ -23,7 +25,7 @@
 
 enum {
 	RING_BYTES_PER_CPU = 128 << 10,
-	RING_BYTES_PER_CPU_SWITCHES = 256 << 10,
+	RING_BYTES_PER_CPU_MORE = 256 << 10, /* with other types than on-cpu */
 	RING_BYTES_MIN = 256 << 10,
 	RING_BYTES_MAX = 8 << 20,
 	COPIES_BYTES = 512 << 10,
@@ -40,7 +42,7 @@ struct cpu {
 	unsigned map_index;        /* its place in per-CPU maps */
 	uint64_t taken, ring_full; /* the kernel's counters as of the last sample delivered */
 	uint64_t delivered;
-	uint64_t switches; /* of the stacks at switches, as taken */
+	uint64_t others[SOURCE_COUNT]; /* of other sources' samples, as taken */
 };
 
 struct bpf_capture {
@@ -63,6 +65,7 @@ struct bpf_capture {
 	struct cpu *cpus;
 	int links[KERNEL_PROGRAM_COUNT]; /* attached programs; −1: not */
 	struct switch_sweeps *sweeps;    /* NULL: none */
+	struct fault_events *faults;     /* the same */
 };
 
 _Static_assert(WALK_RESULT_COUNT <= 32,
@@ -145,6 +148,7 @@ static void cpu_remove(struct bpf_capture *capture, unsigned number)
 	close(cpu->timer);
 	cpu->timer = -1;
 	process_events_remove_cpu(capture->events, number);
+	fault_events_remove_cpu(capture->faults, number);
 }
 
 /* True also when the CPU is offline again already. */
@@ -153,7 +157,8 @@ static bool cpu_add(struct bpf_capture *capture, unsigned number, struct error *
 	struct cpu *cpu = &capture->cpus[number];
 	struct error failed = {0};
 
-	if (process_events_add_cpu(capture->events, number, &failed))
+	if (process_events_add_cpu(capture->events, number, &failed) &&
+	    fault_events_add_cpu(capture->faults, number, &failed))
 		cpu->timer = perf_timer_open(number, capture->period_ns,
 					     capture->programs.programs[KERNEL_PROGRAM_SAMPLE_CPU],
 					     &failed);
@@ -161,6 +166,7 @@ static bool cpu_add(struct bpf_capture *capture, unsigned number, struct error *
 	if (cpu->is_new)
 		return true;
 	process_events_remove_cpu(capture->events, number);
+	fault_events_remove_cpu(capture->faults, number);
 	if (failed.kind == ERROR_NOT_FOUND)
 		return true;
 	if (err)
@@ -217,10 +223,10 @@ static bool cpus_check(struct bpf_capture *capture, struct error *err)
 
 /* --- start --- */
 
-static uint32_t ring_bytes(unsigned online_cpus, bool takes_switches)
+static uint32_t ring_bytes(unsigned online_cpus, bool takes_more)
 {
 	uint64_t wanted = (uint64_t)online_cpus *
-			  (takes_switches ? RING_BYTES_PER_CPU_SWITCHES : RING_BYTES_PER_CPU);
+			  (takes_more ? RING_BYTES_PER_CPU_MORE : RING_BYTES_PER_CPU);
 	uint32_t bytes = RING_BYTES_MIN;
 
 	while (bytes < wanted && bytes < RING_BYTES_MAX)
@@ -293,6 +299,10 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 		.off_cpu_budget_ns =
 			(uint32_t)(options->off_cpu_budget / 2 * SWITCH_WINDOW_MS * 1e6),
 		.threads_max = options->off_cpu ? threads_max() : 1,
+		.allocs = options->allocs,
+		.alloc_budget_ns = (uint32_t)(options->alloc_budget * STACK_RATE_WINDOW_MS * 1e6),
+		.page_faults = options->page_faults,
+		.fault_budget_ns = (uint32_t)(options->fault_budget * STACK_RATE_WINDOW_MS * 1e6),
 	};
 	const uint8_t wanted = 1;
 
@@ -300,7 +310,7 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 			   err))
 		return false;
 	load.ring_bytes = ring_bytes(cpu_list_count(capture->is_online, capture->cpu_count),
-				     options->off_cpu);
+				     options->off_cpu || options->allocs || options->page_faults);
 	if (!kernel_load(&load, capture->callbacks.on_loading, capture->callbacks.context,
 			 &capture->programs, err))
 		return false;
@@ -361,6 +371,14 @@ static void sweeps_open(struct bpf_capture *capture)
 			 err.kind ? err.message : "this kernel has no iterator over threads");
 }
 
+static bool faults_open(struct bpf_capture *capture, struct error *err)
+{
+	if (!capture->options.page_faults)
+		return true;
+	capture->faults = fault_events_new(&capture->programs, capture->cpu_count, err);
+	return capture->faults;
+}
+
 struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 				     const struct capture_callbacks *callbacks, struct error *err)
 {
@@ -380,7 +398,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 	if (!cpus_allocate(capture, err) || !programs_load(capture, err))
 		goto out;
 	capture->events = process_events_new(capture->cpu_count, &capture->callbacks, err);
-	if (!capture->events ||
+	if (!capture->events || !faults_open(capture, err) ||
 	    !record_wait_open(&capture->wait, capture->programs.maps[KERNEL_MAP_SAMPLES],
 			      EPOLLIN | EPOLLET, process_events_descriptor(capture->events), err) ||
 	    !cpus_check(capture, err) || !switches_attach(capture, err))
@@ -399,16 +417,40 @@ out:
 
 /* --- run --- */
 
+/* SOURCE_COUNT: it is no sample. */
+static enum sample_source source_of(const struct sample_event *sample)
+{
+	switch (sample->type) {
+	case EVENT_SAMPLE_CPU:
+		return SOURCE_TICKS;
+	case EVENT_SAMPLE_SWITCH:
+	case EVENT_SAMPLE_WAKER:
+		return SOURCE_SWITCHES;
+	case EVENT_SAMPLE_FAULT:
+		return SOURCE_FAULTS;
+	case EVENT_SAMPLE_ALLOC:
+		return SOURCE_ALLOCS;
+	}
+	return SOURCE_COUNT;
+}
+
+/* With its frames, or the context behind them. */
+static bool sample_ends_well(const struct sample_event *sample)
+{
+	const uint32_t end = sample_event_frames_end(sample);
+
+	return sample->flags & SAMPLE_HAS_CONTEXT ? sample->size >= end + THREAD_CONTEXT_HEADER &&
+							    sample->size <= end + THREAD_CONTEXT_MAX
+						  : sample->size == end;
+}
+
 static bool sample_is_whole(const struct bpf_capture *capture, const struct sample_event *sample,
 			    size_t length)
 {
-	return length >= sizeof *sample &&
-	       (sample->type == EVENT_SAMPLE_CPU || sample->type == EVENT_SAMPLE_SWITCH ||
-		sample->type == EVENT_SAMPLE_WAKER) &&
+	return length >= sizeof *sample && source_of(sample) < SOURCE_COUNT &&
 	       sample->cpu < capture->cpu_count && sample->kernel_count <= KERNEL_FRAMES_MAX &&
-	       sample->user_count <= USER_FRAMES_MAX &&
-	       length == sizeof *sample + ((size_t)sample->kernel_count + sample->user_count) *
-						  sizeof sample->frames[0];
+	       sample->user_count <= USER_FRAMES_MAX && sample->size == length &&
+	       sample_ends_well(sample);
 }
 
 static void sample_deliver(struct bpf_capture *capture, const struct sample_event *sample,
@@ -423,7 +465,7 @@ static void sample_deliver(struct bpf_capture *capture, const struct sample_even
 		cpu->delivered++;
 		capture->stacks_by_result[sample->result % 32]++;
 	} else {
-		cpu->switches = sample->cpu_taken;
+		cpu->others[source_of(sample)] = sample->cpu_taken;
 	}
 	if (capture->callbacks.on_sample)
 		capture->callbacks.on_sample(capture->callbacks.context, sample, copy);
@@ -437,10 +479,10 @@ static bool sample_copy(struct bpf_capture *capture, const struct sample_event *
 
 	*copy = NULL;
 	if (sample->flags & SAMPLE_HAS_COPY)
-		*copy = stack_copies_take(
-			&capture->copies,
-			sample->cpu + (sample->type == EVENT_SAMPLE_CPU ? 0 : SWITCH_COPY_CONTEXT),
-			sample->cpu_taken, now, &is_coming);
+		*copy = stack_copies_take(&capture->copies,
+					  sample->cpu +
+						  ((uint32_t)source_of(sample) << SOURCE_SHIFT),
+					  sample->cpu_taken, now, &is_coming);
 	if (!is_coming) {
 		capture->waits_since_ns = 0;
 		return true;
@@ -453,12 +495,13 @@ static bool sample_copy(struct bpf_capture *capture, const struct sample_event *
 static uint64_t delivered_of(const void *context, uint32_t cpu)
 {
 	const struct bpf_capture *capture = context;
+	const uint32_t source = cpu >> SOURCE_SHIFT;
 
-	if (cpu >= SWITCH_COPY_CONTEXT)
-		return cpu - SWITCH_COPY_CONTEXT < capture->cpu_count
-			       ? capture->cpus[cpu - SWITCH_COPY_CONTEXT].switches
-			       : UINT64_MAX;
-	return cpu < capture->cpu_count ? capture->cpus[cpu].taken : UINT64_MAX;
+	cpu &= (1U << SOURCE_SHIFT) - 1;
+	if (cpu >= capture->cpu_count || source >= SOURCE_COUNT)
+		return UINT64_MAX;
+	return source == SOURCE_TICKS ? capture->cpus[cpu].taken
+				      : capture->cpus[cpu].others[source];
 }
 
 static bool switch_in_deliver(struct bpf_capture *capture, const void *record, size_t length)
@@ -470,6 +513,18 @@ static bool switch_in_deliver(struct bpf_capture *capture, const void *record, s
 	process_events_deliver(capture->events, event->time_ns);
 	if (capture->callbacks.on_switch_in)
 		capture->callbacks.on_switch_in(capture->callbacks.context, event);
+	return true;
+}
+
+static bool free_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	const struct alloc_free_event *event = record;
+
+	if (length != sizeof *event || event->type != EVENT_ALLOC_FREE)
+		return false;
+	process_events_deliver(capture->events, event->time_ns);
+	if (capture->callbacks.on_free)
+		capture->callbacks.on_free(capture->callbacks.context, event);
 	return true;
 }
 
@@ -487,6 +542,7 @@ static bool drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 	process_events_look(capture->events);
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
 		if (!switch_in_deliver(capture, sample, length) &&
+		    !free_deliver(capture, sample, length) &&
 		    sample_is_whole(capture, sample, length)) {
 			if (!sample_copy(capture, sample, now, &copy))
 				break;
@@ -539,6 +595,7 @@ void bpf_capture_stop(struct bpf_capture *capture)
 		if (capture->cpus[number].timer >= 0)
 			perf_timer_enable(capture->cpus[number].timer, false, NULL);
 	switches_detach(capture);
+	fault_events_stop(capture->faults);
 	drain(capture, 0);
 	process_events_deliver(capture->events, UINT64_MAX - 1);
 	bpf_capture_count(capture);
@@ -568,11 +625,43 @@ static void switch_totals(const struct bpf_capture *capture, struct switch_total
 		.too_long = counter_sum(capture, COUNT_waits_too_long),
 		.no_user = counter_sum(capture, COUNT_waits_no_user),
 		.threads_full = counter_sum(capture, COUNT_threads_full),
+		.escaped = counter_sum(capture, COUNT_waits_escaped),
 		.stacks = counter_sum(capture, COUNT_switch_stacks),
 		.stacks_lost = counter_sum(capture, COUNT_switch_ring_full),
 		.ends_lost = counter_sum(capture, COUNT_wakes_ring_full),
+		.ends_unseen = counter_sum(capture, COUNT_ends_unseen),
 	};
 	switch_sweeps_total(capture->sweeps, totals);
+}
+
+static void alloc_totals(const struct bpf_capture *capture, struct alloc_totals *totals)
+{
+	if (!capture->options.allocs)
+		return;
+	*totals = (struct alloc_totals){
+		.stacks = counter_sum(capture, COUNT_allocs),
+		.frees = counter_sum(capture, COUNT_frees),
+		.stacks_lost = counter_sum(capture, COUNT_alloc_ring_full) +
+			       counter_sum(capture, COUNT_alloc_no_scratch) +
+			       counter_sum(capture, COUNT_alloc_unreadable),
+		.frees_lost = counter_sum(capture, COUNT_frees_ring_full),
+		.thinned = counter_sum(capture, COUNT_allocs_thinned),
+	};
+}
+
+static void fault_totals(const struct bpf_capture *capture, struct fault_totals *totals)
+{
+	struct fault_counts counts;
+
+	if (!capture->faults)
+		return;
+	fault_events_count(capture->faults, &counts);
+	*totals = (struct fault_totals){
+		.minor = counts.minor,
+		.major = counts.major,
+		.stacks = counter_sum(capture, COUNT_fault_stacks),
+		.stacks_lost = counter_sum(capture, COUNT_fault_ring_full),
+	};
 }
 
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals)
@@ -598,6 +687,13 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		.perf_count_ns = ticks.counted_ns,
 	};
 	switch_totals(capture, &totals->switches);
+	alloc_totals(capture, &totals->allocs);
+	fault_totals(capture, &totals->faults);
+	totals->contexts = (struct context_totals){
+		.read = counter_sum(capture, COUNT_contexts) + totals->switches.sweep_contexts,
+		.unread = counter_sum(capture, COUNT_contexts_unread) +
+			  totals->switches.sweep_contexts_unread,
+	};
 	memcpy(totals->stacks_by_result, capture->stacks_by_result,
 	       sizeof totals->stacks_by_result);
 	for (unsigned number = 0; number < capture->cpu_count; number++) {
@@ -631,6 +727,11 @@ int bpf_capture_map(const struct bpf_capture *capture, enum kernel_map map)
 	return capture->programs.maps[map];
 }
 
+int bpf_capture_program(const struct bpf_capture *capture, enum kernel_program program)
+{
+	return capture->programs.programs[program];
+}
+
 void bpf_capture_close(struct bpf_capture *capture)
 {
 	if (!capture)
@@ -640,6 +741,7 @@ void bpf_capture_close(struct bpf_capture *capture)
 			close(capture->cpus[number].timer);
 	switches_detach(capture);
 	switch_sweeps_close(capture->sweeps);
+	fault_events_free(capture->faults);
 	process_events_free(capture->events);
 	sample_ring_close(&capture->ring);
 	sample_ring_close(&capture->copies.ring);

@@ -31,7 +31,7 @@ static bool open_by_perf(struct capture *capture, const struct capture_options *
 {
 	if (options->stop_after_sample)
 		return error_set(err, ERROR_UNSUPPORTED, "sampled threads are stopped by BPF only");
-	if (options->off_cpu || options->no_on_cpu)
+	if (options->off_cpu || options->page_faults || options->allocs || options->no_on_cpu)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "perf events alone profile on-cpu only: the other types need BPF");
 	if (callbacks->on_loading)
@@ -139,6 +139,11 @@ uint64_t capture_map_bytes(const struct capture *capture)
 int capture_map(const struct capture *capture, enum kernel_map map)
 {
 	return capture->bpf ? bpf_capture_map(capture->bpf, map) : -1;
+}
+
+int capture_program(const struct capture *capture, enum kernel_program program)
+{
+	return capture->bpf ? bpf_capture_program(capture->bpf, program) : -1;
 }
 
 enum capture_way capture_way(const struct capture *capture)

@@ -7,9 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/alloc.h"
 #include "bpf/counters.h"
 #include "bpf/events.h"
 #include "bpf/off_cpu.h"
+#include "bpf/thread_context.h"
 #include "common/build_id.h"
 #include "common/error.h"
 #include "node-agent/kernel/loader.h"
@@ -34,6 +36,10 @@ struct capture_options {
 	bool no_on_cpu;         /* timer ticks are not wanted: they count as filtered */
 	uint32_t off_cpu;       /* enum kernel_off_cpu; by BPF only */
 	double off_cpu_budget;  /* share of the machine that stacks of threads off their CPU cost */
+	bool allocs;            /* programs for probes in allocators; by BPF only */
+	double alloc_budget;    /* share of a CPU that samples of a library may cost its process */
+	bool page_faults;       /* samples of them are wanted; by BPF only */
+	double fault_budget;    /* share of the machine that their stacks cost */
 };
 
 /* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes
@@ -59,15 +65,20 @@ struct capture_callbacks {
 	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
 	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
 	void (*on_mapping)(void *context, const struct capture_mapping *mapping);
-	/* Of all three types. copy: with SAMPLE_HAS_COPY, checked against its length; NULL also
+	/* Of all types. copy: with SAMPLE_HAS_COPY, checked against its length; NULL also
 	 * when it got lost. */
 	void (*on_sample)(void *context, const struct sample_event *sample,
 			  const struct stack_copy_event *copy);
 	/* Of a block that on_sample was given a stack of, which may still come: a waker's does. */
 	void (*on_switch_in)(void *context, const struct switch_in_event *event);
+	/* Where the sample's process has what its threads say of their requests. False: nowhere. */
+	bool (*find_context)(void *context, const struct sample_event *sample,
+			     struct thread_context_place *place);
 	/* A sweep from start to end had all threads that were waiting without a stack for
 	 * SWITCH_SWEEP_MS at its start, as samples that are swept. */
 	void (*on_sweep)(void *context, uint64_t start_ns, uint64_t end_ns);
+	/* Memory is given back. */
+	void (*on_free)(void *context, const struct alloc_free_event *event);
 	void *context;
 };
 
@@ -92,9 +103,27 @@ struct capture_totals {
 	struct switch_totals {
 		uint64_t waits, waited_ns, waited_disk_ns, run_queue_ns; /* exact */
 		uint64_t too_long, no_user, threads_full;
+		uint64_t escaped; /* waits of SWITCH_LONG_MS or more without a stack */
 		uint64_t stacks, stacks_lost, ends_lost; /* wanted; ring full */
+		uint64_t ends_unseen; /* taken to be as late as the thread's next wait */
 		uint64_t sweeps, sweep_stacks, sweep_cpu_ns;
+		uint64_t sweep_contexts, sweep_contexts_unread;
 	} switches;
+	/* Memory that is taken and given back: not in the above either. */
+	struct alloc_totals {
+		uint64_t stacks, frees;
+		uint64_t stacks_lost, frees_lost; /* ring full, no scratch, unreadable */
+		uint64_t thinned; /* beside those: others of the same process stand for them */
+	} allocs;
+	/* Page faults: not in the above. */
+	struct fault_totals {
+		uint64_t minor, major;        /* exact, of all processes */
+		uint64_t stacks, stacks_lost; /* wanted; ring full */
+	} faults;
+	/* Threads' contexts, of samples of all types. */
+	struct context_totals {
+		uint64_t read, unread; /* unread: its memory was not there */
+	} contexts;
 };
 
 struct capture;
@@ -132,6 +161,9 @@ enum capture_way capture_way(const struct capture *capture);
 
 /* One of the programs' maps; borrowed. −1: by perf there are none. */
 int capture_map(const struct capture *capture, enum kernel_map map);
+
+/* One of the programs, for uprobe_open(); borrowed. −1: it is not loaded. */
+int capture_program(const struct capture *capture, enum kernel_program program);
 
 void capture_close(struct capture *capture); /* NULL is fine */
 

@@ -10,30 +10,36 @@
 
 #include "bpf/results.h"
 #include "common/log.h"
+#include "node-agent/capture/waiting_context.h"
 #include "node-agent/kernel/bpf_map.h"
 
 enum {
 	RECORDS_AT_ONCE = 8,
 	RED_ZONE = 128, /* System V ABI for x86-64, 3.2.2 */
 	FIRST_BYTES = 16 << 10,
-	USUAL_OF = 8,
+	LOOKS_MAX = 64, /* at a time */
 };
 
-#define SWEEP_NS     (SWITCH_SWEEP_MS * UINT64_C(1000000))
-#define SWEEP_NS_MAX (10 * UINT64_C(1000000000))
+#define SWEEP_NS        (SWITCH_SWEEP_MS * UINT64_C(1000000))
+#define CREDIT_FIRST_NS 100e6 /* for those that wait already when it begins */
+#define CREDIT_MAX_S    60
 
 struct switch_sweeps {
 	const struct kernel_programs *programs;
 	const struct capture_callbacks *callbacks;
 	double share;
 	int link;
-	uint64_t due_ns;
-	uint64_t usual_ns; /* CPU time of the last ones */
+	uint64_t due_ns, paid_ns; /* the next one; when credit was added the last time */
+	double credit_ns;         /* CPU time that may be spent now; below 0: it has been */
 	uint64_t done, stacks, cpu_ns;
+	uint64_t contexts, contexts_unread;
 	bool has_failed;
+	bool has_begun;     /* with all threads */
+	bool has_no_single; /* iterators over one thread: before 6.1 */
 	union {
 		struct sample_event event;
-		uint64_t room[sizeof(struct sample_event) / 8 + SWITCH_KERNEL_FRAMES_MAX + 1];
+		uint64_t room[(sizeof(struct sample_event) + THREAD_CONTEXT_MAX) / 8 +
+			      SWITCH_KERNEL_FRAMES_MAX + 1];
 	} sample;
 	struct switch_sweep_record records[RECORDS_AT_ONCE];
 	union {
@@ -66,7 +72,8 @@ struct switch_sweeps *switch_sweeps_open(const struct kernel_programs *programs,
 	sweeps->programs = programs;
 	sweeps->callbacks = callbacks;
 	sweeps->share = share;
-	sweeps->link = kernel_sweep_attach(programs, err);
+	sweeps->credit_ns = CREDIT_FIRST_NS;
+	sweeps->link = kernel_sweep_attach(programs, 0, err);
 	if (sweeps->link >= 0)
 		return sweeps;
 	free(sweeps);
@@ -102,24 +109,26 @@ static uint32_t read_memory(uint32_t tid, uint64_t from, void *to, uint32_t byte
 	return got > 0 ? (uint32_t)got : 0;
 }
 
-/* The instruction that waits: a system call's is the one before. */
-static uint64_t instruction_of(const struct switch_sweep_record *record)
+static const uint8_t syscall_code[2] = {0x0f, 0x05};
+
+/* The stack, from the red zone below its pointer on, and the instruction that waits: a system
+ * call's is the one before. Returns how many bytes of the stack there are. */
+static uint32_t read_stack(const struct switch_sweep_record *record, uint8_t *to, uint64_t *ip)
 {
-	static const uint8_t syscall[2] = {0x0f, 0x05};
-	uint8_t code[sizeof syscall];
+	const uint64_t from = record->sp - RED_ZONE, before = record->ip - sizeof syscall_code;
+	uint8_t code[sizeof syscall_code];
+	const struct iovec local[2] = {{code, sizeof code}, {to, FIRST_BYTES}},
+			   remote[2] = {{(void *)(uintptr_t)before, sizeof code},
+					{(void *)(uintptr_t)from, FIRST_BYTES}};
+	ssize_t got = process_vm_readv((pid_t)record->tid, local, 2, remote, 2, 0);
+	uint32_t bytes = got > (ssize_t)sizeof code ? (uint32_t)got - (uint32_t)sizeof code : 0;
 
-	if (record->is_system_call &&
-	    read_memory(record->tid, record->ip - sizeof code, code, sizeof code) == sizeof code &&
-	    !memcmp(code, syscall, sizeof code))
-		return record->ip - sizeof code;
-	return record->ip;
-}
-
-static uint32_t read_stack(const struct switch_sweep_record *record, uint8_t *to)
-{
-	const uint64_t from = record->sp - RED_ZONE;
-	uint32_t bytes = read_memory(record->tid, from, to, FIRST_BYTES);
-
+	*ip = record->ip;
+	if (record->is_system_call && got >= (ssize_t)sizeof code &&
+	    !memcmp(code, syscall_code, sizeof code))
+		*ip = before;
+	if (got < (ssize_t)sizeof code) /* code that cannot be read */
+		bytes = read_memory(record->tid, from, to, FIRST_BYTES);
 	if (bytes == FIRST_BYTES)
 		bytes += read_memory(record->tid, from + bytes, to + bytes,
 				     STACK_COPY_BYTES_MAX - FIRST_BYTES);
@@ -183,15 +192,39 @@ static bool still_waits(const struct switch_sweeps *sweeps,
 	       thread.block == record->block && thread.since_ns == record->since_ns;
 }
 
+/* Behind the sample's frames. */
+static void add_context(struct switch_sweeps *sweeps, const struct switch_sweep_record *record)
+{
+	const struct capture_callbacks *callbacks = sweeps->callbacks;
+	struct sample_event *sample = &sweeps->sample.event;
+	struct thread_context_place place;
+	bool is_missing;
+	uint32_t bytes;
+
+	if (!callbacks->find_context || record->is_32bit ||
+	    !callbacks->find_context(callbacks->context, sample, &place))
+		return;
+	bytes = waiting_context_read(record->tid, &place, record->tls,
+				     (struct thread_context *)((uint8_t *)sample + sample->size),
+				     &is_missing);
+	sweeps->contexts += bytes > 0;
+	sweeps->contexts_unread += is_missing;
+	if (!bytes)
+		return;
+	sample->flags |= SAMPLE_HAS_CONTEXT;
+	sample->size += (bytes + 7) & ~7u;
+}
+
 static void take(struct switch_sweeps *sweeps, const struct switch_sweep_record *record)
 {
-	uint64_t ip = instruction_of(record);
-	uint32_t bytes = record->is_32bit ? 0 : read_stack(record, sweeps->copy.event.stack);
+	uint64_t ip = record->ip;
+	uint32_t bytes = record->is_32bit ? 0 : read_stack(record, sweeps->copy.event.stack, &ip);
 
-	if (!still_waits(sweeps, record))
-		return;
 	switch_sweep_describe(record, ip, clock_ns(CLOCK_MONOTONIC), &sweeps->sample.event,
 			      &sweeps->copy.event, bytes);
+	add_context(sweeps, record);
+	if (!still_waits(sweeps, record))
+		return;
 	sweeps->stacks++;
 	sweeps->callbacks->on_sample(sweeps->callbacks->context, &sweeps->sample.event,
 				     record->is_32bit ? NULL : &sweeps->copy.event);
@@ -216,37 +249,102 @@ static bool read_all(struct switch_sweeps *sweeps, int fd)
 	}
 }
 
+static bool sweep_all(struct switch_sweeps *sweeps, int link, struct error *err)
+{
+	int fd = kernel_sweep_open(link, err);
+	bool ok;
+
+	if (fd < 0)
+		return false;
+	ok = read_all(sweeps, fd);
+	close(fd);
+	return ok || error_set(err, ERROR_NOT_FOUND, "the list of threads ends early");
+}
+
+/* One thread alone. False: this kernel cannot; one that is gone is none. */
+static bool sweep_one(struct switch_sweeps *sweeps, uint32_t tid)
+{
+	struct error err = {0};
+	int link = kernel_sweep_attach(sweeps->programs, tid, &err);
+
+	if (link < 0) {
+		sweeps->has_no_single = err.os_error != ESRCH;
+		return false;
+	}
+	sweep_all(sweeps, link, &err);
+	close(link);
+	return true;
+}
+
+static bool sweep(struct switch_sweeps *sweeps, const struct switch_look *due, struct error *err)
+{
+	for (uint32_t i = 0; i < due->due; i++)
+		if (!sweep_one(sweeps, due->tids[i]) && sweeps->has_no_single)
+			return sweep_all(sweeps, sweeps->link, err);
+	return true;
+}
+
+/* The kernel side knows by itself whether any thread needs a sweep, nearly for nothing. The first
+ * one is for those that have been waiting since before. */
+static bool look_and_sweep(struct switch_sweeps *sweeps, struct error *err)
+{
+	const int map = sweeps->programs->maps[KERNEL_MAP_LOOKS];
+	uint32_t said = SWITCH_LOOK_MORE, key = 0;
+	struct switch_look due = {0};
+	bool is_lost = false;
+
+	for (int i = 0; said & SWITCH_LOOK_MORE && i < LOOKS_MAX; i++) {
+		if (!kernel_program_run(sweeps->programs, KERNEL_PROGRAM_LOOK, &said, err))
+			return false;
+		is_lost |= (said & SWITCH_LOOK_LOST) != 0;
+	}
+	if (said & SWITCH_LOOK_DUE && !bpf_map_read(map, &key, &due, err))
+		return false;
+	if (said || !sweeps->done)
+		sweeps->done++;
+	if (!is_lost && !(said & SWITCH_LOOK_MORE) && due.due <= SWITCH_DUE_MAX &&
+	    sweeps->has_begun && !(due.due && sweeps->has_no_single))
+		return sweep(sweeps, &due, err);
+	sweeps->has_begun = sweep_all(sweeps, sweeps->link, err);
+	return sweeps->has_begun;
+}
+
+/* What is spent beyond the share of the last minute is paid back by a pause: waits that it misses
+ * are counted. */
+static void pay(struct switch_sweeps *sweeps, uint64_t now_ns, uint64_t cpu_ns)
+{
+	const double most = sweeps->share * CREDIT_MAX_S * 1e9;
+
+	if (sweeps->paid_ns)
+		sweeps->credit_ns += sweeps->share * (double)(now_ns - sweeps->paid_ns);
+	if (sweeps->credit_ns > most && sweeps->credit_ns > CREDIT_FIRST_NS)
+		sweeps->credit_ns = most > CREDIT_FIRST_NS ? most : CREDIT_FIRST_NS;
+	sweeps->paid_ns = now_ns;
+	sweeps->credit_ns -= (double)cpu_ns;
+	sweeps->due_ns = now_ns + SWEEP_NS;
+	if (sweeps->credit_ns < 0 && sweeps->share > 0)
+		sweeps->due_ns += (uint64_t)(-sweeps->credit_ns / sweeps->share);
+}
+
 void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 {
-	uint64_t cpu_ns, pause_ns;
 	struct error err = {0};
+	uint64_t cpu_ns;
 	bool is_whole;
-	int fd;
 
 	if (!sweeps || now_ns < sweeps->due_ns)
 		return;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	fd = kernel_sweep_open(sweeps->link, &err);
-	is_whole = fd >= 0 && read_all(sweeps, fd);
-	if (fd >= 0)
-		close(fd);
+	is_whole = look_and_sweep(sweeps, &err);
 	if (is_whole && sweeps->callbacks->on_sweep)
 		sweeps->callbacks->on_sweep(sweeps->callbacks->context, now_ns,
 					    clock_ns(CLOCK_MONOTONIC));
 	if (!is_whole && !sweeps->has_failed)
-		log_warn("threads not swept", "why=\"%s\"",
-			 fd < 0 ? err.message : "the list ends early");
+		log_warn("threads not swept", "why=\"%s\"", err.message);
 	sweeps->has_failed = !is_whole;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-	/* The first one takes all that have been waiting, later ones what is new. */
-	sweeps->usual_ns += (int64_t)(cpu_ns - sweeps->usual_ns) / USUAL_OF;
-	pause_ns = (uint64_t)((double)sweeps->usual_ns / sweeps->share);
-	pause_ns = pause_ns < SWEEP_NS       ? SWEEP_NS
-		   : pause_ns > SWEEP_NS_MAX ? SWEEP_NS_MAX
-					     : pause_ns;
-	sweeps->due_ns = now_ns + pause_ns;
-	sweeps->done++;
 	sweeps->cpu_ns += cpu_ns;
+	pay(sweeps, now_ns, cpu_ns);
 }
 
 void switch_sweeps_total(const struct switch_sweeps *sweeps, struct switch_totals *totals)
@@ -256,4 +354,6 @@ void switch_sweeps_total(const struct switch_sweeps *sweeps, struct switch_total
 	totals->sweeps = sweeps->done;
 	totals->sweep_stacks = sweeps->stacks;
 	totals->sweep_cpu_ns = sweeps->cpu_ns;
+	totals->sweep_contexts = sweeps->contexts;
+	totals->sweep_contexts_unread = sweeps->contexts_unread;
 }

@@ -165,15 +165,21 @@ static void print_types(const struct kernel_features *features, FILE *out)
 {
 	const bool has_tracepoints = features->features[KERNEL_FEATURE_raw_tracepoint].is_there;
 	const bool takes_switches = features->can_sample && has_tracepoints;
+	const bool takes_memory = features->can_sample &&
+				  features->features[KERNEL_FEATURE_uprobe].is_there;
 
 	fprintf(out, "  %-3s  on-cpu\n", can_sample(features) ? "yes" : "NO");
 	fprintf(out, "  %-3s  off-cpu, still-blocked, waker, run-queue\n",
 		takes_switches ? "yes" : "NO");
+	fprintf(out, "  %-3s  page-fault\n", features->can_sample ? "yes" : "NO");
+	fprintf(out, "  %-3s  mem-alloc, mem-inuse\n", takes_memory ? "yes" : "NO");
 	if (!takes_switches)
 		print_wrapped(features->can_sample
 				      ? "They need raw tracepoints."
 				      : "They need BPF: perf events alone do not show them.",
 			      7, out);
+	if (features->can_sample && !takes_memory)
+		print_wrapped("mem-alloc and mem-inuse need probes in programs.", 7, out);
 }
 
 void check_print(const struct kernel_features *features, FILE *out)

@@ -49,15 +49,16 @@ bool bpf_map_remove(int map_fd, const void *key, struct error *err)
 	return false;
 }
 
-int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err)
+static int map_new(uint32_t type, uint32_t key_bytes, uint32_t value_bytes, uint32_t entries,
+		   struct error *err)
 {
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	union bpf_attr attributes;
 	long fd;
 
 	memset(&attributes, 0, sizeof attributes);
-	attributes.map_type = BPF_MAP_TYPE_ARRAY;
-	attributes.key_size = sizeof(uint32_t);
+	attributes.map_type = type;
+	attributes.key_size = key_bytes;
 	attributes.value_size = value_bytes;
 	attributes.max_entries = entries;
 	fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attributes, sizeof attributes);
@@ -65,8 +66,18 @@ int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err)
 	if (fd < 0 && errno == EPERM && setrlimit(RLIMIT_MEMLOCK, &unlimited) == 0)
 		fd = syscall(SYS_bpf, BPF_MAP_CREATE, &attributes, sizeof attributes);
 	if (fd < 0)
-		error_set_system(err, errno, "create a BPF array");
+		error_set_system(err, errno, "create a BPF map");
 	return (int)fd;
+}
+
+int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err)
+{
+	return map_new(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), value_bytes, entries, err);
+}
+
+int bpf_map_new_hash(uint32_t key_bytes, uint32_t value_bytes, uint32_t entries, struct error *err)
+{
+	return map_new(BPF_MAP_TYPE_HASH, key_bytes, value_bytes, entries, err);
 }
 
 uint64_t bpf_map_bytes(int map_fd)

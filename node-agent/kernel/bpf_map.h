@@ -17,6 +17,9 @@ bool bpf_map_remove(int map_fd, const void *key, struct error *err);
 /* A new array map, as the inner maps of an array of maps are: its descriptor, or −1. */
 int bpf_map_new_array(uint32_t value_bytes, uint32_t entries, struct error *err);
 
+/* The same of a hash. */
+int bpf_map_new_hash(uint32_t key_bytes, uint32_t value_bytes, uint32_t entries, struct error *err);
+
 /* Returns when every BPF program that runs now has ended: what it may have found in a map is then
  * nobody's any more. False: not on this host, it has nohz_full CPUs. */
 bool bpf_programs_wait(void);

@@ -2,6 +2,7 @@
 #include "node-agent/kernel/features.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -18,6 +19,7 @@
 
 #include "common/error.h"
 #include "node-agent/kernel/perf_event.h"
+#include "node-agent/kernel/uprobe.h"
 
 #define FEATURE_ROW(name_, use_, text_) \
 	{.name = #name_, .text = text_, .use = KERNEL_FEATURE_##use_},
@@ -310,6 +312,53 @@ static void probe_kallsyms(struct kernel_features *features)
 		      "kernel frames cannot be told from where the kernel was loaded.");
 }
 
+/* Where in our own file its entry lies, which nobody comes by again. */
+static bool find_entry(int file, uint64_t *offset)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (pread(file, &header, sizeof header, 0) != sizeof header)
+		return false;
+	for (unsigned i = 0; i < header.e_phnum; i++) {
+		const off_t at = (off_t)(header.e_phoff + i * sizeof segment);
+
+		if (pread(file, &segment, sizeof segment, at) != sizeof segment)
+			return false;
+		if (segment.p_type != PT_LOAD || header.e_entry < segment.p_vaddr ||
+		    header.e_entry - segment.p_vaddr >= segment.p_filesz)
+			continue;
+		*offset = segment.p_offset + header.e_entry - segment.p_vaddr;
+		return true;
+	}
+	return false;
+}
+
+static void probe_uprobe(struct kernel_features *features)
+{
+	int program = load_nothing(BPF_PROG_TYPE_KPROBE, NULL), probe = -1;
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct error err = {0};
+	uint64_t offset;
+
+	if (program < 0)
+		error_set_system(&err, -program, "load a program for probes");
+	else if (file < 0 || !find_entry(file, &offset))
+		error_set(&err, ERROR_NOT_FOUND, "the agent's own file cannot be read");
+	else
+		probe = uprobe_open_process(file, offset, (uint32_t)getpid(), program, &err);
+	if (probe >= 0)
+		is_there(features, KERNEL_FEATURE_uprobe);
+	else
+		lacks(features, KERNEL_FEATURE_uprobe, "%s.", err.message);
+	if (probe >= 0)
+		close(probe);
+	if (program >= 0)
+		close(program);
+	if (file >= 0)
+		close(file);
+}
+
 static void probe_with_bpf(struct kernel_features *features)
 {
 	probe_helper(features, KERNEL_FEATURE_read_kernel, BPF_FUNC_probe_read_kernel,
@@ -322,6 +371,7 @@ static void probe_with_bpf(struct kernel_features *features)
 	probe_ring_buffer(features);
 	probe_raw_tracepoint(features);
 	probe_tp_btf(features);
+	probe_uprobe(features);
 }
 
 void kernel_features_read(struct kernel_features *features)
@@ -340,6 +390,7 @@ void kernel_features_read(struct kernel_features *features)
 			KERNEL_FEATURE_read_kernel,    KERNEL_FEATURE_ring_buffer,
 			KERNEL_FEATURE_task_pt_regs,   KERNEL_FEATURE_bpf_loop,
 			KERNEL_FEATURE_raw_tracepoint, KERNEL_FEATURE_tp_btf,
+			KERNEL_FEATURE_uprobe,
 		};
 
 		for (size_t i = 0; i < sizeof with_bpf / sizeof *with_bpf; i++)

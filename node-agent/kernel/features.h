@@ -22,6 +22,7 @@
 	FEATURE(bpf_loop, BETTER, "loops by helper (5.17)")                                \
 	FEATURE(raw_tracepoint, BETTER, "raw tracepoints")                                 \
 	FEATURE(tp_btf, BETTER, "typed tracepoints (5.5)")                                 \
+	FEATURE(uprobe, BETTER, "probes in programs (uprobes)")                            \
 	FEATURE(map_files, BETTER, "files of other processes through /proc/PID/map_files") \
 	FEATURE(kallsyms, BETTER, "addresses in /proc/kallsyms")                           \
 	FEATURE(perf_samples, INSTEAD, "stacks of all processes by perf events")           \

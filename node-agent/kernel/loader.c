@@ -21,9 +21,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include "bpf/alloc.h"
 #include "bpf/off_cpu.h"
+#include "bpf/sample_alloc.skel.h"
 #include "bpf/sample_cpu.skel.h"
 #include "bpf/sample_off_cpu.skel.h"
+#include "bpf/sample_page_fault.skel.h"
 #include "common/self_path.h"
 #include "node-agent/kernel/privileges.h"
 
@@ -31,7 +34,7 @@
 
 enum {
 	LOADER_SOCKET = 3,
-	LOADER_NUMBERS = 11,       /* the members of struct kernel_load_options */
+	LOADER_NUMBERS = 15,       /* the members of struct kernel_load_options */
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
 	PASSED_DESCRIPTORS = KERNEL_PROGRAM_COUNT + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
@@ -43,8 +46,8 @@ enum {
 struct loader_answer {
 	uint32_t kind; /* enum error_kind */
 	int32_t os_error;
-	uint32_t passed; /* bit n: descriptor n is there */
 	uint32_t is_switch_typed;
+	uint64_t passed; /* bit n: descriptor n is there */
 	char message[sizeof((struct error *)NULL)->message];
 };
 
@@ -93,7 +96,9 @@ static bool load_failed(struct error *err, int os_error)
 /* What the child has loaded. */
 struct loaded {
 	struct sample_cpu *cpu;
-	struct sample_off_cpu *off_cpu; /* NULL: not wanted */
+	struct sample_off_cpu *off_cpu;       /* NULL: not wanted */
+	struct sample_page_fault *page_fault; /* the same */
+	struct sample_alloc *alloc;           /* the same */
 	bool is_switch_typed;
 };
 
@@ -144,11 +149,11 @@ static unsigned switch_arguments(void)
 }
 
 /* Whatever both have is one, but for what is a source's own. */
-static int share_maps(const struct sample_cpu *from, struct sample_off_cpu *programs)
+static int share_maps(const struct sample_cpu *from, struct bpf_object *programs)
 {
 	struct bpf_map *map, *shared;
 
-	bpf_object__for_each_map(map, programs->obj)
+	bpf_object__for_each_map(map, programs)
 	{
 		const char *name = bpf_map__name(map);
 
@@ -161,13 +166,24 @@ static int share_maps(const struct sample_cpu *from, struct sample_off_cpu *prog
 	return 0;
 }
 
+static void keep_log(struct bpf_object *programs)
+{
+	struct bpf_program *program;
+
+	verifier_log[0] = '\0';
+	bpf_object__for_each_program(program, programs)
+	{
+		bpf_program__set_log_buf(program, verifier_log, sizeof verifier_log);
+		bpf_program__set_log_level(program, VERIFIER_LOG_REASON);
+	}
+}
+
 static int load_switches(const struct kernel_load_options *options, const struct sample_cpu *cpu,
 			 struct sample_off_cpu *programs, unsigned arguments, bool is_typed,
 			 bool has_sweeps)
 {
 	struct bpf_program *unused = is_typed ? programs->progs.switch_raw
 					      : programs->progs.switch_typed;
-	struct bpf_program *program;
 	bool takes_waking = options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS);
 	int failure;
 
@@ -181,17 +197,15 @@ static int load_switches(const struct kernel_load_options *options, const struct
 	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
 	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
 	programs->rodata->budget_ns = options->off_cpu_budget_ns;
-	verifier_log[0] = '\0';
-	bpf_object__for_each_program(program, programs->obj) {
-		bpf_program__set_log_buf(program, verifier_log, sizeof verifier_log);
-		bpf_program__set_log_level(program, VERIFIER_LOG_REASON);
-	}
+	keep_log(programs->obj);
 	bpf_program__set_autoload(unused, false);
 	bpf_program__set_autoload(programs->progs.sweep, has_sweeps);
 	bpf_program__set_autoload(programs->progs.thread_waking, takes_waking);
-	failure = share_maps(cpu, programs);
+	failure = share_maps(cpu, programs->obj);
 	if (!failure)
 		failure = bpf_map__set_max_entries(programs->maps.threads, options->threads_max);
+	if (!failure)
+		failure = bpf_map__set_max_entries(programs->maps.unsampled, options->threads_max);
 	return failure ? failure : sample_off_cpu__load(programs);
 }
 
@@ -215,6 +229,52 @@ static bool load_off_cpu(const struct kernel_load_options *options, struct loade
 	       (load_failed(err, -failure), error_prefix(err, "profile threads off their CPU"));
 }
 
+static bool load_alloc(const struct kernel_load_options *options, struct loaded *loaded,
+		       struct error *err)
+{
+	struct sample_alloc *programs = sample_alloc__open();
+	int failure;
+
+	loaded->alloc = programs;
+	if (!programs)
+		return error_set_system(err, errno, "open BPF programs");
+	programs->rodata->max_user_frames = options->max_frames < ALLOC_FRAMES_MAX
+						    ? options->max_frames
+						    : (__u32)ALLOC_FRAMES_MAX;
+	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
+	programs->rodata->only_filtered_pids = options->filter_pids > 0;
+	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->alloc_budget_ns = options->alloc_budget_ns;
+	keep_log(programs->obj);
+	failure = share_maps(loaded->cpu, programs->obj);
+	if (!failure)
+		failure = sample_alloc__load(programs);
+	return !failure ||
+	       (load_failed(err, -failure), error_prefix(err, "profile what allocators do"));
+}
+
+static bool load_page_fault(const struct kernel_load_options *options, struct loaded *loaded,
+			    struct error *err)
+{
+	struct sample_page_fault *programs = sample_page_fault__open();
+	int failure;
+
+	loaded->page_fault = programs;
+	if (!programs)
+		return error_set_system(err, errno, "open BPF programs");
+	programs->rodata->max_user_frames = options->max_frames;
+	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
+	programs->rodata->only_filtered_pids = options->filter_pids > 0;
+	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->budget_ns = options->fault_budget_ns;
+	programs->rodata->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
+	keep_log(programs->obj);
+	failure = share_maps(loaded->cpu, programs->obj);
+	if (!failure)
+		failure = sample_page_fault__load(programs);
+	return !failure || (load_failed(err, -failure), error_prefix(err, "profile page faults"));
+}
+
 static bool load(const struct kernel_load_options *options, struct loaded *loaded,
 		 struct error *err)
 {
@@ -222,11 +282,15 @@ static bool load(const struct kernel_load_options *options, struct loaded *loade
 	if (!loaded->cpu)
 		return error_set_system(err, errno, "open BPF programs");
 	return load_cpu(options, loaded->cpu, err) &&
-	       (!options->off_cpu || load_off_cpu(options, loaded, err));
+	       (!options->off_cpu || load_off_cpu(options, loaded, err)) &&
+	       (!options->page_faults || load_page_fault(options, loaded, err)) &&
+	       (!options->allocs || load_alloc(options, loaded, err));
 }
 
 static void unload(struct loaded *loaded)
 {
+	sample_alloc__destroy(loaded->alloc);
+	sample_page_fault__destroy(loaded->page_fault);
 	sample_off_cpu__destroy(loaded->off_cpu);
 	sample_cpu__destroy(loaded->cpu);
 }
@@ -247,6 +311,7 @@ static void list_cpu(const struct sample_cpu *cpu, int *programs, int *maps)
 	maps[KERNEL_MAP_COPIES] = bpf_map__fd(cpu->maps.copies);
 	maps[KERNEL_MAP_COPY_RATE] = bpf_map__fd(cpu->maps.copy_rate);
 	maps[KERNEL_MAP_CONSTANTS] = bpf_map__fd(cpu->maps.rodata);
+	maps[KERNEL_MAP_THREAD_CONTEXTS] = bpf_map__fd(cpu->maps.thread_contexts);
 }
 
 static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, int *programs,
@@ -256,12 +321,47 @@ static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, in
 								   : off_cpu->progs.switch_raw);
 	programs[KERNEL_PROGRAM_WAKING] = bpf_program__fd(off_cpu->progs.thread_waking);
 	programs[KERNEL_PROGRAM_SWEEP] = bpf_program__fd(off_cpu->progs.sweep);
+	programs[KERNEL_PROGRAM_LOOK] = bpf_program__fd(off_cpu->progs.look);
 	programs[KERNEL_PROGRAM_EXIT] = bpf_program__fd(off_cpu->progs.thread_exit);
 	maps[KERNEL_MAP_THREADS] = bpf_map__fd(off_cpu->maps.threads);
 	maps[KERNEL_MAP_SWITCH_RATES] = bpf_map__fd(off_cpu->maps.switch_rates);
+	maps[KERNEL_MAP_UNSAMPLED] = bpf_map__fd(off_cpu->maps.unsampled);
+	maps[KERNEL_MAP_LOOKS] = bpf_map__fd(off_cpu->maps.looks);
 	maps[KERNEL_MAP_SWEEPS] = bpf_map__fd(off_cpu->maps.sweeps);
 	maps[KERNEL_MAP_SWITCH_SCRATCH] = bpf_map__fd(off_cpu->maps.scratch);
 	maps[KERNEL_MAP_SWITCH_CONSTANTS] = bpf_map__fd(off_cpu->maps.rodata);
+}
+
+static void list_alloc(const struct sample_alloc *alloc, int *programs, int *maps)
+{
+	programs[KERNEL_PROGRAM_GO_TAKEN] = bpf_program__fd(alloc->progs.go_taken);
+	programs[KERNEL_PROGRAM_GO_GIVEN] = bpf_program__fd(alloc->progs.go_given);
+	programs[KERNEL_PROGRAM_GO_TAKEN_BY_STACK] =
+		bpf_program__fd(alloc->progs.go_taken_by_stack);
+	programs[KERNEL_PROGRAM_GO_GIVEN_BY_STACK] =
+		bpf_program__fd(alloc->progs.go_given_by_stack);
+	programs[KERNEL_PROGRAM_LIBRARY_TAKEN] = bpf_program__fd(alloc->progs.library_taken);
+	programs[KERNEL_PROGRAM_LIBRARY_GIVEN] = bpf_program__fd(alloc->progs.library_given);
+	programs[KERNEL_PROGRAM_MALLOC] = bpf_program__fd(alloc->progs.malloc_called);
+	programs[KERNEL_PROGRAM_CALLOC] = bpf_program__fd(alloc->progs.calloc_called);
+	programs[KERNEL_PROGRAM_REALLOC] = bpf_program__fd(alloc->progs.realloc_called);
+	programs[KERNEL_PROGRAM_POSIX_MEMALIGN] = bpf_program__fd(alloc->progs.posix_memalign_called);
+	programs[KERNEL_PROGRAM_REALLOCARRAY] = bpf_program__fd(alloc->progs.reallocarray_called);
+	maps[KERNEL_MAP_ALLOC_WINDOWS] = bpf_map__fd(alloc->maps.alloc_windows);
+	maps[KERNEL_MAP_ALLOC_COUNTS] = bpf_map__fd(alloc->maps.alloc_counts);
+	maps[KERNEL_MAP_ALLOC_CALLS] = bpf_map__fd(alloc->maps.alloc_calls);
+	maps[KERNEL_MAP_ALLOC_COSTS] = bpf_map__fd(alloc->maps.alloc_costs);
+	maps[KERNEL_MAP_ALLOC_SCRATCH] = bpf_map__fd(alloc->maps.scratch);
+}
+
+static void list_page_fault(const struct sample_page_fault *page_fault, int *programs, int *maps)
+{
+	programs[KERNEL_PROGRAM_FAULT_MINOR] = bpf_program__fd(page_fault->progs.minor_fault);
+	programs[KERNEL_PROGRAM_FAULT_MAJOR] = bpf_program__fd(page_fault->progs.major_fault);
+	maps[KERNEL_MAP_FAULT_RATES] = bpf_map__fd(page_fault->maps.stack_rates);
+	maps[KERNEL_MAP_FAULT_SCRATCH] = bpf_map__fd(page_fault->maps.scratch);
+	maps[KERNEL_MAP_FAULT_COPY_RATE] = bpf_map__fd(page_fault->maps.copy_rate);
+	maps[KERNEL_MAP_FAULT_CONSTANTS] = bpf_map__fd(page_fault->maps.rodata);
 }
 
 static bool send_answer(const struct error *err, const struct loaded *loaded)
@@ -284,11 +384,15 @@ static bool send_answer(const struct error *err, const struct loaded *loaded)
 		if (loaded->off_cpu)
 			list_off_cpu(loaded->off_cpu, loaded->is_switch_typed, all,
 				     all + KERNEL_PROGRAM_COUNT);
+		if (loaded->alloc)
+			list_alloc(loaded->alloc, all, all + KERNEL_PROGRAM_COUNT);
+		if (loaded->page_fault)
+			list_page_fault(loaded->page_fault, all, all + KERNEL_PROGRAM_COUNT);
 		answer.is_switch_typed = loaded->is_switch_typed;
 		for (int i = 0; i < PASSED_DESCRIPTORS; i++) {
 			if (all[i] < 0)
 				continue;
-			answer.passed |= 1U << i;
+			answer.passed |= 1ULL << i;
 			passed[count++] = all[i];
 		}
 		message.msg_control = &control;
@@ -301,7 +405,7 @@ static bool send_answer(const struct error *err, const struct loaded *loaded)
 	return sendmsg(LOADER_SOCKET, &message, MSG_NOSIGNAL) == sizeof answer;
 }
 
-_Static_assert(PASSED_DESCRIPTORS <= 32, "a bit for each in struct loader_answer");
+_Static_assert(PASSED_DESCRIPTORS <= 64, "a bit for each in struct loader_answer");
 
 int kernel_loader_main(int argc, char **argv)
 {
@@ -327,6 +431,10 @@ int kernel_loader_main(int argc, char **argv)
 		.off_cpu = (uint32_t)strtoul(argv[9], NULL, 10),
 		.off_cpu_budget_ns = (uint32_t)strtoul(argv[10], NULL, 10),
 		.threads_max = (uint32_t)strtoul(argv[11], NULL, 10),
+		.page_faults = (uint32_t)strtoul(argv[12], NULL, 10),
+		.fault_budget_ns = (uint32_t)strtoul(argv[13], NULL, 10),
+		.allocs = (uint32_t)strtoul(argv[14], NULL, 10),
+		.alloc_budget_ns = (uint32_t)strtoul(argv[15], NULL, 10),
 	};
 	libbpf_set_print(print_nothing);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
@@ -362,7 +470,8 @@ static bool start_child(const struct kernel_load_options *options, int socket, p
 		options->ring_bytes,        options->copies_bytes, options->max_frames,
 		options->period_ns,         options->filter_pids,  options->use_rows,
 		options->stop_after_sample, options->take_ticks,   options->off_cpu,
-		options->off_cpu_budget_ns, options->threads_max,
+		options->off_cpu_budget_ns, options->threads_max,  options->page_faults,
+		options->fault_budget_ns,   options->allocs,       options->alloc_budget_ns,
 	};
 	char numbers[LOADER_NUMBERS][24];
 	char name[] = LOADER_NAME;
@@ -390,7 +499,7 @@ static void take_descriptors(struct msghdr *message, const struct loader_answer 
 			     struct kernel_programs *programs)
 {
 	struct cmsghdr *header = CMSG_FIRSTHDR(message);
-	const size_t count = (size_t)__builtin_popcount(answer->passed);
+	const size_t count = (size_t)__builtin_popcountll(answer->passed);
 	int passed[PASSED_DESCRIPTORS];
 
 	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
@@ -471,14 +580,21 @@ int kernel_program_attach(const struct kernel_programs *programs, enum kernel_pr
 	return (int)fd;
 }
 
-int kernel_sweep_attach(const struct kernel_programs *programs, struct error *err)
+int kernel_sweep_attach(const struct kernel_programs *programs, uint32_t tid, struct error *err)
 {
+	union bpf_iter_link_info one;
 	union bpf_attr attributes;
 	long fd;
 
 	memset(&attributes, 0, sizeof attributes);
 	attributes.link_create.prog_fd = (uint32_t)programs->programs[KERNEL_PROGRAM_SWEEP];
 	attributes.link_create.attach_type = BPF_TRACE_ITER;
+	if (tid) {
+		memset(&one, 0, sizeof one);
+		one.task.tid = tid;
+		attributes.link_create.iter_info = (uintptr_t)&one;
+		attributes.link_create.iter_info_len = sizeof one;
+	}
 	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof attributes);
 	if (fd < 0)
 		error_set_system(err, errno, "iterate over threads");
@@ -496,6 +612,19 @@ int kernel_sweep_open(int link, struct error *err)
 	if (fd < 0)
 		error_set_system(err, errno, "iterate over threads");
 	return (int)fd;
+}
+
+bool kernel_program_run(const struct kernel_programs *programs, enum kernel_program program,
+			uint32_t *returned, struct error *err)
+{
+	union bpf_attr attributes;
+
+	memset(&attributes, 0, sizeof attributes);
+	attributes.test.prog_fd = (uint32_t)programs->programs[program];
+	if (syscall(SYS_bpf, BPF_PROG_TEST_RUN, &attributes, sizeof attributes) < 0)
+		return error_set_system(err, errno, "run a BPF program");
+	*returned = attributes.test.retval;
+	return true;
 }
 
 bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(void *context),

@@ -27,12 +27,26 @@ enum kernel_map {
 	KERNEL_MAP_COPIES, /* ring buffer of struct stack_copy_event */
 	KERNEL_MAP_COPY_RATE,
 	KERNEL_MAP_CONSTANTS,
+	KERNEL_MAP_THREAD_CONTEXTS, /* array of one hash, bpf/thread_context.bpf.h; empty */
 	/* where threads off their CPU are profiled, else −1: */
 	KERNEL_MAP_THREADS, /* hash of __u32 tid → struct thread_switch, bpf/off_cpu.h */
 	KERNEL_MAP_SWITCH_RATES,
+	KERNEL_MAP_UNSAMPLED,
+	KERNEL_MAP_LOOKS,
 	KERNEL_MAP_SWEEPS,
 	KERNEL_MAP_SWITCH_SCRATCH,
 	KERNEL_MAP_SWITCH_CONSTANTS,
+	/* where memory that is taken and given back is profiled, else −1: */
+	KERNEL_MAP_ALLOC_COSTS, /* hash of __u32 tgid → struct alloc_cost, bpf/alloc.h */
+	KERNEL_MAP_ALLOC_SCRATCH,
+	KERNEL_MAP_ALLOC_WINDOWS, /* hash of __u32 tgid → struct alloc_window */
+	KERNEL_MAP_ALLOC_COUNTS,  /* hash of __u32 tgid → struct alloc_window_counts */
+	KERNEL_MAP_ALLOC_CALLS,
+	/* where page faults are profiled, else −1: */
+	KERNEL_MAP_FAULT_RATES,
+	KERNEL_MAP_FAULT_SCRATCH,
+	KERNEL_MAP_FAULT_COPY_RATE,
+	KERNEL_MAP_FAULT_CONSTANTS,
 	KERNEL_MAP_COUNT,
 };
 
@@ -43,6 +57,22 @@ enum kernel_program {
 	KERNEL_PROGRAM_WAKING,
 	KERNEL_PROGRAM_EXIT,
 	KERNEL_PROGRAM_SWEEP, /* for kernel_sweep_open() */
+	/* for uprobe_open(): */
+	KERNEL_PROGRAM_GO_TAKEN,
+	KERNEL_PROGRAM_GO_GIVEN,
+	KERNEL_PROGRAM_GO_TAKEN_BY_STACK,
+	KERNEL_PROGRAM_GO_GIVEN_BY_STACK,
+	KERNEL_PROGRAM_LIBRARY_TAKEN,
+	KERNEL_PROGRAM_LIBRARY_GIVEN,
+	KERNEL_PROGRAM_MALLOC,
+	KERNEL_PROGRAM_CALLOC,
+	KERNEL_PROGRAM_REALLOC,
+	KERNEL_PROGRAM_POSIX_MEMALIGN,
+	KERNEL_PROGRAM_REALLOCARRAY,
+	/* for perf_faults_open(): */
+	KERNEL_PROGRAM_FAULT_MINOR,
+	KERNEL_PROGRAM_FAULT_MAJOR,
+	KERNEL_PROGRAM_LOOK, /* for kernel_program_run() */
 	KERNEL_PROGRAM_COUNT,
 };
 
@@ -68,6 +98,10 @@ struct kernel_load_options {
 	uint32_t off_cpu;           /* enum kernel_off_cpu */
 	uint32_t off_cpu_budget_ns; /* for stacks, of each CPU in SWITCH_WINDOW_MS */
 	uint32_t threads_max;       /* that are followed at a time */
+	uint32_t page_faults;       /* 1: they are wanted */
+	uint32_t fault_budget_ns;   /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */
+	uint32_t allocs;            /* 1: programs for probes in allocators are wanted */
+	uint32_t alloc_budget_ns;   /* of a process, for stacks in STACK_RATE_WINDOW_MS */
 };
 
 struct kernel_programs { /* descriptors, close-on-exec; −1: not wanted */
@@ -92,10 +126,15 @@ bool kernel_load(const struct kernel_load_options *options, void (*meanwhile)(vo
 int kernel_program_attach(const struct kernel_programs *programs, enum kernel_program program,
 			  struct error *err);
 
-/* The descriptor of an iterator over all threads; each opening of it is one that read(2) gives
- * struct switch_sweep_record of, to its end. −1: there is none. */
-int kernel_sweep_attach(const struct kernel_programs *programs, struct error *err);
+/* The descriptor of an iterator over all threads, or (from 6.1 on) over one, unless tid is 0; each
+ * opening of it is one that read(2) gives struct switch_sweep_record of, to its end. −1: there is
+ * none. */
+int kernel_sweep_attach(const struct kernel_programs *programs, uint32_t tid, struct error *err);
 int kernel_sweep_open(int link, struct error *err);
+
+/* Runs a program once, here and now, and gives what it returns. */
+bool kernel_program_run(const struct kernel_programs *programs, enum kernel_program program,
+			uint32_t *returned, struct error *err);
 
 /* Also what was never loaded, if set to {−1}s by kernel_programs_init(). */
 void kernel_programs_init(struct kernel_programs *programs);

@@ -68,6 +68,33 @@ int perf_timer_open(unsigned cpu, uint64_t period_ns, int program_fd, struct err
 	return fd;
 }
 
+int perf_faults_open(unsigned cpu, bool is_major, uint64_t period, int program_fd,
+		     struct error *err)
+{
+	struct perf_event_attr attributes = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = is_major ? PERF_COUNT_SW_PAGE_FAULTS_MAJ : PERF_COUNT_SW_PAGE_FAULTS_MIN,
+		.sample_period = period,
+	};
+	int fd = perf_open(&attributes, PERF_EVERY_THREAD, cpu);
+
+	if (fd < 0) {
+		open_failed(err, errno, PERF_EVERY_THREAD, cpu);
+		return -1;
+	}
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program_fd) != 0) {
+		error_set_system(err, errno, "attach to the page faults of CPU %u", cpu);
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+uint64_t perf_faults_count(int fd)
+{
+	return perf_timer_count(fd);
+}
+
 bool perf_timer_enable(int fd, bool is_enabled, struct error *err)
 {
 	if (ioctl(fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) != 0)

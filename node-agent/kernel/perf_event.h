@@ -17,6 +17,13 @@ bool perf_timer_enable(int fd, bool is_enabled, struct error *err);
 /* Nanoseconds the timer has counted on its CPU; 0 when it cannot be read. */
 uint64_t perf_timer_count(int fd);
 
+/* Every period-th page fault of any process on that CPU runs the program, minor or major (the page
+ * had to be read from a disk); counted from the start. Errors as above. */
+int perf_faults_open(unsigned cpu, bool is_major, uint64_t period, int program_fd,
+		     struct error *err);
+/* All of them so far. */
+uint64_t perf_faults_count(int fd);
+
 /* Whose events: everything on a CPU (needs privileges), or one thread's and of those it starts. */
 enum { PERF_EVERY_THREAD = -1 };
 

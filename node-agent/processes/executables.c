@@ -352,6 +352,7 @@ static bool copy_image(struct entry *entry, const struct elf_image *image)
 	entry->segment_count = image->segment_count;
 	memcpy(entry->segments, image->segments, image->segment_count * sizeof(*entry->segments));
 	memcpy(shown->go_id, image->go_id, sizeof(shown->go_id));
+	shown->has_go = image->has_go_pclntab || *image->go_id;
 	shown->entry = image->entry;
 	for (unsigned i = 0; i < image->segment_count; i++) {
 		const struct elf_segment *segment = &image->segments[i];

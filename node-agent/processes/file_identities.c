@@ -234,15 +234,6 @@ static void set_slow(struct file_identities *identities, uint64_t device)
 
 /* --- asking --- */
 
-/* An O_PATH descriptor → one for reading, of the very same file. */
-static int open_for_reading(int path_fd)
-{
-	char link[64];
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 static bool may_change(const char *path)
 {
 	return !strncmp(path, "/memfd:", strlen("/memfd:")) || !path[0];
@@ -371,7 +362,7 @@ static uint32_t ask(struct file_identities *identities, int path_fd, const char 
 	if (!question)
 		return 0;
 	*question = (struct question){.state = *state, .owner = owner, .path = strdup(path)};
-	question->fd = open_for_reading(path_fd);
+	question->fd = process_open_for_reading(path_fd);
 	*is_failed = question->fd < 0;
 	if (!question->path || question->fd < 0) {
 		end_question(question);
@@ -406,7 +397,7 @@ static enum file_found find_remembered(struct file_identities *identities,
 	if (!is_expected(identities, known->ref, expected))
 		return FILE_OTHER;
 	*found = known->ref;
-	if (shown->fd < 0 && !shown->is_raw && (fd = open_for_reading(path_fd)) >= 0)
+	if (shown->fd < 0 && !shown->is_raw && (fd = process_open_for_reading(path_fd)) >= 0)
 		executables_keep_open(identities->executables, known->ref, fd);
 	return FILE_FOUND;
 }
@@ -480,7 +471,7 @@ bool file_identities_reopen(struct file_identities *identities, uint32_t index)
 		state = state_of(&st);
 		known = find_known(identities, &state);
 		if (known && known->found == FILE_FOUND && known->ref.index == index)
-			fd = open_for_reading(path_fd);
+			fd = process_open_for_reading(path_fd);
 	}
 	if (path_fd >= 0)
 		close(path_fd);

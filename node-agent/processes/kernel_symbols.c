@@ -97,27 +97,29 @@ bool kernel_text_range(const char *proc_root, uint64_t *text, uint64_t *end, str
 	return true;
 }
 
+/* Addresses ascend: a function ends where the next begins. */
 static bool find_scheduler(void *context, const struct kernel_symbol *symbol)
 {
-	struct text_range *range = context;
+	struct kernel_scheduler *found = context;
 
+	if (found->waking_start && !found->waking_end && symbol->address > found->waking_start)
+		found->waking_end = symbol->address;
 	if (!strcmp(symbol->name, "__sched_text_start"))
-		range->text = symbol->address;
+		found->start = symbol->address;
 	else if (!strcmp(symbol->name, "__sched_text_end"))
-		range->end = symbol->address;
-	return !*symbol->module && (!range->text || !range->end);
+		found->end = symbol->address;
+	else if (!strcmp(symbol->name, "try_to_wake_up"))
+		found->waking_start = symbol->address;
+	return !*symbol->module && (!found->start || !found->end || !found->waking_end);
 }
 
-bool kernel_scheduler_range(const char *proc_root, uint64_t *start, uint64_t *end)
+void kernel_scheduler_find(const char *proc_root, struct kernel_scheduler *out)
 {
-	struct text_range range = {0};
-
-	if (!kernel_symbols_each(proc_root, find_scheduler, &range, NULL) ||
-	    range.text >= range.end)
-		return false;
-	*start = range.text;
-	*end = range.end;
-	return true;
+	*out = (struct kernel_scheduler){0};
+	if (!kernel_symbols_each(proc_root, find_scheduler, out, NULL) || out->start >= out->end)
+		out->start = out->end = 0;
+	if (out->waking_start >= out->waking_end)
+		out->waking_start = out->waking_end = 0;
 }
 
 /* --- texts for the server --- */

@@ -27,7 +27,12 @@ bool kernel_symbols_each(const char *proc_root,
  */
 bool kernel_text_range(const char *proc_root, uint64_t *text, uint64_t *end, struct error *err);
 
-/* Where the scheduler's functions are that others wait in. False: the kernel does not say. */
-bool kernel_scheduler_range(const char *proc_root, uint64_t *start, uint64_t *end);
+/* Ranges of addresses, the end outside; 0, 0: the kernel does not say. */
+struct kernel_scheduler {
+	uint64_t start, end;               /* the functions that others wait in */
+	uint64_t waking_start, waking_end; /* the one that wakes, try_to_wake_up() */
+};
+
+void kernel_scheduler_find(const char *proc_root, struct kernel_scheduler *out);
 
 #endif

@@ -53,6 +53,24 @@ static bool started_at(int directory, uint64_t start_time_ns)
 	return shown + 1 >= expected && shown <= expected + 1;
 }
 
+uint64_t process_start_ns(uint32_t tgid)
+{
+	const long per_second = sysconf(_SC_CLK_TCK);
+	char path[40], stat[1024];
+	uint64_t ticks = 0;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", tgid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd >= 0 ? read(fd, stat, sizeof stat) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (length <= 0 || !process_stat_start_time(stat, (size_t)length, &ticks))
+		return 0;
+	return ticks * (1000000000 / (uint64_t)(per_second > 0 ? per_second : 100));
+}
+
 int process_directory_open(const char *proc_root, uint32_t tgid, uint64_t start_time_ns)
 {
 	char path[PATH_MAX];
@@ -215,6 +233,14 @@ static int open_below_root(int directory, const char *root_name, const char *pat
 int process_open_path(int directory, const char *path)
 {
 	return open_below_root(directory, "root", path);
+}
+
+int process_open_for_reading(int path_fd)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
+	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 int process_open_own_path(const char *path)

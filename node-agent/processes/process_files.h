@@ -49,10 +49,14 @@ bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct st
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path);
 /* By path below /proc/PID/root, never leaving it; the caller checks that it is the same file. */
 int process_open_path(int directory, const char *path);
+/* An O_PATH descriptor → one for reading, of the very same file. */
+int process_open_for_reading(int path_fd);
 /* By path below this process' own root; for processes that are gone. */
 int process_open_own_path(const char *path);
 
 /* Field 22 of /proc/PID/stat in clock ticks since boot, proc_pid_stat(5). Pure. */
 bool process_stat_start_time(const char *stat, size_t length, uint64_t *ticks);
+/* The same of a process, in nanoseconds, as exact as clock ticks are. 0: not to be had. */
+uint64_t process_start_ns(uint32_t tgid);
 
 #endif

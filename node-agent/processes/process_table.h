@@ -30,6 +30,7 @@ struct executable {
 	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed because many
 	 * others were used since. */
 	int fd;
+	bool has_go; /* functions of Go's */
 	bool is_raw; /* not an ELF: addresses are file offsets, and there is no unwind table */
 	bool is_wanted_checked; /* for main: announced already */
 };

@@ -148,6 +148,25 @@ static enum row_failure function_read(struct go_table *table, uint64_t index,
 	return ROW_FAILURE_NONE;
 }
 
+void go_table_find(struct go_table *table, const char *const *names, unsigned count,
+		   struct go_span *spans)
+{
+	struct go_function function;
+	unsigned missing = count;
+
+	memset(spans, 0, count * sizeof *spans);
+	for (uint64_t index = 0; missing && index < table->place.count; index++) {
+		if (function_read(table, index, &function) != ROW_FAILURE_NONE)
+			continue;
+		for (unsigned i = 0; i < count; i++) {
+			if (spans[i].end || strcmp(function.name, names[i]) != 0)
+				continue;
+			spans[i] = (struct go_span){function.start, function.end};
+			missing--;
+		}
+	}
+}
+
 /* The last function that begins at or below the address; the first one when none does. */
 static bool find_function(struct go_table *table, uint64_t address, uint64_t *index)
 {
@@ -334,6 +353,22 @@ static void find_descriptor(struct go_table *table, struct go_function *function
 		go_descriptor_read(&found, &other, code, got);
 	}
 	function->descriptor = found;
+}
+
+bool go_table_descriptor(struct go_table *table, struct go_descriptor *descriptor)
+{
+	struct go_function function;
+
+	for (uint64_t index = 0; index < table->place.count; index++) {
+		if (function_read(table, index, &function) != ROW_FAILURE_NONE ||
+		    strcmp(function.name, "runtime.systemstack") != 0 ||
+		    !go_function_leaves(&function))
+			continue;
+		find_descriptor(table, &function, index);
+		*descriptor = function.descriptor;
+		return descriptor->has_g && descriptor->has_curg;
+	}
+	return false;
 }
 
 static void function_parts(struct go_table *table, struct go_function *function, uint64_t index)

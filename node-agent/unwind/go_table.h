@@ -23,6 +23,18 @@ void go_table_close(struct go_table *table);
 enum row_failure go_table_pieces(struct go_table *table, uint64_t start, uint64_t end,
 				 call_frames_add add, void *context);
 
+/* The functions of those names, all zero where there is none; a name of GO_NAME_BYTES − 1 bytes and
+ * more is never found. Searches until it has all. */
+struct go_span {
+	uint64_t start, end;
+};
+void go_table_find(struct go_table *table, const char *const *names, unsigned count,
+		   struct go_span *spans);
+
+/* Where the runtime keeps what a thread works on. False: its code does not say. */
+struct go_descriptor;
+bool go_table_descriptor(struct go_table *table, struct go_descriptor *descriptor);
+
 size_t go_table_bytes(const struct go_table *table);
 
 #endif

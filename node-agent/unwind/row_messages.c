@@ -46,8 +46,8 @@ static bool rule_is_sound(const struct unwind_rule *rule)
 	if (rule->ra == UNWIND_RA_IN_REGISTER &&
 	    (rule->ra_offset < 0 || rule->ra_offset >= UNWIND_REGISTERS))
 		return false;
-	return !(rule->flags & ~(UNWIND_RULE_SIGNAL | UNWIND_RULE_OTHER_STACK |
-				 UNWIND_RULE_GUESSED));
+	return !(rule->flags &
+		 ~(UNWIND_RULE_SIGNAL | UNWIND_RULE_OTHER_STACK | UNWIND_RULE_GUESSED));
 }
 
 static bool rows_are_sound(const struct page_rows *rows)
@@ -89,6 +89,13 @@ static bool answer_is_sound(const struct row_answer *answer)
 		return answer->executable && !answer->page && !answer->failure &&
 		       !answer->rule_count && answer->state < ROW_FILE_STATES &&
 		       answer->count <= (answer->state == ROW_FILE_ELF ? ELF_IMAGE_SEGMENTS : 0);
+	case ROW_MESSAGE_MEMORY:
+		return answer->executable && !answer->page && !answer->state &&
+		       !answer->rule_count && answer->failure <= 1 &&
+		       answer->count <= (answer->failure ? 0 : MEMORY_PLACES_MAX);
+	case ROW_MESSAGE_TLS:
+		return answer->executable && !answer->page && !answer->failure && !answer->state &&
+		       !answer->count && !answer->rule_count;
 	case ROW_MESSAGE_FAREWELL:
 		return answer->count < ROW_FAREWELL_MAX && !answer->rule_count;
 	}
@@ -130,11 +137,25 @@ static bool take_file(const struct row_answer *answer, const struct row_file *fi
 	if (file->gnu_length && (file->gnu_length > sizeof file->gnu ||
 				 !build_id_set(&image->gnu, file->gnu, file->gnu_length)))
 		return false;
-	if (!memchr(file->go_id, '\0', sizeof file->go_id))
+	if (file->has_go > 1 || !memchr(file->go_id, '\0', sizeof file->go_id))
 		return false;
 	memcpy(image->go_id, file->go_id, sizeof image->go_id);
+	image->has_go_pclntab = file->has_go;
 	image->entry = file->entry;
 	return take_segments(segments, answer->count, image);
+}
+
+static bool tls_is_sound(const struct tls_symbol *tls)
+{
+	if (tls->is_defined > 1 || tls->is_program > 1 || tls->slot_count > TLS_SLOTS_MAX ||
+	    (tls->is_defined &&
+	     (!tls->block_alignment || tls->block_alignment & (tls->block_alignment - 1))) ||
+	    tls->go.is_defined > 1 || tls->go.is_list > 1)
+		return false;
+	for (uint32_t i = 0; i < tls->slot_count; i++)
+		if (tls->slots[i].kind >= TLS_SLOT_KINDS)
+			return false;
+	return true;
 }
 
 static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
@@ -167,6 +188,11 @@ static void set_parts(const struct row_answer *answer, struct row_reply *reply,
 	} else if (answer->kind == ROW_MESSAGE_PAGE) {
 		parts[1] = (struct iovec){rows->rows, answer->count * sizeof *rows->rows};
 		parts[2] = (struct iovec){rows->rules, answer->rule_count * sizeof *rows->rules};
+	} else if (answer->kind == ROW_MESSAGE_MEMORY) {
+		parts[1] = (struct iovec){reply->places.items,
+					  answer->count * sizeof *reply->places.items};
+	} else if (answer->kind == ROW_MESSAGE_TLS) {
+		parts[1] = (struct iovec){&reply->tls, sizeof reply->tls};
 	} else if (answer->state != ROW_FILE_UNREADABLE) {
 		parts[1] = (struct iovec){&room->file, sizeof room->file};
 		parts[2] = (struct iovec){room->segments, answer->count * sizeof *room->segments};
@@ -183,6 +209,17 @@ static enum row_received take_page(const struct row_answer *answer, struct page_
 	rows->rule_count = answer->rule_count;
 	return answer->state != UNWIND_PAGE_LOADED || rows_are_sound(rows) ? ROW_RECEIVED_ANSWER
 									   : ROW_RECEIVED_WRONG;
+}
+
+static enum row_received take_places(const struct row_answer *answer, struct row_reply *reply)
+{
+	reply->file = answer->executable;
+	reply->is_readable = !answer->failure;
+	reply->places.count = answer->count;
+	for (uint32_t i = 0; i < answer->count; i++)
+		if (reply->places.items[i].kind >= MEMORY_PLACE_KINDS)
+			return ROW_RECEIVED_WRONG;
+	return ROW_RECEIVED_MEMORY;
 }
 
 enum row_received row_reply_receive(int socket, struct row_reply *reply)
@@ -212,7 +249,11 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply)
 		reply->farewell[answer.count] = '\0';
 		return ROW_RECEIVED_FAREWELL;
 	}
+	if (answer.kind == ROW_MESSAGE_MEMORY)
+		return take_places(&answer, reply);
 	reply->file = answer.executable;
+	if (answer.kind == ROW_MESSAGE_TLS)
+		return tls_is_sound(&reply->tls) ? ROW_RECEIVED_TLS : ROW_RECEIVED_WRONG;
 	reply->is_readable = answer.state != ROW_FILE_UNREADABLE;
 	return !reply->is_readable || take_file(&answer, &room.file, room.segments, &reply->content)
 		       ? ROW_RECEIVED_FILE
@@ -295,6 +336,7 @@ bool row_file_send(int socket, uint32_t number, const struct file_content *conte
 	answer.state = content->is_elf ? ROW_FILE_ELF : ROW_FILE_RAW;
 	answer.count = image->segment_count;
 	room.file.entry = image->entry;
+	room.file.has_go = image->has_go_pclntab;
 	room.file.gnu_length = image->gnu.length;
 	memcpy(room.file.gnu, image->gnu.bytes, image->gnu.length);
 	memcpy(room.file.htlhash, content->htlhash.bytes, sizeof room.file.htlhash);
@@ -308,6 +350,30 @@ bool row_file_send(int socket, uint32_t number, const struct file_content *conte
 	}
 	parts[2] = (struct iovec){room.segments, answer.count * sizeof *room.segments};
 	return send_parts(socket, parts, 3);
+}
+
+bool row_memory_send(int socket, uint32_t number, const struct memory_places *places,
+		     uint16_t cpu_ms)
+{
+	struct row_answer answer = {.kind = ROW_MESSAGE_MEMORY,
+				    .executable = number,
+				    .failure = !places,
+				    .cpu_ms = cpu_ms,
+				    .count = places ? places->count : 0};
+	struct iovec parts[] = {
+		{&answer, sizeof answer},
+		{(void *)(places ? places->items : NULL), answer.count * sizeof *places->items}};
+
+	return send_parts(socket, parts, 2);
+}
+
+bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls, uint16_t cpu_ms)
+{
+	struct row_answer answer = {
+		.kind = ROW_MESSAGE_TLS, .executable = executable, .cpu_ms = cpu_ms};
+	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)tls, sizeof *tls}};
+
+	return send_parts(socket, parts, 2);
 }
 
 void row_farewell_send(int socket, const char *text)

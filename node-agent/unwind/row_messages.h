@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "common/file_content.h"
+#include "common/tls_symbol.h"
+#include "node-agent/unwind/memory_places.h"
 #include "node-agent/unwind/row_builder.h"
 
 #define ROW_WORKER_NAME "farflame-unwinder" /* argv[0] of the child; also what ps shows */
@@ -22,7 +24,9 @@ enum {
 enum row_message {
 	ROW_MESSAGE_PAGE, /* the rows of one page */
 	ROW_MESSAGE_FILE, /* what a file is: executable is the question's number, page 0 */
+	ROW_MESSAGE_TLS,  /* where a file has its thread's context: executable, page 0 */
 	ROW_MESSAGE_FAREWELL,
+	ROW_MESSAGE_MEMORY, /* where it takes memory; as FILE */
 	ROW_MESSAGE_COUNT,
 };
 
@@ -33,7 +37,8 @@ struct row_question {
 
 /* PAGE: followed by count rows and the rules. FILE: unless unreadable, by a struct row_file and
  * count segments. FAREWELL: by count bytes of text; the child ends, and this is why (none: it has
- * worked enough). */
+ * worked enough). MEMORY: by count places; failure 1: the file was not to be read. TLS: by
+ * a struct tls_symbol. */
 struct row_answer {
 	uint32_t kind, executable, page;
 	uint8_t state, failure; /* FILE: enum row_file_state, 0 */
@@ -45,6 +50,7 @@ enum row_file_state { ROW_FILE_UNREADABLE, ROW_FILE_RAW, ROW_FILE_ELF, ROW_FILE_
 
 struct row_file {
 	uint64_t entry;
+	uint8_t has_go; /* functions of Go's */
 	uint8_t gnu_length, gnu[BUILD_ID_MAX];
 	uint8_t htlhash[FILE_HASH_BYTES];
 	char go_id[ELF_IMAGE_GO_ID];
@@ -68,6 +74,8 @@ enum row_received {
 	ROW_RECEIVED_NOTHING,
 	ROW_RECEIVED_ANSWER,   /* checked: it can be put into maps and searched */
 	ROW_RECEIVED_FILE,     /* checked */
+	ROW_RECEIVED_MEMORY,   /* checked */
+	ROW_RECEIVED_TLS,      /* checked */
 	ROW_RECEIVED_FAREWELL, /* with text in farewell */
 	ROW_RECEIVED_WRONG,    /* not what a sound child sends */
 	ROW_RECEIVED_END,
@@ -76,9 +84,11 @@ enum row_received {
 struct row_reply {
 	uint16_t cpu_ms;
 	struct page_rows rows; /* ANSWER */
-	uint32_t file;         /* FILE: the question's number */
+	uint32_t file;         /* FILE and MEMORY: the question's number; TLS: the executable */
 	bool is_readable;
-	struct file_content content; /* when readable */
+	struct file_content content; /* FILE, when readable */
+	struct memory_places places; /* MEMORY, the same */
+	struct tls_symbol tls;       /* TLS */
 	char farewell[ROW_FAREWELL_MAX];
 };
 
@@ -92,6 +102,10 @@ bool row_question_receive(int socket, struct row_question *question, int *fd);
 bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms);
 /* content NULL: unreadable. */
 bool row_file_send(int socket, uint32_t file, const struct file_content *content, uint16_t cpu_ms);
+/* places NULL: unreadable. */
+bool row_memory_send(int socket, uint32_t file, const struct memory_places *places,
+		     uint16_t cpu_ms);
+bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls, uint16_t cpu_ms);
 void row_farewell_send(int socket, const char *text);
 
 #endif

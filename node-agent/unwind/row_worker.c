@@ -63,6 +63,10 @@ struct row_worker {
 	struct row_reply *reply; /* while a child runs, and for failures */
 	row_worker_file on_file; /* NULL: nobody asks */
 	void *context;
+	row_worker_memory on_memory; /* the same */
+	void *memory_context;
+	row_worker_tls on_tls; /* likewise */
+	void *tls_context;
 	struct row_worker_counters counters;
 };
 
@@ -207,6 +211,8 @@ static uint32_t child_cpu_ms(const struct row_worker *worker)
 /* What a question is told by from others, and its cost is on: an executable, or a number. */
 static uint32_t key_of(const struct ask *ask)
 {
+	if (ask->kind == ROW_MESSAGE_MEMORY)
+		return ask->executable | ROW_WORKER_NUMBERS | ROW_WORKER_NUMBERS / 2;
 	return ask->kind == ROW_MESSAGE_FILE ? ask->executable | ROW_WORKER_NUMBERS
 					     : ask->executable;
 }
@@ -316,6 +322,32 @@ bool row_worker_ask_file(struct row_worker *worker, uint32_t number, int fd, int
 	return number < ROW_WORKER_NUMBERS && add_ask(worker, &ask, fd, now_ms);
 }
 
+void row_worker_set_memory(struct row_worker *worker, row_worker_memory memory, void *context)
+{
+	worker->on_memory = memory;
+	worker->memory_context = context;
+}
+
+bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms)
+{
+	struct ask ask = {.kind = ROW_MESSAGE_MEMORY, .executable = number};
+
+	return number < ROW_WORKER_NUMBERS / 2 && add_ask(worker, &ask, fd, now_ms);
+}
+
+void row_worker_set_tls(struct row_worker *worker, row_worker_tls tls, void *context)
+{
+	worker->on_tls = tls;
+	worker->tls_context = context;
+}
+
+bool row_worker_ask_tls(struct row_worker *worker, uint32_t executable, int fd, int64_t now_ms)
+{
+	struct ask ask = {.kind = ROW_MESSAGE_TLS, .executable = executable};
+
+	return add_ask(worker, &ask, fd, now_ms);
+}
+
 int row_worker_fd(const struct row_worker *worker)
 {
 	return worker->socket;
@@ -337,13 +369,26 @@ static void pop(struct row_worker *worker, int64_t now_ms)
 	worker->counters.answered++;
 }
 
-enum heard { HEARD_NOTHING, HEARD_PAGE, HEARD_FILE };
+enum heard { HEARD_NOTHING, HEARD_PAGE, HEARD_FILE /* and told of */ };
 
 static void tell_file(struct row_worker *worker, uint32_t number,
 		      const struct file_content *content, bool is_hung)
 {
 	if (worker->on_file)
 		worker->on_file(worker->context, number, content, is_hung);
+}
+
+static void tell_memory(struct row_worker *worker, uint32_t number,
+			const struct memory_places *places)
+{
+	if (worker->on_memory)
+		worker->on_memory(worker->memory_context, number, places);
+}
+
+static void tell_tls(struct row_worker *worker, uint32_t executable, const struct tls_symbol *tls)
+{
+	if (worker->on_tls)
+		worker->on_tls(worker->tls_context, executable, tls);
 }
 
 static enum heard fail_first(struct row_worker *worker, bool is_hung, int64_t now_ms)
@@ -354,6 +399,14 @@ static enum heard fail_first(struct row_worker *worker, bool is_hung, int64_t no
 	pop(worker, now_ms);
 	if (ask.kind == ROW_MESSAGE_FILE) {
 		tell_file(worker, ask.executable, NULL, is_hung);
+		return HEARD_FILE;
+	}
+	if (ask.kind == ROW_MESSAGE_MEMORY) {
+		tell_memory(worker, ask.executable, NULL);
+		return HEARD_FILE;
+	}
+	if (ask.kind == ROW_MESSAGE_TLS) {
+		tell_tls(worker, ask.executable, NULL);
 		return HEARD_FILE;
 	}
 	rows->executable = ask.executable;
@@ -389,6 +442,10 @@ static bool is_asked(struct row_worker *worker, enum row_received kind)
 		return false;
 	if (kind == ROW_RECEIVED_FILE)
 		return first->kind == ROW_MESSAGE_FILE && first->executable == reply->file;
+	if (kind == ROW_RECEIVED_MEMORY)
+		return first->kind == ROW_MESSAGE_MEMORY && first->executable == reply->file;
+	if (kind == ROW_RECEIVED_TLS)
+		return first->kind == ROW_MESSAGE_TLS && first->executable == reply->file;
 	return first->kind == ROW_MESSAGE_PAGE && first->executable == reply->rows.executable &&
 	       first->page == reply->rows.page;
 }
@@ -404,9 +461,16 @@ static enum heard take_answer(struct row_worker *worker, enum row_received kind,
 	parse_budget_answered(&worker->budget, key_of(ask_at(worker, 0)),
 			      cost(worker, reply->cpu_ms), now_ms);
 	pop(worker, now_ms);
-	if (kind != ROW_RECEIVED_FILE)
+	if (kind == ROW_RECEIVED_MEMORY) {
+		tell_memory(worker, reply->file, reply->is_readable ? &reply->places : NULL);
+		return HEARD_FILE;
+	}
+	if (kind == ROW_RECEIVED_ANSWER)
 		return HEARD_PAGE;
-	tell_file(worker, reply->file, reply->is_readable ? &reply->content : NULL, false);
+	if (kind == ROW_RECEIVED_TLS)
+		tell_tls(worker, reply->file, &reply->tls);
+	else
+		tell_file(worker, reply->file, reply->is_readable ? &reply->content : NULL, false);
 	return HEARD_FILE;
 }
 
@@ -457,6 +521,8 @@ static enum heard hear_child(struct row_worker *worker, int64_t now_ms)
 	switch (received) {
 	case ROW_RECEIVED_ANSWER:
 	case ROW_RECEIVED_FILE:
+	case ROW_RECEIVED_MEMORY:
+	case ROW_RECEIVED_TLS:
 		return take_answer(worker, received, now_ms);
 	case ROW_RECEIVED_FAREWELL:
 		say_farewell(worker->reply->farewell);

@@ -13,6 +13,8 @@
 
 #include "common/error.h"
 #include "common/file_content.h"
+#include "common/tls_symbol.h"
+#include "node-agent/unwind/memory_places.h"
 #include "node-agent/unwind/row_builder.h"
 
 struct row_worker;
@@ -37,6 +39,18 @@ typedef void (*row_worker_file)(void *context, uint32_t number, const struct fil
 				bool is_hung);
 void row_worker_set_file(struct row_worker *worker, row_worker_file file, void *context);
 bool row_worker_ask_file(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms);
+
+/* Where a file takes memory; the same, with numbers of its own, below ROW_WORKER_NUMBERS / 2. */
+typedef void (*row_worker_memory)(void *context, uint32_t number,
+				  const struct memory_places *places);
+void row_worker_set_memory(struct row_worker *worker, row_worker_memory memory, void *context);
+bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms);
+
+/* Where that executable has its threads' contexts (unwind/tls_file.h); tls NULL: its reader failed.
+ * The rest as above. */
+typedef void (*row_worker_tls)(void *context, uint32_t executable, const struct tls_symbol *tls);
+void row_worker_set_tls(struct row_worker *worker, row_worker_tls tls, void *context);
+bool row_worker_ask_tls(struct row_worker *worker, uint32_t executable, int fd, int64_t now_ms);
 
 /* To be polled for reading; −1 while no child runs. It changes when a child is started. */
 int row_worker_fd(const struct row_worker *worker);

@@ -163,6 +163,49 @@ static bool answer_file(struct worker *worker, const struct row_question *questi
 			     worker->used_ms);
 }
 
+/* Once for each file, so that it is opened for it alone. */
+static bool answer_memory(struct worker *worker, const struct row_question *question, int fd)
+{
+	struct unwind_file *file = fd >= 0 ? unwind_file_open(fd) : NULL; /* takes fd */
+	struct memory_places places = {0};
+
+	if (file)
+		unwind_file_memory(file, &places);
+	worker->used_ms = cpu_ms();
+	if (!row_memory_send(ROW_WORKER_SOCKET, question->executable, file ? &places : NULL,
+			     worker->used_ms)) {
+		unwind_file_close(file);
+		return false;
+	}
+	unwind_file_close(file);
+	return true;
+}
+
+static bool answer_tls(struct worker *worker, const struct row_question *question, int fd)
+{
+	struct unwind_file *file = file_of(worker, question->executable, fd);
+	struct tls_symbol tls = {0};
+
+	if (file)
+		unwind_file_tls(file, &tls);
+	worker->used_ms = cpu_ms();
+	return row_tls_send(ROW_WORKER_SOCKET, question->executable, &tls, worker->used_ms);
+}
+
+static bool answer(struct worker *worker, const struct row_question *question, int fd)
+{
+	switch (question->kind) {
+	case ROW_MESSAGE_FILE:
+		return answer_file(worker, question, fd);
+	case ROW_MESSAGE_MEMORY:
+		return answer_memory(worker, question, fd);
+	case ROW_MESSAGE_TLS:
+		return answer_tls(worker, question, fd);
+	default:
+		return answer_page(worker, question, fd);
+	}
+}
+
 static bool enter_sandbox(struct error *err)
 {
 	const struct sandbox_limits limits = {.memory_bytes = MEMORY_BYTES_MAX,
@@ -200,8 +243,7 @@ int row_worker_main(int argc, char **argv)
 	}
 	while (the_worker.used_ms < WORK_SECONDS * 1000 &&
 	       row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
-		if (question.kind == ROW_MESSAGE_FILE ? !answer_file(&the_worker, &question, fd)
-						      : !answer_page(&the_worker, &question, fd))
+		if (!answer(&the_worker, &question, fd))
 			_exit(EXIT_FAILURE);
 		keep_small(&the_worker);
 	}

@@ -8,8 +8,13 @@
 #include "node-agent/unwind/bare_code.h"
 #include "node-agent/unwind/call_frames.h"
 #include "node-agent/unwind/code_file.h"
+#include "node-agent/unwind/go_labels.h"
+#include "node-agent/unwind/go_memory.h"
 #include "node-agent/unwind/go_table.h"
 #include "node-agent/unwind/known_code.h"
+#include "node-agent/unwind/probe_notes.h"
+#include "node-agent/unwind/tls_file.h"
+#include "node-agent/unwind/malloc_names.h"
 
 #if defined(__aarch64__)
 enum { THIS_MACHINE = EM_AARCH64 };
@@ -64,6 +69,15 @@ size_t unwind_file_bytes(const struct unwind_file *file)
 	return sizeof *file + code_file_memory(&file->code) +
 	       (file->frames ? call_frames_bytes(file->frames) : 0) +
 	       (file->go ? go_table_bytes(file->go) : 0);
+}
+
+void unwind_file_tls(struct unwind_file *file, struct tls_symbol *out)
+{
+	*out = (struct tls_symbol){0};
+	if (file->failure != ROW_FAILURE_NOT_CODE)
+		tls_file_read(&file->code, out);
+	if (file->go)
+		go_labels_find(&file->code, file->go, &out->go);
 }
 
 /* Opened when first asked: most of a Go program's pages never need it. */
@@ -198,4 +212,20 @@ void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows 
 	out->state = UNWIND_PAGE_FAILED;
 	out->failure = (uint8_t)walk.failure;
 	out->count = out->rule_count = 0;
+}
+
+void unwind_file_memory(struct unwind_file *file, struct memory_places *places)
+{
+	for (unsigned i = 0; i < file->code.segment_count; i++) {
+		const Elf64_Phdr *segment = &file->code.segments[i];
+
+		if (segment->p_type != PT_LOAD)
+			continue;
+		memory_place_add(places, MEMORY_BASE, segment->p_vaddr - segment->p_offset);
+		break;
+	}
+	if (file->go)
+		go_memory_places(&file->code, file->go, places);
+	probe_notes_places(&file->code, places);
+	malloc_names_find(&file->code, places);
 }

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/tls_symbol.h"
+#include "node-agent/unwind/memory_places.h"
 #include "node-agent/unwind/row_builder.h"
 
 struct unwind_file;
@@ -18,6 +20,12 @@ void unwind_file_close(struct unwind_file *file);
 
 /* out->executable is the caller's to set. */
 void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows *out);
+
+/* Where it takes memory: what is known of is added. */
+void unwind_file_memory(struct unwind_file *file, struct memory_places *places);
+
+/* As tls_file_read() and go_labels_find(). */
+void unwind_file_tls(struct unwind_file *file, struct tls_symbol *out);
 
 size_t unwind_file_bytes(const struct unwind_file *file);
 

@@ -60,6 +60,7 @@ void api_agents_get(struct http_request *request, struct http_response *response
 	for (size_t i = 0; i < count; i++)
 		put_agent(&json, &rows[i]);
 	json_close(&json, ']');
+	json_key_int(&json, "now", api_now_ms());
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 }

@@ -18,12 +18,14 @@ struct api {
 	struct samples_store *samples;
 	struct symbols_store *symbols;
 	struct symbolizer *symbolizer;
-	struct http_server *server; /* for its counters; NULL before it runs */
-	int64_t retention_ms;       /* older samples are refused; 0: none are */
+	struct http_server *server;         /* for its counters; NULL before it runs */
+	int64_t retention_ms;               /* older samples are refused; 0: none are */
 	struct samples_limits query_limits; /* of each one */
-	int64_t started_ms;         /* unix */
+	int64_t started_ms;                 /* unix */
 	_Atomic bool is_ready, is_stopping;
 	struct known_modules *known;
+	struct label_limits *label_limits;
+	_Atomic uint64_t attributes_left_out, labels_left_out; /* ingest_rejects, label_limits.h */
 };
 
 /* Knows which modules were passed on to the symbolizer; embedded in struct api from start to stop.
@@ -46,6 +48,9 @@ API_HANDLER(api_diff_get);
 API_HANDLER(api_sandwich_get);
 API_HANDLER(api_timeline_get);
 API_HANDLER(api_heatmap_get);
+API_HANDLER(api_hotspots_get);
+API_HANDLER(api_traces_get);
+API_HANDLER(api_stack_get);
 API_HANDLER(api_samples_delete);
 API_HANDLER(api_types_get);
 API_HANDLER(api_labels_get);
@@ -53,6 +58,7 @@ API_HANDLER(api_label_values_get);
 API_HANDLER(api_modules_get);
 API_HANDLER(api_modules_post);
 API_HANDLER(api_module_put);
+API_HANDLER(api_module_symbols_get);
 API_HANDLER(api_symbolicate_post);
 API_HANDLER(api_symbolicate_options);
 API_HANDLER(api_buildid_debuginfo_get);

@@ -126,6 +126,8 @@ static bool read_choices(struct http_request *request, struct diffing *diffing, 
 	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &diffing->max_nodes, err))
 		return false;
 	diffing->norm = (enum diff_norm)norm;
+	if (diffing->sides[DIFF_COMPARE].flame.is_gauge && norm == DIFF_PER_SECOND)
+		diffing->norm = DIFF_RAW; /* a mean over time grows with no time */
 	diffing->noise = (enum noise)noise;
 	diffing->by_total = sort == 1;
 	return true;
@@ -199,6 +201,7 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 	struct flame_request *flame = &side->flame;
 
 	flame->query.by_bucket = side->diffing->noise == NOISE_TIME;
+	flame->query.is_part_of_mean = true;
 	flame->query.step_ms = flame->query.by_bucket
 				       ? step_choose(flame->query.until_ms - flame->query.from_ms,
 						     CLUSTERS)

@@ -40,6 +40,43 @@ bool root_path_parse(const char *text, struct arena *arena, const char *const **
 	return true;
 }
 
+/* "kernel,inline" → bits of enum frame_kind. */
+static bool read_kinds(struct http_request *request, uint32_t *kinds, struct error *err)
+{
+	static const struct {
+		const char *name;
+		enum frame_kind kind;
+	} known[] = {
+		{"native", FRAME_native},
+		{"inline", FRAME_inline},
+		{"kernel", FRAME_kernel},
+		{"jit", FRAME_jit},
+		{"gpu", FRAME_gpu},
+		{"unresolved", FRAME_unresolved},
+		{"interpreter", FRAME_interpreter},
+	};
+	enum { KNOWN = sizeof known / sizeof *known };
+	const char *at = http_request_query(request, "hide_kind");
+
+	while (at && *at) {
+		size_t length = strcspn(at, ","), i = 0;
+
+		while (i < KNOWN &&
+		       (strlen(known[i].name) != length || memcmp(known[i].name, at, length)))
+			i++;
+		if (i == KNOWN)
+			return error_set(err, ERROR_OPTION,
+					 "parameter 'hide_kind' has '%.*s'; possible are native, "
+					 "inline, kernel, interpreter, jit, gpu and unresolved, "
+					 "separated by commas",
+					 length > 40 ? 40 : (int)length, at);
+		*kinds |= UINT32_C(1) << known[i].kind;
+		at += length;
+		at += *at == ',';
+	}
+	return true;
+}
+
 static bool read_view(struct http_request *request, const char *default_group,
 		      struct flame_request *out, struct error *err)
 {
@@ -53,6 +90,9 @@ static bool read_view(struct http_request *request, const char *default_group,
 	if (!parameter_pattern(request, "focus", &out->focus, err) ||
 	    !parameter_pattern(request, "ignore", &out->ignore, err) ||
 	    !parameter_pattern(request, "hide", &out->hide, err) ||
+	    !parameter_pattern(request, "hide_module", &out->hide_module, err) ||
+	    !parameter_pattern(request, "only_module", &out->only_module, err) ||
+	    !read_kinds(request, &out->view.hide_kinds, err) ||
 	    !parameter_flag(request, "invert", &out->view.invert, err) ||
 	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
 	    !parameter_choice(request, "value", "value|samples", &value, err) ||
@@ -63,6 +103,8 @@ static bool read_view(struct http_request *request, const char *default_group,
 	out->view.focus = out->focus;
 	out->view.ignore = out->ignore;
 	out->view.hide = out->hide;
+	out->view.hide_module = out->hide_module;
+	out->view.only_module = out->only_module;
 	out->view.demangle = (enum demangle_mode)demangle_choice;
 	out->by_samples = value == 1;
 	return true;
@@ -71,12 +113,18 @@ static bool read_view(struct http_request *request, const char *default_group,
 bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
 			struct flame_request *out, struct error *err)
 {
+	int type;
+
 	memset(out, 0, sizeof(*out));
 	out->request = request;
-	return parameters_check(request, known, err) &&
-	       parameters_query(request, false, &out->query, err) &&
-	       parameter_flag(request, "exact", &out->query.is_exact, err) &&
-	       read_view(request, default_group, out, err);
+	if (!parameters_check(request, known, err) ||
+	    !parameters_query(request, false, &out->query, err) ||
+	    !parameter_flag(request, "exact", &out->query.is_exact, err) ||
+	    !read_view(request, default_group, out, err))
+		return false;
+	type = profile_type_find(out->query.type, strlen(out->query.type));
+	out->is_gauge = type >= 0 && profile_type_is_gauge((unsigned)type);
+	return true;
 }
 
 bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err)
@@ -153,6 +201,12 @@ bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, si
 				 &flame->totals, err);
 }
 
+bool stack_ids_fit(const struct answer_format *format, struct error *err)
+{
+	return !strcmp(format->name, "json") ||
+	       error_set(err, ERROR_OPTION, "parameter 'stack_ids' goes with format=json alone");
+}
+
 const char *flame_request_unit(const struct flame_request *flame)
 {
 	int type = profile_type_find(flame->query.type, strlen(flame->query.type));
@@ -172,6 +226,9 @@ void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struc
 
 		out->taken += host->taken;
 		out->lost += host->lost;
+		out->has_exact |= host->has_exact;
+		out->exact += host->exact;
+		out->covered += host->covered;
 		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
 		for (unsigned j = 0; j < host->lost_count; j++)
 			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
@@ -209,4 +266,6 @@ void flame_request_release(struct flame_request *flame)
 	pattern_free(flame->focus);
 	pattern_free(flame->ignore);
 	pattern_free(flame->hide);
+	pattern_free(flame->hide_module);
+	pattern_free(flame->only_module);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/named_stacks.h"
 #include "symbol-server/api/query_life.h"
@@ -12,15 +13,17 @@
 #include "symbol-server/query/query.h"
 
 #define FLAME_PARAMETERS \
-	"type from until exact match group_by focus ignore hide invert root demangle value"
+	"type from until exact match group_by focus ignore hide hide_kind hide_module only_module " \
+	"invert root demangle value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 
 struct flame_request {
 	struct query query;
 	struct stack_view view;
-	struct pattern *focus, *ignore, *hide;
+	struct pattern *focus, *ignore, *hide, *hide_module, *only_module;
 	bool by_samples; /* value=samples */
+	bool is_gauge;   /* the type: values are means over time */
 	struct http_request *request;
 	/* what it led to */
 	struct query_life *life;
@@ -52,6 +55,9 @@ bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, si
 
 /* The unit of the values given to each(). */
 const char *flame_request_unit(const struct flame_request *flame);
+
+/* stack_ids=true goes with JSON: ERROR_OPTION. */
+bool stack_ids_fit(const struct answer_format *format, struct error *err);
 
 /* From totals and the hosts' counts; cut is the caller's. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);

@@ -9,6 +9,7 @@
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/flame_tree.h"
+#include "symbol-server/flamegraph/leaf_stacks.h"
 #include "symbol-server/flamegraph/top_table.h"
 #include "symbol-server/formats/flame_formats.h"
 
@@ -18,10 +19,13 @@ enum {
 	TREE_NODES_MAX = 4000000,
 	FUNCTIONS_MAX = 4000000,
 	FUNCTIONS_SHOWN = 1000, /* in a page */
+	LEAVES_MAX = 8000000,
+	LEAF_BYTES = 2 * sizeof(struct leaf_stack) + 24, /* and its place in the index */
 };
 
 static const struct answer_format formats[] = {
 	{"json", "application/json", NULL, flame_json, .needs_tree = true},
+	{"columns", "application/vnd.farflame.columns", NULL, flame_columns, .needs_tree = true},
 	{"folded", "text/plain; charset=utf-8", "folded", flame_folded, .needs_tree = true},
 	/* write is NULL: it is made of stacks, not of a tree */
 	{"pprof", "application/octet-stream", "pb.gz", NULL, .is_download = true},
@@ -40,6 +44,8 @@ static const struct answer_format formats[] = {
 struct parts { /* what an answer is made of; NULL what its format does not need */
 	struct flame_tree *tree;
 	struct top_table *top;
+	struct leaf_stacks *leaves; /* NULL: no ids are asked for */
+	const struct flame_request *flame;
 };
 
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
@@ -48,12 +54,23 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	const struct parts *parts = context;
 
 	return (!parts->tree || flame_tree_add(parts->tree, frames, depth, value, samples)) &&
+	       (!parts->leaves ||
+		leaf_stacks_add(parts->leaves, parts->tree->last,
+				named_stacks_current(parts->flame->stacks)->id, value)) &&
 	       (!parts->top || top_table_add(parts->top, frames, depth, value, samples));
 }
 
 static bool no_memory(struct error *err)
 {
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+static void put_leaf(void *context, uint32_t leaf, uint64_t id)
+{
+	struct flame_tree *tree = context;
+
+	if (tree->nodes[leaf].self)
+		tree->nodes[leaf].stack = id;
 }
 
 static bool build_parts(struct flame_request *flame, const struct answer_format *format,
@@ -68,7 +85,7 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 			     : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
-	if (!(parts->top || !parts->tree
+	if (!(parts->top || parts->leaves || !parts->tree
 		      ? flame_request_each(flame, add_stack, parts, err)
 		      : flame_request_tree(flame, parts->tree, max_nodes, err))) {
 		if (err->kind == ERROR_NONE)
@@ -76,6 +93,10 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 				  "the flame graph has more than %zu nodes; narrow time or match",
 				  room);
 		return false;
+	}
+	if (parts->leaves) {
+		leaf_stacks_each(parts->leaves, put_leaf, parts->tree);
+		leaf_stacks_release(parts->leaves);
 	}
 	if (parts->tree)
 		query_life_take(flame->life, parts->tree->count * sizeof(struct flame_node));
@@ -99,6 +120,7 @@ static struct flame_answer answer_of(struct http_request *request,
 		.tree = parts->tree,
 		.top = parts->top,
 		.top_limit = FUNCTIONS_SHOWN,
+		.with_stacks = parts->leaves,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = accounting,
 		.memory = query_life_bytes(flame->life),
@@ -130,13 +152,15 @@ static bool answer_pprof(struct http_request *request, struct http_response *res
 
 static bool answer_tree(struct http_request *request, struct http_response *response,
 			struct flame_request *flame, const struct answer_format *format,
-			uint32_t max_nodes, struct error *err)
+			uint32_t max_nodes, bool with_stacks, struct error *err)
 {
-	struct parts parts = {0};
+	struct leaf_stacks leaves;
+	struct parts parts = {.flame = flame, .leaves = with_stacks ? &leaves : NULL};
 	struct accounting accounting;
 	struct flame_answer answer;
 	bool ok = false;
 
+	leaf_stacks_init(&leaves, (uint32_t)query_life_room(flame->life, LEAF_BYTES, LEAVES_MAX));
 	if (!build_parts(flame, format, max_nodes, &parts, err))
 		goto out;
 	flame_request_accounting(flame, &accounting);
@@ -144,6 +168,7 @@ static bool answer_tree(struct http_request *request, struct http_response *resp
 	answer = answer_of(request, flame, &parts, &accounting);
 	ok = answer_format_write(flame->life, response, format, &answer, err);
 out:
+	leaf_stacks_release(&leaves);
 	flame_tree_free(parts.tree);
 	top_table_free(parts.top);
 	return ok;
@@ -154,13 +179,16 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	const struct answer_format *format = formats;
 	struct flame_request flame;
 	uint32_t max_nodes = NODES_DEFAULT;
+	bool with_stacks = false;
 	struct error err = {0};
 	bool ok = false;
 
-	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes format", "process", &flame,
-				&err) ||
+	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes stack_ids format", "process",
+				&flame, &err) ||
 	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &max_nodes, &err) ||
-	    !answer_format_read(request, formats, &format, &err))
+	    !parameter_flag(request, "stack_ids", &with_stacks, &err) ||
+	    !answer_format_read(request, formats, &format, &err) ||
+	    (with_stacks && !stack_ids_fit(format, &err)))
 		goto out;
 	if (!format->write && flame.view.invert) {
 		error_set(&err, ERROR_OPTION,
@@ -170,8 +198,9 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	}
 	if (!flame_request_run(&flame, context, &err))
 		goto out;
-	ok = format->write ? answer_tree(request, response, &flame, format, max_nodes, &err)
-			   : answer_pprof(request, response, &flame, format, &err);
+	ok = format->write
+		     ? answer_tree(request, response, &flame, format, max_nodes, with_stacks, &err)
+		     : answer_pprof(request, response, &flame, format, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);

@@ -121,6 +121,17 @@ static void put_walks(struct buffer *out, const struct samples_counters *samples
 			      samples->walks[i].name, samples->walks[i].count);
 }
 
+static void put_losses(struct buffer *out, const struct samples_counters *samples)
+{
+	describe(out, "agent_lost_samples_total", "counter",
+		 "Samples that agents reported as lost since this server's start, by reason.");
+	for (unsigned i = 0; i < samples->lost_count; i++)
+		buffer_printf(out,
+			      "farflame_server_agent_lost_samples_total{reason=\"%s\"} %" PRIu64
+			      "\n",
+			      samples->lost[i].name, samples->lost[i].count);
+}
+
 static void put_retention(struct buffer *out, const struct samples_counters *samples)
 {
 	static const char *const levels[] = {"raw", "10m", "1h"};
@@ -145,7 +156,8 @@ static void put_retention(struct buffer *out, const struct samples_counters *sam
 		      "Where disk use of samples ends under --retention at the present rate.");
 	if (samples->disk_full_seconds)
 		GAUGE("store_disk_full_seconds", samples->disk_full_seconds,
-		      "When --max-disk is reached at the present rate, before --retention does it.");
+		      "When --max-disk is reached at the present rate, before --retention does "
+		      "it.");
 }
 
 static void put_samples(struct buffer *out, struct samples_store *store)
@@ -182,6 +194,7 @@ static void put_samples(struct buffer *out, struct samples_store *store)
 	GAUGE("stacks", samples.stacks, "Distinct stacks in memory.");
 	GAUGE("store_memory_bytes", samples.memory_bytes, "Memory of samples not yet folded.");
 	put_walks(out, &samples);
+	put_losses(out, &samples);
 }
 
 static void put_symbols(struct buffer *out, struct symbolizer *symbolizer)
@@ -324,6 +337,11 @@ void api_metrics_get(struct http_request *request, struct http_response *respons
 	put_http(out, api->server);
 	put_queries(out);
 	put_samples(out, api->samples);
+	COUNTER("sample_attributes_left_out_total", api->attributes_left_out,
+		"Attributes of samples left out: more than a sample keeps, or without a name.");
+	COUNTER("labels_left_out_total", api->labels_left_out,
+		"Attributes of resources that did not become labels: too many of them or of their "
+		"values.");
 	put_symbols(out, api->symbolizer);
 	put_sources(out, symbolizer_sources(api->symbolizer));
 	put_directories(out, symbolizer_directories(api->symbolizer));

@@ -9,6 +9,7 @@
 #include "common/gzip.h"
 #include "common/log.h"
 #include "symbol-server/api/known_modules.h"
+#include "symbol-server/api/label_limiting.h"
 #include "symbol-server/ingest/ingest.h"
 
 enum { FILE_BYTES = 256 << 20, READ_BYTES = 1 << 16 };
@@ -99,8 +100,8 @@ static void tell(const char *path, const struct sample_batch *batch,
 	for (uint32_t i = 0; i < batch->sample_count; i++)
 		samples += batch->samples[i].samples;
 	log_info("imported", "file=\"%s\" profiles=%u samples=%llu duplicates=%u refused=%u%s%s%s",
-		 path, batch->profile_count, (unsigned long long)samples, duplicates,
-		 refused, refused ? " reason=\"" : "", refused ? reason : "", refused ? "\"" : "");
+		 path, batch->profile_count, (unsigned long long)samples, duplicates, refused,
+		 refused ? " reason=\"" : "", refused ? reason : "", refused ? "\"" : "");
 }
 
 bool api_import(struct api *api, const char *path, struct error *err)
@@ -124,6 +125,7 @@ bool api_import(struct api *api, const char *path, struct error *err)
 		error_prefix(err, "%s", path);
 		goto out;
 	}
+	api_limit_labels(api, &batch, &rejects, now_ms);
 	batch.tenant = API_TENANT;
 	batch.refusals = &refusals;
 	known_modules_meet(api, &batch);

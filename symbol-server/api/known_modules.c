@@ -7,6 +7,7 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
+#include "symbol-server/ingest/label_limits.h"
 
 enum { NAME_ROOM = 256 };
 
@@ -27,7 +28,9 @@ bool api_init(struct api *api, struct error *err)
 	pthread_mutex_init(&api->known->lock, NULL);
 	hash_table_init(&api->known->table, KNOWN_MODULES_MAX);
 	api->known->seconds = calloc(KNOWN_MODULES_MAX, sizeof(*api->known->seconds));
-	return api->known->seconds || error_set(err, ERROR_MEMORY, "out of memory");
+	api->label_limits = label_limits_new(err);
+	return api->label_limits &&
+	       (api->known->seconds || error_set(err, ERROR_MEMORY, "out of memory"));
 }
 
 void api_release(struct api *api)
@@ -39,6 +42,8 @@ void api_release(struct api *api)
 	free(api->known->seconds);
 	free(api->known);
 	api->known = NULL;
+	label_limits_free(api->label_limits);
+	api->label_limits = NULL;
 }
 
 /* True the first time, and the first time that its htlhash is told. */

@@ -7,6 +7,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
+#include "symbol-server/store/label_names.h"
 
 #define LABEL_PARAMETERS "type from until match"
 
@@ -74,15 +75,17 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 			  void *context)
 {
 	struct api *api = context;
-	const char *label = http_request_part(request);
+	const char *written = http_request_part(request);
+	char label[LABEL_NAME_BYTES];
 	struct query query = {0};
 	struct samples_query wanted;
 	struct value_count *rows = NULL;
 	size_t count = 0;
 	struct error err = {0};
 
-	if (!label_name_is_valid(label, strlen(label)))
-		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", label);
+	label_name_resolve(written, label);
+	if (!label_name_is_valid(written, strlen(written)))
+		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", written);
 	else if (parameters_check(request, LABEL_PARAMETERS, &err) &&
 		 parameters_query(request, true, &query, &err) &&
 		 query_life_start(request, &api->query_limits, &query, &err)) {

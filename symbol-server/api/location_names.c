@@ -25,6 +25,12 @@ static bool no_memory(struct location_names *names, struct error *err)
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
+static bool is_module_hidden(const struct stack_view *view, const char *name)
+{
+	return (view->hide_module && pattern_matches_part(view->hide_module, name)) ||
+	       (view->only_module && !pattern_matches_part(view->only_module, name));
+}
+
 /* Equal content is one module, whichever day or name it came in by. */
 static bool join_modules(struct location_names *names, struct error *err)
 {
@@ -38,7 +44,9 @@ static bool join_modules(struct location_names *names, struct error *err)
 	names->module_of = calloc(room, sizeof(*names->module_of));
 	names->origins = calloc(room, sizeof(*names->origins));
 	names->tables = calloc(room, sizeof(struct symbol_table *));
-	if (!names->modules || !names->module_of || !names->origins || !names->tables)
+	names->hidden = calloc(room, sizeof(*names->hidden));
+	if (!names->hidden || !names->modules || !names->module_of || !names->origins ||
+	    !names->tables)
 		goto out;
 	for (uint32_t i = 0; i < result->module_count; i++) {
 		const struct result_module *module = &result->modules[i];
@@ -60,6 +68,7 @@ static bool join_modules(struct location_names *names, struct error *err)
 				module->id.length ? arena_text(&names->arena, hex, strlen(hex))
 						  : "";
 			names->origins[at] = module;
+			names->hidden[at] = is_module_hidden(names->view, module->name);
 			if (!names->modules[at].build_id || !hash_table_add(&table, hash, at))
 				goto out;
 			names->module_count++;
@@ -142,6 +151,19 @@ static const struct name_entry *entry_take(struct location_names *names, const c
 	return entry;
 }
 
+/* That a stack is incomplete is told whatever is left out. */
+static bool is_left_out(const struct location_names *names, const struct flame_frame *frame)
+{
+	const struct stack_view *view = names->view;
+
+	if (frame->kind == FRAME_incomplete)
+		return false;
+	if (view->hide_kinds & UINT32_C(1) << (frame->is_kernel ? FRAME_kernel : frame->kind))
+		return true;
+	return frame->module == FRAME_NO_MODULE ? view->only_module != NULL
+						: names->hidden[frame->module];
+}
+
 static bool add_frame(struct location_names *names, const struct flame_frame *frame, uint8_t flags)
 {
 	if (names->count == names->capacity) {
@@ -162,7 +184,7 @@ static bool add_frame(struct location_names *names, const struct flame_frame *fr
 		names->capacity = capacity;
 	}
 	names->frames[names->count] = *frame;
-	names->flags[names->count++] = flags;
+	names->flags[names->count++] = flags | (is_left_out(names, frame) ? NAME_HIDDEN : 0);
 	return true;
 }
 
@@ -455,6 +477,7 @@ void location_names_release(struct location_names *names)
 	free(names->modules);
 	free(names->module_of);
 	free(names->origins);
+	free(names->hidden);
 	free(names->entries);
 	hash_table_release(&names->names);
 	arena_release(&names->arena);

@@ -36,6 +36,7 @@ struct location_names {
 	struct flame_module *modules;     /* equal build-ids joined */
 	uint32_t module_count;
 	uint32_t *module_of;                     /* the result's module → modules */
+	bool *hidden;                            /* of modules: their frames are left out */
 	const char *reasons[INCOMPLETE_REASONS]; /* distinct sentences; what is over is the last */
 	unsigned reason_count;
 	/* private below */

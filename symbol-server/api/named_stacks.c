@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbol-server/query/selector.h"
+#include "symbol-server/store/sample_context.h"
 
 static bool no_memory(struct error *err)
 {
@@ -172,15 +173,32 @@ static bool make_room(struct named_stacks *stacks, size_t depth)
 	return true;
 }
 
+/* Lives as long as the stacks do. */
+static const char *context_name(const struct named_stacks *stacks, const char *context,
+				const char *name)
+{
+	char value[CONTEXT_VALUE_MAX + 8];
+	struct arena *arena = (struct arena *)&stacks->names.arena;
+	const char *copy;
+
+	if (!strcmp(name, "thread") && *context && !strchr(context, CONTEXT_KEY))
+		return context;
+	sample_context_get(context, name, value, sizeof value);
+	if (!*value)
+		snprintf(value, sizeof value, "[no %.*s]", CONTEXT_KEY_MAX, name);
+	copy = arena_text(arena, value, strlen(value));
+	return copy ? copy : "";
+}
+
 struct flame_frame named_stacks_group(const struct named_stacks *stacks,
 				      const struct result_stack *stack, unsigned level)
 {
 	const struct stack_view *view = stacks->view;
 	struct flame_frame frame;
 
-	if (strcmp(view->groups[level], "thread"))
+	if (!sample_context_has_name(view->groups[level]))
 		return stacks->group_frames[(size_t)stack->series * view->group_count + level];
-	set_group_name(&frame, *stack->thread ? stack->thread : "[no thread]");
+	set_group_name(&frame, context_name(stacks, stack->thread, view->groups[level]));
 	return frame;
 }
 
@@ -296,8 +314,8 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 }
 
 bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
-		       size_t max_nodes, bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
-		       struct error *err)
+		       size_t max_nodes, bool (*goes_on)(void *context), void *context,
+		       struct stack_totals *totals, struct error *err)
 {
 	struct tree_pass pass = {tree, by_samples, max_nodes, goes_on, context};
 

@@ -25,6 +25,9 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	const struct pattern *focus;  /* only stacks with a matching frame; NULL: all */
 	const struct pattern *ignore; /* no stacks with a matching frame */
 	const struct pattern *hide;   /* matching frames are left out */
+	const struct pattern *hide_module; /* and those of matching modules */
+	const struct pattern *only_module; /* and those of all others and of none */
+	uint32_t hide_kinds;               /* and those of these kinds: bits of enum frame_kind */
 	const char *const *root;      /* only stacks that start with frames of these names */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */

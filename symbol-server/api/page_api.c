@@ -12,7 +12,8 @@
 /* Nothing from anywhere but here; the one script and style are in the page itself. */
 #define PAGE_POLICY                                                                   \
 	"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " \
-	"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "    \
+	"worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; "      \
+	"form-action 'none'; "                                                        \
 	"frame-ancestors 'none'"
 
 static void answer_embedded(struct http_request *request, struct http_response *response,

@@ -8,6 +8,7 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/known_modules.h"
+#include "symbol-server/api/label_limiting.h"
 #include "symbol-server/ingest/ingest.h"
 
 /* What the answer still needs when the batch is gone. */
@@ -86,6 +87,7 @@ static void read_and_store(struct http_request *request, struct http_response *r
 		answer_otlp_error(response, 400, pending->rejects.message);
 		return;
 	}
+	api_limit_labels(api, &batch, &pending->rejects, now_ms);
 	batch.tenant = API_TENANT;
 	pending->refusals = (struct batch_refusals){0};
 	batch.refusals = &pending->refusals;

@@ -60,15 +60,19 @@ struct query_life *query_life_start(struct http_request *request,
 	return life;
 }
 
+int64_t query_life_time_left(const struct query_life *life)
+{
+	int64_t left_ms = life->limits.time_ms - (api_now_ms() - life->started_ms);
+
+	if (!life->limits.time_ms)
+		return 0;
+	return left_ms > 0 ? left_ms : 1;
+}
+
 void query_life_lend(struct query_life *life, struct query *query)
 {
-	int64_t used_ms = api_now_ms() - life->started_ms;
-
 	query->limits = life->limits;
-	if (life->limits.time_ms)
-		query->limits.time_ms = life->limits.time_ms > used_ms
-						? life->limits.time_ms - used_ms
-						: 1;
+	query->limits.time_ms = query_life_time_left(life);
 	if (life->limits.bytes) /* 0 would be no limit */
 		query->limits.bytes = query_life_bytes(life) ? query_life_bytes(life) : 1;
 	query->is_cancelled = is_cancelled;

@@ -21,6 +21,9 @@ struct query_life *query_life_start(struct http_request *request,
 /* The same life for one query more. */
 void query_life_lend(struct query_life *life, struct query *query);
 
+/* Milliseconds of limits.time_ms that are left, at least 1; 0: there is no limit. */
+int64_t query_life_time_left(const struct query_life *life);
+
 /* To be asked often, between any two steps of the work: cheap. False: ERROR_LIMIT, the time is
  * over; ERROR_BUSY, nobody waits for the answer any more. */
 bool query_life_goes_on(struct query_life *life, struct error *err);

@@ -19,6 +19,9 @@ const struct http_route api_routes[] = {
 	{HTTP_GET, "/api/v1/sandwich", api_sandwich_get, LONG},
 	{HTTP_GET, "/api/v1/timeline", api_timeline_get, LONG},
 	{HTTP_GET, "/api/v1/heatmap", api_heatmap_get, LONG},
+	{HTTP_GET, "/api/v1/hotspots", api_hotspots_get, LONG},
+	{HTTP_GET, "/api/v1/traces", api_traces_get, LONG},
+	{HTTP_GET, "/api/v1/stacks/{id}", api_stack_get, LONG},
 	{HTTP_GET, "/api/v1/types", api_types_get, LONG},
 	{HTTP_GET, "/api/v1/labels", api_labels_get, LONG},
 	{HTTP_GET, "/api/v1/labels/{name}", api_label_values_get, LONG},
@@ -30,6 +33,7 @@ const struct http_route api_routes[] = {
 	 .inflated_limit = 4 * MIB},
 	{HTTP_PUT, "/api/v1/modules/{build_id}", api_module_put, api_module_body,
 	 .body_limit = 4096 * MIB, .on_end = api_module_end, LONG},
+	{HTTP_GET, "/api/v1/modules/{build_id}/symbols", api_module_symbols_get, LONG},
 	{HTTP_GET, "/api/v1/agents", api_agents_get},
 
 	/* for others' tools: Firefox Profiler and samply; gdb, elfutils and servers like this one

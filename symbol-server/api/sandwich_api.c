@@ -19,9 +19,9 @@ enum {
 	CACHE_ENTRIES = 4096, /* of names and whether the pattern has them; a power of two */
 };
 
-#define SANDWICH_PARAMETERS                                                                    \
-	"type from until exact match group_by focus ignore hide root demangle value function " \
-	"function_match module file max_nodes format"
+#define SANDWICH_PARAMETERS                                                             \
+	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
+	"only_module root demangle value function function_match module file max_nodes format"
 
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */

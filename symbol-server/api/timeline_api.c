@@ -10,6 +10,7 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/label_groups.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/formats/timeline_formats.h"
@@ -26,7 +27,6 @@ enum {
 	"type from until exact match group_by focus ignore hide demangle value step limit format"
 
 struct group { /* one combination of the labels' values */
-	const char *values[QUERY_GROUPS_MAX];
 	struct timeline_sum sum;
 	uint32_t place; /* in the answer; UINT32_MAX: in other */
 };
@@ -42,8 +42,9 @@ struct timing {
 	int64_t step_ms, first_ms;
 	bool is_step_asked;
 	uint32_t step_count, limit;
-	struct hash_table group_index, point_index;
-	struct group *groups;
+	struct hash_table point_index;
+	struct label_groups labels;
+	struct group *groups; /* by their numbers */
 	size_t group_count, group_room;
 	struct point *points;
 	size_t point_count, point_room, point_limit;
@@ -96,36 +97,6 @@ static bool grow(void **array, size_t count, size_t *room, size_t size)
 	return true;
 }
 
-static bool take_group(struct timing *timing, const char *const *values, uint32_t *number)
-{
-	unsigned count = timing->flame.query.group_count;
-	uint64_t hash = 0;
-	uint32_t probe;
-
-	for (unsigned i = 0; i < count; i++)
-		hash = hash_bytes(values[i], strlen(values[i]) + 1, hash);
-	for (uint32_t at = hash_table_first(&timing->group_index, hash, &probe);
-	     at != HASH_TABLE_NONE; at = hash_table_next(&timing->group_index, hash, &probe)) {
-		unsigned same = 0;
-
-		while (same < count && !strcmp(timing->groups[at].values[same], values[same]))
-			same++;
-		if (same == count) {
-			*number = at;
-			return true;
-		}
-	}
-	if (timing->group_count >= timing->point_limit ||
-	    !grow((void **)&timing->groups, timing->group_count, &timing->group_room,
-		  sizeof(*timing->groups)) ||
-	    !hash_table_add(&timing->group_index, hash, (uint32_t)timing->group_count))
-		return false;
-	timing->groups[timing->group_count] = (struct group){0};
-	memcpy(timing->groups[timing->group_count].values, values, count * sizeof(*values));
-	*number = (uint32_t)timing->group_count++;
-	return true;
-}
-
 static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, uint64_t value,
 		      uint64_t samples)
 {
@@ -160,18 +131,19 @@ static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, ui
 	return true;
 }
 
-/* Values of the labels in the order of group_by. */
 static bool group_of(struct timing *timing, const struct series_labels *series, const char *thread,
 		     uint32_t *number)
 {
-	const struct query *query = &timing->flame.query;
-	const char *values[QUERY_GROUPS_MAX];
-
-	for (unsigned i = 0; i < query->group_count; i++)
-		values[i] = !strcmp(query->groups[i], "thread")
-				    ? thread
-				    : series_label(series, query->groups[i]);
-	return take_group(timing, values, number);
+	if (!label_groups_take(&timing->labels, &timing->flame.query, series, thread, number))
+		return false;
+	if (*number < timing->group_count)
+		return true;
+	if (timing->group_count >= timing->point_limit ||
+	    !grow((void **)&timing->groups, timing->group_count, &timing->group_room,
+		  sizeof(*timing->groups)))
+		return false;
+	timing->groups[timing->group_count++] = (struct group){0};
+	return true;
 }
 
 static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
@@ -218,11 +190,8 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 
 static bool needs_stacks(const struct flame_request *flame)
 {
-	bool by_thread = selector_has_thread(&flame->query.selector);
-
-	for (unsigned i = 0; i < flame->query.group_count; i++)
-		by_thread |= !strcmp(flame->query.groups[i], "thread");
-	return by_thread || flame->focus || flame->ignore || flame->hide || flame->query.is_exact;
+	return query_is_by_sample(&flame->query) || flame->focus || flame->ignore || flame->hide ||
+	       flame->query.is_exact;
 }
 
 static bool ask_timeline(struct timing *timing, struct api *api, struct error *err)
@@ -267,15 +236,17 @@ static bool ask(struct timing *timing, struct api *api, struct error *err)
 
 static int compare_groups(const void *left, const void *right, void *context)
 {
-	const struct group *groups = context;
-	const struct group *a = &groups[*(const uint32_t *)left];
-	const struct group *b = &groups[*(const uint32_t *)right];
+	const struct timing *timing = context;
+	uint32_t first = *(const uint32_t *)left, second = *(const uint32_t *)right;
+	const struct group *a = &timing->groups[first], *b = &timing->groups[second];
+	const char *const *of_a = timing->labels.list[first].values;
+	const char *const *of_b = timing->labels.list[second].values;
 	int order = 0;
 
 	if (a->sum.value != b->sum.value)
 		return a->sum.value > b->sum.value ? -1 : 1;
-	for (unsigned i = 0; i < QUERY_GROUPS_MAX && a->values[i] && !order; i++)
-		order = strcmp(a->values[i], b->values[i]);
+	for (unsigned i = 0; i < timing->flame.query.group_count && !order; i++)
+		order = strcmp(of_a[i], of_b[i]);
 	return order;
 }
 
@@ -295,7 +266,7 @@ static bool choose(struct timing *timing, struct timeline_answer *answer, struct
 	}
 	for (uint32_t i = 0; i < timing->group_count; i++)
 		order[i] = i;
-	qsort_r(order, timing->group_count, sizeof(*order), compare_groups, timing->groups);
+	qsort_r(order, timing->group_count, sizeof(*order), compare_groups, timing);
 	answer->other.steps = timing->cells + shown * steps;
 	answer->other_count = timing->group_count - shown;
 	for (uint32_t i = 0; i < timing->group_count; i++) {
@@ -303,8 +274,9 @@ static bool choose(struct timing *timing, struct timeline_answer *answer, struct
 
 		group->place = i < shown ? i : (uint32_t)shown;
 		if (i < shown) {
-			timing->lines[i] = (struct timeline_line){group->values, group->sum,
-								  timing->cells + i * steps};
+			timing->lines[i] =
+				(struct timeline_line){timing->labels.list[order[i]].values,
+						       group->sum, timing->cells + i * steps};
 		} else {
 			answer->other.sum.value += group->sum.value;
 			answer->other.sum.samples += group->sum.samples;
@@ -323,6 +295,25 @@ static bool choose(struct timing *timing, struct timeline_answer *answer, struct
 	answer->line_count = shown;
 	free(order);
 	return true;
+}
+
+/* Of a gauge, whose steps are means: the mean of steps instead of their sum. */
+static void take_means(struct timing *timing)
+{
+	uint32_t first = UINT32_MAX, last = 0;
+
+	for (size_t i = 0; i < timing->point_count; i++) {
+		first = timing->points[i].step < first ? timing->points[i].step : first;
+		last = timing->points[i].step > last ? timing->points[i].step : last;
+	}
+	if (!timing->point_count)
+		return;
+	timing->all.value /= last - first + 1;
+	timing->all.samples /= last - first + 1;
+	for (size_t i = 0; i < timing->group_count; i++) {
+		timing->groups[i].sum.value /= last - first + 1;
+		timing->groups[i].sum.samples /= last - first + 1;
+	}
 }
 
 /* --- answering --- */
@@ -351,6 +342,8 @@ static void account(const struct timing *timing, struct accounting *accounting)
 
 	if (!timeline) {
 		flame_request_accounting(&timing->flame, accounting);
+		accounting->value = timing->all.value;
+		accounting->samples = timing->all.samples;
 		return;
 	}
 	*accounting = (struct accounting){
@@ -378,6 +371,8 @@ static bool write_answer(struct http_response *response, struct timing *timing,
 		.step_count = timing->step_count,
 	};
 
+	if (timing->flame.is_gauge)
+		take_means(timing);
 	if (!choose(timing, &answer, err))
 		return false;
 	account(timing, &accounting);
@@ -389,7 +384,7 @@ static void release(struct timing *timing)
 {
 	flame_request_release(&timing->flame);
 	samples_timeline_free(timing->timeline);
-	hash_table_release(&timing->group_index);
+	label_groups_release(&timing->labels);
 	hash_table_release(&timing->point_index);
 	free(timing->groups);
 	free(timing->points);
@@ -404,7 +399,7 @@ void api_timeline_get(struct http_request *request, struct http_response *respon
 	struct error err = {0};
 	bool ok;
 
-	hash_table_init(&timing.group_index, UINT32_MAX >> 1);
+	label_groups_init(&timing.labels);
 	hash_table_init(&timing.point_index, UINT32_MAX >> 1);
 	ok = flame_request_read(request, TIMELINE_PARAMETERS, "", &timing.flame, &err) &&
 	     read_step(request, &timing, &err) &&

@@ -5,10 +5,24 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/flamegraph/leaf_stacks.h"
 #include "symbol-server/flamegraph/top_table.h"
 #include "symbol-server/formats/flame_formats.h"
 
-enum { FUNCTIONS_MAX = 4000000, LIMIT_DEFAULT = 1000, LIMIT_MAX = 1000000 };
+enum {
+	FUNCTIONS_MAX = 4000000,
+	LIMIT_DEFAULT = 1000,
+	LIMIT_MAX = 1000000,
+	LEAVES_MAX = 8000000,
+	LEAF_BYTES = 2 * sizeof(struct leaf_stack) + 24, /* and its place in the index */
+};
+
+struct parts {
+	struct flame_request flame;
+	struct top_table *table;
+	struct leaf_stacks leaves;
+	bool with_stacks;
+};
 
 static const struct answer_format formats[] = {
 	{"json", "application/json", NULL, top_json, .needs_top = true},
@@ -21,7 +35,21 @@ static const struct answer_format formats[] = {
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
 		      uint64_t samples)
 {
-	return top_table_add(context, frames, depth, value, samples);
+	struct parts *parts = context;
+	struct top_table *table = parts->table;
+
+	return top_table_add(table, frames, depth, value, samples) &&
+	       (!parts->with_stacks || table->last_self == UINT32_MAX ||
+		leaf_stacks_add(&parts->leaves, table->last_self,
+				named_stacks_current(parts->flame.stacks)->id, value));
+}
+
+static void put_leaf(void *context, uint32_t leaf, uint64_t id)
+{
+	struct top_table *table = context;
+
+	if (table->functions[leaf].self)
+		table->functions[leaf].stack = id;
 }
 
 /* value that the rows after the limit would have shown as self */
@@ -35,9 +63,11 @@ static uint64_t cut_value(const struct top_table *table, size_t limit)
 }
 
 static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct flame_request *flame, const struct answer_format *format,
-			 const struct top_table *table, size_t limit, struct error *err)
+			 const struct parts *parts, const struct answer_format *format,
+			 size_t limit, struct error *err)
 {
+	const struct flame_request *flame = &parts->flame;
+	const struct top_table *table = parts->table;
 	struct accounting accounting;
 	struct flame_answer answer = {
 		.type = flame->query.type,
@@ -47,6 +77,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.until_ms = flame->result->until_ms,
 		.top = table,
 		.top_limit = limit,
+		.with_stacks = parts->with_stacks,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = &accounting,
 		.memory = query_life_bytes(flame->life),
@@ -58,35 +89,43 @@ static bool write_answer(struct http_request *request, struct http_response *res
 	return answer_format_write(flame->life, response, format, &answer, err);
 }
 
+static bool add_up(struct parts *parts, bool by_total, struct error *err)
+{
+	struct query_life *life = parts->flame.life;
+	bool ok;
+
+	leaf_stacks_init(&parts->leaves, (uint32_t)query_life_room(life, LEAF_BYTES, LEAVES_MAX));
+	parts->table = top_table_new(
+		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
+	ok = parts->table && flame_request_each(&parts->flame, add_stack, parts, err);
+	if (!ok)
+		return err->kind == ERROR_NONE ? query_life_no_memory(life, err) : false;
+	query_life_take(life, parts->table->count * sizeof(struct top_function));
+	leaf_stacks_each(&parts->leaves, put_leaf, parts->table);
+	leaf_stacks_release(&parts->leaves);
+	top_table_sort(parts->table, by_total);
+	return true;
+}
+
 void api_top_get(struct http_request *request, struct http_response *response, void *context)
 {
 	const struct answer_format *format = formats;
-	struct flame_request flame;
-	struct top_table *table = NULL;
+	struct parts parts = {.table = NULL};
 	uint32_t limit = LIMIT_DEFAULT;
 	unsigned sort = 0;
 	struct error err = {0};
-	bool ok = false;
 
-	if (!flame_request_read(request, FLAME_PARAMETERS " limit sort format", "", &flame, &err) ||
+	if (!flame_request_read(request, FLAME_PARAMETERS " limit sort stack_ids format", "",
+				&parts.flame, &err) ||
 	    !parameter_uint(request, "limit", 1, LIMIT_MAX, &limit, &err) ||
 	    !parameter_choice(request, "sort", "self|total", &sort, &err) ||
+	    !parameter_flag(request, "stack_ids", &parts.with_stacks, &err) ||
 	    !answer_format_read(request, formats, &format, &err) ||
-	    !flame_request_run(&flame, context, &err))
-		goto out;
-	table = top_table_new(
-		query_life_room(flame.life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
-	ok = table && flame_request_each(&flame, add_stack, table, &err);
-	if (!ok && err.kind == ERROR_NONE)
-		query_life_no_memory(flame.life, &err);
-	if (!ok)
-		goto out;
-	query_life_take(flame.life, table->count * sizeof(struct top_function));
-	top_table_sort(table, sort == 1);
-	ok = write_answer(request, response, &flame, format, table, limit, &err);
-out:
-	if (!ok)
+	    (parts.with_stacks && !stack_ids_fit(format, &err)) ||
+	    !flame_request_run(&parts.flame, context, &err) || !add_up(&parts, sort == 1, &err) ||
+	    !write_answer(request, response, &parts, format, limit, &err))
 		answer_failure(response, &err);
-	top_table_free(table);
-	flame_request_release(&flame);
+	leaf_stacks_release(&parts.leaves);
+	top_table_free(parts.table);
+	flame_request_release(&parts.flame);
 }

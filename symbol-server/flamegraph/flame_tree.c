@@ -164,6 +164,7 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 		if (!at)
 			return false;
 	}
+	tree->last = at;
 	tree->nodes[at].self += value;
 	tree->nodes[at].self_samples += samples;
 	for (; at; at = tree->nodes[at].parent) {

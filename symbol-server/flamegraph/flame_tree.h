@@ -45,12 +45,14 @@ struct flame_node {
 	bool has_more;                      /* callees that are in total only */
 	uint64_t self, total;
 	uint64_t self_samples, total_samples;
+	uint64_t stack; /* for the caller: the stack that most of self came with; 0: none */
 };
 
 struct flame_tree {
 	struct flame_node *nodes; /* node 0 the root; parent before child */
 	size_t count;
-	uint64_t cut; /* value that flame_tree_cut() folded away */
+	uint64_t cut;  /* value that flame_tree_cut() folded away */
+	uint32_t last; /* the node that flame_tree_add() added to last */
 	/* private below */
 	size_t capacity, limit;
 	struct flame_index *index;

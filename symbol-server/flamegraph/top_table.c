@@ -97,6 +97,8 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 {
 	uint64_t stack = ++table->stacks;
 
+	table->last_self = UINT32_MAX;
+
 	for (size_t i = 0; i < depth; i++) {
 		struct top_function *function;
 		bool is_self = i + 1 == depth;
@@ -113,6 +115,7 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 			function->total_samples += samples;
 		}
 		if (is_self) {
+			table->last_self = (uint32_t)(function - table->functions);
 			function->self += value;
 			function->self_samples += samples;
 		}

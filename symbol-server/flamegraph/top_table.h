@@ -13,6 +13,7 @@ struct top_function { /* one name of one module; inlined or not, it is the same 
 	struct flame_frame frame; /* line: the one that most of its value fell on, where one does */
 	uint64_t self, total; /* total counts a stack once, however often the function is in it */
 	uint64_t self_samples, total_samples;
+	uint64_t stack;      /* for the caller: that most of self came with; 0: none */
 	uint64_t last_stack; /* private */
 	uint64_t line_votes; /* private: majority vote over lines, weighted by value */
 };
@@ -20,6 +21,7 @@ struct top_function { /* one name of one module; inlined or not, it is the same 
 struct top_table {
 	struct top_function *functions;
 	size_t count;
+	uint32_t last_self; /* the function that top_table_add() gave self; UINT32_MAX: none */
 	/* private below */
 	size_t capacity, limit;
 	uint64_t stacks;

@@ -130,6 +130,10 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 	}
 	json_key_uint(json, "cut", accounting->cut);
 	json_key_uint(json, "hosts", accounting->hosts);
+	if (accounting->has_exact) {
+		json_key_uint(json, "exact", accounting->exact);
+		json_key_uint(json, "covered", accounting->covered);
+	}
 	if (accounting->threads_from_ms)
 		json_key_int(json, "threads_from", accounting->threads_from_ms);
 	json_close(json, '}');

@@ -38,8 +38,11 @@ struct accounting {
 	unsigned incomplete_count;
 	uint64_t cut; /* value */
 	uint64_t hosts;
+	bool has_exact; /* agents count how much there is of the type, whatever is sampled: */
+	uint64_t exact, covered; /* that, and what all their samples stand for; values */
 	int64_t threads_from_ms; /* asked for threads: sums without them before; 0: none */
-	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out */
+	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out
+			  */
 };
 
 /* Adds to one reason; with all places taken to the last. */

@@ -20,8 +20,8 @@ struct flame_answer {
 	const char *match;         /* the selector as asked; NULL or "": all */
 	int64_t from_ms, until_ms; /* effective */
 	const struct flame_tree *tree;
-	/* Not 0: the tree is diff_tree_cut()'s, whose samples are the base side's values; these times
-	 * it compare with the others. */
+	/* Not 0: the tree is diff_tree_cut()'s, whose samples are the base side's values; these
+	 * times it compare with the others. */
 	double base_scale;
 	const struct top_table *top;        /* sorted; for the formats that show functions */
 	size_t top_limit;                   /* how many of them */
@@ -29,7 +29,8 @@ struct flame_answer {
 	uint32_t module_count;
 	const uint64_t *unsymbolized; /* samples, by module; NULL not known */
 	const struct accounting *accounting;
-	size_t memory; /* what a writer may take besides out, bytes; 0: as much as it likes */
+	bool with_stacks; /* JSON: nodes and functions have the ids of stacks */
+	size_t memory;    /* what a writer may take besides out, bytes; 0: as much as it likes */
 };
 
 /* design.md §6: columns of equal length, parent before child, node 0 the root (its parent is −1).
@@ -37,6 +38,10 @@ struct flame_answer {
 bool flame_json(const struct flame_answer *answer, struct buffer *out);
 /* Of that, names, files, modules, kinds and nodes, as keys of the object at hand. */
 bool flame_graph_json(struct json *json, const struct flame_answer *answer);
+
+/* The same as typed columns that a reader takes as they are (schema/README.md): a million nodes are
+ * read in milliseconds, JSON's in seconds. Not of comparisons. */
+bool flame_columns(const struct flame_answer *answer, struct buffer *out);
 
 /* "frame;frame;… value" per distinct stack, as stackcollapse-perf.pl writes it
  * (github.com/brendangregg/ FlameGraph): ';' and control characters in names become '_', kernel
@@ -69,5 +74,8 @@ bool flame_html(const struct flame_answer *answer, struct buffer *out);
 /* {"type",…,"functions":[…],"accounting":{…}}, and its functions alone. */
 bool top_json(const struct flame_answer *answer, struct buffer *out);
 void top_functions_json(struct json *json, const struct flame_answer *answer);
+
+/* As 16 hexadecimal digits; "" for 0. */
+void stack_id_json(struct json *json, uint64_t id);
 
 #endif

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "symbol-server/formats/flame_formats.h"
+
+void stack_id_json(struct json *json, uint64_t id)
+{
+	char text[17] = "";
+
+	if (id)
+		snprintf(text, sizeof(text), "%016" PRIx64, id);
+	json_string(json, text);
+}
 
 static void put_function(struct json *json, const struct flame_answer *answer,
 			 const struct top_function *function)
@@ -18,6 +30,10 @@ static void put_function(struct json *json, const struct flame_answer *answer,
 	json_key_string(json, "build_id", module->build_id);
 	json_key_uint(json, "self", function->self);
 	json_key_uint(json, "total", function->total);
+	if (answer->with_stacks) {
+		json_key(json, "stack");
+		stack_id_json(json, function->stack);
+	}
 	json_close(json, '}');
 }
 

@@ -120,6 +120,7 @@ static enum attribute_key key_of(struct text name)
 		enum attribute_key key;
 	} keys[] = {
 		{"thread.name", KEY_THREAD_NAME},
+		{"thread.id", KEY_THREAD_ID},
 		{"farflame.incomplete", KEY_INCOMPLETE},
 		{"profile.frame.type", KEY_FRAME_TYPE},
 		{"process.executable.build_id.gnu", KEY_GNU},
@@ -172,7 +173,7 @@ static enum dictionary_result read_attribute(struct dictionary *dictionary, stru
 	struct text key;
 	int got;
 
-	attribute->value.text = (struct text){"", 0};
+	attribute->value.text = attribute->name = (struct text){"", 0};
 	while ((got = wire_next_fast(&wire, &field)) > 0) {
 		if (field.number == 1 || field.number == 3) {
 			if (field.type != WIRE_VARINT)
@@ -181,6 +182,7 @@ static enum dictionary_result read_attribute(struct dictionary *dictionary, stru
 				continue;
 			result = dictionary_string(dictionary, field.value, "attribute key", &key);
 			attribute->key = key_of(key);
+			attribute->name = key;
 		} else if (field.number == 2) {
 			if (field.type != WIRE_BYTES)
 				return DICTIONARY_MALFORMED;
@@ -191,6 +193,40 @@ static enum dictionary_result read_attribute(struct dictionary *dictionary, stru
 	}
 	/* A bad key or value leaves an attribute that means nothing. */
 	return got == 0 ? DICTIONARY_OK : DICTIONARY_MALFORMED;
+}
+
+/* A Link: 1 trace id, 2 span id (opentelemetry-proto, profiles.proto); wire_check() has seen it. */
+enum dictionary_result dictionary_link(struct dictionary *dictionary, uint32_t index,
+				       const uint8_t **ids)
+{
+	const struct dictionary_table *table = &dictionary->tables[TABLE_LINKS];
+	struct wire_field field;
+	struct wire wire;
+	uint8_t *to;
+
+	*ids = NULL;
+	if (!index)
+		return DICTIONARY_OK;
+	if (index >= table->count)
+		return dictionary_bad_index(dictionary, "link", index, table->count);
+	to = arena_alloc(dictionary->arena, 24);
+	if (!to)
+		return DICTIONARY_NO_ROOM;
+	memset(to, 0, 24);
+	wire = table->spans[index];
+	while (wire_next_fast(&wire, &field) > 0) {
+		size_t length = field.type == WIRE_BYTES
+					? (size_t)(field.bytes.end - field.bytes.at)
+					: 0;
+
+		if (field.number == 1 && length == 16)
+			memcpy(to, field.bytes.at, 16);
+		else if (field.number == 2 && length == 8)
+			memcpy(to + 16, field.bytes.at, 8);
+	}
+	for (unsigned i = 0; i < 24 && !*ids; i++)
+		*ids = to[i] ? to : NULL;
+	return DICTIONARY_OK;
 }
 
 static enum dictionary_result read_attributes(struct dictionary *dictionary)

@@ -26,6 +26,7 @@ enum { STACK_DEPTH_MAX = 2048 }; /* frames; deeper stacks are cut at the root en
 enum attribute_key { /* the dictionary attributes that mean something here */
 		     KEY_OTHER,
 		     KEY_THREAD_NAME,
+		     KEY_THREAD_ID,
 		     KEY_INCOMPLETE,
 		     KEY_FRAME_TYPE,
 		     KEY_GNU,
@@ -44,6 +45,7 @@ struct attribute_value { /* an AnyValue, as far as it is text or a whole number 
 struct dictionary_attribute {
 	enum attribute_key key;
 	struct attribute_value value;
+	struct text name;    /* of KEY_OTHER and KEY_THREAD_ID: fit for a context; "" when not */
 	uint32_t incomplete; /* location of the sentence + 1, when one was made */
 };
 
@@ -116,6 +118,11 @@ enum dictionary_result dictionary_read(struct dictionary *dictionary, const stru
 /* The batch's stack for a stack of the table; attribute: the sample's farflame.incomplete, or 0. */
 enum dictionary_result dictionary_stack(struct dictionary *dictionary, uint32_t index,
 					uint32_t attribute, uint32_t *stack);
+
+/* 24 bytes of the link with that number, trace id first, that live as long as the request; NULL for
+ * none (0, or both ids are zero). */
+enum dictionary_result dictionary_link(struct dictionary *dictionary, uint32_t index,
+				       const uint8_t **ids);
 
 /* Reads an AnyValue; texts repaired. */
 enum dictionary_result dictionary_value(struct dictionary *dictionary, struct wire wire,

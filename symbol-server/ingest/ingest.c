@@ -131,6 +131,7 @@ static enum dictionary_result read_resource(struct reader *reader, struct wire w
 		return DICTIONARY_NO_ROOM;
 	result = resource_series(&reader->dictionary, &resource, batch->sender,
 				 &batch->series[batch->series_count]);
+	reader->rejects->labels_left_out += resource.attributes_left_out;
 	batch->series_count++;
 	while (result == DICTIONARY_OK && wire_next_fast(&wire, &field) > 0)
 		if (field.number == 2)
@@ -196,6 +197,7 @@ bool ingest_read(const void *bytes, size_t length, const char *peer, int64_t now
 	*batch = (struct sample_batch){.tenant = 1, .sender = text_of(peer ? peer : "")};
 	*rejects = (struct ingest_rejects){0};
 	result = read_request(&reader, wire);
+	rejects->attributes_left_out = reader.contexts.dropped;
 	if (result == DICTIONARY_NO_ROOM || arena->failed)
 		return error_set(err, ERROR_LIMIT,
 				 "the request needs more than %zu MiB to be decoded",

@@ -18,6 +18,8 @@ struct ingest_rejects {    /* what a partial success reports */
 	 * the whole: the agent counts that, and its next report tells what was taken and what was
 	 * refused in one. */
 	bool is_all_untimely;
+	/* What found no room: attributes of samples, and of resources as labels. */
+	uint64_t attributes_left_out, labels_left_out;
 };
 
 /* Reads an ExportProfilesServiceRequest (opentelemetry-proto 1.10 and 1.11, ours and anyone's). The

@@ -155,7 +155,8 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 struct sample_facts {
 	uint64_t stack;
 	uint32_t incomplete; /* attribute */
-	struct text thread;
+	uint32_t link;
+	struct context_request context;
 	uint64_t values[2], sum;
 	unsigned value_count, timestamp_count;
 	uint64_t first_timestamp_ns;
@@ -172,10 +173,12 @@ static enum dictionary_result keep_attribute(struct dictionary *dictionary, uint
 							      dictionary->attribute_count)
 				       : DICTIONARY_OK;
 	attribute = &dictionary->attributes[(uint32_t)index];
+	if (attribute->key == KEY_OTHER || attribute->key == KEY_THREAD_ID)
+		context_request_add(&facts->context, dictionary, (uint32_t)index);
 	if (attribute->value.kind != VALUE_TEXT || !attribute->value.text.length)
 		return DICTIONARY_OK;
 	if (attribute->key == KEY_THREAD_NAME)
-		facts->thread = text_cut(attribute->value.text, LABEL_NAME_MAX);
+		facts->context.thread = text_cut(attribute->value.text, LABEL_NAME_MAX);
 	else if (attribute->key == KEY_INCOMPLETE)
 		facts->incomplete = (uint32_t)index;
 	return DICTIONARY_OK;
@@ -248,6 +251,8 @@ static enum dictionary_result read_sample(struct dictionary *dictionary, struct 
 				return DICTIONARY_MALFORMED;
 			if (field.number == 1)
 				facts->stack = (uint32_t)field.value;
+			else
+				facts->link = (uint32_t)field.value;
 		} else if (field.number == 2 || field.number == 4) {
 			next = keep_scalars(dictionary, &field, facts);
 		} else if (field.number == 5 && !keep_timestamps(&field, facts)) {
@@ -329,7 +334,7 @@ static enum dictionary_result add_sample(struct reader *reader, struct wire wire
 					 struct profile_facts *profile, const char **why)
 {
 	struct sample_batch *batch = reader->batch;
-	struct sample_facts facts = {.thread = {"", 0}};
+	struct sample_facts facts = {.context.thread = {"", 0}};
 	enum dictionary_result result = read_sample(&reader->dictionary, wire, &facts);
 	struct batch_sample *sample;
 
@@ -345,7 +350,13 @@ static enum dictionary_result add_sample(struct reader *reader, struct wire wire
 	*why = count_and_value(rule, &facts, sample);
 	if (*why || (!sample->samples && !sample->value))
 		return DICTIONARY_OK;
-	sample->thread = facts.thread;
+	sample->thread = facts.context.thread;
+	if (!contexts_make(&reader->contexts, &reader->dictionary, &facts.context,
+			   &sample->context))
+		return DICTIONARY_NO_ROOM;
+	result = dictionary_link(&reader->dictionary, facts.link, &sample->link);
+	if (result != DICTIONARY_OK)
+		return result;
 	sample->first_time = sample->time_count = 0;
 	if (facts.timestamp_count && !add_times(reader, wire, sample))
 		return DICTIONARY_NO_ROOM;
@@ -387,7 +398,7 @@ static bool check_samples(struct reader *reader, struct wire wire)
 	struct wire_field field;
 
 	while (wire_next_fast(&wire, &field) > 0) {
-		struct sample_facts facts = {.thread = {"", 0}};
+		struct sample_facts facts = {.context.thread = {"", 0}};
 
 		if (field.number == 2 &&
 		    read_sample(&reader->dictionary, field.bytes, &facts) == DICTIONARY_MALFORMED)
@@ -477,6 +488,9 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 	make_id(reader, facts, profile);
 	profile->type = profile_type_name(rule->type);
 	profile->time_ms = time_ms;
+	profile->duration_ms = facts->duration_ns < (uint64_t)INT64_MAX
+				       ? (int64_t)(facts->duration_ns / 1000000)
+				       : 0;
 	profile->series = series;
 	profile->first_sample = first_sample;
 	profile->sample_count = batch->sample_count - first_sample;

@@ -3,6 +3,7 @@
 #ifndef SYMBOL_SERVER_INGEST_READER_H
 #define SYMBOL_SERVER_INGEST_READER_H
 
+#include "symbol-server/ingest/contexts.h"
 #include "symbol-server/ingest/dictionary.h"
 #include "symbol-server/ingest/ingest.h"
 
@@ -15,6 +16,7 @@ struct reader {
 	struct ingest_rejects *rejects;
 	int64_t now_ms, oldest_ms;
 	bool has_dictionary;
+	struct contexts contexts;
 	struct wire body;    /* the whole request */
 	uint8_t body_id[12]; /* made from it when first asked for */
 	bool has_body_id;

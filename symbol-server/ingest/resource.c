@@ -2,7 +2,11 @@
 #include "symbol-server/ingest/resource.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/sample_context.h"
 
 enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
 
@@ -81,6 +85,41 @@ static bool parse_agent_id(struct text hex, uint8_t id[16])
 	return true;
 }
 
+static bool is_same(struct text a, struct text b)
+{
+	return a.length == b.length && !memcmp(a.at, b.at, a.length);
+}
+
+/* As keys are. Others, a NUL (repaired) in them too, would all be one when cleaned. */
+static bool is_ascii(struct text key)
+{
+	for (uint32_t i = 0; i < key.length; i++)
+		if (key.at[i] & 0x80)
+			return false;
+	return true;
+}
+
+/* The last value of a key counts; one that is too long leaves the one before. */
+static void keep_attribute(struct resource *resource, struct text key, struct text value)
+{
+	uint32_t at = 0;
+
+	if (!value.length || !label_is_of_attribute(key.at, key.length))
+		return;
+	if (!is_ascii(key) || value.length > ATTRIBUTE_MAX) {
+		resource->attributes_left_out++;
+		return;
+	}
+	while (at < resource->attribute_count && !is_same(resource->attributes[at].name, key))
+		at++;
+	if (at == ATTRIBUTES_MAX) {
+		resource->attributes_left_out++;
+		return;
+	}
+	resource->attributes[at] = (struct batch_label){key, value, true};
+	resource->attribute_count += at == resource->attribute_count;
+}
+
 static void keep_text(struct resource *resource, struct text key, struct text value)
 {
 	struct text *field = field_of(resource, key);
@@ -91,7 +130,10 @@ static void keep_text(struct resource *resource, struct text key, struct text va
 	else if (text_is(key, "farflame.agent.id"))
 		resource->is_agent |= parse_agent_id(value, resource->agent_id);
 	else if (has_prefix(key, label_prefix, &name) && resource->label_count < LABELS_MAX)
-		resource->labels[resource->label_count++] = (struct batch_label){name, value};
+		resource->labels[resource->label_count++] = (struct batch_label){name, value,
+										 false};
+	if (!field || field == &resource->version)
+		keep_attribute(resource, key, value);
 }
 
 static void keep_number(struct resource *resource, struct text key, int64_t value)
@@ -164,25 +206,40 @@ enum dictionary_result resource_read(struct dictionary *dictionary, struct wire 
 
 struct label_list {
 	struct batch_label labels[LABELS_MAX + 8];
-	uint32_t count;
+	uint32_t count, left_out;
 };
 
-/* The first of a name wins: the well-known ones are added before --label's. */
-static void add_label(struct label_list *list, struct text name, struct text value)
+/* The first of a name wins: the well-known ones are added before --label's, attributes last. */
+static void add_label(struct label_list *list, struct text name, struct text value,
+		      bool is_attribute)
 {
-	if (!value.length || !name.length || list->count >= LABELS_MAX)
+	if (!value.length)
 		return;
 	for (uint32_t i = 0; i < list->count; i++)
-		if (list->labels[i].name.length == name.length &&
-		    !memcmp(list->labels[i].name.at, name.at, name.length))
+		if (is_same(list->labels[i].name, name)) {
+			list->left_out += !is_same(list->labels[i].value, value);
 			return;
-	list->labels[list->count++] = (struct batch_label){name, text_cut(value, LABEL_VALUE_MAX)};
+		}
+	if (!name.length || list->count >= LABELS_MAX) {
+		list->left_out++;
+		return;
+	}
+	list->labels[list->count++] = (struct batch_label){name, text_cut(value, LABEL_VALUE_MAX),
+							   is_attribute};
 }
 
-/* Label names are [a-zA-Z_][a-zA-Z0-9_]*, as selectors write them; other bytes become '_'. */
+/* What the API asks of samples by this name. */
+static bool is_of_samples(const char *name)
+{
+	return sample_context_has_name(name) || !strcmp(name, "trace_id") ||
+	       !strcmp(name, "span_id");
+}
+
+/* Label names are [a-zA-Z_][a-zA-Z0-9_]*, as selectors write them; other bytes become '_'. A name
+ * that the API takes for another one is that; "" where it never looks for a label by it. */
 static struct text clean_name(struct arena *arena, struct text name)
 {
-	char *copy;
+	char *copy, cleaned[LABEL_NAME_BYTES], label[LABEL_NAME_BYTES];
 
 	name = text_cut(name, LABEL_NAME_MAX);
 	copy = arena_copy(arena, name.at, name.length);
@@ -195,7 +252,12 @@ static struct text clean_name(struct arena *arena, struct text name)
 		if (!is_letter && !(i && c >= '0' && c <= '9'))
 			copy[i] = '_';
 	}
-	return (struct text){copy, name.length};
+	snprintf(cleaned, sizeof cleaned, "%.*s", (int)name.length, copy);
+	label_name_resolve(cleaned, label);
+	if (is_of_samples(label))
+		return (struct text){"", 0};
+	copy = arena_text(arena, label, strlen(label));
+	return text_of(copy ? copy : "");
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -208,9 +270,8 @@ static int compare_labels(const void *a, const void *b)
 	return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-enum dictionary_result resource_series(struct dictionary *dictionary,
-				       const struct resource *resource, struct text sender,
-				       struct batch_series *series)
+enum dictionary_result resource_series(struct dictionary *dictionary, struct resource *resource,
+				       struct text sender, struct batch_series *series)
 {
 	struct text process = resource->process;
 	struct label_list list = {.count = 0};
@@ -219,16 +280,20 @@ enum dictionary_result resource_series(struct dictionary *dictionary,
 		process = resource->executable_name;
 	if (!process.length)
 		process = text_base_name(resource->executable_path);
-	add_label(&list, text_of("host"), resource->host.length ? resource->host : sender);
-	add_label(&list, text_of("process"), process);
-	add_label(&list, text_of("service"),
-		  resource->service.length ? resource->service : process);
-	add_label(&list, text_of("container"), resource->container);
-	add_label(&list, text_of("pod"), resource->pod);
-	add_label(&list, text_of("namespace"), resource->namespace_name);
+	add_label(&list, text_of("host"), resource->host.length ? resource->host : sender, false);
+	add_label(&list, text_of("process"), process, false);
+	add_label(&list, text_of("service"), resource->service.length ? resource->service : process,
+		  false);
+	add_label(&list, text_of("container"), resource->container, false);
+	add_label(&list, text_of("pod"), resource->pod, false);
+	add_label(&list, text_of("namespace"), resource->namespace_name, false);
 	for (uint32_t i = 0; i < resource->label_count; i++)
 		add_label(&list, clean_name(dictionary->arena, resource->labels[i].name),
-			  resource->labels[i].value);
+			  resource->labels[i].value, false);
+	for (uint32_t i = 0; i < resource->attribute_count; i++)
+		add_label(&list, clean_name(dictionary->arena, resource->attributes[i].name),
+			  resource->attributes[i].value, true);
+	resource->attributes_left_out += list.left_out;
 	qsort(list.labels, list.count, sizeof *list.labels, compare_labels);
 	series->labels = arena_copy(dictionary->arena, list.labels,
 				    list.count * sizeof *list.labels);
@@ -248,6 +313,13 @@ static bool is_plain_name(struct text name)
 			return false;
 	}
 	return name.length <= REASON_MAX;
+}
+
+static void add_tally(struct batch_counters *counters, const struct tally *tally, uint64_t count)
+{
+	if (tally && counters->lost_count < BATCH_LOST_REASONS - 1)
+		counters->lost[counters->lost_count++] = (struct batch_count){text_of(tally->name),
+									      count};
 }
 
 /* Each name once; names that are none, and what has no room any more, are "other". */
@@ -294,5 +366,7 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 		else if (has_prefix(name, stacks_prefix, &rest))
 			add_count(counters->stacks, &counters->stacks_count, BATCH_STACK_RESULTS,
 				  rest, value);
+		else
+			add_tally(counters, tally_of_attribute(name), value);
 	}
 }

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/query/query.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/sample_context.h"
 
 bool query_parse_groups(struct query *query, const char *text, struct arena *arena,
 			struct error *err)
 {
+	char written[LABEL_NAME_BYTES], label[LABEL_NAME_BYTES];
+
 	query->group_count = 0;
 	while (*text) {
 		size_t length = strcspn(text, ",");
@@ -15,7 +21,9 @@ bool query_parse_groups(struct query *query, const char *text, struct arena *are
 		if (!label_name_is_valid(text, length))
 			return error_set(err, ERROR_OPTION, "'%.*s' is not a label name",
 					 length < 60 ? (int)length : 60, text);
-		query->groups[query->group_count] = arena_text(arena, text, length);
+		snprintf(written, sizeof written, "%.*s", (int)length, text);
+		label_name_resolve(written, label);
+		query->groups[query->group_count] = arena_text(arena, label, strlen(label));
 		if (!query->groups[query->group_count])
 			return error_set(err, ERROR_MEMORY, "out of memory");
 		query->group_count++;
@@ -40,6 +48,13 @@ static bool thread_wanted(void *context, const char *thread)
 	return selector_matches_thread(&query->selector, thread);
 }
 
+static bool span_wanted(void *context, const uint8_t *ids)
+{
+	const struct query *query = context;
+
+	return query->span_wanted(query->span_context, ids);
+}
+
 static bool is_cancelled(void *context)
 {
 	const struct query *query = context;
@@ -49,7 +64,7 @@ static bool is_cancelled(void *context)
 
 static unsigned add_label(struct query *query, unsigned count, const char *name)
 {
-	if (!strcmp(name, "thread"))
+	if (sample_context_has_name(name) || !strcmp(name, "trace_id") || !strcmp(name, "span_id"))
 		return count;
 	for (unsigned i = 0; i < count; i++)
 		if (!strcmp(query->labels[i], name))
@@ -72,6 +87,15 @@ static void set_labels(struct query *query, struct samples_query *out)
 	out->labels = query->labels;
 }
 
+bool query_is_by_sample(const struct query *query)
+{
+	for (unsigned i = 0; i < query->group_count; i++)
+		if (sample_context_has_name(query->groups[i]))
+			return true;
+	return selector_has_thread(&query->selector) || query->selector.has_trace ||
+	       query->selector.has_span;
+}
+
 void query_to_samples(struct query *query, struct samples_query *out)
 {
 	*out = (struct samples_query){
@@ -84,6 +108,11 @@ void query_to_samples(struct query *query, struct samples_query *out)
 		.by_bucket = query->by_bucket,
 		.only_nodes = true,
 		.step_ms = query->step_ms,
+		.is_part_of_mean = query->is_part_of_mean,
+		.by_span = query->by_span,
+		.only_spans = query->only_spans,
+		.span_wanted = query->span_wanted ? span_wanted : NULL,
+		.stack_id = query->stack_id,
 		.limits = query->limits,
 	};
 	set_labels(query, out);
@@ -93,10 +122,18 @@ void query_to_samples(struct query *query, struct samples_query *out)
 		out->series_wanted = series_wanted;
 	if (selector_has_thread(&query->selector))
 		out->thread_wanted = thread_wanted;
+	out->wants_context = selector_has_context(&query->selector);
+	if (query->selector.has_trace)
+		out->trace_id = query->selector.trace_id;
+	if (query->selector.has_span)
+		out->span_id = query->selector.span_id;
 	if (query->is_cancelled)
 		out->is_cancelled = is_cancelled;
 	for (unsigned i = 0; i < query->group_count; i++)
-		out->by_thread |= !strcmp(query->groups[i], "thread");
+		if (sample_context_has_name(query->groups[i]))
+			query->thread_names[out->thread_name_count++] = query->groups[i];
+	out->by_thread = out->thread_name_count;
+	out->thread_names = query->thread_names;
 }
 
 struct samples_result *query_run(struct samples_store *store, struct query *query,

@@ -30,16 +30,26 @@ struct query {
 	bool all_labels; /* the caller looks at labels besides those of selector and groups */
 	bool by_bucket;  /* steps of step_ms are kept apart */
 	int64_t step_ms;
+	bool is_part_of_mean;     /* as samples_query has it */
+	bool by_span, only_spans; /* likewise */
+	/* Whether a span's samples take part, given its 24 bytes of ids; NULL: all do. */
+	bool (*span_wanted)(void *context, const uint8_t *ids);
+	void *span_context;
+	const uint64_t *stack_id;
 	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* NULL: never */
 	void *context;
 	/* private below */
 	const char *labels[QUERY_LABELS_MAX];
+	const char *thread_names[QUERY_GROUPS_MAX];
 };
 
 /* "service,thread" → groups, texts in arena; "" gives none. ERROR_OPTION. */
 bool query_parse_groups(struct query *query, const char *text, struct arena *arena,
 			struct error *err);
+
+/* Whether what is asked tells samples of one series apart: by thread, attribute. */
+bool query_is_by_sample(const struct query *query);
 
 /* What the store understands; borrows from query. Its labels are those that selector and groups
  * look at, each once, without thread; none is no NULL but a count of 0. */

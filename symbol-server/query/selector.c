@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/query/selector.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "symbol-server/query/pattern.h"
+#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/sample_context.h"
 
 enum { LABEL_NAME_MAX = 64 };
 
@@ -126,22 +129,67 @@ static const char *read_value(struct reader *reader)
 	return out;
 }
 
+static bool is_id(const struct selector_matcher *matcher)
+{
+	return !strcmp(matcher->name, "trace_id") || !strcmp(matcher->name, "span_id");
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+static bool read_id(struct selector *selector, const struct selector_matcher *matcher)
+{
+	bool is_trace = matcher->name[0] == 't';
+	bool *has = is_trace ? &selector->has_trace : &selector->has_span;
+	uint8_t *id = is_trace ? selector->trace_id : selector->span_id;
+	size_t length = is_trace ? sizeof selector->trace_id : sizeof selector->span_id;
+
+	if (matcher->op != MATCH_EQUAL || *has || strlen(matcher->value) != 2 * length)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		int high = hex_digit(matcher->value[2 * i]);
+		int low = hex_digit(matcher->value[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		id[i] = (uint8_t)(high << 4 | low);
+	}
+	*has = true;
+	return true;
+}
+
 static bool read_matcher(struct reader *reader, struct selector *selector)
 {
 	struct selector_matcher *matcher = &selector->matchers[selector->count];
-	size_t length = name_length(reader->at);
+	bool is_quoted = *reader->at == '"';
 	const char *value_at;
+	char written[LABEL_NAME_BYTES], label[LABEL_NAME_BYTES];
+	size_t length;
 
+	reader->at += is_quoted;
+	length = name_length(reader->at);
 	if (!length)
 		return fail(reader, "a label name expected");
 	if (length > LABEL_NAME_MAX)
 		return fail(reader, "the label name is too long");
+	if (is_quoted && reader->at[length] != '"') {
+		reader->at += length;
+		return fail(reader, "the label name's closing quote expected");
+	}
 	if (selector->count == SELECTOR_MATCHERS_MAX)
 		return fail(reader, "too many matchers");
-	*matcher = (struct selector_matcher){.name = arena_text(reader->arena, reader->at, length)};
+	snprintf(written, sizeof written, "%.*s", (int)length, reader->at);
+	label_name_resolve(written, label);
+	*matcher =
+		(struct selector_matcher){.name = arena_text(reader->arena, label, strlen(label))};
 	if (!matcher->name)
 		return error_set(reader->err, ERROR_MEMORY, "out of memory");
-	reader->at += length;
+	reader->at += length + is_quoted;
 	skip_space(reader);
 	if (!read_operator(reader, &matcher->op))
 		return false;
@@ -156,7 +204,13 @@ static bool read_matcher(struct reader *reader, struct selector *selector)
 			return error_prefix(reader->err, "the value at character %zu",
 					    (size_t)(value_at - reader->start) + 1);
 	}
-	selector->count++;
+	selector->count++; /* its pattern is the selector's from now on */
+	if (is_id(matcher) && !read_id(selector, matcher)) {
+		reader->at = value_at;
+		return fail(reader, matcher->name[0] == 't'
+					    ? "trace_id takes = and 32 hexadecimal digits:"
+					    : "span_id takes = and 16 hexadecimal digits:");
+	}
 	return true;
 }
 
@@ -166,6 +220,7 @@ bool selector_parse(struct selector *selector, const char *text, struct arena *a
 	struct reader reader = {.start = text, .at = text, .arena = arena, .err = err};
 
 	selector->count = 0;
+	selector->has_trace = selector->has_span = false;
 	if (strlen(text) > SELECTOR_TEXT_MAX)
 		return error_set(err, ERROR_OPTION, "a selector has at most %d characters",
 				 SELECTOR_TEXT_MAX);
@@ -194,7 +249,7 @@ bool selector_parse(struct selector *selector, const char *text, struct arena *a
 
 static bool is_thread(const struct selector_matcher *matcher)
 {
-	return !strcmp(matcher->name, "thread");
+	return sample_context_has_name(matcher->name);
 }
 
 static bool matches(const struct selector_matcher *matcher, const char *value)
@@ -224,7 +279,8 @@ bool selector_matches_series(const struct selector *selector, const struct serie
 	for (unsigned i = 0; i < selector->count; i++) {
 		const struct selector_matcher *matcher = &selector->matchers[i];
 
-		if (!is_thread(matcher) && !matches(matcher, series_label(labels, matcher->name)))
+		if (!is_id(matcher) && !is_thread(matcher) &&
+		    !matches(matcher, series_label(labels, matcher->name)))
 			return false;
 	}
 	return true;
@@ -232,16 +288,24 @@ bool selector_matches_series(const struct selector *selector, const struct serie
 
 bool selector_matches_thread(const struct selector *selector, const char *thread)
 {
-	for (unsigned i = 0; i < selector->count; i++)
-		if (is_thread(&selector->matchers[i]) && !matches(&selector->matchers[i], thread))
+	char value[CONTEXT_BYTES_MAX];
+
+	for (unsigned i = 0; i < selector->count; i++) {
+		const struct selector_matcher *matcher = &selector->matchers[i];
+
+		if (!is_thread(matcher))
+			continue;
+		sample_context_get(thread, matcher->name, value, sizeof value);
+		if (!matches(matcher, value))
 			return false;
+	}
 	return true;
 }
 
 bool selector_has_series(const struct selector *selector)
 {
 	for (unsigned i = 0; i < selector->count; i++)
-		if (!is_thread(&selector->matchers[i]))
+		if (!is_id(&selector->matchers[i]) && !is_thread(&selector->matchers[i]))
 			return true;
 	return false;
 }
@@ -250,6 +314,15 @@ bool selector_has_thread(const struct selector *selector)
 {
 	for (unsigned i = 0; i < selector->count; i++)
 		if (is_thread(&selector->matchers[i]))
+			return true;
+	return false;
+}
+
+bool selector_has_context(const struct selector *selector)
+{
+	for (unsigned i = 0; i < selector->count; i++)
+		if (is_thread(&selector->matchers[i]) &&
+		    strcmp(selector->matchers[i].name, "thread") != 0)
 			return true;
 	return false;
 }

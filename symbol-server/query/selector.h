@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/arena.h"
 #include "common/error.h"
@@ -25,19 +26,24 @@ struct selector_matcher {
 struct selector {
 	struct selector_matcher matchers[SELECTOR_MATCHERS_MAX];
 	unsigned count;
+	bool has_trace, has_span; /* trace_id="…", span_id="…": hexadecimal, = only */
+	uint8_t trace_id[16], span_id[8];
 };
 
 /* Texts in arena. Empty text and {} select everything. Values are quoted "…" or '…' with backslash
- * escapes, or `…` as they are. ERROR_OPTION names the position, counted in characters from 1.
- * Release it in either case. */
+ * escapes, or `…` as they are. Names may be quoted "…" too. ERROR_OPTION names the position,
+ * counted in characters from 1. Release it in either case. */
 bool selector_parse(struct selector *selector, const char *text, struct arena *arena,
 		    struct error *err);
 
-/* The matchers of every label but thread, which is no part of a series. */
+/* The matchers of every label but those of samples (sample_context.h), which are no part of a
+ * series. */
 bool selector_matches_series(const struct selector *selector, const struct series_labels *labels);
 bool selector_matches_thread(const struct selector *selector, const char *thread);
 bool selector_has_series(const struct selector *selector);
 bool selector_has_thread(const struct selector *selector);
+/* A matcher of samples looks at more than threads' names. */
+bool selector_has_context(const struct selector *selector);
 
 /* "" when the series has no such label. */
 const char *series_label(const struct series_labels *labels, const char *name);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/tallies.h"
+
 enum { HOST_BYTES = 255, VERSION_BYTES = 63, KERNEL_BYTES = 127 };
 
 void agent_table_init(struct agent_table *table)
@@ -200,9 +202,9 @@ uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned 
 
 	while (i < *used && strncmp(counts[i].name, name, COUNT_NAME_BYTES - 1))
 		i++;
-	if (i == room)
-		return NULL;
 	if (i == *used) {
+		if (*used >= room)
+			return NULL;
 		snprintf(counts[i].name, sizeof counts[i].name, "%s", name);
 		counts[i].count = 0;
 		++*used;
@@ -310,4 +312,27 @@ bool agent_table_apply(struct agent_table *table, const struct agent_report *rep
 	}
 	keep_facts(table, row, report);
 	return true;
+}
+
+static void add_named(struct named_count *counts, unsigned *used, unsigned room, const char *name,
+		      uint64_t added)
+{
+	uint64_t *count = named_count_take(counts, used, room - 1, name);
+
+	if (!count)
+		count = named_count_take(counts, used, room, "other");
+	if (count)
+		*count += added;
+}
+
+void agent_report_count(const struct agent_report *report, const struct agent_delta *delta,
+			struct samples_counters *to)
+{
+	for (unsigned i = 0; i < report->stacks_count; i++)
+		add_named(to->walks, &to->walk_count, BATCH_STACK_RESULTS, report->stacks[i].name,
+			  delta->stacks[i]);
+	for (unsigned i = 0; i < report->lost_count; i++)
+		if (!tally_find(report->lost[i].reason))
+			add_named(to->lost, &to->lost_count, BATCH_LOST_REASONS,
+				  report->lost[i].reason, delta->lost[i]);
 }

@@ -71,6 +71,10 @@ void agent_table_init(struct agent_table *table);
 /* False: no memory; delta is then the report's own samples. */
 bool agent_table_apply(struct agent_table *table, const struct agent_report *report,
 		       struct agent_delta *delta);
+/* What the report adds to all agents' counts, for /metrics; what is no loss (tallies.h) is not one.
+ */
+void agent_report_count(const struct agent_report *report, const struct agent_delta *delta,
+			struct samples_counters *to);
 /* Puts a copy of a row read from the state file. */
 bool agent_table_put(struct agent_table *table, const struct agent_row *row);
 /* The same with everything it points to in the arena. False: no room. */

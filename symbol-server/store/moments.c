@@ -67,7 +67,7 @@ static bool decode(const uint8_t **at, const uint8_t *end, uint64_t one, struct 
 
 bool moments_each(const uint8_t *at, size_t length, moment_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 	struct moment moment = {0};
 	uint64_t one;
 
@@ -81,7 +81,7 @@ bool moments_each(const uint8_t *at, size_t length, moment_fn *fn, void *context
 
 bool moments_each_raw(const uint8_t *at, size_t length, moment_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 
 	while (at < end) {
 		uint64_t time, thread, stack;

@@ -83,7 +83,7 @@ static bool decode_pair(const uint8_t **at, const uint8_t *end, uint64_t one,
 
 bool packed_each(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 	struct packed_pair pair = {0};
 	uint64_t one, delta, count;
 
@@ -104,7 +104,7 @@ bool packed_each(const uint8_t *at, size_t length, packed_pair_fn *fn, void *con
 
 bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 	uint64_t run;
 
 	while (at < end) {
@@ -118,7 +118,7 @@ bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void 
 
 bool packed_each_raw(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 
 	while (at < end) {
 		struct packed_pair pair;
@@ -177,7 +177,7 @@ void account_add(struct packed_account *to, const struct packed_account *from)
 
 bool account_each(const uint8_t *at, size_t length, packed_account_fn *fn, void *context)
 {
-	const uint8_t *end = at + length;
+	const uint8_t *end = length ? at + length : at;
 
 	while (at < end) {
 		struct packed_account account = {0};

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
-#define TYPE_NAME(name_, unit_) name_,
-#define TYPE_UNIT(name_, unit_) unit_,
+#define TYPE_NAME(name_, unit_, gauge_)  name_,
+#define TYPE_UNIT(name_, unit_, gauge_)  unit_,
+#define TYPE_GAUGE(name_, unit_, gauge_) gauge_,
 static const char *const names[] = {PROFILE_TYPES(TYPE_NAME)};
 static const char *const units[] = {PROFILE_TYPES(TYPE_UNIT)};
+static const bool gauges[] = {PROFILE_TYPES(TYPE_GAUGE)};
 
 enum { TYPE_COUNT = sizeof names / sizeof *names };
 
@@ -26,4 +28,9 @@ const char *profile_type_name(unsigned number)
 const char *profile_type_unit(unsigned number)
 {
 	return number < TYPE_COUNT ? units[number] : NULL;
+}
+
+bool profile_type_is_gauge(unsigned number)
+{
+	return number < TYPE_COUNT && gauges[number];
 }

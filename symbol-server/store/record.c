@@ -77,6 +77,12 @@ void record_add_moments(struct buffer *out, struct buffer *scratch,
 	add_with_samples(out, scratch, RECORD_MOMENTS, profile);
 }
 
+void record_add_spans(struct buffer *out, struct buffer *scratch,
+		      const struct record_profile *profile)
+{
+	add_with_samples(out, scratch, RECORD_SPANS, profile);
+}
+
 void record_add_refused(struct buffer *out, struct buffer *scratch,
 			const struct record_refused *refused)
 {
@@ -258,6 +264,7 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 	case RECORD_PROFILE:
 	case RECORD_MOMENTS:
 	case RECORD_PACKED:
+	case RECORD_SPANS:
 		return read_profile(at, end, &item->profile);
 	case RECORD_COUNTERS:
 		return read_counters(at, end, &item->counters);
@@ -281,7 +288,7 @@ bool record_next(const uint8_t **at, const uint8_t *end, struct record_item *ite
 			return false;
 		body = *at;
 		*at += length;
-		if (kind > RECORD_PACKED)
+		if (kind > RECORD_SPANS)
 			continue;
 		item->kind = (enum record_kind)kind;
 		return read_body(body, *at, item);

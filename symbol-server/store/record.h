@@ -9,6 +9,7 @@
  *		     then its number), then raw samples as packed.h has them: written by earlier
  *		     servers, read by all
  *	packed       the same with packed samples
+ *	spans        as a profile, which comes before it: raw ones as spans.h has them
  *	moments      as a profile, which comes before it: raw times of its samples as moments.h has
  *them counters     an agent's own resource refused      tenant, type, bucket, host, reason,
  *samples, flags (as of a profile): one that was not taken, so that its samples are known as lost */
@@ -33,6 +34,7 @@ enum record_kind {
 	RECORD_REFUSED,
 	RECORD_MOMENTS,
 	RECORD_PACKED,
+	RECORD_SPANS,
 };
 
 struct record_profile {
@@ -82,6 +84,9 @@ void record_add_profile(struct buffer *out, struct buffer *scratch,
 /* samples: raw moments. */
 void record_add_moments(struct buffer *out, struct buffer *scratch,
 			const struct record_profile *profile);
+/* samples: raw spans. */
+void record_add_spans(struct buffer *out, struct buffer *scratch,
+		      const struct record_profile *profile);
 void record_add_counters(struct buffer *out, struct buffer *scratch,
 			 const struct record_counters *counters);
 

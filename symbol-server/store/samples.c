@@ -3,6 +3,9 @@
 #include "symbol-server/store/samples_engine.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/gauges.h"
 
 struct samples_store *samples_open(const struct samples_store_options *options, struct error *err)
 {
@@ -13,39 +16,90 @@ struct samples_store *samples_open(const struct samples_store_options *options, 
 bool samples_add(struct samples_store *store, const struct sample_batch *batch,
 		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err)
 {
-	return store->engine->add(store, batch, done, context, duplicates, err);
+	struct sample_batch additive;
+	struct gauge_batch *gauges;
+	bool ok;
+
+	if (!gauges_have(batch))
+		return store->engine->add(store, batch, done, context, duplicates, err);
+	gauges = gauge_batch_new(batch, &additive);
+	if (!gauges)
+		return error_set(err, ERROR_MEMORY, "no memory for a report");
+	ok = store->engine->add(store, &additive, done, context, duplicates, err);
+	gauge_batch_free(gauges);
+	return ok;
+}
+
+static bool allows_ids(const struct samples_query *query, struct error *err)
+{
+	return (!query->trace_id && !query->span_id) ||
+	       error_set(err, ERROR_OPTION, "trace_id and span_id select stacks only");
+}
+
+static bool knows_contexts(const struct samples_store *store, const struct samples_query *query,
+			   struct error *err)
+{
+	bool asks = query->trace_id || query->span_id || query->by_span || query->only_spans ||
+		    query->span_wanted || query->wants_context;
+
+	for (unsigned i = 0; i < query->thread_name_count; i++)
+		asks |= strcmp(query->thread_names[i], "thread") != 0;
+	return store->engine->has_contexts || !asks ||
+	       error_set(err, ERROR_UNSUPPORTED,
+			 "this store keeps no thread ids, attributes and traces of samples");
 }
 
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
 				     struct error *err)
 {
-	return store->engine->query(store, query, err);
+	if (!knows_contexts(store, query, err))
+		return NULL;
+	return gauge_query_is(query) ? gauge_query(store, query, err)
+				     : store->engine->query(store, query, err);
 }
 
 struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err)
 {
-	return store->engine->timeline(store, query, err);
+	if (!knows_contexts(store, query, err))
+		return NULL;
+	return gauge_query_is(query) ? gauge_timeline(store, query, err)
+				     : store->engine->timeline(store, query, err);
 }
 
 bool samples_types(struct samples_store *store, const struct samples_query *query,
 		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
 {
-	return store->engine->types(store, query, arena, rows, count, err);
+	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	       store->engine->types(store, query, arena, rows, count, err) &&
+	       gauge_types(store, query, *rows, *count, err);
 }
 
 bool samples_labels(struct samples_store *store, const struct samples_query *query,
 		    struct arena *arena, struct label_count **rows, size_t *count,
 		    struct error *err)
 {
-	return store->engine->labels(store, query, arena, rows, count, err);
+	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	       store->engine->labels(store, query, arena, rows, count, err);
 }
 
 bool samples_label_values(struct samples_store *store, const struct samples_query *query,
 			  const char *label, struct arena *arena, struct value_count **rows,
 			  size_t *count, struct error *err)
 {
-	return store->engine->label_values(store, query, label, arena, rows, count, err);
+	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	       store->engine->label_values(store, query, label, arena, rows, count, err);
+}
+
+bool samples_spans(struct samples_store *store, const struct samples_query *query,
+		   samples_span_fn *fn, void *context, struct error *err)
+{
+	if (!store->engine->spans)
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "this store keeps no thread ids, attributes and traces of "
+				 "samples");
+	return knows_contexts(store, query, err) &&
+	       store->engine->spans(store, query, fn, context, err);
 }
 
 bool samples_moments(struct samples_store *store, const struct samples_query *query,
@@ -54,7 +108,8 @@ bool samples_moments(struct samples_store *store, const struct samples_query *qu
 	if (!store->engine->moments)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "this store keeps no times of single samples");
-	return store->engine->moments(store, query, fn, context, err);
+	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	       store->engine->moments(store, query, fn, context, err);
 }
 
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
@@ -64,7 +119,8 @@ bool samples_delete(struct samples_store *store, const struct samples_query *que
 
 	*deleted = (struct samples_deleted){.from_ms = query->from_ms / step * step,
 					    .until_ms = (query->until_ms + step - 1) / step * step};
-	return store->engine->remove(store, query, deleted, err);
+	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	       store->engine->remove(store, query, deleted, err);
 }
 
 bool samples_backup(struct samples_store *store, const char *directory, struct error *err)
@@ -99,6 +155,7 @@ void samples_result_free(struct samples_result *result)
 	if (!result)
 		return;
 	free(result->stacks);
+	free(result->spans);
 	free(result->hosts);
 	arena_release(&result->arena);
 	free(result);

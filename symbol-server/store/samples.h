@@ -20,33 +20,36 @@ enum {
 	SAMPLES_LABELS_MAX = 40,
 };
 
-/* PROFILE_TYPE(name on the API, unit of its values): design.md §3. The position is the number on disk;
- * rows are only ever added. */
-#define PROFILE_TYPES(TYPE)                                                                        \
-	TYPE("on-cpu", "nanoseconds")                                                              \
-	TYPE("off-cpu", "nanoseconds")                                                             \
-	TYPE("waker", "nanoseconds")                                                               \
-	TYPE("run-queue", "nanoseconds")                                                           \
-	TYPE("still-blocked", "nanoseconds")                                                       \
-	TYPE("mem-alloc", "bytes")                                                                 \
-	TYPE("mem-inuse", "bytes")                                                                 \
-	TYPE("page-fault", "bytes")                                                                \
-	TYPE("on-gpu", "nanoseconds")                                                              \
-	TYPE("hbm-alloc", "bytes")                                                                 \
-	TYPE("hbm-inuse", "bytes")                                                                 \
-	TYPE("rdma", "bytes")
+/* PROFILE_TYPE(name on the API, unit of its values, is it a gauge): design.md §3. The position is
+ * the number on disk; rows are only ever added. A gauge's samples say how much there is at the end
+ * of their report, not what happened since the one before: gauges.h. */
+#define PROFILE_TYPES(TYPE)                         \
+	TYPE("on-cpu", "nanoseconds", false)        \
+	TYPE("off-cpu", "nanoseconds", false)       \
+	TYPE("waker", "nanoseconds", false)         \
+	TYPE("run-queue", "nanoseconds", false)     \
+	TYPE("still-blocked", "nanoseconds", false) \
+	TYPE("mem-alloc", "bytes", false)           \
+	TYPE("mem-inuse", "bytes", true)            \
+	TYPE("page-fault", "bytes", false)          \
+	TYPE("on-gpu", "nanoseconds", false)        \
+	TYPE("hbm-alloc", "bytes", false)           \
+	TYPE("hbm-inuse", "bytes", true)            \
+	TYPE("rdma", "bytes", false)
 
 /* Number of a type and back; -1 and NULL when there is none such. */
 int profile_type_find(const char *name, size_t length);
 const char *profile_type_name(unsigned number);
 const char *profile_type_unit(unsigned number);
+bool profile_type_is_gauge(unsigned number);
 
 /* ---- what one request brings: decoded, checked, borrowed during the call ---- */
 
 enum location_kind {
-	LOCATION_NATIVE,     /* module + ELF address */
-	LOCATION_KERNEL,     /* module + address relative to its base */
-	LOCATION_NAMED,	     /* function, file, line as the sender resolved them; type says the language */
+	LOCATION_NATIVE, /* module + ELF address */
+	LOCATION_KERNEL, /* module + address relative to its base */
+	LOCATION_NAMED,  /* function, file, line as the sender resolved them; type says the language
+			  */
 	LOCATION_ANONYMOUS,  /* "[anon]" */
 	LOCATION_INCOMPLETE, /* last (root) frame of a stack: function holds the sentence why */
 };
@@ -57,31 +60,34 @@ struct text { /* not NUL-terminated; UTF-8 repaired by the reader */
 };
 
 struct batch_module {
-	/* The key: GNU build-id, else htlhash, else 16 bytes made of the Go id: hash_bytes() of its text
-	 * with seeds 1 and 2, little-endian. Length 0: the sender knows only a name. */
+	/* The key: GNU build-id, else htlhash, else 16 bytes made of the Go id: hash_bytes() of its
+	 * text with seeds 1 and 2, little-endian. Length 0: the sender knows only a name. */
 	struct build_id id;
-	struct build_id htlhash;   /* when the sender gave it: an alias of id */
-	struct text go_id;	   /* likewise */
-	struct text name;	   /* base name of the file */
+	struct build_id htlhash; /* when the sender gave it: an alias of id */
+	struct text go_id;       /* likewise */
+	struct text name;        /* base name of the file */
 	enum address_base base;
 };
 
 struct batch_location {
 	enum location_kind kind;
-	uint32_t module;  /* into modules; NATIVE, KERNEL (UINT32_MAX: no module, name is "[unknown]") */
+	uint32_t module;  /* into modules; NATIVE, KERNEL (UINT32_MAX: no module, name is
+			     "[unknown]") */
 	uint64_t address; /* canonical: ELF address, or relative to base */
 	struct text function, file, type;
 	uint32_t line;
 };
 
-struct batch_stack { /* leaf first */
+struct batch_stack {          /* leaf first */
 	uint32_t first_index; /* into location_indices */
 	uint32_t depth;
-	uint64_t hash[2]; /* of its modules' ids and addresses: the stable id (first 64 bits shown) */
+	uint64_t hash[2]; /* of its modules' ids and addresses: the stable id (first 64 bits shown)
+			   */
 };
 
 struct batch_label {
 	struct text name, value;
+	bool is_attribute; /* the sender did not mean it as a label: label_limits.h */
 };
 
 struct batch_series { /* sorted by name, no duplicates, no empty values */
@@ -91,23 +97,27 @@ struct batch_series { /* sorted by name, no duplicates, no empty values */
 
 struct batch_sample {
 	uint32_t stack;
-	struct text thread;
-	uint64_t samples; /* count */
-	uint64_t value;	  /* in the type's unit */
+	struct text thread;              /* its name */
+	struct text context;             /* the same with its id and attributes: sample_context.h */
+	const uint8_t *link;             /* 16 bytes trace id, 8 bytes span id; NULL: none */
+	uint64_t samples;                /* count */
+	uint64_t value;                  /* in the type's unit */
 	uint32_t first_time, time_count; /* into times; 0: the sender does not say when */
 };
 
 struct batch_profile {
-	uint8_t id[16]; /* all zero: none, then nothing is deduplicated */
-	const char *type; /* "on-cpu" …, static */
-	int64_t time_ms;  /* start of its interval, unix; decides the bucket */
+	uint8_t id[16];      /* all zero: none, then nothing is deduplicated */
+	const char *type;    /* "on-cpu" …, static */
+	int64_t time_ms;     /* start of its interval, unix; decides the bucket */
+	int64_t duration_ms; /* of its interval; 0: the sender does not say */
 	uint32_t series;
 	uint32_t first_sample, sample_count;
-	bool is_counted; /* the sender counts what it takes (batch_counters); else taken = samples */
+	bool is_counted; /* the sender counts what it takes (batch_counters); else taken = samples
+			  */
 };
 
 enum {
-	BATCH_LOST_REASONS = 16,
+	BATCH_LOST_REASONS = 24, /* with tallies.h */
 	BATCH_STACK_RESULTS = 40,
 	COUNT_NAME_BYTES = 40,
 };
@@ -122,6 +132,18 @@ struct batch_count {
 	uint64_t count;
 };
 
+/* What agents count of a type beside its samples (tallies.h). It comes among the losses, under a
+ * name that no reason can have. */
+struct tally {
+	const char *attribute; /* after "farflame." */
+	const char *name;      /* among the losses: with a colon */
+	const char *type;
+	bool is_exact; /* else what samples stand for */
+};
+
+/* NULL: none such. */
+const struct tally *tally_of_attribute(struct text attribute);
+
 struct batch_counters { /* an agent's own resource; cumulative since that agent's start */
 	uint8_t agent_id[16], profile_id[16];
 	struct text host, agent_version, kernel_release;
@@ -132,10 +154,10 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	unsigned lost_count;
 	struct batch_count stacks[BATCH_STACK_RESULTS]; /* by how the walk ended */
 	unsigned stacks_count;
-	int64_t time_ms;	/* start of the report's interval */
+	int64_t time_ms; /* start of the report's interval */
 	int64_t duration_ms;
 	int64_t received_ms;
-	int64_t sent_ms;	/* on the agent's clock; 0: it does not say */
+	int64_t sent_ms; /* on the agent's clock; 0: it does not say */
 };
 
 struct batch_refusals { /* profiles that the store does not take; the rest of the batch is */
@@ -143,26 +165,37 @@ struct batch_refusals { /* profiles that the store does not take; the rest of th
 	char sentence[200]; /* why the first one is not; "" when none */
 };
 
-struct batch_untimely { /* what is too old to be kept or in the future, of a sender without counters */
+struct batch_untimely { /* what is too old to be kept or in the future, of a sender without counters
+			 */
 	const char *type, *reason; /* static: "too_old" or "too_new" */
-	uint32_t series;	   /* for its host alone */
+	uint32_t series;           /* for its host alone */
 	uint64_t samples;
 	int64_t received_ms; /* counted as lost then */
 };
 
 struct sample_batch {
 	uint32_t tenant; /* 1: the default tenant */
-	struct batch_module *modules;	  uint32_t module_count;
-	struct batch_location *locations; uint32_t location_count;
-	uint32_t *location_indices;	  uint32_t location_index_count;
-	struct batch_stack *stacks;	  uint32_t stack_count;
-	struct batch_series *series;	  uint32_t series_count;
-	struct batch_sample *samples;	  uint32_t sample_count;
-	uint64_t *times;		  uint32_t time_count; /* unix ns, of single samples */
-	struct batch_profile *profiles;	  uint32_t profile_count;
-	struct batch_counters *counters;  uint32_t counters_count;
-	struct batch_untimely *untimely;  uint32_t untimely_count;
-	struct text sender;	/* address of the peer: host label of senders that name no host */
+	struct batch_module *modules;
+	uint32_t module_count;
+	struct batch_location *locations;
+	uint32_t location_count;
+	uint32_t *location_indices;
+	uint32_t location_index_count;
+	struct batch_stack *stacks;
+	uint32_t stack_count;
+	struct batch_series *series;
+	uint32_t series_count;
+	struct batch_sample *samples;
+	uint32_t sample_count;
+	uint64_t *times;
+	uint32_t time_count; /* unix ns, of single samples */
+	struct batch_profile *profiles;
+	uint32_t profile_count;
+	struct batch_counters *counters;
+	uint32_t counters_count;
+	struct batch_untimely *untimely;
+	uint32_t untimely_count;
+	struct text sender; /* address of the peer: host label of senders that name no host */
 	struct batch_refusals *refusals; /* filled by samples_add(); NULL: nobody asks */
 };
 
@@ -187,11 +220,15 @@ struct samples_query {
 	/* Says for each series in range whether it takes part. labels hold service, host, process,
 	 * container … (not thread). NULL: all. */
 	bool (*series_wanted)(void *context, const struct series_labels *labels);
-	/* The same for a thread name, asked once per distinct name; NULL: all. */
+	/* The same for a thread and what else its samples have (sample_context.h), asked once per
+	 * distinct one; NULL: all. */
 	bool (*thread_wanted)(void *context, const char *thread);
+	bool wants_context; /* thread_wanted looks at more than threads' names */
 	void *context;
-	bool by_thread; /* keep threads apart in the result */
-	bool by_bucket; /* keep buckets of step_ms apart (time lines) */
+	bool by_thread; /* keep threads apart in the result, as far as thread_names tell them */
+	const char *const *thread_names; /* of sample_context.h; NULL: as they are */
+	unsigned thread_name_count;
+	bool by_bucket;  /* keep buckets of step_ms apart (time lines) */
 	int64_t step_ms; /* with by_bucket: a multiple of 60 s; 0: 60 s */
 	/* The labels that series_wanted and the caller look at. The store may leave all others out
 	 * and answer from roll-ups that dropped them. NULL: any, so nothing is left out. */
@@ -199,8 +236,18 @@ struct samples_query {
 	unsigned label_count;
 	struct samples_limits limits;
 	bool (*is_cancelled)(void *context); /* asked now and then; NULL: never */
-	bool only_nodes; /* stacks need no locations where they have nodes */
+	/* 16 and 8 bytes: only samples that came with that trace, that span; NULL: all. */
+	const uint8_t *trace_id, *span_id;
+	bool by_span; /* only samples that came with a span, and spans are kept apart */
+	/* Only samples that came with a span of which it says so: 24 bytes of ids; NULL: all. */
+	bool (*span_wanted)(void *context, const uint8_t *ids);
+	bool only_spans;          /* only samples that came with a span */
+	const uint64_t *stack_id; /* only that stack: batch_stack.hash[0]; NULL: all */
+	bool only_nodes;          /* stacks need no locations where they have nodes */
 	bool is_exact; /* only samples that have a time, in [from_ms, until_ms) as they are */
+	/* Of a gauge by_bucket: what each step adds to the mean of the whole range, instead of its
+	 * own mean. */
+	bool is_part_of_mean;
 };
 
 struct result_module {
@@ -217,43 +264,61 @@ struct result_location {
 	uint32_t line;
 };
 
-/* Stacks as a tree, where the engine has them so: a caller's number is smaller than its callee's. */
+/* Stacks as a tree, where the engine has them so: a caller's number is smaller than its callee's.
+ */
 struct result_node {
 	uint32_t caller;   /* 0: none */
 	uint32_t location; /* into locations */
 };
 
-struct result_stack { /* one per distinct (series, thread, bucket, stack) */
-	uint32_t series;      /* into series */
-	const char *thread;   /* "" unless by_thread */
-	int64_t bucket_ms;    /* 0 unless by_bucket */
+struct result_stack {              /* one per distinct (series, thread, bucket, stack) */
+	uint32_t series;           /* into series */
+	const char *thread;        /* a context with thread_names; "" unless by_thread */
+	int64_t bucket_ms;         /* 0 unless by_bucket */
 	const uint32_t *locations; /* leaf first, into locations; NULL: as node says */
 	uint32_t depth;
 	uint64_t samples, value;
 	uint32_t node; /* its leaf, into nodes; 0: locations say it, or it has no frames */
+	uint32_t span; /* with by_span: into spans */
+	uint64_t id;   /* batch_stack.hash[0] */
 };
 
 struct host_accounting { /* sums over the range, for one host */
 	const char *host;
 	uint64_t taken, idle, samples; /* samples: stored, all types the agent counts in taken */
 	uint64_t lost;
-	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
+	struct {
+		const char *reason;
+		uint64_t count;
+	} lost_by[BATCH_LOST_REASONS];
 	unsigned lost_count;
+	/* Of the query's type, in its unit: how much there was, and what all samples stand for. */
+	bool has_exact;
+	uint64_t exact, covered;
 };
 
 struct samples_result { /* lives in one arena; free with samples_result_free() */
 	struct arena arena;
 	int64_t from_ms, until_ms; /* as widened */
 	int64_t resolution_ms;     /* of the coarsest part: 60 s, 10 min or 1 h */
-	/* Of a query for threads: before it only sums are left, which have none; 0: all has them. */
+	/* Of a query for threads: before it only sums are left, which have none; 0: all has them.
+	 */
 	int64_t threads_from_ms;
-	struct result_module *modules;	   uint32_t module_count;
-	struct result_location *locations; uint32_t location_count;
-	struct result_node *nodes;	   uint32_t node_count; /* element 0 is none */
-	struct result_stack *stacks;	   size_t stack_count;
-	struct series_labels *series;	   uint32_t series_count;
-	struct host_accounting *hosts;	   uint32_t host_count; /* hosts with wanted series or, for a
-								   query without matchers, any counters */
+	struct result_module *modules;
+	uint32_t module_count;
+	struct result_location *locations;
+	uint32_t location_count;
+	struct result_node *nodes;
+	uint32_t node_count; /* element 0 is none */
+	struct result_stack *stacks;
+	size_t stack_count;
+	uint8_t (*spans)[24]; /* trace id, span id; each once */
+	uint32_t span_count;
+	struct series_labels *series;
+	uint32_t series_count;
+	struct host_accounting *hosts;
+	uint32_t host_count; /* hosts with wanted series or, for a
+				query without matchers, any counters */
 	const char *unit;
 };
 
@@ -262,51 +327,59 @@ struct samples_store;
 enum samples_resolution { SAMPLES_RAW, SAMPLES_10M, SAMPLES_1H, SAMPLES_RESOLUTIONS };
 
 struct samples_store_options {
-	const char *directory;	    /* holds samples-YYYYMMDD.db, journal */
-	const char *clickhouse_url; /* NULL: SQLite in the directory */
+	const char *directory;                /* holds samples-YYYYMMDD.db, journal */
+	const char *clickhouse_url;           /* NULL: SQLite in the directory */
 	int64_t keep_ms[SAMPLES_RESOLUTIONS]; /* older is deleted; raw 0: kept for ever; roll-ups 0:
 					       * as long as raw */
-	uint64_t max_disk_bytes;	      /* oldest first; 0: no limit */
-	uint32_t series_max;		      /* of a tenant and day; 0: CATALOG_SERIES_MAX */
+	int64_t trace_keep_ms;                /* trace and span ids of samples; 0: none are kept */
+	uint64_t max_disk_bytes;              /* oldest first; 0: no limit */
+	uint32_t series_max;                  /* of a tenant and day; 0: CATALOG_SERIES_MAX */
 };
 
 /* Opens, migrates, replays the journal. ERROR_UNSUPPORTED: written by a newer version. */
 struct samples_store *samples_open(const struct samples_store_options *options, struct error *err);
 
-/* Records the batch; done() is called once, from another thread, when it is on disk (accepted true) or
- * could not be written (false, err says why). The batch may be freed when this returns. Profiles
- * whose id was seen before are left out; duplicates counts them. false: refused at once — ERROR_BUSY
- * (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called. Profiles of a new
- * series beyond series_max are refused alone (batch->refusals), and their samples count as lost by
- * "series_limit". Thread-safe. */
+/* Records the batch; done() is called once, from another thread, when it is on disk (accepted true)
+ * or could not be written (false, err says why). The batch may be freed when this returns. Profiles
+ * whose id was seen before are left out; duplicates counts them. false: refused at once —
+ * ERROR_BUSY (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called.
+ * Profiles of a new series beyond series_max are refused alone (batch->refusals), and their samples
+ * count as lost by "series_limit". Thread-safe. */
 typedef void samples_done_fn(void *context, bool accepted, const struct error *err);
-bool samples_add(struct samples_store *store, const struct sample_batch *batch, samples_done_fn *done,
-		 void *context, unsigned *duplicates, struct error *err);
+bool samples_add(struct samples_store *store, const struct sample_batch *batch,
+		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err);
 
 /* Everything acknowledged before the call is in the result. Thread-safe, does not block writers. */
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
 				     struct error *err);
 void samples_result_free(struct samples_result *result);
 
-struct type_count { const char *type, *unit; uint64_t samples, value; };
+struct type_count {
+	const char *type, *unit;
+	uint64_t samples, value;
+};
 struct label_count {
 	const char *name;
 	uint64_t values;
 	bool is_part; /* there may be more: threads are counted for a second only */
 };
-struct value_count { const char *value; uint64_t samples; };
-/* The listings of /types, /labels, /labels/{name}: in arena, sorted; within the range and the series
- * wanted (type NULL: all). "thread" is a label here too. */
+struct value_count {
+	const char *value;
+	uint64_t samples;
+};
+/* The listings of /types, /labels, /labels/{name}: in arena, sorted; within the range and the
+ * series wanted (type NULL: all). "thread" is a label here too. */
 bool samples_types(struct samples_store *store, const struct samples_query *query,
 		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err);
 bool samples_labels(struct samples_store *store, const struct samples_query *query,
-		    struct arena *arena, struct label_count **rows, size_t *count, struct error *err);
+		    struct arena *arena, struct label_count **rows, size_t *count,
+		    struct error *err);
 bool samples_label_values(struct samples_store *store, const struct samples_query *query,
 			  const char *label, struct arena *arena, struct value_count **rows,
 			  size_t *count, struct error *err);
 
-/* Sums of rows without their stacks, for time lines: one point per (series of the result, step) that
- * has samples, sorted by series, then time. Threads and stacks are not looked at: a query with
+/* Sums of rows without their stacks, for time lines: one point per (series of the result, step)
+ * that has samples, sorted by series, then time. Threads and stacks are not looked at: a query with
  * thread_wanted is ERROR_OPTION. */
 struct timeline_point {
 	uint32_t series; /* into series */
@@ -314,31 +387,41 @@ struct timeline_point {
 	uint64_t samples, value;
 };
 struct samples_timeline {
-	struct arena arena; /* holds everything */
+	struct arena arena;                                /* holds everything */
 	int64_t from_ms, until_ms, step_ms, resolution_ms; /* as widened */
-	struct series_labels *series;	  uint32_t series_count; /* with the query's labels only */
-	struct timeline_point *points;	  size_t point_count;
-	struct host_accounting *hosts;	  uint32_t host_count;
+	struct series_labels *series;
+	uint32_t series_count; /* with the query's labels only */
+	struct timeline_point *points;
+	size_t point_count;
+	struct host_accounting *hosts;
+	uint32_t host_count;
 };
 struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err);
 void samples_timeline_free(struct samples_timeline *timeline);
 
-/* Calls fn for each single sample that has a time, in [from_ms, until_ms) as they are, of the series
- * and threads wanted; no order. False from fn stops, and the return is then true as well.
+/* Calls fn for each single sample that has a time, in [from_ms, until_ms) as they are, of the
+ * series and threads wanted; no order. False from fn stops, and the return is then true as well.
  * ERROR_UNSUPPORTED: the engine keeps none. ERROR_FORMAT: a day turned out to be damaged and is set
  * aside; what fn was given is void, and the next try is without that day. */
 typedef bool samples_moment_fn(void *context, int64_t time_ms, uint64_t value);
 bool samples_moments(struct samples_store *store, const struct samples_query *query,
 		     samples_moment_fn *fn, void *context, struct error *err);
 
-/* Deletes what is of the type (NULL: all), in the range as widened to whole buckets (minutes, or what
- * is left of them: ten minutes, hours), of the series wanted; roll-ups follow. When it returns
+/* Calls fn for every stored sum of samples that came with a span, of the series and threads wanted,
+ * with its 24 bytes of ids; no order, and nothing is added up. The rest as samples_moments(). */
+typedef bool samples_span_fn(void *context, const uint8_t *ids, uint64_t stack_id, uint64_t samples,
+			     uint64_t value);
+bool samples_spans(struct samples_store *store, const struct samples_query *query,
+		   samples_span_fn *fn, void *context, struct error *err);
+
+/* Deletes what is of the type (NULL: all), in the range as widened to whole buckets (minutes, or
+ * what is left of them: ten minutes, hours), of the series wanted; roll-ups follow. When it returns
  * nothing of it is answered any more, and a restart does not bring it back. Accounts stay: what was
  * deleted counts as lost_by "deleted". ERROR_OPTION, and nothing is deleted: threads out of sums
  * that do not keep them apart. */
 struct samples_deleted {
-	uint64_t samples;	   /* how many went, also when it failed midway */
+	uint64_t samples;          /* how many went, also when it failed midway */
 	int64_t from_ms, until_ms; /* as widened */
 };
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
@@ -353,12 +436,16 @@ struct agent_state {
 	const char *host, *version, *kernel;
 	uint32_t rate_hz;
 	int64_t last_seen_ms;
-	uint64_t heard; /* SQLite: the larger was heard later, whatever clocks say */
-	int64_t lag_ms; /* received − end of the report's interval, of the last report */
-	bool has_skew;	/* known since this server started */
-	int64_t skew_ms; /* the agent's clock − this server's, the way included, of the last report */
+	uint64_t heard;  /* SQLite: the larger was heard later, whatever clocks say */
+	int64_t lag_ms;  /* received − end of the report's interval, of the last report */
+	bool has_skew;   /* known since this server started */
+	int64_t skew_ms; /* the agent's clock − this server's, the way included, of the last report
+			  */
 	uint64_t taken, lost;
-	struct { const char *reason; uint64_t count; } lost_by[BATCH_LOST_REASONS];
+	struct {
+		const char *reason;
+		uint64_t count;
+	} lost_by[BATCH_LOST_REASONS];
 	unsigned lost_count;
 	const struct named_count *stacks; /* by result of the walk, as the agent names them */
 	unsigned stacks_count;
@@ -369,29 +456,37 @@ bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *
 struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
-	uint64_t disk_bytes, days; /* now */
-	uint64_t level_bytes[SAMPLES_RESOLUTIONS]; /* files that have minutes; that have roll-ups only */
-	uint64_t days_reduced, days_deleted, months_deleted; /* by retention and the limit of disk */
+	uint64_t disk_bytes, days;                 /* now */
+	uint64_t level_bytes[SAMPLES_RESOLUTIONS]; /* files that have minutes; that have roll-ups
+						      only */
+	uint64_t days_reduced, days_deleted,
+		months_deleted; /* by retention and the limit of disk */
 	uint64_t rollup_lag_ms; /* now: age of the oldest closed bucket without its roll-up */
-	uint64_t forecast_bytes, disk_full_seconds; /* now: where retention ends; 0: not known, never */
-	uint64_t rollup_pairs, rollup_cpu_us; /* counted stacks read to be rolled up; its CPU time */
+	uint64_t forecast_bytes,
+		disk_full_seconds; /* now: where retention ends; 0: not known, never */
+	uint64_t rollup_pairs,
+		rollup_cpu_us; /* counted stacks read to be rolled up; its CPU time */
 	uint64_t series, stacks, memory_bytes; /* now */
 	/* Profiles and their samples that found no room for one more series; samples whose stack
 	 * found no room in the day's dictionary and is shown as that sentence. */
 	uint64_t times_refused, /* of single samples, far outside of their report */
-		moments;	/* times kept */
+		moments;        /* times kept */
 	uint64_t series_refused_profiles, series_refused_samples, stacks_overflowed;
 	uint64_t days_damaged, journal_damaged; /* set aside; records not usable; since the start */
 	/* What agents reported of how their stack walks ended; names without room are "other". */
 	struct named_count walks[BATCH_STACK_RESULTS];
 	unsigned walk_count;
-	/* Now: why reports are refused, and why what was taken stays in the journal; ERROR_NONE: not
-	 * so. The first is forgotten some seconds after the last report that was refused. */
+	/* What they reported as lost; likewise. */
+	struct named_count lost[BATCH_LOST_REASONS];
+	unsigned lost_count;
+	/* Now: why reports are refused, and why what was taken stays in the journal; ERROR_NONE:
+	 * not so. The first is forgotten some seconds after the last report that was refused. */
 	struct error refusing, waiting;
 };
 void samples_counters(struct samples_store *store, struct samples_counters *out);
 
-/* Folds what is in memory now and waits for it (tests, imports, backups). False: err says why not. */
+/* Folds what is in memory now and waits for it (tests, imports, backups). False: err says why not.
+ */
 bool samples_fold(struct samples_store *store, struct error *err);
 
 /* Folds what is in memory, syncs, closes. Calls every outstanding done(). NULL is fine. */

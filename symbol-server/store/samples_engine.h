@@ -6,6 +6,7 @@
 #include "symbol-server/store/samples.h"
 
 struct samples_engine {
+	bool has_contexts; /* thread ids, attributes and traces of samples */
 	bool (*add)(struct samples_store *store, const struct sample_batch *batch,
 		    samples_done_fn *done, void *context, unsigned *duplicates, struct error *err);
 	struct samples_result *(*query)(struct samples_store *store,
@@ -23,6 +24,8 @@ struct samples_engine {
 			     size_t *count, struct error *err);
 	bool (*moments)(struct samples_store *store, const struct samples_query *query,
 			samples_moment_fn *fn, void *context, struct error *err); /* NULL: none */
+	bool (*spans)(struct samples_store *store, const struct samples_query *query,
+		      samples_span_fn *fn, void *context, struct error *err); /* NULL: none */
 	bool (*remove)(struct samples_store *store, const struct samples_query *query,
 		       struct samples_deleted *deleted, struct error *err);
 	bool (*backup)(struct samples_store *store, const char *directory, struct error *err);

@@ -169,6 +169,51 @@ bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_i
 	return ok;
 }
 
+/* ---- what is in them ---- */
+
+static bool is_of(int fd, const struct build_id *id)
+{
+	struct elf_image *image = malloc(sizeof(*image));
+	bool is = image && elf_image_read(fd, image, NULL) && symbol_file_has_id(fd, image, id);
+
+	free(image);
+	return is;
+}
+
+bool symbolizer_find_functions(struct symbolizer *symbolizer, const struct build_id *id,
+			       const char *const *names, size_t name_count,
+			       struct file_search_limits *limits,
+			       struct file_function found[FILE_FUNCTIONS_MAX], size_t *count,
+			       struct error *err)
+{
+	struct file_function in_one[FILE_FUNCTIONS_MAX];
+	struct found_files files;
+	bool has_any = false, ok = true;
+
+	*count = 0;
+	find_files(symbolizer, id, &files);
+	for (size_t i = 0; ok && i < files.count; i++) {
+		size_t now;
+
+		if (!is_of(files.fds[i], id))
+			continue;
+		has_any = true;
+		ok = limits->goes_on(limits->context, err) &&
+		     file_functions_find(files.fds[i], names, name_count, limits, in_one, &now,
+					 err);
+		if (ok && now > *count) {
+			memcpy(found, in_one, now * sizeof(*found));
+			*count = now;
+		}
+	}
+	close_files(&files);
+	if (!ok)
+		return false;
+	return has_any ||
+	       error_set(err, ERROR_NOT_FOUND,
+			 "no file of that build-id was uploaded or is in a symbol directory");
+}
+
 /* ---- for who could send one ---- */
 
 static bool is_uploaded(struct symbolizer *symbolizer, const struct build_id *id,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "symbol-server/symbolize/file_functions.h"
 #include "symbol-server/symbolize/file_section.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
@@ -34,6 +35,14 @@ bool symbolizer_open_file(struct symbolizer *symbolizer, const struct build_id *
 bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_id *id,
 			     const char *name, struct module_file *out,
 			     struct file_section *section, struct error *err);
+
+/* Where functions of these names lie, by the file that has most of them: ERROR_NOT_FOUND where
+ * there is none of that build-id; the others are file_functions_find()'s. */
+bool symbolizer_find_functions(struct symbolizer *symbolizer, const struct build_id *id,
+			       const char *const *names, size_t name_count,
+			       struct file_search_limits *limits,
+			       struct file_function found[FILE_FUNCTIONS_MAX], size_t *count,
+			       struct error *err);
 
 /* Would a file of that kind be new here? For who asks once and does not come back, as builds do:
  * other sources are not waited for. */

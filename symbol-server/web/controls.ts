@@ -5,6 +5,7 @@ import { ask, type LabelValuesAnswer, type TypesAnswer } from "./api";
 import { byId, el } from "./dom";
 import { formatCount } from "./format";
 import { DEFAULTS, type State } from "./state";
+import { closeWhenLeft } from "./widgets/unfolding";
 
 const LABELS = ["process", "service", "host"] as const;
 const OPTIONS = 1000; // values offered of one label; further ones go into the selector field
@@ -55,7 +56,7 @@ export class Controls {
     }
     const match = byId<HTMLInputElement>("match");
     match.addEventListener("change", () => change({ match: match.value.trim() }));
-    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-view]")) {
+    for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
       button.addEventListener("click", () => change({ view: button.dataset.view ?? "both" }));
     }
     byId("refresh-now").addEventListener("click", refresh);
@@ -79,10 +80,10 @@ export class Controls {
     }
     byId<HTMLInputElement>("match").value = state.match;
     byId<HTMLInputElement>("search").value = state.search;
-    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-view]")) {
+    for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
       button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
     }
-    byId("main").dataset.view = state.view;
+    byId("graph-page").dataset.view = state.view;
   }
 
   private rangeChosen(value: string): void {
@@ -132,21 +133,6 @@ export class Controls {
 
 function option(value: string, title: string): HTMLOptionElement {
   return el("option", { value, title }, value);
-}
-
-function closeWhenLeft(more: HTMLDetailsElement): void {
-  document.addEventListener("pointerdown", (e) => {
-    if (!more.contains(e.target as Node)) {
-      more.open = false;
-    }
-  });
-  more.addEventListener("keydown", (e) => {
-    if (e.key === "Escape" && more.open) {
-      more.open = false;
-      more.querySelector("summary")?.focus();
-      e.preventDefault();
-    }
-  });
 }
 
 // An absolute time of the address in the fields; RFC 3339 is understood too.

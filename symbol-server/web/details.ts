@@ -25,7 +25,7 @@ export function placeOf(graph: Graph, node: number): string {
   return file === "" ? "" : graph.lineOf(node) > 0 ? `${file}:${graph.lineOf(node)}` : file;
 }
 
-function rows(graph: Graph, node: number): [string, string][] {
+export function detailRows(graph: Graph, node: number): [string, string][] {
   const total = graph.total[node];
   const self = graph.selfOf(node);
   const all = graph.total[0];
@@ -52,9 +52,10 @@ function rows(graph: Graph, node: number): [string, string][] {
   return out;
 }
 
-function fill(box: HTMLElement, graph: Graph, node: number): void {
+// own: rows before those that every graph has.
+function fill(box: HTMLElement, graph: Graph, node: number, own: [string, string][] = []): void {
   const list = el("dl");
-  for (const [term, text] of rows(graph, node)) {
+  for (const [term, text] of [...own, ...detailRows(graph, node)]) {
     list.append(el("div", {}, el("dt", {}, term), el("dd", {}, text)));
   }
   const label = labelOf(graph.nameOf(node), graph.kindOf(node));
@@ -67,11 +68,11 @@ export class HoverCard {
   private graph: Graph | null = null;
   private node = -1;
 
-  show(graph: Graph, node: number, x: number, y: number): void {
+  show(graph: Graph, node: number, x: number, y: number, own: [string, string][] = []): void {
     if (graph !== this.graph || node !== this.node) {
       this.graph = graph;
       this.node = node;
-      fill(this.box, graph, node);
+      fill(this.box, graph, node, own);
     }
     this.box.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = this.box;
@@ -84,20 +85,6 @@ export class HoverCard {
   hide(): void {
     this.box.hidden = true;
   }
-}
-
-// The strip below the graph: the selected frame, text that can be selected and copied.
-export function showStrip(graph: Graph | null, node: number): void {
-  const strip = byId("frame-strip");
-  if (graph === null || node < 0) {
-    strip.replaceChildren(
-      el("span", { class: "quiet" }, "Click a frame to zoom, right-click for more, "),
-      el("kbd", {}, "?"),
-      el("span", { class: "quiet" }, " for all keys."),
-    );
-    return;
-  }
-  fill(strip, graph, node);
 }
 
 // A frame in words; spoken when the selection moves by keyboard.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making and finding elements. All text goes in as text nodes: names in a profile come from
-// strangers.
+// Making and finding elements. All text goes in as text nodes, and as shown.ts has it: names in a
+// profile come from strangers.
+
+import { shown } from "./shown";
 
 export type Child = Node | string;
+
+const READ = ["title", "aria-label", "placeholder"]; // attributes whose text people read
 
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
@@ -10,6 +14,20 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    made.setAttribute(name, READ.includes(name) ? shown(value) : value);
+  }
+  made.append(...children.map((child) => (typeof child === "string" ? shown(child) : child)));
+  return made;
+}
+
+// The same for a drawing's elements.
+export function svg<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string> = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) {
     made.setAttribute(name, value);
   }

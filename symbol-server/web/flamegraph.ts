@@ -4,11 +4,15 @@
 // more are drawn; runs of narrower ones become one strip of haze and are skipped by binary search,
 // so the work depends on the pixels, not on the nodes.
 
-import { byId } from "./dom";
+import { watchDensity } from "./density";
+import { el } from "./dom";
 import { formatValue } from "./format";
 import { Graph, KINDS } from "./graph";
 import { hashText, labelOf, makePalette, Palette, SHADES } from "./palette";
+import { shown } from "./shown";
+import { skipTo } from "./skip";
 import { TextFit } from "./text_fit";
+import { WheelSteps } from "./wheel";
 
 const ROW = 19; // pixels from one level to the next
 const TEXT_LEFT = 4;
@@ -26,14 +30,24 @@ export interface FlameEvents {
   zoom(node: number): void;
   select(node: number): void; // selected by pointer, not zoomed
   menu(node: number, x: number, y: number): void;
+  wheel?(step: "in" | "out", node: number): void; // Ctrl and the wheel, or two fingers, over a frame
 }
 
+// Colours other than by kind or module; undefined leaves a frame as it is.
+export type Colouring = (graph: Graph, node: number) => string | undefined;
+
 export class FlameGraph {
-  private readonly canvas = byId<HTMLCanvasElement>("flame-canvas");
-  private readonly scroller = byId("flame-scroller");
-  private readonly spacer = byId("flame-spacer");
-  private readonly hoverBox = byId("flame-hover");
-  private readonly selectBox = byId("flame-select");
+  private readonly canvas = el("canvas", { class: "flame-canvas" });
+  private readonly hoverBox = el("div", { class: "flame-hover", hidden: "" });
+  private readonly selectBox = el("div", { class: "flame-select", hidden: "" });
+  private readonly spacer = el("div", { class: "flame-spacer" });
+  readonly scroller = el("div", {
+    class: "flame-scroller",
+    tabindex: "0",
+    role: "application",
+    "aria-label": "Flame graph. Arrow keys move, Enter zooms, Escape zooms out.",
+  });
+  private colouring: Colouring | null = null;
   private readonly context: CanvasRenderingContext2D;
   private readonly text: TextFit;
   private palette: Palette = makePalette(false);
@@ -50,7 +64,18 @@ export class FlameGraph {
   private height = 0;
   private frame = 0; // pending animation frame
 
-  constructor(private readonly events: FlameEvents) {
+  // Fills the host, which has a size of its own. prefix: of the elements' ids.
+  constructor(
+    host: HTMLElement,
+    private readonly events: FlameEvents,
+    prefix = "flame",
+    private readonly upwards = false, // root at the bottom
+  ) {
+    this.canvas.id = `${prefix}-canvas`;
+    this.scroller.id = `${prefix}-scroller`;
+    this.spacer.append(this.canvas, this.selectBox, this.hoverBox);
+    this.scroller.append(this.spacer);
+    host.prepend(this.scroller);
     const context = this.canvas.getContext("2d", { alpha: false });
     if (context === null) {
       throw new Error("This browser has no 2D canvas.");
@@ -63,9 +88,10 @@ export class FlameGraph {
 
   private listen(): void {
     new ResizeObserver(() => this.resize()).observe(this.scroller);
-    this.watchDensity();
+    watchDensity(() => this.resize());
     this.scroller.addEventListener("scroll", () => this.redrawSoon());
     this.scroller.addEventListener("mousemove", (e) => {
+      this.resize();
       this.setHover(this.nodeAt(e.clientX, e.clientY), e.clientX, e.clientY);
     });
     this.scroller.addEventListener("mouseleave", () => this.setHover(-1, 0, 0));
@@ -77,6 +103,9 @@ export class FlameGraph {
       this.select(node);
       this.events.zoom(node);
     });
+    if (this.events.wheel !== undefined) {
+      new WheelSteps(this.scroller, (step, x, y) => this.events.wheel?.(step, this.nodeAt(x, y)));
+    }
     this.scroller.addEventListener("contextmenu", (e) => {
       const node = this.nodeAt(e.clientX, e.clientY);
       if (node >= 0) {
@@ -88,31 +117,26 @@ export class FlameGraph {
     });
   }
 
-  // Another screen or the browser's own zoom: same size in CSS pixels, other pixels.
-  private watchDensity(): void {
-    const now = window.matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
-    const changed = () => {
-      this.resize();
-      this.watchDensity();
-    };
-    now.addEventListener("change", changed, { once: true });
-  }
-
   // The zoom and the selection are the graph's numbers.
   show(graph: Graph, zoom: number, selected: number): void {
-    if (graph !== this.graph) {
+    const isNew = graph !== this.graph;
+    if (isNew) {
       this.shadeOfName = new Uint8Array(graph.answer.names.length).fill(UNKNOWN);
       this.slotOfModule = Uint8Array.from(
         graph.answer.modules,
         (module) => hashText(module.name) % this.palette.moduleCount,
       );
     }
-    this.rootText = `all · ${formatValue(graph.total[0], graph.answer.unit)}`;
+    this.rootText = `${graph.rootName} · ${formatValue(graph.total[0], graph.answer.unit)}`;
     this.graph = graph;
     this.zoomed = zoom;
     this.selected = selected;
     this.hovered = -1;
+    const wasShort = this.scroller.scrollHeight <= this.height;
     this.spacer.style.height = `${graph.levels * ROW}px`;
+    if (this.upwards && (isNew || wasShort)) {
+      this.scroller.scrollTop = this.scroller.scrollHeight;
+    }
     this.draw();
   }
 
@@ -129,8 +153,13 @@ export class FlameGraph {
     this.redrawSoon();
   }
 
-  colourByModule(on: boolean): void {
-    this.byModule = on;
+  colour(byModule: boolean, colouring: Colouring | null): void {
+    this.byModule = byModule;
+    this.colourBy(colouring);
+  }
+
+  colourBy(colouring: Colouring | null): void {
+    this.colouring = colouring;
     this.redrawSoon();
   }
 
@@ -150,12 +179,21 @@ export class FlameGraph {
     if (this.graph === null || node < 0) {
       return;
     }
-    const top = this.graph.depth[node] * ROW;
+    const top = this.topOf(this.graph, this.graph.depth[node]);
     if (top < this.scroller.scrollTop) {
       this.scroller.scrollTop = top;
     } else if (top + ROW > this.scroller.scrollTop + this.height) {
       this.scroller.scrollTop = top + ROW - this.height;
     }
+  }
+
+  // Of a level, in the spacer. Few levels of a graph that grows upwards stand at the bottom.
+  private topOf(graph: Graph, level: number): number {
+    return this.upwards ? Math.max(graph.levels * ROW, this.height) - (level + 1) * ROW : level * ROW;
+  }
+
+  private levelAt(graph: Graph, y: number): number {
+    return Math.floor((this.upwards ? Math.max(graph.levels * ROW, this.height) - y : y) / ROW);
   }
 
   // Where a frame is on the screen, for menus opened by keyboard and for tests.
@@ -167,7 +205,7 @@ export class FlameGraph {
     const right = left + graph.total[node] * scale;
     return {
       left: box.left + Math.max(0, left),
-      top: box.top + graph.depth[node] * ROW - this.scroller.scrollTop,
+      top: box.top + this.topOf(graph, graph.depth[node]) - this.scroller.scrollTop,
       width: Math.min(this.width, right) - Math.max(0, left),
     };
   }
@@ -190,8 +228,8 @@ export class FlameGraph {
   nodeAt(clientX: number, clientY: number): number {
     const graph = this.graph;
     const box = this.canvas.getBoundingClientRect();
-    const level = Math.floor((clientY - box.top + this.scroller.scrollTop) / ROW);
     const part = (clientX - box.left) / this.width;
+    const level = graph === null ? -1 : this.levelAt(graph, clientY - box.top + this.scroller.scrollTop);
     if (graph === null || !(part >= 0 && part < 1) || level < 0 || level >= graph.levels) {
       return -1;
     }
@@ -241,11 +279,12 @@ export class FlameGraph {
     context.font = FONT;
     context.textBaseline = "middle";
     const scroll = this.scroller.scrollTop;
-    const first = Math.floor(scroll / ROW);
-    const last = Math.min(this.graph.levels - 1, Math.floor((scroll + this.height) / ROW));
+    const ends = [this.levelAt(this.graph, scroll), this.levelAt(this.graph, scroll + this.height)];
+    const first = Math.max(0, Math.min(...ends));
+    const last = Math.min(this.graph.levels - 1, Math.max(...ends));
     for (let level = first; level <= last; level++) {
       context.globalAlpha = level < this.graph.depth[this.zoomed] ? FADED : 1;
-      this.drawLevel(this.graph, level, level * ROW - scroll, ratio);
+      this.drawLevel(this.graph, level, this.topOf(this.graph, level) - scroll, ratio);
     }
     context.globalAlpha = 1;
     this.placeBoxes();
@@ -262,7 +301,7 @@ export class FlameGraph {
     let hazeTo = -1;
     const flush = () => {
       if (hazeFrom >= 0) {
-        this.context.fillStyle = this.found === null ? this.palette.haze : this.palette.dim;
+        this.context.fillStyle = this.found === null && this.colouring === null ? this.palette.haze : this.palette.dim;
         this.context.fillRect(hazeFrom, y, hazeTo - hazeFrom, ROW - pixel);
         hazeFrom = -1;
       }
@@ -321,7 +360,7 @@ export class FlameGraph {
     if (width < TEXT_MIN) {
       return;
     }
-    const own = node === 0 ? this.rootText : graph.answer.names[name];
+    const own = shown(node === 0 ? this.rootText : graph.answer.names[name]);
     const label = this.text.fit(labelOf(own, KINDS[kind]), own, width - 2 * TEXT_LEFT);
     if (label !== "") {
       context.fillStyle = found ? this.palette.text : this.palette.dimText;
@@ -336,6 +375,10 @@ export class FlameGraph {
     }
     if (this.found !== null) {
       return this.found[name] === 1 ? this.palette.hit[shade] : this.palette.dim;
+    }
+    const own = this.colouring?.(graph, node);
+    if (own !== undefined) {
+      return own;
     }
     const module = graph.moduleIndex(node);
     if (this.byModule && module >= 0 && kind !== KERNEL && !HATCHED.has(kind)) {
@@ -379,29 +422,8 @@ export class FlameGraph {
     if (!box.hidden) {
       box.style.left = `${Math.max(0, from)}px`;
       box.style.width = `${Math.max(2, Math.min(to, this.width) - Math.max(0, from))}px`;
-      box.style.top = `${graph.depth[node] * ROW}px`;
+      box.style.top = `${this.topOf(graph, graph.depth[node])}px`;
       box.style.height = `${ROW - 1}px`;
     }
   }
-}
-
-// The first number in [from + 1, end) whose x is not below the limit: steps double, then halve, as
-// the next frame is mostly near.
-function skipTo(x: Float64Array, from: number, end: number, limit: number): number {
-  let step = 1;
-  let low = from;
-  while (low + step < end && x[low + step] < limit) {
-    low += step;
-    step *= 2;
-  }
-  let high = Math.min(end, low + step);
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (x[middle] < limit) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return high;
 }

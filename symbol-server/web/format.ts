@@ -52,7 +52,7 @@ function formatNanoseconds(ns: number): string {
   return ns >= 1000 ? `${significant(ns / 1e3)} µs` : `${ns} ns`;
 }
 
-function formatBytes(bytes: number): string {
+export function formatSize(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let i = 0;
   while (bytes >= 1024 && i < units.length - 1) {
@@ -68,7 +68,7 @@ export function formatValue(value: number, unit: string): string {
     case "nanoseconds":
       return formatNanoseconds(value);
     case "bytes":
-      return formatBytes(value);
+      return formatSize(value);
     case "samples":
     case "count":
       return `${formatCount(value)} ${value === 1 ? "sample" : "samples"}`;
@@ -88,15 +88,28 @@ export function formatCpus(ns: number, range_ms: number): string {
     : `avg ${cpus >= 10 ? cpus.toFixed(1) : cpus.toFixed(3)} CPUs`;
 }
 
+// As ISO 8601, in local time. No locale says so in every browser: en-CA did until ICU 72.
+export function dayText(at: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0");
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+}
+
 export function formatRange(from_ms: number, until_ms: number): string {
   const from = new Date(from_ms);
   const until = new Date(until_ms);
-  const day = (d: Date) => d.toLocaleDateString("en-CA");
   const time = (d: Date) =>
     d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  return day(from) === day(until)
-    ? `${day(from)} ${time(from)} – ${time(until)}`
-    : `${day(from)} ${time(from)} – ${day(until)} ${time(until)}`;
+  return dayText(from) === dayText(until)
+    ? `${dayText(from)} ${time(from)} – ${time(until)}`
+    : `${dayText(from)} ${time(from)} – ${dayText(until)} ${time(until)}`;
+}
+
+// One time of the last days: with its date where it is not today.
+export function formatTime(ms: number): string {
+  const at = new Date(ms);
+  const time = at.toLocaleTimeString("en-GB");
+  const day = dayText(at);
+  return day === dayText(new Date()) ? time : `${day} ${time}`;
 }
 
 export function formatSpan(ms: number): string {

@@ -48,7 +48,7 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
   const names = answer.names.slice();
   const files = answer.files.slice();
   const modules = answer.modules.slice();
-  const nodes: FlameNodes = {
+  const nodes: FlameNodes<number[]> = {
     name: [],
     file: [],
     line: [],

@@ -8,6 +8,7 @@
 import type { FlameAnswer } from "./api";
 
 export class Graph {
+  rootName = "all";
   readonly count: number;
   readonly levels: number;
   readonly levelStart: Uint32Array; // levels + 1 entries
@@ -17,8 +18,9 @@ export class Graph {
   readonly depth: Uint16Array;
   readonly firstChild: Uint32Array;
   readonly childCount: Uint32Array;
-  // A node's number in the answer. What only a few nodes at a time are asked for stays there.
-  private readonly row: Uint32Array;
+  // A node's number in the answer, null: the same. What only a few nodes at a time are asked for
+  // stays there.
+  private readonly row: Uint32Array | null;
   private readonly kinds: Uint8Array; // the answer's kinds as indices into KINDS
   private readonly cutBelow: Uint8Array; // by number in the answer
   private order: Uint32Array | null = null;
@@ -27,16 +29,26 @@ export class Graph {
   constructor(readonly answer: FlameAnswer) {
     const count = checked(answer);
     this.count = count;
+    const isInOrder = isBreadthFirst(answer.nodes.parent);
     this.x = new Float64Array(count);
-    this.total = new Float64Array(count);
-    this.parent = new Int32Array(count);
     this.depth = new Uint16Array(count);
     this.firstChild = new Uint32Array(count);
     this.childCount = new Uint32Array(count);
-    this.row = new Uint32Array(count);
     this.kinds = Uint8Array.from(answer.kinds, kindNumber);
     this.cutBelow = cutBelow(answer, this.kinds);
-    this.walkLevels();
+    if (isInOrder) {
+      const { parent, total } = answer.nodes;
+      this.row = null;
+      this.total = total instanceof Float64Array ? total : Float64Array.from(total);
+      this.parent = parent instanceof Int32Array ? parent : Int32Array.from(parent);
+      this.parent[0] = -1;
+      this.placeLevels();
+    } else {
+      this.row = new Uint32Array(count);
+      this.total = new Float64Array(count);
+      this.parent = new Int32Array(count);
+      this.walkLevels(this.row);
+    }
     this.levels = this.depth[count - 1] + 1;
     this.levelStart = new Uint32Array(this.levels + 1);
     for (let i = 0; i < count; i++) {
@@ -44,8 +56,29 @@ export class Graph {
     }
   }
 
+  // The nodes as they are: one pass over columns that lie in the order of the walk.
+  private placeLevels(): void {
+    const { x, total, parent, depth, firstChild, childCount } = this;
+    let above = -1;
+    let right = 0; // where the next child of that parent begins
+    for (let i = 1; i < this.count; i++) {
+      if (parent[i] !== above) {
+        above = parent[i];
+        firstChild[above] = i;
+        right = x[above];
+        if (depth[above] >= DEEPEST) {
+          throw new Error(`The server's flame graph is deeper than ${DEEPEST} frames.`);
+        }
+      }
+      childCount[above]++;
+      depth[i] = depth[above] + 1;
+      x[i] = right;
+      right += total[i];
+    }
+  }
+
   // Numbers the nodes breadth first, children in the answer's order, and places them.
-  private walkLevels(): void {
+  private walkLevels(rows: Uint32Array): void {
     const { parent: parentRow, total } = this.answer.nodes;
     const first = new Uint32Array(this.count); // rows; 0 is none: the root is nobody's child
     const next = new Uint32Array(this.count);
@@ -60,11 +93,11 @@ export class Graph {
       const depth = this.depth[i] + 1;
       let x = this.x[i];
       this.firstChild[i] = end;
-      for (let row = first[this.row[i]]; row !== 0; row = next[row]) {
+      for (let row = first[rows[i]]; row !== 0; row = next[row]) {
         if (depth > DEEPEST) {
           throw new Error(`The server's flame graph is deeper than ${DEEPEST} frames.`);
         }
-        this.row[end] = row;
+        rows[end] = row;
         this.parent[end] = i;
         this.depth[end] = depth;
         this.x[end] = x;
@@ -76,22 +109,27 @@ export class Graph {
     }
   }
 
+  // The node's number in the answer's columns.
+  rowOf(node: number): number {
+    return this.row === null ? node : this.row[node];
+  }
+
   selfOf(node: number): number {
-    return this.answer.nodes.self[this.row[node]];
+    return this.answer.nodes.self[this.rowOf(node)];
   }
 
   // Index into the answer's names.
   nameIndex(node: number): number {
-    return this.answer.nodes.name[this.row[node]];
+    return this.answer.nodes.name[this.rowOf(node)];
   }
 
   nameOf(node: number): string {
-    return node === 0 ? "all" : this.answer.names[this.nameIndex(node)];
+    return node === 0 ? this.rootName : this.answer.names[this.nameIndex(node)];
   }
 
   // Index into KINDS.
   kindIndex(node: number): number {
-    return this.kinds[this.answer.nodes.kind[this.row[node]]] ?? NATIVE;
+    return this.kinds[this.answer.nodes.kind[this.rowOf(node)]] ?? NATIVE;
   }
 
   kindOf(node: number): string {
@@ -100,7 +138,7 @@ export class Graph {
 
   // Index into the answer's files; −1 none.
   fileIndex(node: number): number {
-    return this.answer.nodes.file[this.row[node]];
+    return this.answer.nodes.file[this.rowOf(node)];
   }
 
   fileOf(node: number): string {
@@ -109,12 +147,12 @@ export class Graph {
   }
 
   lineOf(node: number): number {
-    return this.answer.nodes.line[this.row[node]];
+    return this.answer.nodes.line[this.rowOf(node)];
   }
 
   // Index into the answer's modules; −1 none.
   moduleIndex(node: number): number {
-    return this.answer.nodes.module[this.row[node]];
+    return this.answer.nodes.module[this.rowOf(node)];
   }
 
   moduleOf(node: number): { name: string; build_id: string } | null {
@@ -124,7 +162,7 @@ export class Graph {
 
   // Whether something below was folded away by max_nodes.
   holdsCut(node: number): boolean {
-    return this.cutBelow[this.row[node]] === 1;
+    return this.cutBelow[this.rowOf(node)] === 1;
   }
 
   // Names from below the root to the node.
@@ -238,7 +276,18 @@ function damaged(column: string, row: number): Error {
   return new Error(`The server's flame graph is damaged: column ${column}, node ${row}.`);
 }
 
-function inRange(column: number[], least: number, end: number, name: string): void {
+// Parents in rising order: then a level is a run of numbers and children are neighbours. The server
+// numbers so; answers joined here are in another order.
+function isBreadthFirst(parent: ArrayLike<number>): boolean {
+  for (let i = 2; i < parent.length; i++) {
+    if (parent[i] < parent[i - 1]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function inRange(column: ArrayLike<number>, least: number, end: number, name: string): void {
   for (let i = 0; i < column.length; i++) {
     if (!(column[i] >= least && column[i] < end)) {
       throw damaged(name, i);

@@ -7,7 +7,8 @@ import { formatPercent } from "./format";
 
 const ROWS = 100;
 
-export async function showModules(parameters: Parameters): Promise<void> {
+// link: to the list of all of them, with what to do.
+export async function showModules(parameters: Parameters, link: () => HTMLElement): Promise<void> {
   const dialog = byId<HTMLDialogElement>("modules-dialog");
   const body = byId("modules-body");
   body.replaceChildren(el("p", {}, "Loading…"));
@@ -17,7 +18,9 @@ export async function showModules(parameters: Parameters): Promise<void> {
   try {
     const { signal } = new AbortController();
     const answer = await ask<{ modules: ModuleState[] }>("modules", parameters, signal);
-    body.replaceChildren(...content(answer.modules));
+    const whole = link();
+    whole.addEventListener("click", () => dialog.close());
+    body.replaceChildren(...content(answer.modules), el("p", {}, whole));
   } catch (failure) {
     body.replaceChildren(el("p", {}, (failure as Error).message));
   }
@@ -52,9 +55,7 @@ function content(modules: ModuleState[]): Node[] {
     table,
   ];
   if (nameless.length > ROWS) {
-    out.push(
-      el("p", {}, `and ${nameless.length - ROWS} more: GET /api/v1/modules lists them all.`),
-    );
+    out.push(el("p", {}, `and ${nameless.length - ROWS} more.`));
   }
   return out;
 }

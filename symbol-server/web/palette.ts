@@ -3,6 +3,7 @@
 // with any common colour blindness tell apart (after Okabe and Ito); text says the kind once more.
 
 import { KINDS } from "./graph";
+import { shown } from "./shown";
 
 export const SHADES = 8; // per kind or module: neighbours of one kind stay distinguishable
 
@@ -88,7 +89,8 @@ export function hashText(text: string): number {
 }
 
 // What stands beside or around a frame's name, so that colour is never the only sign of its kind.
-export function labelOf(name: string, kind: string): string {
+export function labelOf(given: string, kind: string): string {
+  const name = shown(given);
   switch (kind) {
     case "kernel":
       return `[k] ${name}`;

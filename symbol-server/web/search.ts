@@ -2,28 +2,34 @@
 // Finding frames by a regular expression over their names. Each distinct name is tried once. Pure.
 
 import type { Graph } from "./graph";
+import { mayExplode } from "./search_guard";
 
 const PATTERN_LIMIT = 1000; // characters
-const NAME_LIMIT = 4096; // of a name looked at: templates can be much longer than anyone types
+const SLOW_REPETITIONS = 2; // cubic in a name's length at worst, which is short as a rule
+export const NAME_LIMIT = 4096; // of a name looked at: templates can be much longer than anyone types
 
 export interface Pattern {
   expression: RegExp;
   error: string; // "" or a sentence; then the text is looked for literally
 }
 
-// Case matters only when the text has a capital letter.
-export function compilePattern(text: string): Pattern | null {
+// Case matters only when the text has a capital letter. guarded: who asks stops what takes too long;
+// for others an expression that may is no expression.
+export function compilePattern(text: string, guarded = false): Pattern | null {
   if (text === "") {
     return null;
   }
   const given = text.slice(0, PATTERN_LIMIT);
   const flags = /[A-Z]/.test(given) ? "" : "i";
+  const literal = () => new RegExp(given.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), flags);
+  if (!guarded && mayExplode(given, SLOW_REPETITIONS)) {
+    return { expression: literal(), error: "This expression might take very long, so it is looked for letter by letter." };
+  }
   try {
     return { expression: new RegExp(given, flags), error: "" };
   } catch {
-    const literal = given.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
     return {
-      expression: new RegExp(literal, flags),
+      expression: literal(),
       error: "This is not a regular expression, so it is looked for letter by letter.",
     };
   }

@@ -4,7 +4,8 @@
 import { byId } from "./dom";
 import { formatCount, formatPercent } from "./format";
 import type { Graph } from "./graph";
-import { compilePattern, findFrames, matchNames, type Found } from "./search";
+import { compilePattern, findFrames, matchNames, NAME_LIMIT, type Found } from "./search";
+import { LIMIT_MS, matchGuarded, mayExplode } from "./search_guard";
 import { exactly } from "./state";
 
 const TYPING_PAUSE_MS = 120;
@@ -19,6 +20,7 @@ export class SearchBox {
   private found: Found | null = null;
   private at = -1; // which match is selected
   private timer = 0;
+  private asking = new AbortController();
 
   constructor(
     private readonly changed: (text: string) => void,
@@ -49,6 +51,11 @@ export class SearchBox {
     }
   }
 
+  // Names that the search found in the graph.
+  get marked(): Uint8Array | null {
+    return this.names;
+  }
+
   focus(): void {
     this.field.focus();
     this.field.select();
@@ -77,17 +84,40 @@ export class SearchBox {
   }
 
   private run(): void {
-    const pattern = compilePattern(this.text);
+    const pattern = compilePattern(this.text, true);
+    this.asking.abort();
     this.field.title = pattern?.error ?? "";
     this.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
     if (pattern === null || this.graph === null) {
       this.names = this.found = null;
       this.say("");
+    } else if (mayExplode(pattern.expression.source)) {
+      this.names = this.found = null;
+      this.say("searching…");
+      void this.runGuarded(this.graph, pattern.expression);
     } else {
       this.names = matchNames(this.graph, pattern.expression);
       this.count();
     }
     this.highlight(this.names);
+  }
+
+  private async runGuarded(graph: Graph, expression: RegExp): Promise<void> {
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    const names = await matchGuarded(graph.answer.names, expression, NAME_LIMIT, signal);
+    if (signal.aborted) {
+      return;
+    }
+    if (names === null) {
+      this.field.title = "This expression has too many ways to match: it was stopped. Fewer * and + inside of each other help.";
+      this.field.classList.add("odd");
+      this.say(`stopped after ${LIMIT_MS} ms`);
+      return;
+    }
+    this.names = names;
+    this.count();
+    this.highlight(names);
   }
 
   private count(): void {

@@ -2,7 +2,7 @@
 // The accounting of an answer in one line: what it contains, and what it does not and why.
 
 import type { Accounting, FlameAnswer } from "./api";
-import { byId, el, type Child } from "./dom";
+import { el, type Child } from "./dom";
 import {
   formatCount,
   formatCpus,
@@ -14,7 +14,7 @@ import {
 import { attachTip } from "./tip";
 
 // schema/README.md lists the reasons; one that is not here is shown by its name.
-const LOST_WORDS: Record<string, string> = {
+export const LOST_WORDS: Record<string, string> = {
   ring_full: "the kernel's ring buffer was full: the agent was not scheduled in time",
   no_scratch: "no per-CPU scratch memory in the kernel",
   aggregate_full: "the agent's table of distinct stacks was full within one report",
@@ -91,16 +91,30 @@ function paragraph(text: string): () => Child[] {
   return () => [el("p", {}, text)];
 }
 
-export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
+export interface Summed {
+  type: string;
+  unit: string;
+  from: number;
+  until: number;
+  accounting: Accounting;
+}
+
+// The accounting of any answer; of one that looked at no stacks ("none"), nothing is said of them.
+export function showAccounting(
+  box: HTMLElement,
+  answer: Summed,
+  unsymbolized: (() => void) | "none" = "none",
+  prefix = "stat", // of the ids
+): void {
   const a = answer.accounting;
   const span = answer.until - answer.from;
   const chips = [
-    chip("stat-range", formatRange(answer.from, answer.until), false, () => [
+    chip(`${prefix}-range`, formatRange(answer.from, answer.until), false, () => [
       el("p", {}, `The ${formatSpan(span)} this picture covers, in this browser's time zone.`),
     ]),
-    chip("stat-value", valueText(answer, span), false, valueTip(answer, span)),
+    chip(`${prefix}-value`, valueText(answer, span), false, valueTip(answer, span)),
     chip(
-      "stat-samples",
+      `${prefix}-samples`,
       `${formatCount(a.samples)} samples`,
       false,
       paragraph(
@@ -109,33 +123,67 @@ export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
       ),
     ),
     chip(
-      "stat-hosts",
+      `${prefix}-hosts`,
       a.hosts === 1 ? "1 host" : `${formatCount(a.hosts)} hosts`,
       false,
       paragraph("Hosts with data in this time."),
     ),
     chip(
-      "stat-lost",
+      `${prefix}-lost`,
       a.lost === 0 ? "lost 0" : `lost ${formatCount(a.lost)} (${formatPercent(a.lost, a.taken)})`,
       a.lost > WARN_LOST * a.taken || (a.lost_by.unexplained ?? 0) !== 0,
       () => lostTip(a),
     ),
-    chip(
-      "stat-incomplete",
-      `incomplete ${formatPercent(a.unwind_incomplete, a.samples)}`,
-      a.unwind_incomplete > WARN_PART * a.samples,
-      () => incompleteTip(a),
-    ),
   ];
-  if (a.threads_from !== undefined) {
-    chips.splice(1, 0, threadsChip(a.threads_from, answer.until));
+  if (a.exact !== undefined && a.exact > 0) {
+    chips.push(exactChip(a.exact, a.covered ?? 0, prefix));
   }
+  if (a.threads_from !== undefined) {
+    chips.splice(1, 0, threadsChip(a.threads_from, answer.until, prefix));
+  }
+  if (unsymbolized !== "none") {
+    chips.push(incompleteChip(a, prefix), unsymbolizedChip(a, unsymbolized, prefix));
+  }
+  box.replaceChildren(...chips);
+}
+
+export function showStatus(box: HTMLElement, answer: FlameAnswer, events: StatusEvents, prefix = "stat"): void {
+  showAccounting(box, answer, () => events.unsymbolized(), prefix);
+  box.append(cutChip(answer, events, prefix));
+}
+
+const WARN_COVERED = 0.8; // of what was counted
+
+function exactChip(exact: number, covered: number, prefix: string): HTMLButtonElement {
+  return chip(
+    `${prefix}-exact`,
+    `counted ${formatValue(exact, "nanoseconds")}, ${formatPercent(covered, exact)} in samples`,
+    covered < WARN_COVERED * exact,
+    paragraph(
+      `${formatValue(exact, "nanoseconds")} were counted for each switch, without stacks, on the whole of the ` +
+        `selected hosts; all samples of these hosts stand for ${formatValue(covered, "nanoseconds")}. ` +
+        "Where that is far less, waits were lost, or have not ended yet.",
+    ),
+  );
+}
+
+function incompleteChip(a: Accounting, prefix: string): HTMLButtonElement {
+  const made = chip(
+    `${prefix}-incomplete`,
+    `incomplete ${formatPercent(a.unwind_incomplete, a.samples)}`,
+    a.unwind_incomplete > WARN_PART * a.samples,
+    () => incompleteTip(a),
+  );
   const [mostly] = a.incomplete_by;
   if (mostly) {
-    chips[chips.length - 1].append(" ", el("small", {}, `mostly ${mostly.reason}`));
+    made.append(" ", el("small", {}, `mostly ${mostly.reason}`));
   }
-  const unsymbolized = chip(
-    "stat-unsymbolized",
+  return made;
+}
+
+function unsymbolizedChip(a: Accounting, run: () => void, prefix: string): HTMLButtonElement {
+  const made = chip(
+    `${prefix}-unsymbolized`,
     `unsymbolized ${formatPercent(a.unsymbolized, a.samples)}`,
     a.unsymbolized > WARN_PART * a.samples,
     paragraph(
@@ -144,14 +192,13 @@ export function showStatus(answer: FlameAnswer, events: StatusEvents): void {
         "Click for the modules concerned and why.",
     ),
   );
-  unsymbolized.addEventListener("click", () => events.unsymbolized());
-  chips.push(unsymbolized, cutChip(answer, events));
-  byId("status").replaceChildren(...chips);
+  made.addEventListener("click", run);
+  return made;
 }
 
-function threadsChip(from: number, until: number): HTMLButtonElement {
+function threadsChip(from: number, until: number, prefix: string): HTMLButtonElement {
   return chip(
-    "stat-threads",
+    `${prefix}-threads`,
     from < until ? `threads only ${formatRange(from, until)}` : "threads are not kept so long",
     true,
     paragraph(
@@ -161,14 +208,14 @@ function threadsChip(from: number, until: number): HTMLButtonElement {
   );
 }
 
-function valueText(answer: FlameAnswer, span: number): string {
+function valueText(answer: Summed, span: number): string {
   const value = formatValue(answer.accounting.value, answer.unit);
   return answer.unit === "nanoseconds" && answer.type === "on-cpu"
     ? `${value} · ${formatCpus(answer.accounting.value, span)}`
     : value;
 }
 
-function valueTip(answer: FlameAnswer, span: number): () => Child[] {
+function valueTip(answer: Summed, span: number): () => Child[] {
   return paragraph(
     answer.unit === "nanoseconds"
       ? "Time of all samples together. CPUs: the same, averaged over the whole range of " +
@@ -177,10 +224,10 @@ function valueTip(answer: FlameAnswer, span: number): () => Child[] {
   );
 }
 
-function cutChip(answer: FlameAnswer, events: StatusEvents): HTMLButtonElement {
+function cutChip(answer: FlameAnswer, events: StatusEvents, prefix: string): HTMLButtonElement {
   const a = answer.accounting;
   const made = chip(
-    "stat-cut",
+    `${prefix}-cut`,
     a.cut === 0 ? "cut 0" : `cut ${formatPercent(a.cut, a.value)}`,
     false,
     paragraph(

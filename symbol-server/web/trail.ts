@@ -4,7 +4,8 @@
 
 import { byId, el } from "./dom";
 import type { Graph } from "./graph";
-import type { State } from "./state";
+import { plain, type State } from "./state";
+import { presetNames } from "./views/frame_presets";
 
 const HEAD = 2; // frames of a long way shown at its beginning
 const TAIL = 3; // and at its end
@@ -13,7 +14,23 @@ const FILTER_WORDS = {
   focus: "only stacks through",
   ignore: "without stacks through",
   hide: "without frames",
+  hide_kind: "without frames of kind",
+  hide_module: "without frames of",
+  only_module: "only frames of",
+  trace_id: "of the trace",
+  exact: "with times of their own",
 } as const;
+type Shown = keyof typeof FILTER_WORDS;
+
+// As people read it: presets by their names, an expression for exactly one text as that text.
+function wordsOf(key: Shown, text: string): string {
+  if (key === "hide" || key === "hide_kind" || key === "hide_module") {
+    const { names, rest } = presetNames(key, text);
+    const parts = [...names, ...rest.map(plain)].join(", ");
+    return rest.length === 0 ? `without ${parts}` : `${FILTER_WORDS[key]} ${parts}`;
+  }
+  return key === "exact" ? FILTER_WORDS[key] : `${FILTER_WORDS[key]} ${plain(text)}`;
+}
 
 export function showTrail(graph: Graph, zoom: number, go: (node: number) => void): void {
   const way = graph.ancestorsOf(zoom);
@@ -40,21 +57,24 @@ export function showTrail(graph: Graph, zoom: number, go: (node: number) => void
   });
 }
 
-export function showFilters(state: State, change: (changed: Partial<State>) => void): void {
+export function showFilters(
+  state: State,
+  change: (changed: Partial<State>) => void,
+  box: HTMLElement = byId("filters"),
+): void {
   const chips: Node[] = [];
-  for (const key of ["focus", "ignore", "hide"] as const) {
+  for (const key of Object.keys(FILTER_WORDS) as Shown[]) {
     if (state[key] === "") {
       continue;
     }
-    const text = `${FILTER_WORDS[key]} ${state[key]}`;
     const button = el(
       "button",
-      { type: "button", class: "filter", title: "Remove this filter" },
-      text,
+      { type: "button", class: "filter", title: `Remove this filter: ${key}=${state[key]}` },
+      wordsOf(key, state[key]),
       el("span", { "aria-hidden": "true" }, " ×"),
     );
     button.addEventListener("click", () => change({ [key]: "" }));
     chips.push(button);
   }
-  byId("filters").replaceChildren(...chips);
+  box.replaceChildren(...chips);
 }

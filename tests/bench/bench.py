@@ -19,6 +19,7 @@ from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
 from growth import growth_rows
 from ingest import ingest_rows
+from page_rows import page_rows
 from peers import peer_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
 from queries import month_rows, query_rows
@@ -26,6 +27,8 @@ from server_rows import sample_to_name, server_rows
 from small import small_rows
 from starts import start_rows
 from symbols import symbol_rows
+from switches import switch_rows
+from type_costs import type_rows
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "22"))  # of a steady window: two report intervals
 SETTLE_S = 8
@@ -290,9 +293,9 @@ def perf_rows():
         mb(pss), 100 * used / (elapsed * CPUS), os.path.getsize(file) / samples))
 
 
-OF_AGENT = ("steady", "fresh", "perf", "server")
+OF_AGENT = ("steady", "fresh", "types", "switches", "perf", "server")
 OF_STORE = {"symbols": symbol_rows, "small": small_rows, "peers": peer_rows, "query": query_rows, "month": month_rows,
-            "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows}
+            "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows, "page": page_rows}
 
 
 def store_parts(wanted):
@@ -323,6 +326,10 @@ def agent_parts(wanted):
             loader_row()
         if "fresh" in wanted:
             fresh_rows(peer)
+        if "types" in wanted:
+            type_rows(row)
+        if "switches" in wanted:
+            switch_rows(row)
         if "perf" in wanted:
             perf_rows()
         if "server" in wanted and messages:

@@ -3,7 +3,8 @@
 a minute, on a disk that is slower, and with ClickHouse as the store.
 
 ingest_rows() is the part "ingest" of bench.py. BENCH_AGENTS (10000), BENCH_INGEST_SECONDS (120; the budget's is 600),
-BENCH_SLOW_SECONDS (90; 0: not run), BENCH_SLOW_MS (15), BENCH_CLICKHOUSE_AGENTS (1000; 0: not run)."""
+BENCH_SLOW_SECONDS (90; 0: not run), BENCH_SLOW_MS (15), BENCH_IDS_AGENTS (1000; 0: not run), BENCH_CLICKHOUSE_AGENTS
+(1000; 0: not run)."""
 import glob
 import os
 import random
@@ -22,6 +23,7 @@ SECONDS = int(os.environ.get("BENCH_INGEST_SECONDS", "120"))
 SLOW_SECONDS = int(os.environ.get("BENCH_SLOW_SECONDS", "90"))
 SLOW_MS = os.environ.get("BENCH_SLOW_MS", "15")
 CLICKHOUSE_AGENTS = int(os.environ.get("BENCH_CLICKHOUSE_AGENTS", "1000"))
+IDS_AGENTS = int(os.environ.get("BENCH_IDS_AGENTS", "1000"))
 QUERY_EVERY_S = 6
 
 
@@ -76,11 +78,11 @@ def add_disk(seen, server, directory):
     return seen
 
 
-def of_ours(agents, seconds, questions=False, more=(), environment=None):
+def of_ours(agents, seconds, questions=False, more=(), environment=None, fleet=()):
     """What Run.close() says, and of the answers: in folds, beside them, while questions ran; of the disk."""
     name = "ingest%d" % agents
     server = Server(*more, data=name)
-    run = Run(agents, seconds, server.url, server.process.pid)
+    run = Run(agents, seconds, server.url, server.process.pid, more=fleet)
     asked = Questions(server, agents)
     if questions:  # the second half, so that the costs are those of reports alone
         time.sleep(run.rest_s() / 2)
@@ -156,6 +158,17 @@ def of_all(row, seen):
     row("  answered 200, told to wait, refused, unanswered", refusals(seen), "nothing refused")
 
 
+def ids_rows(row):
+    """What threads' ids and requests cost: eight threads of a name, and a hundred requests in each report."""
+    seconds = SLOW_SECONDS or SECONDS
+    row("ingest: %d agents, what samples are told with, %d s" % (IDS_AGENTS, seconds), "", "CPU, written per report; bytes a pair")
+    for what, fleet in (("nothing", ()), ("threads' ids", ("--thread-ids", "8")), ("requests", ("--links", "100")),
+                        ("both", ("--thread-ids", "8", "--links", "100"))):
+        seen = of_ours(IDS_AGENTS, seconds, fleet=fleet)
+        row("  " + what, "%.2f ms, %.0f bytes; %.2f bytes" % (
+            seen["cpu_ms"], seen["wrote"], (seen["disk"] - seen["journal"]) / seen["stored"]))
+
+
 def ingest_rows(row):
     row("ingest: %d agents, a report of 200 stacks each 10 s, %d s" % (AGENTS, SECONDS), "", "budget")
     of_all(row, of_ours(AGENTS, SECONDS, questions=True))
@@ -164,6 +177,8 @@ def ingest_rows(row):
         seen = on_slow_disk(AGENTS, SLOW_SECONDS)
         latency_row(row, seen)
         row("  answered 200, told to wait, refused, unanswered", refusals(seen), "nothing refused")
+    if IDS_AGENTS:
+        ids_rows(row)
     if not CLICKHOUSE_AGENTS or not PROGRAM:
         return row("ingest with ClickHouse", "not run: %s" % ("there is no clickhouse-server" if not PROGRAM else "not asked for"))
     row("ingest: %d agents, --store clickhouse=, %d s" % (CLICKHOUSE_AGENTS, SLOW_SECONDS or SECONDS), "", "budget")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file's Go table: the rows of its first pages are in order and within their enums. */
-#include "node-agent/unwind/go_table.h"
+#include "node-agent/unwind/go_labels.h"
+#include "node-agent/unwind/go_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,6 +34,27 @@ static void fuzz_pages(const struct code_file *file, struct go_table *table)
 	}
 }
 
+static void fuzz_memory(const struct code_file *file, struct go_table *table)
+{
+	struct memory_places places = {0};
+
+	go_memory_places(file, table, &places);
+	if (places.count > 3)
+		abort();
+	for (uint32_t i = 0; i < places.count; i++)
+		if (!places.items[i].at || places.items[i].kind >= MEMORY_PLACE_KINDS)
+			abort();
+}
+
+static void fuzz_labels(const struct code_file *file, struct go_table *table)
+{
+	struct go_labels_place place;
+
+	go_labels_find(file, table, &place);
+	if (place.is_defined > 1 || place.is_list > 1 || (place.is_defined && !place.labels))
+		abort();
+}
+
 static void fuzz_one(const uint8_t *bytes, size_t length)
 {
 	int fd = memfd_create("go_table", MFD_CLOEXEC);
@@ -48,6 +70,10 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 			abort();
 		if (table)
 			fuzz_pages(&file, table);
+		if (table)
+			fuzz_memory(&file, table);
+		if (table)
+			fuzz_labels(&file, table);
 		go_table_close(table);
 		code_file_close(&file);
 	}

@@ -54,6 +54,11 @@ static void use_reply(struct row_pages *pages, const struct row_reply *reply,
 		use(pages, &reply->rows);
 	if (received == ROW_RECEIVED_FILE && reply->is_readable)
 		use_content(&reply->content);
+	if (received == ROW_RECEIVED_MEMORY && reply->places.count > MEMORY_PLACES_MAX)
+		abort();
+	for (uint32_t i = 0; received == ROW_RECEIVED_MEMORY && i < reply->places.count; i++)
+		if (reply->places.items[i].kind >= MEMORY_PLACE_KINDS)
+			abort();
 	if (received == ROW_RECEIVED_FAREWELL &&
 	    strnlen(reply->farewell, ROW_FAREWELL_MAX) == ROW_FAREWELL_MAX)
 		abort();

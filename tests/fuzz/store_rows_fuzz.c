@@ -36,6 +36,9 @@ static const char *const changes[] = {
 	"TEXT)",
 	"UPDATE reports SET prefix = ?1, count = ?2 << 24",
 	"UPDATE facts SET value = ?2 << 40",
+	"UPDATE spans SET data = ?1",
+	"UPDATE spans SET filter = ?1",
+	"UPDATE spans SET count = -?2, series = ?2, type = ?2 % 16 - 2, bucket = ?2 * 30 - 60",
 };
 enum { CHANGES = sizeof changes / sizeof *changes };
 
@@ -84,6 +87,7 @@ static void read_files(const char *directory)
 /* Two days, some of it with times, folded and rolled up. */
 static void make_files(void)
 {
+	static const uint8_t request[24] = "a trace and a span of it";
 	uint64_t time_ns = (uint64_t)(noon + 5) * 1000000;
 	struct samples_store *store;
 	struct batch_maker maker;
@@ -94,6 +98,8 @@ static void make_files(void)
 	for (uint32_t n = 0; store && n < 12; n++) {
 		batch_report(&maker, n % 2 ? "h1" : "h2", n % 3 ? "a" : "b",
 			     noon + n % 2 * 86400000 + n * 60000, n + 1, n, 4);
+		for (unsigned i = 0; i < 4; i++)
+			maker.batch.samples[i].link = request;
 		if (!n) {
 			maker.batch.times = &time_ns;
 			maker.batch.time_count = maker.batch.samples[0].time_count = 1;
@@ -161,6 +167,12 @@ static void ask(struct samples_store *store, int64_t from_ms, int64_t until_ms)
 	samples_moments(store, &query, see_moment, &sum, NULL);
 	query.by_thread = true;
 	samples_result_free(samples_query(store, &query, NULL));
+	query.by_span = true;
+	samples_result_free(samples_query(store, &query, NULL));
+	query.by_span = query.by_thread = false;
+	query.trace_id = (const uint8_t *)"a trace and a sp";
+	samples_result_free(samples_query(store, &query, NULL));
+	query.trace_id = NULL;
 	arena_init(&arena, 64 << 20);
 	samples_types(store, &query, &arena, &types, &count, NULL);
 	samples_labels(store, &query, &arena, &labels, &count, NULL);
@@ -176,10 +188,17 @@ static bool is_b(void *context, const struct series_labels *labels)
 	return false;
 }
 
+static bool is_worker(void *context, const char *thread)
+{
+	(void)context;
+	return !strcmp(thread, "worker");
+}
+
 static void fuzz_one(const uint8_t *bytes, size_t length)
 {
 	struct samples_query gone = {
 		.tenant = 1, .from_ms = noon, .until_ms = noon + 600000, .series_wanted = is_b};
+	struct samples_query of_thread = gone;
 	struct verify_report report;
 	struct samples_store *store;
 	struct samples_deleted deleted;
@@ -198,6 +217,9 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	if (store) {
 		ask(store, noon, noon + 600000);
 		ask(store, noon - QUARTER_DAY_MS, noon + 2 * 86400000);
+		of_thread.thread_wanted = is_worker;
+		of_thread.until_ms = noon + 180000;
+		samples_delete(store, &of_thread, &deleted, NULL);
 		samples_delete(store, &gone, &deleted, NULL);
 		if (!add_report(store, "h9", "new", noon, 99999, 1, 7))
 			abort();

@@ -38,8 +38,11 @@ make_initramfs() { # OUT
 	cp tests/kernels/init.sh "$root/init"
 	chmod 755 "$root/init"
 	cp "$build/farflame-agent" "$root/"
-	for program in chain_pie chain_static chain_thread syscall_loop deep deep_static signals waits; do
+	for program in chain_pie chain_static chain_thread syscall_loop deep deep_static signals waits takes touches; do
 		cp "$build/programs/$program" "$root/"
+	done
+	for program in go_memory go_labels; do
+		[ ! -x "$work/$program" ] || cp "$work/$program" "$root/"
 	done
 	# What the programs load, at the same places.
 	ldd "$build/farflame-agent" "$build/programs/chain_thread" "$build/programs/deep" | grep -o '/[^ ]*' | grep '\.so' | sort -u |
@@ -66,6 +69,11 @@ check_kernel() { # KERNEL VMLINUZ RELEASE
 		echo "# kernel $3 did not start its first process after $(($(date +%s) - started)) s; once more"
 		boot "$2" "$work/initramfs.gz" "$1"
 	fi
+	# Nor does one whose CPUs go on seeing a breakpoint that the kernel has taken out of its own code again.
+	if grep -q "Oops: int3" "$work/$1.console"; then
+		echo "# kernel $3 tripped over a breakpoint of its own, which the emulation kept; once more"
+		boot "$2" "$work/initramfs.gz" "$1"
+	fi
 	if ! grep -q "^guest-done" "$work/$1.console"; then
 		result 1 "kernel $3 runs to the end"
 		tail -n 20 "$work/$1.console" "$work/$1.qemu" 2>/dev/null | sed 's/^/# /'
@@ -80,6 +88,25 @@ check_kernel() { # KERNEL VMLINUZ RELEASE
 		grep -q '^off-cpu-log info waits waits=[1-9][0-9]* exact_s=[1-9][0-9]* covered_s=[1-9]' "$work/$1.console"
 	result $? "kernel $3: threads off their CPU are followed"
 	grep '^off-cpu-log' "$work/$1.console" | sed 's/^/# /'
+	if [ -x "$work/go_labels" ]; then
+		grep -q '^labels-log info contexts .* located=1 .* samples=[1-9]' "$work/$1.console"
+		result $? "kernel $3: samples have the labels of a Go program's goroutines"
+		grep '^labels-log' "$work/$1.console" | sed 's/^/# /'
+	fi
+	grep -q '^page-fault-status 0' "$work/$1.console" &&
+		grep -q '^page-fault-log info page faults minor=[1-9][0-9]* major=[0-9]* stacks=[1-9]' "$work/$1.console"
+	result $? "kernel $3: page faults are sampled"
+	grep '^page-fault-log' "$work/$1.console" | sed 's/^/# /'
+	if [ -x "$work/go_memory" ]; then
+		grep -q '^memory-status 0' "$work/$1.console" &&
+			grep -q '^memory-log info memory programs=[1-9] processes=[1-9] stacks=[1-9][0-9]* stacks_lost=0 frees=[1-9]' "$work/$1.console"
+		result $? "kernel $3: a Go program's memory is profiled"
+		grep -q '^memory-log info allocations .* samples=[1-9][0-9]* lost=0 hits=[1-9]' "$work/$1.console"
+		result $? "kernel $3: what a program in C allocates is seen without touching it"
+		grep '^memory-log' "$work/$1.console" | sed 's/^/# /'
+	else
+		skip "kernel $3: no Go compiler"
+	fi
 	if ! base64 -di "$work/$1.base64" 2>/dev/null | gzip -dc >"$work/$1.otlp" 2>/dev/null; then
 		result 1 "kernel $3: the profile came back"
 		grep -vE '^kallsyms' "$work/$1.console" | tail -n 25 | sed 's/^/# /'
@@ -100,8 +127,15 @@ if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-system-x86_64 >/dev/null || 
 	echo "1..0 # SKIP needs x86_64 with qemu-system-x86 and busybox-static"
 	exit 0
 fi
-sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop waits || exit 1
+sh tests/programs/build.sh "$build/programs" chain_pie chain_static chain_thread syscall_loop waits takes touches || exit 1
 sh tests/programs/unwind/build.sh "$build/programs" deep deep_static signals || exit 1
+go=$(command -v go || ls /usr/lib/go-*/bin/go 2>/dev/null | head -n 1)
+for program in go_memory go_labels; do
+	out=$(realpath "$work")/$program
+	rm -f "$out"
+	[ -z "$go" ] || (cd "tests/programs/$program" && CGO_ENABLED=0 GO111MODULE=off GOFLAGS='' GOTOOLCHAIN=local \
+		"$go" build -o "$out" .) || exit 1
+done
 make_initramfs "$work/initramfs.gz"
 sh tests/kernels/fetch.sh "$work" "$@" >"$work/list"
 while read -r kernel path release; do

@@ -13,6 +13,10 @@ common="-std=gnu11 -g $map -iquote . -Wall -Wextra"
 # Every stack is known: frame pointers, no call turned into a jump, no function merged or split.
 known="-O1 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -fno-stack-protector -fcf-protection=none"
 
+context="-O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread"
+served="tests/programs/contexts.c tests/programs/context_writer.c"
+case $(uname -m) in aarch64) tls_old=trad tls_new=desc ;; *) tls_old=gnu tls_new=gnu2 ;; esac
+
 is_current() {
 	[ -e "$out/$1" ] && [ -z "$(find tests/programs -type f -newer "$out/$1")" ]
 }
@@ -32,20 +36,45 @@ build() {
 	syscall_loop) cc $common $known tests/programs/syscall_loop.c -o "$2" ;;
 	handler) cc $common $known -static -pthread tests/programs/handler.c -o "$2" ;;
 	thread_starts) cc $common $known -pthread tests/programs/thread_starts.c -o "$2" ;;
+	call_sites) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread tests/programs/call_sites.c -o "$2" ;;
+	blocks) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread tests/programs/blocks.c -o "$2" ;;
+	takes) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls tests/programs/takes.c -o "$2" ;;
+	takes_static) cc $common -O2 -static -fno-omit-frame-pointer -fno-optimize-sibling-calls tests/programs/takes.c -o "$2" ;;
+	takes_cc) c++ -std=c++17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $map tests/programs/takes_cc.cc -o "$2" ;;
+	takes_rs) rustc --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=2 -C debuginfo=2 -C force-frame-pointers=yes \
+		tests/programs/takes_rs.rs -o "$2" ;;
 	waits) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread tests/programs/waits.c -o "$2" ;;
+	touches) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls tests/programs/touches.c -o "$2" ;;
+	allocs) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-builtin -pthread tests/programs/allocs.c -o "$2" ;;
+	allocs_cc) c++ -std=c++17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $map tests/programs/allocs_cc.cc -o "$2" ;;
+	libearly.so) cc $common -O2 -fPIC -shared tests/programs/early_alloc.c -Wl,-soname,libearly.so -o "$2" ;;
+	early) cc $common -O2 tests/programs/early_main.c "$out/libearly.so" '-Wl,-rpath,$ORIGIN' -o "$2" ;;
+	own_malloc) cc $common -O2 -fno-omit-frame-pointer -fno-builtin -rdynamic tests/programs/own_malloc.c -o "$2" ;;
+	# The thread's pointer by every way there is: what a program itself, or its libraries, have.
+	contexts) cc $common $context -fPIE -pie -DWITH_WRITER $served -rdynamic -o "$2" ;;
+	contexts_static) cc $common $context -static-pie -fPIE -DWITH_WRITER $served -o "$2" ;;
+	libcontext_gd.so) cc $common $context -fPIC -shared -mtls-dialect=$tls_old tests/programs/context_writer.c -o "$2" ;;
+	libcontext_desc.so) cc $common $context -fPIC -shared -mtls-dialect=$tls_new tests/programs/context_writer.c -o "$2" ;;
+	libcontext_ie.so) cc $common $context -fPIC -shared -ftls-model=initial-exec tests/programs/context_writer.c -o "$2" ;;
+	contexts_gd | contexts_desc | contexts_ie)
+		sh tests/programs/build.sh "$out" "libcontext_${1#contexts_}.so"
+		cc $common $context -fPIE -pie -DWITH_WRITER tests/programs/contexts.c -o "$2" "$out/libcontext_${1#contexts_}.so" \
+			-Wl,-rpath,'$ORIGIN' ;;
+	contexts_dlopen) cc $common $context -fPIE -pie tests/programs/contexts.c -o "$2" -ldl ;;
 	room_below) cc $common -O2 -fomit-frame-pointer tests/programs/room_below.c -o "$2" ;;
-	burn | short_life) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer "tests/programs/$1.c" -o "$2" ;;
+	burn | short_life | mix) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer "tests/programs/$1.c" -o "$2" ;;
 	farflame-demo) cc $common -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls -pthread \
 		tests/programs/demo.c -o "$2" ;;
 	shapes_cc) c++ -std=c++17 -O2 -g -fno-omit-frame-pointer $map tests/programs/shapes.cc -o "$2" ;;
 	shapes_rs) rustc --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=2 -C debuginfo=2 tests/programs/shapes.rs -o "$2" ;;
+	allocs_rs) rustc --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=2 -C debuginfo=2 tests/programs/allocs.rs -o "$2" ;;
 	*) echo "there is no program named $1" >&2 && return 2 ;;
 	esac
 }
 
 if [ $# -eq 0 ]; then
 	set -- chain_pie chain_deleted chain_ns chain_nopie chain_static chain_thread chain_dlopen libchain.so syscall_loop burn \
-		short_life handler threads room_below waits farflame-demo shapes_cc
+		short_life mix handler threads room_below call_sites blocks waits touches farflame-demo shapes_cc
 	! command -v rustc >/dev/null || set -- "$@" shapes_rs
 fi
 for name; do

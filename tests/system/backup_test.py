@@ -181,7 +181,7 @@ def damage():
         for path in glob.glob(WORK + "/whole/" + pattern):
             name = os.path.basename(path)
             found = 0
-            for turn in range(6):
+            for turn in range(12):
                 shutil.rmtree(WORK + "/hurt", ignore_errors=True)
                 shutil.copytree(WORK + "/whole", WORK + "/hurt")
                 with open(WORK + "/hurt/" + name, "r+b") as file:
@@ -195,7 +195,7 @@ def damage():
                     found += 1
                 elif turn == 0:
                     note("%s\n%s" % (done.stdout, done.stderr))
-            check(found >= 3, "%s with half a page overwritten: named (%d of 6; the rest hit empty tables)" % (name, found))
+            check(found >= 3, "%s with half a page overwritten: named (%d of 12; the rest hit empty tables)" % (name, found))
     shutil.rmtree(WORK + "/hurt")
     shutil.copytree(WORK + "/whole", WORK + "/hurt")
     name = sorted(os.path.basename(p) for p in glob.glob(WORK + "/hurt/samples-*.db"))[0]

@@ -244,6 +244,16 @@ def views():
     equal(total(focus="^main$", ignore="nothing"), 20, "both")
     equal(paths(tree(server, hide="main"))[("beta", "libx.so.1+0xabc", "hot;loop\n")], (20, 20, "interpreter"),
           "hide takes the frame out of its stack")
+    frames = lambda **p: {name for path in paths(tree(server, group_by="", **p)) for name in path}  # noqa: E731
+    everything = frames()
+    kernel = {name for name in everything if name.startswith("vmlinux")}
+    library = {name for name in everything if name.startswith("libx")}
+    check(kernel and library, "the stacks have frames of both modules", everything)
+    equal(frames(hide_kind="kernel"), everything - kernel, "hide_kind: whatever runs in the kernel")
+    equal(frames(hide_module="^libx"), everything - library, "hide_module: frames of a module")
+    markers = {name for name in everything if name.startswith("[incomplete")}
+    equal(frames(only_module="^vmlinux"), kernel | markers, "only_module: no others, but what is incomplete")
+    equal(total(only_module="^vmlinux"), 100, "the sum stays")
     equal(paths(tree(server, invert="1", group_by=""))[("vmlinux+0x123", "libx.so.1+0x10")][1], 10, "invert: leaf first")
     inverted = paths(tree(server, invert="true"))
     check(("alpha", "vmlinux+0x123") in inverted, "inverted, the groups stay first")
@@ -318,7 +328,8 @@ def refusals():
     refused(422, "GET", "/api/v1/labels/" + urllib.parse.quote("a b"), "label")
     for parameter, value in (("max_nodes", "1e3"), ("max_nodes", "4294967297"), ("invert", "yes"), ("demangle", "maybe"),
                              ("match", "{a=}"), ("match", "x"), ("match", '{a="b"'), ("match", '{a=~"("}'),
-                             ("focus", "("), ("ignore", "a{2000}"), ("hide", "x" * 2000), ("group_by", "host,"),
+                             ("focus", "("), ("ignore", "a{2000}"), ("hide", "x" * 2000), ("hide_kind", "kernel,cut"),
+                             ("hide_module", "("), ("only_module", "["), ("group_by", "host,"),
                              ("group_by", "1x"), ("value", "bytes"), ("type", "cpu"), ("format", "x")):
         refused(422, "GET", "/api/v1/flamegraph?" + urllib.parse.urlencode({parameter: value}), parameter)
     refused(422, "GET", "/api/v1/top?limit=0", "limit")

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -223,6 +224,38 @@ def recorded():
     agree(server, question, is_recorded=True)
 
 
+def columns_of(body):
+    """The typed columns as schema/README.md has them → what JSON's answer is."""
+    equal(body[:8], b"FFCOLS1\n", "columns: begin with their name")
+    length, zero = struct.unpack_from("<II", body, 8)
+    answer, at = json.loads(body[16:16 + length]), 16 + length
+    count, nodes = answer["nodes"], {}
+    equal((length % 8, zero), (0, 0), "columns: the head's length is a multiple of 8")
+    for name, type_ in answer.pop("columns").items():
+        letter, width = {"f64": ("d", 8), "i32": ("i", 4), "u8": ("B", 1)}[type_]
+        equal(at % width, 0, "columns: %s begins where its width says" % name)
+        nodes[name] = [int(value) for value in struct.unpack_from("<%d%s" % (count, letter), body, at)]
+        at += count * width
+    texts = body[at:].decode().split("\0")
+    names, files = answer["names"], answer["files"]
+    equal(len(texts), names + files + 1, "columns: a NUL after each text")
+    answer.update(nodes=nodes, names=texts[:names], files=texts[names:-1])
+    return answer
+
+
+def of_columns(server, question):
+    """The same as JSON's, but for the last bits of large values."""
+    answer = columns_of(ask(server, "columns", **question)[1])
+    want = json.loads(ask(server, "json", **question)[1])
+    for name in ("self", "total"):
+        want["nodes"][name] = [int(float(value)) for value in want["nodes"][name]]
+    for key in want:
+        check(answer.get(key) == want[key], "columns: %s as in JSON" % key, str(answer.get(key))[:200])
+    equal(sorted(answer), sorted(want), "columns: nothing else")
+    parents = answer["nodes"]["parent"]
+    check(parents == sorted(parents), "columns: breadth first")
+
+
 def agree(server, question, is_recorded):
     """Every format of the same question."""
     headers, body = ask(server, "folded", **question)
@@ -241,6 +274,7 @@ def agree(server, question, is_recorded):
                             ("html", of_html(bodies["html"]))):
         check(stacks == want, "%s: the same stacks and values as folded" % format_,
               "%s\n%s" % (list((stacks - want).items())[:3], list((want - stacks).items())[:3]))
+    of_columns(server, question)
     picture(bodies["svg"], accounting)
     report(bodies["md"], accounting)
     path = os.path.join(WORK, "recorded.pb.gz" if is_recorded else "hostile.pb.gz")
@@ -379,7 +413,7 @@ def views(server):
     headers, body = ask(server, "pprof", max_nodes=1)
     equal(json.loads(headers["Farflame-Accounting"])["cut"], 0, "pprof has no nodes to cut")
     for path, parameters, sentence in (
-            ("flamegraph", {"format": "xml"}, "'xml' is none of json|folded|pprof|speedscope|svg|html|csv|md"),
+            ("flamegraph", {"format": "xml"}, "'xml' is none of json|columns|folded|pprof|speedscope|svg|html|csv|md"),
             ("flamegraph", {"format": ""}, "is none of"),
             ("flamegraph", {"format": "pprof", "invert": "1"}, "'invert' does not go with format=pprof"),
             ("top", {"format": "svg"}, "'svg' is none of json|csv|md")):

@@ -485,6 +485,8 @@ LAYOUTS = {
 
 def case_23_addresses():
     for text, words in LAYOUTS.items():
+        if "-fuse-ld=lld" in words and not has("ld.lld"):
+            continue
         path = build("layout", "gcc", "-g", "-O2", "-nostdlib", "-Wl,-e,whole_entry", *words, "whole_a.c", "whole_b.c")
         agrees("23 %s" % text, path)
 

@@ -66,6 +66,7 @@ def test_all():
     other_types(server, agent, config)
     agent.stop()
     waits(server, tallies, declared_loss(agent.text()))
+    exact_counts(server, {name: tally for name, tally in tallies.items() if name not in NEVER})
 
 
 def declared_loss(log):
@@ -111,6 +112,9 @@ def wakers(server, match, tallies, loss):
     helper = sum(value for frames, value in rows if frames[0] == "read_answer" and frames[1] == "waits_known")
     check(woken and helper >= 0.8 * woken, "who waits for an answer is woken by who answers", "%d of %d" % (helper, woken))
     rows = server.folded(type="waker", value="value", match=match)
+    leaves = {frames[-1] for frames, _ in rows}
+    check(leaves and all(leaf.startswith("try_to_wake_up") for leaf in leaves),
+          "the leaf is the function that wakes, not what watches it", leaves)
     # An interrupt on top of it wakes others.
     answer = sum(value for frames, value in rows if "answer" in frames and "help" in frames and
                  not any("sysvec" in frame or "irq" in frame for frame in frames))
@@ -131,6 +135,27 @@ def accounting(server):
         answer = server.flamegraph(type=kind)["accounting"]
         equal(answer["lost_by"].get("unexplained", 0), 0, "no %s sample is unexplained" % kind)
         equal(answer["taken"], answer["samples"] + answer["lost"], "%s: taken = samples + lost" % kind)
+    check("exact" not in server.flamegraph(type="on-cpu")["accounting"], "on-cpu has no exact count beside its samples")
+
+
+def exact_counts(server, tallies):
+    """What the kernel side counted without stacks is in the answers, and stands beside the program's own clocks."""
+    own = sum(ns for _, ns in tallies.values())
+    for kind in ("off-cpu", "run-queue"):
+        answer = wait_for(lambda: (lambda a: a if a.get("exact") else None)(server.flamegraph(type=kind)["accounting"]), 10)
+        if not check(answer, "%s has an exact count beside its samples" % kind):
+            continue
+        note("%s: exact %d, covered %d, value %d, own clocks %d" % (
+            kind, answer["exact"], answer["covered"], answer["value"], own))
+        equal(answer["covered"], answer["value"], "%s: what is covered is what the samples say" % kind)
+        if kind == "off-cpu":
+            check(answer["exact"] >= 0.98 * own, "exact holds at least what the program's own clocks say",
+                  "%d of %d ns" % (answer["exact"], own))
+            check(answer["exact"] <= own + 90e9, "and little more: the helper and the sleeper",
+                  "%d of %d ns" % (answer["exact"], own))
+        timeline = server.json("/api/v1/timeline", type=kind)["accounting"]
+        equal((timeline.get("exact"), timeline.get("covered")), (answer["exact"], answer["covered"]),
+              "%s: the timeline says the same" % kind)
 
 
 def still_blocked(server, sleeper, begin):

@@ -22,7 +22,7 @@ ROUNDS = int(os.environ.get("FARFLAME_PARAMETER_ROUNDS", "200"))
 SHARE = float(os.environ.get("FARFLAME_PARAMETER_SHARE", "0.1"))
 SEED = int(os.environ.get("FARFLAME_PARAMETER_SEED", "6"))
 LONG = 7000
-FINE = {"type": "on-cpu", "from": "now-1h", "until": "now", "function": "f"}
+FINE = {"type": "on-cpu", "from": "now-1h", "until": "now", "function": "f", "id": "0" * 16}
 ALLOWED = {200, 400, 404, 406, 414, 422, 431, 501}
 BAD = [
     "", " ", "0", "-1", "1", "1.5", "1e300", "-1e300", "nan", "inf", "-inf", "NaN", "0x10", "1_000", "９", "+5",
@@ -124,7 +124,7 @@ def trouble(status, headers, body):
 
 
 def target_of(path, parameters):
-    path = path.replace("{name}", "host")
+    path = path.replace("{name}", "host").replace("{id}", FINE["id"])
     return path + "?" + "&".join(name + "=" + value for name, value in parameters)
 
 
@@ -139,6 +139,7 @@ def fill(server):
     made.sample(profile, [("cpython", "f", "a.py", 1), ("cpython", "g", "a.py", 2)], [5, 50])
     made.counters("h", "ab" * 16, 1, 0, 5, time_ns=time.time_ns() - 60 * 10**9)
     equal(server.post(made.bytes())[0], 200, "a report is taken")
+    FINE["id"] = server.json("/api/v1/top", stack_ids="1")["functions"][0]["stack"]
 
 
 def ask_all(server, client, asked):

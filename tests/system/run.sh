@@ -10,7 +10,7 @@ FARFLAME_BUILD=$build
 BUILD=$build
 export FARFLAME_BUILD BUILD
 tests=
-for file in tests/system/*.py tests/system/*.sh tests/browser/*_test.py tests/browser/*_test.sh; do
+for file in tests/system/*.py tests/system/*.sh tests/browser/*_test.py tests/browser/*_test.mjs; do
 	case ${file##*/} in
 	'*'* | run.sh | lib*.sh | harness.py) continue ;;
 	esac
@@ -30,11 +30,15 @@ if [ -z "$*" ]; then
 	make -s BUILD="$build" $limits >"$build/limits.log" 2>&1 || sed -n '/error/p' "$build/limits.log" >&2
 	tests="$tests $limits"
 fi
+# Without what drives the browser its tests are skipped, and say so.
+case $tests in *.mjs*) sh tests/web/packages.sh >&2 ;; esac
 # Those that sample this host, or watch how long something takes, run one after the other; what only talks to a
 # server of its own does not mind company.
 alone= together=
 for file in $tests; do
 	case ${file##*/} in
+	server_page_*) alone="$alone $file" ;;
+	*_test.mjs) together="$together $file" ;;
 	backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | go_names_* | \
 		hard_cases_* | queries_* | senders_* | store_faults_* | stores_* | symbol_* | symbolicate_* | symbols_agree.sh | \
 		upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;

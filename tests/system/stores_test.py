@@ -60,7 +60,9 @@ class Agent:
         self.taken += loses
         self.seq += 1
         made.counters(self.host, self.id, self.seq, self.acknowledged, self.taken, time_ns=time_ns,
-                      stacks={"complete": self.seq}, ring_full=self.full)
+                      stacks={"complete": self.seq}, ring_full=self.full,
+                      more={"off-cpu.exact_ns": 1000 * self.seq, "off-cpu.covered_ns": 900 * self.seq,
+                            "run-queue.exact_ns": 7 * self.seq, "run-queue.covered_ns": 6 * self.seq})
         self.acknowledged = self.seq
         return made.bytes()
 
@@ -110,6 +112,7 @@ def questions():
                 yield "/api/v1/flamegraph", dict(asked, type=type_, max_nodes=100000)
             yield "/api/v1/flamegraph", dict(asked, type="on-cpu", format="folded", group_by="host,service,thread", value="samples")
             yield "/api/v1/top", dict(asked, type="on-cpu")
+            yield "/api/v1/hotspots", dict(asked, type="on-cpu", step="1h", processes=20, top=50)
             yield "/api/v1/types", asked
             yield "/api/v1/labels", asked
             for label in ("thread", "host", "service", "zone", "none"):
@@ -132,7 +135,7 @@ def answer(server, path, asked):
     # Where SQLite has roll-ups it reads those; ClickHouse has minutes.
     body = re.sub(rb'"resolution_ms":\d+', rb'"resolution_ms":0', body)
     if path == "/api/v1/agents":
-        body = re.sub(rb'"(last_seen|lag_ms|skew_ms)":-?\d+', rb'"\1":0', body)
+        body = re.sub(rb'"(last_seen|lag_ms|skew_ms|now)":-?\d+', rb'"\1":0', body)
     return status, sort_reasons(headers.get("Farflame-Accounting") or ""), body
 
 
@@ -153,6 +156,25 @@ def compare(servers, when, every):
     note("%s: %d answers" % (when, asked))
     return check(asked > 250 // every and not differences, when + ": the answers are the same",
                  "%d of %d differ, such as\n%s" % (differences, asked, "\n".join(told[:4])))
+
+
+def refused(server):
+    """What ClickHouse does not keep is refused, never answered wrongly, and nothing goes that was not meant."""
+    span = {"from": (NOW - 30 * HOUR) // 10**6, "until": NOW // 10**6 + 60000, "type": "on-cpu"}
+    before = server.get("/api/v1/types", **span)[2]
+    wrong = []
+    for match in ('{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{trace_id="%s"}' % ("ab" * 16), '{span_id="%s"}' % ("ab" * 8)):
+        for path in ("flamegraph", "top", "hotspots", "timeline", "heatmap", "types", "labels", "labels/host", "traces"):
+            status, _, body = server.get("/api/v1/" + path, match=match, **span)
+            if status not in (422, 501):
+                wrong.append((path, match, status, body[:100]))
+    for match in ('{thread_id="7"}', '{thread_id!="7"}', '{http.route!="/a"}', '{thread="worker"}', '{thread="nobody"}'):
+        path = "/api/v1/samples?" + urllib.parse.urlencode(dict(span, match=match))
+        status, _, body = server.request("DELETE", path, timeout=120)
+        if status != 501:
+            wrong.append(("DELETE", match, status, body[:100]))
+    equal(wrong, [], "a store without thread ids, attributes and traces says so, and deletes by no thread")
+    equal(server.get("/api/v1/types", **span)[2], before, "and nothing was deleted")
 
 
 def deleted(servers):
@@ -225,6 +247,7 @@ def both_stores():
     compare([servers[0], other], "by another server", 20)
     compare(servers, "by the first one", 20)
     timed(servers)
+    refused(servers[1])
     deleted(servers)
     house_log = open(os.path.join(os.path.dirname(house.directory), "one.log"), encoding="utf-8").read()
     check("se:c" not in house_log and "se%3A" not in house_log and house_log, "the password is in no log")

@@ -113,7 +113,7 @@ class Request:
         if incomplete:
             sample.attribute_indices.append(self.attribute("farflame.incomplete", incomplete))
 
-    def counters(self, host, agent_id, seq, acknowledged, taken, time_ns=None, rate_hz=99, stacks=None, **lost):
+    def counters(self, host, agent_id, seq, acknowledged, taken, time_ns=None, rate_hz=99, stacks=None, more=None, **lost):
         """The agent's own resource and its profile without samples."""
         attributes = {"host.name": host, "os.version": "6.1.0-test", "service.version": "0.1.0",
                       "farflame.agent.id": agent_id, "farflame.report.seq": seq,
@@ -121,6 +121,7 @@ class Request:
                       "farflame.taken": taken, "farflame.idle": 1}
         attributes.update({"farflame.lost." + reason: count for reason, count in lost.items()})
         attributes.update({"farflame.stacks." + result: count for result, count in (stacks or {}).items()})
+        attributes.update({"farflame." + name: count for name, count in (more or {}).items()})
         return self.profile(self.resource(**attributes), time_ns=time_ns)
 
     def bytes(self):

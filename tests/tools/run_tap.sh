@@ -22,6 +22,7 @@ run_one() { # PROGRAM ARGUMENT…
 		case $1 in
 		*.sh) timeout -k 10 "${TAP_SECONDS:-300}" sh "$@" ;;
 		*.py) timeout -k 10 "${TAP_SECONDS:-300}" /usr/bin/python3 -B "$@" ;;
+		*.mjs) timeout -k 10 "${TAP_SECONDS:-300}" node --test-reporter=tap "$@" ;;
 		*) timeout -k 10 "${TAP_SECONDS:-300}" "$@" ;;
 		esac 2>"$log.err" </dev/null
 		echo $? >"$log.status"
@@ -32,7 +33,8 @@ run_one() { # PROGRAM ARGUMENT…
 		/^(not )?ok/ && /# *(SKIP|skip)/ { skip++; text = $0; sub(/.*# *(SKIP|skip) */, "", text); print "  skipped: " text; shown = 0; next }
 		/^ok/ { pass++; shown = 0; next }
 		/^not ok/ { fail++; print "  " $0; shown = 1; next }
-		/^#/ { if (shown) print "    " $0 }
+		/^# Subtest:/ { shown = 0 }
+		/^(#| )/ { if (shown && shown++ < 40) print "    " $0 }
 		END {
 			all = pass + fail + skip
 			if (skipped_all && !all) skip = 1

@@ -56,7 +56,7 @@ static struct waits *make(uint32_t types)
 static const struct sample_event *stack(uint16_t type, uint32_t tid, uint32_t block,
 					uint64_t time_ns)
 {
-	static uint64_t room[64];
+	static uint64_t room[256];
 	struct sample_event *sample = (struct sample_event *)room;
 	uint64_t *frames = (uint64_t *)sample->frames;
 
@@ -67,7 +67,7 @@ static const struct sample_event *stack(uint16_t type, uint32_t tid, uint32_t bl
 	sample->time_ns = sample->cpu_ring_full = time_ns;
 	sample->kernel_count = 1;
 	sample->user_count = 3;
-	sample->size = sizeof *sample + 8; /* as it came: two frames were found since */
+	sample->size = sizeof *sample + 32;
 	frames[3] = 0x77;
 	memcpy(sample->process_comm, type == EVENT_SAMPLE_WAKER ? "rooster" : "sleeper", 8);
 	return sample;
@@ -164,6 +164,12 @@ static void check_rules(void)
 	end = end_of(7, 4, SECOND, 400, 400, 1);
 	waits_end(waits, &end);
 	CHECK_NUMBER(added.count[SAMPLE_TYPE_off_cpu], 1);
+	/* who ended a block that has no stack, and so no weight that holds */
+	waits_expect(waits, stack(EVENT_SAMPLE_WAKER, 7, 5, SECOND));
+	waits_hold(waits, stack(EVENT_SAMPLE_WAKER, 7, 5, SECOND), 1);
+	end = end_of(7, 5, SECOND, 400, 0, 25);
+	waits_end(waits, &end);
+	CHECK_NUMBER(added.count[SAMPLE_TYPE_waker], 0);
 	check_empty(waits);
 	waits = make(1 << SAMPLE_TYPE_still_blocked);
 	hold_one(waits, 7, 1, SECOND);
@@ -249,6 +255,62 @@ static void check_sweeps(void)
 	}
 }
 
+/* A stack that chance chose but that lacked its callers is replaced by what a sweep has; the block
+ * stands for as many as it did. */
+static void check_replaced(void)
+{
+	struct waits *waits = make(~0U);
+	struct switch_in_event end = end_of(7, 1, SECOND, 5000, 0, 4);
+	struct sample_event *sample;
+
+	hold_one(waits, 7, 1, SECOND);
+	sample = (struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, SECOND);
+	sample->is_swept = 1;
+	((uint64_t *)sample->frames)[3] = 0x99;
+	waits_expect(waits, sample);
+	waits_hold(waits, sample, 3);
+	waits_end(waits, &end);
+	CHECK_NUMBER(added.count[SAMPLE_TYPE_off_cpu], 1);
+	CHECK_NUMBER(added.value[SAMPLE_TYPE_off_cpu], 5000 * 16);
+	CHECK_NUMBER(added.last_frame, 0x99);
+	check_empty(waits);
+}
+
+/* The other order: what chance chose was waiting for its tables when the sweep's came, and is
+ * longer. And one that comes twice. */
+static void check_replaced_late(void)
+{
+	static const struct {
+		bool is_swept[2];
+		uint64_t weight, last_frame;
+	} cases[] = {
+		{{true, false}, 16, 0x77},
+		{{false, false}, 16, 0x99},
+		{{true, true}, 0, 0x99},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct waits *waits = make(~0U);
+		struct switch_in_event end = end_of(7, 1, SECOND, 5000, 0, 4);
+
+		for (int k = 0; k < 2; k++) {
+			struct sample_event *sample =
+				(struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, SECOND);
+
+			sample->is_swept = cases[i].is_swept[k];
+			sample->size += k * 512;
+			((uint64_t *)sample->frames)[3] = k ? 0x99 : 0x77;
+			waits_expect(waits, sample);
+			waits_hold(waits, sample, 3);
+		}
+		waits_end(waits, &end);
+		CHECK_NUMBER(added.value[SAMPLE_TYPE_off_cpu], 5000 * cases[i].weight);
+		if (cases[i].weight)
+			CHECK_NUMBER(added.last_frame, cases[i].last_frame);
+		check_empty(waits);
+	}
+}
+
 static void check_bounds(void)
 {
 	struct waits *waits = make(~0U);
@@ -277,6 +339,8 @@ int main(void)
 	check_rules();
 	check_still_blocked();
 	check_sweeps();
+	check_replaced();
+	check_replaced_late();
 	check_bounds();
 	return checks_done();
 }

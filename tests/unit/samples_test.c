@@ -120,13 +120,13 @@ static struct {
 	size_t depth;
 	char incomplete[80], thread[20];
 	bool refuse;
-	uint32_t type;
+	uint32_t type, thread_id;
 	uint64_t value;
 } last;
 
 bool stack_counts_add(struct stack_counts *counts, const struct counted_process *process,
-		      const char *thread, const struct counted_frame *frames, size_t depth,
-		      const char *incomplete, uint64_t count, uint64_t value)
+		      const struct counted_thread *thread, const struct counted_frame *frames,
+		      size_t depth, const char *incomplete, uint64_t count, uint64_t value)
 {
 	(void)counts;
 	(void)count;
@@ -135,14 +135,15 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	last.depth = depth;
 	memcpy(last.frames, frames, depth * sizeof *frames);
 	snprintf(last.incomplete, sizeof last.incomplete, "%s", incomplete);
-	snprintf(last.thread, sizeof last.thread, "%s", thread);
+	snprintf(last.thread, sizeof last.thread, "%s", thread->name);
+	last.thread_id = thread->id;
 	return !last.refuse;
 }
 
 bool stack_counts_add_type(struct stack_counts *counts, uint32_t type,
-			   const struct counted_process *process, const char *thread,
-			   const struct counted_frame *frames, size_t depth, const char *incomplete,
-			   uint64_t count, uint64_t value)
+			   const struct counted_process *process,
+			   const struct counted_thread *thread, const struct counted_frame *frames,
+			   size_t depth, const char *incomplete, uint64_t count, uint64_t value)
 {
 	last.type = type;
 	last.value = value;
@@ -153,6 +154,17 @@ void stack_counts_add_time(struct stack_counts *counts, uint64_t time_ns)
 {
 	(void)counts;
 	(void)time_ns;
+}
+
+/* --- what programs publish --- */
+
+void requests_describe(struct requests *requests, const struct sample_event *sample,
+		       struct counted_process *process, struct counted_thread *thread)
+{
+	(void)requests;
+	(void)sample;
+	(void)process;
+	(void)thread;
 }
 
 /* --- the cases --- */
@@ -264,21 +276,29 @@ static void check_held(struct samples *samples)
 	sample->type = EVENT_SAMPLE_SWITCH;
 	samples_add_held(samples, sample, 1, &worth);
 	CHECK_NUMBER(last.depth, 4); /* nobody knows where the scheduler is */
-	samples_set_scheduler(samples, 0x100, 0x101);
+	samples_set_scheduler(samples, &(struct kernel_scheduler){0x100, 0x101, 0, 0});
 	samples_add_held(samples, sample, 1, &worth);
 	CHECK_NUMBER(last.depth, 3);
 	CHECK_NUMBER(last.type, SAMPLE_TYPE_off_cpu);
 	CHECK_NUMBER(last.value, 7000);
 	CHECK_TEXT(last.process.waker, "waker");
-	samples_set_scheduler(samples, 0x101, 0x102); /* and what ran on top of it */
+	samples_set_scheduler(samples, &(struct kernel_scheduler){
+					       0x101, 0x102, 0, 0}); /* and what ran on top of it */
 	samples_add_held(samples, sample, 1, &worth);
 	CHECK_NUMBER(last.depth, 2);
-	samples_set_scheduler(samples, 0x200, 0x300);
+	samples_set_scheduler(samples, &(struct kernel_scheduler){0x200, 0x300, 0, 0});
 	samples_add_held(samples, sample, 1, &worth);
 	CHECK_NUMBER(last.depth, 4);
+	sample->type = EVENT_SAMPLE_WAKER; /* it is not the scheduler that this is about */
+	samples_set_scheduler(samples, &(struct kernel_scheduler){0x100, 0x102, 0, 0});
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 4);
+	samples_set_scheduler(samples, &(struct kernel_scheduler){0, 0, 0x101, 0x102});
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_NUMBER(last.depth, 3);
 	samples_counters(samples, &counters);
-	CHECK_NUMBER(counters.held_added, 4);
-	samples_set_scheduler(samples, 0, 0);
+	CHECK_NUMBER(counters.held_added, 6);
+	samples_set_scheduler(samples, &(struct kernel_scheduler){0});
 	samples_add(samples, sample); /* nobody holds it: not ours */
 	samples_counters(samples, &counters);
 	CHECK_NUMBER(counters.lost, 1);

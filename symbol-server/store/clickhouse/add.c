@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → rows in the open group. */
-#include "symbol-server/store/clickhouse/parts.h"
+#include "symbol-server/store/clickhouse/adding.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/series_labels.h"
 
@@ -8,53 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct adder {
-	struct clickhouse_samples *store;
-	struct row_group *group;
-	const struct sample_batch *batch;
-	uint32_t month; /* of the profile under way */
-	struct arena arena;
-	uint64_t *locations; /* hashes; 0: not yet made */
-	bool *is_repeated;
-	uint32_t *order;       /* of a profile's samples */
-	struct hash_table ids; /* of this batch's profiles */
-	uint64_t own_samples;
-	unsigned duplicates;
-};
-
-static uint64_t text_hash(uint64_t hash, struct text text)
-{
-	return hash_word(hash, hash_bytes(text.at, text.length, 0));
-}
-
 static bool has_id(const struct batch_profile *profile)
 {
 	static const uint8_t none[16];
 
 	return memcmp(profile->id, none, sizeof none);
-}
-
-/* Where what is of that time goes: minutes so old are about to go, or gone. */
-static bool is_late(const struct adder *adder, uint32_t minute)
-{
-	int64_t from_ms = clickhouse_kept_from_ms(adder->store, SAMPLES_RAW, clickhouse_now_ms());
-	uint32_t day_end = minute / 86400 * 86400 + 86400;
-
-	return clickhouse_keeps_sums(adder->store) && from_ms &&
-	       day_end < from_ms / 1000 + LATE_MARGIN_S;
-}
-
-static void note_bucket(struct adder *adder, uint32_t minute)
-{
-	if (minute >= 600)
-		id_set_add(&adder->group->buckets, minute / 600);
-}
-
-static uint32_t minute_of(int64_t time_ms)
-{
-	int64_t seconds = time_ms > 0 ? time_ms / SAMPLES_BUCKET_MS * 60 : 0;
-
-	return seconds > UINT32_MAX - 59 ? UINT32_MAX / 60 * 60 : (uint32_t)seconds;
 }
 
 static bool adder_init(struct adder *adder, struct clickhouse_samples *store,
@@ -69,135 +27,6 @@ static bool adder_init(struct adder *adder, struct clickhouse_samples *store,
 	return !adder->arena.failed;
 }
 
-/* --- definitions --- */
-
-/* True: this group has to bring the definition. */
-static bool is_new(struct adder *adder, uint64_t id)
-{
-	uint64_t key = hash_word(id, adder->month);
-
-	return !id_set_has(&adder->store->known, key) && id_set_add(&adder->group->defined, key);
-}
-
-static uint64_t define_module(struct adder *adder, uint32_t number)
-{
-	const struct batch_module *module = &adder->batch->modules[number];
-	struct buffer *out = &adder->group->tables[GROUP_MODULES];
-	uint64_t id = hash_bytes(module->id.bytes, module->id.length, 0x6d6f64 + module->base);
-
-	id = text_hash(text_hash(id, module->name), module->go_id);
-	if (!is_new(adder, id))
-		return id;
-	row_put_u32(out, adder->month);
-	row_put_u64(out, id);
-	row_put_bytes(out, module->id.bytes, module->id.length);
-	row_put_bytes(out, module->htlhash.bytes, module->htlhash.length);
-	row_put_text(out, module->go_id);
-	row_put_text(out, module->name);
-	row_put_u8(out, (uint8_t)module->base);
-	return id;
-}
-
-static uint64_t define_location(struct adder *adder, uint32_t number)
-{
-	const struct batch_location *location = &adder->batch->locations[number];
-	struct buffer *out = &adder->group->tables[GROUP_LOCATIONS];
-	uint64_t module = 0, id;
-
-	if (location->module != UINT32_MAX)
-		module = define_module(adder, location->module);
-	id = hash_word(hash_word(0x6c6f63 + location->kind, module), location->address);
-	id = text_hash(text_hash(id, location->function), location->file);
-	id = hash_word(text_hash(id, location->type), location->line);
-	if (!is_new(adder, id))
-		return id;
-	row_put_u32(out, adder->month);
-	row_put_u64(out, id);
-	row_put_u8(out, (uint8_t)location->kind);
-	row_put_u64(out, module);
-	row_put_u64(out, location->address);
-	row_put_text(out, location->function);
-	row_put_text(out, location->file);
-	row_put_text(out, location->type);
-	row_put_u32(out, location->line);
-	return id;
-}
-
-/* The stack's id, stable over all servers and versions: schema/README.md. */
-static uint64_t define_stack(struct adder *adder, uint32_t number)
-{
-	const struct batch_stack *stack = &adder->batch->stacks[number];
-	struct buffer *out = &adder->group->tables[GROUP_STACKS];
-	uint32_t depth = stack->depth < SAMPLES_DEPTH_MAX ? stack->depth : SAMPLES_DEPTH_MAX;
-
-	if (!is_new(adder, stack->hash[0]))
-		return stack->hash[0];
-	row_put_u32(out, adder->month);
-	row_put_u64(out, stack->hash[0]);
-	buffer_append_varint(out, depth);
-	for (uint32_t i = 0; i < depth; i++) {
-		uint32_t location = adder->batch->location_indices[stack->first_index + i];
-		uint64_t *id = &adder->locations[location];
-
-		if (!*id)
-			*id = define_location(adder, location);
-		row_put_u64(out, *id);
-	}
-	return stack->hash[0];
-}
-
-/* The upper 16 bits are of the service, so that its series are neighbours in the table. */
-static uint64_t series_id(const struct batch_series *series)
-{
-	uint64_t id = 0x736572, service = 0;
-
-	for (uint32_t i = 0; i < series->label_count; i++) {
-		const struct batch_label *label = &series->labels[i];
-
-		id = text_hash(text_hash(id, label->name), label->value);
-		if (label->name.length == 7 && !memcmp(label->name.at, "service", 7))
-			service = hash_bytes(label->value.at, label->value.length, 0);
-	}
-	return (id & 0xffffffffffffull) | service >> 48 << 48;
-}
-
-uint64_t whole_series_id(const struct series_labels *labels)
-{
-	struct batch_label kept[SAMPLES_LABELS_MAX];
-	struct batch_series series = {kept, 0};
-
-	for (uint32_t i = 0; i < labels->count && series.label_count < SAMPLES_LABELS_MAX; i++)
-		if (!rollup_drops_label(labels->names[i]))
-			kept[series.label_count++] = (struct batch_label){
-				{labels->names[i], (uint32_t)strlen(labels->names[i])},
-				{labels->values[i], (uint32_t)strlen(labels->values[i])}};
-	return series_id(&series);
-}
-
-static void put_series(const struct adder *adder, uint64_t id, const struct batch_series *series,
-		       struct buffer *out)
-{
-	row_put_u32(out, adder->month);
-	row_put_u32(out, adder->batch->tenant);
-	row_put_u64(out, id);
-	buffer_append_varint(out, series->label_count);
-	for (uint32_t i = 0; i < series->label_count; i++)
-		row_put_text(out, series->labels[i].name);
-	buffer_append_varint(out, series->label_count);
-	for (uint32_t i = 0; i < series->label_count; i++)
-		row_put_text(out, series->labels[i].value);
-}
-
-static uint64_t define_series(struct adder *adder, uint32_t number)
-{
-	const struct batch_series *series = &adder->batch->series[number];
-	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	uint64_t id = series_id(series);
-
-	if (is_new(adder, hash_word(id, adder->batch->tenant)))
-		put_series(adder, id, series, out);
-	return id;
-}
 /* --- the limit of series --- */
 
 static struct series_day *series_day_of(struct clickhouse_samples *store, uint32_t tenant,
@@ -231,24 +60,6 @@ static bool takes_series(struct adder *adder, uint64_t id, uint32_t day)
 		return false;
 	counted->count += id_set_add(&store->series_met, key);
 	return true;
-}
-
-/* What stands for the refused series of a host. */
-static uint64_t define_host(struct adder *adder, const struct batch_series *series)
-{
-	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	struct batch_label host = {{"host", 4}, {"", 0}};
-	const struct batch_series alone = {&host, 1};
-	uint64_t id;
-
-	for (uint32_t i = 0; i < series->label_count; i++)
-		if (series->labels[i].name.length == 4 &&
-		    !memcmp(series->labels[i].name.at, "host", 4))
-			host = series->labels[i];
-	id = series_id(&alone);
-	if (is_new(adder, hash_word(id, adder->batch->tenant)))
-		put_series(adder, id, &alone, out);
-	return id;
 }
 
 static void tell_refused(struct adder *adder, uint64_t samples)
@@ -298,7 +109,7 @@ static void put_arrays(struct adder *adder, uint32_t count, struct buffer *out)
 
 	buffer_append_varint(out, count);
 	for (uint32_t i = 0; i < count; i++)
-		row_put_u64(out, define_stack(adder, batch->samples[adder->order[i]].stack));
+		row_put_u64(out, adder_define_stack(adder, batch->samples[adder->order[i]].stack));
 	buffer_append_varint(out, count);
 	for (uint32_t i = 0; i < count; i++)
 		row_put_text(out, batch->samples[adder->order[i]].thread);
@@ -313,7 +124,7 @@ static void put_arrays(struct adder *adder, uint32_t count, struct buffer *out)
 static void put_key(const struct adder *adder, const struct batch_profile *profile, uint8_t type,
 		    uint64_t series, struct buffer *out)
 {
-	uint32_t minute = minute_of(profile->time_ms);
+	uint32_t minute = adder_minute(profile->time_ms);
 	uint64_t id[2];
 
 	memcpy(id, profile->id, sizeof id);
@@ -420,20 +231,20 @@ static void put_moments(struct adder *adder, const struct batch_profile *profile
 
 static void put_profile(struct adder *adder, const struct batch_profile *profile)
 {
-	uint32_t minute = minute_of(profile->time_ms);
-	bool late = is_late(adder, minute);
+	uint32_t minute = adder_minute(profile->time_ms);
+	bool late = adder_is_late(adder, minute);
 	struct buffer *out = &adder->group->tables[late ? GROUP_LATE_SAMPLES : GROUP_SAMPLES];
 	size_t key = out->length;
 	uint8_t type = (uint8_t)profile_type_find(profile->type, strlen(profile->type));
-	uint64_t series = series_id(&adder->batch->series[profile->series]);
+	uint64_t series = adder_series_id(&adder->batch->series[profile->series]);
 	bool is_taken = takes_series(adder, series, minute / 86400);
 	uint64_t samples = 0, value = 0;
 
 	if (month_of(minute * 1000ll) != adder->month) /* every month has its own definitions */
 		memset(adder->locations, 0, adder->batch->location_count * sizeof(uint64_t));
 	adder->month = month_of(minute * 1000ll);
-	series = is_taken ? define_series(adder, profile->series)
-			  : define_host(adder, &adder->batch->series[profile->series]);
+	series = is_taken ? adder_define_series(adder, profile->series)
+			  : adder_define_host(adder, &adder->batch->series[profile->series]);
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample =
 			&adder->batch->samples[profile->first_sample + i];
@@ -450,7 +261,7 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	if (is_taken && !late && !out->failed)
 		put_moments(adder, profile, out->bytes + key, out->length - key);
 	if (!late)
-		note_bucket(adder, minute);
+		adder_note_bucket(adder, minute);
 	row_put_u8(out, profile->is_counted);
 	row_put_u64(out, is_taken ? samples : 0);
 	row_put_u64(out, is_taken ? value : 0);
@@ -469,103 +280,6 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 		adder->group->first_minute = minute;
 	if (minute > adder->group->last_minute)
 		adder->group->last_minute = minute;
-}
-
-/* --- agents' counters --- */
-
-static void put_counts(struct buffer *out, const struct batch_count *counts, unsigned count)
-{
-	buffer_append_varint(out, count);
-	for (unsigned i = 0; i < count; i++)
-		row_put_text(out, counts[i].name);
-	buffer_append_varint(out, count);
-	for (unsigned i = 0; i < count; i++)
-		row_put_u64(out, counts[i].count);
-}
-
-static void note_late(struct row_group *group, uint32_t tenant,
-		      const struct batch_counters *counters)
-{
-	uint32_t minute = minute_of(counters->time_ms);
-
-	row_put_u32(&group->late, tenant);
-	buffer_append(&group->late, counters->agent_id, sizeof counters->agent_id);
-	row_put_u64(&group->late, counters->report_seq);
-	row_put_u32(&group->late, minute);
-	if (minute < group->first_late)
-		group->first_late = minute;
-}
-
-static void put_counters(struct adder *adder, const struct batch_counters *counters)
-{
-	uint32_t minute = minute_of(counters->time_ms);
-	bool late = is_late(adder, minute);
-	struct buffer *out = &adder->group->tables[late ? GROUP_LATE_REPORTS : GROUP_REPORTS];
-
-	if (!late)
-		note_bucket(adder, minute);
-	if (counters->received_ms - counters->time_ms - counters->duration_ms > LATE_MS)
-		note_late(adder->group, adder->batch->tenant, counters);
-
-	row_put_u32(out, adder->batch->tenant);
-	buffer_append(out, counters->agent_id, sizeof counters->agent_id);
-	row_put_u32(out, minute);
-	row_put_u64(out, counters->report_seq);
-	row_put_text(out, counters->host);
-	row_put_text(out, counters->agent_version);
-	row_put_text(out, counters->kernel_release);
-	row_put_u32(out, counters->rate_hz);
-	row_put_u64(out, counters->acknowledged_seq);
-	row_put_u64(out, counters->taken);
-	row_put_u64(out, counters->idle);
-	row_put_u64(out, adder->own_samples);
-	put_counts(out, counters->lost, counters->lost_count);
-	put_counts(out, counters->stacks, counters->stacks_count);
-	row_put_u64(out, (uint64_t)(counters->time_ms + counters->duration_ms));
-	row_put_u64(out, (uint64_t)counters->received_ms);
-	row_put_u64(out, (uint64_t)counters->sent_ms);
-}
-
-static const char *terminated(struct arena *arena, struct text text)
-{
-	const char *copy = arena_text(arena, text.at, text.length);
-
-	return copy ? copy : "";
-}
-
-/* For /metrics: how stack walks ended, as agents told this server. */
-static void count_walks(struct adder *adder, const struct batch_counters *counters)
-{
-	struct samples_counters *to = &adder->store->counters;
-	struct agent_report report = {
-		.tenant = adder->batch->tenant,
-		.id = counters->agent_id,
-		.host = "",
-		.version = "",
-		.kernel = "",
-		.seq = counters->report_seq,
-		.acknowledged = counters->acknowledged_seq,
-		.stacks_count = counters->stacks_count,
-		.received_ms = counters->received_ms,
-	};
-	struct agent_delta delta;
-
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		report.stacks[i].name = terminated(&adder->arena, counters->stacks[i].name);
-		report.stacks[i].count = counters->stacks[i].count;
-	}
-	if (!agent_table_apply(&adder->store->agents, &report, &delta))
-		return;
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		uint64_t *count = named_count_take(to->walks, &to->walk_count,
-						   BATCH_STACK_RESULTS - 1, report.stacks[i].name);
-
-		if (!count)
-			count = named_count_take(to->walks, &to->walk_count, BATCH_STACK_RESULTS,
-						 "other");
-		if (count)
-			*count += delta.stacks[i];
-	}
 }
 
 /* --- ids seen before --- */
@@ -641,7 +355,7 @@ static bool remember_ids(struct adder *adder)
  * come parts in every table, and a sender may send any time. */
 static bool add_day(struct adder *adder, int64_t time_ms, struct error *err)
 {
-	uint32_t day = minute_of(time_ms) / 86400;
+	uint32_t day = adder_minute(time_ms) / 86400;
 	struct clickhouse_samples *store = adder->store;
 	struct row_group *group = adder->group;
 	unsigned i = 0;
@@ -728,8 +442,8 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 		if (!adder->is_repeated[i])
 			put_profile(adder, &batch->profiles[i]);
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
-		put_counters(adder, &batch->counters[i]);
-		count_walks(adder, &batch->counters[i]);
+		adder_put_counters(adder, &batch->counters[i]);
+		adder_count_report(adder, &batch->counters[i]);
 	}
 	if (adder->group->pending_count == 1)
 		adder->group->begin_ms = clickhouse_now_ms();

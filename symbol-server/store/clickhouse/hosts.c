@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/tallies.h"
 
 enum { LOOK_BACK_S = 3600 };
 
@@ -88,6 +89,30 @@ static void add_loss(struct host_sums *sums, struct host_accounting *host, struc
 	}
 	host->lost_by[i].count += count;
 	host->lost += count;
+}
+
+/* What agents take and lose are samples of on-cpu. */
+static bool counts_samples(const struct host_sums *sums)
+{
+	return sums->asking->type <= 0;
+}
+
+static void add_counted(struct host_sums *sums, const char *host_name, struct text name,
+			uint64_t count)
+{
+	struct host_accounting tallied = {0}, *host;
+	char text[COUNT_NAME_BYTES];
+	bool is_tally;
+
+	snprintf(text, sizeof text, "%.*s", (int)name.length, name.at);
+	is_tally = tallies_add(&tallied, sums->asking->type, text, count);
+	if (is_tally ? !tallied.has_exact : !counts_samples(sums))
+		return;
+	host = host_of(sums, host_name);
+	if (host && is_tally)
+		tallies_add(host, sums->asking->type, text, count);
+	else if (host)
+		add_loss(sums, host, name, count);
 }
 
 static void add_series(struct host_sums *sums)
@@ -319,7 +344,7 @@ static uint64_t rise(uint64_t top, uint64_t base)
  * that was acknowledged before starts at its first report's own samples. */
 static void add_agents(struct host_sums *sums)
 {
-	for (size_t i = 0; i < sums->agent_count; i++) {
+	for (size_t i = 0; counts_samples(sums) && i < sums->agent_count; i++) {
 		struct agent_span *agent = &sums->agents[i];
 		struct host_accounting *host = host_of(sums, agent->host);
 
@@ -344,7 +369,6 @@ static bool add_lost(void *context, struct row_reader *row)
 	uint64_t top = row_number(row, 8), before = row_number(row, 8), first = row_number(row, 8);
 	uint64_t first_seq = row_number(row, 8);
 	struct agent_span *agent;
-	struct host_accounting *host;
 
 	if (row->is_short)
 		return true;
@@ -353,9 +377,8 @@ static bool add_lost(void *context, struct row_reader *row)
 		return true;
 	if (!agent->has_before)
 		before = agent->least_acknowledged && first_seq == agent->first_seq ? first : 0;
-	host = host_of(sums, agent->host);
-	if (host && rise(top, before))
-		add_loss(sums, host, reason, rise(top, before));
+	if (rise(top, before))
+		add_counted(sums, agent->host, reason, rise(top, before));
 	return !sums->asking->is_full;
 }
 
@@ -476,7 +499,7 @@ static bool add_report(void *context, struct row_reader *row)
 {
 	struct host_sums *sums = context;
 	struct irregular *agent = &sums->irregular;
-	struct host_accounting *host;
+	struct host_accounting *host = NULL;
 	struct irregular_report report;
 	uint64_t taken, idle;
 	bool in_range;
@@ -493,7 +516,8 @@ static bool add_report(void *context, struct row_reader *row)
 	idle = advance(&agent->idle, report.idle);
 	in_range = report.minute * 1000ll >= sums->asking->kept_from_ms &&
 		   report.minute * 1000ll < sums->asking->until_ms;
-	host = in_range ? host_of(sums, terminated(sums, report.host)) : NULL;
+	if (in_range && counts_samples(sums))
+		host = host_of(sums, terminated(sums, report.host));
 	if (host) {
 		host->taken += taken;
 		host->idle += idle;
@@ -502,8 +526,8 @@ static bool add_report(void *context, struct row_reader *row)
 		uint64_t *count = irregular_lost(agent, report.reasons[i]);
 		uint64_t added = count ? advance(count, report.lost[i]) : 0;
 
-		if (host && added)
-			add_loss(sums, host, report.reasons[i], added);
+		if (in_range && added)
+			add_counted(sums, terminated(sums, report.host), report.reasons[i], added);
 	}
 	return !sums->asking->is_full;
 }
@@ -589,7 +613,7 @@ bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accoun
 	hash_table_init(&sums.index, UINT32_MAX >> 1);
 	hash_table_init(&sums.agent_index, UINT32_MAX >> 1);
 	add_series(&sums);
-	if (asking->type <= 0) /* agents count on-cpu samples */
+	if (counts_samples(&sums) || tallies_has_type(asking->type))
 		ok = read_reports(&sums, err);
 	add_missing(&sums);
 	if (ok && asking->is_full)

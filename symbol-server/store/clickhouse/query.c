@@ -123,6 +123,8 @@ static bool keep_row(void *context, struct row_reader *row)
 	row->is_bad |= !row->is_short && sum.series >= querying->result->series_count;
 	if (row->is_short || row->is_bad)
 		return true;
+	if (query->stack_id && sum.stack != *query->stack_id)
+		return true;
 	if (has_threads(query))
 		sum.thread = thread_name(querying, thread);
 	if (sum.thread && has_threads(query) && !query->by_thread)
@@ -322,7 +324,8 @@ static bool put_stacks(struct querying *querying, const uint32_t *numbers)
 					    .thread = row->thread,
 					    .bucket_ms = row->bucket * 1000ll,
 					    .samples = row->samples,
-					    .value = row->value};
+					    .value = row->value,
+					    .id = row->stack};
 		/* What has a number was read before the maps were made. */
 		if (!map_stack(querying, numbers[i], to))
 			return false;

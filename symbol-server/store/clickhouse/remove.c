@@ -150,6 +150,9 @@ bool clickhouse_samples_remove(struct samples_store *base, const struct samples_
 
 	if (query->type && type < 0)
 		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (query->thread_wanted)
+		return error_set(err, ERROR_UNSUPPORTED,
+				 "this store deletes whole series, threads cannot be chosen");
 	if (!clickhouse_samples_fold(base, err) ||
 	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wanted, err))
 		return false;

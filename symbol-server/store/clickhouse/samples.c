@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/tallies.h"
 
 int64_t clickhouse_now_ms(void)
 {
@@ -110,11 +111,14 @@ static bool keep_agent(void *context, struct row_reader *row)
 	state.version = keep(agents, version);
 	state.kernel = keep(agents, kernel);
 	for (unsigned i = 0; i < lost; i++) {
-		state.lost_by[i].reason = keep(agents, names[i]);
-		state.lost_by[i].count = counts[i];
+		const char *name = keep(agents, names[i]);
+
+		if (!name || tally_find(name))
+			continue;
+		state.lost_by[state.lost_count].reason = name;
+		state.lost_by[state.lost_count++].count = counts[i];
 		state.lost += counts[i];
 	}
-	state.lost_count = lost;
 	keep_stacks(agents, results, numbers, stacks, &state);
 	agents->rows[agents->count++] = state;
 	return !agents->is_full;

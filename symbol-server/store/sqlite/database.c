@@ -69,6 +69,15 @@ bool database_run(sqlite3_stmt *statement, struct error *err)
 	return ok;
 }
 
+bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err)
+{
+	int code = sqlite3_step(statement);
+
+	*has_row = code == SQLITE_ROW;
+	return code == SQLITE_ROW || code == SQLITE_DONE ||
+	       database_error(sqlite3_db_handle(statement), "read", err);
+}
+
 void database_set_aside(const char *path, const char *why)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};

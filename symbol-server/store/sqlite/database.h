@@ -46,6 +46,9 @@ sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err);
 /* One step of a statement that returns nothing, then ready for the next. */
 bool database_run(sqlite3_stmt *statement, struct error *err);
 
+/* One step of a statement that returns rows. False: an error, never taken for the end of them. */
+bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err);
+
 /* How many migrations the file has. */
 bool database_version(sqlite3 *db, int *version, struct error *err);
 

@@ -14,8 +14,10 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/tallies.h"
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
+#include "symbol-server/store/sqlite/days/span_rows.h"
 
 enum {
 	FILE_LOCK_WAIT_MS = 60000,
@@ -293,12 +295,15 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->skew_ms = row->skew_ms;
 	to->taken = row->taken;
 	for (unsigned i = 0; i < row->lost_count; i++) {
-		to->lost_by[i].reason = arena_text(arena, row->lost[i].name,
-						   strlen(row->lost[i].name));
-		to->lost_by[i].count = row->lost[i].count;
-		to->lost += row->lost[i].count;
+		const struct named_count *lost = &row->lost[i];
+
+		if (tally_find(lost->name))
+			continue;
+		to->lost_by[to->lost_count].reason = arena_text(arena, lost->name,
+								strlen(lost->name));
+		to->lost_by[to->lost_count++].count = lost->count;
+		to->lost += lost->count;
 	}
-	to->lost_count = row->lost_count;
 	to->stacks = arena_copy(arena, row->stacks, row->stacks_count * sizeof *row->stacks);
 	to->stacks_count = row->stacks_count;
 }
@@ -341,6 +346,7 @@ static bool sqlite_samples_agents(struct samples_store *base, uint32_t tenant, s
 /* --- the engine --- */
 
 static const struct samples_engine sqlite_engine = {
+	.has_contexts = true,
 	.add = sqlite_samples_add,
 	.query = sqlite_samples_query,
 	.types = sqlite_samples_types,
@@ -348,6 +354,7 @@ static const struct samples_engine sqlite_engine = {
 	.label_values = sqlite_samples_label_values,
 	.timeline = sqlite_samples_timeline,
 	.moments = sqlite_samples_moments,
+	.spans = sqlite_samples_spans,
 	.remove = sqlite_samples_delete,
 	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
@@ -379,6 +386,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	buffer_init(&store->body, JOURNAL_RECORD_MAX);
 	buffer_init(&store->entry, JOURNAL_RECORD_MAX);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
+	store->trace_keep_ms = options->trace_keep_ms;
 	store->max_disk_bytes = options->max_disk_bytes;
 	store->rollup_late_pause_ms = 300000;
 	store->series_max = options->series_max ? options->series_max : CATALOG_SERIES_MAX;

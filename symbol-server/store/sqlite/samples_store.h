@@ -20,6 +20,7 @@
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/samples_engine.h"
+#include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 #include "symbol-server/store/sqlite/state_file.h"
 
@@ -35,6 +36,7 @@ enum {
 	MEMORY_BYTES_MAX = 384 << 20, /* of all generations; more is ERROR_BUSY */
 	JOURNAL_BYTES_MAX = 1 << 30,
 	MOMENTS_OF = 1 << 7, /* in a memory cell's type: times of its samples, not their sums */
+	SPANS_OF = 1 << 6,   /* likewise: those with a trace and a span */
 	IDLE_READERS = 4,
 	CATALOG_IDLE_MS = 600000,  /* a day's dictionary nobody used for so long leaves memory */
 	WRITTEN_LATELY_MS = 60000, /* records of such a day may be on their way */
@@ -88,9 +90,9 @@ struct group {
 	uint32_t pending_count, pending_capacity;
 };
 
-struct aging { /* rollups/aging.c; under the lock */
+struct aging {                       /* rollups/aging.c; under the lock */
 	int64_t then_ms, elapsed_ms; /* the moment that retention counts from; when it was set */
-	int64_t behind_ms;	     /* the clock */
+	int64_t behind_ms;           /* the clock */
 	bool is_told;
 };
 
@@ -98,9 +100,11 @@ struct sqlite_samples {
 	struct samples_store base; /* first */
 	char *directory;
 	int64_t keep_ms[SAMPLES_RESOLUTIONS];
+	int64_t trace_keep_ms; /* 0: no traces are kept */
+	int64_t traces_due_ms; /* the fold thread's */
 	uint64_t max_disk_bytes;
 	uint64_t disk_left_bytes; /* for what comes, under the lock; UINT64_MAX: older can go */
-	uint32_t series_max; /* of a tenant and day */
+	uint32_t series_max;      /* of a tenant and day */
 	struct journal *journal;
 	struct state_file *state;
 	pthread_t commit_thread, fold_thread;

@@ -200,15 +200,18 @@ static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct module
 }
 
 /* The id itself, or what it is an alias of. Under the statement's lock. */
-static struct build_id resolve(sqlite3_stmt *statement, const struct build_id *id)
+static bool resolve(sqlite3_stmt *statement, const struct build_id *id, struct build_id *found,
+		    struct error *err)
 {
-	struct build_id found = *id;
+	bool ok, has_row;
 
+	*found = *id;
 	bind_id(statement, 1, id);
-	if (sqlite3_step(statement) == SQLITE_ROW && !column_id(statement, 0, &found))
-		found = *id;
+	ok = database_next(statement, &has_row, err);
+	if (ok && has_row && !column_id(statement, 0, found))
+		*found = *id;
 	sqlite3_reset(statement);
-	return found;
+	return ok;
 }
 
 static bool get_module(struct symbols_store *store, const struct build_id *id, struct arena *arena,
@@ -239,8 +242,8 @@ bool symbols_module(struct symbols_store *store, const struct build_id *id, stru
 	bool ok;
 
 	pthread_mutex_lock(&store->lock);
-	canonical = resolve(store->statements[GET_ALIAS], id);
-	ok = get_module(store, &canonical, arena, row, err);
+	ok = resolve(store->statements[GET_ALIAS], id, &canonical, err) &&
+	     get_module(store, &canonical, arena, row, err);
 	pthread_mutex_unlock(&store->lock);
 	return ok;
 }
@@ -571,7 +574,10 @@ bool symbols_get_table(struct symbols_store *store, const struct build_id *id, u
 	int code;
 
 	pthread_mutex_lock(&store->read_lock);
-	canonical = resolve(store->read_alias, id);
+	if (!resolve(store->read_alias, id, &canonical, err)) {
+		pthread_mutex_unlock(&store->read_lock);
+		return false;
+	}
 	bind_id(statement, 1, &canonical);
 	code = sqlite3_step(statement);
 	if (code == SQLITE_ROW) {

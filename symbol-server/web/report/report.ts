@@ -28,7 +28,7 @@ let zoomed = 0;
 let found: Uint8Array | null = null;
 let byTotal = false;
 
-const flame = new FlameGraph({
+const flame = new FlameGraph(byId("flame"), {
   hover: (node, x, y) => {
     if (node >= 0) {
       card.show(graph, node, x, y);

@@ -10,7 +10,7 @@
 
 enum { RAW_MAX = 8 << 20, WINDOW_MAX = 64, SEGMENTS_MAX = 2 * (WINDOW_MAX + 1) };
 
-enum { WINDOW_HOST, WINDOW_TAIL, WINDOW_FRESH };
+enum { WINDOW_HOST, WINDOW_TAIL, WINDOW_FRESH, WINDOW_LINKS };
 enum { FRESH_LOCATION = 1 };
 
 struct window { /* bytes of the message that differ from report to report */
@@ -113,6 +113,7 @@ struct tables {
 		stack_count;
 	uint32_t *mapping_of, *location_of; /* 0: not there yet */
 	uint32_t thread_of[WORLD_THREADS], sentence_of[3];
+	uint32_t *id_of; /* of threads with an id: by name, then by thread */
 	uint32_t key_thread, key_incomplete, key_type, key_gnu, key_base, key_anonymous;
 	uint32_t native, kernel, python, anonymous; /* attributes */
 	size_t fresh_at;                            /* its address in locations */
@@ -137,6 +138,33 @@ static uint32_t add_attribute(struct tables *tables, uint32_t key, const char *t
 	put_message(&tables->attributes, 6, &tables->entry);
 	buffer_release(&value);
 	return tables->attribute_count++;
+}
+
+static uint32_t add_number_attribute(struct tables *tables, uint32_t key, uint64_t number)
+{
+	struct buffer value = message();
+
+	put_number(&value, 3, number);
+	put_number(&tables->entry, 1, key);
+	put_message(&tables->entry, 2, &value);
+	put_message(&tables->attributes, 6, &tables->entry);
+	buffer_release(&value);
+	return tables->attribute_count++;
+}
+
+static void add_thread_ids(struct tables *tables)
+{
+	uint32_t count = WORLD_THREADS * tables->world->options.thread_ids;
+	uint32_t key;
+
+	if (!count)
+		return;
+	key = add_string(tables, "thread.id");
+	tables->id_of = calloc(count, sizeof *tables->id_of);
+	if (!tables->id_of)
+		errx(2, "no memory for the made-up fleet");
+	for (uint32_t i = 0; i < count; i++)
+		tables->id_of[i] = add_number_attribute(tables, key, 4000 + i * 3);
 }
 
 static void put_indices(struct buffer *out, unsigned field, const uint32_t *indices, size_t count)
@@ -280,6 +308,7 @@ static void start_tables(struct tables *tables, const struct world *world,
 	for (uint32_t i = 0; i < 3; i++)
 		tables->sentence_of[i] = add_attribute(tables, tables->key_incomplete,
 						       world_sentences[i]);
+	add_thread_ids(tables);
 }
 
 static void release_tables(struct tables *tables)
@@ -293,6 +322,7 @@ static void release_tables(struct tables *tables)
 	buffer_release(&tables->entry);
 	free(tables->mapping_of);
 	free(tables->location_of);
+	free(tables->id_of);
 }
 
 /* --- the message --- */
@@ -348,18 +378,24 @@ static void put_resource(struct buffer *out, const struct world *world, uint32_t
 static void put_samples(struct buffer *out, struct tables *tables,
 			const struct world_template *from, const struct world_profile *profile)
 {
+	const struct world_options *options = &tables->world->options;
 	struct buffer sample = message(), values = message();
 
 	for (uint32_t i = profile->first; i < profile->first + profile->count; i++) {
 		const struct world_sample *counted = &from->samples[i];
 		uint32_t incomplete = tables->app->stacks[counted->stack].incomplete;
-		uint32_t indices[2] = {tables->thread_of[counted->thread]};
+		uint32_t indices[3] = {tables->thread_of[counted->thread]}, count = 1;
 
 		put_number(&sample, 1, stack_of(tables, counted->stack, i == 0));
 		if (incomplete)
-			indices[1] = tables->sentence_of[incomplete - 1];
-		put_indices(&sample, 2, indices, incomplete ? 2 : 1);
-		if (!tables->world->options.is_plain)
+			indices[count++] = tables->sentence_of[incomplete - 1];
+		if (options->thread_ids)
+			indices[count++] = tables->id_of[counted->thread * options->thread_ids +
+							 counted->stack % options->thread_ids];
+		put_indices(&sample, 2, indices, count);
+		if (options->links)
+			put_number(&sample, 3, 1 + i % options->links);
+		if (!options->is_plain)
 			buffer_append_varint(&values, counted->count);
 		buffer_append_varint(&values, counted->value);
 		put_message(&sample, 4, &values);
@@ -430,22 +466,43 @@ static void put_profile(struct body_template *body, struct tables *tables,
 	buffer_release(&out);
 }
 
+enum { LINK_BYTES = 30, LINK_TRACE = 4, LINK_SPAN = 22 }; /* offsets of the ids */
+
+static void put_links(struct buffer *out, uint32_t count)
+{
+	struct buffer link = message();
+	uint8_t zero[16] = {0};
+
+	put_bytes(out, 4, "", 0);
+	for (uint32_t i = 0; i < count; i++) {
+		put_bytes(&link, 1, zero, 16);
+		put_bytes(&link, 2, zero, 8);
+		put_message(out, 4, &link);
+	}
+	buffer_release(&link);
+}
+
 static void put_dictionary(struct body_template *body, struct tables *tables)
 {
+	uint32_t links = tables->world->options.links;
 	struct buffer all = message();
-	size_t fresh_at;
+	size_t fresh_at, links_at;
 
 	buffer_append(&all, tables->mappings.bytes, tables->mappings.length);
 	fresh_at = all.length + tables->fresh_at;
 	buffer_append(&all, tables->locations.bytes, tables->locations.length);
 	buffer_append(&all, tables->functions.bytes, tables->functions.length);
-	put_bytes(&all, 4, "", 0);
+	links_at = all.length + 2;
+	put_links(&all, links);
 	buffer_append(&all, tables->strings.bytes, tables->strings.length);
 	buffer_append(&all, tables->attributes.bytes, tables->attributes.length);
 	buffer_append(&all, tables->stacks.bytes, tables->stacks.length);
 	buffer_append_varint(&body->raw, 2 << 3 | 2);
 	buffer_append_varint(&body->raw, all.length);
 	add_window(body, WINDOW_FRESH, body->raw.length + fresh_at, 5);
+	if (links)
+		add_window(body, WINDOW_LINKS, body->raw.length + links_at,
+			   (size_t)links * LINK_BYTES);
 	buffer_append(&body->raw, all.bytes, all.length);
 	if (all.failed || body->raw.failed)
 		errx(2, "a report of the made-up fleet is over %d MiB", RAW_MAX >> 20);
@@ -555,6 +612,21 @@ static void nth_id(uint8_t to[16], const uint8_t id[16], uint32_t number)
 		to[15 - i] = (uint8_t)(last >> (8 * i));
 }
 
+/* The same report has the same ones. */
+static void fill_links(uint8_t *at, size_t length, const uint8_t id[16])
+{
+	uint64_t half[2], state;
+
+	memcpy(half, id, sizeof half);
+	state = half[0] ^ random_next(&half[1]);
+	for (; length >= LINK_BYTES; at += LINK_BYTES, length -= LINK_BYTES)
+		for (unsigned i = 0; i < 3; i++) {
+			uint64_t number = random_next(&state);
+
+			memcpy(at + (i < 2 ? LINK_TRACE + 8 * i : LINK_SPAN), &number, 8);
+		}
+}
+
 /* Into the template's own bytes: a report is written before the next one begins. */
 static void fill_windows(const struct body_template *body, const struct body_report *report)
 {
@@ -571,6 +643,8 @@ static void fill_windows(const struct body_template *body, const struct body_rep
 		} else if (window->kind == WINDOW_TAIL) {
 			put_fixed64(at + TAIL_TIME, report->time_ns);
 			nth_id(at + window->length - TAIL_ID, report->id, number++);
+		} else if (window->kind == WINDOW_LINKS) {
+			fill_links(at, window->length, report->id);
 		} else {
 			for (int j = 0; j < 5; j++)
 				at[j] = (uint8_t)(report->fresh >> (7 * j) & 0x7f) |

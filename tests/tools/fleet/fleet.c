@@ -46,6 +46,8 @@ static const char help[] =
 	"                       first has a tenth of the stacks\n"
 	"  --modules DIR        build-ids of the files there (made up)\n"
 	"  --seed N             another seed, other reports (1)\n"
+	"  --thread-ids N       samples have thread.id: so many threads of each name (0: none)\n"
+	"  --links N            samples belong to so many requests, others in each report (0)\n"
 	"  --plain              for servers that find no names: type cpu, names of\n"
 	"                       functions, one value a sample\n"
 	"When, and what goes wrong:\n"
@@ -227,6 +229,8 @@ enum {
 	OPTION_LOST,
 	OPTION_LATENCIES,
 	OPTION_PLAIN,
+	OPTION_THREAD_IDS,
+	OPTION_LINKS,
 	OPTION_HELP
 };
 
@@ -257,6 +261,8 @@ static const struct option long_options[] = {
 	{"restarts", required_argument, NULL, OPTION_RESTARTS},
 	{"lost", required_argument, NULL, OPTION_LOST},
 	{"latencies", required_argument, NULL, OPTION_LATENCIES},
+	{"thread-ids", required_argument, NULL, OPTION_THREAD_IDS},
+	{"links", required_argument, NULL, OPTION_LINKS},
 	{"plain", no_argument, NULL, OPTION_PLAIN},
 	{"help", no_argument, NULL, OPTION_HELP},
 	{0},
@@ -285,6 +291,12 @@ static void parse_world(struct world_options *world, int option)
 		break;
 	case OPTION_MODULES:
 		world->modules = optarg;
+		break;
+	case OPTION_THREAD_IDS:
+		world->thread_ids = parse_count(optarg, 0, 1000);
+		break;
+	case OPTION_LINKS:
+		world->links = parse_count(optarg, 0, 10000);
 		break;
 	case OPTION_PLAIN:
 		world->is_plain = true;

@@ -6,6 +6,8 @@
 
 #include "tests/check.h"
 
+#define NAMED(name_) (&(struct counted_thread){.name = name_})
+
 static const struct counted_process web = {
 	.name = "nginx", .executable = "/usr/sbin/nginx", .service = "nginx", .pod = "p-1"};
 static const struct counted_process tool = {.name = "sh", .container_id = "abc", .namespace_ = ""};
@@ -67,13 +69,13 @@ static void test_tables(void)
 	char line[256];
 	int filled = 0;
 
-	CHECK(stack_counts_add(counts, &web, "worker", stack, 5, NULL, 1, 10));
-	CHECK(stack_counts_add(counts, &web, "worker", stack, 5, "", 2, 20));
-	CHECK(stack_counts_add(counts, &tool, "sh", stack, 1, "why", 1, 5));
-	CHECK(stack_counts_add(counts, &web, "worker", stack, 0, NULL, 1, 1));
+	CHECK(stack_counts_add(counts, &web, NAMED("worker"), stack, 5, NULL, 1, 10));
+	CHECK(stack_counts_add(counts, &web, NAMED("worker"), stack, 5, "", 2, 20));
+	CHECK(stack_counts_add(counts, &tool, NAMED("sh"), stack, 1, "why", 1, 5));
+	CHECK(stack_counts_add(counts, &web, NAMED("worker"), stack, 0, NULL, 1, 1));
 	CHECK_NUMBER(stack_counts_samples(counts), 5);
 	CHECK(stack_counts_take(counts, fill, &filled, &profile, NULL));
-	CHECK(!stack_counts_add(counts, &web, "worker", stack, 5, NULL, 1, 10));
+	CHECK(!stack_counts_add(counts, &web, NAMED("worker"), stack, 5, NULL, 1, 10));
 
 	CHECK_NUMBER(filled, 2);
 	CHECK_NUMBER(profile.mapping_count, 3); /* 0 means none */
@@ -95,7 +97,7 @@ static void test_tables(void)
 	CHECK_NUMBER(profile.processes[1].label_count, 0);
 	stack_counts_clear(counts);
 	CHECK_NUMBER(stack_counts_samples(counts), 0);
-	CHECK(stack_counts_add(counts, &tool, "sh", stack, 1, NULL, 1, 5));
+	CHECK(stack_counts_add(counts, &tool, NAMED("sh"), stack, 1, NULL, 1, 5));
 	CHECK(stack_counts_take(counts, fill, &filled, &profile, NULL));
 	CHECK_NUMBER(profile.sample_count, 1);
 	describe(&profile, &profile.samples[0], line, sizeof line);
@@ -158,7 +160,8 @@ static void test_against_model(struct stack_counts *counts)
 					       address);
 		}
 		model_add(line, 1, value);
-		wrong += !stack_counts_add(counts, process, thread, frames, depth, why, 1, value);
+		wrong += !stack_counts_add(counts, process, NAMED(thread), frames, depth, why, 1,
+					   value);
 	}
 	CHECK_NUMBER(stack_counts_samples(counts), 5000);
 	CHECK(stack_counts_take(counts, fill, &ignored, &profile, NULL));
@@ -194,13 +197,13 @@ static void test_limit(void)
 		char thread[32];
 
 		snprintf(thread, sizeof thread, "thread-%u", (unsigned)i % 5000);
-		if (stack_counts_add(counts, &web, thread, frames, 2, NULL, 1, 1))
+		if (stack_counts_add(counts, &web, NAMED(thread), frames, 2, NULL, 1, 1))
 			accepted++;
 		else
 			refused++;
 	}
 	CHECK(accepted > 20 && refused > 10000);
-	CHECK(stack_counts_add(counts, &web, "thread-0",
+	CHECK(stack_counts_add(counts, &web, NAMED("thread-0"),
 			       (struct counted_frame[]){native(1, 0), native(2, 0)}, 2, NULL, 1,
 			       1)); /* known: needs no room */
 	CHECK_NUMBER(stack_counts_samples(counts), accepted + 1);
@@ -209,7 +212,7 @@ static void test_limit(void)
 		sum += profile.samples[i].count;
 	CHECK_NUMBER(sum, accepted + 1);
 	stack_counts_clear(counts);
-	CHECK(stack_counts_add(counts, &tool, "x", NULL, 0, NULL, 1, 1));
+	CHECK(stack_counts_add(counts, &tool, NAMED("x"), NULL, 0, NULL, 1, 1));
 	stack_counts_free(counts);
 	CHECK(!stack_counts_new(16, NULL));
 }
@@ -224,8 +227,8 @@ static void test_times(void)
 	int ignored = 0, added = 0;
 
 	for (uint64_t i = 1; i <= 300; i++) {
-		CHECK(stack_counts_add(counts, &web, i % 3 ? "often" : "seldom", &frame, 1, NULL, 1,
-				       1));
+		CHECK(stack_counts_add(counts, &web, NAMED(i % 3 ? "often" : "seldom"), &frame, 1,
+				       NULL, 1, 1));
 		stack_counts_add_time(counts, 1000 + i);
 	}
 	CHECK(stack_counts_take(counts, fill, &ignored, &profile, NULL));
@@ -252,12 +255,79 @@ static void test_times(void)
 	stack_counts_add_time(counts, 5); /* there is no sample that it could belong to */
 	CHECK_NUMBER(stack_counts_lost_times(counts), 1);
 	for (int i = 0; i < 100000; i++) {
-		added += stack_counts_add(counts, &web, "same", &frame, 1, NULL, 1, 1);
+		added += stack_counts_add(counts, &web, NAMED("same"), &frame, 1, NULL, 1, 1);
 		stack_counts_add_time(counts, (uint64_t)i);
 	}
 	CHECK_NUMBER(added, 100000);
 	CHECK(stack_counts_lost_times(counts) > 1000); /* 1 MiB is full; every sample is there */
 	CHECK_NUMBER(stack_counts_samples(counts), 100000);
+	stack_counts_free(counts);
+}
+
+/* A sample is its thread's and its request's own; equal attributes are kept once. */
+static void test_requests(void)
+{
+	struct stack_counts *counts = stack_counts_new(1 << 20, NULL);
+	const struct counted_frame frame = native(1, 0x10);
+	const struct counted_attribute routes[] = {{"http.route", "/a"}, {"http.route", "/b"}};
+	const struct counted_attribute own[] = {{"service.name", "shop"}};
+	struct counted_process process = web;
+	struct profile profile = {0};
+	uint64_t found = 0;
+	int ignored = 0;
+
+	process.attributes = own;
+	process.attribute_count = 1;
+	for (uint32_t i = 0; i < 240; i++) {
+		struct counted_thread thread = {.name = "same", .id = 10 + i % 4};
+
+		if (i % 3) {
+			thread.link.trace_id[0] = (uint8_t)(i % 3);
+			thread.attributes = &routes[i % 3 - 1];
+			thread.attribute_count = 1;
+		}
+		CHECK(stack_counts_add(counts, &process, &thread, &frame, 1, NULL, 1, 1));
+	}
+	CHECK(stack_counts_take(counts, fill, &ignored, &profile, NULL));
+	CHECK_NUMBER(profile.sample_count, 12); /* 4 threads, of which each had 3 states */
+	CHECK_NUMBER(profile.stack_count, 1);
+	CHECK_NUMBER(profile.process_count, 1);
+	CHECK_NUMBER(profile.link_count, 3); /* 0 means none */
+	CHECK_NUMBER(profile.attribute_set_count, 4);
+	CHECK_NUMBER(profile.attribute_count, 3);
+	for (size_t i = 0; i < profile.sample_count; i++) {
+		const struct profile_sample *sample = &profile.samples[i];
+		const uint8_t trace = profile.links[sample->link].trace_id[0];
+		const struct profile_attribute_set *set =
+			&profile.attribute_sets[sample->attributes];
+
+		CHECK_NUMBER(sample->count, 20);
+		CHECK(sample->thread_id >= 10 && sample->thread_id < 14);
+		CHECK_NUMBER(set->count, trace ? 1 : 0);
+		if (set->count)
+			CHECK_TEXT(profile.strings[profile.attributes[profile.attribute_indices
+									      [set->first_index]]
+							   .value],
+				   trace == 1 ? "/a" : "/b");
+		found |= UINT64_C(1) << (sample->thread_id - 10) * 3 << trace;
+	}
+	CHECK_NUMBER(found, 0xfff);
+	CHECK_NUMBER(profile.attribute_sets[profile.processes[0].attributes].count, 1);
+	stack_counts_clear(counts);
+	CHECK_NUMBER(stack_counts_lost_attributes(counts), 0);
+	for (int i = 0; i < 40000; i++) { /* many of them push out no sample */
+		char text[64];
+		const struct counted_attribute many = {"id", text};
+		const struct counted_thread thread = {.attributes = &many, .attribute_count = 1};
+
+		snprintf(text, sizeof text, "%060d", i);
+		if (i >= 20000)
+			CHECK(stack_counts_add(counts, &web, NAMED("t"), &frame, 1, NULL, 1, 1));
+		else
+			found += stack_counts_add(counts, &web, &thread, &frame, 1, NULL, 1, 1);
+	}
+	CHECK_NUMBER(found, 0xfff + 20000);
+	CHECK(stack_counts_lost_attributes(counts) > 1000);
 	stack_counts_free(counts);
 }
 
@@ -272,5 +342,6 @@ int main(void)
 	stack_counts_free(counts);
 	test_limit();
 	test_times();
+	test_requests();
 	return checks_done();
 }

@@ -269,6 +269,7 @@ static void test_agents(void)
 		     "{\"agents\":[{\"host\":\"h1\",\"version\":\"0.1\",\"kernel\":\"6.1\","
 		     "\"rate_hz\":19,\"last_seen\":"));
 	CHECK(strstr(reply.body, "\"taken\":6,\"lost\":2,\"lost_by\":{\"ring_full\":2}"));
+	CHECK(strstr(reply.body, "],\"now\":1"));
 	reply_release(&reply);
 }
 

@@ -94,6 +94,12 @@ int profile_type_find(const char *name, size_t length)
 	return 0;
 }
 
+bool profile_type_is_gauge(unsigned number)
+{
+	(void)number;
+	return false;
+}
+
 const char *profile_type_unit(unsigned number)
 {
 	(void)number;
@@ -405,6 +411,33 @@ static void test_views(void)
 	pattern_free(pattern);
 }
 
+/* Frames by where they are and what they are. The stacks and their sums stay; that one is
+ * incomplete is told whatever is left out. */
+static void test_left_out(void)
+{
+	struct pattern *pattern = pattern_new("^(app|libx)", NULL);
+	struct stack_view view = {.hide_module = pattern};
+	struct stack_totals totals;
+
+	totals = show(&view, "vfs_read(kernel) 1000\n"
+			     "[incomplete: code without frame pointers](incomplete);"
+			     "[anon](unresolved) 300\n"
+			     "[unknown](unresolved);handler(interpreter)@app.py 100\n");
+	CHECK_NUMBER(totals.value, 1400);
+	CHECK_NUMBER(totals.unsymbolized, 4);
+	view = (struct stack_view){.only_module = pattern};
+	show(&view, "main(native)@main.c;work<int>(native)@work.c;leaf(inline)@leaf.h 1000\n"
+		    "[incomplete: code without frame pointers](incomplete);"
+		    "libx.so+0xabc(unresolved) 300\n"
+		    "main(native)@main.c 100\n");
+	view = (struct stack_view){.hide_kinds = 1 << FRAME_kernel | 1 << FRAME_inline |
+						 1 << FRAME_unresolved | 1 << FRAME_incomplete};
+	show(&view, "main(native)@main.c;work<int>(native)@work.c 1000\n"
+		    "[incomplete: code without frame pointers](incomplete) 300\n"
+		    "main(native)@main.c;handler(interpreter)@app.py 100\n");
+	pattern_free(pattern);
+}
+
 static void test_simplify(struct arena *arena)
 {
 	static const char *const rows[][2] = {
@@ -705,6 +738,7 @@ int main(void)
 	test_modules();
 	test_asks_for_each();
 	test_views();
+	test_left_out();
 	test_nodes();
 	test_simplify(&arena);
 	test_root_path(&arena);

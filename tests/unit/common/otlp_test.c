@@ -139,6 +139,62 @@ static void test_times(void)
 	buffer_release(&out);
 }
 
+/* A sample's thread, request and what was published of both; what the agent knows itself, and its own
+ * names, no program can say. */
+static void test_requests(void)
+{
+	static const char *texts[] = { "", "chain", "service.name", "shop", "http.route", "/a", "host.name",
+				       "evil", "farflame.agent.id" };
+	struct profile_host host = { .host = "h1", .agent_version = "0" };
+	struct profile_link links[] = { { { 0 }, { 0 } }, { { 'T', 'R', [15] = 'C' }, { 'S', [7] = 'P' } } };
+	struct profile_attribute attributes[] = { { 2, 3 }, { 4, 5 }, { 6, 7 }, { 8, 7 } };
+	uint32_t attribute_indices[] = { 0, 2, 3, 1 };
+	struct profile_attribute_set sets[] = { { 0, 0 }, { 0, 3 }, { 3, 1 } };
+	struct profile_process process = { .name = 1, .attributes = 1 };
+	struct profile_sample own[] = {
+		{ .stack = 1, .count = 1, .value = 10, .thread_id = 4711, .link = 1, .attributes = 2 },
+		{ .stack = 1, .count = 1, .value = 10, .thread_id = 4710 },
+	};
+	struct profile profile = make_profile();
+	struct buffer out;
+	char *text;
+
+	profile.strings = texts;
+	profile.string_count = sizeof texts / sizeof *texts;
+	profile.frame_count = profile.mapping_count = 2;
+	profile.processes = &process;
+	profile.process_count = 1;
+	profile.samples = own;
+	profile.sample_count = 2;
+	indices[0] = indices[2] = indices[3] = 1;
+	stacks[0].incomplete = 0;
+	profile.links = links;
+	profile.link_count = 2;
+	profile.attributes = attributes;
+	profile.attribute_count = 4;
+	profile.attribute_indices = attribute_indices;
+	profile.attribute_index_count = 4;
+	profile.attribute_sets = sets;
+	profile.attribute_set_count = 3;
+	buffer_init(&out, 1 << 20);
+	CHECK(otlp_encode(&profile, &host, &out, NULL, NULL));
+	text = decode(&out);
+	CHECK_NUMBER(times(text, "samples {"), 2);
+	CHECK_NUMBER(times(text, "link_index: 1"), 1);
+	CHECK(strstr(text, "trace_id: \"TR\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000"
+			   "\\000\\000C\""));
+	CHECK(strstr(text, "span_id: \"S\\000\\000\\000\\000\\000\\000P\""));
+	CHECK_NUMBER(times(text, "int_value: 4711"), 1);
+	CHECK_NUMBER(times(text, "\"thread.id\""), 1);
+	CHECK_NUMBER(times(text, "\"http.route\""), 1);
+	CHECK_NUMBER(times(text, "string_value: \"/a\""), 1);
+	CHECK_NUMBER(times(text, "string_value: \"shop\""), 1);
+	CHECK_NUMBER(times(text, "key: \"host.name\""), 1);
+	CHECK_NUMBER(times(text, "evil"), 0);
+	free(text);
+	buffer_release(&out);
+}
+
 /* Labels come after the counters: both fit. */
 static void test_many_attributes(void)
 {
@@ -388,5 +444,6 @@ int main(void)
 	test_times();
 	test_many_attributes();
 	test_answers();
+	test_requests(); /* last: it changes the tables */
 	return checks_done();
 }

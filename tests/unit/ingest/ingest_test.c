@@ -89,11 +89,16 @@ static const char *compare(const uint8_t *bytes, size_t length, struct outcome *
 		printf("# %u (%s), not %u\n", rejects.profiles, rejects.message, rejected);
 	} else if (ours.length != theirs.length ||
 		   (ours.length && memcmp(ours.bytes, theirs.bytes, ours.length))) {
+		if (rejects.labels_left_out) { /* protobuf-c ends a key at its NUL; ours drops it */
+			outcome->odd++;
+			goto out;
+		}
 		difference = "another meaning";
 		show_difference(&ours, &theirs);
 	} else {
 		outcome->same++;
 	}
+out:
 	if (request)
 		farflame__otlp__export_profiles_service_request__free_unpacked(request, NULL);
 	buffer_release(&ours);
@@ -188,7 +193,9 @@ static size_t make_own_body(uint8_t *bytes)
 	struct profile_stack stacks[2] = {{0, 4, 0}, {2, 4, 10}};
 	struct profile_process processes[2] = {{1, 4, 12, 11, 0, 1}, {2, 0, 0, 0, 0, 0}};
 	struct profile_sample samples[3] = {
-		{0, 1, 0, 3, 3000}, {0, 2, 1, 1, 1001}, {1, 0, 0, 7, 7000}};
+		{.thread = 1, .thread_id = 77, .count = 3, .value = 3000},
+		{.thread = 2, .stack = 1, .count = 1, .value = 1001},
+		{.process = 1, .count = 7, .value = 7000}};
 	struct profile profile = {.type = "on-cpu",
 				  .unit = "nanoseconds",
 				  .start_ns = 1795222550000000000ull,

@@ -10,6 +10,7 @@
 #include "common/buffer.h"
 #include "common/hash_table.h"
 #include "schema/wire/profiles.pb-c.h"
+#include "symbol-server/store/label_names.h"
 #include "symbol-server/ingest/ingest.h"
 
 #define MESSAGE(name_) Farflame__Otlp__##name_
@@ -559,6 +560,8 @@ struct told_resource {
 		*kernel;
 	const char *labels[64][2];
 	unsigned label_count;
+	const char *attributes[16][2]; /* others that are labels */
+	unsigned attribute_count;
 	const char *agent;
 	uint64_t rate, seq, acknowledged, taken, idle;
 	struct told_counts {
@@ -567,6 +570,25 @@ struct told_resource {
 		unsigned count;
 	} lost, stacks;
 };
+
+/* A list of its own: the first sixteen that are labels, the last value of each. */
+static void tell_attribute(struct told_resource *resource, char *key, const char *text)
+{
+	unsigned i = 0;
+
+	for (char *at = key; *at; at++)
+		if ((unsigned char)*at >= 0x80)
+			return;
+	if (!*text || strlen(text) > 256 || !label_is_of_attribute(key, strlen(key)))
+		return;
+	while (i < resource->attribute_count && strcmp(resource->attributes[i][0], key))
+		i++;
+	if (i == 16)
+		return;
+	resource->attributes[i][0] = key;
+	resource->attributes[i][1] = text;
+	resource->attribute_count += i == resource->attribute_count;
+}
 
 static void read_text(struct told_resource *resource, const char *key, const char *text)
 {
@@ -584,11 +606,17 @@ static void read_text(struct told_resource *resource, const char *key, const cha
 		      {"service.version", &resource->version},
 		      {NULL, NULL}};
 
-	for (unsigned i = 0; fields[i].key; i++)
+	unsigned i = 0;
+
+	for (; fields[i].key; i++)
 		if (!strcmp(fields[i].key, key)) {
 			*fields[i].to = text;
-			return;
+			break;
 		}
+	if (!fields[i].key || fields[i].to == &resource->version)
+		tell_attribute(resource, (char *)key, text);
+	if (fields[i].key)
+		return;
 	if (!strcmp(key, "farflame.agent.id") && strlen(text) == 32 &&
 	    strspn(text, "0123456789abcdefABCDEF") == 32)
 		resource->agent = text;
@@ -675,6 +703,7 @@ static int compare_told(const void *a, const void *b)
 static void add_told(struct told_label *list, unsigned *count, const char *name, const char *value)
 {
 	struct told_label *to = &list[*count];
+	char resolved[LABEL_NAME_BYTES];
 
 	if (!*name || !*value || *count >= 30)
 		return;
@@ -683,6 +712,15 @@ static void add_told(struct told_label *list, unsigned *count, const char *name,
 		if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '_' ||
 		      (at != to->name && *at >= '0' && *at <= '9')))
 			*at = '_';
+	for (const char *at = name; *at; at++) /* odd: ours repairs it first */
+		if ((unsigned char)*at >= 0x80)
+			to->name[0] = (char)0x80;
+	label_name_resolve(to->name, resolved);
+	if (!strcmp(resolved, "thread") || !strcmp(resolved, "thread_id") ||
+	    !strcmp(resolved, "trace_id") || !strcmp(resolved, "span_id") ||
+	    !strncmp(resolved, "attr_", 5))
+		return;
+	strcpy(to->name, resolved);
 	to->value = value;
 	for (unsigned i = 0; i < *count; i++)
 		if (!strcmp(list[i].name, to->name))
@@ -707,6 +745,8 @@ static void tell_labels(const struct teller *teller, const struct told_resource 
 	add_told(list, &count, "namespace", resource->space);
 	for (unsigned i = 0; i < resource->label_count; i++)
 		add_told(list, &count, resource->labels[i][0], resource->labels[i][1]);
+	for (unsigned i = 0; i < resource->attribute_count; i++)
+		add_told(list, &count, resource->attributes[i][0], resource->attributes[i][1]);
 	qsort(list, count, sizeof *list, compare_told);
 	for (unsigned i = 0; i < count; i++) {
 		size_t length = strlen(list[i].value);

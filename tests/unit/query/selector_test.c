@@ -34,6 +34,11 @@ static const struct {
 	{"{container=~\".+\"}", false},
 	{"{thread=\"x\"}", true}, /* no part of a series */
 	{"{k8s.pod=\"\"}", true},
+	{"{service.name=\"api\"}", true}, /* the same label */
+	{"{service_name=\"api\"}", true},
+	{"{host_name=\"web-1\",host.name=\"web-1\"}", true},
+	{"{host.name=\"db\"}", false},
+	{"{deployment.environment.name=\"\"}", true},
 };
 
 static const struct {

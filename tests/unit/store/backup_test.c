@@ -20,6 +20,7 @@ struct load {
 /* Days in turn, with the agent's counters, a fold after every few. */
 static bool send(struct load *load, uint32_t number)
 {
+	static const uint8_t request[24] = "a trace and a span of it";
 	struct batch_counters *counters;
 	struct batch_maker maker;
 	bool ok;
@@ -27,6 +28,8 @@ static bool send(struct load *load, uint32_t number)
 	batch_report(&maker, "h1", number % 3 ? "a" : "b", noon + number % 2 * 86400000ll, number,
 		     number % 500, SAMPLES);
 	maker.batch.profiles[0].is_counted = true;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		maker.batch.samples[i].link = request;
 	counters = &maker.batch.counters[maker.batch.counters_count++];
 	*counters = (struct batch_counters){.report_seq = number,
 					    .acknowledged_seq = number - 1,
@@ -75,8 +78,10 @@ static void check_copy(const char *path, uint32_t at_least, uint32_t at_most)
 	FILE *out = fopen("/dev/null", "w");
 
 	CHECK(store != NULL);
-	if (store)
+	if (store) {
 		totals = query_totals(store, noon - 1, noon + 86400001);
+		CHECK_NUMBER(query_spans(store, noon - 1, noon + 86400001), totals.samples);
+	}
 	CHECK(totals.samples % SAMPLES == 0);
 	CHECK(totals.samples >= (uint64_t)at_least * SAMPLES);
 	CHECK(totals.samples <= (uint64_t)at_most * SAMPLES);

@@ -103,8 +103,19 @@ TEST void batch_sample(struct batch_maker *maker, uint32_t stack, const char *th
 {
 	struct batch_sample *sample = &maker->batch.samples[maker->batch.sample_count++];
 
-	*sample = (struct batch_sample){stack, text_from(thread), samples, value};
+	*sample = (struct batch_sample){
+		.stack = stack, .thread = text_from(thread), .samples = samples, .value = value};
 	maker->batch.profiles[maker->batch.profile_count - 1].sample_count++;
+}
+
+/* The last sample is of that request: all bytes of its trace and span are derived from the number.
+ */
+TEST void batch_link(struct batch_maker *maker, uint32_t number)
+{
+	uint64_t ids[3] = {hash_word(number, 1), hash_word(number, 2), hash_word(number, 3)};
+
+	maker->batch.samples[maker->batch.sample_count - 1].link = arena_copy(&maker->arena, ids,
+									      sizeof ids);
 }
 
 /* One report of one process: stacks first … first + count − 1, one sample of 10 ms each. */
@@ -204,7 +215,8 @@ TEST void remove_directory(const char *path)
 
 TEST struct samples_store *open_store(const char *directory, struct error *err)
 {
-	struct samples_store_options options = {.directory = directory};
+	struct samples_store_options options = {.directory = directory,
+						.trace_keep_ms = 36500 * INT64_C(86400000)};
 
 	return samples_open(&options, err);
 }
@@ -243,6 +255,23 @@ TEST struct totals query_totals(struct samples_store *store, int64_t from_ms, in
 	totals.series = result->series_count;
 	samples_result_free(result);
 	return totals;
+}
+
+/* Samples that came with a request. */
+TEST uint64_t query_spans(struct samples_store *store, int64_t from_ms, int64_t until_ms)
+{
+	struct samples_query query = {.tenant = 1,
+				      .from_ms = from_ms,
+				      .until_ms = until_ms,
+				      .type = "on-cpu",
+				      .by_span = true};
+	struct samples_result *result = samples_query(store, &query, NULL);
+	uint64_t samples = result ? 0 : UINT64_MAX;
+
+	for (size_t i = 0; result && i < result->stack_count; i++)
+		samples += result->stacks[i].samples;
+	samples_result_free(result);
+	return samples;
 }
 
 #endif

@@ -5,38 +5,14 @@
  * there once and have no checksum. */
 #include "tests/check.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "symbol-server/store/data_directory.h"
 #include "tests/unit/store/batches.h"
+#include "tests/unit/store/kill_shims.h"
 
 enum { VARIANTS = 30, DAYS = 3, REPORTS = 40, STACKS = 60, DAY_MS = 86400000 };
-
-/* Nothing here has to survive the power. */
-int fsync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-int fdatasync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
-{
-	static ssize_t (*real)(int, const void *, size_t, off_t);
-	const uint8_t *first = bytes;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-	if (length == 1 << 16 && !first[0] && !memcmp(first, first + 1, length - 1))
-		return (ssize_t)length;
-	return real(fd, bytes, length, at);
-}
 
 static uint64_t random_state = 42;
 
@@ -289,6 +265,62 @@ static void test_damaged_times(const char *directory)
 	samples_close(store);
 }
 
+static uint32_t verify_damaged(const char *directory)
+{
+	FILE *out = fopen("/dev/null", "w");
+	struct verify_report report = {0};
+
+	CHECK(data_verify(directory, out, &report, NULL));
+	fclose(out);
+	return (uint32_t)report.damaged;
+}
+
+static void change_file(const char *path, const char *sql)
+{
+	sqlite3 *db;
+
+	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* Requests of samples that are none: --verify says so, and who asks for requests finds it. */
+static void test_damaged_spans(const char *directory)
+{
+	static const char *const changes[] = {
+		"UPDATE spans SET filter = zeroblob(length(filter))",
+		"UPDATE spans SET count = count + 1",
+		"UPDATE spans SET data = x'01ffffff'",
+	};
+	struct samples_store *store;
+	struct batch_maker maker;
+	char data[100], path[900];
+
+	snprintf(data, sizeof data, "%s/spans", directory);
+	store = open_store(data, NULL);
+	batch_report(&maker, "h1", "a", noon, 1, 1, 1);
+	batch_link(&maker, 1);
+	CHECK(add_and_wait(store, &maker, NULL, NULL));
+	arena_release(&maker.arena);
+	CHECK(samples_fold(store, NULL));
+	CHECK_NUMBER(query_spans(store, noon, noon + 60000), 1);
+	samples_close(store);
+	CHECK_NUMBER(verify_damaged(data), 0);
+	snprintf(path, sizeof path, "%s/samples-20261121.db", data);
+	change_file(path, "CREATE TABLE whole AS SELECT * FROM spans");
+	for (unsigned i = 0; i < sizeof changes / sizeof *changes; i++) {
+		change_file(path, "DELETE FROM spans; INSERT INTO spans SELECT * FROM whole");
+		CHECK_NUMBER(verify_damaged(data), 0);
+		change_file(path, changes[i]);
+		CHECK_NUMBER(verify_damaged(data), 1);
+	}
+	store = open_store(data, NULL);
+	CHECK(query_spans(store, noon, noon + 60000) != 1);
+	CHECK(has_aside(path));
+	CHECK_NUMBER(query_spans(store, noon, noon + 60000), 0);
+	samples_close(store);
+}
+
 static int compare_files(const void *a, const void *b)
 {
 	return strcmp(((const struct whole *)a)->name, ((const struct whole *)b)->name);
@@ -324,6 +356,7 @@ int main(void)
 		test_damaged_row(directory, files, count, which);
 	}
 	test_damaged_times(directory);
+	test_damaged_spans(directory);
 	for (unsigned i = 0; i < count; i++)
 		free(files[i].bytes);
 	remove_directory(directory);

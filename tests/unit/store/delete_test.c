@@ -4,58 +4,12 @@
  * are right and something that can be asked again. */
 #include "tests/check.h"
 
-#include <dlfcn.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "tests/unit/store/batches.h"
+#include "tests/unit/store/kill_shims.h"
 
 enum { HOSTS = 2, PROCESSES = 3, THREADS = 3, MINUTES = 4, DAYS = 2, EACH = 5, DAY_MS = 86400000 };
-
-/* ---- SIGKILL around commits ---- */
-
-static atomic_uint points, kill_at; /* kill_at 0: never */
-
-int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
-{
-	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
-	bool is_point = strstr(sql, "COMMIT") && !sqlite3_db_readonly(db, "main");
-	int code;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_exec");
-	if (is_point && atomic_fetch_add(&points, 1) + 1 == kill_at)
-		raise(SIGKILL);
-	code = real(db, sql, fn, context, message);
-	if (is_point && atomic_fetch_add(&points, 1) + 1 == kill_at)
-		raise(SIGKILL);
-	return code;
-}
-
-/* Only processes die here, so nothing has to reach the disk; a journal segment's zeros least. */
-int fsync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-int fdatasync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
-{
-	static ssize_t (*real)(int, const void *, size_t, off_t);
-	const uint8_t *first = bytes;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-	if (length == 1 << 16 && !first[0] && !memcmp(first, first + 1, length - 1))
-		return (ssize_t)length;
-	return real(fd, bytes, length, at);
-}
 
 /* ---- the world: every host, process, thread, minute and day has EACH samples of two types ---- */
 
@@ -95,12 +49,14 @@ static bool add_minute(struct samples_store *store, unsigned day, unsigned minut
 			uint32_t series = batch_series(&maker, text[n][0], text[n][1]);
 
 			batch_profile(&maker, series, time_of(&cell), 0, 0)->type = types[type];
-			for (unsigned thread = 0; thread < THREADS; thread++)
+			for (unsigned thread = 0; thread < THREADS; thread++) {
 				batch_sample(&maker, batch_stack(&maker, n * 10 + thread, 4),
 					     thread == 0   ? "t0"
 					     : thread == 1 ? "t1"
 							   : "t2",
 					     EACH, EACH * 10);
+				batch_link(&maker, n % 2 * 100 + thread % 2);
+			}
 		}
 	}
 	ok = add_and_wait(store, &maker, NULL, NULL);
@@ -189,8 +145,9 @@ static struct cell nth_cell(unsigned n)
 }
 enum { CELLS = 2 * THREADS * PROCESSES * HOSTS * MINUTES * DAYS };
 
-/* What is answered, cell by cell. */
-static void read_cells(struct samples_store *store, uint64_t *shown)
+/* What is answered, cell by cell; of all samples, or of those that are found by their requests: the
+ * same ones here. */
+static void read_cells(struct samples_store *store, bool by_span, uint64_t *shown)
 {
 	memset(shown, 0, CELLS * sizeof *shown);
 	for (unsigned type = 0; type < 2; type++) {
@@ -199,6 +156,7 @@ static void read_cells(struct samples_store *store, uint64_t *shown)
 					      .until_ms = noon + DAYS * (int64_t)DAY_MS,
 					      .type = types[type],
 					      .by_thread = true,
+					      .by_span = by_span,
 					      .by_bucket = true};
 		struct samples_result *result = samples_query(store, &query, NULL);
 
@@ -259,11 +217,13 @@ static void check_cells(struct samples_store *store, const struct choice *choice
 	uint64_t shown[CELLS];
 	unsigned wrong = 0;
 
-	read_cells(store, shown);
-	for (unsigned n = 0; n < CELLS; n++) {
-		struct cell cell = nth_cell(n);
+	for (unsigned by_span = 0; by_span < 2; by_span++) {
+		read_cells(store, by_span, shown);
+		for (unsigned n = 0; n < CELLS; n++) {
+			struct cell cell = nth_cell(n);
 
-		wrong += shown[n] != (is_deleted(choice, &cell) ? 0 : EACH);
+			wrong += shown[n] != (is_deleted(choice, &cell) ? 0 : EACH);
+		}
 	}
 	printf("# %s, %s\n", choice->what, when);
 	CHECK_NUMBER(wrong, 0);
@@ -324,7 +284,7 @@ static void test_later(void)
 	CHECK(add_world(store, false));
 	CHECK(delete (store, &choices[7], &samples));
 	CHECK(add_world(store, true));
-	read_cells(store, shown);
+	read_cells(store, true, shown);
 	for (unsigned n = 0; n < CELLS; n++)
 		wrong += shown[n] != EACH;
 	CHECK_NUMBER(wrong, 0);
@@ -391,6 +351,34 @@ static void test_kill(const struct choice *choice)
 	CHECK(count > 2 && point < 100);
 }
 
+/* ---- what cannot be read ---- */
+
+/* Each time another statement fails, until all did: never taken for the end of the rows. */
+static void test_errors(const struct choice *choice)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	uint64_t samples;
+	unsigned before;
+	bool ok;
+
+	CHECK(add_world(store, true));
+	failed_count = 0;
+	do {
+		before = failed_count;
+		fails_reads = true;
+		ok = delete (store, choice, &samples);
+		fails_reads = false;
+		if (failed_count > before)
+			printf("# failed: %s\n", failed_sql[before]);
+		CHECK(ok == (failed_count == before));
+	} while (failed_count > before);
+	CHECK(failed_count > 4);
+	check_cells(store, choice, "after reads failed");
+	samples_close(store);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	for (unsigned i = 0; i < sizeof choices / sizeof *choices; i++) {
@@ -400,5 +388,7 @@ int main(void)
 	test_later();
 	test_kill(&choices[0]);
 	test_kill(&choices[2]);
+	test_errors(&choices[0]);
+	test_errors(&choices[2]);
 	return checks_done();
 }

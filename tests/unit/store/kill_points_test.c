@@ -4,11 +4,7 @@
  * below. */
 #include "tests/check.h"
 
-#include <dlfcn.h>
 #include <sched.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -16,81 +12,18 @@
 #include "symbol-server/store/sqlite/samples_store.h"
 #include "tests/unit/store/batches.h"
 
+/* A journal segment that is released becomes a spare one. */
+#define KILL_AT_RENAME(from) strstr(from, ".journal")
+#include "tests/unit/store/kill_shims.h"
+
 enum { REPORTS = 12, SAMPLES = 10 };
 
-/* All pairs of points take a minute: of the second ones every sixth, another one each time. */
+/* All pairs of points take a minute: of the second ones every nineteenth, another one each time. */
 #ifndef PAIR_STEP
-#define PAIR_STEP 6
+#define PAIR_STEP 19
 #endif
 
-/* ---- the points ---- */
-
-static atomic_uint points, kill_at; /* kill_at 0: never */
-
-static void point(void)
-{
-	if (atomic_fetch_add(&points, 1) + 1 == kill_at)
-		raise(SIGKILL);
-}
-
-int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
-{
-	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
-	bool is_point = strstr(sql, "COMMIT") && !sqlite3_db_readonly(db, "main");
-	int code;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_exec");
-	if (is_point)
-		point();
-	code = real(db, sql, fn, context, message);
-	if (is_point)
-		point();
-	return code;
-}
-
-/* A journal segment that is released becomes a spare one. */
-int rename(const char *from, const char *to)
-{
-	static int (*real)(const char *, const char *);
-	bool is_point = strstr(from, ".journal");
-	int result;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "rename");
-	if (is_point)
-		point();
-	result = real(from, to);
-	if (is_point)
-		point();
-	return result;
-}
-
-/* A segment's zeros, made ahead, would be most of this test's time. Without them it is shorter. */
-ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
-{
-	static ssize_t (*real)(int, const void *, size_t, off_t);
-	const uint8_t *first = bytes;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-	if (length == 1 << 16 && !first[0] && !memcmp(first, first + 1, length - 1))
-		return (ssize_t)length;
-	return real(fd, bytes, length, at);
-}
-
-/* Only processes die here, so nothing has to reach the disk. */
-int fsync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-int fdatasync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-/* Nor has anybody to wait for company; but SQLite waits for locks, and counts the time it asked
+/* Nobody has to wait for company; but SQLite waits for locks, and counts the time it asked
  * for.
  */
 int usleep(useconds_t us)
@@ -150,8 +83,10 @@ static void make_report(uint32_t number, bool with_counters)
 		batch_profile(maker, batch_series(maker, "h1", number % 2 ? "a" : "b"),
 			      days[(number + part) % 2] + number, number, part)
 			->is_counted = with_counters;
-		for (uint32_t i = 0; i < SAMPLES / parts; i++)
+		for (uint32_t i = 0; i < SAMPLES / parts; i++) {
 			batch_sample(maker, batch_stack(maker, number * 3 + i, 5), "worker", 1, 10);
+			batch_link(maker, number * 100 + i / 2);
+		}
 	}
 	if (!with_counters)
 		return;
@@ -265,7 +200,8 @@ static bool is_whole(struct samples_store *store, bool with_counters)
 	uint64_t all = REPORTS * SAMPLES;
 
 	return totals.samples == all && totals.stored == all && totals.taken == all &&
-	       !totals.lost && (!with_counters || agent_taken(store) == all);
+	       query_spans(store, noon - 1, noon + day_ms + 1) == all && !totals.lost &&
+	       (!with_counters || agent_taken(store) == all);
 }
 
 /* A start and a clean stop that nothing happens between, then everything again, as from somebody

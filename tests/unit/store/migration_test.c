@@ -144,15 +144,17 @@ static void set_paths(const char *directory)
 static const struct {
 	const char *what, *of_day, *of_agents; /* NULL: not changed */
 } earlier[] = {
-	{"days without times of samples", "DROP TABLE moments; PRAGMA user_version = 2", NULL},
+	{"days without traces", "DROP TABLE spans; PRAGMA user_version = 3", NULL},
+	{"days without times of samples",
+	 "DROP TABLE spans; DROP TABLE moments; PRAGMA user_version = 2", NULL},
 	{"days without roll-ups",
-	 "DROP TABLE moments; DROP TABLE rollups; DROP TABLE rollup_accounts; "
+	 "DROP TABLE spans; DROP TABLE moments; DROP TABLE rollups; DROP TABLE rollup_accounts; "
 	 "DROP TABLE rollup_marks; PRAGMA user_version = 1",
 	 NULL},
 	{"agents without an order", NULL,
 	 "ALTER TABLE agents DROP COLUMN heard; PRAGMA user_version = 2"},
 	{"all as in the beginning",
-	 "DROP TABLE moments; DROP TABLE rollups; DROP TABLE rollup_accounts; "
+	 "DROP TABLE spans; DROP TABLE moments; DROP TABLE rollups; DROP TABLE rollup_accounts; "
 	 "DROP TABLE rollup_marks; PRAGMA user_version = 1",
 	 "ALTER TABLE agents DROP COLUMN heard; ALTER TABLE agents DROP COLUMN stacks; "
 	 "PRAGMA user_version = 1"},
@@ -212,7 +214,7 @@ static void check_opened(const char *directory)
 	CHECK_NUMBER(counters.days_damaged, 0);
 	CHECK_NUMBER(counters.rollup_lag_ms, 0);
 	samples_close(store);
-	CHECK_NUMBER(version_of(day_path), 3);
+	CHECK_NUMBER(version_of(day_path), 4);
 	CHECK_NUMBER(version_of(agents_path), 3);
 }
 

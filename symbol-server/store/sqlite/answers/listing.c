@@ -3,6 +3,7 @@
  * they are; only for "thread", which is not part of a series, minutes are read and opened. */
 #include <string.h>
 
+#include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/series_labels.h"
 #include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/view.h"
@@ -13,13 +14,13 @@ enum {
 	THREADS_MS = 1000, /* so long threads are counted for a list of all labels */
 };
 
-static const char thread_label[] = "thread";
-
 struct listing {
 	struct view view;
 	struct samples_query wanted;
 	const struct samples_query *query;
 	struct view_day *day;
+	uint64_t *threads;   /* samples of each string of the day, as a context */
+	uint64_t of_context; /* of the one being added */
 	const uint8_t *is_wanted;
 	uint64_t *series;        /* samples of each series of the day */
 	uint64_t samples, value; /* of the type */
@@ -43,14 +44,32 @@ static bool is_wanted(void *context, uint32_t series)
 static bool add_thread(void *context, const struct packed_pair *pair)
 {
 	struct listing *listing = context;
-	const char *thread;
 
-	if (!pair->thread || pair->thread >= listing->day->mark.count[CATALOG_STRINGS])
-		return true;
-	thread = catalog_string(listing->day->catalog, pair->thread)->text;
-	if (!label_sums_add(&listing->sums, thread_label, thread, pair->samples))
-		listing->is_full = true;
-	return !listing->is_full;
+	if (pair->thread && pair->thread < listing->day->mark.count[CATALOG_STRINGS])
+		listing->threads[pair->thread] += pair->samples;
+	return true;
+}
+
+static bool add_context(void *to, const char *name, const char *value)
+{
+	struct listing *listing = to;
+	struct arena *arena = &listing->view.arena;
+
+	name = arena_text(arena, name, strlen(name));
+	value = arena_text(arena, value, strlen(value));
+	return name && value && label_sums_add(&listing->sums, name, value, listing->of_context);
+}
+
+static bool add_contexts(struct listing *listing)
+{
+	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_STRINGS]; n++) {
+		listing->of_context = listing->threads[n];
+		if (listing->of_context &&
+		    !sample_context_each(catalog_string(listing->day->catalog, n)->text,
+					 add_context, listing))
+			return false;
+	}
+	return true;
 }
 
 static bool goes_on(struct listing *listing)
@@ -108,7 +127,11 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 	listing->is_wanted = view_wanted(&listing->view, day, listing->query, &wanted);
 	listing->series = arena_array(&listing->view.arena, day->mark.count[CATALOG_SERIES] + 1,
 				      sizeof *listing->series);
-	if (!listing->is_wanted || !listing->series)
+	listing->threads = arena_array(&listing->view.arena,
+				       listing->with_threads ? day->mark.count[CATALOG_STRINGS] + 1
+							     : 1,
+				       sizeof *listing->threads);
+	if (!listing->is_wanted || !listing->series || !listing->threads)
 		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
 	if (!wanted)
 		return true;
@@ -123,7 +146,8 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 	}
 	if (listing->is_over)
 		return false;
-	if (listing->is_full || (with_labels && !add_labels(listing)))
+	if (listing->is_full || (with_labels && !add_labels(listing)) ||
+	    (listing->with_threads && !add_contexts(listing)))
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
 	return true;
 }
@@ -243,13 +267,13 @@ static bool count_labels(struct listing *labels, struct listing *threads, struct
 	struct label_count *rows;
 
 	for (size_t i = 0; i < threads->sums.count; i++)
-		if (!label_sums_add(&labels->sums, thread_label, threads->sums.values[i].value,
-				    threads->sums.values[i].samples))
+		if (!label_sums_add(&labels->sums, threads->sums.values[i].label,
+				    threads->sums.values[i].value, threads->sums.values[i].samples))
 			return error_set(err, ERROR_MEMORY, "no memory for a listing");
 	if (!label_sums_labels(&labels->sums, listed->arena, &rows, &listed->count, err))
 		return false;
 	for (size_t i = 0; i < listed->count; i++)
-		rows[i].is_part = threads->is_enough && !strcmp(rows[i].name, thread_label);
+		rows[i].is_part = threads->is_enough && sample_context_has_name(rows[i].name);
 	listed->rows = rows;
 	return true;
 }
@@ -291,7 +315,7 @@ bool sqlite_samples_labels(struct samples_store *base, const struct samples_quer
 
 static bool list_values(struct listed *listed, struct error *err)
 {
-	bool is_thread = !strcmp(listed->label, thread_label);
+	bool is_thread = sample_context_has_name(listed->label);
 	struct value_count *rows = NULL;
 	struct listing listing;
 	bool ok;

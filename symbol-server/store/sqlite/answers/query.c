@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/keyed_hash.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
+#include "symbol-server/store/sqlite/days/span_rows.h"
 #include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
@@ -61,7 +63,8 @@ static uint64_t bytes_taken(const struct querying *querying)
 	       querying->piece_room * sizeof *querying->pieces +
 	       querying->stack_capacity * (sizeof *querying->stacks + sizeof *querying->sums) +
 	       querying->stack_room * sizeof *querying->result->stacks +
-	       querying->thread_sum_room * sizeof *querying->thread_sums;
+	       querying->thread_sum_room * sizeof *querying->thread_sums +
+	       querying->span_room * (sizeof *querying->result->spans + 16); /* its index */
 }
 
 static bool is_allowed(const struct querying *querying)
@@ -208,6 +211,30 @@ static bool keep_bytes(struct querying *querying, struct piece *piece, const str
 	return true;
 }
 
+static bool map_span(struct querying *querying, const uint8_t *ids, uint32_t *mapped)
+{
+	struct samples_result *result = querying->result;
+	uint64_t hash;
+	uint32_t probe = 0;
+
+	if (!ids)
+		return true;
+	hash = keyed_hash(ids, SPAN_IDS_BYTES, 0);
+	for (uint32_t i = hash_table_first(&querying->span_index, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->span_index, hash, &probe))
+		if (!memcmp(result->spans[i], ids, SPAN_IDS_BYTES)) {
+			*mapped = i;
+			return true;
+		}
+	if (!querying_grow((void **)&result->spans, result->span_count, &querying->span_room,
+			   sizeof *result->spans) ||
+	    !hash_table_add(&querying->span_index, hash, result->span_count))
+		return false;
+	*mapped = result->span_count++;
+	memcpy(result->spans[*mapped], ids, SPAN_IDS_BYTES);
+	return true;
+}
+
 /* The minute its step begins with. */
 static uint32_t step_of(const struct querying *querying, const struct view_row *row)
 {
@@ -245,6 +272,7 @@ static bool keep_piece(void *context, const struct view_row *row)
 	if (row->hosts_length)
 		view_each_host(row, querying_keep_host, querying);
 	if (!map_series(querying, row->day, row->series, &piece.series) ||
+	    !map_span(querying, row->span, &piece.span) ||
 	    !querying_grow((void **)&querying->pieces, querying->piece_count, &querying->piece_room,
 			   sizeof piece) ||
 	    (row->packed && !keep_bytes(querying, &piece, row))) {
@@ -268,6 +296,9 @@ static bool collect_day(struct querying *querying, struct view_day *day)
 	querying->is_full |= !maps->is_wanted;
 	if (querying->is_full || !wanted)
 		return !querying->is_full;
+	if (querying->is_traced)
+		return span_view_rows(view, day, querying->query, querying->type, is_wanted,
+				      keep_piece, querying, querying->err);
 	if (querying->query->is_exact)
 		return moment_view_rows(view, day, querying->query, querying->type, is_wanted,
 					keep_piece, querying, querying->err);
@@ -292,7 +323,8 @@ static bool run_query(struct querying *querying)
 {
 	bool ok = make_maps(querying) && collect(querying) && querying_put_locations(querying) &&
 		  /* What hosts took and lost is known by the minute. */
-		  (querying->query->is_exact || querying_put_hosts(querying, querying->err));
+		  (querying->is_traced || querying->query->is_exact ||
+		   querying_put_hosts(querying, querying->err));
 
 	if (!ok && !querying->err->kind)
 		error_set(querying->err, ERROR_LIMIT,
@@ -309,8 +341,12 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 		.query = query, .type = type, .err = err, .started_ms = limits_now_ms()};
 	bool ok;
 
-	if (!(query->is_exact ? moment_view_open(&querying.view, store, query, type, err)
-			      : view_open(&querying.view, store, query, (int)type, err)))
+	querying.is_traced = query->trace_id || query->span_id || query->by_span ||
+			     query->only_spans || query->span_wanted;
+
+	if (!(querying.is_traced ? span_view_open(&querying.view, store, query, type, err)
+	      : query->is_exact  ? moment_view_open(&querying.view, store, query, type, err)
+				 : view_open(&querying.view, store, query, (int)type, err)))
 		return NULL;
 	querying.result = calloc(1, sizeof *querying.result);
 	if (!querying.result) {
@@ -322,6 +358,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	hash_table_init(&querying.stack_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.series_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
+	hash_table_init(&querying.span_index, UINT32_MAX >> 1);
 	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
 	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
 	querying.result->resolution_ms = querying.view.resolution_ms;

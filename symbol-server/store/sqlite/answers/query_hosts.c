@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/tallies.h"
+
 enum { HOSTS_MAX = 1 << 20, NOT_WANTED = UINT32_MAX };
 
 void querying_keep_host(void *context, uint32_t host)
@@ -118,6 +120,15 @@ static void add_loss(struct host_accounting *host, const char *reason, uint64_t 
 	host->lost += count;
 }
 
+static void add_counted(struct host_sums *sums, struct host_accounting *host, uint32_t reason,
+			uint64_t count)
+{
+	const char *name = querying_string(sums->querying, sums->querying->day, reason);
+
+	if (!tallies_add(host, sums->querying->type, name, count))
+		add_loss(host, name, count);
+}
+
 static bool add_entry(void *context, const struct packed_account *account)
 {
 	struct host_sums *sums = context;
@@ -143,8 +154,7 @@ static bool add_entry(void *context, const struct packed_account *account)
 	for (unsigned i = 0; i < account->lost_count; i++)
 		if (account->lost[i].count &&
 		    account->lost[i].reason < day->mark.count[CATALOG_STRINGS])
-			add_loss(host, querying_string(querying, day, account->lost[i].reason),
-				 account->lost[i].count);
+			add_counted(sums, host, account->lost[i].reason, account->lost[i].count);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 
 /* --- stacks --- */
@@ -44,12 +45,14 @@ static uint32_t find_stack(const struct querying *querying, const struct catalog
 	return 0;
 }
 
-/* The same stack on another day is the same. 0: no room. */
+/* The same stack on another day is the same. 0: no room; UINT32_MAX: not the one asked for. */
 static uint32_t map_stack(struct querying *querying, struct view_day *day, uint32_t number)
 {
 	const struct catalog_stack *stack = catalog_stack(day->catalog, number);
 	uint32_t *known = &querying_maps(querying, day)->stacks[number];
 
+	if (querying->query->stack_id && stack->hash[0] != *querying->query->stack_id)
+		return *known = UINT32_MAX;
 	if (querying->view.day_count > 1)
 		*known = find_stack(querying, stack);
 	if (*known)
@@ -84,6 +87,7 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 	uint32_t *known = &querying_maps(querying, day)->threads[thread], probe = 0;
 	const struct samples_query *query = querying->query;
 	const char *name = catalog_string(day->catalog, thread)->text;
+	char reduced[CONTEXT_BYTES_MAX];
 	uint64_t hash;
 
 	if (*known)
@@ -92,6 +96,10 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 		return *known = UINT32_MAX;
 	if (!query->by_thread)
 		return *known = 1;
+	if (query->thread_names) {
+		sample_context_reduce(name, query->thread_names, query->thread_name_count, reduced);
+		name = reduced;
+	}
 	hash = hash_bytes(name, strlen(name), 0);
 	for (uint32_t i = hash_table_first(&querying->thread_index, hash, &probe);
 	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->thread_index, hash, &probe))
@@ -101,7 +109,10 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 			   &querying->thread_room, sizeof *querying->threads) ||
 	    !hash_table_add(&querying->thread_index, hash, (uint32_t)querying->thread_count))
 		return 0;
-	querying->threads[querying->thread_count] = querying_string(querying, day, thread);
+	querying->threads[querying->thread_count] = arena_text(&querying->result->arena, name,
+							       strlen(name));
+	if (!querying->threads[querying->thread_count])
+		return 0;
 	return *known = (uint32_t)++querying->thread_count;
 }
 
@@ -171,6 +182,8 @@ static inline bool add_pair(struct adding *adding, uint32_t number, uint64_t sam
 		stack = map_stack(querying, adding->day, number);
 	if (!stack)
 		return false;
+	if (stack == UINT32_MAX)
+		return true;
 	if (querying->query->by_thread)
 		return add_thread_sum(querying, adding->thread_number - 1, stack - 1, samples,
 				      value);
@@ -272,6 +285,8 @@ static bool put_stack(struct querying *querying, const struct piece *first, cons
 		return false;
 	result->stacks[result->stack_count++] = (struct result_stack){
 		.series = first->series,
+		.span = first->span,
+		.id = querying->stacks[stack].from->hash[0],
 		.thread = thread,
 		.bucket_ms = first->minute * (int64_t)SAMPLES_BUCKET_MS,
 		.depth = stack, /* number of the distinct stack until locations are known */
@@ -329,14 +344,17 @@ static bool put_sums(struct querying *querying, const struct piece *first)
 
 static int compare_minutes(const void *a, const void *b)
 {
-	uint32_t x = ((const struct piece *)a)->minute, y = ((const struct piece *)b)->minute;
+	const struct piece *x = a, *y = b;
 
-	return (x > y) - (x < y);
+	if (x->minute != y->minute)
+		return x->minute < y->minute ? -1 : 1;
+	return (x->span > y->span) - (x->span < y->span);
 }
 
-/* By series, by minute within; starts[s] is where series s begins. NULL: no memory. */
+/* By series, by minute and span within; starts[s] is where series s begins. NULL: no memory. */
 static struct piece *sort_pieces(const struct querying *querying, uint32_t **starts)
 {
+	bool is_finer = querying->query->by_bucket || querying->query->by_span;
 	uint32_t series = querying->result->series_count;
 	struct piece *sorted = malloc(querying->piece_count * sizeof *sorted);
 	uint32_t *at = *starts = calloc(series + 2, sizeof *at);
@@ -351,7 +369,7 @@ static struct piece *sort_pieces(const struct querying *querying, uint32_t **sta
 		at[i] += at[i - 1];
 	for (size_t i = 0; i < querying->piece_count; i++)
 		sorted[at[querying->pieces[i].series + 1]++] = querying->pieces[i];
-	for (uint32_t i = 0; querying->query->by_bucket && i < series; i++)
+	for (uint32_t i = 0; is_finer && i < series; i++)
 		if (at[i + 1] - at[i] > 1)
 			qsort(sorted + at[i], at[i + 1] - at[i], sizeof *sorted, compare_minutes);
 	return sorted;
@@ -373,7 +391,7 @@ bool querying_add_pieces(struct querying *querying)
 		const struct piece *first = &pieces[i];
 
 		for (; ok && i < count && pieces[i].series == first->series &&
-		       pieces[i].minute == first->minute;
+		       pieces[i].minute == first->minute && pieces[i].span == first->span;
 		     i++)
 			ok = add_piece(querying, &pieces[i]);
 		if (ok && !(querying->query->by_thread ? put_threads(querying, first)
@@ -397,6 +415,8 @@ static int compare_stacks(const void *a, const void *b)
 		return x->series < y->series ? -1 : 1;
 	if (x->bucket_ms != y->bucket_ms)
 		return x->bucket_ms < y->bucket_ms ? -1 : 1;
+	if (x->span != y->span)
+		return x->span < y->span ? -1 : 1;
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
 	return (x->depth > y->depth) - (x->depth < y->depth);
@@ -436,4 +456,5 @@ void querying_release_sums(struct querying *querying)
 	hash_table_release(&querying->stack_index);
 	hash_table_release(&querying->series_index);
 	hash_table_release(&querying->thread_index);
+	hash_table_release(&querying->span_index);
 }

@@ -10,6 +10,7 @@ struct piece {           /* one row */
 	uint32_t day;    /* of the view */
 	uint32_t minute; /* since 1970, of its step; 0 unless by_bucket */
 	uint32_t length; /* of bytes[at …]; cells: 0 */
+	uint32_t span;   /* of the result; 0 unless by_span */
 	size_t at;
 	const struct view_cell *cell;
 };
@@ -46,7 +47,7 @@ struct querying {
 	struct samples_result *result;
 	unsigned type;
 	struct day_maps *maps;
-	struct hash_table stack_index, series_index, thread_index; /* across days */
+	struct hash_table stack_index, series_index, thread_index, span_index; /* across days */
 	/* Rows that are not added up yet. */
 	struct piece *pieces;
 	size_t piece_count, piece_room;
@@ -61,13 +62,14 @@ struct querying {
 	size_t thread_count, thread_room;
 	struct thread_sum *thread_sums;
 	size_t thread_sum_count, thread_sum_room;
-	size_t series_room, stack_room; /* of the result */
-	struct view_day *day;           /* being read */
-	struct view_day *damaged;       /* a row of it cannot be read, as err says */
+	size_t series_room, stack_room, span_room; /* of the result */
+	struct view_day *day;                      /* being read */
+	struct view_day *damaged;                  /* a row of it cannot be read, as err says */
 	int64_t started_ms, asked_ms;
 	uint64_t rows;
 	unsigned steps;
 	struct error *err;
+	bool is_traced;  /* of a trace or a span: spans are read */
 	bool is_full;    /* no room, not said yet */
 	bool is_stopped; /* err is set */
 };

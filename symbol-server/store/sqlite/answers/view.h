@@ -88,6 +88,7 @@ struct view_row {
 	const struct view_cell *cell; /* from memory; valid while the view is open */
 	const void *hosts; /* of a series without hosts: who is in it; valid during the call */
 	size_t hosts_length;
+	const uint8_t *span; /* 24 bytes, of a row of one span; valid during the call */
 };
 typedef bool view_row_fn(void *context, const struct view_row *row);
 

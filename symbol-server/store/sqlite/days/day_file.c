@@ -14,7 +14,8 @@ enum {
 };
 
 static const char *const migrations[] = {embedded_samples_0001_sql, embedded_samples_0002_sql,
-					 embedded_samples_0003_sql, NULL};
+					 embedded_samples_0003_sql, embedded_samples_0004_sql,
+					 NULL};
 static const struct database_schema schema = {APPLICATION_SAMPLES, migrations};
 
 void day_file_path(const char *directory, uint32_t day, char *path, size_t room)
@@ -231,6 +232,7 @@ struct day_reader *day_reader_open(const char *path, struct error *err)
 	reader->is_reduced = reduced;
 	reader->has_rollups = version > 1;
 	reader->has_moments = version > 2;
+	reader->has_spans = version > 3;
 	reader->scan = database_prepare(reader->db,
 					"SELECT " ROW_COLUMNS " FROM samples WHERE " WITHIN, err);
 	reader->scan_series = database_prepare(

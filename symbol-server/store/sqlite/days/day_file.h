@@ -72,6 +72,7 @@ struct day_reader { /* one connection; between begin and end it sees one state o
 	bool has_rollups; /* the tables of roll-ups: a file as an earlier version left it has none
 			   */
 	bool has_moments; /* likewise, of the table of single samples' times */
+	bool has_spans;   /* and of that of samples with a trace */
 	sqlite3_stmt *scan, *scan_series, *accounts;
 	sqlite3_stmt *rollups, *rollups_series, *rollup_accounts, *marks;
 };

@@ -199,11 +199,20 @@ static void prefetch_stack(const struct adder *adder, const struct catalog *cata
 			    adder->batch->stacks[sample->stack].hash[0]);
 }
 
+/* Short-lived threads are many: half of the dictionary's room is for what else it has. */
+static uint32_t add_context(struct catalog *catalog, const struct batch_sample *sample)
+{
+	bool is_much = catalog_bytes(catalog) > CATALOG_BYTES_MAX / 2;
+
+	return catalog_add_string(catalog, is_much || !sample->context.length ? sample->thread
+									      : sample->context);
+}
+
 static void add_samples(struct adder *adder, struct catalog *catalog,
 			const struct batch_profile *profile, struct buffer *samples)
 {
 	const struct batch_sample *first = &adder->batch->samples[profile->first_sample];
-	struct text last = {"", 0};
+	struct text last = {"", 0}, context;
 	uint32_t thread = 0;
 
 	for (uint32_t i = 0; i < PREFETCH_AHEAD && i < profile->sample_count; i++)
@@ -216,9 +225,10 @@ static void add_samples(struct adder *adder, struct catalog *catalog,
 			prefetch_stack(adder, catalog, &first[i + PREFETCH_AHEAD]);
 
 		/* Runs of samples of one thread are the rule. */
-		if (sample->thread.length != last.length || sample->thread.at != last.at) {
-			thread = catalog_add_string(catalog, sample->thread);
-			last = sample->thread;
+		context = sample->context.length ? sample->context : sample->thread;
+		if (context.length != last.length || context.at != last.at) {
+			thread = add_context(catalog, sample);
+			last = context;
 		}
 		pair->thread = thread;
 		pair->stack = catalog_add_stack(catalog, &adder->translation, sample->stack);
@@ -251,7 +261,7 @@ static void add_moments(struct adder *adder, struct catalog *catalog,
 				continue;
 			}
 			if (!moment.stack) {
-				moment.thread = catalog_add_string(catalog, sample->thread);
+				moment.thread = add_context(catalog, sample);
 				moment.stack = catalog_add_stack(catalog, &adder->translation,
 								 sample->stack);
 			}
@@ -260,6 +270,24 @@ static void add_moments(struct adder *adder, struct catalog *catalog,
 				       (k < sample->value % sample->time_count);
 			moment_encode_raw(&moment, moments);
 		}
+	}
+}
+
+/* The samples that came with a trace. */
+static void add_spans(struct adder *adder, struct catalog *catalog,
+		      const struct batch_profile *profile, struct buffer *spans)
+{
+	for (uint32_t i = 0; i < profile->sample_count; i++) {
+		const struct batch_sample *sample =
+			&adder->batch->samples[profile->first_sample + i];
+		struct span_sample span = {.samples = sample->samples, .value = sample->value};
+
+		if (!sample->link)
+			continue;
+		memcpy(span.ids, sample->link, SPAN_IDS_BYTES);
+		span.thread = add_context(catalog, sample);
+		span.stack = catalog_add_stack(catalog, &adder->translation, sample->stack);
+		span_encode_raw(&span, spans);
 	}
 }
 
@@ -385,6 +413,13 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	add_samples(adder, catalog, profile, adder->entry);
 	entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
 	record_add_profile(adder->body, &adder->store->scratch, &entry);
+	if (adder->store->trace_keep_ms) {
+		buffer_clear(adder->entry);
+		add_spans(adder, catalog, profile, adder->entry);
+		entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
+		if (entry.samples.length)
+			record_add_spans(adder->body, &adder->store->scratch, &entry);
+	}
 	if (!batch->time_count)
 		return true;
 	buffer_clear(adder->entry);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "symbol-server/store/tallies.h"
 
 enum {
 	APPLY_SLICE = 64, /* records applied before others get the lock */
@@ -272,6 +273,54 @@ static void apply_moments(struct applier *applier, const struct record_profile *
 	applier->store->counters.moments += sink.count;
 }
 
+struct span_sink {
+	struct applier *applier;
+	struct memory_cell *cell;
+	uint32_t strings, stacks; /* defined numbers are below */
+};
+
+static bool see_span(void *context, const struct span_sample *span)
+{
+	struct span_sink *sink = context;
+
+	return span->thread < sink->strings && span->stack && span->stack < sink->stacks;
+}
+
+/* Each is appended whole. */
+static bool append_span(void *context, const struct span_sample *span)
+{
+	struct span_sink *sink = context;
+	struct buffer *scratch = &sink->applier->store->scratch;
+
+	buffer_clear(scratch);
+	span_encode_raw(span, scratch);
+	return !scratch->failed && memory_cell_append(sink->applier->store->active, sink->cell,
+						      scratch->bytes, (uint32_t)scratch->length);
+}
+
+/* All of a profile's spans, or none. */
+static void apply_spans(struct applier *applier, const struct record_profile *profile)
+{
+	const struct catalog *catalog = applier->day->catalog;
+	struct span_sink sink = {.applier = applier,
+				 .strings = catalog->items[CATALOG_STRINGS].count,
+				 .stacks = catalog->items[CATALOG_STACKS].count};
+
+	if (is_folded(applier))
+		return;
+	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
+	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY ||
+	    !spans_each_raw(profile->samples.at, profile->samples.length, see_span, &sink)) {
+		note_damage(applier, "spans of samples that are not defined");
+		return;
+	}
+	sink.cell = cell_of(applier, profile->tenant, profile->type | SPANS_OF, profile->bucket,
+			    profile->series);
+	if (!sink.cell ||
+	    !spans_each_raw(profile->samples.at, profile->samples.length, append_span, &sink))
+		note_damage(applier, "no room for the spans of samples");
+}
+
 /* At replay: was this profile in an earlier record? Ids up to the state file's position are its
  * own. */
 static bool is_repeated(const struct applier *applier, uint32_t tenant, bool has_id,
@@ -311,20 +360,37 @@ static const char *text_at(const struct catalog *catalog, uint32_t string)
 		       : "";
 }
 
-/* For /metrics: over all agents, since this server's start. */
-static void count_walks(struct samples_counters *counters, const struct agent_report *report,
-			const struct agent_delta *delta)
+/* What is no loss belongs to its own type. */
+static void add_tally(struct applier *applier, const struct record_counters *counters,
+		      const struct tally *tally, uint32_t name, uint64_t count)
 {
-	for (unsigned i = 0; i < report->stacks_count; i++) {
-		uint64_t *count = named_count_take(counters->walks, &counters->walk_count,
-						   BATCH_STACK_RESULTS - 1, report->stacks[i].name);
+	struct packed_account account = {.host = counters->host, .lost_count = 1};
+	int type = profile_type_find(tally->type, strlen(tally->type));
 
-		if (!count)
-			count = named_count_take(counters->walks, &counters->walk_count,
-						 BATCH_STACK_RESULTS, "other");
-		if (count)
-			*count += delta->stacks[i];
+	account.lost[0].reason = name;
+	account.lost[0].count = count;
+	if (count)
+		add_account(applier, counters->tenant, (unsigned)type, counters->bucket, &account);
+}
+
+static void add_counted(struct applier *applier, const struct record_counters *counters,
+			const struct agent_report *report, const struct agent_delta *delta)
+{
+	struct packed_account account = {
+		.host = counters->host, .taken = delta->taken, .idle = delta->idle};
+
+	for (unsigned i = 0; i < counters->lost_count; i++) {
+		const struct tally *tally = tally_find(report->lost[i].reason);
+
+		if (tally) {
+			add_tally(applier, counters, tally, counters->lost[i].reason,
+				  delta->lost[i]);
+			continue;
+		}
+		account.lost[account.lost_count].reason = counters->lost[i].reason;
+		account.lost[account.lost_count++].count = delta->lost[i];
 	}
+	add_account(applier, counters->tenant, 0, counters->bucket, &account);
 }
 
 static void apply_counters(struct applier *applier, const struct record_counters *counters)
@@ -348,7 +414,6 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		.received_ms = counters->received_ms,
 		.sent_ms = counters->sent_ms,
 	};
-	struct packed_account account = {.host = counters->host};
 	struct agent_delta delta;
 
 	if (applier->is_replay && applier->end <= applier->store->state_position)
@@ -364,16 +429,9 @@ static void apply_counters(struct applier *applier, const struct record_counters
 	if (!agent_table_apply(&applier->store->agents, &report, &delta))
 		note_damage(applier, "no memory for one more agent");
 	if (!applier->is_replay)
-		count_walks(&applier->store->counters, &report, &delta);
-	account.taken = delta.taken;
-	account.idle = delta.idle;
-	account.lost_count = counters->lost_count;
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		account.lost[i].reason = counters->lost[i].reason;
-		account.lost[i].count = delta.lost[i];
-	}
+		agent_report_count(&report, &delta, &applier->store->counters);
 	if (!is_folded(applier) && counters->bucket < MINUTES_PER_DAY)
-		add_account(applier, counters->tenant, 0, counters->bucket, &account);
+		add_counted(applier, counters, &report, &delta);
 }
 
 static void apply_definitions(struct applier *applier, const struct record_item *item)
@@ -418,6 +476,10 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
 			      item->profile.id_number))
 		apply_moments(applier, &item->profile);
+	else if (item->kind == RECORD_SPANS &&
+		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
+			      item->profile.id_number))
+		apply_spans(applier, &item->profile);
 	else if (item->kind == RECORD_REFUSED &&
 		 !is_repeated(applier, item->refused.tenant, item->refused.has_id,
 			      item->refused.id_number))

@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
+#include "symbol-server/store/sqlite/days/span_rows.h"
 
 enum {
 	PACE_ROWS = 128, /* rows written between two pauses */
@@ -63,6 +64,8 @@ struct folding {
 	size_t account_count, account_capacity;
 	struct moment *moments;
 	size_t moment_count, moment_capacity;
+	struct span_sample *spans;
+	size_t span_count, span_capacity;
 	unsigned rows;
 };
 
@@ -119,6 +122,22 @@ static bool keep_moments(void *context, const uint8_t *bytes, size_t length)
 	return moments_each_raw(bytes, length, keep_moment, context);
 }
 
+static bool keep_span(void *context, const struct span_sample *span)
+{
+	struct folding *folding = context;
+
+	if (!grow((void **)&folding->spans, folding->span_count, &folding->span_capacity,
+		  sizeof *folding->spans))
+		return false;
+	folding->spans[folding->span_count++] = *span;
+	return true;
+}
+
+static bool keep_spans(void *context, const uint8_t *bytes, size_t length)
+{
+	return spans_each_raw(bytes, length, keep_span, context);
+}
+
 static bool keep_pairs(void *context, const uint8_t *bytes, size_t length)
 {
 	return packed_each_run(bytes, length, keep_pair, context);
@@ -169,6 +188,17 @@ static bool fold_moments(struct folding *folding, struct day_writer *writer,
 	return day_writer_moments(writer, row, folding->moments, folding->moment_count, err);
 }
 
+static bool fold_spans(struct folding *folding, struct day_writer *writer,
+		       const struct memory_snapshot *snapshot, struct day_row *row,
+		       struct error *err)
+{
+	row->type -= SPANS_OF;
+	folding->span_count = 0;
+	if (!memory_snapshot_each(snapshot, keep_spans, folding))
+		return error_set(err, ERROR_MEMORY, "no memory to fold spans of samples");
+	return day_writer_spans(writer, row, folding->spans, folding->span_count, err);
+}
+
 static bool fold_cell(struct folding *folding, struct day_writer *writer,
 		      const struct memory_cell *cell, struct error *err)
 {
@@ -180,6 +210,8 @@ static bool fold_cell(struct folding *folding, struct day_writer *writer,
 
 	if (key->type & MOMENTS_OF)
 		return fold_moments(folding, writer, &snapshot, &row, err);
+	if (key->type & SPANS_OF)
+		return fold_spans(folding, writer, &snapshot, &row, err);
 	folding->pair_count = folding->account_count = 0;
 	if (!memory_snapshot_each(&snapshot, key->series ? keep_pairs : keep_accounts, folding))
 		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
@@ -371,6 +403,7 @@ static bool fold_generation(struct sqlite_samples *store, struct generation *gen
 	free(folding.pairs);
 	free(folding.accounts);
 	free(folding.moments);
+	free(folding.spans);
 	return ok;
 }
 

@@ -140,7 +140,8 @@ static bool is_rolled_up(const char *path, struct error *err)
 						   "WHERE newest > through LIMIT 1",
 						   err)
 				: NULL;
-	bool is = find && sqlite3_step(find) == SQLITE_DONE;
+	bool has_more = true;
+	bool is = find && database_next(find, &has_more, err) && !has_more;
 
 	sqlite3_finalize(find);
 	database_close(db);

@@ -12,6 +12,7 @@
 #include "symbol-server/store/sqlite/days/hours.h"
 
 enum {
+	TRACES_EVERY_MS = 300000,
 	WAL_BYTES_MAX = 32 << 20, /* a larger one is written back and cut */
 	RESERVE_PART = 16,        /* of --max-disk stays free for the next fold */
 	RESERVE_BYTES_MAX = 128 << 20,
@@ -266,6 +267,31 @@ static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
 		forget_catalog(store, store->months[i], now_ms);
 }
 
+/* Spans of before their retention leave the files of the days; the room is used again. */
+static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
+{
+	int64_t from_ms = now_ms - store->trace_keep_ms;
+
+	if (now_ms < store->traces_due_ms)
+		return;
+	store->traces_due_ms = now_ms + TRACES_EVERY_MS;
+	for (unsigned i = 0; i < store->day_count; i++) {
+		int64_t start_ms = store->days[i]->day * day_ms;
+		char path[4096], sql[80];
+		sqlite3 *db;
+
+		if (start_ms >= from_ms || !store->days[i]->has_file || store->days[i]->is_reduced)
+			continue;
+		day_file_path(store->directory, store->days[i]->day, path, sizeof path);
+		snprintf(sql, sizeof sql, "DELETE FROM spans WHERE bucket < %lld",
+			 (long long)((from_ms - start_ms) / SAMPLES_BUCKET_MS));
+		db = day_file_create(path, NULL);
+		if (db)
+			database_exec(db, sql, NULL);
+		database_close(db);
+	}
+}
+
 void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 {
 	store_lock_files(store);
@@ -275,6 +301,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	forget_catalogs(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
 	reduce_old(store, now_ms);
+	forget_traces(store, now_ms);
 	cut_logs(store);
 	while (is_too_much(store) && make_room(store, now_ms))
 		;

@@ -98,18 +98,18 @@ static bool run(sqlite3 *db, const char *sql, const int64_t *numbers, int count,
 	return ok;
 }
 
-static bool has_table(sqlite3 *db, const char *name)
+static bool has_table(sqlite3 *db, const char *name, bool *has, struct error *err)
 {
 	sqlite3_stmt *find = database_prepare(
-		db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", NULL);
-	bool has;
+		db, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", err);
+	bool ok;
 
 	if (!find)
 		return false;
 	sqlite3_bind_text(find, 1, name, -1, SQLITE_STATIC);
-	has = sqlite3_step(find) == SQLITE_ROW;
+	ok = database_next(find, has, err);
 	sqlite3_finalize(find);
-	return has;
+	return ok;
 }
 
 bool deleting_row(struct deleting *deleting, const char *table, const struct row_key *key,
@@ -135,7 +135,7 @@ static bool void_table(sqlite3 *db, const char *table, uint32_t first, uint32_t 
 	char find_sql[200], delete_sql[200];
 	int64_t key[5] = {-1, -1, -1, first, end};
 	sqlite3_stmt *find;
-	bool ok;
+	bool ok, has_row = true;
 
 	snprintf(find_sql, sizeof find_sql,
 		 "SELECT level, tenant, type FROM %s WHERE (level, tenant, type) > (?, ?, ?) "
@@ -147,10 +147,11 @@ static bool void_table(sqlite3 *db, const char *table, uint32_t first, uint32_t 
 		 table);
 	find = database_prepare(db, find_sql, err);
 	ok = find;
-	while (ok) {
+	while (ok && has_row) {
 		for (int i = 0; i < 3; i++)
 			sqlite3_bind_int64(find, i + 1, key[i]);
-		if (sqlite3_step(find) != SQLITE_ROW)
+		ok = database_next(find, &has_row, err);
+		if (!ok || !has_row)
 			break;
 		for (int i = 0; i < 3; i++)
 			key[i] = sqlite3_column_int64(find, i);
@@ -192,11 +193,11 @@ static bool delete_one(struct deleting *deleting, const struct row_key *key, sql
 	if (deleting->query->thread_wanted)
 		ok = deleting_threads(deleting, key, sqlite3_column_blob(row, 4),
 				      (size_t)sqlite3_column_bytes(row, 4), gone, err) &&
-		     (!*gone || !deleting->has_moments ||
-		      deleting_thread_moments(deleting, key, err));
+		     (!*gone || deleting_threads_beside(deleting, key, err));
 	else
 		ok = deleting_row(deleting, "samples", key, err) &&
-		     (!deleting->has_moments || deleting_row(deleting, "moments", key, err));
+		     (!deleting->has_moments || deleting_row(deleting, "moments", key, err)) &&
+		     (!deleting->has_spans || deleting_row(deleting, "spans", key, err));
 	return ok;
 }
 
@@ -327,9 +328,12 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	ok = deleting_make_room(deleting, err) &&
 	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err);
 	if (ok) {
-		deleting->has_rollups = has_table(deleting->writer.db, "rollup_marks");
-		deleting->has_moments = has_table(deleting->writer.db, "moments");
-		ok = delete_rows(deleting, is_done, err) &&
+		sqlite3 *db = deleting->writer.db;
+
+		ok = has_table(db, "rollup_marks", &deleting->has_rollups, err) &&
+		     has_table(db, "moments", &deleting->has_moments, err) &&
+		     has_table(db, "spans", &deleting->has_spans, err) &&
+		     delete_rows(deleting, is_done, err) &&
 		     (!deleting->taken_count || deleting_has_sums(deleting) ||
 		      hours_void(deleting->store, deleting->day, err)) &&
 		     commit(deleting, day, err);

@@ -102,10 +102,10 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 		sqlite3_bind_int64(find, 2, row->first->type);
 		sqlite3_bind_int64(find, 3, row->first->bucket);
 		sqlite3_bind_int64(find, 4, fold);
-		has_more = sqlite3_step(find) == SQLITE_ROW;
+		ok = database_next(find, &has_more, err);
 		row->is_changed = false;
 		buffer_clear(&deleting->data);
-		if (has_more) {
+		if (ok && has_more) {
 			fold = row->fold = sqlite3_column_int64(find, 0);
 			ok = account_each(sqlite3_column_blob(find, 1),
 					  (size_t)sqlite3_column_bytes(find, 1), change_account,

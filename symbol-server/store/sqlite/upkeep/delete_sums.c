@@ -274,10 +274,10 @@ static bool change_accounts(struct summing *summing, enum day_level level,
 
 		bind_bucket(get, level, at);
 		sqlite3_bind_int64(get, 5, fold);
-		has_more = sqlite3_step(get) == SQLITE_ROW;
+		ok = database_next(get, &has_more, err);
 		summing->is_changed = false;
 		buffer_clear(&summing->deleting->data);
-		if (has_more) {
+		if (ok && has_more) {
 			fold = sqlite3_column_int64(get, 0);
 			change.fold = summing->is_any_fold ? 0 : fold;
 			ok = account_each(sqlite3_column_blob(get, 1),

@@ -74,79 +74,157 @@ bool deleting_threads(struct deleting *deleting, const struct row_key *key, cons
 				    : deleting_row(deleting, "samples", key, err);
 }
 
-struct moments_kept {
+/* --- what came beside the samples --- */
+
+struct kept { /* of one row, decoded: one of both lists */
 	struct deleting *deleting;
-	struct moment *at;
+	struct moment *moments;
+	struct span_sample *spans;
 	size_t count, room;
 };
 
-static bool keep_moment(void *context, const struct moment *moment)
+static bool make_room(struct kept *kept, void **list, size_t size)
 {
-	struct moments_kept *kept = context;
+	size_t room = kept->room ? kept->room * 2 : 1024;
+	void *larger;
 
-	if (deleting_is_thread_wanted(kept->deleting, moment->thread))
+	if (kept->count < kept->room)
 		return true;
-	if (kept->count == kept->room) {
-		size_t room = kept->room ? kept->room * 2 : 1024;
-		struct moment *larger = realloc(kept->at, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		kept->at = larger;
-		kept->room = room;
-	}
-	kept->at[kept->count++] = *moment;
+	larger = realloc(*list, room * size);
+	if (!larger)
+		return false;
+	*list = larger;
+	kept->room = room;
 	return true;
 }
 
-static bool write_moments(struct deleting *deleting, const struct row_key *key,
-			  struct moments_kept *kept, struct error *err)
+static bool keep_moment(void *context, const struct moment *moment)
 {
-	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
-		"UPDATE moments SET count = ?, data = ? WHERE tenant = ? AND type = ? AND "
-		"bucket = ? AND series = ? AND fold = ?",
-		err);
+	struct kept *kept = context;
+
+	if (deleting_is_thread_wanted(kept->deleting, moment->thread))
+		return true;
+	if (!make_room(kept, (void **)&kept->moments, sizeof *moment))
+		return false;
+	kept->moments[kept->count++] = *moment;
+	return true;
+}
+
+static bool keep_span(void *context, const struct span_sample *span)
+{
+	struct kept *kept = context;
+
+	if (deleting_is_thread_wanted(kept->deleting, span->thread))
+		return true;
+	if (!make_room(kept, (void **)&kept->spans, sizeof *span))
+		return false;
+	kept->spans[kept->count++] = *span;
+	return true;
+}
+
+static bool read_moments(struct kept *kept, const uint8_t *data, size_t length)
+{
+	return moments_each(data, length, keep_moment, kept);
+}
+
+static bool read_spans(struct kept *kept, const uint8_t *data, size_t length)
+{
+	return spans_each(data, length, keep_span, kept);
+}
+
+static void encode_moments(struct kept *kept, struct buffer *data, struct buffer *filter)
+{
+	(void)filter;
+	moments_encode(kept->moments, kept->count, data);
+}
+
+static void encode_spans(struct kept *kept, struct buffer *data, struct buffer *filter)
+{
+	spans_encode(kept->spans, kept->count, data);
+	spans_filter(kept->spans, kept->count, filter);
+}
+
+struct beside {
+	const char *table, *find, *put;
+	bool (*read)(struct kept *kept, const uint8_t *data, size_t length);
+	void (*encode)(struct kept *kept, struct buffer *data, struct buffer *filter);
+};
+
+static const struct beside of_moments = {
+	"moments",
+	"SELECT data FROM moments WHERE tenant = ? AND type = ? AND bucket = ? AND series = ? AND "
+	"fold = ?",
+	"UPDATE moments SET count = ?1, data = ?2 WHERE tenant = ?4 AND type = ?5 AND bucket = ?6 "
+	"AND series = ?7 AND fold = ?8",
+	read_moments,
+	encode_moments,
+};
+
+static const struct beside of_spans = {
+	"spans",
+	"SELECT data FROM spans WHERE tenant = ? AND type = ? AND bucket = ? AND series = ? AND "
+	"fold = ?",
+	"UPDATE spans SET count = ?1, data = ?2, filter = ?3 WHERE tenant = ?4 AND type = ?5 AND "
+	"bucket = ?6 AND series = ?7 AND fold = ?8",
+	read_spans,
+	encode_spans,
+};
+
+static bool write_beside(struct deleting *deleting, const struct row_key *key,
+			 const struct beside *beside, struct kept *kept, struct error *err)
+{
+	sqlite3_stmt *put = database_prepare(deleting->writer.db, beside->put, err);
+	struct buffer filter;
 	bool ok = put;
 
+	buffer_init(&filter, ROW_BYTES_MAX);
 	buffer_clear(&deleting->data);
-	moments_encode(kept->at, kept->count, &deleting->data);
-	if (ok && deleting->data.failed)
+	beside->encode(kept, &deleting->data, &filter);
+	if (ok && (deleting->data.failed || filter.failed))
 		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	if (ok) {
 		sqlite3_bind_int64(put, 1, (int64_t)kept->count);
 		sqlite3_bind_blob64(put, 2, deleting->data.bytes, deleting->data.length,
 				    SQLITE_STATIC);
-		deleting_bind_key(put, 3, deleting, key);
+		if (filter.length)
+			sqlite3_bind_blob64(put, 3, filter.bytes, filter.length, SQLITE_STATIC);
+		deleting_bind_key(put, 4, deleting, key);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);
+	buffer_release(&filter);
 	return ok;
 }
 
-bool deleting_thread_moments(struct deleting *deleting, const struct row_key *key,
-			     struct error *err)
+/* The row without those threads, or the whole of it when nothing is left. */
+static bool delete_beside(struct deleting *deleting, const struct row_key *key,
+			  const struct beside *beside, struct error *err)
 {
-	sqlite3_stmt *find = database_prepare(
-		deleting->writer.db,
-		"SELECT data FROM moments WHERE tenant = ? AND type = ? AND bucket = ? AND "
-		"series = ? AND fold = ?",
-		err);
-	struct moments_kept kept = {.deleting = deleting};
+	sqlite3_stmt *find = database_prepare(deleting->writer.db, beside->find, err);
+	struct kept kept = {.deleting = deleting};
 	bool ok = find, has_row = false;
 
 	if (find) {
 		deleting_bind_key(find, 1, deleting, key);
-		has_row = sqlite3_step(find) == SQLITE_ROW;
-		ok = !has_row ||
-		     moments_each(sqlite3_column_blob(find, 0),
-				  (size_t)sqlite3_column_bytes(find, 0), keep_moment, &kept) ||
-		     error_set(err, ERROR_FORMAT, "times of samples cannot be decoded");
+		ok = database_next(find, &has_row, err);
+		if (ok && has_row)
+			ok = beside->read(&kept, sqlite3_column_blob(find, 0),
+					  (size_t)sqlite3_column_bytes(find, 0)) ||
+			     error_set(err, ERROR_FORMAT, "a row of %s cannot be decoded",
+				       beside->table);
 	}
 	sqlite3_finalize(find);
 	if (ok && has_row)
-		ok = kept.count ? write_moments(deleting, key, &kept, err)
-				: deleting_row(deleting, "moments", key, err);
-	free(kept.at);
+		ok = kept.count ? write_beside(deleting, key, beside, &kept, err)
+				: deleting_row(deleting, beside->table, key, err);
+	free(kept.moments);
+	free(kept.spans);
 	return ok;
+}
+
+bool deleting_threads_beside(struct deleting *deleting, const struct row_key *key,
+			     struct error *err)
+{
+	return (!deleting->has_moments || delete_beside(deleting, key, &of_moments, err)) &&
+	       (!deleting->has_spans || delete_beside(deleting, key, &of_spans, err));
 }

@@ -7,6 +7,7 @@
 #define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 
 #include "symbol-server/store/moments.h"
+#include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
@@ -55,7 +56,7 @@ struct deleting {
 	struct taken taken[SLICE_ROWS];
 	unsigned taken_count;
 	bool hours[HOURS_PER_DAY]; /* that lost something */
-	bool has_rollups, has_moments;
+	bool has_rollups, has_moments, has_spans;
 	struct packed_pair *kept;
 	size_t kept_count, kept_room;
 	struct buffer data;
@@ -73,7 +74,8 @@ bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
 /* One row without those threads, or the whole of it when nothing is left. */
 bool deleting_threads(struct deleting *deleting, const struct row_key *key, const uint8_t *data,
 		      size_t length, uint64_t *gone, struct error *err);
-bool deleting_thread_moments(struct deleting *deleting, const struct row_key *key,
+/* The same of the times and of the spans of its samples. */
+bool deleting_threads_beside(struct deleting *deleting, const struct row_key *key,
 			     struct error *err);
 
 /* The row's samples went: kept until the slice ends. */

@@ -13,6 +13,7 @@
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
+#include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 
 enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
@@ -39,6 +40,8 @@ struct findings {
 
 struct row_check {
 	const struct catalog *catalog;
+	const uint8_t *filter; /* of spans */
+	size_t filter_length;
 	uint64_t pairs, samples, value;
 	bool is_bad;
 };
@@ -59,6 +62,18 @@ static bool check_moment(void *context, const struct moment *moment)
 {
 	struct packed_pair pair = {moment->thread, moment->stack, 1, moment->value};
 
+	return check_pair(context, &pair);
+}
+
+static bool check_span(void *context, const struct span_sample *span)
+{
+	struct row_check *check = context;
+	struct packed_pair pair = {span->thread, span->stack, span->samples, span->value};
+
+	check->is_bad |= !spans_may_have(check->filter, check->filter_length, span->ids,
+					 TRACE_ID_BYTES) ||
+			 !spans_may_have(check->filter, check->filter_length,
+					 span->ids + TRACE_ID_BYTES, SPAN_ID_BYTES);
 	return check_pair(context, &pair);
 }
 
@@ -137,22 +152,42 @@ static void check_accounts(struct day_check *day, sqlite3_stmt *row)
 	day->findings->rows++;
 }
 
-/* Columns: tenant, type, bucket, series, count, data. */
+/* What came beside samples. Columns: tenant, type, bucket, series, count, data. */
+static void check_beside(struct day_check *day, sqlite3_stmt *row, const struct row_check *check,
+			 bool is_decoded, const char *what)
+{
+	int64_t type = sqlite3_column_int64(row, 1), series = sqlite3_column_int64(row, 3);
+
+	if (!is_decoded || type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) ||
+	    series <= 0 || series >= day->catalog->items[CATALOG_SERIES].count || check->is_bad ||
+	    (int64_t)check->pairs != sqlite3_column_int64(row, 4))
+		DAMAGED(day->findings,
+			"the %s of type %" PRId64 ", minute %" PRId64 ", series %" PRId64
+			" cannot be decoded",
+			what, type, (int64_t)sqlite3_column_int64(row, 2), series);
+	day->findings->rows++;
+}
+
 static void check_moments(struct day_check *day, sqlite3_stmt *row)
 {
 	struct row_check check = {.catalog = day->catalog};
-	int64_t type = sqlite3_column_int64(row, 1), series = sqlite3_column_int64(row, 3);
+	bool ok = moments_each(sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5),
+			       check_moment, &check);
 
-	if (type < 0 || type >= TYPES_MAX || !profile_type_name((unsigned)type) || series <= 0 ||
-	    series >= day->catalog->items[CATALOG_SERIES].count ||
-	    !moments_each(sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5),
-			  check_moment, &check) ||
-	    check.is_bad || (int64_t)check.pairs != sqlite3_column_int64(row, 4))
-		DAMAGED(day->findings,
-			"the times of type %" PRId64 ", minute %" PRId64 ", series %" PRId64
-			" cannot be decoded",
-			type, (int64_t)sqlite3_column_int64(row, 2), series);
-	day->findings->rows++;
+	check_beside(day, row, &check, ok, "times");
+}
+
+/* One column more: filter. */
+static void check_spans(struct day_check *day, sqlite3_stmt *row)
+{
+	struct row_check check = {.catalog = day->catalog,
+				  .filter = sqlite3_column_blob(row, 6),
+				  .filter_length = (size_t)sqlite3_column_bytes(row, 6)};
+	bool ok = check.filter_length &&
+		  spans_each(sqlite3_column_blob(row, 5), (size_t)sqlite3_column_bytes(row, 5),
+			     check_span, &check);
+
+	check_beside(day, row, &check, ok, "spans");
 }
 
 static void each_row(struct day_check *day, sqlite3 *db, const char *sql,
@@ -243,6 +278,10 @@ static void check_day(struct day_reader *reader, struct findings *findings)
 		each_row(&day, reader->db,
 			 "SELECT tenant, type, bucket, series, count, data FROM moments",
 			 check_moments);
+	if (!findings->damage[0] && reader->has_spans)
+		each_row(&day, reader->db,
+			 "SELECT tenant, type, bucket, series, count, data, filter FROM spans",
+			 check_spans);
 	if (!findings->damage[0])
 		check_sums(&day);
 	catalog_release(day.catalog);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Memory that processes take and give back, as probes in their allocators see it. A sample says
+ * which piece it was (struct sample_event's value and key), an end says that it is given back. */
+#ifndef BPF_ALLOC_H
+#define BPF_ALLOC_H
+
+#include <linux/types.h>
+
+#include "bpf/events.h"
+
+enum {
+	ALLOC_FRAMES_MAX = 256, /* of the user part: the program waits for the walk */
+	ALLOC_COPY_BYTES = 16384,
+	ALLOC_COPY_CONTEXT = SOURCE_ALLOCS << SOURCE_SHIFT, /* in stack_copy_event.cpu */
+	ALLOC_SLOTS = 2, /* of scratch memory on each CPU: these programs may be preempted */
+	ALLOC_COSTS = 1024,
+	ALLOC_WINDOWS = 64,            /* open at a time, in all processes */
+	ALLOC_FUNCTIONS = 24,          /* probed in one process */
+	ALLOC_STACKS_THINNED = 64,     /* after so many stacks every second of them is enough */
+	ALLOC_STACKS_THINNED_MAX = 20, /* so often */
+};
+
+/* Who said it; what a sample's value and key then are. */
+enum alloc_source {
+	/* Go's runtime has sampled it: value is the size, unweighted; key is its bucket, which all
+	 * have that one stack took of that size */
+	ALLOC_GO,
+	/* A library that the process has loaded, node-agent/malloc/, has sampled it: value is
+	 * weighted, block is the size (0: 4 GiB and more), key is the address (0: its end will not
+	 * be told) */
+	ALLOC_LIBRARY,
+	/* A window of an allocator's own functions: value is weighted within the window, key is the
+	 * window's number */
+	ALLOC_WINDOW,
+	ALLOC_SOURCE_COUNT,
+};
+
+/* A piece is given back. */
+struct alloc_free_event {
+	__u16 type;   /* EVENT_ALLOC_FREE */
+	__u16 source; /* enum alloc_source */
+	__u32 size;   /* of the record */
+	__u64 time_ns, start_time_ns;
+	__u32 tgid, exec_id;
+	__u64 key;
+};
+
+struct alloc_cost { /* by tgid: what the probes have cost a process */
+	__u64 hits;
+	__u64 ns;               /* of our programs; the traps come on top */
+	__u64 frees_lost;       /* what it has in use is less than is known */
+	struct stack_rate rate; /* of samples of a library */
+};
+
+/* By tgid: a window in a process' allocators. Written by the agent alone. */
+struct alloc_window {
+	__u64 number;
+	__u32 is_open;          /* until then hits cost, and count for nothing else */
+	__u32 mean;             /* bytes of which one is sampled */
+	__u64 stepped;          /* bit n: of functions[n] the probed instruction is stepped over */
+	struct alloc_function { /* addresses: who calls from there has been counted already */
+		__u64 start, end, probe;
+	} functions[ALLOC_FUNCTIONS];
+};
+
+/* By tgid: what came of it. */
+struct alloc_window_counts {
+	__u64 hits, stepped;  /* stepped: of these those of such functions */
+	__u64 counted, bytes; /* of those that are no part of another, while it was open */
+	__u64 stacks, ns;     /* ns: of our programs; the traps come on top */
+};
+
+#endif

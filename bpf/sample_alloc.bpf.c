@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Probes where processes take memory and give it back: one stack of each piece that is taken. Loads
+ * from 5.10 on. From 6.0 on such a program may be preempted by another of its kind.
+ *
+ * Go's runtime has already chosen what is sampled: every piece that it remembers for its own heap
+ * profile goes through setprofilebucket(p, b), on the thread's system stack, and what it forgets
+ * through mProf_Free(b, size): runtime/mprof.go, mheap.go of Go 1.12 to 1.26. The probes lie behind
+ * the check for room on the stack, since a function that finds none begins again. Arguments are in
+ * registers since 1.17 (cmd/compile/abi-internal.md), on the stack before. */
+#define SAMPLE_COPY_BYTES    ALLOC_COPY_BYTES
+#define SAMPLE_COPY_CONTEXT  ALLOC_COPY_CONTEXT
+#define SAMPLE_RING_FULL     COUNT_alloc_ring_full
+#define SAMPLE_SCRATCH_SLOTS ALLOC_SLOTS
+#include "bpf/alloc.h"
+#include "bpf/sample_stack.bpf.h"
+#include "bpf/stack_rate.bpf.h"
+
+const volatile __u32 alloc_budget_ns = 1000000; /* of a process, for samples of a library */
+
+enum { GO_BUCKET_SIZE = 32 }; /* struct bucket: next, allnext, typ, hash, size */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, ALLOC_COSTS);
+	__type(key, __u32); /* tgid */
+	__type(value, struct alloc_cost);
+} alloc_costs SEC(".maps");
+
+static const struct alloc_cost no_cost; /* not on the stack, of which the walk needs all */
+
+static __always_inline struct alloc_cost *cost_of(__u32 tgid)
+{
+	struct alloc_cost *cost = bpf_map_lookup_elem(&alloc_costs, &tgid);
+
+	if (cost)
+		return cost;
+	bpf_map_update_elem(&alloc_costs, &tgid, &no_cost, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&alloc_costs, &tgid);
+}
+
+static __always_inline void cost_add(struct alloc_cost *cost, __u64 began)
+{
+	__sync_fetch_and_add(&cost->hits, 1);
+	__sync_fetch_and_add(&cost->ns, bpf_ktime_get_ns() - began);
+}
+
+/* The ring is everybody's: who allocates fast leaves room for the others' samples, and more for
+ * what is given back, without which much would be wrong for long. */
+static __always_inline int ring_is_beyond(__u64 eighths)
+{
+	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >
+	       bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 8 * eighths;
+}
+
+static __always_inline int is_filtered(__u32 tgid)
+{
+	return only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid);
+}
+
+static __always_inline void walk_from(struct sample_scratch *s, const user_registers *registers)
+{
+	struct stack_walk *walk = &s->walk;
+
+	sample_walk_init(s, 0);
+	walk->known = REGISTERS_ALL;
+	registers_copy(walk->registers, registers);
+	walk->ip = PT_REGS_IP(registers);
+	walk->sp = PT_REGS_SP(registers);
+	walk->fp = PT_REGS_FP(registers);
+	if (sample_leaf(s, registers_are_32bit(registers)))
+		sample_walk(s);
+	sample_walk_end(s);
+}
+
+static __always_inline void describe(struct sample_scratch *s, __u64 now, __u64 pid_tgid,
+				     __u32 weight_log2)
+{
+	s->event.type = EVENT_SAMPLE_ALLOC;
+	s->event.flags = 0;
+	s->event.time_ns = now;
+	s->event.cpu = bpf_get_smp_processor_id();
+	s->event.generation = 0;
+	s->event.weight_log2 = weight_log2;
+	s->event.is_swept = 0;
+	s->event.block = 0;
+	sample_who(&s->event, (struct task_struct *)bpf_get_current_task(), pid_tgid);
+}
+
+/* weight_log2: of so many only one comes here. */
+static __always_inline void taken(const user_registers *registers, __u8 source, __u64 key,
+				  __u64 bytes, __u32 size, __u32 weight_log2)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u64 number = count(COUNT_allocs);
+	struct sample_scratch *s;
+
+	if (ring_is_beyond(source == ALLOC_GO ? 7 : 6)) {
+		count(COUNT_alloc_ring_full);
+		return;
+	}
+	s = scratch_claim();
+	if (!s) {
+		count(COUNT_alloc_no_scratch);
+		return;
+	}
+	describe(s, now, pid_tgid, weight_log2);
+	s->event.cpu_taken = number;
+	s->event.cpu_ring_full = key;
+	s->event.value = bytes;
+	s->event.block = size;
+	s->event.state = source;
+	walk_from(s, registers);
+	sample_send(s, 0);
+	scratch_release(s);
+}
+
+static __always_inline void given(__u16 source, __u64 key)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct alloc_free_event event = {
+		.type = EVENT_ALLOC_FREE,
+		.source = source,
+		.size = sizeof(event),
+		.time_ns = bpf_ktime_get_ns(),
+		.start_time_ns = BPF_CORE_READ(leader, start_boottime),
+		.tgid = pid_tgid >> 32,
+		.exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id),
+		.key = key,
+	};
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	struct alloc_cost *cost = cost_of(event.tgid);
+
+	count(COUNT_frees);
+	if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (ring_is_beyond(7) || bpf_ringbuf_output(&samples, &event, sizeof(event), flags)) {
+		count(COUNT_frees_ring_full);
+		if (cost)
+			__sync_fetch_and_add(&cost->frees_lost, 1);
+	}
+	if (cost)
+		cost_add(cost, event.time_ns);
+}
+
+/* --- Go --- */
+
+static __always_inline void go_take(const user_registers *registers, __u64 bucket)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 began = bpf_ktime_get_ns(), bytes;
+	struct alloc_cost *cost;
+
+	if (is_filtered(tgid))
+		return;
+	if (bpf_probe_read_user(&bytes, sizeof(bytes), (const void *)(bucket + GO_BUCKET_SIZE))) {
+		count(COUNT_alloc_unreadable);
+		return;
+	}
+	taken(registers, ALLOC_GO, bucket, bytes, 0, 0);
+	cost = cost_of(tgid);
+	if (cost)
+		cost_add(cost, began);
+}
+
+static __always_inline void go_give(__u64 bucket)
+{
+	if (!is_filtered(bpf_get_current_pid_tgid() >> 32))
+		given(ALLOC_GO, bucket);
+}
+
+static __always_inline __u64 stack_argument(const user_registers *registers, __u32 number)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_user(&value, sizeof(value),
+			    (const void *)(PT_REGS_SP(registers) + 8 * (1 + number)));
+	return value;
+}
+
+#if defined(__TARGET_ARCH_x86)
+#define GO_FIRST(registers)  ((registers)->rax)
+#define GO_SECOND(registers) ((registers)->rbx)
+#else
+#define GO_FIRST(registers)  ((registers)->regs[0])
+#define GO_SECOND(registers) ((registers)->regs[1])
+#endif
+
+SEC("uprobe")
+int go_taken(user_registers *registers)
+{
+	go_take(registers, GO_SECOND(registers));
+	return 0;
+}
+
+SEC("uprobe")
+int go_given(user_registers *registers)
+{
+	go_give(GO_FIRST(registers));
+	return 0;
+}
+
+SEC("uprobe")
+int go_taken_by_stack(user_registers *registers)
+{
+	go_take(registers, stack_argument(registers, 1));
+	return 0;
+}
+
+SEC("uprobe")
+int go_given_by_stack(user_registers *registers)
+{
+	go_give(stack_argument(registers, 0));
+	return 0;
+}
+
+/* --- libraries that sample: their probes' arguments are those of a function --- */
+
+SEC("uprobe")
+int library_taken(user_registers *registers)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 began = bpf_ktime_get_ns(), size = PT_REGS_PARM2(registers);
+	struct alloc_cost *cost;
+
+	if (is_filtered(tgid))
+		return 0;
+	cost = cost_of(tgid);
+	if (!cost)
+		return 0;
+	if (stack_rate_allows(&cost->rate, began, alloc_budget_ns)) {
+		taken(registers, ALLOC_LIBRARY, PT_REGS_PARM1(registers), PT_REGS_PARM3(registers),
+		      size >> 32 ? 0 : (__u32)size, cost->rate.weight_log2);
+		stack_rate_spend(&cost->rate, began, alloc_budget_ns);
+	} else {
+		count(COUNT_allocs_thinned);
+	}
+	cost_add(cost, began);
+	return 0;
+}
+
+SEC("uprobe")
+int library_given(user_registers *registers)
+{
+	if (!is_filtered(bpf_get_current_pid_tgid() >> 32))
+		given(ALLOC_LIBRARY, PT_REGS_PARM1(registers));
+	return 0;
+}
+
+/* --- C's allocators, in windows --- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ALLOC_WINDOWS);
+	__type(key, __u32); /* tgid */
+	__type(value, struct alloc_window);
+} alloc_windows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, ALLOC_WINDOWS);
+	__type(key, __u32);
+	__type(value, struct alloc_window_counts);
+} alloc_counts SEC(".maps");
+
+/* What a thread called last but malloc(): what that jumps to comes with its stack and caller. */
+struct last_call {
+	__u64 sp, from, at;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64); /* pid_tgid */
+	__type(value, struct last_call);
+} alloc_calls SEC(".maps");
+
+static __always_inline __u64 called_from(const user_registers *registers)
+{
+#if defined(__TARGET_ARCH_x86)
+	return stack_argument(registers, (__u32)-1);
+#else
+	return registers->regs[30];
+#endif
+}
+
+static __always_inline int is_part(const struct alloc_window *window, __u64 from)
+{
+	for (__u32 i = 0; i < ALLOC_FUNCTIONS; i++) {
+		if (!window->functions[i].end)
+			break;
+		if (from - window->functions[i].start <
+		    window->functions[i].end - window->functions[i].start)
+			return 1;
+	}
+	return 0;
+}
+
+static __always_inline int is_stepped(const struct alloc_window *window, __u64 at)
+{
+	for (__u32 i = 0; i < ALLOC_FUNCTIONS; i++)
+		if (window->functions[i].probe == at)
+			return window->stepped >> i & 1;
+	return 0;
+}
+
+/* The same piece came by another of the functions, which jumped here. */
+static __always_inline int is_continued(const user_registers *registers, __u64 from, int is_malloc)
+{
+	__u64 thread = bpf_get_current_pid_tgid();
+	struct last_call now = {
+		.sp = PT_REGS_SP(registers), .from = from, .at = PT_REGS_IP(registers)};
+	const struct last_call *last = bpf_map_lookup_elem(&alloc_calls, &thread);
+
+	if (last && last->sp == now.sp && last->from == from && last->at != now.at)
+		return 1;
+	if (!is_malloc)
+		bpf_map_update_elem(&alloc_calls, &thread, &now, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void window_look(const user_registers *registers, __u64 bytes, int is_malloc,
+					__u32 tgid, struct alloc_window_counts *counts)
+{
+	const struct alloc_window *window = bpf_map_lookup_elem(&alloc_windows, &tgid);
+	__u64 from, mean, thinned;
+
+	if (!window)
+		return;
+	if (window->stepped && is_stepped(window, PT_REGS_IP(registers)))
+		__sync_fetch_and_add(&counts->stepped, 1);
+	if (!window->is_open)
+		return;
+	from = called_from(registers);
+	if (is_part(window, from) || is_continued(registers, from, is_malloc))
+		return;
+	__sync_fetch_and_add(&counts->counted, 1);
+	__sync_fetch_and_add(&counts->bytes, bytes);
+	thinned = counts->stacks / ALLOC_STACKS_THINNED;
+	mean = (__u64)window->mean
+	       << (thinned < ALLOC_STACKS_THINNED_MAX ? thinned : ALLOC_STACKS_THINNED_MAX);
+	/* One in mean / bytes, which stands for so many. */
+	if (bytes < mean) {
+		if (mean >> 32 || ((__u64)bpf_get_prandom_u32() * mean) >> 32 >= bytes)
+			return;
+	} else {
+		mean = bytes;
+	}
+	__sync_fetch_and_add(&counts->stacks, 1);
+	taken(registers, ALLOC_WINDOW, window->number, mean, 0, 0);
+}
+
+/* Longer, and others ran meanwhile. */
+enum { HIT_NS_MAX = 100000 };
+
+static __always_inline int window_hit(const user_registers *registers, __u64 bytes, int is_malloc)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct alloc_window_counts *counts = bpf_map_lookup_elem(&alloc_counts, &tgid);
+	__u64 ns = bpf_ktime_get_ns();
+
+	if (!counts)
+		return 0;
+	window_look(registers, bytes, is_malloc, tgid, counts);
+	ns = bpf_ktime_get_ns() - ns;
+	__sync_fetch_and_add(&counts->hits, 1);
+	__sync_fetch_and_add(&counts->ns, ns < HIT_NS_MAX ? ns : HIT_NS_MAX);
+	return 0;
+}
+
+SEC("uprobe")
+int malloc_called(user_registers *registers)
+{
+	return window_hit(registers, PT_REGS_PARM1(registers), 1);
+}
+
+SEC("uprobe")
+int calloc_called(user_registers *registers)
+{
+	return window_hit(registers, PT_REGS_PARM1(registers) * PT_REGS_PARM2(registers), 0);
+}
+
+SEC("uprobe")
+int realloc_called(user_registers *registers) /* and aligned_alloc(), memalign() */
+{
+	return window_hit(registers, PT_REGS_PARM2(registers), 0);
+}
+
+SEC("uprobe")
+int posix_memalign_called(user_registers *registers)
+{
+	return window_hit(registers, PT_REGS_PARM3(registers), 0);
+}
+
+SEC("uprobe")
+int reallocarray_called(user_registers *registers)
+{
+	return window_hit(registers, PT_REGS_PARM2(registers) * PT_REGS_PARM3(registers), 0);
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /api/v1/modules/{build_id}/symbols: where functions lie, by their names. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/api.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
+#include "symbol-server/symbolize/module_files.h"
+
+/* A million reads. */
+#define READ_BYTES_MAX (4ull << 30)
+
+struct asked {
+	const char *names[FILE_FUNCTION_NAMES_MAX];
+	size_t count;
+};
+
+static bool read_names(struct http_request *request, struct asked *asked, struct error *err)
+{
+	const char *text = http_request_query(request, "name");
+
+	asked->count = 0;
+	for (size_t length; text && *text; text += length + (text[length] == ',')) {
+		length = strcspn(text, ",");
+		if (!length || length >= FILE_FUNCTION_NAME_BYTES)
+			return error_set(err, ERROR_OPTION,
+					 "name: one of the names has no byte or more than %d",
+					 FILE_FUNCTION_NAME_BYTES - 1);
+		if (asked->count == FILE_FUNCTION_NAMES_MAX)
+			return error_set(err, ERROR_OPTION, "name: more than %d names",
+					 FILE_FUNCTION_NAMES_MAX);
+		asked->names[asked->count] = arena_text(http_request_arena(request), text, length);
+		if (!asked->names[asked->count++])
+			return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	}
+	return asked->count || error_set(err, ERROR_OPTION, "name: functions' names are missing");
+}
+
+static bool goes_on(void *context, struct error *err)
+{
+	if (query_life_is_wanted(context, err))
+		return true;
+	if (err->kind == ERROR_LIMIT)
+		error_set(
+			err, ERROR_LIMIT,
+			"looking for the module's functions took longer than --query-time allows");
+	return false;
+}
+
+void api_module_symbols_get(struct http_request *request, struct http_response *response,
+			    void *context)
+{
+	struct api *api = context;
+	struct file_search_limits limits = {.bytes = READ_BYTES_MAX, .goes_on = goes_on};
+	struct file_function found[FILE_FUNCTIONS_MAX];
+	const char *part = http_request_part(request);
+	struct error err = {0};
+	struct build_id id;
+	struct query query = {0};
+	struct asked asked;
+	size_t count;
+
+	if (!build_id_parse(&id, part, strlen(part))) {
+		answer_error(response, 400,
+			     "the path has no build-id: 4 to 64 bytes in hexadecimal");
+		return;
+	}
+	if (!parameters_check(request, "name", &err) || !read_names(request, &asked, &err) ||
+	    !(limits.context = query_life_start(request, &api->query_limits, &query, &err)) ||
+	    !symbolizer_find_functions(api->symbolizer, &id, asked.names, asked.count, &limits,
+				       found, &count, &err)) {
+		answer_failure(response, &err);
+		return;
+	}
+	response->content_type = "text/plain; charset=utf-8";
+	for (size_t i = 0; i < count; i++)
+		buffer_printf(&response->body, "%s 0x%" PRIx64 " %" PRIu64 "\n",
+			      asked.names[found[i].name], found[i].address, found[i].bytes);
+}

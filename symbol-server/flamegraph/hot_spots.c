@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/flamegraph/hot_spots.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash_table.h"
+
+enum {
+	FUNCTIONS_TESTED = 1000, /* of a process, the largest */
+	PER_STEP = 12,           /* numbers that hot_changes_find() has of each */
+};
+
+struct hot_index {
+	struct hash_table functions, cells;
+	size_t function_room, process_room;
+	uint64_t *last_stacks; /* by function: the stack that counted it last */
+	uint64_t stacks;
+};
+
+struct hot_spots *hot_spots_new(uint32_t steps, bool by_total, size_t limit_cells)
+{
+	struct hot_spots *spots = calloc(1, sizeof(*spots));
+
+	if (!spots)
+		return NULL;
+	spots->index = calloc(1, sizeof(*spots->index));
+	if (!spots->index) {
+		free(spots);
+		return NULL;
+	}
+	spots->steps = steps;
+	spots->by_total = by_total;
+	spots->cell_limit = limit_cells < UINT32_MAX >> 1 ? limit_cells : UINT32_MAX >> 1;
+	hash_table_init(&spots->index->functions, UINT32_MAX >> 1);
+	hash_table_init(&spots->index->cells, UINT32_MAX >> 1);
+	return spots;
+}
+
+static bool grow(void **array, size_t count, size_t *room, size_t size)
+{
+	size_t larger = *room ? *room * 2 : 256;
+	void *copy;
+
+	if (count < *room)
+		return true;
+	copy = realloc(*array, larger * size);
+	if (!copy)
+		return false;
+	*array = copy;
+	*room = larger;
+	return true;
+}
+
+/* --- counting --- */
+
+static bool take_function(struct hot_spots *spots, const struct flame_frame *frame,
+			  uint32_t *number)
+{
+	struct hot_index *index = spots->index;
+	uint64_t name = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+	uint64_t hash = hash_word(name, frame->module);
+	size_t room = index->function_room;
+	uint32_t probe;
+
+	for (uint32_t at = hash_table_first(&index->functions, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&index->functions, hash, &probe))
+		if (spots->functions[at].module == frame->module &&
+		    (spots->functions[at].name == frame->name ||
+		     !strcmp(spots->functions[at].name, frame->name))) {
+			*number = at;
+			return true;
+		}
+	if (spots->function_count >= spots->cell_limit ||
+	    !grow((void **)&spots->functions, spots->function_count, &index->function_room,
+		  sizeof(*spots->functions)) ||
+	    !grow((void **)&index->last_stacks, spots->function_count, &room,
+		  sizeof(*index->last_stacks)) ||
+	    !hash_table_add(&index->functions, hash, spots->function_count))
+		return false;
+	*number = spots->function_count++;
+	spots->functions[*number] = *frame;
+	index->last_stacks[*number] = 0;
+	return true;
+}
+
+static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, uint32_t function,
+		     uint64_t value, uint64_t samples)
+{
+	struct hash_table *index = &spots->index->cells;
+	uint64_t hash = hash_word(hash_word(function, process), step);
+	double squares = samples ? (double)value / (double)samples * (double)value : 0;
+	struct hot_cell *cell;
+	uint32_t probe;
+
+	for (uint32_t at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(index, hash, &probe)) {
+		cell = &spots->cells[at];
+		if (cell->process != process || cell->step != step || cell->function != function)
+			continue;
+		cell->value += value;
+		cell->samples += samples;
+		cell->squares += squares;
+		cell->squares_most += (double)value * (double)value;
+		return true;
+	}
+	if (spots->cell_count >= spots->cell_limit ||
+	    !grow((void **)&spots->cells, spots->cell_count, &spots->cell_room,
+		  sizeof(*spots->cells)) ||
+	    !hash_table_add(index, hash, (uint32_t)spots->cell_count))
+		return false;
+	spots->cells[spots->cell_count++] = (struct hot_cell){
+		.process = process,
+		.step = step,
+		.function = function,
+		.value = value,
+		.samples = samples,
+		.squares = squares,
+		.squares_most = (double)value * (double)value,
+	};
+	return true;
+}
+
+static bool take_process(struct hot_spots *spots, uint32_t number)
+{
+	while (spots->process_count <= number) {
+		if (!grow((void **)&spots->processes, spots->process_count,
+			  &spots->index->process_room, sizeof(*spots->processes)))
+			return false;
+		spots->processes[spots->process_count++] = (struct hot_process){0};
+	}
+	return true;
+}
+
+static bool is_function(const struct flame_frame *frame)
+{
+	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
+	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut;
+}
+
+bool hot_spots_add(struct hot_spots *spots, uint32_t process, uint32_t step,
+		   const struct flame_frame *frames, size_t depth, uint64_t value, uint64_t samples)
+{
+	uint32_t function;
+
+	if (step >= spots->steps)
+		return true;
+	if (!take_process(spots, process) ||
+	    !add_cell(spots, process, step, HOT_ALL_FUNCTIONS, value, samples))
+		return false;
+	spots->processes[process].value += value;
+	spots->processes[process].samples += samples;
+	spots->index->stacks++;
+	for (size_t i = depth; i--;) {
+		if (!is_function(&frames[i])) {
+			if (!spots->by_total)
+				break;
+			continue;
+		}
+		if (!take_function(spots, &frames[i], &function))
+			return false;
+		if (spots->index->last_stacks[function] != spots->index->stacks &&
+		    !add_cell(spots, process, step, function, value, samples))
+			return false;
+		spots->index->last_stacks[function] = spots->index->stacks;
+		if (!spots->by_total)
+			break;
+	}
+	return true;
+}
+
+/* --- a process as hot_changes.h takes it --- */
+
+static int compare_by_function(const void *left, const void *right, void *context)
+{
+	const struct hot_cell *a = left, *b = right;
+
+	(void)context;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	return (a->step > b->step) - (a->step < b->step);
+}
+
+static int compare_by_step(const void *left, const void *right, void *context)
+{
+	const struct hot_cell *a = left, *b = right;
+	const struct hot_spots *spots = context;
+	int order;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->step != b->step)
+		return a->step < b->step ? -1 : 1;
+	if ((a->function == HOT_ALL_FUNCTIONS) != (b->function == HOT_ALL_FUNCTIONS))
+		return a->function == HOT_ALL_FUNCTIONS ? -1 : 1;
+	if (a->value != b->value)
+		return a->value > b->value ? -1 : 1;
+	if (a->function == b->function)
+		return 0;
+	order = strcmp(spots->functions[a->function].name, spots->functions[b->function].name);
+	return order ? order : (a->function > b->function) - (a->function < b->function);
+}
+
+static void sort_cells(struct hot_spots *spots, int (*compare)(const void *, const void *, void *))
+{
+	size_t at = 0;
+
+	if (spots->cell_count)
+		qsort_r(spots->cells, spots->cell_count, sizeof(*spots->cells), compare, spots);
+	for (uint32_t i = 0; i < spots->process_count; i++) {
+		struct hot_process *process = &spots->processes[i];
+
+		process->first_cell = at;
+		while (at < spots->cell_count && spots->cells[at].process == i)
+			at++;
+		process->cell_count = at - process->first_cell;
+	}
+}
+
+/* A run of cells of one function of one process. */
+struct run {
+	size_t first, count;
+	double value, samples, squares;
+	double median; /* of a sample's value; where they differ */
+	double weight; /* of one effective sample */
+};
+
+static struct run run_at(const struct hot_spots *spots, size_t at, size_t end)
+{
+	struct run run = {.first = at};
+
+	for (; at < end && spots->cells[at].function == spots->cells[run.first].function; at++) {
+		run.count++;
+		run.value += (double)spots->cells[at].value;
+		run.samples += (double)spots->cells[at].samples;
+		run.squares += spots->cells[at].squares;
+	}
+	return run;
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* What one sample of the run's is worth in half of its cells; < 0: no memory. */
+static double median_of(const struct hot_spots *spots, const struct run *run)
+{
+	double *means = calloc(run->count + 1, sizeof(*means)), median;
+	size_t count = 0;
+
+	if (!means)
+		return -1;
+	for (size_t i = run->first; i < run->first + run->count; i++)
+		if (spots->cells[i].samples)
+			means[count++] = (double)spots->cells[i].value /
+					 (double)spots->cells[i].samples;
+	qsort(means, count, sizeof(*means), compare_doubles);
+	median = count ? means[count / 2] : 0;
+	free(means);
+	return median;
+}
+
+/* Σ v² of a cell's single samples, of which only sums are known: up to the median taken for
+ * exponential, whose mean square is twice the square of the mean; what is over it may be a single
+ * sample's. */
+static double cell_squares(const struct hot_cell *cell, double median)
+{
+	double samples = (double)cell->samples, value = (double)cell->value;
+	double usual = samples * median < value ? samples * median : value;
+	double over = (value - usual) * (value - usual);
+
+	return (samples ? 2 * usual * usual / samples : 0) +
+	       (over < cell->squares_most ? over : cell->squares_most);
+}
+
+/* Whether single samples have different values. */
+static bool is_weighted(const struct run *all)
+{
+	return all->value > 0 && all->squares * all->samples > 1.1 * all->value * all->value;
+}
+
+/* Sets its weight, Σ v² / Σ v, at least that of the process's. */
+static bool weigh(const struct hot_spots *spots, struct run *run, const struct run *all)
+{
+	double squares = run->squares;
+
+	if (is_weighted(all)) {
+		run->median = median_of(spots, run);
+		if (run->median < 0)
+			return false;
+		squares = 0;
+		for (size_t i = run->first; i < run->first + run->count; i++)
+			squares += cell_squares(&spots->cells[i], run->median);
+	}
+	run->weight = run->value > 0 ? squares / run->value : 1;
+	if (run->weight < all->weight)
+		run->weight = all->weight;
+	return true;
+}
+
+static bool find_all(const struct hot_spots *spots, const struct hot_process *process,
+		     struct run *all)
+{
+	size_t at = process->first_cell, end = at + process->cell_count;
+	struct run run = {0};
+
+	while (at < end) { /* its number is the largest: the last run */
+		run = run_at(spots, at, end);
+		at += run.count;
+	}
+	*all = run;
+	return weigh(spots, all, &run);
+}
+
+static int compare_runs(const void *left, const void *right)
+{
+	const struct run *a = left, *b = right;
+
+	if (a->value != b->value)
+		return a->value > b->value ? -1 : 1;
+	return (a->first > b->first) - (a->first < b->first);
+}
+
+/* The runs that have enough samples to be tested, the largest first. NULL: no memory. */
+static struct run *tested_runs(const struct hot_spots *spots, const struct hot_process *process,
+			       const struct run *all, uint32_t *count)
+{
+	size_t at = process->first_cell, end = at + process->cell_count;
+	struct run *runs = calloc(process->cell_count + 1, sizeof(*runs));
+
+	*count = 0;
+	while (runs && at < end) {
+		struct run run = run_at(spots, at, end);
+
+		at += run.count;
+		if (spots->cells[run.first].function == HOT_ALL_FUNCTIONS ||
+		    run.samples < HOT_SAMPLES_MIN || run.value <= 0)
+			continue;
+		if (!weigh(spots, &run, all)) {
+			free(runs);
+			return NULL;
+		}
+		runs[(*count)++] = run;
+	}
+	if (runs && *count)
+		qsort(runs, *count, sizeof(*runs), compare_runs);
+	if (*count > FUNCTIONS_TESTED)
+		*count = FUNCTIONS_TESTED;
+	return runs;
+}
+
+static bool count_tests(struct hot_spots *spots)
+{
+	spots->tests = 0;
+	for (uint32_t i = 0; i < spots->process_count; i++) {
+		struct hot_process *process = &spots->processes[i];
+		struct run all, *runs = NULL;
+
+		if (find_all(spots, process, &all))
+			runs = tested_runs(spots, process, &all, &process->tested);
+		if (!runs)
+			return false;
+		free(runs);
+		process->steps = (uint32_t)all.count;
+		spots->tests += hot_changes_tests(process->tested, process->steps,
+						  is_weighted(&all));
+	}
+	return true;
+}
+
+/* Values by function and step, then each step's sum; the same of samples and squares; weights. */
+struct numbers {
+	double *values, *totals, *counts, *count_totals, *squares, *square_totals, *weights;
+};
+
+static bool make_numbers(const struct hot_spots *spots, uint32_t functions, struct numbers *to)
+{
+	size_t cells = (size_t)functions * spots->steps;
+
+	to->values = calloc(3 * (cells + spots->steps) + functions + 1, sizeof(double));
+	if (!to->values)
+		return false;
+	to->totals = to->values + cells;
+	to->counts = to->totals + spots->steps;
+	to->count_totals = to->counts + cells;
+	to->squares = to->count_totals + spots->steps;
+	to->square_totals = to->squares + cells;
+	to->weights = to->square_totals + spots->steps;
+	return true;
+}
+
+static void fill_numbers(const struct hot_spots *spots, const struct run *runs,
+			 const struct run *all, uint32_t functions, struct numbers *to)
+{
+	for (size_t i = all->first; i < all->first + all->count; i++) {
+		to->totals[spots->cells[i].step] = (double)spots->cells[i].value;
+		to->count_totals[spots->cells[i].step] = (double)spots->cells[i].samples;
+		to->square_totals[spots->cells[i].step] = cell_squares(&spots->cells[i],
+								       all->median);
+	}
+	for (uint32_t f = 0; f < functions; f++) {
+		to->weights[f] = runs[f].weight;
+		for (size_t i = runs[f].first; i < runs[f].first + runs[f].count; i++) {
+			const struct hot_cell *cell = &spots->cells[i];
+			size_t at = (size_t)f * spots->steps + cell->step;
+
+			to->values[at] = (double)cell->value;
+			to->counts[at] = (double)cell->samples;
+			to->squares[at] = cell_squares(cell, runs[f].median);
+		}
+	}
+}
+
+/* --- all processes' changes --- */
+
+struct finding {
+	struct hot_spots *spots;
+	double least;
+	size_t limit, room;
+	bool (*goes_on)(void *context);
+	void *context;
+};
+
+static bool keep_changes(struct finding *finding, uint32_t number, const struct run *runs,
+			 struct hot_change *changes, int count)
+{
+	struct hot_spots *spots = finding->spots;
+
+	for (int i = 0; i < count; i++) {
+		if (!grow((void **)&spots->changes, spots->change_count, &finding->room,
+			  sizeof(*spots->changes))) {
+			while (i < count)
+				free(changes[i++].moved);
+			return false;
+		}
+		changes[i].process = number;
+		for (uint32_t k = 0; k < changes[i].moved_count; k++) {
+			struct hot_moved *moved = &changes[i].moved[k];
+
+			moved->function = spots->cells[runs[moved->function].first].function;
+		}
+		spots->changes[spots->change_count++] = changes[i];
+	}
+	return true;
+}
+
+static int find_in_runs(struct finding *finding, const struct run *runs, const struct run *all,
+			uint32_t functions, struct hot_change *changes)
+{
+	struct hot_spots *spots = finding->spots;
+	struct numbers numbers;
+	struct hot_mix mix;
+	int found;
+
+	if (!make_numbers(spots, functions, &numbers))
+		return -1;
+	fill_numbers(spots, runs, all, functions, &numbers);
+	mix = (struct hot_mix){
+		.steps = spots->steps,
+		.functions = functions,
+		.totals = numbers.totals,
+		.values = numbers.values,
+		.weights = numbers.weights,
+		.count_totals = numbers.count_totals,
+		.counts = is_weighted(all) ? numbers.counts : NULL,
+		.square_totals = numbers.square_totals,
+		.squares = numbers.squares,
+	};
+	found = hot_changes_find(&mix, spots->tests, finding->least, finding->goes_on,
+				 finding->context, changes, HOT_CHANGES_MAX,
+				 &spots->changes_left_out);
+	free(numbers.values);
+	return found;
+}
+
+static bool find_in_process(struct finding *finding, uint32_t number)
+{
+	struct hot_spots *spots = finding->spots;
+	struct hot_process *process = &spots->processes[number];
+	struct hot_change changes[HOT_CHANGES_MAX];
+	struct run all, *runs = NULL;
+	uint32_t functions = 0;
+	int found = -1;
+
+	if (find_all(spots, process, &all))
+		runs = tested_runs(spots, process, &all, &functions);
+	if (runs)
+		found = find_in_runs(finding, runs, &all, functions, changes);
+	process->changes = found > 0 ? (unsigned)found : 0;
+	if (found > 0 && !keep_changes(finding, number, runs, changes, found))
+		found = -1;
+	free(runs);
+	return found >= 0;
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+	const struct hot_change *a = left, *b = right;
+
+	if (a->score != b->score)
+		return a->score > b->score ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->from_step > b->from_step) - (a->from_step < b->from_step);
+}
+
+static void keep_best(struct hot_spots *spots, size_t limit)
+{
+	if (spots->change_count)
+		qsort(spots->changes, spots->change_count, sizeof(*spots->changes),
+		      compare_changes);
+	while (spots->change_count > limit) {
+		free(spots->changes[--spots->change_count].moved);
+		spots->changes_left_out++;
+	}
+}
+
+/* What is made of one process to test it: its runs, and numbers of each step of each function. */
+static size_t process_bytes(const struct hot_spots *spots, const struct hot_process *process)
+{
+	size_t functions = process->cell_count < FUNCTIONS_TESTED ? process->cell_count
+								  : FUNCTIONS_TESTED;
+
+	return process->cell_count * sizeof(struct run) +
+	       (3 * (functions + 1) + PER_STEP) * spots->steps * sizeof(double);
+}
+
+static bool has_room(const struct hot_spots *spots, size_t room)
+{
+	for (uint32_t i = 0; i < spots->process_count; i++)
+		if (process_bytes(spots, &spots->processes[i]) > room)
+			return false;
+	return true;
+}
+
+bool hot_spots_find(struct hot_spots *spots, double least, size_t limit, size_t room,
+		    bool (*goes_on)(void *context), void *context)
+{
+	struct finding finding = {spots, least, limit, 0, goes_on, context};
+
+	hash_table_release(&spots->index->cells); /* nothing is added any more */
+	sort_cells(spots, compare_by_function);
+	if (!has_room(spots, room) || !count_tests(spots))
+		return false;
+	for (uint32_t i = 0; i < spots->process_count; i++)
+		if (spots->processes[i].tested && !find_in_process(&finding, i))
+			return false;
+	keep_best(spots, limit);
+	sort_cells(spots, compare_by_step);
+	return true;
+}
+
+void hot_spots_free(struct hot_spots *spots)
+{
+	if (!spots)
+		return;
+	for (size_t i = 0; i < spots->change_count; i++)
+		free(spots->changes[i].moved);
+	hash_table_release(&spots->index->functions);
+	hash_table_release(&spots->index->cells);
+	free(spots->index->last_stacks);
+	free(spots->index);
+	free(spots->functions);
+	free(spots->processes);
+	free(spots->cells);
+	free(spots->changes);
+	free(spots);
+}

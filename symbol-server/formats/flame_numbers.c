@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/flame_numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const flame_column_names[FLAME_COLUMNS] = {"name",      "file",      "line",  "module",
+						       "parent",    "self",      "total", "kind",
+						       "base_self", "base_total"};
+
+static void number_module(struct flame_numbers *numbers, uint32_t module)
+{
+	if (module >= numbers->answer->module_count || numbers->module_of[module] != UINT32_MAX)
+		return;
+	numbers->module_of[module] = numbers->module_count;
+	numbers->modules[numbers->module_count++] = module;
+}
+
+static bool number_texts(struct flame_numbers *numbers)
+{
+	const struct flame_tree *tree = numbers->answer->tree;
+
+	for (uint32_t i = 0; i < numbers->answer->module_count; i++)
+		numbers->module_of[i] = UINT32_MAX;
+	for (size_t i = 0; i < tree->count; i++) {
+		const struct flame_frame *frame = &tree->nodes[i].frame;
+		const char *file = frame->file ? frame->file : "";
+
+		numbers->file_of[i] = UINT32_MAX;
+		if (!text_list_take(&numbers->names, frame->name, frame->name_hash,
+				    &numbers->name_of[i]))
+			return false;
+		if (*file && !text_list_take(&numbers->files, file, 0, &numbers->file_of[i]))
+			return false;
+		number_module(numbers, frame->module);
+	}
+	return true;
+}
+
+static bool make_room(struct flame_numbers *numbers)
+{
+	size_t nodes = numbers->answer->tree->count;
+	size_t modules = numbers->answer->module_count + 1;
+
+	text_list_init(&numbers->names, (uint32_t)nodes);
+	text_list_init(&numbers->files, (uint32_t)nodes);
+	numbers->name_of = calloc(nodes, sizeof(*numbers->name_of));
+	numbers->file_of = calloc(nodes, sizeof(*numbers->file_of));
+	numbers->module_of = calloc(modules, sizeof(*numbers->module_of));
+	numbers->modules = calloc(modules, sizeof(*numbers->modules));
+	return numbers->name_of && numbers->file_of && numbers->module_of && numbers->modules;
+}
+
+bool flame_numbers_init(struct flame_numbers *numbers, const struct flame_answer *answer)
+{
+	memset(numbers, 0, sizeof(*numbers));
+	numbers->answer = answer;
+	return make_room(numbers) && number_texts(numbers);
+}
+
+void flame_numbers_release(struct flame_numbers *numbers)
+{
+	text_list_release(&numbers->names);
+	text_list_release(&numbers->files);
+	free(numbers->name_of);
+	free(numbers->file_of);
+	free(numbers->module_of);
+	free(numbers->modules);
+}
+
+void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json *json)
+{
+	json_key(json, "modules");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < numbers->module_count; i++) {
+		const struct flame_module *module = &numbers->answer->modules[numbers->modules[i]];
+
+		json_open(json, '{');
+		json_key_string(json, "name", module->name);
+		json_key_string(json, "build_id", module->build_id);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+void flame_kinds_json(struct json *json)
+{
+#define KIND_TEXT(name_) #name_,
+	static const char *const kinds[] = {FRAME_KINDS(KIND_TEXT)};
+
+	json_key(json, "kinds");
+	json_open(json, '[');
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++)
+		json_string(json, kinds[i]);
+	json_close(json, ']');
+}
+
+int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t i, enum flame_column column)
+{
+	const struct flame_node *node = &numbers->answer->tree->nodes[i];
+
+	switch (column) {
+	case FLAME_NAME:
+		return numbers->name_of[i];
+	case FLAME_FILE:
+		return numbers->file_of[i] == UINT32_MAX ? -1 : (int64_t)numbers->file_of[i];
+	case FLAME_LINE:
+		return node->frame.line;
+	case FLAME_MODULE:
+		return node->frame.module < numbers->answer->module_count
+			       ? (int64_t)numbers->module_of[node->frame.module]
+			       : -1;
+	case FLAME_PARENT:
+		return i ? (int64_t)node->parent : -1;
+	case FLAME_SELF:
+		return (int64_t)node->self;
+	case FLAME_TOTAL:
+		return (int64_t)node->total;
+	case FLAME_BASE_SELF:
+		return (int64_t)node->self_samples;
+	case FLAME_BASE_TOTAL:
+		return (int64_t)node->total_samples;
+	default:
+		return (int64_t)node->frame.kind;
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers that columns of nodes have: of names, files and modules that some node has, each
+ * once, in order of appearance. Pure. */
+#ifndef SYMBOL_SERVER_FORMATS_FLAME_NUMBERS_H
+#define SYMBOL_SERVER_FORMATS_FLAME_NUMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/json_writer.h"
+#include "symbol-server/formats/text_list.h"
+
+struct flame_numbers {
+	const struct flame_answer *answer;
+	struct text_list names, files;
+	uint32_t module_count;
+	/* private below */
+	uint32_t *name_of, *file_of; /* by node; UINT32_MAX none */
+	uint32_t *module_of;         /* by the tree's number → number in the answer */
+	uint32_t *modules;           /* back */
+};
+
+/* Columns of the answer, in their order. */
+enum flame_column {
+	FLAME_NAME,
+	FLAME_FILE,
+	FLAME_LINE,
+	FLAME_MODULE,
+	FLAME_PARENT,
+	FLAME_SELF,
+	FLAME_TOTAL,
+	FLAME_KIND,
+	FLAME_BASE_SELF, /* from here on of comparisons */
+	FLAME_BASE_TOTAL,
+	FLAME_COLUMNS
+};
+
+extern const char *const flame_column_names[FLAME_COLUMNS];
+
+/* false: no memory. Released in either case by the caller. */
+bool flame_numbers_init(struct flame_numbers *numbers, const struct flame_answer *answer);
+void flame_numbers_release(struct flame_numbers *numbers);
+
+/* −1: none, and of the root's parent. */
+int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t node,
+			   enum flame_column column);
+/* The keys "modules" and "kinds" with their lists. */
+void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json *json);
+void flame_kinds_json(struct json *json);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sample's attributes → its context (store/sample_context.h); equal ones share their text. */
+#ifndef SYMBOL_SERVER_INGEST_CONTEXTS_H
+#define SYMBOL_SERVER_INGEST_CONTEXTS_H
+
+#include "symbol-server/ingest/dictionary.h"
+#include "symbol-server/store/sample_context.h"
+
+enum { CONTEXTS_KEPT = 1024 };
+
+struct context_request { /* of one sample */
+	struct text thread;
+	uint32_t attributes[CONTEXT_ATTRIBUTES_MAX]; /* of the dictionary; others were not kept */
+	unsigned count, dropped;
+};
+
+struct contexts {                   /* zeroed: empty */
+	struct context_entry *kept; /* by hash; the last one of each */
+	uint64_t dropped;           /* attributes that found no room or whose keys are none */
+};
+
+/* Keeps an attribute that is not of the well-known ones. */
+void context_request_add(struct context_request *request, const struct dictionary *dictionary,
+			 uint32_t index);
+/* False: the arena is full. Without attributes it is the thread's name. */
+bool contexts_make(struct contexts *contexts, struct dictionary *dictionary,
+		   const struct context_request *request, struct text *context);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One clickhouse_samples_add() under way: what its three files share. add.c puts profiles,
+ * add_definitions.c what they refer to, add_counters.c what agents say of themselves, all into the
+ * open group. Of this folder only. */
+#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ADDING_H
+#define SYMBOL_SERVER_STORE_CLICKHOUSE_ADDING_H
+
+#include "symbol-server/store/clickhouse/parts.h"
+
+struct adder {
+	struct clickhouse_samples *store;
+	struct row_group *group;
+	const struct sample_batch *batch;
+	uint32_t month; /* of the profile under way */
+	struct arena arena;
+	uint64_t *locations; /* hashes; 0: not yet made */
+	bool *is_repeated;
+	uint32_t *order;       /* of a profile's samples */
+	struct hash_table ids; /* of this batch's profiles */
+	uint64_t own_samples;
+	unsigned duplicates;
+};
+
+/* Where what is of that time goes: minutes so old are about to go, or gone. */
+static inline bool adder_is_late(const struct adder *adder, uint32_t minute)
+{
+	int64_t from_ms = clickhouse_kept_from_ms(adder->store, SAMPLES_RAW, clickhouse_now_ms());
+	uint32_t day_end = minute / 86400 * 86400 + 86400;
+
+	return clickhouse_keeps_sums(adder->store) && from_ms &&
+	       day_end < from_ms / 1000 + LATE_MARGIN_S;
+}
+
+static inline void adder_note_bucket(struct adder *adder, uint32_t minute)
+{
+	if (minute >= 600)
+		id_set_add(&adder->group->buckets, minute / 600);
+}
+
+static inline uint32_t adder_minute(int64_t time_ms)
+{
+	int64_t seconds = time_ms > 0 ? time_ms / SAMPLES_BUCKET_MS * 60 : 0;
+
+	return seconds > UINT32_MAX - 59 ? UINT32_MAX / 60 * 60 : (uint32_t)seconds;
+}
+
+/* Ids that are the same on every server; rows of what the store has not met yet go into the
+ * group. */
+uint64_t adder_define_stack(struct adder *adder, uint32_t number);
+uint64_t adder_define_series(struct adder *adder, uint32_t number);
+/* What stands for the refused series of a host. */
+uint64_t adder_define_host(struct adder *adder, const struct batch_series *series);
+uint64_t adder_series_id(const struct batch_series *series);
+
+void adder_put_counters(struct adder *adder, const struct batch_counters *counters);
+/* For /metrics: how stack walks ended and what was lost, as agents told this server. */
+void adder_count_report(struct adder *adder, const struct batch_counters *counters);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_spans(): what came with spans, as it is stored. */
+#include <string.h>
+
+#include "symbol-server/store/sqlite/answers/limits.h"
+#include "symbol-server/store/sqlite/days/span_rows.h"
+
+enum { ASK_STEPS = 8192 };
+
+struct span_query {
+	const struct samples_query *query;
+	const struct view_day *day;
+	const uint8_t *is_wanted;
+	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
+	samples_span_fn *fn;
+	void *context;
+	int64_t started_ms;
+	uint64_t steps;
+	struct error *err;
+	bool is_stopped, is_limited; /* err is set */
+};
+
+static bool is_series_wanted(void *context, uint32_t series)
+{
+	return ((struct span_query *)context)->is_wanted[series];
+}
+
+static bool is_thread_wanted(struct span_query *spans, uint32_t thread)
+{
+	uint8_t *known = &spans->threads[thread];
+	const char *text = thread ? catalog_string(spans->day->catalog, thread)->text : "";
+
+	if (!*known)
+		*known = spans->query->thread_wanted(spans->query->context, text) ? 1 : 2;
+	return *known == 1;
+}
+
+static bool pass(void *context, const struct span_sample *span)
+{
+	struct span_query *spans = context;
+	uint64_t stack_id;
+
+	if (!(++spans->steps % ASK_STEPS) &&
+	    !limits_allow(spans->query, spans->started_ms, 0, 0, spans->err)) {
+		spans->is_limited = true;
+		return false;
+	}
+	if (!span->stack || (spans->query->thread_wanted && !is_thread_wanted(spans, span->thread)))
+		return true;
+	stack_id = catalog_stack(spans->day->catalog, span->stack)->hash[0];
+	if (spans->query->stack_id && stack_id != *spans->query->stack_id)
+		return true;
+	spans->is_stopped = !spans->fn(spans->context, span->ids, stack_id, span->samples,
+				       span->value);
+	return !spans->is_stopped;
+}
+
+static bool query_day(struct view *view, struct view_day *day, unsigned type,
+		      struct span_query *spans)
+{
+	uint32_t wanted = 0;
+
+	spans->day = day;
+	spans->is_wanted = view_wanted(view, day, spans->query, &wanted);
+	spans->threads = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS] + 1, 1);
+	if (!spans->is_wanted || !spans->threads)
+		return error_set(spans->err, ERROR_MEMORY, "no memory for an answer");
+	if (!wanted)
+		return true;
+	return span_view_each(view, day, spans->query, type, is_series_wanted, pass, spans,
+			      spans->err) &&
+	       !spans->is_limited;
+}
+
+bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,
+			  samples_span_fn *fn, void *context, struct error *err)
+{
+	struct span_query spans = {.query = query,
+				   .fn = fn,
+				   .context = context,
+				   .started_ms = limits_now_ms(),
+				   .err = err};
+	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct view view;
+	bool ok = true;
+
+	if (type < 0)
+		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
+				 query->type ? query->type : "");
+	if (!span_view_open(&view, sqlite_samples_of(base), query, (unsigned)type, err))
+		return false;
+	for (unsigned i = 0; ok && !spans.is_stopped && i < view.day_count; i++)
+		ok = query_day(&view, &view.days[i], (unsigned)type, &spans);
+	if (ok && !spans.is_stopped)
+		ok = limits_allow(query, spans.started_ms, 0, 0, err);
+	view_close(&view);
+	return ok;
+}

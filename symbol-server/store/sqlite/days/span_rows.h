@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples with a trace and a span: a day file's table, and what of it a query sees. Of this folder
+ * only. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_SPAN_ROWS_H
+#define SYMBOL_SERVER_STORE_SQLITE_SPAN_ROWS_H
+
+#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/answers/view.h"
+
+/* Sorts spans. row's sums are not looked at. */
+bool day_writer_spans(struct day_writer *writer, const struct day_row *row,
+		      struct span_sample *spans, size_t count, struct error *err);
+
+/* A view of the days and of the spans in memory; nothing of before the trace retention. */
+bool span_view_open(struct view *view, struct sqlite_samples *store,
+		    const struct samples_query *query, unsigned type, struct error *err);
+
+/* Those with the query's ids as rows of counted stacks, one per series, minute and fold:
+ * view_each().
+ */
+bool span_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
+		    unsigned type, bool (*is_wanted)(void *context, uint32_t series),
+		    view_row_fn *fn, void *context, struct error *err);
+
+/* The same as they are stored, nothing added up. False from fn stops, and the return is then true
+ * as well. */
+bool span_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
+		    unsigned type, bool (*is_wanted)(void *context, uint32_t series), span_fn *fn,
+		    void *context, struct error *err);
+
+/* The engine's samples_spans(). */
+bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,
+			  samples_span_fn *fn, void *context, struct error *err);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's views in the order of their tabs. A view is made when it is shown for the first time.
+
+import { AgentsView } from "../views/agents_view";
+import { DiffView } from "../views/diff_view";
+import { FlameView } from "../views/flame_view";
+import { ModulesView } from "../views/modules_view";
+import { OverviewView } from "../views/overview_view";
+import { TimeView } from "../views/time_view";
+import { WallView } from "../views/wall_view";
+import type { Shell, View } from "./view";
+
+export interface Entry {
+  page: string; // in the address
+  title: string;
+  key: string; // after g
+  make(shell: Shell): View;
+}
+
+export const VIEWS: readonly Entry[] = [
+  { page: "overview", title: "Overview", key: "o", make: (shell) => new OverviewView(shell) },
+  { page: "graph", title: "Flame graph", key: "f", make: (shell) => new FlameView(shell) },
+  { page: "diff", title: "Diff", key: "d", make: (shell) => new DiffView(shell) },
+  { page: "time", title: "Time", key: "t", make: (shell) => new TimeView(shell) },
+  { page: "wall", title: "Wall clock", key: "w", make: (shell) => new WallView(shell) },
+  { page: "modules", title: "Modules", key: "m", make: (shell) => new ModulesView(shell) },
+  { page: "agents", title: "Agents", key: "a", make: (shell) => new AgentsView(shell) },
+];

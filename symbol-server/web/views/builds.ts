@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// When something new began to run: a module with another build-id than those seen before. Pure.
+
+import type { ModuleState } from "../api";
+
+export interface NewBuild {
+  name: string;
+  build_id: string;
+  before: string; // the build-id of that name that came last before it
+  time: number; // when the server met it first, unix milliseconds
+  samples: number;
+}
+
+const MOST = 20;
+
+// Of all modules, those with samples in the selection that were first met within from…until and whose
+// name was known by then; of many the ones with most samples, in the order of time. A name of which
+// several came in one report, as plugins' stubs do, is told apart by its samples alone.
+export function newBuilds(modules: readonly ModuleState[], from: number, until: number): NewBuild[] {
+  const byName = new Map<string, ModuleState[]>();
+  for (const module of modules) {
+    if (module.name !== "" && module.first_seen > 0) {
+      const same = byName.get(module.name);
+      if (same === undefined) {
+        byName.set(module.name, [module]);
+      } else {
+        same.push(module);
+      }
+    }
+  }
+  const found: NewBuild[] = [];
+  for (const [name, all] of byName) {
+    all.sort((a, b) => a.first_seen - b.first_seen);
+    let before = ""; // met before the one looked at, not together with it
+    for (let i = 0; i < all.length; i++) {
+      const { build_id, samples, first_seen: time } = all[i];
+      before = i > 0 && all[i - 1].first_seen < time ? all[i - 1].build_id : before;
+      if (before !== "" && samples > 0 && time >= from && time < until) {
+        found.push({ name, build_id, before, time, samples });
+      }
+    }
+  }
+  return found
+    .sort((a, b) => b.samples - a.samples)
+    .slice(0, MOST)
+    .sort((a, b) => a.time - b.time);
+}
+
+const MINUTE = 60_000;
+
+// What to compare: since it ran against the same length before, in whole minutes. Nothing of the minute
+// in which it came, which has both.
+export function aroundBuild(time: number, from: number, until: number): { from: number; until: number; base: string } | null {
+  const before = Math.floor(time / MINUTE) * MINUTE;
+  const after = before + MINUTE;
+  const length = Math.min(before - from, until - after);
+  return length < MINUTE ? null : { from: after, until: after + length, base: `${before - length}..${before}` };
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stand-in for farflame-server that serves the built page and answers written for tests.
+//
+// The service label of the question chooses the answer, so that one server plays every part: "big" is a
+// million frames, "error" a refusal, "slow" takes 1.5 s (fake_answers.mjs). A test adds what it needs:
+// server.answers["/api/v1/series"] = (query) => ({ … }), or ({ status: 500, body: "text" }).
+//
+//   node tests/browser/fake_server.mjs PAGE    serves until it is ended
+
+import fs from "node:fs";
+import http from "node:http";
+import zlib from "node:zlib";
+import { sandwichOf } from "./fake_sandwich.mjs";
+import { cutDetail, LABELS, MODULE_STATES, scene, topOf } from "./fake_answers.mjs";
+
+// What design and server promise: the page has to work under it.
+const CSP =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+  "worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'";
+
+// What each resource takes; like the real server, another parameter is an error.
+const SELECTS = ["type", "from", "until", "match"];
+const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "value"];
+const KNOWN = {
+  "/api/v1/flamegraph": [...FLAME, "max_nodes", "format"],
+  "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes"],
+  "/api/v1/top": [...FLAME, "limit", "sort"],
+  "/api/v1/types": SELECTS,
+  "/api/v1/labels/": SELECTS,
+  "/api/v1/modules": SELECTS,
+  "/api/v1/agents": [],
+};
+
+class Reply {
+  constructor(status, body, headers = {}) {
+    Object.assign(this, { status, body, headers });
+  }
+}
+
+function refusal(status, code, message) {
+  return new Reply(status, { error: { code, message } });
+}
+
+class FakeServer {
+  asked = []; // { path, query }
+  agents = [];
+  modules = MODULE_STATES;
+  broken = false; // true: questions for samples break off
+  delay = 0; // milliseconds before each answer of samples
+  answers = {}; // by path, before those below
+
+  constructor(pageFile) {
+    const page = fs.readFileSync(pageFile);
+    this.page = pageFile.endsWith(".gz") ? page : zlib.gzipSync(page);
+    this.server = http.createServer((request, response) => void this.serve(request, response));
+  }
+
+  listen(port = 0) {
+    return new Promise((done) =>
+      this.server.listen(port, "127.0.0.1", () => {
+        this.port = this.server.address().port;
+        this.url = `http://127.0.0.1:${this.port}`;
+        done(this);
+      }),
+    );
+  }
+
+  // Nobody answers at its address from now on, until listen(port).
+  stop() {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  // Those for this resource, as their parameters.
+  questions(resource) {
+    return this.asked.filter(({ path }) => path === "/api/v1/" + resource).map(({ query }) => query);
+  }
+
+  async serve(request, response) {
+    const url = new URL(request.url, "http://fake");
+    const query = Object.fromEntries(url.searchParams);
+    const reply = await this.reply(url.pathname, query).catch((error) => refusal(500, "fake", String(error.stack)));
+    if (reply === null) {
+      response.destroy();
+      return;
+    }
+    const { status, body, headers } = reply;
+    const isRaw = Buffer.isBuffer(body) || typeof body === "string";
+    response.writeHead(status, { "Content-Type": "application/json", ...headers });
+    response.end(isRaw ? body : JSON.stringify(body));
+  }
+
+  // null: the connection breaks off
+  async reply(path, query) {
+    this.asked.push({ path, query });
+    if (path === "/") {
+      const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Encoding": "gzip", "Content-Security-Policy": CSP };
+      return new Reply(200, this.page, headers);
+    }
+    if (path in this.answers) {
+      const own = await this.answers[path](query);
+      return own === null || own.status === undefined ? own && new Reply(200, own) : new Reply(own.status, own.body, own.headers);
+    }
+    const known = KNOWN[path.replace(/(labels\/).*/, "$1")];
+    const odd = Object.keys(query).filter((name) => known !== undefined && !known.includes(name));
+    if (odd.length > 0) {
+      return refusal(422, "bad_parameter", `unknown parameter ${odd}`);
+    }
+    return /(flamegraph|top|sandwich)$/.test(path) ? this.samples(path, query) : this.listing(path);
+  }
+
+  listing(path) {
+    if (path === "/api/v1/types") {
+      return new Reply(200, { types: [{ name: "on-cpu", unit: "nanoseconds", samples: 1014 }] });
+    }
+    if (path.startsWith("/api/v1/labels/")) {
+      const values = LABELS[path.slice("/api/v1/labels/".length)] ?? [];
+      return new Reply(200, { values: values.map(([value, samples]) => ({ value, samples })) });
+    }
+    if (path === "/api/v1/modules") {
+      return new Reply(200, { modules: this.modules });
+    }
+    if (path === "/api/v1/agents") {
+      return new Reply(200, { agents: this.agents, now: Date.now() });
+    }
+    return refusal(404, "not_found", `There is nothing at ${path}.`);
+  }
+
+  async samples(path, query) {
+    const name = /service="(\w+)"/.exec(query.match ?? "")?.[1] ?? "small";
+    const isTop = path.endsWith("top");
+    if (this.broken) {
+      return null;
+    }
+    if (name === "error") {
+      return refusal(422, "bad_parameter", "Parameter match: position 9: a quote is missing.");
+    }
+    if (name === "html") {
+      return new Reply(502, "<html>502 Bad Gateway</html>", { "Content-Type": "text/html" });
+    }
+    const delay = name === "slow" ? 1500 : this.delay;
+    if (delay > 0) {
+      await new Promise((done) => setTimeout(done, delay));
+    }
+    if (name === "cut" && query.root && !isTop) {
+      return new Reply(200, cutDetail(query.root));
+    }
+    const answer = scene(name);
+    if (path.endsWith("sandwich")) {
+      return new Reply(200, sandwichOf(answer, topOf(answer).functions, query.function));
+    }
+    return new Reply(200, isTop ? topOf(answer) : answer);
+  }
+}
+
+export function startFake(pageFile) {
+  return new FakeServer(pageFile).listen();
+}
+
+if (process.argv[1]?.endsWith("fake_server.mjs")) {
+  const { url } = await startFake(process.argv[2]);
+  console.log(url + "/");
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame graph, its table, search, menu and keys, in a real browser on answers written for these tests.
+
+import { holdsForAnyData } from "./any_data.mjs";
+import { MODULES } from "./fake_answers.mjs";
+import { check, equal, fake, openPage, run } from "./page.mjs";
+
+const server = await fake();
+const page = await openPage(server.url);
+const GRAPH = { page: "graph" };
+
+async function written_answers() {
+  await holdsForAnyData(page, "written answers", {});
+}
+
+async function zoomIs(path, text) {
+  check(await page.wait(`document.body.dataset.zoom === ${JSON.stringify(path)}`), text, await page.data("zoom"));
+}
+
+async function zoomEnds(path, text) {
+  check(await page.wait(`document.body.dataset.zoom?.endsWith(${JSON.stringify(path)})`), text, await page.data("zoom"));
+}
+
+async function has(selector, text, what) {
+  check(await page.waitText(selector, text, 5), what, await page.text(selector));
+}
+
+async function status() {
+  await page.open(GRAPH);
+  equal((await page.text("#stat-lost")).replace("\n", ""), "!lost 12 (1.17 %)", "losses are shown with a sign");
+  await page.page.focus("#stat-lost");
+  await has("#tip", "9: the kernel's ring buffer was full", "a tip says why samples were lost");
+  await has("#tip", "3: the agent's queue", "by each reason");
+  equal(await page.text("#stat-incomplete"), "incomplete 3.64 % mostly code without frame pointers",
+    "incomplete share and the reason of most");
+  await page.page.focus("#stat-incomplete");
+  const modules = `2.95 % code without frame pointers — in libssl.so.3 80.0 %, ${"cd".repeat(20)} 20.0 %`;
+  await has("#tip", modules, "a tip has all reasons and the modules behind each");
+  await has("#tip", "0.69 % 32-bit process", "also those without modules");
+  equal(await page.text("#stat-unsymbolized"), "unsymbolized 5.71 %", "unsymbolized share");
+  equal(await page.text("#stat-value"), "10.3 s · avg 0.003 CPUs", "value in human units");
+  equal(await page.count("#process option"), 4, "processes to choose from");
+  await has("#legend", "[k] kernel", "the legend names the kernel's mark");
+}
+
+async function hover() {
+  await page.open(GRAPH);
+  // The middle of level 8 under the left part: skip_space, inlined.
+  await page.point(8, 0.05);
+  await page.point(7, 0.05);
+  const card = "#hover-card";
+  await has(card, "skip_space() (inlined)", "hovering tells name and mark");
+  await has(card, "src/json.cc:88", "line");
+  await has(card, "28.6 %", "share of the caller");
+  await has(card, MODULES[0].build_id, "and module and build-id");
+  await page.point(8, 0.71);
+  await has(card, "[k] tcp_sendmsg_locked", "kernel frames carry [k]");
+  await page.shot("hover");
+}
+
+async function table() {
+  await page.open(GRAPH);
+  const first = () => page.run("document.querySelector('#top-body td.name button.link').title.split('\\n')[0]");
+  const hottest = await first();
+  check(hottest.startsWith("json::Parser") && hottest.endsWith("parse_value(int)"), "table: hottest by self first", hottest);
+  await page.click("#top-by-total");
+  check(["_start", "main"].includes(await first()), "table: sorts by total", await first());
+  await page.set("#top-filter", "vmlinux");
+  equal(await page.count("#top-body tr"), 5, "table: filters by module");
+  page.quiet("table");
+}
+
+async function screens() {
+  await page.open(GRAPH);
+  await page.theme("dark");
+  check(await page.wait("document.documentElement.dataset.theme === 'dark'"), "dark as the system is");
+  await page.shot("dark");
+  await page.theme("light");
+  check(await page.wait("document.documentElement.dataset.theme !== 'dark'"), "and light again");
+  await page.resize(1400, 850, 2); // which it is not told of: pointing at it has to do
+  await page.point(8, 0.05);
+  await page.point(7, 0.05);
+  const dense = "(c => c.width === 2 * c.clientWidth)(document.getElementById('flame-canvas'))";
+  check(await page.wait(dense), "sharp on a screen of twice the density");
+  await page.shot("dense");
+  await page.resize(900, 800);
+  check(await page.wait("document.getElementById('flame-canvas').clientWidth > 700"), "narrow: the graph has the width");
+  await page.shot("narrow");
+  await page.resize(1400, 850);
+  page.quiet("screens");
+}
+
+async function choices() {
+  await page.open(GRAPH);
+  server.asked.length = 0;
+  await page.set("#process", "worker;odd\\name");
+  await page.wait("document.body.dataset.shown >= 2");
+  equal(server.questions("flamegraph").map(({ match }) => match), ['{process="worker;odd\\\\name"}'], "a process becomes a selector");
+  await page.click("#more summary");
+  check(await page.visible("#match"), "More opens");
+  await page.shot("more");
+  await page.key("Escape");
+  check(!(await page.run("document.getElementById('more').open")), "Escape closes it");
+  await page.set("#range", "custom");
+  await page.set("#custom-from", "2026-01-02T03:04:05");
+  await page.set("#custom-until", "2026-01-02T04:04:05");
+  server.asked.length = 0;
+  await page.shot("custom");
+  await page.click("#custom-range button");
+  await page.wait("document.body.dataset.shown >= 3");
+  equal(server.questions("flamegraph").map(({ from, until }) => until - from), [3_600_000], "an hour of one's own");
+  await page.open({ ...GRAPH, from: "now-2h" });
+  equal(await page.run("document.getElementById('range').value"), "now-2h", "another relative time of the address is kept");
+  check(!(await page.visible("#custom-range")), "and is no time of one's own");
+  page.quiet("choices");
+}
+
+async function zoom() {
+  await page.open(GRAPH);
+  await page.point(6, 0.2, "left");
+  await zoomEnds("parse_value(int)", "a click zooms");
+  const address = await page.run("location.hash");
+  check(address.includes("zoom="), "the zoom is in the address");
+  await page.point(3, 0.9, "left");
+  await zoomEnds("_start;main", "a click on a caller zooms out to it");
+  await page.key("Escape");
+  await zoomIs("api-server", "Escape goes to the next wider caller");
+  await page.key("Escape");
+  await zoomIs("", "and to all");
+  await page.page.goBack();
+  await zoomIs("api-server", "Back undoes it");
+  await page.page.goForward();
+  await zoomIs("", "Forward does it again");
+  await page.go(page.base + address);
+  await zoomEnds("parse_value(int)", "the address opens the same picture");
+  await page.click("#trail button");
+  await zoomIs("", "the trail leads back");
+  await page.open({ ...GRAPH, zoom: "worker\\;odd\\\\name;spin" });
+  await zoomIs("worker;odd\\name;spin", "';' and '\\' inside names survive the address");
+  page.quiet("zoom");
+}
+
+async function search() {
+  await page.open(GRAPH);
+  const found = (words, text) => has("#search-result", words, text);
+  await page.key("/");
+  equal(await page.run("document.activeElement.id"), "search", "/ goes to the search");
+  await page.type("entry_syscall");
+  await found("17.6 % · 2 frames", "two frames, 179 of 1016 samples");
+  await page.key("Escape");
+  check(await page.wait("document.getElementById('search').value === ''"), "Escape ends the search");
+  await page.key("/");
+  await page.type("server::");
+  await found("77.8 % · 2 frames", "a match inside a match counts once");
+  await page.key("Enter");
+  const selected = async (name, text) =>
+    check(await page.wait(`document.body.dataset.selected?.startsWith('${name}')`), text, await page.data("selected"));
+  await selected("server::EventLoop::run(int)", "Enter goes to the first match");
+  await page.page.focus("#flame-scroller");
+  await page.key("n");
+  await selected("server::Connection", "n to the next");
+  await found("2 of 2", "and says which");
+  await page.key("N");
+  await selected("server::EventLoop", "N to the one before");
+  await page.open({ ...GRAPH, search: "(" });
+  check(await page.run("document.getElementById('search').matches('.odd[title*=\"letter by letter\"]')"),
+    "what is no expression is said to be none, and looked for as it stands");
+  await page.open(GRAPH);
+  await page.click("#top-body tr td.number");
+  check(await page.wait("location.hash.includes('search=')"), "a click in the table searches the function");
+  await found("41.2 % · 1 frame", "which has its share");
+  await page.shot("search");
+  page.quiet("search");
+}
+
+async function menu() {
+  await page.open(GRAPH);
+  await page.point(6, 0.2, "right");
+  check(await page.visible("#frame-menu"), "the right button opens a menu");
+  await page.key("ArrowDown");
+  check((await page.run("document.activeElement.innerText")).startsWith("Sandwich"), "arrows move in it");
+  await page.key("Escape");
+  check(!(await page.visible("#frame-menu")), "Escape closes it");
+  await page.point(6, 0.2, "right");
+  server.asked.length = 0;
+  await page.page.getByRole("menuitem", { name: "Hide" }).first().click();
+  await page.wait("document.body.dataset.shown >= 2");
+  equal(server.questions("flamegraph").map(({ hide }) => hide), ["^json::Parser<char, std::allocator<char> >::parse_value\\(int\\)$"],
+    "Hide asks the server without the function");
+  equal(await page.count("#filters button"), 1, "the filter is shown");
+  await page.click("#filters button");
+  await page.wait("document.body.dataset.shown >= 3");
+  check(!("hide" in server.questions("flamegraph").at(-1)) && (await page.count("#filters button")) === 0, "and goes by a click");
+  await page.key("?");
+  check(await page.visible("#help-dialog"), "? explains");
+  await page.shot("help");
+  await page.click("#help-dialog form button");
+  check(!(await page.visible("#help-dialog")), "its button closes it");
+  page.quiet("menu");
+}
+
+async function keys() {
+  await page.open(GRAPH);
+  for (let i = 0; i < 3; i++) {
+    await page.key("ArrowDown");
+  }
+  equal(await page.data("selected"), "_start", "down goes to the widest callee");
+  await page.key("ArrowRight");
+  check((await page.data("selected")).startsWith("[incomplete"), "right to the neighbour", await page.data("selected"));
+  await has("#spoken", "incomplete frame", "its kind is spoken");
+  await has("#spoken", "total 3.64 %", "and its share");
+  await page.key("ArrowUp");
+  equal(await page.data("selected"), "api-server", "up to the caller");
+  await page.key("Enter");
+  await zoomIs("api-server", "Enter zooms");
+  await page.key("t");
+  check(await page.wait("document.getElementById('graph-page').dataset.view === 'graph'"), "t: graph only");
+  check(!(await page.visible("#table-side")), "without the table");
+}
+
+async function detail() {
+  await page.open({ ...GRAPH, service: "cut" });
+  equal(await page.text("#stat-cut"), "cut 60.0 %", "the cut is shown");
+  server.asked.length = 0;
+  await page.point(3, 0.3, "left");
+  check(await page.wait("document.body.dataset.detail === '6'"), "zooming into a cut subtree loads it", await page.data("detail"));
+  equal(server.questions("flamegraph").map(({ root }) => root), ["job;outer;wide"], "asked for by its path");
+  await page.point(4, 0.3);
+  await has("#hover-card", "fine_a", "which has its frames");
+  await has("#hover-card", "45.0 % of all", "with shares of the whole picture, not of the subtree");
+  await has("#hover-card", "75.0 % of its caller", "and of the caller");
+  await page.key("Escape");
+  await zoomIs("", "zooming out");
+  await page.point(3, 0.8);
+  await has("#hover-card", "other", "shows the whole picture again");
+  await page.open({ ...GRAPH, service: "cut", zoom: "job;outer;wide;fine_b" });
+  await zoomIs("job;outer;wide;fine_b", "an address leads to where only the finer answer reaches");
+}
+
+await run(written_answers, status, hover, table, screens, choices, zoom, search, menu, keys, detail);

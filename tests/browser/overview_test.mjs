@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The overview and the comparison on the recorded profile, against the server's own sums.
+
+import { check, equal, openPage, run, startRecorded } from "./page.mjs";
+
+const server = await startRecorded();
+const page = await openPage(server.url);
+const RANGE = server.range;
+
+async function sums() {
+  check(await page.open({ ...RANGE }), "the overview is the first page", page.complaints);
+  equal(await page.data("page"), "overview", "and is told so");
+  const answer = await server.json("timeline", { ...RANGE, group_by: "service", limit: "1000" });
+  const names = await page.texts(".overview-table td.name a");
+  equal(names[0], answer.series[0].labels.service, "the service with most CPU comes first");
+  equal(names.length, Math.min(100, answer.series.length), "every service has a row");
+  check(await page.wait("document.querySelectorAll('.overview .lists td.name').length > 0"), "hottest functions come");
+  const top = await server.json("top", { ...RANGE, sort: "self", limit: "1" });
+  check((await page.texts(".overview .lists td.name a"))[0].startsWith(top.functions[0].name.slice(0, 10)), "the hottest first");
+  const samples = (await page.text("#stat-samples")).replaceAll(",", "");
+  equal(samples, `${top.accounting.samples} samples`, "the accounting is the server's");
+}
+
+async function leads_on() {
+  await page.open({ ...RANGE });
+  const name = (await page.texts(".overview-table td.name a"))[0];
+  await page.click(".overview-table td.name a");
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "a click leads to its graph");
+  check((await page.run("location.hash")).includes(encodeURIComponent(name).replaceAll("%20", "+")), "of that service");
+  await page.page.goBack();
+  check(await page.wait("document.body.dataset.page === 'overview'"), "Back leads back");
+  await page.key("b");
+  check(await page.wait("document.querySelector('[data-by=host]').getAttribute('aria-pressed') === 'true'"), "b: rows are hosts");
+  await page.key("g");
+  await page.key("d");
+  check(await page.wait("document.body.dataset.page === 'diff'"), "g d: the comparison");
+}
+
+async function keyboard_range() {
+  await page.open({ ...RANGE });
+  await page.run("document.querySelector('.overview .plot').focus()");
+  await page.key("ArrowLeft");
+  check(await page.visible(".overview .time-card"), "arrows show a step's values");
+  await page.key("Shift+ArrowLeft");
+  await page.key("Enter");
+  check(await page.wait("/from=\\d{13}/.test(location.hash)"), "Shift, arrows and Enter choose a range", await page.run("location.hash"));
+}
+
+async function compares() {
+  check(await page.open({ ...RANGE, page: "diff", base: "-0s", norm: "raw" }), "a profile against itself opens", page.complaints);
+  check((await page.text(".diff-table .tools")).startsWith("0 of"), "nothing changed by more than chance", await page.text(".diff-table .tools"));
+  check((await page.text(".diff-strip")).includes("within sampling noise"), "and the whole says so", await page.text(".diff-strip"));
+  await page.set(".diff-sides select[aria-label=\"A's time\"]", "-7d");
+  check(await page.wait("document.querySelector('.diff-strip').innerText.includes('new')"), "against a week before, without data: all is new");
+  await page.key("x");
+  check(await page.wait("document.querySelector('.diff-strip').innerText.includes('gone')"), "x: the other way round all is gone");
+  check(await page.wait("document.body.dataset.nodes > 1"), "and what is gone is seen");
+}
+
+async function clean() {
+  for (const state of [{}, { page: "diff", base: "-0s" }]) {
+    await page.open({ ...RANGE, ...state });
+    await page.axe(`axe: ${JSON.stringify(state)}`);
+    page.quiet(`quiet: ${JSON.stringify(state)}`);
+  }
+}
+
+await run(sums, leads_on, keyboard_range, compares, clean);

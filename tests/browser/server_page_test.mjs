@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The web page as farflame-server serves it, over samples that our agent took on this host.
+//
+//   node server_page_test.mjs [URL]    URL: look at a running server instead, with samples of the last day
+
+import path from "node:path";
+import { holdsForAnyData } from "./any_data.mjs";
+import { BUILD, check, end, equal, openPage, run, Server, skipAll, start, waitFor, whyNoBpf } from "./page.mjs";
+
+const SECONDS = 4;
+
+// So that an idle host has something to show.
+function burn(seconds) {
+  let sum = 0;
+  for (const until = Date.now() + seconds * 1000; Date.now() < until; ) {
+    sum += Math.sqrt(sum + 1);
+  }
+  return sum;
+}
+
+async function own_samples() {
+  const server = await Server.start();
+  const page = await openPage(server.url);
+  await page.open({ page: "graph" });
+  check(await page.waitText("#message", "farflame-agent --server " + server.url), "without samples: says how to start an agent",
+    await page.text("#message"));
+  page.quiet("without samples");
+  const args = ["--server", server.url, "--frequency", "199", "--report-interval", "1s"];
+  const agent = start(path.join(BUILD, "farflame-agent"), args, "agent.log");
+  const samples = async () => (await server.json("flamegraph")).accounting.samples;
+  check(await waitFor(async () => burn(0.5) && (await samples()) > 0, 60), "an agent's samples arrive");
+  burn(SECONDS);
+  await end(agent);
+  await holdsForAnyData(page, "our own samples");
+  check((await page.count("#process option")) > 1, "processes to choose from");
+  const counted = (await server.json("flamegraph", { from: "now-24h" })).accounting;
+  const shown = (await page.text("#stat-samples")).replaceAll(",", "");
+  equal(shown, `${counted.samples} samples`, "the page shows the server's count of samples");
+}
+
+async function given_url() {
+  await holdsForAnyData(await openPage(url.split("#")[0]), "given server");
+}
+
+const url = process.argv.at(-1).startsWith("http") ? process.argv.pop() : "";
+if (url !== "") {
+  await run(given_url);
+} else {
+  const why = whyNoBpf();
+  if (why !== "") {
+    skipAll(why);
+  }
+  await run(own_samples);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time line, what happened on it, and the heat map, against what was sent and the server's own sums.
+
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { check, equal, openPage, ROOT, run, Server, WORK } from "./page.mjs";
+
+// Ten minutes before now, whole; the builds are met now, when they are sent.
+const FROM = Math.floor(Date.now() / 60_000) * 60_000 - 600_000;
+const RANGE = { from: String(FROM), until: "now", page: "time" };
+const server = await Server.start();
+await send("old");
+await send("new");
+const page = await openPage(server.url);
+
+async function send(build) {
+  const file = path.join(WORK, build);
+  execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/time_report.py"), build, String(FROM), file], {
+    env: { ...process.env, FARFLAME_BUILD: process.env.FARFLAME_BUILD ?? "build" },
+    stdio: ["ignore", 2, 2],
+  });
+  const answer = await server.post(fs.readFileSync(file));
+  check(answer.status === 200, `the report of the ${build} build is taken`, answer.status);
+}
+
+async function opens() {
+  check(await page.open(RANGE), "the time line opens", page.complaints);
+  const answer = await server.json("timeline", { from: String(FROM), until: "now", group_by: "process" });
+  equal(await page.texts(".time-page .time-legend li"), answer.series.map(({ labels }) => labels.process), "a series for each process");
+}
+
+async function brush() {
+  await page.open(RANGE);
+  const box = await page.page.locator(".time-page .plot").boundingBox();
+  const [from, to] = [0.3, 0.6].map((part) => box.x + 64 + (box.width - 72) * part);
+  await page.page.mouse.move(from, box.y + 60);
+  await page.page.mouse.down();
+  await page.page.mouse.move(to, box.y + 60, { steps: 5 });
+  await page.page.mouse.up();
+  check(await page.wait("/from=\\d{13}&until=\\d{13}/.test(location.hash)"), "a drag chooses a time", await page.run("location.hash"));
+  const [, since, until] = /from=(\d+)&until=(\d+)/.exec(await page.run("location.hash"));
+  check(since % 60_000 === 0 && until - since >= 180_000 && until - since <= 300_000, "of whole steps, about as long", [since, until]);
+  await page.key("u");
+  check(await page.wait(`!location.hash.includes("from=${since}")`), "u: twice as much time");
+  const [, wide, end] = /from=(\d+)&until=(\d+)/.exec(await page.run("location.hash"));
+  check(Math.abs(end - wide - 2 * (until - since)) < 60_000, "which it is", [since, until, wide, end]);
+  await page.page.goBack();
+  await page.page.goBack();
+  check(await page.wait("location.hash.includes('until=now')"), "Back undoes them", await page.run("location.hash"));
+}
+
+async function builds() {
+  await page.open(RANGE);
+  check(await page.waitText(".time-page [aria-label='New builds'] tbody", "libwork.so.1"), "a module's new build is listed");
+  equal((await page.texts(".time-page [aria-label='New builds'] .what")), ["abababab12 → cdcdcdcd34"], "what came after what, and nothing besides");
+  check((await page.count(".time-page .mark.build")) === 1, "and marked on the time line");
+  check(await page.waitText(".time-page [aria-label='What changed'] tbody", "api"), "what a process did otherwise is listed");
+  equal(await page.count(".time-page .mark.hot"), 2, "and marked, of each process");
+  const place = await page.page.evaluate(() => document.querySelector(".mark.build").getBoundingClientRect().right / document.documentElement.clientWidth);
+  check(place > 0.8, "at its end: it came just now", place);
+  await page.axe("axe: the time line");
+  page.quiet("the time line");
+}
+
+async function heat() {
+  await page.open({ ...RANGE, until: String(FROM + 60_000) });
+  check(await page.wait("document.querySelector('.heat-map canvas')?.width > 100"), "the heat map is drawn");
+  check((await page.colours(".heat-map canvas"))[0] >= 2, "with cells that have samples");
+  await page.run("document.querySelector('.heat-map canvas').focus()");
+  await page.key("ArrowDown");
+  check((await page.text(".heat-card")).includes("samples"), "arrows show a cell's value", await page.text(".heat-card"));
+  for (let i = 0; i < 4; i++) {
+    await page.key("Shift+ArrowRight");
+  }
+  await page.key("Enter");
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "Enter leads to the flame graph of the cells");
+  const hash = await page.run("location.hash");
+  const [, since, until] = /from=(\d+)&until=(\d+)/.exec(hash) ?? [];
+  check(hash.includes("exact=true") && until - since === 4020, "of exactly that time", hash);
+  const answer = await server.json("flamegraph", { from: since, until, exact: "true" });
+  equal((await page.text("#stat-samples")).replaceAll(",", ""), `${answer.accounting.samples} samples`, "with the server's sum of it");
+  check(answer.accounting.samples > 0 && answer.accounting.samples < 600, "which is a part of all", answer.accounting.samples);
+  await page.click("#filters .filter:has-text('times of their own')");
+  check(await page.wait("!location.hash.includes('exact')"), "a click on the filter shows all samples of those minutes");
+}
+
+async function clean() {
+  await page.open(RANGE);
+  await page.shots("time");
+}
+
+await run(opens, brush, builds, heat, clean);

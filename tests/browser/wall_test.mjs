@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wall clock and requests, against the sums of who made the samples and the server's own.
+
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { check, equal, fake, openBrowser, openPage, ROOT, run, Server, WORK } from "./page.mjs";
+
+const FROM = Math.floor(Date.now() / 60_000) * 60_000 - 600_000;
+const RANGE = { from: String(FROM), until: String(FROM + 120_000) };
+const browser = await openBrowser();
+const server = await Server.start();
+const sums = await send();
+const page = await openPage(server.url, browser);
+
+async function send() {
+  const file = path.join(WORK, "reports");
+  const made = execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/wall_report.py"), String(FROM), file], {
+    env: { ...process.env, FARFLAME_BUILD: process.env.FARFLAME_BUILD ?? "build" },
+    stdio: ["ignore", "pipe", 2],
+  });
+  const bytes = fs.readFileSync(file);
+  for (let at = 0; at < bytes.length; at += 4 + bytes.readUInt32LE(at)) {
+    const answer = await server.post(bytes.subarray(at + 4, at + 4 + bytes.readUInt32LE(at)));
+    check(answer.status === 200, "a report is taken", answer.status);
+  }
+  return JSON.parse(made);
+}
+
+const seconds = (ns) => ns / 1e9;
+
+// Of a row whose name is that, the texts of its cells.
+async function row(section, name) {
+  const rows = await page.page.evaluate(
+    (s) => [...document.querySelectorAll(s + " tbody tr")].map((tr) => [...tr.children].map((td) => td.innerText.trim())),
+    section,
+  );
+  return rows.find(([first]) => first === name) ?? [];
+}
+
+// "12.3 s" or "2.05 min" within the digits shown.
+function says(text, ns, what) {
+  const [number, unit] = text.split(" ");
+  const factor = { s: 1, ms: 1e-3, min: 60, h: 3600 }[unit];
+  const got = Number(number) * factor;
+  check(Math.abs(got - seconds(ns)) <= 0.006 * seconds(ns) + 0.005 * factor, what, `${text}, made: ${seconds(ns)} s`);
+}
+
+async function both_in_one() {
+  check(await page.open({ ...RANGE, page: "wall" }), "the wall clock opens", page.complaints);
+  check(await page.wait("document.querySelectorAll('.wall-table tbody tr').length >= 2"), "groups come");
+  for (const process of ["api", "db"]) {
+    const cells = await row(".wall-table", process);
+    says(cells[1], sums[`on-cpu ${process}`], `${process}: on the CPU as long as was made`);
+    says(cells[2], sums[`off-cpu ${process}`], `${process}: waited as long as was made`);
+  }
+  const [heads] = [await page.texts(".wall-table thead th")];
+  equal(heads, ["process", "on CPU", "waited", "run queue", "still blocked", "mem-inuse", "mem-alloc"], "a column for each type there is");
+  equal((await row(".wall-table", "api"))[5], "96.0 MiB", "memory in use in bytes");
+  says((await page.text("#stat-value")).split(" · ")[0], sums["on-cpu api"] + sums["on-cpu db"], "the accounting of the one");
+  says(await page.text("#stat-off-value"), sums["off-cpu api"] + sums["off-cpu db"], "and of the other");
+  const [kinds, drawn] = await page.colours("#wall-canvas");
+  check(kinds > 5 && drawn > 0.05, "the canvas has frames on it", [kinds, drawn]);
+}
+
+async function one_tree() {
+  await page.open({ ...RANGE, page: "wall", zoom: "api;main;serve;handle" });
+  const strip = await page.text(".wall .diff-strip");
+  const on = sums["on-cpu api"];
+  const main = 20 * 2 * 10101010; // of that accept has
+  check(strip.includes("on CPU") && strip.includes("waited"), "a frame has both", strip);
+  const [, text] = /on CPU\s+([\d.]+ \w+)/.exec(strip) ?? [];
+  says(text ?? "? s", on - main, "the frame that both share has what both have");
+  await page.key("ArrowDown");
+  await page.key("ArrowDown");
+  check(await page.wait("document.body.dataset.selected"), "arrows select", strip);
+}
+
+async function widths() {
+  await page.open({ ...RANGE, page: "wall" });
+  const total = () => page.page.evaluate(() => document.querySelector(".wall .diff-strip").innerText);
+  const both = await total();
+  await page.key("w");
+  check(await page.wait("location.hash.includes('wall=on')"), "w: widths of the time on the CPU");
+  check((await page.colours("#wall-canvas"))[0] > 5, "which are drawn");
+  equal(await total(), both, "and say the same of the whole");
+  await page.key("w");
+  check(await page.wait("location.hash.includes('wall=off')"), "then of waits");
+  await page.page.goBack();
+  await page.page.goBack();
+  check(await page.wait("document.querySelector('[aria-label=\"Frames are as wide as\"]').value === 'both'"), "Back: of both");
+}
+
+async function keys_and_groups() {
+  await page.open({ ...RANGE, page: "wall" });
+  await page.key("b");
+  check(await page.wait("location.hash.includes('group_by=process%2Cthread')"), "b: by thread too", await page.run("location.hash"));
+  check(await page.waitText(".wall-table tbody", "api · worker"), "threads are rows");
+  const cells = await row(".wall-table", "api · worker");
+  const waits = sums["off-cpu api"] - 2 * 300 * 10 * 1e6; // less what main waited
+  says(cells[2], waits, "a thread waited as long as was made");
+  await page.click(".wall-table tbody tr:has-text('api · worker') td.name a");
+  check(await page.wait("location.hash.includes('match=thread')"), "a click narrows to the thread");
+  check(await page.wait("document.querySelectorAll('.wall-table tbody tr').length === 1"), "which is alone then");
+  await page.page.goBack();
+  check(await page.wait("!location.hash.includes('match=')"), "Back undoes it");
+  await page.key("g");
+  await page.key("w");
+  check(await page.run("document.body.dataset.page === 'wall'"), "g w: the wall clock");
+  await page.key("/");
+  await page.type("futex");
+  check(await page.waitText(".wall .diff-graph .tools", "%"), "the search finds");
+  await page.key("?");
+}
+
+async function who_woke_whom() {
+  await page.open({ ...RANGE, page: "wall" });
+  check(await page.waitText(".wall-list[aria-label='Who woke whom']", "kworker"), "wakers come");
+  const rows = await page.page.evaluate(() =>
+    [...document.querySelectorAll(".wall-list[aria-label='Who woke whom'] tbody tr")].map((tr) => [...tr.children].map((td) => td.innerText.trim())),
+  );
+  const found = rows.find(([waiter, by]) => waiter === "api" && by === "db") ?? [];
+  says((found[2] ?? "").split(/\s{2,}|(?<=s|n)(?=\d)/)[0].split("\n")[0], 2 * (2400 * 10 + 4 * 700) * 1e6, "api waited so long for db");
+  check(rows.some(([waiter, by]) => waiter === "api" && by === "not known"), "who is not known is said", rows);
+  equal(await page.data("owned"), undefined, "a waker's name is no markup");
+  await page.click(".wall-list[aria-label='Who woke whom'] td.by a");
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "a waker leads to what it did");
+  check((await page.run("location.hash")).includes("type=waker"), "by its stacks", await page.run("location.hash"));
+}
+
+async function blocked_now() {
+  await page.open({ ...RANGE, page: "wall" });
+  check(await page.waitText(".wall-list[aria-label='Blocked now']", "db"), "what is blocked is named");
+  const cells = await row(".wall-list[aria-label='Blocked now']", "db");
+  equal(cells[1], "1.0", "one thread was, for the whole minute");
+}
+
+async function requests() {
+  await page.open({ ...RANGE, page: "wall" });
+  const list = ".wall-list[aria-label='Longest requests']";
+  check(await page.wait(`document.querySelectorAll("${list} tbody tr").length > 0`), "requests come");
+  const made = Object.entries(sums.traces).sort(([, a], [, b]) => b["on-cpu"] + b["off-cpu"] - a["on-cpu"] - a["off-cpu"]);
+  const [id, values] = made[0];
+  const first = (await page.texts(`${list} tbody tr:first-child td`)).map((text) => text.trim());
+  equal(first[0], id, "the longest first");
+  says(first[2], values["on-cpu"], "with its time on the CPU");
+  says(first[3], values["off-cpu"], "and waiting");
+  await page.click(`${list} tbody tr:first-child a.trace`);
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "and leads to its stacks");
+  says((await page.text("#stat-value")).split(" · ")[0], values["on-cpu"], "which are all of it, and no others");
+  return id;
+}
+
+async function trace_typed() {
+  const id = Object.keys(sums.traces)[3];
+  await page.open({ ...RANGE, page: "graph" });
+  await page.key("/");
+  await page.type(` ${id.toUpperCase()} `);
+  check(await page.wait(`location.hash.includes("trace_id=${id}")`), "a trace's id in the search leads to it", await page.run("location.hash"));
+  check(await page.waitText("#filters", id), "and is a filter that can be taken away");
+  check(await page.wait("document.body.dataset.shown >= 2"), "its stacks are asked for");
+  says((await page.text("#stat-value")).split(" · ")[0], sums.traces[id]["on-cpu"], "with its value");
+  equal(await page.page.inputValue("#search"), "", "the search is free again");
+  await page.page.goBack();
+  check(await page.wait("document.body.dataset.shown >= 3"), "Back shows everything again");
+  check(await page.open({ ...RANGE, trace: id }), "#trace= does too");
+  equal(await page.data("page"), "graph", "as a flame graph");
+  says((await page.text("#stat-value")).split(" · ")[0], sums.traces[id]["on-cpu"], "of that trace");
+  await page.click("#filters .filter");
+  check(await page.wait("!location.hash.includes('trace')"), "a click takes the filter away");
+}
+
+async function without_waits() {
+  const other = await fake();
+  other.answers["/api/v1/timeline"] = () => ({ status: 503, body: JSON.stringify({ error: { message: "Too busy." } }) });
+  other.answers["/api/v1/traces"] = () => ({ status: 501, body: JSON.stringify({ error: { message: "This store keeps no traces." } }) });
+  const second = await openPage(other.url, browser);
+  check(await second.open({ page: "wall" }), "without waits the wall clock opens too", second.complaints);
+  check((await second.text(".wall .note")).includes("--profile"), "and says how to have them");
+  check(await second.waitText(".wall-list[aria-label='Longest requests']", "keeps no traces"), "a list that does not come says why");
+  await second.open({ page: "wall", service: "error" });
+  check((await second.text("#message")).includes("a quote is missing"), "an error is the server's sentence", await second.text("#message"));
+  equal(await second.data("owned"), undefined, "nothing of an answer is run");
+  await second.open({ page: "wall", service: "hostile" });
+  equal(await second.data("owned"), undefined, "nor of hostile names");
+  second.quiet("without waits");
+}
+
+async function clean() {
+  for (const state of [{}, { group_by: "process,thread" }]) {
+    await page.open({ ...RANGE, page: "wall", ...state });
+    await page.wait("document.querySelectorAll('.wall-list tbody tr').length > 3");
+    await page.mouse(1, 1); // away from what has a tip
+    await page.axe(`axe: ${JSON.stringify(state)}`);
+    page.quiet(`quiet: ${JSON.stringify(state)}`);
+  }
+  await page.shots("wall");
+}
+
+await run(both_in_one, one_tree, widths, keys_and_groups, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);

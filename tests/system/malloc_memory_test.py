@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""mem-alloc and mem-inuse of programs with libfarflame-malloc.so loaded, by call site, against the exact tally
+that each keeps itself."""
+import os
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, "tests/tools")
+import harness
+import otlp  # noqa: E402
+from harness import (BUILD, PROGRAMS, Agent, build_programs, check, end, equal, need_bpf, note, run, skip,
+                     wait_for)
+
+LIBRARY = os.path.join(BUILD, "libfarflame-malloc.so")
+PATH = os.path.join(PROGRAMS, "allocs")
+RATE = 2048
+
+
+class Program:
+    def __init__(self, *arguments, path=PATH, before=("env",), library=LIBRARY):
+        self.process = subprocess.Popen([*before, "LD_PRELOAD=" + library, "FARFLAME_MALLOC_RATE=%d" % RATE, path,
+                                         *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        harness._started.append(self.process)
+        self.process.stdout.readline()
+
+    def tell(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def tally(self):
+        """{site: (taken, in use)}, once all is taken"""
+        lines = iter(self.process.stdout.readline, "kept\n")
+        return {line.split()[0]: tuple(map(int, line.split()[1:3])) for line in lines if line}
+
+
+def start_agent(programs, name, budget="100%"):
+    out = os.path.join(harness.WORK, name + ".otlp")
+    agent = Agent("--profile", "mem-alloc,mem-inuse", "--output", out, "--report-interval", "120s", "--log-level", "debug",
+                  "--mem-budget", budget, "--pid", ",".join(str(program.process.pid) for program in programs), log=name + ".log")
+    agent.out = out
+    check(wait_for(lambda: "program probed" in agent.text(), 60), "the library is found and probed", agent.text())
+    return agent
+
+
+def functions(path):
+    rows = [line.split() for line in subprocess.run(["nm", "-nC", path], capture_output=True, text=True,
+                                                    check=True).stdout.splitlines()]
+    rows = [(int(words[0], 16), words[2].partition("(")[0]) for words in rows if len(words) > 2 and words[1] in "tT"]
+    return [(start, stop, name) for (start, name), (stop, _) in zip(rows, rows[1:]) if name.startswith("site_")]
+
+
+def read(path, program=PATH):
+    """{type: {site or None: (bytes, samples)}}; leaves of mem-alloc; the agent's counters"""
+    of, sums, leaves = functions(program), {}, {}
+    reader = otlp.Reader(otlp.read(BUILD, path))
+    tables = reader.dictionary
+    for resource in reader.request.resource_profiles:
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                kind = reader.strings[profile.sample_type.type_strindex]
+                if reader.strings[profile.sample_type.unit_strindex] != "bytes":
+                    continue
+                for sample in profile.samples:
+                    places = [tables.location_table[index]
+                              for index in tables.stack_table[sample.stack_index].location_indices]
+                    site = next((name for place in places for start, stop, name in of if start <= place.address < stop),
+                                None)
+                    sites = sums.setdefault(kind, {})
+                    value, count = sites.get(site, (0, 0))
+                    sites[site] = (value + sample.values[-1], count + sample.values[0])
+                    if kind == "mem-alloc" and places:
+                        file = reader.strings[tables.mapping_table[places[0].mapping_index].filename_strindex]
+                        leaves.setdefault(os.path.basename(file), set()).add(places[0].address)
+                        if len(places) > 1:
+                            file = reader.strings[tables.mapping_table[places[1].mapping_index].filename_strindex]
+                            leaves.setdefault("second", set()).add(os.path.basename(file))
+    return sums, leaves, reader.counters()
+
+
+def lost(counters):
+    """The share of stacks that a busy machine lost, as the agent says itself."""
+    return counters.get("farflame.mem.stacks_lost", 0) / max(counters.get("farflame.mem.stacks", 0), 1)
+
+
+def check_sites(text, sums, tally, which, share=0.13):
+    for site, numbers in sorted(tally.items()):
+        got, want = sums.get(site, (0, 0))[0], numbers[which]
+        check(abs(got - want) <= share * want, "%s of %s within %g %%" % (text, site, share * 100),
+              "got %d, want %d: %+.1f %%" % (got, want, (got / max(want, 1) - 1) * 100))
+
+
+
+def test_sites():
+    program = Program("4", "12000", "10", "wait")
+    agent = start_agent([program], "sites")
+    program.tell()
+    tally = program.tally()
+    end(agent.process)
+    sums, leaves, counters = read(agent.out)
+    note("%s" % {name: value for name, value in counters.items() if "mem." in name})
+    taken, used = sums.get("mem-alloc", {}), sums.get("mem-inuse", {})
+    check(sum(count for _, count in taken.values()) >= 5000, "5000 samples and more", taken)
+    check_sites("mem-alloc", taken, tally, 0, 0.13 + lost(counters))
+    check_sites("mem-inuse", used, tally, 1, 0.13 + lost(counters))
+    check(len(leaves.get("libfarflame-malloc.so", ())) <= 20 and "libfarflame-malloc.so" not in leaves.get("second", ()),
+          "a stack begins with the function that was called to take memory", leaves)
+    agent = start_agent([program], "later")
+    program.tell()
+    equal(program.process.stdout.readline(), "freed\n", "all is given back")
+    end(agent.process)
+    sums, _, counters = read(agent.out)
+    check("mem-inuse" not in sums, "of what was taken before the agent came nothing is known", sums)
+
+
+def test_nothing_left():
+    program = Program("2", "12000", "10", "wait")
+    agent = start_agent([program], "freed")
+    program.tell()
+    program.tally()
+    program.tell()
+    equal(program.process.stdout.readline(), "freed\n", "all is given back")
+    end(agent.process)
+    sums, _, _ = read(agent.out)
+    left = sum(value for site, (value, _) in sums.get("mem-inuse", {}).items() if site)
+    taken = sum(value for site, (value, _) in sums.get("mem-alloc", {}).items() if site)
+    check(taken > 1000 * RATE and left == 0, "nothing of it is in use any more", (taken, left))
+
+
+def test_operator_new():
+    path = os.path.join(PROGRAMS, "allocs_cc")
+    program = Program(path=path)
+    agent = start_agent([program], "cc")
+    program.tell()
+    tally = program.tally()
+    end(agent.process)
+    sums, _, counters = read(agent.out, path)
+    check_sites("C++: mem-alloc", sums.get("mem-alloc", {}), tally, 0, 0.13 + lost(counters))
+    check_sites("C++: mem-inuse", sums.get("mem-inuse", {}), tally, 1, 0.13 + lost(counters))
+
+
+def test_rust():
+    if not shutil.which("rustc"):
+        skip("no Rust compiler")
+        return
+    build_programs("allocs_rs")
+    path = os.path.join(PROGRAMS, "allocs_rs")
+    program = Program(path=path)
+    agent = start_agent([program], "rs")
+    program.tell()
+    tally = program.tally()
+    end(agent.process)
+    sums, _, counters = read(agent.out, path)
+    note("%s" % {name: value for name, value in counters.items() if "mem." in name})
+    check(sum(count for site, (_, count) in sums.get("mem-alloc", {}).items() if site) >= 5000, "5000 samples and more", sums)
+    check_sites("Rust: mem-alloc", sums.get("mem-alloc", {}), tally, 0, 0.13 + lost(counters))
+    check_sites("Rust: mem-inuse", sums.get("mem-inuse", {}), tally, 1, 0.13 + lost(counters))
+
+
+def test_many_processes():
+    programs = [Program("1", "6000", "10", "wait") for _ in range(24)]
+    agent = start_agent(programs, "many")
+    for program in programs:
+        program.tell()
+    tally = {}
+    for program in programs:
+        for site, (taken, used) in program.tally().items():
+            before = tally.get(site, (0, 0))
+            tally[site] = (before[0] + taken, before[1] + used)
+    end(agent.process)
+    sums, _, counters = read(agent.out)
+    note("%s" % {name: value for name, value in counters.items() if "mem." in name})
+    check_sites("24 processes: mem-alloc", sums.get("mem-alloc", {}), tally, 0, 0.12 + lost(counters))
+    check_sites("24 processes: mem-inuse", sums.get("mem-inuse", {}), tally, 1, 0.12 + lost(counters))
+
+
+def sums_of(name, path):
+    """{type: (bytes or nanoseconds, samples)} of the processes so called; the agent's counters"""
+    reader, sums = otlp.Reader(otlp.read(BUILD, path)), {}
+    for resource in reader.request.resource_profiles:
+        if name not in str([value.value.string_value for value in resource.resource.attributes]):
+            continue
+        for scope in resource.scope_profiles:
+            for profile in scope.profiles:
+                kind = reader.strings[profile.sample_type.type_strindex]
+                if reader.strings[profile.sample_type.unit_strindex] != "count":
+                    value, count = sums.get(kind, (0, 0))
+                    sums[kind] = (value + sum(sample.values[-1] for sample in profile.samples),
+                                  count + sum(sample.values[0] for sample in profile.samples))
+    return sums, reader.counters()
+
+
+def run_load(million, profile, **more):
+    """10 million blocks a second, of 143.5 bytes on average; what is told of them."""
+    path, out = os.path.join(harness.WORK, "malloc_load"), harness.WORK + "/load.otlp"
+    subprocess.run(["cc", "-O2", "-fno-builtin", "tests/bench/malloc_load.c", "-o", path], check=True)
+    keeper = Program("1", "1", "1", "wait")
+    settings = ["%s=%s" % pair for pair in {"LD_PRELOAD": LIBRARY, **more}.items()]
+    loads = [subprocess.Popen(["sh", "-c", 'read go; exec env "$@"', "sh", *settings, path, str(million)],
+                              stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) for _ in range(2)]
+    harness._started.extend(loads)
+    agent = Agent("--profile", profile, "--output", out, "--report-interval", "120s", "--log-level", "debug",
+                  "--pid", ",".join(str(process.pid) for process in [keeper.process, *loads]), log="load.log")
+    check(wait_for(lambda: 'program probed program="libfarflame' in agent.text(), 60), "the library is probed", agent.text())
+    for load in loads:
+        load.communicate("\n")
+    end(agent.process)
+    keeper.process.kill()
+    keeper.process.wait()
+    sums, counters = sums_of("malloc_load", out)
+    return sums, counters, 2 * million * 1e6 * 143.5
+
+
+def check_sum(sums, want):
+    got, samples = sums.get("mem-alloc", (0, 0))
+    note("%d samples, %+.1f %%" % (samples, (got / want - 1) * 100))
+    check(samples > 30 and abs(got / want - 1) < 6 / samples ** 0.5 + 0.05, "what they stand for is all that was taken",
+          "%d of %d, %d samples" % (got, want, samples))
+    return samples
+
+
+def test_cost_is_bounded():
+    sums, _, want = run_load(30, "mem-alloc,mem-inuse")
+    # One in 512 KiB without a bound; the least that the bound leaves is a matter of the machine.
+    check(check_sum(sums, want) < 0.8 * want / 524288, "fewer samples are taken than without a bound", sums)
+
+
+def test_flood():
+    """A program that wants a sample of every kilobyte: the budget is kept, and others' samples come through."""
+    sums, counters, want = run_load(4, "on-cpu,mem-alloc", FARFLAME_MALLOC_RATE="1024")
+    note("%s" % {name: value for name, value in counters.items() if "mem." in name or "lost" in name})
+    check(check_sum(sums, want) < want / 1024 / 4, "within the budget", sums)
+    check(counters.get("farflame.mem.stacks_thinned", 0) > want / 1024 / 2, "the others are counted", counters)
+    equal(counters.get("farflame.mem.frees", 0), 0, "nobody asks what is given back")
+    equal(counters.get("farflame.lost.ring_full", 0), 0, "no other sample is lost")
+
+
+def test_containers_of_an_image():
+    image, root = os.path.join(harness.WORK, "image"), os.path.join(harness.WORK, "root")
+    for path in (image, root, image + ".none"):
+        os.makedirs(path, exist_ok=True)
+    shutil.copy(LIBRARY, image)
+    mount = "mount -t overlay none -o ro,lowerdir=%s:%s.none %s" % (image, image, root)
+    container = ("unshare", "-m", "--propagation", "private", "sh", "-c", mount + ' && exec env "$@"', "sh")
+    if subprocess.run([*container, "true"], capture_output=True).returncode:
+        skip("no overlay file systems here")
+        return
+    programs = [Program("1", "12000", "10", "wait", before=container,
+                        library=os.path.join(root, os.path.basename(LIBRARY))) for _ in range(3)]
+    agent = start_agent(programs, "containers")
+    programs[0].tell()
+    tally = programs[0].tally()
+    end(agent.process)
+    sums, _, _ = read(agent.out)
+    check_sites("of three containers' one: mem-alloc", sums.get("mem-alloc", {}), tally, 0, 0.2)
+
+
+if __name__ == "__main__":
+    need_bpf()
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    build_programs("allocs", "allocs_cc")
+    run(test_sites, test_nothing_left, test_operator_new, test_rust, test_many_processes, test_cost_is_bounded, test_flood,
+        test_containers_of_an_image)

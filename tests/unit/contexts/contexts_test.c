@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes publish, as processes of this test's own do, begin to, fork and end it; and how
+ * much of it is kept. */
+#include "node-agent/contexts/contexts.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "deploy/include/farflame_context.h"
+#include "tests/check.h"
+
+static const char *const keys[] = {"http.route"};
+static int64_t now_ms;
+
+static int open_process(void *context, const struct context_process *process)
+{
+	char path[32];
+
+	(void)context;
+	snprintf(path, sizeof path, "/proc/%u", process->tgid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Any number is this process. */
+static int open_self(void *context, const struct context_process *process)
+{
+	(void)context;
+	(void)process;
+	return open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+static struct contexts *start(int (*open_one)(void *, const struct context_process *), size_t bytes)
+{
+	const struct contexts_sources sources = {
+		.open_process = open_one, .bytes_max = bytes, .places_map = -1};
+	struct error err = {0};
+
+	return contexts_new(&sources, &err);
+}
+
+/* What is known of the process once everything due has been looked at. */
+static const struct process_context *known(struct contexts *contexts, uint32_t tgid,
+					   uint32_t exec_id)
+{
+	const struct context_process process = {.tgid = tgid, .exec_id = exec_id};
+
+	contexts_sampled(contexts, &process);
+	for (int i = 0; i < 4; i++)
+		contexts_run(contexts, now_ms += 2000);
+	return contexts_sampled(contexts, &process);
+}
+
+static void publish(const char *service)
+{
+	const struct farflame_attribute attribute = {"service.name", service};
+
+	CHECK(farflame_context_publish(&attribute, 1, keys, 1));
+}
+
+static bool is_service(const struct process_context *context, const char *service)
+{
+	return context && context->attribute_count == 1 &&
+	       !strcmp(context->attributes[0].value, service);
+}
+
+/* Each byte on the pipe is a step: publish, withdraw. */
+static void child(int steps, int done)
+{
+	const struct farflame_attribute attribute = {"service.name", "child"};
+	char step;
+
+	while (read(steps, &step, 1) == 1) {
+		if (step == 'p')
+			farflame_context_publish(&attribute, 1, keys, 1);
+		else
+			farflame_context_published->version = 0;
+		if (write(done, &step, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void tell(int steps, int done, char step)
+{
+	CHECK(write(steps, &step, 1) == 1 && read(done, &step, 1) == 1);
+}
+
+static void test_life(void)
+{
+	struct contexts *contexts = start(open_process, 0);
+	const uint32_t self = (uint32_t)getpid();
+	struct contexts_counters counters;
+	int steps[2], done[2];
+	pid_t pid;
+
+	CHECK(contexts && !pipe(steps) && !pipe(done));
+	CHECK(!known(contexts, self, 1));
+	publish("parent");
+	CHECK(is_service(known(contexts, self, 1), "parent"));
+	pid = fork();
+	if (!pid) {
+		close(steps[1]);
+		child(steps[0], done[1]);
+	}
+	CHECK(!known(contexts, (uint32_t)pid, 1)); /* a child has not published */
+	tell(steps[1], done[0], 'p');
+	CHECK(is_service(known(contexts, (uint32_t)pid, 1), "child"));
+	CHECK(is_service(known(contexts, self, 1), "parent"));
+	tell(steps[1], done[0], 'w');
+	CHECK(!known(contexts, (uint32_t)pid, 1));
+	publish("another");
+	CHECK(is_service(known(contexts, self, 1), "another"));
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.publishing, 1);
+	/* The next program of a process is another one: nothing is known of it. */
+	CHECK(!contexts_sampled(contexts, &(struct context_process){.tgid = self, .exec_id = 2}));
+	close(steps[1]);
+	waitpid(pid, NULL, 0);
+	contexts_ended(contexts, (uint32_t)pid);
+	contexts_ended(contexts, self);
+	for (int i = 0; i < 12; i++)
+		contexts_run(contexts, now_ms += 2000);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.processes, 0);
+	CHECK_NUMBER(counters.publishing, 0);
+	contexts_free(contexts);
+}
+
+static void test_bytes(void)
+{
+	enum { PROCESSES = 40, ROOM = 5 };
+	const size_t one = sizeof(struct process_context) + 4096; /* the least of an arena */
+	struct contexts *contexts = start(open_self, ROOM * one + 100);
+	struct contexts_counters counters;
+	unsigned kept = 0;
+
+	publish("many");
+	for (uint32_t i = 1; i <= PROCESSES; i++)
+		kept += known(contexts, i, 1) != NULL;
+	CHECK_NUMBER(kept, ROOM);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.publishing, ROOM);
+	CHECK(counters.refused >= PROCESSES - ROOM);
+	for (uint32_t i = 1; i <= ROOM; i++)
+		contexts_ended(contexts, i);
+	for (int i = 0; i < 60; i++) /* others have their room soon */
+		contexts_run(contexts, now_ms += 2000);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.publishing, ROOM);
+	contexts_free(contexts);
+}
+
+int main(void)
+{
+	test_life();
+	test_bytes();
+	return checks_done();
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/malloc/sampled_blocks.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "tests/check.h"
+
+enum { THREADS = 4, ROUNDS = 200000, BLOCKS = 64 };
+
+/* As a heap's addresses are. */
+static uintptr_t address_of(size_t number)
+{
+	return 0x7f0000001010 + number * 208;
+}
+
+static void test_what_is_added_is_there_until_removed(void)
+{
+	size_t added = 0, removed = 0, again = 0, left = 0;
+
+	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
+		added += sampled_blocks_add(address_of(i));
+	CHECK_NUMBER(added, SAMPLED_BLOCKS_LEAST);
+	CHECK(!sampled_blocks_remove(0));
+	CHECK(!sampled_blocks_remove(address_of(SAMPLED_BLOCKS_LEAST)));
+	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
+		removed += sampled_blocks_may_have(address_of(i)) &&
+			   sampled_blocks_remove(address_of(i));
+	CHECK_NUMBER(removed, SAMPLED_BLOCKS_LEAST);
+	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
+		again += sampled_blocks_remove(address_of(i));
+	CHECK_NUMBER(again, 0);
+	for (size_t i = 0; i < SAMPLED_FILTER_SIZE; i++)
+		left += sampled_filter[i] != 0;
+	CHECK_NUMBER(left, 0);
+}
+
+static void test_one_that_is_added_twice_is_there_once(void)
+{
+	CHECK(sampled_blocks_add(address_of(7)));
+	CHECK(sampled_blocks_add(address_of(7)));
+	CHECK(sampled_blocks_remove(address_of(7)));
+	CHECK(!sampled_blocks_remove(address_of(7)));
+	CHECK(!sampled_blocks_may_have(address_of(7)));
+}
+
+static void test_there_is_an_end(void)
+{
+	enum { MORE = 1 << 17 };
+	size_t added = 0, removed = 0;
+
+	for (size_t i = 0; i < MORE; i++)
+		added += sampled_blocks_add(address_of(i));
+	printf("# room for %zu of %d\n", added, (int)MORE);
+	CHECK(added >= SAMPLED_BLOCKS_LEAST && added < MORE);
+	for (size_t i = 0; i < MORE; i++)
+		removed += sampled_blocks_remove(address_of(i));
+	CHECK_NUMBER(removed, added);
+}
+
+/* Each its own addresses, which share places: none is lost, none is found twice. */
+static void *add_and_remove(void *argument)
+{
+	const size_t first = (size_t)(uintptr_t)argument * BLOCKS;
+	size_t bad = 0;
+
+	for (size_t i = 0; i < ROUNDS; i++) {
+		const uintptr_t address = address_of(first + i % BLOCKS);
+
+		bad += !sampled_blocks_add(address);
+		bad += !sampled_blocks_may_have(address);
+		bad += !sampled_blocks_remove(address);
+		bad += sampled_blocks_remove(address);
+	}
+	return (void *)(uintptr_t)bad;
+}
+
+static void test_threads(void)
+{
+	pthread_t threads[THREADS];
+	size_t bad = 0;
+
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, add_and_remove, (void *)i);
+	for (size_t i = 0; i < THREADS; i++) {
+		void *result;
+
+		pthread_join(threads[i], &result);
+		bad += (size_t)(uintptr_t)result;
+	}
+	CHECK_NUMBER(bad, 0);
+}
+
+static void test_a_mark_stays(void)
+{
+	sampled_blocks_mark(address_of(1));
+	CHECK(sampled_blocks_add(address_of(1)));
+	CHECK(sampled_blocks_remove(address_of(1)));
+	CHECK(sampled_blocks_may_have(address_of(1)));
+	CHECK(!sampled_blocks_remove(address_of(1)));
+}
+
+int main(void)
+{
+	test_what_is_added_is_there_until_removed();
+	test_one_that_is_added_twice_is_there_once();
+	test_there_is_an_end();
+	test_threads();
+	test_a_mark_stays();
+	return checks_done();
+}

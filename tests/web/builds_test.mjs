@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { bundle } from "./bundle.mjs";
+
+const { aroundBuild, newBuilds } = await bundle("views/builds.ts");
+const module = (name, build_id, first_seen, samples = 1) => ({ name, build_id, first_seen, samples });
+
+test("a new build is a known name with another build-id, first met in the range, that has samples", () => {
+  const modules = [
+    module("api", "bb", 5000), module("api", "aa", 1000, 0), // a deployment
+    module("lib.so", "cc", 5000), // the first of its name
+    module("db", "dd", 1000), module("db", "ee", 9000), // after the range
+    module("x", "ff", 1000), module("x", "gg", 5000, 0), // not in the selection
+    module("", "11", 1000), module("", "22", 5000), // without a name
+    module("old", "33", 0), module("old", "44", 5000), // nobody knows when
+  ];
+  assert.deepEqual(newBuilds(modules, 4000, 6000), [{ name: "api", build_id: "bb", before: "aa", time: 5000, samples: 1 }]);
+});
+
+test("each of several builds is against the one before it", () => {
+  const modules = [module("api", "c", 300), module("api", "a", 100), module("api", "b", 200)];
+  assert.deepEqual(newBuilds(modules, 150, 1000).map(({ before, build_id }) => before + build_id), ["ab", "bc"]);
+});
+
+test("builds that were met together, as on two hosts, are not one after the other", () => {
+  assert.deepEqual(newBuilds([module("api", "a", 100), module("api", "b", 100)], 0, 1000), []);
+});
+
+test("of very many, those with most samples, in the order of time", () => {
+  const modules = [module("n", "first", 1)];
+  for (let i = 0; i < 500; i++) {
+    modules.push(module("n", "b" + i, 1000 - i, i));
+  }
+  const found = newBuilds(modules, 2, 5000);
+  assert.equal(found.length, 20);
+  assert.deepEqual([found[0].build_id, found[19].build_id], ["b499", "b480"]);
+});
+
+test("before and after have one length and not the minute of both", () => {
+  const m = 60_000;
+  assert.deepEqual(aroundBuild(10 * m + 5, 0, 60 * m), { from: 11 * m, until: 21 * m, base: `0..${10 * m}` });
+  assert.deepEqual(aroundBuild(50 * m + 5, 0, 60 * m), { from: 51 * m, until: 60 * m, base: `${41 * m}..${50 * m}` });
+  assert.equal(aroundBuild(5, 0, 60 * m), null);
+});
