@@ -14,7 +14,8 @@ export default tseslint.config(
   {
     files: ["symbol-server/web/**/*.ts"],
     extends: [js.configs.recommended, tseslint.configs.recommendedTypeChecked],
-    languageOptions: { parserOptions: { projectService: true } },
+    // A host with CI=true in its environment would get types of each file as it was read first.
+    languageOptions: { parserOptions: { projectService: true, disallowAutomaticSingleRunInference: true } },
     rules: {
       eqeqeq: "error",
       "@typescript-eslint/no-explicit-any": "error",
