@@ -102,8 +102,8 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c Makefile
 $(BUILD)/bpf/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(Q)bpftool gen skeleton $< name $* > $@
 
-web := $(sort $(wildcard symbol-server/web/*.ts symbol-server/web/*.css symbol-server/web/*.html \
-	symbol-server/web/shell/*.ts symbol-server/web/views/*.ts symbol-server/web/widgets/*.ts symbol-server/web/style/*.css))
+web := $(sort $(shell find symbol-server/web -name node_modules -prune -o -path symbol-server/web/report -prune -o \
+	\( -name '*.ts' -o -name '*.css' -o -name '*.html' \) -print))
 $(BUILD)/embed/page.html.gz: $(web) Makefile
 	@mkdir -p $(@D)
 	$(call say,WEB,$@)

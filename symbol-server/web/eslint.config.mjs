@@ -34,7 +34,7 @@ export default tseslint.config(
     },
   },
   // What is chosen for a screen and not for a picture is no part of the address.
-  { files: ["symbol-server/web/theme.ts"], rules: { "no-restricted-globals": "off" } },
+  { files: ["symbol-server/web/shell/theme.ts"], rules: { "no-restricted-globals": "off" } },
   {
     files: ["symbol-server/web/*.mjs", "tests/**/*.mjs"],
     extends: [js.configs.recommended],

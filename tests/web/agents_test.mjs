@@ -5,7 +5,7 @@ import fs from "node:fs";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { healthOf, listAgents, rowOf, tallyOf, WALK_WORDS } = await bundle("views/agents_rows.ts");
+const { healthOf, listAgents, rowOf, tallyOf, WALK_WORDS } = await bundle("views/agents/agents_rows.ts");
 
 const NOW = 1_800_000_000_000;
 const of = (changed) => ({

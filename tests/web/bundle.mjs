@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of symbol-server/web as a module: `const { joinPath } = await bundle("path.ts")`. Types are taken
+// A file of symbol-server/web as a module: `const { joinPath } = await bundle("graph/path.ts")`. Types are taken
 // away by esbuild, as when the page is built; nothing else is needed.
 
 import { spawnSync } from "node:child_process";

@@ -6,8 +6,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { Graph } = await bundle("graph.ts");
-const { readColumns } = await bundle("columns.ts");
+const { Graph } = await bundle("graph/graph.ts");
+const { readColumns } = await bundle("server/columns.ts");
 
 const TYPES = { self: "f64", total: "f64", name: "i32", file: "i32", line: "i32", module: "i32", parent: "i32", kind: "u8" };
 const SMALL = {

@@ -5,9 +5,9 @@ import fs from "node:fs";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { DEFAULTS, readState, writeState } = await bundle("state.ts");
-const { isLive, snapshotOf } = await bundle("snapshot.ts");
-const { downloadsOf, fileName } = await bundle("downloads.ts");
+const { DEFAULTS, readState, writeState } = await bundle("shell/state.ts");
+const { isLive, snapshotOf } = await bundle("shell/snapshot.ts");
+const { downloadsOf, fileName } = await bundle("server/downloads.ts");
 
 const NOW = Date.UTC(2026, 10, 23, 6, 10, 0);
 const of = (changed) => ({ ...DEFAULTS, ...changed });

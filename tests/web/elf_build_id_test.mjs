@@ -8,7 +8,7 @@ import test from "node:test";
 import { fileURLToPath } from "node:url";
 import { bundle } from "./bundle.mjs";
 
-const { buildIdOfNotes, readElf } = await bundle("elf_build_id.ts");
+const { buildIdOfNotes, readElf } = await bundle("server/elf_build_id.ts");
 const RECORDED = fileURLToPath(new URL("../../deploy/recorded/debug", import.meta.url));
 
 // Reads like a browser's File: no byte beyond the end, nothing for what is no offset.

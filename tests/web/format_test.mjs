@@ -6,7 +6,7 @@ import test from "node:test";
 process.env.TZ = "UTC";
 const { bundle } = await import("./bundle.mjs");
 const { collapseArguments, formatAge, formatCount, formatCpus, formatPercent, formatRange, formatSpan, formatValue, shorterNames } =
-  await bundle("format.ts");
+  await bundle("text/format.ts");
 
 const rows = (run, cases) => cases.forEach(([...row]) => assert.equal(run(...row.slice(0, -1)), row[row.length - 1]));
 

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { alternatives, isOn, presetNames, PRESETS, toggled } = await bundle("views/frame_presets.ts");
-const { DEFAULTS, exactly, plain } = await bundle("state.ts");
+const { alternatives, isOn, presetNames, PRESETS, toggled } = await bundle("views/flame/frame_presets.ts");
+const { DEFAULTS, exactly, plain } = await bundle("shell/state.ts");
 
 const preset = (name) => PRESETS.find((one) => one.name === name);
 

@@ -6,7 +6,7 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 import { answerOf, chance, KINDS, randomTree, totalOf, tree } from "./trees.mjs";
 
-const { Graph } = await bundle("graph.ts");
+const { Graph } = await bundle("graph/graph.ts");
 
 // path → facts, as the tree tells them; siblings of one name are told apart by their place.
 function factsOf(root) {

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { adviceOn, nextStep } = await bundle("views/modules_advice.ts");
-const { isListed, listOf, shownOf } = await bundle("views/modules_rows.ts");
+const { adviceOn, nextStep } = await bundle("views/modules/modules_advice.ts");
+const { isListed, listOf, shownOf } = await bundle("views/modules/modules_rows.ts");
 const { nextOrder, orderOf, sorted, byText, byFalling } = await bundle("widgets/list_order.ts");
 
 const ORIGIN = "https://profiles.example";

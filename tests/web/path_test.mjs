@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { joinPath, splitPath } = await bundle("path.ts");
+const { joinPath, splitPath } = await bundle("graph/path.ts");
 
 test("names are joined by ';'", () => {
   assert.equal(joinPath(["api", "main", "run()"]), "api;main;run()");

@@ -5,8 +5,8 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 import { answerOf, chance, randomTree, tree } from "./trees.mjs";
 
-const { collapseRecursion } = await bundle("views/recursion.ts");
-const { Graph } = await bundle("graph.ts");
+const { collapseRecursion } = await bundle("views/flame/recursion.ts");
+const { Graph } = await bundle("graph/graph.ts");
 
 // path → [self, total]
 function shapeOf(answer) {

@@ -6,16 +6,16 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 import { answerOf, tree } from "./trees.mjs";
 
-const { neighbours, sandwichOf, withoutRoot } = await bundle("views/sandwich_trees.ts");
+const { neighbours, sandwichOf, withoutRoot } = await bundle("views/flame/sandwich_trees.ts");
 const { rowWindow, scrollTo } = await bundle("widgets/virtual_window.ts");
-const { rowsOf, wanted, keyOf } = await bundle("views/function_rows.ts");
-const { legendMenu } = await bundle("views/legend_menu.ts");
-const { kindsBySelf, modulesBySelf } = await bundle("views/frame_sums.ts");
-const { languageOf } = await bundle("views/languages.ts");
-const { treeItems } = await bundle("views/frame_tree.ts");
-const { whyUnknown } = await bundle("views/why_unknown.ts");
-const { Graph } = await bundle("graph.ts");
-const { DEFAULTS } = await bundle("state.ts");
+const { rowsOf, wanted, keyOf } = await bundle("views/flame/function_rows.ts");
+const { legendMenu } = await bundle("views/flame/legend_menu.ts");
+const { kindsBySelf, modulesBySelf } = await bundle("views/flame/frame_sums.ts");
+const { languageOf } = await bundle("views/flame/languages.ts");
+const { treeItems } = await bundle("views/flame/frame_tree.ts");
+const { whyUnknown } = await bundle("views/flame/why_unknown.ts");
+const { Graph } = await bundle("graph/graph.ts");
+const { DEFAULTS } = await bundle("shell/state.ts");
 
 const sandwich = (callers, callees) => ({
   type: "on-cpu", unit: "nanoseconds", from: 0, until: 1, function: "f", total: 9, total_samples: 9, functions: [],

@@ -5,9 +5,9 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 import { answerOf, chance, randomTree, totalOf, tree } from "./trees.mjs";
 
-const { compilePattern, findFrames, matchNames } = await bundle("search.ts");
-const { Graph } = await bundle("graph.ts");
-const { mayExplode } = await bundle("search_guard.ts");
+const { compilePattern, findFrames, matchNames } = await bundle("graph/search.ts");
+const { Graph } = await bundle("graph/graph.ts");
+const { mayExplode } = await bundle("graph/search_guard.ts");
 
 function search(graph, text, zoom = 0) {
   const { nodes, value } = findFrames(graph, matchNames(graph, compilePattern(text).expression), zoom);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { shown } = await bundle("shown.ts");
+const { shown } = await bundle("text/shown.ts");
 
 test("names stay as they are, in any script", () => {
   for (const name of ["main", "std::vector<int>", "функция", "פונקציה", "دالة", "関数", "👩\u200d💻", "می\u200cخواهم", "é", "a\tb\nc", ""]) {

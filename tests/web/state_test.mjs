@@ -5,7 +5,7 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
 const { DEFAULTS, exactly, flameParameters, hasFilters, moduleParameters, narrowTo, noFilters, readState, sampleParameters, searchChange, selectorOf, traceIdOf, writeState } =
-  await bundle("state.ts");
+  await bundle("shell/state.ts");
 
 const of = (changed) => ({ ...DEFAULTS, ...changed });
 

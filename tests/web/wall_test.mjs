@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { joinTrees, widthsOf } = await bundle("views/wall_join.ts");
-const { joinTraces, lastMinute, nameOf, wallRows } = await bundle("views/wall_rows.ts");
-const { wallColour } = await bundle("views/wall_colours.ts");
-const { Graph } = await bundle("graph.ts");
+const { joinTrees, widthsOf } = await bundle("views/wall/wall_join.ts");
+const { joinTraces, lastMinute, nameOf, wallRows } = await bundle("views/wall/wall_rows.ts");
+const { wallColour } = await bundle("views/wall/wall_colours.ts");
+const { Graph } = await bundle("graph/graph.ts");
 
 // An answer of stacks: [frames from the root's child down, value]; a frame is "name", or "name@module/kind".
 function answer(type, stacks, kinds = ["root", "native", "kernel", "group"]) {

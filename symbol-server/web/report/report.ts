@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of format=html: a flame graph and its functions, from the data that lies in the page.
 
-import type { FlameAnswer, TopFunction } from "../api";
-import { HoverCard } from "../details";
-import { byId, el } from "../dom";
-import { FlameGraph } from "../flamegraph";
-import { formatCount, formatPercent, formatRange, formatValue } from "../format";
-import { Graph } from "../graph";
-import { compilePattern, findFrames, matchNames } from "../search";
+import type { FlameAnswer, TopFunction } from "../server/api";
+import { HoverCard } from "../graph/details";
+import { byId, el } from "../widgets/dom";
+import { FlameGraph } from "../graph/flamegraph";
+import { formatCount, formatPercent, formatRange, formatValue } from "../text/format";
+import { Graph } from "../graph/graph";
+import { compilePattern, findFrames, matchNames } from "../graph/search";
 
 const ROWS = 200; // of the table: more are found by its filter
 

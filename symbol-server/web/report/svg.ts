@@ -3,8 +3,8 @@
 // itself says where everything is: each frame is a <g> with a title (its first line the label), a
 // rectangle and perhaps a text. Numbers are those of formats/flame_svg.c.
 
-import { formatPercent } from "../format";
-import { compilePattern } from "../search";
+import { formatPercent } from "../text/format";
+import { compilePattern } from "../graph/search";
 
 const CHARACTER = 6.63;
 const TEXT_LEFT = 4;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // No samples: is it the choice, the time, or is there no agent at all? And what to do about it.
 
-import { ask, type AgentsAnswer, type AgentState } from "../api";
-import { el, type Child } from "../dom";
-import { formatAge, formatCount } from "../format";
-import { hasFilters, noFilters } from "../state";
+import { ask, type AgentsAnswer, type AgentState } from "../server/api";
+import { el, type Child } from "../widgets/dom";
+import { formatAge, formatCount } from "../text/format";
+import { hasFilters, noFilters } from "./state";
 import { commandLine } from "../widgets/command";
 import { button } from "./messages";
 import type { Shell } from "./view";

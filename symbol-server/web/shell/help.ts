@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The "?" dialog: the keys that are bound right now, so that it cannot tell another story.
 
-import { byId, el } from "../dom";
+import { byId, el } from "../widgets/dom";
 import type { Entry } from "./views";
 import type { KeyBinding } from "./view";
 

@@ -2,7 +2,7 @@
 // What stands where a picture cannot: loading, an error in one sentence, or nothing there and what
 // to do about it. An error while an older picture is shown becomes a banner above it.
 
-import { byId, el, type Child } from "../dom";
+import { byId, el, type Child } from "../widgets/dom";
 
 const LOADING_AFTER_MS = 200; // shorter waits are not worth a flicker
 

@@ -2,11 +2,11 @@
 // The shell: state in the address → the view it names, which asks the server and draws. One question
 // at a time is of interest: a new state aborts what the one before still waits for.
 
-import { Controls } from "../controls";
-import { byId, el, type Child } from "../dom";
-import { shown } from "../shown";
-import { readState, writeState, type State } from "../state";
-import { watchTheme } from "../theme";
+import { Controls } from "./controls";
+import { byId, el, type Child } from "../widgets/dom";
+import { shown } from "../text/shown";
+import { readState, writeState, type State } from "./state";
+import { watchTheme } from "./theme";
 import { ExportMenu } from "../widgets/export_menu";
 import { showHelp } from "./help";
 import { listenToKeys } from "./keyboard";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a view of the page is, and what the shell around it offers. A view lives in one file of
-// views/ and is registered in shell/views.ts; it makes its own elements and asks the server itself.
+// What a view of the page is, and what the shell around it offers. A view lives in a room
+// of its own in views/ and is registered in views.ts; it makes its own elements and asks the server itself.
 
-import type { Child } from "../dom";
-import type { State } from "../state";
+import type { Child } from "../widgets/dom";
+import type { State } from "./state";
 
 // One key of a view: the "?" dialog lists it as it is bound.
 export interface KeyBinding {

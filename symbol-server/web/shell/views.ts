@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's views in the order of their tabs. A view is made when it is shown for the first time.
 
-import { AgentsView } from "../views/agents_view";
-import { DiffView } from "../views/diff_view";
-import { FlameView } from "../views/flame_view";
-import { ModulesView } from "../views/modules_view";
-import { OverviewView } from "../views/overview_view";
-import { TimeView } from "../views/time_view";
-import { WallView } from "../views/wall_view";
+import { AgentsView } from "../views/agents/agents_view";
+import { DiffView } from "../views/diff/diff_view";
+import { FlameView } from "../views/flame/flame_view";
+import { ModulesView } from "../views/modules/modules_view";
+import { OverviewView } from "../views/overview/overview_view";
+import { TimeView } from "../views/time/time_view";
+import { WallView } from "../views/wall/wall_view";
 import type { Shell, View } from "./view";
 
 export interface Entry {

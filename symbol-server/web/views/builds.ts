@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When something new began to run: a module with another build-id than those seen before. Pure.
 
-import type { ModuleState } from "../api";
+import type { ModuleState } from "../server/api";
 
 export interface NewBuild {
   name: string;

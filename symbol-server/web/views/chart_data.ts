@@ -2,8 +2,8 @@
 // An answer of /timeline as the chart takes it: the largest series with a colour each, the rest
 // summed. Pure.
 
-import type { TimelineAnswer } from "../api";
-import { formatCount } from "../format";
+import type { TimelineAnswer } from "../server/api";
+import { formatCount } from "../text/format";
 import type { Rate } from "./rates";
 
 export interface ChartSeries {

@@ -2,16 +2,16 @@
 // A flame graph whose colours and words are its owner's: with search, the way to the zoomed frame,
 // what is known of the selected one, and keys.
 
-import { HoverCard } from "../details";
-import { el, type Child } from "../dom";
-import { FlameGraph } from "../flamegraph";
-import { formatCount, formatPercent } from "../format";
-import type { Graph } from "../graph";
-import { joinPath, splitPath } from "../path";
-import { compilePattern, findFrames, matchNames } from "../search";
+import { HoverCard } from "../graph/details";
+import { el, type Child } from "../widgets/dom";
+import { FlameGraph } from "../graph/flamegraph";
+import { formatCount, formatPercent } from "../text/format";
+import type { Graph } from "../graph/graph";
+import { joinPath, splitPath } from "../graph/path";
+import { compilePattern, findFrames, matchNames } from "../graph/search";
 import type { KeyBinding, Shell } from "../shell/view";
-import { searchChange, traceIdOf, type State } from "../state";
-import { FlameSteps, type Way } from "./flame_steps";
+import { searchChange, traceIdOf, type State } from "../shell/state";
+import { FlameSteps, type Way } from "./flame/flame_steps";
 
 const TYPING_PAUSE_MS = 150;
 

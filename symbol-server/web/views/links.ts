@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links to another choice: real ones, so that they open in a new tab, are copied and are shared.
 
-import { el, type Child } from "../dom";
+import { el, type Child } from "../widgets/dom";
 import type { Shell } from "../shell/view";
-import type { State } from "../state";
+import type { State } from "../shell/state";
 
 export function linkTo(
   shell: Shell,

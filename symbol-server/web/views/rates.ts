@@ -2,7 +2,7 @@
 // A profile type's values over time in the unit that people think in: CPUs, threads that wait,
 // bytes a second. Pure.
 
-import { formatCount, formatValue } from "../format";
+import { formatCount, formatValue } from "../text/format";
 
 export interface Rate {
   unit: string; // for round axis values

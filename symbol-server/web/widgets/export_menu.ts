@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The menu of what can be taken along of a picture: its link, and its data as files.
 
-import { fetchFile } from "../api";
-import { downloadsOf, type Download } from "../downloads";
-import { copyText, el } from "../dom";
-import { isLive, snapshotOf } from "../snapshot";
-import type { State } from "../state";
+import { fetchFile } from "../server/api";
+import { downloadsOf, type Download } from "../server/downloads";
+import { copyText, el } from "./dom";
+import { isLive, snapshotOf } from "../shell/snapshot";
+import type { State } from "../shell/state";
 import { closeWhenLeft } from "./unfolding";
 
 const KEPT_MS = 60_000; // a file's bytes, for the browser to write them

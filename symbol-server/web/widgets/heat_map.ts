@@ -2,8 +2,8 @@
 // Samples by the second and by parts of it: a column is a second read downwards, as a page is read.
 // A drag, or Shift and the arrows, selects all from one cell to another; Enter takes it.
 
-import { el } from "../dom";
-import { formatCount, formatTime } from "../format";
+import { el } from "./dom";
+import { formatCount, formatTime } from "../text/format";
 
 export interface HeatData {
   from: number; // start of the first column, unix milliseconds

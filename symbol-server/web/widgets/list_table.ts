@@ -2,7 +2,7 @@
 // A list of any length as a table: only the rows in sight are elements. One row may be chosen; heads
 // order. What the rows are and where choices go is the caller's.
 
-import { el, type Child } from "../dom";
+import { el, type Child } from "./dom";
 import { nextOrder, orderOf, sorted, type Ordered } from "./list_order";
 
 export interface Column<T> extends Ordered<T> {

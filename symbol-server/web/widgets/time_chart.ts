@@ -3,8 +3,8 @@
 // alone move a cursor whose values are shown and spoken. Text and shapes only: nothing of the data
 // becomes markup.
 
-import { el, svg } from "../dom";
-import { formatTime } from "../format";
+import { el, svg } from "./dom";
+import { formatTime } from "../text/format";
 import { seriesColour } from "./series_colours";
 import { roundUp, tickText, timeTicks } from "./time_scale";
 

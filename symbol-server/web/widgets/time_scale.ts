@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Round places for the marks of an axis. Pure.
 
-import { dayText } from "../format";
+import { dayText } from "../text/format";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

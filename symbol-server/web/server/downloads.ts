@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a view's choice can be taken along as: the questions of the API with a format, and names for
+// the files. Pure.
+
+import type { Parameters } from "./api";
+import { moduleParameters, topParameters, treeParameters, type State } from "../shell/state";
+import { timeOf } from "../text/time";
+import { diffParameters } from "../views/diff/diff_parameters";
+
+export interface Download {
+  text: string;
+  hint: string; // what it is good for
+  file: string; // name
+  resource: string;
+  parameters: Parameters;
+}
+
+interface Format {
+  format: string;
+  ending: string;
+  text: string;
+  hint: string;
+}
+
+const HTML = { format: "html", ending: "html", text: "HTML", hint: "one file to look at without a network" };
+const SVG = { format: "svg", ending: "svg", text: "SVG", hint: "a picture" };
+const PPROF = { format: "pprof", ending: "pb.gz", text: "pprof", hint: "go tool pprof; whole stacks, nothing cut" };
+const SPEEDSCOPE = { format: "speedscope", ending: "speedscope.json", text: "speedscope", hint: "for speedscope" };
+const FOLDED = { format: "folded", ending: "folded", text: "folded", hint: "a stack and its value a line" };
+const CSV = { format: "csv", ending: "csv", text: "CSV", hint: "for spreadsheets" };
+const MD = { format: "md", ending: "md", text: "Markdown", hint: "a report for people and chats" };
+const JSON_ = { format: "json", ending: "json", text: "JSON", hint: "as the API answers" };
+
+const SECONDS = /\.\d+Z$/;
+const NAME_PART = 60; // characters of the selection in a file's name
+
+// 20261123T061000Z, as file names of all systems may hold it.
+function stamp(time: string, now: number): string {
+  const ms = timeOf(time, now);
+  return Number.isFinite(ms) && Math.abs(ms) < 8e15
+    ? new Date(ms).toISOString().replace(SECONDS, "Z").replace(/[-:]/g, "")
+    : "time";
+}
+
+// Type, selection and time, without anything that a file system or a shell takes for more than a letter.
+export function fileName(state: State, what: string, ending: string, now: number): string {
+  const chosen = [state.process, state.service, state.host, state.match, state.trace_id]
+    .map((text) => text.replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[._-]+|[_]+$/g, ""))
+    .filter((text) => text !== "")
+    .join("-")
+    .slice(0, NAME_PART);
+  const type = state.type.replace(/[^A-Za-z0-9_-]+/g, "_").slice(0, NAME_PART);
+  const parts = ["farflame", type, what, chosen, stamp(state.from, now), stamp(state.until, now)];
+  return parts.filter((part) => part !== "").join("-") + "." + ending;
+}
+
+// state: a snapshot, see snapshot.ts, so that several files of one picture are of the same time.
+export function downloadsOf(state: State, now: number): Map<string, Download[]> {
+  const files = (what: string, resource: string, parameters: Parameters, formats: Format[]): Download[] =>
+    formats.map(({ format, ending, text, hint }) => ({
+      text,
+      hint,
+      file: fileName(state, what, ending, now),
+      resource,
+      parameters: { ...parameters, format },
+    }));
+  const functions = () => files("functions", "top", topParameters(state), [CSV, MD, JSON_]);
+  switch (state.page) {
+    case "graph": {
+      const whole = state.invert === "1" ? [] : [PPROF]; // of stacks, which have one direction
+      const formats = [HTML, SVG, ...whole, SPEEDSCOPE, FOLDED, CSV, MD, JSON_];
+      return new Map([
+        ["Flame graph", files("", "flamegraph", treeParameters(state), formats)],
+        ["Functions", functions()],
+      ]);
+    }
+    case "diff":
+      return new Map([["Comparison", files("diff", "diff", diffParameters(state, now), [SVG, FOLDED, CSV, MD, JSON_])]]);
+    case "time": {
+      const parameters = { ...moduleParameters(state), value: state.value, group_by: state.group_by };
+      return new Map([["Time line", files("timeline", "timeline", parameters, [CSV, JSON_])]]);
+    }
+    case "overview":
+      return new Map([["Functions", functions()]]);
+    default:
+      return new Map();
+  }
+}

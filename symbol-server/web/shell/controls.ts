@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bar of choices: shows the state, and says which part of it the user changed.
+
+import { ask, type LabelValuesAnswer, type TypesAnswer } from "../server/api";
+import { byId, el } from "../widgets/dom";
+import { formatCount } from "../text/format";
+import { DEFAULTS, type State } from "./state";
+import { closeWhenLeft } from "../widgets/unfolding";
+
+const LABELS = ["process", "service", "host"] as const;
+const OPTIONS = 1000; // values offered of one label; further ones go into the selector field
+
+const RANGES: [string, string][] = [
+  ["now-5m", "last 5 min"],
+  ["now-15m", "last 15 min"],
+  ["now-1h", "last hour"],
+  ["now-6h", "last 6 h"],
+  ["now-24h", "last 24 h"],
+  ["now-7d", "last 7 days"],
+];
+
+type Change = (changed: Partial<State>) => void;
+
+function select(id: string): HTMLSelectElement {
+  return byId<HTMLSelectElement>(id);
+}
+
+// datetime-local's text is local time without a zone.
+function toLocalInput(ms: number): string {
+  const offset = new Date(ms).getTimezoneOffset() * 60_000;
+  return new Date(ms - offset).toISOString().slice(0, 19);
+}
+
+export class Controls {
+  private stateShown: State = { ...DEFAULTS };
+
+  constructor(
+    private readonly change: Change,
+    refresh: () => void,
+  ) {
+    const range = select("range");
+    range.replaceChildren(
+      ...RANGES.map(([value, text]) => el("option", { value }, text)),
+      el("option", { value: "custom" }, "custom…"),
+    );
+    range.addEventListener("change", () => this.rangeChosen(range.value));
+    byId("custom-range").addEventListener("submit", (e) => {
+      e.preventDefault();
+      this.customChosen();
+    });
+    for (const key of ["type", "group_by", "value", "max_nodes", "refresh", "colour"] as const) {
+      select(key).addEventListener("change", () => change({ [key]: select(key).value }));
+    }
+    for (const label of LABELS) {
+      select(label).addEventListener("change", () => change({ [label]: select(label).value }));
+    }
+    const match = byId<HTMLInputElement>("match");
+    match.addEventListener("change", () => change({ match: match.value.trim() }));
+    for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
+      button.addEventListener("click", () => change({ view: button.dataset.view ?? "both" }));
+    }
+    byId("refresh-now").addEventListener("click", refresh);
+    closeWhenLeft(byId<HTMLDetailsElement>("more"));
+  }
+
+  show(state: State): void {
+    this.stateShown = state;
+    const isRelative = state.from.startsWith("now-") && state.until === "now";
+    choose(select("range"), isRelative ? state.from : "custom", state.from);
+    byId("custom-range").hidden = isRelative;
+    if (!isRelative) {
+      byId<HTMLInputElement>("custom-from").value = customText(state.from);
+      byId<HTMLInputElement>("custom-until").value = customText(state.until);
+    }
+    for (const key of ["type", "group_by", "value", "max_nodes", "refresh", "colour"] as const) {
+      choose(select(key), state[key], state[key]);
+    }
+    for (const label of LABELS) {
+      choose(select(label), state[label], state[label]);
+    }
+    byId<HTMLInputElement>("match").value = state.match;
+    byId<HTMLInputElement>("search").value = state.search;
+    for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
+    }
+    byId("graph-page").dataset.view = state.view;
+  }
+
+  private rangeChosen(value: string): void {
+    byId("custom-range").hidden = value !== "custom";
+    if (value !== "custom") {
+      this.change({ from: value, until: "now" });
+      return;
+    }
+    const from = byId<HTMLInputElement>("custom-from");
+    from.value = toLocalInput(Date.now() - 3_600_000);
+    byId<HTMLInputElement>("custom-until").value = toLocalInput(Date.now());
+    from.focus();
+  }
+
+  private customChosen(): void {
+    const from = new Date(byId<HTMLInputElement>("custom-from").value).getTime();
+    const until = new Date(byId<HTMLInputElement>("custom-until").value).getTime();
+    if (!Number.isNaN(from) && !Number.isNaN(until)) {
+      this.change({ from: String(from), until: String(until) });
+    }
+  }
+
+  // Asks what there is to choose from, what has most samples first. A failure here is not shown:
+  // the picture's own question says it.
+  async refreshChoices(signal: AbortSignal): Promise<void> {
+    const { from, until } = this.stateShown;
+    const types = ask<TypesAnswer>("types", { from, until }, signal).then((answer) => {
+      const options = answer.types.map((t) => option(t.name, `${formatCount(t.samples)} samples`));
+      refill(select("type"), options, this.stateShown.type);
+    });
+    const labels = LABELS.map(async (label) => {
+      const answer = await ask<LabelValuesAnswer>(`labels/${label}`, { from, until }, signal);
+      const values = answer.values.slice().sort((a, b) => b.samples - a.samples);
+      const options = values
+        .slice(0, OPTIONS)
+        .map((v) => option(v.value, `${formatCount(v.samples)} samples`));
+      if (values.length > OPTIONS) {
+        const text = `${values.length - OPTIONS} more: use the selector field`;
+        options.push(el("option", { value: "", disabled: "" }, text));
+      }
+      const all = el("option", { value: "" }, `all (${formatCount(values.length)})`);
+      refill(select(label), [all, ...options], this.stateShown[label]);
+    });
+    await Promise.allSettled([types, ...labels]);
+  }
+}
+
+function option(value: string, title: string): HTMLOptionElement {
+  return el("option", { value, title }, value);
+}
+
+// An absolute time of the address in the fields; RFC 3339 is understood too.
+function customText(time: string): string {
+  const number = Number(time);
+  const ms = /^\d+$/.test(time) ? (number < 1e11 ? number * 1000 : number) : Date.parse(time);
+  return toLocalInput(Number.isNaN(ms) || ms > 8e15 ? Date.now() : ms);
+}
+
+// Selects a value, also one that is not (or no longer) among the choices.
+function choose(box: HTMLSelectElement, value: string, text: string): void {
+  if (![...box.options].some((option) => option.value === value)) {
+    box.append(el("option", { value }, text));
+  }
+  box.value = value;
+}
+
+function refill(box: HTMLSelectElement, options: HTMLOptionElement[], value: string): void {
+  box.replaceChildren(...options);
+  choose(box, value, value === "" ? "all" : value);
+}

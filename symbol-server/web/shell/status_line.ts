@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accounting of an answer in one line: what it contains, and what it does not and why.
+
+import type { Accounting, FlameAnswer } from "../server/api";
+import { el, type Child } from "../widgets/dom";
+import {
+  formatCount,
+  formatCpus,
+  formatPercent,
+  formatRange,
+  formatSpan,
+  formatValue,
+} from "../text/format";
+import { attachTip } from "../widgets/tip";
+
+// schema/README.md lists the reasons; one that is not here is shown by its name.
+export const LOST_WORDS: Record<string, string> = {
+  ring_full: "the kernel's ring buffer was full: the agent was not scheduled in time",
+  no_scratch: "no per-CPU scratch memory in the kernel",
+  aggregate_full: "the agent's table of distinct stacks was full within one report",
+  queue: "the agent's queue of unsent reports was full: server away or slow",
+  spool: "the agent's spool on disk was full: server away for long",
+  refused: "the server refused the report",
+  unexplained: "not explained by any counter: this should be 0, please report it",
+};
+
+const WARN_LOST = 0.01; // part of what was taken
+const WARN_PART = 0.2; // part of the samples
+
+export interface StatusEvents {
+  unsymbolized(): void; // show the modules without names
+  moreNodes(): void; // ask for a finer answer
+}
+
+function chip(id: string, text: string, warn: boolean, tip: () => Child[]): HTMLButtonElement {
+  const made = el("button", { type: "button", class: warn ? "chip warn" : "chip", id }, text);
+  if (warn) {
+    made.prepend(el("span", { class: "sign", "aria-hidden": "true" }, "!"));
+  }
+  attachTip(made, tip);
+  return made;
+}
+
+function lostTip(a: Accounting): Child[] {
+  const out: Child[] = [
+    el(
+      "p",
+      {},
+      `The kernel side took ${formatCount(a.taken)} samples on the selected hosts in this time; ` +
+        `${formatCount(a.lost)} of them never reached the store.`,
+    ),
+  ];
+  const reasons = Object.entries(a.lost_by).filter(([, count]) => count !== 0);
+  if (reasons.length > 0) {
+    const list = el("ul");
+    for (const [reason, count] of reasons) {
+      const words = LOST_WORDS[reason] ?? reason.replace(/_/g, " ");
+      list.append(el("li", {}, `${formatCount(count)}: ${words}`));
+    }
+    out.push(list);
+  }
+  out.push(el("p", { class: "quiet" }, "Losses are counted per host, whatever process is chosen."));
+  return out;
+}
+
+function incompleteTip(a: Accounting): Child[] {
+  const out: Child[] = [
+    el(
+      "p",
+      {},
+      `${formatCount(a.unwind_incomplete)} samples have a user stack that does not reach ` +
+        "the program's start. " +
+        "They hang below a frame “[incomplete: why]”; nothing is patched up or guessed.",
+    ),
+  ];
+  if (a.incomplete_by.length > 0) {
+    const list = el("ul");
+    for (const { reason, samples, modules } of a.incomplete_by) {
+      const places = modules.map(
+        (module) => `${module.name || module.build_id} ${formatPercent(module.samples, samples)}`,
+      );
+      const where = places.length > 0 ? ` — in ${places.join(", ")}` : "";
+      list.append(el("li", {}, `${formatPercent(samples, a.samples)} ${reason}${where}`));
+    }
+    out.push(list);
+  }
+  return out;
+}
+
+function paragraph(text: string): () => Child[] {
+  return () => [el("p", {}, text)];
+}
+
+export interface Summed {
+  type: string;
+  unit: string;
+  from: number;
+  until: number;
+  accounting: Accounting;
+}
+
+// The accounting of any answer; of one that looked at no stacks ("none"), nothing is said of them.
+export function showAccounting(
+  box: HTMLElement,
+  answer: Summed,
+  unsymbolized: (() => void) | "none" = "none",
+  prefix = "stat", // of the ids
+): void {
+  const a = answer.accounting;
+  const span = answer.until - answer.from;
+  const chips = [
+    chip(`${prefix}-range`, formatRange(answer.from, answer.until), false, () => [
+      el("p", {}, `The ${formatSpan(span)} this picture covers, in this browser's time zone.`),
+    ]),
+    chip(`${prefix}-value`, valueText(answer, span), false, valueTip(answer, span)),
+    chip(
+      `${prefix}-samples`,
+      `${formatCount(a.samples)} samples`,
+      false,
+      paragraph(
+        "How many samples this picture is made of. Few samples mean large chance: " +
+          "a frame with n samples is uncertain by about √n.",
+      ),
+    ),
+    chip(
+      `${prefix}-hosts`,
+      a.hosts === 1 ? "1 host" : `${formatCount(a.hosts)} hosts`,
+      false,
+      paragraph("Hosts with data in this time."),
+    ),
+    chip(
+      `${prefix}-lost`,
+      a.lost === 0 ? "lost 0" : `lost ${formatCount(a.lost)} (${formatPercent(a.lost, a.taken)})`,
+      a.lost > WARN_LOST * a.taken || (a.lost_by.unexplained ?? 0) !== 0,
+      () => lostTip(a),
+    ),
+  ];
+  if (a.exact !== undefined && a.exact > 0) {
+    chips.push(exactChip(a.exact, a.covered ?? 0, prefix));
+  }
+  if (a.threads_from !== undefined) {
+    chips.splice(1, 0, threadsChip(a.threads_from, answer.until, prefix));
+  }
+  if (unsymbolized !== "none") {
+    chips.push(incompleteChip(a, prefix), unsymbolizedChip(a, unsymbolized, prefix));
+  }
+  box.replaceChildren(...chips);
+}
+
+export function showStatus(box: HTMLElement, answer: FlameAnswer, events: StatusEvents, prefix = "stat"): void {
+  showAccounting(box, answer, () => events.unsymbolized(), prefix);
+  box.append(cutChip(answer, events, prefix));
+}
+
+const WARN_COVERED = 0.8; // of what was counted
+
+function exactChip(exact: number, covered: number, prefix: string): HTMLButtonElement {
+  return chip(
+    `${prefix}-exact`,
+    `counted ${formatValue(exact, "nanoseconds")}, ${formatPercent(covered, exact)} in samples`,
+    covered < WARN_COVERED * exact,
+    paragraph(
+      `${formatValue(exact, "nanoseconds")} were counted for each switch, without stacks, on the whole of the ` +
+        `selected hosts; all samples of these hosts stand for ${formatValue(covered, "nanoseconds")}. ` +
+        "Where that is far less, waits were lost, or have not ended yet.",
+    ),
+  );
+}
+
+function incompleteChip(a: Accounting, prefix: string): HTMLButtonElement {
+  const made = chip(
+    `${prefix}-incomplete`,
+    `incomplete ${formatPercent(a.unwind_incomplete, a.samples)}`,
+    a.unwind_incomplete > WARN_PART * a.samples,
+    () => incompleteTip(a),
+  );
+  const [mostly] = a.incomplete_by;
+  if (mostly) {
+    made.append(" ", el("small", {}, `mostly ${mostly.reason}`));
+  }
+  return made;
+}
+
+function unsymbolizedChip(a: Accounting, run: () => void, prefix: string): HTMLButtonElement {
+  const made = chip(
+    `${prefix}-unsymbolized`,
+    `unsymbolized ${formatPercent(a.unsymbolized, a.samples)}`,
+    a.unsymbolized > WARN_PART * a.samples,
+    paragraph(
+      `${formatCount(a.unsymbolized)} samples have at least one native frame without a name; ` +
+        "it is shown as module+0x…. Names that arrive later also appear in this picture. " +
+        "Click for the modules concerned and why.",
+    ),
+  );
+  made.addEventListener("click", run);
+  return made;
+}
+
+function threadsChip(from: number, until: number, prefix: string): HTMLButtonElement {
+  return chip(
+    `${prefix}-threads`,
+    from < until ? `threads only ${formatRange(from, until)}` : "threads are not kept so long",
+    true,
+    paragraph(
+      "Threads are kept as long as single minutes are. Of the time before only sums are left, which " +
+        "belong to no thread: a selector by thread does not find them.",
+    ),
+  );
+}
+
+function valueText(answer: Summed, span: number): string {
+  const value = formatValue(answer.accounting.value, answer.unit);
+  return answer.unit === "nanoseconds" && answer.type === "on-cpu"
+    ? `${value} · ${formatCpus(answer.accounting.value, span)}`
+    : value;
+}
+
+function valueTip(answer: Summed, span: number): () => Child[] {
+  return paragraph(
+    answer.unit === "nanoseconds"
+      ? "Time of all samples together. CPUs: the same, averaged over the whole range of " +
+          `${formatSpan(span)}.`
+      : "The sum over all samples of this picture.",
+  );
+}
+
+function cutChip(answer: FlameAnswer, events: StatusEvents, prefix: string): HTMLButtonElement {
+  const a = answer.accounting;
+  const made = chip(
+    `${prefix}-cut`,
+    a.cut === 0 ? "cut 0" : `cut ${formatPercent(a.cut, a.value)}`,
+    false,
+    paragraph(
+      a.cut === 0
+        ? "No frame was left out for its size."
+        : `${formatValue(a.cut, answer.unit)} lie in frames too small for this answer of ` +
+            `${formatCount(answer.nodes.name.length)} frames and are folded into “[cut]”. ` +
+            "The table counts them fully. Zooming in loads them; a click here loads more at once.",
+    ),
+  );
+  if (a.cut > 0) {
+    made.addEventListener("click", () => events.moreNodes());
+  }
+  return made;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a comparison asks the server for.
+
+import type { Parameters } from "../../server/api";
+import { flameParameters, type State } from "../../shell/state";
+import { baseRange } from "../../text/time";
+
+const FUNCTIONS = "10000";
+
+export function diffParameters(state: State, now: number): Parameters {
+  const out: Parameters = { ...flameParameters({ ...state, exact: "", trace_id: "" }), norm: state.norm, limit: FUNCTIONS };
+  if (state.sort === "total") {
+    out.sort = "total";
+  }
+  const range = baseRange(state.base, state.from, state.until, now);
+  if (range === null) {
+    throw new Error(`A's time “${state.base}” cannot be understood.`);
+  }
+  if (state.base !== "before" || state.base_match !== "") {
+    out["base.from"] = String(Math.round(range.from));
+    out["base.until"] = String(Math.round(range.until));
+  }
+  if (state.base_match !== "") {
+    const own = state.base_match.trim();
+    out["base.match"] = own.startsWith("{") ? own : `{${own}}`;
+  }
+  return out;
+}

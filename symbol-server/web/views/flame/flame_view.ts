@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame graph and the table of functions beside it.
+
+import { ask, type FlameAnswer, type Parameters, type SandwichAnswer, type TopAnswer } from "../../server/api";
+import { describe, HoverCard } from "../../graph/details";
+import { byId, copyText } from "../../widgets/dom";
+import { FlameGraph } from "../../graph/flamegraph";
+import { frameMenu, stackText } from "./frame_menu";
+import { Graph } from "../../graph/graph";
+import { Menu } from "../../widgets/menu";
+import { showModules } from "../modules/modules_dialog";
+import { joinPath } from "../../graph/path";
+import { PendingNames } from "../../server/pending_names";
+import { SearchBox } from "./search_box";
+import { explainEmpty } from "../../shell/empty";
+import type { Shell, View } from "../../shell/view";
+import { exactly, FILTERS, treeParameters, frameParameters, moduleParameters, searchChange, topParameters, traceIdOf, type State } from "../../shell/state";
+import { showAccounting, showStatus } from "../../shell/status_line";
+import { showFilters, showTrail } from "./trail";
+import { flameKeys } from "./flame_keys";
+import { FlameLegend } from "./flame_legend";
+import { FlameOptions } from "./flame_options";
+import { FlameSteps, widestChild, type Way } from "./flame_steps";
+import { FlameZoom } from "./flame_zoom";
+import { FrameDetails } from "./frame_details";
+import { FrameTree } from "./frame_tree";
+import { modulesBySelf } from "./frame_sums";
+import { FunctionTable } from "./function_table";
+import { linkTo } from "../links";
+import { collapseRecursion, recursionOf } from "./recursion";
+import { SandwichPanel } from "./sandwich_panel";
+import { neighbours, sandwichOf } from "./sandwich_trees";
+
+const MAX_NODES = 1_000_000; // what the API takes
+const CALLER_NODES = "400"; // of the callers' tree, of which the table shows the nearest
+
+export class FlameView implements View {
+  readonly element = byId("graph-page");
+  readonly asked = [
+    ...(["type", "from", "until", "process", "service", "host", "match"] as const),
+    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "sandwich", ...FILTERS] as const),
+  ];
+  private answer: FlameAnswer | null = null;
+  private asking = new AbortController().signal; // of the last load
+  private readonly at: FlameZoom;
+
+  private readonly pendingNames = new PendingNames(() => {
+    if (!this.menu.isOpen && !this.shell.isBusy()) {
+      this.shell.reload();
+    }
+  });
+  private readonly hoverCard = new HoverCard();
+  private readonly menu = new Menu();
+  private readonly flame = new FlameGraph(byId("flame"), {
+    hover: (node, x, y) => this.hover(node, x, y),
+    zoom: (node) => this.zoomTo(node),
+    select: (node) => this.select(node),
+    menu: (node, x, y) => this.openMenu(this.at.graph as Graph, node, x, y),
+    wheel: (step, node) => this.zoomBy(step, node, false),
+  });
+  private readonly options: FlameOptions;
+  private readonly legend: FlameLegend;
+  private readonly details: FrameDetails;
+  private readonly tree = new FrameTree(this.flame.scroller, "Flame graph: arrow keys move, Enter zooms", "frame");
+  private readonly steps = new FlameSteps(this.flame, (node) => this.select(node));
+  private readonly search = new SearchBox(
+    (text) => this.shell.change(searchChange(text), traceIdOf(text) !== null),
+    (names) => this.flame.highlight(names),
+    (node) => this.goTo(node),
+  );
+  private readonly table = new FunctionTable({
+    pick: (name) =>
+      this.shell.change({ search: this.shell.state.search === exactly(name) ? "" : exactly(name) }),
+    point: (name) => this.search.point(name),
+    sort: (column) => this.shell.change({ sort: column }, false),
+    sandwich: (name) => this.shell.change({ sandwich: name }),
+    callers: async ({ name, module }, signal) => {
+      const asked = { ...sandwichParameters({ ...this.shell.state, sandwich: name, max_nodes: CALLER_NODES }), module };
+      return neighbours(sandwichOf(await ask<SandwichAnswer>("sandwich", asked, signal)).callers);
+    },
+  });
+
+  private readonly sandwich = new SandwichPanel({
+    select: (graph, node) => this.tell(graph, node),
+    menu: (graph, node, x, y) => this.openMenu(graph, node, x, y),
+    leave: () => this.shell.change({ sandwich: "" }),
+  });
+
+  readonly keys = flameKeys({
+    move: (way) => (this.sandwich.isShown ? this.sandwich.move(way) : this.move(way)),
+    enter: () => (this.sandwich.isShown ? this.sandwich.zoomIn() : this.zoomTo(this.at.selected)),
+    escape: () => this.escape(),
+    all: () => (this.sandwich.isShown ? void this.sandwich.zoomOut() : this.zoomTo(0)),
+    zoomBy: (step) => this.zoomKey(step),
+    invert: () => this.shell.change({ invert: this.shell.state.invert === "" ? "1" : "", zoom: "" }),
+    collapse: () => this.cycle("recursion", ["", "direct", "all"]),
+    sandwich: () => this.openSandwich(),
+    search: () => this.search.focus(),
+    step: (step) => this.search.step(step),
+    menu: () => this.openMenuAtSelection(),
+    copyName: () => this.copySelected((graph, node) => graph.nameOf(node)),
+    copyStack: () => this.copySelected(stackText),
+    pin: () => this.details.pin() || this.shell.notice("Select a frame first."),
+    filter: () => this.table.focusFilter(),
+    cycleView: () => this.cycle("view", ["both", "graph", "table"]),
+  });
+
+  constructor(private readonly shell: Shell) {
+    this.legend = new FlameLegend(shell, this.menu, [this.flame, this.sandwich], (names) =>
+      this.flame.highlight(names ?? this.search.marked),
+    );
+    this.options = new FlameOptions(shell.state, (changed) => shell.change(changed));
+    this.at = new FlameZoom(
+      shell,
+      // A frame that stands for several of the answer has no path to ask for.
+      () => (shell.state.recursion === "" ? graphParameters(shell.state) : null),
+      (graph) => this.paint(graph),
+    );
+    this.details = new FrameDetails(shell);
+    byId("frame-strip").before(this.sandwich.element);
+  }
+
+  setTheme(dark: boolean): void {
+    this.flame.setTheme(dark);
+    this.sandwich.setTheme(dark);
+    this.legend.setTheme(dark);
+  }
+
+  leave(): void {
+    this.at.stop();
+    this.hoverCard.hide();
+    this.pendingNames.reset();
+  }
+
+  adjust(state: State, before: State | null): void {
+    this.options.show(state);
+    showFilters(state, (changed) => this.shell.change(changed));
+    this.legend.adjust(state);
+    this.search.set(state.search);
+    this.table.sortBy(state.sort);
+    if (before === null || this.asked.some((key) => before[key] !== state[key])) {
+      this.pendingNames.reset();
+      return; // load() follows
+    }
+    if (before.recursion !== state.recursion) {
+      this.showGraph();
+    } else if (before.zoom !== state.zoom) {
+      this.at.follow();
+    }
+    if (before.sort !== state.sort && state.sort !== "name" && this.table.isPartial) {
+      const signal = this.asking;
+      void this.showTop(ask("top", topParameters(state), signal), signal);
+    }
+  }
+
+  async load(state: State, signal: AbortSignal): Promise<void> {
+    this.asking = signal;
+    this.details.renew();
+    this.at.stop();
+    const top = ask<TopAnswer>("top", topParameters(state), signal);
+    top.catch(() => undefined); // said below, unless the graph fails too
+    if (state.sandwich === "") {
+      const answer = await ask<FlameAnswer>("flamegraph", graphParameters(state), signal);
+      if (signal.aborted) {
+        return;
+      }
+      this.showAnswer(answer, signal);
+    } else {
+      const answer = await ask<SandwichAnswer>("sandwich", sandwichParameters(state), signal);
+      if (signal.aborted) {
+        return;
+      }
+      this.showSandwich(answer);
+    }
+    await this.showTop(top, signal);
+  }
+
+  private async showTop(coming: Promise<TopAnswer>, signal: AbortSignal): Promise<void> {
+    try {
+      const answer = await coming;
+      if (!signal.aborted) {
+        this.table.show(answer);
+      }
+    } catch (failure) {
+      if (!signal.aborted) {
+        this.table.show(null);
+        this.shell.notice(`The table did not come: ${(failure as Error).message}`);
+      }
+    }
+  }
+
+  private showAnswer(answer: FlameAnswer, signal: AbortSignal): void {
+    const begin = performance.now();
+    this.hideSandwich();
+    showStatus(this.shell.status, answer, {
+      unsymbolized: () => this.showNameless(),
+      moreNodes: () =>
+        this.shell.change({ max_nodes: String(Math.min(MAX_NODES, Number(this.shell.state.max_nodes) * 10)) }),
+    });
+    if (answer.accounting.samples === 0) {
+      this.clear();
+      void explainEmpty(this.shell, answer.accounting.lost, signal);
+      return;
+    }
+    void this.pendingNames.look(answer.accounting, moduleParameters(this.shell.state), signal);
+    this.answer = answer;
+    this.legend.show(answer);
+    this.options.offerModules(modulesBySelf(answer).map(({ name }) => name));
+    this.showGraph();
+    document.body.dataset.paintMs = (performance.now() - begin).toFixed(1);
+    document.body.dataset.nodes = String(answer.nodes.name.length);
+    document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
+  }
+
+  private showNameless(): void {
+    const all = () => linkTo(this.shell, { page: "modules" }, {}, "All modules: what to do, and upload");
+    void showModules(moduleParameters(this.shell.state), all);
+  }
+
+  private showSandwich(answer: SandwichAnswer): void {
+    showAccounting(this.shell.status, answer, () => this.showNameless());
+    this.hoverCard.hide();
+    byId("graph-side").classList.add("in-sandwich");
+    this.details.show(null, -1, 0);
+    this.legend.show(this.sandwich.show(answer).answer);
+  }
+
+  private hideSandwich(): void {
+    byId("graph-side").classList.remove("in-sandwich");
+    this.sandwich.hide();
+  }
+
+  private showGraph(): void {
+    if (this.answer !== null) {
+      this.at.show(new Graph(collapseRecursion(this.answer, recursionOf(this.shell.state.recursion))));
+    }
+  }
+
+  private clear(): void {
+    this.answer = null;
+    this.at.clear();
+    this.flame.clear();
+    this.tree.show(null, -1);
+    this.search.attach(null, 0);
+    this.hoverCard.hide();
+    byId("trail").replaceChildren();
+    this.details.show(null, -1, 0);
+  }
+
+  private paint(graph: Graph): void {
+    const { zoom, selected } = this.at;
+    this.hoverCard.hide();
+    this.flame.show(graph, zoom, selected);
+    this.search.attach(graph, zoom);
+    showTrail(graph, zoom, (node) => this.zoomTo(node));
+    this.details.show(graph, selected, zoom);
+    this.tree.show(graph, selected < 0 ? zoom : selected);
+    document.body.dataset.zoom = graph.pathOf(zoom).join(";");
+  }
+
+  // remember: Back undoes it.
+  private zoomTo(node: number, remember = true): void {
+    const { graph } = this.at;
+    if (graph === null || node < 0) {
+      return;
+    }
+    this.hoverCard.hide();
+    this.select(node === 0 ? -1 : node);
+    const zoom = joinPath(graph.pathOf(node));
+    if (zoom !== this.shell.state.zoom) {
+      this.shell.change({ zoom }, remember);
+    }
+  }
+
+  private zoomKey(step: "in" | "out"): void {
+    if (!this.sandwich.isShown) {
+      this.zoomBy(step, step === "in" ? this.at.selected : -1, true);
+    } else if (step === "in") {
+      this.sandwich.zoomIn();
+    } else {
+      this.sandwich.zoomOut();
+    }
+  }
+
+  // In towards a frame, without one to the widest callee; the selection stays where it is.
+  private zoomBy(step: "in" | "out", towards: number, remember: boolean): void {
+    const { graph, zoom, selected } = this.at;
+    const isBelow = graph !== null && towards >= 0 && towards !== zoom && graph.isInside(towards, zoom);
+    const target = isBelow ? towards : graph === null ? -1 : widestChild(graph, zoom);
+    const node = step === "out" ? this.at.outwards() : this.at.inwards(target);
+    if (graph !== null && node >= 0) {
+      this.shell.change({ zoom: joinPath(graph.pathOf(node)) }, remember);
+      if (selected < 0 && node > 0) {
+        this.select(this.at.zoom);
+      }
+    }
+  }
+
+  private select(node: number): void {
+    this.at.selected = node;
+    this.flame.select(node);
+    this.flame.reveal(node);
+    this.tree.show(this.at.graph, node < 0 ? this.at.zoom : node);
+    this.tell(this.at.graph, node);
+  }
+
+  private tell(graph: Graph | null, node: number): void {
+    this.details.show(graph, node, this.sandwich.isShown ? 0 : this.at.zoom);
+    if (graph !== null && node >= 0) {
+      this.shell.speak(describe(graph, node));
+      document.body.dataset.selected = graph.nameOf(node);
+    }
+  }
+
+  private move(way: Way): void {
+    this.steps.move(this.at.graph, way, this.at.selected, this.at.zoom);
+  }
+
+  // To a match of the search: zoomed so that it has a few pixels.
+  private goTo(node: number): void {
+    const graph = this.at.graph as Graph;
+    const visible = graph.isInside(node, this.at.zoom) || graph.isInside(this.at.zoom, node);
+    if (!visible || this.flame.widthOf(node) < 4) {
+      let zoom = node;
+      while (zoom > 0 && this.flame.widthOf(node, graph.parent[zoom]) >= 4) {
+        zoom = graph.parent[zoom];
+      }
+      this.shell.change({ zoom: joinPath(graph.pathOf(zoom)) }, false);
+    }
+    this.select(node);
+  }
+
+  private hover(node: number, x: number, y: number): void {
+    if (this.at.graph === null || node < 0 || this.menu.isOpen) {
+      this.hoverCard.hide();
+    } else {
+      this.hoverCard.show(this.at.graph, node, x, y);
+    }
+  }
+
+  // The selected frame of what is shown.
+  private get selection(): { graph: Graph; node: number } | null {
+    if (this.sandwich.isShown) {
+      return this.sandwich.selection;
+    }
+    const { graph, selected } = this.at;
+    return graph === null || selected < 0 ? null : { graph, node: selected };
+  }
+
+  private openMenu(graph: Graph, node: number, x: number, y: number): void {
+    this.hoverCard.hide();
+    const items = frameMenu(graph, node, this.shell.state, {
+      zoom: () => (this.sandwich.isShown ? this.sandwich.zoomIn() : this.zoomTo(node)),
+      change: (changed) => this.shell.change(changed),
+      copy: (text) => void this.copy(text),
+    });
+    this.menu.open(x, y, graph.nameOf(node), items);
+  }
+
+  private openMenuAtSelection(): void {
+    const { selection } = this;
+    if (selection !== null) {
+      const { left, top } = this.sandwich.isShown ? this.sandwich.place() : this.flame.place(selection.node);
+      this.openMenu(selection.graph, selection.node, left + 12, top + 20);
+    }
+  }
+
+  private openSandwich(): void {
+    const { selection } = this;
+    if (selection !== null && isFunction(selection.graph.kindOf(selection.node))) {
+      this.shell.change({ sandwich: selection.graph.nameOf(selection.node) });
+    } else {
+      this.shell.notice("Select a function first.");
+    }
+  }
+
+  private escape(): void {
+    if (this.details.letGo()) {
+      this.selectionAgain();
+    } else if (!this.sandwich.isShown) {
+      this.zoomTo(this.at.outwards());
+    } else if (!this.sandwich.zoomOut()) {
+      this.shell.change({ sandwich: "" });
+    }
+  }
+
+  private selectionAgain(): void {
+    const { selection } = this;
+    this.details.show(selection?.graph ?? null, selection?.node ?? -1, this.sandwich.isShown ? 0 : this.at.zoom);
+  }
+
+  private copySelected(what: (graph: Graph, node: number) => string): void {
+    const { selection } = this;
+    if (selection !== null) {
+      void this.copy(what(selection.graph, selection.node));
+    }
+  }
+
+  private async copy(text: string): Promise<void> {
+    this.shell.notice((await copyText(text)) ? "Copied." : "This browser does not let the page copy.");
+  }
+
+  private cycle(key: "view" | "recursion", values: string[]): void {
+    this.shell.change({ [key]: values[(values.indexOf(this.shell.state[key]) + 1) % values.length] });
+  }
+}
+
+function isFunction(kind: string): boolean {
+  return !["root", "group", "cut", "incomplete"].includes(kind);
+}
+
+function sandwichParameters(state: State): Parameters {
+  return { ...frameParameters(state), function: state.sandwich, max_nodes: state.max_nodes };
+}
+
+function graphParameters(state: State): Parameters {
+  return { ...treeParameters(state), format: "columns" };
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The strip below the graph: what is known of the selected frame, as text that can be selected and
+// copied. Pinned it stays at its frame, has room for all, and says why a frame is unknown.
+
+import { ask, type ModuleState } from "../../server/api";
+import { detailRows } from "../../graph/details";
+import { byId, el } from "../../widgets/dom";
+import { formatCount, formatPercent } from "../../text/format";
+import type { Graph } from "../../graph/graph";
+import { labelOf } from "../../graph/palette";
+import type { Shell } from "../../shell/view";
+import { moduleParameters } from "../../shell/state";
+import { languageOf } from "./languages";
+import { whyUnknown } from "./why_unknown";
+
+const NAME_SHOWN = 300; // characters, not pinned
+
+export class FrameDetails {
+  private readonly strip = byId("frame-strip");
+  private graph: Graph | null = null;
+  private node = -1;
+  private zoom = 0;
+  private pinned = false;
+  private modules: ModuleState[] | null = null;
+  private asking = new AbortController();
+
+  constructor(private readonly shell: Shell) {
+    this.strip.addEventListener("click", (e) => {
+      const onText = (window.getSelection()?.toString() ?? "") !== "";
+      if (!this.pinned && !onText && !(e.target instanceof Element && e.target.closest("button") !== null)) {
+        this.pin();
+      }
+    });
+    this.fill();
+  }
+
+  // The frame that is selected now; a pinned one stays, in another answer at its path.
+  show(graph: Graph | null, node: number, zoom: number): void {
+    if (this.pinned && this.graph !== null && graph !== this.graph) {
+      const path = this.graph.pathOf(this.node);
+      node = graph?.find(path) ?? -1;
+      this.setPinned(node >= 0);
+      this.graph = graph;
+      this.node = node;
+      this.zoom = zoom;
+      this.fill();
+      void this.askModules();
+    }
+    if (!this.pinned) {
+      this.graph = graph;
+      this.node = node;
+      this.zoom = zoom;
+      this.fill();
+    }
+  }
+
+  // Another answer: its modules may have got their names.
+  renew(): void {
+    this.asking.abort();
+    this.modules = null;
+  }
+
+  // Pins what is shown, or lets it go; false: there is nothing.
+  pin(): boolean {
+    if (this.graph === null || this.node < 0) {
+      return false;
+    }
+    this.setPinned(!this.pinned);
+    this.fill();
+    void this.askModules();
+    return true;
+  }
+
+  // Lets go; false: nothing was pinned.
+  letGo(): boolean {
+    const was = this.pinned;
+    this.setPinned(false);
+    return was;
+  }
+
+  private setPinned(pinned: boolean): void {
+    this.pinned = pinned;
+    this.strip.classList.toggle("pinned", pinned);
+  }
+
+  private async askModules(): Promise<void> {
+    const { graph, node } = this;
+    if (!this.pinned || this.modules !== null || graph === null || graph.kindOf(node) !== "unresolved") {
+      return;
+    }
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    try {
+      const answer = await ask<{ modules: ModuleState[] }>("modules", moduleParameters(this.shell.state), signal);
+      if (!signal.aborted) {
+        this.modules = answer.modules;
+        this.fill();
+      }
+    } catch (failure) {
+      if (!signal.aborted) {
+        this.shell.notice(`Why it has no name did not come: ${(failure as Error).message}`);
+      }
+    }
+  }
+
+  private rows(graph: Graph, node: number): [string, string][] {
+    const out = detailRows(graph, node);
+    if (this.zoom > 0 && graph.isInside(node, this.zoom)) {
+      out[0][1] += ` · ${formatPercent(graph.total[node], graph.total[this.zoom])} of the zoomed frame`;
+    }
+    const samples = samplesOf(graph, node);
+    if (samples !== "") {
+      out.push(["samples", samples]);
+    }
+    const language = languageOf(graph.kindOf(node), graph.fileOf(node), graph.nameOf(node));
+    if (language !== "") {
+      out.push(["language", language]);
+    }
+    const why = whyUnknown(graph, node, this.modules);
+    if (why !== "") {
+      out.push(["why", why]);
+    }
+    return out;
+  }
+
+  private fill(): void {
+    const { graph, node } = this;
+    if (graph === null || node < 0) {
+      this.strip.replaceChildren(
+        el("span", { class: "quiet" }, "Click a frame to zoom, right-click for more, "),
+        el("kbd", {}, "?"),
+        el("span", { class: "quiet" }, " for all keys."),
+      );
+      return;
+    }
+    const label = labelOf(graph.nameOf(node), graph.kindOf(node));
+    const isCut = !this.pinned && label.length > NAME_SHOWN;
+    const list = el("dl");
+    for (const [term, text] of this.rows(graph, node)) {
+      list.append(el("div", {}, el("dt", {}, term), el("dd", {}, text)));
+    }
+    const pin = el(
+      "button",
+      { type: "button", class: "pin", "aria-pressed": String(this.pinned), title: this.pinned ? "Let it go (i)" : "Keep it here (i)" },
+      this.pinned ? "Unpin" : "Pin",
+    );
+    pin.addEventListener("click", () => this.pin());
+    const name = el("span", { class: "frame-name" }, isCut ? `${label.slice(0, NAME_SHOWN)}…` : label);
+    this.strip.replaceChildren(el("div", { class: "frame-head" }, name, pin), list);
+  }
+}
+
+// As many as its value stands for; where all samples weigh the same that is their number.
+function samplesOf(graph: Graph, node: number): string {
+  const { unit, accounting } = graph.answer;
+  if (unit === "samples" || accounting.value <= 0 || accounting.samples <= 0) {
+    return "";
+  }
+  const count = (graph.total[node] * accounting.samples) / accounting.value;
+  return count < 1 ? "" : `about ${formatCount(Math.round(count))}, by its share`;
+}

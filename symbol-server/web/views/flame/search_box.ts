@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search field: what it finds stands out in the graph; beside it the share and "3 of 17".
+
+import { byId } from "../../widgets/dom";
+import { formatCount, formatPercent } from "../../text/format";
+import type { Graph } from "../../graph/graph";
+import { compilePattern, findFrames, matchNames, NAME_LIMIT, type Found } from "../../graph/search";
+import { LIMIT_MS, matchGuarded, mayExplode } from "../../graph/search_guard";
+import { exactly } from "../../shell/state";
+
+const TYPING_PAUSE_MS = 120;
+
+export class SearchBox {
+  private readonly field = byId<HTMLInputElement>("search");
+  private readonly result = byId("search-result");
+  private text = "";
+  private graph: Graph | null = null;
+  private zoom = 0;
+  private names: Uint8Array | null = null; // matching names of graph
+  private found: Found | null = null;
+  private at = -1; // which match is selected
+  private timer = 0;
+  private asking = new AbortController();
+
+  constructor(
+    private readonly changed: (text: string) => void,
+    private readonly highlight: (names: Uint8Array | null) => void,
+    private readonly go: (node: number) => void,
+  ) {
+    this.field.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = window.setTimeout(() => this.changed(this.field.value), TYPING_PAUSE_MS);
+    });
+    this.field.addEventListener("keydown", (e) => this.key(e));
+    byId("search-next").addEventListener("click", () => this.step(1));
+    byId("search-previous").addEventListener("click", () => this.step(-1));
+    byId("search-clear").addEventListener("click", () => this.changed(""));
+  }
+
+  private key(e: KeyboardEvent): void {
+    if (e.key === "Enter") {
+      clearTimeout(this.timer);
+      if (this.field.value !== this.text) {
+        this.changed(this.field.value);
+      }
+      this.step(e.shiftKey ? -1 : 1);
+    } else if (e.key === "Escape") {
+      clearTimeout(this.timer);
+      this.changed("");
+      byId("flame-scroller").focus();
+    }
+  }
+
+  // Names that the search found in the graph.
+  get marked(): Uint8Array | null {
+    return this.names;
+  }
+
+  focus(): void {
+    this.field.focus();
+    this.field.select();
+  }
+
+  set(text: string): void {
+    if (text === this.text) {
+      return;
+    }
+    this.text = text;
+    this.at = -1;
+    this.run();
+  }
+
+  // The graph drawn now, and the frame whose share counts.
+  attach(graph: Graph | null, zoom: number): void {
+    const isNew = graph !== this.graph;
+    this.graph = graph;
+    this.zoom = zoom;
+    if (isNew) {
+      this.at = -1;
+      this.run();
+    } else if (this.names !== null) {
+      this.count();
+    }
+  }
+
+  private run(): void {
+    const pattern = compilePattern(this.text, true);
+    this.asking.abort();
+    this.field.title = pattern?.error ?? "";
+    this.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
+    if (pattern === null || this.graph === null) {
+      this.names = this.found = null;
+      this.say("");
+    } else if (mayExplode(pattern.expression.source)) {
+      this.names = this.found = null;
+      this.say("searching…");
+      void this.runGuarded(this.graph, pattern.expression);
+    } else {
+      this.names = matchNames(this.graph, pattern.expression);
+      this.count();
+    }
+    this.highlight(this.names);
+  }
+
+  private async runGuarded(graph: Graph, expression: RegExp): Promise<void> {
+    this.asking = new AbortController();
+    const { signal } = this.asking;
+    const names = await matchGuarded(graph.answer.names, expression, NAME_LIMIT, signal);
+    if (signal.aborted) {
+      return;
+    }
+    if (names === null) {
+      this.field.title = "This expression has too many ways to match: it was stopped. Fewer * and + inside of each other help.";
+      this.field.classList.add("odd");
+      this.say(`stopped after ${LIMIT_MS} ms`);
+      return;
+    }
+    this.names = names;
+    this.count();
+    this.highlight(names);
+  }
+
+  private count(): void {
+    const graph = this.graph as Graph;
+    this.found = findFrames(graph, this.names as Uint8Array, this.zoom);
+    const n = this.found.nodes.length;
+    if (n === 0) {
+      this.say("no match");
+      return;
+    }
+    const share = formatPercent(this.found.value, graph.total[this.zoom]);
+    const place = this.at >= 0 ? `${formatCount(this.at + 1)} of ` : "";
+    this.say(`${share} · ${place}${formatCount(n)} ${n === 1 ? "frame" : "frames"}`);
+  }
+
+  private say(text: string): void {
+    this.result.textContent = text;
+    byId("search-tools").hidden = this.text === "";
+  }
+
+  step(step: 1 | -1): void {
+    const n = this.found?.nodes.length ?? 0;
+    if (n === 0) {
+      return;
+    }
+    this.at = this.at < 0 ? (step > 0 ? 0 : n - 1) : (this.at + step + n) % n;
+    const at = this.at;
+    this.go((this.found as Found).nodes[at]);
+    this.at = at; // going there may have zoomed, and so attached anew
+    if (this.names !== null) {
+      this.count();
+    }
+  }
+
+  // The table's pointer shows one function for a moment; null gives the search back.
+  point(name: string | null): void {
+    if (this.graph === null) {
+      return;
+    }
+    this.highlight(name === null ? this.names : matchNames(this.graph, new RegExp(exactly(name))));
+  }
+}

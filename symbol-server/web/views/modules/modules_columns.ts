@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of the modules' list.
+
+import type { ModuleState } from "../../server/api";
+import { el } from "../../widgets/dom";
+import { formatCount, formatPercent } from "../../text/format";
+import { byFalling, byText } from "../../widgets/list_order";
+import type { Column } from "../../widgets/list_table";
+import { isStuck, nextStep, PENDING, QUALITY_WORDS, STATE_WORDS } from "./modules_advice";
+
+const SIGNS: Record<string, string> = { ready: "✓", symbols: "✓", missing: "!", failed: "!" };
+const SHORT_ID = 12; // characters of a build-id that tell it from others
+
+function shareBar(share: number, most: number): HTMLElement {
+  const bar = el("span", { class: "share-bar", "aria-hidden": "true" });
+  bar.style.width = `${most > 0 ? ((100 * share) / most).toFixed(1) : 0}%`;
+  return bar;
+}
+
+// most: the largest share of the list, which the bars are measured by.
+export function moduleColumns(most: () => number): Column<ModuleState>[] {
+  return [
+    {
+      key: "share",
+      head: "nameless",
+      title: "Share of this picture's samples with a frame that the module leaves without a name",
+      kind: "number",
+      order: byFalling(({ unsymbolized_share }) => unsymbolized_share),
+      cell: ({ unsymbolized_share: share }) => [
+        shareBar(share, most()),
+        el("span", { class: share === 0 ? "quiet" : "" }, formatPercent(share, 1)),
+      ],
+    },
+    {
+      key: "name",
+      head: "module",
+      title: "File name of the program, library or kernel",
+      kind: "name",
+      order: byText(({ name, build_id }) => `${name}\n${build_id}`),
+      cell: ({ name }) => [
+        el("button", { type: "button", class: "link", title: name }, el("bdi", {}, name === "" ? "(no name)" : name)),
+      ],
+    },
+    {
+      key: "state",
+      head: "names",
+      title: "Whether the server has names for it",
+      kind: "text",
+      order: byText((module) => `${isStuck(module) ? 0 : PENDING.has(module.state) ? 1 : 2}${module.state}`),
+      cell: ({ state }) => [
+        el("span", { class: `sign ${state}`, "aria-hidden": "true" }, SIGNS[state] ?? "…"),
+        STATE_WORDS[state] ?? state,
+      ],
+    },
+    {
+      key: "why",
+      head: "why",
+      title: "What the server says of it",
+      kind: "text",
+      order: byText(({ reason }) => reason),
+      cell: ({ reason }) => [el("span", { class: "quiet", title: reason }, reason)],
+    },
+    {
+      key: "next",
+      head: "what to do",
+      title: "The next step; the details have command lines",
+      kind: "text",
+      order: byText(nextStep),
+      cell: (module) => [nextStep(module)],
+    },
+    {
+      key: "quality",
+      head: "quality",
+      title: "What the names were made from",
+      kind: "text",
+      order: byText(({ quality }) => quality),
+      cell: ({ quality }) => [el("span", { title: QUALITY_WORDS[quality] ?? "" }, quality === "none" ? "–" : quality)],
+    },
+    {
+      key: "source",
+      head: "source",
+      title: "Where they are from",
+      kind: "text",
+      order: byText(({ source }) => source),
+      cell: ({ source }) => [el("span", { title: source }, source === "" ? "–" : source)],
+    },
+    {
+      key: "samples",
+      head: "samples",
+      title: "Samples of this picture with a frame in it",
+      kind: "number",
+      order: byFalling(({ samples }) => samples),
+      cell: ({ samples }) => [samples === 0 ? "–" : formatCount(samples)],
+    },
+    {
+      key: "id",
+      head: "build-id",
+      title: "Names one build of it",
+      kind: "text",
+      order: byText(({ build_id }) => build_id),
+      cell: ({ build_id }) => [el("span", { class: "build-id", title: build_id }, build_id.slice(0, SHORT_ID))],
+    },
+  ];
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of the overview: one group (a service, host or process), its value of each type. Pure.
+
+import type { TimelineAnswer } from "../../server/api";
+
+export interface Row {
+  name: string; // "" has no such label
+  values: Map<string, number>; // by type; absent: nothing of it, or not among the largest
+}
+
+export interface Rows {
+  rows: Row[];
+  sums: Map<string, number>; // by type, of all groups
+  left: Map<string, { groups: number; value: number }>; // by type: groups that had no room
+}
+
+// The answers of one /timeline for each type, all grouped by that label. Rows in falling order of
+// the type sorted by, then of the others in their order.
+export function rowsOf(answers: readonly TimelineAnswer[], label: string, sortBy: string): Rows {
+  const byName = new Map<string, Row>();
+  const sums = new Map<string, number>();
+  const left: Rows["left"] = new Map();
+  for (const answer of answers) {
+    let sum = answer.other?.value ?? 0;
+    for (const series of answer.series) {
+      const name = series.labels[label] ?? "";
+      const row = byName.get(name) ?? { name, values: new Map<string, number>() };
+      byName.set(name, row);
+      row.values.set(answer.type, (row.values.get(answer.type) ?? 0) + series.value);
+      sum += series.value;
+    }
+    sums.set(answer.type, sum);
+    if (answer.other !== undefined) {
+      left.set(answer.type, { groups: answer.other.series, value: answer.other.value });
+    }
+  }
+  const order = [sortBy, ...answers.map(({ type }) => type)];
+  const rows = [...byName.values()].sort((a, b) => {
+    for (const type of order) {
+      const difference = (b.values.get(type) ?? 0) - (a.values.get(type) ?? 0);
+      if (difference !== 0) {
+        return difference;
+      }
+    }
+    return a.name < b.name ? -1 : 1;
+  });
+  return { rows, sums, left };
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services, hosts or processes with their value of every profile type; each leads to its graph.
+
+import type { TimelineAnswer } from "../../server/api";
+import { el } from "../../widgets/dom";
+import { formatCount, formatPercent, formatValue } from "../../text/format";
+import type { Shell } from "../../shell/view";
+import { searchChange, traceIdOf, type State } from "../../shell/state";
+import { linkTo } from "../links";
+import { rowsOf, type Row, type Rows } from "./overview_sums";
+import { rateOf } from "../rates";
+
+const ROWS_AT_ONCE = 100;
+export const GROUPINGS = ["service", "host", "process"] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+export function groupingOf(state: State): Grouping {
+  return GROUPINGS.find((known) => known === state.by) ?? "service";
+}
+
+export class OverviewTable {
+  readonly element = el("section", { class: "overview-table", "aria-label": "What runs where" });
+  private readonly tabs = el("span", { class: "joined", role: "group", "aria-label": "Rows are" });
+  private readonly filter = el("input", {
+    type: "text",
+    placeholder: "Filter",
+    "aria-label": "Filter rows",
+    spellcheck: "false",
+    autocomplete: "off",
+  });
+  private readonly note = el("span", { class: "quiet", role: "status" });
+  private readonly table = el("table");
+  private readonly more = el("button", { type: "button", hidden: "" }, "Show all");
+  private answers: TimelineAnswer[] = [];
+  private isWhole = false;
+
+  constructor(private readonly shell: Shell) {
+    for (const label of GROUPINGS) {
+      const tab = el("button", { type: "button", "data-by": label }, `${label === "process" ? "processe" : label}s`);
+      tab.addEventListener("click", () => shell.change({ by: label }));
+      this.tabs.append(tab);
+    }
+    this.filter.addEventListener("input", () => {
+      if (traceIdOf(this.filter.value) !== null) {
+        shell.change(searchChange(this.filter.value));
+        this.filter.value = "";
+        return;
+      }
+      shell.change({ row_find: this.filter.value }, false);
+    });
+    this.more.addEventListener("click", () => {
+      this.isWhole = true;
+      this.fill();
+    });
+    const scroller = el("div", { class: "scroller" }, this.table, this.more);
+    this.element.append(el("div", { class: "tools" }, this.tabs, this.filter, this.note), scroller);
+  }
+
+  // One answer for each type, the columns in their order.
+  show(answers: TimelineAnswer[]): void {
+    this.answers = answers;
+    this.fill();
+  }
+
+  adjust(state: State, before: State | null): void {
+    if (document.activeElement !== this.filter) {
+      this.filter.value = state.row_find;
+    }
+    if (before !== null && before.row_find !== state.row_find && this.answers.length > 0) {
+      this.fill();
+    }
+    for (const tab of this.tabs.querySelectorAll<HTMLElement>("[data-by]")) {
+      tab.setAttribute("aria-pressed", String(tab.dataset.by === groupingOf(state)));
+    }
+  }
+
+  focusFilter(): void {
+    this.filter.focus();
+  }
+
+  private fill(): void {
+    const { state } = this.shell;
+    const label = groupingOf(state);
+    const sums = rowsOf(this.answers, label, state.type);
+    const text = this.filter.value.trim().toLowerCase();
+    const wanted = sums.rows.filter(({ name }) => name.toLowerCase().includes(text));
+    const shown = this.isWhole ? wanted : wanted.slice(0, ROWS_AT_ONCE);
+    this.table.replaceChildren(
+      el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "name" }, label), ...this.heads())),
+      el("tbody", {}, ...shown.map((row) => this.row(row, label, sums)), ...this.lastRow(sums)),
+    );
+    this.more.hidden = shown.length === wanted.length;
+    this.more.textContent = `Show all ${formatCount(wanted.length)}`;
+    this.note.textContent =
+      wanted.length === 0 && text !== "" ? "Nothing matches." : `${formatCount(wanted.length)}`;
+  }
+
+  private heads(): HTMLElement[] {
+    const { type } = this.shell.state;
+    return this.answers.map((answer) => {
+      const head = el("th", { scope: "col" });
+      if (answer.type === type) {
+        head.setAttribute("aria-sort", "descending");
+      }
+      head.append(linkTo(this.shell, { type: answer.type }, { title: "Order by this type" }, answer.type));
+      return head;
+    });
+  }
+
+  private row(row: Row, label: Grouping, sums: Rows): HTMLElement {
+    const { shell } = this;
+    const name = el("td", { class: "name" });
+    const share = (row.values.get(shell.state.type) ?? 0) / (sums.sums.get(shell.state.type) || 1);
+    const bar = el("div", { class: "bar" });
+    bar.style.width = `${(100 * Math.min(1, share)).toFixed(2)}%`;
+    const text = el("bdi", {}, row.name === "" ? `(no ${label})` : row.name);
+    const filter = row.name === "" ? { match: `${label}=""` } : { [label]: row.name };
+    name.append(
+      bar,
+      linkTo(shell, { page: "graph", ...filter }, { class: "line", title: `Flame graph of ${row.name}` }, text),
+    );
+    return el("tr", {}, name, ...this.answers.map((answer) => this.cell(answer, row, filter, sums)));
+  }
+
+  private cell(answer: TimelineAnswer, row: Row, filter: Partial<State>, sums: Rows): HTMLElement {
+    const value = row.values.get(answer.type);
+    if (value === undefined) {
+      return el("td", { class: "number quiet" }, "–");
+    }
+    const rate = rateOf(answer.type, answer.unit, this.shell.state.value);
+    const share = formatPercent(value, sums.sums.get(answer.type) ?? 0);
+    const isChosen = answer.type === this.shell.state.type;
+    const inWords =
+      answer.unit === "nanoseconds"
+        ? rate.format(rate.of(value, answer.until - answer.from))
+        : formatValue(value, answer.unit);
+    const link = linkTo(
+      this.shell,
+      { page: "graph", type: answer.type, ...filter },
+      { title: `${answer.type}: ${formatValue(value, answer.unit)}, ${share}` },
+      inWords,
+      ...(isChosen ? [el("span", { class: "quiet" }, share)] : []),
+    );
+    return el("td", { class: "number" }, link);
+  }
+
+  // What the answers had no room for is a row too: nothing is left out in silence.
+  private lastRow(sums: Rows): HTMLElement[] {
+    if (sums.left.size === 0) {
+      return [];
+    }
+    const cells = this.answers.map(({ type, unit }) => {
+      const left = sums.left.get(type);
+      const text = left === undefined ? "" : `${formatValue(left.value, unit)} in ${formatCount(left.groups)}`;
+      return el("td", { class: "number quiet" }, text);
+    });
+    return [el("tr", {}, el("td", { class: "name quiet" }, "smaller ones"), ...cells)];
+  }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees of several types made one: a frame is where its path from the root is, and has of each tree
+// what that tree has there. Pure.
+
+import type { FlameAnswer, FlameNodes } from "../../server/api";
+import { KINDS } from "../../graph/graph";
+
+export interface Part {
+  total: Float64Array;
+  self: Float64Array;
+}
+
+export interface Joined {
+  answer: FlameAnswer; // sums of all trees; accounting, type and range are the first one's
+  parts: Part[]; // what each tree has of each row of answer
+}
+
+// The same frames, as wide as one part has them; −1: as all have them.
+export function widthsOf(joined: Joined, part: number): FlameAnswer {
+  const { answer, parts } = joined;
+  return part < 0 ? answer : { ...answer, nodes: { ...answer.nodes, ...parts[part] } };
+}
+
+// The frames of one answer as texts that any other answer's equal frame has too.
+class Keys {
+  private readonly modules: string[];
+
+  constructor(private readonly answer: FlameAnswer) {
+    this.modules = answer.modules.map(({ name, build_id }) => `${name}\n${build_id}`);
+  }
+
+  of(row: number): string {
+    const { name, kind, module } = this.answer.nodes;
+    const { names, kinds } = this.answer;
+    return `${kinds[kind[row]] ?? ""}\n${this.modules[module[row]] ?? ""}\n${names[name[row]]}`;
+  }
+}
+
+// Grows the union of the trees: columns for FlameNodes, rows in the order in which they were met.
+class Union {
+  readonly names: string[] = [];
+  readonly files: string[] = [];
+  readonly modules: FlameAnswer["modules"] = [];
+  readonly nodes: FlameNodes<number[]> = { name: [], file: [], line: [], module: [], parent: [], self: [], total: [], kind: [] };
+  private readonly children: (Map<string, number> | undefined)[] = [];
+  private readonly roots = new Map<string, number>();
+  private readonly texts = new Map<string, number>();
+
+  // The row of the child with that key; −1 is the parent of the root.
+  child(parent: number, key: string, answer: FlameAnswer, row: number): number {
+    const siblings = parent < 0 ? this.roots : (this.children[parent] ??= new Map<string, number>());
+    let made = siblings.get(key);
+    if (made === undefined) {
+      made = this.add(parent, answer, row);
+      siblings.set(key, made);
+    }
+    return made;
+  }
+
+  private add(parent: number, { names, files, modules, kinds, nodes }: FlameAnswer, row: number): number {
+    const own = this.nodes;
+    const module = modules[nodes.module[row]];
+    own.name.push(this.intern("n", names[nodes.name[row]], this.names));
+    own.file.push(nodes.file[row] < 0 ? -1 : this.intern("f", files[nodes.file[row]], this.files));
+    own.line.push(nodes.line[row]);
+    own.module.push(module === undefined ? -1 : this.module(module));
+    own.self.push(0);
+    own.total.push(0);
+    own.kind.push(KINDS.indexOf(kinds[nodes.kind[row]] as (typeof KINDS)[number]));
+    return own.parent.push(parent) - 1;
+  }
+
+  private intern(table: string, text: string, into: string[]): number {
+    const known = this.texts.get(table + text);
+    if (known !== undefined) {
+      return known;
+    }
+    this.texts.set(table + text, into.length);
+    return into.push(text) - 1;
+  }
+
+  private module(module: FlameAnswer["modules"][number]): number {
+    const key = `m${module.name}\n${module.build_id}`;
+    const known = this.texts.get(key) ?? this.modules.push(module) - 1;
+    this.texts.set(key, known);
+    return known;
+  }
+}
+
+// At least one answer; their units are equal. Callees come widest first, as in each answer.
+export function joinTrees(answers: readonly FlameAnswer[]): Joined {
+  const union = new Union();
+  const parts = answers.map((answer) => {
+    const keys = new Keys(answer);
+    const { parent, total, self } = answer.nodes;
+    const rowOf = new Int32Array(parent.length);
+    const part = { total: [] as number[], self: [] as number[] };
+    for (let row = 0; row < parent.length; row++) {
+      if (row > 0 && !(parent[row] >= 0 && parent[row] < row)) {
+        throw new Error(`The server's flame graph is damaged: column parent, node ${row}.`);
+      }
+      const key = row === 0 ? "" : keys.of(row);
+      const to = union.child(row === 0 ? -1 : rowOf[parent[row]], key, answer, row);
+      rowOf[row] = to;
+      part.total[to] = (part.total[to] ?? 0) + total[row];
+      part.self[to] = (part.self[to] ?? 0) + self[row];
+      union.nodes.total[to] += total[row];
+      union.nodes.self[to] += self[row];
+    }
+    return part;
+  });
+  return sorted(answers[0], union, parts);
+}
+
+// In falling order of total below each parent, parents first.
+function sorted(
+  first: FlameAnswer,
+  union: Union,
+  parts: { total: number[]; self: number[] }[],
+): Joined {
+  const { nodes, names, files, modules } = union;
+  const count = nodes.total.length;
+  const depth = new Uint32Array(count);
+  for (let row = 1; row < count; row++) {
+    depth[row] = depth[nodes.parent[row]] + 1;
+  }
+  const order = Uint32Array.from({ length: count }, (_, row) => row).sort(
+    (a, b) => depth[a] - depth[b] || nodes.total[b] - nodes.total[a],
+  );
+  const place = new Int32Array(count);
+  order.forEach((row, at) => (place[row] = at));
+  const moved = (column: number[]) => Array.from(order, (row) => column[row]);
+  return {
+    answer: {
+      ...first,
+      names,
+      files,
+      modules,
+      kinds: [...KINDS],
+      nodes: {
+        name: moved(nodes.name),
+        file: moved(nodes.file),
+        line: moved(nodes.line),
+        module: moved(nodes.module),
+        parent: Array.from(order, (row) => (row === 0 ? -1 : place[nodes.parent[row]])),
+        self: moved(nodes.self),
+        total: moved(nodes.total),
+        kind: moved(nodes.kind),
+      },
+    },
+    parts: parts.map(({ total, self }) => ({
+      total: Float64Array.from(order, (row) => total[row] ?? 0),
+      self: Float64Array.from(order, (row) => self[row] ?? 0),
+    })),
+  };
+}

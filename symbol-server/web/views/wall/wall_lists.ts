@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short tables beside the wall clock: who woke whom, what is blocked now, and requests.
+
+import type { TimelineAnswer, TimelineSeries } from "../../server/api";
+import { el, type Child } from "../../widgets/dom";
+import { formatCount, formatPercent, formatTime, formatValue } from "../../text/format";
+import type { Shell } from "../../shell/view";
+import { narrowTo } from "../../shell/state";
+import { linkTo } from "../links";
+import { nameOf, type Request } from "./wall_rows";
+
+export class WallList {
+  private readonly body = el("div", { class: "body" });
+  readonly element: HTMLElement;
+
+  constructor(title: string) {
+    this.element = el("section", { class: "wall-list", "aria-label": title }, el("h2", {}, title), this.body);
+  }
+
+  show(...children: Child[]): void {
+    this.body.replaceChildren(...children);
+  }
+
+  say(text: string): void {
+    this.body.replaceChildren(el("p", { class: "quiet" }, text));
+  }
+}
+
+// names: the columns from the left that are names; the others are numbers.
+function table(heads: string[], names: number, rows: HTMLElement[]): HTMLElement {
+  const head = heads.map((text, i) => el("th", { scope: "col", ...(i < names ? { class: "name" } : {}) }, text));
+  return el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+}
+
+function number(...children: Child[]): HTMLElement {
+  return el("td", { class: "number" }, ...children);
+}
+
+function left(answer: TimelineAnswer): HTMLElement[] {
+  const { other, unit } = answer;
+  if (other === undefined) {
+    return [];
+  }
+  return [el("p", { class: "quiet" }, `${formatValue(other.value, unit)} in ${formatCount(other.series)} smaller ones.`)];
+}
+
+// answer: of off-cpu, grouped by groupBy and then by waker.
+export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HTMLElement[] {
+  const all = answer.accounting.value;
+  const rows = answer.series.map(({ labels, value, samples }) => {
+    const { waker, ...own } = labels;
+    const waits = linkTo(
+      shell,
+      { page: "graph", type: "off-cpu", zoom: "", ...narrowTo(shell.state, { ...own, waker: waker ?? "" }) },
+      { class: "line", title: "Where it waited for that" },
+      el("bdi", {}, nameOf(own, groupBy)),
+    );
+    const by =
+      waker === undefined || waker === ""
+        ? el("span", { class: "quiet" }, "not known")
+        : linkTo(
+            shell,
+            { page: "graph", type: "waker", zoom: "", process: waker },
+            { class: "line", title: `What ${waker} did when it woke others` },
+            el("bdi", {}, waker),
+          );
+    const waited = number(formatValue(value, answer.unit), el("span", { class: "quiet" }, formatPercent(value, all)));
+    return el("tr", {}, el("td", { class: "name" }, waits), el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
+  });
+  return [table(["waited", "woken by", "for", "samples"], 2, rows), ...left(answer)];
+}
+
+// answer: of still-blocked, in the last minute.
+export function blocked(shell: Shell, answer: TimelineAnswer, groupBy: string): HTMLElement[] {
+  const { from, until } = answer;
+  const rows = answer.series.map(({ labels, value }: TimelineSeries) => {
+    const link = linkTo(
+      shell,
+      {
+        page: "graph",
+        type: "still-blocked",
+        zoom: "",
+        from: String(from),
+        until: String(until),
+        ...narrowTo(shell.state, labels),
+      },
+      { class: "line", title: "Where it is blocked" },
+      el("bdi", {}, nameOf(labels, groupBy)),
+    );
+    const threads = value / 1e6 / Math.max(1, until - from);
+    return el("tr", {}, el("td", { class: "name" }, link), number(threads.toFixed(threads < 10 ? 1 : 0)));
+  });
+  const when = `${formatTime(from)} – ${formatTime(until)}: threads that had waited for more than ten seconds.`;
+  return [el("p", { class: "quiet" }, when), table(["blocked", "threads, on average"], 1, rows), ...left(answer)];
+}
+
+// types: of the requests' values, in their order.
+export function requests(shell: Shell, found: Request[], types: string[], more: number): HTMLElement[] {
+  const rows = found.map(({ trace, values }) => {
+    const chosen = { trace_id: trace.trace_id, from: String(trace.from), until: String(trace.until), zoom: "" };
+    const id = linkTo(
+      shell,
+      { page: "graph", type: types[values.findIndex((value) => value !== null)], ...chosen },
+      { class: "line trace", title: `Flame graph of ${trace.trace_id}` },
+      trace.trace_id,
+    );
+    const wall = linkTo(shell, { page: "wall", ...chosen }, { title: "This request's wall clock" }, "wall");
+    const cells = values.map((value) => number(value === null ? "–" : formatValue(value, "nanoseconds")));
+    const where = el("td", { class: "where", title: trace.services.join(", ") }, el("bdi", {}, trace.services.join(", ")));
+    return el("tr", {}, el("td", {}, id), where, ...cells, number(String(trace.spans)), el("td", {}, wall));
+  });
+  const heads = ["trace", "services", ...types.map((type) => (type === "on-cpu" ? "on CPU" : "waited")), "spans", "see"];
+  const rest = more > 0 ? [el("p", { class: "quiet" }, `${formatCount(more)} more are not shown.`)] : [];
+  return [table(heads, 2, rows), ...rest];
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wall clock: what the same threads did on the CPU and where they waited, in one graph and side
+// by side; who woke whom, what is blocked now, and the longest requests.
+
+import {
+  ask,
+  type FlameAnswer,
+  type Parameters,
+  type TimelineAnswer,
+  type TracesAnswer,
+  type TypesAnswer,
+} from "../../server/api";
+import { el } from "../../widgets/dom";
+import { formatCpus, formatPercent, formatValue } from "../../text/format";
+import { Graph } from "../../graph/graph";
+import { explainEmpty } from "../../shell/empty";
+import type { KeyBinding, Shell, View } from "../../shell/view";
+import { FILTERS, flameParameters, moduleParameters, sampleParameters, type State } from "../../shell/state";
+import { showStatus } from "../../shell/status_line";
+import { showFilters } from "../flame/trail";
+import { ColouredGraph } from "../coloured_graph";
+import { wallColour } from "./wall_colours";
+import { joinTrees, widthsOf, type Joined } from "./wall_join";
+import { blocked, requests, wakes, WallList } from "./wall_lists";
+import { joinTraces, lastMinute } from "./wall_rows";
+import { WallTable } from "./wall_table";
+
+const MAX_NODES = 1_000_000; // what the API takes
+const GROUPS = "200"; // rows asked for; the server sums up the rest
+const SHORT = "30";
+const TRACES = 20;
+const TRACES_ASKED = "200"; // of each type, so that those with much of both are found
+const COLUMNS = ["on-cpu", "off-cpu", "run-queue", "still-blocked"];
+const MEMORY = ["mem-inuse", "mem-alloc", "page-fault", "hbm-inuse", "hbm-alloc"];
+const GROUPINGS = ["process", "process,thread", "host,process", "service", "container", ""];
+// Most threads wait most of the time: then widths of the time on the CPU alone show that too.
+const WIDTHS = [
+  ["both", "both"],
+  ["on", "on the CPU"],
+  ["off", "waiting"],
+];
+const NO_WAITS =
+  "Waits are not profiled here. Agents take them with --profile on-cpu,off-cpu,waker,run-queue,still-blocked.";
+
+export class WallView implements View {
+  readonly element = el("div", { class: "wall", hidden: "" });
+  readonly asked = [
+    ...(["from", "until", "process", "service", "host", "match", "trace_id", "group_by"] as const),
+    ...([...FILTERS, "max_nodes", "exact"] as const),
+  ];
+  private readonly grouping = el("select", { "aria-label": "Group by" });
+  private readonly widths = el("select", { "aria-label": "Frames are as wide as" });
+  private readonly filters = el("div", { class: "filters" });
+  private readonly note = el("p", { class: "quiet note", role: "note", hidden: "" });
+  private readonly graph: ColouredGraph;
+  private readonly table: WallTable;
+  private readonly wakes = new WallList("Who woke whom");
+  private readonly blocked = new WallList("Blocked now");
+  private readonly requests = new WallList("Longest requests");
+  private joined: Joined | null = null;
+  readonly keys: KeyBinding[];
+
+  constructor(private readonly shell: Shell) {
+    this.graph = new ColouredGraph(shell, "On the CPU and waiting", "wall", {
+      fill: (graph, node, dark) => wallColour(this.waitedPart(graph, node), dark),
+      words: (graph, node) => this.words(graph, node),
+      legend: (dark) => [
+        [wallColour(0, dark), "on the CPU"],
+        [wallColour(0.4, dark), "both, more on the CPU"],
+        [wallColour(0.6, dark), "both, more waiting"],
+        [wallColour(1, dark), "waiting"],
+      ],
+    });
+    this.table = new WallTable(shell);
+    const words: Record<string, string> = { "": "nothing" };
+    this.grouping.append(
+      ...GROUPINGS.map((value) => el("option", { value }, words[value] ?? value.replace(",", ", "))),
+    );
+    this.grouping.addEventListener("change", () => shell.change({ group_by: this.grouping.value, zoom: "" }));
+    this.widths.append(...WIDTHS.map(([value, text]) => el("option", { value }, text)));
+    this.widths.addEventListener("change", () => shell.change({ wall: this.widths.value }));
+    this.graph.tools.prepend(
+      el("label", { class: "pick" }, "group by ", this.grouping),
+      el("label", { class: "pick" }, "widths ", this.widths),
+      this.filters,
+    );
+    this.graph.element.prepend(this.note);
+    const lists = el("div", { class: "lists" }, this.wakes.element, this.blocked.element, this.requests.element);
+    this.element.append(this.graph.element, el("div", { class: "side" }, this.table.element, lists));
+    this.keys = [
+      ...this.graph.keys,
+      { keys: ["f"], does: "filter the groups", run: () => this.table.focusFilter() },
+      { keys: ["w"], does: "widths of both, of the time on the CPU, of waits", run: () => this.nextWidth() },
+      { keys: ["b"], does: "group by process, thread, host …", run: () => this.nextGrouping() },
+    ];
+  }
+
+  setTheme(dark: boolean): void {
+    this.graph.setTheme(dark);
+  }
+
+  leave(): void {
+    this.graph.hide();
+  }
+
+  adjust(state: State, before: State | null): void {
+    if (![...this.grouping.options].some(({ value }) => value === state.group_by)) {
+      this.grouping.append(el("option", { value: state.group_by }, state.group_by));
+    }
+    this.grouping.value = state.group_by;
+    this.widths.value = WIDTHS.some(([value]) => value === state.wall) ? state.wall : "both";
+    showFilters(state, (changed) => this.shell.change(changed), this.filters);
+    if (before !== null && before.wall !== state.wall) {
+      this.draw(state);
+    }
+    this.graph.adjust(state, before);
+    if (before !== null && before.type !== state.type) {
+      this.table.adjust();
+    }
+  }
+
+  async load(state: State, signal: AbortSignal): Promise<void> {
+    const { from, until, match } = moduleParameters(state);
+    const range: Parameters = { from, until, ...(match === undefined ? {} : { match }) };
+    const tree = (type: string) =>
+      ask<FlameAnswer>(
+        "flamegraph",
+        { ...flameParameters({ ...state, value: "value" }), type, format: "columns" },
+        signal,
+      );
+    const [{ types }, on, off] = await Promise.all([
+      ask<TypesAnswer>("types", range, signal),
+      tree("on-cpu"),
+      tree("off-cpu"),
+    ]);
+    if (signal.aborted) {
+      return;
+    }
+    const there = types.map(({ name }) => name);
+    this.note.textContent = there.includes("off-cpu") ? "" : NO_WAITS;
+    this.note.hidden = there.includes("off-cpu");
+    this.showSums(on, off);
+    if (on.accounting.samples + off.accounting.samples === 0) {
+      this.joined = null;
+      this.graph.show(null);
+      await explainEmpty(this.shell, on.accounting.lost, signal);
+      return;
+    }
+    this.joined = joinTrees([on, off]);
+    this.draw(state);
+    void this.showTable(state, there, signal);
+    void this.showWakes(state, there, signal);
+    void this.showBlocked(state, there, on, signal);
+    void this.showRequests(state, there, signal);
+  }
+
+  private draw(state: State): void {
+    if (this.joined !== null) {
+      const part = WIDTHS.findIndex(([width]) => width === state.wall) - 1;
+      this.graph.show(new Graph(widthsOf(this.joined, part)));
+    }
+  }
+
+  // What each of the two is made of, and lacks.
+  private showSums(on: FlameAnswer, off: FlameAnswer): void {
+    const { max_nodes } = this.shell.state;
+    const events = {
+      unsymbolized: () => this.shell.change({ page: "modules" }),
+      moreNodes: () => this.shell.change({ max_nodes: String(Math.min(MAX_NODES, Number(max_nodes) * 10)) }),
+    };
+    const parts = [on, off].map((answer, i) => {
+      const part = el("div", { class: "part", role: "group", "aria-label": answer.type });
+      showStatus(part, answer, events, i === 0 ? "stat" : "stat-off");
+      if (i === 1) {
+        part.querySelector("#stat-off-range")?.remove(); // the same
+      }
+      part.prepend(el("strong", {}, i === 0 ? "on CPU" : "waited"));
+      return part;
+    });
+    this.shell.status.replaceChildren(...parts);
+  }
+
+  private askTimeline(
+    state: State,
+    type: string,
+    more: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<TimelineAnswer> {
+    const selection = { ...sampleParameters({ ...state, value: "value" }), type };
+    return ask<TimelineAnswer>("timeline", { ...selection, group_by: state.group_by, limit: GROUPS, ...more }, signal);
+  }
+
+  private async showTable(state: State, there: string[], signal: AbortSignal): Promise<void> {
+    const types = [...COLUMNS, ...MEMORY].filter((type) => there.includes(type));
+    const coming = types.map((type) => this.askTimeline(state, type, {}, signal).catch(() => null));
+    const answers = await Promise.all(coming);
+    if (!signal.aborted) {
+      const missing = types.filter((_, i) => answers[i] === null);
+      this.table.show(answers.flatMap((answer) => (answer === null ? [] : [answer])), state.group_by);
+      if (missing.length > 0) {
+        this.shell.notice(`These columns did not come: ${missing.join(", ")}`);
+      }
+    }
+  }
+
+  private async showWakes(state: State, there: string[], signal: AbortSignal): Promise<void> {
+    if (!there.includes("waker")) {
+      this.wakes.say("Not profiled here: agents tell it with --profile off-cpu,waker.");
+      return;
+    }
+    await this.fill(this.wakes, signal, async () => {
+      const group_by = state.group_by === "" ? "waker" : `${state.group_by},waker`;
+      const answer = await this.askTimeline(state, "off-cpu", { group_by, limit: SHORT }, signal);
+      return answer.series.length === 0 ? "Nobody waited." : wakes(this.shell, answer, state.group_by);
+    });
+  }
+
+  private async showBlocked(
+    state: State,
+    there: string[],
+    { from, until }: { from: number; until: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!there.includes("still-blocked")) {
+      this.blocked.say("No thread was seen to wait for more than ten seconds without an end.");
+      return;
+    }
+    await this.fill(this.blocked, signal, async () => {
+      const last = lastMinute(from, until, Date.now());
+      const more = { from: String(last.from), until: String(last.until), limit: SHORT };
+      const answer = await this.askTimeline(state, "still-blocked", more, signal);
+      return answer.series.length === 0
+        ? "No thread has waited for more than ten seconds."
+        : blocked(this.shell, answer, state.group_by);
+    });
+  }
+
+  private async showRequests(state: State, there: string[], signal: AbortSignal): Promise<void> {
+    await this.fill(this.requests, signal, async () => {
+      const types = ["on-cpu", "off-cpu"].filter((type) => there.includes(type));
+      const { from, until, match } = sampleParameters(state);
+      const selection: Parameters = { from, until, limit: TRACES_ASKED, ...(match === undefined ? {} : { match }) };
+      const answers = await Promise.all(
+        types.map((type) => ask<TracesAnswer>("traces", { ...selection, type }, signal)),
+      );
+      const found = joinTraces(answers);
+      const left = answers.reduce((most, answer) => Math.max(most, answer.traces_left_out), 0);
+      const more = Math.max(0, found.length - TRACES) + left;
+      return found.length === 0
+        ? "No sample here came with the id of a trace."
+        : requests(this.shell, found.slice(0, TRACES), types, more);
+    });
+  }
+
+  // A list that does not come says why; the others are shown all the same.
+  private async fill(list: WallList, signal: AbortSignal, load: () => Promise<string | HTMLElement[]>): Promise<void> {
+    try {
+      const content = await load();
+      if (signal.aborted) {
+        return;
+      }
+      if (typeof content === "string") {
+        list.say(content);
+      } else {
+        list.show(...content);
+      }
+    } catch (failure) {
+      if (!signal.aborted) {
+        list.say((failure as Error).message);
+      }
+    }
+  }
+
+  private waitedPart(graph: Graph, node: number): number {
+    const row = graph.rowOf(node);
+    const [on, off] = this.joined?.parts.map(({ total }) => total[row]) ?? [0, 0];
+    return off > 0 ? off / (on + off) : 0;
+  }
+
+  private words(graph: Graph, node: number): [string, string][] {
+    const { joined } = this;
+    if (joined === null) {
+      return [];
+    }
+    const span = graph.answer.until - graph.answer.from;
+    const [on, off] = joined.parts.map(({ total }) => total[graph.rowOf(node)]);
+    const text = (value: number) =>
+      `${formatValue(value, "nanoseconds")} · ${formatPercent(value, on + off)} of the frame's time`;
+    return [
+      ["on CPU", `${text(on)} · ${formatCpus(on, span)}`],
+      ["waited", text(off)],
+    ];
+  }
+
+  private nextWidth(): void {
+    const at = WIDTHS.findIndex(([width]) => width === this.shell.state.wall);
+    this.shell.change({ wall: WIDTHS[(at + 1) % WIDTHS.length][0] });
+  }
+
+  private nextGrouping(): void {
+    const at = GROUPINGS.indexOf(this.shell.state.group_by);
+    this.shell.change({ group_by: GROUPINGS[(at + 1) % GROUPINGS.length], zoom: "" });
+  }
+}
