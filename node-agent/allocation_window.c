@@ -113,10 +113,74 @@ struct edge { /* one end of a window: whatever is read lies between both moments
 	uint64_t used_ns, before_ns, after_ns;
 };
 
+static void go_to(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof one, &one);
+}
+
+/* The CPU time of a thread that runs is as of its CPU's last tick, up to 10 ms ago: as much as a
+ * whole window. It is brought up to date where the thread has to give way: so this one goes and
+ * runs on each CPU for a moment (kernel/sched/core.c, thread_group_cputime()). */
+static void used_bring_up_to_date(const cpu_set_t *cpus)
+{
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, cpus))
+			go_to(cpu);
+	sched_setaffinity(0, sizeof *cpus, cpus);
+}
+
+/* Where the process' first thread was last; −1: it is gone. */
+static int cpu_of(uint32_t tgid)
+{
+	enum { PROCESSOR = 39 - 2 }; /* proc(5); counted from the name's end */
+	char path[32], text[1024] = "";
+	const char *at;
+	int cpu = -1;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", tgid);
+	file = fopen(path, "re");
+	if (file && !fread(text, 1, sizeof text - 1, file))
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	at = strrchr(text, ')');
+	for (int field = 0; at && field < PROCESSOR; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		sscanf(at, "%d", &cpu);
+	return cpu < CPU_SETSIZE ? cpu : -1;
+}
+
+/* In the process' place, which gives way: what it costs elsewhere while that runs is the price on
+ * half a core. */
+static struct probe_price price_there(const struct allocation_window *window, uint32_t others)
+{
+	struct probe_price price;
+	cpu_set_t cpus;
+	const bool is_known = !sched_getaffinity(0, sizeof cpus, &cpus);
+	const int cpu = cpu_of(window->tgid);
+
+	if (is_known && cpu >= 0 && CPU_ISSET(cpu, &cpus))
+		go_to(cpu);
+	price = probe_price_now(window->meter);
+	if (is_known)
+		sched_setaffinity(0, sizeof cpus, &cpus);
+	probe_price_share(&price, window->meter, others);
+	return price;
+}
+
 static bool edge_take(struct allocation_window *window, bool is_open, struct edge *edge)
 {
+	cpu_set_t cpus;
 	bool is_taken;
 
+	if (!sched_getaffinity(0, sizeof cpus, &cpus))
+		used_bring_up_to_date(&cpus);
 	edge->before_ns = clock_read(CLOCK_MONOTONIC);
 	edge->used_ns = process_used_ns(window->tgid);
 	is_taken = is_open_set(window, is_open) && counts_read(window, &edge->counts);
@@ -143,14 +207,26 @@ static void sum_up(struct allocation_window *window, const struct edge *from, co
 	window->is_blurred = blurred > (to->before_ns - from->after_ns) / BLUR;
 }
 
+static uint32_t others_now(const struct allocation_window *window)
+{
+	return window->company ? __atomic_load_n(window->company, __ATOMIC_RELAXED) - 1 : 0;
+}
+
+static void company_add(const struct allocation_window *window, uint32_t count)
+{
+	if (window->company)
+		__atomic_add_fetch(window->company, count, __ATOMIC_RELAXED);
+}
+
 static void watch(struct allocation_window *window)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	const uint32_t others = others_now(window);
 	struct alloc_window_counts now;
 	struct edge from, to;
 
-	window->price = probe_price_now(window->meter);
 	watch_set(true);
+	window->price = price_there(window, others);
 	if (edge_take(window, true, &from)) {
 		do
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -158,7 +234,8 @@ static void watch(struct allocation_window *window)
 		       now.stacks < window->stacks_max && !should_end(window) &&
 		       clock_read(CLOCK_MONOTONIC) - from.after_ns < OPEN_NS_MAX);
 		if (edge_take(window, false, &to)) {
-			probe_price_mean(&window->price, probe_price_now(window->meter));
+			window->is_cut = should_end(window);
+			probe_price_mean(&window->price, price_there(window, others_now(window)));
 			sum_up(window, &from, &to);
 		}
 	}
@@ -177,9 +254,11 @@ static void *run(void *context)
 			     !bpf_map_write(window->counts_map, &window->tgid, &none,
 					    &window->why) ||
 			     !attach(window, fds, false) || !attach(window, fds, true);
+	company_add(window, 1);
 	if (!window->has_failed)
 		watch(window);
 	detach(window, fds);
+	company_add(window, (uint32_t)-1);
 	counts_read(window, &window->counts);
 	window->cost_ns = cost_of(window, &window->counts);
 	window->used_ns = process_used_ns(window->tgid);

@@ -26,6 +26,7 @@ struct allocation_window {
 	uint64_t cost_max_ns; /* it ends when so much is spent; what its end costs comes on top */
 	uint64_t stacks_max;  /* or so many are enough */
 	const struct probe_meter *meter; /* borrowed, the same */
+	uint32_t *company; /* windows with probes where its hot one is, atomic; the same */
 	struct alloc_window settings;
 	uint32_t probe_count;
 	struct window_probe probes[ALLOC_FUNCTIONS];
@@ -33,6 +34,7 @@ struct allocation_window {
 	struct probe_price price;
 	bool has_failed;
 	bool is_blurred; /* nobody knows exactly how long it was open */
+	bool is_cut;     /* it was ended from outside */
 	struct error why;
 	struct alloc_window_counts counts; /* all of them */
 	uint64_t

@@ -12,23 +12,24 @@
 
 #include "common/log.h"
 #include "node-agent/allocation_window.h"
+#include "node-agent/held_samples.h"
 #include "node-agent/processes/process_files.h"
 
 enum {
 	PROCESSES_MAX = 512,
-	OPEN_MAX = 16, /* windows at a time: most of a window's time is waiting */
+	OPEN_MAX =
+		4, /* windows at a time: most of its time one waits; each makes all hits dearer */
 	USED_MS = 100,
 	LOOK_MS = 1000,
 	BETWEEN_MS = 1000,  /* windows of one process */
 	QUIET_MAX = 5,      /* who takes nothing is looked at less often: half a minute */
 	AGAIN_MS = 9000,    /* more, where there is nothing to probe */
-	HELD_MAX = 512,     /* samples of one window */
 	HELD_FOR_TAIL = 24, /* once it has been told */
 	HELD_BYTES_MAX = 4 << 20,
 	CREDIT_NS_MIN = 4 * 1000000, /* a window for less sees little */
 	CREDIT_NS_MAX = 100 * 1000000,
 	CUT_OFF_SECONDS = 300, /* of its CPU time, that one window would cost its budget of */
-	MEAN_FIRST = 4096,
+	MEAN_FIRST = 65536,
 	MEAN_MAX = 4 << 20, /* thinned by 2^10 it fits 32 bits: more stacks than a window has */
 	STACKS_WANTED = 64, /* in a window */
 	STACKS_ENOUGH = 192,
@@ -51,12 +52,12 @@ struct target {
 	uint32_t mean, dear, quiet; /* windows in a row that cost too much, that saw nothing */
 	struct allocation_window *window; /* that is open */
 	uint64_t number;                  /* of that, or of the one before */
-	double scale;                     /* of the one before, once it is known */
-	uint64_t open_used_ns;            /* the same */
-	struct sample_event **held;       /* of the last one that there were any of */
-	size_t *held_walked, held_count;
-	double held_part; /* each stands for so many of them, once the window has been told */
-	uint64_t held_number, good_number; /* of their window; of the last that did not fail */
+	struct held_samples held;         /* of that, until it has ended */
+	/* The last one that said what the process is like: what comes after it is taken to be like
+	 * it until the next has. */
+	uint64_t told_number, open_used_ns;
+	double scale;             /* its samples have stood for so many */
+	struct held_samples told; /* some of its samples */
 };
 
 struct allocation_windows {
@@ -97,31 +98,6 @@ static struct target *target_find(struct allocation_windows *windows, uint32_t t
 	return NULL;
 }
 
-static size_t held_bytes(const struct sample_event *sample)
-{
-	return sizeof *sample +
-	       ((size_t)sample->kernel_count + sample->user_count) * sizeof(uint64_t);
-}
-
-/* All but some, which stand for the rest. */
-static void held_keep(struct allocation_windows *windows, struct target *target, size_t count)
-{
-	const size_t step = count ? (target->held_count + count - 1) / count : 0;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < target->held_count; i++) {
-		if (step && i % step == 0) {
-			target->held[kept] = target->held[i];
-			target->held_walked[kept++] = target->held_walked[i];
-			continue;
-		}
-		windows->held_bytes -= held_bytes(target->held[i]);
-		free(target->held[i]);
-	}
-	target->held_part = kept ? (double)target->held_count / (double)kept : 1;
-	target->held_count = kept;
-}
-
 static void deliver(struct allocation_windows *windows, const struct sample_event *sample,
 		    size_t walked, double scale)
 {
@@ -147,11 +123,9 @@ static void tail_deliver(struct allocation_windows *windows, const struct target
 		return;
 	}
 	windows->counters.used_ns += used - target->since_ns;
-	if (target->held_number != target->number)
-		return;
-	for (size_t i = 0; i < target->held_count; i++)
-		deliver(windows, target->held[i], target->held_walked[i],
-			target->held_part * (double)(used - target->since_ns) /
+	for (size_t i = 0; i < target->told.count; i++)
+		deliver(windows, target->told.items[i], target->told.walked[i],
+			target->told.part * (double)(used - target->since_ns) /
 				(double)target->open_used_ns);
 }
 
@@ -159,9 +133,8 @@ static void tail_deliver(struct allocation_windows *windows, const struct target
 static void target_forget(struct allocation_windows *windows, struct target *target)
 {
 	tail_deliver(windows, target);
-	held_keep(windows, target, 0);
-	free(target->held);
-	free(target->held_walked);
+	held_free(&target->held, &windows->held_bytes);
+	held_free(&target->told, &windows->held_bytes);
 	allocators_leave(windows->files, &target->allocators);
 	*target = windows->targets[--windows->target_count];
 }
@@ -290,6 +263,8 @@ static void probes_of(const struct allocation_windows *windows, const struct all
 			continue;
 		window->settings.functions[window->probe_count] = (struct alloc_function){
 			address, address + place->bytes, address + place->skip};
+		if (program == KERNEL_PROGRAM_MALLOC)
+			window->company = allocator_windows(windows->files, mapped);
 		if (!place->is_cheap)
 			window->settings.stepped |= UINT64_C(1) << window->probe_count;
 		window->probes[window->probe_count++] = (struct window_probe){
@@ -342,7 +317,7 @@ static void cut_off(struct allocation_windows *windows, struct target *target,
 		    const struct allocation_window *window)
 {
 	target->is_cut_off = true;
-	held_keep(windows, target, 0);
+	held_free(&target->told, &windows->held_bytes);
 	windows->counters.cut_off++;
 	log_warn("allocations of a process are cut off",
 		 "pid=%u hits=%" PRIu64 " cost_ms=%" PRIu64 " open_cost_ms=%" PRIu64
@@ -389,15 +364,18 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 
 	target->scale = scale_of(target, window);
 	target->open_used_ns = window->open_used_ns;
-	target->good_number = target->number;
+	target->told_number = target->number;
 	windows->counters.used_ns += window->used_ns > target->since_ns
 					     ? window->used_ns - target->since_ns
 					     : 0;
 	target->since_ns = window->used_ns;
 	target->mean = mean < 1 ? 1 : mean > MEAN_MAX ? MEAN_MAX : (uint32_t)mean;
-	for (size_t i = 0; target->held_number == target->number && i < target->held_count; i++)
-		deliver(windows, target->held[i], target->held_walked[i], target->scale);
-	held_keep(windows, target, target->held_number == target->number ? HELD_FOR_TAIL : 0);
+	for (size_t i = 0; i < target->held.count; i++)
+		deliver(windows, target->held.items[i], target->held.walked[i], target->scale);
+	held_free(&target->told, &windows->held_bytes);
+	target->told = target->held;
+	target->held = (struct held_samples){0};
+	held_thin(&target->told, HELD_FOR_TAIL, &windows->held_bytes);
 }
 
 void allocation_windows_places(struct allocation_windows *windows, uint32_t number,
@@ -439,53 +417,43 @@ static void window_end(struct allocation_windows *windows, struct target *target
 		  (uint64_t)window->counts.bytes, (uint64_t)window->counts.stacks,
 		  window->open_used_ns / 1000, window->open_cost_ns / 1000, window->cost_ns / 1000,
 		  window->price.ns, window->is_blurred);
-	is_good = !window->has_failed && !target->has_ended && !target->is_cut_off &&
-		  !target->dear && !window->is_blurred && window->open_used_ns >= USED_NS_MIN;
+	is_good = !window->has_failed && !(target->has_ended && window->is_cut) &&
+		  !target->is_cut_off && !target->dear && !window->is_blurred &&
+		  window->open_used_ns >= USED_NS_MIN;
 	target->has_windows |= is_good;
 	if (is_good)
 		conclude(windows, target, window);
-	else /* the next one stands for its time as well */
-		target->number = target->good_number;
+	held_free(&target->held,
+		  &windows->held_bytes); /* the next one stands for its time as well */
 	free(window);
 	if (target->has_ended)
 		target_forget(windows, target);
 }
 
-/* False: no room. */
-static bool held_add(struct allocation_windows *windows, struct target *target,
-		     const struct sample_event *sample, size_t walked)
+/* A sample of the window that was told last: it came too late to be held. */
+static void late_deliver(struct allocation_windows *windows, struct target *target,
+			 const struct sample_event *sample, size_t walked)
 {
-	const size_t bytes = held_bytes(sample);
+	const double count = target->told.part * (double)target->told.count + 1;
 
-	if (target->held_number != target->number)
-		held_keep(windows, target, 0);
-	target->held_number = target->number;
-	if (!target->held)
-		target->held = calloc(HELD_MAX, sizeof *target->held);
-	if (!target->held_walked)
-		target->held_walked = calloc(HELD_MAX, sizeof *target->held_walked);
-	if (!target->held || !target->held_walked || target->held_count == HELD_MAX ||
-	    windows->held_bytes + bytes > HELD_BYTES_MAX)
-		return false;
-	target->held[target->held_count] = malloc(bytes);
-	if (!target->held[target->held_count])
-		return false;
-	memcpy(target->held[target->held_count], sample, bytes);
-	windows->held_bytes += bytes;
-	target->held_walked[target->held_count++] = walked;
-	return true;
+	deliver(windows, sample, walked, target->scale);
+	if (target->told.count < HELD_FOR_TAIL)
+		held_add(&target->told, sample, walked, &windows->held_bytes, HELD_BYTES_MAX);
+	if (target->told.count)
+		target->told.part = count / (double)target->told.count;
 }
 
 void allocation_windows_hold(struct allocation_windows *windows, const struct sample_event *sample,
 			     size_t walked)
 {
 	struct target *target = target_find(windows, sample->tgid);
+	const uint64_t number = sample->cpu_ring_full;
 
-	if (!target || sample->cpu_ring_full != target->number ||
-	    !held_add(windows, target, sample, walked))
+	if (target && number == target->told_number && !target->is_cut_off)
+		late_deliver(windows, target, sample, walked);
+	else if (!target || !target->window || number != target->number ||
+		 !held_add(&target->held, sample, walked, &windows->held_bytes, HELD_BYTES_MAX))
 		windows->counters.lost++;
-	else if (!target->window && target->scale > 0)
-		deliver(windows, sample, walked, target->scale);
 }
 
 /* --- the run --- */
@@ -533,7 +501,7 @@ void allocation_windows_run(struct allocation_windows *windows)
 	for (uint32_t i = windows->target_count; i-- > 0;) {
 		struct target *target = &windows->targets[i];
 
-		if (is_due && target->held_count)
+		if (is_due && target->told.count)
 			used_look(target);
 		if (target->window && __atomic_load_n(&target->window->is_done, __ATOMIC_ACQUIRE))
 			window_end(windows, target);
@@ -597,9 +565,8 @@ void allocation_windows_finish(struct allocation_windows *windows)
 
 static void target_drop(struct allocation_windows *windows, struct target *target)
 {
-	held_keep(windows, target, 0);
-	free(target->held);
-	free(target->held_walked);
+	held_free(&target->held, &windows->held_bytes);
+	held_free(&target->told, &windows->held_bytes);
 	free(target->window);
 }
 

@@ -24,6 +24,7 @@ struct allocator_file {
 	int fd;
 	enum file_state state;
 	struct memory_places places;
+	uint32_t windows; /* atomic */
 };
 
 struct allocator_files {
@@ -220,6 +221,11 @@ const struct memory_places *allocator_places(const struct allocator_files *files
 {
 	*fd = files->items[of->file].fd;
 	return &files->items[of->file].places;
+}
+
+uint32_t *allocator_windows(struct allocator_files *files, const struct allocator *of)
+{
+	return &files->items[of->file].windows;
 }
 
 uint64_t allocator_files_refused(const struct allocator_files *files)

@@ -45,6 +45,8 @@ bool allocators_are_known(const struct allocator_files *files, const struct allo
 /* Borrowed until the process leaves it. */
 const struct memory_places *allocator_places(const struct allocator_files *files,
 					     const struct allocator *of, int *fd);
+/* How many windows have probes in it; theirs to count, atomically. Borrowed in the same way. */
+uint32_t *allocator_windows(struct allocator_files *files, const struct allocator *of);
 uint64_t allocator_files_refused(const struct allocator_files *files); /* no room */
 
 #endif

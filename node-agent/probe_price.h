@@ -20,6 +20,7 @@ struct probe_meter {
 	int counts_map;
 	uint64_t without_ns;
 	struct probe_price first; /* as it was at the start */
+	uint64_t company_ns;      /* more, for each probe of another process at the same place */
 };
 
 /* The maps and the program are those of bpf/sample_alloc.bpf.c. Without a meter prices are guessed;
@@ -30,6 +31,9 @@ void probe_meter_close(struct probe_meter *meter);
 
 /* Half a millisecond of CPU time. */
 struct probe_price probe_price_now(const struct probe_meter *meter);
+/* With others' probes at the same place: the kernel asks each whether it is meant
+ * (kernel/events/uprobes.c, handler_chain()). */
+void probe_price_share(struct probe_price *price, const struct probe_meter *meter, uint32_t others);
 void probe_price_mean(struct probe_price *price, struct probe_price other);
 
 #endif

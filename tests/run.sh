@@ -77,7 +77,7 @@ step() {
 	check) run_step "check: unit, golden, corpus, under ASan and UBSan" check ;;
 	web) run_step "web: types, rules, unit tests of the page" make --no-print-directory check-web BUILD="$build" ;;
 	system) run_step "system: this kernel, real programs" needs_root sh tests/system/run.sh "$build" ;;
-	kernels) BUILD=$build KERNELS="${KERNELS:-}" TAP_SECONDS=1800 run_step "kernels under QEMU" \
+	kernels) BUILD=$build KERNELS="${KERNELS:-}" TAP_SECONDS=2700 run_step "kernels under QEMU" \
 		sh tests/tools/run_tap.sh "$build" tests/kernels/run.sh ;;
 	arm64) BUILD=$build run_step "arm64 under qemu" arm64 ;;
 	fuzz) FUZZ_TOTAL=${FUZZ_TOTAL:-300} run_step "fuzzing" sh tests/fuzz/run.sh "$build" ;;

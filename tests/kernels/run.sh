@@ -55,7 +55,7 @@ make_initramfs() { # OUT
 }
 
 boot() { # VMLINUZ INITRAMFS NAME
-	timeout -k 5 420 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -no-reboot -nic none \
+	timeout -k 5 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -no-reboot -nic none \
 		-display none -serial "file:$work/$3.console" -serial "file:$work/$3.base64" \
 		-kernel "$1" -initrd "$2" -append "console=ttyS0 panic=-1 quiet loglevel=3" </dev/null >"$work/$3.qemu" 2>&1
 }
