@@ -10,8 +10,9 @@ const { Graph } = await bundle("graph/graph.ts");
 const { mayExplode } = await bundle("graph/search_guard.ts");
 
 function search(graph, text, zoom = 0) {
-  const { nodes, value } = findFrames(graph, matchNames(graph, compilePattern(text).expression), zoom);
-  return { paths: [...nodes].map((node) => graph.pathOf(node).join(";")), value };
+  const found = findFrames(graph, matchNames(graph, compilePattern(text).expression), zoom);
+  assert.equal(found.nodes().length, found.count);
+  return { paths: [...found.nodes()].map((node) => graph.pathOf(node).join(";")), value: found.value };
 }
 
 test("no text, no pattern", () => {

@@ -8,7 +8,9 @@ import { watchDensity } from "./density";
 import { el } from "../widgets/dom";
 import { formatValue } from "../text/format";
 import { Graph, KINDS } from "./graph";
+import { hatch } from "./hatch";
 import { hashText, labelOf, makePalette, Palette, SHADES } from "./palette";
+import { ScrollPlace } from "./scroll_place";
 import { shown } from "../text/shown";
 import { skipTo } from "./skip";
 import { TextFit } from "./text_fit";
@@ -50,6 +52,7 @@ export class FlameGraph {
   private colouring: Colouring | null = null;
   private readonly context: CanvasRenderingContext2D;
   private readonly text: TextFit;
+  private readonly scroll: ScrollPlace;
   private palette: Palette = makePalette(false);
   private graph: Graph | null = null;
   private shadeOfName = new Uint8Array(0);
@@ -75,6 +78,7 @@ export class FlameGraph {
     this.scroller.id = `${prefix}-scroller`;
     this.spacer.append(this.canvas, this.selectBox, this.hoverBox);
     this.scroller.append(this.spacer);
+    this.scroll = new ScrollPlace(this.scroller, this.spacer);
     host.prepend(this.scroller);
     const context = this.canvas.getContext("2d", { alpha: false });
     if (context === null) {
@@ -89,7 +93,11 @@ export class FlameGraph {
   private listen(): void {
     new ResizeObserver(() => this.resize()).observe(this.scroller);
     watchDensity(() => this.resize());
-    this.scroller.addEventListener("scroll", () => this.redrawSoon());
+    this.scroller.addEventListener("scroll", () => {
+      if (this.scroll.follow()) {
+        this.redrawSoon();
+      }
+    });
     this.scroller.addEventListener("mousemove", (e) => {
       this.resize();
       this.setHover(this.nodeAt(e.clientX, e.clientY), e.clientX, e.clientY);
@@ -132,10 +140,10 @@ export class FlameGraph {
     this.zoomed = zoom;
     this.selected = selected;
     this.hovered = -1;
-    const wasShort = this.scroller.scrollHeight <= this.height;
-    this.spacer.style.height = `${graph.levels * ROW}px`;
+    const wasShort = this.scroll.bottom === 0;
+    this.scroll.setTall(graph.levels * ROW, this.height);
     if (this.upwards && (isNew || wasShort)) {
-      this.scroller.scrollTop = this.scroller.scrollHeight;
+      this.scroll.to(this.scroll.bottom);
     }
     this.draw();
   }
@@ -144,7 +152,7 @@ export class FlameGraph {
     this.graph = null;
     this.found = null;
     this.selected = this.hovered = -1;
-    this.spacer.style.height = "0";
+    this.scroll.setTall(0, this.height);
     this.draw();
   }
 
@@ -180,10 +188,10 @@ export class FlameGraph {
       return;
     }
     const top = this.topOf(this.graph, this.graph.depth[node]);
-    if (top < this.scroller.scrollTop) {
-      this.scroller.scrollTop = top;
-    } else if (top + ROW > this.scroller.scrollTop + this.height) {
-      this.scroller.scrollTop = top + ROW - this.height;
+    if (top < this.scroll.top) {
+      this.scroll.to(top);
+    } else if (top + ROW > this.scroll.top + this.height) {
+      this.scroll.to(top + ROW - this.height);
     }
   }
 
@@ -205,7 +213,7 @@ export class FlameGraph {
     const right = left + graph.total[node] * scale;
     return {
       left: box.left + Math.max(0, left),
-      top: box.top + this.topOf(graph, graph.depth[node]) - this.scroller.scrollTop,
+      top: box.top + this.topOf(graph, graph.depth[node]) - this.scroll.top,
       width: Math.min(this.width, right) - Math.max(0, left),
     };
   }
@@ -229,7 +237,7 @@ export class FlameGraph {
     const graph = this.graph;
     const box = this.canvas.getBoundingClientRect();
     const part = (clientX - box.left) / this.width;
-    const level = graph === null ? -1 : this.levelAt(graph, clientY - box.top + this.scroller.scrollTop);
+    const level = graph === null ? -1 : this.levelAt(graph, clientY - box.top + this.scroll.top);
     if (graph === null || !(part >= 0 && part < 1) || level < 0 || level >= graph.levels) {
       return -1;
     }
@@ -253,6 +261,7 @@ export class FlameGraph {
     this.canvas.height = high;
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
+    this.scroll.setHeight(height);
     this.draw();
   }
 
@@ -278,7 +287,7 @@ export class FlameGraph {
     const begin = performance.now();
     context.font = FONT;
     context.textBaseline = "middle";
-    const scroll = this.scroller.scrollTop;
+    const scroll = this.scroll.top;
     const ends = [this.levelAt(this.graph, scroll), this.levelAt(this.graph, scroll + this.height)];
     const first = Math.max(0, Math.min(...ends));
     const last = Math.min(this.graph.levels - 1, Math.max(...ends));
@@ -355,7 +364,7 @@ export class FlameGraph {
       context.fillStyle = this.palette.edge;
       context.fillRect(x, y, 2, high);
     } else if (HATCHED.has(kind)) {
-      this.hatch(x, y, width, high);
+      hatch(context, this.palette.hatch, { x, y, width, height: high });
     }
     if (width < TEXT_MIN) {
       return;
@@ -385,23 +394,6 @@ export class FlameGraph {
       return this.palette.modules[this.slotOfModule[module] * SHADES + shade];
     }
     return this.palette.kinds[kind * SHADES + shade];
-  }
-
-  private hatch(x: number, y: number, width: number, height: number): void {
-    const context = this.context;
-    context.save();
-    context.beginPath();
-    context.rect(x, y, width, height);
-    context.clip();
-    context.strokeStyle = this.palette.hatch;
-    context.lineWidth = 1.5;
-    context.beginPath();
-    for (let at = x - height - (x % 7); at < x + width; at += 7) {
-      context.moveTo(at, y + height);
-      context.lineTo(at + height, y);
-    }
-    context.stroke();
-    context.restore();
   }
 
   private placeBoxes(): void {

@@ -165,6 +165,22 @@ export class Graph {
     return this.cutBelow[this.rowOf(node)] === 1;
   }
 
+  // Per node what its name has in a table of the answer's names.
+  marks(ofNames: Uint8Array): Uint8Array {
+    const { name } = this.answer.nodes;
+    const out = new Uint8Array(this.count);
+    if (this.row === null) {
+      for (let node = 0; node < out.length; node++) {
+        out[node] = ofNames[name[node]];
+      }
+    } else {
+      for (let node = 0; node < out.length; node++) {
+        out[node] = ofNames[name[this.row[node]]];
+      }
+    }
+    return out;
+  }
+
   // Names from below the root to the node.
   pathOf(node: number): string[] {
     const names: string[] = [];

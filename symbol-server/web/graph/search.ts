@@ -36,9 +36,10 @@ export function compilePattern(text: string, guarded = false): Pattern | null {
 }
 
 export interface Found {
-  nodes: Uint32Array; // matching frames in reading order
+  readonly count: number; // matching frames
   // Of the zoomed frame, covered by them; each part once, also where a match calls a match.
-  value: number;
+  readonly value: number;
+  nodes(): Uint32Array; // in reading order; made when first asked for
 }
 
 export function matchNames(graph: Graph, expression: RegExp): Uint8Array {
@@ -51,25 +52,42 @@ export function matchNames(graph: Graph, expression: RegExp): Uint8Array {
 }
 
 export function findFrames(graph: Graph, names: Uint8Array, zoom: number): Found {
-  const order = graph.preorder();
-  const nodes = new Uint32Array(graph.count);
-  const left = graph.x[zoom];
-  const right = left + graph.total[zoom];
+  const isMatch = graph.marks(names);
   let count = 0;
+  for (let node = 0; node < isMatch.length; node++) {
+    count += isMatch[node];
+  }
+  const value = count === 0 ? 0 : coveredIn(graph, isMatch, zoom);
+  let nodes: Uint32Array | null = null;
+  return { count, value, nodes: () => (nodes ??= inReadingOrder(graph, isMatch, count)) };
+}
+
+// Level by level, as the nodes lie in memory: a match below a match adds nothing.
+function coveredIn(graph: Graph, isMatch: Uint8Array, zoom: number): number {
+  const { x, total, parent } = graph;
+  const left = x[zoom];
+  const right = left + total[zoom];
+  const isCovered = new Uint8Array(isMatch.length); // by itself or a caller
   let value = 0;
-  let coveredUntil = left; // right edge of the outermost match so far
-  for (let i = 0; i < order.length; i++) {
-    const node = order[i];
-    if (names[graph.nameIndex(node)] === 0) {
-      continue;
-    }
-    nodes[count++] = node;
-    const from = Math.max(graph.x[node], coveredUntil);
-    const to = Math.min(graph.x[node] + graph.total[node], right);
-    if (to > from) {
-      value += to - from;
-      coveredUntil = to;
+  for (let node = 0; node < isMatch.length; node++) {
+    if (node > 0 && isCovered[parent[node]] === 1) {
+      isCovered[node] = 1;
+    } else if (isMatch[node] === 1) {
+      isCovered[node] = 1;
+      value += Math.max(0, Math.min(x[node] + total[node], right) - Math.max(x[node], left));
     }
   }
-  return { nodes: nodes.slice(0, count), value };
+  return value;
+}
+
+function inReadingOrder(graph: Graph, isMatch: Uint8Array, count: number): Uint32Array {
+  const order = graph.preorder();
+  const nodes = new Uint32Array(count);
+  let at = 0;
+  for (let i = 0; i < order.length; i++) {
+    if (isMatch[order[i]] === 1) {
+      nodes[at++] = order[i];
+    }
+  }
+  return nodes;
 }

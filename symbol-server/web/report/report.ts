@@ -64,10 +64,10 @@ function tell(): void {
     byId("search-result").textContent = "";
     return;
   }
-  const { nodes, value } = findFrames(graph, found, zoomed);
-  const count = nodes.filter((node) => graph.isInside(node, zoomed)).length;
+  const matches = findFrames(graph, found, zoomed);
+  const count = matches.nodes().filter((node) => graph.isInside(node, zoomed)).length;
   byId("search-result").textContent =
-    `${formatPercent(value, graph.total[zoomed])} in ${formatCount(count)} ` +
+    `${formatPercent(matches.value, graph.total[zoomed])} in ${formatCount(count)} ` +
     (count === 1 ? "frame" : "frames");
 }
 

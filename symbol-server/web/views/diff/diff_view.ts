@@ -186,9 +186,9 @@ export class DiffView implements View {
     const found = findFrames(graph, names, this.zoom);
     this.flame.highlight(names);
     this.found.textContent =
-      found.nodes.length === 0
+      found.count === 0
         ? "no match"
-        : `${formatPercent(found.value, graph.total[this.zoom])} · ${formatCount(found.nodes.length)} frames`;
+        : `${formatPercent(found.value, graph.total[this.zoom])} · ${formatCount(found.count)} frames`;
   }
 
   private zoomTo(node: number): void {

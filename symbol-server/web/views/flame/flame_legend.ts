@@ -33,8 +33,11 @@ export class FlameLegend {
   }
 
   adjust(state: State): void {
-    this.by = state.colour === "module" || state.colour === "language" ? state.colour : "kind";
-    this.apply();
+    const by = state.colour === "module" || state.colour === "language" ? state.colour : "kind";
+    if (by !== this.by) {
+      this.by = by;
+      this.apply();
+    }
   }
 
   show(answer: FlameAnswer): void {

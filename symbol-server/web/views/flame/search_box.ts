@@ -121,16 +121,20 @@ export class SearchBox {
   }
 
   private count(): void {
+    this.found = findFrames(this.graph as Graph, this.names as Uint8Array, this.zoom);
+    this.tell();
+  }
+
+  private tell(): void {
     const graph = this.graph as Graph;
-    this.found = findFrames(graph, this.names as Uint8Array, this.zoom);
-    const n = this.found.nodes.length;
-    if (n === 0) {
+    const { count, value } = this.found as Found;
+    if (count === 0) {
       this.say("no match");
       return;
     }
-    const share = formatPercent(this.found.value, graph.total[this.zoom]);
+    const share = formatPercent(value, graph.total[this.zoom]);
     const place = this.at >= 0 ? `${formatCount(this.at + 1)} of ` : "";
-    this.say(`${share} · ${place}${formatCount(n)} ${n === 1 ? "frame" : "frames"}`);
+    this.say(`${share} · ${place}${formatCount(count)} ${count === 1 ? "frame" : "frames"}`);
   }
 
   private say(text: string): void {
@@ -139,16 +143,16 @@ export class SearchBox {
   }
 
   step(step: 1 | -1): void {
-    const n = this.found?.nodes.length ?? 0;
+    const n = this.found?.count ?? 0;
     if (n === 0) {
       return;
     }
     this.at = this.at < 0 ? (step > 0 ? 0 : n - 1) : (this.at + step + n) % n;
     const at = this.at;
-    this.go((this.found as Found).nodes[at]);
+    this.go((this.found as Found).nodes()[at]);
     this.at = at; // going there may have zoomed, and so attached anew
-    if (this.names !== null) {
-      this.count();
+    if (this.found !== null) {
+      this.tell();
     }
   }
 
