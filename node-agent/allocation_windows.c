@@ -64,6 +64,7 @@ struct allocation_windows {
 	struct allocation_windows_sources from;
 	struct allocation_windows_counters counters;
 	struct allocator_files *files;
+	struct nameless_files *names; /* NULL: there is no server */
 	struct target *targets;
 	uint32_t target_count, open_count, next;
 	uint64_t last_window;
@@ -381,7 +382,17 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 void allocation_windows_places(struct allocation_windows *windows, uint32_t number,
 			       const struct memory_places *places)
 {
+	const int64_t now = now_ms();
+
 	allocator_files_places(windows->files, number, places);
+	for (uint32_t i = 0; i < windows->target_count; i++) {
+		struct target *target = &windows->targets[i];
+
+		/* there may be something to probe now */
+		if (target->window_ms > now &&
+		    allocators_have(windows->files, &target->allocators, number))
+			target->window_ms = now - BETWEEN_MS;
+	}
 }
 
 static void failed(struct allocation_windows *windows, struct target *target,
@@ -506,6 +517,10 @@ void allocation_windows_run(struct allocation_windows *windows)
 		if (target->window && __atomic_load_n(&target->window->is_done, __ATOMIC_ACQUIRE))
 			window_end(windows, target);
 	}
+	if (is_due && windows->names) {
+		allocator_files_name(windows->files, windows->names, now);
+		nameless_files_run(windows->names, now);
+	}
 	allocator_files_ask(windows->files, windows->from.pages);
 	if (now - windows->looked_ms >= LOOK_MS) {
 		windows->looked_ms = now;
@@ -537,6 +552,13 @@ struct allocation_windows *allocation_windows_new(const struct allocation_window
 		log_warn("what a probe costs could not be measured", "why=\"%s\"", why.message);
 	windows->counters.hit_ns = (uint32_t)windows->meter.first.ns;
 	return windows;
+}
+
+bool allocation_windows_ask(struct allocation_windows *windows, struct ship *ship, int64_t again_ms,
+			    struct error *err)
+{
+	windows->names = nameless_files_new(ship, again_ms, err);
+	return windows->names;
 }
 
 void allocation_windows_stop(struct allocation_windows *windows)
@@ -579,6 +601,7 @@ void allocation_windows_free(struct allocation_windows *windows)
 		target_drop(windows, &windows->targets[i]);
 	probe_meter_close(&windows->meter);
 	allocator_files_free(windows->files);
+	nameless_files_free(windows->names);
 	free(windows->targets);
 	free(windows);
 }
@@ -589,6 +612,30 @@ void allocation_windows_counters(const struct allocation_windows *windows,
 	*out = windows->counters;
 	out->processes = 0;
 	out->files_refused = allocator_files_refused(windows->files);
+	if (windows->names)
+		nameless_files_counters(windows->names, &out->names);
+	out->names.refused += allocator_functions_refused(windows->files);
 	for (uint32_t i = 0; i < windows->target_count; i++)
 		out->processes += windows->targets[i].has_windows;
+}
+
+void allocation_windows_log(const struct allocation_windows *windows)
+{
+	struct allocation_windows_counters counters;
+
+	allocation_windows_counters(windows, &counters);
+	log_info("allocations",
+		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " dear=%" PRIu64
+		 " cut_off=%" PRIu64 " samples=%" PRIu64 " lost=%" PRIu64 " hits=%" PRIu64
+		 " hit_ns=%u cost_us=%" PRIu64 " used_us=%" PRIu64 " unseen_us=%" PRIu64
+		 " cost_percent=%.3f budget=%.3f refused=%" PRIu64 " names_asked=%" PRIu64
+		 " names_answered=%" PRIu64 " names_unknown=%" PRIu64 " names_refused=%" PRIu64,
+		 counters.processes, counters.windows, counters.failed, counters.dear,
+		 counters.cut_off, counters.samples, counters.lost, counters.hits, counters.hit_ns,
+		 counters.cost_ns / 1000, counters.used_ns / 1000, counters.unseen_ns / 1000,
+		 counters.used_ns ? 100.0 * (double)counters.cost_ns / (double)counters.used_ns
+				  : 0.0,
+		 100 * windows->from.budget, counters.refused + counters.files_refused,
+		 counters.names.asked, counters.names.answered, counters.names.unknown,
+		 counters.names.refused);
 }

@@ -17,6 +17,7 @@
 #include "node-agent/allocators.h"
 #include "node-agent/capture/capture.h"
 #include "node-agent/code_pages.h"
+#include "node-agent/nameless_files.h"
 #include "node-agent/samples.h"
 
 struct allocation_windows_sources { /* borrowed */
@@ -32,6 +33,10 @@ struct allocation_windows;
 
 struct allocation_windows *allocation_windows_new(const struct allocation_windows_sources *from,
 						  struct error *err);
+/* From now on the server is asked where functions lie in files without names; again_ms as of
+ * nameless_files_new(). ship: borrowed until the last run. */
+bool allocation_windows_ask(struct allocation_windows *windows, struct ship *ship, int64_t again_ms,
+			    struct error *err);
 /* At the end, NULL is none: stop() waits for windows that are open, a second at most; once their
  * samples have come, finish() adds what is known by then. */
 void allocation_windows_stop(struct allocation_windows *windows);
@@ -61,10 +66,13 @@ struct allocation_windows_counters { /* since the start, but for processes and h
 	uint64_t cut_off;          /* processes that one window cost too much */
 	uint64_t dear; /* windows that were mostly the probes' own cost: their sums are rough */
 	uint64_t refused, files_refused; /* looks at processes, and files, without room */
-	uint64_t unseen_ns;     /* CPU time of processes that ended before they had a window */
+	uint64_t unseen_ns; /* CPU time of processes that ended before they had a window */
+	struct nameless_files_counters names; /* refused: functions that are not there, too */
 	uint64_t samples, lost; /* lost: no room to hold them, or their window was not known */
 };
 void allocation_windows_counters(const struct allocation_windows *windows,
 				 struct allocation_windows_counters *out);
+/* The line "allocations" of the log. */
+void allocation_windows_log(const struct allocation_windows *windows);
 
 #endif

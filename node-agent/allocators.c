@@ -25,11 +25,13 @@ struct allocator_file {
 	enum file_state state;
 	struct memory_places places;
 	uint32_t windows; /* atomic */
+	bool is_named;    /* by the server: functions */
+	struct memory_functions functions;
 };
 
 struct allocator_files {
 	uint32_t count, last_number;
-	uint64_t refused;
+	uint64_t refused, functions_refused;
 	struct allocator_file items[FILES_MAX];
 };
 
@@ -113,7 +115,8 @@ void allocator_files_ask(struct allocator_files *files, struct code_pages *pages
 
 		if (!file->number || file->state != FILE_NEW)
 			continue;
-		if (!code_pages_ask_memory(pages, file->number, file->fd))
+		if (!code_pages_ask_memory(pages, file->number, file->fd,
+					   file->is_named ? &file->functions : NULL))
 			return; /* later */
 		file->state = FILE_ASKED;
 	}
@@ -128,12 +131,33 @@ void allocator_files_places(struct allocator_files *files, uint32_t number,
 		if (file->number != number)
 			continue;
 		file->state = FILE_KNOWN;
-		if (places)
+		if (places) {
 			file->places = *places;
+			files->functions_refused += places->refused;
+		}
 		if (!file->users) {
 			close(file->fd);
 			file->number = 0;
 		}
+	}
+}
+
+void allocator_files_name(struct allocator_files *files, struct nameless_files *names,
+			  int64_t now_ms)
+{
+	for (uint32_t i = 0; i < files->count; i++) {
+		struct allocator_file *file = &files->items[i];
+		const struct memory_functions *functions;
+
+		if (!file->number || file->state != FILE_KNOWN || file->is_named ||
+		    !file->places.nameless.length)
+			continue;
+		functions = nameless_files_find(names, &file->places.nameless, now_ms);
+		if (!functions)
+			continue;
+		file->functions = *functions;
+		file->is_named = true;
+		file->state = FILE_NEW;
 	}
 }
 
@@ -180,14 +204,13 @@ static void mapping_look(struct allocator_files *files, struct allocators *of, c
 		of->items[of->count++] = mapped;
 }
 
-void allocators_look(struct allocator_files *files, struct allocators *of)
+static void look(struct allocator_files *files, struct allocators *of)
 {
 	char path[40], line[512], own[512];
 	ssize_t length;
 	bool is_told = false; /* by the process itself: node-agent/malloc/ */
 	FILE *maps;
 
-	allocators_leave(files, of);
 	snprintf(path, sizeof path, "/proc/%u/exe", of->tgid);
 	length = readlink(path, own, sizeof own - 1);
 	if (length <= 0)
@@ -203,10 +226,29 @@ void allocators_look(struct allocator_files *files, struct allocators *of)
 		fclose(maps);
 	if (is_told)
 		allocators_leave(files, of);
+}
+
+/* Those that it still has are not looked at once more. */
+void allocators_look(struct allocator_files *files, struct allocators *of)
+{
+	struct allocators before = *of;
+
+	of->count = 0;
+	look(files, of);
 	of->is_looked_at = true;
+	allocators_leave(files, &before);
 }
 
 /* --- what is known --- */
+
+bool allocators_have(const struct allocator_files *files, const struct allocators *of,
+		     uint32_t number)
+{
+	for (uint32_t i = 0; i < of->count; i++)
+		if (files->items[of->items[i].file].number == number)
+			return true;
+	return false;
+}
 
 bool allocators_are_known(const struct allocator_files *files, const struct allocators *of)
 {
@@ -226,6 +268,11 @@ const struct memory_places *allocator_places(const struct allocator_files *files
 uint32_t *allocator_windows(struct allocator_files *files, const struct allocator *of)
 {
 	return &files->items[of->file].windows;
+}
+
+uint64_t allocator_functions_refused(const struct allocator_files *files)
+{
+	return files->functions_refused;
 }
 
 uint64_t allocator_files_refused(const struct allocator_files *files)

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "node-agent/code_pages.h"
+#include "node-agent/nameless_files.h"
 #include "node-agent/unwind/memory_places.h"
 
 enum {
@@ -40,6 +41,13 @@ void allocator_files_ask(struct allocator_files *files, struct code_pages *pages
 void allocator_files_places(struct allocator_files *files, uint32_t number,
 			    const struct memory_places *places);
 
+/* Takes what the server says of files without names; the parser looks at those once more. */
+void allocator_files_name(struct allocator_files *files, struct nameless_files *names,
+			  int64_t now_ms);
+
+/* Whether it has the file of that question. */
+bool allocators_have(const struct allocator_files *files, const struct allocators *of,
+		     uint32_t number);
 /* Whether all of them have been looked at. */
 bool allocators_are_known(const struct allocator_files *files, const struct allocators *of);
 /* Borrowed until the process leaves it. */
@@ -48,5 +56,7 @@ const struct memory_places *allocator_places(const struct allocator_files *files
 /* How many windows have probes in it; theirs to count, atomically. Borrowed in the same way. */
 uint32_t *allocator_windows(struct allocator_files *files, const struct allocator *of);
 uint64_t allocator_files_refused(const struct allocator_files *files); /* no room */
+/* Functions that the server told of, and that are not in their files. */
+uint64_t allocator_functions_refused(const struct allocator_files *files);
 
 #endif

@@ -156,9 +156,10 @@ void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, v
 	row_worker_set_memory(pages->worker, memory, context);
 }
 
-bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd)
+bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
+			   const struct memory_functions *functions)
 {
-	return row_worker_ask_memory(pages->worker, number, fd, pages->now_ms);
+	return row_worker_ask_memory(pages->worker, number, fd, functions, pages->now_ms);
 }
 
 struct row_pages *code_pages_rows(struct code_pages *pages)

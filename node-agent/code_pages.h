@@ -47,7 +47,8 @@ uint64_t code_pages_workers(const struct code_pages *pages);
 /* Where a file takes memory, as row_worker_ask_memory(); memory is called during
  * code_pages_next(). */
 void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, void *context);
-bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd);
+bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
+			   const struct memory_functions *functions);
 
 /* For stack_finish(); borrowed. */
 struct row_pages *code_pages_rows(struct code_pages *pages);

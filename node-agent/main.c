@@ -558,6 +558,9 @@ static bool open_output(struct agent *agent, struct error *err)
 	ship.context = agent->reporter;
 	if (agent->options->server)
 		agent->ship = ship_start(&ship, err);
+	if (agent->ship && agent->windows)
+		return allocation_windows_ask(agent->windows, agent->ship,
+					      agent->options->report_interval_ms, err);
 	return agent->ship || agent->options->output;
 }
 

@@ -193,7 +193,7 @@ void probed_files_ask(struct probed_files *files)
 		asked += file->number && file->state == FILE_ASKED;
 		if (!file->number || file->state != FILE_NEW)
 			continue;
-		if (!code_pages_ask_memory(files->pages, file->number, file->fd))
+		if (!code_pages_ask_memory(files->pages, file->number, file->fd, NULL))
 			return; /* later */
 		file->state = FILE_ASKED;
 		asked++;

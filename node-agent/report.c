@@ -29,7 +29,7 @@ enum {
 	FAULT_COUNTERS = 4,
 	MEMORY_COUNTERS = 13,
 	CONTEXT_COUNTERS = 7,
-	WINDOW_COUNTERS = 10,
+	WINDOW_COUNTERS = 14,
 };
 
 static const uint64_t tell_again_ns = 3600ull * 1000000000;
@@ -321,6 +321,10 @@ static void fill_windows(const struct reporter *reporter, struct ship_report *re
 		{"mem.windows_used_ns", windows.used_ns},
 		{"mem.windows_unseen_ns", windows.unseen_ns},
 		{"mem.windows_refused", windows.refused + windows.files_refused},
+		{"mem.names_asked", windows.names.asked},
+		{"mem.names_answered", windows.names.answered},
+		{"mem.names_unknown", windows.names.unknown},
+		{"mem.names_refused", windows.names.refused},
 	};
 	memcpy(report->more + report->more_count, counters, sizeof counters);
 	report->more_count += WINDOW_COUNTERS;
@@ -567,25 +571,6 @@ static void log_contexts(const struct reporter *reporter, const struct context_t
 		 requests.cut + requests.contexts.cut, requests.unknown_keys, lost);
 }
 
-static void log_windows(const struct reporter *reporter)
-{
-	struct allocation_windows_counters windows;
-
-	if (!reporter->from.windows)
-		return;
-	allocation_windows_counters(reporter->from.windows, &windows);
-	log_info("allocations",
-		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " dear=%" PRIu64
-		 " cut_off=%" PRIu64 " samples=%" PRIu64 " lost=%" PRIu64 " hits=%" PRIu64
-		 " hit_ns=%u cost_us=%" PRIu64 " used_us=%" PRIu64 " unseen_us=%" PRIu64
-		 " cost_percent=%.3f budget=%.3f refused=%" PRIu64,
-		 windows.processes, windows.windows, windows.failed, windows.dear, windows.cut_off,
-		 windows.samples, windows.lost, windows.hits, windows.hit_ns,
-		 windows.cost_ns / 1000, windows.used_ns / 1000, windows.unseen_ns / 1000,
-		 windows.used_ns ? 100.0 * (double)windows.cost_ns / (double)windows.used_ns : 0.0,
-		 100 * reporter->from.options->mem_budget, windows.refused + windows.files_refused);
-}
-
 static void log_waits(const struct reporter *reporter, const struct switch_totals *switches)
 {
 	const uint64_t exact_ns = switches->waited_ns + switches->waited_disk_ns;
@@ -678,7 +663,8 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 			 totals.faults.stacks_lost);
 	log_memory(reporter, &totals.allocs);
 	log_contexts(reporter, &totals.contexts);
-	log_windows(reporter);
+	if (reporter->from.windows)
+		allocation_windows_log(reporter->from.windows);
 	if (log_level() < LOG_DEBUG)
 		return;
 	capture_totals(reporter->from.capture, &totals);

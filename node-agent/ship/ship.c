@@ -38,6 +38,7 @@ struct ship {
 	struct http_client *client;
 	struct token token;
 	struct uploader *uploader;
+	struct symbol_finder *finder; /* NULL: nothing has been asked */
 	int interrupt_fd;
 	struct thread thread;
 
@@ -561,6 +562,30 @@ void ship_module(struct ship *ship, struct ship_module *module)
 	uploader_add(ship->uploader, module);
 }
 
+static bool start_finder(struct ship *ship)
+{
+	const struct symbol_finder_options options = {.url = &ship->url,
+						      .tls = ship->tls,
+						      .token_file = ship->options.token_file,
+						      .timeout_ms = ship->options.timeout_ms};
+	struct error err = {0};
+
+	if (!ship->finder && !(ship->finder = symbol_finder_start(&options, &err)))
+		log_warn("symbols are not asked for now", "why=\"%s\"", err.message);
+	return ship->finder;
+}
+
+bool ship_find_symbols(struct ship *ship, const struct build_id *id, const char *const *names,
+		       size_t name_count)
+{
+	return start_finder(ship) && symbol_finder_ask(ship->finder, id, names, name_count);
+}
+
+bool ship_take_symbols(struct ship *ship, struct symbol_reply *reply)
+{
+	return ship->finder && symbol_finder_take(ship->finder, reply);
+}
+
 void ship_counters(struct ship *ship, struct ship_counters *out)
 {
 	thread_lock(&ship->thread);
@@ -602,6 +627,7 @@ uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counte
 	}
 	ship_counters(ship, counters ? counters : &ignored);
 	left = report_queue_samples(&ship->queue);
+	symbol_finder_stop(ship->finder);
 	uploader_stop(ship->uploader);
 	release(ship);
 	return left;

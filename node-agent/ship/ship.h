@@ -16,6 +16,7 @@
 #include "common/build_id.h"
 #include "common/error.h"
 #include "common/profile.h"
+#include "node-agent/ship/symbol_finder.h"
 
 struct ship_options {
 	const char *server_url;   /* http:// or https://, host, port, optional path prefix */
@@ -54,7 +55,7 @@ struct ship_counters { /* cumulative */
 };
 
 /* A report that is waiting: everything but the host part, encoded and compressed. */
-enum { SHIP_COUNTERS_MAX = 68 };
+enum { SHIP_COUNTERS_MAX = 72 };
 
 struct ship_report {
 	uint8_t *gzip; /* owned; free() */
@@ -91,6 +92,11 @@ void ship_submit(struct ship *ship, struct ship_report *report);
 /* Takes the module; announced with the next post. Of an id that is known only the count of samples
  * is taken over. */
 void ship_module(struct ship *ship, struct ship_module *module);
+/* Where functions lie in a file, of the server; as symbol_finder_ask() and symbol_finder_take().
+ * One thread's, which is the one that stops the ship. */
+bool ship_find_symbols(struct ship *ship, const struct build_id *id, const char *const *names,
+		       size_t name_count);
+bool ship_take_symbols(struct ship *ship, struct symbol_reply *reply);
 void ship_counters(struct ship *ship, struct ship_counters *out);
 /* Sends what is queued for at most drain_ms, or leaves it in the spool; then stops the threads and
  * frees everything. Returns the samples that could be neither sent nor kept. counters: the last

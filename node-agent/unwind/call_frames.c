@@ -347,3 +347,24 @@ enum row_failure call_frames_pieces(struct call_frames *frames, uint64_t start, 
 		walk.failure = frames->sources[i].failure;
 	return walk.failure;
 }
+
+bool call_frames_begins(struct call_frames *frames, uint64_t address, uint64_t *end)
+{
+	for (int i = 0; i < SOURCES; i++) {
+		struct source *source = &frames->sources[i];
+		uint64_t number, start, place, ignored;
+		struct frame_entry entry;
+
+		if (!source_open(frames, i) ||
+		    !frame_table_find(&source->table, address, &number) ||
+		    !frame_table_entry(&source->table, number, &start, &place) ||
+		    start != address ||
+		    frame_entry_read(&source->section, &source->commons, place, &entry, &ignored) !=
+			    FRAME_FDE ||
+		    entry.start != address || entry.end <= address)
+			continue;
+		*end = entry.end;
+		return true;
+	}
+	return false;
+}

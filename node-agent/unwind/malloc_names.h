@@ -9,7 +9,20 @@
 #include "node-agent/unwind/code_file.h"
 #include "node-agent/unwind/memory_places.h"
 
+enum { MALLOC_NAME_BYTES = 32 };
+
+/* The names that are looked for, by number from 0 on. False: there are fewer. */
+bool malloc_name(size_t number, char name[MALLOC_NAME_BYTES], enum memory_place_kind *kind);
+
 /* Adds them, each address once. */
 void malloc_names_find(const struct code_file *file, struct memory_places *places);
+
+/* Nothing was found, and the file may have had names of more than its dynamic symbols. */
+bool malloc_names_are_gone(const struct code_file *file, const struct memory_places *places);
+
+/* Adds one that is known from elsewhere, of so many bytes. False: it is not in the file's code, or
+ * of no kind of ours. */
+bool malloc_names_add(const struct code_file *file, const struct memory_function *function,
+		      uint64_t bytes, struct memory_places *places);
 
 #endif

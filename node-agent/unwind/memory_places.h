@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "common/build_id.h"
+
 enum memory_place_kind {
 	MEMORY_BASE, /* the ELF address of the file's first byte; always there */
 	/* offsets in the file, of instructions; bpf/sample_alloc.bpf.c */
@@ -36,11 +38,26 @@ struct memory_place {
 	uint64_t at;
 };
 
-enum { MEMORY_PLACES_MAX = 64 };
+enum { MEMORY_PLACES_MAX = 64, MEMORY_FUNCTIONS_MAX = 32 };
 
 struct memory_places {
 	uint32_t count;
+	uint32_t refused; /* functions that somebody else told of, and that are not in the file */
+	struct build_id nameless; /* of a file that has no names of functions any more, and none of
+				     ours; length 0: it has, or has no id */
 	struct memory_place items[MEMORY_PLACES_MAX];
+};
+
+/* What somebody else says of a file that has no names: a function by its ELF address. It is a place
+ * once the file itself has a function that begins there. */
+struct memory_function {
+	uint64_t address;
+	uint32_t kind;
+};
+
+struct memory_functions {
+	uint32_t count;
+	struct memory_function items[MEMORY_FUNCTIONS_MAX];
 };
 
 /* The first of that kind. NULL: there is none. */

@@ -174,6 +174,7 @@ static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
 /* What follows the answer. */
 struct reply_parts {
 	struct row_file file;
+	struct row_memory memory;
 	struct row_segment segments[ELF_IMAGE_SEGMENTS];
 };
 
@@ -189,7 +190,9 @@ static void set_parts(const struct row_answer *answer, struct row_reply *reply,
 		parts[1] = (struct iovec){rows->rows, answer->count * sizeof *rows->rows};
 		parts[2] = (struct iovec){rows->rules, answer->rule_count * sizeof *rows->rules};
 	} else if (answer->kind == ROW_MESSAGE_MEMORY) {
-		parts[1] = (struct iovec){reply->places.items,
+		if (!answer->failure)
+			parts[1] = (struct iovec){&room->memory, sizeof room->memory};
+		parts[2] = (struct iovec){reply->places.items,
 					  answer->count * sizeof *reply->places.items};
 	} else if (answer->kind == ROW_MESSAGE_TLS) {
 		parts[1] = (struct iovec){&reply->tls, sizeof reply->tls};
@@ -211,11 +214,21 @@ static enum row_received take_page(const struct row_answer *answer, struct page_
 									   : ROW_RECEIVED_WRONG;
 }
 
-static enum row_received take_places(const struct row_answer *answer, struct row_reply *reply)
+static enum row_received take_places(const struct row_answer *answer,
+				     const struct row_memory *memory, struct row_reply *reply)
 {
 	reply->file = answer->executable;
 	reply->is_readable = !answer->failure;
 	reply->places.count = answer->count;
+	reply->places.refused = 0;
+	reply->places.nameless.length = 0;
+	if (!reply->is_readable)
+		return ROW_RECEIVED_MEMORY;
+	reply->places.refused = memory->refused;
+	if (memory->refused > MEMORY_FUNCTIONS_MAX || memory->id_length > sizeof memory->id ||
+	    (memory->id_length &&
+	     !build_id_set(&reply->places.nameless, memory->id, memory->id_length)))
+		return ROW_RECEIVED_WRONG;
 	for (uint32_t i = 0; i < answer->count; i++)
 		if (reply->places.items[i].kind >= MEMORY_PLACE_KINDS)
 			return ROW_RECEIVED_WRONG;
@@ -250,7 +263,7 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply)
 		return ROW_RECEIVED_FAREWELL;
 	}
 	if (answer.kind == ROW_MESSAGE_MEMORY)
-		return take_places(&answer, reply);
+		return take_places(&answer, &room.memory, reply);
 	reply->file = answer.executable;
 	if (answer.kind == ROW_MESSAGE_TLS)
 		return tls_is_sound(&reply->tls) ? ROW_RECEIVED_TLS : ROW_RECEIVED_WRONG;
@@ -360,11 +373,16 @@ bool row_memory_send(int socket, uint32_t number, const struct memory_places *pl
 				    .failure = !places,
 				    .cpu_ms = cpu_ms,
 				    .count = places ? places->count : 0};
-	struct iovec parts[] = {
-		{&answer, sizeof answer},
-		{(void *)(places ? places->items : NULL), answer.count * sizeof *places->items}};
+	struct row_memory memory = {0};
+	struct iovec parts[] = {{&answer, sizeof answer}, {&memory, sizeof memory}, {0}};
 
-	return send_parts(socket, parts, 2);
+	if (!places)
+		return send_parts(socket, parts, 1);
+	memory.refused = places->refused;
+	memory.id_length = places->nameless.length;
+	memcpy(memory.id, places->nameless.bytes, memory.id_length);
+	parts[2] = (struct iovec){(void *)places->items, answer.count * sizeof *places->items};
+	return send_parts(socket, parts, 3);
 }
 
 bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls, uint16_t cpu_ms)

@@ -33,12 +33,13 @@ enum row_message {
 /* The file's descriptor comes with it, each time. */
 struct row_question {
 	uint32_t kind, executable, page;
+	struct memory_functions functions; /* MEMORY: to be looked for as well */
 };
 
 /* PAGE: followed by count rows and the rules. FILE: unless unreadable, by a struct row_file and
  * count segments. FAREWELL: by count bytes of text; the child ends, and this is why (none: it has
- * worked enough). MEMORY: by count places; failure 1: the file was not to be read. TLS: by
- * a struct tls_symbol. */
+ * worked enough). MEMORY: by a struct row_memory and count places; failure 1: the file was not to
+ * be read. TLS: by a struct tls_symbol. */
 struct row_answer {
 	uint32_t kind, executable, page;
 	uint8_t state, failure; /* FILE: enum row_file_state, 0 */
@@ -54,6 +55,11 @@ struct row_file {
 	uint8_t gnu_length, gnu[BUILD_ID_MAX];
 	uint8_t htlhash[FILE_HASH_BYTES];
 	char go_id[ELF_IMAGE_GO_ID];
+};
+
+struct row_memory {
+	uint32_t refused;
+	uint8_t id_length, id[BUILD_ID_MAX];
 };
 
 struct row_segment {

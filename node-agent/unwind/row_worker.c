@@ -43,6 +43,7 @@ struct asked_file {
 struct ask {
 	uint32_t kind; /* enum row_message */
 	uint32_t executable, page, file;
+	const struct memory_functions *functions; /* or NULL */
 };
 
 struct row_worker {
@@ -270,8 +271,10 @@ static void send_questions(struct row_worker *worker, int64_t now_ms)
 {
 	while (worker->child >= 0 && worker->sent < SENT_MAX && find_next(worker, now_ms)) {
 		const struct ask *ask = ask_at(worker, worker->sent);
-		const struct row_question question = {ask->kind, ask->executable, ask->page};
+		struct row_question question = {ask->kind, ask->executable, ask->page, {0}};
 
+		if (ask->functions)
+			question.functions = *ask->functions;
 		/* A child's end is seen when its answers have been read. */
 		if (row_question_send(worker->socket, &question, worker->files[ask->file].fd) !=
 		    ROW_SENT)
@@ -328,9 +331,10 @@ void row_worker_set_memory(struct row_worker *worker, row_worker_memory memory, 
 	worker->memory_context = context;
 }
 
-bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms)
+bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd,
+			   const struct memory_functions *functions, int64_t now_ms)
 {
-	struct ask ask = {.kind = ROW_MESSAGE_MEMORY, .executable = number};
+	struct ask ask = {.kind = ROW_MESSAGE_MEMORY, .executable = number, .functions = functions};
 
 	return number < ROW_WORKER_NUMBERS / 2 && add_ask(worker, &ask, fd, now_ms);
 }

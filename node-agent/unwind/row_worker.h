@@ -40,11 +40,13 @@ typedef void (*row_worker_file)(void *context, uint32_t number, const struct fil
 void row_worker_set_file(struct row_worker *worker, row_worker_file file, void *context);
 bool row_worker_ask_file(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms);
 
-/* Where a file takes memory; the same, with numbers of its own, below ROW_WORKER_NUMBERS / 2. */
+/* Where a file takes memory; the same, with numbers of its own, below ROW_WORKER_NUMBERS / 2.
+ * functions: what somebody else says of it, borrowed until the answer has come; or NULL. */
 typedef void (*row_worker_memory)(void *context, uint32_t number,
 				  const struct memory_places *places);
 void row_worker_set_memory(struct row_worker *worker, row_worker_memory memory, void *context);
-bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd, int64_t now_ms);
+bool row_worker_ask_memory(struct row_worker *worker, uint32_t number, int fd,
+			   const struct memory_functions *functions, int64_t now_ms);
 
 /* Where that executable has its threads' contexts (unwind/tls_file.h); tls NULL: its reader failed.
  * The rest as above. */

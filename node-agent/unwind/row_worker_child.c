@@ -171,6 +171,8 @@ static bool answer_memory(struct worker *worker, const struct row_question *ques
 
 	if (file)
 		unwind_file_memory(file, &places);
+	if (file && question->functions.count <= MEMORY_FUNCTIONS_MAX)
+		unwind_file_functions(file, &question->functions, &places);
 	worker->used_ms = cpu_ms();
 	if (!row_memory_send(ROW_WORKER_SOCKET, question->executable, file ? &places : NULL,
 			     worker->used_ms)) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/file_content.h"
 #include "node-agent/unwind/bare_code.h"
 #include "node-agent/unwind/call_frames.h"
 #include "node-agent/unwind/code_file.h"
@@ -216,6 +217,8 @@ void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows 
 
 void unwind_file_memory(struct unwind_file *file, struct memory_places *places)
 {
+	struct file_content content;
+
 	for (unsigned i = 0; i < file->code.segment_count; i++) {
 		const Elf64_Phdr *segment = &file->code.segments[i];
 
@@ -228,4 +231,22 @@ void unwind_file_memory(struct unwind_file *file, struct memory_places *places)
 		go_memory_places(&file->code, file->go, places);
 	probe_notes_places(&file->code, places);
 	malloc_names_find(&file->code, places);
+	if (!file->go && malloc_names_are_gone(&file->code, places) &&
+	    file_content_read(file->code.fd, &content, NULL))
+		places->nameless = content.image.gnu;
+}
+
+void unwind_file_functions(struct unwind_file *file, const struct memory_functions *functions,
+			   struct memory_places *places)
+{
+	struct call_frames *frames = file->failure == ROW_FAILURE_NOT_CODE ? NULL : frames_of(file);
+
+	for (uint32_t i = 0; i < functions->count; i++) {
+		const struct memory_function *function = &functions->items[i];
+		uint64_t end;
+
+		if (!frames || !call_frames_begins(frames, function->address, &end) ||
+		    !malloc_names_add(&file->code, function, end - function->address, places))
+			places->refused++;
+	}
 }

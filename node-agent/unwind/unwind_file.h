@@ -24,6 +24,12 @@ void unwind_file_page(struct unwind_file *file, uint32_t page, struct page_rows 
 /* Where it takes memory: what is known of is added. */
 void unwind_file_memory(struct unwind_file *file, struct memory_places *places);
 
+/* The same, and the functions that somebody else told of: each that begins in the file's code, by
+ * its own frame information, so that no probe lies within an instruction. The others are counted.
+ */
+void unwind_file_functions(struct unwind_file *file, const struct memory_functions *functions,
+			   struct memory_places *places);
+
 /* As tls_file_read() and go_labels_find(). */
 void unwind_file_tls(struct unwind_file *file, struct tls_symbol *out);
 

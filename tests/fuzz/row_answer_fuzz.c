@@ -54,7 +54,9 @@ static void use_reply(struct row_pages *pages, const struct row_reply *reply,
 		use(pages, &reply->rows);
 	if (received == ROW_RECEIVED_FILE && reply->is_readable)
 		use_content(&reply->content);
-	if (received == ROW_RECEIVED_MEMORY && reply->places.count > MEMORY_PLACES_MAX)
+	if (received == ROW_RECEIVED_MEMORY && (reply->places.count > MEMORY_PLACES_MAX ||
+						reply->places.refused > MEMORY_FUNCTIONS_MAX ||
+						reply->places.nameless.length > BUILD_ID_MAX))
 		abort();
 	for (uint32_t i = 0; received == ROW_RECEIVED_MEMORY && i < reply->places.count; i++)
 		if (reply->places.items[i].kind >= MEMORY_PLACE_KINDS)

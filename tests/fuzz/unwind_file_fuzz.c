@@ -31,6 +31,22 @@ static void check_page(struct unwind_file *file, uint32_t page)
 			abort();
 }
 
+/* Where somebody says that its code begins. */
+static void check_functions(struct unwind_file *file, const struct code_file *code)
+{
+	struct memory_functions functions = {.count = 1, .items = {{0, MEMORY_MALLOC}}};
+	struct memory_places places = {0};
+
+	for (unsigned i = 0; i < code->segment_count && i < 8; i++)
+		functions.items[functions.count++] =
+			(struct memory_function){code->segments[i].p_vaddr, MEMORY_CALLOC};
+	unwind_file_memory(file, &places);
+	unwind_file_functions(file, &functions, &places);
+	if (places.count > MEMORY_PLACES_MAX || places.refused > functions.count ||
+	    places.nameless.length > BUILD_ID_MAX)
+		abort();
+}
+
 static void fuzz_one(const uint8_t *bytes, size_t length)
 {
 	int fd = memfd_create("unwind_file", MFD_CLOEXEC);
@@ -49,6 +65,7 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 			if (code.segments[i].p_flags & PF_X)
 				check_page(file, (uint32_t)(code.segments[i].p_vaddr >>
 							    UNWIND_PAGE_BITS));
+		check_functions(file, &code);
 		code_file_close(&code);
 	}
 	unwind_file_close(file);

@@ -179,11 +179,98 @@ static void test_mutations(int original)
 	free(mutant);
 }
 
+/* --- where memory is taken --- */
+
+/* malloc(), code that nothing is said of, calloc(), and what says of data that it is code. */
+static const char takers[] = ".text\n.globl malloc, calloc\n"
+			     ".type malloc, @function\nmalloc:\n.cfi_startproc\n"
+			     "push %rbp\n.cfi_def_cfa_offset 16\nnop\npop %rbp\nret\n"
+			     ".cfi_endproc\n.size malloc, .-malloc\n"
+			     "nop\nnop\nret\n"
+			     ".type calloc, @function\ncalloc:\n.cfi_startproc\nnop\nret\n"
+			     ".cfi_endproc\n.size calloc, .-calloc\n"
+			     ".data\n.cfi_startproc\nnop\nret\n.cfi_endproc\n";
+
+enum { BARE_AT = CODE_AT + 4, CALLOC_AT = CODE_AT + 7 };
+
+static void places_of(int fd, const struct memory_functions *functions,
+		      struct memory_places *places)
+{
+	struct unwind_file *file = unwind_file_open(dup(fd));
+
+	*places = (struct memory_places){0};
+	unwind_file_memory(file, places);
+	if (functions)
+		unwind_file_functions(file, functions, places);
+	unwind_file_close(file);
+}
+
+/* The same as by its own names. */
+static void test_told(int stripped, const struct memory_places *named, uint64_t data)
+{
+	const struct memory_functions functions = {
+		.count = 12,
+		.items = {{CALLOC_AT, MEMORY_CALLOC},
+			  {CODE_AT, MEMORY_MALLOC},
+			  {CODE_AT, MEMORY_MALLOC}, /* once more: not again */
+			  {CODE_AT + 1, MEMORY_MALLOC},
+			  {BARE_AT, MEMORY_MALLOC},
+			  {CALLOC_AT + 1, MEMORY_CALLOC},
+			  {data, MEMORY_MALLOC},
+			  {0, MEMORY_MALLOC},
+			  {UINT64_MAX, MEMORY_MALLOC},
+			  {CODE_AT, MEMORY_GO_RATE},
+			  {CODE_AT, MEMORY_BASE},
+			  {CODE_AT, MEMORY_PLACE_KINDS}},
+	};
+	struct memory_places places;
+	const struct memory_place *place, *want;
+
+	places_of(stripped, &functions, &places);
+	CHECK_NUMBER(places.refused, 9);
+	CHECK_NUMBER(places.count, named->count);
+	for (uint32_t kind = MEMORY_MALLOC; kind <= MEMORY_CALLOC; kind++) {
+		place = memory_place_find(&places, kind);
+		want = memory_place_find(named, kind);
+		CHECK(place && want && place->at == want->at && place->bytes == want->bytes &&
+		      place->skip == want->skip && place->is_cheap == want->is_cheap);
+	}
+}
+
+static void test_takers(const char *flags)
+{
+	const struct build_id id = {.length = 4, .bytes = {0xca, 0xfe, 0, 1}};
+	struct memory_places places, named;
+	char all[128];
+	int fd, stripped;
+
+	snprintf(all, sizeof all, "%s -Wl,--build-id=0xcafe0001 -Wl,--section-start=.data=0x%x",
+		 flags, CODE_AT + 0x20000);
+	fd = assemble(takers, all, NULL);
+	stripped = assemble(takers, all, "strip");
+	if (fd < 0 || stripped < 0) {
+		SKIP("no assembler");
+		return;
+	}
+	places_of(fd, NULL, &named);
+	CHECK(memory_place_find(&named, MEMORY_MALLOC) && memory_place_find(&named, MEMORY_CALLOC));
+	CHECK_NUMBER(named.nameless.length, 0);
+	places_of(stripped, NULL, &places);
+	CHECK(!memory_place_find(&places, MEMORY_MALLOC));
+	CHECK(build_id_equal(&places.nameless, &id));
+	CHECK_NUMBER(places.refused, 0);
+	test_told(stripped, &named, CODE_AT + 0x20000);
+	close(fd);
+	close(stripped);
+}
+
 static void test_assembled(void)
 {
 	static const char *const flags[] = {"-Wl,--eh-frame-hdr", "-Wl,--no-eh-frame-hdr"};
 
 	test_known_code();
+	for (size_t i = 0; i < 2; i++)
+		test_takers(flags[i]);
 	for (size_t i = 0; i < 2; i++) {
 		int fd = assemble(source, flags[i], NULL);
 
