@@ -25,13 +25,13 @@ test("shares never say all or nothing where there is a rest", () => {
 test("times", () => {
   rows((ns) => formatValue(ns, "nanoseconds"), [
     [0, "0 s"], [1, "1 ns"], [999, "999 ns"], [1500, "1.50 µs"], [12_300_000, "12.3 ms"], [999_000_000, "999 ms"],
-    [1_840_000_000, "1.84 s"], [119e9, "119 s"], [120e9, "2.00 min"], [7200e9, "2.00 h"], [172_800e9, "2.00 d"],
+    [1_840_000_000, "1.84 s"], [119e9, "119 s"], [120e9, "2.00 min"], [999_950_000, "1.00 s"], [999.6e3, "1.00 ms"], [119.7e9, "2.00 min"], [7200e9, "2.00 h"], [172_800e9, "2.00 d"],
   ]);
 });
 
 test("sizes", () => {
   rows((bytes) => formatValue(bytes, "bytes"), [
-    [0, "0 B"], [1023, "1023 B"], [1024, "1.00 KiB"], [4.2 * 2 ** 30, "4.20 GiB"], [2 ** 60, "1024 PiB"],
+    [0, "0 B"], [1023, "1023 B"], [1024, "1.00 KiB"], [4.2 * 2 ** 30, "4.20 GiB"], [1023.7 * 1024, "1.00 MiB"], [2 ** 60, "1024 PiB"],
   ]);
 });
 
@@ -65,7 +65,11 @@ test("template arguments are left out, operators stay", () => {
     ["f<int>", "f<int>"],
     ["f<int*>(x)", "f<…>(x)"],
     ["operator<", "operator<"],
-    ["std::operator<< <char>", "std::operator<< <char>"],
+    ["std::operator<< <char>", "std::operator<< <…>"],
+    ["std::operator<< <char, std::char_traits<char> >(int)", "std::operator<< <…>(int)"],
+    ["a::operator>><int, char>(x)", "a::operator>><…>(x)"],
+    ["Map<long, &ns::operator<>::f", "Map<…>::f"],
+    ["myoperator<std::string>", "myoperator<…>"],
     ["T::operator->()", "T::operator->()"],
     ["<alloc::vec::Vec<T> as core::ops::Drop>::drop", "<alloc::vec::Vec<T> as core::ops::Drop>::drop"],
     ["unbalanced<<<a", "unbalanced<<<a"],

@@ -29,37 +29,35 @@ export function formatPercent(part: number, whole: number): string {
   );
 }
 
+// Units from the smallest, each with the value from which on the next is meant. As it is shown: 999.9 ms
+// are 1 s.
+type Unit = [name: string, size: number, until: number];
+
+const TIMES: Unit[] = [
+  ["µs", 1e3, 1000],
+  ["ms", 1e6, 1000],
+  ["s", 1e9, 120],
+  ["min", 60e9, 120],
+  ["h", 3600e9, 48],
+  ["d", 86400e9, Infinity],
+];
+const SIZES: Unit[] = ["KiB", "MiB", "GiB", "TiB", "PiB"].map((name, i) => [name, 1024 ** (i + 1), i < 4 ? 1024 : Infinity]);
+
+function inUnits(value: number, units: Unit[]): string {
+  const fits = ([, size, until]: Unit) => Number(significant(value / size)) < until;
+  const [name, size] = units.find(fits) as Unit;
+  return `${significant(value / size)} ${name}`;
+}
+
 function formatNanoseconds(ns: number): string {
   if (ns <= 0) {
     return "0 s";
   }
-  const seconds = ns / 1e9;
-  if (seconds >= 2 * 86400) {
-    return `${significant(seconds / 86400)} d`;
-  }
-  if (seconds >= 2 * 3600) {
-    return `${significant(seconds / 3600)} h`;
-  }
-  if (seconds >= 120) {
-    return `${significant(seconds / 60)} min`;
-  }
-  if (seconds >= 1) {
-    return `${significant(seconds)} s`;
-  }
-  if (seconds >= 1e-3) {
-    return `${significant(seconds * 1e3)} ms`;
-  }
-  return ns >= 1000 ? `${significant(ns / 1e3)} µs` : `${ns} ns`;
+  return ns < 1000 ? `${ns} ns` : inUnits(ns, TIMES);
 }
 
 export function formatSize(bytes: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let i = 0;
-  while (bytes >= 1024 && i < units.length - 1) {
-    bytes /= 1024;
-    i++;
-  }
-  return `${i === 0 ? bytes : significant(bytes)} ${units[i]}`;
+  return bytes < 1024 ? `${bytes} B` : inUnits(bytes, SIZES);
 }
 
 // unit as the API names it: "nanoseconds", "bytes", or a count.
@@ -156,6 +154,7 @@ export function shorterNames(name: string): string[] {
 }
 
 const COLLAPSE_FROM = 4; // characters between < and > that are worth leaving out
+const OPERATOR = /\boperator *(?:<=>|<<=|>>=|->\*|<<|>>|<=|>=|->|<|>)/y; // one whose name is no bracket
 
 // "a::B<std::vector<int>, C>::run(int)" → "a::B<…>::run(int)". Operators such as < and -> stay.
 export function collapseArguments(name: string): string {
@@ -164,8 +163,12 @@ export function collapseArguments(name: string): string {
   let from = 0; // where the outermost < stands
   for (let i = 0; i < name.length; i++) {
     const c = name[i];
-    const isOperator = name.startsWith("operator", Math.max(0, i - 8)) || name[i - 1] === "-";
-    if (c === "<" && (depth > 0 || (i > 0 && !isOperator && name[i + 1] !== "<"))) {
+    OPERATOR.lastIndex = i;
+    const operator = c === "o" ? OPERATOR.exec(name) : null;
+    if (operator !== null) {
+      out += depth === 0 ? operator[0] : "";
+      i += operator[0].length - 1;
+    } else if (c === "<" && (depth > 0 || (i > 0 && name[i - 1] !== "-" && name[i + 1] !== "<"))) {
       if (depth++ === 0) {
         from = i;
       }
