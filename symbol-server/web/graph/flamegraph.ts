@@ -9,10 +9,10 @@ import { el } from "../widgets/dom";
 import { formatValue } from "../text/format";
 import { Graph, KINDS } from "./graph";
 import { hatch } from "./hatch";
+import { walkLevel } from "./level_walk";
 import { hashText, labelOf, makePalette, Palette, SHADES } from "./palette";
 import { ScrollPlace } from "./scroll_place";
 import { shown } from "../text/shown";
-import { skipTo } from "./skip";
 import { TextFit } from "./text_fit";
 import { WheelSteps } from "./wheel";
 
@@ -301,42 +301,13 @@ export class FlameGraph {
   }
 
   private drawLevel(graph: Graph, level: number, y: number, ratio: number): void {
-    const left = graph.x[this.zoomed];
-    const right = left + graph.total[this.zoomed];
-    const scale = this.width / (right - left);
-    const end = graph.levelStart[level + 1];
-    const pixel = 1 / ratio;
-    let hazeFrom = -1; // strip of frames under a pixel, not drawn yet
-    let hazeTo = -1;
-    const flush = () => {
-      if (hazeFrom >= 0) {
+    walkLevel(graph, level, this.zoomed, this.width, {
+      frame: (node, from, to) => this.drawFrame(graph, node, from, to, y, ratio),
+      haze: (from, to) => {
         this.context.fillStyle = this.found === null && this.colouring === null ? this.palette.haze : this.palette.dim;
-        this.context.fillRect(hazeFrom, y, hazeTo - hazeFrom, ROW - pixel);
-        hazeFrom = -1;
-      }
-    };
-    for (let node = graph.at(level, left); node < end && graph.x[node] < right; node++) {
-      const from = (graph.x[node] - left) * scale;
-      const to = from + graph.total[node] * scale;
-      if (to <= 0) {
-        continue;
-      }
-      if (to - from >= 1) {
-        flush();
-        this.drawFrame(graph, node, Math.max(from, 0), Math.min(to, this.width), y, ratio);
-        continue;
-      }
-      const column = Math.floor(from);
-      if (column > hazeTo) {
-        flush();
-      }
-      if (hazeFrom < 0) {
-        hazeFrom = column;
-      }
-      hazeTo = column + 1;
-      node = skipTo(graph.x, node, end, left + hazeTo / scale) - 1;
-    }
-    flush();
+        this.context.fillRect(from, y, to - from, ROW - 1 / ratio);
+      },
+    });
   }
 
   private drawFrame(

@@ -23,7 +23,7 @@ export interface State {
   zoom: string; // path of frame names, see path.ts
   refresh: string; // seconds, "0" is off
   view: string; // "both" | "graph" | "table"
-  colour: string; // "kind" | "module"
+  colour: string; // "kind" | "module" | "language" | "age"
   sort: string; // of the table: "self" | "total" | "name"
   exact: string; // "true": only samples with times of their own, to the millisecond
   base: string; // of a comparison, the other side's time: "before", "-1d", or "from..until"

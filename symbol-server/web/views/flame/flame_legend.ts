@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The colours of graph and sandwich, and the legend under them.
 
-import type { FlameAnswer } from "../../server/api";
+import { ask, type FlameAnswer, type ModulesAnswer } from "../../server/api";
 import type { Colouring } from "../../graph/flamegraph";
 import { showLegend } from "./legend";
 import type { Menu } from "../../widgets/menu";
 import type { Shell } from "../../shell/view";
-import type { State } from "../../shell/state";
-import { languageColouring, languageIn, legendOf, type ColourBy, type LegendEntry } from "./frame_colours";
+import { moduleParameters, type State } from "../../shell/state";
+import { ageColouring, ageNames, firstSeenOf, type FirstSeen } from "./frame_ages";
+import { colourBy, languageColouring, languageIn, legendOf, type ColourBy, type LegendEntry } from "./frame_colours";
 import { legendMenu } from "./legend_menu";
 
 interface Coloured {
@@ -18,6 +19,8 @@ export class FlameLegend {
   private answer: FlameAnswer | null = null;
   private by: ColourBy = "kind";
   private dark = false;
+  private seen: FirstSeen = new Map(); // asked for when colours stand for ages
+  private asking = new AbortController();
 
   // highlight: names that stand out for a moment; null: no longer.
   constructor(
@@ -33,28 +36,59 @@ export class FlameLegend {
   }
 
   adjust(state: State): void {
-    const by = state.colour === "module" || state.colour === "language" ? state.colour : "kind";
+    const by = colourBy(state.colour);
     if (by !== this.by) {
       this.by = by;
       this.apply();
+      this.askAges();
     }
   }
 
   show(answer: FlameAnswer): void {
     this.answer = answer;
     this.draw();
+    this.askAges();
+  }
+
+  private askAges(): void {
+    this.asking.abort();
+    if (this.by === "age" && this.answer !== null) {
+      this.asking = new AbortController();
+      void this.showAges(this.asking.signal);
+    }
+  }
+
+  private async showAges(signal: AbortSignal): Promise<void> {
+    try {
+      const { modules } = await ask<ModulesAnswer>("modules", moduleParameters(this.shell.state), signal);
+      if (!signal.aborted) {
+        this.seen = firstSeenOf(modules);
+        this.apply();
+      }
+    } catch (failure) {
+      if (!signal.aborted) {
+        this.shell.notice(`The ages did not come: ${(failure as Error).message}`);
+      }
+    }
   }
 
   private apply(): void {
-    const colouring = this.by === "language" ? languageColouring(this.dark) : null;
+    const colouring = this.colouring();
     this.coloured.forEach((one) => one.colour(this.by === "module", colouring));
     this.draw();
+  }
+
+  private colouring(): Colouring | null {
+    if (this.by === "age") {
+      return ageColouring(this.seen, this.dark);
+    }
+    return this.by === "language" ? languageColouring(this.dark) : null;
   }
 
   private draw(): void {
     const { answer, by } = this;
     if (answer !== null) {
-      showLegend(legendOf(answer, by, this.dark), by, answer.accounting.value, {
+      showLegend(legendOf(answer, by, this.dark, this.seen), by, answer.accounting.value, {
         open: (entry, item) => this.open(entry, item),
         point: (entry) => this.highlight(entry === null ? null : this.namesOf(answer, entry)),
       });
@@ -70,10 +104,12 @@ export class FlameLegend {
   private namesOf(answer: FlameAnswer, entry: LegendEntry): Uint8Array {
     const { name, kind, module } = answer.nodes;
     const out = new Uint8Array(answer.names.length);
+    const age = ageNames(answer, this.seen);
     const isOf = {
       kind: (row: number) => answer.kinds[kind[row]] === entry.name,
       module: (row: number) => answer.modules[module[row]]?.name === entry.name,
       language: (row: number) => languageIn(answer, row) === entry.name,
+      age: (row: number) => age(row) === entry.name,
     }[this.by];
     for (let row = 0; row < name.length; row++) {
       if (isOf(row)) {

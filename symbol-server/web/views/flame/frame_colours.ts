@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What colours stand for: kinds, modules or languages; and the legend's entries for them. Pure.
+// What colours stand for: kinds, modules, languages or ages; and the legend's entries for them. Pure.
 
 import type { FlameAnswer } from "../../server/api";
 import type { Colouring } from "../../graph/flamegraph";
 import type { Graph } from "../../graph/graph";
 import { hashText, kindColour, makePalette, SHADES, type Palette } from "../../graph/palette";
+import { ageColour, ageNames, compareAges, type FirstSeen } from "./frame_ages";
 import { kindsBySelf, modulesBySelf, partsBySelf } from "./frame_sums";
 import { languageOf } from "./languages";
 
-export type ColourBy = "kind" | "module" | "language";
+export type ColourBy = "kind" | "module" | "language" | "age";
+
+export function colourBy(text: string): ColourBy {
+  return text === "module" || text === "language" || text === "age" ? text : "kind";
+}
 
 export interface LegendEntry {
-  name: string; // of the kind, module or language
+  name: string; // of the kind, module, language or age
   value: number; // of its frames' own
   colour: string;
 }
@@ -81,7 +86,7 @@ export function languageIn(answer: FlameAnswer, row: number): string {
     : languageOf(own, answer.files[file[row]] ?? "", answer.names[name[row]]) || NO_LANGUAGE;
 }
 
-export function legendOf(answer: FlameAnswer, by: ColourBy, dark: boolean): LegendEntry[] {
+export function legendOf(answer: FlameAnswer, by: ColourBy, dark: boolean, seen: FirstSeen): LegendEntry[] {
   const palette = makePalette(dark);
   if (by === "module") {
     return modulesBySelf(answer).map((part) => ({ ...part, colour: moduleColour(palette, part.name) }));
@@ -91,6 +96,11 @@ export function legendOf(answer: FlameAnswer, by: ColourBy, dark: boolean): Lege
       ...part,
       colour: languageColour(part.name === NO_LANGUAGE ? "" : part.name, dark, SHADES / 2),
     }));
+  }
+  if (by === "age") {
+    return partsBySelf(answer, ageNames(answer, seen))
+      .sort((a, b) => compareAges(a.name, b.name))
+      .map((part) => ({ ...part, colour: ageColour(part.name, dark) }));
   }
   return kindsBySelf(answer)
     .filter(({ name }) => name !== "root" && name !== "group")

@@ -5,11 +5,12 @@
 import { ask, type ModuleState } from "../../server/api";
 import { detailRows } from "../../graph/details";
 import { byId, el } from "../../widgets/dom";
-import { formatCount, formatPercent } from "../../text/format";
+import { formatCount, formatPercent, formatSpan, formatTime } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { labelOf } from "../../graph/palette";
 import type { Shell } from "../../shell/view";
 import { moduleParameters } from "../../shell/state";
+import { ageOf, firstSeenOf } from "./frame_ages";
 import { languageOf } from "./languages";
 import { whyUnknown } from "./why_unknown";
 
@@ -85,7 +86,7 @@ export class FrameDetails {
 
   private async askModules(): Promise<void> {
     const { graph, node } = this;
-    if (!this.pinned || this.modules !== null || graph === null || graph.kindOf(node) !== "unresolved") {
+    if (!this.pinned || this.modules !== null || graph === null || graph.moduleIndex(node) < 0) {
       return;
     }
     this.asking = new AbortController();
@@ -98,7 +99,7 @@ export class FrameDetails {
       }
     } catch (failure) {
       if (!signal.aborted) {
-        this.shell.notice(`Why it has no name did not come: ${(failure as Error).message}`);
+        this.shell.notice(`What is known of its module did not come: ${(failure as Error).message}`);
       }
     }
   }
@@ -115,6 +116,10 @@ export class FrameDetails {
     const language = languageOf(graph.kindOf(node), graph.fileOf(node), graph.nameOf(node));
     if (language !== "") {
       out.push(["language", language]);
+    }
+    const first = firstMet(graph, node, this.modules ?? []);
+    if (first !== "") {
+      out.push(["first met", first]);
     }
     const why = whyUnknown(graph, node, this.modules);
     if (why !== "") {
@@ -148,6 +153,13 @@ export class FrameDetails {
     const name = el("span", { class: "frame-name" }, isCut ? `${label.slice(0, NAME_SHOWN)}…` : label);
     this.strip.replaceChildren(el("div", { class: "frame-head" }, name, pin), list);
   }
+}
+
+// When the server first met the frame's build; "" where nobody knows.
+function firstMet(graph: Graph, node: number, modules: readonly ModuleState[]): string {
+  const build_id = graph.moduleOf(node)?.build_id ?? "";
+  const age = ageOf(build_id, firstSeenOf(modules), graph.answer.until);
+  return age === null ? "" : `${formatTime(graph.answer.until - age)}, ${formatSpan(age)} before the end of this time`;
 }
 
 // As many as its value stands for; where all samples weigh the same that is their number.

@@ -49,8 +49,8 @@ export function showLegend(
       ...(kind === null ? [] : [el("p", {}, KIND_WORDS[kind])]),
       el("p", {}, `${formatPercent(entry.value, all)} is these frames’ own.`),
     ]);
-    if (by === "language") {
-      button.setAttribute("aria-disabled", "true"); // the API knows no languages to choose by
+    if (by === "language" || by === "age") {
+      button.setAttribute("aria-disabled", "true"); // the API does not choose by these
     } else {
       button.addEventListener("click", () => events.open(entry, button));
     }
