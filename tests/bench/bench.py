@@ -29,6 +29,7 @@ from starts import start_rows
 from symbols import symbol_rows
 from switches import switch_rows
 from type_costs import type_rows
+from windows import windows_rows
 
 SECONDS = int(os.environ.get("BENCH_SECONDS", "22"))  # of a steady window: two report intervals
 SETTLE_S = 8
@@ -294,8 +295,8 @@ def perf_rows():
 
 
 OF_AGENT = ("steady", "fresh", "types", "switches", "perf", "server")
-OF_STORE = {"symbols": symbol_rows, "small": small_rows, "peers": peer_rows, "query": query_rows, "month": month_rows,
-            "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows, "page": page_rows}
+OF_STORE = {"symbols": symbol_rows, "small": small_rows, "windows": windows_rows, "peers": peer_rows, "query": query_rows,
+            "month": month_rows, "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows, "page": page_rows}
 
 
 def store_parts(wanted):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/bench/run.sh [BUILD [PART…]]: what agent and server cost on this machine, as a table beside the budgets.
-# Other load on the machine falsifies it. As root; default all parts, about 66 minutes on two cores.
+# Other load on the machine falsifies it. As root; default all parts, about 71 minutes on two cores.
 #
 #   part          min  what
 #   steady          3  agent: memory, maps, CPU, bytes; clang and BPF are needed for this and the next five. With
@@ -15,6 +15,8 @@
 #   server          1  recorded reports, memory, a new program's way to its name (the reports are those of steady)
 #   symbols         1  BLAZECLI=PROGRAM for blazesym, too; BENCH_SYMBOLS=FILE… instead of what is below /usr/lib/debug
 #   small           1  idle connections, the agent's spool, the allocation library beside gperftools' and jemalloc's
+#   windows         5  agent: probes in allocators at --mem-budget 1 % of a program of 10 million mallocs a second and of a calmer
+#                      one, beside gperftools' and jemalloc's sampling. BENCH_WINDOW_SECONDS=20 BENCH_WINDOW_ROUNDS=3
 #   peers           4  the same hour into SQLite, ClickHouse and a real Pyroscope: CPU, disk, memory, questions.
 #                      BENCH_PYROSCOPE=PROGRAM (pyroscope.py says how to build it), BENCH_PEER_REPORTS=36 of each of 100
 #                      agents, BENCH_PEER_SETTLE=30 s
