@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # sh deploy/recorded/record.sh: makes the recorded profile anew that quickstart shows where eBPF is not
-# permitted. Our agent profiles programs of ours for 15 s; kept are the OTLP bytes it writes, the programs
-# themselves (they are their debug files), and of the kernel's symbols those that occur.
+# permitted. Our agent profiles programs of ours for 15 s, on the CPU and waiting; kept are the OTLP bytes it
+# writes, the programs themselves (they are their debug files), and of the kernel's symbols those that occur.
 set -eu
 cd "$(dirname "$0")/../.."
 here=deploy/recorded
@@ -31,7 +31,7 @@ for pid in $pids; do
 done
 from=$(date +%s)
 # shellcheck disable=SC2086
-"$build/farflame-agent" --output "$build/recorded.otlp" --duration 15s --frequency 99 --host recorded --upload never $only
+"$build/farflame-agent" --output "$build/recorded.otlp" --duration 15s --frequency 99 --profile on-cpu,off-cpu,run-queue --off-cpu-budget 1% --timestamps --host recorded --upload never $only
 echo "$from $(date +%s)" >"$here/time"
 wait
 rm -rf "$folder"

@@ -45,7 +45,7 @@ const SIZES: Unit[] = ["KiB", "MiB", "GiB", "TiB", "PiB"].map((name, i) => [name
 
 function inUnits(value: number, units: Unit[]): string {
   const fits = ([, size, until]: Unit) => Number(significant(value / size)) < until;
-  const [name, size] = units.find(fits) as Unit;
+  const [name, size] = units.find(fits) ?? units[units.length - 1];
   return `${significant(value / size)} ${name}`;
 }
 
