@@ -11,7 +11,7 @@ import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
 import zlib from "node:zlib";
-import { BUILD, fake, openBrowser, PAGE } from "../browser/page.mjs";
+import { BUILD, fake, openBrowser, PAGE, Server } from "../browser/page.mjs";
 import { asColumns, asNested, asSpeedscope, makeTree } from "./page_tree.mjs";
 
 const NPM = path.join(BUILD, "bench/npm");
@@ -220,6 +220,57 @@ async function hoverTimes(page, box) {
   return page.evaluate("window.bench.moves");
 }
 
+// --- the overview ---
+
+// A real server with an hour of 50 services on 50 hosts, 10 processes each.
+async function fiftyServices() {
+  const server = await Server.start({ data: "overview" });
+  const options = { agents: 50, apps: 50, processes: 10, stacks: 300, reports: 60, span: "1h", interval: "0ms", types: "on-cpu,off-cpu,mem-alloc" };
+  const fleet = path.join(BUILD, "tests/tools/fleet/fleet");
+  execFileSync(fleet, ["--server", server.url, ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])], { timeout: 300_000 });
+  return server;
+}
+
+// From the page's load to the frame with all of its answers, and from asking for the page.
+function watchOverview() {
+  window.bench = { presented: 0 };
+  addEventListener("DOMContentLoaded", () => {
+    new MutationObserver(() => {
+      requestAnimationFrame(() => requestAnimationFrame((at) => (window.bench.presented ||= at)));
+    }).observe(document.body, { attributeFilter: ["data-settled"] });
+  });
+}
+
+async function overview(browser) {
+  const server = await fiftyServices();
+  const found = { load: [], all: [] };
+  for (let i = 0; i < TIMES + 1; i++) {
+    const page = await newPage(browser);
+    await page.addInitScript(watchOverview);
+    await page.goto(server.url);
+    await page.waitForFunction(() => window.bench.presented > 0, null, { timeout: 60_000 });
+    const [load, all] = await page.evaluate(() => [
+      window.bench.presented - performance.getEntriesByType("navigation")[0].loadEventEnd,
+      window.bench.presented,
+    ]);
+    found.load.push(load);
+    found.all.push(all);
+    found.rows = await page.locator(".overview-table tbody tr").count();
+    await page.close();
+  }
+  await server.stop();
+  return found;
+}
+
+async function overviewRows() {
+  const browser = await openBrowser();
+  const { load, all, rows } = await overview(browser);
+  await browser.close();
+  const text = (times) => `${ms(percentile(times, 0.5))} (${ms(Math.max(...times))})`;
+  row(`overview of 50 services (${rows} rows): load to all answers shown`, text(load), "300 ms");
+  row("  from asking for the page, a browser's first look in it", text(all));
+}
+
 // --- peers ---
 
 function installPeers() {
@@ -331,6 +382,7 @@ async function size(count, hasPeers) {
 const hasPeers = installPeers();
 row("page's own code, gzip", `${(fs.statSync(PAGE).size / 1024).toFixed(1)} KiB`, "120 KB",
   hasPeers ? `speedscope's script ${speedscopeSize()}` : "");
+await overviewRows();
 for (const count of SIZES) {
   await size(count, hasPeers);
 }

@@ -29,7 +29,7 @@
 #                      samples; 0 leaves one out
 #   fleet-growth    8  BENCH_GROWTH=100,1000,10000 agents of BENCH_GROWTH_SECONDS=120 each, and what 100 000 and
 #                      1 000 000 need on paper; BENCH_DENSITY_REPORTS=360 of an agent for the disk of an hour
-#   page            3  the web page in Chromium on 20 000 and a million frames: first paint, zoom, search, memory, beside
+#   page            3  the web page in Chromium: the overview of 50 services; 20 000 and a million frames: first paint, zoom, search, memory, beside
 #                      speedscope and d3-flame-graph from npm. BENCH_PAGE_NODES=20000,1000000
 set -eu
 case ${1:-} in
