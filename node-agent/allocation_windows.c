@@ -517,10 +517,10 @@ void allocation_windows_run(struct allocation_windows *windows)
 		if (target->window && __atomic_load_n(&target->window->is_done, __ATOMIC_ACQUIRE))
 			window_end(windows, target);
 	}
-	if (is_due && windows->names) {
+	if (is_due && windows->names)
 		allocator_files_name(windows->files, windows->names, now);
+	if (windows->names)
 		nameless_files_run(windows->names, now);
-	}
 	allocator_files_ask(windows->files, windows->from.pages);
 	if (now - windows->looked_ms >= LOOK_MS) {
 		windows->looked_ms = now;

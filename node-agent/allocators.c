@@ -26,12 +26,14 @@ struct allocator_file {
 	struct memory_places places;
 	uint32_t windows; /* atomic */
 	bool is_named;    /* by the server: functions */
+	bool is_waiting;  /* for what the server says the first time */
 	struct memory_functions functions;
 };
 
 struct allocator_files {
 	uint32_t count, last_number;
 	uint64_t refused, functions_refused;
+	bool has_names; /* somebody asks the server */
 	struct allocator_file items[FILES_MAX];
 };
 
@@ -133,6 +135,8 @@ void allocator_files_places(struct allocator_files *files, uint32_t number,
 		file->state = FILE_KNOWN;
 		if (places) {
 			file->places = *places;
+			file->is_waiting = files->has_names && !file->is_named &&
+					   places->nameless.length;
 			files->functions_refused += places->refused;
 		}
 		if (!file->users) {
@@ -145,6 +149,7 @@ void allocator_files_places(struct allocator_files *files, uint32_t number,
 void allocator_files_name(struct allocator_files *files, struct nameless_files *names,
 			  int64_t now_ms)
 {
+	files->has_names = true;
 	for (uint32_t i = 0; i < files->count; i++) {
 		struct allocator_file *file = &files->items[i];
 		const struct memory_functions *functions;
@@ -153,6 +158,7 @@ void allocator_files_name(struct allocator_files *files, struct nameless_files *
 		    !file->places.nameless.length)
 			continue;
 		functions = nameless_files_find(names, &file->places.nameless, now_ms);
+		file->is_waiting = nameless_files_is_new(names, &file->places.nameless);
 		if (!functions)
 			continue;
 		file->functions = *functions;
@@ -253,7 +259,8 @@ bool allocators_have(const struct allocator_files *files, const struct allocator
 bool allocators_are_known(const struct allocator_files *files, const struct allocators *of)
 {
 	for (uint32_t i = 0; i < of->count; i++)
-		if (files->items[of->items[i].file].state != FILE_KNOWN)
+		if (files->items[of->items[i].file].state != FILE_KNOWN ||
+		    files->items[of->items[i].file].is_waiting)
 			return false;
 	return true;
 }

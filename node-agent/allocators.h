@@ -48,7 +48,7 @@ void allocator_files_name(struct allocator_files *files, struct nameless_files *
 /* Whether it has the file of that question. */
 bool allocators_have(const struct allocator_files *files, const struct allocators *of,
 		     uint32_t number);
-/* Whether all of them have been looked at. */
+/* Whether all of them have been looked at, and the server has said what it knows at first. */
 bool allocators_are_known(const struct allocator_files *files, const struct allocators *of);
 /* Borrowed until the process leaves it. */
 const struct memory_places *allocator_places(const struct allocator_files *files,

@@ -19,6 +19,7 @@ struct nameless_file {
 	struct build_id id;
 	int64_t wanted_ms, next_ms;
 	unsigned tries;
+	bool has_heard; /* something came of a question, be it that the server is away */
 	struct memory_functions *functions; /* NULL: not known */
 };
 
@@ -26,6 +27,7 @@ struct nameless_files {
 	struct ship *ship;
 	int64_t again_ms, quiet_until_ms;
 	bool is_asking;
+	bool is_away; /* the server, when it was asked last */
 	struct back_off back_off;
 	struct nameless_files_counters counters;
 	size_t name_count;
@@ -62,12 +64,28 @@ void nameless_files_free(struct nameless_files *files)
 	free(files);
 }
 
+/* count: none. */
+static uint32_t place_of(const struct nameless_files *files, const struct build_id *id)
+{
+	uint32_t i = 0;
+
+	while (i < files->count && !build_id_equal(&files->items[i].id, id))
+		i++;
+	return i;
+}
+
 static struct nameless_file *file_find(struct nameless_files *files, const struct build_id *id)
 {
-	for (uint32_t i = 0; i < files->count; i++)
-		if (build_id_equal(&files->items[i].id, id))
-			return &files->items[i];
-	return NULL;
+	const uint32_t place = place_of(files, id);
+
+	return place < files->count ? &files->items[place] : NULL;
+}
+
+bool nameless_files_is_new(const struct nameless_files *files, const struct build_id *id)
+{
+	const uint32_t place = place_of(files, id);
+
+	return place < files->count && !files->items[place].has_heard && !files->is_away;
 }
 
 /* NULL: all are looked for. */
@@ -144,6 +162,9 @@ static void reply_take(struct nameless_files *files, const struct symbol_reply *
 					back_off_next_ms(&files->back_off, reply->retry_after_s);
 	else
 		files->back_off.failures = 0;
+	files->is_away = reply->outcome == SYMBOLS_LATER;
+	if (file)
+		file->has_heard = true;
 	if (!file || reply->outcome == SYMBOLS_LATER)
 		return;
 	if (reply->outcome == SYMBOLS_FOUND && !file->functions)

@@ -7,6 +7,7 @@
 #ifndef NODE_AGENT_NAMELESS_FILES_H
 #define NODE_AGENT_NAMELESS_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/build_id.h"
@@ -25,6 +26,10 @@ void nameless_files_free(struct nameless_files *files); /* NULL too */
  * will be asked. Those that are not looked for any more are forgotten when there is no room. */
 const struct memory_functions *nameless_files_find(struct nameless_files *files,
 						   const struct build_id *id, int64_t now_ms);
+
+/* Whether it is about to be asked for the first time, of a server that is there: what comes of that
+ * is worth waiting for. */
+bool nameless_files_is_new(const struct nameless_files *files, const struct build_id *id);
 
 /* Takes an answer, asks the next question; never waits. */
 void nameless_files_run(struct nameless_files *files, int64_t now_ms);

@@ -12,6 +12,34 @@ import allocation_windows_test as windows
 from harness import PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, run, wait_for
 
 SECONDS = 6
+OWN = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static unsigned char pool[1 << 20];
+static size_t used;
+__attribute__((noinline, visibility("hidden"))) void *mi_malloc(size_t bytes)
+{
+	used = (used + bytes) & 0x7ffff;
+	return pool + used;
+}
+__attribute__((noinline)) static void by_own(size_t bytes) { *(unsigned char *volatile)mi_malloc(bytes) = 1; }
+int main(int argc, char **argv)
+{
+	unsigned long turns = 0;
+	time_t end;
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	for (end = time(NULL) + atoi(argv[argc - 2]); time(NULL) < end; turns++) {
+		by_own(100);
+		for (volatile int i = 0; i < 20000; i++)
+			;
+	}
+	printf("by_own %lu\n", 100 * turns);
+	return 0;
+}
+"""
 NAMES = ("malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "reallocarray")
 
 
@@ -22,9 +50,9 @@ def sh(*arguments):
 class Stripped:
     """A program with an id of its own and no symbols, and its twin that has them."""
 
-    def __init__(self, name):
+    def __init__(self, name, source=None):
         self.whole, self.bare = os.path.join(WORK, name + ".debug"), os.path.join(WORK, name)
-        source = os.path.join(PROGRAMS, "takes_static")
+        source = source or os.path.join(PROGRAMS, "takes_static")
         first = sh("readelf", "-n", source).split("Build ID: ")[1].split()[0]
         self.build_id = os.urandom(len(first) // 2).hex()
         text = open(source, "rb").read()
@@ -70,13 +98,22 @@ def counters_of(agent):
     return {name: int(value) for name, value in counters.items() if value.isdigit()}
 
 
-def sums_of(server, tally):
-    """{site or None: (bytes, samples)}, of what the server keeps."""
+def with_own_allocator():
+    """Linked with the C library, whose functions it does not call."""
+    path = os.path.join(WORK, "own.c")
+    open(path, "w").write(OWN)
+    sh("cc", "-O2", "-fPIE", "-pie", "-Wl,--build-id=sha1", path, "-o", path[:-2] + ".linked")
+    return path[:-2] + ".linked"
+
+
+def sums_of(server, tally, process):
+    """{site or None: (bytes, samples)}, of what the server keeps of that process."""
     sums = {}
     for place, value in enumerate(("value", "samples")):
         for frames, count in server.folded(type="mem-alloc", value=value):
             site = next((name for name in tally if name in frames), None)
-            sums.setdefault(site, [0, 0])[place] += count
+            if frames[0] == process:
+                sums.setdefault(site, [0, 0])[place] += count
     return sums
 
 
@@ -85,26 +122,30 @@ def tally_of(program):
 
 
 def test_known():
-    """The server's folder has its symbols."""
-    file = Stripped("known")
+    """The server's folder has their symbols: of a static program, and of one that has its own allocator."""
+    files = [Stripped("known"), Stripped("own", with_own_allocator())]
     folder = os.path.join(WORK, "symbols")
     os.makedirs(folder)
-    os.rename(file.whole, os.path.join(folder, "known.debug"))
+    for file in files:
+        os.rename(file.whole, os.path.join(folder, file.name + ".debug"))
     server = Server("--symbol-dir", folder, data="known-data", log="known-server.log")
-    program = windows.Program("known", seconds=SECONDS, path=file.bare)
-    agent = agent_for([program], server, "known-agent")
-    program.go()
-    tally = tally_of(program)
+    programs = [windows.Program(file.name, seconds=SECONDS, path=file.bare) for file in files]
+    agent = agent_for(programs, server, "known-agent")
+    for program in programs:
+        program.go()
+    tallies = [tally_of(program) for program in programs]
     end(agent.process)
     counters = counters_of(agent)
     note(str(counters))
-    server.wait_for_names(lambda rows: rows and all(any(site in frames for site in tally) for frames, _ in rows), 10,
+    sites = [site for tally in tallies for site in tally]
+    server.wait_for_names(lambda rows: rows and all(any(site in frames for site in sites) for frames, _ in rows), 10,
                           type="mem-alloc", value="value")
-    sums = sums_of(server, tally)
-    check(sum(count for site, (_, count) in sums.items() if site) >= 200, "samples of the stripped program", sums)
-    windows.compare("stripped", sums, tally)
-    equal([counters["names_" + what] for what in ("asked", "answered", "unknown", "refused")], [1, 1, 0, 0],
-          "the server was asked once, and knew them all")
+    for file, tally, least in zip(files, tallies, (200, 20)):
+        sums = sums_of(server, tally, file.name)
+        check(sum(count for site, (_, count) in sums.items() if site) >= least, "%s: samples" % file.name, sums)
+        windows.compare(file.name, sums, tally)
+    equal([counters["names_" + what] for what in ("asked", "answered", "unknown", "refused")], [2, 2, 0, 0],
+          "the server was asked once of each, and knew them all")
     server.stop()
 
 
@@ -114,7 +155,7 @@ def test_claims():
     moved = wrong.move_functions(1)
     server = Server(data="claims-data", log="claims-server.log")
     equal(wrong.put(server), 201, "a file with %d wrong symbols is uploaded" % moved)
-    programs = [windows.Program(file.name, seconds=SECONDS, path=file.bare) for file in (late, wrong)]
+    programs = [windows.Program(file.name, seconds=SECONDS - 1, path=file.bare) for file in (late, wrong)]
     agent = agent_for(programs, server, "claims-agent")
     for program in programs:
         program.go()

@@ -86,8 +86,11 @@ static void check_known(struct nameless_files *files)
 	const struct memory_functions *functions;
 	unsigned commas = 0;
 
+	CHECK(!nameless_files_is_new(files, &known)); /* nobody looks for it */
 	CHECK(!nameless_files_find(files, &known, 0));
+	CHECK(nameless_files_is_new(files, &known));
 	CHECK_NUMBER(look(files, &known, 0), 1);
+	CHECK(!nameless_files_is_new(files, &known));
 	functions = nameless_files_find(files, &known, 1);
 	CHECK(functions && functions->count == 3);
 	CHECK_NUMBER(functions->items[0].kind, MEMORY_CALLOC);
@@ -131,9 +134,11 @@ static void check_away(struct nameless_files *files)
 	nameless_files_find(files, &away, now_ms);
 	for (int i = 0; i < 2000 && server_count(&server) == before; i++, usleep(1000))
 		nameless_files_run(files, now_ms);
-	for (int i = 0; i < 200; i++, usleep(1000))
-		nameless_files_run(files, now_ms); /* takes the answer */
+	for (int i = 0; i < 2000 && nameless_files_is_new(files, &away); i++, usleep(1000))
+		nameless_files_run(files, now_ms);
+	CHECK(!nameless_files_is_new(files, &away)); /* nobody waits for a server that is away */
 	nameless_files_find(files, &other, now_ms + 3900);
+	CHECK(!nameless_files_is_new(files, &other));
 	nameless_files_run(files, now_ms + 3900);
 	CHECK_NUMBER(server_count(&server), before + 1);
 	for (int i = 0; i < 2000 && server_count(&server) < before + 2; i++, usleep(1000))
