@@ -24,9 +24,10 @@ enum {
 	CLUSTERS = 30, /* of a side's time, at most */
 };
 
-#define DIFF_PARAMETERS  \
-	FLAME_PARAMETERS \
-	" base.type base.from base.until base.match norm noise sort limit max_nodes format"
+#define DIFF_PARAMETERS                                                                   \
+	FLAME_PARAMETERS                                                                  \
+	" base.type base.from base.until base.match base.build_id norm noise sort limit " \
+	"max_nodes format"
 
 enum noise { NOISE_TIME, NOISE_HOSTS, NOISE_NONE };
 
@@ -98,6 +99,9 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 		return false;
 	base->request = request;
 	base->view = flame->view; /* its patterns stay the other's */
+	if (http_request_query(request, "base.build_id") &&
+	    !flame_request_read_build(request, "base.build_id", base, err))
+		return false;
 	base->by_samples = flame->by_samples;
 	memcpy(base->query.groups, flame->query.groups, sizeof(base->query.groups));
 	base->query.group_count = flame->query.group_count;
@@ -438,6 +442,11 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 	};
 }
 
+static bool is_same_build(const struct stack_view *a, const struct stack_view *b)
+{
+	return a->build && b->build ? build_id_equal(a->build, b->build) : a->build == b->build;
+}
+
 /* Time whose samples both sides have. Other samples of the same time, or the same question twice,
  * are meant so. */
 static int64_t overlap_ms(const struct side *sides, const char *match, const char *base_match)
@@ -448,6 +457,7 @@ static int64_t overlap_ms(const struct side *sides, const char *match, const cha
 	bool is_same = a->from_ms == b->from_ms && a->until_ms == b->until_ms;
 
 	if (is_same || until <= from || strcmp(match ? match : "", base_match ? base_match : "") ||
+	    !is_same_build(&sides[DIFF_BASE].flame.view, &sides[DIFF_COMPARE].flame.view) ||
 	    strcmp(sides[DIFF_BASE].flame.query.type, sides[DIFF_COMPARE].flame.query.type))
 		return 0;
 	return until - from;

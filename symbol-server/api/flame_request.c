@@ -77,6 +77,23 @@ static bool read_kinds(struct http_request *request, uint32_t *kinds, struct err
 	return true;
 }
 
+bool flame_request_read_build(struct http_request *request, const char *name,
+			      struct flame_request *out, struct error *err)
+{
+	const char *text = http_request_query(request, name);
+
+	out->view.build = NULL;
+	if (!text || !*text)
+		return true;
+	if (!build_id_parse(&out->build, text, strlen(text)))
+		return error_set(err, ERROR_OPTION,
+				 "parameter '%s': '%.60s' is not a build-id, which is 8 to 128 "
+				 "hexadecimal digits",
+				 name, text);
+	out->view.build = &out->build;
+	return true;
+}
+
 static bool read_view(struct http_request *request, const char *default_group,
 		      struct flame_request *out, struct error *err)
 {
@@ -93,6 +110,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	    !parameter_pattern(request, "hide_module", &out->hide_module, err) ||
 	    !parameter_pattern(request, "only_module", &out->only_module, err) ||
 	    !read_kinds(request, &out->view.hide_kinds, err) ||
+	    !flame_request_read_build(request, "build_id", out, err) ||
 	    !parameter_flag(request, "invert", &out->view.invert, err) ||
 	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
 	    !parameter_choice(request, "value", "value|samples", &value, err) ||

@@ -12,9 +12,10 @@
 #include "symbol-server/formats/accounting.h"
 #include "symbol-server/query/query.h"
 
-#define FLAME_PARAMETERS \
-	"type from until exact match group_by focus ignore hide hide_kind hide_module only_module " \
-	"invert root demangle value"
+#define FLAME_PARAMETERS                                                                \
+	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
+	"only_module "                                                                  \
+	"build_id invert root demangle value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 
@@ -22,8 +23,9 @@ struct flame_request {
 	struct query query;
 	struct stack_view view;
 	struct pattern *focus, *ignore, *hide, *hide_module, *only_module;
-	bool by_samples; /* value=samples */
-	bool is_gauge;   /* the type: values are means over time */
+	struct build_id build; /* view.build, where one is asked for */
+	bool by_samples;       /* value=samples */
+	bool is_gauge;         /* the type: values are means over time */
 	struct http_request *request;
 	/* what it led to */
 	struct query_life *life;
@@ -37,6 +39,10 @@ struct flame_request {
  * group_by means when absent. Release it in either case. */
 bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
 			struct flame_request *out, struct error *err);
+
+/* The parameter of that name, a build-id in hex; view.build becomes NULL without one. */
+bool flame_request_read_build(struct http_request *request, const char *name,
+			      struct flame_request *out, struct error *err);
 
 /* Asks the store and names what comes. Whoever wants the result's stacks in another order does one
  * after the other. life: that of an earlier part of the same request, or NULL. */

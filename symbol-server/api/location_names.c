@@ -69,6 +69,8 @@ static bool join_modules(struct location_names *names, struct error *err)
 						  : "";
 			names->origins[at] = module;
 			names->hidden[at] = is_module_hidden(names->view, module->name);
+			if (names->view->build && build_id_equal(&module->id, names->view->build))
+				names->build = at;
 			if (!names->modules[at].build_id || !hash_table_add(&table, hash, at))
 				goto out;
 			names->module_count++;
@@ -184,6 +186,8 @@ static bool add_frame(struct location_names *names, const struct flame_frame *fr
 		names->capacity = capacity;
 	}
 	names->frames[names->count] = *frame;
+	if (names->build != FRAME_NO_MODULE && frame->module == names->build)
+		flags |= NAME_OF_BUILD;
 	names->flags[names->count++] = flags | (is_left_out(names, frame) ? NAME_HIDDEN : 0);
 	return true;
 }
@@ -450,7 +454,7 @@ bool location_names_init(struct location_names *names, const struct samples_resu
 			 struct symbolizer *symbolizer, const struct stack_view *view,
 			 struct error *err)
 {
-	*names = (struct location_names){.result = result, .view = view};
+	*names = (struct location_names){.result = result, .view = view, .build = FRAME_NO_MODULE};
 	arena_init(&names->arena, NAMES_BYTES);
 	hash_table_init(&names->names, ENTRIES_MAX);
 	names->locations = calloc((size_t)result->location_count + 1, sizeof(*names->locations));

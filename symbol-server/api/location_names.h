@@ -14,7 +14,7 @@
 #include "symbol-server/api/named_stacks.h"
 
 enum { INCOMPLETE_REASONS = ACCOUNTING_REASONS };
-enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4 };
+enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4, NAME_OF_BUILD = 8 };
 
 struct named_location {
 	uint32_t first, count; /* into frames */
@@ -35,8 +35,9 @@ struct location_names {
 	struct named_location *locations; /* as in the result */
 	struct flame_module *modules;     /* equal build-ids joined */
 	uint32_t module_count;
-	uint32_t *module_of;                     /* the result's module → modules */
-	bool *hidden;                            /* of modules: their frames are left out */
+	uint32_t *module_of; /* the result's module → modules */
+	bool *hidden;        /* of modules: their frames are left out */
+	uint32_t build;      /* the module of view->build; FRAME_NO_MODULE: none */
 	const char *reasons[INCOMPLETE_REASONS]; /* distinct sentences; what is over is the last */
 	unsigned reason_count;
 	/* private below */

@@ -266,6 +266,8 @@ static bool is_shown(const struct named_stacks *stacks, const struct walked *wal
 		return false;
 	if (view->ignore && (walked->flags & NAME_IGNORED))
 		return false;
+	if (view->build && !(walked->flags & NAME_OF_BUILD))
+		return false;
 	if (walked->depth < view->root_depth)
 		return false;
 	for (unsigned i = 0; i < view->root_depth; i++)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/build_id.h"
 #include "common/error.h"
 #include "symbol-server/flamegraph/flame_tree.h"
 #include "symbol-server/formats/accounting.h"
@@ -22,13 +23,14 @@ enum demangle_mode { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NONE };
 struct stack_view {                /* what of the stacks is shown, and how */
 	const char *const *groups; /* label names, outermost first */
 	unsigned group_count;
-	const struct pattern *focus;  /* only stacks with a matching frame; NULL: all */
-	const struct pattern *ignore; /* no stacks with a matching frame */
-	const struct pattern *hide;   /* matching frames are left out */
+	const struct pattern *focus;       /* only stacks with a matching frame; NULL: all */
+	const struct pattern *ignore;      /* no stacks with a matching frame */
+	const struct build_id *build;      /* only stacks with a frame of this build; NULL: all */
+	const struct pattern *hide;        /* matching frames are left out */
 	const struct pattern *hide_module; /* and those of matching modules */
 	const struct pattern *only_module; /* and those of all others and of none */
 	uint32_t hide_kinds;               /* and those of these kinds: bits of enum frame_kind */
-	const char *const *root;      /* only stacks that start with frames of these names */
+	const char *const *root;           /* only stacks that start with frames of these names */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */
 	enum demangle_mode demangle;
@@ -59,13 +61,12 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		       struct stack_totals *totals, struct error *err);
 
 /* The same stacks straight into a tree, which is summed up then: what stacks share is walked once.
- * max_nodes: as of the flame_tree_cut() that follows, so that what that would take need not be made;
- * 0: all is made.
- * goes_on is asked for each stack. False: goes_on() said so, the tree is full, or (err is set)
- * memory is short. */
+ * max_nodes: as of the flame_tree_cut() that follows, so that what that would take need not be
+ * made; 0: all is made. goes_on is asked for each stack. False: goes_on() said so, the tree is
+ * full, or (err is set) memory is short. */
 bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
-		       size_t max_nodes, bool (*goes_on)(void *context), void *context, struct stack_totals *totals,
-		       struct error *err);
+		       size_t max_nodes, bool (*goes_on)(void *context), void *context,
+		       struct stack_totals *totals, struct error *err);
 
 /* During each(): the store's stack that the frames at hand were made of. */
 const struct result_stack *named_stacks_current(const struct named_stacks *stacks);

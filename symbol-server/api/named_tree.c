@@ -7,7 +7,7 @@
 
 #include "symbol-server/api/named_nodes.h"
 
-enum { NODE_UNRESOLVED = 8, NODE_INCOMPLETE = 16 }; /* beside NAME_* */
+enum { NODE_UNRESOLVED = 16, NODE_INCOMPLETE = 32 }; /* beside NAME_* */
 enum { NOT_BELOW_ROOT = UINT16_MAX };
 
 struct run { /* stacks of one series and thread; of those that are shown */
@@ -122,7 +122,7 @@ static void look_at_nodes(struct planting *planting)
 {
 	const struct stack_view *view = planting->stacks->view;
 	const struct samples_result *result = planting->stacks->result;
-	bool names_matter = view->focus || view->ignore || view->root_depth;
+	bool names_matter = view->focus || view->ignore || view->build || view->root_depth;
 	unsigned groups = view->group_count;
 
 	planting->matched[0] = (uint16_t)(groups < view->root_depth ? groups : view->root_depth);
@@ -146,6 +146,7 @@ static bool is_shown(const struct planting *planting, const struct result_stack 
 	uint8_t flags = planting->flags[stack->node];
 
 	return (!view->focus || flags & NAME_FOCUSED) && !(view->ignore && flags & NAME_IGNORED) &&
+	       (!view->build || flags & NAME_OF_BUILD) &&
 	       planting->matched[stack->node] == view->root_depth;
 }
 

@@ -154,11 +154,12 @@ static bool read_base_times(struct http_request *request, const struct query *qu
 	int64_t now_ms = api_now_ms(), length = query->until_ms - query->from_ms;
 	const char *from = http_request_query(request, "base.from");
 	const char *until = http_request_query(request, "base.until");
-	const char *match = http_request_query(request, "base.match");
+	const bool is_other = http_request_query(request, "base.match") ||
+			      http_request_query(request, "base.build_id");
 
 	*base = (struct query){.from_ms = query->from_ms, .until_ms = query->until_ms};
 	if ((!from || !*from) && (!until || !*until)) {
-		if (!match && query->from_ms >= length) {
+		if (!is_other && query->from_ms >= length) {
 			base->until_ms = query->from_ms;
 			base->from_ms = query->from_ms - length;
 		}

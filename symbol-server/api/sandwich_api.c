@@ -21,7 +21,7 @@ enum {
 
 #define SANDWICH_PARAMETERS                                                             \
 	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
-	"only_module root demangle value function function_match module file max_nodes format"
+	"only_module build_id root demangle value function function_match module file max_nodes format"
 
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */

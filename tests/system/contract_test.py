@@ -254,6 +254,10 @@ def views():
     markers = {name for name in everything if name.startswith("[incomplete")}
     equal(frames(only_module="^vmlinux"), kernel | markers, "only_module: no others, but what is incomplete")
     equal(total(only_module="^vmlinux"), 100, "the sum stays")
+    with_kernel = sum(value[1] for path, value in paths(tree(server, group_by="", invert="1")).items()
+                      if len(path) == 1 and path[0].startswith("vmlinux"))
+    equal(total(build_id="AA" * 20), with_kernel, "build_id: only stacks with a frame of that build")
+    equal((total(build_id="cc" * 20), total(build_id="")), (0, 100), "of one that nobody has, none; of none, all")
     equal(paths(tree(server, invert="1", group_by=""))[("vmlinux+0x123", "libx.so.1+0x10")][1], 10, "invert: leaf first")
     inverted = paths(tree(server, invert="true"))
     check(("alpha", "vmlinux+0x123") in inverted, "inverted, the groups stay first")
@@ -329,14 +333,14 @@ def refusals():
     for parameter, value in (("max_nodes", "1e3"), ("max_nodes", "4294967297"), ("invert", "yes"), ("demangle", "maybe"),
                              ("match", "{a=}"), ("match", "x"), ("match", '{a="b"'), ("match", '{a=~"("}'),
                              ("focus", "("), ("ignore", "a{2000}"), ("hide", "x" * 2000), ("hide_kind", "kernel,cut"),
-                             ("hide_module", "("), ("only_module", "["), ("group_by", "host,"),
+                             ("hide_module", "("), ("only_module", "["), ("build_id", "abc"), ("build_id", "xx" * 20), ("group_by", "host,"),
                              ("group_by", "1x"), ("value", "bytes"), ("type", "cpu"), ("format", "x")):
         refused(422, "GET", "/api/v1/flamegraph?" + urllib.parse.urlencode({parameter: value}), parameter)
     refused(422, "GET", "/api/v1/top?limit=0", "limit")
     refused(422, "GET", "/api/v1/top?sort=name", "sort")
     for path, parameter, value in (("diff", "norm", "percent"), ("diff", "noise", "none"), ("diff", "sort", "name"),
                                    ("diff", "base.type", "cpu"), ("diff", "base.from", "yesterday"),
-                                   ("diff", "base.match", "{a=}"), ("diff", "format", "pprof"), ("diff", "step", "1m"),
+                                   ("diff", "base.match", "{a=}"), ("diff", "base.build_id", "1"), ("diff", "format", "pprof"), ("diff", "step", "1m"),
                                    ("sandwich", "function", ""), ("sandwich", "function_match", "exact"),
                                    ("sandwich", "invert", "1"), ("timeline", "step", "61s"), ("timeline", "step", "-1m"),
                                    ("timeline", "limit", "1001"), ("timeline", "root", "a"), ("timeline", "format", "folded")):

@@ -59,4 +59,28 @@ def sides():
     equal(diff(server, (-900, -600), (-600, -300))["functions"], [], "nothing on either side: no functions")
 
 
-run(sides)
+def builds():
+    """Two builds of a program, at the same time on two hosts: a function is twice as dear in one of them."""
+    server, ids = Server(), {"old": "0a" * 20, "new": "0b" * 20}
+    made = Request(BUILD)
+    for host, cost in (("old", 100), ("new", 200)):
+        profile = made.profile(made.resource(**{"host.name": host, "farflame.process": "p"}), time_ns=(START + 5) * 10**9,
+                               period=("cpu", "nanoseconds", 10**7))
+        frame = ("native", made.mapping("p", ids[host]), 0x10)
+        made.sample(profile, [("cpython", "draw", "a.py", 1), frame], [cost, cost * 10**7])
+        made.sample(profile, [("cpython", "read", "a.py", 2), frame], [50, 50 * 10**7])
+    equal(server.post(made.bytes())[0], 200, "a report is taken")
+    answer = server.json("/api/v1/diff", **{"type": "on-cpu", "norm": "raw", "group_by": "", "from": START, "until": START + 60,
+                                            "build_id": ids["new"], "base.build_id": ids["old"]})
+    found = {row["name"]: (row["before"], row["after"]) for row in answer["functions"]}
+    equal((found.get("draw"), found.get("read")), ((1e9, 2e9), (5e8, 5e8)), "build against build, in the same time")
+    equal(answer["warnings"], [], "which is meant so")
+    same = server.json("/api/v1/diff", **{"type": "on-cpu", "norm": "raw", "from": START, "until": START + 60,
+                                          "base.from": START, "base.until": START + 60, "build_id": ids["new"]})
+    equal({row["name"]: row["before"] == row["after"] for row in same["functions"]}.get("draw"), True, "without base.build_id: both sides")
+    some = server.json("/api/v1/diff", **{"type": "on-cpu", "norm": "raw", "from": START, "until": START + 60,
+                                          "build_id": ids["new"], "base.build_id": ""})
+    equal({row["name"]: row["before"] for row in some["functions"]}.get("draw"), 3e9, "an empty one: any build")
+
+
+run(sides, builds)

@@ -438,6 +438,29 @@ static void test_left_out(void)
 	pattern_free(pattern);
 }
 
+/* Stacks that have a frame of one build, also one that is left out. */
+static void test_build(void)
+{
+	struct build_id app = {.length = 4, .bytes = {1}}, other = {.length = 4, .bytes = {99}};
+	struct pattern *pattern = pattern_new("^app", NULL);
+	struct stack_view view = {.build = &app};
+	struct stack_totals totals;
+
+	totals = show(&view, "main(native)@main.c;work<int>(native)@work.c;"
+			     "leaf(inline)@leaf.h;vfs_read(kernel) 1000\n"
+			     "main(native)@main.c;[unknown](unresolved);"
+			     "handler(interpreter)@app.py 100\n");
+	CHECK_NUMBER(totals.value, 1100);
+	view.hide_module = pattern;
+	CHECK_NUMBER(show(&view, "vfs_read(kernel) 1000\n"
+				 "[unknown](unresolved);handler(interpreter)@app.py 100\n")
+			     .value,
+		     1100);
+	view = (struct stack_view){.build = &other};
+	CHECK_NUMBER(show(&view, "").value, 0);
+	pattern_free(pattern);
+}
+
 static void test_simplify(struct arena *arena)
 {
 	static const char *const rows[][2] = {
@@ -739,6 +762,7 @@ int main(void)
 	test_asks_for_each();
 	test_views();
 	test_left_out();
+	test_build();
 	test_nodes();
 	test_simplify(&arena);
 	test_root_path(&arena);
