@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of an agent written for tests in JavaScript, through protobuf's own library.
 
-  reports.py plain|hostile|marks FILE    the report
+  reports.py plain|hostile|marks|builds FILE    the report
   reports.py names FILE                  the names in the hostile one, JSON
 """
 
@@ -31,6 +31,20 @@ def plain_report():
     return made.bytes()
 
 
+BUILDS = {"old": ("0a" * 20, 100), "new": ("0b" * 20, 200)}  # by host: build-id, samples of draw()
+
+
+def builds_report():
+    """Two builds of a program at the same time: one function takes twice as long in one of them."""
+    made = Request(BUILD)
+    for host, (build_id, cost) in BUILDS.items():
+        profile = made.profile(made.resource(**{"host.name": host, "farflame.process": "painter"}), time_ns=WHEN_NS)
+        main = ("native", made.mapping("painter", build_id), 0x40)
+        made.sample(profile, [("cpython", "draw", "/srv/draw.py", 1), main], [cost, cost * PERIOD])
+        made.sample(profile, [("cpython", "load", "/srv/load.py", 2), main], [50, 50 * PERIOD])
+    return made.bytes()
+
+
 MARKS = ["user\u202egnp.exe", "\u2067rtl isolate", "\u05e4\u05d5\u05e0\u05e7\u05e6\u05d9\u05d4(int)", "ma\u200bin", "bell\x07\x1b[31m",
          "\U0001f469\u200d\U0001f4bb", "very_" + "long_" * 818 + "name", "<script>window.pwned=9</script>"]
 
@@ -50,7 +64,7 @@ def marks_report():
 
 
 what, path = sys.argv[1:]
-body = {"plain": plain_report, "hostile": hostile_report, "marks": marks_report,
+body = {"plain": plain_report, "hostile": hostile_report, "marks": marks_report, "builds": builds_report,
         "names": lambda: json.dumps(HOSTILE).encode()}[what]()
 with open(path, "wb") as file:
     file.write(body)

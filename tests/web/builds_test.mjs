@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { aroundBuild, newBuilds } = await bundle("views/builds.ts");
+const { aroundBuild, newBuilds, severalBuilds } = await bundle("views/builds.ts");
 const module = (name, build_id, first_seen, samples = 1) => ({ name, build_id, first_seen, samples });
 
 test("a new build is a known name with another build-id, first met in the range, that has samples", () => {
@@ -43,4 +43,13 @@ test("before and after have one length and not the minute of both", () => {
   assert.deepEqual(aroundBuild(10 * m + 5, 0, 60 * m), { from: 11 * m, until: 21 * m, base: `0..${10 * m}` });
   assert.deepEqual(aroundBuild(50 * m + 5, 0, 60 * m), { from: 51 * m, until: 60 * m, base: `${41 * m}..${50 * m}` });
   assert.equal(aroundBuild(5, 0, 60 * m), null);
+});
+
+test("names of several builds are offered, the most sampled first, the newest build first", () => {
+  const modules = [
+    module("few", "a", 1, 1), module("few", "b", 2, 1), module("many", "c", 5, 9), module("many", "d", 7, 0), module("one", "e", 1, 99),
+    module("", "f", 1), module("", "g", 2), module("kernel", "", 1), module("kernel", "", 2),
+  ];
+  const found = severalBuilds(modules).map(({ name, builds }) => [name, builds.map(({ build_id }) => build_id).join("")]);
+  assert.deepEqual(found, [["many", "dc"], ["few", "ba"]]);
 });

@@ -36,6 +36,8 @@ export interface State {
   hide_kind: string; // kinds of frames that are left out, separated by commas
   hide_module: string; // regular expression for the server: frames of these modules are left out
   only_module: string; // and those of all others
+  build_id: string; // only stacks with a frame of that build
+  base_build_id: string; // of a comparison's other side; "" is the same
   invert: string; // "1": leaves first
   recursion: string; // "" as it is | "direct" | "all" collapsed
   sandwich: string; // a function, instead of the flame graph its callers and callees
@@ -81,6 +83,8 @@ export const DEFAULTS: Readonly<State> = {
   hide_kind: "",
   hide_module: "",
   only_module: "",
+  build_id: "",
+  base_build_id: "",
   invert: "",
   recursion: "",
   sandwich: "",
@@ -95,8 +99,8 @@ export const DEFAULTS: Readonly<State> = {
 };
 
 // What leaves stacks or frames out.
-export const FILTERS = ["focus", "ignore", "hide", "hide_kind", "hide_module", "only_module"] as const;
-const FRAME_FILTERS = ["hide_kind", "hide_module", "only_module"] as const;
+export const FILTERS = ["focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "build_id"] as const;
+const FRAME_FILTERS = ["hide_kind", "hide_module", "only_module", "build_id"] as const;
 
 const KEYS = Object.keys(DEFAULTS) as (keyof State)[];
 const LIMIT = 16_384; // characters of one value; a longer one came from nobody's click

@@ -46,6 +46,22 @@ export function newBuilds(modules: readonly ModuleState[], from: number, until: 
     .sort((a, b) => a.time - b.time);
 }
 
+// Names that the server has met several builds of, those with most samples first, each with its builds, the newest first.
+export function severalBuilds(modules: readonly ModuleState[]): { name: string; builds: ModuleState[] }[] {
+  const byName = new Map<string, ModuleState[]>();
+  for (const module of modules) {
+    if (module.name !== "" && module.build_id !== "") {
+      byName.set(module.name, [...(byName.get(module.name) ?? []), module]);
+    }
+  }
+  const samplesOf = (builds: ModuleState[]) => builds.reduce((sum, { samples }) => sum + samples, 0);
+  return [...byName]
+    .filter(([, builds]) => builds.length > 1)
+    .sort(([, a], [, b]) => samplesOf(b) - samplesOf(a))
+    .slice(0, MOST)
+    .map(([name, builds]) => ({ name, builds: builds.sort((a, b) => b.first_seen - a.first_seen).slice(0, MOST) }));
+}
+
 const MINUTE = 60_000;
 
 // What to compare: since it ran against the same length before, in whole minutes. Nothing of the minute

@@ -16,13 +16,16 @@ export function diffParameters(state: State, now: number): Parameters {
   if (range === null) {
     throw new Error(`A's time “${state.base}” cannot be understood.`);
   }
-  if (state.base !== "before" || state.base_match !== "") {
+  if (state.base !== "before" || state.base_match !== "" || state.base_build_id !== "") {
     out["base.from"] = String(Math.round(range.from));
     out["base.until"] = String(Math.round(range.until));
   }
   if (state.base_match !== "") {
     const own = state.base_match.trim();
     out["base.match"] = own.startsWith("{") ? own : `{${own}}`;
+  }
+  if (state.base_build_id !== "") {
+    out["base.build_id"] = state.base_build_id;
   }
   return out;
 }

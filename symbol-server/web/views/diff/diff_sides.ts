@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two sides of a comparison: B is what the bar above chooses; A's time and selector are here.
 
+import type { ModuleState } from "../../server/api";
 import { el } from "../../widgets/dom";
-import { formatRange } from "../../text/format";
+import { formatRange, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { selectorOf, type State } from "../../shell/state";
 import { baseRange, timeOf } from "../../text/time";
+import { severalBuilds } from "../builds";
 
 const TIMES: [string, string][] = [
   ["before", "just before, as long"],
@@ -25,6 +27,8 @@ const WIDTHS: [string, string][] = [
   ["before", "A"],
 ];
 
+const SHORT_ID = 10; // digits that tell builds apart
+
 function choices(options: [string, string][], label: string): HTMLSelectElement {
   const made = el("select", { "aria-label": label });
   made.append(...options.map(([value, text]) => el("option", { value }, text)));
@@ -42,6 +46,14 @@ function choose(box: HTMLSelectElement, value: string, text: string): void {
   box.value = value;
 }
 
+// One that is not offered is there as long as it is chosen.
+function chooseBuild(box: HTMLSelectElement, build_id: string): void {
+  if (![...box.options].some((option) => option.value === build_id)) {
+    box.append(el("option", { value: build_id, title: build_id }, build_id.slice(0, SHORT_ID)));
+  }
+  box.value = build_id;
+}
+
 export class DiffSides {
   readonly element = el("div", { class: "diff-sides" });
   private readonly time = choices(TIMES, "A's time");
@@ -52,6 +64,8 @@ export class DiffSides {
     placeholder: 'as B; or {host="other"}',
     "aria-label": "A's selector",
   });
+  private readonly aBuild = choices([["", "build: as B"]], "A's build");
+  private readonly bBuild = choices([["", "any build"]], "B's build");
   private readonly norm = choices(NORMS, "Compared by");
   private readonly width = choices(WIDTHS, "Frames are as wide as");
   private readonly a = el("span", { class: "quiet" });
@@ -62,11 +76,13 @@ export class DiffSides {
     swap.addEventListener("click", () => this.swap());
     this.time.addEventListener("change", () => shell.change({ base: this.time.value }));
     this.match.addEventListener("change", () => shell.change({ base_match: this.match.value.trim() }));
+    this.aBuild.addEventListener("change", () => this.chooseBuild());
+    this.bBuild.addEventListener("change", () => shell.change({ build_id: this.bBuild.value }));
     this.norm.addEventListener("change", () => shell.change({ norm: this.norm.value }));
     this.width.addEventListener("change", () => shell.change({ width: this.width.value }));
     this.element.append(
-      el("div", { class: "side" }, el("strong", {}, "A"), " before: ", this.time, this.match, this.a),
-      el("div", { class: "side" }, el("strong", {}, "B"), " after: ", this.b, swap),
+      el("div", { class: "side" }, el("strong", {}, "A"), " before: ", this.time, this.match, this.aBuild, this.a),
+      el("div", { class: "side" }, el("strong", {}, "B"), " after: ", this.b, this.bBuild, swap),
       el("div", { class: "side" }, "compared ", this.norm, " widths of ", this.width),
     );
   }
@@ -75,9 +91,32 @@ export class DiffSides {
     const custom = baseRange(state.base, state.from, state.until, Date.now());
     choose(this.time, state.base, custom === null ? state.base : formatRange(custom.from, custom.until));
     this.match.value = state.base_match;
+    chooseBuild(this.aBuild, state.base_build_id);
+    chooseBuild(this.bBuild, state.build_id);
     this.norm.value = state.norm;
     this.width.value = state.width;
     this.b.textContent = selectorOf(state) === "" ? "everything chosen above" : selectorOf(state);
+  }
+
+  // Two builds are compared as they ran in the same time, unless another is chosen.
+  private chooseBuild(): void {
+    const { base } = this.shell.state;
+    this.shell.change({ base_build_id: this.aBuild.value, base: base === "before" ? "-0s" : base });
+  }
+
+  // Those of which there are several.
+  offerBuilds(modules: readonly ModuleState[]): void {
+    for (const box of [this.aBuild, this.bBuild]) {
+      const groups = severalBuilds(modules).map(({ name, builds }) => {
+        const options = builds.map(({ build_id, first_seen }) =>
+          el("option", { value: build_id, title: build_id }, `${build_id.slice(0, SHORT_ID)}, since ${formatTime(first_seen)}`),
+        );
+        return el("optgroup", { label: name }, ...options);
+      });
+      box.replaceChildren(box.options[0], ...groups);
+    }
+    chooseBuild(this.aBuild, this.shell.state.base_build_id);
+    chooseBuild(this.bBuild, this.shell.state.build_id);
   }
 
   // As the answer has them.
@@ -101,6 +140,9 @@ export class DiffSides {
       until: String(range.until),
       base: `${timeOf(state.from, now)}..${timeOf(state.until, now)}`,
     };
+    if (state.base_build_id !== "") {
+      Object.assign(changed, { build_id: state.base_build_id, base_build_id: state.build_id });
+    }
     if (state.base_match !== "" && state.base_match !== b) {
       Object.assign(changed, { base_match: b === "" ? "{}" : b, match: state.base_match, process: "", service: "", host: "" });
     }

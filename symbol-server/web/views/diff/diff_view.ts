@@ -2,7 +2,7 @@
 // Two selections or times compared: a flame graph of both, and the functions by how much they
 // changed.
 
-import { ask, type DiffAnswer } from "../../server/api";
+import { ask, type DiffAnswer, type ModulesAnswer } from "../../server/api";
 import { HoverCard } from "../../graph/details";
 import { el } from "../../widgets/dom";
 import { FlameGraph } from "../../graph/flamegraph";
@@ -12,13 +12,14 @@ import { joinPath, splitPath } from "../../graph/path";
 import { compilePattern, findFrames, matchNames } from "../../graph/search";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { exactly, FILTERS, type State } from "../../shell/state";
+import { exactly, FILTERS, moduleParameters, searchChange, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { changeColour, Changes, diffGraph, type Change, type Width } from "./diff_graph";
 import { diffParameters } from "./diff_parameters";
 import { DiffSides } from "./diff_sides";
 import { changeText, DiffTable } from "./diff_table";
 import { FlameSteps } from "../flame/flame_steps";
+import { showFilters } from "../flame/trail";
 
 const TYPING_PAUSE_MS = 150;
 
@@ -26,7 +27,7 @@ export class DiffView implements View {
   readonly element = el("div", { class: "diff", hidden: "" });
   readonly asked = [
     ...(["type", "from", "until", "process", "service", "host", "match", "group_by", "value"] as const),
-    ...([...FILTERS, "max_nodes", "base", "base_match", "norm"] as const),
+    ...([...FILTERS, "max_nodes", "base", "base_match", "base_build_id", "norm"] as const),
   ];
   private answer: DiffAnswer | null = null;
   private changes: Changes | null = null;
@@ -39,6 +40,7 @@ export class DiffView implements View {
   private readonly sides: DiffSides;
   private readonly warning = el("p", { class: "warning", role: "note", hidden: "" });
   private readonly trail = el("span", { class: "here" });
+  private readonly filters = el("div", { class: "filters" });
   private readonly search = el("input", {
     type: "text",
     placeholder: "Search: regular expression  ( / )",
@@ -75,9 +77,9 @@ export class DiffView implements View {
     this.steps = new FlameSteps(this.flame, (node) => this.select(node));
     this.search.addEventListener("input", () => {
       clearTimeout(this.typing);
-      this.typing = window.setTimeout(() => shell.change({ search: this.search.value }, false), TYPING_PAUSE_MS);
+      this.typing = window.setTimeout(() => shell.change(searchChange(this.search.value), false), TYPING_PAUSE_MS);
     });
-    const tools = el("div", { class: "tools" }, this.trail, this.search, this.found);
+    const tools = el("div", { class: "tools" }, this.trail, this.filters, this.search, this.found);
     const graph = el("section", { class: "diff-graph", "aria-label": "Flame graph of the change" }, tools, this.host, this.strip, this.legend);
     this.element.append(this.sides.element, this.warning, el("div", { class: "columns" }, graph, this.table.element));
     this.keys = this.bindings();
@@ -112,6 +114,7 @@ export class DiffView implements View {
 
   adjust(state: State, before: State | null): void {
     this.sides.adjust(state);
+    showFilters(state, (changed) => this.shell.change({ ...changed, zoom: "" }), this.filters);
     if (this.search.value !== state.search && document.activeElement !== this.search) {
       this.search.value = state.search;
     }
@@ -138,6 +141,7 @@ export class DiffView implements View {
     this.sides.showRanges(answer.base, answer);
     this.showWarnings(answer);
     this.table.show(answer);
+    void this.askBuilds(state, signal);
     if (answer.accounting.samples === 0 && answer.base.accounting.samples === 0) {
       this.graph = null;
       this.flame.clear();
@@ -145,6 +149,13 @@ export class DiffView implements View {
       return;
     }
     this.draw();
+  }
+
+  private async askBuilds(state: State, signal: AbortSignal): Promise<void> {
+    const answer = await ask<ModulesAnswer>("modules", moduleParameters(state), signal).catch(() => null);
+    if (answer !== null && !signal.aborted) {
+      this.sides.offerBuilds(answer.modules); // without it those chosen are all that is offered
+    }
   }
 
   private draw(): void {

@@ -42,7 +42,7 @@ function isRecursive(graph: Graph, node: number): boolean {
 
 function filtering(graph: Graph, node: number, state: State, actions: FrameActions): MenuItem[] {
   const name = graph.nameOf(node);
-  const module = graph.moduleOf(node)?.name ?? "";
+  const { name: module, build_id } = graph.moduleOf(node) ?? { name: "", build_id: "" };
   const item = (text: string, changed: Partial<State>): MenuItem => ({
     text,
     hint: "",
@@ -58,6 +58,9 @@ function filtering(graph: Graph, node: number, state: State, actions: FrameActio
       item(`Hide all frames of ${module}`, { hide_module: alsoMatching(state.hide_module, module) }),
       item(`Only frames of ${module}`, { only_module: exactly(module) }),
     );
+  }
+  if (build_id !== "" && state.build_id !== build_id) {
+    items.push(item(`Only stacks with this build of ${module}`, { build_id }));
   }
   if (state.recursion === "" && isRecursive(graph, node)) {
     items.push(item("Collapse recursion", { recursion: "all" }));

@@ -17,6 +17,7 @@ const FILTER_WORDS = {
   hide_kind: "without frames of kind",
   hide_module: "without frames of",
   only_module: "only frames of",
+  build_id: "only stacks with the build",
   trace_id: "of the trace",
   exact: "with times of their own",
 } as const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// New builds on the time line and as a list: each leads to what changed with it.
+// New builds on the time line and as a list: each leads to what changed with it, and to the two builds
+// side by side.
 
 import { el } from "../../widgets/dom";
 import { formatCount, formatTime } from "../../text/format";
@@ -11,10 +12,15 @@ import { linkTo } from "../links";
 
 const SHORT_ID = 10; // digits that tell builds apart
 
+// All stacks of the one against all of the other, also where both run at the same time.
+function againstBefore({ build_id, before }: NewBuild): Partial<State> {
+  return { page: "diff", build_id, base_build_id: before, base: "-0s", zoom: "" };
+}
+
 function choice(build: NewBuild, from: number, until: number): Partial<State> {
   const around = aroundBuild(build.time, from, until);
   if (around === null) {
-    return { page: "graph" };
+    return againstBefore(build);
   }
   return { page: "diff", from: String(around.from), until: String(around.until), base: around.base, zoom: "" };
 }
@@ -39,7 +45,8 @@ export function buildRows(shell: Shell, builds: NewBuild[], from: number, until:
       el("span", { class: "quiet" }, `${formatTime(build.time)}, ${formatCount(build.samples)} samples`),
     );
     const ids = `${build.before.slice(0, SHORT_ID)} → ${build.build_id.slice(0, SHORT_ID)}`;
-    return el("tr", {}, el("td", { class: "name" }, link, el("div", { class: "quiet what" }, ids)));
+    const both = linkTo(shell, againstBefore(build), { class: "quiet what", title: "Stacks of the one build against stacks of the other" }, ids);
+    return el("tr", {}, el("td", { class: "name" }, link, both));
   });
   return el("table", {}, el("tbody", {}, ...rows));
 }
