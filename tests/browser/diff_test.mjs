@@ -74,6 +74,35 @@ async function linked() {
   page.quiet("diff");
 }
 
+const chosen = () => page.run("[location.hash.match(/from=(\\d+)/)?.[1], location.hash.match(/until=(\\d+)/)?.[1], decodeURIComponent(location.hash.match(/base=([^&]*)/)?.[1] ?? '')]");
+
+// Shift, arrows and Enter on the time line, or a drag.
+async function brushes() {
+  check(await page.open({ ...STATE, base: "before" }), "the time before opens", page.complaints);
+  check(await page.wait("document.querySelectorAll('.diff-times .range').length === 2"), "both ranges stand on one time line");
+  equal(await page.run("[...document.querySelectorAll('.diff-times .range text')].map((e) => e.textContent)"), ["A", "B"], "by their names");
+  await page.key("a");
+  check(await page.run("document.activeElement.classList.contains('plot')"), "a: the time line has the focus");
+  for (const key of ["ArrowLeft", "ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter"]) {
+    await page.key(key);
+  }
+  check(await page.wait("/base=\\d{13}\\.\\.\\d{13}/.test(decodeURIComponent(location.hash))"), "arrows and Enter set A", await page.run("location.hash"));
+  const [, , a] = await chosen();
+  const [from, until] = a.split("..").map(Number);
+  equal((until - from) % 60_000, 0, "to whole steps");
+  const box = await page.page.locator(".diff-times .plot").boundingBox();
+  await page.click(".diff-times button:has-text('B')");
+  await page.page.mouse.move(box.x + box.width * 0.5, box.y + 30);
+  await page.page.mouse.down();
+  await page.page.mouse.move(box.x + box.width * 0.7, box.y + 30);
+  await page.page.mouse.up();
+  check(await page.wait("/[#&]from=\\d{13}/.test(location.hash)"), "a drag sets B", await page.run("location.hash"));
+  equal((await chosen())[2], a, "and A stays where it is");
+  await page.page.goBack();
+  check(await page.wait("!/[#&]from=\\d{13}/.test(location.hash)"), "Back undoes it");
+  await page.axe("axe: two ranges");
+}
+
 async function from_a_frame() {
   await page.open({ page: "graph", from: "now-1h", group_by: "host" });
   await page.point(1, 0.2, "right");
@@ -84,4 +113,4 @@ async function from_a_frame() {
   check(await page.wait("document.querySelector('#filters').innerText.includes('only stacks with the build')"), "which is told");
 }
 
-await run(chooses, swaps, linked, from_a_frame);
+await run(chooses, swaps, linked, brushes, from_a_frame);

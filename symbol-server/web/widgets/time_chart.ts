@@ -20,6 +20,12 @@ export interface TimeMark {
   run?(): void;
 }
 
+export interface TimeRange {
+  name: string; // short, and a class of its shape in small letters
+  from: number;
+  until: number;
+}
+
 export interface TimeData {
   from: number; // of the first step, unix milliseconds
   step: number; // milliseconds
@@ -29,6 +35,7 @@ export interface TimeData {
   series: TimeSeries[]; // the lowest first; one named "" has the colour of others
   other?: TimeSeries;
   marks?: TimeMark[];
+  ranges?: TimeRange[]; // shown with their names, one above the other where they overlap
 }
 
 export interface TimeEvents {
@@ -83,6 +90,10 @@ export class TimeChart {
     this.cursor = this.anchor = -1;
     this.draw();
     this.showLegend(data);
+  }
+
+  focus(): void {
+    this.plot.focus();
   }
 
   setTheme(dark: boolean): void {
@@ -146,7 +157,7 @@ export class TimeChart {
     for (const { values, below, colour } of areas) {
       shapes.push(svg("path", { d: this.area(values, below, y), fill: colour }));
     }
-    shapes.push(...this.marks(data), this.selection());
+    shapes.push(...this.ranges(data), ...this.marks(data), this.selection());
     this.plot.replaceChildren(...shapes);
   }
 
@@ -187,6 +198,18 @@ export class TimeChart {
       }
     }
     return out;
+  }
+
+  private ranges(data: TimeData): SVGElement[] {
+    const place = (time: number) => this.xOf(Math.max(0, Math.min(data.count, (time - data.from) / data.step)));
+    return (data.ranges ?? []).map(({ name, from, until }, i) => {
+      const x = place(from);
+      const width = Math.max(2, place(until) - x);
+      const box = { x: x.toFixed(1), y: "0", width: width.toFixed(1), height: `${this.height - BOTTOM}` };
+      const text = { x: (x + width / 2).toFixed(1), y: `${11 + 12 * i}`, "text-anchor": "middle" };
+      const title = svg("title", {}, `${name}: ${formatTime(from)} – ${formatTime(until)}`);
+      return svg("g", { class: `range ${name.toLowerCase()}` }, title, svg("rect", box), svg("text", text, name));
+    });
   }
 
   private marks(data: TimeData): SVGElement[] {

@@ -17,6 +17,7 @@ import { showAccounting } from "../../shell/status_line";
 import { changeColour, Changes, diffGraph, type Change, type Width } from "./diff_graph";
 import { diffParameters } from "./diff_parameters";
 import { DiffSides } from "./diff_sides";
+import { DiffTimes } from "./diff_times";
 import { changeText, DiffTable } from "./diff_table";
 import { FlameSteps } from "../flame/flame_steps";
 import { showFilters } from "../flame/trail";
@@ -38,6 +39,7 @@ export class DiffView implements View {
   private typing = 0;
 
   private readonly sides: DiffSides;
+  private readonly times: DiffTimes;
   private readonly warning = el("p", { class: "warning", role: "note", hidden: "" });
   private readonly trail = el("span", { class: "here" });
   private readonly filters = el("div", { class: "filters" });
@@ -60,6 +62,7 @@ export class DiffView implements View {
 
   constructor(private readonly shell: Shell) {
     this.sides = new DiffSides(shell);
+    this.times = new DiffTimes(shell);
     this.flame = new FlameGraph(
       this.host,
       {
@@ -81,7 +84,7 @@ export class DiffView implements View {
     });
     const tools = el("div", { class: "tools" }, this.trail, this.filters, this.search, this.found);
     const graph = el("section", { class: "diff-graph", "aria-label": "Flame graph of the change" }, tools, this.host, this.strip, this.legend);
-    this.element.append(this.sides.element, this.warning, el("div", { class: "columns" }, graph, this.table.element));
+    this.element.append(this.sides.element, this.times.element, this.warning, el("div", { class: "columns" }, graph, this.table.element));
     this.keys = this.bindings();
   }
 
@@ -89,6 +92,8 @@ export class DiffView implements View {
     const step = (way: "parent" | "child" | "left" | "right") => () =>
       this.steps.move(this.graph, way, this.selected, this.zoom);
     return [
+      { keys: ["a"], does: "A's time: arrows, Shift and Enter choose it", run: () => this.times.focus("A") },
+      { keys: ["b"], does: "B's time, in the same way", run: () => this.times.focus("B") },
       { keys: ["x"], does: "swap A and B", run: () => this.sides.swap() },
       { keys: ["ArrowUp"], does: "caller", yields: true, run: step("parent") },
       { keys: ["ArrowDown"], does: "widest callee", yields: true, run: step("child") },
@@ -105,6 +110,7 @@ export class DiffView implements View {
   setTheme(dark: boolean): void {
     this.dark = dark;
     this.flame.setTheme(dark);
+    this.times.setTheme(dark);
     this.showLegend();
   }
 
@@ -141,6 +147,7 @@ export class DiffView implements View {
     this.sides.showRanges(answer.base, answer);
     this.showWarnings(answer);
     this.table.show(answer);
+    void this.times.load(state, answer.base, answer, signal);
     void this.askBuilds(state, signal);
     if (answer.accounting.samples === 0 && answer.base.accounting.samples === 0) {
       this.graph = null;
