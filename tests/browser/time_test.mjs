@@ -65,7 +65,7 @@ async function builds() {
 
 async function heat() {
   await page.open({ ...RANGE, until: String(FROM + 60_000) });
-  check(await page.wait("document.querySelector('.heat-map canvas')?.width > 100"), "the heat map is drawn");
+  check(await page.waitText(".time-page", "A column is"), "the heat map is drawn");
   check((await page.colours(".heat-map canvas"))[0] >= 2, "with cells that have samples");
   await page.run("document.querySelector('.heat-map canvas').focus()");
   await page.key("ArrowDown");

@@ -46,7 +46,7 @@ async function cancelled() {
     const before = await wordsOf(own);
     await own.page.route("**/api/v1/**", () => undefined); // never answered
     await own.key("r");
-    check(await own.wait("document.getElementById('cancel').getClientRects().length > 0"), `${view.title}: while it waits, Cancel is there`);
+    check(await own.wait("getComputedStyle(document.getElementById('cancel')).visibility === 'visible'"), `${view.title}: while it waits, Cancel is there`);
     await own.click("#cancel");
     check(await own.wait("!document.body.classList.contains('loading')"), `${view.title}: and ends the wait`);
     await sameWords(own, before, `${view.title}: what was there stays`);

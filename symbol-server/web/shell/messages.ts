@@ -5,11 +5,12 @@
 import { byId, el, type Child } from "../widgets/dom";
 
 const LOADING_AFTER_MS = 200; // shorter waits are not worth a flicker
+const CANCEL_AFTER_MS = 1000; // nor these a button that comes and goes
 
 export class Messages {
   private readonly message = byId("message");
   private readonly banner = byId("banner");
-  private timer = 0;
+  private timers: number[] = [];
 
   constructor(
     private readonly retry: () => void,
@@ -19,18 +20,21 @@ export class Messages {
   }
 
   loading(hasPicture: boolean): void {
-    clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
-      document.body.classList.add("loading");
-      if (!hasPicture) {
-        this.put("loading", [el("p", {}, "Loading…")]);
-      }
-    }, LOADING_AFTER_MS);
+    this.timers.forEach(clearTimeout);
+    this.timers = [
+      window.setTimeout(() => {
+        document.body.classList.add("loading");
+        if (!hasPicture) {
+          this.put("loading", [el("p", {}, "Loading…")]);
+        }
+      }, LOADING_AFTER_MS),
+      window.setTimeout(() => document.body.classList.add("waits-long"), CANCEL_AFTER_MS),
+    ];
   }
 
   done(): void {
-    clearTimeout(this.timer);
-    document.body.classList.remove("loading");
+    this.timers.forEach(clearTimeout);
+    document.body.classList.remove("loading", "waits-long");
   }
 
   hide(): void {

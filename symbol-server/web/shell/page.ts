@@ -102,6 +102,13 @@ export class Page implements Shell {
     return this.busy;
   }
 
+  pictured(): void {
+    const opened = this.current();
+    if (opened !== null) {
+      opened.shownSince = Date.now();
+    }
+  }
+
   blank(...children: Child[]): void {
     this.isBlank = true;
     this.messages.hide();

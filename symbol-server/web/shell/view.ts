@@ -36,6 +36,7 @@ export interface Shell {
   link(changed: Partial<State>): string; // the address of that choice, for <a href>
   reload(): void; // asks the server again
   isBusy(): boolean;
+  pictured(): void; // the picture is there, though more may be on its way: a failure stands above it
   blank(...children: Child[]): void; // instead of a picture, until the view is shown again
   notice(text: string): void; // for a moment, also to screen readers
   speak(text: string): void; // to screen readers only

@@ -95,7 +95,8 @@ export class DiffTimes {
         if (signal.aborted) {
           return;
         }
-        this.data = chartOf(answer, rateOf(answer.type, answer.unit, state.value), false, 1, () => "all");
+        const data = chartOf(answer, rateOf(answer.type, answer.unit, state.value), false, 1, () => "all");
+        this.data = data.count > 0 ? data : null; // nothing was ever stored of that time
         this.asked = asked;
       } catch (failure) {
         if (!signal.aborted) {

@@ -209,6 +209,7 @@ export class FlameView implements View {
     this.showGraph();
     document.body.dataset.paintMs = (performance.now() - begin).toFixed(1);
     document.body.dataset.nodes = String(answer.nodes.name.length);
+    this.shell.pictured();
     document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
   }
 
