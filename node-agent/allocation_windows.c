@@ -502,6 +502,14 @@ static void windows_open(struct allocation_windows *windows, int64_t now)
 	}
 }
 
+/* Where there was nothing to probe there may be now. */
+static void look_again(struct allocation_windows *windows, int64_t now)
+{
+	for (uint32_t i = 0; i < windows->target_count; i++)
+		if (windows->targets[i].window_ms > now)
+			windows->targets[i].window_ms = now;
+}
+
 void allocation_windows_run(struct allocation_windows *windows)
 {
 	const int64_t now = now_ms();
@@ -517,8 +525,8 @@ void allocation_windows_run(struct allocation_windows *windows)
 		if (target->window && __atomic_load_n(&target->window->is_done, __ATOMIC_ACQUIRE))
 			window_end(windows, target);
 	}
-	if (is_due && windows->names)
-		allocator_files_name(windows->files, windows->names, now);
+	if (is_due && windows->names && allocator_files_name(windows->files, windows->names, now))
+		look_again(windows, now);
 	if (windows->names)
 		nameless_files_run(windows->names, now);
 	allocator_files_ask(windows->files, windows->from.pages);

@@ -146,9 +146,11 @@ void allocator_files_places(struct allocator_files *files, uint32_t number,
 	}
 }
 
-void allocator_files_name(struct allocator_files *files, struct nameless_files *names,
+bool allocator_files_name(struct allocator_files *files, struct nameless_files *names,
 			  int64_t now_ms)
 {
+	bool is_any = false;
+
 	files->has_names = true;
 	for (uint32_t i = 0; i < files->count; i++) {
 		struct allocator_file *file = &files->items[i];
@@ -164,7 +166,9 @@ void allocator_files_name(struct allocator_files *files, struct nameless_files *
 		file->functions = *functions;
 		file->is_named = true;
 		file->state = FILE_NEW;
+		is_any = true;
 	}
+	return is_any;
 }
 
 /* --- processes --- */

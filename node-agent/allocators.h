@@ -41,8 +41,9 @@ void allocator_files_ask(struct allocator_files *files, struct code_pages *pages
 void allocator_files_places(struct allocator_files *files, uint32_t number,
 			    const struct memory_places *places);
 
-/* Takes what the server says of files without names; the parser looks at those once more. */
-void allocator_files_name(struct allocator_files *files, struct nameless_files *names,
+/* Takes what the server says of files without names; the parser looks at those once more. False:
+ * there was nothing new. */
+bool allocator_files_name(struct allocator_files *files, struct nameless_files *names,
 			  int64_t now_ms);
 
 /* Whether it has the file of that question. */

@@ -698,6 +698,7 @@ static bool finish(struct agent *agent, struct error *err)
 	allocation_windows_stop(agent->windows);
 	capture_stop(agent->capture);
 	stacks_drain(agent->stacks, LAST_STACKS_MS);
+	waits_finish(agent->waits);
 	allocation_windows_finish(agent->windows);
 	if (!agent->ship) {
 		say_summary(agent);

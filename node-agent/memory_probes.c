@@ -182,23 +182,22 @@ static bool is_library(const char *path)
 	return name && !strcmp(name + 1, library_name);
 }
 
-/* file: PROBED_FILES_MAX: it could not be opened. */
 static void take_library(struct memory_probes *probes, uint32_t tgid, uint32_t file)
 {
-	if (file == PROBED_FILES_MAX)
-		probes->unseen[probes->unseen_next++ % UNSEEN] = tgid;
-	else if (probes->files->items[file].state != FILE_NONE && !process_with(probes, tgid, file))
+	if (probes->files->items[file].state != FILE_NONE && !process_with(probes, tgid, file))
 		process_add(probes, tgid, file, true);
 }
 
-static void look_for_library(struct memory_probes *probes, uint32_t tgid)
+/* False: it is not there, or could not be opened. */
+static bool look_for_library(struct memory_probes *probes, uint32_t tgid)
 {
+	uint32_t file = PROBED_FILES_MAX;
 	char path[40], line[512], *name;
 	uint64_t start, end;
 	FILE *maps;
 
 	if (!is_wanted(probes, tgid))
-		return;
+		return false;
 	snprintf(path, sizeof path, "/proc/%u/maps", tgid);
 	maps = fopen(path, "re");
 	while (maps && fgets(line, sizeof line, maps)) {
@@ -207,12 +206,14 @@ static void look_for_library(struct memory_probes *probes, uint32_t tgid)
 		if (!name || !is_library(name) ||
 		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
 			continue;
-		take_library(probes, tgid,
-			     probed_files_mapping(probes->files, tgid, start, end, name));
+		file = probed_files_mapping(probes->files, tgid, start, end, name);
 		break;
 	}
 	if (maps)
 		fclose(maps);
+	if (file != PROBED_FILES_MAX)
+		take_library(probes, tgid, file);
+	return file != PROBED_FILES_MAX;
 }
 
 void memory_probes_mapping(struct memory_probes *probes, uint32_t tgid, const char *path)
@@ -222,10 +223,11 @@ void memory_probes_mapping(struct memory_probes *probes, uint32_t tgid, const ch
 	if (!path || !is_library(path) || !is_wanted(probes, tgid))
 		return;
 	file = probed_files_mapped(probes->files, tgid, path);
-	if (file == PROBED_FILES_MAX)
-		look_for_library(probes, tgid);
-	else
+	if (file != PROBED_FILES_MAX)
 		take_library(probes, tgid, file);
+	else if (!look_for_library(probes,
+				   tgid)) /* it has ended; whom it has forked may not have */
+		probes->unseen[probes->unseen_next++ % UNSEEN] = tgid;
 }
 
 static void look_at_all(struct memory_probes *probes)

@@ -315,6 +315,18 @@ void waits_end(struct waits *waits, const struct switch_in_event *event)
 	settle(waits, wait);
 }
 
+void waits_finish(struct waits *waits)
+{
+	for (uint32_t i = 0; waits && i < waits->count; i++) {
+		struct wait *wait = &waits->items[i];
+
+		if (!wait->is_used)
+			continue;
+		wait->own.is_coming = wait->waker.is_coming = false;
+		settle(waits, wait);
+	}
+}
+
 /* --- what still waits --- */
 
 static void report(struct waits *waits, struct wait *wait, uint64_t now_ns)

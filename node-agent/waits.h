@@ -49,6 +49,10 @@ void waits_end(struct waits *waits, const struct switch_in_event *event);
  * before the ends of waits after it. */
 void waits_swept(struct waits *waits, uint64_t start_ns, uint64_t end_ns);
 
+/* At the end, when no more stacks come: waits that have ended count with what is known of them.
+ * NULL too. */
+void waits_finish(struct waits *waits);
+
 /* At the end of an interval: threads that have been waiting for long are still-blocked, by the time
  * that they waited in the interval, or since they began if it was not said yet. */
 void waits_report(struct waits *waits, uint64_t now_ns);

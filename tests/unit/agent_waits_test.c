@@ -179,6 +179,29 @@ static void check_rules(void)
 	check_empty(waits);
 }
 
+/* The agent ends: a wait whose waker's stack is on its way counts without it, one that goes on does
+ * not. */
+static void check_finish(void)
+{
+	struct waits *waits = make(~0U);
+	struct switch_in_event end = end_of(7, 1, SECOND, 5000, 0, 1);
+	struct waits_counters counters;
+
+	hold_one(waits, 7, 1, SECOND);
+	waits_expect(waits, stack(EVENT_SAMPLE_WAKER, 7, 1, SECOND));
+	waits_end(waits, &end);
+	hold_one(waits, 8, 1, SECOND);
+	CHECK_NUMBER(added.count[SAMPLE_TYPE_off_cpu], 0);
+	waits_finish(waits);
+	CHECK_NUMBER(added.count[SAMPLE_TYPE_off_cpu], 1);
+	CHECK_NUMBER(added.value[SAMPLE_TYPE_off_cpu], 10000);
+	CHECK_NUMBER(added.count[SAMPLE_TYPE_waker], 0);
+	waits_counters(waits, &counters);
+	CHECK_NUMBER(counters.kept, 1);
+	waits_finish(NULL);
+	waits_free(waits);
+}
+
 static void check_still_blocked(void)
 {
 	struct waits *waits = make(~0U);
@@ -337,6 +360,7 @@ int main(void)
 {
 	check_orders();
 	check_rules();
+	check_finish();
 	check_still_blocked();
 	check_sweeps();
 	check_replaced();
