@@ -166,6 +166,16 @@ static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __
 	return !(rate_chance(rate) >> 7 & ((1U << log2) - 1));
 }
 
+/* Nobody has time for those that there are: fewer, half as many after each millisecond. */
+static __always_inline void rate_back_off(struct switch_rate *rate, __u64 now)
+{
+	if (now - rate->window_ns < 1000000 || rate->level >= LEVEL_MAX)
+		return;
+	rate->level++;
+	rate->window_ns = now;
+	rate->spent_ns = 0;
+}
+
 /* What follows a stack in user space costs about as much again. */
 static __always_inline void rate_spend(struct switch_rate *rate, __u64 began)
 {
@@ -360,9 +370,12 @@ static __always_inline int take_wait(void *context, struct thread_switch *thread
 	int sent;
 
 	if (!rate_allows(rate, thread->usual[thread->state == SWITCH_RUNNABLE], now,
-			 &thread->weight_log2) ||
-	    ring_is_filling())
+			 &thread->weight_log2))
 		return 0;
+	if (ring_is_filling()) {
+		rate_back_off(rate, now);
+		return 0;
+	}
 	thread->taken = thread->block; /* at once: it may be woken meanwhile */
 	sent = send_wait(context, thread, now, pid_tgid);
 	if (sent > SENT_SHORT)

@@ -13,7 +13,7 @@ from harness import PROGRAMS, Agent, Server, build_programs, check, equal, need_
 need_bpf()
 build_programs("call_sites")
 SECONDS = int(os.environ.get("FARFLAME_OFF_CPU_SECONDS", "6"))
-BUDGET = os.environ.get("FARFLAME_OFF_CPU_BUDGET", "10%")
+BUDGET = os.environ.get("FARFLAME_OFF_CPU_BUDGET", "4%")
 
 
 def profile(name, seconds, budget, *more):

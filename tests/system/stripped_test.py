@@ -155,7 +155,7 @@ def test_claims():
     moved = wrong.move_functions(1)
     server = Server(data="claims-data", log="claims-server.log")
     equal(wrong.put(server), 201, "a file with %d wrong symbols is uploaded" % moved)
-    programs = [windows.Program(file.name, seconds=SECONDS - 1, path=file.bare) for file in (late, wrong)]
+    programs = [windows.Program(file.name, seconds=SECONDS + 5, path=file.bare) for file in (late, wrong)]
     agent = agent_for(programs, server, "claims-agent")
     for program in programs:
         program.go()
