@@ -98,7 +98,9 @@ enum {
 	USUAL_FIRST = 1 << 28, /* of a thread that nothing is known of: 16 ms */
 	USUAL_MAX = 1 << 18,   /* longer ones are swept in any case */
 	LEVEL_FIRST = 14,      /* until it is known what a stack costs */
+	LEVEL_BACK_OFF = 18,
 	LEVEL_MAX = 44,
+	BACK_OFF_NS = 10000000,
 };
 
 static __always_inline __u32 log2_of(__u64 value)
@@ -166,10 +168,11 @@ static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __
 	return !(rate_chance(rate) >> 7 & ((1U << log2) - 1));
 }
 
-/* Nobody has time for those that there are: fewer, half as many after each millisecond. */
+/* Nobody has time for those that there are: half as many, and after BACK_OFF_NS again. It ends at a
+ * level from which the way down, one step in a window, is short. */
 static __always_inline void rate_back_off(struct switch_rate *rate, __u64 now)
 {
-	if (now - rate->window_ns < 1000000 || rate->level >= LEVEL_MAX)
+	if (now - rate->window_ns < BACK_OFF_NS || rate->level >= LEVEL_BACK_OFF)
 		return;
 	rate->level++;
 	rate->window_ns = now;

@@ -151,8 +151,19 @@ static size_t raise_file_limit(void)
  * on a busy host it is wanted soon. Not permitted to users without privileges; it works without. */
 static void be_prompt(void)
 {
+	FILE *file;
+
 	if (getpriority(PRIO_PROCESS, 0) == 0) /* else somebody chose another */
 		setpriority(PRIO_PROCESS, 0, NICE);
+	/* Where sessions share the CPUs in groups, sched(7), "The autogroup feature", a priority
+	 * counts only among a session's own: the group takes it when it is ours alone. */
+	if (getsid(0) != getpid())
+		return;
+	file = fopen("/proc/self/autogroup", "we");
+	if (!file)
+		return;
+	fprintf(file, "%d", getpriority(PRIO_PROCESS, 0));
+	fclose(file);
 }
 
 static int64_t now_ms(void)

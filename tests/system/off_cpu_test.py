@@ -57,6 +57,7 @@ def test_all():
     helper = wait_for(lambda: children(program.pid), 10)
     agent = Agent("--config", config, "--report-interval", "1s", "--off-cpu-budget", "100%", "--log-level", "debug",
                   "--pid", ",".join(map(str, [sleeper.pid, program.pid, *helper])), server=server)
+    is_prompt(agent.process.pid)
     done, _ = program.communicate("x", 60)
     tallies = {}
     for line in done.splitlines():
@@ -67,6 +68,16 @@ def test_all():
     agent.stop()
     waits(server, tallies, declared_loss(agent.text()))
     exact_counts(server, {name: tally for name, tally in tallies.items() if name not in NEVER})
+
+
+def is_prompt(pid):
+    """Where sessions are groups to the scheduler, a priority within its own group would starve it."""
+    try:
+        group = open("/proc/%d/autogroup" % pid).read()
+    except OSError:
+        return
+    if open("/proc/sys/kernel/sched_autogroup_enabled").read().strip() == "1":
+        check(group.rstrip().endswith(" nice -10"), "the agent's session has the agent's priority", group)
 
 
 def declared_loss(log):
