@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One profiling agent: its parts, made from options in the order in which they need each other. */
+#ifndef FARFLAME_AGENT_H
+#define FARFLAME_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/error.h"
+#include "node-agent/agent_options.h"
+#include "node-agent/allocation_windows.h"
+#include "node-agent/allocations.h"
+#include "node-agent/capture/capture.h"
+#include "node-agent/code_pages.h"
+#include "node-agent/memory_probes.h"
+#include "node-agent/modules.h"
+#include "node-agent/report.h"
+#include "node-agent/requests.h"
+#include "node-agent/samples.h"
+#include "node-agent/ship/ship.h"
+#include "node-agent/stacks.h"
+#include "node-agent/waits.h"
+
+struct agent {
+	const struct agent_options *options;
+	struct process_table *table;
+	struct stack_counts *counts;
+	struct module_announcer *modules;
+	struct capture *capture;
+	struct code_pages *pages;
+	struct requests *requests;
+	struct samples *samples;
+	struct stacks *stacks;
+	struct waits *waits;                /* NULL: threads off their CPU are not profiled */
+	struct allocations *allocations;    /* NULL: memory is not profiled */
+	struct memory_probes *probes;       /* the same */
+	struct allocation_windows *windows; /* NULL: allocations are not profiled */
+	struct kernel_scheduler scheduler;
+	FILE *print; /* --debug-stacks */
+	struct reporter *reporter;
+	struct ship *ship; /* NULL with --output */
+};
+
+/* The KERNEL_OFF_CPU_* that the options ask for; 0: threads off their CPU are not profiled. */
+uint32_t agent_off_cpu(const struct agent_options *options);
+
+/* What capture calls: each event goes to the stages that it concerns. */
+struct capture_callbacks agent_callbacks(struct agent *agent);
+
+/* From options to stacks: samples are taken when it returns. False: *err says why;
+ * ERROR_UNSUPPORTED where this kernel or these privileges do not allow it. agent_close() in both
+ * cases. */
+bool agent_open(struct agent *agent, struct error *err);
+
+/* Where reports go: a server or a file. ERROR_OPTION: the options name a place that cannot be used.
+ */
+bool agent_open_output(struct agent *agent, struct error *err);
+
+void agent_close(struct agent *agent);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From capture to the other stages: who hears of which event. */
+#include "node-agent/agent.h"
+#include "node-agent/processes/process_table.h"
+
+/* The kernel's symbols are read with the first address: a tenth of a second in which stacks would
+ * wait. */
+static void on_loading(void *context)
+{
+	struct located_frame nowhere;
+
+	struct agent *agent = context;
+
+	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
+	if (agent_off_cpu(agent->options))
+		kernel_scheduler_find("/proc", &agent->scheduler);
+}
+
+static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	struct agent *agent = context;
+
+	process_table_exec(agent->table, tgid, time_ns);
+	requests_process_ended(agent->requests, tgid);
+	if (!agent->probes)
+		return;
+	allocations_end(agent->allocations, tgid);
+	memory_probes_exec(agent->probes, tgid);
+	if (agent->windows)
+		allocation_windows_end(agent->windows, tgid);
+}
+
+static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns)
+{
+	struct agent *agent = context;
+
+	process_table_fork(agent->table, tgid, parent_tgid, time_ns);
+	if (agent->probes)
+		memory_probes_fork(agent->probes, tgid, parent_tgid);
+}
+
+static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
+{
+	struct agent *agent = context;
+
+	process_table_exit(agent->table, tgid, time_ns);
+	stacks_process_ended(agent->stacks, tgid);
+	requests_process_ended(agent->requests, tgid);
+	if (!agent->probes)
+		return;
+	allocations_end(agent->allocations, tgid);
+	memory_probes_exit(agent->probes, tgid);
+	if (agent->windows)
+		allocation_windows_end(agent->windows, tgid);
+}
+
+static void on_mapping(void *context, const struct capture_mapping *from)
+{
+	struct agent *agent = context;
+	const struct process_mapping_event mapping = {
+		.time_ns = from->time_ns,
+		.start = from->start,
+		.length = from->length,
+		.file_offset = from->file_offset,
+		.inode = from->inode,
+		.inode_generation = from->inode_generation,
+		.tgid = from->tgid,
+		.device_major = from->device_major,
+		.device_minor = from->device_minor,
+		.build_id = from->build_id,
+		.is_anonymous = from->is_anonymous,
+		.path = from->path,
+	};
+
+	process_table_mapping(agent->table, &mapping);
+	if (agent->probes && !from->is_anonymous)
+		memory_probes_mapping(agent->probes, from->tgid, from->path);
+}
+
+static void on_sample(void *context, const struct sample_event *sample,
+		      const struct stack_copy_event *copy)
+{
+	struct agent *agent = context;
+
+	if (sample->type == EVENT_SAMPLE_ALLOC) {
+		if (!agent->probes || (sample->state != ALLOC_WINDOW &&
+				       !memory_probes_has(agent->probes, sample->tgid)))
+			return;
+		if (sample->state != ALLOC_WINDOW)
+			allocations_expect(agent->allocations, sample);
+	} else if (sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER) {
+		if (!agent->waits)
+			return;
+		waits_expect(agent->waits, sample);
+	}
+	stacks_add(agent->stacks, sample, copy);
+}
+
+static void on_free(void *context, const struct alloc_free_event *event)
+{
+	struct agent *agent = context;
+
+	if (agent->allocations && memory_probes_has(agent->probes, event->tgid))
+		allocations_give(agent->allocations, event);
+}
+
+static void on_switch_in(void *context, const struct switch_in_event *event)
+{
+	struct agent *agent = context;
+
+	if (agent->waits)
+		waits_end(agent->waits, event);
+}
+
+static void on_sweep(void *context, uint64_t start_ns, uint64_t end_ns)
+{
+	struct agent *agent = context;
+
+	if (agent->waits)
+		waits_swept(agent->waits, start_ns, end_ns);
+}
+
+static bool find_context(void *context, const struct sample_event *sample,
+			 struct thread_context_place *place)
+{
+	struct agent *agent = context;
+
+	return agent->requests && requests_find(agent->requests, sample, place);
+}
+
+struct capture_callbacks agent_callbacks(struct agent *agent)
+{
+	return (struct capture_callbacks){
+		.on_loading = on_loading,
+		.on_exec = on_exec,
+		.on_fork = on_fork,
+		.on_exit = on_exit_event,
+		.on_mapping = on_mapping,
+		.on_sample = on_sample,
+		.on_switch_in = on_switch_in,
+		.on_sweep = on_sweep,
+		.find_context = find_context,
+		.on_free = on_free,
+		.context = agent,
+	};
+}
