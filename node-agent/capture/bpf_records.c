@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/capture/bpf_state.h"
+
+#include <stdlib.h>
+
+#include "bpf/thread_context.h"
+#include "node-agent/capture/process_events.h"
+
+/* SOURCE_COUNT: it is no sample. */
+static enum sample_source source_of(const struct sample_event *sample)
+{
+	switch (sample->type) {
+	case EVENT_SAMPLE_CPU:
+		return SOURCE_TICKS;
+	case EVENT_SAMPLE_SWITCH:
+	case EVENT_SAMPLE_WAKER:
+		return SOURCE_SWITCHES;
+	case EVENT_SAMPLE_FAULT:
+		return SOURCE_FAULTS;
+	case EVENT_SAMPLE_ALLOC:
+		return SOURCE_ALLOCS;
+	}
+	return SOURCE_COUNT;
+}
+
+/* With its frames, or the context behind them. */
+static bool sample_ends_well(const struct sample_event *sample)
+{
+	const uint32_t end = sample_event_frames_end(sample);
+
+	return sample->flags & SAMPLE_HAS_CONTEXT ? sample->size >= end + THREAD_CONTEXT_HEADER &&
+							    sample->size <= end + THREAD_CONTEXT_MAX
+						  : sample->size == end;
+}
+
+static bool sample_is_whole(const struct bpf_capture *capture, const struct sample_event *sample,
+			    size_t length)
+{
+	return length >= sizeof *sample && source_of(sample) < SOURCE_COUNT &&
+	       sample->cpu < capture->cpu_count && sample->kernel_count <= KERNEL_FRAMES_MAX &&
+	       sample->user_count <= USER_FRAMES_MAX && sample->size == length &&
+	       sample_ends_well(sample);
+}
+
+static void sample_deliver(struct bpf_capture *capture, const struct sample_event *sample,
+			   const struct stack_copy_event *copy)
+{
+	struct captured_cpu *cpu = &capture->cpus[sample->cpu];
+
+	process_events_deliver(capture->events, sample->time_ns);
+	if (sample->type == EVENT_SAMPLE_CPU) {
+		cpu->taken = sample->cpu_taken;
+		cpu->ring_full = sample->cpu_ring_full;
+		cpu->delivered++;
+		capture->stacks_by_result[sample->result % 32]++;
+	} else {
+		cpu->others[source_of(sample)] = sample->cpu_taken;
+	}
+	if (capture->callbacks.on_sample)
+		capture->callbacks.on_sample(capture->callbacks.context, sample, copy);
+}
+
+/* The sample's copy, if it has one. False: it is still being written; the sample has to wait. */
+static bool sample_copy(struct bpf_capture *capture, const struct sample_event *sample,
+			uint64_t now, const struct stack_copy_event **copy)
+{
+	bool is_coming = false;
+
+	*copy = NULL;
+	if (sample->flags & SAMPLE_HAS_COPY)
+		*copy = stack_copies_take(&capture->copies,
+					  sample->cpu +
+						  ((uint32_t)source_of(sample) << SOURCE_SHIFT),
+					  sample->cpu_taken, now, &is_coming);
+	if (!is_coming) {
+		capture->waits_since_ns = 0;
+		return true;
+	}
+	if (!capture->waits_since_ns)
+		capture->waits_since_ns = now;
+	return now - capture->waits_since_ns > STACK_COPIES_WAIT_MS * UINT64_C(1000000);
+}
+
+static uint64_t delivered_of(const void *context, uint32_t cpu)
+{
+	const struct bpf_capture *capture = context;
+	const uint32_t source = cpu >> SOURCE_SHIFT;
+
+	cpu &= (1U << SOURCE_SHIFT) - 1;
+	if (cpu >= capture->cpu_count || source >= SOURCE_COUNT)
+		return UINT64_MAX;
+	return source == SOURCE_TICKS ? capture->cpus[cpu].taken
+				      : capture->cpus[cpu].others[source];
+}
+
+static bool switch_in_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	const struct switch_in_event *event = record;
+
+	if (length != sizeof *event || event->type != EVENT_SWITCH_IN)
+		return false;
+	process_events_deliver(capture->events, event->time_ns);
+	if (capture->callbacks.on_switch_in)
+		capture->callbacks.on_switch_in(capture->callbacks.context, event);
+	return true;
+}
+
+static bool free_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	const struct alloc_free_event *event = record;
+
+	if (length != sizeof *event || event->type != EVENT_ALLOC_FREE)
+		return false;
+	process_events_deliver(capture->events, event->time_ns);
+	if (capture->callbacks.on_free)
+		capture->callbacks.on_free(capture->callbacks.context, event);
+	return true;
+}
+
+/* Everything there is now, in time order. Where the sample ring ends is noted before the process
+ * events are looked at, so that whatever happened before one of these samples is known with it.
+ * Events later than the samples wait for the next round, for samples that are on their way. Returns
+ * whether any do. */
+bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
+{
+	uint64_t end = sample_ring_end(&capture->ring), now = bpf_now_ns();
+	const struct stack_copy_event *copy;
+	const struct sample_event *sample;
+	size_t length;
+
+	process_events_look(capture->events);
+	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
+		if (!switch_in_deliver(capture, sample, length) &&
+		    !free_deliver(capture, sample, length) &&
+		    sample_is_whole(capture, sample, length)) {
+			if (!sample_copy(capture, sample, now, &copy))
+				break;
+			sample_deliver(capture, sample, copy);
+			if (copy) /* at once: what is full loses stacks meanwhile */
+				stack_copies_release(&capture->copies, delivered_of, capture);
+		}
+		sample_ring_release(&capture->ring);
+	}
+	if (sample) /* it waits, and those behind it were not looked at */
+		stack_copies_release(&capture->copies, delivered_of, capture);
+	else
+		stack_copies_settle(&capture->copies, delivered_of, capture, now);
+	return process_events_deliver(capture->events, now - in_flight_ns);
+}
