@@ -103,6 +103,24 @@ async function brushes() {
   await page.axe("axe: two ranges");
 }
 
+// The frames of the change are as those of any graph.
+async function of_frames() {
+  check(await page.open({ ...STATE, build_id: NEW, base_build_id: OLD }), "a link opens", page.complaints);
+  check(await page.waitText("#diff-scroller [role=treeitem]", "A before"), "the tree for screen readers says both sides");
+  await page.key("/");
+  await page.type("draw");
+  await page.key("Enter");
+  check(await page.wait("document.body.dataset.selected === 'draw'"), "Enter: to the first match");
+  await page.page.focus("#diff-scroller");
+  await page.key("+");
+  check(await page.wait("location.hash.includes('zoom=')"), "+: a step towards it");
+  await page.key("m");
+  await page.axe("axe: the menu of a frame of the change");
+  await page.page.getByRole("menuitem", { name: "Focus" }).click();
+  check(await page.wait("location.hash.includes('focus=') && document.body.dataset.page === 'diff'"), "its menu narrows both sides");
+  check(await page.waitText(".diff .filters", "draw"), "which is told");
+}
+
 async function from_a_frame() {
   await page.open({ page: "graph", from: "now-1h", group_by: "host" });
   await page.point(1, 0.2, "right");
@@ -113,4 +131,4 @@ async function from_a_frame() {
   check(await page.wait("document.querySelector('#filters').innerText.includes('only stacks with the build')"), "which is told");
 }
 
-await run(chooses, swaps, linked, brushes, from_a_frame);
+await run(chooses, swaps, linked, brushes, of_frames, from_a_frame);

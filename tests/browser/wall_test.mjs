@@ -113,6 +113,41 @@ async function keys_and_groups() {
   await page.key("?");
 }
 
+// What can be done with a frame of both, as with any other.
+async function frames() {
+  await page.open({ ...RANGE, page: "wall", zoom: "api;main;serve;handle" });
+  const tree = "#wall-scroller";
+  check(await page.waitText(`${tree} [role=treeitem][aria-selected=true]`, "waited"), "the tree for screen readers says both times");
+  equal(await page.page.getAttribute(tree, "role"), "tree", "which is what the canvas is for them");
+  await page.key("-");
+  check(await page.wait("!location.hash.includes('handle')"), "-: one step out");
+  await page.key("/");
+  await page.type("futex");
+  await page.key("Enter");
+  check(await page.wait("/futex/.test(document.body.dataset.selected ?? '')"), "Enter: to the first match", await page.data("selected"));
+  check(await page.waitText(".wall .search-result", "1 of"), "which is counted");
+  await page.page.focus(tree);
+  await page.key("n");
+  check(await page.wait("/futex/.test(document.body.dataset.selected ?? '')"), "n: the next");
+  await page.key("m");
+  await page.page.getByRole("menuitem", { name: "Its waits as a flame graph" }).click();
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "its menu leads to its waits");
+  check((await page.run("location.hash")).includes("type=off-cpu") && /futex/.test(await page.data("zoom")), "zoomed there", await page.run("location.hash"));
+  await page.page.goBack();
+  check(await page.wait("document.body.dataset.page === 'wall'"), "Back");
+  await page.key("ArrowDown");
+  await page.key("ArrowDown");
+  await page.key("s");
+  check(await page.wait("location.hash.includes('sandwich=')"), "s: the sandwich of the selected one");
+}
+
+async function endless_search() {
+  await page.open({ ...RANGE, page: "wall", search: "^(([a-z_])+.)+[A-Z]([a-z])+$" });
+  check(await page.wait("/stopped|no match|frame/.test(document.querySelector('.wall .search-result').innerText)", 15000), "an expression without end is stopped");
+  await page.key("w");
+  check(await page.wait("location.hash.includes('wall=on')"), "and the page goes on");
+}
+
 async function who_woke_whom() {
   await page.open({ ...RANGE, page: "wall" });
   check(await page.waitText(".wall-list[aria-label='Who woke whom']", "kworker"), "wakers come");
@@ -197,4 +232,4 @@ async function clean() {
   await page.shots("wall");
 }
 
-await run(both_in_one, one_tree, widths, keys_and_groups, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);
+await run(both_in_one, one_tree, widths, keys_and_groups, frames, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);

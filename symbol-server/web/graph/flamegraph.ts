@@ -19,6 +19,7 @@ import { WheelSteps } from "./wheel";
 const ROW = 19; // pixels from one level to the next
 const TEXT_LEFT = 4;
 const TEXT_MIN = 26; // narrower frames carry no text
+const SEEN = 4; // a match of the search is at least so wide
 const FONT = '12px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const UNKNOWN = 255; // a name's shade, before it is drawn for the first time
 const FADED = 0.55; // ancestors of the zoomed frame
@@ -222,6 +223,19 @@ export class FlameGraph {
   widthOf(node: number, zoom = this.zoomed): number {
     const graph = this.graph as Graph;
     return (this.width * graph.total[node]) / graph.total[zoom];
+  }
+
+  // The zoom in which this node has a few pixels: the one there is, or that of its nearest caller.
+  zoomToSee(graph: Graph, node: number, zoom: number): number {
+    const isVisible = graph.isInside(node, zoom) || graph.isInside(zoom, node);
+    if (isVisible && this.widthOf(node, zoom) >= SEEN) {
+      return zoom;
+    }
+    let nearest = node;
+    while (nearest > 0 && this.widthOf(node, graph.parent[nearest]) >= SEEN) {
+      nearest = graph.parent[nearest];
+    }
+    return nearest;
   }
 
   private setHover(node: number, x: number, y: number): void {

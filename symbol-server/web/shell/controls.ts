@@ -79,7 +79,6 @@ export class Controls {
       choose(select(label), state[label], state[label]);
     }
     byId<HTMLInputElement>("match").value = state.match;
-    byId<HTMLInputElement>("search").value = state.search;
     for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
       button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
     }

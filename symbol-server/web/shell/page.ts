@@ -8,6 +8,7 @@ import { shown } from "../text/shown";
 import { readState, writeState, type State } from "./state";
 import { watchTheme } from "./theme";
 import { ExportMenu } from "../widgets/export_menu";
+import { Menu } from "../widgets/menu";
 import { showHelp } from "./help";
 import { listenToKeys } from "./keyboard";
 import { button, Messages } from "./messages";
@@ -26,6 +27,7 @@ class Opened {
 export class Page implements Shell {
   state = readState(location.hash);
   readonly status = byId("status");
+  readonly menu = new Menu();
   private readonly opened = new Map<string, Opened>();
   private entry: Entry | null = null;
   private asking = new AbortController();

@@ -3,6 +3,7 @@
 // of its own in views/ and is registered in views.ts; it makes its own elements and asks the server itself.
 
 import type { Child } from "../widgets/dom";
+import type { Menu } from "../widgets/menu";
 import type { State } from "./state";
 
 // One key of a view: the "?" dialog lists it as it is bound.
@@ -31,6 +32,7 @@ export interface View {
 export interface Shell {
   readonly state: State;
   readonly status: HTMLElement; // the line under the bar, emptied when the view changes
+  readonly menu: Menu; // the only one: of a frame, of an entry of a legend
   // A choice of the user: into the address, then on the screen. remember: Back undoes it.
   change(changed: Partial<State>, remember?: boolean): void;
   link(changed: Partial<State>): string; // the address of that choice, for <a href>

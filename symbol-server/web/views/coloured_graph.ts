@@ -1,49 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flame graph whose colours and words are its owner's: with search, the way to the zoomed frame,
-// what is known of the selected one, and keys.
+// what is known of the selected one, its menu, and keys.
 
 import { HoverCard } from "../graph/details";
+import { copyAndSay } from "../widgets/copy";
 import { el, type Child } from "../widgets/dom";
 import { FlameGraph } from "../graph/flamegraph";
-import { formatCount, formatPercent } from "../text/format";
 import type { Graph } from "../graph/graph";
 import { joinPath, splitPath } from "../graph/path";
-import { compilePattern, findFrames, matchNames } from "../graph/search";
 import type { KeyBinding, Shell } from "../shell/view";
+import type { MenuItem } from "../widgets/menu";
 import { searchChange, traceIdOf, type State } from "../shell/state";
-import { FlameSteps, type Way } from "./flame/flame_steps";
-
-const TYPING_PAUSE_MS = 150;
+import { FlameSteps, inwards, outwards, type Way } from "./flame/flame_steps";
+import { frameMenu, isFunction, stackText } from "./flame/frame_menu";
+import { FrameTree } from "./flame/frame_tree";
+import { makeSearch, SearchBox } from "./flame/search_box";
 
 export interface Colours {
   fill(graph: Graph, node: number, dark: boolean): string | undefined;
   words(graph: Graph, node: number): [string, string][]; // of a frame, term and text
   legend(dark: boolean): [colour: string, text: string][];
+  menu?(graph: Graph, node: number): MenuItem[]; // what else can be done with a frame
 }
 
 export class ColouredGraph {
   readonly element: HTMLElement;
   readonly tools = el("div", { class: "tools" });
   private readonly trail = el("span", { class: "here" });
-  private readonly search = el("input", {
-    type: "text",
-    placeholder: "Search: regular expression, or a trace id  ( / )",
-    "aria-label": "Search frames",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
-  private readonly found = el("span", { class: "quiet", role: "status" });
   private readonly host = el("div", { class: "diff-flame" });
   private readonly strip = el("div", { class: "diff-strip", role: "status" });
   private readonly legend = el("ul", { class: "diff-legend", "aria-label": "Colours" });
   private readonly card = new HoverCard();
   private readonly flame: FlameGraph;
+  private readonly tree: FrameTree;
   private readonly steps: FlameSteps;
+  private readonly search: SearchBox;
   private graph: Graph | null = null;
   private zoom = 0;
   private selected = -1;
   private dark = false;
-  private typing = 0;
 
   // name: of this part of the page, in words; prefix: of ids.
   constructor(
@@ -58,17 +53,24 @@ export class ColouredGraph {
         hover: (node, x, y) => this.hover(node, x, y),
         zoom: (node) => this.zoomTo(node),
         select: (node) => this.select(node),
-        menu: (node) => this.select(node),
+        menu: (node, x, y) => this.openMenu(node, x, y),
+        wheel: (step, node) => this.zoomBy(step, node),
       },
       prefix,
     );
     this.flame.colourBy((graph, node) => this.colours.fill(graph, node, this.dark));
+    this.tree = new FrameTree(this.flame.scroller, `${name}: arrow keys move, Enter zooms`, prefix, (graph, node) =>
+      colours.words(graph, node),
+    );
     this.steps = new FlameSteps(this.flame, (node) => this.select(node));
-    this.search.addEventListener("input", () => {
-      clearTimeout(this.typing);
-      this.typing = window.setTimeout(() => this.searchTyped(), TYPING_PAUSE_MS);
-    });
-    this.tools.append(this.trail, this.search, this.found);
+    const { element, parts } = makeSearch(() => this.flame.scroller.focus());
+    this.search = new SearchBox(
+      parts,
+      (text) => shell.change(searchChange(text), traceIdOf(text) !== null),
+      (names) => this.flame.highlight(names),
+      (node) => this.goTo(node),
+    );
+    this.tools.append(this.trail, element);
     this.element = el("section", { class: "diff-graph", "aria-label": name }, this.tools, this.host, this.strip, this.legend);
   }
 
@@ -78,9 +80,21 @@ export class ColouredGraph {
     { keys: ["ArrowLeft"], does: "left neighbour", yields: true, run: () => this.move("left") },
     { keys: ["ArrowRight"], does: "right neighbour", yields: true, run: () => this.move("right") },
     { keys: ["Enter"], does: "zoom into the selected frame", yields: true, run: () => this.zoomTo(this.selected) },
-    { keys: ["Escape"], does: "zoom out one step", run: () => this.zoomTo(this.graph?.parent[this.zoom] ?? -1) },
+    { keys: ["Escape"], does: "zoom out one step", run: () => this.zoomBy("out", -1) },
     { keys: ["Home", "0"], does: "all of it", run: () => this.zoomTo(0) },
+    {
+      keys: ["+", "="],
+      does: "zoom in one step, towards the selected frame (Ctrl and the wheel do it at the pointer)",
+      run: () => this.zoomBy("in", this.selected),
+    },
+    { keys: ["-"], does: "zoom out one step", run: () => this.zoomBy("out", -1) },
     { keys: ["/"], does: "search; a trace's id leads to its stacks", run: () => this.search.focus() },
+    { keys: ["n"], does: "next match", run: () => this.search.step(1) },
+    { keys: ["N"], does: "previous match", run: () => this.search.step(-1) },
+    { keys: ["m", "ContextMenu"], does: "menu of the frame: sandwich, copy, focus, ignore, hide", run: () => this.openMenuHere() },
+    { keys: ["s"], does: "sandwich: callers and callees of the selected function", run: () => this.openSandwich() },
+    { keys: ["c"], does: "copy the selected function's name", run: () => this.copy((graph, node) => graph.nameOf(node)) },
+    { keys: ["C"], does: "copy its stack as text", run: () => this.copy(stackText) },
   ];
 
   setTheme(dark: boolean): void {
@@ -91,7 +105,6 @@ export class ColouredGraph {
 
   hide(): void {
     this.card.hide();
-    clearTimeout(this.typing);
   }
 
   // null: nothing to draw.
@@ -101,39 +114,30 @@ export class ColouredGraph {
     this.card.hide();
     if (graph === null) {
       this.flame.clear();
+      this.search.attach(null, 0);
+      this.tree.show(null, -1);
       this.trail.textContent = "";
       this.strip.replaceChildren();
       return;
     }
     this.showZoom(graph);
-    this.highlight(this.shell.state.search);
     document.body.dataset.nodes = String(graph.count);
   }
 
   // What of the state is only drawn otherwise.
   adjust(state: State, before: State | null): void {
-    if (this.search.value !== state.search && document.activeElement !== this.search) {
-      this.search.value = state.search;
-    }
-    if (before === null || this.graph === null) {
-      return;
-    }
-    if (before.zoom !== state.zoom) {
+    this.search.set(state.search);
+    if (before !== null && this.graph !== null && before.zoom !== state.zoom) {
       this.showZoom(this.graph);
     }
-    if (before.search !== state.search || before.zoom !== state.zoom) {
-      this.highlight(state.search);
-    }
   }
 
-  private searchTyped(): void {
-    const text = this.search.value;
-    if (traceIdOf(text) !== null) {
-      this.search.value = "";
-    }
-    this.shell.change(searchChange(text), traceIdOf(text) !== null);
+  // A function of this name stands out for a moment; null: no longer.
+  point(name: string | null): void {
+    this.search.point(name);
   }
 
+  // A path that is gone is followed as far as it goes.
   private showZoom(graph: Graph): void {
     const path = splitPath(this.shell.state.zoom);
     let node = graph.find(path);
@@ -142,27 +146,12 @@ export class ColouredGraph {
       node = graph.find(path);
     }
     this.zoom = graph.total[node] > 0 ? node : 0;
+    this.card.hide();
     this.flame.show(graph, this.zoom, this.selected);
+    this.search.attach(graph, this.zoom);
     this.trail.textContent = graph.nameOf(this.zoom);
-    this.showStrip(this.selected < 0 ? this.zoom : this.selected);
+    this.tell(this.selected < 0 ? this.zoom : this.selected);
     document.body.dataset.zoom = graph.pathOf(this.zoom).join(";");
-  }
-
-  private highlight(text: string): void {
-    const pattern = compilePattern(text);
-    const { graph } = this;
-    if (pattern === null || graph === null) {
-      this.flame.highlight(null);
-      this.found.textContent = "";
-      return;
-    }
-    const names = matchNames(graph, pattern.expression);
-    const found = findFrames(graph, names, this.zoom);
-    this.flame.highlight(names);
-    this.found.textContent =
-      found.count === 0
-        ? "no match"
-        : `${formatPercent(found.value, graph.total[this.zoom])} · ${formatCount(found.count)} frames`;
   }
 
   private zoomTo(node: number): void {
@@ -171,14 +160,34 @@ export class ColouredGraph {
     }
     this.card.hide();
     this.select(node === 0 ? -1 : node);
-    this.shell.change({ zoom: joinPath(this.graph.pathOf(node)) });
+    const zoom = joinPath(this.graph.pathOf(node));
+    if (zoom !== this.shell.state.zoom) {
+      this.shell.change({ zoom });
+    }
+  }
+
+  private zoomBy(step: "in" | "out", towards: number): void {
+    const { graph, zoom } = this;
+    if (graph !== null) {
+      this.zoomTo(step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards));
+    }
+  }
+
+  // To a match of the search: zoomed so that it has a few pixels.
+  private goTo(node: number): void {
+    const graph = this.graph as Graph;
+    const zoom = this.flame.zoomToSee(graph, node, this.zoom);
+    if (zoom !== this.zoom) {
+      this.shell.change({ zoom: joinPath(graph.pathOf(zoom)) }, false);
+    }
+    this.select(node);
   }
 
   private select(node: number): void {
     this.selected = node;
     this.flame.select(node);
     this.flame.reveal(node);
-    this.showStrip(node < 0 ? this.zoom : node);
+    this.tell(node < 0 ? this.zoom : node);
     if (this.graph !== null && node >= 0) {
       document.body.dataset.selected = this.graph.nameOf(node);
       this.shell.speak(this.strip.innerText);
@@ -190,14 +199,53 @@ export class ColouredGraph {
   }
 
   private hover(node: number, x: number, y: number): void {
-    if (this.graph === null || node < 0) {
+    if (this.graph === null || node < 0 || this.shell.menu.isOpen) {
       this.card.hide();
     } else {
       this.card.show(this.graph, node, x, y, this.colours.words(this.graph, node));
     }
   }
 
-  private showStrip(node: number): void {
+  private openMenu(node: number, x: number, y: number): void {
+    const { graph, shell } = this;
+    if (graph === null || node < 0) {
+      return;
+    }
+    this.card.hide();
+    this.select(node);
+    const items = frameMenu(graph, node, shell.state, {
+      zoom: () => this.zoomTo(node),
+      change: (changed) => shell.change(changed),
+      copy: (text) => void copyAndSay(text, shell),
+    });
+    items.splice(1, 0, ...(this.colours.menu?.(graph, node) ?? []));
+    shell.menu.open(x, y, graph.nameOf(node), items);
+  }
+
+  private openMenuHere(): void {
+    if (this.graph === null || this.selected < 0) {
+      this.shell.notice("Select a frame first.");
+      return;
+    }
+    const { left, top } = this.flame.place(this.selected);
+    this.openMenu(this.selected, left + 12, top + 20);
+  }
+
+  private openSandwich(): void {
+    if (this.graph !== null && this.selected >= 0 && isFunction(this.graph.kindOf(this.selected))) {
+      this.shell.change({ page: "graph", sandwich: this.graph.nameOf(this.selected) });
+    } else {
+      this.shell.notice("Select a function first.");
+    }
+  }
+
+  private copy(what: (graph: Graph, node: number) => string): void {
+    if (this.graph !== null && this.selected >= 0) {
+      void copyAndSay(what(this.graph, this.selected), this.shell);
+    }
+  }
+
+  private tell(node: number): void {
     const { graph } = this;
     const rows: Child[] =
       graph === null
@@ -206,6 +254,7 @@ export class ColouredGraph {
             .words(graph, node)
             .flatMap(([term, text]) => [el("span", { class: "quiet" }, term), el("span", {}, text)]);
     this.strip.replaceChildren(el("bdi", { class: "frame-name" }, graph?.nameOf(node) ?? ""), ...rows);
+    this.tree.show(graph, node);
   }
 
   private showLegend(): void {

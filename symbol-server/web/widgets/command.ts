@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A command line to be copied.
 
-import { copyText, el } from "./dom";
+import { copyText } from "./copy";
+import { el } from "./dom";
 
 export function commandLine(text: string): HTMLElement {
   const copy = el("button", { type: "button", "aria-label": `Copy: ${text}` }, "Copy");

@@ -43,26 +43,3 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   }
   return found as T;
 }
-
-// navigator.clipboard exists on https and loopback only; elsewhere the old way still works.
-export async function copyText(text: string): Promise<boolean> {
-  if (navigator.clipboard !== undefined) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      // Refused by the user's settings: the old way asks nobody.
-    }
-  }
-  const before = document.activeElement;
-  const area = el("textarea", { class: "hidden-for-eyes" });
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const copied = document.execCommand("copy");
-  area.remove();
-  if (before instanceof HTMLElement) {
-    before.focus();
-  }
-  return copied;
-}

@@ -3,7 +3,8 @@
 
 import { fetchFile } from "../server/api";
 import { downloadsOf, type Download } from "../server/downloads";
-import { copyText, el } from "./dom";
+import { copyText } from "./copy";
+import { el } from "./dom";
 import { isLive, snapshotOf } from "../shell/snapshot";
 import type { State } from "../shell/state";
 import { closeWhenLeft } from "./unfolding";

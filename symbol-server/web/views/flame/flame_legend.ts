@@ -4,7 +4,6 @@
 import { ask, type FlameAnswer, type ModulesAnswer } from "../../server/api";
 import type { Colouring } from "../../graph/flamegraph";
 import { showLegend } from "./legend";
-import type { Menu } from "../../widgets/menu";
 import type { Shell } from "../../shell/view";
 import { moduleParameters, type State } from "../../shell/state";
 import { ageColouring, ageNames, firstSeenOf, type FirstSeen } from "./frame_ages";
@@ -25,7 +24,6 @@ export class FlameLegend {
   // highlight: names that stand out for a moment; null: no longer.
   constructor(
     private readonly shell: Shell,
-    private readonly menu: Menu,
     private readonly coloured: readonly Coloured[],
     private readonly highlight: (names: Uint8Array | null) => void,
   ) {}
@@ -98,7 +96,7 @@ export class FlameLegend {
   private open(entry: LegendEntry, item: HTMLElement): void {
     const items = legendMenu(entry.name, this.by, this.shell.state, (changed) => this.shell.change(changed));
     const { left, top } = item.getBoundingClientRect();
-    this.menu.open(left, top, entry.name, items);
+    this.shell.menu.open(left, top, entry.name, items);
   }
 
   private namesOf(answer: FlameAnswer, entry: LegendEntry): Uint8Array {

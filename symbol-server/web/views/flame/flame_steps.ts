@@ -36,6 +36,34 @@ export class FlameSteps {
   }
 }
 
+// To the nearest wider caller, and on while that shows the same: up to the first of equal width.
+// −1: all is shown.
+export function outwards(graph: Graph, zoom: number): number {
+  if (zoom === 0) {
+    return -1;
+  }
+  let node = graph.parent[zoom];
+  while (node > 0 && graph.total[node] <= graph.total[zoom]) {
+    node = graph.parent[node];
+  }
+  while (node > 0 && graph.total[graph.parent[node]] <= graph.total[node]) {
+    node = graph.parent[node];
+  }
+  return node;
+}
+
+// One step from the zoomed frame towards this one, without one towards its widest callee: to the first
+// that is narrower. −1: there is none.
+export function inwards(graph: Graph, zoom: number, towards: number): number {
+  const isBelow = towards >= 0 && towards !== zoom && graph.isInside(towards, zoom);
+  const target = isBelow ? towards : widestChild(graph, zoom);
+  if (target === zoom) {
+    return -1;
+  }
+  const way = graph.ancestorsOf(target).slice(graph.depth[zoom] + 1);
+  return way.find((node) => graph.total[node] < graph.total[zoom]) ?? target;
+}
+
 export function widestChild(graph: Graph, node: number): number {
   const first = graph.firstChild[node];
   let widest = node;

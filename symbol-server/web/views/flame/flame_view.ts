@@ -3,15 +3,15 @@
 
 import { ask, type FlameAnswer, type Parameters, type SandwichAnswer, type TopAnswer } from "../../server/api";
 import { describe, HoverCard } from "../../graph/details";
-import { byId, copyText } from "../../widgets/dom";
+import { copyAndSay } from "../../widgets/copy";
+import { byId } from "../../widgets/dom";
 import { FlameGraph } from "../../graph/flamegraph";
-import { frameMenu, stackText } from "./frame_menu";
+import { frameMenu, isFunction, stackText } from "./frame_menu";
 import { Graph } from "../../graph/graph";
-import { Menu } from "../../widgets/menu";
 import { showModules } from "../modules/modules_dialog";
 import { joinPath } from "../../graph/path";
 import { PendingNames } from "../../server/pending_names";
-import { SearchBox } from "./search_box";
+import { pageSearch, SearchBox } from "./search_box";
 import { explainEmpty } from "../../shell/empty";
 import type { Shell, View } from "../../shell/view";
 import { exactly, FILTERS, treeParameters, frameParameters, moduleParameters, searchChange, topParameters, traceIdOf, type State } from "../../shell/state";
@@ -20,7 +20,7 @@ import { showFilters, showTrail } from "./trail";
 import { flameKeys } from "./flame_keys";
 import { FlameLegend } from "./flame_legend";
 import { FlameOptions } from "./flame_options";
-import { FlameSteps, widestChild, type Way } from "./flame_steps";
+import { FlameSteps, inwards, outwards, type Way } from "./flame_steps";
 import { FlameZoom } from "./flame_zoom";
 import { FrameDetails } from "./frame_details";
 import { FrameTree } from "./frame_tree";
@@ -45,12 +45,11 @@ export class FlameView implements View {
   private readonly at: FlameZoom;
 
   private readonly pendingNames = new PendingNames(() => {
-    if (!this.menu.isOpen && !this.shell.isBusy()) {
+    if (!this.shell.menu.isOpen && !this.shell.isBusy()) {
       this.shell.reload();
     }
   });
   private readonly hoverCard = new HoverCard();
-  private readonly menu = new Menu();
   private readonly flame = new FlameGraph(byId("flame"), {
     hover: (node, x, y) => this.hover(node, x, y),
     zoom: (node) => this.zoomTo(node),
@@ -64,6 +63,7 @@ export class FlameView implements View {
   private readonly tree = new FrameTree(this.flame.scroller, "Flame graph: arrow keys move, Enter zooms", "frame");
   private readonly steps = new FlameSteps(this.flame, (node) => this.select(node));
   private readonly search = new SearchBox(
+    pageSearch(),
     (text) => this.shell.change(searchChange(text), traceIdOf(text) !== null),
     (names) => this.flame.highlight(names),
     (node) => this.goTo(node),
@@ -106,7 +106,7 @@ export class FlameView implements View {
   });
 
   constructor(private readonly shell: Shell) {
-    this.legend = new FlameLegend(shell, this.menu, [this.flame, this.sandwich], (names) =>
+    this.legend = new FlameLegend(shell, [this.flame, this.sandwich], (names) =>
       this.flame.highlight(names ?? this.search.marked),
     );
     this.options = new FlameOptions(shell.state, (changed) => shell.change(changed));
@@ -273,6 +273,11 @@ export class FlameView implements View {
     }
   }
 
+  private zoomOut(): void {
+    const { graph, zoom } = this.at;
+    this.zoomTo(graph === null ? -1 : outwards(graph, zoom));
+  }
+
   private zoomKey(step: "in" | "out"): void {
     if (!this.sandwich.isShown) {
       this.zoomBy(step, step === "in" ? this.at.selected : -1, true);
@@ -283,12 +288,10 @@ export class FlameView implements View {
     }
   }
 
-  // In towards a frame, without one to the widest callee; the selection stays where it is.
+  // In towards a frame; the selection stays where it is.
   private zoomBy(step: "in" | "out", towards: number, remember: boolean): void {
     const { graph, zoom, selected } = this.at;
-    const isBelow = graph !== null && towards >= 0 && towards !== zoom && graph.isInside(towards, zoom);
-    const target = isBelow ? towards : graph === null ? -1 : widestChild(graph, zoom);
-    const node = step === "out" ? this.at.outwards() : this.at.inwards(target);
+    const node = graph === null ? -1 : step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards);
     if (graph !== null && node >= 0) {
       this.shell.change({ zoom: joinPath(graph.pathOf(node)) }, remember);
       if (selected < 0 && node > 0) {
@@ -320,19 +323,15 @@ export class FlameView implements View {
   // To a match of the search: zoomed so that it has a few pixels.
   private goTo(node: number): void {
     const graph = this.at.graph as Graph;
-    const visible = graph.isInside(node, this.at.zoom) || graph.isInside(this.at.zoom, node);
-    if (!visible || this.flame.widthOf(node) < 4) {
-      let zoom = node;
-      while (zoom > 0 && this.flame.widthOf(node, graph.parent[zoom]) >= 4) {
-        zoom = graph.parent[zoom];
-      }
+    const zoom = this.flame.zoomToSee(graph, node, this.at.zoom);
+    if (zoom !== this.at.zoom) {
       this.shell.change({ zoom: joinPath(graph.pathOf(zoom)) }, false);
     }
     this.select(node);
   }
 
   private hover(node: number, x: number, y: number): void {
-    if (this.at.graph === null || node < 0 || this.menu.isOpen) {
+    if (this.at.graph === null || node < 0 || this.shell.menu.isOpen) {
       this.hoverCard.hide();
     } else {
       this.hoverCard.show(this.at.graph, node, x, y);
@@ -353,9 +352,9 @@ export class FlameView implements View {
     const items = frameMenu(graph, node, this.shell.state, {
       zoom: () => (this.sandwich.isShown ? this.sandwich.zoomIn() : this.zoomTo(node)),
       change: (changed) => this.shell.change(changed),
-      copy: (text) => void this.copy(text),
+      copy: (text) => void copyAndSay(text, this.shell),
     });
-    this.menu.open(x, y, graph.nameOf(node), items);
+    this.shell.menu.open(x, y, graph.nameOf(node), items);
   }
 
   private openMenuAtSelection(): void {
@@ -379,7 +378,7 @@ export class FlameView implements View {
     if (this.details.letGo()) {
       this.selectionAgain();
     } else if (!this.sandwich.isShown) {
-      this.zoomTo(this.at.outwards());
+      this.zoomOut();
     } else if (!this.sandwich.zoomOut()) {
       this.shell.change({ sandwich: "" });
     }
@@ -393,21 +392,13 @@ export class FlameView implements View {
   private copySelected(what: (graph: Graph, node: number) => string): void {
     const { selection } = this;
     if (selection !== null) {
-      void this.copy(what(selection.graph, selection.node));
+      void copyAndSay(what(selection.graph, selection.node), this.shell);
     }
-  }
-
-  private async copy(text: string): Promise<void> {
-    this.shell.notice((await copyText(text)) ? "Copied." : "This browser does not let the page copy.");
   }
 
   private cycle(key: "view" | "recursion", values: string[]): void {
     this.shell.change({ [key]: values[(values.indexOf(this.shell.state[key]) + 1) % values.length] });
   }
-}
-
-function isFunction(kind: string): boolean {
-  return !["root", "group", "cut", "incomplete"].includes(kind);
 }
 
 function sandwichParameters(state: State): Parameters {

@@ -123,30 +123,4 @@ export class FlameZoom {
       void this.loadDetail(wanted, parameters);
     }
   }
-
-  // To the nearest wider caller, and on while that shows the same: up to the first of equal width.
-  outwards(): number {
-    const { graph } = this;
-    if (graph === null || this.zoom === 0) {
-      return -1;
-    }
-    let node = graph.parent[this.zoom];
-    while (node > 0 && graph.total[node] <= graph.total[this.zoom]) {
-      node = graph.parent[node];
-    }
-    while (node > 0 && graph.total[graph.parent[node]] <= graph.total[node]) {
-      node = graph.parent[node];
-    }
-    return node;
-  }
-
-  // One step from the zoomed frame towards this one: to the first that is narrower. −1: there is none.
-  inwards(target: number): number {
-    const { graph, zoom } = this;
-    if (graph === null || target < 0 || target === zoom || !graph.isInside(target, zoom)) {
-      return -1;
-    }
-    const way = graph.ancestorsOf(target).slice(graph.depth[zoom] + 1);
-    return way.find((node) => graph.total[node] < graph.total[zoom]) ?? target;
-  }
 }

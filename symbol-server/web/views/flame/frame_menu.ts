@@ -68,6 +68,10 @@ function filtering(graph: Graph, node: number, state: State, actions: FrameActio
   return items;
 }
 
+export function isFunction(kind: string): boolean {
+  return !["root", "group", "cut", "incomplete"].includes(kind);
+}
+
 export function frameMenu(graph: Graph, node: number, state: State, actions: FrameActions): MenuItem[] {
   const name = graph.nameOf(node);
   const kind = graph.kindOf(node);
@@ -85,7 +89,7 @@ export function frameMenu(graph: Graph, node: number, state: State, actions: Fra
   }
   return [
     zoom,
-    { text: "Sandwich: callers and callees", hint: "s", run: () => actions.change({ sandwich: name }) },
+    { text: "Sandwich: callers and callees", hint: "s", run: () => actions.change({ page: "graph", sandwich: name }) },
     ...copying(graph, node, actions),
     search,
     ...filtering(graph, node, state, actions),

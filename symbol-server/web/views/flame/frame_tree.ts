@@ -20,13 +20,19 @@ export interface TreeItem {
   text: string;
 }
 
-function textOf(graph: Graph, node: number): string {
+// What is said of a frame; its share of all by default.
+export type Words = (graph: Graph, node: number) => [term: string, text: string][];
+
+function textOf(graph: Graph, node: number, words: Words | null): string {
   const name = labelOf(graph.nameOf(node).slice(0, NAME_READ), graph.kindOf(node));
+  if (words !== null) {
+    return [name, ...words(graph, node).map(([term, text]) => `${term} ${text}`)].join(", ");
+  }
   const total = `${formatPercent(graph.total[node], graph.total[0])} total, ${formatValue(graph.total[node], graph.answer.unit)}`;
   return `${name}, ${total}, ${formatPercent(graph.selfOf(node), graph.total[0])} self`;
 }
 
-function itemOf(graph: Graph, node: number, isOpen: boolean): TreeItem {
+function itemOf(graph: Graph, node: number, isOpen: boolean, words: Words | null): TreeItem {
   const parent = graph.parent[node];
   return {
     node,
@@ -34,18 +40,18 @@ function itemOf(graph: Graph, node: number, isOpen: boolean): TreeItem {
     position: parent < 0 ? 1 : node - graph.firstChild[parent] + 1,
     siblings: parent < 0 ? 1 : graph.childCount[parent],
     expanded: graph.childCount[node] === 0 ? null : isOpen,
-    text: textOf(graph, node),
+    text: textOf(graph, node, words),
   };
 }
 
 // From the root to the frame, then what it calls, the heaviest first.
-export function treeItems(graph: Graph, node: number): TreeItem[] {
+export function treeItems(graph: Graph, node: number, words: Words | null = null): TreeItem[] {
   const way = graph.ancestorsOf(Math.max(0, node));
   const at = way[way.length - 1];
   const first = graph.firstChild[at];
   const callees = Array.from({ length: graph.childCount[at] }, (_, i) => first + i);
   const heaviest = callees.sort((a, b) => graph.total[b] - graph.total[a]).slice(0, CALLEES);
-  return [...way.map((one) => itemOf(graph, one, true)), ...heaviest.map((one) => itemOf(graph, one, false))];
+  return [...way.map((one) => itemOf(graph, one, true, words)), ...heaviest.map((one) => itemOf(graph, one, false, words))];
 }
 
 export class FrameTree {
@@ -56,6 +62,7 @@ export class FrameTree {
     private readonly element: HTMLElement,
     label: string,
     private readonly prefix: string,
+    private readonly words: Words | null = null,
   ) {
     element.setAttribute("role", "tree");
     element.setAttribute("aria-label", label);
@@ -70,7 +77,7 @@ export class FrameTree {
       return;
     }
     const active = `${this.prefix}-item-${Math.max(0, node)}`;
-    this.list.replaceChildren(...treeItems(graph, node).map((item) => this.made(item, item.node === Math.max(0, node))));
+    this.list.replaceChildren(...treeItems(graph, node, this.words).map((item) => this.made(item, item.node === Math.max(0, node))));
     this.element.setAttribute("aria-activedescendant", active);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search field: what it finds stands out in the graph; beside it the share and "3 of 17".
 
-import { byId } from "../../widgets/dom";
+import { byId, el } from "../../widgets/dom";
 import { formatCount, formatPercent } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { compilePattern, findFrames, matchNames, NAME_LIMIT, type Found } from "../../graph/search";
@@ -10,9 +10,53 @@ import { exactly } from "../../shell/state";
 
 const TYPING_PAUSE_MS = 120;
 
+export interface SearchElements {
+  field: HTMLInputElement;
+  tools: HTMLElement; // hidden while nothing is searched
+  result: HTMLElement;
+  previous: HTMLElement;
+  next: HTMLElement;
+  clear: HTMLElement;
+  leave(): void; // Escape in the field
+}
+
+// Those of index.html.
+export function pageSearch(): SearchElements {
+  return {
+    field: byId<HTMLInputElement>("search"),
+    tools: byId("search-tools"),
+    result: byId("search-result"),
+    previous: byId("search-previous"),
+    next: byId("search-next"),
+    clear: byId("search-clear"),
+    leave: () => byId("flame-scroller").focus(),
+  };
+}
+
+// The same for a view that makes its own.
+export function makeSearch(leave: () => void): { element: HTMLElement; parts: SearchElements } {
+  const button = (title: string, label: string, text: string) =>
+    el("button", { type: "button", title, "aria-label": label }, text);
+  const parts: SearchElements = {
+    field: el("input", {
+      type: "text",
+      placeholder: "Search: regular expression, or a trace id  ( / )",
+      "aria-label": "Search frames",
+      spellcheck: "false",
+      autocomplete: "off",
+    }),
+    tools: el("span", { class: "search-tools", hidden: "" }),
+    result: el("span", { class: "search-result", role: "status" }),
+    previous: button("Previous match (N)", "Previous match", "‹"),
+    next: button("Next match (n)", "Next match", "›"),
+    clear: button("End the search", "End the search", "×"),
+    leave,
+  };
+  parts.tools.append(parts.result, parts.previous, parts.next, parts.clear);
+  return { element: el("span", { class: "search-side", role: "search" }, parts.field, parts.tools), parts };
+}
+
 export class SearchBox {
-  private readonly field = byId<HTMLInputElement>("search");
-  private readonly result = byId("search-result");
   private text = "";
   private graph: Graph | null = null;
   private zoom = 0;
@@ -23,31 +67,33 @@ export class SearchBox {
   private asking = new AbortController();
 
   constructor(
+    private readonly parts: SearchElements,
     private readonly changed: (text: string) => void,
     private readonly highlight: (names: Uint8Array | null) => void,
     private readonly go: (node: number) => void,
   ) {
-    this.field.addEventListener("input", () => {
+    const { field } = parts;
+    field.addEventListener("input", () => {
       clearTimeout(this.timer);
-      this.timer = window.setTimeout(() => this.changed(this.field.value), TYPING_PAUSE_MS);
+      this.timer = window.setTimeout(() => this.changed(field.value), TYPING_PAUSE_MS);
     });
-    this.field.addEventListener("keydown", (e) => this.key(e));
-    byId("search-next").addEventListener("click", () => this.step(1));
-    byId("search-previous").addEventListener("click", () => this.step(-1));
-    byId("search-clear").addEventListener("click", () => this.changed(""));
+    field.addEventListener("keydown", (e) => this.key(e));
+    parts.next.addEventListener("click", () => this.step(1));
+    parts.previous.addEventListener("click", () => this.step(-1));
+    parts.clear.addEventListener("click", () => this.changed(""));
   }
 
   private key(e: KeyboardEvent): void {
     if (e.key === "Enter") {
       clearTimeout(this.timer);
-      if (this.field.value !== this.text) {
-        this.changed(this.field.value);
+      if (this.parts.field.value !== this.text) {
+        this.changed(this.parts.field.value);
       }
       this.step(e.shiftKey ? -1 : 1);
     } else if (e.key === "Escape") {
       clearTimeout(this.timer);
       this.changed("");
-      byId("flame-scroller").focus();
+      this.parts.leave();
     }
   }
 
@@ -57,11 +103,12 @@ export class SearchBox {
   }
 
   focus(): void {
-    this.field.focus();
-    this.field.select();
+    this.parts.field.focus();
+    this.parts.field.select();
   }
 
   set(text: string): void {
+    this.parts.field.value = text;
     if (text === this.text) {
       return;
     }
@@ -86,8 +133,8 @@ export class SearchBox {
   private run(): void {
     const pattern = compilePattern(this.text, true);
     this.asking.abort();
-    this.field.title = pattern?.error ?? "";
-    this.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
+    this.parts.field.title = pattern?.error ?? "";
+    this.parts.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
     if (pattern === null || this.graph === null) {
       this.names = this.found = null;
       this.say("");
@@ -110,8 +157,8 @@ export class SearchBox {
       return;
     }
     if (names === null) {
-      this.field.title = "This expression has too many ways to match: it was stopped. Fewer * and + inside of each other help.";
-      this.field.classList.add("odd");
+      this.parts.field.title = "This expression has too many ways to match: it was stopped. Fewer * and + inside of each other help.";
+      this.parts.field.classList.add("odd");
       this.say(`stopped after ${LIMIT_MS} ms`);
       return;
     }
@@ -138,8 +185,8 @@ export class SearchBox {
   }
 
   private say(text: string): void {
-    this.result.textContent = text;
-    byId("search-tools").hidden = this.text === "";
+    this.parts.result.textContent = text;
+    this.parts.tools.hidden = this.text === "";
   }
 
   step(step: 1 | -1): void {

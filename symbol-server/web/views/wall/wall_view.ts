@@ -13,8 +13,10 @@ import {
 import { el } from "../../widgets/dom";
 import { formatCpus, formatPercent, formatValue } from "../../text/format";
 import { Graph } from "../../graph/graph";
+import { joinPath } from "../../graph/path";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
+import type { MenuItem } from "../../widgets/menu";
 import { FILTERS, flameParameters, moduleParameters, sampleParameters, type State } from "../../shell/state";
 import { showStatus } from "../../shell/status_line";
 import { showFilters } from "../flame/trail";
@@ -69,6 +71,10 @@ export class WallView implements View {
         [wallColour(0.4, dark), "both, more on the CPU"],
         [wallColour(0.6, dark), "both, more waiting"],
         [wallColour(1, dark), "waiting"],
+      ],
+      menu: (graph, node) => [
+        this.opening("Its time on the CPU as a flame graph", "on-cpu", graph, node),
+        this.opening("Its waits as a flame graph", "off-cpu", graph, node),
       ],
     });
     this.table = new WallTable(shell);
@@ -269,6 +275,11 @@ export class WallView implements View {
         list.say((failure as Error).message);
       }
     }
+  }
+
+  private opening(text: string, type: string, graph: Graph, node: number): MenuItem {
+    const zoom = joinPath(graph.pathOf(node));
+    return { text, hint: "", run: () => this.shell.change({ page: "graph", type, zoom }) };
   }
 
   private waitedPart(graph: Graph, node: number): number {
