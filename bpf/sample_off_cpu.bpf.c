@@ -151,12 +151,15 @@ static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __
 				       __u8 *weight_log2)
 {
 	__u32 length = log2_of(usual) / 2, log2 = 0;
+	__u64 windows;
 
 	if (now - rate->window_ns > SWITCH_WINDOW_MS * 1000000ULL) {
+		windows = (now - rate->window_ns) / (SWITCH_WINDOW_MS * 1000000ULL);
 		if (!rate->window_ns)
 			rate->level = LEVEL_FIRST;
-		else if (rate->spent_ns < budget_ns / 2 && rate->level)
-			rate->level--;
+		else if (rate->spent_ns < budget_ns / 2)
+			/* more than one: nobody switched meanwhile */
+			rate->level -= windows < rate->level ? windows : rate->level;
 		rate->window_ns = now;
 		rate->spent_ns = 0;
 	}
