@@ -118,7 +118,7 @@ async function of_frames() {
   await page.axe("axe: the menu of a frame of the change");
   await page.page.getByRole("menuitem", { name: "Focus" }).click();
   check(await page.wait("location.hash.includes('focus=') && document.body.dataset.page === 'diff'"), "its menu narrows both sides");
-  check(await page.waitText(".diff .filters", "draw"), "which is told");
+  check(await page.waitText(".diff .filters", "draw"), "which is told", await page.text(".diff .filters"));
 }
 
 async function from_a_frame() {

@@ -135,8 +135,8 @@ async function frames() {
   check((await page.run("location.hash")).includes("type=off-cpu") && /futex/.test(await page.data("zoom")), "zoomed there", await page.run("location.hash"));
   await page.page.goBack();
   check(await page.wait("document.body.dataset.page === 'wall'"), "Back");
-  await page.key("ArrowDown");
-  await page.key("ArrowDown");
+  check(await page.waitText(".wall .search-result", "frame"), "with what was searched");
+  await page.key("n");
   await page.key("s");
   check(await page.wait("location.hash.includes('sandwich=')"), "s: the sandwich of the selected one");
 }

@@ -166,10 +166,12 @@ export class ColouredGraph {
     }
   }
 
+  // In towards a frame; the selection stays where it is.
   private zoomBy(step: "in" | "out", towards: number): void {
     const { graph, zoom } = this;
-    if (graph !== null) {
-      this.zoomTo(step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards));
+    const node = graph === null ? -1 : step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards);
+    if (graph !== null && node >= 0) {
+      this.shell.change({ zoom: joinPath(graph.pathOf(node)) });
     }
   }
 
