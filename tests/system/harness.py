@@ -114,6 +114,7 @@ def stop_all():
 
 
 atexit.register(stop_all)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # else what was started stays
 
 
 def wait_for(condition, seconds=30, every=0.2):
