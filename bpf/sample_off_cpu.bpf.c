@@ -101,6 +101,7 @@ enum {
 	LEVEL_BACK_OFF = 18,
 	LEVEL_MAX = 44,
 	BACK_OFF_NS = 10000000,
+	BUDGET_AMPLE_NS = SWITCH_WINDOW_MS * 1000000 / 4, /* half of the CPU: no few first */
 };
 
 static __always_inline __u32 log2_of(__u64 value)
@@ -156,7 +157,7 @@ static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __
 	if (now - rate->window_ns > SWITCH_WINDOW_MS * 1000000ULL) {
 		windows = (now - rate->window_ns) / (SWITCH_WINDOW_MS * 1000000ULL);
 		if (!rate->window_ns)
-			rate->level = LEVEL_FIRST;
+			rate->level = budget_ns < BUDGET_AMPLE_NS ? LEVEL_FIRST : 0;
 		else if (rate->spent_ns < budget_ns / 2)
 			/* more than one: nobody switched meanwhile */
 			rate->level -= windows < rate->level ? windows : rate->level;

@@ -141,7 +141,6 @@ def profile_all(programs):
     located = context_places(agent.process.pid)
     for name, program in programs.items():
         check(located.get(program.pid) in WAYS[name], "%s: where its threads say it is found" % name, located)
-    time.sleep(2)  # the budget begins by taking few of the short waits
     for program in programs.values():
         program.send_signal(signal.SIGUSR1)
     said = {name: program.communicate(timeout=300)[0] for name, program in programs.items()}
