@@ -92,6 +92,11 @@ def start(arguments, log=None, **more):
     return process
 
 
+def log_size(log):
+    path = os.path.join(WORK, log)
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def end(process, seconds=20, how=signal.SIGTERM):
     """Ends it; returns (exit status, seconds it took)."""
     begin = time.monotonic()
@@ -267,6 +272,7 @@ class Agent:
         if server:
             self.arguments += ["--server", server.url if isinstance(server, Server) else server]
         self.log = log
+        self.log_begin = log_size(log)
         self.process = start(self.arguments, log)
         if wait:
             self.wait_until_sampling()
@@ -284,7 +290,10 @@ class Agent:
         raise RuntimeError("the agent does not sample after 20 s:\n" + self.text()[-1500:])
 
     def text(self):
-        return open(os.path.join(WORK, self.log), errors="replace").read()
+        """What this one has said: a log may be that of others before it, too."""
+        with open(os.path.join(WORK, self.log), "rb") as file:
+            file.seek(self.log_begin)
+            return file.read().decode(errors="replace")
 
     def stop(self):
         return end(self.process)
