@@ -56,7 +56,16 @@ if [ -x /go_memory ]; then
 	step memory
 	(sleep 2; for i in $(seq 30); do echo 5; sleep 1; echo 5; echo free; done; sleep 60) | /go_memory 16384 /dev/null >/tmp/go_memory.tally &
 	(sleep 3; echo; sleep 60) | /takes 300 300000 >/tmp/takes.tally &
-	/farflame-agent --output /memory.otlp --profile mem-alloc,mem-inuse --mem-budget 100% --duration 20s 2>/tmp/memory.log
+	/farflame-agent --output /memory.otlp --profile mem-alloc,mem-inuse --mem-budget 100% --log-level debug --duration 80s 2>/tmp/memory.log &
+	agent=$!
+	# 20 s, and longer where this machine is so slow that no window of the program in C had its turn.
+	sleep 20
+	for i in $(seq 50); do
+		! grep -q ' window .* stacks=[1-9]' /tmp/memory.log || break
+		sleep 1
+	done
+	kill -TERM "$agent"
+	wait "$agent"
 	echo "memory-status $?"
 	sed 's/^/memory-log /' /tmp/memory.log
 fi

@@ -101,7 +101,9 @@ check_kernel() { # KERNEL VMLINUZ RELEASE
 		grep -q '^memory-status 0' "$work/$1.console" &&
 			grep -q '^memory-log info memory programs=[1-9] processes=[1-9] stacks=[1-9][0-9]* stacks_lost=0 frees=[1-9]' "$work/$1.console"
 		result $? "kernel $3: a Go program's memory is profiled"
-		grep -q '^memory-log info allocations .* samples=[1-9][0-9]* lost=0 hits=[1-9]' "$work/$1.console"
+		# A stall of the emulated machine may lose some, which is said; most come.
+		awk -F'[= ]' '/^memory-log info allocations/ { for (i = 1; i < NF; i++) is[$i] = $(i + 1) }
+			END { exit !(is["samples"] > 10 * is["lost"] && is["hits"] > 0) }' "$work/$1.console"
 		result $? "kernel $3: what a program in C allocates is seen without touching it"
 		grep '^memory-log' "$work/$1.console" | sed 's/^/# /'
 	else
