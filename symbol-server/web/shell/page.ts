@@ -3,6 +3,7 @@
 // at a time is of interest: a new state aborts what the one before still waits for.
 
 import { Controls } from "./controls";
+import { AfterFrame } from "../widgets/after_frame";
 import { byId, el, type Child } from "../widgets/dom";
 import { shown } from "../text/shown";
 import { readState, writeState, type State } from "./state";
@@ -37,6 +38,8 @@ export class Page implements Shell {
   private dark = false;
   private refreshTimer = 0;
   private noticeTimer = 0;
+  private addressDue: { text: string; remember: boolean } | null = null;
+  private readonly addressLater = new AfterFrame(() => this.writeAddress());
 
   private readonly controls = new Controls(
     (changed) => this.change(changed),
@@ -72,18 +75,38 @@ export class Page implements Shell {
     byId("more").after(this.exports.element);
     byId("help-open").addEventListener("click", () => this.help());
     byId("pages").replaceChildren(...this.tabs);
-    window.addEventListener("popstate", () => this.adopt(readState(location.hash)));
+    window.addEventListener("popstate", () => this.follow());
+    window.addEventListener("pagehide", () => this.writeAddress());
     this.adopt(this.state);
   }
 
+  // A zoom asks nobody: its picture comes before the address, with which a browser is busy for a while.
   change(changed: Partial<State>, remember = true): void {
-    const address = this.link(changed);
-    if (remember) {
-      history.pushState(null, "", address);
+    const address = { text: this.link(changed), remember };
+    const isZoom = Object.keys(changed).every((key) => key === "zoom");
+    this.writeAddress();
+    this.addressDue = address;
+    if (isZoom) {
+      this.addressLater.soon();
     } else {
-      history.replaceState(null, "", address);
+      this.writeAddress();
     }
     this.adopt(this.changed(changed));
+  }
+
+  private writeAddress(): void {
+    const due = this.addressDue;
+    this.addressDue = null;
+    if (due?.remember === true) {
+      history.pushState(null, "", due.text);
+    } else if (due !== null) {
+      history.replaceState(null, "", due.text);
+    }
+  }
+
+  private follow(): void {
+    this.addressDue = null;
+    this.adopt(readState(location.hash));
   }
 
   link(changed: Partial<State>): string {
@@ -139,7 +162,10 @@ export class Page implements Shell {
     this.state = next;
     this.controls.show(next);
     this.showTabs(entry);
-    document.title = shown(titleOf(next, entry));
+    const title = shown(titleOf(next, entry));
+    if (title !== document.title) {
+      document.title = title;
+    }
     this.scheduleRefresh();
     const opened = before === null ? this.open(entry) : (this.current() as Opened);
     const { asked, view } = opened;

@@ -3,6 +3,7 @@
 // what is known of the selected one, its menu, and keys.
 
 import { HoverCard } from "../graph/details";
+import { AfterFrame } from "../widgets/after_frame";
 import { copyAndSay } from "../widgets/copy";
 import { el, type Child } from "../widgets/dom";
 import { FlameGraph } from "../graph/flamegraph";
@@ -35,6 +36,7 @@ export class ColouredGraph {
   private readonly tree: FrameTree;
   private readonly steps: FlameSteps;
   private readonly search: SearchBox;
+  private readonly afterPicture = new AfterFrame(() => this.describe());
   private graph: Graph | null = null;
   private zoom = 0;
   private selected = -1;
@@ -107,10 +109,11 @@ export class ColouredGraph {
     this.card.hide();
   }
 
-  // null: nothing to draw.
+  // null: nothing to draw. In another answer the selection stays at its path.
   show(graph: Graph | null): void {
+    const selected = this.graph !== null && this.selected > 0 ? this.graph.pathOf(this.selected) : null;
     this.graph = graph;
-    this.selected = -1;
+    this.selected = graph === null || selected === null ? -1 : graph.find(selected);
     this.card.hide();
     if (graph === null) {
       this.flame.clear();
@@ -149,9 +152,17 @@ export class ColouredGraph {
     this.card.hide();
     this.flame.show(graph, this.zoom, this.selected);
     this.search.attach(graph, this.zoom);
-    this.trail.textContent = graph.nameOf(this.zoom);
-    this.tell(this.selected < 0 ? this.zoom : this.selected);
-    document.body.dataset.zoom = graph.pathOf(this.zoom).join(";");
+    this.afterPicture.soon();
+  }
+
+  // What is read of the picture, not seen in it.
+  private describe(): void {
+    const { graph, zoom, selected } = this;
+    if (graph !== null) {
+      this.trail.textContent = graph.nameOf(zoom);
+      this.tell(selected < 0 ? zoom : selected);
+      document.body.dataset.zoom = graph.pathOf(zoom).join(";");
+    }
   }
 
   private zoomTo(node: number): void {
@@ -159,11 +170,15 @@ export class ColouredGraph {
       return;
     }
     this.card.hide();
-    this.select(node === 0 ? -1 : node);
     const zoom = joinPath(this.graph.pathOf(node));
-    if (zoom !== this.shell.state.zoom) {
-      this.shell.change({ zoom });
+    if (zoom === this.shell.state.zoom) {
+      this.select(node === 0 ? -1 : node);
+      return;
     }
+    this.selected = node === 0 ? -1 : node;
+    this.shell.change({ zoom });
+    this.flame.reveal(this.selected);
+    this.say();
   }
 
   // In towards a frame; the selection stays where it is.
@@ -190,9 +205,15 @@ export class ColouredGraph {
     this.flame.select(node);
     this.flame.reveal(node);
     this.tell(node < 0 ? this.zoom : node);
-    if (this.graph !== null && node >= 0) {
-      document.body.dataset.selected = this.graph.nameOf(node);
-      this.shell.speak(this.strip.innerText);
+    this.say();
+  }
+
+  private say(): void {
+    const { graph, selected } = this;
+    if (graph !== null && selected >= 0) {
+      const words = this.colours.words(graph, selected).map(([term, text]) => `${term} ${text}`);
+      document.body.dataset.selected = graph.nameOf(selected);
+      this.shell.speak([graph.nameOf(selected), ...words].join(", "));
     }
   }
 

@@ -3,6 +3,7 @@
 
 import { ask, type FlameAnswer, type Parameters, type SandwichAnswer, type TopAnswer } from "../../server/api";
 import { describe, HoverCard } from "../../graph/details";
+import { AfterFrame } from "../../widgets/after_frame";
 import { copyAndSay } from "../../widgets/copy";
 import { byId } from "../../widgets/dom";
 import { FlameGraph } from "../../graph/flamegraph";
@@ -57,6 +58,7 @@ export class FlameView implements View {
     menu: (node, x, y) => this.openMenu(this.at.graph as Graph, node, x, y),
     wheel: (step, node) => this.zoomBy(step, node, false),
   });
+  private readonly afterPicture = new AfterFrame(() => this.describe());
   private readonly options: FlameOptions;
   private readonly legend: FlameLegend;
   private readonly details: FrameDetails;
@@ -249,10 +251,18 @@ export class FlameView implements View {
   }
 
   private paint(graph: Graph): void {
-    const { zoom, selected } = this.at;
     this.hoverCard.hide();
-    this.flame.show(graph, zoom, selected);
-    this.search.attach(graph, zoom);
+    this.flame.show(graph, this.at.zoom, this.at.selected);
+    this.search.attach(graph, this.at.zoom);
+    this.afterPicture.soon();
+  }
+
+  // What is read of the picture, not seen in it.
+  private describe(): void {
+    const { graph, zoom, selected } = this.at;
+    if (graph === null || this.sandwich.isShown) {
+      return;
+    }
     showTrail(graph, zoom, (node) => this.zoomTo(node));
     this.details.show(graph, selected, zoom);
     this.tree.show(graph, selected < 0 ? zoom : selected);
@@ -266,11 +276,15 @@ export class FlameView implements View {
       return;
     }
     this.hoverCard.hide();
-    this.select(node === 0 ? -1 : node);
     const zoom = joinPath(graph.pathOf(node));
-    if (zoom !== this.shell.state.zoom) {
-      this.shell.change({ zoom }, remember);
+    if (zoom === this.shell.state.zoom) {
+      this.select(node === 0 ? -1 : node);
+      return;
     }
+    this.at.selected = node === 0 ? -1 : node;
+    this.shell.change({ zoom }, remember);
+    this.flame.reveal(this.at.selected);
+    this.say(graph, node === 0 ? -1 : node);
   }
 
   private zoomOut(): void {
@@ -310,6 +324,10 @@ export class FlameView implements View {
 
   private tell(graph: Graph | null, node: number): void {
     this.details.show(graph, node, this.sandwich.isShown ? 0 : this.at.zoom);
+    this.say(graph, node);
+  }
+
+  private say(graph: Graph | null, node: number): void {
     if (graph !== null && node >= 0) {
       this.shell.speak(describe(graph, node));
       document.body.dataset.selected = graph.nameOf(node);
