@@ -25,7 +25,8 @@ library = request.mapping("libwork.so.1", BUILD_IDS[which])
 same = request.mapping("libsame.so.1", "ef" * 20)
 for process, count in (("api", 400), ("db", 200)):
     profile = request.profile(request.resource(**{"host.name": "one", "farflame.process": process}), time_ns=start_ns)
-    request.sample(profile, [("native", library, 0x40), ("native", same, 0x80)], [count, count * PERIOD])
+    stack = [("native", library, 0x40), ("native", same, 0x80)] + [("native", same, 0xc0)] * (process == "db")
+    request.sample(profile, stack, [count, count * PERIOD])
     times = [start_ns + draw.randrange(60 * 10**9) for _ in range(count)]
     profile.samples[-1].timestamps_unix_nano.extend(sorted(times))
 with open(path, "wb") as file:

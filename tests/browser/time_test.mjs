@@ -63,6 +63,28 @@ async function builds() {
   page.quiet("the time line");
 }
 
+// From the flame graph: of a function that only one of the processes runs.
+async function one_function() {
+  await page.open({ ...RANGE, page: "graph", group_by: "process" });
+  const { functions } = await server.json("top", { from: String(FROM), until: "now", sort: "total" });
+  const { name } = functions.find((one) => one.name.endsWith("0xc0"));
+  const exactly = `^${name.replaceAll(/[.+]/g, "\\$&")}$`;
+  await page.page.fill("#search", exactly);
+  await page.page.press("#search", "Enter");
+  check(await page.wait(`document.body.dataset.selected === ${JSON.stringify(name)}`), "a function of one process is selected", await page.data("selected"));
+  await page.run("document.getElementById('flame-scroller').focus()");
+  await page.key("m");
+  await page.page.getByRole("menuitem", { name: "When it runs" }).click();
+  check(await page.wait("document.body.dataset.page === 'time' && /focus=/.test(location.hash)"), "its menu leads to its time line", await page.run("location.hash"));
+  check(await page.waitText("#stat-samples", "400 samples"), "of its samples only", await page.text("#status"));
+  const answer = await server.json("timeline", { from: String(FROM), until: "now", group_by: "process", focus: exactly });
+  equal(answer.series.map(({ labels, samples }) => [labels.process, samples]), [["db", 400]], "as the server has it");
+  check(await page.waitText(".time-page .heat", "samples of all functions"), "what is not narrowed says so");
+  await page.click(".time-page .filter");
+  check(await page.wait("!location.hash.includes('focus')"), "a click on the filter takes it away");
+  check(await page.waitText("#stat-samples", "1,200 samples"), "for the time line of all", await page.text("#status"));
+}
+
 async function heat() {
   await page.open({ ...RANGE, until: String(FROM + 60_000) });
   check(await page.waitText(".time-page", "A column is"), "the heat map is drawn");
@@ -90,4 +112,4 @@ async function clean() {
   await page.shots("time");
 }
 
-await run(opens, brush, builds, heat, clean);
+await run(opens, brush, builds, one_function, heat, clean);

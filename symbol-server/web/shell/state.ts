@@ -232,6 +232,19 @@ export function moduleParameters(state: State): Parameters {
   return match === "" ? { type, from, until } : { type, from, until, match };
 }
 
+export const STACK_FILTERS = ["focus", "ignore"] as const;
+
+// And of stacks by their functions, for whoever answers with values over time.
+export function timelineParameters(state: State): Parameters {
+  const out = moduleParameters(state);
+  for (const key of STACK_FILTERS) {
+    if (state[key] !== "") {
+      out[key] = state[key];
+    }
+  }
+  return out;
+}
+
 const NARROWING = ["process", "service", "host", "match", "exact", "trace_id", ...FILTERS] as const;
 
 export function hasFilters(state: State): boolean {

@@ -92,6 +92,11 @@ export function frameMenu(graph: Graph, node: number, state: State, actions: Fra
     { text: "Sandwich: callers and callees", hint: "s", run: () => actions.change({ page: "graph", sandwich: name }) },
     ...copying(graph, node, actions),
     search,
+    {
+      text: "When it runs: time line of stacks through it",
+      hint: "",
+      run: () => actions.change({ page: "time", focus: exactly(name), zoom: "", sandwich: "" }),
+    },
     ...filtering(graph, node, state, actions),
     {
       text: "Compare with the time before",

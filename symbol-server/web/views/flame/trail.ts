@@ -62,9 +62,10 @@ export function showFilters(
   state: State,
   change: (changed: Partial<State>) => void,
   box: HTMLElement = byId("filters"),
+  keys: readonly Shown[] = Object.keys(FILTER_WORDS) as Shown[], // those that act here
 ): void {
   const chips: Node[] = [];
-  for (const key of Object.keys(FILTER_WORDS) as Shown[]) {
+  for (const key of keys) {
     if (state[key] === "") {
       continue;
     }

@@ -7,7 +7,7 @@ import { el } from "../../widgets/dom";
 import { collapseArguments, formatPercent } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { moduleParameters, type State } from "../../shell/state";
+import { moduleParameters, STACK_FILTERS, timelineParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { timeOf } from "../../text/time";
 import { HeatMap, type HeatData } from "../../widgets/heat_map";
@@ -17,6 +17,7 @@ import { newBuilds } from "../builds";
 import { chartOf, type ChartData } from "../chart_data";
 import { changes, OverviewList } from "../overview/overview_lists";
 import { rateOf } from "../rates";
+import { showFilters } from "../flame/trail";
 import { buildMarks, buildRows } from "./time_builds";
 
 const HEIGHT = 220;
@@ -27,8 +28,9 @@ const GROUPINGS = ["process", "service", "host", "container", "host,process", ""
 export class TimeView implements View {
   readonly element = el("div", { class: "time-page", hidden: "" });
   readonly asked = [
-    ...(["type", "from", "until", "process", "service", "host", "match", "value", "group_by"] as const),
+    ...(["type", "from", "until", "process", "service", "host", "match", "value", "group_by", ...STACK_FILTERS] as const),
   ];
+  private readonly filters = el("span", { class: "filters" });
   private readonly grouping = el("select", { "aria-label": "Group by" });
   private readonly chart: TimeChart;
   private readonly heat: HeatMap;
@@ -70,6 +72,7 @@ export class TimeView implements View {
         button("Wider", "Twice as much time (u)", () => this.widen(1)),
         button("›", "Later ( ] )", () => this.shift(0.5)),
       ),
+      this.filters,
       el("span", { class: "quiet" }, "Drag over the chart to choose a time."),
     );
     const heat = el(
@@ -93,11 +96,12 @@ export class TimeView implements View {
       this.grouping.append(el("option", { value: state.group_by }, state.group_by));
     }
     this.grouping.value = state.group_by;
+    showFilters(state, (changed) => this.shell.change(changed), this.filters, STACK_FILTERS);
   }
 
   async load(state: State, signal: AbortSignal): Promise<void> {
     const selection = moduleParameters(state);
-    const parameters = { ...selection, value: state.value, group_by: state.group_by, limit: GROUPS };
+    const parameters = { ...timelineParameters(state), value: state.value, group_by: state.group_by, limit: GROUPS };
     const answer = await ask<TimelineAnswer>("timeline", parameters, signal);
     if (signal.aborted) {
       return;
@@ -113,13 +117,13 @@ export class TimeView implements View {
     this.chart.show(this.data);
     this.marks = [];
     void this.showBuilds(selection, answer, signal);
-    void this.showMoments(selection, state, signal);
-    void this.showHeat(selection, signal);
+    void this.showMoments(state, signal);
+    void this.showHeat(selection, STACK_FILTERS.some((key) => state[key] !== ""), signal);
   }
 
-  private async showMoments(selection: Record<string, string>, state: State, signal: AbortSignal): Promise<void> {
+  private async showMoments(state: State, signal: AbortSignal): Promise<void> {
     try {
-      const parameters = { ...selection, group_by: state.group_by, limit: CHANGES, processes: "0" };
+      const parameters = { ...timelineParameters(state), group_by: state.group_by, limit: CHANGES, processes: "0" };
       const answer = await ask<Hotspots>("hotspots", parameters, signal);
       if (signal.aborted) {
         return;
@@ -178,7 +182,8 @@ export class TimeView implements View {
     };
   }
 
-  private async showHeat(selection: Record<string, string>, signal: AbortSignal): Promise<void> {
+  // isNarrowed: to some functions, of which nobody knows the times of each sample.
+  private async showHeat(selection: Record<string, string>, isNarrowed: boolean, signal: AbortSignal): Promise<void> {
     this.heatNote.textContent = "Loading…";
     try {
       const data = await ask<HeatData>("heatmap", selection, signal);
@@ -187,7 +192,8 @@ export class TimeView implements View {
         this.heat.show(data);
         this.heatNote.textContent =
           `A column is ${data.column_ms / 1000} s, read downwards; darker is more samples. ` +
-          "Drag from one cell to another for the flame graph of exactly that time.";
+          "Drag from one cell to another for the flame graph of exactly that time." +
+          (isNarrowed ? " It has the samples of all functions." : "");
       }
     } catch (failure) {
       if (!signal.aborted) {
