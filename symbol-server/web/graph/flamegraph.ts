@@ -174,8 +174,10 @@ export class FlameGraph {
 
   // Per name 1 where frames stand out and the others step back; null: no search.
   highlight(names: Uint8Array | null): void {
-    this.found = names;
-    this.redrawSoon();
+    if (names !== this.found) {
+      this.found = names;
+      this.redrawSoon();
+    }
   }
 
   select(node: number): void {
@@ -289,6 +291,8 @@ export class FlameGraph {
   }
 
   draw(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
     const ratio = window.devicePixelRatio || 1;
     const context = this.context;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
