@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that may wait until the picture drawn now is on the screen: the eye follows the picture, and
-// the browser lays out and paints texts for longer than the canvas takes.
+// the browser lays out and paints texts for longer than the canvas takes. When the next frame begins,
+// this one has left the browser's threads.
 
 export class AfterFrame {
   private isDue = false;
@@ -14,10 +15,12 @@ export class AfterFrame {
     }
     this.isDue = true;
     requestAnimationFrame(() =>
-      setTimeout(() => {
-        this.isDue = false;
-        this.work();
-      }),
+      requestAnimationFrame(() =>
+        setTimeout(() => {
+          this.isDue = false;
+          this.work();
+        }),
+      ),
     );
   }
 }
