@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh deploy/recorded/record.sh: makes the recorded profile anew that quickstart shows where eBPF is not
 # permitted. Our agent profiles programs of ours for 15 s, on the CPU and waiting; kept are the OTLP bytes it
-# writes, the programs themselves (they are their debug files), and of the kernel's symbols those that occur.
+# writes, the programs themselves (they are their debug files), and of the symbols of the kernel and of libraries
+# those that occur (libc6-dbg has the names of the functions that libc does not export).
 set -eu
 cd "$(dirname "$0")/../.."
 here=deploy/recorded
@@ -37,5 +38,6 @@ wait
 rm -rf "$folder"
 
 gzip -9 -n -c "$build/recorded.otlp" >"$here/profile.otlp.gz"
+/usr/bin/python3 -B "$here/library_symbols.py" "$build" "$build/recorded.otlp" "$here/debug"
 /usr/bin/python3 -B "$here/used_kallsyms.py" "$build" "$build/recorded.otlp" "$here/kallsyms"
 du -sh "$here"

@@ -135,6 +135,7 @@ def without_ebpf():
         check_result(text, "without eBPF and perf events")
         names = text.split("Hottest functions")[-1]
         check("sort_orders" in names, "without eBPF and perf events: with names", names)
+        check("a frame without name in 0" in text, "without eBPF and perf events: of all frames", text)
     quickstart("stop", port=free_port())
 
 
