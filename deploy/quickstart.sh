@@ -114,7 +114,7 @@ install() {
 build() {
 	step "Building agent and server"
 	before=$(ls -l --time-style=full-iso build/farflame-agent build/farflame-server 2>/dev/null)
-	make -j"$(nproc)" >"$state/build.log" 2>&1 ||
+	make -j"$(nproc)" BUILD=build >"$state/build.log" 2>&1 ||
 		fail "The build failed: $(grep -m1 -E 'error: |undefined reference|No space|\*\*\*' "$state/build.log") (all of it: $state/build.log)"
 	[ "$before" = "$(ls -l --time-style=full-iso build/farflame-agent build/farflame-server)" ] &&
 		step_done "up to date" || step_done
