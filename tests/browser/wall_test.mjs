@@ -74,6 +74,12 @@ async function one_tree() {
   await page.key("ArrowDown");
   await page.key("ArrowDown");
   check(await page.wait("document.body.dataset.selected"), "arrows select", strip);
+  const selected = () => page.page.getAttribute("#wall-scroller", "aria-activedescendant");
+  const [before, settled] = [await selected(), Number(await page.data("settled"))];
+  await page.key("r");
+  check(await page.wait(`Number(document.body.dataset.settled) > ${settled}`), "another answer");
+  await page.run("new Promise((done) => setTimeout(done, 200))");
+  check(before !== null && (await selected()) === before, "the selection stays through it", [before, await selected()]);
 }
 
 async function widths() {
@@ -132,7 +138,7 @@ async function frames() {
   await page.key("m");
   await page.page.getByRole("menuitem", { name: "Its waits as a flame graph" }).click();
   check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "its menu leads to its waits");
-  check((await page.run("location.hash")).includes("type=off-cpu") && /futex/.test(await page.data("zoom")), "zoomed there", await page.run("location.hash"));
+  check(await page.wait("location.hash.includes('type=off-cpu') && /futex/.test(document.body.dataset.zoom)"), "zoomed there", await page.run("location.hash"));
   await page.page.goBack();
   check(await page.wait("document.body.dataset.page === 'wall'"), "Back");
   check(await page.waitText(".wall .search-result", "frame"), "with what was searched");
