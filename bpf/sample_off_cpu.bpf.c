@@ -101,7 +101,7 @@ enum {
 	LEVEL_BACK_OFF = 18,
 	LEVEL_MAX = 44,
 	BACK_OFF_NS = 10000000,
-	BUDGET_AMPLE_NS = SWITCH_WINDOW_MS * 1000000 / 4, /* half of the CPU: no few first */
+	BUDGET_AMPLE_NS = SWITCH_WINDOW_MS * 1000000 / 4, /* of half a CPU and more: no careful start */
 };
 
 static __always_inline __u32 log2_of(__u64 value)

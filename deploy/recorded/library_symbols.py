@@ -23,10 +23,10 @@ def functions(name, build_id):
     best = {}
     for part in map(str.split, listing.splitlines()):
         if len(part) == 4 and part[2] in "tTwWiI" and int(part[1], 16) > 0:
-            start, size, name, is_global = int(part[0], 16), int(part[1], 16), part[3].partition("@")[0], part[2] in "TW"
-            rank = not is_global, len(name), name
+            start, size, symbol, is_global = int(part[0], 16), int(part[1], 16), part[3].partition("@")[0], part[2] in "TW"
+            rank = not is_global, len(symbol), symbol
             if start not in best or rank < best[start][0]:
-                best[start] = rank, (start, size, name, is_global)
+                best[start] = rank, (start, size, symbol, is_global)
     return [row for _, (_, row) in sorted(best.items())]
 
 
@@ -42,12 +42,12 @@ def write(path, build_id, rows):
         text += [".org 0x%x" % (start - TEXT), '"%s":' % name, '.type "%s",@function' % name, '.size "%s",%d' % (name, size)]
         text += ['.globl "%s"' % name] * is_global
     end = max(start + size for start, size, _, _ in rows)
-    text += [".org 0x%x" % (end - TEXT), ".skip 16", ".section .note.GNU-stack,\"\",@progbits", ""]
+    text += [".org 0x%x" % (end - TEXT), ".section .note.GNU-stack,\"\",@progbits", ""]
     with tempfile.TemporaryDirectory() as folder:
         object_file, linked = os.path.join(folder, "symbols.o"), os.path.join(folder, "symbols.so")
         subprocess.run(["as", "-o", object_file, "-"], input="\n".join(text), text=True, check=True)
-        subprocess.run(["ld", "-shared", "--build-id=0x" + build_id, "-Ttext=0x%x" % TEXT, "-z", "max-page-size=4096",
-                        "-o", linked, object_file], check=True)
+        subprocess.run(["ld", "-shared", "--build-id=0x" + build_id, "-Ttext=0x%x" % TEXT, "-o", linked,
+                        object_file], check=True)
         subprocess.run(["objcopy", "--only-keep-debug", linked, path], check=True)  # the zeros instead of code go
     os.chmod(path, 0o644)
 

@@ -33,7 +33,7 @@ export interface Shell {
   readonly state: State;
   readonly status: HTMLElement; // the line under the bar, emptied when the view changes
   readonly menu: Menu; // the only one: of a frame, of an entry of a legend
-  // A choice of the user: into the address, then on the screen. remember: Back undoes it.
+  // A choice of the user: into the address and on the screen. remember: Back undoes it.
   change(changed: Partial<State>, remember?: boolean): void;
   link(changed: Partial<State>): string; // the address of that choice, for <a href>
   reload(): void; // asks the server again

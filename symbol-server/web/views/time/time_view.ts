@@ -182,7 +182,7 @@ export class TimeView implements View {
     };
   }
 
-  // isNarrowed: to some functions, of which nobody knows the times of each sample.
+  // isNarrowed: the time line is, to some functions; cells are of samples, whatever their stacks.
   private async showHeat(selection: Record<string, string>, isNarrowed: boolean, signal: AbortSignal): Promise<void> {
     this.heatNote.textContent = "Loading…";
     try {
