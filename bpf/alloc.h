@@ -11,8 +11,10 @@
 enum {
 	ALLOC_FRAMES_MAX = 256, /* of the user part: the program waits for the walk */
 	ALLOC_COPY_BYTES = 16384,
-	ALLOC_COPY_CONTEXT = SOURCE_ALLOCS << SOURCE_SHIFT, /* in stack_copy_event.cpu */
-	ALLOC_SLOTS = 2, /* of scratch memory on each CPU: these programs may be preempted */
+	/* of scratch memory on each CPU: these programs may be preempted. Each slot counts its own
+	 * samples, so that those of one come in their order: cpu_taken is number * ALLOC_SLOTS +
+	 * slot, their source SOURCE_ALLOCS + slot. */
+	ALLOC_SLOTS = 2,
 	ALLOC_COSTS = 1024,
 	ALLOC_WINDOWS = 64,            /* open at a time, in all processes */
 	ALLOC_FUNCTIONS = 24,          /* probed in one process */

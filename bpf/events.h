@@ -26,12 +26,13 @@ enum event_type {
 	EVENT_ALLOC_FREE = 8,    /* and given back */
 };
 
-/* Who makes samples; each counts its own in sample_event.cpu_taken. In copies their CPU is cpu |
- * source << SOURCE_SHIFT. */
+/* Who makes samples; each counts its own in sample_event.cpu_taken, one after the other on each
+ * CPU. In copies their CPU is cpu | source << SOURCE_SHIFT. */
 enum sample_source {
 	SOURCE_TICKS = 0,
 	SOURCE_FAULTS = 1,
 	SOURCE_ALLOCS = 2,
+	SOURCE_ALLOCS_NESTED = 3, /* those that came while one of their CPU was being made */
 	SOURCE_SWITCHES = 4,
 	SOURCE_COUNT = 5,
 	SOURCE_SHIFT = 28,

@@ -42,12 +42,20 @@ struct task_struct {
 	__u64 start_boottime; /* 5.5 */
 	__u64 self_exec_id;   /* 64 bits wide from 5.7 */
 	char comm[16];
-	unsigned int __state; /* 5.14 */
+	unsigned int __state;         /* 5.14 */
 	struct sched_info sched_info; /* with CONFIG_SCHED_INFO */
 	struct thread_struct thread;
 };
 
 #pragma clang attribute pop
+
+/* The kernel's own, of which arm64's programs only know the beginning. */
+struct pt_regs___kernel {
+	int unknown;
+} __attribute__((preserve_access_index));
+
+/* THREAD_SIZE without KASAN, which the loader knows better: arm64's stacks are whole pages. */
+const volatile __u32 kernel_stack_bytes = 16384;
 
 enum {
 	TASK_IS_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD */
@@ -55,7 +63,6 @@ enum {
 };
 
 #if defined(__TARGET_ARCH_x86)
-enum { KERNEL_STACK_BYTES = 16384 }; /* THREAD_SIZE without KASAN */
 typedef struct pt_regs user_registers;
 
 static __always_inline int registers_are_user(const user_registers *registers)
@@ -121,7 +128,6 @@ static __always_inline __u64 registers_known(const user_registers *registers)
 					     : REGISTERS_ALL & ~(1 << 0 | 1 << 2 | 1 << 11);
 }
 #elif defined(__TARGET_ARCH_arm64)
-enum { KERNEL_STACK_BYTES = 16384 };
 typedef struct user_pt_regs user_registers;
 
 static __always_inline int registers_are_user(const user_registers *registers)
@@ -201,6 +207,12 @@ static __always_inline __u64 context_thread_pointer(void)
 #endif
 }
 
+/* Where in its kernel stack a thread has the registers of its program, as task_pt_regs() does. */
+static __always_inline __u32 saved_registers_at(void)
+{
+	return kernel_stack_bytes - bpf_core_type_size(struct pt_regs___kernel);
+}
+
 /* The registers a thread had when it entered the kernel. False: they could not be read. */
 static __always_inline int task_user_registers(struct task_struct *task, user_registers *registers)
 {
@@ -209,7 +221,7 @@ static __always_inline int task_user_registers(struct task_struct *task, user_re
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)) /* 5.15 */
 		saved = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	else
-		saved = BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - sizeof(*registers);
+		saved = BPF_CORE_READ(task, stack) + saved_registers_at();
 	return bpf_probe_read_kernel(registers, sizeof(*registers), saved) == 0;
 }
 

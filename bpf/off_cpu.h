@@ -14,9 +14,8 @@ enum {
 	SWITCH_FRAMES_MAX = 128, /* of the user part: the walk holds the run queue's lock */
 	SWITCH_KERNEL_FRAMES_MAX = 64,
 	SWITCH_COPY_BYTES = 16384,
-	SWITCH_COPY_CONTEXT = SOURCE_SWITCHES << SOURCE_SHIFT, /* in stack_copy_event.cpu */
-	/* Seldomer than one in so many would cost no less worth mentioning, and one long block among
-	 * very many short ones would count for hours. */
+	/* Seldomer than one in so many would cost no less worth mentioning, and one long block
+	 * among very many short ones would count for hours. */
 	SWITCH_WEIGHT_LOG2_MAX = 11,
 	SWITCH_SWEEP_MS = 50,   /* after which a sweep looks, and how often it does */
 	SWITCH_WINDOW_MS = 100, /* the budget is for so long, on each CPU */

@@ -79,6 +79,17 @@ static __always_inline __u32 process_view_begin(struct process_view *view, __u32
 	return view->generation;
 }
 
+/* Asked again after what its blocks say was read: a program that was preempted for long may have
+ * read another's, since heads and blocks are used again. */
+static __always_inline int process_head_is_of(const struct process_head *head,
+					      const struct process_view *view)
+{
+	const volatile struct process_head *now = head;
+
+	return now->tgid == view->tgid && now->exec_id == view->exec_id &&
+	       now->start_time_ns == view->start_time_ns && now->generation == view->generation;
+}
+
 /* The last block that does not begin above the address; the first, if all do. Indexes are
  * masked at every turn, so that the verifier sees the same range on every path. */
 static __always_inline __u32 process_block_find(const struct process_head *head, __u32 at,
@@ -143,7 +154,10 @@ static __always_inline int process_mapping_find(struct process_view *view, __u64
 		return 1;
 	view->other = view->mapping;
 	view->mapping = *mapping;
-	return 0;
+	if (process_head_is_of(head, view))
+		return 0;
+	view->mapping.start = view->mapping.end = 0;
+	return 1;
 }
 
 #endif

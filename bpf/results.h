@@ -23,7 +23,8 @@
 	RESULT(mappings_changed, "the process' mappings changed before its stack was finished")    \
 	RESULT(uprobe, "a return probe's trampoline hides the caller")                             \
 	RESULT(bad_frame, "the unwind table does not fit the stack")                               \
-	RESULT(no_start, "a return address of 0 where no stack is known to begin")
+	RESULT(no_start, "a return address of 0 where no stack is known to begin")                 \
+	RESULT(leaf_not_code, "the instruction pointer does not lie in an executable mapping")
 
 #define WALK_RESULT_ENUM(name_, sentence_) WALK_##name_,
 enum walk_result { WALK_RESULTS(WALK_RESULT_ENUM) WALK_RESULT_COUNT };

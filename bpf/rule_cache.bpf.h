@@ -19,12 +19,13 @@ struct rule_cache {
 	} entries[RULE_CACHE_ENTRIES];
 };
 
-/* 20 bits of index and 44 of ELF address; 0: does not fit. */
+/* Index and ELF address; 0: one does not fit, as addresses of files beyond 4 GiB, which are rare.
+ */
 static __always_inline __u64 rule_cache_key(__u32 executable, __u64 address)
 {
-	if (executable >= EXECUTABLE_ANONYMOUS || address >> 44)
+	if (executable == EXECUTABLE_ANONYMOUS || address >> 32)
 		return 0;
-	return (__u64)executable << 44 | address;
+	return (__u64)executable << 32 | address;
 }
 
 static __always_inline struct cached_rule *rule_cache_entry(struct rule_cache *cache, __u64 at)

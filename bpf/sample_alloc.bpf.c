@@ -8,7 +8,7 @@
  * the check for room on the stack, since a function that finds none begins again. Arguments are in
  * registers since 1.17 (cmd/compile/abi-internal.md), on the stack before. */
 #define SAMPLE_COPY_BYTES    ALLOC_COPY_BYTES
-#define SAMPLE_COPY_CONTEXT  ALLOC_COPY_CONTEXT
+#define SAMPLE_SOURCE(event) (SOURCE_ALLOCS + (event)->cpu_taken % ALLOC_SLOTS)
 #define SAMPLE_RING_FULL     COUNT_alloc_ring_full
 #define SAMPLE_SCRATCH_SLOTS ALLOC_SLOTS
 #include "bpf/alloc.h"
@@ -91,9 +91,9 @@ static __always_inline void taken(const user_registers *registers, __u8 source, 
 				  __u64 bytes, __u32 size, __u32 weight_log2)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
-	__u64 number = count(COUNT_allocs);
 	struct sample_scratch *s;
 
+	count(COUNT_allocs);
 	if (ring_is_beyond(source == ALLOC_GO ? 7 : 6)) {
 		count(COUNT_alloc_ring_full);
 		return;
@@ -104,7 +104,7 @@ static __always_inline void taken(const user_registers *registers, __u8 source, 
 		return;
 	}
 	describe(s, now, pid_tgid, weight_log2);
-	s->event.cpu_taken = number;
+	s->event.cpu_taken = ++s->numbered * ALLOC_SLOTS + s->slot;
 	s->event.cpu_ring_full = key;
 	s->event.value = bytes;
 	s->event.block = size;
@@ -224,15 +224,16 @@ int library_taken(user_registers *registers)
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	__u64 began = bpf_ktime_get_ns(), size = PT_REGS_PARM2(registers);
 	struct alloc_cost *cost;
+	__u32 weight_log2;
 
 	if (is_filtered(tgid))
 		return 0;
 	cost = cost_of(tgid);
 	if (!cost)
 		return 0;
-	if (stack_rate_allows(&cost->rate, began, alloc_budget_ns)) {
+	if (stack_rate_allows(&cost->rate, began, alloc_budget_ns, &weight_log2)) {
 		taken(registers, ALLOC_LIBRARY, PT_REGS_PARM1(registers), PT_REGS_PARM3(registers),
-		      size >> 32 ? 0 : (__u32)size, cost->rate.weight_log2);
+		      size >> 32 ? 0 : (__u32)size, weight_log2);
 		stack_rate_spend(&cost->rate, began, alloc_budget_ns);
 	} else {
 		count(COUNT_allocs_thinned);

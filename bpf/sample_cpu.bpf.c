@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* On every timer tick: one stack of whatever this CPU runs, into the ring. Loads from 5.10 on. The
  * timer's interrupt does not nest on its CPU. */
-#define SAMPLE_COPY_BYTES   STACK_COPY_BYTES_MAX
-#define SAMPLE_COPY_CONTEXT 0
-#define SAMPLE_RING_FULL    COUNT_ring_full
+#define SAMPLE_COPY_BYTES    STACK_COPY_BYTES_MAX
+#define SAMPLE_SOURCE(event) SOURCE_TICKS
+#define SAMPLE_RING_FULL     COUNT_ring_full
 #include "bpf/sample_stack.bpf.h"
 
 const volatile __u64 period_ns = 1000000000 / 19;

@@ -4,9 +4,9 @@
  * whatever the size of the page; they do not nest on their CPU, and a timer tick that comes in
  * between has a scratch of its own. */
 #include "bpf/events.h"
-#define SAMPLE_COPY_BYTES   STACK_COPY_BYTES_MAX
-#define SAMPLE_COPY_CONTEXT (SOURCE_FAULTS << SOURCE_SHIFT)
-#define SAMPLE_RING_FULL    COUNT_fault_ring_full
+#define SAMPLE_COPY_BYTES    STACK_COPY_BYTES_MAX
+#define SAMPLE_SOURCE(event) SOURCE_FAULTS
+#define SAMPLE_RING_FULL     COUNT_fault_ring_full
 #include "bpf/sample_stack.bpf.h"
 #include "bpf/stack_rate.bpf.h"
 
@@ -70,6 +70,7 @@ static __always_inline int faulted(struct bpf_perf_event_data *fault, int is_maj
 	struct task_struct *task;
 	struct sample_scratch *s;
 	struct stack_rate *rate;
+	__u32 weight_log2;
 	__u64 now;
 
 	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))
@@ -77,13 +78,13 @@ static __always_inline int faulted(struct bpf_perf_event_data *fault, int is_maj
 	count(COUNT_faults);
 	rate = bpf_map_lookup_elem(&stack_rates, &key);
 	now = bpf_ktime_get_ns();
-	if (!rate || !stack_rate_allows(rate, now, budget_ns))
+	if (!rate || !stack_rate_allows(rate, now, budget_ns, &weight_log2))
 		return 0;
 	s = scratch_find();
 	if (!s)
 		return 0;
 	task = (struct task_struct *)bpf_get_current_task();
-	describe(s, fault, task, is_major, rate->weight_log2);
+	describe(s, fault, task, is_major, weight_log2);
 	if (s->event.flags & SAMPLE_IN_KERNEL)
 		kernel_count = fault_kernel_stack(s, fault);
 	sample_walk_init(s, kernel_count);

@@ -4,8 +4,8 @@
  * maps are one for all of them, the loader sees to that. A source defines
  *
  *	SAMPLE_COPY_BYTES     most of a stack that may be copied where rows are missing
- *	SAMPLE_COPY_CONTEXT   added to the CPU's number in copies: which source's samples they are
- *of SAMPLE_RING_FULL      enum kernel_counter for samples that found the ring full
+ *	SAMPLE_SOURCE(event)  enum sample_source
+ *	SAMPLE_RING_FULL      enum kernel_counter for samples that found the ring full
  *
  * and may be preempted by no other of its kind on the same CPU, unless it defines
  *
@@ -76,6 +76,7 @@ struct sample_scratch {
 	struct process_view process;
 	struct rule_cache rules; /* outlives the sample */
 	__u64 users, owner;      /* of a slot: who wants it and who has it, pid_tgid */
+	__u64 slot, numbered;    /* which it is, and its samples so far */
 };
 #pragma clang diagnostic pop
 
@@ -86,12 +87,22 @@ struct {
 	__type(value, struct sample_scratch);
 } scratch SEC(".maps");
 
+#if SAMPLE_SCRATCH_SLOTS == 1
 static __always_inline __u64 count(__u32 key)
 {
 	__u64 *value = bpf_map_lookup_elem(&counters, &key);
 
 	return value ? ++*value : 0;
 }
+#else /* others of its kind count on the same CPU meanwhile */
+static __always_inline void count(__u32 key)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, 1);
+}
+#endif
 
 static __always_inline __u64 counted(__u32 key)
 {
@@ -139,6 +150,7 @@ static __always_inline struct sample_scratch *scratch_claim(void)
 		__sync_fetch_and_add(&s->users, 1);
 		if (*(volatile __u64 *)&s->users == 1) {
 			s->owner = bpf_get_current_pid_tgid();
+			s->slot = key;
 			return s;
 		}
 		__sync_fetch_and_add(&s->users, -1);
@@ -258,8 +270,9 @@ __attribute__((noinline)) int copy_stack(void)
 
 	if (!s)
 		return 0;
-	refused = stack_copy_send(&s->walk, s->event.cpu + SAMPLE_COPY_CONTEXT, s->event.cpu_taken,
-				  s->event.time_ns, SAMPLE_COPY_BYTES);
+	refused = stack_copy_send(&s->walk,
+				  s->event.cpu + ((__u32)SAMPLE_SOURCE(&s->event) << SOURCE_SHIFT),
+				  s->event.cpu_taken, s->event.time_ns, SAMPLE_COPY_BYTES);
 	count(refused ? refused : COUNT_copies);
 	return !refused;
 }

@@ -5,33 +5,42 @@
 #ifndef BPF_STACK_RATE_BPF_H
 #define BPF_STACK_RATE_BPF_H
 
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
 #include "bpf/events.h"
-#include "bpf/kernel_types.h"
 
-enum { STACK_RATE_LOG2_MAX = 15 };
+enum { STACK_RATE_LOG2_MAX = 15 }; /* a mask too */
 
-/* Chance decides, with what was before; never what this event is like. */
-static __always_inline int stack_rate_allows(struct stack_rate *rate, __u64 now, __u64 budget_ns)
+/* Chance decides, with what was before; never what this event is like. *weight_log2: what it then
+ * stands for. Where other CPUs use the same rate they may have changed it in between. */
+static __always_inline int stack_rate_allows(struct stack_rate *rate, __u64 now, __u64 budget_ns,
+					     __u32 *weight_log2)
 {
+	__u32 log2 = *(volatile __u32 *)&rate->weight_log2 & STACK_RATE_LOG2_MAX;
+
 	if (now - rate->window_ns > STACK_RATE_WINDOW_MS * 1000000ULL) {
-		if (rate->spent_ns < budget_ns / 2 && rate->weight_log2)
-			rate->weight_log2--;
+		if (rate->spent_ns < budget_ns / 2 && log2)
+			rate->weight_log2 = --log2;
 		rate->window_ns = now;
 		rate->spent_ns = 0;
 	}
-	return !(bpf_get_prandom_u32() & ((1U << (rate->weight_log2 & 31)) - 1));
+	*weight_log2 = log2;
+	return !(bpf_get_prandom_u32() & ((1U << log2) - 1));
 }
 
 /* What follows a stack in user space costs about as much again. */
 static __always_inline void stack_rate_spend(struct stack_rate *rate, __u64 began, __u64 budget_ns)
 {
 	__u64 now = bpf_ktime_get_ns();
+	__u32 log2;
 
 	rate->spent_ns += 2 * (now - began);
 	if (rate->spent_ns <= budget_ns)
 		return;
-	if (rate->weight_log2 < STACK_RATE_LOG2_MAX)
-		rate->weight_log2++;
+	log2 = *(volatile __u32 *)&rate->weight_log2;
+	if (log2 < STACK_RATE_LOG2_MAX)
+		rate->weight_log2 = log2 + 1;
 	rate->window_ns = now;
 	rate->spent_ns = 0;
 }

@@ -142,9 +142,10 @@ enum {
 };
 
 enum {
-	EXECUTABLE_NONE = 0,            /* a file that is not known yet: the stack goes up */
-	EXECUTABLE_ANONYMOUS = 0xfffff, /* JIT memory: no rows, the lower rungs */
+	EXECUTABLE_NONE = 0, /* a file that is not known yet: the stack goes up */
 };
+
+#define EXECUTABLE_ANONYMOUS 0xffffffffU /* JIT memory: no rows, the lower rungs */
 
 struct process_mapping {
 	__u64 start, end;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,11 @@ bool error_set_system(struct error *err, int os_error, const char *format, ...)
 	snprintf(err->message + used, sizeof err->message - used, ": %s",
 		 strerror_r(os_error, why, sizeof why));
 	return false;
+}
+
+bool error_is_no_room(const struct error *err)
+{
+	return err->os_error == ENOSPC || err->os_error == EDQUOT;
 }
 
 bool error_prefix(struct error *err, const char *format, ...)

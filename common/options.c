@@ -209,7 +209,8 @@ static bool read_line(const struct option_program *program, char *line, void *va
 {
 	char *equals;
 	const struct option_row *row;
-	char *key;
+	char *key, *value;
+	size_t length;
 
 	line = trim(line);
 	if (!*line || *line == '#')
@@ -222,7 +223,14 @@ static bool read_line(const struct option_program *program, char *line, void *va
 	row = find(program->rows, key, strlen(key));
 	if (!row || row->command_line_only)
 		return error_set(err, ERROR_OPTION, "there is no option '%s' in a file", key);
-	return set_value(row, trim(equals + 1), values, err);
+	value = trim(equals + 1);
+	length = strlen(value);
+	if (length > 1 && (*value == '"' || *value == '\'') && value[length - 1] == *value)
+		return error_set(err, ERROR_OPTION,
+				 "the value of '%s' stands in quotes, which would be part of it: write "
+				 "it without",
+				 key);
+	return set_value(row, value, values, err);
 }
 
 static char *read_file(const char *path, struct error *err)
@@ -453,6 +461,21 @@ static void print_text(const char *text, FILE *out)
 		fputs(text, out);
 }
 
+/* As a person would write it. */
+static void print_size(uint64_t bytes, FILE *out)
+{
+	static const char units[] = "KMGT";
+	unsigned unit = 0;
+
+	while (unit < 4 && bytes && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	fprintf(out, "%" PRIu64, bytes);
+	if (unit)
+		fputc(units[unit - 1], out);
+}
+
 static void print_row(const struct option_row *row, const void *values, FILE *out)
 {
 	const void *at = (const char *)values + row->offset;
@@ -488,7 +511,7 @@ static void print_row(const struct option_row *row, const void *values, FILE *ou
 		print_duration(*(const int64_t *)at, out);
 		break;
 	case OPTION_SIZE:
-		fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+		print_size(*(const uint64_t *)at, out);
 		break;
 	case OPTION_CHOICE:
 		print_choice(row, *(const uint32_t *)at, out);

@@ -4,10 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -63,62 +68,39 @@ static const int refused[] = {
 	SCMP_SYS(getcwd),     SCMP_SYS(fcntl),      SCMP_SYS(getuid),  SCMP_SYS(sched_getaffinity),
 };
 
-/* Of a process that has the network: what it never needs, and what a hijacked one would. */
-static const int forbidden[] = {
-	SCMP_SYS(execve),
-	SCMP_SYS(execveat),
-	SCMP_SYS(fork),
-	SCMP_SYS(vfork),
-	SCMP_SYS(ptrace),
-	SCMP_SYS(process_vm_readv),
-	SCMP_SYS(process_vm_writev),
-	SCMP_SYS(kill),
-	SCMP_SYS(tkill),
-	SCMP_SYS(pidfd_open),
-	SCMP_SYS(pidfd_send_signal),
-	SCMP_SYS(creat),
-	SCMP_SYS(openat2),
-	SCMP_SYS(open_by_handle_at),
-	SCMP_SYS(mkdir),
-	SCMP_SYS(mkdirat),
-	SCMP_SYS(mknod),
-	SCMP_SYS(mknodat),
-	SCMP_SYS(unlink),
-	SCMP_SYS(unlinkat),
-	SCMP_SYS(rmdir),
-	SCMP_SYS(rename),
-	SCMP_SYS(renameat),
-	SCMP_SYS(renameat2),
-	SCMP_SYS(link),
-	SCMP_SYS(linkat),
-	SCMP_SYS(symlink),
-	SCMP_SYS(symlinkat),
-	SCMP_SYS(truncate),
-	SCMP_SYS(chmod),
-	SCMP_SYS(fchmodat),
-	SCMP_SYS(chown),
-	SCMP_SYS(lchown),
-	SCMP_SYS(fchownat),
-	SCMP_SYS(listen),
-	SCMP_SYS(accept),
-	SCMP_SYS(accept4),
-	SCMP_SYS(mount),
-	SCMP_SYS(umount2),
-	SCMP_SYS(pivot_root),
-	SCMP_SYS(chroot),
-	SCMP_SYS(setns),
-	SCMP_SYS(unshare),
-	SCMP_SYS(bpf),
-	SCMP_SYS(perf_event_open),
-	SCMP_SYS(userfaultfd),
-	SCMP_SYS(io_uring_setup),
-	SCMP_SYS(keyctl),
-	SCMP_SYS(add_key),
-	SCMP_SYS(request_key),
-	SCMP_SYS(init_module),
-	SCMP_SYS(finit_module),
-	SCMP_SYS(kexec_load),
-	SCMP_SYS(kexec_file_load),
+/* Of a process that has the network, besides those: what names, connections, threads and the
+ * system's files need. Its libraries open modules of their own, so memory may be run. */
+static const int allowed_network[] = {
+	SCMP_SYS(mmap),        SCMP_SYS(mprotect),
+	SCMP_SYS(socket),      SCMP_SYS(socketpair),
+	SCMP_SYS(connect),     SCMP_SYS(bind),
+	SCMP_SYS(sendto),      SCMP_SYS(sendmsg),
+	SCMP_SYS(sendmmsg),    SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg),     SCMP_SYS(recvmmsg),
+	SCMP_SYS(getsockname), SCMP_SYS(getpeername),
+	SCMP_SYS(getsockopt),  SCMP_SYS(setsockopt),
+	SCMP_SYS(shutdown),    SCMP_SYS(poll),
+	SCMP_SYS(ppoll),       SCMP_SYS(select),
+	SCMP_SYS(pselect6),    SCMP_SYS(epoll_create1),
+	SCMP_SYS(epoll_ctl),   SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait), SCMP_SYS(eventfd2),
+	SCMP_SYS(pipe),        SCMP_SYS(pipe2),
+	SCMP_SYS(dup),         SCMP_SYS(fcntl),
+	SCMP_SYS(stat),        SCMP_SYS(lstat),
+	SCMP_SYS(statx),       SCMP_SYS(access),
+	SCMP_SYS(faccessat),   SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),    SCMP_SYS(readlinkat),
+	SCMP_SYS(getdents64),  SCMP_SYS(getcwd),
+	SCMP_SYS(fstatfs),     SCMP_SYS(ftruncate),
+	SCMP_SYS(fallocate),   SCMP_SYS(fadvise64),
+	SCMP_SYS(uname),       SCMP_SYS(sysinfo),
+	SCMP_SYS(getrlimit),   SCMP_SYS(getrusage),
+	SCMP_SYS(getuid),      SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),      SCMP_SYS(getegid),
+	SCMP_SYS(getppid),     SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(nanosleep),   SCMP_SYS(clock_getres),
+	SCMP_SYS(time),        SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),        SCMP_SYS(set_tid_address),
 };
 
 #define COUNT(array_) (sizeof(array_) / sizeof(*(array_)))
@@ -184,22 +166,42 @@ static bool drop_capabilities(struct error *err)
 	       error_set_system(err, errno, "drop capabilities");
 }
 
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+
+/* All that this kernel can refuse of what may be done with files. */
+static uint64_t refused_accesses(void)
+{
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+			       LANDLOCK_CREATE_RULESET_VERSION);
+	uint64_t first = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+	if (version < 1)
+		return 0;
+	return first | (version >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0) |
+	       (version >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0);
+}
+
 /* Of the files that it may read by their permissions, a process with the network sees those of the
  * system alone: a server that is not root and its child have the same user, and so the same data.
- * Kernels from 5.13 can do that; on others the permissions are all there is. */
+ * Nothing is written or made. Kernels from 5.13 can do that; on others the filter below is all
+ * there is. */
 static bool hide_files(struct error *err)
 {
 	static const char *const seen[] = {"/etc", "/usr", "/lib", "/lib64", "/run", "/dev"};
-	const struct landlock_ruleset_attr rules = {
-		.handled_access_fs = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR};
-	int set = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+	const struct landlock_ruleset_attr rules = {.handled_access_fs = refused_accesses()};
+	int set = rules.handled_access_fs
+			  ? (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0)
+			  : -1;
 	bool ok = true;
 
 	if (set < 0)
 		return true;
 	for (size_t i = 0; ok && i < COUNT(seen); i++) {
 		struct landlock_path_beneath_attr rule = {
-			.allowed_access = rules.handled_access_fs,
+			.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE |
+					  LANDLOCK_ACCESS_FS_READ_DIR,
 			.parent_fd = open(seen[i], O_PATH | O_CLOEXEC),
 		};
 
@@ -240,33 +242,49 @@ static int add_rules(scmp_filter_ctx filter, const struct sandbox_limits *limits
 	return rc;
 }
 
-/* Files are opened to be read, and clones are threads. clone3() has its flags in memory, where a
- * filter cannot look: without it glibc uses clone(). */
+/* Files are opened to be read and not made, limits only read, signals its own, and clones are
+ * threads. clone3() has its flags in memory, where a filter cannot look: without it glibc uses
+ * clone(). */
 static int add_network_rules(scmp_filter_ctx filter)
 {
-	const uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+	enum { CHANGES = O_ACCMODE | O_CREAT | O_TRUNC };
+	static const scmp_datum_t ioctls[] = {FIONBIO, FIONREAD, TCGETS};
+	const uint32_t allow = SCMP_ACT_ALLOW;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < COUNT(forbidden); i++)
-		rc = seccomp_rule_add(filter, refuse, forbidden[i], 0);
-	for (unsigned mode = O_WRONLY; !rc && mode <= O_ACCMODE; mode++) {
-		rc = seccomp_rule_add(filter, refuse, SCMP_SYS(openat), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE, mode));
-		if (!rc)
-			rc = seccomp_rule_add(filter, refuse, SCMP_SYS(open), 1,
-					      SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE, mode));
-	}
+	for (size_t i = 0; !rc && i < COUNT(allowed); i++)
+		rc = seccomp_rule_add(filter, allow, allowed[i], 0);
+	for (size_t i = 0; !rc && i < COUNT(allowed_network); i++)
+		rc = seccomp_rule_add(filter, allow, allowed_network[i], 0);
+	for (size_t i = 0; !rc && i < COUNT(ioctls); i++)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(ioctl), 1,
+				      SCMP_A1(SCMP_CMP_EQ, ioctls[i]));
+	if (!rc)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(openat), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, CHANGES, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(open), 1,
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, CHANGES, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(prlimit64), 2,
+				      SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	if (!rc)
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(prctl), 1,
+				      SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!rc)
-		rc = seccomp_rule_add(filter, refuse, SCMP_SYS(clone), 1,
-				      SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+		rc = seccomp_rule_add(filter, allow, SCMP_SYS(clone), 1,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	return rc;
 }
 
 static bool load_filter(const struct sandbox_limits *limits, struct error *err)
 {
-	scmp_filter_ctx filter = seccomp_init(limits->has_network ? SCMP_ACT_ALLOW
+	scmp_filter_ctx filter = seccomp_init(limits->has_network ? SCMP_ACT_ERRNO(EPERM)
 								  : SCMP_ACT_KILL_PROCESS);
 	int rc = -ENOMEM;
 
@@ -298,4 +316,178 @@ bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
 	 * limit that is too small shows up here as an error and not as a crash. */
 	return set_limits(limits, err) && (!limits->has_network || hide_files(err)) &&
 	       load_filter(limits, err);
+}
+
+/* --- one thread --- */
+
+/* What HTTP and TLS, the resolver of names and its modules, locks, clocks and logs need. */
+static const int allowed_to_thread[] = {
+	SCMP_SYS(read),           SCMP_SYS(readv),
+	SCMP_SYS(pread64),        SCMP_SYS(write),
+	SCMP_SYS(writev),         SCMP_SYS(lseek),
+	SCMP_SYS(fstat),          SCMP_SYS(newfstatat),
+	SCMP_SYS(stat),           SCMP_SYS(lstat),
+	SCMP_SYS(statx),          SCMP_SYS(access),
+	SCMP_SYS(faccessat),      SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),       SCMP_SYS(readlinkat),
+	SCMP_SYS(getdents64),     SCMP_SYS(close),
+	SCMP_SYS(fcntl),          SCMP_SYS(munmap),
+	SCMP_SYS(mremap),         SCMP_SYS(brk),
+	SCMP_SYS(madvise),        SCMP_SYS(futex),
+	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigreturn),   SCMP_SYS(sigaltstack),
+	SCMP_SYS(clock_gettime),  SCMP_SYS(clock_getres),
+	SCMP_SYS(gettimeofday),   SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep),      SCMP_SYS(restart_syscall),
+	SCMP_SYS(getpid),         SCMP_SYS(gettid),
+	SCMP_SYS(getuid),         SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),         SCMP_SYS(getegid),
+	SCMP_SYS(uname),          SCMP_SYS(sched_yield),
+	SCMP_SYS(getrandom),      SCMP_SYS(poll),
+	SCMP_SYS(ppoll),          SCMP_SYS(socket),
+	SCMP_SYS(connect),        SCMP_SYS(bind),
+	SCMP_SYS(getsockname),    SCMP_SYS(getpeername),
+	SCMP_SYS(setsockopt),     SCMP_SYS(getsockopt),
+	SCMP_SYS(sendto),         SCMP_SYS(recvfrom),
+	SCMP_SYS(sendmsg),        SCMP_SYS(recvmsg),
+	SCMP_SYS(sendmmsg),       SCMP_SYS(recvmmsg),
+	SCMP_SYS(shutdown),       SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
+};
+
+/* What files that are made need besides. */
+static const int allowed_to_writer[] = {
+	SCMP_SYS(pwritev), SCMP_SYS(preadv),    SCMP_SYS(statfs),    SCMP_SYS(openat),
+	SCMP_SYS(open),    SCMP_SYS(pwrite64),  SCMP_SYS(unlinkat),  SCMP_SYS(unlink),
+	SCMP_SYS(rename),  SCMP_SYS(renameat),  SCMP_SYS(renameat2), SCMP_SYS(ftruncate),
+	SCMP_SYS(fsync),   SCMP_SYS(fdatasync), SCMP_SYS(fallocate), SCMP_SYS(flock),
+	SCMP_SYS(fstatfs), SCMP_SYS(fadvise64),
+};
+
+#define LANDLOCK_ALL      (((uint64_t)LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* since 5.13 */
+#define LANDLOCK_CUT      ((uint64_t)1 << 14) /* ACCESS_FS_TRUNCATE, since 6.2 */
+#define LANDLOCK_CUT_FROM 3                   /* version of the interface */
+
+static bool show_below(int set, const char *path, uint64_t access, struct error *err)
+{
+	struct landlock_path_beneath_attr rule = {
+		.allowed_access = access,
+		.parent_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC),
+	};
+	bool ok;
+
+	if (rule.parent_fd < 0)
+		return errno == ENOENT || error_set_system(err, errno, "show '%s'", path);
+	ok = !syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) ||
+	     error_set_system(err, errno, "show '%s'", path);
+	close(rule.parent_fd);
+	return ok;
+}
+
+static bool show_folder_of(int set, const char *file, uint64_t access, struct error *err)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(file, '/');
+	int length = !slash ? 1 : slash == file ? 1 : (int)(slash - file);
+
+	snprintf(folder, sizeof folder, "%.*s", length, slash ? file : ".");
+	return show_below(set, folder, access, err);
+}
+
+/* Kernels from 5.13 can do that. */
+static bool bind_thread_to_files(const struct sandbox_thread *may, struct error *err)
+{
+	/* Not /dev: the thread is still root, whose the disks are, and some act when opened. */
+	static const char *const seen[] = {"/etc", "/usr", "/lib", "/lib64", "/run"};
+	const uint64_t reads = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+			       LANDLOCK_CREATE_RULESET_VERSION);
+	const struct landlock_ruleset_attr rules = {
+		.handled_access_fs = LANDLOCK_ALL |
+				     (version >= LANDLOCK_CUT_FROM ? LANDLOCK_CUT : 0)};
+	int set = version < 0 ? -1
+			      : (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
+	bool ok = true;
+
+	if (set < 0)
+		return true;
+	for (size_t i = 0; ok && i < COUNT(seen); i++)
+		ok = show_below(set, seen[i], reads, err);
+	if (ok && may->reads)
+		ok = show_folder_of(set, may->reads, reads, err);
+	if (ok && may->writes_below)
+		ok = show_below(set, may->writes_below,
+				rules.handled_access_fs & ~(uint64_t)LANDLOCK_ACCESS_FS_EXECUTE,
+				err);
+	if (ok && syscall(SYS_landlock_restrict_self, set, 0))
+		ok = error_set_system(err, errno, "bind to files");
+	close(set);
+	return ok;
+}
+
+static int add_thread_rules(scmp_filter_ctx filter, bool writes)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < COUNT(allowed_to_thread); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_to_thread[i], 0);
+	for (size_t i = 0; !rc && writes && i < COUNT(allowed_to_writer); i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_to_writer[i], 0);
+	if (!rc && !writes)
+		rc = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+			SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
+	if (!rc && !writes)
+		rc = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+			SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
+	/* The resolver's modules are loaded: memory to run, but none that can be written. */
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!rc)
+		rc = seccomp_rule_add(
+			filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				      SCMP_A1(SCMP_CMP_EQ, FIONREAD));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return rc;
+}
+
+static bool load_thread_filter(bool writes, struct error *err)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* libseccomp promises nothing */
+	scmp_filter_ctx filter;
+	int rc = -ENOMEM;
+
+	pthread_mutex_lock(&one);
+	filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (filter)
+		rc = add_thread_rules(filter, writes);
+	if (!rc)
+		rc = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	pthread_mutex_unlock(&one);
+	return !rc || error_set_system(err, -rc, "system call filter");
+}
+
+bool sandbox_enter_thread(const struct sandbox_thread *may, struct error *err)
+{
+	bool ok;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return error_set_system(err, errno, "no_new_privs");
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	/* Each for itself: what one cannot do is no reason to keep the rest. */
+	ok = bind_thread_to_files(may, err);
+	ok = drop_capabilities(ok ? err : NULL) && ok;
+	return load_thread_filter(may->writes_below, ok ? err : NULL) && ok;
 }

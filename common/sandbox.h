@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No privileges, limits, few system calls: for a worker that reads strangers' bytes. Door to
- * libseccomp. */
+/* No privileges, limits, few system calls: for a worker, or a thread, that reads strangers' bytes.
+ * Door to libseccomp. */
 #ifndef COMMON_SANDBOX_H
 #define COMMON_SANDBOX_H
 
@@ -24,11 +24,27 @@ struct sandbox_limits {
  * open descriptors, clocks and exiting need; opening files and sockets answers EPERM, anything else
  * kills the process.
  * With has_network, for a process that asks strangers over the network, whose libraries look up
- * names and certificates in ways of their own, the filter is another: sockets, threads and reading
- * the system's files (/etc, /usr, /run …; kernels before 5.13: all that it has the right to); no
- * other programs and processes, nothing is made, changed or removed in the file system, nobody is
- * listened to, nothing is asked of the kernel that only an administrator may ask. What is not
- * allowed answers EPERM. */
+ * names and certificates in ways of their own, more is allowed: sockets that connect, threads and
+ * reading the system's files (/etc, /usr, /run …; kernels before 5.13: all that it has the right
+ * to); no other programs and processes, no signals, limits or priorities of others, nothing is
+ * made, changed or removed in the file system, nobody is listened to. What is not allowed answers
+ * EPERM. */
 bool sandbox_enter(const struct sandbox_limits *limits, struct error *err);
+
+struct sandbox_thread {
+	const char *writes_below; /* the folder in which it makes files; NULL: none anywhere */
+	const char *reads;        /* a file beside the system's that it reads, NULL: none */
+};
+
+/* For the calling thread alone, for good: no capabilities, no_new_privs, a filter that allows the
+ * network, memory, reading files and, in one folder, making them; the rest answers EPERM: other
+ * programs and processes, signals, BPF, namespaces, limits and priorities. From Linux 5.13 on only
+ * the system's files (/etc, /usr, /lib, /run) and the folder of the one named can be read,
+ * and only those of the one folder be written; before that, a thread with such a folder can write
+ * what its user may write.
+ * What it does not do: the thread keeps its user and shares its memory and descriptors with the
+ * process. A hijacked thread can still write over what others will do; it cannot ask the kernel for
+ * it by itself. */
+bool sandbox_enter_thread(const struct sandbox_thread *may, struct error *err);
 
 #endif

@@ -8,6 +8,8 @@
 
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/kernel/lacks.h"
 #include "node-agent/own_process.h"
 #include "node-agent/processes/process_table.h"
 
@@ -55,28 +57,46 @@ static bool open_stages(struct agent *agent, struct error *err)
 	return agent->modules;
 }
 
+static struct capture_options capture_options_of(const struct agent_options *from)
+{
+	return (struct capture_options){
+		.way = (enum capture_way)from->capture,
+		.frequency_hz = from->frequency_hz,
+		.max_frames = from->max_frames,
+		.pids = from->pids,
+		.pid_count = from->pid_count,
+		.use_rows = true,
+		.stop_after_sample = from->debug_stop,
+		.no_on_cpu = !takes(from, SAMPLE_TYPE_on_cpu),
+		.off_cpu = agent_off_cpu(from),
+		.off_cpu_budget = from->off_cpu_budget,
+		.page_faults = takes(from, SAMPLE_TYPE_page_fault),
+		.fault_budget = from->fault_budget,
+		.allocs = takes_memory(from),
+		.alloc_budget = from->mem_budget,
+	};
+}
+
 static bool open_capture(struct agent *agent, struct error *err)
 {
-	const struct capture_options options = {
-		.way = (enum capture_way)agent->options->capture,
-		.frequency_hz = agent->options->frequency_hz,
-		.max_frames = agent->options->max_frames,
-		.pids = agent->options->pids,
-		.pid_count = agent->options->pid_count,
-		.use_rows = true,
-		.stop_after_sample = agent->options->debug_stop,
-		.no_on_cpu = !takes(agent->options, SAMPLE_TYPE_on_cpu),
-		.off_cpu = agent_off_cpu(agent->options),
-		.off_cpu_budget = agent->options->off_cpu_budget,
-		.page_faults = takes(agent->options, SAMPLE_TYPE_page_fault),
-		.fault_budget = agent->options->fault_budget,
-		.allocs = takes_memory(agent->options),
-		.alloc_budget = agent->options->mem_budget,
-	};
+	const struct capture_options options = capture_options_of(agent->options);
 	const struct capture_callbacks callbacks = agent_callbacks(agent);
 
 	agent->capture = capture_open(&options, &callbacks, err);
 	return agent->capture;
+}
+
+bool agent_could_use_bpf(const struct agent *agent)
+{
+	const struct capture_options options = capture_options_of(agent->options);
+	struct error err = {0};
+
+	if (options.way != CAPTURE_AUTO || capture_way(agent->capture) != CAPTURE_PERF)
+		return false;
+	if (capture_try_bpf(&options, &err))
+		return true;
+	lack_note(LACK_bpf, err.message);
+	return false;
 }
 
 static bool open_print(struct agent *agent, struct error *err)
@@ -105,6 +125,7 @@ static bool open_waits(struct agent *agent, struct error *err)
 	if (!agent_off_cpu(agent->options))
 		return true;
 	samples_set_scheduler(agent->samples, &agent->scheduler);
+	samples_set_waits(agent->samples, &agent->kernel_waits);
 	agent->waits = waits_new(&sources, err);
 	return agent->waits;
 }
@@ -226,7 +247,8 @@ static bool open_stacks(struct agent *agent, struct error *err)
 
 bool agent_open(struct agent *agent, struct error *err)
 {
-	return open_stages(agent, err) && open_capture(agent, err) && open_stacks(agent, err);
+	return stranger_reader_start(err) && open_stages(agent, err) && open_capture(agent, err) &&
+	       open_stacks(agent, err);
 }
 
 /* Known now rather than at the end of a long run. */
@@ -287,14 +309,29 @@ bool agent_open_output(struct agent *agent, struct error *err)
 	return agent->ship || agent->options->output;
 }
 
+uint64_t agent_stop_ship(struct agent *agent, int drain_ms, struct ship_counters *counters)
+{
+	const uint64_t unsent = ship_stop(agent->ship, drain_ms, counters);
+
+	agent->ship = NULL;
+	agent->is_left_behind |= counters->is_left_behind;
+	return unsent;
+}
+
 void agent_close(struct agent *agent)
 {
+	struct ship_counters counters;
+
+	agent_stop_ship(agent, 0, &counters);    /* it asks the reporter who we are */
 	allocation_windows_stop(agent->windows); /* they use what the capture has */
 	capture_close(agent->capture);
-	reporter_free(agent->reporter);
+	if (!agent->is_left_behind) {
+		reporter_free(agent->reporter);
+		module_announcer_free(agent->modules);
+		allocation_windows_free(agent->windows);
+	}
 	stacks_free(agent->stacks);
 	waits_free(agent->waits);
-	allocation_windows_free(agent->windows);
 	memory_probes_free(agent->probes);
 	allocations_free(agent->allocations);
 	samples_free(agent->samples);
@@ -302,7 +339,7 @@ void agent_close(struct agent *agent)
 	code_pages_free(agent->pages);
 	if (agent->print && agent->print != stdout)
 		fclose(agent->print);
-	module_announcer_free(agent->modules);
 	stack_counts_free(agent->counts);
 	process_table_free(agent->table);
+	stranger_reader_stop();
 }

@@ -37,9 +37,11 @@ struct agent {
 	struct memory_probes *probes;       /* the same */
 	struct allocation_windows *windows; /* NULL: allocations are not profiled */
 	struct kernel_scheduler scheduler;
+	struct kernel_waits kernel_waits;
 	FILE *print; /* --debug-stacks */
 	struct reporter *reporter;
-	struct ship *ship; /* NULL with --output */
+	struct ship *ship;   /* NULL with --output */
+	bool is_left_behind; /* a thread of ship could not be stopped: what it uses stays */
 };
 
 /* The KERNEL_OFF_CPU_* that the options ask for; 0: threads off their CPU are not profiled. */
@@ -56,6 +58,12 @@ bool agent_open(struct agent *agent, struct error *err);
 /* Where reports go: a server or a file. ERROR_OPTION: the options name a place that cannot be used.
  */
 bool agent_open_output(struct agent *agent, struct error *err);
+
+/* As ship_stop(). */
+uint64_t agent_stop_ship(struct agent *agent, int drain_ms, struct ship_counters *counters);
+/* Stacks are taken by perf events since BPF programs could not be loaded at the start, and now they
+ * can: it is time to begin anew. Takes some tenths of a second where it tries. */
+bool agent_could_use_bpf(const struct agent *agent);
 
 void agent_close(struct agent *agent);
 

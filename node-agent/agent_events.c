@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From capture to the other stages: who hears of which event. */
 #include "node-agent/agent.h"
+
+#include "common/log.h"
 #include "node-agent/processes/process_table.h"
 
 /* The kernel's symbols are read with the first address: a tenth of a second in which stacks would
@@ -12,8 +14,13 @@ static void on_loading(void *context)
 	struct agent *agent = context;
 
 	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
-	if (agent_off_cpu(agent->options))
-		kernel_scheduler_find("/proc", &agent->scheduler);
+	if (!agent_off_cpu(agent->options))
+		return;
+	kernel_scheduler_find("/proc", &agent->scheduler);
+	kernel_waits_find("/proc", &agent->kernel_waits);
+	if (agent->kernel_waits.dropped)
+		log_warn("some waits have no class", "functions=%u not_taken=%u",
+			 agent->kernel_waits.count, agent->kernel_waits.dropped);
 }
 
 static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)

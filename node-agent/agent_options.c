@@ -10,6 +10,7 @@
 
 #include "node-agent/samples.h"
 #include "node-agent/ship/url.h"
+#include "node-agent/status/agent_facts.h"
 
 #define AT(field_) offsetof(struct agent_options, field_)
 
@@ -70,7 +71,9 @@ static const struct option_row rows[] = {
 	 .fallback = "1%",
 	 .argument = "PERCENT",
 	 .help = "share of a program's own CPU time that probes of what memory it takes may cost "
-		 "it, 0.001% to 100%; one that would cost more is cut off"},
+		 "it, 0.001% to 100%; one that would cost more is cut off. With "
+		 "libfarflame-malloc.so loaded it is a share of one CPU: fewer samples are taken "
+		 "then, and each stands for more"},
 	{.name = "pid",
 	 .letter = 'p',
 	 .type = OPTION_LIST,
@@ -175,6 +178,12 @@ static const struct option_row rows[] = {
 	 .fallback = "30s",
 	 .argument = "TIME",
 	 .help = "a spooled report is on the disk so soon, 0s to 10m; 0s: each one is synced"},
+	{.name = "metrics-file",
+	 .type = OPTION_TEXT,
+	 .offset = AT(metrics_file),
+	 .argument = "FILE",
+	 .help = "write the agent's own counters there with each report, in Prometheus' text "
+		 "format, as node_exporter's textfile collector reads it"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = AT(timestamps),
@@ -194,6 +203,13 @@ static const struct option_row rows[] = {
 	 .type = OPTION_FLAG,
 	 .offset = AT(debug_stop),
 	 .help = "with --pid: stop a thread (SIGSTOP) after each of its samples, for a debugger"},
+	{.name = "status",
+	 .type = OPTION_FLAG,
+	 .offset = AT(status),
+	 .command_line_only = true,
+	 .help = "say how the agent that runs here fares, by its --metrics-file "
+		 "(" AGENT_FACTS_FILE "), and exit: 1 if there is none or its reports are not "
+		 "accepted"},
 	{.name = "check",
 	 .type = OPTION_FLAG,
 	 .offset = AT(check),
@@ -410,7 +426,7 @@ static bool check_target(const struct agent_options *options, struct error *err)
 {
 	struct url url;
 
-	if (options->check)
+	if (options->check || options->status)
 		return true;
 	if (!options->server && !options->output)
 		return error_set(err, ERROR_OPTION,
@@ -420,6 +436,12 @@ static bool check_target(const struct agent_options *options, struct error *err)
 	if (options->spool && (!options->server || !*options->spool))
 		return error_set(err, ERROR_OPTION,
 				 "--spool needs the name of a directory, and --server");
+	if (options->ca_file && options->server && strncmp(options->server, "https://", 8))
+		return error_set(err, ERROR_OPTION,
+				 "--ca-file says whom to trust for https, but --server is not "
+				 "https");
+	if (options->ca_file && access(options->ca_file, R_OK))
+		return error_set_system(err, errno, "--ca-file '%s'", options->ca_file);
 	if (options->output && !*options->output)
 		return error_set(err, ERROR_OPTION, "--output needs a file name");
 	if (options->server && !url_parse(options->server, &url, err))

@@ -29,7 +29,8 @@ struct agent_options {
 	uint64_t queue_limit_bytes, spool_limit_bytes, upload_bytes_per_second;
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
-	bool check, debug_stop;
+	const char *metrics_file;            /* NULL: none */
+	bool check, status, debug_stop;
 	bool timestamps;
 
 	/* --- made of it --- */
@@ -41,12 +42,12 @@ struct agent_options {
 	bool upload_missing;
 	uint32_t types;                      /* bit n: enum sample_type n is profiled */
 	double off_cpu_budget, fault_budget; /* shares of the machine */
-	double mem_budget;                   /* share of a program's CPU time */
+	double mem_budget; /* share of a program's CPU time; of a CPU for a library's samples */
 };
 
 /* As options_read(), and then what one row cannot check: exactly one of --server and --output
  * unless
- * --check, labels, process ids, profile types. Also sets the log level. */
+ * --check or --status, labels, process ids, profile types. Also sets the log level. */
 enum options_action agent_options_read(int argc, char **argv, struct agent_options *options,
 				       struct error *err);
 

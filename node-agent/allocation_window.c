@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/allocation_window.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/lacks.h"
 #include "node-agent/kernel/uprobe.h"
 
 enum {
@@ -91,15 +93,22 @@ static void detach(const struct allocation_window *window, int *fds)
 	pthread_t threads[ALLOC_FUNCTIONS];
 	bool is_running[ALLOC_FUNCTIONS];
 	pthread_attr_t small;
+	bool is_any = false, is_lacking = false;
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
 	for (uint32_t i = 0; i < window->probe_count; i++) {
 		is_running[i] = fds[i] >= 0 &&
 				!pthread_create(&threads[i], &small, take_away, &fds[i]);
-		if (fds[i] >= 0 && !is_running[i])
+		is_any |= is_running[i];
+		if (fds[i] >= 0 && !is_running[i]) {
+			is_lacking = true;
+			lack_note(LACK_threads, strerror(EAGAIN));
 			take_away(&fds[i]);
+		}
 	}
+	if (is_any && !is_lacking)
+		lack_note(LACK_threads, NULL);
 	for (uint32_t i = 0; i < window->probe_count; i++)
 		if (is_running[i])
 			pthread_join(threads[i], NULL);
@@ -167,7 +176,7 @@ static struct probe_price price_there(const struct allocation_window *window, ui
 
 	if (is_known && cpu >= 0 && CPU_ISSET(cpu, &cpus))
 		go_to(cpu);
-	price = probe_price_now(window->meter);
+	price = probe_price_now(window->meter, window->settings.stepped);
 	if (is_known)
 		sched_setaffinity(0, sizeof cpus, &cpus);
 	probe_price_share(&price, window->meter, others);
@@ -193,7 +202,10 @@ static void watch_set(bool is_watching)
 {
 	const struct sched_param first = {.sched_priority = is_watching};
 
-	sched_setscheduler(0, is_watching ? SCHED_FIFO : SCHED_OTHER, &first);
+	if (sched_setscheduler(0, is_watching ? SCHED_FIFO : SCHED_OTHER, &first))
+		lack_note(LACK_realtime, strerror(errno));
+	else if (is_watching)
+		lack_note(LACK_realtime, NULL);
 }
 
 static void sum_up(struct allocation_window *window, const struct edge *from, const struct edge *to)

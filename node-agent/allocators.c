@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node-agent/kernel/stranger_reader.h"
+
 #define SAMPLING_LIBRARY "libfarflame-malloc.so"
 
 enum { FILES_MAX = 256 };
@@ -79,7 +81,7 @@ static uint32_t file_take(struct allocator_files *files, int fd)
 	struct stat st;
 	uint32_t at = FILES_MAX, i;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+	if (!stranger_file_stat(fd, &st) || !S_ISREG(st.st_mode)) {
 		close(fd);
 		return FILES_MAX;
 	}
@@ -192,13 +194,13 @@ static bool is_allocator(const char *name)
 }
 
 /* Its own file and libraries, by their names. */
-static void mapping_look(struct allocator_files *files, struct allocators *of, const char *line,
-			 const char *own)
+static void mapping_look(struct allocator_files *files, struct allocators *of, int directory,
+			 const char *line, const char *own)
 {
 	char path[80], permissions[5] = "";
 	struct allocator mapped;
 	uint64_t inode;
-	int at = 0, fd;
+	int at = 0, path_fd, fd;
 	const char *file = strchr(line, '/'), *name = strrchr(line, '/');
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 "%n", &mapped.start,
@@ -206,9 +208,11 @@ static void mapping_look(struct allocator_files *files, struct allocators *of, c
 	    permissions[2] != 'x' || !inode || of->count == ALLOCATORS_MAX || !file ||
 	    (strncmp(file, own, strlen(own)) != 0 && !is_allocator(name + 1)))
 		return;
-	snprintf(path, sizeof path, "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, of->tgid,
-		 mapped.start, mapped.limit);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, mapped.start, mapped.limit);
+	path_fd = stranger_open_at(directory, path);
+	fd = path_fd < 0 ? -1 : stranger_reopen(path_fd);
+	if (path_fd >= 0)
+		close(path_fd);
 	mapped.file = fd < 0 ? FILES_MAX : file_take(files, fd);
 	if (mapped.file != FILES_MAX)
 		of->items[of->count++] = mapped;
@@ -219,21 +223,21 @@ static void look(struct allocator_files *files, struct allocators *of)
 	char path[40], line[512], own[512];
 	ssize_t length;
 	bool is_told = false; /* by the process itself: node-agent/malloc/ */
-	FILE *maps;
+	struct stranger_maps maps;
+	int directory;
 
-	snprintf(path, sizeof path, "/proc/%u/exe", of->tgid);
-	length = readlink(path, own, sizeof own - 1);
-	if (length <= 0)
-		return;
-	own[length] = '\0';
-	snprintf(path, sizeof path, "/proc/%u/maps", of->tgid);
-	maps = fopen(path, "re");
-	while (maps && fgets(line, sizeof line, maps)) {
-		mapping_look(files, of, line, own);
+	snprintf(path, sizeof path, "/proc/%u", of->tgid);
+	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	length = directory < 0 ? -1 : readlinkat(directory, "exe", own, sizeof own - 1);
+	own[length > 0 ? length : 0] = '\0';
+	stranger_maps_begin(&maps, directory);
+	while (length > 0 && stranger_maps_line(&maps, line, sizeof line)) {
+		mapping_look(files, of, directory, line, own);
 		is_told |= strstr(line, "/" SAMPLING_LIBRARY) != NULL;
 	}
-	if (maps)
-		fclose(maps);
+	stranger_maps_end(&maps);
+	if (directory >= 0)
+		close(directory);
 	if (is_told)
 		allocators_leave(files, of);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/go_buckets.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <unistd.h>
+#include "node-agent/kernel/stranger_reader.h"
 
 enum {
 	TYPE_MEMORY = 1,
@@ -19,20 +17,16 @@ struct cycle {
 	uint64_t taken, given, taken_bytes, given_bytes;
 };
 
-static bool read_at(int memory, uint64_t address, void *to, size_t bytes)
-{
-	return pread(memory, to, bytes, (off_t)address) == (ssize_t)bytes;
-}
-
-uint64_t go_bucket_in_use(int memory, uint64_t bucket)
+uint64_t go_bucket_in_use(int directory, uint64_t bucket)
 {
 	struct cycle cycles[CYCLES];
 	struct bucket_head head;
 	uint64_t taken = 0, given = 0;
 
-	if (!read_at(memory, bucket, &head, sizeof head) || head.type != TYPE_MEMORY ||
-	    head.stack_length > STACK_MAX ||
-	    !read_at(memory, bucket + sizeof head + 8 * head.stack_length, cycles, sizeof cycles))
+	if (!stranger_memory_read(directory, bucket, &head, sizeof head) ||
+	    head.type != TYPE_MEMORY || head.stack_length > STACK_MAX ||
+	    !stranger_memory_read(directory, bucket + sizeof head + 8 * head.stack_length, cycles,
+				  sizeof cycles))
 		return UINT64_MAX;
 	for (int i = 0; i < CYCLES; i++) {
 		taken += cycles[i].taken;

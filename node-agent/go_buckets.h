@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Sampled pieces in use of the bucket at that address. memory: /proc/PID/mem. UINT64_MAX: not to be
+/* Sampled pieces in use of the bucket at that address. directory: /proc/PID. UINT64_MAX: not to be
  * had, or it looks like no bucket. */
-uint64_t go_bucket_in_use(int memory, uint64_t bucket);
+uint64_t go_bucket_in_use(int directory, uint64_t bucket);
 
 #endif

@@ -18,8 +18,8 @@ struct held_samples { /* zeros: none */
 	double part; /* each stands for so many that were held */
 };
 
-/* Copies the sample. False: there is no room; bytes counts what all such sets hold, bytes_max is
- * their limit. */
+/* Copies the sample, with its thread's context if that is whole. False: there is no room; bytes
+ * counts what all such sets hold, bytes_max is their limit. */
 bool held_add(struct held_samples *held, const struct sample_event *sample, size_t walked,
 	      uint64_t *bytes, uint64_t bytes_max);
 /* Keeps so many at most, evenly chosen; 0: none. */

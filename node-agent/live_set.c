@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bpf/results.h"
+#include "bpf/thread_context.h"
 #include "common/hash_table.h"
 
 enum {
@@ -158,15 +159,9 @@ static void owner_unuse(struct live_set *set, uint32_t owner)
 
 /* --- stacks --- */
 
-static uint32_t bytes_of(const struct sample_event *sample)
-{
-	return (uint32_t)(sizeof *sample + ((size_t)sample->kernel_count + sample->user_count) *
-						   sizeof sample->frames[0]);
-}
-
 static size_t frame_bytes(const struct sample_event *sample)
 {
-	return bytes_of(sample) - sizeof *sample;
+	return sample_event_frames_end(sample) - sizeof *sample;
 }
 
 static uint64_t stack_hash(const struct sample_event *sample)
@@ -205,7 +200,7 @@ static uint32_t stack_find(const struct live_set *set, const struct sample_event
 static uint32_t stack_add(struct live_set *set, const struct sample_event *sample, size_t walked,
 			  uint64_t hash)
 {
-	const uint32_t bytes = bytes_of(sample);
+	const uint32_t bytes = sample_event_frames_end(sample);
 	struct sample_event *copy;
 	uint32_t added;
 
@@ -239,7 +234,7 @@ static void stack_unuse(struct live_set *set, uint32_t at)
 	if (--stack->pieces)
 		return;
 	hash_table_remove(&set->stack_index, stack->hash, at - 1);
-	set->counters.stack_bytes -= bytes_of(stack->sample);
+	set->counters.stack_bytes -= stack->sample->size;
 	set->counters.stacks--;
 	free(stack->sample);
 	stack->sample = NULL;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,8 +17,10 @@
 #include "node-agent/agent.h"
 #include "node-agent/check/check.h"
 #include "node-agent/kernel/loader.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/status/agent_facts.h"
 #include "node-agent/unwind/row_worker.h"
 
 enum {
@@ -30,14 +33,18 @@ enum {
 	SWEEP_MS = 1000,
 	SUMMARY_MS = 60 * 1000,
 	LAST_STACKS_MS = 500,
-	DRAIN_MS = 2000, /* of the 3 s that SIGTERM has */
+	DRAIN_MS = 2000,                /* of the 3 s that SIGTERM has */
+	BPF_AGAIN_FIRST_MS = 10 * 1000, /* doubles */
+	BPF_AGAIN_LAST_MS = 3600 * 1000,
 };
 
 struct run {
 	struct agent agent;
 	int argument_count;
 	char **arguments;
-	bool begins_anew; /* with other options, once it has finished */
+	bool said_ended;  /* all of --pid */
+	bool begins_anew; /* with other options or BPF, once it has finished */
+	int64_t bpf_again_ms, bpf_wait_ms;
 };
 
 /* --- signals --- */
@@ -58,17 +65,21 @@ static void on_reload_signal(int number)
 	reload_signals = 1;
 }
 
-/* One that comes while another program text is loaded waits until it is caught there. */
-static void hold_reload(int how)
+/* Those that come while another program text is loaded wait until they are caught there. True: they
+ * were held before. */
+static bool hold_signals(int how)
 {
-	sigset_t signals;
+	sigset_t signals, before;
 
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGHUP);
-	sigprocmask(how, &signals, NULL);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	return !sigprocmask(how, &signals, &before) && sigismember(&before, SIGHUP) > 0;
 }
 
-static void catch_signals(void)
+/* True: this is no first start, but a SIGHUP's. */
+static bool catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_stop_signal};
 	struct sigaction reload = {.sa_handler = on_reload_signal};
@@ -78,7 +89,7 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGHUP, &reload, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
-	hold_reload(SIG_UNBLOCK);
+	return hold_signals(SIG_UNBLOCK);
 }
 
 /* --- the run --- */
@@ -88,6 +99,14 @@ static int64_t now_ms(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t wall_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
@@ -153,6 +172,53 @@ static bool reload(const struct run *run)
 	return true;
 }
 
+/* --- the processes of --pid --- */
+
+static bool is_there(uint32_t pid)
+{
+	return !kill((pid_t)pid, 0) || errno != ESRCH;
+}
+
+static bool check_pids(const struct agent_options *options, struct error *err)
+{
+	for (size_t i = 0; i < options->pid_count; i++)
+		if (!is_there(options->pids[i]))
+			return error_set(err, ERROR_OPTION, "--pid %u: there is no such process",
+					 options->pids[i]);
+	return true;
+}
+
+/* They may come to an end, and nothing is profiled then. */
+static void watch_pids(struct run *run)
+{
+	const struct agent_options *options = run->agent.options;
+	size_t i = 0;
+
+	if (!options->pid_count || run->said_ended)
+		return;
+	while (i < options->pid_count && !is_there(options->pids[i]))
+		i++;
+	if (i < options->pid_count)
+		return;
+	run->said_ended = true;
+	log_warn("nothing is left to profile", "ended=%zu of=--pid", options->pid_count);
+}
+
+/* What kept BPF programs out may be over: memory, a limit. */
+static bool wants_bpf_again(struct run *run, int64_t now)
+{
+	if (!run->agent.ship || now < run->bpf_again_ms)
+		return false;
+	run->bpf_wait_ms = !run->bpf_wait_ms                          ? BPF_AGAIN_FIRST_MS
+			   : run->bpf_wait_ms < BPF_AGAIN_LAST_MS / 2 ? 2 * run->bpf_wait_ms
+								      : BPF_AGAIN_LAST_MS;
+	run->bpf_again_ms = now + run->bpf_wait_ms;
+	if (run->bpf_wait_ms == BPF_AGAIN_FIRST_MS || !agent_could_use_bpf(&run->agent))
+		return false;
+	log_info("BPF programs can be loaded now", "so=\"the agent begins anew\"");
+	return true;
+}
+
 /* Until a signal, the end of --duration, or a broken capture. */
 static bool profile(struct run *run, struct error *err)
 {
@@ -180,6 +246,11 @@ static bool profile(struct run *run, struct error *err)
 		if (now >= sweep) {
 			process_table_sweep(agent->table, (uint64_t)now * 1000000);
 			requests_run(agent->requests, now);
+			watch_pids(run);
+			if (wants_bpf_again(run, now)) {
+				run->begins_anew = true;
+				break;
+			}
 			sweep = now + SWEEP_MS;
 		}
 		if (agent->ship && now >= report) {
@@ -196,7 +267,7 @@ static bool profile(struct run *run, struct error *err)
 }
 
 /* The last interval, then what waits for the server: all within 3 s of the signal. */
-static bool finish(struct agent *agent, struct error *err)
+static bool finish(struct agent *agent, bool begins_anew, struct error *err)
 {
 	struct ship_counters counters;
 	uint64_t unsent;
@@ -211,33 +282,53 @@ static bool finish(struct agent *agent, struct error *err)
 		return reporter_write(agent->reporter, agent->options->output, err);
 	}
 	reporter_ship(agent->reporter, agent->ship);
-	unsent = ship_stop(agent->ship, DRAIN_MS, &counters);
-	agent->ship = NULL;
+	unsent = agent_stop_ship(agent, DRAIN_MS, &counters);
 	reporter_log_summary(agent->reporter, &counters);
 	if (counters.spool_bytes)
 		log_info("spool", "directory=\"%s\" keeps_bytes=%" PRIu64, agent->options->spool,
 			 counters.spool_bytes);
 	if (unsent)
 		log_warn("samples not sent", "samples=%" PRIu64 " at=end", unsent);
+	if (unsent && agent->options->duration_ms && !begins_anew)
+		return error_set(err, ERROR_BUSY, "%" PRIu64 " samples could not be sent to %s",
+				 unsent, agent->options->server);
 	return true;
 }
 
-/* Does not return if it can be: options are read and programs loaded as at any start. */
-static void begin_anew(char **arguments)
+/* Children that ended while another program text came: nobody else would wait for them. */
+static void reap_old(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* Does not return if it can be: options are read and programs loaded as at any start. False: it
+ * cannot; true: it is to end meanwhile. */
+static bool begin_anew(char **arguments)
 {
 	char path[PATH_MAX];
 
-	hold_reload(SIG_BLOCK);
-	execv(self_path(path, sizeof path), arguments);
-	fprintf(stderr, "farflame-agent: begin anew: %s\n", strerror(errno));
+	hold_signals(SIG_BLOCK);
+	if (!stop_signals) {
+		execv(self_path(path, sizeof path), arguments);
+		fprintf(stderr, "farflame-agent: begin anew: %s\n", strerror(errno));
+	}
+	hold_signals(SIG_UNBLOCK);
+	return stop_signals;
 }
 
-static int run_agent(const struct agent_options *options, int argc, char **argv)
+static int run_agent(const struct agent_options *options, int argc, char **argv, bool is_anew)
 {
 	struct run run = {.agent.options = options, .argument_count = argc, .arguments = argv};
 	struct error err = {0};
 	int status = EXIT_FAILURE;
 
+	if (is_anew)
+		reap_old();
+	if (!is_anew && !check_pids(options, &err)) {
+		status = EXIT_USAGE;
+		goto out;
+	}
 	if (!agent_open(&run.agent, &err)) {
 		status = err.kind == ERROR_UNSUPPORTED ? EXIT_NOT_PERMITTED : EXIT_FAILURE;
 		goto out;
@@ -251,7 +342,7 @@ static int run_agent(const struct agent_options *options, int argc, char **argv)
 		status = EXIT_SUCCESS;
 	else
 		log_error("profiling ended", "why=\"%s\"", err.message);
-	if (!finish(&run.agent, &err))
+	if (!finish(&run.agent, run.begins_anew, &err))
 		status = EXIT_FAILURE;
 	else if (status == EXIT_SUCCESS)
 		err.kind = ERROR_NONE;
@@ -259,9 +350,11 @@ out:
 	if (err.kind != ERROR_NONE)
 		fprintf(stderr, "farflame-agent: %s\n", err.message);
 	agent_close(&run.agent);
-	if (run.begins_anew && status == EXIT_SUCCESS && !stop_signals) {
-		begin_anew(argv);
+	if (run.begins_anew && status == EXIT_SUCCESS && !begin_anew(argv))
 		status = EXIT_FAILURE;
+	if (run.agent.is_left_behind) { /* exit() takes away what it uses */
+		fflush(NULL);
+		_exit(status);
 	}
 	return status;
 }
@@ -274,8 +367,10 @@ int main(int argc, char **argv)
 
 	if (child < 0)
 		child = row_worker_main(argc, argv);
+	if (child < 0)
+		child = stranger_reader_main(argc, argv);
 	if (child >= 0)
-		return child; /* this was one that loads the BPF programs, or parses files */
+		return child; /* one that loads the BPF programs, parses files or reads memory */
 	switch (agent_options_read(argc, argv, &options, &err)) {
 	case OPTIONS_DONE:
 		return EXIT_SUCCESS;
@@ -285,10 +380,13 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
+	if (options.status)
+		return agent_facts_show(options.metrics_file ? options.metrics_file
+							     : AGENT_FACTS_FILE,
+					wall_now_ms(), stdout);
 	if (options.check)
 		return check_run(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 	own_memory_small();
 	own_priority_high();
-	catch_signals();
-	return run_agent(&options, argc, argv);
+	return run_agent(&options, argc, argv, catch_signals());
 }

@@ -2,7 +2,6 @@
 #include "node-agent/memory_probes.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "common/log.h"
 #include "node-agent/go_buckets.h"
 #include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/probed_files.h"
 #include "node-agent/processes/process_files.h"
 
@@ -33,7 +33,7 @@ struct probed_process {      /* that has a file; of one with several there are s
 	uint32_t tgid, file; /* index */
 	bool is_library;     /* it has mapped the file, and is another */
 	bool is_settled, is_cut_off;
-	int memory;                     /* /proc/PID/mem, once its file is probed; −1 */
+	int directory;                  /* /proc/PID, once its file is probed; −1 */
 	int probes[PROBED_FILE_PROBES]; /* its own, where the file's are split; −1 */
 	uint64_t start_ns;              /* 0: not known yet */
 	uint64_t rate_at, rate, last_cost_ns, last_cpu_ns, debt_ns, frees_lost;
@@ -96,8 +96,8 @@ static void process_drop(struct memory_probes *probes, uint32_t at)
 {
 	struct probed_process *process = &probes->processes[at];
 
-	if (process->memory >= 0)
-		close(process->memory);
+	if (process->directory >= 0)
+		close(process->directory);
 	probed_files_close(process->probes);
 	probed_files_unuse(probes->files, process->file);
 	*process = probes->processes[--probes->process_count];
@@ -136,7 +136,7 @@ static void process_add(struct memory_probes *probes, uint32_t tgid, uint32_t fi
 		(struct probed_process){.tgid = tgid,
 					.file = file,
 					.is_library = is_library,
-					.memory = -1,
+					.directory = -1,
 					.probes = {-1, -1},
 					.seen_ms = now_ms()};
 }
@@ -192,16 +192,15 @@ static void take_library(struct memory_probes *probes, uint32_t tgid, uint32_t f
 static bool look_for_library(struct memory_probes *probes, uint32_t tgid)
 {
 	uint32_t file = PROBED_FILES_MAX;
-	char path[40], line[512], *name;
+	int directory = is_wanted(probes, tgid) ? process_directory_open("/proc", tgid, 0) : -1;
+	struct stranger_maps maps;
 	uint64_t start, end;
-	FILE *maps;
+	char line[512], *name;
 
-	if (!is_wanted(probes, tgid))
+	if (directory < 0)
 		return false;
-	snprintf(path, sizeof path, "/proc/%u/maps", tgid);
-	maps = fopen(path, "re");
-	while (maps && fgets(line, sizeof line, maps)) {
-		line[strcspn(line, "\n")] = '\0';
+	stranger_maps_begin(&maps, directory);
+	while (stranger_maps_line(&maps, line, sizeof line)) {
 		name = strchr(line, '/');
 		if (!name || !is_library(name) ||
 		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
@@ -209,8 +208,8 @@ static bool look_for_library(struct memory_probes *probes, uint32_t tgid)
 		file = probed_files_mapping(probes->files, tgid, start, end, name);
 		break;
 	}
-	if (maps)
-		fclose(maps);
+	stranger_maps_end(&maps);
+	close(directory);
 	if (file != PROBED_FILES_MAX)
 		take_library(probes, tgid, file);
 	return file != PROBED_FILES_MAX;
@@ -250,19 +249,21 @@ static void look_at_all(struct memory_probes *probes)
 /* Where the process has its file's first byte. 0: it is not mapped. */
 static uint64_t mapped_at(uint32_t tgid, const struct probed_file *file)
 {
-	char path[40], line[512];
+	int directory = process_directory_open("/proc", tgid, 0);
 	uint64_t start, found = 0, offset, inode;
-	FILE *maps;
+	struct stranger_maps maps;
+	char line[512];
 
-	snprintf(path, sizeof path, "/proc/%u/maps", tgid);
-	maps = fopen(path, "re");
-	while (maps && !found && fgets(line, sizeof line, maps))
+	if (directory < 0)
+		return 0;
+	stranger_maps_begin(&maps, directory);
+	while (!found && stranger_maps_line(&maps, line, sizeof line))
 		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %" SCNu64, &start, &offset,
 			   &inode) == 3 &&
 		    !offset && inode == file->inode)
 			found = start;
-	if (maps)
-		fclose(maps);
+	stranger_maps_end(&maps);
+	close(directory);
 	return found;
 }
 
@@ -271,10 +272,9 @@ static uint64_t mapped_at(uint32_t tgid, const struct probed_file *file)
 static bool rate_find(struct memory_probes *probes, struct probed_process *process)
 {
 	const struct probed_file *file = file_of(probes, process);
-	char path[40];
 	uint64_t start;
 
-	if (process->memory >= 0)
+	if (process->directory >= 0)
 		return true;
 	if ((file->state != FILE_PROBED && file->state != FILE_BY_PROCESS) || !file->rate)
 		return false;
@@ -282,9 +282,8 @@ static bool rate_find(struct memory_probes *probes, struct probed_process *proce
 	if (!start)
 		return false;
 	process->rate_at = file->rate - file->base + start;
-	snprintf(path, sizeof path, "/proc/%u/mem", process->tgid);
-	process->memory = open(path, O_RDONLY | O_CLOEXEC);
-	return process->memory >= 0;
+	process->directory = process_directory_open("/proc", process->tgid, 0);
+	return process->directory >= 0;
 }
 
 /* False: it could not be read. What the program says of itself is a number and nothing more. */
@@ -293,7 +292,7 @@ static bool rate_read(struct memory_probes *probes, struct probed_process *proce
 	uint64_t rate;
 
 	if (!rate_find(probes, process) ||
-	    pread(process->memory, &rate, sizeof rate, (off_t)process->rate_at) != sizeof rate)
+	    !stranger_memory_read(process->directory, process->rate_at, &rate, sizeof rate))
 		return false;
 	process->rate_ms = now;
 	process->rate = rate > INT64_MAX ? 0 : rate;
@@ -326,7 +325,7 @@ static void settle(struct memory_probes *probes, struct probed_process *process,
 	if (process->is_library || process->is_settled || now - process->seen_ms < SETTLED_MS)
 		return;
 	process->is_settled = true;
-	if (process->rate || process->memory < 0)
+	if (process->rate || process->directory < 0)
 		return;
 	probes->counters.without++;
 	if (!file->is_told)
@@ -385,14 +384,14 @@ static uint64_t in_use(void *context, uint64_t key)
 {
 	const struct probed_process *process = context;
 
-	return go_bucket_in_use(process->memory, key);
+	return go_bucket_in_use(process->directory, key);
 }
 
 /* Ends were lost: what they were of is in use for longer, as far as anybody knows. Go's runtime
  * does know. */
 static void correct(struct memory_probes *probes, struct probed_process *process)
 {
-	if (process->memory >= 0) {
+	if (process->directory >= 0) {
 		probes->counters.corrected += probes->from.bound(probes->from.context,
 								 process->tgid, in_use, process);
 		return;

@@ -7,9 +7,7 @@
 #include <string.h>
 
 enum {
-	FRESH_MAX = 512,     /* per interval; more wait for the next one */
-	INDEX_MAX = 1 << 20, /* executables in an agent's life; later ones are not announced */
-	INDEX_FIRST_ROOM = 1024,
+	FRESH_MAX = 512, /* per interval; more wait for the next one */
 };
 
 /* A kernel module's name for as long as ship may ask for its symbols: until the process ends. */
@@ -26,8 +24,6 @@ struct fresh_executable {
 struct module_announcer {
 	struct process_table *table;
 	bool with_content;
-	uint8_t *is_done; /* a bit per index */
-	uint32_t room;    /* of bits */
 	struct fresh_executable fresh[FRESH_MAX];
 	size_t fresh_count;
 	struct module_name *names;
@@ -57,48 +53,23 @@ void module_announcer_free(struct module_announcer *announcer)
 		announcer->names = name->next;
 		free(name);
 	}
-	free(announcer->is_done);
 	free(announcer);
 }
 
 /* --- which ones --- */
 
-static bool is_done(const struct module_announcer *announcer, uint32_t index)
+void module_announcer_saw(struct module_announcer *announcer, const struct executable *executable)
 {
-	return index < announcer->room && announcer->is_done[index / 8] & 1 << index % 8;
-}
-
-void module_announcer_saw(struct module_announcer *announcer, uint32_t index)
-{
-	if (is_done(announcer, index) || index >= INDEX_MAX)
+	if (executable->is_announced)
 		return;
 	for (size_t i = 0; i < announcer->fresh_count; i++)
-		if (announcer->fresh[i].index == index) {
+		if (announcer->fresh[i].index == executable->index) {
 			announcer->fresh[i].samples++;
 			return;
 		}
 	if (announcer->fresh_count < FRESH_MAX)
 		announcer->fresh[announcer->fresh_count++] =
-			(struct fresh_executable){.index = index, .samples = 1};
-}
-
-static bool set_done(struct module_announcer *announcer, uint32_t index)
-{
-	uint32_t room = announcer->room ? announcer->room : INDEX_FIRST_ROOM;
-	uint8_t *grown;
-
-	while (room <= index)
-		room *= 2;
-	if (room > announcer->room) {
-		grown = realloc(announcer->is_done, room / 8);
-		if (!grown)
-			return false;
-		memset(grown + announcer->room / 8, 0, (room - announcer->room) / 8);
-		announcer->is_done = grown;
-		announcer->room = room;
-	}
-	announcer->is_done[index / 8] |= (uint8_t)(1 << index % 8);
-	return true;
+			(struct fresh_executable){.index = executable->index, .samples = 1};
 }
 
 /* --- symbols of the kernel, made on ship's thread when the server wants them --- */
@@ -140,7 +111,7 @@ static void set_content(struct module_announcer *announcer, const struct executa
 		return;
 	switch (executable->base) {
 	case ADDRESS_ELF:
-		if (executable->fd >= 0)
+		if (executable->fd >= 0 && !executable->is_private)
 			module->fd = fcntl(executable->fd, F_DUPFD_CLOEXEC, 3);
 		break;
 	case ADDRESS_KERNEL_TEXT:
@@ -168,6 +139,13 @@ static void announce(struct module_announcer *announcer, const struct executable
 	ship_module(ship, &module);
 }
 
+/* Somebody may still run it who is known to be allowed to read it. */
+static bool is_withheld(const struct module_announcer *announcer,
+			const struct executable *executable)
+{
+	return announcer->with_content && executable->is_private;
+}
+
 void module_announcer_run(struct module_announcer *announcer, struct ship *ship)
 {
 	for (size_t i = 0; i < announcer->fresh_count; i++) {
@@ -175,8 +153,11 @@ void module_announcer_run(struct module_announcer *announcer, struct ship *ship)
 		const struct executable *executable = process_table_executable(announcer->table,
 									       fresh->index);
 
-		if (executable && set_done(announcer, fresh->index))
-			announce(announcer, executable, fresh->samples, ship);
+		if (!executable)
+			continue;
+		announce(announcer, executable, fresh->samples, ship);
+		if (!is_withheld(announcer, executable))
+			process_table_announced(announcer->table, fresh->index);
 	}
 	announcer->fresh_count = 0;
 }

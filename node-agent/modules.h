@@ -17,10 +17,11 @@ struct module_announcer;
 struct module_announcer *module_announcer_new(struct process_table *table, bool with_content,
 					      struct error *err);
 
-/* A sample has a frame in the executable of that index. Cheap for those that were handed over. */
-void module_announcer_saw(struct module_announcer *announcer, uint32_t index);
+/* A sample has a frame in that executable. Cheap for those that were handed over. */
+void module_announcer_saw(struct module_announcer *announcer, const struct executable *executable);
 
-/* Hands over what was seen since the last time and never before. */
+/* Hands over what was seen since the last time and never before; again and again a file that may
+ * not be sent yet. */
 void module_announcer_run(struct module_announcer *announcer, struct ship *ship);
 
 void module_announcer_free(struct module_announcer *announcer);

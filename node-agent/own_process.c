@@ -55,3 +55,17 @@ void own_priority_high(void)
 		setpriority(PRIO_PROCESS, 0, NICE);
 	give_session(getpriority(PRIO_PROCESS, 0));
 }
+
+unsigned long own_memory_kib(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "re");
+	char line[128];
+	unsigned long kib = 0;
+
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pss: %lu kB", &kib) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kib;
+}

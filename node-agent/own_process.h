@@ -17,4 +17,7 @@ size_t own_file_limit(size_t reserved, size_t most);
  * on a busy host it is wanted soon. A priority that somebody chose stays. */
 void own_priority_high(void);
 
+/* Proportional share of memory in KiB; 0 where the kernel does not tell. */
+unsigned long own_memory_kib(void);
+
 #endif

@@ -15,6 +15,7 @@
 enum {
 	FIRST_CALLS = 4096,
 	CALLS = 256,
+	STEPPED_CALLS = 64,
 	GUESSED_NS = 2000,
 	COMPANY = 4,
 };
@@ -131,10 +132,11 @@ void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map
 	const struct alloc_window settings = {.is_open = 1, .mean = 1 << 30};
 	const struct alloc_window_counts none = {0};
 	const uint32_t self = (uint32_t)getpid();
-	int stepped = -1;
 
-	*meter = (struct probe_meter){
-		.probe = -1, .counts_map = counts_map, .first = {GUESSED_NS, 2 * GUESSED_NS}};
+	*meter = (struct probe_meter){.probe = -1,
+				      .stepped = -1,
+				      .counts_map = counts_map,
+				      .first = {GUESSED_NS, 2 * GUESSED_NS}};
 	meter->without_ns = call_ns(meter, probe_price_own_known, FIRST_CALLS);
 	if (!bpf_map_write(windows_map, &self, &settings, err) ||
 	    !bpf_map_write(counts_map, &self, &none, err))
@@ -145,36 +147,39 @@ void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map
 	meter->first.ns = less(call_ns(meter, probe_price_own_known, FIRST_CALLS),
 			       meter->without_ns);
 	company_measure(meter, program);
-	stepped = own_probe(probe_price_own_stepped, self, program, err);
-	if (stepped < 0)
-		return;
-	meter->first.stepped_ns = less(call_ns(meter, probe_price_own_stepped, CALLS),
-				       meter->without_ns);
-	close(stepped);
+	meter->stepped = own_probe(probe_price_own_stepped, self, program, err);
+	if (meter->stepped >= 0)
+		meter->first.stepped_ns = less(call_ns(meter, probe_price_own_stepped, CALLS),
+					       meter->without_ns);
 }
 
 void probe_meter_close(struct probe_meter *meter)
 {
 	if (meter->probe >= 0)
 		close(meter->probe);
-	meter->probe = -1;
+	if (meter->stepped >= 0)
+		close(meter->stepped);
+	meter->probe = meter->stepped = -1;
 }
 
-struct probe_price probe_price_now(const struct probe_meter *meter)
+struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 	struct probe_price price = meter->first;
-	uint64_t ns;
+	uint64_t ns, stepped_ns = 0;
 
 	if (meter->probe < 0 || !meter->first.ns)
 		return price;
 	pthread_mutex_lock(&one_at_a_time); /* the programs' time is that of the process */
 	ns = less(call_ns(meter, probe_price_own_known, CALLS), meter->without_ns);
+	if (is_stepped && meter->stepped >= 0)
+		stepped_ns = less(call_ns(meter, probe_price_own_stepped, STEPPED_CALLS),
+				  meter->without_ns);
 	pthread_mutex_unlock(&one_at_a_time);
 	if (!ns)
 		return price;
 	price.ns = ns;
-	price.stepped_ns = price.stepped_ns * price.ns / meter->first.ns;
+	price.stepped_ns = stepped_ns ? stepped_ns : price.stepped_ns * price.ns / meter->first.ns;
 	return price;
 }
 

@@ -16,7 +16,7 @@ struct probe_price {
 };
 
 struct probe_meter {
-	int probe; /* of our own function, for good; -1: none */
+	int probe, stepped; /* of our own functions, for good; −1: none */
 	int counts_map;
 	uint64_t without_ns;
 	struct probe_price first; /* as it was at the start */
@@ -29,8 +29,9 @@ void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map
 		      struct error *err);
 void probe_meter_close(struct probe_meter *meter);
 
-/* Half a millisecond of CPU time. */
-struct probe_price probe_price_now(const struct probe_meter *meter);
+/* Half a millisecond of CPU time; with is_stepped another, and that price is measured as well, else
+ * it is taken to change as the other does. */
+struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped);
 /* With others' probes at the same place: the kernel asks each whether it is meant
  * (kernel/events/uprobes.c, handler_chain()). */
 void probe_price_share(struct probe_price *price, const struct probe_meter *meter, uint32_t others);

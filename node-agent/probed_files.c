@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/kernel/uprobe.h"
 #include "node-agent/processes/process_files.h"
 
@@ -46,9 +46,7 @@ static void file_forget(struct probed_file *file)
  * containers, and two probes would tell everything twice. What lies below gives number and time. */
 static dev_t device_of(int fd, const struct stat *st)
 {
-	struct statfs system;
-
-	return fstatfs(fd, &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC ? 0 : st->st_dev;
+	return stranger_file_system(fd) == OVERLAYFS_SUPER_MAGIC ? 0 : st->st_dev;
 }
 
 static bool file_is(const struct probed_file *file, dev_t device, const struct stat *st)
@@ -125,8 +123,8 @@ static uint32_t take_path(struct probed_files *files, int path_fd, const char *p
 	struct stat st;
 	int fd = -1;
 
-	if (path_fd >= 0 && process_stat_file(path_fd, &st) && S_ISREG(st.st_mode))
-		fd = process_open_for_reading(path_fd);
+	if (path_fd >= 0 && stranger_file_stat(path_fd, &st) && S_ISREG(st.st_mode))
+		fd = stranger_reopen(path_fd);
 	if (path_fd >= 0)
 		close(path_fd);
 	return fd < 0 ? PROBED_FILES_MAX : file_take(files, fd, &st, name ? name + 1 : path);
@@ -139,7 +137,7 @@ uint32_t probed_files_of_process(struct probed_files *files, uint32_t tgid)
 
 	if (directory < 0)
 		return PROBED_FILES_MAX;
-	path_fd = openat(directory, "exe", O_PATH | O_CLOEXEC); /* the kernel's have none */
+	path_fd = stranger_open_at(directory, "exe"); /* the kernel's have none */
 	if (path_fd >= 0 && !process_link_read(directory, "exe", target, sizeof target))
 		target[0] = '\0';
 	close(directory);
@@ -296,9 +294,9 @@ bool probed_files_open_for(struct probed_files *files, uint32_t at, uint32_t tgi
 	bool ok;
 
 	if (directory >= 0)
-		path_fd = openat(directory, "exe", O_PATH | O_CLOEXEC);
-	if (path_fd >= 0 && process_stat_file(path_fd, &st) && S_ISREG(st.st_mode))
-		fd = process_open_for_reading(path_fd);
+		path_fd = stranger_open_at(directory, "exe");
+	if (path_fd >= 0 && stranger_file_stat(path_fd, &st) && S_ISREG(st.st_mode))
+		fd = stranger_reopen(path_fd);
 	ok = fd >= 0 && file_is(file, device_of(fd, &st), &st) &&
 	     open_probes(file, fd, tgid, probes);
 	if (fd >= 0)

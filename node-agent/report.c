@@ -2,9 +2,7 @@
 #include "node-agent/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +15,11 @@
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "common/otlp.h"
+#include "common/whole_file.h"
+#include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/own_process.h"
+#include "node-agent/kernel/lacks.h"
+#include "node-agent/status/agent_facts.h"
 #include "node-agent/wall_clock.h"
 
 enum {
@@ -30,6 +33,9 @@ enum {
 	MEMORY_COUNTERS = 13,
 	CONTEXT_COUNTERS = 7,
 	WINDOW_COUNTERS = 14,
+	STRANGER_COUNTERS = 4,
+	OWN_METRICS = 16,
+	METRICS_MAX = 256 << 10,
 };
 
 static const uint64_t tell_again_ns = 3600ull * 1000000000;
@@ -46,6 +52,7 @@ struct reporter {
 	 * its place to another is told again, no harm. */
 	uint64_t told[TOLD_HASHES];
 	uint64_t told_since_ns; /* CLOCK_MONOTONIC */
+	struct log_fault no_metrics;
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -185,6 +192,12 @@ static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t durati
 	return otlp_encode(&profile, &host, out, parts, err);
 }
 
+static void add_if_any(struct ship_report *report, const char *name, uint64_t value)
+{
+	if (value)
+		report->more[report->more_count++] = (struct profile_counter){name, value};
+}
+
 #define STACKS_NAME(name_, sentence_) "stacks." #name_,
 
 /* How stacks ended; what never occurred is left out. */
@@ -192,14 +205,14 @@ static void fill_results(const struct sample_counters *samples, struct ship_repo
 {
 	static const char *const names[] = {WALK_RESULTS(STACKS_NAME)};
 
-	_Static_assert((int)WALK_RESULT_COUNT + 2 + WAIT_COUNTERS + FAULT_COUNTERS +
-				       MEMORY_COUNTERS + CONTEXT_COUNTERS + WINDOW_COUNTERS <=
+	_Static_assert((int)WALK_RESULT_COUNT + 4 + WAIT_COUNTERS + FAULT_COUNTERS +
+				       MEMORY_COUNTERS + CONTEXT_COUNTERS + WINDOW_COUNTERS +
+				       STRANGER_COUNTERS + LACK_COUNT <=
 			       (int)SHIP_COUNTERS_MAX,
-		       "a counter for each, guessed, the clock's, and those of other types");
+		       "a counter for each, guessed, malformed, the clock's, the files', and those "
+		       "of other types");
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
-		if (samples->by_result[i])
-			report->more[report->more_count++] =
-				(struct profile_counter){names[i], samples->by_result[i]};
+		add_if_any(report, names[i], samples->by_result[i]);
 	report->more[report->more_count++] = (struct profile_counter){"stacks.guessed",
 								      samples->guessed};
 }
@@ -330,32 +343,64 @@ static void fill_windows(const struct reporter *reporter, struct ship_report *re
 	report->more_count += WINDOW_COUNTERS;
 }
 
+/* What strangers kept from being read. */
+static void fill_strangers(struct ship_report *report)
+{
+	struct stranger_reader_counters now;
+
+	stranger_reader_counters(&now);
+	if (!now.hung && !now.refused && !now.died && !now.maps_cut)
+		return;
+	const struct profile_counter counters[STRANGER_COUNTERS] = {
+		{"strangers.hung", now.hung},
+		{"strangers.refused", now.refused},
+		{"strangers.died", now.died},
+		{"strangers.maps_cut", now.maps_cut},
+	};
+	memcpy(report->more + report->more_count, counters, sizeof counters);
+	report->more_count += STRANGER_COUNTERS;
+}
+
+/* What it was denied since its start; what never occurred is left out. */
+static void fill_lacks(struct ship_report *report)
+{
+	lack_look_at_descriptors();
+	for (int i = 0; i < LACK_COUNT; i++)
+		if (lack_times((enum lack)i))
+			report->more[report->more_count++] =
+				(struct profile_counter){lack_names[i], lack_times((enum lack)i)};
+}
+
 /* Cumulative counts as of the interval's end. A sample whose stack is not finished is taken when it
  * is: with the interval that has it. */
 static void fill_counts(const struct reporter *reporter, struct ship_report *report)
 {
 	struct capture_totals totals;
 	struct sample_counters samples;
+	struct process_table_counters table;
 	struct stacks_counters stacks;
 
 	capture_counts(reporter->from.capture, &totals);
 	samples_counters(reporter->from.samples, &samples);
 	stacks_counters(reporter->from.stacks, &stacks);
+	process_table_counters(reporter->from.table, &table);
 	report->taken = totals.taken - stacks.waiting;
 	report->idle = totals.idle;
 	report->missed = totals.missed;
 	report->ring_full = totals.ring_full;
 	report->no_scratch = totals.no_scratch;
 	report->aggregate_full = samples.lost + reporter->lost_encoding;
-	if (reporter->clock.jumps)
-		report->more[report->more_count++] =
-			(struct profile_counter){"clock.jumps", reporter->clock.jumps};
+	add_if_any(report, "lost.malformed", totals.malformed + samples.malformed);
+	add_if_any(report, "clock.jumps", reporter->clock.jumps);
+	add_if_any(report, "files.unnumbered", table.files_unnumbered);
 	fill_results(&samples, report);
 	fill_waits(reporter, &totals.switches, report);
 	fill_faults(reporter, &totals.faults, &samples, report);
 	fill_memory(reporter, &totals.allocs, report);
 	fill_contexts(reporter, &totals.contexts, report);
 	fill_windows(reporter, report);
+	fill_strangers(report);
+	fill_lacks(report);
 }
 
 static bool compress(struct reporter *reporter, struct ship_report *report, struct error *err)
@@ -383,6 +428,72 @@ static void report_held(struct reporter *reporter)
 		allocations_report(reporter->from.allocations);
 }
 
+/* What schema/README.md names of this host's counters, and ship's own. */
+static size_t metrics_counters(const struct ship_report *report,
+			       const struct ship_counters *shipped, struct profile_counter *out)
+{
+	const struct profile_counter own[] = {
+		{"taken", report->taken},
+		{"idle", report->idle},
+		{"missed", report->missed},
+		{"lost.ring_full", report->ring_full},
+		{"lost.no_scratch", report->no_scratch},
+		{"lost.aggregate_full", report->aggregate_full},
+		{"lost.queue", shipped->samples_lost_queue},
+		{"lost.refused", shipped->samples_lost_refused},
+		{"lost.spool", shipped->samples_lost_spool},
+		{"ship.samples", shipped->samples_sent},
+		{"ship.bytes", shipped->bytes_sent},
+		{"ship.retries", shipped->reports_retried},
+		{"ship.profiles_refused", shipped->profiles_refused},
+		{"ship.modules_uploaded", shipped->modules_uploaded},
+		{"ship.uploads_failed", shipped->uploads_failed},
+		{"ship.upload_files_refused", shipped->upload_files_refused},
+	};
+
+	memcpy(out, own, sizeof own);
+	memcpy(out + OWN_METRICS, report->more, report->more_count * sizeof *report->more);
+	_Static_assert(sizeof own / sizeof *own == OWN_METRICS, "all of them");
+	return OWN_METRICS + report->more_count;
+}
+
+/* For this host's own monitoring, and --status. */
+static void write_metrics(struct reporter *reporter, const struct ship_report *report,
+			  struct ship *ship)
+{
+	const struct agent_options *options = reporter->from.options;
+	struct profile_counter counters[OWN_METRICS + SHIP_COUNTERS_MAX];
+	struct ship_counters shipped;
+	struct error err = {0};
+	struct buffer text;
+
+	ship_counters(ship, &shipped);
+	buffer_init(&text, METRICS_MAX);
+	agent_facts_print(
+		&text,
+		&(struct agent_facts){
+			.version = FARFLAME_VERSION,
+			.capture = capture_map_bytes(reporter->from.capture) ? "bpf" : "perf",
+			.server = options->server,
+			.rate_hz = options->frequency_hz,
+			.interval_ms = options->report_interval_ms,
+			.now_ms = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000),
+			.reports_made = report->seq,
+			.reports_accepted = shipped.acknowledged_seq,
+			.queue_bytes = shipped.queue_bytes,
+			.spool_bytes = shipped.spool_bytes,
+			.counters = counters,
+			.counter_count = metrics_counters(report, &shipped, counters),
+		});
+	if (!text.failed && whole_file_write(options->metrics_file, &text, false, &err))
+		log_fault_over(&reporter->no_metrics, "metrics not written");
+	else
+		log_fault_write(&reporter->no_metrics, 0, LOG_WARN, "metrics not written",
+				"file=\"%s\" why=\"%s\"", options->metrics_file,
+				text.failed ? "no memory" : err.message);
+	buffer_release(&text);
+}
+
 void reporter_ship(struct reporter *reporter, struct ship *ship)
 {
 	struct ship_report report = {0};
@@ -404,53 +515,14 @@ void reporter_ship(struct reporter *reporter, struct ship *ship)
 		  "seq=%" PRIu64 " samples=%" PRIu64 " bytes=%zu taken=%" PRIu64
 		  " ring_full=%" PRIu64,
 		  report.seq, report.samples, report.length, report.taken, report.ring_full);
+	if (reporter->from.options->metrics_file)
+		write_metrics(reporter, &report, ship);
 	ship_submit(ship, &report);
 	module_announcer_run(reporter->from.modules, ship);
 	stack_counts_clear(reporter->from.counts);
 }
 
 /* --- into a file --- */
-
-static bool write_all(int fd, const uint8_t *at, size_t length, struct error *err)
-{
-	while (length) {
-		ssize_t written = write(fd, at, length);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return error_set_system(err, errno, "write");
-		at += written;
-		length -= (size_t)written;
-	}
-	return true;
-}
-
-static bool write_file(const char *path, const struct buffer *bytes, struct error *err)
-{
-	char beside[PATH_MAX];
-	bool ok = false;
-	int fd;
-
-	if (snprintf(beside, sizeof beside, "%s.%d.part", path, (int)getpid()) >=
-	    (int)sizeof beside)
-		return error_set(err, ERROR_OPTION, "the file name is too long");
-	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-	if (fd < 0)
-		return error_set_system(err, errno, "create '%s'", beside);
-	if (!write_all(fd, bytes->bytes, bytes->length, err))
-		goto out;
-	if (fsync(fd) < 0 || rename(beside, path) < 0) {
-		error_set_system(err, errno, "write '%s'", path);
-		goto out;
-	}
-	ok = true;
-out:
-	close(fd);
-	if (!ok)
-		unlink(beside);
-	return ok;
-}
 
 static bool encode_host(const struct reporter *reporter, const struct ship_report *report,
 			struct buffer *out, struct error *err)
@@ -492,7 +564,8 @@ bool reporter_write(struct reporter *reporter, const char *path, struct error *e
 	report.samples = stack_counts_samples(reporter->from.counts);
 	fill_counts(reporter, &report);
 	ok = encode(reporter, report.start_ns, report.duration_ns, &bytes, NULL, err) &&
-	     encode_host(reporter, &report, &bytes, err) && write_file(path, &bytes, err);
+	     encode_host(reporter, &report, &bytes, err) &&
+	     whole_file_write(path, &bytes, true, err);
 	if (ok)
 		log_info("profile written", "file=\"%s\" bytes=%zu samples=%" PRIu64, path,
 			 bytes.length, report.samples);
@@ -502,21 +575,6 @@ bool reporter_write(struct reporter *reporter, const char *path, struct error *e
 }
 
 /* --- what the agent says about itself --- */
-
-/* Proportional share of memory in KiB; 0 where the kernel does not tell. */
-static unsigned long pss_kib(void)
-{
-	FILE *file = fopen("/proc/self/smaps_rollup", "re");
-	char line[128];
-	unsigned long kib = 0;
-
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "Pss: %lu kB", &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib;
-}
 
 static void log_results(const struct sample_counters *samples)
 {
@@ -642,14 +700,16 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 	log_info("samples",
 		 "taken=%" PRIu64 " idle=%" PRIu64 " missed=%" PRIu64 " sent=%" PRIu64
 		 " lost_ring_full=%" PRIu64 " lost_no_scratch=%" PRIu64
-		 " lost_aggregate_full=%" PRIu64 " lost_queue=%" PRIu64 " lost_refused=%" PRIu64
-		 " lost_spool=%" PRIu64 " waiting_bytes=%" PRIu64 " spool_bytes=%" PRIu64
-		 " sent_bytes=%" PRIu64 " uploaded_bytes=%" PRIu64,
+		 " lost_aggregate_full=%" PRIu64 " lost_malformed=%" PRIu64 " lost_queue=%" PRIu64
+		 " lost_refused=%" PRIu64 " lost_spool=%" PRIu64 " waiting_bytes=%" PRIu64
+		 " spool_bytes=%" PRIu64 " sent_bytes=%" PRIu64 " uploaded_bytes=%" PRIu64
+		 " upload_files_refused=%" PRIu64,
 		 totals.taken, totals.idle, totals.missed, shipped->samples_sent, totals.ring_full,
 		 totals.no_scratch, samples.lost + reporter->lost_encoding,
-		 shipped->samples_lost_queue, shipped->samples_lost_refused,
-		 shipped->samples_lost_spool, shipped->queue_bytes, shipped->spool_bytes,
-		 shipped->bytes_sent, shipped->upload_bytes);
+		 totals.malformed + samples.malformed, shipped->samples_lost_queue,
+		 shipped->samples_lost_refused, shipped->samples_lost_spool, shipped->queue_bytes,
+		 shipped->spool_bytes, shipped->bytes_sent, shipped->upload_bytes,
+		 shipped->upload_files_refused);
 	if (stack_counts_lost_times(reporter->from.counts))
 		log_warn("timestamps left out", "samples=%" PRIu64 " why=\"no room in a report\"",
 			 stack_counts_lost_times(reporter->from.counts));
@@ -663,6 +723,7 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 			 totals.faults.stacks_lost);
 	log_memory(reporter, &totals.allocs);
 	log_contexts(reporter, &totals.contexts);
+	stranger_reader_log();
 	if (reporter->from.windows)
 		allocation_windows_log(reporter->from.windows);
 	if (log_level() < LOG_DEBUG)
@@ -678,6 +739,6 @@ void reporter_log_summary(const struct reporter *reporter, const struct ship_cou
 		  "ticks=%" PRIu64 " idle=%" PRIu64 " missed=%" PRIu64 " filtered=%" PRIu64
 		  " perf_count_ns=%" PRIu64,
 		  totals.ticks, totals.idle, totals.missed, totals.filtered, totals.perf_count_ns);
-	log_debug("memory", "pss_kib=%lu bpf_map_bytes=%" PRIu64, pss_kib(),
+	log_debug("memory", "pss_kib=%lu bpf_map_bytes=%" PRIu64, own_memory_kib(),
 		  capture_map_bytes(reporter->from.capture));
 }

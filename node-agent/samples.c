@@ -9,6 +9,7 @@
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
+	ATTRIBUTES_MAX = 64, /* of one sample */
 	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
 	 * bionic and ld.so: 20 to 50). */
 	ENTRY_REACH = 64,
@@ -18,8 +19,10 @@ struct samples {
 	struct samples_sources from;
 	struct sample_counters counters;
 	struct kernel_scheduler scheduler;
+	const struct kernel_waits *waits; /* NULL: nobody knows the kernel's functions */
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[FRAMES_MAX + 1];
+	struct counted_attribute attributes[ATTRIBUTES_MAX];
 };
 
 static const char *const sentences[] = {
@@ -77,7 +80,7 @@ static size_t add_frames(struct samples *samples, size_t depth, size_t count,
 		/* a run of frames in one file counts once: near enough for "hottest first" */
 		if (samples->frames[depth].mapping &&
 		    (!i || samples->frames[depth].mapping != samples->frames[depth - 1].mapping))
-			module_announcer_saw(samples->from.modules, samples->frames[depth].mapping);
+			module_announcer_saw(samples->from.modules, samples->located[i].executable);
 	}
 	return depth;
 }
@@ -161,7 +164,7 @@ static enum walk_result judge(const struct samples *samples, const struct sample
 	if (last->place == PLACE_UNKNOWN || last->place == PLACE_ASKED)
 		return WALK_no_mapping;
 	if (in_code < user_count)
-		return WALK_not_code;
+		return in_code ? WALK_not_code : WALK_leaf_not_code;
 	return judge_end(sample, last);
 }
 
@@ -221,9 +224,9 @@ static void describe(struct samples *samples, const struct sample_event *sample,
 	const struct process_key key = {.tgid = sample->tgid,
 					.exec_id = sample->exec_id,
 					.start_time_ns = sample->start_time_ns};
-	const struct process_info *info = process_table_info(samples->from.table, &key);
+	const struct process_info *info = process_table_info(samples->from.table, &key,
+							     sample->time_ns);
 
-	*process = (struct counted_process){.service = samples->from.service};
 	if (samples->from.requests)
 		requests_describe(samples->from.requests, sample, process, thread);
 	if (!info)
@@ -292,8 +295,15 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 struct worth {
 	enum sample_type type;
 	uint64_t value, count;
-	const char *waker, *fault; /* labels that only some types have */
-	size_t skipped;            /* kernel frames that do not belong to the stack */
+	const char *waker, *wait, *fault; /* labels that only some types have */
+	const char *interrupt;      /* "": a thread's; else whose the sample is, and all of it is in
+				       the kernel */
+	size_t skipped, kernel_end; /* the kernel frames that belong to the stack */
+	struct other {              /* who woke this one, or whom this one woke */
+		char process[COMM_LENGTH + 1], thread[COMM_LENGTH + 1], id[12];
+		struct counted_attribute attributes[2];
+		size_t count;
+	} other;
 };
 
 static void count_added(struct samples *samples, const struct sample_event *sample,
@@ -311,23 +321,43 @@ static void count_added(struct samples *samples, const struct sample_event *samp
 		stack_counts_add_time(samples->from.counts, sample->time_ns);
 }
 
+/* Ours first: of too many the last are left out. */
+static void add_attributes(struct samples *samples, const struct other *other,
+			   struct counted_thread *thread)
+{
+	size_t count = 0;
+
+	if (!other->count)
+		return;
+	for (size_t i = 0; i < other->count; i++)
+		samples->attributes[count++] = other->attributes[i];
+	for (size_t i = 0; i < thread->attribute_count && count < ATTRIBUTES_MAX; i++)
+		samples->attributes[count++] = thread->attributes[i];
+	thread->attributes = samples->attributes;
+	thread->attribute_count = count;
+}
+
 static void add(struct samples *samples, const struct sample_event *sample, size_t walked,
 		bool from_copy, const struct worth *worth)
 {
 	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
-	struct counted_process process;
-	struct counted_thread thread;
-	enum walk_result result;
+	struct counted_process process = {.service = samples->from.service};
+	struct counted_thread thread = {.name = worth->interrupt};
+	enum walk_result result = WALK_complete;
 	size_t depth;
 
 	copy_name(process_name, sample->process_comm);
 	copy_name(thread_name, sample->comm);
-	thread = thread_of(sample, thread_name);
-	depth = add_kernel(samples, sample, worth->skipped, sample->kernel_count - worth->skipped);
-	depth = locate(samples, sample, depth, walked, from_copy, &result);
-	describe(samples, sample, &process, &thread);
-	process.name = process_name;
+	depth = add_kernel(samples, sample, worth->skipped, worth->kernel_end - worth->skipped);
+	if (!worth->interrupt) {
+		thread = thread_of(sample, thread_name);
+		depth = locate(samples, sample, depth, walked, from_copy, &result);
+		describe(samples, sample, &process, &thread);
+	}
+	add_attributes(samples, &worth->other, &thread);
+	process.name = worth->interrupt ? worth->interrupt : process_name;
 	process.waker = worth->waker;
+	process.wait = worth->wait;
 	process.fault = worth->fault;
 	if (worth->type == SAMPLE_TYPE_on_cpu)
 		count_result(samples, sample, result);
@@ -337,23 +367,90 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 					  worth->count ? worth->count : 1, worth->value));
 }
 
+/* --- waits --- */
+
+static void name_other(struct other *other, const struct sample_event *sample,
+		       const char *const keys[2], const char *first)
+{
+	copy_name(other->process, sample->process_comm);
+	copy_name(other->thread, sample->comm);
+	snprintf(other->id, sizeof other->id, "%u", sample->tid);
+	other->attributes[0] = (struct counted_attribute){keys[0], first};
+	other->attributes[1] = (struct counted_attribute){keys[1], other->thread};
+	other->count = 2;
+}
+
+/* NULL: a thread's. *own: as kernel_waits_waker() says. */
+static const char *interrupt_of(const struct samples *samples, const struct sample_event *sample,
+				size_t *own)
+{
+	enum kernel_waker waker = WAKER_THREAD;
+
+	*own = sample->kernel_count;
+	if (samples->waits)
+		waker = kernel_waits_waker(samples->waits, (const uint64_t *)sample->frames,
+					   sample->kernel_count, own);
+	if (waker == WAKER_THREAD && !sample->tid)
+		waker = WAKER_INTERRUPT; /* an idle CPU wakes nobody by itself */
+	return waker == WAKER_THREAD ? NULL : kernel_waker_name(waker);
+}
+
+static void judge_waking(const struct samples *samples, const struct sample_event *sample,
+			 const struct sample_event *woken, struct worth *worth)
+{
+	static const char *const keys[] = {"woken.process", "woken.thread.name"};
+
+	worth->interrupt = interrupt_of(samples, sample, &worth->kernel_end);
+	worth->skipped = waking_frames(samples, sample);
+	if (worth->skipped > worth->kernel_end)
+		worth->skipped = worth->kernel_end;
+	if (woken)
+		name_other(&worth->other, woken, keys, worth->other.process);
+}
+
+static void judge_wait(const struct samples *samples, const struct sample_event *sample,
+		       const struct sample_worth *held, struct worth *worth)
+{
+	static const char *const keys[] = {"waker.thread.id", "waker.thread.name"};
+	size_t own;
+
+	worth->skipped = scheduler_frames(samples, sample);
+	if (samples->waits &&
+	    (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked))
+		worth->wait = kernel_waits_class(samples->waits, (const uint64_t *)sample->frames,
+						 sample->kernel_count);
+	if (!held->other)
+		return;
+	worth->waker = interrupt_of(samples, held->other, &own);
+	if (worth->waker)
+		return;
+	name_other(&worth->other, held->other, keys, worth->other.id);
+	worth->waker = worth->other.process;
+}
+
 void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
 		      const struct sample_worth *held)
 {
-	const struct worth worth = {.type = held->type,
-				    .value = held->value,
-				    .count = held->count,
-				    .waker = held->waker,
-				    .skipped = sample->type == EVENT_SAMPLE_WAKER
-						       ? waking_frames(samples, sample)
-						       : scheduler_frames(samples, sample)};
+	struct worth worth = {.type = held->type,
+			      .value = held->value,
+			      .count = held->count,
+			      .kernel_end = sample->kernel_count};
 
+	if (sample->type == EVENT_SAMPLE_WAKER)
+		judge_waking(samples, sample, held->other, &worth);
+	else
+		judge_wait(samples, sample, held, &worth);
 	add(samples, sample, walked, false, &worth);
 }
 
 void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler)
 {
 	samples->scheduler = *scheduler;
+}
+
+void samples_set_waits(struct samples *samples, const struct kernel_waits *waits)
+{
+	samples->waits = waits;
 }
 
 /* Its worth is known only later. */
@@ -366,7 +463,9 @@ static bool is_held(const struct sample_event *sample)
 /* Of a sample that says its own worth. */
 static struct worth worth_of(const struct sample_event *sample)
 {
-	struct worth worth = {.type = SAMPLE_TYPE_on_cpu, .value = sample->value};
+	struct worth worth = {.type = SAMPLE_TYPE_on_cpu,
+			      .value = sample->value,
+			      .kernel_end = sample->kernel_count};
 
 	if (sample->type == EVENT_SAMPLE_FAULT) {
 		worth.type = SAMPLE_TYPE_page_fault;
@@ -381,7 +480,8 @@ static bool is_valid(struct samples *samples, const struct sample_event *sample)
 	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
 		  sample->user_count <= USER_FRAMES_MAX && (!is_held(sample) || samples->from.hold);
 
-	samples->counters.lost += !ok;
+	samples->counters.malformed += !ok && sample->type == EVENT_SAMPLE_CPU;
+	samples->counters.held_lost += !ok && sample->type != EVENT_SAMPLE_CPU;
 	return ok;
 }
 

@@ -17,6 +17,7 @@
 #include "node-agent/code_pages.h"
 #include "node-agent/modules.h"
 #include "node-agent/processes/kernel_symbols.h"
+#include "node-agent/processes/kernel_waits.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/requests.h"
 
@@ -36,7 +37,8 @@ enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
 
 struct sample_counters { /* cumulative */
 	uint64_t added;
-	uint64_t lost; /* "aggregate_full": the interval's stacks have no more room */
+	uint64_t lost;      /* "aggregate_full": the interval's stacks have no more room */
+	uint64_t malformed; /* on-cpu records that are none of ours */
 	uint64_t held_added, held_lost;        /* the same of all other types than on-cpu */
 	uint64_t by_type[SAMPLE_TYPE_COUNT];   /* of added ones */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
@@ -48,8 +50,9 @@ struct sample_counters { /* cumulative */
 struct sample_worth {
 	enum sample_type type;
 	uint64_t value;
-	const char *waker; /* which process ended the wait; NULL: not known */
-	uint64_t count;    /* of things in use; 0: one, a sample */
+	/* Of a wait: who ended it, EVENT_SAMPLE_WAKER; of that one: who waited. NULL: not known. */
+	const struct sample_event *other;
+	uint64_t count; /* of things in use; 0: one, a sample */
 };
 
 struct samples;
@@ -85,6 +88,8 @@ void samples_add_held(struct samples *samples, const struct sample_event *sample
 
 /* The scheduler's own functions, which do not belong to the stacks of switches and wake-ups. */
 void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler);
+/* The functions by which it is said what was waited for and what woke; borrowed. */
+void samples_set_waits(struct samples *samples, const struct kernel_waits *waits);
 
 void samples_counters(const struct samples *samples, struct sample_counters *out);
 

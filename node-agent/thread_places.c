@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/thread_places.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/hash_table.h"
 #include "node-agent/contexts/thread_slot.h"
@@ -151,8 +149,8 @@ static bool is_musl(struct thread_places *places, const struct process_mapping *
 
 /* The program's own symbol is everybody's: it is looked for first. */
 static enum context_located search(struct thread_places *places,
-				   const struct process_mapping *mappings, size_t count, int memory,
-				   struct thread_context_place *place)
+				   const struct process_mapping *mappings, size_t count,
+				   int directory, struct thread_context_place *place)
 {
 	const bool musl = is_musl(places, mappings, count);
 	bool is_unsure = false;
@@ -170,7 +168,8 @@ static enum context_located search(struct thread_places *places,
 			is_unsure |= !file;
 			if (file && file->symbol && file->symbol->is_defined &&
 			    file->symbol->is_program == !pass &&
-			    thread_slot_find(file->symbol, mappings[i].base, memory, musl, place))
+			    thread_slot_find(file->symbol, mappings[i].base, directory, musl,
+					     place))
 				return CONTEXT_LOCATED;
 		}
 		if (is_unsure)
@@ -187,19 +186,16 @@ enum context_located thread_places_find(struct thread_places *places,
 					.exec_id = process->exec_id,
 					.start_time_ns = process->start_time_ns};
 	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
-	int memory = openat(directory, "mem", O_RDONLY | O_CLOEXEC);
 	enum context_located located = CONTEXT_LATER;
 	uint32_t generation;
 	size_t count;
 
-	if (mappings && memory >= 0) {
+	if (mappings) {
 		count = process_table_mappings(places->table, &key, now_ns(), mappings,
 					       MAPPINGS_MAX, &generation);
 		if (count)
-			located = search(places, mappings, count, memory, place);
+			located = search(places, mappings, count, directory, place);
 	}
-	if (memory >= 0)
-		close(memory);
 	free(mappings);
 	return located;
 }

@@ -159,21 +159,12 @@ static bool is_wanted(const struct waits *waits, enum sample_type type)
 }
 
 static void add(struct waits *waits, const struct held_stack *stack, enum sample_type type,
-		uint64_t value, const char *waker)
+		uint64_t value, const struct sample_event *other)
 {
-	const struct sample_worth worth = {type, value, waker};
+	const struct sample_worth worth = {.type = type, .value = value, .other = other};
 
 	if (stack->sample && value && is_wanted(waits, type))
 		samples_add_held(waits->from.samples, stack->sample, stack->walked, &worth);
-}
-
-static const char *waker_name(const struct wait *wait, char name[COMM_LENGTH + 1])
-{
-	if (!wait->waker.sample)
-		return NULL;
-	memcpy(name, wait->waker.sample->process_comm, COMM_LENGTH);
-	name[COMM_LENGTH] = '\0';
-	return name;
 }
 
 void waits_swept(struct waits *waits, uint64_t start_ns, uint64_t end_ns)
@@ -205,7 +196,6 @@ static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weig
 {
 	const uint64_t ns = wait->end.time_ns - wait->end.since_ns;
 	const uint64_t value = ns * weight;
-	char name[COMM_LENGTH + 1];
 
 	if (wait->end.state == SWITCH_RUNNABLE)
 		return;
@@ -216,8 +206,8 @@ static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weig
 	if (!wait->own.sample)
 		return; /* a sweep met it, its stack went astray: no chance chose it, no weight
 			   holds */
-	add(waits, &wait->own, SAMPLE_TYPE_off_cpu, value, waker_name(wait, name));
-	add(waits, &wait->waker, SAMPLE_TYPE_waker, value, NULL);
+	add(waits, &wait->own, SAMPLE_TYPE_off_cpu, value, wait->waker.sample);
+	add(waits, &wait->waker, SAMPLE_TYPE_waker, value, wait->own.sample);
 	if (value && is_wanted(waits, SAMPLE_TYPE_off_cpu)) {
 		waits->counters.covered_ns += value;
 		waits->counters.off_cpu++;

@@ -246,6 +246,7 @@ static uint32_t intern_process(struct stack_counts *counts, const struct counted
 	    !intern_text(counts, process->pod, &row.pod) ||
 	    !intern_text(counts, process->namespace_, &row.namespace_) ||
 	    !intern_text(counts, process->waker, &row.waker) ||
+	    !intern_text(counts, process->wait, &row.wait) ||
 	    !intern_text(counts, process->fault, &row.fault))
 		return NOT_FOUND;
 	row.attributes = intern_attributes(counts, process->attributes, process->attribute_count);

@@ -28,7 +28,8 @@ struct counted_attribute {
 struct counted_process {
 	const char *name, *executable, *container_id, *service, *pod,
 		*namespace_; /* "" or NULL: none */
-	const char *waker;   /* the same: of off-cpu, which process ended the wait */
+	const char *waker;   /* the same: of off-cpu, which process or interrupt ended the wait */
+	const char *wait;    /* what was waited for, enum wait_class */
 	const char *fault;   /* of page-fault: "minor", "major" */
 	const struct counted_attribute *attributes;
 	size_t attribute_count;

@@ -81,6 +81,7 @@ static size_t fill_processes(struct stack_counts *counts)
 		add_label(counts, process, &label_count, "pod", rows[i].pod);
 		add_label(counts, process, &label_count, "namespace", rows[i].namespace_);
 		add_label(counts, process, &label_count, "farflame.label.waker", rows[i].waker);
+		add_label(counts, process, &label_count, "farflame.label.wait", rows[i].wait);
 		add_label(counts, process, &label_count, "farflame.label.fault", rows[i].fault);
 	}
 	return label_count;

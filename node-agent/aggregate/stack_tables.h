@@ -7,10 +7,11 @@
 #include "node-agent/aggregate/counted_table.h"
 #include "node-agent/aggregate/stack_counts.h"
 
-enum { LABEL_INDICES = 8 /* of one process: pairs of strings */ };
+enum { LABEL_INDICES = 10 /* of one process: pairs of strings */ };
 
 struct process_row {
-	uint32_t name, executable, container_id, service, pod, namespace_, waker, fault; /* strings */
+	uint32_t name, executable, container_id, service, pod, namespace_, waker, wait,
+		fault;       /* strings */
 	uint32_t attributes; /* of attribute_sets */
 };
 

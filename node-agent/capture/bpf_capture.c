@@ -114,8 +114,8 @@ static void switches_detach(struct bpf_capture *capture)
 /* Exits first: whoever is followed is forgotten in time. */
 static bool switches_attach(struct bpf_capture *capture, struct error *err)
 {
-	static const enum kernel_program order[] = {KERNEL_PROGRAM_EXIT, KERNEL_PROGRAM_WAKING,
-						    KERNEL_PROGRAM_SWITCH};
+	static const enum kernel_program order[] = {KERNEL_PROGRAM_EXIT, KERNEL_PROGRAM_FREE,
+						    KERNEL_PROGRAM_WAKING, KERNEL_PROGRAM_SWITCH};
 
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
 		if (capture->programs.programs[order[i]] < 0)
@@ -187,6 +187,23 @@ out:
 	}
 	capture->options.pids = NULL; /* borrowed for the call only */
 	return capture;
+}
+
+bool bpf_capture_try(const struct capture_options *options, struct error *err)
+{
+	struct bpf_capture *capture = calloc(1, sizeof *capture);
+	bool ok;
+
+	if (!capture)
+		return error_set(err, ERROR_MEMORY, "capture");
+	capture->options = *options;
+	memset(capture->links, -1, sizeof capture->links);
+	record_wait_init(&capture->wait);
+	kernel_programs_init(&capture->programs);
+	capture->period_ns = 1000000000 / options->frequency_hz;
+	ok = bpf_cpus_allocate(capture, err) && programs_load(capture, err);
+	bpf_capture_close(capture);
+	return ok;
 }
 
 /* --- run --- */

@@ -20,4 +20,7 @@ int bpf_capture_map(const struct bpf_capture *capture, enum kernel_map map);
 int bpf_capture_program(const struct bpf_capture *capture, enum kernel_program program);
 void bpf_capture_close(struct bpf_capture *capture); /* NULL is fine */
 
+/* Whether its programs could be loaded now; they are not kept. */
+bool bpf_capture_try(const struct capture_options *options, struct error *err);
+
 #endif

@@ -3,8 +3,11 @@
 
 #include <stdlib.h>
 
+#include "bpf/alloc.h"
 #include "bpf/thread_context.h"
 #include "node-agent/capture/process_events.h"
+
+_Static_assert(SOURCE_ALLOCS + ALLOC_SLOTS == SOURCE_ALLOCS_NESTED + 1, "a source for each slot");
 
 /* SOURCE_COUNT: it is no sample. */
 static enum sample_source source_of(const struct sample_event *sample)
@@ -18,7 +21,7 @@ static enum sample_source source_of(const struct sample_event *sample)
 	case EVENT_SAMPLE_FAULT:
 		return SOURCE_FAULTS;
 	case EVENT_SAMPLE_ALLOC:
-		return SOURCE_ALLOCS;
+		return (enum sample_source)(SOURCE_ALLOCS + sample->cpu_taken % ALLOC_SLOTS);
 	}
 	return SOURCE_COUNT;
 }
@@ -40,6 +43,16 @@ static bool sample_is_whole(const struct bpf_capture *capture, const struct samp
 	       sample->cpu < capture->cpu_count && sample->kernel_count <= KERNEL_FRAMES_MAX &&
 	       sample->user_count <= USER_FRAMES_MAX && sample->size == length &&
 	       sample_ends_well(sample);
+}
+
+/* What is left out is counted where every sample is accounted for. */
+static bool sample_is_ours(struct bpf_capture *capture, const struct sample_event *sample,
+			   size_t length)
+{
+	if (sample_is_whole(capture, sample, length))
+		return true;
+	capture->malformed += length < sizeof *sample || sample->type == EVENT_SAMPLE_CPU;
+	return false;
 }
 
 static void sample_deliver(struct bpf_capture *capture, const struct sample_event *sample,
@@ -132,7 +145,7 @@ bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
 		if (!switch_in_deliver(capture, sample, length) &&
 		    !free_deliver(capture, sample, length) &&
-		    sample_is_whole(capture, sample, length)) {
+		    sample_is_ours(capture, sample, length)) {
 			if (!sample_copy(capture, sample, now, &copy))
 				break;
 			sample_deliver(capture, sample, copy);

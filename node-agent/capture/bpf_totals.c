@@ -98,6 +98,7 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		.copies_rate = counter_sum(capture, COUNT_copies_rate),
 		.copies_ring = counter_sum(capture, COUNT_copies_ring),
 		.process_events_lost = process_events_lost(capture->events),
+		.malformed = capture->malformed,
 		.perf_count_ns = ticks.counted_ns,
 	};
 	switch_totals(capture, &totals->switches);
@@ -122,7 +123,19 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		totals->ring_full = counter_sum(capture, COUNT_ring_full);
 		totals->no_scratch = counter_sum(capture, COUNT_no_scratch);
 	} else {
-		totals->no_scratch = totals->taken - totals->ring_full - totals->delivered;
+		const uint64_t ring_full = counter_sum(capture, COUNT_ring_full);
+		uint64_t rest = totals->taken - totals->ring_full - totals->delivered;
+
+		/* A damaged one is counted at once, those taken with the next whole one. */
+		if (totals->malformed > rest)
+			totals->malformed = rest;
+		totals->no_scratch = rest - totals->malformed;
+		/* The sample behind a gap tells of it; when the ring is full it comes after the
+		 * report in whose time the gap is. */
+		if (ring_full > totals->ring_full) {
+			totals->taken += ring_full - totals->ring_full;
+			totals->ring_full = ring_full;
+		}
 	}
 }
 

@@ -151,6 +151,11 @@ enum capture_way capture_way(const struct capture *capture)
 	return capture->bpf ? CAPTURE_BPF : CAPTURE_PERF;
 }
 
+bool capture_try_bpf(const struct capture_options *options, struct error *err)
+{
+	return bpf_capture_try(options, err);
+}
+
 void capture_close(struct capture *capture)
 {
 	if (!capture)

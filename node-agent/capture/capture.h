@@ -92,6 +92,7 @@ struct capture_totals {
 			  */
 	uint64_t delivered; /* samples given to on_sample */
 	uint64_t ring_full, no_scratch;
+	uint64_t malformed;          /* taken, and not given to on_sample: damaged */
 	uint64_t copies, copy_bytes; /* stacks given to on_sample, and what the ring carried */
 	uint64_t copies_rate, copies_ring; /* refused by the kernel side: enum kernel_counter */
 	uint64_t copies_unmatched;         /* their sample found its ring full */
@@ -158,6 +159,8 @@ uint64_t capture_map_bytes(const struct capture *capture);
 
 /* How it is taken: CAPTURE_BPF or CAPTURE_PERF. */
 enum capture_way capture_way(const struct capture *capture);
+/* Whether BPF programs could be loaded now, where they could not at the start. */
+bool capture_try_bpf(const struct capture_options *options, struct error *err);
 
 /* One of the programs' maps; borrowed. −1: by perf there are none. */
 int capture_map(const struct capture *capture, enum kernel_map map);

@@ -4,19 +4,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bpf/results.h"
 #include "common/log.h"
-#include "node-agent/capture/waiting_context.h"
 #include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/stranger_reader.h"
 
 enum {
-	RECORDS_AT_ONCE = 8,
+	RECORDS_AT_ONCE = STRANGER_THREADS_MAX,
 	RED_ZONE = 128, /* System V ABI for x86-64, 3.2.2 */
-	FIRST_BYTES = 16 << 10,
 	LOOKS_MAX = 64, /* at a time */
 };
 
@@ -32,6 +30,7 @@ struct switch_sweeps {
 	uint64_t due_ns, paid_ns; /* the next one; when credit was added the last time */
 	double credit_ns;         /* CPU time that may be spent now; below 0: it has been */
 	uint64_t done, stacks, cpu_ns;
+	uint64_t elsewhere_ns; /* of the one now: the reader's */
 	uint64_t contexts, contexts_unread;
 	bool has_failed;
 	bool has_begun;     /* with all threads */
@@ -42,10 +41,15 @@ struct switch_sweeps {
 			      SWITCH_KERNEL_FRAMES_MAX + 1];
 	} sample;
 	struct switch_sweep_record records[RECORDS_AT_ONCE];
+	struct stranger_thread threads[RECORDS_AT_ONCE]; /* the records', as they are read */
 	union {
 		struct stack_copy_event event;
 		uint8_t room[sizeof(struct stack_copy_event) + STACK_COPY_BYTES_MAX];
-	} copy;
+	} copies[RECORDS_AT_ONCE];
+	union {
+		struct thread_context context;
+		uint64_t room[THREAD_CONTEXT_MAX / 8];
+	} contexts_read[RECORDS_AT_ONCE];
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -100,39 +104,44 @@ int switch_sweeps_wait(const struct switch_sweeps *sweeps, uint64_t now_ns, int 
 
 /* --- one thread --- */
 
-/* False: not all of it. */
-static uint32_t read_memory(uint32_t tid, uint64_t from, void *to, uint32_t bytes)
-{
-	struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
-	ssize_t got = process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0);
-
-	return got > 0 ? (uint32_t)got : 0;
-}
-
 static const uint8_t syscall_code[2] = {0x0f, 0x05};
 
-/* The stack, from the red zone below its pointer on, and the instruction that waits: a system
- * call's is the one before. Returns how many bytes of the stack there are. */
-static uint32_t read_stack(const struct switch_sweep_record *record, uint8_t *to, uint64_t *ip)
+/* The stack, from the red zone below its pointer on, the instruction that waits, and what it says
+ * of its request. */
+static void wish(struct switch_sweeps *sweeps, uint32_t at)
 {
-	const uint64_t from = record->sp - RED_ZONE, before = record->ip - sizeof syscall_code;
-	uint8_t code[sizeof syscall_code];
-	const struct iovec local[2] = {{code, sizeof code}, {to, FIRST_BYTES}},
-			   remote[2] = {{(void *)(uintptr_t)before, sizeof code},
-					{(void *)(uintptr_t)from, FIRST_BYTES}};
-	ssize_t got = process_vm_readv((pid_t)record->tid, local, 2, remote, 2, 0);
-	uint32_t bytes = got > (ssize_t)sizeof code ? (uint32_t)got - (uint32_t)sizeof code : 0;
+	const struct switch_sweep_record *record = &sweeps->records[at];
+	const struct capture_callbacks *callbacks = sweeps->callbacks;
+	struct stranger_thread *thread = &sweeps->threads[at];
 
-	*ip = record->ip;
-	if (record->is_system_call && got >= (ssize_t)sizeof code &&
-	    !memcmp(code, syscall_code, sizeof code))
-		*ip = before;
-	if (got < (ssize_t)sizeof code) /* code that cannot be read */
-		bytes = read_memory(record->tid, from, to, FIRST_BYTES);
-	if (bytes == FIRST_BYTES)
-		bytes += read_memory(record->tid, from + bytes, to + bytes,
-				     STACK_COPY_BYTES_MAX - FIRST_BYTES);
-	return bytes;
+	*thread = (struct stranger_thread){
+		.tgid = record->tgid,
+		.tid = record->tid,
+		.start_time_ns = record->start_time_ns,
+		.has_stack = !record->is_32bit,
+		.code_at = record->ip - sizeof syscall_code,
+		.stack_at = record->sp - RED_ZONE,
+		.pointer = record->tls,
+		.stack = sweeps->copies[at].event.stack,
+		.published = &sweeps->contexts_read[at].context,
+	};
+	sweeps->sample.event = (struct sample_event){.tgid = record->tgid,
+						     .tid = record->tid,
+						     .exec_id = record->exec_id,
+						     .start_time_ns = record->start_time_ns};
+	thread->has_place = callbacks->find_context && !record->is_32bit &&
+			    callbacks->find_context(callbacks->context, &sweeps->sample.event,
+						    &thread->place);
+}
+
+/* A system call's instruction is the one before. */
+static uint64_t instruction_of(const struct switch_sweep_record *record,
+			       const struct stranger_thread *thread)
+{
+	const bool is_call = record->is_system_call && thread->has_code &&
+			     !memcmp(thread->code, syscall_code, sizeof syscall_code);
+
+	return is_call ? thread->code_at : record->ip;
 }
 
 void switch_sweep_describe(const struct switch_sweep_record *record, uint64_t ip, uint64_t now_ns,
@@ -193,41 +202,45 @@ static bool still_waits(const struct switch_sweeps *sweeps,
 }
 
 /* Behind the sample's frames. */
-static void add_context(struct switch_sweeps *sweeps, const struct switch_sweep_record *record)
+static void add_context(struct switch_sweeps *sweeps, const struct stranger_thread *thread)
 {
-	const struct capture_callbacks *callbacks = sweeps->callbacks;
 	struct sample_event *sample = &sweeps->sample.event;
-	struct thread_context_place place;
-	bool is_missing;
-	uint32_t bytes;
 
-	if (!callbacks->find_context || record->is_32bit ||
-	    !callbacks->find_context(callbacks->context, sample, &place))
+	sweeps->contexts += thread->context_bytes > 0;
+	sweeps->contexts_unread += thread->is_missing;
+	if (!thread->context_bytes)
 		return;
-	bytes = waiting_context_read(record->tid, &place, record->tls,
-				     (struct thread_context *)((uint8_t *)sample + sample->size),
-				     &is_missing);
-	sweeps->contexts += bytes > 0;
-	sweeps->contexts_unread += is_missing;
-	if (!bytes)
-		return;
+	memcpy((uint8_t *)sample + sample->size, thread->published, thread->context_bytes);
 	sample->flags |= SAMPLE_HAS_CONTEXT;
-	sample->size += (bytes + 7) & ~7u;
+	sample->size += (thread->context_bytes + 7) & ~7u;
 }
 
-static void take(struct switch_sweeps *sweeps, const struct switch_sweep_record *record)
+static void take(struct switch_sweeps *sweeps, uint32_t at)
 {
-	uint64_t ip = record->ip;
-	uint32_t bytes = record->is_32bit ? 0 : read_stack(record, sweeps->copy.event.stack, &ip);
+	const struct switch_sweep_record *record = &sweeps->records[at];
+	const struct stranger_thread *thread = &sweeps->threads[at];
+	struct stack_copy_event *copy = &sweeps->copies[at].event;
 
-	switch_sweep_describe(record, ip, clock_ns(CLOCK_MONOTONIC), &sweeps->sample.event,
-			      &sweeps->copy.event, bytes);
-	add_context(sweeps, record);
+	switch_sweep_describe(record, instruction_of(record, thread), clock_ns(CLOCK_MONOTONIC),
+			      &sweeps->sample.event, copy, thread->stack_bytes);
+	add_context(sweeps, thread);
 	if (!still_waits(sweeps, record))
 		return;
 	sweeps->stacks++;
 	sweeps->callbacks->on_sample(sweeps->callbacks->context, &sweeps->sample.event,
-				     record->is_32bit ? NULL : &sweeps->copy.event);
+				     record->is_32bit ? NULL : copy);
+}
+
+static void take_all(struct switch_sweeps *sweeps, uint32_t count)
+{
+	uint64_t cost_ns;
+
+	for (uint32_t i = 0; i < count; i++)
+		wish(sweeps, i);
+	stranger_threads_read(sweeps->threads, count, &cost_ns);
+	sweeps->elsewhere_ns += cost_ns;
+	for (uint32_t i = 0; i < count; i++)
+		take(sweeps, i);
 }
 
 /* --- all of them --- */
@@ -244,8 +257,7 @@ static bool read_all(struct switch_sweeps *sweeps, int fd)
 			return got == 0;
 		if ((size_t)got % sizeof *sweeps->records)
 			return false;
-		for (size_t i = 0; i < (size_t)got / sizeof *sweeps->records; i++)
-			take(sweeps, &sweeps->records[i]);
+		take_all(sweeps, (uint32_t)((size_t)got / sizeof *sweeps->records));
 	}
 }
 
@@ -335,6 +347,7 @@ void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 	if (!sweeps || now_ns < sweeps->due_ns)
 		return;
 	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	sweeps->elsewhere_ns = 0;
 	is_whole = look_and_sweep(sweeps, &err);
 	if (is_whole && sweeps->callbacks->on_sweep)
 		sweeps->callbacks->on_sweep(sweeps->callbacks->context, now_ns,
@@ -342,7 +355,7 @@ void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 	if (!is_whole && !sweeps->has_failed)
 		log_warn("threads not swept", "why=\"%s\"", err.message);
 	sweeps->has_failed = !is_whole;
-	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+	cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns + sweeps->elsewhere_ns;
 	sweeps->cpu_ns += cpu_ns;
 	pay(sweeps, now_ns, cpu_ns);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of threads that wait for long and left their CPU without one: every 50 ms the kernel side
- * lists them with their registers, and their memory is read from outside. What a sweep costs is
- * bounded by its pauses. */
+ * lists them with their registers, and their memory is read from outside, by the reader of
+ * strangers. What a sweep costs, there too, is bounded by its pauses. */
 #ifndef NODE_AGENT_CAPTURE_SWITCH_SWEEPS_H
 #define NODE_AGENT_CAPTURE_SWITCH_SWEEPS_H
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/check/check.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { LINE_WIDTH = 78 };
 
@@ -21,6 +26,11 @@ static const struct {
 	{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "mappings and files of other users' processes"},
 	{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "their files"},
 	{CAP_SYSLOG, "CAP_SYSLOG", "kernel addresses"},
+	{40, "CAP_CHECKPOINT_RESTORE", "files as processes have them mapped"},
+	{CAP_SETUID, "CAP_SETUID", "a user of its own for the parser of files"},
+	{CAP_SETGID, "CAP_SETGID", "the same"},
+	{CAP_KILL, "CAP_KILL", "ending a parser that hangs"},
+	{CAP_SYS_NICE, "CAP_SYS_NICE", "exact windows in allocators (mem-alloc)"},
 };
 
 /* Measured on a virtual machine of two CPUs, Linux 6.18, for stacks of some ten frames. */
@@ -119,6 +129,26 @@ static void print_limit(const char *name, uint64_t value, const char *meaning, F
 	print_fact(name, value == UINT64_MAX ? "none" : text, meaning, out);
 }
 
+/* What a unit or a container may forbid although the capabilities are there. */
+static void print_denied(FILE *out)
+{
+	const struct sched_param first = {.sched_priority = 1}, none = {0};
+	const bool is_first = !sched_setscheduler(0, SCHED_FIFO, &first);
+	const bool has_openat2 = syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno != ENOSYS &&
+				 errno != EPERM;
+	const bool has_seccomp = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0,
+					 &(uint32_t){SECCOMP_RET_KILL_PROCESS}) == 0;
+
+	if (is_first)
+		sched_setscheduler(0, SCHED_OTHER, &none);
+	print_fact("real-time priority", is_first ? "yes" : "denied",
+		   is_first ? "" : "windows in allocators blur (mem-alloc)", out);
+	print_fact("openat2", has_openat2 ? "yes" : "denied",
+		   has_openat2 ? "" : "files are not found (RestrictSUIDSGID?)", out);
+	print_fact("seccomp", has_seccomp ? "yes" : "denied",
+		   has_seccomp ? "" : "the parser of files does not run", out);
+}
+
 static void print_facts(const struct kernel_features *features, FILE *out)
 {
 	struct rlimit files = {0};
@@ -142,6 +172,7 @@ static void print_facts(const struct kernel_features *features, FILE *out)
 		    files.rlim_max < 4096 ? "few: files of some programs will not be kept open"
 					  : "",
 		    out);
+	print_denied(out);
 }
 
 static bool can_sample(const struct kernel_features *features)

@@ -40,7 +40,8 @@ struct contexts {
 	struct contexts_sources from;
 	struct contexts_counters counters;
 	struct hash_table index;
-	struct followed *items; /* [count]; the last fills a gap */
+	struct hash_table running; /* by pid, those that have not ended: one mostly */
+	struct followed *items;    /* [count]; the last fills a gap */
 	uint32_t count, room, at;
 	size_t bytes, bytes_max; /* of all contexts */
 	int64_t now_ms;
@@ -60,6 +61,7 @@ struct contexts *contexts_new(const struct contexts_sources *from, struct error 
 	contexts->places = -1;
 	contexts->bytes_max = from->bytes_max ? from->bytes_max : BYTES_MAX;
 	hash_table_init(&contexts->index, PROCESSES_MAX);
+	hash_table_init(&contexts->running, PROCESSES_MAX);
 	return contexts;
 }
 
@@ -105,18 +107,44 @@ static bool has_room(struct contexts *contexts)
 	return true;
 }
 
+static uint64_t pid_hash(uint32_t tgid)
+{
+	return hash_word(0, tgid);
+}
+
+static void index_remove(struct contexts *contexts, uint32_t at)
+{
+	const struct followed *followed = &contexts->items[at];
+
+	hash_table_remove(&contexts->index, hash_of(&followed->process), at);
+	if (!followed->ended_ms)
+		hash_table_remove(&contexts->running, pid_hash(followed->process.tgid), at);
+}
+
+/* False: no memory. */
+static bool index_add(struct contexts *contexts, uint32_t at)
+{
+	const struct followed *followed = &contexts->items[at];
+
+	if (!hash_table_add(&contexts->index, hash_of(&followed->process), at))
+		return false;
+	if (followed->ended_ms ||
+	    hash_table_add(&contexts->running, pid_hash(followed->process.tgid), at))
+		return true;
+	hash_table_remove(&contexts->index, hash_of(&followed->process), at);
+	return false;
+}
+
 static struct followed *add(struct contexts *contexts, const struct context_process *process)
 {
-	struct followed *followed;
-
-	if (!has_room(contexts) ||
-	    !hash_table_add(&contexts->index, hash_of(process), contexts->count)) {
-		contexts->counters.refused++;
-		return NULL;
+	if (has_room(contexts)) {
+		contexts->items[contexts->count] = (struct followed){.process = *process,
+								     .due_ms = contexts->now_ms};
+		if (index_add(contexts, contexts->count))
+			return &contexts->items[contexts->count++];
 	}
-	followed = &contexts->items[contexts->count++];
-	*followed = (struct followed){.process = *process, .due_ms = contexts->now_ms};
-	return followed;
+	contexts->counters.refused++;
+	return NULL;
 }
 
 /* The kernel's place is told by the pid alone: another program of it may have its own already. */
@@ -151,12 +179,11 @@ static void forget(struct contexts *contexts, uint32_t at)
 	const uint32_t last = contexts->count - 1;
 
 	drop_context(contexts, &contexts->items[at]);
-	hash_table_remove(&contexts->index, hash_of(&contexts->items[at].process), at);
+	index_remove(contexts, at);
 	if (at != last) {
-		hash_table_remove(&contexts->index, hash_of(&contexts->items[last].process), last);
+		index_remove(contexts, last);
 		contexts->items[at] = contexts->items[last];
-		/* There is room: it was there. */
-		hash_table_add(&contexts->index, hash_of(&contexts->items[at].process), at);
+		index_add(contexts, at); /* There is room: it was there. */
 	}
 	contexts->count--;
 }
@@ -170,6 +197,7 @@ void contexts_free(struct contexts *contexts)
 	if (contexts->places >= 0)
 		close(contexts->places);
 	hash_table_release(&contexts->index);
+	hash_table_release(&contexts->running);
 	free(contexts->items);
 	free(contexts);
 }
@@ -205,13 +233,24 @@ bool contexts_place(struct contexts *contexts, const struct context_process *pro
 	       place->exec_id == process->exec_id && place->start_time_ns == process->start_time_ns;
 }
 
+static struct followed *find_running(struct contexts *contexts, uint32_t tgid)
+{
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&contexts->running, pid_hash(tgid), &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&contexts->running, pid_hash(tgid), &probe))
+		if (contexts->items[i].process.tgid == tgid)
+			return &contexts->items[i];
+	return NULL;
+}
+
 void contexts_ended(struct contexts *contexts, uint32_t tgid)
 {
-	for (uint32_t i = 0; i < contexts->count; i++) {
-		struct followed *followed = &contexts->items[i];
+	struct followed *followed;
 
-		if (followed->process.tgid != tgid || followed->ended_ms)
-			continue;
+	while ((followed = find_running(contexts, tgid)) != NULL) {
+		hash_table_remove(&contexts->running, pid_hash(tgid),
+				  (uint32_t)(followed - contexts->items));
 		followed->ended_ms = contexts->now_ms + 1;
 		leave_place(contexts, followed);
 	}

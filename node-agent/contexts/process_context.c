@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/contexts/process_context.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/otlp_attributes.h"
+#include "node-agent/kernel/stranger_reader.h"
 
 enum {
 	VERSION = 2,
 	MAPS_ROOM = 32 << 10,
-	MAPS_BYTES_MAX = 8 << 20, /* some 100 000 mappings: what lies behind is not looked at */
 	ARENA_LIMIT = 256 << 10,
 };
 
@@ -79,19 +76,17 @@ static bool text_has_context(const char *text, size_t length, uint64_t *address)
 	return false;
 }
 
-static bool read_maps(int fd, char *text, uint64_t *address)
+static bool read_maps(struct stranger_maps *maps, char *text, uint64_t *address)
 {
-	size_t length = 0, all = 0;
+	size_t length = 0;
 
 	for (;;) {
-		ssize_t got = read(fd, text + length, MAPS_ROOM - length);
+		size_t got = stranger_maps_read(maps, text + length, MAPS_ROOM - length);
 		const char *newline;
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0 || (all += (size_t)got) > MAPS_BYTES_MAX)
+		if (!got)
 			return false;
-		length += (size_t)got;
+		length += got;
 		if (text_has_context(text, length, address))
 			return true;
 		newline = memrchr(text, '\n', length);
@@ -105,14 +100,13 @@ static bool read_maps(int fd, char *text, uint64_t *address)
 
 bool process_context_find(int directory, uint64_t *address)
 {
-	int fd = openat(directory, "maps", O_RDONLY | O_CLOEXEC);
+	struct stranger_maps maps;
 	char text[MAPS_ROOM];
 	bool found;
 
-	if (fd < 0)
-		return false;
-	found = read_maps(fd, text, address);
-	close(fd);
+	stranger_maps_begin(&maps, directory);
+	found = read_maps(&maps, text, address);
+	stranger_maps_end(&maps);
 	return found;
 }
 
@@ -176,15 +170,15 @@ bool process_context_decode(struct process_context *context, const uint8_t *payl
 	return false;
 }
 
-static bool read_header(int memory, uint64_t address, struct context_header *header)
+static bool read_header(int directory, uint64_t address, struct context_header *header)
 {
-	return pread(memory, header, sizeof *header, (off_t)address) == sizeof *header &&
+	return stranger_memory_read(directory, address, header, sizeof *header) &&
 	       !memcmp(header->signature, signature, sizeof signature) &&
 	       header->version == VERSION && header->payload_size <= OTLP_ATTRIBUTES_BYTES_MAX;
 }
 
 /* The payload counts if the header says the same after it was read. */
-static enum process_context_state read_payload(int memory, struct process_context *context,
+static enum process_context_state read_payload(int directory, struct process_context *context,
 					       const struct context_header *header)
 {
 	struct context_header after;
@@ -192,9 +186,8 @@ static enum process_context_state read_payload(int memory, struct process_contex
 	enum process_context_state state = PROCESS_CONTEXT_LATER;
 
 	if (payload &&
-	    pread(memory, payload, header->payload_size, (off_t)header->payload) ==
-		    (ssize_t)header->payload_size &&
-	    read_header(memory, context->address, &after) &&
+	    stranger_memory_read(directory, header->payload, payload, header->payload_size) &&
+	    read_header(directory, context->address, &after) &&
 	    !memcmp(&after, header, sizeof after)) {
 		state = process_context_decode(context, payload, header->payload_size)
 				? PROCESS_CONTEXT_NEW
@@ -208,20 +201,17 @@ static enum process_context_state read_payload(int memory, struct process_contex
 enum process_context_state process_context_read(int directory, struct process_context *context,
 						bool force)
 {
-	int memory = openat(directory, "mem", O_RDONLY | O_CLOEXEC);
 	enum process_context_state state = PROCESS_CONTEXT_GONE;
 	struct context_header header;
 
-	if (memory >= 0 && read_header(memory, context->address, &header)) {
+	if (read_header(directory, context->address, &header)) {
 		if (!header.published_at_ns)
 			state = PROCESS_CONTEXT_LATER;
 		else if (header.published_at_ns == context->published_at_ns && !force)
 			state = PROCESS_CONTEXT_SAME;
 		else
-			state = read_payload(memory, context, &header);
+			state = read_payload(directory, context, &header);
 	}
-	if (memory >= 0)
-		close(memory);
 	if (state == PROCESS_CONTEXT_GONE)
 		forget(context);
 	return state;

@@ -37,7 +37,8 @@ struct process_context {
 	struct arena arena;
 };
 
-/* directory: /proc/PID. False: it publishes none. */
+/* directory: /proc/PID, whose memory is read by kernel/stranger_reader.h. False: it publishes none.
+ */
 bool process_context_find(int directory, uint64_t *address);
 
 enum process_context_state {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/contexts/thread_slot.h"
 
-#include <unistd.h>
+#include "node-agent/kernel/stranger_reader.h"
 
 enum { OFFSET_MAX = 1 << 30 };
 
@@ -42,11 +42,9 @@ static bool is_offset(int64_t offset)
 }
 #endif
 
-static bool read_words(int memory, uint64_t address, uint64_t *words, int count)
+static bool read_words(int directory, uint64_t address, uint64_t *words, size_t count)
 {
-	const ssize_t bytes = (ssize_t)sizeof *words * count;
-
-	return pread(memory, words, (size_t)bytes, (off_t)address) == bytes;
+	return stranger_memory_read(directory, address, words, count * sizeof *words);
 }
 
 static bool at_offset(int64_t offset, struct thread_context_place *place)
@@ -72,16 +70,16 @@ static bool in_module(uint64_t module, uint64_t offset, bool is_musl,
 }
 
 /* The argument is an offset, or points to a module's number and an offset in its block. */
-static bool by_descriptor(uint64_t argument, int memory, bool is_musl,
+static bool by_descriptor(uint64_t argument, int directory, bool is_musl,
 			  struct thread_context_place *place)
 {
 	uint64_t pair[2];
 
-	return at_offset((int64_t)argument, place) || (read_words(memory, argument, pair, 2) &&
+	return at_offset((int64_t)argument, place) || (read_words(directory, argument, pair, 2) &&
 						       in_module(pair[0], pair[1], is_musl, place));
 }
 
-bool thread_slot_find(const struct tls_symbol *symbol, uint64_t base, int memory, bool is_musl,
+bool thread_slot_find(const struct tls_symbol *symbol, uint64_t base, int directory, bool is_musl,
 		      struct thread_context_place *place)
 {
 	if (symbol->is_program)
@@ -90,14 +88,14 @@ bool thread_slot_find(const struct tls_symbol *symbol, uint64_t base, int memory
 		const uint32_t kind = symbol->slots[i].kind;
 		uint64_t words[2] = {0};
 
-		if (!read_words(memory, base + symbol->slots[i].address, words,
+		if (!read_words(directory, base + symbol->slots[i].address, words,
 				kind == TLS_SLOT_DESCRIPTOR ? 2 : 1))
 			continue;
 		if ((kind == TLS_SLOT_OFFSET && at_offset((int64_t)words[0], place)) ||
 		    (kind == TLS_SLOT_MODULE &&
 		     in_module(words[0], symbol->value, is_musl, place)) ||
 		    (kind == TLS_SLOT_DESCRIPTOR && words[0] &&
-		     by_descriptor(words[1], memory, is_musl, place)))
+		     by_descriptor(words[1], directory, is_musl, place)))
 			return true;
 	}
 	return false;

@@ -11,9 +11,9 @@
 #include "bpf/thread_context.h"
 #include "common/tls_symbol.h"
 
-/* memory: /proc/PID/mem. base: run-time address − ELF address. Fills kind and what belongs to it.
+/* directory: /proc/PID. base: run-time address − ELF address. Fills kind and what belongs to it.
  * False: nothing that is filled in (yet) tells. */
-bool thread_slot_find(const struct tls_symbol *symbol, uint64_t base, int memory, bool is_musl,
+bool thread_slot_find(const struct tls_symbol *symbol, uint64_t base, int directory, bool is_musl,
 		      struct thread_context_place *place);
 
 #endif

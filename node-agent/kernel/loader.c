@@ -38,6 +38,7 @@ enum {
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
 	PASSED_DESCRIPTORS = KERNEL_PROGRAM_COUNT + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
+	KERNEL_STACK_BYTES = 16384,
 	VERIFIER_LOG_REASON = 4, /* BPF_LOG_STATS: without the programs themselves */
 };
 
@@ -102,6 +103,15 @@ struct loaded {
 	bool is_switch_typed;
 };
 
+/* Of a thread in the kernel: THREAD_SIZE, which is not less than a page. Asked before 5.15 alone,
+ * where the kernel does not say where registers are. */
+static uint32_t stack_bytes(void)
+{
+	const long page = sysconf(_SC_PAGESIZE);
+
+	return page > KERNEL_STACK_BYTES ? (uint32_t)page : KERNEL_STACK_BYTES;
+}
+
 static bool load_cpu(const struct kernel_load_options *options, struct sample_cpu *programs,
 		     struct error *err)
 {
@@ -112,6 +122,7 @@ static bool load_cpu(const struct kernel_load_options *options, struct sample_cp
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
 	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->kernel_stack_bytes = stack_bytes();
 	programs->rodata->take_ticks = options->take_ticks;
 	programs->rodata->stop_after_sample = options->stop_after_sample && options->filter_pids;
 	bpf_program__set_log_buf(programs->progs.sample_cpu, verifier_log, sizeof verifier_log);
@@ -193,6 +204,7 @@ static int load_switches(const struct kernel_load_options *options, const struct
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
 	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->kernel_stack_bytes = stack_bytes();
 	programs->rodata->has_prev_state = arguments >= 5;
 	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
 	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
@@ -244,6 +256,7 @@ static bool load_alloc(const struct kernel_load_options *options, struct loaded 
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
 	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->kernel_stack_bytes = stack_bytes();
 	programs->rodata->alloc_budget_ns = options->alloc_budget_ns;
 	keep_log(programs->obj);
 	failure = share_maps(loaded->cpu, programs->obj);
@@ -266,6 +279,7 @@ static bool load_page_fault(const struct kernel_load_options *options, struct lo
 	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
 	programs->rodata->only_filtered_pids = options->filter_pids > 0;
 	programs->rodata->walk_by_rows = options->use_rows;
+	programs->rodata->kernel_stack_bytes = stack_bytes();
 	programs->rodata->budget_ns = options->fault_budget_ns;
 	programs->rodata->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	keep_log(programs->obj);
@@ -323,6 +337,7 @@ static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, in
 	programs[KERNEL_PROGRAM_SWEEP] = bpf_program__fd(off_cpu->progs.sweep);
 	programs[KERNEL_PROGRAM_LOOK] = bpf_program__fd(off_cpu->progs.look);
 	programs[KERNEL_PROGRAM_EXIT] = bpf_program__fd(off_cpu->progs.thread_exit);
+	programs[KERNEL_PROGRAM_FREE] = bpf_program__fd(off_cpu->progs.thread_free);
 	maps[KERNEL_MAP_THREADS] = bpf_map__fd(off_cpu->maps.threads);
 	maps[KERNEL_MAP_SWITCH_RATES] = bpf_map__fd(off_cpu->maps.switch_rates);
 	maps[KERNEL_MAP_UNSAMPLED] = bpf_map__fd(off_cpu->maps.unsampled);
@@ -345,7 +360,8 @@ static void list_alloc(const struct sample_alloc *alloc, int *programs, int *map
 	programs[KERNEL_PROGRAM_MALLOC] = bpf_program__fd(alloc->progs.malloc_called);
 	programs[KERNEL_PROGRAM_CALLOC] = bpf_program__fd(alloc->progs.calloc_called);
 	programs[KERNEL_PROGRAM_REALLOC] = bpf_program__fd(alloc->progs.realloc_called);
-	programs[KERNEL_PROGRAM_POSIX_MEMALIGN] = bpf_program__fd(alloc->progs.posix_memalign_called);
+	programs[KERNEL_PROGRAM_POSIX_MEMALIGN] =
+		bpf_program__fd(alloc->progs.posix_memalign_called);
 	programs[KERNEL_PROGRAM_REALLOCARRAY] = bpf_program__fd(alloc->progs.reallocarray_called);
 	maps[KERNEL_MAP_ALLOC_WINDOWS] = bpf_map__fd(alloc->maps.alloc_windows);
 	maps[KERNEL_MAP_ALLOC_COUNTS] = bpf_map__fd(alloc->maps.alloc_counts);
@@ -566,6 +582,7 @@ int kernel_program_attach(const struct kernel_programs *programs, enum kernel_pr
 		[KERNEL_PROGRAM_SWITCH] = "sched_switch",
 		[KERNEL_PROGRAM_WAKING] = "sched_waking",
 		[KERNEL_PROGRAM_EXIT] = "sched_process_exit",
+		[KERNEL_PROGRAM_FREE] = "sched_process_free",
 	};
 	bool is_typed = program == KERNEL_PROGRAM_SWITCH && programs->is_switch_typed;
 	union bpf_attr attributes;

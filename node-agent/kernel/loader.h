@@ -56,6 +56,7 @@ enum kernel_program {
 	KERNEL_PROGRAM_SWITCH,
 	KERNEL_PROGRAM_WAKING,
 	KERNEL_PROGRAM_EXIT,
+	KERNEL_PROGRAM_FREE,
 	KERNEL_PROGRAM_SWEEP, /* for kernel_sweep_open() */
 	/* for uprobe_open(): */
 	KERNEL_PROGRAM_GO_TAKEN,

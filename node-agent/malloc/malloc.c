@@ -131,11 +131,17 @@ RARE static void announce(void *block, size_t size)
 	__atomic_store_n(&latest_rate, next, __ATOMIC_RELAXED);
 }
 
+static void tell_end(uintptr_t address)
+{
+	if (is_sampling && probe_free_listeners)
+		probe_free(address);
+}
+
 /* Of a block that may be one that was sampled, before it is given back. */
 RARE static void forget(const void *block)
 {
-	if (sampled_blocks_remove((uintptr_t)block) && is_sampling && probe_free_listeners)
-		probe_free((uintptr_t)block);
+	if (sampled_blocks_remove((uintptr_t)block))
+		tell_end((uintptr_t)block);
 }
 
 static inline bool may_be_special(const void *block)
@@ -168,15 +174,23 @@ RARE static void *early_realloc(void *block, size_t size)
 	return moved;
 }
 
-/* The end of the old block is told before its address can be another's. */
+/* Only then is it known whether the old block has ended; one of size 0 may be none. Until that is
+ * told nobody else's is followed by its address. */
 RARE static void *special_realloc(void *block, size_t size, bool is_wanted)
 {
+	const uintptr_t address = (uintptr_t)block;
+	bool is_sampled_one, has_ended;
 	void *moved;
 
 	if (next_early_has(block))
 		return early_realloc(block, size);
-	forget(block);
+	is_sampled_one = sampled_blocks_hold(address);
 	moved = next_malloc.realloc(block, size);
+	has_ended = moved || !size;
+	if (is_sampled_one && has_ended)
+		tell_end(address);
+	if (is_sampled_one)
+		sampled_blocks_settle(address, has_ended);
 	if (moved && is_wanted)
 		announce(moved, size);
 	return moved;

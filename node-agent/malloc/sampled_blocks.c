@@ -10,6 +10,7 @@ enum {
 	BUCKETS_SECOND = 2048,
 	BUCKETS_THIRD = 4096,
 	FILTER_STAYS = UINT8_MAX,
+	HELD = 1, /* in a slot, beside its address: those of blocks are even */
 };
 
 /* A bucket that was full once sends to the next level, for good. */
@@ -75,10 +76,34 @@ static bool bucket_exchange(struct bucket *bucket, uintptr_t from, uintptr_t to)
 	return false;
 }
 
+/* What is there of an address. False: it is not. */
+static bool exchange(uintptr_t address, uintptr_t from, uintptr_t to)
+{
+	for (size_t i = 0; i < LEVELS; i++) {
+		const uint32_t at = bucket_of(&levels[i], address);
+
+		if (bucket_exchange(&levels[i].buckets[at], from, to))
+			return true;
+		if (!__atomic_load_n(&levels[i].overflowed[at], __ATOMIC_SEQ_CST))
+			return false;
+	}
+	return false;
+}
+
+static bool remove_as(uintptr_t address, uintptr_t from)
+{
+	if (!address || !sampled_blocks_may_have(address) || !exchange(address, from, 0))
+		return false;
+	filter_add(address, -1);
+	return true;
+}
+
 bool sampled_blocks_add(uintptr_t address)
 {
 	/* One that somebody gave back behind our back may be there still. */
 	sampled_blocks_remove(address);
+	if (sampled_blocks_may_have(address) && exchange(address, address | HELD, address | HELD))
+		return false;
 	filter_add(address, 1);
 	for (size_t i = 0; i < LEVELS; i++) {
 		const uint32_t at = bucket_of(&levels[i], address);
@@ -93,17 +118,19 @@ bool sampled_blocks_add(uintptr_t address)
 
 bool sampled_blocks_remove(uintptr_t address)
 {
-	if (!address || !sampled_blocks_may_have(address))
-		return false;
-	for (size_t i = 0; i < LEVELS; i++) {
-		const uint32_t at = bucket_of(&levels[i], address);
+	return remove_as(address, address);
+}
 
-		if (bucket_exchange(&levels[i].buckets[at], address, 0)) {
-			filter_add(address, -1);
-			return true;
-		}
-		if (!__atomic_load_n(&levels[i].overflowed[at], __ATOMIC_SEQ_CST))
-			return false;
-	}
-	return false;
+bool sampled_blocks_hold(uintptr_t address)
+{
+	return address && sampled_blocks_may_have(address) &&
+	       exchange(address, address, address | HELD);
+}
+
+void sampled_blocks_settle(uintptr_t address, bool has_ended)
+{
+	if (has_ended)
+		remove_as(address, address | HELD);
+	else
+		exchange(address, address | HELD, address);
 }

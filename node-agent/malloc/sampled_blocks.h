@@ -31,10 +31,16 @@ static inline bool sampled_blocks_may_have(uintptr_t address)
 /* Lets sampled_blocks_may_have() say yes for good. */
 void sampled_blocks_mark(uintptr_t address);
 
-/* Before anybody else gets to know the address, which is not 0. False: no room. */
+/* Before anybody else gets to know the address, which is not 0. False: no room, or the end of the
+ * one that was there before is still to be told. */
 bool sampled_blocks_add(uintptr_t address);
 
 /* Before the address can be anybody's again. False: it was not there. */
 bool sampled_blocks_remove(uintptr_t address);
+
+/* Before what may give it back, or may not: until it is settled nobody adds or removes the address.
+ * False: it was not there. */
+bool sampled_blocks_hold(uintptr_t address);
+void sampled_blocks_settle(uintptr_t address, bool has_ended);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/executables.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include "common/file_content.h"
+#include "bpf/unwind_rows.h"
 #include "common/hash_table.h"
+#include "common/log.h"
 #include "node-agent/processes/vdso.h"
 
 #define OWNER_TRUSTED UINT64_MAX
@@ -34,11 +37,11 @@ struct executables {
 	size_t limit, descriptor_limit, descriptors;
 	struct entry **slots; /* NULL: free */
 	uint32_t slot_count;  /* ever used */
-	uint32_t live, last_index;
+	uint32_t live, last_index, last_number;
 	uint32_t forgotten[FORGOTTEN_MAX], forgotten_count; /* indices */
 	struct hash_table by_content, by_gnu, by_index;
 	uint64_t now_s;
-	uint64_t refused;
+	uint64_t refused, unnumbered;
 };
 
 struct executables *executables_new(size_t limit, struct error *err)
@@ -51,12 +54,13 @@ struct executables *executables_new(size_t limit, struct error *err)
 		return NULL;
 	}
 	executables->limit = limit;
+	executables->last_number = EXECUTABLE_ANONYMOUS - 1;
 	executables->descriptor_limit = limit;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < limit + DESCRIPTORS_SPARED)
 		executables->descriptor_limit = files.rlim_cur > 2 * DESCRIPTORS_SPARED
 							? (size_t)files.rlim_cur -
 								  DESCRIPTORS_SPARED
-							: DESCRIPTORS_SPARED;
+							: (size_t)files.rlim_cur / 4;
 	hash_table_init(&executables->by_content, (uint32_t)limit);
 	hash_table_init(&executables->by_gnu, (uint32_t)limit);
 	hash_table_init(&executables->by_index, (uint32_t)limit);
@@ -99,6 +103,11 @@ void executables_free(struct executables *executables)
 	hash_table_release(&executables->by_index);
 	free(executables->slots);
 	free(executables);
+}
+
+void executables_set_last_number(struct executables *executables, uint32_t last)
+{
+	executables->last_number = last;
 }
 
 void executables_set_time(struct executables *executables, uint64_t time_ns)
@@ -163,6 +172,19 @@ uint32_t executables_time(const struct executables *executables)
 uint32_t executables_last_index(const struct executables *executables)
 {
 	return executables->last_index;
+}
+
+uint64_t executables_unnumbered(const struct executables *executables)
+{
+	return executables->unnumbered;
+}
+
+void executables_announced(struct executables *executables, uint32_t index)
+{
+	struct executable *executable = executables_by_index(executables, index);
+
+	if (executable)
+		executable->is_announced = true;
 }
 
 uint64_t executables_refused(const struct executables *executables)
@@ -335,6 +357,7 @@ static bool find_content(struct executables *executables, const struct executabl
 		if (is_content(entry, content, name)) {
 			*found = (struct executable_ref){slot, entry->shown.index};
 			entry->used_s = executables->now_s;
+			entry->shown.is_private &= content->is_private;
 			return true;
 		}
 	}
@@ -378,6 +401,7 @@ static struct entry *new_entry(const struct executable_content *content, const c
 	entry->name = strdup(name);
 	entry->path = strdup(content->path);
 	entry->shown.is_raw = content->is_raw;
+	entry->shown.is_private = content->is_private;
 	entry->shown.name = entry->name;
 	entry->shown.path = entry->path;
 	entry->shown.gnu = content->gnu;
@@ -395,7 +419,20 @@ static struct entry *new_entry(const struct executable_content *content, const c
 	return entry;
 }
 
-/* false: no room or memory. */
+/* Numbers are not used again: rules that the kernel side has cached go by them. */
+static bool has_number(struct executables *executables)
+{
+	if (executables->last_index < executables->last_number)
+		return true;
+	if (!executables->unnumbered++)
+		log_warn("new files are not known any more",
+			 "numbered=%" PRIu32
+			 " why=\"no number is left\" until=the_agent_begins_anew",
+			 executables->last_index);
+	return false;
+}
+
+/* false: no room, memory or number. */
 static bool add_content(struct executables *executables, const struct executable_content *content,
 			struct executable_ref *found)
 {
@@ -403,7 +440,8 @@ static bool add_content(struct executables *executables, const struct executable
 	struct entry *entry = NULL;
 	uint32_t slot;
 
-	if (!take_slot(executables, &slot) || !(entry = new_entry(content, name))) {
+	if (!has_number(executables) || !take_slot(executables, &slot) ||
+	    !(entry = new_entry(content, name))) {
 		executables->refused++;
 		return false;
 	}

@@ -27,6 +27,10 @@ struct executable_ref {
 struct executables *executables_new(size_t limit, struct error *err);
 void executables_free(struct executables *executables);
 
+/* The last number for a new entry, before all are used up; unnumbered: how many got none since. */
+void executables_set_last_number(struct executables *executables, uint32_t last);
+uint64_t executables_unnumbered(const struct executables *executables);
+
 /* For "least used": seconds of the events' clock; entries handed out now count as used now. */
 void executables_set_time(struct executables *executables, uint64_t time_ns);
 
@@ -38,13 +42,15 @@ struct executable_content {
 	const struct elf_image *image; /* NULL: the kernel, or raw */
 	struct build_id gnu, htlhash;
 	enum address_base base;
-	uint64_t owner; /* executables_owner() */
-	uint64_t limit; /* without image */
-	bool is_raw;    /* no ELF: addresses are file offsets, no descriptor is kept */
+	uint64_t owner;  /* executables_owner() */
+	uint64_t limit;  /* without image */
+	bool is_raw;     /* no ELF: addresses are file offsets, no descriptor is kept */
+	bool is_private; /* nobody who runs it is known to be allowed to read it */
 };
 /* Who may have written a file with those stat(2) fields. */
 uint64_t executables_owner(const struct stat *st);
-/* The entry of that content, made when new. fd: taken, −1: none. False: no room or memory. */
+/* The entry of that content, made when new. fd: taken, −1: none. False: no room, memory or number.
+ */
 bool executables_add(struct executables *executables, const struct executable_content *content,
 		     int fd, struct executable_ref *found);
 /* The same file again, for an entry whose descriptor was closed. Takes fd. */
@@ -71,6 +77,8 @@ bool executables_is_trusted(struct executables *executables, struct executable_r
 /* The index of one that was forgotten, each once; 0: no more. */
 uint32_t executables_take_forgotten(struct executables *executables);
 uint32_t executables_last_index(const struct executables *executables);
+/* It is handed over; executable.is_announced says so from now on. */
+void executables_announced(struct executables *executables, uint32_t index);
 
 /* File offset → address in the entry's own terms. False: no segment has it. */
 bool executables_address(struct executables *executables, struct executable_ref ref,

@@ -11,6 +11,7 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
 
 enum {
@@ -45,6 +46,7 @@ struct question {
 	int fd;
 	struct file_state state;
 	uint64_t owner;
+	bool is_private;
 	char *path;
 };
 
@@ -272,6 +274,7 @@ static enum file_found take_content(struct file_identities *identities, struct q
 		.gnu = content->image.gnu,
 		.htlhash = content->htlhash,
 		.owner = question->owner,
+		.is_private = question->is_private,
 		.limit = content->is_elf ? 0 : question->state.size,
 		.is_raw = !content->is_elf,
 	};
@@ -354,15 +357,17 @@ static uint32_t next_number(struct file_identities *identities)
 
 /* The question's number; 0: not now. *is_failed: the file cannot be opened. */
 static uint32_t ask(struct file_identities *identities, int path_fd, const char *path,
-		    const struct file_state *state, uint64_t owner, bool *is_failed)
+		    bool is_private, const struct file_state *state, uint64_t owner,
+		    bool *is_failed)
 {
 	struct question *question = find_question(identities, 0);
 	uint32_t number;
 
 	if (!question)
 		return 0;
-	*question = (struct question){.state = *state, .owner = owner, .path = strdup(path)};
-	question->fd = process_open_for_reading(path_fd);
+	*question = (struct question){
+		.state = *state, .owner = owner, .is_private = is_private, .path = strdup(path)};
+	question->fd = stranger_reopen(path_fd);
 	*is_failed = question->fd < 0;
 	if (!question->path || question->fd < 0) {
 		end_question(question);
@@ -380,7 +385,7 @@ static uint32_t ask(struct file_identities *identities, int path_fd, const char 
 
 /* Of one that is remembered. ASKED: it has to be read again. */
 static enum file_found find_remembered(struct file_identities *identities,
-				       const struct known_file *known, int path_fd,
+				       const struct known_file *known, int path_fd, bool is_private,
 				       const struct build_id *expected,
 				       struct executable_ref *found)
 {
@@ -397,17 +402,19 @@ static enum file_found find_remembered(struct file_identities *identities,
 	if (!is_expected(identities, known->ref, expected))
 		return FILE_OTHER;
 	*found = known->ref;
-	if (shown->fd < 0 && !shown->is_raw && (fd = process_open_for_reading(path_fd)) >= 0)
+	shown->is_private &= is_private;
+	if (shown->fd < 0 && !shown->is_raw && (fd = stranger_reopen(path_fd)) >= 0)
 		executables_keep_open(identities->executables, known->ref, fd);
 	return FILE_FOUND;
 }
 
 enum file_found file_identities_find(struct file_identities *identities, int path_fd,
-				     const char *path, const struct build_id *expected,
-				     struct executable_ref *found, uint32_t *asked)
+				     const char *path, bool is_private,
+				     const struct build_id *expected, struct executable_ref *found,
+				     uint32_t *asked)
 {
 	const struct known_file *known;
-	const struct question *question;
+	struct question *question;
 	const struct slow_device *slow;
 	enum file_found remembered = FILE_ASKED;
 	struct file_state state;
@@ -415,23 +422,26 @@ enum file_found file_identities_find(struct file_identities *identities, int pat
 	struct stat st;
 
 	*asked = 0;
-	if (!process_stat_file(path_fd, &st) || !S_ISREG(st.st_mode))
+	if (!stranger_file_stat(path_fd, &st) || !S_ISREG(st.st_mode))
 		return FILE_FAILED;
 	state = state_of(&st);
 	known = find_known(identities, &state);
 	if (known)
-		remembered = find_remembered(identities, known, path_fd, expected, found);
+		remembered = find_remembered(identities, known, path_fd, is_private, expected,
+					     found);
 	if (remembered != FILE_ASKED)
 		return remembered;
 	question = question_about(identities, &state);
 	if (question) {
+		question->is_private &= is_private;
 		*asked = question->number;
 		return FILE_ASKED;
 	}
 	slow = find_slow(identities, state.device);
 	if (slow && is_backed_off(identities, &slow->failed))
 		return FILE_FAILED;
-	*asked = ask(identities, path_fd, path, &state, executables_owner(&st), &is_failed);
+	*asked = ask(identities, path_fd, path, is_private, &state, executables_owner(&st),
+		     &is_failed);
 	identities->counters.failed += is_failed;
 	if (is_failed)
 		return FILE_FAILED;
@@ -463,15 +473,16 @@ bool file_identities_reopen(struct file_identities *identities, uint32_t index)
 	struct file_state state;
 	struct stat st;
 	int path_fd, fd = -1;
+	bool is_public;
 
 	if (!shown || shown->is_raw || shown->fd >= 0 || shown->path[0] != '/')
 		return shown && shown->fd >= 0;
-	path_fd = open(shown->path, O_PATH | O_CLOEXEC);
-	if (path_fd >= 0 && process_stat_file(path_fd, &st) && S_ISREG(st.st_mode)) {
+	path_fd = process_open_own_path(shown->path, &is_public);
+	if (path_fd >= 0 && stranger_file_stat(path_fd, &st) && S_ISREG(st.st_mode)) {
 		state = state_of(&st);
 		known = find_known(identities, &state);
 		if (known && known->found == FILE_FOUND && known->ref.index == index)
-			fd = process_open_for_reading(path_fd);
+			fd = stranger_reopen(path_fd);
 	}
 	if (path_fd >= 0)
 		close(path_fd);

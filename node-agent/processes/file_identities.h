@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which executable a file is. One that was seen before is known again by its stat(2) fields; of any
  * other the reader is asked, which has nothing to lose, and the answer comes later: no byte of a
- * stranger's file is read here, and none is waited for. */
+ * stranger's file is read here, and none is waited for: it is opened by kernel/stranger_reader.h.
+ */
 #ifndef NODE_AGENT_PROCESSES_FILE_IDENTITIES_H
 #define NODE_AGENT_PROCESSES_FILE_IDENTITIES_H
 
@@ -37,11 +38,12 @@ enum file_found {
 /* path_fd may be an O_PATH descriptor and stays the caller's; the file is opened for reading only
  * when its content is not known yet. expected: the build-id it must have, or NULL or length 0. A
  * file that is not an ELF but has a name (a .NET or PE image) is an executable whose addresses are
- * file offsets and whose fd is −1. ASKED: *asked names the question; 0: not even asked, too much is
- * already. */
+ * file offsets and whose fd is −1. is_private: nobody who runs it is known to be allowed to read
+ * it. ASKED: *asked names the question; 0: not even asked, too much is already. */
 enum file_found file_identities_find(struct file_identities *identities, int path_fd,
-				     const char *path, const struct build_id *expected,
-				     struct executable_ref *found, uint32_t *asked);
+				     const char *path, bool is_private,
+				     const struct build_id *expected, struct executable_ref *found,
+				     uint32_t *asked);
 
 /* The same of a file that is known by those stat(2) fields, and open; false: it has to be looked at
  * by file_identities_find(). */

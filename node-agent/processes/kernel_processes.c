@@ -9,8 +9,8 @@
 
 enum {
 	PUSH_OUT_AT_ONCE = PROCESS_HEADS / 16, /* each wait for the kernel's readers is dear */
-	READERS_DONE_MS = 1000,                /* no walk takes a thousandth of it */
-	BLOCKS_SCARCE = PROCESS_BLOCKS / 4,    /* with fewer free ones nobody gets more than … */
+	READERS_DONE_MS = 1000, /* nearly no walk takes a thousandth of it; see free_left() */
+	BLOCKS_SCARCE = PROCESS_BLOCKS / 4, /* with fewer free ones nobody gets more than … */
 	SCARCE_BLOCKS_MAX = 8,
 };
 
@@ -163,17 +163,25 @@ static void leave(struct kernel_processes *processes, uint16_t at, int64_t now_m
 	list_append(processes, &processes->left, at);
 }
 
-/* Frees what was left so long ago that nobody can be at it, or all when readers were waited for. */
-static void free_left(struct kernel_processes *processes, bool all, int64_t now_ms)
+/* Frees what was left so long ago that nobody should be at it, or all when readers were waited for.
+ * A walk that was preempted for longer finds the head to be nobody's before the blocks are
+ * another's. False: the kernel's map refuses that. */
+static bool free_left(struct kernel_processes *processes, bool all, int64_t now_ms)
 {
+	static const struct process_head nobodys;
+
 	while (processes->left.oldest != NONE) {
 		uint16_t at = processes->left.oldest;
+		uint32_t key = at;
 
 		if (!all && now_ms < processes->heads[at].left_ms + READERS_DONE_MS)
 			break;
+		if (!bpf_map_write(processes->heads_map, &key, &nobodys, NULL))
+			return false;
 		list_remove(processes, &processes->left, at);
 		free_head(processes, at);
 	}
+	return true;
 }
 
 static void push_out(struct kernel_processes *processes, int64_t now_ms)
@@ -203,9 +211,10 @@ static bool make_room(struct kernel_processes *processes, uint32_t blocks, int64
 				return false;
 			push_out(processes, now_ms);
 		}
-		if (!bpf_programs_wait())
-			return false; /* then only time tells */
-		free_left(processes, true, now_ms);
+		if (!bpf_programs_wait()) /* then only time tells */
+			return false;
+		if (!free_left(processes, true, now_ms))
+			return false;
 	}
 	return true;
 }

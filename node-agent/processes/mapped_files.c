@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/hash_table.h"
+#include "node-agent/kernel/stranger_file.h"
 #include "node-agent/processes/process_files.h"
 
 struct mapped_file {
@@ -210,7 +211,7 @@ static bool is_same_file(const struct mapped_file_key *key, int fd, bool device_
 {
 	struct stat st;
 
-	if (!key->inode || !process_stat_file(fd, &st) || st.st_ino != key->inode)
+	if (!key->inode || !stranger_file_stat(fd, &st) || st.st_ino != key->inode)
 		return false;
 	return !device_too ||
 	       (major(st.st_dev) == key->device_major && minor(st.st_dev) == key->device_minor);
@@ -218,15 +219,36 @@ static bool is_same_file(const struct mapped_file_key *key, int fd, bool device_
 
 /* is_trusted: the way it was opened proves that it is the mapping's file. Takes fd. */
 static enum file_found take_file(struct mapped_files *files, struct mapped_file *file, int fd,
-				 bool is_trusted, bool device_too, uint32_t *asked)
+				 bool is_trusted, uint32_t *asked)
 {
 	const struct mapped_file_key *key = &file->key;
 	enum file_found result = FILE_OTHER;
 
 	if (fd < 0)
 		return FILE_FAILED;
-	if (is_trusted || key->build_id.length || is_same_file(key, fd, device_too))
-		result = file_identities_find(files->identities, fd, key->path, &key->build_id,
+	if (is_trusted || key->build_id.length || is_same_file(key, fd, false))
+		result = file_identities_find(files->identities, fd, key->path, false,
+					      &key->build_id, &file->executable, asked);
+	close(fd);
+	return result;
+}
+
+/* Of a process that is gone, by its path in our own root. What a stranger calls so, in a root of
+ * its own, and gives the build-id of a private file here, is not that file. */
+static enum file_found from_own_root(struct mapped_files *files, struct mapped_file *file,
+				     uint32_t *asked)
+{
+	const struct mapped_file_key *key = &file->key;
+	enum file_found result = FILE_OTHER;
+	bool is_public = false, is_same;
+	int fd = process_open_own_path(key->path, &is_public);
+
+	if (fd < 0)
+		return FILE_FAILED;
+	is_same = is_same_file(key, fd, true);
+	if (key->build_id.length || is_same)
+		result = file_identities_find(files->identities, fd, key->path,
+					      !is_public && !is_same, &key->build_id,
 					      &file->executable, asked);
 	close(fd);
 	return result;
@@ -266,10 +288,10 @@ static enum file_found from_process(struct mapped_files *files, struct mapped_fi
 	is_trusted = start_time_ns &&
 		     process_mapping_has_path(directory, row->start, row->end, file->key.path);
 	fd = process_open_mapping(directory, row->start, row->end);
-	result = take_file(files, file, fd, is_trusted, false, &row->executable);
+	result = take_file(files, file, fd, is_trusted, &row->executable);
 	if (!is_enough(result))
 		result = take_file(files, file, process_open_path(directory, file->key.path), false,
-				   false, &row->executable);
+				   &row->executable);
 	return result;
 }
 
@@ -300,8 +322,7 @@ static enum file_found find_file(struct mapped_files *files, struct mapping *row
 		return result;
 	if (mapped_files_is_known(files, row->file))
 		return FILE_FOUND;
-	return take_file(files, file, process_open_own_path(file->key.path), false, true,
-			 &row->executable);
+	return from_own_root(files, file, &row->executable);
 }
 
 enum file_found mapped_files_resolve(struct mapped_files *files, struct mapping *row, uint32_t tgid,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/places.h"
 
-#include <unistd.h>
+#include "node-agent/kernel/stranger_reader.h"
 
 enum { FILE_RETRY_S = 30 };
 
@@ -100,8 +100,8 @@ bool places_read(struct places *places, const struct mapping *row, uint64_t addr
 		places->executables, row->kind == MAPPING_VDSO ? places->vdso : ref);
 
 	return row->kind != MAPPING_ANONYMOUS && executable && executable->fd >= 0 &&
-	       pread(executable->fd, to, length,
-		     (off_t)(address - row->start + row->file_offset)) == (ssize_t)length;
+	       stranger_file_read(executable->fd, address - row->start + row->file_offset, to,
+				  length);
 }
 
 /* --- a whole mapping --- */

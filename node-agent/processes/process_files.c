@@ -5,13 +5,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/memory_map.h"
 
 enum { READ_STEP = 32768, STAT_FIELD_START_TIME = 22 };
@@ -163,87 +161,69 @@ int process_open_mapping(int directory, uint64_t start, uint64_t end)
 {
 	char name[MAPPING_NAME];
 
-	return openat(directory, mapping_name(name, start, end), O_PATH | O_CLOEXEC);
-}
-
-/* The fields that tell files apart; the others are 0. */
-static bool stat_here(int directory, const char *name, int flags, struct stat *st)
-{
-	struct statx found;
-
-	memset(st, 0, sizeof(*st));
-	if (statx(directory, name, flags | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found))
-		return false;
-	st->st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
-	st->st_ino = found.stx_ino;
-	st->st_mode = found.stx_mode;
-	st->st_uid = found.stx_uid;
-	st->st_size = (off_t)found.stx_size;
-	st->st_mtim = (struct timespec){found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec};
-	st->st_ctim = (struct timespec){found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec};
-	return true;
-}
-
-bool process_stat_file(int fd, struct stat *st)
-{
-	return stat_here(fd, "", AT_EMPTY_PATH, st);
+	return stranger_open_at(directory, mapping_name(name, start, end));
 }
 
 bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st)
 {
 	char name[MAPPING_NAME];
 
-	return stat_here(directory, mapping_name(name, start, end), 0, st);
+	return stranger_stat_at(directory, mapping_name(name, start, end), st);
 }
 
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path)
 {
 	char name[MAPPING_NAME], link[PATH_MAX];
 
-	if (!process_link_read(directory, mapping_name(name, start, end), link, sizeof(link)))
+	if (!stranger_link_at(directory, mapping_name(name, start, end), link, sizeof(link)))
 		return false;
 	memory_path_cut_deleted(link);
 	return !strcmp(link, path);
 }
 
-/* RESOLVE_IN_ROOT: links a container made cannot lead out of it. */
-static int open_below(int root, const char *path)
+/* The user that the process began as: what it may do by a set-user-ID program is not its own. */
+static bool user_of(int directory, uid_t *uid)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
+	int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
+	char text[1024], *at;
+	ssize_t length;
 
-	if (path[0] != '/')
-		return -1;
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-}
-
-static int open_below_root(int directory, const char *root_name, const char *path)
-{
-	int root = openat(directory, root_name, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
-
-	if (root < 0)
-		return -1;
-	fd = open_below(root, path);
-	close(root);
-	return fd;
+	if (fd < 0)
+		return false;
+	length = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	at = strstr(text, "\nUid:\t");
+	return at && sscanf(at, "\nUid:\t%u", uid) == 1;
 }
 
 int process_open_path(int directory, const char *path)
 {
-	return open_below_root(directory, "root", path);
+	struct file_search search = {.owner = OWNER_ANYBODY};
+	int root, fd;
+
+	if (path[0] != '/' || !user_of(directory, &search.reader))
+		return -1;
+	root = stranger_open_at(directory, "root");
+	if (root < 0)
+		return -1;
+	fd = stranger_find(root, path, &search);
+	close(root);
+	return fd;
 }
 
-int process_open_for_reading(int path_fd)
+int process_open_own_path(const char *path, bool *is_public)
 {
-	char link[64];
+	struct file_search search = {.reader = READER_ANYBODY, .owner = OWNER_ANYBODY};
+	int root = path[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1, fd;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", path_fd);
-	return open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-int process_open_own_path(const char *path)
-{
-	return open_below_root(AT_FDCWD, "/", path);
+	if (root < 0)
+		return -1;
+	fd = stranger_find(root, path, &search);
+	*is_public = fd >= 0;
+	search.reader = 0;
+	if (fd < 0 && errno == EACCES)
+		fd = stranger_find(root, path, &search);
+	close(root);
+	return fd;
 }

@@ -41,18 +41,17 @@ bool process_link_read(int directory, const char *name, char *text, size_t room)
  * had. Through map_files, which works for deleted files and other mount namespaces: start and end
  * must be the mapping's own. */
 int process_open_mapping(int directory, uint64_t start, uint64_t end);
-/* What stat(2) says, as far as it is known here: no file system's server is waited for. */
-bool process_stat_file(int fd, struct stat *st);
-/* The same of the mapping's file, without opening it. */
+/* stranger_file_stat() of the mapping's file, without opening it. */
 bool process_stat_mapping(int directory, uint64_t start, uint64_t end, struct stat *st);
 /* Whether the mapping's file is called path now, " (deleted)" aside. */
 bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const char *path);
-/* By path below /proc/PID/root, never leaving it; the caller checks that it is the same file. */
+/* By path below /proc/PID/root, in its mount namespace, as an O_PATH descriptor; a regular file
+ * that the user the process began as may read. The kernel's paths have no links, so none is
+ * followed. The caller checks that it is the same file. */
 int process_open_path(int directory, const char *path);
-/* An O_PATH descriptor → one for reading, of the very same file. */
-int process_open_for_reading(int path_fd);
-/* By path below this process' own root; for processes that are gone. */
-int process_open_own_path(const char *path);
+/* By path below this process' own root; for processes that are gone. *is_public: everybody may read
+ * it. Of one that is not nobody can say any more whether the process could. */
+int process_open_own_path(const char *path, bool *is_public);
 
 /* Field 22 of /proc/PID/stat in clock ticks since boot, proc_pid_stat(5). Pure. */
 bool process_stat_start_time(const char *stat, size_t length, uint64_t *ticks);

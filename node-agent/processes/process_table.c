@@ -35,7 +35,6 @@ struct process_table {
 	struct program_maps maps;
 	struct kernel_map *kernel;
 	struct places places;
-	uint64_t now_ns;  /* of the last sample */
 	uint64_t refused; /* mapping events over a limit */
 };
 
@@ -62,6 +61,8 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 	table->executables = executables_new(executables, err);
 	if (!table->executables)
 		return false;
+	if (limits->numbers)
+		executables_set_last_number(table->executables, limits->numbers);
 	table->identities = file_identities_new(2 * executables, table->executables, err);
 	if (!table->identities)
 		return false;
@@ -254,17 +255,24 @@ static void read_info(struct process_table *table, struct program *program)
 	program->info = program_info_read(directory, program->inherited, program->exec_path);
 }
 
+/* Whether all its mappings are known. A program has some soon after its exec: else nobody told. */
+static bool is_told(const struct program *program, uint64_t time_ns)
+{
+	return program->is_complete &&
+	       (program->set || time_ns <= program->born_ns + PROGRAM_DOUBT_NS);
+}
+
 /* Everything that is known of a program with its first sample, while it is most likely still there.
  */
 static void prepare(struct process_table *table, struct program *program, uint64_t time_ns)
 {
 	if (!program->info)
 		read_info(table, program);
-	if (program->is_complete)
+	if (is_told(program, time_ns))
 		return;
 	if (program->origin == PROGRAM_FORKED)
 		take_from_parent(table, program, time_ns);
-	if (!program->is_complete)
+	if (!is_told(program, time_ns))
 		program_maps_read(&table->maps, program, time_ns, NEED_CERTAIN);
 }
 
@@ -301,7 +309,6 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 	bool may_read = program && program->is_complete;
 	size_t i;
 
-	table->now_ns = time_ns;
 	executables_set_time(table->executables, time_ns);
 	if (program)
 		prepare(table, program, time_ns);
@@ -401,13 +408,11 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 }
 
 const struct process_info *process_table_info(struct process_table *table,
-					      const struct process_key *key)
+					      const struct process_key *key, uint64_t time_ns)
 {
 	static const struct process_info nothing = {"", "", "", "", ""};
-	struct program *program = programs_find(table->programs, key);
+	struct program *program = programs_for_sample(table->programs, key, time_ns);
 
-	if (!program) /* a sample without user frames */
-		program = programs_for_sample(table->programs, key, table->now_ns);
 	if (program && !program->info)
 		read_info(table, program);
 	return program && program->info ? &program->info->shown : &nothing;
@@ -418,6 +423,11 @@ const struct process_info *process_table_info(struct process_table *table,
 const struct executable *process_table_executable(struct process_table *table, uint32_t index)
 {
 	return executables_by_index(table->executables, index);
+}
+
+void process_table_announced(struct process_table *table, uint32_t index)
+{
+	executables_announced(table->executables, index);
 }
 
 uint32_t process_table_take_forgotten(struct process_table *table)
@@ -473,6 +483,7 @@ void process_table_counters(const struct process_table *table, struct process_ta
 		.files_opened = files->opened,
 		.files_failed = mapped_files_failed(table->files),
 		.files_hung = files->hung,
+		.files_unnumbered = executables_unnumbered(table->executables),
 		.lost_limit = table->refused + table->maps.refused +
 			      executables_refused(table->executables) +
 			      programs_pushed_out(table->programs),

@@ -30,9 +30,10 @@ struct executable {
 	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed because many
 	 * others were used since. */
 	int fd;
-	bool has_go; /* functions of Go's */
-	bool is_raw; /* not an ELF: addresses are file offsets, and there is no unwind table */
-	bool is_wanted_checked; /* for main: announced already */
+	bool has_go;     /* functions of Go's */
+	bool is_raw;     /* not an ELF: addresses are file offsets, and there is no unwind table */
+	bool is_private; /* nobody who runs it is known to be allowed to read it: it is not sent */
+	bool is_announced; /* process_table_announced() was told so */
 };
 
 enum frame_place {
@@ -83,14 +84,16 @@ struct process_table_limits {
 	size_t processes;   /* 32768; least recently sampled go first */
 	size_t mappings;    /* 262144, over all processes */
 	size_t executables; /* 4096; also the most descriptors kept open */
+	uint32_t numbers;   /* 2^32 − 2, for executables while the agent runs */
 };
 
 /* Counters of this stage, in the order they are listed in process_table.c. */
 struct process_table_counters {
 	uint64_t maps_read, maps_failed, maps_backed_off;
 	uint64_t files_opened, files_failed;
-	uint64_t files_hung; /* of these: their file system did not answer in time */
-	uint64_t lost_limit; /* mappings or processes refused by a limit */
+	uint64_t files_hung;       /* of these: their file system did not answer in time */
+	uint64_t files_unnumbered; /* not known since all numbers are used up */
+	uint64_t lost_limit;       /* mappings or processes refused by a limit */
 };
 
 struct process_table;
@@ -158,9 +161,10 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 				   size_t count, bool is_interrupted_leaf,
 				   struct located_frame *out);
 
-/* Never NULL; everything is "" for a process that nothing is known of. */
+/* Of the program a sample of that time belongs to. Never NULL; everything is "" for a process that
+ * nothing is known of. */
 const struct process_info *process_table_info(struct process_table *table,
-					      const struct process_key *key);
+					      const struct process_key *key, uint64_t time_ns);
 
 /* By index, 1 to process_table_executable_count(); NULL: forgotten meanwhile. */
 const struct executable *process_table_executable(struct process_table *table, uint32_t index);
@@ -168,6 +172,7 @@ const struct executable *process_table_executable(struct process_table *table, u
 uint32_t process_table_take_forgotten(struct process_table *table);
 /* Tries to have its fd open again; false: it is not. */
 bool process_table_reopen(struct process_table *table, uint32_t index);
+void process_table_announced(struct process_table *table, uint32_t index);
 uint32_t process_table_executable_count(const struct process_table *table);
 
 /* Forgets processes that are gone for a while; call about once a second. */

@@ -2,11 +2,10 @@
 #include "node-agent/processes/program_maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/process_files.h"
 
@@ -15,6 +14,10 @@ enum {
 	RETRY_DOUBLINGS = 8, /* 25.6 s */
 	/* A line is at most 4 × 4095 bytes of escaped path and some 75 before it. */
 	TEXT_ROOM = 32768,
+	/* A byte takes some 4 ns to read: what is longer is read for 2 % of the time at most,
+	 * whatever it brings. */
+	DEAR_BYTES = 64 << 10,
+	DEAR_NS = 200,
 };
 
 /* The lines of a growing text, cut where reads end. */
@@ -136,32 +139,38 @@ static void add_lines(struct program_maps *maps, struct mapping_set *set,
 }
 
 /* False: the text could not be read, or there is none: the process is ending. */
-static bool read_text(struct program_maps *maps, int fd, struct mapping_set *set,
-		      const struct program *program)
+static bool read_text(struct program_maps *maps, struct stranger_maps *from,
+		      struct mapping_set *set, const struct program *program)
 {
 	struct maps_text text = {.length = 0};
 	bool any = false;
+	size_t got;
 
-	for (;;) {
-		ssize_t got = read(fd, text.bytes + text.length, sizeof(text.bytes) - text.length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
+	do {
+		got = stranger_maps_read(from, text.bytes + text.length,
+					 sizeof(text.bytes) - text.length);
+		if (from->has_failed)
 			return false;
-		text.length += (size_t)got;
-		add_lines(maps, set, program, &text, got == 0);
-		if (!got)
-			return any;
-		any = true;
-	}
+		text.length += got;
+		if (!from->is_cut)
+			add_lines(maps, set, program, &text, got == 0);
+		any |= got > 0;
+	} while (got);
+	set->is_truncated |= from->is_cut;
+	return any;
 }
 
-static bool replace_set(struct program_maps *maps, struct program *program, int fd)
+static bool replace_set(struct program_maps *maps, struct program *program,
+			struct stranger_maps *from)
 {
 	struct mapping_set *set = mapping_set_new(maps->pool);
 
-	if (!set || !read_text(maps, fd, set, program)) {
+	if (!set || !read_text(maps, from, set, program)) {
+		mapping_set_free(set);
+		return false;
+	}
+	if (from->is_cut && program->set && program->set->count >= set->count) {
+		program->set->is_truncated = true; /* what is there is more */
 		mapping_set_free(set);
 		return false;
 	}
@@ -173,25 +182,32 @@ static bool replace_set(struct program_maps *maps, struct program *program, int 
 }
 
 /* The descriptor of the directory is bound to the process: ESRCH instead of another one's maps. */
-static bool read_maps(struct program_maps *maps, struct program *program)
+static bool read_maps(struct program_maps *maps, struct program *program, uint64_t time_ns)
 {
 	int directory = process_directory_of(maps->directory, program->key.tgid,
 					     program->is_identified ? program->key.start_time_ns
 								    : 0);
+	struct stranger_maps from;
 	bool ok;
-	int fd;
 
 	if (directory < 0) {
-		program->is_gone = true;
+		program->gone_ns = time_ns;
 		return false;
 	}
-	fd = openat(directory, "maps", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		program->is_gone = errno == ENOENT || errno == ESRCH;
-	ok = fd >= 0 && replace_set(maps, program, fd);
-	if (fd >= 0)
-		close(fd);
+	stranger_maps_begin(&from, directory);
+	ok = replace_set(maps, program, &from);
+	if (from.has_failed && !from.bytes && (from.error == ENOENT || from.error == ESRCH))
+		program->gone_ns = time_ns;
+	stranger_maps_end(&from);
+	program->maps_dear_until_ns = from.bytes > DEAR_BYTES ? time_ns + DEAR_NS * from.bytes : 0;
 	return ok;
+}
+
+/* A sample of a time well after it was not there says that it is. */
+static bool is_gone(const struct program *program, uint64_t time_ns)
+{
+	return program->gone_ns &&
+	       (!program->is_current || time_ns <= program->gone_ns + PROGRAM_DOUBT_NS);
 }
 
 bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns,
@@ -199,20 +215,25 @@ bool program_maps_read(struct program_maps *maps, struct program *program, uint6
 {
 	uint32_t attempts = program->maps_read[need].attempts;
 
-	if (program->is_gone)
+	if (is_gone(program, time_ns))
 		return false;
-	if (time_ns < program->maps_read[need].next_ns) {
+	if (time_ns < program->maps_read[need].next_ns || time_ns < program->maps_dear_until_ns) {
 		maps->backed_off++;
 		return false;
 	}
 	program->maps_read[need].next_ns = time_ns + (RETRY_FIRST_MS * 1000000ull << attempts);
 	if (attempts < RETRY_DOUBLINGS)
 		program->maps_read[need].attempts++;
-	if (!read_maps(maps, program)) {
+	if (!read_maps(maps, program, time_ns)) {
 		maps->failed++;
 		return false;
 	}
 	maps->read++;
+	if (program->gone_ns) { /* what was said of it without its directory */
+		program_info_free(program->info);
+		program->info = NULL;
+		program->gone_ns = 0;
+	}
 	return true;
 }
 

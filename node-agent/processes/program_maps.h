@@ -23,7 +23,9 @@ struct program_maps {
 enum mapping_kind mapping_kind_of(enum memory_kind kind);
 
 /* Replaces the program's mappings by what the process has now, unless back-off says it is too early
- * (100 ms doubling up to 25 s) or the process is gone. True: they were replaced. */
+ * (100 ms doubling up to 25 s; by what the last reading cost, if that was much) or the process
+ * is gone. Of one with more than may be read (kernel/stranger_reader.h) the first are there, the
+ * set is truncated. True: they were replaced. */
 bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns,
 		       enum program_need need);
 

@@ -177,7 +177,7 @@ static void retire(struct program *program, uint64_t time_ns)
 	if (!program)
 		return;
 	program->is_current = false;
-	program->is_gone = true; /* what /proc shows now is the next program */
+	program->gone_ns = time_ns; /* what /proc shows now is the next program */
 	if (!program->ended_ns)
 		program->ended_ns = time_ns;
 }
@@ -242,11 +242,14 @@ static uint64_t clock_ns(clockid_t clock)
  * suspend in between only makes a doubt of it, and then /proc is asked. */
 static bool start_fits(const struct program *program, uint64_t start_time_ns)
 {
-	uint64_t slack = START_SLACK_MS * NS_PER_MS, born = program->born_ns;
+	const uint64_t slack = START_SLACK_MS * NS_PER_MS;
+	const uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	const uint64_t born = program->born_ns + suspended;
 
+	if (program->ended_ns && start_time_ns > program->ended_ns + suspended)
+		return false;
 	if (program->origin == PROGRAM_SEEN)
 		return true;
-	born += clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
 	if (start_time_ns > born + slack)
 		return false; /* started after this program did: the pid was used again */
 	return program->origin == PROGRAM_EXECED || start_time_ns + slack >= born;
@@ -288,12 +291,43 @@ static bool is_late(const struct program *current, const struct process_key *key
 	       (int32_t)(key->exec_id - current->key.exec_id) < 0;
 }
 
+/* What runs by its samples runs, whatever was told of it. Returns the entry of that identity. */
+static struct program *run_again(struct programs *programs, struct program *program,
+				 uint64_t time_ns)
+{
+	struct program *current = programs_current(programs, program->key.tgid);
+
+	if (!program->ended_ns || time_ns <= program->ended_ns + PROGRAM_DOUBT_NS)
+		return program;
+	if (program->is_current) { /* its first thread has ended, others have not */
+		program->ended_ns = 0;
+		return program;
+	}
+	if (current && current->is_identified)
+		return program;
+	if (current && start_fits(current, program->key.start_time_ns)) {
+		current->key = program->key;
+		current->is_identified = true;
+		program->is_identified = false;
+		return current;
+	}
+	retire(current, time_ns);
+	program_info_free(program->info);
+	program->info = NULL;
+	program->ended_ns = program->gone_ns = 0;
+	program->is_current = true;
+	program->is_complete = false;
+	return program;
+}
+
 struct program *programs_for_sample(struct programs *programs, const struct process_key *key,
 				    uint64_t time_ns)
 {
 	struct program *program = programs_find(programs, key), *current;
 
-	if (!program)
+	if (program)
+		program = run_again(programs, program, time_ns);
+	else
 		program = adopt(programs, key, time_ns);
 	if (!program) {
 		current = programs_current(programs, key->tgid);

@@ -28,18 +28,19 @@ struct program {
 			       counts */
 	bool is_current;    /* what the pid runs now, as far as events tell */
 	bool is_complete;   /* set has all executable mappings: since its exec, or maps was read */
-	bool is_gone;       /* /proc has it no more */
 	enum program_origin origin;
 	uint64_t born_ns;  /* exec or fork event, else first sample */
 	uint64_t used_ns;  /* last sample */
 	uint64_t ended_ns; /* exit, or the next program's start; 0: runs */
+	uint64_t gone_ns;  /* since when /proc is known not to have it; 0: it may */
 
 	struct mapping_set *set; /* NULL: nothing known */
 	uint32_t near;           /* where the last address was found in it */
 	struct {
 		uint32_t attempts;
 		uint64_t next_ns;
-	} maps_read[2]; /* enum program_need */
+	} maps_read[2];              /* enum program_need */
+	uint64_t maps_dear_until_ns; /* the last reading cost so much */
 
 	uint32_t parent, parent_serial; /* FORKED: slot; serial 0 = none */
 	struct program_info *info;      /* NULL: not read yet */
@@ -56,8 +57,12 @@ struct programs;
 struct programs *programs_new(size_t limit, struct error *err);
 void programs_free(struct programs *programs);
 
+/* A sample that much later than its program's end says that the end was not its. */
+#define PROGRAM_DOUBT_NS 100000000ull
+
 /* The program a sample of that time belongs to. An entry without identity that was running then
- * takes the sample's; a sample that contradicts what runs makes a new entry (events were lost).
+ * takes the sample's; a sample that contradicts what runs makes a new entry (events were lost), one
+ * that contradicts its program's end makes that one run again, as nothing is known of it.
  * NULL: older than anything known of that pid, or no memory. Counts as a use. */
 struct program *programs_for_sample(struct programs *programs, const struct process_key *key,
 				    uint64_t time_ns);

@@ -77,6 +77,17 @@ static uint64_t size_of(const struct ship_module *module)
 	return !fstat(module->fd, &status) && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
+/* There was nothing to send so far. */
+static void take_file(struct known_module *known, struct ship_module *module, int64_t now_ms)
+{
+	known->module.fd = module->fd;
+	known->size = size_of(module);
+	known->announce_ms = now_ms;
+	known->announce_interval_ms = ANNOUNCE_FIRST_MS;
+	known->tries = 0;
+	module->fd = -1;
+}
+
 bool announced_modules_add(struct announced_modules *list, struct ship_module *module,
 			   int64_t now_ms, bool *is_over_limit)
 {
@@ -85,6 +96,10 @@ bool announced_modules_add(struct announced_modules *list, struct ship_module *m
 	*is_over_limit = false;
 	if (known) {
 		known->module.samples = module->samples;
+		if (module->fd >= 0 && known->module.fd < 0 && !known->module.make_bytes) {
+			take_file(known, module, now_ms);
+			return true;
+		}
 		goto not_taken;
 	}
 	if (!module->id.length || !make_room(list) ||

@@ -47,8 +47,8 @@ struct announced_modules {
 
 void announced_modules_init(struct announced_modules *list);
 
-/* Takes the module and its descriptor. False: it is not new (its samples are taken over) or there
- * are too many; the descriptor is closed then. */
+/* Takes the module and its descriptor; of one that had none until now the descriptor. False: it is
+ * not new (its samples are taken over) or there are too many; the descriptor is closed then. */
 bool announced_modules_add(struct announced_modules *list, struct ship_module *module,
 			   int64_t now_ms, bool *is_over_limit);
 

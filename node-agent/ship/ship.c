@@ -41,6 +41,7 @@ struct ship {
 	struct symbol_finder *finder; /* NULL: nothing has been asked */
 	int interrupt_fd;
 	struct thread thread;
+	struct log_fault dropped; /* reports, since the queue is full */
 
 	/* --- under the thread's lock --- */
 	struct report_queue queue;
@@ -157,6 +158,7 @@ static void set_server(struct ship *ship, enum server_state state, const char *w
 		return;
 	switch (state) {
 	case SERVER_THERE:
+		log_fault_over(&ship->dropped, "reports dropped");
 		log_info("server takes reports", "url=%s", ship->options.server_url);
 		break;
 	case SERVER_AWAY:
@@ -507,8 +509,13 @@ static bool open_parts(struct ship *ship, struct error *err)
 	return ship->client;
 }
 
-static void release(struct ship *ship)
+/* False: one of its threads goes on by itself, and has what it needs. */
+static bool release(struct ship *ship)
 {
+	const bool has_finder_ended = symbol_finder_stop(ship->finder);
+
+	if (!uploader_stop(ship->uploader) || !has_finder_ended)
+		return false;
 	thread_release(&ship->thread);
 	report_queue_release(&ship->queue);
 	spool_close(ship->spool);
@@ -517,10 +524,13 @@ static void release(struct ship *ship)
 	if (ship->interrupt_fd >= 0)
 		close(ship->interrupt_fd);
 	free(ship);
+	return true;
 }
 
 struct ship *ship_start(const struct ship_options *options, struct error *err)
 {
+	const struct sandbox_thread rights = {.reads = options->token_file,
+					      .writes_below = options->spool_directory};
 	struct ship *ship = calloc(1, sizeof *ship);
 
 	if (!ship) {
@@ -534,11 +544,10 @@ struct ship *ship_start(const struct ship_options *options, struct error *err)
 	if (!open_parts(ship, err) || !open_spool(ship, err))
 		goto fail;
 	ship->uploader = uploader_start(&ship->options, &ship->url, ship->tls, err);
-	if (!ship->uploader || !thread_start(&ship->thread, "ship", run, ship, err))
+	if (!ship->uploader || !thread_start(&ship->thread, "ship", &rights, run, ship, err))
 		goto fail;
 	return ship;
 fail:
-	uploader_stop(ship->uploader);
 	release(ship);
 	return NULL;
 }
@@ -553,7 +562,8 @@ void ship_submit(struct ship *ship, struct ship_report *report)
 	thread_wake(&ship->thread);
 	thread_unlock(&ship->thread);
 	if (dropped)
-		log_warn("reports dropped", "the_queue_is=full samples=%" PRIu64, dropped);
+		log_fault_write(&ship->dropped, dropped, LOG_WARN, "reports dropped",
+				"the_queue_is=full samples=%" PRIu64, dropped);
 	*report = (struct ship_report){0};
 }
 
@@ -614,6 +624,9 @@ uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counte
 	struct ship_counters ignored;
 	uint64_t left;
 
+	if (!counters)
+		counters = &ignored;
+	*counters = (struct ship_counters){0};
 	if (!ship)
 		return 0;
 	drain(ship, drain_ms);
@@ -621,14 +634,12 @@ uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counte
 	if (!thread_stop(&ship->thread, STOP_MS)) {
 		/* The process is about to end, and with it the thread. */
 		spool_instead(ship);
-		if (counters)
-			*counters = ship->counters;
+		*counters = ship->counters;
+		counters->is_left_behind = true;
 		return report_queue_samples(&ship->queue);
 	}
-	ship_counters(ship, counters ? counters : &ignored);
+	ship_counters(ship, counters);
 	left = report_queue_samples(&ship->queue);
-	symbol_finder_stop(ship->finder);
-	uploader_stop(ship->uploader);
-	release(ship);
+	counters->is_left_behind = !release(ship);
 	return left;
 }

@@ -50,12 +50,14 @@ struct ship_counters { /* cumulative */
 	uint64_t profiles_refused; /* in a partial success, which does not say how many samples */
 	uint64_t queue_bytes, queue_reports; /* now */
 	uint64_t modules_announced, modules_uploaded, upload_bytes, uploads_failed;
-	uint64_t modules_over_limit; /* new ones not taken because too many are known */
+	uint64_t upload_files_refused; /* kept here: who runs the program may not read them */
+	uint64_t modules_over_limit;   /* new ones not taken because too many are known */
 	uint64_t acknowledged_seq;
+	bool is_left_behind; /* of the last ones: ship_stop() says what it means */
 };
 
 /* A report that is waiting: everything but the host part, encoded and compressed. */
-enum { SHIP_COUNTERS_MAX = 72 };
+enum { SHIP_COUNTERS_MAX = 80 };
 
 struct ship_report {
 	uint8_t *gzip; /* owned; free() */
@@ -100,7 +102,8 @@ bool ship_take_symbols(struct ship *ship, struct symbol_reply *reply);
 void ship_counters(struct ship *ship, struct ship_counters *out);
 /* Sends what is queued for at most drain_ms, or leaves it in the spool; then stops the threads and
  * frees everything. Returns the samples that could be neither sent nor kept. counters: the last
- * ones, or NULL. */
+ * ones, or NULL; if they say is_left_behind, a thread goes on by itself until the process ends, and
+ * what the ship has borrowed must stay. */
 uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counters);
 
 #endif

@@ -25,6 +25,7 @@ struct spool {
 	struct spool_directory directory;
 	struct spool_state state;
 	struct spool_counters counters;
+	struct log_fault dropped;
 	uint64_t spooled; /* samples of this run */
 	uint64_t next_number;
 	uint64_t segment_bytes;
@@ -472,8 +473,9 @@ static bool drop_oldest(struct spool *spool)
 		drop_frame(spool, &drop, &frame, at);
 	if (drop.has_last && !goes_on(spool, drop.last.run))
 		keep_remainder(spool, &drop, &drop.last, drop.at);
-	log_warn("reports dropped", "the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64,
-		 drop.samples, spool->counters.untold);
+	log_fault_write(&spool->dropped, drop.samples, LOG_WARN, "reports dropped",
+			"the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64, drop.samples,
+			spool->counters.untold);
 	remove_segment(spool);
 	write_remainders(spool, &drop);
 	buffer_release(&drop.remainders);

@@ -128,6 +128,7 @@ struct symbol_finder *symbol_finder_start(const struct symbol_finder_options *op
 	struct symbol_finder *finder = calloc(1, sizeof *finder);
 	struct http_client_options client = {
 		.url = options->url, .tls = options->tls, .timeout_ms = options->timeout_ms};
+	const struct sandbox_thread rights = {.reads = options->token_file};
 
 	if (!finder) {
 		error_set(err, ERROR_MEMORY, "no memory to ask for symbols");
@@ -138,7 +139,7 @@ struct symbol_finder *symbol_finder_start(const struct symbol_finder_options *op
 	if (finder->interrupt_fd < 0)
 		error_set_system(err, errno, "eventfd");
 	else if ((finder->client = http_client_new(&client, err)) &&
-		 thread_start(&finder->thread, "symbols", run, finder, err))
+		 thread_start(&finder->thread, "symbols", &rights, run, finder, err))
 		return finder;
 	symbol_finder_stop(finder);
 	return NULL;
@@ -176,17 +177,18 @@ bool symbol_finder_take(struct symbol_finder *finder, struct symbol_reply *reply
 	return is_done;
 }
 
-void symbol_finder_stop(struct symbol_finder *finder)
+bool symbol_finder_stop(struct symbol_finder *finder)
 {
 	if (!finder)
-		return;
+		return true;
 	if (finder->interrupt_fd >= 0)
 		eventfd_write(finder->interrupt_fd, 1);
 	if (!thread_stop(&finder->thread, STOP_MS))
-		return; /* stuck in the resolver: the process ends, and with it this */
+		return false; /* stuck in the resolver: the process ends, and with it this */
 	thread_release(&finder->thread);
 	http_client_free(finder->client);
 	if (finder->interrupt_fd >= 0)
 		close(finder->interrupt_fd);
 	free(finder);
+	return true;
 }

@@ -45,7 +45,7 @@ bool symbol_finder_ask(struct symbol_finder *finder, const struct build_id *id,
 		       const char *const *names, size_t name_count);
 /* False: none has come. */
 bool symbol_finder_take(struct symbol_finder *finder, struct symbol_reply *reply);
-/* Ends what is under way at once; NULL too. */
-void symbol_finder_stop(struct symbol_finder *finder);
+/* Ends what is under way at once; NULL too. False: its thread goes on by itself. */
+bool symbol_finder_stop(struct symbol_finder *finder);
 
 #endif

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "common/log.h"
 #include "node-agent/ship/wait.h"
 
 enum { STACK_BYTES = 512 << 10 }; /* the resolver and TLS are the deepest */
@@ -12,10 +13,14 @@ enum { STACK_BYTES = 512 << 10 }; /* the resolver and TLS are the deepest */
 static void *start(void *argument)
 {
 	struct thread *thread = argument;
+	struct error err = {0};
 
 	/* Sending can wait, whatever the main thread's haste: 0 is this thread in Linux. */
 	if (getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
+	if (thread->has_sandbox && !sandbox_enter_thread(&thread->sandbox, &err))
+		log_warn("thread keeps its rights", "thread=%s why=\"%s\"", thread->name,
+			 err.message);
 	thread->run(thread->context);
 	return NULL;
 }
@@ -38,13 +43,16 @@ static int create(struct thread *thread)
 	return failure;
 }
 
-bool thread_start(struct thread *thread, const char *name, void (*run)(void *context),
-		  void *context, struct error *err)
+bool thread_start(struct thread *thread, const char *name, const struct sandbox_thread *may,
+		  void (*run)(void *context), void *context, struct error *err)
 {
 	pthread_condattr_t attributes;
 	int failure;
 
-	*thread = (struct thread){.run = run, .context = context};
+	*thread = (struct thread){.name = name, .run = run, .context = context};
+	thread->has_sandbox = may;
+	if (may)
+		thread->sandbox = *may;
 	pthread_mutex_init(&thread->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/sandbox.h"
 
 struct thread {
 	pthread_t id;
@@ -15,13 +16,18 @@ struct thread {
 	pthread_cond_t changed;
 	bool has_lock, is_started;
 	bool is_stopping; /* under the lock */
+	bool has_sandbox;
+	struct sandbox_thread sandbox; /* its texts are borrowed */
+	const char *name;
 	void (*run)(void *context);
 	void *context;
 };
 
-/* name: 15 characters at most. */
-bool thread_start(struct thread *thread, const char *name, void (*run)(void *context),
-		  void *context, struct error *err);
+/* name: 15 characters at most; borrowed. may: what is left to it of the agent's rights, NULL: all
+ * of them. One that hears the network has none: a flaw in HTTP or TLS is not root's. Where the
+ * kernel cannot take them it runs all the same, and says so. */
+bool thread_start(struct thread *thread, const char *name, const struct sandbox_thread *may,
+		  void (*run)(void *context), void *context, struct error *err);
 
 void thread_lock(struct thread *thread);
 void thread_unlock(struct thread *thread);

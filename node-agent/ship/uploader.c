@@ -9,29 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "node-agent/ship/back_off.h"
-#include "node-agent/ship/debug_file.h"
 #include "node-agent/ship/http_client.h"
 #include "node-agent/ship/announced_modules.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/token.h"
+#include "node-agent/ship/upload_file.h"
 #include "node-agent/ship/verdict.h"
 
 enum {
 	ANNOUNCE_TEXT_MAX = 64 << 10,
-	MADE_BYTES_MAX = 64 << 20,  /* the kernel's symbols as text are about 5 MiB */
 	ANSWER_TIME_MS = 60 * 1000, /* for the server to take in what was sent */
 	STOP_MS = 500,              /* for the thread to notice */
 };
-#define UPLOAD_MAX ((uint64_t)2 << 30)
 
 struct uploader {
 	struct ship_options options;
 	struct http_client *client;
+	struct file_opener *opener;
 	struct token token;
 	int interrupt_fd;
 	struct thread thread;
@@ -134,10 +132,7 @@ static void announce(struct uploader *uploader)
 struct upload {
 	struct uploader *uploader;
 	struct ship_module module; /* a copy; the descriptor stays the list's */
-	int fd;                    /* what is sent: −1 = bytes */
-	bool is_own_fd;            /* a debug file opened for this */
-	struct buffer bytes;
-	uint64_t length;
+	struct upload_file file;
 };
 
 /* Waits until the rate allows length bytes more; false when the thread is to end. */
@@ -163,44 +158,14 @@ static int64_t read_upload(void *context, uint64_t offset, void *bytes, size_t r
 
 	if (!keep_pace(upload->uploader, room))
 		return -1;
-	if (upload->fd < 0) {
-		memcpy(bytes, upload->bytes.bytes + offset, room);
+	if (upload->file.fd < 0) {
+		memcpy(bytes, upload->file.bytes.bytes + offset, room);
 		return (int64_t)room;
 	}
 	do
-		got = pread(upload->fd, bytes, room, (off_t)offset);
+		got = pread(upload->file.fd, bytes, room, (off_t)offset);
 	while (got < 0 && errno == EINTR);
 	return got;
-}
-
-/* What is sent for the module: a better debug file, the file itself, or bytes made for it. */
-static bool open_upload(struct upload *upload, struct error *err)
-{
-	struct ship_module *module = &upload->module;
-	struct stat status;
-
-	upload->fd = module->is_htlhash || module->fd < 0
-			     ? -1
-			     : debug_file_open(DEBUG_FILE_ROOT, &module->id, module->fd);
-	upload->is_own_fd = upload->fd >= 0;
-	if (upload->fd < 0)
-		upload->fd = module->fd;
-	if (upload->fd < 0) {
-		if (!module->make_bytes ||
-		    !module->make_bytes(module->make_context, &upload->bytes, err))
-			return err->kind ? false
-					 : error_set(err, ERROR_NOT_FOUND, "nothing to send");
-		upload->length = upload->bytes.length;
-		return upload->length ? true : error_set(err, ERROR_NOT_FOUND, "nothing to send");
-	}
-	if (fstat(upload->fd, &status) < 0)
-		return error_set_system(err, errno, "look at the file");
-	if (!S_ISREG(status.st_mode) || !debug_file_is_elf(upload->fd))
-		return error_set(err, ERROR_FORMAT, "it is not an ELF file");
-	upload->length = (uint64_t)status.st_size;
-	if (upload->length > UPLOAD_MAX)
-		return error_set(err, ERROR_LIMIT, "it is larger than 2 GiB");
-	return true;
 }
 
 static enum verdict send_upload(struct uploader *uploader, struct upload *upload)
@@ -212,14 +177,14 @@ static enum verdict send_upload(struct uploader *uploader, struct upload *upload
 				       .content_type = "application/octet-stream",
 				       .source = read_upload,
 				       .context = upload,
-				       .source_length = upload->length};
+				       .source_length = upload->file.length};
 	struct http_answer answer;
 	enum verdict verdict;
 
 	snprintf(path, sizeof path, "/api/v1/modules/%s", build_id_format(&upload->module.id, hex));
 	/* twice what the rate alone needs: the network may be the slower one */
 	request.deadline_ms = monotonic_ms() + ANSWER_TIME_MS +
-			      (rate ? (int64_t)(2000 * upload->length / rate) : 3600 * 1000);
+			      (rate ? (int64_t)(2000 * upload->file.length / rate) : 3600 * 1000);
 	verdict = send_request(uploader, &request, "upload", &answer);
 	http_answer_release(&answer);
 	return verdict;
@@ -233,13 +198,14 @@ static void settle_upload(struct uploader *uploader, const struct upload *upload
 
 	if (!known)
 		return;
+	uploader->counters.upload_files_refused += known->tries ? 0 : upload->file.refused;
 	known->tries++;
 	known->is_wanted = verdict == VERDICT_RETRY && known->tries < UPLOAD_TRIES;
 	if (verdict == VERDICT_ARRIVED) {
 		known->uploaded_ms = monotonic_ms();
 		known->uploaded_presence = uploader->modules.presence;
 		uploader->counters.modules_uploaded++;
-		uploader->counters.upload_bytes += upload->length;
+		uploader->counters.upload_bytes += upload->file.length;
 	} else if (!known->is_wanted) {
 		known->tries = UPLOAD_TRIES;
 		uploader->counters.uploads_failed++;
@@ -248,25 +214,24 @@ static void settle_upload(struct uploader *uploader, const struct upload *upload
 
 static void upload_wanted(struct uploader *uploader, const struct ship_module *module)
 {
-	struct upload upload = {.uploader = uploader, .module = *module, .fd = -1};
+	struct upload upload = {.uploader = uploader, .module = *module};
 	struct error err = {0};
 	enum verdict verdict = VERDICT_REFUSED;
 
-	buffer_init(&upload.bytes, MADE_BYTES_MAX);
-	if (open_upload(&upload, &err))
+	if (file_opener_open(uploader->opener, module, &upload.file, &err))
 		verdict = send_upload(uploader, &upload);
+	else if (err.kind == ERROR_BUSY) /* told to stop, or held up by another */
+		verdict = VERDICT_RETRY;
 	else
 		log_info("module not uploaded", "name=\"%s\" why=\"%s\"", module->name,
 			 err.message);
 	if (verdict == VERDICT_ARRIVED)
 		log_debug("module uploaded", "name=\"%s\" bytes=%" PRIu64 " debug_file=%d",
-			  module->name, upload.length, upload.is_own_fd);
+			  module->name, upload.file.length, upload.file.is_debug_file);
 	thread_lock(&uploader->thread);
 	settle_upload(uploader, &upload, verdict);
 	thread_unlock(&uploader->thread);
-	if (upload.is_own_fd)
-		close(upload.fd);
-	buffer_release(&upload.bytes);
+	upload_file_release(&upload.file);
 }
 
 /* --- the thread --- */
@@ -320,6 +285,7 @@ struct uploader *uploader_start(const struct ship_options *options, const struct
 {
 	struct uploader *uploader = calloc(1, sizeof *uploader);
 	struct http_client_options client = {.url = url, .tls = tls};
+	const struct sandbox_thread rights = {.reads = options->token_file};
 
 	if (!uploader) {
 		error_set(err, ERROR_MEMORY, "no memory for the uploader");
@@ -336,7 +302,9 @@ struct uploader *uploader_start(const struct ship_options *options, const struct
 	client.timeout_ms = options->timeout_ms;
 	client.interrupt_fd = uploader->interrupt_fd;
 	uploader->client = http_client_new(&client, err);
-	if (!uploader->client || !thread_start(&uploader->thread, "upload", run, uploader, err))
+	uploader->opener = file_opener_start(err);
+	if (!uploader->client || !uploader->opener ||
+	    !thread_start(&uploader->thread, "upload", &rights, run, uploader, err))
 		goto fail;
 	return uploader;
 fail:
@@ -372,21 +340,26 @@ void uploader_counters(struct uploader *uploader, struct ship_counters *out)
 	out->modules_over_limit = uploader->counters.modules_over_limit;
 	out->uploads_failed = uploader->counters.uploads_failed;
 	out->upload_bytes = uploader->counters.upload_bytes;
+	out->upload_files_refused = uploader->counters.upload_files_refused;
 	thread_unlock(&uploader->thread);
 }
 
-void uploader_stop(struct uploader *uploader)
+bool uploader_stop(struct uploader *uploader)
 {
 	if (!uploader)
-		return;
+		return true;
 	if (uploader->interrupt_fd >= 0)
 		eventfd_write(uploader->interrupt_fd, 1);
+	file_opener_interrupt(uploader->opener);
 	if (!thread_stop(&uploader->thread, STOP_MS))
-		return; /* stuck in the resolver: the process ends, and with it this */
+		return false; /* stuck in the resolver: the process ends, and with it this */
+	if (!file_opener_stop(uploader->opener))
+		return false; /* it still uses a module */
 	thread_release(&uploader->thread);
 	http_client_free(uploader->client);
 	announced_modules_release(&uploader->modules);
 	if (uploader->interrupt_fd >= 0)
 		close(uploader->interrupt_fd);
 	free(uploader);
+	return true;
 }

@@ -26,7 +26,7 @@ void uploader_server_returned(struct uploader *uploader);
 /* Adds the fields that are the uploader's. */
 void uploader_counters(struct uploader *uploader, struct ship_counters *out);
 
-/* Ends what is under way at once. */
-void uploader_stop(struct uploader *uploader);
+/* Ends what is under way at once; NULL too. False: a thread of it goes on by itself. */
+bool uploader_stop(struct uploader *uploader);
 
 #endif

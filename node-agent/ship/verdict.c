@@ -12,7 +12,8 @@ enum verdict verdict_of(const struct http_answer *answer)
 
 	if (status >= 200 && status < 300)
 		return VERDICT_ARRIVED;
-	if (status == 408 || status == 429 || status >= 500 || status < 400)
+	/* 421: the server has yet to be told that name of itself */
+	if (status == 408 || status == 421 || status == 429 || status >= 500 || status < 400)
 		return VERDICT_RETRY;
 	return VERDICT_REFUSED;
 }

@@ -11,7 +11,7 @@
 
 enum verdict {
 	VERDICT_ARRIVED, /* 2xx */
-	VERDICT_RETRY,   /* 408, 429, 5xx, redirects (nobody's fault on the wire: say it, keep the
+	VERDICT_RETRY,   /* 408, 421, 429, 5xx, redirects (nobody's fault on the wire: say it, keep the
 			    data) */
 	VERDICT_REFUSED, /* every other 4xx */
 };

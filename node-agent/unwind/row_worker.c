@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/self_path.h"
+#include "node-agent/kernel/own_child.h"
 #include "node-agent/unwind/parse_budget.h"
 #include "node-agent/unwind/row_messages.h"
 
@@ -126,36 +123,6 @@ static void end_child(struct row_worker *worker, int64_t now_ms)
 	reap(worker);
 }
 
-/* A group of its own, so that a terminal's signals are the agent's alone; no environment; of our
- * descriptors only the socket. */
-static int spawn(int socket, pid_t *child)
-{
-	char name[] = ROW_WORKER_NAME, path[PATH_MAX];
-	char *arguments[] = {name, NULL}, *environment[] = {NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
-	int failure;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
-	failure = posix_spawn_file_actions_adddup2(&actions, socket, ROW_WORKER_SOCKET);
-	for (int fd = 0; fd < ROW_WORKER_SOCKET && !failure; fd++)
-		failure = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-	if (!failure)
-		failure = posix_spawn(child, self_path(path, sizeof path), &actions, &attributes,
-				      arguments, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return failure;
-}
-
 static bool start_child(struct row_worker *worker, int64_t now_ms)
 {
 	int sockets[2], size = SOCKET_BYTES, failure;
@@ -166,7 +133,7 @@ static bool start_child(struct row_worker *worker, int64_t now_ms)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return false;
 	setsockopt(sockets[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	failure = spawn(sockets[1], &worker->child);
+	failure = own_child_start(ROW_WORKER_NAME, sockets[1], &worker->child);
 	close(sockets[1]);
 	if (failure) {
 		close(sockets[0]);
@@ -487,25 +454,6 @@ static void say_farewell(char *text)
 		log_warn("parser of unwind tables gave up", "why=\"%s\"", text);
 }
 
-/* It neither runs nor waits for a CPU: the state behind the name in /proc/PID/stat (proc(5)). */
-static bool child_sleeps(const struct row_worker *worker)
-{
-	char path[40], text[128];
-	const char *name_end;
-	ssize_t length;
-	int fd;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)worker->child);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	length = read(fd, text, sizeof text - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	name_end = strrchr(text, ')');
-	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
-}
-
 static bool is_late(struct row_worker *worker, int64_t now_ms)
 {
 	int64_t passed_ms = now_ms - worker->first_ms;
@@ -513,7 +461,7 @@ static bool is_late(struct row_worker *worker, int64_t now_ms)
 	if (!worker->sent || passed_ms < FILE_DEADLINE_MS)
 		return false;
 	return passed_ms >= DEADLINE_MS ||
-	       (ask_at(worker, 0)->kind == ROW_MESSAGE_FILE && child_sleeps(worker));
+	       (ask_at(worker, 0)->kind == ROW_MESSAGE_FILE && own_child_sleeps(worker->child));
 }
 
 /* What the child has to say, or its silence. */
@@ -541,7 +489,7 @@ static enum heard hear_child(struct row_worker *worker, int64_t now_ms)
 	}
 	if (!is_late(worker, now_ms))
 		return HEARD_NOTHING;
-	return blame_first(worker, &counters->killed, child_sleeps(worker), now_ms);
+	return blame_first(worker, &counters->killed, own_child_sleeps(worker->child), now_ms);
 }
 
 static bool has_room_for_reply(struct row_worker *worker)

@@ -92,7 +92,7 @@ static int find_rule(struct stack_walk *walk, uint64_t address)
 	case STACK_CODE_ANONYMOUS:
 		return STACK_RULE_ANONYMOUS;
 	case STACK_CODE_NONE:
-		now->stopped = WALK_not_code;
+		now->stopped = walk->count > 1 ? WALK_not_code : WALK_leaf_not_code;
 		break;
 	case STACK_CODE_UNKNOWN:
 		now->stopped = WALK_no_mapping;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a thread that waits says of the request that it serves, read from outside: what the kernel
- * side does for one that runs (bpf/context_read.bpf.h). */
-#ifndef NODE_AGENT_CAPTURE_WAITING_CONTEXT_H
-#define NODE_AGENT_CAPTURE_WAITING_CONTEXT_H
+ * side does for one that runs (bpf/context_read.bpf.h). Waits for the thread's memory as long as
+ * that is not served: for the reader of strangers (stranger_reader.h) alone. */
+#ifndef NODE_AGENT_KERNEL_WAITING_CONTEXT_H
+#define NODE_AGENT_KERNEL_WAITING_CONTEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/capture/waiting_context.h"
+#include "node-agent/kernel/waiting_context.h"
 
 #include <sys/uio.h>
 

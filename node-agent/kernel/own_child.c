@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/kernel/own_child.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/self_path.h"
+
+int own_child_start(const char *name, int socket, pid_t *child)
+{
+	char own_name[32], path[PATH_MAX];
+	char *arguments[] = {own_name, NULL}, *environment[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int failure;
+
+	snprintf(own_name, sizeof own_name, "%s", name);
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	failure = posix_spawn_file_actions_adddup2(&actions, socket, OWN_CHILD_SOCKET);
+	for (int fd = 0; fd < OWN_CHILD_SOCKET && !failure; fd++)
+		failure = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+	if (!failure)
+		failure = posix_spawn(child, self_path(path, sizeof path), &actions, &attributes,
+				      arguments, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return failure;
+}
+
+/* The state behind the name in /proc/PID/stat (proc(5)). */
+bool own_child_sleeps(pid_t child)
+{
+	char path[40], text[128];
+	const char *name_end;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	length = read(fd, text, sizeof text - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	name_end = strrchr(text, ')');
+	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children that are this program again, with one socket to the agent: the parser of strangers'
+ * files and the reader of their memory. */
+#ifndef NODE_AGENT_KERNEL_OWN_CHILD_H
+#define NODE_AGENT_KERNEL_OWN_CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { OWN_CHILD_SOCKET = 3 }; /* the child's descriptor */
+
+/* name: argv[0], by which main() knows the child. A group of its own, so that a terminal's signals
+ * are the agent's alone; no environment; of our descriptors only the socket, which stays the
+ * caller's. 0, or errno. */
+int own_child_start(const char *name, int socket, pid_t *child);
+
+/* It neither runs nor waits for a CPU: it is held by something. */
+bool own_child_sleeps(pid_t child);
+
+#endif
