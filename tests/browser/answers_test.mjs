@@ -45,6 +45,8 @@ async function away() {
 async function refused() {
   await page.open(of({ service: "error" }));
   await has("#message", "a quote is missing", "the server's own sentence is shown");
+  check(await page.run("document.getElementById('match').getAttribute('aria-invalid') === 'true' && document.getElementById('match-why').textContent.includes('a quote is missing')"),
+    "and beside the selector, which is marked");
   await page.open(of({ service: "html" }));
   await has("#message", "status 502", "a proxy's page is not");
   await page.open(of({ service: "damaged" }));

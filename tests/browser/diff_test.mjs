@@ -20,16 +20,13 @@ async function row(name) {
   return rows.find((text) => text.startsWith(name))?.split(/\s*\t\s*|\n/) ?? [];
 }
 
-const time = (samples) => {
-  const ms = samples * MS;
-  return ms < 1000 ? `${ms >= 100 ? ms.toFixed(0) : ms.toFixed(1)} ms` : `${(ms / 1000).toFixed(2)} s`;
-};
+const seconds = (samples) => ((samples * MS) / 1000).toFixed(2);
 
 async function shows(before, after, what) {
-  const sums = `${time(before)} … ${time(after)}`;
+  const sums = `${seconds(before)} → ${seconds(after)} s`;
   check(
     await page.wait(`[...document.querySelectorAll(".diff-table tbody tr")].some((row) => row.innerText.startsWith("draw") &&
-      row.innerText.includes(${JSON.stringify(time(before))}) && row.innerText.includes(${JSON.stringify(time(after))}))`),
+      row.innerText.includes(${JSON.stringify(sums)}))`),
     `${what}: draw ${sums}`,
     await row("draw"),
   );

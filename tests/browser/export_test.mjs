@@ -16,7 +16,7 @@ const LOOKS = {
 };
 
 async function files() {
-  for (const view of ["graph", "diff", "time", "overview"]) {
+  for (const view of ["graph", "diff", "time", "overview", "wall", "modules", "agents"]) {
     await page.open({ page: view, ...server.range });
     await calm(page);
     await page.click("#export summary");
@@ -50,11 +50,21 @@ async function links() {
   await page.key("y");
   check(await page.waitText("#notice", "Link copied"), "y copies a link");
   const still = new URLSearchParams(new URL(await page.run("navigator.clipboard.readText()")).hash.slice(1));
-  equal(Number(still.get("until")) - Number(still.get("from")), 3_600_000, "its times stand still, an hour apart");
+  const range = [Number(still.get("from")), Number(still.get("until"))];
+  check(range[1] - range[0] >= 3_600_000 && range[1] - range[0] <= 3_660_000 && range.every((time) => time % 60_000 === 0),
+    "its times stand still, those of the picture: an hour in whole minutes", range);
   equal(still.get("search"), "x", "and its search stays");
   await page.key("e");
   await page.click("#export button:has-text('Copy live link')");
   equal((await page.run("navigator.clipboard.readText()")).includes("until="), false, "a live one's move on");
+  await page.key("e");
+  await page.page.fill("#export input", "the slow build");
+  await page.click("#export button:has-text('Copy link')");
+  const shared = await page.run("navigator.clipboard.readText()");
+  await page.go(shared);
+  check(await page.waitText("#note", "the slow build"), "a note goes with a link", await page.text("#note"));
+  check(await page.wait("/^the slow build · on-cpu · .* UTC · farflame$/.test(document.title)"), "and titles it, with its time", await page.run("document.title"));
+  await page.axe("a shared view");
 }
 
 await run(files, links);

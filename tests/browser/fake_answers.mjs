@@ -243,7 +243,7 @@ export function scene(name) {
 }
 
 // Self and total by function, recursion counted once; of the first few thousand nodes.
-export function topOf({ type, unit, names, files, nodes, accounting: counted }) {
+export function topOf({ type, unit, from, until, names, files, nodes, accounting: counted }) {
   const found = new Map();
   const end = Math.min(nodes.name.length, 3000);
   for (let i = 1; i < end; i++) {
@@ -258,14 +258,41 @@ export function topOf({ type, unit, names, files, nodes, accounting: counted }) 
     const module = MODULES[nodes.module[i]] ?? { name: "", build_id: "" };
     const row = found.get(name) ?? {
       name: names[name], file: files[nodes.file[i]] ?? "", line: nodes.line[i],
-      module: module.name, build_id: module.build_id, self: 0, total: 0,
+      module: module.name, build_id: module.build_id, kind: KINDS[nodes.kind[i]], self: 0, total: 0,
     };
     row.self += nodes.self[i];
     row.total += above ? 0 : nodes.total[i];
     found.set(name, row);
   }
   const functions = [...found.values()].sort((a, b) => b.self - a.self);
-  return { type, unit, functions, accounting: counted };
+  return { type, unit, from, until, functions, own: ownOf(nodes), accounting: counted };
+}
+
+function ownOf(nodes) {
+  const kinds = {};
+  const modules = MODULES.map((module) => ({ ...module, value: 0 }));
+  for (let i = 0; i < nodes.name.length; i++) {
+    const kind = KINDS[nodes.kind[i]];
+    kinds[kind] = (kinds[kind] ?? 0) + nodes.self[i];
+    if (nodes.module[i] >= 0) {
+      modules[nodes.module[i]].value += nodes.self[i];
+    }
+  }
+  return { kinds, modules: modules.filter(({ value }) => value > 0).sort((a, b) => b.value - a.value), modules_left_out: 0 };
+}
+
+// What a search finds: each stack once.
+export function foundIn({ names, nodes, accounting: { value: all, samples } }, expression) {
+  const text = expression.replace(/^\(\?i\)/, "");
+  const pattern = new RegExp(text, text === expression ? "" : "i");
+  const isIn = [];
+  let value = 0;
+  for (let i = 0; i < nodes.name.length; i++) {
+    const above = i > 0 && isIn[nodes.parent[i]];
+    isIn.push(above || (i > 0 && pattern.test(names[nodes.name[i]])));
+    value += isIn[i] && !above ? nodes.total[i] : 0;
+  }
+  return { value, samples: Math.round((value * samples) / all) };
 }
 
 export const LABELS = {
@@ -273,7 +300,7 @@ export const LABELS = {
   service: [["checkout", 800], ["batch", 214]],
   host: [["web-1", 600], ["web-2", 414]],
 };
-const KNOWN_MODULE = { missing: [], unsymbolized: 0, functions: 0, file_bytes: 0, first_seen: 0, updated: 0, retry_at: 0, sources: [] };
+const KNOWN_MODULE = { missing: [], unsymbolized: 0, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0, retry_at: 0, sources: [] };
 export const MODULE_STATES = [
   { ...KNOWN_MODULE, build_id: MODULES[3].build_id, name: "libstripped.so", state: "missing", reason: "no source has it",
     source: "", quality: "none", unsymbolized_share: 0.057, unsymbolized: 58, samples: 58,

@@ -7,24 +7,27 @@
 //
 //   node tests/browser/fake_server.mjs PAGE    serves until it is ended
 
+import crypto from "node:crypto";
 import fs from "node:fs";
 import http from "node:http";
 import zlib from "node:zlib";
 import { sandwichOf } from "./fake_sandwich.mjs";
-import { cutDetail, LABELS, MODULE_STATES, scene, topOf } from "./fake_answers.mjs";
+import { cutDetail, foundIn, LABELS, MODULE_STATES, scene, topOf } from "./fake_answers.mjs";
 
 // What design and server promise: the page has to work under it.
-const CSP =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+const hashes = (page, tag) => [...page.toString().matchAll(new RegExp(`<${tag}>([^]*?)</${tag}>`, "g"))]
+  .map((match) => `'sha256-${crypto.createHash("sha256").update(match[1]).digest("base64")}'`).join(" ");
+const policy = (page) =>
+  `default-src 'none'; script-src ${hashes(page, "script")}; style-src ${hashes(page, "style")}; ` +
   "worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'";
 
 // What each resource takes; like the real server, another parameter is an error.
 const SELECTS = ["type", "from", "until", "match"];
 const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "value"];
 const KNOWN = {
-  "/api/v1/flamegraph": [...FLAME, "max_nodes", "format"],
-  "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes"],
-  "/api/v1/top": [...FLAME, "limit", "sort"],
+  "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "format"],
+  "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes", "min_share"],
+  "/api/v1/top": [...FLAME, "limit", "sort", "search"],
   "/api/v1/types": SELECTS,
   "/api/v1/labels/": SELECTS,
   "/api/v1/modules": SELECTS,
@@ -94,7 +97,7 @@ class FakeServer {
   async reply(path, query) {
     this.asked.push({ path, query });
     if (path === "/") {
-      const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Encoding": "gzip", "Content-Security-Policy": CSP };
+      const headers = { "Content-Type": "text/html; charset=utf-8", "Content-Encoding": "gzip", "Content-Security-Policy": policy(zlib.gunzipSync(this.page)) };
       return new Reply(200, this.page, headers);
     }
     if (path in this.answers) {
@@ -118,7 +121,7 @@ class FakeServer {
       return new Reply(200, { values: values.map(([value, samples]) => ({ value, samples })) });
     }
     if (path === "/api/v1/modules") {
-      return new Reply(200, { modules: this.modules });
+      return new Reply(200, { modules: this.modules, uploads: { files: 0, bytes: 0, limit_bytes: 0, evicted_files: 0 } });
     }
     if (path === "/api/v1/agents") {
       return new Reply(200, { agents: this.agents, now: Date.now() });
@@ -148,6 +151,9 @@ class FakeServer {
     const answer = scene(name);
     if (path.endsWith("sandwich")) {
       return new Reply(200, sandwichOf(answer, topOf(answer).functions, query.function));
+    }
+    if (query.search) {
+      return new Reply(200, { ...topOf(answer), found: foundIn(answer, query.search) });
     }
     return new Reply(200, isTop ? topOf(answer) : answer);
   }

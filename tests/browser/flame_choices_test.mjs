@@ -80,6 +80,10 @@ async function left_out() {
   equal(await page.run("document.getElementById('only-module').value"), "libc.so.6", "as the choice says too");
   await shown(() => page.click("#filters button:has-text('only frames of libc')"));
   equal(last("flamegraph", "only_module", "hide_kind"), { only_module: undefined, hide_kind: "kernel" }, "a click on its chip ends it");
+  await page.open({ ...GRAPH, colour: "language" });
+  await page.click("#legend button:has-text('C++')");
+  await shown(() => page.page.getByRole("menuitem", { name: "Only modules mostly in C++" }).click());
+  check(last("flamegraph", "only_module").only_module.includes("^api-server$"), "by language: modules mostly in it", last("flamegraph", "only_module"));
   page.quiet("left out");
 }
 
@@ -108,7 +112,7 @@ async function shapes() {
   }
   equal((await items()).map((text) => text.split(",")[0]), ["all", "job", "f", "f", "f", "h"], "recursion as it is");
   await page.key("k");
-  check(await page.wait("location.hash.includes('recursion=direct')"), "k collapses it");
+  check(await page.wait("location.hash.includes('recursion=direct') && document.body.dataset.shown === '2'"), "k collapses it");
   await page.key("Home");
   await page.key("ArrowDown");
   await page.key("ArrowDown");
@@ -164,6 +168,12 @@ async function details() {
   check((await page.text("#frame-strip")).startsWith("server::Connection"), "Escape lets them go", await page.text("#frame-strip"));
   await page.click("#frame-strip .quiet, #frame-strip dt");
   check(await page.wait("document.querySelector('#frame-strip.pinned') !== null"), "a click in them pins them");
+  const pinned = await page.text("#frame-strip .frame-name");
+  check((await state("pinned")).length > 0, "the address has the pinned frame", await page.run("location.hash"));
+  await page.page.reload();
+  check(await page.waitText("#frame-strip.pinned .frame-name", pinned), "after a reload it is pinned again", await page.text("#frame-strip"));
+  await page.key("Escape");
+  equal(await state("pinned"), "", "let go: no longer");
   page.quiet("details");
 }
 
@@ -210,6 +220,9 @@ async function table() {
   delete server.answers["/api/v1/top"];
   await page.open(GRAPH);
   await page.set("#top-filter", "_int_malloc");
+  equal(await state("function_find"), "_int_malloc", "the address has the table's filter");
+  await page.page.reload();
+  check(await page.waitText("#top-note", "1 function"), "after a reload it filters again", await page.text("#top-note"));
   await page.page.focus("#top-filter");
   await page.key("ArrowDown");
   await page.key("ArrowRight");
@@ -239,7 +252,7 @@ async function hostile_search() {
   await page.key("/");
   const began = Date.now();
   await page.type("(a+)+b");
-  check(await page.waitText("#search-result", "stopped after"), "an expression without end is stopped", await page.text("#search-result"));
+  check(await page.waitText("#search-result", "Stopped after"), "an expression without end is stopped", await page.text("#search-result"));
   check((await page.run("1 + 1")) === 2 && Date.now() - began < 20_000, "and the page lives");
   await page.set("#search", "(a+)+[0-9]");
   check(await page.waitText("#search-result", "10 frames"), "a like one that ends is answered", await page.text("#search-result"));

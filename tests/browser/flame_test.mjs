@@ -43,6 +43,18 @@ async function status() {
   await has("#legend", "[k] kernel", "the legend names the kernel's mark");
 }
 
+async function zones() {
+  await page.cdp.send("Emulation.setTimezoneOverride", { timezoneId: "Asia/Kolkata" });
+  check(await page.open({ page: "graph", from: String(Date.UTC(2026, 10, 23, 23, 43)), until: String(Date.UTC(2026, 10, 23, 23, 48)) }), "opens far in the east");
+  const shown = async () => [await page.text("#zone option:checked"), (await page.text("#stat-range")).split(" ").at(-1), await page.run("document.getElementById('custom-from').value")];
+  equal(await shown(), ["local, UTC+05:30", "UTC+05:30", "2026-11-24T05:13"], "times are local, and say so");
+  await page.set("#zone", "utc");
+  check(await page.wait("document.getElementById('stat-range').innerText.endsWith(' UTC')"), "or UTC");
+  equal(await shown(), ["UTC", "UTC", "2026-11-23T23:43"], "as are the fields that one fills in");
+  check(await page.run("location.hash.includes('zone=utc')"), "and the link that others get");
+  await page.cdp.send("Emulation.setTimezoneOverride", { timezoneId: "" });
+}
+
 async function hover() {
   await page.open(GRAPH);
   // The middle of level 8 under the left part: skip_space, inlined.
@@ -86,6 +98,13 @@ async function screens() {
   await page.resize(900, 800);
   check(await page.wait("document.getElementById('flame-canvas').clientWidth > 700"), "narrow: the graph has the width");
   await page.shot("narrow");
+  for (const width of [1400, 1000, 700]) {
+    await page.resize(width, 800);
+    equal(await page.run("document.getElementById('status').offsetHeight"), 31, `${width} pixels: what the picture contains has a line`);
+  }
+  check(await page.run("(s => s.scrollWidth > s.clientWidth)(document.getElementById('status'))"), "which can be longer than the window");
+  await page.page.focus("#stat-unsymbolized");
+  check(await page.wait("document.getElementById('stat-unsymbolized').getBoundingClientRect().right <= window.innerWidth"), "its end comes by Tab");
   await page.resize(1400, 850);
   page.quiet("screens");
 }
@@ -140,6 +159,27 @@ async function zoom() {
   page.quiet("zoom");
 }
 
+// The address comes after the picture; Back does not wait for it.
+async function back_at_once() {
+  await page.open(GRAPH);
+  await page.point(2, 0.2, "left");
+  check(await page.wait("location.hash.includes('zoom=')"), "a zoom has an address");
+  const first = await page.data("zoom");
+  for (const frames of [0, 1, 2, 4]) {
+    const box = await page.page.locator("#flame-canvas").boundingBox();
+    const [x, y] = [box.x + box.width * 0.1, box.y + 19 * 5 + 9];
+    await page.page.evaluate(async ([clientX, clientY, wait]) => {
+      document.querySelector("#flame-scroller").dispatchEvent(new window.MouseEvent("click", { bubbles: true, clientX, clientY }));
+      for (let i = 0; i < wait; i++) {
+        await new Promise((done) => window.requestAnimationFrame(done));
+      }
+      window.history.back();
+    }, [x, y, frames]);
+    await page.page.waitForTimeout(400);
+    equal(await page.data("zoom"), first, `Back ${frames} frames after a zoom leads to the one before`);
+  }
+}
+
 async function search() {
   await page.open(GRAPH);
   const found = (words, text) => has("#search-result", words, text);
@@ -163,8 +203,10 @@ async function search() {
   await page.key("N");
   await selected("server::EventLoop", "N to the one before");
   await page.open({ ...GRAPH, search: "(" });
-  check(await page.run("document.getElementById('search').matches('.odd[title*=\"letter by letter\"]')"),
-    "what is no expression is said to be none, and looked for as it stands");
+  check(await page.run("document.getElementById('search').matches('[aria-invalid=true][aria-describedby=search-result]')"), "what is no expression is marked as none");
+  check(await page.waitText("#search-result", "unterminated group"), "the reason stands beside it", await page.text("#search-result"));
+  check(await page.waitText("#search-result", "letter by letter"), "and that it is looked for as it stands");
+  await page.axe("an odd search");
   await page.open(GRAPH);
   await page.click("#top-body tr td.number");
   check(await page.wait("location.hash.includes('search=')"), "a click in the table searches the function");
@@ -199,6 +241,47 @@ async function menu() {
   page.quiet("menu");
 }
 
+// Rows have the frame's menu: by the right button, by a button of their own, by keys; and fingers have it too.
+async function menus_everywhere() {
+  await page.open(GRAPH);
+  const items = "#frame-menu [role=menuitem]";
+  await page.point(6, 0.2, "right");
+  const ofFrame = (await page.texts(items)).map((text) => text.split("\n")[0]);
+  await page.key("Escape");
+  const first = "#top-body tr:first-child";
+  await page.pointAt(`${first} .name button.link`, "right");
+  check(await page.wait("document.querySelector('#frame-menu').hidden === false"), "the right button opens the menu of a row");
+  const ofRow = (await page.texts(items)).map((text) => text.split("\n")[0]);
+  check(ofRow.length > 5 && ofRow.every((text) => ofFrame.some((known) => known.split(" ")[0] === text.split(" ")[0])), "it is the frame's", [ofRow, ofFrame]);
+  await page.key("Escape");
+  await page.page.hover(first);
+  await page.click(`${first} .more`);
+  check(await page.visible("#frame-menu"), "so does its button");
+  await page.key("Escape");
+  await page.key("f");
+  await page.key("ArrowDown");
+  await page.key("m");
+  check(await page.visible("#frame-menu"), "and a key");
+  await page.page.getByRole("menuitem", { name: "Sandwich" }).click();
+  check(await page.waitText(".sandwich", "Callers"), "it does what it says");
+  await page.open(GRAPH);
+  await page.cdp.send("Emulation.setTouchEmulationEnabled", { enabled: true });
+  const box = await page.page.locator("#flame-canvas").boundingBox();
+  const touch = async (x, y, held) => {
+    await page.cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] });
+    await page.page.waitForTimeout(held);
+    await page.cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  };
+  await touch(box.x + box.width * 0.2, box.y + 19 * 6 + 9, 800);
+  check(await page.visible("#frame-menu"), "a finger held on a frame opens it");
+  await page.page.waitForTimeout(400);
+  check(!(await page.run("location.hash.includes('zoom')")) && (await page.visible("#frame-menu")), "and does not zoom");
+  await page.key("Escape");
+  await touch(box.x + box.width * 0.2, box.y + 19 * 6 + 9, 30);
+  check(await page.wait("location.hash.includes('zoom')"), "a short touch zooms");
+  await page.cdp.send("Emulation.setTouchEmulationEnabled", { enabled: false });
+}
+
 async function keys() {
   await page.open(GRAPH);
   for (let i = 0; i < 3; i++) {
@@ -220,7 +303,18 @@ async function keys() {
 
 async function detail() {
   await page.open({ ...GRAPH, service: "cut" });
-  equal(await page.text("#stat-cut"), "cut 60.0 %", "the cut is shown");
+  equal(await page.count("#stat-cut, #max_nodes"), 0, "what is too narrow to draw is no cut, and asks for no number of frames");
+  const [asked] = server.questions("flamegraph").slice(-1);
+  check(asked.max_nodes === undefined && Number(asked.min_share) > 0 && Number(asked.min_share) < 0.001,
+    "as many frames are asked for as the screen shows", asked);
+  await page.point(4, 0.1);
+  await has("#hover-card", "narrower than a pixel", "which is said where they are");
+  await page.click("#search");
+  await page.type("fine|wide");
+  const exact = "document.getElementById('search-result').innerText === '60.0 % · 1 frame'";
+  check(await page.wait(exact), "a search is counted by the server, narrow frames too", await page.text("#search-result"));
+  check(server.questions("top").some(({ search }) => search === "(?i)fine|wide"), "which is asked", server.questions("top"));
+  await page.key("Escape");
   server.asked.length = 0;
   await page.point(3, 0.3, "left");
   check(await page.wait("document.body.dataset.detail === '6'"), "zooming into a cut subtree loads it", await page.data("detail"));
@@ -235,6 +329,9 @@ async function detail() {
   await has("#hover-card", "other", "shows the whole picture again");
   await page.open({ ...GRAPH, service: "cut", zoom: "job;outer;wide;fine_b" });
   await zoomIs("job;outer;wide;fine_b", "an address leads to where only the finer answer reaches");
+  await page.open({ ...GRAPH, service: "cut", max_nodes: "6" });
+  equal(await page.text("#stat-cut"), "cut 60.0 %", "an old address asks for a number of frames, and is told what they lack");
+  equal(server.questions("flamegraph").at(-1).max_nodes, "6", "as many");
 }
 
-await run(written_answers, status, hover, table, screens, choices, zoom, search, menu, keys, detail);
+await run(written_answers, status, zones, hover, table, screens, choices, zoom, back_at_once, search, menu, menus_everywhere, keys, detail);

@@ -4,8 +4,9 @@
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
+import http from "node:http";
 import path from "node:path";
-import { check, equal, fake, openBrowser, openPage, ROOT, run, Server, WORK } from "./page.mjs";
+import { check, cleanUp, equal, fake, openBrowser, openPage, ROOT, run, Server, waitFor, WORK } from "./page.mjs";
 
 const RECORDED = path.join(ROOT, "deploy/recorded");
 const DEMO = path.join(RECORDED, "debug/farflame-demo");
@@ -68,6 +69,48 @@ async function finds_and_orders() {
   equal(await page.run("document.querySelector('.modules-page [data-shown=used]').innerText"), `in this picture (${used.length})`, "counted");
 }
 
+// A debuginfod server that has files only after the profile was first looked at.
+async function fetches() {
+  const files = new Map();
+  const debuginfod = http.createServer((request, response) => {
+    const file = files.get(/buildid\/(\w+)\/debuginfo/.exec(request.url)?.[1]);
+    response.writeHead(file === undefined ? 404 : 200);
+    response.end(file);
+  });
+  await new Promise((done) => debuginfod.listen(0, "127.0.0.1", done));
+  cleanUp(() => debuginfod.close());
+  const source = `http://127.0.0.1:${debuginfod.address().port}`;
+  const args = ["--import", path.join(RECORDED, "profile.otlp.gz"), "--retention", "0s", "--debuginfod", source];
+  const asking = await Server.start({ args, data: "asking" });
+  const other = await openPage(asking.url, browser);
+  const stateOf = async (id) => (await asking.json("modules", RANGE)).modules.find((m) => m.build_id === id);
+  const [demo, loop] = [buildId(DEMO), buildId(LOOP)];
+  check(await waitFor(async () => (await stateOf(demo))?.state === "missing" && (await stateOf(loop))?.state === "missing"), "no source has it");
+  await other.open(STATE);
+  check((await other.text(`${rowOf(demo)} .cure code`)).startsWith("curl"), "whom the distribution's server does not know: upload", await other.text(rowOf(demo)));
+  equal(await other.text(`${rowOf(demo)} .sign`), "!", "no tick");
+  await other.click(`${rowOf(loop)} .cure button`);
+  check(await other.waitText("#notice", source), "it is said who is asked", await other.text("#notice"));
+  check(await other.waitText("#notice", "nothing new"), "and what came of it", await other.text("#notice"));
+  files.set(demo, fs.readFileSync(DEMO));
+  files.set(loop, fs.readFileSync(LOOP));
+  await other.click(`${rowOf(demo)} .cure button`);
+  check(await other.wait(`document.querySelector('${rowOf(demo)}') === null`, 40), "one click: its names have come", await stateOf(demo));
+  await other.open({ ...RANGE, page: "graph" });
+  const isNameless = `document.querySelector("#top-body").innerText.includes("syscall_loop+0x")`;
+  await other.page.fill("#top-filter", "syscall_loop");
+  check(await other.wait(isNameless), "addresses for names", await other.text("#top-body"));
+  const shown = await other.run("document.body.dataset.shown");
+  await other.click("#stat-unsymbolized");
+  check(await other.wait(`document.querySelector('#modules-dialog tr[data-id="${loop}"] .cure button') !== null`), "the picture's own list has it too");
+  await other.shot("modules-dialog");
+  await other.axe("the dialog");
+  await other.click(`#modules-dialog tr[data-id="${loop}"] .cure button`);
+  check(await other.waitText("#modules-dialog .said", "its names are here", 40), "it says so", await other.text("#modules-dialog"));
+  check(await other.wait(`Number(document.body.dataset.shown) > ${shown}`), "the picture is drawn anew");
+  check(await other.wait(`!(${isNameless})`), "with the names", await other.text("#top-body"));
+}
+
 async function uploads() {
   await page.open(STATE);
   const id = buildId(DEMO);
@@ -124,6 +167,27 @@ async function drops() {
   check(await page.waitText(".uploads .sent", "shapes_cc"), "and sent", await page.text(".uploads"));
 }
 
+async function deletes() {
+  const id = buildId(DEMO);
+  const state = async () => (await server.json("modules", RANGE)).modules.find((m) => m.build_id === id);
+  check((await state()).uploaded_files > 0, "the program was uploaded");
+  await page.open({ ...STATE, modules: "used", module: id });
+  check(await page.waitText(".list-details", "on the server's disk"), "its details say what it takes");
+  page.page.once("dialog", (dialog) => void dialog.dismiss());
+  await page.page.getByText("Delete what was uploaded").click();
+  check((await state()).uploaded_files > 0, "nothing goes without a yes");
+  let question = "";
+  page.page.once("dialog", (dialog) => {
+    question = dialog.message();
+    void dialog.accept();
+  });
+  await page.page.getByText("Delete what was uploaded").click();
+  check(await page.wait("!document.querySelector('.list-details').innerText.includes('on the server')"), "then it is gone");
+  check(question.includes("farflame-demo"), "it was asked which", question);
+  const { uploaded_files, uploaded_bytes } = await state();
+  equal([uploaded_files, uploaded_bytes], [0, 0], "on the server too");
+}
+
 async function clean() {
   await page.open(STATE);
   await page.axe("the list");
@@ -149,4 +213,4 @@ async function away() {
   check(await other.waitText(".uploads .failed", "syscall_loop"), "an upload to nobody fails");
 }
 
-await run(worklist, finds_and_orders, uploads, refusals, drops, clean, away);
+await run(worklist, finds_and_orders, fetches, uploads, refusals, drops, deletes, clean, away);

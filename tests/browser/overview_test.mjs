@@ -19,6 +19,7 @@ async function sums() {
   check((await page.texts(".overview .lists td.name a"))[0].startsWith(top.functions[0].name.slice(0, 10)), "the hottest first");
   const samples = (await page.text("#stat-samples")).replaceAll(",", "");
   equal(samples, `${top.accounting.samples} samples`, "the accounting is the server's");
+  check(await page.waitText(".overview [aria-label='What changed']", "too short to tell"), "of so short a time nothing is said to change or not");
 }
 
 async function leads_on() {
@@ -48,8 +49,9 @@ async function keyboard_range() {
 
 async function compares() {
   check(await page.open({ ...RANGE, page: "diff", base: "-0s", norm: "raw" }), "a profile against itself opens", page.complaints);
-  check((await page.text(".diff-table .tools")).startsWith("0 of"), "nothing changed by more than chance", await page.text(".diff-table .tools"));
-  check((await page.text(".diff-strip")).includes("within sampling noise"), "and the whole says so", await page.text(".diff-strip"));
+  check((await page.text(".diff-table .summary")).startsWith("0 of"), "nothing changed", await page.text(".diff-table .summary"));
+  check((await page.text(".diff-strip")).includes("the same"), "and the whole says so", await page.text(".diff-strip"));
+  equal(await page.count(".diff-table tr.more, .diff-table tr.less"), 0, "nor does any row differ");
   await page.set(".diff-sides select[aria-label=\"A's time\"]", "-7d");
   check(await page.wait("document.querySelector('.diff-strip').innerText.includes('new')"), "against a week before, without data: all is new");
   await page.key("x");

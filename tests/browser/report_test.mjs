@@ -92,7 +92,7 @@ async function html() {
   check(await page.wait("document.body.dataset.zoom.endsWith('main;parse')"), "html: a click zooms", await page.data("zoom"));
   await page.key("/");
   await page.type("^read");
-  await has("#search-result", "25.0 % in 1 frame", "html: search in the zoom");
+  await has("#search-result", "25.0 % of the zoom in 1 frame", "html: search in the zoom");
   await page.key("Escape");
   equal(await page.data("zoom"), "", "html: Escape zooms back");
   await page.key("/");

@@ -14,9 +14,9 @@ await send("old");
 await send("new");
 const page = await openPage(server.url);
 
-async function send(build) {
+async function send(build, from = FROM) {
   const file = path.join(WORK, build);
-  execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/time_report.py"), build, String(FROM), file], {
+  execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/time_report.py"), build, String(from), file], {
     env: { ...process.env, FARFLAME_BUILD: process.env.FARFLAME_BUILD ?? "build" },
     stdio: ["ignore", 2, 2],
   });
@@ -57,10 +57,67 @@ async function builds() {
   check((await page.count(".time-page .mark.build")) === 1, "and marked on the time line");
   check(await page.waitText(".time-page [aria-label='What changed'] tbody", "api"), "what a process did otherwise is listed");
   equal(await page.count(".time-page .mark.hot"), 2, "and marked, of each process");
+  const href = await page.run("document.querySelector(`.time-page [aria-label='What changed'] a.what`).getAttribute('href')");
+  check(/page=diff/.test(href) && /base=\d{13}(\.\.|%2E%2E)\d{13}/.test(href) && /process=/.test(href), "each leads to its comparison with before", href);
   const place = await page.page.evaluate(() => document.querySelector(".mark.build").getBoundingClientRect().right / document.documentElement.clientWidth);
   check(place > 0.8, "at its end: it came just now", place);
   await page.axe("axe: the time line");
   page.quiet("the time line");
+}
+
+// One CPU all of the time: also in a minute of which only twenty seconds were reported, and a third of that lost.
+async function part_of_a_minute() {
+  const from = FROM - 3_600_000;
+  await send("whole", from);
+  await send("part", from);
+  const card = async (keys) => {
+    await page.run("document.querySelector('.time-page .plot').focus()");
+    for (const key of keys) {
+      await page.key(key);
+    }
+    return page.text(".time-page .time-card");
+  };
+  page.forget();
+  await page.open({ from: String(from), until: String(from + 120_000), page: "time", host: "two" });
+  const part = await card(["ArrowRight"]);
+  check(part.includes("0.67 CPUs"), "one that was reported in part is divided by that part", part);
+  check(/lost besides\s*0.33 CPUs/.test(part), "and what was lost stands beside it", part);
+  check((await card(["ArrowLeft"])).includes("1.00 CPUs"), "a whole minute", await page.text(".time-page .time-card"));
+  equal(await page.count(".time-page .plot path.lost"), 1, "hatched in the chart");
+  check((await page.texts(".time-page .time-legend li")).includes("lost"), "which the legend names");
+  check((await page.text("#stat-value")).includes("avg 0.917 CPUs"), "means are of the time reported", await page.text("#stat-value"));
+  check(await page.waitText(".time-page .heat", "--timestamps"), "samples without times of their own: what would give them", await page.text(".time-page .heat"));
+  equal(page.complaints, [], "and nothing that failed on the way");
+  await page.open({ from: String(from), until: String(from + 120_000), page: "time", process: "api" });
+  await card(["ArrowRight"]);
+  equal(await page.count(".time-page .plot path.lost"), 0, "losses of a host are not put to one of its processes");
+  await page.open({ from: String(from), until: String(from + 120_000), page: "overview", host: "two", by: "host" });
+  check((await page.text(".overview .types")).includes("0.92 CPUs"), "the overview's sum is of the time reported", await page.text(".overview .types"));
+}
+
+// Each view says why it has nothing, and what to do about it.
+async function nothing_there() {
+  for (const view of ["overview", "graph", "time", "modules", "wall"]) {
+    const has = async (asked, words) => {
+      await page.open({ from: RANGE.from, until: "now", page: view, ...asked });
+      check(await page.waitText("#message", words), `${view}, ${JSON.stringify(asked)}: ${words}`, await page.text("#message"));
+    };
+    await has({ host: "doesnotexist" }, "No such host as 'doesnotexist'; known are: one");
+    await has({ match: 'pid="1"' }, "No such label as 'pid'; known are: ");
+    if (view !== "wall" && view !== "modules") {
+      await has({ type: "mem-alloc" }, "No mem-alloc was ever recorded here; recorded are: on-cpu");
+      equal(await page.text("#message .command code"), `sudo farflame-agent --server ${server.url} --profile on-cpu,mem-alloc`, "with the command that does");
+    }
+    if (view !== "modules") {
+      await has({ from: String(FROM - 90_000_000), until: String(FROM - 89_000_000) }, "there are samples from");
+    }
+  }
+  await page.open({ page: "graph", host: "one", from: String(FROM - 90_000_000), until: String(FROM - 89_000_000) });
+  await page.click("#message button:has-text('last hour')");
+  check(await page.waitText("#stat-samples", "1,200 samples"), "which a click leads to", await page.text("#status"));
+  await page.open({ page: "graph", host: "doesnotexist", from: RANGE.from, until: "now" });
+  await page.click("#message button:has-text('Clear all filters')");
+  check(await page.waitText("#stat-samples", "1,200 samples"), "and another one away from what is not known", await page.text("#status"));
 }
 
 // From the flame graph: of a function that only one of the processes runs.
@@ -112,4 +169,4 @@ async function clean() {
   await page.shots("time");
 }
 
-await run(opens, brush, builds, one_function, heat, clean);
+await run(opens, brush, builds, nothing_there, part_of_a_minute, one_function, heat, clean);

@@ -74,6 +74,9 @@ async function history() {
     await page.page.goForward();
     check(await page.wait(`document.body.dataset.page === '${view.page}'`), `Forward leads to ${view.title}`, await page.data("page"));
   }
+  await page.open({ page: "nonsense", ...server.range });
+  check(await page.waitText("#notice", `no page “nonsense”`), "an address of no page says so", await page.text("#notice"));
+  equal(await page.data("page"), views[0].page, "and shows the first");
   await calm(page);
   page.quiet("history");
 }

@@ -32,12 +32,13 @@ SERVE = [frame("handle"), frame("serve")] + MAIN
 # Where threads run and wait: process, thread, stack, leaf first
 RUNS = [("api", "worker", [frame("parse")] + SERVE, 400), ("api", "worker", [frame("render")] + SERVE, 250),
         ("api", "main", [frame("accept")] + MAIN, 20), ("db", "writer", [frame("compress")] + MAIN, 120)]
-WAITS = [("api", "worker", [frame("futex_wait"), frame("lock")] + SERVE, "api", 900),
-         ("api", "worker", [frame("tcp_recv"), frame("query")] + SERVE, "db", 2400),
-         ("api", "main", [frame("ep_poll"), frame("accept")] + MAIN, "", 300),
-         ("db", "writer", [frame("blk_wait"), frame("fsync")] + MAIN, "kworker", 1500),
-         ("db", "writer", [frame("futex_wait")] + MAIN, HOSTILE, 40)]
-WAKES = [("db", [frame("reply")] + MAIN, 2400), ("api", [frame("unlock")] + SERVE, 900)]
+# … what for, and who ended it: process, thread
+WAITS = [("api", "worker", [frame("futex_wait"), frame("lock")] + SERVE, "lock", "api", "main", 900),
+         ("api", "worker", [frame("tcp_recv"), frame("query")] + SERVE, "socket", "db", "writer", 2400),
+         ("api", "main", [frame("ep_poll"), frame("accept")] + MAIN, "poll", "", "", 300),
+         ("db", "writer", [frame("blk_wait"), frame("fsync")] + MAIN, "disk", "kworker", "kworker", 1500),
+         ("db", "writer", [frame("futex_wait")] + MAIN, "lock", HOSTILE, HOSTILE, 40)]
+WAKES = [("db", "writer", [frame("reply")] + MAIN, 2400), ("api", "main", [frame("unlock")] + SERVE, 900)]
 
 
 def link(request, trace, span):
@@ -51,13 +52,14 @@ def report(base_ns, traces, sums):
     request = Request(BUILD)
     profiles = {}
 
-    def add(type_, process, stack, count, value, thread="", waker=None, unit="nanoseconds", trace=None):
+    def add(type_, process, stack, count, value, thread="", unit="nanoseconds", trace=None, wait=None, waker=None, **attributes):
+        waker = (wait, waker)
         if (type_, process, waker) not in profiles:
-            labels = {"farflame.label.waker": waker} if waker else {}
+            labels = {"farflame.label." + name: text for name, text in zip(("wait", "waker"), waker) if text}
             resource = request.resource(**{"host.name": "web-1", "farflame.process": process, "service.name": process,
                                            **labels})
             profiles[type_, process, waker] = request.profile(resource, type_=type_, unit=unit, time_ns=base_ns)
-        request.sample(profiles[type_, process, waker], stack, [count, value], thread=thread)
+        request.sample(profiles[type_, process, waker], stack, [count, value], thread=thread, **attributes)
         if trace:
             profiles[type_, process, waker].samples[-1].link_index = link(request, *trace)
             of = sums["traces"].setdefault(trace[0].hex(), {"on-cpu": 0, "off-cpu": 0})
@@ -70,12 +72,14 @@ def report(base_ns, traces, sums):
             share = count // 10 if process == "api" else count
             trace = DRAW.choice(traces) if thread == "worker" else None
             add("on-cpu", process, stack, share, share * PERIOD, thread, trace=trace)
-    for process, thread, stack, waker, ms in WAITS:
-        add("off-cpu", process, stack, ms // 10, ms * 10 * MS, thread, waker=waker)
+    for process, thread, stack, wait, waker, by, ms in WAITS:
+        more = {"waker_thread_name": by} if by else {}
+        add("off-cpu", process, stack, ms // 10, ms * 10 * MS, thread, wait=wait, waker=waker, **more)
     for trace in traces[:4]:
-        add("off-cpu", "api", WAITS[1][2], 3, 700 * MS, "worker", waker="db", trace=trace)
-    for process, stack, ms in WAKES:
-        add("waker", process, stack, ms // 10, ms * 10 * MS)
+        add("off-cpu", "api", WAITS[1][2], 3, 700 * MS, "worker", wait="socket", waker="db", waker_thread_name="writer",
+            trace=trace)
+    for process, thread, stack, ms in WAKES:
+        add("waker", process, stack, ms // 10, ms * 10 * MS, thread, woken_process="api")
     add("run-queue", "api", SERVE, 90, 800 * MS, "worker")
     add("still-blocked", "db", [frame("nfs_wait")] + MAIN, 6, 60_000 * MS, "backup")
     add("mem-inuse", "api", [frame("malloc")] + SERVE, 400, 96 << 20, unit="bytes")

@@ -160,13 +160,14 @@ async function who_woke_whom() {
   const rows = await page.page.evaluate(() =>
     [...document.querySelectorAll(".wall-list[aria-label='Who woke whom'] tbody tr")].map((tr) => [...tr.children].map((td) => td.innerText.trim())),
   );
-  const found = rows.find(([waiter, by]) => waiter === "api" && by === "db") ?? [];
-  says((found[2] ?? "").split(/\s{2,}|(?<=s|n)(?=\d)/)[0].split("\n")[0], 2 * (2400 * 10 + 4 * 700) * 1e6, "api waited so long for db");
-  check(rows.some(([waiter, by]) => waiter === "api" && by === "not known"), "who is not known is said", rows);
+  const found = rows.find(([waiter, why, by]) => waiter === "api" && why === "socket" && by === "db · writer") ?? [];
+  says((found[3] ?? "").split(/\s{2,}|(?<=s|n)(?=\d)/)[0].split("\n")[0], 2 * (2400 * 10 + 4 * 700) * 1e6, "api waited so long for db");
+  check(rows.some(([waiter, why, by]) => waiter === "api" && why === "poll" && by === "not known"), "who is not known is said", rows);
   equal(await page.data("owned"), undefined, "a waker's name is no markup");
-  await page.click(".wall-list[aria-label='Who woke whom'] td.by a");
+  await page.click(".wall-list[aria-label='Who woke whom'] td.by a[title*='writer did when it woke api']");
   check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "a waker leads to what it did");
   check((await page.run("location.hash")).includes("type=waker"), "by its stacks", await page.run("location.hash"));
+  says(await page.text("#stat-value"), 2 * 2400 * 10 * 1e6, "of that thread for that process");
 }
 
 async function blocked_now() {

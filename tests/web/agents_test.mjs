@@ -45,6 +45,7 @@ test("what is wrong is said, and nothing else", () => {
   assert.equal(row({ lost: 10 }).warnings.length, 0, "one in a hundred is allowed");
   assert.equal(row({ lost: 11 }).warnings.length, 1);
   assert.equal(row({ taken: 0, lost: 0 }).lostShare, 0);
+  assert.match(row({ clock_jumps: 2 }).warnings[0], /set 2 times/);
   assert.equal(row({ skew_ms: undefined }).warnings.length, 0, "a clock not told is not wrong");
 });
 

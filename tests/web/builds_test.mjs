@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { aroundBuild, newBuilds, severalBuilds } = await bundle("views/builds.ts");
+const { againstPrevious, aroundBuild, newBuilds, previousBuilds, severalBuilds } = await bundle("views/builds.ts");
 const module = (name, build_id, first_seen, samples = 1) => ({ name, build_id, first_seen, samples });
 
 test("a new build is a known name with another build-id, first met in the range, that has samples", () => {
@@ -52,4 +52,25 @@ test("names of several builds are offered, the most sampled first, the newest bu
   ];
   const found = severalBuilds(modules).map(({ name, builds }) => [name, builds.map(({ build_id }) => build_id).join("")]);
   assert.deepEqual(found, [["many", "dc"], ["few", "ba"]]);
+});
+
+test("the previous build is that met before the newest one that runs", () => {
+  const modules = [
+    module("api", "c", 300, 0), module("api", "b", 200, 5), module("api", "a", 100, 0), // c is not in the selection
+    module("both", "e", 400, 9), module("both", "d", 300, 9), module("both", "?", 0, 9),
+    module("same", "f", 100), module("same", "g", 100), module("idle", "h", 1, 0), module("idle", "i", 2, 0),
+  ];
+  assert.deepEqual(previousBuilds(modules), [
+    { name: "both", build_id: "e", before: "d", runsStill: true, time: 400 },
+    { name: "api", build_id: "b", before: "a", runsStill: false, time: 200 },
+  ]);
+});
+
+test("against the previous build: around its end, beside it, or as much just before the new one", () => {
+  const m = 60_000;
+  const of = (time, runsStill) => againstPrevious({ time, runsStill }, 100 * m, 160 * m);
+  assert.deepEqual(of(130 * m, true), { from: 131 * m, until: 160 * m, base: `${101 * m}..${130 * m}` });
+  assert.deepEqual(of(50 * m, true), { base: "-0s" }, "both run");
+  assert.deepEqual(of(50 * m + 5, false), { base: `${-10 * m}..${50 * m}` });
+  assert.deepEqual(of(100 * m + 5, false), { base: `${40 * m}..${100 * m}` }, "no minute of it is left in the range");
 });

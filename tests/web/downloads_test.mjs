@@ -7,6 +7,7 @@ import { bundle } from "./bundle.mjs";
 
 const { DEFAULTS, readState, writeState } = await bundle("shell/state.ts");
 const { isLive, snapshotOf } = await bundle("shell/snapshot.ts");
+const { titleOf } = await bundle("shell/title.ts");
 const { downloadsOf, fileName } = await bundle("server/downloads.ts");
 
 const NOW = Date.UTC(2026, 10, 23, 6, 10, 0);
@@ -31,13 +32,23 @@ test("times that are fixed, relative to the other side or nonsense are left as t
 });
 
 test("a file's name says type, selection and time, and holds nothing that means something", () => {
-  assert.equal(fileName(of({ process: "api" }), "", "svg", NOW), "farflame-on-cpu-api-20261123T051000Z-20261123T061000Z.svg");
+  assert.equal(fileName(of({ process: "api" }), "", "svg", NOW), "farflame_on-cpu_api_2026-11-23T0510Z_2026-11-23T0610Z.svg");
   for (const name of ["../../etc/passwd", "<b>\u202e", "a b;c|d", "-rf", "x".repeat(4096), "..", '"$(x)`']) {
     const file = fileName(of({ process: name, match: name, type: name }), "functions", "csv", NOW);
-    assert.match(file, /^farflame-[A-Za-z0-9._-]+\.csv$/, name);
+    assert.match(file, /^farflame_[A-Za-z0-9._-]+\.csv$/, name);
     assert.equal(file.includes(".."), false, file);
     assert.ok(file.length < 255, name);
   }
+});
+
+test("a view whose times stand still says them, the same for every reader", () => {
+  const state = of({ page: "graph", process: "cc1", from: String(Date.UTC(2026, 10, 23, 23, 43)), until: String(Date.UTC(2026, 10, 23, 23, 48)) });
+  assert.equal(titleOf(state, "Flame graph"), "cc1 · on-cpu · 2026-11-23 23:43–23:48 UTC · farflame");
+  assert.equal(titleOf({ ...state, note: "the slow build" }, "Flame graph"), "the slow build · cc1 · on-cpu · 2026-11-23 23:43–23:48 UTC · farflame");
+  const night = { ...state, until: String(Date.UTC(2026, 10, 24, 0, 3)) };
+  assert.match(titleOf(night, "Flame graph"), /2026-11-23 23:43–2026-11-24 00:03 UTC/);
+  assert.equal(titleOf(of({ page: "time" }), "Time"), "Time · farflame", "times that move on are not");
+  assert.equal(titleOf(of({ page: "time", from: "nonsense" }), "Time"), "Time · farflame");
 });
 
 // The formats of a resource, as the contract lists them.
@@ -49,7 +60,7 @@ function formatsOf(resource) {
 }
 
 test("each format that the API gives is offered, and no other", () => {
-  for (const [page, resources] of Object.entries({ graph: ["flamegraph", "top"], diff: ["diff"], time: ["timeline"], overview: ["top"] })) {
+  for (const [page, resources] of Object.entries({ graph: ["flamegraph", "top"], diff: ["diff"], time: ["timeline"], overview: ["top"], wall: [] })) {
     const offered = [...downloadsOf(of({ page }), NOW).values()].flat();
     for (const resource of resources) {
       const formats = offered.filter((download) => download.resource === resource).map(({ parameters }) => parameters.format);
@@ -60,9 +71,23 @@ test("each format that the API gives is offered, and no other", () => {
   }
 });
 
+test("the wall clock has both of its types, modules and agents what the API answers", () => {
+  const wall = [...downloadsOf(of({ page: "wall", type: "still-blocked", group_by: "thread" }), NOW).values()].flat();
+  assert.deepEqual(wall.map(({ parameters: { type, format, group_by } }) => `${type} ${format} ${group_by}`),
+    ["on-cpu csv thread", "on-cpu json thread", "off-cpu csv thread", "off-cpu json thread"]);
+  for (const page of ["modules", "agents"]) {
+    const [[one]] = downloadsOf(of({ page }), NOW).values();
+    assert.deepEqual([one.resource, "format" in one.parameters], [page, false]);
+  }
+});
+
 test("downloads are of what is shown", () => {
   const [whole] = downloadsOf(of({ page: "graph", invert: "1", hide: "^x$", max_nodes: "5000", trace_id: "a" }), NOW).values();
   assert.ok(whole.every(({ parameters }) => parameters.invert === "1" && parameters.hide === "^x$" && parameters.max_nodes === "5000"));
   assert.ok(whole.every(({ parameters }) => parameters.match === '{trace_id="a"}'));
   assert.equal(whole.some(({ text }) => text === "pprof"), false, "pprof has no inverted stacks");
+  const zoomed = downloadsOf(of({ page: "graph", zoom: "p;f\\;g" }), NOW);
+  assert.deepEqual([...zoomed.keys()], ["Flame graph of f;g", "Functions of f;g"]);
+  assert.ok([...zoomed.values()].flat().every(({ parameters }) => parameters.root === "p;f\\;g" && parameters.group_by === "process"));
+  assert.ok([...downloadsOf(of({ page: "graph" }), NOW).values()].flat().every(({ parameters }) => !("max_nodes" in parameters)), "nothing is cut");
 });

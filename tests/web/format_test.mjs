@@ -50,13 +50,17 @@ test("CPUs of a range", () => {
 
 test("a range names its day once", () => {
   const noon = Date.UTC(2026, 0, 2, 12, 0, 0);
-  assert.equal(formatRange(noon, noon + 61_000), "2026-01-02 12:00:00 – 12:01:01");
-  assert.equal(formatRange(noon, noon + 86_400_000), "2026-01-02 12:00:00 – 2026-01-03 12:00:00");
+  assert.equal(formatRange(noon, noon + 61_000), "2026-01-02 12:00:00 – 12:01:01 UTC");
+  assert.equal(formatRange(noon, noon + 86_400_000), "2026-01-02 12:00:00 – 2026-01-03 12:00:00 UTC");
 });
 
 test("ages and spans", () => {
-  rows(formatAge, [[-5000, "0 s ago"], [1400, "1 s ago"], [119_000, "119 s ago"], [600_000, "10.0 min ago"]]);
-  assert.equal(formatSpan(90_000), "90.0 s");
+  rows(formatAge, [[-5000, "0 s ago"], [1400, "1 s ago"], [119_000, "119 s ago"], [600_000, "10 min ago"], [351_000, "5 min 51 s ago"], [119_800, "2 min ago"]]);
+  rows(formatSpan, [
+    [0, "0 s"], [0.4, "400 µs"], [1250, "1.25 s"], [90_000, "90 s"], [119_400, "119 s"], [119_700, "2 min"], [127_800, "2 min 8 s"],
+    [888_000, "14 min 48 s"], [7_100_000, "118 min 20 s"], [7_199_000, "2 h"], [7_200_000, "2 h"], [9_240_000, "2 h 34 min"], [172_800_000, "2 d"],
+    [190_800_000, "2 d 5 h"],
+  ]);
 });
 
 test("template arguments are left out, operators stay", () => {

@@ -47,7 +47,9 @@ test("each frame is in the class of its build, those without one are not known, 
 });
 
 test("the legend has the youngest first, with what its frames have of their own", () => {
-  const rows = legendOf(answer(), "age", false, seen).map(({ name, value }) => [name, value]);
+  const builds = Object.keys(NAMES).map((build_id, i) => ({ name: "lib", build_id, value: i + 1 }));
+  const top = { until: UNTIL, functions: [], own: { kinds: { native: 22, group: 9 }, modules: builds }, accounting: { value: 31 } };
+  const rows = legendOf(top, "age", false, seen).map(({ name, value }) => [name, value]);
   assert.deepEqual(rows, [["under an hour", 1], ["under a day", 2], ["under a week", 3], ["under a month", 4], ["older", 5], ["not known", 7]]);
   assert.ok(compareAges("older", "not known") < 0);
 });

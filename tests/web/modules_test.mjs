@@ -4,25 +4,62 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { adviceOn, nextStep } = await bundle("views/modules/modules_advice.ts");
+const { adviceOn, cureOf, isWhole, nextStep, stateText } = await bundle("views/modules/modules_advice.ts");
+const { distributionOf, UNKNOWN } = await bundle("views/modules/distribution.ts");
 const { isListed, listOf, shownOf } = await bundle("views/modules/modules_rows.ts");
 const { nextOrder, orderOf, sorted, byText, byFalling } = await bundle("widgets/list_order.ts");
 
 const ORIGIN = "https://profiles.example";
+const ID = "0123456789abcdef0123456789abcdef01234567";
+const DEBIAN = distributionOf([{ kernel: "6.1.0-13-amd64" }]);
+const from = (changed = {}) => ({ origin: ORIGIN, debuginfod: [], hasDirectories: false, distribution: UNKNOWN, ...changed });
 const of = (changed) => ({
-  build_id: "0123456789abcdef", name: "libfoo.so", state: "missing", reason: "no source has it", source: "", quality: "none",
-  missing: [], unsymbolized_share: 0.5, unsymbolized: 10, samples: 20, functions: 0, file_bytes: 0, first_seen: 0, updated: 0,
+  build_id: ID, name: "libfoo.so", state: "missing", reason: "no source has it", source: "", quality: "none",
+  missing: [], unsymbolized_share: 0.5, unsymbolized: 10, samples: 20, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0,
   retry_at: 0, sources: [], ...changed,
 });
-const commands = (module) => adviceOn(module, ORIGIN).map(({ command }) => command).filter((text) => text !== "");
+const commands = (module, changed) => adviceOn(module, from(changed)).map(({ command }) => command).filter((text) => text !== "");
 
 test("what is missing has ways to it, of this server and this build-id", () => {
-  const all = commands(of({}));
-  assert.ok(all.some((text) => text.startsWith("curl") && text.endsWith(`${ORIGIN}/api/v1/modules/0123456789abcdef`)));
-  assert.ok(all.some((text) => text.includes("/.build-id/01/23456789abcdef.debug")));
+  const all = commands(of({}), { distribution: distributionOf([{ kernel: "6.5.6-300.fc39.x86_64" }]) });
+  assert.ok(all.some((text) => text.startsWith("curl") && text.endsWith(`${ORIGIN}/api/v1/modules/${ID}`)));
+  assert.ok(all.some((text) => text.includes(`/.build-id/01/${ID.slice(2)}.debug`)));
   assert.ok(all.some((text) => text.includes("--debuginfod")));
   const asked = of({ sources: [{ source: "https://debuginfod.example", answer: "not_found", detail: "", bytes: 0, ms: 1, at: 1 }] });
-  assert.ok(!commands(asked).some((text) => text.includes("--debuginfod")), "not where one is asked already");
+  assert.ok(!commands(asked, { debuginfod: ["https://debuginfod.example"] }).some((text) => text.includes("--debuginfod")), "not where one is asked already");
+});
+
+test("one command a row: the likeliest way to names of what hosts run", () => {
+  assert.equal(cureOf(of({}), from()), "farflame-server --debuginfod https://debuginfod.elfutils.org");
+  assert.equal(cureOf(of({}), from({ distribution: DEBIAN })), "farflame-server --debuginfod https://debuginfod.debian.net");
+  const read = from({ distribution: DEBIAN, hasDirectories: true });
+  assert.equal(cureOf(of({}), read), `sudo apt install $(find-dbgsym-packages ${ID})`);
+  const denied = of({ sources: [{ source: "https://debuginfod.debian.net", answer: "not_found", detail: "", bytes: 0, ms: 1, at: 1 }] });
+  assert.match(cureOf(denied, read), /^curl/, "who has every package's file has not this one");
+  assert.match(cureOf(of({ build_id: "ab".repeat(16) }), read), /^curl/, "no distribution's build-id");
+  assert.match(cureOf(of({ name: "vmlinux" }), read), /kptr_restrict/);
+  assert.equal(cureOf(of({ working: 1, state: "symbols" }), read), "");
+  assert.equal(cureOf(of({ state: "ready", quality: "dwarf" }), read), "");
+});
+
+test("distributions by their kernels, that of most hosts", () => {
+  const name = (...kernels) => distributionOf(kernels.map((kernel) => ({ kernel }))).name;
+  assert.equal(name("6.1.0-13-amd64"), "Debian");
+  assert.equal(name("6.12.9+deb13-cloud-amd64"), "Debian");
+  assert.equal(name("5.15.0-88-generic", "6.1.0-13-amd64", "6.8.0-1014-aws"), "Ubuntu");
+  assert.equal(name("5.14.0-427.el9.x86_64"), "Enterprise Linux");
+  assert.equal(name("6.9.1-arch1-1"), "Arch Linux");
+  assert.equal(name("6.4.0-150600.21-default"), "openSUSE");
+  assert.equal(name("6.18.5", ""), "");
+});
+
+test("a tick only where every frame has its name", () => {
+  assert.equal(isWhole(of({ state: "ready", unsymbolized: 0 })), true);
+  const partly = of({ state: "symbols", quality: "dynsym", unsymbolized: 5, samples: 20 });
+  assert.equal(isWhole(partly), false);
+  assert.match(stateText(partly), /75/);
+  assert.equal(stateText(of({ state: "symbols", working: 1 })), "being looked for");
+  assert.match(stateText(of({ state: "fetching", working: 1, download: { source: "https://d", bytes: 3_000_000, ms: 9 } })), /^2\.86 MiB have come$/);
 });
 
 test("what the server works on needs nothing done, what has all names neither", () => {
@@ -31,7 +68,7 @@ test("what the server works on needs nothing done, what has all names neither", 
     assert.match(nextStep(of({ state })), /^wait/);
   }
   const ready = of({ state: "ready", quality: "dwarf", unsymbolized: 0, unsymbolized_share: 0 });
-  assert.deepEqual(adviceOn(ready, ORIGIN), []);
+  assert.deepEqual(adviceOn(ready, from()), []);
   assert.equal(nextStep(ready), "");
 });
 

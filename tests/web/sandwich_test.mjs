@@ -10,7 +10,7 @@ const { neighbours, sandwichOf, withoutRoot } = await bundle("views/flame/sandwi
 const { rowWindow, scrollTo } = await bundle("widgets/virtual_window.ts");
 const { rowsOf, wanted, keyOf } = await bundle("views/flame/function_rows.ts");
 const { legendMenu } = await bundle("views/flame/legend_menu.ts");
-const { kindsBySelf, modulesBySelf } = await bundle("views/flame/frame_sums.ts");
+const { functionsBySelf, kindsBySelf, modulesBySelf } = await bundle("views/flame/frame_sums.ts");
 const { languageOf } = await bundle("views/flame/languages.ts");
 const { treeItems } = await bundle("views/flame/frame_tree.ts");
 const { whyUnknown } = await bundle("views/flame/why_unknown.ts");
@@ -73,6 +73,10 @@ test("the legend's menu writes filters of the API", () => {
   assert.deepEqual(pick("a", "module", { hide_module: "(x|y)" }, "Without"), { hide_module: "(x|y)|^a$", zoom: "" });
   assert.equal(pick("incomplete", "kind", {}, "Without"), null);
   assert.equal(pick("C", "language", {}, "Only"), null);
+  const items = legendMenu("C++", "language", DEFAULTS, (change) => changes.push(change), ["a.so", "b"]);
+  items.find(({ text }) => text === "Only modules mostly in C++").run();
+  assert.deepEqual(changes.at(-1), { only_module: "^a\\.so$|^b$", zoom: "" });
+  assert.deepEqual(legendMenu("C++", "language", DEFAULTS, () => undefined, ["x".repeat(1000)]), [], "too long for the API");
 });
 
 test("languages by file, else by name", () => {
@@ -110,10 +114,12 @@ test("why a frame has no name", () => {
   assert.equal(whyUnknown(graph, 0, null), "");
 });
 
-test("what frames are made of, by their own value", () => {
-  const answer = answerOf(tree("all", 0, [tree("a", 3), tree("k", 4, [tree("b", 1)], "kernel"), tree("c", 2)], "root"));
-  answer.modules = [{ name: "x" }, { name: "" }, { name: "x" }];
-  answer.nodes.module = [-1, 0, 1, 2, -1];
-  assert.deepEqual(kindsBySelf(answer), [{ name: "native", value: 6 }, { name: "kernel", value: 4 }, { name: "root", value: 0 }]);
-  assert.deepEqual(modulesBySelf(answer), [{ name: "x", value: 4 }]);
+test("what samples are made of, by their frames' own value, listed or not", () => {
+  const modules = [{ name: "x", build_id: "1", value: 3 }, { name: "", build_id: "2", value: 2 }, { name: "x", build_id: "3", value: 1 }];
+  const functions = [{ name: "a", self: 3 }, { name: "b", self: 0 }, { name: "c", self: 2 }];
+  const top = { own: { kinds: { kernel: 4, native: 6, incomplete: 1 }, modules }, functions, accounting: { value: 11 } };
+  assert.deepEqual(kindsBySelf(top), [{ name: "native", value: 6 }, { name: "kernel", value: 4 }, { name: "incomplete", value: 1 }]);
+  assert.deepEqual(modulesBySelf(top), [{ name: "x", value: 4 }]);
+  const byName = functionsBySelf(top, ({ name }) => (name === "b" ? "" : name), "others");
+  assert.deepEqual(byName, [{ name: "others", value: 5 }, { name: "a", value: 3 }, { name: "c", value: 2 }]);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { DEFAULTS, exactly, flameParameters, hasFilters, moduleParameters, narrowTo, noFilters, readState, sampleParameters, searchChange, selectorOf, traceIdOf, writeState } =
+const { DEFAULTS, exactly, flameParameters, hasFilters, moduleParameters, narrowBase, narrowTo, noFilters, readState, sampleParameters, searchChange, selectorOf, traceIdOf, writeState, zoomParameters } =
   await bundle("shell/state.ts");
 
 const of = (changed) => ({ ...DEFAULTS, ...changed });
@@ -58,8 +58,11 @@ test("questions hold what was chosen and nothing besides", () => {
   const chosen = of({ type: "off-cpu", hide: "^x$", value: "samples", process: "p" });
   assert.deepEqual(flameParameters(chosen), {
     type: "off-cpu", from: "now-1h", until: "now", match: '{process="p"}', hide: "^x$", value: "samples",
-    group_by: "process", max_nodes: DEFAULTS.max_nodes,
+    group_by: "process",
   });
+  assert.equal(flameParameters(of({ max_nodes: "5000" })).max_nodes, "5000");
+  assert.deepEqual(zoomParameters(of({ zoom: "a;b", invert: "1" })), { group_by: "process", root: "a;b", invert: "1" });
+  assert.deepEqual(zoomParameters(of({ zoom: "a;b", recursion: "all" })), {}, "no frame of the server's");
   assert.deepEqual(moduleParameters(chosen), { type: "off-cpu", from: "now-1h", until: "now", match: '{process="p"}' });
 });
 
@@ -108,4 +111,10 @@ test("a row's labels narrow the choice, its odd ones by the selector", () => {
   assert.deepEqual(narrowTo(DEFAULTS, { process: "api", thread: 'a"b' }), { process: "api", match: 'thread="a\\"b"' });
   assert.deepEqual(narrowTo(of({ match: '{pod="x"}' }), { waker: "" }), { match: 'pod="x",waker=""' });
   assert.deepEqual(narrowTo(DEFAULTS, { service: "" }), { match: 'service=""' });
+});
+
+test("a comparison's other side is narrowed where it has a selector of its own", () => {
+  assert.deepEqual(narrowBase(of({ process: "api" }), { process: "db" }), {}, "else it is as the first");
+  assert.deepEqual(narrowBase(of({ base_match: ' {host="b"} ' }), { process: 'd"b' }), { base_match: '{host="b",process="d\\"b"}' });
+  assert.deepEqual(narrowBase(of({ base_match: "{}" }), { process: "db" }), { base_match: '{process="db"}' });
 });

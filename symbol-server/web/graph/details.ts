@@ -10,7 +10,8 @@ import { KIND_WORDS, labelOf } from "./palette";
 const POINTER_GAP = 14; // pixels
 
 function rangeOf(graph: Graph): number {
-  return graph.answer.until - graph.answer.from;
+  const { from, until, accounting } = graph.answer;
+  return accounting.reported_ms ?? until - from;
 }
 
 function amount(graph: Graph, value: number): string {

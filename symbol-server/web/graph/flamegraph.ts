@@ -6,6 +6,7 @@
 
 import { watchDensity } from "./density";
 import { el } from "../widgets/dom";
+import { onLongPress } from "../widgets/long_press";
 import { formatValue } from "../text/format";
 import { Graph, KINDS } from "./graph";
 import { hatch } from "./hatch";
@@ -26,13 +27,15 @@ const FADED = 0.55; // ancestors of the zoomed frame
 
 const KERNEL = KINDS.indexOf("kernel");
 const INLINE = KINDS.indexOf("inline");
-const HATCHED = new Set(["unresolved", "incomplete", "cut"].map((k) => KINDS.indexOf(k as never)));
+const CUT = KINDS.indexOf("cut");
+const HATCHED = new Set(["unresolved", "incomplete"].map((k) => KINDS.indexOf(k as never)));
 
 export interface FlameEvents {
   hover(node: number, x: number, y: number): void; // −1: nothing under the pointer
   zoom(node: number): void;
   select(node: number): void; // selected by pointer, not zoomed
   menu(node: number, x: number, y: number): void;
+  resized?(width: number): void; // pixels that the zoomed frame has
   wheel?(step: "in" | "out", node: number): void; // Ctrl and the wheel, or two fingers, over a frame
 }
 
@@ -116,14 +119,21 @@ export class FlameGraph {
       new WheelSteps(this.scroller, (step, x, y) => this.events.wheel?.(step, this.nodeAt(x, y)));
     }
     this.scroller.addEventListener("contextmenu", (e) => {
-      const node = this.nodeAt(e.clientX, e.clientY);
-      if (node >= 0) {
+      if (this.openMenu(e.clientX, e.clientY)) {
         e.preventDefault();
-        this.select(node);
-        this.events.select(node);
-        this.events.menu(node, e.clientX, e.clientY);
       }
     });
+    onLongPress(this.scroller, (x, y) => this.openMenu(x, y));
+  }
+
+  private openMenu(x: number, y: number): boolean {
+    const node = this.nodeAt(x, y);
+    if (node >= 0) {
+      this.select(node);
+      this.events.select(node);
+      this.events.menu(node, x, y);
+    }
+    return node >= 0;
   }
 
   // The zoom and the selection are the graph's numbers.
@@ -279,6 +289,12 @@ export class FlameGraph {
     this.canvas.style.height = `${height}px`;
     this.scroll.setHeight(height);
     this.draw();
+    this.events.resized?.(width);
+  }
+
+  // Pixels that the zoomed frame has; 0: it is not shown.
+  get wide(): number {
+    return this.scroller.clientWidth;
   }
 
   private redrawSoon(): void {
@@ -320,12 +336,15 @@ export class FlameGraph {
 
   private drawLevel(graph: Graph, level: number, y: number, ratio: number): void {
     walkLevel(graph, level, this.zoomed, this.width, {
-      frame: (node, from, to) => this.drawFrame(graph, node, from, to, y, ratio),
-      haze: (from, to) => {
-        this.context.fillStyle = this.found === null && this.colouring === null ? this.palette.haze : this.palette.dim;
-        this.context.fillRect(from, y, to - from, ROW - 1 / ratio);
-      },
+      frame: (node, from, to) =>
+        graph.kindIndex(node) === CUT ? this.drawHaze(from, to, y, ratio) : this.drawFrame(graph, node, from, to, y, ratio),
+      haze: (from, to) => this.drawHaze(from, to, y, ratio),
     });
+  }
+
+  private drawHaze(from: number, to: number, y: number, ratio: number): void {
+    this.context.fillStyle = this.found === null && this.colouring === null ? this.palette.haze : this.palette.dim;
+    this.context.fillRect(from, y, to - from, ROW - 1 / ratio);
   }
 
   private drawFrame(

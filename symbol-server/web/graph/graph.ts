@@ -160,9 +160,19 @@ export class Graph {
     return module < 0 ? null : this.answer.modules[module];
   }
 
-  // Whether something below was folded away by max_nodes.
+  // Whether something below was folded away by max_nodes or min_share.
   holdsCut(node: number): boolean {
     return this.cutBelow[this.rowOf(node)] === 1;
+  }
+
+  // Whether only the way to a finer subtree is below it, of all that it calls.
+  lacksCallees(node: number): boolean {
+    const first = this.firstChild[node];
+    let known = this.selfOf(node);
+    for (let child = first; child < first + this.childCount[node]; child++) {
+      known += this.total[child];
+    }
+    return known < this.total[node];
   }
 
   // Per node what its name has in a table of the answer's names.

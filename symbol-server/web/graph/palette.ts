@@ -102,6 +102,8 @@ export function labelOf(given: string, kind: string): string {
       return `${name} (jit)`;
     case "gpu":
       return `[gpu] ${name}`;
+    case "cut":
+      return "narrower than a pixel";
     default:
       return name;
   }
@@ -118,5 +120,5 @@ export const KIND_WORDS: Record<(typeof KINDS)[number], string> = {
   gpu: "[gpu]: code on a GPU",
   unresolved: "module+0x…: no name known for this address yet",
   incomplete: "[incomplete: why]: the stack does not reach the program's start",
-  cut: "[cut]: frames too small for this answer, zoom in to load them",
+  cut: "frames too narrow to draw: zoom in to see them",
 };

@@ -23,16 +23,19 @@ export function compilePattern(text: string, guarded = false): Pattern | null {
   const flags = /[A-Z]/.test(given) ? "" : "i";
   const literal = () => new RegExp(given.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), flags);
   if (!guarded && mayExplode(given, SLOW_REPETITIONS)) {
-    return { expression: literal(), error: "This expression might take very long, so it is looked for letter by letter." };
+    return { expression: literal(), error: "It might take very long: looked for letter by letter." };
   }
   try {
     return { expression: new RegExp(given, flags), error: "" };
-  } catch {
-    return {
-      expression: literal(),
-      error: "This is not a regular expression, so it is looked for letter by letter.",
-    };
+  } catch (failure) {
+    return { expression: literal(), error: `No expression (${reasonOf(failure)}): looked for letter by letter.` };
   }
+}
+
+// What browsers say after "Invalid regular expression: /…/i: ".
+function reasonOf(failure: unknown): string {
+  const text = failure instanceof Error ? failure.message : "";
+  return (text.split(": ").at(-1) ?? "").toLowerCase() || "it cannot be read";
 }
 
 export interface Found {
@@ -53,6 +56,12 @@ export function matchNames(graph: Graph, expression: RegExp): Uint8Array {
 
 export function findFrames(graph: Graph, names: Uint8Array, zoom: number): Found {
   const isMatch = graph.marks(names);
+  if (graph.kindOf(0) === "root") {
+    isMatch[0] = 0; // which is no frame
+  }
+  for (let node = 1; graph.holdsCut(0) && node < isMatch.length; node++) {
+    isMatch[node] &= Number(graph.kindOf(node) !== "cut");
+  }
   let count = 0;
   for (let node = 0; node < isMatch.length; node++) {
     count += isMatch[node];

@@ -67,7 +67,8 @@ function tell(): void {
   const matches = findFrames(graph, found, zoomed);
   const count = matches.nodes().filter((node) => graph.isInside(node, zoomed)).length;
   byId("search-result").textContent =
-    `${formatPercent(matches.value, graph.total[zoomed])} in ${formatCount(count)} ` +
+    `${graph.holdsCut(0) ? "at least " : ""}${formatPercent(matches.value, graph.total[zoomed])}` +
+    `${zoomed === 0 ? "" : " of the zoom"} in ${formatCount(count)} ` +
     (count === 1 ? "frame" : "frames");
 }
 
@@ -131,8 +132,11 @@ function accountingRows(): [string, string][] {
   }
   rows.push(
     ["with a frame without a name", `${formatCount(a.unsymbolized)} (${formatPercent(a.unsymbolized, a.samples)})`],
-    ["cut by max_nodes", formatPercent(a.cut, whole)],
+    ["cut by max_nodes", formatPercent(a.cut - (a.cut_by_memory ?? 0), whole)],
   );
+  if (a.cut_by_memory !== undefined) {
+    rows.push(["lightest stacks, no memory for them", formatPercent(a.cut_by_memory, a.value)]);
+  }
   return rows;
 }
 

@@ -20,8 +20,13 @@ export interface Accounting {
   unwind_incomplete: number; // samples
   incomplete_by: IncompleteReason[]; // of those; the most first
   unsymbolized: number; // samples
-  cut: number; // value that max_nodes folded away
+  cut: number; // value that max_nodes and min_share folded away
+  cut_by_memory?: number; // of it and of value: the lightest stacks, which are in no frame
   hosts: number;
+  nothing?: string; // why there are no samples, of a type that nobody records
+  data_from?: number; // there are none, but of another time
+  data_until?: number;
+  reported_ms?: number; // in which they reported; absent: not known
   exact?: number; // of off-cpu and run-queue: value on the whole hosts, counted without stacks
   covered?: number; // what all samples of those hosts stand for
   threads_from?: number; // of a question about threads: earlier ones are not kept
@@ -58,6 +63,7 @@ export interface TopFunction {
   line: number;
   module: string;
   build_id: string;
+  kind: string;
   self: number;
   total: number;
 }
@@ -68,35 +74,63 @@ export interface TopAnswer {
   from: number;
   until: number;
   functions: TopFunction[];
+  // What frames have themselves, of all stacks.
+  own: {
+    kinds: Record<string, number>;
+    modules: { name: string; build_id: string; value: number }[]; // the most first
+    modules_left_out: number;
+  };
+  found?: { value: number; samples: number }; // by search
   accounting: Accounting;
 }
 
-export interface DiffFunction {
+export interface DiffRow {
   name: string;
-  file: string;
-  line: number;
-  module: string;
-  build_id: string;
   before: number; // as norm has it
   after: number;
   change: number | null; // after / before - 1; null: not in the base
   samples: number;
   base_samples: number;
-  ci_low: number | null; // 95 %
-  ci_high: number | null;
-  q: number | null;
-  significant: boolean;
+  ci_low: number | null; // 95 %, of change; null: -1, or nothing that can be said
+  ci_high: number | null; // null: no upper end
+  state: "new" | "gone" | "changed" | "same";
+  recorded: boolean; // what was recorded differs by more than 5 %, sampling alone considered
+  sustained: "yes" | "no" | "too short"; // stands out from how the minutes vary
+}
+
+export interface DiffFunction extends DiffRow {
+  file: string;
+  line: number;
+  module: string;
+  build_id: string;
+}
+
+export interface DiffHost {
+  host: string;
+  value: number;
 }
 
 export interface DiffAnswer extends FlameAnswer {
   nodes: FlameNodes<number[]> & { base_self: number[]; base_total: number[] };
   norm: string;
   scale: number; // base values times this compare with the others
-  base: { type: string; from: number; until: number; accounting: Accounting };
-  noise: { from: string; dispersion: number | null; tested: number; significant: number };
-  functions: DiffFunction[]; // the significant ones first
+  base: { type: string; from: number; until: number; moved: boolean; accounting: Accounting };
+  statistics: {
+    minutes: number;
+    base_minutes: number;
+    hosts: number; // on both sides
+    tested: number;
+    recorded: number;
+    sustained: number | null; // null: too short
+    too_short: boolean;
+    effective: number; // what one sample counts for: less than 1 where their values differ
+  };
+  processes: DiffRow[]; // these and the functions: the largest change first
+  processes_left_out: number;
+  functions: DiffFunction[];
   functions_left_out: number;
-  warnings: string[];
+  hosts_joined: DiffHost[];
+  hosts_left: DiffHost[];
 }
 
 export type FrameTree = Pick<FlameAnswer, "names" | "files" | "modules" | "kinds"> & { nodes: FlameNodes<number[]> };
@@ -124,6 +158,7 @@ export interface TimelineSeries {
   value: number;
   samples: number;
   points: [number, number, number][]; // start of the step in unix milliseconds, value, samples
+  reported?: [number, number][]; // with host among the labels: as the answer's
 }
 
 export interface TimelineAnswer {
@@ -132,6 +167,7 @@ export interface TimelineAnswer {
   from: number;
   until: number;
   step_ms: number;
+  reported?: [number, number, number][]; // start of the step, milliseconds in which hosts reported, samples lost
   series: TimelineSeries[]; // the largest first
   other?: { series: number; value: number; samples: number; points: [number, number, number][] };
   accounting: Accounting;
@@ -146,6 +182,7 @@ export interface Moved {
 export interface Hotspots {
   from: number;
   until: number;
+  step_ms: number;
   changes: {
     labels: Record<string, string>;
     from: number;
@@ -153,6 +190,7 @@ export interface Hotspots {
     lasting: boolean;
     rose: Moved[];
     fell: Moved[];
+    links: { diff?: string }; // a path: the question that compares it
   }[];
 }
 
@@ -181,6 +219,7 @@ export interface TracesAnswer {
 
 export interface LabelValuesAnswer {
   values: { value: string; samples: number }[];
+  cut?: boolean; // there are more, for which the server had no memory
 }
 
 export interface ModuleState {
@@ -196,15 +235,27 @@ export interface ModuleState {
   samples: number; // with a frame in it
   functions: number;
   file_bytes: number;
+  uploaded_files: number;
+  uploaded_bytes: number; // on disk
   first_seen: number; // unix milliseconds; 0: not
   updated: number;
   retry_at: number;
+  working?: number; // 1: its files are looked for or converted now
+  download?: { source: string; bytes: number; ms: number }; // a debuginfod server is being asked
   sources: { source: string; answer: string; detail: string; bytes: number; ms: number; at: number }[];
+}
+
+export interface SymbolServer {
+  source: string;
+  is_down: number;
+  detail: string; // of its last failure
 }
 
 export interface ModulesAnswer {
   modules: ModuleState[]; // the most wanted first
-  symbol_dirs: { first_pass_done: number; reading: number; packages_left: number; last_refusal: string };
+  uploads: { files: number; bytes: number; limit_bytes: number; evicted_files: number };
+  symbol_dirs?: { passes: number; reading: number };
+  debuginfod?: SymbolServer[];
 }
 
 export interface AgentState {
@@ -219,6 +270,8 @@ export interface AgentState {
   stacks: Record<string, number>; // by how their walk ended; empty: it does not tell
   lag_ms: number;
   skew_ms?: number; // its clock minus the server's
+  clock_jumps?: number; // times its host's clock was set by more than a second
+  lacks?: Record<string, number>; // what it was denied since its start, how often
 }
 
 export interface AgentsAnswer {

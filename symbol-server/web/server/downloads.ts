@@ -3,7 +3,8 @@
 // the files. Pure.
 
 import type { Parameters } from "./api";
-import { moduleParameters, topParameters, treeParameters, type State } from "../shell/state";
+import { moduleParameters, sampleParameters, topParameters, treeParameters, zoomParameters, type State } from "../shell/state";
+import { splitPath } from "../graph/path";
 import { timeOf } from "../text/time";
 import { diffParameters } from "../views/diff/diff_parameters";
 
@@ -34,11 +35,11 @@ const JSON_ = { format: "json", ending: "json", text: "JSON", hint: "as the API 
 const SECONDS = /\.\d+Z$/;
 const NAME_PART = 60; // characters of the selection in a file's name
 
-// 20261123T061000Z, as file names of all systems may hold it.
+// 2026-11-23T0610Z, with seconds where there are some, as file names of all systems may hold it.
 function stamp(time: string, now: number): string {
   const ms = timeOf(time, now);
   return Number.isFinite(ms) && Math.abs(ms) < 8e15
-    ? new Date(ms).toISOString().replace(SECONDS, "Z").replace(/[-:]/g, "")
+    ? new Date(ms).toISOString().replace(SECONDS, "Z").replace(/(?<=T..):(..):(?:00)?/, "$1")
     : "time";
 }
 
@@ -51,7 +52,7 @@ export function fileName(state: State, what: string, ending: string, now: number
     .slice(0, NAME_PART);
   const type = state.type.replace(/[^A-Za-z0-9_-]+/g, "_").slice(0, NAME_PART);
   const parts = ["farflame", type, what, chosen, stamp(state.from, now), stamp(state.until, now)];
-  return parts.filter((part) => part !== "").join("-") + "." + ending;
+  return parts.filter((part) => part !== "").join("_") + "." + ending;
 }
 
 // state: a snapshot, see snapshot.ts, so that several files of one picture are of the same time.
@@ -64,14 +65,21 @@ export function downloadsOf(state: State, now: number): Map<string, Download[]> 
       resource,
       parameters: { ...parameters, format },
     }));
-  const functions = () => files("functions", "top", topParameters(state), [CSV, MD, JSON_]);
+  // Of resources that answer in nothing else, and take no format.
+  const plainJson = (resource: string, parameters: Parameters): Download => {
+    const { text, hint, ending } = JSON_;
+    return { text, hint, file: fileName(state, resource, ending, now), resource, parameters };
+  };
+  const functions = (zoom: Parameters) => files("functions", "top", { ...topParameters(state), ...zoom }, [CSV, MD, JSON_]);
   switch (state.page) {
     case "graph": {
       const whole = state.invert === "1" ? [] : [PPROF]; // of stacks, which have one direction
       const formats = [HTML, SVG, ...whole, SPEEDSCOPE, FOLDED, CSV, MD, JSON_];
+      const zoom = zoomParameters(state);
+      const of = zoom.root === undefined ? "" : ` of ${splitPath(state.zoom).at(-1)}`;
       return new Map([
-        ["Flame graph", files("", "flamegraph", treeParameters(state), formats)],
-        ["Functions", functions()],
+        [`Flame graph${of}`, files("", "flamegraph", { ...treeParameters(state), ...zoom }, formats)],
+        [`Functions${of}`, functions(zoom)],
       ]);
     }
     case "diff":
@@ -80,8 +88,17 @@ export function downloadsOf(state: State, now: number): Map<string, Download[]> 
       const parameters = { ...moduleParameters(state), value: state.value, group_by: state.group_by };
       return new Map([["Time line", files("timeline", "timeline", parameters, [CSV, JSON_])]]);
     }
+    case "wall": {
+      const parameters = { ...sampleParameters({ ...state, value: "value" }), group_by: state.group_by };
+      const of = (type: string) => files(type, "timeline", { ...parameters, type }, [CSV, JSON_]);
+      return new Map([["On the CPU", of("on-cpu")], ["Waited", of("off-cpu")]]);
+    }
+    case "modules":
+      return new Map([["Modules", [plainJson("modules", moduleParameters(state))]]]);
+    case "agents":
+      return new Map([["Agents", [plainJson("agents", {})]]]);
     case "overview":
-      return new Map([["Functions", functions()]]);
+      return new Map([["Functions", functions({})]]);
     default:
       return new Map();
   }

@@ -28,7 +28,7 @@ export class PendingNames {
     const answer = await ask<{ modules: ModuleState[] }>("modules", selection, signal).catch(
       () => null, // only a hint is missing then
     );
-    const isComing = answer?.modules.some((m) => m.unsymbolized_share > 0 && PENDING.has(m.state));
+    const isComing = answer?.modules.some((m) => m.unsymbolized_share > 0 && (PENDING.has(m.state) || m.working === 1));
     if (isComing === true && !signal.aborted) {
       byId("stat-unsymbolized").append(" · names are coming");
       this.timer = window.setTimeout(this.again, AGAIN_AFTER_MS[this.tries++]);

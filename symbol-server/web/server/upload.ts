@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file to the server: PUT /api/v1/modules/{build_id}, with progress, which fetch() has not.
+// One file to the server: PUT /api/v1/modules/{build_id}, with progress, which fetch() has not; and its deletion.
 
-import { ApiError, sentenceOf } from "./api";
+import { ApiError, sentenceOf, type SymbolServer } from "./api";
 import { readElf, type ElfFacts } from "./elf_build_id";
 
 export interface Sent {
@@ -43,6 +43,36 @@ export function putModule(
     signal.addEventListener("abort", stop);
     request.send(file);
   });
+}
+
+export interface Deleted {
+  deleted_files: number;
+  deleted_bytes: number;
+  deleted_tables: number;
+}
+
+// What was uploaded for the module, and the names made of it.
+export async function deleteModule(buildId: string): Promise<Deleted> {
+  const response = await fetch(`api/v1/modules/${buildId}`, { method: "DELETE" });
+  const text = await response.text();
+  if (!response.ok) {
+    throw new ApiError(response.status, sentenceOf(response.status, text));
+  }
+  return JSON.parse(text) as Deleted;
+}
+
+// Its names are looked for now. Answers who is asked, in words.
+export async function fetchModule(buildId: string): Promise<string> {
+  const response = await fetch(`api/v1/modules/${buildId}/fetch`, { method: "POST" });
+  const text = await response.text();
+  if (!response.ok) {
+    throw new ApiError(response.status, sentenceOf(response.status, text));
+  }
+  const { has_symbol_dirs, debuginfod } = JSON.parse(text) as { has_symbol_dirs: number; debuginfod: SymbolServer[] };
+  const asked = [...(has_symbol_dirs === 1 ? ["symbol directories"] : []), ...debuginfod.map(({ source }) => source)];
+  return asked.length === 0
+    ? "The server has nobody to ask but agents: --debuginfod URL or --symbol-dir gives it more."
+    : `Asked: ${asked.join(", ")}.`;
 }
 
 // Would the server use this file? It is asked before megabytes are sent.

@@ -4,6 +4,7 @@
 import { ask, type LabelValuesAnswer, type TypesAnswer } from "../server/api";
 import { byId, el } from "../widgets/dom";
 import { formatCount } from "../text/format";
+import { fromZoned, setZone, zoned, zoneName } from "../text/zone";
 import { DEFAULTS, type State } from "./state";
 import { closeWhenLeft } from "../widgets/unfolding";
 
@@ -25,12 +26,6 @@ function select(id: string): HTMLSelectElement {
   return byId<HTMLSelectElement>(id);
 }
 
-// datetime-local's text is local time without a zone.
-function toLocalInput(ms: number): string {
-  const offset = new Date(ms).getTimezoneOffset() * 60_000;
-  return new Date(ms - offset).toISOString().slice(0, 19);
-}
-
 export class Controls {
   private stateShown: State = { ...DEFAULTS };
 
@@ -48,7 +43,7 @@ export class Controls {
       e.preventDefault();
       this.customChosen();
     });
-    for (const key of ["type", "group_by", "value", "max_nodes", "refresh", "colour"] as const) {
+    for (const key of ["type", "group_by", "value", "refresh", "colour", "zone"] as const) {
       select(key).addEventListener("change", () => change({ [key]: select(key).value }));
     }
     for (const label of LABELS) {
@@ -65,6 +60,9 @@ export class Controls {
 
   show(state: State): void {
     this.stateShown = state;
+    setZone("");
+    select("zone").options[0].text = `local, ${zoneName(Date.now())}`;
+    setZone(state.zone);
     const isRelative = state.from.startsWith("now-") && state.until === "now";
     choose(select("range"), isRelative ? state.from : "custom", state.from);
     byId("custom-range").hidden = isRelative;
@@ -72,7 +70,7 @@ export class Controls {
       byId<HTMLInputElement>("custom-from").value = customText(state.from);
       byId<HTMLInputElement>("custom-until").value = customText(state.until);
     }
-    for (const key of ["type", "group_by", "value", "max_nodes", "refresh", "colour"] as const) {
+    for (const key of ["type", "group_by", "value", "refresh", "colour", "zone"] as const) {
       choose(select(key), state[key], state[key]);
     }
     for (const label of LABELS) {
@@ -85,6 +83,13 @@ export class Controls {
     byId("graph-page").dataset.view = state.view;
   }
 
+  // What the server says against the selector, beside it; "": nothing.
+  refuse(sentence: string): void {
+    const isAgainst = /\bmatch\b/.test(sentence);
+    byId("match").setAttribute("aria-invalid", String(isAgainst));
+    byId("match-why").textContent = isAgainst ? sentence : "";
+  }
+
   private rangeChosen(value: string): void {
     byId("custom-range").hidden = value !== "custom";
     if (value !== "custom") {
@@ -92,14 +97,14 @@ export class Controls {
       return;
     }
     const from = byId<HTMLInputElement>("custom-from");
-    from.value = toLocalInput(Date.now() - 3_600_000);
-    byId<HTMLInputElement>("custom-until").value = toLocalInput(Date.now());
+    from.value = zoned(Date.now() - 3_600_000);
+    byId<HTMLInputElement>("custom-until").value = zoned(Date.now());
     from.focus();
   }
 
   private customChosen(): void {
-    const from = new Date(byId<HTMLInputElement>("custom-from").value).getTime();
-    const until = new Date(byId<HTMLInputElement>("custom-until").value).getTime();
+    const from = fromZoned(byId<HTMLInputElement>("custom-from").value);
+    const until = fromZoned(byId<HTMLInputElement>("custom-until").value);
     if (!Number.isNaN(from) && !Number.isNaN(until)) {
       this.change({ from: String(from), until: String(until) });
     }
@@ -123,7 +128,7 @@ export class Controls {
         const text = `${values.length - OPTIONS} more: use the selector field`;
         options.push(el("option", { value: "", disabled: "" }, text));
       }
-      const all = el("option", { value: "" }, `all (${formatCount(values.length)})`);
+      const all = el("option", { value: "" }, `all (${formatCount(values.length)}${answer.cut ? " and more" : ""})`);
       refill(select(label), [all, ...options], this.stateShown[label]);
     });
     await Promise.allSettled([types, ...labels]);
@@ -138,7 +143,7 @@ function option(value: string, title: string): HTMLOptionElement {
 function customText(time: string): string {
   const number = Number(time);
   const ms = /^\d+$/.test(time) ? (number < 1e11 ? number * 1000 : number) : Date.parse(time);
-  return toLocalInput(Number.isNaN(ms) || ms > 8e15 ? Date.now() : ms);
+  return zoned(Number.isNaN(ms) || ms > 8e15 ? Date.now() : ms);
 }
 
 // Selects a value, also one that is not (or no longer) among the choices.

@@ -2,6 +2,7 @@
 // What stands where a picture cannot: loading, an error in one sentence, or nothing there and what
 // to do about it. An error while an older picture is shown becomes a banner above it.
 
+import { clockText } from "../text/format";
 import { byId, el, type Child } from "../widgets/dom";
 
 const LOADING_AFTER_MS = 200; // shorter waits are not worth a flicker
@@ -51,7 +52,7 @@ export class Messages {
       this.put("error", [el("h2", {}, "No picture"), el("p", {}, sentence), again]);
       return;
     }
-    const time = new Date(shownSince).toLocaleTimeString("en-GB");
+    const time = clockText(shownSince);
     const old = `The picture below is the last one that came, at ${time}.`;
     this.banner.replaceChildren(el("span", {}, `${sentence} ${old}`), again);
     this.banner.hidden = false;

@@ -2,12 +2,16 @@
 // The shell: state in the address → the view it names, which asks the server and draws. One question
 // at a time is of interest: a new state aborts what the one before still waits for.
 
+import { ApiError } from "../server/api";
 import { Controls } from "./controls";
+import { explainUnknown } from "./empty";
 import { AfterFrame } from "../widgets/after_frame";
 import { byId, el, type Child } from "../widgets/dom";
 import { shown } from "../text/shown";
 import { readState, writeState, type State } from "./state";
+import { isLive } from "./snapshot";
 import { watchTheme } from "./theme";
+import { titleOf } from "./title";
 import { ExportMenu } from "../widgets/export_menu";
 import { Menu } from "../widgets/menu";
 import { showHelp } from "./help";
@@ -17,12 +21,18 @@ import type { KeyBinding, Shell, View } from "./view";
 import { VIEWS, type Entry } from "./views";
 
 const NOTICE_MS = 2500;
+const JUST_MS = 200;
+const LONG_NOTICE_MS = 10_000; // of what nobody asked for
 
 class Opened {
   asked: State | null = null; // what it shows or waits for; null: nothing
   shownSince = 0;
 
   constructor(readonly view: View) {}
+}
+
+function placeOf(state: unknown): number {
+  return (state as { place?: number } | null)?.place ?? 0;
 }
 
 export class Page implements Shell {
@@ -36,8 +46,11 @@ export class Page implements Shell {
   private choicesAreDue = false;
   private isBlank = false;
   private dark = false;
+  private pins: { from: string; until: string } | null = null; // what "now" was
   private refreshTimer = 0;
   private noticeTimer = 0;
+  private place = placeOf(history.state); // of the address among those of this tab
+  private pushedAt = -JUST_MS;
   private addressDue: { text: string; remember: boolean } | null = null;
   private readonly addressLater = new AfterFrame(() => this.writeAddress());
 
@@ -51,6 +64,7 @@ export class Page implements Shell {
   );
   private readonly exports = new ExportMenu({
     state: () => this.state,
+    pinned: () => this.pinned(),
     shownAt: () => this.current()?.shownSince || Date.now(),
     link: (changed) => this.link(changed),
     notice: (text) => this.notice(text),
@@ -75,6 +89,7 @@ export class Page implements Shell {
     byId("more").after(this.exports.element);
     byId("help-open").addEventListener("click", () => this.help());
     byId("pages").replaceChildren(...this.tabs);
+    this.status.addEventListener("wheel", (e) => this.status.scrollBy({ left: e.deltaY + e.deltaX }), { passive: true });
     window.addEventListener("popstate", () => this.follow());
     window.addEventListener("pagehide", () => this.writeAddress());
     this.adopt(this.state);
@@ -98,14 +113,27 @@ export class Page implements Shell {
     const due = this.addressDue;
     this.addressDue = null;
     if (due?.remember === true) {
-      history.pushState(null, "", due.text);
+      this.place++;
+      this.pushedAt = performance.now();
+      history.pushState({ place: this.place }, "", due.text);
     } else if (due !== null) {
-      history.replaceState(null, "", due.text);
+      history.replaceState({ place: this.place }, "", due.text);
     }
   }
 
+  // Back just after a zoom finds the browser without its address, or on its way from before it: a step too far.
   private follow(): void {
+    const place = placeOf(history.state);
+    const isTooFar =
+      this.addressDue?.remember === true
+        ? place === this.place - 1
+        : place === this.place - 2 && performance.now() - this.pushedAt < JUST_MS;
     this.addressDue = null;
+    this.place = place;
+    if (isTooFar) {
+      history.forward();
+      return;
+    }
     this.adopt(readState(location.hash));
   }
 
@@ -121,6 +149,18 @@ export class Page implements Shell {
 
   reload(): void {
     this.load(this.current() as Opened, true);
+  }
+
+  refine(): void {
+    this.load(this.current() as Opened, false);
+  }
+
+  pin(from: number, until: number): void {
+    this.pins = { from: String(from), until: String(until) };
+  }
+
+  pinned(): State {
+    return this.pins === null || !isLive({ ...this.state, base: "" }) ? this.state : { ...this.state, ...this.pins };
   }
 
   isBusy(): boolean {
@@ -140,12 +180,12 @@ export class Page implements Shell {
     this.messages.put("empty", children);
   }
 
-  notice(text: string): void {
+  notice(text: string, forMs = NOTICE_MS): void {
     const box = byId("notice");
     box.textContent = shown(text);
     box.hidden = false;
     clearTimeout(this.noticeTimer);
-    this.noticeTimer = window.setTimeout(() => (box.hidden = true), NOTICE_MS);
+    this.noticeTimer = window.setTimeout(() => (box.hidden = true), forMs);
   }
 
   speak(text: string): void {
@@ -157,20 +197,27 @@ export class Page implements Shell {
   }
 
   private adopt(next: State): void {
-    const entry = VIEWS.find(({ page }) => page === next.page) ?? VIEWS[0];
+    const known = VIEWS.find(({ page }) => page === next.page);
+    const entry = known ?? VIEWS[0];
+    if (known === undefined) {
+      this.notice(`There is no page “${next.page}”: this is the ${entry.title}.`, LONG_NOTICE_MS);
+      next = { ...next, page: entry.page };
+    }
     const before = entry === this.entry ? this.state : null;
     this.state = next;
     this.controls.show(next);
     this.showTabs(entry);
-    const title = shown(titleOf(next, entry));
+    const title = shown(titleOf(next, entry.title));
     if (title !== document.title) {
       document.title = title;
     }
+    byId("note").textContent = shown(next.note);
+    byId("note").hidden = next.note === "";
     this.scheduleRefresh();
     const opened = before === null ? this.open(entry) : (this.current() as Opened);
     const { asked, view } = opened;
     view.adjust?.(next, before);
-    if (asked === null || view.asked.some((key) => asked[key] !== next[key])) {
+    if (asked === null || asked.zone !== next.zone || view.asked.some((key) => asked[key] !== next[key])) {
       this.load(opened, asked === null || asked.from !== next.from || asked.until !== next.until);
     }
   }
@@ -207,8 +254,9 @@ export class Page implements Shell {
     opened.asked = this.state;
     this.messages.loading(opened.shownSince !== 0);
     this.choicesAreDue ||= withChoices;
+    this.pins = withChoices ? null : this.pins;
     opened.view
-      .load(this.state, signal)
+      .load(this.pinned(), signal)
       .then(() => this.hasShown(opened, signal))
       .catch((failure: unknown) => this.hasFailed(opened, failure, signal))
       .finally(() => void this.refreshChoices(signal));
@@ -227,13 +275,14 @@ export class Page implements Shell {
       return;
     }
     this.busy = false;
+    this.controls.refuse("");
     opened.shownSince = this.isBlank ? 0 : Date.now();
     if (this.isBlank) {
       this.messages.done();
     } else {
       this.messages.hide();
     }
-    document.body.dataset.settled = String(Number(document.body.dataset.settled ?? 0) + 1);
+    settled();
   }
 
   private hasFailed(opened: Opened, failure: unknown, signal: AbortSignal): void {
@@ -242,10 +291,15 @@ export class Page implements Shell {
     }
     this.busy = false;
     opened.asked = null;
-    this.messages.error(
-      failure instanceof Error ? failure.message : String(failure),
-      opened.shownSince,
-    );
+    const sentence = failure instanceof Error ? failure.message : String(failure);
+    this.controls.refuse(failure instanceof ApiError && failure.status === 422 ? sentence : "");
+    if (failure instanceof ApiError && failure.status === 404 && opened.shownSince === 0) {
+      explainUnknown(this, sentence);
+      this.messages.done();
+      settled();
+      return;
+    }
+    this.messages.error(sentence, opened.shownSince);
   }
 
   private cancel(): void {
@@ -312,8 +366,6 @@ export class Page implements Shell {
   }
 }
 
-function titleOf(state: State, entry: Entry): string {
-  const chosen = [state.process, state.service, state.host].filter((text) => text !== "");
-  const what = entry.page === "graph" ? state.type : entry.title;
-  return [...chosen, what, "farflame"].join(" · ");
+function settled(): void {
+  document.body.dataset.settled = String(Number(document.body.dataset.settled ?? 0) + 1);
 }

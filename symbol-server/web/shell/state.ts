@@ -25,6 +25,7 @@ export interface State {
   view: string; // "both" | "graph" | "table"
   colour: string; // "kind" | "module" | "language" | "age"
   sort: string; // of the table: "self" | "total" | "name"
+  zone: string; // of all times shown: "" this browser's | "utc"
   exact: string; // "true": only samples with times of their own, to the millisecond
   base: string; // of a comparison, the other side's time: "before", "-1d", or "from..until"
   base_match: string; // its selector; "" is the same
@@ -42,6 +43,9 @@ export interface State {
   recursion: string; // "" as it is | "direct" | "all" collapsed
   sandwich: string; // a function, instead of the flame graph its callers and callees
   row_find: string; // filter of those rows
+  note: string; // of who shares it: above the picture, and in its title
+  function_find: string; // of the functions beside the graph
+  pinned: string; // path of the frame whose details stay, see path.ts
   modules: string; // listed: "nameless" | "used" | "all"
   module: string; // build-id of the one with its details shown
   module_find: string; // words
@@ -65,13 +69,14 @@ export const DEFAULTS: Readonly<State> = {
   focus: "",
   ignore: "",
   hide: "",
-  max_nodes: "20000",
+  max_nodes: "", // as many as the screen shows
   search: "",
   zoom: "",
   refresh: "0",
   view: "both",
   colour: "kind",
   sort: "self",
+  zone: "",
   exact: "",
   base: "before",
   base_match: "",
@@ -89,6 +94,9 @@ export const DEFAULTS: Readonly<State> = {
   recursion: "",
   sandwich: "",
   row_find: "",
+  note: "",
+  function_find: "",
+  pinned: "",
   modules: "nameless",
   module: "",
   module_find: "",
@@ -145,16 +153,26 @@ function quote(value: string): string {
   return '"' + value.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n") + '"';
 }
 
+// Matchers as they were typed, with braces or without.
+function bare(selector: string): string {
+  return selector.trim().replace(/^\{/, "").replace(/\}$/, "").trim();
+}
+
 function matchersOf(state: State): string[] {
   const parts = (["process", "service", "host"] as const)
     .filter((label) => state[label] !== "")
     .map((label) => `${label}=${quote(state[label])}`);
-  const own = state.match.trim().replace(/^\{/, "").replace(/\}$/, "").trim();
+  const own = bare(state.match);
   return own === "" ? parts : [...parts, own];
 }
 
 function braced(matchers: string[]): string {
   return matchers.length === 0 ? "" : `{${matchers.join(",")}}`;
+}
+
+// Whether everything that the selected hosts did is asked for.
+export function isOfHosts(state: State): boolean {
+  return state.process === "" && state.service === "" && state.match.trim() === "" && STACK_FILTERS.every((key) => state[key] === "");
 }
 
 // The selector of all choices together, as the API's match= takes it; "" for everything.
@@ -165,7 +183,7 @@ export function selectorOf(state: State): string {
 // The choice narrowed to what has these labels.
 export function narrowTo(state: State, labels: Record<string, string>): Partial<State> {
   const out: Partial<State> = {};
-  const matchers = state.match === "" ? [] : [state.match.trim().replace(/^\{/, "").replace(/\}$/, "")];
+  const matchers = state.match === "" ? [] : [bare(state.match)];
   for (const [label, value] of Object.entries(labels)) {
     if ((label === "process" || label === "service" || label === "host") && value !== "") {
       out[label] = value;
@@ -174,6 +192,13 @@ export function narrowTo(state: State, labels: Record<string, string>): Partial<
     }
   }
   return { ...out, match: matchers.join(",") };
+}
+
+// The same of a comparison's other side, where it has a selector of its own.
+export function narrowBase(state: State, labels: Record<string, string>): Partial<State> {
+  const own = bare(state.base_match);
+  const more = Object.entries(labels).map(([label, value]) => `${label}=${quote(value)}`);
+  return state.base_match === "" ? {} : { base_match: braced(own === "" ? more : [own, ...more]) };
 }
 
 // The parameters that select samples, shared by all questions about one picture.
@@ -210,12 +235,18 @@ export function frameParameters(state: State): Parameters {
 }
 
 export function flameParameters(state: State): Parameters {
-  return { ...frameParameters(state), group_by: state.group_by, max_nodes: state.max_nodes };
+  const out = { ...frameParameters(state), group_by: state.group_by };
+  return state.max_nodes === "" ? out : { ...out, max_nodes: state.max_nodes };
 }
 
 export function treeParameters(state: State): Parameters {
   const out = flameParameters(state);
   return state.invert === "1" ? { ...out, invert: "1" } : out;
+}
+
+// The zoomed frame, for other questions about it; none where it is no frame of the server's.
+export function zoomParameters(state: State): Parameters {
+  return state.zoom === "" || state.recursion !== "" ? {} : { group_by: state.group_by, root: state.zoom, ...(state.invert === "1" ? { invert: "1" } : {}) };
 }
 
 export const TOP_LIMIT = 20_000; // functions asked for; the table says when there are more

@@ -18,6 +18,7 @@ export const LOST_WORDS: Record<string, string> = {
   ring_full: "the kernel's ring buffer was full: the agent was not scheduled in time",
   no_scratch: "no per-CPU scratch memory in the kernel",
   aggregate_full: "the agent's table of distinct stacks was full within one report",
+  malformed: "records from the kernel that were damaged",
   queue: "the agent's queue of unsent reports was full: server away or slow",
   spool: "the agent's spool on disk was full: server away for long",
   refused: "the server refused the report",
@@ -29,7 +30,7 @@ const WARN_PART = 0.2; // part of the samples
 
 export interface StatusEvents {
   unsymbolized(): void; // show the modules without names
-  moreNodes(): void; // ask for a finer answer
+  moreNodes: (() => void) | null; // ask for a finer answer; null: all is counted, and comes when one zooms
 }
 
 function chip(id: string, text: string, warn: boolean, tip: () => Child[]): HTMLButtonElement {
@@ -110,7 +111,7 @@ export function showAccounting(
   const span = answer.until - answer.from;
   const chips = [
     chip(`${prefix}-range`, formatRange(answer.from, answer.until), false, () => [
-      el("p", {}, `The ${formatSpan(span)} this picture covers, in this browser's time zone.`),
+      el("p", {}, `The ${formatSpan(span)} this picture covers.`),
     ]),
     chip(`${prefix}-value`, valueText(answer, span), false, valueTip(answer, span)),
     chip(
@@ -135,11 +136,17 @@ export function showAccounting(
       () => lostTip(a),
     ),
   ];
+  if (answer.unit === "samples") {
+    chips.splice(1, 1); // the next one says it
+  }
   if (a.exact !== undefined && a.exact > 0) {
     chips.push(exactChip(a.exact, a.covered ?? 0, prefix));
   }
   if (a.threads_from !== undefined) {
     chips.splice(1, 0, threadsChip(a.threads_from, answer.until, prefix));
+  }
+  if (a.cut_by_memory !== undefined) {
+    chips.splice(1, 0, memoryChip(a.cut_by_memory, answer, prefix));
   }
   if (unsymbolized !== "none") {
     chips.push(incompleteChip(a, prefix), unsymbolizedChip(a, unsymbolized, prefix));
@@ -149,7 +156,9 @@ export function showAccounting(
 
 export function showStatus(box: HTMLElement, answer: FlameAnswer, events: StatusEvents, prefix = "stat"): void {
   showAccounting(box, answer, () => events.unsymbolized(), prefix);
-  box.append(cutChip(answer, events, prefix));
+  if (events.moreNodes !== null) {
+    box.append(cutChip(answer, events.moreNodes, prefix));
+  }
 }
 
 const WARN_COVERED = 0.8; // of what was counted
@@ -208,38 +217,53 @@ function threadsChip(from: number, until: number, prefix: string): HTMLButtonEle
   );
 }
 
+function memoryChip(cut: number, answer: Summed, prefix: string): HTMLButtonElement {
+  return chip(
+    `${prefix}-memory`,
+    `only the heaviest stacks, without ${formatPercent(cut, answer.accounting.value)}`,
+    true,
+    paragraph(
+      `${formatValue(cut, answer.unit)} are of the lightest stacks, for which the server had no memory ` +
+        "(--query-memory): they are in no frame here. Narrow the time or the selection to see them.",
+    ),
+  );
+}
+
 function valueText(answer: Summed, span: number): string {
   const value = formatValue(answer.accounting.value, answer.unit);
   return answer.unit === "nanoseconds" && answer.type === "on-cpu"
-    ? `${value} · ${formatCpus(answer.accounting.value, span)}`
+    ? `${value} · ${formatCpus(answer.accounting.value, answer.accounting.reported_ms ?? span)}`
     : value;
 }
 
 function valueTip(answer: Summed, span: number): () => Child[] {
   return paragraph(
     answer.unit === "nanoseconds"
-      ? "Time of all samples together. CPUs: the same, averaged over the whole range of " +
-          `${formatSpan(span)}.`
+      ? "Time of all samples together. CPUs: the same, averaged over " +
+          (answer.accounting.reported_ms === undefined
+            ? `the whole range of ${formatSpan(span)}.`
+            : `the ${formatSpan(answer.accounting.reported_ms)} in which the selected hosts reported.`)
       : "The sum over all samples of this picture.",
   );
 }
 
-function cutChip(answer: FlameAnswer, events: StatusEvents, prefix: string): HTMLButtonElement {
+function cutChip(answer: FlameAnswer, more: () => void, prefix: string): HTMLButtonElement {
   const a = answer.accounting;
+  const cut = a.cut - (a.cut_by_memory ?? 0);
   const made = chip(
     `${prefix}-cut`,
-    a.cut === 0 ? "cut 0" : `cut ${formatPercent(a.cut, a.value)}`,
+    cut === 0 ? "cut 0" : `cut ${formatPercent(cut, a.value)}`,
     false,
     paragraph(
-      a.cut === 0
+      cut === 0
         ? "No frame was left out for its size."
-        : `${formatValue(a.cut, answer.unit)} lie in frames too small for this answer of ` +
-            `${formatCount(answer.nodes.name.length)} frames and are folded into “[cut]”. ` +
-            "The table counts them fully. Zooming in loads them; a click here loads more at once.",
+        : `${formatValue(cut, answer.unit)} lie in frames too small for this answer of ` +
+            `${formatCount(answer.nodes.name.length)} frames. ` +
+            "Sums count them fully; a click here loads more.",
     ),
   );
-  if (a.cut > 0) {
-    made.addEventListener("click", () => events.moreNodes());
+  if (cut > 0) {
+    made.addEventListener("click", more);
   }
   return made;
 }

@@ -38,6 +38,11 @@ export interface Shell {
   link(changed: Partial<State>): string; // the address of that choice, for <a href>
   reload(): void; // asks the server again
   isBusy(): boolean;
+  // The view's question was answered about this time, unix milliseconds: all its further ones are about the same, until
+  // it is asked again.
+  pin(from: number, until: number): void;
+  pinned(): State; // with those times
+  refine(): void; // asks the server again about the same time
   pictured(): void; // the picture is there, though more may be on its way: a failure stands above it
   blank(...children: Child[]): void; // instead of a picture, until the view is shown again
   notice(text: string): void; // for a moment, also to screen readers

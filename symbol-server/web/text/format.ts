@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers, times and sizes as people read them.
 
+import { zoned, zoneName } from "./zone";
+
 const counts = new Intl.NumberFormat("en");
 
 export function formatCount(n: number): string {
@@ -86,37 +88,52 @@ export function formatCpus(ns: number, range_ms: number): string {
     : `avg ${cpus >= 10 ? cpus.toFixed(1) : cpus.toFixed(3)} CPUs`;
 }
 
-// As ISO 8601, in local time. No locale says so in every browser: en-CA did until ICU 72.
-export function dayText(at: Date): string {
-  const two = (n: number) => String(n).padStart(2, "0");
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
+// As ISO 8601 has it, in the zone that is shown.
+export function dayText(ms: number): string {
+  return zoned(ms).slice(0, 10);
 }
 
-export function formatRange(from_ms: number, until_ms: number): string {
-  const from = new Date(from_ms);
-  const until = new Date(until_ms);
-  const time = (d: Date) =>
-    d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  return dayText(from) === dayText(until)
-    ? `${dayText(from)} ${time(from)} – ${time(until)}`
-    : `${dayText(from)} ${time(from)} – ${dayText(until)} ${time(until)}`;
+export function clockText(ms: number): string {
+  return zoned(ms).slice(11);
+}
+
+export function formatRange(from: number, until: number): string {
+  const day = dayText(until);
+  return `${dayText(from)} ${clockText(from)} – ${day === dayText(from) ? "" : `${day} `}${clockText(until)} ${zoneName(until)}`;
 }
 
 // One time of the last days: with its date where it is not today.
 export function formatTime(ms: number): string {
-  const at = new Date(ms);
-  const time = at.toLocaleTimeString("en-GB");
-  const day = dayText(at);
-  return day === dayText(new Date()) ? time : `${day} ${time}`;
+  const day = dayText(ms);
+  return day === dayText(Date.now()) ? clockText(ms) : `${day} ${clockText(ms)}`;
 }
 
+// Lengths of time from the longest, each with the next smaller one: "2 d 5 h", "5 min 51 s".
+const SPANS: [string, number, string, number][] = [
+  ["d", 86_400_000, "h", 3_600_000],
+  ["h", 3_600_000, "min", 60_000],
+  ["min", 60_000, "s", 1000],
+];
+
+// How long something took or lasts, as people say it.
 export function formatSpan(ms: number): string {
-  return formatNanoseconds(ms * 1e6);
+  if (ms < 10_000) {
+    return formatNanoseconds(ms * 1e6);
+  }
+  const found = SPANS.find(([, size, , part]) => Math.round(ms / part) * part >= 2 * size);
+  if (found === undefined) {
+    return `${Math.round(ms / 1000)} s`;
+  }
+  const [name, size, small, part] = found;
+  const parts = Math.round(ms / part);
+  const whole = Math.floor((parts * part) / size);
+  const rest = parts - (whole * size) / part;
+  return rest === 0 ? `${whole} ${name}` : `${whole} ${name} ${rest} ${small}`;
 }
 
 export function formatAge(ms: number): string {
-  const seconds = Math.max(0, ms / 1000);
-  return seconds < 120 ? `${Math.round(seconds)} s ago` : `${formatSpan(ms)} ago`;
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  return seconds < 120 ? `${seconds} s ago` : `${formatSpan(ms)} ago`;
 }
 
 // Where the last part of a qualified name begins and ends: of "mod::Class<T>::run(int)" that is

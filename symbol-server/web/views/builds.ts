@@ -72,3 +72,34 @@ export function aroundBuild(time: number, from: number, until: number): { from: 
   const length = Math.min(before - from, until - after);
   return length < MINUTE ? null : { from: after, until: after + length, base: `${before - length}..${before}` };
 }
+
+export interface Previous {
+  name: string;
+  build_id: string;
+  before: string; // the build-id it replaced
+  runsStill: boolean; // that one has samples in the selection too
+  time: number; // when the server met the new one first
+}
+
+// Of each program with several builds the newest that has samples, and the one that the server met before it;
+// those with most samples first.
+export function previousBuilds(modules: readonly ModuleState[]): Previous[] {
+  return severalBuilds(modules).flatMap(({ name, builds }) => {
+    const now = builds.find(({ samples }) => samples > 0);
+    const before = now && builds.find(({ first_seen }) => first_seen > 0 && first_seen < now.first_seen);
+    return now && before
+      ? [{ name, build_id: now.build_id, before: before.build_id, runsStill: before.samples > 0, time: now.first_seen }]
+      : [];
+  });
+}
+
+// What to compare of from…until: with the time before where the new build came within it, at the same time where
+// both run, else with as much as there is of the previous one just before it came.
+export function againstPrevious(previous: Previous, from: number, until: number): { from?: number; until?: number; base: string } {
+  const around = previous.time > from ? aroundBuild(previous.time, from, until) : null;
+  if (around !== null || previous.runsStill) {
+    return around ?? { base: "-0s" };
+  }
+  const end = Math.floor(Math.min(previous.time, from) / MINUTE) * MINUTE;
+  return { base: `${end - Math.round(until - from)}..${end}` };
+}

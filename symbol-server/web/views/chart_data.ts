@@ -5,6 +5,7 @@
 import type { TimelineAnswer } from "../server/api";
 import { formatCount } from "../text/format";
 import type { Rate } from "./rates";
+import { lostValues, stepMs } from "./reported";
 
 export interface ChartSeries {
   name: string;
@@ -19,25 +20,29 @@ export interface ChartData {
   format: (value: number) => string;
   series: ChartSeries[];
   other?: ChartSeries;
+  lost?: ChartSeries;
 }
 
-// most: series with a colour of their own. nameOf: of the series' labels.
+// most: series with a colour of their own. nameOf: of the series' labels. withLost: losses are of whole
+// hosts; they belong beside what is shown of all that these hosts did.
 export function chartOf(
   answer: TimelineAnswer,
   rate: Rate,
   bySamples: boolean,
   most: number,
   nameOf: (labels: Record<string, string>) => string,
+  withLost = false,
 ): ChartData {
   const at = bySamples ? 2 : 1;
   const first = answer.series[0]?.points ?? [];
-  const values = (points: readonly (readonly number[])[]) =>
-    points.map((point) => rate.of(point[at], answer.step_ms));
+  const values = (points: readonly (readonly number[])[], series?: TimelineAnswer["series"][number]) =>
+    points.map((point, step) => rate.of(point[at], stepMs(answer, step, series)));
   const rest = answer.series.slice(most);
   const sum = new Float64Array(first.length);
-  for (const points of [...rest.map((series) => series.points), answer.other?.points ?? []]) {
-    values(points).forEach((value, step) => (sum[step] += value));
+  for (const line of [...rest.map((series) => values(series.points, series)), values(answer.other?.points ?? [])]) {
+    line.forEach((value, step) => (sum[step] += value));
   }
+  const lost = withLost ? lostValues(answer, bySamples) : null;
   const others = rest.length + (answer.other?.series ?? 0);
   return {
     from: first[0]?.[0] ?? answer.from,
@@ -47,7 +52,10 @@ export function chartOf(
     format: rate.format,
     series: answer.series
       .slice(0, most)
-      .map(({ labels, points }) => ({ name: nameOf(labels), values: values(points) })),
+      .map((series) => ({ name: nameOf(series.labels), values: values(series.points, series) })),
     ...(others > 0 ? { other: { name: `${formatCount(others)} others`, values: sum } } : {}),
+    ...(lost !== null
+      ? { lost: { name: "lost", values: lost.map((value, step) => rate.of(value, stepMs(answer, step))) } }
+      : {}),
   };
 }

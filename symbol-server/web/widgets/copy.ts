@@ -4,7 +4,8 @@
 import { el } from "./dom";
 
 // navigator.clipboard exists on https and loopback only; elsewhere the old way still works.
-export async function copyText(text: string): Promise<boolean> {
+// within: an open dialog, outside of which nothing can be selected.
+export async function copyText(text: string, within: HTMLElement = document.body): Promise<boolean> {
   if (navigator.clipboard !== undefined) {
     try {
       await navigator.clipboard.writeText(text);
@@ -16,7 +17,7 @@ export async function copyText(text: string): Promise<boolean> {
   const before = document.activeElement;
   const area = el("textarea", { class: "hidden-for-eyes" });
   area.value = text;
-  document.body.append(area);
+  within.append(area);
   area.select();
   const copied = document.execCommand("copy");
   area.remove();
@@ -26,6 +27,6 @@ export async function copyText(text: string): Promise<boolean> {
   return copied;
 }
 
-export async function copyAndSay(text: string, to: { notice(text: string): void }): Promise<void> {
-  to.notice((await copyText(text)) ? "Copied." : "This browser does not let the page copy.");
+export async function copyAndSay(text: string, to: { notice(text: string): void }, within?: HTMLElement): Promise<void> {
+  to.notice((await copyText(text, within)) ? "Copied." : "This browser does not let the page copy.");
 }

@@ -13,6 +13,7 @@ const KEPT_MS = 60_000; // a file's bytes, for the browser to write them
 
 export interface Exported {
   state(): State;
+  pinned(): State; // with the times that are shown
   shownAt(): number; // unix milliseconds when the picture was made
   link(changed: Partial<State>): string;
   notice(text: string): void;
@@ -22,6 +23,13 @@ export class ExportMenu {
   readonly element: HTMLDetailsElement;
   private readonly panel = el("div", { class: "panel" });
   private readonly progress = el("p", { class: "export-progress", role: "status", hidden: "" });
+  private readonly note = el("input", {
+    type: "text",
+    placeholder: "Note: what is to be seen here",
+    "aria-label": "Note that the link carries",
+    maxlength: "200",
+    autocomplete: "off",
+  });
   private fetching: AbortController | null = null;
 
   constructor(private readonly of: Exported) {
@@ -29,6 +37,11 @@ export class ExportMenu {
     this.element = el("details", { id: "export" }, summary, this.panel);
     // Before it opens: what is filled later would be replaced under the pointer.
     summary.addEventListener("click", () => this.fill());
+    this.note.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") {
+        void this.copyLink(true);
+      }
+    });
     closeWhenLeft(this.element);
   }
 
@@ -41,7 +54,8 @@ export class ExportMenu {
   // still: its times do not move on.
   async copyLink(still: boolean): Promise<void> {
     const state = this.of.state();
-    const link = this.of.link(still ? snapshotOf(state, this.of.shownAt()) : state);
+    const note = this.element.open ? this.note.value.trim() : state.note;
+    const link = this.of.link({ ...(still ? snapshotOf(this.of.pinned(), this.of.shownAt()) : state), note });
     const copied = await copyText(new URL(link, location.href).href);
     const what = still || !isLive(state) ? "shows this picture, also tomorrow" : "follows the time";
     this.of.notice(copied ? `Link copied: it ${what}` : "The browser does not let the link be copied");
@@ -49,8 +63,9 @@ export class ExportMenu {
   }
 
   private fill(): void {
-    const state = snapshotOf(this.of.state(), this.of.shownAt());
-    const links = [el("h2", {}, "Link"), this.item("Copy link", "this picture, also tomorrow", () => void this.copyLink(true))];
+    const state = snapshotOf(this.of.pinned(), this.of.shownAt());
+    this.note.value = state.note;
+    const links = [el("h2", {}, "Link"), this.note, this.item("Copy link", "this picture, also tomorrow", () => void this.copyLink(true))];
     if (isLive(this.of.state())) {
       links.push(this.item("Copy live link", "its times move on", () => void this.copyLink(false)));
     }

@@ -11,6 +11,7 @@ export interface HeatData {
   row_ms: number;
   columns: number;
   rows: number;
+  samples: number; // in the cells: those that have a time
   most_samples: number; // in one cell
   cells: { column: number[]; row: number[]; samples: number[]; value: number[] };
 }

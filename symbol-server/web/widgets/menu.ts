@@ -25,7 +25,9 @@ export class Menu {
   }
 
   open(x: number, y: number, title: string, items: MenuItem[]): void {
-    this.before = document.activeElement;
+    if (!this.isOpen) {
+      this.before = document.activeElement;
+    }
     this.box.replaceChildren(el("div", { class: "menu-title" }, title));
     for (const item of items) {
       const button = el("button", { type: "button", role: "menuitem" }, el("span", {}, item.text));

@@ -34,6 +34,7 @@ export interface TimeData {
   format: (value: number) => string;
   series: TimeSeries[]; // the lowest first; one named "" has the colour of others
   other?: TimeSeries;
+  lost?: TimeSeries; // hatched, above all others
   marks?: TimeMark[];
   ranges?: TimeRange[]; // shown with their names, one above the other where they overlap
 }
@@ -48,7 +49,11 @@ const LEFT = 64; // for the axis' values
 const RIGHT = 8;
 const BOTTOM = 20;
 const TOP = 10;
+const LOST_WORDS =
+  "Time whose samples were taken and never reached the store, on the selected hosts: as many as were lost, each worth as much as the others are on average.";
 const BRUSH_MIN = 4; // pixels; less is a click
+
+let charts = 0; // ids of their patterns
 
 export class TimeChart {
   readonly element = el("div", { class: "time-chart" });
@@ -68,6 +73,7 @@ export class TimeChart {
   private cursor = -1; // step
   private anchor = -1; // step at which a selection began
   private readonly height: number;
+  private readonly hatch = `lost-hatch-${charts++}`;
 
   constructor(
     private readonly events: TimeEvents,
@@ -151,14 +157,26 @@ export class TimeChart {
       const colour = seriesColour(series === data.other ? -1 : i, this.dark);
       areas.push({ values: base.slice(), below, colour });
     });
+    const used = base.slice();
+    for (let step = 0; step < data.count; step++) {
+      base[step] += data.lost?.values[step] ?? 0;
+    }
     const most = roundUp(base.reduce((a, b) => Math.max(a, b), 0), data.unit);
     const y = (value: number) => TOP + (this.height - TOP - BOTTOM) * (1 - value / most);
     const shapes: SVGElement[] = [...this.axis(data, most, y)];
     for (const { values, below, colour } of areas) {
       shapes.push(svg("path", { d: this.area(values, below, y), fill: colour }));
     }
+    if (data.lost !== undefined) {
+      shapes.push(this.strokes(), svg("path", { class: "lost", d: this.area(base, used, y), fill: `url(#${this.hatch})` }));
+    }
     shapes.push(...this.ranges(data), ...this.marks(data), this.selection());
     this.plot.replaceChildren(...shapes);
+  }
+
+  private strokes(): SVGElement {
+    const stroke = svg("path", { class: "lost-stroke", d: "M-1,1L1,-1M0,7L7,0M6,8L8,6" });
+    return svg("pattern", { id: this.hatch, width: "7", height: "7", patternUnits: "userSpaceOnUse" }, stroke);
   }
 
   // Steps are as wide as the time they stand for: a staircase, no slopes that nobody measured.
@@ -261,8 +279,9 @@ export class TimeChart {
     this.legend.replaceChildren(
       ...data.series.map(entry),
       ...(data.other === undefined ? [] : [entry(data.other, -1)]),
+      ...(data.lost === undefined ? [] : [el("li", { title: LOST_WORDS }, el("span", { class: "swatch lost" }), "lost")]),
     );
-    this.legend.hidden = data.series.length < 2 && data.other === undefined;
+    this.legend.hidden = data.series.length < 2 && data.other === undefined && data.lost === undefined;
   }
 
   // --- cursor and selection ---
@@ -299,6 +318,7 @@ export class TimeChart {
     };
     const rows = all.map((series, i) => ({ series, i, value: mean(series) }));
     const sum = rows.reduce((total, row) => total + row.value, 0);
+    const lost = data.lost === undefined ? 0 : mean(data.lost);
     const line = (name: string, value: number, colour: string) => {
       const swatch = el("span", { class: "swatch" });
       swatch.style.background = colour;
@@ -316,6 +336,7 @@ export class TimeChart {
             line(series.name === "" ? "(none)" : series.name, value, seriesColour(series === data.other ? -1 : i, this.dark)),
           ),
         ...(rows.length > 1 ? [line("all", sum, "transparent")] : []),
+        ...(lost > 0 ? [line("lost besides", lost, "transparent")] : []),
       ),
     );
     const x = this.xOf((first + last + 1) / 2);

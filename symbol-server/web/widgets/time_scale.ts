@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Round places for the marks of an axis. Pure.
 
-import { dayText } from "../text/format";
+import { clockText, dayText } from "../text/format";
+import { zoneOffset } from "../text/zone";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -11,10 +12,10 @@ const STEPS = [
   ...[30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 28 * DAY],
 ];
 
-// Times between from and until (unix milliseconds) at round local times, at most so many.
+// Times between from and until (unix milliseconds) at round times of the zone, at most so many.
 export function timeTicks(from: number, until: number, most: number): number[] {
   const step = STEPS.find((s) => (until - from) / s <= most) ?? (until - from) / most;
-  const offset = new Date(from).getTimezoneOffset() * MINUTE; // days begin at local midnight
+  const offset = -zoneOffset(from); // days begin at midnight
   const ticks: number[] = [];
   for (let t = Math.ceil((from - offset) / step) * step + offset; t <= until; t += step) {
     ticks.push(t);
@@ -24,17 +25,11 @@ export function timeTicks(from: number, until: number, most: number): number[] {
 
 // A time in as few words as tell the ticks of such a range apart.
 export function tickText(time: number, from: number, until: number): string {
-  const at = new Date(time);
   const span = until - from;
   if (span > 2 * DAY) {
-    return dayText(at).slice(5);
+    return dayText(time).slice(5);
   }
-  const hasSeconds = span < 10 * MINUTE;
-  return at.toLocaleTimeString("en-GB", {
-    hour: "2-digit",
-    minute: "2-digit",
-    ...(hasSeconds ? { second: "2-digit" as const } : {}),
-  });
+  return clockText(time).slice(0, span < 10 * MINUTE ? 8 : 5);
 }
 
 // The smallest of 1, 2, 2.5, 5 × 10^n (bytes: of powers of two) that is not below the value.

@@ -32,7 +32,16 @@ export const WALK_WORDS: Record<string, string> = {
   uprobe: "a return probe hides the caller",
   bad_frame: "the unwind table does not fit the stack",
   no_start: "a return address of 0 where no stack begins",
+  leaf_not_code: "the instruction pointer outside of code",
   other: "other results",
+};
+
+// node-agent/kernel/lacks.h; what is not here is shown by its name.
+const LACK_WORDS: Record<string, string> = {
+  bpf: "Its BPF programs could not be loaded: it takes on-CPU stacks only, by perf events, and tries again.",
+  descriptors: "It has too few descriptors: stacks of files that it cannot open stay incomplete. Raise LimitNOFILE.",
+  realtime: "It is denied real-time priority: windows in allocators blur and are thrown away. Give it CAP_SYS_NICE.",
+  threads: "It is denied threads: probes in allocators are taken away slowly. Raise TasksMax.",
 };
 
 export interface AgentRow extends AgentState {
@@ -85,11 +94,18 @@ function warningsOf(row: AgentRow): string[] {
   if (hasSkew(row)) {
     out.push("Its clock differs from the server's: its samples are shown at its own time.");
   }
+  const jumps = row.clock_jumps ?? 0;
+  if (jumps > 0) {
+    out.push(`Its host's clock was set ${jumps === 1 ? "once" : `${jumps} times`}: samples lie where the clock said.`);
+  }
   if (losesMuch(row)) {
     out.push("It loses many samples; the reasons are below.");
   }
   if (isIncomplete(row)) {
     out.push("Many of its stacks do not reach their start; the reasons are below.");
+  }
+  for (const name of Object.keys(row.lacks ?? {})) {
+    out.push(LACK_WORDS[name] ?? `It was denied ${name}.`);
   }
   return out;
 }

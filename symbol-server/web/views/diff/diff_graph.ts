@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A comparison as a flame graph: what is as wide as what, and what of it chance explains. Pure.
+// A comparison as a flame graph: what is as wide as what, and what of it sampling explains. Pure.
 
 import type { DiffAnswer, FlameAnswer } from "../../server/api";
 import { Graph } from "../../graph/graph";
+import { differing } from "./sampling_noise";
 
 export type Width = "larger" | "after" | "before";
 
@@ -28,22 +29,20 @@ export interface Change {
   before: number; // in the type's unit, scaled to compare with after
   after: number;
   ratio: number; // −1 it vanished … 0 the same … 1 it is new
-  isNoise: boolean; // chance alone makes such a difference in one of twenty, or more often
+  recorded: boolean; // it differs by more than 5 %, sampling alone considered
 }
 
-const SIGNIFICANT = 1.96;
-
-// Changes of nodes. A node's samples count as Poisson's, times how much more than that functions
-// vary by themselves, as the server found it (dispersion).
+// Changes of nodes. Their samples are what their value makes of the side's, as far as these count.
 export class Changes {
-  private readonly variance: number; // of a value of 1, after
-  private readonly baseVariance: number;
+  private readonly recorded: boolean[];
 
   constructor(private readonly answer: DiffAnswer) {
-    const dispersion = Math.max(1, answer.noise.dispersion ?? 1);
-    const of = (a: { value: number; samples: number }) => (a.samples > 0 ? a.value / a.samples : 0);
-    this.variance = dispersion * of(answer.accounting);
-    this.baseVariance = dispersion * of(answer.base.accounting) * answer.scale;
+    const { total, base_total } = answer.nodes;
+    const of = ({ value, samples }: { value: number; samples: number }) => (samples > 0 ? value / samples : 1);
+    const [after, before] = [of(answer.accounting), of(answer.base.accounting)];
+    const { effective } = answer.statistics;
+    const pairs = total.map((value, i): [number, number] => [(effective * base_total[i]) / before, (effective * value) / after]);
+    this.recorded = differing(pairs, (before * answer.scale) / after);
   }
 
   // row: the node's number in the answer.
@@ -51,24 +50,18 @@ export class Changes {
     const after = this.answer.nodes.total[row];
     const before = this.answer.nodes.base_total[row] * this.answer.scale;
     const most = Math.max(after, before);
-    const deviation = Math.sqrt(this.variance * after + this.baseVariance * before);
-    return {
-      before,
-      after,
-      ratio: most > 0 ? (after - before) / most : 0,
-      isNoise: Math.abs(after - before) < SIGNIFICANT * deviation,
-    };
+    return { before, after, ratio: most > 0 ? (after - before) / most : 0, recorded: this.recorded[row] };
   }
 }
 
-// Blue for less, orange for more (told apart with any colour blindness), grey for noise: five
+// Blue for less, orange for more (told apart with any colour blindness), grey where nothing was recorded: five
 // steps to each side.
 const STEPS = 5;
 const LESS = { hue: 207, light: [90, 83, 75, 66, 57], dark: [25, 30, 35, 41, 47] };
 const MORE = { hue: 30, light: [90, 83, 75, 66, 57], dark: [25, 30, 35, 41, 47] };
 
 export function changeColour(change: Change, dark: boolean): string {
-  if (change.isNoise || change.ratio === 0) {
+  if (!change.recorded) {
     return dark ? "#33363c" : "#e4e6ea";
   }
   const side = change.ratio < 0 ? LESS : MORE;

@@ -3,7 +3,7 @@
 
 import type { Parameters } from "../../server/api";
 import { flameParameters, type State } from "../../shell/state";
-import { baseRange } from "../../text/time";
+import { baseRange, timeOf } from "../../text/time";
 
 const FUNCTIONS = "10000";
 
@@ -19,6 +19,10 @@ export function diffParameters(state: State, now: number): Parameters {
   if (state.base !== "before" || state.base_match !== "" || state.base_build_id !== "") {
     out["base.from"] = String(Math.round(range.from));
     out["base.until"] = String(Math.round(range.until));
+  }
+  if (state.base.startsWith("-")) { // of one "now": the same time twice is exactly that
+    out.from = String(Math.round(timeOf(state.from, now)));
+    out.until = String(Math.round(timeOf(state.until, now)));
   }
   if (state.base_match !== "") {
     const own = state.base_match.trim();

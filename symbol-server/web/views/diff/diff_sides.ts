@@ -7,10 +7,11 @@ import { formatRange, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { selectorOf, type State } from "../../shell/state";
 import { baseRange, timeOf } from "../../text/time";
-import { severalBuilds } from "../builds";
+import { againstPrevious, previousBuilds, severalBuilds, type Previous } from "../builds";
 
 const TIMES: [string, string][] = [
   ["before", "just before, as long"],
+  ["-10m", "10 minutes earlier"],
   ["-1h", "an hour earlier"],
   ["-1d", "a day earlier"],
   ["-7d", "a week earlier"],
@@ -26,6 +27,8 @@ const WIDTHS: [string, string][] = [
   ["after", "B"],
   ["before", "A"],
 ];
+
+const PREVIOUS = "previous "; // and the new build's id: a choice of A's time that is made of others
 
 const SHORT_ID = 10; // digits that tell builds apart
 
@@ -68,13 +71,17 @@ export class DiffSides {
   private readonly bBuild = choices([["", "any build"]], "B's build");
   private readonly norm = choices(NORMS, "Compared by");
   private readonly width = choices(WIDTHS, "Frames are as wide as");
-  private readonly a = el("span", { class: "quiet" });
+  private readonly previous = el("optgroup", { label: "the previous build of" });
+  private builds: Previous[] = [];
+  private readonly a = el("span", { class: "quiet", role: "status" });
   private readonly b = el("span", { class: "quiet" });
 
   constructor(private readonly shell: Shell) {
     const swap = el("button", { type: "button", title: "Swap A and B (x)" }, "Swap");
     swap.addEventListener("click", () => this.swap());
-    this.time.addEventListener("change", () => shell.change({ base: this.time.value }));
+    this.offerPrevious();
+    this.time.append(this.previous);
+    this.time.addEventListener("change", () => this.chooseTime());
     this.match.addEventListener("change", () => shell.change({ base_match: this.match.value.trim() }));
     this.aBuild.addEventListener("change", () => this.chooseBuild());
     this.bBuild.addEventListener("change", () => shell.change({ build_id: this.bBuild.value }));
@@ -98,6 +105,35 @@ export class DiffSides {
     this.b.textContent = selectorOf(state) === "" ? "everything chosen above" : selectorOf(state);
   }
 
+  private chooseTime(): void {
+    const { value } = this.time;
+    const previous = this.builds.find(({ build_id }) => value === PREVIOUS + build_id);
+    if (previous === undefined) {
+      this.shell.change({ base: value });
+      return;
+    }
+    const { from, until } = this.shell.state;
+    const now = Date.now();
+    const times = againstPrevious(previous, timeOf(from, now), timeOf(until, now));
+    this.shell.change({
+      base: times.base,
+      from: String(times.from ?? from),
+      until: String(times.until ?? until),
+      build_id: previous.build_id,
+      base_build_id: previous.before,
+      zoom: "",
+    });
+    this.adjust(this.shell.state);
+  }
+
+  private offerPrevious(): void {
+    const none = el("option", { disabled: "" }, "none is known");
+    const options = this.builds.map(({ name, build_id, time }) =>
+      el("option", { value: PREVIOUS + build_id, title: build_id }, `${name}, replaced ${formatTime(time)}`),
+    );
+    this.previous.replaceChildren(...(options.length > 0 ? options : [none]));
+  }
+
   // Two builds are compared as they ran in the same time, unless another is chosen.
   private chooseBuild(): void {
     const { base } = this.shell.state;
@@ -106,6 +142,8 @@ export class DiffSides {
 
   // Those of which there are several.
   offerBuilds(modules: readonly ModuleState[]): void {
+    this.builds = previousBuilds(modules);
+    this.offerPrevious();
     for (const box of [this.aBuild, this.bBuild]) {
       const groups = severalBuilds(modules).map(({ name, builds }) => {
         const options = builds.map(({ build_id, first_seen }) =>
@@ -120,8 +158,8 @@ export class DiffSides {
   }
 
   // As the answer has them.
-  showRanges(a: { from: number; until: number }, b: { from: number; until: number }): void {
-    this.a.textContent = formatRange(a.from, a.until);
+  showRanges(a: { from: number; until: number; moved: boolean }, b: { from: number; until: number }): void {
+    this.a.textContent = formatRange(a.from, a.until) + (a.moved ? ", moved back to end where B begins" : "");
     const selector = selectorOf(this.shell.state);
     this.b.textContent = `${formatRange(b.from, b.until)}${selector === "" ? "" : ` ${selector}`}`;
   }

@@ -1,52 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions by how much they changed, the ones that chance explains in grey and last.
+// Processes and functions by how much they changed, each with how sure that is.
 
-import type { DiffAnswer, DiffFunction } from "../../server/api";
+import type { DiffAnswer, DiffFunction, DiffRow } from "../../server/api";
 import { el } from "../../widgets/dom";
-import { collapseArguments, formatCount, formatPercent, formatValue } from "../../text/format";
+import { collapseArguments, formatCount } from "../../text/format";
+import { changeText, confidenceText, differenceText, hostsText, intervalText, sidesText, summaryText } from "./diff_words";
 
 const ROWS_AT_ONCE = 200;
-const COLUMNS = ["name", "before", "after", "difference", "change"] as const;
-type Column = (typeof COLUMNS)[number];
+const PROCESSES_AT_ONCE = 5;
+const COLUMNS = {
+  name: ["name", ""],
+  difference: ["difference", "After minus before; below it, before and after"],
+  change: ["change", "By before; below it, the interval that has the true change in 95 of 100 comparisons"],
+  confidence: ["confidence", "What sampling alone says; below it, what the variation of the minutes says"],
+} as const;
+type Column = keyof typeof COLUMNS;
 
 export interface DiffTableEvents {
   pick(name: string): void;
   point(name: string | null): void;
+  linkToProcess(name: string): HTMLAnchorElement;
 }
 
-// A value as norm has it. per_second of nanoseconds is CPUs or threads.
-export function normText(answer: DiffAnswer, value: number): string {
-  if (answer.norm === "share") {
-    return value === 0 ? "0 %" : formatPercent(value, 1);
-  }
-  if (answer.norm === "raw") {
-    return formatValue(Math.round(value), answer.unit);
-  }
-  if (answer.unit !== "nanoseconds") {
-    return `${formatValue(Math.round(value), answer.unit)}/s`;
-  }
-  const parallel = value / 1e9;
-  if (parallel > 0 && parallel < 0.0005) {
-    return "< 0.001";
-  }
-  return `${parallel === 0 ? "0" : parallel.toFixed(3)}${answer.type === "on-cpu" ? " CPUs" : ""}`;
+function confidenceOf({ recorded, sustained }: DiffRow): number {
+  return (recorded ? 2 : 0) + { yes: 1.5, "too short": 0.5, no: 0 }[sustained];
 }
 
-export function changeText(change: number | null): string {
-  if (change === null) {
-    return "new";
-  }
-  if (change <= -1) {
-    return "gone";
-  }
-  if (change >= 9) {
-    return `× ${(change + 1).toFixed(change >= 99 ? 0 : 1)}`;
-  }
-  return `${change > 0 ? "+" : change < 0 ? "−" : ""}${(100 * Math.abs(change)).toFixed(1)} %`;
+// Two lines, the second one quiet.
+function cell(column: Column, first: Node | string, second: string): HTMLElement {
+  return el("td", { class: column }, el("div", {}, first), el("div", { class: "quiet" }, second));
 }
 
 export class DiffTable {
-  readonly element = el("section", { class: "diff-table", "aria-label": "Functions by change" });
+  readonly element = el("section", { class: "diff-table", "aria-label": "Processes and functions by change" });
   private readonly filter = el("input", {
     type: "text",
     placeholder: "Filter functions and modules",
@@ -55,20 +41,24 @@ export class DiffTable {
     autocomplete: "off",
   });
   private readonly note = el("span", { class: "quiet", role: "status" });
+  private readonly summary = el("p", { class: "summary", role: "status" });
   private readonly heads = new Map<Column, HTMLElement>();
-  private readonly body = el("tbody");
+  private readonly processes = el("tbody", { class: "processes" });
+  private readonly functions = el("tbody", { class: "functions" });
   private readonly more = el("button", { type: "button", hidden: "" }, "Show more");
   private answer: DiffAnswer | null = null;
   private column: Column = "difference";
   private upwards = false;
   private limit = ROWS_AT_ONCE;
+  private allProcesses = false;
 
   constructor(private readonly events: DiffTableEvents) {
     const row = el("tr");
-    for (const column of COLUMNS) {
-      const button = el("button", { type: "button" }, column === "name" ? "function" : column);
+    for (const column of Object.keys(COLUMNS) as Column[]) {
+      const [text, title] = COLUMNS[column];
+      const button = el("button", { type: "button", ...(title === "" ? {} : { title }) }, text);
       button.addEventListener("click", () => this.sortBy(column));
-      const head = el("th", { scope: "col", class: column === "name" ? "name" : "" }, button);
+      const head = el("th", { scope: "col", class: column }, button);
       this.heads.set(column, head);
       row.append(head);
     }
@@ -77,9 +67,10 @@ export class DiffTable {
       this.limit += 5 * ROWS_AT_ONCE;
       this.fill();
     });
-    this.body.addEventListener("mouseleave", () => this.events.point(null));
-    const table = el("table", {}, el("thead", {}, row), this.body);
+    this.functions.addEventListener("mouseleave", () => this.events.point(null));
+    const table = el("table", {}, el("thead", {}, row), this.processes, this.functions);
     this.element.append(
+      this.summary,
       el("div", { class: "tools" }, this.filter, this.note),
       el("div", { class: "scroller" }, table, this.more),
     );
@@ -88,6 +79,8 @@ export class DiffTable {
   show(answer: DiffAnswer | null): void {
     this.answer = answer;
     this.limit = ROWS_AT_ONCE;
+    this.allProcesses = false;
+    this.summary.textContent = answer === null ? "" : [summaryText(answer), hostsText(answer)].join(" ").trim();
     this.fill();
   }
 
@@ -101,34 +94,17 @@ export class DiffTable {
     this.fill();
   }
 
-  private keyOf(f: DiffFunction): number {
-    switch (this.column) {
-      case "before":
-        return f.before;
-      case "after":
-        return f.after;
-      case "change":
-        return f.change ?? Infinity;
-      case "difference":
-      case "name":
-        return Math.abs(f.after - f.before);
-    }
-  }
-
-  private wanted(functions: DiffFunction[]): DiffFunction[] {
-    const text = this.filter.value.trim().toLowerCase();
-    const kept = functions.filter(
-      (f) => f.name.toLowerCase().includes(text) || f.module.toLowerCase().includes(text),
-    );
+  // The server's order is that of the difference.
+  private ordered<Row extends DiffRow>(rows: Row[]): Row[] {
     const sign = this.upwards ? 1 : -1;
-    if (this.column === "name") {
-      return kept.sort((a, b) => sign * (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-    }
-    return kept.sort(
-      (a, b) =>
-        (this.column === "difference" ? Number(b.significant) - Number(a.significant) : 0) ||
-        sign * (this.keyOf(a) - this.keyOf(b)),
-    );
+    const size = (row: DiffRow) => Math.abs(row.after - row.before);
+    const by: Record<Column, (a: Row, b: Row) => number> = {
+      name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+      difference: (a, b) => size(a) - size(b),
+      change: (a, b) => (a.change ?? Infinity) - (b.change ?? Infinity) || size(a) - size(b),
+      confidence: (a, b) => confidenceOf(a) - confidenceOf(b) || size(a) - size(b),
+    };
+    return rows.sort((a, b) => sign * by[this.column](a, b));
   }
 
   private fill(): void {
@@ -137,46 +113,70 @@ export class DiffTable {
       head.setAttribute("aria-sort", order);
     }
     const { answer } = this;
-    const functions = answer === null ? [] : this.wanted(answer.functions);
-    const shown = functions.slice(0, this.limit);
-    this.body.replaceChildren(...shown.map((f) => this.row(answer as DiffAnswer, f)));
-    this.more.hidden = functions.length <= shown.length;
-    this.note.textContent = answer === null ? "" : this.noteOf(answer, functions.length);
+    if (answer === null) {
+      this.processes.replaceChildren();
+      this.functions.replaceChildren();
+      this.more.hidden = true;
+      this.note.textContent = "";
+      return;
+    }
+    this.fillProcesses(answer);
+    this.fillFunctions(answer);
   }
 
-  private noteOf(answer: DiffAnswer, count: number): string {
-    const significant = answer.noise.significant;
-    const left = answer.functions_left_out;
-    return (
-      `${formatCount(significant)} of ${formatCount(count)} changed by more than chance` +
-      (left > 0 ? `; ${formatCount(left)} not shown` : "")
-    );
+  private fillProcesses(answer: DiffAnswer): void {
+    const all = this.ordered(answer.processes.slice());
+    const shown = all.slice(0, this.allProcesses ? undefined : PROCESSES_AT_ONCE);
+    const rows = shown.map((row) => this.row(answer, row, this.events.linkToProcess(row.name), ""));
+    this.processes.replaceChildren(...(all.length > 0 ? [this.title("processes", answer.processes_left_out), ...rows] : []));
+    if (shown.length < all.length) {
+      const button = el("button", { type: "button", class: "link" }, `${formatCount(all.length - shown.length)} more processes`);
+      button.addEventListener("click", () => {
+        this.allProcesses = true;
+        this.fill();
+        this.processes.querySelectorAll<HTMLElement>("a")[shown.length]?.focus();
+      });
+      this.processes.append(el("tr", {}, el("td", { colspan: "4" }, button)));
+    }
   }
 
-  private row(answer: DiffAnswer, f: DiffFunction): HTMLElement {
+  private fillFunctions(answer: DiffAnswer): void {
+    const text = this.filter.value.trim().toLowerCase();
+    const has = ({ name, module }: DiffFunction) => name.toLowerCase().includes(text) || module.toLowerCase().includes(text);
+    const wanted = this.ordered(answer.functions.filter(has));
+    const rows = wanted.slice(0, this.limit).map((f) => this.functionRow(answer, f));
+    this.functions.replaceChildren(this.title("functions", answer.functions_left_out), ...rows);
+    this.more.hidden = wanted.length <= rows.length;
+    this.note.textContent = `${formatCount(wanted.length)} ${wanted.length === 1 ? "function" : "functions"}`;
+  }
+
+  // Of a group of rows.
+  private title(what: string, leftOut: number): HTMLElement {
+    const left = leftOut > 0 ? el("span", { class: "quiet" }, `the ${formatCount(leftOut)} with the smallest changes are not listed`) : "";
+    return el("tr", { class: "title" }, el("th", { scope: "rowgroup", colspan: "4" }, what, " ", left));
+  }
+
+  private functionRow(answer: DiffAnswer, f: DiffFunction): HTMLElement {
     const title = [f.name, f.module, f.build_id].filter((text) => text !== "").join("\n");
     const button = el("button", { type: "button", class: "link", title }, el("bdi", {}, collapseArguments(f.name)));
     button.addEventListener("click", () => this.events.pick(f.name));
-    const difference = f.after - f.before;
-    const sign = difference > 0 ? "+" : difference < 0 ? "−" : "";
-    const why = f.significant
-      ? `Chance alone: q = ${(f.q ?? 0).toPrecision(2)}, ${formatCount(f.base_samples)} → ${formatCount(f.samples)} samples`
-      : `Within noise: ${formatCount(f.base_samples)} → ${formatCount(f.samples)} samples`;
-    const number = (text: string) => el("td", { class: "number" }, text);
-    const row = el(
-      "tr",
-      { class: f.significant ? (difference > 0 ? "more" : "less") : "noise", title: why },
-      el(
-        "td",
-        { class: "name" },
-        el("div", { class: "line" }, button, el("span", { class: "quiet" }, f.module)),
-      ),
-      number(normText(answer, f.before)),
-      number(normText(answer, f.after)),
-      number(`${sign}${normText(answer, Math.abs(difference))}`),
-      number(f.significant ? changeText(f.change) : `${changeText(f.change)} ~`),
-    );
+    const row = this.row(answer, f, button, f.module);
     row.addEventListener("mouseenter", () => this.events.point(f.name));
     return row;
+  }
+
+  private row(answer: DiffAnswer, row: DiffRow, name: HTMLElement, below: string): HTMLElement {
+    const way = !row.recorded ? "noise" : row.after > row.before ? "more" : "less";
+    const change = changeText(row.change);
+    const isMark = row.state === "new" || row.state === "gone";
+    const [first, second = ""] = confidenceText(row);
+    return el(
+      "tr",
+      { class: way, title: `${formatCount(row.base_samples)} → ${formatCount(row.samples)} samples` },
+      cell("name", name, below),
+      cell("difference", differenceText(answer, row), sidesText(answer, row)),
+      cell("change", isMark ? el("strong", { class: "mark" }, change) : change, intervalText(row)),
+      cell("confidence", first, second),
+    );
   }
 }

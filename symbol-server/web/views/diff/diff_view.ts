@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two selections or times compared: a flame graph of both, and the functions by how much they
-// changed.
+// Two selections or times compared: a flame graph of both, and processes and functions by how much
+// they changed.
 
 import { ask, type DiffAnswer, type ModulesAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
@@ -8,20 +8,22 @@ import { formatPercent, formatValue } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { exactly, FILTERS, moduleParameters, type State } from "../../shell/state";
+import { exactly, FILTERS, moduleParameters, narrowBase, narrowTo, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { changeColour, Changes, diffGraph, type Width } from "./diff_graph";
 import { diffParameters } from "./diff_parameters";
 import { DiffSides } from "./diff_sides";
 import { DiffTimes } from "./diff_times";
-import { changeText, DiffTable } from "./diff_table";
+import { DiffTable } from "./diff_table";
+import { changeText, recordedText } from "./diff_words";
 import { ColouredGraph } from "../coloured_graph";
+import { linkTo } from "../links";
 import { showFilters } from "../flame/trail";
 
 const LEGEND: [ratio: number, text: string][] = [
   [-1, "gone in B"],
   [-0.3, "less in B"],
-  [0, "the same, or within sampling noise"],
+  [0, "less than 5 %, or within sampling noise"],
   [0.3, "more in B"],
   [1, "new in B"],
 ];
@@ -36,7 +38,6 @@ export class DiffView implements View {
   private changes: Changes | null = null;
   private readonly sides: DiffSides;
   private readonly times: DiffTimes;
-  private readonly warning = el("p", { class: "warning", role: "note", hidden: "" });
   private readonly filters = el("div", { class: "filters" });
   private readonly graph: ColouredGraph;
   private readonly table: DiffTable;
@@ -49,17 +50,17 @@ export class DiffView implements View {
       fill: (graph, node, dark) =>
         this.changes === null ? undefined : changeColour(this.changes.of(graph.rowOf(node)), dark),
       words: (graph, node) => this.words(graph, node),
-      legend: (dark) => LEGEND.map(([ratio, text]) => [changeColour({ before: 0, after: 0, ratio, isNoise: ratio === 0 }, dark), text]),
+      legend: (dark) => LEGEND.map(([ratio, text]) => [changeColour({ before: 0, after: 0, ratio, recorded: ratio !== 0 }, dark), text]),
     });
     this.table = new DiffTable({
       pick: (name) => shell.change({ search: shell.state.search === exactly(name) ? "" : exactly(name) }),
       point: (name) => this.graph.point(name),
+      linkToProcess: (name) => this.linkToProcess(name),
     });
     this.graph.tools.insertBefore(this.filters, this.graph.tools.lastChild);
     this.element.append(
       this.sides.element,
       this.times.element,
-      this.warning,
       el("div", { class: "columns" }, this.graph.element, this.table.element),
     );
     this.keys = [
@@ -97,14 +98,13 @@ export class DiffView implements View {
     this.answer = answer;
     showAccounting(this.shell.status, answer, () => this.shell.change({ page: "modules" }));
     this.sides.showRanges(answer.base, answer);
-    this.showWarnings(answer);
     this.table.show(answer);
     void this.times.load(state, answer.base, answer, signal);
     void this.askBuilds(state, signal);
     if (answer.accounting.samples === 0 && answer.base.accounting.samples === 0) {
       this.answer = this.changes = null;
       this.graph.show(null);
-      await explainEmpty(this.shell, answer.accounting.lost, signal);
+      await explainEmpty(this.shell, answer.accounting, signal);
       return;
     }
     this.draw();
@@ -124,7 +124,13 @@ export class DiffView implements View {
     }
   }
 
-  // Before, after and how much of the difference chance explains.
+  // Both sides of it alone.
+  private linkToProcess(name: string): HTMLAnchorElement {
+    const changed = { ...narrowBase(this.shell.state, { process: name }), ...narrowTo(this.shell.state, { process: name }), zoom: "" };
+    return linkTo(this.shell, changed, { title: `Compare ${name} alone` }, el("bdi", {}, name === "" ? "(no process)" : name));
+  }
+
+  // Before, after, and whether sampling explains the difference.
   private words(graph: Graph, node: number): [string, string][] {
     const { answer, changes } = this;
     if (answer === null || changes === null) {
@@ -138,16 +144,7 @@ export class DiffView implements View {
     return [
       ["A before", side(change.before, sums.before)],
       ["B after", side(change.after, sums.after)],
-      ["change", changeText(relative) + (change.isNoise ? " — within sampling noise" : "")],
+      ["change", changeText(relative) + (change.recorded ? "" : ` — ${recordedText(false, relative)}`)],
     ];
-  }
-
-  private showWarnings(answer: DiffAnswer): void {
-    const lines = answer.warnings.slice();
-    if (answer.noise.from === "none") {
-      lines.push("Noise is that of independent samples: the ranges are too short to see how functions vary by themselves.");
-    }
-    this.warning.textContent = lines.join(" ");
-    this.warning.hidden = lines.length === 0;
   }
 }

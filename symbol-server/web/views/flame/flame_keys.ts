@@ -52,7 +52,7 @@ export function flameKeys(act: FlameActions): KeyBinding[] {
     },
     { keys: ["c"], does: "copy the selected function's name", run: () => act.copyName() },
     { keys: ["C"], does: "copy its stack as text", run: () => act.copyStack() },
-    { keys: ["f"], does: "filter the functions; ↓ to the rows, there Enter searches, s opens the sandwich, → shows callers", run: () => act.filter() },
+    { keys: ["f"], does: "filter the functions; ↓ to the rows, there Enter searches, m opens the menu, s the sandwich, → shows callers", run: () => act.filter() },
     { keys: ["t"], does: "graph, table or both", run: () => act.cycleView() },
   ];
 }

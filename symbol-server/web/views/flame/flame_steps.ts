@@ -74,3 +74,8 @@ export function widestChild(graph: Graph, node: number): number {
   }
   return widest;
 }
+
+// Frames too narrow to draw are seen in their caller.
+export function solid(graph: Graph, node: number): number {
+  return graph.kindOf(node) === "cut" ? graph.parent[node] : node;
+}

@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph and the table of functions beside it.
 
-import { ask, type FlameAnswer, type Parameters, type SandwichAnswer, type TopAnswer } from "../../server/api";
+import { ask, type FlameAnswer, type SandwichAnswer } from "../../server/api";
 import { describe, HoverCard } from "../../graph/details";
 import { AfterFrame } from "../../widgets/after_frame";
 import { copyAndSay } from "../../widgets/copy";
 import { byId } from "../../widgets/dom";
 import { FlameGraph } from "../../graph/flamegraph";
-import { frameMenu, isFunction, stackText } from "./frame_menu";
+import { frameMenu, functionMenu, isFunction, stackText } from "./frame_menu";
 import { Graph } from "../../graph/graph";
-import { showModules } from "../modules/modules_dialog";
+import { ModulesDialog } from "../modules/modules_dialog";
 import { joinPath } from "../../graph/path";
 import { PendingNames } from "../../server/pending_names";
 import { pageSearch, SearchBox } from "./search_box";
 import { explainEmpty } from "../../shell/empty";
 import type { Shell, View } from "../../shell/view";
-import { exactly, FILTERS, treeParameters, frameParameters, moduleParameters, searchChange, topParameters, traceIdOf, type State } from "../../shell/state";
+import { exactly, FILTERS, moduleParameters, searchChange, traceIdOf, type State } from "../../shell/state";
 import { showAccounting, showStatus } from "../../shell/status_line";
 import { showFilters, showTrail } from "./trail";
 import { flameKeys } from "./flame_keys";
 import { FlameLegend } from "./flame_legend";
 import { FlameOptions } from "./flame_options";
-import { FlameSteps, inwards, outwards, type Way } from "./flame_steps";
+import { FlameSteps, inwards, outwards, solid, type Way } from "./flame_steps";
+import { countFound, graphParameters, sandwichParameters, sandwichScope, Screen } from "./flame_questions";
+import { FlameTop, type Top } from "./flame_top";
 import { FlameZoom } from "./flame_zoom";
 import { FrameDetails } from "./frame_details";
 import { FrameTree } from "./frame_tree";
 import { modulesBySelf } from "./frame_sums";
 import { FunctionTable } from "./function_table";
-import { linkTo } from "../links";
 import { collapseRecursion, recursionOf } from "./recursion";
 import { SandwichPanel } from "./sandwich_panel";
 import { neighbours, sandwichOf } from "./sandwich_trees";
 
-const MAX_NODES = 1_000_000; // what the API takes
 const CALLER_NODES = "400"; // of the callers' tree, of which the table shows the nearest
 
 export class FlameView implements View {
   readonly element = byId("graph-page");
   readonly asked = [
     ...(["type", "from", "until", "process", "service", "host", "match"] as const),
-    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "sandwich", ...FILTERS] as const),
+    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "recursion", "sandwich", ...FILTERS] as const),
   ];
   private answer: FlameAnswer | null = null;
-  private asking = new AbortController().signal; // of the last load
+  private readonly screen = new Screen(() => this.shell.refine());
+  private chipsOf = ""; // the zoomed frame whose samples the status line counts
   private readonly at: FlameZoom;
 
   private readonly pendingNames = new PendingNames(() => {
@@ -50,6 +51,7 @@ export class FlameView implements View {
       this.shell.reload();
     }
   });
+  private readonly modules: ModulesDialog;
   private readonly hoverCard = new HoverCard();
   private readonly flame = new FlameGraph(byId("flame"), {
     hover: (node, x, y) => this.hover(node, x, y),
@@ -57,6 +59,7 @@ export class FlameView implements View {
     select: (node) => this.select(node),
     menu: (node, x, y) => this.openMenu(this.at.graph as Graph, node, x, y),
     wheel: (step, node) => this.zoomBy(step, node, false),
+    resized: (width) => this.screen.grew(width, this.answer === null ? null : this.shell.state),
   });
   private readonly afterPicture = new AfterFrame(() => this.describe());
   private readonly options: FlameOptions;
@@ -69,18 +72,31 @@ export class FlameView implements View {
     (text) => this.shell.change(searchChange(text), traceIdOf(text) !== null),
     (names) => this.flame.highlight(names),
     (node) => this.goTo(node),
+    (expression, inZoom, signal) => countFound(this.shell.pinned(), expression, inZoom, signal),
   );
+  private readonly top = new FlameTop((top, failure) => this.showTop(top, failure));
   private readonly table = new FunctionTable({
     pick: (name) =>
       this.shell.change({ search: this.shell.state.search === exactly(name) ? "" : exactly(name) }),
     point: (name) => this.search.point(name),
     sort: (column) => this.shell.change({ sort: column }, false),
+    filter: (text) => this.shell.change({ function_find: text }, false),
     sandwich: (name) => this.shell.change({ sandwich: name }),
+    menu: (f, x, y) => {
+      this.hoverCard.hide();
+      this.shell.menu.open(x, y, f.name, functionMenu(f, this.shell.state, this.menuActions));
+    },
     callers: async ({ name, module }, signal) => {
-      const asked = { ...sandwichParameters({ ...this.shell.state, sandwich: name, max_nodes: CALLER_NODES }), module };
+      const state = { ...this.shell.pinned(), sandwich: name, max_nodes: CALLER_NODES };
+      const asked = { ...sandwichParameters(state, this.screen.width), module };
       return neighbours(sandwichOf(await ask<SandwichAnswer>("sandwich", asked, signal)).callers);
     },
   });
+
+  private readonly menuActions = {
+    change: (changed: Partial<State>) => this.shell.change(changed),
+    copy: (text: string) => void copyAndSay(text, this.shell),
+  };
 
   private readonly sandwich = new SandwichPanel({
     select: (graph, node) => this.tell(graph, node),
@@ -115,10 +131,11 @@ export class FlameView implements View {
     this.at = new FlameZoom(
       shell,
       // A frame that stands for several of the answer has no path to ask for.
-      () => (shell.state.recursion === "" ? graphParameters(shell.state) : null),
+      () => (shell.state.recursion === "" ? graphParameters(shell.state, this.screen.width) : null),
       (graph) => this.paint(graph),
     );
     this.details = new FrameDetails(shell);
+    this.modules = new ModulesDialog(shell, "graph");
     byId("frame-strip").before(this.sandwich.element);
   }
 
@@ -130,6 +147,7 @@ export class FlameView implements View {
 
   leave(): void {
     this.at.stop();
+    this.top.stop();
     this.hoverCard.hide();
     this.pendingNames.reset();
   }
@@ -140,75 +158,81 @@ export class FlameView implements View {
     this.legend.adjust(state);
     this.search.set(state.search);
     this.table.sortBy(state.sort);
+    this.table.filterBy(state.function_find);
+    this.details.follow();
     if (before === null || this.asked.some((key) => before[key] !== state[key])) {
       this.pendingNames.reset();
       return; // load() follows
     }
-    if (before.recursion !== state.recursion) {
-      this.showGraph();
-    } else if (before.zoom !== state.zoom) {
+    if (before.zoom !== state.zoom) {
       this.at.follow();
     }
-    if (before.sort !== state.sort && state.sort !== "name" && this.table.isPartial) {
-      const signal = this.asking;
-      void this.showTop(ask("top", topParameters(state), signal), signal);
+    const isOtherList = before.sort !== state.sort && state.sort !== "name" && this.table.isPartial;
+    if (before.zoom !== state.zoom || isOtherList) {
+      this.top.soon(() => this.shell.pinned());
     }
   }
 
+  // What is asked first says which time "now" was: all the rest is about that one.
   async load(state: State, signal: AbortSignal): Promise<void> {
-    this.asking = signal;
     this.details.renew();
     this.at.stop();
-    const top = ask<TopAnswer>("top", topParameters(state), signal);
-    top.catch(() => undefined); // said below, unless the graph fails too
+    this.top.stop();
+    this.screen.ask(this.flame.wide);
     if (state.sandwich === "") {
-      const answer = await ask<FlameAnswer>("flamegraph", graphParameters(state), signal);
+      const answer = await ask<FlameAnswer>("flamegraph", graphParameters(state, this.screen.width), signal);
       if (signal.aborted) {
         return;
       }
+      this.shell.pin(answer.from, answer.until);
       this.showAnswer(answer, signal);
     } else {
-      const answer = await ask<SandwichAnswer>("sandwich", sandwichParameters(state), signal);
+      const answer = await ask<SandwichAnswer>("sandwich", sandwichParameters(state, this.screen.width), signal);
       if (signal.aborted) {
         return;
       }
+      this.shell.pin(answer.from, answer.until);
       this.showSandwich(answer);
     }
-    await this.showTop(top, signal);
+    await this.top.wait(this.shell.pinned(), signal);
   }
 
-  private async showTop(coming: Promise<TopAnswer>, signal: AbortSignal): Promise<void> {
-    try {
-      const answer = await coming;
-      if (!signal.aborted) {
-        this.table.show(answer);
-      }
-    } catch (failure) {
-      if (!signal.aborted) {
-        this.table.show(null);
-        this.shell.notice(`The table did not come: ${(failure as Error).message}`);
-      }
+  private showTop(top: Top | null, failure: string): void {
+    this.table.show(top?.answer ?? null, top?.of ?? "", this.shell.state.zoom !== "");
+    if (top === null) {
+      this.shell.notice(`The table did not come: ${failure}`);
+      return;
     }
+    this.legend.showSums(top.answer);
+    this.options.offerModules(modulesBySelf(top.answer).map(({ name }) => name));
+    if (this.answer !== null && !this.sandwich.isShown && top.of !== this.chipsOf) {
+      this.chipsOf = top.of;
+      this.showChips(top.of === "" ? this.answer : { ...this.answer, accounting: { ...top.answer.accounting, cut: 0 } });
+    }
+  }
+
+  private showChips(answer: FlameAnswer): void {
+    const { max_nodes, recursion } = this.shell.state;
+    showStatus(this.shell.status, answer, {
+      unsymbolized: () => this.showNameless(),
+      moreNodes: max_nodes === "" && recursion === "" ? null : () => this.shell.change({ max_nodes: "", recursion: "" }),
+    });
   }
 
   private showAnswer(answer: FlameAnswer, signal: AbortSignal): void {
     const begin = performance.now();
     this.hideSandwich();
-    showStatus(this.shell.status, answer, {
-      unsymbolized: () => this.showNameless(),
-      moreNodes: () =>
-        this.shell.change({ max_nodes: String(Math.min(MAX_NODES, Number(this.shell.state.max_nodes) * 10)) }),
-    });
+    this.showChips(answer);
+    this.chipsOf = "";
     if (answer.accounting.samples === 0) {
       this.clear();
-      void explainEmpty(this.shell, answer.accounting.lost, signal);
+      void explainEmpty(this.shell, answer.accounting, signal);
       return;
     }
-    void this.pendingNames.look(answer.accounting, moduleParameters(this.shell.state), signal);
+    void this.pendingNames.look(answer.accounting, moduleParameters(this.shell.pinned()), signal);
     this.answer = answer;
     this.legend.show(answer);
-    this.options.offerModules(modulesBySelf(answer).map(({ name }) => name));
-    this.showGraph();
+    this.at.show(new Graph(collapseRecursion(answer, recursionOf(this.shell.state.recursion))));
     document.body.dataset.paintMs = (performance.now() - begin).toFixed(1);
     document.body.dataset.nodes = String(answer.nodes.name.length);
     this.shell.pictured();
@@ -216,8 +240,7 @@ export class FlameView implements View {
   }
 
   private showNameless(): void {
-    const all = () => linkTo(this.shell, { page: "modules" }, {}, "All modules: what to do, and upload");
-    void showModules(moduleParameters(this.shell.state), all);
+    void this.modules.show(moduleParameters(this.shell.pinned()));
   }
 
   private showSandwich(answer: SandwichAnswer): void {
@@ -225,18 +248,12 @@ export class FlameView implements View {
     this.hoverCard.hide();
     byId("graph-side").classList.add("in-sandwich");
     this.details.show(null, -1, 0);
-    this.legend.show(this.sandwich.show(answer).answer);
+    this.legend.show(this.sandwich.show(answer, sandwichScope(this.shell.state)).answer);
   }
 
   private hideSandwich(): void {
     byId("graph-side").classList.remove("in-sandwich");
     this.sandwich.hide();
-  }
-
-  private showGraph(): void {
-    if (this.answer !== null) {
-      this.at.show(new Graph(collapseRecursion(this.answer, recursionOf(this.shell.state.recursion))));
-    }
   }
 
   private clear(): void {
@@ -276,6 +293,7 @@ export class FlameView implements View {
       return;
     }
     this.hoverCard.hide();
+    node = solid(graph, node);
     const zoom = joinPath(graph.pathOf(node));
     if (zoom === this.shell.state.zoom) {
       this.select(node === 0 ? -1 : node);
@@ -307,7 +325,7 @@ export class FlameView implements View {
     const { graph, zoom, selected } = this.at;
     const node = graph === null ? -1 : step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards);
     if (graph !== null && node >= 0) {
-      this.shell.change({ zoom: joinPath(graph.pathOf(node)) }, remember);
+      this.shell.change({ zoom: joinPath(graph.pathOf(solid(graph, node))) }, remember);
       if (selected < 0 && node > 0) {
         this.select(this.at.zoom);
       }
@@ -369,8 +387,7 @@ export class FlameView implements View {
     this.hoverCard.hide();
     const items = frameMenu(graph, node, this.shell.state, {
       zoom: () => (this.sandwich.isShown ? this.sandwich.zoomIn() : this.zoomTo(node)),
-      change: (changed) => this.shell.change(changed),
-      copy: (text) => void copyAndSay(text, this.shell),
+      ...this.menuActions,
     });
     this.shell.menu.open(x, y, graph.nameOf(node), items);
   }
@@ -417,12 +434,4 @@ export class FlameView implements View {
   private cycle(key: "view" | "recursion", values: string[]): void {
     this.shell.change({ [key]: values[(values.indexOf(this.shell.state[key]) + 1) % values.length] });
   }
-}
-
-function sandwichParameters(state: State): Parameters {
-  return { ...frameParameters(state), function: state.sandwich, max_nodes: state.max_nodes };
-}
-
-function graphParameters(state: State): Parameters {
-  return { ...treeParameters(state), format: "columns" };
 }

@@ -47,6 +47,11 @@ function classes(answer: FlameAnswer, seen: FirstSeen): Age[] {
   return answer.modules.map(({ build_id }) => classOf(ageOf(build_id, seen, answer.until)));
 }
 
+// The words for a build's age.
+export function ageOfBuild(build_id: string, seen: FirstSeen, until: number): string {
+  return classOf(ageOf(build_id, seen, until)).name;
+}
+
 // The words for the age of a row's code; "" where a frame has none.
 export function ageNames(answer: FlameAnswer, seen: FirstSeen): (row: number) => string {
   const ofModule = classes(answer, seen).map(({ name }) => name);

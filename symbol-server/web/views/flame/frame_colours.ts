@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What colours stand for: kinds, modules, languages or ages; and the legend's entries for them. Pure.
 
-import type { FlameAnswer } from "../../server/api";
+import type { FlameAnswer, TopAnswer } from "../../server/api";
 import type { Colouring } from "../../graph/flamegraph";
 import type { Graph } from "../../graph/graph";
 import { hashText, kindColour, makePalette, SHADES, type Palette } from "../../graph/palette";
-import { ageColour, ageNames, compareAges, type FirstSeen } from "./frame_ages";
-import { kindsBySelf, modulesBySelf, partsBySelf } from "./frame_sums";
+import { ageColour, ageOfBuild, compareAges, type FirstSeen } from "./frame_ages";
+import { buildsBySelf, functionsBySelf, kindsBySelf, modulesBySelf } from "./frame_sums";
 import { languageOf } from "./languages";
 
 export type ColourBy = "kind" | "module" | "language" | "age";
@@ -86,23 +86,43 @@ export function languageIn(answer: FlameAnswer, row: number): string {
     : languageOf(own, answer.files[file[row]] ?? "", answer.names[name[row]]) || NO_LANGUAGE;
 }
 
-export function legendOf(answer: FlameAnswer, by: ColourBy, dark: boolean, seen: FirstSeen): LegendEntry[] {
+const NOT_LISTED = "in rarer functions";
+
+export function legendOf(top: TopAnswer, by: ColourBy, dark: boolean, seen: FirstSeen): LegendEntry[] {
   const palette = makePalette(dark);
   if (by === "module") {
-    return modulesBySelf(answer).map((part) => ({ ...part, colour: moduleColour(palette, part.name) }));
+    return modulesBySelf(top).map((part) => ({ ...part, colour: moduleColour(palette, part.name) }));
   }
   if (by === "language") {
-    return partsBySelf(answer, (row) => languageIn(answer, row)).map((part) => ({
+    const language = (f: TopAnswer["functions"][number]) =>
+      KEEPS_KIND.has(f.kind) ? "" : languageOf(f.kind, f.file, f.name) || NO_LANGUAGE;
+    return functionsBySelf(top, language, NOT_LISTED).map((part) => ({
       ...part,
-      colour: languageColour(part.name === NO_LANGUAGE ? "" : part.name, dark, SHADES / 2),
+      colour: languageColour(part.name === NO_LANGUAGE || part.name === NOT_LISTED ? "" : part.name, dark, SHADES / 2),
     }));
   }
   if (by === "age") {
-    return partsBySelf(answer, ageNames(answer, seen))
+    return agesOf(top, seen)
       .sort((a, b) => compareAges(a.name, b.name))
       .map((part) => ({ ...part, colour: ageColour(part.name, dark) }));
   }
-  return kindsBySelf(answer)
+  return kindsBySelf(top)
     .filter(({ name }) => name !== "root" && name !== "group")
     .map((part) => ({ ...part, colour: kindColour(palette, part.name, SHADES / 2) }));
+}
+
+// Code of no module has no age that is known.
+function agesOf(top: TopAnswer, seen: FirstSeen): { name: string; value: number }[] {
+  const age = (build_id: string) => ageOfBuild(build_id, seen, top.until);
+  const parts = buildsBySelf(top, age);
+  const { root = 0, group = 0 } = top.own.kinds;
+  const left = top.accounting.value - root - group - parts.reduce((sum, { value }) => sum + value, 0);
+  if (left <= 0) {
+    return parts;
+  }
+  const unknown = age("");
+  const known = parts.find(({ name }) => name === unknown);
+  return known === undefined
+    ? [...parts, { name: unknown, value: left }]
+    : parts.map((part) => (part === known ? { ...part, value: part.value + left } : part));
 }

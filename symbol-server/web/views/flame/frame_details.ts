@@ -8,6 +8,7 @@ import { byId, el } from "../../widgets/dom";
 import { formatCount, formatPercent, formatSpan, formatTime } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { labelOf } from "../../graph/palette";
+import { joinPath, splitPath } from "../../graph/path";
 import type { Shell } from "../../shell/view";
 import { moduleParameters } from "../../shell/state";
 import { ageOf, firstSeenOf } from "./frame_ages";
@@ -35,23 +36,28 @@ export class FrameDetails {
     this.fill();
   }
 
-  // The frame that is selected now; a pinned one stays, in another answer at its path.
+  // The frame that is selected now; the one that the state pins stays, in every answer that has its path.
   show(graph: Graph | null, node: number, zoom: number): void {
-    if (this.pinned && this.graph !== null && graph !== this.graph) {
-      const path = this.graph.pathOf(this.node);
-      node = graph?.find(path) ?? -1;
-      this.setPinned(node >= 0);
-      this.graph = graph;
-      this.node = node;
-      this.zoom = zoom;
-      this.fill();
-      void this.askModules();
+    if (this.pinned && graph === this.graph) {
+      return;
     }
-    if (!this.pinned) {
-      this.graph = graph;
-      this.node = node;
-      this.zoom = zoom;
-      this.fill();
+    const pinned = this.shell.state.pinned;
+    const kept = pinned === "" ? -1 : (graph?.find(splitPath(pinned)) ?? -1);
+    this.setPinned(kept >= 0);
+    this.graph = graph;
+    this.node = kept >= 0 ? kept : node;
+    this.zoom = zoom;
+    this.fill();
+    void this.askModules();
+  }
+
+  // Back, or another address, may pin another frame or none.
+  follow(): void {
+    const { graph, node } = this;
+    const shown = this.pinned && graph !== null ? joinPath(graph.pathOf(node)) : "";
+    if (shown !== this.shell.state.pinned) {
+      this.setPinned(false);
+      this.show(graph, node, this.zoom);
     }
   }
 
@@ -67,6 +73,7 @@ export class FrameDetails {
       return false;
     }
     this.setPinned(!this.pinned);
+    this.shell.change({ pinned: this.pinned ? joinPath(this.graph.pathOf(this.node)) : "" }, false);
     this.fill();
     void this.askModules();
     return true;
@@ -76,6 +83,9 @@ export class FrameDetails {
   letGo(): boolean {
     const was = this.pinned;
     this.setPinned(false);
+    if (was) {
+      this.shell.change({ pinned: "" }, false);
+    }
     return was;
   }
 
@@ -92,7 +102,7 @@ export class FrameDetails {
     this.asking = new AbortController();
     const { signal } = this.asking;
     try {
-      const answer = await ask<{ modules: ModuleState[] }>("modules", moduleParameters(this.shell.state), signal);
+      const answer = await ask<{ modules: ModuleState[] }>("modules", moduleParameters(this.shell.pinned()), signal);
       if (!signal.aborted) {
         this.modules = answer.modules;
         this.fill();
@@ -132,7 +142,7 @@ export class FrameDetails {
     const { graph, node } = this;
     if (graph === null || node < 0) {
       this.strip.replaceChildren(
-        el("span", { class: "quiet" }, "Click a frame to zoom, right-click for more, "),
+        el("span", { class: "quiet" }, matchMedia("(pointer: coarse)").matches ? "Tap a frame to zoom, hold it for more, " : "Click a frame to zoom, right-click for more, "),
         el("kbd", {}, "?"),
         el("span", { class: "quiet" }, " for all keys."),
       );

@@ -7,9 +7,9 @@ import type { MenuItem } from "../../widgets/menu";
 import { exactly, type State } from "../../shell/state";
 
 export interface FrameActions {
-  zoom(): void;
-  change(changed: Partial<State>): void;
-  copy(text: string): void;
+  zoom: () => void;
+  change: (changed: Partial<State>) => void;
+  copy: (text: string) => void;
 }
 
 // Filters add up: another hidden function joins the expression of those already hidden.
@@ -22,16 +22,28 @@ export function stackText(graph: Graph, node: number): string {
   return graph.pathOf(node).join("\n");
 }
 
-function copying(graph: Graph, node: number, actions: FrameActions): MenuItem[] {
-  const items: MenuItem[] = [
-    { text: "Copy name", hint: "c", run: () => actions.copy(graph.nameOf(node)) },
-    { text: "Copy stack", hint: "C", run: () => actions.copy(stackText(graph, node)) },
+// What menus need to know of a function; stack: "" in a table, where it has many.
+export interface MenuFunction {
+  name: string;
+  module: string;
+  build_id: string;
+  place: string; // file:line
+  stack: string;
+  recurs: boolean;
+}
+
+function functionOf(graph: Graph, node: number): MenuFunction {
+  const { name: module, build_id } = graph.moduleOf(node) ?? { name: "", build_id: "" };
+  return { name: graph.nameOf(node), module, build_id, place: placeOf(graph, node), stack: stackText(graph, node), recurs: isRecursive(graph, node) };
+}
+
+function copying({ name, stack, place }: MenuFunction, copy: FrameActions["copy"]): MenuItem[] {
+  const item = (text: string, hint: string, what: string): MenuItem => ({ text, hint, run: () => copy(what) });
+  return [
+    item("Copy name", "c", name),
+    ...(stack === "" ? [] : [item("Copy stack", "C", stack)]),
+    ...(place === "" ? [] : [item("Copy file:line", "", place)]),
   ];
-  const place = placeOf(graph, node);
-  if (place !== "") {
-    items.push({ text: "Copy file:line", hint: "", run: () => actions.copy(place) });
-  }
-  return items;
 }
 
 function isRecursive(graph: Graph, node: number): boolean {
@@ -40,13 +52,11 @@ function isRecursive(graph: Graph, node: number): boolean {
   return above.some((caller) => graph.nameIndex(caller) === name);
 }
 
-function filtering(graph: Graph, node: number, state: State, actions: FrameActions): MenuItem[] {
-  const name = graph.nameOf(node);
-  const { name: module, build_id } = graph.moduleOf(node) ?? { name: "", build_id: "" };
+function filtering({ name, module, build_id, recurs }: MenuFunction, state: State, change: FrameActions["change"]): MenuItem[] {
   const item = (text: string, changed: Partial<State>): MenuItem => ({
     text,
     hint: "",
-    run: () => actions.change({ ...changed, zoom: "" }),
+    run: () => change({ ...changed, zoom: "" }),
   });
   const items = [
     item("Focus: only stacks through it", { focus: exactly(name) }),
@@ -62,7 +72,7 @@ function filtering(graph: Graph, node: number, state: State, actions: FrameActio
   if (build_id !== "" && state.build_id !== build_id) {
     items.push(item(`Only stacks with this build of ${module}`, { build_id }));
   }
-  if (state.recursion === "" && isRecursive(graph, node)) {
+  if (state.recursion === "" && recurs) {
     items.push(item("Collapse recursion", { recursion: "all" }));
   }
   return items;
@@ -72,36 +82,38 @@ export function isFunction(kind: string): boolean {
   return !["root", "group", "cut", "incomplete"].includes(kind);
 }
 
-export function frameMenu(graph: Graph, node: number, state: State, actions: FrameActions): MenuItem[] {
-  const name = graph.nameOf(node);
-  const kind = graph.kindOf(node);
-  const zoom: MenuItem = { text: "Zoom in", hint: "Enter", run: () => actions.zoom() };
-  if ((node === 0 && kind === "root") || kind === "group" || kind === "cut") {
-    return [zoom, ...copying(graph, node, actions)];
-  }
-  const search: MenuItem = {
-    text: "Search this function",
-    hint: "",
-    run: () => actions.change({ search: exactly(name), sandwich: "" }),
-  };
-  if (kind === "incomplete") {
-    return [zoom, ...copying(graph, node, actions), search];
-  }
+function searching(name: string, change: FrameActions["change"]): MenuItem {
+  return { text: "Search this function", hint: "", run: () => change({ search: exactly(name), sandwich: "" }) };
+}
+
+// The same for a function wherever it is named: in a row, by a bar.
+export function functionMenu(f: MenuFunction, state: State, { change, copy }: Omit<FrameActions, "zoom">): MenuItem[] {
   return [
-    zoom,
-    { text: "Sandwich: callers and callees", hint: "s", run: () => actions.change({ page: "graph", sandwich: name }) },
-    ...copying(graph, node, actions),
-    search,
+    { text: "Sandwich: callers and callees", hint: "s", run: () => change({ page: "graph", sandwich: f.name }) },
+    ...copying(f, copy),
+    searching(f.name, change),
     {
       text: "When it runs: time line of stacks through it",
       hint: "",
-      run: () => actions.change({ page: "time", focus: exactly(name), zoom: "", sandwich: "" }),
+      run: () => change({ page: "time", focus: exactly(f.name), zoom: "", sandwich: "" }),
     },
-    ...filtering(graph, node, state, actions),
+    ...filtering(f, state, change),
     {
       text: "Compare with the time before",
       hint: "",
-      run: () => actions.change({ page: "diff", base: "before", search: exactly(name), zoom: "", sandwich: "" }),
+      run: () => change({ page: "diff", base: "before", search: exactly(f.name), zoom: "", sandwich: "" }),
     },
   ];
+}
+
+export function frameMenu(graph: Graph, node: number, state: State, actions: FrameActions): MenuItem[] {
+  const f = functionOf(graph, node);
+  const kind = graph.kindOf(node);
+  const zoom: MenuItem = { text: "Zoom in", hint: "Enter", run: () => actions.zoom() };
+  if ((node === 0 && kind === "root") || kind === "group" || kind === "cut") {
+    return [zoom, ...copying(f, actions.copy)];
+  }
+  return kind === "incomplete"
+    ? [zoom, ...copying(f, actions.copy), searching(f.name, actions.change)]
+    : [zoom, ...functionMenu(f, state, actions)];
 }

@@ -1,55 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an answer's frames are made of, by value of their own. Pure.
+// What samples are made of, by value of their frames' own: of everything, drawn or not. Pure.
 
-import type { FlameAnswer } from "../../server/api";
+import type { TopAnswer } from "../../server/api";
 
 export interface Part {
   name: string;
   value: number;
 }
 
-function heaviest(sums: Map<string, number>): Part[] {
+function heaviest(pairs: Iterable<[string, number]>): Part[] {
+  const sums = new Map<string, number>();
+  for (const [name, value] of pairs) {
+    sums.set(name, (sums.get(name) ?? 0) + value);
+  }
   return [...sums].map(([name, value]) => ({ name, value })).sort((a, b) => b.value - a.value);
 }
 
-// by: of a row of the answer; "" is in no part.
-export function partsBySelf(answer: FlameAnswer, by: (row: number) => string): Part[] {
-  const { self } = answer.nodes;
-  const sums = new Map<string, number>();
-  for (let row = 0; row < self.length; row++) {
-    const name = by(row);
-    if (name !== "") {
-      sums.set(name, (sums.get(name) ?? 0) + self[row]);
-    }
-  }
-  return heaviest(sums);
+export function kindsBySelf({ own }: TopAnswer): Part[] {
+  return heaviest(Object.entries(own.kinds));
 }
 
-// By an index into a table; those of one name are one part, −1 and "" are none.
-function partsByIndex(self: ArrayLike<number>, column: ArrayLike<number>, names: readonly string[]): Part[] {
-  const sums = new Float64Array(names.length);
-  const isThere = new Uint8Array(names.length);
-  for (let row = 0; row < self.length; row++) {
-    const index = column[row];
-    if (index >= 0) {
-      sums[index] += self[row];
-      isThere[index] = 1;
-    }
-  }
-  const parts = new Map<string, number>();
-  names.forEach((name, index) => {
-    if (isThere[index] === 1 && name !== "") {
-      parts.set(name, (parts.get(name) ?? 0) + sums[index]);
-    }
-  });
-  return heaviest(parts);
+// Those of one name are one part.
+export function modulesBySelf({ own }: TopAnswer): Part[] {
+  return heaviest(own.modules.filter(({ name }) => name !== "").map(({ name, value }) => [name, value]));
 }
 
-export function modulesBySelf(answer: FlameAnswer): Part[] {
-  const names = answer.modules.map(({ name }) => name);
-  return partsByIndex(answer.nodes.self, answer.nodes.module, names);
+export function buildsBySelf({ own }: TopAnswer, by: (build_id: string) => string): Part[] {
+  return heaviest(own.modules.map(({ build_id, value }) => [by(build_id), value]));
 }
 
-export function kindsBySelf(answer: FlameAnswer): Part[] {
-  return partsByIndex(answer.nodes.self, answer.nodes.kind, answer.kinds);
+// rest: the name of what lies in functions that are not listed.
+export function functionsBySelf(top: TopAnswer, by: (f: TopAnswer["functions"][number]) => string, rest: string): Part[] {
+  const listed = top.functions.reduce((sum, { self }) => sum + self, 0);
+  const inNone = ["root", "group", "incomplete"].reduce((sum, kind) => sum + (top.own.kinds[kind] ?? 0), 0);
+  const left = top.accounting.value - listed - inNone;
+  const parts = top.functions.map((f): [string, number] => [by(f), f.self]).filter(([name, value]) => name !== "" && value > 0);
+  return heaviest(left > 0 ? [...parts, [rest, left]] : parts);
 }

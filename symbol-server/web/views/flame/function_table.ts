@@ -8,6 +8,8 @@ import { collapseArguments, formatCount, formatPercent, formatValue } from "../.
 import { TOP_LIMIT } from "../../shell/state";
 import { rowWindow, scrollTo } from "../../widgets/virtual_window";
 import { COLUMNS, keyOf, rowsOf, wanted, type Column, type TableRow } from "./function_rows";
+import { onLongPress } from "../../widgets/long_press";
+import type { MenuFunction } from "./frame_menu";
 import type { Neighbour } from "./sandwich_trees";
 
 const ROW_HEIGHT = 25; // pixels, as the style has it
@@ -17,7 +19,9 @@ export interface TableEvents {
   pick(name: string): void; // clicked: search it in the graph
   point(name: string | null): void; // pointed at: show where it is
   sort(column: Column): void;
+  filter(text: string): void;
   sandwich(name: string): void;
+  menu(f: MenuFunction, x: number, y: number): void;
   // Who calls it, the heaviest first.
   callers(f: TopFunction, signal: AbortSignal): Promise<Neighbour[]>;
 }
@@ -31,6 +35,7 @@ export class FunctionTable {
   private readonly filter = byId<HTMLInputElement>("top-filter");
   private readonly note = byId("top-note");
   private answer: TopAnswer | null = null;
+  private of = ""; // whose shares they are, where that is to be said
   private column: Column = "self";
   private upwards = false;
   private functions: TopFunction[] = []; // those that the filter keeps, sorted
@@ -40,7 +45,10 @@ export class FunctionTable {
   private asking = new AbortController();
 
   constructor(private readonly events: TableEvents) {
-    this.filter.addEventListener("input", () => this.arrange(true));
+    this.filter.addEventListener("input", () => {
+      this.arrange(true);
+      this.events.filter(this.filter.value);
+    });
     this.filter.addEventListener("keydown", (e) => {
       if (e.key === "ArrowDown" || e.key === "Enter") {
         e.preventDefault();
@@ -56,10 +64,19 @@ export class FunctionTable {
     this.body.addEventListener("keydown", (e) => this.key(e));
     this.body.addEventListener("click", (e) => this.click(e));
     this.body.addEventListener("mouseover", (e) => this.pointed(e));
+    this.body.addEventListener("contextmenu", (e) => {
+      // By the menu key nothing is pointed at.
+      if (this.menuOf(this.rowOf(e.target), e.button === 2 ? e : null)) {
+        e.preventDefault();
+      }
+    });
+    onLongPress(this.body, (x, y, target) => this.menuOf(this.rowOf(target), { clientX: x, clientY: y }));
   }
 
-  show(answer: TopAnswer | null): void {
+  // of: the zoomed frame's name; "": they are of everything.
+  show(answer: TopAnswer | null, of: string, isZoomed: boolean): void {
     this.answer = answer;
+    this.of = of !== "" ? ` in ${of}` : isZoomed ? " of everything" : "";
     this.asking.abort();
     this.asking = new AbortController();
     this.unfolded.clear();
@@ -71,6 +88,13 @@ export class FunctionTable {
     if (column !== this.column) {
       this.column = column;
       this.upwards = column === "name";
+      this.arrange(true);
+    }
+  }
+
+  filterBy(text: string): void {
+    if (text !== this.filter.value) {
+      this.filter.value = text;
       this.arrange(true);
     }
   }
@@ -109,7 +133,7 @@ export class FunctionTable {
     const count = formatCount(this.functions.length);
     const known = this.isPartial ? "the hottest " : "";
     const one = this.functions.length === 1 ? "1 function" : `${known}${count} functions`;
-    this.note.textContent = answer === null ? "" : this.functions.length === 0 ? "No function matches." : one;
+    this.note.textContent = answer === null ? "" : this.functions.length === 0 ? "No function matches." : one + this.of;
     this.unfold();
   }
 
@@ -147,8 +171,8 @@ export class FunctionTable {
 
   private amount(value: number, whole: number): HTMLElement {
     const unit = this.answer?.unit ?? "";
-    const text = el("span", { class: "quiet" }, formatValue(value, unit));
-    return el("td", { class: "number" }, formatPercent(value, whole), text);
+    const text = unit === "samples" ? formatCount(value) : formatValue(value, unit);
+    return el("td", { class: "number" }, formatPercent(value, whole), el("span", { class: "quiet" }, text));
   }
 
   private functionRow(f: TopFunction): HTMLTableRowElement {
@@ -165,7 +189,7 @@ export class FunctionTable {
     const bar = el("div", { class: "bar" });
     const share = all > 0 ? f[this.column === "total" ? "total" : "self"] / all : 0;
     bar.style.width = `${Math.min(100, 100 * share)}%`;
-    const line = el("div", { class: "line" }, unfold, name, el("span", { class: "quiet" }, f.module));
+    const line = el("div", { class: "line" }, unfold, name, el("span", { class: "quiet" }, f.module), more(f.name));
     return el("tr", {}, el("td", { class: "name" }, bar, line), this.amount(f.self, all), this.amount(f.total, all));
   }
 
@@ -177,7 +201,7 @@ export class FunctionTable {
     }
     const { caller, function: f } = row;
     const name = el("button", { type: "button", class: "link", tabindex: "-1", title: caller.name }, collapseArguments(caller.name));
-    const line = el("div", { class: "line from" }, el("span", { class: "quiet" }, "from"), name, el("span", { class: "quiet" }, caller.module));
+    const line = el("div", { class: "line from" }, el("span", { class: "quiet" }, "from"), name, el("span", { class: "quiet" }, caller.module), more(caller.name));
     return el("tr", { class: "caller" }, el("td", { class: "name" }, line), el("td"), this.amount(caller.value, f.total));
   }
 
@@ -194,6 +218,23 @@ export class FunctionTable {
     return row.kind === "function" ? row.function.name : row.caller.name;
   }
 
+  // Its menu, where it was pointed at, else below the row; false: it has none.
+  private menuOf(at: number, pointer: { clientX: number; clientY: number } | null): boolean {
+    const row = this.rows[at];
+    if (row === undefined || row.kind === "text") {
+      return false;
+    }
+    this.at = at;
+    const box = this.elementOf(at)?.getBoundingClientRect();
+    const x = pointer?.clientX ?? (box?.left ?? 0) + 24;
+    const y = pointer?.clientY ?? box?.bottom ?? 0;
+    const { name, module } = row.kind === "function" ? row.function : row.caller;
+    const f = row.kind === "function" ? row.function : { build_id: "", file: "", line: 0 };
+    const place = f.file === "" || f.line === 0 ? f.file : `${f.file}:${f.line}`;
+    this.events.menu({ name, module, build_id: f.build_id, place, stack: "", recurs: false }, x, y);
+    return true;
+  }
+
   private pointed(e: Event): void {
     this.events.point(this.nameOf(this.rowOf(e.target)));
   }
@@ -207,6 +248,9 @@ export class FunctionTable {
     this.at = at;
     if (e.target instanceof Element && e.target.closest(".unfold") !== null) {
       this.toggle(at);
+    } else if (e.target instanceof Element && e.target.closest(".more") !== null) {
+      const { left, bottom } = (e.target.closest(".more") as Element).getBoundingClientRect();
+      this.menuOf(at, { clientX: left, clientY: bottom });
     } else {
       this.events.pick(name);
     }
@@ -225,6 +269,8 @@ export class FunctionTable {
       this.events.pick(name);
     } else if (e.key === "s" && name !== null) {
       this.events.sandwich(name);
+    } else if (e.key === "m" && name !== null) {
+      this.menuOf(this.at, null);
     } else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
       const row = this.rows[this.at];
       if (row.kind === "function" && this.unfolded.has(keyOf(row.function)) === (e.key === "ArrowLeft")) {
@@ -271,4 +317,9 @@ export class FunctionTable {
       this.unfold();
     }
   }
+}
+
+function more(name: string): HTMLElement {
+  const label = `menu of ${name}`;
+  return el("button", { type: "button", class: "more", tabindex: "-1", "aria-label": label, "aria-haspopup": "menu", title: "Menu (m, or the right button)" }, "⋯");
 }

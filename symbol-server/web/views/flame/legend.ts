@@ -17,7 +17,6 @@ const SHORT: Partial<Record<(typeof KINDS)[number], string>> = {
   gpu: "[gpu]",
   unresolved: "(unresolved)",
   incomplete: "[incomplete]",
-  cut: "[cut]",
 };
 const SHOWN = 14; // entries; further ones are summed up
 
@@ -34,6 +33,7 @@ export function showLegend(
   entries: readonly LegendEntry[],
   by: ColourBy,
   all: number,
+  haze: string,
   events: LegendEvents,
 ): void {
   const legend = byId("legend");
@@ -49,11 +49,7 @@ export function showLegend(
       ...(kind === null ? [] : [el("p", {}, KIND_WORDS[kind])]),
       el("p", {}, `${formatPercent(entry.value, all)} is these frames’ own.`),
     ]);
-    if (by === "language" || by === "age") {
-      button.setAttribute("aria-disabled", "true"); // the API does not choose by these
-    } else {
-      button.addEventListener("click", () => events.open(entry, button));
-    }
+    button.addEventListener("click", () => events.open(entry, button));
     button.addEventListener("mouseenter", () => events.point(entry));
     button.addEventListener("mouseleave", () => events.point(null));
     return el("li", {}, button);
@@ -63,5 +59,8 @@ export function showLegend(
     const value = rest.reduce((sum, entry) => sum + entry.value, 0);
     items.push(el("li", {}, `${rest.length} more`, el("span", { class: "share" }, formatPercent(value, all))));
   }
+  const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
+  swatch.style.backgroundColor = haze;
+  items.push(el("li", { class: "quiet", title: "Zoom in to see them; all sums count them" }, swatch, "narrower than a pixel"));
   legend.replaceChildren(...items);
 }

@@ -6,6 +6,7 @@ import { exactly, type State } from "../../shell/state";
 import { alternatives, withPart } from "./frame_presets";
 import type { ColourBy } from "./frame_colours";
 
+const EXPRESSION_MOST = 900; // characters; the API takes some more
 const HIDEABLE = ["native", "inline", "kernel", "interpreter", "jit", "gpu", "unresolved"];
 
 export function legendMenu(
@@ -13,6 +14,7 @@ export function legendMenu(
   by: ColourBy,
   state: State,
   change: (changed: Partial<State>) => void,
+  modules: readonly string[] = [], // by age and language: those it stands for, or mostly
 ): MenuItem[] {
   const item = (text: string, changed: Partial<State>): MenuItem => ({
     text,
@@ -30,6 +32,14 @@ export function legendMenu(
     items.push(
       item("Only these frames", { only_module: exactly(name) }),
       item("Without these frames", { hide_module: [...parts, exactly(name)].join("|") }),
+    );
+  }
+  const all = modules.map(exactly).join("|");
+  if (all !== "" && all.length <= EXPRESSION_MOST) {
+    const mostly = by === "language" ? `modules mostly in ${name}` : "these frames";
+    items.push(
+      item(`Only ${mostly}`, { only_module: all }),
+      item(`Without ${mostly}`, { hide_module: [...alternatives(state.hide_module), all].join("|") }),
     );
   }
   if (state.hide_kind !== "" || state.hide_module !== "" || state.only_module !== "") {

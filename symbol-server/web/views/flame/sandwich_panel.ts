@@ -17,6 +17,12 @@ export interface SandwichEvents {
   leave(): void;
 }
 
+export interface SandwichScope {
+  within: string; // the zoomed frame; "": everything,
+  isZoomed: boolean; // which is to be said then
+  saysCut: boolean; // a number of frames was asked for
+}
+
 class Half {
   private readonly tree: FrameTree;
   graph: Graph | null = null;
@@ -109,7 +115,7 @@ export class SandwichPanel {
   }
 
   // Returns the graph of callees.
-  show(answer: SandwichAnswer): Graph {
+  show(answer: SandwichAnswer, { within, isZoomed, saysCut }: SandwichScope): Graph {
     this.element.hidden = false;
     const { callers, callees } = sandwichOf(answer);
     const { accounting, unit } = answer;
@@ -124,13 +130,14 @@ export class SandwichPanel {
       amount("total", answer.total),
       amount("self", self),
       el("span", { class: "quiet" }, `${formatCount(answer.total_samples)} samples${modulesText(answer)}`),
+      el("span", { class: "quiet within" }, within !== "" ? `within ${within}` : isZoomed ? "of everything" : ""),
     );
     this.element.classList.toggle("nobody", answer.total === 0);
     if (answer.total === 0) {
       this.head.append(el("p", { class: "quiet" }, "No stack of this choice and time goes through a function of this name."));
     }
-    this.callersTitle.textContent = `Callers${cutText(answer.callers.cut, answer)}`;
-    this.calleesTitle.textContent = `Callees${cutText(answer.callees.cut, answer)}`;
+    this.callersTitle.textContent = `Callers${saysCut ? cutText(answer.callers.cut, answer) : ""}`;
+    this.calleesTitle.textContent = `Callees${saysCut ? cutText(answer.callees.cut, answer) : ""}`;
     this.callers.show(callers);
     this.callees.show(callees);
     this.active = this.callees;

@@ -9,6 +9,16 @@ import { LIMIT_MS, matchGuarded, mayExplode } from "../../graph/search_guard";
 import { exactly } from "../../shell/state";
 
 const TYPING_PAUSE_MS = 120;
+const COUNTING_PAUSE_MS = 150;
+
+interface Share {
+  value: number;
+  whole: number;
+  isLeast: boolean; // of what is drawn: there may be more
+}
+
+// The server's sum of what an expression of RE2 finds, of everything or of the zoomed frame; null: not known.
+export type Counting = (expression: string, inZoom: boolean, signal: AbortSignal) => Promise<{ value: number; whole: number } | null>;
 
 export interface SearchElements {
   field: HTMLInputElement;
@@ -56,12 +66,18 @@ export function makeSearch(leave: () => void): { element: HTMLElement; parts: Se
   return { element: el("span", { class: "search-side", role: "search" }, parts.field, parts.tools), parts };
 }
 
+let boxes = 0; // made so far, for ids
+
 export class SearchBox {
   private text = "";
+  private reason = "";
   private graph: Graph | null = null;
   private zoom = 0;
   private names: Uint8Array | null = null; // matching names of graph
+  private expression: RegExp | null = null;
   private found: Found | null = null;
+  private shares: Share[] = []; // of everything; of the zoomed frame, where that is another
+  private counting = new AbortController();
   private at = -1; // which match is selected
   private timer = 0;
   private asking = new AbortController();
@@ -71,8 +87,11 @@ export class SearchBox {
     private readonly changed: (text: string) => void,
     private readonly highlight: (names: Uint8Array | null) => void,
     private readonly go: (node: number) => void,
+    private readonly counted: Counting | null = null,
   ) {
     const { field } = parts;
+    parts.result.id ||= `search-result-${boxes++}`;
+    field.setAttribute("aria-describedby", parts.result.id);
     field.addEventListener("input", () => {
       clearTimeout(this.timer);
       this.timer = window.setTimeout(() => this.changed(field.value), TYPING_PAUSE_MS);
@@ -133,8 +152,9 @@ export class SearchBox {
   private run(): void {
     const pattern = compilePattern(this.text, true);
     this.asking.abort();
-    this.parts.field.title = pattern?.error ?? "";
-    this.parts.field.classList.toggle("odd", pattern !== null && pattern.error !== "");
+    this.counting.abort();
+    this.expression = pattern?.expression ?? null;
+    this.markOdd(pattern?.error ?? "");
     if (pattern === null || this.graph === null) {
       this.names = this.found = null;
       this.say("");
@@ -157,9 +177,8 @@ export class SearchBox {
       return;
     }
     if (names === null) {
-      this.parts.field.title = "This expression has too many ways to match: it was stopped. Fewer * and + inside of each other help.";
-      this.parts.field.classList.add("odd");
-      this.say(`stopped after ${LIMIT_MS} ms`);
+      this.markOdd(`Stopped after ${LIMIT_MS} ms: too many ways to match. Fewer * and + inside of each other help.`);
+      this.say("");
       return;
     }
     this.names = names;
@@ -168,24 +187,60 @@ export class SearchBox {
   }
 
   private count(): void {
-    this.found = findFrames(this.graph as Graph, this.names as Uint8Array, this.zoom);
+    const graph = this.graph as Graph;
+    const names = this.names as Uint8Array;
+    const isLeast = graph.holdsCut(0) || graph.ancestorsOf(this.zoom).some((node) => graph.lacksCallees(node));
+    this.found = findFrames(graph, names, this.zoom);
+    const inZoom = { value: this.found.value, whole: graph.total[this.zoom], isLeast: graph.holdsCut(this.zoom) };
+    this.shares =
+      this.zoom === 0 ? [inZoom] : [{ value: findFrames(graph, names, 0).value, whole: graph.total[0], isLeast }, inZoom];
     this.tell();
+    this.counting.abort();
+    if (this.shares.some((share) => share.isLeast) && this.counted !== null && this.expression !== null) {
+      this.counting = new AbortController();
+      const { signal } = this.counting;
+      const { flags, source } = this.expression;
+      const text = flags.includes("i") ? `(?i)${source}` : source;
+      setTimeout(() => this.shares.forEach((_, i) => void this.ask(text, i, signal)), COUNTING_PAUSE_MS);
+    }
+  }
+
+  // An expression that the server does not know leaves what is drawn.
+  private async ask(expression: string, i: number, signal: AbortSignal): Promise<void> {
+    const counted = signal.aborted ? null : await this.counted?.(expression, i > 0, signal).catch(() => null);
+    if (counted && !signal.aborted) {
+      this.shares[i] = { ...counted, isLeast: false };
+      this.tell();
+    }
   }
 
   private tell(): void {
-    const graph = this.graph as Graph;
-    const { count, value } = this.found as Found;
-    if (count === 0) {
+    const { count } = this.found as Found;
+    if (count === 0 && this.shares.every(({ value, isLeast }) => value === 0 && !isLeast)) {
       this.say("no match");
       return;
     }
-    const share = formatPercent(value, graph.total[this.zoom]);
+    const words = this.shares.length === 1 ? [""] : [" of all", " of the zoom"];
+    const shares = this.shares.map(
+      ({ value, whole, isLeast }, i) => `${isLeast ? "at least " : ""}${formatPercent(value, whole)}${words[i]}`,
+    );
     const place = this.at >= 0 ? `${formatCount(this.at + 1)} of ` : "";
-    this.say(`${share} · ${place}${formatCount(count)} ${count === 1 ? "frame" : "frames"}`);
+    const frames = count === 0 ? "too narrow to draw" : `${place}${formatCount(count)} ${count === 1 ? "frame" : "frames"}`;
+    this.say(`${shares.join(", ")} · ${frames}`);
+  }
+
+  // What is wrong with the text, "" for nothing: read with the field, and before what was found.
+  private markOdd(reason: string): void {
+    const { field } = this.parts;
+    this.reason = reason;
+    field.title = reason;
+    field.classList.toggle("odd", reason !== "");
+    field.setAttribute("aria-invalid", String(reason !== ""));
   }
 
   private say(text: string): void {
-    this.parts.result.textContent = text;
+    const said = this.reason === "" ? [] : [el("span", { class: "reason", title: this.reason }, this.reason), " "];
+    this.parts.result.replaceChildren(...said, text);
     this.parts.tools.hidden = this.text === "";
   }
 

@@ -2,6 +2,8 @@
 // What a module's state means and what a person can do about its names. Pure.
 
 import type { ModuleState } from "../../server/api";
+import { formatPercent, formatSize } from "../../text/format";
+import type { Distribution } from "./distribution";
 
 export const STATE_WORDS: Record<string, string> = {
   wanted: "not looked for yet",
@@ -66,17 +68,35 @@ function fileName(module: ModuleState): string {
   return /^[\x20-\x7e]{1,120}$/.test(name) && !name.startsWith("[") && !name.startsWith("-") ? name : "FILE";
 }
 
-// The ways to get names, the likeliest first. origin: the server's address, without a slash.
-export function adviceOn(module: ModuleState, origin: string): Advice[] {
-  const { build_id: id, state, unsymbolized_share: share } = module;
-  const hasNames = state === "ready" || state === "symbols";
-  if (PENDING.has(state)) {
+// Who the server asks for files, and what hosts run: the ways depend on it.
+export interface Sources {
+  origin: string; // the server's address, without a slash
+  debuginfod: readonly string[]; // its --debuginfod
+  hasDirectories: boolean; // --symbol-dir
+  distribution: Distribution;
+}
+
+// Distributions know files by the build-ids of GNU ld: 20 bytes.
+function mayBePackaged({ build_id }: ModuleState): boolean {
+  return build_id.length === 40;
+}
+
+// The servers have been asked, and none has it: it is no distribution's.
+function isDenied({ sources }: ModuleState): boolean {
+  const asked = sources.filter(({ source }) => /^https?:/.test(source));
+  return asked.length > 0 && asked.every(({ answer }) => answer === "not_found");
+}
+
+// The ways to get names, the likeliest first.
+export function adviceOn(module: ModuleState, from: Sources): Advice[] {
+  const hasNames = module.state === "ready" || module.state === "symbols";
+  if (isWorking(module)) {
     return [{ text: "The server works on it; its names appear here and in past flame graphs by themselves.", command: "" }];
   }
-  if (hasNames && share === 0) {
-    return state === "ready"
+  if (hasNames && module.unsymbolized_share === 0) {
+    return module.state === "ready"
       ? []
-      : [{ text: "For lines and inlined functions, send the file with debug information:", command: put(module, origin) }];
+      : [{ text: "For lines and inlined functions, send the file with debug information:", command: put(module, from.origin) }];
   }
   if (isKernel(module)) {
     return [
@@ -84,42 +104,81 @@ export function adviceOn(module: ModuleState, origin: string): Advice[] {
         text: "An agent that may read /proc/kallsyms sends the kernel's names by itself. On the host, as root:",
         command: "sysctl kernel.kptr_restrict=1",
       },
-      { text: "Or send the kernel with debug information (package linux-image-…-dbg, kernel-debuginfo):", command: put(module, origin) },
+      { text: "Or send the kernel with debug information (package linux-image-…-dbg, kernel-debuginfo):", command: put(module, from.origin) },
     ];
   }
-  return [
-    { text: "Send the file with debug information, or the program before it was stripped (drop it here, or):", command: put(module, origin) },
-    { text: "A whole build, only what is not there yet:", command: `sh deploy/upload-symbols.sh build/ ${origin}` },
-    { text: "A distribution's package: find it by the build-id on Debian,", command: `find-dbgsym-packages ${id}` },
-    {
-      text: "or install it on Fedora, and give its folder to the server (--symbol-dir /usr/lib/debug).",
-      command: `dnf --enablerepo='*debug*' install /usr/lib/debug/.build-id/${id.slice(0, 2)}/${id.slice(2)}.debug`,
-    },
-    ...(module.sources?.some(({ source }) => /^https?:/.test(source)) === true
-      ? []
-      : [{ text: "Or let the server ask a debuginfod server, such as the distribution's:", command: "farflame-server --debuginfod URL …" }]),
+  const own: Advice[] = [
+    { text: "Send the file with debug information, or the program before it was stripped (drop it here, or):", command: put(module, from.origin) },
+    { text: "A whole build, only what is not there yet:", command: `sh deploy/upload-symbols.sh build/ ${from.origin}` },
   ];
+  return isDenied(module) || !mayBePackaged(module) ? own : [...packaged(module, from), ...own];
+}
+
+// The distribution's own ways.
+function packaged({ build_id: id }: ModuleState, { debuginfod, hasDirectories, distribution }: Sources): Advice[] {
+  const command = distribution.packageOf(id);
+  const install: Advice[] =
+    command === ""
+      ? []
+      : [
+          {
+            text: hasDirectories
+              ? `${distribution.name}'s package with its debug information, on the server (which reads --symbol-dir):`
+              : `${distribution.name}'s package with its debug information; give its folder to the server, --symbol-dir /usr/lib/debug:`,
+            command,
+          },
+        ];
+  const ask: Advice[] =
+    debuginfod.length > 0
+      ? []
+      : [{ text: "Let the server ask a debuginfod server, for all modules at once:", command: `farflame-server --debuginfod ${distribution.debuginfod}` }];
+  return hasDirectories ? [...install, ...ask] : [...ask, ...install];
+}
+
+// The one command to copy; "": none is needed, or none helps.
+export function cureOf(module: ModuleState, from: Sources): string {
+  const isWholeTable = module.state === "ready" && module.quality === "dwarf";
+  return module.unsymbolized === 0 || isWholeTable ? "" : (adviceOn(module, from)[0]?.command ?? "");
 }
 
 function put(module: ModuleState, origin: string): string {
   return `curl --fail-with-body -T ${quoteForShell(fileName(module))} ${origin}/api/v1/modules/${module.build_id}`;
 }
 
-// One short sentence for the list.
+// The server looks for its files or reads them now, or will without being told.
+export function isWorking({ state, working }: ModuleState): boolean {
+  return PENDING.has(state) || working === 1;
+}
+
+// Every frame of the picture that lies in it has a name.
+export function isWhole({ state, unsymbolized }: ModuleState): boolean {
+  return (state === "ready" || state === "symbols") && unsymbolized === 0;
+}
+
+// What the list says of its names.
+export function stateText(module: ModuleState): string {
+  const { state, download, unsymbolized, samples, working } = module;
+  if (download !== undefined) {
+    return download.bytes > 0 ? `${formatSize(download.bytes)} have come` : "a server is asked";
+  }
+  if (working === 1 && !PENDING.has(state)) {
+    return "being looked for";
+  }
+  if ((state === "ready" || state === "symbols") && unsymbolized > 0) {
+    return `of ${formatPercent(samples - unsymbolized, samples)} only`;
+  }
+  return STATE_WORDS[state] ?? state;
+}
+
+// Why there is no command to copy.
 export function nextStep(module: ModuleState): string {
-  if (PENDING.has(module.state)) {
+  if (isWorking(module)) {
     return "wait: the server works on it";
   }
-  if (module.unsymbolized_share === 0) {
-    return "";
-  }
-  if (module.state === "ready" || module.state === "symbols") {
-    return module.quality === "dwarf" ? "addresses outside of all functions" : "send debug information";
-  }
-  return isKernel(module) ? "let the agent read kallsyms" : "send the file with symbols";
+  return module.unsymbolized === 0 ? "" : "addresses outside of all functions";
 }
 
 // Samples lack names, and nobody works on it.
 export function isStuck(module: ModuleState): boolean {
-  return module.unsymbolized > 0 && !PENDING.has(module.state);
+  return module.unsymbolized > 0 && !isWorking(module);
 }

@@ -6,9 +6,9 @@ import { el } from "../../widgets/dom";
 import { formatCount, formatPercent } from "../../text/format";
 import { byFalling, byText } from "../../widgets/list_order";
 import type { Column } from "../../widgets/list_table";
-import { isStuck, nextStep, PENDING, QUALITY_WORDS, STATE_WORDS } from "./modules_advice";
+import { moduleCure, type CureActions } from "./module_cure";
+import { isStuck, isWhole, isWorking, nextStep, QUALITY_WORDS, stateText } from "./modules_advice";
 
-const SIGNS: Record<string, string> = { ready: "✓", symbols: "✓", missing: "!", failed: "!" };
 const SHORT_ID = 12; // characters of a build-id that tell it from others
 
 function shareBar(share: number, most: number): HTMLElement {
@@ -17,8 +17,14 @@ function shareBar(share: number, most: number): HTMLElement {
   return bar;
 }
 
+// A tick only where every frame has its name.
+function sign(module: ModuleState): HTMLElement {
+  const kind = isWorking(module) ? "working" : isWhole(module) ? "ready" : module.unsymbolized > 0 ? "missing" : "none";
+  return el("span", { class: `sign ${kind}`, "aria-hidden": "true" }, { working: "…", ready: "✓", missing: "!", none: "–" }[kind]);
+}
+
 // most: the largest share of the list, which the bars are measured by.
-export function moduleColumns(most: () => number): Column<ModuleState>[] {
+export function moduleColumns(most: () => number, cures: CureActions): Column<ModuleState>[] {
   return [
     {
       key: "share",
@@ -46,11 +52,8 @@ export function moduleColumns(most: () => number): Column<ModuleState>[] {
       head: "names",
       title: "Whether the server has names for it",
       kind: "text",
-      order: byText((module) => `${isStuck(module) ? 0 : PENDING.has(module.state) ? 1 : 2}${module.state}`),
-      cell: ({ state }) => [
-        el("span", { class: `sign ${state}`, "aria-hidden": "true" }, SIGNS[state] ?? "…"),
-        STATE_WORDS[state] ?? state,
-      ],
+      order: byText((module) => `${isStuck(module) ? 0 : isWorking(module) ? 1 : 2}${module.state}`),
+      cell: (module) => [sign(module), stateText(module)],
     },
     {
       key: "why",
@@ -63,10 +66,10 @@ export function moduleColumns(most: () => number): Column<ModuleState>[] {
     {
       key: "next",
       head: "what to do",
-      title: "The next step; the details have command lines",
+      title: "The server asked once more, and the likeliest command; the details have the others",
       kind: "text",
       order: byText(nextStep),
-      cell: (module) => [nextStep(module)],
+      cell: (module) => [moduleCure(module, cures)],
     },
     {
       key: "quality",

@@ -8,16 +8,27 @@ import type { Shell } from "../../shell/view";
 import { exactly } from "../../shell/state";
 import { commandLine } from "../../widgets/command";
 import { linkTo } from "../links";
-import { adviceOn, ANSWER_WORDS, MISSING_WORDS, QUALITY_WORDS, STATE_WORDS } from "./modules_advice";
+import { adviceOn, ANSWER_WORDS, isStuck, MISSING_WORDS, QUALITY_WORDS, STATE_WORDS, type Sources } from "./modules_advice";
 
 function fact(name: string, ...values: Child[]): HTMLElement[] {
   return [el("dt", {}, name), el("dd", {}, ...values)];
 }
 
-export function moduleDetails(shell: Shell, module: ModuleState, upload: () => void): Node[] {
+export interface ModuleActions {
+  sources: Sources;
+  upload(): void;
+  forget(): void;
+  fetch(): void;
+}
+
+export function moduleDetails(shell: Shell, module: ModuleState, actions: ModuleActions): Node[] {
+  const fetch = el("button", { type: "button" }, "Fetch its names now");
+  fetch.addEventListener("click", () => actions.fetch());
   const send = el("button", { type: "button" }, "Upload for this module…");
-  send.addEventListener("click", upload);
-  const advice = adviceOn(module, location.origin).flatMap(({ text, command }) => [
+  send.addEventListener("click", () => actions.upload());
+  const remove = el("button", { type: "button" }, "Delete what was uploaded…");
+  remove.addEventListener("click", () => actions.forget());
+  const advice = adviceOn(module, actions.sources).flatMap(({ text, command }) => [
     el("p", {}, text),
     ...(command === "" ? [] : [commandLine(command)]),
   ]);
@@ -28,7 +39,9 @@ export function moduleDetails(shell: Shell, module: ModuleState, upload: () => v
       "p",
       { class: "leads" },
       ...(module.unsymbolized > 0 ? [namelessFrames(shell, module)] : []),
+      ...(isStuck(module) ? [fetch] : []),
       send,
+      ...(module.uploaded_files > 0 ? [remove] : []),
     ),
     ...(advice.length === 0 ? [] : [el("h3", {}, "What to do"), ...advice]),
     ...sources(module),
@@ -58,6 +71,10 @@ function facts(module: ModuleState): HTMLElement[] {
     const from = module.source === "" ? "" : ` from ${module.source}`;
     out.push(...fact("names", `${QUALITY_WORDS[module.quality] ?? module.quality}${from}`));
     out.push(...fact("size", `${formatCount(module.functions)} functions, files of ${formatSize(module.file_bytes)}`));
+  }
+  if (module.uploaded_files > 0) {
+    const files = module.uploaded_files === 1 ? "1 file" : `${module.uploaded_files} files`;
+    out.push(...fact("uploaded", `${files}, ${formatSize(module.uploaded_bytes)} on the server's disk`));
   }
   for (const missing of module.missing) {
     out.push(...fact("lacks", MISSING_WORDS[missing] ?? missing));

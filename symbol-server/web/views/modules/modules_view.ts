@@ -2,16 +2,20 @@
 // Modules: which builds leave samples without names, why, what to do about it, and the upload. While the
 // server works on some, it is asked again, so that one sees names come.
 
-import { ask, type ModulesAnswer, type ModuleState, type TopAnswer } from "../../server/api";
+import { ask, type AgentsAnswer, type ModulesAnswer, type ModuleState, type TopAnswer } from "../../server/api";
+import { deleteModule } from "../../server/upload";
+import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
-import { formatCount } from "../../text/format";
+import { formatCount, formatSize } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
 import { moduleParameters, sampleParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { listKeys } from "../../widgets/list_keys";
 import { ListTable } from "../../widgets/list_table";
-import { PENDING } from "./modules_advice";
+import { distributionOf, UNKNOWN } from "./distribution";
+import { ModuleFetches } from "./module_fetch";
+import { isWorking, type Sources } from "./modules_advice";
 import { moduleColumns } from "./modules_columns";
 import { moduleDetails } from "./modules_details";
 import { listOf, SHOWN, shownOf, SHOWN_WORDS, isListed } from "./modules_rows";
@@ -25,6 +29,9 @@ export class ModulesView implements View {
   readonly asked = [...(["type", "from", "until", "process", "service", "host", "match"] as const)];
   private modules: ModuleState[] = [];
   private most = 0;
+  private sources: Sources = { origin: location.origin, debuginfod: [], hasDirectories: false, distribution: UNKNOWN };
+  private readonly fetches = new ModuleFetches();
+  private uploaded = ""; // how much of the server's disk uploads take
   private again = 0;
   private pause = AGAIN_MS;
   private uploadedAt = -AFTER_UPLOAD_MS;
@@ -47,7 +54,11 @@ export class ModulesView implements View {
   readonly keys: KeyBinding[];
 
   constructor(private readonly shell: Shell) {
-    this.list = new ListTable("Modules", moduleColumns(() => this.most), {
+    this.list = new ListTable("Modules", moduleColumns(() => this.most, {
+      sources: () => this.sources,
+      copy: (command) => void copyAndSay(command, shell),
+      fetch: (module) => void this.fetch(module),
+    }), {
       idOf: ({ build_id }) => build_id,
       pick: (module) => shell.change({ module }, false),
       orderBy: (module_order) => shell.change({ module_order }, false),
@@ -82,6 +93,7 @@ export class ModulesView implements View {
     this.pause = AGAIN_MS;
     const sums = ask<TopAnswer>("top", { ...sampleParameters(state), limit: "1" }, signal);
     sums.catch(() => undefined); // thrown below
+    await this.askDistribution(signal);
     await this.askModules(state, signal);
     const answer = await sums;
     if (signal.aborted) {
@@ -89,7 +101,7 @@ export class ModulesView implements View {
     }
     showAccounting(this.shell.status, answer, () => this.shell.change({ modules: "nameless" }));
     if (this.modules.length === 0) {
-      await explainEmpty(this.shell, answer.accounting.lost, signal);
+      await explainEmpty(this.shell, answer.accounting, signal);
     }
   }
 
@@ -106,17 +118,42 @@ export class ModulesView implements View {
   }
 
   private async askModules(state: State, signal: AbortSignal): Promise<void> {
-    const { modules } = await ask<ModulesAnswer>("modules", moduleParameters(state), signal);
+    const answer = await ask<ModulesAnswer>("modules", moduleParameters(state), signal);
+    const { modules, uploads } = answer;
     if (signal.aborted) {
       return;
     }
     this.modules = modules;
+    this.sources = {
+      ...this.sources,
+      debuginfod: (answer.debuginfod ?? []).map(({ source }) => source),
+      hasDirectories: (answer.symbol_dirs?.passes ?? 0) > 0 || answer.symbol_dirs?.reading === 1,
+    };
+    const { sentences } = this.fetches.settle(modules);
+    if (sentences.length > 0) {
+      this.shell.notice(sentences.join(" "));
+    }
+    const limit = uploads.limit_bytes > 0 ? ` of ${formatSize(uploads.limit_bytes)}` : "";
+    this.uploaded = uploads.files > 0 ? `${formatCount(uploads.files)} uploaded files, ${formatSize(uploads.bytes)}${limit}` : "";
     this.draw(this.shell.state);
-    const isWorking = modules.some((m) => m.unsymbolized > 0 && PENDING.has(m.state));
+    const isBusy = this.fetches.isBusy || modules.some((m) => m.unsymbolized > 0 && isWorking(m));
     const isFresh = performance.now() - this.uploadedAt < AFTER_UPLOAD_MS;
-    if (isWorking || isFresh || this.uploads.isBusy) {
+    if (isBusy || isFresh || this.uploads.isBusy) {
       this.again = window.setTimeout(() => void this.askAgain(state, signal), this.pause);
       this.pause = Math.min(AGAIN_MOST_MS, this.pause * 1.3);
+    }
+  }
+
+  // What hosts run says which packages there are; without it there are still the other ways.
+  private async askDistribution(signal: AbortSignal): Promise<void> {
+    const { agents } = await ask<AgentsAnswer>("agents", {}, signal).catch(() => ({ agents: [] }));
+    this.sources = { ...this.sources, distribution: distributionOf(agents) };
+  }
+
+  private async fetch(module: ModuleState): Promise<void> {
+    await this.fetches.start(module, (text) => this.shell.notice(text));
+    if (this.shell.state.page === "modules") {
+      this.shell.reload();
     }
   }
 
@@ -147,7 +184,7 @@ export class ModulesView implements View {
       button.textContent = `${SHOWN_WORDS[shown]} (${formatCount(count)})`;
       button.setAttribute("aria-pressed", String(shown === which));
     }
-    this.note.textContent = state.module_find.trim() === "" ? "" : `${formatCount(rows.length)} found`;
+    this.note.textContent = state.module_find.trim() === "" ? this.uploaded : `${formatCount(rows.length)} found`;
     this.list.show(rows, state.module_order, state.module);
     this.nothing.hidden = rows.length > 0;
     this.list.element.hidden = rows.length === 0;
@@ -172,8 +209,33 @@ export class ModulesView implements View {
     if (module !== undefined) {
       const close = el("button", { type: "button", class: "close", "aria-label": "Close the details", title: "Esc" }, "×");
       close.addEventListener("click", () => this.shell.change({ module: "" }, false));
-      this.side.replaceChildren(close, ...moduleDetails(this.shell, module, () => this.choose(module.build_id)));
+      this.side.replaceChildren(
+        close,
+        ...moduleDetails(this.shell, module, {
+          sources: this.sources,
+          upload: () => this.choose(module.build_id),
+          forget: () => void this.forget(module),
+          fetch: () => void this.fetch(module),
+        }),
+      );
     }
+  }
+
+  private async forget(module: ModuleState): Promise<void> {
+    const name = module.name === "" ? module.build_id : module.name;
+    const question =
+      `Delete what was uploaded for ${name} (${formatSize(module.uploaded_bytes)}), and the names made of it? ` +
+      "Names come again from other sources, the uploaded files do not.";
+    if (!window.confirm(question)) {
+      return;
+    }
+    try {
+      const { deleted_files, deleted_bytes } = await deleteModule(module.build_id);
+      this.shell.notice(`Deleted: ${formatCount(deleted_files)} uploaded files of ${name}, ${formatSize(deleted_bytes)}.`);
+    } catch (failure) {
+      this.shell.notice((failure as Error).message);
+    }
+    this.shell.reload();
   }
 
   private nextShown(): void {

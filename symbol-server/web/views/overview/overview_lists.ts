@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The overview's two short lists: the hottest functions, and what changed lately.
 
-import type { Hotspots, TopAnswer } from "../../server/api";
+import type { Hotspots, TopAnswer, TopFunction } from "../../server/api";
+import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
 import { collapseArguments, formatPercent, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
-import { exactly } from "../../shell/state";
+import { exactly, narrowTo, type State } from "../../shell/state";
+import { functionMenu } from "../flame/frame_menu";
 import { linkTo } from "../links";
 
 export class OverviewList {
@@ -41,14 +43,52 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
     return el(
       "tr",
       {},
-      el("td", { class: "name" }, bar, link),
+      el("td", { class: "name" }, bar, link, more(shell, f)),
       el("td", { class: "number" }, formatPercent(f.self, all)),
     );
   });
   return el("table", {}, el("tbody", {}, ...rows));
 }
 
-// The group, when, and the function that moved most.
+// The menu of its frame.
+function more(shell: Shell, f: TopFunction): HTMLElement {
+  const button = el("button", { type: "button", class: "more", "aria-label": `menu of ${f.name}`, "aria-haspopup": "menu", title: "Menu" }, "⋯");
+  const place = f.file === "" || f.line === 0 ? f.file : `${f.file}:${f.line}`;
+  button.addEventListener("click", () => {
+    const { left, bottom } = button.getBoundingClientRect();
+    const items = functionMenu({ ...f, place, stack: "", recurs: false }, shell.state, {
+      change: (changed) => shell.change({ page: "graph", ...changed }),
+      copy: (text) => void copyAndSay(text, shell),
+    });
+    shell.menu.open(left, bottom, f.name, items);
+  });
+  return button;
+}
+
+type Change = Hotspots["changes"][number];
+
+// With what it was before, as the server would compare it; null: with nothing.
+function comparison(shell: Shell, { from, until, labels, links }: Change): Partial<State> | null {
+  const asked = new URLSearchParams(links.diff?.split("?")[1] ?? "");
+  const [begin, end] = [asked.get("base.from"), asked.get("base.until")];
+  if (begin === null || end === null) {
+    return null;
+  }
+  const sort = asked.get("sort") ?? "self";
+  const side = { from: String(from), until: String(until), base: `${begin}..${end}`, base_match: "", norm: "share", sort };
+  return { page: "diff", ...narrowTo(shell.state, labels), ...side, zoom: "" };
+}
+
+const STEPS_TO_TELL = 6;
+
+// what: of what there are several, in the singular.
+export function noChange({ from, until, step_ms }: Hotspots, what: string): string {
+  return (until - from) / step_ms < STEPS_TO_TELL
+    ? "The range is too short to tell what stands out from minute to minute."
+    : `No ${what} stands out from how it varies by itself.`;
+}
+
+// The group, when, and the function that moved most, which leads to the comparison.
 export function changes(shell: Shell, answer: Hotspots): HTMLElement {
   const rows = answer.changes.map((change) => {
     const moved = [...change.rose, ...change.fell].sort((a, b) => Math.abs(b.after - b.before) - Math.abs(a.after - a.before))[0];
@@ -56,22 +96,22 @@ export function changes(shell: Shell, answer: Hotspots): HTMLElement {
     const until = change.lasting ? "since then" : `until ${formatTime(change.until)}`;
     const what =
       moved === undefined
-        ? ""
+        ? "compare"
         : `${collapseArguments(moved.name)} ` +
           `${formatPercent(moved.before, 1)} → ${formatPercent(moved.after, 1)}`;
     const link = linkTo(
       shell,
-      {
-        page: "graph",
-        from: String(change.from),
-        until: String(change.until),
-        ...change.labels, // host, process or service: the rows of the overview
-      },
+      { page: "graph", from: String(change.from), until: String(change.until), ...narrowTo(shell.state, change.labels) },
       { class: "line", title: what },
       el("bdi", {}, who),
       el("span", { class: "quiet" }, `${formatTime(change.from)} ${until}`),
     );
-    return el("tr", {}, el("td", { class: "name" }, link, el("div", { class: "quiet what" }, what)));
+    const compared = comparison(shell, change);
+    const both =
+      compared === null
+        ? el("div", { class: "quiet what" }, what)
+        : linkTo(shell, compared, { class: "quiet what", title: `Recorded, and it stands out from how it varies. Compare with before:\n${what}` }, what);
+    return el("tr", {}, el("td", { class: "name" }, link, both));
   });
   return el("table", {}, el("tbody", {}, ...rows));
 }

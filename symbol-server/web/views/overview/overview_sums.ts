@@ -2,10 +2,12 @@
 // The rows of the overview: one group (a service, host or process), its value of each type. Pure.
 
 import type { TimelineAnswer } from "../../server/api";
+import { reportedBy } from "../reported";
 
 export interface Row {
   name: string; // "" has no such label
   values: Map<string, number>; // by type; absent: nothing of it, or not among the largest
+  times: Map<string, number>; // by type: milliseconds that the values are of
 }
 
 export interface Rows {
@@ -24,9 +26,10 @@ export function rowsOf(answers: readonly TimelineAnswer[], label: string, sortBy
     let sum = answer.other?.value ?? 0;
     for (const series of answer.series) {
       const name = series.labels[label] ?? "";
-      const row = byName.get(name) ?? { name, values: new Map<string, number>() };
+      const row = byName.get(name) ?? { name, values: new Map<string, number>(), times: new Map<string, number>() };
       byName.set(name, row);
       row.values.set(answer.type, (row.values.get(answer.type) ?? 0) + series.value);
+      row.times.set(answer.type, Math.max(row.times.get(answer.type) ?? 0, reportedBy(answer, series)));
       sum += series.value;
     }
     sums.set(answer.type, sum);

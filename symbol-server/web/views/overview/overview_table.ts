@@ -9,6 +9,7 @@ import { searchChange, traceIdOf, type State } from "../../shell/state";
 import { linkTo } from "../links";
 import { rowsOf, type Row, type Rows } from "./overview_sums";
 import { rateOf } from "../rates";
+import { reportedMs } from "../reported";
 
 const ROWS_AT_ONCE = 100;
 export const GROUPINGS = ["service", "host", "process"] as const;
@@ -132,7 +133,7 @@ export class OverviewTable {
     const isChosen = answer.type === this.shell.state.type;
     const inWords =
       answer.unit === "nanoseconds"
-        ? rate.format(rate.of(value, answer.until - answer.from))
+        ? rate.format(rate.of(value, row.times.get(answer.type) ?? reportedMs(answer)))
         : formatValue(value, answer.unit);
     const link = linkTo(
       this.shell,

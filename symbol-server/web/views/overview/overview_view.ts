@@ -6,16 +6,17 @@ import { el } from "../../widgets/dom";
 import { formatCount } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { moduleParameters, sampleParameters, type State } from "../../shell/state";
+import { isOfHosts, moduleParameters, sampleParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { SERIES_COLOURS } from "../../widgets/series_colours";
 import { TimeChart } from "../../widgets/time_chart";
 import { chartOf } from "../chart_data";
 import { LATE_MS } from "../agents/agents_rows";
 import { linkTo } from "../links";
-import { changes, OverviewList, topFunctions } from "./overview_lists";
+import { changes, noChange, OverviewList, topFunctions } from "./overview_lists";
 import { groupingOf, GROUPINGS, OverviewTable } from "./overview_table";
 import { rateOf } from "../rates";
+import { reportedMs } from "../reported";
 
 const GROUPS = 1000; // rows asked for; the server sums up the rest
 const EMPTY_AGAIN_MS = 3000;
@@ -77,7 +78,11 @@ export class OverviewView implements View {
       return;
     }
     if (types.length === 0) {
-      await explainEmpty(this.shell, 0, signal);
+      const { accounting } = await coming;
+      if (signal.aborted) {
+        return;
+      }
+      await explainEmpty(this.shell, { ...accounting, lost: 0 }, signal);
       this.again = window.setTimeout(() => void this.awaitFirst(range, signal), EMPTY_AGAIN_MS);
       return;
     }
@@ -86,6 +91,10 @@ export class OverviewView implements View {
       return;
     }
     this.showTypes(types, answer);
+    if (answer.accounting.nothing !== undefined) {
+      await explainEmpty(this.shell, { ...answer.accounting, lost: 0 }, signal);
+      return;
+    }
     this.showChart(answer, groupingOf(state));
     this.table.show([answer]);
     showAccounting(this.shell.status, answer);
@@ -131,7 +140,7 @@ export class OverviewView implements View {
         "button",
         { type: "button", class: "tile", "aria-pressed": String(type.name === state.type) },
         el("span", { class: "quiet" }, type.name),
-        el("strong", {}, rate.format(rate.of(value, answer.until - answer.from))),
+        el("strong", {}, rate.format(rate.of(value, reportedMs(answer)))),
       );
       tile.addEventListener("click", () => this.shell.change({ type: type.name }));
       return tile;
@@ -143,7 +152,7 @@ export class OverviewView implements View {
     const { value } = this.shell.state;
     const rate = rateOf(answer.type, answer.unit, value);
     const name = (labels: Record<string, string>) => labels[label] ?? "";
-    this.chart.show(chartOf(answer, rate, value === "samples", SERIES_COLOURS, name));
+    this.chart.show(chartOf(answer, rate, value === "samples", SERIES_COLOURS, name, isOfHosts(this.shell.state)));
   }
 
   // The other types' columns come when the first is on the screen.
@@ -196,7 +205,7 @@ export class OverviewView implements View {
         return;
       }
       if (answer.changes.length === 0) {
-        this.changes.say(`No ${label} changed what it does by more than chance explains.`);
+        this.changes.say(noChange(answer, label));
       } else {
         this.changes.show(changes(this.shell, answer));
       }

@@ -7,7 +7,7 @@ import { el } from "../../widgets/dom";
 import { collapseArguments, formatPercent } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { moduleParameters, STACK_FILTERS, timelineParameters, type State } from "../../shell/state";
+import { isOfHosts, moduleParameters, STACK_FILTERS, timelineParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { timeOf } from "../../text/time";
 import { HeatMap, type HeatData } from "../../widgets/heat_map";
@@ -15,7 +15,7 @@ import { SERIES_COLOURS } from "../../widgets/series_colours";
 import { TimeChart, type TimeMark } from "../../widgets/time_chart";
 import { newBuilds } from "../builds";
 import { chartOf, type ChartData } from "../chart_data";
-import { changes, OverviewList } from "../overview/overview_lists";
+import { changes, noChange, OverviewList } from "../overview/overview_lists";
 import { rateOf } from "../rates";
 import { showFilters } from "../flame/trail";
 import { buildMarks, buildRows } from "./time_builds";
@@ -108,12 +108,12 @@ export class TimeView implements View {
     }
     showAccounting(this.shell.status, answer);
     if (answer.accounting.samples === 0) {
-      await explainEmpty(this.shell, answer.accounting.lost, signal);
+      await explainEmpty(this.shell, answer.accounting, signal);
       return;
     }
     const rate = rateOf(answer.type, answer.unit, state.value);
     const name = (labels: Record<string, string>) => Object.values(labels).join(" · ");
-    this.data = chartOf(answer, rate, state.value === "samples", SERIES_COLOURS, name);
+    this.data = chartOf(answer, rate, state.value === "samples", SERIES_COLOURS, name, isOfHosts(state));
     this.chart.show(this.data);
     this.marks = [];
     void this.showBuilds(selection, answer, signal);
@@ -129,7 +129,7 @@ export class TimeView implements View {
         return;
       }
       if (answer.changes.length === 0) {
-        this.moments.say("Nothing changed by more than chance explains.");
+        this.moments.say(noChange(answer, state.group_by.replace(",", " and ") || "function"));
         return;
       }
       this.moments.show(changes(this.shell, answer));
@@ -187,14 +187,20 @@ export class TimeView implements View {
     this.heatNote.textContent = "Loading…";
     try {
       const data = await ask<HeatData>("heatmap", selection, signal);
-      if (!signal.aborted) {
-        this.heat.element.hidden = false;
-        this.heat.show(data);
-        this.heatNote.textContent =
-          `A column is ${data.column_ms / 1000} s, read downwards; darker is more samples. ` +
-          "Drag from one cell to another for the flame graph of exactly that time." +
-          (isNarrowed ? " It has the samples of all functions." : "");
+      if (signal.aborted) {
+        return;
       }
+      this.heat.element.hidden = data.samples === 0;
+      if (data.samples === 0) {
+        this.heatNote.textContent =
+          "No sample of this selection has a time of its own: agents that run with --timestamps give them one.";
+        return;
+      }
+      this.heat.show(data);
+      this.heatNote.textContent =
+        `A column is ${data.column_ms / 1000} s, read downwards; darker is more samples. ` +
+        "Drag from one cell to another for the flame graph of exactly that time." +
+        (isNarrowed ? " It has the samples of all functions." : "");
     } catch (failure) {
       if (!signal.aborted) {
         this.heat.element.hidden = true;

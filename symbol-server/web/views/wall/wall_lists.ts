@@ -44,30 +44,41 @@ function left(answer: TimelineAnswer): HTMLElement[] {
   return [el("p", { class: "quiet" }, `${formatValue(other.value, unit)} in ${formatCount(other.series)} smaller ones.`)];
 }
 
-// answer: of off-cpu, grouped by groupBy and then by waker.
+export const WAKER_THREAD = "waker.thread.name";
+
+function wakerLink(shell: Shell, waker: string, thread: string, process: string | undefined): HTMLElement {
+  // Of the waker's own samples: what it did, and for whom.
+  const labels = { ...(thread === "" ? {} : { thread }), ...(process === undefined ? {} : { "woken.process": process }) };
+  const whom = process === undefined ? "others" : process;
+  return linkTo(
+    shell,
+    { page: "graph", type: "waker", zoom: "", ...narrowTo(shell.state, labels), process: waker, service: "" },
+    { class: "line", title: `What ${thread === "" ? waker : thread} did when it woke ${whom}` },
+    el("bdi", {}, thread === "" || thread === waker ? waker : `${waker} · ${thread}`),
+  );
+}
+
+// answer: of off-cpu, grouped by groupBy and then by wait, waker and, where it is known, its thread.
 export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HTMLElement[] {
   const all = answer.accounting.value;
   const rows = answer.series.map(({ labels, value, samples }) => {
-    const { waker, ...own } = labels;
+    const { waker, wait, [WAKER_THREAD]: thread, ...own } = labels;
+    const cause = { ...(wait === undefined ? {} : { wait }), waker: waker ?? "" };
     const waits = linkTo(
       shell,
-      { page: "graph", type: "off-cpu", zoom: "", ...narrowTo(shell.state, { ...own, waker: waker ?? "" }) },
+      { page: "graph", type: "off-cpu", zoom: "", ...narrowTo(shell.state, { ...own, ...cause }) },
       { class: "line", title: "Where it waited for that" },
       el("bdi", {}, nameOf(own, groupBy)),
     );
     const by =
       waker === undefined || waker === ""
         ? el("span", { class: "quiet" }, "not known")
-        : linkTo(
-            shell,
-            { page: "graph", type: "waker", zoom: "", process: waker },
-            { class: "line", title: `What ${waker} did when it woke others` },
-            el("bdi", {}, waker),
-          );
+        : wakerLink(shell, waker, thread ?? "", wait === undefined || thread === undefined ? undefined : own.process);
     const waited = number(formatValue(value, answer.unit), el("span", { class: "quiet" }, formatPercent(value, all)));
-    return el("tr", {}, el("td", { class: "name" }, waits), el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
+    const why = el("td", { class: "name" }, wait ?? "");
+    return el("tr", {}, el("td", { class: "name" }, waits), why, el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
   });
-  return [table(["waited", "woken by", "for", "samples"], 2, rows), ...left(answer)];
+  return [table(["waited", "what for", "woken by", "for", "samples"], 3, rows), ...left(answer)];
 }
 
 // answer: of still-blocked, in the last minute.

@@ -8,6 +8,7 @@ import type { Shell } from "../../shell/view";
 import { narrowTo } from "../../shell/state";
 import { linkTo } from "../links";
 import { rateOf } from "../rates";
+import { reportedMs } from "../reported";
 import { nameOf, wallRows, type WallRow } from "./wall_rows";
 
 const ROWS_AT_ONCE = 100;
@@ -127,7 +128,7 @@ export class WallTable {
     const wall = this.wall(row);
     const isPart = (answer.type === "on-cpu" || answer.type === "off-cpu") && wall > 0;
     const title = [
-      `${answer.type}: ${rate.format(rate.of(found.value, answer.until - answer.from))}`,
+      `${answer.type}: ${rate.format(rate.of(found.value, reportedMs(answer)))}`,
       `${formatCount(found.samples)} samples`,
       ...(isPart ? [`${formatPercent(found.value, wall)} of on CPU and waited`] : []),
     ].join(", ");

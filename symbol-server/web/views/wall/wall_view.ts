@@ -21,20 +21,22 @@ import { FILTERS, flameParameters, moduleParameters, sampleParameters, type Stat
 import { showStatus } from "../../shell/status_line";
 import { showFilters } from "../flame/trail";
 import { ColouredGraph } from "../coloured_graph";
+import { reportedMs } from "../reported";
 import { wallColour } from "./wall_colours";
 import { joinTrees, widthsOf, type Joined } from "./wall_join";
-import { blocked, requests, wakes, WallList } from "./wall_lists";
+import { blocked, requests, wakes, WAKER_THREAD, WallList } from "./wall_lists";
 import { joinTraces, lastMinute } from "./wall_rows";
 import { WallTable } from "./wall_table";
 
-const MAX_NODES = 1_000_000; // what the API takes
+const NODES = "200000"; // asked for
+const MAX_NODES = "1000000"; // what the API takes
 const GROUPS = "200"; // rows asked for; the server sums up the rest
 const SHORT = "30";
 const TRACES = 20;
 const TRACES_ASKED = "200"; // of each type, so that those with much of both are found
 const COLUMNS = ["on-cpu", "off-cpu", "run-queue", "still-blocked"];
 const MEMORY = ["mem-inuse", "mem-alloc", "page-fault", "hbm-inuse", "hbm-alloc"];
-const GROUPINGS = ["process", "process,thread", "host,process", "service", "container", ""];
+const GROUPINGS = ["process", "process,thread", "process,wait", "host,process", "service", "container", ""];
 // Most threads wait most of the time: then widths of the time on the CPU alone show that too.
 const WIDTHS = [
   ["both", "both"],
@@ -131,7 +133,7 @@ export class WallView implements View {
     const tree = (type: string) =>
       ask<FlameAnswer>(
         "flamegraph",
-        { ...flameParameters({ ...state, value: "value" }), type, format: "columns" },
+        { ...flameParameters({ ...state, value: "value", max_nodes: state.max_nodes || NODES }), type, format: "columns" },
         signal,
       );
     const [{ types }, on, off] = await Promise.all([
@@ -149,7 +151,7 @@ export class WallView implements View {
     if (on.accounting.samples + off.accounting.samples === 0) {
       this.joined = null;
       this.graph.show(null);
-      await explainEmpty(this.shell, on.accounting.lost, signal);
+      await explainEmpty(this.shell, on.accounting, signal);
       return;
     }
     this.joined = joinTrees([on, off]);
@@ -169,10 +171,9 @@ export class WallView implements View {
 
   // What each of the two is made of, and lacks.
   private showSums(on: FlameAnswer, off: FlameAnswer): void {
-    const { max_nodes } = this.shell.state;
     const events = {
       unsymbolized: () => this.shell.change({ page: "modules" }),
-      moreNodes: () => this.shell.change({ max_nodes: String(Math.min(MAX_NODES, Number(max_nodes) * 10)) }),
+      moreNodes: () => this.shell.change({ max_nodes: MAX_NODES }),
     };
     const parts = [on, off].map((answer, i) => {
       const part = el("div", { class: "part", role: "group", "aria-label": answer.type });
@@ -215,8 +216,12 @@ export class WallView implements View {
       return;
     }
     await this.fill(this.wakes, signal, async () => {
-      const group_by = state.group_by === "" ? "waker" : `${state.group_by},waker`;
-      const answer = await this.askTimeline(state, "off-cpu", { group_by, limit: SHORT }, signal);
+      const ask = (labels: string[]) => {
+        const groups = new Set([...state.group_by.split(","), ...labels].filter((label) => label !== ""));
+        return this.askTimeline(state, "off-cpu", { group_by: [...groups].join(","), limit: SHORT }, signal);
+      };
+      // A store in ClickHouse does not keep which thread it was.
+      const answer = await ask(["wait", "waker", WAKER_THREAD]).catch(() => ask(["wait", "waker"]));
       return answer.series.length === 0 ? "Nobody waited." : wakes(this.shell, answer, state.group_by);
     });
   }
@@ -228,7 +233,14 @@ export class WallView implements View {
     signal: AbortSignal,
   ): Promise<void> {
     if (!there.includes("still-blocked")) {
-      this.blocked.say("No thread was seen to wait for more than ten seconds without an end.");
+      const last = await this.askTimeline(state, "still-blocked", { group_by: "", limit: "1" }, signal).catch(() => null);
+      if (!signal.aborted) {
+        this.blocked.say(
+          last?.accounting.nothing === undefined
+            ? "No thread was seen to wait for more than ten seconds without an end."
+            : "Not watched here: agents do with --profile on-cpu,off-cpu,still-blocked.",
+        );
+      }
       return;
     }
     await this.fill(this.blocked, signal, async () => {
@@ -293,7 +305,7 @@ export class WallView implements View {
     if (joined === null) {
       return [];
     }
-    const span = graph.answer.until - graph.answer.from;
+    const span = reportedMs(graph.answer);
     const [on, off] = joined.parts.map(({ total }) => total[graph.rowOf(node)]);
     const text = (value: number) =>
       `${formatValue(value, "nanoseconds")} · ${formatPercent(value, on + off)} of the frame's time`;
