@@ -11,6 +11,8 @@ embedded_\name\()_end:
 	.endm
 
 	embed page_html_gz, "page.html.gz"
+	embed page_script_hash, "page.js.hash"
+	embed page_style_hash, "page.css.hash"
 	embed openapi_yaml, "openapi.yaml"
 	embed samples_0001_sql, "samples_0001.sql"
 	embed samples_0002_sql, "samples_0002.sql"

@@ -4,6 +4,8 @@
 #define SYMBOL_SERVER_EMBEDDED_H
 
 extern const char embedded_page_html_gz[], embedded_page_html_gz_end[];
+/* SHA-256 of its script and its style in base64, NUL-terminated */
+extern const char embedded_page_script_hash[], embedded_page_style_hash[];
 extern const char embedded_openapi_yaml[], embedded_openapi_yaml_end[];
 /* NUL-terminated; schema/store/sqlite */
 extern const char embedded_samples_0001_sql[];

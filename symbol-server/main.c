@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* farflame-server: options, store, symbolize, http; until a signal. */
-#include <errno.h>
 #include <malloc.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/import.h"
+#include "symbol-server/directories.h"
+#include "symbol-server/life.h"
 #include "symbol-server/server_options.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/reserve.h"
+#include "symbol-server/symbolize/sources/upload_sums.h"
 
 enum {
 	EXIT_OPTIONS = 2,
@@ -21,35 +25,16 @@ enum {
 	SLOW_BODY_S = 30,
 	ACCEPTING_THREADS = 2,
 	PATH_ROOM = 4096,
+	ADDRESS_ROOM = 300,
+	ROOM_LOOK_MS = 1000,
 };
 #define BODY_MEMORY  ((size_t)256 << 20)
 #define UPLOAD_BYTES ((uint64_t)4 << 30)
 
-/* Makes the directory and its parents; says so when it cannot be written. */
-static bool make_directory(const char *path, struct error *err)
+/* What the start is at, for whoever asks; also by the store, from within its opening. */
+static void does(void *context, const char *doing)
 {
-	struct stat status;
-	char part[PATH_ROOM];
-	size_t length = strlen(path);
-
-	if (!length || length >= sizeof(part))
-		return error_set(err, ERROR_OPTION, "--data needs the path of a directory");
-	memcpy(part, path, length + 1);
-	for (char *at = part + 1; *at; at++) {
-		if (*at != '/')
-			continue;
-		*at = 0;
-		if (mkdir(part, 0700) && errno != EEXIST)
-			return error_set_system(err, errno, "make directory %s", part);
-		*at = '/';
-	}
-	if (mkdir(part, 0700) && errno != EEXIST)
-		return error_set_system(err, errno, "make directory %s", part);
-	if (stat(path, &status) || !S_ISDIR(status.st_mode))
-		return error_set_system(err, ENOTDIR, "use directory %s", path);
-	if (access(path, R_OK | W_OK | X_OK))
-		return error_set_system(err, errno, "use directory %s", path);
-	return true;
+	((struct api *)context)->doing = doing;
 }
 
 static bool open_stores(struct api *api, const struct server_options *options, struct error *err)
@@ -60,23 +45,30 @@ static bool open_stores(struct api *api, const struct server_options *options, s
 		.keep_ms = {options->retention_ms, options->rollup_retention_ms[0],
 			    options->rollup_retention_ms[1]},
 		.trace_keep_ms = options->trace_retention_ms,
-		.max_disk_bytes = options->max_disk_bytes,
+		.max_disk_bytes = options->max_disk_percent
+					  ? directory_share(options->data,
+							    options->max_disk_percent)
+					  : options->max_disk_bytes,
 		.series_max = options->series_limit,
+		.dictionary_bytes = options->dictionary_memory_bytes,
+		.does = does,
+		.does_context = api,
 	};
 
-	if (!make_directory(options->data, err) || !data_is_whole(options->data, err))
-		return false;
-	api->symbols = symbols_open(options->data, err);
-	if (!api->symbols)
-		return false;
+	does(api, "opens its samples");
 	api->samples = samples_open(&samples, err);
-	return api->samples != NULL;
+	if (!api->samples)
+		return false;
+	does(api, "opens its symbols");
+	api->symbols = symbols_open(options->data, err);
+	return api->symbols != NULL;
 }
 
 static bool start_symbolizer(struct api *api, const struct server_options *options,
 			     struct error *err)
 {
 	char cache[PATH_ROOM];
+	bool is_new;
 	struct symbolizer_options symbolize = {
 		.symbol_dirs = options->symbol_dirs.texts,
 		.symbol_dir_count = options->symbol_dirs.count,
@@ -87,19 +79,50 @@ static bool start_symbolizer(struct api *api, const struct server_options *optio
 		.disk_limit_bytes = options->symbol_disk_bytes,
 		.workers = options->symbol_workers,
 		.upload_limit_bytes = UPLOAD_BYTES,
+		.upload_disk_bytes = options->upload_disk_bytes,
 	};
 
+	does(api, "looks at its modules");
 	snprintf(cache, sizeof(cache), "%s/cache", options->data);
-	if (!make_directory(cache, err))
+	if (!directory_make(cache, &is_new, err))
 		return false;
 	api->symbolizer = symbolizer_start(&symbolize, api->symbols, err);
 	return api->symbolizer != NULL;
 }
 
-static bool start_serving(struct api *api, const struct server_options *options, struct error *err)
+/* On a full disk the start waits for the room it needs, which retention makes by itself at the
+ * first look, or whoever runs the server. */
+static bool open_all(struct api *api, const struct server_options *options, struct error *err)
+{
+	struct log_fault no_room = {0};
+
+	while (!open_stores(api, options, err) || !start_symbolizer(api, options, err)) {
+		samples_close(api->samples);
+		symbols_close(api->symbols);
+		api->samples = NULL;
+		api->symbols = NULL;
+		if (!error_is_no_room(err))
+			return false;
+		if (reserve_give_up(options->data))
+			continue;
+		log_fault_write(&no_room, 0, LOG_ERROR,
+				"the disk is full: the start waits for room", "reason=\"%s\"",
+				err->message);
+		does(api, "waits for room on the disk of --data");
+		poll(NULL, 0, ROOM_LOOK_MS);
+	}
+	log_fault_over(&no_room, "the disk is full: the start waits for room");
+	return true;
+}
+
+/* The port answers from now on: "starting", until the rest is there. */
+static bool start_serving(struct api *api, const struct server_options *options,
+			  char address[ADDRESS_ROOM], struct error *err)
 {
 	struct http_options http = {
 		.address = options->listen,
+		.hosts = options->hosts.texts,
+		.host_count = options->hosts.count,
 		.threads = ACCEPTING_THREADS,
 		.workers = options->workers,
 		.long_running = options->queries,
@@ -108,24 +131,52 @@ static bool start_serving(struct api *api, const struct server_options *options,
 		.slow_body_s = SLOW_BODY_S,
 		.spill_directory = options->data,
 		.on_error = api_on_error,
+		.is_closed = api_is_closed,
 	};
 	const char *colon = strrchr(options->listen, ':');
 
 	api->server = http_server_start(&http, api_routes, api, err);
 	if (!api->server)
 		return false;
+	snprintf(address, ADDRESS_ROOM, "%.*s:%u", (int)(colon - options->listen), options->listen,
+		 http_server_port(api->server));
 	if (options->insecure && !listen_is_loopback(options->listen))
 		log_warn("insecure",
 			 "meaning=\"whoever reaches %s reads every profile and may "
 			 "send any\"",
 			 options->listen);
-	log_info("listening", "address=%.*s:%u data=%s version=%s", (int)(colon - options->listen),
-		 options->listen, http_server_port(api->server), options->data, FARFLAME_VERSION);
 	return true;
+}
+
+/* What was found, so that an empty store that should not be one is seen. */
+static void say_ready(const struct api *api, const struct server_options *options,
+		      const char *address)
+{
+	struct samples_counters samples;
+	char oldest[40] = "none";
+	time_t seconds;
+	struct tm tm;
+
+	if (options->clickhouse_url) {
+		log_info("listening", "address=%s data=%s version=%s retention=%s", address,
+			 options->data, FARFLAME_VERSION, options->retention);
+		return;
+	}
+	samples_counters(api->samples, &samples);
+	seconds = (time_t)(samples.oldest_ms / 1000);
+	if (seconds)
+		strftime(oldest, sizeof oldest, "%Y-%m-%d", gmtime_r(&seconds, &tm));
+	log_info("listening",
+		 "address=%s data=%s version=%s days=%llu oldest=%s bytes=%llu retention=%s "
+		 "max_disk=%s",
+		 address, options->data, FARFLAME_VERSION, (unsigned long long)samples.days, oldest,
+		 (unsigned long long)samples.disk_bytes, options->retention, options->max_disk);
 }
 
 static bool import_files(struct api *api, const struct server_options *options, struct error *err)
 {
+	if (options->imports.count)
+		does(api, "reads the files of --import");
 	for (size_t i = 0; i < options->imports.count; i++)
 		if (!api_import(api, options->imports.texts[i], err))
 			return error_prefix(err, "import");
@@ -138,13 +189,14 @@ static int back_up(const struct server_options *options)
 	struct backup_report report;
 	struct error err = {0};
 
-	if (!data_backup(options->data, options->backup, &report, &err)) {
+	if (!data_backup(options->data, options->backup, options->backup_base, &report, &err)) {
 		fprintf(stderr, "farflame-server: %s\n", err.message);
 		return EXIT_FAILURE;
 	}
-	printf("%s: %u databases, %u journal segments, %u uploaded files, %llu bytes; "
-	       "folding waited %lld ms\n",
+	printf("%s: %u databases, %u journal segments, %u uploaded files, %u of them linked to "
+	       "%s, %llu bytes copied; folding waited %lld ms\n",
 	       options->backup, report.databases, report.journal_segments, report.files,
+	       report.linked, options->backup_base ? options->backup_base : "nothing",
 	       (unsigned long long)report.bytes, (long long)report.locked_ms);
 	if (options->clickhouse_url)
 		fprintf(stderr,
@@ -159,36 +211,58 @@ static int back_up(const struct server_options *options)
 static int verify(const struct server_options *options)
 {
 	struct verify_report report;
+	struct uploads_report uploads;
 	struct error err = {0};
+	char cache[PATH_ROOM];
 
-	if (!data_verify(options->data, stdout, &report, &err)) {
+	snprintf(cache, sizeof(cache), "%s/cache", options->data);
+	if (!data_verify(options->data, stdout, &report, &err) ||
+	    !uploads_verify(cache, false, stdout, &uploads, &err)) {
 		fprintf(stderr, "farflame-server: %s\n", err.message);
 		return EXIT_FAILURE;
 	}
+	report.files += uploads.files;
+	report.damaged += uploads.damaged;
 	printf("%u files, %u damaged, %llu rows, %llu samples, %llu records in the journal\n",
 	       report.files, report.damaged, (unsigned long long)report.rows,
 	       (unsigned long long)report.samples, (unsigned long long)report.journal_records);
-	return report.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (report.newer)
+		printf("%u files are of a newer version, and were not read\n", report.newer);
+	return report.damaged || report.newer ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Signals wait for main(); threads started later inherit the mask. */
-static void block_signals(sigset_t *signals)
+/* A damaged upload is deleted: whoever has the file is asked for it again. Exit status 1: something
+ * is damaged and was not dropped. */
+static int repair(const struct server_options *options)
 {
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(signals);
-	sigaddset(signals, SIGINT);
-	sigaddset(signals, SIGTERM);
-	sigaddset(signals, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, signals, NULL);
+	bool drops = options->repair == REPAIR_DROP;
+	struct repair_report report;
+	struct uploads_report uploads;
+	struct error err = {0};
+	char cache[PATH_ROOM];
+
+	snprintf(cache, sizeof(cache), "%s/cache", options->data);
+	if (!data_repair(options->data, drops, stdout, &report, &err) ||
+	    !uploads_verify(cache, drops, stdout, &uploads, &err)) {
+		fprintf(stderr, "farflame-server: %s\n", err.message);
+		return EXIT_FAILURE;
+	}
+	report.damaged += uploads.damaged;
+	printf("%u damaged files %s: %llu samples of them kept, %llu lost\n", report.damaged,
+	       drops ? "repaired" : "would be repaired", (unsigned long long)report.samples_kept,
+	       (unsigned long long)report.samples_lost);
+	if (!drops && report.damaged)
+		printf("--repair drop does so; the damaged databases stay as *.damaged\n");
+	return drops || !report.damaged ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static void wait_for_signal(const sigset_t *signals)
+/* Takes the locks of the stores, and so returns where nobody keeps them. */
+static void ask_stores(void *context)
 {
-	int number = 0;
+	const struct api *api = context;
+	struct samples_counters samples;
 
-	while (sigwait(signals, &number) || number == SIGHUP)
-		;
-	log_info("stopping", "signal=%d", number);
+	samples_counters(api->samples, &samples);
 }
 
 /* First no more requests, then what they use; the store answers outstanding reports as it closes.
@@ -224,13 +298,32 @@ static void keep_small(void)
 	mallopt(M_TRIM_THRESHOLD, 1 << 20);
 }
 
+/* Directories as they have to be; the stores; all that needs them. */
+static bool start(struct api *api, const struct server_options *options, struct life *life,
+		  char address[ADDRESS_ROOM], struct error *err)
+{
+	bool is_new;
+
+	if (!directory_make(options->data, &is_new, err) || !data_is_whole(options->data, err) ||
+	    !directories_are_there(&options->symbol_dirs, err) || !api_init(api, err))
+		return false;
+	if (is_new)
+		log_warn("new data directory", "path=\"%s\" meaning=\"nothing is in it yet\"",
+			 options->data);
+	if (!start_serving(api, options, address, err) || !life_start(life, &api->doing, err) ||
+	    !open_all(api, options, err))
+		return false;
+	return import_files(api, options, err);
+}
+
 int main(int argc, char **argv)
 {
 	struct server_options options = {0};
-	struct api api = {.started_ms = api_now_ms()};
+	struct api api = {.started_ms = api_now_ms(), .doing = "begins"};
+	char address[ADDRESS_ROOM] = "";
+	struct life life = {.address = address};
 	struct error err = {0};
 	enum options_action action;
-	sigset_t signals;
 	bool ok;
 
 	symbol_worker_main(argc, argv);
@@ -246,20 +339,24 @@ int main(int argc, char **argv)
 		return back_up(&options);
 	if (options.verify)
 		return verify(&options);
-	block_signals(&signals);
+	if (options.repair != REPAIR_NO)
+		return repair(&options);
+	life_hold_signals(&life);
+	api.data = options.data;
 	api.retention_ms = longest_kept_ms(&options);
 	api.query_limits = (struct samples_limits){options.query_time_ms,
 						   options.query_memory_bytes, options.query_rows};
 
-	ok = api_init(&api, &err) && open_stores(&api, &options, &err) &&
-	     start_symbolizer(&api, &options, &err) && import_files(&api, &options, &err) &&
-	     start_serving(&api, &options, &err);
+	ok = start(&api, &options, &life, address, &err);
 	if (ok) {
+		say_ready(&api, &options, address);
 		api.is_ready = true;
-		wait_for_signal(&signals);
 	} else {
 		fprintf(stderr, "farflame-server: %s\n", err.message);
 	}
+	life_started(&life, ok);
+	if (ok)
+		life_wait(&life, ask_stores, &api);
 	stop(&api);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

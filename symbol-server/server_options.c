@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(field_)    offsetof(struct server_options, field_)
@@ -55,14 +56,13 @@ static const struct option_row rows[] = {
 	 .help = "how long samples are found by the trace and span they came with; 0s: they are "
 		 "not"},
 	{.name = "max-disk",
-	 .type = OPTION_SIZE,
-	 .offset = AT(max_disk_bytes),
-	 .minimum = 0,
-	 .maximum = LARGEST_BYTES,
+	 .type = OPTION_TEXT,
+	 .offset = AT(max_disk),
 	 .fallback = "0",
-	 .argument = "SIZE",
-	 .help = "disk that samples may take, oldest deleted first, minutes before sums; when "
-		 "today's alone reach it, reports are refused; 0: no limit"},
+	 .argument = "SIZE|PERCENT%",
+	 .help = "disk that samples may take, or their share of the file system that --data is "
+		 "on, oldest deleted first, minutes before sums; when today's alone reach it, "
+		 "reports are refused; 0: no limit"},
 	{.name = "series-limit",
 	 .type = OPTION_UINT,
 	 .offset = AT(series_limit),
@@ -70,7 +70,18 @@ static const struct option_row rows[] = {
 	 .maximum = 1000000,
 	 .fallback = "100000",
 	 .argument = "N",
-	 .help = "series a day may have; profiles of further ones are refused and counted"},
+	 .help = "series a day may have; when most are taken, further ones of a host that has its "
+		 "share are one series of it, process \"other\", and counted"},
+	{.name = "dictionary-memory",
+	 .type = OPTION_SIZE,
+	 .offset = AT(dictionary_memory_bytes),
+	 .minimum = 16 * MIB,
+	 .maximum = LARGEST_BYTES,
+	 .fallback = "1G",
+	 .argument = "SIZE",
+	 .help = "memory for the stacks and names of all days in use; when most is taken, new "
+		 "stacks "
+		 "of a host that has its share are left out of its samples, and counted"},
 	{.name = "symbol-memory",
 	 .type = OPTION_SIZE,
 	 .offset = AT(symbol_memory_bytes),
@@ -87,6 +98,15 @@ static const struct option_row rows[] = {
 	 .fallback = "10G",
 	 .argument = "SIZE",
 	 .help = "disk for packed symbol tables, least used dropped first; 0: no limit"},
+	{.name = "upload-disk",
+	 .type = OPTION_SIZE,
+	 .offset = AT(upload_disk_bytes),
+	 .minimum = 0,
+	 .maximum = LARGEST_BYTES,
+	 .fallback = "10G",
+	 .argument = "SIZE",
+	 .help = "disk for uploaded files, those not used for longest deleted first; 256M of the "
+		 "disk stay free in any case; 0: no other limit"},
 	{.name = "workers",
 	 .type = OPTION_UINT,
 	 .offset = AT(workers),
@@ -118,7 +138,8 @@ static const struct option_row rows[] = {
 	 .maximum = LARGEST_BYTES,
 	 .fallback = "512M",
 	 .argument = "SIZE",
-	 .help = "memory one query may take; then it gets 422"},
+	 .help = "memory one query may take; its answer then has the heaviest stacks and says "
+		 "what was cut"},
 	{.name = "query-rows",
 	 .type = OPTION_UINT,
 	 .offset = AT(query_rows),
@@ -142,11 +163,19 @@ static const struct option_row rows[] = {
 	 .maximum = 1000000,
 	 .fallback = "12000",
 	 .argument = "N",
-	 .help = "connections at a time; further ones wait"},
+	 .help = "connections at a time; for further ones those idle for longest are closed, last "
+		 "agents "
+		 "that have sent reports"},
 	{.name = "insecure",
 	 .type = OPTION_FLAG,
 	 .offset = AT(insecure),
 	 .help = "allow --listen beyond this host, without passwords or encryption"},
+	{.name = "allow-host",
+	 .type = OPTION_LIST,
+	 .offset = AT(hosts),
+	 .argument = "NAME",
+	 .help = "a name by which requests may call this server (Host), as behind a proxy, besides "
+		 "localhost, --listen, this host's name and addresses; * allows any"},
 	{.name = "import",
 	 .type = OPTION_LIST,
 	 .offset = AT(imports),
@@ -159,10 +188,25 @@ static const struct option_row rows[] = {
 	 .argument = "DIR",
 	 .help = "copy --data to this new directory, also while a server runs on it, then end",
 	 .command_line_only = true},
+	{.name = "backup-base",
+	 .type = OPTION_TEXT,
+	 .offset = AT(backup_base),
+	 .argument = "DIR",
+	 .help = "with --backup: an earlier backup on the same disk; what did not change since is "
+		 "linked to it, not copied",
+	 .command_line_only = true},
 	{.name = "verify",
 	 .type = OPTION_FLAG,
 	 .offset = AT(verify),
 	 .help = "read all of --data and say what is damaged, a server may run on it, then end",
+	 .command_line_only = true},
+	{.name = "repair",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(repair),
+	 .fallback = "no",
+	 .argument = "no|plan|drop",
+	 .help = "plan: say of what is damaged in --data what can be kept and what would be lost; "
+		 "drop: do so, without a server on it; then end",
 	 .command_line_only = true},
 	{.name = "log-level",
 	 .type = OPTION_CHOICE,
@@ -259,6 +303,38 @@ static bool read_store(struct server_options *options, struct error *err)
 	return true;
 }
 
+static bool read_max_disk(struct server_options *options, struct error *err)
+{
+	const char *text = options->max_disk;
+	size_t digits = strspn(text, "0123456789");
+
+	if (text[digits] != '%' || text[digits + 1])
+		return size_parse(text, &options->max_disk_bytes, err) ||
+		       error_prefix(err, "--max-disk");
+	options->max_disk_percent = digits < 4 ? (unsigned)atoi(text) : 0;
+	if (!options->max_disk_percent || options->max_disk_percent > 95)
+		return error_set(err, ERROR_OPTION, "--max-disk: a share is 1%% to 95%%, not '%s'",
+				 text);
+	return true;
+}
+
+/* "127.0.0.1:7878", "[::1]:0", "localhost:80": host and port, whatever the host is. */
+static bool check_listen(const char *listen, struct error *err)
+{
+	const char *colon = strrchr(listen, ':');
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	bool has_host = colon && colon > listen && !listen[strcspn(listen, "\"' ")];
+	bool is_bare_v6 = has_host && *listen != '[' && strchr(listen, ':') != colon;
+
+	if (has_host && !is_bare_v6 && digits && digits < 6 && !colon[1 + digits] &&
+	    atoi(colon + 1) <= UINT16_MAX)
+		return true;
+	return error_set(err, ERROR_OPTION,
+			 "--listen '%s' is not an address and a port such as 127.0.0.1:7878 or "
+			 "[::1]:7878",
+			 listen);
+}
+
 enum options_action server_options_read(int argc, char **argv, struct server_options *options,
 					struct error *err)
 {
@@ -266,7 +342,12 @@ enum options_action server_options_read(int argc, char **argv, struct server_opt
 
 	if (action != OPTIONS_RUN)
 		return action;
-	if (!read_retention(options, err) || !read_store(options, err))
+	if (options->backup_base && !options->backup) {
+		error_set(err, ERROR_OPTION, "--backup-base is for --backup");
+		return OPTIONS_FAILED;
+	}
+	if (!read_retention(options, err) || !read_store(options, err) ||
+	    !read_max_disk(options, err) || !check_listen(options->listen, err))
 		return OPTIONS_FAILED;
 	if (!listen_is_loopback(options->listen) && !options->insecure) {
 		error_set(

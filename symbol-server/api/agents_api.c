@@ -37,6 +37,13 @@ static void put_agent(struct json *json, const struct agent_state *agent)
 	json_key_int(json, "lag_ms", agent->lag_ms);
 	if (agent->has_skew)
 		json_key_int(json, "skew_ms", agent->skew_ms);
+	json_key_uint(json, "clock_jumps", agent->clock_jumps);
+	json_key(json, "lacks");
+	json_open(json, '{');
+	for (int i = 0; i < AGENT_LACK_COUNT; i++)
+		if (agent->lacks[i])
+			put_count(json, agent_lack_names[i], agent->lacks[i]);
+	json_close(json, '}');
 	json_close(json, '}');
 }
 

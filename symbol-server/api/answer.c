@@ -29,6 +29,7 @@ static const char *code_of(int status)
 		{429, "too_many_requests"},
 		{501, "not_implemented"},
 		{503, "unavailable"},
+		{507, "insufficient_storage"},
 	};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
@@ -80,7 +81,8 @@ void answer_failure(struct http_response *response, const struct error *err)
 		query_life_count_limited();
 	if (err->kind == ERROR_OPTION || err->kind == ERROR_LIMIT)
 		status = 422;
-	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY || err->kind == ERROR_REMOTE)
+	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY ||
+		 err->kind == ERROR_REMOTE || error_is_no_room(err))
 		status = 503;
 	else if (err->kind == ERROR_NOT_FOUND)
 		status = 404;
@@ -127,8 +129,8 @@ static const char *list_routes(struct http_request *request, const char *sentenc
 void api_on_error(struct http_request *request, struct http_response *response, int status,
 		  const char *sentence, void *context)
 {
-	(void)context;
 	if (!strcmp(http_request_path(request), "/v1development/profiles")) {
+		api_report_refused(context, request, status, sentence);
 		answer_otlp_error(response, status, sentence);
 		return;
 	}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/api/answer_format.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/parameters.h"
@@ -78,13 +80,47 @@ static bool add_policy(struct http_request *request, struct http_response *respo
 	return add_header(request, response, "Content-Security-Policy", policy);
 }
 
-static bool add_file_name(struct http_request *request, struct http_response *response,
-			  const struct answer_format *format, const char *type)
+/* 2026-11-24T2343Z, as file names of all systems may hold it. */
+static void put_minute(int64_t ms, char out[24])
 {
-	char text[160];
+	time_t seconds = (time_t)(ms / 1000);
+	struct tm utc;
 
-	snprintf(text, sizeof(text), "%s; filename=\"farflame-%.40s.%s\"",
-		 format->is_download ? "attachment" : "inline", type, format->ending);
+	*out = '\0';
+	if (gmtime_r(&seconds, &utc))
+		strftime(out, 24, "_%Y-%m-%dT%H%MZ", &utc);
+}
+
+/* "_" and the process that the selector asks for, without what means something to a file system,
+ * a shell or a header; "": it asks for none, or for another kind of match. */
+static void put_process(const char *match, char *out, size_t room)
+{
+	static const char matcher[] = "process=\"";
+	const char *at = match ? strstr(match, matcher) : NULL;
+	size_t used = 0;
+
+	if (at && (at == match || strchr("{, ", at[-1])))
+		out[used++] = '_';
+	for (at = used ? at + strlen(matcher) : ""; *at && *at != '"' && used < room - 1; at++) {
+		bool is_plain = isalnum((unsigned char)*at) || *at == '-';
+
+		out[used] = is_plain || (*at == '.' && used > 1) ? *at : '_';
+		used++;
+	}
+	out[used] = '\0';
+}
+
+static bool add_file_name(struct http_request *request, struct http_response *response,
+			  const struct answer_format *format, const struct flame_answer *answer)
+{
+	char text[240], process[60], from[24], until[24];
+
+	put_process(answer->match, process, sizeof(process));
+	put_minute(answer->from_ms, from);
+	put_minute(answer->until_ms, until);
+	snprintf(text, sizeof(text), "%s; filename=\"farflame_%.40s%s%s%s.%s\"",
+		 format->is_download ? "attachment" : "inline", answer->type, process, from, until,
+		 format->ending);
 	return add_header(request, response, "Content-Disposition", text);
 }
 
@@ -105,7 +141,7 @@ bool answer_format_headers(struct query_life *life, struct http_response *respon
 	response->content_type = format->content_type;
 	if (strcmp(format->name, "json") &&
 	    (!add_accounting(request, response, answer->accounting) ||
-	     (format->ending && !add_file_name(request, response, format, answer->type)) ||
+	     (format->ending && !add_file_name(request, response, format, answer)) ||
 	     (format->is_page && !add_policy(request, response, format))))
 		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 	http_request_stream(request, is_wanted, life);

@@ -7,8 +7,10 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/diff_hosts.h"
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/flamegraph/diff_table.h"
 #include "symbol-server/flamegraph/diff_tree.h"
@@ -21,15 +23,13 @@ enum {
 	FUNCTIONS_MAX = 4000000,
 	LIMIT_DEFAULT = 1000,
 	LIMIT_MAX = 1000000,
-	CLUSTERS = 30, /* of a side's time, at most */
+	PARTS = 30, /* of a side's time, at most */
 };
 
-#define DIFF_PARAMETERS                                                                   \
-	FLAME_PARAMETERS                                                                  \
-	" base.type base.from base.until base.match base.build_id norm noise sort limit " \
-	"max_nodes format"
-
-enum noise { NOISE_TIME, NOISE_HOSTS, NOISE_NONE };
+#define DIFF_PARAMETERS                                                                       \
+	FLAME_PARAMETERS                                                                      \
+	" base.type base.from base.until base.match base.build_id norm sort limit max_nodes " \
+	"format"
 
 struct side {
 	struct diffing *diffing;
@@ -37,15 +37,17 @@ struct side {
 	struct flame_request flame;
 	struct accounting accounting;
 	uint32_t *module_of; /* the side's module → that of both */
-	uint32_t *host_of;   /* series → host */
-	int64_t cluster;     /* at hand */
-	bool in_cluster;
+	int64_t part;        /* at hand */
+	bool in_part;
 };
 
 struct diffing {
 	struct side sides[DIFF_SIDES];
 	enum diff_norm norm;
-	enum noise noise;
+	struct diff_hosts hosts[DIFF_SIDES];
+	bool by_part; /* minutes, or more of them, are told apart */
+	bool by_host; /* hosts of one side only are told apart */
+	bool is_base_moved;
 	bool by_total;
 	uint32_t limit, max_nodes;
 	struct diff_table *table;
@@ -119,12 +121,11 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 
 static bool read_choices(struct http_request *request, struct diffing *diffing, struct error *err)
 {
-	unsigned norm = DIFF_PER_SECOND, noise = NOISE_TIME, sort = 0;
+	unsigned norm = DIFF_PER_SECOND, sort = 0;
 
 	diffing->limit = LIMIT_DEFAULT;
 	diffing->max_nodes = NODES_DEFAULT;
 	if (!parameter_choice(request, "norm", "per_second|share|raw", &norm, err) ||
-	    !parameter_choice(request, "noise", "time|hosts", &noise, err) ||
 	    !parameter_choice(request, "sort", "self|total", &sort, err) ||
 	    !parameter_uint(request, "limit", 1, LIMIT_MAX, &diffing->limit, err) ||
 	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &diffing->max_nodes, err))
@@ -132,8 +133,17 @@ static bool read_choices(struct http_request *request, struct diffing *diffing, 
 	diffing->norm = (enum diff_norm)norm;
 	if (diffing->sides[DIFF_COMPARE].flame.is_gauge && norm == DIFF_PER_SECOND)
 		diffing->norm = DIFF_RAW; /* a mean over time grows with no time */
-	diffing->noise = (enum noise)noise;
+	diffing->by_part = true;
 	diffing->by_total = sort == 1;
+	return true;
+}
+
+/* What is taken along is whole, unless less is asked for. */
+static bool choose_nodes(struct http_request *request, const struct answer_format *format,
+			 struct diffing *diffing)
+{
+	if (strcmp(format->name, "json") && !http_request_query(request, "max_nodes"))
+		diffing->max_nodes = NODES_MAX;
 	return true;
 }
 
@@ -146,101 +156,115 @@ static int compare_buckets(const void *left, const void *right)
 	return (a->bucket_ms > b->bucket_ms) - (a->bucket_ms < b->bucket_ms);
 }
 
-static int compare_hosts(const void *left, const void *right, void *context)
-{
-	const struct result_stack *a = left, *b = right;
-	const uint32_t *host_of = context;
-
-	return (host_of[a->series] > host_of[b->series]) -
-	       (host_of[a->series] < host_of[b->series]);
-}
-
-/* Numbers hosts in the order of their first series. */
-static bool number_hosts(struct side *side)
-{
-	const struct samples_result *result = side->flame.result;
-	struct hash_table index;
-	bool ok = true;
-
-	side->host_of = calloc((size_t)result->series_count + 1, sizeof(*side->host_of));
-	if (!side->host_of)
-		return false;
-	hash_table_init(&index, result->series_count + 1);
-	for (uint32_t i = 0; ok && i < result->series_count; i++) {
-		const char *host = series_label(&result->series[i], "host");
-		uint64_t hash = frame_name_hash(host);
-		uint32_t probe, at;
-
-		for (at = hash_table_first(&index, hash, &probe); at != HASH_TABLE_NONE;
-		     at = hash_table_next(&index, hash, &probe))
-			if (!strcmp(series_label(&result->series[at], "host"), host))
-				break;
-		side->host_of[i] = at == HASH_TABLE_NONE ? i : at;
-		ok = at != HASH_TABLE_NONE || hash_table_add(&index, hash, i);
-	}
-	hash_table_release(&index);
-	return ok;
-}
-
-/* Clusters one after the other, so that whoever adds them up needs room for one. */
-static bool sort_stacks(struct side *side)
-{
-	struct samples_result *result = side->flame.result;
-
-	if (side->diffing->noise == NOISE_HOSTS) {
-		if (!number_hosts(side))
-			return false;
-		if (result->stack_count)
-			qsort_r(result->stacks, result->stack_count, sizeof(*result->stacks),
-				compare_hosts, side->host_of);
-	} else if (side->flame.query.by_bucket && result->stack_count) {
-		qsort(result->stacks, result->stack_count, sizeof(*result->stacks),
-		      compare_buckets);
-	}
-	return true;
-}
-
 static bool ask_side(struct side *side, struct api *api, struct error *err)
 {
 	struct flame_request *flame = &side->flame;
 
-	flame->query.by_bucket = side->diffing->noise == NOISE_TIME;
+	flame->query.by_bucket = side->diffing->by_part;
 	flame->query.is_part_of_mean = true;
+	flame->is_whole = flame->query.by_bucket;
 	flame->query.step_ms = flame->query.by_bucket
 				       ? step_choose(flame->query.until_ms - flame->query.from_ms,
-						     CLUSTERS)
+						     PARTS)
 				       : 0;
-	flame->query.also_label = side->diffing->noise == NOISE_HOSTS ? "host" : NULL;
+	flame->query.also_labels[0] = "process";
+	flame->query.also_labels[1] = side->diffing->by_host ? "host" : NULL;
 	if (!flame_request_ask(flame, api, err))
 		return false;
 	if (flame->query.by_bucket && flame->result->resolution_ms > flame->query.step_ms)
 		flame->query.step_ms = flame->result->resolution_ms; /* nothing lies between */
-	if (!sort_stacks(side))
-		return no_memory(err);
+	/* parts one after the other, so that whoever adds them up needs room for one */
+	if (flame->query.by_bucket && flame->result->stack_count)
+		qsort(flame->result->stacks, flame->result->stack_count,
+		      sizeof(*flame->result->stacks), compare_buckets);
 	return flame_request_name(flame, api, err);
 }
 
-/* Steps apart may need more room than there is: then the ranges are taken whole, and the answer
- * says that it knows nothing of their noise. */
-static bool ask(struct diffing *diffing, struct api *api, struct error *err)
+static bool is_same_text(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+static bool is_same_build(const struct stack_view *a, const struct stack_view *b)
+{
+	return a->build && b->build ? build_id_equal(a->build, b->build) : a->build == b->build;
+}
+
+/* Whether the base asks for the same samples, but for their time. */
+static bool is_same_selection(const struct diffing *diffing)
+{
+	const struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
+	const struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+	const char *match = http_request_query(compare->request, "base.match");
+
+	return (!match || is_same_text(match, http_request_query(compare->request, "match"))) &&
+	       is_same_build(&base->view, &compare->view) &&
+	       !strcmp(base->query.type, compare->query.type);
+}
+
+/* The same samples on both sides would make changes look smaller: the base ends where the other
+ * range begins, widened as that is by the store. The same question twice is meant so. */
+static void move_base(struct diffing *diffing)
+{
+	const struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
+	const struct query *other = &compare->query;
+	struct query *base = &diffing->sides[DIFF_BASE].flame.query;
+	int64_t length = base->until_ms - base->from_ms;
+
+	if (base->until_ms <= compare->result->from_ms ||
+	    base->from_ms >= compare->result->until_ms ||
+	    (base->from_ms == other->from_ms && base->until_ms == other->until_ms) ||
+	    !is_same_selection(diffing))
+		return;
+	if (base->from_ms >= other->until_ms && base->until_ms > compare->result->until_ms) {
+		base->from_ms = compare->result->until_ms; /* just after it */
+		return;
+	}
+	diffing->is_base_moved |= base->from_ms < other->until_ms &&
+				  base->until_ms > other->from_ms;
+	base->until_ms = compare->result->from_ms;
+	base->from_ms = base->until_ms > length ? base->until_ms - length : 0;
+}
+
+static bool ask_sides(struct diffing *diffing, struct api *api, struct error *err)
 {
 	struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
 	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
 
+	if (!ask_side(&diffing->sides[DIFF_COMPARE], api, err))
+		return false;
+	move_base(diffing);
+	base->life = compare->life;
+	return ask_side(&diffing->sides[DIFF_BASE], api, err) &&
+	       (diff_hosts_match(diffing->hosts,
+				 (const struct samples_result *const[DIFF_SIDES]){
+					 base->result, compare->result}) ||
+		no_memory(err));
+}
+
+static void forget_sides(struct diffing *diffing)
+{
+	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
+		flame_request_forget(&diffing->sides[i].flame);
+}
+
+/* Hosts are told apart where some are on one side only. Parts may need more room than there is:
+ * then the ranges are taken whole, and nothing is known of how minutes vary. */
+static bool ask(struct diffing *diffing, struct api *api, struct error *err)
+{
 	for (;;) {
 		*err = (struct error){0};
-		if (ask_side(&diffing->sides[DIFF_COMPARE], api, err)) {
-			base->life = compare->life;
-			if (ask_side(&diffing->sides[DIFF_BASE], api, err))
+		if (ask_sides(diffing, api, err)) {
+			if (diffing->by_host || !diff_hosts_differ(diffing->hosts))
 				return true;
-		}
-		if (err->kind != ERROR_LIMIT || diffing->noise != NOISE_TIME ||
-		    !query_life_goes_on(compare->life, err))
+			diffing->by_host = true;
+		} else if (err->kind == ERROR_LIMIT && diffing->by_part &&
+			   query_life_goes_on(diffing->sides[DIFF_COMPARE].flame.life, err)) {
+			diffing->by_part = false;
+		} else {
 			return false;
-		diffing->noise = NOISE_NONE;
-		for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++) {
-			flame_request_forget(&diffing->sides[i].flame);
 		}
+		forget_sides(diffing);
 	}
 }
 
@@ -307,11 +331,22 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Seconds of a step that lie in the side's range and in the past. */
+/* Seconds of a step in which hosts reported; where they do not say, that lie in the side's range
+ * and in the past. */
 static double step_seconds(const struct side *side, int64_t step)
 {
 	const struct samples_result *result = side->flame.result;
 	int64_t step_ms = side->flame.query.step_ms;
+	const struct host_step *first = result->host_steps;
+	const struct host_step *end = first + result->host_step_count, *last;
+
+	if (reported_sum(first, result->host_step_count)) {
+		while (first < end && first->time_ms < step * step_ms)
+			first++;
+		for (last = first; last < end && last->time_ms < (step + 1) * step_ms;)
+			last++;
+		return (double)reported_sum(first, (uint32_t)(last - first)) / 1000;
+	}
 	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
 	int64_t length = smaller((step + 1) * step_ms, until_ms) -
 			 larger(step * step_ms, result->from_ms);
@@ -323,30 +358,37 @@ static double range_seconds(const struct side *side)
 {
 	const struct samples_result *result = side->flame.result;
 	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
+	uint64_t reported_ms = reported_sum(result->host_steps, result->host_step_count);
 
-	return (double)(until_ms - result->from_ms) / 1000;
+	return (double)(reported_ms ? (int64_t)reported_ms : until_ms - result->from_ms) / 1000;
 }
 
-/* Begins the cluster; those between it and the last one, in which nothing was, as well. */
-static void go_to_cluster(struct side *side, int64_t cluster)
+/* Begins the part; those between it and the last one, in which nothing was, as well. */
+static bool go_to_part(struct side *side, int64_t part)
 {
 	struct diff_table *table = side->diffing->table;
+	int64_t first = side->in_part ? side->part + 1
+				      : side->flame.result->from_ms / side->flame.query.step_ms;
 
-	if (side->in_cluster && side->cluster == cluster)
-		return;
-	if (side->diffing->noise != NOISE_TIME) {
-		diff_table_cluster(table, side->number, range_seconds(side));
-	} else {
-		int64_t first = side->in_cluster
-					? side->cluster + 1
-					: side->flame.result->from_ms / side->flame.query.step_ms;
+	if (side->in_part && side->part == part)
+		return true;
+	for (int64_t i = first; i <= part; i++)
+		if ((step_seconds(side, i) > 0 || i == part) &&
+		    !diff_table_part(table, side->number, step_seconds(side, i)))
+			return false;
+	side->part = part;
+	side->in_part = true;
+	return true;
+}
 
-		for (int64_t i = first; i <= cluster; i++)
-			if (step_seconds(side, i) > 0 || i == cluster)
-				diff_table_cluster(table, side->number, step_seconds(side, i));
-	}
-	side->cluster = cluster;
-	side->in_cluster = true;
+static bool begin_part(struct side *side, int64_t bucket_ms)
+{
+	if (side->diffing->by_part)
+		return go_to_part(side, bucket_ms / side->flame.query.step_ms);
+	if (side->in_part)
+		return true;
+	side->in_part = true;
+	return diff_table_part(side->diffing->table, side->number, range_seconds(side));
 }
 
 static const struct flame_frame *with_modules(struct diffing *diffing, const struct side *side,
@@ -374,34 +416,38 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 {
 	struct side *side = context;
 	struct diffing *diffing = side->diffing;
-	const struct result_stack *stack = named_stacks_current(side->flame.stacks);
-	int64_t cluster = 0;
+	const struct result_stack *at = named_stacks_current(side->flame.stacks);
+	struct diff_host *host = diffing->by_host
+					 ? diff_hosts_of(&diffing->hosts[side->number], at->series)
+					 : NULL;
+	struct diff_stack stack = {
+		.frames = with_modules(diffing, side, frames, depth),
+		.depth = depth,
+		.process = series_label(&side->flame.result->series[at->series], "process"),
+		.is_common = !host || host->is_common,
+		.value = value,
+		.samples = samples,
+	};
 
-	if (diffing->noise == NOISE_TIME)
-		cluster = stack->bucket_ms / side->flame.query.step_ms;
-	else if (diffing->noise == NOISE_HOSTS)
-		cluster = side->host_of[stack->series];
-	go_to_cluster(side, cluster);
-	frames = with_modules(diffing, side, frames, depth);
-	return frames && diff_table_add(diffing->table, frames, depth, value, samples) &&
-	       diff_tree_add(&diffing->tree, side->number, frames, depth, value);
+	if (host)
+		host->value += value;
+	if (!stack.frames || !begin_part(side, at->bucket_ms) ||
+	    !diff_tree_add(&diffing->tree, side->number, stack.frames, depth, value))
+		return false;
+	stack.frames = flame_request_as_taken(&side->flame, stack.frames, depth);
+	return stack.frames && diff_table_add(diffing->table, &stack);
 }
 
 static bool add_side(struct side *side, struct error *err)
 {
-	const struct samples_result *result = side->flame.result;
-
-	if (!flame_request_each(&side->flame, add_stack, side, err)) {
+	if (!flame_request_each(&side->flame, add_stack, side, err) ||
+	    !begin_part(side, side->flame.result->until_ms - 1)) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the comparison has more nodes or functions than fit; narrow "
 				  "time or match");
 		return false;
 	}
-	if (side->diffing->noise == NOISE_TIME)
-		go_to_cluster(side, (result->until_ms - 1) / side->flame.query.step_ms);
-	else if (!side->in_cluster)
-		go_to_cluster(side, 0);
 	flame_request_accounting(&side->flame, &side->accounting);
 	return true;
 }
@@ -410,9 +456,9 @@ static bool compare(struct diffing *diffing, struct error *err)
 {
 	const struct query_life *life = diffing->sides[DIFF_COMPARE].flame.life;
 
-	diffing->table = diff_table_new(
-		diffing->norm,
-		query_life_room(life, 2 * sizeof(struct diff_function), FUNCTIONS_MAX));
+	diffing->table =
+		diff_table_new(diffing->norm, diffing->by_total,
+			       query_life_room(life, 4 * sizeof(struct diff_row), FUNCTIONS_MAX));
 	if (!diffing->table ||
 	    !diff_tree_init(&diffing->tree,
 			    query_life_room(life, 2 * sizeof(struct flame_node), TREE_NODES_MAX)))
@@ -420,11 +466,11 @@ static bool compare(struct diffing *diffing, struct error *err)
 	if (!join_modules(diffing, err) || !add_side(&diffing->sides[DIFF_BASE], err) ||
 	    !add_side(&diffing->sides[DIFF_COMPARE], err))
 		return false;
-	if (!diff_table_test(diffing->table, diffing->by_total) ||
+	if (!diff_table_test(diffing->table, diffing->limit) ||
 	    !diff_tree_cut(&diffing->tree, diffing->max_nodes, diffing->table->scale))
 		return no_memory(err);
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
-		diffing->sides[i].accounting.cut = diffing->tree.cut[i];
+		diffing->sides[i].accounting.cut += diffing->tree.cut[i];
 	return true;
 }
 
@@ -442,33 +488,11 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 	};
 }
 
-static bool is_same_build(const struct stack_view *a, const struct stack_view *b)
-{
-	return a->build && b->build ? build_id_equal(a->build, b->build) : a->build == b->build;
-}
-
-/* Time whose samples both sides have. Other samples of the same time, or the same question twice,
- * are meant so. */
-static int64_t overlap_ms(const struct side *sides, const char *match, const char *base_match)
-{
-	const struct samples_result *a = sides[DIFF_BASE].flame.result;
-	const struct samples_result *b = sides[DIFF_COMPARE].flame.result;
-	int64_t from = larger(a->from_ms, b->from_ms), until = smaller(a->until_ms, b->until_ms);
-	bool is_same = a->from_ms == b->from_ms && a->until_ms == b->until_ms;
-
-	if (is_same || until <= from || strcmp(match ? match : "", base_match ? base_match : "") ||
-	    !is_same_build(&sides[DIFF_BASE].flame.view, &sides[DIFF_COMPARE].flame.view) ||
-	    strcmp(sides[DIFF_BASE].flame.query.type, sides[DIFF_COMPARE].flame.query.type))
-		return 0;
-	return until - from;
-}
-
 static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct diffing *diffing, const struct answer_format *format,
+			 struct diffing *diffing, const struct answer_format *format,
 			 struct error *err)
 {
 	static const char *const norms[] = {"per_second", "share", "raw"};
-	static const char *const noises[] = {"time", "hosts", "none"};
 	const struct side *sides = diffing->sides;
 	const char *match = http_request_query(request, "match");
 	const char *base_match = http_request_query(request, "base.match");
@@ -479,10 +503,15 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.functions_limit = diffing->limit,
 		.by_total = diffing->by_total,
 		.norm = norms[diffing->norm],
-		.noise_from = noises[diffing->noise],
-		.overlap_ms = overlap_ms(sides, match, base_match ? base_match : match),
+		.hosts_common = diffing->hosts[DIFF_BASE].common,
+		.is_base_moved = diffing->is_base_moved,
 	};
 
+	for (enum diff_side i = DIFF_BASE; diffing->by_host && i < DIFF_SIDES; i++) {
+		diff_hosts_sort(&diffing->hosts[i]);
+		answer.hosts[i] = diffing->hosts[i].list;
+		answer.hosts_alone[i] = diffing->hosts[i].count - diffing->hosts[i].common;
+	}
 	answer.flame.tree = diffing->tree.tree;
 	answer.flame.base_scale = diffing->table->scale;
 	answer.flame.modules = diffing->modules;
@@ -497,7 +526,7 @@ static void release(struct diffing *diffing)
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++) {
 		flame_request_release(&diffing->sides[i].flame);
 		free(diffing->sides[i].module_of);
-		free(diffing->sides[i].host_of);
+		diff_hosts_release(&diffing->hosts[i]);
 	}
 	diff_table_free(diffing->table);
 	diff_tree_release(&diffing->tree);
@@ -515,7 +544,8 @@ void api_diff_get(struct http_request *request, struct http_response *response, 
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
 		diffing.sides[i] = (struct side){.diffing = &diffing, .number = i};
 	ok = read_sides(request, &diffing, &err) && read_choices(request, &diffing, &err) &&
-	     answer_format_read(request, formats, &format, &err) && ask(&diffing, context, &err) &&
+	     answer_format_read(request, formats, &format, &err) &&
+	     choose_nodes(request, format, &diffing) && ask(&diffing, context, &err) &&
 	     compare(&diffing, &err) && write_answer(request, response, &diffing, format, &err);
 	if (!ok)
 		answer_failure(response, &err);

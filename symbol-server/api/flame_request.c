@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/api/flame_request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/reported.h"
+
+enum { NODES_MAX = 1000000 };
 
 bool root_path_parse(const char *text, struct arena *arena, const char *const **names,
 		     unsigned *count, struct error *err)
@@ -145,6 +149,17 @@ bool flame_request_read(struct http_request *request, const char *known, const c
 	return true;
 }
 
+static bool look_for_nothing(struct flame_request *flame, struct api *api, struct error *err)
+{
+	const struct samples_result *result = flame->result;
+
+	if (!result->stack_count && !result->cut.samples &&
+	    !nothing_explain(api, flame->life, &flame->query, &flame->nothing, err))
+		return false;
+	return nothing_check_groups(api, flame->life, &flame->query, result->series,
+				    result->series_count, err);
+}
+
 bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err)
 {
 	if (flame->life)
@@ -154,24 +169,16 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 					       err);
 	if (!flame->life)
 		return false;
+	flame->query.limits.bytes -= flame->query.limits.bytes / 4; /* the rest names it */
+	if (flame->is_whole)
+		flame->query.limits.is_cut = NULL;
 	flame->result = query_run(api->samples, &flame->query, err);
 	if (!flame->result)
 		return false;
 	flame->held = flame->result->arena.used +
 		      flame->result->stack_count * sizeof(*flame->result->stacks);
 	query_life_take(flame->life, flame->held);
-	return query_life_goes_on(flame->life, err);
-}
-
-bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err)
-{
-	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
-	return flame->stacks != NULL;
-}
-
-bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err)
-{
-	return flame_request_ask(flame, api, err) && flame_request_name(flame, api, err);
+	return query_life_goes_on(flame->life, err) && look_for_nothing(flame, api, err);
 }
 
 struct pass {
@@ -197,6 +204,22 @@ static bool goes_on(void *context)
 	return query_life_goes_on(pass->flame->life, pass->err);
 }
 
+bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err)
+{
+	struct pass pass = {flame, NULL, NULL, err};
+
+	flame->view.goes_on = goes_on;
+	flame->view.context = &pass;
+	flame->stacks = named_stacks_new(flame->result, api->symbolizer, &flame->view, err);
+	flame->view.goes_on = NULL;
+	return flame->stacks != NULL;
+}
+
+bool flame_request_run(struct flame_request *flame, struct api *api, struct error *err)
+{
+	return flame_request_ask(flame, api, err) && flame_request_name(flame, api, err);
+}
+
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
 			struct error *err)
 {
@@ -210,12 +233,61 @@ bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void 
 	return ok;
 }
 
-bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, size_t max_nodes,
-			struct error *err)
+const struct flame_frame *flame_request_as_taken(struct flame_request *flame,
+						 const struct flame_frame *frames, size_t depth)
+{
+	size_t groups = flame->view.group_count;
+
+	if (!flame->view.invert)
+		return frames;
+	if (depth > flame->turned_room || !flame->turned) {
+		struct flame_frame *larger = realloc(flame->turned,
+						     (2 * depth + 1) * sizeof(*frames));
+
+		if (!larger)
+			return NULL;
+		flame->turned = larger;
+		flame->turned_room = 2 * depth;
+	}
+	for (size_t i = 0; i < depth; i++)
+		flame->turned[i] = frames[i < groups ? i : depth - 1 - (i - groups)];
+	return flame->turned;
+}
+
+static int compare_stacks(const void *left, const void *right)
+{
+	const struct result_stack *a = left, *b = right;
+
+	return (a->value < b->value) - (a->value > b->value);
+}
+
+void flame_request_sort(struct flame_request *flame, size_t room)
+{
+	struct samples_result *result = flame->result;
+
+	if (result->stack_count &&
+	    (result->node_count ? result->node_count : result->location_count) > room / 2)
+		qsort(result->stacks, result->stack_count, sizeof(*result->stacks), compare_stacks);
+}
+
+bool flame_request_limit(struct http_request *request, struct flame_limit *out, struct error *err)
+{
+	uint32_t max_nodes = NODES_MAX;
+
+	*out = (struct flame_limit){.max_nodes = NODES_MAX};
+	if (!parameter_uint(request, "max_nodes", 1, NODES_MAX, &max_nodes, err) ||
+	    !parameter_share(request, "min_share", &out->min_share, err))
+		return false;
+	out->max_nodes = max_nodes;
+	return true;
+}
+
+bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree,
+			struct flame_limit limit, struct error *err)
 {
 	struct pass pass = {flame, NULL, NULL, err};
 
-	return named_stacks_tree(flame->stacks, tree, flame->by_samples, max_nodes, goes_on, &pass,
+	return named_stacks_tree(flame->stacks, tree, flame->by_samples, limit, goes_on, &pass,
 				 &flame->totals, err);
 }
 
@@ -247,6 +319,8 @@ void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struc
 		out->has_exact |= host->has_exact;
 		out->exact += host->exact;
 		out->covered += host->covered;
+		out->folded_series += host->folded_series;
+		out->folded_stacks += host->folded_stacks;
 		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
 		for (unsigned j = 0; j < host->lost_count; j++)
 			accounting_add_lost(out, host->lost_by[j].reason, host->lost_by[j].count);
@@ -261,8 +335,19 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		.unwind_incomplete = flame->totals.unwind_incomplete,
 		.unsymbolized = flame->totals.unsymbolized,
 	};
+	if (flame->by_samples)
+		out->value = out->samples;
+	out->nothing = flame->nothing.sentence;
+	out->data_from_ms = flame->nothing.from_ms;
+	out->data_until_ms = flame->nothing.until_ms;
 	out->threads_from_ms = flame->result->threads_from_ms;
+	out->cut_by_memory = flame->by_samples ? flame->result->cut.samples
+					       : flame->result->cut.value;
+	out->cut = out->cut_by_memory;
+	out->value += out->cut_by_memory;
+	out->samples += flame->result->cut.samples;
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
+	out->reported_ms = reported_sum(flame->result->host_steps, flame->result->host_step_count);
 	named_stacks_incomplete(flame->stacks, out);
 }
 
@@ -280,6 +365,7 @@ void flame_request_forget(struct flame_request *flame)
 void flame_request_release(struct flame_request *flame)
 {
 	flame_request_forget(flame);
+	free(flame->turned);
 	selector_release(&flame->query.selector);
 	pattern_free(flame->focus);
 	pattern_free(flame->ignore);

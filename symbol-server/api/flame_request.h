@@ -8,6 +8,7 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/named_stacks.h"
+#include "symbol-server/api/nothing.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/accounting.h"
 #include "symbol-server/query/query.h"
@@ -26,13 +27,17 @@ struct flame_request {
 	struct build_id build; /* view.build, where one is asked for */
 	bool by_samples;       /* value=samples */
 	bool is_gauge;         /* the type: values are means over time */
+	bool is_whole;         /* ERROR_LIMIT where it would be cut for want of memory */
 	struct http_request *request;
 	/* what it led to */
 	struct query_life *life;
 	struct samples_result *result;
 	struct named_stacks *stacks;
 	struct stack_totals totals;
-	uint64_t held; /* bytes of the result, as its life knows */
+	struct nothing nothing; /* where the result has no stack */
+	uint64_t held;              /* bytes of the result, as its life knows */
+	struct flame_frame *turned; /* flame_request_as_taken() */
+	size_t turned_room;
 };
 
 /* Checks and reads the parameters; known lists those that the resource takes. default_group is what
@@ -50,14 +55,25 @@ bool flame_request_run(struct flame_request *flame, struct api *api, struct erro
 bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err);
 bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err);
 
+/* max_nodes and min_share; without them all of it, as far as answers go. */
+bool flame_request_limit(struct http_request *request, struct flame_limit *out, struct error *err);
+
 /* Each stack that is shown, with the chosen value; fills totals. */
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,
 			struct error *err);
 
-/* The same into a tree, which is quicker; it is summed up then. max_nodes: as of the cut that
+/* During each(): frames from root to leaf, below their groups, also where the view is inverted;
+ * borrowed until the next call. NULL: no memory. */
+const struct flame_frame *flame_request_as_taken(struct flame_request *flame,
+						 const struct flame_frame *frames, size_t depth);
+
+/* The heaviest stacks first, where there are more nodes than there is room for. */
+void flame_request_sort(struct flame_request *flame, size_t room);
+
+/* The same into a tree, which is quicker; it is summed up then. limit: of the cut that
  * follows. */
-bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree, size_t max_nodes,
-			struct error *err);
+bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree,
+			struct flame_limit limit, struct error *err);
 
 /* The unit of the values given to each(). */
 const char *flame_request_unit(const struct flame_request *flame);
@@ -65,7 +81,8 @@ const char *flame_request_unit(const struct flame_request *flame);
 /* stack_ids=true goes with JSON: ERROR_OPTION. */
 bool stack_ids_fit(const struct answer_format *format, struct error *err);
 
-/* From totals and the hosts' counts; cut is the caller's. */
+/* From totals and the hosts' counts; cut is of what did not fit --query-memory, and the caller adds
+ * to it. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
 
 /* Adds what the hosts took and lost. */

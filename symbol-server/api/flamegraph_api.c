@@ -14,8 +14,6 @@
 #include "symbol-server/formats/flame_formats.h"
 
 enum {
-	NODES_DEFAULT = 20000,
-	NODES_MAX = 1000000,
 	TREE_NODES_MAX = 4000000,
 	FUNCTIONS_MAX = 4000000,
 	FUNCTIONS_SHOWN = 1000, /* in a page */
@@ -45,19 +43,22 @@ struct parts { /* what an answer is made of; NULL what its format does not need 
 	struct flame_tree *tree;
 	struct top_table *top;
 	struct leaf_stacks *leaves; /* NULL: no ids are asked for */
-	const struct flame_request *flame;
+	struct flame_request *flame;
 };
 
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
 		      uint64_t samples)
 {
 	const struct parts *parts = context;
+	const struct flame_frame *taken =
+		parts->top ? flame_request_as_taken(parts->flame, frames, depth) : frames;
 
-	return (!parts->tree || flame_tree_add(parts->tree, frames, depth, value, samples)) &&
+	return taken &&
+	       (!parts->tree || flame_tree_add(parts->tree, frames, depth, value, samples)) &&
 	       (!parts->leaves ||
 		leaf_stacks_add(parts->leaves, parts->tree->last,
 				named_stacks_current(parts->flame->stacks)->id, value)) &&
-	       (!parts->top || top_table_add(parts->top, frames, depth, value, samples));
+	       (!parts->top || top_table_add(parts->top, taken, depth, value, samples));
 }
 
 static bool no_memory(struct error *err)
@@ -74,7 +75,7 @@ static void put_leaf(void *context, uint32_t leaf, uint64_t id)
 }
 
 static bool build_parts(struct flame_request *flame, const struct answer_format *format,
-			uint32_t max_nodes, struct parts *parts, struct error *err)
+			struct flame_limit limit, struct parts *parts, struct error *err)
 {
 	size_t room = query_life_room(flame->life, 2 * sizeof(struct flame_node), TREE_NODES_MAX);
 
@@ -85,9 +86,15 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 			     : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
+	if (parts->tree)
+		parts->tree->folds = true;
+	if (parts->top)
+		parts->top->folds = true;
+	if (parts->top || parts->leaves || !parts->tree)
+		flame_request_sort(flame, room);
 	if (!(parts->top || parts->leaves || !parts->tree
 		      ? flame_request_each(flame, add_stack, parts, err)
-		      : flame_request_tree(flame, parts->tree, max_nodes, err))) {
+		      : flame_request_tree(flame, parts->tree, limit, err))) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
 				  "the flame graph has more than %zu nodes; narrow time or match",
@@ -104,7 +111,7 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 		top_table_sort(parts->top, false);
 		query_life_take(flame->life, parts->top->count * sizeof(struct top_function));
 	}
-	return !parts->tree || flame_tree_cut(parts->tree, max_nodes) || no_memory(err);
+	return !parts->tree || flame_tree_fold(parts->tree, limit) || no_memory(err);
 }
 
 static struct flame_answer answer_of(struct http_request *request,
@@ -152,7 +159,7 @@ static bool answer_pprof(struct http_request *request, struct http_response *res
 
 static bool answer_tree(struct http_request *request, struct http_response *response,
 			struct flame_request *flame, const struct answer_format *format,
-			uint32_t max_nodes, bool with_stacks, struct error *err)
+			struct flame_limit limit, bool with_stacks, struct error *err)
 {
 	struct leaf_stacks leaves;
 	struct parts parts = {.flame = flame, .leaves = with_stacks ? &leaves : NULL};
@@ -161,10 +168,10 @@ static bool answer_tree(struct http_request *request, struct http_response *resp
 	bool ok = false;
 
 	leaf_stacks_init(&leaves, (uint32_t)query_life_room(flame->life, LEAF_BYTES, LEAVES_MAX));
-	if (!build_parts(flame, format, max_nodes, &parts, err))
+	if (!build_parts(flame, format, limit, &parts, err))
 		goto out;
 	flame_request_accounting(flame, &accounting);
-	accounting.cut = parts.tree->cut;
+	accounting.cut += parts.tree->cut;
 	answer = answer_of(request, flame, &parts, &accounting);
 	ok = answer_format_write(flame->life, response, format, &answer, err);
 out:
@@ -178,14 +185,14 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 {
 	const struct answer_format *format = formats;
 	struct flame_request flame;
-	uint32_t max_nodes = NODES_DEFAULT;
+	struct flame_limit limit;
 	bool with_stacks = false;
 	struct error err = {0};
 	bool ok = false;
 
-	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes stack_ids format", "process",
-				&flame, &err) ||
-	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &max_nodes, &err) ||
+	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes min_share stack_ids format",
+				"process", &flame, &err) ||
+	    !flame_request_limit(request, &limit, &err) ||
 	    !parameter_flag(request, "stack_ids", &with_stacks, &err) ||
 	    !answer_format_read(request, formats, &format, &err) ||
 	    (with_stacks && !stack_ids_fit(format, &err)))
@@ -199,7 +206,7 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	if (!flame_request_run(&flame, context, &err))
 		goto out;
 	ok = format->write
-		     ? answer_tree(request, response, &flame, format, max_nodes, with_stacks, &err)
+		     ? answer_tree(request, response, &flame, format, limit, with_stacks, &err)
 		     : answer_pprof(request, response, &flame, format, &err);
 out:
 	if (!ok)

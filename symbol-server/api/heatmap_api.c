@@ -94,7 +94,6 @@ static bool collect(struct heat_request *heat, struct api *api, struct error *er
 
 static bool fill(struct heat_request *heat, struct api *api, struct error *err)
 {
-	struct heat_map *map = &heat->map;
 
 	if (!collect(heat, api, err))
 		return false;
@@ -107,10 +106,6 @@ static bool fill(struct heat_request *heat, struct api *api, struct error *err)
 		heat->sum.samples += heat->all->points[i].samples;
 		heat->sum.value += heat->all->points[i].value;
 	}
-	if (heat->sum.samples && !map->sum.samples)
-		return error_set(err, ERROR_OPTION,
-				 "no sample of this selection has a time of its own: heat maps are "
-				 "made from agents that run with --timestamps");
 	return true;
 }
 

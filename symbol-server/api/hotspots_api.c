@@ -72,23 +72,6 @@ static bool read_step(struct http_request *request, struct hunt *hunt, struct er
 	return true;
 }
 
-static bool read_least(struct http_request *request, struct hunt *hunt, struct error *err)
-{
-	const char *text = http_request_query(request, "min_change");
-	char *end;
-
-	hunt->least = 0.002;
-	if (!text || !*text)
-		return true;
-	hunt->least = strtod(text, &end);
-	if (*end || strspn(text, "0123456789.") != strlen(text) || !(hunt->least >= 0) ||
-	    hunt->least > 1)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'min_change': '%.60s' is not a share from 0 to 1",
-				 text);
-	return true;
-}
-
 static bool read_request(struct http_request *request, struct hunt *hunt, struct error *err)
 {
 	unsigned sort;
@@ -99,7 +82,9 @@ static bool read_request(struct http_request *request, struct hunt *hunt, struct
 	hunt->limit = CHANGES_DEFAULT;
 	hunt->processes = PROCESSES_DEFAULT;
 	hunt->top = TOP_DEFAULT;
-	if (!read_step(request, hunt, err) || !read_least(request, hunt, err) ||
+	hunt->least = 0.002;
+	if (!read_step(request, hunt, err) ||
+	    !parameter_share(request, "min_change", &hunt->least, err) ||
 	    !parameter_choice(request, "sort", "self|total", &sort, err) ||
 	    !parameter_uint(request, "limit", 0, CHANGES_MAX, &hunt->limit, err) ||
 	    !parameter_uint(request, "processes", 0, PROCESSES_MAX, &hunt->processes, err) ||

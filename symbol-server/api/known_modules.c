@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "symbol-server/ingest/label_limits.h"
 
-enum { NAME_ROOM = 256 };
+enum { NAME_ROOM = 256, FORGET_MS = 60000 };
 
 /* 128 bits of hash for an id: two modules that share them would cost one a later want at query
  * time. */
@@ -18,6 +18,8 @@ struct known_modules {
 	struct hash_table table;
 	uint64_t *seconds; /* second half of each entry's hash */
 	uint32_t count;
+	uint64_t evicted; /* of the symbolizer, when they were last forgotten */
+	int64_t forgotten_ms;
 };
 
 bool api_init(struct api *api, struct error *err)
@@ -67,7 +69,7 @@ static bool is_new(struct known_modules *known, const struct batch_module *modul
 	return true;
 }
 
-static void pass_on(struct api *api, const struct batch_module *module)
+static void pass_on(struct api *api, const struct batch_module *module, uint32_t sender)
 {
 	bool has_hash = module->htlhash.length != 0;
 	bool is_gnu = !module->go_id.length &&
@@ -78,14 +80,35 @@ static void pass_on(struct api *api, const struct batch_module *module)
 	/* a GNU id beside a Go id is still the key; only a Go id's own hash has 16 bytes */
 	is_gnu = is_gnu || (module->go_id.length && module->id.length != FILE_HASH_BYTES);
 	snprintf(name, sizeof(name), "%.*s", (int)module->name.length, module->name.at);
-	symbolizer_want(api->symbolizer, &module->id, name, is_gnu, 1);
+	symbolizer_want_of(api->symbolizer, &module->id, name, is_gnu, 1, sender);
 	if (has_hash && !build_id_equal(&module->id, &module->htlhash) &&
 	    !symbols_put_alias(api->symbols, &module->htlhash, &module->id, &err))
 		log_warn("module alias not kept", "reason=\"%s\"", err.message);
 }
 
+/* What made room for others has to be told of again when it is met; not more often than now and
+ * then, as one sender may keep others going. */
+static void forget_evicted(struct api *api)
+{
+	struct known_modules *known = api->known;
+	uint64_t evicted = symbolizer_evicted(api->symbolizer);
+	int64_t now_ms = api_now_ms();
+
+	pthread_mutex_lock(&known->lock);
+	if (evicted != known->evicted && llabs(now_ms - known->forgotten_ms) > FORGET_MS) {
+		hash_table_clear(&known->table);
+		known->count = 0;
+		known->evicted = evicted;
+		known->forgotten_ms = now_ms;
+	}
+	pthread_mutex_unlock(&known->lock);
+}
+
 void known_modules_meet(struct api *api, const struct sample_batch *batch)
 {
+	uint32_t sender = (uint32_t)hash_bytes(batch->sender.at, batch->sender.length, 1);
+
+	forget_evicted(api);
 	for (uint32_t i = 0; i < batch->module_count; i++) {
 		bool is_first;
 
@@ -95,6 +118,6 @@ void known_modules_meet(struct api *api, const struct sample_batch *batch)
 		is_first = is_new(api->known, &batch->modules[i]);
 		pthread_mutex_unlock(&api->known->lock);
 		if (is_first)
-			pass_on(api, &batch->modules[i]);
+			pass_on(api, &batch->modules[i], sender);
 	}
 }

@@ -11,11 +11,22 @@
 
 #define LABEL_PARAMETERS "type from until match"
 
+/* What did not fit --query-memory is left out. */
+static void put_cut(struct json *json, const struct query_life *life)
+{
+	if (!query_life_is_cut(life))
+		return;
+	json_key(json, "cut");
+	buffer_append_text(json->out, "true");
+	json->needs_comma = true;
+}
+
 void api_labels_get(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
 	struct query query = {0};
 	struct samples_query wanted;
+	struct query_life *life;
 	struct label_count *rows = NULL;
 	size_t count = 0;
 	struct error err = {0};
@@ -23,7 +34,7 @@ void api_labels_get(struct http_request *request, struct http_response *response
 
 	if (!parameters_check(request, LABEL_PARAMETERS, &err) ||
 	    !parameters_query(request, true, &query, &err) ||
-	    !query_life_start(request, &api->query_limits, &query, &err))
+	    !(life = query_life_start(request, &api->query_limits, &query, &err)))
 		goto out;
 	query.all_labels = true;
 	query_to_samples(&query, &wanted);
@@ -45,6 +56,7 @@ void api_labels_get(struct http_request *request, struct http_response *response
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
+	put_cut(&json, life);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 out:
@@ -53,7 +65,8 @@ out:
 	selector_release(&query.selector);
 }
 
-static void put_values(struct http_response *response, const struct value_count *rows, size_t count)
+static void put_values(struct http_response *response, const struct query_life *life,
+		       const struct value_count *rows, size_t count)
 {
 	struct json json = json_start(&response->body);
 
@@ -67,6 +80,7 @@ static void put_values(struct http_response *response, const struct value_count 
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
+	put_cut(&json, life);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 }
@@ -79,6 +93,7 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 	char label[LABEL_NAME_BYTES];
 	struct query query = {0};
 	struct samples_query wanted;
+	struct query_life *life;
 	struct value_count *rows = NULL;
 	size_t count = 0;
 	struct error err = {0};
@@ -88,12 +103,12 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", written);
 	else if (parameters_check(request, LABEL_PARAMETERS, &err) &&
 		 parameters_query(request, true, &query, &err) &&
-		 query_life_start(request, &api->query_limits, &query, &err)) {
+		 (life = query_life_start(request, &api->query_limits, &query, &err))) {
 		query.groups[query.group_count++] = label;
 		query_to_samples(&query, &wanted);
 		if (samples_label_values(api->samples, &wanted, label, http_request_arena(request),
 					 &rows, &count, &err))
-			put_values(response, rows, count);
+			put_values(response, life, rows, count);
 	}
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);

@@ -433,6 +433,7 @@ static void sort_places(struct place *places, struct place *other, uint32_t coun
 static bool name_locations(struct location_names *names)
 {
 	const struct samples_result *result = names->result;
+	const struct stack_view *view = names->view;
 	uint32_t count = result->location_count;
 	struct place *places = calloc((size_t)count + 1, 2 * sizeof(*places));
 	bool ok = places;
@@ -445,7 +446,8 @@ static bool name_locations(struct location_names *names)
 	if (ok)
 		sort_places(places, places + count, count);
 	for (uint32_t i = 0; ok && i < count; i++)
-		ok = name_location(names, &places[i]);
+		ok = name_location(names, &places[i]) &&
+		     (!view->goes_on || view->goes_on(view->context));
 	free(places);
 	return ok;
 }
@@ -466,7 +468,8 @@ bool location_names_init(struct location_names *names, const struct samples_resu
 		if (names->origins[i]->id.length)
 			names->tables[i] = symbolizer_take_table(symbolizer, &names->origins[i]->id,
 								 NULL, 0);
-	return name_locations(names) || no_memory(names, err);
+	return name_locations(names) ||
+	       ((!err || err->kind == ERROR_NONE) && no_memory(names, err));
 }
 
 void location_names_release(struct location_names *names)

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET, POST /api/v1/modules and PUT /api/v1/modules/{build_id} */
+/* GET, POST /api/v1/modules; PUT, DELETE /api/v1/modules/{build_id} */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/hash_table.h"
+#include "common/log.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/named_stacks.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/symbolize/module_files.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
+#include "symbol-server/symbolize/sources/symbol_sources.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
 /* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
 
-enum { CANDIDATES_BYTES_MAX = 512 << 20 };
+enum { CANDIDATES_BYTES_MAX = 512 << 20, PAGE_DEFAULT = 5000, PAGE_MOST = 100000 };
 
 struct shares { /* samples without a name, by the modules of one answer */
 	const struct flame_module *modules;
 	const uint64_t *unsymbolized, *met;
 	uint32_t count;
 	uint64_t samples;
+	uint64_t cut;            /* of them: in stacks that did not fit --query-memory */
 	struct hash_table by_id; /* build-id as text → index */
 };
 
@@ -46,6 +51,8 @@ static bool shares_init(struct shares *shares, const struct named_stacks *stacks
 	shares->met = named_stacks_samples(stacks);
 	for (size_t i = 0; i < result->stack_count; i++)
 		shares->samples += result->stacks[i].samples;
+	shares->cut = result->cut.samples;
+	shares->samples += shares->cut;
 	hash_table_init(&shares->by_id, shares->count);
 	for (uint32_t i = 0; i < shares->count; i++)
 		if (!hash_table_add(&shares->by_id, frame_name_hash(shares->modules[i].build_id),
@@ -182,10 +189,26 @@ static void put_missing(struct json *json, const struct module_row *row)
 	json_close(json, ']');
 }
 
-static void put_module(struct json *json, const struct listed *listed,
+static void put_download(struct json *json, struct symbol_sources *sources,
+			 const struct build_id *id)
+{
+	struct source_download now;
+
+	if (!symbol_sources_download(sources, id, &now))
+		return;
+	json_key(json, "download");
+	json_open(json, '{');
+	json_key_string(json, "source", now.url);
+	json_key_uint(json, "bytes", now.bytes);
+	json_key_int(json, "ms", now.ms);
+	json_close(json, '}');
+}
+
+static void put_module(struct json *json, struct api *api, const struct listed *listed,
 		       const struct answers *answers)
 {
 	const struct module_row *row = listed->row;
+	struct upload_usage uploaded = {0};
 	char hex[BUILD_ID_HEX];
 
 	json_open(json, '{');
@@ -205,12 +228,19 @@ static void put_module(struct json *json, const struct listed *listed,
 	json_key_uint(json, "file_bytes", row->file_bytes);
 	json_key_uint(json, "table_bytes", row->raw_bytes);
 	json_key_uint(json, "packed_bytes", row->packed_bytes);
+	if (row->is_uploaded)
+		uploaded = symbolizer_uploaded(api->symbolizer, &row->id);
+	json_key_uint(json, "uploaded_files", uploaded.files);
+	json_key_uint(json, "uploaded_bytes", uploaded.bytes);
 	json_key_int(json, "first_seen", row->first_seen_ms);
 	json_key_int(json, "updated", row->updated_ms);
 	json_key_int(json, "last_used", row->last_used_ms);
 	json_key_int(json, "retry_at", row->retry_at_ms);
 	json_key_uint(json, "fetch_ms", row->fetch_ms);
 	json_key_uint(json, "conversion_ms", row->conversion_ms);
+	json_key_uint(json, "working", row->is_working);
+	if (row->is_working)
+		put_download(json, symbolizer_sources(api->symbolizer), &row->id);
 	put_sources(json, answers, &row->id);
 	json_close(json, '}');
 }
@@ -262,8 +292,46 @@ static void put_directories(struct json *json, struct symbol_directories *direct
 	json_close(json, '}');
 }
 
+/* Who is asked, in order. */
+static void put_servers(struct json *json, struct symbol_sources *sources)
+{
+	struct source_state states[SOURCES_MAX];
+	size_t count = symbol_sources_states(sources, states, SOURCES_MAX);
+
+	json_key(json, "debuginfod");
+	json_open(json, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_open(json, '{');
+		json_key_string(json, "source", states[i].url);
+		json_key_uint(json, "is_down", states[i].is_closed);
+		json_key_string(json, "detail", states[i].sentence);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_uploads(struct json *json, struct symbolizer *symbolizer)
+{
+	struct symbolizer_counters now;
+
+	symbolizer_counters(symbolizer, &now);
+	json_key(json, "uploads");
+	json_open(json, '{');
+	json_key_uint(json, "files", now.upload_files);
+	json_key_uint(json, "bytes", now.upload_bytes);
+	json_key_uint(json, "limit_bytes", now.upload_limit_bytes);
+	json_key_uint(json, "evicted_files", now.uploads_evicted);
+	json_close(json, '}');
+}
+
+/* Of the list, which part. */
+struct page {
+	uint32_t offset, limit;
+};
+
 static bool put_modules(struct http_request *request, struct http_response *response,
-			struct api *api, const struct shares *shares, struct error *err)
+			struct api *api, const struct shares *shares, const struct page *page,
+			struct query_life *life, struct error *err)
 {
 	struct json json = json_start(&response->body);
 	struct answers answers = {0};
@@ -277,17 +345,37 @@ static bool put_modules(struct http_request *request, struct http_response *resp
 				   err);
 	if (ok) {
 		json_open(&json, '{');
+		if (shares->cut)
+			json_key_uint(&json, "cut_samples", shares->cut);
 		json_key(&json, "modules");
 		json_open(&json, '[');
-		for (size_t i = 0; i < count; i++)
-			put_module(&json, &listed[i], &answers);
+		for (size_t i = page->offset; ok && i < count && i - page->offset < page->limit;
+		     i++) {
+			put_module(&json, api, &listed[i], &answers);
+			ok = query_life_goes_on(life, err);
+		}
 		json_close(&json, ']');
+		json_key_uint(&json, "total", count);
+		put_uploads(&json, api->symbolizer);
 		put_directories(&json, symbolizer_directories(api->symbolizer));
+		put_servers(&json, symbolizer_sources(api->symbolizer));
 		json_close(&json, '}');
 		buffer_append_char(&response->body, '\n');
 	}
 	arena_release(&answers.arena);
 	return ok;
+}
+
+struct naming {
+	struct query_life *life;
+	struct error *err;
+};
+
+static bool naming_goes_on(void *context)
+{
+	const struct naming *naming = context;
+
+	return query_life_goes_on(naming->life, naming->err);
 }
 
 void api_modules_get(struct http_request *request, struct http_response *response, void *context)
@@ -299,11 +387,18 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 	struct named_stacks *stacks = NULL;
 	struct shares shares = {0};
 	struct error err = {0};
+	struct naming naming = {NULL, &err};
+	struct page page = {.limit = PAGE_DEFAULT};
 	bool ok = false;
 
-	if (!parameters_check(request, "type from until match", &err) ||
-	    !parameters_query(request, false, &query, &err))
+	if (!parameters_check(request, "type from until match limit offset", &err) ||
+	    !parameter_uint(request, "limit", 1, PAGE_MOST, &page.limit, &err) ||
+	    !parameter_uint(request, "offset", 0, UINT32_MAX, &page.offset, &err) ||
+	    !parameters_query(request, false, &query, &err) ||
+	    !(naming.life = query_life_start(request, &api->query_limits, &query, &err)))
 		goto out;
+	view.goes_on = naming_goes_on;
+	view.context = &naming;
 	result = query_run(api->samples, &query, &err);
 	if (!result)
 		goto out;
@@ -314,7 +409,8 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
 		goto out;
 	}
-	ok = put_modules(request, response, api, &shares, &err);
+	ok = query_life_is_wanted(naming.life, &err) &&
+	     put_modules(request, response, api, &shares, &page, naming.life, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);
@@ -372,6 +468,9 @@ static bool announce(struct api *api, const char *line, size_t length, unsigned 
 	return true;
 }
 
+/* An agent announces some hundred at a time; all programs of a large build are some thousand. */
+enum { ANNOUNCED_LINES = 10000 };
+
 void api_modules_post(struct http_request *request, struct http_response *response, void *context)
 {
 	const char *type = http_request_header(request, "Content-Type");
@@ -391,6 +490,12 @@ void api_modules_post(struct http_request *request, struct http_response *respon
 	}
 	response->content_type = "text/plain; charset=utf-8";
 	for (; at < end; number++) {
+		if (number > ANNOUNCED_LINES) {
+			buffer_clear(&response->body);
+			answer_error(response, 413,
+				     "more than 10000 modules in one request: send them in parts");
+			return;
+		}
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
 		size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
 		size_t used = length && at[length - 1] == '\r' ? length - 1 : length;
@@ -417,6 +522,7 @@ struct put {
 static struct put *put_take(struct http_request *request, struct api *api)
 {
 	struct put *put = http_request_data(request);
+	const char *length = http_request_header(request, "Content-Length");
 	const char *part = http_request_part(request);
 	struct build_id id;
 
@@ -431,7 +537,8 @@ static struct put *put_take(struct http_request *request, struct api *api)
 			  "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
 			  part);
 	else
-		put->upload = symbolizer_upload(api->symbolizer, &id, &put->err);
+		put->upload = symbolizer_upload(api->symbolizer, &id,
+						length ? strtoull(length, NULL, 10) : 0, &put->err);
 	return put;
 }
 
@@ -443,9 +550,11 @@ bool api_module_body(struct http_request *request, const void *bytes, size_t len
 	       symbol_upload_write(put->upload, bytes, length, &put->err);
 }
 
-static int upload_status(enum error_kind kind)
+static int upload_status(const struct error *err)
 {
-	switch (kind) {
+	if (err->kind == ERROR_SYSTEM && (err->os_error == ENOSPC || err->os_error == EDQUOT))
+		return 507;
+	switch (err->kind) {
 	case ERROR_LIMIT:
 		return 413;
 	case ERROR_CONFLICT:
@@ -475,7 +584,7 @@ void api_module_put(struct http_request *request, struct http_response *response
 		symbol_upload_finish(upload, &is_new, &put->err);
 	}
 	if (put->err.kind != ERROR_NONE) {
-		answer_error(response, upload_status(put->err.kind), put->err.message);
+		answer_error(response, upload_status(&put->err), put->err.message);
 		return;
 	}
 	response->status = is_new ? 201 : 200;
@@ -490,4 +599,67 @@ void api_module_end(struct http_request *request, void *context)
 	(void)context;
 	if (put && put->upload)
 		symbol_upload_abort(put->upload);
+}
+
+/* ---- POST …/fetch: somebody wants its names now ---- */
+
+static bool read_id(const struct http_request *request, struct build_id *id, struct error *err)
+{
+	const char *part = http_request_part(request);
+
+	return build_id_parse(id, part, strlen(part)) ||
+	       error_set(err, ERROR_OPTION,
+			 "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
+			 part);
+}
+
+void api_module_fetch(struct http_request *request, struct http_response *response, void *context)
+{
+	struct json json = json_start(&response->body);
+	struct symbol_directories_progress directories;
+	struct api *api = context;
+	struct error err = {0};
+	struct build_id id;
+
+	if (!read_id(request, &id, &err) || !parameters_check(request, "", &err) ||
+	    !symbolizer_ask_again(api->symbolizer, &id, &err)) {
+		answer_failure(response, &err);
+		return;
+	}
+	symbol_directories_progress(symbolizer_directories(api->symbolizer), &directories);
+	response->status = 202;
+	json_open(&json, '{');
+	json_key_uint(&json, "has_symbol_dirs", directories.passes > 0 || directories.is_reading);
+	put_servers(&json, symbolizer_sources(api->symbolizer));
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+}
+
+/* ---- DELETE: what was uploaded, and the names made of it ---- */
+
+void api_module_delete(struct http_request *request, struct http_response *response, void *context)
+{
+	struct json json = json_start(&response->body);
+	struct module_deleted deleted;
+	struct api *api = context;
+	struct error err = {0};
+	char hex[BUILD_ID_HEX];
+	struct build_id id;
+
+	if (read_id(request, &id, &err) && parameters_check(request, "", &err))
+		symbolizer_forget_files(api->symbolizer, &id, &deleted, &err);
+	if (err.kind != ERROR_NONE) {
+		answer_failure(response, &err);
+		return;
+	}
+	json_open(&json, '{');
+	json_key_uint(&json, "deleted_files", deleted.files);
+	json_key_uint(&json, "deleted_bytes", deleted.bytes);
+	json_key_uint(&json, "deleted_tables", deleted.has_table);
+	json_close(&json, '}');
+	buffer_append_char(&response->body, '\n');
+	log_info("module deleted on request",
+		 "peer=%s module=\"%s\" build_id=%s files=%u bytes=%llu tables=%d",
+		 http_request_peer(request), deleted.name, build_id_format(&id, hex), deleted.files,
+		 (unsigned long long)deleted.bytes, deleted.has_table);
 }

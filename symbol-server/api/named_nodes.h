@@ -26,7 +26,7 @@ struct named_stacks {
 struct tree_pass {
 	struct flame_tree *tree;
 	bool by_samples;
-	size_t max_nodes; /* as of the cut that follows; 0: none does */
+	struct flame_limit limit; /* of the cut that follows; max_nodes 0: none does */
 	bool (*goes_on)(void *context);
 	void *context;
 };

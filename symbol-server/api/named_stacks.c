@@ -60,6 +60,8 @@ static bool name_groups(struct named_stacks *stacks, struct error *err)
 	if (!stacks->group_frames)
 		return no_memory(err);
 	for (uint32_t i = 0; i < result->series_count; i++) {
+		if (view->goes_on && !view->goes_on(view->context))
+			return false;
 		for (unsigned j = 0; j < view->group_count; j++) {
 			const char *value = series_label(&result->series[i], view->groups[j]);
 
@@ -100,7 +102,9 @@ static void count_stack(struct named_stacks *stacks, size_t i, size_t (*last)[2]
 
 static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
 {
+	const struct stack_view *view = stacks->view;
 	size_t count = (size_t)stacks->names.module_count + 1;
+	bool ok = true;
 	size_t(*last)[2] = calloc(count, sizeof(*last));
 
 	stacks->unsymbolized = calloc(count, sizeof(*stacks->unsymbolized));
@@ -109,10 +113,12 @@ static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
 		free(last);
 		return no_memory(err);
 	}
-	for (size_t i = 0; !stacks->result->nodes && i < stacks->result->stack_count; i++)
+	for (size_t i = 0; ok && !stacks->result->nodes && i < stacks->result->stack_count; i++) {
 		count_stack(stacks, i, last);
+		ok = !view->goes_on || view->goes_on(view->context);
+	}
 	free(last);
-	return !stacks->result->nodes || named_nodes_count(stacks) || no_memory(err);
+	return ok && (!stacks->result->nodes || named_nodes_count(stacks) || no_memory(err));
 }
 
 /* Ids that came through samples are known with their kind already; only where the symbolizer's
@@ -316,10 +322,10 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 }
 
 bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
-		       size_t max_nodes, bool (*goes_on)(void *context), void *context,
+		       struct flame_limit limit, bool (*goes_on)(void *context), void *context,
 		       struct stack_totals *totals, struct error *err)
 {
-	struct tree_pass pass = {tree, by_samples, max_nodes, goes_on, context};
+	struct tree_pass pass = {tree, by_samples, limit, goes_on, context};
 
 	if (!stacks->result->nodes || stacks->view->invert)
 		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);

@@ -34,7 +34,8 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */
 	enum demangle_mode demangle;
-	/* Asked for each stack of named_stacks_each(), shown or not: false ends it. NULL: not. */
+	/* Asked at every step of naming, and for each stack of named_stacks_each(), shown or not:
+	 * false ends it, and an err is set. NULL: not. */
 	bool (*goes_on)(void *context);
 	void *context;
 };
@@ -61,11 +62,11 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		       struct stack_totals *totals, struct error *err);
 
 /* The same stacks straight into a tree, which is summed up then: what stacks share is walked once.
- * max_nodes: as of the flame_tree_cut() that follows, so that what that would take need not be
- * made; 0: all is made. goes_on is asked for each stack. False: goes_on() said so, the tree is
+ * limit: of the flame_tree_fold() that follows, so that what that would take need not be made;
+ * max_nodes 0: all is made. goes_on is asked for each stack. False: goes_on() said so, the tree is
  * full, or (err is set) memory is short. */
 bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, bool by_samples,
-		       size_t max_nodes, bool (*goes_on)(void *context), void *context,
+		       struct flame_limit limit, bool (*goes_on)(void *context), void *context,
 		       struct stack_totals *totals, struct error *err);
 
 /* During each(): the store's stack that the frames at hand were made of. */

@@ -66,10 +66,12 @@ struct planting {
 		uint32_t opened, callee;
 	} * met; /* by kind */
 	uint32_t opened;
-	/* Once there are as many nodes as the cut leaves, the least of the heaviest ones. */
+	/* Once there are as many nodes as the cut leaves, the least of the heaviest ones; what
+	 * weighs no more is cut. */
 	uint64_t *weights;
 	size_t weight_count;
 	uint64_t least;
+	bool is_full; /* no room for more nodes: what is below those there are is cut */
 };
 
 static bool no_memory(struct planting *planting)
@@ -118,7 +120,7 @@ static void look_at_names(struct planting *planting, uint32_t node,
 	planting->matched[node] = matched;
 }
 
-static void look_at_nodes(struct planting *planting)
+static bool look_at_nodes(struct planting *planting)
 {
 	const struct stack_view *view = planting->stacks->view;
 	const struct samples_result *result = planting->stacks->result;
@@ -131,6 +133,8 @@ static void look_at_nodes(struct planting *planting)
 		const struct named_location *location =
 			&planting->stacks->names.locations[node->location];
 
+		if (!planting->pass->goes_on(planting->pass->context))
+			return false;
 		planting->flags[i] = planting->flags[node->caller] |
 				     (location->is_unresolved ? NODE_UNRESOLVED : 0) |
 				     (location->is_incomplete ? NODE_INCOMPLETE : 0);
@@ -138,6 +142,7 @@ static void look_at_nodes(struct planting *planting)
 		if (names_matter)
 			look_at_names(planting, i, location);
 	}
+	return true;
 }
 
 static bool is_shown(const struct planting *planting, const struct result_stack *stack)
@@ -318,7 +323,8 @@ static bool make_branches(struct planting *planting, const struct run *run, cons
 	planting->branches[0] = (struct branch){0};
 	for (; run < end; run++)
 		for (size_t i = run->first; i < run->end; i++)
-			if (is_shown(planting, &stacks[i]) && !add_branches(planting, &stacks[i]))
+			if (!planting->pass->goes_on(planting->pass->context) ||
+			    (is_shown(planting, &stacks[i]) && !add_branches(planting, &stacks[i])))
 				return false;
 	sum_branches(planting);
 	return true;
@@ -329,14 +335,16 @@ static bool make_branches(struct planting *planting, const struct run *run, cons
 /* Twice as many as the cut leaves are looked at together. */
 static void count_weight(struct planting *planting, uint64_t weight)
 {
-	size_t most = planting->pass->max_nodes;
+	size_t most = planting->pass->limit.max_nodes;
+	uint64_t nth;
 
 	if (!most)
 		return;
 	planting->weights[planting->weight_count++] = weight;
 	if (planting->weight_count < 2 * most)
 		return;
-	planting->least = flame_tree_nth_total(planting->weights, 2 * most, most);
+	nth = flame_tree_nth_total(planting->weights, 2 * most, most);
+	planting->least = nth > planting->least ? nth : planting->least;
 	planting->weight_count = 0;
 	for (size_t i = 0; i < 2 * most; i++)
 		if (planting->weights[i] > planting->least)
@@ -488,11 +496,14 @@ static bool put_callee(struct planting *planting, uint32_t flame, const struct c
 	const struct flame_frame *frame = &planting->stacks->names.frames[callee->frame];
 	uint32_t at;
 
-	if (planting->pass->max_nodes && callee->value <= planting->least && planting->least)
+	if (planting->is_full || (planting->pass->limit.max_nodes &&
+				  callee->value <= planting->least && planting->least))
 		return planting->pass->tree->nodes[flame].has_more = true; /* the cut takes it */
 	at = flame_tree_put(planting->pass->tree, flame, frame, callee->value, callee->samples);
-	if (!at)
-		return false;
+	if (!at) {
+		planting->is_full = true;
+		return planting->pass->tree->nodes[flame].has_more = true;
+	}
 	count_weight(planting, callee->value);
 	return push_bud(planting, (struct bud){callee->value, at, callee->first_member});
 }
@@ -550,10 +561,12 @@ static bool plant_all(struct planting *planting)
 {
 	struct flame_tree *tree = planting->pass->tree;
 	const struct run *runs, *end;
+	uint64_t least;
 
-	look_at_nodes(planting);
-	if (!find_runs(planting))
+	if (!look_at_nodes(planting) || !find_runs(planting))
 		return false;
+	least = flame_limit_least(planting->pass->limit, tree->nodes[0].total);
+	planting->least = least ? least - 1 : 0; /* which is cut itself */
 	for (size_t i = 0; i < tree->count; i++)
 		count_weight(planting, tree->nodes[i].total);
 	for (runs = planting->runs; runs < planting->runs + planting->run_count; runs = end) {
@@ -592,7 +605,8 @@ static bool make_room(struct planting *planting)
 	planting->kind_of = calloc(frames, sizeof(*planting->kind_of));
 	planting->kinds = calloc(frames, sizeof(*planting->kinds));
 	planting->met = calloc(frames, sizeof(*planting->met));
-	planting->weights = calloc(2 * planting->pass->max_nodes + 1, sizeof(*planting->weights));
+	planting->weights = calloc(2 * planting->pass->limit.max_nodes + 1,
+				   sizeof(*planting->weights));
 	return (planting->flags && planting->matched && planting->places && planting->path &&
 		planting->kind_of && planting->kinds && planting->met && planting->weights) ||
 	       no_memory(planting);

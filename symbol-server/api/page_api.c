@@ -10,11 +10,17 @@
 #include "symbol-server/embedded.h"
 
 /* Nothing from anywhere but here; the one script and style are in the page itself. */
-#define PAGE_POLICY                                                                   \
-	"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " \
-	"worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; "      \
-	"form-action 'none'; "                                                        \
-	"frame-ancestors 'none'"
+static const char *page_policy(struct arena *arena)
+{
+	char text[600];
+
+	snprintf(text, sizeof(text),
+		 "default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; "
+		 "worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; "
+		 "form-action 'none'; frame-ancestors 'none'",
+		 embedded_page_script_hash, embedded_page_style_hash);
+	return arena_text(arena, text, strlen(text));
+}
 
 static void answer_embedded(struct http_request *request, struct http_response *response,
 			    const char *start, const char *end)
@@ -37,7 +43,8 @@ void api_page_get(struct http_request *request, struct http_response *response, 
 {
 	(void)context;
 	response->content_type = "text/html; charset=utf-8";
-	answer_header(response, "Content-Security-Policy", PAGE_POLICY);
+	answer_header(response, "Content-Security-Policy",
+		      page_policy(http_request_arena(request)));
 	answer_header(response, "Referrer-Policy", "no-referrer");
 	answer_embedded(request, response, embedded_page_html_gz, embedded_page_html_gz_end);
 	response->content_encoding = "gzip";

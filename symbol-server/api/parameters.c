@@ -100,6 +100,23 @@ bool parameter_flag(struct http_request *request, const char *name, bool *value,
 	return true;
 }
 
+bool parameter_share(struct http_request *request, const char *name, double *value,
+		     struct error *err)
+{
+	const char *text = http_request_query(request, name);
+	double share;
+	char *end;
+
+	if (!text || !*text)
+		return true;
+	share = strtod(text, &end);
+	if (*end || strspn(text, "0123456789.") != strlen(text) || !(share >= 0) || share > 1)
+		return error_set(err, ERROR_OPTION,
+				 "parameter '%s': '%.60s' is not a share from 0 to 1", name, text);
+	*value = share;
+	return true;
+}
+
 bool parameter_pattern(struct http_request *request, const char *name, struct pattern **pattern,
 		       struct error *err)
 {
@@ -123,6 +140,17 @@ static bool read_time(struct http_request *request, const char *name, int64_t no
 	return time_parse(text, now_ms, ms, err) || error_prefix(err, "parameter '%s'", name);
 }
 
+#define TYPE_NAME(name_, unit_, is_gauge_) name_ ", "
+
+static bool no_such_type(const char *parameter, const char *type, struct error *err)
+{
+	static const char names[] = PROFILE_TYPES(TYPE_NAME);
+
+	return error_set(err, ERROR_OPTION,
+			 "parameter '%s': '%.60s' is not a profile type such as %.*s", parameter,
+			 type, (int)sizeof names - 3, names);
+}
+
 bool parameters_query(struct http_request *request, bool is_type_optional, struct query *query,
 		      struct error *err)
 {
@@ -133,9 +161,7 @@ bool parameters_query(struct http_request *request, bool is_type_optional, struc
 	query->tenant = API_TENANT;
 	query->type = type ? type : is_type_optional ? NULL : "on-cpu";
 	if (type && profile_type_find(type, strlen(type)) < 0)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'type': '%.60s' is not a profile type such as on-cpu",
-				 type);
+		return no_such_type("type", type, err);
 	if (!read_time(request, "until", now_ms, now_ms, &query->until_ms, err) ||
 	    !read_time(request, "from", now_ms,
 		       query->until_ms > QUERY_DEFAULT_MS ? query->until_ms - QUERY_DEFAULT_MS : 0,
@@ -172,8 +198,14 @@ static bool read_base_times(struct http_request *request, const struct query *qu
 		base->until_ms = base->from_ms + length;
 	if (base->from_ms < 0)
 		base->from_ms = base->until_ms > length ? base->until_ms - length : 0;
-	return base->from_ms <= base->until_ms ||
-	       error_set(err, ERROR_OPTION, "parameter 'base.from' lies after 'base.until'");
+	if (base->from_ms > base->until_ms)
+		return error_set(err, ERROR_OPTION,
+				 "parameter 'base.from' lies after 'base.until'");
+	return base->from_ms <= now_ms ||
+	       error_set(err, ERROR_OPTION,
+			 "parameter 'base.%s': the base lies in the future, of which there is "
+			 "nothing yet",
+			 from && *from ? "from" : "until");
 }
 
 bool parameters_base_query(struct http_request *request, const struct query *query,
@@ -188,10 +220,7 @@ bool parameters_base_query(struct http_request *request, const struct query *que
 	base->is_exact = query->is_exact;
 	base->type = type && *type ? type : query->type;
 	if (profile_type_find(base->type, strlen(base->type)) < 0)
-		return error_set(
-			err, ERROR_OPTION,
-			"parameter 'base.type': '%.60s' is not a profile type such as on-cpu",
-			type);
+		return no_such_type("base.type", type, err);
 	if (!match)
 		match = http_request_query(request, "match");
 	if (match && !selector_parse(&base->selector, match, http_request_arena(request), err))

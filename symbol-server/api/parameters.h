@@ -21,6 +21,8 @@ bool parameter_choice(struct http_request *request, const char *name, const char
 		      unsigned *index, struct error *err);
 /* 1, true, 0, false; absent: unchanged. */
 bool parameter_flag(struct http_request *request, const char *name, bool *value, struct error *err);
+bool parameter_share(struct http_request *request, const char *name, double *value,
+		     struct error *err); /* 0 to 1; absent or empty: unchanged */
 /* NULL when absent or empty; the caller frees it. */
 bool parameter_pattern(struct http_request *request, const char *name, struct pattern **pattern,
 		       struct error *err);

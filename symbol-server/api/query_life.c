@@ -2,6 +2,7 @@
 #include "symbol-server/api/query_life.h"
 
 #include "symbol-server/api/api.h"
+#include "symbol-server/store/limits.h"
 
 enum {
 	ASK_EVERY_MS = 20, /* whether the client is there: a system call */
@@ -13,8 +14,9 @@ struct query_life {
 	struct samples_limits limits;
 	int64_t started_ms, asked_ms;
 	uint64_t bytes; /* held by what it led to */
+	uint64_t rows;  /* read */
 	unsigned steps;
-	bool is_gone;
+	bool is_gone, is_cut;
 };
 
 static _Atomic uint64_t gone, limited;
@@ -33,10 +35,9 @@ void query_life_count_limited(void)
 static bool is_cancelled(void *context)
 {
 	struct query_life *life = context;
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = limits_now_ms();
 
-	if (!life->is_gone &&
-	    (now_ms - life->asked_ms >= ASK_EVERY_MS || now_ms < life->asked_ms)) {
+	if (!life->is_gone && now_ms - life->asked_ms >= ASK_EVERY_MS) {
 		life->asked_ms = now_ms;
 		life->is_gone = http_request_is_gone(life->request);
 		gone += life->is_gone;
@@ -55,24 +56,17 @@ struct query_life *query_life_start(struct http_request *request,
 		return NULL;
 	}
 	*life = (struct query_life){
-		.request = request, .limits = *limits, .started_ms = api_now_ms()};
+		.request = request, .limits = *limits, .started_ms = limits_now_ms()};
 	query_life_lend(life, query);
 	return life;
-}
-
-int64_t query_life_time_left(const struct query_life *life)
-{
-	int64_t left_ms = life->limits.time_ms - (api_now_ms() - life->started_ms);
-
-	if (!life->limits.time_ms)
-		return 0;
-	return left_ms > 0 ? left_ms : 1;
 }
 
 void query_life_lend(struct query_life *life, struct query *query)
 {
 	query->limits = life->limits;
-	query->limits.time_ms = query_life_time_left(life);
+	query->limits.started_ms = life->started_ms;
+	query->limits.rows_read = &life->rows;
+	query->limits.is_cut = &life->is_cut;
 	if (life->limits.bytes) /* 0 would be no limit */
 		query->limits.bytes = query_life_bytes(life) ? query_life_bytes(life) : 1;
 	query->is_cancelled = is_cancelled;
@@ -88,12 +82,22 @@ bool query_life_is_wanted(struct query_life *life, struct error *err)
 {
 	if (is_cancelled(life))
 		return error_set(err, ERROR_BUSY, "nobody waits for this answer any more");
-	if (life->limits.time_ms && api_now_ms() - life->started_ms > life->limits.time_ms)
+	if (life->limits.time_ms && limits_now_ms() - life->started_ms > life->limits.time_ms)
 		return error_set(err, ERROR_LIMIT,
 				 "the query took longer than --query-time allows (%lld ms): narrow "
 				 "the time range or the selection",
 				 (long long)life->limits.time_ms);
 	return true;
+}
+
+bool query_life_is_cut(const struct query_life *life)
+{
+	return life->is_cut;
+}
+
+void query_life_set_cut(struct query_life *life)
+{
+	life->is_cut = true;
 }
 
 struct http_request *query_life_request(const struct query_life *life)

@@ -1,6 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a query may go on, and how much it may take: until its client left, its time is over
- * or its limits are reached. In the request's arena. */
+ * or its limits are reached. In the request's arena. One life for a request, however often it asks
+ * the store, which goes on watching it (store/limits.h):
+ *
+ *	limit    where it is looked at                                    then
+ *	time     every loop over series, strings, rows, stacks, names;    422
+ *	         SQLite's machine each 2000 steps; ClickHouse's own
+ *	client   the same                                                 no answer
+ *	rows     each row of a file or of memory, all calls together      422
+ *	memory   store: arrays and arenas before they grow                heaviest stacks, cut
+ *	         naming, trees, tables: room left when they begin         folded, or 422
+ *
+ *	endpoint                           time client rows   memory: what is left out
+ *	/flamegraph                        yes  yes    yes    lightest stacks; nodes are folded
+ *	/top /sandwich                     yes  yes    yes    lightest stacks; too many functions 422
+ *	/diff                              yes  yes    yes    first parts of time, then lightest stacks
+ *	/timeline /hotspots, by stacks     yes  yes    yes    lightest stacks; too many steps 422
+ *	/timeline, of sums; /heatmap       yes  yes    yes    none: 422
+ *	/traces                            yes  yes    yes    stacks looked through for a function
+ *	/stacks/{id}                       yes  yes    yes    none: 422
+ *	/modules                           yes  yes    yes    lightest stacks (cut_samples)
+ *	/types                             yes  yes    yes    of gauges lightest stacks, counted
+ *	/labels /labels/{name}             yes  yes    yes    values beyond a half ("cut": true)
+ *	/modules/{id}/symbols              yes  yes    4 GiB  a fixed few
+ *	/symbolicate/v5                    yes  yes    no     64 MB of names, else 413
+ *	/agents                            no   no     no     65536 agents at most
+ *	/buildid/…                         a file is sent as it is: its bytes are http's
+ *
+ * A dictionary that is not in memory is read to its end whatever the time is: the next question
+ * finds it there. */
 #ifndef SYMBOL_SERVER_API_QUERY_LIFE_H
 #define SYMBOL_SERVER_API_QUERY_LIFE_H
 
@@ -21,15 +49,16 @@ struct query_life *query_life_start(struct http_request *request,
 /* The same life for one query more. */
 void query_life_lend(struct query_life *life, struct query *query);
 
-/* Milliseconds of limits.time_ms that are left, at least 1; 0: there is no limit. */
-int64_t query_life_time_left(const struct query_life *life);
-
 /* To be asked often, between any two steps of the work: cheap. False: ERROR_LIMIT, the time is
  * over; ERROR_BUSY, nobody waits for the answer any more. */
 bool query_life_goes_on(struct query_life *life, struct error *err);
 
 /* The same without sparing system calls. */
 bool query_life_is_wanted(struct query_life *life, struct error *err);
+
+/* Something was left out because --query-memory allows no more: the answer has to say so. */
+bool query_life_is_cut(const struct query_life *life);
+void query_life_set_cut(struct query_life *life);
 
 struct http_request *query_life_request(const struct query_life *life);
 

@@ -10,7 +10,7 @@
 const struct http_route api_routes[] = {
 	/* OTLP in */
 	{HTTP_POST, "/v1development/profiles", api_profiles_post, .body_limit = 16 * MIB,
-	 .inflated_limit = 16 * MIB},
+	 .inflated_limit = 16 * MIB, .kind = HTTP_KIND_report},
 
 	/* questions about samples */
 	{HTTP_GET, "/api/v1/flamegraph", api_flamegraph_get, LONG},
@@ -32,7 +32,10 @@ const struct http_route api_routes[] = {
 	{HTTP_POST, "/api/v1/modules", api_modules_post, .body_limit = MIB,
 	 .inflated_limit = 4 * MIB},
 	{HTTP_PUT, "/api/v1/modules/{build_id}", api_module_put, api_module_body,
-	 .body_limit = 4096 * MIB, .on_end = api_module_end, LONG},
+	 .body_limit = 4096 * MIB, .on_end = api_module_end,
+	 .body_type = "application/octet-stream", LONG},
+	{HTTP_DELETE, "/api/v1/modules/{build_id}", api_module_delete, LONG},
+	{HTTP_POST, "/api/v1/modules/{build_id}/fetch", api_module_fetch},
 	{HTTP_GET, "/api/v1/modules/{build_id}/symbols", api_module_symbols_get, LONG},
 	{HTTP_GET, "/api/v1/agents", api_agents_get},
 
@@ -47,8 +50,8 @@ const struct http_route api_routes[] = {
 	{HTTP_GET, "/buildid/{build_id}/source/{path}", api_buildid_source_get},
 
 	/* operations, contract, the page */
-	{HTTP_GET, "/healthz", api_healthz_get},
-	{HTTP_GET, "/readyz", api_readyz_get},
+	{HTTP_GET, "/healthz", api_healthz_get, .is_always_open = true},
+	{HTTP_GET, "/readyz", api_readyz_get, .is_always_open = true},
 	{HTTP_GET, "/metrics", api_metrics_get},
 	{HTTP_GET, "/openapi.yaml", api_openapi_get},
 	{HTTP_GET, "/", api_page_get},

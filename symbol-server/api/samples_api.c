@@ -8,6 +8,8 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/json_writer.h"
 
+enum { AHEAD_MS = 10 * 60 * 1000 };
+
 /* Nothing is deleted by a parameter that was forgotten. */
 static bool check_meant(struct http_request *request, const struct query *query, struct error *err)
 {
@@ -34,6 +36,28 @@ static bool check_meant(struct http_request *request, const struct query *query,
 	return true;
 }
 
+/* Until now: to the last sample, though a sender's clock be a little ahead. */
+static void reach_last(struct http_request *request, struct samples_query *wanted)
+{
+	const char *until = http_request_query(request, "until");
+
+	if (until && !strcmp(until, "now"))
+		wanted->until_ms = api_now_ms() + AHEAD_MS;
+}
+
+/* What stays of what was deleted: who, what and when of. */
+static void say_deleted(struct http_request *request, const struct samples_deleted *deleted)
+{
+	const char *match = http_request_query(request, "match");
+	const char *type = http_request_query(request, "type");
+
+	log_info("samples deleted on request",
+		 "peer=%s match='%s' type=%s from_ms=%lld until_ms=%lld samples=%llu",
+		 http_request_peer(request), match ? match : "", type ? type : "all",
+		 (long long)deleted->from_ms, (long long)deleted->until_ms,
+		 (unsigned long long)deleted->samples);
+}
+
 void api_samples_delete(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
@@ -47,6 +71,7 @@ void api_samples_delete(struct http_request *request, struct http_response *resp
 	    !parameters_query(request, true, &query, &err) || !check_meant(request, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);
+	reach_last(request, &wanted);
 	wanted.is_cancelled = NULL; /* who leaves has asked for it nevertheless */
 	if (!samples_delete(api->samples, &wanted, &deleted, &err))
 		goto out;
@@ -56,8 +81,7 @@ void api_samples_delete(struct http_request *request, struct http_response *resp
 	json_key_int(&json, "until", deleted.until_ms);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
-	log_info("samples deleted on request", "peer=%s samples=%llu", http_request_peer(request),
-		 (unsigned long long)deleted.samples);
+	say_deleted(request, &deleted);
 out:
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);

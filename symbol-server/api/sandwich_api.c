@@ -6,22 +6,21 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/name_search.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/sandwich.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/json_writer.h"
 
 enum {
-	NODES_DEFAULT = 20000,
-	NODES_MAX = 1000000,
 	TREE_NODES_MAX = 4000000,
 	FUNCTIONS_SHOWN = 1000,
-	CACHE_ENTRIES = 4096, /* of names and whether the pattern has them; a power of two */
 };
 
-#define SANDWICH_PARAMETERS                                                             \
-	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
-	"only_module build_id root demangle value function function_match module file max_nodes format"
+#define SANDWICH_PARAMETERS                                                                       \
+	"type from until exact match group_by focus ignore hide hide_kind hide_module "           \
+	"only_module build_id root demangle value function function_match module file max_nodes " \
+	"min_share format"
 
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */
@@ -30,17 +29,14 @@ struct wanted {
 	const char *module, *file; /* name or build-id, file as answers have them; NULL: any */
 	const struct flame_module *modules;
 	uint32_t module_count;
-	struct {
-		const char *name;
-		bool is_wanted;
-	} cache[CACHE_ENTRIES];
+	struct name_search search; /* of pattern */
 };
 
 struct sandwiching {
 	struct flame_request flame;
 	struct wanted wanted;
 	struct sandwich sandwich;
-	uint32_t max_nodes;
+	struct flame_limit limit;
 };
 
 static bool no_memory(struct error *err)
@@ -64,7 +60,7 @@ static bool read_function(struct http_request *request, struct wanted *wanted, s
 	if (!parameter_choice(request, "function_match", "exact|regex", &by_pattern, err))
 		return false;
 	if (by_pattern) {
-		wanted->pattern = pattern_new(name, err);
+		wanted->search.pattern = wanted->pattern = pattern_new(name, err);
 		return wanted->pattern || error_prefix(err, "parameter 'function'");
 	}
 	wanted->name = name;
@@ -72,19 +68,14 @@ static bool read_function(struct http_request *request, struct wanted *wanted, s
 	return true;
 }
 
-/* Names live as long as the stacks, and each is one text: what the pattern says of it is kept. */
 static bool has_name(struct wanted *wanted, const struct flame_frame *frame)
 {
-	uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-	unsigned at = hash & (CACHE_ENTRIES - 1);
+	uint64_t hash;
 
-	if (wanted->name)
-		return hash == wanted->name_hash && !strcmp(frame->name, wanted->name);
-	if (wanted->cache[at].name != frame->name) {
-		wanted->cache[at].name = frame->name;
-		wanted->cache[at].is_wanted = pattern_matches_part(wanted->pattern, frame->name);
-	}
-	return wanted->cache[at].is_wanted;
+	if (!wanted->name)
+		return name_search_has(&wanted->search, frame);
+	hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+	return hash == wanted->name_hash && !strcmp(frame->name, wanted->name);
 }
 
 static bool is_in_module(const struct wanted *wanted, const struct flame_frame *frame)
@@ -125,6 +116,8 @@ static bool build(struct sandwiching *at, struct error *err)
 		    query_life_room(at->flame.life, 4 * sizeof(struct flame_node), TREE_NODES_MAX),
 		    is_wanted, &at->wanted))
 		return no_memory(err);
+	sandwich->callers->folds = sandwich->callees->folds = true;
+	flame_request_sort(&at->flame, sandwich->callees->limit);
 	if (!flame_request_each(&at->flame, add_stack, sandwich, err)) {
 		if (err->kind == ERROR_NONE)
 			error_set(err, ERROR_LIMIT,
@@ -132,8 +125,8 @@ static bool build(struct sandwiching *at, struct error *err)
 				  "match");
 		return false;
 	}
-	if (!flame_tree_cut(sandwich->callers, at->max_nodes) ||
-	    !flame_tree_cut(sandwich->callees, at->max_nodes))
+	if (!flame_tree_fold(sandwich->callers, at->limit) ||
+	    !flame_tree_fold(sandwich->callees, at->limit))
 		return no_memory(err);
 	top_table_sort(sandwich->functions, true);
 	return true;
@@ -215,9 +208,9 @@ static bool write_answer(struct http_request *request, struct http_response *res
 	};
 
 	flame_request_accounting(flame, &accounting);
-	accounting.cut = at->sandwich.callers->cut > at->sandwich.callees->cut
-				 ? at->sandwich.callers->cut
-				 : at->sandwich.callees->cut;
+	accounting.cut += at->sandwich.callers->cut > at->sandwich.callees->cut
+				  ? at->sandwich.callers->cut
+				  : at->sandwich.callees->cut;
 	return answer_format_write(flame->life, response, format, &answer.flame, err);
 }
 
@@ -233,10 +226,9 @@ void api_sandwich_get(struct http_request *request, struct http_response *respon
 		return;
 	}
 	memset(at, 0, sizeof(*at));
-	at->max_nodes = NODES_DEFAULT;
 	ok = flame_request_read(request, SANDWICH_PARAMETERS, "", &at->flame, &err) &&
 	     read_function(request, &at->wanted, &err) &&
-	     parameter_uint(request, "max_nodes", 1, NODES_MAX, &at->max_nodes, &err) &&
+	     flame_request_limit(request, &at->limit, &err) &&
 	     answer_format_read(request, formats, &format, &err) &&
 	     flame_request_run(&at->flame, context, &err) && build(at, &err) &&
 	     write_answer(request, response, at, format, &err);

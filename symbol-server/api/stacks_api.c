@@ -207,19 +207,22 @@ static bool put_traces(struct look *look, struct error *err)
 }
 
 /* Sums of it in the result; look->found one of them, or NULL. */
-static void add_up(struct look *look, uint64_t *value, uint64_t *samples)
+static bool add_up(struct look *look, uint64_t *value, uint64_t *samples, struct error *err)
 {
 	const struct samples_result *result = look->flame.result;
 
 	*value = *samples = 0;
 	look->found = NULL;
 	for (size_t i = 0; i < result->stack_count; i++) {
+		if (!query_life_goes_on(look->flame.life, err))
+			return false;
 		if (!is_wanted(look, &result->stacks[i]))
 			continue;
 		look->found = &result->stacks[i];
 		*value += result->stacks[i].value;
 		*samples += result->stacks[i].samples;
 	}
+	return true;
 }
 
 /* What comes once, with the first type that has the stack. */
@@ -253,7 +256,8 @@ static bool put_type(struct look *look, unsigned type, struct error *err)
 	flame->query.stack_id = profile_type_is_gauge(type) ? NULL : &look->id;
 	if (!flame_request_ask(flame, look->api, err))
 		return false;
-	add_up(look, &accounting.value, &accounting.samples);
+	if (!add_up(look, &accounting.value, &accounting.samples, err))
+		return false;
 	if (look->found && !put_head(look, err))
 		return false;
 	if (look->found) {
@@ -262,6 +266,7 @@ static bool put_type(struct look *look, unsigned type, struct error *err)
 		json_key_string(&look->json, "unit", profile_type_unit(type));
 		json_key_uint(&look->json, "value", accounting.value);
 		json_key_uint(&look->json, "samples", accounting.samples);
+		accounting.cut = accounting.cut_by_memory = flame->result->cut.value;
 		hosts_accounting(flame->result->hosts, flame->result->host_count, &accounting);
 		if (!put_holders(look))
 			return error_set(err, ERROR_MEMORY, "out of memory; try again later");

@@ -13,6 +13,7 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/query_life.h"
 #include "symbol-server/api/symbolicate_request.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/symbolize/module_find.h"
@@ -22,7 +23,6 @@ enum {
 	NAMES_BYTES_MAX = 64 << 20,
 	ANSWER_BYTES_MAX = 96 << 20,
 	SCRATCH_BYTES_MAX = 4 << 20, /* demangled names of one frame */
-	FRAMES_BETWEEN_LOOKS = 4096, /* whether the client is still there */
 	REASON_ROOM = 240,
 };
 
@@ -40,7 +40,7 @@ struct frame_text { /* members of a frame's object, in texts */
 /* One job on its way. Module by module, so that of all tables one at a time is held. */
 struct symbolication {
 	struct api *api;
-	struct http_request *request;
+	struct query_life *life;
 	const struct symbolicate_job *job;
 	struct job_module *modules;
 	struct module_question *questions; /* by module */
@@ -55,7 +55,7 @@ struct symbolication {
 
 static bool allocate(struct symbolication *work, struct error *err)
 {
-	struct arena *arena = http_request_arena(work->request);
+	struct arena *arena = http_request_arena(query_life_request(work->life));
 	const struct symbolicate_job *job = work->job;
 
 	work->modules = arena_array(arena, job->module_count, sizeof(*work->modules));
@@ -214,29 +214,28 @@ static struct symbol_table *take_table(struct symbolication *work, uint32_t numb
 	return NULL;
 }
 
-static bool name_module(struct symbolication *work, uint32_t number)
+static bool name_module(struct symbolication *work, uint32_t number, struct error *err)
 {
 	struct job_module *module = &work->modules[number];
 	struct symbol_table *table = take_table(work, number);
 	struct json json = {.out = &work->texts, .needs_comma = true};
 	size_t reason_at = work->texts.length;
-	bool is_gone = false;
+	bool ok = true;
 
 	module->is_found = table != NULL;
 	if (!table)
 		json_key_string(&json, "reason", module->reason);
-	for (uint32_t i = 0; i < module->count && !is_gone && !work->texts.failed; i++) {
+	for (uint32_t i = 0; ok && i < module->count && !work->texts.failed; i++) {
 		uint32_t frame = work->by_module[module->first + i];
 		size_t at = table ? work->texts.length : reason_at;
 
 		if (table)
 			put_names(work, &json, table, work->job->frames[frame].offset);
 		work->frame_texts[frame] = (struct frame_text){at, work->texts.length - at};
-		if (i % FRAMES_BETWEEN_LOOKS == FRAMES_BETWEEN_LOOKS - 1)
-			is_gone = http_request_is_gone(work->request);
+		ok = query_life_goes_on(work->life, err);
 	}
 	symbol_table_release(table);
-	return !is_gone;
+	return ok && query_life_is_wanted(work->life, err);
 }
 
 /* ---- the answer ---- */
@@ -316,16 +315,14 @@ static bool answer_job(struct symbolication *work, struct json *json, struct err
 							     &work->questions[i]);
 	symbolizer_find_modules(work->api->symbolizer, work->questions, work->job->module_count);
 	for (uint32_t i = 0; ok && i < work->job->module_count; i++)
-		ok = !work->modules[i].count || name_module(work, i);
+		ok = !work->modules[i].count || name_module(work, i, err);
 	if (ok && !work->texts.failed) {
 		json_open(json, '{');
 		put_stacks(work, json);
 		put_found(work, json);
 		json_close(json, '}');
 	}
-	if (!ok)
-		error_set(err, ERROR_BUSY, "the client is gone");
-	else if (work->texts.failed || json->out->failed)
+	if (ok && (work->texts.failed || json->out->failed))
 		ok = error_set(err, ERROR_LIMIT,
 			       "the answer would have more than %d MB: ask for fewer frames",
 			       NAMES_BYTES_MAX >> 20);
@@ -334,8 +331,9 @@ static bool answer_job(struct symbolication *work, struct json *json, struct err
 	return ok;
 }
 
-static bool answer_jobs(struct http_request *request, struct http_response *response,
-			struct api *api, const struct symbolicate_request *asked, struct error *err)
+static bool answer_jobs(struct http_response *response, struct api *api,
+			const struct symbolicate_request *asked, struct query_life *life,
+			struct error *err)
 {
 	struct json json = json_start(&response->body);
 
@@ -344,8 +342,7 @@ static bool answer_jobs(struct http_request *request, struct http_response *resp
 	json_key(&json, "results");
 	json_open(&json, '[');
 	for (unsigned i = 0; i < asked->job_count; i++) {
-		struct symbolication work = {
-			.api = api, .request = request, .job = &asked->jobs[i]};
+		struct symbolication work = {.api = api, .life = life, .job = &asked->jobs[i]};
 
 		if (!answer_job(&work, &json, err))
 			return false;
@@ -359,18 +356,22 @@ static bool answer_jobs(struct http_request *request, struct http_response *resp
 void api_symbolicate_post(struct http_request *request, struct http_response *response,
 			  void *context)
 {
+	struct api *api = context;
 	struct bytes body = http_request_body(request);
 	struct symbolicate_request asked;
-	struct error err = {0};
+	struct query_life *life = NULL;
+	struct query query = {0};
+	struct error err = {0}, over = {0};
 
 	if (parameters_check(request, "", &err) &&
+	    (life = query_life_start(request, &api->query_limits, &query, &err)) &&
 	    symbolicate_request_read(body.at ? body.at : (const uint8_t *)"", body.length,
 				     http_request_arena(request), &asked, &err) &&
-	    answer_jobs(request, response, context, &asked, &err))
+	    answer_jobs(response, api, &asked, life, &err))
 		return;
 	if (err.kind == ERROR_FORMAT)
 		answer_error(response, 400, err.message);
-	else if (err.kind == ERROR_LIMIT)
+	else if (err.kind == ERROR_LIMIT && query_life_is_wanted(life, &over))
 		answer_error(response, 413, err.message);
 	else
 		answer_failure(response, &err);

@@ -12,6 +12,7 @@
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/label_groups.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/formats/timeline_formats.h"
 
@@ -50,7 +51,9 @@ struct timing {
 	size_t point_count, point_room, point_limit;
 	struct timeline_sum all;
 	struct timeline_line *lines;
-	struct timeline_sum *cells; /* of lines, then of other */
+	struct timeline_sum *cells;  /* of lines, then of other */
+	struct timeline_time *times; /* of the steps; NULL: not known */
+	uint64_t *line_times;        /* of lines, where each is of one host; NULL: not */
 };
 
 static bool no_memory(struct error *err)
@@ -97,12 +100,17 @@ static bool grow(void **array, size_t count, size_t *room, size_t size)
 	return true;
 }
 
+static uint32_t step_of(const struct timing *timing, int64_t time_ms)
+{
+	return time_ms > timing->first_ms
+		       ? (uint32_t)((time_ms - timing->first_ms) / timing->step_ms)
+		       : 0;
+}
+
 static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, uint64_t value,
 		      uint64_t samples)
 {
-	uint32_t step = time_ms > timing->first_ms
-				? (uint32_t)((time_ms - timing->first_ms) / timing->step_ms)
-				: 0;
+	uint32_t step = step_of(timing, time_ms);
 	uint64_t hash = hash_word(step, group);
 	uint32_t probe, at;
 
@@ -156,7 +164,7 @@ static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
 		(uint32_t)((until_ms - timing->first_ms + timing->step_ms - 1) / timing->step_ms);
 }
 
-static bool add_timeline(struct timing *timing)
+static bool add_timeline(struct timing *timing, struct error *err)
 {
 	const struct samples_timeline *timeline = timing->timeline;
 	bool by_samples = timing->flame.by_samples;
@@ -165,7 +173,8 @@ static bool add_timeline(struct timing *timing)
 	for (size_t i = 0; i < timeline->point_count; i++) {
 		const struct timeline_point *point = &timeline->points[i];
 
-		if (!group_of(timing, &timeline->series[point->series], "", &group) ||
+		if (!query_life_goes_on(timing->flame.life, err) ||
+		    !group_of(timing, &timeline->series[point->series], "", &group) ||
 		    !add_point(timing, group, point->time_ms,
 			       by_samples ? point->samples : point->value, point->samples))
 			return false;
@@ -205,7 +214,11 @@ static bool ask_timeline(struct timing *timing, struct api *api, struct error *e
 	query_to_samples(&flame->query, &wanted);
 	wanted.step_ms = timing->step_ms;
 	timing->timeline = samples_timeline(api->samples, &wanted, err);
-	return timing->timeline && query_life_goes_on(flame->life, err);
+	return timing->timeline && query_life_goes_on(flame->life, err) &&
+	       (timing->timeline->point_count ||
+		nothing_explain(api, flame->life, &flame->query, &flame->nothing, err)) &&
+	       nothing_check_groups(api, flame->life, &flame->query, timing->timeline->series,
+				    timing->timeline->series_count, err);
 }
 
 static bool ask(struct timing *timing, struct api *api, struct error *err)
@@ -225,11 +238,14 @@ static bool ask(struct timing *timing, struct api *api, struct error *err)
 	else
 		set_range(timing, timing->timeline->from_ms, timing->timeline->until_ms,
 			  timing->timeline->resolution_ms);
-	ok = by_stacks ? flame_request_each(flame, add_stack, timing, err) : add_timeline(timing);
-	return ok || err->kind != ERROR_NONE ||
-	       error_set(err, ERROR_LIMIT,
-			 "the time line has more series and steps than fit: group by fewer labels, "
-			 "ask for a longer step or narrow the selection");
+	ok = by_stacks ? flame_request_each(flame, add_stack, timing, err)
+		       : add_timeline(timing, err);
+	return ok ||
+	       (err->kind == ERROR_NONE &&
+		error_set(
+			err, ERROR_LIMIT,
+			"the time line has more series and steps than fit: group by fewer labels, "
+			"ask for a longer step or narrow the selection"));
 }
 
 /* --- choosing what is shown --- */
@@ -316,6 +332,85 @@ static void take_means(struct timing *timing)
 	}
 }
 
+/* --- the time in which hosts reported --- */
+
+struct host_steps_of {
+	const struct host_step *at;
+	uint32_t count;
+	const struct host_accounting *hosts;
+	uint32_t host_count;
+};
+
+static struct host_steps_of host_steps_of(const struct timing *timing)
+{
+	const struct samples_timeline *timeline = timing->timeline;
+	const struct samples_result *result = timing->flame.result;
+
+	return timeline ? (struct host_steps_of){timeline->host_steps, timeline->host_step_count,
+						 timeline->hosts, timeline->host_count}
+			: (struct host_steps_of){result->host_steps, result->host_step_count,
+						 result->hosts, result->host_count};
+}
+
+static void add_time(void *context, int64_t time_ms, uint64_t reported_ms, uint64_t lost)
+{
+	struct timing *timing = context;
+	uint32_t step = step_of(timing, time_ms);
+
+	if (step >= timing->step_count)
+		return;
+	timing->times[step].reported_ms += reported_ms;
+	timing->times[step].lost += lost;
+}
+
+/* The host of a line is one of its labels: its own time. */
+static bool put_line_times(struct timing *timing, struct timeline_answer *answer)
+{
+	const struct host_steps_of steps = host_steps_of(timing);
+	unsigned label = 0;
+
+	while (label < answer->label_count && strcmp(answer->labels[label], "host"))
+		label++;
+	if (label == answer->label_count)
+		return true;
+	timing->line_times = calloc(answer->line_count * timing->step_count + 1,
+				    sizeof(*timing->line_times));
+	for (size_t i = 0; timing->line_times && i < answer->line_count; i++) {
+		struct timeline_line *line = &timing->lines[i];
+		uint64_t *times = timing->line_times + i * timing->step_count;
+		bool is_known = false;
+		uint32_t host = 0;
+
+		while (host < steps.host_count &&
+		       strcmp(steps.hosts[host].host, line->values[label]))
+			host++;
+		for (uint32_t k = 0; k < steps.count; k++) {
+			uint32_t step = step_of(timing, steps.at[k].time_ms);
+
+			if (steps.at[k].host != host || step >= timing->step_count)
+				continue;
+			times[step] += steps.at[k].reported_ms;
+			is_known |= steps.at[k].reported_ms > 0;
+		}
+		line->reported_ms = is_known ? times : NULL;
+	}
+	return timing->line_times;
+}
+
+static bool put_times(struct timing *timing, struct timeline_answer *answer, struct error *err)
+{
+	const struct host_steps_of steps = host_steps_of(timing);
+
+	if (!reported_sum(steps.at, steps.count))
+		return true;
+	timing->times = calloc(timing->step_count + 1, sizeof(*timing->times));
+	if (!timing->times || !put_line_times(timing, answer))
+		return no_memory(err);
+	reported_each(steps.at, steps.count, add_time, timing);
+	answer->times = timing->times;
+	return true;
+}
+
 /* --- answering --- */
 
 static bool timeline_json_of(const struct flame_answer *answer, struct buffer *out)
@@ -342,13 +437,17 @@ static void account(const struct timing *timing, struct accounting *accounting)
 
 	if (!timeline) {
 		flame_request_accounting(&timing->flame, accounting);
-		accounting->value = timing->all.value;
-		accounting->samples = timing->all.samples;
+		accounting->value = timing->all.value + accounting->cut_by_memory;
+		accounting->samples = timing->all.samples + timing->flame.result->cut.samples;
 		return;
 	}
 	*accounting = (struct accounting){
 		.value = timing->all.value, .samples = timing->all.samples, .is_of_sums = true};
+	accounting->nothing = timing->flame.nothing.sentence;
+	accounting->data_from_ms = timing->flame.nothing.from_ms;
+	accounting->data_until_ms = timing->flame.nothing.until_ms;
 	hosts_accounting(timeline->hosts, timeline->host_count, accounting);
+	accounting->reported_ms = reported_sum(timeline->host_steps, timeline->host_step_count);
 }
 
 static bool write_answer(struct http_response *response, struct timing *timing,
@@ -373,10 +472,10 @@ static bool write_answer(struct http_response *response, struct timing *timing,
 
 	if (timing->flame.is_gauge)
 		take_means(timing);
-	if (!choose(timing, &answer, err))
+	if (!choose(timing, &answer, err) || !put_times(timing, &answer, err))
 		return false;
 	account(timing, &accounting);
-	accounting.cut = answer.other.sum.value;
+	accounting.cut += answer.other.sum.value;
 	return answer_format_write(timing->flame.life, response, format, &answer.flame, err);
 }
 
@@ -390,6 +489,8 @@ static void release(struct timing *timing)
 	free(timing->points);
 	free(timing->lines);
 	free(timing->cells);
+	free(timing->times);
+	free(timing->line_times);
 }
 
 void api_timeline_get(struct http_request *request, struct http_response *response, void *context)

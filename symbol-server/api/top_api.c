@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/v1/top */
+#include <string.h>
+
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/name_search.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/leaf_stacks.h"
 #include "symbol-server/flamegraph/top_table.h"
@@ -22,6 +25,9 @@ struct parts {
 	struct top_table *table;
 	struct leaf_stacks leaves;
 	bool with_stacks;
+	struct pattern *pattern; /* searched; NULL: nothing */
+	struct name_search search;
+	struct flame_found found;
 };
 
 static const struct answer_format formats[] = {
@@ -38,6 +44,13 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	struct parts *parts = context;
 	struct top_table *table = parts->table;
 
+	frames = flame_request_as_taken(&parts->flame, frames, depth);
+	if (!frames)
+		return false;
+	if (parts->pattern && name_search_any(&parts->search, frames, depth)) {
+		parts->found.value += value;
+		parts->found.samples += samples;
+	}
 	return top_table_add(table, frames, depth, value, samples) &&
 	       (!parts->with_stacks || table->last_self == UINT32_MAX ||
 		leaf_stacks_add(&parts->leaves, table->last_self,
@@ -77,6 +90,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.until_ms = flame->result->until_ms,
 		.top = table,
 		.top_limit = limit,
+		.found = parts->pattern ? &parts->found : NULL,
 		.with_stacks = parts->with_stacks,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = &accounting,
@@ -85,7 +99,8 @@ static bool write_answer(struct http_request *request, struct http_response *res
 
 	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
 	flame_request_accounting(flame, &accounting);
-	accounting.cut = cut_value(table, limit);
+	accounting.cut_by_memory += table->cut;
+	accounting.cut += table->cut + cut_value(table, limit);
 	return answer_format_write(flame->life, response, format, &answer, err);
 }
 
@@ -97,6 +112,10 @@ static bool add_up(struct parts *parts, bool by_total, struct error *err)
 	leaf_stacks_init(&parts->leaves, (uint32_t)query_life_room(life, LEAF_BYTES, LEAVES_MAX));
 	parts->table = top_table_new(
 		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
+	if (parts->table) {
+		parts->table->folds = true;
+		flame_request_sort(&parts->flame, parts->table->limit);
+	}
 	ok = parts->table && flame_request_each(&parts->flame, add_stack, parts, err);
 	if (!ok)
 		return err->kind == ERROR_NONE ? query_life_no_memory(life, err) : false;
@@ -107,25 +126,40 @@ static bool add_up(struct parts *parts, bool by_total, struct error *err)
 	return true;
 }
 
+static bool read_request(struct http_request *request, struct parts *parts, uint32_t *limit,
+			 unsigned *sort, const struct answer_format **format, struct error *err)
+{
+	if (!flame_request_read(request, FLAME_PARAMETERS " limit sort search stack_ids format", "",
+				&parts->flame, err) ||
+	    !parameter_uint(request, "limit", 1, LIMIT_MAX, limit, err) ||
+	    !parameter_choice(request, "sort", "self|total", sort, err) ||
+	    !parameter_pattern(request, "search", &parts->pattern, err) ||
+	    !parameter_flag(request, "stack_ids", &parts->with_stacks, err) ||
+	    !answer_format_read(request, formats, format, err))
+		return false;
+	parts->search.pattern = parts->pattern;
+	return !parts->with_stacks || stack_ids_fit(*format, err);
+}
+
 void api_top_get(struct http_request *request, struct http_response *response, void *context)
 {
+	struct parts *parts = arena_alloc(http_request_arena(request), sizeof(*parts));
 	const struct answer_format *format = formats;
-	struct parts parts = {.table = NULL};
 	uint32_t limit = LIMIT_DEFAULT;
 	unsigned sort = 0;
 	struct error err = {0};
 
-	if (!flame_request_read(request, FLAME_PARAMETERS " limit sort stack_ids format", "",
-				&parts.flame, &err) ||
-	    !parameter_uint(request, "limit", 1, LIMIT_MAX, &limit, &err) ||
-	    !parameter_choice(request, "sort", "self|total", &sort, &err) ||
-	    !parameter_flag(request, "stack_ids", &parts.with_stacks, &err) ||
-	    !answer_format_read(request, formats, &format, &err) ||
-	    (parts.with_stacks && !stack_ids_fit(format, &err)) ||
-	    !flame_request_run(&parts.flame, context, &err) || !add_up(&parts, sort == 1, &err) ||
-	    !write_answer(request, response, &parts, format, limit, &err))
+	if (!parts) {
+		answer_error(response, 503, "out of memory; try again later");
+		return;
+	}
+	memset(parts, 0, sizeof(*parts));
+	if (!read_request(request, parts, &limit, &sort, &format, &err) ||
+	    !flame_request_run(&parts->flame, context, &err) || !add_up(parts, sort == 1, &err) ||
+	    !write_answer(request, response, parts, format, limit, &err))
 		answer_failure(response, &err);
-	leaf_stacks_release(&parts.leaves);
-	top_table_free(parts.table);
-	flame_request_release(&parts.flame);
+	leaf_stacks_release(&parts->leaves);
+	top_table_free(parts->table);
+	pattern_free(parts->pattern);
+	flame_request_release(&parts->flame);
 }

@@ -175,28 +175,13 @@ static int compare_ids(const void *a, const void *b)
 
 /* --- all parts --- */
 
-/* The store knows of no pass before this one: its time is what they left. */
-static bool read_spans(struct part *part, struct samples_store *store,
-		       const struct samples_query *query, struct query_life *life,
-		       struct error *err)
-{
-	struct samples_query now = *query;
-
-	if (life)
-		now.limits.time_ms = query_life_time_left(life);
-	if (samples_spans(store, &now, add, part, err))
-		return !life || query_life_is_wanted(life, err);
-	if (life && err->kind == ERROR_LIMIT)
-		query_life_is_wanted(life, err); /* says how much time there was in all */
-	return false;
-}
-
 static bool find_part(struct part *part, struct samples_store *store,
 		      const struct samples_query *query, struct query_life *life, struct error *err)
 {
 	part->used = 0;
 	memset(part->slots, 0, part->slot_count * sizeof *part->slots);
-	if (!read_spans(part, store, query, life, err))
+	if (!samples_spans(store, query, add, part, err) ||
+	    (life && !query_life_is_wanted(life, err)))
 		return false;
 	if (part->has_no_memory)
 		return error_set(err, ERROR_MEMORY, "out of memory; try again later");

@@ -20,6 +20,8 @@ struct hunt {
 	struct pattern *pattern;
 	uint8_t *has; /* by node: it or a caller of it is the function */
 	uint64_t has_bytes;
+	uint64_t cut; /* value of stacks that did not fit: whether the function is in them is not
+			 known */
 	uint64_t *stacks; /* ids of stacks with the function, sorted */
 	size_t stack_count;
 	struct top_traces top;
@@ -97,11 +99,11 @@ static bool mark_nodes(struct hunt *hunt, struct error *err)
 		}
 		is_at[i] = is_function_at(hunt, i);
 	}
-	for (uint32_t i = 1; i < result->node_count; i++)
+	for (uint32_t i = 1; i < result->node_count && query_life_goes_on(life, err); i++)
 		hunt->has[i] = hunt->has[result->nodes[i].caller] |
 			       is_at[result->nodes[i].location];
 	free(is_at);
-	return true;
+	return err->kind == ERROR_NONE;
 }
 
 static bool is_wanted(void *context, const struct result_stack *stack)
@@ -161,6 +163,7 @@ static bool find_stacks(struct hunt *hunt, struct api *api, struct error *err)
 			hunt->stacks[hunt->stack_count++] = flame->result->stacks[i].id;
 	if (hunt->stack_count)
 		qsort(hunt->stacks, hunt->stack_count, sizeof *hunt->stacks, compare_numbers);
+	hunt->cut = flame->result->cut.value;
 	query_life_take(flame->life, bytes);
 	forget_nodes(hunt);
 	flame_request_forget(flame);
@@ -230,6 +233,9 @@ static bool write_answer(struct http_response *response, struct hunt *hunt, stru
 		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 	json_key_uint(&json, "traces_left_out", left_out);
 	accounting.cut = accounting.value > shown ? accounting.value - shown : 0;
+	accounting.cut_by_memory = hunt->cut;
+	accounting.cut += hunt->cut;
+	accounting.value += hunt->cut;
 	json_key(&json, "accounting");
 	accounting_json(&json, &accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');

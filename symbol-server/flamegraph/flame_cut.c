@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cut: how many of the heaviest nodes fit, and the tree written anew without the others. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,11 +85,12 @@ static bool sort_heaviest(struct cut *cut, size_t wanted)
 
 /* A parent's total is never below its child's and its index always is: taken in order of weight,
  * ancestors come first. Each node taken may add a "[cut]" of its own and complete its parent. */
-static bool choose_kept(struct cut *cut, size_t max_nodes)
+static bool choose_kept(struct cut *cut, struct flame_limit limit)
 {
 	uint32_t *missing = calloc(cut->old_count, sizeof(*missing)); /* children not yet taken */
 	size_t cuts = 0, best = 1;
-	size_t most = max_nodes < cut->old_count ? max_nodes : cut->old_count;
+	size_t most = limit.max_nodes < cut->old_count ? limit.max_nodes : cut->old_count;
+	uint64_t least = flame_limit_least(limit, cut->old->total);
 
 	most = most ? most : 1;
 	if (!missing || !sort_heaviest(cut, most)) {
@@ -99,13 +101,13 @@ static bool choose_kept(struct cut *cut, size_t max_nodes)
 		missing[cut->old[i].parent]++;
 	for (size_t i = 0; i < cut->old_count; i++)
 		missing[i] += cut->old[i].has_more;
-	for (size_t i = 0; i < most; i++) {
+	for (size_t i = 0; i < most && cut->old[cut->by_weight[i]].total >= least; i++) {
 		uint32_t node = cut->by_weight[i];
 
 		cuts += missing[node] > 0;
 		if (node && --missing[cut->old[node].parent] == 0)
 			cuts--;
-		if (i + 1 + cuts <= max_nodes)
+		if (i + 1 + cuts <= limit.max_nodes)
 			best = i + 1;
 	}
 	for (size_t i = 0; i < best; i++)
@@ -199,7 +201,12 @@ static void write_nodes(struct cut *cut, uint32_t *origin)
 	}
 }
 
-bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes)
+uint64_t flame_limit_least(struct flame_limit limit, uint64_t root_total)
+{
+	return (uint64_t)ceil(limit.min_share * (double)root_total);
+}
+
+bool flame_tree_fold(struct flame_tree *tree, struct flame_limit limit)
 {
 	struct cut cut = {.old = tree->nodes, .old_count = tree->count};
 	/* at most one "[cut]" for each kept node */
@@ -212,7 +219,7 @@ bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes)
 	cut.scratch = calloc(tree->count, sizeof(*cut.scratch));
 	cut.nodes = calloc(room, sizeof(*cut.nodes));
 	if (!origin || !cut.by_weight || !cut.is_kept || !cut.scratch || !cut.nodes ||
-	    !choose_kept(&cut, max_nodes))
+	    !choose_kept(&cut, limit))
 		goto out;
 	write_nodes(&cut, origin);
 	free(tree->nodes);
@@ -228,4 +235,9 @@ out:
 	free(cut.scratch);
 	free(cut.nodes);
 	return ok;
+}
+
+bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes)
+{
+	return flame_tree_fold(tree, (struct flame_limit){.max_nodes = max_nodes});
 }

@@ -6,6 +6,9 @@
 
 #include "common/hash_table.h"
 
+#define KIND_TEXT(name_) #name_,
+const char *const frame_kind_names[FRAME_KIND_COUNT] = {FRAME_KINDS(KIND_TEXT)};
+
 struct flame_index {
 	struct hash_table table; /* hash of a whole path from the root → its last node */
 	uint64_t *hashes;        /* of the stack at hand, by depth */
@@ -160,13 +163,21 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 		return false;
 	at = find_deepest(tree, frames, &known);
 	for (; known < depth; known++) {
-		at = add_child(tree, at, &frames[known], tree->index->hashes[known]);
-		if (!at)
+		uint32_t child = add_child(tree, at, &frames[known], tree->index->hashes[known]);
+
+		if (!child && (!tree->folds || tree->count < tree->limit))
 			return false;
+		if (!child)
+			break;
+		at = child;
 	}
 	tree->last = at;
-	tree->nodes[at].self += value;
-	tree->nodes[at].self_samples += samples;
+	if (known < depth) {
+		tree->nodes[at].has_more = true;
+	} else {
+		tree->nodes[at].self += value;
+		tree->nodes[at].self_samples += samples;
+	}
 	for (; at; at = tree->nodes[at].parent) {
 		tree->nodes[at].total += value;
 		tree->nodes[at].total_samples += samples;

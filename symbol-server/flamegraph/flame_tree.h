@@ -23,6 +23,8 @@
 #define FRAME_KIND_ENUM(name_) FRAME_##name_,
 enum frame_kind { FRAME_KINDS(FRAME_KIND_ENUM) FRAME_KIND_COUNT };
 
+extern const char *const frame_kind_names[FRAME_KIND_COUNT];
+
 #define FRAME_NO_MODULE UINT32_MAX
 
 struct flame_frame {        /* what makes two frames the same node: name, module and kind */
@@ -53,6 +55,7 @@ struct flame_tree {
 	size_t count;
 	uint64_t cut;  /* value that flame_tree_cut() folded away */
 	uint32_t last; /* the node that flame_tree_add() added to last */
+	bool folds;    /* beyond the limit what a node has below it is in its total only */
 	/* private below */
 	size_t capacity, limit;
 	struct flame_index *index;
@@ -60,7 +63,7 @@ struct flame_tree {
 
 /* NULL: no memory. The root's frame is named "all". limit_nodes < UINT32_MAX - 1. */
 struct flame_tree *flame_tree_new(size_t limit_nodes);
-/* Root first. false: the limit or memory is reached (the tree is then unusable). */
+/* Root first. false: the limit or memory is reached (the tree is then unusable; but see folds). */
 bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
 		    uint64_t value, uint64_t samples);
 /* Frame by frame instead: the child of that frame, made when new; 0: the limit or memory is
@@ -76,6 +79,15 @@ void flame_tree_sum(struct flame_tree *tree); /* all totals anew, from what node
  * "[cut]" ones among them, but never less than the root and its "[cut]". Siblings end sorted by
  * total, then name; nodes are renumbered breadth first. Nothing can be added afterwards. */
 bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes);
+
+struct flame_limit {
+	size_t max_nodes;
+	double min_share; /* 0…1: what has a smaller part of the root's total is folded away too */
+};
+
+bool flame_tree_fold(struct flame_tree *tree, struct flame_limit limit); /* the same */
+/* The least total that min_share leaves in a tree of that root. */
+uint64_t flame_limit_least(struct flame_limit limit, uint64_t root_total);
 /* The wanted-th largest of the totals. wanted: 1 … count. */
 uint64_t flame_tree_nth_total(const uint64_t *totals, size_t count, size_t wanted);
 void flame_tree_free(struct flame_tree *tree); /* NULL is fine */

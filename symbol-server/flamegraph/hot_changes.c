@@ -5,20 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/flamegraph/change_test.h"
+
 struct window { /* of a list of steps */
 	uint32_t from, until;
 	uint32_t function; /* in which it is found */
-	double score;
+	double score;      /* −ln p */
+	double deviance;   /* the most is the best */
 };
 
 struct scan {
 	const struct hot_mix *mix;
+	struct change_model model;
 	double least, threshold;
-	double *dispersion, *count_dispersion; /* by function */
 	/* of the list's first steps */
-	double *total_sums, *value_sums, *count_total_sums, *count_sums;
-	double *square_total_sums, *square_sums;
-	double *scratch;
+	double *totals, *counts, *squares, *heavy, *total_heavy;
 	bool (*goes_on)(void *context);
 	void *context;
 };
@@ -28,209 +29,108 @@ struct segment {
 	uint32_t count;
 };
 
-double hot_changes_tests(uint32_t functions, uint32_t steps, bool has_counts)
+double hot_changes_tests(uint32_t functions, uint32_t steps)
 {
-	return 2.0 * functions * (has_counts ? 2 : 1) * ((double)steps * (steps + 1) / 2);
+	return (double)functions * ((double)steps * (steps + 1) / 2);
 }
 
 /* --- one function in one window --- */
 
-static double divergence(double a, double b)
+static const double *counts_of(const struct hot_mix *mix, uint32_t function)
 {
-	double sum = 0;
-
-	if (a > 0)
-		sum += a * log(a / b);
-	if (a < 1)
-		sum += (1 - a) * log((1 - a) / (1 - b));
-	return sum;
-}
-
-/* inside of `in` samples in the window, all of n: −ln of the bound; 0 where it is not over enough.
- */
-static double score_of(const struct scan *scan, double inside, double in, double all, double n,
-		       double enough)
-{
-	double outside = all - inside, out = n - in, far, score, other;
-
-	if (in <= 0 || out <= 0 || all <= 0 || all >= n)
-		return 0;
-	if (fabs(inside / in - outside / out) < scan->least)
-		return 0;
-	if (in > out) { /* the smaller side says more */
-		double swap = in;
-
-		in = out;
-		out = swap;
-		inside = outside;
-	}
-	if (inside < 0)
-		inside = 0;
-	if (inside > all)
-		inside = all;
-	if (inside > in)
-		inside = in;
-	/* KL ≤ χ²: most windows need no logarithm */
-	far = inside - all * in / n;
-	if (far * far / (all * (in / n) * (out / n)) <= enough &&
-	    far * far / (in * (all / n) * ((n - all) / n)) <= enough)
-		return 0;
-	score = all * divergence(inside / all, in / n);
-	other = in * divergence(inside / in, all / n);
-	return score > other ? score : other;
-}
-
-struct part { /* of a function, or of all, in a window and in its list */
-	double inside, all;
-};
-
-static struct part part_of(const double *sums, uint32_t count, uint32_t from, uint32_t until)
-{
-	return (struct part){sums[until] - sums[from], sums[count]};
-}
-
-/* ln (share inside / share outside); of nothing as of half a sample */
-static double log_ratio(struct part function, struct part of, double unit)
-{
-	double inside = function.inside > 0 ? function.inside : unit / 2;
-	double outside = function.all - function.inside;
-
-	outside = outside > 0 ? outside : unit / 2;
-	return log(inside / of.inside * (of.all - of.inside) / outside);
-}
-
-/* By the number of samples; only where the values go the same way. */
-static double count_score(const struct scan *scan, uint32_t count, uint32_t function, uint32_t from,
-			  uint32_t until, double enough)
-{
-	struct part value = part_of(scan->value_sums, count, from, until);
-	struct part total = part_of(scan->total_sums, count, from, until);
-	struct part samples = part_of(scan->count_sums, count, from, until);
-	struct part all = part_of(scan->count_total_sums, count, from, until);
-	double unit = scan->count_dispersion[function], score, by_count, by_value;
-
-	if (total.inside <= 0 || total.inside >= total.all ||
-	    fabs(value.inside / total.inside -
-		 (value.all - value.inside) / (total.all - total.inside)) < scan->least)
-		return 0;
-	score = score_of(scan, samples.inside / unit, all.inside / unit, samples.all / unit,
-			 all.all / unit, enough);
-	if (score <= enough)
-		return 0;
-	by_count = log_ratio(samples, all, 1);
-	by_value = log_ratio(value, total, scan->mix->weights[function]);
-	return by_value / by_count >= 0.5 ? score : 0;
-}
-
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-/* Σ v² / Σ v inside or outside of the window, whichever is more. */
-static double heaviest(struct part squares, struct part values)
-{
-	double inside = values.inside > 0 ? squares.inside / values.inside : 0;
-	double outside = values.all - values.inside;
-
-	return larger(inside, outside > 0 ? (squares.all - squares.inside) / outside : 0);
-}
-
-static double window_score(const struct scan *scan, uint32_t count, uint32_t function,
-			   uint32_t from, uint32_t until, double enough)
-{
-	struct part value = part_of(scan->value_sums, count, from, until);
-	struct part total = part_of(scan->total_sums, count, from, until);
-	double unit = scan->mix->weights[function], score, other;
-
-	if (scan->mix->counts) {
-		unit = larger(unit,
-			      heaviest(part_of(scan->square_sums, count, from, until), value));
-		unit = larger(unit, heaviest(part_of(scan->square_total_sums, count, from, until),
-					     total));
-	}
-	unit *= scan->dispersion[function];
-	score = score_of(scan, value.inside / unit, total.inside / unit, value.all / unit,
-			 total.all / unit, enough);
-	if (!scan->mix->counts)
-		return score;
-	other = count_score(scan, count, function, from, until, enough);
-	return larger(score, other);
-}
-
-static void put_sums(const struct segment *list, const double *values, double *sums)
-{
-	sums[0] = 0;
-	for (uint32_t i = 0; i < list->count; i++)
-		sums[i + 1] = sums[i] + values[list->steps[i]];
-}
-
-static void add_up(const struct scan *scan, const struct segment *list, uint32_t function)
-{
-	size_t at = (size_t)function * scan->mix->steps;
-
-	put_sums(list, scan->mix->values + at, scan->value_sums);
-	if (!scan->mix->counts)
-		return;
-	put_sums(list, scan->mix->counts + at, scan->count_sums);
-	put_sums(list, scan->mix->squares + at, scan->square_sums);
+	return mix->counts + (size_t)function * mix->steps;
 }
 
 static void add_up_totals(const struct scan *scan, const struct segment *list)
 {
-	put_sums(list, scan->mix->totals, scan->total_sums);
-	if (!scan->mix->counts)
-		return;
-	put_sums(list, scan->mix->count_totals, scan->count_total_sums);
-	put_sums(list, scan->mix->square_totals, scan->square_total_sums);
-}
+	const double *squares = scan->mix->total_squares;
 
-/* --- how much a function varies by itself --- */
-
-static int compare_doubles(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-static double dispersion_of(const struct scan *scan, const struct segment *list,
-			    const double *values, const double *totals, double unit)
-{
-	const double median = 0.4549, ninth = 2.7055; /* of χ² with one degree of freedom */
-	uint32_t count = 0;
-	double half, most;
-
-	for (uint32_t i = 1; i < list->count; i++) {
-		uint32_t a = list->steps[i - 1], b = list->steps[i];
-		double share = (values[a] + values[b]) / (totals[a] + totals[b]);
-		double change = values[a] / totals[a] - values[b] / totals[b];
-		double expected = share * (1 - share) * (unit / totals[a] + unit / totals[b]);
-
-		scan->scratch[count++] = expected > 0 ? change * change / expected : 0;
+	scan->totals[0] = scan->total_heavy[0] = 0;
+	for (uint32_t i = 0; i < list->count; i++) {
+		scan->totals[i + 1] = scan->totals[i] + scan->mix->totals[list->steps[i]];
+		scan->total_heavy[i + 1] = scan->total_heavy[i] +
+					   (squares ? squares[list->steps[i]] : 0);
 	}
-	if (count < HOT_DISPERSION_STEPS)
+}
+
+static void add_up(const struct scan *scan, const struct segment *list, uint32_t function)
+{
+	const double *counts = counts_of(scan->mix, function);
+
+	const double *heavy = scan->mix->squares ? scan->mix->squares + (counts - scan->mix->counts)
+						 : NULL;
+
+	scan->counts[0] = scan->squares[0] = scan->heavy[0] = 0;
+	for (uint32_t i = 0; i < list->count; i++) {
+		double here = counts[list->steps[i]];
+
+		scan->counts[i + 1] = scan->counts[i] + here;
+		scan->squares[i + 1] = scan->squares[i] +
+				       here * here / scan->mix->totals[list->steps[i]];
+		scan->heavy[i + 1] = scan->heavy[i] + (heavy ? heavy[list->steps[i]] : 0);
+	}
+}
+
+/* Σ v² / Σ v inside or outside of the window, whichever is more. */
+static double heaviest(const double *squares, const double *values, uint32_t count,
+		       const struct window *window, double unit)
+{
+	double inside = (values[window->until] - values[window->from]) * unit;
+	double outside = values[count] * unit - inside;
+	double heavy = squares[window->until] - squares[window->from], most = 0;
+
+	if (inside > 0)
+		most = heavy / inside;
+	return outside > 0 ? fmax(most, (squares[count] - heavy) / outside) : most;
+}
+
+/* Of a single long wait inside or outside of the window there is one sample, whatever all of the
+ * list's are worth: how many effective samples the heavier side makes one. */
+static double heaviness(const struct scan *scan, uint32_t count, const struct window *window)
+{
+	double unit = scan->mix->units[window->function];
+
+	if (!scan->mix->squares)
 		return 1;
-	qsort(scan->scratch, count, sizeof(*scan->scratch), compare_doubles);
-	half = scan->scratch[count / 2] / median;
-	most = scan->scratch[count * 9 / 10] / ninth;
-	half = half > most ? half : most;
-	return half > 1 ? half : 1;
+	return fmax(fmax(heaviest(scan->heavy, scan->counts, count, window, unit),
+			 heaviest(scan->total_heavy, scan->totals, count, window, 1)) /
+			    unit,
+		    1);
 }
 
-static void measure_dispersion(const struct scan *scan, const struct segment *list)
+/* Of count steps. false: the deviance is not over that of best, or the score not over enough. */
+static bool test_window(const struct scan *scan, uint32_t count, struct window *window,
+			double enough, double deviance)
 {
-	const struct hot_mix *mix = scan->mix;
+	double inside = scan->counts[window->until] - scan->counts[window->from];
+	double in = scan->totals[window->until] - scan->totals[window->from];
+	double all = scan->counts[count], total = scan->totals[count], bound, by;
+	double sides[CHANGE_SIDES] = {all - inside, inside};
+	double squares = scan->squares[window->until] - scan->squares[window->from];
+	uint32_t length = window->until - window->from;
+	const struct change_range ranges[CHANGE_SIDES] = {{count - length, total - in},
+							  {length, in}};
+	struct change_row row;
+	struct change_verdict verdict;
 
-	for (uint32_t f = 0; f < mix->functions; f++) {
-		size_t at = (size_t)f * mix->steps;
-
-		scan->dispersion[f] = dispersion_of(scan, list, mix->values + at, mix->totals,
-						    mix->weights[f]);
-		if (mix->counts)
-			scan->count_dispersion[f] = dispersion_of(scan, list, mix->counts + at,
-								  mix->count_totals, 1);
-	}
+	if (in <= 0 || in >= total || all < CHANGE_SAMPLES_MIN ||
+	    fabs(inside / in - sides[0] / (total - in)) * scan->mix->units[window->function] <
+		    scan->least)
+		return false;
+	/* −ln p of independent samples is less than chi square: most windows need no more */
+	if (pow(inside - all * in / total, 2) / (all * (in / total) * (1 - in / total)) <= enough)
+		return false;
+	by = heaviness(scan, count, window);
+	row.side[0] = (struct change_sums){sides[0] / by,
+					   (scan->squares[count] - squares) / (by * by)};
+	row.side[1] = (struct change_sums){inside / by, squares / (by * by)};
+	bound = change_deviance_most(&scan->model, ranges, &row);
+	if (bound <= deviance || change_deviance_score(bound) <= enough)
+		return false;
+	verdict = change_test(&scan->model, ranges, &row);
+	window->score = -fmax(verdict.recorded, verdict.sustained);
+	window->deviance = verdict.deviance;
+	return window->score > enough && window->deviance > deviance;
 }
 
 /* --- the best window of a list --- */
@@ -238,10 +138,10 @@ static void measure_dispersion(const struct scan *scan, const struct segment *li
 static void try_window(const struct scan *scan, uint32_t count, uint32_t function, uint32_t from,
 		       uint32_t until, struct window *best)
 {
-	double score = window_score(scan, count, function, from, until, best->score);
+	struct window window = {from, until, function, 0, 0};
 
-	if (score > best->score)
-		*best = (struct window){from, until, function, score};
+	if (test_window(scan, count, &window, scan->threshold, best->deviance))
+		*best = window;
 }
 
 static void try_windows(const struct scan *scan, uint32_t count, uint32_t function,
@@ -262,7 +162,7 @@ static void move_ends(const struct scan *scan, uint32_t count, struct window *be
 	double before;
 
 	do {
-		before = best->score;
+		before = best->deviance;
 		for (uint32_t by = 1; by < count; by *= 2) {
 			struct window at = *best;
 
@@ -275,13 +175,13 @@ static void move_ends(const struct scan *scan, uint32_t count, struct window *be
 			if (at.until > at.from + by)
 				try_window(scan, count, at.function, at.from, at.until - by, best);
 		}
-	} while (best->score > before);
+	} while (best->deviance > before);
 }
 
 /* False: goes_on() said so. */
 static bool find_window(const struct scan *scan, const struct segment *list, struct window *best)
 {
-	*best = (struct window){.score = scan->threshold};
+	*best = (struct window){0};
 	add_up_totals(scan, list);
 	for (uint32_t f = 0; f < scan->mix->functions; f++) {
 		if (scan->goes_on && !scan->goes_on(scan->context))
@@ -316,25 +216,25 @@ static bool put_moved(const struct scan *scan, const struct segment *list,
 		      const struct window *window, struct hot_change *change)
 {
 	uint32_t functions = scan->mix->functions;
-	double in = scan->total_sums[window->until] - scan->total_sums[window->from];
-	double out = scan->total_sums[list->count] - in;
+	double in = scan->totals[window->until] - scan->totals[window->from];
+	double out = scan->totals[list->count] - in;
 
 	change->moved = calloc((size_t)functions + 1, sizeof(*change->moved));
 	if (!change->moved)
 		return false;
 	for (uint32_t f = 0; f < functions; f++) {
-		double inside, score, p;
+		struct window of = {window->from, window->until, f, 0, 0};
+		double unit = scan->mix->units[f], inside, p;
 
 		add_up(scan, list, f);
-		inside = scan->value_sums[window->until] - scan->value_sums[window->from];
-		score = window_score(scan, list->count, f, window->from, window->until, 0);
-		p = (scan->mix->counts ? 4.0 : 2.0) * functions * exp(-score);
+		inside = scan->counts[window->until] - scan->counts[window->from];
+		p = test_window(scan, list->count, &of, 0, 0) ? functions * exp(-of.score) : 1;
 		if (p > HOT_FALSE_ALARMS)
 			continue;
 		change->moved[change->moved_count++] = (struct hot_moved){
 			.function = f,
-			.before = (scan->value_sums[list->count] - inside) / out,
-			.after = inside / in,
+			.before = (scan->counts[list->count] - inside) * unit / out,
+			.after = inside * unit / in,
 			.p = p,
 		};
 	}
@@ -412,6 +312,48 @@ static int find_all(struct scan *scan, struct segment *segments, double tests, u
 	return (int)found;
 }
 
+struct fitting {
+	const struct scan *scan;
+	const struct segment *list;
+	double total;
+};
+
+static void put_series(void *context, size_t function, unsigned side, double *counts,
+		       double *expected)
+{
+	const struct fitting *fitting = context;
+	const struct hot_mix *mix = fitting->scan->mix;
+	const double *of = counts_of(mix, (uint32_t)function);
+	double sum = 0;
+
+	(void)side; /* the first one has it all */
+	for (uint32_t i = 0; i < fitting->list->count; i++)
+		sum += counts[i] = of[fitting->list->steps[i]];
+	for (uint32_t i = 0; i < fitting->list->count; i++)
+		expected[i] = sum * mix->totals[fitting->list->steps[i]] / fitting->total;
+}
+
+/* How functions vary from step to step in all of the list. */
+static bool fit(struct scan *scan, const struct segment *list)
+{
+	struct change_row *rows = calloc((size_t)scan->mix->functions + 1, sizeof(*rows));
+	struct fitting fitting = {scan, list, 0};
+	struct change_range ranges[CHANGE_SIDES] = {{list->count, 0}};
+	bool ok;
+
+	add_up_totals(scan, list);
+	fitting.total = ranges[0].exposure = scan->totals[list->count];
+	for (uint32_t f = 0; rows && f < scan->mix->functions; f++) {
+		add_up(scan, list, f);
+		rows[f].side[0] = (struct change_sums){scan->counts[list->count],
+						       scan->squares[list->count]};
+	}
+	ok = rows && change_model_fit(&scan->model, ranges, rows, scan->mix->functions, put_series,
+				      &fitting);
+	free(rows);
+	return ok;
+}
+
 int hot_changes_find(const struct hot_mix *mix, double tests, double least,
 		     bool (*goes_on)(void *context), void *context, struct hot_change *changes,
 		     unsigned room, uint64_t *left_out)
@@ -423,32 +365,33 @@ int hot_changes_find(const struct hot_mix *mix, double tests, double least,
 			    .goes_on = goes_on,
 			    .context = context};
 	struct segment *segments = calloc(2 * (size_t)room + 2, sizeof(*segments));
+	struct segment *first = segments;
 	int found = -1;
 
-	scan.dispersion = calloc(2 * ((size_t)mix->functions + 1), sizeof(double));
-	scan.total_sums = calloc(7 * steps, sizeof(double));
-	if (!segments || !scan.dispersion || !scan.total_sums)
+	scan.totals = calloc(5 * steps, sizeof(double));
+	if (!segments || !scan.totals)
 		goto out;
-	scan.value_sums = scan.total_sums + steps;
-	scan.count_total_sums = scan.value_sums + steps;
-	scan.count_sums = scan.count_total_sums + steps;
-	scan.square_total_sums = scan.count_sums + steps;
-	scan.square_sums = scan.square_total_sums + steps;
-	scan.scratch = scan.square_sums + steps;
-	scan.count_dispersion = scan.dispersion + mix->functions + 1;
-	segments[0].steps = calloc(steps, sizeof(uint32_t));
-	if (!segments[0].steps)
+	scan.counts = scan.totals + steps;
+	scan.squares = scan.counts + steps;
+	scan.heavy = scan.squares + steps;
+	scan.total_heavy = scan.heavy + steps;
+	first->steps = calloc(steps, sizeof(uint32_t));
+	if (!first->steps)
 		goto out;
 	for (uint32_t i = 0; i < mix->steps; i++)
 		if (mix->totals[i] > 0)
-			segments[0].steps[segments[0].count++] = i;
-	measure_dispersion(&scan, &segments[0]);
-	found = find_all(&scan, segments, tests,
-			 segments[0].count ? segments[0].steps[segments[0].count - 1] : 0, changes,
-			 room, left_out);
+			first->steps[first->count++] = i;
+	if (first->count < CHANGE_PARTS_MIN) {
+		free(first->steps);
+		found = 0;
+	} else if (!fit(&scan, first)) {
+		free(first->steps);
+	} else {
+		found = find_all(&scan, segments, tests, first->steps[first->count - 1], changes,
+				 room, left_out);
+	}
 out:
 	free(segments);
-	free(scan.dispersion);
-	free(scan.total_sums);
+	free(scan.totals);
 	return found;
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the mix of a process's functions was another than in the rest of its time, and whether that
- * is more than sampling noise. Pure.
+/* When the mix of a process's functions was another than in the rest of its time. Pure.
  *
- * A window of steps is compared with all others. Were the mix the same everywhere, a function's
- * samples in the window would be hypergeometric: its probability to be so far from what is expected
- * is at most exp(−n·KL) (Hoeffding 1963, theorems 1 and 4), for the function's samples as for the
- * window's. The smaller of both bounds is the p of one function in one window, and p times the
- * number of all functions × all windows × both directions (Bonferroni) is what is held against
- * false_alarms: no approximation, and no assumption on how windows overlap.
- *
- * What varies by itself from step to step more than samples do is given fewer effective samples:
- * the dispersion of a function is what half, or nine in ten, of the differences between
- * neighbouring steps show, whichever is larger, so that a rare jitter does not hide itself. Samples
- * of different weight count as their effective number (Kish 1965: (Σ v)² / Σ v²).
+ * A window of steps is one side, all others are the other one, and change_test.h is asked both of
+ * its questions of each function's share: is what was recorded different, and does it stand out
+ * from how steps vary by themselves. The larger p, times the number of all functions × all windows
+ * (Bonferroni), is what is held against false_alarms, however windows overlap. In fewer than
+ * CHANGE_PARTS_MIN steps nothing is found: they are too few to tell.
  *
  * Windows are the first steps, and those of lengths 1, 2, 4 …; the best one's ends are moved for as
  * long as that makes it better. It is cut out, and what is left and what was cut are looked at in
@@ -26,16 +19,16 @@
 
 #define HOT_FALSE_ALARMS 0.05 /* p up to this, corrected, is a change */
 
-enum { HOT_SAMPLES_MIN = 10, HOT_DISPERSION_STEPS = 8, HOT_CHANGES_MAX = 32 /* of a process */ };
+enum { HOT_CHANGES_MAX = 32 /* of a process */ };
 
 struct hot_mix { /* one process */
 	uint32_t steps, functions;
-	const double *totals;  /* by step, in any unit */
-	const double *values;  /* of function f in step s: [f × steps + s] */
-	const double *weights; /* Σ v² / Σ v of each function's samples, in that unit */
-	/* Where values of single samples differ, else NULL: the number of samples, and Σ v². */
-	const double *count_totals, *counts;
-	const double *square_totals, *squares;
+	const double *totals; /* by step, in any unit */
+	const double *counts; /* effective samples of function f in step s: [f × steps + s] */
+	const double *units;  /* what an effective sample of each function is of totals */
+	/* Where values of single samples differ, else NULL: Σ v² of each count and total, taken for
+	 * what a single sample may have. */
+	const double *squares, *total_squares;
 };
 
 struct hot_moved { /* a function whose share changed */
@@ -55,7 +48,7 @@ struct hot_change {
 };
 
 /* How many tests hot_changes_find() makes: the correction needs the sum over all processes. */
-double hot_changes_tests(uint32_t functions, uint32_t steps, bool has_counts);
+double hot_changes_tests(uint32_t functions, uint32_t steps);
 
 /* Adds at most room changes, the most significant first; tests: of all processes; least: shares
  * that differ less are no change. goes_on is asked now and then; NULL: not. Returns how many, or

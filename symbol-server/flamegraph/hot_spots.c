@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/flamegraph/change_test.h"
 
 enum {
 	FUNCTIONS_TESTED = 1000, /* of a process, the largest */
-	PER_STEP = 12,           /* numbers that hot_changes_find() has of each */
+	PER_STEP = 8,            /* numbers that hot_changes_find() has of each */
 };
 
 struct hot_index {
@@ -90,10 +91,11 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 {
 	struct hash_table *index = &spots->index->cells;
 	uint64_t hash = hash_word(hash_word(function, process), step);
-	double squares = samples ? (double)value / (double)samples * (double)value : 0;
+	struct change_weight weight = {0};
 	struct hot_cell *cell;
 	uint32_t probe;
 
+	change_weight_add(&weight, (double)value, (double)samples);
 	for (uint32_t at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(index, hash, &probe)) {
 		cell = &spots->cells[at];
@@ -101,7 +103,8 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 			continue;
 		cell->value += value;
 		cell->samples += samples;
-		cell->squares += squares;
+		cell->squares += weight.squares;
+		cell->single += weight.single;
 		cell->squares_most += (double)value * (double)value;
 		return true;
 	}
@@ -116,7 +119,8 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 		.function = function,
 		.value = value,
 		.samples = samples,
-		.squares = squares,
+		.squares = weight.squares,
+		.single = weight.single,
 		.squares_most = (double)value * (double)value,
 	};
 	return true;
@@ -223,22 +227,109 @@ static void sort_cells(struct hot_spots *spots, int (*compare)(const void *, con
 /* A run of cells of one function of one process. */
 struct run {
 	size_t first, count;
-	double value, samples, squares;
-	double median; /* of a sample's value; where they differ */
-	double weight; /* of one effective sample */
+	struct change_weight weight;
+	double unit; /* value of an effective sample */
 };
 
 static struct run run_at(const struct hot_spots *spots, size_t at, size_t end)
 {
 	struct run run = {.first = at};
+	double squares = 0;
 
 	for (; at < end && spots->cells[at].function == spots->cells[run.first].function; at++) {
+		const struct hot_cell *cell = &spots->cells[at];
+		double value = (double)cell->value, samples = (double)cell->samples;
+
 		run.count++;
-		run.value += (double)spots->cells[at].value;
-		run.samples += (double)spots->cells[at].samples;
-		run.squares += spots->cells[at].squares;
+		run.weight.value += value;
+		run.weight.samples += samples;
+		run.weight.squares += cell->squares;
+		run.weight.single += cell->single;
+		squares += samples > 0 ? value * value / samples : 0;
 	}
+	change_weight_side(&run.weight, run.weight.value, run.weight.samples, squares,
+			   (double)run.count);
 	return run;
+}
+
+/* That of all functions: its number is the largest, so it is the last one. */
+static struct run whole_run(const struct hot_spots *spots, const struct hot_process *process)
+{
+	size_t at = process->first_cell, end = at + process->cell_count;
+	struct run run = {0};
+
+	for (; at < end; at += run.count)
+		run = run_at(spots, at, end);
+	return run;
+}
+
+static int compare_runs(const void *left, const void *right)
+{
+	const struct run *a = left, *b = right;
+
+	if (a->weight.value != b->weight.value)
+		return a->weight.value > b->weight.value ? -1 : 1;
+	return (a->first > b->first) - (a->first < b->first);
+}
+
+static bool set_units(struct run *runs, uint32_t count)
+{
+	struct change_weight *weights = calloc((size_t)count + 1, sizeof(*weights));
+	double fitted;
+
+	if (!weights)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		weights[i] = runs[i].weight;
+	fitted = change_weights_fit(weights, count);
+	for (uint32_t i = 0; i < count; i++)
+		runs[i].unit = change_weight_of(&runs[i].weight, fitted);
+	free(weights);
+	return true;
+}
+
+/* The runs that have enough samples to be tested, the largest first. NULL: no memory. */
+static struct run *tested_runs(const struct hot_spots *spots, const struct hot_process *process,
+			       uint32_t *count)
+{
+	size_t at = process->first_cell, end = at + process->cell_count;
+	struct run *runs = calloc(process->cell_count + 1, sizeof(*runs));
+
+	*count = 0;
+	while (runs && at < end) {
+		struct run run = run_at(spots, at, end);
+
+		at += run.count;
+		if (spots->cells[run.first].function == HOT_ALL_FUNCTIONS ||
+		    run.weight.samples < CHANGE_SAMPLES_MIN || run.weight.value <= 0)
+			continue;
+		runs[(*count)++] = run;
+	}
+	if (runs && *count)
+		qsort(runs, *count, sizeof(*runs), compare_runs);
+	if (*count > FUNCTIONS_TESTED)
+		*count = FUNCTIONS_TESTED;
+	if (runs && !set_units(runs, *count)) {
+		free(runs);
+		return NULL;
+	}
+	return runs;
+}
+
+static bool count_tests(struct hot_spots *spots)
+{
+	spots->tests = 0;
+	for (uint32_t i = 0; i < spots->process_count; i++) {
+		struct hot_process *process = &spots->processes[i];
+		struct run *runs = tested_runs(spots, process, &process->tested);
+
+		if (!runs)
+			return false;
+		free(runs);
+		process->steps = (uint32_t)whole_run(spots, process).count;
+		spots->tests += hot_changes_tests(process->tested, process->steps);
+	}
+	return true;
 }
 
 static int compare_doubles(const void *left, const void *right)
@@ -248,22 +339,18 @@ static int compare_doubles(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-/* What one sample of the run's is worth in half of its cells; < 0: no memory. */
-static double median_of(const struct hot_spots *spots, const struct run *run)
+/* What one sample of the run's is worth in half of its cells. means: room for one of each. */
+static double median_of(const struct hot_spots *spots, const struct run *run, double *means)
 {
-	double *means = calloc(run->count + 1, sizeof(*means)), median;
 	size_t count = 0;
 
-	if (!means)
-		return -1;
 	for (size_t i = run->first; i < run->first + run->count; i++)
 		if (spots->cells[i].samples)
 			means[count++] = (double)spots->cells[i].value /
 					 (double)spots->cells[i].samples;
-	qsort(means, count, sizeof(*means), compare_doubles);
-	median = count ? means[count / 2] : 0;
-	free(means);
-	return median;
+	if (count)
+		qsort(means, count, sizeof(*means), compare_doubles);
+	return count ? means[count / 2] : 0;
 }
 
 /* Σ v² of a cell's single samples, of which only sums are known: up to the median taken for
@@ -275,144 +362,50 @@ static double cell_squares(const struct hot_cell *cell, double median)
 	double usual = samples * median < value ? samples * median : value;
 	double over = (value - usual) * (value - usual);
 
-	return (samples ? 2 * usual * usual / samples : 0) +
+	return (samples > 0 ? 2 * usual * usual / samples : 0) +
 	       (over < cell->squares_most ? over : cell->squares_most);
 }
 
-/* Whether single samples have different values. */
-static bool is_weighted(const struct run *all)
-{
-	return all->value > 0 && all->squares * all->samples > 1.1 * all->value * all->value;
-}
-
-/* Sets its weight, Σ v² / Σ v, at least that of the process's. */
-static bool weigh(const struct hot_spots *spots, struct run *run, const struct run *all)
-{
-	double squares = run->squares;
-
-	if (is_weighted(all)) {
-		run->median = median_of(spots, run);
-		if (run->median < 0)
-			return false;
-		squares = 0;
-		for (size_t i = run->first; i < run->first + run->count; i++)
-			squares += cell_squares(&spots->cells[i], run->median);
-	}
-	run->weight = run->value > 0 ? squares / run->value : 1;
-	if (run->weight < all->weight)
-		run->weight = all->weight;
-	return true;
-}
-
-static bool find_all(const struct hot_spots *spots, const struct hot_process *process,
-		     struct run *all)
-{
-	size_t at = process->first_cell, end = at + process->cell_count;
-	struct run run = {0};
-
-	while (at < end) { /* its number is the largest: the last run */
-		run = run_at(spots, at, end);
-		at += run.count;
-	}
-	*all = run;
-	return weigh(spots, all, &run);
-}
-
-static int compare_runs(const void *left, const void *right)
-{
-	const struct run *a = left, *b = right;
-
-	if (a->value != b->value)
-		return a->value > b->value ? -1 : 1;
-	return (a->first > b->first) - (a->first < b->first);
-}
-
-/* The runs that have enough samples to be tested, the largest first. NULL: no memory. */
-static struct run *tested_runs(const struct hot_spots *spots, const struct hot_process *process,
-			       const struct run *all, uint32_t *count)
-{
-	size_t at = process->first_cell, end = at + process->cell_count;
-	struct run *runs = calloc(process->cell_count + 1, sizeof(*runs));
-
-	*count = 0;
-	while (runs && at < end) {
-		struct run run = run_at(spots, at, end);
-
-		at += run.count;
-		if (spots->cells[run.first].function == HOT_ALL_FUNCTIONS ||
-		    run.samples < HOT_SAMPLES_MIN || run.value <= 0)
-			continue;
-		if (!weigh(spots, &run, all)) {
-			free(runs);
-			return NULL;
-		}
-		runs[(*count)++] = run;
-	}
-	if (runs && *count)
-		qsort(runs, *count, sizeof(*runs), compare_runs);
-	if (*count > FUNCTIONS_TESTED)
-		*count = FUNCTIONS_TESTED;
-	return runs;
-}
-
-static bool count_tests(struct hot_spots *spots)
-{
-	spots->tests = 0;
-	for (uint32_t i = 0; i < spots->process_count; i++) {
-		struct hot_process *process = &spots->processes[i];
-		struct run all, *runs = NULL;
-
-		if (find_all(spots, process, &all))
-			runs = tested_runs(spots, process, &all, &process->tested);
-		if (!runs)
-			return false;
-		free(runs);
-		process->steps = (uint32_t)all.count;
-		spots->tests += hot_changes_tests(process->tested, process->steps,
-						  is_weighted(&all));
-	}
-	return true;
-}
-
-/* Values by function and step, then each step's sum; the same of samples and squares; weights. */
-struct numbers {
-	double *values, *totals, *counts, *count_totals, *squares, *square_totals, *weights;
+struct numbers { /* in one array: of hot_mix */
+	double *counts, *squares, *totals, *total_squares, *units, *scratch;
 };
 
 static bool make_numbers(const struct hot_spots *spots, uint32_t functions, struct numbers *to)
 {
 	size_t cells = (size_t)functions * spots->steps;
 
-	to->values = calloc(3 * (cells + spots->steps) + functions + 1, sizeof(double));
-	if (!to->values)
+	to->counts = calloc(2 * cells + 3 * (size_t)spots->steps + functions + 1, sizeof(double));
+	if (!to->counts)
 		return false;
-	to->totals = to->values + cells;
-	to->counts = to->totals + spots->steps;
-	to->count_totals = to->counts + cells;
-	to->squares = to->count_totals + spots->steps;
-	to->square_totals = to->squares + cells;
-	to->weights = to->square_totals + spots->steps;
+	to->squares = to->counts + cells;
+	to->totals = to->squares + cells;
+	to->total_squares = to->totals + spots->steps;
+	to->scratch = to->total_squares + spots->steps;
+	to->units = to->scratch + spots->steps;
 	return true;
 }
 
-static void fill_numbers(const struct hot_spots *spots, const struct run *runs,
-			 const struct run *all, uint32_t functions, struct numbers *to)
+static void fill_numbers(const struct hot_spots *spots, const struct run *all,
+			 const struct run *runs, uint32_t functions, const struct numbers *to)
 {
+	double median = median_of(spots, all, to->scratch);
+
 	for (size_t i = all->first; i < all->first + all->count; i++) {
-		to->totals[spots->cells[i].step] = (double)spots->cells[i].value;
-		to->count_totals[spots->cells[i].step] = (double)spots->cells[i].samples;
-		to->square_totals[spots->cells[i].step] = cell_squares(&spots->cells[i],
-								       all->median);
+		const struct hot_cell *cell = &spots->cells[i];
+
+		to->totals[cell->step] = (double)cell->value;
+		to->total_squares[cell->step] = cell_squares(cell, median);
 	}
 	for (uint32_t f = 0; f < functions; f++) {
-		to->weights[f] = runs[f].weight;
+		median = median_of(spots, &runs[f], to->scratch);
+
+		to->units[f] = runs[f].unit;
 		for (size_t i = runs[f].first; i < runs[f].first + runs[f].count; i++) {
 			const struct hot_cell *cell = &spots->cells[i];
 			size_t at = (size_t)f * spots->steps + cell->step;
 
-			to->values[at] = (double)cell->value;
-			to->counts[at] = (double)cell->samples;
-			to->squares[at] = cell_squares(cell, runs[f].median);
+			to->counts[at] = (double)cell->value / to->units[f];
+			to->squares[at] = cell_squares(cell, median);
 		}
 	}
 }
@@ -450,32 +443,32 @@ static bool keep_changes(struct finding *finding, uint32_t number, const struct 
 	return true;
 }
 
-static int find_in_runs(struct finding *finding, const struct run *runs, const struct run *all,
-			uint32_t functions, struct hot_change *changes)
+static int find_in_runs(struct finding *finding, const struct hot_process *process,
+			const struct run *runs, uint32_t functions, struct hot_change *changes)
 {
 	struct hot_spots *spots = finding->spots;
+	struct run all = whole_run(spots, process);
+	bool differs = change_weight_differs(&all.weight);
 	struct numbers numbers;
 	struct hot_mix mix;
 	int found;
 
 	if (!make_numbers(spots, functions, &numbers))
 		return -1;
-	fill_numbers(spots, runs, all, functions, &numbers);
+	fill_numbers(spots, &all, runs, functions, &numbers);
 	mix = (struct hot_mix){
 		.steps = spots->steps,
 		.functions = functions,
 		.totals = numbers.totals,
-		.values = numbers.values,
-		.weights = numbers.weights,
-		.count_totals = numbers.count_totals,
-		.counts = is_weighted(all) ? numbers.counts : NULL,
-		.square_totals = numbers.square_totals,
-		.squares = numbers.squares,
+		.counts = numbers.counts,
+		.units = numbers.units,
+		.squares = differs ? numbers.squares : NULL,
+		.total_squares = differs ? numbers.total_squares : NULL,
 	};
 	found = hot_changes_find(&mix, spots->tests, finding->least, finding->goes_on,
 				 finding->context, changes, HOT_CHANGES_MAX,
 				 &spots->changes_left_out);
-	free(numbers.values);
+	free(numbers.counts);
 	return found;
 }
 
@@ -484,14 +477,10 @@ static bool find_in_process(struct finding *finding, uint32_t number)
 	struct hot_spots *spots = finding->spots;
 	struct hot_process *process = &spots->processes[number];
 	struct hot_change changes[HOT_CHANGES_MAX];
-	struct run all, *runs = NULL;
 	uint32_t functions = 0;
-	int found = -1;
+	struct run *runs = tested_runs(spots, process, &functions);
+	int found = runs ? find_in_runs(finding, process, runs, functions, changes) : -1;
 
-	if (find_all(spots, process, &all))
-		runs = tested_runs(spots, process, &all, &functions);
-	if (runs)
-		found = find_in_runs(finding, runs, &all, functions, changes);
 	process->changes = found > 0 ? (unsigned)found : 0;
 	if (found > 0 && !keep_changes(finding, number, runs, changes, found))
 		found = -1;
@@ -528,7 +517,7 @@ static size_t process_bytes(const struct hot_spots *spots, const struct hot_proc
 								  : FUNCTIONS_TESTED;
 
 	return process->cell_count * sizeof(struct run) +
-	       (3 * (functions + 1) + PER_STEP) * spots->steps * sizeof(double);
+	       (2 * functions + PER_STEP) * spots->steps * sizeof(double);
 }
 
 static bool has_room(const struct hot_spots *spots, size_t room)

@@ -16,8 +16,8 @@
 struct hot_cell { /* what a function has in a step of a process; HOT_ALL_FUNCTIONS: all of it */
 	uint32_t process, step, function;
 	uint64_t value, samples;
-	/* private: of the samples' values: were all of one add alike; were each add one sample */
-	double squares, squares_most;
+	double squares, single; /* private: of struct change_weight */
+	double squares_most;    /* private: were each add one sample */
 };
 
 struct hot_process {

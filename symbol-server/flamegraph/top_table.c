@@ -98,7 +98,8 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 	uint64_t stack = ++table->stacks;
 
 	table->last_self = UINT32_MAX;
-
+	if (depth)
+		table->self_of_kind[frames[depth - 1].kind] += value;
 	for (size_t i = 0; i < depth; i++) {
 		struct top_function *function;
 		bool is_self = i + 1 == depth;
@@ -106,8 +107,12 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 		if (!is_function(&frames[i]))
 			continue;
 		function = function_take(table, &frames[i]);
-		if (!function)
+		if (!function && (!table->folds || table->count < table->limit))
 			return false;
+		if (!function) {
+			table->cut += is_self ? value : 0;
+			continue;
+		}
 		vote_line(function, &frames[i], value, is_self);
 		if (function->last_stack != stack) {
 			function->last_stack = stack;

@@ -22,6 +22,10 @@ struct top_table {
 	struct top_function *functions;
 	size_t count;
 	uint32_t last_self; /* the function that top_table_add() gave self; UINT32_MAX: none */
+	bool folds;         /* functions beyond the limit are left out */
+	uint64_t cut;       /* value that they would have had as self */
+	uint64_t
+		self_of_kind[FRAME_KIND_COUNT]; /* of all frames, those that are no functions too */
 	/* private below */
 	size_t capacity, limit;
 	uint64_t stacks;
@@ -30,7 +34,7 @@ struct top_table {
 
 struct top_table *top_table_new(size_t limit_functions);
 /* Root first; group, root, incomplete and cut frames are no functions. false: the limit or memory
- * is reached (the table is then unusable). */
+ * is reached (the table is then unusable; but see folds). */
 bool top_table_add(struct top_table *table, const struct flame_frame *frames, size_t depth,
 		   uint64_t value, uint64_t samples);
 /* Heaviest first, by self or by total (then the other, then name). Nothing can be added afterwards.

@@ -129,7 +129,21 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		json_key_uint(json, "unsymbolized", accounting->unsymbolized);
 	}
 	json_key_uint(json, "cut", accounting->cut);
+	if (accounting->cut_by_memory)
+		json_key_uint(json, "cut_by_memory", accounting->cut_by_memory);
 	json_key_uint(json, "hosts", accounting->hosts);
+	if (accounting->nothing)
+		json_key_string(json, "nothing", accounting->nothing);
+	if (accounting->data_until_ms) {
+		json_key_int(json, "data_from", accounting->data_from_ms);
+		json_key_int(json, "data_until", accounting->data_until_ms);
+	}
+	if (accounting->reported_ms)
+		json_key_uint(json, "reported_ms", accounting->reported_ms);
+	if (accounting->folded_series)
+		json_key_uint(json, "folded_series", accounting->folded_series);
+	if (accounting->folded_stacks)
+		json_key_uint(json, "folded_stacks", accounting->folded_stacks);
 	if (accounting->has_exact) {
 		json_key_uint(json, "exact", accounting->exact);
 		json_key_uint(json, "covered", accounting->covered);

@@ -36,11 +36,16 @@ struct accounting {
 	uint64_t unwind_incomplete, unsymbolized; /* samples */
 	struct incomplete_reason incomplete_by[ACCOUNTING_REASONS];
 	unsigned incomplete_count;
-	uint64_t cut; /* value */
+	uint64_t cut;                          /* value */
+	uint64_t folded_series, folded_stacks; /* samples: host_accounting */
 	uint64_t hosts;
+	const char *nothing;                 /* why there is none; NULL: not so, or not known */
+	int64_t data_from_ms, data_until_ms; /* there is none: but there; 0: nowhere */
+	uint64_t reported_ms;                /* time in which they reported; 0: not known */
 	bool has_exact; /* agents count how much there is of the type, whatever is sampled: */
 	uint64_t exact, covered; /* that, and what all their samples stand for; values */
 	int64_t threads_from_ms; /* asked for threads: sums without them before; 0: none */
+	uint64_t cut_by_memory;  /* of cut: stacks that did not fit --query-memory */
 	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out
 			  */
 };

@@ -7,28 +7,32 @@
 #include "symbol-server/flamegraph/diff_tree.h"
 #include "symbol-server/formats/flame_formats.h"
 
+struct diff_host {
+	const char *name; /* borrowed */
+	bool is_common;   /* both sides have it */
+	uint64_t value;
+};
+
 struct diff_answer {
 	struct flame_answer flame;          /* of the compared side; with the tree of both */
 	struct flame_answer base;           /* type, match, times and accounting */
 	const struct diff_table *functions; /* tested */
 	size_t functions_limit;
-	bool by_total;      /* what was tested */
+	bool by_total;      /* what was compared */
 	const char *norm;   /* "per_second", "share", "raw" */
-	int64_t overlap_ms; /* of time whose samples are on both sides; 0: none, or they are meant
-			     */
-	const char *noise_from; /* what clusters are: "time", "hosts"; "none" without them */
+	bool is_base_moved; /* it overlapped the other range */
+	uint32_t hosts_common;
+	const struct diff_host *hosts[DIFF_SIDES]; /* those of that side alone, the largest first */
+	uint32_t hosts_alone[DIFF_SIDES];
 };
 
-enum { DIFF_WARNING = 300 };
-
-/* What a reader has to know before the numbers mean anything. false: nothing. */
-bool diff_warning(const struct diff_answer *answer, char text[DIFF_WARNING]);
+enum { DIFF_PROCESSES_MAX = 100, DIFF_HOSTS_MAX = 100 }; /* in an answer */
 
 /* {"type",…,"base":{…},"names",…,"nodes":{…,"base_self","base_total"},"functions":[…]} */
 bool diff_json(const struct diff_answer *answer, struct buffer *out);
 /* A row per function. */
 bool diff_csv(const struct diff_answer *answer, struct buffer *out);
-/* A page for people: both sides, what changed, what is only noise. */
+/* A page for people: both sides, what differs most, and what is known of that. */
 bool diff_markdown(const struct diff_answer *answer, struct buffer *out);
 
 #endif

@@ -21,15 +21,31 @@ static void put_flag(struct json *json, const char *key, bool flag)
 	json->needs_comma = true;
 }
 
+/* What functions and processes have in common. */
+static void put_row(struct json *json, const struct diff_answer *answer, const struct diff_row *row)
+{
+	const struct diff_sum *measure = answer->by_total ? row->total : row->self;
+
+	json_key_uint(json, "samples", measure[DIFF_COMPARE].samples);
+	json_key_uint(json, "base_samples", measure[DIFF_BASE].samples);
+	put_number(json, "before", row->before);
+	put_number(json, "after", row->after);
+	put_number(json, "change", row->change);
+	put_number(json, "ci_low", row->change_low);
+	put_number(json, "ci_high", row->change_high);
+	json_key_string(json, "state", diff_state_names[row->state]);
+	put_flag(json, "recorded", row->is_recorded);
+	json_key_string(json, "sustained", diff_sustained_names[row->sustained]);
+}
+
 static void put_function(struct json *json, const struct diff_answer *answer,
-			 const struct diff_function *function)
+			 const struct diff_row *function)
 {
 	static const struct flame_module none = {.name = "", .build_id = ""};
 	const struct flame_frame *frame = &function->frame;
 	const struct flame_module *module = frame->module < answer->flame.module_count
 						    ? &answer->flame.modules[frame->module]
 						    : &none;
-	const struct diff_sum *measure = answer->by_total ? function->total : function->self;
 
 	json_open(json, '{');
 	json_key_string(json, "name", frame->name);
@@ -41,58 +57,76 @@ static void put_function(struct json *json, const struct diff_answer *answer,
 	json_key_uint(json, "total", function->total[DIFF_COMPARE].value);
 	json_key_uint(json, "base_self", function->self[DIFF_BASE].value);
 	json_key_uint(json, "base_total", function->total[DIFF_BASE].value);
-	json_key_uint(json, "samples", measure[DIFF_COMPARE].samples);
-	json_key_uint(json, "base_samples", measure[DIFF_BASE].samples);
-	put_number(json, "before", function->before);
-	put_number(json, "after", function->after);
-	put_number(json, "change", function->change);
-	put_number(json, "ci_low", function->change_low);
-	put_number(json, "ci_high", function->change_high);
-	put_number(json, "p", function->p);
-	put_number(json, "q", function->q);
-	put_flag(json, "significant", function->is_significant);
+	put_row(json, answer, function);
 	json_close(json, '}');
 }
 
 static void put_functions(struct json *json, const struct diff_answer *answer)
 {
 	const struct diff_table *table = answer->functions;
-	size_t count = table->count < answer->functions_limit ? table->count
-							      : answer->functions_limit;
+	size_t count = table->function_count < answer->functions_limit ? table->function_count
+								       : answer->functions_limit;
 
 	json_key(json, "functions");
 	json_open(json, '[');
 	for (size_t i = 0; i < count; i++)
 		put_function(json, answer, &table->functions[i]);
 	json_close(json, ']');
-	json_key_uint(json, "functions_left_out", table->count - count);
+	json_key_uint(json, "functions_left_out", table->function_count - count);
 }
 
-static void put_noise(struct json *json, const struct diff_answer *answer)
+static void put_processes(struct json *json, const struct diff_answer *answer)
+{
+	const struct diff_table *table = answer->functions;
+	size_t count = table->process_count < DIFF_PROCESSES_MAX ? table->process_count
+								 : DIFF_PROCESSES_MAX;
+
+	json_key(json, "processes");
+	json_open(json, '[');
+	for (size_t i = 0; i < count; i++) {
+		json_open(json, '{');
+		json_key_string(json, "name", table->processes[i].frame.name);
+		put_row(json, answer, &table->processes[i]);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_key_uint(json, "processes_left_out", table->process_count - count);
+}
+
+static void put_hosts(struct json *json, const struct diff_answer *answer, const char *key,
+		      enum diff_side side)
+{
+	uint32_t count = answer->hosts_alone[side] < DIFF_HOSTS_MAX ? answer->hosts_alone[side]
+								    : DIFF_HOSTS_MAX;
+
+	json_key(json, key);
+	json_open(json, '[');
+	for (uint32_t i = 0; i < count; i++) {
+		json_open(json, '{');
+		json_key_string(json, "host", answer->hosts[side][i].name);
+		put_number(json, "value",
+			   diff_table_normalized(answer->functions, side,
+						 answer->hosts[side][i].value));
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
+static void put_statistics(struct json *json, const struct diff_answer *answer)
 {
 	const struct diff_table *table = answer->functions;
 
-	json_key(json, "noise");
+	json_key(json, "statistics");
 	json_open(json, '{');
-	json_key_string(json, "from", answer->noise_from);
-	json_key_uint(json, "clusters", table->whole[DIFF_COMPARE].clusters);
-	json_key_uint(json, "base_clusters", table->whole[DIFF_BASE].clusters);
-	put_number(json, "dispersion", table->dispersion);
+	put_number(json, "minutes", round(table->whole[DIFF_COMPARE].seconds / 60));
+	put_number(json, "base_minutes", round(table->whole[DIFF_BASE].seconds / 60));
+	json_key_uint(json, "hosts", answer->hosts_common);
 	json_key_uint(json, "tested", table->tested);
-	json_key_uint(json, "significant", table->significant);
-	put_number(json, "false_share", DIFF_FALSE_SHARE);
+	json_key_uint(json, "recorded", table->recorded);
+	put_number(json, "sustained", table->is_too_short ? NAN : (double)table->sustained);
+	put_flag(json, "too_short", table->is_too_short);
+	put_number(json, "effective", table->effective);
 	json_close(json, '}');
-}
-
-static void put_warnings(struct json *json, const struct diff_answer *answer)
-{
-	char text[DIFF_WARNING];
-
-	json_key(json, "warnings");
-	json_open(json, '[');
-	if (diff_warning(answer, text))
-		json_string(json, text);
-	json_close(json, ']');
 }
 
 static void put_base(struct json *json, const struct diff_answer *answer)
@@ -102,6 +136,7 @@ static void put_base(struct json *json, const struct diff_answer *answer)
 	json_key_string(json, "type", answer->base.type);
 	json_key_int(json, "from", answer->base.from_ms);
 	json_key_int(json, "until", answer->base.until_ms);
+	put_flag(json, "moved", answer->is_base_moved);
 	json_key(json, "accounting");
 	accounting_json(json, answer->base.accounting, ACCOUNTING_WHOLE);
 	json_close(json, '}');
@@ -120,10 +155,12 @@ bool diff_json(const struct diff_answer *answer, struct buffer *out)
 	put_number(json, "scale", answer->functions->scale);
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");
 	put_base(json, answer);
-	put_noise(json, answer);
-	put_warnings(json, answer);
+	put_statistics(json, answer);
+	put_hosts(json, answer, "hosts_joined", DIFF_COMPARE);
+	put_hosts(json, answer, "hosts_left", DIFF_BASE);
 	if (!flame_graph_json(json, &answer->flame))
 		return false;
+	put_processes(json, answer);
 	put_functions(json, answer);
 	json_key(json, "accounting");
 	accounting_json(json, answer->flame.accounting, ACCOUNTING_WHOLE);

@@ -2,14 +2,13 @@
 /* Comparisons as tables: CSV for programs, Markdown for people. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "symbol-server/formats/diff_formats.h"
 #include "symbol-server/formats/human.h"
 #include "symbol-server/formats/quoted.h"
 
-enum { TABLE_ROWS = 20, NAME_BYTES = 200, SELECTOR_BYTES = 2000 };
+enum { TABLE_ROWS = 20, HOSTS = 10, NAME_BYTES = 200, SELECTOR_BYTES = 2000 };
 
 static const struct flame_module *module_of(const struct diff_answer *answer,
 					    const struct flame_frame *frame)
@@ -33,10 +32,11 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 	const struct diff_table *table = answer->functions;
 
 	buffer_append_text(out, "name,file,line,module,build_id,self,total,base_self,base_total,"
-				"samples,base_samples,before,after,change,ci_low,ci_high,p,q,"
-				"significant\r\n");
-	for (size_t i = 0; i < table->count && i < answer->functions_limit && !out->failed; i++) {
-		const struct diff_function *function = &table->functions[i];
+				"samples,base_samples,before,after,change,ci_low,ci_high,state,"
+				"recorded,sustained\r\n");
+	for (size_t i = 0; i < table->function_count && i < answer->functions_limit && !out->failed;
+	     i++) {
+		const struct diff_row *function = &table->functions[i];
 		const struct flame_module *module = module_of(answer, &function->frame);
 		const struct diff_sum *measure = answer->by_total ? function->total
 								  : function->self;
@@ -59,25 +59,10 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 		put_cell(out, function->change);
 		put_cell(out, function->change_low);
 		put_cell(out, function->change_high);
-		put_cell(out, function->p);
-		put_cell(out, function->q);
-		buffer_printf(out, ",%d\r\n", function->is_significant);
+		buffer_printf(out, ",%s,%d,%s\r\n", diff_state_names[function->state],
+			      function->is_recorded, diff_sustained_names[function->sustained]);
 	}
 	return !out->failed;
-}
-
-bool diff_warning(const struct diff_answer *answer, char text[DIFF_WARNING])
-{
-	char length[HUMAN_TEXT];
-
-	if (answer->overlap_ms <= 0)
-		return false;
-	human_value((uint64_t)answer->overlap_ms * 1000000, "nanoseconds", length);
-	snprintf(text, DIFF_WARNING,
-		 "the two ranges overlap by %s, widened as they are to whole steps of what is "
-		 "stored: its samples are on both sides, which makes changes look smaller",
-		 length);
-	return true;
 }
 
 /* --- Markdown --- */
@@ -121,84 +106,127 @@ static void put_rate(struct buffer *out, const struct diff_answer *answer, doubl
 	buffer_printf(out, "%s%s", text, strcmp(answer->norm, "raw") ? "/s" : "");
 }
 
-static void put_row(struct buffer *out, const struct diff_answer *answer,
-		    const struct diff_function *function)
+/* An end of an interval, which may have none. */
+static void put_end(struct buffer *out, double change)
 {
-	const struct flame_module *module = module_of(answer, &function->frame);
-	struct human_marks marks = human_marks(&function->frame);
+	if (isfinite(change))
+		put_change(out, change);
+	else
+		buffer_append_text(out, "∞");
+}
 
-	buffer_append_text(out, "| ");
-	put_rate(out, answer, function->before);
-	buffer_append_text(out, " | ");
-	put_rate(out, answer, function->after);
-	buffer_append_text(out, " | ");
-	if (!isfinite(function->change))
+static void put_difference(struct buffer *out, const struct diff_row *row)
+{
+	if (row->state == DIFF_NEW) {
 		buffer_append_text(out, "new |  | ");
-	else if (!isfinite(function->change_low))
+	} else if (row->state == DIFF_GONE) {
 		buffer_append_text(out, "gone |  | ");
-	else {
-		put_change(out, function->change);
+	} else {
+		put_change(out, row->change);
 		buffer_append_text(out, " | ");
-		put_change(out, function->change_low);
-		buffer_append_text(out, " … ");
-		put_change(out, function->change_high);
+		if (!isnan(row->change_low)) {
+			put_end(out, row->change_low);
+			buffer_append_text(out, " … ");
+			put_end(out, row->change_high);
+		}
 		buffer_append_text(out, " | ");
 	}
-	markdown_put_cell_code(out, marks.before, function->frame.name, marks.after, NAME_BYTES);
-	if (*module->name) {
+	buffer_printf(out, "%s | %s | ", row->is_recorded ? "yes" : "no",
+		      diff_sustained_names[row->sustained]);
+}
+
+static void put_row(struct buffer *out, const struct diff_answer *answer,
+		    const struct diff_row *row)
+{
+	const struct flame_module *module = module_of(answer, &row->frame);
+	struct human_marks marks = human_marks(&row->frame);
+
+	buffer_append_text(out, "| ");
+	put_rate(out, answer, row->before);
+	buffer_append_text(out, " | ");
+	put_rate(out, answer, row->after);
+	buffer_append_text(out, " | ");
+	put_difference(out, row);
+	if (row->is_process)
+		marks.before = marks.after = "";
+	markdown_put_cell_code(out, marks.before, row->frame.name, marks.after, NAME_BYTES);
+	if (!row->is_process && *module->name) {
 		buffer_append_text(out, " in ");
 		markdown_put_cell_code(out, "", module->name, "", NAME_BYTES);
 	}
 	buffer_append_text(out, " |\n");
 }
 
-static void put_changes(struct buffer *out, const struct diff_answer *answer, bool more)
+static void put_changes(struct buffer *out, const struct diff_answer *answer, const char *title,
+			const struct diff_row *rows, size_t count, bool more)
 {
-	const struct diff_table *table = answer->functions;
 	size_t shown = 0, all = 0;
 
-	for (size_t i = 0; i < table->significant; i++) {
-		const struct diff_function *function = &table->functions[i];
-
-		if ((function->after > function->before) != more)
+	for (size_t i = 0; i < count; i++) {
+		if (rows[i].after == rows[i].before || (rows[i].after > rows[i].before) != more)
 			continue;
 		if (!all++)
-			buffer_printf(out,
-				      "\n## %s than before\n\n| before | now | change | 95 %% "
-				      "interval | function |\n|--:|--:|--:|:-:|:--|\n",
-				      more ? "More" : "Less");
+			buffer_printf(
+				out,
+				"\n## %s than before: %s\n\n| before | now | change | 95 %% "
+				"interval | recorded | sustained | name |\n|--:|--:|--:|:-:|:-"
+				"-|:--|:--|\n",
+				more ? "More" : "Less", title);
 		if (shown == TABLE_ROWS)
 			continue;
-		put_row(out, answer, function);
+		put_row(out, answer, &rows[i]);
 		shown++;
 	}
 	if (all > shown)
-		buffer_printf(out, "\n%zu further ones.\n", all - shown);
+		buffer_printf(out, "\n%zu further ones, of smaller differences.\n", all - shown);
 }
 
-static void put_noise(struct buffer *out, const struct diff_answer *answer)
+static void put_hosts(struct buffer *out, const struct diff_answer *answer, enum diff_side side,
+		      const char *what)
+{
+	uint32_t count = answer->hosts_alone[side];
+
+	if (!count)
+		return;
+	buffer_printf(out, "\n%" PRIu32 " host%s %s, in sums only:", count, count > 1 ? "s" : "",
+		      what);
+	for (uint32_t i = 0; i < count && i < HOSTS; i++) {
+		buffer_append_text(out, i ? ", " : " ");
+		markdown_put_code(out, "", answer->hosts[side][i].name, "", NAME_BYTES);
+		buffer_append_text(out, " with ");
+		put_rate(out, answer,
+			 diff_table_normalized(answer->functions, side,
+					       answer->hosts[side][i].value));
+	}
+	buffer_append_text(out, count > HOSTS ? ", …\n" : ".\n");
+}
+
+static void put_statistics(struct buffer *out, const struct diff_answer *answer)
 {
 	const struct diff_table *table = answer->functions;
 
+	if (answer->is_base_moved)
+		buffer_append_text(out, "\nThe ranges overlapped: the base was moved back to where "
+					"the other one begins.\n");
+	put_hosts(out, answer, DIFF_COMPARE, "joined");
+	put_hosts(out, answer, DIFF_BASE, "left");
 	buffer_printf(out,
-		      "\n%zu of %zu functions changed by more than noise (%s values, %s; at most "
-		      "%.0f %% of them by chance). ",
-		      table->significant, table->tested, answer->by_total ? "total" : "self",
-		      answer->norm, 100 * DIFF_FALSE_SHARE);
-	if (!strcmp(answer->noise_from, "none"))
-		buffer_append_text(out, "The ranges are too short to show how much functions vary "
-					"by themselves: samples were taken for independent.\n");
+		      "\nOf %zu functions tested (%s values, %s), %zu differ by more than 5 %% in "
+		      "what was recorded, sampling alone considered. ",
+		      table->tested, answer->by_total ? "total" : "self", answer->norm,
+		      table->recorded);
+	if (table->is_too_short)
+		buffer_append_text(out, "The ranges are too short to tell whether that stands out "
+					"from how minutes vary by themselves.\n");
 	else
 		buffer_printf(out,
-			      "How much functions vary by themselves is seen from %" PRIu32
-			      " and %" PRIu32 " parts of the ranges (%s).\n",
-			      table->whole[DIFF_BASE].clusters, table->whole[DIFF_COMPARE].clusters,
-			      answer->noise_from);
+			      "%zu stand out from how minutes vary by themselves (sustained).\n",
+			      table->sustained);
 }
 
 bool diff_markdown(const struct diff_answer *answer, struct buffer *out)
 {
-	char warning[DIFF_WARNING];
+	const struct diff_table *table = answer->functions;
 
 	buffer_printf(out,
 		      "# %s, compared\n\n| | time (UTC) | value | samples | hosts | without "
@@ -206,10 +234,11 @@ bool diff_markdown(const struct diff_answer *answer, struct buffer *out)
 		      answer->flame.type);
 	put_side(out, "before", &answer->base);
 	put_side(out, "now", &answer->flame);
-	if (diff_warning(answer, warning))
-		buffer_printf(out, "\n**Note:** %s.\n", warning);
-	put_noise(out, answer);
-	put_changes(out, answer, true);
-	put_changes(out, answer, false);
+	put_statistics(out, answer);
+	for (int more = 1; more >= 0; more--) {
+		put_changes(out, answer, "processes", table->processes, table->process_count, more);
+		put_changes(out, answer, "functions", table->functions, table->function_count,
+			    more);
+	}
 	return !out->failed;
 }

@@ -105,13 +105,13 @@ static void put_column(const struct flame_numbers *numbers, enum flame_column co
 	}
 }
 
-/* As JSON's: what is no UTF-8 is U+FFFD. */
+/* As JSON's: what is no UTF-8, or is not to be shown, is U+FFFD. */
 static void put_text(const char *text, struct buffer *out)
 {
 	const unsigned char *at = (const unsigned char *)text, *from = at;
 
 	while (*at) {
-		size_t length = utf8_length(at);
+		size_t step, length = utf8_shown(at, &step);
 
 		if (length) {
 			at += length;
@@ -119,7 +119,7 @@ static void put_text(const char *text, struct buffer *out)
 		}
 		buffer_append(out, from, (size_t)(at - from));
 		buffer_append_text(out, UTF8_REPLACEMENT);
-		from = ++at;
+		from = at += step;
 	}
 	buffer_append(out, from, (size_t)(at - from) + 1); /* with its NUL */
 }

@@ -15,31 +15,41 @@ static const struct flame_module *module_of(const struct flame_answer *answer,
 }
 
 /* Where a spreadsheet would take a cell for a formula, an apostrophe goes before it, as OWASP
- * advises ("CSV Injection": = + - @ tab and carriage return). */
+ * advises ("CSV Injection": = + - @ tab and carriage return, and the first four in full width). */
 static bool is_formula(const char *text)
 {
+	static const char *const wide[] = {"＝", "＋", "－", "＠"};
+
+	for (size_t i = 0; i < sizeof(wide) / sizeof(*wide); i++)
+		if (!strncmp(text, wide[i], strlen(wide[i])))
+			return true;
 	return *text && strchr("=+-@\t\r\n", *text);
 }
 
-/* Quotes doubled; what is no UTF-8 replaced. */
+static bool is_control(unsigned char c)
+{
+	return (c < 0x20 && !strchr("\t\r\n", c)) || c == 0x7f;
+}
+
+/* Quotes doubled; what is no UTF-8 or not to be shown replaced. */
 static void put_utf8(struct buffer *out, const char *text)
 {
 	for (const unsigned char *at = (const unsigned char *)text; *at;) {
-		size_t length = utf8_length(at);
+		size_t step, length = utf8_shown(at, &step);
 
 		if (*at == '"')
 			buffer_append_char(out, '"');
-		if (length)
+		if (length && !is_control(*at))
 			buffer_append(out, at, length);
 		else
 			buffer_append_text(out, UTF8_REPLACEMENT);
-		at += length ? length : 1;
+		at += step;
 	}
 }
 
 void csv_put_text(struct buffer *out, const char *text)
 {
-	bool is_quoted = is_formula(text) || strpbrk(text, ",\"\r\n");
+	bool is_quoted = is_formula(text) || strpbrk(text, ",;\"\t\r\n");
 
 	if (!is_quoted) {
 		put_utf8(out, text);

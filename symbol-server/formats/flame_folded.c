@@ -5,6 +5,7 @@
 #include "common/arena.h"
 #include "common/hash_table.h"
 #include "symbol-server/formats/flame_formats.h"
+#include "symbol-server/formats/utf8.h"
 
 enum { NAMES_LIMIT = 1 << 30 };
 
@@ -40,17 +41,20 @@ static const char *shown_name(struct arena *arena, const struct flame_frame *fra
 	char *shown;
 
 	for (size_t i = 0; is_plain && i < length; i++)
-		is_plain = !has_meaning((unsigned char)frame->name[i]);
+		is_plain = !has_meaning((unsigned char)frame->name[i]) && !(frame->name[i] & 0x80);
 	if (is_plain)
 		return frame->name;
 	shown = arena_alloc(arena, length + (is_kernel ? sizeof(suffix) : 1));
 	if (!shown)
 		return NULL;
-	for (size_t i = 0; i < length; i++) {
-		unsigned char c = (unsigned char)frame->name[i];
+	for (size_t i = 0, step; i < length; i += step) {
+		const unsigned char *at = (const unsigned char *)frame->name + i;
+		bool is_shown = utf8_shown(at, &step) > 0 && !has_meaning(*at);
 
-		shown[i] = has_meaning(c) ? '_' : (char)c;
+		for (size_t j = 0; j < step; j++)
+			shown[i + j] = is_shown ? (char)at[j] : '_';
 	}
+	shown[length] = '\0';
 	if (is_kernel)
 		memcpy(shown + length, suffix, sizeof(suffix));
 	return shown;

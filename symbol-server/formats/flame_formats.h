@@ -15,6 +15,10 @@ struct flame_module {
 	const char *name, *build_id; /* hexadecimal, "" none */
 };
 
+struct flame_found { /* by a search */
+	uint64_t value, samples;
+};
+
 struct flame_answer {
 	const char *type, *unit;
 	const char *match;         /* the selector as asked; NULL or "": all */
@@ -25,6 +29,7 @@ struct flame_answer {
 	double base_scale;
 	const struct top_table *top;        /* sorted; for the formats that show functions */
 	size_t top_limit;                   /* how many of them */
+	const struct flame_found *found;    /* of top_json(); NULL: nothing was searched */
 	const struct flame_module *modules; /* by flame_frame.module */
 	uint32_t module_count;
 	const uint64_t *unsymbolized; /* samples, by module; NULL not known */
@@ -71,7 +76,7 @@ bool flame_svg(const struct flame_answer *answer, struct buffer *out);
 /* One page that needs no network: flame graph, functions of top, accounting. */
 bool flame_html(const struct flame_answer *answer, struct buffer *out);
 
-/* {"type",…,"functions":[…],"accounting":{…}}, and its functions alone. */
+/* {"type",…,"functions":[…],"own":{…},"accounting":{…}}, and its functions alone. */
 bool top_json(const struct flame_answer *answer, struct buffer *out);
 void top_functions_json(struct json *json, const struct flame_answer *answer);
 

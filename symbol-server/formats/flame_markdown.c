@@ -27,7 +27,7 @@ static void put_span(struct buffer *out, const char *before, const char *text, c
 
 	buffer_printf(out, "`%s", before);
 	while (*at && written < most) {
-		size_t length = utf8_length(at);
+		size_t step, length = utf8_shown(at, &step);
 
 		if (!length)
 			buffer_append_text(out, UTF8_REPLACEMENT);
@@ -39,8 +39,8 @@ static void put_span(struct buffer *out, const char *before, const char *text, c
 			buffer_append_char(out, ' ');
 		else
 			buffer_append(out, at, length);
-		at += length ? length : 1;
-		written += length ? length : 1;
+		at += step;
+		written += step;
 	}
 	buffer_printf(out, "%s%s`", *at ? "…" : "", after);
 }
@@ -60,10 +60,18 @@ void markdown_put_cell_code(struct buffer *out, const char *before, const char *
 /* Our own sentences, which may hold a stranger's word. */
 static void put_plain(struct buffer *out, const char *text)
 {
-	for (; *text; text++) {
+	size_t length, step;
+
+	for (; *text; text += step) {
+		length = utf8_shown((const unsigned char *)text, &step);
 		if (strchr("\\`*_{}[]<>()#+!|~$&@", *text))
 			buffer_append_char(out, '\\');
-		buffer_append_char(out, (unsigned char)*text < 0x20 ? ' ' : *text);
+		if (!length)
+			buffer_append_text(out, UTF8_REPLACEMENT);
+		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			buffer_append_char(out, ' ');
+		else
+			buffer_append(out, text, length);
 	}
 }
 
@@ -103,8 +111,10 @@ static void put_head(struct buffer *out, const struct flame_answer *answer)
 		markdown_put_code(out, "", answer->match, "", SELECTOR_BYTES);
 	else
 		buffer_append_text(out, "everything");
-	buffer_printf(out, "\n- **Total:** %s%s in %" PRIu64 " sample%s of %" PRIu64 " host%s\n",
-		      value, strcmp(answer->unit, "samples") ? "" : " samples", accounting->samples,
+	buffer_append_text(out, "\n- **Total:** ");
+	if (strcmp(answer->unit, "samples"))
+		buffer_printf(out, "%s in ", value);
+	buffer_printf(out, "%" PRIu64 " sample%s of %" PRIu64 " host%s\n", accounting->samples,
 		      accounting->samples == 1 ? "" : "s", accounting->hosts,
 		      accounting->hosts == 1 ? "" : "s");
 }
@@ -277,10 +287,11 @@ static void put_threads(struct buffer *out, const struct flame_answer *answer)
 	if (!answer->accounting->threads_from_ms)
 		return;
 	human_time(answer->accounting->threads_from_ms, time);
-	buffer_printf(out,
-		      "- Threads are kept as long as single minutes are: before %s only sums are left, "
-		      "which belong to no thread\n",
-		      time);
+	buffer_printf(
+		out,
+		"- Threads are kept as long as single minutes are: before %s only sums are left, "
+		"which belong to no thread\n",
+		time);
 }
 
 static void put_unknown(struct buffer *out, const struct flame_answer *answer)
@@ -300,6 +311,12 @@ static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 	if (accounting->cut) {
 		human_share(accounting->cut, accounting->value, share);
 		buffer_printf(out, "- Left out of this report as too small: %s\n", share);
+	}
+	if (accounting->cut_by_memory) {
+		human_share(accounting->cut_by_memory, accounting->value, share);
+		buffer_printf(out,
+			      "- Of that the lightest stacks, for which there was no memory: %s\n",
+			      share);
 	}
 	put_threads(out, answer);
 }

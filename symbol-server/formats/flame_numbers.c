@@ -85,13 +85,10 @@ void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json
 
 void flame_kinds_json(struct json *json)
 {
-#define KIND_TEXT(name_) #name_,
-	static const char *const kinds[] = {FRAME_KINDS(KIND_TEXT)};
-
 	json_key(json, "kinds");
 	json_open(json, '[');
 	for (size_t i = 0; i < FRAME_KIND_COUNT; i++)
-		json_string(json, kinds[i]);
+		json_string(json, frame_kind_names[i]);
 	json_close(json, ']');
 }
 

@@ -25,6 +25,7 @@ enum {
 	CHANGES = 9, /* colours of comparisons, the middle one for none */
 	WIDE = 4,    /* from here on frames have a line around them */
 	REASONS = 3,
+	XML_SHARE = HUMAN_TEXT + 4,
 };
 
 #define CHARACTER 6.63 /* width of a character of 11 px, DejaVu Sans Mono and its like */
@@ -64,7 +65,7 @@ static void put_text(struct buffer *out, const char *text, size_t bytes, size_t 
 	const unsigned char *at = (const unsigned char *)text;
 
 	while (*at && bytes && characters) {
-		size_t length = utf8_length(at), step = length ? length : 1;
+		size_t step, length = utf8_shown(at, &step);
 		const char *found = length == 1 ? strchr(special, *at) : NULL;
 
 		if (found)
@@ -79,6 +80,18 @@ static void put_text(struct buffer *out, const char *text, size_t bytes, size_t 
 	}
 	if (*at)
 		buffer_append_text(out, "…");
+}
+
+/* "< 0.01 %" is no XML. */
+static void xml_share(uint64_t part, uint64_t whole, char text[XML_SHARE])
+{
+	char share[HUMAN_TEXT];
+	const char *sign = "";
+
+	human_share(part, whole, share);
+	if (*share == '<' || *share == '>')
+		sign = *share == '<' ? "&lt;" : "&gt;";
+	snprintf(text, XML_SHARE, "%s%s", sign, share + (*sign != 0));
 }
 
 static size_t characters_of(const char *text)
@@ -262,11 +275,11 @@ static void put_title(struct picture *picture, const struct flame_node *node)
 	const struct flame_answer *answer = picture->answer;
 	const struct flame_frame *frame = &node->frame;
 	struct human_marks marks = human_marks(frame);
-	char total[HUMAN_TEXT], share[HUMAN_TEXT], self[HUMAN_TEXT];
+	char total[HUMAN_TEXT], share[XML_SHARE], self[XML_SHARE];
 
 	human_value(node->total, answer->unit, total);
-	human_share(node->total, picture->tree->nodes[0].total, share);
-	human_share(node->self, picture->tree->nodes[0].total, self);
+	xml_share(node->total, picture->tree->nodes[0].total, share);
+	xml_share(node->self, picture->tree->nodes[0].total, self);
 	buffer_printf(picture->out, "<title>%s", marks.before);
 	put_text(picture->out, frame->name, NAME_BYTES, SIZE_MAX);
 	if (answer->base_scale > 0)
@@ -372,11 +385,11 @@ static void put_counts(struct picture *picture, uint32_t y)
 {
 	const struct accounting *accounting = picture->answer->accounting;
 	struct buffer *out = picture->out;
-	char lost[HUMAN_TEXT], incomplete[HUMAN_TEXT], unnamed[HUMAN_TEXT];
+	char lost[XML_SHARE], incomplete[XML_SHARE], unnamed[XML_SHARE];
 
-	human_share(accounting->lost, accounting->taken, lost);
-	human_share(accounting->unwind_incomplete, accounting->samples, incomplete);
-	human_share(accounting->unsymbolized, accounting->samples, unnamed);
+	xml_share(accounting->lost, accounting->taken, lost);
+	xml_share(accounting->unwind_incomplete, accounting->samples, incomplete);
+	xml_share(accounting->unsymbolized, accounting->samples, unnamed);
 	put_line(out, y, "quiet");
 	buffer_printf(out,
 		      "%" PRIu64 " samples of %" PRIu64 " host%s; taken %" PRIu64 ", lost %" PRIu64
@@ -417,15 +430,21 @@ static void put_missing(struct picture *picture, uint32_t y)
 {
 	struct buffer *out = picture->out;
 	uint64_t whole = (uint64_t)llround(weight_of(picture->answer, picture->tree->nodes));
-	char cut[HUMAN_TEXT], narrow[HUMAN_TEXT];
+	const struct accounting *accounting = picture->answer->accounting;
+	char cut[XML_SHARE], narrow[XML_SHARE], memory[XML_SHARE];
 
-	human_share(picture->answer->accounting->cut, picture->tree->nodes[0].total, cut);
-	human_share((uint64_t)llround(picture->narrow_weight), whole, narrow);
+	xml_share(accounting->cut - accounting->cut_by_memory, picture->tree->nodes[0].total, cut);
+	xml_share((uint64_t)llround(picture->narrow_weight), whole, narrow);
 	put_line(out, y, "quiet");
 	buffer_printf(out,
 		      "not in the picture: %s cut by max_nodes, %" PRIu64
-		      " frames narrower than 0.1 pixels with %s</text>\n",
+		      " frames narrower than 0.1 pixels with %s",
 		      cut, picture->narrow, narrow);
+	if (accounting->cut_by_memory) {
+		xml_share(accounting->cut_by_memory, accounting->value, memory);
+		buffer_printf(out, ", the lightest stacks with %s, for want of memory", memory);
+	}
+	buffer_append_text(out, "</text>\n");
 }
 
 static void put_script(struct buffer *out)

@@ -61,7 +61,7 @@ void json_string(struct json *json, const char *text)
 	buffer_append_char(out, '"');
 	while (*at) {
 		const unsigned char *from = at;
-		size_t length;
+		size_t length, step;
 
 		while (is_plain(*at))
 			at++;
@@ -69,7 +69,7 @@ void json_string(struct json *json, const char *text)
 			buffer_append(out, from, (size_t)(at - from));
 		if (!*at)
 			break;
-		length = utf8_length(at);
+		length = utf8_shown(at, &step);
 		if (length > 1 && json->is_ascii)
 			put_escaped(out, at, length);
 		else if (length > 1)
@@ -80,7 +80,7 @@ void json_string(struct json *json, const char *text)
 			buffer_append(out, (const char[]){'\\', (char)*at}, 2);
 		else
 			buffer_printf(out, "\\u%04x", *at);
-		at += length ? length : 1;
+		at += step;
 	}
 	buffer_append_char(out, '"');
 }

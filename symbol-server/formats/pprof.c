@@ -34,8 +34,9 @@ enum profile_field {
 };
 
 struct mapping {
-	uint32_t number; /* 0: not met yet */
-	uint64_t limit;  /* highest address + 1 */
+	uint32_t number;     /* 0: not met yet */
+	uint64_t limit;      /* highest address + 1 */
+	uint64_t as_program; /* of samples' values in which it is the outermost program */
 	bool lacks_files, lacks_lines, is_kernel;
 };
 
@@ -61,6 +62,8 @@ struct pprof {
 	struct text_list texts;
 	struct mapping *mappings; /* by module */
 	uint32_t mapping_count, location_count;
+	uint32_t *location_modules; /* by number − 1; FRAME_NO_MODULE none */
+	uint32_t location_room;
 	struct function *functions;
 	uint32_t function_count, function_room;
 	struct hash_table function_table;
@@ -243,8 +246,12 @@ uint32_t pprof_add_location(struct pprof *pprof, const struct pprof_location *lo
 	pprof->message.failed |= lines.failed;
 	put_message(&pprof->plain, PROFILE_LOCATION, &pprof->message);
 	buffer_release(&lines);
-	if (pprof->plain.failed)
+	if (pprof->plain.failed ||
+	    !make_room((void **)&pprof->location_modules, pprof->location_count,
+		       &pprof->location_room, sizeof(*pprof->location_modules)))
 		return 0;
+	pprof->location_modules[pprof->location_count] = mapping ? location->module
+								 : FRAME_NO_MODULE;
 	pprof->location_count = id;
 	return id;
 }
@@ -275,6 +282,29 @@ static struct sample *sample_take(struct pprof *pprof, size_t key, uint32_t labe
 	return &pprof->samples[pprof->sample_count++];
 }
 
+/* By its name: no library, kernel, vDSO or file in memory only. */
+static bool is_program(const struct pprof *pprof, uint32_t module)
+{
+	const char *name = pprof->answer->modules[module].name;
+
+	return pprof->mappings[module].number && !pprof->mappings[module].is_kernel && *name &&
+	       *name != '[' && !strstr(name, ".so") && strncmp(name, "memfd:", 6) != 0;
+}
+
+/* The outermost program of a stack is that of its process. */
+static void count_program(struct pprof *pprof, const uint32_t *locations, size_t depth,
+			  uint64_t value)
+{
+	while (depth--) {
+		uint32_t module = pprof->location_modules[locations[depth] - 1];
+
+		if (module == FRAME_NO_MODULE || !is_program(pprof, module))
+			continue;
+		pprof->mappings[module].as_program += value;
+		return;
+	}
+}
+
 bool pprof_add_sample(struct pprof *pprof, const uint32_t *locations, size_t depth,
 		      const char *const *label_values, uint64_t value, uint64_t samples)
 {
@@ -297,6 +327,7 @@ bool pprof_add_sample(struct pprof *pprof, const uint32_t *locations, size_t dep
 	if (pprof->keys.length == key)
 		buffer_append_varint(&pprof->keys, 0); /* an empty stack: hash something */
 	sample = sample_take(pprof, key, label_length);
+	count_program(pprof, locations, depth, value);
 	if (!sample)
 		return false;
 	sample->value += value;
@@ -370,18 +401,16 @@ static bool put_mapping(struct pprof *pprof, uint32_t module)
 	return true;
 }
 
-/* The first mapping is taken for the program itself: one that looks like a program, if there is. */
+/* The first mapping is taken for the program itself: that of the processes with most, if there is.
+ */
 static uint32_t main_module(const struct pprof *pprof)
 {
-	for (uint32_t i = 0; i < pprof->answer->module_count; i++) {
-		const struct mapping *mapping = &pprof->mappings[i];
+	uint32_t most = 0;
 
-		if (mapping->number && !mapping->is_kernel &&
-		    pprof->answer->modules[i].name[0] != '[' &&
-		    !strstr(pprof->answer->modules[i].name, ".so"))
-			return i;
-	}
-	return 0;
+	for (uint32_t i = 0; i < pprof->answer->module_count; i++)
+		if (pprof->mappings[i].as_program > pprof->mappings[most].as_program)
+			most = i;
+	return most;
 }
 
 static bool put_mappings(struct pprof *pprof)
@@ -406,30 +435,30 @@ static bool put_value_type(struct pprof *pprof, uint32_t field, const char *type
 	return true;
 }
 
-/* Each its own text, which has to stay until the end: they follow one another in one buffer, whose
- * size is known only then. */
+/* go tool pprof prints them above everything: two short lines. Each its own text, which has to stay
+ * until the end: they follow one another in one buffer. */
 static bool put_comments(struct pprof *pprof)
 {
 	const struct flame_answer *answer = pprof->answer;
+	const struct accounting *sums = answer->accounting;
 	struct buffer *comment = &pprof->comment;
-	struct json json;
-	size_t accounting;
+	size_t second;
 	uint32_t number;
 
-	buffer_printf(comment, "farflame: %s match=%s", answer->type,
+	buffer_printf(comment, "farflame: %s match=%.120s", answer->type,
 		      answer->match ? answer->match : "");
 	buffer_append_char(comment, 0);
-	accounting = comment->length;
-	buffer_append_text(comment, "Farflame-Accounting: ");
-	json = json_start(comment);
-	accounting_json(&json, answer->accounting, ACCOUNTING_WHOLE);
+	second = comment->length;
+	buffer_printf(comment,
+		      "%llu samples; lost %llu of %llu taken; %llu incomplete, %llu unsymbolized",
+		      (unsigned long long)sums->samples, (unsigned long long)sums->lost,
+		      (unsigned long long)sums->taken, (unsigned long long)sums->unwind_incomplete,
+		      (unsigned long long)sums->unsymbolized);
 	buffer_append_char(comment, 0);
-	if (comment->failed)
-		return false;
-	if (!text_number(pprof, (const char *)comment->bytes, 0, &number))
+	if (comment->failed || !text_number(pprof, (const char *)comment->bytes, 0, &number))
 		return false;
 	put_varint(&pprof->plain, PROFILE_COMMENT, number);
-	if (!text_number(pprof, (const char *)comment->bytes + accounting, 0, &number))
+	if (!text_number(pprof, (const char *)comment->bytes + second, 0, &number))
 		return false;
 	put_varint(&pprof->plain, PROFILE_COMMENT, number);
 	return true;
@@ -477,6 +506,7 @@ void pprof_free(struct pprof *pprof)
 	hash_table_release(&pprof->function_table);
 	hash_table_release(&pprof->sample_table);
 	free(pprof->mappings);
+	free(pprof->location_modules);
 	free(pprof->functions);
 	free(pprof->samples);
 	free(pprof);

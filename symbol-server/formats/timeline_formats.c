@@ -22,6 +22,22 @@ static void put_points(struct json *json, const struct timeline_answer *answer,
 	json_close(json, ']');
 }
 
+static void put_reported(struct json *json, const struct timeline_answer *answer,
+			 const uint64_t *of_line)
+{
+	json_key(json, "reported");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < answer->step_count; i++) {
+		json_open(json, '[');
+		json_int(json, answer->first_ms + i * answer->step_ms);
+		json_uint(json, of_line ? of_line[i] : answer->times[i].reported_ms);
+		if (!of_line)
+			json_uint(json, answer->times[i].lost);
+		json_close(json, ']');
+	}
+	json_close(json, ']');
+}
+
 static void put_line(struct json *json, const struct timeline_answer *answer,
 		     const struct timeline_line *line)
 {
@@ -31,6 +47,8 @@ static void put_line(struct json *json, const struct timeline_answer *answer,
 	for (unsigned i = 0; i < answer->label_count; i++)
 		json_key_string(json, answer->labels[i], line->values[i]);
 	json_close(json, '}');
+	if (line->reported_ms)
+		put_reported(json, answer, line->reported_ms);
 	put_points(json, answer, line);
 	json_close(json, '}');
 }
@@ -46,6 +64,8 @@ bool timeline_json(const struct timeline_answer *answer, struct buffer *out)
 	json_key_int(json, "until", answer->flame.until_ms);
 	json_key_int(json, "step_ms", answer->step_ms);
 	json_key_int(json, "resolution_ms", answer->resolution_ms);
+	if (answer->times)
+		put_reported(json, answer, NULL);
 	json_key(json, "series");
 	json_open(json, '[');
 	for (size_t i = 0; i < answer->line_count; i++)

@@ -9,10 +9,15 @@ struct timeline_sum {
 	uint64_t value, samples;
 };
 
+struct timeline_time { /* of one step; not known: 0 */
+	uint64_t reported_ms, lost;
+};
+
 struct timeline_line {
 	const char *const *values; /* of the labels; "": has none */
 	struct timeline_sum sum;
 	const struct timeline_sum *steps; /* step_count of them; zero where nothing was */
+	const uint64_t *reported_ms;      /* likewise; NULL: as the answer's */
 };
 
 struct timeline_answer {
@@ -25,10 +30,11 @@ struct timeline_answer {
 	size_t line_count;
 	struct timeline_line other; /* the sum of those left out; values is not looked at */
 	size_t other_count;
+	const struct timeline_time *times; /* step_count of them; NULL: not known */
 };
 
-/* {"step_ms",…,"series":[{"labels":{…},"points":[[ms,value,samples]…]}],"other":{…},"accounting"}
- */
+/* {"step_ms",…,"reported":[[ms,reported ms,lost]…],"series":[{"labels":{…},"points":
+ * [[ms,value,samples]…]}],"other":{…},"accounting"} */
 bool timeline_json(const struct timeline_answer *answer, struct buffer *out);
 /* A row per step and series; "other" is the series "[other]" in its first label. */
 bool timeline_csv(const struct timeline_answer *answer, struct buffer *out);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "symbol-server/formats/flame_formats.h"
+
+enum { OWN_MODULES = 1000 }; /* told apart; the rest is summed up */
 
 void stack_id_json(struct json *json, uint64_t id)
 {
@@ -28,6 +32,7 @@ static void put_function(struct json *json, const struct flame_answer *answer,
 	json_key_uint(json, "line", frame->line);
 	json_key_string(json, "module", module->name);
 	json_key_string(json, "build_id", module->build_id);
+	json_key_string(json, "kind", frame_kind_names[frame->kind]);
 	json_key_uint(json, "self", function->self);
 	json_key_uint(json, "total", function->total);
 	if (answer->with_stacks) {
@@ -45,6 +50,85 @@ void top_functions_json(struct json *json, const struct flame_answer *answer)
 	json_close(json, ']');
 }
 
+struct own { /* of a module */
+	uint64_t value;
+	uint32_t module;
+};
+
+static int compare_own(const void *left, const void *right, void *context)
+{
+	const struct flame_module *modules = context;
+	const struct own *a = left, *b = right;
+	int order = strcmp(modules[a->module].name, modules[b->module].name);
+
+	if (a->value != b->value)
+		return a->value < b->value ? 1 : -1;
+	return order ? order : strcmp(modules[a->module].build_id, modules[b->module].build_id);
+}
+
+/* Of all functions, also those beyond top_limit. */
+static bool put_own_modules(struct json *json, const struct flame_answer *answer)
+{
+	struct own *own = calloc((size_t)answer->module_count + 1, sizeof(*own));
+	uint64_t left_out = 0;
+
+	if (!own)
+		return false;
+	for (uint32_t i = 0; i < answer->module_count; i++)
+		own[i].module = i;
+	for (size_t i = 0; i < answer->top->count; i++) {
+		const struct top_function *function = &answer->top->functions[i];
+
+		if (function->frame.module < answer->module_count)
+			own[function->frame.module].value += function->self;
+	}
+	qsort_r(own, answer->module_count, sizeof(*own), compare_own,
+		(void *)(uintptr_t)answer->modules);
+	json_key(json, "modules");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < answer->module_count && own[i].value; i++) {
+		if (i >= OWN_MODULES) {
+			left_out += own[i].value;
+			continue;
+		}
+		json_open(json, '{');
+		json_key_string(json, "name", answer->modules[own[i].module].name);
+		json_key_string(json, "build_id", answer->modules[own[i].module].build_id);
+		json_key_uint(json, "value", own[i].value);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_key_uint(json, "modules_left_out", left_out);
+	free(own);
+	return true;
+}
+
+static bool put_own(struct json *json, const struct flame_answer *answer)
+{
+	bool ok;
+
+	json_key(json, "own");
+	json_open(json, '{');
+	json_key(json, "kinds");
+	json_open(json, '{');
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++)
+		if (answer->top->self_of_kind[i])
+			json_key_uint(json, frame_kind_names[i], answer->top->self_of_kind[i]);
+	json_close(json, '}');
+	ok = put_own_modules(json, answer);
+	json_close(json, '}');
+	return ok;
+}
+
+static void put_found(struct json *json, const struct flame_answer *answer)
+{
+	json_key(json, "found");
+	json_open(json, '{');
+	json_key_uint(json, "value", answer->found->value);
+	json_key_uint(json, "samples", answer->found->samples);
+	json_close(json, '}');
+}
+
 bool top_json(const struct flame_answer *answer, struct buffer *out)
 {
 	struct json json = json_start(out);
@@ -56,6 +140,10 @@ bool top_json(const struct flame_answer *answer, struct buffer *out)
 	json_key_int(&json, "until", answer->until_ms);
 	json_key(&json, "functions");
 	top_functions_json(&json, answer);
+	if (!put_own(&json, answer))
+		return false;
+	if (answer->found)
+		put_found(&json, answer);
 	json_key(&json, "accounting");
 	accounting_json(&json, answer->accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');

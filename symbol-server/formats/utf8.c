@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/formats/utf8.h"
 
+#include <stdbool.h>
+
 size_t utf8_length(const unsigned char *text)
 {
 	unsigned char low = 0x80, high = 0xbf;
@@ -26,6 +28,21 @@ size_t utf8_length(const unsigned char *text)
 		high = 0xbf;
 	}
 	return more + 1;
+}
+
+static bool is_hidden(uint32_t point)
+{
+	return (point >= 0x80 && point < 0xa0) || point == 0x61c || point == 0x200e ||
+	       point == 0x200f || (point >= 0x202a && point <= 0x202e) ||
+	       (point >= 0x2066 && point <= 0x2069);
+}
+
+size_t utf8_shown(const unsigned char *text, size_t *step)
+{
+	size_t length = utf8_length(text);
+
+	*step = length ? length : 1;
+	return length > 1 && is_hidden(utf8_point(text, length)) ? 0 : length;
 }
 
 uint32_t utf8_point(const unsigned char *text, size_t length)

@@ -43,6 +43,7 @@ void *http_exchange_uri(void *context, const char *uri, struct MHD_Connection *c
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	request->record = info ? info->socket_context : NULL;
 	server->requests++;
+	http_connection_begin(server, request->record);
 	if (request->record && strlen(uri) > HTTP_URI_MAX)
 		refuse_long_uri(server, request->record);
 	return request;
@@ -95,6 +96,18 @@ static void find_route(struct http_request *request)
 		http_request_refuse(request, 400, err.message);
 }
 
+/* The program is not as far as to answer this. */
+static void check_open(struct http_request *request)
+{
+	struct http_server *server = request->server;
+	char sentence[200];
+
+	if (request->refused_status || !server->options.is_closed || request->route->is_always_open)
+		return;
+	if (server->options.is_closed(server->context, sentence, sizeof sentence))
+		http_request_refuse(request, 503, sentence);
+}
+
 static size_t body_limit(const struct http_request *request)
 {
 	if (!request->route || !request->route->body_limit)
@@ -134,14 +147,14 @@ static bool check_body(struct http_request *request, uint64_t *announced)
 	*announced = length ? strtoull(length, NULL, 10) : 0; /* libmicrohttpd checked its syntax */
 	if (errno)
 		*announced = UINT64_MAX;
-	if (is_chunked || *announced)
+	if (is_chunked || *announced) {
 		check_encoding(request);
+		http_strict_check_type(request);
+	}
+	/* where a chunk's lines end is libmicrohttpd's to say: nothing comes after them */
+	request->is_last |= is_chunked;
 	if (*announced > body_limit(request))
 		too_large(request);
-	else if (!request->refused_status && !request->route->on_body &&
-		 !http_memory_take(request, *announced))
-		http_request_refuse(request, 503,
-				    "too many request bodies are being read; try again later");
 	if (is_chunked)
 		*announced = UINT64_MAX;
 	return is_chunked || *announced;
@@ -150,24 +163,33 @@ static bool check_body(struct http_request *request, uint64_t *announced)
 /* The headers are here. A refused request with a large body is answered at once and closed, its
  * client's remaining bytes are read elsewhere; a small body is read and thrown away, which keeps
  * the connection. libmicrohttpd can answer here or after the body, not between. */
-static enum MHD_Result begin(struct http_request *request, const char *method)
+static enum MHD_Result begin(struct http_request *request, const char *method, const char *version)
 {
 	struct http_server *server = request->server;
-	bool has_body;
+	bool has_body, is_misframed;
 	uint64_t announced;
 
 	request->has_begun = true;
 	snprintf(request->method, sizeof(request->method), "%s", method);
 	request->is_head = !strcmp(request->method, "HEAD");
 	buffer_init(&request->body, 0);
-	find_route(request);
+	is_misframed = !http_strict_check(request, method, version);
+	request->is_last = is_misframed;
+	if (!request->refused_status)
+		find_route(request);
+	http_strict_check_origin(request);
+	check_open(request);
 	has_body = check_body(request, &announced);
 	request->body.limit = body_limit(request);
-	http_connection_allow(server, request->record, server->options.slow_body_s, has_body);
+	http_connection_allow(server, request->record,
+			      server->options.slow_body_s < HTTP_FIRST_BYTE_S
+				      ? server->options.slow_body_s
+				      : HTTP_FIRST_BYTE_S,
+			      HTTP_CLOSED_first_byte);
 	if (!request->refused_status)
 		return MHD_YES;
 	request->is_discarding = true;
-	if (!has_body || announced <= HTTP_TOLERATED_BODY)
+	if (!is_misframed && (!has_body || announced <= HTTP_TOLERATED_BODY))
 		return MHD_YES;
 	if (request->record)
 		http_linger_add(server->connections.linger, request->record->fd);
@@ -176,31 +198,44 @@ static enum MHD_Result begin(struct http_request *request, const char *method)
 	return http_response_send(request);
 }
 
+static void discard_body(struct http_request *request)
+{
+	request->is_discarding = true;
+	buffer_release(&request->body);
+	http_memory_arrived(request);
+	http_memory_give(request, request->held);
+}
+
 /* One piece of the body. */
 static enum MHD_Result take(struct http_request *request, const char *bytes, size_t length)
 {
 	struct http_server *server = request->server;
 
+	if (!request->received)
+		http_connection_allow(server, request->record, server->options.slow_body_s,
+				      HTTP_CLOSED_slow_body);
 	request->received += length;
 	server->bytes_in += length;
+	http_connection_progress(server, request->record, length,
+				 !request->is_discarding && request->route->on_body);
 	if (request->received > body_limit(request))
 		too_large(request);
-	if (request->refused_status) {
-		buffer_release(&request->body);
-		request->is_discarding = true;
-	}
+	if (request->refused_status && !request->is_discarding)
+		discard_body(request);
 	if (request->is_discarding)
 		return request->received < body_limit(request) + HTTP_DISCARD_MAX ? MHD_YES
 										  : MHD_NO;
 	if (request->route->on_body) {
-		http_connection_progress(server, request->record, length);
 		request->is_discarding = !request->route->on_body(request, bytes, length,
 								  server->context);
 		return MHD_YES;
 	}
-	if (request->received > request->held && !http_memory_take(request, length))
+	if (!http_memory_arrive(request, length)) {
 		http_request_refuse(request, 503,
 				    "too many request bodies are being read; try again later");
+		discard_body(request);
+		return MHD_YES;
+	}
 	buffer_append(&request->body, bytes, length);
 	if (request->body.failed)
 		http_request_refuse(request, 503, "out of memory; try again later");
@@ -209,8 +244,10 @@ static enum MHD_Result take(struct http_request *request, const char *bytes, siz
 
 static enum MHD_Result complete(struct http_request *request)
 {
-	http_connection_allow(request->server, request->record, 0, false);
+	http_connection_allow(request->server, request->record, 0, HTTP_CLOSED_idle);
+	http_memory_arrived(request);
 	request->is_complete = true;
+	request->complete_ms = http_now_ms();
 	request->server->answering++;
 	if (!request->refused_status && http_workers_add(request))
 		return MHD_YES;
@@ -230,7 +267,7 @@ enum MHD_Result http_exchange_access(void *context, struct MHD_Connection *conne
 	if (!request || !request->uri)
 		return MHD_NO; /* out of memory */
 	if (!request->has_begun)
-		return begin(request, method);
+		return begin(request, method, version);
 	if (*upload_size) {
 		enum MHD_Result result = take(request, upload, *upload_size);
 
@@ -255,7 +292,8 @@ void http_exchange_completed(void *context, struct MHD_Connection *connection, v
 		request->route->on_end(request, server->context);
 	if (request->reply)
 		MHD_destroy_response(request->reply);
-	http_connection_allow(server, request->record, HTTP_IDLE_S, false);
+	http_connection_allow(server, request->record, HTTP_IDLE_S, HTTP_CLOSED_idle);
+	http_memory_arrived(request);
 	if (request->is_complete)
 		server->answering--;
 	if (request->stream)
@@ -268,7 +306,7 @@ void http_request_drop(struct http_request *request)
 {
 	if (atomic_fetch_sub(&request->owners, 1) != 1)
 		return;
-	atomic_fetch_sub(&request->server->memory, request->held);
+	http_memory_give(request, request->held);
 	http_stream_free(request);
 	buffer_release(&request->body);
 	buffer_release(&request->response.body);

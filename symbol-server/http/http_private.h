@@ -8,6 +8,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "common/buffer.h"
 #include "symbol-server/http/http_parameters.h"
@@ -15,7 +16,9 @@
 #include "symbol-server/http/http_server.h"
 
 enum {
-	HTTP_IDLE_S = 120,             /* between requests, and for the headers of one */
+	HTTP_IDLE_S = 120,             /* between requests */
+	HTTP_HEADERS_S = 10,           /* from the connection, or a later request's first line */
+	HTTP_FIRST_BYTE_S = 10,        /* of a body after its headers */
 	HTTP_SENDING_S = 600,          /* for one response, and as much again … */
 	HTTP_SENDING_BYTES = 32 << 20, /* … for each so many bytes of a file */
 	HTTP_URI_MAX =
@@ -24,6 +27,7 @@ enum {
 	HTTP_LONG_QUEUE = 16,  /* times as many long ones as may run wait; over it 503 */
 	HTTP_TOLERATED_BODY = 64 << 10,
 	HTTP_PROGRESS_BYTES = 64 << 10, /* a streamed body brings at least this in slow_body_s */
+	HTTP_ADDRESSES = 4096,          /* of clients, by their hash: some share a number */
 	HTTP_DISCARD_MAX = 256 << 20,   /* of a refused body, then the connection is closed */
 	HTTP_ARENA_LIMIT = 64 << 20,
 	HTTP_SCRATCH_LIMIT = 32 << 20,
@@ -34,19 +38,30 @@ enum {
 				    file */
 };
 
+/* A connection that has brought a report is known; one that is shut down is leaving, until
+ * libmicrohttpd has seen it. */
+enum http_standing { HTTP_STRANGER, HTTP_KNOWN, HTTP_LEAVING, HTTP_STANDINGS };
+
 /* Closes what is too slow: libmicrohttpd's own timeout starts again with every byte. */
 struct http_connection {
 	int fd;
-	struct http_connection *next, **link;
-	int64_t deadline_ms; /* monotonic; 0: none (a handler has it) */
-	bool in_body;
-	size_t window_bytes; /* of a streamed body since the deadline was set */
+	TAILQ_ENTRY(http_connection) link;
+	_Atomic enum http_standing standing;
+	enum http_closing waits_for; /* what it would be closed for now */
+	unsigned address;            /* below HTTP_ADDRESSES */
+	int64_t deadline_ms;         /* monotonic; 0: none (a handler has it) */
+	int64_t moved_ms;            /* when it last got on */
+	size_t window_bytes;         /* of a body since then */
+	_Atomic size_t arriving;     /* bytes of server->memory for a body that is not complete */
 };
 
 struct http_connections {
 	pthread_mutex_t lock;
-	struct http_connection *first;
-	uint64_t now, total, slow_bodies;
+	TAILQ_HEAD(, http_connection) lists[HTTP_STANDINGS]; /* what got on last is last */
+	unsigned counts[HTTP_STANDINGS], most;
+	unsigned by_address[HTTP_ADDRESSES]; /* those that are not leaving */
+	_Atomic size_t arriving[HTTP_ADDRESSES];
+	uint64_t total, closed[HTTP_CLOSING_COUNT];
 	struct http_linger *linger;
 	int wake_fd; /* eventfd: the keeper has something new */
 	pthread_t keeper;
@@ -78,7 +93,9 @@ struct http_server {
 	_Atomic bool is_cancelling;
 	_Atomic uint64_t requests, responses_by_class[6], too_large, refused_busy, bytes_in,
 		bytes_out, streams, broken_streams;
+	_Atomic uint64_t refused[HTTP_REFUSAL_COUNT];
 	_Atomic uint64_t spilled; /* bytes of streams in files */
+	struct http_latency latency[HTTP_KIND_COUNT];
 };
 
 struct http_request {
@@ -93,8 +110,10 @@ struct http_request {
 	char peer[64];
 	struct http_parameters parameters;
 	bool is_gzip, is_head;
+	bool is_last; /* of its connection */
 	bool has_begun, is_complete, is_discarding, is_done;
-	int refused_status; /* not 0: no handler, this answer */
+	int64_t complete_ms; /* when its last byte was here, monotonic; 0: it is not */
+	int refused_status;  /* not 0: no handler, this answer */
 	char refused[200];
 	size_t received;
 	size_t held; /* of server->memory */
@@ -113,17 +132,25 @@ struct http_request {
 
 int64_t http_now_ms(void);
 
+/* The answer begins: it is counted by its status and by the time it took. */
+void http_response_count(struct http_request *request, unsigned status);
+
 /* http_connections.c */
-bool http_connections_start(struct http_connections *connections, struct error *err);
+/* Above most the one that is idle for longest is closed for each that comes. */
+bool http_connections_start(struct http_server *server, unsigned most, struct error *err);
 void http_connections_stop(struct http_connections *connections);
 void http_connections_notify(void *server, struct MHD_Connection *connection, void **record,
 			     enum MHD_ConnectionNotificationCode what);
-/* Sets the time until which the connection has to get on; 0 seconds: for ever. */
+/* It got on, and has so long for what comes next; 0 seconds: for ever. */
 void http_connection_allow(struct http_server *server, struct http_connection *record, unsigned s,
-			   bool in_body);
-/* A streamed body moved on: starts the time again once enough has come. */
+			   enum http_closing waits_for);
+/* A body moved on: once enough has come that counts, and a streamed one's time starts again. */
 void http_connection_progress(struct http_server *server, struct http_connection *record,
-			      size_t bytes);
+			      size_t bytes, bool is_streamed);
+/* A later request has begun. */
+void http_connection_begin(struct http_server *server, struct http_connection *record);
+/* It brought a report. */
+void http_connection_know(struct http_server *server, struct http_connection *record);
 
 /* http_linger.c: a connection closed while its client still sends would be reset, and the client
  * would never read our answer: its bytes are read and thrown away for a while after. */
@@ -141,6 +168,14 @@ enum MHD_Result http_exchange_access(void *server, struct MHD_Connection *connec
 				     const char *upload, size_t *upload_size, void **request);
 void http_exchange_completed(void *server, struct MHD_Connection *connection, void **request,
 			     enum MHD_RequestTerminationCode code);
+
+/* http_strict.c */
+/* Refuses what can be read in two ways, then false, and a Host that is not ours. method and version
+ * as libmicrohttpd gave them, at their places in the head. */
+bool http_strict_check(struct http_request *request, const char *method, const char *version);
+/* When the route is known: refuses what pages of other sites send to change something. */
+void http_strict_check_origin(struct http_request *request);
+void http_strict_check_type(struct http_request *request); /* of a body */
 
 /* http_response.c */
 /* The answer to a request that never reaches its handler. */
@@ -184,7 +219,15 @@ bool http_workers_add(struct http_request *request);
 /* Every request has been answered when this is called. */
 void http_workers_stop(struct http_server *server);
 
+/* http_memory.c */
 /* False: over the server's limit; nothing is taken. */
 bool http_memory_take(struct http_request *request, size_t bytes);
+void http_memory_give(struct http_request *request, size_t bytes);
+/* The same for bytes of a body that come in, where strangers have a share. */
+bool http_memory_arrive(struct http_request *request, size_t bytes);
+/* The body is complete, or no more is wanted of it. */
+void http_memory_arrived(struct http_request *request);
+/* A quarter is held: bodies that stall are closed. */
+bool http_memory_is_pressed(const struct http_server *server);
 
 #endif

@@ -119,15 +119,3 @@ bool http_request_accepts_gzip(struct http_request *request)
 	quality = gzip + 4 + strspn(gzip + 4, " ;");
 	return strncasecmp(quality, "q=", 2) || strtod(quality + 2, NULL) > 0;
 }
-
-bool http_memory_take(struct http_request *request, size_t bytes)
-{
-	struct http_server *server = request->server;
-
-	if (atomic_fetch_add(&server->memory, bytes) + bytes > server->options.memory_limit_bytes) {
-		atomic_fetch_sub(&server->memory, bytes);
-		return false;
-	}
-	request->held += bytes;
-	return true;
-}

@@ -65,6 +65,8 @@ void http_response_add_headers(struct http_request *request, const char *encodin
 		MHD_add_response_header(reply, "Access-Control-Allow-Origin", "*");
 	if (!http_response_header(response, "Cache-Control"))
 		MHD_add_response_header(reply, "Cache-Control", "no-store");
+	if (request->is_last)
+		MHD_add_response_header(reply, "Connection", "close");
 	if (encoding)
 		MHD_add_response_header(reply, "Content-Encoding", encoding);
 	if (response->retry_after_s) {
@@ -162,6 +164,22 @@ static unsigned sending_time_s(const struct http_request *request)
 	return HTTP_SENDING_S * (unsigned)(times < 1000 ? times : 1000);
 }
 
+void http_response_count(struct http_request *request, unsigned status)
+{
+	struct http_server *server = request->server;
+	const struct http_route *route = request->route;
+	enum http_kind kind = HTTP_KIND_other;
+
+	server->responses_by_class[status / 100 < 6 ? status / 100 : 5]++;
+	if (!request->complete_ms)
+		return;
+	if (route && route->kind == HTTP_KIND_report && status == 200)
+		http_connection_know(server, request->record);
+	if (route)
+		kind = route->may_take_long ? HTTP_KIND_query : route->kind;
+	http_latency_add(&server->latency[kind], http_now_ms() - request->complete_ms);
+}
+
 enum MHD_Result http_response_send(struct http_request *request)
 {
 	enum MHD_Result result = MHD_NO;
@@ -169,10 +187,11 @@ enum MHD_Result http_response_send(struct http_request *request)
 
 	if (!request->reply)
 		return MHD_NO;
-	http_connection_allow(request->server, request->record, sending_time_s(request), false);
+	http_connection_allow(request->server, request->record, sending_time_s(request),
+			      HTTP_CLOSED_slow_reader);
 	result = MHD_queue_response(request->connection, status, request->reply);
 	MHD_destroy_response(request->reply);
 	request->reply = NULL;
-	request->server->responses_by_class[status / 100 < 6 ? status / 100 : 5]++;
+	http_response_count(request, status);
 	return result;
 }

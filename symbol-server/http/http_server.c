@@ -84,13 +84,20 @@ static bool open_socket(struct http_server *server, struct error *err)
 	return ok;
 }
 
-/* As many connections as asked for, or as the descriptor limit allows. */
-static unsigned connection_limit(unsigned wanted)
+/* Those that are being closed have their places until libmicrohttpd has seen it. */
+static unsigned spare_connections(unsigned most)
 {
+	return 64 + most / 16;
+}
+
+/* As many connections as asked for, or as the descriptor limit allows. */
+static unsigned connection_limit(unsigned connections)
+{
+	unsigned wanted = connections + spare_connections(connections);
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return wanted;
+		return connections;
 	if (limit.rlim_cur < limit.rlim_max && limit.rlim_cur < wanted + SPARE_DESCRIPTORS) {
 		limit.rlim_cur = wanted + SPARE_DESCRIPTORS < limit.rlim_max
 					 ? wanted + SPARE_DESCRIPTORS
@@ -98,11 +105,13 @@ static unsigned connection_limit(unsigned wanted)
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	if (limit.rlim_cur >= (rlim_t)wanted + SPARE_DESCRIPTORS)
-		return wanted;
+		return connections;
 	log_warn("fewer connections than asked for", "limit=%llu asked=%u",
-		 (unsigned long long)limit.rlim_cur, wanted);
-	return limit.rlim_cur > 2 * SPARE_DESCRIPTORS ? (unsigned)limit.rlim_cur - SPARE_DESCRIPTORS
-						      : SPARE_DESCRIPTORS;
+		 (unsigned long long)limit.rlim_cur, connections);
+	wanted = limit.rlim_cur > 2 * SPARE_DESCRIPTORS
+			 ? (unsigned)limit.rlim_cur - SPARE_DESCRIPTORS
+			 : SPARE_DESCRIPTORS;
+	return wanted > 128 ? (wanted - 64) / 17 * 16 : wanted;
 }
 
 /* A client that goes away in the middle of something is an everyday event. */
@@ -118,15 +127,15 @@ static void library_log(void *context, const char *format, va_list arguments)
 	log_debug("libmicrohttpd", "message=\"%s\"", text);
 }
 
-static bool start_daemon(struct http_server *server, struct error *err)
+static bool start_daemon(struct http_server *server, unsigned most, struct error *err)
 {
 	unsigned threads = server->options.threads ? server->options.threads : 1;
-	unsigned connections = connection_limit(server->options.connections);
 	struct MHD_OptionItem options[] = {
 		{MHD_OPTION_LISTEN_SOCKET, server->listen_fd, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, connections, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, most + spare_connections(most), NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
 		{threads > 1 ? MHD_OPTION_THREAD_POOL_SIZE : MHD_OPTION_END, threads, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};
@@ -150,6 +159,7 @@ struct http_server *http_server_start(const struct http_options *options,
 				      struct error *err)
 {
 	struct http_server *server = calloc(1, sizeof(*server));
+	unsigned most;
 
 	if (!server) {
 		error_set(err, ERROR_MEMORY, "out of memory");
@@ -159,8 +169,9 @@ struct http_server *http_server_start(const struct http_options *options,
 	server->routes = routes;
 	server->context = context;
 	server->listen_fd = -1;
-	if (open_socket(server, err) && http_connections_start(&server->connections, err) &&
-	    http_workers_start(server, err) && start_daemon(server, err))
+	most = connection_limit(options->connections);
+	if (open_socket(server, err) && http_connections_start(server, most, err) &&
+	    http_workers_start(server, err) && start_daemon(server, most, err))
 		return server;
 	http_server_stop(server, 0);
 	return NULL;
@@ -219,11 +230,25 @@ void http_server_counters(struct http_server *server, struct http_counters *out)
 		.broken_streams = server->broken_streams,
 		.spilled_bytes = server->spilled,
 	};
+	for (int i = 0; i < HTTP_REFUSAL_COUNT; i++)
+		out->refused[i] = server->refused[i];
 	for (int i = 0; i < 6; i++)
 		out->responses_by_class[i] = server->responses_by_class[i];
 	pthread_mutex_lock(&server->connections.lock);
-	out->connections_now = server->connections.now;
+	for (int i = 0; i < HTTP_STANDINGS; i++)
+		out->connections_now += server->connections.counts[i];
+	out->connections_known = server->connections.counts[HTTP_KNOWN];
 	out->connections_total = server->connections.total;
-	out->slow_bodies = server->connections.slow_bodies;
+	memcpy(out->closed, server->connections.closed, sizeof(out->closed));
 	pthread_mutex_unlock(&server->connections.lock);
+	pthread_mutex_lock(&server->queue.lock);
+	out->waiting = server->queue.waiting;
+	out->long_waiting = server->queue.long_waiting;
+	out->long_running = server->queue.long_running;
+	pthread_mutex_unlock(&server->queue.lock);
+	for (int kind = 0; kind < HTTP_KIND_COUNT; kind++) {
+		for (int i = 0; i <= HTTP_LATENCY_BOUNDS; i++)
+			out->latency[kind].counts[i] = server->latency[kind].counts[i];
+		out->latency[kind].sum_ms = server->latency[kind].sum_ms;
+	}
 }

@@ -10,6 +10,32 @@
 #include "common/arena.h"
 #include "common/buffer.h"
 #include "common/error.h"
+#include "symbol-server/http/http_latency.h"
+
+/* HTTP_CLOSING(reason in /metrics): why a connection was closed from here. */
+#define HTTP_CLOSINGS(CLOSING)                                                                  \
+	CLOSING(idle)       /* no request for two minutes */                                    \
+	CLOSING(headers)    /* no complete headers in ten seconds */                            \
+	CLOSING(first_byte) /* of a body, none in ten seconds */                                \
+	CLOSING(slow_body)                                                                      \
+	CLOSING(slow_reader) /* of an answer */                                                 \
+	CLOSING(crowded) /* as many as may be were open, and it was the one idle for longest */ \
+	CLOSING(memory)  /* that for bodies became scarce, and its body did not get on */
+
+#define HTTP_CLOSING_ENUM(name_) HTTP_CLOSED_##name_,
+enum http_closing { HTTP_CLOSINGS(HTTP_CLOSING_ENUM) HTTP_CLOSING_COUNT };
+#undef HTTP_CLOSING_ENUM
+
+/* HTTP_REFUSAL(reason in /metrics): what no handler sees because of its head alone. */
+#define HTTP_REFUSALS(REFUSAL)                                   \
+	REFUSAL(framing) /* a proxy might read it another way */ \
+	REFUSAL(host)                                            \
+	REFUSAL(origin)                                          \
+	REFUSAL(media_type)
+
+#define HTTP_REFUSAL_ENUM(name_) HTTP_REFUSED_##name_,
+enum http_refusal { HTTP_REFUSALS(HTTP_REFUSAL_ENUM) HTTP_REFUSAL_COUNT };
+#undef HTTP_REFUSAL_ENUM
 
 struct http_request;
 
@@ -62,17 +88,25 @@ struct http_route {
 	void (*on_end)(struct http_request *request,
 		       void *context); /* always, once, last; may be NULL */
 	bool may_take_long;            /* a query: such requests never take all the workers */
-	bool any_origin; /* scripts of any page may read the answers, also those that refuse */
+	enum http_kind kind;           /* for the times of answers; may_take_long means query */
+	bool any_origin;       /* scripts of any page may ask, and read the answers, also those that
+				  refuse; others may not change anything from other sites */
+	const char *body_type; /* that a body says it is, if it says it: no form of a page can
+				  PUT. NULL: the handler looks */
+	bool is_always_open;   /* is_closed is not asked */
 };
 
 struct http_options {
-	const char *address;         /* "127.0.0.1:7878", "[::1]:7878" */
+	const char *address;      /* "127.0.0.1:7878", "[::1]:7878" */
+	const char *const *hosts; /* names in Host besides this host's own; "*": any */
+	size_t host_count;
 	unsigned threads;            /* accepting (epoll) */
 	unsigned workers;            /* handlers */
 	unsigned long_running;       /* of them at most for routes that may take long; 0, or more
 					than three quarters: those. 16 times as many may wait,
 					over it 503 */
-	unsigned connections;        /* at most; further ones wait in the backlog */
+	unsigned connections;        /* at most; for further ones those idle for longest go, last
+					those that have brought reports */
 	size_t memory_limit_bytes;   /* request bodies held at a time over all connections; over it
 					503 */
 	const char *spill_directory; /* where streams that are read slowly wait, in files without a
@@ -82,6 +116,9 @@ struct http_options {
 	/* Turns an error status that arises here (404, 405, 413, 415, 503 …) into a body. */
 	void (*on_error)(struct http_request *request, struct http_response *response, int status,
 			 const char *sentence, void *context);
+	/* Asked when a request begins, of all routes but those that are always open: true, and the
+	 * sentence that goes out with 503. NULL: all are open. */
+	bool (*is_closed)(void *context, char *sentence, size_t room);
 };
 
 struct http_server;
@@ -132,9 +169,16 @@ void http_request_resume(struct http_request *request);
 
 struct http_counters {
 	uint64_t requests, responses_by_class[6], connections_now, connections_total;
-	uint64_t slow_bodies, too_large, refused_busy, bytes_in, bytes_out;
-	uint64_t streams, broken_streams; /* answers that were sent while they grew */
-	uint64_t spilled_bytes;           /* of streams, in files now */
+	uint64_t connections_known; /* of those now, those that have brought reports */
+	uint64_t refused[HTTP_REFUSAL_COUNT], closed[HTTP_CLOSING_COUNT], too_large, refused_busy,
+		bytes_in, bytes_out;
+	uint64_t streams, broken_streams;             /* answers that were sent while they grew */
+	uint64_t spilled_bytes;                       /* of streams, in files now */
+	unsigned waiting, long_waiting, long_running; /* requests now: for a worker, and those that
+							 may take long */
+	struct {
+		uint64_t counts[HTTP_LATENCY_BOUNDS + 1], sum_ms;
+	} latency[HTTP_KIND_COUNT];
 };
 void http_server_counters(struct http_server *server, struct http_counters *out);
 

@@ -84,7 +84,8 @@ static void count_sent(struct http_request *request, size_t length)
 	if (stream->sent < HTTP_SENDING_BYTES)
 		return;
 	stream->sent = 0;
-	http_connection_allow(request->server, request->record, HTTP_SENDING_S, false);
+	http_connection_allow(request->server, request->record, HTTP_SENDING_S,
+			      HTTP_CLOSED_slow_reader);
 }
 
 static ssize_t read_stream(void *context, uint64_t position, char *out, size_t most)

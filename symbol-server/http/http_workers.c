@@ -33,8 +33,7 @@ static bool inflate_body(struct http_request *request)
 	}
 	buffer_release(&request->body);
 	request->body = inflated;
-	atomic_fetch_sub(&request->server->memory, limit - inflated.length);
-	request->held -= limit - inflated.length;
+	http_memory_give(request, limit - inflated.length);
 	return true;
 }
 

@@ -211,6 +211,7 @@ bool ingest_read(const void *bytes, size_t length, const char *peer, int64_t now
 		return error_set(err, ERROR_FORMAT, "%s: there is no dictionary", not_otlp);
 	if (!reader.good && reader.bad_indices)
 		return error_set(err, ERROR_FORMAT, "%s: %s", not_otlp, reader.dictionary.problem);
+	rejects->untimely = reader.untimely;
 	rejects->is_all_untimely = !reader.good && batch->counters_count && reader.untimely &&
 				   reader.untimely == rejects->profiles;
 	return true;

@@ -18,6 +18,8 @@ struct ingest_rejects {    /* what a partial success reports */
 	 * the whole: the agent counts that, and its next report tells what was taken and what was
 	 * refused in one. */
 	bool is_all_untimely;
+	unsigned untimely; /* of the profiles, how many are too old or in the future */
+	int64_t newest_ms; /* start of the latest profile of all, as the sender says; 0: none */
 	/* What found no room: attributes of samples, and of resources as labels. */
 	uint64_t attributes_left_out, labels_left_out;
 };

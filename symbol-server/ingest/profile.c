@@ -419,14 +419,13 @@ int64_t profile_start_ms(const struct reader *reader, const struct profile_facts
 /* Senders without profile ids (the OpenTelemetry profiler, b442421) repeat a request byte by byte:
  * its hash and the profile's number in it are the id. Without a time of its own, equal bytes may be
  * other samples. */
-static void make_id(struct reader *reader, const struct profile_facts *facts,
-		    struct batch_profile *profile)
+static void make_id(struct reader *reader, const struct profile_facts *facts, uint32_t number,
+		    uint8_t id[16])
 {
 	static const uint8_t none[16];
-	uint32_t number = reader->batch->profile_count;
 
-	memcpy(profile->id, facts->id, sizeof profile->id);
-	if (!facts->time_ns || memcmp(profile->id, none, sizeof none))
+	memcpy(id, facts->id, 16);
+	if (!facts->time_ns || memcmp(id, none, sizeof none))
 		return;
 	if (!reader->has_body_id) {
 		size_t length = (size_t)(reader->body.end - reader->body.at);
@@ -436,14 +435,15 @@ static void make_id(struct reader *reader, const struct profile_facts *facts,
 		memcpy(reader->body_id, hash, sizeof reader->body_id);
 		reader->has_body_id = true;
 	}
-	memcpy(profile->id, reader->body_id, sizeof reader->body_id);
+	memcpy(id, reader->body_id, sizeof reader->body_id);
 	for (unsigned i = 0; i < 4; i++)
-		profile->id[12 + i] = (uint8_t)(number >> (24 - 8 * i));
+		id[12 + i] = (uint8_t)(number >> (24 - 8 * i));
 }
 
 /* Our agents count by themselves what was refused; of others the server does. */
-static bool keep_untimely(struct reader *reader, const struct value_rule *rule,
-			  uint32_t first_sample, uint32_t series, const char *reason)
+static bool keep_untimely(struct reader *reader, const struct profile_facts *facts,
+			  const struct value_rule *rule, uint32_t first_sample, uint32_t series,
+			  const char *reason)
 {
 	struct sample_batch *batch = reader->batch;
 	struct batch_untimely *untimely;
@@ -456,6 +456,7 @@ static bool keep_untimely(struct reader *reader, const struct value_rule *rule,
 					    .reason = reason,
 					    .series = series,
 					    .received_ms = reader->now_ms};
+	make_id(reader, facts, UINT32_MAX - batch->untimely_count, untimely->id);
 	for (uint32_t i = first_sample; i < batch->sample_count; i++)
 		untimely->samples += batch->samples[i].samples;
 	return true;
@@ -469,9 +470,11 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 	int64_t time_ms = profile_start_ms(reader, facts);
 	struct batch_profile *profile;
 
+	if (time_ms > reader->rejects->newest_ms)
+		reader->rejects->newest_ms = time_ms;
 	if (time_ms > reader->now_ms + AHEAD_MAX_MS || time_ms < reader->oldest_ms) {
 		if (!rule->is_pair &&
-		    !keep_untimely(reader, rule, first_sample, series,
+		    !keep_untimely(reader, facts, rule, first_sample, series,
 				   time_ms > reader->now_ms ? "too_new" : "too_old"))
 			return DICTIONARY_NO_ROOM;
 		batch->sample_count = first_sample;
@@ -484,8 +487,8 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 	if (!arena_grow(reader->arena, (void **)&batch->profiles, batch->profile_count,
 			&reader->profile_capacity, sizeof *batch->profiles))
 		return DICTIONARY_NO_ROOM;
-	profile = &batch->profiles[batch->profile_count++];
-	make_id(reader, facts, profile);
+	profile = &batch->profiles[batch->profile_count];
+	make_id(reader, facts, ++batch->profile_count, profile->id);
 	profile->type = profile_type_name(rule->type);
 	profile->time_ms = time_ms;
 	profile->duration_ms = facts->duration_ns < (uint64_t)INT64_MAX

@@ -14,6 +14,7 @@ static const char label_prefix[] = "farflame.label.";
 static const char farflame_prefix[] = "farflame.";
 static const char lost_prefix[] = "lost.";
 static const char stacks_prefix[] = "stacks.";
+static const char lacks_prefix[] = "lacks.";
 
 void resource_init(struct resource *resource)
 {
@@ -338,6 +339,13 @@ static void add_count(struct batch_count *counts, unsigned *used, unsigned room,
 	counts[i].count += count;
 }
 
+static void keep_lack(struct batch_counters *counters, struct text name, uint64_t times)
+{
+	for (int i = 0; i < AGENT_LACK_COUNT; i++)
+		if (text_is(name, agent_lack_names[i]))
+			counters->lacks[i] = times;
+}
+
 void resource_counters(const struct resource *resource, struct batch_counters *counters)
 {
 	memcpy(counters->agent_id, resource->agent_id, 16);
@@ -358,6 +366,8 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 			counters->acknowledged_seq = value;
 		else if (text_is(name, "sent_unix_nano"))
 			counters->sent_ms = (int64_t)(value / 1000000);
+		else if (text_is(name, "clock.jumps"))
+			counters->clock_jumps = value;
 		else if (text_is(name, "rate_hz"))
 			counters->rate_hz = (uint32_t)value;
 		else if (has_prefix(name, lost_prefix, &rest))
@@ -366,6 +376,8 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 		else if (has_prefix(name, stacks_prefix, &rest))
 			add_count(counters->stacks, &counters->stacks_count, BATCH_STACK_RESULTS,
 				  rest, value);
+		else if (has_prefix(name, lacks_prefix, &rest))
+			keep_lack(counters, rest, value);
 		else
 			add_tally(counters, tally_of_attribute(name), value);
 	}

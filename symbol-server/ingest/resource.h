@@ -12,7 +12,7 @@ enum {
 	ATTRIBUTE_MAX = 256,    /* bytes of their values */
 	LABEL_NAME_MAX = 64,    /* bytes */
 	LABEL_VALUE_MAX = 2048, /* bytes */
-	RESOURCE_NUMBERS_MAX = 80,
+	RESOURCE_NUMBERS_MAX = 112,
 };
 
 struct resource { /* what the attributes say; texts are borrowed */

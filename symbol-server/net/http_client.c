@@ -2,10 +2,13 @@
 #include "symbol-server/net/http_client.h"
 
 #include <curl/curl.h>
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
 	REDIRECTS_MAX = 5,
@@ -22,6 +25,7 @@ struct http_client {
 	size_t unread;
 	bool is_enough; /* the caller, or nobody, wants the rest of the body */
 	bool is_given_up;
+	bool is_led_astray; /* sent on to an address that is not public */
 };
 
 /* Read at the beginning: later the process may have lost the right to. libcurl leaves the variable
@@ -89,6 +93,85 @@ static size_t receive(char *bytes, size_t one, size_t length, void *context)
 	return client->is_enough ? 0 : length;
 }
 
+/* Not of a private, local, shared or otherwise special network (IANA's special-purpose registries).
+ */
+bool http_address_is_public(const char *text)
+{
+	static const struct {
+		uint32_t network;
+		unsigned bits;
+	} special[] = {
+		{0, 8},           {0x0a000000, 8},  {0x64400000, 10}, {0x7f000000, 8},
+		{0xa9fe0000, 16}, {0xac100000, 12}, {0xc0000000, 24}, {0xc0000200, 24},
+		{0xc0a80000, 16}, {0xc6120000, 15}, {0xc6336400, 24}, {0xcb007100, 24},
+		{0xe0000000, 3},
+	};
+	struct in6_addr in6;
+	struct in_addr in4;
+	uint32_t number;
+
+	if (inet_pton(AF_INET, text, &in4) != 1) {
+		if (inet_pton(AF_INET6, text, &in6) != 1)
+			return false;
+		if (!IN6_IS_ADDR_V4MAPPED(&in6)) /* 2000::/3 is all that is given out */
+			return in6.s6_addr[0] >> 5 == 1 && memcmp(&in6, "\x20\x01\x0d\xb8", 4) &&
+			       memcmp(&in6, "\x20\x02", 2) && memcmp(&in6, "\x20\x01\0\0", 4);
+		memcpy(&in4, in6.s6_addr + 12, 4);
+	}
+	number = ntohl(in4.s_addr);
+	for (size_t i = 0; i < sizeof(special) / sizeof(*special); i++)
+		if ((number ^ special[i].network) >> (32 - special[i].bits) == 0)
+			return false;
+	return true;
+}
+
+/* Host and port of an http URL, as curl reads it. */
+static bool read_place(const char *url, char **host, char **port)
+{
+	CURLU *parsed = curl_url();
+	bool ok = parsed && !curl_url_set(parsed, CURLUPART_URL, url, 0) &&
+		  !curl_url_get(parsed, CURLUPART_HOST, host, 0) &&
+		  !curl_url_get(parsed, CURLUPART_PORT, port, CURLU_DEFAULT_PORT);
+
+	curl_url_cleanup(parsed);
+	return ok;
+}
+
+/* Or, a connection being to another port than the URL's, that of a proxy: then it decides. */
+static bool is_asked_place(struct http_client *client, int peer_port)
+{
+	char *host = NULL, *port = NULL, *asked_host = NULL, *asked_port = NULL;
+	const char *now = NULL;
+	bool is_same;
+
+	curl_easy_getinfo(client->curl, CURLINFO_EFFECTIVE_URL, &now);
+	is_same = now && read_place(client->get->url, &asked_host, &asked_port) &&
+		  read_place(now, &host, &port) && !strcasecmp(host, asked_host) &&
+		  !strcmp(port, asked_port);
+	is_same = is_same || (port && atoi(port) != peer_port);
+	curl_free(host);
+	curl_free(port);
+	curl_free(asked_host);
+	curl_free(asked_port);
+	return is_same;
+}
+
+/* The server that was named may be anywhere; where it sends us to has to be in public, or it is
+ * itself. Asked with the peer's address, when connected and before anything is sent: whatever a
+ * name led to. */
+static int check_peer(void *context, char *peer, char *own, int peer_port, int own_port)
+{
+	struct http_client *client = context;
+	long redirects = 0;
+
+	(void)own, (void)own_port;
+	curl_easy_getinfo(client->curl, CURLINFO_REDIRECT_COUNT, &redirects);
+	if (!redirects || is_asked_place(client, peer_port) || http_address_is_public(peer))
+		return CURL_PREREQFUNC_OK;
+	client->is_led_astray = true;
+	return CURL_PREREQFUNC_ABORT;
+}
+
 static bool set_options(struct http_client *client, const struct http_get *get,
 			struct curl_slist *headers)
 {
@@ -105,6 +188,8 @@ static bool set_options(struct http_client *client, const struct http_get *get,
 	SET(REDIR_PROTOCOLS_STR, redirects);
 	SET(FOLLOWLOCATION, 1L);
 	SET(MAXREDIRS, (long)REDIRECTS_MAX);
+	SET(PREREQFUNCTION, check_peer);
+	SET(PREREQDATA, client);
 	SET(ACCEPT_ENCODING, ""); /* all it can decompress */
 	SET(CONNECTTIMEOUT, (long)get->connect_s);
 	SET(TIMEOUT, (long)get->total_s);
@@ -131,7 +216,7 @@ bool http_client_get(struct http_client *client, const struct http_get *get, int
 
 	client->get = get;
 	client->unread = 0;
-	client->is_enough = false;
+	client->is_enough = client->is_led_astray = false;
 	*client->sentence = '\0';
 	*status = 0;
 	*is_reached = false;
@@ -145,9 +230,12 @@ bool http_client_get(struct http_client *client, const struct http_get *get, int
 		curl_easy_getinfo(client->curl, CURLINFO_CONNECT_TIME_T, &connect_us);
 	*is_reached = connect_us > 0;
 	*status = status_of(client);
-	ok = !rc || client->is_enough ||
-	     error_set(err, ERROR_REMOTE, "%s",
-		       *client->sentence ? client->sentence : curl_easy_strerror(rc));
+	if (client->is_led_astray)
+		error_set(err, ERROR_REMOTE, "it sends to an address that is not public");
+	else
+		ok = !rc || client->is_enough ||
+		     error_set(err, ERROR_REMOTE, "%s",
+			       *client->sentence ? client->sentence : curl_easy_strerror(rc));
 out:
 	curl_slist_free_all(headers);
 	return ok;

@@ -2,7 +2,7 @@
 /* One GET or POST after the other over http or https, streamed. Door to libcurl. It blocks: for
  * threads and processes that may. A GET's redirects are followed a few times, never from https to
  * http and never to anything else than these two; what answers is not trusted with more than the
- * caller's limits. */
+ * caller's limits. Where a GET is sent to has a public address, or is the server that was named. */
 #ifndef SYMBOL_SERVER_NET_HTTP_CLIENT_H
 #define SYMBOL_SERVER_NET_HTTP_CLIENT_H
 
@@ -33,6 +33,9 @@ void http_client_free(struct http_client *client); /* NULL is fine */
  * ERROR_REMOTE says what happened; *is_reached: a connection was made. */
 bool http_client_get(struct http_client *client, const struct http_get *get, int *status,
 		     bool *is_reached, struct error *err);
+
+/* Whether an address in text, as inet_ntop() writes it, is of the public Internet. */
+bool http_address_is_public(const char *text);
 
 struct http_post { /* to a server that the operator named: no redirects, any address */
 	const char *url;

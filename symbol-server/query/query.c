@@ -41,6 +41,28 @@ static bool series_wanted(void *context, const struct series_labels *labels)
 	return selector_matches_series(&query->selector, labels);
 }
 
+static bool value_wanted(void *context, unsigned chooser, const char *value)
+{
+	const struct query *query = context;
+
+	return selector_matches_value(query->matchers[chooser], value);
+}
+
+static void set_choosers(struct query *query, struct samples_query *out)
+{
+	for (unsigned i = 0; i < query->selector.count; i++) {
+		const struct selector_matcher *matcher = &query->selector.matchers[i];
+
+		if (!selector_is_of_series(matcher))
+			continue;
+		query->matchers[out->chooser_count] = matcher;
+		query->choosers[out->chooser_count++] = matcher->name;
+	}
+	out->choosers = query->choosers;
+	out->value_wanted = value_wanted;
+	out->series_wanted = series_wanted;
+}
+
 static bool thread_wanted(void *context, const char *thread)
 {
 	const struct query *query = context;
@@ -82,8 +104,10 @@ static void set_labels(struct query *query, struct samples_query *out)
 					     query->selector.matchers[i].name);
 	for (unsigned i = 0; i < query->group_count; i++)
 		out->label_count = add_label(query, out->label_count, query->groups[i]);
-	if (query->also_label)
-		out->label_count = add_label(query, out->label_count, query->also_label);
+	for (unsigned i = 0; i < 2; i++)
+		if (query->also_labels[i])
+			out->label_count = add_label(query, out->label_count,
+						     query->also_labels[i]);
 	out->labels = query->labels;
 }
 
@@ -119,7 +143,7 @@ void query_to_samples(struct query *query, struct samples_query *out)
 	/* NULL where nothing is asked: the store then need not look, and shows every host's losses
 	 */
 	if (selector_has_series(&query->selector))
-		out->series_wanted = series_wanted;
+		set_choosers(query, out);
 	if (selector_has_thread(&query->selector))
 		out->thread_wanted = thread_wanted;
 	out->wants_context = selector_has_context(&query->selector);

@@ -14,7 +14,7 @@
 
 enum {
 	QUERY_GROUPS_MAX = 8,
-	QUERY_LABELS_MAX = QUERY_GROUPS_MAX + SELECTOR_MATCHERS_MAX + 1,
+	QUERY_LABELS_MAX = QUERY_GROUPS_MAX + SELECTOR_MATCHERS_MAX + 2,
 	QUERY_DEFAULT_MS = 3600 * 1000,
 };
 
@@ -26,7 +26,7 @@ struct query {
 	struct selector selector;
 	const char *groups[QUERY_GROUPS_MAX]; /* label names */
 	unsigned group_count;
-	const char *also_label; /* one more that the caller looks at; NULL: none */
+	const char *also_labels[2]; /* more that the caller looks at; NULL: none */
 	bool all_labels; /* the caller looks at labels besides those of selector and groups */
 	bool by_bucket;  /* steps of step_ms are kept apart */
 	int64_t step_ms;
@@ -41,6 +41,8 @@ struct query {
 	void *context;
 	/* private below */
 	const char *labels[QUERY_LABELS_MAX];
+	const char *choosers[SELECTOR_MATCHERS_MAX];
+	const struct selector_matcher *matchers[SELECTOR_MATCHERS_MAX]; /* of choosers */
 	const char *thread_names[QUERY_GROUPS_MAX];
 };
 

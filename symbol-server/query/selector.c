@@ -252,7 +252,12 @@ static bool is_thread(const struct selector_matcher *matcher)
 	return sample_context_has_name(matcher->name);
 }
 
-static bool matches(const struct selector_matcher *matcher, const char *value)
+bool selector_is_of_series(const struct selector_matcher *matcher)
+{
+	return !is_id(matcher) && !is_thread(matcher);
+}
+
+bool selector_matches_value(const struct selector_matcher *matcher, const char *value)
 {
 	switch (matcher->op) {
 	case MATCH_EQUAL:
@@ -279,8 +284,8 @@ bool selector_matches_series(const struct selector *selector, const struct serie
 	for (unsigned i = 0; i < selector->count; i++) {
 		const struct selector_matcher *matcher = &selector->matchers[i];
 
-		if (!is_id(matcher) && !is_thread(matcher) &&
-		    !matches(matcher, series_label(labels, matcher->name)))
+		if (selector_is_of_series(matcher) &&
+		    !selector_matches_value(matcher, series_label(labels, matcher->name)))
 			return false;
 	}
 	return true;
@@ -296,7 +301,7 @@ bool selector_matches_thread(const struct selector *selector, const char *thread
 		if (!is_thread(matcher))
 			continue;
 		sample_context_get(thread, matcher->name, value, sizeof value);
-		if (!matches(matcher, value))
+		if (!selector_matches_value(matcher, value))
 			return false;
 	}
 	return true;
@@ -305,7 +310,7 @@ bool selector_matches_thread(const struct selector *selector, const char *thread
 bool selector_has_series(const struct selector *selector)
 {
 	for (unsigned i = 0; i < selector->count; i++)
-		if (!is_id(&selector->matchers[i]) && !is_thread(&selector->matchers[i]))
+		if (selector_is_of_series(&selector->matchers[i]))
 			return true;
 	return false;
 }

@@ -39,6 +39,9 @@ bool selector_parse(struct selector *selector, const char *text, struct arena *a
 /* The matchers of every label but those of samples (sample_context.h), which are no part of a
  * series. */
 bool selector_matches_series(const struct selector *selector, const struct series_labels *labels);
+/* The same matcher by matcher: whether one is of a series' label, and what it says of a value. */
+bool selector_is_of_series(const struct selector_matcher *matcher);
+bool selector_matches_value(const struct selector_matcher *matcher, const char *value);
 bool selector_matches_thread(const struct selector *selector, const char *thread);
 bool selector_has_series(const struct selector *selector);
 bool selector_has_thread(const struct selector *selector);

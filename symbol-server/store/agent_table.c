@@ -54,6 +54,23 @@ static struct agent_row *find(const struct agent_table *table, uint32_t tenant,
 	return NULL;
 }
 
+const char *const agent_lack_names[AGENT_LACK_COUNT] = {
+#define NAME(name_) #name_,
+	AGENT_LACKS(NAME)
+#undef NAME
+};
+
+void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t id[16],
+		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps)
+{
+	struct agent_row *row = find(table, tenant, id);
+
+	if (!row)
+		return;
+	memcpy(row->lacks, lacks, sizeof row->lacks);
+	row->clock_jumps = clock_jumps;
+}
+
 static bool is_before(const struct agent_row *a, const struct agent_row *b)
 {
 	return a->heard != b->heard ? a->heard < b->heard : a->last_seen_ms < b->last_seen_ms;
@@ -72,6 +89,29 @@ static uint32_t make_room(struct agent_table *table)
 	free_row(table->rows[oldest]);
 	table->rows[oldest] = NULL;
 	return oldest;
+}
+
+/* The last row takes the place of one that goes. */
+static void remove_row(struct agent_table *table, uint32_t at)
+{
+	struct agent_row *row = table->rows[at], *last = table->rows[--table->count];
+
+	hash_table_remove(&table->index, agent_hash(row->tenant, row->id), at);
+	free_row(row);
+	if (row == last)
+		return;
+	hash_table_remove(&table->index, agent_hash(last->tenant, last->id), table->count);
+	table->rows[at] = last;
+	hash_table_add(&table->index, agent_hash(last->tenant, last->id), at);
+}
+
+void agent_table_forget(struct agent_table *table, int64_t silent_since_ms,
+			bool (*forgets)(void *context, const char *host), void *context)
+{
+	for (uint32_t i = table->count; i--;)
+		if (table->rows[i]->last_seen_ms < silent_since_ms && table->rows[i]->host &&
+		    forgets(context, table->rows[i]->host))
+			remove_row(table, i);
 }
 
 static bool grow(struct agent_table *table)
@@ -167,6 +207,8 @@ bool agent_table_put(struct agent_table *table, const struct agent_row *row)
 		return false;
 	if (table->heard < row->heard)
 		table->heard = row->heard;
+	if (table->newest_ms < row->last_seen_ms)
+		table->newest_ms = row->last_seen_ms;
 	return to;
 }
 
@@ -259,6 +301,8 @@ static void keep_facts(struct agent_table *table, struct agent_row *row,
 	}
 	if (is_next || report->received_ms > row->last_seen_ms)
 		row->last_seen_ms = report->received_ms;
+	if (table->newest_ms < row->last_seen_ms)
+		table->newest_ms = row->last_seen_ms;
 	row->is_dirty = true;
 }
 
@@ -289,6 +333,7 @@ bool agent_table_apply(struct agent_table *table, const struct agent_report *rep
 
 	memset(delta, 0, sizeof *delta);
 	delta->taken = report->own_samples;
+	delta->is_next = !row || !report->seq || report->seq > row->seq;
 	if (!row) {
 		row = add(table, report->tenant, report->id);
 		if (!row)

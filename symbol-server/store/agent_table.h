@@ -29,13 +29,15 @@ struct agent_row { /* what it points to is the table's, or of whoever made the r
 	uint64_t heard;
 	bool has_skew; /* not in the state file */
 	int64_t skew_ms;
-	bool is_dirty; /* not in the state file as it is */
+	uint64_t lacks[AGENT_LACK_COUNT], clock_jumps; /* likewise */
+	bool is_dirty;                                 /* not in the state file as it is */
 };
 
 struct agent_table {
 	struct agent_row **rows;
 	uint32_t count, capacity;
-	uint64_t heard; /* the last number given */
+	uint64_t heard;    /* the last number given */
+	int64_t newest_ms; /* the largest last_seen_ms that any agent had */
 	struct hash_table index;
 };
 
@@ -61,6 +63,7 @@ struct agent_report { /* one report's counters with texts */
 struct agent_delta { /* what it adds to its host's account, and to all hosts' stacks */
 	uint64_t taken, idle;
 	uint64_t lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS]; /* as in the report */
+	bool is_next; /* a report not heard before */
 };
 
 /* The counter of that name, made with 0 where there is none. NULL: no room for one more. */
@@ -71,6 +74,10 @@ void agent_table_init(struct agent_table *table);
 /* False: no memory; delta is then the report's own samples. */
 bool agent_table_apply(struct agent_table *table, const struct agent_report *report,
 		       struct agent_delta *delta);
+/* What an agent that the table has is denied, and how often its clock was set, of the report that
+ * is being taken. */
+void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t id[16],
+		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps);
 /* What the report adds to all agents' counts, for /metrics; what is no loss (tallies.h) is not one.
  */
 void agent_report_count(const struct agent_report *report, const struct agent_delta *delta,
@@ -79,6 +86,9 @@ void agent_report_count(const struct agent_report *report, const struct agent_de
 bool agent_table_put(struct agent_table *table, const struct agent_row *row);
 /* The same with everything it points to in the arena. False: no room. */
 bool agent_row_copy(const struct agent_row *row, struct arena *arena, struct agent_row *to);
+/* Those not heard since then whose host is to be forgotten go. */
+void agent_table_forget(struct agent_table *table, int64_t silent_since_ms,
+			bool (*forgets)(void *context, const char *host), void *context);
 void agent_table_release(struct agent_table *table);
 
 #endif

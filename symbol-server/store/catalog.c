@@ -9,7 +9,8 @@
 
 enum { SPARE_BYTES = 128 << 20 }; /* read back, texts may lie closer than they did */
 
-static const char full_sentence[] = "the day's dictionary of stacks is full";
+static const char full_sentence[] =
+	"the day's dictionary of stacks is full, or it was damaged on the server's disk";
 
 static struct text text_of(const char *text)
 {
@@ -72,6 +73,8 @@ void catalog_release(struct catalog *catalog)
 		hash_table_release(&catalog->index[i]);
 	}
 	catalog_nodes_release(&catalog->nodes);
+	sender_shares_release(&catalog->senders);
+	sender_shares_release(&catalog->series_counted.hosts);
 	arena_release(&catalog->arena);
 	free(catalog);
 }
@@ -94,6 +97,16 @@ size_t catalog_bytes(const struct catalog *catalog)
 		bytes += blocks_bytes(&catalog->items[i]) +
 			 catalog->index[i].size * (sizeof(struct hash_slot) + 4);
 	return bytes;
+}
+
+uint64_t catalog_weight(const struct catalog *catalog)
+{
+	uint64_t weight = catalog->arena.used + catalog->nodes.count * sizeof(struct catalog_node);
+
+	for (unsigned i = 0; i < CATALOG_KINDS; i++)
+		weight += catalog->items[i].count *
+			  (catalog->items[i].item_size + sizeof(struct hash_slot));
+	return weight;
 }
 
 bool catalog_is_full(const struct catalog *catalog)
@@ -148,6 +161,47 @@ static uint64_t item_hash(const struct catalog *catalog, enum catalog_kind kind,
 	return 0;
 }
 
+/* What takes the place of what was erased (upkeep/erase.c) or damaged (catalog_mend()): of one day
+ * there may be hundreds of thousands that are the same. */
+static bool is_made_up(enum catalog_kind kind, const void *item)
+{
+	static const char damaged[] = "(damaged)";
+	const struct catalog_string *string = item;
+	const struct catalog_module *module = item;
+	const struct catalog_location *location = item;
+	const struct catalog_stack *stack = item;
+	const struct catalog_series *series = item;
+
+	switch (kind) {
+	case CATALOG_STRINGS:
+		return !string->length || (string->length == sizeof damaged - 1 &&
+					   !memcmp(string->text, damaged, sizeof damaged - 1));
+	case CATALOG_MODULES:
+		return !module->id.length && !module->name;
+	case CATALOG_LOCATIONS:
+		return location->kind == LOCATION_ANONYMOUS && !location->module;
+	case CATALOG_STACKS: /* none, or CATALOG_OVERFLOW_STACK's, whose node is the first */
+		return stack->depth <= 1 && stack->node <= 1;
+	case CATALOG_SERIES:
+		return !series->label_count;
+	case CATALOG_KINDS:
+		break;
+	}
+	return false;
+}
+
+/* Of equal ones the first is found: each more of them would be a longer way for all. */
+static bool index_item(struct catalog *catalog, enum catalog_kind kind, const void *item,
+		       uint64_t hash, uint32_t n)
+{
+	struct hash_table *index = &catalog->index[kind];
+	uint32_t probe = 0;
+
+	return (is_made_up(kind, item) &&
+		hash_table_first(index, hash, &probe) != HASH_TABLE_NONE) ||
+	       hash_table_add(index, hash, n);
+}
+
 /* A catalog read back from its file gets its hash tables when the first thing is added. */
 static bool ensure_index(struct catalog *catalog)
 {
@@ -155,8 +209,8 @@ static bool ensure_index(struct catalog *catalog)
 		return true;
 	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
 		for (uint32_t n = 1; n < catalog->items[kind].count; n++)
-			if (!hash_table_add(&catalog->index[kind], item_hash(catalog, kind, n),
-					    n)) {
+			if (!index_item(catalog, kind, blocks_at(&catalog->items[kind], n),
+					item_hash(catalog, kind, n), n)) {
 				for (unsigned i = 0; i < CATALOG_KINDS; i++)
 					hash_table_clear(&catalog->index[i]);
 				return false;
@@ -198,7 +252,7 @@ static uint32_t put_item(struct catalog *catalog, enum catalog_kind kind, const 
 	if (!to)
 		return 0;
 	memcpy(to, item, items->item_size);
-	if (catalog->is_indexed && !hash_table_add(&catalog->index[kind], hash, items->count - 1)) {
+	if (catalog->is_indexed && !index_item(catalog, kind, to, hash, items->count - 1)) {
 		items->count--;
 		return 0;
 	}
@@ -265,6 +319,11 @@ static uint32_t find_string(const struct catalog *catalog, struct text text)
 			return n;
 	}
 	return 0;
+}
+
+uint32_t catalog_find_string(struct catalog *catalog, struct text text)
+{
+	return text.length && ensure_index(catalog) ? find_string(catalog, text) : 0;
 }
 
 uint32_t catalog_add_string(struct catalog *catalog, struct text text)
@@ -342,7 +401,7 @@ static uint32_t new_stack(struct catalog *catalog, struct catalog_translation *t
 {
 	uint32_t locations[SAMPLES_DEPTH_MAX];
 
-	if (from->depth > SAMPLES_DEPTH_MAX ||
+	if (catalog->is_closed || from->depth > SAMPLES_DEPTH_MAX ||
 	    catalog->items[CATALOG_STACKS].count >= CATALOG_STACKS_MAX)
 		return 0;
 	for (uint32_t i = 0; i < from->depth; i++) {
@@ -376,7 +435,9 @@ uint32_t catalog_add_stack(struct catalog *catalog, struct catalog_translation *
 	*known = new_stack(catalog, translation, from);
 	if (!*known) {
 		catalog->overflowed++;
-		*known = CATALOG_OVERFLOW_STACK;
+		/* Closed it is to one sender: the next one of the batch may have room. */
+		*known = catalog->is_closed ? 0 : CATALOG_OVERFLOW_STACK;
+		return CATALOG_OVERFLOW_STACK;
 	}
 	return *known;
 }

@@ -14,6 +14,7 @@
 #include "common/hash_table.h"
 #include "symbol-server/store/blocks.h"
 #include "symbol-server/store/samples.h"
+#include "symbol-server/store/sender_shares.h"
 
 enum catalog_kind { /* on disk: numbers stay */
 		    CATALOG_STRINGS,
@@ -92,6 +93,14 @@ struct catalog {
 	struct catalog_mark logged;    /* defined in the journal or the file */
 	struct catalog_mark persisted; /* defined in the day's file */
 	uint64_t overflowed;           /* stacks that found no room */
+	bool is_closed;                /* to new stacks: whoever adds has had its share */
+	struct sender_shares senders;  /* what each added since this was read, in weight */
+	struct series_counted {        /* below number "through", of one tenant */
+		uint32_t tenant, through, series;
+		struct sender_shares hosts; /* by the string's number */
+	} series_counted;
+	bool mends;                    /* decoding makes up what is missing: catalog_mend() */
+	uint64_t mended;               /* definitions that were made up */
 };
 
 struct catalog *catalog_new(void); /* NULL: no memory. One reference. */
@@ -100,6 +109,8 @@ void catalog_release(struct catalog *catalog); /* NULL is fine */
 
 struct catalog_mark catalog_mark(const struct catalog *catalog);
 size_t catalog_bytes(const struct catalog *catalog);
+/* What its items take themselves, without the room that is made for more: it grows by each. */
+uint64_t catalog_weight(const struct catalog *catalog);
 /* So much that a new series may have found no room. Under the store's lock. */
 bool catalog_is_full(const struct catalog *catalog);
 
@@ -138,6 +149,8 @@ void catalog_drop_index(struct catalog *catalog);
 
 /* Numbers of things, added when new. 0: no room (for the empty string: 0 always). */
 uint32_t catalog_add_string(struct catalog *catalog, struct text text);
+/* The same without adding anything: 0 when it is not known. */
+uint32_t catalog_find_string(struct catalog *catalog, struct text text);
 uint32_t catalog_add_series(struct catalog *catalog, uint32_t tenant,
 			    const struct batch_series *series);
 /* The same without adding anything: 0 when that series is not known. */
@@ -159,5 +172,10 @@ void catalog_encode(const struct catalog *catalog, enum catalog_kind kind, uint3
 		    uint32_t count, struct buffer *out);
 bool catalog_decode(struct catalog *catalog, enum catalog_kind kind, uint32_t first, uint32_t count,
 		    const uint8_t **at, const uint8_t *end, struct error *err);
+
+/* Makes up definitions of the kind until there are numbers below until: what others refer to and
+ * was damaged. Stacks are CATALOG_OVERFLOW_STACK's, texts "(damaged)", series have no labels, which
+ * no other has. False: no room, or more than damage explains. */
+bool catalog_mend(struct catalog *catalog, enum catalog_kind kind, uint32_t until);
 
 #endif

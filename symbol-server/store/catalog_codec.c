@@ -114,10 +114,60 @@ static bool get_number(struct decoder *decoder, uint64_t limit, uint32_t *number
 	return true;
 }
 
+/* --- what is missing --- */
+
+enum { MENDED_AT_ONCE = 1 << 20 };
+
+static uint32_t put_mended(struct catalog *catalog, enum catalog_kind kind)
+{
+	static const char text[] = "(damaged)";
+	const struct catalog_module module = {0};
+	const struct catalog_location location = {.kind = LOCATION_ANONYMOUS};
+	const uint32_t overflow = 1; /* its location */
+
+	switch (kind) {
+	case CATALOG_STRINGS:
+		return catalog_put_string(catalog, text, sizeof text - 1);
+	case CATALOG_MODULES:
+		return catalog_put_module(catalog, &module);
+	case CATALOG_LOCATIONS:
+		return catalog_put_location(catalog, &location);
+	case CATALOG_STACKS:
+		return catalog_put_stack(catalog,
+					 catalog_stack(catalog, CATALOG_OVERFLOW_STACK)->hash,
+					 &overflow, 1);
+	case CATALOG_SERIES:
+		return catalog_put_series(catalog, 0, NULL, 0);
+	case CATALOG_KINDS:
+		break;
+	}
+	return 0;
+}
+
+bool catalog_mend(struct catalog *catalog, enum catalog_kind kind, uint32_t until)
+{
+	const struct blocks *items = &catalog->items[kind];
+
+	if (!until || (until > items->count && until - items->count > MENDED_AT_ONCE))
+		return false;
+	while (items->count < until) {
+		if (!put_mended(catalog, kind))
+			return false;
+		catalog->mended++;
+	}
+	return true;
+}
+
+static bool is_defined(struct decoder *decoder, enum catalog_kind kind, uint32_t number)
+{
+	return number < decoder->catalog->items[kind].count ||
+	       (decoder->catalog->mends && catalog_mend(decoder->catalog, kind, number + 1));
+}
+
 /* A reference: 0 or something defined. */
 static bool get_reference(struct decoder *decoder, enum catalog_kind kind, uint32_t *number)
 {
-	return get_number(decoder, decoder->catalog->items[kind].count, number);
+	return get_number(decoder, UINT32_MAX, number) && is_defined(decoder, kind, *number);
 }
 
 static bool get_bytes(struct decoder *decoder, struct bytes *bytes)
@@ -212,7 +262,8 @@ static bool decode_stack(struct decoder *decoder)
 		if (!varint_read(&decoder->at, decoder->end, &delta) || delta > UINT32_MAX)
 			return false;
 		previous += zigzag_decode(delta);
-		if (previous <= 0 || previous >= decoder->catalog->items[CATALOG_LOCATIONS].count)
+		if (previous <= 0 || previous > UINT32_MAX - 1 ||
+		    !is_defined(decoder, CATALOG_LOCATIONS, (uint32_t)previous))
 			return false;
 		locations[i] = (uint32_t)previous;
 	}
@@ -241,6 +292,8 @@ bool catalog_decode(struct catalog *catalog, enum catalog_kind kind, uint32_t fi
 
 	if (kind >= CATALOG_KINDS || !first || first > BLOCK_ITEMS * BLOCKS_MAX)
 		return error_set(err, ERROR_FORMAT, "a definition of an unknown kind");
+	if (catalog->mends)
+		catalog_mend(catalog, kind, first);
 	for (uint32_t i = 0; i < count; i++) {
 		decoder.is_known = first + i < catalog->items[kind].count;
 		if (first + i > catalog->items[kind].count)

@@ -385,6 +385,10 @@ static void divide(struct samples_result *result, const struct samples_query *qu
 			result->stacks[kept++] = *stack;
 	}
 	result->stack_count = kept;
+	result->cut.value =
+		(uint64_t)llround((double)result->cut.value / mean_seconds(span, all_ms));
+	result->cut.samples =
+		(uint64_t)llround((double)result->cut.samples / mean_seconds(span, all_ms));
 }
 
 /* --- out --- */
@@ -392,12 +396,14 @@ static void divide(struct samples_result *result, const struct samples_query *qu
 struct samples_result *gauge_query(struct samples_store *store, const struct samples_query *query,
 				   struct error *err)
 {
+	uint64_t lengths = hash_bytes(covered, sizeof(covered), 1);
 	struct samples_query apart = *query;
 	struct samples_result *result;
 	struct coverage *coverages;
 	struct span span;
 	size_t count;
 
+	apart.kept_stack_id = &lengths;
 	apart.labels = NULL; /* series stay apart: each says how long it was there */
 	apart.label_count = 0;
 	if (!find_span(store, query, &span, err))
@@ -457,6 +463,7 @@ struct samples_timeline *gauge_timeline(struct samples_store *store,
 	struct samples_result *result;
 
 	by_step.by_bucket = true;
+	by_step.limits.is_cut = NULL; /* a time line is whole */
 	result = gauge_query(store, &by_step, err);
 	if (!result)
 		return NULL;
@@ -505,7 +512,8 @@ bool gauge_types(struct samples_store *store, const struct samples_query *query,
 		result = gauge_query(store, &of_type, err);
 		if (!result)
 			return false;
-		rows[i].value = rows[i].samples = 0;
+		rows[i].value = result->cut.value;
+		rows[i].samples = result->cut.samples;
 		for (size_t k = 0; k < result->stack_count; k++) {
 			rows[i].value += result->stacks[k].value;
 			rows[i].samples += result->stacks[k].samples;

@@ -213,6 +213,19 @@ static void follow_use(struct journal *journal)
 	}
 }
 
+void journal_set_short(struct journal *journal, bool is_short)
+{
+	char path[4096];
+
+	pthread_mutex_lock(&journal->lock);
+	journal->is_short = is_short;
+	while (is_short && journal->spares) {
+		journal_spare_path(journal, --journal->spares, path, sizeof path);
+		unlink(path);
+	}
+	pthread_mutex_unlock(&journal->lock);
+}
+
 void journal_release(struct journal *journal, uint64_t position)
 {
 	unsigned released = 0;

@@ -38,6 +38,8 @@ struct journal *journal_open(const char *directory, uint64_t limit_bytes, struct
 typedef bool journal_record_fn(void *context, uint64_t end, const uint8_t *bytes, size_t length);
 bool journal_replay(struct journal *journal, journal_record_fn *fn, void *context,
 		    struct error *err);
+/* Damaged records that replay has passed over so far, runs of them as one. */
+unsigned journal_gaps(const struct journal *journal);
 /* The same for one segment's bytes (fuzzing); number: the one the file name says. Returns records.
  */
 uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t number,
@@ -46,6 +48,10 @@ uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t numb
 /* Gaps in a segment's bytes with intact records behind them, which no crash leaves; *torn: whether
  * it ends with a record that is not whole, which one does. */
 unsigned journal_count_gaps(const uint8_t *bytes, size_t length, uint64_t number, bool *torn);
+
+/* What else no crash leaves: a single wrong bit anywhere in what was written, header included, or a
+ * byte less. A sentence; NULL: nothing is wrong. Gaps are not looked for. */
+const char *journal_find_damage(const uint8_t *bytes, size_t length, uint64_t number);
 
 /* Writes the records as one group and waits until they are on disk; ends gets each one's end. One
  * thread only. False: nothing of it counts (though some may be read by a later replay, unless
@@ -64,6 +70,10 @@ uint64_t journal_position(const struct journal *journal);
 bool journal_lacks_spare(struct journal *journal);
 /* Makes that file ahead of time. Thread-safe with the writer; one thread only. */
 bool journal_make_spare(struct journal *journal, struct error *err);
+
+/* The disk is full: files made ahead are deleted, and no new ones are made; or there is room again.
+ * Thread-safe. */
+void journal_set_short(struct journal *journal, bool is_short);
 
 /* Segments that end at or before position are free to be used again: as many of them as the time
  * since the last release needed, one less each time it needs less. Thread-safe with the writer. */

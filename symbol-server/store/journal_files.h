@@ -10,6 +10,7 @@
 enum {
 	JOURNAL_SPARES_MAX = 32,
 	JOURNAL_SEGMENTS_MAX = 4096,
+	JOURNAL_VERSION = 1,
 	JOURNAL_FRAME_MAGIC = 0x314a4646, /* "FFJ1" */
 };
 
@@ -38,6 +39,7 @@ struct journal {
 	uint64_t disk_bytes;  /* of all */
 	unsigned spares;      /* files spare-0 …, JOURNAL_FILE_BYTES each */
 	unsigned wanted;      /* spares to keep */
+	bool is_short;        /* no new files */
 	unsigned started;     /* segments since the last release */
 	struct journal_counters counters;
 	int fd;                  /* of the last segment; -1: none yet */
@@ -46,6 +48,7 @@ struct journal {
 	uint64_t failed_from;    /* first group that failed since one did not; 0: none */
 	uint8_t *group;          /* aligned */
 	size_t group_capacity;
+	unsigned gaps; /* met by replay */
 };
 
 extern const char journal_header_magic[16];

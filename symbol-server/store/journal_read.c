@@ -9,6 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/crc32c.h"
+
+/* A frame of this segment, whose record may be there, at offset. */
+static bool is_of_place(const struct journal_frame *frame, size_t length, size_t offset,
+			uint64_t number)
+{
+	return frame->magic == htole32(JOURNAL_FRAME_MAGIC) &&
+	       le64toh(frame->position) == number * JOURNAL_SEGMENT_BYTES + offset &&
+	       le32toh(frame->length) <= length - offset - sizeof *frame &&
+	       le32toh(frame->length) <= JOURNAL_RECORD_MAX;
+}
+
 /* Bytes of the whole record at offset, padding included; 0: none that is intact. */
 static size_t record_at(const uint8_t *bytes, size_t length, size_t offset, uint64_t number,
 			struct journal_frame *frame)
@@ -16,47 +28,10 @@ static size_t record_at(const uint8_t *bytes, size_t length, size_t offset, uint
 	if (length - offset < sizeof *frame)
 		return 0;
 	memcpy(frame, bytes + offset, sizeof *frame);
-	if (frame->magic != htole32(JOURNAL_FRAME_MAGIC) ||
-	    le64toh(frame->position) != number * JOURNAL_SEGMENT_BYTES + offset ||
-	    le32toh(frame->length) > length - offset - sizeof *frame ||
-	    le32toh(frame->length) > JOURNAL_RECORD_MAX)
-		return 0;
-	if (le32toh(frame->crc) != journal_frame_crc(frame, bytes + offset + sizeof *frame))
+	if (!is_of_place(frame, length, offset, number) ||
+	    le32toh(frame->crc) != journal_frame_crc(frame, bytes + offset + sizeof *frame))
 		return 0;
 	return (sizeof *frame + le32toh(frame->length) + 7) & ~(size_t)7;
-}
-
-uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t number,
-			      journal_record_fn *fn, void *context, bool *is_stopped)
-{
-	struct journal_header header;
-	size_t offset = JOURNAL_BLOCK, size;
-	uint64_t records = 0;
-
-	*is_stopped = false;
-	if (length < JOURNAL_BLOCK || number > UINT64_MAX / JOURNAL_SEGMENT_BYTES - 1)
-		return 0;
-	memcpy(&header, bytes, sizeof header);
-	if (memcmp(header.magic, journal_header_magic, sizeof header.magic) ||
-	    le64toh(header.number) != number)
-		return 0; /* reused, but nothing was written yet */
-	while (offset < length) {
-		struct journal_frame frame;
-
-		size = record_at(bytes, length, offset, number, &frame);
-		if (!size) {
-			offset = (offset / JOURNAL_BLOCK + 1) * JOURNAL_BLOCK;
-			continue;
-		}
-		if (!fn(context, number * JOURNAL_SEGMENT_BYTES + offset + size,
-			bytes + offset + sizeof frame, le32toh(frame.length))) {
-			*is_stopped = true;
-			break;
-		}
-		records++;
-		offset += size;
-	}
-	return records;
 }
 
 /* Where a frame of this segment begins, whole or not. */
@@ -74,6 +49,70 @@ static bool is_frame(const uint8_t *bytes, size_t length, size_t offset, uint64_
 static bool is_zero(const uint8_t *bytes, size_t length)
 {
 	return !length || (!bytes[0] && !memcmp(bytes, bytes + 1, length - 1));
+}
+
+/* Past a record that is not intact: to the next one of its group, where its length says so and that
+ * one is, else to the next group. */
+static size_t pass_over(const uint8_t *bytes, size_t length, size_t offset, uint64_t number)
+{
+	size_t block = (offset / JOURNAL_BLOCK + 1) * JOURNAL_BLOCK, next;
+	struct journal_frame frame;
+
+	if (!is_frame(bytes, length, offset, number))
+		return block;
+	memcpy(&frame, bytes + offset, sizeof frame);
+	if (!is_of_place(&frame, length, offset, number))
+		return block;
+	next = offset + ((sizeof frame + le32toh(frame.length) + 7) & ~(size_t)7);
+	return next < length && record_at(bytes, length, next, number, &frame) ? next : block;
+}
+
+static uint64_t read_segment(const uint8_t *bytes, size_t length, uint64_t number,
+			     journal_record_fn *fn, void *context, bool *is_stopped, unsigned *gaps)
+{
+	struct journal_header header;
+	size_t offset = JOURNAL_BLOCK, size;
+	uint64_t records = 0;
+	bool in_gap = false;
+
+	*is_stopped = false;
+	if (length < JOURNAL_BLOCK || number > UINT64_MAX / JOURNAL_SEGMENT_BYTES - 1)
+		return 0;
+	memcpy(&header, bytes, sizeof header);
+	if (memcmp(header.magic, journal_header_magic, sizeof header.magic) ||
+	    le64toh(header.number) != number)
+		return 0; /* reused, but nothing was written yet */
+	while (offset < length) {
+		struct journal_frame frame;
+
+		size = record_at(bytes, length, offset, number, &frame);
+		if (!size) {
+			size_t next = pass_over(bytes, length, offset, number);
+
+			next = next < length ? next : length;
+			in_gap |= !is_zero(bytes + offset, next - offset);
+			offset = next;
+			continue;
+		}
+		*gaps += in_gap;
+		in_gap = false;
+		if (!fn(context, number * JOURNAL_SEGMENT_BYTES + offset + size,
+			bytes + offset + sizeof frame, le32toh(frame.length))) {
+			*is_stopped = true;
+			break;
+		}
+		records++;
+		offset += size;
+	}
+	return records;
+}
+
+uint64_t journal_read_segment(const uint8_t *bytes, size_t length, uint64_t number,
+			      journal_record_fn *fn, void *context, bool *is_stopped)
+{
+	unsigned gaps = 0;
+
+	return read_segment(bytes, length, number, fn, context, is_stopped, &gaps);
 }
 
 unsigned journal_count_gaps(const uint8_t *bytes, size_t length, uint64_t number, bool *torn)
@@ -100,6 +139,115 @@ unsigned journal_count_gaps(const uint8_t *bytes, size_t length, uint64_t number
 		offset = next;
 	}
 	return gaps;
+}
+
+/* --- damage that no crash leaves --- */
+
+/* CRC-32C is linear: which bit of the record would explain its difference. */
+static bool is_body_one_bit_off(const struct journal_frame *frame, const uint8_t *body)
+{
+	uint32_t wanted = le32toh(frame->crc) ^ journal_frame_crc(frame, body), by_bit[8];
+	static const uint8_t zero;
+
+	for (unsigned bit = 0; bit < 8; bit++) {
+		uint8_t byte = (uint8_t)(1 << bit);
+
+		by_bit[bit] = ~crc32c(~0u, &byte, 1);
+	}
+	for (uint32_t i = 0; i < le32toh(frame->length); i++)
+		for (unsigned bit = 0; bit < 8; bit++) {
+			if (by_bit[bit] == wanted)
+				return true;
+			by_bit[bit] = ~crc32c(~by_bit[bit], &zero, 1);
+		}
+	return false;
+}
+
+/* One wrong bit there, and there would be a record: damage, where a write that a crash cut off has
+ * many. */
+static bool is_one_bit_off(const uint8_t *bytes, size_t length, size_t offset, uint64_t number)
+{
+	uint8_t copy[JOURNAL_FRAME_BYTES];
+	struct journal_frame frame;
+
+	if (length - offset < sizeof frame)
+		return false;
+	memcpy(copy, bytes + offset, sizeof copy);
+	for (unsigned bit = 0; bit < 8 * sizeof copy; bit++) {
+		copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		memcpy(&frame, copy, sizeof frame);
+		if (is_of_place(&frame, length, offset, number) &&
+		    le32toh(frame.crc) == journal_frame_crc(&frame, bytes + offset + sizeof frame))
+			return true;
+		copy[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	memcpy(&frame, copy, sizeof frame);
+	return is_of_place(&frame, length, offset, number) &&
+	       is_body_one_bit_off(&frame, bytes + offset + sizeof frame);
+}
+
+static bool is_header_intact(const uint8_t *bytes, uint64_t *number)
+{
+	struct journal_header header;
+
+	memcpy(&header, bytes, sizeof header);
+	*number = le64toh(header.number);
+	return !memcmp(header.magic, journal_header_magic, sizeof header.magic) &&
+	       le32toh(header.version) == JOURNAL_VERSION &&
+	       le32toh(header.crc) == journal_header_crc(&header) &&
+	       is_zero(bytes + sizeof header, JOURNAL_BLOCK - sizeof header);
+}
+
+/* What follows the record within its padding and, where no other begins, its block. */
+static const char *find_rest_damage(const uint8_t *bytes, size_t length, size_t offset, size_t end,
+				    uint64_t number)
+{
+	size_t block = (end + JOURNAL_BLOCK - 1) / JOURNAL_BLOCK * JOURNAL_BLOCK;
+	struct journal_frame frame;
+
+	memcpy(&frame, bytes + offset, sizeof frame);
+	offset += sizeof frame + le32toh(frame.length);
+	if (frame.zero || !is_zero(bytes + offset, end - offset))
+		return "bytes beside a record are wrong";
+	block = block < length ? block : length;
+	if (record_at(bytes, length, end, number, &frame) || is_zero(bytes + end, block - end))
+		return NULL;
+	if (is_one_bit_off(bytes, length, end, number))
+		return "a bit of a record is wrong";
+	/* Of a record that is not whole a crash leaves blocks, so its frame, or a part of it. */
+	return is_frame(bytes, length, end, number) || block - end < sizeof frame
+		       ? NULL
+		       : "bytes behind a record are wrong";
+}
+
+const char *journal_find_damage(const uint8_t *bytes, size_t length, uint64_t number)
+{
+	uint64_t records = 0, said = 0;
+	size_t offset = JOURNAL_BLOCK;
+	const char *damage = NULL;
+
+	if (length < JOURNAL_BLOCK || length % JOURNAL_BLOCK)
+		return "it ends within a block";
+	while (offset < length && !damage) {
+		struct journal_frame frame;
+		size_t size = record_at(bytes, length, offset, number, &frame);
+
+		if (size) {
+			damage = find_rest_damage(bytes, length, offset, offset + size, number);
+			records++;
+			offset += size;
+			continue;
+		}
+		if (offset % JOURNAL_BLOCK == 0 && is_one_bit_off(bytes, length, offset, number))
+			damage = "a bit of a record is wrong";
+		offset = (offset / JOURNAL_BLOCK + 1) * JOURNAL_BLOCK;
+	}
+	/* Used again, but nothing was written yet: of another number, or never written at all. */
+	if (!damage && is_header_intact(bytes, &said))
+		return said == number || !records ? NULL : "its header is another segment's";
+	return damage                                      ? damage
+	       : records || !is_zero(bytes, JOURNAL_BLOCK) ? "its header is damaged"
+							   : NULL;
 }
 
 static bool read_whole(const char *path, uint8_t *bytes, size_t room, size_t *length,
@@ -178,10 +326,15 @@ bool journal_replay(struct journal *journal, journal_record_fn *fn, void *contex
 		journal_segment_path(journal, journal->segments[i], path, sizeof path);
 		ok = read_whole(path, bytes, lengths[i], &length, err);
 		if (ok)
-			journal_read_segment(bytes, length, journal->segments[i], fn, context,
-					     &is_stopped);
+			read_segment(bytes, length, journal->segments[i], fn, context, &is_stopped,
+				     &journal->gaps);
 	}
 	free(bytes);
 	free(lengths);
 	return ok && !is_stopped;
+}
+
+unsigned journal_gaps(const struct journal *journal)
+{
+	return journal->gaps;
 }

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 /* Zeros, so that later writes change no metadata and fdatasync is one disk write. */
 static bool fill(int fd, uint32_t bytes, struct error *err)
 {
@@ -90,7 +89,7 @@ static bool reserve_group(struct journal *journal, size_t bytes, struct error *e
 static bool write_header(struct journal *journal, int fd, uint64_t number, uint64_t failed_from,
 			 struct error *err)
 {
-	struct journal_header header = {.version = htole32(1),
+	struct journal_header header = {.version = htole32(JOURNAL_VERSION),
 					.number = htole64(number),
 					.failed_from = htole64(failed_from)};
 
@@ -108,11 +107,12 @@ static bool provide_file(struct journal *journal, const char *path, uint32_t byt
 			 struct error *err)
 {
 	char spare[4096];
-	bool has_room, has_spare;
+	bool has_room, has_spare, is_short;
 
 	pthread_mutex_lock(&journal->lock);
 	has_room = journal->segment_count < JOURNAL_SEGMENTS_MAX &&
 		   journal->disk_bytes + bytes <= journal->limit_bytes;
+	is_short = journal->is_short;
 	has_spare = journal->spares && bytes == JOURNAL_FILE_BYTES;
 	if (has_spare && has_room)
 		journal_spare_path(journal, --journal->spares, spare, sizeof spare);
@@ -123,6 +123,8 @@ static bool provide_file(struct journal *journal, const char *path, uint32_t byt
 				 journal->limit_bytes >> 20);
 	if (has_spare && !rename(spare, path))
 		return true;
+	if (is_short)
+		return error_set_system(err, ENOSPC, "make a journal segment");
 	return make_file(path, bytes, err);
 }
 

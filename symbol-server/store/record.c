@@ -129,6 +129,8 @@ void record_add_counters(struct buffer *out, struct buffer *scratch,
 		buffer_append_varint(scratch, counters->stacks[i].count);
 	}
 	buffer_append_varint(scratch, zigzag_encode(counters->sent_ms));
+	buffer_append_varint(scratch, zigzag_encode(counters->duration_ms));
+	buffer_append_varint(scratch, counters->reported_reason);
 	add_entry(out, RECORD_COUNTERS, scratch);
 }
 
@@ -249,7 +251,9 @@ static bool read_counters(const uint8_t *at, const uint8_t *end, struct record_c
 			return false;
 	/* Servers before wrote less. */
 	return (at == end || read_stacks(&at, end, counters)) &&
-	       (at == end || get_time(&at, end, &counters->sent_ms));
+	       (at == end || get_time(&at, end, &counters->sent_ms)) &&
+	       (at == end || (get_time(&at, end, &counters->duration_ms) &&
+			      get_number(&at, end, &counters->reported_reason)));
 }
 
 static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item *item)

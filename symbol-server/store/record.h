@@ -69,7 +69,9 @@ struct record_counters { /* texts are string numbers of the day's catalog */
 		uint64_t count;
 	} stacks[BATCH_STACK_RESULTS];
 	unsigned stacks_count;
-	int64_t sent_ms; /* 0: not known, or a record of such a server */
+	int64_t sent_ms;          /* 0: not known, or a record of such a server */
+	int64_t duration_ms;      /* likewise */
+	uint32_t reported_reason; /* string of the time's tally */
 };
 
 /* Each appends one entry. scratch is emptied and used. */

@@ -15,10 +15,11 @@
 enum {
 	CONTEXT_KEY = 0x1f, /* begins a key */
 	CONTEXT_VALUE = 0x1e,
-	CONTEXT_ATTRIBUTES_MAX = 9, /* the thread's id is one */
-	CONTEXT_KEY_MAX = 64,       /* bytes */
+	CONTEXT_ATTRIBUTES_MAX =
+		11,           /* the thread's id is one, two are of whom it woke or who woke it */
+	CONTEXT_KEY_MAX = 64, /* bytes */
 	CONTEXT_VALUE_MAX = 128,
-	CONTEXT_BYTES_MAX = 2048,
+	CONTEXT_BYTES_MAX = 2560,
 };
 
 /* Whether that name on the API is one of samples, not of series. */

@@ -144,6 +144,13 @@ struct tally {
 /* NULL: none such. */
 const struct tally *tally_of_attribute(struct text attribute);
 
+/* What an agent can be denied while it runs (node-agent/kernel/lacks.h), as "farflame.lacks.…". */
+#define AGENT_LACKS(LACK)      LACK(descriptors) LACK(realtime) LACK(threads) LACK(bpf)
+#define AGENT_LACK_ENUM(name_) AGENT_LACK_##name_,
+enum agent_lack { AGENT_LACKS(AGENT_LACK_ENUM) AGENT_LACK_COUNT };
+#undef AGENT_LACK_ENUM
+extern const char *const agent_lack_names[AGENT_LACK_COUNT];
+
 struct batch_counters { /* an agent's own resource; cumulative since that agent's start */
 	uint8_t agent_id[16], profile_id[16];
 	struct text host, agent_version, kernel_release;
@@ -157,7 +164,9 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	int64_t time_ms; /* start of the report's interval */
 	int64_t duration_ms;
 	int64_t received_ms;
-	int64_t sent_ms; /* on the agent's clock; 0: it does not say */
+	int64_t sent_ms;                  /* on the agent's clock; 0: it does not say */
+	uint64_t lacks[AGENT_LACK_COUNT]; /* how often it was denied that */
+	uint64_t clock_jumps;             /* how often its host's clock was set */
 };
 
 struct batch_refusals { /* profiles that the store does not take; the rest of the batch is */
@@ -171,6 +180,7 @@ struct batch_untimely { /* what is too old to be kept or in the future, of a sen
 	uint32_t series;           /* for its host alone */
 	uint64_t samples;
 	int64_t received_ms; /* counted as lost then */
+	uint8_t id[16];      /* as struct batch_profile's; zero: not known */
 };
 
 struct sample_batch {
@@ -207,10 +217,18 @@ struct series_labels {
 	uint32_t count;
 };
 
-struct samples_limits { /* of one query; 0: none. Passed: ERROR_LIMIT and a sentence */
+struct samples_limits { /* of one query; 0: none. Passed: ERROR_LIMIT and a sentence (limits.h) */
 	int64_t time_ms;
 	uint64_t bytes; /* of the result and what it takes to make it */
 	uint64_t rows;  /* stored rows that are read */
+	/* Of a question that asks the store several times: since when its time runs, on the
+	 * monotonic clock, and the rows it has read. 0, NULL: each call is one. */
+	int64_t started_ms;
+	uint64_t *rows_read;
+	/* Set instead of ERROR_LIMIT where memory is short and a part of the answer is one, too:
+	 * the heaviest stacks (samples_result.cut), so many of a listing's values. NULL: it is not.
+	 */
+	bool *is_cut;
 };
 
 struct samples_query {
@@ -220,6 +238,12 @@ struct samples_query {
 	/* Says for each series in range whether it takes part. labels hold service, host, process,
 	 * container … (not thread). NULL: all. */
 	bool (*series_wanted)(void *context, const struct series_labels *labels);
+	/* The same said by single labels: a series takes part if each of them does by its value, ""
+	 * where it has none. A value is asked for once, however many series have it; series_wanted
+	 * is not asked then. 0: it is. */
+	bool (*value_wanted)(void *context, unsigned chooser, const char *value);
+	const char *const *choosers; /* labels */
+	unsigned chooser_count;
 	/* The same for a thread and what else its samples have (sample_context.h), asked once per
 	 * distinct one; NULL: all. */
 	bool (*thread_wanted)(void *context, const char *thread);
@@ -241,9 +265,10 @@ struct samples_query {
 	bool by_span; /* only samples that came with a span, and spans are kept apart */
 	/* Only samples that came with a span of which it says so: 24 bytes of ids; NULL: all. */
 	bool (*span_wanted)(void *context, const uint8_t *ids);
-	bool only_spans;          /* only samples that came with a span */
-	const uint64_t *stack_id; /* only that stack: batch_stack.hash[0]; NULL: all */
-	bool only_nodes;          /* stacks need no locations where they have nodes */
+	bool only_spans;               /* only samples that came with a span */
+	const uint64_t *stack_id;      /* only that stack: batch_stack.hash[0]; NULL: all */
+	const uint64_t *kept_stack_id; /* never left out for want of memory */
+	bool only_nodes;               /* stacks need no locations where they have nodes */
 	bool is_exact; /* only samples that have a time, in [from_ms, until_ms) as they are */
 	/* Of a gauge by_bucket: what each step adds to the mean of the whole range, instead of its
 	 * own mean. */
@@ -295,6 +320,19 @@ struct host_accounting { /* sums over the range, for one host */
 	/* Of the query's type, in its unit: how much there was, and what all samples stand for. */
 	bool has_exact;
 	uint64_t exact, covered;
+	/* Stored samples that are less than they were: under the host's series "other", without
+	 * their stack; its sender had its share of the room. */
+	uint64_t folded_series, folded_stacks;
+	uint32_t number;      /* of the store's own */
+	uint64_t reported_ms; /* time that reports of it stand for; 0: its senders do not say */
+};
+
+/* One host in one step of time. What a report brings is of the step in which it began, and so is
+ * the time that it reports on: a value divided by that time is a rate, whatever lies between. */
+struct host_step {
+	uint32_t host;   /* into hosts */
+	int64_t time_ms; /* start of the step */
+	uint64_t reported_ms, lost;
 };
 
 struct samples_result { /* lives in one arena; free with samples_result_free() */
@@ -319,7 +357,15 @@ struct samples_result { /* lives in one arena; free with samples_result_free() *
 	struct host_accounting *hosts;
 	uint32_t host_count; /* hosts with wanted series or, for a
 				query without matchers, any counters */
+	/* Sorted by time; steps of step_ms, or of host_step_ms(). None: not known. */
+	struct host_step *host_steps;
+	uint32_t host_step_count;
 	const char *unit;
+	/* Beside the stacks: of the lightest ones, for which there was no memory (limits.is_cut).
+	 * At most so much, where threads, spans or one stack are chosen. */
+	struct {
+		uint64_t samples, value;
+	} cut;
 };
 
 struct samples_store;
@@ -334,6 +380,10 @@ struct samples_store_options {
 	int64_t trace_keep_ms;                /* trace and span ids of samples; 0: none are kept */
 	uint64_t max_disk_bytes;              /* oldest first; 0: no limit */
 	uint32_t series_max;                  /* of a tenant and day; 0: CATALOG_SERIES_MAX */
+	uint64_t dictionary_bytes;            /* of all days' in memory; 0: 1 GiB */
+	/* Told what opening is at, as "reads the journal"; static texts. NULL: nobody asks. */
+	void (*does)(void *context, const char *doing);
+	void *does_context;
 };
 
 /* Opens, migrates, replays the journal. ERROR_UNSUPPORTED: written by a newer version. */
@@ -343,8 +393,11 @@ struct samples_store *samples_open(const struct samples_store_options *options, 
  * or could not be written (false, err says why). The batch may be freed when this returns. Profiles
  * whose id was seen before are left out; duplicates counts them. false: refused at once —
  * ERROR_BUSY (try later), ERROR_LIMIT, ERROR_SYSTEM (disk full) — and done() is not called.
- * Profiles of a new series beyond series_max are refused alone (batch->refusals), and their samples
- * count as lost by "series_limit". Thread-safe. */
+ * When a day has most of series_max, a host that has its share of them gets no new ones: its
+ * further profiles are stored under its series with process "other". Where there is no room for
+ * that either they are refused alone (batch->refusals), and their samples count as lost by
+ * "series_limit". Likewise new stacks of a host that has its share of dictionary_bytes.
+ * Thread-safe. */
 typedef void samples_done_fn(void *context, bool accepted, const struct error *err);
 bool samples_add(struct samples_store *store, const struct sample_batch *batch,
 		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err);
@@ -395,6 +448,8 @@ struct samples_timeline {
 	size_t point_count;
 	struct host_accounting *hosts;
 	uint32_t host_count;
+	struct host_step *host_steps; /* as in samples_result */
+	uint32_t host_step_count;
 };
 struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err);
@@ -441,6 +496,9 @@ struct agent_state {
 	bool has_skew;   /* known since this server started */
 	int64_t skew_ms; /* the agent's clock − this server's, the way included, of the last report
 			  */
+	/* SQLite: as heard since this server started */
+	uint64_t lacks[AGENT_LACK_COUNT];
+	uint64_t clock_jumps; /* times its host's clock was set by more than a second */
 	uint64_t taken, lost;
 	struct {
 		const char *reason;
@@ -456,7 +514,9 @@ bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *
 struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
+	uint64_t unfolded_ms; /* now: since when the oldest samples wait to be folded; 0: none do */
 	uint64_t disk_bytes, days;                 /* now */
+	int64_t oldest_ms;                         /* begin of the first day or month; 0: none */
 	uint64_t level_bytes[SAMPLES_RESOLUTIONS]; /* files that have minutes; that have roll-ups
 						      only */
 	uint64_t days_reduced, days_deleted,
@@ -472,6 +532,13 @@ struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t times_refused, /* of single samples, far outside of their report */
 		moments;        /* times kept */
 	uint64_t series_refused_profiles, series_refused_samples, stacks_overflowed;
+	/* Those that are their host's "other" instead, as it has its share of the series. */
+	uint64_t series_folded_profiles, series_folded_samples;
+	uint64_t dictionary_bytes, dictionaries_dropped; /* now; for room, before they were idle */
+	/* Now, unix: start of the newest day, or when an agent was heard last if that is later; 0:
+	 * nothing is known. A right clock is not before it. */
+	int64_t newest_ms;
+	uint64_t samples_damaged;               /* of days, lost so */
 	uint64_t days_damaged, journal_damaged; /* set aside; records not usable; since the start */
 	/* What agents reported of how their stack walks ended; names without room are "other". */
 	struct named_count walks[BATCH_STACK_RESULTS];

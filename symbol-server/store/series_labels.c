@@ -4,7 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES_MAX = 1 << 22 };
+#include "common/keyed_hash.h"
+
+enum {
+	VALUES_MAX = 1 << 22,
+	GROWN_ALWAYS = 256,    /* so many are taken whatever the limit is */
+	ARENA_REST = 64 << 10, /* room of an arena for what comes after a listing */
+	ARENA_TEXT = 17,       /* at most, beside a text's own bytes */
+};
 
 bool series_labels_equal(const struct series_labels *a, const struct series_labels *b)
 {
@@ -62,15 +69,60 @@ bool rollup_drops_label(const char *name)
 
 /* --- sums --- */
 
-void label_sums_init(struct label_sums *sums)
+void label_sums_init(struct label_sums *sums, const struct samples_limits *limits)
 {
-	*sums = (struct label_sums){.count = 0};
+	*sums = (struct label_sums){.most_bytes = limits->bytes / 2, .is_cut = limits->is_cut};
 	hash_table_init(&sums->index, VALUES_MAX);
+	arena_init(&sums->texts, SIZE_MAX >> 1);
 }
 
-bool label_sums_add(struct label_sums *sums, const char *label, const char *value, uint64_t samples)
+size_t label_sums_bytes(const struct label_sums *sums)
 {
-	uint64_t hash = hash_bytes(value, strlen(value), hash_bytes(label, strlen(label), 0));
+	return sums->capacity * sizeof *sums->values + sums->texts.used +
+	       sums->index.size * (sizeof *sums->index.slots + sizeof *sums->index.hashes_low);
+}
+
+static bool leave_out(struct label_sums *sums)
+{
+	if (sums->is_cut)
+		*sums->is_cut = true;
+	else
+		sums->is_over = true;
+	return !sums->is_over;
+}
+
+/* Growing doubles. */
+static bool has_room(const struct label_sums *sums)
+{
+	size_t bytes = label_sums_bytes(sums);
+
+	if (sums->count >= VALUES_MAX)
+		return false;
+	if (!sums->most_bytes || sums->count < GROWN_ALWAYS)
+		return true;
+	return sums->count == sums->capacity ? 2 * bytes <= sums->most_bytes
+					     : bytes <= sums->most_bytes;
+}
+
+static bool grow(struct label_sums *sums)
+{
+	size_t larger = sums->capacity ? sums->capacity * 2 : GROWN_ALWAYS;
+	struct label_value_sum *copy;
+
+	if (sums->count < sums->capacity)
+		return true;
+	copy = realloc(sums->values, larger * sizeof *copy);
+	if (!copy)
+		return false;
+	sums->values = copy;
+	sums->capacity = larger;
+	return true;
+}
+
+bool label_sums_add(struct label_sums *sums, const char *label, const char *value, uint64_t samples,
+		    bool texts_are_lent)
+{
+	uint64_t hash = keyed_hash(value, strlen(value), keyed_hash(label, strlen(label), 0));
 	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
@@ -80,19 +132,26 @@ bool label_sums_add(struct label_sums *sums, const char *label, const char *valu
 			sums->values[i].samples += samples;
 			return true;
 		}
-	if (sums->count == sums->capacity) {
-		size_t larger = sums->capacity ? sums->capacity * 2 : 256;
-		struct label_value_sum *copy = realloc(sums->values, larger * sizeof *copy);
-
-		if (!copy)
-			return false;
-		sums->values = copy;
-		sums->capacity = larger;
+	if (!has_room(sums))
+		return leave_out(sums);
+	if (texts_are_lent) {
+		label = arena_text(&sums->texts, label, strlen(label));
+		value = arena_text(&sums->texts, value, strlen(value));
 	}
-	if (!hash_table_add(&sums->index, hash, (uint32_t)sums->count))
+	if (!label || !value || !grow(sums) ||
+	    !hash_table_add(&sums->index, hash, (uint32_t)sums->count))
 		return false;
 	sums->values[sums->count++] = (struct label_value_sum){label, value, samples};
 	return true;
+}
+
+bool label_sums_failed(const struct label_sums *sums, struct error *err)
+{
+	return sums->is_over
+		       ? error_set(err, ERROR_LIMIT,
+				   "the listing takes more memory than --query-memory allows: "
+				   "narrow the time range or the selection")
+		       : error_set(err, ERROR_MEMORY, "no memory for a listing");
 }
 
 static int compare_values(const void *a, const void *b)
@@ -110,17 +169,16 @@ static void sort(struct label_sums *sums)
 		qsort(sums->values, sums->count, sizeof *sums->values, compare_values);
 }
 
-static bool fits(const struct arena *arena, struct error *err)
-{
-	return !arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room");
-}
-
 bool label_sums_labels(struct label_sums *sums, struct arena *arena, struct label_count **rows,
 		       size_t *count, struct error *err)
 {
+	size_t labels = 0;
+
 	sort(sums);
 	*count = 0;
-	*rows = arena_array(arena, sums->count, sizeof **rows);
+	for (size_t i = 0; i < sums->count; i++)
+		labels += !i || strcmp(sums->values[i - 1].label, sums->values[i].label);
+	*rows = arena_array(arena, labels, sizeof **rows);
 	for (size_t i = 0; *rows && i < sums->count; i++) {
 		const char *label = sums->values[i].label;
 
@@ -128,16 +186,28 @@ bool label_sums_labels(struct label_sums *sums, struct arena *arena, struct labe
 			(*rows)[(*count)++].name = arena_text(arena, label, strlen(label));
 		(*rows)[*count - 1].values++;
 	}
-	return fits(arena, err);
+	return !arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room");
 }
 
 bool label_sums_values(struct label_sums *sums, const char *label, struct arena *arena,
 		       struct value_count **rows, size_t *count, struct error *err)
 {
+	size_t values = 0, bytes = 0;
+
 	sort(sums);
 	*count = 0;
-	*rows = arena_array(arena, sums->count, sizeof **rows);
-	for (size_t i = 0; *rows && i < sums->count; i++) {
+	for (size_t i = 0; i < sums->count; i++)
+		if (!strcmp(sums->values[i].label, label)) {
+			bytes += sizeof **rows + strlen(sums->values[i].value) + ARENA_TEXT;
+			if (arena->used + bytes + ARENA_REST > arena->limit) {
+				if (!leave_out(sums))
+					return label_sums_failed(sums, err);
+				break;
+			}
+			values++;
+		}
+	*rows = arena_array(arena, values, sizeof **rows);
+	for (size_t i = 0; *rows && *count < values && i < sums->count; i++) {
 		const struct label_value_sum *from = &sums->values[i];
 		struct value_count *to = &(*rows)[*count];
 
@@ -147,12 +217,13 @@ bool label_sums_values(struct label_sums *sums, const char *label, struct arena 
 		to->samples = from->samples;
 		++*count;
 	}
-	return fits(arena, err);
+	return !arena->failed || error_set(err, ERROR_LIMIT, "a listing does not fit its room");
 }
 
 void label_sums_release(struct label_sums *sums)
 {
 	hash_table_release(&sums->index);
+	arena_release(&sums->texts);
 	free(sums->values);
 	*sums = (struct label_sums){.count = 0};
 }

@@ -26,14 +26,24 @@ struct label_sums {
 	struct hash_table index;
 	struct label_value_sum *values;
 	size_t count, capacity;
+	struct arena texts;
+	uint64_t most_bytes; /* 0: no limit */
+	bool *is_cut;
+	bool is_over;
 };
 
-void label_sums_init(struct label_sums *sums);
-/* Adds samples to one value of one label. False: no memory. */
-bool label_sums_add(struct label_sums *sums, const char *label, const char *value,
-		    uint64_t samples);
-/* Rows of samples_labels() and of samples_label_values(): sorted, copied into arena. ERROR_LIMIT:
- * they do not fit it. */
+/* Of what a query may take they take a half; beyond it values are left out where the query says
+ * so (is_cut), else it is over. */
+void label_sums_init(struct label_sums *sums, const struct samples_limits *limits);
+size_t label_sums_bytes(const struct label_sums *sums);
+/* Adds samples to one value of one label. texts_are_lent: they may go after the call. False: no
+ * memory, or is_over. */
+bool label_sums_add(struct label_sums *sums, const char *label, const char *value, uint64_t samples,
+		    bool texts_are_lent);
+/* Why it was false. Always false. */
+bool label_sums_failed(const struct label_sums *sums, struct error *err);
+/* Rows of samples_labels() and of samples_label_values(): sorted, copied into arena. What does not
+ * fit it is left out likewise, or ERROR_LIMIT. */
 bool label_sums_labels(struct label_sums *sums, struct arena *arena, struct label_count **rows,
 		       size_t *count, struct error *err);
 bool label_sums_values(struct label_sums *sums, const char *label, struct arena *arena,

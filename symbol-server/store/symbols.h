@@ -70,6 +70,7 @@ struct module_row {
 	int64_t last_used_ms; /* of the table; stored hourly at most */
 	bool is_dropped;      /* the table made room for others */
 	bool is_gnu;          /* has been met as a GNU build-id */
+	bool is_working;      /* files of it are looked for or converted now; not stored */
 };
 
 /* CANDIDATE_ANSWER(name, "what it means"): what a source said when it was asked for a module. */
@@ -116,6 +117,9 @@ bool symbols_put_module(struct symbols_store *store, const struct module_row *ro
 /* The same for many, in one transaction. */
 bool symbols_put_modules(struct symbols_store *store, const struct module_row *rows, size_t count,
 			 struct error *err);
+/* Their rows, aliases and what sources answered, in one transaction; tables stay. At most 10000. */
+bool symbols_drop_modules(struct symbols_store *store, const struct build_id *ids, size_t count,
+			  struct error *err);
 /* htlhash or Go id ↔ GNU id, whichever is canonical. */
 bool symbols_put_alias(struct symbols_store *store, const struct build_id *alias,
 		       const struct build_id *id, struct error *err);

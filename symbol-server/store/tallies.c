@@ -41,8 +41,20 @@ bool tallies_add(struct host_accounting *host, int type, const char *name, uint6
 {
 	const struct tally *tally = tally_find(name);
 
-	if (!tally)
-		return false;
+	if (!tally) {
+		bool is_series = !strcmp(name, TALLY_SERIES_FOLDED);
+		bool is_stacks = !strcmp(name, TALLY_STACKS_FOLDED);
+
+		bool is_reported = !strcmp(name, TALLY_REPORTED);
+
+		if (is_reported)
+			host->reported_ms += count;
+		if (is_series)
+			host->folded_series += count;
+		if (is_stacks)
+			host->folded_stacks += count;
+		return is_series || is_stacks || is_reported;
+	}
 	if (profile_type_find(tally->type, strlen(tally->type)) != type)
 		return true;
 	host->has_exact = true;

@@ -7,6 +7,14 @@
 
 #include "symbol-server/store/samples.h"
 
+/* Names of what the store counts itself, of any type: samples that are stored under their host's
+ * series "other", and without their stack, because their sender had its share of the room. */
+#define TALLY_SERIES_FOLDED "folded:series"
+#define TALLY_STACKS_FOLDED "folded:stacks"
+
+/* Milliseconds that a host's reports stand for: of those that began in the minute. */
+#define TALLY_REPORTED "reported:ms"
+
 /* NULL: none such. */
 const struct tally *tally_find(const char *name);
 

@@ -11,6 +11,7 @@
 
 #include "symbol-server/symbolize/file_functions.h"
 #include "symbol-server/symbolize/file_section.h"
+#include "symbol-server/symbolize/sources/upload_room.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
 enum module_file_kind {
@@ -48,5 +49,20 @@ bool symbolizer_find_functions(struct symbolizer *symbolizer, const struct build
  * other sources are not waited for. */
 bool symbolizer_lacks_file(struct symbolizer *symbolizer, const struct build_id *id,
 			   enum module_file_kind kind);
+
+/* What was uploaded of it. */
+struct upload_usage symbolizer_uploaded(struct symbolizer *symbolizer, const struct build_id *id);
+
+struct module_deleted {
+	char name[64];
+	uint32_t files;
+	uint64_t bytes;
+	bool has_table; /* it had one */
+};
+/* Deletes what was uploaded of it and the table of its names, which is made again from other
+ * sources when it is next asked for; agents are not asked for the file for a day. ERROR_NOT_FOUND;
+ * ERROR_BUSY: its table is being made, the files are gone. */
+bool symbolizer_forget_files(struct symbolizer *symbolizer, const struct build_id *id,
+			     struct module_deleted *deleted, struct error *err);
 
 #endif

@@ -120,6 +120,18 @@ static void find_breakpad(struct symbolizer *symbolizer, struct module_question 
 	guid_table_release(&table);
 }
 
+/* What nobody has reported may be in a directory: from now on it is asked for by its whole id. */
+static void find_in_directories(struct symbol_directories *directories,
+				struct module_question *question)
+{
+	uint8_t swapped[GUID_BYTES];
+
+	swap_guid(question->id.bytes, swapped);
+	if (symbol_directories_find_guid(directories, question->id.bytes, &question->id) ||
+	    symbol_directories_find_guid(directories, swapped, &question->id))
+		question->is_breakpad = false;
+}
+
 void symbolizer_find_modules(struct symbolizer *symbolizer, struct module_question *questions,
 			     size_t count)
 {
@@ -135,4 +147,7 @@ void symbolizer_find_modules(struct symbolizer *symbolizer, struct module_questi
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (has_breakpad)
 		find_breakpad(symbolizer, questions, count);
+	for (size_t i = 0; i < count; i++)
+		if (questions[i].is_breakpad && !questions[i].is_known)
+			find_in_directories(symbolizer->directories, &questions[i]);
 }

@@ -11,7 +11,7 @@
 
 struct module_question {
 	struct build_id id; /* as asked, of a Breakpad id 16 bytes; when it is known the module's */
-	bool is_breakpad;
+	bool is_breakpad;   /* of a file that is only in a directory no more: id is whole then */
 	bool is_known;
 };
 
@@ -19,8 +19,8 @@ struct module_question {
  * the first 16 bytes as a GUID, fields little-endian, followed by the age 0. */
 bool module_question_parse(const char *text, struct module_question *out);
 
-/* Fills in what is known. Of several modules with the same first 16 bytes the one with the best
- * table. */
+/* Fills in what is known, and the whole id of what a directory has. Of several modules with the
+ * same first 16 bytes the one with the best table. */
 void symbolizer_find_modules(struct symbolizer *symbolizer, struct module_question *questions,
 			     size_t count);
 

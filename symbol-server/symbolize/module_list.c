@@ -26,6 +26,7 @@ void module_list_release(struct module_list *list)
 		free(list->queues[i].numbers);
 	hash_table_release(&list->by_id);
 	free(list->modules);
+	free(list->forgotten);
 	memset(list, 0, sizeof(*list));
 }
 
@@ -47,10 +48,14 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 
 	if (module)
 		return module;
+	if (list->count == MODULES_MAX)
+		module_list_make_room(list, true);
 	if (list->count == list->room) {
 		uint32_t room = list->room ? list->room * 2 : 64;
 		struct module *more = NULL;
 
+		if (room > MODULES_MAX)
+			room = MODULES_MAX;
 		if (list->count < MODULES_MAX)
 			more = realloc(list->modules, room * sizeof(*more));
 		if (!more) {
@@ -69,6 +74,33 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 		.id = *id, .downloaded = -1, .alt_downloaded = -1, .first_seen_ms = now_ms};
 	MODULE_TEXT(module->reason, "it waits for its turn");
 	return module;
+}
+
+void module_list_meet(struct module_list *list, struct module *module, bool is_sampled,
+		      uint32_t sender, int64_t now_ms)
+{
+	if (!module->met_ms) {
+		module->sender = sender;
+		list->announced += !is_sampled && !module->is_stored;
+	}
+	module->met_ms = now_ms;
+	module->is_sampled |= is_sampled;
+}
+
+bool module_is_kept(const struct module *module)
+{
+	return module->is_sampled || module->is_stored || module->is_uploaded ||
+	       module->uploading || module->quality != QUALITY_NONE;
+}
+
+size_t module_list_take_forgotten(struct module_list *list, struct build_id *ids, size_t room)
+{
+	size_t count = list->forgotten_count < room ? list->forgotten_count : room;
+
+	list->forgotten_count -= count;
+	if (count)
+		memcpy(ids, list->forgotten + list->forgotten_count, count * sizeof(*ids));
+	return count;
 }
 
 /* ---- queues: heaps, as 100,000 modules may wait at once after a long pause ---- */
@@ -131,23 +163,50 @@ static bool has_room(struct module_heap *heap)
 	return true;
 }
 
+static uint8_t rank_of(const struct module *module)
+{
+	if (module->quality < QUALITY_SYMTAB)
+		return module->is_uploaded ? 0 : 1;
+	return module->quality < QUALITY_DWARF ? 2 : 3;
+}
+
 void module_list_queue(struct module_list *list, struct module *module, enum module_queue queue)
 {
 	struct module_heap *heap = &list->queues[queue];
 
+	if (module->queue == queue) { /* what was uploaded meanwhile moves forward */
+		module->rank = rank_of(module);
+		move_up(list, heap, module->place);
+		return;
+	}
 	if (module->queue != QUEUE_NONE) {
-		module->is_again |= module->queue != queue;
+		module->is_again = true;
 		return;
 	}
 	if (!has_room(heap))
 		return; /* it is met again */
 	module->order = list->queued++;
-	module->rank = module->quality < QUALITY_SYMTAB  ? 0
-		       : module->quality < QUALITY_DWARF ? 1
-							 : 2;
+	module->rank = rank_of(module);
 	module->queue = queue;
 	heap->numbers[heap->count++] = (uint32_t)(module - list->modules);
 	move_up(list, heap, heap->count - 1);
+}
+
+void module_list_renumber(struct module_list *list, enum module_queue queue,
+			  const uint32_t *numbers)
+{
+	struct module_heap *heap = &list->queues[queue];
+	uint32_t count = heap->count;
+
+	heap->count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t number = numbers[heap->numbers[i]];
+
+		if (number == UINT32_MAX)
+			continue;
+		heap->numbers[heap->count++] = number;
+		move_up(list, heap, heap->count - 1);
+	}
 }
 
 void module_list_weigh(struct module_list *list, struct module *module, uint64_t samples)
@@ -237,6 +296,7 @@ void module_from_row(struct module *module, const struct module_row *row)
 	module->fetch_ms = row->fetch_ms;
 	module->conversion_ms = row->conversion_ms;
 	module->last_used_ms = module->stored_used_ms = row->last_used_ms;
+	module->is_stored = true;
 	module->is_dropped = row->is_dropped;
 	module->has_failed = module->state == MODULE_failed;
 	/* A conversion that did not end has left no table: it starts again. */

@@ -67,6 +67,7 @@ static bool load_modules(struct symbolizer *symbolizer, struct error *err)
 		if (!module)
 			break;
 		module_from_row(module, &rows[i]);
+		module->is_uploaded = false; /* symbolizer_find_uploads() */
 		symbolizer->disk_bytes += module->packed_bytes;
 		start_module(symbolizer, module);
 	}
@@ -126,13 +127,15 @@ static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_
 	symbolizer->cache = symbol_cache_new(options->memory_limit_bytes);
 	if (symbolizer->stop_fd < 0 || !symbolizer->cache)
 		return error_set(err, ERROR_MEMORY, "no memory for the symbolizer");
-	symbolizer->uploads = uploads_open(cache, options->upload_limit_bytes, err);
+	symbolizer->uploads = uploads_open(cache, options->upload_limit_bytes,
+					   options->upload_disk_bytes, err);
 	if (!symbolizer->uploads)
 		return false;
 	symbolizer->sources = symbol_sources_open(options->debuginfod_urls,
 						  options->debuginfod_url_count, cache, err);
 	if (!symbolizer->sources || !load_modules(symbolizer, err))
 		return false;
+	symbolizer_find_uploads(symbolizer);
 	symbol_sources_watch(symbolizer->sources, server_is_back, symbolizer);
 	symbolizer->directories = symbol_directories_start(
 		&(struct symbol_directories_options){
@@ -151,6 +154,7 @@ struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
 				    struct symbols_store *store, struct error *err)
 {
 	struct symbolizer *symbolizer = calloc(1, sizeof(*symbolizer));
+	pthread_condattr_t monotonic;
 
 	if (!symbolizer) {
 		error_set(err, ERROR_MEMORY, "no memory for the symbolizer");
@@ -166,7 +170,11 @@ struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
 	pthread_mutex_init(&symbolizer->lock, NULL);
 	pthread_mutex_init(&symbolizer->load_lock, NULL);
 	pthread_cond_init(&symbolizer->wake, NULL);
-	pthread_cond_init(&symbolizer->keep, NULL);
+	pthread_mutex_init(&symbolizer->save_lock, NULL);
+	pthread_condattr_init(&monotonic); /* a wall clock that is set back stops no saving */
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&symbolizer->keep, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	if (open_sources(symbolizer, options, err) &&
 	    symbolizer_work_start(symbolizer, options->workers, err))
 		return symbolizer;
@@ -198,6 +206,7 @@ void symbolizer_stop(struct symbolizer *symbolizer)
 	pthread_cond_destroy(&symbolizer->wake);
 	pthread_cond_destroy(&symbolizer->keep);
 	pthread_mutex_destroy(&symbolizer->load_lock);
+	pthread_mutex_destroy(&symbolizer->save_lock);
 	pthread_mutex_destroy(&symbolizer->lock);
 	free(symbolizer);
 }
@@ -207,15 +216,34 @@ void symbolizer_stop(struct symbolizer *symbolizer)
 void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
 		     bool is_gnu, uint64_t samples)
 {
+	symbolizer_want_of(symbolizer, id, name, is_gnu, samples, 0);
+}
+
+/* Known already, and new in samples: its row is stored from now on, with what sources answer. */
+static void begin_to_keep(struct symbolizer *symbolizer, struct module *module)
+{
+	module->is_unsaved = true;
+	if (module->queue == QUEUE_NONE && module->quality == QUALITY_NONE && !module->is_dropped)
+		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
+}
+
+void symbolizer_want_of(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
+			bool is_gnu, uint64_t samples, uint32_t sender)
+{
+	struct module_list *list = &symbolizer->modules;
 	struct module *module;
-	bool is_known;
+	bool is_known, was_kept;
 
 	pthread_mutex_lock(&symbolizer->lock);
-	is_known = module_list_find(&symbolizer->modules, id) != NULL;
-	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	if (!samples && list->announced >= ANNOUNCED_MAX && !module_list_find(list, id))
+		module_list_make_room(list, false);
+	is_known = module_list_find(list, id) != NULL;
+	module = module_list_add(list, id, symbolizer_now_ms());
 	if (module) {
+		was_kept = module_is_kept(module);
+		module_list_meet(list, module, samples, sender, symbolizer_now_ms());
 		if (module->quality < QUALITY_SYMTAB)
-			module_list_weigh(&symbolizer->modules, module, samples);
+			module_list_weigh(list, module, samples);
 		module->is_met = true;
 		if (name && *name && !*module->name)
 			MODULE_TEXT(module->name, name);
@@ -225,6 +253,8 @@ void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, c
 			if (module->state == MODULE_missing)
 				symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 		}
+		if (is_known && !was_kept && module_is_kept(module))
+			begin_to_keep(symbolizer, module);
 		module->is_unsaved |= !is_known;
 		if (!is_known)
 			symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
@@ -232,141 +262,86 @@ void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, c
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
-/* Nothing of that id is on this machine, as far as is known at once. */
-static bool is_nothing_here(struct symbolizer *symbolizer, const struct build_id *id)
+/* Lock held. What was asked before counts for nothing; a thread that has it now goes on. */
+static void begin_anew(struct symbolizer *symbolizer, struct module *module)
 {
-	int fds[UPLOAD_KINDS];
-	size_t count;
-
-	if (!symbol_directories_are_read(symbolizer->directories))
-		return false;
-	count = uploads_open_files(symbolizer->uploads, id, fds);
-	for (size_t i = 0; i < count; i++)
-		close(fds[i]);
-	return count == 0 && !symbol_directories_has(symbolizer->directories, id);
+	if (module->queue != QUEUE_NONE)
+		return;
+	if (module->quality == QUALITY_NONE && !module->has_failed) {
+		module->state = MODULE_wanted;
+		MODULE_TEXT(module->reason, "it waits for its turn");
+	}
+	module->failures = 0;
+	module->retry_at_ms = module->upload_gone_ms = 0;
+	module->is_fetched = module->is_alt_asked = module->is_dropped = module->is_down = false;
+	module->is_unsaved = true;
+	symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 }
 
-/* Whoever announced it has the file and is about to send it. */
-static void note_asked(struct symbolizer *symbolizer, const struct build_id *id)
+bool symbolizer_ask_again(struct symbolizer *symbolizer, const struct build_id *id,
+			  struct error *err)
 {
 	struct module *module;
 
+	symbol_directories_missed(symbolizer->directories);
+	symbol_sources_forgive(symbolizer->sources, id);
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	if (module)
-		module->asked_for_ms = symbolizer_now_ms();
+		begin_anew(symbolizer, module);
 	pthread_mutex_unlock(&symbolizer->lock);
+	return module || error_set(err, ERROR_NOT_FOUND, "nothing is known of this build-id");
 }
 
-bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_id *id)
+uint64_t symbolizer_evicted(struct symbolizer *symbolizer)
 {
-	bool has_servers = symbol_sources_count(symbolizer->sources) > 0;
-	bool is_wanted = !has_servers, is_settled = false;
-	struct module *module;
+	uint64_t evicted;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	evicted = symbolizer->modules.evicted;
+	pthread_mutex_unlock(&symbolizer->lock);
+	return evicted;
+}
+
+bool symbolizer_keeps(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	const struct module *module;
+	bool keeps;
 
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
-	if (module) {
-		/* Every source has been asked that could be. */
-		is_settled = module->queue == QUEUE_NONE && module->retry_at_ms != 0;
-		is_wanted = module->quality <= QUALITY_DYNSYM && !module->is_uploaded &&
-			    !module->uploading && !module->is_dropped &&
-			    (is_settled || !has_servers || !module->is_gnu);
-	}
+	keeps = module && module_is_kept(module);
 	pthread_mutex_unlock(&symbolizer->lock);
-	is_wanted = is_wanted && (is_settled || is_nothing_here(symbolizer, id));
-	if (is_wanted)
-		note_asked(symbolizer, id);
-	return is_wanted;
+	return keeps;
 }
 
-/* ---- uploads ---- */
-
-struct symbol_upload {
-	struct symbolizer *symbolizer;
-	struct build_id id;
-	struct upload_file *file;
-};
-
-struct symbol_upload *symbolizer_upload(struct symbolizer *symbolizer, const struct build_id *id,
-					struct error *err)
+void symbolizer_warn(struct symbolizer *symbolizer, const struct build_id *id, const char *event,
+		     const struct error *err)
 {
-	struct symbol_upload *upload = calloc(1, sizeof(*upload));
+	char hex[BUILD_ID_HEX], name[sizeof((struct module *)0)->name] = "";
 	struct module *module;
 
-	if (!upload) {
-		error_set(err, ERROR_MEMORY, "no memory for an upload");
-		return NULL;
-	}
-	upload->symbolizer = symbolizer;
-	upload->id = *id;
-	upload->file = upload_file_open(symbolizer->uploads, err);
-	if (!upload->file) {
-		free(upload);
-		return NULL;
-	}
+	build_id_format(id, hex);
 	pthread_mutex_lock(&symbolizer->lock);
-	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	module = module_list_find(&symbolizer->modules, id);
 	if (module)
-		module->uploading++;
+		MODULE_TEXT(name, module->name);
 	pthread_mutex_unlock(&symbolizer->lock);
-	if (module)
-		return upload;
-	error_set(err, ERROR_LIMIT, "%d modules are known already", MODULES_MAX);
-	upload_file_close(upload->file);
-	free(upload);
-	return NULL;
+	log_warn(event, "module=\"%s\" build_id=%s reason=\"%s\"", name, hex, err->message);
 }
 
-bool symbol_upload_write(struct symbol_upload *upload, const void *bytes, size_t length,
-			 struct error *err)
+void symbolizer_have_names(struct symbolizer *symbolizer, const struct build_id *const *ids,
+			   size_t count, bool *has_table)
 {
-	return upload_file_write(upload->file, bytes, length, err);
-}
-
-static void end_upload(struct symbol_upload *upload, bool is_kept, bool is_new)
-{
-	struct symbolizer *symbolizer = upload->symbolizer;
-	struct module *module;
-
 	pthread_mutex_lock(&symbolizer->lock);
-	module = module_list_find(&symbolizer->modules, &upload->id);
-	module->uploading--;
-	symbolizer->counters.uploads += is_kept;
-	symbolizer->counters.uploads_refused += !is_kept;
-	module->is_uploaded |= is_kept;
-	if (is_new) {
-		module->failures = 0;
-		module->is_dropped = false;
-		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
-		symbolizer_file_came(symbolizer, &upload->id);
+	for (size_t i = 0; i < count; i++) {
+		const struct module *module = NULL;
+
+		if (ids[i]->length)
+			module = module_list_find(&symbolizer->modules, ids[i]);
+		has_table[i] = module && module->quality > QUALITY_NONE;
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
-	if (is_new)
-		symbolizer_save(symbolizer, &upload->id);
-	upload_file_close(upload->file);
-	free(upload);
-}
-
-bool symbol_upload_finish(struct symbol_upload *upload, bool *is_new, struct error *err)
-{
-	struct symbolizer *symbolizer = upload->symbolizer;
-	struct module *module;
-	bool replaces, ok;
-
-	pthread_mutex_lock(&symbolizer->lock);
-	module = module_list_find(&symbolizer->modules, &upload->id);
-	replaces = module->state == MODULE_failed;
-	pthread_mutex_unlock(&symbolizer->lock);
-	ok = upload_file_keep(upload->file, &upload->id, replaces, is_new, err);
-	end_upload(upload, ok, ok && *is_new);
-	return ok;
-}
-
-void symbol_upload_abort(struct symbol_upload *upload)
-{
-	if (upload)
-		end_upload(upload, false, false);
 }
 
 /* ---- tables ---- */
@@ -449,7 +424,7 @@ static struct symbol_table *load_table(struct symbolizer *symbolizer, const stru
 	else if (err.kind == ERROR_FORMAT || err.kind == ERROR_NOT_FOUND)
 		table_is_lost(symbolizer, id);
 	if (!table)
-		log_warn("symbol table not loaded", "reason=\"%s\"", err.message);
+		symbolizer_warn(symbolizer, id, "symbol table not loaded", &err);
 	return table;
 }
 
@@ -499,6 +474,7 @@ static bool show_module(const struct module *module, struct arena *arena, struct
 	const char *reason = module->reason;
 
 	module_to_row(module, row);
+	row->is_working = module->queue != QUEUE_NONE;
 	if (module->state == MODULE_missing &&
 	    symbolizer_now_ms() - module->asked_for_ms < ASKED_FOR_MS) {
 		row->state = MODULE_wanted;
@@ -535,9 +511,19 @@ bool symbolizer_candidates(struct symbolizer *symbolizer, struct arena *arena,
 
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out)
 {
+	struct uploads_counts uploads;
+
+	uploads_count(symbolizer->uploads, &uploads); /* not under the lock */
 	pthread_mutex_lock(&symbolizer->lock);
 	*out = symbolizer->counters;
+	out->uploads_damaged = uploads.damaged;
+	out->upload_bytes = uploads.bytes;
+	out->upload_files = uploads.files;
+	out->upload_limit_bytes = uploads.limit_bytes;
+	out->uploads_evicted = uploads.evicted_files;
 	out->disk_bytes = symbolizer->disk_bytes;
+	out->modules_evicted = symbolizer->modules.evicted;
+	out->modules_refused = symbolizer->modules.refused;
 	out->tables_on_disk = 0;
 	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
 		out->modules_by_state[symbolizer->modules.modules[i].state]++;

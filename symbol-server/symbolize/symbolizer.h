@@ -24,7 +24,8 @@ struct symbolizer_options {
 	size_t memory_limit_bytes;   /* of loaded tables, LRU */
 	uint64_t disk_limit_bytes;   /* of packed tables, least used first; 0: no limit */
 	unsigned workers;            /* conversions at a time */
-	uint64_t upload_limit_bytes;
+	uint64_t upload_limit_bytes; /* of one file */
+	uint64_t upload_disk_bytes;  /* of all, least used first; 0: no limit */
 };
 
 struct symbolizer;
@@ -33,22 +34,36 @@ struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
 				    struct symbols_store *store, struct error *err);
 
 /* A module has been met in samples (or announced). Cheap when known. samples: weight to add,
- * hottest first. name may be NULL. is_gnu false: never asked from debuginfod. Thread-safe, as all
- * here. */
+ * hottest first; 0: announced only, which is not stored. name may be NULL. is_gnu false: never
+ * asked from debuginfod. Thread-safe, as all here. */
 void symbolizer_want(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
 		     bool is_gnu, uint64_t samples);
+/* The same of a sender, any number for who it is: one that brings too many makes room first. */
+void symbolizer_want_of(struct symbolizer *symbolizer, const struct build_id *id, const char *name,
+			bool is_gnu, uint64_t samples, uint32_t sender);
+/* Somebody wants its names now: directories and servers are asked again, whatever they said before
+ * and when; agents may be too. ERROR_NOT_FOUND. */
+bool symbolizer_ask_again(struct symbolizer *symbolizer, const struct build_id *id,
+			  struct error *err);
+/* How many modules made room for others since the start: they have to be told of again. */
+uint64_t symbolizer_evicted(struct symbolizer *symbolizer);
+
+/* For each of count ids whether there is a table of its names now: has_table[i]. Cheap. */
+void symbolizer_have_names(struct symbolizer *symbolizer, const struct build_id *const *ids,
+			   size_t count, bool *has_table);
 
 /* true when an agent's file for this id would help: nothing better than dynsym is known, no upload
  * in progress, and no other source is still to be asked. For POST /api/v1/modules. */
 bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_id *id);
 
-/* An upload: write() the body's bytes as they arrive, then finish. One sentence on failure:
- * ERROR_LIMIT too large, ERROR_CONFLICT the file's build-id is another, ERROR_FORMAT not an ELF
- * with code or symbols (nor a kallsyms text), ERROR_SYSTEM disk. finish returns whether it was new
- * or better; the table follows in the background. Both end the upload: finish or abort. */
+/* An upload: write() the body's bytes as they arrive, then finish; expected_bytes 0: not known. One
+ * sentence on failure: ERROR_LIMIT too large, ERROR_BUSY no room just now, ERROR_CONFLICT the
+ * file's build-id is another, ERROR_FORMAT not an ELF with code or symbols (nor a kallsyms text),
+ * ERROR_SYSTEM disk. finish returns whether it was new or better; the table follows in the
+ * background. Both end the upload: finish or abort. */
 struct symbol_upload;
 struct symbol_upload *symbolizer_upload(struct symbolizer *symbolizer, const struct build_id *id,
-					struct error *err);
+					uint64_t expected_bytes, struct error *err);
 bool symbol_upload_write(struct symbol_upload *upload, const void *bytes, size_t length,
 			 struct error *err);
 bool symbol_upload_finish(struct symbol_upload *upload, bool *is_new, struct error *err);
@@ -96,10 +111,15 @@ bool symbolizer_candidates(struct symbolizer *symbolizer, struct arena *arena,
 struct symbolizer_counters {
 	uint64_t modules_by_state[MODULE_STATE_COUNT]; /* now */
 	uint64_t conversions, conversions_failed, fetches, fetches_failed, uploads, uploads_refused;
-	uint64_t tables_in_memory, table_bytes; /* now */
-	uint64_t queue;                         /* now */
-	uint64_t tables_on_disk, disk_bytes;    /* now; packed */
-	uint64_t tables_dropped;                /* to make room on the disk */
+	uint64_t uploads_damaged;                  /* found so when they were needed */
+	uint64_t upload_bytes, upload_files;       /* now */
+	uint64_t upload_limit_bytes;               /* 0: none */
+	uint64_t uploads_evicted;                  /* files that made room */
+	uint64_t tables_in_memory, table_bytes;    /* now */
+	uint64_t queue;                            /* now */
+	uint64_t tables_on_disk, disk_bytes;       /* now; packed */
+	uint64_t tables_dropped;                   /* to make room on the disk */
+	uint64_t modules_evicted, modules_refused; /* to make room; for want of it */
 };
 void symbolizer_counters(struct symbolizer *symbolizer, struct symbolizer_counters *out);
 

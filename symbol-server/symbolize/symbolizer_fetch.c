@@ -183,7 +183,9 @@ void symbolizer_fetch(struct symbolizer *symbolizer, const struct build_id *id)
 	if (attempts)
 		attempts->is_alt = is_alt;
 	answer = symbol_sources_ask(symbolizer->sources, &question, &result);
+	/* Also of one that was only asked for, if it has something: it is kept from now on. */
 	if (attempts && answer != SOURCE_STOPPED &&
+	    (answer == SOURCE_FOUND || symbolizer_keeps(symbolizer, id)) &&
 	    !symbols_put_candidates(symbolizer->store, id,
 				    is_alt ? CANDIDATE_REMOTE_ALT : CANDIDATE_REMOTE,
 				    attempts->rows, attempts->count, &err))

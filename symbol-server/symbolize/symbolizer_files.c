@@ -146,6 +146,20 @@ static void follow_links(struct symbolizer *symbolizer, const struct build_id *i
 	}
 }
 
+/* What was damaged is gone: whoever has it is asked for it again. */
+static void note_lost_uploads(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct module *module;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	module = module_list_find(&symbolizer->modules, id);
+	if (module && module->is_uploaded && !uploads_have(symbolizer->uploads, id)) {
+		module->is_uploaded = false;
+		module->is_unsaved = true;
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
 void files_find(struct symbolizer *symbolizer, const struct build_id *id, int downloaded,
 		const char *url, struct module_files *files)
 {
@@ -157,6 +171,8 @@ void files_find(struct symbolizer *symbolizer, const struct build_id *id, int do
 	count = uploads_open_files(symbolizer->uploads, id, fds);
 	for (size_t i = 0; i < count; i++)
 		add_candidate(files, fds[i], "upload", "", true);
+	if (!count)
+		note_lost_uploads(symbolizer, id);
 	files->upload_ms = ms_since(begin);
 	begin = symbolizer_now_ms();
 	find_in_directories(symbolizer, id, files);
@@ -368,6 +384,7 @@ void files_report(struct symbolizer *symbolizer, const struct build_id *id,
 								       : files->directory_ms,
 						       .at_ms = now};
 	}
-	if (!symbols_put_candidates(symbolizer->store, id, CANDIDATE_HERE, rows, count, &err))
+	if (symbolizer_keeps(symbolizer, id) &&
+	    !symbols_put_candidates(symbolizer->store, id, CANDIDATE_HERE, rows, count, &err))
 		log_warn("answers of sources not stored", "reason=\"%s\"", err.message);
 }

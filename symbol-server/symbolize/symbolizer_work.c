@@ -16,6 +16,7 @@ enum {
 	NAMES_FIRST_BYTES = 2 << 20, /* debug files from this size on get their names first */
 	LOOK_THREADS = 4,            /* unpacking a package can hold one up for a while */
 	MISS_FIRST_MS = 10 * 60 * 1000,
+	BUSY_MS = 10 * 1000,
 	MISS_MAX_MS = 24 * 60 * 60 * 1000,
 };
 
@@ -88,6 +89,9 @@ static void finish_local(struct task *task, const struct error *err)
 	if (err->kind == ERROR_BUSY) { /* stopping: taken up at the next start */
 		if (module->quality < QUALITY_DWARF)
 			module->state = MODULE_wanted;
+		/* Or somebody has the database: soon. */
+		if (!atomic_load(&symbolizer->stops))
+			module->retry_at_ms = symbolizer_now_ms() + BUSY_MS;
 	} else if (module->is_again) {
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	} else if (may_ask(task, module)) {
@@ -196,7 +200,7 @@ static void work_here(struct task *task)
 	if (!task->files.count) {
 		symbol_directories_missed(symbolizer->directories);
 	} else if (!task_convert(task, &err) && *err.message && err.kind != ERROR_BUSY) {
-		log_warn("module not converted", "reason=\"%s\"", err.message);
+		symbolizer_warn(symbolizer, &task->id, "module not converted", &err);
 	}
 	if (task->waits_for_alt)
 		keep_downloads(task);

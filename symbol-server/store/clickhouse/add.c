@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/log.h"
+
 static bool has_id(const struct batch_profile *profile)
 {
 	static const uint8_t none[16];
@@ -39,6 +41,7 @@ static struct series_day *series_day_of(struct clickhouse_samples *store, uint32
 		i++;
 	if (i == SERIES_DAYS || store->series_met.count > KNOWN_IDS_MAX) {
 		id_set_clear(&store->series_met);
+		sender_shares_release(&store->series_hosts);
 		store->series_day_count = i = 0;
 	}
 	if (i == store->series_day_count)
@@ -47,19 +50,43 @@ static struct series_day *series_day_of(struct clickhouse_samples *store, uint32
 	return &store->series_days[i];
 }
 
-/* Counts what this server met since it was started: several servers let in so many each. */
-static bool takes_series(struct adder *adder, uint64_t id, uint32_t day)
+enum series_taken { SERIES_OWN, SERIES_OTHER, SERIES_REFUSED };
+
+/* Counts what this server met since it was started: several servers let in so many each. A host
+ * that has its share when most are taken gets one series for all its further ones. */
+static enum series_taken take_series(struct adder *adder, uint64_t id,
+				     const struct batch_series *series, uint32_t day)
 {
 	struct clickhouse_samples *store = adder->store;
 	struct series_day *counted = series_day_of(store, adder->batch->tenant, day);
-	uint64_t key = hash_word(hash_word(id, day), adder->batch->tenant);
+	uint64_t key = hash_word(hash_word(id, day), adder->batch->tenant), host;
+	struct text name = adder_host(series).value;
 
 	if (id_set_has(&store->series_met, key))
-		return true;
-	if (counted->count >= store->series_max)
-		return false;
+		return SERIES_OWN;
+	host = hash_word(hash_bytes(name.at, name.length, adder->batch->tenant), day);
+	if (share_allows(sender_shares_used(&store->series_hosts, host), counted->count,
+			 store->series_max)) {
+		counted->count += id_set_add(&store->series_met, key);
+		sender_shares_add(&store->series_hosts, host, 1);
+		return SERIES_OWN;
+	}
+	key = hash_word(host, 0x6f74686572);
+	if (id_set_has(&store->series_met, key))
+		return SERIES_OTHER;
+	if (counted->count > store->series_max + (uint64_t)store->series_max / 4)
+		return SERIES_REFUSED;
 	counted->count += id_set_add(&store->series_met, key);
-	return true;
+	return SERIES_OTHER;
+}
+
+static void tell_folded(struct adder *adder, uint64_t samples)
+{
+	adder->store->counters.series_folded_profiles++;
+	adder->store->counters.series_folded_samples += samples;
+	log_fault_write(&adder->store->series_folded, samples, LOG_WARN,
+			"series of a host that has its share are one", "limit=%u",
+			adder->store->series_max);
 }
 
 static void tell_refused(struct adder *adder, uint64_t samples)
@@ -237,14 +264,18 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	size_t key = out->length;
 	uint8_t type = (uint8_t)profile_type_find(profile->type, strlen(profile->type));
 	uint64_t series = adder_series_id(&adder->batch->series[profile->series]);
-	bool is_taken = takes_series(adder, series, minute / 86400);
+	enum series_taken taken = take_series(adder, series, &adder->batch->series[profile->series],
+					      minute / 86400);
+	bool is_taken = taken != SERIES_REFUSED;
 	uint64_t samples = 0, value = 0;
 
 	if (month_of(minute * 1000ll) != adder->month) /* every month has its own definitions */
 		memset(adder->locations, 0, adder->batch->location_count * sizeof(uint64_t));
 	adder->month = month_of(minute * 1000ll);
-	series = is_taken ? adder_define_series(adder, profile->series)
-			  : adder_define_host(adder, &adder->batch->series[profile->series]);
+	series = taken == SERIES_OWN ? adder_define_series(adder, profile->series)
+		 : is_taken
+			 ? adder_define_other(adder, &adder->batch->series[profile->series])
+			 : adder_define_host(adder, &adder->batch->series[profile->series], NULL);
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample =
 			&adder->batch->samples[profile->first_sample + i];
@@ -274,12 +305,35 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 		tell_refused(adder, samples);
 		samples = 0;
 	}
+	if (taken == SERIES_OTHER)
+		tell_folded(adder, samples);
 	adder->group->profiles++;
 	adder->group->samples += samples;
 	if (minute < adder->group->first_minute)
 		adder->group->first_minute = minute;
 	if (minute > adder->group->last_minute)
 		adder->group->last_minute = minute;
+}
+
+/* Counted as lost when it came: the day of its own time may be gone. */
+static void put_untimely(struct adder *adder, const struct batch_untimely *untimely)
+{
+	const struct batch_profile when = {.time_ms = untimely->received_ms};
+	struct buffer *out = &adder->group->tables[GROUP_SAMPLES];
+	uint32_t minute = adder_minute(untimely->received_ms);
+	uint8_t type = (uint8_t)profile_type_find(untimely->type, strlen(untimely->type));
+
+	adder->month = month_of(minute * 1000ll);
+	put_key(adder, &when, type,
+		adder_define_host(adder, &adder->batch->series[untimely->series], untimely->reason),
+		out);
+	row_put_u8(out, 0);
+	row_put_u64(out, 0);
+	row_put_u64(out, 0);
+	row_put_u64(out, 0);
+	row_put_u64(out, untimely->samples);
+	put_no_arrays(out);
+	adder_note_bucket(adder, minute);
 }
 
 /* --- ids seen before --- */
@@ -388,6 +442,9 @@ static bool add_days(struct adder *adder, struct error *err)
 	for (uint32_t i = 0; i < batch->counters_count; i++)
 		if (!add_day(adder, batch->counters[i].time_ms, err))
 			return false;
+	for (uint32_t i = 0; i < batch->untimely_count; i++)
+		if (!add_day(adder, batch->untimely[i].received_ms, err))
+			return false;
 	return true;
 }
 
@@ -441,6 +498,8 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	for (uint32_t i = 0; i < batch->profile_count; i++)
 		if (!adder->is_repeated[i])
 			put_profile(adder, &batch->profiles[i]);
+	for (uint32_t i = 0; i < batch->untimely_count; i++)
+		put_untimely(adder, &batch->untimely[i]);
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
 		adder_put_counters(adder, &batch->counters[i]);
 		adder_count_report(adder, &batch->counters[i]);

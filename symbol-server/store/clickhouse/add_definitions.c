@@ -139,19 +139,40 @@ uint64_t adder_define_series(struct adder *adder, uint32_t number)
 	return id;
 }
 
-uint64_t adder_define_host(struct adder *adder, const struct batch_series *series)
+struct batch_label adder_host(const struct batch_series *series)
 {
-	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	struct batch_label host = {{"host", 4}, {"", 0}};
-	const struct batch_series alone = {&host, 1};
-	uint64_t id;
-
 	for (uint32_t i = 0; i < series->label_count; i++)
 		if (series->labels[i].name.length == 4 &&
 		    !memcmp(series->labels[i].name.at, "host", 4))
-			host = series->labels[i];
-	id = adder_series_id(&alone);
+			return series->labels[i];
+	return (struct batch_label){{"host", 4}, {"", 0}};
+}
+
+uint64_t adder_define_host(struct adder *adder, const struct batch_series *series,
+			   const char *lost_by)
+{
+	struct buffer *out = &adder->group->tables[GROUP_SERIES];
+	struct batch_label labels[] = {adder_host(series),
+				       {{clickhouse_lost_label, sizeof clickhouse_lost_label - 1},
+					{lost_by, lost_by ? (uint32_t)strlen(lost_by) : 0}}};
+	const struct batch_series alone = {labels, lost_by ? 2 : 1};
+	uint64_t id = adder_series_id(&alone);
+
 	if (is_new(adder, hash_word(id, adder->batch->tenant)))
 		put_series(adder, id, &alone, out);
+	return id;
+}
+
+uint64_t adder_define_other(struct adder *adder, const struct batch_series *series)
+{
+	struct buffer *out = &adder->group->tables[GROUP_SERIES];
+	struct batch_label labels[] = {adder_host(series),
+				       {{"process", 7}, {"other", 5}, false},
+				       {{"service", 7}, {"other", 5}, false}};
+	const struct batch_series other = {labels, 3};
+	uint64_t id = adder_series_id(&other);
+
+	if (is_new(adder, hash_word(id, adder->batch->tenant)))
+		put_series(adder, id, &other, out);
 	return id;
 }

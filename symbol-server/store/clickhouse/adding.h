@@ -48,8 +48,12 @@ static inline uint32_t adder_minute(int64_t time_ms)
  * group. */
 uint64_t adder_define_stack(struct adder *adder, uint32_t number);
 uint64_t adder_define_series(struct adder *adder, uint32_t number);
-/* What stands for the refused series of a host. */
-uint64_t adder_define_host(struct adder *adder, const struct batch_series *series);
+/* The one series of all that are beyond a host's share. */
+uint64_t adder_define_other(struct adder *adder, const struct batch_series *series);
+struct batch_label adder_host(const struct batch_series *series);
+/* What stands for samples of a host that are not stored. lost_by: why; NULL: "series_limit". */
+uint64_t adder_define_host(struct adder *adder, const struct batch_series *series,
+			   const char *lost_by);
 uint64_t adder_series_id(const struct batch_series *series);
 
 void adder_put_counters(struct adder *adder, const struct batch_counters *counters);

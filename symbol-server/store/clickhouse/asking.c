@@ -241,6 +241,12 @@ static void put_versions(const struct asking *asking, struct buffer *rows)
 		row_put_u64(rows, asking->parts.rolled[i].version);
 }
 
+/* Its time is looked at here as well: ClickHouse does not at every step. */
+static bool is_over(void *context)
+{
+	return !limit_watch_allows(&((struct asking *)context)->watch, 0, NULL);
+}
+
 bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 		bool (*row)(void *context, struct row_reader *row), void *context,
 		struct error *err)
@@ -264,15 +270,17 @@ bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
 				    .sql = (const char *)sql->bytes,
 				    .set = has_set ? &set : set.next,
 				    .limits = &query->limits,
-				    .is_cancelled = query->is_cancelled,
-				    .cancel_context = query->context,
+				    .is_cancelled = is_over,
+				    .cancel_context = asking,
 				    .row = row,
 				    .context = context,
 			    },
 			    err);
 	buffer_release(&wanted);
 	buffer_release(&versions);
-	if (!ok)
+	if (asking->watch.why.kind != ERROR_NONE && err)
+		*err = asking->watch.why;
+	if (!ok || asking->watch.why.kind != ERROR_NONE)
 		return false;
 	return !asking->is_full ||
 	       error_set(err, ERROR_LIMIT,
@@ -392,22 +400,6 @@ const struct defined_series *asking_series(const struct asking *asking,
 		       : definitions_at(asking->definitions, DEFINITION_SERIES, sum->number);
 }
 
-static void choose(struct asking *asking)
-{
-	const struct samples_query *query = asking->query;
-
-	for (size_t i = 0; i < asking->series_count; i++) {
-		struct series_sum *sum = &asking->series[i];
-		const struct series_labels *labels = &asking_series(asking, sum)->labels;
-		bool is_chosen = !query->series_wanted ||
-				 query->series_wanted(query->context, labels);
-
-		sum->is_wanted = is_chosen && (sum->samples || sum->value);
-		asking->wanted_count += sum->is_wanted;
-		asking->is_chosen |= !is_chosen;
-	}
-}
-
 /* --- series that nobody tells apart --- */
 
 static bool copy_labels(struct arena *arena, const struct samples_query *query,
@@ -445,7 +437,8 @@ bool asking_groups(struct asking *asking, struct arena *arena, struct series_lab
 
 		if (!sum->is_wanted)
 			continue;
-		ok = copy_labels(arena, asking->query, &asking_series(asking, sum)->labels, to);
+		ok = limit_watch_goes_on(&asking->watch, NULL) &&
+		     copy_labels(arena, asking->query, &asking_series(asking, sum)->labels, to);
 		if (!ok)
 			break;
 		hash = series_labels_hash(to);
@@ -494,15 +487,14 @@ bool asking_open(struct asking *asking, struct clickhouse_samples *store,
 		 struct error *err)
 {
 	*asking = (struct asking){.store = store, .query = query, .type = type};
+	limit_watch_start(&asking->watch, query);
 	if (!widen(asking, wanted, err))
 		return false;
 	asking->is_whole = !asks_instances(query);
 	asking->definitions = take_definitions(store);
 	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
-	    read_labels(asking, err)) {
-		choose(asking);
+	    read_labels(asking, err) && asking_choose(asking, err))
 		return true;
-	}
 	asking_close(asking);
 	return false;
 }

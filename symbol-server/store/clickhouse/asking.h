@@ -5,6 +5,7 @@
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
 
 #include "symbol-server/store/clickhouse/parts.h"
+#include "symbol-server/store/limits.h"
 
 #define ASKING_BYTES_MAX ((size_t)768 << 20)
 
@@ -23,6 +24,7 @@ struct series_sum { /* of one series and type in the range; series that profiles
 struct asking {
 	struct clickhouse_samples *store;
 	const struct samples_query *query;
+	struct limit_watch watch;
 	int type;                  /* -1: all */
 	int64_t from_ms, until_ms; /* widened */
 	int64_t kept_from_ms;      /* from_ms, or the first minute that is kept */
@@ -40,12 +42,13 @@ struct asking {
 /* Room for one more element of a malloc()ed array. */
 bool asking_grow(void **array, size_t count, size_t *room, size_t size);
 
-/* Reads the sums; asks series_wanted(). On failure there is nothing to close. */
+/* Reads the sums and chooses series (choose.c). On failure there is nothing to close. */
 bool asking_open(struct asking *asking, struct clickhouse_samples *store,
 		 const struct samples_query *query, int type, const struct parts_wanted *wanted,
 		 struct error *err);
 /* What a query that returns stacks wants. */
 struct parts_wanted asking_wants(const struct samples_query *query);
+bool asking_choose(struct asking *asking, struct error *err);
 void asking_close(struct asking *asking);
 
 /* Appends "(SELECT columns …)": the profiles in the range of the series wanted, each once, and sums

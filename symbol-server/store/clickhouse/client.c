@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "symbol-server/net/http_client.h"
+#include "symbol-server/store/limits.h"
 
 enum {
 	IDLE_MAX = 16,
@@ -21,8 +23,6 @@ enum {
 	FIELD_BYTES = 512,
 };
 
-static const char boundary[] = "farflame-set-0c6f1f8b5d";
-
 struct clickhouse {
 	struct clickhouse_address address;
 	char user_header[160], key_header[300];
@@ -30,7 +30,21 @@ struct clickhouse {
 	struct http_client *idle[IDLE_MAX];
 	unsigned idle_count;
 	uint64_t questions, random; /* names of questions */
+	/* between the parts of a form: rows hold what senders chose, who cannot know it */
+	char boundary[40], form_header[96];
 };
+
+static void make_boundary(struct clickhouse *client)
+{
+	uint64_t random[2] = {client->random};
+
+	if (getrandom(random, sizeof random, 0) < 0)
+		random[1] = (uint64_t)getpid();
+	snprintf(client->boundary, sizeof client->boundary, "%016llx%016llx",
+		 (unsigned long long)random[0], (unsigned long long)random[1]);
+	snprintf(client->form_header, sizeof client->form_header,
+		 "Content-Type: multipart/form-data; boundary=%s", client->boundary);
+}
 
 struct clickhouse *clickhouse_new(const char *url, struct error *err)
 {
@@ -47,6 +61,7 @@ struct clickhouse *clickhouse_new(const char *url, struct error *err)
 	}
 	if (getrandom(&client->random, sizeof client->random, 0) < 0)
 		client->random = (uint64_t)(uintptr_t)client;
+	make_boundary(client);
 	snprintf(client->user_header, sizeof client->user_header, "X-ClickHouse-User: %s",
 		 client->address.user);
 	snprintf(client->key_header, sizeof client->key_header, "X-ClickHouse-Key: %s",
@@ -112,13 +127,26 @@ static void put_encoded(struct buffer *url, const char *text)
 	}
 }
 
+/* At least a second, which is as fine as ClickHouse counts: the caller's watch ends it before. */
+static long long seconds_left(const struct samples_limits *limits)
+{
+	int64_t gone_ms = limits->started_ms ? limits_now_ms() - limits->started_ms : 0;
+
+	return gone_ms < limits->time_ms ? (long long)(limits->time_ms - gone_ms + 999) / 1000 : 1;
+}
+
+/* What groups take beyond a half of the memory goes to ClickHouse's disk. */
 static void put_limits(struct buffer *url, const struct samples_limits *limits)
 {
 	if (limits && limits->time_ms)
-		buffer_printf(url, "&max_execution_time=%lld",
-			      (long long)(limits->time_ms + 999) / 1000);
+		buffer_printf(url, "&max_execution_time=%lld", seconds_left(limits));
 	if (limits && limits->bytes)
-		buffer_printf(url, "&max_memory_usage=%llu", (unsigned long long)limits->bytes);
+		buffer_printf(url,
+			      "&max_memory_usage=%llu&max_bytes_before_external_group_by=%llu"
+			      "&max_bytes_before_external_sort=%llu",
+			      (unsigned long long)limits->bytes,
+			      (unsigned long long)limits->bytes / 2,
+			      (unsigned long long)limits->bytes / 2);
 	if (limits && limits->rows)
 		buffer_printf(url, "&max_rows_to_read=%llu", (unsigned long long)limits->rows);
 }
@@ -142,7 +170,7 @@ static const char *set_name(const struct clickhouse_set *set)
 	return set->name ? set->name : "wanted";
 }
 
-static void put_sets(struct buffer *body, const struct clickhouse_set *set)
+static void put_sets(struct buffer *body, const char *boundary, const struct clickhouse_set *set)
 {
 	for (; set; set = set->next) {
 		buffer_printf(body,
@@ -376,9 +404,8 @@ static bool ask(struct clickhouse *client, const struct clickhouse_question *que
 		put_encoded(&request.url, question->sql);
 		if (question->row)
 			put_encoded(&request.url, " FORMAT RowBinary");
-		put_sets(&request.body, question->set);
-		request.content_type =
-			"Content-Type: multipart/form-data; boundary=farflame-set-0c6f1f8b5d";
+		put_sets(&request.body, client->boundary, question->set);
+		request.content_type = client->form_header;
 	} else {
 		buffer_append_text(&request.body, question->sql);
 		if (question->row)

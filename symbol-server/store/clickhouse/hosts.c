@@ -115,6 +115,14 @@ static void add_counted(struct host_sums *sums, const char *host_name, struct te
 		add_loss(sums, host, name, count);
 }
 
+/* What adder_define_other() made; a program of that name without any other label looks the same. */
+static bool is_other(const struct series_labels *labels)
+{
+	return labels->count == 3 && !strcmp(labels->names[0], "host") &&
+	       !strcmp(labels->names[1], "process") && !strcmp(labels->values[1], "other") &&
+	       !strcmp(labels->names[2], "service") && !strcmp(labels->values[2], "other");
+}
+
 static void add_series(struct host_sums *sums)
 {
 	for (size_t i = 0; i < sums->asking->series_count; i++) {
@@ -126,13 +134,24 @@ static void add_series(struct host_sums *sums)
 			return;
 		host->samples += sum->samples;
 		host->taken += sum->taken;
+		if (is_other(&asking_series(sums->asking, sum)->labels))
+			host->folded_series += sum->samples;
 	}
+}
+
+static struct text refused_by(const struct series_labels *labels)
+{
+	for (uint32_t i = 0; i < labels->count; i++)
+		if (!strcmp(labels->names[i], clickhouse_lost_label))
+			return (struct text){labels->values[i],
+					     (uint32_t)strlen(labels->values[i])};
+	return (struct text){"series_limit", 12};
 }
 
 /* After what agents lost. */
 static void add_missing(struct host_sums *sums)
 {
-	static const struct text refused = {"series_limit", 12}, deleted = {"deleted", 7};
+	static const struct text deleted = {"deleted", 7};
 
 	for (size_t i = 0; i < sums->asking->series_count; i++) {
 		const struct series_sum *sum = &sums->asking->series[i];
@@ -141,7 +160,8 @@ static void add_missing(struct host_sums *sums)
 		if (sum->refused || sum->deleted)
 			host = host_of(sums, asking_series(sums->asking, sum)->host);
 		if (host && sum->refused)
-			add_loss(sums, host, refused, sum->refused);
+			add_loss(sums, host, refused_by(&asking_series(sums->asking, sum)->labels),
+				 sum->refused);
 		if (host && sum->deleted)
 			add_loss(sums, host, deleted, sum->deleted);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: types, label names, values of one label. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
@@ -9,7 +10,6 @@ static const char thread_label[] = "thread";
 
 struct listing {
 	struct asking asking;
-	struct arena texts;
 	struct label_sums sums;
 };
 
@@ -25,15 +25,13 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 	wanted.sums &= !with_threads;
 	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, &wanted, err))
 		return false;
-	arena_init(&listing->texts, ASKING_BYTES_MAX);
-	label_sums_init(&listing->sums);
+	label_sums_init(&listing->sums, &query->limits);
 	return true;
 }
 
 static void close_listing(struct listing *listing)
 {
 	asking_close(&listing->asking);
-	arena_release(&listing->texts);
 	label_sums_release(&listing->sums);
 }
 
@@ -45,7 +43,7 @@ static bool add_labels(struct listing *listing)
 
 		for (uint32_t k = 0; sum->is_wanted && sum->samples && k < labels->count; k++)
 			if (!label_sums_add(&listing->sums, labels->names[k], labels->values[k],
-					    sum->samples))
+					    sum->samples, false))
 				return false;
 	}
 	return true;
@@ -56,13 +54,14 @@ static bool add_thread(void *context, struct row_reader *row)
 	struct listing *listing = context;
 	struct text thread = row_text(row);
 	uint64_t samples = row_number(row, 8);
-	const char *name;
+	char *name;
 
 	if (row->is_short || !thread.length)
 		return true;
-	name = arena_text(&listing->texts, thread.at, thread.length);
-	listing->asking.is_full |= !name ||
-				   !label_sums_add(&listing->sums, thread_label, name, samples);
+	name = strndup(thread.at, thread.length);
+	listing->asking.is_full |= !name || !label_sums_add(&listing->sums, thread_label, name,
+							    samples, true);
+	free(name);
 	return !listing->asking.is_full;
 }
 
@@ -91,7 +90,7 @@ static bool add_threads(struct listing *listing, struct error *err)
 static bool list_values(struct listing *listing, bool with_threads, struct error *err)
 {
 	if (!add_labels(listing))
-		return error_set(err, ERROR_MEMORY, "no memory for a listing");
+		return label_sums_failed(&listing->sums, err);
 	return !with_threads || add_threads(listing, err);
 }
 

@@ -20,10 +20,11 @@ int64_t clickhouse_kept_from_ms(const struct clickhouse_samples *store,
 				enum samples_resolution resolution, int64_t now_ms)
 {
 	int64_t keep_ms = store->keep_ms[resolution];
+	int64_t then_ms = now_ms - __atomic_load_n(&store->aging.behind_ms, __ATOMIC_RELAXED);
 
 	while (!keep_ms && resolution > SAMPLES_RAW)
 		keep_ms = store->keep_ms[--resolution];
-	return keep_ms && keep_ms < now_ms ? now_ms - keep_ms : 0;
+	return keep_ms && keep_ms < then_ms ? then_ms - keep_ms : 0;
 }
 
 bool clickhouse_keeps_sums(const struct clickhouse_samples *store)

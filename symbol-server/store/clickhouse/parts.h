@@ -41,7 +41,7 @@ bool parts_choose(struct clickhouse_samples *store, int64_t now_ms, uint32_t fro
 		  const struct parts_wanted *wanted, struct parts *parts, struct error *err);
 void parts_release(struct parts *parts);
 
-/* Unix ms from which on it is kept; 0: all. */
+/* Unix ms from which on it is kept, by a clock that is believed (aging.h); 0: all. */
 int64_t clickhouse_kept_from_ms(const struct clickhouse_samples *store,
 				enum samples_resolution resolution, int64_t now_ms);
 /* Sums are kept longer than minutes. */

@@ -6,7 +6,7 @@
 
 #include "symbol-server/store/clickhouse/asking.h"
 
-enum { ATTEMPTS = 2 };
+enum { ATTEMPTS = 2, STACK_BYTES = 512 /* what one takes here, with its frames */ };
 
 static const char no_definition[] = "ClickHouse does not have the stack's definition any more";
 
@@ -29,6 +29,10 @@ struct querying {
 	size_t thread_count, thread_room;
 	struct row_sum *rows;
 	size_t row_count, row_room;
+	uint64_t most_rows, seen_rows; /* most: the heaviest so many are asked for; 0: all */
+	struct {
+		uint64_t samples, value;
+	} seen;
 	/* numbers of the dictionary → numbers of the result + 1 */
 	uint32_t *locations, *modules;
 	const uint32_t **stacks; /* of distinct stacks by the dictionary's number */
@@ -123,6 +127,9 @@ static bool keep_row(void *context, struct row_reader *row)
 	row->is_bad |= !row->is_short && sum.series >= querying->result->series_count;
 	if (row->is_short || row->is_bad)
 		return true;
+	querying->seen_rows++;
+	querying->seen.samples += sum.samples;
+	querying->seen.value += sum.value;
 	if (query->stack_id && sum.stack != *query->stack_id)
 		return true;
 	if (has_threads(query))
@@ -131,7 +138,7 @@ static bool keep_row(void *context, struct row_reader *row)
 		merge_row(querying, &sum);
 	else if (sum.thread)
 		add_row(querying, &sum);
-	return !querying->asking.is_full;
+	return !querying->asking.is_full && limit_watch_goes_on(&querying->asking.watch, NULL);
 }
 
 static void put_groups(const struct samples_query *query, struct buffer *sql)
@@ -183,6 +190,43 @@ static void put_rows(const struct querying *querying, struct buffer *sql)
 	put_groups(query, sql);
 }
 
+/* Of times that are exact there is no sum that would say what was left out. */
+static void put_most(struct querying *querying, struct buffer *sql)
+{
+	const struct samples_query *query = querying->asking.query;
+
+	if (!query->limits.is_cut || !query->limits.bytes || querying->exact)
+		return;
+	querying->most_rows = query->limits.bytes / STACK_BYTES;
+	buffer_append_text(sql, " ORDER BY ");
+	if (query->kept_stack_id)
+		buffer_printf(sql, "stack = %llu DESC, ",
+			      (unsigned long long)*query->kept_stack_id);
+	buffer_printf(sql, "sum(stack_value) DESC LIMIT %llu",
+		      (unsigned long long)querying->most_rows);
+}
+
+/* What the series have, less what came. */
+static void count_cut(struct querying *querying)
+{
+	const struct asking *asking = &querying->asking;
+	struct samples_result *result = querying->result;
+
+	if (!querying->most_rows || querying->seen_rows < querying->most_rows)
+		return;
+	for (size_t i = 0; i < asking->series_count; i++) {
+		if (!asking->series[i].is_wanted)
+			continue;
+		result->cut.samples += asking->series[i].samples;
+		result->cut.value += asking->series[i].value;
+	}
+	result->cut.samples -= querying->seen.samples < result->cut.samples ? querying->seen.samples
+									    : result->cut.samples;
+	result->cut.value -= querying->seen.value < result->cut.value ? querying->seen.value
+								      : result->cut.value;
+	*asking->query->limits.is_cut |= result->cut.samples > 0;
+}
+
 static bool read_rows(struct querying *querying, struct error *err)
 {
 	const struct samples_query *query = querying->asking.query;
@@ -201,8 +245,11 @@ static bool read_rows(struct querying *querying, struct error *err)
 		put_exact_rows(querying, &sql);
 	else
 		put_rows(querying, &sql);
+	put_most(querying, &sql);
 	ok = asking_ask(&querying->asking, &sql, true, keep_row, querying, err);
 	buffer_release(&sql);
+	if (ok)
+		count_cut(querying);
 	return ok;
 }
 
@@ -309,7 +356,7 @@ static bool make_maps(struct querying *querying, uint32_t count[DEFINITION_KINDS
 	return true;
 }
 
-static bool put_stacks(struct querying *querying, const uint32_t *numbers)
+static bool put_stacks(struct querying *querying, const uint32_t *numbers, struct error *err)
 {
 	struct samples_result *result = querying->result;
 	uint32_t count[DEFINITION_KINDS];
@@ -327,6 +374,8 @@ static bool put_stacks(struct querying *querying, const uint32_t *numbers)
 					    .value = row->value,
 					    .id = row->stack};
 		/* What has a number was read before the maps were made. */
+		if (!limit_watch_goes_on(&querying->asking.watch, err))
+			return false;
 		if (!map_stack(querying, numbers[i], to))
 			return false;
 	}
@@ -349,7 +398,7 @@ static bool define_stacks(struct querying *querying, struct error *err)
 	if (ok) {
 		definitions_numbers(definitions, DEFINITION_STACKS, ids, querying->row_count,
 				    numbers);
-		ok = put_stacks(querying, numbers);
+		ok = put_stacks(querying, numbers, err);
 	}
 	free(ids);
 	free(numbers);

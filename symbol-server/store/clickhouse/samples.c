@@ -158,12 +158,25 @@ bool clickhouse_samples_agents(struct samples_store *base, uint32_t tenant, stru
 
 /* --- the engine --- */
 
+/* Of the days that there are partitions of, those that have just begun among them. */
+static int64_t first_day_ms(const struct clickhouse_samples *store)
+{
+	for (uint32_t day = 0; day < DAY_NUMBERS; day++)
+		if (store->days[day / 8] & 1 << day % 8)
+			return day * INT64_C(86400000);
+	return 0;
+}
+
 static void clickhouse_samples_counters(struct samples_store *base, struct samples_counters *out)
 {
 	struct clickhouse_samples *store = clickhouse_samples_of(base);
+	int64_t first_ms;
 
 	pthread_mutex_lock(&store->lock);
 	*out = store->counters;
+	first_ms = first_day_ms(store);
+	if (first_ms && (!out->oldest_ms || first_ms < out->oldest_ms))
+		out->oldest_ms = first_ms;
 	out->memory_bytes = row_group_bytes(store->group) + store->known.size * sizeof(uint64_t);
 	out->memory_bytes += definitions_bytes(store->definitions);
 	out->series = store->definitions->items[DEFINITION_SERIES].count;
@@ -187,6 +200,7 @@ static void free_store(struct clickhouse_samples *store)
 	row_group_free(store->group);
 	id_set_release(&store->known);
 	id_set_release(&store->series_met);
+	sender_shares_release(&store->series_hosts);
 	report_window_release(&store->window);
 	agent_table_release(&store->agents);
 	definitions_release(store->definitions);

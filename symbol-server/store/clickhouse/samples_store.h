@@ -13,12 +13,15 @@
 #include <pthread.h>
 
 #include "common/hash_table.h"
+#include "common/log.h"
 #include "symbol-server/store/agent_table.h"
+#include "symbol-server/store/aging.h"
 #include "symbol-server/store/clickhouse/client.h"
 #include "symbol-server/store/clickhouse/definitions.h"
 #include "symbol-server/store/clickhouse/id_set.h"
 #include "symbol-server/store/report_window.h"
 #include "symbol-server/store/samples_engine.h"
+#include "symbol-server/store/sender_shares.h"
 
 enum {
 	GROUP_WAIT_MS = 50,         /* a group waits this long for company */
@@ -83,6 +86,7 @@ struct clickhouse_samples {
 	pthread_t insert_thread, tidy_thread;
 	bool has_insert_thread, has_tidy_thread;
 	uint64_t rollup_server; /* of this process among those that could add up */
+	struct aging aging;     /* the tidy thread's; behind_ms is read by all, atomically */
 
 	pthread_mutex_t lock; /* everything below */
 	pthread_cond_t insert_wake, insert_done, tidy_wake;
@@ -99,6 +103,8 @@ struct clickhouse_samples {
 		uint32_t tenant, day, count;
 	} series_days[SERIES_DAYS];
 	unsigned series_day_count;
+	struct sender_shares series_hosts; /* of a host, mixed with day and tenant */
+	struct log_fault series_folded;
 	struct report_window window;
 	struct agent_table agents; /* for /metrics only */
 	struct samples_counters counters;
@@ -109,6 +115,8 @@ struct clickhouse_samples {
 };
 
 static const int64_t day_ms = 86400000;
+/* Of series that have no samples: why those that were refused are. */
+static const char clickhouse_lost_label[] = "lost_by";
 
 static inline struct clickhouse_samples *clickhouse_samples_of(struct samples_store *store)
 {

@@ -121,17 +121,22 @@ static void note_days(struct tidying *tidying)
 {
 	struct clickhouse_samples *store = tidying->store;
 	uint64_t bytes = 0, days = 0;
+	int64_t oldest_ms = 0;
 
 	pthread_mutex_lock(&store->lock);
 	memset(store->days, 0, sizeof store->days);
 	store->day_count = 0;
 	for (size_t i = 0; i < tidying->count; i++) {
 		const struct partition *partition = &tidying->partitions[i];
-		uint32_t day = day_of(partition->number);
+		const bool is_month = partition->number < 10000000;
+		uint32_t day = day_of(is_month ? partition->number * 100 + 1 : partition->number);
+		int64_t begin_ms = (int64_t)day * 86400000;
 
 		bytes += partition->bytes;
+		if (partition->bytes && day < DAY_NUMBERS && (!oldest_ms || begin_ms < oldest_ms))
+			oldest_ms = begin_ms;
 		days += is_of(tidying, partition, "samples") && partition->bytes;
-		if (partition->number < 10000000 || !partition->bytes || day >= DAY_NUMBERS ||
+		if (is_month || !partition->bytes || day >= DAY_NUMBERS ||
 		    store->days[day / 8] & 1 << day % 8)
 			continue;
 		store->days[day / 8] |= (uint8_t)(1 << day % 8);
@@ -139,6 +144,33 @@ static void note_days(struct tidying *tidying)
 	}
 	store->counters.disk_bytes = bytes;
 	store->counters.days = days;
+	store->counters.oldest_ms = oldest_ms;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* The newest days of samples, of all servers': a clock far after them is not believed at once. */
+static void age(struct tidying *tidying, int64_t now_ms)
+{
+	struct clickhouse_samples *store = tidying->store;
+	uint32_t days[AGING_DAYS];
+	unsigned count = 0;
+	int64_t newest_ms;
+
+	for (size_t i = 0; i < tidying->count; i++) { /* rising, months among them */
+		const struct partition *partition = &tidying->partitions[i];
+		uint32_t day = day_of(partition->number);
+
+		if (partition->number < 10000000 || !is_dated(tidying, partition) ||
+		    (count && days[count - 1] == day))
+			continue;
+		if (count == AGING_DAYS)
+			memmove(days, days + 1, --count * sizeof *days);
+		days[count++] = day;
+	}
+	newest_ms = aging_newest_ms(days, count);
+	aging_turn(&store->aging, newest_ms, now_ms);
+	pthread_mutex_lock(&store->lock);
+	store->counters.newest_ms = newest_ms;
 	pthread_mutex_unlock(&store->lock);
 }
 
@@ -273,9 +305,11 @@ static bool drop_too_much(struct tidying *tidying, struct error *err)
 bool tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err)
 {
 	struct tidying tidying = {.store = store};
-	bool ok = read_partitions(&tidying, err) && drop_old(&tidying, now_ms, err) &&
-		  drop_too_much(&tidying, err);
+	bool ok = read_partitions(&tidying, err);
 
+	if (ok)
+		age(&tidying, now_ms);
+	ok = ok && drop_old(&tidying, now_ms, err) && drop_too_much(&tidying, err);
 	if (ok)
 		note_days(&tidying);
 	free(tidying.partitions);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 
 /* SQLite's sentence, and the system's, which says more: "disk I/O error: No space left on device".
  */
@@ -15,6 +16,8 @@ static bool set_error(sqlite3 *db, enum error_kind kind, const char *doing, cons
 {
 	int os_error = kind == ERROR_SYSTEM && db ? sqlite3_system_errno(db) : 0;
 
+	if (db && (sqlite3_errcode(db) & 0xff) == SQLITE_FULL)
+		os_error = ENOSPC;
 	return os_error ? error_set_system(err, os_error, "%s '%s': %s", doing, file, why)
 			: error_set(err, kind, "%s '%s': %s", doing, file, why);
 }
@@ -24,11 +27,18 @@ bool database_error(sqlite3 *db, const char *doing, struct error *err)
 	int code = db ? sqlite3_errcode(db) & 0xff : SQLITE_NOMEM;
 	const char *file = db ? sqlite3_db_filename(db, "main") : NULL;
 	const char *why = db ? sqlite3_errmsg(db) : "out of memory";
+	char page[64];
 	enum error_kind kind = code == SQLITE_CORRUPT || code == SQLITE_NOTADB ? ERROR_FORMAT
 			       : code == SQLITE_BUSY || code == SQLITE_LOCKED  ? ERROR_BUSY
 			       : code == SQLITE_NOMEM                          ? ERROR_MEMORY
 									       : ERROR_SYSTEM;
 
+	if (db && sqlite3_extended_errcode(db) == SQLITE_IOERR_DATA) {
+		snprintf(page, sizeof page, "the checksum of page %u is wrong",
+			 page_checksums_failed());
+		kind = ERROR_FORMAT;
+		why = page;
+	}
 	return set_error(db, kind, doing, file ? file : "?", why, err);
 }
 
@@ -135,6 +145,13 @@ static bool check_file(sqlite3 *db, const struct database_schema *schema, int *v
 	return true;
 }
 
+bool database_is_known(sqlite3 *db, const struct database_schema *schema, struct error *err)
+{
+	int version;
+
+	return check_file(db, schema, &version, err);
+}
+
 /* Each in a transaction of its own with its number, so that a crash leaves the version before. */
 static bool migrate(sqlite3 *db, const struct database_schema *schema, int version,
 		    struct error *err)
@@ -155,24 +172,25 @@ static bool migrate(sqlite3 *db, const struct database_schema *schema, int versi
 	return true;
 }
 
-/* Takes effect in a file without tables; one that has some is written anew, once. */
-static bool set_auto_vacuum(sqlite3 *db, const struct database_schema *schema, struct error *err)
+/* Checksums, and whether freed pages leave, take effect in a file without tables; one that has some
+ * is written anew, once, where its schema says so. */
+static bool set_layout(sqlite3 *db, const struct database_schema *schema, struct error *err)
 {
 	enum { INCREMENTAL = 2 };
-	int mode, version;
+	int mode = INCREMENTAL, version;
 
-	if (!schema->gives_back)
-		return true;
-	/* To set it is a transaction, even to what it is: no opening of a file on a full disk. */
-	if (!get_pragma(db, "PRAGMA auto_vacuum", &mode, err))
+	/* VACUUM would write pages of another size in parts: checksums are of whole ones. */
+	if (!get_pragma(db, "PRAGMA user_version", &version, err) ||
+	    (!version && !database_exec(db, "PRAGMA page_size = 8192", err)))
 		return false;
-	if (mode == INCREMENTAL)
-		return true;
-	if (!database_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err) ||
-	    !get_pragma(db, "PRAGMA user_version", &version, err))
+	page_checksums_wish(db);
+	/* To set it is a transaction, even to what it is: no opening of a file on a full disk. */
+	if (schema->gives_back &&
+	    (!get_pragma(db, "PRAGMA auto_vacuum", &mode, err) ||
+	     (mode != INCREMENTAL && !database_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", err))))
 		return false;
 	/* Without the room for that it stays as it is: pages are used again. */
-	if (version)
+	if (version && schema->is_made_anew && (mode != INCREMENTAL || !page_checksums_are(db)))
 		database_exec(db, "VACUUM", NULL);
 	return true;
 }
@@ -190,13 +208,12 @@ sqlite3 *database_open(const char *path, const struct database_schema *schema, s
 	if (sqlite3_open_v2(path, &db,
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 				    SQLITE_OPEN_EXRESCODE,
-			    NULL) != SQLITE_OK) {
+			    page_checksums_vfs()) != SQLITE_OK) {
 		open_error(db, path, err);
 		goto fail;
 	}
 	sqlite3_busy_timeout(db, 5000);
-	if (!database_exec(db, "PRAGMA page_size = 8192", err) ||
-	    !set_auto_vacuum(db, schema, err) || !database_exec(db, settings, err) ||
+	if (!set_layout(db, schema, err) || !database_exec(db, settings, err) ||
 	    !check_file(db, schema, &version, err) || !migrate(db, schema, version, err))
 		goto fail;
 	return db;
@@ -205,8 +222,8 @@ fail:
 	return NULL;
 }
 
-sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
-			      struct error *err)
+static sqlite3 *open_reader(const char *path, const struct database_schema *schema,
+			    const char *settings, struct error *err)
 {
 	sqlite3 *db = NULL;
 	int version;
@@ -214,13 +231,12 @@ sqlite3 *database_open_reader(const char *path, const struct database_schema *sc
 	/* Read and write: a reader of a write-ahead log may be the one that has to recover it. */
 	if (sqlite3_open_v2(path, &db,
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-			    NULL) != SQLITE_OK) {
+			    page_checksums_vfs()) != SQLITE_OK) {
 		open_error(db, path, err);
 		goto fail;
 	}
 	sqlite3_busy_timeout(db, 5000);
-	if (!database_exec(db, "PRAGMA query_only = 1; PRAGMA cache_size = -4096;", err) ||
-	    !check_file(db, schema, &version, err))
+	if (!database_exec(db, settings, err) || !check_file(db, schema, &version, err))
 		goto fail;
 	if (!version) { /* a crash came before its tables */
 		error_set(err, ERROR_NOT_FOUND, "'%s' has nothing in it", path);
@@ -230,6 +246,21 @@ sqlite3 *database_open_reader(const char *path, const struct database_schema *sc
 fail:
 	sqlite3_close_v2(db);
 	return NULL;
+}
+
+#define READER "PRAGMA query_only = 1; PRAGMA cache_size = -4096;"
+
+sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
+			      struct error *err)
+{
+	return open_reader(path, schema, READER, err);
+}
+
+/* With a schema that may be written SQLite opens a file that lacks its end. */
+sqlite3 *database_open_damaged(const char *path, const struct database_schema *schema,
+			       struct error *err)
+{
+	return open_reader(path, schema, "PRAGMA writable_schema = 1;" READER, err);
 }
 
 void database_leave_log(sqlite3 *db)

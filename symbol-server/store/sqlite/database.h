@@ -19,16 +19,24 @@ struct database_schema {
 	int application_id;
 	const char *const *migrations; /* SQL of version 1, 2 …; NULL ends */
 	bool gives_back;               /* freed pages leave the file at PRAGMA incremental_vacuum */
+	bool is_made_anew; /* opened for writing without page checksums: VACUUM gives it some. Of
+			      files that nobody else has open then. */
 };
 
+extern const struct database_schema state_file_schema, symbols_schema; /* agents.db, symbols.db */
+
 /* Opens for writing: makes the file when it is not there, write-ahead log, every commit synced,
- * applies the migrations it does not have. ERROR_UNSUPPORTED: written by a newer version.
- * ERROR_FORMAT: damaged or not ours. */
+ * each page with its checksum (page_checksums.h), applies the migrations it does not have.
+ * ERROR_UNSUPPORTED: written by a newer version. ERROR_FORMAT: damaged or not ours. */
 sqlite3 *database_open(const char *path, const struct database_schema *schema, struct error *err);
 /* Opens an existing one for reading. ERROR_NOT_FOUND: a crash came before its tables; opening it
  * for writing makes them. */
 sqlite3 *database_open_reader(const char *path, const struct database_schema *schema,
 			      struct error *err);
+/* The same of a file that may be damaged anywhere, also in its first page and at its end. */
+sqlite3 *database_open_damaged(const char *path, const struct database_schema *schema,
+			       struct error *err);
+
 void database_close(sqlite3 *db); /* NULL is fine */
 /* For a process beside the server's: closing it writes nothing back and deletes no log. The file
  * may have another's name by then, and the log of that name be a new file's. */
@@ -48,6 +56,9 @@ bool database_run(sqlite3_stmt *statement, struct error *err);
 
 /* One step of a statement that returns rows. False: an error, never taken for the end of them. */
 bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err);
+
+/* ERROR_UNSUPPORTED: written by a newer version. ERROR_FORMAT: of something else. */
+bool database_is_known(sqlite3 *db, const struct database_schema *schema, struct error *err);
 
 /* How many migrations the file has. */
 bool database_version(sqlite3 *db, int *version, struct error *err);

@@ -14,8 +14,11 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/reserve.h"
 #include "symbol-server/store/tallies.h"
+#include "symbol-server/store/sqlite/rollups/retention.h"
 #include "symbol-server/store/sqlite/upkeep/delete.h"
+#include "symbol-server/store/sqlite/intake/replay_losses.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
 
@@ -81,7 +84,7 @@ static bool open_state(struct sqlite_samples *store, struct error *err)
 	return open_state_once(store, path, err);
 }
 
-static bool open_files(struct sqlite_samples *store, uint64_t *newest, struct error *err)
+static bool open_files(struct sqlite_samples *store, struct error *err)
 {
 	char path[4096];
 
@@ -94,10 +97,15 @@ static bool open_files(struct sqlite_samples *store, uint64_t *newest, struct er
 	store->journal = journal_open(path, JOURNAL_BYTES_MAX, err);
 	if (!store->journal)
 		return false;
+	return store_find_days(store, err);
+}
+
+static bool open_agents(struct sqlite_samples *store, uint64_t *newest, struct error *err)
+{
 	if (!open_state(store, err))
 		return false;
 	*newest = store->state_position;
-	return store_find_days(store, err);
+	return true;
 }
 
 /* Every day file is looked at once: what it has, and whether it can be read at all. */
@@ -107,21 +115,26 @@ static bool check_day(struct sqlite_samples *store, struct day *day, uint64_t *n
 	struct error why = {0};
 	struct day_reader *reader;
 	char path[4096];
+	int64_t due = 0;
 	bool ok;
 
 	store_day_path(store, day, path, sizeof path);
 	reader = day_reader_open(path, &why);
 	ok = reader && day_reader_begin(reader, &day->folded_through, &why);
 	day->is_reduced = reader && reader->is_reduced;
+	day->names_due = ok && database_get_fact(reader->db, "names_due", &due, NULL) && due;
 	if (ok)
 		day_reader_end(reader);
 	day_reader_close(reader);
 	if (!ok && why.kind == ERROR_NOT_FOUND)
 		day->has_file = false;
 	else if (!ok && why.kind == ERROR_FORMAT)
-		store_set_aside(store, day, why.message);
-	else if (!ok)
-		return error_set(err, why.kind, "%s", why.message);
+		store_set_aside(store, day, store_set_asides(store, day), why.message);
+	else if (!ok) {
+		if (err)
+			*err = why;
+		return false;
+	}
 	if (day->folded_through > *newest)
 		*newest = day->folded_through;
 	return true;
@@ -136,6 +149,28 @@ static bool check_days(struct sqlite_samples *store, uint64_t *newest, struct er
 		if (!check_day(store, store->months[i], newest, err))
 			return false;
 	return true;
+}
+
+/* On a disk without room what is due by retention goes, unread, and then it is tried again. */
+static bool open_part(struct sqlite_samples *store, uint64_t *newest,
+		      bool (*open)(struct sqlite_samples *, uint64_t *, struct error *),
+		      struct error *err)
+{
+	struct error why = {0};
+
+	if (open(store, newest, &why))
+		return true;
+	if (error_is_no_room(&why) && retention_drop_due(store, store_now_ms()))
+		return open(store, newest, err);
+	if (err)
+		*err = why;
+	return false;
+}
+
+static void does(const struct samples_store_options *options, const char *doing)
+{
+	if (options->does)
+		options->does(options->does_context, doing);
 }
 
 static bool replay_record(void *context, uint64_t end, const uint8_t *bytes, size_t length)
@@ -156,6 +191,7 @@ static bool replay(struct sqlite_samples *store, uint64_t newest, struct error *
 		return error_set(err, ERROR_MEMORY, "no memory for samples");
 	if (!journal_replay(store->journal, replay_record, store, err))
 		return false;
+	replay_settle(store);
 	has_more = store->applied > store->state_position;
 	if (store->applied > newest)
 		newest = store->applied;
@@ -230,12 +266,58 @@ static void sqlite_samples_close(struct samples_store *base)
 	free_store(store);
 }
 
-static int64_t monotonic_ms(void)
+int64_t store_monotonic_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static int64_t oldest_ms(const struct sqlite_samples *store)
+{
+	int64_t oldest = store->day_count ? store->days[0]->day : 0;
+
+	if (store->month_count && (!oldest || store->months[0]->day < oldest))
+		oldest = store->months[0]->day;
+	return oldest * day_ms;
+}
+
+void store_hold_reserve(struct sqlite_samples *store)
+{
+	struct reserve_state reserve = reserve_hold(store->directory);
+
+	if (reserve.is_short)
+		log_fault_write(&store->no_room, 0, LOG_ERROR, "the disk is full",
+				"path=\"%s\" free=%llu meaning=\"reports are refused\"",
+				store->directory, (unsigned long long)reserve.free_bytes);
+	else
+		log_fault_over(&store->no_room, "the disk is full");
+	pthread_mutex_lock(&store->lock);
+	store->is_short = reserve.is_short;
+	journal_set_short(store->journal, reserve.is_short);
+	pthread_mutex_unlock(&store->lock);
+}
+
+void store_give_reserve_up(struct sqlite_samples *store)
+{
+	pthread_mutex_lock(&store->lock);
+	store->is_short = true; /* first: reports do not take it */
+	/* A log that grew in vain goes with the last one who has it open. */
+	for (unsigned i = 0; i < store->day_count; i++)
+		day_close_readers(store->days[i]);
+	for (unsigned i = 0; i < store->month_count; i++)
+		day_close_readers(store->months[i]);
+	pthread_mutex_unlock(&store->lock);
+	journal_set_short(store->journal, true);
+	reserve_give_up(store->directory);
+}
+
+bool store_set_short(struct error *err)
+{
+	return error_set(
+		err, ERROR_SYSTEM,
+		"the disk of --data has no space left: delete samples, or make room otherwise");
 }
 
 static void sqlite_samples_counters(struct samples_store *base, struct samples_counters *out)
@@ -248,9 +330,18 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	journal_counters(store->journal, &journal);
 	*out = store->counters;
 	out->waiting = store->fold_error;
-	if (monotonic_ms() - journal.failed_ms < REFUSING_MS)
+	if (store->oldest)
+		out->unfolded_ms = (uint64_t)(store_monotonic_ms() - store->oldest->sealed_ms);
+	if (store_monotonic_ms() - journal.failed_ms < REFUSING_MS)
 		out->refusing = journal.failed;
+	out->dictionary_bytes = store->dictionary_bytes;
+	out->newest_ms = store_newest_ms(store);
+	if (out->newest_ms < store->agents.newest_ms)
+		out->newest_ms = store->agents.newest_ms;
+	if (store->is_short)
+		store_set_short(&out->refusing);
 	memory = store_memory_bytes(store);
+	out->oldest_ms = oldest_ms(store);
 	for (unsigned i = 0; i < store->day_count; i++) {
 		const struct catalog *catalog = store->days[i]->catalog;
 
@@ -272,7 +363,7 @@ static bool sqlite_samples_backup(struct samples_store *base, const char *direct
 {
 	struct backup_report report;
 
-	return data_backup(sqlite_samples_of(base)->directory, directory, &report, err);
+	return data_backup(sqlite_samples_of(base)->directory, directory, NULL, &report, err);
 }
 
 /* --- agents --- */
@@ -293,6 +384,8 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->lag_ms = row->lag_ms;
 	to->has_skew = row->has_skew;
 	to->skew_ms = row->skew_ms;
+	memcpy(to->lacks, row->lacks, sizeof to->lacks);
+	to->clock_jumps = row->clock_jumps;
 	to->taken = row->taken;
 	for (unsigned i = 0; i < row->lost_count; i++) {
 		const struct named_count *lost = &row->lost[i];
@@ -389,6 +482,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	store->trace_keep_ms = options->trace_keep_ms;
 	store->max_disk_bytes = options->max_disk_bytes;
 	store->rollup_late_pause_ms = 300000;
+	store->dictionary_max = options->dictionary_bytes ? options->dictionary_bytes : 1 << 30;
 	store->series_max = options->series_max ? options->series_max : CATALOG_SERIES_MAX;
 	store->base.engine = &sqlite_engine;
 	store->directory = strdup(options->directory);
@@ -409,8 +503,16 @@ struct samples_store *sqlite_samples_open(const struct samples_store_options *op
 		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
 		goto out;
 	}
-	ok = open_files(store, &newest, err) && check_days(store, &newest, err) &&
-	     replay(store, newest, err) && start_threads(store, err);
+	ok = open_files(store, err) && open_part(store, &newest, open_agents, err);
+	does(options, "looks at its days");
+	ok = ok && open_part(store, &newest, check_days, err);
+	does(options, "reads its journal");
+	ok = ok && replay(store, newest, err);
+	if (ok) {
+		store_hold_reserve(store);
+		retention_measure(store, store_now_ms());
+	}
+	ok = ok && start_threads(store, err);
 out:
 	if (!ok) {
 		if (store)

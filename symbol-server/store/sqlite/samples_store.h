@@ -15,10 +15,13 @@
 
 #include <pthread.h>
 
+#include "common/log.h"
+#include "symbol-server/store/aging.h"
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/memory_table.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/record.h"
+#include "symbol-server/store/reported_time.h"
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
@@ -38,8 +41,9 @@ enum {
 	MOMENTS_OF = 1 << 7, /* in a memory cell's type: times of its samples, not their sums */
 	SPANS_OF = 1 << 6,   /* likewise: those with a trace and a span */
 	IDLE_READERS = 4,
-	CATALOG_IDLE_MS = 600000,  /* a day's dictionary nobody used for so long leaves memory */
-	WRITTEN_LATELY_MS = 60000, /* records of such a day may be on their way */
+	CATALOG_IDLE_MS = 600000,   /* a day's dictionary nobody used for so long leaves memory */
+	CATALOG_PRESSED_MS = 60000, /* likewise, that ingest added to, when room is short */
+	WRITTEN_LATELY_MS = 60000,  /* records of such a day may be on their way */
 	DAYS_MAX = 4096,
 	MONTHS_MAX = 256,
 };
@@ -51,15 +55,19 @@ struct day {
 	struct catalog *catalog;     /* NULL: not in memory */
 	int64_t used_ms, written_ms; /* by anyone; by ingest */
 	unsigned users;              /* queries reading it */
-	struct {
-		uint32_t tenant, through, series; /* of the tenant below series number through */
-	} counted;
+	size_t dictionary_bytes;     /* counted in the store's sums; is_written: in both */
+	bool is_written;             /* ingest added to it since it was read */
 	struct day_reader *idle[IDLE_READERS];
 	unsigned idle_count;
 	/* The fold thread's: folds that have their roll-ups; when it should look again. */
 	uint64_t rolled_through;
-	bool is_month;   /* of store->months: the file has hours, day is its first */
-	bool is_reduced; /* its minutes are gone, its roll-ups are kept */
+	unsigned set_asides; /* of damaged files */
+	bool is_being_saved; /* one of them, just now */
+	bool is_month;       /* of store->months: the file has hours, day is its first */
+	bool is_reduced;     /* its minutes are gone, its roll-ups are kept */
+	bool names_due;      /* samples were deleted from the file: it is to be written anew */
+	int64_t erase_retry_ms;
+	struct log_fault not_rolled_up;
 	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
 	int64_t behind_ms; /* when its oldest bucket without a roll-up was due; 0: none */
 	/* Folds that all hours of the month's file go through; that were looked at; when to look.
@@ -72,6 +80,7 @@ struct generation {
 	struct memory_table *table;
 	struct state_change change;
 	struct generation *next; /* newer */
+	int64_t sealed_ms;       /* monotonic */
 };
 
 struct pending_done {
@@ -90,11 +99,7 @@ struct group {
 	uint32_t pending_count, pending_capacity;
 };
 
-struct aging {                       /* rollups/aging.c; under the lock */
-	int64_t then_ms, elapsed_ms; /* the moment that retention counts from; when it was set */
-	int64_t behind_ms;           /* the clock */
-	bool is_told;
-};
+enum { UNTIMELY_KEPT = 4096 };
 
 struct sqlite_samples {
 	struct samples_store base; /* first */
@@ -105,6 +110,7 @@ struct sqlite_samples {
 	uint64_t max_disk_bytes;
 	uint64_t disk_left_bytes; /* for what comes, under the lock; UINT64_MAX: older can go */
 	uint32_t series_max;      /* of a tenant and day */
+	uint64_t dictionary_max;  /* bytes of all days' dictionaries */
 	struct journal *journal;
 	struct state_file *state;
 	pthread_t commit_thread, fold_thread;
@@ -120,19 +126,35 @@ struct sqlite_samples {
 	struct day *months[MONTHS_MAX]; /* sorted */
 	unsigned month_count;
 	uint32_t month_begun; /* the day on which --max-disk took the hours of all days before */
+	/* Of all dictionaries, and of those that ingest adds to, which are the ones it is held to:
+	 * the others are read again when they are asked for. */
+	uint64_t dictionary_bytes, written_bytes;
+	bool wants_room; /* dictionaries that nobody uses are to go */
 	struct memory_table *active;
 	struct generation *oldest, *newest; /* sealed, waiting to be folded */
+	struct log_fault not_folded, not_stored;
+	struct log_fault series_folded, stacks_folded; /* hosts have their share */
+	struct log_fault no_spare, no_room, not_reduced, not_erased,
+		too_much; /* the fold thread's */
+	bool is_short;    /* reports are refused: reserve.h */
 	struct agent_table agents;
+	struct reported_time reported;
 	struct report_window window;
+	/* Profiles that are counted as lost for their time: who sends one again is not counted
+	 * again. By their ids, the last one of each place. */
+	uint8_t untimely[UNTIMELY_KEPT][16];
 	struct group *group;      /* open */
 	uint64_t committed;       /* groups up to this one are on disk */
 	uint64_t applied;         /* journal position of the last applied record */
 	uint64_t sealed;          /* records up to this one are in sealed generations or in files */
 	uint64_t state_position;  /* at opening: what agents.db had */
 	uint64_t damaged_records; /* met at replay */
+	struct replay_loss *losses; /* of replay: intake/replay_losses.h */
+	uint32_t loss_count;
 	uint64_t fold_requests, folds_done;
-	bool is_applying;             /* a group, in slices: some of it is applied */
-	bool wants_spare;             /* the journal has no file for its next segment */
+	unsigned deletions; /* days being deleted from: numbers of dictionaries stay till then */
+	bool is_applying;   /* a group, in slices: some of it is applied */
+	bool wants_spare;   /* the journal has no file for its next segment */
 	int64_t spare_retry_ms;       /* the fold thread's */
 	struct error fold_error;      /* why folding fails now */
 	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
@@ -148,6 +170,7 @@ static inline struct sqlite_samples *sqlite_samples_of(struct samples_store *sto
 	return (struct sqlite_samples *)store;
 }
 
+int64_t store_monotonic_ms(void);
 int64_t store_now_ms(void);
 
 /* ---- files (samples.c) ---- */
@@ -157,6 +180,13 @@ int64_t store_now_ms(void);
  * it has the same flock(). Taken before lock. */
 void store_lock_files(struct sqlite_samples *store);
 void store_unlock_files(struct sqlite_samples *store);
+
+/* Holds the reserve where there is room for it; reports are refused where there is too little. */
+void store_hold_reserve(struct sqlite_samples *store);
+/* Something found no room. */
+void store_give_reserve_up(struct sqlite_samples *store);
+/* Why reports are refused then. False. */
+bool store_set_short(struct error *err);
 
 /* ---- days (days.c); all but the first under the lock ---- */
 
@@ -170,10 +200,26 @@ struct day *store_find_day(struct sqlite_samples *store, uint32_t day);
 struct day *store_take_day(struct sqlite_samples *store, uint32_t day, struct error *err);
 /* The same without the lock, which is not held while the file is read. A reference. */
 struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, struct error *err);
-/* Renames a damaged file to *.damaged, forgets what it had. file_lock is held, lock is not. */
-void store_set_aside(struct sqlite_samples *store, struct day *day, const char *why);
+/* Before store_take_day() by who has not the lock: a dictionary that is in the file only is read
+ * without it, and a damaged file is set aside. What fails, fails there. lock is not held; whether
+ * file_lock is, the caller says. */
+void store_ready_day(struct sqlite_samples *store, uint32_t day, bool has_files_locked);
+/* The day has none in memory and takes this one over; what is too much is to go. Under the lock. */
+void store_give_dictionary(struct sqlite_samples *store, struct day *day, struct catalog *catalog);
+/* After the day's dictionary grew, came or went. Under the lock. */
+void store_count_dictionary(struct sqlite_samples *store, struct day *day);
+/* Who took it does not add samples: it is no part of what ingest is held to. Under the lock. */
+void store_unmark_written(struct sqlite_samples *store, struct day *day);
+/* How often a file of the day was damaged; before looking at the file. No lock held. */
+unsigned store_set_asides(struct sqlite_samples *store, const struct day *day);
+/* Renames a damaged file to *.damaged; what can be read of it takes its place, what is lost is in
+ * its accounts. seen: store_set_asides() of when it was looked at. file_lock is held, lock is not.
+ */
+void store_set_aside(struct sqlite_samples *store, struct day *day, unsigned seen, const char *why);
 /* Deletes what is too old or too much, forgets idle catalogs, rolls up. No lock held. */
 void store_tidy(struct sqlite_samples *store, int64_t now_ms);
+/* Start of the newest day that a right clock can have made; 0: there is none. Under the lock. */
+int64_t store_newest_ms(const struct sqlite_samples *store);
 /* What is older than this is not kept, and not answered any more. 0: everything is. */
 int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
 			   int64_t now_ms);
@@ -187,7 +233,11 @@ void day_close_readers(struct day *day);
 struct day_reader *day_take_reader(struct day *day);
 void day_give_reader(struct day *day, struct day_reader *reader);
 
-/* ---- committing (commit.c) ---- */
+/* ---- committing (definitions.c, commit.c) ---- */
+
+/* What the journal and the day's file do not define yet, as records of their own. False: the group
+ * has no room. */
+bool store_log_definitions(struct sqlite_samples *store, struct day *day);
 
 struct group *group_new(uint64_t number);
 void group_free(struct group *group);

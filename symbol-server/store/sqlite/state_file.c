@@ -12,6 +12,11 @@ enum { CHANGE_BYTES_MAX = 512 << 20 };
 
 static const int64_t forget_ms = 30ll * 86400000; /* agents not heard for so long */
 
+static const char *const migrations[] = {embedded_agents_0001_sql, embedded_agents_0002_sql,
+					 embedded_agents_0003_sql, NULL};
+const struct database_schema state_file_schema = {APPLICATION_AGENTS, migrations,
+						  .is_made_anew = true};
+
 struct state_file {
 	sqlite3 *db;
 	sqlite3_stmt *put_agent, *put_run, *delete_agents, *delete_runs;
@@ -19,16 +24,13 @@ struct state_file {
 
 struct state_file *state_file_open(const char *path, struct error *err)
 {
-	static const char *const migrations[] = {embedded_agents_0001_sql, embedded_agents_0002_sql,
-						 embedded_agents_0003_sql, NULL};
-	static const struct database_schema schema = {APPLICATION_AGENTS, migrations};
 	struct state_file *file = calloc(1, sizeof *file);
 
 	if (!file) {
 		error_set(err, ERROR_MEMORY, "no memory to open '%s'", path);
 		return NULL;
 	}
-	file->db = database_open(path, &schema, err);
+	file->db = database_open(path, &state_file_schema, err);
 	if (!file->db)
 		goto fail;
 	file->put_agent = database_prepare(file->db,
@@ -290,4 +292,61 @@ bool state_file_write(struct state_file *file, const struct state_change *change
 		return true;
 	sqlite3_exec(file->db, "ROLLBACK", NULL, NULL, NULL);
 	return false;
+}
+
+/* --- forgetting --- */
+
+static bool delete_host(struct state_file *file, const char *host, int64_t silent_since_ms,
+			struct error *err)
+{
+	sqlite3_stmt *statement = database_prepare(
+		file->db, "DELETE FROM agents WHERE host = ? AND last_seen < ?", err);
+	bool ok = statement;
+
+	if (statement) {
+		sqlite3_bind_text(statement, 1, host, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(statement, 2, silent_since_ms);
+		ok = database_run(statement, err);
+	}
+	sqlite3_finalize(statement);
+	return ok;
+}
+
+/* One that has to be forgotten, or NULL; the caller's. */
+static char *find_host(struct state_file *file, int64_t silent_since_ms,
+		       bool (*forgets)(void *context, const char *host), void *context, bool *ok,
+		       struct error *err)
+{
+	sqlite3_stmt *find = database_prepare(
+		file->db, "SELECT DISTINCT host FROM agents WHERE last_seen < ?", err);
+	bool has_row = true;
+	char *host = NULL;
+
+	*ok = find;
+	if (find)
+		sqlite3_bind_int64(find, 1, silent_since_ms);
+	while (*ok && !host && (*ok = database_next(find, &has_row, err)) && has_row) {
+		const char *text = (const char *)sqlite3_column_text(find, 0);
+
+		if (text && forgets(context, text))
+			host = strdup(text);
+	}
+	sqlite3_finalize(find);
+	return host;
+}
+
+bool state_file_forget(struct state_file *file, int64_t silent_since_ms,
+		       bool (*forgets)(void *context, const char *host), void *context,
+		       struct error *err)
+{
+	bool ok = true, has_any = false;
+	char *host;
+
+	while (ok && (host = find_host(file, silent_since_ms, forgets, context, &ok, err))) {
+		has_any = true;
+		ok = database_exec(file->db, "PRAGMA secure_delete = 1", err) &&
+		     delete_host(file, host, silent_since_ms, err);
+		free(host);
+	}
+	return ok && (!has_any || database_exec(file->db, "PRAGMA wal_checkpoint(TRUNCATE)", err));
 }

@@ -35,4 +35,9 @@ bool state_file_write(struct state_file *file, const struct state_change *change
 void state_change_release(struct state_change *change);
 void state_file_close(struct state_file *file); /* NULL is fine */
 
+/* The same of agent_table_forget(): rows go, and what they held. */
+bool state_file_forget(struct state_file *file, int64_t silent_since_ms,
+		       bool (*forgets)(void *context, const char *host), void *context,
+		       struct error *err);
+
 #endif

@@ -72,16 +72,17 @@ struct symbols_store {
 
 static const char *const migrations[] = {embedded_symbols_0001_sql, embedded_symbols_0002_sql,
 					 NULL};
-static const struct database_schema schema = {APPLICATION_SYMBOLS, migrations, .gives_back = true};
+const struct database_schema symbols_schema = {APPLICATION_SYMBOLS, migrations, .gives_back = true,
+					       .is_made_anew = true};
 
 static bool open_writer(struct symbols_store *store, const char *path, struct error *err)
 {
-	store->db = database_open(path, &schema, err);
+	store->db = database_open(path, &symbols_schema, err);
 	/* Tables are made anew from their files; uploads are files too. */
 	if (!store->db && err->kind == ERROR_FORMAT) {
 		database_set_aside(path, err->message);
 		*err = (struct error){0};
-		store->db = database_open(path, &schema, err);
+		store->db = database_open(path, &symbols_schema, err);
 	}
 	for (int i = 0; store->db && i < STATEMENTS; i++) {
 		store->statements[i] = database_prepare(store->db, texts[i], err);
@@ -95,7 +96,7 @@ static bool open_reader(struct symbols_store *store, const char *path, struct er
 {
 	static const char table[] = "SELECT rowid, format FROM tables WHERE tenant = 1 AND id = ?";
 
-	store->reader = database_open_reader(path, &schema, err);
+	store->reader = database_open_reader(path, &symbols_schema, err);
 	if (!store->reader)
 		return false;
 	store->read_alias = database_prepare(store->reader, GET_ALIAS_TEXT, err);
@@ -340,6 +341,49 @@ bool symbols_put_modules(struct symbols_store *store, const struct module_row *r
 	ok = database_exec(store->db, "BEGIN IMMEDIATE", err);
 	for (size_t i = 0; ok && i < count; i++)
 		ok = put_module(store, &rows[i], err);
+	ok = end_transaction(store, ok, err);
+	pthread_mutex_unlock(&store->lock);
+	return ok;
+}
+
+/* All rows of one table whose id is one of them: one look at the table, whatever it is ordered by.
+ */
+static bool drop_of(struct symbols_store *store, const char *table, const struct build_id *ids,
+		    size_t count, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	struct buffer text;
+	bool ok = false;
+
+	buffer_init(&text, 64 << 10);
+	buffer_printf(&text, "DELETE FROM %s WHERE tenant = 1 AND id IN (?", table);
+	for (size_t i = 1; i < count; i++)
+		buffer_printf(&text, ",?");
+	buffer_append(&text, ")", 2);
+	if (!text.failed)
+		statement = database_prepare(store->db, (const char *)text.bytes, err);
+	else
+		error_set(err, ERROR_MEMORY, "no memory to forget modules");
+	for (size_t i = 0; statement && i < count; i++)
+		bind_id(statement, (int)i + 1, &ids[i]);
+	ok = statement && database_run(statement, err);
+	sqlite3_finalize(statement);
+	buffer_release(&text);
+	return ok;
+}
+
+bool symbols_drop_modules(struct symbols_store *store, const struct build_id *ids, size_t count,
+			  struct error *err)
+{
+	bool ok;
+
+	if (!count)
+		return true;
+	pthread_mutex_lock(&store->lock);
+	ok = database_exec(store->db, "BEGIN IMMEDIATE", err) &&
+	     drop_of(store, "modules", ids, count, err) &&
+	     drop_of(store, "aliases", ids, count, err) &&
+	     drop_of(store, "candidates", ids, count, err);
 	ok = end_transaction(store, ok, err);
 	pthread_mutex_unlock(&store->lock);
 	return ok;

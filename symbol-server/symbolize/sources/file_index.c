@@ -149,12 +149,21 @@ static void id_of(const struct file_index *index, const struct entry *entry, str
 	memcpy(id->bytes, text + 2, id->length);
 }
 
+/* By what all ids with the same first 16 bytes share, so that those are found by them, too. */
+static uint64_t id_hash(const struct build_id *id)
+{
+	uint8_t first[FILE_GUID_BYTES] = {0};
+
+	memcpy(first, id->bytes, id->length < FILE_GUID_BYTES ? id->length : FILE_GUID_BYTES);
+	return hash_bytes(first, sizeof(first), 0);
+}
+
 static bool link_id(struct file_index *index, uint32_t number, const struct build_id *id)
 {
 	int64_t first = file_index_find_id(index, id);
 
 	if (first == FILE_INDEX_NONE)
-		return hash_table_add(&index->by_id, build_id_hash(id), number);
+		return hash_table_add(&index->by_id, id_hash(id), number);
 	index->entries[number].next_id = index->entries[first].next_id;
 	index->entries[first].next_id = number;
 	return true;
@@ -348,7 +357,7 @@ static int64_t number_or_none(uint32_t number)
 
 int64_t file_index_find_id(const struct file_index *index, const struct build_id *id)
 {
-	uint64_t hash = build_id_hash(id);
+	uint64_t hash = id_hash(id);
 	struct build_id there;
 	uint32_t probe;
 
@@ -356,6 +365,22 @@ int64_t file_index_find_id(const struct file_index *index, const struct build_id
 	     i = hash_table_next(&index->by_id, hash, &probe)) {
 		id_of(index, &index->entries[i], &there);
 		if (build_id_equal(&there, id))
+			return i;
+	}
+	return FILE_INDEX_NONE;
+}
+
+int64_t file_index_find_guid(const struct file_index *index, const uint8_t first[FILE_GUID_BYTES])
+{
+	uint64_t hash = hash_bytes(first, FILE_GUID_BYTES, 0);
+	struct build_id there;
+	uint32_t probe;
+
+	for (uint32_t i = hash_table_first(&index->by_id, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&index->by_id, hash, &probe)) {
+		id_of(index, &index->entries[i], &there);
+		if (there.length >= FILE_GUID_BYTES &&
+		    !memcmp(there.bytes, first, FILE_GUID_BYTES))
 			return i;
 	}
 	return FILE_INDEX_NONE;

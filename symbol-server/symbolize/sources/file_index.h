@@ -12,7 +12,7 @@
 #include "common/build_id.h"
 #include "common/elf_image.h"
 
-enum { FILE_INDEX_NONE = -1 };
+enum { FILE_INDEX_NONE = -1, FILE_GUID_BYTES = 16 };
 
 /* What is in a file. */
 enum {
@@ -65,6 +65,8 @@ int64_t file_index_find_package(const struct file_index *index, uint64_t fingerp
 /* At any time. The next one: with the same id, or with the same base name (only files without a
  * GNU build-id are found by name). */
 int64_t file_index_find_id(const struct file_index *index, const struct build_id *id);
+/* One whose id begins so. */
+int64_t file_index_find_guid(const struct file_index *index, const uint8_t first[FILE_GUID_BYTES]);
 int64_t file_index_next_id(const struct file_index *index, int64_t file);
 int64_t file_index_find_name(const struct file_index *index, const char *base_name);
 int64_t file_index_next_name(const struct file_index *index, int64_t file);

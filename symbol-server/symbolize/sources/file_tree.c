@@ -115,6 +115,11 @@ static int64_t first_by_id(const struct file_index *index, const void *id)
 	return file_index_find_id(index, id);
 }
 
+static int64_t first_by_guid(const struct file_index *index, const void *first)
+{
+	return file_index_find_guid(index, first);
+}
+
 static int64_t first_by_name(const struct file_index *index, const void *name)
 {
 	return file_index_find_name(index, name);
@@ -224,6 +229,14 @@ size_t file_tree_find_id(struct file_tree *tree, const struct build_id *id,
 	return find(tree,
 		    &(struct question){.first = first_by_id, .next = file_index_next_id, .key = id},
 		    places, room);
+}
+
+size_t file_tree_find_guid(struct file_tree *tree, const uint8_t *first, struct file_place *place)
+{
+	return find(tree,
+		    &(struct question){
+			    .first = first_by_guid, .next = file_index_next_id, .key = first},
+		    place, 1);
 }
 
 size_t file_tree_find_name(struct file_tree *tree, const char *base_name, const char *path,

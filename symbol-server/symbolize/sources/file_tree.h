@@ -41,6 +41,8 @@ struct file_place {
  */
 size_t file_tree_find_id(struct file_tree *tree, const struct build_id *id,
 			 struct file_place *places, size_t room);
+/* One whose id begins with those FILE_GUID_BYTES bytes. */
+size_t file_tree_find_guid(struct file_tree *tree, const uint8_t *first, struct file_place *place);
 size_t file_tree_find_name(struct file_tree *tree, const char *base_name, const char *path,
 			   struct file_place *places, size_t room);
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/sandbox.h"
 #include "symbol-server/net/http_client.h"
+#include "symbol-server/symbolize/sources/disk_room.h"
 #include "symbol-server/symbolize/worker.h"
 
 enum {
@@ -31,10 +31,8 @@ enum {
 	URL_MAX = 2048,
 	RETRY_AFTER_MAX_S = 3600,
 	OUTPUT_FD = WORKER_FIRST_FD + 1,
-	ROOM_LEFT = 256 << 20, /* of the disk: samples come first */
 };
 #define SIZE_MAX_DEFAULT ((uint64_t)2 << 30)
-#define MB(bytes_)       ((uint64_t)((bytes_) + (1 << 20) - 1) >> 20)
 
 static const char *const kind_names[] = {"debuginfo", "executable"};
 
@@ -217,7 +215,7 @@ static bool accept_start(struct download *download, struct http_client *client, 
 {
 	bool is_packed = http_client_header(client, "Content-Encoding") != NULL;
 	struct source_reply *reply = download->reply;
-	struct statvfs disk;
+	uint64_t free_bytes;
 	char type[64];
 
 	if (memcmp(bytes, "\177ELF", length < 4 ? length : 4) != 0) {
@@ -240,14 +238,11 @@ static bool accept_start(struct download *download, struct http_client *client, 
 			  MB(download->expected), MB(download->limit));
 		return end_early(download);
 	}
-	if (fstatvfs(OUTPUT_FD, &disk) || !disk.f_blocks) /* a tmpfs without a limit */
-		return true;
-	if ((uint64_t)disk.f_bavail * disk.f_frsize < download->expected + ROOM_LEFT) {
+	if (disk_room_lacks(OUTPUT_FD, download->expected, &free_bytes)) {
 		reply_set(reply, SOURCE_NO_ROOM,
 			  "the disk of --data has %" PRIu64 " MB left; the file has %" PRIu64
-			  " MB, and %d are kept free",
-			  MB(disk.f_bavail * disk.f_frsize), MB(download->expected),
-			  ROOM_LEFT >> 20);
+			  " MB, and %" PRIu64 " are kept free",
+			  MB(free_bytes), MB(download->expected), MB(DISK_ROOM_LEFT));
 		return end_early(download);
 	}
 	return true;

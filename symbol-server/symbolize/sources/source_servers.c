@@ -42,6 +42,21 @@ static int64_t now_ms(void)
 	return source_clock_ms(CLOCK_REALTIME);
 }
 
+/* Under the lock. A wall clock that is set back does not make it longer. */
+static void wait_for_change(struct symbol_sources *sources, int64_t wait_ms)
+{
+	struct timespec when;
+
+	clock_gettime(CLOCK_MONOTONIC, &when);
+	when.tv_sec += wait_ms / 1000;
+	when.tv_nsec += wait_ms % 1000 * 1000000;
+	if (when.tv_nsec >= 1000000000) {
+		when.tv_sec++;
+		when.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&sources->changed, &sources->lock, &when);
+}
+
 /* ---- files that one server cannot give; lock held ---- */
 
 static uint64_t hash_of(const struct build_id *id)
@@ -95,6 +110,14 @@ int64_t source_return_time(struct symbol_sources *sources, int64_t not_before_ms
 	return when;
 }
 
+void symbol_sources_forgive(struct symbol_sources *sources, const struct build_id *id)
+{
+	pthread_mutex_lock(&sources->lock);
+	for (size_t i = 0; i < sources->count; i++)
+		held_remove(&sources->servers[i], id);
+	pthread_mutex_unlock(&sources->lock);
+}
+
 static bool is_slow(const struct slot *slot)
 {
 	int64_t elapsed_ms = source_clock_ms(CLOCK_MONOTONIC) - slot->since_ms;
@@ -102,6 +125,30 @@ static bool is_slow(const struct slot *slot)
 
 	return elapsed_ms > SLOW_MS && !fstat(slot->output, &stat) &&
 	       stat.st_size < elapsed_ms * SLOW_BYTES_PER_MS;
+}
+
+bool symbol_sources_download(struct symbol_sources *sources, const struct build_id *id,
+			     struct source_download *download)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&sources->lock);
+	for (size_t i = 0; !found && i < sources->count * SOURCE_SLOTS; i++) {
+		const struct server *server = &sources->servers[i / SOURCE_SLOTS];
+		const struct slot *slot = &server->slots[i % SOURCE_SLOTS];
+		struct stat stat;
+
+		if (!slot->is_taken || slot->id_hash != hash_of(id) || fstat(slot->output, &stat))
+			continue;
+		*download = (struct source_download){
+			.bytes = (uint64_t)stat.st_size,
+			.ms = source_clock_ms(CLOCK_MONOTONIC) - slot->since_ms,
+		};
+		memcpy(download->url, server->shown, sizeof(download->url));
+		found = true;
+	}
+	pthread_mutex_unlock(&sources->lock);
+	return found;
 }
 
 enum admission { ADMITTED, TURNED_AWAY, FULL };
@@ -114,8 +161,9 @@ static enum admission turn_away(struct symbol_sources *sources, struct server *s
 	return TURNED_AWAY;
 }
 
-static enum admission try_slots(struct symbol_sources *sources, struct server *server, int output,
-				struct slot **slot, int64_t *retry_at_ms, struct error *err)
+static enum admission try_slots(struct symbol_sources *sources, struct server *server,
+				const struct build_id *id, int output, struct slot **slot,
+				int64_t *retry_at_ms, struct error *err)
 {
 	unsigned slow = 0;
 
@@ -123,7 +171,8 @@ static enum admission try_slots(struct symbol_sources *sources, struct server *s
 		struct slot *one = &server->slots[i];
 
 		if (!one->is_taken) {
-			*one = (struct slot){true, source_clock_ms(CLOCK_MONOTONIC), output};
+			*one = (struct slot){true, source_clock_ms(CLOCK_MONOTONIC), output,
+					     hash_of(id)};
 			*slot = one;
 			server->questions++;
 			return ADMITTED;
@@ -156,7 +205,7 @@ static enum admission admit(struct symbol_sources *sources, struct server *serve
 		server->turned_away++;
 		return TURNED_AWAY;
 	}
-	return try_slots(sources, server, output, slot, retry_at_ms, err);
+	return try_slots(sources, server, id, output, slot, retry_at_ms, err);
 }
 
 static bool is_readable(int fd)
@@ -176,12 +225,9 @@ enum source_answer source_server_wait(struct symbol_sources *sources, struct ser
 	pthread_mutex_lock(&sources->lock);
 	while ((admission = admit(sources, server, question->id, output, slot, retry_at_ms, err)) ==
 	       FULL) {
-		int64_t until = now_ms() + WAIT_MS;
-		struct timespec when = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
-
 		if (is_readable(question->stop_fd))
 			goto out;
-		pthread_cond_timedwait(&sources->changed, &sources->lock, &when);
+		wait_for_change(sources, WAIT_MS);
 	}
 	answer = admission == ADMITTED ? SOURCE_FOUND : SOURCE_CLOSED;
 out:
@@ -314,9 +360,8 @@ void *source_servers_probe(void *context)
 
 	pthread_mutex_lock(&sources->lock);
 	while (!sources->stops) {
-		int64_t wait_ms, until;
+		int64_t wait_ms;
 		struct server *server = next_to_probe(sources, &wait_ms);
-		struct timespec when;
 
 		if (server && probe(sources, server)) {
 			pthread_cond_broadcast(&sources->changed);
@@ -327,9 +372,7 @@ void *source_servers_probe(void *context)
 		}
 		if (server)
 			continue;
-		until = now_ms() + wait_ms;
-		when = (struct timespec){.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
-		pthread_cond_timedwait(&sources->changed, &sources->lock, &when);
+		wait_for_change(sources, wait_ms);
 	}
 	pthread_mutex_unlock(&sources->lock);
 	return NULL;

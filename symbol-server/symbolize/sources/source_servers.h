@@ -22,6 +22,7 @@ struct slot {
 	bool is_taken;
 	int64_t since_ms; /* monotonic */
 	int output;
+	uint64_t id_hash; /* of what is asked for */
 };
 
 struct held_question {

@@ -296,6 +296,20 @@ bool symbol_directories_has(struct symbol_directories *directories, const struct
 	return has;
 }
 
+bool symbol_directories_find_guid(struct symbol_directories *directories, const uint8_t first[16],
+				  struct build_id *id)
+{
+	struct file_place *place = malloc(sizeof(*place));
+	bool has = false;
+
+	for (size_t i = 0; place && i < directories->count && !has; i++)
+		has = file_tree_find_guid(directories->trees[i], first, place) > 0;
+	if (has)
+		*id = place->id;
+	free(place);
+	return has;
+}
+
 /* ---- by name ---- */
 
 /* Adds places of that base name in all trees which hold what is asked for. */

@@ -52,6 +52,9 @@ size_t symbol_directories_open(struct symbol_directories *directories, const str
 
 /* Is there one? From memory: opens nothing, never waits. */
 bool symbol_directories_has(struct symbol_directories *directories, const struct build_id *id);
+/* The id of one that begins with those 16 bytes, as easily. */
+bool symbol_directories_find_guid(struct symbol_directories *directories, const uint8_t first[16],
+				  struct build_id *id);
 
 /* Files without a build-id of their own are found by name.
  *

@@ -94,12 +94,16 @@ struct symbol_sources *symbol_sources_open(const char *const *urls, size_t count
 {
 	struct symbol_sources *sources = calloc(1, sizeof(*sources));
 	bool ok = sources || error_set(err, ERROR_MEMORY, "no memory for symbol sources");
+	pthread_condattr_t monotonic;
 
 	if (!ok)
 		return NULL;
 	sources->stop_fd = -1;
 	pthread_mutex_init(&sources->lock, NULL);
-	pthread_cond_init(&sources->changed, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&sources->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	source_limits_read(&sources->limits);
 	ok = (size_t)snprintf(sources->cache, sizeof(sources->cache), "%s", cache_directory) <
 		     sizeof(sources->cache) ||

@@ -93,6 +93,19 @@ void symbol_sources_watch(struct symbol_sources *sources, void (*is_back)(void *
 /* How many threads that ask are of use: enough that stalled servers leave one for the others. */
 unsigned symbol_sources_threads(const struct symbol_sources *sources);
 
+/* A question about this module that a server could not answer before is asked again. */
+void symbol_sources_forgive(struct symbol_sources *sources, const struct build_id *id);
+
+struct source_download {
+	char url[160];  /* without user and password */
+	uint64_t bytes; /* that came so far */
+	int64_t ms;
+};
+
+/* Is it being asked for at a server now? */
+bool symbol_sources_download(struct symbol_sources *sources, const struct build_id *id,
+			     struct source_download *download);
+
 struct source_state {
 	char url[160];     /* without user and password */
 	bool is_closed;    /* down or stalled; not asked until closed_until_ms */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: types, label names, values of one label. From the sums of rows, rolled up where
  * they are; only for "thread", which is not part of a series, minutes are read and opened. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/series_labels.h"
-#include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/view.h"
 
 enum {
@@ -19,27 +19,19 @@ struct listing {
 	struct samples_query wanted;
 	const struct samples_query *query;
 	struct view_day *day;
-	uint64_t *threads;   /* samples of each string of the day, as a context */
-	uint64_t of_context; /* of the one being added */
-	const uint8_t *is_wanted;
+	uint64_t *threads;       /* samples of each string of the day, as a context */
+	uint64_t of_context;     /* of the one being added */
 	uint64_t *series;        /* samples of each series of the day */
+	size_t room;             /* bytes of the two */
 	uint64_t samples, value; /* of the type */
 	bool with_threads;
-	struct label_sums sums;       /* texts live as long as the view */
-	int64_t started_ms, until_ms; /* until_ms: it is enough then; 0: never */
-	uint64_t rows;
+	struct label_sums sums;
+	int64_t until_ms; /* it is enough then; 0: never */
 	struct error *err;
 	bool is_full, is_damaged;
 	bool is_over;   /* a limit, as err says */
 	bool is_enough; /* until_ms is over */
 };
-
-static bool is_wanted(void *context, uint32_t series)
-{
-	const struct listing *listing = context;
-
-	return series < listing->day->mark.count[CATALOG_SERIES] && listing->is_wanted[series];
-}
 
 static bool add_thread(void *context, const struct packed_pair *pair)
 {
@@ -53,34 +45,41 @@ static bool add_thread(void *context, const struct packed_pair *pair)
 static bool add_context(void *to, const char *name, const char *value)
 {
 	struct listing *listing = to;
-	struct arena *arena = &listing->view.arena;
 
-	name = arena_text(arena, name, strlen(name));
-	value = arena_text(arena, value, strlen(value));
-	return name && value && label_sums_add(&listing->sums, name, value, listing->of_context);
+	return label_sums_add(&listing->sums, name, value, listing->of_context, true);
+}
+
+static bool sums_failed(struct listing *listing)
+{
+	return label_sums_failed(&listing->sums, listing->err);
 }
 
 static bool add_contexts(struct listing *listing)
 {
 	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_STRINGS]; n++) {
+		if (!limit_watch_goes_on(&listing->view.watch, listing->err))
+			return false;
 		listing->of_context = listing->threads[n];
 		if (listing->of_context &&
 		    !sample_context_each(catalog_string(listing->day->catalog, n)->text,
 					 add_context, listing))
-			return false;
+			return sums_failed(listing);
 	}
 	return true;
 }
 
 static bool goes_on(struct listing *listing)
 {
-	uint64_t most = listing->query->limits.rows;
+	struct limit_watch *watch = &listing->view.watch;
 
-	if (++listing->rows % ASK_ROWS && (!most || listing->rows <= most))
-		return true;
-	listing->is_enough = listing->until_ms && limits_now_ms() > listing->until_ms;
-	listing->is_over = !limits_allow(listing->query, listing->started_ms, listing->rows,
-					 listing->view.arena.used, listing->err);
+	listing->is_over = !limit_watch_row(watch, listing->err);
+	if (watch->rows % ASK_ROWS == 0) {
+		listing->is_enough = listing->until_ms && limits_now_ms() > listing->until_ms;
+		listing->is_over |= !limit_watch_allows(watch,
+							listing->view.arena.used + listing->room +
+								label_sums_bytes(&listing->sums),
+							listing->err);
+	}
 	return !listing->is_enough && !listing->is_over;
 }
 
@@ -96,24 +95,26 @@ static bool add_row(void *context, const struct view_row *row)
 	return goes_on(listing) && !listing->is_full && !listing->is_damaged;
 }
 
-static bool add_labels(struct listing *listing)
+static bool add_series(struct listing *listing, uint32_t number)
 {
 	const struct catalog *catalog = listing->day->catalog;
+	const struct catalog_series *series = catalog_series(catalog, number);
 
-	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_SERIES]; n++) {
-		const struct catalog_series *series;
-
-		if (!listing->series[n])
-			continue;
-		series = catalog_series(catalog, n);
-		for (uint32_t i = 0; i < series->label_count; i++)
-			if (!label_sums_add(
-				    &listing->sums,
+	for (uint32_t i = 0; i < series->label_count; i++)
+		if (!label_sums_add(&listing->sums,
 				    catalog_string(catalog, series->labels[2 * i])->text,
 				    catalog_string(catalog, series->labels[2 * i + 1])->text,
-				    listing->series[n]))
-				return false;
-	}
+				    listing->series[number], false))
+			return sums_failed(listing);
+	return true;
+}
+
+static bool add_labels(struct listing *listing)
+{
+	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_SERIES]; n++)
+		if (!limit_watch_goes_on(&listing->view.watch, listing->err) ||
+		    (listing->series[n] && !add_series(listing, n)))
+			return false;
 	return true;
 }
 
@@ -121,23 +122,17 @@ static bool add_labels(struct listing *listing)
 static bool list_day(struct listing *listing, unsigned type, bool with_labels, struct error *err)
 {
 	struct view_day *day = listing->day;
-	const uint32_t *list;
-	uint32_t wanted;
 
-	listing->is_wanted = view_wanted(&listing->view, day, listing->query, &wanted);
-	listing->series = arena_array(&listing->view.arena, day->mark.count[CATALOG_SERIES] + 1,
-				      sizeof *listing->series);
-	listing->threads = arena_array(&listing->view.arena,
-				       listing->with_threads ? day->mark.count[CATALOG_STRINGS] + 1
-							     : 1,
-				       sizeof *listing->threads);
-	if (!listing->is_wanted || !listing->series || !listing->threads)
-		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
-	if (!wanted)
+	if (!view_choose_series(&listing->view, day, listing->query, err))
+		return false;
+	if (!day->wanted)
 		return true;
-	list = view_series_list(&listing->view, day, listing->is_wanted, wanted);
-	if (!view_each(&listing->view, day, listing->query, type, listing->with_threads, list,
-		       wanted, is_wanted, add_row, listing, err))
+	memset(listing->series, 0, day->mark.count[CATALOG_SERIES] * sizeof *listing->series);
+	if (listing->with_threads)
+		memset(listing->threads, 0,
+		       day->mark.count[CATALOG_STRINGS] * sizeof *listing->threads);
+	if (!view_each(&listing->view, day, listing->query, type, listing->with_threads, add_row,
+		       listing, err))
 		return false;
 	if (listing->is_damaged) {
 		error_set(err, ERROR_FORMAT, "samples of a minute are damaged");
@@ -146,10 +141,10 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 	}
 	if (listing->is_over)
 		return false;
-	if (listing->is_full || (with_labels && !add_labels(listing)) ||
-	    (listing->with_threads && !add_contexts(listing)))
+	if (listing->is_full)
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
-	return true;
+	return (!with_labels || add_labels(listing)) &&
+	       (!listing->with_threads || add_contexts(listing));
 }
 
 static bool list_type(struct listing *listing, unsigned type, bool with_labels, struct error *err)
@@ -161,6 +156,32 @@ static bool list_type(struct listing *listing, unsigned type, bool with_labels, 
 			return false;
 	}
 	return true;
+}
+
+static void close_listing(struct listing *listing)
+{
+	view_close(&listing->view);
+	label_sums_release(&listing->sums);
+	free(listing->series);
+	free(listing->threads);
+}
+
+/* For one day after the other, whatever their types. */
+static bool make_room(struct listing *listing)
+{
+	size_t series = 1, strings = 1;
+
+	for (unsigned i = 0; i < listing->view.day_count; i++) {
+		const uint32_t *count = listing->view.days[i].mark.count;
+
+		series = count[CATALOG_SERIES] > series ? count[CATALOG_SERIES] : series;
+		if (listing->with_threads && count[CATALOG_STRINGS] > strings)
+			strings = count[CATALOG_STRINGS];
+	}
+	listing->series = calloc(series, sizeof *listing->series);
+	listing->threads = calloc(strings, sizeof *listing->threads);
+	listing->room = (series + strings) * sizeof *listing->series;
+	return listing->series && listing->threads;
 }
 
 static bool open_listing(struct listing *listing, struct sqlite_samples *store,
@@ -175,15 +196,13 @@ static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 	listing->wanted.by_thread = listing->with_threads = with_threads;
 	listing->query = &listing->wanted;
 	listing->err = err;
-	listing->started_ms = limits_now_ms();
-	label_sums_init(&listing->sums);
-	return view_open(&listing->view, store, listing->query, *type, err);
-}
-
-static void close_listing(struct listing *listing)
-{
-	view_close(&listing->view);
-	label_sums_release(&listing->sums);
+	label_sums_init(&listing->sums, &query->limits);
+	if (!view_open(&listing->view, store, listing->query, *type, err))
+		return false;
+	if (make_room(listing))
+		return true;
+	close_listing(listing);
+	return error_set(err, ERROR_MEMORY, "no memory for a listing");
 }
 
 /* All types wanted, one after the other. */
@@ -268,8 +287,9 @@ static bool count_labels(struct listing *labels, struct listing *threads, struct
 
 	for (size_t i = 0; i < threads->sums.count; i++)
 		if (!label_sums_add(&labels->sums, threads->sums.values[i].label,
-				    threads->sums.values[i].value, threads->sums.values[i].samples))
-			return error_set(err, ERROR_MEMORY, "no memory for a listing");
+				    threads->sums.values[i].value, threads->sums.values[i].samples,
+				    false))
+			return label_sums_failed(&labels->sums, err);
 	if (!label_sums_labels(&labels->sums, listed->arena, &rows, &listed->count, err))
 		return false;
 	for (size_t i = 0; i < listed->count; i++)
@@ -288,9 +308,10 @@ static bool list_labels(struct listed *listed, struct error *err)
 		return false;
 	ok = list_all(&labels, type, true, err);
 	if (ok && open_listing(&threads, listed->store, listed->query, true, &type, err)) {
-		threads.started_ms = labels.started_ms;
-		threads.rows = labels.rows;
+		threads.view.watch.started_ms = labels.view.watch.started_ms;
+		threads.view.watch.rows = labels.view.watch.rows;
 		threads.until_ms = limits_now_ms() + THREADS_MS;
+		view_lend_series(&labels.view, &threads.view);
 		ok = list_all(&threads, type, false, err) &&
 		     count_labels(&labels, &threads, listed, err);
 		close_listing(&threads);

@@ -8,17 +8,14 @@
 #include "common/keyed_hash.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
-#include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
 
 enum {
 	RESULT_BYTES_MAX = 768 << 20,
-	CHUNK_BYTES = 48 << 20,
-	CHUNK_PIECES = 1 << 20,
 	ATTEMPTS = 3,
+	FIXED_BYTES = 1 << 20,
 	ASK_STEPS = 64, /* pieces and the like between two looks at the clock */
-	ASK_EVERY_MS = 5,
 };
 
 bool querying_grow(void **array, size_t count, size_t *capacity, size_t size)
@@ -57,35 +54,18 @@ static bool make_maps(struct querying *querying)
 
 /* --- limits --- */
 
-static uint64_t bytes_taken(const struct querying *querying)
-{
-	return querying->view.arena.used + querying->result->arena.used + querying->byte_room +
-	       querying->piece_room * sizeof *querying->pieces +
-	       querying->stack_capacity * (sizeof *querying->stacks + sizeof *querying->sums) +
-	       querying->stack_room * sizeof *querying->result->stacks +
-	       querying->thread_sum_room * sizeof *querying->thread_sums +
-	       querying->span_room * (sizeof *querying->result->spans + 16); /* its index */
-}
-
-static bool is_allowed(const struct querying *querying)
-{
-	return limits_allow(querying->query, querying->started_ms, querying->rows,
-			    bytes_taken(querying), querying->err);
-}
-
 bool querying_goes_on(struct querying *querying)
 {
-	int64_t now_ms;
+	size_t bytes;
 
 	if (querying->is_stopped || querying->is_full)
 		return false;
 	if (querying->steps++ % ASK_STEPS)
 		return true;
-	now_ms = limits_now_ms();
-	if (querying->asked_ms && now_ms - querying->asked_ms < ASK_EVERY_MS)
-		return true;
-	querying->asked_ms = now_ms;
-	querying->is_stopped = !is_allowed(querying);
+	bytes = querying_bytes(querying);
+	if (querying->most_bytes) /* it is cut before; not what there is in any case */
+		bytes -= bytes < FIXED_BYTES ? bytes : FIXED_BYTES;
+	querying->is_stopped = !limit_watch_allows(&querying->view.watch, bytes, querying->err);
 	return !querying->is_stopped;
 }
 
@@ -181,15 +161,6 @@ static bool map_series(struct querying *querying, struct view_day *day, uint32_t
 
 /* --- collecting rows --- */
 
-static bool is_wanted(void *context, uint32_t series)
-{
-	struct querying *querying = context;
-	const struct view_day *day = querying->day;
-
-	return series < day->mark.count[CATALOG_SERIES] &&
-	       querying_maps(querying, day)->is_wanted[series];
-}
-
 static bool keep_bytes(struct querying *querying, struct piece *piece, const struct view_row *row)
 {
 	size_t room = querying->byte_room ? querying->byte_room : 1 << 16;
@@ -246,15 +217,19 @@ static uint32_t step_of(const struct querying *querying, const struct view_row *
 		       : 0;
 }
 
-/* The limit of rows is exact, however quickly they are read. */
+/* Spans and single times were counted as they were read. */
 static bool count_row(struct querying *querying)
 {
-	uint64_t most = querying->query->limits.rows;
-
-	querying->rows++;
-	if (most && querying->rows > most)
-		querying->is_stopped = !is_allowed(querying);
+	if (!querying->is_traced && !querying->query->is_exact)
+		querying->is_stopped |= !limit_watch_row(&querying->view.watch, querying->err);
 	return querying_goes_on(querying);
+}
+
+/* There may be no room for one more series; most of what is taken then is theirs. */
+static bool lacks_series(struct querying *querying, const struct view_row *row)
+{
+	return querying->most_bytes && !querying_maps(querying, row->day)->series[row->series] &&
+	       querying_bytes(querying) > querying->most_bytes / 4 * 3;
 }
 
 static bool keep_piece(void *context, const struct view_row *row)
@@ -266,9 +241,14 @@ static bool keep_piece(void *context, const struct view_row *row)
 
 	if (!count_row(querying))
 		return false;
-	if ((querying->byte_count > CHUNK_BYTES || querying->piece_count >= CHUNK_PIECES) &&
+	if ((querying->byte_count > querying_chunk_bytes(querying) ||
+	     querying->piece_count >= querying_chunk_pieces(querying)) &&
 	    !querying_add_pieces(querying))
 		return false;
+	if (lacks_series(querying, row)) {
+		querying_cut(querying, row->samples, row->value);
+		return true;
+	}
 	if (row->hosts_length)
 		view_each_host(row, querying_keep_host, querying);
 	if (!map_series(querying, row->day, row->series, &piece.series) ||
@@ -287,24 +267,20 @@ static bool keep_piece(void *context, const struct view_row *row)
 static bool collect_day(struct querying *querying, struct view_day *day)
 {
 	struct view *view = &querying->view;
-	struct day_maps *maps = querying_maps(querying, day);
-	const uint32_t *list;
-	uint32_t wanted;
 
 	querying->day = day;
-	maps->is_wanted = view_wanted(view, day, querying->query, &wanted);
-	querying->is_full |= !maps->is_wanted;
-	if (querying->is_full || !wanted)
-		return !querying->is_full;
+	if (!view_choose_series(view, day, querying->query, querying->err))
+		return false;
+	if (!day->wanted)
+		return true;
 	if (querying->is_traced)
-		return span_view_rows(view, day, querying->query, querying->type, is_wanted,
-				      keep_piece, querying, querying->err);
+		return span_view_rows(view, day, querying->query, querying->type, keep_piece,
+				      querying, querying->err);
 	if (querying->query->is_exact)
-		return moment_view_rows(view, day, querying->query, querying->type, is_wanted,
-					keep_piece, querying, querying->err);
-	list = view_series_list(view, day, maps->is_wanted, wanted);
-	return view_each(view, day, querying->query, querying->type, true, list, wanted, is_wanted,
-			 keep_piece, querying, querying->err);
+		return moment_view_rows(view, day, querying->query, querying->type, keep_piece,
+					querying, querying->err);
+	return view_each(view, day, querying->query, querying->type, true, keep_piece, querying,
+			 querying->err);
 }
 
 static bool collect(struct querying *querying)
@@ -337,8 +313,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 					const struct samples_query *query, unsigned type,
 					struct error *err)
 {
-	struct querying querying = {
-		.query = query, .type = type, .err = err, .started_ms = limits_now_ms()};
+	struct querying querying = {.query = query, .type = type, .err = err};
 	bool ok;
 
 	querying.is_traced = query->trace_id || query->span_id || query->by_span ||
@@ -359,6 +334,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	hash_table_init(&querying.series_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
 	hash_table_init(&querying.span_index, UINT32_MAX >> 1);
+	querying_cut_start(&querying);
 	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
 	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
 	querying.result->resolution_ms = querying.view.resolution_ms;

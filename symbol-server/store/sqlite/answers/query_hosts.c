@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/sqlite/answers/host_steps.h"
 #include "symbol-server/store/tallies.h"
 
 enum { HOSTS_MAX = 1 << 20, NOT_WANTED = UINT32_MAX };
@@ -28,7 +29,10 @@ struct host_sums {
 	struct hash_table index;
 	uint32_t *known; /* by string of the day: number of the result + 1, or NOT_WANTED */
 	size_t room;
-	bool is_full;
+	struct host_steps steps;
+	int64_t time_ms;       /* of the row that is being read */
+	bool only_reported;    /* of a type that does not have it in its own accounts */
+	bool is_full, is_over; /* over: a limit, as the querying's err says */
 };
 
 static bool has_host(const struct host_set *set, const char *host)
@@ -63,20 +67,24 @@ static bool add_series_hosts(struct host_set *set, const struct series_labels *s
 }
 
 /* Of rows that were read: their series say it, or the row does. */
-static bool fill_hosts(const struct querying *querying, struct host_set *set)
+static bool fill_hosts(struct querying *querying, struct host_set *set)
 {
 	const struct samples_result *result = querying->result;
 
 	for (uint32_t i = 0; i < result->series_count; i++)
-		if (!add_series_hosts(set, &result->series[i]))
+		if (!limit_watch_goes_on(&querying->view.watch, querying->err) ||
+		    !add_series_hosts(set, &result->series[i]))
 			return false;
 	for (unsigned i = 0; i < querying->view.day_count; i++) {
 		const struct view_day *day = &querying->view.days[i];
 
-		for (uint32_t n = 1; n < day->mark.count[CATALOG_STRINGS]; n++)
+		for (uint32_t n = 1; n < day->mark.count[CATALOG_STRINGS]; n++) {
+			if (!limit_watch_goes_on(&querying->view.watch, querying->err))
+				return false;
 			if (querying->maps[i].is_host[n] &&
 			    !add_host(set, catalog_string(day->catalog, n)->text))
 				return false;
+		}
 	}
 	return true;
 }
@@ -94,12 +102,15 @@ static uint32_t number_host(struct host_sums *sums, const char *host)
 	     i = hash_table_next(&sums->index, hash, &probe))
 		if (!strcmp(result->hosts[i].host, host))
 			return i + 1;
+	if (sums->only_reported)
+		return NOT_WANTED;
 	if (!querying_grow((void **)&result->hosts, result->host_count, &sums->room,
 			   sizeof *result->hosts) ||
 	    !hash_table_add(&sums->index, hash, result->host_count))
 		return 0;
 	result->hosts[result->host_count] =
-		(struct host_accounting){.host = arena_text(&result->arena, host, strlen(host))};
+		(struct host_accounting){.host = arena_text(&result->arena, host, strlen(host)),
+					 .number = result->host_count};
 	return result->hosts[result->host_count].host ? ++result->host_count : 0;
 }
 
@@ -125,43 +136,60 @@ static void add_counted(struct host_sums *sums, struct host_accounting *host, ui
 {
 	const char *name = querying_string(sums->querying, sums->querying->day, reason);
 
+	if (sums->only_reported && strcmp(name, TALLY_REPORTED))
+		return;
 	if (!tallies_add(host, sums->querying->type, name, count))
 		add_loss(host, name, count);
+}
+
+/* NULL: nobody asks for it, or there is no room. */
+static struct host_accounting *host_of(struct host_sums *sums, const struct packed_account *account)
+{
+	struct view_day *day = sums->querying->day;
+	uint32_t *known;
+
+	if (account->host >= day->mark.count[CATALOG_STRINGS])
+		return NULL;
+	known = &sums->known[account->host];
+	if (!*known)
+		*known = number_host(sums, catalog_string(day->catalog, account->host)->text);
+	sums->is_full |= !*known;
+	return *known && *known != NOT_WANTED ? &sums->querying->result->hosts[*known - 1] : NULL;
 }
 
 static bool add_entry(void *context, const struct packed_account *account)
 {
 	struct host_sums *sums = context;
-	struct querying *querying = sums->querying;
-	struct view_day *day = querying->day;
-	struct host_accounting *host;
-	uint32_t *known;
+	struct view_day *day = sums->querying->day;
+	struct host_accounting *host = host_of(sums, account);
+	uint64_t reported_ms, lost;
 
-	if (account->host >= day->mark.count[CATALOG_STRINGS])
-		return true;
-	known = &sums->known[account->host];
-	if (!*known)
-		*known = number_host(sums, catalog_string(day->catalog, account->host)->text);
-	if (*known == NOT_WANTED)
-		return true;
-	sums->is_full |= !*known;
-	if (sums->is_full)
-		return false;
-	host = &querying->result->hosts[*known - 1];
-	host->taken += account->taken;
-	host->idle += account->idle;
-	host->samples += account->samples;
+	if (!host)
+		return !sums->is_full;
+	reported_ms = host->reported_ms;
+	lost = host->lost;
+	host->taken += sums->only_reported ? 0 : account->taken;
+	host->idle += sums->only_reported ? 0 : account->idle;
+	host->samples += sums->only_reported ? 0 : account->samples;
 	for (unsigned i = 0; i < account->lost_count; i++)
 		if (account->lost[i].count &&
 		    account->lost[i].reason < day->mark.count[CATALOG_STRINGS])
 			add_counted(sums, host, account->lost[i].reason, account->lost[i].count);
+	if (host->reported_ms != reported_ms || host->lost != lost)
+		host_steps_add(&sums->steps, host->number, sums->time_ms,
+			       host->reported_ms - reported_ms, host->lost - lost);
 	return true;
 }
 
 static bool add_account(void *context, const struct view_row *row)
 {
+	struct host_sums *sums = context;
+	struct querying *querying = sums->querying;
+
+	sums->time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
 	view_each_entry(row, add_entry, context);
-	return !((struct host_sums *)context)->is_full;
+	sums->is_over = !limit_watch_goes_on(&querying->view.watch, querying->err);
+	return !sums->is_full && !sums->is_over;
 }
 
 static int compare_hosts(const void *a, const void *b)
@@ -181,26 +209,58 @@ static bool add_day(struct host_sums *sums, struct view_day *day, struct error *
 	sums->known = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS],
 				  sizeof *sums->known);
 	return sums->known &&
-	       view_each_account(view, day, querying->query, querying->type, add_account, sums,
+	       view_each_account(view, day, querying->query,
+				 sums->only_reported ? 0 : querying->type, add_account, sums,
 				 err) &&
-	       !sums->is_full;
+	       !sums->is_full && !sums->is_over;
+}
+
+static bool add_days(struct host_sums *sums, struct error *err)
+{
+	struct view *view = &sums->querying->view;
+	bool ok = true;
+
+	for (unsigned i = 0; ok && i < view->day_count; i++)
+		ok = add_day(sums, &view->days[i], err);
+	sums->only_reported = true;
+	for (unsigned i = 0; ok && sums->querying->type && i < view->day_count; i++)
+		ok = add_day(sums, &view->days[i], err);
+	return ok;
+}
+
+/* By name; what was counted by step is of the hosts where they are then. */
+static bool sort_hosts(struct host_sums *sums)
+{
+	struct samples_result *result = sums->querying->result;
+	uint32_t *places = arena_array(&sums->querying->view.arena, result->host_count,
+				       sizeof *places);
+
+	if (!result->host_count)
+		return true;
+	if (!places)
+		return false;
+	qsort(result->hosts, result->host_count, sizeof *result->hosts, compare_hosts);
+	for (uint32_t i = 0; i < result->host_count; i++)
+		places[result->hosts[i].number] = i;
+	result->host_steps = host_steps_settle(&sums->steps, &result->arena, places,
+					       &result->host_step_count);
+	return result->host_steps;
 }
 
 bool querying_put_hosts(struct querying *querying, struct error *err)
 {
-	struct samples_result *result = querying->result;
 	struct host_sums sums = {.querying = querying};
 	bool ok;
 
 	hash_table_init(&sums.index, HOSTS_MAX);
 	hash_table_init(&sums.wanted.index, HOSTS_MAX);
+	host_steps_init(&sums.steps, querying->query);
 	ok = !querying->query->series_wanted || fill_hosts(querying, &sums.wanted);
-	for (unsigned i = 0; ok && i < querying->view.day_count; i++)
-		ok = add_day(&sums, &querying->view.days[i], err);
+	ok = ok && add_days(&sums, err);
+	ok = ok && (sort_hosts(&sums) || !(querying->is_full = true));
 	hash_table_release(&sums.index);
 	hash_table_release(&sums.wanted.index);
+	host_steps_release(&sums.steps);
 	free(sums.wanted.names);
-	if (result->host_count)
-		qsort(result->hosts, result->host_count, sizeof *result->hosts, compare_hosts);
 	return ok && !querying->is_full;
 }

@@ -2,28 +2,17 @@
 /* samples_spans(): what came with spans, as it is stored. */
 #include <string.h>
 
-#include "symbol-server/store/sqlite/answers/limits.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
-
-enum { ASK_STEPS = 8192 };
 
 struct span_query {
 	const struct samples_query *query;
 	const struct view_day *day;
-	const uint8_t *is_wanted;
 	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
 	samples_span_fn *fn;
 	void *context;
-	int64_t started_ms;
-	uint64_t steps;
 	struct error *err;
-	bool is_stopped, is_limited; /* err is set */
+	bool is_stopped;
 };
-
-static bool is_series_wanted(void *context, uint32_t series)
-{
-	return ((struct span_query *)context)->is_wanted[series];
-}
 
 static bool is_thread_wanted(struct span_query *spans, uint32_t thread)
 {
@@ -40,11 +29,6 @@ static bool pass(void *context, const struct span_sample *span)
 	struct span_query *spans = context;
 	uint64_t stack_id;
 
-	if (!(++spans->steps % ASK_STEPS) &&
-	    !limits_allow(spans->query, spans->started_ms, 0, 0, spans->err)) {
-		spans->is_limited = true;
-		return false;
-	}
 	if (!span->stack || (spans->query->thread_wanted && !is_thread_wanted(spans, span->thread)))
 		return true;
 	stack_id = catalog_stack(spans->day->catalog, span->stack)->hash[0];
@@ -58,28 +42,20 @@ static bool pass(void *context, const struct span_sample *span)
 static bool query_day(struct view *view, struct view_day *day, unsigned type,
 		      struct span_query *spans)
 {
-	uint32_t wanted = 0;
-
 	spans->day = day;
-	spans->is_wanted = view_wanted(view, day, spans->query, &wanted);
+	if (!view_choose_series(view, day, spans->query, spans->err))
+		return false;
 	spans->threads = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS] + 1, 1);
-	if (!spans->is_wanted || !spans->threads)
+	if (!spans->threads)
 		return error_set(spans->err, ERROR_MEMORY, "no memory for an answer");
-	if (!wanted)
-		return true;
-	return span_view_each(view, day, spans->query, type, is_series_wanted, pass, spans,
-			      spans->err) &&
-	       !spans->is_limited;
+	return !day->wanted ||
+	       span_view_each(view, day, spans->query, type, pass, spans, spans->err);
 }
 
 bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,
 			  samples_span_fn *fn, void *context, struct error *err)
 {
-	struct span_query spans = {.query = query,
-				   .fn = fn,
-				   .context = context,
-				   .started_ms = limits_now_ms(),
-				   .err = err};
+	struct span_query spans = {.query = query, .fn = fn, .context = context, .err = err};
 	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct view view;
 	bool ok = true;
@@ -92,7 +68,7 @@ bool sqlite_samples_spans(struct samples_store *base, const struct samples_query
 	for (unsigned i = 0; ok && !spans.is_stopped && i < view.day_count; i++)
 		ok = query_day(&view, &view.days[i], (unsigned)type, &spans);
 	if (ok && !spans.is_stopped)
-		ok = limits_allow(query, spans.started_ms, 0, 0, err);
+		ok = limit_watch_allows(&view.watch, view.arena.used, err);
 	view_close(&view);
 	return ok;
 }

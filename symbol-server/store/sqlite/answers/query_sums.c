@@ -7,6 +7,8 @@
 #include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 
+enum { NO_PLACE = UINT32_MAX - 1 };
+
 /* --- stacks --- */
 
 static bool grow_stacks(struct querying *querying)
@@ -45,7 +47,19 @@ static uint32_t find_stack(const struct querying *querying, const struct catalog
 	return 0;
 }
 
-/* The same stack on another day is the same. 0: no room; UINT32_MAX: not the one asked for. */
+static bool may_grow(const struct querying *querying, const struct catalog_stack *stack)
+{
+	const uint64_t *kept = querying->query->kept_stack_id;
+	size_t room = querying->stack_capacity ? 2 * (size_t)querying->stack_capacity : 1;
+
+	return (kept && stack->hash[0] == *kept) ||
+	       querying_may_have(querying,
+				 room * (sizeof *querying->stacks + sizeof *querying->sums +
+					 sizeof *querying->touched));
+}
+
+/* The same stack on another day is the same. 0: no room; UINT32_MAX: not the one asked for;
+ * NO_PLACE: it is cut. */
 static uint32_t map_stack(struct querying *querying, struct view_day *day, uint32_t number)
 {
 	const struct catalog_stack *stack = catalog_stack(day->catalog, number);
@@ -53,13 +67,15 @@ static uint32_t map_stack(struct querying *querying, struct view_day *day, uint3
 
 	if (querying->query->stack_id && stack->hash[0] != *querying->query->stack_id)
 		return *known = UINT32_MAX;
-	if (querying->view.day_count > 1)
+	if (querying->is_indexed)
 		*known = find_stack(querying, stack);
 	if (*known)
 		return *known;
+	if (querying->stack_count == querying->stack_capacity && !may_grow(querying, stack))
+		return NO_PLACE;
 	if (querying->stack_count == querying->stack_capacity && !grow_stacks(querying))
 		return 0;
-	if (querying->view.day_count > 1 &&
+	if (querying->is_indexed &&
 	    !hash_table_add(&querying->stack_index, stack->hash[0], querying->stack_count))
 		return 0;
 	querying->stacks[querying->stack_count] = (struct distinct_stack){.from = stack,
@@ -92,6 +108,8 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 
 	if (*known)
 		return *known;
+	if (!querying_goes_on(querying)) /* a minute may have ten thousands of them to be matched */
+		return 0;
 	if (query->thread_wanted && !query->thread_wanted(query->context, name))
 		return *known = UINT32_MAX;
 	if (!query->by_thread)
@@ -125,6 +143,86 @@ static bool add_thread_sum(struct querying *querying, uint32_t thread, uint32_t 
 	querying->thread_sums[querying->thread_sum_count++] =
 		(struct thread_sum){thread, stack, {samples, value}};
 	return true;
+}
+
+/* --- into the result --- */
+
+static bool put_stack(struct querying *querying, const struct piece *first, const char *thread,
+		      uint32_t stack, const struct sum *sum)
+{
+	struct samples_result *result = querying->result;
+
+	/* Twice: joining equal ones takes as much again. */
+	if (result->stack_count == querying->stack_room && querying->stack_room &&
+	    !querying_may_have(querying, 4 * querying->stack_room * sizeof *result->stacks) &&
+	    !querying_cut_sums(querying))
+		return false;
+	if (!querying_grow((void **)&result->stacks, result->stack_count, &querying->stack_room,
+			   sizeof *result->stacks))
+		return false;
+	result->stacks[result->stack_count++] = (struct result_stack){
+		.series = first->series,
+		.span = first->span,
+		.id = querying->stacks[stack].from->hash[0],
+		.thread = thread,
+		.bucket_ms = first->minute * (int64_t)SAMPLES_BUCKET_MS,
+		.depth = stack, /* number of the distinct stack until locations are known */
+		.samples = sum->samples,
+		.value = sum->value,
+	};
+	return true;
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct thread_sum *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static bool put_threads(struct querying *querying, const struct piece *first)
+{
+	struct thread_sum *sums = querying->thread_sums;
+	size_t count = querying->thread_sum_count;
+	bool ok = true;
+
+	if (count)
+		qsort(sums, count, sizeof *sums, compare_threads);
+	for (size_t i = 0; ok && i < count;) {
+		struct thread_sum sum = sums[i];
+
+		for (i++; i < count && !compare_threads(&sums[i], &sum); i++) {
+			sum.sum.samples += sums[i].sum.samples;
+			sum.sum.value += sums[i].sum.value;
+		}
+		ok = put_stack(querying, first, querying->threads[sum.thread], sum.stack, &sum.sum);
+	}
+	querying->thread_sum_count = 0;
+	return ok;
+}
+
+static bool put_sums(struct querying *querying, const struct piece *first)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; i < querying->touched_count; i++) {
+		uint32_t stack = querying->touched[i];
+
+		ok = ok && put_stack(querying, first, "", stack, &querying->sums[stack]);
+		querying->sums[stack] = (struct sum){0};
+	}
+	querying->touched_count = 0;
+	return ok;
+}
+
+/* What the group at hand has so far goes to the result, so that the lightest stacks can go. */
+static bool make_place(struct querying *querying)
+{
+	return (querying->query->by_thread ? put_threads(querying, querying->group)
+					   : put_sums(querying, querying->group)) &&
+	       querying_forget_stacks(querying);
 }
 
 /* --- reading a piece --- */
@@ -180,7 +278,9 @@ static inline bool add_pair(struct adding *adding, uint32_t number, uint64_t sam
 	stack = adding->known[number];
 	if (!stack)
 		stack = map_stack(querying, adding->day, number);
-	if (!stack)
+	if (stack == NO_PLACE && make_place(querying))
+		stack = map_stack(querying, adding->day, number);
+	if (!stack || stack == NO_PLACE)
 		return false;
 	if (stack == UINT32_MAX)
 		return true;
@@ -273,73 +373,6 @@ static bool add_piece(struct querying *querying, const struct piece *piece)
 	return ok && querying_goes_on(querying);
 }
 
-/* --- into the result --- */
-
-static bool put_stack(struct querying *querying, const struct piece *first, const char *thread,
-		      uint32_t stack, const struct sum *sum)
-{
-	struct samples_result *result = querying->result;
-
-	if (!querying_grow((void **)&result->stacks, result->stack_count, &querying->stack_room,
-			   sizeof *result->stacks))
-		return false;
-	result->stacks[result->stack_count++] = (struct result_stack){
-		.series = first->series,
-		.span = first->span,
-		.id = querying->stacks[stack].from->hash[0],
-		.thread = thread,
-		.bucket_ms = first->minute * (int64_t)SAMPLES_BUCKET_MS,
-		.depth = stack, /* number of the distinct stack until locations are known */
-		.samples = sum->samples,
-		.value = sum->value,
-	};
-	return true;
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct thread_sum *x = a, *y = b;
-
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
-}
-
-static bool put_threads(struct querying *querying, const struct piece *first)
-{
-	struct thread_sum *sums = querying->thread_sums;
-	size_t count = querying->thread_sum_count;
-	bool ok = true;
-
-	if (count)
-		qsort(sums, count, sizeof *sums, compare_threads);
-	for (size_t i = 0; ok && i < count;) {
-		struct thread_sum sum = sums[i];
-
-		for (i++; i < count && !compare_threads(&sums[i], &sum); i++) {
-			sum.sum.samples += sums[i].sum.samples;
-			sum.sum.value += sums[i].sum.value;
-		}
-		ok = put_stack(querying, first, querying->threads[sum.thread], sum.stack, &sum.sum);
-	}
-	querying->thread_sum_count = 0;
-	return ok;
-}
-
-static bool put_sums(struct querying *querying, const struct piece *first)
-{
-	bool ok = true;
-
-	for (uint32_t i = 0; i < querying->touched_count; i++) {
-		uint32_t stack = querying->touched[i];
-
-		ok = ok && put_stack(querying, first, "", stack, &querying->sums[stack]);
-		querying->sums[stack] = (struct sum){0};
-	}
-	querying->touched_count = 0;
-	return ok;
-}
-
 /* --- order --- */
 
 static int compare_minutes(const void *a, const void *b)
@@ -388,7 +421,7 @@ bool querying_add_pieces(struct querying *querying)
 	free(starts);
 	querying->is_full |= !pieces;
 	for (size_t i = 0; pieces && ok && i < count;) {
-		const struct piece *first = &pieces[i];
+		const struct piece *first = querying->group = &pieces[i];
 
 		for (; ok && i < count && pieces[i].series == first->series &&
 		       pieces[i].minute == first->minute && pieces[i].span == first->span;
@@ -424,10 +457,15 @@ static int compare_stacks(const void *a, const void *b)
 
 bool querying_merge_sums(struct querying *querying)
 {
+	return (querying->flushes < 2 && !querying->is_cut) || querying_join_sums(querying);
+}
+
+bool querying_join_sums(struct querying *querying)
+{
 	struct samples_result *result = querying->result;
 	size_t kept = 0;
 
-	if (querying->flushes < 2 || !result->stack_count)
+	if (!result->stack_count)
 		return true;
 	qsort(result->stacks, result->stack_count, sizeof *result->stacks, compare_stacks);
 	for (size_t i = 1; i < result->stack_count; i++) {

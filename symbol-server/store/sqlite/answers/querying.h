@@ -16,9 +16,8 @@ struct piece {           /* one row */
 };
 
 struct day_maps { /* numbers of a day's catalog → numbers of the result + 1; 0: not met yet */
-	const uint8_t *is_wanted;
 	uint32_t *series, *stacks;
-	uint32_t *nodes, *locations, *modules; /* when stacks are put into the result */
+	uint32_t *modules; /* when stacks are put into the result */
 	const char **strings;
 	uint32_t *threads; /* UINT32_MAX: not wanted */
 	uint8_t *is_host;  /* strings: took part in a row that was read */
@@ -51,6 +50,7 @@ struct querying {
 	/* Rows that are not added up yet. */
 	struct piece *pieces;
 	size_t piece_count, piece_room;
+	const struct piece *group; /* of those that are being added up: the first one */
 	uint8_t *bytes;
 	size_t byte_count, byte_room;
 	unsigned flushes;
@@ -65,13 +65,14 @@ struct querying {
 	size_t series_room, stack_room, span_room; /* of the result */
 	struct view_day *day;                      /* being read */
 	struct view_day *damaged;                  /* a row of it cannot be read, as err says */
-	int64_t started_ms, asked_ms;
-	uint64_t rows;
 	unsigned steps;
 	struct error *err;
-	bool is_traced;  /* of a trace or a span: spans are read */
-	bool is_full;    /* no room, not said yet */
-	bool is_stopped; /* err is set */
+	bool is_traced;      /* of a trace or a span: spans are read */
+	uint64_t most_bytes; /* 0: what does not fit fails; else it is cut */
+	bool is_indexed;     /* stack_index has all distinct stacks */
+	bool is_cut;         /* some were cut: sums have to be merged */
+	bool is_full;        /* no room, not said yet */
+	bool is_stopped;     /* err is set */
 };
 
 /* Room for one more element of a malloc()ed array. */
@@ -92,10 +93,33 @@ bool querying_goes_on(struct querying *querying);
 
 /* ---- adding up (query_sums.c) ---- */
 
+/* ---- what does not fit --query-memory (query_cut.c) ---- */
+
+/* Begins, when a part of the answer is one, too. */
+void querying_cut_start(struct querying *querying);
+size_t querying_bytes(const struct querying *querying);
+/* How many pieces, and bytes of them, are collected before they are added up. */
+size_t querying_chunk_bytes(const struct querying *querying);
+size_t querying_chunk_pieces(const struct querying *querying);
+/* Whether an array may grow to so many bytes. */
+bool querying_may_have(const struct querying *querying, size_t bytes);
+void querying_cut(struct querying *querying, uint64_t samples, uint64_t value);
+/* Half of the result's sums go, the lightest ones. False: no memory, or over. */
+bool querying_cut_sums(struct querying *querying);
+/* Distinct stacks that no sum of the result has make room, half of the sums having gone. All are in
+ * the result. */
+bool querying_forget_stacks(struct querying *querying);
+/* The sums of stacks that are not kept go. */
+void querying_keep_stacks(struct querying *querying, const uint8_t *is_kept);
+/* Numbers of the distinct stacks, the heaviest first. NULL: no memory. */
+uint32_t *querying_order_stacks(const struct querying *querying);
+
 /* Adds up the pieces; the sums go to the result, with a stack's number as depth. */
 bool querying_add_pieces(struct querying *querying);
 /* All pieces were added: what several calls put of the same stack becomes one. */
 bool querying_merge_sums(struct querying *querying);
+/* The same at any time. */
+bool querying_join_sums(struct querying *querying);
 void querying_release_sums(struct querying *querying);
 
 /* The nodes, locations and modules of the stacks that are in the result. False: no room. */

@@ -7,20 +7,18 @@
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/series_labels.h"
 
-enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, CLOCK_ROWS = 4096 };
+enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, ASK_ROWS = 64 };
 
 struct timelining {
 	struct querying querying; /* view, query, strings; its result has the hosts */
 	struct samples_timeline *timeline;
 	uint32_t **series; /* of each day: number → series of the time line + 1; 0: not met */
-	const uint8_t *is_wanted;
 	struct hash_table series_index, point_index, host_index;
 	size_t series_room, point_room, host_room;
 	struct series_labels *hosts; /* one label each: the hosts that rows were met of */
 	uint32_t host_count;
-	uint64_t rows;
-	int64_t started_ms;
-	bool is_full, is_late;
+	struct error *err;
+	bool is_full, is_over; /* over: a limit, as err says */
 };
 
 static const char *const host_name[] = {"host"};
@@ -126,46 +124,46 @@ static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
 	return true;
 }
 
+static uint64_t bytes_taken(const struct timelining *at)
+{
+	return at->querying.view.arena.used + at->timeline->arena.used +
+	       at->querying.result->arena.used + at->point_room * sizeof *at->timeline->points +
+	       (at->series_room + at->host_room) * sizeof *at->hosts;
+}
+
+static bool goes_on(struct timelining *at)
+{
+	struct limit_watch *watch = &at->querying.view.watch;
+
+	at->is_over |= !limit_watch_row(watch, at->err) ||
+		       (watch->rows % ASK_ROWS == 0 &&
+			!limit_watch_allows(watch, bytes_taken(at), at->err));
+	return !at->is_over;
+}
+
 static bool add_row(void *context, const struct view_row *row)
 {
 	struct timelining *at = context;
-	const struct samples_limits *limits = &at->querying.query->limits;
 	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
 	uint32_t series;
 
-	at->rows++;
 	if (row->hosts_length)
 		view_each_host(row, querying_keep_host, &at->querying);
 	if (!map_series(at, row->day, row->series, &series) ||
 	    !add_point(at, series, time_ms / at->timeline->step_ms * at->timeline->step_ms, row))
 		at->is_full = true;
-	if (limits->time_ms && at->rows % CLOCK_ROWS == 0)
-		at->is_late = store_now_ms() - at->started_ms > limits->time_ms;
-	return !at->is_full && !at->is_late && (!limits->rows || at->rows <= limits->rows);
-}
-
-static bool is_wanted(void *context, uint32_t series)
-{
-	const struct timelining *at = context;
-
-	return series < at->querying.day->mark.count[CATALOG_SERIES] && at->is_wanted[series];
+	return !at->is_full && goes_on(at);
 }
 
 static bool add_day(struct timelining *at, struct view_day *day, struct error *err)
 {
 	struct view *view = &at->querying.view;
-	const uint32_t *list;
-	uint32_t wanted;
 
 	at->querying.day = day;
-	at->is_wanted = view_wanted(view, day, at->querying.query, &wanted);
-	if (!at->is_wanted)
-		return false;
-	if (!wanted)
-		return true;
-	list = view_series_list(view, day, at->is_wanted, wanted);
-	return view_each(view, day, at->querying.query, at->querying.type, false, list, wanted,
-			 is_wanted, add_row, at, err);
+	return view_choose_series(view, day, at->querying.query, err) &&
+	       (!day->wanted || (view_each(view, day, at->querying.query, at->querying.type, false,
+					   add_row, at, err) &&
+				 !at->is_over));
 }
 
 /* --- all of it --- */
@@ -201,6 +199,9 @@ static bool put_hosts(struct timelining *at, struct error *err)
 	timeline->hosts = arena_copy(&timeline->arena, result->hosts,
 				     result->host_count * sizeof *result->hosts);
 	timeline->host_count = result->host_count;
+	timeline->host_steps = arena_copy(&timeline->arena, result->host_steps,
+					  result->host_step_count * sizeof *result->host_steps);
+	timeline->host_step_count = result->host_step_count;
 	for (uint32_t i = 0; timeline->hosts && i < timeline->host_count; i++) {
 		struct host_accounting *host = &timeline->hosts[i];
 
@@ -242,23 +243,12 @@ static bool settle(struct timelining *at)
 
 static bool run(struct timelining *at, struct error *err)
 {
-	const struct samples_query *query = at->querying.query;
 	struct view *view = &at->querying.view;
 	bool ok = make_maps(at);
 
 	for (unsigned i = 0; ok && i < view->day_count; i++)
-		ok = add_day(at, &view->days[i], err);
-	if (ok && at->is_late)
-		ok = error_set(err, ERROR_LIMIT,
-			       "the query takes longer than --query-time allows (%lld ms): narrow "
-			       "the time range or the selection",
-			       (long long)query->limits.time_ms);
-	if (ok && query->limits.rows && at->rows > query->limits.rows)
-		ok = error_set(err, ERROR_LIMIT,
-			       "the query reads more rows than --query-rows allows (%llu): narrow "
-			       "the time range or the selection",
-			       (unsigned long long)query->limits.rows);
-	ok = ok && !at->is_full && put_hosts(at, err);
+		ok = add_day(at, &view->days[i], err) && !at->is_full;
+	ok = ok && put_hosts(at, err) && limit_watch_allows(&view->watch, bytes_taken(at), err);
 	ok = settle(at) && ok;
 	if (!ok && (!err || !err->kind))
 		error_set(err, ERROR_LIMIT,
@@ -272,8 +262,8 @@ static struct samples_timeline *try_timeline(struct sqlite_samples *store,
 					     struct error *err)
 {
 	struct samples_query by_step = *query;
-	struct timelining at = {.querying = {.query = &by_step, .type = type},
-				.started_ms = store_now_ms()};
+	struct timelining at = {.querying = {.query = &by_step, .type = type, .err = err},
+				.err = err};
 	bool ok = false;
 
 	by_step.by_bucket = true;

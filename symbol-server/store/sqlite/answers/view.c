@@ -7,10 +7,12 @@
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/rollups/rollup.h"
+#include "symbol-server/store/sqlite/series_choice.h"
 
 enum {
 	VIEW_BYTES_MAX = 512 << 20,
-	FEW_SERIES = 4, /* one in so many or fewer is looked up one by one */
+	LOOK_STEPS = 2000, /* of SQLite's machine, between two looks at the limits */
+	FEW_SERIES = 4,    /* one in so many or fewer is looked up one by one */
 };
 
 /* --- what is in memory, under the lock --- */
@@ -61,6 +63,7 @@ static void take_month(struct view *view, struct day *month)
 		to->mark = catalog_mark(month->catalog);
 	}
 	to->reader = day_take_reader(month);
+	to->set_asides = month->set_asides;
 	view->day_count++;
 	view->month_count++;
 }
@@ -93,6 +96,7 @@ static bool take_days(struct view *view)
 		}
 		if (day->has_file)
 			to->reader = day_take_reader(day);
+		to->set_asides = day->set_asides;
 		view->day_count++;
 	}
 	return true;
@@ -112,7 +116,9 @@ static bool in_range(const struct view *view, const struct samples_query *query,
 {
 	int64_t time_ms = key->day * day_ms + (int64_t)key->bucket * SAMPLES_BUCKET_MS;
 
-	return key->tenant == query->tenant && (type < 0 || key->type == (uint32_t)type) &&
+	/* What hosts report is in the accounts of the first type. */
+	return key->tenant == query->tenant &&
+	       (type < 0 || key->type == (uint32_t)type || (!key->type && !key->series)) &&
 	       time_ms >= view->from_ms / ROLLUP_BUCKET_MS * ROLLUP_BUCKET_MS &&
 	       time_ms < view->until_ms + ROLLUP_BUCKET_MS;
 }
@@ -187,6 +193,7 @@ static bool share_catalog(struct view_day *day)
 static bool read_catalog(struct view *view, struct view_day *day, struct error *err)
 {
 	struct catalog *catalog = catalog_new();
+	bool ok;
 
 	if (!catalog)
 		return error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
@@ -196,13 +203,13 @@ static bool read_catalog(struct view *view, struct view_day *day, struct error *
 	}
 	catalog_drop_index(catalog);
 	pthread_mutex_lock(&view->store->lock);
-	if (day->day->catalog)
-		catalog_release(catalog); /* a writer was faster */
-	else
-		day->day->catalog = catalog;
-	share_catalog(day);
+	if (!day->day->catalog && !day->day->is_being_saved &&
+	    day->set_asides == day->day->set_asides)
+		store_give_dictionary(view->store, day->day, catalog_take(catalog));
+	ok = share_catalog(day);
 	pthread_mutex_unlock(&view->store->lock);
-	return true;
+	catalog_release(catalog); /* where a writer was faster, his is used */
+	return ok || error_set(err, ERROR_FORMAT, "the day's file was set aside");
 }
 
 /* The dictionary of a day that nobody writes: read without the store's lock, once, however many
@@ -221,6 +228,17 @@ static bool load_catalog(struct view *view, struct view_day *day, struct error *
 	return ok;
 }
 
+/* However SQLite looks for rows, found or not: it ends what it does with SQLITE_INTERRUPT. */
+static int is_over(void *view)
+{
+	return !limit_watch_allows(&((struct view *)view)->watch, 0, NULL);
+}
+
+static void watch_reader(struct view *view, struct view_day *day, bool is_watched)
+{
+	sqlite3_progress_handler(day->reader->db, LOOK_STEPS, is_watched ? is_over : NULL, view);
+}
+
 static bool open_reader(struct view *view, struct view_day *day, struct error *err)
 {
 	char path[4096];
@@ -237,18 +255,32 @@ static bool open_reader(struct view *view, struct view_day *day, struct error *e
 		return false;
 	}
 	day->is_reduced = day->reader->is_reduced;
-	return day->catalog || load_catalog(view, day, err);
+	/* A dictionary is read to its end: the next question has it then. */
+	if (!day->catalog && !load_catalog(view, day, err))
+		return false;
+	watch_reader(view, day, true);
+	return limit_watch_allows(&view->watch, view->arena.used, err);
+}
+
+/* One of a file that was set aside since would show the next query what is the day's no more. */
+static void give_reader(struct view *view, struct view_day *day)
+{
+	pthread_mutex_lock(&view->store->lock);
+	if (day->set_asides == day->day->set_asides)
+		day_give_reader(day->day, day->reader);
+	else
+		day_reader_close(day->reader);
+	pthread_mutex_unlock(&view->store->lock);
+	day->reader = NULL;
 }
 
 static void close_reader(struct view *view, struct view_day *day)
 {
 	if (!day->reader)
 		return;
+	watch_reader(view, day, false);
 	day_reader_end(day->reader);
-	pthread_mutex_lock(&view->store->lock);
-	day_give_reader(day->day, day->reader);
-	pthread_mutex_unlock(&view->store->lock);
-	day->reader = NULL;
+	give_reader(view, day);
 }
 
 void view_set_aside(struct view *view, struct view_day *day, const struct error *err)
@@ -256,9 +288,11 @@ void view_set_aside(struct view *view, struct view_day *day, const struct error 
 	day_reader_close(day->reader);
 	day->reader = NULL;
 	day->folded_through = 0;
-	store_lock_files(view->store);
-	store_set_aside(view->store, day->day, err->message);
-	store_unlock_files(view->store);
+	if (!view->has_files_locked)
+		store_lock_files(view->store);
+	store_set_aside(view->store, day->day, day->set_asides, err->message);
+	if (!view->has_files_locked)
+		store_unlock_files(view->store);
 }
 
 /* All that the day's file has is in the hours of its month. */
@@ -287,28 +321,30 @@ static bool was_deleted(struct view *view, struct view_day *day)
 	return was;
 }
 
-static bool open_day(struct view *view, struct view_day *day, struct error *err)
+/* What a kept connection shows is not the day any more when its file was set aside since. False:
+ * there is no file. */
+static bool has_file(struct view *view, struct view_day *day)
 {
-	struct error why = {0};
-	bool has_file;
+	bool has, is_stale;
 
-	if (is_in_hours(day)) {
-		pthread_mutex_lock(&view->store->lock);
-		day_give_reader(day->day, day->reader);
-		pthread_mutex_unlock(&view->store->lock);
-		day->reader = NULL;
-		day->folded_through = day->known_through;
-		return true;
-	}
 	pthread_mutex_lock(&view->store->lock);
-	has_file = day->day->has_file && !day->day->is_gone;
+	has = day->day->has_file && !day->day->is_gone;
+	is_stale = !has || day->set_asides != day->day->set_asides;
+	day->set_asides = day->day->set_asides;
 	pthread_mutex_unlock(&view->store->lock);
-	if (!has_file) {
-		/* It was set aside since: what a kept connection shows is not the day any more. */
+	if (is_stale) {
 		day_reader_close(day->reader);
 		day->reader = NULL;
-		return true;
 	}
+	return has;
+}
+
+static bool open_file(struct view *view, struct view_day *day, bool is_again, struct error *err)
+{
+	struct error why = {0};
+
+	if (!has_file(view, day))
+		return true;
 	if (open_reader(view, day, &why)) {
 		/* The transaction may have more than the dictionary had when it was taken. */
 		pthread_mutex_lock(&view->store->lock);
@@ -316,15 +352,24 @@ static bool open_day(struct view *view, struct view_day *day, struct error *err)
 		pthread_mutex_unlock(&view->store->lock);
 		return true;
 	}
-	if (why.kind == ERROR_FORMAT) {
+	if (why.kind == ERROR_FORMAT && !is_again) {
 		view_set_aside(view, day, &why);
-		return true;
+		return open_file(view, day, true, err); /* what was saved of it */
 	}
 	if (was_deleted(view, day))
 		return true;
 	if (err)
 		*err = why;
 	return false;
+}
+
+static bool open_day(struct view *view, struct view_day *day, struct error *err)
+{
+	if (!is_in_hours(day))
+		return open_file(view, day, false, err);
+	give_reader(view, day);
+	day->folded_through = day->known_through;
+	return true;
 }
 
 /* A file whose marks cannot be read is as damaged as one whose dictionary cannot. */
@@ -334,22 +379,26 @@ static bool choose(struct view *view, struct view_day *day, struct error *err)
 
 	if (view_choose(view, day, &why))
 		return true;
-	if (why.kind == ERROR_FORMAT) {
+	if (why.kind == ERROR_FORMAT && view->watch.why.kind == ERROR_NONE) {
 		view_set_aside(view, day, &why);
-		return view_choose(view, day, err);
+		return open_day(view, day, err) && view_choose(view, day, err);
 	}
 	if (err)
 		*err = why;
 	return false;
 }
 
-bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
-	       int type, struct error *err)
+static bool open_once(struct view *view, struct sqlite_samples *store,
+		      const struct samples_query *query, int type, bool has_files_locked,
+		      struct error *err)
 {
 	bool ok;
 
-	*view = (struct view){
-		.store = store, .now_ms = store_now_ms(), .resolution_ms = SAMPLES_BUCKET_MS};
+	*view = (struct view){.store = store,
+			      .now_ms = store_now_ms(),
+			      .resolution_ms = SAMPLES_BUCKET_MS,
+			      .has_files_locked = has_files_locked};
+	limit_watch_start(&view->watch, query);
 	arena_init(&view->arena, VIEW_BYTES_MAX);
 	view_wants(view, query);
 	if (!widen(view, query, err))
@@ -368,10 +417,36 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 	ok = ok && view_choose_hours(view, err);
 	for (unsigned i = view->month_count; ok && i < view->day_count; i++)
 		ok = open_day(view, &view->days[i], err) && choose(view, &view->days[i], err);
+	if (!ok && view->watch.why.kind != ERROR_NONE && err)
+		*err = view->watch.why;
 out:
 	if (!ok)
 		view_close(view);
 	return ok;
+}
+
+/* What SQLite keeps beside a file that is read takes room too, which folding does not have while
+ * the files are locked. */
+bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
+	       int type, struct error *err)
+{
+	struct error why = {0};
+
+	if (open_once(view, store, query, type, false, &why))
+		return true;
+	if (error_is_no_room(&why)) {
+		bool ok;
+
+		store_give_reserve_up(store);
+		store_lock_files(store);
+		ok = open_once(view, store, query, type, true, err);
+		view->has_files_locked = false;
+		store_unlock_files(store);
+		return ok;
+	}
+	if (err)
+		*err = why;
+	return false;
 }
 
 void view_close(struct view *view)
@@ -393,12 +468,10 @@ void view_close(struct view *view)
 /* --- rows --- */
 
 struct row_relay {
+	struct view *view;
 	struct view_day *day;
-	const struct samples_query *query;
 	view_row_fn *fn;
-	bool (*is_wanted)(void *context, uint32_t series);
 	void *context;
-	unsigned count;
 	bool is_stopped;
 };
 
@@ -418,19 +491,13 @@ static bool relay(void *context, const struct day_row *row, const struct day_dat
 
 	if (row->series >= relay->day->mark.count[CATALOG_SERIES])
 		return true; /* it refers to nothing: a dictionary cut short by damage */
-	if (++relay->count % 1024 == 0 && relay->query->is_cancelled &&
-	    relay->query->is_cancelled(relay->query->context))
-		relay->is_stopped = true;
-	if (!relay->is_stopped)
-		relay->is_stopped = !relay->fn(relay->context, &out);
+	relay->is_stopped = !relay->fn(relay->context, &out);
 	return !relay->is_stopped;
 }
 
 static bool relay_wanted(void *context, uint32_t series)
 {
-	struct row_relay *relay = context;
-
-	return !relay->is_wanted || relay->is_wanted(relay->context, series);
+	return view_has_series(((struct row_relay *)context)->day, series);
 }
 
 static bool is_in_parts(const struct view_parts *parts, uint32_t minute)
@@ -442,7 +509,7 @@ static bool is_in_parts(const struct view_parts *parts, uint32_t minute)
 }
 
 /* Cells of the type that the file's transaction does not have. */
-static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
+static bool each_cell(struct row_relay *relay, unsigned type, bool accounts, struct error *err)
 {
 	for (size_t i = 0; !relay->is_stopped && i < relay->day->cell_count; i++) {
 		const struct view_cell *cell = &relay->day->cells[i];
@@ -455,6 +522,8 @@ static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
 				       .value = cell->snapshot.value,
 				       .cell = cell};
 
+		if (!limit_watch_goes_on(&relay->view->watch, err))
+			return false;
 		if (key->type != type || !key->series != accounts ||
 		    cell->start < relay->day->folded_through ||
 		    !is_in_parts(&relay->day->samples, key->bucket) ||
@@ -463,11 +532,14 @@ static void each_cell(struct row_relay *relay, unsigned type, bool accounts)
 		if (accounts || relay_wanted(relay, key->series))
 			relay->is_stopped = !relay->fn(relay->context, &row);
 	}
+	return true;
 }
 
-static bool file_failed(struct view *view, struct view_day *day, struct error *err)
+bool view_read_failed(struct view *view, struct view_day *day, struct error *err)
 {
-	if (err && err->kind == ERROR_FORMAT)
+	if (view->watch.why.kind != ERROR_NONE && err)
+		*err = view->watch.why;
+	else if (err && err->kind == ERROR_FORMAT)
 		view_set_aside(view, day, err);
 	return false;
 }
@@ -489,67 +561,40 @@ static bool names_instance(const struct catalog *catalog, uint32_t number)
 	return false;
 }
 
-/* Of many alike the roll-ups of a fleet have rows of one series only, unless it found no room in
- * the dictionary: the others need not be looked for. NULL: look for all. */
-static const uint32_t *fleet_series(struct view *view, const struct view_day *day,
-				    const uint32_t *series, uint32_t *count)
-{
-	uint32_t *list, found = 0;
-	bool is_full;
-
-	pthread_mutex_lock(&view->store->lock);
-	is_full = catalog_is_full(day->catalog);
-	pthread_mutex_unlock(&view->store->lock);
-	list = is_full ? NULL : arena_array(&view->arena, *count + 1, sizeof *list);
-	for (uint32_t i = 0; list && i < *count; i++)
-		if (!names_instance(day->catalog, series[i]))
-			list[found++] = series[i];
-	*count = list ? found : *count;
-	return list;
-}
-
 static bool is_fleet(enum day_level level)
 {
 	return level == DAY_10M_FLEET || level == DAY_1H_FLEET;
 }
 
 bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
-	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
-	       struct error *err)
+	       unsigned type, bool with_data, view_row_fn *fn, void *context, struct error *err)
 {
-	struct row_relay sink = {day, query, fn, is_wanted, context, 0, false};
-	uint32_t fleet_count = series_count;
-	const uint32_t *fleet = series ? fleet_series(view, day, series, &fleet_count) : NULL;
+	struct row_relay sink = {view, day, fn, context, false};
 
 	for (unsigned i = 0; day->reader && !sink.is_stopped && i < day->samples.count; i++) {
 		const struct day_range range = part_range(query, type, &day->samples.at[i]);
-		bool of_fleet = fleet && is_fleet(range.level);
+		bool of_fleet = day->fleet && is_fleet(range.level);
 
-		if (!day_reader_samples(day->reader, &range, of_fleet ? fleet : series,
-					of_fleet ? fleet_count : series_count, with_data,
+		if (!day_reader_samples(day->reader, &range, of_fleet ? day->fleet : day->list,
+					of_fleet ? day->fleet_count : day->wanted, with_data,
 					relay_wanted, relay, &sink, err))
-			return file_failed(view, day, err);
+			return view_read_failed(view, day, err);
 	}
-	if (!sink.is_stopped && day->catalog)
-		each_cell(&sink, type, false);
-	return true;
+	return sink.is_stopped || !day->catalog || each_cell(&sink, type, false, err);
 }
 
 bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
 		       unsigned type, view_row_fn *fn, void *context, struct error *err)
 {
-	struct row_relay sink = {day, query, fn, NULL, context, 0, false};
+	struct row_relay sink = {view, day, fn, context, false};
 
 	for (unsigned i = 0; day->reader && !sink.is_stopped && i < day->accounts.count; i++) {
 		const struct day_range range = part_range(query, type, &day->accounts.at[i]);
 
 		if (!day_reader_accounts(day->reader, &range, relay, &sink, err))
-			return file_failed(view, day, err);
+			return view_read_failed(view, day, err);
 	}
-	if (!sink.is_stopped && day->catalog)
-		each_cell(&sink, type, true);
-	return true;
+	return sink.is_stopped || !day->catalog || each_cell(&sink, type, true, err);
 }
 
 struct pair_sink {
@@ -596,49 +641,69 @@ void view_each_host(const struct view_row *row, view_host_fn *fn, void *context)
 
 /* --- series --- */
 
-static bool is_series_wanted(const struct catalog *catalog, uint32_t number,
-			     const struct samples_query *query)
+/* Of many alike the roll-ups of a fleet have rows of one series only, unless it found no room in
+ * the dictionary: the others need not be looked for. */
+static bool list_fleet(struct view *view, struct view_day *day)
 {
-	const struct catalog_series *series = catalog_series(catalog, number);
-	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
-	struct series_labels labels = {names, values, series->label_count};
+	uint32_t *fleet;
+	bool is_full;
 
-	if (series->tenant != query->tenant)
-		return false;
-	if (!query->series_wanted)
+	pthread_mutex_lock(&view->store->lock);
+	is_full = catalog_is_full(day->catalog);
+	pthread_mutex_unlock(&view->store->lock);
+	if (is_full)
 		return true;
-	for (uint32_t i = 0; i < series->label_count; i++) {
-		names[i] = catalog_string(catalog, series->labels[2 * i])->text;
-		values[i] = catalog_string(catalog, series->labels[2 * i + 1])->text;
-	}
-	return query->series_wanted(query->context, &labels);
+	fleet = arena_array(&view->arena, day->wanted + 1, sizeof *fleet);
+	for (uint32_t i = 0; fleet && i < day->wanted; i++)
+		if (!names_instance(day->catalog, day->list[i]))
+			fleet[day->fleet_count++] = day->list[i];
+	day->fleet = fleet;
+	return fleet;
 }
 
-uint8_t *view_wanted(struct view *view, const struct view_day *day,
-		     const struct samples_query *query, uint32_t *wanted)
+static bool list_series(struct view *view, struct view_day *day)
 {
-	uint32_t count = day->catalog ? day->mark.count[CATALOG_SERIES] : 0;
-	uint8_t *is_wanted = arena_alloc(&view->arena, count + 1);
-
-	*wanted = 0;
-	for (uint32_t n = 1; is_wanted && n < count; n++) {
-		is_wanted[n] = is_series_wanted(day->catalog, n, query);
-		*wanted += is_wanted[n];
-	}
-	return is_wanted;
-}
-
-const uint32_t *view_series_list(struct view *view, const struct view_day *day,
-				 const uint8_t *is_wanted, uint32_t wanted)
-{
-	uint32_t count = day->catalog ? day->mark.count[CATALOG_SERIES] : 0, found = 0;
+	uint32_t count = day->mark.count[CATALOG_SERIES], found = 0;
 	uint32_t *list;
 
-	if (wanted * FEW_SERIES > count)
-		return NULL;
-	list = arena_array(&view->arena, wanted + 1, sizeof *list);
+	for (uint32_t n = 1; n < count; n++)
+		day->wanted += day->is_wanted[n];
+	if (!day->wanted || day->wanted * FEW_SERIES > count)
+		return true;
+	list = arena_array(&view->arena, day->wanted, sizeof *list);
 	for (uint32_t n = 1; list && n < count; n++)
-		if (is_wanted[n])
+		if (day->is_wanted[n])
 			list[found++] = n;
-	return list;
+	day->list = list;
+	return list && list_fleet(view, day);
+}
+
+bool view_choose_series(struct view *view, struct view_day *day, const struct samples_query *query,
+			struct error *err)
+{
+	uint32_t chosen = 1;
+
+	if (day->is_wanted || !day->catalog)
+		return true;
+	day->is_wanted = arena_alloc(&view->arena, day->mark.count[CATALOG_SERIES] + 1);
+	if (!day->is_wanted)
+		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
+	if (day->like && day->like->is_wanted) {
+		chosen = day->like->mark.count[CATALOG_SERIES];
+		memcpy(day->is_wanted, day->like->is_wanted, chosen);
+	}
+	return series_choose(day->catalog, &day->mark, chosen, query, day->is_wanted, &view->watch,
+			     err) &&
+	       (list_series(view, day) ||
+		error_set(err, ERROR_LIMIT, "the time range has too much in it"));
+}
+
+void view_lend_series(const struct view *from, struct view *to)
+{
+	for (unsigned i = 0; i < to->day_count; i++)
+		for (unsigned k = 0; k < from->day_count; k++)
+			if (to->days[i].catalog == from->days[k].catalog &&
+			    to->days[i].mark.count[CATALOG_SERIES] >=
+				    from->days[k].mark.count[CATALOG_SERIES])
+				to->days[i].like = &from->days[k];
 }

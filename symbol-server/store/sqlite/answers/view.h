@@ -4,6 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_VIEW_H
 #define SYMBOL_SERVER_STORE_SQLITE_VIEW_H
 
+#include "symbol-server/store/limits.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 struct view_cell {
@@ -27,6 +28,7 @@ struct view_day {
 	struct day *day;
 	struct catalog *catalog;
 	struct day_reader *reader; /* NULL: no file */
+	unsigned set_asides;       /* damaged files of the day, when this one was opened */
 	uint64_t folded_through;
 	uint64_t known_through; /* what the file had when the view was opened */
 	const uint64_t *hours;  /* positions that the month's hours of this day go through */
@@ -37,15 +39,24 @@ struct view_day {
 	size_t cell_count;
 	struct catalog_mark mark; /* what of the dictionary may be looked at */
 	struct view_parts samples, accounts;
+	/* The query's series, once view_choose_series() was asked: a byte each, and how many. */
+	uint8_t *is_wanted;
+	uint32_t wanted;
+	const struct view_day *like; /* of another view, where it was chosen already; or NULL */
+	/* Sorted numbers of those, when looking them up one by one is less work than reading all;
+	 * and of those that fleets have rows of. NULL: all are read. */
+	const uint32_t *list, *fleet;
+	uint32_t fleet_count;
 };
 
 struct view {
 	struct sqlite_samples *store;
+	struct limit_watch watch;  /* whatever is read of files ends with it */
 	struct arena arena;        /* of the view and of whoever works with it */
 	int64_t from_ms, until_ms; /* widened */
 	int64_t resolution_ms;     /* of the coarsest rows */
 	bool wants_threads;
-	int64_t threads_from_ms;   /* wanted: the rows before that are without; 0: none is */
+	int64_t threads_from_ms; /* wanted: the rows before that are without; 0: none is */
 	int64_t now_ms;
 	bool wants_hours;     /* nor are steps shorter than an hour asked for */
 	unsigned month_count; /* of days: the first ones are months */
@@ -57,6 +68,7 @@ struct view {
 	unsigned table_count;
 	struct view_cell *cells;
 	size_t cell_count;
+	bool has_files_locked; /* it is being opened with store_lock_files() */
 };
 
 /* type: number, or -1 for all. A day whose file turns out to be damaged is set aside and seen
@@ -92,16 +104,18 @@ struct view_row {
 };
 typedef bool view_row_fn(void *context, const struct view_row *row);
 
-/* Every row of the type in one day. series: as in day_reader_samples(). False from fn stops, and
- * the return is then true as well. ERROR_FORMAT: the file is damaged and has been set aside. */
+/* Every row of the type in one day, of the series that were chosen. False from fn stops, and the
+ * return is then true as well. ERROR_FORMAT: the file is damaged and has been set aside.
+ * ERROR_LIMIT, ERROR_BUSY: as the view's watch says. */
 bool view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-	       unsigned type, bool with_data, const uint32_t *series, uint32_t series_count,
-	       bool (*is_wanted)(void *context, uint32_t series), view_row_fn *fn, void *context,
-	       struct error *err);
+	       unsigned type, bool with_data, view_row_fn *fn, void *context, struct error *err);
 /* The same for the accounts of hosts; series is 0. */
 bool view_each_account(struct view *view, struct view_day *day, const struct samples_query *query,
 		       unsigned type, view_row_fn *fn, void *context, struct error *err);
 
+/* Reading the day's file ended with err, which the watch's own reason takes the place of; a damaged
+ * one is set aside. Always false. */
+bool view_read_failed(struct view *view, struct view_day *day, struct error *err);
 /* A row of the day turned out to be damaged, which err says: the file is renamed, its reader
  * closed. Not while rows are read. */
 void view_set_aside(struct view *view, struct view_day *day, const struct error *err);
@@ -115,12 +129,14 @@ bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *co
 
 /* ---- which series take part ---- */
 
-/* One byte per series of the day: 1 takes part. NULL: no memory. *wanted: how many. */
-uint8_t *view_wanted(struct view *view, const struct view_day *day,
-		     const struct samples_query *query, uint32_t *wanted);
-/* Sorted numbers of those, when looking them up one by one is less work than reading all; else
- * NULL. */
-const uint32_t *view_series_list(struct view *view, const struct view_day *day,
-				 const uint8_t *is_wanted, uint32_t wanted);
+/* Once for a day, whatever is asked of it then. */
+bool view_choose_series(struct view *view, struct view_day *day, const struct samples_query *query,
+			struct error *err);
+/* What was chosen for one view holds for another one of the same query. */
+void view_lend_series(const struct view *from, struct view *to);
+static inline bool view_has_series(const struct view_day *day, uint32_t series)
+{
+	return series && series < day->mark.count[CATALOG_SERIES] && day->is_wanted[series];
+}
 
 #endif

@@ -215,21 +215,12 @@ static bool prepare_rollups(struct day_reader *reader, struct error *err)
 	       reader->marks;
 }
 
-struct day_reader *day_reader_open(const char *path, struct error *err)
+static bool prepare_reader(struct day_reader *reader, struct error *err)
 {
-	struct day_reader *reader = calloc(1, sizeof *reader);
-	int64_t reduced = 0;
 	int version = 0;
 
-	if (!reader) {
-		error_set(err, ERROR_MEMORY, "no memory to read '%s'", path);
-		return NULL;
-	}
-	reader->db = database_open_reader(path, &schema, err);
-	if (!reader->db || !database_version(reader->db, &version, err) ||
-	    !database_get_fact(reader->db, "reduced", &reduced, err))
-		goto fail;
-	reader->is_reduced = reduced;
+	if (!database_version(reader->db, &version, err))
+		return false;
 	reader->has_rollups = version > 1;
 	reader->has_moments = version > 2;
 	reader->has_spans = version > 3;
@@ -239,12 +230,50 @@ struct day_reader *day_reader_open(const char *path, struct error *err)
 		reader->db, "SELECT " ROW_COLUMNS " FROM samples WHERE " OF_SERIES, err);
 	reader->accounts = database_prepare(
 		reader->db, "SELECT bucket, 0, 0, 0, data FROM accounts WHERE " WITHIN, err);
-	if (reader->scan && reader->scan_series && reader->accounts &&
-	    (!reader->has_rollups || prepare_rollups(reader, err)))
+	return reader->scan && reader->scan_series && reader->accounts &&
+	       (!reader->has_rollups || prepare_rollups(reader, err));
+}
+
+struct day_reader *day_reader_open(const char *path, struct error *err)
+{
+	struct day_reader *reader = calloc(1, sizeof *reader);
+	int64_t reduced = 0;
+
+	if (!reader) {
+		error_set(err, ERROR_MEMORY, "no memory to read '%s'", path);
+		return NULL;
+	}
+	reader->db = database_open_reader(path, &schema, err);
+	if (reader->db && database_get_fact(reader->db, "reduced", &reduced, err) &&
+	    prepare_reader(reader, err)) {
+		reader->is_reduced = reduced;
 		return reader;
-fail:
+	}
 	day_reader_close(reader);
 	return NULL;
+}
+
+struct day_reader *day_reader_open_damaged(const char *path, uint64_t *folded_through,
+					   struct error *err)
+{
+	struct day_reader *reader = calloc(1, sizeof *reader);
+	int64_t reduced = 0, folded = 0;
+
+	if (!reader) {
+		error_set(err, ERROR_MEMORY, "no memory to read '%s'", path);
+		return NULL;
+	}
+	reader->db = database_open_damaged(path, &schema, err);
+	if (!reader->db || !prepare_reader(reader, err) ||
+	    !database_exec(reader->db, "BEGIN", err)) {
+		day_reader_close(reader);
+		return NULL;
+	}
+	database_get_fact(reader->db, "reduced", &reduced, NULL);
+	database_get_fact(reader->db, "folded_through", &folded, NULL);
+	reader->is_reduced = reduced;
+	*folded_through = (uint64_t)folded;
+	return reader;
 }
 
 void day_reader_close(struct day_reader *reader)

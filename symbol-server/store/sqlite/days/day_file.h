@@ -78,6 +78,9 @@ struct day_reader { /* one connection; between begin and end it sees one state o
 };
 
 struct day_reader *day_reader_open(const char *path, struct error *err);
+/* The same of a damaged file, in a transaction: what its facts do not say any more is 0. */
+struct day_reader *day_reader_open_damaged(const char *path, uint64_t *folded_through,
+					   struct error *err);
 void day_reader_close(struct day_reader *reader); /* NULL is fine */
 bool day_reader_begin(struct day_reader *reader, uint64_t *folded_through, struct error *err);
 void day_reader_end(struct day_reader *reader);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "symbol-server/store/sqlite/upkeep/erase.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
 enum {
@@ -412,8 +413,9 @@ bool hours_void(struct sqlite_samples *store, uint32_t number, struct error *err
 			 tables[i], start, start + MINUTES_PER_DAY);
 		ok = database_exec(writer.db, sql, err);
 	}
-	ok = ok && database_exec(writer.db, "COMMIT", err);
+	ok = ok && erase_is_due(writer.db, err) && database_exec(writer.db, "COMMIT", err);
 	day_writer_close(&writer);
+	month->names_due |= ok;
 	return ok;
 }
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK_CANCELLED = 4096 };
-
 /* --- writing --- */
 
 bool day_writer_moments(struct day_writer *writer, const struct day_row *row,
@@ -50,20 +48,13 @@ bool moment_view_open(struct view *view, struct sqlite_samples *store,
 
 struct moment_relay {
 	const struct samples_query *query;
-	bool (*is_wanted)(void *context, uint32_t series);
+	struct limit_watch *watch;
 	moment_row_fn *fn;
 	void *context;
 	struct moment_row row;
 	int64_t start_ms; /* of the row's times */
-	uint64_t seen;
 	bool is_stopped;
 };
-
-static bool is_wanted(const struct moment_relay *relay, uint32_t series)
-{
-	return series && series < relay->row.day->mark.count[CATALOG_SERIES] &&
-	       (!relay->is_wanted || relay->is_wanted(relay->context, series));
-}
 
 static void set_row(struct moment_relay *relay, uint32_t bucket, uint32_t series)
 {
@@ -81,8 +72,7 @@ static bool relay_moment(void *context, const struct moment *moment)
 
 	relay->row.time_ms = relay->start_ms + moment->time_ms;
 	relay->row.moment = moment;
-	if (++relay->seen % ASK_CANCELLED == 0 && query->is_cancelled &&
-	    query->is_cancelled(query->context))
+	if (!limit_watch_goes_on(relay->watch, NULL))
 		relay->is_stopped = true;
 	else if (relay->row.time_ms >= query->from_ms && relay->row.time_ms < query->until_ms &&
 		 moment->thread < count[CATALOG_STRINGS] && moment->stack < count[CATALOG_STACKS])
@@ -105,7 +95,8 @@ static void each_cell(struct moment_relay *relay)
 
 		if (!(snapshot->key.type & MOMENTS_OF) ||
 		    day->cells[i].start < day->folded_through ||
-		    !is_wanted(relay, snapshot->key.series))
+		    !view_has_series(day, snapshot->key.series) ||
+		    !limit_watch_row(relay->watch, NULL))
 			continue;
 		set_row(relay, snapshot->key.bucket, snapshot->key.series);
 		memory_snapshot_each(snapshot, relay_run, relay);
@@ -133,8 +124,12 @@ static bool each_stored(struct moment_relay *relay, unsigned type, struct error 
 	while (!relay->is_stopped && (code = sqlite3_step(select)) == SQLITE_ROW) {
 		uint32_t series = (uint32_t)sqlite3_column_int64(select, 1);
 
-		if (!is_wanted(relay, series))
+		if (!view_has_series(day, series))
 			continue;
+		if (!limit_watch_row(relay->watch, err)) {
+			sqlite3_finalize(select);
+			return false;
+		}
 		set_row(relay, (uint32_t)sqlite3_column_int64(select, 0), series);
 		if (!moments_each(sqlite3_column_blob(select, 2),
 				  (size_t)sqlite3_column_bytes(select, 2), relay_moment, relay) &&
@@ -150,27 +145,22 @@ static bool each_stored(struct moment_relay *relay, unsigned type, struct error 
 }
 
 bool moment_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-		      unsigned type, bool (*wanted)(void *context, uint32_t series),
-		      moment_row_fn *fn, void *context, struct error *err)
+		      unsigned type, moment_row_fn *fn, void *context, struct error *err)
 {
-	struct moment_relay relay = {query, wanted, fn, context, {.day = day}, 0, 0, false};
+	struct moment_relay relay = {query, &view->watch, fn, context, {.day = day}, 0, false};
 
 	if (!day->catalog)
 		return true;
-	if (day->reader && !each_stored(&relay, type, err)) {
-		if (err && err->kind == ERROR_FORMAT)
-			view_set_aside(view, day, err);
-		return false;
-	}
+	if (day->reader && !each_stored(&relay, type, err))
+		return view_read_failed(view, day, err);
 	each_cell(&relay);
-	return true;
+	return view->watch.why.kind == ERROR_NONE || view_read_failed(view, day, err);
 }
 
 /* --- as counted stacks --- */
 
 struct moment_rows {
 	view_row_fn *fn;
-	bool (*is_wanted)(void *context, uint32_t series);
 	void *context;
 	unsigned type;
 	struct view_day *day;
@@ -229,23 +219,14 @@ static bool collect(void *context, const struct moment_row *row)
 	return true;
 }
 
-static bool is_row_wanted(void *context, uint32_t series)
-{
-	struct moment_rows *rows = context;
-
-	return !rows->is_wanted || rows->is_wanted(rows->context, series);
-}
-
 bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
-		      unsigned type, bool (*wanted)(void *context, uint32_t series),
-		      view_row_fn *fn, void *context, struct error *err)
+		      unsigned type, view_row_fn *fn, void *context, struct error *err)
 {
-	struct moment_rows rows = {
-		.fn = fn, .is_wanted = wanted, .context = context, .type = type, .day = day};
+	struct moment_rows rows = {.fn = fn, .context = context, .type = type, .day = day};
 	bool ok;
 
 	buffer_init(&rows.packed, 64 << 20);
-	ok = moment_view_each(view, day, query, type, is_row_wanted, collect, &rows, err);
+	ok = moment_view_each(view, day, query, type, collect, &rows, err);
 	if (ok && !rows.is_stopped && !rows.is_full)
 		give_row(&rows);
 	buffer_release(&rows.packed);
@@ -257,17 +238,11 @@ bool moment_view_rows(struct view *view, struct view_day *day, const struct samp
 
 struct moment_query {
 	const struct samples_query *query;
-	const uint8_t *is_wanted;
 	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
 	samples_moment_fn *fn;
 	void *context;
 	bool is_stopped;
 };
-
-static bool is_series_wanted(void *context, uint32_t series)
-{
-	return ((struct moment_query *)context)->is_wanted[series];
-}
 
 static bool is_thread_wanted(struct moment_query *moments, const struct moment_row *row)
 {
@@ -297,14 +272,13 @@ static bool pass(void *context, const struct moment_row *row)
 static bool query_day(struct view *view, struct view_day *day, unsigned type,
 		      struct moment_query *moments, struct error *err)
 {
-	uint32_t wanted = 0;
-
-	moments->is_wanted = view_wanted(view, day, moments->query, &wanted);
+	if (!view_choose_series(view, day, moments->query, err))
+		return false;
 	moments->threads = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS] + 1, 1);
-	if (!moments->is_wanted || !moments->threads)
+	if (!moments->threads)
 		return error_set(err, ERROR_MEMORY, "no memory for an answer");
-	return !wanted || moment_view_each(view, day, moments->query, type, is_series_wanted, pass,
-					   moments, err);
+	return !day->wanted ||
+	       moment_view_each(view, day, moments->query, type, pass, moments, err);
 }
 
 bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
@@ -322,8 +296,7 @@ bool sqlite_samples_moments(struct samples_store *base, const struct samples_que
 		return false;
 	for (unsigned i = 0; ok && !moments.is_stopped && i < view.day_count; i++)
 		ok = query_day(&view, &view.days[i], (unsigned)type, &moments, err);
-	if (ok && query->is_cancelled && query->is_cancelled(query->context))
-		ok = error_set(err, ERROR_BUSY, "the query was cancelled");
+	ok = ok && limit_watch_allows(&view.watch, view.arena.used, err);
 	view_close(&view);
 	return ok;
 }

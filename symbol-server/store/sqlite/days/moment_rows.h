@@ -22,16 +22,14 @@ struct moment_row {
 	int64_t time_ms; /* unix, in the query's exact range */
 	const struct moment *moment;
 };
-/* False from fn stops, and the return is then true as well. */
+/* Of the series that were chosen. False from fn stops, and the return is then true as well. */
 typedef bool moment_row_fn(void *context, const struct moment_row *row);
 bool moment_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-		      unsigned type, bool (*is_wanted)(void *context, uint32_t series),
-		      moment_row_fn *fn, void *context, struct error *err);
+		      unsigned type, moment_row_fn *fn, void *context, struct error *err);
 
 /* The same as rows of counted stacks, one per series and minute: view_each() for is_exact. */
 bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
-		      unsigned type, bool (*is_wanted)(void *context, uint32_t series),
-		      view_row_fn *fn, void *context, struct error *err);
+		      unsigned type, view_row_fn *fn, void *context, struct error *err);
 
 bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
 			    samples_moment_fn *fn, void *context, struct error *err);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ASK_CANCELLED = 256 }; /* rows */
-
 /* --- writing --- */
 
 bool day_writer_spans(struct day_writer *writer, const struct day_row *row,
@@ -58,7 +56,7 @@ bool span_view_open(struct view *view, struct sqlite_samples *store,
 
 struct span_relay {
 	const struct samples_query *query;
-	bool (*is_wanted)(void *context, uint32_t series);
+	struct limit_watch *watch;
 	view_row_fn *fn;
 	span_fn *each; /* instead of fn */
 	void *context;
@@ -68,7 +66,6 @@ struct span_relay {
 	struct packed_pair *pairs;
 	size_t pair_room;
 	struct buffer packed;
-	unsigned seen;
 	bool is_stopped, is_full;
 };
 
@@ -84,6 +81,10 @@ static bool collect(void *context, const struct span_sample *span)
 	struct span_relay *relay = context;
 	const uint32_t *defined = relay->row.day->mark.count;
 
+	if (!limit_watch_goes_on(relay->watch, NULL)) {
+		relay->is_stopped = true;
+		return false;
+	}
 	if (!has_ids(relay->query, span->ids) || span->thread >= defined[CATALOG_STRINGS] ||
 	    span->stack >= defined[CATALOG_STACKS])
 		return true;
@@ -170,12 +171,6 @@ static void give_row(struct span_relay *relay, uint32_t bucket, uint32_t series)
 	relay->count = 0;
 }
 
-static bool is_wanted(const struct span_relay *relay, uint32_t series)
-{
-	return series && series < relay->row.day->mark.count[CATALOG_SERIES] &&
-	       (!relay->is_wanted || relay->is_wanted(relay->context, series));
-}
-
 static void each_cell(struct span_relay *relay, unsigned type)
 {
 	const struct view_day *day = relay->row.day;
@@ -185,8 +180,12 @@ static void each_cell(struct span_relay *relay, unsigned type)
 
 		if (snapshot->key.type != (type | SPANS_OF) ||
 		    day->cells[i].start < day->folded_through || snapshot->key.bucket < day->from ||
-		    snapshot->key.bucket >= day->until || !is_wanted(relay, snapshot->key.series))
+		    snapshot->key.bucket >= day->until ||
+		    !view_has_series(day, snapshot->key.series))
 			continue;
+		relay->is_stopped = !limit_watch_row(relay->watch, NULL);
+		if (relay->is_stopped)
+			return;
 		memory_snapshot_each(snapshot, collect_run, relay);
 		give_row(relay, snapshot->key.bucket, snapshot->key.series);
 	}
@@ -207,13 +206,10 @@ static bool read_row(struct span_relay *relay, sqlite3_stmt *select, struct erro
 	const struct samples_query *query = relay->query;
 	uint32_t series = (uint32_t)sqlite3_column_int64(select, 1);
 
-	if (++relay->seen % ASK_CANCELLED == 0 && query->is_cancelled &&
-	    query->is_cancelled(query->context)) {
-		relay->is_stopped = true;
+	if (!view_has_series(relay->row.day, series) || !may_have(query, select))
 		return true;
-	}
-	if (!is_wanted(relay, series) || !may_have(query, select))
-		return true;
+	if (!limit_watch_row(relay->watch, err))
+		return false;
 	if (!spans_each(sqlite3_column_blob(select, 3), (size_t)sqlite3_column_bytes(select, 3),
 			collect, relay) &&
 	    !relay->is_full && !relay->is_stopped)
@@ -254,18 +250,16 @@ static bool relay_rows(struct view *view, struct span_relay *relay, unsigned typ
 		       struct error *err)
 {
 	struct view_day *day = relay->row.day;
-	bool ok = true;
+	bool ok;
 
 	if (!day->catalog)
 		return true;
 	buffer_init(&relay->packed, 64 << 20);
-	if (day->reader && !each_stored(relay, type, err)) {
-		ok = false;
-		if (err && err->kind == ERROR_FORMAT)
-			view_set_aside(view, day, err);
-	} else if (!relay->is_stopped && !relay->is_full) {
+	ok = !day->reader || each_stored(relay, type, err);
+	if (ok && !relay->is_stopped && !relay->is_full)
 		each_cell(relay, type);
-	}
+	if (!ok || view->watch.why.kind != ERROR_NONE)
+		ok = view_read_failed(view, day, err);
 	buffer_release(&relay->packed);
 	free(relay->pairs);
 	free(relay->spans);
@@ -273,11 +267,10 @@ static bool relay_rows(struct view *view, struct span_relay *relay, unsigned typ
 }
 
 bool span_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
-		    unsigned type, bool (*wanted)(void *context, uint32_t series), view_row_fn *fn,
-		    void *context, struct error *err)
+		    unsigned type, view_row_fn *fn, void *context, struct error *err)
 {
 	struct span_relay relay = {.query = query,
-				   .is_wanted = wanted,
+				   .watch = &view->watch,
 				   .fn = fn,
 				   .context = context,
 				   .row = {.day = day, .type = type}};
@@ -286,11 +279,10 @@ bool span_view_rows(struct view *view, struct view_day *day, const struct sample
 }
 
 bool span_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-		    unsigned type, bool (*wanted)(void *context, uint32_t series), span_fn *fn,
-		    void *context, struct error *err)
+		    unsigned type, span_fn *fn, void *context, struct error *err)
 {
 	struct span_relay relay = {.query = query,
-				   .is_wanted = wanted,
+				   .watch = &view->watch,
 				   .each = fn,
 				   .context = context,
 				   .row = {.day = day, .type = type}};

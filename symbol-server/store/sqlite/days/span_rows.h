@@ -19,14 +19,12 @@ bool span_view_open(struct view *view, struct sqlite_samples *store,
  * view_each().
  */
 bool span_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
-		    unsigned type, bool (*is_wanted)(void *context, uint32_t series),
-		    view_row_fn *fn, void *context, struct error *err);
+		    unsigned type, view_row_fn *fn, void *context, struct error *err);
 
 /* The same as they are stored, nothing added up. False from fn stops, and the return is then true
  * as well. */
 bool span_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
-		    unsigned type, bool (*is_wanted)(void *context, uint32_t series), span_fn *fn,
-		    void *context, struct error *err);
+		    unsigned type, span_fn *fn, void *context, struct error *err);
 
 /* The engine's samples_spans(). */
 bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → journal records in the open group. */
-#include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/intake/shares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/tallies.h"
+
 enum {
 	PREFETCH_AHEAD = 12, /* samples */
-	DEFINITIONS_PER_ENTRY = 64,
-	DEFINITIONS_BYTES = 1 << 20, /* a record of definitions is closed when it has so many */
 };
 
 struct adder {
@@ -18,11 +18,14 @@ struct adder {
 	struct arena arena; /* the numbers a day's catalog gave, and what is done */
 	struct catalog_translation translation;
 	uint32_t *series;
+	bool *is_other; /* per series: it is not itself, but its host's "other" */
+	struct dictionary_share share;
 	bool *is_done; /* one per profile, then one per counters */
 	bool *is_repeated;
 	uint64_t own_samples;
 	unsigned duplicates, refused;
-	uint64_t refused_samples, overflowed, times_refused;
+	unsigned folded;
+	uint64_t refused_samples, folded_samples, overflowed, times_refused;
 	struct report_run run;       /* ids collected and not written yet; count 0: none */
 	struct hash_table ids;       /* of this batch's profiles */
 	struct buffer *body, *entry; /* the store's, under its lock */
@@ -82,6 +85,7 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 	adder->translation.stacks = arena_array(&adder->arena, batch->stack_count,
 						sizeof(uint32_t));
 	adder->series = arena_array(&adder->arena, batch->series_count, sizeof(uint32_t));
+	adder->is_other = arena_alloc(&adder->arena, batch->series_count);
 	adder->pairs = arena_array(&adder->arena, most_samples(batch), sizeof *adder->pairs);
 	return !adder->arena.failed;
 }
@@ -101,6 +105,7 @@ static void forget_numbers(struct adder *adder)
 	memset(adder->translation.locations, 0, batch->location_count * sizeof(uint32_t));
 	memset(adder->translation.stacks, 0, batch->stack_count * sizeof(uint32_t));
 	memset(adder->series, 0, batch->series_count * sizeof(uint32_t));
+	memset(adder->is_other, 0, batch->series_count);
 }
 
 /* --- ids --- */
@@ -202,10 +207,14 @@ static void prefetch_stack(const struct adder *adder, const struct catalog *cata
 /* Short-lived threads are many: half of the dictionary's room is for what else it has. */
 static uint32_t add_context(struct catalog *catalog, const struct batch_sample *sample)
 {
+	struct text context = sample->context.length ? sample->context : sample->thread;
+	uint32_t known;
 	bool is_much = catalog_bytes(catalog) > CATALOG_BYTES_MAX / 2;
 
-	return catalog_add_string(catalog, is_much || !sample->context.length ? sample->thread
-									      : sample->context);
+	if (!catalog->is_closed)
+		return catalog_add_string(catalog, is_much ? sample->thread : context);
+	known = catalog_find_string(catalog, context);
+	return known ? known : catalog_find_string(catalog, sample->thread);
 }
 
 static void add_samples(struct adder *adder, struct catalog *catalog,
@@ -291,65 +300,47 @@ static void add_spans(struct adder *adder, struct catalog *catalog,
 	}
 }
 
-/* Series of the tenant, exactly only when there may be too many of them. */
-static uint32_t tenant_series(const struct adder *adder, struct day *day)
+/* Counts for its host: samples of a profile that are lost, or were taken as less than they are. */
+static void add_note(struct adder *adder, struct catalog *catalog,
+		     const struct batch_profile *profile, uint32_t type, const char *reason,
+		     uint64_t samples, bool is_lost)
 {
-	uint32_t all = day->catalog->items[CATALOG_SERIES].count, tenant = adder->batch->tenant;
+	struct record_refused entry = {
+		.tenant = adder->batch->tenant,
+		.type = type,
+		.bucket = bucket_of(profile->time_ms),
+		.host = catalog_add_string(catalog,
+					   share_host(&adder->batch->series[profile->series])),
+		.reason = catalog_add_string(catalog,
+					     (struct text){reason, (uint32_t)strlen(reason)}),
+		.is_counted = profile->is_counted || !is_lost,
+		.has_id = has_id(profile),
+		.id_number = report_number(profile->id),
+		.samples = samples,
+	};
 
-	if (all <= adder->store->series_max)
-		return all - 1;
-	if (day->counted.tenant != tenant || day->counted.through > all) {
-		day->counted.tenant = tenant;
-		day->counted.through = 1;
-		day->counted.series = 0;
-	}
-	for (; day->counted.through < all; day->counted.through++)
-		day->counted.series += catalog_series(day->catalog, day->counted.through)->tenant ==
-				       tenant;
-	return day->counted.series;
+	record_add_refused(adder->body, &adder->store->scratch, &entry);
 }
 
-/* 0: the day takes no further series. What is refused leaves no texts behind either. */
-static uint32_t take_series(const struct adder *adder, struct day *day,
-			    const struct batch_series *series)
+static uint64_t samples_of(const struct adder *adder, const struct batch_profile *profile)
 {
-	if (tenant_series(adder, day) >= adder->store->series_max)
-		return catalog_find_series(day->catalog, adder->batch->tenant, series);
-	return catalog_add_series(day->catalog, adder->batch->tenant, series);
-}
+	uint64_t samples = 0;
 
-static struct text host_of(const struct batch_series *series)
-{
-	for (uint32_t i = 0; i < series->label_count; i++)
-		if (series->labels[i].name.length == 4 &&
-		    !memcmp(series->labels[i].name.at, "host", 4))
-			return series->labels[i].value;
-	return (struct text){"", 0};
+	for (uint32_t i = 0; i < profile->sample_count; i++)
+		samples += adder->batch->samples[profile->first_sample + i].samples;
+	return samples;
 }
 
 /* A profile that is left out: its sender is told, and its samples count as lost. */
 static void refuse_profile(struct adder *adder, struct catalog *catalog,
 			   const struct batch_profile *profile, uint32_t type)
 {
-	static const struct text reason = {"series_limit", 12};
 	struct batch_refusals *told = adder->batch->refusals;
-	struct record_refused entry = {
-		.tenant = adder->batch->tenant,
-		.type = type,
-		.bucket = bucket_of(profile->time_ms),
-		.host = catalog_add_string(catalog,
-					   host_of(&adder->batch->series[profile->series])),
-		.reason = catalog_add_string(catalog, reason),
-		.is_counted = profile->is_counted,
-		.has_id = has_id(profile),
-		.id_number = report_number(profile->id),
-	};
+	uint64_t samples = samples_of(adder, profile);
 
-	for (uint32_t i = 0; i < profile->sample_count; i++)
-		entry.samples += adder->batch->samples[profile->first_sample + i].samples;
-	record_add_refused(adder->body, &adder->store->scratch, &entry);
+	add_note(adder, catalog, profile, type, "series_limit", samples, true);
 	adder->refused++;
-	adder->refused_samples += entry.samples;
+	adder->refused_samples += samples;
 	if (told && !told->profiles++)
 		snprintf(told->sentence, sizeof told->sentence,
 			 "the limit of %u series a day is reached (--series-limit): profiles of "
@@ -357,34 +348,76 @@ static void refuse_profile(struct adder *adder, struct catalog *catalog,
 			 adder->store->series_max);
 }
 
+static uint8_t *place_of(struct sqlite_samples *store, const uint8_t id[16])
+{
+	return store->untimely[hash_bytes(id, 16, 0) % UNTIMELY_KEPT];
+}
+
 /* Counted as lost when it came: the day of its own time may be gone. */
 static bool add_untimely(struct adder *adder, const struct batch_untimely *untimely,
 			 struct error *err)
 {
+	static const uint8_t none[16];
 	uint32_t number = day_of(untimely->received_ms);
-	struct day *day = store_take_day(adder->store, number, err);
+	struct day *day;
 	int type = profile_type_find(untimely->type, strlen(untimely->type));
 	struct text reason = {untimely->reason, (uint32_t)strlen(untimely->reason)};
 	struct record_refused entry = {.tenant = adder->batch->tenant,
 				       .bucket = bucket_of(untimely->received_ms),
 				       .samples = untimely->samples};
 
+	if (type < 0 || (memcmp(untimely->id, none, sizeof none) &&
+			 !memcmp(place_of(adder->store, untimely->id), untimely->id, 16)))
+		return true;
+	day = store_take_day(adder->store, number, err);
 	if (!day)
 		return false;
-	if (type < 0)
-		return true;
 	entry.type = (uint32_t)type;
 	entry.host = catalog_add_string(day->catalog,
-					host_of(&adder->batch->series[untimely->series]));
+					share_host(&adder->batch->series[untimely->series]));
 	entry.reason = catalog_add_string(day->catalog, reason);
 	record_add_day(adder->body, number);
 	record_add_refused(adder->body, &adder->store->scratch, &entry);
 	return true;
 }
 
+/* What is taken, but not as what it is. */
+static void note_folded(struct adder *adder, struct catalog *catalog,
+			const struct batch_profile *profile, uint32_t type, uint64_t overflowed)
+{
+	if (overflowed)
+		add_note(adder, catalog, profile, type, TALLY_STACKS_FOLDED, overflowed, false);
+	if (adder->is_other[profile->series]) {
+		uint64_t samples = samples_of(adder, profile);
+
+		add_note(adder, catalog, profile, type, TALLY_SERIES_FOLDED, samples, false);
+		adder->folded++;
+		adder->folded_samples += samples;
+	}
+}
+
+/* With which requests its samples came, and when. */
+static void add_details(struct adder *adder, struct catalog *catalog,
+			const struct batch_profile *profile, struct record_profile *entry)
+{
+	if (adder->store->trace_keep_ms) {
+		buffer_clear(adder->entry);
+		add_spans(adder, catalog, profile, adder->entry);
+		entry->samples = (struct bytes){adder->entry->bytes, adder->entry->length};
+		if (entry->samples.length)
+			record_add_spans(adder->body, &adder->store->scratch, entry);
+	}
+	if (!adder->batch->time_count)
+		return;
+	buffer_clear(adder->entry);
+	add_moments(adder, catalog, profile, adder->entry);
+	entry->samples = (struct bytes){adder->entry->bytes, adder->entry->length};
+	if (entry->samples.length)
+		record_add_moments(adder->body, &adder->store->scratch, entry);
+}
+
 static bool add_profile(struct adder *adder, struct day *day, uint32_t number, struct error *err)
 {
-	struct catalog *catalog = day->catalog;
 	const struct sample_batch *batch = adder->batch;
 	const struct batch_profile *profile = &batch->profiles[number];
 	struct record_profile entry = {.tenant = batch->tenant,
@@ -392,12 +425,16 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 				       .is_counted = profile->is_counted,
 				       .has_id = has_id(profile)};
 	uint32_t *series = &adder->series[profile->series];
+	uint64_t overflowed = adder->overflowed;
 	int type = profile_type_find(profile->type, strlen(profile->type));
 
 	if (type < 0)
 		return error_set(err, ERROR_LIMIT, "'%s' is not a profile type", profile->type);
+	share_begin(&adder->share, share_host(&batch->series[profile->series]));
 	if (!*series)
-		*series = take_series(adder, day, &batch->series[profile->series]);
+		*series = share_take_series(adder->store, day, batch->tenant,
+					    &batch->series[profile->series],
+					    &adder->is_other[profile->series]);
 	entry.type = (uint32_t)type;
 	entry.series = *series;
 	entry.id_number = report_number(profile->id);
@@ -406,27 +443,15 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 		record_add_ids(adder->body, &adder->store->scratch, &adder->run);
 	}
 	if (!*series) {
-		refuse_profile(adder, catalog, profile, entry.type);
+		refuse_profile(adder, day->catalog, profile, entry.type);
 		return true;
 	}
 	buffer_clear(adder->entry);
-	add_samples(adder, catalog, profile, adder->entry);
+	add_samples(adder, day->catalog, profile, adder->entry);
 	entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
 	record_add_profile(adder->body, &adder->store->scratch, &entry);
-	if (adder->store->trace_keep_ms) {
-		buffer_clear(adder->entry);
-		add_spans(adder, catalog, profile, adder->entry);
-		entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
-		if (entry.samples.length)
-			record_add_spans(adder->body, &adder->store->scratch, &entry);
-	}
-	if (!batch->time_count)
-		return true;
-	buffer_clear(adder->entry);
-	add_moments(adder, catalog, profile, adder->entry);
-	entry.samples = (struct bytes){adder->entry->bytes, adder->entry->length};
-	if (entry.samples.length)
-		record_add_moments(adder->body, &adder->store->scratch, &entry);
+	add_details(adder, day->catalog, profile, &entry);
+	note_folded(adder, day->catalog, profile, entry.type, adder->overflowed - overflowed);
 	return true;
 }
 
@@ -448,6 +473,9 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		.end_ms = counters->time_ms + counters->duration_ms,
 		.received_ms = counters->received_ms,
 		.sent_ms = counters->sent_ms,
+		.duration_ms = counters->duration_ms,
+		.reported_reason = catalog_add_string(
+			catalog, (struct text){TALLY_REPORTED, sizeof TALLY_REPORTED - 1}),
 		.lost_count = counters->lost_count,
 		.stacks_count = counters->stacks_count,
 	};
@@ -462,6 +490,8 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		entry.stacks[i].count = counters->stacks[i].count;
 	}
 	record_add_counters(adder->body, &adder->store->scratch, &entry);
+	agent_table_note(&adder->store->agents, entry.tenant, entry.agent_id, counters->lacks,
+			 counters->clock_jumps);
 }
 
 /* Everything of the batch that belongs to one day. */
@@ -473,15 +503,19 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 	if (!day)
 		return false;
 	forget_numbers(adder);
+	adder->share = (struct dictionary_share){.store = adder->store, .day = day};
 	adder->run.count = 0;
 	record_add_day(adder->body, number);
 	for (uint32_t i = 0; i < batch->profile_count; i++) {
 		if (adder->is_done[i] || day_of(batch->profiles[i].time_ms) != number)
 			continue;
 		adder->is_done[i] = true;
-		if (!add_profile(adder, day, i, err))
+		if (!add_profile(adder, day, i, err)) {
+			share_end(&adder->share);
 			return false;
+		}
 	}
+	share_end(&adder->share);
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
 		bool *is_done = &adder->is_done[batch->profile_count + i];
 
@@ -493,50 +527,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 	return true;
 }
 
-/* --- definitions --- */
-
-static bool flush_definitions(struct sqlite_samples *store, uint32_t day)
-{
-	if (store->record.failed || !group_add_record(store->group, &store->record))
-		return false;
-	buffer_clear(&store->record);
-	record_add_day(&store->record, day);
-	return true;
-}
-
-/* What the journal and the day's file do not define yet, as records of their own. */
-static bool log_definitions(struct sqlite_samples *store, struct day *day)
-{
-	struct catalog_mark mark = catalog_mark(day->catalog);
-	size_t empty;
-
-	if (!memcmp(&mark, &day->catalog->logged, sizeof mark))
-		return true;
-	buffer_clear(&store->record);
-	record_add_day(&store->record, day->day);
-	empty = store->record.length;
-	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++) {
-		uint32_t first = day->catalog->logged.count[kind];
-
-		first = first ? first : 1;
-		while (first < mark.count[kind]) {
-			uint32_t count = mark.count[kind] - first;
-
-			if (count > DEFINITIONS_PER_ENTRY)
-				count = DEFINITIONS_PER_ENTRY;
-			record_add_definitions(&store->record, &store->scratch, day->catalog, kind,
-					       first, count);
-			if (store->record.length > DEFINITIONS_BYTES &&
-			    !flush_definitions(store, day->day))
-				return false;
-			first += count;
-		}
-	}
-	if (store->record.length > empty && !flush_definitions(store, day->day))
-		return false;
-	day->catalog->logged = mark;
-	return true;
-}
+/* --- the batch --- */
 
 /* Definitions first, then what refers to them; all or, for a group without room, an error. */
 static bool log_batch(struct adder *adder, struct error *err)
@@ -544,7 +535,7 @@ static bool log_batch(struct adder *adder, struct error *err)
 	struct sqlite_samples *store = adder->store;
 
 	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->catalog && !log_definitions(store, store->days[i]))
+		if (store->days[i]->catalog && !store_log_definitions(store, store->days[i]))
 			goto fail;
 	if (adder->body->length && !group_add_record(store->group, adder->body))
 		goto fail;
@@ -568,6 +559,8 @@ static bool is_overloaded(struct sqlite_samples *store, struct error *err)
 		return !error_set(err, ERROR_BUSY, "the store is closing");
 	if (store->group->bytes.length > GROUP_BYTES_MAX)
 		return !error_set(err, ERROR_BUSY, "too much is waiting to be written");
+	if (store->is_short)
+		return !store_set_short(err);
 	if (store->max_disk_bytes && is_disk_full(store))
 		return !error_set(err, ERROR_BUSY,
 				  "--max-disk is reached, and nothing older is left to be deleted");
@@ -603,13 +596,49 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 		return false;
 	if (!remember_runs(adder) || !group_add_pending(store->group, done, context))
 		return error_set(err, ERROR_MEMORY, "no memory to record a report");
+	for (uint32_t i = 0; i < batch->untimely_count; i++)
+		memcpy(place_of(store, batch->untimely[i].id), batch->untimely[i].id, 16);
 	store->counters.reports++;
 	store->counters.duplicates += adder->duplicates;
 	store->counters.series_refused_profiles += adder->refused;
 	store->counters.series_refused_samples += adder->refused_samples;
+	store->counters.series_folded_profiles += adder->folded;
+	store->counters.series_folded_samples += adder->folded_samples;
 	store->counters.stacks_overflowed += adder->overflowed;
 	store->counters.times_refused += adder->times_refused;
 	return true;
+}
+
+/* Late samples' days: a dictionary is read while others add. */
+static void ready_days(struct sqlite_samples *store, const struct sample_batch *batch)
+{
+	uint32_t items = batch->profile_count + batch->counters_count, last = UINT32_MAX;
+
+	for (uint32_t i = 0; i < items; i++) {
+		uint32_t day = day_of(item_time(batch, i));
+
+		if (day != last)
+			store_ready_day(store, day, false);
+		last = day;
+	}
+}
+
+/* A day that is full stays full: a line at first, then ever fewer. */
+static void tell_folded(struct adder *adder)
+{
+	struct text host = adder->share.host;
+
+	if (adder->folded)
+		log_fault_write(&adder->store->series_folded, adder->folded_samples, LOG_WARN,
+				"series of a host that has its share are one",
+				"host=\"%.*s\" profiles=%u limit=%u", (int)host.length, host.at,
+				adder->folded, adder->store->series_max);
+	if (adder->overflowed)
+		log_fault_write(&adder->store->stacks_folded, adder->overflowed, LOG_WARN,
+				"new stacks find no room in the dictionary",
+				"host=\"%.*s\" samples=%llu limit=%llu", (int)host.length, host.at,
+				(unsigned long long)adder->overflowed,
+				(unsigned long long)adder->store->dictionary_max);
 }
 
 bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *batch,
@@ -624,12 +653,14 @@ bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *b
 	if (!ok) {
 		error_set(&why, ERROR_MEMORY, "no memory to record a report");
 	} else {
+		ready_days(store, batch);
 		pthread_mutex_lock(&store->lock);
 		ok = add_locked(&adder, done, context, &why);
 		store->counters.refused_busy += why.kind == ERROR_BUSY;
 		if (ok)
 			pthread_cond_signal(&store->commit_wake);
 		pthread_mutex_unlock(&store->lock);
+		tell_folded(&adder);
 	}
 	if (duplicates)
 		*duplicates = adder.duplicates;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "symbol-server/store/sqlite/intake/record_run.h"
+#include "symbol-server/store/sqlite/intake/replay_losses.h"
 #include "symbol-server/store/tallies.h"
 
 enum {
@@ -123,63 +125,6 @@ static void add_account(struct applier *applier, uint32_t tenant, uint32_t type,
 		note_damage(applier, "no memory for a host's account");
 }
 
-/* What a profile's samples come to; stops at the first that refers nowhere. */
-struct pair_sums {
-	uint32_t strings, stacks; /* defined numbers are below */
-	uint32_t pairs;
-	uint64_t samples, value;
-	struct packed_pair *kept; /* of old records, which are packed here; NULL: not kept */
-};
-
-static bool see_pair(void *context, const struct packed_pair *pair)
-{
-	struct pair_sums *sums = context;
-
-	if (pair->thread >= sums->strings || !pair->stack || pair->stack >= sums->stacks)
-		return false;
-	if (sums->kept)
-		sums->kept[sums->pairs] = *pair;
-	sums->pairs++;
-	sums->samples += pair->samples;
-	sums->value += pair->value;
-	return true;
-}
-
-/* Puts a record's samples into scratch as a run. False: they refer to what is not defined. */
-static bool make_run(struct buffer *scratch, const struct record_profile *profile,
-		     struct pair_sums *sums)
-{
-	buffer_clear(scratch);
-	if (!packed_each(profile->samples.at, profile->samples.length, see_pair, sums))
-		return false;
-	buffer_append_varint(scratch, profile->samples.length);
-	buffer_append(scratch, profile->samples.at, profile->samples.length);
-	return !scratch->failed;
-}
-
-/* The same of a record of an earlier server, whose entries have four bytes at least. */
-static bool make_run_of_raw(struct buffer *scratch, const struct record_profile *profile,
-			    struct pair_sums *sums)
-{
-	const struct bytes *raw = &profile->samples;
-	struct buffer packed;
-	bool ok;
-
-	buffer_init(&packed, JOURNAL_RECORD_MAX);
-	buffer_clear(scratch);
-	sums->kept = calloc(raw->length / 4 + 1, sizeof *sums->kept);
-	ok = sums->kept && packed_each_raw(raw->at, raw->length, see_pair, sums);
-	if (ok) {
-		packed_encode(sums->kept, packed_merge(sums->kept, sums->pairs), &packed);
-		buffer_append_varint(scratch, packed.length);
-		buffer_append(scratch, packed.bytes, packed.length);
-	}
-	ok = ok && !packed.failed && !scratch->failed;
-	buffer_release(&packed);
-	free(sums->kept);
-	return ok;
-}
-
 /* All of a profile's samples or none. */
 static bool append_samples(struct applier *applier, const struct record_profile *profile,
 			   bool is_raw, struct pair_sums *sums)
@@ -189,7 +134,7 @@ static bool append_samples(struct applier *applier, const struct record_profile 
 	struct memory_cell *cell = cell_of(applier, profile->tenant, profile->type, profile->bucket,
 					   profile->series);
 
-	if (!cell || !(is_raw ? make_run_of_raw : make_run)(scratch, profile, sums) ||
+	if (!cell || !(is_raw ? record_run_of_raw : record_run)(scratch, profile, sums) ||
 	    !memory_cell_append(table, cell, scratch->bytes, (uint32_t)scratch->length))
 		return false;
 	cell->samples += sums->samples;
@@ -204,18 +149,25 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 {
 	const struct catalog *catalog = applier->day->catalog;
 	struct packed_account account = {0};
-	struct pair_sums sums = {.strings = catalog->items[CATALOG_STRINGS].count,
-				 .stacks = catalog->items[CATALOG_STACKS].count};
+	struct pair_sums sums = {0};
+	const char *why = NULL;
 
 	if (is_folded(applier))
 		return;
+	if (applier->is_replay && !is_raw)
+		replay_mend(applier->store, applier->day->catalog, profile);
+	sums.strings = catalog->items[CATALOG_STRINGS].count;
+	sums.stacks = catalog->items[CATALOG_STACKS].count;
 	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
-	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY) {
-		note_damage(applier, "it refers to a series that is not defined");
-		return;
-	}
-	if (!append_samples(applier, profile, is_raw, &sums)) {
-		note_damage(applier, "samples without room or stacks that are not defined");
+	    !catalog_series(catalog, profile->series)->label_count ||
+	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY)
+		why = "it refers to a series that is not defined";
+	else if (!append_samples(applier, profile, is_raw, &sums))
+		why = "samples without room or stacks that are not defined";
+	if (why && applier->is_replay)
+		replay_lose(applier->store, applier->day, profile);
+	if (why) {
+		note_damage(applier, why);
 		return;
 	}
 	account.host = catalog_series(catalog, profile->series)->host;
@@ -373,6 +325,20 @@ static void add_tally(struct applier *applier, const struct record_counters *cou
 		add_account(applier, counters->tenant, (unsigned)type, counters->bucket, &account);
 }
 
+/* Before what was lost: when there is no room for more reasons, those that were there stay. */
+static void add_reported(struct applier *applier, const struct record_counters *counters,
+			 const struct agent_report *report)
+{
+	struct packed_account account = {.host = counters->host, .lost_count = 1};
+
+	account.lost[0].reason = counters->reported_reason;
+	account.lost[0].count =
+		reported_time_take(&applier->store->reported, counters->tenant, report->host,
+				   counters->end_ms - counters->duration_ms, counters->end_ms);
+	if (account.lost[0].count && counters->reported_reason)
+		add_account(applier, counters->tenant, 0, counters->bucket, &account);
+}
+
 static void add_counted(struct applier *applier, const struct record_counters *counters,
 			const struct agent_report *report, const struct agent_delta *delta)
 {
@@ -430,21 +396,23 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		note_damage(applier, "no memory for one more agent");
 	if (!applier->is_replay)
 		agent_report_count(&report, &delta, &applier->store->counters);
-	if (!is_folded(applier) && counters->bucket < MINUTES_PER_DAY)
-		add_counted(applier, counters, &report, &delta);
+	if (is_folded(applier) || counters->bucket >= MINUTES_PER_DAY)
+		return;
+	if (delta.is_next)
+		add_reported(applier, counters, &report);
+	add_counted(applier, counters, &report, &delta);
+	if (applier->is_replay)
+		replay_lose_missing(applier->store, applier->day, counters, &report, &delta);
 }
 
 static void apply_definitions(struct applier *applier, const struct record_item *item)
 {
-	const uint8_t *at = item->definitions.bytes.at;
 	struct error err = {0};
 
-	/* Whoever wrote the record defined them; only a new process has to. */
-	if (!applier->is_replay)
+	/* Whoever wrote the record defined them; only a new process has to, if the file has not. */
+	if (!applier->is_replay || is_folded(applier))
 		return;
-	if (!catalog_decode(applier->day->catalog, item->definitions.kind, item->definitions.first,
-			    item->definitions.count, &at, at + item->definitions.bytes.length,
-			    &err))
+	if (!replay_define(applier->day->catalog, item, &err))
 		note_damage(applier, err.message);
 }
 
@@ -613,11 +581,13 @@ static void commit_group(struct sqlite_samples *store, struct group *group)
 
 	if (ok) {
 		apply_group(store, group, ends);
+		log_fault_over(&store->not_stored, "reports not stored");
 	} else {
 		if (!ends)
 			error_set(&err, ERROR_MEMORY, "no memory to write the journal");
-		log_error("reports not stored", "reports=%u reason=\"%s\"", group->pending_count,
-			  err.message);
+		log_fault_write(&store->not_stored, group->pending_count, LOG_ERROR,
+				"reports not stored", "reports=%u reason=\"%s\"",
+				group->pending_count, err.message);
 		also = fail_group(store);
 	}
 	call_done(group, ok, ok ? NULL : &err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,11 +14,14 @@
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
+#include "symbol-server/store/sqlite/rollups/retention.h"
 
 enum {
 	PACE_ROWS = 128, /* rows written between two pauses */
 	PACE_US = 2000,
 	NICE = 10,
+	LOG_SPARE_BYTES = 256 << 10,
+	LOOK_ROWS = 32, /* between two looks at the disk's room */
 };
 
 /* --- sealing --- */
@@ -42,6 +46,7 @@ static bool seal(struct sqlite_samples *store)
 	}
 	store->active->end = store->sealed = store->applied;
 	generation->table = store->active;
+	generation->sealed_ms = store_monotonic_ms();
 	store->active = next;
 	if (store->newest)
 		store->newest->next = generation;
@@ -268,6 +273,26 @@ static void keep_marks(struct sqlite_samples *store, const struct day_marks *mar
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* What is in the cache goes to the log, and from there into the file. Without room for both,
+ * neither could be written any more, nor the log deleted. */
+static bool has_room(const struct sqlite_samples *store, uint32_t day,
+		     const struct day_writer *writer, struct error *err)
+{
+	int cached = 0, highest;
+	char wal[4200];
+	struct statvfs disk;
+	uint64_t bytes;
+
+	day_file_path(store->directory, day, wal, sizeof wal - 4);
+	strcat(wal, "-wal");
+	sqlite3_db_status(writer->db, SQLITE_DBSTATUS_CACHE_USED, &cached, &highest, 0);
+	bytes = retention_file_bytes(wal) + 2 * (uint64_t)cached + LOG_SPARE_BYTES;
+	return statvfs(store->directory, &disk) ||
+	       (uint64_t)disk.f_bavail * disk.f_frsize >= bytes ||
+	       error_set_system(err, ENOSPC, "fold %llu KiB into '%s'",
+				(unsigned long long)bytes >> 10, store->directory);
+}
+
 static bool write_day(struct folding *folding, struct day_writer *writer,
 		      const struct day_marks *marks, const struct memory_cell *const *cells,
 		      size_t count, struct error *err)
@@ -275,11 +300,13 @@ static bool write_day(struct folding *folding, struct day_writer *writer,
 	if (!day_writer_definitions(writer, marks->catalog, &marks->from, &marks->to, err))
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		if (!fold_cell(folding, writer, cells[i], err))
+		if (!fold_cell(folding, writer, cells[i], err) ||
+		    (i % LOOK_ROWS == 0 && !has_room(folding->store, marks->day->day, writer, err)))
 			return false;
 		pace(folding);
 	}
-	return day_writer_commit(writer, marks->day->day, err);
+	return has_room(folding->store, marks->day->day, writer, err) &&
+	       day_writer_commit(writer, marks->day->day, err);
 }
 
 static bool fold_day(struct folding *folding, uint32_t number,
@@ -291,17 +318,19 @@ static bool fold_day(struct folding *folding, uint32_t number,
 	struct day_writer writer = {0};
 	char path[4096];
 	bool ok = false;
+	unsigned seen;
 
 	day_file_path(store->directory, number, path, sizeof path);
 	if (!take_marks(store, number, &marks, err))
 		return false;
+	seen = store_set_asides(store, marks.day);
 	if (day_writer_begin(&writer, path, end, &folded, err))
 		ok = folded >= end || write_day(folding, &writer, &marks, cells, count, err);
 	day_writer_close(&writer);
 	if (ok && folded < end)
 		keep_marks(store, &marks, end);
 	if (!ok && err->kind == ERROR_FORMAT)
-		store_set_aside(store, marks.day, err->message);
+		store_set_aside(store, marks.day, seen, err->message);
 	catalog_release(marks.catalog);
 	return ok;
 }
@@ -350,12 +379,24 @@ static bool find_unwritten(struct sqlite_samples *store, uint32_t *number)
 	return is_found;
 }
 
+/* Nothing of it is kept any more: it would go as soon as it is written. */
+static bool is_due(struct sqlite_samples *store, uint32_t day)
+{
+	int64_t now_ms = store_now_ms(), from_ms;
+
+	pthread_mutex_lock(&store->lock);
+	retention_age(store, now_ms); /* a clock that jumped since makes nothing due */
+	from_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
+	pthread_mutex_unlock(&store->lock);
+	return (day + 1ll) * day_ms <= from_ms;
+}
+
 /* A refused report can leave definitions behind that others log. The segments that have them are
  * about to be released, and samples that refer to them may come later. */
 static bool fold_definitions(struct folding *folding, struct error *err)
 {
 	for (uint32_t number = 0; find_unwritten(folding->store, &number); number++)
-		if (!fold_day(folding, number, NULL, 0, err))
+		if (!is_due(folding->store, number) && !fold_day(folding, number, NULL, 0, err))
 			return false;
 	return true;
 }
@@ -376,7 +417,8 @@ static bool fold_days(struct folding *folding, struct error *err)
 
 		for (end = first; end < folding->count && folding->cells[end]->key.day == day;)
 			end++;
-		if (!fold_day(folding, day, folding->cells + first, end - first, err))
+		if (!is_due(folding->store, day) &&
+		    !fold_day(folding, day, folding->cells + first, end - first, err))
 			return false;
 	}
 	return fold_definitions(folding, err);
@@ -435,15 +477,20 @@ static bool fold_all(struct sqlite_samples *store)
 		pthread_mutex_lock(&store->lock);
 		generation = store->oldest;
 		pthread_mutex_unlock(&store->lock);
-		if (!generation)
+		if (!generation) {
+			log_fault_over(&store->not_folded, "samples not folded");
 			return true;
+		}
 		if (!fold_generation(store, generation, &err)) {
-			log_error("samples not folded", "reason=\"%s\" again_in=%ds", err.message,
-				  FOLD_RETRY_MS / 1000);
+			log_fault_write(&store->not_folded, 0, LOG_ERROR, "samples not folded",
+					"reason=\"%s\" again_in=%ds", err.message,
+					FOLD_RETRY_MS / 1000);
 			pthread_mutex_lock(&store->lock);
 			store->fold_error = err;
 			store->counters.fold_errors++;
 			pthread_mutex_unlock(&store->lock);
+			if (error_is_no_room(&err))
+				store_give_reserve_up(store);
 			return false;
 		}
 		drop_oldest(store);
@@ -459,12 +506,15 @@ static void make_spare(struct sqlite_samples *store)
 	struct error err = {0};
 
 	store->wants_spare = false;
-	if (now_ms < store->spare_retry_ms)
+	if (now_ms < store->spare_retry_ms || store->is_short)
 		return;
 	pthread_mutex_unlock(&store->lock);
 	if (!journal_make_spare(store->journal, &err)) {
-		log_warn("no journal segment made ahead", "reason=\"%s\"", err.message);
+		log_fault_write(&store->no_spare, 0, LOG_WARN, "no journal segment made ahead",
+				"reason=\"%s\"", err.message);
 		store->spare_retry_ms = now_ms + FOLD_RETRY_MS;
+	} else {
+		log_fault_over(&store->no_spare, "no journal segment made ahead");
 	}
 	pthread_mutex_lock(&store->lock);
 }
@@ -482,7 +532,7 @@ static bool wait_for_work(struct sqlite_samples *store, int64_t wait_ms)
 		until.tv_nsec -= 1000000000;
 	}
 	while (!(store->is_closing && store->is_committed_all) &&
-	       store->fold_requests == store->folds_done &&
+	       store->fold_requests == store->folds_done && !store->wants_room &&
 	       (store->fold_error.kind || memory_table_bytes(store->active) <= FOLD_BYTES)) {
 		if (store->wants_spare)
 			make_spare(store);
@@ -514,6 +564,8 @@ void *store_fold_thread(void *context)
 		bool ok;
 
 		pthread_mutex_lock(&store->lock);
+		if (store->dictionary_bytes > store->dictionary_max && wait_ms > FOLD_RETRY_MS)
+			wait_ms = FOLD_RETRY_MS;
 		is_closing = wait_for_work(store, wait_ms);
 		wait_for_group(store);
 		requests = store->fold_requests;

@@ -18,10 +18,11 @@ enum {
 
 void retention_unlink(const char *path)
 {
-	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	static const char *const suffixes[] = {"-wal",         "-shm",         "",
+					       ".damaged-wal", ".damaged-shm", ".damaged"};
 	char file[4200];
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
 		if (unlink(file) && errno != ENOENT)
 			log_warn("file of samples not deleted", "path=\"%s\" error=\"%s\"", file,
@@ -29,7 +30,7 @@ void retention_unlink(const char *path)
 	}
 }
 
-static bool copy_reduced(sqlite3 *db, const char *from, struct error *err)
+static bool attach(sqlite3 *db, const char *from, struct error *err)
 {
 	sqlite3_stmt *attach = database_prepare(db, "ATTACH ? AS old", err);
 	bool ok = attach;
@@ -39,18 +40,21 @@ static bool copy_reduced(sqlite3 *db, const char *from, struct error *err)
 		ok = database_run(attach, err);
 	}
 	sqlite3_finalize(attach);
-	return ok && database_exec(db,
-				   "BEGIN;"
-				   "DELETE FROM rollup_marks;"
-				   "INSERT INTO facts SELECT * FROM old.facts;"
-				   "INSERT OR REPLACE INTO facts VALUES ('reduced', 1);"
-				   "INSERT INTO definitions SELECT * FROM old.definitions;"
-				   "INSERT INTO rollups SELECT * FROM old.rollups;"
-				   "INSERT INTO rollup_accounts SELECT * FROM old.rollup_accounts;"
-				   "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;"
-				   "COMMIT;"
-				   "DETACH old",
-				   err);
+	return ok;
+}
+
+static bool copy_reduced(sqlite3 *db, void *context, struct error *err)
+{
+	(void)context;
+	return database_exec(db,
+			     "DELETE FROM rollup_marks;"
+			     "INSERT INTO facts SELECT * FROM old.facts;"
+			     "INSERT OR REPLACE INTO facts VALUES ('reduced', 1);"
+			     "INSERT INTO definitions SELECT * FROM old.definitions;"
+			     "INSERT INTO rollups SELECT * FROM old.rollups;"
+			     "INSERT INTO rollup_accounts SELECT * FROM old.rollup_accounts;"
+			     "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;",
+			     err);
 }
 
 static bool sync_file(const char *path, struct error *err)
@@ -66,7 +70,9 @@ static bool sync_file(const char *path, struct error *err)
 }
 
 /* The new file is on disk before it has the name. */
-static bool write_reduced(const char *from, const char *path, struct error *err)
+bool retention_write_new(const char *from, const char *path,
+			 bool (*copy)(sqlite3 *db, void *context, struct error *err), void *context,
+			 struct error *err)
 {
 	sqlite3 *db;
 	bool ok;
@@ -76,7 +82,8 @@ static bool write_reduced(const char *from, const char *path, struct error *err)
 	if (!db)
 		return false;
 	ok = database_exec(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", err) &&
-	     copy_reduced(db, from, err) && database_exec(db, "PRAGMA journal_mode = WAL", err);
+	     attach(db, from, err) && database_exec(db, "BEGIN", err) && copy(db, context, err) &&
+	     database_exec(db, "COMMIT; DETACH old; PRAGMA journal_mode = WAL", err);
 	database_close(db);
 	ok = ok && sync_file(path, err);
 	if (!ok)
@@ -84,18 +91,24 @@ static bool write_reduced(const char *from, const char *path, struct error *err)
 	return ok;
 }
 
+static bool is_log_empty(const char *path, struct error *err)
+{
+	char wal[4200];
+
+	snprintf(wal, sizeof wal, "%s-wal", path);
+	return !retention_file_bytes(wal) ||
+	       error_set(err, ERROR_BUSY, "the log of '%s' is in use", path);
+}
+
 /* Nothing of the old file is in its log any more, and nobody has it open: whoever closes it last
  * would write the log back and delete it, which is the new file's by then. */
 static bool cut_log(const char *path, struct error *err)
 {
 	sqlite3 *db = day_file_create(path, err);
-	char wal[4200];
 	bool ok = db && database_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", err);
 
 	database_close(db);
-	snprintf(wal, sizeof wal, "%s-wal", path);
-	return ok && (!retention_file_bytes(wal) ||
-		      error_set(err, ERROR_BUSY, "the log of '%s' is in use", path));
+	return ok && is_log_empty(path, err);
 }
 
 /* With the store's lock when it is true. */
@@ -111,24 +124,39 @@ static bool lock_unused(struct sqlite_samples *store, const struct day *day)
 	return false;
 }
 
-static bool take_name(struct sqlite_samples *store, struct day *day, const char *new_path,
-		      const char *path, struct error *err)
+/* What is written back and freed of the old file is so before and after the lock is held, under
+ * which reports wait: the name changes, and nothing else. */
+bool retention_take_name(struct sqlite_samples *store, struct day *day, const char *new_path,
+			 const char *path, bool (*may)(struct sqlite_samples *, struct day *),
+			 void (*took)(struct sqlite_samples *, struct day *), struct error *err)
 {
-	bool ok;
+	/* Keeps the old file's blocks. O_PATH: to close it ends no lock of SQLite's. */
+	int old = open(path, O_PATH | O_CLOEXEC);
+	bool ok = cut_log(path, err);
 
-	if (!lock_unused(store, day))
-		return error_set(err, ERROR_BUSY, "'%s' is being read", path);
-	day_close_readers(day);
-	ok = cut_log(path, err);
-	if (ok && rename(new_path, path))
-		ok = error_set_system(err, errno, "rename '%s'", new_path);
-	if (ok) {
-		day->is_reduced = true;
-		store->counters.days_reduced++;
+	if (ok && !lock_unused(store, day))
+		ok = error_set(err, ERROR_BUSY, "'%s' is being read", path);
+	else if (ok) {
+		day_close_readers(day);
+		ok = is_log_empty(path, err);
+		if (ok && may && !may(store, day))
+			ok = error_set(err, ERROR_BUSY, "'%s' is being written", path);
+		if (ok && rename(new_path, path))
+			ok = error_set_system(err, errno, "rename '%s'", new_path);
+		if (ok)
+			took(store, day);
+		pthread_mutex_unlock(&store->lock);
 	}
-	pthread_mutex_unlock(&store->lock);
+	if (old >= 0)
+		close(old);
 	return ok && (!fsync(store->directory_fd) ||
 		      error_set_system(err, errno, "sync '%s'", store->directory));
+}
+
+static void took_reduced(struct sqlite_samples *store, struct day *day)
+{
+	day->is_reduced = true;
+	store->counters.days_reduced++;
 }
 
 /* Everything in it is rolled up: samples that came late are in no roll-up yet. */
@@ -156,15 +184,16 @@ bool retention_reduce(struct sqlite_samples *store, struct day *day, const char 
 
 	day_file_path(store->directory, day->day, path, sizeof path);
 	snprintf(new_path, sizeof new_path, "%s.new", path);
-	ok = is_rolled_up(path, &err) && write_reduced(path, new_path, &err) &&
-	     take_name(store, day, new_path, path, &err);
+	ok = is_rolled_up(path, &err) &&
+	     retention_write_new(path, new_path, copy_reduced, NULL, &err) &&
+	     retention_take_name(store, day, new_path, path, NULL, took_reduced, &err);
 	if (ok)
 		log_info("minutes of a day deleted, roll-ups kept", "path=\"%s\" reason=\"%s\"",
 			 path, why);
 	else
 		retention_unlink(new_path);
 	if (!ok && err.kind && err.kind != ERROR_BUSY)
-		log_error("minutes of a day not deleted", "path=\"%s\" reason=\"%s\"", path,
-			  err.message);
+		log_fault_write(&store->not_reduced, 0, LOG_ERROR, "minutes of a day not deleted",
+				"path=\"%s\" reason=\"%s\"", path, err.message);
 	return ok;
 }

@@ -4,63 +4,130 @@
 #include "symbol-server/store/sqlite/rollups/retention.h"
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/hours.h"
+#include "symbol-server/store/sqlite/upkeep/erase.h"
 
 enum {
+	PATH_ROOM = 4096,
 	TRACES_EVERY_MS = 300000,
 	WAL_BYTES_MAX = 32 << 20, /* a larger one is written back and cut */
 	RESERVE_PART = 16,        /* of --max-disk stays free for the next fold */
 	RESERVE_BYTES_MAX = 128 << 20,
 };
 
+/* --- how old --- */
+
+int64_t store_newest_ms(const struct sqlite_samples *store)
+{
+	unsigned first = store->day_count > AGING_DAYS ? store->day_count - AGING_DAYS : 0;
+	uint32_t days[AGING_DAYS];
+
+	for (unsigned i = first; i < store->day_count; i++)
+		days[i - first] = store->days[i]->day;
+	return aging_newest_ms(days, store->day_count - first);
+}
+
+void retention_age(struct sqlite_samples *store, int64_t now_ms)
+{
+	aging_turn(&store->aging, store_newest_ms(store), now_ms);
+}
+
+int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
+			   int64_t now_ms)
+{
+	int64_t keep_ms = store->keep_ms[resolution], then_ms = now_ms - store->aging.behind_ms;
+
+	/* Roll-ups without a time of their own are kept as long as what they were made of. */
+	while (!keep_ms && resolution > SAMPLES_RAW)
+		keep_ms = store->keep_ms[--resolution];
+	return keep_ms && keep_ms < then_ms ? then_ms - keep_ms : 0;
+}
+
 /* --- files go --- */
 
-static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
+static bool has_day(const struct memory_table *table, uint32_t day)
 {
-	const struct memory_table *tables[64] = {store->active};
-	unsigned count = 1;
+	for (uint32_t i = 0; i < table->cells.count; i++) {
+		const struct memory_cell *cell = blocks_at(&table->cells, i);
 
-	for (const struct generation *g = store->oldest; g && count < 64; g = g->next)
-		tables[count++] = g->table;
-	while (count--)
-		for (uint32_t i = 0; i < tables[count]->cells.count; i++) {
-			const struct memory_cell *cell = blocks_at(&tables[count]->cells, i);
-
-			if (cell->key.day == day)
-				return true;
-		}
+		if (cell->key.day == day)
+			return true;
+	}
 	return false;
 }
 
-static void delete_day(struct sqlite_samples *store, struct day *day, const char *why)
+/* However many generations wait: while folding fails there is one more every few seconds. */
+static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
 {
-	char path[4096];
+	for (const struct generation *g = store->oldest; g; g = g->next)
+		if (has_day(g->table, day))
+			return true;
+	return has_day(store->active, day);
+}
+
+/* Files that left the lists under the lock, to be deleted without it: of a large one that takes a
+ * file system a while. Nobody makes a file of that name meanwhile, which is the fold thread's. */
+struct going {
+	char (*paths)[PATH_ROOM];
+	unsigned count;
+};
+
+/* False: there is no memory for it, and it stays. */
+static bool going_add(struct going *going, const char *path)
+{
+	void *paths = realloc(going->paths, (going->count + 1) * sizeof *going->paths);
+
+	if (!paths)
+		return false;
+	going->paths = paths;
+	snprintf(going->paths[going->count++], sizeof *going->paths, "%s", path);
+	return true;
+}
+
+static void going_unlink(struct going *going)
+{
+	for (unsigned i = 0; i < going->count; i++)
+		retention_unlink(going->paths[i]);
+	free(going->paths);
+}
+
+/* Under the lock; false: it stays. */
+static bool delete_day(struct sqlite_samples *store, struct day *day, const char *why,
+		       struct going *going)
+{
+	char path[PATH_ROOM];
 
 	day_file_path(store->directory, day->day, path, sizeof path);
+	if (!going_add(going, path))
+		return false;
 	day_close_readers(day);
-	retention_unlink(path);
 	log_info("day of samples deleted", "path=\"%s\" reason=\"%s\"", path, why);
 	store->counters.days_deleted++;
 	store_drop_day(store, day);
+	return true;
 }
 
 /* Its days have nothing left that it could be made of again, or are made anew in it. */
-static void delete_month(struct sqlite_samples *store, unsigned at, const char *why)
+static bool delete_month(struct sqlite_samples *store, unsigned at, const char *why,
+			 struct going *going)
 {
 	struct day *month = store->months[at];
-	char path[4096];
+	char path[PATH_ROOM];
 
 	store_day_path(store, month, path, sizeof path);
+	if (!going_add(going, path))
+		return false;
 	day_close_readers(month);
-	retention_unlink(path);
 	log_info("month of hours deleted", "path=\"%s\" reason=\"%s\"", path, why);
 	store->counters.months_deleted++;
 	store_drop_month(store, at);
+	return true;
 }
 
 /* --- which --- */
@@ -70,8 +137,7 @@ static int64_t day_end_ms(const struct day *day)
 	return (day->day + 1ll) * day_ms;
 }
 
-/* Nothing of it is in memory or on its way there. Under the lock. */
-static bool is_quiet(const struct sqlite_samples *store, const struct day *day, int64_t now_ms)
+bool retention_is_quiet(const struct sqlite_samples *store, const struct day *day, int64_t now_ms)
 {
 	return day->has_file && now_ms - day->written_ms >= WRITTEN_LATELY_MS &&
 	       !has_unfolded(store, day->day);
@@ -86,8 +152,18 @@ static bool hours_are_missing(const struct sqlite_samples *store, const struct d
 	       day->hours_through < day->folded_through;
 }
 
+/* Of a day that was due before it was folded: it has no file. Under the lock. */
+static bool drop_unwritten(struct sqlite_samples *store, struct day *day, int64_t now_ms)
+{
+	if (day->has_file || day->users || has_unfolded(store, day->day) ||
+	    now_ms - day->written_ms < WRITTEN_LATELY_MS)
+		return false;
+	store_drop_day(store, day);
+	return true;
+}
+
 /* Days and months that end before that go. Under the lock. */
-static void delete_old(struct sqlite_samples *store, int64_t now_ms)
+static void delete_old(struct sqlite_samples *store, int64_t now_ms, struct going *going)
 {
 	int64_t from_ms = store_kept_from_ms(store, SAMPLES_10M, now_ms);
 	unsigned i = 0;
@@ -95,16 +171,40 @@ static void delete_old(struct sqlite_samples *store, int64_t now_ms)
 	while (i < store->day_count && day_end_ms(store->days[i]) <= from_ms) {
 		struct day *day = store->days[i];
 
-		if (is_quiet(store, day, now_ms) && !hours_are_missing(store, day, now_ms) &&
-		    !day->users)
-			delete_day(store, day, "older than --retention");
-		else
+		if (drop_unwritten(store, day, now_ms))
+			continue;
+		if (!retention_is_quiet(store, day, now_ms) ||
+		    hours_are_missing(store, day, now_ms) || day->users ||
+		    !delete_day(store, day, "older than --retention", going))
 			i++;
 	}
 	from_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
 	while (store->month_count && !store->months[0]->users &&
-	       month_end(store->months[0]->day) * day_ms <= from_ms)
-		delete_month(store, 0, "older than --retention");
+	       month_end(store->months[0]->day) * day_ms <= from_ms &&
+	       delete_month(store, 0, "older than --retention", going))
+		;
+}
+
+unsigned retention_drop_due(struct sqlite_samples *store, int64_t now_ms)
+{
+	int64_t days_ms, months_ms;
+	struct going going = {0};
+	unsigned count;
+
+	pthread_mutex_lock(&store->lock);
+	retention_age(store, now_ms);
+	days_ms = store_kept_from_ms(store, SAMPLES_10M, now_ms);
+	months_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
+	while (days_ms == months_ms && store->day_count && day_end_ms(store->days[0]) <= days_ms &&
+	       delete_day(store, store->days[0], "older than --retention", &going))
+		;
+	while (store->month_count && month_end(store->months[0]->day) * day_ms <= months_ms &&
+	       delete_month(store, 0, "older than --retention", &going))
+		;
+	pthread_mutex_unlock(&store->lock);
+	count = going.count;
+	going_unlink(&going);
+	return count;
 }
 
 /* The oldest day from this one on whose minutes may go. */
@@ -118,7 +218,7 @@ static struct day *find_reducible(struct sqlite_samples *store, uint32_t from, i
 		struct day *day = store->days[i];
 
 		if (day->day >= from && day_end_ms(day) <= end_ms && !day->is_reduced &&
-		    is_quiet(store, day, now_ms))
+		    retention_is_quiet(store, day, now_ms))
 			found = day;
 	}
 	pthread_mutex_unlock(&store->lock);
@@ -140,21 +240,18 @@ static void reduce_old(struct sqlite_samples *store, int64_t now_ms)
 static bool is_too_much(struct sqlite_samples *store)
 {
 	uint64_t reserve = store->max_disk_bytes / RESERVE_PART;
-	bool is;
 
 	if (!store->max_disk_bytes)
 		return false;
 	if (reserve > RESERVE_BYTES_MAX)
 		reserve = RESERVE_BYTES_MAX;
-	pthread_mutex_lock(&store->lock);
-	is = retention_disk_bytes(store) > store->max_disk_bytes - reserve;
-	pthread_mutex_unlock(&store->lock);
-	return is;
+	return retention_disk_bytes(store) > store->max_disk_bytes - reserve;
 }
 
 /* The oldest month when all its days' files are gone. This month's begins anew with today, once a
  * day. Under the lock. */
-static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, const char *why)
+static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, const char *why,
+			       struct going *going)
 {
 	const struct day *month = store->month_count ? store->months[0] : NULL;
 	uint32_t end = month ? month_end(month->day) : 0;
@@ -162,9 +259,10 @@ static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, con
 	if (!month || month->users || (end > today && store->month_begun == today) ||
 	    (store->day_count && store->days[0]->day < (end > today ? today : end)))
 		return false;
+	if (!delete_month(store, 0, why, going))
+		return false;
 	if (end > today)
 		store->month_begun = today;
-	delete_month(store, 0, why);
 	for (unsigned i = 0; i < store->day_count; i++) {
 		store->days[i]->hours_through = store->days[i]->hours_seen = 0;
 		store->days[i]->hours_due_ms = 0;
@@ -181,7 +279,7 @@ static struct day *find_oldest(struct sqlite_samples *store, int64_t now_ms)
 	pthread_mutex_lock(&store->lock);
 	for (unsigned i = 0; !oldest && i < store->day_count; i++)
 		if ((store->days[i]->day < today || i + 1 < store->day_count) &&
-		    is_quiet(store, store->days[i], now_ms))
+		    retention_is_quiet(store, store->days[i], now_ms))
 			oldest = store->days[i];
 	pthread_mutex_unlock(&store->lock);
 	return oldest;
@@ -191,28 +289,30 @@ static struct day *find_oldest(struct sqlite_samples *store, int64_t now_ms)
 static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 {
 	static const char why[] = "--max-disk is reached";
+	struct going going = {0};
 	struct day *oldest;
-	bool is_month_gone;
+	bool is_gone;
 
 	pthread_mutex_lock(&store->lock);
-	is_month_gone = make_room_of_month(store, (uint32_t)(now_ms / day_ms), why);
+	is_gone = make_room_of_month(store, (uint32_t)(now_ms / day_ms), why, &going);
 	pthread_mutex_unlock(&store->lock);
-	if (is_month_gone)
+	oldest = is_gone ? NULL : find_oldest(store, now_ms);
+	if (oldest && !oldest->is_reduced && retention_reduce(store, oldest, why))
 		return true;
-	oldest = find_oldest(store, now_ms);
-	if (!oldest)
-		return false;
-	if (!oldest->is_reduced && retention_reduce(store, oldest, why))
-		return true;
-	pthread_mutex_lock(&store->lock);
-	delete_day(store, oldest, why);
-	pthread_mutex_unlock(&store->lock);
-	return true;
+	if (oldest) {
+		pthread_mutex_lock(&store->lock);
+		is_gone = delete_day(store, oldest, why, &going);
+		pthread_mutex_unlock(&store->lock);
+	}
+	going_unlink(&going);
+	return is_gone;
 }
 
 /* When nothing older is left that could go, what is taken has to fit into the rest. */
 static void set_disk_left(struct sqlite_samples *store, int64_t now_ms)
 {
+	static const char too_much[] =
+		"reports are refused: today's samples alone reach --max-disk";
 	uint64_t bytes = store->counters.disk_bytes, left = UINT64_MAX;
 
 	if (store->max_disk_bytes && !find_oldest(store, now_ms))
@@ -221,9 +321,11 @@ static void set_disk_left(struct sqlite_samples *store, int64_t now_ms)
 	store->disk_left_bytes = left;
 	pthread_mutex_unlock(&store->lock);
 	if (left < store->max_disk_bytes / RESERVE_PART)
-		log_warn("reports are refused: today's samples alone reach --max-disk",
-			 "bytes=%llu limit=%llu", (unsigned long long)bytes,
-			 (unsigned long long)store->max_disk_bytes);
+		log_fault_write(&store->too_much, 0, LOG_WARN, too_much, "bytes=%llu limit=%llu",
+				(unsigned long long)bytes,
+				(unsigned long long)store->max_disk_bytes);
+	else
+		log_fault_over(&store->too_much, too_much);
 }
 
 /* --- logs --- */
@@ -231,58 +333,129 @@ static void set_disk_left(struct sqlite_samples *store, int64_t now_ms)
 /* A log that a long query kept from being reused. */
 static void cut_logs(struct sqlite_samples *store)
 {
-	for (unsigned i = 0; i < store->day_count; i++) {
-		char path[4096], wal[4200];
+	struct day **days;
+	unsigned count = retention_days(store, false, &days);
+
+	for (unsigned i = 0; i < count; i++) {
+		char path[PATH_ROOM], wal[PATH_ROOM + 8];
 		sqlite3 *db;
 
-		day_file_path(store->directory, store->days[i]->day, path, sizeof path);
+		day_file_path(store->directory, days[i]->day, path, sizeof path);
 		snprintf(wal, sizeof wal, "%s-wal", path);
-		if (!store->days[i]->has_file || retention_file_bytes(wal) <= WAL_BYTES_MAX)
+		if (retention_file_bytes(wal) <= WAL_BYTES_MAX)
 			continue;
 		db = day_file_create(path, NULL);
 		if (db)
 			database_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL);
 		database_close(db);
 	}
+	free(days);
 }
 
 /* --- the turn --- */
 
-static void forget_catalog(struct sqlite_samples *store, struct day *day, int64_t now_ms)
+/* Everything that it defines is in the file: whoever comes next reads the same numbers. */
+static bool is_persisted(const struct catalog *catalog)
 {
-	if (!day->catalog || day->users || !day->has_file ||
-	    now_ms - day->used_ms < CATALOG_IDLE_MS ||
-	    (!day->is_month && has_unfolded(store, day->day)))
-		return;
+	struct catalog_mark mark = catalog_mark(catalog);
+
+	return !memcmp(mark.count, catalog->persisted.count, sizeof mark.count);
+}
+
+static bool may_forget(const struct sqlite_samples *store, const struct day *day, int64_t now_ms,
+		       bool is_pressed)
+{
+	int64_t idle_ms = !is_pressed ? CATALOG_IDLE_MS : day->is_written ? CATALOG_PRESSED_MS : 0;
+
+	/* A clock that was set back does not make it younger. */
+	return day->catalog && !day->users && day->has_file &&
+	       llabs(now_ms - day->used_ms) >= idle_ms &&
+	       (!is_pressed || is_persisted(day->catalog)) &&
+	       (day->is_month || !has_unfolded(store, day->day));
+}
+
+static void forget_catalog(struct sqlite_samples *store, struct day *day)
+{
 	day_close_readers(day);
 	catalog_release(day->catalog);
 	day->catalog = NULL;
+	store_count_dictionary(store, day);
+	day->is_written = false;
 }
 
-static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
+/* The one not used for longest that may go. */
+static struct day *find_unused(const struct sqlite_samples *store, int64_t now_ms,
+			       bool only_written)
 {
-	for (unsigned i = 0; i < store->day_count; i++)
-		forget_catalog(store, store->days[i], now_ms);
-	for (unsigned i = 0; i < store->month_count; i++)
-		forget_catalog(store, store->months[i], now_ms);
+	struct day *found = NULL;
+
+	for (unsigned i = 0; i < store->day_count + store->month_count; i++) {
+		struct day *day = i < store->day_count ? store->days[i]
+						       : store->months[i - store->day_count];
+
+		if (day->catalog && (day->is_written || !only_written) &&
+		    (!found || day->used_ms < found->used_ms) &&
+		    may_forget(store, day, now_ms, true))
+			found = day;
+	}
+	return found;
+}
+
+/* What takes too much room: all of them; and, before senders are held to their shares of it, those
+ * that ingest adds to. NULL: nothing that may go. */
+static struct day *find_burden(const struct sqlite_samples *store, int64_t now_ms)
+{
+	if (store->dictionary_bytes > store->dictionary_max)
+		return find_unused(store, now_ms, false);
+	if (!shares_are_free(store->written_bytes, store->dictionary_max))
+		return find_unused(store, now_ms, true);
+	return NULL;
+}
+
+/* What nobody uses, and what is used least while there is too much. Under the lock. True: memory
+ * may go back to the kernel. */
+static bool forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
+{
+	struct day *burden;
+	bool is_freed = false;
+
+	for (unsigned i = 0; i < store->day_count + store->month_count; i++) {
+		struct day *day = i < store->day_count ? store->days[i]
+						       : store->months[i - store->day_count];
+
+		if (day->catalog)
+			store_count_dictionary(store, day);
+		if (may_forget(store, day, now_ms, false))
+			forget_catalog(store, day);
+	}
+	while ((burden = find_burden(store, now_ms))) {
+		forget_catalog(store, burden);
+		store->counters.dictionaries_dropped++;
+		is_freed = true;
+	}
+	return is_freed;
 }
 
 /* Spans of before their retention leave the files of the days; the room is used again. */
 static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
 {
-	int64_t from_ms = now_ms - store->trace_keep_ms;
+	/* As what is older: by a clock that is not believed at once. */
+	int64_t from_ms = now_ms - store->aging.behind_ms - store->trace_keep_ms;
+	struct day **days;
+	unsigned count;
 
-	if (now_ms < store->traces_due_ms)
+	if (now_ms < store->traces_due_ms && store->traces_due_ms - now_ms <= TRACES_EVERY_MS)
 		return;
 	store->traces_due_ms = now_ms + TRACES_EVERY_MS;
-	for (unsigned i = 0; i < store->day_count; i++) {
-		int64_t start_ms = store->days[i]->day * day_ms;
-		char path[4096], sql[80];
+	count = retention_days(store, false, &days);
+	for (unsigned i = 0; i < count; i++) {
+		int64_t start_ms = days[i]->day * day_ms;
+		char path[PATH_ROOM], sql[80];
 		sqlite3 *db;
 
-		if (start_ms >= from_ms || !store->days[i]->has_file || store->days[i]->is_reduced)
+		if (start_ms >= from_ms || days[i]->is_reduced)
 			continue;
-		day_file_path(store->directory, store->days[i]->day, path, sizeof path);
+		day_file_path(store->directory, days[i]->day, path, sizeof path);
 		snprintf(sql, sizeof sql, "DELETE FROM spans WHERE bucket < %lld",
 			 (long long)((from_ms - start_ms) / SAMPLES_BUCKET_MS));
 		db = day_file_create(path, NULL);
@@ -290,26 +463,36 @@ static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
 			database_exec(db, sql, NULL);
 		database_close(db);
 	}
+	free(days);
 }
 
 void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 {
+	struct going going = {0};
+	bool is_freed;
+
 	store_lock_files(store);
 	pthread_mutex_lock(&store->lock);
 	retention_age(store, now_ms);
-	delete_old(store, now_ms);
-	forget_catalogs(store, now_ms);
+	delete_old(store, now_ms, &going);
+	is_freed = forget_catalogs(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
+	if (is_freed)
+		malloc_trim(0);
+	going_unlink(&going);
 	reduce_old(store, now_ms);
 	forget_traces(store, now_ms);
 	cut_logs(store);
+	erase_turn(store, now_ms);
 	while (is_too_much(store) && make_room(store, now_ms))
 		;
-	pthread_mutex_lock(&store->lock);
-	store->counters.disk_bytes = retention_disk_bytes(store);
-	retention_forecast(store, now_ms);
-	pthread_mutex_unlock(&store->lock);
+	retention_measure(store, now_ms);
 	set_disk_left(store, now_ms);
+	store_hold_reserve(store);
 	store_unlock_files(store);
 	rollup_turn(store, now_ms);
+	/* What this thread read itself does not wake it. */
+	pthread_mutex_lock(&store->lock);
+	store->wants_room = false;
+	pthread_mutex_unlock(&store->lock);
 }

@@ -309,19 +309,23 @@ static bool turn_day(struct sqlite_samples *store, struct day *day, bool is_hour
 {
 	struct error err = {0};
 	bool is_done, ok;
+	unsigned seen; /* a late report may find the same damage without the files' lock */
 
 	store_lock_files(store);
+	seen = store_set_asides(store, day);
 	ok = is_hours ? hours_of_day(store, day, now_ms, until_ms, &is_done, &err)
 		      : rollup_day(store, day, now_ms, until_ms, &is_done, &err);
 	/* Which of the two files is damaged is found when the day is read for its own sake. */
 	if (!ok && err.kind == ERROR_FORMAT && !is_hours)
-		store_set_aside(store, day, err.message);
+		store_set_aside(store, day, seen, err.message);
 	store_unlock_files(store);
-	if (ok)
+	if (ok) {
+		log_fault_over(&day->not_rolled_up, "samples not rolled up");
 		return true;
+	}
 	day->rollup_retry_ms = now_ms + ROLLUP_RETRY_MS;
-	log_error("samples not rolled up", "reason=\"%s\" again_in=%ds", err.message,
-		  ROLLUP_RETRY_MS / 1000);
+	log_fault_write(&day->not_rolled_up, 0, LOG_ERROR, "samples not rolled up",
+			"reason=\"%s\" again_in=%ds", err.message, ROLLUP_RETRY_MS / 1000);
 	return false;
 }
 
@@ -347,7 +351,7 @@ void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
 	int64_t until_ms = store_now_ms() + ROLLUP_SLICE_MS, before_us = cpu_us();
 	struct day *day;
 
-	if (store->no_rollups)
+	if (store->no_rollups || store->is_short) /* the fold thread's own, who sets it too */
 		return;
 	while (!is_time_over(store, until_ms) && (day = find_work(store, now_ms)))
 		turn_day(store, day, false, now_ms, until_ms);

@@ -21,6 +21,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/sqlite/database.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 
 enum {
 	DATABASES_MAX = 8192,
@@ -37,11 +38,12 @@ static const char marker[] = "unfinished-backup",
 
 struct source {
 	char *name;
-	sqlite3 *db; /* in a read transaction; NULL: damaged */
+	sqlite3 *db;        /* in a read transaction; NULL: damaged */
+	struct stat status; /* at the moment; st_size 0: it has more than the file says, in a log */
 };
 
 struct backup {
-	const char *data;
+	const char *data, *base;
 	char partial[PATH_ROOM];
 	int data_fd;
 	struct source *sources;
@@ -124,12 +126,39 @@ static bool has_file(const char *directory, const char *name)
 	return !access(path, F_OK);
 }
 
-bool data_is_whole(const char *data, struct error *err)
+/* Whoever writes to a file of one backup would change others. */
+static bool shares_files(const char *data)
+{
+	DIR *directory = has_file(data, label) ? opendir(data) : NULL;
+	struct dirent *entry;
+	struct stat status;
+	bool shares = false;
+
+	while (directory && !shares && (entry = readdir(directory)))
+		shares = !fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) &&
+			 S_ISREG(status.st_mode) && status.st_nlink > 1;
+	if (directory)
+		closedir(directory);
+	return shares;
+}
+
+static bool is_finished(const char *data, struct error *err)
 {
 	return !has_file(data, marker) ||
 	       error_set(err, ERROR_CONFLICT,
 			 "'%s' is a backup that was not finished (there is a file %s in it)", data,
 			 marker);
+}
+
+bool data_is_whole(const char *data, struct error *err)
+{
+	return is_finished(data, err) &&
+	       (!shares_files(data) ||
+		error_set(
+			err, ERROR_CONFLICT,
+			"'%s' is a backup that shares files with another one: copy it (cp -r) and "
+			"start on the copy",
+			data));
 }
 
 /* Blocks of zeros stay holes: most of a journal segment is. */
@@ -153,6 +182,33 @@ static bool copy_bytes(int from, int to, uint64_t *bytes, struct error *err)
 	if (ftruncate(to, at) || fsync(to))
 		return error_set_system(err, errno, "write a copy");
 	return true;
+}
+
+/* What is the same file in the base, by size and time of its last change, is a link to that. to:
+ * below partial. */
+static bool link_file(struct backup *backup, const char *to, const struct stat *wanted)
+{
+	char from[PATH_ROOM + 300];
+	struct stat status;
+
+	if (!backup->base || !wanted->st_size)
+		return false;
+	snprintf(from, sizeof from, "%s%s", backup->base, to + strlen(backup->partial));
+	if (lstat(from, &status) || !S_ISREG(status.st_mode) || status.st_size != wanted->st_size ||
+	    status.st_mtim.tv_sec != wanted->st_mtim.tv_sec ||
+	    status.st_mtim.tv_nsec != wanted->st_mtim.tv_nsec || link(from, to))
+		return false;
+	backup->report->linked++;
+	return true;
+}
+
+/* So that a later backup knows it again. */
+static void keep_time(const char *path, const struct stat *status)
+{
+	struct timespec times[2] = {status->st_mtim, status->st_mtim};
+
+	if (status->st_size)
+		utimensat(AT_FDCWD, path, times, 0);
 }
 
 /* A file that is not there any more is passed over: *is_there says so. */
@@ -202,9 +258,10 @@ static bool has_ending(const char *name, const char *ending)
 /* Begins a transaction and reads, which is when SQLite takes its view of the file. */
 static bool begin(struct source *source, const char *path, struct error *err)
 {
-	int code = sqlite3_open_v2(
-		path, &source->db,
-		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+	int code = sqlite3_open_v2(path, &source->db,
+				   SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+					   SQLITE_OPEN_EXRESCODE,
+				   page_checksums_vfs());
 
 	if (code == SQLITE_OK) {
 		sqlite3_busy_timeout(source->db, 5000);
@@ -220,6 +277,18 @@ static bool begin(struct source *source, const char *path, struct error *err)
 	sqlite3_close_v2(source->db);
 	source->db = NULL;
 	return false;
+}
+
+/* While it has a log it changes when that is written back: then it is not known by size and time.
+ */
+static void look_at(struct source *source, const char *path)
+{
+	char wal[PATH_ROOM + 8];
+	struct stat status;
+
+	snprintf(wal, sizeof wal, "%s-wal", path);
+	if (stat(path, &source->status) || (!stat(wal, &status) && status.st_size))
+		source->status.st_size = 0;
 }
 
 static bool add_source(struct backup *backup, const char *name, struct error *err)
@@ -244,6 +313,7 @@ static bool add_source(struct backup *backup, const char *name, struct error *er
 			  why.message);
 		return true;
 	}
+	look_at(source, path);
 	source->name = strdup(name);
 	backup->count++;
 	return source->name || error_set(err, ERROR_MEMORY, "no memory for a backup");
@@ -326,16 +396,22 @@ static bool copy_database(struct backup *backup, struct source *source, struct e
 	static const char fast[] = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
 				   "PRAGMA cache_size = -1024;";
 	char path[PATH_ROOM + 300];
-	struct stat status;
+	struct stat status = {0};
 	sqlite3 *db = NULL;
 	bool ok;
 
 	snprintf(path, sizeof path, "%s/%s", backup->partial, source->name);
+	if (link_file(backup, path, &source->status)) {
+		backup->report->databases++;
+		return true;
+	}
 	ok = sqlite3_open_v2(path, &db,
 			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 				     SQLITE_OPEN_EXRESCODE,
-			     NULL) == SQLITE_OK ||
+			     page_checksums_vfs()) == SQLITE_OK ||
 	     database_error(db, "make", err);
+	if (ok)
+		page_checksums_as(db, source->db);
 	ok = ok && database_exec(db, fast, err) && copy_pages(source->db, db, err) &&
 	     database_exec(db, "PRAGMA journal_mode = WAL", err);
 	sqlite3_close_v2(db);
@@ -344,6 +420,8 @@ static bool copy_database(struct backup *backup, struct source *source, struct e
 	backup->report->databases++;
 	if (!stat(path, &status))
 		backup->report->bytes += (uint64_t)status.st_size;
+	if (status.st_size == source->status.st_size)
+		keep_time(path, &source->status);
 	return true;
 }
 
@@ -384,7 +462,11 @@ static bool copy_uploads(struct backup *backup, const char *from, const char *to
 		if (S_ISDIR(status.st_mode) && depth) {
 			ok = copy_uploads(backup, child, copy, depth - 1, err);
 		} else if (S_ISREG(status.st_mode)) {
-			ok = copy_file(backup, child, copy, &is_there, err);
+			is_there = link_file(backup, copy, &status);
+			if (!is_there) {
+				ok = copy_file(backup, child, copy, &is_there, err);
+				keep_time(copy, &status);
+			}
 			backup->report->files += is_there;
 		}
 	}
@@ -499,14 +581,22 @@ static bool is_data(const char *data, struct error *err)
 	       error_set(err, ERROR_NOT_FOUND, "'%s' is not the data directory of a server", data);
 }
 
-bool data_backup(const char *data, const char *to, struct backup_report *report, struct error *err)
+static bool is_backup(const char *base, struct error *err)
 {
-	struct backup backup = {.data = data, .data_fd = -1, .report = report};
+	return !base || (is_finished(base, err) &&
+			 (has_file(base, label) ||
+			  error_set(err, ERROR_NOT_FOUND, "'%s' is not a backup", base)));
+}
+
+bool data_backup(const char *data, const char *to, const char *base, struct backup_report *report,
+		 struct error *err)
+{
+	struct backup backup = {.data = data, .base = base, .data_fd = -1, .report = report};
 	bool ok = false;
 
 	*report = (struct backup_report){0};
 	allow_files();
-	if (!is_data(data, err) || !data_is_whole(data, err))
+	if (!is_data(data, err) || !is_finished(data, err) || !is_backup(base, err))
 		return false;
 	backup.sources = calloc(DATABASES_MAX, sizeof *backup.sources);
 	backup.data_fd = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -12,37 +12,19 @@
 
 #include "common/log.h"
 #include "symbol-server/store/sqlite/upkeep/deleting.h"
+#include "symbol-server/store/sqlite/upkeep/erase.h"
 #include "symbol-server/store/sqlite/days/hours.h"
+#include "symbol-server/store/sqlite/series_choice.h"
 
 static const struct text deleted_reason = {"deleted", 7};
 
 /* --- which --- */
 
-static bool ask_series(const struct deleting *deleting, uint32_t number)
-{
-	const struct samples_query *query = deleting->query;
-	const struct catalog_series *series = catalog_series(deleting->catalog, number);
-	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
-	struct series_labels labels = {names, values, series->label_count};
-
-	if (series->tenant != query->tenant)
-		return false;
-	if (!query->series_wanted)
-		return true;
-	for (uint32_t i = 0; i < series->label_count; i++) {
-		names[i] = catalog_string(deleting->catalog, series->labels[2 * i])->text;
-		values[i] = catalog_string(deleting->catalog, series->labels[2 * i + 1])->text;
-	}
-	return query->series_wanted(query->context, &labels);
-}
-
 bool deleting_is_series_wanted(struct deleting *deleting, uint32_t series)
 {
 	if (!series || series >= deleting->mark.count[CATALOG_SERIES])
 		return false;
-	if (!deleting->wanted[series])
-		deleting->wanted[series] = ask_series(deleting, series) ? 1 : 2;
-	return deleting->wanted[series] == 1;
+	return deleting->wanted[series];
 }
 
 bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
@@ -58,7 +40,7 @@ bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
 /* Series have their numbers for good, so answers stay true from slice to slice. */
 bool deleting_make_room(struct deleting *deleting, struct error *err)
 {
-	uint32_t count = deleting->mark.count[CATALOG_SERIES];
+	uint32_t count = deleting->mark.count[CATALOG_SERIES], first = deleting->wanted_room;
 	uint8_t *larger;
 
 	if (count <= deleting->wanted_room)
@@ -66,8 +48,10 @@ bool deleting_make_room(struct deleting *deleting, struct error *err)
 	larger = realloc(deleting->wanted, count);
 	if (!larger)
 		return error_set(err, ERROR_MEMORY, "no memory to delete samples");
-	memset(larger + deleting->wanted_room, 0, count - deleting->wanted_room);
 	deleting->wanted = larger;
+	if (!series_choose(deleting->catalog, &deleting->mark, first ? first : 1, deleting->query,
+			   larger, NULL, err))
+		return false;
 	deleting->wanted_room = count;
 	return true;
 }
@@ -266,12 +250,21 @@ static bool take_day(struct deleting *deleting, struct day **day, struct error *
 	struct sqlite_samples *store = deleting->store;
 	bool ok = true;
 
+	store_ready_day(store, deleting->day, true);
 	pthread_mutex_lock(&store->lock);
 	*day = store_find_day(store, deleting->day);
-	if (*day && (*day)->has_file)
+	if (*day && (*day)->has_file) {
+		struct day *found = *day;
+		int64_t written_ms = found->written_ms;
+		bool was_written = found->is_written;
+
 		*day = store_take_day(store, deleting->day, err);
-	else
+		found->written_ms = written_ms; /* not by a report */
+		if (!was_written)
+			store_unmark_written(store, found);
+	} else {
 		*day = NULL;
+	}
 	if (*day && (*day)->has_file) {
 		deleting->catalog = catalog_take((*day)->catalog);
 		deleting->reason = catalog_add_string(deleting->catalog, deleted_reason);
@@ -298,9 +291,11 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 	    (deleting->has_rollups && !deleting_has_sums(deleting) && !void_hours(deleting, err)) ||
 	    !day_writer_definitions(&deleting->writer, catalog, &deleting->from_mark,
 				    &deleting->mark, err) ||
+	    !erase_is_due(deleting->writer.db, err) ||
 	    !day_writer_commit(&deleting->writer, deleting->day, err))
 		return false;
 	pthread_mutex_lock(&store->lock);
+	day->names_due = true;
 	catalog->persisted = deleting->mark;
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		if (catalog->logged.count[i] < deleting->mark.count[i])
@@ -342,7 +337,8 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	if (!ok)
 		deleting->deleted->samples = before;
 	if (!ok && err->kind == ERROR_FORMAT)
-		store_set_aside(deleting->store, day, err->message);
+		store_set_aside(deleting->store, day, store_set_asides(deleting->store, day),
+				err->message);
 	catalog_release(deleting->catalog);
 	deleting->catalog = NULL;
 	return ok;
@@ -471,7 +467,7 @@ static bool delete_minutes(struct deleting *deleting, bool has_sums, struct erro
 	return ok;
 }
 
-static bool delete_day(struct deleting *deleting, uint32_t day, struct error *err)
+static bool delete_whole_day(struct deleting *deleting, uint32_t day, struct error *err)
 {
 	bool has_sums, ok;
 
@@ -485,6 +481,24 @@ static bool delete_day(struct deleting *deleting, uint32_t day, struct error *er
 		ok = ok && (!has_sums || deleting_sums(deleting, false, err)) &&
 		     delete_minutes(deleting, has_sums, err);
 	} while (ok && deleting_has_sums(deleting) != has_sums);
+	return ok;
+}
+
+static void count_deletion(struct sqlite_samples *store, int change)
+{
+	pthread_mutex_lock(&store->lock);
+	store->deletions += (unsigned)change;
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Its series keep their numbers from slice to slice: the file is written anew afterwards. */
+static bool delete_day(struct deleting *deleting, uint32_t day, struct error *err)
+{
+	bool ok;
+
+	count_deletion(deleting->store, 1);
+	ok = delete_whole_day(deleting, day, err);
+	count_deletion(deleting->store, -1);
 	return ok;
 }
 
@@ -551,6 +565,20 @@ static bool each_day(struct deleting *deleting,
 	return ok;
 }
 
+/* On a full disk nothing can be folded before something went: what is in the files, first. The fold
+ * thread writes these anew then, and tries again. */
+static bool fold(struct deleting *deleting, struct samples_store *base, struct error *err)
+{
+	if (samples_fold(base, err))
+		return true;
+	if (!error_is_no_room(err))
+		return false;
+	*err = (struct error){0};
+	if (!each_day(deleting, look, err) || !each_day(deleting, delete_day, err))
+		return false;
+	return samples_fold(base, NULL) || samples_fold(base, err);
+}
+
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
 			   struct samples_deleted *deleted, struct error *err)
 {
@@ -564,12 +592,14 @@ bool sqlite_samples_delete(struct samples_store *base, const struct samples_quer
 	deleting->store = sqlite_samples_of(base);
 	deleting->deleted = deleted;
 	/* What cannot be done is found before anything is. */
-	if (start(deleting, query, &why) && samples_fold(base, &why) &&
+	if (start(deleting, query, &why) && fold(deleting, base, &why) &&
 	    each_day(deleting, look, &why)) {
 		ok = each_day(deleting, delete_day, &why);
 		log_info("samples deleted", "samples=%llu%s%s%s",
 			 (unsigned long long)deleted->samples, ok ? "" : " and then=\"",
 			 ok ? "" : why.message, ok ? "" : "\"");
+		if (deleted->samples)
+			samples_fold(base, NULL); /* its turn writes the files anew */
 	}
 	if (!ok && err)
 		*err = why;

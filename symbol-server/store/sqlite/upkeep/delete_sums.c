@@ -3,6 +3,7 @@
  * of instances are made anew of what is left, fold by fold, and the hosts' accounts of the same
  * buckets change with them. A bucket of a type is in one transaction. */
 #include "symbol-server/store/sqlite/upkeep/deleting.h"
+#include "symbol-server/store/sqlite/upkeep/erase.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -387,6 +388,9 @@ static bool commit(struct summing *summing, struct error *err)
 	    !hours_void(deleting->store, deleting->day, err))
 		return false;
 	summing->rolling.pairs_read = 0; /* nothing was rolled up that was not before */
+	if (!erase_is_due(deleting->writer.db, err))
+		return false;
+	summing->file->names_due = true;
 	return rolling_commit(&summing->rolling, &deleting->writer, err);
 }
 
@@ -456,7 +460,8 @@ static bool sums_slice(struct deleting *deleting, struct day *file, struct rolli
 	if (!ok)
 		deleting->deleted->samples = before;
 	if (!ok && err->kind == ERROR_FORMAT)
-		store_set_aside(deleting->store, file, err->message);
+		store_set_aside(deleting->store, file, store_set_asides(deleting->store, file),
+				err->message);
 	return ok;
 }
 

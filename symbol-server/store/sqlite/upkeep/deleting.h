@@ -44,7 +44,7 @@ struct deleting {
 	uint64_t
 		rolled[ROLLUPS_PER_DAY]; /* with is_reduced: rows up to that fold are in roll-ups */
 	struct row_key next;             /* where the next slice begins: after this row */
-	uint8_t *wanted;                 /* by series: 1 yes, 2 no, 0 not asked yet */
+	uint8_t *wanted;                 /* by series: 1 yes, 0 no */
 	uint32_t wanted_room;
 
 	/* one slice */

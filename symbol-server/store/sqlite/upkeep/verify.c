@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbol-server/store/journal.h"
@@ -15,6 +17,8 @@
 #include "symbol-server/store/record.h"
 #include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
+#include "symbol-server/store/sqlite/upkeep/verify.h"
 
 enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
 
@@ -29,6 +33,7 @@ struct findings {
 	uint64_t rows, samples, bytes;
 	char damage[480];
 	char note[200];
+	bool is_newer; /* than this program: damage says how */
 };
 
 #define DAMAGED(findings_, ...) \
@@ -248,6 +253,29 @@ static void check_pages(sqlite3 *db, struct findings *findings)
 	sqlite3_finalize(statement);
 }
 
+/* Checksums of all pages, used or not, and of the log. */
+static void check_checksums(const char *path, struct findings *findings)
+{
+	struct page_scan scan;
+	struct error err = {0};
+
+	if (!page_checksums_scan(path, &scan, &err))
+		DAMAGED(findings, "%s", err.message);
+	if (scan.damaged)
+		DAMAGED(findings, "the checksums of %u of %u pages are wrong, first of page %u",
+			scan.damaged, scan.pages, scan.first_damaged);
+	if (scan.has_part)
+		DAMAGED(findings, "it ends within a page");
+	if (scan.log_damaged)
+		DAMAGED(findings, "its log is damaged after %u pages", scan.log_frames);
+	if (scan.pages && !scan.has_checksums)
+		snprintf(findings->note, sizeof findings->note,
+			 ", without checksums: made by an earlier version");
+	else if (scan.is_log_torn)
+		snprintf(findings->note, sizeof findings->note,
+			 ", the log's end is not whole (as after a crash, or being written now)");
+}
+
 static void check_day(struct day_reader *reader, struct findings *findings)
 {
 	struct day_check day = {.catalog = catalog_new(), .findings = findings};
@@ -290,8 +318,11 @@ static void check_day(struct day_reader *reader, struct findings *findings)
 static void verify_day(const char *path, struct findings *findings)
 {
 	struct error err = {0};
-	struct day_reader *reader = day_reader_open(path, &err);
+	struct day_reader *reader;
 	uint64_t folded;
+
+	check_checksums(path, findings);
+	reader = day_reader_open(path, &err);
 
 	if (!reader && err.kind == ERROR_NOT_FOUND) {
 		snprintf(findings->note, sizeof findings->note, ", nothing in it yet");
@@ -300,9 +331,11 @@ static void verify_day(const char *path, struct findings *findings)
 	if (reader)
 		database_leave_log(reader->db);
 	if (!reader || !day_reader_begin(reader, &folded, &err)) {
+		findings->is_newer = err.kind == ERROR_UNSUPPORTED;
 		DAMAGED(findings, "%s", err.message);
 	} else {
-		check_pages(reader->db, findings);
+		if (!findings->damage[0])
+			check_pages(reader->db, findings);
 		if (!findings->damage[0])
 			check_day(reader, findings);
 		day_reader_end(reader);
@@ -312,14 +345,31 @@ static void verify_day(const char *path, struct findings *findings)
 
 /* --- other databases --- */
 
+static bool has_ending(const char *name, const char *ending)
+{
+	size_t length = strlen(name), wanted = strlen(ending);
+
+	return length > wanted && !strcmp(name + length - wanted, ending);
+}
+
+static bool is_known(sqlite3 *db, const char *path, struct error *err)
+{
+	if (has_ending(path, "/agents.db"))
+		return database_is_known(db, &state_file_schema, err);
+	return !has_ending(path, "/symbols.db") || database_is_known(db, &symbols_schema, err);
+}
+
 static void verify_database(const char *path, struct findings *findings)
 {
 	struct error err = {0};
 	sqlite3 *db = NULL;
 
+	check_checksums(path, findings);
+	if (findings->damage[0])
+		return;
 	if (sqlite3_open_v2(path, &db,
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-			    NULL) != SQLITE_OK ||
+			    page_checksums_vfs()) != SQLITE_OK ||
 	    sqlite3_busy_timeout(db, 5000) != SQLITE_OK ||
 	    !database_exec(db, "PRAGMA query_only = 1", &err)) {
 		database_error(db, "open", &err);
@@ -327,6 +377,10 @@ static void verify_database(const char *path, struct findings *findings)
 	} else {
 		database_leave_log(db);
 		check_pages(db, findings);
+		if (!findings->damage[0] && !is_known(db, path, &err)) {
+			findings->is_newer = err.kind == ERROR_UNSUPPORTED;
+			DAMAGED(findings, "%s", err.message);
+		}
 	}
 	sqlite3_close_v2(db);
 }
@@ -369,6 +423,7 @@ static void verify_segment(const char *path, struct findings *findings)
 	const char *name = strrchr(path, '/') + 1;
 	bool is_stopped, is_torn;
 	uint64_t number = 0;
+	const char *damage;
 	unsigned gaps;
 	size_t length;
 
@@ -382,6 +437,9 @@ static void verify_segment(const char *path, struct findings *findings)
 	gaps = journal_count_gaps(bytes, length, number, &is_torn);
 	if (gaps)
 		DAMAGED(findings, "%u gaps between intact records", gaps);
+	damage = findings->damage[0] ? NULL : journal_find_damage(bytes, length, number);
+	if (damage)
+		DAMAGED(findings, "%s", damage);
 	if (is_torn)
 		snprintf(findings->note, sizeof findings->note,
 			 ", the last one is not whole (as after a crash, or being written now)");
@@ -390,35 +448,53 @@ static void verify_segment(const char *path, struct findings *findings)
 
 /* --- the directory --- */
 
-static bool has_ending(const char *name, const char *ending)
-{
-	size_t length = strlen(name), wanted = strlen(ending);
-
-	return length > wanted && !strcmp(name + length - wanted, ending);
-}
-
 static void put_line(struct verify *verify, const char *name, bool is_journal,
 		     const struct findings *findings)
 {
 	struct verify_report *report = verify->report;
 
 	report->files++;
-	report->damaged += findings->damage[0] != 0;
+	report->damaged += findings->damage[0] && !findings->is_newer;
+	report->newer += findings->is_newer;
 	report->samples += findings->samples;
 	if (is_journal)
 		report->journal_records += findings->rows;
 	else
 		report->rows += findings->rows;
 	fprintf(verify->out, "%s: ", name);
-	if (findings->damage[0])
+	if (findings->is_newer)
+		fprintf(verify->out, "newer: %s\n", findings->damage);
+	else if (findings->damage[0])
 		fprintf(verify->out, "damaged: %s\n", findings->damage);
 	else if (is_journal)
 		fprintf(verify->out, "ok, %" PRIu64 " records%s\n", findings->rows, findings->note);
 	else if (findings->rows)
-		fprintf(verify->out, "ok, %" PRIu64 " rows, %" PRIu64 " samples\n", findings->rows,
-			findings->samples);
+		fprintf(verify->out, "ok, %" PRIu64 " rows, %" PRIu64 " samples%s\n",
+			findings->rows, findings->samples, findings->note);
 	else
 		fprintf(verify->out, "ok%s\n", findings->note);
+}
+
+static void look_at_file(const char *path, struct findings *findings)
+{
+	const char *name = strrchr(path, '/') + 1;
+	uint32_t day;
+
+	if (has_ending(name, ".journal"))
+		verify_segment(path, findings);
+	else if (day_file_parse(name, &day) || !strncmp(name, "hours-", 6))
+		verify_day(path, findings);
+	else
+		verify_database(path, findings);
+}
+
+bool verify_is_damaged(const char *path, char *damage, size_t room)
+{
+	struct findings findings = {0};
+
+	look_at_file(path, &findings);
+	snprintf(damage, room, "%s", findings.damage);
+	return findings.damage[0];
 }
 
 static void verify_file(struct verify *verify, const char *folder, const char *name)
@@ -426,15 +502,9 @@ static void verify_file(struct verify *verify, const char *folder, const char *n
 	struct findings findings = {0};
 	char path[PATH_ROOM + 300];
 	bool is_journal = *folder;
-	uint32_t day;
 
 	snprintf(path, sizeof path, "%s%s/%s", verify->data, folder, name);
-	if (is_journal)
-		verify_segment(path, &findings);
-	else if (day_file_parse(name, &day) || !strncmp(name, "hours-", 6))
-		verify_day(path, &findings);
-	else
-		verify_database(path, &findings);
+	look_at_file(path, &findings);
 	/* A running server deletes what is too old and uses segments again. */
 	if (findings.damage[0] && access(path, F_OK))
 		return;
@@ -476,11 +546,58 @@ static bool verify_folder(struct verify *verify, const char *folder, const char 
 	return true;
 }
 
+/* --- what looking left --- */
+
+/* The journal is locked while a server runs. -1: one does. */
+static int lock_journal(const char *data)
+{
+	char path[PATH_ROOM];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/journal", data);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* SQLite makes them for who only reads; without a server nobody would delete them, and a root's are
+ * in its way later. An empty log has nothing. */
+static void remove_traces(const char *data)
+{
+	int locked = lock_journal(data);
+	DIR *directory = locked >= 0 ? opendir(data) : NULL;
+	struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		char name[300];
+		struct stat status;
+
+		if (!has_ending(entry->d_name, ".db-shm"))
+			continue;
+		snprintf(name, sizeof name, "%.*swal", (int)strlen(entry->d_name) - 3,
+			 entry->d_name);
+		if (!fstatat(dirfd(directory), name, &status, 0) && status.st_size)
+			continue;
+		unlinkat(dirfd(directory), name, 0);
+		unlinkat(dirfd(directory), entry->d_name, 0);
+	}
+	if (directory)
+		closedir(directory);
+	if (locked >= 0)
+		close(locked);
+}
+
 bool data_verify(const char *data, FILE *out, struct verify_report *report, struct error *err)
 {
 	struct verify verify = {data, out, report};
 
 	*report = (struct verify_report){0};
-	return verify_folder(&verify, "/journal", ".journal", err) &&
-	       verify_folder(&verify, "", ".db", err);
+	if (!verify_folder(&verify, "/journal", ".journal", err) ||
+	    !verify_folder(&verify, "", ".db", err))
+		return false;
+	remove_traces(data);
+	return true;
 }

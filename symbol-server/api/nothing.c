@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/api/nothing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "symbol-server/api/server_clock.h"
+#include "symbol-server/store/sample_context.h"
+
+enum {
+	LOOK_MS = 2000, /* each question */
+	LOOK_BYTES = 64 << 20,
+	KNOWN_SHOWN = 12,
+	KNOWN_BYTES = 1024,
+};
+
+static const int64_t hour_ms = 3600000, day_ms = 86400000;
+
+/* What senders usually have; a label of that name is no mistake where nobody has it. */
+static bool is_usual(const char *label)
+{
+	static const char *const usual[] = {"host", "process",   "service",
+					    "pod",  "container", "namespace"};
+
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		if (!strcmp(label, usual[i]))
+			return true;
+	return sample_context_has_name(label) || !strcmp(label, "trace_id") ||
+	       !strcmp(label, "span_id");
+}
+
+struct looking {
+	struct api *api;
+	struct query_life *life;
+	struct arena *arena;
+	const struct query *asked;
+	int64_t oldest_ms, now_ms;
+};
+
+/* False: there is no data at all. */
+static bool look(struct looking *looking, struct api *api, struct query_life *life,
+		 const struct query *asked)
+{
+	struct samples_counters counters;
+
+	samples_counters(api->samples, &counters);
+	*looking = (struct looking){.api = api,
+				    .life = life,
+				    .arena = http_request_arena(query_life_request(life)),
+				    .asked = asked,
+				    .oldest_ms = counters.oldest_ms,
+				    .now_ms = api_now_ms()};
+	return counters.oldest_ms && counters.oldest_ms < looking->now_ms;
+}
+
+/* One question more of the same request: of everything that is kept, or of the last day. */
+static void ask_all(const struct looking *looking, struct query *query, bool lately)
+{
+	memset(query, 0, sizeof *query);
+	query_life_lend(looking->life, query);
+	query->limits = (struct samples_limits){.time_ms = LOOK_MS, .bytes = LOOK_BYTES};
+	query->tenant = looking->asked->tenant;
+	query->from_ms = looking->oldest_ms;
+	query->until_ms = looking->now_ms + hour_ms;
+	if (lately && query->from_ms < looking->now_ms - day_ms)
+		query->from_ms = looking->now_ms - day_ms;
+}
+
+/* Whether some series has it; where that could not be seen, it is taken for known. */
+static bool has_values(const struct looking *looking, const struct selector_matcher *matcher)
+{
+	struct samples_query wanted;
+	struct value_count *rows;
+	struct query query;
+	size_t count = 0;
+
+	ask_all(looking, &query, false);
+	query.selector.matchers[0] = *matcher;
+	query.selector.count = 1;
+	query.groups[query.group_count++] = matcher->name;
+	query_to_samples(&query, &wanted);
+	return !samples_label_values(looking->api->samples, &wanted, matcher->name, looking->arena,
+				     &rows, &count, NULL) ||
+	       count;
+}
+
+static bool has_label(const struct looking *looking, const char *label)
+{
+	return is_usual(label) ||
+	       has_values(looking, &(struct selector_matcher){label, "", MATCH_NOT_EQUAL, NULL});
+}
+
+struct known { /* "a, b, c and 7 more" */
+	char text[KNOWN_BYTES];
+	size_t length;
+	unsigned shown, more;
+};
+
+static void add_known(struct known *known, const char *name)
+{
+	size_t length = strlen(name);
+
+	if (!length)
+		return;
+	if (known->shown == KNOWN_SHOWN || known->length + length + 32 > sizeof known->text) {
+		known->more++;
+		return;
+	}
+	known->length += (size_t)snprintf(known->text + known->length,
+					  sizeof known->text - known->length, "%s%s",
+					  known->shown++ ? ", " : "", name);
+}
+
+static const char *end_known(struct known *known, const char *none)
+{
+	if (known->more)
+		snprintf(known->text + known->length, sizeof known->text - known->length,
+			 " and %u more", known->more);
+	return known->shown ? known->text : none;
+}
+
+static bool no_such_value(const struct looking *looking, const struct selector_matcher *matcher,
+			  struct error *err)
+{
+	struct samples_query wanted;
+	struct value_count *rows = NULL;
+	struct known known = {.text = ""};
+	struct query query;
+	size_t count = 0;
+
+	ask_all(looking, &query, true);
+	query.groups[query.group_count++] = matcher->name;
+	query_to_samples(&query, &wanted);
+	if (samples_label_values(looking->api->samples, &wanted, matcher->name, looking->arena,
+				 &rows, &count, NULL))
+		for (size_t i = 0; i < count; i++)
+			add_known(&known, rows[i].value);
+	return error_set(err, ERROR_NOT_FOUND,
+			 "parameter 'match': no such %s as '%.60s'; known are: %s", matcher->name,
+			 matcher->value, end_known(&known, "none of the last day"));
+}
+
+static bool no_such_label(const struct looking *looking, const char *parameter, const char *label,
+			  struct error *err)
+{
+	struct samples_query wanted;
+	struct label_count *rows = NULL;
+	struct known known = {.text = ""};
+	struct query query;
+	size_t count = 0;
+
+	ask_all(looking, &query, true);
+	query.all_labels = true;
+	query_to_samples(&query, &wanted);
+	if (samples_labels(looking->api->samples, &wanted, looking->arena, &rows, &count, NULL))
+		for (size_t i = 0; i < count; i++)
+			add_known(&known, rows[i].name);
+	return error_set(err, ERROR_NOT_FOUND,
+			 "parameter '%s': no such label as '%.60s'; known are: %s", parameter,
+			 label, end_known(&known, "none of the last day"));
+}
+
+static bool check_selector(const struct looking *looking, struct error *err)
+{
+	const struct selector *selector = &looking->asked->selector;
+
+	for (unsigned i = 0; i < selector->count; i++) {
+		const struct selector_matcher *matcher = &selector->matchers[i];
+
+		if (sample_context_has_name(matcher->name) || !selector_is_of_series(matcher))
+			continue;
+		if (!has_label(looking, matcher->name))
+			return no_such_label(looking, "match", matcher->name, err);
+		if (matcher->op == MATCH_EQUAL && *matcher->value && !has_values(looking, matcher))
+			return no_such_value(looking, matcher, err);
+	}
+	return true;
+}
+
+/* "" where the agent has no option of that name. */
+static const char *option_of(const char *type)
+{
+	static const char *const by_agent[] = {"on-cpu",    "off-cpu",       "waker",
+					       "run-queue", "still-blocked", "mem-alloc",
+					       "mem-inuse", "page-fault"};
+
+	for (size_t i = 0; i < sizeof by_agent / sizeof *by_agent; i++)
+		if (!strcmp(type, by_agent[i]))
+			return type;
+	return "";
+}
+
+/* NULL: it is recorded, or that could not be seen. */
+static const char *type_sentence(const struct looking *looking)
+{
+	const char *type = looking->asked->type, *option = option_of(type);
+	struct samples_query wanted;
+	struct type_count *rows = NULL;
+	struct known known = {.text = ""};
+	struct query query;
+	char text[KNOWN_BYTES + 400], how[200] = "";
+	size_t count = 0;
+
+	ask_all(looking, &query, false);
+	query.type = type;
+	query_to_samples(&query, &wanted);
+	if (!samples_types(looking->api->samples, &wanted, looking->arena, &rows, &count, NULL) ||
+	    count)
+		return NULL;
+	ask_all(looking, &query, true);
+	query_to_samples(&query, &wanted);
+	if (samples_types(looking->api->samples, &wanted, looking->arena, &rows, &count, NULL))
+		for (size_t i = 0; i < count; i++)
+			add_known(&known, rows[i].type);
+	if (*option)
+		snprintf(how, sizeof how, "; farflame-agent takes it with --profile %s%s",
+			 strcmp(option, "on-cpu") ? "on-cpu," : "", option);
+	snprintf(text, sizeof text, "no %s was ever recorded here; recorded are: %s%s", type,
+		 end_known(&known, "none of the last day"), how);
+	return arena_text(looking->arena, text, strlen(text));
+}
+
+/* The first and the last time with samples, in steps of step_ms. */
+static bool find_times(const struct looking *looking, int64_t from_ms, int64_t until_ms,
+		       int64_t step_ms, int64_t *first_ms, int64_t *last_ms)
+{
+	struct samples_timeline *line;
+	struct samples_query wanted;
+	struct query query;
+
+	ask_all(looking, &query, false);
+	query.type = looking->asked->type;
+	query.from_ms = from_ms;
+	query.until_ms = until_ms;
+	query.selector = looking->asked->selector; /* borrowed */
+	query.step_ms = step_ms;
+	query_to_samples(&query, &wanted);
+	wanted.thread_wanted = NULL; /* a time line of sums tells none apart */
+	wanted.trace_id = wanted.span_id = NULL;
+	line = samples_timeline(looking->api->samples, &wanted, NULL);
+	*first_ms = INT64_MAX;
+	*last_ms = 0;
+	for (size_t i = 0; line && i < line->point_count; i++) {
+		int64_t time_ms = line->points[i].time_ms;
+
+		*first_ms = time_ms < *first_ms ? time_ms : *first_ms;
+		*last_ms = time_ms > *last_ms ? time_ms : *last_ms;
+	}
+	samples_timeline_free(line);
+	return *last_ms;
+}
+
+/* To the hour by sums, then to the minute within these hours. */
+static void find_data(const struct looking *looking, struct nothing *out)
+{
+	int64_t first, last, unused;
+
+	if (!find_times(looking, looking->oldest_ms, looking->now_ms + hour_ms, hour_ms, &first,
+			&last))
+		return;
+	out->from_ms = first;
+	out->until_ms = last + hour_ms;
+	if (find_times(looking, first, first + hour_ms, SAMPLES_BUCKET_MS, &first, &unused))
+		out->from_ms = first;
+	if (find_times(looking, last, last + hour_ms, SAMPLES_BUCKET_MS, &unused, &last))
+		out->until_ms = last + SAMPLES_BUCKET_MS;
+}
+
+bool nothing_explain(struct api *api, struct query_life *life, const struct query *asked,
+		     struct nothing *out, struct error *err)
+{
+	struct looking looking;
+
+	*out = (struct nothing){0};
+	if (!look(&looking, api, life, asked))
+		return true;
+	if (!check_selector(&looking, err))
+		return false;
+	out->sentence = type_sentence(&looking);
+	if (!out->sentence)
+		find_data(&looking, out);
+	return true;
+}
+
+static bool has_group(const struct series_labels *series, uint32_t count, const char *label)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (*series_label(&series[i], label))
+			return true;
+	return false;
+}
+
+bool nothing_check_groups(struct api *api, struct query_life *life, const struct query *asked,
+			  const struct series_labels *series, uint32_t count, struct error *err)
+{
+	struct looking looking;
+
+	for (unsigned i = 0; i < asked->group_count; i++) {
+		const char *label = asked->groups[i];
+
+		if (is_usual(label) || has_group(series, count, label) ||
+		    !look(&looking, api, life, asked))
+			continue;
+		if (!has_label(&looking, label))
+			return no_such_label(&looking, "group_by", label, err);
+	}
+	return true;
+}

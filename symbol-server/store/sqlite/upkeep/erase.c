@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/sqlite/upkeep/erase.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "symbol-server/store/catalog_items.h"
+#include "symbol-server/store/moments.h"
+#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/rollups/retention.h"
+
+enum {
+	DATA_BYTES_MAX = 256 << 20,
+	RETRY_MS = 300000,
+	SILENT_MS = 600000, /* an agent that reports is there again at once */
+};
+
+static const struct text gone_host = {"[deleted]", 9}, deleted_reason = {"deleted", 7};
+
+struct erasing {
+	struct sqlite_samples *store;
+	struct day *day;
+	struct catalog *from, *to;
+	uint8_t *used[CATALOG_KINDS], *used_nodes;
+	uint8_t *has_deleted, *has_rest; /* by string: hosts in accounts */
+	uint32_t reason, gone;           /* strings: "deleted", and the host that stands for them */
+	uint32_t *gone_hosts, gone_count; /* strings */
+	struct packed_account *accounts;  /* of one row */
+	size_t account_count, account_capacity;
+	bool is_bad;
+};
+
+bool erase_is_due(sqlite3 *db, struct error *err)
+{
+	return database_put_fact(db, "names_due", 1, err);
+}
+
+/* --- what is used --- */
+
+static void use(struct erasing *erasing, enum catalog_kind kind, uint32_t n)
+{
+	if (n < erasing->from->items[kind].count)
+		erasing->used[kind][n] = 1;
+	else
+		erasing->is_bad = true;
+}
+
+static bool use_pair(void *context, const struct packed_pair *pair)
+{
+	use(context, CATALOG_STRINGS, pair->thread);
+	use(context, CATALOG_STACKS, pair->stack);
+	return true;
+}
+
+static bool use_moment(void *context, const struct moment *moment)
+{
+	use(context, CATALOG_STRINGS, moment->thread);
+	use(context, CATALOG_STACKS, moment->stack);
+	return true;
+}
+
+static bool use_span(void *context, const struct span_sample *span)
+{
+	use(context, CATALOG_STRINGS, span->thread);
+	use(context, CATALOG_STACKS, span->stack);
+	return true;
+}
+
+/* LEB128 differences. */
+static bool use_hosts(struct erasing *erasing, const uint8_t *at, size_t length)
+{
+	const uint8_t *end = length ? at + length : at; /* an empty BLOB is NULL */
+	uint64_t host = 0, more;
+
+	while (at < end) {
+		if (!varint_read(&at, end, &more) || (host += more) > UINT32_MAX)
+			return false;
+		use(erasing, CATALOG_STRINGS, (uint32_t)host);
+	}
+	return true;
+}
+
+static bool use_account(void *context, const struct packed_account *account)
+{
+	struct erasing *erasing = context;
+	uint32_t strings = erasing->from->items[CATALOG_STRINGS].count;
+
+	if (account->host >= strings)
+		return false;
+	erasing->has_rest[account->host] |= account->samples > 0;
+	for (unsigned i = 0; i < account->lost_count; i++) {
+		use(erasing, CATALOG_STRINGS, account->lost[i].reason);
+		if (account->lost[i].reason == erasing->reason && erasing->reason)
+			erasing->has_deleted[account->host] = 1;
+	}
+	return true;
+}
+
+enum row_kind { ROW_PAIRS, ROW_MOMENTS, ROW_SPANS, ROW_ACCOUNTS };
+
+/* Columns: data, series, hosts. */
+static bool use_row(struct erasing *erasing, sqlite3_stmt *row, enum row_kind kind)
+{
+	const uint8_t *data = sqlite3_column_blob(row, 0);
+	size_t length = (size_t)sqlite3_column_bytes(row, 0);
+
+	if (kind == ROW_ACCOUNTS)
+		return account_each(data, length, use_account, erasing);
+	use(erasing, CATALOG_SERIES, (uint32_t)sqlite3_column_int64(row, 1));
+	if (kind == ROW_MOMENTS)
+		return moments_each(data, length, use_moment, erasing);
+	if (kind == ROW_SPANS)
+		return spans_each(data, length, use_span, erasing);
+	return packed_each(data, length, use_pair, erasing) &&
+	       use_hosts(erasing, sqlite3_column_blob(row, 2),
+			 (size_t)sqlite3_column_bytes(row, 2));
+}
+
+static bool use_rows(struct erasing *erasing, sqlite3 *db, struct error *err)
+{
+	static const struct {
+		const char *sql;
+		enum row_kind kind;
+	} tables[] = {
+		{"SELECT data, series, x'' FROM samples", ROW_PAIRS},
+		{"SELECT data, series, hosts FROM rollups", ROW_PAIRS},
+		{"SELECT data, series FROM moments", ROW_MOMENTS},
+		{"SELECT data, series FROM spans", ROW_SPANS},
+		{"SELECT data FROM accounts", ROW_ACCOUNTS},
+		{"SELECT data FROM rollup_accounts", ROW_ACCOUNTS},
+	};
+	bool ok = true, has_row;
+
+	for (size_t i = 0; ok && i < sizeof tables / sizeof *tables; i++) {
+		sqlite3_stmt *statement = database_prepare(db, tables[i].sql, err);
+
+		ok = statement;
+		while (ok && (ok = database_next(statement, &has_row, err)) && has_row)
+			if (!use_row(erasing, statement, tables[i].kind) || erasing->is_bad)
+				ok = error_set(err, ERROR_FORMAT,
+					       "a row refers to what is not defined");
+		sqlite3_finalize(statement);
+	}
+	return ok;
+}
+
+static void use_module(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_module *module = catalog_module(erasing->from, n);
+
+	use(erasing, CATALOG_MODULES, n);
+	use(erasing, CATALOG_STRINGS, module->name);
+	use(erasing, CATALOG_STRINGS, module->go_id);
+}
+
+static void use_location(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_location *location = catalog_location(erasing->from, n);
+
+	if (erasing->used[CATALOG_LOCATIONS][n])
+		return;
+	use(erasing, CATALOG_LOCATIONS, n);
+	use(erasing, CATALOG_STRINGS, location->function);
+	use(erasing, CATALOG_STRINGS, location->file);
+	use(erasing, CATALOG_STRINGS, location->type);
+	if (location->module)
+		use_module(erasing, location->module);
+}
+
+/* Callers are shared: whoever was met brought all above it. */
+static void use_stack(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_stack *stack = catalog_stack(erasing->from, n);
+	uint32_t at = stack->node;
+
+	for (uint32_t i = 0; i < stack->depth && at && !erasing->used_nodes[at]; i++) {
+		const struct catalog_node *node = catalog_node(erasing->from, at);
+
+		erasing->used_nodes[at] = 1;
+		use_location(erasing, node->location);
+		at = node->caller;
+	}
+}
+
+static void use_series(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_series *series = catalog_series(erasing->from, n);
+
+	for (uint32_t i = 0; i < 2 * series->label_count; i++)
+		use(erasing, CATALOG_STRINGS, series->labels[i]);
+}
+
+static bool is_gone(const struct erasing *erasing, uint32_t host)
+{
+	return erasing->has_deleted[host] && !erasing->has_rest[host];
+}
+
+/* What rows refer to brings what it is made of. */
+static void use_rest(struct erasing *erasing)
+{
+	const struct catalog *from = erasing->from;
+
+	for (uint32_t n = 1; n < from->items[CATALOG_STACKS].count; n++)
+		if (erasing->used[CATALOG_STACKS][n] || n == CATALOG_OVERFLOW_STACK)
+			use_stack(erasing, n);
+	for (uint32_t n = 1; n < from->items[CATALOG_SERIES].count; n++)
+		if (erasing->used[CATALOG_SERIES][n])
+			use_series(erasing, n);
+}
+
+/* --- accounts, whose hosts may go --- */
+
+static bool keep_account(void *context, const struct packed_account *account)
+{
+	struct erasing *erasing = context;
+	struct packed_account *to;
+
+	if (erasing->account_count == erasing->account_capacity) {
+		size_t more = erasing->account_capacity ? 2 * erasing->account_capacity : 64;
+
+		to = realloc(erasing->accounts, more * sizeof *to);
+		if (!to)
+			return false;
+		erasing->accounts = to;
+		erasing->account_capacity = more;
+	}
+	to = &erasing->accounts[erasing->account_count++];
+	*to = *account;
+	if (is_gone(erasing, account->host))
+		to->host = erasing->gone;
+	else
+		use(erasing, CATALOG_STRINGS, account->host);
+	return true;
+}
+
+static int compare_accounts(const void *a, const void *b)
+{
+	const struct packed_account *x = a, *y = b;
+
+	return (x->host > y->host) - (x->host < y->host);
+}
+
+static bool encode_accounts(struct erasing *erasing, const void *data, size_t length,
+			    struct buffer *out)
+{
+	erasing->account_count = 0;
+	buffer_clear(out);
+	if (!account_each(data, length, keep_account, erasing))
+		return false;
+	qsort(erasing->accounts, erasing->account_count, sizeof *erasing->accounts,
+	      compare_accounts);
+	for (size_t i = 0; i < erasing->account_count;) {
+		struct packed_account sum = erasing->accounts[i];
+
+		for (i++; i < erasing->account_count && erasing->accounts[i].host == sum.host; i++)
+			account_add(&sum, &erasing->accounts[i]);
+		account_encode(&sum, out);
+	}
+	return !out->failed;
+}
+
+/* data is the last of so many columns; the others are numbers. */
+static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *select,
+			  const char *insert, int columns, struct error *err)
+{
+	sqlite3_stmt *get = database_prepare(db, select, err);
+	sqlite3_stmt *put = get ? database_prepare(db, insert, err) : NULL;
+	struct buffer data;
+	bool ok = put, has_row = true;
+
+	buffer_init(&data, DATA_BYTES_MAX);
+	while (ok && (ok = database_next(get, &has_row, err)) && has_row) {
+		if (!encode_accounts(erasing, sqlite3_column_blob(get, columns - 1),
+				     (size_t)sqlite3_column_bytes(get, columns - 1), &data))
+			ok = error_set(err, ERROR_MEMORY, "no memory for accounts");
+		for (int i = 0; ok && i + 1 < columns; i++)
+			sqlite3_bind_int64(put, i + 1, sqlite3_column_int64(get, i));
+		if (ok)
+			sqlite3_bind_blob64(put, columns, data.bytes, data.length, SQLITE_STATIC);
+		ok = ok && database_run(put, err);
+	}
+	buffer_release(&data);
+	sqlite3_finalize(get);
+	sqlite3_finalize(put);
+	return ok;
+}
+
+/* --- the dictionary without what is not used --- */
+
+static bool put_string(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_string *string = catalog_string(erasing->from, n);
+	bool is_used = erasing->used[CATALOG_STRINGS][n];
+
+	return catalog_put_string(erasing->to, is_used ? string->text : "",
+				  is_used ? string->length : 0);
+}
+
+static bool put_module(struct erasing *erasing, uint32_t n)
+{
+	static const struct catalog_module none;
+
+	return catalog_put_module(erasing->to, erasing->used[CATALOG_MODULES][n]
+						       ? catalog_module(erasing->from, n)
+						       : &none);
+}
+
+static bool put_location(struct erasing *erasing, uint32_t n)
+{
+	static const struct catalog_location none = {.kind = LOCATION_ANONYMOUS};
+
+	return catalog_put_location(erasing->to, erasing->used[CATALOG_LOCATIONS][n]
+							 ? catalog_location(erasing->from, n)
+							 : &none);
+}
+
+static bool put_stack(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_stack *stack = catalog_stack(erasing->from, n);
+	uint32_t locations[SAMPLES_DEPTH_MAX] = {0};
+	static const uint64_t none[2];
+
+	if (!erasing->used[CATALOG_STACKS][n] && n != CATALOG_OVERFLOW_STACK)
+		return catalog_put_stack(erasing->to, none, locations, 0);
+	catalog_stack_locations(erasing->from, stack, locations);
+	return catalog_put_stack(erasing->to, stack->hash, locations, stack->depth);
+}
+
+static bool put_series(struct erasing *erasing, uint32_t n)
+{
+	const struct catalog_series *series = catalog_series(erasing->from, n);
+	bool is_used = erasing->used[CATALOG_SERIES][n];
+
+	return catalog_put_series(erasing->to, series->tenant, series->labels,
+				  is_used ? series->label_count : 0);
+}
+
+/* What is defined after the last one that is used goes wholly. */
+static uint32_t end_of(const struct erasing *erasing, unsigned kind)
+{
+	uint32_t end = erasing->from->items[kind].count;
+
+	while (end > 1 && !erasing->used[kind][end - 1])
+		end--;
+	return end;
+}
+
+static bool make_dictionary(struct erasing *erasing, struct error *err)
+{
+	static bool (*const put[CATALOG_KINDS])(struct erasing *, uint32_t) = {
+		put_string, put_module, put_location, put_stack, put_series};
+	bool ok = true;
+
+	erasing->to = catalog_new();
+	if (erasing->to)
+		erasing->to->is_indexed = false;
+	for (unsigned kind = 0; erasing->to && kind < CATALOG_KINDS; kind++)
+		for (uint32_t n = erasing->to->items[kind].count, end = end_of(erasing, kind);
+		     ok && n < end; n++)
+			ok = put[kind](erasing, n);
+	return (ok && erasing->to) ||
+	       error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
+}
+
+static bool put_definitions(struct erasing *erasing, sqlite3 *db, struct error *err)
+{
+	struct catalog_mark from = {0}, to = catalog_mark(erasing->to);
+	struct day_writer writer = {.db = db};
+	bool ok;
+
+	buffer_init(&writer.data, DATA_BYTES_MAX);
+	writer.put_definitions =
+		database_prepare(db, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)", err);
+	ok = writer.put_definitions &&
+	     day_writer_definitions(&writer, erasing->to, &from, &to, err);
+	sqlite3_finalize(writer.put_definitions);
+	buffer_release(&writer.data);
+	return ok;
+}
+
+/* --- a file --- */
+
+/* The old one is attached as old, in a transaction. */
+static bool copy_used(sqlite3 *db, void *context, struct error *err)
+{
+	struct erasing *erasing = context;
+
+	return database_exec(db,
+			     "DELETE FROM rollup_marks;"
+			     "INSERT OR REPLACE INTO facts SELECT * FROM old.facts "
+			     "WHERE name <> 'names_due';"
+			     "INSERT INTO samples SELECT * FROM old.samples;"
+			     "INSERT INTO rollups SELECT * FROM old.rollups;"
+			     "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;"
+			     "INSERT INTO moments SELECT * FROM old.moments;"
+			     "INSERT INTO spans SELECT * FROM old.spans;",
+			     err) &&
+	       copy_accounts(erasing, db, "SELECT * FROM old.accounts",
+			     "INSERT INTO accounts VALUES (?, ?, ?, ?, ?)", 5, err) &&
+	       copy_accounts(erasing, db, "SELECT * FROM old.rollup_accounts",
+			     "INSERT INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", 6, err) &&
+	       make_dictionary(erasing, err) && put_definitions(erasing, db, err);
+}
+
+static bool make_room(struct erasing *erasing, struct error *err)
+{
+	const struct catalog *from = erasing->from;
+	bool ok = true;
+
+	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+		ok &= (erasing->used[kind] = calloc(from->items[kind].count + 1, 1)) != NULL;
+	erasing->used_nodes = calloc(from->nodes.count + 1, 1);
+	erasing->has_deleted = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
+	erasing->has_rest = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
+	return (ok && erasing->used_nodes && erasing->has_deleted && erasing->has_rest) ||
+	       error_set(err, ERROR_MEMORY, "no memory to write a day's file anew");
+}
+
+static bool read_file(struct erasing *erasing, const char *path, struct error *err)
+{
+	struct day_reader *reader;
+	uint64_t folded;
+	sqlite3 *db = day_file_create(path, err); /* migrated, all tables are there */
+	bool ok = db;
+
+	database_close(db);
+	reader = ok ? day_reader_open(path, err) : NULL;
+	erasing->from = catalog_new();
+	ok = reader && day_reader_begin(reader, &folded, err);
+	if (ok && !erasing->from)
+		ok = error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
+	if (ok) {
+		ok = day_reader_catalog(reader, erasing->from, err);
+		erasing->reason = ok ? catalog_add_string(erasing->from, deleted_reason) : 0;
+		erasing->gone = ok ? catalog_add_string(erasing->from, gone_host) : 0;
+		ok = ok && make_room(erasing, err) && use_rows(erasing, reader->db, err);
+		day_reader_end(reader);
+	}
+	day_reader_close(reader);
+	if (!ok)
+		return false;
+	use_rest(erasing);
+	use(erasing, CATALOG_STRINGS, erasing->gone);
+	return true;
+}
+
+static void erasing_release(struct erasing *erasing)
+{
+	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
+		free(erasing->used[kind]);
+	free(erasing->used_nodes);
+	free(erasing->has_deleted);
+	free(erasing->has_rest);
+	free(erasing->accounts);
+	free(erasing->gone_hosts);
+	catalog_release(erasing->from);
+	catalog_release(erasing->to);
+}
+
+/* Under the lock: nothing refers to what only the dictionary in memory has, which is read again. */
+static bool may_take_name(struct sqlite_samples *store, struct day *day)
+{
+	const struct catalog *catalog = day->is_month ? NULL : day->catalog;
+
+	for (unsigned kind = 0; catalog && kind < CATALOG_KINDS; kind++)
+		if (catalog->logged.count[kind] > 1 &&
+		    catalog->logged.count[kind] > catalog->persisted.count[kind])
+			return false;
+	return day->is_month || retention_is_quiet(store, day, store_now_ms());
+}
+
+static void took_name(struct sqlite_samples *store, struct day *day)
+{
+	catalog_release(day->catalog);
+	day->catalog = NULL;
+	store_count_dictionary(store, day);
+	day->is_written = false;
+	day->names_due = false;
+}
+
+/* --- agents --- */
+
+/* A dictionary has many strings, and few of them are hosts that went. */
+static bool list_gone(struct erasing *erasing)
+{
+	uint32_t strings = erasing->from->items[CATALOG_STRINGS].count;
+
+	for (uint32_t n = 1; n < strings; n++)
+		erasing->gone_count += is_gone(erasing, n);
+	erasing->gone_hosts = calloc((size_t)erasing->gone_count + 1, sizeof(uint32_t));
+	for (uint32_t n = 1, i = 0; erasing->gone_hosts && n < strings; n++)
+		if (is_gone(erasing, n))
+			erasing->gone_hosts[i++] = n;
+	return erasing->gone_hosts;
+}
+
+static bool forgets_host(void *context, const char *host)
+{
+	const struct erasing *erasing = context;
+
+	for (uint32_t i = 0; i < erasing->gone_count; i++)
+		if (!strcmp(catalog_string(erasing->from, erasing->gone_hosts[i])->text, host))
+			return true;
+	return false;
+}
+
+static void forget_agents(struct erasing *erasing, int64_t now_ms)
+{
+	struct sqlite_samples *store = erasing->store;
+	struct error err = {0};
+
+	if (!list_gone(erasing)) {
+		log_warn("agents of deleted hosts are not forgotten", "reason=\"%s\"", "no memory");
+		return;
+	}
+	if (!erasing->gone_count)
+		return;
+	pthread_mutex_lock(&store->lock);
+	agent_table_forget(&store->agents, now_ms - SILENT_MS, forgets_host, erasing);
+	pthread_mutex_unlock(&store->lock);
+	if (!state_file_forget(store->state, now_ms - SILENT_MS, forgets_host, erasing, &err))
+		log_warn("agents of deleted hosts are not forgotten", "reason=\"%s\"", err.message);
+}
+
+static bool erase_file(struct sqlite_samples *store, struct day *day, int64_t now_ms)
+{
+	struct erasing erasing = {.store = store, .day = day};
+	char path[4096], new_path[4200];
+	struct error err = {0};
+	bool ok;
+
+	store_day_path(store, day, path, sizeof path);
+	snprintf(new_path, sizeof new_path, "%s.new", path);
+	ok = read_file(&erasing, path, &err) &&
+	     retention_write_new(path, new_path, copy_used, &erasing, &err) &&
+	     retention_take_name(store, day, new_path, path, may_take_name, took_name, &err);
+	if (ok) {
+		log_fault_over(&store->not_erased,
+			       "file not written anew without what was deleted");
+		log_info("file written anew without what was deleted", "path=\"%s\"", path);
+		forget_agents(&erasing, now_ms);
+	} else {
+		retention_unlink(new_path);
+		if (err.kind != ERROR_BUSY)
+			day->erase_retry_ms = now_ms + RETRY_MS;
+		if (err.kind != ERROR_BUSY)
+			log_fault_write(&store->not_erased, 0, LOG_ERROR,
+					"file not written anew without what was deleted",
+					"path=\"%s\" reason=\"%s\"", path, err.message);
+	}
+	erasing_release(&erasing);
+	return ok;
+}
+
+/* From this one on, days before months. */
+static struct day *find_due(struct sqlite_samples *store, unsigned *at, int64_t now_ms)
+{
+	struct day *found = NULL;
+
+	pthread_mutex_lock(&store->lock);
+	for (; !found && !store->deletions && *at < store->day_count + store->month_count; ++*at) {
+		struct day *day = *at < store->day_count ? store->days[*at]
+							 : store->months[*at - store->day_count];
+
+		if (day->names_due && day->has_file && day->erase_retry_ms <= now_ms &&
+		    (day->is_month || retention_is_quiet(store, day, now_ms)))
+			found = day;
+	}
+	pthread_mutex_unlock(&store->lock);
+	return found;
+}
+
+void erase_turn(struct sqlite_samples *store, int64_t now_ms)
+{
+	unsigned at = 0;
+	struct day *day;
+
+	while (!store->is_closing && (day = find_due(store, &at, now_ms)))
+		erase_file(store, day, now_ms);
+}
