@@ -8,12 +8,14 @@
 # make check-kill      a server killed 100 times (KILLS=) under load loses and doubles nothing
 # make check-power     a server in a QEMU guest whose power goes 20 times (RESETS=) loses and doubles nothing
 # make check-kernels   the capture tests on other kernels under QEMU (KERNELS="5.10 7.2" chooses)
+# make check-units     as root: what "make install" puts there, started by systemd in Debian 12 guests with other kernels
 # make check-arm64     the agent compiled for arm64, its unwinder under qemu (ARM64_KERNEL=1: an arm64 kernel too)
 # make fuzz TARGET=otlp SECONDS=60   one fuzz target for some time; without TARGET all of them
+# make fuzz-server SECONDS=60   mutated requests at a whole server under the sanitizers
 # make bench           speed and memory beside their peers, as a table (PARTS="ingest query"; sh tests/bench/run.sh --help)
 # make layers          nobody includes what is not theirs
 # make format          clang-format over all C
-# make install DESTDIR=  programs, the allocation library, man pages, units
+# make install DESTDIR=  programs, the allocation library, man pages, units; configuration where there is none
 # make clean
 # make help            this list
 #
@@ -113,9 +115,11 @@ $(BUILD)/embed/page.html.gz: $(web) Makefile
 		--outfile=$(BUILD)/embed/page.css
 	$(Q)awk -v js=$(BUILD)/embed/page.js -v css=$(BUILD)/embed/page.css \
 		'function put(f,  l) { while ((getline l < f) > 0) print l; close(f) } \
-		 /<!-- *style *-->/ { print "<style>"; put(css); print "</style>"; next } \
-		 /<!-- *script *-->/ { print "<script>"; put(js); print "</script>"; next } { print }' \
+		 /<!-- *style *-->/ { printf "<style>"; put(css); print "</style>"; next } \
+		 /<!-- *script *-->/ { printf "<script>"; put(js); print "</script>"; next } { print }' \
 		symbol-server/web/index.html > $(BUILD)/embed/page.html
+	$(Q)for part in js css; do /usr/bin/printf "$$(sha256sum < $(@D)/page.$$part | cut -c1-64 | \
+		sed 's/../\\x&/g')" | base64 | tr -d '\n' > $(@D)/page.$$part.hash; done
 	$(Q)gzip -9 -n -c $(BUILD)/embed/page.html > $@
 report := $(sort $(wildcard symbol-server/web/report/*))
 $(BUILD)/embed/report/report.html: $(web) $(report) Makefile
@@ -222,12 +226,17 @@ check-power: all
 	@RESETS=$${RESETS:-20} /usr/bin/python3 -B tests/kernels/power_loss.py $(BUILD)
 check-kernels: all
 	@sh tests/kernels/run.sh $(BUILD) $(KERNELS)
+check-units: all
+	@sh tests/kernels/units.sh $(BUILD) $(KERNELS)
 check-arm64:
 	@sh tests/arm64/run.sh $(BUILD)
 bench: all $(BUILD)/tests/bench/query_load $(BUILD)/tests/bench/spool_load $(BUILD)/tests/tools/fleet/fleet
 	@sh tests/bench/run.sh $(BUILD) $(PARTS)
 fuzz:
 	@sh tests/fuzz/run.sh $(BUILD) "$(TARGET)" "$(SECONDS)"
+fuzz-server:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" $(BUILD)/check/farflame-server
+	@/usr/bin/python3 -B tests/fuzz/server.py $(BUILD)/check/farflame-server $(SECONDS)
 layers: all
 	@sh tests/layers.sh $(BUILD)
 format:
@@ -246,13 +255,20 @@ install: all
 	install -Dm644 deploy/include/farflame_context.h $(DESTDIR)$(PREFIX)/include/farflame_context.h
 	install -Dm644 deploy/man/farflame-agent.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-agent.8
 	install -Dm644 deploy/man/farflame-server.8 $(DESTDIR)$(PREFIX)/share/man/man8/farflame-server.8
+	for program in agent server; do \
+		install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)/etc/farflame && \
+		sed 's#=/usr/sbin/#=$(PREFIX)/sbin/#' deploy/systemd/farflame-$$program.service \
+			>$(DESTDIR)$(PREFIX)/lib/systemd/system/farflame-$$program.service && \
+		{ [ -e $(DESTDIR)/etc/farflame/$$program.conf ] || \
+		install -m644 deploy/config/farflame-$$program.conf $(DESTDIR)/etc/farflame/$$program.conf; } || exit 1; \
+	done
 
 help:
 	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-web check-system check-unwind check-kill check-power check-kernels check-arm64 bench fuzz layers format install help clean
+.PHONY: all check run-check check-web check-system check-unwind check-kill check-power check-kernels check-units check-arm64 bench fuzz fuzz-server layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

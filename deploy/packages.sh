@@ -11,11 +11,13 @@ packages_quickstart="$packages_build curl jq procps libc6-dbg"
 packages_tests="$packages_quickstart clang-format-14 libclang-rt-14-dev python3 python3-protobuf binutils
 	elfutils debuginfod gdb llvm-19 lld linux-perf strace rustc golang-go default-jdk-headless nodejs file util-linux iproute2
 	qemu-system-x86 qemu-utils dwz rpm libarchive-tools seabios busybox-static cpio kmod chromium clickhouse-server sqlite3 xz-utils
-	libtcmalloc-minimal4 libjemalloc2"
+	libtcmalloc-minimal4 libjemalloc2 prometheus systemd openssl"
 # Some packages of nodejs bring npm with them, and then Debian's own cannot be installed.
 command -v npm >/dev/null || packages_tests="$packages_tests npm"
 # 300 MB of disk; the last one, 44 MB of it, only for the booted kernel.
 packages_arm64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user qemu-system-arm"
+# For make check-units, besides packages_tests.
+packages_units="debootstrap e2fsprogs"
 
 # Prints those of its arguments that are not installed.
 missing_packages() {
@@ -40,7 +42,7 @@ install_packages() {
 	# Installing a server starts it, but for where a policy says no: tests start their own ones. One that is
 	# there already is left as it is.
 	policy=/usr/sbin/policy-rc.d
-	case " $(echo $missing) " in *" clickhouse-server "*) ;; *) policy= ;; esac
+	case " $(echo $missing) " in *" clickhouse-server "* | *" prometheus "*) ;; *) policy= ;; esac
 	if [ -e "$policy" ]; then policy=; fi
 	if [ -n "$policy" ]; then
 		printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
@@ -49,7 +51,7 @@ install_packages() {
 	installed=$?
 	if [ -n "$policy" ]; then
 		rm -f "$policy"
-		if command -v systemctl >/dev/null; then systemctl -q disable clickhouse-server 2>/dev/null; fi
+		if command -v systemctl >/dev/null; then systemctl -q disable clickhouse-server prometheus 2>/dev/null; fi
 	fi
 	[ "$installed" -eq 0 ] || {
 		why=$(grep -hE 'No space left|Could not resolve|Could not connect|Temporary failure|^E:' "$PACKAGES_LOG" |

@@ -5,8 +5,8 @@
 # sh deploy/quickstart.sh stop   ends exactly the two processes that it started
 #
 # Debian 12, as root. Listens on 127.0.0.1:7878 (FARFLAME_PORT=… for another port); everything it writes
-# is under build/. Debug information from the network only if DEBUGINFOD_URLS is set. On an idle host, or
-# with FARFLAME_DEMO=yes, a demonstration program of ours runs while it profiles.
+# is under build/. Debug information comes from the network only if DEBUGINFOD_URLS is set, or a yes on the
+# terminal. On an idle host, or with FARFLAME_DEMO=yes, a demonstration program of ours runs while it profiles.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . deploy/packages.sh
@@ -17,6 +17,11 @@ state=build/quickstart
 data=$state/data
 page_range="#from=now-15m"
 seconds=15
+# With eBPF: where time goes, why it waits, who takes memory. Each within a tenth of a percent: stacks of the
+# machine, probes of the program that takes memory (by default they may take 1 % of it, and miss fewer programs).
+# Counting switches comes on top, by their number.
+types=on-cpu,off-cpu,page-fault,mem-alloc
+budgets="--off-cpu-budget 0.05% --page-fault-budget 0.05% --mem-budget 0.1%"
 
 # --- saying what happens ---
 
@@ -126,6 +131,31 @@ port_is_taken() {
 		awk -v port="$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
 }
 
+distribution_debuginfod() { # its server; elfutils' asks those of all others
+	id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}")
+	case $id in
+	debian) echo https://debuginfod.debian.net ;;
+	ubuntu) echo https://debuginfod.ubuntu.com ;;
+	*) echo https://debuginfod.elfutils.org ;;
+	esac
+}
+
+# Nothing is asked of the network that nobody said yes to.
+choose_debuginfod() {
+	[ -z "${DEBUGINFOD_URLS:-}" ] || return
+	source=$(distribution_debuginfod)
+	if [ -t 0 ] && [ -t 1 ]; then
+		echo "Programs of packages have no names of functions here. $source has them, and would learn"
+		printf 'by their build-ids which ones run on this host. Ask it? [y/N] '
+		read -r answer
+		case $answer in
+		[Yy]*) DEBUGINFOD_URLS=$source ;;
+		esac
+	else
+		echo "Names of packages' functions from the network: DEBUGINFOD_URLS=$source sh deploy/quickstart.sh"
+	fi
+}
+
 start_server() { # further options
 	step "Starting the server"
 	port_is_taken && fail "Port $port is taken by another program; choose one with FARFLAME_PORT=… ."
@@ -165,14 +195,16 @@ ebpf_is_permitted() {
 start_agent() {
 	step "Starting the agent"
 	# On loopback nothing has to be spared: files the server asks for go over at once.
-	start agent build/farflame-agent --server "$url" --frequency 99 --report-interval 5s --upload-rate 1G
+	# shellcheck disable=SC2086 # options are words
+	start agent build/farflame-agent --server "$url" --frequency 99 --report-interval 5s --upload-rate 1G \
+		--profile "$types" $budgets
 	sleep 1
 	if ! is_running agent; then
 		wait "$!"
 		[ $? -ne 3 ] || return 3
 		fail "The agent did not start: $(last_sentence "$state/agent.log")"
 	fi
-	step_done "99 samples per second and CPU, a report every 5 s"
+	step_done "$types"
 }
 
 busy_percent() { # over one second, of all CPUs
@@ -224,6 +256,10 @@ show() { # FROM UNTIL
 	sh deploy/show.sh "$url" "$1" "$2" || fail "The result could not be shown."
 	echo
 	echo "The flame graph: $url/$page_range"
+	if is_running agent && [ "$types" != on-cpu ]; then
+		echo "Why it waits: $url/#page=graph&type=off-cpu&from=now-15m"
+		echo "Who takes memory: $url/#page=graph&type=mem-alloc&from=now-15m"
+	fi
 	if is_running agent; then
 		echo "Both keep running. To stop them: sh deploy/quickstart.sh stop"
 	else
@@ -270,8 +306,10 @@ main() {
 			return
 		fi
 		echo "eBPF is not permitted here: $why"
-		echo "So stacks are taken by perf events, which cut deep ones."
+		echo "So stacks are taken by perf events, which cut deep ones, and of the CPU only."
+		types=on-cpu
 	fi
+	choose_debuginfod
 	start_server
 	start_agent || {
 		why=$(last_sentence "$state/agent.log")

@@ -24,7 +24,7 @@ symbol-server/store/        common/ symbol-server/store/ symbol-server/net/ symb
 symbol-server/flamegraph/   common/
 symbol-server/formats/      common/ symbol-server/flamegraph/
 symbol-server/*/            common/
-symbol-server/              common/ symbol-server/embedded.h symbol-server/server_options.h
+symbol-server/              common/ symbol-server/embedded.h symbol-server/server_options.h symbol-server/life.h symbol-server/directories.h
 '
 # Library header (below /usr/include): the files that may include it.
 doors='

@@ -15,6 +15,7 @@ import time
 
 import loads
 import profilers
+import ratios
 from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
 from growth import growth_rows
@@ -130,6 +131,9 @@ def steady_rows(peer_kind):
          ("BPF per sample, mixed load, 99 Hz", "us 99", "{:.1f} us".format, ""),
          ("bytes per sample on the wire, 19 Hz", "wire 19", wire, "10"),
          ("bytes per sample on the wire, 99 Hz", "wire 99", wire, "5"))
+    if OTEL:
+        ratios.at_most("memory beside OTel's, 200 processes, 99 Hz", ours["pss 99"][0], peer and peer["pss 99"][0], 0.25)
+        ratios.at_most("CPU beside OTel's, 99 Hz", sum(ours["cpu 99"]), peer and sum(peer["cpu 99"]), 0.5)
     return ours["messages"]
 
 
@@ -300,8 +304,9 @@ OF_STORE = {"symbols": symbol_rows, "small": small_rows, "windows": windows_rows
 
 
 def store_parts(wanted):
-    """Each says how long it took; "start" needs the month, and takes that of the part before it."""
-    kept = {}
+    """Each says how long it took; "start" needs the month, and takes that of the part before it. Which were not measured
+    to their end."""
+    kept, failed = {}, []
     for name, measure in OF_STORE.items():
         if name not in wanted:
             continue
@@ -310,8 +315,10 @@ def store_parts(wanted):
             kept[name] = measure(row, kept.get("month")) if name == "start" else measure(row)
         except (RuntimeError, OSError, ValueError) as error:
             row("%s: not measured to its end" % name, "%s: %s" % (type(error).__name__, error))
+            failed.append(name)
         stop_all()
         row("(%s took)" % name, "%.0f s" % (time.monotonic() - begin))
+    return failed
 
 
 def agent_parts(wanted):
@@ -352,10 +359,11 @@ def main():
         need_bpf()
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
-    store_parts(wanted)
+    failed = store_parts(wanted)
     if set(wanted) & set(OF_AGENT):
         agent_parts(wanted)
     shutil.rmtree(WORK, ignore_errors=True)
+    return 0 if ratios.are_kept(row) and not failed else 1
 
 
-main()
+sys.exit(main())

@@ -377,6 +377,11 @@ async function size(count, hasPeers) {
   row("  pointing, p95", ms(percentile(found.hover, 0.95)), isLarge ? "33 ms" : "");
   row("  search, worst of four", ms(Math.max(...found.search)), isLarge ? "150 ms" : "");
   row("  memory of the renderer", `${found.mib.toFixed(0)} MiB`, isLarge ? "250 MB" : "", both((peer) => `${peer.mib.toFixed(0)} MiB`));
+  for (const [name, peer] of Object.entries({ speedscope: scope, "d3-flame-graph": frames })) {
+    if (peer !== null) { // of as many frames at most
+      console.log(["ratio", `page, ${count} frames: first picture beside ${name}'s of ${peer.nodes}`, percentile(found.paint, 0.5), peer.paint, 1].join("\t"));
+    }
+  }
 }
 
 const hasPeers = installPeers();

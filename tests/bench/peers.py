@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import pyroscope
+import ratios
 from clickhouse import PROGRAM as CLICKHOUSE
 from clickhouse import ClickHouse
 from cost import cpu_ns, disk_bytes, resident_kib
@@ -181,6 +182,10 @@ def peer_rows(row):
     line("  CPU", lambda v: "%.1f ms" % v["questions"]["service_cpu"])
     line("taken, refused", lambda v: "%d, %d" % (v["acknowledged"], v["refused"]), "none")
     line("the total is the sender's", lambda v: v.get("wrong", "yes"))
+    if seen[2]:
+        for what, value in (("CPU of a report", lambda v: v["cpu_ms"]), ("disk of a pair", lambda v: v["disk"] / v["pairs"]),
+                            ("the fleet's hour", lambda v: v["questions"]["fleet"])):
+            ratios.at_most(what + " beside Pyroscope's", *[None if "failed" in v else value(v) for v in (seen[0], seen[2])], 1)
     for v in seen:
         if v and "failed" in v:
             row("  " + v["failed"])

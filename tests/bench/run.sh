@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/bench/run.sh [BUILD [PART…]]: what agent and server cost on this machine, as a table beside the budgets.
-# Other load on the machine falsifies it. As root; default all parts, about 71 minutes on two cores.
+# Other load on the machine falsifies it. At the end the ratios to peers of the same run: a missed one, or a part that
+# breaks off, makes the exit status 1. As root; default all parts, about 71 minutes on two cores.
 #
 #   part          min  what
 #   steady          3  agent: memory, maps, CPU, bytes; clang and BPF are needed for this and the next five. With

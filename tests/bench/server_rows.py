@@ -48,7 +48,7 @@ def answer_status(connection, rest):
 def post_all(server, bodies, connections=64):
     """Posts all of them over keep-alive connections, written by hand so that the client is not what is
     measured; the latencies in seconds, and refusals."""
-    queue = [b"POST /v1development/profiles HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-protobuf\r\n"
+    queue = [b"POST /v1development/profiles HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
              b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body) for body in bodies]
     took, refused = [], []
 

@@ -19,7 +19,7 @@ CONNECTIONS, REPORTS, BODY = 5000, 2000, 11800
 def connect(server):
     """A kept connection on which something was asked and answered."""
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=30)
-    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n")
+    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     if b" 200 " not in connection.recv(4096):
         raise RuntimeError("a connection was refused")
     return connection

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import time
 
+import ratios
 from cost import Window, cpu_ns, descriptors, family
 from harness import CPUS, WORK, end, start
 from profilers import Ours
@@ -84,8 +85,10 @@ def switch_rows(row):
         row("off-cpu at %d switches a second" % rate, "%d x %d s" % (ROUNDS, SECONDS), "", "%.0f ns of CPU each without" % alone)
         few = min(more[0] for _, more in seen["few stacks"])
         row("  BPF's time for a switch without a stack", "%.0f ns" % few, "300 ns", "bpf_stats' own time included")
+        paid = {name: max(min(cost for cost, _ in runs) - alone, 1) for name, runs in seen.items()}
+        ratios.at_most("what a program pays for a switch beside perf sched record, %d/s" % rate, paid["farflame"],
+                       paid.get("perf sched record"), 0.5)
         for name in list(seen)[2:]:
             kernel, user = (statistics.median(more[i] for _, more in seen[name]) for i in (1, 2))
-            paid = min(cost for cost, _ in seen[name]) - alone
             row("  " + name, "%.2f + %.2f %% of a CPU" % (user, kernel), "1 %" if rate == RATES[0] and name == "farflame" else "",
-                "user space + BPF; the program pays %+.0f ns a switch" % paid)
+                "user space + BPF; the program pays %+.0f ns a switch" % paid[name])

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 
+import ratios
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 from agree_with_llvm import Symbols, sections  # noqa: E402
 from harness import WORK, symbolize_tool
@@ -87,6 +89,7 @@ def file_rows(row, program, path):
     full, needed = dwarf_bytes(path)
     ours, names = ours_of(program, "--time", path), ours_of(program, "--names", path)
     gsym = gsym_of(path)
+    ratios.at_most("%s: conversion beside gsymutil's" % name, ours["convert_s"], gsym and gsym[0], 1)
     memory_budget = 1.6 if os.path.getsize(path) > 200e6 else 4
     row("%s, %d MB: conversion" % (name, os.path.getsize(path) / 1e6), "%.2f s, %.0f MB/s" % (
         ours["convert_s"], full / 1e6 / ours["convert_s"]), "<= gsymutil", gsym and "gsymutil %.2f s, %.2f times ours" % (
@@ -101,6 +104,7 @@ def file_rows(row, program, path):
              ("addr2line", per_second(["addr2line", "-fie", path], picked))]
     if BLAZE:
         peers.append(("blazesym", per_second([BLAZE, "symbolize", "elf", "--path", path], picked, True)))
+    ratios.at_least("%s: addresses a second beside llvm-symbolizer's" % name, ours["texts"], peers[0][1], 10)
     row("  addresses a second, %.1f frames with their texts" % ours["frames"], "%.2f M (bare %.1f M)" % (
         ours["texts"] / 1e6, ours["lookups"] / 1e6), "1 M, 10 x llvm", ", ".join(
             "%s %s" % (who, "not run" if rate is None else "%.0f k (%.0f x)" % (rate / 1e3, ours["texts"] / rate)) for who, rate in peers))

@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/store/batches.h"
 
@@ -131,7 +132,8 @@ static void lay_out(const char *directory, const uint8_t *bytes, size_t length)
 		if (!file || fwrite(files[i].bytes, 1, files[i].length, file) != files[i].length)
 			abort();
 		fclose(file);
-		if (sqlite3_open(path, &db) == SQLITE_OK &&
+		if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, page_checksums_vfs()) ==
+			    SQLITE_OK &&
 		    sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL) == SQLITE_OK &&
 		    sqlite3_prepare_v2(db, changes[bytes[0] % CHANGES], -1, &change, NULL) ==
 			    SQLITE_OK) {

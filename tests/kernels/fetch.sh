@@ -5,15 +5,20 @@
 # version such as 5.10, or "newest". What is there already is kept. With KEEP_MODULES=1 the kernel's modules are
 # in DIR/KERNEL/modules. Prints one line for each:
 #   KERNEL PATH-OF-VMLINUZ RELEASE      or      KERNEL missing REASON
+# sh tests/kernels/fetch.sh --mirror: prints where from.
 set -u
-dir=$1
-shift
-mkdir -p "$dir"
-dir=$(cd "$dir" && pwd)
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # The mirror this system uses itself.
 mirror=$(sed -nE 's#^(URIs:|deb (\[[^]]*\] )?) *(https?://[^ ]*)/debian/?( .*)?$#\3#p' \
 	/etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1)
+if [ "$1" = --mirror ]; then
+	echo "$mirror"
+	exit
+fi
+dir=$1
+shift
+mkdir -p "$dir"
+dir=$(cd "$dir" && pwd)
 
 suite_apt() { # SUITE COMMAND…: apt with the suite's own lists
 	home=$dir/apt/$1
@@ -55,7 +60,7 @@ suites_of() { # KERNEL: where it may be; every suite with the archives it is mad
 
 fetch() { # KERNEL
 	target=$dir/$1
-	if [ ! -e "$target/release" ]; then
+	if [ ! -e "$target/release" ] || { [ -n "${KEEP_MODULES:-}" ] && [ ! -d "$target/modules" ]; }; then
 		suite=$(suites_of "$1")
 		case $suite in
 		*-backports) set -- "$1" "debian $suite" ;;
@@ -73,10 +78,11 @@ fetch() { # KERNEL
 			return
 		}
 		release=${package#linux-image-}
-		# Since 7.0 the image package is empty and the kernel lies in linux-binary-*.
+		# Since 7.0 the image package is empty, the kernel lies in linux-binary-* and its modules in linux-modules-*.
 		packages=$package
-		binary=linux-binary-$release
-		suite_apt "$suite" apt-cache policy "$binary" | grep -q 'Candidate: [0-9]' && packages="$packages $binary"
+		for part in "linux-binary-$release" ${KEEP_MODULES:+"linux-modules-$release"}; do
+			suite_apt "$suite" apt-cache policy "$part" | grep -q 'Candidate: [0-9]' && packages="$packages $part"
+		done
 		rm -rf "$target.new"
 		mkdir -p "$target.new/files"
 		# shellcheck disable=SC2086

@@ -14,22 +14,7 @@ build=${1:-${BUILD:-build}}
 [ "$*" != all ] || set -- 5.10 6.1 6.12 6.18 newest
 work=$build/kernels
 mkdir -p "$work"
-number=0 bad=0
-
-result() { # STATUS DESCRIPTION
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		bad=$((bad + 1))
-		echo "not ok $number - $2"
-	fi
-}
-
-skip() { # WHY
-	number=$((number + 1))
-	echo "ok $number # SKIP $1"
-}
+. tests/kernels/lib.sh
 
 make_initramfs() { # OUT
 	root=$(mktemp -d) || exit 1
@@ -54,26 +39,10 @@ make_initramfs() { # OUT
 	rm -rf "$root"
 }
 
-boot() { # VMLINUZ INITRAMFS NAME
-	timeout -k 5 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 1024 -no-reboot -nic none \
-		-display none -serial "file:$work/$3.console" -serial "file:$work/$3.base64" \
-		-kernel "$1" -initrd "$2" -append "console=ttyS0 panic=-1 quiet loglevel=3" </dev/null >"$work/$3.qemu" 2>&1
-}
-
 check_kernel() { # KERNEL VMLINUZ RELEASE
 	started=$(date +%s)
-	rm -f "$work/$1".console "$work/$1".base64 "$work/$1".otlp
-	boot "$2" "$work/initramfs.gz" "$1"
-	# An emulated machine now and then hangs before its first process: that says nothing about what is tested.
-	if ! grep -q "^guest " "$work/$1.console"; then
-		echo "# kernel $3 did not start its first process after $(($(date +%s) - started)) s; once more"
-		boot "$2" "$work/initramfs.gz" "$1"
-	fi
-	# Nor does one whose CPUs go on seeing a breakpoint that the kernel has taken out of its own code again.
-	if grep -q "Oops: int3" "$work/$1.console"; then
-		echo "# kernel $3 tripped over a breakpoint of its own, which the emulation kept; once more"
-		boot "$2" "$work/initramfs.gz" "$1"
-	fi
+	rm -f "$work/$1".console "$work/$1".results "$work/$1".otlp
+	guest_again "$1" 900 "$2" "$work/initramfs.gz" -m 1024 -append "console=ttyS0 panic=-1 quiet loglevel=3"
 	if ! grep -q "^guest-done" "$work/$1.console"; then
 		result 1 "kernel $3 runs to the end"
 		tail -n 20 "$work/$1.console" "$work/$1.qemu" 2>/dev/null | sed 's/^/# /'
@@ -109,7 +78,7 @@ check_kernel() { # KERNEL VMLINUZ RELEASE
 	else
 		skip "kernel $3: no Go compiler"
 	fi
-	if ! base64 -di "$work/$1.base64" 2>/dev/null | gzip -dc >"$work/$1.otlp" 2>/dev/null; then
+	if ! base64 -di "$work/$1.results" 2>/dev/null | gzip -dc >"$work/$1.otlp" 2>/dev/null; then
 		result 1 "kernel $3: the profile came back"
 		grep -vE '^kallsyms' "$work/$1.console" | tail -n 25 | sed 's/^/# /'
 		return

@@ -3,17 +3,19 @@
  * took, as "NAME TIMES NANOSECONDS TID" lines at the end.
  *
  * waits SECONDS [NAME…]: nanosleep 1, 5, 20 and 150 ms, a futex, a child of vfork, an answer from
- * another process; a spinning thread and one that gives way never wait. Begins with a byte, or the
- * end, of its standard input. */
+ * another process, one by a socket, a futex that the thread "unlocker" ends; a spinning thread and
+ * one that gives way never wait. Begins with a byte, or the end, of its standard input. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -107,15 +109,94 @@ static __attribute__((noinline)) void answer(void)
 		_exit(1);
 }
 
-static void help(void)
+static int socket_here, socket_there; /* of one connection by the loopback device */
+
+static void connect_sockets(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t length = sizeof address;
+	int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	socket_here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (bind(listening, (struct sockaddr *)&address, length) || listen(listening, 1) ||
+	    getsockname(listening, (struct sockaddr *)&address, &length) ||
+	    connect(socket_here, (struct sockaddr *)&address, length))
+		exit(1);
+	socket_there = accept(listening, NULL, NULL);
+	close(listening);
+}
+
+static __attribute__((noinline)) void read_socket(struct tally *tally)
+{
+	uint64_t from = now_ns();
+	char byte;
+
+	if (read(socket_here, &byte, 1) == 1)
+		tally->times++;
+	tally->ns += now_ns() - from;
+}
+
+static __attribute__((noinline)) void ask_socket(struct tally *tally)
+{
+	if (write(socket_here, "x", 1) == 1)
+		read_socket(tally);
+}
+
+static void *serve_socket(void *context)
 {
 	char byte;
 
+	(void)context;
+	pthread_setname_np(pthread_self(), "socket_server");
+	while (read(socket_there, &byte, 1) == 1) {
+		sleep_ns(2000000);
+		if (write(socket_there, "y", 1) != 1)
+			_exit(1);
+	}
+	return NULL;
+}
+
+static void *help(void *context)
+{
+	char byte;
+
+	(void)context;
+	pthread_setname_np(pthread_self(), "pipe_writer");
 	while (read(to_helper[0], &byte, 1) == 1) {
 		sleep_ns(2000000);
 		answer();
 	}
 	_exit(0);
+}
+
+static uint32_t lock_word; /* 1: locked */
+
+static void futex(int operation, uint32_t value)
+{
+	syscall(SYS_futex, &lock_word, operation, value, NULL, NULL, 0);
+}
+
+static __attribute__((noinline)) void wait_unlock(struct tally *tally)
+{
+	uint64_t from = now_ns();
+
+	__atomic_store_n(&lock_word, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&lock_word, __ATOMIC_SEQ_CST))
+		futex(FUTEX_WAIT_PRIVATE, 1);
+	tally->ns += now_ns() - from;
+	tally->times++;
+}
+
+static void *unlock(void *context)
+{
+	(void)context;
+	pthread_setname_np(pthread_self(), "unlocker");
+	for (;;) {
+		sleep_ns(3000000);
+		__atomic_store_n(&lock_word, 0, __ATOMIC_SEQ_CST);
+		futex(FUTEX_WAKE_PRIVATE, 1);
+	}
+	return NULL;
 }
 
 static __attribute__((noinline)) void spin_only(struct tally *tally)
@@ -147,10 +228,11 @@ static struct kind {
 	{                                              \
 		.run = run_, .tally = {.name = name_ } \
 	}
-	KIND(sleep_1ms, "sleep_1ms"),    KIND(sleep_5ms, "sleep_5ms"),
-	KIND(sleep_20ms, "sleep_20ms"),  KIND(sleep_150ms, "sleep_150ms"),
-	KIND(wait_futex, "wait_futex"),  KIND(wait_vfork, "wait_vfork"),
-	KIND(ask_helper, "read_answer"), KIND(spin_only, "spin_only"),
+	KIND(sleep_1ms, "sleep_1ms"),     KIND(sleep_5ms, "sleep_5ms"),
+	KIND(sleep_20ms, "sleep_20ms"),   KIND(sleep_150ms, "sleep_150ms"),
+	KIND(wait_futex, "wait_futex"),   KIND(wait_vfork, "wait_vfork"),
+	KIND(ask_helper, "read_answer"),  KIND(ask_socket, "read_socket"),
+	KIND(wait_unlock, "wait_unlock"), KIND(spin_only, "spin_only"),
 	KIND(yield_only, "yield_only"),
 };
 
@@ -169,19 +251,26 @@ int main(int argc, char **argv)
 {
 	const size_t count = sizeof kinds / sizeof *kinds;
 	uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 5;
+	pthread_t unlocker;
 	pid_t helper;
 	char begin;
 
 	if (pipe(to_helper) || pipe(from_helper))
 		return 1;
+	connect_sockets();
 	helper = fork();
 	if (!helper) {
+		pthread_t threads[2];
+
 		close(to_helper[1]);
-		help();
+		pthread_create(&threads[0], NULL, serve_socket, NULL);
+		pthread_create(&threads[1], NULL, help, NULL);
+		pthread_join(threads[1], NULL);
 	}
 	close(to_helper[0]);
 	if (read(STDIN_FILENO, &begin, 1) < 0)
 		return 1;
+	pthread_create(&unlocker, NULL, unlock, NULL);
 	end_ns = now_ns() + seconds * 1000000000;
 	for (size_t i = 0; i < count; i++) {
 		kinds[i].is_wanted = argc <= 2;

@@ -2,10 +2,11 @@
 """Every sample taken in the kernel is either shown or counted as lost, with a reason: also when the server
 is killed in the middle and comes back."""
 import re
+import signal
 import subprocess
 import time
 
-from harness import (CPUS, PROGRAMS, WORK, Agent, Server, build_programs, check, equal, need_bpf, note, run, start,
+from harness import (CPUS, PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, run, start,
                      wait_for)
 
 RATE = 199
@@ -107,4 +108,29 @@ def killed_in_the_middle():
 
 
 need_bpf()
-run(undisturbed, killed_in_the_middle)
+def held_up():
+    """An agent that did not come to read its ring: what was lost meanwhile is in the report of that time, not in the next."""
+    build_programs("burn")
+    load = [start([PROGRAMS + "/burn", "40", "40"]) for _ in range(CPUS)]
+    server = Server(data="held")
+    agent = Agent("--frequency", "997", "--report-interval", "2s", "--log-level", "debug", server=server, log="held.log")
+    reports = re.compile(r"debug report seq=(\d+) samples=\d+ bytes=\d+ taken=(\d+) ring_full=(\d+)")
+    wait_for(lambda: len(reports.findall(agent.text())) >= 1, 30)
+    agent.process.send_signal(signal.SIGSTOP)
+    before = len(reports.findall(agent.text()))
+    time.sleep(6)
+    agent.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: len(reports.findall(agent.text())) >= before + 2, 60)
+    counts = [tuple(map(int, found)) for found in reports.findall(agent.text())]
+    note("reports before and after: %s" % counts)
+    first, last = counts[before][2] - (counts[before - 1][2] if before else 0), counts[-1][2]
+    check(last > 1000, "samples were lost", counts)
+    check(first > 0.9 * last, "in the report of that time", counts)
+    agent.stop()
+    check_closed(server, "an agent that was held up")
+    server.stop()
+    for process in load:
+        end(process)
+
+
+run(undisturbed, killed_in_the_middle, held_up)

@@ -102,7 +102,7 @@ def losses(server, base_ns):
     resource = request.resource(**{"host.name": "h8", "farflame.process": "a"})
     profile = request.profile(resource, time_ns=base_ns)
     request.sample(profile, [("cpython", "work", "a.py", 3)], [1, 1000], thread="main")
-    for i in range(12):
+    for i in range(14):
         profile.samples[-1].attribute_indices.append(request.attribute("app.key%d" % i, "v"))
     own = request.resource(**{"host.name": "h8", "farflame.agent.id": "00" * 15 + "01", "farflame.report.seq": 1,
                               "farflame.taken": 4, "farflame.lost.ring_full": 3})

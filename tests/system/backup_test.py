@@ -208,6 +208,65 @@ def damage():
     server.stop()
 
 
+def same_files(before, after):
+    names = [os.path.relpath(path, WORK + "/" + before) for path in glob.glob(WORK + "/" + before + "/**/*", recursive=True)
+             if os.path.isfile(path)]
+    return {name for name in names if os.path.exists(os.path.join(WORK, after, name)) and
+            os.path.samefile(os.path.join(WORK, before, name), os.path.join(WORK, after, name))}
+
+
+def incremental():
+    """What did not change since the last backup is a link to it; the copy verifies, and is restored by copying it."""
+    data = WORK + "/growing"
+    server = Server(data="growing")
+    old = time.time_ns() - 3 * 86400 * 10**9
+    for number in range(20):
+        equal(server.post(report(0, number, old))[0], 200, "a report of three days ago") if not number else \
+            server.post(report(0, number, old))
+    source = WORK + "/program.c"
+    with open(source, "w", encoding="utf-8") as file:
+        file.write("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-g", "-o", WORK + "/program", source, "-Wl,--build-id=0x" + "ab" * 20], check=True)
+    with open(WORK + "/program", "rb") as file:
+        equal(server.request("PUT", "/api/v1/modules/" + "ab" * 20, file.read(),
+                             {"Content-Type": "application/octet-stream"})[0] // 100, 2, "an upload")
+    server.stop()
+    equal(command("growing", "--backup", WORK + "/first").returncode, 0, "a first backup")
+    done = command("growing", "--backup", WORK + "/second", "--backup-base", WORK + "/first")
+    equal(done.returncode, 0, "a second one with --backup-base")
+    same = same_files("first", "second")
+    check({"agents.db", "symbols.db"} <= same and any("samples-" in name for name in same) and
+          any("uploads" in name for name in same), "nothing changed: databases and uploads are the same files", sorted(same))
+    server.start()
+    for number in range(20, 30):
+        server.post(report(0, number))
+    server.stop()
+    done = command("growing", "--backup", WORK + "/third", "--backup-base", WORK + "/second")
+    equal(done.returncode, 0, "a third one, after ten reports more")
+    note(done.stdout.strip())
+    same = same_files("second", "third")
+    check("agents.db" not in same and any("uploads" in name for name in same),
+          "what changed is a file of its own, the upload is not", sorted(same))
+    for name in ("first", "second", "third"):
+        done = command(name, "--verify")
+        check(done.returncode == 0 and not glob.glob(WORK + "/" + name + "/*-shm"), "--verify of the %s" % name, done.stdout)
+    done = command("second", "--listen", "127.0.0.1:0", seconds=20)
+    check(done.returncode == 1 and "cp -r" in done.stderr, "no server starts on files that another backup has too", done.stderr)
+    shutil.copytree(WORK + "/third", WORK + "/restored")
+    server = Server(data="restored")
+    equal(len([row for row in shown_since(server, "now-5d")]), 30, "restored by a copy it has all 30 reports")
+    server.stop()
+    done = command("growing", "--backup", WORK + "/fourth", "--backup-base", WORK + "/growing")
+    check(done.returncode == 1 and "is not a backup" in done.stderr, "a base that is no backup is refused", done.stderr)
+    equal(command("growing", "--backup-base", WORK + "/first").returncode, 2, "--backup-base alone: 2")
+    done = command("first", "--verify")
+    equal(done.returncode, 0, "the first backup is as it was")
+
+
+def shown_since(server, begin):
+    return {frames[0] for frames, _ in server.folded(group_by="thread", from_=begin)}
+
+
 if __name__ == "__main__":
     otlp.messages(BUILD)  # made once, before threads ask for it
-    run(running, no_room, damage)
+    run(incremental, running, no_room, damage)

@@ -115,7 +115,7 @@ def slow_clients():
     """100 connections that send a body one byte at a time; others are answered within 100 ms meanwhile."""
     server = Server(data="slow")
     stop = threading.Event()
-    head = (b"POST /v1development/profiles HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+    head = (b"POST /v1development/profiles HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
             b"Content-Length: 100000\r\n\r\n")
     slow = []
     for _ in range(100):

@@ -14,7 +14,6 @@ from stores_test import compare, requests  # noqa: E402
 
 KEEP = ["--retention", "3d,10m:30d,1h:400d"]
 EVERY = 4 if "ALL" in os.environ else 24
-DAY_START = time.time_ns() // (86400 * 10**9) * 86400 * 10**9
 
 
 def hours(house, table, what, where="1"):
@@ -58,7 +57,7 @@ def rolled_up():
             server.arguments[server.arguments.index("--retention") + 1] = keep
             server.start()
         column = "minute" if table == "samples" else "bucket"
-        left = "SELECT count() FROM %s WHERE %s < toDateTime(%d)" % (table, column, DAY_START // 10**9 - 86400)
+        left = "SELECT count() FROM %s WHERE %s < toDateTime(%d)" % (table, column, (int(time.time()) - 25 * 3600) // 86400 * 86400)
         check(wait_for(lambda: int(house.ask(left, "sums")) == 0, 30, 0.5), "older %s go" % what, house.ask(left, "sums"))
         compare([plain, servers[1]], "with the older %s gone" % what, EVERY)
 

@@ -129,6 +129,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def loops(self, build_id):
         self.send(302, Location=self.path)
 
+    def leads_inside(self, build_id):
+        """To another server of this host, as the cloud's metadata or a router would be."""
+        self.send(302, Location="http://localhost:%d%s" % (state["server"].server_port,
+                                                           self.path.replace("/leads_inside/", "/well/")))
+
     def reads_files(self, build_id):
         path = os.path.join(WORK, "local")
         with open(path, "wb") as file:
@@ -377,6 +382,7 @@ def test_server_faults():
         lambda: fault_of_server("stalls", "Operation too slow"),
         lambda: fault_of_server("stalls_in_body", "Operation too slow"),
         lambda: fault_of_server("page", r"no ELF file \(text/html\)"),
+        lambda: fault_of_server("leads_inside", "sends to an address that is not public"),
         lambda: fault_of_server("loops", r"redirects followed"),
         lambda: fault_of_server("reads_files", "Protocol \"file\" (not supported|disabled)"))
 

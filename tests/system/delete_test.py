@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """DELETE /api/v1/samples while reports come: what is selected goes, all else stays exactly, the accounting says so, a
 start after SIGKILL brings nothing back; what was not clearly meant is refused."""
+import glob
 import json
+import os
+import subprocess
 import sys
 import threading
 import time
 import urllib.parse
 
-from harness import BUILD, Server, check, equal, run
+from harness import BUILD, WORK, Server, check, equal, run, wait_for
 
 sys.path.insert(0, "tests/tools")
+sys.path.insert(0, "tests/system")
 import otlp  # noqa: E402
 from otlp_writer import Request  # noqa: E402
+from store_faults_test import put, shim  # noqa: E402
 
 PERIOD = 10101010
 THREADS = 3
@@ -113,6 +118,66 @@ def deleting():
     server.stop()
 
 
+def of_secrets(host, when_ns, frames, seq):
+    made = Request(BUILD)
+    profile = made.profile(made.resource(**{"host.name": host, "farflame.process": "process-of-" + host}), time_ns=when_ns)
+    mapping = made.mapping("library-of-" + host, "%040x" % len(host))
+    for i in range(frames):
+        made.sample(profile, [("python", "function_of_" + host, "file_of_%s.py" % host, i), ("native", mapping, 64 * i)],
+                    [1, PERIOD], thread="thread-of-" + host)
+    made.counters(host, "%032x" % len(host), seq, seq - 1, frames * seq, time_ns=when_ns)
+    return made.bytes()
+
+
+def bytes_with(text, folder):
+    """symbols.db has the modules of the whole fleet, whoever ran them."""
+    return [path for path in glob.glob(folder + "/*.db*") if "symbols" not in path and text.encode() in open(path, "rb").read()]
+
+
+def names_gone():
+    """What is deleted leaves no name behind in any database, and what stays keeps its own; the silent agent goes too."""
+    os.environ["FAULTS"] = WORK + "/faults"
+    environment = shim()
+    put("errno", "0")
+    put("clock", "-3600")  # the agents were heard an hour ago
+    os.environ.update(environment)
+    try:
+        server = Server(data="secrets", log="early.log")
+        now = time.time_ns() - 3600 * 10**9
+        for host in ("secret-host", "plain-host"):
+            for seq, when in ((1, now - 3 * 86400 * 10**9), (2, now)):
+                equal(server.post(of_secrets(host, when, 20, seq))[0], 200, "a report of " + host)
+        server.stop()
+    finally:
+        del os.environ["LD_PRELOAD"]
+    folder = WORK + "/secrets"
+    server = Server(data="secrets", log="late.log")
+    wait_for(lambda: glob.glob(folder + "/hours-*.db"), 10)
+    for text in ("secret-host", "function_of_secret", "thread-of-secret", "library-of-secret", "file_of_secret"):
+        check(bytes_with(text, folder), "before: '%s' is in databases" % text)
+    status, said = delete(server, match='{host="secret-host"}', from_="now-9d", until="now")
+    equal((status, said.get("deleted_samples")), (200, 40), "all samples of the host, of today's too")
+    found = wait_for(lambda: not bytes_with("secret", folder), 75)
+    check(found, "no name of it is left, in no database", bytes_with("secret", folder))
+    check(bytes_with("plain-host", folder) and bytes_with("function_of_plain", folder), "others' are")
+    hosts = {row["host"] for row in server.json("/api/v1/agents")["agents"]}
+    equal(hosts, {"plain-host"}, "its agent, silent for an hour, is forgotten")
+    rows = server.folded(group_by="host", from_="now-9d", until="now")
+    equal(sum(value for _, value in rows), 40, "the other host's samples are all there")
+    check(any("function_of_plain-host" in frame for frames, _ in rows for frame in frames), "with their names", rows[:3])
+    accounting = server.flamegraph(from_="now-9d", until="now")["accounting"]
+    equal((accounting["taken"], accounting["samples"] if "samples" in accounting else 40, accounting["lost_by"].get("deleted"),
+           accounting["lost_by"].get("unexplained", 0)), (80, 40, 40, 0), "the accounting says what went")
+    equal(server.post(of_secrets("secret-host", time.time_ns(), 3, 1))[0], 200, "a host that comes back")
+    equal(sum(value for _, value in server.folded(match='{host="secret-host"}', from_="now-9d")), 3, "begins anew")
+    server.stop()
+    done = subprocess.run([BUILD + "/farflame-server", "--data", folder, "--verify"], capture_output=True, text=True)
+    equal(done.returncode, 0, "--verify finds nothing")
+    server.start()
+    equal(sum(value for _, value in server.folded(from_="now-9d", until="now+1m")), 43, "after a start too")
+    server.stop()
+
+
 if __name__ == "__main__":
     otlp.messages(BUILD)
-    run(deleting)
+    run(deleting, names_gone)

@@ -41,7 +41,7 @@ def ask(server, format_, path="/api/v1/flamegraph", **parameters):
 # --- what each reader finds: {stack of names, root first: value} ---
 
 def folded_name(name):
-    return re.sub(r"[;\x00-\x1f\x7f]", "_", name)
+    return re.sub(r"[;\x00-\x1f\x7f\ufffd]", "_", name)
 
 
 def of_tree(nodes, names):
@@ -268,7 +268,8 @@ def agree(server, question, is_recorded):
         check(headers["Content-Type"].startswith(type_) and json.loads(headers["Farflame-Accounting"]) == accounting,
               "%s: its type, and the accounting in the header" % format_, headers)
     check("attachment" in ask(server, "pprof", **question)[0]["Content-Disposition"] and
-          "farflame-on-cpu.svg" in ask(server, "svg", **question)[0]["Content-Disposition"], "a name for the file")
+          re.search(r'filename="farflame_on-cpu(_[A-Za-z0-9._-]+)?(_\d{4}-\d\d-\d\dT\d{4}Z){2}\.svg"',
+                    ask(server, "svg", **question)[0]["Content-Disposition"]), "the file's name says what and when")
     # '_[k]' is folded's alone, and may hide two frames of one name
     for format_, stacks in (("speedscope", of_speedscope(bodies["speedscope"])), ("csv", of_csv(bodies["csv"])),
                             ("html", of_html(bodies["html"]))):
@@ -354,6 +355,9 @@ def hostile():
     status, _, body = server.post(hostile_report())
     equal(status, 200, "the report is taken")
     bodies, _, _ = agree(server, {"max_nodes": 1000000}, is_recorded=False)
+    named = ask(server, "csv", match='{process="p</script>"}')[0]["Content-Disposition"]
+    check("farflame_on-cpu_p_" in named and "script" in named and not re.search("[<>/]", named) and named.count('"') == 2,
+          "the process is in the file's name too, as file names may have it", named)
     html = bodies["html"].decode()
     equal(len(re.findall(r"<script|</script", html)), 4, "html: two scripts, the data and ours, whatever the names")
     check("Content-Security-Policy" in html and not re.search(r'(?:src|href)="(?!data:)', html),
@@ -383,7 +387,7 @@ def functions(server):
 
 def compared(server):
     """6 samples of one thread with 7 of another: each is as wide as half of what both have."""
-    body = ask(server, "svg", "/api/v1/diff", norm="raw", noise="hosts", match='{thread="+1"}', group_by="",
+    body = ask(server, "svg", "/api/v1/diff", norm="raw", match='{thread="+1"}', group_by="",
                **{"base.match": '{thread="-1"}'})[1]
     frames = xml.etree.ElementTree.fromstring(body).find("{http://www.w3.org/2000/svg}g[@id='frames']")
     found = {}

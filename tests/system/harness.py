@@ -122,11 +122,18 @@ atexit.register(stop_all)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # else what was started stays
 
 
+class NotThere(RuntimeError):
+    """No sample has come yet of what was asked for."""
+
+
 def wait_for(condition, seconds=30, every=0.2):
     """The condition's first true value, or its last one when the time is over."""
     deadline = time.monotonic() + seconds
     while True:
-        value = condition()
+        try:
+            value = condition()
+        except NotThere:
+            value = None
         if value or time.monotonic() > deadline:
             return value
         time.sleep(every)
@@ -226,6 +233,8 @@ class Server:
 
     def json(self, path, **parameters):
         status, _, body = self.get(path, **parameters)
+        if status == 404 and b"no such " in body:
+            raise NotThere("%s %s: %s" % (path, parameters, body[:300]))
         if status != 200:
             raise RuntimeError("%s %s: %d %s" % (path, parameters, status, body[:300]))
         return json.loads(body)
@@ -241,6 +250,8 @@ class Server:
         parameters = dict({"type": "on-cpu", "from_": "now-15m", "until": "now", "format": "folded",
                            "value": "samples", "max_nodes": 1000000}, **parameters)
         status, _, body = self.get("/api/v1/flamegraph", timeout=60, **parameters)
+        if status == 404 and b"no such " in body:
+            return []
         if status != 200:
             raise RuntimeError("flamegraph: %d %s" % (status, body[:300]))
         rows = []
@@ -267,8 +278,8 @@ class Server:
 
 
 class Agent:
-    def __init__(self, *arguments, server=None, log="agent.log", wait=True):
-        self.arguments = [BUILD + "/farflame-agent", *arguments]
+    def __init__(self, *arguments, server=None, log="agent.log", wait=True, prefix=()):
+        self.arguments = [*prefix, BUILD + "/farflame-agent", *arguments]
         if server:
             self.arguments += ["--server", server.url if isinstance(server, Server) else server]
         self.log = log

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a process changed what it does: simulated hours whose mix is known, drawn sample by sample. PROCESSES=50 and
-MINUTES=1440 for a fleet's day; REAL=1 runs a program that changes its mix once, under an agent, for four minutes."""
+MINUTES=1440 for a fleet's day; REAL=1 runs a program that changes its mix once, under an agent, for eight minutes."""
 import os
 import random
 import subprocess
@@ -189,9 +189,9 @@ def real_program():
     server = Server(data="real", log="real.log")
     Agent("--report-interval", "5s", server=server)
     begun = int(time.time())
-    moment = begun // MINUTE * MINUTE + 3 * MINUTE + 30
+    moment = begun // MINUTE * MINUTE + 6 * MINUTE + 30  # six minutes or more can be told of
     program = start([os.path.join(PROGRAMS, "mix"), str(moment), "3", str(moment + 90)])
-    program.wait(400)
+    program.wait(600)
     wait_for(lambda: any(change["until"] for change in server.json(
         "/api/v1/hotspots", match='{process="mix"}', from_=begun - 60, until="now")["changes"]), 60)
     answer = server.json("/api/v1/hotspots", match='{process="mix"}', from_=begun - 60, until="now")

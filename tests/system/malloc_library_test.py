@@ -116,6 +116,52 @@ def test_every_announced_block_is_given_back():
         count.close()
 
 
+def test_a_realloc_that_fails():
+    """The block is still there: its end is told when it is given back, and once."""
+    with open(os.path.join(WORK, "fails.c"), "w") as file:
+        file.write("""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+	static char buffer[2][64];
+	void *block;
+	setvbuf(stdin, buffer[0], _IOFBF, 64);
+	setvbuf(stdout, buffer[1], _IOLBF, 64);
+	block = malloc(100000);
+	for (int i = 0; i < 100; i++)
+		if (realloc(block, PTRDIFF_MAX))
+			return 1;
+	puts("failed");
+	getchar();
+	block = realloc(block, 200000);
+	puts("moved");
+	getchar();
+	free(block);
+	puts("freed");
+	getchar();
+}
+""")
+    path = os.path.join(WORK, "fails")
+    subprocess.run(["cc", "-O0", "-w", "-fno-builtin", path + ".c", "-o", path], check=True)
+    counts = [Count("alloc"), Count("free")]
+    program = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env=preloaded(FARFLAME_MALLOC_RATE="1"))
+    told = []
+    for line in ("failed", "moved", "freed"):
+        equal(program.stdout.readline(), line + "\n", "the program goes on: " + line)
+        told.append([count.read() for count in counts])
+        program.stdin.write("\n")
+        program.stdin.flush()
+    program.wait()
+    for count in counts:
+        count.close()
+    equal([[taken - told[0][0], given - told[0][1]] for taken, given in told], [[0, 0], [1, 1], [1, 2]],
+          "realloc() moves the sample once, free() ends it")
+    equal(told[0][0] - told[0][1], 1, "a realloc() that fails ends nothing")
+
+
 def test_nobody_listens():
     """Without a listener no block is remembered: one that comes then hears of nothing older."""
     program = subprocess.Popen([os.path.join(PROGRAMS, "allocs"), "2", "20000"], stdin=subprocess.PIPE,
@@ -225,4 +271,4 @@ def test_others():
 need_bpf()
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
 build_programs("allocs", "libearly.so", "early", "own_malloc")
-run(test_every_announced_block_is_given_back, test_nobody_listens, test_early, test_own_allocator, test_others)
+run(test_every_announced_block_is_given_back, test_a_realloc_that_fails, test_nobody_listens, test_early, test_own_allocator, test_others)

@@ -79,7 +79,7 @@ class Client:
                 if not self.file:
                     self.socket = socket.create_connection(("127.0.0.1", self.server.port), 30)
                     self.file = self.socket.makefile("rb")
-                self.socket.sendall(("GET %s HTTP/1.1\r\nHost: t\r\n\r\n" % target).encode())
+                self.socket.sendall(("GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % target).encode())
                 return self.read()
             except OSError:
                 self.file = None

@@ -68,11 +68,11 @@ def diff(server, base, compared, **more):
 def comparisons(server, tally):
     for norm in ("per_second", "share", "raw"):
         same = diff(server, 0, 1, norm=norm, value="samples")
-        equal([f["name"] for f in same["functions"] if f["significant"]], [], norm + ": the same load shows no change")
-        check(same["noise"]["tested"] >= 30 and same["noise"]["clusters"] == 30 and same["noise"]["from"] == "time",
-              "of functions tested over 30 parts", same["noise"])
+        equal([f["name"] for f in same["functions"] if f["recorded"] or f["sustained"] == "yes"], [],
+              norm + ": the same load shows no change")
+        check(same["statistics"]["tested"] >= 30 and not same["statistics"]["too_short"], "of functions tested", same["statistics"])
         slower = diff(server, 1, 2, norm=norm, value="samples")
-        found = [f for f in slower["functions"] if f["significant"]]
+        found = [f for f in slower["functions"] if f["recorded"] and f["sustained"] == "yes"]
         check(found and found[0]["name"] == "slow" and len(found) <= 2, norm + ": the slower function is found, first",
               json.dumps(found)[:1500])
         check(found and found[0]["ci_low"] <= 0.25 and found[0]["ci_high"] >= 0.1 and found[0]["ci_low"] > 0,
@@ -129,6 +129,97 @@ def lines(server, tally):
           {minute: count for (minute, name), count in tally.items() if name == "slow"}, "of one function")
     for wrong in ({"step": "90s"}, {"step": "0m"}, {"step": "1"}, {"step": "1m", "from_": "now-30d"}, {"limit": 0}):
         equal(server.get("/api/v1/timeline", **wrong)[0], 422, "refused: %s" % wrong)
+
+
+def reported_time():
+    """Two hosts: one reports all of a minute and a third of the next, one begins in the middle of the first."""
+    server = Server(data="reported")
+    begin = NOW - 10 * MINUTE
+    agents = {"whole": ("0a" * 16, range(0, 8)), "late": ("0b" * 16, range(3, 7))}
+    for host, (agent, reports) in agents.items():
+        taken = lost = 0
+        for seq, part in enumerate(reports, 1):
+            made = Request(BUILD)
+            time_ns = (begin + part * 10000) * 1000000
+            lost += 5 if (host, part) == ("whole", 6) else 0
+            taken += 10 + (5 if (host, part) == ("whole", 6) else 0)
+            for kind, unit, value in (("on-cpu", "nanoseconds", PERIOD), ("page-fault", "bytes", 4096)):
+                profile = made.profile(made.resource(**{"host.name": host, "farflame.process": "p"}), type_=kind, unit=unit, time_ns=time_ns)
+                made.sample(profile, [("cpython", "f", "/a.py", 1)], [10, 10 * value])
+            made.counters(host, agent, seq, seq - 1, taken, time_ns=time_ns, ring_full=lost).duration_nano = 10 * 10**9
+            equal(server.post(made.bytes())[0], 200, "taken")
+    span = {"from_": begin, "until": begin + 2 * MINUTE}
+    for kind in ("on-cpu", "page-fault"):
+        answer = server.json("/api/v1/timeline", type=kind, step="1m", group_by="host,process", **span)
+        lost = 5 if kind == "on-cpu" else 0
+        equal(answer.get("reported"), [[begin, 60000, 0], [begin + MINUTE, 20000, lost]], kind + ": each minute says how much of it was reported")
+        equal({series["labels"]["host"]: series.get("reported") for series in answer["series"]},
+              {"whole": [[begin, 60000], [begin + MINUTE, 20000]], "late": [[begin, 30000], [begin + MINUTE, 10000]]},
+              kind + ": and so does each host's line")
+        by_name = server.json("/api/v1/timeline", type=kind, step="1m", focus="^f$", group_by="host", **span)
+        equal([by_name.get("reported"), {s["labels"]["host"]: s.get("reported") for s in by_name["series"]}],
+              [answer.get("reported"), {s["labels"]["host"]: s.get("reported") for s in answer["series"]}],
+              kind + ": the same where stacks are asked for")
+        for path in ("flamegraph", "top", "timeline"):
+            whole, late = (server.json("/api/v1/" + path, type=kind, match=match, **span)["accounting"].get("reported_ms")
+                           for match in ("", '{host="late"}'))
+            equal((whole, late), (80000, 40000), "%s, %s: so much of the range was reported" % (kind, path))
+    whole = server.json("/api/v1/timeline", type="on-cpu", step="2m", from_=begin // (2 * MINUTE) * 2 * MINUTE, until=begin + 4 * MINUTE)
+    equal(sum(reported for _, reported, _ in whole.get("reported", [])), 80000, "longer steps have the sum")
+    server.stop()
+
+
+def said(server, path, **parameters):
+    status, _, body = server.get("/api/v1/" + path, **parameters)
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return status, body.decode()
+    return status, answer["error"]["message"] if "error" in answer else answer
+
+
+def unknown():
+    """What is asked for and was never there is named, with what there is; what is there at another time says when."""
+    server = Server(data="unknown")
+    status, answer = said(server, "flamegraph", match='{host="h"}')
+    equal((status, answer["accounting"].get("nothing")), (200, None), "a server without any data knows nothing either")
+    begin = NOW - 3 * 60 * MINUTE
+    for minute in (0, 7, 130):
+        made = Request(BUILD)
+        for host, process in (("web1", "api"), ("web2", "db")):
+            resource = made.resource(**{"host.name": host, "farflame.process": process, "service.name": process, "farflame.label.zone": "z1"})
+            made.sample(made.profile(resource, time_ns=(begin + minute * MINUTE) * 10**6), [("cpython", "f", "/a.py", 1)], [3, 3 * PERIOD], thread="t")
+        equal(server.post(made.bytes())[0], 200, "taken")
+    span = {"from_": begin, "until": NOW}
+    for path in ("flamegraph", "top", "timeline", "hotspots", "diff"):
+        for match, what in (('{host="doesnotexist"}', "no such host as 'doesnotexist'; known are: web1, web2"),
+                            ('{process="nginx"}', "no such process as 'nginx'; known are: api, db"),
+                            ('{host="web1",service="nope"}', "no such service as 'nope'; known are: api, db"),
+                            ('{zone="z9"}', "no such zone as 'z9'; known are: z1"),
+                            ('{pid="1"}', "no such label as 'pid'; known are: host, process, service, thread, zone"),
+                            ('{pid=~"1.*"}', "no such label as 'pid'")):
+            status, answer = said(server, path, match=match, **span)
+            check(status == 404 and what in str(answer), "%s, %s: is not known" % (path, match), (status, answer))
+        if path != "diff":
+            status, answer = said(server, path, group_by="pid", **span)
+            check(status == 404 and "parameter 'group_by': no such label as 'pid'" in str(answer), path + ": nor a label to group by", (status, answer))
+        for asked in ({"match": '{host="web1",process="db"}'}, {"match": '{zone!="z1"}'}, {"match": '{thread="nobody"}'}, {"match": '{container=""}'},
+                      {"group_by": "container,zone,thread" if path != "diff" else "process"}):
+            status, answer = said(server, path, **asked, **span)
+            equal(status, 200, "%s, %s: known, if not together" % (path, asked))
+    for match, host in (("", "all"), ('{host="web1"}', "one"), ('{thread="t"}', "a thread")):
+        for path in ("flamegraph", "timeline"):
+            accounting = said(server, path, match=match, from_=NOW - MINUTE, until=NOW)[1]["accounting"]
+            equal((accounting["samples"], accounting.get("data_from"), accounting.get("data_until"), accounting.get("nothing")),
+                  (0, begin, begin + 131 * MINUTE, None), "%s: a range without data says from when to when there are, of %s" % (path, host))
+    for kind, how in (("mem-alloc", "; farflame-agent takes it with --profile on-cpu,mem-alloc"), ("rdma", "")):
+        for path in ("flamegraph", "timeline"):
+            status, answer = said(server, path, type=kind, **span)
+            equal((status, answer["accounting"].get("nothing")), (200, "no %s was ever recorded here; recorded are: on-cpu%s" % (kind, how)),
+                  "%s: a type that nobody records, and what takes it" % path)
+    status, answer = said(server, "flamegraph", type="cpu", **span)
+    check(status == 422 and "such as on-cpu, off-cpu," in answer and answer.endswith("rdma"), "no type: which there are", (status, answer))
+    server.stop()
 
 
 def small_load():
@@ -211,10 +302,10 @@ def hosts_compared(server):
     rows = {v["value"]: v["samples"] for v in server.json("/api/v1/labels/host", from_="now-4h")["values"]}
     names = sorted(rows)
     even, odd = names[::2], names[1::2]
-    answer = server.json("/api/v1/diff", from_="now-4h", noise="hosts", norm="share", value="samples", **{
+    answer = server.json("/api/v1/diff", from_="now-4h", norm="share", value="samples", **{
         "base.match": '{host=~"%s"}' % "|".join(even), "match": '{host=~"%s"}' % "|".join(odd)})
-    noise = answer["noise"]
-    equal((noise["from"], noise["base_clusters"], noise["clusters"]), ("hosts", len(even), len(odd)), "each host is a part")
+    equal((answer["statistics"]["hosts"], answer["hosts_joined"], answer["hosts_left"]), (0, [], []),
+          "no host is on both sides: they are compared as they are")
     equal((answer["base"]["accounting"]["samples"], answer["accounting"]["samples"]),
           (sum(rows[h] for h in even), sum(rows[h] for h in odd)), "both sides have their hosts' samples")
     check(answer["base"]["accounting"]["hosts"] == len(even) and answer["accounting"]["hosts"] == len(odd), "and hosts")
@@ -237,7 +328,7 @@ def leave(server):
     whole = time.monotonic() - begin
     gone = counter(server, "queries_gone_total")
     client = socket.create_connection(("127.0.0.1", server.port))
-    client.sendall(("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % SLOW).encode())
+    client.sendall(("GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % SLOW).encode())
     time.sleep(min(0.1, whole / 10))
     client.close()
     begin = time.monotonic()
@@ -253,9 +344,14 @@ def limits(server):
         server.stop()
         server.arguments = arguments + [option, value]
         server.start()
-        paths = [SLOW, "/api/v1/flamegraph?from=now-4h&group_by=host,thread"]
-        if option != "--query-memory":  # a table of functions is small
-            paths.append("/api/v1/top?from=now-4h")
+        paths = [SLOW]
+        cut = "/api/v1/flamegraph?from=now-4h&group_by=host,thread"
+        if option != "--query-memory":
+            paths += [cut, "/api/v1/top?from=now-4h"]
+        else:
+            accounting = server.json(cut)["accounting"]
+            check(0 < accounting["cut_by_memory"] <= accounting["cut"] < accounting["value"],
+                  "little memory: the heaviest stacks, and what was cut", accounting)
         for path in paths:
             status, _, body = server.get(path)
             check(status == 422 and b"narrow" in body, "%s %s: %s" % (option, value, path[:24]), "%d %s" % (status, body[:300]))
@@ -267,7 +363,7 @@ def limits(server):
     clients = []
     for _ in range(40):
         client = socket.create_connection(("127.0.0.1", server.port))
-        client.sendall(("GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % SLOW).encode())
+        client.sendall(("GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % SLOW).encode())
         clients.append(client)
     waiting, refused, deadline = list(clients), 0, time.monotonic() + 60
     while waiting and refused < 5 and time.monotonic() < deadline:
@@ -304,4 +400,4 @@ def fleet_of_some():
 
 
 if __name__ == "__main__":
-    run(small_load, fleet_of_some)
+    run(reported_time, unknown, small_load, fleet_of_some)

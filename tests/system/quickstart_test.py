@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/quickstart.sh as a stranger uses it: once, again while running, stop, stop again, a taken port, and
 without the right to load eBPF or to sample at all. Works in build/, where it always works."""
+import json
 import os
 import re
 import shutil
@@ -64,6 +65,14 @@ def whole_life():
     url = check_result(text, "first run")
     running = pids()
     check(len(running) == 2 and all(is_alive(p) for p in running.values()), "both still run", running)
+    check("DEBUGINFOD_URLS=https://debuginfod." in text, "nothing is asked of the network unasked: how to do it is said", text)
+    command = open("/proc/%d/cmdline" % running["server"]).read()
+    check("--debuginfod" not in command, "nor is it", command)
+    check("&type=off-cpu" in text and "&type=mem-alloc" in text, "where waits and memory are seen", text[-600:])
+    answer = json.load(urllib.request.urlopen(url.split("#")[0] + "api/v1/types?from=now-15m", timeout=10))
+    taken = {kind["name"]: kind["samples"] for kind in answer["types"]}
+    check(taken.get("off-cpu", 0) > 0 and taken.get("page-fault", 0) > 0, "waits and page faults are there at once", taken)
+    note("types: %s" % taken)
     page = urllib.request.urlopen(url.split("#")[0], timeout=10).read()
     check(b"<html" in page.lower(), "the page is served at the address it prints", page[:200])
     status, text, seconds = quickstart(port=port)
@@ -120,6 +129,7 @@ def perf_instead_of_ebpf():
     if check(status == 0, "perf events instead of eBPF: returns 0", text):
         check("eBPF is not permitted here" in text and "perf events" in text,
               "perf events instead of eBPF: says so, and why", text)
+        check("type=off-cpu" not in text, "perf events instead of eBPF: no page of waits is promised", text[-600:])
         check("RECORDED" not in text, "perf events instead of eBPF: it is this host's profile", text)
         check_result(text, "perf events instead of eBPF")
         check("sort_orders" in text.split("Hottest functions")[-1], "perf events instead of eBPF: with names", text)

@@ -8,9 +8,10 @@ build=${1:-build}
 [ $# -eq 0 ] || shift
 FARFLAME_BUILD=$build
 BUILD=$build
-export FARFLAME_BUILD BUILD
+PYTHONPATH=$PWD/tests/system
+export FARFLAME_BUILD BUILD PYTHONPATH
 tests=
-for file in tests/system/*.py tests/system/*.sh tests/browser/*_test.py tests/browser/*_test.mjs; do
+for file in tests/system/*.py tests/system/*.sh tests/attacks/*_test.py tests/browser/*_test.py tests/browser/*_test.mjs; do
 	case ${file##*/} in
 	'*'* | run.sh | lib*.sh | harness.py) continue ;;
 	esac
@@ -36,11 +37,14 @@ case $tests in *.mjs*) sh tests/web/packages.sh >&2 ;; esac
 # server of its own does not mind company.
 alone= together=
 for file in $tests; do
+	case $file in
+	tests/attacks/server_*) together="$together $file" && continue ;;
+	esac
 	case ${file##*/} in
 	server_page_*) alone="$alone $file" ;;
 	*_test.mjs) together="$together $file" ;;
-	backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | go_names_* | \
-		hard_cases_* | queries_* | senders_* | store_faults_* | stores_* | symbol_* | symbolicate_* | symbols_agree.sh | \
+	alerts_* | backup_* | bad_input_* | buildid_* | clickhouse_* | contract_* | debuginfod_faults_* | fleet_* | formats_* | go_names_* | \
+		hard_cases_* | numbers_* | queries_* | senders_* | store_faults_* | stores_* | symbol_* | starts_* | symbolicate_* | symbols_agree.sh | \
 		upload_symbols_* | delete_* | unwind_rows_*) together="$together $file" ;;
 	*) alone="$alone $file" ;;
 	esac

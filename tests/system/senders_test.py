@@ -72,6 +72,8 @@ def old_times():
         accounting = server.flamegraph()["accounting"]
         equal((accounting["lost_by"].get("too_old"), accounting["taken"], accounting["samples"]), (lost, lost, 0),
               "and its samples are accounted as lost")
+        server.post(message.SerializeToString())
+        equal(server.flamegraph()["accounting"]["lost_by"].get("too_old"), lost, "once, however often it is sent")
         break
     server = Server("--retention", "0s", data="forever")
     for name, message in requests():

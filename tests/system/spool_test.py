@@ -248,6 +248,7 @@ def clocks():
     check(wait_for(lambda: 200000 < (skew() or 0) < 299500, 15), "set back: the agent's clock does not go back with it",
           skew())
     equal(one.text().count("clock was set"), 2, "the log says both")
+    check(wait_for(lambda: server.json("/api/v1/agents")["agents"][0]["clock_jumps"] == 2, 15), "and so does the server")
     one.stop()
     is_whole(server, "whatever the clock", until="now+10m")
 

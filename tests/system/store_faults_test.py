@@ -143,12 +143,18 @@ def jumping_clock():
     put("clock", "0")
     put("errno", "0")
     server = shimmed("clock")
-    taken, refused, number = [], 0, 0
+    taken, late, refused, number = [], [], 0, 0
+    now = time.time()
+    # The newest day that is stored is later than the clock then.
+    before = [jump for jump in (-2 * DAY, -3600) if (now + jump + 600) // DAY < now // DAY]
     for jump in (0, 2 * DAY, 0, -2 * DAY, -3600, 0, 300, -300, 0):
         put("clock", str(jump))
         for _ in range(4):
             number += 1
             status, _, body = server.post(report(number))
+            if status == 503 and jump in before:  # the clock is before what is stored: reports wait
+                late.append(number)
+                continue
             equal(status, 200, "clock %+d s: answered" % jump) if status != 200 else None
             answer = otlp.messages(BUILD).ExportProfilesServiceResponse()
             answer.ParseFromString(body)
@@ -157,8 +163,12 @@ def jumping_clock():
                 said = answer.partial_success.error_message
             else:
                 taken.append(number)
-    equal(refused, 8, "what lies days or an hour ahead of the server's clock is refused and counted")
-    note("refused with: %s" % said)
+    equal(len(late), 4 * len(before), "a clock days before what is stored is not believed: reports are to come again")
+    equal([server.post(report(n))[0] for n in late], [200] * len(late), "and are taken when it is right")
+    taken += late
+    if len(before) == 1:
+        equal(refused, 4, "what lies an hour ahead of the server's clock is refused and counted")
+        note("refused with: %s" % said)
     equal_reports(server, taken, "the rest is there once")
     for n in taken:
         server.post(report(n))
@@ -166,6 +176,22 @@ def jumping_clock():
     server.stop()
     server = Server(data="clock", log="clock2.log")
     equal_reports(server, taken, "after a restart with the right clock too")
+    server.stop()
+
+
+def late_jump():
+    """The clock jumps by 400 days before what was acknowledged is in its file: that is not due for it."""
+    shim()
+    put("clock", "0")
+    put("errno", "0")
+    server = shimmed("late")
+    for number in range(5):
+        equal(server.post(report(number))[0], 200, "a report") if not number else server.post(report(number))
+    put("clock", str(400 * DAY))
+    server.stop()
+    put("clock", "0")
+    server = Server(data="late", log="late2.log")
+    equal_reports(server, range(5), "a clock that jumps by 400 days loses nothing")
     server.stop()
 
 
@@ -191,21 +217,18 @@ def unusable():
     refused(WORK + "/other", "another server", "in use")
     server.stop()
     if os.geteuid() == 0:
-        for options, part, what in (("size=1m", "full", "a full file system"), ("size=64m,ro", "Read-only", "read-only")):
-            place = WORK + "/place"
-            os.makedirs(place, exist_ok=True)
-            if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True).returncode:
-                skip("mounting a tmpfs is not permitted here")
-                continue
-            try:
-                if "1m" in options:
-                    with open(place + "/ballast", "wb") as file:
-                        file.write(bytes(1020 * 1024))
-                refused(place, part, what)
-            finally:
-                subprocess.run(["umount", "-l", place])
+        place = WORK + "/place"
+        os.makedirs(place, exist_ok=True)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,ro", "tmpfs", place], capture_output=True).returncode:
+            return skip("mounting a tmpfs is not permitted here")
+        try:
+            refused(place, "Read-only", "read-only")
+        finally:
+            subprocess.run(["umount", "-l", place])
+    refused(WORK + "/misspelt/data", "the directory it is to lie in is not there", "a path that is misspelt")
+    check(not os.path.exists(WORK + "/misspelt"), "and nothing is made of it")
 
 
 if __name__ == "__main__":
     otlp.messages(BUILD)
-    run(synced, failing_disk, jumping_clock, unusable)
+    run(synced, failing_disk, jumping_clock, late_jump, unusable)

@@ -11,7 +11,7 @@ sys.path.insert(0, "tests/system")
 import allocation_windows_test as windows
 from harness import PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, run, wait_for
 
-SECONDS = 6
+SECONDS = 8
 OWN = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	getchar();
 	for (end = time(NULL) + atoi(argv[argc - 2]); time(NULL) < end; turns++) {
 		by_own(100);
-		for (volatile int i = 0; i < 20000; i++)
+		for (volatile int i = 0; i < 100000; i++)
 			;
 	}
 	printf("by_own %lu\n", 100 * turns);

@@ -185,6 +185,14 @@ def test_shapes():
     late.start()
     check(one(late, "l", asked, [1])["found_modules"]["l/" + asked], "and is read from the disk after a restart")
     late.stop()
+    folder = os.path.join(WORK, "files")
+    os.makedirs(folder)
+    shutil.copy(path, folder)
+    lying = Server("--symbol-dir", folder, data="lying", log="lying.log")
+    check(wait_for(lambda: one(lying, "l", asked, [1])["found_modules"]["l/" + asked], 20), "or lies in a directory, met by nobody")
+    rows = one(lying, "l", asked, [1])["stacks"]
+    equal(rows, one(lying, "l", id_, [1])["stacks"], "and has the names that its whole id has")
+    lying.stop()
 
 
 def test_refusals():

@@ -52,7 +52,8 @@ class Request:
         return self.once(("mapping", name, build_id, base), "mapping_table", fill)
 
     def frame(self, frame):
-        """frame: ("native" | "kernel", mapping, address), ("anon", address) or (runtime, function, file, line)."""
+        """frame: ("native" | "kernel", mapping, address), ("anon", address) or (type, function, file, line), with the
+        number of its mapping behind it where it has one."""
         def fill(entry):
             kind = frame[0]
             if kind == "anon":
@@ -61,11 +62,12 @@ class Request:
                 entry.attribute_indices.append(self.attribute("farflame.anonymous", True))
                 return
             entry.attribute_indices.append(self.attribute("profile.frame.type", kind))
-            if kind in ("native", "kernel"):
+            if isinstance(frame[1], int):
                 entry.mapping_index, entry.address = frame[1], frame[2]
                 return
             line = entry.lines.add()
             line.line = frame[3]
+            entry.mapping_index = frame[4] if len(frame) > 4 else 0
 
             def fill_function(function):
                 function.name_strindex = self.string(frame[1])
@@ -104,7 +106,8 @@ class Request:
         profile.profile_id = profile_id or os.urandom(16)
         return profile
 
-    def sample(self, profile, frames, values, thread="", incomplete=""):
+    def sample(self, profile, frames, values, thread="", incomplete="", **attributes):
+        """attributes: of the sample, their names with _ for dots."""
         sample = profile.samples.add()
         sample.stack_index = self.stack(frames)
         sample.values.extend(values)
@@ -112,10 +115,13 @@ class Request:
             sample.attribute_indices.append(self.attribute("thread.name", thread))
         if incomplete:
             sample.attribute_indices.append(self.attribute("farflame.incomplete", incomplete))
+        for name, value in attributes.items():
+            sample.attribute_indices.append(self.attribute(name.replace("_", "."), value))
 
-    def counters(self, host, agent_id, seq, acknowledged, taken, time_ns=None, rate_hz=99, stacks=None, more=None, **lost):
+    def counters(self, host, agent_id, seq, acknowledged, taken, time_ns=None, rate_hz=99, stacks=None, more=None, version="0.1.0",
+                 **lost):
         """The agent's own resource and its profile without samples."""
-        attributes = {"host.name": host, "os.version": "6.1.0-test", "service.version": "0.1.0",
+        attributes = {"host.name": host, "os.version": "6.1.0-test", "service.version": version,
                       "farflame.agent.id": agent_id, "farflame.report.seq": seq,
                       "farflame.report.acknowledged": acknowledged, "farflame.rate_hz": rate_hz,
                       "farflame.taken": taken, "farflame.idle": 1}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples held back: copies, in the order they came, within their two limits; thinned, those that
- * are left stand for all; and what they hold is given back to the byte. */
+ * are left stand for all; what they hold is given back to the byte; and a thread's context is
+ * theirs. */
 #include "tests/check.h"
 
 #include <string.h>
 
+#include "bpf/thread_context.h"
 #include "node-agent/held_samples.h"
 
 enum { FRAMES = 3, ROOM = 1 << 20 };
@@ -17,6 +19,7 @@ static const struct sample_event *sample_of(uint64_t value)
 	memset(room, 0, sizeof room);
 	sample->value = value;
 	sample->user_count = FRAMES;
+	sample->size = sample_event_frames_end(sample);
 	sample->frames[FRAMES - 1] = value + 1;
 	return sample;
 }
@@ -42,6 +45,35 @@ static void test_copies(void)
 		      held.walked[i] == i % FRAMES);
 	held_free(&held, &bytes);
 	CHECK(bytes == 0 && held.count == 0 && !held.items && !held.walked);
+}
+
+/* What a copy says to have behind its frames it has: nobody reads on behind it. */
+static void test_context(void)
+{
+	enum { CONTEXT = THREAD_CONTEXT_HEADER + 12 };
+	struct held_samples held = {0};
+	uint64_t room[512] = {0}, bytes = 0;
+	struct sample_event *sample = (struct sample_event *)room;
+	struct thread_context *context = (void *)&sample->frames[FRAMES];
+	const struct thread_context *kept;
+	uint32_t length;
+
+	sample->user_count = FRAMES;
+	sample->flags = SAMPLE_HAS_CONTEXT;
+	sample->size = sample_event_frames_end(sample) + CONTEXT;
+	context->valid = THREAD_CONTEXT_LABELS;
+	memset(context->attributes, 'a', CONTEXT - THREAD_CONTEXT_HEADER);
+	CHECK(held_add(&held, sample, 0, &bytes, ROOM));
+	kept = sample_event_context(held.items[0], &length);
+	CHECK_NUMBER(length, CONTEXT);
+	CHECK(kept && !memcmp(kept, context, length));
+
+	sample->size += THREAD_CONTEXT_MAX; /* of no kernel side that there is */
+	CHECK(held_add(&held, sample, 0, &bytes, ROOM));
+	CHECK(!sample_event_context(held.items[1], &length));
+	CHECK_NUMBER(held.items[1]->size, sample_event_frames_end(sample));
+	held_free(&held, &bytes);
+	CHECK(bytes == 0);
 }
 
 static void test_limits(void)
@@ -83,6 +115,7 @@ static void test_thinned(void)
 int main(void)
 {
 	test_copies();
+	test_context();
 	test_limits();
 	test_thinned();
 	return checks_done();

@@ -29,7 +29,8 @@ void samples_add_held(struct samples *samples, const struct sample_event *sample
 	added.count[worth->type]++;
 	added.walked = walked;
 	if (worth->type == SAMPLE_TYPE_off_cpu)
-		snprintf(added.waker, sizeof added.waker, "%s", worth->waker ? worth->waker : "-");
+		snprintf(added.waker, sizeof added.waker, "%.16s",
+			 worth->other ? worth->other->process_comm : "-");
 	added.last_frame = sample->frames[sample->kernel_count + sample->user_count - 1];
 }
 

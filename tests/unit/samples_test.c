@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "node-agent/samples.h"
+#include "tests/unit/processes/fake_proc.h"
 
 static const struct executable program = {.index = 1, .entry = 0x1000, .fd = -1};
 static const struct executable library = {.index = 2, .entry = 0x2000, .fd = -1};
@@ -72,12 +73,13 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 }
 
 const struct process_info *process_table_info(struct process_table *table,
-					      const struct process_key *key)
+					      const struct process_key *key, uint64_t time_ns)
 {
 	static const struct process_info info = {"/bin/program", "", "unit", "", ""};
 
 	(void)table;
 	(void)key;
+	(void)time_ns;
 	return &info;
 }
 
@@ -99,6 +101,11 @@ bool process_table_reopen(struct process_table *table, uint32_t index)
 	return false;
 }
 
+void process_table_announced(struct process_table *table, uint32_t index)
+{
+	(void)table, (void)index;
+}
+
 uint32_t process_table_take_forgotten(struct process_table *table)
 {
 	(void)table;
@@ -118,7 +125,8 @@ static struct {
 	struct counted_process process;
 	struct counted_frame frames[8];
 	size_t depth;
-	char incomplete[80], thread[20];
+	char incomplete[80], thread[20], name[20], attributes[128];
+	char waker[20];
 	bool refuse;
 	uint32_t type, thread_id;
 	uint64_t value;
@@ -137,6 +145,13 @@ bool stack_counts_add(struct stack_counts *counts, const struct counted_process 
 	snprintf(last.incomplete, sizeof last.incomplete, "%s", incomplete);
 	snprintf(last.thread, sizeof last.thread, "%s", thread->name);
 	last.thread_id = thread->id;
+	snprintf(last.name, sizeof last.name, "%s", process->name);
+	snprintf(last.waker, sizeof last.waker, "%s", process->waker ? process->waker : "");
+	last.attributes[0] = '\0';
+	for (size_t i = 0, used = 0; i < thread->attribute_count; i++)
+		used += (size_t)snprintf(last.attributes + used, sizeof last.attributes - used,
+					 "%s=%s ", thread->attributes[i].key,
+					 thread->attributes[i].value);
 	return !last.refuse;
 }
 
@@ -212,6 +227,7 @@ static const struct {
 	{{0x1500, 0x3500}, 2, 0, 0, WALK_not_loaded, 2, WALK_not_loaded, 6},
 	/* cut where it leaves code; what the walk said itself stays */
 	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_complete, 1, WALK_not_code},
+	{{0xd000, 0x1022}, 2, 0, 0, WALK_complete, 0, WALK_leaf_not_code},
 	{{0x1500, 0xd000, 0x1022}, 3, 0, 0, WALK_read_fault, 1, WALK_read_fault},
 	{{0x1500, 0x1400}, 2, 0, 0, WALK_too_deep, 2, WALK_too_deep},
 	{{0x1500, 0xe500}, 2, 0, 0, WALK_complete, 2, WALK_no_mapping},
@@ -232,6 +248,7 @@ static struct sample_event *sample_of(size_t i)
 
 	memset(room, 0, sizeof room);
 	sample->type = EVENT_SAMPLE_CPU;
+	sample->tid = 7;
 	memcpy(sample->comm, "sixteen bytes ok", COMM_LENGTH);
 	memcpy(sample->process_comm, "main", 5);
 	sample->flags = cases[i].flags;
@@ -269,7 +286,9 @@ static void check_cases(struct samples *samples)
 /* A switch's stack without what the scheduler did: kernel frames are 0x100, 0x101 … */
 static void check_held(struct samples *samples)
 {
-	const struct sample_worth worth = {SAMPLE_TYPE_off_cpu, 7000, "waker"};
+	const struct sample_event waker = {
+		.type = EVENT_SAMPLE_WAKER, .tid = 9, .comm = "hand", .process_comm = "waker"};
+	const struct sample_worth worth = {SAMPLE_TYPE_off_cpu, 7000, &waker, 0};
 	struct sample_counters counters;
 	struct sample_event *sample = sample_of(WITH_KERNEL);
 
@@ -281,7 +300,9 @@ static void check_held(struct samples *samples)
 	CHECK_NUMBER(last.depth, 3);
 	CHECK_NUMBER(last.type, SAMPLE_TYPE_off_cpu);
 	CHECK_NUMBER(last.value, 7000);
-	CHECK_TEXT(last.process.waker, "waker");
+	CHECK_TEXT(last.waker, "waker");
+	CHECK_TEXT(last.attributes, "waker.thread.id=9 waker.thread.name=hand ");
+	CHECK(!last.process.wait);
 	samples_set_scheduler(samples, &(struct kernel_scheduler){
 					       0x101, 0x102, 0, 0}); /* and what ran on top of it */
 	samples_add_held(samples, sample, 1, &worth);
@@ -301,7 +322,65 @@ static void check_held(struct samples *samples)
 	samples_set_scheduler(samples, &(struct kernel_scheduler){0});
 	samples_add(samples, sample); /* nobody holds it: not ours */
 	samples_counters(samples, &counters);
-	CHECK_NUMBER(counters.lost, 1);
+	CHECK_NUMBER(counters.lost, 0);
+	CHECK_NUMBER(counters.held_lost, 1);
+}
+
+/* A timer's function is at 0x100, its way into the kernel at 0x101, one that waits for a pipe at
+ * 0x200. */
+static void check_wakers(struct samples *samples)
+{
+	static struct kernel_waits kernel;
+	struct sample_worth worth = {.type = SAMPLE_TYPE_waker, .value = 10};
+	uint64_t room[64] = {0};
+	struct sample_event *sample, *other = (struct sample_event *)room;
+
+	fake_file("proc/kallsyms", "0000000000000100 T hrtimer_interrupt\n"
+				   "0000000000000101 T asm_sysvec_apic_timer_interrupt\n"
+				   "0000000000000102 T do_it\n"
+				   "0000000000000200 T pipe_read\n"
+				   "0000000000000300 T _etext\n");
+	kernel_waits_find(fake_proc, &kernel);
+	samples_set_waits(samples, &kernel);
+	strcpy(other->process_comm, "other");
+	strcpy(other->comm, "other thread");
+	worth.other = other;
+
+	/* the waker is a timer: who was interrupted has no part in it */
+	sample = sample_of(WITH_KERNEL);
+	sample->type = EVENT_SAMPLE_WAKER;
+	((uint64_t *)sample->frames)[1] = 0x102; /* a return address */
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_TEXT(last.name, "timer");
+	CHECK_TEXT(last.thread, "timer");
+	CHECK_NUMBER(last.thread_id, 0);
+	CHECK_NUMBER(last.depth, 2);
+	CHECK_TEXT(last.incomplete, "");
+	CHECK(!last.process.executable);
+	CHECK_TEXT(last.attributes, "woken.process=other woken.thread.name=other thread ");
+
+	/* … and this is what who waited is told */
+	other->type = EVENT_SAMPLE_WAKER;
+	other->tid = 5;
+	other->kernel_count = 2;
+	((uint64_t *)other->frames)[0] = 0x100;
+	((uint64_t *)other->frames)[1] = 0x102;
+	sample->type = EVENT_SAMPLE_SWITCH;
+	((uint64_t *)sample->frames)[1] = 0x250;
+	worth.type = SAMPLE_TYPE_off_cpu;
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_TEXT(last.name, "main");
+	CHECK_TEXT(last.waker, "timer");
+	CHECK_TEXT(last.process.wait, "pipe");
+	CHECK_TEXT(last.attributes, "");
+	((uint64_t *)other->frames)[0] = 0x103;
+	((uint64_t *)other->frames)[1] = 0x104;
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_TEXT(last.waker, "other");
+	other->tid = 0; /* an idle CPU */
+	samples_add_held(samples, sample, 1, &worth);
+	CHECK_TEXT(last.waker, "interrupt");
+	samples_set_waits(samples, NULL);
 }
 
 static void check_frames(struct samples *samples)
@@ -360,7 +439,8 @@ static void check_losses(struct samples *samples)
 	wrong->user_count = USER_FRAMES_MAX + 1;
 	samples_add(samples, wrong);
 	samples_counters(samples, &after);
-	CHECK_NUMBER(after.lost, before.lost + 2);
+	CHECK_NUMBER(after.lost, before.lost + 1);
+	CHECK_NUMBER(after.malformed, before.malformed + 1);
 	CHECK_NUMBER(after.added, before.added);
 }
 
@@ -373,6 +453,9 @@ int main(void)
 
 	check_cases(samples);
 	check_held(samples);
+	fake_make();
+	check_wakers(samples);
+	fake_clean();
 	check_frames(samples);
 	check_finished(samples);
 	check_losses(samples);

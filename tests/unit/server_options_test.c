@@ -53,6 +53,12 @@ static void test_refusals(void)
 		{"--listen 0.0.0.0:7878", "--insecure"},
 		{"--listen [::]:7878", "--insecure"},
 		{"--listen 192.168.1.1:80", "--insecure"},
+		{"--listen 7878", "is not an address and a port"},
+		{"--listen 127.0.0.1:99999", "is not an address and a port"},
+		{"--listen ::1:7878", "is not an address and a port"},
+		{"--max-disk 0%", "a share is 1% to 95%"},
+		{"--max-disk 50%x", "--max-disk"},
+		{"--backup-base x", "--backup-base is for --backup"},
 		{"--retention 7", "--retention"},
 		{"--retention 7d,10m:3d", "10m:3d is shorter than that of minutes"},
 		{"--retention 7d,10m:30d,1h:20d", "1h:20d is shorter than that of 10m"},
@@ -78,6 +84,9 @@ static void test_refusals(void)
 			printf("# %s: %s\n", rows[i].words, err.message);
 	CHECK(read_words("--listen 0.0.0.0:7878 --insecure", &options, &err) == OPTIONS_RUN);
 	CHECK(read_words("--listen [::1]:0", &options, &err) == OPTIONS_RUN);
+	CHECK(read_words("--max-disk 50%", &options, &err) == OPTIONS_RUN);
+	CHECK_NUMBER(options.max_disk_percent, 50);
+	CHECK_NUMBER(options.max_disk_bytes, 0);
 	CHECK(read_words("--listen localhost:0", &options, &err) == OPTIONS_RUN);
 }
 

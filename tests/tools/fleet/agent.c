@@ -84,7 +84,7 @@ static void write_request(struct fleet *fleet, struct agent *agent,
 	buffer_init(&body, REQUEST_MAX);
 	body_write(fleet->bodies[agent->report.template], report, &body);
 	buffer_printf(&agent->body,
-		      "POST /v1development/profiles HTTP/1.1\r\nHost: fleet\r\n"
+		      "POST /v1development/profiles HTTP/1.1\r\nHost: localhost\r\n"
 		      "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n"
 		      "Content-Length: %zu\r\n\r\n",
 		      body.length);

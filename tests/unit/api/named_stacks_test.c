@@ -88,6 +88,20 @@ struct samples_result *samples_query(struct samples_store *store, const struct s
 	return NULL;
 }
 
+bool nothing_explain(struct api *api, struct query_life *life, const struct query *asked,
+		     struct nothing *out, struct error *err)
+{
+	(void)api, (void)life, (void)asked, (void)out, (void)err;
+	return true;
+}
+
+bool nothing_check_groups(struct api *api, struct query_life *life, const struct query *asked,
+			  const struct series_labels *series, uint32_t count, struct error *err)
+{
+	(void)api, (void)life, (void)asked, (void)series, (void)count, (void)err;
+	return true;
+}
+
 int profile_type_find(const char *name, size_t length)
 {
 	(void)name, (void)length;
@@ -345,12 +359,20 @@ static bool count_down(void *context)
 static void test_asks_for_each(void)
 {
 	struct pattern *pattern = pattern_new("no such frame", NULL);
-	unsigned left = (unsigned)result.stack_count;
+	unsigned left = 1;
 	struct stack_view view = {.focus = pattern, .goes_on = count_down, .context = &left};
-	struct named_stacks *named = named_stacks_new(&result, &symbolizer, &view, NULL);
 	struct stack_totals totals;
+	struct error err = {0};
+	struct named_stacks *named;
 	struct buffer out;
 
+	error_set(&err, ERROR_BUSY, "as who is asked says it");
+	CHECK(!named_stacks_new(&result, &symbolizer, &view, &err)); /* naming takes time, too */
+	CHECK_NUMBER(err.kind, ERROR_BUSY);
+	view.goes_on = NULL;
+	named = named_stacks_new(&result, &symbolizer, &view, NULL);
+	view.goes_on = count_down;
+	left = (unsigned)result.stack_count;
 	buffer_init(&out, 1 << 16);
 	CHECK(named_stacks_each(named, collect, &out, &totals, NULL));
 	CHECK_NUMBER(left, 0);
@@ -577,7 +599,8 @@ static void plant(const struct samples_result *from, const struct stack_view *vi
 
 	*out = (struct outcome){.tree = flame_tree_new(100000)};
 	out->stacks = named_stacks_new(from, &symbolizer, view, &err);
-	CHECK(out->stacks && named_stacks_tree(out->stacks, out->tree, by_samples, max_nodes,
+	CHECK(out->stacks && named_stacks_tree(out->stacks, out->tree, by_samples,
+					       (struct flame_limit){.max_nodes = max_nodes},
 					       goes_on, NULL, &out->totals, &err));
 	named_stacks_incomplete(out->stacks, &out->accounting);
 }

@@ -26,8 +26,17 @@ static struct unwind_rule rules[UNWIND_RULES_MAX];
 static struct process_head head;
 static struct process_block blocks[PROCESS_BLOCKS];
 static uint32_t published_tgid;
+static bool is_preempted; /* for long, just before a block is looked at */
 
 enum { POOL = 3, HEAD = 5 }; /* the only ones there are */
+
+/* As user space does when it needs the room. */
+static void take_over(uint32_t block)
+{
+	memset(&head, 0, sizeof head);
+	for (uint32_t i = 0; i < PROCESS_BLOCK_MAPPINGS; i++)
+		blocks[block].mappings[i].executable = 999; /* another's, at the same addresses */
+}
 
 static void *lookup(void *map, const void *key)
 {
@@ -51,6 +60,8 @@ static void *lookup(void *map, const void *key)
 		return index == published_tgid ? &head_index : NULL;
 	if (map == (void *)&process_heads)
 		return index == HEAD ? &head : NULL;
+	if (map == (void *)&process_blocks && is_preempted)
+		take_over(index);
 	if (map == (void *)&process_blocks)
 		return index < PROCESS_BLOCKS ? &blocks[index] : NULL;
 	abort();
@@ -293,6 +304,23 @@ static void test_identity(void)
 	CHECK_NUMBER(view.head, 0);
 }
 
+/* A walk that lasted longer than its process' place. */
+static void test_taken_over(void)
+{
+	struct process_view view = {0};
+
+	process_put(10);
+	process_view_begin(&view, 100, 3, 12345);
+	CHECK(!process_mapping_find(&view, mappings[4].start));
+	is_preempted = true;
+	CHECK(!process_mapping_find(&view, mappings[4].start)); /* at hand, and its own */
+	CHECK(process_mapping_find(&view, mappings[7].start));
+	is_preempted = false;
+	CHECK(process_mapping_find(&view, mappings[7].start));
+	process_view_begin(&view, 100, 3, 12345);
+	CHECK_NUMBER(view.head, 0);
+}
+
 /* What was found holds for the next sample, unless the process or its mappings are others. */
 static void test_next_sample(void)
 {
@@ -327,5 +355,6 @@ int main(void)
 	test_page_states();
 	test_mappings();
 	test_identity();
+	test_taken_over();
 	return checks_done();
 }

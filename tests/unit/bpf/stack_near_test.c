@@ -103,7 +103,8 @@ static void test_rules(void)
 	CHECK(found > RULE_CACHE_ENTRIES / 2 && found <= RULE_CACHE_ENTRIES);
 	CHECK(!rule_cache_find(&cache, 0));
 	CHECK_NUMBER(rule_cache_key(EXECUTABLE_ANONYMOUS, 1), 0);
-	CHECK_NUMBER(rule_cache_key(1, 1ULL << 44), 0);
+	CHECK_NUMBER(rule_cache_key(1, 1ULL << 32), 0);
+	CHECK(rule_cache_key(0x100001, 7) != rule_cache_key(1, 7)); /* the millionth file */
 }
 
 int main(void)

@@ -7,11 +7,14 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "tests/check.h"
@@ -191,8 +194,48 @@ static int is_refused(int output)
 	    !IS_REFUSED(mkdir("/tmp/farflame-sandbox-test", 0700)) ||
 	    !IS_REFUSED(rename("/tmp/farflame-sandbox-test", "/tmp/farflame-sandbox-test-2")))
 		return 4;
+	if (!IS_REFUSED(open("/tmp/farflame-sandbox-test", O_RDONLY | O_CREAT, 0600)) ||
+	    !IS_REFUSED(open("/tmp/farflame-sandbox-test", O_RDONLY | O_TRUNC)) ||
+	    !IS_REFUSED(truncate("/tmp/farflame-sandbox-test", 0)))
+		return 5;
+	/* the output is its own, but not its owner or what else is known of it */
+	if (!IS_REFUSED(fchmod(output, 0777)) ||
+	    !IS_REFUSED(fsetxattr(output, "user.test", "1", 1, 0)) ||
+	    !IS_REFUSED(futimens(output, NULL)) || !IS_REFUSED(flock(output, LOCK_EX)))
+		return 6;
+	return 0;
+}
+
+/* What the server would feel, whose user is the same: signals, limits, priorities, memory. */
+static int is_no_harm_to_its_parent(int output)
+{
+	struct rlimit limit = {5, 5};
+	siginfo_t info = {.si_code = SI_QUEUE};
+	pid_t parent = getppid();
+
+	(void)output;
+	if (!IS_REFUSED(syscall(SYS_tgkill, parent, parent, 0)) ||
+	    !IS_REFUSED(syscall(SYS_tkill, parent, 0)))
+		return 1;
+	if (!IS_REFUSED(syscall(SYS_rt_sigqueueinfo, parent, SIGCONT, &info)) ||
+	    !IS_REFUSED(syscall(SYS_rt_tgsigqueueinfo, parent, parent, SIGCONT, &info)))
+		return 2;
+	if (!IS_REFUSED(prlimit(parent, RLIMIT_NOFILE, &limit, NULL)) ||
+	    !IS_REFUSED(prlimit(parent, RLIMIT_NOFILE, NULL, &limit)) ||
+	    !IS_REFUSED(setpriority(PRIO_PROCESS, (id_t)parent, 19)) ||
+	    !IS_REFUSED(syscall(SYS_sched_setaffinity, parent, 0, NULL)))
+		return 3;
+	if (!IS_REFUSED(syscall(SYS_pidfd_open, parent, 0)) ||
+	    !IS_REFUSED(syscall(SYS_process_vm_readv, parent, NULL, 0, NULL, 0, 0)) ||
+	    !IS_REFUSED(syscall(SYS_ptrace, 16 /* PTRACE_ATTACH */, parent, 0, 0)))
+		return 4;
+	if (!IS_REFUSED(syscall(SYS_shmget, 0x5ec2, 4096, 0600 | 01000 /* IPC_CREAT */)) ||
+	    !IS_REFUSED(syscall(SYS_memfd_create, "x", 0)) ||
+	    !IS_REFUSED(syscall(SYS_io_uring_setup, 1, NULL)) ||
+	    !IS_REFUSED(syscall(SYS_unshare, 0)) || !IS_REFUSED(syscall(SYS_bpf, 0, NULL, 0)))
+		return 5;
 #undef IS_REFUSED
-	return output < 0;
+	return getrlimit(RLIMIT_NOFILE, &limit) ? 6 : 0;
 }
 
 static int takes_memory(int output)
@@ -295,6 +338,7 @@ int main(void)
 	limits.has_network = true;
 	CHECK_NUMBER(run(uses_the_network, output), 0);
 	CHECK_NUMBER(run(is_refused, output), 0);
+	CHECK_NUMBER(run(is_no_harm_to_its_parent, output), 0);
 	CHECK_NUMBER(run(writes_too_much, output), 128 + SIGXFSZ);
 	limits.has_network = false;
 #if defined(__SANITIZE_ADDRESS__)

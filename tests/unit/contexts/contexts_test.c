@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "deploy/include/farflame_context.h"
@@ -153,9 +154,68 @@ static void test_bytes(void)
 	contexts_free(contexts);
 }
 
+static unsigned opened;
+
+static int open_none(void *context, const struct context_process *process)
+{
+	(void)context, (void)process;
+	opened++;
+	return -1;
+}
+
+/* What so many ends cost of processes that nobody knows, as most of a build host are. */
+static int64_t ends_us(struct contexts *contexts)
+{
+	enum { ENDS = 20000 };
+	struct timespec begin, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (uint32_t i = 0; i < ENDS; i++)
+		contexts_ended(contexts, 1000000 + i);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
+}
+
+/* A full table makes the end of a process no dearer; and all programs of a process end with it,
+ * wherever others have left gaps. */
+static void test_many_ends(void)
+{
+	enum { PROCESSES = 2000, PROGRAMS = 4, LEFT = 3 };
+	struct contexts *contexts = start(open_none, 0);
+	struct contexts_counters counters;
+	int64_t few, many;
+
+	few = ends_us(contexts);
+	for (uint32_t i = 0; i < PROCESSES * PROGRAMS; i++)
+		contexts_sampled(contexts, &(struct context_process){.tgid = 1 + i / PROGRAMS,
+								     .exec_id = i % PROGRAMS});
+	many = ends_us(contexts);
+	printf("# us for 20000 ends: %lld with none, %lld with %d programs\n", (long long)few,
+	       (long long)many, (int)PROCESSES * PROGRAMS);
+	CHECK(many < 20 * few + 20000);
+	for (uint32_t i = 1; i <= PROCESSES; i++)
+		if (i > LEFT)
+			contexts_ended(contexts, i);
+	for (int i = 0; i < 12; i++)
+		contexts_run(contexts, now_ms += 2000);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.processes, LEFT * PROGRAMS);
+	CHECK(opened >= LEFT * PROGRAMS);
+	opened = 0;
+	for (uint32_t i = 1; i <= LEFT; i++)
+		contexts_ended(contexts, i);
+	for (int i = 0; i < 12; i++)
+		contexts_run(contexts, now_ms += 2000);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.processes, 0);
+	CHECK_NUMBER(opened, 0); /* at what has ended nobody looks */
+	contexts_free(contexts);
+}
+
 int main(void)
 {
 	test_life();
 	test_bytes();
+	test_many_ends();
 	return checks_done();
 }

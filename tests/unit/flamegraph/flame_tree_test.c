@@ -125,6 +125,27 @@ static void test_cut(void)
 	flame_tree_free(tree);
 }
 
+/* Of 100: 15 and more stay with a share of 0.15, whatever max_nodes would leave. */
+static void test_fold(void)
+{
+	struct flame_tree *tree = flame_tree_new(100);
+	char texts[][16] = {"a b c", "a b d", "a e", "f", "g"};
+	uint64_t values[] = {50, 20, 15, 10, 5};
+
+	CHECK_NUMBER(flame_limit_least((struct flame_limit){.min_share = 0.001}, 100), 1);
+	for (size_t i = 0; i < 5; i++)
+		add(tree, texts[i], values[i]);
+	CHECK(flame_tree_fold(tree, (struct flame_limit){.max_nodes = 100, .min_share = 0.15}));
+	CHECK_NUMBER(tree->count, 7);
+	CHECK_NUMBER(total_of(tree, 0, "[cut]"), 15);
+	CHECK_NUMBER(total_of(tree, 0, "a"), 85);
+	CHECK(is_sound(tree));
+	CHECK(flame_tree_fold(tree, (struct flame_limit){.max_nodes = 100, .min_share = 1}));
+	CHECK_NUMBER(tree->count, 2);
+	CHECK_NUMBER(tree->nodes[0].total, 100);
+	flame_tree_free(tree);
+}
+
 /* Whatever the size: at most max_nodes, totals kept, cut equal to what the [cut] nodes hold, and no
  * kept node lighter than one that was folded away beside it. */
 static void test_random_cuts(void)
@@ -185,6 +206,7 @@ int main(void)
 	test_merging();
 	test_identity();
 	test_cut();
+	test_fold();
 	test_random_cuts();
 	test_limits();
 	return checks_done();

@@ -7,24 +7,11 @@
 #include <stdlib.h>
 
 #include "tests/check.h"
+#include "tests/unit/flamegraph/simulated_load.h"
 
-enum { PERIOD = 52631579, FUNCTIONS = 60, NEW = FUNCTIONS, NAMES };
+enum { PERIOD = 52631579, FUNCTIONS = 60, NEW = FUNCTIONS, HOSTS = 3 };
 
-static uint64_t state = 88172645463325252;
-static char names[NAMES][16];
-
-static uint64_t next_random(void)
-{
-	state ^= state << 13; /* Marsaglia 2003, xorshift64 */
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
-
-static double uniform(void)
-{
-	return (double)(next_random() >> 11) / 9007199254740992.0;
-}
+static char names[SIM_FUNCTIONS][16];
 
 static struct flame_frame frame_of(unsigned function)
 {
@@ -55,7 +42,7 @@ static unsigned draw(void)
 		static double at;
 
 		if (!i)
-			at = uniform() * sums[FUNCTIONS - 1];
+			at = sim_uniform() * sums[FUNCTIONS - 1];
 		if (at < sums[i] || i == FUNCTIONS - 1)
 			return i;
 	}
@@ -65,7 +52,7 @@ enum weights { ALIKE, EXPONENTIAL, HEAVY };
 
 static uint64_t weigh(enum weights weights)
 {
-	double at = 1 - uniform();
+	double at = 1 - sim_uniform();
 
 	if (weights == ALIKE)
 		return PERIOD;
@@ -99,7 +86,7 @@ static struct hot_spots *day(uint32_t processes, uint32_t steps, unsigned sample
 
 	for (uint32_t process = 0; process < processes; process++)
 		for (uint32_t step = 0; step < steps; step++) {
-			unsigned count = samples / 2 + (unsigned)(next_random() % (samples + 1));
+			unsigned count = samples / 2 + (unsigned)(sim_uniform() * (samples + 1));
 
 			add_drawn(spots, process, step, count, weights);
 		}
@@ -145,6 +132,60 @@ static const struct hot_moved *moved(const struct hot_spots *spots, const struct
 		if (!strcmp(spots->functions[change->moved[i].function].name, name))
 			return &change->moved[i];
 	return NULL;
+}
+
+/* Minutes of three hosts that vary by 15 %, each like the one before. doubled: a function's ratio
+ * in the last third. */
+static struct hot_spots *varying_minutes(uint32_t minutes, double doubled)
+{
+	static double expected[SIM_MINUTES][SIM_FUNCTIONS];
+	const struct sim_load load = {2000, 0.15, 0.2, 0.7};
+	struct hot_spots *spots = hot_spots_new(minutes, false, 1 << 24);
+
+	for (uint32_t host = 0; host < HOSTS; host++) {
+		sim_expect(&load, minutes, expected);
+		for (uint32_t m = 0; m < minutes; m++)
+			for (unsigned f = 0; f < SIM_FUNCTIONS; f++) {
+				double ratio = f == 4 && m >= minutes * 2 / 3 ? doubled : 1;
+				uint64_t samples = sim_poisson(expected[m][f] * ratio);
+
+				if (samples)
+					add(spots, host, m, f, samples * PERIOD, samples);
+			}
+	}
+	CHECK(hot_spots_find(spots, 0.002, 100, SIZE_MAX, NULL, NULL));
+	return spots;
+}
+
+/* Before, every answer of an hour named a change (3.6 by the mean). */
+static void test_varying_minutes(void)
+{
+	static const uint32_t minutes[] = {12, 30, 60};
+	const char *given = getenv("HOT_TRIALS");
+	unsigned trials = given ? (unsigned)atoi(given) : 20;
+
+	for (size_t i = 0; i < 3; i++) {
+		unsigned alarms = 0, found = 0, changes = 0;
+
+		for (unsigned k = 0; k < trials; k++) {
+			struct hot_spots *spots = varying_minutes(minutes[i], 1);
+
+			alarms += spots->change_count > 0;
+			changes += spots->change_count;
+			hot_spots_free(spots);
+			if (k % 4)
+				continue;
+			spots = varying_minutes(minutes[i], 3);
+			found += spots->change_count > 0 &&
+				 moved(spots, &spots->changes[0], names[4]);
+			hot_spots_free(spots);
+		}
+		printf("# %u equal minutes: %u of %u answers name a change, %u in all; tripled: "
+		       "%u of %u\n",
+		       minutes[i], alarms, trials, changes, found, (trials + 3) / 4);
+		CHECK(alarms <= trials * HOT_FALSE_ALARMS + 3 * sqrt(trials * HOT_FALSE_ALARMS));
+		CHECK(minutes[i] < 60 || 4 * found >= trials);
+	}
 }
 
 /* Three seconds of one minute in an hour of one of 50 processes. */
@@ -197,7 +238,7 @@ static void test_drift(void)
 
 	for (uint32_t step = 0; step < 288; step++)
 		for (unsigned i = 0; i < 25; i++)
-			if (uniform() * 288 < step)
+			if (sim_uniform() * 288 < step)
 				add(spots, 2, step, NEW, PERIOD, 1);
 	CHECK(hot_spots_find(spots, 0.002, 100, SIZE_MAX, NULL, NULL));
 	CHECK(spots->change_count >= 1);
@@ -245,8 +286,8 @@ static void test_habit(void)
 
 	for (uint32_t step = 0; step < 200; step++)
 		for (int i = 0; i < 100; i++)
-			add(spots, 0, step, next_random() % 2 && i < 60 && step % 2 ? 1 : 2, PERIOD,
-			    1);
+			add(spots, 0, step, sim_uniform() < 0.5 && i < 60 && step % 2 ? 1 : 2,
+			    PERIOD, 1);
 	for (int i = 0; i < 60; i++)
 		add(spots, 0, 77, 3, PERIOD, 1);
 	CHECK(hot_spots_find(spots, 0.002, 100, SIZE_MAX, NULL, NULL));
@@ -330,7 +371,7 @@ static void test_limits(void)
 
 int main(void)
 {
-	for (unsigned i = 0; i < NAMES; i++)
+	for (unsigned i = 0; i < SIM_FUNCTIONS; i++)
 		snprintf(names[i], sizeof(names[i]), "function_%u", i);
 	test_counts();
 	test_limits();
@@ -340,6 +381,7 @@ int main(void)
 	test_two_episodes();
 	test_habit();
 	test_weights();
+	test_varying_minutes();
 	test_nothing_changes();
 	return checks_done();
 }

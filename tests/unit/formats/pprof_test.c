@@ -4,6 +4,7 @@
 #include "symbol-server/formats/pprof.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/gzip.h"
 #include "tests/check.h"
@@ -110,13 +111,58 @@ static void test_profile(void)
 		"6=[samples]\n6=[count]\n1=[1=8 2=9]\n6=[on-cpu]\n6=[nanoseconds]\n1=[1=10 2=11]\n"
 		"11=[1=10 2=11]\n9=60000000000\n10=60000000000\n12=10\n14=10\n"
 		"6=[farflame: on-cpu match={a=\"b\"}]\n13=12\n"
-		"6=[Farflame-Accounting: {\"value\":70,\"samples\":7,\"taken\":0,\"lost\":0,"
-		"\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,\"incomplete_by\":[],"
-		"\"unsymbolized\":0,\"cut\":0,\"hosts\":1}]\n13=13\n"
+		"6=[7 samples; lost 0 of 0 taken; 0 incomplete, 0 unsymbolized]\n13=13\n"
 		"6=[app]\n6=[ef]\n3=[1=2 3=4096 5=14 6=15 7=1 8=1 9=1 10=1]\n"
 		"6=[libc.so.6]\n6=[abcd]\n3=[1=1 3=12288 5=16 6=17 7=1]\n6=[process]\n"
 		"2=[1=[1,2,3] 2=[3,40] 3=[1=18 2=6]]\n2=[1=[4,3] 2=[2,20] 3=[1=18 2=6]]\n"
 		"2=[1=[1,2,3] 2=[1,5] 3=[1=18 2=7]]\n2=[2=[1,5] 3=[1=18 2=6]]");
+	buffer_release(&out);
+	pprof_free(pprof);
+}
+
+static bool comes_before(const struct buffer *plain, const char *one, const char *other)
+{
+	const char *first = memmem(plain->bytes, plain->length, one, strlen(one));
+	const char *second = memmem(plain->bytes, plain->length, other, strlen(other));
+
+	return first && second && first < second;
+}
+
+/* The first mapping names the profile: the program of the processes with most, not whatever runs
+ * from memory or is met first. */
+static void test_main_program(void)
+{
+	static const struct flame_module own[] = {{"memfd:sealed-agent", "01"},
+						  {"small", "02"},
+						  {"libc.so.6", "03"},
+						  {"large", "04"}};
+	static const struct flame_frame frames[] = {
+		{.name = "m", .file = "", .module = 0, .kind = FRAME_native},
+		{.name = "s", .file = "", .module = 1, .kind = FRAME_native},
+		{.name = "l", .file = "", .module = 2, .kind = FRAME_native},
+		{.name = "g", .file = "", .module = 3, .kind = FRAME_native}};
+	struct flame_answer of_own = answer;
+	struct buffer out = {.limit = 1 << 20}, plain = {.limit = 1 << 20};
+	struct pprof *pprof;
+	uint32_t at[4], stack[2];
+
+	of_own.modules = own;
+	pprof = pprof_new(&of_own, NULL, 0, &out);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct flame_frame *const chain[] = {&frames[i]};
+
+		at[i] = add(pprof, 0x1000 + i, i, chain, 1);
+	}
+	stack[0] = at[2];
+	stack[1] = at[3];
+	CHECK(pprof_add_sample(pprof, &at[0], 1, NULL, 90, 9));
+	CHECK(pprof_add_sample(pprof, &at[1], 1, NULL, 20, 2));
+	CHECK(pprof_add_sample(pprof, stack, 2, NULL, 30, 3));
+	CHECK(pprof_finish(pprof));
+	CHECK(gzip_inflate(out.bytes, out.length, &plain, NULL));
+	CHECK(comes_before(&plain, "large", "memfd:sealed-agent") &&
+	      comes_before(&plain, "large", "small"));
+	buffer_release(&plain);
 	buffer_release(&out);
 	pprof_free(pprof);
 }
@@ -159,6 +205,7 @@ static void test_large(void)
 int main(void)
 {
 	test_profile();
+	test_main_program();
 	test_ends();
 	test_large();
 	return checks_done();

@@ -157,7 +157,7 @@ static void test_html(void)
 	check_has(flame_html, "</script><b>&", "\\u003c/script\\u003e\\u003cb\\u003e\\u0026", true);
 	check_has(flame_html, "</script><b>&", "</script><b>", false);
 	check_has(flame_html, "\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa",
-		  "\"\\u2028\\u2029\xe2\x80\xaa\"", true);
+		  "\"\\u2028\\u2029\xef\xbf\xbd\"", true);
 	check_has(flame_html, "@profile@", "\"@profile@\"", true);
 	check_has(flame_html, "f", "\"functions\":[{\"name\":\"vfs\"", true);
 	check_has(flame_html, "f", "@script-hash@", false);

@@ -143,8 +143,8 @@ __attribute__((unused)) static struct reply client_ask(unsigned port, const char
 	}
 	if (body)
 		snprintf(announced, sizeof(announced), "Content-Length: %zu\r\n", length);
-	snprintf(head, room, "%s %s HTTP/1.1\r\nHost: test\r\n%s%s\r\n", method, target, headers,
-		 announced);
+	snprintf(head, room, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n", method, target,
+		 headers, announced);
 	client_send(fd, head, strlen(head));
 	if (body)
 		client_send(fd, body, length); /* may fail: refused before it was read */

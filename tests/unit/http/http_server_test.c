@@ -125,6 +125,8 @@ static void on_error(struct http_request *request, struct http_response *respons
 static const struct http_route routes[] = {
 	{HTTP_GET, "/hello", hello},
 	{HTTP_POST, "/echo", echo, .body_limit = BODY_LIMIT, .inflated_limit = INFLATED_LIMIT},
+	{HTTP_POST, "/report", echo, .body_limit = BODY_LIMIT, .kind = HTTP_KIND_report},
+	{HTTP_PUT, "/typed", echo, .body_limit = BODY_LIMIT, .body_type = "a/b"},
 	{HTTP_GET, "/part/{name}/end", part},
 	{HTTP_GET, "/large", large},
 	{HTTP_GET, "/file/{id}/part/{path}", file, .any_origin = true},
@@ -190,9 +192,10 @@ static void test_keep_alive(void)
 
 	for (int i = 0; i < 3; i++) {
 		/* the refused ones have small bodies: the connection survives them */
-		const char *text = i == 1 ? "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: "
-					    "3\r\n\r\nabc"
-					  : "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n";
+		const char *text =
+			i == 1 ? "POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+				 "3\r\n\r\nabc"
+			       : "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 		client_send(fd, text, strlen(text));
 		reply = client_read(fd, false, 5000);
@@ -205,7 +208,7 @@ static void test_keep_alive(void)
 static void test_limits(void)
 {
 	static const char endless[] =
-		"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n";
+		"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n";
 	size_t length = 20 << 20;
 	char *body = calloc(1, length);
 	int fd;
@@ -257,7 +260,7 @@ static void check_chunked(const char *head, size_t total, int status, size_t len
 static void test_chunked(void)
 {
 	static const char echo_head[] =
-		"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+		"POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 	check_chunked(echo_head, 8192, 200, 8192);
 	check_chunked(echo_head, 1 << 20, 413, 0);
@@ -407,9 +410,10 @@ static void test_slow_clients(struct http_server *server)
 
 	http_server_counters(server, &before);
 	for (int i = 0; i < SLOW_CLIENTS; i++) {
-		const char *text = i % 2 ? "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
-					   "1000\r\n\r\nabc"
-					 : "GET /hello HT";
+		const char *text =
+			i % 2 ? "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+				"1000\r\n\r\nabc"
+			      : "GET /hello HT";
 
 		fds[i] = client_connect(port);
 		client_send(fds[i], text, strlen(text));
@@ -434,7 +438,8 @@ static void test_slow_clients(struct http_server *server)
 	}
 	CHECK_NUMBER(closed, SLOW_CLIENTS / 2);
 	http_server_counters(server, &after);
-	CHECK_NUMBER(after.slow_bodies - before.slow_bodies, SLOW_CLIENTS / 2);
+	CHECK_NUMBER(after.closed[HTTP_CLOSED_slow_body] - before.closed[HTTP_CLOSED_slow_body],
+		     SLOW_CLIENTS / 2);
 	for (int i = 0; i < SLOW_CLIENTS; i++)
 		close(fds[i]);
 }
@@ -442,7 +447,7 @@ static void test_slow_clients(struct http_server *server)
 /* Ten long requests and two workers: one of them stays for the quick ones. */
 static void test_long_requests(void)
 {
-	static const char text[] = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const char text[] = "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	int fds[10], answered = 0;
 	int64_t start;
 
@@ -466,14 +471,15 @@ static void test_long_requests(void)
 
 static void test_garbage(void)
 {
-	static const char *const texts[] = {"\r\n\r\n\r\n",
-					    "GET\r\n\r\n",
-					    "\x16\x03\x01\x02garbage\r\n\r\n",
-					    "GET / HTTP/9.9\r\n\r\n",
-					    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
-					    "-5\r\n\r\n",
-					    "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-					    "chunked\r\n\r\nzz\r\n"};
+	static const char *const texts[] = {
+		"\r\n\r\n\r\n",
+		"GET\r\n\r\n",
+		"\x16\x03\x01\x02garbage\r\n\r\n",
+		"GET / HTTP/9.9\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+		"-5\r\n\r\n",
+		"POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+		"chunked\r\n\r\nzz\r\n"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		int fd = client_connect(port);
@@ -489,20 +495,153 @@ static void test_garbage(void)
 	check_status("GET", "/hello", "", NULL, 0, 200, NULL);
 }
 
+static int status_of(const char *text)
+{
+	int fd = client_connect(port), status;
+	struct reply reply;
+
+	client_send(fd, text, strlen(text));
+	reply = client_read(fd, false, 5000);
+	status = reply.status;
+	if (status == 400)
+		CHECK(recv(fd, &fd, 1, 0) <= 0); /* and closed */
+	reply_release(&reply);
+	close(fd);
+	return status;
+}
+
+#define LINE(method_) method_ " /echo HTTP/1.1\r\n"
+#define HOST          "Host: localhost\r\n"
+
+/* What a proxy in front could read another way. */
+static void test_framing(void)
+{
+	static const struct {
+		const char *text;
+		int status;
+	} rows[] = {
+		{LINE("POST") HOST "Content-Length: 3\r\n\r\nabc", 200},
+		{LINE("POST") HOST "Content-Length:3\r\n\r\nabc", 200},
+		{LINE("POST") HOST "Content-Length:\t 3\r\nX-Empty:\r\nX:\r\n\r\nabc", 200},
+		{LINE("POST") "X: 1\r\n" HOST
+			      "Transfer-Encoding: Chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+		 200},
+		{"POST /echo?a=b&c=%41&d HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 200},
+		{"POST /ech%6f HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\nabc", 200},
+		{"GET /hello HTTP/1.0\r\nX: 1\r\n\r\n", 200},
+		{"GET /hello HTTP/1.0\r\n\r\n", 200},
+		{LINE("POST") HOST "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+				   "1\r\na\r\n0\r\n\r\n",
+		 400},
+		{LINE("POST") HOST "Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde", 400},
+		{LINE("POST") HOST "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length : 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length\t: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length: 3\r\n X: 1\r\n\r\nabc", 400},
+		{LINE("POST") HOST "X: 1\r\n\tContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "X: 1\r\n 2\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length: 3\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length: 3\r\n\nabc", 400},
+		{LINE("POST") HOST "Content-Length: 3\n\nabc", 400},
+		{LINE("POST") HOST "X: 1\nContent-Length: 3\r\n\r\nabc", 400},
+		{"POST /echo HTTP/1.1\n" HOST "Content-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "X: a\rb\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "X: a\x01\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST ": 1\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "no colon\r\nContent-Length: 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length: +3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Content-Length: 3, 3\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Transfer-Encoding: xchunked\r\n\r\nabc", 400},
+		{LINE("POST") HOST "Transfer-Encoding: gzip, chunked\r\n\r\nabc", 400},
+		{"POST /echo HTTP/1.0\r\n" HOST
+		 "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+		 400},
+		{"GET  /hello HTTP/1.1\r\n" HOST "\r\n", 400},
+		{"GET /hello  HTTP/1.1\r\n" HOST "\r\n", 0},
+		{"GET /hello HTTP/1.1\r\n\r\n", 400},
+		{"GET /hello HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		int status = status_of(rows[i].text);
+
+		if (!CHECK(status == rows[i].status))
+			printf("# %s\n", rows[i].text);
+	}
+}
+
+static void test_hosts(void)
+{
+	static const struct {
+		const char *host;
+		int status;
+	} rows[] = {{"localhost", 200},
+		    {"LocalHost:80", 200},
+		    {"127.0.0.1:7878", 200},
+		    {"127.1.2.3", 200},
+		    {"[::1]:80", 200},
+		    {"localhost.", 200},
+		    {"profiles.example", 200},
+		    {"evil.example", 421},
+		    {"localhost.evil.example", 421},
+		    {"192.0.2.1", 421},
+		    {"[2001:db8::1]", 421},
+		    {"127.0.0.1.evil", 421},
+		    {"a@localhost", 421},
+		    {"localhost:evil", 421},
+		    {"[::1", 421},
+		    {"", 421}};
+	char text[200];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		snprintf(text, sizeof(text), "GET /hello HTTP/1.1\r\nHost: %s\r\n\r\n",
+			 rows[i].host);
+		if (!CHECK(status_of(text) == rows[i].status))
+			printf("# %s\n", rows[i].host);
+	}
+}
+
+static void test_origins(void)
+{
+	static const struct {
+		const char *headers;
+		int status;
+	} rows[] = {
+		{"", 200},
+		{"Origin: http://localhost\r\n", 200},
+		{"Origin: https://localhost:443\r\n", 200},
+		{"Origin: https://profiles.example\r\n", 200},
+		{"Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n", 200},
+		{"Sec-Fetch-Site: none\r\n", 200},
+		{"Origin: http://evil.example\r\n", 403},
+		{"Origin: http://localhost:3000\r\n", 403},
+		{"Origin: null\r\n", 403},
+		{"Origin: http://localhost@evil.example\r\n", 403},
+		{"Sec-Fetch-Site: cross-site\r\n", 403},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		check_status("POST", "/echo", rows[i].headers, "abc", 3, rows[i].status, NULL);
+	check_status("GET", "/hello", "Origin: http://evil.example\r\n", NULL, 0, 200, NULL);
+	check_status("PUT", "/typed", "", "abc", 3, 200, "abc");
+	check_status("PUT", "/typed", "Content-Type: text/plain\r\n", "abc", 3, 415, NULL);
+	check_status("PUT", "/typed", "Content-Type: a/b; x=y\r\n", "abc", 3, 200, "abc");
+}
+
 static void test_memory_limit(void)
 {
 	struct http_options options = {.address = "127.0.0.1:0",
 				       .threads = 1,
 				       .workers = 2,
 				       .connections = 100,
-				       .memory_limit_bytes = 1000,
+				       .memory_limit_bytes = 2000,
 				       .slow_body_s = 5,
 				       .on_error = on_error};
 	struct error err = {0};
 	struct http_server *server = http_server_start(&options, routes, NULL, &err);
 	unsigned other = port;
 	struct reply reply;
-	char body[2000] = "";
+	char body[3000] = "";
 
 	if (!CHECK(server))
 		return;
@@ -513,6 +652,107 @@ static void test_memory_limit(void)
 	CHECK(atoi(reply_header(&reply, "Retry-After")) > 0);
 	reply_release(&reply);
 	check_status("POST", "/echo", "", body, 900, 200, NULL);
+	CHECK(http_server_stop(server, 1000));
+	port = other;
+}
+
+/* What is announced takes nothing; what has come is a share of the memory, and gives way. */
+static void test_memory_of_silent_ones(void)
+{
+	static const char text[] =
+		"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n";
+	struct http_options options = {.address = "127.0.0.1:0",
+				       .threads = 1,
+				       .workers = 2,
+				       .connections = 100,
+				       .memory_limit_bytes = 200000,
+				       .slow_body_s = 30,
+				       .on_error = on_error};
+	struct error err = {0};
+	struct http_server *server = http_server_start(&options, routes, NULL, &err);
+	struct http_counters counters;
+	unsigned other = port;
+	static char body[60000];
+	int silent[30];
+
+	if (!CHECK(server))
+		return;
+	port = http_server_port(server);
+	for (int i = 0; i < 30; i++) {
+		silent[i] = client_connect(port);
+		client_send(silent[i], text, sizeof(text) - 1);
+	}
+	check_status("POST", "/echo", "", body, 40000, 200, NULL);
+	for (int i = 0; i < 3; i++)
+		client_send(silent[i], body, 60000);
+	usleep(100000);
+	check_status("POST", "/echo", "", body, 60000, 503, NULL);
+	for (int i = 0; i < 100; i++) {
+		http_server_counters(server, &counters);
+		if (counters.closed[HTTP_CLOSED_memory])
+			break;
+		usleep(100000);
+	}
+	CHECK(counters.closed[HTTP_CLOSED_memory] > 0);
+	check_status("POST", "/echo", "", body, 60000, 200, NULL);
+	for (int i = 0; i < 30; i++)
+		close(silent[i]);
+	CHECK(http_server_stop(server, 1000));
+	port = other;
+}
+
+static int ask_kept(int fd, const char *text)
+{
+	struct reply reply;
+	int status;
+
+	client_send(fd, text, strlen(text));
+	reply = client_read(fd, false, 5000);
+	status = reply.status;
+	reply_release(&reply);
+	return status;
+}
+
+/* Those that are idle for longest go, those that have brought reports last. */
+static void test_crowd(void)
+{
+	static const char get[] = "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	static const char report[] = "POST /report HTTP/1.1\r\nHost: localhost\r\n"
+				     "Content-Length: 3\r\n\r\nabc";
+	struct http_options options = {.address = "127.0.0.1:0",
+				       .threads = 2,
+				       .workers = 2,
+				       .connections = 40,
+				       .memory_limit_bytes = 1 << 20,
+				       .slow_body_s = 30,
+				       .on_error = on_error};
+	struct error err = {0};
+	struct http_server *server = http_server_start(&options, routes, NULL, &err);
+	unsigned other = port;
+	struct http_counters counters;
+	int known, asked, fds[300];
+
+	if (!CHECK(server))
+		return;
+	port = http_server_port(server);
+	known = client_connect(port);
+	CHECK_NUMBER(ask_kept(known, report), 200);
+	for (int i = 0; i < 300; i++) {
+		fds[i] = client_connect(port);
+		client_send(fds[i], "GET /hel", 8);
+	}
+	asked = client_connect(port);
+	CHECK_NUMBER(ask_kept(asked, get), 200);
+	CHECK_NUMBER(ask_kept(known, report), 200);
+	CHECK_NUMBER(ask_kept(known, report), 200);
+	http_server_counters(server, &counters);
+	CHECK_NUMBER(counters.connections_known, 1);
+	CHECK(counters.closed[HTTP_CLOSED_crowded] >= 250);
+	CHECK(counters.closed[HTTP_CLOSED_crowded] <= 262);
+	close(known);
+	close(asked);
+	for (int i = 0; i < 300; i++)
+		close(fds[i]);
 	CHECK(http_server_stop(server, 1000));
 	port = other;
 }
@@ -541,7 +781,7 @@ static void test_start_failures(void)
 /* A request that is being answered is answered before the server ends. */
 static void test_stop(struct http_server *server)
 {
-	static const char text[] = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+	static const char text[] = "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	int fd = client_connect(port), idle = client_connect(port);
 	struct reply reply;
 
@@ -558,6 +798,8 @@ static void test_stop(struct http_server *server)
 int main(void)
 {
 	struct http_options options = {.address = "127.0.0.1:0",
+				       .hosts = (const char *const[]){"profiles.example"},
+				       .host_count = 1,
 				       .threads = 2,
 				       .workers = 2,
 				       .connections = 1000,
@@ -583,7 +825,12 @@ int main(void)
 	test_slow_clients(server);
 	test_long_requests();
 	test_garbage();
+	test_framing();
+	test_hosts();
+	test_origins();
 	test_memory_limit();
+	test_memory_of_silent_ones();
+	test_crowd();
 	test_start_failures();
 	test_stop(server);
 	return checks_done();

@@ -44,6 +44,23 @@ static void test_one_that_is_added_twice_is_there_once(void)
 	CHECK(!sampled_blocks_may_have(address_of(7)));
 }
 
+static void test_one_that_is_held_is_nobody_elses(void)
+{
+	const uintptr_t address = address_of(9);
+
+	CHECK(!sampled_blocks_hold(address));
+	CHECK(sampled_blocks_add(address) && sampled_blocks_hold(address));
+	CHECK(sampled_blocks_may_have(address));
+	CHECK(!sampled_blocks_remove(address) && !sampled_blocks_hold(address));
+	CHECK(!sampled_blocks_add(address));
+	sampled_blocks_settle(address, false); /* it has not ended */
+	CHECK(sampled_blocks_hold(address));
+	sampled_blocks_settle(address, true);
+	CHECK(!sampled_blocks_remove(address) && !sampled_blocks_may_have(address));
+	CHECK(sampled_blocks_add(address) && sampled_blocks_remove(address));
+	CHECK(!sampled_blocks_hold(0));
+}
+
 static void test_there_is_an_end(void)
 {
 	enum { MORE = 1 << 17 };
@@ -104,6 +121,7 @@ int main(void)
 {
 	test_what_is_added_is_there_until_removed();
 	test_one_that_is_added_twice_is_there_once();
+	test_one_that_is_held_is_nobody_elses();
 	test_there_is_an_end();
 	test_threads();
 	test_a_mark_stays();

@@ -58,6 +58,15 @@ __attribute__((format(printf, 2, 3), unused)) static void fake_file(const char *
 	fake_bytes(name, text, strlen(text));
 }
 
+/* The process is of the user that runs the test. */
+__attribute__((unused)) static void fake_status(uint32_t tgid)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "proc/%u/status", tgid);
+	fake_file(name, "Name:\ta\nUid:\t%u\t%u\t%u\t%u\n", getuid(), getuid(), getuid(), getuid());
+}
+
 __attribute__((unused)) static void fake_link(const char *name, const char *target)
 {
 	char path[PATH_MAX];

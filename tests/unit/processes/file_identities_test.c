@@ -43,7 +43,7 @@ static struct executable_ref find(struct file_identities *identities, int fd)
 	struct executable_ref ref = {0};
 	uint32_t asked;
 
-	CHECK_NUMBER(file_identities_find(identities, fd, "/lib/x.so", NULL, &ref, &asked),
+	CHECK_NUMBER(file_identities_find(identities, fd, "/lib/x.so", false, NULL, &ref, &asked),
 		     FILE_FOUND);
 	return ref;
 }
@@ -161,8 +161,9 @@ static void test_reopen(void)
 		file_path(path, i);
 		fd = open(path, O_PATH | O_CLOEXEC);
 		executables_set_time(executables, (uint64_t)(i + 1) * 1000000000);
-		CHECK_NUMBER(file_identities_find(identities, fd, path, NULL, &refs[i], &asked),
-			     FILE_FOUND);
+		CHECK_NUMBER(
+			file_identities_find(identities, fd, path, false, NULL, &refs[i], &asked),
+			FILE_FOUND);
 		close(fd);
 	}
 	CHECK_NUMBER(executables_by_index(executables, refs[0].index)->fd, -1);
@@ -219,7 +220,7 @@ static enum file_found look(struct file_identities *identities, int fd, const ch
 {
 	struct executable_ref ref = {0};
 
-	return file_identities_find(identities, fd, path, NULL, &ref, asked);
+	return file_identities_find(identities, fd, path, false, NULL, &ref, asked);
 }
 
 static const struct file_content *content_of(int fd)

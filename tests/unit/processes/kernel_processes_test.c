@@ -16,8 +16,18 @@ static uint32_t index_of[TGIDS]; /* head + 1; 0: not in the hash */
 static struct process_head heads[PROCESS_HEADS];
 static struct process_block blocks[PROCESS_BLOCKS];
 static int64_t now_ms, head_known_ms[PROCESS_HEADS], block_known_ms[PROCESS_BLOCKS];
-static unsigned rewritten, waits;
+static unsigned rewritten, taken_over, waits;
+static uint32_t head_of[PROCESS_BLOCKS]; /* that was written last with it */
 static bool cannot_wait, refuse;
+
+/* Whether a head says to be of somebody, and to have that block. */
+static bool has_block(const struct process_head *head, uint32_t block)
+{
+	for (uint32_t i = 0; head->tgid && i < head->block_count; i++)
+		if (head->blocks[i] == block)
+			return true;
+	return false;
+}
 
 /* A reader that began before now may stand at everything that was published just now. */
 static void know(uint32_t head)
@@ -35,10 +45,13 @@ bool bpf_map_write(int map, const void *key, const void *value, struct error *er
 		return error_set(err, ERROR_SYSTEM, "refused");
 	if (map == BLOCKS_MAP) {
 		rewritten += block_known_ms[at] + 1000 > now_ms;
+		taken_over += has_block(&heads[head_of[at]], at);
 		blocks[at] = *(const struct process_block *)value;
 	} else if (map == HEADS_MAP) {
 		rewritten += head_known_ms[at] + 1000 > now_ms;
 		heads[at] = *(const struct process_head *)value;
+		for (uint32_t i = 0; i < heads[at].block_count; i++)
+			head_of[heads[at].blocks[i]] = at;
 	} else {
 		if (index_of[at])
 			know(index_of[at] - 1);
@@ -77,6 +90,7 @@ bool bpf_programs_wait(void)
 static void clear_maps(void)
 {
 	memset(index_of, 0, sizeof index_of);
+	memset(heads, 0, sizeof heads);
 	now_ms += 10000;
 	rewritten = waits = 0;
 	cannot_wait = refuse = false;
@@ -331,5 +345,6 @@ int main(void)
 	test_again();
 	test_without_wait();
 	test_refused();
+	CHECK_NUMBER(taken_over, 0); /* for readers that a second is not enough for */
 	return checks_done();
 }

@@ -60,6 +60,7 @@ static struct process_key fake_process(uint32_t tgid, const char *maps)
 		  tgid, (unsigned long long)(key.start_time_ns / TICK));
 	snprintf(name, sizeof name, "proc/%u/root", tgid);
 	fake_link(name, "/");
+	fake_status(tgid);
 	snprintf(name, sizeof name, "proc/%u/maps", tgid);
 	fake_file(name, "%s", maps);
 	return key;

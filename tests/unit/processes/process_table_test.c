@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "bpf/unwind_rows.h"
 #include "tests/check.h"
 #include "tests/unit/processes/fake_proc.h"
 
@@ -62,6 +63,7 @@ static void fake_process(struct process_key key, uint64_t base, bool has_map_fil
 	fake_link(name, golden);
 	snprintf(name, sizeof name, "proc/%u/root", key.tgid);
 	fake_link(name, "/");
+	fake_status(key.tgid);
 	snprintf(name, sizeof name, "proc/%u/map_files/%llx-%llx", key.tgid,
 		 (long long)base + 0x1000, (long long)base + 0x2000);
 	if (has_map_files)
@@ -70,7 +72,7 @@ static void fake_process(struct process_key key, uint64_t base, bool has_map_fil
 
 static void remove_process(uint32_t tgid)
 {
-	static const char *const names[] = {"stat", "maps", "cgroup", "exe", "root"};
+	static const char *const names[] = {"stat", "status", "maps", "cgroup", "exe", "root"};
 	char name[64], path[PATH_MAX], aside[PATH_MAX + 16];
 	static int number;
 
@@ -133,7 +135,7 @@ static void test_known_process(bool has_map_files)
 	CHECK(process_table_executable(table, 1) == frames[0].executable);
 	CHECK(!process_table_executable(table, 2) && !process_table_executable(table, 0));
 
-	info = process_table_info(table, &key);
+	info = process_table_info(table, &key, at(10));
 	CHECK_TEXT(info->executable_path, golden);
 	CHECK_TEXT(info->service, "web");
 	CHECK_TEXT(info->container_id, "");
@@ -179,7 +181,7 @@ static void test_other_process_of_the_same_pid(void)
 	fake_process(new, 0x500000, true); /* /proc shows the later one already */
 	CHECK_NUMBER(process_table_locate(table, &old, at(10), &address, 1, true, &frame), 0);
 	CHECK_NUMBER(frame.place, PLACE_UNKNOWN);
-	CHECK_TEXT(process_table_info(table, &old)->executable_path, "");
+	CHECK_TEXT(process_table_info(table, &old, at(10))->executable_path, "");
 	CHECK_NUMBER(process_table_locate(table, &new, at(5010), &address, 1, true, &frame), 1);
 	CHECK_NUMBER(frame.place, PLACE_FILE);
 	remove_process(100);
@@ -230,11 +232,58 @@ static void test_short_programs(bool has_build_id)
 			1);
 		CHECK_NUMBER(frame.place, PLACE_FILE);
 		CHECK_NUMBER(frame.address, 0x2340);
-		CHECK_TEXT(process_table_info(table, &key)->executable_path, golden);
+		CHECK_TEXT(process_table_info(table, &key, at(ms + 20))->executable_path, golden);
 	}
 	process_table_counters(table, &counters);
 	CHECK_NUMBER(counters.files_opened, 1);
 	CHECK_NUMBER(counters.files_failed, 0);
+	process_table_free(table);
+}
+
+/* The first sample of a program is one of its execve(), without user frames, told after a sample of
+ * another process that is older than the exec. */
+static void test_first_sample_without_frames(void)
+{
+	struct process_table *table = new_table();
+	struct process_key other = key_of(100, 0, 1), key = key_of(220, 20, 2);
+	struct process_mapping_event event = golden_event(220, 0x500000, 22, true);
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+
+	fake_process(other, 0x500000, true);
+	process_table_fork(table, 220, 100, at(20));
+	process_table_exec(table, 220, at(21));
+	process_table_mapping(table, &event);
+	CHECK_NUMBER(process_table_locate(table, &other, at(20), &address, 1, true, &frame), 1);
+	CHECK_TEXT(process_table_info(table, &key, at(23))->executable_path, golden);
+	CHECK_NUMBER(process_table_locate(table, &key, at(24), &address, 1, true, &frame), 1);
+	check_golden_frame(&frame, 0x2340);
+	remove_process(100);
+	process_table_free(table);
+}
+
+/* Mappings that nobody told of, and a process whose directory was not to be had for a while: what
+ * is sampled on has its maps read, less and less often. */
+static void test_what_runs_is_read_again(void)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(230, 0, 2);
+	struct process_table_counters counters;
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+
+	process_table_exec(table, 230, at(1));
+	for (unsigned ms = 10; ms < 20000; ms += 10)
+		CHECK_NUMBER(process_table_locate(table, &key, at(ms), &address, 1, true, &frame),
+			     0);
+	process_table_counters(table, &counters);
+	CHECK(counters.maps_failed > 4 && counters.maps_failed < 10);
+	CHECK_TEXT(process_table_info(table, &key, at(20000))->service, "");
+	fake_process(key, 0x500000, true);
+	CHECK_NUMBER(process_table_locate(table, &key, at(60000), &address, 1, true, &frame), 1);
+	check_golden_frame(&frame, 0x2340);
+	CHECK_TEXT(process_table_info(table, &key, at(60000))->service, "web");
+	remove_process(230);
 	process_table_free(table);
 }
 
@@ -264,6 +313,54 @@ static void test_replaced_file_is_not_taken(void)
 	process_table_free(table);
 }
 
+static const struct executable *executable_by(struct process_table *table, uint32_t tgid,
+					      const struct process_mapping_event *event)
+{
+	struct process_key key = key_of(tgid, 0, 2);
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+
+	process_table_exec(table, tgid, at(1));
+	process_table_mapping(table, event);
+	if (process_table_locate(table, &key, at(5), &address, 1, true, &frame) != 1)
+		return NULL;
+	return frame.place == PLACE_FILE ? frame.executable : NULL;
+}
+
+/* A private file with the path and the build-id that a process had which is gone: whether it was
+ * that process' file, or that of another root, nobody can say. By no way through a link. */
+static void test_private_file_is_not_sent(void)
+{
+	struct process_table *table = new_table();
+	struct process_mapping_event by_id = golden_event(310, 0x500000, 2, true);
+	struct process_mapping_event by_inode = golden_event(311, 0x500000, 2, false);
+	struct process_mapping_event by_link = golden_event(312, 0x500000, 2, true);
+	const struct executable *found;
+	char path[PATH_MAX], link[PATH_MAX], bytes[4096];
+	struct stat st;
+	FILE *file = fopen(golden, "rb");
+
+	fake_bytes("closed/golden", bytes, fread(bytes, 1, sizeof bytes, file));
+	fclose(file);
+	fake_path(path, "closed/golden");
+	chmod(path, 0600);
+	stat(path, &st);
+	fake_link("open", "closed");
+	fake_path(link, "open");
+	strcat(link, "/golden");
+	by_id.path = by_inode.path = path;
+	by_link.path = link;
+	CHECK(!executable_by(table, 312, &by_link));
+	found = executable_by(table, 310, &by_id);
+	CHECK(found && found->is_private);
+	by_inode.inode = st.st_ino;
+	by_inode.device_major = major(st.st_dev);
+	by_inode.device_minor = minor(st.st_dev);
+	found = executable_by(table, 311, &by_inode); /* it was that file */
+	CHECK(found && !found->is_private);
+	process_table_free(table);
+}
+
 static void test_fork_shares_until_exec(void)
 {
 	struct process_table *table = new_table();
@@ -278,7 +375,7 @@ static void test_fork_shares_until_exec(void)
 	process_table_fork(table, 400, 100, at(20));
 	CHECK_NUMBER(process_table_locate(table, &child, at(21), &address, 1, true, &frame), 1);
 	check_golden_frame(&frame, 0x2340);
-	CHECK_TEXT(process_table_info(table, &child)->service, "web"); /* its parent's */
+	CHECK_TEXT(process_table_info(table, &child, at(21))->service, "web"); /* its parent's */
 	process_table_exec(table, 400, at(30));
 	CHECK_NUMBER(process_table_locate(table, &execed, at(31), &address, 1, true, &frame), 0);
 	process_table_counters(table, &counters);
@@ -354,42 +451,49 @@ static void test_jit_and_non_elf(void)
 	process_table_free(table);
 }
 
+/* File i of those that differ in their build-id: where a process that begins with it has it. */
+static void meet_file(struct process_table *table, uint32_t i, struct located_frame *frame)
+{
+	static uint8_t bytes[4096];
+	FILE *file = fopen(golden, "rb");
+	size_t length = fread(bytes, 1, sizeof bytes, file);
+	struct process_key key = key_of(500 + i, i * 90000, 2);
+	struct process_mapping_event event = golden_event(500 + i, 0x500000, i * 90000, true);
+	const uint64_t address = 0x501340;
+	char name[64], path[PATH_MAX];
+
+	fclose(file);
+	bytes[0x170 + 16] = event.build_id.bytes[0] = (uint8_t)i; /* the note's first byte */
+	snprintf(name, sizeof name, "files/program%u", i);
+	fake_bytes(name, bytes, length);
+	fake_path(path, name);
+	event.path = path;
+	process_table_exec(table, key.tgid, event.time_ns);
+	process_table_mapping(table, &event);
+	process_table_locate(table, &key, event.time_ns + 1, &address, 1, true, frame);
+}
+
 /* More files than entries: old ones are forgotten, indexes are never given twice. */
 static void test_many_executables(void)
 {
 	const struct process_table_limits limits = {.executables = 4};
 	struct process_table *table = process_table_new(&limits, fake_proc, NULL);
-	static uint8_t bytes[4096];
-	FILE *file = fopen(golden, "rb");
-	size_t length = fread(bytes, 1, sizeof bytes, file);
 	uint64_t forgotten = 0; /* a bit each */
 	uint32_t last = 0;
 	int wrong = 0;
 
-	fclose(file);
 	for (uint32_t i = 0; i < 40; i++) {
-		struct process_key key = key_of(500 + i, i * 90000, 2);
-		struct process_mapping_event event = golden_event(500 + i, 0x500000, i * 90000,
-								  true);
-		const uint64_t address = 0x501340;
 		struct located_frame frame;
-		char name[64], path[PATH_MAX];
+		char name[64];
 
-		bytes[0x170 + 16] = event.build_id.bytes[0] =
-			(uint8_t)i; /* the note's first byte */
-		snprintf(name, sizeof name, "files/program%u", i);
-		fake_bytes(name, bytes, length);
-		fake_path(path, name);
-		event.path = path;
-		process_table_exec(table, key.tgid, event.time_ns);
-		process_table_mapping(table, &event);
-		process_table_locate(table, &key, event.time_ns + 1, &address, 1, true, &frame);
+		snprintf(name, sizeof name, "program%u", i);
+		meet_file(table, i, &frame);
 		if (frame.place != PLACE_FILE || frame.executable->index <= last) {
 			wrong++;
 			continue;
 		}
 		last = frame.executable->index;
-		wrong += strcmp(frame.executable->name, name + 6) != 0;
+		wrong += strcmp(frame.executable->name, name) != 0;
 	}
 	CHECK_NUMBER(wrong, 0);
 	CHECK_NUMBER(last, 40);
@@ -397,6 +501,36 @@ static void test_many_executables(void)
 	for (uint32_t index; (index = process_table_take_forgotten(table));)
 		forgotten += index <= 36 ? UINT64_C(1) << index : UINT64_C(1) << 63;
 	CHECK_NUMBER(forgotten, (UINT64_C(1) << 37) - 2);
+	process_table_free(table);
+}
+
+/* More files than numbers: none is given twice, since the kernel side has cached by them; that it
+ * is so is counted, and what has one goes on. */
+static void test_numbers_end(void)
+{
+	enum { NUMBERS = 3, FILES = 6 };
+	const struct process_table_limits limits = {.executables = 2, .numbers = NUMBERS};
+	struct process_table *table = process_table_new(&limits, fake_proc, NULL);
+	struct process_table_counters counters;
+	struct located_frame frame;
+	const uint32_t last = EXECUTABLE_ANONYMOUS - 1;
+	int wrong = 0;
+
+	CHECK(last > 1 << 20); /* of as many as 32 bits have */
+	for (uint32_t i = 0; i < FILES; i++) {
+		meet_file(table, i, &frame);
+		wrong += i < NUMBERS ? frame.place != PLACE_FILE || frame.executable->index != i + 1
+				     : frame.place != PLACE_UNKNOWN;
+	}
+	CHECK_NUMBER(wrong, 0);
+	process_table_counters(table, &counters);
+	CHECK(counters.files_unnumbered >= FILES - NUMBERS && counters.lost_limit >= 3);
+	CHECK(process_table_executable(table, NUMBERS) != NULL);
+	CHECK(!process_table_executable(table, NUMBERS)->is_announced);
+	process_table_announced(table, NUMBERS);
+	CHECK(process_table_executable(table, NUMBERS)->is_announced);
+	meet_file(table, NUMBERS - 1, &frame); /* again, in another process */
+	CHECK(frame.place == PLACE_FILE && frame.executable->index == NUMBERS);
 	process_table_free(table);
 }
 
@@ -413,11 +547,15 @@ int main(void)
 	test_other_process_of_the_same_pid();
 	test_short_programs(true);
 	test_short_programs(false);
+	test_first_sample_without_frames();
+	test_what_runs_is_read_again();
 	test_replaced_file_is_not_taken();
+	test_private_file_is_not_sent();
 	test_fork_shares_until_exec();
 	test_ended_is_not_for_the_kernel();
 	test_jit_and_non_elf();
 	test_many_executables();
+	test_numbers_end();
 	fake_clean();
 	return checks_done();
 }

@@ -50,7 +50,7 @@ static void test_fork_exec_exit(void)
 	programs_exec(programs, 20, at(12));
 	tool = sample(programs, key_of(20, 10, 4), 13);
 	CHECK(tool && tool != child && tool->origin == PROGRAM_EXECED && tool->is_complete);
-	CHECK(child->is_gone && !child->is_current && tool->is_current);
+	CHECK(child->gone_ns && !child->is_current && tool->is_current);
 	/* one more of the child's, late */
 	CHECK(sample(programs, key_of(20, 10, 3), 11) == child);
 	CHECK(sample(programs, key_of(20, 10, 4), 14) == tool);
@@ -142,6 +142,39 @@ static void test_events_behind_samples(void)
 	programs_free(programs);
 }
 
+/* Who goes on being sampled has not ended: its first thread has, or the end was another's. */
+static void test_sampled_after_its_end(void)
+{
+	struct programs *programs = programs_new(100, NULL);
+	struct program *seen, *execed;
+
+	seen = sample(programs, key_of(20, 0, 1), 1);
+	programs_exit(programs, 20, at(100));
+	CHECK(sample(programs, key_of(20, 0, 1), 150) == seen && seen->ended_ns);
+	CHECK(sample(programs, key_of(20, 0, 1), 300) == seen && !seen->ended_ns);
+
+	/* the identity passes to what is known of the program */
+	programs_exec(programs, 20, at(400));
+	execed = programs_current(programs, 20);
+	CHECK(sample(programs, key_of(20, 0, 1), 450) == seen && !execed->is_identified);
+	CHECK(sample(programs, key_of(20, 0, 1), 600) == execed && !seen->is_identified);
+
+	/* … which has none: the old one runs again */
+	programs_exec(programs, 20, at(700));
+	programs_fork(programs, 20, 10, at(701));
+	programs_exit(programs, 20, at(702));
+	sample(programs, key_of(20, 0, 9), 703);
+	CHECK(sample(programs, key_of(20, 0, 1), 900) == execed && !execed->is_current);
+	programs_free(programs);
+
+	programs = programs_new(100, NULL);
+	seen = sample(programs, key_of(20, 0, 1), 1);
+	programs_fork(programs, 20, 10, at(5000)); /* of a pid that is not free */
+	CHECK(sample(programs, key_of(20, 0, 1), 6000) == seen);
+	CHECK(seen->is_current && !seen->ended_ns && !seen->gone_ns && !seen->is_complete);
+	programs_free(programs);
+}
+
 static void test_limit(void)
 {
 	struct programs *programs = programs_new(16, NULL);
@@ -182,6 +215,7 @@ int main(void)
 	test_reused_pid();
 	test_unidentified_is_not_adopted_by_a_stranger();
 	test_events_behind_samples();
+	test_sampled_after_its_end();
 	test_limit();
 	test_check_of_silent_ones();
 	return checks_done();

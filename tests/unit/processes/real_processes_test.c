@@ -119,7 +119,7 @@ static void test_ourselves(void)
 	else
 		SKIP("eu-readelf (elfutils) is not installed");
 	if (readlink("/proc/self/exe", self, sizeof self - 1) > 0)
-		CHECK_TEXT(process_table_info(table, &key)->executable_path, self);
+		CHECK_TEXT(process_table_info(table, &key, now_ns())->executable_path, self);
 
 	/* warm: nothing is opened or read any more, and it is quick */
 	started = now_ns();
@@ -199,7 +199,7 @@ static void check_sleeper(pid_t pid, const char *name)
 		SKIP("eu-readelf (elfutils) is not installed");
 	CHECK_TEXT(frame.executable->name, name);
 	CHECK(!fstat(frame.executable->fd, &st) && st.st_size > 0);
-	CHECK(strstr(process_table_info(table, &key)->executable_path, name) != NULL);
+	CHECK(strstr(process_table_info(table, &key, now_ns())->executable_path, name) != NULL);
 
 	/* the descriptor is the executable's, not the process' */
 	kill(pid, SIGKILL);

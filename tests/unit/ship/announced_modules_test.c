@@ -95,6 +95,10 @@ static void check_without_content(void)
 	made.fd = -1;
 	CHECK(announced_modules_add(&list, &made, 5000, &over));
 	CHECK_NUMBER(wanted("dd44dd44\n", 5000), 0);
+	/* a process that may read it has it now */
+	CHECK(add("dd44dd44", 2, 5500));
+	CHECK(!add("dd44dd44", 3, 5600));
+	CHECK_NUMBER(wanted("dd44dd44\n", 5700), 1);
 }
 
 /* A large file with more samples does not go before a small one with some. */

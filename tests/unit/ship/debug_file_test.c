@@ -13,7 +13,7 @@
 static char directory[] = "/tmp/farflame_debug_XXXXXX";
 
 static const char make[] =
-	"set -e; cd '%s'; mkdir -p root bin\n"
+	"set -e; cd '%s'; chmod 755 .; mkdir -p root bin\n"
 	"echo 'int main(void) { return 0; }' > a.c\n"
 	"cc -g -Wl,--build-id=sha1 -o whole a.c\n"
 	"objcopy --only-keep-debug whole whole.debug\n"
@@ -49,15 +49,16 @@ static ino_t inode_of(int fd)
 }
 
 /* What is chosen for the running file: the inode of that name, or the running one for NULL. */
-static void check_choice(const char *running, const char *want)
+static uint32_t check_choice(const char *running, const char *want)
 {
 	char root[256];
+	uint32_t refused = 0;
 	struct elf_image image;
 	int fd = open_in(running), expected = want ? open_in(want) : -1, found;
 
 	snprintf(root, sizeof root, "%s/root", directory);
 	CHECK(elf_image_read(fd, &image, NULL));
-	found = debug_file_open(root, &image.gnu, fd);
+	found = debug_file_open(root, &image.gnu, fd, &refused);
 	if (want)
 		CHECK(found >= 0 && inode_of(found) == inode_of(expected));
 	else
@@ -67,6 +68,7 @@ static void check_choice(const char *running, const char *want)
 	if (expected >= 0)
 		close(expected);
 	close(fd);
+	return refused;
 }
 
 /* Puts whole.debug (or another file) where the build-id tree has it. */
@@ -82,10 +84,39 @@ static bool put_in_tree(const char *what)
 	return shell(format);
 }
 
+/* bin/linked has bin/linked.debug beside it: what a stranger may put there instead. */
+static void check_strangers(void)
+{
+	CHECK(shell("cd '%s'; mkdir -m 700 closed; mv bin/linked.debug closed/secret.debug;"
+		    "ln -s ../closed/secret.debug bin/linked.debug"));
+	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
+	CHECK(shell("cd '%s'; rm bin/linked.debug; ln -s ../closed bin/.debug;"
+		    "ln closed/secret.debug closed/linked.debug"));
+	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
+	CHECK(shell("cd '%s'; rm bin/.debug; mkfifo bin/linked.debug"));
+	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
+	CHECK(shell("cd '%s'; rm bin/linked.debug; ln closed/secret.debug bin/linked.debug"));
+	if (geteuid() != 0) {
+		SKIP("files of other users: needs root");
+	} else {
+		CHECK(shell("cd '%s'; chown 65534 bin bin/linked; chmod 600 bin/linked.debug"));
+		CHECK_NUMBER(check_choice("bin/linked", NULL), 1); /* root's, for root alone */
+		CHECK(shell("cd '%s'; chown 65533 bin/linked.debug; chmod 644 bin/linked.debug"));
+		CHECK_NUMBER(check_choice("bin/linked", NULL), 1); /* a third user's */
+		CHECK(shell("cd '%s'; chown 65534 bin/linked.debug; chmod 600 bin/linked.debug"));
+		CHECK_NUMBER(check_choice("bin/linked", "bin/linked.debug"), 0);
+		CHECK(shell("cd '%s'; chmod 777 bin")); /* who has put it there? */
+		CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
+		CHECK(shell("cd '%s'; chown -R 0 bin; chmod 755 bin; chmod 644 bin/linked.debug"));
+	}
+	check_choice("bin/linked", "bin/linked.debug");
+}
+
 int main(void)
 {
 	int fd;
 
+	umask(022);
 	if (!mkdtemp(directory) || !shell(make)) {
 		SKIP("cc and objcopy are needed");
 		return checks_done();
@@ -100,13 +131,19 @@ int main(void)
 	CHECK(put_in_tree("cp bin/plain"));
 	check_choice("bin/plain", NULL); /* nothing better than itself */
 	CHECK(put_in_tree("mkfifo"));
-	check_choice("bin/plain", NULL); /* must not wait for a writer */
+	CHECK_NUMBER(check_choice("bin/plain", NULL), 1); /* must not wait for a writer */
+	CHECK(put_in_tree("ln -s $PWD/whole.debug"));     /* as distributions have it */
+	CHECK_NUMBER(check_choice("bin/plain", "whole.debug"), 0);
+	CHECK(shell("cd '%s'; chmod 666 whole.debug"));
+	CHECK_NUMBER(check_choice("bin/plain", NULL), 1);
+	CHECK(shell("cd '%s'; chmod 644 whole.debug"));
 	CHECK(shell("cd '%s'; rm -r root/.build-id"));
 	/* by the link: beside it, in .debug, under the root */
 	CHECK(shell("cd '%s'/bin; cp ../other linked.debug"));
 	check_choice("bin/linked", NULL);
 	CHECK(shell("cd '%s'/bin; cp ../whole.debug linked.debug"));
 	check_choice("bin/linked", "bin/linked.debug");
+	check_strangers();
 	CHECK(shell("cd '%s'/bin; mkdir .debug; mv linked.debug .debug"));
 	check_choice("bin/linked", "bin/.debug/linked.debug");
 	CHECK(shell("cd '%s'; mkdir -p root/$PWD/bin; ln whole.debug root/$PWD/bin/linked.debug; "

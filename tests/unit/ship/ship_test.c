@@ -134,7 +134,7 @@ static void answer_otlp(int fd)
 	server_answer(fd, 200, "Content-Type: application/x-protobuf\r\n", "");
 }
 
-/* --- 503, garbage, a cut connection, then 200: the same report arrives whole --- */
+/* --- 421, garbage, a cut connection, then 200: the same report arrives whole --- */
 
 static bool answer_troubles(struct scripted_server *s, int fd, const struct seen_request *request,
 			    unsigned nth)
@@ -143,7 +143,7 @@ static bool answer_troubles(struct scripted_server *s, int fd, const struct seen
 	(void)request;
 	switch (nth) {
 	case 1:
-		server_answer(fd, 503, "Retry-After: 1\r\n", "");
+		server_answer(fd, 421, "Retry-After: 1\r\n", "");
 		return true;
 	case 2:
 		server_say(fd, "<html>what?</html>");

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 #include "tests/unit/store/batches.h"
 
 static const int64_t minute = 60000;
@@ -230,7 +231,7 @@ static void test_stacks(void)
 	remove_directory(directory);
 }
 
-/* Counters as they were written before they had stacks. */
+/* Counters as they were written before they had what they have now. */
 static void test_old_record(void)
 {
 	struct record_counters counters = {.tenant = 1, .taken = 7, .lost_count = 1};
@@ -244,13 +245,18 @@ static void test_old_record(void)
 	at = record.bytes;
 	CHECK(record_next(&at, record.bytes + record.length, &item));
 	CHECK_NUMBER(item.counters.stacks_count, 0);
-	record.bytes[1]--; /* its length, without the count of stacks */
-	at = record.bytes;
-	CHECK(record_next(&at, record.bytes + record.length - 1, &item));
-	CHECK_NUMBER(item.kind, RECORD_COUNTERS);
-	CHECK_NUMBER(item.counters.taken, 7);
-	CHECK_NUMBER(item.counters.lost_count, 1);
-	CHECK_NUMBER(item.counters.stacks_count, 0);
+	/* Its length without the time reported, when it was sent, and the count of stacks: what
+	 * servers came to write one after the other. */
+	for (unsigned shorter = 2; shorter <= 4; shorter++) {
+		record.bytes[1] -= shorter == 2 ? 2 : 1;
+		at = record.bytes;
+		CHECK(record_next(&at, record.bytes + record.length - shorter, &item));
+		CHECK_NUMBER(item.kind, RECORD_COUNTERS);
+		CHECK_NUMBER(item.counters.taken, 7);
+		CHECK_NUMBER(item.counters.lost_count, 1);
+		CHECK_NUMBER(item.counters.stacks_count, 0);
+		CHECK_NUMBER(item.counters.duration_ms, 0);
+	}
 	buffer_release(&record);
 	buffer_release(&scratch);
 }
@@ -269,7 +275,7 @@ static void test_old_file(void)
 	CHECK(samples_fold(store, NULL));
 	samples_close(store);
 	snprintf(path, sizeof path, "%s/agents.db", directory);
-	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, page_checksums_vfs()) == SQLITE_OK);
 	CHECK(sqlite3_exec(db,
 			   "ALTER TABLE agents DROP COLUMN heard;"
 			   "ALTER TABLE agents DROP COLUMN stacks; PRAGMA user_version = 1",
@@ -447,9 +453,76 @@ static void test_retention(void)
 	remove_directory(directory);
 }
 
+/* The time that reports stand for, by the step in which they began. */
+static void check_reported(struct samples_store *store, const char *type, uint64_t first_ms,
+			   uint64_t second_ms, uint64_t second_lost)
+{
+	struct samples_query query = {.tenant = 1,
+				      .from_ms = noon,
+				      .until_ms = noon + 2 * minute,
+				      .type = type,
+				      .step_ms = minute};
+	struct samples_timeline *line = samples_timeline(store, &query, NULL);
+	struct samples_result *result = samples_query(store, &query, NULL);
+
+	if (!CHECK(line && result))
+		return;
+	CHECK_NUMBER(line->hosts[0].reported_ms, first_ms + second_ms);
+	CHECK_NUMBER(result->hosts[0].reported_ms, first_ms + second_ms);
+	CHECK_NUMBER(line->host_step_count, 2);
+	CHECK_NUMBER(result->host_step_count, 2);
+	if (line->host_step_count == 2) {
+		CHECK_NUMBER(line->host_steps[0].time_ms, noon);
+		CHECK_NUMBER(line->host_steps[0].reported_ms, first_ms);
+		CHECK_NUMBER(line->host_steps[1].time_ms, noon + minute);
+		CHECK_NUMBER(line->host_steps[1].reported_ms, second_ms);
+		CHECK_NUMBER(line->host_steps[1].lost, second_lost);
+	}
+	samples_timeline_free(line);
+	samples_result_free(result);
+}
+
+static void test_reported_time(void)
+{
+	const char *directory = make_directory();
+	struct samples_store *store = open_store(directory, NULL);
+	struct agent agent = {.id = 1}, second = {.id = 2};
+	struct batch_maker maker;
+
+	for (int i = 0; i < 6; i++)
+		CHECK(interval(store, &agent, 100, 0, false, noon + i * 10000));
+	/* the running minute: two reports so far, and samples of another type */
+	CHECK(interval(store, &agent, 100, 30, false, noon + minute));
+	CHECK(interval(store, &agent, 100, 0, false, noon + minute + 10000));
+	batch_start(&maker);
+	batch_profile(&maker, batch_series(&maker, "h1", "app"), noon, 9999, 0)->type = "off-cpu";
+	batch_sample(&maker, batch_stack(&maker, 1, 3), "main", 1, 1);
+	CHECK(add_and_wait(store, &maker, NULL, NULL));
+	arena_release(&maker.arena);
+	check_reported(store, "on-cpu", 60000, 20000, 30);
+	/* a report heard twice is one */
+	make_report(&maker, &agent, 100, noon + minute + 10000);
+	CHECK(add_and_wait(store, &maker, NULL, NULL));
+	arena_release(&maker.arena);
+	/* another agent of the same host, for a part of the same time */
+	CHECK(interval(store, &second, 10, 0, false, noon + minute + 5000));
+	check_reported(store, "on-cpu", 60000, 20000, 30);
+	check_reported(store, "off-cpu", 60000, 20000, 0);
+	CHECK(samples_fold(store, NULL));
+	check_reported(store, "on-cpu", 60000, 20000, 30);
+	check_reported(store, "off-cpu", 60000, 20000, 0);
+	check_closes(store, 810, 780, 30);
+	samples_close(store);
+	store = open_store(directory, NULL);
+	check_reported(store, "on-cpu", 60000, 20000, 30);
+	samples_close(store);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	test_deltas();
+	test_reported_time();
 	test_new_server();
 	test_stacks();
 	test_clock_set_back();

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 #include "tests/unit/store/batches.h"
 
 /* Adds reports 1, 2, 3 … of ten samples until it is killed; each acknowledged number goes to the
@@ -122,7 +123,7 @@ static void add_in_child(const char *directory, uint32_t reports)
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-/* A byte of one of the records is another one: that report is gone, the others are not. */
+/* A byte of one of the records is another one: that record is gone, the others are not. */
 static void test_damaged_record(void)
 {
 	const char *directory = make_directory();
@@ -143,7 +144,9 @@ static void test_damaged_record(void)
 	store = open_store(directory, NULL);
 	CHECK(store);
 	totals = query_totals(store, noon, noon + 1);
-	CHECK(totals.samples >= 70 && totals.samples < 80);
+	/* What was defined there only is not known, what came after it in its group is read. */
+	CHECK(totals.samples >= 70 && totals.samples <= 80);
+	CHECK_NUMBER(totals.taken, totals.stored + totals.lost);
 	samples_close(store);
 	remove_directory(directory);
 }
@@ -223,7 +226,7 @@ static void test_newer_version(void)
 	CHECK(add_report(store, "h1", "a", noon, 1, 1, 10));
 	samples_close(store);
 	day_file_path(directory, (uint32_t)(noon / 86400000), path, sizeof path);
-	CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+	CHECK(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, page_checksums_vfs()) == SQLITE_OK);
 	CHECK(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL) == SQLITE_OK);
 	sqlite3_close(db);
 	CHECK(!open_store(directory, &err));

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"
+#include "symbol-server/store/sqlite/page_checksums.h"
 #include "tests/unit/store/batches.h"
 
 enum { REPORTS = 20, STACKS = 10 };
@@ -114,7 +115,8 @@ static void change(const char *path, const char *sql)
 {
 	sqlite3 *db;
 
-	CHECK_NUMBER(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	CHECK_NUMBER(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, page_checksums_vfs()),
+		     SQLITE_OK);
 	CHECK_NUMBER(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 }
@@ -125,7 +127,8 @@ static int version_of(const char *path)
 	sqlite3 *db;
 	int version;
 
-	CHECK_NUMBER(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	CHECK_NUMBER(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, page_checksums_vfs()),
+		     SQLITE_OK);
 	sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &get, NULL);
 	version = sqlite3_step(get) == SQLITE_ROW ? sqlite3_column_int(get, 0) : -1;
 	sqlite3_finalize(get);

@@ -332,7 +332,7 @@ TEST uint64_t ask_file(const char *path, const char *sql)
 	uint64_t number = UINT64_MAX;
 	FILE *pipe;
 
-	snprintf(command, sizeof command, "sqlite3 %s '%s'", path, sql);
+	snprintf(command, sizeof command, "sqlite3 -readonly %s '%s'", path, sql);
 	pipe = popen(command, "r");
 	if (!pipe || fscanf(pipe, "%" SCNu64, &number) != 1)
 		number = UINT64_MAX;

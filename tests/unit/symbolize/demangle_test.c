@@ -115,6 +115,7 @@ static void hostile(void)
 {
 	char name[20000];
 	size_t length;
+	int found = 0;
 
 	length = (size_t)sprintf(name, "_Z1fI");
 	while (length < 9000)
@@ -149,10 +150,9 @@ static void hostile(void)
 			name[i] = letters[(size_t)rand() % (sizeof(letters) - 1)];
 		memcpy(name, rand() % 4 ? "_Z" : "_R", 2);
 		name[length] = '\0';
-		if (!demangle(name, &arena))
-			CHECK(!"a name");
+		found += demangle(name, &arena) != NULL;
 	}
-	CHECK(true);
+	CHECK(found == 20000); /* what is no name comes back as it is */
 }
 
 int main(void)

@@ -160,7 +160,8 @@ static void directories(void)
 	CHECK(symbolizer_wants_upload(server.symbolizer, &late));
 	/* what an agent was just asked for is on its way, not missing */
 	CHECK_NUMBER(state_of(&server, &late).state, MODULE_wanted);
-	CHECK_TEXT(state_of(&server, &late).reason, "an agent that has the file was asked to send it");
+	CHECK_TEXT(state_of(&server, &late).reason,
+		   "an agent that has the file was asked to send it");
 	CHECK(!symbolizer_wants_upload(server.symbolizer, &id));
 	CHECK(!symbolizer_take_table(server.symbolizer, &late, reason, sizeof(reason)));
 	CHECK_TEXT(reason, "no upload, symbol directory or debuginfod server has it");
@@ -177,7 +178,7 @@ static void directories(void)
 static bool upload(struct server *server, const struct build_id *id, const char *name, bool *is_new,
 		   struct error *err)
 {
-	struct symbol_upload *upload = symbolizer_upload(server->symbolizer, id, err);
+	struct symbol_upload *upload = symbolizer_upload(server->symbolizer, id, 0, err);
 	char path[256];
 	uint8_t bytes[10000];
 	ssize_t length;
@@ -265,6 +266,26 @@ static void interrupted(enum module_state state, const char *name)
 	stop(&server);
 }
 
+/* A server gets a file after it said that it has none: one need not wait for the next time. */
+static void asked_again(struct server *server)
+{
+	struct build_id id = id_of("eight"), unknown = {.length = 20, .bytes = {7, 7}};
+	char hex[BUILD_ID_HEX], line[512];
+	struct error err = {0};
+
+	symbolizer_want(server->symbolizer, &id, "eight", true, 1);
+	CHECK_NUMBER(wait_for(server, &id, MODULE_missing, QUALITY_NONE, 60), MODULE_missing);
+	build_id_format(&id, hex);
+	snprintf(line, sizeof(line), "mkdir -p www/buildid/%s && cp eight www/buildid/%s/debuginfo",
+		 hex, hex);
+	CHECK(shell(line));
+	CHECK(symbolizer_ask_again(server->symbolizer, &id, &err));
+	CHECK(state_of(server, &id).is_working || state_of(server, &id).state == MODULE_ready);
+	CHECK_NUMBER(wait_for(server, &id, MODULE_ready, QUALITY_DWARF, 60), MODULE_ready);
+	CHECK(!symbolizer_ask_again(server->symbolizer, &unknown, &err));
+	CHECK_TEXT(err.message, "nothing is known of this build-id");
+}
+
 static void stripped_until_debug_information_comes(void)
 {
 	struct server server;
@@ -287,6 +308,7 @@ static void stripped_until_debug_information_comes(void)
 	CHECK(symbolizer_wants_upload(server.symbolizer, &id));
 	CHECK(upload(&server, &id, "five", &is_new, &err));
 	CHECK_NUMBER(wait_for(&server, &id, MODULE_ready, QUALITY_DWARF, 60), MODULE_ready);
+	asked_again(&server);
 	/* ids that are no build-ids are never asked for */
 	id = (struct build_id){.length = 16, .bytes = {5}};
 	symbolizer_want(server.symbolizer, &id, "go", false, 1);
@@ -366,7 +388,8 @@ static void malformed_stays_malformed(void)
 		/* one behind it in the queue has had its turn: so had this one */
 		symbolizer_want(server.symbolizer, &fresh, "none", true, 0);
 		wait_for(&server, &fresh, MODULE_missing, QUALITY_NONE, 30);
-		CHECK_NUMBER(wait_for(&server, &id, MODULE_failed, QUALITY_NONE, 30), MODULE_failed);
+		CHECK_NUMBER(wait_for(&server, &id, MODULE_failed, QUALITY_NONE, 30),
+			     MODULE_failed);
 		CHECK_TEXT(state_of(&server, &id).reason, reason);
 		CHECK_NUMBER(counters_of(&server).conversions_failed, old);
 		stop(&server);
@@ -450,7 +473,7 @@ static void bad_options(void)
 static bool build_programs(void)
 {
 	return shell(
-		"for n in one two three four five six seven late outside; do "
+		"for n in one two three four five six seven eight late outside; do "
 		"printf '#include <stdlib.h>\\nint main(void) { return rand() + %d; }\\n' $n "
 		"2>/dev/null > $n.c; sed -i 's/ + [^;]*;/ + (int)sizeof(\"'$n'\");/' $n.c; "
 		"cc -g -O1 -Wl,--build-id $n.c -o $n || exit 1; done; "

@@ -254,7 +254,7 @@ static enum walk_result result_without(int place)
 
 static void test_places(void)
 {
-	CHECK_NUMBER(result_without(STACK_CODE_NONE), WALK_not_code);
+	CHECK_NUMBER(result_without(STACK_CODE_NONE), WALK_leaf_not_code);
 	CHECK_NUMBER(result_without(STACK_CODE_UNKNOWN), WALK_no_mapping);
 	CHECK_NUMBER(result_without(STACK_CODE_CHANGED), WALK_mappings_changed);
 	CHECK_NUMBER(result_without(STACK_CODE_UPROBE), WALK_uprobe);

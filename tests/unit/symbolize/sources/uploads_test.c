@@ -30,7 +30,7 @@ static bool put(const char *name, const struct build_id *id, bool *is_new)
 	int fd;
 
 	err = (struct error){0};
-	file = upload_file_open(uploads, &err);
+	file = upload_file_open(uploads, 0, &err);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	fd = open(path, O_RDONLY);
 	while (ok && (got = read(fd, bytes, sizeof(bytes))) > 0)
@@ -127,14 +127,80 @@ static void test_half_received(void)
 
 	CHECK(shell("echo half > uploads/receiving-77"));
 	uploads_close(uploads);
-	uploads = uploads_open(folder, 1 << 20, &err);
+	uploads = uploads_open(folder, 1 << 20, 0, &err);
 	CHECK(uploads != NULL);
 	CHECK(shell("test ! -e uploads/receiving-77"));
 	CHECK_NUMBER(count_of(&id), 3);
-	file = upload_file_open(uploads, &err);
+	file = upload_file_open(uploads, 0, &err);
 	CHECK(file && upload_file_write(file, "abc", 3, &err));
 	upload_file_close(file);
 	CHECK(shell("test -z \"$(ls uploads | grep receiving)\""));
+}
+
+static unsigned gone;
+
+static void note_gone(void *context, const struct build_id *id)
+{
+	(void)context, (void)id;
+	gone++;
+}
+
+static void age(const struct build_id *id, unsigned seconds)
+{
+	char line[400], hex[BUILD_ID_HEX];
+
+	snprintf(line, sizeof(line), "touch -a -d '%u seconds ago' uploads/%s/*", seconds,
+		 build_id_format(id, hex));
+	CHECK(shell(line));
+}
+
+/* What all take has a limit: who was used last stays, who was used longest ago goes. */
+static void test_room(void)
+{
+	struct build_id used = id_of(folder, "one"), unused = id_of(folder, "two");
+	struct build_id fresh = id_of(folder, "three");
+	struct uploads_counts now;
+	bool is_new;
+
+	CHECK(shell("head -c 6000000 /dev/urandom > noise && rm -r uploads && "
+		    "for f in one two three; do cat $f noise > $f.large; done"));
+	uploads_close(uploads);
+	uploads = uploads_open(folder, 8 << 20, 16 << 20, &err);
+	uploads_watch(uploads, note_gone, NULL);
+	CHECK(put("one.large", &used, &is_new) && put("two.large", &unused, &is_new));
+	uploads_count(uploads, &now);
+	CHECK(now.files == 2 && now.bytes > 12000000 && now.bytes < 13000000);
+	age(&used, 2000);
+	age(&unused, 1000);
+	CHECK_NUMBER(count_of(&used), 1); /* which is a use */
+	CHECK(put("three.large", &fresh, &is_new));
+	CHECK_NUMBER(gone, 1);
+	CHECK_NUMBER(uploads_usage(uploads, &unused).files, 0);
+	CHECK_NUMBER(uploads_usage(uploads, &used).files, 1);
+	uploads_count(uploads, &now);
+	CHECK(now.evicted_files == 1 && now.files == 2 && now.bytes < 13000000);
+	CHECK(!put("noise", &fresh, &is_new) && err.kind == ERROR_FORMAT);
+	CHECK(!upload_file_open(uploads, 9 << 20, &err) && err.kind == ERROR_LIMIT);
+	CHECK_NUMBER(uploads_remove(uploads, &used).files, 1);
+	CHECK_NUMBER(uploads_remove(uploads, &fresh).files, 1);
+	uploads_count(uploads, &now);
+	CHECK(now.files == 0 && now.bytes == 0 && gone == 3);
+}
+
+/* Zeros take no room, and are there nevertheless. */
+static void test_sparse(void)
+{
+	struct build_id id = id_of(folder, "three");
+	struct upload_usage usage;
+	bool is_new;
+
+	CHECK(shell("cp three three.zeros && truncate -s +500K three.zeros && echo end >> "
+		    "three.zeros && "
+		    "truncate -s 800K three.zeros"));
+	CHECK(put("three.zeros", &id, &is_new) && is_new);
+	CHECK(has(&id, "three.zeros"));
+	usage = uploads_usage(uploads, &id);
+	CHECK(usage.files == 1 && usage.bytes < 100000);
 }
 
 static void check_kind(const char *name, enum upload_kind want)
@@ -165,7 +231,7 @@ static bool make_files(void)
 		"objcopy --strip-all one one.stripped && objcopy --only-keep-debug one one.debug "
 		"&& "
 		"objcopy --only-keep-debug one t && objcopy --strip-debug t one.symbols && "
-		"head -c 1000 one > cut && truncate -s 2M large && "
+		"head -c 1000 one > cut && cp one large && truncate -s 2M large && "
 		"cc -g -Wl,--build-id=none one.c -o hashed && "
 		"for f in two three; do sed s/one/$f/g one.c > $f.c && cc -g -O0 $f.c -o $f "
 		"-Wl,--build-id && objcopy --only-keep-debug $f $f.debug && cp $f.debug $f.dwz; "
@@ -178,7 +244,7 @@ int main(void)
 		return 1;
 	if (!CHECK(make_files()))
 		shell("cat log | sed 's/^/# /'");
-	uploads = uploads_open(folder, 1 << 20, &err);
+	uploads = uploads_open(folder, 1 << 20, 0, &err);
 	CHECK(uploads != NULL);
 	check_kind("one", UPLOAD_DEBUG);
 	check_kind("one.stripped", UPLOAD_EXECUTABLE);
@@ -190,6 +256,8 @@ int main(void)
 	test_refused();
 	test_dwz();
 	test_half_received();
+	test_room();
+	test_sparse();
 	uploads_close(uploads);
 	shell("rm -rf *");
 	rmdir(folder);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A disk that takes its time, or takes nothing: who adds samples does not wait for files that go,
+ * are measured or are read for late samples; and however often folding fails, what waits is not
+ * forgotten. */
+#include "tests/check.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "symbol-server/store/sqlite/samples_store.h"
+#include "tests/unit/store/batches.h"
+
+enum {
+	SLOW_MS = 1500,
+	WAIT_MAX_MS = SLOW_MS / 2, /* of who adds; without the disk it is far less than one */
+	OLD_DAYS = 2,
+	GENERATIONS = 70,
+};
+
+/* ---- the disk ---- */
+
+static atomic_bool slow_unlink, slow_stat, slow_open, fails_open;
+static atomic_uint slowed;
+
+static bool is_days(const char *path)
+{
+	size_t length = strlen(path);
+
+	return strstr(path, "/samples-") && length > 3 && !strcmp(path + length - 3, ".db");
+}
+
+static void slow(atomic_bool *is, const char *path)
+{
+	if (!*is || !is_days(path))
+		return;
+	slowed++;
+	usleep(SLOW_MS * 1000);
+}
+
+int unlink(const char *path)
+{
+	static int (*real)(const char *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "unlink");
+	slow(&slow_unlink, path);
+	return real(path);
+}
+
+int stat(const char *restrict path, struct stat *restrict status)
+{
+	static int (*real)(const char *, struct stat *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "stat");
+	slow(&slow_stat, path);
+	return real(path, status);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	static int (*real)(const char *, int, ...);
+	va_list more;
+	mode_t mode;
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "open64");
+	va_start(more, flags);
+	mode = flags & O_CREAT ? va_arg(more, mode_t) : 0;
+	va_end(more);
+	slow(&slow_open, path);
+	if (fails_open && is_days(path)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return real(path, flags, mode);
+}
+
+/* ---- who adds ---- */
+
+static int64_t monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static struct samples_store *store;
+static uint32_t reports;
+
+static bool add(int64_t time_ms)
+{
+	reports++;
+	return add_report(store, "h", "p", time_ms, reports, 1000 + reports % 50, 3);
+}
+
+struct task {
+	pthread_t thread;
+	atomic_bool is_done;
+	bool (*run)(void);
+};
+
+static void *run_task(void *context)
+{
+	struct task *task = context;
+
+	CHECK(task->run());
+	task->is_done = true;
+	return NULL;
+}
+
+/* Reports of today while the task runs; the longest that one of them took to be taken. */
+static int64_t longest_beside(bool (*run)(void))
+{
+	struct task task = {.run = run};
+	int64_t longest = 0;
+	bool ok = true;
+
+	pthread_create(&task.thread, NULL, run_task, &task);
+	while (!task.is_done) {
+		struct waiter waiter = {
+			PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, {0}};
+		struct batch_maker maker;
+		int64_t began;
+
+		reports++;
+		batch_report(&maker, "h", "p", store_now_ms(), reports, reports % 50, 3);
+		began = monotonic_ms();
+		ok &= samples_add(store, &maker.batch, waiter_done, &waiter, NULL, NULL);
+		began = monotonic_ms() - began;
+		longest = began > longest ? began : longest;
+		pthread_mutex_lock(&waiter.lock);
+		while (ok && !waiter.done)
+			pthread_cond_wait(&waiter.wake, &waiter.lock);
+		pthread_mutex_unlock(&waiter.lock);
+		arena_release(&maker.arena);
+		usleep(10000);
+	}
+	pthread_join(task.thread, NULL);
+	CHECK(ok);
+	return longest;
+}
+
+static struct samples_store *open_keeping(const char *directory, int64_t keep_ms)
+{
+	struct samples_store_options options = {.directory = directory, .keep_ms = {keep_ms}};
+
+	return samples_open(&options, NULL);
+}
+
+static bool fold(void)
+{
+	return samples_fold(store, NULL);
+}
+
+static void test_files_go(const char *directory)
+{
+	struct samples_counters counters;
+	int64_t now_ms = store_now_ms();
+
+	store = open_keeping(directory, 0);
+	for (int64_t i = 1; i <= OLD_DAYS; i++)
+		CHECK(add(now_ms - (10 + i) * day_ms));
+	CHECK(add(now_ms) && fold());
+	samples_close(store);
+	slowed = 0;
+	slow_unlink = true;
+	store = open_keeping(directory, 5 * day_ms);
+	CHECK(longest_beside(fold) < WAIT_MAX_MS);
+	slow_unlink = false;
+	CHECK_NUMBER(slowed, OLD_DAYS);
+	samples_counters(store, &counters);
+	CHECK_NUMBER(counters.days_deleted, OLD_DAYS);
+	slowed = 0;
+	slow_stat = true;
+	CHECK(longest_beside(fold) < WAIT_MAX_MS);
+	slow_stat = false;
+	CHECK(slowed > 0);
+	samples_close(store);
+}
+
+static bool add_late(void)
+{
+	return add(store_now_ms() - 3 * day_ms);
+}
+
+static void test_late(const char *directory)
+{
+	store = open_keeping(directory, 0);
+	CHECK(add_late() && fold());
+	samples_close(store);
+	store = open_keeping(directory, 0);
+	CHECK(add(store_now_ms()));
+	slowed = 0;
+	slow_open = true;
+	CHECK(longest_beside(add_late) < WAIT_MAX_MS);
+	slow_open = false;
+	CHECK(slowed > 0);
+	samples_close(store);
+}
+
+static bool has_dictionary(uint32_t number)
+{
+	struct sqlite_samples *inner = sqlite_samples_of(store);
+	struct day *day;
+	bool has;
+
+	pthread_mutex_lock(&inner->lock);
+	day = store_find_day(inner, number);
+	has = day && day->catalog;
+	pthread_mutex_unlock(&inner->lock);
+	return has;
+}
+
+/* The newest of many that wait is of an old day, whose dictionary nobody used for long. */
+static void test_many_generations(const char *directory)
+{
+	int64_t now_ms = store_now_ms(), late_ms = now_ms - 4 * day_ms;
+	uint32_t late = (uint32_t)(late_ms / day_ms);
+	struct totals totals;
+
+	store = open_keeping(directory, 0);
+	CHECK(add_report(store, "h", "p", late_ms, 900001, 1, 5) && fold());
+	fails_open = true;
+	for (unsigned i = 0; i < GENERATIONS; i++) {
+		add(now_ms);
+		if (fold())
+			break;
+	}
+	CHECK(add_report(store, "h", "p", late_ms, 900002, 6, 5) && !fold());
+	store_tidy(sqlite_samples_of(store), now_ms + CATALOG_IDLE_MS + 60000);
+	CHECK(has_dictionary(late));
+	fails_open = false;
+	CHECK(fold());
+	CHECK(add_report(store, "h", "p", late_ms, 900003, 11, 5) && fold());
+	samples_close(store);
+	store = open_keeping(directory, 0);
+	totals = query_totals(store, late_ms - 60000, late_ms + 60000);
+	CHECK_NUMBER(totals.samples, 15);
+	CHECK_NUMBER(totals.stacks, 15);
+	samples_close(store);
+}
+
+int main(void)
+{
+	char directory[256], child[300];
+	static void (*const tests[])(const char *) = {test_files_go, test_late,
+						      test_many_generations};
+
+	snprintf(directory, sizeof directory, "%s", make_directory());
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(child, sizeof child, "%s/%u", directory, i);
+		mkdir(child, 0700);
+		tests[i](child);
+	}
+	remove_directory(directory);
+	return checks_done();
+}
