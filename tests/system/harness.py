@@ -289,16 +289,17 @@ class Agent:
             self.wait_until_sampling()
 
     def wait_until_sampling(self):
-        """Its program is loaded and the loader child is gone: one second is enough even when busy."""
+        """Everything that was asked for is attached: it says so then. On a busy machine the tracepoints come seconds
+        after the first perf events."""
         begin = time.monotonic()
-        while time.monotonic() - begin < 20:
+        while time.monotonic() - begin < 60:
             if self.process.poll() is not None:
                 raise RuntimeError("the agent ended with %s:\n%s" % (self.process.returncode, self.text()[-1500:]))
-            if sum("perf_event" in link for link in fd_links(self.process.pid)) >= CPUS:
+            if "info profiling" in self.text():
                 time.sleep(0.3)
                 return
             time.sleep(0.1)
-        raise RuntimeError("the agent does not sample after 20 s:\n" + self.text()[-1500:])
+        raise RuntimeError("the agent does not sample after 60 s:\n" + self.text()[-1500:])
 
     def text(self):
         """What this one has said: a log may be that of others before it, too."""

@@ -214,6 +214,9 @@ def causes():
     agent = Agent("--profile", "off-cpu,waker", "--report-interval", "1s", "--off-cpu-budget", "100%", "--pid",
                   ",".join(map(str, [program.pid, *helper])), server=server, log="woken.log")
     program.communicate("x", 60)
+    woken = {"type": "waker", "value": "value", "match": '{process="timer",attr_woken_thread_name="sleep_5ms"}'}
+    # The kernel's names come from the agent, in its own time.
+    server.wait_for_names(lambda rows: any(row[0][-1].startswith("try_to_wake_up") for row in rows), **woken)
     agent.stop()
     for bystander in bystanders:
         end(bystander)
@@ -229,8 +232,7 @@ def causes():
         note("%s %s" % (thread, found))
         told = sum(value for key, value in found.items() if key[:2] == cause[:2] and cause[2] in ("", key[2]))
         check(told and told >= 0.9 * sum(found.values()), "%s: %s, woken by %s" % (thread, cause[0], " ".join(cause[1:])), found)
-    rows = server.wait_for_names(lambda rows: any(row[0][-1].startswith("try_to_wake_up") for row in rows), type="waker",
-                                 value="value", match='{process="timer",attr_woken_thread_name="sleep_5ms"}')
+    rows = server.folded(**woken)
     leaves = {frames[-1] for frames, _ in rows}
     check(leaves and all(leaf.startswith("try_to_wake_up") for leaf in leaves) and
           all(frame.endswith("_[k]") for frames, _ in rows for frame in frames[1:]), "the timer's stack has nothing of who was interrupted", rows)
