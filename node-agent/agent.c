@@ -53,6 +53,7 @@ static bool open_stages(struct agent *agent, struct error *err)
 	agent->counts = stack_counts_new(options->output ? STACKS_LIMIT_FILE : STACKS_LIMIT, err);
 	if (!agent->table || !agent->counts)
 		return false;
+	process_table_set_command_lines(agent->table, options->command_lines);
 	agent->modules = module_announcer_new(agent->table, options->upload_missing, err);
 	return agent->modules;
 }

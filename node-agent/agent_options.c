@@ -184,6 +184,13 @@ static const struct option_row rows[] = {
 	 .argument = "FILE",
 	 .help = "write the agent's own counters there with each report, in Prometheus' text "
 		 "format, as node_exporter's textfile collector reads it"},
+	{.name = "command-lines",
+	 .type = OPTION_CHOICE,
+	 .offset = AT(command_lines),
+	 .fallback = "full",
+	 .argument = "full|name|off",
+	 .help = "what is sent of processes' command lines: up to 512 bytes, with *** for what is "
+		 "called like a secret; the program's name alone; nothing"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = AT(timestamps),
@@ -254,6 +261,13 @@ static bool is_own_label(const char *name, size_t length)
 		"thread_id",
 		"trace_id",
 		"span_id",
+		"pid",
+		"command",
+		"exe",
+		"unit",
+		"cgroup",
+		"user",
+		"started",
 	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)

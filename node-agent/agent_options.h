@@ -29,6 +29,7 @@ struct agent_options {
 	uint64_t queue_limit_bytes, spool_limit_bytes, upload_bytes_per_second;
 	struct option_list pid_texts, label_texts;
 	uint32_t capture, upload, log_level; /* index into the row's choices */
+	uint32_t command_lines;              /* likewise: enum command_lines */
 	const char *metrics_file;            /* NULL: none */
 	bool check, status, debug_stop;
 	bool timestamps;

@@ -80,6 +80,7 @@ struct reporter *reporter_new(const struct report_sources *sources, struct error
 	uname(&reporter->system);
 	reporter->interval_start_ns = clock_ns(CLOCK_MONOTONIC);
 	wall_clock_start(&reporter->clock);
+	samples_begin_report(reporter->from.samples, wall_clock_now_ns(&reporter->clock));
 	if (random_id(reporter->agent_id, err))
 		return reporter;
 	reporter_free(reporter);
@@ -159,6 +160,7 @@ static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64
 		log_warn("clock was set", "by_ms=%" PRId64 " times=%" PRIu64, set_ns / 1000000,
 			 reporter->clock.jumps);
 	reporter->interval_start_ns = now_ns;
+	samples_begin_report(reporter->from.samples, *start_ns + *duration_ns);
 	if (now_ns - reporter->told_since_ns > tell_again_ns) {
 		memset(reporter->told, 0, sizeof reporter->told);
 		reporter->told_since_ns = now_ns;
@@ -393,6 +395,7 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 	add_if_any(report, "lost.malformed", totals.malformed + samples.malformed);
 	add_if_any(report, "clock.jumps", reporter->clock.jumps);
 	add_if_any(report, "files.unnumbered", table.files_unnumbered);
+	add_if_any(report, "processes.untold", samples.processes_untold);
 	fill_results(&samples, report);
 	fill_waits(reporter, &totals.switches, report);
 	fill_faults(reporter, &totals.faults, &samples, report);

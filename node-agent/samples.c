@@ -13,6 +13,10 @@ enum {
 	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
 	 * bionic and ld.so: 20 to 50). */
 	ENTRY_REACH = 64,
+	/* So many processes are told of at once, and so many more a report: a host that starts
+	 * thousands a second tells of some. */
+	TELL_MOST = 1024,
+	TELL_A_REPORT = 16,
 };
 
 struct samples {
@@ -23,6 +27,7 @@ struct samples {
 	struct located_frame located[FRAMES_MAX + 1];
 	struct counted_frame frames[FRAMES_MAX + 1];
 	struct counted_attribute attributes[ATTRIBUTES_MAX];
+	uint32_t hour, tell_left; /* the report's; processes that may still be told of */
 };
 
 static const char *const sentences[] = {
@@ -47,11 +52,22 @@ struct samples *samples_new(const struct samples_sources *from, struct error *er
 {
 	struct samples *samples = calloc(1, sizeof *samples);
 
-	if (samples)
-		samples->from = *from;
-	else
+	if (!samples) {
 		error_set(err, ERROR_MEMORY, "no memory for samples");
+		return NULL;
+	}
+	samples->from = *from;
+	samples->hour = 1;
+	samples->tell_left = TELL_MOST;
 	return samples;
+}
+
+void samples_begin_report(struct samples *samples, uint64_t start_ns)
+{
+	samples->hour = (uint32_t)(start_ns / 3600000000000ull) | 1u << 31;
+	samples->tell_left += TELL_A_REPORT;
+	if (samples->tell_left > TELL_MOST)
+		samples->tell_left = TELL_MOST;
 }
 
 /* --- one sample --- */
@@ -218,8 +234,10 @@ static size_t locate_user(struct samples *samples, const struct sample_event *sa
 	return in_code;
 }
 
-static void describe(struct samples *samples, const struct sample_event *sample,
-		     struct counted_process *process, struct counted_thread *thread)
+/* NULL: nothing is known of its process. */
+static struct process_lifetime *describe(struct samples *samples, const struct sample_event *sample,
+					 struct counted_process *process,
+					 struct counted_thread *thread)
 {
 	const struct process_key key = {.tgid = sample->tgid,
 					.exec_id = sample->exec_id,
@@ -230,13 +248,16 @@ static void describe(struct samples *samples, const struct sample_event *sample,
 	if (samples->from.requests)
 		requests_describe(samples->from.requests, sample, process, thread);
 	if (!info)
-		return;
+		return NULL;
+	if (*info->name && !strncmp(info->name, process->name, strlen(process->name)))
+		process->name = info->name;
 	process->executable = info->executable_path;
 	process->container_id = info->container_id;
 	process->pod = info->pod;
 	process->namespace_ = info->namespace_;
 	if (!samples->from.service)
 		process->service = info->service;
+	return info->lifetime;
 }
 
 static void copy_name(char out[COMM_LENGTH + 1], const char name[COMM_LENGTH])
@@ -321,18 +342,49 @@ static void count_added(struct samples *samples, const struct sample_event *samp
 		stack_counts_add_time(samples->from.counts, sample->time_ns);
 }
 
+static void put_attribute(struct samples *samples, size_t *count, const char *key,
+			  const char *value)
+{
+	if (*count < ATTRIBUTES_MAX && *value)
+		samples->attributes[(*count)++] = (struct counted_attribute){key, value};
+}
+
+/* Which process it is; once an hour with what that is, which the server joins to the others. */
+static void put_lifetime(struct samples *samples, size_t *count, const char *executable,
+			 struct process_lifetime *lifetime)
+{
+	put_attribute(samples, count, "farflame.lifetime", lifetime->id);
+	if (lifetime->told == samples->hour)
+		return;
+	if (!samples->tell_left) {
+		samples->counters.processes_untold++;
+		return;
+	}
+	samples->tell_left--;
+	lifetime->told = samples->hour;
+	put_attribute(samples, count, "process.command_line", lifetime->command);
+	put_attribute(samples, count, "process.executable.path", executable);
+	put_attribute(samples, count, "systemd.unit", lifetime->unit);
+	put_attribute(samples, count, "process.linux.cgroup", lifetime->cgroup);
+	put_attribute(samples, count, "process.owner", lifetime->user);
+	put_attribute(samples, count, "process.creation.time", lifetime->started);
+}
+
 /* Ours first: of too many the last are left out. */
 static void add_attributes(struct samples *samples, const struct other *other,
+			   const char *executable, struct process_lifetime *lifetime,
 			   struct counted_thread *thread)
 {
 	size_t count = 0;
 
-	if (!other->count)
+	if (!other->count && !lifetime)
 		return;
 	for (size_t i = 0; i < other->count; i++)
 		samples->attributes[count++] = other->attributes[i];
 	for (size_t i = 0; i < thread->attribute_count && count < ATTRIBUTES_MAX; i++)
 		samples->attributes[count++] = thread->attributes[i];
+	if (lifetime)
+		put_lifetime(samples, &count, executable ? executable : "", lifetime);
 	thread->attributes = samples->attributes;
 	thread->attribute_count = count;
 }
@@ -343,19 +395,20 @@ static void add(struct samples *samples, const struct sample_event *sample, size
 	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
 	struct counted_process process = {.service = samples->from.service};
 	struct counted_thread thread = {.name = worth->interrupt};
+	struct process_lifetime *lifetime = NULL;
 	enum walk_result result = WALK_complete;
 	size_t depth;
 
 	copy_name(process_name, sample->process_comm);
 	copy_name(thread_name, sample->comm);
+	process.name = worth->interrupt ? worth->interrupt : process_name;
 	depth = add_kernel(samples, sample, worth->skipped, worth->kernel_end - worth->skipped);
 	if (!worth->interrupt) {
 		thread = thread_of(sample, thread_name);
 		depth = locate(samples, sample, depth, walked, from_copy, &result);
-		describe(samples, sample, &process, &thread);
+		lifetime = describe(samples, sample, &process, &thread);
 	}
-	add_attributes(samples, &worth->other, &thread);
-	process.name = worth->interrupt ? worth->interrupt : process_name;
+	add_attributes(samples, &worth->other, process.executable, lifetime, &thread);
 	process.waker = worth->waker;
 	process.wait = worth->wait;
 	process.fault = worth->fault;

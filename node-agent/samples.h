@@ -44,6 +44,8 @@ struct sample_counters { /* cumulative */
 	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
 	uint64_t incomplete;
 	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
+	uint64_t processes_untold; /* times a sample would have told what its process is, without
+				      room */
 };
 
 /* What a sample that was held back is counted as. */
@@ -73,6 +75,9 @@ struct samples_sources { /* borrowed */
 };
 
 struct samples *samples_new(const struct samples_sources *from, struct error *err);
+
+/* A report begins at that unix time: what processes are is told anew with each hour. */
+void samples_begin_report(struct samples *samples, uint64_t start_ns);
 
 /* Nothing is allocated for a known process and stack. */
 void samples_add(struct samples *samples, const struct sample_event *sample);

@@ -427,6 +427,17 @@ static int answered(int answer)
 
 /* --- memory --- */
 
+/* False: it is too long. */
+static bool put_text(const char *text)
+{
+	if (strlen(text) < sizeof reader.room->text) {
+		strcpy(reader.room->text, text);
+		return true;
+	}
+	errno = ENAMETOOLONG;
+	return false;
+}
+
 bool stranger_memory_read(int directory, uint64_t address, void *to, size_t bytes)
 {
 	const struct subject of = process_of(directory, KIND_MEMORY);
@@ -439,6 +450,19 @@ bool stranger_memory_read(int directory, uint64_t address, void *to, size_t byte
 		return false;
 	memcpy(to, reader.room->text, bytes);
 	return true;
+}
+
+size_t stranger_text_read(int directory, const char *name, void *to, size_t room)
+{
+	const struct subject of = process_of(directory, KIND_MEMORY);
+
+	if (!prepare(&of) || !put_text(name))
+		return 0;
+	reader.room->bytes = room;
+	if (!ask(&of, STRANGER_TEXT, directory, NULL) || reader.room->got > room)
+		return 0;
+	memcpy(to, reader.room->text, reader.room->got);
+	return reader.room->got;
 }
 
 static void take_thread(struct stranger_thread *thread, uint32_t i)
@@ -506,17 +530,6 @@ void stranger_threads_read(struct stranger_thread *threads, uint32_t count, uint
 }
 
 /* --- files --- */
-
-/* False: it is too long. */
-static bool put_text(const char *text)
-{
-	if (strlen(text) < sizeof reader.room->text) {
-		strcpy(reader.room->text, text);
-		return true;
-	}
-	errno = ENAMETOOLONG;
-	return false;
-}
 
 int stranger_open_at(int directory, const char *name)
 {

@@ -11,14 +11,14 @@
  *   of them is gone. Each is counted, logged, and a process without memory of its own.
  *
  * What may wait, and so goes through here:
- * - a process' memory: mem, process_vm_readv(2); by page faults of its mappings
+ * - a process' memory: mem, cmdline, process_vm_readv(2); by page faults of its mappings
  * - maps, map_files/: by its mmap lock, which a page fault may hold; before 5.11 by its exec
  * - paths below a process' root or ours: by lookups; opening what is found: FUSE_OPEN, NFS
  * - bytes of an open file, statfs(2)
  * - exe and root in /proc/PID, even by O_PATH: a dead NFS server is asked whether it is still there
- * What may not, and stays: stat, status, cgroup, and the texts of links in /proc/PID, which are the
- * kernel's own; statx(2) with AT_STATX_DONT_SYNC of what is open. Files' contents are
- * read by the parser (unwind/row_worker.h), which has a deadline of its own.
+ * What may not, and stays: stat, status, cgroup, comm, and the texts of links in /proc/PID, which
+ * are the kernel's own; statx(2) with AT_STATX_DONT_SYNC of what is open. Files' contents are read
+ * by the parser (unwind/row_worker.h), which has a deadline of its own.
  *
  * For the main thread only. Before stranger_reader_start() all is done here and now: for tests. */
 #ifndef NODE_AGENT_KERNEL_STRANGER_READER_H
@@ -52,6 +52,9 @@ void stranger_reader_stop(void); /* does not wait for it */
 
 /* directory: /proc/PID, as an O_PATH descriptor. False: not all of it. */
 bool stranger_memory_read(int directory, uint64_t address, void *to, size_t bytes);
+/* The beginning of a file of that directory which shows its memory: cmdline. Returns how much of
+ * the room, at most 64 KiB, it took; 0: nothing, or not to be had. */
+size_t stranger_text_read(int directory, const char *name, void *to, size_t room);
 
 enum { STRANGER_THREADS_MAX = 8 };
 

@@ -44,6 +44,19 @@ static void read_memory(struct stranger_room *room, int directory)
 	close(memory);
 }
 
+/* One that shows a piece of its memory, as cmdline does. */
+static void read_text(struct stranger_room *room, int directory)
+{
+	int file = openat(directory, room->text, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (file < 0) {
+		room->error = errno;
+		return;
+	}
+	read_all(file, 0, room);
+	close(file);
+}
+
 static uint32_t read_of_thread(uint32_t tid, uint64_t from, void *to, uint32_t bytes)
 {
 	struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
@@ -134,6 +147,9 @@ int stranger_work(struct stranger_room *room, int fd)
 	switch ((enum stranger_question)room->question) {
 	case STRANGER_MEMORY:
 		read_memory(room, fd);
+		break;
+	case STRANGER_TEXT:
+		read_text(room, fd);
 		break;
 	case STRANGER_THREADS:
 		read_threads(room);

@@ -11,6 +11,7 @@
 
 enum stranger_question {
 	STRANGER_MEMORY,  /* fd: /proc/PID */
+	STRANGER_TEXT,    /* fd: /proc/PID; text: the name of a file of its memory */
 	STRANGER_THREADS, /* none */
 	STRANGER_MAPS,    /* fd: /proc/PID; or none: goes on with the last one's */
 	STRANGER_OPEN_AT, /* fd: the directory; text: the name */

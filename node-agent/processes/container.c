@@ -129,6 +129,8 @@ static void read_path(struct text path, struct container *container)
 		if (in_pods)
 			read_pod(part, container);
 		/* the innermost unit; user@1000.service holds its user's own units */
+		if (ends_with(part, ".service") || ends_with(part, ".scope"))
+			copy_text(container->unit, sizeof(container->unit), part.at, part.length);
 		if (ends_with(part, ".service"))
 			copy_text(container->service, sizeof(container->service), part.at,
 				  part.length - strlen(".service"));
@@ -152,37 +154,43 @@ static bool read_line(struct text line, struct container *container, enum line_r
 	const char *end = line.at + line.length;
 	const char *first = memchr(line.at, ':', line.length), *second;
 
+	memset(container, 0, sizeof(*container));
 	if (!first)
 		return false;
 	second = memchr(first + 1, ':', (size_t)(end - first - 1));
 	if (!second)
 		return false;
 	*rank = rank_of((struct text){first + 1, (size_t)(second - first - 1)});
-	memset(container, 0, sizeof(*container));
+	copy_text(container->path, sizeof(container->path), second + 1, (size_t)(end - second - 1));
 	read_path((struct text){second + 1, (size_t)(end - second - 1)}, container);
 	return container->id[0] || container->pod[0] || container->service[0];
 }
 
 void container_read(const char *text, size_t length, struct container *container)
 {
+	struct container read, place = {.path = ""};
 	const char *end = text + length;
-	int best = -1;
+	int best = -1, nearest = -1;
 
 	memset(container, 0, sizeof(*container));
 	for (const char *at = text; at < end;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct text line = {at, (size_t)((newline ? newline : end) - at)};
-		struct container read;
-		enum line_rank rank;
-		int score;
+		enum line_rank rank = LINE_OTHER;
+		bool says = read_line(line, &read, &rank);
+		int score = (int)rank + (read.id[0] ? 8 : 0) + (read.pod[0] ? 4 : 0);
+		int place_score = (int)rank + (read.path[0] && read.path[1] ? 4 : 0);
 
 		at += line.length + 1;
-		if (!read_line(line, &read, &rank))
-			continue;
-		score = (int)rank + (read.id[0] ? 8 : 0) + (read.pod[0] ? 4 : 0);
-		if (score > best) {
+		if (read.path[0] && place_score > nearest) {
+			nearest = place_score;
+			place = read;
+		}
+		if (says && score > best) {
 			best = score;
 			*container = read;
 		}
 	}
+	memcpy(container->unit, place.unit, sizeof(container->unit));
+	memcpy(container->path, place.path, sizeof(container->path));
 }

@@ -182,7 +182,7 @@ bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const
 }
 
 /* The user that the process began as: what it may do by a set-user-ID program is not its own. */
-static bool user_of(int directory, uid_t *uid)
+bool process_user(int directory, uid_t *uid)
 {
 	int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
 	char text[1024], *at;
@@ -202,7 +202,7 @@ int process_open_path(int directory, const char *path)
 	struct file_search search = {.owner = OWNER_ANYBODY};
 	int root, fd;
 
-	if (path[0] != '/' || !user_of(directory, &search.reader))
+	if (path[0] != '/' || !process_user(directory, &search.reader))
 		return -1;
 	root = stranger_open_at(directory, "root");
 	if (root < 0)

@@ -37,6 +37,9 @@ bool process_file_read(int directory, const char *name, struct buffer *out, stru
 /* A symbolic link's text, such as "exe"; false: none, or longer than room. */
 bool process_link_read(int directory, const char *name, char *text, size_t room);
 
+/* The user that the process began as. */
+bool process_user(int directory, uid_t *uid);
+
 /* A mapping's file as an O_PATH descriptor: nothing of the file itself is opened yet. −1: not to be
  * had. Through map_files, which works for deleted files and other mount namespaces: start and end
  * must be the mapping's own. */

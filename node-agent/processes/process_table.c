@@ -35,6 +35,7 @@ struct process_table {
 	struct program_maps maps;
 	struct kernel_map *kernel;
 	struct places places;
+	unsigned command_lines;
 	uint64_t refused; /* mapping events over a limit */
 };
 
@@ -119,6 +120,11 @@ void process_table_free(struct process_table *table)
 	process_directory_close(&table->directory);
 	free(table->proc_root);
 	free(table);
+}
+
+void process_table_set_command_lines(struct process_table *table, unsigned what)
+{
+	table->command_lines = what;
 }
 
 /* --- files --- */
@@ -252,7 +258,14 @@ static void read_info(struct process_table *table, struct program *program)
 	if (program->is_current)
 		directory = process_directory_of(&table->directory, program->key.tgid,
 						 start_time_of(program));
-	program->info = program_info_read(directory, program->inherited, program->exec_path);
+	program->info = program_info_read(directory,
+					  &(struct program_info_source){
+						  .key = program->key,
+						  .inherited = program->inherited,
+						  .exec_path = program->exec_path,
+						  .is_execed = program->origin == PROGRAM_EXECED,
+						  .command_lines = table->command_lines,
+					  });
 }
 
 /* Whether all its mappings are known. A program has some soon after its exec: else nobody told. */
@@ -410,7 +423,7 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 const struct process_info *process_table_info(struct process_table *table,
 					      const struct process_key *key, uint64_t time_ns)
 {
-	static const struct process_info nothing = {"", "", "", "", ""};
+	static const struct process_info nothing = {"", "", "", "", "", "", NULL};
 	struct program *program = programs_for_sample(table->programs, key, time_ns);
 
 	if (program && !program->info)

@@ -72,11 +72,21 @@ struct process_key {
 	uint64_t start_time_ns;
 };
 
+/* One program in one process, under a name of its own: whoever has the name knows the rest. */
+struct process_lifetime {
+	const char *id; /* PID.HASH of the rest, and of when it started on which boot */
+	const char *command, *unit, *cgroup, *user; /* "" when unknown */
+	const char *started;                        /* UTC, as ISO 8601 has it */
+	uint32_t told; /* the caller's: when it was told with a sample; 0: never */
+};
+
 struct process_info {                 /* borrowed until the process is forgotten */
 	const char *executable_path;  /* "" when unknown */
 	const char *container_id;     /* "" when none */
 	const char *service;          /* the systemd unit's name; "" when none and in containers */
 	const char *pod, *namespace_; /* "" when none; the pod's uid, paths have no names */
+	const char *name; /* the whole of a name that the kernel cuts; "" when it does not */
+	struct process_lifetime *lifetime; /* NULL: nothing is known of it */
 };
 
 /* 0: the default. */
@@ -102,6 +112,8 @@ struct process_table;
 struct process_table *process_table_new(const struct process_table_limits *limits,
 					const char *proc_root, struct error *err);
 
+/* enum command_lines; until then they are read whole. */
+void process_table_set_command_lines(struct process_table *table, unsigned what);
 /* Until then files are read by the table itself: for tests. */
 void process_table_set_reader(struct process_table *table, const struct file_reader *reader);
 /* The reader's answer. content NULL: the file was not to be read; is_hung: because that took too

@@ -1,15 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/program_info.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "common/hash_table.h"
+#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/container.h"
 #include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/process_files.h"
+#include "node-agent/processes/user_names.h"
 
-enum { CGROUP_TEXT_MAX = 128 << 10 };
+enum {
+	CGROUP_TEXT_MAX = 128 << 10,
+	COMM_TEXT_MAX = 64 << 10, /* it is read by steps */
+	COMM_ROOM = 16,
+	STARTED_ROOM = 32,
+	ID_ROOM = 32,
+	EXACT_NS = 10000000, /* /proc tells when a process started in clock ticks */
+};
+
+#define NS_PER_S 1000000000ull
+
+/* What is read of one, before it is kept. */
+struct facts {
+	struct process_info shown;
+	struct process_lifetime lifetime;
+	struct container container;
+	char path[PATH_MAX], command[COMMAND_LINE_ROOM], name[COMMAND_NAME_ROOM];
+	char user[USER_NAME_ROOM], started[STARTED_ROOM], id[ID_ROOM];
+};
 
 struct program_info *program_info_share(struct program_info *info)
 {
@@ -24,30 +48,58 @@ void program_info_free(struct program_info *info)
 		free(info);
 }
 
-static struct program_info *new_info(const struct process_info *from)
+static size_t text_bytes(const struct facts *facts)
 {
-	const char *texts[] = {from->executable_path, from->container_id, from->service, from->pod,
-			       from->namespace_};
-	enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
-	struct program_info *info;
-	size_t length = 0;
+	const struct process_info *shown = &facts->shown;
+	const struct process_lifetime *lifetime = &facts->lifetime;
+	const char *texts[] = {
+		shown->executable_path, shown->container_id, shown->service, shown->pod,
+		shown->namespace_,      shown->name,         lifetime->id,   lifetime->command,
+		lifetime->unit,         lifetime->cgroup,    lifetime->user, lifetime->started};
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		bytes += strlen(texts[i]) + 1;
+	return bytes;
+}
+
+static const char *keep(char **at, const char *text)
+{
+	const size_t size = strlen(text) + 1;
+	char *kept = memcpy(*at, text, size);
+
+	*at += size;
+	return kept;
+}
+
+static struct program_info *new_info(const struct facts *facts)
+{
+	const struct process_info *shown = &facts->shown;
+	const struct process_lifetime *lifetime = &facts->lifetime;
+	struct program_info *info = malloc(sizeof(*info) + text_bytes(facts));
 	char *at;
 
-	for (int i = 0; i < TEXTS; i++)
-		length += strlen(texts[i]) + 1;
-	info = malloc(sizeof(*info) + length);
 	if (!info)
 		return NULL;
 	at = info->text;
-	for (int i = 0; i < TEXTS; i++) {
-		size_t size = strlen(texts[i]) + 1;
-
-		memcpy(at, texts[i], size);
-		texts[i] = at;
-		at += size;
-	}
 	info->references = 1;
-	info->shown = (struct process_info){texts[0], texts[1], texts[2], texts[3], texts[4]};
+	info->lifetime = (struct process_lifetime){
+		.id = keep(&at, lifetime->id),
+		.command = keep(&at, lifetime->command),
+		.unit = keep(&at, lifetime->unit),
+		.cgroup = keep(&at, lifetime->cgroup),
+		.user = keep(&at, lifetime->user),
+		.started = keep(&at, lifetime->started),
+	};
+	info->shown = (struct process_info){
+		.executable_path = keep(&at, shown->executable_path),
+		.container_id = keep(&at, shown->container_id),
+		.service = keep(&at, shown->service),
+		.pod = keep(&at, shown->pod),
+		.namespace_ = keep(&at, shown->namespace_),
+		.name = keep(&at, shown->name),
+		.lifetime = &info->lifetime,
+	};
 	return info;
 }
 
@@ -57,8 +109,6 @@ static bool read_container(int directory, struct container *container)
 	struct buffer text;
 	bool ok;
 
-	if (directory < 0)
-		return false;
 	buffer_init(&text, CGROUP_TEXT_MAX);
 	ok = process_file_read(directory, "cgroup", &text, NULL) && text.length;
 	if (ok)
@@ -67,25 +117,129 @@ static bool read_container(int directory, struct container *container)
 	return ok;
 }
 
-struct program_info *program_info_read(int directory, const struct program_info *inherited,
-				       const char *exec_path)
+static void read_comm(int directory, char comm[COMM_ROOM])
 {
-	struct process_info from = {"", "", "", "", ""};
-	struct container container;
-	char path[PATH_MAX];
+	struct buffer text;
 
-	if (inherited)
-		from = inherited->shown;
-	if (exec_path)
-		from.executable_path = exec_path;
-	if (directory >= 0 && process_link_read(directory, "exe", path, sizeof(path))) {
-		memory_path_cut_deleted(path);
-		from.executable_path = path;
+	comm[0] = '\0';
+	buffer_init(&text, COMM_TEXT_MAX);
+	if (process_file_read(directory, "comm", &text, NULL))
+		snprintf(comm, COMM_ROOM, "%.*s", (int)text.length, (const char *)text.bytes);
+	comm[strcspn(comm, "\n")] = '\0';
+	buffer_release(&text);
+}
+
+/* A kernel thread has none: [comm], as ps(1) shows it. */
+static void read_command(int directory, unsigned what, struct facts *facts)
+{
+	char bytes[COMMAND_LINE_READ], comm[COMM_ROOM];
+	size_t length;
+
+	facts->lifetime.command = facts->command;
+	facts->shown.name = facts->name;
+	if (what == COMMAND_LINES_OFF)
+		return;
+	read_comm(directory, comm);
+	length = stranger_text_read(directory, "cmdline", bytes, sizeof bytes);
+	command_line_write(bytes, length, what, facts->command);
+	if (!*facts->command && *comm)
+		snprintf(facts->command, sizeof facts->command, "[%s]", comm);
+	command_line_name(bytes, length, comm, facts->name);
+}
+
+static void read_facts(int directory, unsigned command_lines, struct facts *facts)
+{
+	uid_t uid;
+
+	if (process_link_read(directory, "exe", facts->path, sizeof facts->path)) {
+		memory_path_cut_deleted(facts->path);
+		facts->shown.executable_path = facts->path;
 	}
-	if (read_container(directory, &container)) {
-		from.container_id = container.id;
-		from.service = container.service;
-		from.pod = container.pod;
+	if (read_container(directory, &facts->container)) {
+		facts->shown.container_id = facts->container.id;
+		facts->shown.service = facts->container.service;
+		facts->shown.pod = facts->container.pod;
+		facts->lifetime.unit = facts->container.unit;
+		facts->lifetime.cgroup = facts->container.path;
 	}
-	return new_info(&from);
+	if (process_user(directory, &uid)) {
+		user_name_of(uid, facts->user);
+		facts->lifetime.user = facts->user;
+	}
+	read_command(directory, command_lines, facts);
+}
+
+/* --- its name --- */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* The same number may run again on another boot, and on another host. */
+static uint64_t boot_hash(void)
+{
+	static uint64_t hash;
+	char id[64];
+	FILE *file;
+
+	if (hash)
+		return hash;
+	file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	hash = hash_bytes(id, file ? fread(id, 1, sizeof id, file) : 0, 0) | 1;
+	if (file)
+		fclose(file);
+	return hash;
+}
+
+static void write_started(uint64_t start_time_ns, char out[STARTED_ROOM])
+{
+	const uint64_t at = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + start_time_ns;
+	const time_t second = (time_t)(at / NS_PER_S);
+	struct tm tm;
+	size_t length;
+
+	if (!start_time_ns || !gmtime_r(&second, &tm))
+		return;
+	length = strftime(out, STARTED_ROOM, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out + length, STARTED_ROOM - length, ".%02uZ",
+		 (unsigned)(at % NS_PER_S / EXACT_NS));
+}
+
+/* Of everything but the time on the wall, which clocks that are set change. */
+static void write_id(const struct process_key *key, struct facts *facts)
+{
+	const struct process_lifetime *of = &facts->lifetime;
+	const char *texts[] = {of->command, of->unit, of->cgroup, of->user,
+			       facts->shown.executable_path};
+	uint64_t hash = hash_word(hash_word(boot_hash(), key->tgid), key->start_time_ns / EXACT_NS);
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		hash = hash_bytes(texts[i], strlen(texts[i]), hash);
+	snprintf(facts->id, sizeof facts->id, "%" PRIu32 ".%012" PRIx64, key->tgid, hash >> 16);
+}
+
+struct program_info *program_info_read(int directory, const struct program_info_source *source)
+{
+	struct facts facts = {.shown = {"", "", "", "", "", "", NULL},
+			      .lifetime = {"", "", "", "", "", "", 0}};
+
+	if (source->inherited) {
+		facts.shown = source->inherited->shown;
+		facts.lifetime = source->inherited->lifetime;
+	}
+	if (source->is_execed)
+		facts.lifetime.command = facts.shown.name = "";
+	if (source->exec_path)
+		facts.shown.executable_path = source->exec_path;
+	if (directory >= 0)
+		read_facts(directory, source->command_lines, &facts);
+	write_started(source->key.start_time_ns, facts.started);
+	facts.lifetime.started = facts.started;
+	write_id(&source->key, &facts);
+	facts.lifetime.id = facts.id;
+	return new_info(&facts);
 }

@@ -41,7 +41,7 @@ static bool add(struct label_groups *groups, const struct label_values *values, 
 bool label_groups_take(struct label_groups *groups, const struct query *query,
 		       const struct series_labels *series, const char *thread, uint32_t *number)
 {
-	char parts[QUERY_GROUPS_MAX][CONTEXT_VALUE_MAX + 1];
+	char parts[QUERY_GROUPS_MAX][CONTEXT_PROCESS_VALUE_MAX + 1];
 	struct label_values values = {{NULL}};
 	uint64_t hash = 0;
 	uint32_t probe;

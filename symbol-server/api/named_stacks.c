@@ -183,7 +183,7 @@ static bool make_room(struct named_stacks *stacks, size_t depth)
 static const char *context_name(const struct named_stacks *stacks, const char *context,
 				const char *name)
 {
-	char value[CONTEXT_VALUE_MAX + 8];
+	char value[CONTEXT_PROCESS_VALUE_MAX + 8];
 	struct arena *arena = (struct arena *)&stacks->names.arena;
 	const char *copy;
 

@@ -31,10 +31,15 @@ void context_request_add(struct context_request *request, const struct dictionar
 	if (attribute->value.kind == VALUE_NONE ||
 	    (attribute->value.kind == VALUE_TEXT && !attribute->value.text.length))
 		return;
-	if (request->count == CONTEXT_ATTRIBUTES_MAX || !is_key(attribute->name))
+	if (!is_key(attribute->name) ||
+	    (attribute->key == KEY_PROCESS
+		     ? request->of_process == CONTEXT_PROCESS_MAX
+		     : request->count - request->of_process == CONTEXT_OTHERS_MAX)) {
 		request->dropped++;
-	else
-		request->attributes[request->count++] = index;
+		return;
+	}
+	request->attributes[request->count++] = index;
+	request->of_process += attribute->key == KEY_PROCESS;
 }
 
 static bool is_equal(const struct context_request *x, const struct context_request *y)
@@ -93,7 +98,9 @@ static size_t write_context(const struct dictionary *dictionary,
 		length += put_text(to + length, attribute->name, CONTEXT_KEY_MAX);
 		to[length++] = CONTEXT_VALUE;
 		if (attribute->value.kind == VALUE_TEXT)
-			length += put_text(to + length, attribute->value.text, CONTEXT_VALUE_MAX);
+			length += put_text(to + length, attribute->value.text,
+					   attribute->key == KEY_PROCESS ? CONTEXT_PROCESS_VALUE_MAX
+									 : CONTEXT_VALUE_MAX);
 		else
 			length += (size_t)sprintf(to + length, "%lld",
 						  (long long)attribute->value.number);

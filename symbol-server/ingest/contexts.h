@@ -12,6 +12,7 @@ struct context_request { /* of one sample */
 	struct text thread;
 	uint32_t attributes[CONTEXT_ATTRIBUTES_MAX]; /* of the dictionary; others were not kept */
 	unsigned count, dropped;
+	unsigned of_process; /* of count */
 };
 
 struct contexts {                   /* zeroed: empty */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/store/sample_context.h"
 
 bool arena_grow(struct arena *arena, void **array, uint32_t count, uint32_t *capacity, size_t size)
 {
@@ -133,7 +134,7 @@ static enum attribute_key key_of(struct text name)
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (text_is(name, keys[i].name))
 			return keys[i].key;
-	return KEY_OTHER;
+	return sample_context_is_process_key(name.at, name.length) ? KEY_PROCESS : KEY_OTHER;
 }
 
 /* The rules of wire types for the fields that are not read are wire_check()'s. */

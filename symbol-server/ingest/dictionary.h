@@ -34,6 +34,7 @@ enum attribute_key { /* the dictionary attributes that mean something here */
 		     KEY_HTLHASH,
 		     KEY_ADDRESS_BASE,
 		     KEY_ANONYMOUS,
+		     KEY_PROCESS, /* what a process is: sample_context.h */
 };
 
 struct attribute_value { /* an AnyValue, as far as it is text or a whole number */
@@ -45,7 +46,8 @@ struct attribute_value { /* an AnyValue, as far as it is text or a whole number 
 struct dictionary_attribute {
 	enum attribute_key key;
 	struct attribute_value value;
-	struct text name;    /* of KEY_OTHER and KEY_THREAD_ID: fit for a context; "" when not */
+	struct text
+		name; /* of KEY_OTHER, KEY_PROCESS, KEY_THREAD_ID: fit for a context; "" when not */
 	uint32_t incomplete; /* location of the sentence + 1, when one was made */
 };
 

@@ -173,7 +173,8 @@ static enum dictionary_result keep_attribute(struct dictionary *dictionary, uint
 							      dictionary->attribute_count)
 				       : DICTIONARY_OK;
 	attribute = &dictionary->attributes[(uint32_t)index];
-	if (attribute->key == KEY_OTHER || attribute->key == KEY_THREAD_ID)
+	if (attribute->key == KEY_OTHER || attribute->key == KEY_THREAD_ID ||
+	    attribute->key == KEY_PROCESS)
 		context_request_add(&facts->context, dictionary, (uint32_t)index);
 	if (attribute->value.kind != VALUE_TEXT || !attribute->value.text.length)
 		return DICTIONARY_OK;

@@ -120,6 +120,17 @@ bool query_is_by_sample(const struct query *query)
 	       query->selector.has_span;
 }
 
+static bool asks_of_process(const struct query *query)
+{
+	for (unsigned i = 0; i < query->group_count; i++)
+		if (sample_context_is_of_process(query->groups[i]))
+			return true;
+	for (unsigned i = 0; i < query->selector.count; i++)
+		if (sample_context_is_of_process(query->selector.matchers[i].name))
+			return true;
+	return false;
+}
+
 void query_to_samples(struct query *query, struct samples_query *out)
 {
 	*out = (struct samples_query){
@@ -156,6 +167,7 @@ void query_to_samples(struct query *query, struct samples_query *out)
 	for (unsigned i = 0; i < query->group_count; i++)
 		if (sample_context_has_name(query->groups[i]))
 			query->thread_names[out->thread_name_count++] = query->groups[i];
+	out->wants_process = asks_of_process(query);
 	out->by_thread = out->thread_name_count;
 	out->thread_names = query->thread_names;
 }

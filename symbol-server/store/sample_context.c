@@ -9,20 +9,60 @@
 static const char id_key[] = "thread.id", id_name[] = "thread_id", any_prefix[] = "attr.";
 static const char folded_prefix[] = "attr_"; /* of a key with _ for its dots */
 
+static const struct {
+	const char *name, *key;
+} of_process[] = {
+#define LABEL(name_, key_) {name_, key_},
+	PROCESS_LABELS(LABEL)
+#undef LABEL
+};
+
+enum { OF_PROCESS = sizeof of_process / sizeof *of_process };
+
+static const char *process_key(const char *name)
+{
+	for (size_t i = 0; i < OF_PROCESS; i++)
+		if (!strcmp(name, of_process[i].name))
+			return of_process[i].key;
+	return NULL;
+}
+
+/* NULL: not of a process. */
+static const char *process_name(const char *key)
+{
+	for (size_t i = 0; i < OF_PROCESS; i++)
+		if (!strcmp(key, of_process[i].key))
+			return of_process[i].name;
+	return NULL;
+}
+
 bool sample_context_has_name(const char *name)
 {
 	return !strcmp(name, "thread") || !strcmp(name, id_name) || strchr(name, '.') ||
-	       !strncmp(name, folded_prefix, sizeof folded_prefix - 1);
+	       process_key(name) || !strncmp(name, folded_prefix, sizeof folded_prefix - 1);
 }
 
 static const char *key_of(const char *name)
 {
 	if (!strcmp(name, id_name))
 		return id_key;
+	if (process_key(name))
+		return process_key(name);
 	if (strncmp(name, any_prefix, sizeof any_prefix - 1) &&
 	    strncmp(name, folded_prefix, sizeof folded_prefix - 1))
 		return name;
 	return name + sizeof any_prefix - 1;
+}
+
+bool sample_context_is_process_key(const char *key, size_t length)
+{
+	char text[CONTEXT_KEY_MAX + 1];
+
+	if (length >= sizeof text)
+		return false;
+	memcpy(text, key, length);
+	text[length] = '\0';
+	return process_name(text) || !strcmp(text, CONTEXT_LIFETIME);
 }
 
 static bool is_key(const char *at, const char *key, size_t length, bool is_folded)
@@ -31,6 +71,14 @@ static bool is_key(const char *at, const char *key, size_t length, bool is_folde
 		if (at[i] != key[i] && !(is_folded && at[i] == '.' && key[i] == '_'))
 			return false;
 	return at[length] == CONTEXT_VALUE;
+}
+
+/* The same with _ for any of its dots. */
+static bool is_key_as_written(const char *key, const char *written)
+{
+	for (; *key && (*key == *written || (*key == '.' && *written == '_')); key++)
+		written++;
+	return !*key && !*written;
 }
 
 struct found {
@@ -60,6 +108,18 @@ static bool find(const char *context, const char *name, struct found *found)
 	return find_key(context, key_of(name), false, found) ||
 	       (!strncmp(name, folded_prefix, sizeof folded_prefix - 1) &&
 		find_key(context, key_of(name), true, found));
+}
+
+bool sample_context_is_of_process(const char *name)
+{
+	char key[CONTEXT_KEY_MAX + 1];
+
+	snprintf(key, sizeof key, "%s", key_of(name));
+	if (!strncmp(name, folded_prefix, sizeof folded_prefix - 1))
+		for (size_t i = 0; i < OF_PROCESS; i++)
+			if (is_key_as_written(of_process[i].key, key))
+				return true;
+	return process_name(key);
 }
 
 void sample_context_get(const char *context, const char *name, char *out, size_t room)
@@ -115,11 +175,15 @@ bool sample_context_each(const char *context,
 		if (key[length] != CONTEXT_VALUE || length > CONTEXT_KEY_MAX)
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)length, key);
+		if (!strcmp(name, CONTEXT_LIFETIME))
+			continue;
 		label_name_resolve(name, label);
 		is_plain = !strchr(name, '.') || strcmp(name, label) != 0;
 		snprintf(name, sizeof name, "%s%.*s", is_plain ? any_prefix : "", (int)length, key);
 		if (!strcmp(name, id_key))
 			strcpy(name, id_name);
+		if (process_name(name))
+			strcpy(name, process_name(name));
 		at += length + 1;
 		length = strcspn(at, "\x1f");
 		snprintf(value, sizeof value, "%.*s", (int)length, at);

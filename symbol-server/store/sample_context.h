@@ -3,9 +3,13 @@
  * attributes in rising order of their keys, the thread's id among them (thread.id): \x1f key \x1e
  * value each. Stores keep it where they kept the thread's name alone. Pure.
  *
- * Names on the API: thread; thread_id or thread.id; an attribute's key where it has a dot
- * (http.route), which no label of a series has; attr.KEY for any, attr_KEY with _ for its dots
- * where a language has none (attr_http_route; a key that is written so itself goes before). */
+ * Names on the API: thread; thread_id or thread.id; those of the process (PROCESS_LABELS); an
+ * attribute's key where it has a dot (http.route), which no label of a series has; attr.KEY for
+ * any, attr_KEY with _ for its dots where a language has none (attr_http_route; a key that is
+ * written so itself goes before).
+ *
+ * Of the process a context has CONTEXT_LIFETIME alone, "PID.HASH", and one of the lifetime's has
+ * the rest: lifetimes.h joins them. */
 #ifndef SYMBOL_SERVER_STORE_SAMPLE_CONTEXT_H
 #define SYMBOL_SERVER_STORE_SAMPLE_CONTEXT_H
 
@@ -15,15 +19,34 @@
 enum {
 	CONTEXT_KEY = 0x1f, /* begins a key */
 	CONTEXT_VALUE = 0x1e,
-	CONTEXT_ATTRIBUTES_MAX =
-		11,           /* the thread's id is one, two are of whom it woke or who woke it */
+	CONTEXT_OTHERS_MAX =
+		11, /* the thread's id is one, two are of whom it woke or who woke it */
+	CONTEXT_PROCESS_MAX = 8,
+	CONTEXT_ATTRIBUTES_MAX = CONTEXT_OTHERS_MAX + CONTEXT_PROCESS_MAX,
 	CONTEXT_KEY_MAX = 64, /* bytes */
 	CONTEXT_VALUE_MAX = 128,
-	CONTEXT_BYTES_MAX = 2560,
+	CONTEXT_PROCESS_VALUE_MAX = 512, /* of a process' attributes */
+	CONTEXT_BYTES_MAX = 7168,
 };
+
+#define CONTEXT_LIFETIME "farflame.lifetime"
+
+/* Name on the API, key. */
+#define PROCESS_LABELS(LABEL)                    \
+	LABEL("pid", "process.pid")              \
+	LABEL("command", "process.command_line") \
+	LABEL("exe", "process.executable.path")  \
+	LABEL("unit", "systemd.unit")            \
+	LABEL("cgroup", "process.linux.cgroup")  \
+	LABEL("user", "process.owner")           \
+	LABEL("started", "process.creation.time")
 
 /* Whether that name on the API is one of samples, not of series. */
 bool sample_context_has_name(const char *name);
+/* Of these, one of the process. */
+bool sample_context_is_of_process(const char *name);
+/* Whether that key, not NUL-terminated, is a process', its lifetime's among them. */
+bool sample_context_is_process_key(const char *key, size_t length);
 
 /* The value of that name, "" when there is none: cut to room with its NUL. */
 void sample_context_get(const char *context, const char *name, char *out, size_t room);

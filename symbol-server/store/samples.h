@@ -248,6 +248,9 @@ struct samples_query {
 	 * distinct one; NULL: all. */
 	bool (*thread_wanted)(void *context, const char *thread);
 	bool wants_context; /* thread_wanted looks at more than threads' names */
+	/* thread_wanted, or thread_names, looks at what the process is: contexts are joined with it
+	 * first (lifetimes.h). */
+	bool wants_process;
 	void *context;
 	bool by_thread; /* keep threads apart in the result, as far as thread_names tell them */
 	const char *const *thread_names; /* of sample_context.h; NULL: as they are */

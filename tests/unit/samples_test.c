@@ -75,7 +75,7 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 const struct process_info *process_table_info(struct process_table *table,
 					      const struct process_key *key, uint64_t time_ns)
 {
-	static const struct process_info info = {"/bin/program", "", "unit", "", ""};
+	static const struct process_info info = {"/bin/program", "", "unit", "", "", "", NULL};
 
 	(void)table;
 	(void)key;

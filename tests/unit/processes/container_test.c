@@ -9,6 +9,37 @@
 #define UID  "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 #define UID_ "0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0"
 
+/* Where it is, whoever of the lines names a container. */
+static void test_places(void)
+{
+	static const struct {
+		const char *text, *unit, *path;
+	} cases[] = {
+		{"0::/system.slice/cron.service\n", "cron.service", "/system.slice/cron.service"},
+		{"0::/user.slice/user-1000.slice/user@1000.service/app.slice/shop.service/part\n",
+		 "shop.service",
+		 "/user.slice/user-1000.slice/user@1000.service/app.slice/shop.service/part"},
+		{"0::/user.slice/user-0.slice/session-3.scope\n", "session-3.scope",
+		 "/user.slice/user-0.slice/session-3.scope"},
+		{"0::/\n", "", "/"},
+		{"4:memory:/m\n1:name=systemd:/system.slice/a.service\n0::/\n", "a.service",
+		 "/system.slice/a.service"},
+		{"4:memory:/m\n1:name=systemd:/a.service\n0::/b.service\n", "b.service",
+		 "/b.service"},
+		{"4:memory:/m\n1:name=systemd:/\n", "", "/m"},
+		{"nonsense\n", "", ""},
+		{"", "", ""},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct container container;
+
+		container_read(cases[i].text, strlen(cases[i].text), &container);
+		CHECK_TEXT(container.unit, cases[i].unit);
+		CHECK_TEXT(container.path, cases[i].path);
+	}
+}
+
 int main(void)
 {
 	static const struct {
@@ -56,5 +87,6 @@ int main(void)
 		CHECK_TEXT(container.service, cases[i].service);
 		CHECK_TEXT(container.pod, cases[i].pod);
 	}
+	test_places();
 	return checks_done();
 }

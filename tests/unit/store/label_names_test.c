@@ -103,6 +103,40 @@ static void test_likeness(void)
 			    "a.b\x1ex"); /* as it is kept, not as it is asked */
 }
 
+static bool note_name(void *to, const char *name, const char *value)
+{
+	strcat(strcat(strcat(strcat(to, name), "="), value), " ");
+	return true;
+}
+
+static void test_processes(void)
+{
+	static const char context[] = "worker\x1f" CONTEXT_LIFETIME "\x1e"
+				      "7.ab\x1fprocess.command_line\x1e"
+				      "a b\x1fprocess.pid\x1e"
+				      "7\x1fsystemd.unit\x1e"
+				      "c.service";
+	static const char *const two[] = {"unit", "pid"};
+	char value[64], reduced[CONTEXT_BYTES_MAX], all[256] = "";
+
+	CHECK(sample_context_has_name("pid") && sample_context_is_of_process("pid"));
+	CHECK(sample_context_is_of_process("process.pid"));
+	CHECK(sample_context_is_of_process("attr.process.command_line"));
+	CHECK(sample_context_is_of_process("attr_process_command_line"));
+	CHECK(!sample_context_is_of_process("thread") &&
+	      !sample_context_is_of_process("http.route"));
+	CHECK(!sample_context_is_of_process("process"));
+	sample_context_get(context, "command", value, sizeof value);
+	CHECK_TEXT(value, "a b");
+	sample_context_get(context, "attr_process_command_line", value, sizeof value);
+	CHECK_TEXT(value, "a b");
+	sample_context_reduce(context, two, 2, reduced);
+	sample_context_get(reduced, "unit", value, sizeof value);
+	CHECK_TEXT(value, "c.service");
+	CHECK(sample_context_each(context, note_name, all));
+	CHECK_TEXT(all, "thread=worker command=a b pid=7 unit=c.service ");
+}
+
 int main(void)
 {
 	char label[LABEL_NAME_BYTES];
@@ -117,5 +151,6 @@ int main(void)
 		CHECK(!label_is_of_attribute(left_out[i], strlen(left_out[i])));
 	test_context_names();
 	test_likeness();
+	test_processes();
 	return checks_done();
 }

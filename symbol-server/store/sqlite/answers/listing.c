@@ -56,13 +56,20 @@ static bool sums_failed(struct listing *listing)
 
 static bool add_contexts(struct listing *listing)
 {
+	char joined[CONTEXT_BYTES_MAX];
+
 	for (uint32_t n = 1; n < listing->day->mark.count[CATALOG_STRINGS]; n++) {
+		const char *context;
+
 		if (!limit_watch_goes_on(&listing->view.watch, listing->err))
 			return false;
 		listing->of_context = listing->threads[n];
-		if (listing->of_context &&
-		    !sample_context_each(catalog_string(listing->day->catalog, n)->text,
-					 add_context, listing))
+		if (!listing->of_context)
+			continue;
+		context = view_context(listing->day, listing->query, n, joined);
+		if (!context)
+			return error_set(listing->err, ERROR_MEMORY, "no memory for a listing");
+		if (!sample_context_each(context, add_context, listing))
 			return sums_failed(listing);
 	}
 	return true;
@@ -194,6 +201,7 @@ static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 	memset(listing, 0, sizeof *listing);
 	listing->wanted = *query;
 	listing->wanted.by_thread = listing->with_threads = with_threads;
+	listing->wanted.wants_process |= with_threads;
 	listing->query = &listing->wanted;
 	listing->err = err;
 	label_sums_init(&listing->sums, &query->limits);

@@ -6,7 +6,7 @@
 
 struct span_query {
 	const struct samples_query *query;
-	const struct view_day *day;
+	struct view_day *day;
 	uint8_t *threads; /* 0 not asked, 1 wanted, 2 not */
 	samples_span_fn *fn;
 	void *context;
@@ -17,10 +17,13 @@ struct span_query {
 static bool is_thread_wanted(struct span_query *spans, uint32_t thread)
 {
 	uint8_t *known = &spans->threads[thread];
-	const char *text = thread ? catalog_string(spans->day->catalog, thread)->text : "";
+	char joined[CONTEXT_BYTES_MAX];
+	const char *text;
 
-	if (!*known)
-		*known = spans->query->thread_wanted(spans->query->context, text) ? 1 : 2;
+	if (*known)
+		return *known == 1;
+	text = view_context(spans->day, spans->query, thread, joined);
+	*known = text && spans->query->thread_wanted(spans->query->context, text) ? 1 : 2;
 	return *known == 1;
 }
 

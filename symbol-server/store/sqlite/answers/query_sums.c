@@ -102,13 +102,16 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 {
 	uint32_t *known = &querying_maps(querying, day)->threads[thread], probe = 0;
 	const struct samples_query *query = querying->query;
-	const char *name = catalog_string(day->catalog, thread)->text;
-	char reduced[CONTEXT_BYTES_MAX];
+	char joined[CONTEXT_BYTES_MAX], reduced[CONTEXT_BYTES_MAX];
+	const char *name;
 	uint64_t hash;
 
 	if (*known)
 		return *known;
 	if (!querying_goes_on(querying)) /* a minute may have ten thousands of them to be matched */
+		return 0;
+	name = view_context(day, query, thread, joined);
+	if (!name)
 		return 0;
 	if (query->thread_wanted && !query->thread_wanted(query->context, name))
 		return *known = UINT32_MAX;

@@ -459,6 +459,8 @@ void view_close(struct view *view)
 	pthread_mutex_unlock(&view->store->lock);
 	for (unsigned i = 0; i < view->day_count; i++)
 		catalog_release(view->days[i].catalog);
+	for (unsigned i = 0; i < view->day_count; i++)
+		lifetimes_free(view->days[i].lifetimes);
 	for (unsigned i = 0; i < view->table_count; i++)
 		memory_table_release(view->tables[i]);
 	arena_release(&view->arena);

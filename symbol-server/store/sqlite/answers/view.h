@@ -4,6 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_VIEW_H
 #define SYMBOL_SERVER_STORE_SQLITE_VIEW_H
 
+#include "symbol-server/store/lifetimes.h"
 #include "symbol-server/store/limits.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
@@ -47,6 +48,7 @@ struct view_day {
 	 * and of those that fleets have rows of. NULL: all are read. */
 	const uint32_t *list, *fleet;
 	uint32_t fleet_count;
+	struct lifetimes *lifetimes; /* once view_context() was asked for one */
 };
 
 struct view {
@@ -126,6 +128,11 @@ bool view_each_pair(const struct view_row *row, packed_pair_fn *fn, void *contex
 typedef void view_host_fn(void *context, uint32_t host);
 void view_each_host(const struct view_row *row, view_host_fn *fn, void *context);
 bool view_each_entry(const struct view_row *row, packed_account_fn *fn, void *context);
+
+/* A thread's context, with what its process is where the query asks for that; "" for 0. In out, or
+ * the dictionary's own. NULL: no memory. */
+const char *view_context(struct view_day *day, const struct samples_query *query, uint32_t thread,
+			 char out[CONTEXT_BYTES_MAX]);
 
 /* ---- which series take part ---- */
 

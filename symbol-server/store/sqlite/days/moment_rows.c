@@ -248,14 +248,13 @@ static bool is_thread_wanted(struct moment_query *moments, const struct moment_r
 {
 	uint8_t *known = &moments->threads[row->moment->thread];
 
-	if (!*known) {
-		const char *thread =
-			row->moment->thread
-				? catalog_string(row->day->catalog, row->moment->thread)->text
-				: "";
+	char joined[CONTEXT_BYTES_MAX];
+	const char *text;
 
-		*known = moments->query->thread_wanted(moments->query->context, thread) ? 1 : 2;
-	}
+	if (*known)
+		return *known == 1;
+	text = view_context(row->day, moments->query, row->moment->thread, joined);
+	*known = text && moments->query->thread_wanted(moments->query->context, text) ? 1 : 2;
 	return *known == 1;
 }
 

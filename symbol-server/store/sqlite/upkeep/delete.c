@@ -30,11 +30,15 @@ bool deleting_is_series_wanted(struct deleting *deleting, uint32_t series)
 bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread)
 {
 	const struct samples_query *query = deleting->query;
+	char joined[CONTEXT_BYTES_MAX];
+	const char *context;
 
 	if (thread >= deleting->mark.count[CATALOG_STRINGS])
 		return false;
-	return query->thread_wanted(query->context,
-				    catalog_string(deleting->catalog, thread)->text);
+	context = catalog_string(deleting->catalog, thread)->text;
+	if (deleting->lifetimes)
+		context = lifetimes_join(deleting->lifetimes, context, joined);
+	return query->thread_wanted(query->context, context);
 }
 
 /* Series have their numbers for good, so answers stay true from slice to slice. */
@@ -305,6 +309,15 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 	return true;
 }
 
+static bool join(struct deleting *deleting, struct error *err)
+{
+	if (!deleting->query->thread_wanted || !deleting->query->wants_process)
+		return true;
+	deleting->lifetimes = lifetimes_new(deleting->catalog,
+					    deleting->mark.count[CATALOG_STRINGS]);
+	return deleting->lifetimes || error_set(err, ERROR_MEMORY, "no memory to delete samples");
+}
+
 static bool delete_slice(struct deleting *deleting, bool *is_done, struct error *err)
 {
 	uint64_t before = deleting->deleted->samples;
@@ -320,7 +333,7 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	if (!day)
 		return true;
 	day_file_path(deleting->store->directory, deleting->day, path, sizeof path);
-	ok = deleting_make_room(deleting, err) &&
+	ok = deleting_make_room(deleting, err) && join(deleting, err) &&
 	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err);
 	if (ok) {
 		sqlite3 *db = deleting->writer.db;
@@ -339,6 +352,8 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	if (!ok && err->kind == ERROR_FORMAT)
 		store_set_aside(deleting->store, day, store_set_asides(deleting->store, day),
 				err->message);
+	lifetimes_free(deleting->lifetimes);
+	deleting->lifetimes = NULL;
 	catalog_release(deleting->catalog);
 	deleting->catalog = NULL;
 	return ok;

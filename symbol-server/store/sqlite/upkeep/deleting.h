@@ -6,6 +6,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 #define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
 
+#include "symbol-server/store/lifetimes.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/hours.h"
@@ -50,6 +51,7 @@ struct deleting {
 	/* one slice */
 	struct day_writer writer;
 	struct catalog *catalog;
+	struct lifetimes *lifetimes; /* NULL: nobody asks what processes are */
 	struct catalog_mark from_mark, mark;
 	uint32_t reason; /* string */
 	uint64_t folded;

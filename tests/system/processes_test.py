@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which process: its id, command line, executable, unit, cgroup, user and start, asked for as labels, are what /proc
+has; two workers of one name are told apart, a restarted one is another one under the same command line, and one that
+got the number of another is not taken for it. No series is of one process."""
+import collections
+import datetime
+import os
+import pwd
+
+from harness import WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, start, wait_for
+
+need_bpf()
+build_programs("burn")
+NAME = "burning-worker-of-a-long-name"
+LABELS = ("pid", "command", "exe", "user", "cgroup", "started")
+
+
+def worker(*arguments, **more):
+    if not os.path.exists(os.path.join(WORK, NAME)):
+        program_copy("burn", NAME)
+    return start([os.path.join(WORK, NAME), "30", "600", *arguments], "worker.log", **more)
+
+
+def of(pid):
+    """Not what its parent's copy did before it ran the program."""
+    return '{pid="%d",process="%s"}' % (pid, NAME)
+
+
+def told(server, label, match="", **more):
+    """value → samples"""
+    found = collections.Counter()
+    for frames, value in server.folded(group_by=label, match=match, **more):
+        found[frames[0]] += value
+    return dict(found)
+
+
+def of_proc(pid):
+    """What /proc says, read by other means than the agent's."""
+    with open("/proc/%d/cmdline" % pid, "rb") as file:
+        command = b" ".join(file.read().rstrip(b"\0").split(b"\0")).decode()
+    with open("/proc/%d/stat" % pid) as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    with open("/proc/stat") as file:
+        boot = next(int(line.split()[1]) for line in file if line.startswith("btime"))
+    uid = os.stat("/proc/%d" % pid).st_uid
+    lines = open("/proc/%d/cgroup" % pid).read().splitlines()
+    return {"pid": str(pid), "command": command, "exe": os.readlink("/proc/%d/exe" % pid), "user": pwd.getpwuid(uid).pw_name,
+            "cgroup": {line.split(":", 2)[2] for line in lines}, "started": boot + ticks / os.sysconf("SC_CLK_TCK")}
+
+
+def compare(server, pid, text):
+    want, wrong = of_proc(pid), []
+    for label in LABELS:
+        got = list(told(server, label, of(pid)))
+        if len(got) != 1:
+            wrong.append((label, got))
+        elif label == "cgroup":
+            wrong += [] if got[0] in want[label] else [(label, got, want[label])]
+        elif label == "started":
+            at = datetime.datetime.fromisoformat(got[0].replace("Z", "+00:00")).timestamp()
+            wrong += [] if abs(at - want[label]) < 2 else [(label, got, want[label])]
+        elif got[0] != want[label]:
+            wrong.append((label, got, want[label]))
+    equal(wrong, [], text + ": every label is what /proc has")
+
+
+def wait_until_told(server, *processes):
+    def all_there():
+        pids = told(server, "pid", '{exe=~".*/%s"}' % NAME)
+        return all(str(process.pid) in pids for process in processes)
+    check(wait_for(all_there, 60), "samples of each process are there")
+
+
+def two_workers(server):
+    first, second = worker("--shard", "1"), worker("--shard", "2", "--password=hunter2", "--api-key", "hunter3")
+    nobody = worker("--shard", "3", user=65534)
+    wait_until_told(server, first, second, nobody)
+    compare(server, first.pid, "the first worker")
+    compare(server, nobody.pid, "one of another user")
+    equal(list(told(server, "process", '{command=~".* --shard .*"}')), [NAME], "the process' name is whole")
+    by_command = told(server, "command", '{process="%s"}' % NAME)
+    equal(sorted(command.partition("--shard ")[2] for command in by_command),
+          ["1", "2 --password=*** --api-key ***", "3"], "two workers are told apart, and secrets are not told")
+    equal(list(told(server, "pid", '{command=~".*--shard 1",user="root"}')), [str(first.pid)],
+          "a command line selects its process")
+    equal([pid for pid in told(server, "pid", '{process="%s"}' % NAME) if pid.startswith("[")], [],
+          "no sample is of an unknown process")
+    ask = {"from_": "now-15m", "until": "now"}
+    names = {row["name"] for row in server.json("/api/v1/labels", **ask)["labels"]}
+    check(set(LABELS) <= names and "farflame.lifetime" not in names, "they are among the labels", sorted(names))
+    values = server.json("/api/v1/labels/pid", type="on-cpu", match='{process="%s"}' % NAME, **ask)["values"]
+    equal({row["value"] for row in values}, {str(process.pid) for process in (first, second, nobody)},
+          "/labels/pid has the three")
+    everywhere(server, first)
+    for process in (first, second, nobody):
+        end(process)
+
+
+def everywhere(server, process):
+    """Whatever takes match and group_by takes these."""
+    ask = {"type": "on-cpu", "from_": "now-15m", "until": "now", "match": of(process.pid)}
+    top = server.json("/api/v1/top", **ask)
+    check(top["functions"], "/top knows pid", list(top))
+    lines = server.json("/api/v1/timeline", group_by="command", **ask)["series"]
+    check(len(lines) == 1 and lines[0]["labels"]["command"].endswith("--shard 1"), "/timeline knows command", lines)
+    status, _, body = server.get("/api/v1/diff", **dict(ask, **{"base.match": '{command=~".*--shard 3"}'}))
+    equal(status, 200, "/diff compares two workers: " + body[:100].decode())
+    for form in ("folded", "pprof", "csv"):
+        equal(server.get("/api/v1/flamegraph", **dict(ask, format=form))[0], 200, "format=%s of a pid" % form)
+
+
+def in_a_cgroup(server):
+    """A folder of version 2 where it may be made."""
+    for root in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
+        if os.path.exists(root + "/cgroup.procs") and os.path.exists(root + "/cgroup.controllers"):
+            break
+    else:
+        note("no cgroup of version 2 here")
+        return
+    place = "%s/ff%d.slice" % (root, os.getpid())
+    inner = place + "/shop@7.service/part"
+    process = None
+    try:
+        os.makedirs(inner)
+
+        def enter():
+            with open(inner + "/cgroup.procs", "w") as file:
+                file.write(str(os.getpid()))
+        process = worker("--in-a-unit", preexec_fn=enter)
+        wait_until_told(server, process)
+        compare(server, process.pid, "a worker of a unit")
+        match = of(process.pid)
+        equal(list(told(server, "cgroup", match)), [inner[len(root):]], "its cgroup is its own")
+        equal(list(told(server, "unit", match)), ["shop@7.service"], "its unit is systemd's")
+        equal(list(told(server, "service", '{unit="shop@7.service"}')), ["shop@7"], "and so is its service")
+    except OSError as error:
+        note("no cgroup of ours here: %s" % error)
+    finally:
+        if process:
+            end(process)
+        for folder in (inner, os.path.dirname(inner), place):
+            wait_for(lambda: not os.path.exists(folder) or remove(folder), 5)
+
+
+def remove(folder):
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
+
+
+def with_number(pid, *arguments):
+    """A worker that gets that number; None: another process was faster each time."""
+    for _ in range(50):
+        try:
+            with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+                file.write(str(pid - 1))
+        except OSError as error:
+            note("no number can be chosen: %s" % error)
+            return None
+        process = worker(*arguments)
+        if process.pid == pid:
+            return process
+        end(process)
+    return None
+
+
+def restarted_and_reused(server):
+    first = worker("--life", "1")
+    wait_until_told(server, first)
+    end(first)
+    again = worker("--life", "1")
+    wait_until_told(server, again)
+    pids = told(server, "pid", '{command=~".*--life 1"}')
+    equal(set(pids), {str(first.pid), str(again.pid)}, "a restarted process is another one under the same command line")
+    equal(len(told(server, "started", '{command=~".*--life 1"}')), 2, "with another start")
+    end(again)
+    third = with_number(first.pid, "--life", "3")
+    if not third:
+        note("no number was used again")
+        return
+    check(wait_for(lambda: len(told(server, "command", of(first.pid))) == 2, 60),
+          "of one number there are two command lines", told(server, "command", of(first.pid)))
+    equal(sorted(command[-1] for command in told(server, "command", of(first.pid))), ["1", "3"],
+          "and they are those of the two processes")
+    equal(told(server, "pid", '{command=~".*--life 1"}').get(str(first.pid)), pids[str(first.pid)],
+          "what the first used is not taken for the second's")
+    end(third)
+
+
+def processes():
+    server = Server(data="processes")
+    agent = Agent("--frequency", "99", "--report-interval", "1s", "--host", "here", server=server)
+    two_workers(server)
+    in_a_cgroup(server)
+    restarted_and_reused(server)
+    agent.stop()
+    before = told(server, "command", '{process="%s"}' % NAME)
+    server.stop()
+    server = Server(data="processes")
+    equal(told(server, "command", '{process="%s"}' % NAME), before, "a restart of the server forgets none of it")
+    server.stop()
+
+
+def command_lines():
+    """--command-lines name, off."""
+    for what, want in (("name", os.path.join(WORK, NAME)), ("off", "[no command]")):
+        server = Server(data="lines-" + what)
+        process = worker("--private")
+        agent = Agent("--report-interval", "1s", "--command-lines", what, server=server)
+        wait_until_told(server, process)
+        equal(list(told(server, "command", '{pid="%d",exe=~".*/%s"}' % (process.pid, NAME))), [want], "--command-lines " + what)
+        end(process)
+        agent.stop()
+        server.stop()
+
+
+run(processes, command_lines)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts that name a process → with what another one of the day tells of it. */
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/store/lifetimes.h"
+
+#define LIFETIME(id_)  "\x1f" CONTEXT_LIFETIME "\x1e" id_
+#define COMMAND(text_) "\x1fprocess.command_line\x1e" text_
+
+static struct catalog *catalog;
+
+static uint32_t add(const char *text)
+{
+	return catalog_add_string(catalog, (struct text){text, (uint32_t)strlen(text)});
+}
+
+/* What the context says under the name, joined with what is known below that string. */
+static const char *joined(uint32_t strings, const char *context, const char *name)
+{
+	static char value[CONTEXT_BYTES_MAX];
+	char out[CONTEXT_BYTES_MAX];
+	struct lifetimes *lifetimes = lifetimes_new(catalog, strings);
+
+	if (!lifetimes)
+		abort();
+	sample_context_get(lifetimes_join(lifetimes, context, out), name, value, sizeof value);
+	lifetimes_free(lifetimes);
+	return value;
+}
+
+static uint32_t all(void)
+{
+	return catalog_mark(catalog).count[CATALOG_STRINGS];
+}
+
+static void test_join(void)
+{
+	add("a function");
+	add("main" COMMAND("web --shard 1") LIFETIME("7.aa") "\x1fprocess.owner\x1ewww"
+							     "\x1fthread.id\x1e"
+							     "7");
+	add("main" LIFETIME("7.bb") COMMAND("web --shard 2"));
+	add("pool" LIFETIME("8.cc"));
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.aa"), "command"), "web --shard 1");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.aa"), "user"), "www");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.aa"), "pid"), "7");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.aa"), "thread"), "pool");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.aa"), "thread_id"), "");
+	CHECK_TEXT(joined(all(),
+			  "pool" LIFETIME("7.bb") "\x1fthread.id\x1e"
+						  "9",
+			  "command"),
+		   "web --shard 2");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.bb"), "user"), "");
+	/* the one that tells it */
+	CHECK_TEXT(joined(all(), "main" LIFETIME("7.bb") COMMAND("web --shard 2"), "pid"), "7");
+	/* nobody told of these, or they say nothing */
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("8.cc"), "command"), "");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("8.cc"), "pid"), "8");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("7.a"), "command"), "");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME(""), "pid"), "");
+	CHECK_TEXT(joined(all(), "pool", "pid"), "");
+	CHECK_TEXT(joined(all(), "", "pid"), "");
+}
+
+/* What came after the view was opened is not looked at. */
+static void test_mark(void)
+{
+	const uint32_t before = all();
+
+	add("main" LIFETIME("9.dd") COMMAND("late"));
+	CHECK_TEXT(joined(before, "pool" LIFETIME("9.dd"), "command"), "");
+	CHECK_TEXT(joined(all(), "pool" LIFETIME("9.dd"), "command"), "late");
+}
+
+/* As long as contexts may be: nothing is written beyond the room. */
+static void test_long(void)
+{
+	char tells[CONTEXT_BYTES_MAX], asks[CONTEXT_BYTES_MAX];
+
+	for (size_t length = 1; length < CONTEXT_BYTES_MAX - 64; length = length * 2 + 1) {
+		snprintf(tells, sizeof tells, "m%sx%zu%s", LIFETIME("4.ee"), length,
+			 "\x1fprocess.owner\x1e");
+		memset(tells + strlen(tells), 'u', CONTEXT_BYTES_MAX - 1 - strlen(tells));
+		tells[CONTEXT_BYTES_MAX - 1] = '\0';
+		memset(asks, 't', length);
+		snprintf(asks + length, sizeof asks - length, "%sx%zu", LIFETIME("4.ee"), length);
+		add(tells);
+		CHECK_TEXT(joined(all(), asks, "pid"), "4");
+	}
+}
+
+int main(void)
+{
+	catalog = catalog_new();
+	if (!catalog)
+		abort();
+	test_join();
+	test_mark();
+	test_long();
+	catalog_release(catalog);
+	return checks_done();
+}
