@@ -7,7 +7,7 @@
 #include "common/hash_table.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
-enum { NAMES_MAX = 1 << 18, NAMES_BYTES = 24 << 20 };
+enum { NAMES_MAX = 1 << 18, NAMES_BYTES = 48 << 20 };
 
 static struct {
 	pthread_mutex_t lock;
@@ -15,31 +15,38 @@ static struct {
 	struct arena arena;
 	struct hash_table index;
 	struct {
-		const char *name, *shown;
+		const char *name;
+		struct demangled_name plain;
 	} names[NAMES_MAX];
 	uint32_t count;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static const char *find(const char *name, uint64_t hash)
+static bool find(const char *name, uint64_t hash, struct demangled_name *plain)
 {
-	const char *shown = NULL;
+	bool is_found = false;
 	uint32_t probe;
 
 	pthread_mutex_lock(&kept.lock);
 	for (uint32_t at = hash_table_first(&kept.index, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&kept.index, hash, &probe))
 		if (!strcmp(kept.names[at].name, name)) {
-			shown = kept.names[at].shown;
+			*plain = kept.names[at].plain;
+			is_found = true;
 			break;
 		}
 	pthread_mutex_unlock(&kept.lock);
-	return shown;
+	return is_found;
+}
+
+static const char *copy(const char *text)
+{
+	return text ? arena_text(&kept.arena, text, strlen(text)) : NULL;
 }
 
 /* Twice the same, when two ask at once, does no harm. */
-static void keep(const char *name, const char *shown, uint64_t hash)
+static void keep(const char *name, struct demangled_name plain, uint64_t hash)
 {
-	const char *own, *own_shown;
+	const char *own;
 
 	pthread_mutex_lock(&kept.lock);
 	if (!kept.is_ready) {
@@ -47,28 +54,33 @@ static void keep(const char *name, const char *shown, uint64_t hash)
 		hash_table_init(&kept.index, NAMES_MAX);
 		kept.is_ready = true;
 	}
-	own = kept.count < NAMES_MAX ? arena_text(&kept.arena, name, strlen(name)) : NULL;
-	own_shown = own ? arena_text(&kept.arena, shown, strlen(shown)) : NULL;
-	if (own_shown && hash_table_add(&kept.index, hash, kept.count)) {
+	own = kept.count < NAMES_MAX ? copy(name) : NULL;
+	plain.shown = own ? copy(plain.shown) : NULL;
+	plain.signature = plain.shown ? copy(plain.signature) : NULL;
+	if (own && !kept.arena.failed && hash_table_add(&kept.index, hash, kept.count)) {
 		kept.names[kept.count].name = own;
-		kept.names[kept.count++].shown = own_shown;
+		kept.names[kept.count++].plain = plain;
 	}
 	pthread_mutex_unlock(&kept.lock);
 }
 
-const char *demangled_name(const char *name, struct arena *arena)
+struct demangled_name demangled_name(const char *name, struct arena *arena)
 {
+	struct demangled_name plain = {0};
 	uint64_t hash;
-	const char *shown;
 
-	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
-		return demangle(name, arena); /* quick, and most often the name itself */
+	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R')) {
+		plain.shown = demangle(name, arena); /* quick, and most often the name itself */
+		return plain;
+	}
 	hash = hash_bytes(name, strlen(name), 0);
-	shown = find(name, hash);
-	if (shown)
-		return shown;
-	shown = demangle(name, arena);
-	if (shown && !arena->failed) /* else it may be the name as it was for want of room */
-		keep(name, shown, hash);
-	return shown;
+	if (find(name, hash, &plain))
+		return plain;
+	plain.shown = demangle(name, arena);
+	plain.signature = demangle_signature(name, arena);
+	if (plain.signature && !strcmp(plain.signature, plain.shown))
+		plain.signature = NULL;
+	if (!arena->failed) /* else it may be the name as it was for want of room */
+		keep(name, plain, hash);
+	return plain;
 }

@@ -104,7 +104,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	const char *groups = http_request_query(request, "group_by");
 	const char *root = http_request_query(request, "root");
 	struct arena *arena = http_request_arena(request);
-	unsigned demangle_choice = DEMANGLE_FULL, value = 0;
+	unsigned demangle_choice = DEMANGLE_FULL, collapse = 0, value = 0;
 
 	if (!query_parse_groups(&out->query, groups ? groups : default_group, arena, err))
 		return error_prefix(err, "parameter 'group_by'");
@@ -117,6 +117,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	    !flame_request_read_build(request, "build_id", out, err) ||
 	    !parameter_flag(request, "invert", &out->view.invert, err) ||
 	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
+	    !parameter_choice(request, "collapse", "none|name", &collapse, err) ||
 	    !parameter_choice(request, "value", "value|samples", &value, err) ||
 	    !root_path_parse(root ? root : "", arena, &out->view.root, &out->view.root_depth, err))
 		return false;
@@ -128,6 +129,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	out->view.hide_module = out->hide_module;
 	out->view.only_module = out->only_module;
 	out->view.demangle = (enum demangle_mode)demangle_choice;
+	out->view.joins_names = collapse == 1;
 	out->by_samples = value == 1;
 	return true;
 }

@@ -16,7 +16,7 @@
 #define FLAME_PARAMETERS                                                                \
 	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
 	"only_module "                                                                  \
-	"build_id invert root demangle value"
+	"build_id invert root demangle collapse value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 
@@ -34,7 +34,7 @@ struct flame_request {
 	struct samples_result *result;
 	struct named_stacks *stacks;
 	struct stack_totals totals;
-	struct nothing nothing; /* where the result has no stack */
+	struct nothing nothing;     /* where the result has no stack */
 	uint64_t held;              /* bytes of the result, as its life knows */
 	struct flame_frame *turned; /* flame_request_as_taken() */
 	size_t turned_room;

@@ -25,8 +25,9 @@ enum {
 	TOP_MAX = 100,
 };
 
-#define HOTSPOTS_PARAMETERS                                                                     \
-	"type from until match group_by focus ignore hide demangle value step sort min_change " \
+#define HOTSPOTS_PARAMETERS                                                                   \
+	"type from until match group_by focus ignore hide demangle collapse value step sort " \
+	"min_change "                                                                         \
 	"limit processes top format"
 
 struct hunt {
@@ -252,6 +253,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.ignore = http_request_query(request, "ignore"),
 		.hide = http_request_query(request, "hide"),
 		.demangle = http_request_query(request, "demangle"),
+		.collapse = http_request_query(request, "collapse"),
 	};
 
 	if (!sort_processes(hunt))

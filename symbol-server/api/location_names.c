@@ -83,16 +83,21 @@ out:
 	return ok ? true : no_memory(names, err);
 }
 
-static const char *shown_name(struct location_names *names, const char *raw)
+/* Instances that a simple name joins have no signature: it is asked for to see less. */
+static const char *shown_name(struct location_names *names, const char *raw, const char **signature)
 {
-	const char *shown;
+	const struct stack_view *view = names->view;
+	struct demangled_name name;
 
-	if (names->view->demangle == DEMANGLE_NONE)
+	*signature = NULL;
+	if (view->demangle == DEMANGLE_NONE)
 		return raw;
-	shown = demangled_name(raw, &names->arena);
-	if (names->view->demangle == DEMANGLE_SIMPLE)
-		shown = name_simplify(shown, &names->arena);
-	return shown;
+	name = demangled_name(raw, &names->arena);
+	if (view->demangle == DEMANGLE_SIMPLE)
+		return name_simplify(name.shown, &names->arena);
+	if (!view->joins_names)
+		*signature = name.signature;
+	return name.shown;
 }
 
 static uint8_t match_flags(const struct stack_view *view, const char *name)
@@ -144,13 +149,22 @@ static const struct name_entry *entry_take(struct location_names *names, const c
 		return NULL;
 	entry = &names->entries[names->entry_count];
 	entry->raw = raw;
-	entry->shown = shown_name(names, raw);
+	entry->shown = shown_name(names, raw, &entry->signature);
 	if (!entry->shown)
 		return NULL;
 	entry->hash = frame_name_hash(entry->shown);
+	entry->signature_hash = entry->signature ? frame_name_hash(entry->signature) : 0;
 	entry->flags = match_flags(names->view, entry->shown);
 	names->last_entry = names->entry_count++;
 	return entry;
+}
+
+static void set_name(struct flame_frame *frame, const struct name_entry *entry)
+{
+	frame->name = entry->shown;
+	frame->name_hash = entry->hash;
+	frame->signature = entry->signature;
+	frame->signature_hash = entry->signature_hash;
 }
 
 /* That a stack is incomplete is told whatever is left out. */
@@ -249,8 +263,7 @@ static bool add_chain(struct location_names *names, const struct symbol_frame *c
 
 		if (!entry)
 			return false;
-		frame.name = entry->shown;
-		frame.name_hash = entry->hash;
+		set_name(&frame, entry);
 		if (!add_frame(names, &frame, entry->flags))
 			return false;
 	}
@@ -294,8 +307,7 @@ static bool add_named(struct location_names *names, const struct result_location
 	entry = entry_take(names, location->function);
 	if (!entry)
 		return false;
-	frame.name = entry->shown;
-	frame.name_hash = entry->hash;
+	set_name(&frame, entry);
 	return add_frame(names, &frame, entry->flags);
 }
 

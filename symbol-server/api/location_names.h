@@ -22,9 +22,9 @@ struct named_location {
 	uint8_t reason; /* of an incomplete one: into reasons */
 };
 
-struct name_entry { /* what became of one text of a symbol table */
-	const char *raw, *shown;
-	uint64_t hash;
+struct name_entry {                          /* what became of one text of a symbol table */
+	const char *raw, *shown, *signature; /* signature: NULL where shown says it */
+	uint64_t hash, signature_hash;
 	uint8_t flags;
 };
 

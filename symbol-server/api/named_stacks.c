@@ -277,7 +277,7 @@ static bool is_shown(const struct named_stacks *stacks, const struct walked *wal
 	if (walked->depth < view->root_depth)
 		return false;
 	for (unsigned i = 0; i < view->root_depth; i++)
-		if (strcmp(stacks->frames[i].name, view->root[i]))
+		if (!frame_is_called(&stacks->frames[i], view->root[i]))
 			return false;
 	return true;
 }

@@ -97,13 +97,15 @@ static bool grow(void **array, size_t count, size_t *room, size_t size)
 
 /* --- what is shown --- */
 
-static uint16_t match_root(const struct planting *planting, uint16_t matched, const char *name)
+static uint16_t match_root(const struct planting *planting, uint16_t matched,
+			   const struct flame_frame *frame)
 {
 	const struct stack_view *view = planting->stacks->view;
 
 	if (matched == NOT_BELOW_ROOT || matched == view->root_depth)
 		return matched;
-	return strcmp(name, view->root[matched]) ? NOT_BELOW_ROOT : (uint16_t)(matched + 1);
+	return frame_is_called(frame, view->root[matched]) ? (uint16_t)(matched + 1)
+							   : NOT_BELOW_ROOT;
 }
 
 static void look_at_names(struct planting *planting, uint32_t node,
@@ -115,7 +117,7 @@ static void look_at_names(struct planting *planting, uint32_t node,
 	for (uint32_t i = location->first; i < location->first + location->count; i++) {
 		planting->flags[node] |= names->flags[i];
 		if (!(names->flags[i] & NAME_HIDDEN))
-			matched = match_root(planting, matched, names->frames[i].name);
+			matched = match_root(planting, matched, &names->frames[i]);
 	}
 	planting->matched[node] = matched;
 }
@@ -387,8 +389,7 @@ static struct bud pop_bud(struct planting *planting)
 
 static bool same_kind(const struct flame_frame *a, const struct flame_frame *b)
 {
-	return a->kind == b->kind && a->module == b->module && a->name_hash == b->name_hash &&
-	       (a->name == b->name || !strcmp(a->name, b->name));
+	return a->kind == b->kind && frame_same_function(a, b);
 }
 
 /* 0: no memory. */
@@ -400,7 +401,7 @@ static uint32_t kind_of(struct planting *planting, uint32_t number)
 
 	if (*known)
 		return *known;
-	hash = hash_word(frame->name_hash, (uint64_t)frame->module << 8 | frame->kind);
+	hash = hash_word(frame_function_hash(frame), frame->kind);
 	for (at = hash_table_first(&planting->kind_index, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&planting->kind_index, hash, &probe))
 		if (same_kind(&frames[planting->kinds[at]], frame))

@@ -17,14 +17,14 @@ enum {
 	FUNCTIONS_SHOWN = 1000,
 };
 
-#define SANDWICH_PARAMETERS                                                                       \
-	"type from until exact match group_by focus ignore hide hide_kind hide_module "           \
-	"only_module build_id root demangle value function function_match module file max_nodes " \
+#define SANDWICH_PARAMETERS                                                                      \
+	"type from until exact match group_by focus ignore hide hide_kind hide_module "          \
+	"only_module build_id root demangle collapse value function function_match module file " \
+	"max_nodes "                                                                             \
 	"min_share format"
 
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */
-	uint64_t name_hash;
 	struct pattern *pattern;
 	const char *module, *file; /* name or build-id, file as answers have them; NULL: any */
 	const struct flame_module *modules;
@@ -55,7 +55,8 @@ static bool read_function(struct http_request *request, struct wanted *wanted, s
 	wanted->file = http_request_query(request, "file");
 	if (!name || !*name)
 		return error_set(err, ERROR_OPTION,
-				 "parameter 'function' is missing: the name as answers show it, or "
+				 "parameter 'function' is missing: the name or signature as "
+				 "answers show it, or "
 				 "with function_match=regex a regular expression");
 	if (!parameter_choice(request, "function_match", "exact|regex", &by_pattern, err))
 		return false;
@@ -64,18 +65,13 @@ static bool read_function(struct http_request *request, struct wanted *wanted, s
 		return wanted->pattern || error_prefix(err, "parameter 'function'");
 	}
 	wanted->name = name;
-	wanted->name_hash = frame_name_hash(name);
 	return true;
 }
 
 static bool has_name(struct wanted *wanted, const struct flame_frame *frame)
 {
-	uint64_t hash;
-
-	if (!wanted->name)
-		return name_search_has(&wanted->search, frame);
-	hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-	return hash == wanted->name_hash && !strcmp(frame->name, wanted->name);
+	return wanted->name ? frame_is_called(frame, wanted->name)
+			    : name_search_has(&wanted->search, frame);
 }
 
 static bool is_in_module(const struct wanted *wanted, const struct flame_frame *frame)

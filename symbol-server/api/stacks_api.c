@@ -71,6 +71,7 @@ static void put_frame(struct look *look, const struct flame_frame *frame,
 		snprintf(address, sizeof address, "0x%" PRIx64, location->address);
 	json_open(json, '{');
 	json_key_string(json, "name", frame->name);
+	json_key_signature(json, frame);
 	json_key_string(json, "file", frame->file ? frame->file : "");
 	json_key_uint(json, "line", frame->line);
 	json_key_string(json, "module", has_module ? modules[frame->module].name : "");

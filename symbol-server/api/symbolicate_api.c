@@ -127,7 +127,10 @@ static void put_hex(struct json *json, const char *key, uint64_t number)
 static void put_function(struct symbolication *work, struct json *json,
 			 const struct symbol_frame *frame)
 {
-	json_key_string(json, "function", demangle(frame->name, &work->scratch));
+	const char *signature = demangle_signature(frame->name, &work->scratch);
+
+	json_key_string(json, "function",
+			signature ? signature : demangle(frame->name, &work->scratch));
 }
 
 static void put_line(struct json *json, const struct symbol_frame *frame)

@@ -57,7 +57,7 @@ static bool is_function(const struct hunt *hunt, const struct flame_frame *frame
 {
 	if (frame->kind == FRAME_incomplete)
 		return false;
-	return hunt->name ? !strcmp(frame->name, hunt->name)
+	return hunt->name ? frame_is_called(frame, hunt->name)
 			  : pattern_matches_part(hunt->pattern, frame->name);
 }
 

@@ -3,14 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/diff_verdicts.h"
 
 enum { CELLS_PER_ROW = 8 /* at the limit of rows */ };
 
-struct diff_index { /* (name, module, is_process) → row */
+struct diff_index { /* name, signature, module, is_process → row */
 	struct hash_table table;
 };
 
@@ -111,15 +110,13 @@ static bool grow(struct diff_table *table)
 static struct diff_row *row_take(struct diff_table *table, const struct flame_frame *frame,
 				 bool is_process)
 {
-	uint64_t name_hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-	uint64_t hash = hash_word(name_hash, frame->module + is_process);
+	uint64_t hash = frame_function_hash(frame) + is_process;
 	uint32_t probe, at;
 
 	for (at = hash_table_first(&table->index->table, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&table->index->table, hash, &probe))
-		if (table->rows[at].frame.module == frame->module &&
-		    table->rows[at].is_process == is_process &&
-		    !strcmp(table->rows[at].frame.name, frame->name))
+		if (table->rows[at].is_process == is_process &&
+		    frame_same_function(&table->rows[at].frame, frame))
 			return &table->rows[at];
 	at = (uint32_t)table->count;
 	if (!grow(table) || !hash_table_add(&table->index->table, hash, at))
@@ -262,7 +259,7 @@ static int compare_change(const void *left, const void *right)
 		return a->is_process ? -1 : 1;
 	if (x != y)
 		return x > y ? -1 : 1;
-	order = strcmp(a->frame.name, b->frame.name);
+	order = frame_compare_names(&a->frame, &b->frame);
 	return order ? order
 		     : (a->frame.module > b->frame.module) - (a->frame.module < b->frame.module);
 }

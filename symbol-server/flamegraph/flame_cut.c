@@ -36,7 +36,7 @@ static int compare_sibling(const void *left, const void *right, void *context)
 
 	if (nodes[a].total != nodes[b].total)
 		return nodes[a].total < nodes[b].total ? 1 : -1;
-	order = strcmp(nodes[a].frame.name, nodes[b].frame.name);
+	order = frame_compare_names(&nodes[a].frame, &nodes[b].frame);
 	return order ? order : a < b ? -1 : a > b;
 }
 

@@ -23,6 +23,54 @@ uint64_t frame_name_hash(const char *name)
 	return hash ? hash : 1;
 }
 
+/* Of the name where there is no signature. */
+static uint64_t names_hash(const struct flame_frame *frame)
+{
+	uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
+
+	if (!frame->signature)
+		return hash;
+	return hash_word(hash, frame->signature_hash ? frame->signature_hash
+						     : frame_name_hash(frame->signature));
+}
+
+uint64_t frame_function_hash(const struct flame_frame *frame)
+{
+	return hash_word(names_hash(frame), frame->module);
+}
+
+/* Hashes may be missing: 0. */
+static bool same_text(const char *a, uint64_t a_hash, const char *b, uint64_t b_hash)
+{
+	if (a == b)
+		return true;
+	return a && b && (!a_hash || !b_hash || a_hash == b_hash) && !strcmp(a, b);
+}
+
+bool frame_same_function(const struct flame_frame *a, const struct flame_frame *b)
+{
+	return a->module == b->module && same_text(a->name, a->name_hash, b->name, b->name_hash) &&
+	       same_text(a->signature, a->signature_hash, b->signature, b->signature_hash);
+}
+
+const char *frame_whole_name(const struct flame_frame *frame)
+{
+	return frame->signature ? frame->signature : frame->name;
+}
+
+bool frame_is_called(const struct flame_frame *frame, const char *text)
+{
+	return !strcmp(frame->name, text) || (frame->signature && !strcmp(frame->signature, text));
+}
+
+int frame_compare_names(const struct flame_frame *a, const struct flame_frame *b)
+{
+	int order = strcmp(a->name, b->name);
+
+	return order ? order
+		     : strcmp(a->signature ? a->signature : "", b->signature ? b->signature : "");
+}
+
 struct flame_tree *flame_tree_new(size_t limit_nodes)
 {
 	struct flame_tree *tree = calloc(1, sizeof(*tree));
@@ -46,15 +94,9 @@ struct flame_tree *flame_tree_new(size_t limit_nodes)
 	return tree;
 }
 
-/* own: a node's, which always has its hash. */
 static bool same_frame(const struct flame_frame *own, const struct flame_frame *other)
 {
-	if (own->kind != other->kind || own->module != other->module)
-		return false;
-	if (own->name == other->name)
-		return true;
-	return (!other->name_hash || own->name_hash == other->name_hash) &&
-	       !strcmp(own->name, other->name);
+	return own->kind == other->kind && frame_same_function(own, other);
 }
 
 static bool grow(struct flame_tree *tree)
@@ -81,9 +123,8 @@ static bool grow(struct flame_tree *tree)
 
 static uint64_t hash_path(uint64_t path, const struct flame_frame *frame)
 {
-	uint64_t name = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-
-	return hash_word(path + name, (uint64_t)frame->module << 8 | (uint64_t)frame->kind);
+	return hash_word(path + names_hash(frame),
+			 (uint64_t)frame->module << 8 | (uint64_t)frame->kind);
 }
 
 static bool hash_paths(struct flame_index *index, const struct flame_frame *frames, size_t depth)

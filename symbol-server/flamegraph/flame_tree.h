@@ -27,10 +27,12 @@ extern const char *const frame_kind_names[FRAME_KIND_COUNT];
 
 #define FRAME_NO_MODULE UINT32_MAX
 
-struct flame_frame {        /* what makes two frames the same node: name, module and kind */
-	const char *name;   /* borrowed for the life of the tree; compared by text */
-	const char *file;   /* of the first sample that came by; "" unknown */
-	uint64_t name_hash; /* frame_name_hash(name); 0: made here, which costs its length */
+struct flame_frame { /* what makes two frames the same node: name, signature, module and kind */
+	const char *name;        /* borrowed for the life of the tree; compared by text */
+	const char *signature;   /* likewise: what tells overloads apart; NULL: the name does */
+	const char *file;        /* of the first sample that came by; "" unknown */
+	uint64_t name_hash;      /* frame_name_hash(name); 0: made here, which costs its length */
+	uint64_t signature_hash; /* likewise */
 	uint32_t line;
 	uint32_t module; /* caller's number; FRAME_NO_MODULE none */
 	enum frame_kind kind;
@@ -39,6 +41,16 @@ struct flame_frame {        /* what makes two frames the same node: name, module
 
 /* Never 0. */
 uint64_t frame_name_hash(const char *name);
+
+/* Name, signature and module make a function, inlined or not. */
+uint64_t frame_function_hash(const struct flame_frame *frame);
+bool frame_same_function(const struct flame_frame *a, const struct flame_frame *b);
+/* The signature, or the name where that says it all. */
+const char *frame_whole_name(const struct flame_frame *frame);
+/* Whether that is its name or its signature. */
+bool frame_is_called(const struct flame_frame *frame, const char *text);
+/* By name, then by signature. */
+int frame_compare_names(const struct flame_frame *a, const struct flame_frame *b);
 
 struct flame_node {
 	struct flame_frame frame;

@@ -60,16 +60,13 @@ static bool take_function(struct hot_spots *spots, const struct flame_frame *fra
 			  uint32_t *number)
 {
 	struct hot_index *index = spots->index;
-	uint64_t name = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-	uint64_t hash = hash_word(name, frame->module);
+	uint64_t hash = frame_function_hash(frame);
 	size_t room = index->function_room;
 	uint32_t probe;
 
 	for (uint32_t at = hash_table_first(&index->functions, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&index->functions, hash, &probe))
-		if (spots->functions[at].module == frame->module &&
-		    (spots->functions[at].name == frame->name ||
-		     !strcmp(spots->functions[at].name, frame->name))) {
+		if (frame_same_function(&spots->functions[at], frame)) {
 			*number = at;
 			return true;
 		}
@@ -204,7 +201,7 @@ static int compare_by_step(const void *left, const void *right, void *context)
 		return a->value > b->value ? -1 : 1;
 	if (a->function == b->function)
 		return 0;
-	order = strcmp(spots->functions[a->function].name, spots->functions[b->function].name);
+	order = frame_compare_names(&spots->functions[a->function], &spots->functions[b->function]);
 	return order ? order : (a->function > b->function) - (a->function < b->function);
 }
 

@@ -29,7 +29,7 @@ struct hot_process {
 };
 
 struct hot_spots {
-	struct flame_frame *functions; /* one name of one module each */
+	struct flame_frame *functions; /* one name and signature of one module each */
 	uint32_t function_count;
 	struct hot_process *processes; /* as numbered by who adds */
 	uint32_t process_count;

@@ -2,11 +2,10 @@
 #include "symbol-server/flamegraph/top_table.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/hash_table.h"
 
-struct top_index { /* (name, module) → function */
+struct top_index { /* name, signature, module → function */
 	struct hash_table table;
 };
 
@@ -45,16 +44,14 @@ static bool grow(struct top_table *table)
 
 static struct top_function *function_take(struct top_table *table, const struct flame_frame *frame)
 {
-	uint64_t name_hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
-	uint64_t hash = hash_word(name_hash, frame->module);
+	uint64_t hash = frame_function_hash(frame);
 	struct top_function *function;
 	uint32_t probe, at;
 
 	for (at = hash_table_first(&table->index->table, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&table->index->table, hash, &probe)) {
 		function = &table->functions[at];
-		if (function->frame.module == frame->module &&
-		    !strcmp(function->frame.name, frame->name))
+		if (frame_same_function(&function->frame, frame))
 			return function;
 	}
 	at = (uint32_t)table->count;
@@ -140,7 +137,7 @@ static int compare_self(const void *left, const void *right)
 	const struct top_function *a = left, *b = right;
 	int order = compare_pair(a->self, b->self, a->total, b->total);
 
-	return order ? order : strcmp(a->frame.name, b->frame.name);
+	return order ? order : frame_compare_names(&a->frame, &b->frame);
 }
 
 static int compare_total(const void *left, const void *right)
@@ -148,7 +145,7 @@ static int compare_total(const void *left, const void *right)
 	const struct top_function *a = left, *b = right;
 	int order = compare_pair(a->total, b->total, a->self, b->self);
 
-	return order ? order : strcmp(a->frame.name, b->frame.name);
+	return order ? order : frame_compare_names(&a->frame, &b->frame);
 }
 
 void top_table_sort(struct top_table *table, bool by_total)

@@ -9,7 +9,8 @@
 
 #include "symbol-server/flamegraph/flame_tree.h"
 
-struct top_function { /* one name of one module; inlined or not, it is the same function */
+struct top_function { /* one name and signature of one module; inlined or not, it is the same
+			 function */
 	struct flame_frame frame; /* line: the one that most of its value fell on, where one does */
 	uint64_t self, total; /* total counts a stack once, however often the function is in it */
 	uint64_t self_samples, total_samples;

@@ -49,6 +49,7 @@ static void put_function(struct json *json, const struct diff_answer *answer,
 
 	json_open(json, '{');
 	json_key_string(json, "name", frame->name);
+	json_key_signature(json, frame);
 	json_key_string(json, "file", frame->file);
 	json_key_uint(json, "line", frame->line);
 	json_key_string(json, "module", module->name);

@@ -33,7 +33,7 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 
 	buffer_append_text(out, "name,file,line,module,build_id,self,total,base_self,base_total,"
 				"samples,base_samples,before,after,change,ci_low,ci_high,state,"
-				"recorded,sustained\r\n");
+				"recorded,sustained,signature\r\n");
 	for (size_t i = 0; i < table->function_count && i < answer->functions_limit && !out->failed;
 	     i++) {
 		const struct diff_row *function = &table->functions[i];
@@ -59,8 +59,10 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 		put_cell(out, function->change);
 		put_cell(out, function->change_low);
 		put_cell(out, function->change_high);
-		buffer_printf(out, ",%s,%d,%s\r\n", diff_state_names[function->state],
+		buffer_printf(out, ",%s,%d,%s,", diff_state_names[function->state],
 			      function->is_recorded, diff_sustained_names[function->sustained]);
+		csv_put_text(out, function->frame.signature ? function->frame.signature : "");
+		buffer_append_text(out, "\r\n");
 	}
 	return !out->failed;
 }
@@ -149,7 +151,8 @@ static void put_row(struct buffer *out, const struct diff_answer *answer,
 	put_difference(out, row);
 	if (row->is_process)
 		marks.before = marks.after = "";
-	markdown_put_cell_code(out, marks.before, row->frame.name, marks.after, NAME_BYTES);
+	markdown_put_cell_code(out, marks.before, frame_whole_name(&row->frame), marks.after,
+			       NAME_BYTES);
 	if (!row->is_process && *module->name) {
 		buffer_append_text(out, " in ");
 		markdown_put_cell_code(out, "", module->name, "", NAME_BYTES);

@@ -41,8 +41,9 @@ static void head_json(const struct flame_numbers *numbers, struct buffer *out)
 		json_key_string(json, flame_column_names[columns[i].column],
 				types[columns[i].type]);
 	json_close(json, '}');
-	json_key_uint(json, "names", numbers->names.count);
+	json_key_uint(json, "names", numbers->name_count);
 	json_key_uint(json, "files", numbers->files.count);
+	flame_numbers_signatures_json(numbers, json);
 	flame_numbers_modules_json(numbers, json);
 	flame_kinds_json(json);
 	json_key(json, "accounting");
@@ -124,10 +125,12 @@ static void put_text(const char *text, struct buffer *out)
 	buffer_append(out, from, (size_t)(at - from) + 1); /* with its NUL */
 }
 
-static void put_texts(const struct text_list *list, struct buffer *out)
+static void put_texts(const struct flame_numbers *numbers, struct buffer *out)
 {
-	for (uint32_t i = 0; i < list->count && !out->failed; i++)
-		put_text(list->texts[i], out);
+	for (uint32_t i = 0; i < numbers->name_count && !out->failed; i++)
+		put_text(numbers->names[i]->name, out);
+	for (uint32_t i = 0; i < numbers->files.count && !out->failed; i++)
+		put_text(numbers->files.texts[i], out);
 }
 
 bool flame_columns(const struct flame_answer *answer, struct buffer *out)
@@ -139,8 +142,7 @@ bool flame_columns(const struct flame_answer *answer, struct buffer *out)
 		put_head(&numbers, out);
 		for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
 			put_column(&numbers, columns[i].column, columns[i].type, out);
-		put_texts(&numbers.names, out);
-		put_texts(&numbers.files, out);
+		put_texts(&numbers, out);
 	}
 	flame_numbers_release(&numbers);
 	return ok && !out->failed;

@@ -78,13 +78,16 @@ static void put_frame(struct buffer *out, const struct flame_answer *answer,
 }
 
 #define FRAME_COLUMNS "name,file,line,module,build_id"
-#define VALUE_COLUMNS "self,total,self_samples,total_samples"
+#define VALUE_COLUMNS "self,total,self_samples,total_samples,signature"
 
-static void put_values(struct buffer *out, uint64_t self, uint64_t total, uint64_t self_samples,
-		       uint64_t total_samples)
+static void put_values(struct buffer *out, const struct flame_frame *frame,
+		       const uint64_t values[4])
 {
-	buffer_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n", self, total,
-		      self_samples, total_samples);
+	for (unsigned i = 0; i < 4; i++)
+		buffer_printf(out, ",%" PRIu64, values[i]);
+	buffer_append_char(out, ',');
+	csv_put_text(out, frame->signature ? frame->signature : "");
+	buffer_append_text(out, "\r\n");
 }
 
 bool flame_csv(const struct flame_answer *answer, struct buffer *out)
@@ -102,7 +105,9 @@ bool flame_csv(const struct flame_answer *answer, struct buffer *out)
 			buffer_printf(out, "%" PRIu32, node->parent);
 		buffer_printf(out, ",%s,", kinds[node->frame.kind]);
 		put_frame(out, answer, &node->frame);
-		put_values(out, node->self, node->total, node->self_samples, node->total_samples);
+		put_values(out, &node->frame,
+			   (const uint64_t[]){node->self, node->total, node->self_samples,
+					      node->total_samples});
 	}
 	return !out->failed;
 }
@@ -114,8 +119,9 @@ bool top_csv(const struct flame_answer *answer, struct buffer *out)
 		const struct top_function *function = &answer->top->functions[i];
 
 		put_frame(out, answer, &function->frame);
-		put_values(out, function->self, function->total, function->self_samples,
-			   function->total_samples);
+		put_values(out, &function->frame,
+			   (const uint64_t[]){function->self, function->total,
+					      function->self_samples, function->total_samples});
 	}
 	return !out->failed;
 }

@@ -80,6 +80,9 @@ bool flame_html(const struct flame_answer *answer, struct buffer *out);
 bool top_json(const struct flame_answer *answer, struct buffer *out);
 void top_functions_json(struct json *json, const struct flame_answer *answer);
 
+/* The key "signature", of a frame that has one. */
+void json_key_signature(struct json *json, const struct flame_frame *frame);
+
 /* As 16 hexadecimal digits; "" for 0. */
 void stack_id_json(struct json *json, uint64_t id);
 

@@ -2,12 +2,18 @@
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/flame_numbers.h"
 
-static void put_texts(struct json *json, const char *key, const struct text_list *list)
+static void put_texts(const struct flame_numbers *numbers, struct json *json)
 {
-	json_key(json, key);
+	json_key(json, "names");
 	json_open(json, '[');
-	for (uint32_t i = 0; i < list->count; i++)
-		json_string(json, list->texts[i]);
+	for (uint32_t i = 0; i < numbers->name_count; i++)
+		json_string(json, numbers->names[i]->name);
+	json_close(json, ']');
+	flame_numbers_signatures_json(numbers, json);
+	json_key(json, "files");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < numbers->files.count; i++)
+		json_string(json, numbers->files.texts[i]);
 	json_close(json, ']');
 }
 
@@ -45,8 +51,7 @@ bool flame_graph_json(struct json *json, const struct flame_answer *answer)
 	bool ok = flame_numbers_init(&numbers, answer);
 
 	if (ok) {
-		put_texts(json, "names", &numbers.names);
-		put_texts(json, "files", &numbers.files);
+		put_texts(&numbers, json);
 		flame_numbers_modules_json(&numbers, json);
 		flame_kinds_json(json);
 		put_nodes(&numbers, json);

@@ -79,7 +79,7 @@ static void put_frame(struct buffer *out, const struct flame_frame *frame, bool 
 {
 	struct human_marks marks = human_marks(frame);
 
-	put_span(out, marks.before, frame->name, marks.after, NAME_BYTES, is_cell);
+	put_span(out, marks.before, frame_whole_name(frame), marks.after, NAME_BYTES, is_cell);
 }
 
 static void put_place(struct buffer *out, const struct flame_answer *answer,
@@ -127,7 +127,7 @@ static int compare_own(const void *left, const void *right)
 	if (a->self != b->self)
 		return a->self < b->self ? 1 : -1;
 	return a->total != b->total ? (a->total < b->total ? 1 : -1)
-				    : strcmp(a->frame.name, b->frame.name);
+				    : frame_compare_names(&a->frame, &b->frame);
 }
 
 static int compare_all(const void *left, const void *right)

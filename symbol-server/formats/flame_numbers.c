@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/formats/flame_numbers.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +18,30 @@ static void number_module(struct flame_numbers *numbers, uint32_t module)
 	numbers->modules[numbers->module_count++] = module;
 }
 
+/* A name is another one with each of its signatures: the list has it as often. */
+static bool take_name(struct flame_numbers *numbers, const struct flame_frame *frame,
+		      uint32_t *number)
+{
+	const struct flame_frame key = {.name = frame->name,
+					.signature = frame->signature,
+					.name_hash = frame->name_hash,
+					.signature_hash = frame->signature_hash};
+	uint64_t hash = frame_function_hash(&key);
+	uint32_t probe, at;
+
+	for (at = hash_table_first(&numbers->name_table, hash, &probe); at != HASH_TABLE_NONE;
+	     at = hash_table_next(&numbers->name_table, hash, &probe))
+		if (!frame_compare_names(numbers->names[at], frame)) {
+			*number = at;
+			return true;
+		}
+	if (!hash_table_add(&numbers->name_table, hash, numbers->name_count))
+		return false;
+	numbers->names[numbers->name_count] = frame;
+	*number = numbers->name_count++;
+	return true;
+}
+
 static bool number_texts(struct flame_numbers *numbers)
 {
 	const struct flame_tree *tree = numbers->answer->tree;
@@ -27,8 +53,7 @@ static bool number_texts(struct flame_numbers *numbers)
 		const char *file = frame->file ? frame->file : "";
 
 		numbers->file_of[i] = UINT32_MAX;
-		if (!text_list_take(&numbers->names, frame->name, frame->name_hash,
-				    &numbers->name_of[i]))
+		if (!take_name(numbers, frame, &numbers->name_of[i]))
 			return false;
 		if (*file && !text_list_take(&numbers->files, file, 0, &numbers->file_of[i]))
 			return false;
@@ -42,13 +67,15 @@ static bool make_room(struct flame_numbers *numbers)
 	size_t nodes = numbers->answer->tree->count;
 	size_t modules = numbers->answer->module_count + 1;
 
-	text_list_init(&numbers->names, (uint32_t)nodes);
+	hash_table_init(&numbers->name_table, (uint32_t)nodes);
 	text_list_init(&numbers->files, (uint32_t)nodes);
+	numbers->names = calloc(nodes, sizeof(*numbers->names));
 	numbers->name_of = calloc(nodes, sizeof(*numbers->name_of));
 	numbers->file_of = calloc(nodes, sizeof(*numbers->file_of));
 	numbers->module_of = calloc(modules, sizeof(*numbers->module_of));
 	numbers->modules = calloc(modules, sizeof(*numbers->modules));
-	return numbers->name_of && numbers->file_of && numbers->module_of && numbers->modules;
+	return numbers->names && numbers->name_of && numbers->file_of && numbers->module_of &&
+	       numbers->modules;
 }
 
 bool flame_numbers_init(struct flame_numbers *numbers, const struct flame_answer *answer)
@@ -60,7 +87,8 @@ bool flame_numbers_init(struct flame_numbers *numbers, const struct flame_answer
 
 void flame_numbers_release(struct flame_numbers *numbers)
 {
-	text_list_release(&numbers->names);
+	hash_table_release(&numbers->name_table);
+	free(numbers->names);
 	text_list_release(&numbers->files);
 	free(numbers->name_of);
 	free(numbers->file_of);
@@ -81,6 +109,21 @@ void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+}
+
+void flame_numbers_signatures_json(const struct flame_numbers *numbers, struct json *json)
+{
+	char number[16];
+
+	json_key(json, "signatures");
+	json_open(json, '{');
+	for (uint32_t i = 0; i < numbers->name_count; i++) {
+		if (!numbers->names[i]->signature)
+			continue;
+		snprintf(number, sizeof(number), "%" PRIu32, i);
+		json_key_string(json, number, numbers->names[i]->signature);
+	}
+	json_close(json, '}');
 }
 
 void flame_kinds_json(struct json *json)

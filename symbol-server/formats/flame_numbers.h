@@ -14,12 +14,15 @@
 
 struct flame_numbers {
 	const struct flame_answer *answer;
-	struct text_list names, files;
+	const struct flame_frame **names; /* the first frame with each */
+	uint32_t name_count;
+	struct text_list files;
 	uint32_t module_count;
 	/* private below */
 	uint32_t *name_of, *file_of; /* by node; UINT32_MAX none */
-	uint32_t *module_of;         /* by the tree's number → number in the answer */
-	uint32_t *modules;           /* back */
+	struct hash_table name_table;
+	uint32_t *module_of; /* by the tree's number → number in the answer */
+	uint32_t *modules;   /* back */
 };
 
 /* Columns of the answer, in their order. */
@@ -46,6 +49,8 @@ void flame_numbers_release(struct flame_numbers *numbers);
 /* −1: none, and of the root's parent. */
 int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t node,
 			   enum flame_column column);
+/* The key "signatures": of those names that have one, by the name's number. */
+void flame_numbers_signatures_json(const struct flame_numbers *numbers, struct json *json);
 /* The keys "modules" and "kinds" with their lists. */
 void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json *json);
 void flame_kinds_json(struct json *json);

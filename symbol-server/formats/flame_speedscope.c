@@ -8,7 +8,8 @@
 
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
 
-/* A frame of the file: a name in a file, with the line of the first node that had it. */
+/* A frame of the file: a name and signature in a file, with the line of the first node that had it.
+ */
 struct frames {
 	struct hash_table table;
 	uint32_t *nodes; /* by frame: the first node that had it */
@@ -21,18 +22,24 @@ static bool same_text(const char *a, const char *b)
 	return a == b || !strcmp(a ? a : "", b ? b : "");
 }
 
+static const char *signature_of(const struct flame_frame *frame)
+{
+	return frame->signature ? frame->signature : "";
+}
+
 static bool frame_take(struct frames *frames, const struct flame_tree *tree, uint32_t node)
 {
 	const struct flame_frame *frame = &tree->nodes[node].frame;
-	uint64_t hash = hash_word(frame_name_hash(frame->name),
-				  frame_name_hash(frame->file ? frame->file : ""));
+	uint64_t hash = hash_word(
+		hash_word(frame_name_hash(frame->name), frame_name_hash(signature_of(frame))),
+		frame_name_hash(frame->file ? frame->file : ""));
 	uint32_t probe, at;
 
 	for (at = hash_table_first(&frames->table, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&frames->table, hash, &probe)) {
 		const struct flame_frame *known = &tree->nodes[frames->nodes[at]].frame;
 
-		if (!same_text(known->name, frame->name) || !same_text(known->file, frame->file))
+		if (frame_compare_names(known, frame) || !same_text(known->file, frame->file))
 			continue;
 		frames->frame_of[node] = at;
 		return true;

@@ -281,7 +281,7 @@ static void put_title(struct picture *picture, const struct flame_node *node)
 	xml_share(node->total, picture->tree->nodes[0].total, share);
 	xml_share(node->self, picture->tree->nodes[0].total, self);
 	buffer_printf(picture->out, "<title>%s", marks.before);
-	put_text(picture->out, frame->name, NAME_BYTES, SIZE_MAX);
+	put_text(picture->out, frame_whole_name(frame), NAME_BYTES, SIZE_MAX);
 	if (answer->base_scale > 0)
 		put_sides(picture, node, marks.after);
 	else

@@ -254,6 +254,7 @@ static void put_functions(struct writing *writing)
 
 		json_open(json, '{');
 		json_key_string(json, "name", frame->name);
+		json_key_signature(json, frame);
 		json_key_string(json, "file", frame->file);
 		json_key_uint(json, "line", frame->line);
 		json_key_string(json, "module", module->name);

@@ -20,7 +20,7 @@ struct hotspots_answer {
 	bool by_total, by_samples, is_gauge;
 	double least;
 	/* Parameters of the query that its links repeat; NULL or "": not given. */
-	const char *focus, *ignore, *hide, *demangle;
+	const char *focus, *ignore, *hide, *demangle, *collapse;
 };
 
 /* {"type",…,"changes":[…],"processes":[…],"functions":[…],"accounting":{…}}:

@@ -101,6 +101,7 @@ void hotspots_link_flamegraph(struct buffer *out, const struct hotspots_answer *
 	put_sample_parameters(out, answer, range);
 	put_match(out, answer, process, true);
 	put_parameter(out, "demangle", answer->demangle);
+	put_parameter(out, "collapse", answer->collapse);
 }
 
 void hotspots_link_page(struct buffer *out, const struct hotspots_answer *answer, uint32_t process,
@@ -118,6 +119,7 @@ void hotspots_link_diff(struct buffer *out, const struct hotspots_answer *answer
 	put_sample_parameters(out, answer, range);
 	put_match(out, answer, process, true);
 	put_parameter(out, "demangle", answer->demangle);
+	put_parameter(out, "collapse", answer->collapse);
 	buffer_printf(out, "&base.from=%" PRId64 "&base.until=%" PRId64 "&norm=share&sort=%s",
 		      base.from_ms, base.until_ms, answer->by_total ? "total" : "self");
 }

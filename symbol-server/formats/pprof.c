@@ -41,7 +41,7 @@ struct mapping {
 };
 
 struct function {
-	uint32_t name, file;
+	uint32_t name, signature, file; /* numbers of texts */
 };
 
 struct sample { /* its key in keys: label values, then locations */
@@ -168,38 +168,41 @@ static bool make_room(void **items, uint32_t count, uint32_t *room, size_t size)
 	return true;
 }
 
-/* Without a system_name: were it the same as the name, pprof would take the name for a mangled one
- * and strip it of parameters and template arguments. */
-static void put_function(struct pprof *pprof, uint32_t id, uint32_t name, uint32_t file)
+/* A signature is its system_name. Without one there is none: were it the same as the name, pprof
+ * would take the name for a mangled one and strip it of parameters and template arguments. */
+static void put_function(struct pprof *pprof, uint32_t id, const struct function *function)
 {
 	struct buffer *message = &pprof->message;
 
 	put_varint(message, 1, id);
-	put_varint(message, 2, name);
-	put_varint(message, 4, file);
+	put_varint(message, 2, function->name);
+	put_varint(message, 3, function->signature);
+	put_varint(message, 4, function->file);
 	put_message(&pprof->plain, PROFILE_FUNCTION, message);
 }
 
-/* Its id, from 1; 0: no memory. A function is its name in its file. */
+/* Its id, from 1; 0: no memory. A function is its name and signature in its file. */
 static uint32_t function_id(struct pprof *pprof, const struct flame_frame *frame)
 {
-	uint32_t name, file, probe, at;
+	struct function function;
+	uint32_t probe, at;
 	uint64_t hash;
 
-	if (!text_number(pprof, frame->name, frame->name_hash, &name) ||
-	    !text_number(pprof, frame->file ? frame->file : "", 0, &file))
+	if (!text_number(pprof, frame->name, frame->name_hash, &function.name) ||
+	    !text_number(pprof, frame->signature ? frame->signature : "", 0, &function.signature) ||
+	    !text_number(pprof, frame->file ? frame->file : "", 0, &function.file))
 		return 0;
-	hash = hash_word(name, file);
+	hash = hash_bytes(&function, sizeof(function), 0);
 	for (at = hash_table_first(&pprof->function_table, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&pprof->function_table, hash, &probe))
-		if (pprof->functions[at].name == name && pprof->functions[at].file == file)
+		if (!memcmp(&pprof->functions[at], &function, sizeof(function)))
 			return at + 1;
 	if (!make_room((void **)&pprof->functions, pprof->function_count, &pprof->function_room,
 		       sizeof(*pprof->functions)) ||
 	    !hash_table_add(&pprof->function_table, hash, pprof->function_count))
 		return 0;
-	pprof->functions[pprof->function_count++] = (struct function){name, file};
-	put_function(pprof, pprof->function_count, name, file);
+	pprof->functions[pprof->function_count++] = function;
+	put_function(pprof, pprof->function_count, &function);
 	return pprof->function_count;
 }
 

@@ -17,6 +17,12 @@ void stack_id_json(struct json *json, uint64_t id)
 	json_string(json, text);
 }
 
+void json_key_signature(struct json *json, const struct flame_frame *frame)
+{
+	if (frame->signature)
+		json_key_string(json, "signature", frame->signature);
+}
+
 static void put_function(struct json *json, const struct flame_answer *answer,
 			 const struct top_function *function)
 {
@@ -28,6 +34,7 @@ static void put_function(struct json *json, const struct flame_answer *answer,
 
 	json_open(json, '{');
 	json_key_string(json, "name", frame->name);
+	json_key_signature(json, frame);
 	json_key_string(json, "file", frame->file);
 	json_key_uint(json, "line", frame->line);
 	json_key_string(json, "module", module->name);

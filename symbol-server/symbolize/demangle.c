@@ -17,10 +17,15 @@ enum {
 	CHUNKS_MAX = 1 << 20, /* calls of the callback */
 };
 
-/* What c++filt -p sets; and for Rust c++filt -p -i: a name's hash and its crate's differ from build
- * to build, and flame graphs would not merge. The raw name is in the table. */
-static const int cxx_flags = DMGL_ANSI | DMGL_VERBOSE | DMGL_NO_RECURSE_LIMIT;
-static const int rust_flags = DMGL_ANSI;
+struct style {
+	int cxx, rust;
+};
+
+/* What c++filt -p sets; and for Rust c++filt -p -i, without a name's hash and its crate's. */
+static const struct style shown = {DMGL_ANSI | DMGL_VERBOSE | DMGL_NO_RECURSE_LIMIT, DMGL_ANSI};
+/* What c++filt sets. */
+static const struct style whole = {DMGL_ANSI | DMGL_VERBOSE | DMGL_PARAMS | DMGL_NO_RECURSE_LIMIT,
+				   DMGL_ANSI | DMGL_VERBOSE | DMGL_PARAMS};
 
 struct text {
 	char bytes[PLAIN_MAX];
@@ -103,15 +108,15 @@ static void add_chunk(const char *bytes, size_t length, void *context)
 /* The order of cplus_demangle(): Rust's old mangling looks like C++'s and is tried first. Leaving
  * by longjmp() loses nothing in the C++ part, which has its memory on the stack, and at most one
  * identifier's buffer in the Rust part. */
-static bool demangle_text(const char *mangled, struct text *text)
+static bool demangle_text(const char *mangled, struct style style, struct text *text)
 {
 	if (setjmp(text->too_long))
 		return false;
 	text->length = text->chunks = 0;
-	if (rust_demangle_callback(mangled, rust_flags, add_chunk, text))
+	if (rust_demangle_callback(mangled, style.rust, add_chunk, text))
 		return true;
 	text->length = text->chunks = 0;
-	return cplus_demangle_v3_callback(mangled, cxx_flags, add_chunk, text);
+	return cplus_demangle_v3_callback(mangled, style.cxx, add_chunk, text);
 }
 
 /* "_ZdlPv@plt": a stub's name is the one of what it calls, and says that it is a stub. */
@@ -124,25 +129,49 @@ static bool is_stub(const char *name)
 	return version && version != name && !strcmp(version, stub_mark);
 }
 
+static const char *bare_name(const char *name, size_t length, struct arena *arena)
+{
+	return name[length] ? arena_text(arena, name, length) : name;
+}
+
+/* NULL: it is not mangled, or memory. */
+static const char *plain_name(const char *bare, size_t mark, struct style style,
+			      struct arena *arena)
+{
+	struct text text;
+
+	if (bare[0] != '_' || (bare[1] != 'Z' && bare[1] != 'R') ||
+	    !demangle_text(bare, style, &text) || text.length + mark > sizeof(text.bytes))
+		return NULL;
+	memcpy(text.bytes + text.length, stub_mark, mark);
+	return arena_text(arena, text.bytes, text.length + mark);
+}
+
+static size_t mark_length(const char *name)
+{
+	return is_stub(name) ? sizeof(stub_mark) - 1 : 0;
+}
+
 const char *demangle(const char *name, struct arena *arena)
 {
-	size_t length = bare_length(name), mark = is_stub(name) ? sizeof(stub_mark) - 1 : 0;
-	const char *bare = name, *plain = NULL;
-	struct text text;
+	size_t length = bare_length(name), mark = mark_length(name);
+	const char *bare, *plain;
 
 	if (length > MANGLED_MAX)
 		return name;
-	if (name[length]) {
-		bare = arena_text(arena, name, length);
-		if (!bare)
-			return name;
-	}
-	if (bare[0] == '_' && (bare[1] == 'Z' || bare[1] == 'R') && demangle_text(bare, &text) &&
-	    text.length + mark <= sizeof(text.bytes)) {
-		memcpy(text.bytes + text.length, stub_mark, mark);
-		plain = arena_text(arena, text.bytes, text.length + mark);
-	} else if (mark) {
+	bare = bare_name(name, length, arena);
+	if (!bare)
+		return name;
+	plain = plain_name(bare, mark, shown, arena);
+	if (!plain && mark)
 		plain = arena_text(arena, name, length + mark);
-	}
 	return plain ? plain : bare;
+}
+
+const char *demangle_signature(const char *name, struct arena *arena)
+{
+	size_t length = bare_length(name);
+	const char *bare = length > MANGLED_MAX ? NULL : bare_name(name, length, arena);
+
+	return bare ? plain_name(bare, mark_length(name), whole, arena) : NULL;
 }

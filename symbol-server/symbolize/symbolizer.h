@@ -99,6 +99,12 @@ unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base
  * .isra.0, .lto_priv.0 …) and symbol versions left out. Returns a text in arena, or name itself. */
 const char *demangle(const char *name, struct arena *arena);
 
+/* The whole signature, as `c++filt` prints it: with parameters, a template's return type, the
+ * hashes of Rust. It is another for each overload and instance, and one for what compilers make
+ * several symbols of: a constructor's kinds, ".cold" parts. A text in arena; NULL: not mangled, or
+ * no room. */
+const char *demangle_signature(const char *name, struct arena *arena);
+
 /* ---- states ---- */
 
 /* Every module with its state, in arena; see struct module_row. */

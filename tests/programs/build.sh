@@ -67,6 +67,10 @@ build() {
 		tests/programs/demo.c -o "$2" ;;
 	shapes_cc) c++ -std=c++17 -O2 -g -fno-omit-frame-pointer $map tests/programs/shapes.cc -o "$2" ;;
 	shapes_rs) rustc --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=2 -C debuginfo=2 tests/programs/shapes.rs -o "$2" ;;
+	overloads_cc) c++ -std=c++17 -O1 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $map tests/programs/overloads.cc -o "$2" ;;
+	# Rust's old names are asked of a new compiler as an unstable option.
+	overloads_rs | overloads_rs_v0) RUSTC_BOOTSTRAP=1 rustc -Z unstable-options --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=1 -C debuginfo=2 -C force-frame-pointers=yes \
+		-C symbol-mangling-version="$(test "$1" = overloads_rs_v0 && echo v0 || echo legacy)" tests/programs/overloads.rs -o "$2" ;;
 	allocs_rs) rustc --remap-path-prefix "$PWD=." --edition 2021 -C opt-level=2 -C debuginfo=2 tests/programs/allocs.rs -o "$2" ;;
 	*) echo "there is no program named $1" >&2 && return 2 ;;
 	esac

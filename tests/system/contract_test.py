@@ -71,7 +71,7 @@ def paths(graph):
 def shape():
     server = filled("shape")
     graph = server.json("/api/v1/flamegraph")
-    equal(sorted(graph), ["accounting", "files", "from", "kinds", "modules", "names", "nodes", "type", "unit", "until"],
+    equal(sorted(graph), ["accounting", "files", "from", "kinds", "modules", "names", "nodes", "signatures", "type", "unit", "until"],
           "a flame graph's members")
     equal(sorted(graph["nodes"]), sorted(["name", "file", "line", "module", "parent", "self", "total", "kind"]), "columns")
     equal(len({len(column) for column in graph["nodes"].values()}), 1, "columns of equal length")

@@ -148,8 +148,8 @@ def pprof_raw(go, path):
 
 
 def name_of(line):
-    """"name file:line:column s=start()" → name; names hold spaces themselves, old versions have no columns."""
-    return re.sub(r" \S*:\d+(:\d+)? s=0\(\)$", "", line)
+    """"name file:line:column s=start(signature)" → name; names hold spaces themselves, old versions have no columns."""
+    return re.sub(r" \S*:\d+(:\d+)? s=0\(.*\)$", "", line)
 
 
 def of_pprof(samples, locations, label):

@@ -78,8 +78,8 @@ def llvm(path, addresses):
 
 
 def demangled(names):
-    """What the API promises: as c++filt -p prints them, without suffixes and versions."""
-    texts = sh("c++filt", "-p", input="\n".join(names)).splitlines()
+    """What the API promises: as c++filt prints them, without suffixes and versions."""
+    texts = sh("c++filt", input="\n".join(names)).splitlines()
     return {name: re.sub(r"( \[clone [^]]*\])+$|\.(cold|isra|part|constprop|lto_priv)\b.*|@.*", "", text)
             for name, text in zip(names, texts)}
 

@@ -183,3 +183,32 @@ test("a million nodes", () => {
   assert.equal(new Set(order).size, count);
   assert.equal(graph.lineOf(order[count - 1]), 2 ** 19 - 2); // the last of each level but the lowest, which is not full
 });
+
+// Of a name with parameters the part before them is the name, all of it the signature.
+function overloaded(root) {
+  const answer = { ...answerOf(root), signatures: {} };
+  answer.names = answer.names.map((name, i) => {
+    if (name.includes("(")) {
+      answer.signatures[i] = name;
+    }
+    return name.split("(")[0];
+  });
+  return answer;
+}
+
+test("overloads have one name and ways of their own, also beside other answers", async () => {
+  const { graft } = await bundle("graph/graft.ts");
+  const { joinTrees } = await bundle("views/wall/wall_join.ts");
+  const root = (leaf) => tree("all", 0, [tree("work(int)", 5, [tree("leaf", leaf)]), tree("work(long)", 3), tree("main", 1)], "root");
+  const whole = new Graph(overloaded(root(1)));
+  const at = whole.find(["work(long)"]);
+  assert.deepEqual([whole.nameOf(at), whole.signatureOf(at), whole.total[at]], ["work", "work(long)", 3]);
+  assert.deepEqual(whole.pathOf(whole.find(["work", "leaf"])), ["work(int)", "leaf"], "a name alone is the first one's");
+  assert.equal(whole.signatureOf(whole.find(["main"])), undefined);
+  const finer = overloaded(tree("all", 0, [tree("work(long)", 2, [tree("below(char)", 1)])], "root"));
+  const joined = new Graph(graft(whole, at, finer));
+  assert.deepEqual([...joined.preorder()].map((node) => joined.wholeNameOf(node)), ["all", "work(long)", "below(char)"]);
+  const both = new Graph(joinTrees([overloaded(root(1)), overloaded(root(2))]).answer);
+  const sums = [...both.preorder()].map((node) => [both.nameOf(node), both.signatureOf(node), both.total[node]]);
+  assert.deepEqual(sums.slice(1), [["work", "work(int)", 13], ["leaf", undefined, 3], ["work", "work(long)", 6], ["main", undefined, 2]]);
+});

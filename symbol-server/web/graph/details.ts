@@ -37,6 +37,10 @@ export function detailRows(graph: Graph, node: number): [string, string][] {
     out[0][1] += ` · ${formatPercent(total, graph.total[graph.parent[node]])} of its caller`;
   }
   out.push(["self", `${amount(graph, self)} · ${formatPercent(self, all)} of all`]);
+  const signature = graph.signatureOf(node);
+  if (signature !== undefined) {
+    out.push(["signature", signature]);
+  }
   const place = placeOf(graph, node);
   if (place !== "") {
     out.push(["source", place]);

@@ -11,7 +11,8 @@ function subtreeRoot(detail: Graph, path: readonly string[]): number {
     return whole;
   }
   const name = path[path.length - 1];
-  return detail.answer.names[detail.nameIndex(0)] === name ? 0 : detail.find([name]);
+  const first = detail.nameIndex(0);
+  return detail.answer.names[first] === name || detail.answer.signatures?.[first] === name ? 0 : detail.find([name]);
 }
 
 // The answer to draw, in which the path from the root is base's and all below node is detail's;
@@ -23,7 +24,7 @@ export function graft(base: Graph, node: number, answer: FlameAnswer): FlameAnsw
     return null;
   }
   const chain = base.ancestorsOf(node).slice(0, -1);
-  const { nodes, names, files, modules } = copyChain(base, chain, answer);
+  const { nodes, names, signatures, files, modules } = copyChain(base, chain, answer);
   const number = new Int32Array(detail.count).fill(-1);
   for (let i = root; i < detail.count; i++) {
     const parent = i === root ? chain.length - 1 : number[detail.parent[i]];
@@ -40,12 +41,13 @@ export function graft(base: Graph, node: number, answer: FlameAnswer): FlameAnsw
     nodes.total.push(detail.total[i]);
     nodes.kind.push(detail.kindIndex(i));
   }
-  return { ...base.answer, names, files, modules, kinds: [...KINDS], nodes };
+  return { ...base.answer, names, signatures, files, modules, kinds: [...KINDS], nodes };
 }
 
 // The chain as columns, each frame below the one before; its names follow the detail's own.
 function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
   const names = answer.names.slice();
+  const signatures = { ...answer.signatures };
   const files = answer.files.slice();
   const modules = answer.modules.slice();
   const nodes: FlameNodes<number[]> = {
@@ -60,6 +62,10 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
   };
   for (const [i, node] of chain.entries()) {
     const module = base.moduleOf(node);
+    const signature = base.signatureOf(node);
+    if (signature !== undefined) {
+      signatures[names.length] = signature;
+    }
     nodes.name.push(names.push(base.nameOf(node)) - 1);
     nodes.file.push(files.push(base.fileOf(node)) - 1);
     nodes.line.push(base.lineOf(node));
@@ -69,5 +75,5 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
     nodes.total.push(base.total[node]);
     nodes.kind.push(base.kindIndex(node));
   }
-  return { nodes, names, files, modules };
+  return { nodes, names, signatures, files, modules };
 }

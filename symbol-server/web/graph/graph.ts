@@ -127,6 +127,15 @@ export class Graph {
     return node === 0 ? this.rootName : this.answer.names[this.nameIndex(node)];
   }
 
+  signatureOf(node: number): string | undefined {
+    return node === 0 ? undefined : this.answer.signatures?.[this.nameIndex(node)];
+  }
+
+  // What tells it from every other function of its module.
+  wholeNameOf(node: number): string {
+    return this.signatureOf(node) ?? this.nameOf(node);
+  }
+
   // Index into KINDS.
   kindIndex(node: number): number {
     return this.kinds[this.answer.nodes.kind[this.rowOf(node)]] ?? NATIVE;
@@ -191,11 +200,11 @@ export class Graph {
     return out;
   }
 
-  // Names from below the root to the node.
+  // Whole names from below the root to the node.
   pathOf(node: number): string[] {
     const names: string[] = [];
     for (let i = node; i > 0; i = this.parent[i]) {
-      names.push(this.nameOf(i));
+      names.push(this.wholeNameOf(i));
     }
     return names.reverse();
   }
@@ -209,14 +218,14 @@ export class Graph {
     return out.reverse();
   }
 
-  // The node at this path, or −1.
+  // The node at this path, or −1. A name without its signature is the widest function's of that name.
   find(path: readonly string[]): number {
     let node = 0;
     for (const name of path) {
       const first = this.firstChild[node];
       const end = first + this.childCount[node];
       let child = first;
-      while (child < end && this.nameOf(child) !== name) {
+      while (child < end && this.nameOf(child) !== name && this.signatureOf(child) !== name) {
         child++;
       }
       if (child >= end) {

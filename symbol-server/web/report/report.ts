@@ -82,7 +82,7 @@ function search(text: string): void {
 
 function rowOf(row: TopFunction): HTMLElement {
   const place = row.file === "" ? "" : row.line > 0 ? `${row.file}:${row.line}` : row.file;
-  const name = el("button", { type: "button", title: row.name }, row.name);
+  const name = el("button", { type: "button", title: row.signature ?? row.name }, row.name);
   name.addEventListener("click", () => {
     box.value = `^${row.name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`;
     search(box.value);

@@ -49,7 +49,8 @@ export interface FlameAnswer {
   unit: string;
   from: number; // effective range, unix milliseconds
   until: number;
-  names: string[];
+  names: string[]; // one that has several signatures as often
+  signatures?: Record<string, string>; // by the name's number, of those that have one
   files: string[];
   modules: { name: string; build_id: string }[];
   kinds: string[];
@@ -59,6 +60,7 @@ export interface FlameAnswer {
 
 export interface TopFunction {
   name: string;
+  signature?: string; // the whole one, where the name does not say it
   file: string;
   line: number;
   module: string;
@@ -99,6 +101,7 @@ export interface DiffRow {
 }
 
 export interface DiffFunction extends DiffRow {
+  signature?: string;
   file: string;
   line: number;
   module: string;
@@ -133,7 +136,7 @@ export interface DiffAnswer extends FlameAnswer {
   hosts_left: DiffHost[];
 }
 
-export type FrameTree = Pick<FlameAnswer, "names" | "files" | "modules" | "kinds"> & { nodes: FlameNodes<number[]> };
+export type FrameTree = Pick<FlameAnswer, "names" | "signatures" | "files" | "modules" | "kinds"> & { nodes: FlameNodes<number[]> };
 
 export interface SandwichAnswer {
   type: string;

@@ -256,7 +256,7 @@ export class ColouredGraph {
 
   private openSandwich(): void {
     if (this.graph !== null && this.selected >= 0 && isFunction(this.graph.kindOf(this.selected))) {
-      this.shell.change({ page: "graph", sandwich: this.graph.nameOf(this.selected) });
+      this.shell.change({ page: "graph", sandwich: this.graph.wholeNameOf(this.selected) });
     } else {
       this.shell.notice("Select a function first.");
     }

@@ -47,7 +47,8 @@ void symbol_table_release(struct symbol_table *table)
 		symbolizer.released++;
 }
 
-/* 0x10: main; 0x20: work, with leaf inlined into it; 0x30: a kernel function; others nothing */
+/* 0x10: main; 0x20: work, with leaf inlined into it; 0x30: a kernel function; 0x40, 0x41, 0x42:
+ * overloads; others nothing */
 unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
 			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX])
 {
@@ -62,6 +63,12 @@ unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base
 		frames[1] = (struct symbol_frame){"work<int>", "work.c", 9, false};
 		return 2;
 	}
+	if (address >= 0x40 && address <= 0x42) {
+		static const char *const names[] = {"_Z3runi", "_Z3runl", "_Z3runi.cold"};
+
+		frames[0] = (struct symbol_frame){names[address - 0x40], "run.c", 1, false};
+		return 1;
+	}
 	if (address == 0x30 && base == ADDRESS_KERNEL_TEXT) {
 		frames[0] = (struct symbol_frame){"vfs_read", "", 0, false};
 		return 1;
@@ -72,7 +79,13 @@ unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base
 const char *demangle(const char *name, struct arena *arena)
 {
 	(void)arena;
-	return strcmp(name, "_Z4mainv") ? name : "main";
+	return !strncmp(name, "_Z3run", 6) ? "run" : strcmp(name, "_Z4mainv") ? name : "main";
+}
+
+const char *demangle_signature(const char *name, struct arena *arena)
+{
+	(void)arena;
+	return strncmp(name, "_Z3run", 6) ? NULL : name[6] == 'i' ? "run(int)" : "run(long)";
 }
 
 void samples_result_free(struct samples_result *result)
@@ -210,6 +223,78 @@ static struct stack_totals show(const struct stack_view *view, const char *want)
 }
 
 static const char *const by_process[] = {"process"};
+
+/* ---- overloads ---- */
+
+static bool goes_on(void *context)
+{
+	(void)context;
+	return true;
+}
+
+/* "name[signature] total" of all nodes but the root. */
+static void show_tree(const struct stack_view *view, const char *want)
+{
+	static struct result_location places[] = {
+		{LOCATION_NATIVE, 0, 0x40, "", "", "", 0},
+		{LOCATION_NATIVE, 0, 0x41, "", "", "", 0},
+		{LOCATION_NATIVE, 0, 0x42, "", "", "", 0},
+		{LOCATION_NATIVE, 0, 0x20, "", "", "", 0},
+	};
+	static const uint32_t by_location[][2] = {{3, 0}, {3, 1}, {3, 2}};
+	static struct result_stack runs[] = {{0, "", 0, by_location[0], 2, 1, 1000},
+					     {0, "", 0, by_location[1], 2, 1, 200},
+					     {0, "", 0, by_location[2], 2, 1, 30}};
+	struct samples_result of = result;
+	struct stack_totals totals;
+	struct flame_tree *tree = flame_tree_new(100);
+	struct named_stacks *named;
+	struct buffer out;
+
+	of.locations = places;
+	of.location_count = 4;
+	of.stacks = runs;
+	of.stack_count = 3;
+	named = named_stacks_new(&of, &symbolizer, view, NULL);
+	buffer_init(&out, 1 << 16);
+	CHECK(named_stacks_tree(named, tree, false, (struct flame_limit){0}, goes_on, NULL, &totals,
+				NULL));
+	flame_tree_cut(tree, 100);
+	for (size_t i = 1; i < tree->count; i++) {
+		const struct flame_node *node = &tree->nodes[i];
+
+		buffer_printf(&out, "%s[%s] %llu\n", node->frame.name,
+			      node->frame.signature ? node->frame.signature : "",
+			      (unsigned long long)node->total);
+	}
+	buffer_append_char(&out, 0);
+	CHECK_TEXT((const char *)out.bytes, want);
+	buffer_release(&out);
+	named_stacks_free(named);
+	flame_tree_free(tree);
+}
+
+static void test_overloads(void)
+{
+	static const char *const all[] = {"run"}, *const one[] = {"run(long)"};
+	struct stack_view view = {0};
+
+	show_tree(&view, "run[run(int)] 1030\nrun[run(long)] 200\nwork<int>[] 1030\n"
+			 "work<int>[] 200\nleaf[] 1030\nleaf[] 200\n");
+	view.root_depth = 1;
+	view.root = all;
+	show_tree(&view, "run[run(int)] 1030\nrun[run(long)] 200\nwork<int>[] 1030\n"
+			 "work<int>[] 200\nleaf[] 1030\nleaf[] 200\n");
+	view.root = one;
+	show_tree(&view, "run[run(long)] 200\nwork<int>[] 200\nleaf[] 200\n");
+	view = (struct stack_view){.joins_names = true};
+	show_tree(&view, "run[] 1230\nwork<int>[] 1230\nleaf[] 1230\n");
+	view = (struct stack_view){.demangle = DEMANGLE_SIMPLE};
+	show_tree(&view, "run[] 1230\nwork[] 1230\nleaf[] 1230\n");
+	view = (struct stack_view){.demangle = DEMANGLE_NONE};
+	show_tree(&view, "_Z3runi[] 1000\n_Z3runl[] 200\n_Z3runi.cold[] 30\nwork<int>[] 1000\n"
+			 "work<int>[] 200\nwork<int>[] 30\nleaf[] 1000\nleaf[] 200\nleaf[] 30\n");
+}
 
 static void test_shape(void)
 {
@@ -579,12 +664,6 @@ static void make_random(struct random_stacks *random, uint32_t of_series)
 	}
 }
 
-static bool goes_on(void *context)
-{
-	(void)context;
-	return true;
-}
-
 struct outcome {
 	struct named_stacks *stacks;
 	struct flame_tree *tree;
@@ -779,6 +858,7 @@ int main(void)
 
 	arena_init(&arena, 16 << 20);
 	test_shape();
+	test_overloads();
 	test_incomplete();
 	test_many_reasons();
 	test_modules();

@@ -84,7 +84,7 @@ static void test_json(void)
 		   "{\"type\":\"on-cpu\",\"unit\":\"nanoseconds\",\"from\":60000,\"until\":120000,"
 		   "\"names\":[\"all\",\"nginx\",\"main\",\"a;b\\u000a\",\"vfs_read\",\"vmlinux+"
 		   "0x1a\"],"
-		   "\"files\":[\"a.c\"],"
+		   "\"signatures\":{},\"files\":[\"a.c\"],"
 		   "\"modules\":[{\"name\":\"app\",\"build_id\":\"abcd\"},"
 		   "{\"name\":\"vmlinux\",\"build_id\":\"\"}],"
 		   "\"kinds\":[\"root\",\"group\",\"native\",\"inline\",\"kernel\",\"interpreter\","
@@ -103,6 +103,34 @@ static void test_json(void)
 		   "{\"name\":\"app\",\"build_id\":\"abcd\",\"samples\":1}]},"
 		   "{\"reason\":\"rare\",\"samples\":1,\"modules\":[]}],"
 		   "\"unsymbolized\":6,\"cut\":7,\"hosts\":8}}\n");
+	flame_tree_free(tree);
+}
+
+/* A name is in the list once for each of its signatures, and has those by its number. */
+static void test_signatures(void)
+{
+	static const char *const signatures[] = {"work(int)", "work(long)", NULL, "work(int)"};
+	struct flame_tree *tree = flame_tree_new(100);
+	struct flame_answer answer = answer_of(tree);
+	struct buffer out;
+
+	for (unsigned i = 0; i < 4; i++)
+		add(tree,
+		    (struct flame_frame[]){{.name = "work",
+					    .signature = signatures[i],
+					    .file = "",
+					    .module = 1,
+					    .kind = FRAME_native}},
+		    1, 10 + i);
+	flame_tree_cut(tree, 100);
+	buffer_init(&out, 1 << 20);
+	CHECK(flame_json(&answer, &out));
+	buffer_append_char(&out, 0);
+	CHECK(strstr((const char *)out.bytes,
+		     "\"names\":[\"all\",\"work\",\"work\",\"work\"],"
+		     "\"signatures\":{\"1\":\"work(int)\",\"3\":\"work(long)\"}"));
+	CHECK(strstr((const char *)out.bytes, "\"total\":[46,23,12,11]"));
+	buffer_release(&out);
 	flame_tree_free(tree);
 }
 
@@ -257,6 +285,7 @@ static void test_limit(void)
 int main(void)
 {
 	test_json();
+	test_signatures();
 	test_places();
 	test_header();
 	test_folded();

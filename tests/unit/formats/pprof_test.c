@@ -120,6 +120,31 @@ static void test_profile(void)
 	pprof_free(pprof);
 }
 
+/* Overloads are functions of their own: equal names, the signature as system_name. */
+static void test_overloads(void)
+{
+	static const struct flame_frame one = {
+		.name = "f", .signature = "f(int)", .file = "", .module = 2};
+	static const struct flame_frame two = {
+		.name = "f", .signature = "f(long)", .file = "", .module = 2};
+	const struct flame_frame *const first[] = {&one}, *const second[] = {&two};
+	struct buffer out = {.limit = 1 << 20}, plain;
+	struct pprof *pprof = pprof_new(&answer, NULL, 0, &out);
+
+	add(pprof, 0x10, 2, first, 1);
+	add(pprof, 0x20, 2, second, 1);
+	add(pprof, 0x30, 2, first, 1);
+	CHECK(pprof_finish(pprof));
+	buffer_init(&plain, 1 << 20);
+	CHECK(gzip_inflate(out.bytes, out.length, &plain, NULL));
+	CHECK(memmem(plain.bytes, plain.length, "\x2a\6\x08\1\x10\1\x18\2", 8));
+	CHECK(memmem(plain.bytes, plain.length, "\x2a\6\x08\2\x10\1\x18\3", 8));
+	CHECK(!memmem(plain.bytes, plain.length, "\x2a\6\x08\3", 4));
+	buffer_release(&plain);
+	buffer_release(&out);
+	pprof_free(pprof);
+}
+
 static bool comes_before(const struct buffer *plain, const char *one, const char *other)
 {
 	const char *first = memmem(plain->bytes, plain->length, one, strlen(one));
@@ -205,6 +230,7 @@ static void test_large(void)
 int main(void)
 {
 	test_profile();
+	test_overloads();
 	test_main_program();
 	test_ends();
 	test_large();

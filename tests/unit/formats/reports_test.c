@@ -88,13 +88,13 @@ static void test_csv(void)
 {
 	check_whole(flame_csv, "f",
 		    "node,parent,kind,name,file,line,module,build_id,self,total,self_samples,"
-		    "total_samples\r\n"
-		    "0,,root,all,,0,,,1,100,1,10\r\n"
-		    "1,0,group,web,,0,,,0,99,0,9\r\n"
-		    "2,1,native,main,a.c,7,\"a,\"\"pp\",abcd,0,99,0,9\r\n"
-		    "3,2,inline,f,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9\r\n"
-		    "4,3,kernel,vfs,,0,,,60,60,6,6\r\n");
-	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9\r\n", true);
+		    "total_samples,signature\r\n"
+		    "0,,root,all,,0,,,1,100,1,10,\r\n"
+		    "1,0,group,web,,0,,,0,99,0,9,\r\n"
+		    "2,1,native,main,a.c,7,\"a,\"\"pp\",abcd,0,99,0,9,\r\n"
+		    "3,2,inline,f,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,\r\n"
+		    "4,3,kernel,vfs,,0,,,60,60,6,6,\r\n");
+	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,\r\n", true);
 	check_has(flame_csv, "=1+1", ",\"'=1+1\",", true);
 	check_has(flame_csv, "+1", ",\"'+1\",", true);
 	check_has(flame_csv, "-1", ",\"'-1\",", true);

@@ -54,7 +54,26 @@ static void names(void)
 	CHECK_TEXT(demangle("_D3std5stdio7writelnFZv", &arena), "_D3std5stdio7writelnFZv");
 }
 
-static void like_cxxfilt(void)
+static void signatures(void)
+{
+	CHECK_TEXT(demangle_signature("_Z4worki", &arena), "work(int)");
+	CHECK_TEXT(demangle_signature("_Z4workIiET_S0_", &arena), "int work<int>(int)");
+	CHECK_TEXT(demangle_signature("_Z4worki.isra.0.cold", &arena), "work(int)");
+	CHECK_TEXT(demangle_signature("_ZdlPv@plt", &arena), "operator delete(void*)@plt");
+	CHECK_TEXT(demangle_signature("_ZN1AC1Ei", &arena), "A::A(int)");
+	CHECK_TEXT(demangle_signature("_ZN1AC2Ei", &arena), "A::A(int)");
+	CHECK_TEXT(demangle_signature("_ZN4core3fmt5write17h0123456789abcdefE", &arena),
+		   "core::fmt::write::h0123456789abcdef");
+	CHECK(!demangle_signature("main", &arena));
+	CHECK(!demangle_signature("main.cold", &arena));
+	CHECK(!demangle_signature("puts@plt", &arena));
+	CHECK(!demangle_signature("_Znotmangled", &arena));
+	CHECK(!demangle_signature("", &arena));
+}
+
+typedef const char *demangle_fn(const char *name, struct arena *arena);
+
+static void like_cxxfilt(demangle_fn *demangled, const char *options)
 {
 	char command[512], line[8192], raw[8192];
 	unsigned count = 0, different = 0;
@@ -67,7 +86,8 @@ static void like_cxxfilt(void)
 	snprintf(command, sizeof(command),
 		 "f=$(ldconfig -p | sed -n 's/.*libstdc++.so.6 .*=> //p' | head -n 1); "
 		 "nm -D $f | sed -n 's/.* \\(_Z[^ @]*\\).*/\\1/p' | sort -u > $T/names; "
-		 "c++filt -p < $T/names | paste -d ' ' $T/names -");
+		 "c++filt %s < $T/names | paste -d ' ' $T/names -",
+		 options);
 	setenv("T", mkdtemp(strcpy(raw, "/tmp/demangle-XXXXXX")), 1);
 	pipe = popen(command, "r");
 	while (pipe && fgets(line, sizeof(line), pipe)) {
@@ -78,8 +98,10 @@ static void like_cxxfilt(void)
 		*plain++ = '\0';
 		plain[strcspn(plain, "\n")] = '\0';
 		count++;
-		if (strcmp(demangle(line, &arena), plain) != 0 && different++ < 5)
-			printf("# %s\n#  got %s\n# want %s\n", line, demangle(line, &arena), plain);
+		arena_clear(&arena);
+		if (strcmp(demangled(line, &arena), plain) != 0 && different++ < 5)
+			printf("# %s\n#  got %s\n# want %s\n", line, demangled(line, &arena),
+			       plain);
 	}
 	if (pipe)
 		pclose(pipe);
@@ -150,6 +172,8 @@ static void hostile(void)
 			name[i] = letters[(size_t)rand() % (sizeof(letters) - 1)];
 		memcpy(name, rand() % 4 ? "_Z" : "_R", 2);
 		name[length] = '\0';
+		arena_clear(&arena);
+		demangle_signature(name, &arena);
 		found += demangle(name, &arena) != NULL;
 	}
 	CHECK(found == 20000); /* what is no name comes back as it is */
@@ -159,7 +183,9 @@ int main(void)
 {
 	arena_init(&arena, 64 << 20);
 	names();
-	like_cxxfilt();
+	signatures();
+	like_cxxfilt(demangle, "-p");
+	like_cxxfilt(demangle_signature, "");
 	long_names();
 	hostile();
 	arena_release(&arena);

@@ -157,7 +157,7 @@ export class DiffTable {
   }
 
   private functionRow(answer: DiffAnswer, f: DiffFunction): HTMLElement {
-    const title = [f.name, f.module, f.build_id].filter((text) => text !== "").join("\n");
+    const title = [f.signature ?? f.name, f.module, f.build_id].filter((text) => text !== "").join("\n");
     const button = el("button", { type: "button", class: "link", title }, el("bdi", {}, collapseArguments(f.name)));
     button.addEventListener("click", () => this.events.pick(f.name));
     const row = this.row(answer, f, button, f.module);

@@ -28,6 +28,7 @@ import { FlameZoom } from "./flame_zoom";
 import { FrameDetails } from "./frame_details";
 import { FrameTree } from "./frame_tree";
 import { modulesBySelf } from "./frame_sums";
+import { wholeName } from "./function_rows";
 import { FunctionTable } from "./function_table";
 import { collapseRecursion, recursionOf } from "./recursion";
 import { SandwichPanel } from "./sandwich_panel";
@@ -86,9 +87,9 @@ export class FlameView implements View {
       this.hoverCard.hide();
       this.shell.menu.open(x, y, f.name, functionMenu(f, this.shell.state, this.menuActions));
     },
-    callers: async ({ name, module }, signal) => {
-      const state = { ...this.shell.pinned(), sandwich: name, max_nodes: CALLER_NODES };
-      const asked = { ...sandwichParameters(state, this.screen.width), module };
+    callers: async (f, signal) => {
+      const state = { ...this.shell.pinned(), sandwich: wholeName(f), max_nodes: CALLER_NODES };
+      const asked = { ...sandwichParameters(state, this.screen.width), module: f.module };
       return neighbours(sandwichOf(await ask<SandwichAnswer>("sandwich", asked, signal)).callers);
     },
   });
@@ -403,7 +404,7 @@ export class FlameView implements View {
   private openSandwich(): void {
     const { selection } = this;
     if (selection !== null && isFunction(selection.graph.kindOf(selection.node))) {
-      this.shell.change({ sandwich: selection.graph.nameOf(selection.node) });
+      this.shell.change({ sandwich: selection.graph.wholeNameOf(selection.node) });
     } else {
       this.shell.notice("Select a function first.");
     }

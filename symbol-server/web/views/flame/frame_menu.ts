@@ -25,6 +25,7 @@ export function stackText(graph: Graph, node: number): string {
 // What menus need to know of a function; stack: "" in a table, where it has many.
 export interface MenuFunction {
   name: string;
+  signature?: string;
   module: string;
   build_id: string;
   place: string; // file:line
@@ -34,13 +35,14 @@ export interface MenuFunction {
 
 function functionOf(graph: Graph, node: number): MenuFunction {
   const { name: module, build_id } = graph.moduleOf(node) ?? { name: "", build_id: "" };
-  return { name: graph.nameOf(node), module, build_id, place: placeOf(graph, node), stack: stackText(graph, node), recurs: isRecursive(graph, node) };
+  return { name: graph.nameOf(node), signature: graph.signatureOf(node), module, build_id, place: placeOf(graph, node), stack: stackText(graph, node), recurs: isRecursive(graph, node) };
 }
 
-function copying({ name, stack, place }: MenuFunction, copy: FrameActions["copy"]): MenuItem[] {
+function copying({ name, signature, stack, place }: MenuFunction, copy: FrameActions["copy"]): MenuItem[] {
   const item = (text: string, hint: string, what: string): MenuItem => ({ text, hint, run: () => copy(what) });
   return [
     item("Copy name", "c", name),
+    ...(signature === undefined ? [] : [item("Copy signature", "", signature)]),
     ...(stack === "" ? [] : [item("Copy stack", "C", stack)]),
     ...(place === "" ? [] : [item("Copy file:line", "", place)]),
   ];
@@ -89,7 +91,7 @@ function searching(name: string, change: FrameActions["change"]): MenuItem {
 // The same for a function wherever it is named: in a row, by a bar.
 export function functionMenu(f: MenuFunction, state: State, { change, copy }: Omit<FrameActions, "zoom">): MenuItem[] {
   return [
-    { text: "Sandwich: callers and callees", hint: "s", run: () => change({ page: "graph", sandwich: f.name }) },
+    { text: "Sandwich: callers and callees", hint: "s", run: () => change({ page: "graph", sandwich: f.signature ?? f.name }) },
     ...copying(f, copy),
     searching(f.name, change),
     {

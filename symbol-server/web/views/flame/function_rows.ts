@@ -13,8 +13,12 @@ export type TableRow =
   | { kind: "caller"; function: TopFunction; caller: Neighbour }
   | { kind: "text"; text: string };
 
+export function wholeName(f: { name: string; signature?: string }): string {
+  return f.signature ?? f.name;
+}
+
 export function keyOf(f: TopFunction): string {
-  return `${f.name}\n${f.module}\n${f.build_id}\n${f.file}`;
+  return `${wholeName(f)}\n${f.module}\n${f.build_id}\n${f.file}`;
 }
 
 export function wanted(functions: readonly TopFunction[], filter: string, column: Column, upwards: boolean): TopFunction[] {

@@ -7,7 +7,7 @@ import { byId, el } from "../../widgets/dom";
 import { collapseArguments, formatCount, formatPercent, formatValue } from "../../text/format";
 import { TOP_LIMIT } from "../../shell/state";
 import { rowWindow, scrollTo } from "../../widgets/virtual_window";
-import { COLUMNS, keyOf, rowsOf, wanted, type Column, type TableRow } from "./function_rows";
+import { COLUMNS, keyOf, rowsOf, wanted, wholeName, type Column, type TableRow } from "./function_rows";
 import { onLongPress } from "../../widgets/long_press";
 import type { MenuFunction } from "./frame_menu";
 import type { Neighbour } from "./sandwich_trees";
@@ -178,7 +178,7 @@ export class FunctionTable {
   private functionRow(f: TopFunction): HTMLTableRowElement {
     const all = this.answer?.accounting.value ?? 0;
     const where = [f.module, f.file === "" ? "" : f.line > 0 ? `${f.file}:${f.line}` : f.file];
-    const title = [f.name, ...where, f.build_id].filter((text) => text !== "").join("\n");
+    const title = [wholeName(f), ...where, f.build_id].filter((text) => text !== "").join("\n");
     const isOpen = this.unfolded.has(keyOf(f));
     const unfold = el(
       "button",
@@ -200,7 +200,7 @@ export class FunctionTable {
       return el("tr", { class: "caller quiet" }, cell);
     }
     const { caller, function: f } = row;
-    const name = el("button", { type: "button", class: "link", tabindex: "-1", title: caller.name }, collapseArguments(caller.name));
+    const name = el("button", { type: "button", class: "link", tabindex: "-1", title: wholeName(caller) }, collapseArguments(caller.name));
     const line = el("div", { class: "line from" }, el("span", { class: "quiet" }, "from"), name, el("span", { class: "quiet" }, caller.module), more(caller.name));
     return el("tr", { class: "caller" }, el("td", { class: "name" }, line), el("td"), this.amount(caller.value, f.total));
   }
@@ -211,11 +211,12 @@ export class FunctionTable {
   }
 
   private nameOf(at: number): string | null {
+    return this.functionAt(at)?.name ?? null;
+  }
+
+  private functionAt(at: number): { name: string; signature?: string; module: string } | null {
     const row = this.rows[at];
-    if (row === undefined || row.kind === "text") {
-      return null;
-    }
-    return row.kind === "function" ? row.function.name : row.caller.name;
+    return row === undefined || row.kind === "text" ? null : row.kind === "function" ? row.function : row.caller;
   }
 
   // Its menu, where it was pointed at, else below the row; false: it has none.
@@ -228,10 +229,10 @@ export class FunctionTable {
     const box = this.elementOf(at)?.getBoundingClientRect();
     const x = pointer?.clientX ?? (box?.left ?? 0) + 24;
     const y = pointer?.clientY ?? box?.bottom ?? 0;
-    const { name, module } = row.kind === "function" ? row.function : row.caller;
+    const { name, signature, module } = row.kind === "function" ? row.function : row.caller;
     const f = row.kind === "function" ? row.function : { build_id: "", file: "", line: 0 };
     const place = f.file === "" || f.line === 0 ? f.file : `${f.file}:${f.line}`;
-    this.events.menu({ name, module, build_id: f.build_id, place, stack: "", recurs: false }, x, y);
+    this.events.menu({ name, signature, module, build_id: f.build_id, place, stack: "", recurs: false }, x, y);
     return true;
   }
 
@@ -268,7 +269,7 @@ export class FunctionTable {
     } else if (e.key === "Enter" && name !== null) {
       this.events.pick(name);
     } else if (e.key === "s" && name !== null) {
-      this.events.sandwich(name);
+      this.events.sandwich(wholeName(this.functionAt(this.at) ?? { name }));
     } else if (e.key === "m" && name !== null) {
       this.menuOf(this.at, null);
     } else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {

@@ -22,8 +22,8 @@ export function withoutRoot(nodes: FlameNodes<number[]>): FlameNodes {
 
 function graphOf(answer: SandwichAnswer, tree: FrameTree): Graph {
   const { type, unit, from, until, accounting } = answer;
-  const { names, files, modules, kinds } = tree;
-  const shown: FlameAnswer = { type, unit, from, until, accounting, names, files, modules, kinds, nodes: withoutRoot(tree.nodes) };
+  const { names, signatures, files, modules, kinds } = tree;
+  const shown: FlameAnswer = { type, unit, from, until, accounting, names, signatures, files, modules, kinds, nodes: withoutRoot(tree.nodes) };
   const graph = new Graph(shown);
   graph.rootName = answer.function;
   return graph;
@@ -40,6 +40,7 @@ export function sandwichOf(answer: SandwichAnswer): Sandwich {
 
 export interface Neighbour {
   name: string;
+  signature?: string;
   module: string;
   value: number;
 }
@@ -50,8 +51,8 @@ export function neighbours(graph: Graph): Neighbour[] {
   const first = graph.firstChild[0];
   for (let node = first; node < first + graph.childCount[0]; node++) {
     const module = graph.moduleOf(node)?.name ?? "";
-    const key = `${module}\n${graph.nameOf(node)}`;
-    const known = found.get(key) ?? { name: graph.nameOf(node), module, value: 0 };
+    const key = `${module}\n${graph.wholeNameOf(node)}`;
+    const known = found.get(key) ?? { name: graph.nameOf(node), signature: graph.signatureOf(node), module, value: 0 };
     known.value += graph.total[node];
     found.set(key, known);
   }

@@ -31,14 +31,15 @@ class Keys {
 
   of(row: number): string {
     const { name, kind, module } = this.answer.nodes;
-    const { names, kinds } = this.answer;
-    return `${kinds[kind[row]] ?? ""}\n${this.modules[module[row]] ?? ""}\n${names[name[row]]}`;
+    const { names, signatures, kinds } = this.answer;
+    return `${kinds[kind[row]] ?? ""}\n${this.modules[module[row]] ?? ""}\n${signatures?.[name[row]] ?? names[name[row]]}`;
   }
 }
 
 // Grows the union of the trees: columns for FlameNodes, rows in the order in which they were met.
 class Union {
   readonly names: string[] = [];
+  readonly signatures: Record<string, string> = {};
   readonly files: string[] = [];
   readonly modules: FlameAnswer["modules"] = [];
   readonly nodes: FlameNodes<number[]> = { name: [], file: [], line: [], module: [], parent: [], self: [], total: [], kind: [] };
@@ -57,10 +58,10 @@ class Union {
     return made;
   }
 
-  private add(parent: number, { names, files, modules, kinds, nodes }: FlameAnswer, row: number): number {
+  private add(parent: number, { names, signatures, files, modules, kinds, nodes }: FlameAnswer, row: number): number {
     const own = this.nodes;
     const module = modules[nodes.module[row]];
-    own.name.push(this.intern("n", names[nodes.name[row]], this.names));
+    own.name.push(this.name(names[nodes.name[row]], signatures?.[nodes.name[row]]));
     own.file.push(nodes.file[row] < 0 ? -1 : this.intern("f", files[nodes.file[row]], this.files));
     own.line.push(nodes.line[row]);
     own.module.push(module === undefined ? -1 : this.module(module));
@@ -68,6 +69,17 @@ class Union {
     own.total.push(0);
     own.kind.push(KINDS.indexOf(kinds[nodes.kind[row]] as (typeof KINDS)[number]));
     return own.parent.push(parent) - 1;
+  }
+
+  private name(text: string, signature: string | undefined): number {
+    if (signature === undefined) {
+      return this.intern("n", text, this.names);
+    }
+    const key = `s${signature}`;
+    const known = this.texts.get(key) ?? this.names.push(text) - 1;
+    this.signatures[known] = signature;
+    this.texts.set(key, known);
+    return known;
   }
 
   private intern(table: string, text: string, into: string[]): number {
@@ -118,7 +130,7 @@ function sorted(
   union: Union,
   parts: { total: number[]; self: number[] }[],
 ): Joined {
-  const { nodes, names, files, modules } = union;
+  const { nodes, names, signatures, files, modules } = union;
   const count = nodes.total.length;
   const depth = new Uint32Array(count);
   for (let row = 1; row < count; row++) {
@@ -134,6 +146,7 @@ function sorted(
     answer: {
       ...first,
       names,
+      signatures,
       files,
       modules,
       kinds: [...KINDS],
