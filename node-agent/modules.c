@@ -104,6 +104,19 @@ static struct module_name *keep_name(struct module_announcer *announcer, const c
 	return name;
 }
 
+static void set_file(const struct executable *executable, struct ship_module *module)
+{
+	module->fd = fcntl(executable->fd, F_DUPFD_CLOEXEC, 3);
+	if (module->fd < 0)
+		return;
+	module->place.st = executable->st;
+	module->place.tgid = executable->tgid;
+	module->place.start = executable->mapping_start;
+	module->place.end = executable->mapping_end;
+	if (executable->path[0] == '/')
+		module->place.path = strdup(executable->path);
+}
+
 static void set_content(struct module_announcer *announcer, const struct executable *executable,
 			struct ship_module *module)
 {
@@ -111,8 +124,9 @@ static void set_content(struct module_announcer *announcer, const struct executa
 		return;
 	switch (executable->base) {
 	case ADDRESS_ELF:
-		if (executable->fd >= 0 && !executable->is_private)
-			module->fd = fcntl(executable->fd, F_DUPFD_CLOEXEC, 3);
+		if (!executable->is_private &&
+		    process_table_reopen(announcer->table, executable->index))
+			set_file(executable, module);
 		break;
 	case ADDRESS_KERNEL_TEXT:
 		module->make_bytes = make_kernel_text;

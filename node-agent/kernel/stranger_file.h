@@ -29,11 +29,12 @@
  * - /proc/PID/exe (stranger): the same
  * - a mapping's path, process there (stranger): below /proc/PID/root, no links, for its real user
  * - a mapping's path, process gone (stranger): below /, no links; sent only if all may read it
- * - an executable's path, once more (stranger): the same, and it has to be the very file of before
+ * - an executable, once more (stranger): its mapping or path, and it is the very file of before
  * - a probed file (stranger): as a mapping; the kernel gets the descriptor (/proc/self/fd/N)
  * - a debug file beside, or in .debug/ (stranger): below the running file's own folder, no links
  * - a debug file in /usr/lib/debug (root; a stranger the last names): follows_links, for anybody
- * - what is sent of a running file (stranger): the descriptor of before, stranger_file_may_send()
+ * - what is sent of a running file (stranger): the descriptor of before, or the same once more;
+ *   stranger_file_may_send()
  * - texts of links in /proc/PID (stranger): compared and shown, never opened
  * - files for the parser's child (stranger): descriptors from here; it can open nothing itself
  * - /proc/PID/maps, mem, stat, status, cgroup, cmdline, comm, task/ (kernel): by number; no path

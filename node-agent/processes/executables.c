@@ -12,6 +12,7 @@
 #include "bpf/unwind_rows.h"
 #include "common/hash_table.h"
 #include "common/log.h"
+#include "node-agent/kernel/stranger_file.h"
 #include "node-agent/processes/vdso.h"
 
 #define OWNER_TRUSTED UINT64_MAX
@@ -21,6 +22,7 @@ enum {
 	PAGE_BYTES = 4096,
 	FORGOTTEN_MAX = 64,  /* that nobody has taken yet */
 	FORGET_AFTER_S = 60, /* younger entries may be in a report that is being made */
+	REOPEN_AFTER_S = 10,
 };
 
 struct entry {
@@ -28,7 +30,7 @@ struct entry {
 	char *name, *path;
 	uint64_t owner; /* see executables_owner() */
 	uint64_t content_hash;
-	uint64_t used_s;
+	uint64_t used_s, reopen_s;
 	unsigned segment_count;
 	struct elf_segment *segments;
 };
@@ -138,7 +140,7 @@ struct executable *executables_get(struct executables *executables, struct execu
 	return entry ? &entry->shown : NULL;
 }
 
-struct executable *executables_by_index(struct executables *executables, uint32_t index)
+static uint32_t slot_by_index(const struct executables *executables, uint32_t index)
 {
 	uint64_t hash = hash_word(0, index);
 	uint32_t probe = 0;
@@ -146,8 +148,29 @@ struct executable *executables_by_index(struct executables *executables, uint32_
 	for (uint32_t slot = hash_table_first(&executables->by_index, hash, &probe);
 	     slot != HASH_TABLE_NONE; slot = hash_table_next(&executables->by_index, hash, &probe))
 		if (executables->slots[slot]->shown.index == index)
-			return &executables->slots[slot]->shown;
-	return NULL;
+			return slot;
+	return HASH_TABLE_NONE;
+}
+
+struct executable *executables_by_index(struct executables *executables, uint32_t index)
+{
+	uint32_t slot = slot_by_index(executables, index);
+
+	return slot == HASH_TABLE_NONE ? NULL : &executables->slots[slot]->shown;
+}
+
+bool executables_may_reopen(struct executables *executables, uint32_t index,
+			    struct executable_ref *ref)
+{
+	uint32_t slot = slot_by_index(executables, index);
+	struct entry *entry = slot == HASH_TABLE_NONE ? NULL : executables->slots[slot];
+
+	if (!entry || entry->shown.is_raw || entry->path[0] != '/' ||
+	    executables->now_s < entry->reopen_s)
+		return false;
+	entry->reopen_s = executables->now_s + REOPEN_AFTER_S;
+	*ref = (struct executable_ref){slot, index};
+	return true;
 }
 
 uint32_t executables_take_forgotten(struct executables *executables)
@@ -300,7 +323,20 @@ static void keep_descriptor(struct executables *executables, struct entry *entry
 			close_descriptor(executables, executables->slots[old]);
 	}
 	entry->shown.fd = fd;
+	entry->shown.sampled_s = executables->now_s;
+	stranger_file_stat(fd, &entry->shown.st);
 	executables->descriptors++;
+}
+
+void executables_close_idle(struct executables *executables)
+{
+	for (uint32_t i = 0; i < executables->slot_count; i++) {
+		struct entry *entry = executables->slots[i];
+
+		if (entry && entry->path[0] == '/' &&
+		    entry->shown.sampled_s + EXECUTABLE_IDLE_S < executables->now_s)
+			close_descriptor(executables, entry);
+	}
 }
 
 /* --- entries --- */

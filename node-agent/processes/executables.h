@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that code runs from, one entry per content and owner, with a descriptor from first sight.
- * The hash does not cover all of a file: what one user's file says never serves another's, nor
- * root's; only files that root alone may write are one wherever they lie. */
+/* Files that code runs from, one entry per content and owner, with a descriptor from first sight
+ * until no sample has used it for some seconds: it keeps the file system busy. The hash does not
+ * cover all of a file: what one user's file says never serves another's, nor root's; only files
+ * that root alone may write are one wherever they lie. */
 #ifndef NODE_AGENT_PROCESSES_EXECUTABLES_H
 #define NODE_AGENT_PROCESSES_EXECUTABLES_H
 
@@ -53,6 +54,12 @@ uint64_t executables_owner(const struct stat *st);
  */
 bool executables_add(struct executables *executables, const struct executable_content *content,
 		     int fd, struct executable_ref *found);
+/* Closes what no sample used for EXECUTABLE_IDLE_S; about once a second. The vDSO stays open. */
+enum { EXECUTABLE_IDLE_S = 10 };
+void executables_close_idle(struct executables *executables);
+/* Whether it may be tried again to open one; false within some seconds of the last time. */
+bool executables_may_reopen(struct executables *executables, uint32_t index,
+			    struct executable_ref *ref);
 /* The same file again, for an entry whose descriptor was closed. Takes fd. */
 void executables_keep_open(struct executables *executables, struct executable_ref ref, int fd);
 

@@ -11,6 +11,7 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
+#include "node-agent/kernel/stranger_place.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/process_files.h"
 
@@ -466,27 +467,45 @@ bool file_identities_find_open(struct file_identities *identities, const struct 
 	return true;
 }
 
-bool file_identities_reopen(struct file_identities *identities, uint32_t index)
+/* Takes path_fd. Whether it was the very file, which is open then. */
+static bool reopen_same(struct file_identities *identities, struct executable_ref ref, int path_fd,
+			bool is_mapping)
+{
+	const struct executable *shown = executables_get(identities->executables, ref);
+	struct stat st;
+	int fd = -1;
+
+	if (path_fd < 0)
+		return false;
+	if (stranger_file_stat(path_fd, &st) && stranger_place_same(&st, &shown->st, is_mapping))
+		fd = stranger_reopen(path_fd);
+	close(path_fd);
+	if (fd >= 0)
+		executables_keep_open(identities->executables, ref, fd);
+	return fd >= 0;
+}
+
+static int open_mapping(const struct executable *shown, const char *proc_root)
+{
+	int directory = shown->tgid ? process_directory_open(proc_root, shown->tgid, 0) : -1, found;
+
+	if (directory < 0)
+		return -1;
+	found = process_open_mapping(directory, shown->mapping_start, shown->mapping_end);
+	close(directory);
+	return found;
+}
+
+bool file_identities_reopen(struct file_identities *identities, const char *proc_root,
+			    uint32_t index)
 {
 	const struct executable *shown = executables_by_index(identities->executables, index);
-	const struct known_file *known = NULL;
-	struct file_state state;
-	struct stat st;
-	int path_fd, fd = -1;
+	struct executable_ref ref;
 	bool is_public;
 
-	if (!shown || shown->is_raw || shown->fd >= 0 || shown->path[0] != '/')
+	if (!shown || shown->fd >= 0 ||
+	    !executables_may_reopen(identities->executables, index, &ref))
 		return shown && shown->fd >= 0;
-	path_fd = process_open_own_path(shown->path, &is_public);
-	if (path_fd >= 0 && stranger_file_stat(path_fd, &st) && S_ISREG(st.st_mode)) {
-		state = state_of(&st);
-		known = find_known(identities, &state);
-		if (known && known->found == FILE_FOUND && known->ref.index == index)
-			fd = stranger_reopen(path_fd);
-	}
-	if (path_fd >= 0)
-		close(path_fd);
-	if (fd >= 0)
-		executables_keep_open(identities->executables, known->ref, fd);
-	return fd >= 0;
+	return reopen_same(identities, ref, open_mapping(shown, proc_root), true) ||
+	       reopen_same(identities, ref, process_open_own_path(shown->path, &is_public), false);
 }

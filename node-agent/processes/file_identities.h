@@ -61,9 +61,11 @@ void file_identities_answer(struct file_identities *identities, uint32_t asked,
 /* How many answers there were. */
 uint32_t file_identities_answered(const struct file_identities *identities);
 
-/* Opens an executable's file again when the descriptor was closed and its path, in our own root,
- * still has that very file. False: there is none. */
-bool file_identities_reopen(struct file_identities *identities, uint32_t index);
+/* Opens an executable's file again when the descriptor was closed and the mapping that it was last
+ * seen by, or its path in our own root, still has that very file. False: there is none, or that was
+ * so seconds ago. */
+bool file_identities_reopen(struct file_identities *identities, const char *proc_root,
+			    uint32_t index);
 
 struct file_identities_counters {
 	uint64_t opened; /* files read and hashed */

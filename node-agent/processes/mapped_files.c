@@ -203,6 +203,14 @@ bool mapped_files_is_known(struct mapped_files *files, uint32_t number)
 	       executables_find_gnu(files->executables, &file->key.build_id, &file->executable);
 }
 
+bool mapped_files_is_open(const struct mapped_files *files, uint32_t number)
+{
+	const struct executable *executable = executables_get(files->executables,
+							      files->items[number].executable);
+
+	return executable && (executable->fd >= 0 || executable->is_raw);
+}
+
 /* --- to an executable --- */
 
 /* Whether an open file is the one the key means. The inode alone, without the device: on overlayfs

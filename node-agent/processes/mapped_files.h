@@ -38,6 +38,8 @@ void mapped_files_drop(struct mapped_files *files, uint32_t file);
 
 /* True: a content is known for the file, nothing needs to be opened in a hurry. */
 bool mapped_files_is_known(struct mapped_files *files, uint32_t file);
+/* And its executable's descriptor is there, if it is to have one. */
+bool mapped_files_is_open(const struct mapped_files *files, uint32_t file);
 
 /* Finds the executable of a MAPPING_FILE row. tgid and start_time_ns: a process that has it mapped;
  * start_time_ns 0: not known, then inode or build-id must agree. In this order: the process' own

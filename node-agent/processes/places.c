@@ -9,10 +9,12 @@ static void place_file(struct places *places, struct executable_ref ref, const s
 		       uint64_t address, struct located_frame *frame)
 {
 	uint64_t offset = address - row->start + row->file_offset;
+	struct executable *executable = executables_get(places->executables, ref);
 
 	if (!executables_address(places->executables, ref, offset, &frame->address))
 		return;
-	frame->executable = executables_get(places->executables, ref);
+	executable->sampled_s = executables_time(places->executables);
+	frame->executable = executable;
 	frame->place = PLACE_FILE;
 }
 
@@ -34,6 +36,20 @@ static enum file_found resolve(struct places *places, const struct program *prog
 				    parent->key.start_time_ns);
 }
 
+/* Where it can be opened once more. */
+static bool see_executable(struct places *places, const struct program *program,
+			   const struct mapping *row, struct executable_ref ref)
+{
+	struct executable *executable = executables_get(places->executables, ref);
+
+	if (executable && program->is_current) {
+		executable->tgid = program->key.tgid;
+		executable->mapping_start = row->start;
+		executable->mapping_end = row->end;
+	}
+	return executable;
+}
+
 /* FOUND, ASKED, or else not to be had now. The row may turn out to be anonymous. */
 static enum file_found find_executable(struct places *places, struct program *program,
 				       struct mapping *row, uint64_t time_ns)
@@ -42,7 +58,7 @@ static enum file_found find_executable(struct places *places, struct program *pr
 	uint32_t now_s = (uint32_t)(time_ns / 1000000000);
 	enum file_found found;
 
-	if (executables_get(places->executables, ref))
+	if (see_executable(places, program, row, ref))
 		return FILE_FOUND;
 	if (row->executable_index) {
 		row->executable_index = row->executable = 0;

@@ -163,8 +163,8 @@ void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t tim
 	programs_exit(table->programs, tgid, time_ns);
 }
 
-/* The file is opened at once when nothing is known of its content: its process may be gone before a
- * sample asks for it. */
+/* The file is opened at once when nothing is known of its content, or it is not open: its process
+ * may be gone before a sample asks for it. */
 static bool fill_file_row(struct process_table *table, const struct program *program,
 			  const struct process_mapping_event *event, const char *path,
 			  struct mapping *row)
@@ -182,7 +182,8 @@ static bool fill_file_row(struct process_table *table, const struct program *pro
 	row->file = mapped_files_add(table->files, &key);
 	if (row->file == MAPPED_FILE_NONE)
 		return false;
-	if (!mapped_files_is_known(table->files, row->file))
+	if (!mapped_files_is_known(table->files, row->file) ||
+	    !mapped_files_is_open(table->files, row->file))
 		mapped_files_resolve(table->files, row, event->tgid,
 				     program->is_identified ? program->key.start_time_ns : 0);
 	return true;
@@ -406,6 +407,8 @@ bool process_table_read_code(struct process_table *table, const struct process_k
 				      ? mapping_set_find(program->set, address, &program->near)
 				      : NULL;
 
+	if (row && row->kind == MAPPING_FILE && row->executable_index)
+		process_table_reopen(table, row->executable_index);
 	return row && length <= row->end - address &&
 	       places_read(&table->places, row, address, to, length);
 }
@@ -450,7 +453,7 @@ uint32_t process_table_take_forgotten(struct process_table *table)
 
 bool process_table_reopen(struct process_table *table, uint32_t index)
 {
-	return file_identities_reopen(table->identities, index);
+	return file_identities_reopen(table->identities, table->proc_root, index);
 }
 
 uint32_t process_table_executable_count(const struct process_table *table)
@@ -473,6 +476,7 @@ static bool is_there(const struct process_table *table, const struct program *pr
 void process_table_sweep(struct process_table *table, uint64_t time_ns)
 {
 	executables_set_time(table->executables, time_ns);
+	executables_close_idle(table->executables);
 	process_directory_close(&table->directory);
 	for (int i = 0; i < CHECKS_PER_SWEEP; i++) {
 		struct program *program = programs_next_to_check(table->programs, time_ns);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "bpf/unwind_rows.h"
 #include "common/build_id.h"
@@ -27,9 +28,14 @@ struct executable {
 	uint64_t start, limit; /* ELF addresses of its first executable segment */
 	uint64_t file_offset;  /* of that segment */
 	uint64_t entry;        /* ELF address of the entry point; 0 = none */
-	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed because many
-	 * others were used since. */
+	/* Open for reading from first sight; −1: not an ELF, the kernel, or closed since no sample
+	 * used it for a while or many others were: process_table_reopen(). */
 	int fd;
+	struct stat st;     /* stranger_file_stat() of what was open last */
+	uint64_t sampled_s; /* of the events' clock: its last use by a sample, or its opening */
+	/* Who had it mapped and where, when it was last looked for; tgid 0: not known. */
+	uint32_t tgid;
+	uint64_t mapping_start, mapping_end;
 	bool has_go;     /* functions of Go's */
 	bool is_raw;     /* not an ELF: addresses are file offsets, and there is no unwind table */
 	bool is_private; /* nobody who runs it is known to be allowed to read it: it is not sent */

@@ -57,6 +57,13 @@ static void close_module(struct ship_module *module)
 	module->fd = -1;
 }
 
+static void release_module(struct ship_module *module)
+{
+	close_module(module);
+	free(module->place.path);
+	module->place.path = NULL;
+}
+
 /* A module's name stands in a line of text: one word of it. */
 static void make_word(char *name)
 {
@@ -77,15 +84,23 @@ static uint64_t size_of(const struct ship_module *module)
 	return !fstat(module->fd, &status) && status.st_size > 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* There was nothing to send so far. */
+/* It is announced at once if there was nothing to send so far. */
 static void take_file(struct known_module *known, struct ship_module *module, int64_t now_ms)
 {
+	bool had_place = known->module.place.path;
+
+	free(known->module.place.path);
+	known->module.place = module->place;
 	known->module.fd = module->fd;
-	known->size = size_of(module);
+	known->hold_until_ms = now_ms + HOLD_MS;
+	module->place.path = NULL;
+	module->fd = -1;
+	if (had_place)
+		return;
+	known->size = size_of(&known->module);
 	known->announce_ms = now_ms;
 	known->announce_interval_ms = ANNOUNCE_FIRST_MS;
 	known->tries = 0;
-	module->fd = -1;
 }
 
 bool announced_modules_add(struct announced_modules *list, struct ship_module *module,
@@ -96,7 +111,8 @@ bool announced_modules_add(struct announced_modules *list, struct ship_module *m
 	*is_over_limit = false;
 	if (known) {
 		known->module.samples = module->samples;
-		if (module->fd >= 0 && known->module.fd < 0 && !known->module.make_bytes) {
+		if (module->fd >= 0 && known->module.fd < 0 && !known->module.make_bytes &&
+		    !known->is_sent) {
 			take_file(known, module, now_ms);
 			return true;
 		}
@@ -111,12 +127,13 @@ bool announced_modules_add(struct announced_modules *list, struct ship_module *m
 	*added = (struct known_module){.module = *module,
 				       .size = size_of(module),
 				       .announce_ms = now_ms,
-				       .announce_interval_ms = ANNOUNCE_FIRST_MS};
+				       .announce_interval_ms = ANNOUNCE_FIRST_MS,
+				       .hold_until_ms = now_ms + HOLD_MS};
 	added->module.name[sizeof added->module.name - 1] = '\0';
 	make_word(added->module.name);
 	return true;
 not_taken:
-	close_module(module);
+	release_module(module);
 	return false;
 }
 
@@ -188,7 +205,7 @@ void announced_modules_announce_again(struct announced_modules *list, int64_t an
 static bool may_upload(const struct announced_modules *list, const struct known_module *module,
 		       int64_t now_ms)
 {
-	if (module->module.fd < 0 && !module->module.make_bytes)
+	if (module->module.fd < 0 && !module->module.make_bytes && !module->module.place.path)
 		return false;
 	if (module->tries >= UPLOAD_TRIES)
 		return false;
@@ -248,6 +265,24 @@ struct known_module *announced_modules_wanted(struct announced_modules *list)
 	return best;
 }
 
+int64_t announced_modules_let_go(struct announced_modules *list, int64_t now_ms)
+{
+	int64_t due = INT64_MAX;
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct known_module *known = &list->modules[i];
+		bool is_settled = known->uploaded_ms && !known->is_wanted;
+
+		if (known->module.fd < 0 || !known->module.place.path || known->is_sent)
+			continue;
+		if (is_settled || known->hold_until_ms <= now_ms)
+			close_module(&known->module);
+		else if (known->hold_until_ms < due)
+			due = known->hold_until_ms;
+	}
+	return due;
+}
+
 int64_t announced_modules_due_ms(const struct announced_modules *list)
 {
 	int64_t due = INT64_MAX;
@@ -263,7 +298,7 @@ void announced_modules_release(struct announced_modules *list)
 	if (!list)
 		return;
 	for (size_t i = 0; i < list->count; i++)
-		close_module(&list->modules[i].module);
+		release_module(&list->modules[i].module);
 	free(list->modules);
 	hash_table_release(&list->by_id);
 	announced_modules_init(list);

@@ -24,6 +24,7 @@ enum {
 	UPLOAD_AGAIN_MS = 3600 *
 			  1000, /* a server that was never away must ask twice an hour apart */
 	UPLOAD_TRIES = 5,
+	HOLD_MS = 30 * 1000, /* a descriptor, over two announcements */
 };
 
 struct known_module {
@@ -35,7 +36,8 @@ struct known_module {
 	int64_t uploaded_ms;          /* 0: never */
 	unsigned uploaded_presence;   /* the server's presence it was uploaded in */
 	unsigned tries;               /* of uploading, in this presence */
-	bool is_wanted;
+	int64_t hold_until_ms;        /* then its descriptor is closed; its place stays */
+	bool is_wanted, is_sent;      /* is_sent: right now */
 };
 
 struct announced_modules {
@@ -47,8 +49,8 @@ struct announced_modules {
 
 void announced_modules_init(struct announced_modules *list);
 
-/* Takes the module and its descriptor; of one that had none until now the descriptor. False: it is
- * not new (its samples are taken over) or there are too many; the descriptor is closed then. */
+/* Takes the module, its descriptor and place; of one that is known and has no descriptor these two.
+ * False: it had one already (its samples are taken over) or there are too many; both go then. */
 bool announced_modules_add(struct announced_modules *list, struct ship_module *module,
 			   int64_t now_ms, bool *is_over_limit);
 
@@ -75,6 +77,10 @@ size_t announced_modules_take_wanted(struct announced_modules *list, struct byte
 struct known_module *announced_modules_wanted(struct announced_modules *list);
 struct known_module *announced_modules_find(struct announced_modules *list,
 					    const struct build_id *id);
+
+/* Closes the descriptors of files that were uploaded, or held for HOLD_MS: they keep their file
+ * systems busy, and are opened again by their places. Returns when the next is due; INT64_MAX. */
+int64_t announced_modules_let_go(struct announced_modules *list, int64_t now_ms);
 
 /* When the next announcement is due; INT64_MAX: never. */
 int64_t announced_modules_due_ms(const struct announced_modules *list);

@@ -16,6 +16,7 @@
 #include "common/build_id.h"
 #include "common/error.h"
 #include "common/profile.h"
+#include "node-agent/kernel/stranger_place.h"
 #include "node-agent/ship/symbol_finder.h"
 
 struct ship_options {
@@ -76,6 +77,9 @@ struct ship_module {
 	bool is_htlhash;
 	char name[64]; /* base name */
 	int fd;        /* dup()ed by the caller, owned by ship; −1: nothing to upload from here */
+	/* Of fd, for when ship has closed it, which it does soon. path: malloc()ed by the caller,
+	 * owned by ship; NULL: no place. */
+	struct stranger_place place;
 	/* When fd is −1 and text is set: bytes to upload instead (the kernel's kallsyms, the vDSO);
 	 * made on the ship thread only when wanted. false: cannot be made. */
 	bool (*make_bytes)(void *context, struct buffer *out, struct error *err);

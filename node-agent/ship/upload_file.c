@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,7 +52,10 @@ static bool open_file(const struct ship_module *module, struct upload_file *file
 		if (!module->make_bytes ||
 		    !module->make_bytes(module->make_context, &file->bytes, err))
 			return err->kind ? false
-					 : error_set(err, ERROR_NOT_FOUND, "nothing to send");
+					 : error_set(err, ERROR_NOT_FOUND, "%s",
+						     module->place.path
+							     ? "the file is gone, or changed"
+							     : "nothing to send");
 		file->length = file->bytes.length;
 		return file->length ? true : error_set(err, ERROR_NOT_FOUND, "nothing to send");
 	}
@@ -70,6 +74,13 @@ static bool open_file(const struct ship_module *module, struct upload_file *file
 	return true;
 }
 
+/* Its descriptor was closed a while ago. */
+static void open_place(struct ship_module *module)
+{
+	if (module->fd < 0 && module->place.path)
+		module->fd = stranger_place_open(&module->place);
+}
+
 static void run(void *context)
 {
 	struct file_opener *opener = context;
@@ -81,9 +92,11 @@ static void run(void *context)
 			continue;
 		}
 		thread_unlock(&opener->thread);
+		open_place(&opener->module);
 		opener->is_open = open_file(&opener->module, &opener->file, &opener->err);
 		if (opener->module.fd >= 0)
 			close(opener->module.fd);
+		free(opener->module.place.path);
 		thread_lock(&opener->thread);
 		opener->state = OPENING_DONE;
 		thread_wake(&opener->thread);
@@ -106,6 +119,8 @@ static void begin(struct file_opener *opener, const struct ship_module *module)
 	opener->module = *module;
 	if (module->fd >= 0) /* its own: it may go on when nobody waits any more */
 		opener->module.fd = fcntl(module->fd, F_DUPFD_CLOEXEC, 0);
+	if (module->place.path)
+		opener->module.place.path = strdup(module->place.path);
 	opener->file = (struct upload_file){.fd = -1};
 	buffer_init(&opener->file.bytes, MADE_BYTES_MAX);
 	opener->err = (struct error){0};

@@ -24,6 +24,7 @@ enum {
 	ANNOUNCE_TEXT_MAX = 64 << 10,
 	ANSWER_TIME_MS = 60 * 1000, /* for the server to take in what was sent */
 	STOP_MS = 500,              /* for the thread to notice */
+	LET_GO_MS = 1000,
 };
 
 struct uploader {
@@ -44,6 +45,7 @@ struct uploader {
 	int64_t quiet_until_ms; /* nothing is sent before */
 	bool is_complaining;    /* the last exchange failed and it was said */
 	int64_t pace_ms;        /* when the next byte may go */
+	int64_t let_go_ms;      /* when descriptors are looked at, during an upload */
 };
 
 /* --- one exchange --- */
@@ -131,7 +133,7 @@ static void announce(struct uploader *uploader)
 
 struct upload {
 	struct uploader *uploader;
-	struct ship_module module; /* a copy; the descriptor stays the list's */
+	struct ship_module module; /* a copy; descriptor and place stay the list's */
 	struct upload_file file;
 };
 
@@ -151,11 +153,25 @@ static bool keep_pace(struct uploader *uploader, size_t length)
 	       poll(&interrupt, 1, (int)(uploader->pace_ms - now_ms)) == 0;
 }
 
+/* While a long one is sent the others' descriptors are not kept for it. */
+static void let_go(struct uploader *uploader)
+{
+	int64_t now_ms = monotonic_ms();
+
+	if (now_ms < uploader->let_go_ms)
+		return;
+	uploader->let_go_ms = now_ms + LET_GO_MS;
+	thread_lock(&uploader->thread);
+	announced_modules_let_go(&uploader->modules, now_ms);
+	thread_unlock(&uploader->thread);
+}
+
 static int64_t read_upload(void *context, uint64_t offset, void *bytes, size_t room)
 {
 	struct upload *upload = context;
 	int64_t got;
 
+	let_go(upload->uploader);
 	if (!keep_pace(upload->uploader, room))
 		return -1;
 	if (upload->file.fd < 0) {
@@ -198,6 +214,7 @@ static void settle_upload(struct uploader *uploader, const struct upload *upload
 
 	if (!known)
 		return;
+	known->is_sent = false;
 	uploader->counters.upload_files_refused += known->tries ? 0 : upload->file.refused;
 	known->tries++;
 	known->is_wanted = verdict == VERDICT_RETRY && known->tries < UPLOAD_TRIES;
@@ -249,6 +266,7 @@ static bool do_next(struct uploader *uploader, int64_t now_ms)
 		announce(uploader);
 	} else if (wanted) {
 		module = wanted->module;
+		wanted->is_sent = true;
 		thread_unlock(&uploader->thread);
 		upload_wanted(uploader, &module);
 	} else {
@@ -261,12 +279,15 @@ static bool do_next(struct uploader *uploader, int64_t now_ms)
 static int64_t next_time(struct uploader *uploader)
 {
 	int64_t due_ms = announced_modules_due_ms(&uploader->modules);
+	int64_t let_go_ms = announced_modules_let_go(&uploader->modules, monotonic_ms());
 
 	if (!uploader->is_server_there)
-		return INT64_MAX;
+		return let_go_ms;
 	if (announced_modules_wanted(&uploader->modules))
 		due_ms = 0;
-	return due_ms < uploader->quiet_until_ms ? uploader->quiet_until_ms : due_ms;
+	if (due_ms < uploader->quiet_until_ms)
+		due_ms = uploader->quiet_until_ms;
+	return due_ms < let_go_ms ? due_ms : let_go_ms;
 }
 
 static void run(void *context)

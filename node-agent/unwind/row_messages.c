@@ -289,6 +289,8 @@ bool row_question_receive(int socket, struct row_question *question, int *fd)
 	do
 		length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	while (length < 0 && errno == EINTR);
+	if (length >= 0)
+		errno = 0;
 	if (length != sizeof *question)
 		return false;
 	*fd = -1;

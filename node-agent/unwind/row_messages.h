@@ -102,8 +102,8 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply);
 
 /* --- the child's side: waits --- */
 
-/* False: the end, or nothing came for as long as the socket's time limit says. *fd is −1 when none
- * came. */
+/* False: the end, or, with errno EAGAIN, nothing came for as long as the socket's time limit says.
+ * *fd is −1 when none came. */
 bool row_question_receive(int socket, struct row_question *question, int *fd);
 bool row_answer_send(int socket, const struct page_rows *rows, uint16_t cpu_ms);
 /* content NULL: unreadable. */

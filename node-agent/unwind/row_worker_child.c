@@ -2,6 +2,7 @@
 /* The child of row_worker.h: parses strangers' files with nothing to lose. */
 #include "node-agent/unwind/row_worker.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@
 enum {
 	FILES_MAX = 16,            /* open at a time */
 	FILES_BYTES_MAX = 1 << 20, /* what they hold together; one may have more while it is used */
-	IDLE_SECONDS = 30,
+	IDLE_SECONDS = 30,         /* then it ends */
+	FILE_IDLE_SECONDS = 5,     /* then it is closed: it keeps its file system busy */
 	NICE = -5, /* stacks wait for what it finds; less than the agent's own, it reads strangers'
 		    */
 	WORK_SECONDS = 10, /* of CPU time; then another child goes on */
@@ -31,6 +33,7 @@ enum {
 struct open_file {
 	uint32_t executable; /* 0: none */
 	uint32_t used_at;
+	int64_t used_s;
 	struct unwind_file *file;
 };
 
@@ -44,6 +47,14 @@ struct worker {
 
 /* In the agent itself these pages are never touched. */
 static struct worker the_worker;
+
+static int64_t now_s(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
 
 static void close_file(struct open_file *at)
 {
@@ -82,6 +93,7 @@ static struct unwind_file *file_of(struct worker *worker, uint32_t executable, i
 		at->executable = executable;
 	}
 	at->used_at = ++worker->clock;
+	at->used_s = now_s();
 	return at->file;
 }
 
@@ -116,6 +128,15 @@ static void keep_small(struct worker *worker)
 	worker->bytes = bytes_held(worker);
 	if (worker->bytes != before)
 		malloc_trim(0);
+}
+
+static void close_idle(struct worker *worker)
+{
+	int64_t before_s = now_s() - FILE_IDLE_SECONDS;
+
+	for (int i = 0; i < FILES_MAX; i++)
+		if (worker->files[i].executable && worker->files[i].used_s <= before_s)
+			close_file(&worker->files[i]);
 }
 
 static void make_rows(struct worker *worker, const struct row_question *question, int fd)
@@ -214,7 +235,7 @@ static bool enter_sandbox(struct error *err)
 					      .cpu_seconds = CPU_SECONDS_MAX,
 					      .open_files = DESCRIPTORS_MAX,
 					      .has_socket = true};
-	const struct timeval idle = {.tv_sec = IDLE_SECONDS};
+	const struct timeval idle = {.tv_sec = FILE_IDLE_SECONDS};
 
 	prctl(PR_SET_NAME, "farflame-unwind");
 	if (getpriority(PRIO_PROCESS, 0) < NICE)
@@ -228,6 +249,20 @@ static bool enter_sandbox(struct error *err)
 		return false;
 	malloc_trim(0); /* the filter was made of it */
 	return true;
+}
+
+/* False: it is to end. */
+static bool next_question(struct worker *worker, struct row_question *question, int *fd)
+{
+	for (int idle_s = 0; idle_s < IDLE_SECONDS; idle_s += FILE_IDLE_SECONDS) {
+		if (row_question_receive(ROW_WORKER_SOCKET, question, fd))
+			return true;
+		if (errno != EAGAIN)
+			return false;
+		close_idle(worker);
+		keep_small(worker);
+	}
+	return false;
 }
 
 /* Ends by _exit(): what libraries do at exit wants system calls that the filter forbids. */
@@ -244,9 +279,10 @@ int row_worker_main(int argc, char **argv)
 		_exit(EXIT_FAILURE);
 	}
 	while (the_worker.used_ms < WORK_SECONDS * 1000 &&
-	       row_question_receive(ROW_WORKER_SOCKET, &question, &fd)) {
+	       next_question(&the_worker, &question, &fd)) {
 		if (!answer(&the_worker, &question, fd))
 			_exit(EXIT_FAILURE);
+		close_idle(&the_worker);
 		keep_small(&the_worker);
 	}
 	row_farewell_send(ROW_WORKER_SOCKET, "");

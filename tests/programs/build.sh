@@ -33,6 +33,7 @@ build() {
 		tests/programs/chain.c -o "$2" ;;
 	chain_dlopen) cc $common $known -fPIE -pie tests/programs/chain_dlopen.c -o "$2" -ldl ;;
 	libchain.so) cc $common $known -fPIC -shared tests/programs/chain.c -o "$2" ;;
+	late_code) cc $common -O2 -fomit-frame-pointer -fno-optimize-sibling-calls tests/programs/late_code.c -o "$2" ;;
 	syscall_loop) cc $common $known tests/programs/syscall_loop.c -o "$2" ;;
 	handler) cc $common $known -static -pthread tests/programs/handler.c -o "$2" ;;
 	thread_starts) cc $common $known -pthread tests/programs/thread_starts.c -o "$2" ;;

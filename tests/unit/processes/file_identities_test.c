@@ -171,11 +171,16 @@ static void test_reopen(void)
 	file_path(path, 1);
 	unlink(path);
 	make_numbered(1); /* the same bytes, but who knows */
-	CHECK(file_identities_reopen(identities, refs[0].index));
+	CHECK(file_identities_reopen(identities, "/proc", refs[0].index));
 	CHECK(executables_by_index(executables, refs[0].index)->fd >= 0);
-	CHECK(!file_identities_reopen(identities, refs[1].index));
-	CHECK(!file_identities_reopen(identities, 10000));
-	CHECK(file_identities_reopen(identities, refs[FILES - 1].index));
+	CHECK(!file_identities_reopen(identities, "/proc", refs[1].index));
+	CHECK(!file_identities_reopen(identities, "/proc", 10000));
+	CHECK(file_identities_reopen(identities, "/proc", refs[FILES - 1].index));
+	executables_set_time(executables, (uint64_t)(FILES + EXECUTABLE_IDLE_S) * 1000000000);
+	executables_close_idle(executables);
+	CHECK_NUMBER(executables_by_index(executables, refs[FILES - 2].index)->fd, -1);
+	CHECK(executables_by_index(executables, refs[FILES - 1].index)->fd >= 0);
+	CHECK(file_identities_reopen(identities, "/proc", refs[FILES - 2].index));
 	for (int i = 0; i < FILES; i++) {
 		file_path(path, i);
 		unlink(path);
