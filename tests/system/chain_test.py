@@ -66,6 +66,25 @@ def is_chain(frames, last):
     return inner == ([last] + CHAIN)[:len(inner)]
 
 
+def lines(graph, process, last, all_samples, calls, spans):
+    """(what has another line than its function's, for each caller whether its line is that of its call)"""
+    nodes = graph["nodes"]
+    outside, exact = [], []
+    for i, name in enumerate(graph["names"][n] if n >= 0 else "" for n in nodes["name"]):
+        if name not in [last] + CHAIN or nodes["total"][i] < 0.9 * all_samples:
+            continue
+        line = nodes["line"][i]
+        source = "chain.c" if name in CHAIN else "chain_dlopen.c" if process == "chain_dlopen" else "chain_main.c"
+        low, high = spans[source, name]
+        file = graph["files"][nodes["file"][i]] if nodes["file"][i] >= 0 else ""
+        if not low <= line <= high or os.path.basename(file) != source:
+            outside.append("%s: %s:%d, expected %s:%d-%d" % (name, file, line, source, low, high))
+        if name != "leaf":
+            wanted = calls["main of chain_dlopen" if source == "chain_dlopen.c" else name]
+            exact.append(line == wanted)
+    return outside, exact
+
+
 def check_variant(server, process, last, calls, spans, exact_lines):
     match = '{process="%s"}' % process
     rows = server.wait_for_names(lambda rows: rows and all("+0x" not in ";".join(f) or last in f
@@ -79,21 +98,10 @@ def check_variant(server, process, last, calls, spans, exact_lines):
     check(all_samples and right >= 0.99 * all_samples,
           "%s: at least 99 %% of the stacks are exactly the chain" % process,
           "%d of %d are; the others:\n%s" % (right, all_samples, "\n".join("%d %s" % w for w in wrong)))
-    graph = server.flamegraph(match=match)
-    nodes = graph["nodes"]
-    outside = []
-    for i, name in enumerate(graph["names"][n] if n >= 0 else "" for n in nodes["name"]):
-        if name not in [last] + CHAIN or nodes["total"][i] < 0.9 * all_samples:
-            continue
-        line = nodes["line"][i]
-        source = "chain.c" if name in CHAIN else "chain_dlopen.c" if process == "chain_dlopen" else "chain_main.c"
-        low, high = spans[source, name]
-        file = graph["files"][nodes["file"][i]] if nodes["file"][i] >= 0 else ""
-        if not low <= line <= high or os.path.basename(file) != source:
-            outside.append("%s: %s:%d, expected %s:%d-%d" % (name, file, line, source, low, high))
-        if name != "leaf":
-            wanted = calls["main of chain_dlopen" if source == "chain_dlopen.c" else name]
-            exact_lines.append(line == wanted)
+    # Names come first, lines when the whole of the debug information has been read.
+    wait_for(lambda: not lines(server.flamegraph(match=match), process, last, all_samples, calls, spans)[0], 60, 0.5)
+    outside, exact = lines(server.flamegraph(match=match), process, last, all_samples, calls, spans)
+    exact_lines += exact
     check(not outside, "%s: every function with a line of its own source" % process, "\n".join(outside))
 
 

@@ -92,8 +92,9 @@ def damaged():
     """Each file in turn is overwritten: the server starts, says what it did, and takes reports."""
     server = Server(data="damaged", log="damaged.log")
     equal(server.post(report(1))[0], 200, "taken")
+    check(wait_for(lambda: len(glob.glob(WORK + "/damaged/samples-*.db")) == 1, 60), "one day's file",
+          os.listdir(WORK + "/damaged"))
     server.stop()
-    equal(len(glob.glob(WORK + "/damaged/samples-*.db")), 1, "one day's file")
     when = 10
     for pattern in ("samples-*.db", "agents.db", "symbols.db", "journal/*"):
         for how in ("noise", "short", "empty"):
@@ -146,7 +147,9 @@ def midnight():
         if not restarted:
             server.kill()
             server.start()
-    equal(len(glob.glob(WORK + "/midnight/samples-*.db")) in (0, 2), True, "a file per day once folded")
+    # One day is folded after the other.
+    check(wait_for(lambda: len(glob.glob(WORK + "/midnight/samples-*.db")) in (0, 2), 30), "a file per day once folded",
+          glob.glob(WORK + "/midnight/samples-*.db"))
     server.stop()
     equal(len(glob.glob(WORK + "/midnight/samples-*.db")), 2, "two days, two files")
     server = Server("--retention", "1d", data="midnight", log="retention.log")

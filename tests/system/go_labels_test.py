@@ -115,7 +115,7 @@ def row_of(reader, kind, sample, functions, module):
     frames = [reader.frame(i) for i in reader.dictionary.stack_table[sample.stack_index].location_indices]
     names = [functions.of(frame.address) for frame in frames if frame.module.endswith(module)]
     labels = {key: value for key, value in reader.attributes(sample.attribute_indices).items()
-              if not key.startswith(("thread.", "farflame.", "page."))}
+              if not key.startswith(("thread.", "farflame.", "page.", "process."))}
     link = reader.dictionary.link_table[sample.link_index]
     return Row(kind, next((name for name in names if name in ENDPOINTS), None), labels, link.trace_id, link.span_id,
                sample.values[0])
@@ -293,7 +293,7 @@ def test_server():
             for name in set(frames) & set(ENDPOINTS) or {"none"}:
                 found[name] += value
         others = {name: value for name, value in found.items() if name not in (function, "none")}
-        check(found[function] > 50 and not others and found["none"] <= sum(found.values()) * 0.05,
+        check(found[function] > 20 and not others and found["none"] <= sum(found.values()) * 0.05,
               'match={attr.endpoint="%s"} is that endpoint\'s function' % endpoint, found)
     groups = collections.defaultdict(collections.Counter)
     for frames, value in server.folded(group_by="attr.endpoint"):
