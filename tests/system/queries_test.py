@@ -196,13 +196,13 @@ def unknown():
                             ('{process="nginx"}', "no such process as 'nginx'; known are: api, db"),
                             ('{host="web1",service="nope"}', "no such service as 'nope'; known are: api, db"),
                             ('{zone="z9"}', "no such zone as 'z9'; known are: z1"),
-                            ('{pid="1"}', "no such label as 'pid'; known are: host, process, service, thread, zone"),
-                            ('{pid=~"1.*"}', "no such label as 'pid'")):
+                            ('{shelf="1"}', "no such label as 'shelf'; known are: host, process, service, thread, zone"),
+                            ('{shelf=~"1.*"}', "no such label as 'shelf'")):
             status, answer = said(server, path, match=match, **span)
             check(status == 404 and what in str(answer), "%s, %s: is not known" % (path, match), (status, answer))
         if path != "diff":
-            status, answer = said(server, path, group_by="pid", **span)
-            check(status == 404 and "parameter 'group_by': no such label as 'pid'" in str(answer), path + ": nor a label to group by", (status, answer))
+            status, answer = said(server, path, group_by="shelf", **span)
+            check(status == 404 and "parameter 'group_by': no such label as 'shelf'" in str(answer), path + ": nor a label to group by", (status, answer))
         for asked in ({"match": '{host="web1",process="db"}'}, {"match": '{zone!="z1"}'}, {"match": '{thread="nobody"}'}, {"match": '{container=""}'},
                       {"group_by": "container,zone,thread" if path != "diff" else "process"}):
             status, answer = said(server, path, **asked, **span)
