@@ -37,8 +37,8 @@
  *   stranger_file_may_send()
  * - texts of links in /proc/PID (stranger): compared and shown, never opened
  * - files for the parser's child (stranger): descriptors from here; it can open nothing itself
- * - /proc/PID/maps, mem, stat, status, cgroup, cmdline, comm, task/ (kernel): by number; no path
- *   comes of them
+ * - /proc/PID/maps, mem, stat, status, cgroup, cmdline, environ, comm, task/ (kernel): by number;
+ *   no path comes of them
  * - /etc/passwd (root): for users' names
  * - /proc, /sys (kernel): constants, and modules' names as /proc/modules has them
  * - vDSO (agent): memfd

@@ -11,7 +11,7 @@
  *   of them is gone. Each is counted, logged, and a process without memory of its own.
  *
  * What may wait, and so goes through here:
- * - a process' memory: mem, cmdline, process_vm_readv(2); by page faults of its mappings
+ * - a process' memory: mem, cmdline, environ, process_vm_readv(2); by page faults of its mappings
  * - maps, map_files/: by its mmap lock, which a page fault may hold; before 5.11 by its exec
  * - paths below a process' root or ours: by lookups; opening what is found: FUSE_OPEN, NFS
  * - bytes of an open file, statfs(2)
@@ -52,8 +52,8 @@ void stranger_reader_stop(void); /* does not wait for it */
 
 /* directory: /proc/PID, as an O_PATH descriptor. False: not all of it. */
 bool stranger_memory_read(int directory, uint64_t address, void *to, size_t bytes);
-/* The beginning of a file of that directory which shows its memory: cmdline. Returns how much of
- * the room, at most 64 KiB, it took; 0: nothing, or not to be had. */
+/* The beginning of a file of that directory which shows its memory: cmdline, environ. Returns how
+ * much of the room, at most 64 KiB, it took; 0: nothing, or not to be had. */
 size_t stranger_text_read(int directory, const char *name, void *to, size_t room);
 
 enum { STRANGER_THREADS_MAX = 8 };

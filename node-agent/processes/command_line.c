@@ -11,7 +11,7 @@ static const char hidden[] = "***";
 
 struct line {
 	char *to;
-	size_t length;
+	size_t length, room; /* with its NUL */
 	bool is_cut;
 };
 
@@ -20,7 +20,7 @@ static void put(struct line *line, const char *at, size_t length)
 	for (size_t i = 0; i < length; i++) {
 		const char c = at[i];
 
-		if (line->length == COMMAND_LINE_ROOM - 1) {
+		if (line->length == line->room - 1) {
 			line->is_cut = true;
 			return;
 		}
@@ -113,7 +113,8 @@ static bool put_argument(struct line *line, const char *at, size_t length)
 void command_line_write(const char *bytes, size_t length, enum command_lines what,
 			char out[COMMAND_LINE_ROOM])
 {
-	struct line line = {.to = out, .is_cut = length == COMMAND_LINE_READ};
+	struct line line = {
+		.to = out, .room = COMMAND_LINE_ROOM, .is_cut = length == COMMAND_LINE_READ};
 	bool is_hidden = false;
 
 	if (what == COMMAND_LINES_OFF)
@@ -162,13 +163,33 @@ bool command_line_name(const char *bytes, size_t length, const char *comm,
 
 		size -= (size_t)(name - (bytes + at));
 		if (size > COMM_LENGTH && !memcmp(name, comm, COMM_LENGTH)) {
-			struct line line = {.to = out};
+			struct line line = {.to = out, .room = COMMAND_NAME_ROOM};
 
-			put(&line, name, size < COMMAND_NAME_ROOM ? size : COMMAND_NAME_ROOM - 1);
+			put(&line, name, size);
 			out[line.length] = '\0';
 			return true;
 		}
 		at += all + 1;
+	}
+	return false;
+}
+
+bool environment_value(const char *bytes, size_t length, const char *name, char *out, size_t room)
+{
+	const size_t name_size = strlen(name);
+
+	for (size_t at = 0; at < length;) {
+		size_t size = strnlen(bytes + at, length - at);
+
+		if (size > name_size + 1 && bytes[at + name_size] == '=' &&
+		    !memcmp(bytes + at, name, name_size)) {
+			struct line line = {.to = out, .room = room};
+
+			put(&line, bytes + at + name_size + 1, size - name_size - 1);
+			out[line.length] = '\0';
+			return true;
+		}
+		at += size + 1;
 	}
 	return false;
 }

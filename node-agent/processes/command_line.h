@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of /proc/PID/cmdline → a line to show, and the name behind a comm that is cut. Pure. */
+/* The bytes of /proc/PID/cmdline → a line to show, and the name behind a comm that is cut; of
+ * environ → a variable. Pure. */
 #ifndef NODE_AGENT_PROCESSES_COMMAND_LINE_H
 #define NODE_AGENT_PROCESSES_COMMAND_LINE_H
 
@@ -26,5 +27,9 @@ void command_line_write(const char *bytes, size_t length, enum command_lines wha
  * it, cut to the room. False: comm is shorter, or none does. */
 bool command_line_name(const char *bytes, size_t length, const char *comm,
 		       char out[COMMAND_NAME_ROOM]);
+
+/* The value of NAME= in an environment that may be cut, cut to the room itself. False: it has none,
+ * or an empty one. */
+bool environment_value(const char *bytes, size_t length, const char *name, char *out, size_t room);
 
 #endif

@@ -86,10 +86,10 @@ struct process_lifetime {
 	uint32_t told; /* the caller's: when it was told with a sample; 0: never */
 };
 
-struct process_info {                 /* borrowed until the process is forgotten */
-	const char *executable_path;  /* "" when unknown */
-	const char *container_id;     /* "" when none */
-	const char *service;          /* the systemd unit's name; "" when none and in containers */
+struct process_info {                /* borrowed until the process is forgotten */
+	const char *executable_path; /* "" when unknown */
+	const char *container_id;    /* "" when none */
+	const char *service; /* OTEL_SERVICE_NAME, else the systemd unit's name; "" when none */
 	const char *pod, *namespace_; /* "" when none; the pod's uid, paths have no names */
 	const char *name; /* the whole of a name that the kernel cuts; "" when it does not */
 	struct process_lifetime *lifetime; /* NULL: nothing is known of it */

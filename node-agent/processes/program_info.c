@@ -19,6 +19,7 @@ enum {
 	CGROUP_TEXT_MAX = 128 << 10,
 	COMM_TEXT_MAX = 64 << 10, /* it is read by steps */
 	COMM_ROOM = 16,
+	ENVIRONMENT_READ = 32 << 10,
 	STARTED_ROOM = 32,
 	ID_ROOM = 32,
 	EXACT_NS = 10000000, /* /proc tells when a process started in clock ticks */
@@ -32,7 +33,8 @@ struct facts {
 	struct process_lifetime lifetime;
 	struct container container;
 	char path[PATH_MAX], command[COMMAND_LINE_ROOM], name[COMMAND_NAME_ROOM];
-	char user[USER_NAME_ROOM], started[STARTED_ROOM], id[ID_ROOM];
+	char service[CONTAINER_SERVICE_ROOM], user[USER_NAME_ROOM], started[STARTED_ROOM],
+		id[ID_ROOM];
 };
 
 struct program_info *program_info_share(struct program_info *info)
@@ -147,6 +149,18 @@ static void read_command(int directory, unsigned what, struct facts *facts)
 	command_line_name(bytes, length, comm, facts->name);
 }
 
+/* What the program is told to call itself; nothing else of its environment is kept. */
+static void read_service(int directory, struct facts *facts)
+{
+	static char bytes[ENVIRONMENT_READ];
+	size_t length = stranger_text_read(directory, "environ", bytes, sizeof bytes);
+
+	if (environment_value(bytes, length, "OTEL_SERVICE_NAME", facts->service,
+			      sizeof facts->service))
+		facts->shown.service = facts->service;
+	explicit_bzero(bytes, length);
+}
+
 static void read_facts(int directory, unsigned command_lines, struct facts *facts)
 {
 	uid_t uid;
@@ -167,6 +181,8 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 		facts->lifetime.user = facts->user;
 	}
 	read_command(directory, command_lines, facts);
+	if (command_lines != COMMAND_LINES_OFF)
+		read_service(directory, facts);
 }
 
 /* --- its name --- */

@@ -23,8 +23,8 @@ struct program_info_source { /* borrowed */
 	unsigned command_lines;               /* enum command_lines */
 };
 
-/* Reads /proc/PID/exe, cmdline, cgroup, status through the process' directory (−1: it is gone). One
- * reference; NULL: no memory. */
+/* Reads /proc/PID/exe, cmdline, environ (for OTEL_SERVICE_NAME), cgroup, status through the
+ * process' directory (−1: it is gone). One reference; NULL: no memory. */
 struct program_info *program_info_read(int directory, const struct program_info_source *source);
 struct program_info *program_info_share(struct program_info *info); /* NULL is fine */
 void program_info_free(struct program_info *info);                  /* one reference less */

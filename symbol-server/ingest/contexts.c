@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/ingest/contexts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "common/hash_table.h"
 
 struct context_entry {
 	struct context_request request;
+	uint32_t resource;
 	struct text text;
 };
 
@@ -108,16 +110,78 @@ static size_t write_context(const struct dictionary *dictionary,
 	return length;
 }
 
+/* --- senders whose resources are processes --- */
+
+static size_t put_attribute(char *to, struct text name, struct text value)
+{
+	size_t length = 0;
+
+	to[length++] = CONTEXT_KEY;
+	length += put_text(to + length, name, CONTEXT_KEY_MAX);
+	to[length++] = CONTEXT_VALUE;
+	return length + put_text(to + length, value, CONTEXT_PROCESS_VALUE_MAX);
+}
+
+static bool keep_text(struct arena *arena, const char *text, size_t length, struct text *to)
+{
+	to->at = arena_copy(arena, text, length);
+	to->length = (uint32_t)length;
+	return to->at;
+}
+
+bool contexts_begin_resource(struct contexts *contexts, struct arena *arena,
+			     const struct batch_label *attributes, uint32_t count, struct text host)
+{
+	uint64_t hash = hash_bytes(host.at, host.length, 0);
+	char text[CONTEXT_BYTES_MAX], id[40];
+	struct text pid = {"", 0};
+	size_t length = 0;
+
+	contexts->lifetime = contexts->process = (struct text){"", 0};
+	contexts->resource++;
+	for (uint32_t i = 0; i < count; i++) {
+		hash = hash_bytes(attributes[i].name.at, attributes[i].name.length, hash);
+		hash = hash_bytes(attributes[i].value.at, attributes[i].value.length, hash);
+		length += put_attribute(text + length, attributes[i].name, attributes[i].value);
+		if (text_is(attributes[i].name, "process.pid"))
+			pid = text_cut(attributes[i].value, 10);
+	}
+	for (uint32_t i = 0; i < pid.length; i++)
+		if (pid.at[i] < '0' || pid.at[i] > '9')
+			return true;
+	if (!pid.length)
+		return true;
+	if (!keep_text(arena, text, length, &contexts->process))
+		return false;
+	snprintf(id, sizeof id, "%.*s.%012" PRIx64, (int)pid.length, pid.at, hash >> 16);
+	length = put_attribute(text, text_of(CONTEXT_LIFETIME),
+			       (struct text){id, (uint32_t)strlen(id)});
+	return keep_text(arena, text, length, &contexts->lifetime);
+}
+
+static size_t append_process(struct contexts *contexts, char *to)
+{
+	size_t length = contexts->lifetime.length;
+
+	memcpy(to, contexts->lifetime.at, length);
+	memcpy(to + length, contexts->process.at, contexts->process.length);
+	length += contexts->process.length;
+	contexts->process = (struct text){"", 0};
+	return length;
+}
+
 bool contexts_make(struct contexts *contexts, struct dictionary *dictionary,
 		   const struct context_request *request, struct text *context)
 {
+	const bool is_by_resource = contexts->lifetime.length && !request->of_process;
+	const uint32_t resource = is_by_resource ? contexts->resource : 0;
 	char text[CONTEXT_BYTES_MAX];
 	struct context_entry *entry;
 	uint64_t hash;
 
 	contexts->dropped += request->dropped;
 	*context = request->thread;
-	if (!request->count)
+	if (!request->count && !is_by_resource)
 		return true;
 	if (!contexts->kept)
 		contexts->kept = arena_array(dictionary->arena, CONTEXTS_KEPT,
@@ -125,12 +189,16 @@ bool contexts_make(struct contexts *contexts, struct dictionary *dictionary,
 	if (!contexts->kept)
 		return false;
 	hash = hash_bytes(request->attributes, request->count * sizeof *request->attributes,
-			  hash_bytes(request->thread.at, request->thread.length, 0));
+			  hash_bytes(request->thread.at, request->thread.length, resource));
 	entry = &contexts->kept[hash % CONTEXTS_KEPT];
-	if (!entry->text.length || !is_equal(&entry->request, request)) {
+	if (!entry->text.length || entry->resource != resource ||
+	    (is_by_resource && contexts->process.length) || !is_equal(&entry->request, request)) {
 		size_t length = write_context(dictionary, request, text);
 
+		if (is_by_resource)
+			length += append_process(contexts, text + length);
 		entry->request = *request;
+		entry->resource = resource;
 		entry->text = (struct text){arena_copy(dictionary->arena, text, length),
 					    (uint32_t)length};
 	}

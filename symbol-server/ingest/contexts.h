@@ -18,7 +18,17 @@ struct context_request { /* of one sample */
 struct contexts {                   /* zeroed: empty */
 	struct context_entry *kept; /* by hash; the last one of each */
 	uint64_t dropped;           /* attributes that found no room or whose keys are none */
+	/* Of the resource whose samples come: which lifetime its process is, and what else is known
+	 * of it, which the first sample has; "" where it does not say. */
+	struct text lifetime, process;
+	uint32_t resource;
 };
+
+/* Samples of another resource follow, whose attributes say what its process is; host tells apart
+ * those of one pid. False: the arena is full. */
+bool contexts_begin_resource(struct contexts *contexts, struct arena *arena,
+			     const struct batch_label *attributes, uint32_t count,
+			     struct text host);
 
 /* Keeps an attribute that is not of the well-known ones. */
 void context_request_add(struct context_request *request, const struct dictionary *dictionary,

@@ -133,6 +133,10 @@ static enum dictionary_result read_resource(struct reader *reader, struct wire w
 				 &batch->series[batch->series_count]);
 	reader->rejects->labels_left_out += resource.attributes_left_out;
 	batch->series_count++;
+	if (!contexts_begin_resource(&reader->contexts, reader->arena, resource.told,
+				     resource.told_count,
+				     resource.host.length ? resource.host : batch->sender))
+		return DICTIONARY_NO_ROOM;
 	while (result == DICTIONARY_OK && wire_next_fast(&wire, &field) > 0)
 		if (field.number == 2)
 			result = read_scope(reader, field.bytes, &resource,

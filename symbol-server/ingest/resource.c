@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/ingest/resource.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "symbol-server/store/label_names.h"
-#include "symbol-server/store/sample_context.h"
 
 enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
 
@@ -121,6 +121,18 @@ static void keep_attribute(struct resource *resource, struct text key, struct te
 	resource->attribute_count += at == resource->attribute_count;
 }
 
+/* Each key once: the first value counts. */
+static void keep_process(struct resource *resource, struct text key, struct text value)
+{
+	if (!value.length || !sample_context_is_process_key(key.at, key.length) ||
+	    text_is(key, CONTEXT_LIFETIME) || resource->told_count == CONTEXT_PROCESS_MAX)
+		return;
+	for (uint32_t i = 0; i < resource->told_count; i++)
+		if (is_same(resource->told[i].name, key))
+			return;
+	resource->told[resource->told_count++] = (struct batch_label){key, value, true};
+}
+
 static void keep_text(struct resource *resource, struct text key, struct text value)
 {
 	struct text *field = field_of(resource, key);
@@ -135,6 +147,7 @@ static void keep_text(struct resource *resource, struct text key, struct text va
 										 false};
 	if (!field || field == &resource->version)
 		keep_attribute(resource, key, value);
+	keep_process(resource, key, value);
 }
 
 static void keep_number(struct resource *resource, struct text key, int64_t value)
@@ -177,6 +190,15 @@ static enum dictionary_result read_key_value(struct dictionary *dictionary, stru
 		keep_text(resource, key, value.text);
 	else if (value.kind == VALUE_NUMBER)
 		keep_number(resource, key, value.number);
+	if (value.kind == VALUE_NUMBER && text_is(key, "process.pid") && value.number > 0) {
+		char digits[24];
+		int length = snprintf(digits, sizeof digits, "%" PRId64, value.number);
+		char *copy = arena_copy(dictionary->arena, digits, (size_t)length);
+
+		if (!copy)
+			return DICTIONARY_NO_ROOM;
+		keep_process(resource, key, (struct text){copy, (uint32_t)length});
+	}
 	return worst;
 }
 

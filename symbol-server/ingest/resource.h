@@ -5,6 +5,7 @@
 #define SYMBOL_SERVER_INGEST_RESOURCE_H
 
 #include "symbol-server/ingest/dictionary.h"
+#include "symbol-server/store/sample_context.h"
 
 enum {
 	LABELS_MAX = 30,        /* per series; what is over is left out */
@@ -22,6 +23,8 @@ struct resource { /* what the attributes say; texts are borrowed */
 	uint32_t label_count;
 	struct batch_label attributes[ATTRIBUTES_MAX]; /* others that are labels */
 	uint32_t attribute_count, attributes_left_out;
+	struct batch_label told[CONTEXT_PROCESS_MAX]; /* what a process is: sample_context.h */
+	uint32_t told_count;
 	struct text kernel_release, version;
 	bool is_agent; /* has farflame.agent.id */
 	uint8_t agent_id[16];

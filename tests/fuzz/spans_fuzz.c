@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "symbol-server/store/lifetimes.h"
 #include "symbol-server/store/sample_context.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -70,6 +71,24 @@ static bool see(void *to, const char *name, const char *value)
 	return true;
 }
 
+/* Two contexts of a day, of which one may tell of the other's process. */
+static void check_lifetimes(const char *text, size_t length)
+{
+	struct catalog *catalog = catalog_new();
+	const char *half = memchr(text, '\n', length);
+	size_t first = half ? (size_t)(half - text) : length;
+	char out[CONTEXT_BYTES_MAX];
+	struct lifetimes *lifetimes;
+
+	must(catalog);
+	catalog_add_string(catalog, (struct text){text, (uint32_t)first});
+	lifetimes = lifetimes_new(catalog, catalog_mark(catalog).count[CATALOG_STRINGS]);
+	must(lifetimes);
+	must(strlen(lifetimes_join(lifetimes, half ? half + 1 : text, out)) < 2 * sizeof out);
+	lifetimes_free(lifetimes);
+	catalog_release(catalog);
+}
+
 static void check_context(const uint8_t *bytes, size_t length)
 {
 	static const char *const names[] = {"thread", "thread_id", "http.route", "attr.a",
@@ -81,6 +100,7 @@ static void check_context(const uint8_t *bytes, size_t length)
 		return;
 	memcpy(text, bytes, length);
 	text[length] = 0;
+	check_lifetimes(text, strlen(text));
 	sample_context_each(text, see, &seen);
 	sample_context_reduce(text, names, 5, reduced);
 	must(strlen(reduced) < CONTEXT_BYTES_MAX);

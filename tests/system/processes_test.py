@@ -6,8 +6,14 @@ import collections
 import datetime
 import os
 import pwd
+import sys
+import time
 
-from harness import WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, start, wait_for
+from harness import BUILD, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, start, \
+    wait_for
+
+sys.path.insert(0, "tests/tools")
+from otlp_writer import Request  # noqa: E402
 
 need_bpf()
 build_programs("burn")
@@ -176,6 +182,10 @@ def restarted_and_reused(server):
     equal(set(pids), {str(first.pid), str(again.pid)}, "a restarted process is another one under the same command line")
     equal(len(told(server, "started", '{command=~".*--life 1"}')), 2, "with another start")
     end(again)
+    named = worker("--named", env=dict(os.environ, OTEL_SERVICE_NAME="checkout"))
+    wait_until_told(server, named)
+    equal(list(told(server, "service", of(named.pid))), ["checkout"], "OTEL_SERVICE_NAME is the service")
+    end(named)
     third = with_number(first.pid, "--life", "3")
     if not third:
         note("no number was used again")
@@ -216,4 +226,42 @@ def command_lines():
         server.stop()
 
 
-run(processes, command_lines)
+def foreign():
+    """Senders whose resources are processes, by the conventions' attributes; threads and attributes of samples are
+    kept beside it. The same pid on two hosts, and twice on one."""
+    server = Server(data="foreign")
+    rows = [("h1", 7, "web --shard 1", "www", 3), ("h1", 8, "web --shard 2", "www", 5), ("h2", 7, "db", "pg", 7),
+            ("h1", 7, "web --shard 9", "root", 11)]
+    series = metric(server, "farflame_server_series")
+    for again in range(2):
+        request, base = Request(BUILD), (int(time.time()) - 60) * 10**9 + again
+        for host, pid, command, user, count in rows:
+            resource = request.resource(**{"host.name": host, "process.executable.name": "web", "process.pid": pid,
+                                           "process.command_line": command, "process.owner": user,
+                                           "process.executable.path": "/bin/" + command.split()[0],
+                                           "process.creation.time": "2026-01-02T03:04:0%dZ" % (count % 10)})
+            profile = request.profile(resource, scope="elsewhere", time_ns=base)
+            for thread in ("main", "pool"):
+                request.sample(profile, [("cpython", thread, "a.py", 3)], [count * 10**9 // 100], thread=thread)
+                profile.samples[-1].attribute_indices.append(request.attribute("app.key", "v"))
+        equal(server.post(request.bytes())[0], 200, "a foreign report is taken")
+    for label, at in (("pid", 1), ("command", 2), ("user", 3)):
+        want = collections.Counter()
+        for row in rows:
+            want[str(row[at])] += row[4] * 4
+        got = collections.Counter()
+        for frames, value in server.folded(group_by=label, value="value"):
+            got[frames[0]] += value // (10**9 // 100)
+        equal(dict(got), dict(want), "group_by=%s of a foreign sender" % label)
+    got = [frames[:3] for frames, _ in server.folded(group_by="exe,app.key,thread", match='{command="db"}')]
+    equal(sorted(got), [["/bin/db", "v", "main"], ["/bin/db", "v", "pool"]], "threads and attributes are theirs")
+    check(metric(server, "farflame_server_series") - series <= 2, "processes are no series")
+    server.stop()
+
+
+def metric(server, name):
+    return next((int(line.split()[1]) for line in server.get("/metrics")[2].decode().splitlines()
+                 if line.startswith(name + " ")), 0)
+
+
+run(processes, command_lines, foreign)

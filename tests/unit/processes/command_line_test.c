@@ -96,8 +96,27 @@ static void test_names(void)
 	}
 }
 
+static void test_environment(void)
+{
+	static const char bytes[] = "A=1\0OTEL_SERVICE_NAME=shop\nfront\0XA=2\0B=\0C\0A=3";
+	char out[12];
+
+	CHECK(environment_value(BYTES(bytes), "OTEL_SERVICE_NAME", out, sizeof out));
+	CHECK_TEXT(out, "shop?front");
+	CHECK(environment_value(BYTES(bytes), "OTEL_SERVICE_NAME", out, 4));
+	CHECK_TEXT(out, "sho");
+	CHECK(environment_value(BYTES(bytes), "A", out, sizeof out));
+	CHECK_TEXT(out, "1");
+	CHECK(!environment_value(BYTES(bytes), "B", out, sizeof out));
+	CHECK(!environment_value(BYTES(bytes), "C", out, sizeof out));
+	CHECK(!environment_value(BYTES(bytes), "OTEL", out, sizeof out));
+	CHECK(!environment_value(bytes, 5, "OTEL_SERVICE_NAME", out, sizeof out));
+	CHECK(!environment_value("", 0, "A", out, sizeof out));
+}
+
 int main(void)
 {
+	test_environment();
 	test_lines();
 	test_cut();
 	test_names();
