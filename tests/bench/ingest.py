@@ -163,7 +163,8 @@ def ids_rows(row):
     seconds = SLOW_SECONDS or SECONDS
     row("ingest: %d agents, what samples are told with, %d s" % (IDS_AGENTS, seconds), "", "CPU, written per report; bytes a pair")
     for what, fleet in (("nothing", ()), ("threads' ids", ("--thread-ids", "8")), ("requests", ("--links", "100")),
-                        ("both", ("--thread-ids", "8", "--links", "100"))):
+                        ("both", ("--thread-ids", "8", "--links", "100")),
+                        ("threads' ids, processes", ("--thread-ids", "8", "--lifetimes", "8"))):
         seen = of_ours(IDS_AGENTS, seconds, fleet=fleet)
         row("  " + what, "%.2f ms, %.0f bytes; %.2f bytes" % (
             seen["cpu_ms"], seen["wrote"], (seen["disk"] - seen["journal"]) / seen["stored"]))

@@ -26,7 +26,7 @@
 #   start           2  start on BENCH_START_GB=1,3,10 GB; makes the month by itself where that part was not asked for
 #   ingest         13  10 000 agents, each on its connection, open loop, beside folds and queries; on a slower disk; over
 #                      ClickHouse: BENCH_AGENTS=10000 BENCH_INGEST_SECONDS=120 (the budget's is 600) BENCH_SLOW_SECONDS=90
-#                      BENCH_SLOW_MS=15 BENCH_CLICKHOUSE_AGENTS=1000; BENCH_IDS_AGENTS=1000 with threads' ids and requests of
+#                      BENCH_SLOW_MS=15 BENCH_CLICKHOUSE_AGENTS=1000; BENCH_IDS_AGENTS=1000 with threads' ids, requests and processes of
 #                      samples; 0 leaves one out
 #   fleet-growth    8  BENCH_GROWTH=100,1000,10000 agents of BENCH_GROWTH_SECONDS=120 each, and what 100 000 and
 #                      1 000 000 need on paper; BENCH_DENSITY_REPORTS=360 of an agent for the disk of an hour

@@ -113,7 +113,8 @@ struct tables {
 		stack_count;
 	uint32_t *mapping_of, *location_of; /* 0: not there yet */
 	uint32_t thread_of[WORLD_THREADS], sentence_of[3];
-	uint32_t *id_of; /* of threads with an id: by name, then by thread */
+	uint32_t *id_of;                    /* of threads with an id: by name, then by thread */
+	uint32_t *lifetime_of, *command_of; /* attributes, of the lifetimes */
 	uint32_t key_thread, key_incomplete, key_type, key_gnu, key_base, key_anonymous;
 	uint32_t native, kernel, python, anonymous; /* attributes */
 	size_t fresh_at;                            /* its address in locations */
@@ -165,6 +166,31 @@ static void add_thread_ids(struct tables *tables)
 		errx(2, "no memory for the made-up fleet");
 	for (uint32_t i = 0; i < count; i++)
 		tables->id_of[i] = add_number_attribute(tables, key, 4000 + i * 3);
+}
+
+static void add_lifetimes(struct tables *tables)
+{
+	const uint32_t count = tables->world->options.lifetimes;
+	uint32_t lifetime, command;
+	char text[160];
+
+	if (!count)
+		return;
+	lifetime = add_string(tables, "farflame.lifetime");
+	command = add_string(tables, "process.command_line");
+	tables->lifetime_of = calloc(count, sizeof *tables->lifetime_of);
+	tables->command_of = calloc(count, sizeof *tables->command_of);
+	if (!tables->lifetime_of || !tables->command_of)
+		errx(2, "no memory for the made-up fleet");
+	for (uint32_t i = 0; i < count; i++) {
+		snprintf(text, sizeof text, "%u.%012x", 4000 + i, i * 2654435761u);
+		tables->lifetime_of[i] = add_attribute(tables, lifetime, text);
+		snprintf(text, sizeof text,
+			 "/usr/bin/server --listen 0.0.0.0:8080 --config "
+			 "/etc/server/production.yaml --shard %u",
+			 i);
+		tables->command_of[i] = add_attribute(tables, command, text);
+	}
 }
 
 static void put_indices(struct buffer *out, unsigned field, const uint32_t *indices, size_t count)
@@ -309,6 +335,7 @@ static void start_tables(struct tables *tables, const struct world *world,
 		tables->sentence_of[i] = add_attribute(tables, tables->key_incomplete,
 						       world_sentences[i]);
 	add_thread_ids(tables);
+	add_lifetimes(tables);
 }
 
 static void release_tables(struct tables *tables)
@@ -323,6 +350,8 @@ static void release_tables(struct tables *tables)
 	free(tables->mapping_of);
 	free(tables->location_of);
 	free(tables->id_of);
+	free(tables->lifetime_of);
+	free(tables->command_of);
 }
 
 /* --- the message --- */
@@ -384,7 +413,7 @@ static void put_samples(struct buffer *out, struct tables *tables,
 	for (uint32_t i = profile->first; i < profile->first + profile->count; i++) {
 		const struct world_sample *counted = &from->samples[i];
 		uint32_t incomplete = tables->app->stacks[counted->stack].incomplete;
-		uint32_t indices[3] = {tables->thread_of[counted->thread]}, count = 1;
+		uint32_t indices[5] = {tables->thread_of[counted->thread]}, count = 1;
 
 		put_number(&sample, 1, stack_of(tables, counted->stack, i == 0));
 		if (incomplete)
@@ -392,6 +421,13 @@ static void put_samples(struct buffer *out, struct tables *tables,
 		if (options->thread_ids)
 			indices[count++] = tables->id_of[counted->thread * options->thread_ids +
 							 counted->stack % options->thread_ids];
+		if (options->lifetimes) {
+			uint32_t lifetime = counted->stack % options->lifetimes;
+
+			indices[count++] = tables->lifetime_of[lifetime];
+			if (i - profile->first < options->lifetimes)
+				indices[count++] = tables->command_of[lifetime];
+		}
 		put_indices(&sample, 2, indices, count);
 		if (options->links)
 			put_number(&sample, 3, 1 + i % options->links);

@@ -46,6 +46,7 @@ static const char help[] =
 	"                       first has a tenth of the stacks\n"
 	"  --modules DIR        build-ids of the files there (made up)\n"
 	"  --seed N             another seed, other reports (1)\n"
+	"  --lifetimes N        samples have their process: so many of each kind (0: none)\n"
 	"  --thread-ids N       samples have thread.id: so many threads of each name (0: none)\n"
 	"  --links N            samples belong to so many requests, others in each report (0)\n"
 	"  --plain              for servers that find no names: type cpu, names of\n"
@@ -230,6 +231,7 @@ enum {
 	OPTION_LATENCIES,
 	OPTION_PLAIN,
 	OPTION_THREAD_IDS,
+	OPTION_LIFETIMES,
 	OPTION_LINKS,
 	OPTION_HELP
 };
@@ -262,6 +264,7 @@ static const struct option long_options[] = {
 	{"lost", required_argument, NULL, OPTION_LOST},
 	{"latencies", required_argument, NULL, OPTION_LATENCIES},
 	{"thread-ids", required_argument, NULL, OPTION_THREAD_IDS},
+	{"lifetimes", required_argument, NULL, OPTION_LIFETIMES},
 	{"links", required_argument, NULL, OPTION_LINKS},
 	{"plain", no_argument, NULL, OPTION_PLAIN},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -294,6 +297,9 @@ static void parse_world(struct world_options *world, int option)
 		break;
 	case OPTION_THREAD_IDS:
 		world->thread_ids = parse_count(optarg, 0, 1000);
+		break;
+	case OPTION_LIFETIMES:
+		world->lifetimes = parse_count(optarg, 0, 1000);
 		break;
 	case OPTION_LINKS:
 		world->links = parse_count(optarg, 0, 10000);

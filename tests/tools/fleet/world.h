@@ -21,6 +21,7 @@ struct world_options {
 	const char *modules; /* directory whose files' build-ids are taken; NULL: made up */
 	bool is_plain;       /* samples have one value, their weight, as OTLP's text has it */
 	uint32_t thread_ids; /* threads of a name; 0: samples do not say which */
+	uint32_t lifetimes;  /* processes of a kind; 0: samples do not say which */
 	uint32_t links;      /* requests of a report, to which its samples belong; 0: none */
 };
 
