@@ -6,6 +6,7 @@
 
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 enum { NODES_MAX = 1000000 };
 
@@ -148,6 +149,7 @@ bool flame_request_read(struct http_request *request, const char *known, const c
 		return false;
 	type = profile_type_find(out->query.type, strlen(out->query.type));
 	out->is_gauge = type >= 0 && profile_type_is_gauge((unsigned)type);
+	out->sampling = profile_type_sampling((unsigned)type);
 	return true;
 }
 
@@ -160,6 +162,35 @@ static bool look_for_nothing(struct flame_request *flame, struct api *api, struc
 		return false;
 	return nothing_check_groups(api, flame->life, &flame->query, result->series,
 				    result->series_count, err);
+}
+
+double flame_request_unknown_spread(const struct flame_request *flame)
+{
+	return flame->by_samples || flame->sampling == SAMPLING_EVEN ? 0 : 1;
+}
+
+static uint64_t value_of(const struct flame_request *flame, uint64_t value, uint64_t samples)
+{
+	return flame->by_samples ? samples : value;
+}
+
+static bool find_spread(struct flame_request *flame, struct error *err)
+{
+	const struct samples_result *result = flame->result;
+	struct sampling_series *series = calloc((size_t)result->series_count + 1, sizeof(*series));
+
+	if (!series)
+		return query_life_no_memory(flame->life, err);
+	for (size_t i = 0; i < result->stack_count; i++) {
+		const struct result_stack *stack = &result->stacks[i];
+
+		sampling_series_add(&series[stack->series],
+				    value_of(flame, stack->value, stack->samples), stack->samples);
+	}
+	flame->spread = sampling_spread(series, result->series_count,
+					flame_request_unknown_spread(flame), SPREAD_OF_STACKS);
+	free(series);
+	return true;
 }
 
 bool flame_request_ask(struct flame_request *flame, struct api *api, struct error *err)
@@ -180,7 +211,8 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 	flame->held = flame->result->arena.used +
 		      flame->result->stack_count * sizeof(*flame->result->stacks);
 	query_life_take(flame->life, flame->held);
-	return query_life_goes_on(flame->life, err) && look_for_nothing(flame, api, err);
+	return query_life_goes_on(flame->life, err) && find_spread(flame, err) &&
+	       look_for_nothing(flame, api, err);
 }
 
 struct pass {
@@ -195,8 +227,9 @@ static bool pass_on(void *context, const struct flame_frame *frames, size_t dept
 {
 	const struct pass *pass = context;
 
-	return pass->each(pass->context, frames, depth, pass->flame->by_samples ? samples : value,
-			  samples);
+	value = value_of(pass->flame, value, samples);
+	pass->flame->squares += sampling_squares(value, samples, pass->flame->spread);
+	return pass->each(pass->context, frames, depth, value, samples);
 }
 
 static bool goes_on(void *context)
@@ -230,6 +263,7 @@ bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void 
 
 	flame->view.goes_on = goes_on;
 	flame->view.context = &pass;
+	flame->squares = 0;
 	ok = named_stacks_each(flame->stacks, pass_on, &pass, &flame->totals, err);
 	flame->view.goes_on = NULL;
 	return ok;
@@ -288,9 +322,13 @@ bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree,
 			struct flame_limit limit, struct error *err)
 {
 	struct pass pass = {flame, NULL, NULL, err};
+	bool ok;
 
-	return named_stacks_tree(flame->stacks, tree, flame->by_samples, limit, goes_on, &pass,
-				 &flame->totals, err);
+	tree->spread = flame->spread;
+	ok = named_stacks_tree(flame->stacks, tree, flame->by_samples, limit, goes_on, &pass,
+			       &flame->totals, err);
+	flame->squares = tree->nodes[0].total_squares;
+	return ok;
 }
 
 bool stack_ids_fit(const struct answer_format *format, struct error *err)
@@ -348,6 +386,11 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->cut = out->cut_by_memory;
 	out->value += out->cut_by_memory;
 	out->samples += flame->result->cut.samples;
+	out->is_sampled = flame->sampling != SAMPLING_WHOLE;
+	out->error = sampling_error(out->value,
+				    flame->squares + sampling_squares(out->cut_by_memory,
+								      flame->result->cut.samples,
+								      flame->spread));
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	out->reported_ms = reported_sum(flame->result->host_steps, flame->result->host_step_count);
 	named_stacks_incomplete(flame->stacks, out);

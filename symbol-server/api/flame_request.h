@@ -33,6 +33,9 @@ struct flame_request {
 	struct query_life *life;
 	struct samples_result *result;
 	struct named_stacks *stacks;
+	enum profile_sampling sampling;
+	double spread;  /* sampling_error.h */
+	double squares; /* of what each() or the tree got */
 	struct stack_totals totals;
 	struct nothing nothing;     /* where the result has no stack */
 	uint64_t held;              /* bytes of the result, as its life knows */
@@ -84,6 +87,9 @@ bool stack_ids_fit(const struct answer_format *format, struct error *err);
 /* From totals and the hosts' counts; cut is of what did not fit --query-memory, and the caller adds
  * to it. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
+
+/* The spread where there are too few rows to tell. */
+double flame_request_unknown_spread(const struct flame_request *flame);
 
 /* Adds what the hosts took and lost. */
 void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struct accounting *out);

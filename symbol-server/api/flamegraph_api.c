@@ -44,6 +44,7 @@ struct parts { /* what an answer is made of; NULL what its format does not need 
 	struct top_table *top;
 	struct leaf_stacks *leaves; /* NULL: no ids are asked for */
 	struct flame_request *flame;
+	bool with_errors;
 };
 
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
@@ -86,10 +87,14 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 			     : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
 		return no_memory(err);
-	if (parts->tree)
+	if (parts->tree) {
 		parts->tree->folds = true;
-	if (parts->top)
+		parts->tree->spread = flame->spread;
+	}
+	if (parts->top) {
 		parts->top->folds = true;
+		parts->top->spread = flame->spread;
+	}
 	if (parts->top || parts->leaves || !parts->tree)
 		flame_request_sort(flame, room);
 	if (!(parts->top || parts->leaves || !parts->tree
@@ -127,6 +132,7 @@ static struct flame_answer answer_of(struct http_request *request,
 		.tree = parts->tree,
 		.top = parts->top,
 		.top_limit = FUNCTIONS_SHOWN,
+		.with_errors = parts->with_errors,
 		.with_stacks = parts->leaves,
 		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
 		.accounting = accounting,
@@ -157,18 +163,25 @@ static bool answer_pprof(struct http_request *request, struct http_response *res
 	return ok;
 }
 
+struct asked { /* of a tree */
+	struct flame_limit limit;
+	bool with_stacks, with_errors;
+};
+
 static bool answer_tree(struct http_request *request, struct http_response *response,
 			struct flame_request *flame, const struct answer_format *format,
-			struct flame_limit limit, bool with_stacks, struct error *err)
+			const struct asked *asked, struct error *err)
 {
 	struct leaf_stacks leaves;
-	struct parts parts = {.flame = flame, .leaves = with_stacks ? &leaves : NULL};
+	struct parts parts = {.flame = flame,
+			      .leaves = asked->with_stacks ? &leaves : NULL,
+			      .with_errors = asked->with_errors};
 	struct accounting accounting;
 	struct flame_answer answer;
 	bool ok = false;
 
 	leaf_stacks_init(&leaves, (uint32_t)query_life_room(flame->life, LEAF_BYTES, LEAVES_MAX));
-	if (!build_parts(flame, format, limit, &parts, err))
+	if (!build_parts(flame, format, asked->limit, &parts, err))
 		goto out;
 	flame_request_accounting(flame, &accounting);
 	accounting.cut += parts.tree->cut;
@@ -185,17 +198,18 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 {
 	const struct answer_format *format = formats;
 	struct flame_request flame;
-	struct flame_limit limit;
-	bool with_stacks = false;
+	struct asked asked = {0};
 	struct error err = {0};
 	bool ok = false;
 
-	if (!flame_request_read(request, FLAME_PARAMETERS " max_nodes min_share stack_ids format",
+	if (!flame_request_read(request,
+				FLAME_PARAMETERS " max_nodes min_share stack_ids errors format",
 				"process", &flame, &err) ||
-	    !flame_request_limit(request, &limit, &err) ||
-	    !parameter_flag(request, "stack_ids", &with_stacks, &err) ||
+	    !flame_request_limit(request, &asked.limit, &err) ||
+	    !parameter_flag(request, "stack_ids", &asked.with_stacks, &err) ||
+	    !parameter_flag(request, "errors", &asked.with_errors, &err) ||
 	    !answer_format_read(request, formats, &format, &err) ||
-	    (with_stacks && !stack_ids_fit(format, &err)))
+	    (asked.with_stacks && !stack_ids_fit(format, &err)))
 		goto out;
 	if (!format->write && flame.view.invert) {
 		error_set(&err, ERROR_OPTION,
@@ -205,9 +219,8 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	}
 	if (!flame_request_run(&flame, context, &err))
 		goto out;
-	ok = format->write
-		     ? answer_tree(request, response, &flame, format, limit, with_stacks, &err)
-		     : answer_pprof(request, response, &flame, format, &err);
+	ok = format->write ? answer_tree(request, response, &flame, format, &asked, &err)
+			   : answer_pprof(request, response, &flame, format, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbol-server/api/named_nodes.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 enum { NODE_UNRESOLVED = 16, NODE_INCOMPLETE = 32 }; /* beside NAME_* */
 enum { NOT_BELOW_ROOT = UINT16_MAX };
@@ -19,6 +20,7 @@ struct branch { /* a node of the store's tree with what the runs of one base hav
 	uint32_t node, first_callee, next_callee;
 	uint32_t caller;
 	uint64_t value, samples;
+	double squares;
 };
 
 struct member { /* of a node of the flame graph: a branch, whose frames before that one are above */
@@ -29,6 +31,7 @@ struct member { /* of a node of the flame graph: a branch, whose frames before t
 struct callee { /* of the node that is being opened */
 	uint32_t frame, first_member;
 	uint64_t value, samples;
+	double squares;
 };
 
 struct bud { /* a node of the flame graph that is not opened yet */
@@ -203,12 +206,19 @@ static uint64_t weight_of(const struct planting *planting, const struct result_s
 	return planting->pass->by_samples ? stack->samples : stack->value;
 }
 
+static double squares_of(const struct planting *planting, const struct result_stack *stack)
+{
+	return sampling_squares(weight_of(planting, stack), stack->samples,
+				planting->pass->tree->spread);
+}
+
 /* The base gets what its stacks have; bases are few, whole runs of stacks share one. */
 static bool count_run(struct planting *planting, size_t first, size_t end)
 {
 	const struct result_stack *stacks = planting->stacks->result->stacks;
 	struct run run = {first, end, 0};
 	uint64_t value = 0, samples = 0;
+	double squares = 0;
 	bool is_met = false;
 
 	if (!is_below_root(planting, &stacks[first]))
@@ -221,6 +231,7 @@ static bool count_run(struct planting *planting, size_t first, size_t end)
 		is_met = true;
 		value += weight_of(planting, &stacks[i]);
 		samples += stacks[i].samples;
+		squares += squares_of(planting, &stacks[i]);
 		if (!count_stack(planting, &stacks[i]))
 			return false;
 	}
@@ -230,6 +241,7 @@ static bool count_run(struct planting *planting, size_t first, size_t end)
 		return false;
 	planting->pass->tree->nodes[run.base].self += value;
 	planting->pass->tree->nodes[run.base].self_samples += samples;
+	planting->pass->tree->nodes[run.base].self_squares += squares;
 	if (!grow((void **)&planting->runs, planting->run_count, &planting->run_room, sizeof(run)))
 		return no_memory(planting);
 	planting->runs[planting->run_count++] = run;
@@ -294,6 +306,7 @@ static bool add_branches(struct planting *planting, const struct result_stack *s
 	}
 	planting->branches[caller].value += weight_of(planting, stack);
 	planting->branches[caller].samples += stack->samples;
+	planting->branches[caller].squares += squares_of(planting, stack);
 	return true;
 }
 
@@ -306,6 +319,7 @@ static void sum_branches(struct planting *planting)
 
 		caller->value += branches[i].value;
 		caller->samples += branches[i].samples;
+		caller->squares += branches[i].squares;
 		branches[i].next_callee = caller->first_callee;
 		caller->first_callee = (uint32_t)i;
 	}
@@ -431,6 +445,7 @@ static bool add_callee(struct planting *planting, uint32_t branch, uint32_t fram
 	callee = &planting->callees[planting->met[kind].callee];
 	callee->value += planting->branches[branch].value;
 	callee->samples += planting->branches[branch].samples;
+	callee->squares += planting->branches[branch].squares;
 	planting->members[planting->member_count] = (struct member){branch, frame + 1,
 								    callee->first_member};
 	callee->first_member = (uint32_t)planting->member_count++;
@@ -500,7 +515,8 @@ static bool put_callee(struct planting *planting, uint32_t flame, const struct c
 	if (planting->is_full || (planting->pass->limit.max_nodes &&
 				  callee->value <= planting->least && planting->least))
 		return planting->pass->tree->nodes[flame].has_more = true; /* the cut takes it */
-	at = flame_tree_put(planting->pass->tree, flame, frame, callee->value, callee->samples);
+	at = flame_tree_put(planting->pass->tree, flame, frame, callee->value, callee->samples,
+			    callee->squares);
 	if (!at) {
 		planting->is_full = true;
 		return planting->pass->tree->nodes[flame].has_more = true;
@@ -512,6 +528,7 @@ static bool put_callee(struct planting *planting, uint32_t flame, const struct c
 static bool open_bud(struct planting *planting, const struct bud *bud)
 {
 	uint64_t value = 0, samples = 0;
+	double squares = 0;
 	struct flame_node *node;
 
 	planting->opened++;
@@ -529,12 +546,14 @@ static bool open_bud(struct planting *planting, const struct bud *bud)
 	for (size_t i = 0; i < planting->callee_count; i++) {
 		value += planting->callees[i].value;
 		samples += planting->callees[i].samples;
+		squares += planting->callees[i].squares;
 		if (!put_callee(planting, bud->flame, &planting->callees[i]))
 			return false;
 	}
 	node = &planting->pass->tree->nodes[bud->flame];
 	node->self = node->total - value;
 	node->self_samples = node->total_samples - samples;
+	node->self_squares = node->self ? node->total_squares - squares : 0;
 	return true;
 }
 

@@ -140,7 +140,7 @@ static bool read_time(struct http_request *request, const char *name, int64_t no
 	return time_parse(text, now_ms, ms, err) || error_prefix(err, "parameter '%s'", name);
 }
 
-#define TYPE_NAME(name_, unit_, is_gauge_) name_ ", "
+#define TYPE_NAME(name_, unit_, is_gauge_, sampling_) name_ ", "
 
 static bool no_such_type(const char *parameter, const char *type, struct error *err)
 {

@@ -113,6 +113,8 @@ static bool build(struct sandwiching *at, struct error *err)
 		    is_wanted, &at->wanted))
 		return no_memory(err);
 	sandwich->callers->folds = sandwich->callees->folds = true;
+	sandwich->callers->spread = sandwich->callees->spread = at->flame.spread;
+	sandwich->functions->spread = at->flame.spread;
 	flame_request_sort(&at->flame, sandwich->callees->limit);
 	if (!flame_request_each(&at->flame, add_stack, sandwich, err)) {
 		if (err->kind == ERROR_NONE)

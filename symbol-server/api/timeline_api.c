@@ -14,6 +14,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/timeline_formats.h"
 
 enum {
@@ -107,9 +108,18 @@ static uint32_t step_of(const struct timing *timing, int64_t time_ms)
 		       : 0;
 }
 
+static void add_sum(struct timeline_sum *to, const struct timeline_sum *sum)
+{
+	to->value += sum->value;
+	to->samples += sum->samples;
+	to->squares += sum->squares;
+}
+
 static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, uint64_t value,
 		      uint64_t samples)
 {
+	const struct timeline_sum sum = {value, samples,
+					 sampling_squares(value, samples, timing->flame.spread)};
 	uint32_t step = step_of(timing, time_ms);
 	uint64_t hash = hash_word(step, group);
 	uint32_t probe, at;
@@ -130,12 +140,9 @@ static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, ui
 		timing->points[timing->point_count++] = (struct point){.group = group,
 								       .step = step};
 	}
-	timing->points[at].sum.value += value;
-	timing->points[at].sum.samples += samples;
-	timing->groups[group].sum.value += value;
-	timing->groups[group].sum.samples += samples;
-	timing->all.value += value;
-	timing->all.samples += samples;
+	add_sum(&timing->points[at].sum, &sum);
+	add_sum(&timing->groups[group].sum, &sum);
+	add_sum(&timing->all, &sum);
 	return true;
 }
 
@@ -164,12 +171,36 @@ static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
 		(uint32_t)((until_ms - timing->first_ms + timing->step_ms - 1) / timing->step_ms);
 }
 
+static bool find_spread(struct timing *timing, struct error *err)
+{
+	const struct samples_timeline *timeline = timing->timeline;
+	struct flame_request *flame = &timing->flame;
+	struct sampling_series *series = calloc((size_t)timeline->series_count + 1,
+						sizeof(*series));
+
+	if (!series)
+		return no_memory(err);
+	for (size_t i = 0; i < timeline->point_count; i++) {
+		const struct timeline_point *point = &timeline->points[i];
+
+		sampling_series_add(&series[point->series],
+				    flame->by_samples ? point->samples : point->value,
+				    point->samples);
+	}
+	flame->spread = sampling_spread(series, timeline->series_count,
+					flame_request_unknown_spread(flame), SPREAD_OF_SUMS);
+	free(series);
+	return true;
+}
+
 static bool add_timeline(struct timing *timing, struct error *err)
 {
 	const struct samples_timeline *timeline = timing->timeline;
 	bool by_samples = timing->flame.by_samples;
 	uint32_t group;
 
+	if (!find_spread(timing, err))
+		return false;
 	for (size_t i = 0; i < timeline->point_count; i++) {
 		const struct timeline_point *point = &timeline->points[i];
 
@@ -294,8 +325,7 @@ static bool choose(struct timing *timing, struct timeline_answer *answer, struct
 				(struct timeline_line){timing->labels.list[order[i]].values,
 						       group->sum, timing->cells + i * steps};
 		} else {
-			answer->other.sum.value += group->sum.value;
-			answer->other.sum.samples += group->sum.samples;
+			add_sum(&answer->other.sum, &group->sum);
 		}
 	}
 	for (size_t i = 0; i < timing->point_count; i++) {
@@ -304,13 +334,20 @@ static bool choose(struct timing *timing, struct timeline_answer *answer, struct
 		struct timeline_sum *cell = &timing->cells[point->step];
 
 		cell += timing->groups[point->group].place * (size_t)steps;
-		cell->value += point->sum.value;
-		cell->samples += point->sum.samples;
+		add_sum(cell, &point->sum);
 	}
 	answer->lines = timing->lines;
 	answer->line_count = shown;
 	free(order);
 	return true;
+}
+
+/* Steps have largely the same samples: their mean is as far off as one of them. */
+static void divide(struct timeline_sum *sum, uint32_t steps)
+{
+	sum->value /= steps;
+	sum->samples /= steps;
+	sum->squares /= steps;
 }
 
 /* Of a gauge, whose steps are means: the mean of steps instead of their sum. */
@@ -324,12 +361,9 @@ static void take_means(struct timing *timing)
 	}
 	if (!timing->point_count)
 		return;
-	timing->all.value /= last - first + 1;
-	timing->all.samples /= last - first + 1;
-	for (size_t i = 0; i < timing->group_count; i++) {
-		timing->groups[i].sum.value /= last - first + 1;
-		timing->groups[i].sum.samples /= last - first + 1;
-	}
+	divide(&timing->all, last - first + 1);
+	for (size_t i = 0; i < timing->group_count; i++)
+		divide(&timing->groups[i].sum, last - first + 1);
 }
 
 /* --- the time in which hosts reported --- */
@@ -439,10 +473,14 @@ static void account(const struct timing *timing, struct accounting *accounting)
 		flame_request_accounting(&timing->flame, accounting);
 		accounting->value = timing->all.value + accounting->cut_by_memory;
 		accounting->samples = timing->all.samples + timing->flame.result->cut.samples;
+		if (timing->flame.is_gauge)
+			accounting->error = sampling_error(accounting->value, timing->all.squares);
 		return;
 	}
 	*accounting = (struct accounting){
 		.value = timing->all.value, .samples = timing->all.samples, .is_of_sums = true};
+	accounting->is_sampled = timing->flame.sampling != SAMPLING_WHOLE;
+	accounting->error = sampling_error(accounting->value, timing->all.squares);
 	accounting->nothing = timing->flame.nothing.sentence;
 	accounting->data_from_ms = timing->flame.nothing.from_ms;
 	accounting->data_until_ms = timing->flame.nothing.until_ms;

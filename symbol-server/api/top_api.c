@@ -9,6 +9,7 @@
 #include "symbol-server/api/name_search.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/leaf_stacks.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/flamegraph/top_table.h"
 #include "symbol-server/formats/flame_formats.h"
 
@@ -50,6 +51,7 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	if (parts->pattern && name_search_any(&parts->search, frames, depth)) {
 		parts->found.value += value;
 		parts->found.samples += samples;
+		parts->found.squares += sampling_squares(value, samples, table->spread);
 	}
 	return top_table_add(table, frames, depth, value, samples) &&
 	       (!parts->with_stacks || table->last_self == UINT32_MAX ||
@@ -114,6 +116,7 @@ static bool add_up(struct parts *parts, bool by_total, struct error *err)
 		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
 	if (parts->table) {
 		parts->table->folds = true;
+		parts->table->spread = parts->flame.spread;
 		flame_request_sort(&parts->flame, parts->table->limit);
 	}
 	ok = parts->table && flame_request_each(&parts->flame, add_stack, parts, err);

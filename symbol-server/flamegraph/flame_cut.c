@@ -128,7 +128,8 @@ static uint32_t put_node(struct cut *cut, uint32_t old, uint32_t parent)
 	return at;
 }
 
-static void put_cut(struct cut *cut, uint32_t parent, uint64_t value, uint64_t samples)
+static void put_cut(struct cut *cut, uint32_t parent, uint64_t value, uint64_t samples,
+		    double squares)
 {
 	cut->nodes[cut->count++] = (struct flame_node){
 		.frame = {.name = "[cut]",
@@ -141,6 +142,8 @@ static void put_cut(struct cut *cut, uint32_t parent, uint64_t value, uint64_t s
 		.total = value,
 		.self_samples = samples,
 		.total_samples = samples,
+		.self_squares = squares,
+		.total_squares = squares,
 	};
 	cut->cut += value;
 }
@@ -152,6 +155,7 @@ static void put_children(struct cut *cut, uint32_t old, uint32_t parent, uint32_
 	const struct flame_node *node = &cut->old[old];
 	uint64_t value = node->total - node->self;
 	uint64_t samples = node->total_samples - node->self_samples;
+	double squares = node->total_squares - node->self_squares;
 	bool is_cut = node->has_more;
 	size_t kept = 0;
 
@@ -163,6 +167,7 @@ static void put_children(struct cut *cut, uint32_t old, uint32_t parent, uint32_
 		cut->scratch[kept++] = child;
 		value -= cut->old[child].total;
 		samples -= cut->old[child].total_samples;
+		squares -= cut->old[child].total_squares;
 	}
 	qsort_r(cut->scratch, kept, sizeof(*cut->scratch), compare_sibling,
 		(void *)(uintptr_t)cut->old);
@@ -171,14 +176,14 @@ static void put_children(struct cut *cut, uint32_t old, uint32_t parent, uint32_
 
 		if (is_cut && (next->total < value ||
 			       (next->total == value && strcmp("[cut]", next->frame.name) < 0))) {
-			put_cut(cut, parent, value, samples);
+			put_cut(cut, parent, value, samples, squares);
 			origin[cut->count - 1] = 0;
 			is_cut = false;
 		}
 		origin[put_node(cut, cut->scratch[i], parent)] = cut->scratch[i];
 	}
 	if (is_cut) {
-		put_cut(cut, parent, value, samples);
+		put_cut(cut, parent, value, samples, squares);
 		origin[cut->count - 1] = 0;
 	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 #define KIND_TEXT(name_) #name_,
 const char *const frame_kind_names[FRAME_KIND_COUNT] = {FRAME_KINDS(KIND_TEXT)};
@@ -197,6 +198,7 @@ static uint32_t add_child(struct flame_tree *tree, uint32_t parent, const struct
 bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
 		    uint64_t value, uint64_t samples)
 {
+	double squares = sampling_squares(value, samples, tree->spread);
 	size_t known = depth;
 	uint32_t at;
 
@@ -218,13 +220,16 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 	} else {
 		tree->nodes[at].self += value;
 		tree->nodes[at].self_samples += samples;
+		tree->nodes[at].self_squares += squares;
 	}
 	for (; at; at = tree->nodes[at].parent) {
 		tree->nodes[at].total += value;
 		tree->nodes[at].total_samples += samples;
+		tree->nodes[at].total_squares += squares;
 	}
 	tree->nodes[0].total += value;
 	tree->nodes[0].total_samples += samples;
+	tree->nodes[0].total_squares += squares;
 	return true;
 }
 
@@ -241,7 +246,7 @@ uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent, const struct
 }
 
 uint32_t flame_tree_put(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame,
-			uint64_t total, uint64_t total_samples)
+			uint64_t total, uint64_t total_samples, double total_squares)
 {
 	uint32_t at = (uint32_t)tree->count;
 
@@ -251,7 +256,8 @@ uint32_t flame_tree_put(struct flame_tree *tree, uint32_t parent, const struct f
 					      .parent = parent,
 					      .next_sibling = tree->nodes[parent].first_child,
 					      .total = total,
-					      .total_samples = total_samples};
+					      .total_samples = total_samples,
+					      .total_squares = total_squares};
 	tree->nodes[parent].first_child = at;
 	tree->count++;
 	return at;
@@ -262,12 +268,14 @@ void flame_tree_sum(struct flame_tree *tree)
 	for (size_t i = 0; i < tree->count; i++) {
 		tree->nodes[i].total = tree->nodes[i].self;
 		tree->nodes[i].total_samples = tree->nodes[i].self_samples;
+		tree->nodes[i].total_squares = tree->nodes[i].self_squares;
 	}
 	for (size_t i = tree->count; --i;) {
 		struct flame_node *parent = &tree->nodes[tree->nodes[i].parent];
 
 		parent->total += tree->nodes[i].total;
 		parent->total_samples += tree->nodes[i].total_samples;
+		parent->total_squares += tree->nodes[i].total_squares;
 	}
 }
 

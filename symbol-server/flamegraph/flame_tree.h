@@ -59,6 +59,7 @@ struct flame_node {
 	bool has_more;                      /* callees that are in total only */
 	uint64_t self, total;
 	uint64_t self_samples, total_samples;
+	double self_squares, total_squares; /* for sampling_error() */
 	uint64_t stack; /* for the caller: the stack that most of self came with; 0: none */
 };
 
@@ -66,6 +67,7 @@ struct flame_tree {
 	struct flame_node *nodes; /* node 0 the root; parent before child */
 	size_t count;
 	uint64_t cut;  /* value that flame_tree_cut() folded away */
+	double spread; /* of the samples that are added as one: sampling_error.h */
 	uint32_t last; /* the node that flame_tree_add() added to last */
 	bool folds;    /* beyond the limit what a node has below it is in its total only */
 	/* private below */
@@ -84,7 +86,7 @@ uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent,
 			  const struct flame_frame *frame);
 /* A new child in any case, with its totals; for whoever knows them and looks for nothing. */
 uint32_t flame_tree_put(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame,
-			uint64_t total, uint64_t total_samples);
+			uint64_t total, uint64_t total_samples, double total_squares);
 void flame_tree_sum(struct flame_tree *tree); /* all totals anew, from what nodes have themselves */
 /* Keeps the heaviest nodes (by total, ancestors always); what is folded away becomes one child
  * "[cut]" of its nearest kept ancestor, and tree->cut counts its value. At most max_nodes are left,

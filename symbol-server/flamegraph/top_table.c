@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 struct top_index { /* name, signature, module → function */
 	struct hash_table table;
@@ -92,6 +93,7 @@ static void vote_line(struct top_function *function, const struct flame_frame *f
 bool top_table_add(struct top_table *table, const struct flame_frame *frames, size_t depth,
 		   uint64_t value, uint64_t samples)
 {
+	double squares = sampling_squares(value, samples, table->spread);
 	uint64_t stack = ++table->stacks;
 
 	table->last_self = UINT32_MAX;
@@ -115,11 +117,13 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 			function->last_stack = stack;
 			function->total += value;
 			function->total_samples += samples;
+			function->total_squares += squares;
 		}
 		if (is_self) {
 			table->last_self = (uint32_t)(function - table->functions);
 			function->self += value;
 			function->self_samples += samples;
+			function->self_squares += squares;
 		}
 	}
 	return true;

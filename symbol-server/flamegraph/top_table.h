@@ -14,6 +14,7 @@ struct top_function { /* one name and signature of one module; inlined or not, i
 	struct flame_frame frame; /* line: the one that most of its value fell on, where one does */
 	uint64_t self, total; /* total counts a stack once, however often the function is in it */
 	uint64_t self_samples, total_samples;
+	double self_squares, total_squares; /* for sampling_error() */
 	uint64_t stack;      /* for the caller: that most of self came with; 0: none */
 	uint64_t last_stack; /* private */
 	uint64_t line_votes; /* private: majority vote over lines, weighted by value */
@@ -24,6 +25,7 @@ struct top_table {
 	size_t count;
 	uint32_t last_self; /* the function that top_table_add() gave self; UINT32_MAX: none */
 	bool folds;         /* functions beyond the limit are left out */
+	double spread;      /* of the samples that are added as one: sampling_error.h */
 	uint64_t cut;       /* value that they would have had as self */
 	uint64_t
 		self_of_kind[FRAME_KIND_COUNT]; /* of all frames, those that are no functions too */

@@ -109,6 +109,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 {
 	json_open(json, '{');
 	json_key_uint(json, "value", accounting->value);
+	if (accounting->is_sampled)
+		json_key_uint(json, "error", accounting->error);
 	json_key_uint(json, "samples", accounting->samples);
 	json_key_uint(json, "taken", accounting->taken);
 	json_key_uint(json, "lost", accounting->lost);

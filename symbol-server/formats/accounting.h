@@ -26,6 +26,8 @@ struct incomplete_reason {
 
 struct accounting {
 	uint64_t value, samples; /* what the answer contains before any cut */
+	bool is_sampled;         /* false: nothing of this type is */
+	uint64_t error;          /* of value: sampling_error.h */
 	uint64_t taken, lost;    /* of the selected hosts in that time, samples */
 	struct {
 		const char *reason; /* borrowed */

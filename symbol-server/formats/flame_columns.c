@@ -18,9 +18,10 @@ static const struct {
 	enum cell_type type;
 } columns[] = {
 	/* the widest first: each begins at a multiple of its own width */
-	{FLAME_SELF, CELL_F64},   {FLAME_TOTAL, CELL_F64}, {FLAME_NAME, CELL_I32},
-	{FLAME_FILE, CELL_I32},   {FLAME_LINE, CELL_I32},  {FLAME_MODULE, CELL_I32},
-	{FLAME_PARENT, CELL_I32}, {FLAME_KIND, CELL_U8},
+	{FLAME_SELF, CELL_F64},        {FLAME_TOTAL, CELL_F64},  {FLAME_SELF_ERROR, CELL_F64},
+	{FLAME_TOTAL_ERROR, CELL_F64}, {FLAME_NAME, CELL_I32},   {FLAME_FILE, CELL_I32},
+	{FLAME_LINE, CELL_I32},        {FLAME_MODULE, CELL_I32}, {FLAME_PARENT, CELL_I32},
+	{FLAME_KIND, CELL_U8},
 };
 
 static void head_json(const struct flame_numbers *numbers, struct buffer *out)
@@ -38,8 +39,9 @@ static void head_json(const struct flame_numbers *numbers, struct buffer *out)
 	json_key(json, "columns");
 	json_open(json, '{');
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-		json_key_string(json, flame_column_names[columns[i].column],
-				types[columns[i].type]);
+		if (flame_numbers_has(answer, columns[i].column))
+			json_key_string(json, flame_column_names[columns[i].column],
+					types[columns[i].type]);
 	json_close(json, '}');
 	json_key_uint(json, "names", numbers->name_count);
 	json_key_uint(json, "files", numbers->files.count);
@@ -141,7 +143,8 @@ bool flame_columns(const struct flame_answer *answer, struct buffer *out)
 	if (ok) {
 		put_head(&numbers, out);
 		for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
-			put_column(&numbers, columns[i].column, columns[i].type, out);
+			if (flame_numbers_has(answer, columns[i].column))
+				put_column(&numbers, columns[i].column, columns[i].type, out);
 		put_texts(&numbers, out);
 	}
 	flame_numbers_release(&numbers);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/quoted.h"
 #include "symbol-server/formats/utf8.h"
@@ -78,13 +79,24 @@ static void put_frame(struct buffer *out, const struct flame_answer *answer,
 }
 
 #define FRAME_COLUMNS "name,file,line,module,build_id"
-#define VALUE_COLUMNS "self,total,self_samples,total_samples,signature"
+#define VALUE_COLUMNS "self,total,self_samples,total_samples,self_error,total_error,signature"
 
-static void put_values(struct buffer *out, const struct flame_frame *frame,
-		       const uint64_t values[4])
+void csv_put_error(struct buffer *out, const struct accounting *accounting, uint64_t value,
+		   double squares)
+{
+	buffer_append_char(out, ',');
+	if (accounting->is_sampled)
+		buffer_printf(out, "%" PRIu64, sampling_error(value, squares));
+}
+
+static void put_values(struct buffer *out, const uint64_t values[4])
 {
 	for (unsigned i = 0; i < 4; i++)
 		buffer_printf(out, ",%" PRIu64, values[i]);
+}
+
+static void put_signature(struct buffer *out, const struct flame_frame *frame)
+{
 	buffer_append_char(out, ',');
 	csv_put_text(out, frame->signature ? frame->signature : "");
 	buffer_append_text(out, "\r\n");
@@ -105,9 +117,11 @@ bool flame_csv(const struct flame_answer *answer, struct buffer *out)
 			buffer_printf(out, "%" PRIu32, node->parent);
 		buffer_printf(out, ",%s,", kinds[node->frame.kind]);
 		put_frame(out, answer, &node->frame);
-		put_values(out, &node->frame,
-			   (const uint64_t[]){node->self, node->total, node->self_samples,
-					      node->total_samples});
+		put_values(out, (const uint64_t[]){node->self, node->total, node->self_samples,
+						  node->total_samples});
+		csv_put_error(out, answer->accounting, node->self, node->self_squares);
+		csv_put_error(out, answer->accounting, node->total, node->total_squares);
+		put_signature(out, &node->frame);
 	}
 	return !out->failed;
 }
@@ -119,9 +133,12 @@ bool top_csv(const struct flame_answer *answer, struct buffer *out)
 		const struct top_function *function = &answer->top->functions[i];
 
 		put_frame(out, answer, &function->frame);
-		put_values(out, &function->frame,
+		put_values(out,
 			   (const uint64_t[]){function->self, function->total,
 					      function->self_samples, function->total_samples});
+		csv_put_error(out, answer->accounting, function->self, function->self_squares);
+		csv_put_error(out, answer->accounting, function->total, function->total_squares);
+		put_signature(out, &function->frame);
 	}
 	return !out->failed;
 }

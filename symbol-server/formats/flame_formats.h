@@ -17,6 +17,7 @@ struct flame_module {
 
 struct flame_found { /* by a search */
 	uint64_t value, samples;
+	double squares; /* sampling_error.h */
 };
 
 struct flame_answer {
@@ -34,6 +35,7 @@ struct flame_answer {
 	uint32_t module_count;
 	const uint64_t *unsymbolized; /* samples, by module; NULL not known */
 	const struct accounting *accounting;
+	bool with_errors; /* JSON and columns: of nodes, where anything is sampled */
 	bool with_stacks; /* JSON: nodes and functions have the ids of stacks */
 	size_t memory;    /* what a writer may take besides out, bytes; 0: as much as it likes */
 };
@@ -64,6 +66,10 @@ bool flame_speedscope(const struct flame_answer *answer, struct buffer *out);
  * apostrophe before it (OWASP, "CSV Injection"). */
 bool flame_csv(const struct flame_answer *answer, struct buffer *out);
 bool top_csv(const struct flame_answer *answer, struct buffer *out);
+
+/* A cell with its comma: ± of a value; empty where nothing is sampled. */
+void csv_put_error(struct buffer *out, const struct accounting *accounting, uint64_t value,
+		   double squares);
 
 /* A report of a page or two for people and chats: totals, functions of top, the tree's hottest
  * paths, what is unknown and lost. Either may be NULL, and is then left out. */

@@ -29,11 +29,12 @@ static void put_stacks(const struct flame_tree *tree, struct json *json)
 static void put_nodes(const struct flame_numbers *numbers, struct json *json)
 {
 	const struct flame_answer *answer = numbers->answer;
-	enum flame_column columns = answer->base_scale > 0 ? FLAME_COLUMNS : FLAME_BASE_SELF;
 
 	json_key(json, "nodes");
 	json_open(json, '{');
-	for (enum flame_column column = FLAME_NAME; column < columns; column++) {
+	for (enum flame_column column = FLAME_NAME; column < FLAME_COLUMNS; column++) {
+		if (!flame_numbers_has(answer, column))
+			continue;
 		json_key(json, flame_column_names[column]);
 		json_open(json, '[');
 		for (size_t i = 0; i < answer->tree->count; i++)

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const flame_column_names[FLAME_COLUMNS] = {"name",      "file",      "line",  "module",
-						       "parent",    "self",      "total", "kind",
-						       "base_self", "base_total"};
+#include "symbol-server/flamegraph/sampling_error.h"
+
+const char *const flame_column_names[FLAME_COLUMNS] = {
+	"name",  "file", "line",      "module",     "parent",     "self",
+	"total", "kind", "base_self", "base_total", "self_error", "total_error"};
 
 static void number_module(struct flame_numbers *numbers, uint32_t module)
 {
@@ -135,6 +137,20 @@ void flame_kinds_json(struct json *json)
 	json_close(json, ']');
 }
 
+bool flame_numbers_has(const struct flame_answer *answer, enum flame_column column)
+{
+	switch (column) {
+	case FLAME_BASE_SELF:
+	case FLAME_BASE_TOTAL:
+		return answer->base_scale > 0;
+	case FLAME_SELF_ERROR:
+	case FLAME_TOTAL_ERROR:
+		return answer->with_errors && answer->accounting->is_sampled;
+	default:
+		return true;
+	}
+}
+
 int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t i, enum flame_column column)
 {
 	const struct flame_node *node = &numbers->answer->tree->nodes[i];
@@ -160,6 +176,10 @@ int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t i, enum f
 		return (int64_t)node->self_samples;
 	case FLAME_BASE_TOTAL:
 		return (int64_t)node->total_samples;
+	case FLAME_SELF_ERROR:
+		return (int64_t)sampling_error(node->self, node->self_squares);
+	case FLAME_TOTAL_ERROR:
+		return (int64_t)sampling_error(node->total, node->total_squares);
 	default:
 		return (int64_t)node->frame.kind;
 	}

@@ -37,6 +37,8 @@ enum flame_column {
 	FLAME_KIND,
 	FLAME_BASE_SELF, /* from here on of comparisons */
 	FLAME_BASE_TOTAL,
+	FLAME_SELF_ERROR, /* ±, where they are asked for */
+	FLAME_TOTAL_ERROR,
 	FLAME_COLUMNS
 };
 
@@ -46,6 +48,8 @@ extern const char *const flame_column_names[FLAME_COLUMNS];
 bool flame_numbers_init(struct flame_numbers *numbers, const struct flame_answer *answer);
 void flame_numbers_release(struct flame_numbers *numbers);
 
+/* Whether the answer has that column. */
+bool flame_numbers_has(const struct flame_answer *answer, enum flame_column column);
 /* −1: none, and of the root's parent. */
 int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t node,
 			   enum flame_column column);

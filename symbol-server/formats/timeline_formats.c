@@ -3,12 +3,15 @@
 
 #include <inttypes.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/quoted.h"
 
 static void put_points(struct json *json, const struct timeline_answer *answer,
 		       const struct timeline_line *line)
 {
 	json_key_uint(json, "value", line->sum.value);
+	if (answer->flame.accounting->is_sampled)
+		json_key_uint(json, "error", sampling_error(line->sum.value, line->sum.squares));
 	json_key_uint(json, "samples", line->sum.samples);
 	json_key(json, "points");
 	json_open(json, '[');
@@ -94,8 +97,11 @@ static void put_rows(struct buffer *out, const struct timeline_answer *answer,
 			buffer_append_char(out, ',');
 			csv_put_text(out, !is_other ? line->values[k] : k ? "" : "[other]");
 		}
-		buffer_printf(out, ",%" PRIu64 ",%" PRIu64 "\r\n", line->steps[i].value,
+		buffer_printf(out, ",%" PRIu64 ",%" PRIu64, line->steps[i].value,
 			      line->steps[i].samples);
+		csv_put_error(out, answer->flame.accounting, line->steps[i].value,
+			      line->steps[i].squares);
+		buffer_append_text(out, "\r\n");
 	}
 }
 
@@ -106,7 +112,7 @@ bool timeline_csv(const struct timeline_answer *answer, struct buffer *out)
 		buffer_append_char(out, ',');
 		csv_put_text(out, answer->labels[i]);
 	}
-	buffer_append_text(out, ",value,samples\r\n");
+	buffer_append_text(out, ",value,samples,error\r\n");
 	for (size_t i = 0; i < answer->line_count; i++)
 		put_rows(out, answer, &answer->lines[i], false);
 	if (answer->other_count)

@@ -7,6 +7,7 @@
 
 struct timeline_sum {
 	uint64_t value, samples;
+	double squares; /* sampling_error.h */
 };
 
 struct timeline_time { /* of one step; not known: 0 */
@@ -33,8 +34,8 @@ struct timeline_answer {
 	const struct timeline_time *times; /* step_count of them; NULL: not known */
 };
 
-/* {"step_ms",…,"reported":[[ms,reported ms,lost]…],"series":[{"labels":{…},"points":
- * [[ms,value,samples]…]}],"other":{…},"accounting"} */
+/* {"step_ms",…,"reported":[[ms,reported ms,lost]…],"series":[{"labels":{…},
+ * "value",…,"error","points":[[ms,value,samples]…]}],"other":{…},"accounting"} */
 bool timeline_json(const struct timeline_answer *answer, struct buffer *out);
 /* A row per step and series; "other" is the series "[other]" in its first label. */
 bool timeline_csv(const struct timeline_answer *answer, struct buffer *out);

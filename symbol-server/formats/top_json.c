@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/flame_formats.h"
 
 enum { OWN_MODULES = 1000 }; /* told apart; the rest is summed up */
@@ -42,6 +43,12 @@ static void put_function(struct json *json, const struct flame_answer *answer,
 	json_key_string(json, "kind", frame_kind_names[frame->kind]);
 	json_key_uint(json, "self", function->self);
 	json_key_uint(json, "total", function->total);
+	if (answer->accounting->is_sampled) {
+		json_key_uint(json, "self_error",
+			      sampling_error(function->self, function->self_squares));
+		json_key_uint(json, "total_error",
+			      sampling_error(function->total, function->total_squares));
+	}
 	if (answer->with_stacks) {
 		json_key(json, "stack");
 		stack_id_json(json, function->stack);
@@ -132,6 +139,9 @@ static void put_found(struct json *json, const struct flame_answer *answer)
 	json_key(json, "found");
 	json_open(json, '{');
 	json_key_uint(json, "value", answer->found->value);
+	if (answer->accounting->is_sampled)
+		json_key_uint(json, "error",
+			      sampling_error(answer->found->value, answer->found->squares));
 	json_key_uint(json, "samples", answer->found->samples);
 	json_close(json, '}');
 }

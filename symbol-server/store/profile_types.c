@@ -3,12 +3,14 @@
 
 #include <string.h>
 
-#define TYPE_NAME(name_, unit_, gauge_)  name_,
-#define TYPE_UNIT(name_, unit_, gauge_)  unit_,
-#define TYPE_GAUGE(name_, unit_, gauge_) gauge_,
+#define TYPE_NAME(name_, unit_, gauge_, sampling_)     name_,
+#define TYPE_UNIT(name_, unit_, gauge_, sampling_)     unit_,
+#define TYPE_GAUGE(name_, unit_, gauge_, sampling_)    gauge_,
+#define TYPE_SAMPLING(name_, unit_, gauge_, sampling_) SAMPLING_##sampling_,
 static const char *const names[] = {PROFILE_TYPES(TYPE_NAME)};
 static const char *const units[] = {PROFILE_TYPES(TYPE_UNIT)};
 static const bool gauges[] = {PROFILE_TYPES(TYPE_GAUGE)};
+static const enum profile_sampling samplings[] = {PROFILE_TYPES(TYPE_SAMPLING)};
 
 enum { TYPE_COUNT = sizeof names / sizeof *names };
 
@@ -33,4 +35,9 @@ const char *profile_type_unit(unsigned number)
 bool profile_type_is_gauge(unsigned number)
 {
 	return number < TYPE_COUNT && gauges[number];
+}
+
+enum profile_sampling profile_type_sampling(unsigned number)
+{
+	return number < TYPE_COUNT ? samplings[number] : SAMPLING_UNEVEN;
 }

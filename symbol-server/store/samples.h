@@ -20,28 +20,32 @@ enum {
 	SAMPLES_LABELS_MAX = 40,
 };
 
-/* PROFILE_TYPE(name on the API, unit of its values, is it a gauge): design.md §3. The position is
- * the number on disk; rows are only ever added. A gauge's samples say how much there is at the end
- * of their report, not what happened since the one before: gauges.h. */
-#define PROFILE_TYPES(TYPE)                         \
-	TYPE("on-cpu", "nanoseconds", false)        \
-	TYPE("off-cpu", "nanoseconds", false)       \
-	TYPE("waker", "nanoseconds", false)         \
-	TYPE("run-queue", "nanoseconds", false)     \
-	TYPE("still-blocked", "nanoseconds", false) \
-	TYPE("mem-alloc", "bytes", false)           \
-	TYPE("mem-inuse", "bytes", true)            \
-	TYPE("page-fault", "bytes", false)          \
-	TYPE("on-gpu", "nanoseconds", false)        \
-	TYPE("hbm-alloc", "bytes", false)           \
-	TYPE("hbm-inuse", "bytes", true)            \
-	TYPE("rdma", "bytes", false)
+/* PROFILE_TYPE(name on the API, unit of its values, is it a gauge, sampling): design.md §3. The
+ * position is the number on disk; rows are only ever added. A gauge's samples say how much there is
+ * at the end of their report, not what happened since the one before: gauges.h. */
+#define PROFILE_TYPES(TYPE)                                \
+	TYPE("on-cpu", "nanoseconds", false, EVEN)         \
+	TYPE("off-cpu", "nanoseconds", false, UNEVEN)      \
+	TYPE("waker", "nanoseconds", false, UNEVEN)        \
+	TYPE("run-queue", "nanoseconds", false, UNEVEN)    \
+	TYPE("still-blocked", "nanoseconds", false, WHOLE) \
+	TYPE("mem-alloc", "bytes", false, UNEVEN)          \
+	TYPE("mem-inuse", "bytes", true, UNEVEN)           \
+	TYPE("page-fault", "bytes", false, UNEVEN)         \
+	TYPE("on-gpu", "nanoseconds", false, UNEVEN)       \
+	TYPE("hbm-alloc", "bytes", false, UNEVEN)          \
+	TYPE("hbm-inuse", "bytes", true, UNEVEN)           \
+	TYPE("rdma", "bytes", false, UNEVEN)
+
+/* Do samples of one host all weigh the same? WHOLE: nothing is sampled, all there is was told. */
+enum profile_sampling { SAMPLING_EVEN, SAMPLING_UNEVEN, SAMPLING_WHOLE };
 
 /* Number of a type and back; -1 and NULL when there is none such. */
 int profile_type_find(const char *name, size_t length);
 const char *profile_type_name(unsigned number);
 const char *profile_type_unit(unsigned number);
 bool profile_type_is_gauge(unsigned number);
+enum profile_sampling profile_type_sampling(unsigned number);
 
 /* ---- what one request brings: decoded, checked, borrowed during the call ---- */
 

@@ -53,8 +53,28 @@ async function by_samples() {
     equal(rows[fault], [percent(sum(type, "samples", endsIn(fault)), all), percent(sum(type, "samples", goesThrough(fault)), all)],
       `${type} by samples: shares of the table`);
     const cells = await page.run(`[...document.querySelectorAll("#top-body td.number")].map((cell) => cell.scrollWidth - cell.clientWidth)`);
+    const all_off = await said(all, rows);
+    check(all_off.length > 3 && all_off.every(([got, want]) => got === want), `${type} by samples: ± of each row, which all weigh the same`, JSON.stringify(all_off.slice(0, 4)));
     check(cells.every((over) => over <= 1), `${type} by samples: no number is clipped`, cells.join(" "));
   }
+}
+
+// What the table says of chance in counts, and what it should: 1.96 √(n (1 − p) + …), of p n samples (openapi.yaml, "Errors").
+async function said(all, rows) {
+  const off = await page.run(`[...document.querySelectorAll("#top-body tr")].map((row) =>
+    [row.querySelector(".name button.link").innerText, ...[...row.querySelectorAll("td.number")].map((cell) =>
+      [cell.querySelector(".off").innerText, cell.querySelector(".quiet").innerText])])`);
+  return off.flatMap(([name, ...cells]) =>
+    cells.map(([got, count], i) => {
+      const n = Number(count.replaceAll(",", ""));
+      const share = n / all;
+      const error = (m) => Math.round(1.959964 * Math.sqrt(m + 1));
+      const squares = error(n) ** 2 * (1 - 2 * share) + share ** 2 * error(all) ** 2;
+      const digits = rows[name][i].split(" ")[0].split(".")[1]?.length;
+      const want = n === 0 || digits === undefined ? "" : `± ${(Math.ceil((100 * Math.sqrt(squares) * 10 ** digits) / all) / 10 ** digits).toFixed(digits)}`;
+      return [got, want];
+    }),
+  );
 }
 
 const KINDS = { native: "native", kernel: "[k] kernel", jvm: "(jit)", cpython: "interpreted" };

@@ -28,7 +28,7 @@ TEXTS = ("on-cpu", "off-cpu", "mem-alloc", "json", "columns", "folded", "svg", "
          '{process="a"}', '{process=~".*",host!="b"}', '{a="', "{" + ",".join('x!="%d"' % i for i in range(40)) + "}")
 GOOD = {"type": ("on-cpu",), "from": ("2020-01-01T00:00:00Z", "now-30d"), "until": ("now",), "match": ('{process=~".*"}', '{host!="x"}'),
         "group_by": ("process", "host,process", "thread"), "focus": ("main", "."), "ignore": ("main",), "hide": ("^_",),
-        "hide_kind": ("kernel",), "invert": ("true",), "value": ("samples", "value"), "stack_ids": ("true",), "max_nodes": ("10", "100000"),
+        "hide_kind": ("kernel",), "invert": ("true",), "value": ("samples", "value"), "stack_ids": ("true",), "errors": ("true",), "max_nodes": ("10", "100000"),
         "limit": ("10", "1000"), "format": ("json", "columns", "folded", "svg", "html", "pprof", "csv", "md", "speedscope", "otlp"),
         "function": ("main",), "step": ("1m", "1h"), "demangle": ("full", "none"), "base.from": ("now-60d",), "base.until": ("now-30d",),
         "norm": ("share", "raw"), "sort": ("self", "total"), "name": ("process", ".text"), "exact": ("true",)}

@@ -86,7 +86,7 @@ def shape():
         if i:
             totals[parents[i]] += totals[i]
     equal(totals, graph["nodes"]["total"], "total = self + children's totals, everywhere")
-    equal(sorted(graph["accounting"]), sorted(["value", "samples", "taken", "lost", "lost_by", "unwind_incomplete",
+    equal(sorted(graph["accounting"]), sorted(["value", "error", "samples", "taken", "lost", "lost_by", "unwind_incomplete",
                                                "incomplete_by", "unsymbolized", "cut", "hosts", "reported_ms"]), "the accounting's members")
     accounting = graph["accounting"]
     equal([accounting[k] for k in ("value", "samples", "taken", "lost", "unwind_incomplete", "cut", "hosts")],
@@ -180,7 +180,7 @@ def listings(server):
     check(abs(one["last_seen"] - time.time() * 1000) < 60000 and 60000 < one["lag_ms"] < 300000, "times", one)
     top = server.json("/api/v1/top", value="samples")
     equal(sorted(top), ["accounting", "from", "functions", "own", "type", "unit", "until"], "/top")
-    equal(set(top["functions"][0]), {"name", "file", "line", "module", "build_id", "kind", "self", "total"}, "its functions")
+    equal(set(top["functions"][0]), {"name", "file", "line", "module", "build_id", "kind", "self", "total", "self_error", "total_error"}, "its functions")
     equal(sum(f["self"] for f in top["functions"]), 100, "self times sum up to everything")
     leaf = [f for f in top["functions"] if f["name"] == "libx.so.1+0x10"][0]
     equal((leaf["self"], leaf["total"], leaf["module"], leaf["build_id"]), (65, 75, "libx.so.1", LIBRARY), "one function")

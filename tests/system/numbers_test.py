@@ -247,7 +247,69 @@ def sums(server):
             got = answer(server, "top", limit=1, search=expression, group_by="process", **more)
             hit = re.compile(expression)
             want = [s for s in chosen if any(hit.search(name) for name in (s.process, *(frame[1] for frame in s.frames)))]
+            got["found"].pop("error")
             equal(got["found"], {"value": total(want), "samples": counted(want)}, "searched for %s %s" % (expression, more))
+
+
+def spread(rows, most):
+    """How differently samples of one row weigh, of (series, value, samples) (openapi.yaml, "Errors")."""
+    series = collections.defaultdict(list)
+    for name, value, count in rows:
+        series[name].append((value, count))
+    between = sum(sum(count * (value / count - (mean := sum(v for v, _ in of) / sum(n for _, n in of))) ** 2 for value, count in of)
+                  / mean ** 2 for of in series.values())
+    degrees = sum(len(of) - 1 for of in series.values())
+    return min(between / degrees, most)
+
+
+def off(rows, c):
+    """± of the sum of rows."""
+    squares = sum(value ** 2 * (1 + c) / (count + c) for _, value, count in rows)
+    value = sum(value for _, value, _ in rows)
+    return 1.959964 * (squares + (squares / value) ** 2) ** 0.5 if value else 0
+
+
+def rows_of(samples, key):
+    rows = collections.defaultdict(lambda: [0, 0])
+    for s in samples:
+        rows[key(s)][0] += s.value
+        rows[key(s)][1] += s.samples
+    return {name: ("", *of) for name, of in rows.items()}
+
+
+def errors(server):
+    """± of figures: what the documented formula makes of the stacks, in every format that has it."""
+    for type_ in big_host.TYPES:
+        chosen = of_type(type_)
+        rows = rows_of(chosen, lambda s: s.frames)
+        c = spread(rows.values(), 1)
+        got = answer(server, "top", type=type_, limit=1000000)
+        wants = {"self": lambda name, frames: frames[-1][1] == name, "total": lambda name, frames: name in {frame[1] for frame in frames}}
+        wrong = [(f["name"], column, f[column + "_error"], want) for f in got["functions"][:60] for column, is_in in wants.items()
+                 for want in [off([row for frames, row in rows.items() if is_in(f["name"], frames)], c)]
+                 if abs(f[column + "_error"] - want) > 1 + 1e-6 * want]
+        check(not wrong, "/top of %s: ± of functions (c %.3f)" % (type_, c), wrong[:3])
+        whole_ = off(rows.values(), c)
+        check(abs(got["accounting"]["error"] - whole_) <= 1 + 1e-6 * whole_, "/top of %s: ± of all" % type_, (got["accounting"], whole_))
+        listed = csv.DictReader(io.StringIO(ask(server, "top", type=type_, format="csv", limit=1000000)[1].decode(), newline=""))
+        equal({row["name"]: (row["self_error"], row["total_error"]) for row in listed},
+              {f["name"]: (str(f["self_error"]), str(f["total_error"])) for f in got["functions"]}, "the same as csv")
+        graph = answer(server, "flamegraph", type=type_, errors=1, group_by="")
+        columns = columns_of(ask(server, "flamegraph", type=type_, errors=1, group_by="", format="columns")[1])
+        table = list(csv.DictReader(io.StringIO(ask(server, "flamegraph", type=type_, group_by="", format="csv")[1].decode(), newline="")))
+        for column in ("self_error", "total_error"):
+            equal((list(columns["nodes"][column]), [int(row[column]) for row in table]), (graph["nodes"][column],) * 2,
+                  "/flamegraph of %s: %s in columns and csv as in json" % (type_, column))
+        check(abs(graph["nodes"]["total_error"][0] - whole_) <= 1 + 1e-6 * whole_, "its root has that of all")
+        check("total_error" not in answer(server, "flamegraph", type=type_)["nodes"], "they are there where they are asked for")
+        minutes = {key: (key[0], *row[1:]) for key, row in rows_of(chosen, lambda s: (s.process, s.minute)).items()}
+        c = spread(minutes.values(), 10)
+        got = answer(server, "timeline", type=type_, group_by="process", step="1m", limit=100)
+        wrong = [(line["labels"], line["error"], want) for line in got["series"]
+                 for want in [off([row for key, row in minutes.items() if key[0] == line["labels"]["process"]], c)]
+                 if abs(line["error"] - want) > 1 + 1e-6 * want]
+        check(not wrong, "/timeline of %s: ± of processes" % type_, wrong[:3])
+    check("error" not in answer(server, "top", type="still-blocked")["accounting"], "what is told whole has none")
 
 
 def percent(part, whole):
@@ -329,7 +391,7 @@ def numbers():
     begin = time.monotonic()
     server = filled()
     note("%d samples of %d stacks sent in %.1f s" % (counted(SAMPLES), len(SAMPLES), time.monotonic() - begin))
-    for part in (by_samples, pictures, whole, pprof_whole, by_screen, sums, one_number):
+    for part in (by_samples, pictures, whole, pprof_whole, by_screen, sums, one_number, errors):
         begin = time.monotonic()
         part(server)
         note("%s: %.1f s" % (part.__name__, time.monotonic() - begin))

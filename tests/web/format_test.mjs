@@ -5,7 +5,7 @@ import test from "node:test";
 
 process.env.TZ = "UTC";
 const { bundle } = await import("./bundle.mjs");
-const { collapseArguments, formatAge, formatCount, formatCpus, formatPercent, formatRange, formatSpan, formatValue, shorterNames } =
+const { collapseArguments, formatAge, formatCount, formatCpus, formatPercent, formatSampled, formatShare, formatRange, formatSpan, formatValue, shorterNames } =
   await bundle("text/format.ts");
 
 const rows = (run, cases) => cases.forEach(([...row]) => assert.equal(run(...row.slice(0, -1)), row[row.length - 1]));
@@ -79,6 +79,23 @@ test("template arguments are left out, operators stay", () => {
     ["unbalanced<<<a", "unbalanced<<<a"],
     ["fn(a) -> Vec<String>", "fn(a) -> Vec<…>"],
   ]);
+});
+
+test("a share has its error in its own digits, rounded up; of everything and of nothing there is none", () => {
+  const share = ([part, whole, error, all]) => formatShare(part, whole, error, all);
+  rows(share, [
+    [[123, 1000, 22, 63], "12.3 % ± 2.1"], // √(22² · 0.754 + 0.0151 · 63²) = 20.6 of 1000, up
+    [[50, 1000, 14, 63], "5.00 % ± 1.37"],
+    [[123e6, 1e9, 100, 100], "12.3 % ± 0.1"],
+    [[1000, 1000, 63, 63], "100 %"],
+    [[0, 1000, 0, 63], "0 %"],
+    [[1, 1e9, 3, 63], "< 0.01 %"],
+    [[123, 1000, undefined, 63], "12.3 %"],
+    [[123, 1000, 22, undefined], "12.3 %"],
+  ]);
+  assert.equal(formatSampled(3.2e9, 1.1e8, "nanoseconds"), "3.20 s ± 110 ms");
+  assert.equal(formatSampled(3.2e9, undefined, "nanoseconds"), "3.20 s");
+  assert.equal(formatSampled(0, 0, "bytes"), "0 B");
 });
 
 test("names become shorter from the left, never empty", () => {

@@ -3,7 +3,7 @@
 // sentence for screen readers.
 
 import { byId, el } from "../widgets/dom";
-import { formatCpus, formatPercent, formatValue } from "../text/format";
+import { formatCpus, formatPercent, formatShare, formatValue } from "../text/format";
 import type { Graph } from "./graph";
 import { KIND_WORDS, labelOf } from "./palette";
 
@@ -30,13 +30,14 @@ export function detailRows(graph: Graph, node: number): [string, string][] {
   const total = graph.total[node];
   const self = graph.selfOf(node);
   const all = graph.total[0];
+  const share = (value: number, error: number | undefined) => formatShare(value, all, error, graph.totalErrorOf(0));
   const out: [string, string][] = [
-    ["total", `${amount(graph, total)} · ${formatPercent(total, all)} of all`],
+    ["total", `${amount(graph, total)} · ${share(total, graph.totalErrorOf(node))} of all`],
   ];
   if (node > 0) {
     out[0][1] += ` · ${formatPercent(total, graph.total[graph.parent[node]])} of its caller`;
   }
-  out.push(["self", `${amount(graph, self)} · ${formatPercent(self, all)} of all`]);
+  out.push(["self", `${amount(graph, self)} · ${share(self, graph.selfErrorOf(node))} of all`]);
   const signature = graph.signatureOf(node);
   if (signature !== undefined) {
     out.push(["signature", signature]);

@@ -40,8 +40,14 @@ export function graft(base: Graph, node: number, answer: FlameAnswer): FlameAnsw
     nodes.self.push(detail.selfOf(i));
     nodes.total.push(detail.total[i]);
     nodes.kind.push(detail.kindIndex(i));
+    pushErrors(nodes, detail, i);
   }
   return { ...base.answer, names, signatures, files, modules, kinds: [...KINDS], nodes };
+}
+
+function pushErrors(to: FlameNodes<number[]>, from: Graph, node: number): void {
+  to.self_error?.push(from.selfErrorOf(node) ?? 0);
+  to.total_error?.push(from.totalErrorOf(node) ?? 0);
 }
 
 // The chain as columns, each frame below the one before; its names follow the detail's own.
@@ -59,6 +65,7 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
     self: [],
     total: [],
     kind: [],
+    ...(base.totalErrorOf(0) === undefined || answer.nodes.total_error === undefined ? {} : { self_error: [], total_error: [] }),
   };
   for (const [i, node] of chain.entries()) {
     const module = base.moduleOf(node);
@@ -74,6 +81,7 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
     nodes.self.push(base.selfOf(node));
     nodes.total.push(base.total[node]);
     nodes.kind.push(base.kindIndex(node));
+    pushErrors(nodes, base, node);
   }
   return { nodes, names, signatures, files, modules };
 }

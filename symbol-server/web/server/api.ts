@@ -13,6 +13,7 @@ export interface IncompleteReason {
 
 export interface Accounting {
   value: number;
+  error?: number; // ± of value, 95 %; absent: nothing is sampled
   samples: number;
   taken: number;
   lost: number;
@@ -42,6 +43,8 @@ export interface FlameNodes<Column extends ArrayLike<number> = ArrayLike<number>
   self: Column;
   total: Column;
   kind: Column;
+  self_error?: Column; // ± of self and total, where they are asked for
+  total_error?: Column;
 }
 
 export interface FlameAnswer {
@@ -68,6 +71,8 @@ export interface TopFunction {
   kind: string;
   self: number;
   total: number;
+  self_error?: number;
+  total_error?: number;
 }
 
 export interface TopAnswer {
@@ -159,6 +164,7 @@ export interface TypesAnswer {
 export interface TimelineSeries {
   labels: Record<string, string>;
   value: number;
+  error?: number; // ± of value
   samples: number;
   points: [number, number, number][]; // start of the step in unix milliseconds, value, samples
   reported?: [number, number][]; // with host among the labels: as the answer's

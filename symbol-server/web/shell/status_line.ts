@@ -9,6 +9,7 @@ import {
   formatPercent,
   formatRange,
   formatSpan,
+  formatSampled,
   formatValue,
 } from "../text/format";
 import { attachTip } from "../widgets/tip";
@@ -119,8 +120,7 @@ export function showAccounting(
       `${formatCount(a.samples)} samples`,
       false,
       paragraph(
-        "How many samples this picture is made of. Few samples mean large chance: " +
-          "a frame with n samples is uncertain by about √n.",
+        "How many samples this picture is made of. Few samples mean large chance: that is what ± says.",
       ),
     ),
     chip(
@@ -230,20 +230,24 @@ function memoryChip(cut: number, answer: Summed, prefix: string): HTMLButtonElem
 }
 
 function valueText(answer: Summed, span: number): string {
-  const value = formatValue(answer.accounting.value, answer.unit);
+  const value = formatSampled(answer.accounting.value, answer.accounting.error, answer.unit);
   return answer.unit === "nanoseconds" && answer.type === "on-cpu"
     ? `${value} · ${formatCpus(answer.accounting.value, answer.accounting.reported_ms ?? span)}`
     : value;
 }
 
 function valueTip(answer: Summed, span: number): () => Child[] {
-  return paragraph(
+  const what =
     answer.unit === "nanoseconds"
       ? "Time of all samples together. CPUs: the same, averaged over " +
-          (answer.accounting.reported_ms === undefined
-            ? `the whole range of ${formatSpan(span)}.`
-            : `the ${formatSpan(answer.accounting.reported_ms)} in which the selected hosts reported.`)
-      : "The sum over all samples of this picture.",
+        (answer.accounting.reported_ms === undefined
+          ? `the whole range of ${formatSpan(span)}.`
+          : `the ${formatSpan(answer.accounting.reported_ms)} in which the selected hosts reported.`)
+      : "The sum over all samples of this picture.";
+  return paragraph(
+    answer.accounting.error === undefined
+      ? what
+      : `${what} ±, here and at shares: what sampling alone may be off by, in 19 of 20 cases. How the load itself varies is not in it.`,
   );
 }
 

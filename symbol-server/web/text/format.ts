@@ -31,6 +31,25 @@ export function formatPercent(part: number, whole: number): string {
   );
 }
 
+// "± 0.4" of a share, "" where there is none: errors as the API has them (95 %), of the part and of the whole that it is in.
+// In the share's own digits, rounded up.
+export function shareError(part: number, whole: number, error: number | undefined, wholeError: number | undefined): string {
+  const text = formatPercent(part, whole);
+  const share = part / whole;
+  if (error === undefined || wholeError === undefined || !(share > 0) || share >= 1 || !/^\d/.test(text)) {
+    return "";
+  }
+  const squares = error * error * (1 - 2 * share) + share * share * wholeError * wholeError;
+  const digits = text.indexOf(" ") - text.indexOf(".") - 1;
+  const own = (100 * Math.sqrt(Math.max(0, squares))) / whole;
+  return `± ${(Math.max(1, Math.ceil(own * 10 ** digits - 1e-9)) / 10 ** digits).toFixed(digits)}`;
+}
+
+// "12.3 % ± 0.4"
+export function formatShare(part: number, whole: number, error: number | undefined, wholeError: number | undefined): string {
+  return `${formatPercent(part, whole)} ${shareError(part, whole, error, wholeError)}`.trimEnd();
+}
+
 // Units from the smallest, each with the value from which on the next is meant. As it is shown: 999.9 ms
 // are 1 s.
 type Unit = [name: string, size: number, until: number];
@@ -75,6 +94,12 @@ export function formatValue(value: number, unit: string): string {
     default:
       return `${formatCount(value)} ${unit}`;
   }
+}
+
+// "3.20 s ± 0.11 s"
+export function formatSampled(value: number, error: number | undefined, unit: string): string {
+  const text = formatValue(value, unit);
+  return error === undefined || value <= 0 ? text : `${text} ± ${formatValue(error, unit)}`;
 }
 
 // Nanoseconds spent in a range of so many milliseconds: "avg 0.41 CPUs".

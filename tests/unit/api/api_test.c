@@ -232,24 +232,25 @@ static void test_answers(void)
 		     "[incomplete: code without frame pointers];[anon] 1000\n");
 	check_answer("/api/v1/flamegraph?format=folded&root=demo%3Bapp%2B0x1234",
 		     "demo;app+0x1234;handle_it 3000\n");
-	check_holds(
-		"/api/v1/flamegraph",
-		"\"accounting\":{\"value\":4000,\"samples\":4,\"taken\":6,\"lost\":2,\"lost_by\":{"
-		"\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":1,"
-		"\"incomplete_by\":[{\"reason\":\"code without frame pointers\",\"samples\":1,"
-		"\"modules\":[]}],\"unsymbolized\":4,"
-		"\"cut\":0,\"hosts\":1,\"reported_ms\":10000}");
-	check_holds(
-		"/api/v1/flamegraph?match=%7Bprocess%3D%22demo%22%7D",
-		"\"accounting\":{\"value\":3000,\"samples\":3,\"taken\":6,\"lost\":2,\"lost_by\":{"
-		"\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":0,"
-		"\"incomplete_by\":[],\"unsymbolized\":3,"
-		"\"cut\":0,\"hosts\":1,\"reported_ms\":10000}");
+	check_holds("/api/v1/flamegraph",
+		    "\"accounting\":{\"value\":4000,\"error\":4383,\"samples\":4,\"taken\":6,"
+		    "\"lost\":2,\"lost_by\":{"
+		    "\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":1,"
+		    "\"incomplete_by\":[{\"reason\":\"code without frame pointers\",\"samples\":1,"
+		    "\"modules\":[]}],\"unsymbolized\":4,"
+		    "\"cut\":0,\"hosts\":1,\"reported_ms\":10000}");
+	check_holds("/api/v1/flamegraph?match=%7Bprocess%3D%22demo%22%7D",
+		    "\"accounting\":{\"value\":3000,\"error\":3920,\"samples\":3,\"taken\":6,"
+		    "\"lost\":2,\"lost_by\":{"
+		    "\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":0,"
+		    "\"incomplete_by\":[],\"unsymbolized\":3,"
+		    "\"cut\":0,\"hosts\":1,\"reported_ms\":10000}");
 	check_holds("/api/v1/flamegraph?max_nodes=2", "\"cut\":4000");
 	check_holds("/api/v1/flamegraph", "{\"name\":\"app\",\"build_id\":\"abcd000000000000");
 	check_holds("/api/v1/top",
 		    "{\"name\":\"handle;it\",\"file\":\"app.py\",\"line\":42,\"module\":\"\","
-		    "\"build_id\":\"\",\"kind\":\"interpreter\",\"self\":3000,\"total\":3000}");
+		    "\"build_id\":\"\",\"kind\":\"interpreter\",\"self\":3000,\"total\":3000,"
+		    "\"self_error\":3920,\"total_error\":3920}");
 	check_answer("/api/v1/types",
 		     "{\"types\":[{\"name\":\"on-cpu\",\"unit\":\"nanoseconds\",\"samples\":4,"
 		     "\"value\":4000}]}\n");

@@ -2,6 +2,7 @@
 /* Stacks of addresses → stacks of names, with a symbolizer that is a table of this test. */
 #include "symbol-server/api/named_stacks.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "symbol-server/api/flame_request.h"
@@ -131,6 +132,12 @@ const char *profile_type_unit(unsigned number)
 {
 	(void)number;
 	return "nanoseconds";
+}
+
+enum profile_sampling profile_type_sampling(unsigned number)
+{
+	(void)number;
+	return SAMPLING_EVEN;
 }
 
 int64_t api_now_ms(void)
@@ -684,6 +691,12 @@ static void plant(const struct samples_result *from, const struct stack_view *vi
 	named_stacks_incomplete(out->stacks, &out->accounting);
 }
 
+/* Sums of squares are added in another order. */
+static bool near(double a, double b, double whole)
+{
+	return fabs(a - b) <= 1e-9 * whole;
+}
+
 static void check_same_trees(const struct flame_tree *a, const struct flame_tree *b)
 {
 	unsigned different = 0;
@@ -698,7 +711,11 @@ static void check_same_trees(const struct flame_tree *a, const struct flame_tree
 			     a->nodes[i].self != b->nodes[i].self ||
 			     a->nodes[i].total != b->nodes[i].total ||
 			     a->nodes[i].self_samples != b->nodes[i].self_samples ||
-			     a->nodes[i].total_samples != b->nodes[i].total_samples;
+			     a->nodes[i].total_samples != b->nodes[i].total_samples ||
+			     !near(a->nodes[i].self_squares, b->nodes[i].self_squares,
+				   a->nodes[0].total_squares) ||
+			     !near(a->nodes[i].total_squares, b->nodes[i].total_squares,
+				   a->nodes[0].total_squares);
 	CHECK_NUMBER(different, 0);
 }
 
@@ -757,7 +774,9 @@ static void check_nodes(const struct flame_tree *cut, const struct flame_tree *a
 		wrong += at == all->count || all->nodes[at].total != node->total ||
 			 all->nodes[at].self != node->self ||
 			 all->nodes[at].self_samples != node->self_samples ||
-			 all->nodes[at].total_samples != node->total_samples;
+			 all->nodes[at].total_samples != node->total_samples ||
+			 !near(all->nodes[at].self_squares, node->self_squares,
+			       all->nodes[0].total_squares);
 		least = node->total < least ? node->total : least;
 		kept++;
 	}

@@ -12,7 +12,7 @@ enum { SIM_FUNCTIONS = 200, SIM_MINUTES = 64 };
 
 static uint64_t sim_state = 88172645463325252u;
 
-static double sim_uniform(void)
+static inline double sim_uniform(void)
 {
 	sim_state ^= sim_state << 13;
 	sim_state ^= sim_state >> 7;
@@ -20,13 +20,13 @@ static double sim_uniform(void)
 	return ((double)(sim_state >> 11) + 0.5) / 9007199254740992.0;
 }
 
-static double sim_gauss(void)
+static inline double sim_gauss(void)
 {
 	return sqrt(-2 * log(sim_uniform())) * cos(6.283185307179586 * sim_uniform());
 }
 
 /* Knuth's product for small means, the normal distribution for large ones. */
-static uint64_t sim_poisson(double mean)
+static inline uint64_t sim_poisson(double mean)
 {
 	double product, limit;
 	uint64_t count = 0;
@@ -45,7 +45,7 @@ static uint64_t sim_poisson(double mean)
 }
 
 /* Lognormal factors of mean 1 around which minutes vary; neighbours are correlated by rho. */
-static void sim_vary(double *factors, unsigned count, unsigned stride, double cv, double rho)
+static inline void sim_vary(double *factors, unsigned count, unsigned stride, double cv, double rho)
 {
 	double width = sqrt(log(1 + cv * cv)), at = sim_gauss();
 
@@ -63,8 +63,8 @@ struct sim_load {
 };
 
 /* Expected samples by minute and function. */
-static void sim_expect(const struct sim_load *load, unsigned minutes,
-		       double expected[][SIM_FUNCTIONS])
+static inline void sim_expect(const struct sim_load *load, unsigned minutes,
+			      double expected[][SIM_FUNCTIONS])
 {
 	double all = 0, common[SIM_MINUTES];
 

@@ -56,7 +56,7 @@ export function sandwichParameters(state: State, width: number): Parameters {
 export function graphParameters(state: State, width: number): Parameters {
   const isWhole = state.recursion !== "" && state.max_nodes === "";
   const nodes = isWhole ? { max_nodes: COLLAPSED_NODES } : nodeParameters(state, width);
-  return { ...treeParameters(state), ...nodes, format: "columns" };
+  return { ...treeParameters(state), ...nodes, format: "columns", errors: "1" };
 }
 
 // What a search finds in all stacks, or in those of the zoomed frame; null: the server knows no such frame.

@@ -4,7 +4,7 @@
 
 import type { TopAnswer, TopFunction } from "../../server/api";
 import { byId, el } from "../../widgets/dom";
-import { collapseArguments, formatCount, formatPercent, formatValue } from "../../text/format";
+import { collapseArguments, formatCount, formatPercent, formatValue, shareError } from "../../text/format";
 import { TOP_LIMIT } from "../../shell/state";
 import { rowWindow, scrollTo } from "../../widgets/virtual_window";
 import { COLUMNS, keyOf, rowsOf, wanted, wholeName, type Column, type TableRow } from "./function_rows";
@@ -169,10 +169,11 @@ export class FunctionTable {
     return made;
   }
 
-  private amount(value: number, whole: number): HTMLElement {
+  private amount(value: number, whole: number, error?: number): HTMLElement {
     const unit = this.answer?.unit ?? "";
     const text = unit === "samples" ? formatCount(value) : formatValue(value, unit);
-    return el("td", { class: "number" }, formatPercent(value, whole), el("span", { class: "quiet" }, text));
+    const off = shareError(value, whole, error, this.answer?.accounting.error);
+    return el("td", { class: "number" }, formatPercent(value, whole), el("span", { class: "off" }, off), el("span", { class: "quiet" }, text));
   }
 
   private functionRow(f: TopFunction): HTMLTableRowElement {
@@ -190,7 +191,7 @@ export class FunctionTable {
     const share = all > 0 ? f[this.column === "total" ? "total" : "self"] / all : 0;
     bar.style.width = `${Math.min(100, 100 * share)}%`;
     const line = el("div", { class: "line" }, unfold, name, el("span", { class: "quiet" }, f.module), more(f.name));
-    return el("tr", {}, el("td", { class: "name" }, bar, line), this.amount(f.self, all), this.amount(f.total, all));
+    return el("tr", {}, el("td", { class: "name" }, bar, line), this.amount(f.self, all, f.self_error), this.amount(f.total, all, f.total_error));
   }
 
   // What a caller has of the function's total.
