@@ -72,6 +72,9 @@ static bool start_symbolizer(struct api *api, const struct server_options *optio
 	struct symbolizer_options symbolize = {
 		.symbol_dirs = options->symbol_dirs.texts,
 		.symbol_dir_count = options->symbol_dirs.count,
+		.sources = options->sources,
+		.source_dirs = options->source_dirs.texts,
+		.source_dir_count = options->source_dirs.count,
 		.debuginfod_urls = options->debuginfod.texts,
 		.debuginfod_url_count = options->debuginfod.count,
 		.cache_directory = cache,
@@ -305,7 +308,8 @@ static bool start(struct api *api, const struct server_options *options, struct 
 	bool is_new;
 
 	if (!directory_make(options->data, &is_new, err) || !data_is_whole(options->data, err) ||
-	    !directories_are_there(&options->symbol_dirs, err) || !api_init(api, err))
+	    !directories_are_there(&options->symbol_dirs, err) ||
+	    !directories_are_there(&options->source_dirs, err) || !api_init(api, err))
 		return false;
 	if (is_new)
 		log_warn("new data directory", "path=\"%s\" meaning=\"nothing is in it yet\"",

@@ -19,6 +19,8 @@ struct server_options {
 	const char *clickhouse_url; /* from store; NULL: SQLite */
 	struct option_list debuginfod;
 	struct option_list symbol_dirs;
+	uint32_t sources; /* enum source_files_mode */
+	struct option_list source_dirs;
 	struct option_list imports;
 	struct option_list hosts; /* names in Host */
 	const char *backup;       /* NULL: serve */

@@ -146,11 +146,15 @@ void api_buildid_section_get(struct http_request *request, struct http_response 
 void api_buildid_source_get(struct http_request *request, struct http_response *response,
 			    void *context)
 {
+	struct api *api = context;
+	struct module_file file;
+	struct error err = {0};
 	struct build_id id;
 
-	(void)context;
-	if (read_build_id(request, response, &id))
-		answer_error(response, 404,
-			     "source files are not kept here: a debuginfod that indexes the "
-			     "sources has to be asked");
+	if (!read_build_id(request, response, &id))
+		return;
+	if (symbolizer_open_source(api->symbolizer, &id, http_request_rest(request), &file, &err))
+		send_file(request, response, &file, 0, file.bytes);
+	else
+		answer_failure(response, &err);
 }

@@ -47,7 +47,7 @@ const struct http_route api_routes[] = {
 	{HTTP_GET, "/buildid/{build_id}/debuginfo", api_buildid_debuginfo_get, LONG},
 	{HTTP_GET, "/buildid/{build_id}/executable", api_buildid_executable_get, LONG},
 	{HTTP_GET, "/buildid/{build_id}/section/{name}", api_buildid_section_get, LONG},
-	{HTTP_GET, "/buildid/{build_id}/source/{path}", api_buildid_source_get},
+	{HTTP_GET, "/buildid/{build_id}/source/{path}", api_buildid_source_get, LONG},
 
 	/* operations, contract, the page */
 	{HTTP_GET, "/healthz", api_healthz_get, .is_always_open = true},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/symbolize/module_files.h"
 
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include "common/elf_image.h"
 #include "symbol-server/symbolize/symbolizer_state.h"
 
-enum { FILES_LOOKED_AT = 8 };
+enum { FILES_LOOKED_AT = 8, TABLE_WAIT_MS = 50, TABLE_WAIT_TURNS = 200 };
 
 /* ---- what there is ---- */
 
@@ -167,6 +169,94 @@ bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_i
 		say_missing(&files, MODULE_FILE_DEBUG, err);
 	close_files(&files);
 	return ok;
+}
+
+/* ---- what they were made of ---- */
+
+struct named_file {
+	const char *path; /* tidy */
+	const char *name; /* its last part */
+	size_t name_length;
+};
+
+static bool is_named(void *context, const char *file)
+{
+	const struct named_file *wanted = context;
+	size_t length = strlen(file);
+	char tidy[SOURCE_PATH_MAX];
+
+	return length >= wanted->name_length &&
+	       !memcmp(file + length - wanted->name_length, wanted->name, wanted->name_length) &&
+	       source_path_tidy(file, tidy) && !strcmp(tidy, wanted->path);
+}
+
+static bool has_files(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct found_files files;
+
+	find_files(symbolizer, id, &files);
+	close_files(&files);
+	return files.count > 0;
+}
+
+/* A debugger asks once, and remembers for long that there was nothing. */
+static struct symbol_table *wait_for_table(struct symbolizer *symbolizer, const struct build_id *id)
+{
+	struct symbol_table *table = symbolizer_take_table(symbolizer, id, NULL, 0);
+
+	if (table || !has_files(symbolizer, id))
+		return table;
+	symbolizer_want(symbolizer, id, NULL, true, 0);
+	for (unsigned i = 0; !table && i < TABLE_WAIT_TURNS; i++) {
+		if (atomic_load(&symbolizer->stops))
+			break;
+		poll(NULL, 0, TABLE_WAIT_MS);
+		table = symbolizer_take_table(symbolizer, id, NULL, 0);
+	}
+	return table;
+}
+
+static bool names_file(struct symbolizer *symbolizer, const struct build_id *id, const char *path,
+		       struct error *err)
+{
+	struct symbol_table *table = wait_for_table(symbolizer, id);
+	struct named_file wanted = {.path = path, .name = strrchr(path, '/') + 1};
+	bool ok;
+
+	if (!table)
+		return error_set(err, ERROR_NOT_FOUND,
+				 "no debug information of that build-id has been read here");
+	wanted.name_length = strlen(wanted.name);
+	ok = symbol_table_has_file(table, is_named, &wanted);
+	symbol_table_release(table);
+	return ok || error_set(err, ERROR_NOT_FOUND,
+			       "the debug information of that build-id names no such source file");
+}
+
+bool symbolizer_open_source(struct symbolizer *symbolizer, const struct build_id *id,
+			    const char *path, struct module_file *out, struct error *err)
+{
+	char whole[SOURCE_PATH_MAX], tidy[SOURCE_PATH_MAX];
+	struct stat stat;
+
+	*out = (struct module_file){.fd = -1};
+	if (!source_files_are_served(symbolizer->source_files, err))
+		return false;
+	if (snprintf(whole, sizeof(whole), "/%s", path) >= (int)sizeof(whole) ||
+	    !source_path_tidy(whole, tidy) || !tidy[1])
+		return error_set(err, ERROR_NOT_FOUND, "the path is not one of a source file");
+	if (!names_file(symbolizer, id, tidy, err))
+		return false;
+	out->fd = source_files_open(symbolizer->source_files, tidy, err);
+	if (out->fd < 0)
+		return false;
+	if (fstat(out->fd, &stat)) {
+		close(out->fd);
+		return error_set(err, ERROR_SYSTEM, "the file cannot be read");
+	}
+	out->bytes = (uint64_t)stat.st_size;
+	name_from_path(tidy, out->name, sizeof(out->name));
+	return true;
 }
 
 /* ---- what is in them ---- */

@@ -37,6 +37,12 @@ bool symbolizer_open_section(struct symbolizer *symbolizer, const struct build_i
 			     const char *name, struct module_file *out,
 			     struct file_section *section, struct error *err);
 
+/* A source file that the module's debug information names; path: as that has it, with or without
+ * its first "/". A table of the module's names is waited for, for seconds,
+ * where there are files to make one of. ERROR_NOT_FOUND, ERROR_LIMIT: err says why. */
+bool symbolizer_open_source(struct symbolizer *symbolizer, const struct build_id *id,
+			    const char *path, struct module_file *out, struct error *err);
+
 /* Where functions of these names lie, by the file that has most of them: ERROR_NOT_FOUND where
  * there is none of that build-id; the others are file_functions_find()'s. */
 bool symbolizer_find_functions(struct symbolizer *symbolizer, const struct build_id *id,

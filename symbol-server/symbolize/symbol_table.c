@@ -108,3 +108,26 @@ bool symbol_table_extent(const struct symbol_table *table, enum address_base bas
 	*end = first + table->starts[high];
 	return true;
 }
+
+bool symbol_table_has_file(const struct symbol_table *table,
+			   bool (*is)(void *context, const char *file), void *context)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < table->location_count; i++) {
+		uint32_t file = table->location_rows[i].file;
+
+		if (file != last && is(context, table->strings + file))
+			return true;
+		last = file;
+	}
+	last = 0;
+	for (uint32_t i = 0; i < table->node_count; i++) {
+		uint32_t file = table->nodes[i].call_file;
+
+		if (file != last && is(context, table->strings + file))
+			return true;
+		last = file;
+	}
+	return false;
+}

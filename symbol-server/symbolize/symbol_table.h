@@ -88,6 +88,10 @@ struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_
 bool symbol_table_extent(const struct symbol_table *table, enum address_base base, uint64_t address,
 			 uint64_t *start, uint64_t *end);
 
+/* Whether is() says so of a file that some line is in; each is asked about once or more. */
+bool symbol_table_has_file(const struct symbol_table *table,
+			   bool (*is)(void *context, const char *file), void *context);
+
 struct symbol_table *symbol_table_hold(struct symbol_table *table);
 
 #endif

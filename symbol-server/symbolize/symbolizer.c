@@ -118,6 +118,23 @@ static void server_is_back(void *context)
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
+/* Below --source-dir and --symbol-dir. */
+static bool open_source_files(struct symbolizer *symbolizer,
+			      const struct symbolizer_options *options, struct error *err)
+{
+	size_t own = options->source_dir_count, count = own + options->symbol_dir_count;
+	const char **directories = calloc(count + 1, sizeof(*directories));
+
+	if (!directories)
+		return error_set(err, ERROR_MEMORY, "no memory for the symbolizer");
+	for (size_t i = 0; i < count; i++)
+		directories[i] = i < own ? options->source_dirs[i] : options->symbol_dirs[i - own];
+	symbolizer->source_files = source_files_start((enum source_files_mode)options->sources,
+						      directories, count, err);
+	free(directories);
+	return symbolizer->source_files != NULL;
+}
+
 static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_options *options,
 			 struct error *err)
 {
@@ -175,7 +192,7 @@ struct symbolizer *symbolizer_start(const struct symbolizer_options *options,
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&symbolizer->keep, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	if (open_sources(symbolizer, options, err) &&
+	if (open_source_files(symbolizer, options, err) && open_sources(symbolizer, options, err) &&
 	    symbolizer_work_start(symbolizer, options->workers, err))
 		return symbolizer;
 	symbolizer_stop(symbolizer);
@@ -198,6 +215,7 @@ void symbolizer_stop(struct symbolizer *symbolizer)
 	symbolizer_save_all(symbolizer);
 	symbol_directories_stop(symbolizer->directories);
 	symbol_sources_close(symbolizer->sources);
+	source_files_stop(symbolizer->source_files);
 	uploads_close(symbolizer->uploads);
 	symbol_cache_free(symbolizer->cache);
 	module_list_release(&symbolizer->modules);

@@ -18,6 +18,9 @@
 struct symbolizer_options {
 	const char *const *symbol_dirs;
 	size_t symbol_dir_count; /* --symbol-dir */
+	unsigned sources; /* --sources: enum source_files_mode */
+	const char *const *source_dirs;
+	size_t source_dir_count; /* --source-dir */
 	const char *const *debuginfod_urls;
 	size_t debuginfod_url_count; /* --debuginfod, in order */
 	const char *cache_directory; /* inside --data: debuginfod's cache, uploads */

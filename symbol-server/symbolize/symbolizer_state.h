@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "symbol-server/symbolize/module_list.h"
 #include "symbol-server/symbolize/symbol_cache.h"
+#include "symbol-server/symbolize/sources/source_files.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"
 #include "symbol-server/symbolize/symbolizer.h"
@@ -44,6 +45,7 @@ struct symbolizer {
 	struct uploads *uploads;
 	struct symbol_directories *directories;
 	struct symbol_sources *sources;
+	struct source_files *source_files;
 
 	atomic_bool stops;
 	int stop_fd; /* readable once it stops */

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import urllib.parse
 
 if os.geteuid() == 0 and os.environ.get("FARFLAME_NETNS") != "1" and shutil.which("unshare"):
     os.environ["FARFLAME_NETNS"] = "1"
@@ -138,7 +139,7 @@ def requests(server):
     sh("curl", "-fsS", "-C", "-", "-o", half, "http://127.0.0.1:%d%s" % (server.port, path), check=True)
     check(open(half, "rb").read() == want, "curl continues a download")
     for wrong, status, word in (("/buildid/xyz/debuginfo", 400, "build-id"), ("/buildid/" + "ab" * 20 + "/debuginfo", 404, "uploaded"),
-                                ("/buildid/%s/source//usr/src/x.c" % state["id"], 404, "source files"),
+                                ("/buildid/%s/source//usr/src/x.c" % state["id"], 404, "--sources is off"),
                                 ("/buildid/%s/section/.no" % state["id"], 404, ".no"), ("/buildid/" + "ab" * 65 + "/executable", 400, "64 bytes")):
         got, _, body = ask(server.port, "GET", wrong)
         check(got == status and word in body.decode(), "%s: %d and a sentence" % (wrong[:60], status), body)
@@ -209,6 +210,100 @@ def memory(server):
     return int(text.split("VmHWM:")[1].split()[0]) * 1024
 
 
+# --- sources ---
+
+def named(names):
+    """A program whose debug information names those files, by a function in each; its own path and build-id."""
+    folder = state["sources"]
+    text = "".join('#line 1 "%s"\n__attribute__((noinline)) int f%d(int x) { return x * %d; }\n' % (name, i, i + 3)
+                   for i, name in enumerate(names))
+    source, program = os.path.join(folder, "named.c"), os.path.join(WORK, "named")
+    open(source, "w").write(text + "int main(int argc, char **argv) { return %s; }\n" % " + ".join("f%d(argc)" % i for i in range(len(names))))
+    sh("cc", "-g", "-O1", source, "-o", program, check=True)
+    return program, build_id(program)
+
+
+def make_sources():
+    """A folder of sources with what must not be served from it."""
+    folder = state["sources"] = os.path.join(WORK, "sources")
+    outside = state["outside"] = os.path.join(WORK, "outside.c")
+    os.makedirs(os.path.join(folder, "deep"))
+    files = {"good.c": "good\n", "deep/with space+ü.c": "deep\n", "unnamed.c": "unnamed\n", "private.c": "private\n"}
+    for name, text in files.items():
+        open(os.path.join(folder, name), "w").write(text)
+    open(outside, "w").write("outside\n")
+    os.chmod(os.path.join(folder, "private.c"), 0o600)
+    os.symlink(outside, os.path.join(folder, "escapes.c"))
+    os.symlink("good.c", os.path.join(folder, "linked.c"))
+    os.mkfifo(os.path.join(folder, "fifo.c"))
+    os.makedirs(os.path.join(folder, "folder.c"))
+    with open(os.path.join(folder, "large.c"), "w") as large:
+        large.truncate(65 * MIB)
+    names = [os.path.join(folder, name) for name in ("good.c", "deep/with space+ü.c", "private.c", "escapes.c", "linked.c", "fifo.c",
+                                                     "folder.c", "large.c", "gone.c", "deep/../deep/../good.c")]
+    return named(names + [outside, "/etc/shadow", "/etc/hostname", "/proc/self/environ", "/dev/zero"])
+
+
+def source(server, id_, path):
+    status, _, body = ask(server.port, "GET", "/buildid/%s/source/%s" % (id_, urllib.parse.quote(path)))
+    return body.decode() if status == 200 else status
+
+
+def test_sources():
+    """Only what debug information names, below the directories given, or what everybody may read."""
+    program, id_ = make_sources()
+    folder, outside = state["sources"], state["outside"]
+    off = Server(data="off", log="off.log")
+    equal(off.request("PUT", "/api/v1/modules/" + id_, open(program, "rb").read())[0], 201, "a program is uploaded")
+    equal(source(off, id_, folder + "/good.c"), 404, "sources are off where nobody wants them")
+    off.stop()
+    modes = {"local": Server("--sources", "local", "--source-dir", folder, data="off", log="local.log"),
+             "all": Server("--sources", "all", data="all", log="all.log")}
+    equal(modes["all"].request("PUT", "/api/v1/modules/" + id_, open(program, "rb").read())[0], 201, "the same to another one")
+    hostname = open("/etc/hostname").read() if os.path.exists("/etc/hostname") else 404
+    rows = (("/good.c", "good\n", "good\n"), ("/deep/with space+ü.c", "deep\n", "deep\n"), ("/linked.c", "good\n", "good\n"),
+            ("/./deep//../good.c", "good\n", "good\n"), ("/unnamed.c", 404, 404), ("/private.c", 404, 404), ("/escapes.c", 404, 404),
+            ("/fifo.c", 404, 404), ("/folder.c", 404, 404), ("/large.c", 422, 422), ("/gone.c", 404, 404), ("/../sources/good.c", "good\n", "good\n"),
+            ("/" + "../" * 40 + "etc/hostname", 404, 404), ("/", 404, 404))
+    for path, *want in rows:
+        equal([source(server, id_, folder + path) for server in modes.values()], want, "%s, local and all" % path[:40])
+    for path, *want in ((outside, 404, "outside\n"), ("/etc/shadow", 404, 404), ("/etc/hostname", 404, hostname),
+                        ("/proc/self/environ", 404, 404), ("/dev/zero", 404, 404)):
+        equal([source(server, id_, path) for server in modes.values()], want, "%s, local and all" % path)
+    equal(source(modes["all"], "cd" * 20, folder + "/good.c"), 404, "of a build-id that nobody knows nothing")
+    status, headers, body = ask(modes["local"].port, "GET", "/buildid/%s/source%s/good.c" % (id_, folder), {"Range": "bytes=1-2"})
+    equal((status, body, headers["X-DEBUGINFOD-SIZE"]), (206, b"oo", "5"), "in parts, too")
+    environment = dict(os.environ, DEBUGINFOD_URLS=modes["local"].url, DEBUGINFOD_CACHE_PATH=os.path.join(WORK, "source-cache"))
+    if shutil.which("debuginfod-find"):
+        for name in ("/good.c", "/deep/with space+ü.c"):
+            path = sh("debuginfod-find", "source", id_, folder + name, env=environment).stdout.strip()
+            check(path and open(path).read() == open(folder + name).read(), "debuginfod-find source %s" % name, path)
+    for server in modes.values():
+        server.stop()
+    gdb_lists()
+
+
+def gdb_lists():
+    """gdb, which does not see the sources, lists them; of a program that lies below --symbol-dir beside its sources."""
+    tree = os.path.join(WORK, "tree-of-a-build")
+    os.makedirs(tree)
+    text, whole, lonely = os.path.join(tree, "program.c"), os.path.join(tree, "program"), os.path.join(WORK, "stripped-program")
+    open(text, "w").write(SOURCE)
+    sh("cc", "-g", "-O1", text, "-o", whole, check=True)
+    sh("strip", "-o", lonely, whole, check=True)
+    server = Server("--sources", "local", "--symbol-dir", tree, data="tree", log="tree.log")
+    check(wait_for(lambda: served(server.port, build_id(whole)), 30), "the server has read the build's folder")
+    equal(source(server, build_id(whole), text), SOURCE, "its sources are served at once, before anybody asked for names")
+    if not shutil.which("gdb"):
+        skip("needs gdb")
+        return
+    environment = dict(os.environ, DEBUGINFOD_URLS=server.url, DEBUGINFOD_CACHE_PATH=os.path.join(WORK, "gdb-cache"))
+    done = sh("unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', tree, "gdb", "-nx", "-batch", "-iex",
+              "set debuginfod enabled on", "-ex", "list middle", lonely, env=environment)
+    check("int middle(int x) { return leaf(x) + 1; }" in done.stdout, "gdb lists what it does not have", done.stdout + done.stderr)
+    server.stop()
+
+
 def module(server, build_id_):
     return {row["build_id"]: row for row in server.json("/api/v1/modules")["modules"]}.get(build_id_, {})
 
@@ -274,4 +369,4 @@ def test_package():
     server.stop()
 
 
-run(test_like_debuginfod, test_uploads, test_federation, test_package)
+run(test_like_debuginfod, test_sources, test_uploads, test_federation, test_package)
