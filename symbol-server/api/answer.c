@@ -29,7 +29,6 @@ static const char *code_of(int status)
 		{429, "too_many_requests"},
 		{501, "not_implemented"},
 		{503, "unavailable"},
-		{507, "insufficient_storage"},
 	};
 
 	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
@@ -89,6 +88,8 @@ void answer_failure(struct http_response *response, const struct error *err)
 	else if (err->kind == ERROR_UNSUPPORTED)
 		status = 501;
 	answer_error(response, status, *err->message ? err->message : "the answer failed");
+	if (error_is_no_room(err))
+		response->retry_after_s = RETRY_FULL_DISK_S;
 }
 
 void answer_text(struct http_response *response, const char *text)

@@ -6,6 +6,9 @@
 #include "common/error.h"
 #include "symbol-server/http/http_server.h"
 
+/* Of a full disk: somebody has to make room. */
+enum { RETRY_FULL_DISK_S = 30 };
+
 /* {"error":{"code","message"}}; code follows from the status. 503 and 429 get Retry-After. */
 void answer_error(struct http_response *response, int status, const char *message);
 

@@ -552,8 +552,6 @@ bool api_module_body(struct http_request *request, const void *bytes, size_t len
 
 static int upload_status(const struct error *err)
 {
-	if (err->kind == ERROR_SYSTEM && (err->os_error == ENOSPC || err->os_error == EDQUOT))
-		return 507;
 	switch (err->kind) {
 	case ERROR_LIMIT:
 		return 413;
@@ -585,6 +583,8 @@ void api_module_put(struct http_request *request, struct http_response *response
 	}
 	if (put->err.kind != ERROR_NONE) {
 		answer_error(response, upload_status(&put->err), put->err.message);
+		if (error_is_no_room(&put->err))
+			response->retry_after_s = RETRY_FULL_DISK_S;
 		return;
 	}
 	response->status = is_new ? 201 : 200;

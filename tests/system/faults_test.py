@@ -72,7 +72,7 @@ def full_disk():
         equal(acknowledged, {"r%d" % n for n in taken}, "what was acknowledged is shown, what was refused is not")
         status = server.request("PUT", "/api/v1/modules/" + "ab" * 20, open(BUILD + "/farflame-server", "rb").read(),
                                 {"Content-Type": "application/octet-stream"})
-        check(status[0] == 507 and b'"error"' in status[2], "an upload is answered with a sentence", status)
+        check(status[0] == 503 and status[1].get("Retry-After") and b'"error"' in status[2], "an upload is answered with a sentence", status)
         os.unlink(disk + "/ballast")
         number = refused[0][0]
         check(wait_for(lambda: server.post(report(number, threads=400))[0] == 200, 60), "with room again: taken")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is answered 200 is on disk before the answer leaves; disks that fail and clocks that jump cost nothing that was
 acknowledged; directories that cannot be used are one sentence."""
+import json
 import os
 import re
 import shutil
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import BUILD, WORK, Server, check, end, equal, note, run, skip, start, wait_for
+from harness import BUILD, PROGRAMS, WORK, Server, build_programs, check, end, equal, note, run, skip, start, wait_for
 
 sys.path.insert(0, "tests/tools")
 import otlp  # noqa: E402
@@ -137,6 +138,94 @@ def failing_disk():
     server.stop()
 
 
+def fill(place):
+    """To the last block, whatever the server gives up meanwhile."""
+    with open(place + "/filler", "ab", buffering=0) as file:
+        deadline = time.monotonic() + 6
+        size = 1 << 20
+        while time.monotonic() < deadline:
+            try:
+                file.write(bytes(size))
+            except OSError:
+                time.sleep(0.2 if size == 4096 else 0)
+                size = 4096
+
+
+def one_sentence(answer):
+    """What an answer that is no success says, as a client would read it."""
+    status, headers, body = answer
+    if headers.get("Content-Type") == "application/x-protobuf":
+        return status_of(body)
+    return json.loads(body)["error"]["message"]
+
+
+def full_everywhere():
+    """On a disk without a free block each request that writes is done or answered 503, with Retry-After and one
+    sentence; with room again each is done."""
+    place = WORK + "/small"
+    os.makedirs(place, exist_ok=True)
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=304m", "tmpfs", place],
+                                      capture_output=True).returncode:
+        return skip("mounting a tmpfs is not permitted here")
+    try:
+        build_programs("burn", "chain_pie")
+        server = Server(data="small/data", log="small.log")
+        writes_when_full(server, place)
+        server.stop()
+    finally:
+        subprocess.run(["umount", "-l", place])
+
+
+def writes_when_full(server, place):
+    octets, text = {"Content-Type": "application/octet-stream"}, {"Content-Type": "text/plain"}
+    known, new = build_id_of(PROGRAMS + "/burn"), build_id_of(PROGRAMS + "/chain_pie")
+    program = open(PROGRAMS + "/burn", "rb").read()
+    equal([server.post(report(n))[0] for n in range(3)] + [server.post(report(9, when_ns=time.time_ns() - 5 * DAY * 10**9))[0]],
+          [200] * 4, "reports of two days")
+    equal(server.request("PUT", "/api/v1/modules/" + known, program, octets)[0], 201, "an upload")
+    times = "from=now-%dd&until=now-%dd"
+    writes = {
+        "a report": lambda: server.post(report(20, threads=3000)),
+        "an announcement": lambda: server.request("POST", "/api/v1/modules", "\n".join(
+            "%040x gnu program" % (1000 + n) for n in range(9000)), text),
+        "an upload": lambda: server.request("PUT", "/api/v1/modules/" + new, open(PROGRAMS + "/chain_pie", "rb").read(), octets),
+        "a fetch": lambda: server.request("POST", "/api/v1/modules/%s/fetch" % known, ""),
+        "names for a report": lambda: server.request("POST", "/symbolicate/v5", json.dumps(
+            {"memoryMap": [["burn", known.upper() + "0"]], "stacks": [[[0, 4096]]]}), {"Content-Type": "application/json"}),
+        "the deletion of one label's samples": lambda: server.request(
+            "DELETE", "/api/v1/samples?match=%7Bthread%3D%22r1%22%7D&" + times % (1, 0)),
+        "the deletion of a day": lambda: server.request("DELETE", "/api/v1/samples?all=true&" + times % (7, 3)),
+        "the deletion of a module": lambda: server.request("DELETE", "/api/v1/modules/" + known),
+    }
+    fill(place)
+    refused = 0
+    for turn in range(3):
+        for what, write in writes.items():
+            fine, answer = (200, 201, 202, 404), write()
+            refused += answer[0] == 503
+            if answer[0] in fine:
+                continue
+            sentence = one_sentence(answer)
+            check(answer[0] == 503 and answer[1].get("Retry-After") and sentence and "\n" not in sentence,
+                  "%s on a full disk: 503, Retry-After and a sentence" % what, answer)
+            note("%s: %s" % (what, sentence))
+        fill(place)
+    check(refused >= 2, "the disk is full: some are refused", refused)
+    equal([server.get(path)[0] for path in ("/healthz", "/metrics", "/")], [200] * 3, "the server lives")
+    # The room that it held for itself is taken here, too.
+    answers = {path: server.get(path) for path in ("/api/v1/types", "/api/v1/top", "/api/v1/modules", "/api/v1/agents")}
+    check(all(a[0] == 200 or (a[0] == 503 and a[1].get("Retry-After") and one_sentence(a)) for a in answers.values()),
+          "questions are answered, or 503 and why", answers)
+    os.unlink(place + "/filler")
+    for what, write in writes.items():
+        check(wait_for(lambda: write()[0] in (200, 201, 202, 404), 60), "%s with room again: done" % what)
+
+
+def build_id_of(path):
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+
+
 def jumping_clock():
     """The server's wall clock jumps by days, both ways, while reports of the real time come."""
     shim()
@@ -231,4 +320,4 @@ def unusable():
 
 if __name__ == "__main__":
     otlp.messages(BUILD)
-    run(synced, failing_disk, jumping_clock, late_jump, unusable)
+    run(synced, failing_disk, full_everywhere, jumping_clock, late_jump, unusable)
