@@ -50,8 +50,8 @@ static uint64_t hash_of(const struct lifetime_name *name)
 	return hash_bytes(name->at, name->length, 0);
 }
 
-/* The context that tells of it; NULL: none. */
-static const char *find(const struct lifetimes *lifetimes, const struct lifetime_name *name)
+/* The context that tells of it; 0: none. */
+static uint32_t find(const struct lifetimes *lifetimes, const struct lifetime_name *name)
 {
 	const uint64_t hash = hash_of(name);
 	struct lifetime_name other;
@@ -63,9 +63,9 @@ static const char *find(const struct lifetimes *lifetimes, const struct lifetime
 
 		if (find_lifetime(text, &other) && other.length == name->length &&
 		    !memcmp(other.at, name->at, name->length))
-			return text;
+			return n;
 	}
-	return NULL;
+	return 0;
 }
 
 struct lifetimes *lifetimes_new(const struct catalog *catalog, uint32_t strings)
@@ -110,6 +110,31 @@ static void append(char out[CONTEXT_BYTES_MAX], size_t *used, const char *text, 
 	out[*used] = '\0';
 }
 
+uint32_t lifetimes_teller(const struct lifetimes *lifetimes, const char *context)
+{
+	struct lifetime_name name;
+	size_t length;
+
+	return find_lifetime(context, &name) && !next_of_process(context, &length)
+		       ? find(lifetimes, &name)
+		       : 0;
+}
+
+void lifetime_reduce(const char *context, char out[CONTEXT_BYTES_MAX])
+{
+	struct lifetime_name name;
+	size_t used = 0, length;
+
+	out[0] = '\0';
+	if (!find_lifetime(context, &name))
+		return;
+	append(out, &used, lifetime_mark, sizeof lifetime_mark - 1);
+	append(out, &used, name.at, name.length);
+	for (const char *at = next_of_process(context, &length); at;
+	     at = next_of_process(at + 1, &length))
+		append(out, &used, at, length);
+}
+
 const char *lifetimes_join(const struct lifetimes *lifetimes, const char *context,
 			   char out[CONTEXT_BYTES_MAX])
 {
@@ -125,9 +150,8 @@ const char *lifetimes_join(const struct lifetimes *lifetimes, const char *contex
 		append(out, &used, pid_mark, sizeof pid_mark - 1);
 		append(out, &used, name.at, strcspn(name.at, ".\x1f"));
 	}
-	told = next_of_process(context, &length) ? NULL : find(lifetimes, &name);
-	for (told = told ? next_of_process(told, &length) : NULL; told;
-	     told = next_of_process(told + 1, &length))
+	told = catalog_string(lifetimes->catalog, lifetimes_teller(lifetimes, context))->text;
+	for (told = next_of_process(told, &length); told; told = next_of_process(told + 1, &length))
 		if (strncmp(told, pid_mark, sizeof pid_mark - 1) != 0)
 			append(out, &used, told, length);
 	return out;

@@ -19,4 +19,9 @@ void lifetimes_free(struct lifetimes *lifetimes); /* NULL is fine */
 const char *lifetimes_join(const struct lifetimes *lifetimes, const char *context,
 			   char out[CONTEXT_BYTES_MAX]);
 
+/* The string that tells of the context's process; 0: none, or the context itself does. */
+uint32_t lifetimes_teller(const struct lifetimes *lifetimes, const char *context);
+/* What a context says of its process, without all that it says of a thread. */
+void lifetime_reduce(const char *context, char out[CONTEXT_BYTES_MAX]);
+
 #endif

@@ -4,10 +4,12 @@ has; two workers of one name are told apart, a restarted one is another one unde
 got the number of another is not taken for it. No series is of one process."""
 import collections
 import datetime
+import glob
 import os
 import pwd
 import sys
 import time
+import urllib.parse
 
 from harness import BUILD, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, start, \
     wait_for
@@ -259,9 +261,39 @@ def foreign():
     server.stop()
 
 
+def bytes_with(text, folder):
+    return [path for path in glob.glob(folder + "/*.db*") if text.encode() in open(path, "rb").read()]
+
+
+def deleted():
+    """The sample that told of a process goes, with all that it said of a thread; what it told of the process stays as
+    long as the process has samples, and goes with them."""
+    server, folder = Server(data="deleted"), WORK + "/deleted"
+    request = Request(BUILD)
+    for pid in (7, 8):
+        resource = request.resource(**{"host.name": "h1", "process.executable.name": "web", "process.pid": pid,
+                                       "process.command_line": "web --told %d" % pid})
+        profile = request.profile(resource, scope="elsewhere", time_ns=(int(time.time()) - 120) * 10**9)
+        for thread in ("secret-thread", "pool"):
+            request.sample(profile, [("cpython", thread, "a.py", 3)], [10**9], thread=thread)
+            profile.samples[-1].attribute_indices.append(request.attribute("user.id", thread + "-user"))
+    equal(server.post(request.bytes())[0], 200, "a report is taken")
+    check(wait_for(lambda: bytes_with("secret-thread-user", folder), 90), "and is in a database")
+    for match in ('{thread="secret-thread"}', '{command="web --told 8"}'):
+        query = urllib.parse.urlencode({"match": match, "from": "now-1h", "until": "now"})
+        equal(server.request("DELETE", "/api/v1/samples?" + query)[0], 200, "deletes " + match)
+    check(wait_for(lambda: not bytes_with("secret", folder) and not bytes_with("--told 8", folder), 90),
+          "neither the thread nor the other process is in a database", bytes_with("secret", folder))
+    equal(list(told(server, "command")), ["web --told 7"], "what is left is of a process that is known")
+    server.stop()
+    server = Server(data="deleted")
+    equal(list(told(server, "command")), ["web --told 7"], "and is after a restart")
+    server.stop()
+
+
 def metric(server, name):
     return next((int(line.split()[1]) for line in server.get("/metrics")[2].decode().splitlines()
                  if line.startswith(name + " ")), 0)
 
 
-run(processes, command_lines, foreign)
+run(processes, command_lines, foreign, deleted)

@@ -66,6 +66,27 @@ static void test_join(void)
 	CHECK_TEXT(joined(all(), "", "pid"), "");
 }
 
+static void test_teller(void)
+{
+	struct lifetimes *lifetimes = lifetimes_new(catalog, all());
+	static const char teller[] = "main" COMMAND("web --shard 1")
+		LIFETIME("7.aa") "\x1fprocess.owner\x1ewww"
+				 "\x1fthread.id\x1e"
+				 "7";
+	char out[CONTEXT_BYTES_MAX];
+	uint32_t n = lifetimes_teller(lifetimes, "pool" LIFETIME("7.aa"));
+
+	CHECK_TEXT(catalog_string(catalog, n)->text, teller);
+	CHECK_NUMBER(lifetimes_teller(lifetimes, teller), 0);
+	CHECK_NUMBER(lifetimes_teller(lifetimes, "pool" LIFETIME("8.cc")), 0);
+	CHECK_NUMBER(lifetimes_teller(lifetimes, "pool"), 0);
+	lifetimes_free(lifetimes);
+	lifetime_reduce(teller, out);
+	CHECK_TEXT(out, LIFETIME("7.aa") COMMAND("web --shard 1") "\x1fprocess.owner\x1ewww");
+	lifetime_reduce("pool", out);
+	CHECK_TEXT(out, "");
+}
+
 /* What came after the view was opened is not looked at. */
 static void test_mark(void)
 {
@@ -99,6 +120,7 @@ int main(void)
 	if (!catalog)
 		abort();
 	test_join();
+	test_teller();
 	test_mark();
 	test_long();
 	catalog_release(catalog);

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/catalog_items.h"
+#include "symbol-server/store/lifetimes.h"
 #include "symbol-server/store/moments.h"
 #include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
@@ -16,6 +17,9 @@ enum {
 	RETRY_MS = 300000,
 	SILENT_MS = 600000, /* an agent that reports is there again at once */
 };
+
+/* A context that no sample has any more may still tell of a process of which there are some. */
+enum { UNUSED, USED, USED_OF_PROCESS };
 
 static const struct text gone_host = {"[deleted]", 9}, deleted_reason = {"deleted", 7};
 
@@ -42,7 +46,7 @@ bool erase_is_due(sqlite3 *db, struct error *err)
 static void use(struct erasing *erasing, enum catalog_kind kind, uint32_t n)
 {
 	if (n < erasing->from->items[kind].count)
-		erasing->used[kind][n] = 1;
+		erasing->used[kind][n] = USED;
 	else
 		erasing->is_bad = true;
 }
@@ -210,6 +214,27 @@ static void use_rest(struct erasing *erasing)
 			use_series(erasing, n);
 }
 
+static bool use_lifetimes(struct erasing *erasing, struct error *err)
+{
+	const struct catalog *from = erasing->from;
+	const uint32_t count = from->items[CATALOG_STRINGS].count;
+	struct lifetimes *lifetimes = lifetimes_new(from, count);
+	uint8_t *used = erasing->used[CATALOG_STRINGS];
+
+	if (!lifetimes)
+		return error_set(err, ERROR_MEMORY, "no memory for a day's processes");
+	for (uint32_t n = 1; n < count; n++) {
+		uint32_t teller = used[n] == USED ? lifetimes_teller(lifetimes,
+								     catalog_string(from, n)->text)
+						  : 0;
+
+		if (teller && used[teller] == UNUSED)
+			used[teller] = USED_OF_PROCESS;
+	}
+	lifetimes_free(lifetimes);
+	return true;
+}
+
 /* --- accounts, whose hosts may go --- */
 
 static bool keep_account(void *context, const struct packed_account *account)
@@ -292,10 +317,13 @@ static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *sele
 static bool put_string(struct erasing *erasing, uint32_t n)
 {
 	const struct catalog_string *string = catalog_string(erasing->from, n);
-	bool is_used = erasing->used[CATALOG_STRINGS][n];
+	char told[CONTEXT_BYTES_MAX] = "";
 
-	return catalog_put_string(erasing->to, is_used ? string->text : "",
-				  is_used ? string->length : 0);
+	if (erasing->used[CATALOG_STRINGS][n] == USED)
+		return catalog_put_string(erasing->to, string->text, string->length);
+	if (erasing->used[CATALOG_STRINGS][n] == USED_OF_PROCESS)
+		lifetime_reduce(string->text, told);
+	return catalog_put_string(erasing->to, told, (uint32_t)strlen(told));
 }
 
 static bool put_module(struct erasing *erasing, uint32_t n)
@@ -443,7 +471,7 @@ static bool read_file(struct erasing *erasing, const char *path, struct error *e
 		return false;
 	use_rest(erasing);
 	use(erasing, CATALOG_STRINGS, erasing->gone);
-	return true;
+	return use_lifetimes(erasing, err);
 }
 
 static void erasing_release(struct erasing *erasing)
