@@ -72,14 +72,19 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 	return count;
 }
 
+static struct process_lifetime *shown_lifetime; /* NULL: none */
+static const char *shown_name = "";
+
 const struct process_info *process_table_info(struct process_table *table,
 					      const struct process_key *key, uint64_t time_ns)
 {
-	static const struct process_info info = {"/bin/program", "", "unit", "", "", "", NULL};
+	static struct process_info info = {"/bin/program", "", "unit", "", "", "", NULL};
 
 	(void)table;
 	(void)key;
 	(void)time_ns;
+	info.lifetime = shown_lifetime;
+	info.name = shown_name;
 	return &info;
 }
 
@@ -125,7 +130,7 @@ static struct {
 	struct counted_process process;
 	struct counted_frame frames[8];
 	size_t depth;
-	char incomplete[80], thread[20], name[20], attributes[128];
+	char incomplete[80], thread[20], name[20], attributes[400];
 	char waker[20];
 	bool refuse;
 	uint32_t type, thread_id;
@@ -281,6 +286,58 @@ static void check_cases(struct samples *samples)
 							      cases[i].flags == GUESS));
 	}
 	CHECK_TEXT(last.thread, "sixteen bytes ok");
+}
+
+/* What a process is is told with its first sample, and with the first of each hour. */
+static void check_processes(struct samples *samples)
+{
+	static const char whole[] = "farflame.lifetime=7.ab process.command_line=web --shard 1 "
+				    "process.executable.path=/bin/program systemd.unit=web.service "
+				    "process.linux.cgroup=/web process.owner=www "
+				    "process.creation.time=2026-01-02T03:04:05.00Z ";
+	static const char brief[] = "farflame.lifetime=7.ab ";
+	const uint64_t hour_ns = 3600000000000;
+	struct process_lifetime many[1100];
+	struct sample_counters counters;
+	unsigned told = 0;
+
+	shown_lifetime = many;
+	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+		many[i] = (struct process_lifetime){
+			"7.ab", "web --shard 1", "web.service",
+			"/web", "www",           "2026-01-02T03:04:05.00Z",
+			0};
+	for (int hour = 0; hour < 3; hour++) {
+		samples_begin_report(samples, 480000 * hour_ns + hour * hour_ns);
+		samples_add(samples, sample_of(ANONYMOUS));
+		CHECK_TEXT(last.attributes, whole);
+		samples_add(samples, sample_of(ANONYMOUS));
+		CHECK_TEXT(last.attributes, brief);
+		samples_begin_report(samples, 480000 * hour_ns + hour * hour_ns + hour_ns / 2);
+		samples_add(samples, sample_of(ANONYMOUS));
+		CHECK_TEXT(last.attributes, brief);
+	}
+	/* of thousands at once some */
+	for (size_t i = 1; i < sizeof many / sizeof *many; i++) {
+		shown_lifetime = &many[i];
+		samples_add(samples, sample_of(ANONYMOUS));
+		told += !strcmp(last.attributes, whole);
+	}
+	samples_counters(samples, &counters);
+	CHECK(told < sizeof many / sizeof *many - 1);
+	CHECK_NUMBER(counters.processes_untold, sizeof many / sizeof *many - 1 - told);
+	samples_begin_report(samples, 480003 * hour_ns); /* who was left out is told of later */
+	samples_add(samples, sample_of(ANONYMOUS));
+	CHECK_TEXT(last.attributes, whole);
+	/* a name that the kernel cut, of a program that still has it */
+	shown_name = "mainly-for-tests";
+	samples_add(samples, sample_of(ANONYMOUS));
+	CHECK_TEXT(last.name, "mainly-for-tests");
+	shown_name = "another-program-of-before";
+	samples_add(samples, sample_of(ANONYMOUS));
+	CHECK_TEXT(last.name, "main");
+	shown_name = "";
+	shown_lifetime = NULL;
 }
 
 /* A switch's stack without what the scheduler did: kernel frames are 0x100, 0x101 … */
@@ -452,6 +509,7 @@ int main(void)
 	struct samples *samples = samples_new(&from, &err);
 
 	check_cases(samples);
+	check_processes(samples);
 	check_held(samples);
 	fake_make();
 	check_wakers(samples);
