@@ -380,6 +380,7 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->nothing = flame->nothing.sentence;
 	out->data_from_ms = flame->nothing.from_ms;
 	out->data_until_ms = flame->nothing.until_ms;
+	out->resolution_ms = flame->result->resolution_ms;
 	out->threads_from_ms = flame->result->threads_from_ms;
 	out->cut_by_memory = flame->by_samples ? flame->result->cut.samples
 					       : flame->result->cut.value;

@@ -125,6 +125,8 @@ void metrics_put_samples(struct buffer *out, struct samples_store *store)
 	COUNTER("journal_damaged_total", samples.journal_damaged,
 		"Records of the journal that could not be used at the start.");
 	GAUGE("stacks", samples.stacks, "Distinct stacks in memory.");
+	GAUGE("store_recent_bytes", samples.recent_bytes,
+	      "Memory of the newest minutes by the second.");
 	GAUGE("store_memory_bytes", samples.memory_bytes, "Memory of samples not yet folded.");
 	put_walks(out, &samples);
 	put_losses(out, &samples);

@@ -10,7 +10,7 @@
 typedef void reported_fn(void *context, int64_t time_ms, uint64_t reported_ms, uint64_t lost);
 void reported_each(const struct host_step *steps, uint32_t count, reported_fn *fn, void *context);
 
-/* The sum of those times; 0: not known. */
+/* In each minute the longest time that one host reported, summed up; 0: not known. */
 uint64_t reported_sum(const struct host_step *steps, uint32_t count);
 
 #endif

@@ -71,6 +71,7 @@ void api_samples_delete(struct http_request *request, struct http_response *resp
 	    !parameters_query(request, true, &query, &err) || !check_meant(request, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);
+	wanted.by_second = false;
 	reach_last(request, &wanted);
 	wanted.is_cancelled = NULL; /* who leaves has asked for it nevertheless */
 	if (!samples_delete(api->samples, &wanted, &deleted, &err))

@@ -62,6 +62,13 @@ static bool no_memory(struct error *err)
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
+/* A minute is whole steps, or a step is whole minutes: sums of either are the same. */
+static bool is_step(int64_t step_ms)
+{
+	return step_ms > 0 && (step_ms % SAMPLES_BUCKET_MS == 0 ||
+			       (SAMPLES_BUCKET_MS % step_ms == 0 && step_ms % 1000 == 0));
+}
+
 static bool read_step(struct http_request *request, struct timing *timing, struct error *err)
 {
 	const struct query *query = &timing->flame.query;
@@ -74,9 +81,12 @@ static bool read_step(struct http_request *request, struct timing *timing, struc
 	timing->is_step_asked = true;
 	if (!duration_parse(text, &timing->step_ms, err))
 		return error_prefix(err, "parameter 'step'");
-	if (timing->step_ms <= 0 || timing->step_ms % SAMPLES_BUCKET_MS)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'step': '%.60s' is not a multiple of 1m", text);
+	if (!is_step(timing->step_ms))
+		return error_set(
+			err, ERROR_OPTION,
+			"parameter 'step': '%.60s' is neither a multiple of 1m nor of 1s and "
+			"a part of 1m",
+			text);
 	if (range_ms / timing->step_ms > STEPS_MAX)
 		return error_set(err, ERROR_OPTION,
 				 "parameter 'step': more than %d steps are in that range",
@@ -164,7 +174,9 @@ static bool group_of(struct timing *timing, const struct series_labels *series, 
 static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
 		      int64_t resolution_ms)
 {
-	if (!timing->is_step_asked && timing->step_ms < resolution_ms)
+	/* Nor is it said of minutes in what second of them something was. */
+	if (timing->step_ms < resolution_ms &&
+	    (!timing->is_step_asked || timing->step_ms < SAMPLES_BUCKET_MS))
 		timing->step_ms = resolution_ms; /* nothing lies between */
 	timing->first_ms = from_ms / timing->step_ms * timing->step_ms;
 	timing->step_count =
@@ -350,20 +362,35 @@ static void divide(struct timeline_sum *sum, uint32_t steps)
 	sum->squares /= steps;
 }
 
+/* From the first to the last step with points; of seconds, those in which reports began. 0: there
+ * is none, or no memory. */
+static uint32_t steps_with_points(const struct timing *timing)
+{
+	uint32_t first = UINT32_MAX, last = 0, count = 0;
+	bool *has = calloc(timing->step_count + 1, sizeof(*has));
+
+	for (size_t i = 0; has && i < timing->point_count; i++) {
+		uint32_t step = timing->points[i].step;
+
+		count += !has[step];
+		has[step] = true;
+		first = step < first ? step : first;
+		last = step > last ? step : last;
+	}
+	free(has);
+	return !count || timing->step_ms < SAMPLES_BUCKET_MS ? count : last - first + 1;
+}
+
 /* Of a gauge, whose steps are means: the mean of steps instead of their sum. */
 static void take_means(struct timing *timing)
 {
-	uint32_t first = UINT32_MAX, last = 0;
+	uint32_t steps = steps_with_points(timing);
 
-	for (size_t i = 0; i < timing->point_count; i++) {
-		first = timing->points[i].step < first ? timing->points[i].step : first;
-		last = timing->points[i].step > last ? timing->points[i].step : last;
-	}
-	if (!timing->point_count)
+	if (!steps)
 		return;
-	divide(&timing->all, last - first + 1);
+	divide(&timing->all, steps);
 	for (size_t i = 0; i < timing->group_count; i++)
-		divide(&timing->groups[i].sum, last - first + 1);
+		divide(&timing->groups[i].sum, steps);
 }
 
 /* --- the time in which hosts reported --- */
@@ -481,6 +508,7 @@ static void account(const struct timing *timing, struct accounting *accounting)
 		.value = timing->all.value, .samples = timing->all.samples, .is_of_sums = true};
 	accounting->is_sampled = timing->flame.sampling != SAMPLING_WHOLE;
 	accounting->error = sampling_error(accounting->value, timing->all.squares);
+	accounting->resolution_ms = timeline->resolution_ms;
 	accounting->nothing = timing->flame.nothing.sentence;
 	accounting->data_from_ms = timing->flame.nothing.from_ms;
 	accounting->data_until_ms = timing->flame.nothing.until_ms;

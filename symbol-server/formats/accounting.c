@@ -150,6 +150,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		json_key_uint(json, "exact", accounting->exact);
 		json_key_uint(json, "covered", accounting->covered);
 	}
+	if (accounting->resolution_ms)
+		json_key_int(json, "resolution_ms", accounting->resolution_ms);
 	if (accounting->threads_from_ms)
 		json_key_int(json, "threads_from", accounting->threads_from_ms);
 	json_close(json, '}');

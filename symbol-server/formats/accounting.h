@@ -46,6 +46,7 @@ struct accounting {
 	uint64_t reported_ms;                /* time in which they reported; 0: not known */
 	bool has_exact; /* agents count how much there is of the type, whatever is sampled: */
 	uint64_t exact, covered; /* that, and what all their samples stand for; values */
+	int64_t resolution_ms;   /* of the coarsest part of the time; 0: not said */
 	int64_t threads_from_ms; /* asked for threads: sums without them before; 0: none */
 	uint64_t cut_by_memory;  /* of cut: stacks that did not fit --query-memory */
 	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out

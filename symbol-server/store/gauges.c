@@ -284,6 +284,9 @@ static double bucket_seconds(const struct span *span, int64_t bucket_ms, int64_t
 	bool is_edge = from_ms == span->from_ms || until_ms == span->until_ms;
 	double least = is_edge ? whole - 2 * (double)span->step_ms : 0.75 * whole;
 
+	/* Of seconds: the reports that begin in one are longer. */
+	if (step_ms % SAMPLES_BUCKET_MS && ms > 0)
+		return ms / 1000;
 	return (ms > 0 && ms >= least && ms <= 1.25 * whole ? ms : whole) / 1000;
 }
 

@@ -44,7 +44,8 @@ size_t memory_table_bytes(const struct memory_table *table)
 
 struct memory_cell *memory_table_cell(struct memory_table *table, const struct cell_key *key)
 {
-	uint64_t hash = hash_word((uint64_t)key->series << 32 | key->bucket << 8 | key->type,
+	uint64_t hash = hash_word((uint64_t)key->series << 32 | key->second << 20 |
+					  key->bucket << 8 | key->type,
 				  (uint64_t)key->tenant << 32 | key->day);
 	struct memory_cell *cell;
 	uint32_t probe = 0;

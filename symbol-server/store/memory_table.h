@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is acknowledged but not folded into the day files yet: one cell per (day, type, series, 60
- * s), its counted stacks appended report by report. Appended bytes never move, so a reader takes a snapshot
- * under the store's lock and reads it without. */
+ * s), its counted stacks appended report by report. Appended bytes never move, so a reader takes a
+ * snapshot under the store's lock and reads it without. */
 #ifndef SYMBOL_SERVER_STORE_MEMORY_TABLE_H
 #define SYMBOL_SERVER_STORE_MEMORY_TABLE_H
 
@@ -27,6 +27,7 @@ struct cell_key {
 	uint32_t tenant;
 	uint32_t type;   /* number of the profile type */
 	uint32_t series; /* number in the day's catalog; 0: the accounts of all hosts */
+	uint32_t second; /* of the minute; 0 unless it is of sqlite/recent.h */
 };
 
 struct memory_cell {

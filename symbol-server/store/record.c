@@ -14,17 +14,27 @@ static void add_entry(struct buffer *out, enum record_kind kind, const struct bu
 		out->failed = true;
 }
 
-void record_add_day(struct buffer *out, uint32_t day)
+static void add_number(struct buffer *out, enum record_kind kind, uint32_t number)
 {
 	uint8_t bytes[5];
 	size_t length = 0;
 
-	for (; day >= 0x80; day >>= 7)
-		bytes[length++] = (uint8_t)(day | 0x80);
-	bytes[length++] = (uint8_t)day;
-	buffer_append_varint(out, RECORD_DAY);
+	for (; number >= 0x80; number >>= 7)
+		bytes[length++] = (uint8_t)(number | 0x80);
+	bytes[length++] = (uint8_t)number;
+	buffer_append_varint(out, kind);
 	buffer_append_varint(out, length);
 	buffer_append(out, bytes, length);
+}
+
+void record_add_day(struct buffer *out, uint32_t day)
+{
+	add_number(out, RECORD_DAY, day);
+}
+
+void record_add_second(struct buffer *out, uint32_t second)
+{
+	add_number(out, RECORD_SECOND, second);
 }
 
 void record_add_definitions(struct buffer *out, struct buffer *scratch,
@@ -261,6 +271,8 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 	switch (item->kind) {
 	case RECORD_DAY:
 		return get_number(&at, end, &item->day);
+	case RECORD_SECOND:
+		return get_number(&at, end, &item->second) && item->second < 60;
 	case RECORD_DEFINITIONS:
 		return read_definitions(at, end, item);
 	case RECORD_IDS:
@@ -292,7 +304,7 @@ bool record_next(const uint8_t **at, const uint8_t *end, struct record_item *ite
 			return false;
 		body = *at;
 		*at += length;
-		if (kind > RECORD_SPANS)
+		if (kind > RECORD_SECOND)
 			continue;
 		item->kind = (enum record_kind)kind;
 		return read_body(body, *at, item);

@@ -11,8 +11,12 @@
  *	packed       the same with packed samples
  *	spans        as a profile, which comes before it: raw ones as spans.h has them
  *	moments      as a profile, which comes before it: raw times of its samples as moments.h has
- *them counters     an agent's own resource refused      tenant, type, bucket, host, reason,
- *samples, flags (as of a profile): one that was not taken, so that its samples are known as lost */
+ *		     them
+ *	counters     an agent's own resource
+ *	refused      tenant, type, bucket, host, reason, samples, flags (as of a profile): one that
+ *		     was not taken, so that its samples are known as lost
+ *	second       of its minute, in which the reports of the entries that follow began; earlier
+ *		     servers write none and pass over it */
 #ifndef SYMBOL_SERVER_STORE_RECORD_H
 #define SYMBOL_SERVER_STORE_RECORD_H
 
@@ -35,6 +39,7 @@ enum record_kind {
 	RECORD_MOMENTS,
 	RECORD_PACKED,
 	RECORD_SPANS,
+	RECORD_SECOND,
 };
 
 struct record_profile {
@@ -76,6 +81,7 @@ struct record_counters { /* texts are string numbers of the day's catalog */
 
 /* Each appends one entry. scratch is emptied and used. */
 void record_add_day(struct buffer *out, uint32_t day);
+void record_add_second(struct buffer *out, uint32_t second);
 void record_add_definitions(struct buffer *out, struct buffer *scratch,
 			    const struct catalog *catalog, enum catalog_kind kind, uint32_t first,
 			    uint32_t count);
@@ -97,7 +103,8 @@ void record_add_refused(struct buffer *out, struct buffer *scratch,
 
 struct record_item {
 	enum record_kind kind;
-	uint32_t day; /* DAY */
+	uint32_t day;    /* DAY */
+	uint32_t second; /* SECOND: below 60 */
 	struct {
 		enum catalog_kind kind;
 		uint32_t first, count;

@@ -237,7 +237,11 @@ struct samples_limits { /* of one query; 0: none. Passed: ERROR_LIMIT and a sent
 
 struct samples_query {
 	uint32_t tenant;
-	int64_t from_ms, until_ms; /* widened to whole buckets by the store; see samples_result */
+	/* Widened by the store, see samples_result: to whole seconds where by_second is set and the
+	 * store has all of that time so, what a report brings being of the second in which it
+	 * began; else to whole buckets. Of times that are whole minutes the sums are the same. */
+	int64_t from_ms, until_ms;
+	bool by_second;
 	const char *type;
 	/* Says for each series in range whether it takes part. labels hold service, host, process,
 	 * container … (not thread). NULL: all. */
@@ -259,8 +263,10 @@ struct samples_query {
 	bool by_thread; /* keep threads apart in the result, as far as thread_names tell them */
 	const char *const *thread_names; /* of sample_context.h; NULL: as they are */
 	unsigned thread_name_count;
-	bool by_bucket;  /* keep buckets of step_ms apart (time lines) */
-	int64_t step_ms; /* with by_bucket: a multiple of 60 s; 0: 60 s */
+	bool by_bucket; /* keep buckets of step_ms apart (time lines) */
+	/* With by_bucket: a multiple of 60 s, or with by_second of 1 s, of which the store then
+	 * keeps minutes apart where it has not these; 0: 60 s. */
+	int64_t step_ms;
 	/* The labels that series_wanted and the caller look at. The store may leave all others out
 	 * and answer from roll-ups that dropped them. NULL: any, so nothing is left out. */
 	const char *const *labels;
@@ -345,7 +351,7 @@ struct host_step {
 struct samples_result { /* lives in one arena; free with samples_result_free() */
 	struct arena arena;
 	int64_t from_ms, until_ms; /* as widened */
-	int64_t resolution_ms;     /* of the coarsest part: 60 s, 10 min or 1 h */
+	int64_t resolution_ms;     /* of the coarsest part: 1 s, 60 s, 10 min or 1 h; exact: 1 ms */
 	/* Of a query for threads: before it only sums are left, which have none; 0: all has them.
 	 */
 	int64_t threads_from_ms;
@@ -521,6 +527,7 @@ bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *
 struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;
 	uint64_t journal_bytes, journal_syncs, folds, fold_errors, replayed;
+	uint64_t recent_bytes; /* now: of the newest minutes by the second */
 	uint64_t unfolded_ms; /* now: since when the oldest samples wait to be folded; 0: none do */
 	uint64_t disk_bytes, days;                 /* now */
 	int64_t oldest_ms;                         /* begin of the first day or month; 0: none */

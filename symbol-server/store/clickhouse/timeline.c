@@ -140,9 +140,12 @@ struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 	bool ok = false;
 
 	by_step.by_bucket = true;
+	/* Rows are of minutes. */
+	if (by_step.by_second && by_step.step_ms % SAMPLES_BUCKET_MS)
+		by_step.step_ms += SAMPLES_BUCKET_MS - by_step.step_ms % SAMPLES_BUCKET_MS;
 	wanted = asking_wants(&by_step);
-	if (!is_answerable(query, type, err) ||
-	    !asking_open(&at.asking, clickhouse_samples_of(base), query, type, &wanted, err))
+	if (!is_answerable(&by_step, type, err) ||
+	    !asking_open(&at.asking, clickhouse_samples_of(base), &by_step, type, &wanted, err))
 		return NULL;
 	at.timeline = calloc(1, sizeof *at.timeline);
 	if (!at.timeline) {
@@ -152,7 +155,7 @@ struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 	arena_init(&at.timeline->arena, ASKING_BYTES_MAX);
 	at.timeline->from_ms = at.asking.from_ms;
 	at.timeline->until_ms = at.asking.until_ms;
-	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
+	at.timeline->step_ms = by_step.step_ms ? by_step.step_ms : SAMPLES_BUCKET_MS;
 	at.timeline->resolution_ms = at.asking.parts.resolution_s * 1000ll;
 	ok = run(&at, &why);
 out:

@@ -108,6 +108,24 @@ static bool open_agents(struct sqlite_samples *store, uint64_t *newest, struct e
 	return true;
 }
 
+/* What is kept by the second begins after all that there is: a host's clock may have been ahead. */
+static bool note_newest(struct sqlite_samples *store, const struct day *day,
+			const struct day_reader *reader, struct error *err)
+{
+	sqlite3_stmt *newest;
+
+	if (day->is_month || (day->day + INT64_C(2)) * day_ms < store_now_ms())
+		return true;
+	newest = database_prepare(reader->db, "SELECT max(bucket) FROM accounts", err);
+	if (!newest)
+		return false;
+	if (sqlite3_step(newest) == SQLITE_ROW && sqlite3_column_type(newest, 0) != SQLITE_NULL)
+		recent_miss(&store->recent,
+			    day->day * MINUTES_PER_DAY + sqlite3_column_int64(newest, 0));
+	sqlite3_finalize(newest);
+	return true;
+}
+
 /* Every day file is looked at once: what it has, and whether it can be read at all. */
 static bool check_day(struct sqlite_samples *store, struct day *day, uint64_t *newest,
 		      struct error *err)
@@ -120,7 +138,8 @@ static bool check_day(struct sqlite_samples *store, struct day *day, uint64_t *n
 
 	store_day_path(store, day, path, sizeof path);
 	reader = day_reader_open(path, &why);
-	ok = reader && day_reader_begin(reader, &day->folded_through, &why);
+	ok = reader && day_reader_begin(reader, &day->folded_through, &why) &&
+	     note_newest(store, day, reader, &why);
 	day->is_reduced = reader && reader->is_reduced;
 	day->names_due = ok && database_get_fact(reader->db, "names_due", &due, NULL) && due;
 	if (ok)
@@ -228,6 +247,7 @@ static void free_store(struct sqlite_samples *store)
 		store->oldest = next;
 	}
 	memory_table_release(store->active);
+	recent_release(&store->recent);
 	store_free_days(store);
 	state_file_close(store->state);
 	journal_close(store->journal);
@@ -341,6 +361,7 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	if (store->is_short)
 		store_set_short(&out->refusing);
 	memory = store_memory_bytes(store);
+	out->recent_bytes = store->recent.bytes;
 	out->oldest_ms = oldest_ms(store);
 	for (unsigned i = 0; i < store->day_count; i++) {
 		const struct catalog *catalog = store->days[i]->catalog;
@@ -472,6 +493,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	pthread_cond_init(&store->fold_wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&store->fold_done, NULL);
+	recent_init(&store->recent);
 	agent_table_init(&store->agents);
 	report_window_init(&store->window);
 	buffer_init(&store->record, JOURNAL_RECORD_MAX);

@@ -25,6 +25,7 @@
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
+#include "symbol-server/store/sqlite/recent.h"
 #include "symbol-server/store/sqlite/state_file.h"
 
 enum {
@@ -130,6 +131,7 @@ struct sqlite_samples {
 	 * the others are read again when they are asked for. */
 	uint64_t dictionary_bytes, written_bytes;
 	bool wants_room; /* dictionaries that nobody uses are to go */
+	struct recent recent;
 	struct memory_table *active;
 	struct generation *oldest, *newest; /* sealed, waiting to be folded */
 	struct log_fault not_folded, not_stored;

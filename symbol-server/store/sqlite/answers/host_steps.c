@@ -14,7 +14,7 @@ void host_steps_init(struct host_steps *steps, const struct samples_query *query
 							? query->step_ms
 							: range_ms / STEPS_OF_A_RANGE / bucket *
 								  bucket};
-	if (steps->step_ms < bucket)
+	if (!steps->step_ms)
 		steps->step_ms = bucket;
 	hash_table_init(&steps->index, HOST_STEPS_MAX);
 }

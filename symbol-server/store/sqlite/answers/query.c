@@ -206,15 +206,12 @@ static bool map_span(struct querying *querying, const uint8_t *ids, uint32_t *ma
 	return true;
 }
 
-/* The minute its step begins with. */
-static uint32_t step_of(const struct querying *querying, const struct view_row *row)
+/* When its step begins. */
+static int64_t step_of(const struct querying *querying, const struct view_row *row)
 {
 	int64_t step_ms = querying->query->step_ms ? querying->query->step_ms : SAMPLES_BUCKET_MS;
-	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
 
-	return querying->query->by_bucket
-		       ? (uint32_t)(time_ms / step_ms * step_ms / SAMPLES_BUCKET_MS)
-		       : 0;
+	return querying->query->by_bucket ? view_row_ms(row) / step_ms * step_ms : 0;
 }
 
 /* Spans and single times were counted as they were read. */
@@ -236,7 +233,7 @@ static bool keep_piece(void *context, const struct view_row *row)
 {
 	struct querying *querying = context;
 	struct piece piece = {.day = (uint32_t)(row->day - querying->view.days),
-			      .minute = step_of(querying, row),
+			      .step_ms = step_of(querying, row),
 			      .cell = row->cell};
 
 	if (!count_row(querying))
@@ -337,7 +334,7 @@ static struct samples_result *try_query(struct sqlite_samples *store,
 	querying_cut_start(&querying);
 	querying.result->from_ms = query->is_exact ? query->from_ms : querying.view.from_ms;
 	querying.result->until_ms = query->is_exact ? query->until_ms : querying.view.until_ms;
-	querying.result->resolution_ms = querying.view.resolution_ms;
+	querying.result->resolution_ms = query->is_exact ? 1 : querying.view.resolution_ms;
 	querying.result->threads_from_ms = querying.view.threads_from_ms;
 	querying.result->unit = profile_type_unit(type);
 	ok = run_query(&querying);

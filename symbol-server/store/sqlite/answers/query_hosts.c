@@ -186,7 +186,7 @@ static bool add_account(void *context, const struct view_row *row)
 	struct host_sums *sums = context;
 	struct querying *querying = sums->querying;
 
-	sums->time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
+	sums->time_ms = view_row_ms(row);
 	view_each_entry(row, add_entry, context);
 	sums->is_over = !limit_watch_goes_on(&querying->view.watch, querying->err);
 	return !sums->is_full && !sums->is_over;

@@ -168,7 +168,7 @@ static bool put_stack(struct querying *querying, const struct piece *first, cons
 		.span = first->span,
 		.id = querying->stacks[stack].from->hash[0],
 		.thread = thread,
-		.bucket_ms = first->minute * (int64_t)SAMPLES_BUCKET_MS,
+		.bucket_ms = first->step_ms,
 		.depth = stack, /* number of the distinct stack until locations are known */
 		.samples = sum->samples,
 		.value = sum->value,
@@ -378,16 +378,16 @@ static bool add_piece(struct querying *querying, const struct piece *piece)
 
 /* --- order --- */
 
-static int compare_minutes(const void *a, const void *b)
+static int compare_steps(const void *a, const void *b)
 {
 	const struct piece *x = a, *y = b;
 
-	if (x->minute != y->minute)
-		return x->minute < y->minute ? -1 : 1;
+	if (x->step_ms != y->step_ms)
+		return x->step_ms < y->step_ms ? -1 : 1;
 	return (x->span > y->span) - (x->span < y->span);
 }
 
-/* By series, by minute and span within; starts[s] is where series s begins. NULL: no memory. */
+/* By series, by step and span within; starts[s] is where series s begins. NULL: no memory. */
 static struct piece *sort_pieces(const struct querying *querying, uint32_t **starts)
 {
 	bool is_finer = querying->query->by_bucket || querying->query->by_span;
@@ -407,7 +407,7 @@ static struct piece *sort_pieces(const struct querying *querying, uint32_t **sta
 		sorted[at[querying->pieces[i].series + 1]++] = querying->pieces[i];
 	for (uint32_t i = 0; is_finer && i < series; i++)
 		if (at[i + 1] - at[i] > 1)
-			qsort(sorted + at[i], at[i + 1] - at[i], sizeof *sorted, compare_minutes);
+			qsort(sorted + at[i], at[i + 1] - at[i], sizeof *sorted, compare_steps);
 	return sorted;
 }
 
@@ -427,7 +427,7 @@ bool querying_add_pieces(struct querying *querying)
 		const struct piece *first = querying->group = &pieces[i];
 
 		for (; ok && i < count && pieces[i].series == first->series &&
-		       pieces[i].minute == first->minute && pieces[i].span == first->span;
+		       pieces[i].step_ms == first->step_ms && pieces[i].span == first->span;
 		     i++)
 			ok = add_piece(querying, &pieces[i]);
 		if (ok && !(querying->query->by_thread ? put_threads(querying, first)

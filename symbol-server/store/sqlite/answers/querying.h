@@ -8,7 +8,7 @@
 struct piece {           /* one row */
 	uint32_t series; /* of the result */
 	uint32_t day;    /* of the view */
-	uint32_t minute; /* since 1970, of its step; 0 unless by_bucket */
+	int64_t step_ms; /* since 1970, when its step begins; 0 unless by_bucket */
 	uint32_t length; /* of bytes[at …]; cells: 0 */
 	uint32_t span;   /* of the result; 0 unless by_span */
 	size_t at;

@@ -144,7 +144,7 @@ static bool goes_on(struct timelining *at)
 static bool add_row(void *context, const struct view_row *row)
 {
 	struct timelining *at = context;
-	int64_t time_ms = row->day->day->day * day_ms + (int64_t)row->bucket * SAMPLES_BUCKET_MS;
+	int64_t time_ms = view_row_ms(row);
 	uint32_t series;
 
 	if (row->hosts_length)
@@ -306,8 +306,9 @@ static bool is_answerable(const struct samples_query *query, int type, struct er
 	if (query->thread_wanted || query->by_thread)
 		return error_set(err, ERROR_OPTION,
 				 "a time line of sums does not tell threads apart");
-	if (query->step_ms < 0 || query->step_ms % SAMPLES_BUCKET_MS)
-		return error_set(err, ERROR_OPTION, "a step is a multiple of 60 s");
+	if (query->step_ms < 0 || query->step_ms % (query->by_second ? 1000 : SAMPLES_BUCKET_MS))
+		return error_set(err, ERROR_OPTION, "a step is a multiple of %s",
+				 query->by_second ? "1 s" : "60 s");
 	return true;
 }
 

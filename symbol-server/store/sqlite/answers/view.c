@@ -377,6 +377,10 @@ static bool choose(struct view *view, struct view_day *day, struct error *err)
 {
 	struct error why = {0};
 
+	if (view->is_recent) { /* the file had the dictionary at most */
+		close_reader(view, day);
+		return true;
+	}
 	if (view_choose(view, day, &why))
 		return true;
 	if (why.kind == ERROR_FORMAT && view->watch.why.kind == ERROR_NONE) {
@@ -404,7 +408,9 @@ static bool open_once(struct view *view, struct sqlite_samples *store,
 	if (!widen(view, query, err))
 		return false;
 	pthread_mutex_lock(&store->lock);
-	ok = take_days(view) && take_tables(view, query, type);
+	view->is_recent = view_is_recent(view, query, type);
+	ok = take_days(view) && (view->is_recent ? view_take_recent(view, query, type)
+						 : take_tables(view, query, type));
 	pthread_mutex_unlock(&store->lock);
 	if (!ok) {
 		error_set(err, ERROR_LIMIT, "the time range has too much in it");
@@ -425,6 +431,24 @@ out:
 	return ok;
 }
 
+/* Seconds that are there, but not all of the series wanted, are no answer: minutes are. */
+static bool open_whole(struct view *view, struct sqlite_samples *store,
+		       const struct samples_query *query, int type, bool has_files_locked,
+		       struct error *err)
+{
+	struct samples_query by_minute = *query;
+	bool is_whole = true, ok = open_once(view, store, query, type, has_files_locked, err);
+
+	if (!ok || !view->is_recent)
+		return ok;
+	ok = view_recent_is_whole(view, query, &is_whole, err);
+	if (ok && is_whole)
+		return true;
+	view_close(view);
+	by_minute.by_second = false;
+	return ok && open_once(view, store, &by_minute, type, has_files_locked, err);
+}
+
 /* What SQLite keeps beside a file that is read takes room too, which folding does not have while
  * the files are locked. */
 bool view_open(struct view *view, struct sqlite_samples *store, const struct samples_query *query,
@@ -432,14 +456,14 @@ bool view_open(struct view *view, struct sqlite_samples *store, const struct sam
 {
 	struct error why = {0};
 
-	if (open_once(view, store, query, type, false, &why))
+	if (open_whole(view, store, query, type, false, &why))
 		return true;
 	if (error_is_no_room(&why)) {
 		bool ok;
 
 		store_give_reserve_up(store);
 		store_lock_files(store);
-		ok = open_once(view, store, query, type, true, err);
+		ok = open_whole(view, store, query, type, true, err);
 		view->has_files_locked = false;
 		store_unlock_files(store);
 		return ok;
@@ -510,6 +534,25 @@ static bool is_in_parts(const struct view_parts *parts, uint32_t minute)
 	return false;
 }
 
+static void relay_cell(struct row_relay *relay, struct view_row *row)
+{
+	if (relay->view->is_recent && row->series == RECENT_SAMPLES)
+		relay->is_stopped = !view_each_recent(row, relay->fn, relay->context);
+	else if (!row->series || relay_wanted(relay, row->series))
+		relay->is_stopped = !relay->fn(relay->context, row);
+}
+
+static bool is_seen(const struct row_relay *relay, const struct view_cell *cell)
+{
+	const struct cell_key *key = &cell->snapshot.key;
+
+	return relay->view->is_recent
+		       ? key->series != RECENT_CUT
+		       : cell->start >= relay->day->folded_through &&
+				 is_in_parts(&relay->day->samples, key->bucket) &&
+				 key->series < relay->day->mark.count[CATALOG_SERIES];
+}
+
 /* Cells of the type that the file's transaction does not have. */
 static bool each_cell(struct row_relay *relay, unsigned type, bool accounts, struct error *err)
 {
@@ -520,19 +563,15 @@ static bool each_cell(struct row_relay *relay, unsigned type, bool accounts, str
 				       .type = key->type,
 				       .bucket = key->bucket,
 				       .series = key->series,
+				       .second = (int32_t)key->second,
 				       .samples = cell->snapshot.samples,
 				       .value = cell->snapshot.value,
 				       .cell = cell};
 
 		if (!limit_watch_goes_on(&relay->view->watch, err))
 			return false;
-		if (key->type != type || !key->series != accounts ||
-		    cell->start < relay->day->folded_through ||
-		    !is_in_parts(&relay->day->samples, key->bucket) ||
-		    key->series >= relay->day->mark.count[CATALOG_SERIES])
-			continue;
-		if (accounts || relay_wanted(relay, key->series))
-			relay->is_stopped = !relay->fn(relay->context, &row);
+		if (key->type == type && !key->series == accounts && is_seen(relay, cell))
+			relay_cell(relay, &row);
 	}
 	return true;
 }

@@ -38,8 +38,8 @@ struct view_day {
 	uint32_t from, until;   /* minutes */
 	const struct view_cell *cells;
 	size_t cell_count;
-	struct catalog_mark mark; /* what of the dictionary may be looked at */
-	struct view_parts samples, accounts;
+	struct catalog_mark mark;            /* what of the dictionary may be looked at */
+	struct view_parts samples, accounts; /* none where recent seconds are seen */
 	/* The query's series, once view_choose_series() was asked: a byte each, and how many. */
 	uint8_t *is_wanted;
 	uint32_t wanted;
@@ -63,6 +63,7 @@ struct view {
 	bool wants_hours;     /* nor are steps shorter than an hour asked for */
 	unsigned month_count; /* of days: the first ones are months */
 	bool wants_rollups;   /* nothing that they lack is asked */
+	bool is_recent;       /* the cells are of recent.h, and all there is */
 	enum day_level level; /* of rollups: DAY_10M or DAY_10M_FLEET */
 	struct view_day *days;
 	unsigned day_count;
@@ -91,11 +92,23 @@ bool view_has_hours_only(const struct view *view, int64_t day);
 /* Fills the day's parts; widens the range where only roll-ups are kept. */
 bool view_choose(struct view *view, struct view_day *day, struct error *err);
 
+/* ---- recent seconds (view_recent.c) ---- */
+
+/* Whether they are asked for and all there; the range is then widened to them only. Under the
+ * lock, as the next one. */
+bool view_is_recent(struct view *view, const struct samples_query *query, int type);
+/* False: no memory. */
+bool view_take_recent(struct view *view, const struct samples_query *query, int type);
+/* Of the series wanted nothing was left out for want of room, as far as *is_whole says so. */
+bool view_recent_is_whole(struct view *view, const struct samples_query *query, bool *is_whole,
+			  struct error *err);
+
 /* One run of counted stacks of one series and minute, or its sums; or of a roll-up, whose bucket is
  * its first minute, and whose threads are 0. */
 struct view_row {
 	struct view_day *day;
 	uint32_t type, bucket, series;
+	int32_t second; /* since the bucket began; 0 where it is not known */
 	uint64_t samples, value;
 	const void *packed; /* from a file; valid during the call */
 	size_t length;
@@ -104,7 +117,15 @@ struct view_row {
 	size_t hosts_length;
 	const uint8_t *span; /* 24 bytes, of a row of one span; valid during the call */
 };
+static inline int64_t view_row_ms(const struct view_row *row)
+{
+	return row->day->day->day * day_ms + row->bucket * (int64_t)SAMPLES_BUCKET_MS +
+	       row->second * INT64_C(1000);
+}
 typedef bool view_row_fn(void *context, const struct view_row *row);
+
+/* The rows of a cell of recent seconds, of the series that were chosen. False: fn said so. */
+bool view_each_recent(const struct view_row *cell, view_row_fn *fn, void *context);
 
 /* Every row of the type in one day, of the series that were chosen. False from fn stops, and the
  * return is then true as well. ERROR_FORMAT: the file is damaged and has been set aside.

@@ -187,6 +187,9 @@ void store_drop_day(struct sqlite_samples *store, struct day *day)
 	memmove(store->days + at, store->days + at + 1,
 		(--store->day_count - at) * sizeof *store->days);
 	count_out(store, day);
+	/* Its numbers mean nothing any more. */
+	if ((day->day + 1) * day_ms > store_now_ms() - RECENT_MINUTES * INT64_C(60000))
+		recent_forget(&store->recent, store_now_ms());
 	day->is_gone = true;
 	if (!day->users)
 		free_day(day);
@@ -349,6 +352,7 @@ static void rename_damaged(struct sqlite_samples *store, struct day *day, const 
 	bool is_saved = save_damaged(store, day, NULL, &salvaged);
 
 	replace_damaged(store, day, why, is_saved, &salvaged);
+	recent_forget(&store->recent, store_now_ms());
 }
 
 /* False: it is not in memory. */

@@ -165,6 +165,8 @@ struct moment_rows {
 	unsigned type;
 	struct view_day *day;
 	uint32_t bucket, series;
+	int32_t second;
+	bool by_second; /* steps shorter than a bucket are asked for */
 	struct packed_pair *pairs;
 	size_t count, capacity;
 	struct buffer packed;
@@ -176,6 +178,7 @@ static bool give_row(struct moment_rows *rows)
 	struct view_row row = {.day = rows->day,
 			       .type = rows->type,
 			       .bucket = rows->bucket,
+			       .second = rows->second,
 			       .series = rows->series};
 
 	if (!rows->count)
@@ -195,12 +198,24 @@ static bool give_row(struct moment_rows *rows)
 	return !rows->is_stopped;
 }
 
+/* Since the minute that its report began in. */
+static int32_t second_of(const struct moment_row *row)
+{
+	int64_t bucket_ms = row->day->day->day * day_ms + row->bucket * (int64_t)SAMPLES_BUCKET_MS;
+
+	return (int32_t)(row->time_ms / 1000 - bucket_ms / 1000);
+}
+
 static bool collect(void *context, const struct moment_row *row)
 {
 	struct moment_rows *rows = context;
+	int32_t second = rows->by_second ? second_of(row) : 0;
 
-	if ((row->bucket != rows->bucket || row->series != rows->series) && !give_row(rows))
+	if ((row->bucket != rows->bucket || row->series != rows->series ||
+	     second != rows->second) &&
+	    !give_row(rows))
 		return false;
+	rows->second = second;
 	rows->bucket = row->bucket;
 	rows->series = row->series;
 	if (rows->count == rows->capacity) {
@@ -222,7 +237,12 @@ static bool collect(void *context, const struct moment_row *row)
 bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
 		      unsigned type, view_row_fn *fn, void *context, struct error *err)
 {
-	struct moment_rows rows = {.fn = fn, .context = context, .type = type, .day = day};
+	struct moment_rows rows = {.fn = fn,
+				   .context = context,
+				   .type = type,
+				   .day = day,
+				   .by_second = query->by_bucket &&
+						query->step_ms % SAMPLES_BUCKET_MS};
 	bool ok;
 
 	buffer_init(&rows.packed, 64 << 20);

@@ -26,6 +26,7 @@ struct adder {
 	unsigned duplicates, refused;
 	unsigned folded;
 	uint64_t refused_samples, folded_samples, overflowed, times_refused;
+	uint32_t second;             /* that the record has last; 60: none */
 	struct report_run run;       /* ids collected and not written yet; count 0: none */
 	struct hash_table ids;       /* of this batch's profiles */
 	struct buffer *body, *entry; /* the store's, under its lock */
@@ -46,6 +47,22 @@ static uint32_t day_of(int64_t time_ms)
 static uint32_t bucket_of(int64_t time_ms)
 {
 	return time_ms > 0 ? (uint32_t)(time_ms % day_ms / SAMPLES_BUCKET_MS) : 0;
+}
+
+/* What follows is of a report that began then. */
+static void set_second(struct adder *adder, int64_t time_ms)
+{
+	uint32_t second = time_ms > 0 ? (uint32_t)(time_ms / 1000 % 60) : 0;
+
+	if (second != adder->second)
+		record_add_second(adder->body, second);
+	adder->second = second;
+}
+
+static void set_day(struct adder *adder, uint32_t day)
+{
+	record_add_day(adder->body, day);
+	adder->second = 60;
 }
 
 static bool has_id(const struct batch_profile *profile)
@@ -376,7 +393,8 @@ static bool add_untimely(struct adder *adder, const struct batch_untimely *untim
 	entry.host = catalog_add_string(day->catalog,
 					share_host(&adder->batch->series[untimely->series]));
 	entry.reason = catalog_add_string(day->catalog, reason);
-	record_add_day(adder->body, number);
+	set_day(adder, number);
+	set_second(adder, untimely->received_ms);
 	record_add_refused(adder->body, &adder->store->scratch, &entry);
 	return true;
 }
@@ -430,6 +448,7 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 
 	if (type < 0)
 		return error_set(err, ERROR_LIMIT, "'%s' is not a profile type", profile->type);
+	set_second(adder, profile->time_ms);
 	share_begin(&adder->share, share_host(&batch->series[profile->series]));
 	if (!*series)
 		*series = share_take_series(adder->store, day, batch->tenant,
@@ -489,6 +508,7 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		entry.stacks[i].name = catalog_add_string(catalog, counters->stacks[i].name);
 		entry.stacks[i].count = counters->stacks[i].count;
 	}
+	set_second(adder, counters->time_ms);
 	record_add_counters(adder->body, &adder->store->scratch, &entry);
 	agent_table_note(&adder->store->agents, entry.tenant, entry.agent_id, counters->lacks,
 			 counters->clock_jumps);
@@ -505,7 +525,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 	forget_numbers(adder);
 	adder->share = (struct dictionary_share){.store = adder->store, .day = day};
 	adder->run.count = 0;
-	record_add_day(adder->body, number);
+	set_day(adder, number);
 	for (uint32_t i = 0; i < batch->profile_count; i++) {
 		if (adder->is_done[i] || day_of(batch->profiles[i].time_ms) != number)
 			continue;

@@ -85,6 +85,8 @@ struct applier {
 	struct sqlite_samples *store;
 	uint64_t end;
 	bool is_replay;
+	int64_t now_ms;
+	uint32_t second; /* as the record says; none: 0 */
 	struct day *day;
 	struct report_run ids;
 };
@@ -111,9 +113,41 @@ static struct memory_cell *cell_of(struct applier *applier, uint32_t tenant, uin
 	return memory_table_cell(applier->store->active, &key);
 }
 
+static int64_t minute_of(const struct applier *applier, uint32_t bucket)
+{
+	return (int64_t)applier->day->day * MINUTES_PER_DAY + bucket;
+}
+
+/* By the second, too. What comes from the journal may be the rest of a minute that is in a file. */
+static void keep_recent(struct applier *applier, const struct record_profile *profile,
+			const struct pair_sums *sums, uint32_t host)
+{
+	struct recent *recent = &applier->store->recent;
+	struct cell_key key = {applier->day->day, profile->bucket, profile->tenant, profile->type,
+			       .second = applier->second};
+	struct recent_row row = {profile->series, sums->samples, sums->value, profile->samples};
+
+	if (applier->is_replay)
+		recent_miss(recent, minute_of(applier, profile->bucket));
+	else
+		recent_add(recent, applier->now_ms, &key, host, &row);
+}
+
+static void keep_recent_account(struct applier *applier, const struct cell_key *key,
+				const struct buffer *account)
+{
+	struct bytes bytes = {account->bytes, account->length};
+
+	if (applier->is_replay)
+		recent_miss(&applier->store->recent, minute_of(applier, key->bucket));
+	else
+		recent_add_account(&applier->store->recent, applier->now_ms, key, &bytes);
+}
+
 static void add_account(struct applier *applier, uint32_t tenant, uint32_t type, uint32_t bucket,
 			const struct packed_account *account)
 {
+	struct cell_key key = {applier->day->day, bucket, tenant, type, .second = applier->second};
 	struct memory_cell *cell = cell_of(applier, tenant, type, bucket, 0);
 	struct buffer *scratch = &applier->store->scratch;
 
@@ -123,6 +157,8 @@ static void add_account(struct applier *applier, uint32_t tenant, uint32_t type,
 	    !memory_cell_append(applier->store->active, cell, scratch->bytes,
 				(uint32_t)scratch->length))
 		note_damage(applier, "no memory for a host's account");
+	else
+		keep_recent_account(applier, &key, scratch);
 }
 
 /* All of a profile's samples or none. */
@@ -173,6 +209,7 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 	account.host = catalog_series(catalog, profile->series)->host;
 	account.samples = sums.samples;
 	account.taken = profile->is_counted ? 0 : sums.samples;
+	keep_recent(applier, profile, &sums, account.host);
 	add_account(applier, profile->tenant, profile->type, profile->bucket, &account);
 	applier->store->counters.samples += sums.samples;
 	applier->store->counters.profiles++;
@@ -424,6 +461,7 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		applier->day = store_take_day(applier->store, item->day, &err);
 		if (!applier->day)
 			note_damage(applier, err.message);
+		applier->second = 0;
 		return applier->day;
 	}
 	if (!applier->day) {
@@ -434,6 +472,8 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		apply_definitions(applier, item);
 	else if (item->kind == RECORD_IDS)
 		applier->ids = item->ids;
+	else if (item->kind == RECORD_SECOND)
+		applier->second = item->second;
 	else if (item->kind == RECORD_COUNTERS)
 		apply_counters(applier, &item->counters);
 	else if ((item->kind == RECORD_PACKED || item->kind == RECORD_PROFILE) &&
@@ -469,7 +509,8 @@ static void remember_ids(struct sqlite_samples *store, const uint8_t *bytes, siz
 void store_apply(struct sqlite_samples *store, uint64_t end, const uint8_t *bytes, size_t length,
 		 bool is_replay)
 {
-	struct applier applier = {.store = store, .end = end, .is_replay = is_replay};
+	struct applier applier = {
+		.store = store, .end = end, .is_replay = is_replay, .now_ms = store_now_ms()};
 	const uint8_t *at = bytes;
 	struct record_item item;
 

@@ -475,6 +475,7 @@ void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 	pthread_mutex_lock(&store->lock);
 	retention_age(store, now_ms);
 	delete_old(store, now_ms, &going);
+	recent_age(&store->recent, now_ms);
 	is_freed = forget_catalogs(store, now_ms);
 	pthread_mutex_unlock(&store->lock);
 	if (is_freed)

@@ -594,6 +594,13 @@ static bool fold(struct deleting *deleting, struct samples_store *base, struct e
 	return samples_fold(base, NULL) || samples_fold(base, err);
 }
 
+static void forget_recent(struct sqlite_samples *store)
+{
+	pthread_mutex_lock(&store->lock);
+	recent_forget(&store->recent, store_now_ms());
+	pthread_mutex_unlock(&store->lock);
+}
+
 bool sqlite_samples_delete(struct samples_store *base, const struct samples_query *query,
 			   struct samples_deleted *deleted, struct error *err)
 {
@@ -613,6 +620,7 @@ bool sqlite_samples_delete(struct samples_store *base, const struct samples_quer
 		log_info("samples deleted", "samples=%llu%s%s%s",
 			 (unsigned long long)deleted->samples, ok ? "" : " and then=\"",
 			 ok ? "" : why.message, ok ? "" : "\"");
+		forget_recent(deleting->store);
 		if (deleted->samples)
 			samples_fold(base, NULL); /* its turn writes the files anew */
 	}
