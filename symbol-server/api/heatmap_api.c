@@ -99,6 +99,7 @@ static bool fill(struct heat_request *heat, struct api *api, struct error *err)
 		return false;
 	/* Sums of rows know no threads: for the accounting only. */
 	heat->wanted.thread_wanted = NULL;
+	heat->wanted.by_second = false; /* reports begin before their samples */
 	heat->all = samples_timeline(api->samples, &heat->wanted, err);
 	if (!heat->all)
 		return false;

@@ -55,3 +55,28 @@ test("where nobody says it, of all of the time", () => {
   assert.equal(reportedMs(old), 3 * MINUTE);
   assert.equal(rowsOf([old], "host", "on-cpu").rows[0].times.get("on-cpu"), 3 * MINUTE);
 });
+
+// Reports of five seconds, of two hosts that begin in different seconds; a burst of ten from the third one on.
+const bySecond = (count, lines) => ({
+  ...answer, until: count * 1000, step_ms: 1000,
+  reported: Array.from({ length: count }, (_, i) => [i * 1000, i % 5 < 2 && i < count - 3 ? 5000 : 0, 0]),
+  series: lines.map((values) => ({ labels: { host: "a" }, value: 0, samples: 0, points: values.map((value, i) => [i * 1000, value, 0]) })),
+});
+
+test("by the second, what a report brings goes on until the next one", () => {
+  const values = Array.from({ length: 28 }, (_, i) => (i % 5 === 0 && i < 25 ? (i === 10 || i === 15 ? 10 : 1) * 5 * S : i % 5 === 1 && i < 25 ? 5 * S : 0));
+  const data = draw(bySecond(28, [values]));
+  assert.deepEqual(data.series[0].values.slice(5, 26), [...Array(5).fill(2), ...Array(10).fill(11), ...Array(5).fill(2), 1].map((v) => v));
+  assert.equal(data.count, 26, "what is still on its way is no drop");
+});
+
+test("by the second, of senders that do not say how long their reports are, minutes", () => {
+  const values = Array.from({ length: 120 }, (_, i) => (i === 7 || i === 67 ? 60 * S : 0));
+  const { series } = draw({ ...bySecond(120, [values]), reported: undefined });
+  assert.deepEqual(series[0].values, Array(120).fill(1));
+});
+
+test("by the second, what is in use stays so until the next report says", () => {
+  const held = chartOf(bySecond(7, [[0, 4, 0, 0, 6, 0, 0]]), rateOf("mem-inuse", "bytes", "value"), false, 8, () => "");
+  assert.deepEqual(held.series[0].values, [0, 4, 4, 4, 6, 6, 6]);
+});

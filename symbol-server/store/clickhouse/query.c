@@ -415,7 +415,7 @@ static bool run(struct querying *querying, struct error *err)
 
 	result->from_ms = querying->exact ? querying->exact->from_ms : asking->from_ms;
 	result->until_ms = querying->exact ? querying->exact->until_ms : asking->until_ms;
-	result->resolution_ms = asking->parts.resolution_s * 1000ll;
+	result->resolution_ms = asking->query->is_exact ? 1 : asking->parts.resolution_s * 1000ll;
 	result->unit = profile_type_unit((unsigned)asking->type);
 	ok = asking_groups(asking, &result->arena, &result->series, &result->series_count);
 	if (ok && asking->wanted_count)

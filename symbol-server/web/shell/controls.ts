@@ -12,6 +12,7 @@ const LABELS = ["process", "service", "host"] as const;
 const OPTIONS = 1000; // values offered of one label; further ones go into the selector field
 
 const RANGES: [string, string][] = [
+  ["now-1m", "last minute"],
   ["now-5m", "last 5 min"],
   ["now-15m", "last 15 min"],
   ["now-1h", "last hour"],
@@ -19,6 +20,9 @@ const RANGES: [string, string][] = [
   ["now-24h", "last 24 h"],
   ["now-7d", "last 7 days"],
 ];
+
+const LIVE_SECONDS = "5"; // agents report as often
+const LIVE_RANGE = "now-5m";
 
 type Change = (changed: Partial<State>) => void;
 
@@ -55,6 +59,7 @@ export class Controls {
       button.addEventListener("click", () => change({ view: button.dataset.view ?? "both" }));
     }
     byId("refresh-now").addEventListener("click", refresh);
+    byId("live").addEventListener("click", () => this.liveChosen());
     closeWhenLeft(byId<HTMLDetailsElement>("more"));
   }
 
@@ -81,6 +86,7 @@ export class Controls {
       button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
     }
     byId("graph-page").dataset.view = state.view;
+    byId("live").setAttribute("aria-pressed", String(follows(state)));
   }
 
   // What the server says against the selector, beside it; "": nothing.
@@ -88,6 +94,15 @@ export class Controls {
     const isAgainst = /\bmatch\b/.test(sentence);
     byId("match").setAttribute("aria-invalid", String(isAgainst));
     byId("match-why").textContent = isAgainst ? sentence : "";
+  }
+
+  private liveChosen(): void {
+    const { from } = this.stateShown;
+    this.change(
+      follows(this.stateShown)
+        ? { refresh: "0" }
+        : { from: from.startsWith("now-") ? from : LIVE_RANGE, until: "now", refresh: LIVE_SECONDS },
+    );
   }
 
   private rangeChosen(value: string): void {
@@ -133,6 +148,11 @@ export class Controls {
     });
     await Promise.allSettled([types, ...labels]);
   }
+}
+
+// What happens now, asked for again and again.
+function follows(state: State): boolean {
+  return state.refresh !== "0" && state.until === "now";
 }
 
 function option(value: string, title: string): HTMLOptionElement {

@@ -323,7 +323,7 @@ export class Page implements Shell {
     const seconds = Number(this.state.refresh);
     if (seconds >= 1) {
       this.refreshTimer = window.setInterval(() => {
-        if (!document.hidden && !this.busy && byId("frame-menu").hidden) {
+        if (!document.hidden && !this.busy && byId("frame-menu").hidden && this.current()?.view.isHeld?.() !== true) {
           this.reload();
         }
       }, seconds * 1000);

@@ -24,6 +24,7 @@ export interface View {
   // Every change of the state, before load() where both are due: what is only drawn otherwise.
   // before: what was there before; null: the view has just become the one that is shown.
   adjust?(state: State, before: State | null): void;
+  isHeld?(): boolean; // in somebody's hand: not to be asked again by itself now
   leave?(): void; // another view is shown from now on
   setTheme?(dark: boolean): void;
   readonly keys?: KeyBinding[];

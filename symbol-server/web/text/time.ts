@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times as the address and the API write them. Pure.
 
+export const MINUTE = 60_000;
+
 const UNITS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 // "90s", "15m", "1h", "7d" in milliseconds; NaN: it is none.
@@ -43,4 +45,11 @@ export function baseRange(
     range = { from: timeOf(a, now), until: timeOf(b ?? "", now) };
   }
   return Number.isNaN(range.from) || Number.isNaN(range.until) ? null : range;
+}
+
+const BY_SECOND_MS = 20 * MINUTE; // the server knows so much of the newest by the second
+
+// Of a time line of that range, as the API takes it; else the server chooses.
+export function stepParameter(from: string, until: string, now: number): Record<string, string> {
+  return now - timeOf(from, now) <= BY_SECOND_MS && timeOf(until, now) > timeOf(from, now) ? { step: "1s" } : {};
 }

@@ -4,8 +4,12 @@
 
 import type { TimelineAnswer } from "../server/api";
 import { formatCount } from "../text/format";
+import { MINUTE } from "../text/time";
 import type { Rate } from "./rates";
-import { lostValues, stepMs } from "./reported";
+import { lostValues } from "./reported";
+import { ratesOf } from "./step_rates";
+
+const LATE_MS = 20_000;
 
 export interface ChartSeries {
   name: string;
@@ -23,6 +27,16 @@ export interface ChartData {
   lost?: ChartSeries;
 }
 
+// The last seconds are still on their way: no drop at the end.
+function shownSteps({ reported, step_ms }: TimelineAnswer, count: number): number {
+  if (reported === undefined || step_ms >= MINUTE) {
+    return count;
+  }
+  const last = reported.reduce((found, [, ms], step) => (ms > 0 ? step : found), -1);
+  const end = last < 0 ? count : Math.min(count, last + Math.ceil(reported[last][1] / step_ms));
+  return (count - end) * step_ms <= LATE_MS ? end : count;
+}
+
 // most: series with a colour of their own. nameOf: of the series' labels. withLost: losses are of whole
 // hosts; they belong beside what is shown of all that these hosts did.
 export function chartOf(
@@ -36,7 +50,7 @@ export function chartOf(
   const at = bySamples ? 2 : 1;
   const first = answer.series[0]?.points ?? [];
   const values = (points: readonly (readonly number[])[], series?: TimelineAnswer["series"][number]) =>
-    points.map((point, step) => rate.of(point[at], stepMs(answer, step, series)));
+    ratesOf(answer, rate, points.map((point) => point[at]), series);
   const rest = answer.series.slice(most);
   const sum = new Float64Array(first.length);
   for (const line of [...rest.map((series) => values(series.points, series)), values(answer.other?.points ?? [])]) {
@@ -47,7 +61,7 @@ export function chartOf(
   return {
     from: first[0]?.[0] ?? answer.from,
     step: answer.step_ms,
-    count: first.length,
+    count: shownSteps(answer, first.length),
     unit: rate.unit,
     format: rate.format,
     series: answer.series
@@ -55,7 +69,7 @@ export function chartOf(
       .map((series) => ({ name: nameOf(series.labels), values: values(series.points, series) })),
     ...(others > 0 ? { other: { name: `${formatCount(others)} others`, values: sum } } : {}),
     ...(lost !== null
-      ? { lost: { name: "lost", values: lost.map((value, step) => rate.of(value, stepMs(answer, step))) } }
+      ? { lost: { name: "lost", values: ratesOf(answer, rate, lost) } }
       : {}),
   };
 }

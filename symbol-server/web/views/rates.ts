@@ -8,6 +8,7 @@ export interface Rate {
   unit: string; // for round axis values
   of: (value: number, duration_ms: number) => number;
   format: (rate: number) => string;
+  isMean?: boolean; // of what there is: nothing that adds up over time
 }
 
 function short(n: number): string {
@@ -27,7 +28,7 @@ export function rateOf(type: string, unit: string, by: string): Rate {
     return { unit: "count", of: parallel, format: (n) => `${short(n)} ${what}` };
   }
   if (type.endsWith("-inuse")) {
-    return { unit, of: (value) => value, format: (n) => formatValue(Math.round(n), unit) };
+    return { unit, isMean: true, of: (value) => value, format: (n) => formatValue(Math.round(n), unit) };
   }
   return { unit, of: perSecond, format: (n) => `${formatValue(Math.round(n), unit)}/s` };
 }

@@ -98,6 +98,11 @@ export class TimeChart {
     this.showLegend(data);
   }
 
+  // Somebody is choosing a range.
+  isBrushed(): boolean {
+    return this.anchor >= 0;
+  }
+
   focus(): void {
     this.plot.focus();
   }

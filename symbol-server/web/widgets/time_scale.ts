@@ -2,9 +2,9 @@
 // Round places for the marks of an axis. Pure.
 
 import { clockText, dayText } from "../text/format";
+import { MINUTE } from "../text/time";
 import { zoneOffset } from "../text/zone";
 
-const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const STEPS = [

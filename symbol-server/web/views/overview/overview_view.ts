@@ -17,6 +17,7 @@ import { changes, noChange, OverviewList, topFunctions } from "./overview_lists"
 import { groupingOf, GROUPINGS, OverviewTable } from "./overview_table";
 import { rateOf } from "../rates";
 import { reportedMs } from "../reported";
+import { stepParameter } from "../../text/time";
 
 const GROUPS = 1000; // rows asked for; the server sums up the rest
 const EMPTY_AGAIN_MS = 3000;
@@ -32,7 +33,7 @@ export class OverviewView implements View {
   private readonly types = el("div", { class: "types", role: "group", "aria-label": "Profile types" });
   private readonly facts = el("p", { class: "facts" });
   private readonly chart = new TimeChart({
-    brush: (from, until) => this.shell.change({ from: String(from), until: String(until) }),
+    brush: (from, until) => this.shell.change({ from: String(from), until: String(until), refresh: "0" }),
     pick: (name) => this.shell.change({ [groupingOf(this.shell.state)]: name }),
   });
   private readonly table: OverviewTable;
@@ -66,12 +67,16 @@ export class OverviewView implements View {
     this.table.adjust(state, before);
   }
 
+  isHeld(): boolean {
+    return this.chart.isBrushed();
+  }
+
   async load(state: State, signal: AbortSignal): Promise<void> {
     clearTimeout(this.again);
     const selection = moduleParameters(state);
     const { from, until, match } = selection;
     const range: Parameters = { from, until, ...(match === undefined ? {} : { match }) };
-    const coming = this.askTimeline(state, state.type, {}, signal);
+    const coming = this.askTimeline(state, state.type, stepParameter(state.from, state.until, Date.now()), signal);
     coming.catch(() => undefined); // thrown below
     const { types } = await ask<TypesAnswer>("types", range, signal);
     if (signal.aborted) {

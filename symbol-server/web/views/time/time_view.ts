@@ -9,7 +9,7 @@ import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
 import { isOfHosts, moduleParameters, STACK_FILTERS, timelineParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
-import { timeOf } from "../../text/time";
+import { stepParameter, timeOf } from "../../text/time";
 import { HeatMap, type HeatData } from "../../widgets/heat_map";
 import { SERIES_COLOURS } from "../../widgets/series_colours";
 import { TimeChart, type TimeMark } from "../../widgets/time_chart";
@@ -99,9 +99,14 @@ export class TimeView implements View {
     showFilters(state, (changed) => this.shell.change(changed), this.filters, STACK_FILTERS);
   }
 
+  isHeld(): boolean {
+    return this.chart.isBrushed();
+  }
+
   async load(state: State, signal: AbortSignal): Promise<void> {
     const selection = moduleParameters(state);
-    const parameters = { ...timelineParameters(state), value: state.value, group_by: state.group_by, limit: GROUPS };
+    const step = stepParameter(state.from, state.until, Date.now());
+    const parameters = { ...timelineParameters(state), value: state.value, group_by: state.group_by, limit: GROUPS, ...step };
     const answer = await ask<TimelineAnswer>("timeline", parameters, signal);
     if (signal.aborted) {
       return;
@@ -210,7 +215,7 @@ export class TimeView implements View {
   }
 
   private range(from: number, until: number, page = "time"): void {
-    this.shell.change({ page, from: String(Math.round(from)), until: String(Math.round(until)) });
+    this.shell.change({ page, from: String(Math.round(from)), until: String(Math.round(until)), refresh: "0" });
   }
 
   private times(): [number, number] {
