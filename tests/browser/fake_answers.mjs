@@ -299,7 +299,26 @@ export const LABELS = {
   process: [["api-server", 828], ["python3", 115], ["worker;odd\\name", 71]],
   service: [["checkout", 800], ["batch", 214]],
   host: [["web-1", 600], ["web-2", 414]],
+  pid: [["4711", 700], ["1", 314]],
 };
+
+// A time line of the values of one label, or of several that go together row by row.
+export function sharesOf(labels, { group_by, limit, match }) {
+  const names = group_by.split(",");
+  const rows = (labels[names[0]] ?? []).map(([, samples], i) => ({
+    labels: Object.fromEntries(names.map((name) => [name, labels[name]?.[i]?.[0] ?? ""])),
+    value: samples * NS_PER_SAMPLE, samples, points: [],
+  }));
+  const [, text] = new RegExp(`${names[0]}=~"\\(\\?is\\)(.*?)"`).exec(match ?? "") ?? [];
+  const found = rows.filter((row) => text === undefined || new RegExp(`^(?:${text.replace(/\\\\/g, "\\")})$`, "is").test(row.labels[names[0]]));
+  const [series, rest] = [found.slice(0, Number(limit)), found.slice(Number(limit))];
+  const sum = (list, key) => list.reduce((all, row) => all + row[key], 0);
+  const value = sum(found, "value");
+  const other = rest.length === 0 ? {} : { other: { series: rest.length, value: sum(rest, "value"), samples: sum(rest, "samples"), points: [] } };
+  const until = Math.floor(Date.now() / 60_000) * 60_000;
+  return { type: "on-cpu", unit: "nanoseconds", from: until - 3_600_000, until, step_ms: 3_600_000, series, ...other, accounting: accounting({ value }) };
+}
+
 const KNOWN_MODULE = { missing: [], unsymbolized: 0, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0, retry_at: 0, sources: [] };
 export const MODULE_STATES = [
   { ...KNOWN_MODULE, build_id: MODULES[3].build_id, name: "libstripped.so", state: "missing", reason: "no source has it",

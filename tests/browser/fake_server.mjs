@@ -12,7 +12,7 @@ import fs from "node:fs";
 import http from "node:http";
 import zlib from "node:zlib";
 import { sandwichOf } from "./fake_sandwich.mjs";
-import { cutDetail, foundIn, LABELS, MODULE_STATES, scene, topOf } from "./fake_answers.mjs";
+import { cutDetail, foundIn, LABELS, MODULE_STATES, scene, sharesOf, topOf } from "./fake_answers.mjs";
 
 // What design and server promise: the page has to work under it.
 const hashes = (page, tag) => [...page.toString().matchAll(new RegExp(`<${tag}>([^]*?)</${tag}>`, "g"))]
@@ -29,7 +29,8 @@ const KNOWN = {
   "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes", "min_share"],
   "/api/v1/top": [...FLAME, "limit", "sort", "search"],
   "/api/v1/types": SELECTS,
-  "/api/v1/labels/": SELECTS,
+  "/api/v1/labels": SELECTS,
+  "/api/v1/timeline": [...SELECTS, "group_by", "exact", "focus", "ignore", "hide", "value", "step", "limit"],
   "/api/v1/modules": SELECTS,
   "/api/v1/agents": [],
 };
@@ -48,6 +49,7 @@ class FakeServer {
   asked = []; // { path, query }
   agents = [];
   modules = MODULE_STATES;
+  labels = LABELS;
   broken = false; // true: questions for samples break off
   delay = 0; // milliseconds before each answer of samples
   answers = {}; // by path, before those below
@@ -104,21 +106,23 @@ class FakeServer {
       const own = await this.answers[path](query);
       return own === null || own.status === undefined ? own && new Reply(200, own) : new Reply(own.status, own.body, own.headers);
     }
-    const known = KNOWN[path.replace(/(labels\/).*/, "$1")];
+    const known = KNOWN[path];
     const odd = Object.keys(query).filter((name) => known !== undefined && !known.includes(name));
     if (odd.length > 0) {
       return refusal(422, "bad_parameter", `unknown parameter ${odd}`);
     }
-    return /(flamegraph|top|sandwich)$/.test(path) ? this.samples(path, query) : this.listing(path);
+    return /(flamegraph|top|sandwich)$/.test(path) ? this.samples(path, query) : this.listing(path, query);
   }
 
-  listing(path) {
+  listing(path, query) {
     if (path === "/api/v1/types") {
       return new Reply(200, { types: [{ name: "on-cpu", unit: "nanoseconds", samples: 1014 }] });
     }
-    if (path.startsWith("/api/v1/labels/")) {
-      const values = LABELS[path.slice("/api/v1/labels/".length)] ?? [];
-      return new Reply(200, { values: values.map(([value, samples]) => ({ value, samples })) });
+    if (path === "/api/v1/labels") {
+      return new Reply(200, { labels: Object.entries(this.labels).map(([name, values]) => ({ name, values: values.length })) });
+    }
+    if (path === "/api/v1/timeline") {
+      return new Reply(200, sharesOf(this.labels, query));
     }
     if (path === "/api/v1/modules") {
       return new Reply(200, { modules: this.modules, uploads: { files: 0, bytes: 0, limit_bytes: 0, evicted_files: 0 } });

@@ -39,7 +39,7 @@ async function status() {
   await has("#tip", "0.69 % 32-bit process", "also those without modules");
   equal(await page.text("#stat-unsymbolized"), "unsymbolized 5.71 %", "unsymbolized share");
   equal(await page.text("#stat-value"), "10.3 s · avg 0.003 CPUs", "value in human units");
-  equal(await page.count("#process option"), 4, "processes to choose from");
+  check(await page.waitText("#pick-process", "all (3)"), "processes to choose from");
   await has("#legend", "[k] kernel", "the legend names the kernel's mark");
 }
 
@@ -112,7 +112,10 @@ async function screens() {
 async function choices() {
   await page.open(GRAPH);
   server.asked.length = 0;
-  await page.set("#process", "worker;odd\\name");
+  await page.click("#pick-process");
+  await page.wait("document.querySelectorAll('#picker li').length === 3");
+  await page.click("#picker li:last-child label");
+  await page.key("Escape");
   await page.wait("document.body.dataset.shown >= 2");
   equal(server.questions("flamegraph").map(({ match }) => match), ['{process="worker;odd\\\\name"}'], "a process becomes a selector");
   await page.click("#more summary");

@@ -32,7 +32,9 @@ async function own_samples() {
   burn(SECONDS);
   await end(agent);
   await holdsForAnyData(page, "our own samples");
-  check((await page.count("#process option")) > 1, "processes to choose from");
+  await page.click("#pick-process");
+  check(await page.wait("document.querySelectorAll('#picker li').length > 1"), "processes to choose from");
+  await page.key("Escape");
   const counted = (await server.json("flamegraph", { from: "now-24h" })).accounting;
   const shown = (await page.text("#stat-samples")).replaceAll(",", "");
   equal(shown, `${counted.samples} samples`, "the page shows the server's count of samples");

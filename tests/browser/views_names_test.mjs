@@ -55,8 +55,13 @@ async function chosen() {
   check(processes.length >= 8, "the server has the names", processes.length);
   for (const { value } of processes) {
     await page.open({ page: "graph", process: value });
-    equal(await page.run("document.getElementById('process').value"), value, `a choice of ${JSON.stringify(value).slice(0, 30)} is kept`);
+    await page.click("#pick-process");
+    const ticked = "[...document.querySelectorAll('#picker li')].filter((row) => row.querySelector('input').checked).map((row) => row.dataset.value)";
+    await page.wait(`(${ticked}).length > 0`);
+    equal(await page.run(ticked), [value], `a choice of ${JSON.stringify(value).slice(0, 30)} is kept`);
+    equal(await page.run("document.querySelectorAll('#picker li').length"), processes.length, "in a list of all");
     equal(await page.run(FOUND), [], "and does nothing else");
+    equal(await page.run("document.documentElement.scrollWidth"), 1400, "and leaves the page as wide as it was");
   }
 }
 

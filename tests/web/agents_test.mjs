@@ -51,13 +51,15 @@ test("what is wrong is said, and nothing else", () => {
 
 test("words find hosts, versions, states, and reasons that occurred", () => {
   const rows = [row({ host: "web-1" }), row({ host: "db-1", lost: 1, lost_by: { ring_full: 1, queue: 0 } }), row({ host: "db-2", last_seen: 0 })];
-  const hosts = (text, host = "") => listAgents(rows, host, text).map((r) => r.host).join(" ");
+  const hosts = (text, ...only) => listAgents(rows, { only, not: [] }, text).map((r) => r.host).join(" ");
   assert.equal(hosts(""), "web-1 db-1 db-2");
   assert.equal(hosts("db"), "db-1 db-2");
   assert.equal(hosts("ring_full"), "db-1");
   assert.equal(hosts("queue"), "");
   assert.equal(hosts("silent DB"), "db-2");
   assert.equal(hosts("", "web-1"), "web-1");
+  assert.equal(hosts("", "web-1", "db-2"), "web-1 db-2");
+  assert.deepEqual(listAgents(rows, { only: [], not: ["db-1"] }, "").map(({ host }) => host), ["web-1", "db-2"]);
 });
 
 test("sums are of all agents listed", () => {

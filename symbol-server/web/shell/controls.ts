@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bar of choices: shows the state, and says which part of it the user changed.
 
-import { ask, type LabelValuesAnswer, type TypesAnswer } from "../server/api";
+import { ask, type TypesAnswer } from "../server/api";
 import { byId, el } from "../widgets/dom";
 import { formatCount } from "../text/format";
 import { fromZoned, setZone, zoned, zoneName } from "../text/zone";
+import { LabelBar } from "./label_bar";
 import { DEFAULTS, type State } from "./state";
+import type { Shell } from "./view";
+import { GroupMenu } from "../widgets/group_menu";
 import { closeWhenLeft } from "../widgets/unfolding";
-
-const LABELS = ["process", "service", "host"] as const;
-const OPTIONS = 1000; // values offered of one label; further ones go into the selector field
 
 const RANGES: [string, string][] = [
   ["now-1m", "last minute"],
@@ -23,8 +23,7 @@ const RANGES: [string, string][] = [
 
 const LIVE_SECONDS = "5"; // agents report as often
 const LIVE_RANGE = "now-5m";
-
-type Change = (changed: Partial<State>) => void;
+const MORE = ["host,process", "process,thread", ""]; // groups
 
 function select(id: string): HTMLSelectElement {
   return byId<HTMLSelectElement>(id);
@@ -32,11 +31,13 @@ function select(id: string): HTMLSelectElement {
 
 export class Controls {
   private stateShown: State = { ...DEFAULTS };
+  private readonly labels: LabelBar;
+  private readonly grouping: GroupMenu;
 
-  constructor(
-    private readonly change: Change,
-    refresh: () => void,
-  ) {
+  constructor(private readonly shell: Shell) {
+    const change = (changed: Partial<State>) => shell.change(changed);
+    this.labels = new LabelBar(byId("pickers"), shell);
+    this.grouping = new GroupMenu(select("group_by"), MORE, (group_by) => change({ group_by }));
     const range = select("range");
     range.replaceChildren(
       ...RANGES.map(([value, text]) => el("option", { value }, text)),
@@ -47,18 +48,15 @@ export class Controls {
       e.preventDefault();
       this.customChosen();
     });
-    for (const key of ["type", "group_by", "value", "refresh", "colour", "zone"] as const) {
+    for (const key of ["type", "value", "refresh", "colour", "zone"] as const) {
       select(key).addEventListener("change", () => change({ [key]: select(key).value }));
-    }
-    for (const label of LABELS) {
-      select(label).addEventListener("change", () => change({ [label]: select(label).value }));
     }
     const match = byId<HTMLInputElement>("match");
     match.addEventListener("change", () => change({ match: match.value.trim() }));
     for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
       button.addEventListener("click", () => change({ view: button.dataset.view ?? "both" }));
     }
-    byId("refresh-now").addEventListener("click", refresh);
+    byId("refresh-now").addEventListener("click", () => shell.reload());
     byId("live").addEventListener("click", () => this.liveChosen());
     closeWhenLeft(byId<HTMLDetailsElement>("more"));
   }
@@ -75,12 +73,11 @@ export class Controls {
       byId<HTMLInputElement>("custom-from").value = customText(state.from);
       byId<HTMLInputElement>("custom-until").value = customText(state.until);
     }
-    for (const key of ["type", "group_by", "value", "refresh", "colour", "zone"] as const) {
+    for (const key of ["type", "value", "refresh", "colour", "zone"] as const) {
       choose(select(key), state[key], state[key]);
     }
-    for (const label of LABELS) {
-      choose(select(label), state[label], state[label]);
-    }
+    this.grouping.show(state.group_by);
+    this.labels.show(state);
     byId<HTMLInputElement>("match").value = state.match;
     for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-view]")) {
       button.setAttribute("aria-pressed", String(button.dataset.view === state.view));
@@ -98,7 +95,7 @@ export class Controls {
 
   private liveChosen(): void {
     const { from } = this.stateShown;
-    this.change(
+    this.shell.change(
       follows(this.stateShown)
         ? { refresh: "0" }
         : { from: from.startsWith("now-") ? from : LIVE_RANGE, until: "now", refresh: LIVE_SECONDS },
@@ -108,7 +105,7 @@ export class Controls {
   private rangeChosen(value: string): void {
     byId("custom-range").hidden = value !== "custom";
     if (value !== "custom") {
-      this.change({ from: value, until: "now" });
+      this.shell.change({ from: value, until: "now" });
       return;
     }
     const from = byId<HTMLInputElement>("custom-from");
@@ -121,32 +118,19 @@ export class Controls {
     const from = fromZoned(byId<HTMLInputElement>("custom-from").value);
     const until = fromZoned(byId<HTMLInputElement>("custom-until").value);
     if (!Number.isNaN(from) && !Number.isNaN(until)) {
-      this.change({ from: String(from), until: String(until) });
+      this.shell.change({ from: String(from), until: String(until) });
     }
   }
 
   // Asks what there is to choose from, what has most samples first. A failure here is not shown:
   // the picture's own question says it.
   async refreshChoices(signal: AbortSignal): Promise<void> {
-    const { from, until } = this.stateShown;
+    const { from, until } = this.shell.pinned();
     const types = ask<TypesAnswer>("types", { from, until }, signal).then((answer) => {
       const options = answer.types.map((t) => option(t.name, `${formatCount(t.samples)} samples`));
       refill(select("type"), options, this.stateShown.type);
     });
-    const labels = LABELS.map(async (label) => {
-      const answer = await ask<LabelValuesAnswer>(`labels/${label}`, { from, until }, signal);
-      const values = answer.values.slice().sort((a, b) => b.samples - a.samples);
-      const options = values
-        .slice(0, OPTIONS)
-        .map((v) => option(v.value, `${formatCount(v.samples)} samples`));
-      if (values.length > OPTIONS) {
-        const text = `${values.length - OPTIONS} more: use the selector field`;
-        options.push(el("option", { value: "", disabled: "" }, text));
-      }
-      const all = el("option", { value: "" }, `all (${formatCount(values.length)}${answer.cut ? " and more" : ""})`);
-      refill(select(label), [all, ...options], this.stateShown[label]);
-    });
-    await Promise.allSettled([types, ...labels]);
+    await Promise.allSettled([types, this.labels.refresh(this.shell.pinned(), signal)]);
   }
 }
 
@@ -176,5 +160,5 @@ function choose(box: HTMLSelectElement, value: string, text: string): void {
 
 function refill(box: HTMLSelectElement, options: HTMLOptionElement[], value: string): void {
   box.replaceChildren(...options);
-  choose(box, value, value === "" ? "all" : value);
+  choose(box, value, value);
 }

@@ -54,10 +54,7 @@ export class Page implements Shell {
   private addressDue: { text: string; remember: boolean } | null = null;
   private readonly addressLater = new AfterFrame(() => this.writeAddress());
 
-  private readonly controls = new Controls(
-    (changed) => this.change(changed),
-    () => this.reload(),
-  );
+  private readonly controls = new Controls(this);
   private readonly messages = new Messages(
     () => this.reload(),
     () => this.cancel(),

@@ -3,6 +3,7 @@
 // another person the same picture. Values at their default are left out.
 
 import type { Parameters } from "../server/api";
+import { bare, escapePattern, matchersIn, NO_PICKS, picksIn, quote, withPicks, type Picks } from "./selector";
 
 export interface State {
   page: string; // which view: shell/views.ts
@@ -31,7 +32,7 @@ export interface State {
   base_match: string; // its selector; "" is the same
   norm: string; // "per_second" | "share" | "raw"
   width: string; // of a comparison's frames: "larger" | "after" | "before"
-  by: string; // rows of the overview: "service" | "host" | "process"
+  by: string; // rows of the overview: a label
   wall: string; // of the wall clock's frames, the width: "both" | "on" | "off"
   trace_id: string; // 32 hexadecimal digits; "" is all requests and none
   hide_kind: string; // kinds of frames that are left out, separated by commas
@@ -149,19 +150,36 @@ export function writeState(state: State): string {
   return text === "" ? "" : "#" + text;
 }
 
-function quote(value: string): string {
-  return '"' + value.replace(/\\/g, "\\\\").replace(/"/g, '\\"').replace(/\n/g, "\\n") + '"';
+// Labels of which one value is a key of its own; all else that is picked is in match.
+const OWN_KEYS = ["process", "service", "host"] as const;
+type OwnKey = (typeof OWN_KEYS)[number];
+
+function hasOwnKey(label: string): label is OwnKey {
+  return (OWN_KEYS as readonly string[]).includes(label);
 }
 
-// Matchers as they were typed, with braces or without.
-function bare(selector: string): string {
-  return selector.trim().replace(/^\{/, "").replace(/\}$/, "").trim();
+export function picksOf(state: State, label: string): Picks {
+  const { only, not } = picksIn(state.match, label);
+  return { only: hasOwnKey(label) && state[label] !== "" ? [state[label]] : only, not };
+}
+
+// The choice with these picks of the label.
+export function pick(state: State, label: string, picks: Picks): Partial<State> {
+  if (!hasOwnKey(label)) {
+    return { match: withPicks(state.match, label, picks) };
+  }
+  const isOne = picks.only.length === 1 && picks.only[0] !== "";
+  const rest = isOne ? { ...picks, only: [] } : picks;
+  return { [label]: isOne ? picks.only[0] : "", match: withPicks(state.match, label, rest) };
+}
+
+// The choice without any of these labels.
+export function without(state: State, labels: readonly string[]): State {
+  return labels.reduce((out, label) => ({ ...out, ...pick(out, label, NO_PICKS) }), state);
 }
 
 function matchersOf(state: State): string[] {
-  const parts = (["process", "service", "host"] as const)
-    .filter((label) => state[label] !== "")
-    .map((label) => `${label}=${quote(state[label])}`);
+  const parts = OWN_KEYS.filter((label) => state[label] !== "").map((label) => `${label}=${quote(state[label])}`);
   const own = bare(state.match);
   return own === "" ? parts : [...parts, own];
 }
@@ -172,7 +190,8 @@ function braced(matchers: string[]): string {
 
 // Whether everything that the selected hosts did is asked for.
 export function isOfHosts(state: State): boolean {
-  return state.process === "" && state.service === "" && state.match.trim() === "" && STACK_FILTERS.every((key) => state[key] === "");
+  const matchers = matchersIn(selectorOf(state));
+  return matchers !== null && matchers.every(({ label }) => label === "host") && STACK_FILTERS.every((key) => state[key] === "");
 }
 
 // The selector of all choices together, as the API's match= takes it; "" for everything.
@@ -182,23 +201,18 @@ export function selectorOf(state: State): string {
 
 // The choice narrowed to what has these labels.
 export function narrowTo(state: State, labels: Record<string, string>): Partial<State> {
-  const out: Partial<State> = {};
-  const matchers = state.match === "" ? [] : [bare(state.match)];
+  const out = { ...state };
   for (const [label, value] of Object.entries(labels)) {
-    if ((label === "process" || label === "service" || label === "host") && value !== "") {
-      out[label] = value;
-    } else {
-      matchers.push(`${label}=${quote(value)}`);
-    }
+    Object.assign(out, pick(out, label, { only: [value], not: [] }));
   }
-  return { ...out, match: matchers.join(",") };
+  const keys = Object.keys(labels).filter(hasOwnKey);
+  return { ...Object.fromEntries(keys.filter((key) => out[key] !== state[key]).map((key) => [key, out[key]])), match: out.match };
 }
 
 // The same of a comparison's other side, where it has a selector of its own.
 export function narrowBase(state: State, labels: Record<string, string>): Partial<State> {
-  const own = bare(state.base_match);
-  const more = Object.entries(labels).map(([label, value]) => `${label}=${quote(value)}`);
-  return state.base_match === "" ? {} : { base_match: braced(own === "" ? more : [own, ...more]) };
+  const narrow = (text: string, [label, value]: [string, string]) => withPicks(text, label, { only: [value], not: [] });
+  return state.base_match === "" ? {} : { base_match: `{${Object.entries(labels).reduce(narrow, state.base_match)}}` };
 }
 
 // The parameters that select samples, shared by all questions about one picture.
@@ -289,7 +303,7 @@ export function noFilters(): Partial<State> {
 
 // A regular expression that matches exactly this text, for RE2 and JavaScript alike.
 export function exactly(text: string): string {
-  return "^" + text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&") + "$";
+  return "^" + escapePattern(text) + "$";
 }
 
 // The text that such an expression matches; any other as it is.

@@ -3,7 +3,10 @@
 
 import { timeOf } from "../text/time";
 import { isLive } from "./snapshot";
-import type { State } from "./state";
+import { contentsOf, pickWords } from "./selector";
+import { picksOf, type State } from "./state";
+
+const USUAL = ["process", "service", "host"]; // whose values speak for themselves
 
 // "2026-11-23 23:43–23:48 UTC": the same words for every reader of a link; "" where times move on.
 export function rangeTitle(state: State): string {
@@ -17,7 +20,11 @@ export function rangeTitle(state: State): string {
 }
 
 export function titleOf(state: State, view: string): string {
-  const chosen = [state.process, state.service, state.host];
+  const labels = new Set([...USUAL, ...contentsOf(state.match).labels]);
+  const chosen = [...labels].map((label) => {
+    const words = pickWords(picksOf(state, label));
+    return words === "" || USUAL.includes(label) ? words : `${label} ${words}`;
+  });
   const what = state.page === "graph" ? state.type : view;
   return [state.note, ...chosen, what, rangeTitle(state), "farflame"].filter((text) => text !== "").join(" · ");
 }

@@ -2,6 +2,7 @@
 // What the agents say of themselves, judged. Pure. Times are the server's.
 
 import type { AgentState } from "../../server/api";
+import { isPicked, type Picks } from "../../shell/selector";
 
 export const LATE_MS = 60_000; // reports come every ten seconds, unless told otherwise
 export const SILENT_MS = 3_600_000;
@@ -132,10 +133,10 @@ export function tallyOf(rows: readonly AgentRow[]): Tally {
 }
 
 // Every word is in its host, version, kernel, state, or a result or reason that it has.
-export function listAgents(rows: readonly AgentRow[], host: string, text: string): AgentRow[] {
+export function listAgents(rows: readonly AgentRow[], hosts: Picks, text: string): AgentRow[] {
   const parts = text.toLowerCase().split(/\s+/);
   return rows.filter((row) => {
-    if (host !== "" && row.host !== host) {
+    if (!isPicked(hosts, row.host)) {
       return false;
     }
     const reasons = [...row.worst, ...Object.entries(row.lost_by).filter(([, count]) => count > 0)].map(([name]) => name);

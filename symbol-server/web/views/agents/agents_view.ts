@@ -8,7 +8,7 @@ import { formatCount, formatPercent } from "../../text/format";
 import { agentLines } from "../../shell/empty";
 import { shown } from "../../text/shown";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { noFilters, sampleParameters, type State } from "../../shell/state";
+import { noFilters, picksOf, sampleParameters, type State } from "../../shell/state";
 import { listKeys } from "../../widgets/list_keys";
 import { ListTable } from "../../widgets/list_table";
 import { AGENT_COLUMNS } from "./agents_columns";
@@ -116,7 +116,7 @@ export class AgentsView implements View {
   }
 
   private draw(state: State): void {
-    const rows = listAgents(this.rows, state.host, state.agent_find.trim());
+    const rows = listAgents(this.rows, picksOf(state, "host"), state.agent_find.trim());
     this.list.show(rows, state.agent_order, state.agent);
     this.nothing.hidden = rows.length > 0 || this.rows.length === 0;
     this.list.element.hidden = rows.length === 0;

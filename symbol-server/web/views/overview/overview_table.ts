@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services, hosts or processes with their value of every profile type; each leads to its graph.
+// Services, hosts, processes or what has another label, with their value of every profile type; each leads to its graph.
 
 import type { TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
+import { GroupMenu } from "../../widgets/group_menu";
 import { formatCount, formatPercent, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
-import { searchChange, traceIdOf, type State } from "../../shell/state";
+import { narrowTo, searchChange, traceIdOf, type State } from "../../shell/state";
 import { linkTo } from "../links";
 import { rowsOf, type Row, type Rows } from "./overview_sums";
 import { rateOf } from "../rates";
 import { reportedMs } from "../reported";
 
 const ROWS_AT_ONCE = 100;
-export const GROUPINGS = ["service", "host", "process"] as const;
-export type Grouping = (typeof GROUPINGS)[number];
+export const GROUPINGS: readonly string[] = ["service", "host", "process"];
 
-export function groupingOf(state: State): Grouping {
-  return GROUPINGS.find((known) => known === state.by) ?? "service";
+export function groupingOf({ by }: State): string {
+  return /^[A-Za-z_][\w.]*$/.test(by) ? by : "service";
 }
 
 export class OverviewTable {
@@ -32,6 +32,7 @@ export class OverviewTable {
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly table = el("table");
   private readonly more = el("button", { type: "button", hidden: "" }, "Show all");
+  private readonly others: GroupMenu;
   private answers: TimelineAnswer[] = [];
   private isWhole = false;
 
@@ -41,6 +42,8 @@ export class OverviewTable {
       tab.addEventListener("click", () => shell.change({ by: label }));
       this.tabs.append(tab);
     }
+    const others = el("select", { "aria-label": "Rows are of another label" });
+    this.others = new GroupMenu(others, [""], (by) => shell.change({ by: by || GROUPINGS[0] }), GROUPINGS, "other label");
     this.filter.addEventListener("input", () => {
       if (traceIdOf(this.filter.value) !== null) {
         shell.change(searchChange(this.filter.value));
@@ -54,7 +57,7 @@ export class OverviewTable {
       this.fill();
     });
     const scroller = el("div", { class: "scroller" }, this.table, this.more);
-    this.element.append(el("div", { class: "tools" }, this.tabs, this.filter, this.note), scroller);
+    this.element.append(el("div", { class: "tools" }, this.tabs, this.others.box, this.filter, this.note), scroller);
   }
 
   // One answer for each type, the columns in their order.
@@ -70,6 +73,7 @@ export class OverviewTable {
     if (before !== null && before.row_find !== state.row_find && this.answers.length > 0) {
       this.fill();
     }
+    this.others.show(GROUPINGS.includes(state.by) ? "" : groupingOf(state));
     for (const tab of this.tabs.querySelectorAll<HTMLElement>("[data-by]")) {
       tab.setAttribute("aria-pressed", String(tab.dataset.by === groupingOf(state)));
     }
@@ -108,14 +112,14 @@ export class OverviewTable {
     });
   }
 
-  private row(row: Row, label: Grouping, sums: Rows): HTMLElement {
+  private row(row: Row, label: string, sums: Rows): HTMLElement {
     const { shell } = this;
     const name = el("td", { class: "name" });
     const share = (row.values.get(shell.state.type) ?? 0) / (sums.sums.get(shell.state.type) || 1);
     const bar = el("div", { class: "bar" });
     bar.style.width = `${(100 * Math.min(1, share)).toFixed(2)}%`;
     const text = el("bdi", {}, row.name === "" ? `(no ${label})` : row.name);
-    const filter = row.name === "" ? { match: `${label}=""` } : { [label]: row.name };
+    const filter = narrowTo(shell.state, { [label]: row.name });
     name.append(
       bar,
       linkTo(shell, { page: "graph", ...filter }, { class: "line", title: `Flame graph of ${row.name}` }, text),

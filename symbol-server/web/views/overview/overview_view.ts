@@ -6,7 +6,7 @@ import { el } from "../../widgets/dom";
 import { formatCount } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
-import { isOfHosts, moduleParameters, sampleParameters, type State } from "../../shell/state";
+import { isOfHosts, moduleParameters, narrowTo, sampleParameters, type State } from "../../shell/state";
 import { showAccounting } from "../../shell/status_line";
 import { SERIES_COLOURS } from "../../widgets/series_colours";
 import { TimeChart } from "../../widgets/time_chart";
@@ -34,7 +34,7 @@ export class OverviewView implements View {
   private readonly facts = el("p", { class: "facts" });
   private readonly chart = new TimeChart({
     brush: (from, until) => this.shell.change({ from: String(from), until: String(until), refresh: "0" }),
-    pick: (name) => this.shell.change({ [groupingOf(this.shell.state)]: name }),
+    pick: (name) => this.shell.change(narrowTo(this.shell.state, { [groupingOf(this.shell.state)]: name })),
   });
   private readonly table: OverviewTable;
   private readonly functions = new OverviewList("Hottest functions");

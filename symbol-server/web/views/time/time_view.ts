@@ -4,6 +4,7 @@
 
 import { ask, type Hotspots, type ModuleState, type TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
+import { GroupMenu } from "../../widgets/group_menu";
 import { collapseArguments, formatPercent } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
@@ -23,7 +24,7 @@ import { buildMarks, buildRows } from "./time_builds";
 const HEIGHT = 220;
 const GROUPS = "100";
 const CHANGES = "50";
-const GROUPINGS = ["process", "service", "host", "container", "host,process", ""];
+const GROUPINGS = ["host,process", ""];
 
 export class TimeView implements View {
   readonly element = el("div", { class: "time-page", hidden: "" });
@@ -31,7 +32,7 @@ export class TimeView implements View {
     ...(["type", "from", "until", "process", "service", "host", "match", "value", "group_by", ...STACK_FILTERS] as const),
   ];
   private readonly filters = el("span", { class: "filters" });
-  private readonly grouping = el("select", { "aria-label": "Group by" });
+  private readonly grouping: GroupMenu;
   private readonly chart: TimeChart;
   private readonly heat: HeatMap;
   private readonly heatNote = el("p", { class: "quiet", role: "status" });
@@ -53,9 +54,7 @@ export class TimeView implements View {
       take: (from, until) =>
         shell.change({ page: "graph", from: String(from), until: String(until), exact: "true" }),
     });
-    const words: Record<string, string> = { "": "nothing", "host,process": "host, process" };
-    this.grouping.append(...GROUPINGS.map((value) => el("option", { value }, words[value] ?? value)));
-    this.grouping.addEventListener("change", () => shell.change({ group_by: this.grouping.value }));
+    this.grouping = new GroupMenu(el("select", { "aria-label": "Group by" }), GROUPINGS, (group_by) => shell.change({ group_by }));
     const button = (text: string, title: string, run: () => void) => {
       const made = el("button", { type: "button", title }, text);
       made.addEventListener("click", run);
@@ -64,7 +63,7 @@ export class TimeView implements View {
     const tools = el(
       "div",
       { class: "tools" },
-      el("label", { class: "pick" }, "group by ", this.grouping),
+      el("label", { class: "pick" }, "group by ", this.grouping.box),
       el(
         "span",
         { class: "joined", role: "group", "aria-label": "Range" },
@@ -92,10 +91,7 @@ export class TimeView implements View {
   }
 
   adjust(state: State): void {
-    if (![...this.grouping.options].some(({ value }) => value === state.group_by)) {
-      this.grouping.append(el("option", { value: state.group_by }, state.group_by));
-    }
-    this.grouping.value = state.group_by;
+    this.grouping.show(state.group_by);
     showFilters(state, (changed) => this.shell.change(changed), this.filters, STACK_FILTERS);
   }
 

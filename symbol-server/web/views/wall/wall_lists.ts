@@ -5,7 +5,7 @@ import type { TimelineAnswer, TimelineSeries } from "../../server/api";
 import { el, type Child } from "../../widgets/dom";
 import { formatCount, formatPercent, formatTime, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
-import { narrowTo } from "../../shell/state";
+import { narrowTo, without } from "../../shell/state";
 import { linkTo } from "../links";
 import { nameOf, type Request } from "./wall_rows";
 
@@ -50,9 +50,10 @@ function wakerLink(shell: Shell, waker: string, thread: string, process: string 
   // Of the waker's own samples: what it did, and for whom.
   const labels = { ...(thread === "" ? {} : { thread }), ...(process === undefined ? {} : { "woken.process": process }) };
   const whom = process === undefined ? "others" : process;
+  const others = without(shell.state, ["process", "service"]);
   return linkTo(
     shell,
-    { page: "graph", type: "waker", zoom: "", ...narrowTo(shell.state, labels), process: waker, service: "" },
+    { page: "graph", type: "waker", zoom: "", service: "", ...narrowTo(others, { ...labels, process: waker }), process: waker },
     { class: "line", title: `What ${thread === "" ? waker : thread} did when it woke ${whom}` },
     el("bdi", {}, thread === "" || thread === waker ? waker : `${waker} · ${thread}`),
   );

@@ -11,6 +11,7 @@ import {
   type TypesAnswer,
 } from "../../server/api";
 import { el } from "../../widgets/dom";
+import { GroupMenu } from "../../widgets/group_menu";
 import { formatCpus, formatPercent, formatValue } from "../../text/format";
 import { Graph } from "../../graph/graph";
 import { joinPath } from "../../graph/path";
@@ -36,7 +37,7 @@ const TRACES = 20;
 const TRACES_ASKED = "200"; // of each type, so that those with much of both are found
 const COLUMNS = ["on-cpu", "off-cpu", "run-queue", "still-blocked"];
 const MEMORY = ["mem-inuse", "mem-alloc", "page-fault", "hbm-inuse", "hbm-alloc"];
-const GROUPINGS = ["process", "process,thread", "process,wait", "host,process", "service", "container", ""];
+const GROUPINGS = ["process,thread", "process,wait", "host,process", ""];
 // Most threads wait most of the time: then widths of the time on the CPU alone show that too.
 const WIDTHS = [
   ["both", "both"],
@@ -52,7 +53,7 @@ export class WallView implements View {
     ...(["from", "until", "process", "service", "host", "match", "trace_id", "group_by"] as const),
     ...([...FILTERS, "max_nodes", "exact"] as const),
   ];
-  private readonly grouping = el("select", { "aria-label": "Group by" });
+  private readonly grouping: GroupMenu;
   private readonly widths = el("select", { "aria-label": "Frames are as wide as" });
   private readonly filters = el("div", { class: "filters" });
   private readonly note = el("p", { class: "quiet note", role: "note", hidden: "" });
@@ -80,15 +81,11 @@ export class WallView implements View {
       ],
     });
     this.table = new WallTable(shell);
-    const words: Record<string, string> = { "": "nothing" };
-    this.grouping.append(
-      ...GROUPINGS.map((value) => el("option", { value }, words[value] ?? value.replace(",", ", "))),
-    );
-    this.grouping.addEventListener("change", () => shell.change({ group_by: this.grouping.value, zoom: "" }));
+    this.grouping = new GroupMenu(el("select", { "aria-label": "Group by" }), GROUPINGS, (group_by) => shell.change({ group_by, zoom: "" }));
     this.widths.append(...WIDTHS.map(([value, text]) => el("option", { value }, text)));
     this.widths.addEventListener("change", () => shell.change({ wall: this.widths.value }));
     this.graph.tools.prepend(
-      el("label", { class: "pick" }, "group by ", this.grouping),
+      el("label", { class: "pick" }, "group by ", this.grouping.box),
       el("label", { class: "pick" }, "widths ", this.widths),
       this.filters,
     );
@@ -112,10 +109,7 @@ export class WallView implements View {
   }
 
   adjust(state: State, before: State | null): void {
-    if (![...this.grouping.options].some(({ value }) => value === state.group_by)) {
-      this.grouping.append(el("option", { value: state.group_by }, state.group_by));
-    }
-    this.grouping.value = state.group_by;
+    this.grouping.show(state.group_by);
     this.widths.value = WIDTHS.some(([value]) => value === state.wall) ? state.wall : "both";
     showFilters(state, (changed) => this.shell.change(changed), this.filters);
     if (before !== null && before.wall !== state.wall) {
@@ -321,7 +315,8 @@ export class WallView implements View {
   }
 
   private nextGrouping(): void {
-    const at = GROUPINGS.indexOf(this.shell.state.group_by);
-    this.shell.change({ group_by: GROUPINGS[(at + 1) % GROUPINGS.length], zoom: "" });
+    const usual = ["process", ...GROUPINGS];
+    const at = usual.indexOf(this.shell.state.group_by);
+    this.shell.change({ group_by: usual[(at + 1) % usual.length], zoom: "" });
   }
 }
