@@ -75,6 +75,12 @@ async function shares() {
   await page.click(".overview-table tbody td.name a");
   check(await calm(page), "a row leads to its graph");
   equal(number(await page.text("#stat-samples")), all.series[0].samples, "of its samples");
+  await openView(page, { page: "overview", title: "Overview" }, { ...server.range, value: "samples", match: `thread="${all.series[0].labels.thread}"` });
+  const tiles = await page.texts(".overview .tile");
+  const reported = all.accounting.reported_ms / 1000;
+  equal(tiles[0].split("\n")[1], `${Math.round(all.series[0].samples / reported)}/s`, "and the overview's sums are of what is picked");
+  const { accounting: waits } = await server.json("timeline", { ...server.range, type: "off-cpu", match: `{thread="${all.series[0].labels.thread}"}` });
+  equal(tiles[1].split("\n")[1], `${Math.round(waits.samples / reported)}/s`, "of every type");
 }
 
 async function wall() {

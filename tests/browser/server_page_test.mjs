@@ -35,9 +35,27 @@ async function own_samples() {
   await page.click("#pick-process");
   check(await page.wait("document.querySelectorAll('#picker li').length > 1"), "processes to choose from");
   await page.key("Escape");
+  await own_process(page, server);
+  await page.open({ page: "graph", from: "now-24h" });
   const counted = (await server.json("flamegraph", { from: "now-24h" })).accounting;
   const shown = (await page.text("#stat-samples")).replaceAll(",", "");
   equal(shown, `${counted.samples} samples`, "the page shows the server's count of samples");
+}
+
+// This test by its pid, as somebody would who knows it.
+async function own_process(page, server) {
+  await page.open({ page: "graph", from: "now-24h" });
+  await page.click("#labels");
+  await page.click("#frame-menu [role=menuitem]:has-text('pid')");
+  await page.wait("document.querySelector('#picker[open] li') !== null");
+  await page.type(String(process.pid));
+  const row = `#picker li[data-value="${process.pid}"]`;
+  check(await page.wait(`document.querySelector('${row}') !== null`), "a pid can be looked for");
+  await page.click(row + " label");
+  await page.key("Escape");
+  const { samples } = (await server.json("flamegraph", { from: "now-24h", match: `{pid="${process.pid}"}` })).accounting;
+  check(samples > 0, "there are samples of that process", samples);
+  check(await page.waitText("#stat-samples", samples.toLocaleString("en-US")), "and no others are shown", await page.text("#stat-samples"));
 }
 
 async function given_url() {

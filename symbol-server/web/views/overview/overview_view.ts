@@ -95,7 +95,7 @@ export class OverviewView implements View {
     if (signal.aborted) {
       return;
     }
-    this.showTypes(types, answer);
+    this.showTypes(types, [answer]);
     if (answer.accounting.nothing !== undefined) {
       await explainEmpty(this.shell, { ...answer.accounting, lost: 0 }, signal);
       return;
@@ -136,16 +136,18 @@ export class OverviewView implements View {
     );
   }
 
-  private showTypes(types: TypesAnswer["types"], answer: TimelineAnswer): void {
+  // A list of types knows no labels of samples, as threads or processes' ids: what the answers say goes before.
+  private showTypes(types: TypesAnswer["types"], answers: TimelineAnswer[]): void {
     const { state } = this.shell;
     const tiles = types.map((type) => {
       const rate = rateOf(type.name, type.unit, state.value);
-      const value = state.value === "samples" ? type.samples : type.value;
+      const sum = answers.find((answer) => answer.type === type.name)?.accounting ?? type;
+      const value = state.value === "samples" ? sum.samples : sum.value;
       const tile = el(
         "button",
         { type: "button", class: "tile", "aria-pressed": String(type.name === state.type) },
         el("span", { class: "quiet" }, type.name),
-        el("strong", {}, rate.format(rate.of(value, reportedMs(answer)))),
+        el("strong", {}, rate.format(rate.of(value, reportedMs(answers[0])))),
       );
       tile.addEventListener("click", () => this.shell.change({ type: type.name }));
       return tile;
@@ -174,7 +176,9 @@ export class OverviewView implements View {
     );
     const answers = await Promise.all(coming);
     if (!signal.aborted) {
-      this.table.show([first, ...answers.flatMap((answer) => (answer === null ? [] : [answer]))]);
+      const known = [first, ...answers.flatMap((answer) => (answer === null ? [] : [answer]))];
+      this.table.show(known);
+      this.showTypes(types, known);
       const missing = others.filter((_, i) => answers[i] === null).map(({ name }) => name);
       if (missing.length > 0) {
         this.shell.notice(`These columns did not come: ${missing.join(", ")}`);
