@@ -25,7 +25,7 @@ const policy = (page) =>
 const SELECTS = ["type", "from", "until", "match"];
 const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "value"];
 const KNOWN = {
-  "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "format"],
+  "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "errors", "format"],
   "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes", "min_share"],
   "/api/v1/top": [...FLAME, "limit", "sort", "search"],
   "/api/v1/types": SELECTS,
