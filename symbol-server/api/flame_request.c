@@ -374,6 +374,9 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		.samples = flame->totals.samples,
 		.unwind_incomplete = flame->totals.unwind_incomplete,
 		.unsymbolized = flame->totals.unsymbolized,
+		.nameless_value = flame->by_samples ? flame->totals.nameless_samples
+						    : flame->totals.nameless_value,
+		.nameless_modules = flame->totals.nameless_modules,
 	};
 	if (flame->by_samples)
 		out->value = out->samples;

@@ -24,17 +24,18 @@ enum { CANDIDATES_BYTES_MAX = 512 << 20, PAGE_DEFAULT = 5000, PAGE_MOST = 100000
 
 struct shares { /* samples without a name, by the modules of one answer */
 	const struct flame_module *modules;
-	const uint64_t *unsymbolized, *met;
+	const uint64_t *unsymbolized, *nameless, *met; /* nameless: value */
 	uint32_t count;
-	uint64_t samples;
+	uint64_t samples, value;
 	uint64_t cut;            /* of them: in stacks that did not fit --query-memory */
 	struct hash_table by_id; /* build-id as text → index */
 };
 
 struct listed {
 	const struct module_row *row;
-	uint64_t samples, unsymbolized;
-	double share; /* of all samples, those that it leaves without names */
+	uint64_t samples, unsymbolized, nameless;
+	double share;          /* of all samples, those that it leaves without names */
+	double nameless_share; /* of all value, that in its functions without names */
 };
 
 struct answers { /* what the sources said of all modules, by ascending build-id */
@@ -48,9 +49,13 @@ static bool shares_init(struct shares *shares, const struct named_stacks *stacks
 {
 	shares->modules = named_stacks_modules(stacks, &shares->count);
 	shares->unsymbolized = named_stacks_unsymbolized(stacks);
+	shares->nameless = named_stacks_nameless(stacks);
 	shares->met = named_stacks_samples(stacks);
-	for (size_t i = 0; i < result->stack_count; i++)
+	shares->value = result->cut.value;
+	for (size_t i = 0; i < result->stack_count; i++) {
 		shares->samples += result->stacks[i].samples;
+		shares->value += result->stacks[i].value;
+	}
 	shares->cut = result->cut.samples;
 	shares->samples += shares->cut;
 	hash_table_init(&shares->by_id, shares->count);
@@ -76,16 +81,21 @@ static struct listed listed_of(const struct shares *shares, const struct module_
 		listed.unsymbolized = shares->unsymbolized[at];
 		if (shares->samples)
 			listed.share = (double)listed.unsymbolized / (double)shares->samples;
+		listed.nameless = shares->nameless[at];
+		if (shares->value)
+			listed.nameless_share = (double)listed.nameless / (double)shares->value;
 		break;
 	}
 	return listed;
 }
 
-/* The worklist: what leaves most samples without names comes first. */
+/* The worklist: most time in functions without names first, then most samples with any. */
 static int compare_listed(const void *left, const void *right)
 {
 	const struct listed *a = left, *b = right;
 
+	if (a->nameless_share != b->nameless_share)
+		return a->nameless_share < b->nameless_share ? 1 : -1;
 	if (a->share != b->share)
 		return a->share < b->share ? 1 : -1;
 	return strcmp(a->row->name, b->row->name);
@@ -219,6 +229,9 @@ static void put_module(struct json *json, struct api *api, const struct listed *
 	json_key_string(json, "source", row->source);
 	json_key_string(json, "quality", quality_text(row->quality));
 	put_missing(json, row);
+	json_key(json, "nameless_share");
+	json_share(json, listed->nameless_share);
+	json_key_uint(json, "nameless_value", listed->nameless);
 	json_key(json, "unsymbolized_share");
 	json_share(json, listed->share);
 	json_key_uint(json, "unsymbolized", listed->unsymbolized);

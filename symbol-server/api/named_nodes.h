@@ -14,6 +14,8 @@ struct named_stacks {
 	struct location_names names;
 	struct flame_frame *group_frames; /* group_count for each series */
 	uint64_t *unsymbolized, *samples; /* by module */
+	uint64_t *nameless;               /* value by module */
+	bool *nameless_met;               /* modules, of the stacks that are being shown */
 	struct incomplete_counts incomplete;
 	const struct result_stack *current;
 	struct flame_frame *frames; /* the stack at hand */
@@ -37,6 +39,10 @@ bool named_nodes_count(struct named_stacks *stacks);
 /* named_stacks_tree() for a result with nodes, not inverted (named_tree.c). */
 bool named_nodes_tree(struct named_stacks *stacks, const struct tree_pass *pass,
 		      struct stack_totals *totals, struct error *err);
+
+/* Adds the stack, which is shown, to what ends in a frame without a name. */
+void named_stacks_count_nameless(struct named_stacks *stacks, const struct result_stack *stack,
+				 struct stack_totals *totals);
 
 /* The frame of a group level, root first. */
 struct flame_frame named_stacks_group(const struct named_stacks *stacks,

@@ -121,6 +121,62 @@ static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
 	return ok && (!stacks->result->nodes || named_nodes_count(stacks) || no_memory(err));
 }
 
+/* Whether it ends in a frame without a name; *module UINT32_MAX: in none. */
+static bool ends_nameless(const struct named_stacks *stacks, const struct result_stack *stack,
+			  uint32_t *module)
+{
+	const struct samples_result *result = stacks->result;
+	uint32_t location;
+
+	if (!stack->depth)
+		return false;
+	location = stack->locations ? stack->locations[0] : result->nodes[stack->node].location;
+	if (!stacks->names.locations[location].is_unresolved)
+		return false;
+	*module = result->locations[location].module;
+	*module = *module < result->module_count ? stacks->names.module_of[*module] : UINT32_MAX;
+	return true;
+}
+
+static bool count_nameless(struct named_stacks *stacks, struct error *err)
+{
+	const struct samples_result *result = stacks->result;
+	uint32_t module;
+
+	stacks->nameless = calloc((size_t)stacks->names.module_count + 1,
+				  sizeof(*stacks->nameless));
+	stacks->nameless_met = calloc((size_t)stacks->names.module_count + 1,
+				      sizeof(*stacks->nameless_met));
+	if (!stacks->nameless || !stacks->nameless_met)
+		return no_memory(err);
+	for (size_t i = 0; i < result->stack_count; i++)
+		if (ends_nameless(stacks, &result->stacks[i], &module) && module != UINT32_MAX)
+			stacks->nameless[module] += result->stacks[i].value;
+	return true;
+}
+
+void named_stacks_count_nameless(struct named_stacks *stacks, const struct result_stack *stack,
+				 struct stack_totals *totals)
+{
+	uint32_t module;
+
+	if (!ends_nameless(stacks, stack, &module))
+		return;
+	totals->nameless_value += stack->value;
+	totals->nameless_samples += stack->samples;
+	if (module == UINT32_MAX || stacks->nameless_met[module])
+		return;
+	stacks->nameless_met[module] = true;
+	totals->nameless_modules++;
+}
+
+static void begin_totals(struct named_stacks *stacks, struct stack_totals *totals)
+{
+	*totals = (struct stack_totals){0};
+	memset(stacks->nameless_met, 0, stacks->names.module_count);
+	incomplete_counts_release(&stacks->incomplete);
+}
+
 /* Ids that came through samples are known with their kind already; only where the symbolizer's
  * memory was lost does the length decide: a file hash has 16 bytes. */
 static void want_modules(const struct named_stacks *stacks, struct symbolizer *symbolizer)
@@ -148,7 +204,8 @@ struct named_stacks *named_stacks_new(const struct samples_result *result,
 	stacks->result = result;
 	stacks->view = view;
 	if (!location_names_init(&stacks->names, result, symbolizer, view, err) ||
-	    !name_groups(stacks, err) || !count_unsymbolized(stacks, err)) {
+	    !name_groups(stacks, err) || !count_unsymbolized(stacks, err) ||
+	    !count_nameless(stacks, err)) {
 		named_stacks_free(stacks);
 		return NULL;
 	}
@@ -287,8 +344,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 {
 	const struct stack_view *view = stacks->view;
 
-	*totals = (struct stack_totals){0};
-	incomplete_counts_release(&stacks->incomplete);
+	begin_totals(stacks, totals);
 	for (size_t i = 0; i < stacks->result->stack_count; i++) {
 		const struct result_stack *stack = with_locations(stacks,
 								  &stacks->result->stacks[i]);
@@ -309,6 +365,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		totals->value += stack->value;
 		totals->samples += stack->samples;
 		totals->unsymbolized += walked.is_unresolved ? stack->samples : 0;
+		named_stacks_count_nameless(stacks, stack, totals);
 		if (walked.is_incomplete) {
 			totals->unwind_incomplete += stack->samples;
 			if (!incomplete_counts_add(&stacks->incomplete, &stacks->names, stack))
@@ -329,8 +386,7 @@ bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, boo
 
 	if (!stacks->result->nodes || stacks->view->invert)
 		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);
-	*totals = (struct stack_totals){0};
-	incomplete_counts_release(&stacks->incomplete);
+	begin_totals(stacks, totals);
 	return named_nodes_tree(stacks, &pass, totals, err);
 }
 
@@ -363,6 +419,11 @@ const uint64_t *named_stacks_samples(const struct named_stacks *stacks)
 	return stacks->samples;
 }
 
+const uint64_t *named_stacks_nameless(const struct named_stacks *stacks)
+{
+	return stacks->nameless;
+}
+
 const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks)
 {
 	return stacks->unsymbolized;
@@ -381,6 +442,8 @@ void named_stacks_free(struct named_stacks *stacks)
 	incomplete_counts_release(&stacks->incomplete);
 	free(stacks->group_frames);
 	free(stacks->unsymbolized);
+	free(stacks->nameless);
+	free(stacks->nameless_met);
 	free(stacks->samples);
 	free(stacks->frames);
 	free(stacks->locations);

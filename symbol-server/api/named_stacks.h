@@ -44,6 +44,9 @@ struct stack_view {                /* what of the stacks is shown, and how */
 struct stack_totals { /* of the stacks that were shown */
 	uint64_t value, samples;
 	uint64_t unwind_incomplete, unsymbolized; /* samples */
+	/* Of stacks that end in a frame without a name, and in how many modules they do. */
+	uint64_t nameless_value, nameless_samples;
+	uint32_t nameless_modules;
 };
 
 struct named_stacks;
@@ -83,6 +86,8 @@ const struct flame_module *named_stacks_modules(const struct named_stacks *stack
 
 /* Samples that have at least one frame without a name in that module (same numbers), all stacks. */
 const uint64_t *named_stacks_unsymbolized(const struct named_stacks *stacks);
+/* Value of the stacks that end in that module, in a frame without a name. */
+const uint64_t *named_stacks_nameless(const struct named_stacks *stacks);
 /* Samples that have at least one frame in that module, named or not. */
 const uint64_t *named_stacks_samples(const struct named_stacks *stacks);
 

@@ -195,6 +195,7 @@ static bool count_stack(struct planting *planting, const struct result_stack *st
 	totals->value += stack->value;
 	totals->samples += stack->samples;
 	totals->unsymbolized += flags & NODE_UNRESOLVED ? stack->samples : 0;
+	named_stacks_count_nameless(planting->stacks, stack, totals);
 	if (!(flags & NODE_INCOMPLETE))
 		return true;
 	totals->unwind_incomplete += stack->samples;

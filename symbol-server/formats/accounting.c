@@ -128,6 +128,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		json_key_uint(json, "unwind_incomplete", accounting->unwind_incomplete);
 		if (detail != ACCOUNTING_WITHOUT_REASONS)
 			put_incomplete(json, accounting, detail);
+		json_key_uint(json, "nameless_value", accounting->nameless_value);
+		json_key_uint(json, "nameless_modules", accounting->nameless_modules);
 		json_key_uint(json, "unsymbolized", accounting->unsymbolized);
 	}
 	json_key_uint(json, "cut", accounting->cut);

@@ -36,6 +36,8 @@ struct accounting {
 	unsigned lost_count;
 	int64_t unexplained;                      /* taken − stored − lost; must be 0 */
 	uint64_t unwind_incomplete, unsymbolized; /* samples */
+	uint64_t nameless_value;   /* of stacks that end in a function without a name */
+	uint64_t nameless_modules; /* that these functions are of */
 	struct incomplete_reason incomplete_by[ACCOUNTING_REASONS];
 	unsigned incomplete_count;
 	uint64_t cut;                          /* value */

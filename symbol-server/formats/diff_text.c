@@ -77,7 +77,7 @@ static void put_side(struct buffer *out, const char *name, const struct flame_an
 	human_time(side->from_ms, from);
 	human_time(side->until_ms, until);
 	human_value(side->accounting->value, side->unit, value);
-	human_share(side->accounting->unsymbolized, side->accounting->samples, unnamed);
+	human_share(side->accounting->nameless_value, side->accounting->value, unnamed);
 	human_share(side->accounting->lost, side->accounting->taken, lost);
 	buffer_printf(out, "| %s | %s … %s | %s | %" PRIu64 " | %" PRIu64 " | %s | %s | ", name,
 		      from, until, value, side->accounting->samples, side->accounting->hosts,

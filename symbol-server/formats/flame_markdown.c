@@ -297,9 +297,14 @@ static void put_threads(struct buffer *out, const struct flame_answer *answer)
 static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 {
 	const struct accounting *accounting = answer->accounting;
-	char share[HUMAN_TEXT];
+	char share[HUMAN_TEXT], value[HUMAN_TEXT];
 
 	buffer_append_text(out, "\n## What is unknown\n\n");
+	human_share(accounting->nameless_value, accounting->value, share);
+	human_value(accounting->nameless_value, answer->unit, value);
+	buffer_printf(out, "- In functions without names: %s (%s), of %" PRIu64 " module%s\n",
+		      value, share, accounting->nameless_modules,
+		      accounting->nameless_modules == 1 ? "" : "s");
 	human_share(accounting->unsymbolized, accounting->samples, share);
 	buffer_printf(out, "- Samples with a native frame without a name: %" PRIu64 " (%s)\n",
 		      accounting->unsymbolized, share);

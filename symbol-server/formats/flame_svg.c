@@ -389,11 +389,11 @@ static void put_counts(struct picture *picture, uint32_t y)
 
 	xml_share(accounting->lost, accounting->taken, lost);
 	xml_share(accounting->unwind_incomplete, accounting->samples, incomplete);
-	xml_share(accounting->unsymbolized, accounting->samples, unnamed);
+	xml_share(accounting->nameless_value, accounting->value, unnamed);
 	put_line(out, y, "quiet");
 	buffer_printf(out,
 		      "%" PRIu64 " samples of %" PRIu64 " host%s; taken %" PRIu64 ", lost %" PRIu64
-		      " (%s); incomplete stacks %s; without names %s</text>\n",
+		      " (%s); incomplete stacks %s; in functions without names %s</text>\n",
 		      accounting->samples, accounting->hosts, accounting->hosts == 1 ? "" : "s",
 		      accounting->taken, accounting->lost, lost, incomplete, unnamed);
 }

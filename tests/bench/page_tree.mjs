@@ -70,7 +70,7 @@ export function asColumns({ parent, total, self, name, names }) {
     kinds: KINDS,
     accounting: {
       value: all * SAMPLE, samples: all, taken: all, lost: 0, lost_by: {}, unwind_incomplete: 0, incomplete_by: [],
-      unsymbolized: 0, cut: 0, hosts: 1,
+      nameless_value: 0, nameless_modules: 0, unsymbolized: 0, cut: 0, hosts: 1,
     },
   };
   let json = JSON.stringify(head);

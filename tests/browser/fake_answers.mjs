@@ -123,7 +123,7 @@ export function accounting(changed = {}) {
                   { name: "", build_id: "cd".repeat(20), samples: 6 }] },
       { reason: "32-bit process", samples: 7, modules: [] },
     ],
-    unsymbolized: 58, cut: 0, hosts: 2,
+    nameless_value: 29 * NS_PER_SAMPLE, nameless_modules: 1, unsymbolized: 58, cut: 0, hosts: 2,
     ...changed,
   };
 }
@@ -138,7 +138,7 @@ function empty() {
   const columns = new Columns();
   columns.add({ name: "all", kind: "root", total: 0, parent: -1 });
   return columns.answer(accounting({
-    value: 0, samples: 0, taken: 0, lost: 0, lost_by: {}, unwind_incomplete: 0, incomplete_by: [], unsymbolized: 0, hosts: 0,
+    value: 0, samples: 0, taken: 0, lost: 0, lost_by: {}, unwind_incomplete: 0, incomplete_by: [], nameless_value: 0, nameless_modules: 0, unsymbolized: 0, hosts: 0,
   }));
 }
 
@@ -319,10 +319,10 @@ export function sharesOf(labels, { group_by, limit, match }) {
   return { type: "on-cpu", unit: "nanoseconds", from: until - 3_600_000, until, step_ms: 3_600_000, series, ...other, accounting: accounting({ value }) };
 }
 
-const KNOWN_MODULE = { missing: [], unsymbolized: 0, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0, retry_at: 0, sources: [] };
+const KNOWN_MODULE = { missing: [], nameless_share: 0, nameless_value: 0, unsymbolized: 0, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0, retry_at: 0, sources: [] };
 export const MODULE_STATES = [
   { ...KNOWN_MODULE, build_id: MODULES[3].build_id, name: "libstripped.so", state: "missing", reason: "no source has it",
-    source: "", quality: "none", unsymbolized_share: 0.057, unsymbolized: 58, samples: 58,
+    source: "", quality: "none", nameless_share: 0.0286, unsymbolized_share: 0.057, unsymbolized: 58, samples: 58,
     sources: [{ source: "upload", answer: "not_found", detail: "", bytes: 0, ms: 0, at: 1_000_000 }] },
   { ...KNOWN_MODULE, build_id: MODULES[1].build_id, name: "libc.so.6", state: "ready", reason: "",
     source: "directory", quality: "dwarf", unsymbolized_share: 0, samples: 183, functions: 3000, file_bytes: 6_000_000 },

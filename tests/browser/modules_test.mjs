@@ -33,11 +33,11 @@ async function worklist() {
   equal(await page.count(".modules-page tbody:not([aria-hidden]) tr"), nameless.length, "every module without names has a row");
   equal(await page.run("document.querySelector('.modules-page tr[data-id]').dataset.id"), nameless[0].build_id, "the worst first");
   const share = (await page.text(`${rowOf(nameless[0].build_id)} .col-share`)).trim();
-  const percent = 100 * nameless[0].unsymbolized_share;
+  const percent = 100 * nameless[0].nameless_share;
   check(Math.abs(parseFloat(share) - percent) < 0.06, "its share is the server's", [share, percent]);
   const { accounting } = await server.json("top", { ...RANGE, limit: "1" });
   const whole = parseFloat(/([\d.]+) %/.exec(await page.text("#stat-unsymbolized"))[1]);
-  check(Math.abs(whole - (100 * accounting.unsymbolized) / accounting.samples) < 0.06, "so is that of all", whole);
+  check(Math.abs(whole - (100 * accounting.nameless_value) / accounting.value) < 0.06, "so is that of all", whole);
   await page.shots("modules");
 }
 
@@ -123,7 +123,7 @@ async function uploads() {
   check(await page.wait(`document.querySelector('${rowOf(id)}') === null`, 40), "its names come while one watches");
   const after = (await server.json("top", { ...RANGE, limit: "1" })).accounting;
   check(before > 0 && (await lacking()) === 0, "past samples have names now", before);
-  const share = ((100 * after.unsymbolized) / after.samples).toFixed(1);
+  const share = ((100 * after.nameless_value) / after.value).toFixed(1);
   check(await page.waitText("#stat-unsymbolized", share.slice(0, 3)), "the accounting follows", [share, await page.text("#stat-unsymbolized")]);
   await page.page.setInputFiles(".modules-page input[type=file]", [DEMO]);
   check(await page.waitText(".uploads .kept", "already"), "once more: it is asked before it is sent");

@@ -87,7 +87,7 @@ def shape():
             totals[parents[i]] += totals[i]
     equal(totals, graph["nodes"]["total"], "total = self + children's totals, everywhere")
     equal(sorted(graph["accounting"]), sorted(["value", "error", "samples", "taken", "lost", "lost_by", "unwind_incomplete",
-                                               "incomplete_by", "unsymbolized", "cut", "hosts", "reported_ms", "resolution_ms"]), "the accounting's members")
+                                               "incomplete_by", "nameless_value", "nameless_modules", "unsymbolized", "cut", "hosts", "reported_ms", "resolution_ms"]), "the accounting's members")
     accounting = graph["accounting"]
     equal([accounting[k] for k in ("value", "samples", "taken", "lost", "unwind_incomplete", "cut", "hosts")],
           [100 * PERIOD, 100, 104, 4, 5, 0, 2], "the accounting's figures")
@@ -96,6 +96,9 @@ def shape():
           [{"reason": "no frame pointer", "samples": 5, "modules": [{"name": "libx.so.1", "build_id": LIBRARY, "samples": 5}]}],
           "why stacks are incomplete, and where")
     equal(accounting["unsymbolized"], 100, "native frames without a name")
+    kinds, nodes = graph["kinds"], graph["nodes"]
+    equal(accounting["nameless_value"], sum(own for own, kind in zip(nodes["self"], nodes["kind"]) if kinds[kind] == "unresolved"),
+          "what functions without names have themselves")
     check(graph["from"] % 60000 == 0 and graph["until"] % 60000 == 0, "from and until are whole minutes in unix ms")
     found = paths(graph_samples := tree(server))
     equal(graph_samples["unit"], "samples", "value=samples says its unit")

@@ -15,7 +15,7 @@ const DEBIAN = distributionOf([{ kernel: "6.1.0-13-amd64" }]);
 const from = (changed = {}) => ({ origin: ORIGIN, debuginfod: [], hasDirectories: false, distribution: UNKNOWN, ...changed });
 const of = (changed) => ({
   build_id: ID, name: "libfoo.so", state: "missing", reason: "no source has it", source: "", quality: "none",
-  missing: [], unsymbolized_share: 0.5, unsymbolized: 10, samples: 20, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0,
+  missing: [], nameless_share: 0.25, nameless_value: 5, unsymbolized_share: 0.5, unsymbolized: 10, samples: 20, functions: 0, file_bytes: 0, uploaded_files: 0, uploaded_bytes: 0, first_seen: 0, updated: 0,
   retry_at: 0, sources: [], ...changed,
 });
 const commands = (module, changed) => adviceOn(module, from(changed)).map(({ command }) => command).filter((text) => text !== "");

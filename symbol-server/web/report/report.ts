@@ -131,6 +131,7 @@ function accountingRows(): [string, string][] {
     rows.push([reason, formatCount(samples) + (places.length ? `: ${places.join(", ")}` : "")]);
   }
   rows.push(
+    ["in functions without names", `${formatValue(a.nameless_value, answer.unit)} (${formatPercent(a.nameless_value, whole)})`],
     ["with a frame without a name", `${formatCount(a.unsymbolized)} (${formatPercent(a.unsymbolized, a.samples)})`],
     ["cut by max_nodes", formatPercent(a.cut - (a.cut_by_memory ?? 0), whole)],
   );

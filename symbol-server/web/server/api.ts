@@ -20,7 +20,9 @@ export interface Accounting {
   lost_by: Record<string, number>;
   unwind_incomplete: number; // samples
   incomplete_by: IncompleteReason[]; // of those; the most first
-  unsymbolized: number; // samples
+  nameless_value: number; // of stacks that end in a function without a name
+  nameless_modules: number; // that these functions are of
+  unsymbolized: number; // samples with any frame without a name
   cut: number; // value that max_nodes and min_share folded away
   cut_by_memory?: number; // of it and of value: the lightest stacks, which are in no frame
   hosts: number;
@@ -239,7 +241,8 @@ export interface ModuleState {
   source: string;
   quality: string;
   missing: string[]; // what the table could not have
-  unsymbolized_share: number; // 0…1
+  nameless_share: number; // 0…1, of all time: in its functions without names
+  unsymbolized_share: number; // 0…1, of all samples: with any frame that it leaves without a name
   unsymbolized: number; // the same as samples
   samples: number; // with a frame in it
   functions: number;

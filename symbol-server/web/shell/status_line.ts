@@ -193,16 +193,21 @@ function incompleteChip(a: Accounting, prefix: string): HTMLButtonElement {
 function unsymbolizedChip(a: Accounting, run: () => void, prefix: string): HTMLButtonElement {
   const made = chip(
     `${prefix}-unsymbolized`,
-    `unsymbolized ${formatPercent(a.unsymbolized, a.samples)}`,
-    a.unsymbolized > WARN_PART * a.samples,
+    `unsymbolized ${formatPercent(a.nameless_value, a.value)}`,
+    a.nameless_value > WARN_PART * a.value,
     paragraph(
-      `${formatCount(a.unsymbolized)} samples have at least one native frame without a name; ` +
-        "it is shown as module+0x…. Names that arrive later also appear in this picture. " +
+      `${formatPercent(a.nameless_value, a.value)} of it all is in functions without names, of ${modules(a.nameless_modules)}; ` +
+        `${formatCount(a.unsymbolized)} samples (${formatPercent(a.unsymbolized, a.samples)}) have at least one such frame, ` +
+        "themselves or among their callers. It is shown as module+0x…. Names that arrive later also appear in this picture. " +
         "Click for the modules concerned and why.",
     ),
   );
   made.addEventListener("click", run);
   return made;
+}
+
+function modules(count: number): string {
+  return count === 1 ? "1 module" : `${formatCount(count)} modules`;
 }
 
 function threadsChip(from: number, until: number, prefix: string): HTMLButtonElement {

@@ -321,6 +321,9 @@ static void test_shape(void)
 	CHECK_NUMBER(totals.samples, 14);
 	CHECK_NUMBER(totals.unwind_incomplete, 3);
 	CHECK_NUMBER(totals.unsymbolized, 4);
+	CHECK_NUMBER(totals.nameless_value, 300); /* the one in python has such a caller only */
+	CHECK_NUMBER(totals.nameless_samples, 3);
+	CHECK_NUMBER(totals.nameless_modules, 1);
 	CHECK_NUMBER(lookups, 4); /* each location with a table once */
 	CHECK_NUMBER(symbolizer.wanted, 1);
 	CHECK_NUMBER(symbolizer.weight, 3);
@@ -731,6 +734,8 @@ static void check_same(const struct outcome *a, const struct outcome *b)
 	CHECK(!memcmp(named_stacks_samples(a->stacks), named_stacks_samples(b->stacks),
 		      count * sizeof(uint64_t)));
 	CHECK(!memcmp(named_stacks_unsymbolized(a->stacks), named_stacks_unsymbolized(b->stacks),
+		      count * sizeof(uint64_t)));
+	CHECK(!memcmp(named_stacks_nameless(a->stacks), named_stacks_nameless(b->stacks),
 		      count * sizeof(uint64_t)));
 	CHECK_NUMBER(a->accounting.incomplete_count, b->accounting.incomplete_count);
 }

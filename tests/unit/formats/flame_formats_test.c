@@ -47,6 +47,8 @@ static struct accounting accounting = {
 	.unexplained = -1,
 	.unwind_incomplete = 4,
 	.unsymbolized = 6,
+	.nameless_value = 9,
+	.nameless_modules = 2,
 	.cut = 7,
 	.hosts = 8,
 };
@@ -102,7 +104,7 @@ static void test_json(void)
 		   "{\"name\":\"libc\",\"build_id\":\"\",\"samples\":2},"
 		   "{\"name\":\"app\",\"build_id\":\"abcd\",\"samples\":1}]},"
 		   "{\"reason\":\"rare\",\"samples\":1,\"modules\":[]}],"
-		   "\"unsymbolized\":6,\"cut\":7,\"hosts\":8}}\n");
+		   "\"nameless_value\":9,\"nameless_modules\":2,\"unsymbolized\":6,\"cut\":7,\"hosts\":8}}\n");
 	flame_tree_free(tree);
 }
 
@@ -169,13 +171,13 @@ static void test_header(void)
 	check_text(&out, "{\"value\":0,\"samples\":0,\"taken\":0,\"lost\":0,"
 			 "\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,"
 			 "\"incomplete_by\":[{\"reason\":\"caf\\u00e9 \\ud83d\\udd25 \\ufffd\","
-			 "\"samples\":2}],\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
+			 "\"samples\":2}],\"nameless_value\":0,\"nameless_modules\":0,\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
 	buffer_init(&out, 4096);
 	json = json_start(&out);
 	accounting_json(&json, &counted, ACCOUNTING_WITHOUT_REASONS);
 	check_text(&out, "{\"value\":0,\"samples\":0,\"taken\":0,\"lost\":0,"
 			 "\"lost_by\":{\"unexplained\":0},\"unwind_incomplete\":0,"
-			 "\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
+			 "\"nameless_value\":0,\"nameless_modules\":0,\"unsymbolized\":0,\"cut\":0,\"hosts\":0}");
 }
 
 static void test_folded(void)

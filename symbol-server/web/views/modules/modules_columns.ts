@@ -17,6 +17,11 @@ function shareBar(share: number, most: number): HTMLElement {
   return bar;
 }
 
+// By time; of equal ones by samples.
+export function namelessness({ nameless_share, unsymbolized_share }: ModuleState): number {
+  return nameless_share + 1e-6 * unsymbolized_share;
+}
+
 // A tick only where every frame has its name.
 function sign(module: ModuleState): HTMLElement {
   const kind = isWorking(module) ? "working" : isWhole(module) ? "ready" : module.unsymbolized > 0 ? "missing" : "none";
@@ -29,12 +34,13 @@ export function moduleColumns(most: () => number, cures: CureActions): Column<Mo
     {
       key: "share",
       head: "nameless",
-      title: "Share of this picture's samples with a frame that the module leaves without a name",
+      title: "Share of this picture's time in functions of the module that have no name; below it, of samples with any such frame",
       kind: "number",
-      order: byFalling(({ unsymbolized_share }) => unsymbolized_share),
-      cell: ({ unsymbolized_share: share }) => [
+      order: byFalling(namelessness),
+      cell: ({ nameless_share: share, unsymbolized_share: any }) => [
         shareBar(share, most()),
         el("span", { class: share === 0 ? "quiet" : "" }, formatPercent(share, 1)),
+        ...(any > 0 ? [` in ${formatPercent(any, 1)}`] : []),
       ],
     },
     {

@@ -66,6 +66,7 @@ function facts(module: ModuleState): HTMLElement[] {
         : `${formatCount(samples)}, ${formatCount(unsymbolized)} of them without a name in it ` +
             `(${formatPercent(module.unsymbolized_share, 1)} of all)`,
     ),
+    ...(unsymbolized > 0 ? fact("nameless", `${formatPercent(module.nameless_share, 1)} of all time is in its functions without names`) : []),
   ];
   if (module.quality !== "none" && module.quality !== "") {
     const from = module.source === "" ? "" : ` from ${module.source}`;

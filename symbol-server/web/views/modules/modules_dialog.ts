@@ -12,6 +12,7 @@ import { distributionOf, UNKNOWN } from "./distribution";
 import { moduleCure, type CureActions } from "./module_cure";
 import { ModuleFetches } from "./module_fetch";
 import { stateText, type Sources } from "./modules_advice";
+import { namelessness } from "./modules_columns";
 
 const ROWS = 100;
 const AGAIN_MS = 1500;
@@ -91,7 +92,7 @@ export class ModulesDialog {
   private content(modules: ModuleState[]): Node[] {
     const nameless = modules
       .filter((m) => m.unsymbolized_share > 0)
-      .sort((a, b) => b.unsymbolized_share - a.unsymbolized_share);
+      .sort((a, b) => namelessness(b) - namelessness(a));
     if (nameless.length === 0) {
       return [el("p", {}, `None of the ${modules.length} modules known here leaves a sample without a name.`)];
     }
@@ -100,14 +101,14 @@ export class ModulesDialog {
       copy: (command) => void copyAndSay(command, { notice: (text) => (this.said.textContent = text) }, this.dialog),
       fetch: (module) => void this.fetch(module),
     };
-    const heads = ["samples", "module", "names", "why", "what to do"];
+    const heads = ["time", "samples", "module", "names", "why", "what to do"];
     const table = el(
       "table",
       {},
       el("thead", {}, el("tr", {}, ...heads.map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, ...nameless.slice(0, ROWS).map((module) => row(module, cures))),
     );
-    const share = "Share of this picture's samples with a frame that the module leaves without a name.";
+    const share = "Shares of this picture: of its time in functions of the module that have no name, and of samples with any such frame.";
     return [
       el("p", {}, share),
       table,
@@ -120,7 +121,8 @@ function row(m: ModuleState, cures: CureActions): HTMLElement {
   return el(
     "tr",
     { "data-id": m.build_id },
-    el("td", { class: "number" }, formatPercent(m.unsymbolized_share, 1)),
+    el("td", { class: "number" }, formatPercent(m.nameless_share, 1)),
+    el("td", { class: "number quiet" }, formatPercent(m.unsymbolized_share, 1)),
     el("td", { title: m.build_id }, m.name),
     el("td", {}, stateText(m)),
     el("td", {}, m.reason),

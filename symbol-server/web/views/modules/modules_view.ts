@@ -177,7 +177,7 @@ export class ModulesView implements View {
   private draw(state: State): void {
     const which = shownOf(state.modules);
     const rows = listOf(this.modules, which, state.module_find);
-    this.most = rows.reduce((most, { unsymbolized_share }) => Math.max(most, unsymbolized_share), 0);
+    this.most = rows.reduce((most, { nameless_share }) => Math.max(most, nameless_share), 0);
     for (const button of this.which.querySelectorAll<HTMLElement>("[data-shown]")) {
       const shown = shownOf(button.dataset.shown ?? "");
       const count = this.modules.filter((module) => isListed(module, shown)).length;

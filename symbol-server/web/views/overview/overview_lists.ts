@@ -4,7 +4,7 @@
 import type { Hotspots, TopAnswer, TopFunction } from "../../server/api";
 import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
-import { collapseArguments, formatPercent, formatTime } from "../../text/format";
+import { collapseArguments, formatCount, formatPercent, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { exactly, narrowTo, type State } from "../../shell/state";
 import { functionMenu } from "../flame/frame_menu";
@@ -47,6 +47,12 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
       el("td", { class: "number" }, formatPercent(f.self, all)),
     );
   });
+  const { nameless_value, nameless_modules } = answer.accounting;
+  if (nameless_value > 0) {
+    const where = nameless_modules === 1 ? "1 module" : `${formatCount(nameless_modules)} modules`;
+    const link = linkTo(shell, { page: "modules", modules: "" }, { class: "nameless" }, `in functions without names, of ${where}`);
+    rows.push(el("tr", { class: "quiet" }, el("td", { class: "name" }, link), el("td", { class: "number" }, formatPercent(nameless_value, all))));
+  }
   return el("table", {}, el("tbody", {}, ...rows));
 }
 
