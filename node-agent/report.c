@@ -381,6 +381,7 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 	struct sample_counters samples;
 	struct process_table_counters table;
 	struct stacks_counters stacks;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
 	capture_counts(reporter->from.capture, &totals);
 	samples_counters(reporter->from.samples, &samples);
@@ -389,6 +390,7 @@ static void fill_counts(const struct reporter *reporter, struct ship_report *rep
 	report->taken = totals.taken - stacks.waiting;
 	report->idle = totals.idle;
 	report->missed = totals.missed;
+	report->cpus = online > 0 ? (uint64_t)online : 0;
 	report->ring_full = totals.ring_full;
 	report->no_scratch = totals.no_scratch;
 	report->aggregate_full = samples.lost + reporter->lost_encoding;
@@ -534,6 +536,7 @@ static bool encode_host(const struct reporter *reporter, const struct ship_repor
 		{"taken", report->taken},
 		{"idle", report->idle},
 		{"missed", report->missed},
+		{"cpus", report->cpus},
 		{"lost.ring_full", report->ring_full},
 		{"lost.no_scratch", report->no_scratch},
 		{"lost.aggregate_full", report->aggregate_full},

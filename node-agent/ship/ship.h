@@ -67,6 +67,7 @@ struct ship_report {
 	uint64_t start_ns, duration_ns;
 	/* cumulative at the interval's end */
 	uint64_t taken, idle, missed, ring_full, no_scratch, aggregate_full;
+	uint64_t cpus;                                  /* that are online now */
 	struct profile_counter more[SHIP_COUNTERS_MAX]; /* names are static */
 	size_t more_count;
 };

@@ -21,6 +21,8 @@ static void put_agent(struct json *json, const struct agent_state *agent)
 	json_key_string(json, "version", agent->version);
 	json_key_string(json, "kernel", agent->kernel);
 	json_key_uint(json, "rate_hz", agent->rate_hz);
+	if (agent->cpus)
+		json_key_uint(json, "cpus", agent->cpus);
 	json_key_int(json, "last_seen", agent->last_seen_ms);
 	json_key_uint(json, "taken", agent->taken);
 	json_key_uint(json, "lost", agent->lost);

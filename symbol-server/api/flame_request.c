@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/host_cpus.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 
@@ -211,6 +212,8 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 	flame->held = flame->result->arena.used +
 		      flame->result->stack_count * sizeof(*flame->result->stacks);
 	query_life_take(flame->life, flame->held);
+	flame->cpus = host_cpus(api->samples, flame->result->hosts, flame->result->host_count,
+				flame->result->host_steps, flame->result->host_step_count);
 	return query_life_goes_on(flame->life, err) && find_spread(flame, err) &&
 	       look_for_nothing(flame, api, err);
 }
@@ -397,6 +400,7 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 								      flame->spread));
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	out->reported_ms = reported_sum(flame->result->host_steps, flame->result->host_step_count);
+	out->cpus = flame->cpus;
 	named_stacks_incomplete(flame->stacks, out);
 }
 

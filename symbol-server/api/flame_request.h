@@ -38,6 +38,7 @@ struct flame_request {
 	double squares; /* of what each() or the tree got */
 	struct stack_totals totals;
 	struct nothing nothing;     /* where the result has no stack */
+	uint64_t cpus;              /* of the hosts that reported; 0: not known */
 	uint64_t held;              /* bytes of the result, as its life knows */
 	struct flame_frame *turned; /* flame_request_as_taken() */
 	size_t turned_room;

@@ -12,6 +12,7 @@
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/label_groups.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/api/host_cpus.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/flamegraph/sampling_error.h"
@@ -257,6 +258,10 @@ static bool ask_timeline(struct timing *timing, struct api *api, struct error *e
 	query_to_samples(&flame->query, &wanted);
 	wanted.step_ms = timing->step_ms;
 	timing->timeline = samples_timeline(api->samples, &wanted, err);
+	if (timing->timeline)
+		flame->cpus = host_cpus(api->samples, timing->timeline->hosts,
+					timing->timeline->host_count, timing->timeline->host_steps,
+					timing->timeline->host_step_count);
 	return timing->timeline && query_life_goes_on(flame->life, err) &&
 	       (timing->timeline->point_count ||
 		nothing_explain(api, flame->life, &flame->query, &flame->nothing, err)) &&
@@ -514,6 +519,7 @@ static void account(const struct timing *timing, struct accounting *accounting)
 	accounting->data_until_ms = timing->flame.nothing.until_ms;
 	hosts_accounting(timeline->hosts, timeline->host_count, accounting);
 	accounting->reported_ms = reported_sum(timeline->host_steps, timeline->host_step_count);
+	accounting->cpus = timing->flame.cpus;
 }
 
 static bool write_answer(struct http_response *response, struct timing *timing,

@@ -144,6 +144,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 	}
 	if (accounting->reported_ms)
 		json_key_uint(json, "reported_ms", accounting->reported_ms);
+	if (accounting->cpus)
+		json_key_uint(json, "cpus", accounting->cpus);
 	if (accounting->folded_series)
 		json_key_uint(json, "folded_series", accounting->folded_series);
 	if (accounting->folded_stacks)

@@ -46,6 +46,7 @@ struct accounting {
 	const char *nothing;                 /* why there is none; NULL: not so, or not known */
 	int64_t data_from_ms, data_until_ms; /* there is none: but there; 0: nowhere */
 	uint64_t reported_ms;                /* time in which they reported; 0: not known */
+	uint64_t cpus;  /* of the hosts that reported, together; 0: not known */
 	bool has_exact; /* agents count how much there is of the type, whatever is sampled: */
 	uint64_t exact, covered; /* that, and what all their samples stand for; values */
 	int64_t resolution_ms;   /* of the coarsest part of the time; 0: not said */

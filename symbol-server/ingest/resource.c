@@ -9,6 +9,7 @@
 #include "symbol-server/store/label_names.h"
 
 enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
+enum { CPUS_MAX = 1 << 20 };              /* of a host; more is nonsense */
 
 static const char label_prefix[] = "farflame.label.";
 static const char farflame_prefix[] = "farflame.";
@@ -390,6 +391,8 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 			counters->sent_ms = (int64_t)(value / 1000000);
 		else if (text_is(name, "clock.jumps"))
 			counters->clock_jumps = value;
+		else if (text_is(name, "cpus"))
+			counters->cpus = value < CPUS_MAX ? value : CPUS_MAX;
 		else if (text_is(name, "rate_hz"))
 			counters->rate_hz = (uint32_t)value;
 		else if (has_prefix(name, lost_prefix, &rest))

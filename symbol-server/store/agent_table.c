@@ -61,7 +61,7 @@ const char *const agent_lack_names[AGENT_LACK_COUNT] = {
 };
 
 void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t id[16],
-		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps)
+		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps, uint64_t cpus)
 {
 	struct agent_row *row = find(table, tenant, id);
 
@@ -69,6 +69,35 @@ void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t 
 		return;
 	memcpy(row->lacks, lacks, sizeof row->lacks);
 	row->clock_jumps = clock_jumps;
+	row->cpus = cpus;
+}
+
+static int compare_name(const void *name, const void *at)
+{
+	return strcmp(name, *(const char *const *)at);
+}
+
+uint64_t agent_table_cpus(const struct agent_table *table, uint32_t tenant,
+			  const char *const *names, uint32_t count)
+{
+	const struct agent_row **last = calloc((size_t)count + 1, sizeof *last);
+	uint64_t cpus = 0;
+	uint32_t i;
+
+	for (i = 0; last && i < table->count; i++) {
+		const struct agent_row *row = table->rows[i];
+		const char *const *found = row->tenant == tenant && row->host
+						   ? bsearch(row->host, names, count, sizeof *names,
+							     compare_name)
+						   : NULL;
+
+		if (found && (!last[found - names] || last[found - names]->heard < row->heard))
+			last[found - names] = row;
+	}
+	for (i = 0; last && i < count && last[i] && last[i]->cpus; i++)
+		cpus += last[i]->cpus;
+	free(last);
+	return i == count ? cpus : 0;
 }
 
 static bool is_before(const struct agent_row *a, const struct agent_row *b)

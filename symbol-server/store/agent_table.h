@@ -29,8 +29,8 @@ struct agent_row { /* what it points to is the table's, or of whoever made the r
 	uint64_t heard;
 	bool has_skew; /* not in the state file */
 	int64_t skew_ms;
-	uint64_t lacks[AGENT_LACK_COUNT], clock_jumps; /* likewise */
-	bool is_dirty;                                 /* not in the state file as it is */
+	uint64_t lacks[AGENT_LACK_COUNT], clock_jumps, cpus; /* likewise */
+	bool is_dirty;                                       /* not in the state file as it is */
 };
 
 struct agent_table {
@@ -77,7 +77,10 @@ bool agent_table_apply(struct agent_table *table, const struct agent_report *rep
 /* What an agent that the table has is denied, and how often its clock was set, of the report that
  * is being taken. */
 void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t id[16],
-		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps);
+		      const uint64_t lacks[AGENT_LACK_COUNT], uint64_t clock_jumps, uint64_t cpus);
+/* As samples_cpus(). */
+uint64_t agent_table_cpus(const struct agent_table *table, uint32_t tenant,
+			  const char *const *names, uint32_t count);
 /* What the report adds to all agents' counts, for /metrics; what is no loss (tallies.h) is not one.
  */
 void agent_report_count(const struct agent_report *report, const struct agent_delta *delta,

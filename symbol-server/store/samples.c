@@ -134,6 +134,12 @@ bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *
 	return store->engine->agents(store, tenant, arena, rows, count, err);
 }
 
+uint64_t samples_cpus(struct samples_store *store, uint32_t tenant, const char *const *names,
+		      uint32_t count)
+{
+	return store->engine->cpus ? store->engine->cpus(store, tenant, names, count) : 0;
+}
+
 void samples_counters(struct samples_store *store, struct samples_counters *out)
 {
 	store->engine->counters(store, out);

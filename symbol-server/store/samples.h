@@ -171,6 +171,7 @@ struct batch_counters { /* an agent's own resource; cumulative since that agent'
 	int64_t sent_ms;                  /* on the agent's clock; 0: it does not say */
 	uint64_t lacks[AGENT_LACK_COUNT]; /* how often it was denied that */
 	uint64_t clock_jumps;             /* how often its host's clock was set */
+	uint64_t cpus;                    /* online on its host; 0: it does not say */
 };
 
 struct batch_refusals { /* profiles that the store does not take; the rest of the batch is */
@@ -512,6 +513,7 @@ struct agent_state {
 	/* SQLite: as heard since this server started */
 	uint64_t lacks[AGENT_LACK_COUNT];
 	uint64_t clock_jumps; /* times its host's clock was set by more than a second */
+	uint64_t cpus;        /* online on its host; 0: not known */
 	uint64_t taken, lost;
 	struct {
 		const char *reason;
@@ -523,6 +525,11 @@ struct agent_state {
 };
 bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		    struct agent_state **rows, size_t *count, struct error *err);
+
+/* CPUs of those hosts together, as their agents heard last said since this server started. names:
+ * sorted by strcmp(). 0: one of them is not known to have any, or the engine does not keep it. */
+uint64_t samples_cpus(struct samples_store *store, uint32_t tenant, const char *const *names,
+		      uint32_t count);
 
 struct samples_counters { /* for /metrics; cumulative unless said */
 	uint64_t reports, profiles, duplicates, samples, refused_busy;

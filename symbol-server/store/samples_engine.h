@@ -31,6 +31,8 @@ struct samples_engine {
 	bool (*backup)(struct samples_store *store, const char *directory, struct error *err);
 	bool (*agents)(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		       struct agent_state **rows, size_t *count, struct error *err);
+	uint64_t (*cpus)(struct samples_store *store, uint32_t tenant, const char *const *names,
+			 uint32_t count); /* NULL: not kept */
 	void (*counters)(struct samples_store *store, struct samples_counters *out);
 	bool (*fold)(struct samples_store *store, struct error *err);
 	void (*close)(struct samples_store *store);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every sample taken in the kernel is either shown or counted as lost, with a reason: also when the server
 is killed in the middle and comes back."""
+import os
 import re
 import signal
 import subprocess
@@ -65,6 +66,7 @@ def undisturbed():
     time.sleep(8)
     check(agent.stop()[0] == 0, "the agent ends with status 0", agent.text()[-800:])
     accounting = check_closed(server, "undisturbed")
+    equal(accounting.get("cpus"), os.sysconf("SC_NPROCESSORS_ONLN"), "with how many CPUs the host has")
     check(accounting["samples"] > RATE * 4, "there are samples at all", accounting)
     check_reasons(server, accounting)
     counts = agent_counts(agent)

@@ -68,6 +68,18 @@ def paths(graph):
     return found
 
 
+def cpus():
+    server = filled("cpus")
+    again = Request(BUILD)
+    again.counters("one", "11" * 16, 2, 1, 101, ring_full=3, queue=1, more={"cpus": 4})
+    again.counters("two", "22" * 16, 2, 1, 3, more={"cpus": 8})
+    equal(server.post(again.bytes())[0], 200, "a report of both agents without samples")
+    equal([server.json("/api/v1/" + path, match=match)["accounting"].get("cpus") for path in ("flamegraph", "top", "timeline")
+           for match in ("", '{host="two"}')], [12, 8] * 3, "CPUs of the hosts that are chosen")
+    equal([a.get("cpus") for a in server.json("/api/v1/agents")["agents"]], [4, 8], "and of each")
+    server.stop()
+
+
 def shape():
     server = filled("shape")
     graph = server.json("/api/v1/flamegraph")
@@ -402,4 +414,4 @@ def private():
 
 
 if __name__ == "__main__":
-    run(shape, incomplete, views, times, refusals, curl_agrees, private)
+    run(shape, cpus, incomplete, views, times, refusals, curl_agrees, private)

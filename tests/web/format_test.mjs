@@ -44,7 +44,7 @@ test("what is counted", () => {
 test("CPUs of a range", () => {
   rows(formatCpus, [
     [0, 1000, "0 CPUs"], [5, 0, "0 CPUs"], [1e9, 1000, "avg 1.000 CPUs"], [12.3e9, 1000, "avg 12.3 CPUs"],
-    [1, 3_600_000, "avg < 0.001 CPUs"],
+    [1, 3_600_000, "avg < 0.001 CPUs"], [1.3e9, 1000, 2, "avg 1.300 of 2 CPUs"], [0, 1000, 1, "0 of 1 CPU"],
   ]);
 });
 

@@ -407,6 +407,7 @@ static void copy_agent(const struct agent_row *row, struct arena *arena, struct 
 	to->skew_ms = row->skew_ms;
 	memcpy(to->lacks, row->lacks, sizeof to->lacks);
 	to->clock_jumps = row->clock_jumps;
+	to->cpus = row->cpus;
 	to->taken = row->taken;
 	for (unsigned i = 0; i < row->lost_count; i++) {
 		const struct named_count *lost = &row->lost[i];
@@ -457,6 +458,18 @@ static bool sqlite_samples_agents(struct samples_store *base, uint32_t tenant, s
 	return true;
 }
 
+static uint64_t sqlite_samples_cpus(struct samples_store *base, uint32_t tenant,
+				    const char *const *names, uint32_t count)
+{
+	struct sqlite_samples *store = sqlite_samples_of(base);
+	uint64_t cpus;
+
+	pthread_mutex_lock(&store->lock);
+	cpus = agent_table_cpus(&store->agents, tenant, names, count);
+	pthread_mutex_unlock(&store->lock);
+	return cpus;
+}
+
 /* --- the engine --- */
 
 static const struct samples_engine sqlite_engine = {
@@ -472,6 +485,7 @@ static const struct samples_engine sqlite_engine = {
 	.remove = sqlite_samples_delete,
 	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
+	.cpus = sqlite_samples_cpus,
 	.counters = sqlite_samples_counters,
 	.fold = sqlite_samples_fold,
 	.close = sqlite_samples_close,

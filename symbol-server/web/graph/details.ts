@@ -17,7 +17,7 @@ function rangeOf(graph: Graph): number {
 function amount(graph: Graph, value: number): string {
   const text = formatValue(value, graph.answer.unit);
   return graph.answer.unit === "nanoseconds" && graph.answer.type === "on-cpu"
-    ? `${text} (${formatCpus(value, rangeOf(graph))})`
+    ? `${text} (${formatCpus(value, rangeOf(graph), graph.answer.accounting.cpus)})`
     : text;
 }
 

@@ -30,6 +30,7 @@ export interface Accounting {
   data_from?: number; // there are none, but of another time
   data_until?: number;
   reported_ms?: number; // in which they reported; absent: not known
+  cpus?: number; // that they have; absent: not known
   exact?: number; // of off-cpu and run-queue: value on the whole hosts, counted without stacks
   covered?: number; // what all samples of those hosts stand for
   threads_from?: number; // of a question about threads: earlier ones are not kept

@@ -237,7 +237,7 @@ function memoryChip(cut: number, answer: Summed, prefix: string): HTMLButtonElem
 function valueText(answer: Summed, span: number): string {
   const value = formatSampled(answer.accounting.value, answer.accounting.error, answer.unit);
   return answer.unit === "nanoseconds" && answer.type === "on-cpu"
-    ? `${value} · ${formatCpus(answer.accounting.value, answer.accounting.reported_ms ?? span)}`
+    ? `${value} · ${formatCpus(answer.accounting.value, answer.accounting.reported_ms ?? span, answer.accounting.cpus)}`
     : value;
 }
 

@@ -102,15 +102,17 @@ export function formatSampled(value: number, error: number | undefined, unit: st
   return error === undefined || value <= 0 ? text : `${text} ± ${formatValue(error, unit)}`;
 }
 
-// Nanoseconds spent in a range of so many milliseconds: "avg 0.41 CPUs".
-export function formatCpus(ns: number, range_ms: number): string {
+// Nanoseconds spent in a range of so many milliseconds: "avg 0.410 CPUs", or "of 2 CPUs" where it is known
+// how many there are.
+export function formatCpus(ns: number, range_ms: number, all?: number): string {
+  const unit = all === undefined ? "CPUs" : `of ${formatCount(all)} ${all === 1 ? "CPU" : "CPUs"}`;
   if (range_ms <= 0 || ns <= 0) {
-    return "0 CPUs";
+    return `0 ${unit}`;
   }
   const cpus = ns / 1e6 / range_ms;
   return cpus < 0.0005
-    ? "avg < 0.001 CPUs"
-    : `avg ${cpus >= 10 ? cpus.toFixed(1) : cpus.toFixed(3)} CPUs`;
+    ? `avg < 0.001 ${unit}`
+    : `avg ${cpus >= 10 ? cpus.toFixed(1) : cpus.toFixed(3)} ${unit}`;
 }
 
 // As ISO 8601 has it, in the zone that is shown.

@@ -511,7 +511,7 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 	set_second(adder, counters->time_ms);
 	record_add_counters(adder->body, &adder->store->scratch, &entry);
 	agent_table_note(&adder->store->agents, entry.tenant, entry.agent_id, counters->lacks,
-			 counters->clock_jumps);
+			 counters->clock_jumps, counters->cpus);
 }
 
 /* Everything of the batch that belongs to one day. */

@@ -143,11 +143,13 @@ export class OverviewView implements View {
       const rate = rateOf(type.name, type.unit, state.value);
       const sum = answers.find((answer) => answer.type === type.name)?.accounting ?? type;
       const value = state.value === "samples" ? sum.samples : sum.value;
+      const { cpus } = answers[0].accounting;
+      const all = type.name === "on-cpu" && cpus !== undefined && state.value !== "samples" ? ` of ${formatCount(cpus)}` : "";
       const tile = el(
         "button",
         { type: "button", class: "tile", "aria-pressed": String(type.name === state.type) },
         el("span", { class: "quiet" }, type.name),
-        el("strong", {}, rate.format(rate.of(value, reportedMs(answers[0])))),
+        el("strong", {}, rate.format(rate.of(value, reportedMs(answers[0]))).replace(/(?= CPUs$)/, all)),
       );
       tile.addEventListener("click", () => this.shell.change({ type: type.name }));
       return tile;

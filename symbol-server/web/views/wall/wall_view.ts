@@ -304,7 +304,7 @@ export class WallView implements View {
     const text = (value: number) =>
       `${formatValue(value, "nanoseconds")} · ${formatPercent(value, on + off)} of the frame's time`;
     return [
-      ["on CPU", `${text(on)} · ${formatCpus(on, span)}`],
+      ["on CPU", `${text(on)} · ${formatCpus(on, span, graph.answer.accounting.cpus)}`],
       ["waited", text(off)],
     ];
   }
