@@ -30,6 +30,7 @@ async function shares() {
   equal((await rows()).map((text) => [text.split("\n")[0], text.split("\n")[2]]), want, "the largest share first");
   equal((await rows())[0].split("\n")[1], `${((828 * NS_PER_SAMPLE) / 1e9).toFixed(2)} s`, "with its value");
   equal(server.questions("timeline").at(-1).match, undefined, "of everything");
+  equal(server.questions("timeline").filter(({ group_by }) => group_by === "process").length, 1, "asked for when it is opened, not before");
   await page.axe("picker");
   await page.shot("picker");
   await page.key("Escape");
@@ -156,7 +157,10 @@ async function typed() {
 }
 
 async function services() {
-  await page.open({ page: "graph" });
+  await page.open({ page: "graph", focus: "main", process: "api-server" });
+  await page.wait("document.getElementById('pick-service') !== null");
+  const { match, focus } = server.questions("timeline").at(-1);
+  equal([match, focus], [undefined, undefined], "whether services are processes is asked of sums, whatever is chosen");
   await page.wait("document.getElementById('pick-service') !== null");
   check(await page.visible("#pick-service"), "services have a picker");
   const [own, labels] = [server.labels, { ...server.labels, service: server.labels.process }];

@@ -10,7 +10,7 @@ import { offerLabels } from "../widgets/group_menu";
 import { formatCount } from "../text/format";
 import { shown } from "../text/shown";
 import { contentsOf, NO_PICKS, pickWords, withoutMatcher, type Picks } from "./selector";
-import { pick, picksOf, type State } from "./state";
+import { DEFAULTS, pick, picksOf, type State } from "./state";
 import type { Shell } from "./view";
 
 const FIRST = ["process", "service", "host"]; // where they are known
@@ -54,10 +54,10 @@ export class LabelBar {
 
   // What the server knows of that time. A failure is not shown: the picture's own question says it.
   async refresh(state: State, signal: AbortSignal): Promise<void> {
-    const { from, until } = state;
+    const { type, from, until } = state;
     const [known, pairs] = await Promise.all([
       ask<{ labels: Label[] }>("labels", { from, until }, signal),
-      askGroups({ ...state, match: "", process: "", service: "", host: "" }, state.type, "process,service", signal).catch(() => null),
+      askGroups({ ...DEFAULTS, from, until }, type, "process,service", signal).catch(() => null),
     ]);
     if (signal.aborted) {
       return;
