@@ -91,12 +91,14 @@ static void fuzz_one(const uint8_t *data, size_t size)
 {
 	const struct flame_module modules[] = {{"m", "ab"}, {size > 1 ? "" : "x", ""}};
 	struct flame_frame frames[64];
-	struct accounting accounting = {.value = 5, .samples = 4, .taken = 3};
+	struct accounting accounting = {
+		.value = 5, .samples = 4, .taken = 3, .is_sampled = size > 2 && data[2] & 1};
 	struct flame_answer answer = {.type = "on-cpu",
 				      .unit = "bytes",
 				      .modules = modules,
 				      .module_count = 2,
 				      .top_limit = 50,
+				      .with_errors = true,
 				      .accounting = &accounting};
 	struct flame_tree *tree = flame_tree_new(1000);
 	struct top_table *top = top_table_new(1000);

@@ -36,7 +36,7 @@ def draws():
     agent.stop()
     server.wait_for_names(lambda rows: any("usual_work" in frames for frames, _ in rows), match='{process="mix"}')
     work, accounting = ask(server, from_="now-10m")
-    if accounting["samples"] < 4000:
+    if accounting["samples"] < 60 * DRAWS:
         return skip("%d samples: the machine is too busy" % accounting["samples"])
     of = work["usual_work"]["self"] / accounting["value"]
     note("usual_work has %.4f ± %.4f of %d samples" % (of, share_error(

@@ -4,7 +4,7 @@
 import type { Hotspots, TopAnswer, TopFunction } from "../../server/api";
 import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
-import { collapseArguments, formatCount, formatPercent, formatTime } from "../../text/format";
+import { collapseArguments, formatCount, formatPercent, formatShare, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { exactly, narrowTo, type State } from "../../shell/state";
 import { functionMenu } from "../flame/frame_menu";
@@ -44,7 +44,7 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
       "tr",
       {},
       el("td", { class: "name" }, bar, link, more(shell, f)),
-      el("td", { class: "number" }, formatPercent(f.self, all)),
+      el("td", { class: "number", title: formatShare(f.self, all, f.self_error, answer.accounting.error) }, formatPercent(f.self, all)),
     );
   });
   const { nameless_value, nameless_modules } = answer.accounting;
