@@ -100,7 +100,36 @@ async function html() {
   await has("#search-result", "35.0 % in 2 frames", "html: search");
   equal(await page.count("#functions tr"), 1, "html: the table too");
   await page.shot("html-search");
+  await keys();
   page.quiet("html");
+}
+
+// The flame graph's keys, with the search for ^read still there.
+async function keys() {
+  const has = async (name, want, text) => check(await page.wait(`document.body.dataset.${name} === ${JSON.stringify(want)}`), text, await page.data(name));
+  const zoomed = async (end, text) => check(await page.wait(`document.body.dataset.zoom.endsWith(${JSON.stringify(end)})`), text, await page.data("zoom"));
+  await page.run("document.getElementById('search').blur()");
+  await page.key("n");
+  await has("selected", "read_it", "html: n goes to a match");
+  await page.key("ArrowUp");
+  await page.key("ArrowDown");
+  await page.key("ArrowUp");
+  await page.key("Enter");
+  await zoomed(await page.data("selected"), "html: arrows select, Enter zooms");
+  await page.key("-");
+  await page.key("0");
+  await has("zoom", "", "html: 0 shows all");
+  await page.key("+");
+  check(await page.wait("document.body.dataset.zoom !== ''"), "html: + zooms in", await page.data("zoom"));
+  await page.key("Escape");
+  await page.key("k");
+  await has("recursion", "direct", "html: k collapses recursion");
+  await page.key("k");
+  await page.key("k");
+  await has("recursion", "", "html: and shows it again");
+  await page.key("r");
+  check(await page.wait("document.getElementById('search').value === '' && document.body.dataset.zoom === ''"), "html: r resets");
+  equal((await page.texts("#keys dt")).length, 17, "html: the keys are listed");
 }
 
 async function hostile() {

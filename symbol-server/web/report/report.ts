@@ -8,6 +8,11 @@ import { FlameGraph } from "../graph/flamegraph";
 import { formatCount, formatPercent, formatRange, formatValue } from "../text/format";
 import { Graph } from "../graph/graph";
 import { compilePattern, findFrames, matchNames } from "../graph/search";
+import { listenToKeys } from "../shell/keyboard";
+import type { KeyBinding } from "../shell/view";
+import { FlameSteps, inwards, outwards } from "../views/flame/flame_steps";
+import { collapseRecursion, type Recursion } from "../views/flame/recursion";
+import { copyText } from "../widgets/copy";
 
 const ROWS = 200; // of the table: more are found by its filter
 
@@ -21,10 +26,13 @@ interface Profile {
 const profile = JSON.parse(byId("profile").textContent ?? "") as Profile;
 const answer = profile.graph;
 const whole = answer.accounting.value;
-const graph = new Graph(answer);
+let graph = new Graph(answer);
 const card = new HoverCard();
 const box = byId<HTMLInputElement>("search");
 let zoomed = 0;
+let selected = -1;
+let at = -1; // the match that was gone to
+let recursion: Recursion = "";
 let found: Uint8Array | null = null;
 let byTotal = false;
 
@@ -37,13 +45,31 @@ const flame = new FlameGraph(byId("flame"), {
     }
   },
   zoom: (node) => zoom(node),
-  select: () => undefined,
+  select: (node) => select(node),
   menu: () => undefined,
 });
 
+const steps = new FlameSteps(flame, select);
+
+// What is known of it is shown beside it.
+function select(node: number): void {
+  selected = node;
+  flame.select(node);
+  document.body.dataset.selected = node < 0 ? "" : graph.nameOf(node);
+  if (node < 0) {
+    card.hide();
+    return;
+  }
+  flame.reveal(node);
+  const { left, top } = flame.place(node);
+  card.show(graph, node, left + 12, top + 20);
+}
+
 function zoom(node: number): void {
   zoomed = node;
-  flame.show(graph, node, node === 0 ? -1 : node);
+  selected = node === 0 ? -1 : node;
+  card.hide();
+  flame.show(graph, node, selected);
   document.body.dataset.zoom = graph.pathOf(node).join(";");
   trail();
   tell();
@@ -58,6 +84,61 @@ function trail(): void {
     }),
   );
 }
+
+function zoomBy(node: number): void {
+  if (node >= 0) {
+    zoom(node);
+  }
+}
+
+function next(step: 1 | -1): void {
+  const nodes = found === null ? [] : findFrames(graph, found, 0).nodes();
+  if (nodes.length === 0) {
+    return;
+  }
+  at = at < 0 ? (step > 0 ? 0 : nodes.length - 1) : (at + step + nodes.length) % nodes.length;
+  const seen = flame.zoomToSee(graph, nodes[at], zoomed);
+  if (seen !== zoomed) {
+    zoom(seen);
+  }
+  select(nodes[at]);
+}
+
+// Recursion as it is, direct or all collapsed; the zoom stays where its frame is still there.
+function collapse(): void {
+  const path = graph.pathOf(zoomed);
+  recursion = recursion === "" ? "direct" : recursion === "direct" ? "all" : "";
+  graph = new Graph(collapseRecursion(answer, recursion));
+  document.body.dataset.recursion = recursion;
+  zoom(Math.max(0, graph.find(path)));
+  search(box.value);
+}
+
+function copy(text: (node: number) => string): void {
+  if (selected >= 0) {
+    void copyText(text(selected));
+  }
+}
+
+const KEYS: KeyBinding[] = [
+  { keys: ["ArrowUp"], does: "caller", yields: true, run: () => steps.move(graph, "parent", selected, zoomed) },
+  { keys: ["ArrowDown"], does: "widest callee", yields: true, run: () => steps.move(graph, "child", selected, zoomed) },
+  { keys: ["ArrowLeft"], does: "left neighbour", yields: true, run: () => steps.move(graph, "left", selected, zoomed) },
+  { keys: ["ArrowRight"], does: "right neighbour", yields: true, run: () => steps.move(graph, "right", selected, zoomed) },
+  { keys: ["Enter"], does: "zoom into the selected frame", yields: true, run: () => zoomBy(selected) },
+  { keys: ["Escape"], does: "zoom out one step", run: () => zoomBy(outwards(graph, zoomed)) },
+  { keys: ["Home", "0"], does: "all of it", run: () => zoom(0) },
+  { keys: ["+", "=", "w"], does: "zoom in one step, towards the selected frame", run: () => zoomBy(inwards(graph, zoomed, selected)) },
+  { keys: ["-"], does: "zoom out one step", run: () => zoomBy(outwards(graph, zoomed)) },
+  { keys: ["k"], does: "recursion: as it is, direct or all collapsed", run: collapse },
+  { keys: ["/"], does: "search", run: () => box.focus() },
+  { keys: ["n"], does: "next match", run: () => next(1) },
+  { keys: ["N"], does: "previous match", run: () => next(-1) },
+  { keys: ["c"], does: "copy the selected function's name", run: () => copy((node) => graph.nameOf(node)) },
+  { keys: ["C"], does: "copy its stack as text", run: () => copy((node) => graph.pathOf(node).join("\n")) },
+  { keys: ["t"], does: "table by own value or with callees", run: () => byId(byTotal ? "by-self" : "by-total").click() },
+  { keys: ["r"], does: "all as it was: no search, no zoom", run: () => byId("reset").click() },
+];
 
 function tell(): void {
   if (found === null) {
@@ -75,6 +156,7 @@ function tell(): void {
 function search(text: string): void {
   const pattern = compilePattern(text);
   found = pattern === null ? null : matchNames(graph, pattern.expression);
+  at = -1;
   flame.highlight(found);
   tell();
   table();
@@ -176,15 +258,18 @@ function listen(): void {
       table();
     });
   }
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") {
+  box.addEventListener("keydown", ({ key, shiftKey }) => {
+    if (key === "Escape") {
       byId("reset").click();
       box.blur();
-    } else if (event.key === "/" && document.activeElement !== box) {
-      event.preventDefault();
-      box.focus();
+    } else if (key === "Enter") {
+      next(shiftKey ? -1 : 1);
     }
   });
+  listenToKeys({ bindings: () => KEYS, go: () => false });
+  byId("keys").replaceChildren(
+    ...KEYS.map(({ keys, does }) => el("div", {}, el("dt", {}, keys.join(" ")), el("dd", {}, does))),
+  );
 }
 
 head();
