@@ -116,6 +116,12 @@ async function of_frames() {
   await page.page.getByRole("menuitem", { name: "Focus" }).click();
   check(await page.wait("location.hash.includes('focus=') && document.body.dataset.page === 'diff'"), "its menu narrows both sides");
   check(await page.waitText(".diff .filters", "draw"), "which is told", await page.text(".diff .filters"));
+  check(await page.open({ ...STATE, build_id: NEW, base_build_id: OLD }), "the same once more", page.complaints);
+  const row = page.page.locator(".diff-table .functions tr:not(.title)", { hasText: "draw" }).first();
+  await row.click({ button: "right" });
+  await page.page.getByRole("menuitem", { name: "Focus" }).click();
+  check(await page.wait("location.hash.includes('focus=') && document.body.dataset.page === 'diff'"), "a row has the same menu");
+  check(await page.waitText(".diff .filters", "draw"), "of its function", await page.text(".diff .filters"));
 }
 
 async function from_a_frame() {

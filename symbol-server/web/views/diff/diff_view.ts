@@ -2,7 +2,8 @@
 // Two selections or times compared: a flame graph of both, and processes and functions by how much
 // they changed.
 
-import { ask, type DiffAnswer, type ModulesAnswer } from "../../server/api";
+import { ask, type DiffAnswer, type DiffFunction, type ModulesAnswer } from "../../server/api";
+import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
 import { formatPercent, formatValue } from "../../text/format";
 import type { Graph } from "../../graph/graph";
@@ -18,6 +19,7 @@ import { DiffTable } from "./diff_table";
 import { changeText, recordedText } from "./diff_words";
 import { ColouredGraph } from "../coloured_graph";
 import { linkTo } from "../links";
+import { functionMenu } from "../flame/frame_menu";
 import { showFilters } from "../flame/trail";
 
 const LEGEND: [ratio: number, text: string][] = [
@@ -55,6 +57,7 @@ export class DiffView implements View {
     this.table = new DiffTable({
       pick: (name) => shell.change({ search: shell.state.search === exactly(name) ? "" : exactly(name) }),
       point: (name) => this.graph.point(name),
+      menu: (f, x, y) => this.openMenu(f, x, y),
       linkToProcess: (name) => this.linkToProcess(name),
     });
     this.graph.tools.insertBefore(this.filters, this.graph.tools.lastChild);
@@ -125,6 +128,17 @@ export class DiffView implements View {
   }
 
   // Both sides of it alone.
+  // As on frames and on the function table's rows.
+  private openMenu({ name, module, build_id, file, line }: DiffFunction, x: number, y: number): void {
+    const { shell } = this;
+    const place = file === "" || line === 0 ? file : `${file}:${line}`;
+    const items = functionMenu({ name, module, build_id, place, stack: "", recurs: false }, shell.state, {
+      change: (changed) => shell.change(changed),
+      copy: (text) => void copyAndSay(text, shell),
+    });
+    shell.menu.open(x, y, name, items);
+  }
+
   private linkToProcess(name: string): HTMLAnchorElement {
     const changed = { ...narrowBase(this.shell.state, { process: name }), ...narrowTo(this.shell.state, { process: name }), zoom: "" };
     return linkTo(this.shell, changed, { title: `Compare ${name} alone` }, el("bdi", {}, name === "" ? "(no process)" : name));
