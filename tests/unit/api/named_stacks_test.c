@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/host_cpus.h"
 #include "tests/check.h"
 
 /* ---- the symbolizer ---- */
@@ -138,6 +139,13 @@ enum profile_sampling profile_type_sampling(unsigned number)
 {
 	(void)number;
 	return SAMPLING_EVEN;
+}
+
+uint64_t host_cpus(struct samples_store *store, const struct host_accounting *hosts,
+		   uint32_t host_count, const struct host_step *steps, uint32_t step_count)
+{
+	(void)store, (void)hosts, (void)host_count, (void)steps, (void)step_count;
+	return 0;
 }
 
 int64_t api_now_ms(void)
