@@ -9,6 +9,7 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/diff_hosts.h"
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/idle_waits.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
@@ -101,6 +102,7 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 		return false;
 	base->request = request;
 	base->view = flame->view; /* its patterns stay the other's */
+	base->view.folds_idle &= idle_waits_has_type(base->query.type);
 	if (http_request_query(request, "base.build_id") &&
 	    !flame_request_read_build(request, "base.build_id", base, err))
 		return false;

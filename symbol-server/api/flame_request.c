@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/api/idle_waits.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/host_cpus.h"
 #include "symbol-server/api/reported.h"
@@ -106,7 +107,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	const char *groups = http_request_query(request, "group_by");
 	const char *root = http_request_query(request, "root");
 	struct arena *arena = http_request_arena(request);
-	unsigned demangle_choice = DEMANGLE_FULL, collapse = 0, value = 0;
+	unsigned demangle_choice = DEMANGLE_FULL, collapse = 0, idle = 0, value = 0;
 
 	if (!query_parse_groups(&out->query, groups ? groups : default_group, arena, err))
 		return error_prefix(err, "parameter 'group_by'");
@@ -120,6 +121,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	    !parameter_flag(request, "invert", &out->view.invert, err) ||
 	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
 	    !parameter_choice(request, "collapse", "none|name", &collapse, err) ||
+	    !parameter_choice(request, "idle", "show|fold", &idle, err) ||
 	    !parameter_choice(request, "value", "value|samples", &value, err) ||
 	    !root_path_parse(root ? root : "", arena, &out->view.root, &out->view.root_depth, err))
 		return false;
@@ -132,6 +134,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	out->view.only_module = out->only_module;
 	out->view.demangle = (enum demangle_mode)demangle_choice;
 	out->view.joins_names = collapse == 1;
+	out->view.folds_idle = idle == 1 && idle_waits_has_type(out->query.type);
 	out->by_samples = value == 1;
 	return true;
 }
@@ -380,6 +383,9 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 		.nameless_value = flame->by_samples ? flame->totals.nameless_samples
 						    : flame->totals.nameless_value,
 		.nameless_modules = flame->totals.nameless_modules,
+		.folds_idle = flame->view.folds_idle,
+		.idle_value = flame->by_samples ? flame->totals.idle_samples
+						: flame->totals.idle_value,
 	};
 	if (flame->by_samples)
 		out->value = out->samples;

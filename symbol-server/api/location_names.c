@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbol-server/api/demangled_names.h"
+#include "symbol-server/api/idle_waits.h"
 
 enum {
 	NAMES_BYTES = 512 << 20,
@@ -110,6 +111,8 @@ static uint8_t match_flags(const struct stack_view *view, const char *name)
 		flags |= NAME_IGNORED;
 	if (view->hide && pattern_matches_part(view->hide, name))
 		flags |= NAME_HIDDEN;
+	if (view->folds_idle && idle_waits_has_function(name))
+		flags |= NAME_IDLE;
 	return flags;
 }
 

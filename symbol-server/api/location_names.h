@@ -14,7 +14,7 @@
 #include "symbol-server/api/named_stacks.h"
 
 enum { INCOMPLETE_REASONS = ACCOUNTING_REASONS };
-enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4, NAME_OF_BUILD = 8 };
+enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4, NAME_OF_BUILD = 8, NAME_IDLE = 64 };
 
 struct named_location {
 	uint32_t first, count; /* into frames */

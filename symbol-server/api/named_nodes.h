@@ -40,6 +40,8 @@ bool named_nodes_count(struct named_stacks *stacks);
 bool named_nodes_tree(struct named_stacks *stacks, const struct tree_pass *pass,
 		      struct stack_totals *totals, struct error *err);
 
+/* What stands for an idle stack. */
+extern const struct flame_frame named_stacks_idle;
 /* Adds the stack, which is shown, to what ends in a frame without a name. */
 void named_stacks_count_nameless(struct named_stacks *stacks, const struct result_stack *stack,
 				 struct stack_totals *totals);

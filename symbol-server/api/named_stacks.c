@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/api/idle_waits.h"
 #include "symbol-server/query/selector.h"
 #include "symbol-server/store/sample_context.h"
 
@@ -213,6 +214,9 @@ struct named_stacks *named_stacks_new(const struct samples_result *result,
 	return stacks;
 }
 
+const struct flame_frame named_stacks_idle = {
+	.name = IDLE_FRAME, .file = "", .module = FRAME_NO_MODULE, .kind = FRAME_idle};
+
 struct walked { /* one stack's frames, and what was met on the way */
 	size_t depth;
 	uint8_t flags;
@@ -295,6 +299,15 @@ static bool put_location(struct named_stacks *stacks, uint32_t number, struct wa
 	return true;
 }
 
+static bool fold_idle(struct named_stacks *stacks, struct walked *walked)
+{
+	walked->depth = stacks->view->group_count;
+	if (!make_room(stacks, walked->depth + 1))
+		return false;
+	stacks->frames[walked->depth++] = named_stacks_idle;
+	return true;
+}
+
 static void reverse(struct flame_frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
@@ -357,6 +370,8 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		for (uint32_t j = stack->depth; j--;)
 			if (!put_location(stacks, stack->locations[j], &walked))
 				return no_memory(err);
+		if (walked.flags & NAME_IDLE && !fold_idle(stacks, &walked))
+			return no_memory(err);
 		if (stacks->view->invert)
 			reverse(stacks->frames + stacks->view->group_count,
 				walked.depth - stacks->view->group_count);
@@ -364,6 +379,8 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 			continue;
 		totals->value += stack->value;
 		totals->samples += stack->samples;
+		totals->idle_value += walked.flags & NAME_IDLE ? stack->value : 0;
+		totals->idle_samples += walked.flags & NAME_IDLE ? stack->samples : 0;
 		totals->unsymbolized += walked.is_unresolved ? stack->samples : 0;
 		named_stacks_count_nameless(stacks, stack, totals);
 		if (walked.is_incomplete) {

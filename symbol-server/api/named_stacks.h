@@ -34,6 +34,7 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */
 	enum demangle_mode demangle;
+	bool folds_idle; /* stacks through idle_waits.h's functions are one frame each */
 	bool joins_names; /* functions of one name and module are one, whatever their signature */
 	/* Asked at every step of naming, and for each stack of named_stacks_each(), shown or not:
 	 * false ends it, and an err is set. NULL: not. */
@@ -47,6 +48,7 @@ struct stack_totals { /* of the stacks that were shown */
 	/* Of stacks that end in a frame without a name, and in how many modules they do. */
 	uint64_t nameless_value, nameless_samples;
 	uint32_t nameless_modules;
+	uint64_t idle_value, idle_samples; /* folded */
 };
 
 struct named_stacks;

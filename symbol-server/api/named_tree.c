@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/api/idle_waits.h"
 #include "symbol-server/api/named_nodes.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 
@@ -129,7 +130,8 @@ static bool look_at_nodes(struct planting *planting)
 {
 	const struct stack_view *view = planting->stacks->view;
 	const struct samples_result *result = planting->stacks->result;
-	bool names_matter = view->focus || view->ignore || view->build || view->root_depth;
+	bool names_matter = view->focus || view->ignore || view->build || view->root_depth ||
+			    view->folds_idle;
 	unsigned groups = view->group_count;
 
 	planting->matched[0] = (uint16_t)(groups < view->root_depth ? groups : view->root_depth);
@@ -150,14 +152,25 @@ static bool look_at_nodes(struct planting *planting)
 	return true;
 }
 
+/* Of an idle stack the way below its groups is one frame, whatever was on it. */
+static bool is_at_root(const struct planting *planting, uint32_t node)
+{
+	const struct stack_view *view = planting->stacks->view;
+	unsigned groups = view->group_count;
+
+	if (!(planting->flags[node] & NAME_IDLE) || view->root_depth <= groups)
+		return planting->matched[node] == view->root_depth ||
+		       (planting->flags[node] & NAME_IDLE);
+	return view->root_depth == groups + 1 && !strcmp(view->root[groups], IDLE_FRAME);
+}
+
 static bool is_shown(const struct planting *planting, const struct result_stack *stack)
 {
 	const struct stack_view *view = planting->stacks->view;
 	uint8_t flags = planting->flags[stack->node];
 
 	return (!view->focus || flags & NAME_FOCUSED) && !(view->ignore && flags & NAME_IGNORED) &&
-	       (!view->build || flags & NAME_OF_BUILD) &&
-	       planting->matched[stack->node] == view->root_depth;
+	       (!view->build || flags & NAME_OF_BUILD) && is_at_root(planting, stack->node);
 }
 
 /* --- groups --- */
@@ -195,6 +208,8 @@ static bool count_stack(struct planting *planting, const struct result_stack *st
 	totals->value += stack->value;
 	totals->samples += stack->samples;
 	totals->unsymbolized += flags & NODE_UNRESOLVED ? stack->samples : 0;
+	totals->idle_value += flags & NAME_IDLE ? stack->value : 0;
+	totals->idle_samples += flags & NAME_IDLE ? stack->samples : 0;
 	named_stacks_count_nameless(planting->stacks, stack, totals);
 	if (!(flags & NODE_INCOMPLETE))
 		return true;
@@ -213,13 +228,42 @@ static double squares_of(const struct planting *planting, const struct result_st
 				planting->pass->tree->spread);
 }
 
+struct amount {
+	uint64_t value, samples;
+	double squares;
+};
+
+static void amount_add(const struct planting *planting, const struct result_stack *stack,
+		       struct amount *amount)
+{
+	amount->value += weight_of(planting, stack);
+	amount->samples += stack->samples;
+	amount->squares += squares_of(planting, stack);
+}
+
+static void add_self(struct flame_node *node, const struct amount *amount)
+{
+	node->self += amount->value;
+	node->self_samples += amount->samples;
+	node->self_squares += amount->squares;
+}
+
+static bool add_idle(struct planting *planting, uint32_t base, const struct amount *idle)
+{
+	struct flame_tree *tree = planting->pass->tree;
+	uint32_t at = flame_tree_child(tree, base, &named_stacks_idle);
+
+	if (at)
+		add_self(&tree->nodes[at], idle);
+	return at;
+}
+
 /* The base gets what its stacks have; bases are few, whole runs of stacks share one. */
 static bool count_run(struct planting *planting, size_t first, size_t end)
 {
 	const struct result_stack *stacks = planting->stacks->result->stacks;
 	struct run run = {first, end, 0};
-	uint64_t value = 0, samples = 0;
-	double squares = 0;
+	struct amount awake = {0}, idle = {0};
 	bool is_met = false;
 
 	if (!is_below_root(planting, &stacks[first]))
@@ -230,9 +274,8 @@ static bool count_run(struct planting *planting, size_t first, size_t end)
 		if (!is_shown(planting, &stacks[i]))
 			continue;
 		is_met = true;
-		value += weight_of(planting, &stacks[i]);
-		samples += stacks[i].samples;
-		squares += squares_of(planting, &stacks[i]);
+		amount_add(planting, &stacks[i],
+			   planting->flags[stacks[i].node] & NAME_IDLE ? &idle : &awake);
 		if (!count_stack(planting, &stacks[i]))
 			return false;
 	}
@@ -240,9 +283,9 @@ static bool count_run(struct planting *planting, size_t first, size_t end)
 		return true;
 	if (!find_base(planting, &stacks[first], &run.base))
 		return false;
-	planting->pass->tree->nodes[run.base].self += value;
-	planting->pass->tree->nodes[run.base].self_samples += samples;
-	planting->pass->tree->nodes[run.base].self_squares += squares;
+	if (idle.samples && !add_idle(planting, run.base, &idle))
+		return false;
+	add_self(&planting->pass->tree->nodes[run.base], &awake);
 	if (!grow((void **)&planting->runs, planting->run_count, &planting->run_room, sizeof(run)))
 		return no_memory(planting);
 	planting->runs[planting->run_count++] = run;
@@ -341,7 +384,9 @@ static bool make_branches(struct planting *planting, const struct run *run, cons
 	for (; run < end; run++)
 		for (size_t i = run->first; i < run->end; i++)
 			if (!planting->pass->goes_on(planting->pass->context) ||
-			    (is_shown(planting, &stacks[i]) && !add_branches(planting, &stacks[i])))
+			    (is_shown(planting, &stacks[i]) &&
+			     !(planting->flags[stacks[i].node] & NAME_IDLE) &&
+			     !add_branches(planting, &stacks[i])))
 				return false;
 	sum_branches(planting);
 	return true;
@@ -528,6 +573,7 @@ static bool put_callee(struct planting *planting, uint32_t flame, const struct c
 
 static bool open_bud(struct planting *planting, const struct bud *bud)
 {
+	uint32_t idle = planting->pass->tree->nodes[bud->flame].first_child;
 	uint64_t value = 0, samples = 0;
 	double squares = 0;
 	struct flame_node *node;
@@ -552,6 +598,11 @@ static bool open_bud(struct planting *planting, const struct bud *bud)
 			return false;
 	}
 	node = &planting->pass->tree->nodes[bud->flame];
+	if (idle) { /* a base's, which was there before */
+		value += planting->pass->tree->nodes[idle].total;
+		samples += planting->pass->tree->nodes[idle].total_samples;
+		squares += planting->pass->tree->nodes[idle].total_squares;
+	}
 	node->self = node->total - value;
 	node->self_samples = node->total_samples - samples;
 	node->self_squares = node->self ? node->total_squares - squares : 0;
@@ -565,7 +616,8 @@ static bool plant_base(struct planting *planting, const struct run *run, const s
 	if (!make_branches(planting, run, end))
 		return false;
 	planting->bud_count = 0;
-	if (!push_bud(planting, (struct bud){planting->branches[0].value, base, 0}))
+	if (!push_bud(planting, (struct bud){planting->pass->tree->nodes[base].total, base,
+					     0})) /* idle too */
 		return false;
 	while (planting->bud_count) {
 		struct bud bud = pop_bud(planting);

@@ -19,7 +19,7 @@ enum {
 
 #define SANDWICH_PARAMETERS                                                                      \
 	"type from until exact match group_by focus ignore hide hide_kind hide_module "          \
-	"only_module build_id root demangle collapse value function function_match module file " \
+	"only_module build_id root demangle collapse idle value function function_match module file " \
 	"max_nodes "                                                                             \
 	"min_share format"
 

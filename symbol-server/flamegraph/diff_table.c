@@ -155,12 +155,6 @@ static void add_sum(struct diff_sum *sum, const struct diff_stack *stack)
 	sum->samples += stack->samples;
 }
 
-static bool is_function(const struct flame_frame *frame)
-{
-	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
-	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut;
-}
-
 static bool add_functions(struct diff_table *table, const struct diff_stack *stack,
 			  uint32_t process)
 {
@@ -171,7 +165,7 @@ static bool add_functions(struct diff_table *table, const struct diff_stack *sta
 		bool is_leaf = i + 1 == stack->depth, is_first;
 		struct diff_row *row;
 
-		if (!is_function(&stack->frames[i]))
+		if (!frame_is_function(&stack->frames[i]))
 			continue;
 		row = row_take(table, &stack->frames[i], false);
 		if (!row)

@@ -35,6 +35,13 @@ static uint64_t names_hash(const struct flame_frame *frame)
 						     : frame_name_hash(frame->signature));
 }
 
+bool frame_is_function(const struct flame_frame *frame)
+{
+	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
+	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut &&
+	       frame->kind != FRAME_idle;
+}
+
 uint64_t frame_function_hash(const struct flame_frame *frame)
 {
 	return hash_word(names_hash(frame), frame->module);

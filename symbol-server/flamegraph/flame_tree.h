@@ -19,7 +19,8 @@
 	KIND(gpu)         \
 	KIND(unresolved)  \
 	KIND(incomplete)  \
-	KIND(cut)
+	KIND(cut)         \
+	KIND(idle)
 #define FRAME_KIND_ENUM(name_) FRAME_##name_,
 enum frame_kind { FRAME_KINDS(FRAME_KIND_ENUM) FRAME_KIND_COUNT };
 
@@ -42,6 +43,8 @@ struct flame_frame { /* what makes two frames the same node: name, signature, mo
 /* Never 0. */
 uint64_t frame_name_hash(const char *name);
 
+/* Not the root, a group, or what stands for stacks that are incomplete, cut or idle. */
+bool frame_is_function(const struct flame_frame *frame);
 /* Name, signature and module make a function, inlined or not. */
 uint64_t frame_function_hash(const struct flame_frame *frame);
 bool frame_same_function(const struct flame_frame *a, const struct flame_frame *b);

@@ -134,12 +134,6 @@ static bool take_process(struct hot_spots *spots, uint32_t number)
 	return true;
 }
 
-static bool is_function(const struct flame_frame *frame)
-{
-	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
-	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut;
-}
-
 bool hot_spots_add(struct hot_spots *spots, uint32_t process, uint32_t step,
 		   const struct flame_frame *frames, size_t depth, uint64_t value, uint64_t samples)
 {
@@ -154,7 +148,7 @@ bool hot_spots_add(struct hot_spots *spots, uint32_t process, uint32_t step,
 	spots->processes[process].samples += samples;
 	spots->index->stacks++;
 	for (size_t i = depth; i--;) {
-		if (!is_function(&frames[i])) {
+		if (!frame_is_function(&frames[i])) {
 			if (!spots->by_total)
 				break;
 			continue;

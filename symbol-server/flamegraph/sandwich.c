@@ -17,9 +17,7 @@ bool sandwich_init(struct sandwich *sandwich, size_t limit_nodes,
 
 static bool is_found(const struct sandwich *sandwich, const struct flame_frame *frame)
 {
-	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
-	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut &&
-	       sandwich->is_wanted(sandwich->context, frame);
+	return frame_is_function(frame) && sandwich->is_wanted(sandwich->context, frame);
 }
 
 static bool make_room(struct sandwich *sandwich, size_t depth)

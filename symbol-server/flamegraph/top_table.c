@@ -64,12 +64,6 @@ static struct top_function *function_take(struct top_table *table, const struct 
 	return function;
 }
 
-static bool is_function(const struct flame_frame *frame)
-{
-	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
-	       frame->kind != FRAME_incomplete && frame->kind != FRAME_cut;
-}
-
 /* Boyer–Moore majority vote: ends at the line with more than half the value, if there is one. Where
  * the function ran itself says more than where it called from. */
 static void vote_line(struct top_function *function, const struct flame_frame *frame,
@@ -103,7 +97,7 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 		struct top_function *function;
 		bool is_self = i + 1 == depth;
 
-		if (!is_function(&frames[i]))
+		if (!frame_is_function(&frames[i]))
 			continue;
 		function = function_take(table, &frames[i]);
 		if (!function && (!table->folds || table->count < table->limit))

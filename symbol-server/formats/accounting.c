@@ -132,6 +132,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		json_key_uint(json, "nameless_modules", accounting->nameless_modules);
 		json_key_uint(json, "unsymbolized", accounting->unsymbolized);
 	}
+	if (accounting->folds_idle)
+		json_key_uint(json, "idle_value", accounting->idle_value);
 	json_key_uint(json, "cut", accounting->cut);
 	if (accounting->cut_by_memory)
 		json_key_uint(json, "cut_by_memory", accounting->cut_by_memory);

@@ -38,6 +38,8 @@ struct accounting {
 	uint64_t unwind_incomplete, unsymbolized; /* samples */
 	uint64_t nameless_value;   /* of stacks that end in a function without a name */
 	uint64_t nameless_modules; /* that these functions are of */
+	bool folds_idle;
+	uint64_t idle_value; /* of stacks that are folded as idle */
 	struct incomplete_reason incomplete_by[ACCOUNTING_REASONS];
 	unsigned incomplete_count;
 	uint64_t cut;                          /* value */

@@ -48,6 +48,7 @@ static const struct ink inks[FRAME_KIND_COUNT] = {
 	[FRAME_unresolved] = {"unresolved", 30, 6, 82, 30},
 	[FRAME_incomplete] = {"incomplete", 250, 8, 74, 38},
 	[FRAME_cut] = {"cut", 220, 4, 91, 22},
+	[FRAME_idle] = {"idle", 220, 2, 84, 26},
 };
 
 /* Characters that XML 1.0 has no place for, and bytes that are no UTF-8, become U+FFFD. */

@@ -23,7 +23,7 @@ const policy = (page) =>
 
 // What each resource takes; like the real server, another parameter is an error.
 const SELECTS = ["type", "from", "until", "match"];
-const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "value"];
+const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "collapse", "idle", "value"];
 const KNOWN = {
   "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "errors", "format"],
   "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes", "min_share"],

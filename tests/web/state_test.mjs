@@ -58,8 +58,9 @@ test("questions hold what was chosen and nothing besides", () => {
   const chosen = of({ type: "off-cpu", hide: "^x$", value: "samples", process: "p" });
   assert.deepEqual(flameParameters(chosen), {
     type: "off-cpu", from: "now-1h", until: "now", match: '{process="p"}', hide: "^x$", value: "samples",
-    group_by: "process",
+    idle: "fold", group_by: "process",
   });
+  assert.equal(flameParameters({ ...chosen, idle: "show" }).idle, undefined);
   assert.equal(flameParameters(of({ max_nodes: "5000" })).max_nodes, "5000");
   assert.deepEqual(zoomParameters(of({ zoom: "a;b", invert: "1" })), { group_by: "process", root: "a;b", invert: "1" });
   assert.deepEqual(zoomParameters(of({ zoom: "a;b", recursion: "all" })), {}, "no frame of the server's");

@@ -306,6 +306,7 @@ export const KINDS = [
   "unresolved",
   "incomplete",
   "cut",
+  "idle",
 ] as const;
 export const NATIVE = KINDS.indexOf("native");
 const DEEPEST = 65535; // what a depth can hold

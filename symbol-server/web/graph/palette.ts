@@ -26,6 +26,7 @@ const KIND_INKS: Record<(typeof KINDS)[number], Ink> = {
   unresolved: { hue: 30, saturation: 6, light: 82, dark: 30 },
   incomplete: { hue: 250, saturation: 8, light: 74, dark: 38 },
   cut: { hue: 220, saturation: 4, light: 91, dark: 22 },
+  idle: { hue: 220, saturation: 2, light: 84, dark: 26 },
 };
 
 // Hues for colouring by module, the kernel's blue left out.
@@ -121,4 +122,5 @@ export const KIND_WORDS: Record<(typeof KINDS)[number], string> = {
   unresolved: "module+0x…: no name known for this address yet",
   incomplete: "[incomplete: why]: the stack does not reach the program's start",
   cut: "frames too narrow to draw: zoom in to see them",
+  idle: "[idle]: waits for work to come, folded by the functions they wait in",
 };

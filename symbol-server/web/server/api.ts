@@ -23,6 +23,7 @@ export interface Accounting {
   nameless_value: number; // of stacks that end in a function without a name
   nameless_modules: number; // that these functions are of
   unsymbolized: number; // samples with any frame without a name
+  idle_value?: number; // of waits that are folded as idle
   cut: number; // value that max_nodes and min_share folded away
   cut_by_memory?: number; // of it and of value: the lightest stacks, which are in no frame
   hosts: number;

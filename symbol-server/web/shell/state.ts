@@ -36,6 +36,7 @@ export interface State {
   wall: string; // of the wall clock's frames, the width: "both" | "on" | "off"
   trace_id: string; // 32 hexadecimal digits; "" is all requests and none
   hide_kind: string; // kinds of frames that are left out, separated by commas
+  idle: string; // of waits: "" folded by rule, "show"
   hide_module: string; // regular expression for the server: frames of these modules are left out
   only_module: string; // and those of all others
   build_id: string; // only stacks with a frame of that build
@@ -87,6 +88,7 @@ export const DEFAULTS: Readonly<State> = {
   wall: "both",
   trace_id: "",
   hide_kind: "",
+  idle: "",
   hide_module: "",
   only_module: "",
   build_id: "",
@@ -109,6 +111,7 @@ export const DEFAULTS: Readonly<State> = {
 
 // What leaves stacks or frames out.
 export const FILTERS = ["focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "build_id"] as const;
+const WAITS = ["off-cpu", "still-blocked"];
 const FRAME_FILTERS = ["hide_kind", "hide_module", "only_module", "build_id"] as const;
 
 const KEYS = Object.keys(DEFAULTS) as (keyof State)[];
@@ -245,7 +248,22 @@ export function frameParameters(state: State): Parameters {
       out[key] = state[key];
     }
   }
+  if (isOfWaits(state.type) && state.idle !== "show") {
+    out.idle = "fold";
+  }
   return out;
+}
+
+function isOfWaits(type: string): boolean {
+  return WAITS.includes(type);
+}
+
+// For the status line, which has the switch; undefined: the type has none.
+export function idleSwitch(
+  state: State,
+  change: (changed: Partial<State>) => void,
+): { isShown: boolean; toggle: () => void } | undefined {
+  return !isOfWaits(state.type) ? undefined : { isShown: state.idle === "show", toggle: () => change({ idle: state.idle === "show" ? "" : "show", zoom: "" }) };
 }
 
 export function flameParameters(state: State): Parameters {

@@ -31,6 +31,7 @@ const WARN_PART = 0.2; // part of the samples
 
 export interface StatusEvents {
   unsymbolized(): void; // show the modules without names
+  idle?: { isShown: boolean; toggle: () => void }; // waits for work: folded or not
   moreNodes: (() => void) | null; // ask for a finer answer; null: all is counted, and comes when one zooms
 }
 
@@ -156,6 +157,10 @@ export function showAccounting(
 
 export function showStatus(box: HTMLElement, answer: FlameAnswer, events: StatusEvents, prefix = "stat"): void {
   showAccounting(box, answer, () => events.unsymbolized(), prefix);
+  const idle = answer.accounting.idle_value;
+  if (events.idle !== undefined && (idle !== undefined || events.idle.isShown)) {
+    box.append(idleChip(idle, answer, events.idle.toggle, prefix));
+  }
   if (events.moreNodes !== null) {
     box.append(cutChip(answer, events.moreNodes, prefix));
   }
@@ -208,6 +213,22 @@ function unsymbolizedChip(a: Accounting, run: () => void, prefix: string): HTMLB
 
 function modules(count: number): string {
   return count === 1 ? "1 module" : `${formatCount(count)} modules`;
+}
+
+function idleChip(idle: number | undefined, { accounting, unit }: Summed, toggle: () => void, prefix: string): HTMLButtonElement {
+  const made = chip(
+    `${prefix}-idle`,
+    idle === undefined ? "idle waits shown" : `idle ${formatPercent(idle, accounting.value)} folded`,
+    false,
+    paragraph(
+      idle === undefined
+        ? "Waits for work to come (poll, accept, sleep, condition variables) have their stacks. Click to fold them."
+        : `${formatValue(idle, unit)} are waits for work to come: in poll, accept, sleep, condition variables or semaphores. ` +
+            "They are one grey frame and count in every total. Click to see their stacks.",
+    ),
+  );
+  made.addEventListener("click", toggle);
+  return made;
 }
 
 function threadsChip(from: number, until: number, prefix: string): HTMLButtonElement {

@@ -7,6 +7,7 @@
 
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/host_cpus.h"
+#include "symbol-server/api/idle_waits.h"
 #include "tests/check.h"
 
 /* ---- the symbolizer ---- */
@@ -238,6 +239,37 @@ static struct stack_totals show(const struct stack_view *view, const char *want)
 }
 
 static const char *const by_process[] = {"process"};
+
+/* ---- idle waits ---- */
+
+/* Where the store's tree of stacks is walked it is the same: test_nodes(). */
+static void test_idle(void)
+{
+	struct stack_view view = {.groups = by_process, .group_count = 1, .folds_idle = true};
+	static const char *const root[] = {"redis", "[idle]"};
+	struct stack_totals totals;
+
+	CHECK(idle_waits_has_function("ep_poll") && idle_waits_has_function("unix_accept") &&
+	      idle_waits_has_function("__pthread_clockjoin_ex"));
+	CHECK(!idle_waits_has_function("futex_wait") && !idle_waits_has_function("") &&
+	      !idle_waits_has_function("pthread_mutex_lock") && !idle_waits_has_function("zzz"));
+	CHECK(idle_waits_has_type("off-cpu") && !idle_waits_has_type("on-cpu"));
+	locations[ANON] = (struct result_location){
+		LOCATION_NAMED, UINT32_MAX, 0, "do_epoll_wait", "", "kernel", 0};
+	totals = show(&view, "nginx(group);main(native)@main.c;work<int>(native)@work.c;"
+			     "leaf(inline)@leaf.h;vfs_read(kernel) 1000\n"
+			     "redis(group);[idle](idle) 300\n"
+			     "nginx(group);main(native)@main.c;[unknown](unresolved);"
+			     "handler(interpreter)@app.py 100\n");
+	CHECK_NUMBER(totals.idle_value, 300);
+	CHECK_NUMBER(totals.idle_samples, 3);
+	CHECK_NUMBER(totals.value, 1400);
+	view.root = root;
+	view.root_depth = 2;
+	show(&view, "redis(group);[idle](idle) 300\n");
+	locations[ANON] =
+		(struct result_location){LOCATION_ANONYMOUS, UINT32_MAX, 0, "", "", "", 0};
+}
 
 /* ---- overloads ---- */
 
@@ -849,12 +881,15 @@ static void test_nodes(void)
 						  : (struct result_module){.name = names[i]};
 	}
 
+	locations[ANON] = (struct result_location){LOCATION_NAMED, UINT32_MAX, 0, "ep_poll", "",
+						   "kernel",       0};
 	for (unsigned round = 0; round < 24; round++) {
 		struct samples_result planted;
 		struct stack_view view = {.groups = groups,
 					  .group_count = round & 1,
 					  .focus = round % 6 == 2 ? pattern : NULL,
 					  .ignore = round % 6 == 3 ? pattern : NULL,
+					  .folds_idle = round % 4 >= 2,
 					  .hide = round % 6 >= 4 ? pattern : NULL,
 					  .root = roots[round & 1 ? 0 : 1],
 					  .root_depth = round > 11 ? 1 + round % 2 : 0};
@@ -875,7 +910,10 @@ static void test_nodes(void)
 		plant(&planted, &view, round % 3 == 0, 0, &nodes);
 		CHECK(flame_tree_cut(lists.tree, 100000) && flame_tree_cut(nodes.tree, 100000));
 		check_same(&lists, &nodes);
-		CHECK(view.root_depth || view.focus || view.ignore || nodes.tree->count > 100);
+		CHECK(view.root_depth || view.focus || view.ignore || view.folds_idle ||
+		      nodes.tree->count > 100);
+		CHECK(!view.folds_idle || view.root_depth > view.group_count ||
+		      nodes.totals.idle_value > 0);
 		for (size_t most = 1; most < 400; most += 1 + most / 2)
 			check_cut(&planted, &view, round % 3 == 0, most, &nodes);
 		release(&lists);
@@ -891,6 +929,7 @@ int main(void)
 	arena_init(&arena, 16 << 20);
 	test_shape();
 	test_overloads();
+	test_idle();
 	test_incomplete();
 	test_many_reasons();
 	test_modules();

@@ -15,7 +15,7 @@ import { PendingNames } from "../../server/pending_names";
 import { pageSearch, SearchBox } from "./search_box";
 import { explainEmpty } from "../../shell/empty";
 import type { Shell, View } from "../../shell/view";
-import { exactly, FILTERS, moduleParameters, searchChange, traceIdOf, type State } from "../../shell/state";
+import { exactly, FILTERS, moduleParameters, searchChange, traceIdOf, type State, idleSwitch } from "../../shell/state";
 import { showAccounting, showStatus } from "../../shell/status_line";
 import { showFilters, showTrail } from "./trail";
 import { flameKeys } from "./flame_keys";
@@ -40,7 +40,7 @@ export class FlameView implements View {
   readonly element = byId("graph-page");
   readonly asked = [
     ...(["type", "from", "until", "process", "service", "host", "match"] as const),
-    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "recursion", "sandwich", ...FILTERS] as const),
+    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "recursion", "sandwich", "idle", ...FILTERS] as const),
   ];
   private answer: FlameAnswer | null = null;
   private readonly screen = new Screen(() => this.shell.refine());
@@ -216,6 +216,7 @@ export class FlameView implements View {
     const { max_nodes, recursion } = this.shell.state;
     showStatus(this.shell.status, answer, {
       unsymbolized: () => this.showNameless(),
+      idle: idleSwitch(this.shell.state, (changed) => this.shell.change(changed)),
       moreNodes: max_nodes === "" && recursion === "" ? null : () => this.shell.change({ max_nodes: "", recursion: "" }),
     });
   }

@@ -24,7 +24,7 @@ const AGES: Age[] = [
   { name: "older", until: Infinity, ink: [215, 30, 88, 27] },
 ];
 const NOT_KNOWN: Age = { name: "not known", until: 0, ink: [220, 4, 91, 22] };
-const WITHOUT = new Set(["root", "group", "cut"]);
+const WITHOUT = new Set(["root", "group", "cut", "idle"]);
 
 export type FirstSeen = ReadonlyMap<string, number>; // by build-id, unix milliseconds
 

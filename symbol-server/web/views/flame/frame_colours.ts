@@ -45,7 +45,7 @@ function languageColour(language: string, dark: boolean, shade: number): string 
   return `hsl(${hue},${dark ? saturation * 0.62 : saturation}%,${lightness.toFixed(1)}%)`;
 }
 
-const KEEPS_KIND = new Set(["root", "group", "unresolved", "incomplete", "cut"]);
+const KEEPS_KIND = new Set(["root", "group", "unresolved", "incomplete", "cut", "idle"]);
 
 // A graph's frames by language; each function once.
 export function languageColouring(dark: boolean): Colouring {

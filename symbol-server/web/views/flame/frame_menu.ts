@@ -81,7 +81,7 @@ function filtering({ name, module, build_id, recurs }: MenuFunction, state: Stat
 }
 
 export function isFunction(kind: string): boolean {
-  return !["root", "group", "cut", "incomplete"].includes(kind);
+  return !["root", "group", "cut", "incomplete", "idle"].includes(kind);
 }
 
 function searching(name: string, change: FrameActions["change"]): MenuItem {
@@ -112,7 +112,7 @@ export function frameMenu(graph: Graph, node: number, state: State, actions: Fra
   const f = functionOf(graph, node);
   const kind = graph.kindOf(node);
   const zoom: MenuItem = { text: "Zoom in", hint: "Enter", run: () => actions.zoom() };
-  if ((node === 0 && kind === "root") || kind === "group" || kind === "cut") {
+  if ((node === 0 && kind === "root") || kind === "group" || kind === "cut" || kind === "idle") {
     return [zoom, ...copying(f, actions.copy)];
   }
   return kind === "incomplete"

@@ -18,7 +18,7 @@ import { joinPath } from "../../graph/path";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
 import type { MenuItem } from "../../widgets/menu";
-import { FILTERS, flameParameters, moduleParameters, sampleParameters, type State } from "../../shell/state";
+import { FILTERS, flameParameters, idleSwitch, moduleParameters, sampleParameters, type State } from "../../shell/state";
 import { showStatus } from "../../shell/status_line";
 import { showFilters } from "../flame/trail";
 import { ColouredGraph } from "../coloured_graph";
@@ -51,7 +51,7 @@ export class WallView implements View {
   readonly element = el("div", { class: "wall", hidden: "" });
   readonly asked = [
     ...(["from", "until", "process", "service", "host", "match", "trace_id", "group_by"] as const),
-    ...([...FILTERS, "max_nodes", "exact"] as const),
+    ...([...FILTERS, "idle", "max_nodes", "exact"] as const),
   ];
   private readonly grouping: GroupMenu;
   private readonly widths = el("select", { "aria-label": "Frames are as wide as" });
@@ -127,7 +127,7 @@ export class WallView implements View {
     const tree = (type: string) =>
       ask<FlameAnswer>(
         "flamegraph",
-        { ...flameParameters({ ...state, value: "value", max_nodes: state.max_nodes || NODES }), type, format: "columns" },
+        { ...flameParameters({ ...state, type, value: "value", max_nodes: state.max_nodes || NODES }), format: "columns" },
         signal,
       );
     const [{ types }, on, off] = await Promise.all([
@@ -171,7 +171,8 @@ export class WallView implements View {
     };
     const parts = [on, off].map((answer, i) => {
       const part = el("div", { class: "part", role: "group", "aria-label": answer.type });
-      showStatus(part, answer, events, i === 0 ? "stat" : "stat-off");
+      const idle = idleSwitch({ ...this.shell.state, type: answer.type }, (changed) => this.shell.change(changed));
+      showStatus(part, answer, { ...events, idle }, i === 0 ? "stat" : "stat-off");
       if (i === 1) {
         part.querySelector("#stat-off-range")?.remove(); // the same
       }
