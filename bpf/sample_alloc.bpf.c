@@ -218,6 +218,16 @@ int go_given_by_stack(user_registers *registers)
 
 /* --- libraries that sample: their probes' arguments are those of a function --- */
 
+/* Longer, and others ran meanwhile: the program is not charged with them. */
+enum { TAKEN_NS_MAX = 20000 };
+
+static __always_inline __u64 began_lately(__u64 began)
+{
+	const __u64 now = bpf_ktime_get_ns();
+
+	return now - began < TAKEN_NS_MAX ? began : now - TAKEN_NS_MAX;
+}
+
 SEC("uprobe")
 int library_taken(user_registers *registers)
 {
@@ -234,7 +244,7 @@ int library_taken(user_registers *registers)
 	if (stack_rate_allows(&cost->rate, began, alloc_budget_ns, &weight_log2)) {
 		taken(registers, ALLOC_LIBRARY, PT_REGS_PARM1(registers), PT_REGS_PARM3(registers),
 		      size >> 32 ? 0 : (__u32)size, weight_log2);
-		stack_rate_spend(&cost->rate, began, alloc_budget_ns);
+		stack_rate_spend(&cost->rate, began_lately(began), alloc_budget_ns);
 	} else {
 		count(COUNT_allocs_thinned);
 	}

@@ -8,8 +8,8 @@
  * means. State is each thread's own, of the initial-exec kind: it needs no allocation, no
  * destructor, and no lock that a child of fork() or a signal handler could find taken.
  *
- * FARFLAME_MALLOC_RATE: bytes per sample, exactly; 0 for none. Without: 512 KiB, and more in
- * threads whose samples would cost them too much. */
+ * FARFLAME_MALLOC_RATE: bytes per sample, exactly; 0 for none. Without: as few as leave the
+ * program its CPU time, and of these those that site_rates.h chooses are told. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -20,44 +20,56 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node-agent/malloc/call_place.h"
 #include "node-agent/malloc/next_malloc.h"
-#include "node-agent/malloc/pace.h"
 #include "node-agent/malloc/poisson.h"
 #include "node-agent/malloc/probes.h"
 #include "node-agent/malloc/sampled_blocks.h"
+#include "node-agent/malloc/site_rates.h"
 
 #define EXPORT      __attribute__((visibility("default")))
 #define RARE        __attribute__((noinline, cold))
 #define unlikely(x) __builtin_expect(!!(x), 0)
 /* Keeps a call a call: the entry point stays on the stack, as its outermost frame of ours. */
 #define KEEP_FRAME(value) __asm__ volatile("" : "+r"(value))
+#define CALLER            __builtin_return_address(0)
+
+enum {
+	LOOKS = 64, /* samples of a thread from one look at the clock to the next */
+	TIMED = 8,  /* one told block of so many */
+};
 
 struct sampler {
 	uint64_t left;   /* bytes before the next one that is sampled */
 	uint64_t random; /* 0: a new thread */
 	uint64_t rate;   /* by which left was drawn: what a sample stands for goes by it */
-	pid_t pid;       /* of whom random is: a child takes other samples than its parent */
-	struct pace pace;
+	uint32_t samples;
+	pid_t pid; /* of whom random is: a child takes other samples than its parent */
 };
 
 static __thread struct sampler sampler __attribute__((tls_model("initial-exec")));
 static uint64_t rate = POISSON_RATE_DEFAULT;
-static uint64_t latest_rate; /* that a thread came to: where new ones begin; 0: none */
 static bool is_sampling, is_exact;
+static struct site_rates rates;
+static uint64_t settled_ns, settled_cpu_ns; /* when rates were, and the process' CPU time then */
 
 /* --- what is sampled --- */
 
-static void seed(struct sampler *self, pid_t pid)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	self->pid = pid;
-	self->rate = __atomic_load_n(&latest_rate, __ATOMIC_RELAXED);
-	self->rate = self->rate ? self->rate : rate;
-	self->pace = (struct pace){0};
-	self->random = ((uint64_t)now.tv_nsec << 32) ^ (uint64_t)now.tv_sec ^ (uintptr_t)self ^
-		       (uint64_t)pid << 40;
+	if (clock_gettime(clock, &now))
+		return 0;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void seed(struct sampler *self)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	self->pid = getpid();
+	self->random = (now << 32) ^ (now >> 32) ^ (uintptr_t)self ^ (uint64_t)self->pid << 40;
 	for (int i = 0; i < 4; i++) {
 		self->random += UINT64_C(0x9e3779b97f4a7c15);
 		self->random |= !self->random;
@@ -65,28 +77,61 @@ static void seed(struct sampler *self, pid_t pid)
 	}
 }
 
-static uint64_t draw(struct sampler *self)
+static uint64_t draw(struct sampler *self, bool is_heard)
 {
+	self->rate = is_heard && !is_exact ? __atomic_load_n(&rates.rate, __ATOMIC_RELAXED) : rate;
 	return poisson_distance(poisson_random(&self->random), self->rate);
 }
 
-/* Nothing was left of what to let go by. Whether this block is sampled. */
-RARE static bool sample_next(size_t size)
+/* Whoever comes first when it is time. A child's CPU time begins anew. */
+RARE static void settle(bool is_due)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t last = __atomic_load_n(&settled_ns, __ATOMIC_RELAXED), cpu_ns, before;
+
+	if ((!is_due && now - last < SITE_TICK_NS) ||
+	    !__atomic_compare_exchange_n(&settled_ns, &last, now, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return;
+	cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	before = __atomic_exchange_n(&settled_cpu_ns, cpu_ns, __ATOMIC_RELAXED);
+	site_rates_settle(&rates, cpu_ns > before ? cpu_ns - before : 0, now - last);
+}
+
+/* Nothing was left of what to let go by. What the block stands for if it is to be told, for
+ * sample_weight(); 0: it is not. from: into whom the entry point returns. */
+RARE static uint64_t sample_next(size_t size, const void *from)
 {
 	struct sampler *self = &sampler;
-	const bool is_new = !self->random;
-	const pid_t pid = getpid();
-	uint64_t left;
+	const bool is_heard = is_sampling && probe_alloc_listeners;
+	uint64_t drawn_by = self->rate, left;
+	uint32_t count = 1;
 
-	if (unlikely(pid != self->pid))
-		seed(self, pid);
-	left = draw(self);
-	if (is_new && left >= size) {
-		self->left = left - size;
-		return false;
+	if (unlikely(!self->random)) {
+		seed(self);
+		left = draw(self, is_heard);
+		if (left >= size) {
+			self->left = left - size;
+			return 0;
+		}
+		drawn_by = self->rate;
 	}
-	self->left = is_new ? draw(self) : left;
-	return is_sampling && probe_alloc_listeners;
+	self->left = draw(self, is_heard);
+	if (!is_heard)
+		return 0;
+	if (!is_exact) {
+		if (unlikely(++self->samples % LOOKS == 0))
+			settle(false);
+		count = site_sample(&rates, call_place((uintptr_t)from, (uintptr_t)self));
+	}
+	return count ? drawn_by << 32 | count : 0;
+}
+
+static uint64_t sample_weight(uint64_t sample, size_t size)
+{
+	uint64_t weight = poisson_weight(size, sample >> 32);
+
+	return __builtin_mul_overflow(weight, sample & UINT32_MAX, &weight) ? UINT64_MAX : weight;
 }
 
 /* False: the block of so many bytes is of no interest, without a doubt. */
@@ -95,40 +140,21 @@ static inline bool may_be_sampled(size_t size)
 	return unlikely(__builtin_sub_overflow(sampler.left, size, &sampler.left));
 }
 
-static inline bool is_sampled(size_t size)
-{
-	return may_be_sampled(size) && sample_next(size);
-}
-
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec used;
-
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used))
-		return 0;
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
-RARE static void announce(void *block, size_t size)
+RARE static void announce(void *block, size_t size, uint64_t sample)
 {
 	struct sampler *self = &sampler;
-	const bool is_timed = !is_exact && pace_is_timed(&self->pace);
-	const uint64_t began = is_timed ? thread_cpu_ns() : 0;
+	const bool is_timed = !is_exact && (self->random >> 40) % TIMED == 0;
+	const uint64_t began = is_timed ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	uintptr_t address = (uintptr_t)block;
-	uint64_t next;
 
-	probe_alloc(sampled_blocks_add(address) ? address : 0, size,
-		    poisson_weight(size, self->rate));
+	if (unlikely(self->pid != getpid()))
+		seed(self);
+	probe_alloc(sampled_blocks_add(address) ? address : 0, size, sample_weight(sample, size));
 	KEEP_FRAME(address);
 	if (is_exact)
 		return;
-	next = pace_told(&self->pace, began, is_timed ? thread_cpu_ns() : 0, self->rate, rate);
-	if (next == self->rate)
-		return;
-	/* What was left says nothing of what follows, so that it may be drawn anew. */
-	self->rate = next;
-	self->left = draw(self);
-	__atomic_store_n(&latest_rate, next, __ATOMIC_RELAXED);
+	if (site_rates_told(&rates, is_timed ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - began : 0))
+		settle(true);
 }
 
 static void tell_end(uintptr_t address)
@@ -176,7 +202,7 @@ RARE static void *early_realloc(void *block, size_t size)
 
 /* Only then is it known whether the old block has ended; one of size 0 may be none. Until that is
  * told nobody else's is followed by its address. */
-RARE static void *special_realloc(void *block, size_t size, bool is_wanted)
+RARE static void *special_realloc(void *block, size_t size, uint64_t sample)
 {
 	const uintptr_t address = (uintptr_t)block;
 	bool is_sampled_one, has_ended;
@@ -191,8 +217,8 @@ RARE static void *special_realloc(void *block, size_t size, bool is_wanted)
 		tell_end(address);
 	if (is_sampled_one)
 		sampled_blocks_settle(address, has_ended);
-	if (moved && is_wanted)
-		announce(moved, size);
+	if (moved && sample)
+		announce(moved, size, sample);
 	return moved;
 }
 
@@ -211,15 +237,17 @@ static bool is_ready(void)
 
 /* --- the entry points --- */
 
-RARE static void *rare_malloc(size_t size)
+RARE static void *rare_malloc(size_t size, const void *from)
 {
+	uint64_t sample;
 	void *block;
 
 	if (!next_malloc.malloc && !next_malloc_find())
 		return early_alloc(size, 1);
+	sample = sample_next(size, from);
 	block = next_malloc.malloc(size);
-	if (sample_next(size) && block)
-		announce(block, size);
+	if (sample && block)
+		announce(block, size, sample);
 	return block;
 }
 
@@ -230,7 +258,7 @@ EXPORT void *malloc(size_t size)
 
 	if (!unlikely(!next) && !may_be_sampled(size))
 		return next(size);
-	block = rare_malloc(size);
+	block = rare_malloc(size, CALLER);
 	KEEP_FRAME(block);
 	return block;
 }
@@ -246,8 +274,9 @@ EXPORT void free(void *block)
 	next_malloc.free(block);
 }
 
-RARE static void *rare_calloc(size_t count, size_t size)
+RARE static void *rare_calloc(size_t count, size_t size, const void *from)
 {
+	uint64_t sample;
 	size_t bytes;
 	void *block;
 
@@ -255,9 +284,10 @@ RARE static void *rare_calloc(size_t count, size_t size)
 		return out_of_memory();
 	if (!next_malloc.calloc && !next_malloc_find())
 		return early_alloc(bytes, 1);
+	sample = sample_next(bytes, from);
 	block = next_malloc.calloc(count, size);
-	if (sample_next(bytes) && block)
-		announce(block, bytes);
+	if (sample && block)
+		announce(block, bytes, sample);
 	return block;
 }
 
@@ -270,20 +300,20 @@ EXPORT void *calloc(size_t count, size_t size)
 	if (!unlikely(!next) && !__builtin_mul_overflow(count, size, &bytes) &&
 	    !may_be_sampled(bytes))
 		return next(count, size);
-	block = rare_calloc(count, size);
+	block = rare_calloc(count, size, CALLER);
 	KEEP_FRAME(block);
 	return block;
 }
 
 EXPORT void *realloc(void *block, size_t size)
 {
-	bool is_wanted;
+	uint64_t sample;
 
 	if (unlikely(!is_ready()))
 		return block ? early_realloc(block, size) : early_alloc(size, 1);
-	is_wanted = is_sampled(size);
-	if (is_wanted || may_be_special(block)) {
-		void *moved = special_realloc(block, size, is_wanted);
+	sample = may_be_sampled(size) ? sample_next(size, CALLER) : 0;
+	if (sample || may_be_special(block)) {
+		void *moved = special_realloc(block, size, sample);
 
 		KEEP_FRAME(moved);
 		return moved;
@@ -304,10 +334,12 @@ EXPORT void *reallocarray(void *block, size_t count, size_t size)
 }
 
 /* What became of a block that one of the functions below took. */
-static inline void *taken(void *block, size_t size)
+static inline void *taken(void *block, size_t size, const void *from)
 {
-	if (block && is_sampled(size))
-		announce(block, size);
+	uint64_t sample = block && may_be_sampled(size) ? sample_next(size, from) : 0;
+
+	if (sample)
+		announce(block, size, sample);
 	KEEP_FRAME(block);
 	return block;
 }
@@ -316,7 +348,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 {
 	if (unlikely(!is_ready()))
 		return early_alloc(size, alignment);
-	return next_malloc.memalign ? taken(next_malloc.memalign(alignment, size), size)
+	return next_malloc.memalign ? taken(next_malloc.memalign(alignment, size), size, CALLER)
 				    : out_of_memory();
 }
 
@@ -324,8 +356,9 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	if (unlikely(!is_ready()))
 		return early_alloc(size, alignment);
-	return next_malloc.aligned_alloc ? taken(next_malloc.aligned_alloc(alignment, size), size)
-					 : out_of_memory();
+	return next_malloc.aligned_alloc
+		       ? taken(next_malloc.aligned_alloc(alignment, size), size, CALLER)
+		       : out_of_memory();
 }
 
 EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
@@ -343,7 +376,7 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 		return ENOMEM;
 	failure = next_malloc.posix_memalign(block, alignment, size);
 	if (!failure)
-		taken(*block, size);
+		taken(*block, size, CALLER);
 	return failure;
 }
 
@@ -351,14 +384,15 @@ EXPORT void *valloc(size_t size)
 {
 	if (unlikely(!is_ready()))
 		return early_alloc(size, 4096);
-	return next_malloc.valloc ? taken(next_malloc.valloc(size), size) : out_of_memory();
+	return next_malloc.valloc ? taken(next_malloc.valloc(size), size, CALLER) : out_of_memory();
 }
 
 EXPORT void *pvalloc(size_t size)
 {
 	if (unlikely(!is_ready()))
 		return early_alloc(size, 4096);
-	return next_malloc.pvalloc ? taken(next_malloc.pvalloc(size), size) : out_of_memory();
+	return next_malloc.pvalloc ? taken(next_malloc.pvalloc(size), size, CALLER)
+				   : out_of_memory();
 }
 
 /* C23's; a C library that has them would not come by free(). */
@@ -424,6 +458,8 @@ __attribute__((constructor)) static void start(void)
 	if (!next_malloc_find())
 		return;
 	read_rate();
+	call_place_init();
+	site_rates_init(&rates);
 	is_sampling = rate && is_whole();
 	rate = rate ? rate : POISSON_RATE_DEFAULT;
 	sampler = (struct sampler){0}; /* what it drew before went by another rate */

@@ -21,24 +21,26 @@ uint64_t poisson_random(uint64_t *state)
 	return *state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
+/* log2(1 + f) within 8e-6, both in 1/2^32: f + f (1 - f) q(f), where q meets it at the Chebyshev
+ * nodes. */
+static uint64_t log2_one_and(uint32_t f)
+{
+	static const int64_t terms[] = {950592382, -593928485, 395353520, -208739348, 55171566};
+	const uint64_t bow = ((uint64_t)f * (uint32_t)-f) >> 32;
+	int64_t q = 0; /* in 1/2^31 */
+
+	for (int i = 4; i >= 0; i--)
+		q = terms[i] + q * (int64_t)f / (INT64_C(1) << 32);
+	return f + ((bow * (uint64_t)q) >> 31);
+}
+
 /* 64 - log2(number), in 1/2^LOG_BITS; number is not 0. */
 static uint64_t log2_below(uint64_t number)
 {
 	const unsigned zeros = (unsigned)__builtin_clzll(number);
-	uint64_t mantissa = number << zeros, fraction = 0; /* 1 to 2, in 1/2^63 */
+	const uint32_t rest = (uint32_t)(number << zeros << 1 >> LOG_BITS);
 
-	for (int i = 0; i < LOG_BITS; i++) {
-		const uint128 square = (uint128)mantissa * mantissa;
-
-		fraction <<= 1;
-		if (square >> 127) {
-			fraction |= 1;
-			mantissa = (uint64_t)(square >> 64);
-		} else {
-			mantissa = (uint64_t)(square >> 63);
-		}
-	}
-	return ((uint64_t)(zeros + 1) << LOG_BITS) - fraction;
+	return ((uint64_t)(zeros + 1) << LOG_BITS) - log2_one_and(rest);
 }
 
 uint64_t poisson_distance(uint64_t random, uint64_t rate)

@@ -47,6 +47,7 @@ build() {
 	waits) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -pthread tests/programs/waits.c -o "$2" ;;
 	touches) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls tests/programs/touches.c -o "$2" ;;
 	allocs) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-builtin -pthread tests/programs/allocs.c -o "$2" ;;
+	held_sites) cc $common -O2 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-builtin tests/programs/held_sites.c -o "$2" ;;
 	allocs_cc) c++ -std=c++17 -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls $map tests/programs/allocs_cc.cc -o "$2" ;;
 	libearly.so) cc $common -O2 -fPIC -shared tests/programs/early_alloc.c -Wl,-soname,libearly.so -o "$2" ;;
 	early) cc $common -O2 tests/programs/early_main.c "$out/libearly.so" '-Wl,-rpath,$ORIGIN' -o "$2" ;;

@@ -19,9 +19,10 @@ RATE = 2048
 
 
 class Program:
-    def __init__(self, *arguments, path=PATH, before=("env",), library=LIBRARY):
-        self.process = subprocess.Popen([*before, "LD_PRELOAD=" + library, "FARFLAME_MALLOC_RATE=%d" % RATE, path,
-                                         *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *arguments, path=PATH, before=("env",), library=LIBRARY, rate=RATE):
+        settings = ["LD_PRELOAD=" + library, *(["FARFLAME_MALLOC_RATE=%d" % rate] if rate else [])]
+        self.process = subprocess.Popen([*before, *settings, path, *arguments], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
         harness._started.append(self.process)
         self.process.stdout.readline()
 
@@ -56,6 +57,10 @@ def read(path, program=PATH):
     of, sums, leaves = functions(program), {}, {}
     reader = otlp.Reader(otlp.read(BUILD, path))
     tables = reader.dictionary
+
+    def file_of(place):
+        return os.path.basename(reader.strings[tables.mapping_table[place.mapping_index].filename_strindex])
+
     for resource in reader.request.resource_profiles:
         for scope in resource.scope_profiles:
             for profile in scope.profiles:
@@ -65,17 +70,15 @@ def read(path, program=PATH):
                 for sample in profile.samples:
                     places = [tables.location_table[index]
                               for index in tables.stack_table[sample.stack_index].location_indices]
-                    site = next((name for place in places for start, stop, name in of if start <= place.address < stop),
-                                None)
+                    site = next((name for place in places if file_of(place) == os.path.basename(program)
+                                 for start, stop, name in of if start <= place.address < stop), None)
                     sites = sums.setdefault(kind, {})
                     value, count = sites.get(site, (0, 0))
                     sites[site] = (value + sample.values[-1], count + sample.values[0])
                     if kind == "mem-alloc" and places:
-                        file = reader.strings[tables.mapping_table[places[0].mapping_index].filename_strindex]
-                        leaves.setdefault(os.path.basename(file), set()).add(places[0].address)
+                        leaves.setdefault(file_of(places[0]), set()).add(places[0].address)
                         if len(places) > 1:
-                            file = reader.strings[tables.mapping_table[places[1].mapping_index].filename_strindex]
-                            leaves.setdefault("second", set()).add(os.path.basename(file))
+                            leaves.setdefault("second", set()).add(file_of(places[1]))
     return sums, leaves, reader.counters()
 
 
@@ -220,6 +223,46 @@ def check_sum(sums, want):
     return samples
 
 
+def check_in_all(sums, tally):
+    """What chance makes of so many samples, four times."""
+    want, got = sum(numbers[1] for numbers in tally.values()), sum(value for value, _ in sums["mem-inuse"].values())
+    samples = sum(sums["mem-alloc"].get(site, (0, 0))[1] for site in tally if site.startswith("site_held"))
+    note("mem-inuse: %+.1f %%, %d samples of what is held" % ((got / want - 1) * 100, samples))
+    check(samples > 1500 and abs(got / want - 1) < max(0.05, 4 / samples ** 0.5), "in use in all", (got, want, samples))
+
+
+def check_each(kind, sums, tally, which, least, share):
+    """Those who have much: within the share, or four times what chance makes of that many samples if that is more."""
+    many = sorted(site for site in tally if tally[site][which] >= least)
+    check(len(many) >= 10, "there are places with much of " + kind, tally)
+    for site in many:
+        want, got = tally[site][which], sums.get(kind, {}).get(site, (0, 0))[0]
+        samples = sums["mem-alloc"].get(site, (0, 0))[1]
+        allowed = max(share, 4 / max(samples, 50) ** 0.5)
+        check(abs(got / want - 1) < allowed, "%s of %s within %.0f %%" % (kind, site, allowed * 100),
+              "got %d, want %d: %+.1f %%, %d samples" % (got, want, (got / want - 1) * 100, samples))
+    errors = [sums[kind].get(site, (0, 0))[0] / tally[site][which] - 1 for site in many]
+    note("%s of %d places: %.1f %% on average, %+.1f %% at worst" % (
+        kind, len(many), (sum(error ** 2 for error in errors) / len(errors)) ** 0.5 * 100, max(errors, key=abs) * 100))
+
+
+def test_what_is_held_beside_churn():
+    """Twenty places hold ninety megabytes, forty churn through a gigabyte a second: each has its own figure."""
+    build_programs("held_sites")
+    path = os.path.join(PROGRAMS, "held_sites")
+    program = Program("30", path=path, rate=None)
+    agent = start_agent([program], "held", budget="1%")
+    program.tell()
+    tally = program.tally()
+    end(agent.process)
+    sums, _, counters = read(agent.out, path)
+    note("%s" % {name: value for name, value in counters.items() if "mem." in name})
+    check(counters.get("farflame.mem.stacks", 0) < 40000, "few are told of a million samples", counters)
+    check_each("mem-alloc", sums, tally, 0, 0.01 * sum(numbers[0] for numbers in tally.values()), 0.15)
+    check_each("mem-inuse", sums, tally, 1, 5e6, 0.2)
+    check_in_all(sums, tally)
+
+
 def test_cost_is_bounded():
     sums, _, want = run_load(30, "mem-alloc,mem-inuse")
     # One in 512 KiB without a bound; the least that the bound leaves is a matter of the machine.
@@ -260,5 +303,5 @@ if __name__ == "__main__":
     need_bpf()
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     build_programs("allocs", "allocs_cc")
-    run(test_sites, test_nothing_left, test_operator_new, test_rust, test_many_processes, test_cost_is_bounded, test_flood,
+    run(test_sites, test_nothing_left, test_operator_new, test_rust, test_many_processes, test_what_is_held_beside_churn, test_cost_is_bounded, test_flood,
         test_containers_of_an_image)
