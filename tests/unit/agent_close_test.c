@@ -50,8 +50,9 @@ static void test_closed_without_a_stop(void)
 					.queue_limit_bytes = 1 << 20,
 					.timeout_ms = 2000,
 					.report_interval_ms = 1000};
-	struct agent agent = {.options = &options};
 	struct error err = {0};
+	struct agent agent = {.options = &options,
+			      .samples = samples_new(&(struct samples_sources){0}, &err)};
 
 	CHECK(agent_open_output(&agent, &err));
 	submit(agent.ship);
@@ -72,14 +73,15 @@ static void fill_slowly(void *context, struct profile_host *host)
 static void test_a_thread_that_cannot_be_stopped(void)
 {
 	struct agent_options options = {.host = "here", .frequency_hz = 19};
-	const struct report_sources sources = {.options = &options};
-	struct agent agent = {.options = &options};
+	struct error err = {0};
+	struct samples *samples = samples_new(&(struct samples_sources){0}, &err);
+	const struct report_sources sources = {.options = &options, .samples = samples};
+	struct agent agent = {.options = &options, .samples = samples};
 	struct ship_options ship = {.server_url = server.url,
 				    .queue_limit_bytes = 1 << 20,
 				    .timeout_ms = 2000,
 				    .fill_host = fill_slowly};
 	struct ship_counters counters;
-	struct error err = {0};
 
 	ship.context = agent.reporter = reporter_new(&sources, &err);
 	agent.ship = ship_start(&ship, &err);

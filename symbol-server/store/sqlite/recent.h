@@ -11,9 +11,9 @@
 #include "symbol-server/store/memory_table.h"
 
 enum {
-	RECENT_MINUTES = 20,          /* fifteen, and for how long a picture of them is looked at */
-	RECENT_PLACES = 32,           /* and those that a host's clock may be ahead */
-	RECENT_BYTES_MAX = 256 << 20, /* the oldest minutes make room */
+	RECENT_MINUTES = 20,         /* fifteen, and for how long a picture of them is looked at */
+	RECENT_PLACES = 32,          /* and those that a host's clock may be ahead */
+	RECENT_BYTES_MAX = 96 << 20, /* the oldest minutes make room */
 	RECENT_HOST_BYTES_MAX = 4 << 20, /* of one host, or those that share a place, in a minute */
 	RECENT_HOSTS = 1024,
 };

@@ -224,7 +224,7 @@ static void check_room(void)
 	CHECK(recent_has(&recent, now * minute, (now - RECENT_MINUTES) * minute, now * minute));
 	CHECK(!recent_has(&recent, now * minute, (now - RECENT_MINUTES) * minute - 1,
 			  now * minute));
-	for (uint32_t host = 0; host < 400; host++) {
+	for (uint32_t host = 0; host < 360; host++) {
 		put(&recent, now, now - 3 + host / 100, host, 1 << 20);
 		fits &= recent.bytes <= RECENT_BYTES_MAX;
 	}

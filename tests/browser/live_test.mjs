@@ -14,8 +14,8 @@ await send(FROM, 46, BURST, "api");
 const page = await openPage(server.url);
 
 async function send(from, count, [first, last], name) {
-  const directory = path.join(WORK, `seconds-${name}`);
-  const tool = path.join(ROOT, "tests/browser/seconds_report.py");
+  const directory = path.join(WORK, `live-${name}`);
+  const tool = path.join(ROOT, "tests/browser/live_report.py");
   execFileSync("/usr/bin/python3", ["-B", tool, String(from), String(count), String(first), String(last), name, directory], {
     env: { ...process.env, FARFLAME_BUILD: process.env.FARFLAME_BUILD ?? "build" },
     stdio: ["ignore", 2, 2],

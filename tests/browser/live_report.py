@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An agent's reports of five seconds each, for tests in JavaScript, one file each: DIR/0, DIR/1 …
 
-  seconds_report.py FROM_MS COUNT BURST_FROM BURST_UNTIL FUNCTION DIR    the burst: numbers of reports that have ten times as much
+  live_report.py FROM_MS COUNT BURST_FROM BURST_UNTIL FUNCTION DIR    the burst: numbers of reports that have ten times as much
 """
 
 import os
