@@ -113,4 +113,22 @@ async function pauses() {
   page.quiet("live");
 }
 
-await run(burst, live, pauses);
+// What the profiler itself takes stands below what it was put there to look at, and can be left out.
+async function own() {
+  const from = FROM - 60_000;
+  await send(from, 2, [99, 99], "farflame-agent");
+  const choice = { from: String(from - 2000), until: String(FROM + 178_000), by: "process" };
+  check(await page.open({ ...choice }), "the overview opens", page.complaints);
+  const names = () => page.texts(".overview-table td.name a");
+  equal(await names(), ["api", "farflame-agent"], "the profiler's own process comes last");
+  const answer = await server.json("timeline", { from: choice.from, until: choice.until, group_by: "process" });
+  const all = answer.series.reduce((sum, { value }) => sum + value, 0);
+  const itself = answer.series.find(({ labels }) => labels.process === "farflame-agent").value;
+  const said = await page.text(".overview-table tr.own");
+  check(said.includes(`farflame itself, ${((100 * itself) / all).toFixed(1)}`), "with its share", [said, itself, all]);
+  await page.click(".overview-table tr.own button");
+  check(await page.wait("!document.querySelector('.overview-table tr.own') && document.querySelector('.overview-table td.name a')"), "it is left out on demand");
+  equal(await names(), ["api"], "and only it");
+}
+
+await run(burst, live, pauses, own);

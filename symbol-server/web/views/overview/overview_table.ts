@@ -6,9 +6,9 @@ import { el } from "../../widgets/dom";
 import { GroupMenu } from "../../widgets/group_menu";
 import { formatCount, formatPercent, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
-import { narrowTo, searchChange, traceIdOf, type State } from "../../shell/state";
+import { narrowTo, pick, picksOf, searchChange, traceIdOf, type State } from "../../shell/state";
 import { linkTo } from "../links";
-import { rowsOf, type Row, type Rows } from "./overview_sums";
+import { isOwn, rowsOf, type Row, type Rows } from "./overview_sums";
 import { rateOf } from "../rates";
 import { reportedMs } from "../reported";
 
@@ -88,16 +88,18 @@ export class OverviewTable {
     const label = groupingOf(state);
     const sums = rowsOf(this.answers, label, state.type);
     const text = this.filter.value.trim().toLowerCase();
-    const wanted = sums.rows.filter(({ name }) => name.toLowerCase().includes(text));
+    const found = sums.rows.filter(({ name }) => name.toLowerCase().includes(text));
+    const own = found.filter(({ name }) => isOwn(name));
+    const wanted = found.filter(({ name }) => !isOwn(name));
     const shown = this.isWhole ? wanted : wanted.slice(0, ROWS_AT_ONCE);
     this.table.replaceChildren(
       el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "name" }, label), ...this.heads())),
-      el("tbody", {}, ...shown.map((row) => this.row(row, label, sums)), ...this.lastRow(sums)),
+      el("tbody", {}, ...shown.map((row) => this.row(row, label, sums)), ...this.lastRow(sums), ...this.ownRows(own, label, sums)),
     );
     this.more.hidden = shown.length === wanted.length;
     this.more.textContent = `Show all ${formatCount(wanted.length)}`;
     this.note.textContent =
-      wanted.length === 0 && text !== "" ? "Nothing matches." : `${formatCount(wanted.length)}`;
+      found.length === 0 && text !== "" ? "Nothing matches." : `${formatCount(found.length)}`;
   }
 
   private heads(): HTMLElement[] {
@@ -147,6 +149,25 @@ export class OverviewTable {
       ...(isChosen ? [el("span", { class: "quiet" }, share)] : []),
     );
     return el("td", { class: "number" }, link);
+  }
+
+  // farflame's own processes, below the others and counted as they are, with what they are together.
+  private ownRows(own: readonly Row[], label: string, sums: Rows): HTMLElement[] {
+    if (own.length === 0) {
+      return [];
+    }
+    const { shell } = this;
+    const { type } = shell.state;
+    const value = own.reduce((sum, { values }) => sum + (values.get(type) ?? 0), 0);
+    const leave = el("button", { type: "button", class: "line" }, "leave out");
+    leave.addEventListener("click", () => {
+      const { only, not } = picksOf(shell.state, label);
+      const names = own.map(({ name }) => name);
+      shell.change(pick(shell.state, label, { only: only.filter((name) => !isOwn(name)), not: [...not, ...names] }));
+    });
+    const said = `farflame itself, ${formatPercent(value, sums.sums.get(type) ?? 0)} of ${type} `;
+    const head = el("td", { class: "name quiet", colspan: String(1 + this.answers.length) }, said, leave);
+    return [el("tr", { class: "own" }, head), ...own.map((row) => this.row(row, label, sums))];
   }
 
   // What the answers had no room for is a row too: nothing is left out in silence.
