@@ -97,7 +97,7 @@ async function names_coming() {
   server.modules = MODULE_STATES;
   await pass(5);
   check(await shown(3), "once more");
-  check(await own.wait("document.getElementById('stat-unsymbolized').innerText === 'unsymbolized 2.86 %'"), "says when they are there");
+  check(await own.wait("document.getElementById('stat-unsymbolized').innerText === 'unsymbolized 2.85 %'"), "says when they are there");
   server.asked.length = 0;
   await pass(600);
   await own.click("#stat-unsymbolized");

@@ -37,7 +37,7 @@ async function status() {
   const modules = `2.95 % code without frame pointers — in libssl.so.3 80.0 %, ${"cd".repeat(20)} 20.0 %`;
   await has("#tip", modules, "a tip has all reasons and the modules behind each");
   await has("#tip", "0.69 % 32-bit process", "also those without modules");
-  equal(await page.text("#stat-unsymbolized"), "unsymbolized 2.86 %", "time in functions without names");
+  equal(await page.text("#stat-unsymbolized"), "unsymbolized 2.85 %", "time in functions without names");
   equal(await page.text("#stat-value"), "10.3 s · avg 0.003 CPUs", "value in human units");
   check(await page.waitText("#pick-process", "all (3)"), "processes to choose from");
   await has("#legend", "[k] kernel", "the legend names the kernel's mark");

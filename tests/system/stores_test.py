@@ -16,6 +16,7 @@ import clickhouse  # noqa: E402
 from otlp_writer import Request  # noqa: E402
 
 PERIOD = 10101010
+MINUTE = 60 * 10**9
 HOUR = 3600 * 10**9
 NOW = time.time_ns() // (60 * 10**9) * (60 * 10**9)
 TIMES = [NOW - 20 * 10**9, NOW - 90 * 10**9, NOW - 2 * HOUR, NOW - 26 * HOUR, NOW - 50 * HOUR]
@@ -99,13 +100,14 @@ def requests():
 
 
 def questions():
-    """Paths that have an answer with an order."""
+    """Paths that have an answer with an order. Ranges are of whole minutes, which is what ClickHouse has; SQLite knows
+    the newest by the second."""
     ranges = [(NOW - 51 * HOUR, NOW + 60 * 10**9), (TIMES[3] - HOUR // 2, TIMES[3] + 2 * HOUR), (TIMES[1], TIMES[0] + 1),
               (TIMES[2], TIMES[2] + 1), (NOW - 300 * HOUR, NOW - 200 * HOUR)]
     matches = ["", '{service="svc-api"}', '{host=~"web[01]"}', '{host="web1",thread=~"w.*|gc.*"}', '{thread!="worker"}',
                '{process="job\'\\\\%"}', '{zone="z1",service!~"svc.*"}', '{host="nobody"}']
     for number, (from_, until) in enumerate(ranges):
-        span = {"from": from_ // 10**6, "until": until // 10**6}
+        span = {"from": from_ // MINUTE * 60000, "until": -(-until // MINUTE) * 60000}
         for match in matches:
             asked = dict(span, match=match) if match else dict(span)
             for type_, _ in TYPES if number < 2 else TYPES[:1]:
