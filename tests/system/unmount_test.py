@@ -9,7 +9,7 @@ import time
 from harness import PROGRAMS, WORK, Agent, Server, build_programs, check, end, free_port, need_bpf, note, \
     run, skip_all, start, wait_for
 
-SECONDS = 45  # 30 of them may be the upload list's, where the server did not take the file
+SECONDS = 90  # half of them are the agent's: 30 s on the upload list where the server did not take the file
 
 
 def mounted(name):
