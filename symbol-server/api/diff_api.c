@@ -164,6 +164,7 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 
 	flame->query.by_bucket = side->diffing->by_part;
 	flame->query.is_part_of_mean = true;
+	flame->query.whole_minutes = true; /* of both sides, or one would have a part of the other's */
 	flame->is_whole = flame->query.by_bucket;
 	flame->query.step_ms = flame->query.by_bucket
 				       ? step_choose(flame->query.until_ms - flame->query.from_ms,

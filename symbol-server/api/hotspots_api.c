@@ -148,6 +148,7 @@ static bool look(struct hunt *hunt, struct api *api, struct error *err)
 
 	flame->query.by_bucket = true;
 	flame->query.step_ms = hunt->step_ms;
+	flame->query.whole_minutes = true;
 	if (!flame_request_run(flame, api, err))
 		return false;
 	set_range(hunt);

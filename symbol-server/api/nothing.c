@@ -235,8 +235,8 @@ static bool find_times(const struct looking *looking, int64_t from_ms, int64_t u
 	query.selector = looking->asked->selector; /* borrowed */
 	query.step_ms = step_ms;
 	query_to_samples(&query, &wanted);
-	wanted.thread_wanted = NULL; /* a time line of sums tells none apart */
-	wanted.trace_id = wanted.span_id = NULL;
+	if (wanted.thread_wanted || wanted.trace_id || wanted.span_id)
+		return false; /* a time line of sums tells none apart */
 	line = samples_timeline(looking->api->samples, &wanted, NULL);
 	*first_ms = INT64_MAX;
 	*last_ms = 0;

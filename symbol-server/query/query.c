@@ -136,7 +136,7 @@ void query_to_samples(struct query *query, struct samples_query *out)
 	*out = (struct samples_query){
 		.tenant = query->tenant,
 		.from_ms = query->from_ms,
-		.by_second = true,
+		.by_second = !query->whole_minutes,
 		.is_exact = query->is_exact,
 		.until_ms = query->until_ms,
 		.type = query->type,

@@ -30,6 +30,7 @@ struct query {
 	bool all_labels; /* the caller looks at labels besides those of selector and groups */
 	bool by_bucket;  /* steps of step_ms are kept apart */
 	int64_t step_ms;
+	bool whole_minutes; /* even where seconds are known */
 	bool is_part_of_mean;     /* as samples_query has it */
 	bool by_span, only_spans; /* likewise */
 	/* Whether a span's samples take part, given its 24 bytes of ids; NULL: all do. */

@@ -103,7 +103,7 @@ async function nothing_there() {
       check(await page.waitText("#message", words), `${view}, ${JSON.stringify(asked)}: ${words}`, await page.text("#message"));
     };
     await has({ host: "doesnotexist" }, "No such host as 'doesnotexist'; known are: one");
-    await has({ match: 'pid="1"' }, "No such label as 'pid'; known are: ");
+    await has({ match: 'nonsense="1"' }, "No such label as 'nonsense'; known are: ");
     if (view !== "wall" && view !== "modules") {
       await has({ type: "mem-alloc" }, "No mem-alloc was ever recorded here; recorded are: on-cpu");
       equal(await page.text("#message .command code"), `sudo farflame-agent --server ${server.url} --profile on-cpu,mem-alloc`, "with the command that does");

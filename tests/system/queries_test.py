@@ -207,11 +207,13 @@ def unknown():
                       {"group_by": "container,zone,thread" if path != "diff" else "process"}):
             status, answer = said(server, path, **asked, **span)
             equal(status, 200, "%s, %s: known, if not together" % (path, asked))
-    for match, host in (("", "all"), ('{host="web1"}', "one"), ('{thread="t"}', "a thread")):
+    known, unknown = (begin, begin + 131 * MINUTE), (None, None)
+    for match, host, times in (("", "all", known), ('{host="web1"}', "one", known), ('{thread="t"}', "a thread", unknown),
+                               ('{pid="1"}', "a process that there never was", unknown)):
         for path in ("flamegraph", "timeline"):
             accounting = said(server, path, match=match, from_=NOW - MINUTE, until=NOW)[1]["accounting"]
             equal((accounting["samples"], accounting.get("data_from"), accounting.get("data_until"), accounting.get("nothing")),
-                  (0, begin, begin + 131 * MINUTE, None), "%s: a range without data says from when to when there are, of %s" % (path, host))
+                  (0, *times, None), "%s: a range without data says from when to when there are, as far as sums tell, of %s" % (path, host))
     for kind, how in (("mem-alloc", "; farflame-agent takes it with --profile on-cpu,mem-alloc"), ("rdma", "")):
         for path in ("flamegraph", "timeline"):
             status, answer = said(server, path, type=kind, **span)
