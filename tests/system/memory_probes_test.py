@@ -86,7 +86,8 @@ def test_cut_off_is_one_process_own():
     os.link(path, harness.WORK + "/go_modest")  # the same file by another name
     greedy, modest = Program(path, "1", os.devnull), Program(harness.WORK + "/go_modest", str(RATE), os.devnull)
     out = harness.WORK + "/cut.otlp"
-    agent = Agent("--profile", "mem-alloc", "--output", out, "--log-level", "debug", "--mem-budget", "20%", "--pid",
+    # What a sample costs beside the runtime's own work for it differs by machine: a tenth to a third of it.
+    agent = Agent("--profile", "mem-alloc", "--output", out, "--log-level", "debug", "--mem-budget", "5%", "--pid",
                   "%d,%d" % (greedy.process.pid, modest.process.pid), log="cut.log")
     check(wait_for(lambda: "program probed" in agent.text(), 30), "they are probed", agent.text())
     greedy.tell("1500")
