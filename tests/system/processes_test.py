@@ -278,11 +278,11 @@ def deleted():
             request.sample(profile, [("cpython", thread, "a.py", 3)], [10**9], thread=thread)
             profile.samples[-1].attribute_indices.append(request.attribute("user.id", thread + "-user"))
     equal(server.post(request.bytes())[0], 200, "a report is taken")
-    check(wait_for(lambda: bytes_with("secret-thread-user", folder), 90), "and is in a database")
+    check(wait_for(lambda: bytes_with("secret-thread-user", folder), 180), "and is in a database")
     for match in ('{thread="secret-thread"}', '{command="web --told 8"}'):
         query = urllib.parse.urlencode({"match": match, "from": "now-1h", "until": "now"})
         equal(server.request("DELETE", "/api/v1/samples?" + query)[0], 200, "deletes " + match)
-    check(wait_for(lambda: not bytes_with("secret", folder) and not bytes_with("--told 8", folder), 90),
+    check(wait_for(lambda: not bytes_with("secret", folder) and not bytes_with("--told 8", folder), 180),
           "neither the thread nor the other process is in a database", bytes_with("secret", folder))
     equal(list(told(server, "command")), ["web --told 7"], "what is left is of a process that is known")
     server.stop()
