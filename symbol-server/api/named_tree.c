@@ -415,13 +415,18 @@ static void count_weight(struct planting *planting, uint64_t weight)
 		planting->weights[planting->weight_count++] = planting->least;
 }
 
+static bool is_before(const struct bud *a, const struct bud *b)
+{
+	return a->value != b->value ? a->value > b->value : a->flame < b->flame;
+}
+
 static bool push_bud(struct planting *planting, struct bud bud)
 {
 	size_t at = planting->bud_count++;
 
 	if (!grow((void **)&planting->buds, at, &planting->bud_room, sizeof(bud)))
 		return no_memory(planting);
-	for (; at && planting->buds[(at - 1) / 2].value < bud.value; at = (at - 1) / 2)
+	for (; at && is_before(&bud, &planting->buds[(at - 1) / 2]); at = (at - 1) / 2)
 		planting->buds[at] = planting->buds[(at - 1) / 2];
 	planting->buds[at] = bud;
 	return true;
@@ -434,9 +439,9 @@ static struct bud pop_bud(struct planting *planting)
 
 	while ((next = 2 * at + 1) < planting->bud_count) {
 		if (next + 1 < planting->bud_count &&
-		    planting->buds[next + 1].value > planting->buds[next].value)
+		    is_before(&planting->buds[next + 1], &planting->buds[next]))
 			next++;
-		if (planting->buds[next].value <= last.value)
+		if (is_before(&last, &planting->buds[next]))
 			break;
 		planting->buds[at] = planting->buds[next];
 		at = next;
@@ -571,6 +576,22 @@ static bool put_callee(struct planting *planting, uint32_t flame, const struct c
 	return push_bud(planting, (struct bud){callee->value, at, callee->first_member});
 }
 
+/* Which callees the cut takes does not depend on the order in which the stacks came. */
+static int compare_callees(const void *left, const void *right, void *context)
+{
+	const struct callee *a = left, *b = right;
+	const struct flame_frame *frames = context;
+	uint64_t a_hash, b_hash;
+
+	if (a->value != b->value)
+		return a->value < b->value ? 1 : -1;
+	a_hash = frame_names_hash(&frames[a->frame]);
+	b_hash = frame_names_hash(&frames[b->frame]);
+	if (a_hash != b_hash)
+		return a_hash < b_hash ? -1 : 1;
+	return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
 static bool open_bud(struct planting *planting, const struct bud *bud)
 {
 	uint32_t idle = planting->pass->tree->nodes[bud->flame].first_child;
@@ -590,6 +611,9 @@ static bool open_bud(struct planting *planting, const struct bud *bud)
 		if (!add_member(planting, &member))
 			return false;
 	}
+	if (planting->pass->limit.max_nodes)
+		qsort_r(planting->callees, planting->callee_count, sizeof(*planting->callees),
+			compare_callees, planting->stacks->names.frames);
 	for (size_t i = 0; i < planting->callee_count; i++) {
 		value += planting->callees[i].value;
 		samples += planting->callees[i].samples;

@@ -11,6 +11,7 @@ struct cut {
 	const struct flame_node *old;
 	size_t old_count;
 	uint32_t *by_weight; /* old indices, heaviest first, parent before child */
+	uint64_t *places;    /* by old index: who is taken first of those that weigh the same */
 	uint8_t *is_kept;    /* by old index */
 	struct flame_node *nodes;
 	size_t count;
@@ -20,11 +21,13 @@ struct cut {
 
 static int compare_weight(const void *left, const void *right, void *context)
 {
-	const struct flame_node *nodes = context;
+	const struct cut *cut = context;
 	uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
 
-	if (nodes[a].total != nodes[b].total)
-		return nodes[a].total < nodes[b].total ? 1 : -1;
+	if (cut->old[a].total != cut->old[b].total)
+		return cut->old[a].total < cut->old[b].total ? 1 : -1;
+	if (cut->places[a] != cut->places[b])
+		return cut->places[a] < cut->places[b] ? 1 : -1;
 	return a < b ? -1 : a > b;
 }
 
@@ -59,27 +62,59 @@ uint64_t flame_tree_nth_total(const uint64_t *totals, size_t count, size_t wante
 	return found;
 }
 
+/* By depth, then by the names that lead there: not by the order in which the stacks came, which
+ * is another one in each store. */
+static bool place_nodes(struct cut *cut)
+{
+	enum { DEEPEST = 0xffff };
+	uint64_t *paths = calloc(cut->old_count, sizeof(*paths));
+	uint16_t *depths = calloc(cut->old_count, sizeof(*depths));
+	bool ok = paths && depths;
+
+	for (size_t i = 1; ok && i < cut->old_count; i++) {
+		const struct flame_node *node = &cut->old[i];
+		uint16_t above = depths[node->parent];
+
+		depths[i] = above < DEEPEST ? above + 1 : DEEPEST;
+		paths[i] = hash_word(paths[node->parent],
+				     hash_word(frame_names_hash(&node->frame), node->frame.kind));
+		cut->places[i] = (uint64_t)(DEEPEST - depths[i]) << 48 |
+				 (depths[i] < DEEPEST ? paths[i] >> 16 : 0);
+	}
+	cut->places[0] = UINT64_MAX;
+	free(paths);
+	free(depths);
+	return ok;
+}
+
 /* The heaviest nodes, sorted, into by_weight; how many: wanted. Of a million nodes few are wanted,
- * and most weigh the same: only those above the last one's weight need sorting. */
+ * and most weigh the same: no more are sorted than are taken. */
 static bool sort_heaviest(struct cut *cut, size_t wanted)
 {
-	uint64_t *totals = calloc(cut->old_count, sizeof(*totals)), last;
-	size_t count = 0;
+	uint64_t *keys = calloc(cut->old_count, sizeof(*keys)), last, place;
+	size_t count = 0, equal = 0;
 
-	if (!totals)
+	if (!keys || !place_nodes(cut)) {
+		free(keys);
 		return false;
+	}
 	for (size_t i = 0; i < cut->old_count; i++)
-		totals[i] = cut->old[i].total;
-	last = flame_tree_nth_total(totals, cut->old_count, wanted);
+		keys[i] = cut->old[i].total;
+	last = flame_tree_nth_total(keys, cut->old_count, wanted);
 	for (uint32_t i = 0; i < cut->old_count; i++)
-		if (totals[i] > last)
+		if (cut->old[i].total > last)
 			cut->by_weight[count++] = i;
-	qsort_r(cut->by_weight, count, sizeof(*cut->by_weight), compare_weight,
-		(void *)(uintptr_t)cut->old);
+		else if (cut->old[i].total == last)
+			keys[equal++] = cut->places[i];
+	place = flame_tree_nth_total(keys, equal, wanted - count);
+	for (uint32_t i = 0; i < cut->old_count; i++)
+		if (cut->old[i].total == last && cut->places[i] > place)
+			cut->by_weight[count++] = i;
 	for (uint32_t i = 0; count < wanted; i++)
-		if (totals[i] == last)
+		if (cut->old[i].total == last && cut->places[i] == place)
 			cut->by_weight[count++] = i;
-	free(totals);
+	qsort_r(cut->by_weight, count, sizeof(*cut->by_weight), compare_weight, cut);
+	free(keys);
 	return true;
 }
 
@@ -220,11 +255,12 @@ bool flame_tree_fold(struct flame_tree *tree, struct flame_limit limit)
 	bool ok = false;
 
 	cut.by_weight = calloc(tree->count, sizeof(*cut.by_weight));
+	cut.places = calloc(tree->count, sizeof(*cut.places));
 	cut.is_kept = calloc(tree->count, 1);
 	cut.scratch = calloc(tree->count, sizeof(*cut.scratch));
 	cut.nodes = calloc(room, sizeof(*cut.nodes));
-	if (!origin || !cut.by_weight || !cut.is_kept || !cut.scratch || !cut.nodes ||
-	    !choose_kept(&cut, limit))
+	if (!origin || !cut.by_weight || !cut.places || !cut.is_kept || !cut.scratch ||
+	    !cut.nodes || !choose_kept(&cut, limit))
 		goto out;
 	write_nodes(&cut, origin);
 	free(tree->nodes);
@@ -236,6 +272,7 @@ bool flame_tree_fold(struct flame_tree *tree, struct flame_limit limit)
 out:
 	free(origin);
 	free(cut.by_weight);
+	free(cut.places);
 	free(cut.is_kept);
 	free(cut.scratch);
 	free(cut.nodes);

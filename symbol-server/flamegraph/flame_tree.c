@@ -24,8 +24,7 @@ uint64_t frame_name_hash(const char *name)
 	return hash ? hash : 1;
 }
 
-/* Of the name where there is no signature. */
-static uint64_t names_hash(const struct flame_frame *frame)
+uint64_t frame_names_hash(const struct flame_frame *frame)
 {
 	uint64_t hash = frame->name_hash ? frame->name_hash : frame_name_hash(frame->name);
 
@@ -44,7 +43,7 @@ bool frame_is_function(const struct flame_frame *frame)
 
 uint64_t frame_function_hash(const struct flame_frame *frame)
 {
-	return hash_word(names_hash(frame), frame->module);
+	return hash_word(frame_names_hash(frame), frame->module);
 }
 
 /* Hashes may be missing: 0. */
@@ -131,7 +130,7 @@ static bool grow(struct flame_tree *tree)
 
 static uint64_t hash_path(uint64_t path, const struct flame_frame *frame)
 {
-	return hash_word(path + names_hash(frame),
+	return hash_word(path + frame_names_hash(frame),
 			 (uint64_t)frame->module << 8 | (uint64_t)frame->kind);
 }
 

@@ -43,6 +43,9 @@ struct flame_frame { /* what makes two frames the same node: name, signature, mo
 /* Never 0. */
 uint64_t frame_name_hash(const char *name);
 
+/* Of the name where there is no signature; made anew where the frame does not bring it. */
+uint64_t frame_names_hash(const struct flame_frame *frame);
+
 /* Not the root, a group, or what stands for stacks that are incomplete, cut or idle. */
 bool frame_is_function(const struct flame_frame *frame);
 /* Name, signature and module make a function, inlined or not. */
@@ -94,7 +97,8 @@ void flame_tree_sum(struct flame_tree *tree); /* all totals anew, from what node
 /* Keeps the heaviest nodes (by total, ancestors always); what is folded away becomes one child
  * "[cut]" of its nearest kept ancestor, and tree->cut counts its value. At most max_nodes are left,
  * "[cut]" ones among them, but never less than the root and its "[cut]". Siblings end sorted by
- * total, then name; nodes are renumbered breadth first. Nothing can be added afterwards. */
+ * total, then name; nodes are renumbered breadth first. Of nodes that
+ * weigh the same the same ones stay, in whatever order the stacks were added. Nothing can be added afterwards. */
 bool flame_tree_cut(struct flame_tree *tree, size_t max_nodes);
 
 struct flame_limit {

@@ -6,6 +6,7 @@ starts is ended by its process id, also when the test fails. Waiting is bounded,
 where a condition can be asked for: the machine may be slow.
 """
 import atexit
+import contextlib
 import http.client
 import functools
 import json
@@ -275,6 +276,16 @@ class Server:
 
         wait_for(attempt, seconds, 0.5)
         return rows
+
+
+def files_with(text, paths):
+    """Those of the files that contain the text. A database's journal may go while it is looked for."""
+    found = []
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+            if text.encode() in file.read():
+                found.append(path)
+    return found
 
 
 class Agent:

@@ -11,8 +11,8 @@ import sys
 import time
 import urllib.parse
 
-from harness import BUILD, WORK, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, start, \
-    wait_for
+from harness import BUILD, WORK, Agent, Server, build_programs, check, end, equal, files_with, need_bpf, note, program_copy, \
+    run, start, wait_for
 
 sys.path.insert(0, "tests/tools")
 from otlp_writer import Request  # noqa: E402
@@ -261,10 +261,6 @@ def foreign():
     server.stop()
 
 
-def bytes_with(text, folder):
-    return [path for path in glob.glob(folder + "/*.db*") if text.encode() in open(path, "rb").read()]
-
-
 def deleted():
     """The sample that told of a process goes, with all that it said of a thread; what it told of the process stays as
     long as the process has samples, and goes with them."""
@@ -278,12 +274,12 @@ def deleted():
             request.sample(profile, [("cpython", thread, "a.py", 3)], [10**9], thread=thread)
             profile.samples[-1].attribute_indices.append(request.attribute("user.id", thread + "-user"))
     equal(server.post(request.bytes())[0], 200, "a report is taken")
-    check(wait_for(lambda: bytes_with("secret-thread-user", folder), 180), "and is in a database")
+    check(wait_for(lambda: files_with("secret-thread-user", glob.glob(folder + "/*.db*")), 180), "and is in a database")
     for match in ('{thread="secret-thread"}', '{command="web --told 8"}'):
         query = urllib.parse.urlencode({"match": match, "from": "now-1h", "until": "now"})
         equal(server.request("DELETE", "/api/v1/samples?" + query)[0], 200, "deletes " + match)
-    check(wait_for(lambda: not bytes_with("secret", folder) and not bytes_with("--told 8", folder), 180),
-          "neither the thread nor the other process is in a database", bytes_with("secret", folder))
+    check(wait_for(lambda: not files_with("secret", glob.glob(folder + "/*.db*")) and not files_with("--told 8", glob.glob(folder + "/*.db*")), 180),
+          "neither the thread nor the other process is in a database", files_with("secret", glob.glob(folder + "/*.db*")))
     equal(list(told(server, "command")), ["web --told 7"], "what is left is of a process that is known")
     server.stop()
     server = Server(data="deleted")

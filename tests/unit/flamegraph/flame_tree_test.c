@@ -180,6 +180,38 @@ static void test_random_cuts(void)
 	CHECK(ok);
 }
 
+/* Many weigh the same: which of them stay does not depend on who came first. */
+static void test_cut_of_equals(void)
+{
+	enum { STACKS = 64 };
+	static char texts[2][STACKS][32];
+	struct flame_tree *trees[2];
+	bool ok = true;
+
+	for (size_t max_nodes = 2; max_nodes < 90; max_nodes++) {
+		for (size_t t = 0; t < 2; t++) {
+			trees[t] = flame_tree_new(1000);
+			for (int i = 0; i < STACKS; i++) {
+				int at = t ? (i * 37 + 11) % STACKS : i;
+
+				snprintf(texts[t][i], sizeof(texts[t][i]), "g%d f%d %c", at % 8,
+					 at / 8, 'a' + at % 3);
+				ok &= add(trees[t], texts[t][i], 1 + (at % 8) / 4);
+			}
+			ok &= flame_tree_cut(trees[t], max_nodes) && is_sound(trees[t]);
+		}
+		ok &= trees[0]->count == trees[1]->count;
+		for (size_t i = 0; ok && i < trees[0]->count; i++)
+			ok = !strcmp(trees[0]->nodes[i].frame.name,
+				     trees[1]->nodes[i].frame.name) &&
+			     trees[0]->nodes[i].total == trees[1]->nodes[i].total &&
+			     trees[0]->nodes[i].parent == trees[1]->nodes[i].parent;
+		flame_tree_free(trees[0]);
+		flame_tree_free(trees[1]);
+	}
+	CHECK(ok);
+}
+
 static void test_limits(void)
 {
 	struct flame_tree *tree = flame_tree_new(3);
@@ -208,6 +240,7 @@ int main(void)
 	test_cut();
 	test_fold();
 	test_random_cuts();
+	test_cut_of_equals();
 	test_limits();
 	return checks_done();
 }
