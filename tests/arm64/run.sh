@@ -10,23 +10,7 @@ work=${1:-${BUILD:-build}}/arm64
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
 root=$work/debian/root built=$work/build libc=/usr/aarch64-linux-gnu
-number=0 bad=0
-
-result() { # STATUS DESCRIPTION [LOG]
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		bad=$((bad + 1))
-		echo "not ok $number - $2"
-		[ -z "${3:-}" ] || grep -E 'not ok|error|# ' "$3" | head -n 12 | sed 's/^/# /'
-	fi
-}
-
-skip() { # WHY
-	number=$((number + 1))
-	echo "ok $number # SKIP $1"
-}
+. tests/tools/tap.sh
 
 emulated() { # PROGRAM ARGUMENT…
 	timeout -k 5 120 qemu-aarch64 -cpu max -L $libc "$@" </dev/null

@@ -1,21 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the scripts that boot guests: TAP, and QEMU without KVM. $work is where a guest's serial ports go.
-number=0 bad=0
-
-result() { # STATUS DESCRIPTION
-	number=$((number + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $number - $2"
-	else
-		bad=$((bad + 1))
-		echo "not ok $number - $2"
-	fi
-}
-
-skip() { # WHY
-	number=$((number + 1))
-	echo "ok $number # SKIP $1"
-}
+. tests/tools/tap.sh
 
 # NAME SECONDS VMLINUZ INITRAMFS ARGUMENT…: a guest, until it switches itself off; its first serial port is
 # $work/NAME.console, its second $work/NAME.results.

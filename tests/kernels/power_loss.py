@@ -45,11 +45,12 @@ def kernel():
 
 def make_initramfs(modules):
     root = os.path.join(WORK, "root")
-    for folder in ("bin", "dev", "proc", "sys", "tmp", "modules"):
+    for folder in ("bin", "dev", "proc", "sys", "tmp", "disk", "modules"):
         os.makedirs(os.path.join(root, folder))
     shutil.copy(shutil.which("busybox"), root + "/bin/busybox")
     shutil.copy("tests/kernels/power_init.sh", root + "/init")
     os.chmod(root + "/init", 0o755)
+    shutil.copy("tests/kernels/guest_disk.sh", root)
     shutil.copy(BUILD + "/farflame-server", root + "/farflame-server")
     order = []
     for name in WANTED:

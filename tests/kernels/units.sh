@@ -71,10 +71,11 @@ make_disk() {
 
 make_initramfs() { # MODULES OUT: finds the disk
 	root=$(mktemp -d) || exit 1
-	mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/disk" "$root/modules"
+	mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/disk" "$root/modules"
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	cp tests/kernels/units_init.sh "$root/init"
 	chmod 755 "$root/init"
+	cp tests/kernels/guest_disk.sh "$root/"
 	for module in $modules; do
 		find "$1" -name "$module.ko*" | head -n 1 | while read -r file; do
 			case $file in

@@ -56,20 +56,6 @@ static void *run_load(void *context)
 	return NULL;
 }
 
-static uint64_t agent_taken(struct samples_store *store)
-{
-	struct agent_state *agents;
-	uint64_t taken = 0;
-	struct arena arena;
-	size_t count = 0;
-
-	arena_init(&arena, 1 << 20);
-	if (samples_agents(store, 1, &arena, &agents, &count, NULL) && count == 1)
-		taken = agents[0].taken;
-	arena_release(&arena);
-	return taken;
-}
-
 static void check_copy(const char *path, uint32_t at_least, uint32_t at_most)
 {
 	struct samples_store *store = open_store(path, NULL);

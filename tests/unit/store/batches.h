@@ -257,6 +257,21 @@ TEST struct totals query_totals(struct samples_store *store, int64_t from_ms, in
 	return totals;
 }
 
+/* What the only agent says that it took; 0: there is not one. */
+TEST uint64_t agent_taken(struct samples_store *store)
+{
+	struct agent_state *agents;
+	struct arena arena;
+	uint64_t taken = 0;
+	size_t count = 0;
+
+	arena_init(&arena, 1 << 20);
+	if (samples_agents(store, 1, &arena, &agents, &count, NULL) && count == 1)
+		taken = agents[0].taken;
+	arena_release(&arena);
+	return taken;
+}
+
 /* Samples that came with a request. */
 TEST uint64_t query_spans(struct samples_store *store, int64_t from_ms, int64_t until_ms)
 {

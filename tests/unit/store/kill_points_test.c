@@ -166,20 +166,6 @@ static bool kill_run(const char *directory, unsigned at, uint32_t *acknowledged)
 
 /* ---- what is there afterwards ---- */
 
-static uint64_t agent_taken(struct samples_store *store)
-{
-	struct agent_state *agents;
-	struct arena arena;
-	uint64_t taken = 0;
-	size_t count = 0;
-
-	arena_init(&arena, 1 << 20);
-	if (samples_agents(store, 1, &arena, &agents, &count, NULL) && count == 1)
-		taken = agents[0].taken;
-	arena_release(&arena);
-	return taken;
-}
-
 /* A crash damages nothing. */
 static bool has_damaged_file(const char *path)
 {

@@ -3,15 +3,12 @@
  * roll-ups; also when the server is killed before or after any commit on the way there. */
 #include "tests/check.h"
 
-#include <dlfcn.h>
-#include <signal.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
 #include "tests/unit/store/batches.h"
+#include "tests/unit/store/kill_shims.h"
 
 enum { REPORTS = 20, STACKS = 10 };
 
@@ -19,41 +16,6 @@ enum { REPORTS = 20, STACKS = 10 };
 #ifndef POINT_STEP
 #define POINT_STEP 4
 #endif
-
-static atomic_uint points, kill_at; /* kill_at 0: never */
-
-static void point(void)
-{
-	if (atomic_fetch_add(&points, 1) + 1 == kill_at)
-		raise(SIGKILL);
-}
-
-int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
-{
-	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
-	bool is_point = strstr(sql, "COMMIT") && !sqlite3_db_readonly(db, "main");
-	int code;
-
-	if (!real)
-		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_exec");
-	if (is_point)
-		point();
-	code = real(db, sql, fn, context, message);
-	if (is_point)
-		point();
-	return code;
-}
-
-/* Only processes die here, so nothing has to reach the disk. */
-int fsync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
-
-int fdatasync(int fd)
-{
-	return fd < 0 ? -1 : 0;
-}
 
 /* ---- what was sent ---- */
 
@@ -84,20 +46,6 @@ static bool send_all(struct samples_store *store)
 		arena_release(&maker.arena);
 	}
 	return ok;
-}
-
-static uint64_t agent_taken(struct samples_store *store)
-{
-	struct agent_state *agents;
-	struct arena arena;
-	uint64_t taken = 0;
-	size_t count = 0;
-
-	arena_init(&arena, 1 << 20);
-	if (samples_agents(store, 1, &arena, &agents, &count, NULL) && count == 1)
-		taken = agents[0].taken;
-	arena_release(&arena);
-	return taken;
 }
 
 static bool is_whole(struct samples_store *store)
