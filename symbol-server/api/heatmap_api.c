@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /api/v1/heatmap */
+/* GET /api/v1/heatmap: by time here, by function in heatmap_functions.c */
 #include <string.h>
 
 #include "common/options.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/heatmap_functions.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/heat_map.h"
@@ -42,7 +43,7 @@ static bool read_request(struct http_request *request, struct api *api, struct h
 	const char *column = http_request_query(request, "column");
 
 	heat->rows = ROWS_DEFAULT;
-	if (!parameters_check(request, "type from until match column rows", err) ||
+	if (!parameters_check(request, "type from until match by column rows", err) ||
 	    !parameters_query(request, false, &heat->query, err) ||
 	    !query_life_start(request, &api->query_limits, &heat->query, err) ||
 	    !parameter_uint(request, "rows", 1, HEAT_ROWS_MAX, &heat->rows, err))
@@ -162,7 +163,16 @@ void api_heatmap_get(struct http_request *request, struct http_response *respons
 {
 	struct heat_request heat = {.rows = 0};
 	struct error err = {0};
+	unsigned by_function = 0;
 
+	if (!parameter_choice(request, "by", "time|function", &by_function, &err)) {
+		answer_failure(response, &err);
+		return;
+	}
+	if (by_function) {
+		heatmap_functions_get(request, response, context);
+		return;
+	}
 	if (read_request(request, context, &heat, &err) && fill(&heat, context, &err))
 		write_answer(response, &heat);
 	else

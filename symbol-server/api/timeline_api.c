@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/hash_table.h"
-#include "common/options.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
@@ -63,13 +62,6 @@ static bool no_memory(struct error *err)
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
-/* A minute is whole steps, or a step is whole minutes: sums of either are the same. */
-static bool is_step(int64_t step_ms)
-{
-	return step_ms > 0 && (step_ms % SAMPLES_BUCKET_MS == 0 ||
-			       (SAMPLES_BUCKET_MS % step_ms == 0 && step_ms % 1000 == 0));
-}
-
 static bool read_step(struct http_request *request, struct timing *timing, struct error *err)
 {
 	const struct query *query = &timing->flame.query;
@@ -80,19 +72,7 @@ static bool read_step(struct http_request *request, struct timing *timing, struc
 	if (!text || !*text)
 		return true;
 	timing->is_step_asked = true;
-	if (!duration_parse(text, &timing->step_ms, err))
-		return error_prefix(err, "parameter 'step'");
-	if (!is_step(timing->step_ms))
-		return error_set(
-			err, ERROR_OPTION,
-			"parameter 'step': '%.60s' is neither a multiple of 1m nor of 1s and "
-			"a part of 1m",
-			text);
-	if (range_ms / timing->step_ms > STEPS_MAX)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'step': more than %d steps are in that range",
-				 STEPS_MAX);
-	return true;
+	return step_parse("step", text, range_ms, STEPS_MAX, &timing->step_ms, err);
 }
 
 /* --- adding up --- */
@@ -175,10 +155,7 @@ static bool group_of(struct timing *timing, const struct series_labels *series, 
 static void set_range(struct timing *timing, int64_t from_ms, int64_t until_ms,
 		      int64_t resolution_ms)
 {
-	/* Nor is it said of minutes in what second of them something was. */
-	if (timing->step_ms < resolution_ms &&
-	    (!timing->is_step_asked || timing->step_ms < SAMPLES_BUCKET_MS))
-		timing->step_ms = resolution_ms; /* nothing lies between */
+	timing->step_ms = step_known(timing->step_ms, timing->is_step_asked, resolution_ms);
 	timing->first_ms = from_ms / timing->step_ms * timing->step_ms;
 	timing->step_count =
 		(uint32_t)((until_ms - timing->first_ms + timing->step_ms - 1) / timing->step_ms);

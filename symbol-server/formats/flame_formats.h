@@ -82,9 +82,11 @@ bool flame_svg(const struct flame_answer *answer, struct buffer *out);
 /* One page that needs no network: flame graph, functions of top, accounting. */
 bool flame_html(const struct flame_answer *answer, struct buffer *out);
 
-/* {"type",…,"functions":[…],"own":{…},"accounting":{…}}, and its functions alone. */
+/* {"type",…,"functions":[…],"own":{…},"accounting":{…}}, its functions alone, and one of them. */
 bool top_json(const struct flame_answer *answer, struct buffer *out);
 void top_functions_json(struct json *json, const struct flame_answer *answer);
+void top_function_json(struct json *json, const struct flame_answer *answer,
+		       const struct top_function *function);
 
 /* The key "signature", of a frame that has one. */
 void json_key_signature(struct json *json, const struct flame_frame *frame);

@@ -25,6 +25,22 @@ static void put_points(struct json *json, const struct timeline_answer *answer,
 	json_close(json, ']');
 }
 
+void timeline_reported_json(struct json *json, const struct timeline_time *times, int64_t first_ms,
+			    int64_t step_ms, uint32_t step_count)
+{
+	json_key(json, "reported");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < step_count; i++) {
+		json_open(json, '[');
+		json_int(json, first_ms + i * step_ms);
+		json_uint(json, times[i].reported_ms);
+		json_uint(json, times[i].lost);
+		json_close(json, ']');
+	}
+	json_close(json, ']');
+}
+
+/* Of one line, whose losses are not known. */
 static void put_reported(struct json *json, const struct timeline_answer *answer,
 			 const uint64_t *of_line)
 {
@@ -33,9 +49,7 @@ static void put_reported(struct json *json, const struct timeline_answer *answer
 	for (uint32_t i = 0; i < answer->step_count; i++) {
 		json_open(json, '[');
 		json_int(json, answer->first_ms + i * answer->step_ms);
-		json_uint(json, of_line ? of_line[i] : answer->times[i].reported_ms);
-		if (!of_line)
-			json_uint(json, answer->times[i].lost);
+		json_uint(json, of_line[i]);
 		json_close(json, ']');
 	}
 	json_close(json, ']');
@@ -68,7 +82,8 @@ bool timeline_json(const struct timeline_answer *answer, struct buffer *out)
 	json_key_int(json, "step_ms", answer->step_ms);
 	json_key_int(json, "resolution_ms", answer->resolution_ms);
 	if (answer->times)
-		put_reported(json, answer, NULL);
+		timeline_reported_json(json, answer->times, answer->first_ms, answer->step_ms,
+				       answer->step_count);
 	json_key(json, "series");
 	json_open(json, '[');
 	for (size_t i = 0; i < answer->line_count; i++)

@@ -34,6 +34,10 @@ struct timeline_answer {
 	const struct timeline_time *times; /* step_count of them; NULL: not known */
 };
 
+/* The key "reported": of each step its start, the time that was reported and what was lost. */
+void timeline_reported_json(struct json *json, const struct timeline_time *times, int64_t first_ms,
+			    int64_t step_ms, uint32_t step_count);
+
 /* {"step_ms",…,"reported":[[ms,reported ms,lost]…],"series":[{"labels":{…},
  * "value",…,"error","points":[[ms,value,samples]…]}],"other":{…},"accounting"} */
 bool timeline_json(const struct timeline_answer *answer, struct buffer *out);

@@ -24,8 +24,8 @@ void json_key_signature(struct json *json, const struct flame_frame *frame)
 		json_key_string(json, "signature", frame->signature);
 }
 
-static void put_function(struct json *json, const struct flame_answer *answer,
-			 const struct top_function *function)
+void top_function_json(struct json *json, const struct flame_answer *answer,
+		       const struct top_function *function)
 {
 	static const struct flame_module none = {.name = "", .build_id = ""};
 	const struct flame_frame *frame = &function->frame;
@@ -60,7 +60,7 @@ void top_functions_json(struct json *json, const struct flame_answer *answer)
 {
 	json_open(json, '[');
 	for (size_t i = 0; i < answer->top->count && i < answer->top_limit; i++)
-		put_function(json, answer, &answer->top->functions[i]);
+		top_function_json(json, answer, &answer->top->functions[i]);
 	json_close(json, ']');
 }
 

@@ -121,6 +121,7 @@ def questions():
                 yield "/api/v1/labels/" + label, asked
             if "thread" not in match:
                 yield "/api/v1/timeline", dict(asked, type="on-cpu", group_by="service", step="60s" if number == 2 else "1h")
+                yield "/api/v1/heatmap", dict(asked, type="on-cpu", by="function", column="60s" if number == 2 else "1h")
         yield "/api/v1/flamegraph", dict(span, type="on-cpu", max_nodes=5)
         yield "/api/v1/flamegraph", dict(span, type="on-cpu", invert="true", focus="lib1", hide="handler")
     yield "/api/v1/agents", {}

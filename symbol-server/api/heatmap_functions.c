@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stacks are gone through twice: first for the sums of all functions, as /top has them, then,
+ * once it is known which have a row, for the cells. So memory goes by rows, not by functions. */
+#include "symbol-server/api/heatmap_functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "symbol-server/api/answer.h"
+#include "symbol-server/api/answer_format.h"
+#include "symbol-server/api/flame_request.h"
+#include "symbol-server/api/parameters.h"
+#include "symbol-server/api/reported.h"
+#include "symbol-server/api/step.h"
+#include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/formats/function_heat_formats.h"
+
+enum {
+	FUNCTIONS_MAX = 4000000,
+	COLUMNS_DEFAULT = 300,
+	COLUMNS_MAX = 3600,
+	LIMIT_DEFAULT = 50,
+	LIMIT_MAX = 500,
+	CELLS_MAX = 2000000,
+};
+
+struct heating {
+	struct flame_request flame;
+	struct pattern *search; /* names of functions that may have a row; NULL: all */
+	uint32_t limit;
+	unsigned by_total;
+	int64_t column_ms;
+	bool is_column_asked;
+	const struct answer_format *format;
+	/* what it led to */
+	struct top_table *table;
+	const struct top_function **functions; /* by row */
+	size_t other_functions;
+	struct function_heat heat;
+	struct timeline_time *times; /* by column */
+};
+
+static const struct answer_format formats[] = {
+	{"json", "application/json", NULL, function_heat_json},
+	{"csv", "text/csv; charset=utf-8; header=present", "csv", function_heat_csv,
+	 .is_download = true},
+	{0},
+};
+
+static bool no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
+static bool read_column(struct http_request *request, struct heating *heating, struct error *err)
+{
+	const struct query *query = &heating->flame.query;
+	const char *text = http_request_query(request, "column");
+	int64_t range_ms = query->until_ms - query->from_ms;
+
+	heating->column_ms = step_choose(range_ms, COLUMNS_DEFAULT);
+	heating->is_column_asked = text && *text;
+	return !heating->is_column_asked ||
+	       step_parse("column", text, range_ms, COLUMNS_MAX, &heating->column_ms, err);
+}
+
+static bool read_request(struct http_request *request, struct heating *heating, struct error *err)
+{
+	heating->limit = LIMIT_DEFAULT;
+	heating->format = formats;
+	return flame_request_read(request, FLAME_PARAMETERS " by column sort limit search format",
+				  "", &heating->flame, err) &&
+	       read_column(request, heating, err) &&
+	       parameter_uint(request, "limit", 1, LIMIT_MAX, &heating->limit, err) &&
+	       parameter_choice(request, "sort", "self|total", &heating->by_total, err) &&
+	       parameter_pattern(request, "search", &heating->search, err) &&
+	       answer_format_read(request, formats, &heating->format, err);
+}
+
+/* --- adding up --- */
+
+static bool add_to_table(void *context, const struct flame_frame *frames, size_t depth,
+			 uint64_t value, uint64_t samples)
+{
+	struct heating *heating = context;
+
+	frames = flame_request_as_taken(&heating->flame, frames, depth);
+	return frames && top_table_add(heating->table, frames, depth, value, samples);
+}
+
+static bool add_to_cells(void *context, const struct flame_frame *frames, size_t depth,
+			 uint64_t value, uint64_t samples)
+{
+	struct heating *heating = context;
+	const struct result_stack *stack = named_stacks_current(heating->flame.stacks);
+
+	frames = flame_request_as_taken(&heating->flame, frames, depth);
+	if (frames)
+		function_heat_add(&heating->heat, frames, depth, stack->bucket_ms, value, samples);
+	return frames;
+}
+
+static bool ask(struct heating *heating, struct api *api, struct error *err)
+{
+	struct flame_request *flame = &heating->flame;
+	struct function_heat *heat = &heating->heat;
+	const struct samples_result *result;
+
+	flame->query.by_bucket = true;
+	flame->query.step_ms = heating->column_ms;
+	if (!flame_request_run(flame, api, err))
+		return false;
+	result = flame->result;
+	heat->column_ms = step_known(heating->column_ms, heating->is_column_asked,
+				     result->resolution_ms);
+	heat->first_ms = result->from_ms / heat->column_ms * heat->column_ms;
+	heat->columns = (uint32_t)((result->until_ms - heat->first_ms + heat->column_ms - 1) /
+				   heat->column_ms);
+	heat->by_total = heating->by_total;
+	heat->spread = flame->spread;
+	return true;
+}
+
+static bool sum_functions(struct heating *heating, struct error *err)
+{
+	struct query_life *life = heating->flame.life;
+
+	heating->table = top_table_new(
+		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
+	if (!heating->table)
+		return query_life_no_memory(life, err);
+	heating->table->folds = true;
+	heating->table->spread = heating->flame.spread;
+	flame_request_sort(&heating->flame, heating->table->limit);
+	if (!flame_request_each(&heating->flame, add_to_table, heating, err))
+		return err->kind == ERROR_NONE ? query_life_no_memory(life, err) : false;
+	query_life_take(life, heating->table->count * sizeof(struct top_function));
+	top_table_sort(heating->table, heating->by_total);
+	return true;
+}
+
+/* The heaviest of those that are searched; the table is in that order. */
+static bool choose_rows(struct heating *heating, struct error *err)
+{
+	struct function_heat *heat = &heating->heat;
+	const struct top_table *table = heating->table;
+
+	heating->functions = calloc((size_t)heating->limit + 1, sizeof(*heating->functions));
+	if (!heating->functions)
+		return no_memory(err);
+	for (size_t i = 0; i < table->count; i++) {
+		const struct top_function *function = &table->functions[i];
+
+		if (!query_life_goes_on(heating->flame.life, err))
+			return false;
+		if (!(heating->by_total ? function->total : function->self))
+			break;
+		if (heat->rows < heating->limit &&
+		    (!heating->search ||
+		     pattern_matches_part(heating->search, function->frame.name)))
+			heating->functions[heat->rows++] = function;
+		else
+			heating->other_functions++;
+	}
+	heat->functions = heating->functions;
+	return true;
+}
+
+static bool fill_cells(struct heating *heating, struct error *err)
+{
+	struct query_life *life = heating->flame.life;
+	struct function_heat *heat = &heating->heat;
+	uint64_t cells = function_heat_cells(heat->columns, heat->rows);
+
+	if (cells > query_life_room(life, sizeof(struct heat_value), CELLS_MAX))
+		return error_set(err, ERROR_LIMIT,
+				 "the heat map has more functions and columns than fit: a smaller "
+				 "'limit', a longer 'column' or a shorter time has fewer");
+	if (!function_heat_init(heat))
+		return no_memory(err);
+	query_life_take(life, cells * sizeof(struct heat_value));
+	return flame_request_each(&heating->flame, add_to_cells, heating, err) ||
+	       (err->kind == ERROR_NONE && query_life_no_memory(life, err));
+}
+
+/* --- means of gauges --- */
+
+/* From the first to the last column with something; of seconds, those in which reports began. */
+static uint32_t columns_with_values(const struct function_heat *heat)
+{
+	const struct heat_value *all = function_heat_all(heat);
+	uint32_t first = UINT32_MAX, last = 0, count = 0;
+
+	for (uint32_t i = 0; i < heat->columns; i++) {
+		if (!all[i].value && !all[i].samples)
+			continue;
+		first = i < first ? i : first;
+		last = i;
+		count++;
+	}
+	return !count || heat->column_ms < SAMPLES_BUCKET_MS ? count : last - first + 1;
+}
+
+/* Of a gauge, whose columns are means: the mean of columns instead of their sum. */
+static void take_means(struct heating *heating, struct heat_value *all, struct heat_value *other)
+{
+	uint32_t columns = columns_with_values(&heating->heat);
+
+	if (!heating->flame.is_gauge || !columns)
+		return;
+	for (size_t i = 0; i < heating->table->count; i++) {
+		struct top_function *function = &heating->table->functions[i];
+
+		function->self /= columns;
+		function->total /= columns;
+		function->self_squares /= columns;
+		function->total_squares /= columns;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		struct heat_value *sum = i ? all : other;
+
+		sum->value /= columns;
+		sum->samples /= columns;
+		sum->squares /= columns;
+	}
+}
+
+/* --- answering --- */
+
+static void add_time(void *context, int64_t time_ms, uint64_t reported_ms, uint64_t lost)
+{
+	struct heating *heating = context;
+	const struct function_heat *heat = &heating->heat;
+	int64_t column = (time_ms - heat->first_ms) / heat->column_ms;
+
+	if (column < 0 || column >= heat->columns)
+		return;
+	heating->times[column].reported_ms += reported_ms;
+	heating->times[column].lost += lost;
+}
+
+static bool put_times(struct heating *heating, struct error *err)
+{
+	const struct samples_result *result = heating->flame.result;
+
+	if (!reported_sum(result->host_steps, result->host_step_count))
+		return true;
+	heating->times = calloc((size_t)heating->heat.columns + 1, sizeof(*heating->times));
+	if (!heating->times)
+		return no_memory(err);
+	reported_each(result->host_steps, result->host_step_count, add_time, heating);
+	return true;
+}
+
+static struct heat_value sum_of(const struct heat_value *cells, uint32_t columns)
+{
+	struct heat_value sum = {0};
+
+	for (uint32_t i = 0; i < columns; i++) {
+		sum.value += cells[i].value;
+		sum.samples += cells[i].samples;
+		sum.squares += cells[i].squares;
+	}
+	return sum;
+}
+
+static bool write_answer(struct http_response *response, struct heating *heating, struct error *err)
+{
+	const struct flame_request *flame = &heating->flame;
+	const struct function_heat *heat = &heating->heat;
+	struct heat_value all = sum_of(function_heat_all(heat), heat->columns);
+	struct accounting accounting;
+	struct function_heat_answer answer = {
+		.flame = {.type = flame->query.type,
+			  .unit = flame_request_unit(flame),
+			  .from_ms = flame->result->from_ms,
+			  .until_ms = flame->result->until_ms,
+			  .accounting = &accounting,
+			  .memory = query_life_bytes(flame->life)},
+		.heat = heat,
+		.other = sum_of(function_heat_other(heat), heat->columns),
+		.other_functions = heating->other_functions,
+		.resolution_ms = flame->result->resolution_ms,
+	};
+
+	if (!put_times(heating, err))
+		return false;
+	answer.times = heating->times;
+	answer.flame.modules = named_stacks_modules(flame->stacks, &answer.flame.module_count);
+	take_means(heating, &all, &answer.other);
+	flame_request_accounting(flame, &accounting);
+	accounting.cut_by_memory += heating->table->cut;
+	accounting.cut += answer.other.value;
+	if (flame->is_gauge) {
+		accounting.value = all.value + accounting.cut_by_memory;
+		accounting.samples = all.samples + flame->result->cut.samples;
+		accounting.error = sampling_error(accounting.value, all.squares);
+	}
+	return answer_format_write(flame->life, response, heating->format, &answer.flame, err);
+}
+
+void heatmap_functions_get(struct http_request *request, struct http_response *response,
+			   struct api *api)
+{
+	struct heating heating = {.limit = 0};
+	struct error err = {0};
+
+	if (!read_request(request, &heating, &err) || !ask(&heating, api, &err) ||
+	    !sum_functions(&heating, &err) || !choose_rows(&heating, &err) ||
+	    !fill_cells(&heating, &err) || !write_answer(response, &heating, &err))
+		answer_failure(response, &err);
+	function_heat_release(&heating.heat);
+	top_table_free(heating.table);
+	free(heating.functions);
+	free(heating.times);
+	pattern_free(heating.search);
+	flame_request_release(&heating.flame);
+}
