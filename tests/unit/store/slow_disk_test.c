@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"
@@ -247,14 +248,75 @@ static void test_many_generations(const char *directory)
 	samples_close(store);
 }
 
+/* A report of two days whose second profile is of no type: refused, with the first one's definitions
+ * in the dictionary, which the next report's record has. */
+static void add_refused(int64_t time_ms)
+{
+	struct batch_maker maker;
+	struct error err = {0};
+
+	batch_report(&maker, "h", "p", time_ms, 900012, 100, 5);
+	batch_profile(&maker, 0, time_ms, 900012, 1)->type = "nonsense";
+	CHECK(!add_and_wait(store, &maker, NULL, &err) && err.kind == ERROR_LIMIT);
+	arena_release(&maker.arena);
+}
+
+/* Folding fails, and the journal alone has definitions of a day that nobody used for long. */
+static void define_in_journal(const char *directory, int64_t late_ms)
+{
+	int64_t now_ms = store_now_ms();
+
+	store = open_keeping(directory, 0);
+	CHECK(add_report(store, "h", "p", late_ms, 900011, 1, 5) && fold());
+	add_refused(late_ms);
+	fails_open = true;
+	CHECK(add(now_ms) && !fold());
+	store_tidy(sqlite_samples_of(store), now_ms + CATALOG_IDLE_MS + 60000);
+	fails_open = false;
+	CHECK(add_report(store, "h", "p", late_ms, 900013, 200, 5));
+}
+
+static uint64_t count_addresses(int64_t time_ms, uint32_t first, uint32_t count)
+{
+	struct samples_query query = {
+		.tenant = 1, .from_ms = time_ms, .until_ms = time_ms + 1, .type = "on-cpu"};
+	struct samples_result *result = samples_query(store, &query, NULL);
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; result && i < result->location_count; i++)
+		found += result->locations[i].address >= 0x1000 + first * 64ull &&
+			 result->locations[i].address < 0x1000 + (first + count) * 64ull;
+	samples_result_free(result);
+	return found;
+}
+
+static void test_defined_in_journal(const char *directory)
+{
+	int64_t late_ms = store_now_ms() - 4 * day_ms;
+	pid_t child = fork();
+	int status = 1;
+
+	if (!child) { /* killed before anything is folded; its checks are one of ours */
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		define_in_journal(directory, late_ms);
+		_exit(checks_failed);
+	}
+	waitpid(child, &status, 0);
+	CHECK_NUMBER(status, 0);
+	store = open_keeping(directory, 0);
+	CHECK_NUMBER(count_addresses(late_ms, 200, 5), 25);
+	CHECK_NUMBER(count_addresses(late_ms, 100, 5), 0);
+	samples_close(store);
+}
+
 int main(void)
 {
 	char directory[256], child[300];
-	static void (*const tests[])(const char *) = {test_files_go, test_late,
-						      test_many_generations};
+	static void (*const tests[])(const char *) = {test_defined_in_journal, test_files_go,
+						      test_late, test_many_generations};
 
 	snprintf(directory, sizeof directory, "%s", make_directory());
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		snprintf(child, sizeof child, "%s/%u", directory, i);
 		mkdir(child, 0700);
 		tests[i](child);

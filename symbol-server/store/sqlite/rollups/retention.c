@@ -354,7 +354,8 @@ static void cut_logs(struct sqlite_samples *store)
 
 /* --- the turn --- */
 
-/* Everything that it defines is in the file: whoever comes next reads the same numbers. */
+/* Everything that it defines is in the file: whoever comes next reads the same numbers. What is only
+ * in the journal would be defined there once more, as something else. */
 static bool is_persisted(const struct catalog *catalog)
 {
 	struct catalog_mark mark = catalog_mark(catalog);
@@ -370,8 +371,7 @@ static bool may_forget(const struct sqlite_samples *store, const struct day *day
 	/* A clock that was set back does not make it younger. */
 	return day->catalog && !day->users && day->has_file &&
 	       llabs(now_ms - day->used_ms) >= idle_ms &&
-	       (!is_pressed || is_persisted(day->catalog)) &&
-	       (day->is_month || !has_unfolded(store, day->day));
+	       (day->is_month || (is_persisted(day->catalog) && !has_unfolded(store, day->day)));
 }
 
 static void forget_catalog(struct sqlite_samples *store, struct day *day)
