@@ -400,6 +400,7 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->value += out->cut_by_memory;
 	out->samples += flame->result->cut.samples;
 	out->is_sampled = flame->sampling != SAMPLING_WHOLE;
+	out->spread = flame->spread;
 	out->error = sampling_error(out->value,
 				    flame->squares + sampling_squares(out->cut_by_memory,
 								      flame->result->cut.samples,

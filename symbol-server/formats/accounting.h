@@ -28,6 +28,7 @@ struct accounting {
 	uint64_t value, samples; /* what the answer contains before any cut */
 	bool is_sampled;         /* false: nothing of this type is */
 	uint64_t error;          /* of value: sampling_error.h */
+	double spread;           /* likewise, of single samples */
 	uint64_t taken, lost;    /* of the selected hosts in that time, samples */
 	struct {
 		const char *reason; /* borrowed */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/human.h"
 #include "symbol-server/formats/quoted.h"
@@ -104,7 +105,8 @@ static void put_head(struct buffer *out, const struct flame_answer *answer)
 
 	human_time(answer->from_ms, from);
 	human_time(answer->until_ms, until);
-	human_value(accounting->value, answer->unit, value);
+	human_sampled_value(accounting->value, accounting->error, answer->unit,
+			    accounting->is_sampled, value);
 	buffer_printf(out, "# Profile: %s\n\n- **Time:** %s to %s\n- **Selected:** ", answer->type,
 		      from, until);
 	if (answer->match && *answer->match)
@@ -113,10 +115,11 @@ static void put_head(struct buffer *out, const struct flame_answer *answer)
 		buffer_append_text(out, "everything");
 	buffer_append_text(out, "\n- **Total:** ");
 	if (strcmp(answer->unit, "samples"))
-		buffer_printf(out, "%s in ", value);
-	buffer_printf(out, "%" PRIu64 " sample%s of %" PRIu64 " host%s\n", accounting->samples,
-		      accounting->samples == 1 ? "" : "s", accounting->hosts,
-		      accounting->hosts == 1 ? "" : "s");
+		buffer_printf(out, "%s in %" PRIu64, value, accounting->samples);
+	else
+		buffer_append_text(out, value);
+	buffer_printf(out, " sample%s of %" PRIu64 " host%s\n", accounting->samples == 1 ? "" : "s",
+		      accounting->hosts, accounting->hosts == 1 ? "" : "s");
 }
 
 static int compare_own(const void *left, const void *right)
@@ -138,19 +141,28 @@ static int compare_all(const void *left, const void *right)
 	return a->total != b->total ? (a->total < b->total ? 1 : -1) : compare_own(left, right);
 }
 
+static struct human_whole whole_of(const struct flame_answer *answer)
+{
+	const struct accounting *accounting = answer->accounting;
+
+	return (struct human_whole){accounting->value, accounting->error, accounting->is_sampled};
+}
+
 static void put_rows(struct buffer *out, const struct flame_answer *answer,
 		     const struct top_function **functions, size_t count)
 {
-	uint64_t whole = answer->accounting->value;
+	struct human_whole whole = whole_of(answer);
 
 	buffer_append_text(out, "| own | with callees | value | function | where |\n"
 				"|---:|---:|---:|---|---|\n");
 	for (size_t i = 0; i < count; i++) {
 		char own[HUMAN_TEXT], all[HUMAN_TEXT], value[HUMAN_TEXT];
 
-		human_share(functions[i]->self, whole, own);
-		human_share(functions[i]->total, whole, all);
-		human_value(functions[i]->self, answer->unit, value);
+		human_sampled_share(functions[i]->self, functions[i]->self_squares, &whole, own);
+		human_sampled_share(functions[i]->total, functions[i]->total_squares, &whole, all);
+		human_sampled_value(functions[i]->self,
+				    sampling_error(functions[i]->self, functions[i]->self_squares),
+				    answer->unit, whole.is_sampled, value);
 		buffer_printf(out, "| %s | %s | %s | ", own, all, value);
 		put_frame(out, &functions[i]->frame, true);
 		buffer_append_text(out, " | ");
@@ -205,6 +217,7 @@ static void put_path(struct buffer *out, const struct flame_tree *tree, uint32_t
 static bool put_paths(struct buffer *out, const struct flame_answer *answer)
 {
 	const struct flame_tree *tree = answer->tree;
+	struct human_whole whole = whole_of(answer);
 	uint32_t heaviest[PATHS + 1], count = 0;
 	uint32_t *path = calloc(tree->count, sizeof(*path));
 
@@ -222,10 +235,12 @@ static bool put_paths(struct buffer *out, const struct flame_answer *answer)
 	}
 	buffer_append_text(out, "\n## Hottest paths\n\n");
 	for (uint32_t i = 0; i < count; i++) {
+		const struct flame_node *node = &tree->nodes[heaviest[i]];
 		char share[HUMAN_TEXT], value[HUMAN_TEXT];
 
-		human_share(tree->nodes[heaviest[i]].self, answer->accounting->value, share);
-		human_value(tree->nodes[heaviest[i]].self, answer->unit, value);
+		human_sampled_share(node->self, node->self_squares, &whole, share);
+		human_sampled_value(node->self, sampling_error(node->self, node->self_squares),
+				    answer->unit, whole.is_sampled, value);
 		buffer_printf(out, "%" PRIu32 ". **%s** (%s) ", i + 1, share, value);
 		put_path(out, tree, heaviest[i], path);
 		buffer_append_char(out, '\n');
@@ -352,6 +367,9 @@ bool flame_markdown(const struct flame_answer *answer, struct buffer *out)
 	if ((answer->top && !put_functions(out, answer)) ||
 	    (answer->tree && !put_paths(out, answer)))
 		return false;
+	if (answer->accounting->is_sampled)
+		buffer_append_text(out, "\n± is half of the 95 % interval of sampling; how the load "
+					"varies is not in it.\n");
 	put_unknown(out, answer);
 	put_losses(out, answer->accounting);
 	return !out->failed;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/human.h"
 #include "symbol-server/formats/report_files.h"
@@ -84,15 +85,21 @@ static void put_text(struct buffer *out, const char *text, size_t bytes, size_t 
 }
 
 /* "< 0.01 %" is no XML. */
-static void xml_share(uint64_t part, uint64_t whole, char text[XML_SHARE])
+static void xml_escape(const char *share, char text[XML_SHARE])
 {
-	char share[HUMAN_TEXT];
 	const char *sign = "";
 
-	human_share(part, whole, share);
 	if (*share == '<' || *share == '>')
 		sign = *share == '<' ? "&lt;" : "&gt;";
 	snprintf(text, XML_SHARE, "%s%s", sign, share + (*sign != 0));
+}
+
+static void xml_share(uint64_t part, uint64_t whole, char text[XML_SHARE])
+{
+	char share[HUMAN_TEXT];
+
+	human_share(part, whole, share);
+	xml_escape(share, text);
 }
 
 static size_t characters_of(const char *text)
@@ -270,6 +277,22 @@ static void put_sides(struct picture *picture, const struct flame_node *node, co
 			      ((double)node->total - base) / base * 100);
 }
 
+static uint64_t whole_error(const struct flame_tree *tree)
+{
+	return sampling_error(tree->nodes[0].total, tree->nodes[0].total_squares);
+}
+
+static void sampled_share(const struct picture *picture, uint64_t part, double squares,
+			  char text[XML_SHARE])
+{
+	const struct human_whole whole = {picture->tree->nodes[0].total, whole_error(picture->tree),
+					  picture->answer->accounting->is_sampled};
+	char share[HUMAN_TEXT];
+
+	human_sampled_share(part, squares, &whole, share);
+	xml_escape(share, text);
+}
+
 /* What a viewer shows under the pointer; the first line is the whole label. */
 static void put_title(struct picture *picture, const struct flame_node *node)
 {
@@ -278,9 +301,10 @@ static void put_title(struct picture *picture, const struct flame_node *node)
 	struct human_marks marks = human_marks(frame);
 	char total[HUMAN_TEXT], share[XML_SHARE], self[XML_SHARE];
 
-	human_value(node->total, answer->unit, total);
-	xml_share(node->total, picture->tree->nodes[0].total, share);
-	xml_share(node->self, picture->tree->nodes[0].total, self);
+	human_sampled_value(node->total, sampling_error(node->total, node->total_squares),
+			    answer->unit, answer->accounting->is_sampled, total);
+	sampled_share(picture, node->total, node->total_squares, share);
+	sampled_share(picture, node->self, node->self_squares, self);
 	buffer_printf(picture->out, "<title>%s", marks.before);
 	put_text(picture->out, frame_whole_name(frame), NAME_BYTES, SIZE_MAX);
 	if (answer->base_scale > 0)
@@ -356,7 +380,8 @@ static void put_head(struct picture *picture, uint32_t height)
 
 	human_time(answer->from_ms, from);
 	human_time(answer->until_ms, until);
-	human_value(picture->tree->nodes[0].total, answer->unit, value);
+	human_sampled_value(picture->tree->nodes[0].total, whole_error(picture->tree), answer->unit,
+			    answer->accounting->is_sampled && !(answer->base_scale > 0), value);
 	buffer_printf(out,
 		      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg "
 		      "xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%" PRIu32

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/formats/human.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "symbol-server/flamegraph/sampling_error.h"
 
 struct scale {
 	double size;
@@ -63,6 +67,39 @@ void human_share(uint64_t part, uint64_t whole, char text[HUMAN_TEXT])
 		snprintf(text, HUMAN_TEXT, part < whole ? "99.9 %%" : "100 %%");
 	else
 		snprintf(text, HUMAN_TEXT, "%.*f %%", percent >= 9.995 ? 1 : 2, percent);
+}
+
+void human_sampled_value(uint64_t value, uint64_t error, const char *unit, bool is_sampled,
+			 char text[HUMAN_TEXT])
+{
+	char off[HUMAN_TEXT];
+	size_t length;
+
+	human_value(value, unit, text);
+	if (!is_sampled || !value)
+		return;
+	human_value(error, unit, off);
+	length = strlen(text);
+	snprintf(text + length, HUMAN_TEXT - length, " ± %s", off);
+}
+
+void human_sampled_share(uint64_t part, double squares, const struct human_whole *whole,
+			 char text[HUMAN_TEXT])
+{
+	double share = whole->value ? (double)part / (double)whole->value : 0;
+	double own = (double)sampling_error(part, squares), all = (double)whole->error, off, tens;
+	int digits = share >= 0.09995 ? 1 : 2;
+	size_t length;
+
+	human_share(part, whole->value, text);
+	if (!whole->is_sampled || !isdigit((unsigned char)*text) || share <= 0 || share >= 1)
+		return;
+	off = 100 * sqrt(fmax(0, own * own * (1 - 2 * share) + share * share * all * all)) /
+	      (double)whole->value;
+	tens = digits == 1 ? 10 : 100;
+	length = strlen(text);
+	snprintf(text + length, HUMAN_TEXT - length, " ± %.*f", digits,
+		 fmax(1, ceil(off * tens - 1e-9)) / tens);
 }
 
 void human_time(int64_t unix_ms, char text[HUMAN_TEXT])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/gzip.h"
+#include "symbol-server/formats/human.h"
 #include "symbol-server/formats/text_list.h"
 
 enum {
@@ -438,15 +439,36 @@ static bool put_value_type(struct pprof *pprof, uint32_t field, const char *type
 	return true;
 }
 
-/* go tool pprof prints them above everything: two short lines. Each its own text, which has to stay
+/* "123 s ± 4 s", and how ± of what a reader adds up follows from what it has: sampling_error.h. */
+static void print_error(struct buffer *out, const struct flame_answer *answer)
+{
+	const struct accounting *sums = answer->accounting;
+	char value[HUMAN_TEXT];
+
+	human_sampled_value(sums->value, sums->error, answer->unit, true, value);
+	buffer_printf(out, "%s; of a value v of n samples ± 1.96 v √(%.2f / (n + %.2f)), 95 %%",
+		      value, 1 + sums->spread, sums->spread);
+}
+
+static bool put_comment(struct pprof *pprof, size_t at)
+{
+	uint32_t number;
+
+	if (pprof->comment.failed ||
+	    !text_number(pprof, (const char *)pprof->comment.bytes + at, 0, &number))
+		return false;
+	put_varint(&pprof->plain, PROFILE_COMMENT, number);
+	return true;
+}
+
+/* go tool pprof prints them above everything: short lines. Each its own text, which has to stay
  * until the end: they follow one another in one buffer. */
 static bool put_comments(struct pprof *pprof)
 {
 	const struct flame_answer *answer = pprof->answer;
 	const struct accounting *sums = answer->accounting;
 	struct buffer *comment = &pprof->comment;
-	size_t second;
-	uint32_t number;
+	size_t second, third;
 
 	buffer_printf(comment, "farflame: %s match=%.120s", answer->type,
 		      answer->match ? answer->match : "");
@@ -458,13 +480,12 @@ static bool put_comments(struct pprof *pprof)
 		      (unsigned long long)sums->taken, (unsigned long long)sums->unwind_incomplete,
 		      (unsigned long long)sums->unsymbolized);
 	buffer_append_char(comment, 0);
-	if (comment->failed || !text_number(pprof, (const char *)comment->bytes, 0, &number))
-		return false;
-	put_varint(&pprof->plain, PROFILE_COMMENT, number);
-	if (!text_number(pprof, (const char *)comment->bytes + second, 0, &number))
-		return false;
-	put_varint(&pprof->plain, PROFILE_COMMENT, number);
-	return true;
+	third = comment->length;
+	if (sums->is_sampled)
+		print_error(comment, answer);
+	buffer_append_char(comment, 0);
+	return put_comment(pprof, 0) && put_comment(pprof, second) &&
+	       (!sums->is_sampled || put_comment(pprof, third));
 }
 
 static bool put_head(struct pprof *pprof)

@@ -3,8 +3,10 @@
 says what a sum made by other means says."""
 import collections
 import csv
+import gzip
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -101,9 +103,10 @@ def by_samples(server):
           [counted(of_type("on-cpu")), counted(of_type("off-cpu"))], "both sides of a comparison by samples")
     text = ask(server, "flamegraph", value="samples", format="md")[1].decode()
     want = counted(of_type("on-cpu"))
-    check("**Total:** %d samples of 1 host" % want in text, "md by samples: the total, once", text[:300])
+    check("**Total:** %d ± %d samples of 1 host" % (want, round(off([("", want, want)], 0))) in text,
+          "md by samples: the total, once, and its ±", text[:300])
     own = sum(s.samples for s in of_type("on-cpu") if s.frames[-1][1] == "exc_page_fault")
-    check("| %.1f %% |" % (100 * own / want) in text, "md by samples: a share", text[:1500])
+    check("| %.1f %% ± " % (100 * own / want) in text, "md by samples: a share", text[:1500])
 
 
 def xml_of(body, text):
@@ -312,6 +315,41 @@ def errors(server):
     check("error" not in answer(server, "top", type="still-blocked")["accounting"], "what is told whole has none")
 
 
+def share_off(f, column, whole):
+    """± of a share as it is shown: in its own digits, rounded up."""
+    p, digits = f[column] / whole["value"], 1 if f[column] / whole["value"] >= 0.09995 else 2
+    if not 0.0001 <= p <= 0.9999:
+        return ""
+    e, all_ = f[column + "_error"], whole["error"]
+    own = 100 * max(0, e * e * (1 - 2 * p) + p * p * all_ * all_) ** 0.5 / whole["value"]
+    return " ± %.*f" % (digits, max(1, math.ceil(own * 10 ** digits - 1e-9)) / 10 ** digits)
+
+
+def errors_for_people(server):
+    """The same ± in reports, pictures and pprof."""
+    for type_ in big_host.TYPES:
+        got = answer(server, "top", type=type_, limit=1000000)
+        whole_, functions = got["accounting"], {f["name"]: f for f in got["functions"]}
+        text = ask(server, "flamegraph", type=type_, format="md")[1].decode()
+        rows = [row.split(" | ") for row in text.split("\n") if row.startswith("| ") and "`" in row]
+        wrong = [(row, f) for row in rows for f in [functions[row[3].split("`")[1].removeprefix("[k] ").removesuffix(" (inlined)")]]
+                 for cell, column in ((row[0], "self"), (row[1], "total"))
+                 if cell.removeprefix("| ") != percent(f[column], whole_["value"]) + share_off(f, column, whole_)
+                 and f[column] not in (0, whole_["value"])]
+        check(len(rows) >= 40 and not wrong, "md of %s: ± of each share" % type_, (len(rows), wrong[:3]))
+        check(re.search(r"Total:\*\* [0-9.]+ \S+ ± [0-9.]+ \S+ in ", text), "md of %s: ± of values" % type_, text[:500])
+        said = [group.find("{http://www.w3.org/2000/svg}title").text for group in xml_of(
+            ask(server, "flamegraph", type=type_, format="svg", group_by="")[1], "svg of " + type_).iter("{http://www.w3.org/2000/svg}g")
+            if group.find("{http://www.w3.org/2000/svg}title") is not None]
+        check(said and all(" ± " in title.split("\n")[1] for title in said), "svg of %s: ± in each frame's title" % type_, said[:2])
+        c = spread(rows_of(of_type(type_), lambda s: s.frames).values(), 1)
+        body = ask(server, "flamegraph", type=type_, format="pprof")[1]
+        want = "of a value v of n samples ± 1.96 v √(%s / (n + %s)), 95 %%" % ("%.2f" % (1 + c), "%.2f" % c)
+        check(want.encode() in gzip.decompress(body), "pprof of %s: how ± follows from its values" % type_, want)
+    body = ask(server, "flamegraph", type="still-blocked", format="md")[1]
+    check("±".encode() not in body, "what was told whole has none")
+
+
 def percent(part, whole):
     """As answers write a share."""
     share = 100 * part / whole
@@ -339,7 +377,7 @@ def one_number(server):
         rows = list(csv.DictReader(io.StringIO(ask(server, "top", type=type_, format="csv", limit=1000000)[1].decode(), newline="")))
         equal({row["name"]: (int(row["self"]), int(row["total"])) for row in rows},
               {name: (own[name], value) for name, value in totals.items()}, "/top as csv of %s: every function" % type_)
-        text = ask(server, "flamegraph", type=type_, format="md")[1].decode()
+        text = re.sub(" % ± [0-9.]+", " %", ask(server, "flamegraph", type=type_, format="md")[1].decode())
         for name in ("exc_page_fault", "main"):
             check(any(row.startswith("| %s | %s |" % (percent(own[name], all_) if own[name] else "0 %", percent(totals[name], all_)
                                                       if totals[name] < all_ else "100 %")) and "%s`" % name in row
@@ -382,7 +420,7 @@ def drawn(server, samples):
         if name in processes:
             seen += 1
             width = float(group.find(space + "rect").get("width"))
-            if abs(width - 1180 * processes[name] / all_) > 1e-4 or ", %s," % percent(processes[name], all_) not in said:
+            if abs(width - 1180 * processes[name] / all_) > 1e-4 or ", %s," % percent(processes[name], all_) not in re.sub(" % ± [0-9.]+", " %", said):
                 wrong.append((name, width, said))
     equal((seen, wrong), (big_host.PROCESSES, []), "svg: every process is as wide as its share, and says it")
 
@@ -391,7 +429,7 @@ def numbers():
     begin = time.monotonic()
     server = filled()
     note("%d samples of %d stacks sent in %.1f s" % (counted(SAMPLES), len(SAMPLES), time.monotonic() - begin))
-    for part in (by_samples, pictures, whole, pprof_whole, by_screen, sums, one_number, errors):
+    for part in (by_samples, pictures, whole, pprof_whole, by_screen, sums, one_number, errors, errors_for_people):
         begin = time.monotonic()
         part(server)
         note("%s: %.1f s" % (part.__name__, time.monotonic() - begin))

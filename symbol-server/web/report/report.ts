@@ -5,7 +5,7 @@ import type { FlameAnswer, TopFunction } from "../server/api";
 import { HoverCard } from "../graph/details";
 import { byId, el } from "../widgets/dom";
 import { FlameGraph } from "../graph/flamegraph";
-import { formatCount, formatPercent, formatRange, formatValue } from "../text/format";
+import { formatCount, formatPercent, formatRange, formatSampled, formatShare, formatValue } from "../text/format";
 import { Graph } from "../graph/graph";
 import { compilePattern, findFrames, matchNames } from "../graph/search";
 import { listenToKeys } from "../shell/keyboard";
@@ -169,12 +169,14 @@ function rowOf(row: TopFunction): HTMLElement {
     box.value = `^${row.name.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`;
     search(box.value);
   });
+  const number = (text: string) => el("td", { class: "number" }, text);
+  const { error } = answer.accounting;
   return el(
     "tr",
     {},
-    el("td", { class: "number" }, formatPercent(row.self, whole)),
-    el("td", { class: "number" }, formatValue(row.self, answer.unit)),
-    el("td", { class: "number" }, formatPercent(row.total, whole)),
+    number(formatShare(row.self, whole, row.self_error, error)),
+    number(formatSampled(row.self, row.self_error, answer.unit)),
+    number(formatShare(row.total, whole, row.total_error, error)),
     el("td", { class: "name" }, name),
     el("td", { class: "quiet" }, place),
     el("td", { class: "quiet", title: row.build_id }, row.module),
@@ -194,7 +196,7 @@ function table(): void {
 function accountingRows(): [string, string][] {
   const a = answer.accounting;
   const rows: [string, string][] = [
-    ["total", `${formatValue(whole, answer.unit)} in ${formatCount(a.samples)} samples`],
+    ["total", `${formatSampled(whole, a.error, answer.unit)} in ${formatCount(a.samples)} samples`],
     ["hosts", formatCount(a.hosts)],
     ["taken by these hosts", `${formatCount(a.taken)} samples`],
     ["lost", `${formatCount(a.lost)} (${formatPercent(a.lost, a.taken)})`],

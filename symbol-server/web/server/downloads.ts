@@ -63,7 +63,7 @@ export function downloadsOf(state: State, now: number): Map<string, Download[]> 
       hint,
       file: fileName(state, what, ending, now),
       resource,
-      parameters: { ...parameters, format },
+      parameters: { ...parameters, ...(format === "html" ? { errors: "1" } : {}), format },
     }));
   // Of resources that answer in nothing else, and take no format.
   const plainJson = (resource: string, parameters: Parameters): Download => {

@@ -73,6 +73,28 @@ static uint32_t add(struct pprof *pprof, uint64_t address, uint32_t module,
 	return pprof_add_location(pprof, &location);
 }
 
+/* A reader has values and numbers of samples: it can make ± of any sum. */
+static void test_error(void)
+{
+	struct buffer out = {.limit = 1 << 20}, plain = {.limit = 1 << 20};
+	struct accounting sampled = {
+		.value = 70, .samples = 7, .is_sampled = true, .error = 40, .spread = 0.5};
+	static const char want[] =
+		"70 B ± 40 B; of a value v of n samples ± 1.96 v √(1.50 / (n + 0.50)), 95 %";
+	struct flame_answer of_own = answer;
+	struct pprof *pprof;
+
+	of_own.accounting = &sampled;
+	of_own.unit = "bytes";
+	pprof = pprof_new(&of_own, NULL, 0, &out);
+	CHECK(pprof_finish(pprof) && gzip_inflate(out.bytes, out.length, &plain, NULL));
+	buffer_append_char(&plain, 0);
+	CHECK(memmem(plain.bytes, plain.length, want, strlen(want)));
+	buffer_release(&plain);
+	buffer_release(&out);
+	pprof_free(pprof);
+}
+
 static void test_profile(void)
 {
 	static const char *const labels[] = {"process"}, *const one[] = {"p"}, *const two[] = {"q"};
@@ -229,6 +251,7 @@ static void test_large(void)
 
 int main(void)
 {
+	test_error();
 	test_profile();
 	test_overloads();
 	test_main_program();

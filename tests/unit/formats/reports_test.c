@@ -10,6 +10,7 @@
 static const struct flame_module modules[] = {{"unused", "00"}, {"a,\"pp", "abcd"}};
 static struct accounting accounting = {.is_sampled = true,
 				       .value = 100,
+				       .error = 69,
 				       .samples = 10,
 				       .taken = 12,
 				       .lost = 2,
@@ -127,14 +128,24 @@ static void test_speedscope(void)
 		"]}]}\n");
 }
 
+/* What was told whole has no error anywhere. */
+static void test_whole(void)
+{
+	accounting.is_sampled = false;
+	check_has(flame_markdown, "f", "±", false);
+	check_has(flame_svg, "f", "±", false);
+	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,,,\r\n", true);
+	accounting.is_sampled = true;
+}
+
 static void test_markdown(void)
 {
-	check_has(flame_markdown, "f", "- **Total:** 100 B in 10 samples of 1 host\n", true);
+	check_has(flame_markdown, "f", "- **Total:** 100 B ± 69 B in 10 samples of 1 host\n", true);
 	check_has(flame_markdown, "f", "- **Selected:** `{a=\"'|<b>\"}`\n", true);
 	check_has(flame_markdown, "f",
-		  "| 39.0 % | 99.0 % | 39 B | `f (inlined)` | `b.c` in `a,\"pp` |\n", true);
+		  "| 39.0 % ± 36.1 | 99.0 % ± 0.7 | 39 B ± 51 B | `f (inlined)` | `b.c` in `a,\"pp` |\n", true);
 	check_has(flame_markdown, "f",
-		  "1. **60.0 %** (60 B) `web` → `main` → `f (inlined)` → `[k] vfs`\n", true);
+		  "1. **60.0 % ± 34.3** (60 B ± 52 B) `web` → `main` → `f (inlined)` → `[k] vfs`\n", true);
 	check_has(flame_markdown, "f", "  - 3: `a,\"pp`, build-id `abcd`\n", true);
 	check_has(flame_markdown, "f", "- Lost on the way: 2 (16.7 %)\n", true);
 	check_has(flame_markdown, "a`b|c\nd<i>", "`a'b\\|c d<i> (inlined)`", true);
@@ -144,7 +155,7 @@ static void test_markdown(void)
 static void test_svg(void)
 {
 	check_has(flame_svg, "f",
-		  "<title>f (inlined)\n99 B, 99.0 %, 9 samples; own 39.0 %\nb.c\na,&quot;pp "
+		  "<title>f (inlined)\n99 B ± 69 B, 99.0 % ± 0.7, 9 samples; own 39.0 % ± 36.1\nb.c\na,&quot;pp "
 		  "abcd</title>"
 		  "<rect x=\"10\" width=\"1168.2\" y=\"130\" height=\"17\"/><text x=\"14\" "
 		  "y=\"143\">f (inlined)</text>",
@@ -281,6 +292,7 @@ int main(void)
 	test_speedscope();
 	test_markdown();
 	test_svg();
+	test_whole();
 	test_html();
 	test_empty();
 	test_narrow();
