@@ -20,6 +20,7 @@ from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
 from growth import growth_rows
 from ingest import ingest_rows
+from malloc_cost import malloc_rows
 from page_rows import page_rows
 from peers import peer_rows
 from profilers import OTEL, Otel, Ours, entry_point, of_thread, whole_share
@@ -299,7 +300,7 @@ def perf_rows():
 
 
 OF_AGENT = ("steady", "fresh", "types", "switches", "perf", "server")
-OF_STORE = {"symbols": symbol_rows, "small": small_rows, "windows": windows_rows, "peers": peer_rows, "query": query_rows,
+OF_STORE = {"symbols": symbol_rows, "small": small_rows, "malloc": malloc_rows, "windows": windows_rows, "peers": peer_rows, "query": query_rows,
             "month": month_rows, "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows, "page": page_rows}
 
 

@@ -15,7 +15,8 @@
 #   perf            1  perf record beside it
 #   server          1  recorded reports, memory, a new program's way to its name (the reports are those of steady)
 #   symbols         1  BLAZECLI=PROGRAM for blazesym, too; BENCH_SYMBOLS=FILE… instead of what is below /usr/lib/debug
-#   small           1  idle connections, the agent's spool, the allocation library beside gperftools' and jemalloc's
+#   small           1  idle connections, the agent's spool
+#   malloc          3  agent: the allocation library and a sample of it, beside gperftools' and jemalloc's sampling
 #   windows         5  agent: probes in allocators at --mem-budget 1 % of a program of 10 million mallocs a second and of a calmer
 #                      one, beside gperftools' and jemalloc's sampling. BENCH_WINDOW_SECONDS=20 BENCH_WINDOW_ROUNDS=3
 #   peers           4  the same hour into SQLite, ClickHouse and a real Pyroscope: CPU, disk, memory, questions.

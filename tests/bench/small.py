@@ -6,7 +6,6 @@ import os
 import resource
 import shutil
 import socket
-import statistics
 import subprocess
 import time
 
@@ -53,54 +52,6 @@ def spool_rows(row):
             "%.0f us, %.1f KB" % (cpu, wrote / 1e3), "", "waits %.0f us; read back and removed: CPU %.0f us" % (waits, back))
 
 
-def malloc_program():
-    """One of 10 million mallocs a second."""
-    program = WORK + "/malloc_load"
-    subprocess.run(["cc", "-O2", "-fno-builtin", "tests/bench/malloc_load.c", "-o", program], check=True)
-    return program
-
-
-def malloc_peers(row, program):
-    """The samplers of other allocators, each against the same without it."""
-    peers = "/usr/lib/x86_64-linux-gnu/"
-    tcmalloc, jemalloc = {"LD_PRELOAD": peers + "libtcmalloc.so.4"}, {"LD_PRELOAD": peers + "libjemalloc.so.2"}
-    malloc_row(row, "gperftools' sampling", program, ({**tcmalloc, "TCMALLOC_SAMPLE_PARAMETER": "0"},
-                                                      {**tcmalloc, "TCMALLOC_SAMPLE_PARAMETER": "524288"}), "")
-    malloc_row(row, "jemalloc's sampling", program, (jemalloc, {**jemalloc, "MALLOC_CONF": "prof:true,lg_prof_sample:19"}), "")
-
-
-def malloc_rows(row):
-    """What the allocation library costs a program of 10 million mallocs a second, beside the peers' samplers: each
-    against the same without it. An object that is loaded moves all others about, so that ours is held against an
-    empty one, and many short interleaved runs are compared pair by pair."""
-    program, empty = malloc_program(), WORK + "/empty.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", empty], check=True)
-    ours = {"LD_PRELOAD": BUILD + "/libfarflame-malloc.so"}
-    pair = ({"LD_PRELOAD": empty}, ours)
-    malloc_row(row, "the allocation library", program, pair, "1 %")
-    malloc_peers(row, program)
-    agent = subprocess.Popen([BUILD + "/farflame-agent", "--profile", "mem-alloc,mem-inuse", "--output", WORK + "/malloc.otlp",
-                              "--report-interval", "600s"], stderr=subprocess.DEVNULL)
-    keeper = subprocess.Popen(["sleep", "600"], env={**os.environ, **ours})
-    time.sleep(5)
-    malloc_row(row, "the allocation library, an agent listens", program, pair, "1 %")
-    for process in (keeper, agent):
-        process.terminate()
-        process.wait()
-
-
-def malloc_row(row, name, program, pair, asked):
-    if any("LD_PRELOAD" in more and not os.path.exists(more["LD_PRELOAD"]) for more in pair):
-        row(name + ", 10 M mallocs/s", "not installed")
-        return
-    runs = [[float(subprocess.run([program, "1"], env={**os.environ, **more}, check=True, capture_output=True,
-                                  text=True).stdout.split()[0]) for more in pair] for _ in range(80)]
-    row(name + ", 10 M mallocs/s: CPU", "%+.1f %%, %.1f ns" % (
-        (statistics.median(with_it / without for without, with_it in runs) - 1) * 100,
-        statistics.median(with_it - without for without, with_it in runs)), asked)
-
-
 def small_rows(row):
     connection_row(row)
-    malloc_rows(row)
     spool_rows(row)

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 
 from harness import BUILD, PROGRAMS, WORK, Agent, build_programs, end, wait_for
-from small import malloc_peers, malloc_program
+from malloc_cost import malloc_peers, malloc_program
 
 SECONDS = int(os.environ.get("BENCH_WINDOW_SECONDS", "20"))
 ROUNDS = int(os.environ.get("BENCH_WINDOW_ROUNDS", "3"))
