@@ -100,6 +100,7 @@ def two_workers(server):
     equal({row["value"] for row in values}, {str(process.pid) for process in (first, second, nobody)},
           "/labels/pid has the three")
     everywhere(server, first)
+    listings(server, first, (first, second, nobody))
     for process in (first, second, nobody):
         end(process)
 
@@ -115,6 +116,26 @@ def everywhere(server, process):
     equal(status, 200, "/diff compares two workers: " + body[:100].decode())
     for form in ("folded", "pprof", "csv"):
         equal(server.get("/api/v1/flamegraph", **dict(ask, format=form))[0], 200, "format=%s of a pid" % form)
+
+
+def listings(server, process, all_):
+    """What there is to choose is of what is chosen already: the types, labels and values of one process alone."""
+    ask = {"from_": "now-15m", "until": "now"}
+    one = dict(ask, match=of(process.pid))
+    sums, other = ({row["name"]: row["samples"] for row in server.json("/api/v1/types", **asked)["types"]} for asked in (one, ask))
+    drawn = sum(value for _, value in server.folded(match=of(process.pid)))
+    check(0 < sums["on-cpu"] <= drawn < other["on-cpu"], "/types of a pid has its samples alone", (sums, drawn, other))
+    for label, want in (("pid", [str(process.pid)]), ("command", [of_proc(process.pid)["command"]]), ("process", [NAME]),
+                        ("host", ["here"])):
+        rows = server.json("/api/v1/labels/" + label, type="on-cpu", **one)["values"]
+        equal([row["value"] for row in rows], want, "/labels/%s of a pid has its value alone" % label)
+        check(rows and rows[0]["samples"] >= sums["on-cpu"], "with the samples of the pid alone", (label, rows, sums))
+    counts = {row["name"]: row["values"] for row in server.json("/api/v1/labels", **one)["labels"]}
+    equal([counts.get(label) for label in ("pid", "command", "process", "host")], [1, 1, 1, 1], "/labels of a pid counts its values")
+    rows = server.json("/api/v1/labels/pid", type="on-cpu", match='{command=~".*--shard 2.*"}', **ask)["values"]
+    equal([row["value"] for row in rows], [str(all_[1].pid)], "a command line narrows the pids that there are")
+    rows = server.json("/api/v1/labels/pid", match='{pid="0"}', **ask)["values"]
+    equal(rows, [], "of no sample there is no label")
 
 
 def in_a_cgroup(server):

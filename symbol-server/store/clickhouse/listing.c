@@ -49,49 +49,79 @@ static bool add_labels(struct listing *listing)
 	return true;
 }
 
+/* --- threads --- */
+
+static int compare_sums(const void *a, const void *b)
+{
+	const struct series_sum *x = a, *y = b;
+
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* A thread of a series: to the threads' names, and to the series' sums as far as it is wanted. */
 static bool add_thread(void *context, struct row_reader *row)
 {
 	struct listing *listing = context;
-	struct text thread = row_text(row);
-	uint64_t samples = row_number(row, 8);
+	struct asking *asking = &listing->asking;
+	const struct samples_query *query = asking->query;
+	struct series_sum key = {.type = (uint8_t)row_number(row, 1)}, *sum;
+	uint64_t samples, value;
+	struct text thread;
 	char *name;
 
-	if (row->is_short || !thread.length)
+	key.id = row_number(row, 8);
+	thread = row_text(row);
+	samples = row_number(row, 8);
+	value = row_number(row, 8);
+	if (row->is_short)
 		return true;
 	name = strndup(thread.at, thread.length);
-	listing->asking.is_full |= !name || !label_sums_add(&listing->sums, thread_label, name,
+	sum = bsearch(&key, asking->series, asking->series_count, sizeof key, compare_sums);
+	asking->is_full |= !name;
+	if (sum && name && (!query->thread_wanted || query->thread_wanted(query->context, name))) {
+		sum->samples += samples;
+		sum->value += value;
+		asking->is_full |= *name && !label_sums_add(&listing->sums, thread_label, name,
 							    samples, true);
+	}
 	free(name);
-	return !listing->asking.is_full;
+	return !asking->is_full && limit_watch_goes_on(&asking->watch, NULL);
 }
 
+/* The sums of series are then those of the threads that are wanted. */
 static bool add_threads(struct listing *listing, struct error *err)
 {
 	static const struct source_columns columns = {
-		.names = "threads, stack_samples",
-		.rolled = "arrayMap(one -> '', stacks) AS threads, stack_samples",
-		.is_whole = true,
+		.names = "type, series, threads, stack_samples, stack_values",
+		.rolled = "type, series, arrayMap(one -> '', stacks) AS threads, stack_samples, "
+			  "stack_values",
 	};
+	struct asking *asking = &listing->asking;
 	struct buffer sql;
 	bool ok;
 
-	if (!listing->asking.wanted_count)
+	if (!asking->wanted_count)
 		return true;
+	for (size_t i = 0; i < asking->series_count; i++)
+		asking->series[i].samples = asking->series[i].value = 0;
 	buffer_init(&sql, 8192);
-	buffer_append_text(&sql, "SELECT thread, sum(stack_sample) FROM ");
-	asking_source(&listing->asking, &sql, &columns);
-	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample "
-				 "GROUP BY thread");
-	ok = asking_ask(&listing->asking, &sql, false, add_thread, listing, err);
+	buffer_append_text(&sql, "SELECT type, series, thread, sum(stack_sample), "
+				 "sum(stack_value) FROM ");
+	asking_source(asking, &sql, &columns);
+	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample, "
+				 "stack_values AS stack_value GROUP BY type, series, thread");
+	ok = asking_ask(asking, &sql, false, add_thread, listing, err);
 	buffer_release(&sql);
 	return ok;
 }
 
 static bool list_values(struct listing *listing, bool with_threads, struct error *err)
 {
-	if (!add_labels(listing))
-		return label_sums_failed(&listing->sums, err);
-	return !with_threads || add_threads(listing, err);
+	if ((with_threads || listing->asking.query->thread_wanted) && !add_threads(listing, err))
+		return false;
+	return add_labels(listing) || label_sums_failed(&listing->sums, err);
 }
 
 bool clickhouse_samples_types(struct samples_store *base, const struct samples_query *query,
@@ -106,6 +136,10 @@ bool clickhouse_samples_types(struct samples_store *base, const struct samples_q
 		return error_set(err, ERROR_MEMORY, "no memory for a listing");
 	if (!open_listing(&listing, base, query, false, err))
 		return false;
+	if (query->thread_wanted && !add_threads(&listing, err)) {
+		close_listing(&listing);
+		return false;
+	}
 	for (unsigned type = 0; profile_type_name(type); type++) {
 		struct type_count row = {profile_type_name(type), profile_type_unit(type), 0, 0};
 

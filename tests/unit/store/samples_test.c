@@ -178,6 +178,45 @@ static bool only_helper(void *context, const char *thread)
 	return !strcmp(thread, "helper");
 }
 
+static bool only_main(void *context, const char *thread)
+{
+	(void)context;
+	return !strcmp(thread, "main");
+}
+
+/* Listings are of the samples that are wanted: app0 to app6 on the CPU, app7 off it. */
+static void check_chosen_listings(struct samples_store *store, struct samples_query query,
+				  struct arena *arena)
+{
+	struct label_count *labels;
+	struct value_count *values;
+	struct type_count *types;
+	size_t count;
+
+	query.thread_wanted = only_helper;
+	CHECK(samples_types(store, &query, arena, &types, &count, NULL));
+	CHECK_NUMBER(count, 2);
+	CHECK_NUMBER(types[0].samples, 7);
+	CHECK_NUMBER(types[0].value, 70);
+	CHECK_NUMBER(types[1].samples, 1);
+	CHECK(samples_labels(store, &query, arena, &labels, &count, NULL));
+	CHECK_NUMBER(count, 4);
+	CHECK_TEXT(labels[1].name, "process");
+	CHECK_NUMBER(labels[1].values, 8);
+	CHECK_TEXT(labels[3].name, "thread");
+	CHECK_NUMBER(labels[3].values, 1);
+	CHECK(samples_label_values(store, &query, "thread", arena, &values, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	CHECK_TEXT(values[0].value, "helper");
+	CHECK_NUMBER(values[0].samples, 8);
+	query.series_wanted = only_app2;
+	query.thread_wanted = only_main;
+	CHECK(samples_label_values(store, &query, "host", arena, &values, &count, NULL));
+	CHECK_NUMBER(count, 1);
+	CHECK_TEXT(values[0].value, "host2");
+	CHECK_NUMBER(values[0].samples, 3);
+}
+
 static void test_selection_and_listings(void)
 {
 	const char *directory = make_directory();
@@ -251,6 +290,7 @@ static void test_selection_and_listings(void)
 		CHECK(samples_label_values(store, &query, "nothing", &arena, &values, &count,
 					   NULL));
 		CHECK_NUMBER(count, 0);
+		check_chosen_listings(store, query, &arena);
 		query.tenant = 2;
 		CHECK(samples_types(store, &query, &arena, &types, &count, NULL));
 		CHECK_NUMBER(count, 0);

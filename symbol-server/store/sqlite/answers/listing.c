@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is: types, label names, values of one label. From the sums of rows, rolled up where
- * they are; only for "thread", which is not part of a series, minutes are read and opened. */
+ * they are; only for labels of samples, which are no part of a series, whether they are listed or
+ * selected by, minutes are read and opened. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,16 +15,22 @@ enum {
 	THREADS_MS = 1000, /* so long threads are counted for a list of all labels */
 };
 
+enum choice { NOT_ASKED, WANTED, UNWANTED };
+
 struct listing {
 	struct view view;
 	struct samples_query wanted;
 	const struct samples_query *query;
 	struct view_day *day;
 	uint64_t *threads;       /* samples of each string of the day, as a context */
+	uint8_t *choices;        /* of the same, enum choice */
 	uint64_t of_context;     /* of the one being added */
 	uint64_t *series;        /* samples of each series of the day */
-	size_t room;             /* bytes of the two */
+	size_t room;             /* bytes of the three */
 	uint64_t samples, value; /* of the type */
+	struct {
+		uint64_t samples, value;
+	} row; /* what the query wants of the one being read */
 	bool with_threads;
 	struct label_sums sums;
 	int64_t until_ms; /* it is enough then; 0: never */
@@ -33,11 +40,43 @@ struct listing {
 	bool is_enough; /* until_ms is over */
 };
 
-static bool add_thread(void *context, const struct packed_pair *pair)
+static bool reads_pairs(const struct listing *listing)
+{
+	return listing->with_threads || listing->query->thread_wanted;
+}
+
+/* False with is_full: no memory; with is_over: a limit. */
+static bool is_wanted(struct listing *listing, uint32_t thread)
+{
+	uint8_t *known = &listing->choices[thread];
+	char joined[CONTEXT_BYTES_MAX];
+	const char *text;
+
+	if (!listing->query->thread_wanted)
+		return true;
+	if (*known == NOT_ASKED) {
+		listing->is_over = !limit_watch_goes_on(&listing->view.watch, listing->err);
+		text = view_context(listing->day, listing->query, thread, joined);
+		listing->is_full |= !text;
+		if (!text || listing->is_over)
+			return false;
+		*known = listing->query->thread_wanted(listing->query->context, text) ? WANTED
+										      : UNWANTED;
+	}
+	return *known == WANTED;
+}
+
+static bool add_pair(void *context, const struct packed_pair *pair)
 {
 	struct listing *listing = context;
 
-	if (pair->thread && pair->thread < listing->day->mark.count[CATALOG_STRINGS])
+	if (pair->thread >= listing->day->mark.count[CATALOG_STRINGS])
+		return true; /* refers to nothing */
+	if (!is_wanted(listing, pair->thread))
+		return !listing->is_full && !listing->is_over;
+	listing->row.samples += pair->samples;
+	listing->row.value += pair->value;
+	if (listing->with_threads)
 		listing->threads[pair->thread] += pair->samples;
 	return true;
 }
@@ -94,12 +133,18 @@ static bool add_row(void *context, const struct view_row *row)
 {
 	struct listing *listing = context;
 
-	listing->samples += row->samples;
-	listing->value += row->value;
-	listing->series[row->series] += row->samples;
-	if (listing->with_threads && !view_each_pair(row, add_thread, listing))
-		listing->is_damaged = !listing->is_full;
-	return goes_on(listing) && !listing->is_full && !listing->is_damaged;
+	listing->row.samples = listing->row.value = 0;
+	if (!reads_pairs(listing)) {
+		listing->row.samples = row->samples;
+		listing->row.value = row->value;
+	} else if (!view_each_pair(row, add_pair, listing)) {
+		listing->is_damaged = !listing->is_full && !listing->is_over;
+		return false;
+	}
+	listing->samples += listing->row.samples;
+	listing->value += listing->row.value;
+	listing->series[row->series] += listing->row.samples;
+	return goes_on(listing);
 }
 
 static bool add_series(struct listing *listing, uint32_t number)
@@ -138,7 +183,9 @@ static bool list_day(struct listing *listing, unsigned type, bool with_labels, s
 	if (listing->with_threads)
 		memset(listing->threads, 0,
 		       day->mark.count[CATALOG_STRINGS] * sizeof *listing->threads);
-	if (!view_each(&listing->view, day, listing->query, type, listing->with_threads, add_row,
+	if (reads_pairs(listing))
+		memset(listing->choices, NOT_ASKED, day->mark.count[CATALOG_STRINGS]);
+	if (!view_each(&listing->view, day, listing->query, type, reads_pairs(listing), add_row,
 		       listing, err))
 		return false;
 	if (listing->is_damaged) {
@@ -171,6 +218,7 @@ static void close_listing(struct listing *listing)
 	label_sums_release(&listing->sums);
 	free(listing->series);
 	free(listing->threads);
+	free(listing->choices);
 }
 
 /* For one day after the other, whatever their types. */
@@ -182,13 +230,14 @@ static bool make_room(struct listing *listing)
 		const uint32_t *count = listing->view.days[i].mark.count;
 
 		series = count[CATALOG_SERIES] > series ? count[CATALOG_SERIES] : series;
-		if (listing->with_threads && count[CATALOG_STRINGS] > strings)
+		if (reads_pairs(listing) && count[CATALOG_STRINGS] > strings)
 			strings = count[CATALOG_STRINGS];
 	}
 	listing->series = calloc(series, sizeof *listing->series);
 	listing->threads = calloc(strings, sizeof *listing->threads);
-	listing->room = (series + strings) * sizeof *listing->series;
-	return listing->series && listing->threads;
+	listing->choices = calloc(strings, 1);
+	listing->room = (series + strings) * sizeof *listing->series + strings;
+	return listing->series && listing->threads && listing->choices;
 }
 
 static bool open_listing(struct listing *listing, struct sqlite_samples *store,
@@ -306,12 +355,31 @@ static bool count_labels(struct listing *labels, struct listing *threads, struct
 	return true;
 }
 
+/* All labels of the samples that are wanted, from their minutes. */
+static bool list_chosen_labels(struct listed *listed, struct error *err)
+{
+	struct label_count *rows = NULL;
+	struct listing listing;
+	bool ok;
+	int type;
+
+	if (!open_listing(&listing, listed->store, listed->query, true, &type, err))
+		return false;
+	ok = list_all(&listing, type, true, err) &&
+	     label_sums_labels(&listing.sums, listed->arena, &rows, &listed->count, err);
+	listed->rows = rows;
+	close_listing(&listing);
+	return ok;
+}
+
 static bool list_labels(struct listed *listed, struct error *err)
 {
 	struct listing labels, threads;
 	bool ok;
 	int type;
 
+	if (listed->query->thread_wanted)
+		return list_chosen_labels(listed, err);
 	if (!open_listing(&labels, listed->store, listed->query, false, &type, err))
 		return false;
 	ok = list_all(&labels, type, true, err);
