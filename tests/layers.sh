@@ -16,7 +16,8 @@ node-agent/kernel/          bpf/ common/ node-agent/kernel/
 node-agent/*/               bpf/*.h common/ node-agent/kernel/
 node-agent/                 bpf/ common/ node-agent/
 symbol-server/main.c        common/ symbol-server/
-symbol-server/api/          common/ symbol-server/ schema/wire/
+symbol-server/api/          common/ schema/wire/ symbol-server/embedded.h symbol-server/flamegraph/ symbol-server/formats/ symbol-server/http/ symbol-server/ingest/ symbol-server/naming/ symbol-server/query/ symbol-server/store/*.h symbol-server/symbolize/*.h symbol-server/symbolize/sources/symbol_sources.h symbol-server/symbolize/sources/symbol_directories.h
+symbol-server/naming/       common/ symbol-server/flamegraph/ symbol-server/query/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/symbolize/symbolizer.h symbol-server/symbolize/symbol_table.h
 symbol-server/ingest/       common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
 symbol-server/query/        common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
 symbol-server/symbolize/    common/ symbol-server/store/symbols.h symbol-server/net/

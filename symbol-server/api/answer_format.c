@@ -8,6 +8,7 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/report_files.h"
 
 enum { ACCOUNTING_HEADER_MAX = 6 << 10, FORMATS_TEXT = 200 };

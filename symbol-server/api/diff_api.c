@@ -9,13 +9,13 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/diff_hosts.h"
 #include "symbol-server/api/flame_request.h"
-#include "symbol-server/api/idle_waits.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/flamegraph/diff_table.h"
 #include "symbol-server/flamegraph/diff_tree.h"
 #include "symbol-server/formats/diff_formats.h"
+#include "symbol-server/naming/idle_waits.h"
 
 enum {
 	NODES_DEFAULT = 20000,

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/api/idle_waits.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/host_cpus.h"
+#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/naming/idle_waits.h"
 
 enum { NODES_MAX = 1000000 };
 

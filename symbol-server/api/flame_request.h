@@ -7,10 +7,10 @@
 
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
-#include "symbol-server/api/named_stacks.h"
 #include "symbol-server/api/nothing.h"
 #include "symbol-server/api/query_life.h"
-#include "symbol-server/formats/accounting.h"
+#include "symbol-server/flamegraph/accounting.h"
+#include "symbol-server/naming/named_stacks.h"
 #include "symbol-server/query/query.h"
 
 #define FLAME_PARAMETERS                                                                \

@@ -10,7 +10,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/heat_map.h"
-#include "symbol-server/formats/accounting.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/json_writer.h"
 
 enum { ROWS_DEFAULT = 50 };

@@ -8,11 +8,11 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
-#include "symbol-server/api/label_groups.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/flamegraph/hot_spots.h"
 #include "symbol-server/formats/hotspots_json.h"
+#include "symbol-server/naming/label_groups.h"
 
 enum {
 	STEPS_DEFAULT = 288,

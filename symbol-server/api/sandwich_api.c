@@ -9,6 +9,7 @@
 #include "symbol-server/api/name_search.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/flamegraph/sandwich.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/json_writer.h"
 

@@ -8,9 +8,10 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
-#include "symbol-server/api/label_groups.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/trace_sums.h"
+#include "symbol-server/formats/accounting_json.h"
+#include "symbol-server/naming/label_groups.h"
 
 enum { ID_DIGITS = 16, TRACES_DEFAULT = 20, LIMIT_MAX = 1000 };
 

@@ -9,13 +9,13 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
-#include "symbol-server/api/label_groups.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/host_cpus.h"
+#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/api/step.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/timeline_formats.h"
+#include "symbol-server/naming/label_groups.h"
 
 enum {
 	STEPS_DEFAULT = 300,

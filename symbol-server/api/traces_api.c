@@ -9,6 +9,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/top_traces.h"
 #include "symbol-server/api/trace_sums.h"
+#include "symbol-server/formats/accounting_json.h"
 
 enum { TRACES_DEFAULT = 20, TRACES_MAX = 1000 };
 

@@ -28,6 +28,10 @@ extern const char *const frame_kind_names[FRAME_KIND_COUNT];
 
 #define FRAME_NO_MODULE UINT32_MAX
 
+struct flame_module {
+	const char *name, *build_id; /* hexadecimal, "" none */
+};
+
 struct flame_frame { /* what makes two frames the same node: name, signature, module and kind */
 	const char *name;        /* borrowed for the life of the tree; compared by text */
 	const char *signature;   /* likewise: what tells overloads apart; NULL: the name does */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/diff_formats.h"
 
 /* null for what cannot be said */

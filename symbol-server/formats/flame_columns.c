@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/flame_numbers.h"
 #include "symbol-server/formats/utf8.h"

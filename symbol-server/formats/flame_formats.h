@@ -7,13 +7,10 @@
 #include <stdint.h>
 
 #include "common/buffer.h"
+#include "symbol-server/flamegraph/accounting.h"
 #include "symbol-server/flamegraph/flame_tree.h"
 #include "symbol-server/flamegraph/top_table.h"
-#include "symbol-server/formats/accounting.h"
-
-struct flame_module {
-	const char *name, *build_id; /* hexadecimal, "" none */
-};
+#include "symbol-server/formats/json_writer.h"
 
 struct flame_found { /* by a search */
 	uint64_t value, samples;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/formats/flame_numbers.h"
 

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/quoted.h"
 
 enum cell_column { CELL_ROW, CELL_COLUMN, CELL_VALUE, CELL_SAMPLES, CELL_ERROR, CELL_COLUMNS };

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/hotspots_links.h"
 
 enum { MOVED_MAX = 20 /* functions of one change, each way */ };

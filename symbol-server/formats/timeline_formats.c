@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/quoted.h"
 
 static void put_points(struct json *json, const struct timeline_answer *answer,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
 
 enum { OWN_MODULES = 1000 }; /* told apart; the rest is summed up */

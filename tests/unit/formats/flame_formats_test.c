@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes themselves, as a client sees them. */
+#include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
 
 #include "tests/check.h"

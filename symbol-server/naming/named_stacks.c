@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/named_nodes.h"
+#include "symbol-server/naming/named_nodes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/api/idle_waits.h"
+#include "symbol-server/naming/idle_waits.h"
 #include "symbol-server/query/selector.h"
 #include "symbol-server/store/sample_context.h"
 

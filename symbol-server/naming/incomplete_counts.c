@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/incomplete_counts.h"
+#include "symbol-server/naming/incomplete_counts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Kernel: poll and its kin, sleeping, accept, timerfd, signals, message queues, io_uring. User:
  * condition variables and semaphores of the C library, parked threads of Go. A rule, no more: who
  * waits for an answer by a condition variable is idle by it, who waits for a mutex is not. */
-#ifndef SYMBOL_SERVER_API_IDLE_WAITS_H
-#define SYMBOL_SERVER_API_IDLE_WAITS_H
+#ifndef SYMBOL_SERVER_NAMING_IDLE_WAITS_H
+#define SYMBOL_SERVER_NAMING_IDLE_WAITS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/named_nodes.h"
+#include "symbol-server/naming/named_nodes.h"
 
 #include <stdlib.h>
 

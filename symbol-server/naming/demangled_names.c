@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/demangled_names.h"
+#include "symbol-server/naming/demangled_names.h"
 
 #include <pthread.h>
 #include <string.h>

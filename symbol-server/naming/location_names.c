@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/location_names.h"
+#include "symbol-server/naming/location_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/api/demangled_names.h"
-#include "symbol-server/api/idle_waits.h"
+#include "symbol-server/naming/demangled_names.h"
+#include "symbol-server/naming/idle_waits.h"
 
 enum {
 	NAMES_BYTES = 512 << 20,

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/naming/named_stacks.h"
 
 static bool is_word(char c)
 {

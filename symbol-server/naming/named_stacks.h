@@ -2,8 +2,8 @@
 /* The store's stacks and the symbolizer's names, joined: each distinct location is looked up once,
  * each distinct name demangled and matched once; then stacks of frames, root first, shaped as
  * design.md §6 "Stack shape" says. */
-#ifndef SYMBOL_SERVER_API_NAMED_STACKS_H
-#define SYMBOL_SERVER_API_NAMED_STACKS_H
+#ifndef SYMBOL_SERVER_NAMING_NAMED_STACKS_H
+#define SYMBOL_SERVER_NAMING_NAMED_STACKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +11,8 @@
 
 #include "common/build_id.h"
 #include "common/error.h"
+#include "symbol-server/flamegraph/accounting.h"
 #include "symbol-server/flamegraph/flame_tree.h"
-#include "symbol-server/formats/accounting.h"
-#include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/query/pattern.h"
 #include "symbol-server/store/samples.h"
 #include "symbol-server/symbolize/symbolizer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/label_groups.h"
+#include "symbol-server/naming/label_groups.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every answer about samples says about itself (design.md §6, "Accounting"). */
-#ifndef SYMBOL_SERVER_FORMATS_ACCOUNTING_H
-#define SYMBOL_SERVER_FORMATS_ACCOUNTING_H
+/* What every answer about samples says about itself (/api/v1, "accounting"). */
+#ifndef SYMBOL_SERVER_FLAMEGRAPH_ACCOUNTING_H
+#define SYMBOL_SERVER_FLAMEGRAPH_ACCOUNTING_H
 
+#include <stdbool.h>
 #include <stdint.h>
-
-#include "symbol-server/formats/json_writer.h"
 
 enum {
 	ACCOUNTING_REASONS = 32,
@@ -68,11 +67,5 @@ void accounting_add_incomplete(struct accounting *accounting, const char *reason
 void accounting_add_place(struct accounting *accounting, const char *name, const char *build_id,
 			  uint64_t samples);
 void accounting_sort_incomplete(struct accounting *accounting); /* the most samples first */
-
-enum accounting_detail { ACCOUNTING_WHOLE, ACCOUNTING_WITHOUT_MODULES, ACCOUNTING_WITHOUT_REASONS };
-
-/* {"value":…,…} */
-void accounting_json(struct json *json, const struct accounting *accounting,
-		     enum accounting_detail detail);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/api/idle_waits.h"
-#include "symbol-server/api/named_nodes.h"
 #include "symbol-server/flamegraph/sampling_error.h"
+#include "symbol-server/naming/idle_waits.h"
+#include "symbol-server/naming/named_nodes.h"
 
 enum { NODE_UNRESOLVED = 16, NODE_INCOMPLETE = 32 }; /* beside NAME_* */
 enum { NOT_BELOW_ROOT = UINT16_MAX };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The combinations of label values that a query groups by, numbered as they are met. */
-#ifndef SYMBOL_SERVER_API_LABEL_GROUPS_H
-#define SYMBOL_SERVER_API_LABEL_GROUPS_H
+#ifndef SYMBOL_SERVER_NAMING_LABEL_GROUPS_H
+#define SYMBOL_SERVER_NAMING_LABEL_GROUPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

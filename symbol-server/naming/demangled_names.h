@@ -2,8 +2,8 @@
 /* demangle() and demangle_signature() of names that were asked before: what a name is shown as
  * follows from its text alone, so that it stays true whatever table the name comes from. Kept by
  * the process up to a limit. */
-#ifndef SYMBOL_SERVER_API_DEMANGLED_NAMES_H
-#define SYMBOL_SERVER_API_DEMANGLED_NAMES_H
+#ifndef SYMBOL_SERVER_NAMING_DEMANGLED_NAMES_H
+#define SYMBOL_SERVER_NAMING_DEMANGLED_NAMES_H
 
 #include "common/arena.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Named stacks along the store's tree of stacks: every caller that stacks share is looked at once.
  * And what named stacks are, for those who work on them. Of this folder only. */
-#ifndef SYMBOL_SERVER_API_NAMED_NODES_H
-#define SYMBOL_SERVER_API_NAMED_NODES_H
+#ifndef SYMBOL_SERVER_NAMING_NAMED_NODES_H
+#define SYMBOL_SERVER_NAMING_NAMED_NODES_H
 
-#include "symbol-server/api/incomplete_counts.h"
-#include "symbol-server/api/location_names.h"
-#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/naming/incomplete_counts.h"
+#include "symbol-server/naming/location_names.h"
+#include "symbol-server/naming/named_stacks.h"
 
 struct named_stacks {
 	const struct samples_result *result;

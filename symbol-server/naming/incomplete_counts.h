@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Incomplete stacks counted by the reason why and the module in which the walk stopped. */
-#ifndef SYMBOL_SERVER_API_INCOMPLETE_COUNTS_H
-#define SYMBOL_SERVER_API_INCOMPLETE_COUNTS_H
+#ifndef SYMBOL_SERVER_NAMING_INCOMPLETE_COUNTS_H
+#define SYMBOL_SERVER_NAMING_INCOMPLETE_COUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "symbol-server/api/location_names.h"
-#include "symbol-server/formats/accounting.h"
+#include "symbol-server/flamegraph/accounting.h"
+#include "symbol-server/naming/location_names.h"
 
 struct incomplete_counts {
 	uint64_t samples[INCOMPLETE_REASONS];

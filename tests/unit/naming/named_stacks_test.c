@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of addresses → stacks of names, with a symbolizer that is a table of this test. */
-#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/naming/named_stacks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/host_cpus.h"
-#include "symbol-server/api/idle_waits.h"
+#include "symbol-server/naming/idle_waits.h"
 #include "tests/check.h"
 
 /* ---- the symbolizer ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/api/idle_waits.h"
+#include "symbol-server/naming/idle_waits.h"
 
 #include <stddef.h>
 #include <string.h>

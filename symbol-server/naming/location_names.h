@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names for every location of a result: a run of frames each, root first (inlined functions are
  * frames of their own), with what the view's patterns say about each name. */
-#ifndef SYMBOL_SERVER_API_LOCATION_NAMES_H
-#define SYMBOL_SERVER_API_LOCATION_NAMES_H
+#ifndef SYMBOL_SERVER_NAMING_LOCATION_NAMES_H
+#define SYMBOL_SERVER_NAMING_LOCATION_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "common/arena.h"
 #include "common/error.h"
 #include "common/hash_table.h"
-#include "symbol-server/api/named_stacks.h"
+#include "symbol-server/naming/named_stacks.h"
 
 enum { INCOMPLETE_REASONS = ACCOUNTING_REASONS };
 enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4, NAME_OF_BUILD = 8, NAME_IDLE = 64 };
