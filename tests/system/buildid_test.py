@@ -239,7 +239,13 @@ def make_sources():
     os.makedirs(os.path.join(folder, "folder.c"))
     with open(os.path.join(folder, "large.c"), "w") as large:
         large.truncate(65 * MIB)
-    names = [os.path.join(folder, name) for name in ("good.c", "deep/with space+ü.c", "private.c", "escapes.c", "linked.c", "fifo.c",
+    for name, mode in (("closed", 0o700), ("passage", 0o711), ("closed/below", 0o755)):
+        os.makedirs(os.path.join(folder, name))
+        open(os.path.join(folder, name, "inner.c"), "w").write("inner\n")
+        os.chmod(os.path.join(folder, name, "inner.c"), 0o644)
+        os.chmod(os.path.join(folder, name), mode)
+    os.symlink("closed/below/inner.c", os.path.join(folder, "leads-in.c"))
+    names = [os.path.join(folder, name) for name in ("closed/inner.c", "passage/inner.c", "closed/below/inner.c", "leads-in.c", "good.c", "deep/with space+ü.c", "private.c", "escapes.c", "linked.c", "fifo.c",
                                                      "folder.c", "large.c", "gone.c", "deep/../deep/../good.c")]
     return named(names + [outside, "/etc/shadow", "/etc/hostname", "/proc/self/environ", "/dev/zero"])
 
@@ -247,6 +253,12 @@ def make_sources():
 def source(server, id_, path):
     status, _, body = ask(server.port, "GET", "/buildid/%s/source/%s" % (id_, urllib.parse.quote(path)))
     return body.decode() if status == 200 else status
+
+
+def as_nobody(path):
+    """What a stranger on this machine reads there; 404: nothing."""
+    done = subprocess.run(["cat", path], user=65534, group=65534, extra_groups=[], capture_output=True, check=False)
+    return done.stdout.decode() if done.returncode == 0 else 404
 
 
 def test_sources():
@@ -265,6 +277,16 @@ def test_sources():
             ("/./deep//../good.c", "good\n", "good\n"), ("/unnamed.c", 404, 404), ("/private.c", 404, 404), ("/escapes.c", 404, 404),
             ("/fifo.c", 404, 404), ("/folder.c", 404, 404), ("/large.c", 422, 422), ("/gone.c", 404, 404), ("/../sources/good.c", "good\n", "good\n"),
             ("/" + "../" * 40 + "etc/hostname", 404, 404), ("/", 404, 404))
+    inside = [path for path, _, everywhere in rows if everywhere not in (404, 422)]
+    if any(as_nobody(folder + path) == 404 for path in inside):
+        skip("nobody may search the folders above this build")
+        for server in modes.values():
+            server.stop()
+        return
+    for path in ("/closed/inner.c", "/closed/below/inner.c", "/leads-in.c", "/passage/inner.c"):
+        want = as_nobody(folder + path)
+        check(want == ("inner\n" if "passage" in path else 404), "a stranger reads what he should", (path, want))
+        equal([source(server, id_, folder + path) for server in modes.values()], [want, want], "%s, local and all: as a stranger reads it" % path)
     for path, *want in rows:
         equal([source(server, id_, folder + path) for server in modes.values()], want, "%s, local and all" % path[:40])
     for path, *want in ((outside, 404, "outside\n"), ("/etc/shadow", 404, 404), ("/etc/hostname", 404, hostname),
@@ -291,6 +313,7 @@ def gdb_lists():
     open(text, "w").write(SOURCE)
     sh("cc", "-g", "-O1", text, "-o", whole, check=True)
     sh("strip", "-o", lonely, whole, check=True)
+    os.chmod(tree, 0o700)  # who names it may have meant it
     server = Server("--sources", "local", "--symbol-dir", tree, data="tree", log="tree.log")
     check(wait_for(lambda: served(server.port, build_id(whole)), 30), "the server has read the build's folder")
     equal(source(server, build_id(whole), text), SOURCE, "its sources are served at once, before anybody asked for names")

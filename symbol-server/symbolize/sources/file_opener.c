@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/elf_image.h"
+#include "symbol-server/symbolize/sources/public_file.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 
 enum {
@@ -25,6 +26,7 @@ enum {
 struct job {
 	struct job *next;
 	bool has_id, is_done, is_abandoned; /* abandoned: the thread frees it */
+	bool asks_public, is_public;
 	struct build_id id;
 	int fd;
 	char path[PATH_MAX];
@@ -78,15 +80,17 @@ static bool has_id(int fd, const struct build_id *id)
 	return ok;
 }
 
-static int open_job(const struct file_opener *opener, const struct job *job)
+static int open_job(const struct file_opener *opener, struct job *job)
 {
 	int fd = open_below(opener->directory, job->path);
 	struct stat stat;
 
 	if (fd < 0)
 		return -1;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && (!job->has_id || has_id(fd, &job->id)))
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && (!job->has_id || has_id(fd, &job->id))) {
+		job->is_public = job->asks_public && public_file_is(fd, opener->directory);
 		return fd;
+	}
 	close(fd);
 	return -1;
 }
@@ -182,7 +186,8 @@ static bool wait_for(struct file_opener *opener, const struct job *job, int64_t 
 	return job->is_done;
 }
 
-int file_opener_open(struct file_opener *opener, const char *path, const struct build_id *id)
+int file_opener_open(struct file_opener *opener, const char *path, const struct build_id *id,
+		     bool *is_public)
 {
 	int64_t until_ms = file_opener_now_ms() + FILE_OPENER_WAIT_MS;
 	struct job *job = calloc(1, sizeof(*job));
@@ -195,6 +200,7 @@ int file_opener_open(struct file_opener *opener, const char *path, const struct 
 	if (id)
 		job->id = *id;
 	job->fd = -1;
+	job->asks_public = is_public != NULL;
 	snprintf(job->path, sizeof(job->path), "%s", path);
 	pthread_mutex_lock(&opener->lock);
 	if (opener->is_held_up) {
@@ -205,6 +211,8 @@ int file_opener_open(struct file_opener *opener, const char *path, const struct 
 		opener->last = &job->next;
 		pthread_cond_signal(&opener->wake);
 		is_done = wait_for(opener, job, until_ms);
+		if (is_done && is_public)
+			*is_public = job->is_public;
 		if (is_done)
 			fd = job->fd;
 		else

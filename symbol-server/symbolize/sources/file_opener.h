@@ -23,8 +23,10 @@ void file_opener_stop(struct file_opener *opener); /* NULL is fine */
 
 /* Below the directory, following links only inside of it: a regular file, and when id is not NULL
  * an ELF file of that id. -1: there is none, or the file system did not answer within
- * FILE_OPENER_WAIT_MS; the latter is known at once the next time. */
-int file_opener_open(struct file_opener *opener, const char *path, const struct build_id *id);
+ * FILE_OPENER_WAIT_MS; the latter is known at once the next time. is_public: set to what
+ * public_file_is() says of it; NULL: nobody asks. */
+int file_opener_open(struct file_opener *opener, const char *path, const struct build_id *id,
+		     bool *is_public);
 
 bool file_opener_answers(struct file_opener *opener);
 int64_t file_opener_now_ms(void); /* the monotonic clock */

@@ -252,7 +252,7 @@ size_t file_tree_find_name(struct file_tree *tree, const char *base_name, const 
 
 int file_tree_open(struct file_tree *tree, const char *path, const struct build_id *id)
 {
-	return file_opener_open(tree->opener, path, id);
+	return file_opener_open(tree->opener, path, id, NULL);
 }
 
 const char *file_tree_path(const struct file_tree *tree)

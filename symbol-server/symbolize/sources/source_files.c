@@ -123,13 +123,14 @@ static const char *below(const struct source_directory *directory, const char *p
 }
 
 /* The directory's thread opens regular files only. */
-static bool may_be_served(int fd, struct error *err)
+static bool may_be_served(int fd, bool is_public, struct error *err)
 {
 	struct stat stat;
 
-	if (fstat(fd, &stat) || !(stat.st_mode & S_IROTH))
+	if (!is_public || fstat(fd, &stat))
 		return error_set(err, ERROR_NOT_FOUND,
-				 "the source file is not one that everybody may read");
+				 "the source file is not one that everybody may read, by its mode "
+				 "and its folders'");
 	if (stat.st_size > SOURCE_BYTES_MAX)
 		return error_set(err, ERROR_LIMIT, "the source file has more than %d MB",
 				 SOURCE_BYTES_MAX >> 20);
@@ -149,12 +150,15 @@ int source_files_open(struct source_files *files, const char *path, struct error
 
 	for (size_t i = 0; i < files->count; i++) {
 		const char *rest = below(&files->directories[i], path);
-		int fd = rest ? file_opener_open(files->directories[i].opener, rest, NULL) : -1;
+		bool is_public = false;
+		int fd = -1;
 
 		is_below |= rest != NULL;
+		if (rest)
+			fd = file_opener_open(files->directories[i].opener, rest, NULL, &is_public);
 		if (fd < 0)
 			continue;
-		if (may_be_served(fd, err))
+		if (may_be_served(fd, is_public, err))
 			return fd;
 		close(fd);
 		return -1;
