@@ -306,8 +306,7 @@ enum dictionary_result resource_series(struct dictionary *dictionary, struct res
 		process = text_base_name(resource->executable_path);
 	add_label(&list, text_of("host"), resource->host.length ? resource->host : sender, false);
 	add_label(&list, text_of("process"), process, false);
-	add_label(&list, text_of("service"), resource->service.length ? resource->service : process,
-		  false);
+	add_label(&list, text_of("service"), resource->service, false);
 	add_label(&list, text_of("container"), resource->container, false);
 	add_label(&list, text_of("pod"), resource->pod, false);
 	add_label(&list, text_of("namespace"), resource->namespace_name, false);

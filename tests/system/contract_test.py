@@ -165,7 +165,7 @@ def listings(server):
     equal(server.json("/api/v1/types"), {"types": [{"name": "on-cpu", "unit": "nanoseconds", "samples": 100,
                                                     "value": 100 * PERIOD}]}, "/types")
     equal({row["name"]: row["values"] for row in server.json("/api/v1/labels")["labels"]},
-          {"host": 2, "process": 3, "service": 3, "container": 1, "thread": 4, "zone": 1}, "/labels")
+          {"host": 2, "process": 3, "service": 1, "container": 1, "thread": 4, "zone": 1}, "/labels")
     equal(server.json("/api/v1/labels/process"),
           {"values": [{"value": "alpha", "samples": 75}, {"value": "beta", "samples": 22},
                       {"value": "gamma", "samples": 3}]}, "/labels/process")

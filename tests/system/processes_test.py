@@ -7,6 +7,7 @@ import datetime
 import glob
 import os
 import pwd
+import re
 import sys
 import time
 import urllib.parse
@@ -79,6 +80,20 @@ def wait_until_told(server, *processes):
     check(wait_for(all_there, 60), "samples of each process are there")
 
 
+def services(server, process):
+    """Nobody has called it so: the name of its unit, if it runs in one, not a copy of the list of processes."""
+    with open("/proc/%d/cgroup" % process.pid) as file:
+        text = file.read()
+    units = re.findall(r"([^/\n]+)\.service", text)
+    if re.search("[0-9a-f]{64}", text):
+        units = []  # a container's
+    want = units[-1] if units else "[no service]"
+    equal(list(told(server, "service", of(process.pid))), [want], "a process that nobody called a service is of its unit, or of none")
+    match = '{service="%s",%s' % (units[-1] if units else "", of(process.pid)[1:])
+    equal(list(told(server, "pid", match)), [str(process.pid)], "and is selected so")
+    equal(list(told(server, "pid", '{service="%s",%s' % (NAME, of(process.pid)[1:]))), [], "not by its process' name")
+
+
 def two_workers(server):
     first, second = worker("--shard", "1"), worker("--shard", "2", "--password=hunter2", "--api-key", "hunter3")
     nobody = worker("--shard", "3", user=65534)
@@ -101,6 +116,7 @@ def two_workers(server):
           "/labels/pid has the three")
     everywhere(server, first)
     listings(server, first, (first, second, nobody))
+    services(server, first)
     for process in (first, second, nobody):
         end(process)
 

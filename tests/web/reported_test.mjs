@@ -7,7 +7,7 @@ import { bundle } from "./bundle.mjs";
 
 const { chartOf } = await bundle("views/chart_data.ts");
 const { rateOf } = await bundle("views/rates.ts");
-const { rowsOf } = await bundle("views/overview/overview_sums.ts");
+const { isMostlyNamed, rowsOf } = await bundle("views/overview/overview_sums.ts");
 const { reportedMs } = await bundle("views/reported.ts");
 
 const MINUTE = 60_000;
@@ -79,4 +79,13 @@ test("by the second, of senders that do not say how long their reports are, minu
 test("by the second, what is in use stays so until the next report says", () => {
   const held = chartOf(bySecond(7, [[0, 4, 0, 0, 6, 0, 0]]), rateOf("mem-inuse", "bytes", "value"), false, 8, () => "");
   assert.deepEqual(held.series[0].values, [0, 4, 4, 4, 6, 6, 6]);
+});
+
+test("rows are services where most has one", () => {
+  const of = (named, none, more) => ({
+    series: [{ labels: { service: "shop" }, value: named }, { labels: {}, value: none }, { labels: { service: "" }, value: 1 }],
+    ...(more > 0 ? { other: { series: 3, value: more, samples: more, points: [] } } : {}),
+  });
+  assert.deepEqual([of(10, 8, 0), of(10, 10, 0), of(10, 20, 30)].map((sums) => isMostlyNamed(sums, "service")), [true, false, true]);
+  assert.equal(isMostlyNamed({ series: [] }, "service"), true);
 });

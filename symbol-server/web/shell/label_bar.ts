@@ -27,7 +27,7 @@ export class LabelBar {
   private readonly chips = el("span", { class: "filters" });
   private readonly buttons = new Map<string, HTMLElement>();
   private labels: Label[] = FIRST.filter((name) => name !== "service").map((name) => ({ name, values: 0 }));
-  private isServiceProcess = false; // each service is called as its process is
+  private isServiceProcess = false; // each one is called as its process is, as older servers did
 
   constructor(
     private readonly box: HTMLElement,
@@ -63,7 +63,8 @@ export class LabelBar {
       return;
     }
     const series = pairs?.series ?? [];
-    this.isServiceProcess = series.length > 0 && series.every(({ labels }) => labels.service === labels.process);
+    const named = series.filter(({ labels }) => (labels.service ?? "") !== "");
+    this.isServiceProcess = named.length > 0 && named.every(({ labels }) => labels.service === labels.process);
     this.labels = known.labels.length > 0 ? known.labels : this.labels;
     offerLabels(known.labels.map(({ name }) => name).filter((name) => name !== "service" || !this.isServiceProcess));
     this.show(this.shell.state);

@@ -32,7 +32,7 @@ export interface State {
   base_match: string; // its selector; "" is the same
   norm: string; // "per_second" | "share" | "raw"
   width: string; // of a comparison's frames: "larger" | "after" | "before"
-  by: string; // rows of the overview: a label
+  by: string; // rows of the overview: a label; "": services or processes, as it decides
   wall: string; // of the wall clock's frames, the width: "both" | "on" | "off"
   trace_id: string; // 32 hexadecimal digits; "" is all requests and none
   hide_kind: string; // kinds of frames that are left out, separated by commas
@@ -84,7 +84,7 @@ export const DEFAULTS: Readonly<State> = {
   base_match: "",
   norm: "per_second",
   width: "larger",
-  by: "service",
+  by: "",
   wall: "both",
   trace_id: "",
   hide_kind: "",

@@ -739,7 +739,7 @@ static void tell_labels(const struct teller *teller, const struct told_resource 
 
 	add_told(list, &count, "host", *resource->host ? resource->host : teller->peer);
 	add_told(list, &count, "process", process);
-	add_told(list, &count, "service", *resource->service ? resource->service : process);
+	add_told(list, &count, "service", resource->service);
 	add_told(list, &count, "container", resource->container);
 	add_told(list, &count, "pod", resource->pod);
 	add_told(list, &count, "namespace", resource->space);

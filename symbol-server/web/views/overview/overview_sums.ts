@@ -50,6 +50,12 @@ export function rowsOf(answers: readonly TimelineAnswer[], label: string, sortBy
   return { rows, sums, left };
 }
 
+// Whether at least half has that label, which the answer is grouped by.
+export function isMostlyNamed({ series, other }: TimelineAnswer, label: string): boolean {
+  const sum = (values: readonly { value: number }[]) => values.reduce((all, { value }) => all + value, other?.value ?? 0);
+  return 2 * sum(series.filter(({ labels }) => (labels[label] ?? "") !== "")) >= sum(series);
+}
+
 // A profiler is seen by itself too: what it takes is said apart from what it was put there to look at.
 export function isOwn(name: string): boolean {
   return /^farflame-(agent|reader|server|unpack|unwind|worker)$/.test(name);

@@ -15,9 +15,6 @@ import { reportedMs } from "../reported";
 const ROWS_AT_ONCE = 100;
 export const GROUPINGS: readonly string[] = ["service", "host", "process"];
 
-export function groupingOf({ by }: State): string {
-  return /^[A-Za-z_][\w.]*$/.test(by) ? by : "service";
-}
 
 export class OverviewTable {
   readonly element = el("section", { class: "overview-table", "aria-label": "What runs where" });
@@ -33,6 +30,7 @@ export class OverviewTable {
   private readonly table = el("table");
   private readonly more = el("button", { type: "button", hidden: "" }, "Show all");
   private readonly others: GroupMenu;
+  usual = ""; // what the rows are where nobody chose; "": it is not decided yet
   private answers: TimelineAnswer[] = [];
   private isWhole = false;
 
@@ -60,6 +58,11 @@ export class OverviewTable {
     this.element.append(el("div", { class: "tools" }, this.tabs, this.others.box, this.filter, this.note), scroller);
   }
 
+  // What the rows are.
+  groupingOf({ by }: State): string {
+    return /^[A-Za-z_][\w.]*$/.test(by) ? by : this.usual || GROUPINGS[0];
+  }
+
   // One answer for each type, the columns in their order.
   show(answers: TimelineAnswer[]): void {
     this.answers = answers;
@@ -73,9 +76,10 @@ export class OverviewTable {
     if (before !== null && before.row_find !== state.row_find && this.answers.length > 0) {
       this.fill();
     }
-    this.others.show(GROUPINGS.includes(state.by) ? "" : groupingOf(state));
+    const by = this.groupingOf(state);
+    this.others.show(GROUPINGS.includes(by) ? "" : by);
     for (const tab of this.tabs.querySelectorAll<HTMLElement>("[data-by]")) {
-      tab.setAttribute("aria-pressed", String(tab.dataset.by === groupingOf(state)));
+      tab.setAttribute("aria-pressed", String(tab.dataset.by === by));
     }
   }
 
@@ -85,7 +89,7 @@ export class OverviewTable {
 
   private fill(): void {
     const { state } = this.shell;
-    const label = groupingOf(state);
+    const label = this.groupingOf(state);
     const sums = rowsOf(this.answers, label, state.type);
     const text = this.filter.value.trim().toLowerCase();
     const found = sums.rows.filter(({ name }) => name.toLowerCase().includes(text));

@@ -14,7 +14,8 @@ import { chartOf } from "../chart_data";
 import { LATE_MS } from "../agents/agents_rows";
 import { linkTo } from "../links";
 import { changes, noChange, OverviewList, topFunctions } from "./overview_lists";
-import { groupingOf, GROUPINGS, OverviewTable } from "./overview_table";
+import { GROUPINGS, OverviewTable } from "./overview_table";
+import { isMostlyNamed } from "./overview_sums";
 import { rateOf } from "../rates";
 import { reportedMs } from "../reported";
 import { stepParameter } from "../../text/time";
@@ -34,7 +35,7 @@ export class OverviewView implements View {
   private readonly facts = el("p", { class: "facts" });
   private readonly chart = new TimeChart({
     brush: (from, until) => this.shell.change({ from: String(from), until: String(until), refresh: "0" }),
-    pick: (name) => this.shell.change(narrowTo(this.shell.state, { [groupingOf(this.shell.state)]: name })),
+    pick: (name) => this.shell.change(narrowTo(this.shell.state, { [this.table.groupingOf(this.shell.state)]: name })),
   });
   private readonly table: OverviewTable;
   private readonly functions = new OverviewList("Hottest functions");
@@ -76,7 +77,7 @@ export class OverviewView implements View {
     const selection = moduleParameters(state);
     const { from, until, match } = selection;
     const range: Parameters = { from, until, ...(match === undefined ? {} : { match }) };
-    const coming = this.askTimeline(state, state.type, stepParameter(state.from, state.until, Date.now()), signal);
+    const coming = this.askChart(state, signal);
     coming.catch(() => undefined); // thrown below
     const { types } = await ask<TypesAnswer>("types", range, signal);
     if (signal.aborted) {
@@ -91,7 +92,7 @@ export class OverviewView implements View {
       this.again = window.setTimeout(() => void this.awaitFirst(range, signal), EMPTY_AGAIN_MS);
       return;
     }
-    const answer = await coming;
+    const answer = await this.decide(state, await coming, signal);
     if (signal.aborted) {
       return;
     }
@@ -100,7 +101,7 @@ export class OverviewView implements View {
       await explainEmpty(this.shell, { ...answer.accounting, lost: 0 }, signal);
       return;
     }
-    this.showChart(answer, groupingOf(state));
+    this.showChart(answer, this.table.groupingOf(state));
     this.table.show([answer]);
     showAccounting(this.shell.status, answer);
     void this.showOthers(state, types, answer, signal);
@@ -122,6 +123,20 @@ export class OverviewView implements View {
     }
   }
 
+  // Rows are services where most is of one, else processes: decided once, that rows do not become others meanwhile.
+  private async decide(state: State, answer: TimelineAnswer, signal: AbortSignal): Promise<TimelineAnswer> {
+    if (signal.aborted || state.by !== "" || this.table.usual !== "" || answer.series.length === 0) {
+      return answer;
+    }
+    this.table.usual = isMostlyNamed(answer, GROUPINGS[0]) ? GROUPINGS[0] : "process";
+    this.table.adjust(state, null);
+    return this.table.usual === GROUPINGS[0] ? answer : this.askChart(state, signal);
+  }
+
+  private askChart(state: State, signal: AbortSignal): Promise<TimelineAnswer> {
+    return this.askTimeline(state, state.type, stepParameter(state.from, state.until, Date.now()), signal);
+  }
+
   private askTimeline(
     state: State,
     type: string,
@@ -131,12 +146,12 @@ export class OverviewView implements View {
     const selection = { ...moduleParameters(state), type, value: state.value };
     return ask<TimelineAnswer>(
       "timeline",
-      { ...selection, group_by: groupingOf(state), limit: String(GROUPS), ...more },
+      { ...selection, group_by: this.table.groupingOf(state), limit: String(GROUPS), ...more },
       signal,
     );
   }
 
-  // A list of types knows no labels of samples, as threads or processes' ids: what the answers say goes before.
+  // What an answer says of its type goes before the list: its rows and its chart are of that.
   private showTypes(types: TypesAnswer["types"], answers: TimelineAnswer[]): void {
     const { state } = this.shell;
     const tiles = types.map((type) => {
@@ -206,7 +221,7 @@ export class OverviewView implements View {
   // Of the rows, in few steps: a look at each process by the minute costs the server thirteen times as
   // much; the page of times does that.
   private async showChanges(state: State, range_ms: number, signal: AbortSignal): Promise<void> {
-    const label = groupingOf(state);
+    const label = this.table.groupingOf(state);
     const step = `${Math.max(1, Math.ceil(range_ms / 60_000 / CHANGE_STEPS))}m`;
     const few = { group_by: label, step, limit: String(CHANGES), processes: "0" };
     const selection = moduleParameters(state);
@@ -254,7 +269,7 @@ export class OverviewView implements View {
   }
 
   private nextGrouping(): void {
-    const at = GROUPINGS.indexOf(groupingOf(this.shell.state));
+    const at = GROUPINGS.indexOf(this.table.groupingOf(this.shell.state));
     this.shell.change({ by: GROUPINGS[(at + 1) % GROUPINGS.length] });
   }
 }
