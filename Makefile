@@ -200,6 +200,10 @@ $(BUILD)/tests/tools/fleet/fleet: $(fleet)
 $(BUILD)/tests/bench/query_load: $(BUILD)/tests/bench/query_load.o $(BUILD)/testable-server.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(SERVER_LIBS) -o $@
+# Whether reports wait for work on days' files.
+$(BUILD)/tests/bench/day_load: $(BUILD)/tests/bench/day_load.o $(BUILD)/testable-server.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -pie -pthread $^ -Wl,--as-needed $(SERVER_LIBS) -o $@
 # What the agent's spool costs.
 $(BUILD)/tests/bench/spool_load: $(BUILD)/tests/bench/spool_load.o $(BUILD)/testable-agent.a
 	$(call say,LINK,$@)
@@ -230,7 +234,7 @@ check-units: all
 	@sh tests/kernels/units.sh $(BUILD) $(KERNELS)
 check-arm64:
 	@sh tests/arm64/run.sh $(BUILD)
-bench: all $(BUILD)/tests/bench/query_load $(BUILD)/tests/bench/spool_load $(BUILD)/tests/tools/fleet/fleet
+bench: all $(BUILD)/tests/bench/query_load $(BUILD)/tests/bench/day_load $(BUILD)/tests/bench/spool_load $(BUILD)/tests/tools/fleet/fleet
 	@sh tests/bench/run.sh $(BUILD) $(PARTS)
 fuzz:
 	@sh tests/fuzz/run.sh $(BUILD) "$(TARGET)" "$(SECONDS)"

@@ -227,6 +227,37 @@ void catalog_drop_index(struct catalog *catalog)
 	catalog->is_indexed = false;
 }
 
+struct catalog *catalog_alike(const struct catalog *catalog)
+{
+	struct catalog *alike = malloc(sizeof *alike);
+
+	if (alike)
+		*alike = *catalog;
+	return alike;
+}
+
+void catalog_index_alike(struct catalog *alike)
+{
+	if (alike && !(ensure_index(alike) && catalog_nodes_index(&alike->nodes)))
+		catalog_drop_index(alike);
+}
+
+void catalog_take_index(struct catalog *catalog, struct catalog *alike)
+{
+	if (!alike)
+		return;
+	if (catalog->is_indexed) { /* somebody was faster */
+		catalog_drop_index(alike);
+	} else {
+		memcpy(catalog->index, alike->index, sizeof catalog->index);
+		catalog->nodes.index = alike->nodes.index;
+		catalog->nodes.index_size = alike->nodes.index_size;
+		catalog->nodes.indexed = alike->nodes.indexed;
+		catalog->is_indexed = alike->is_indexed;
+	}
+	free(alike);
+}
+
 void catalog_stack_locations(const struct catalog *catalog, const struct catalog_stack *stack,
 			     uint32_t *locations)
 {

@@ -146,6 +146,12 @@ void catalog_stack_locations(const struct catalog *catalog, const struct catalog
 
 /* Reading back is over: what only helps adding goes, and comes back when something is added. */
 void catalog_drop_index(struct catalog *catalog);
+/* That takes a while for a large one, and who adds has the store's lock. So: a dictionary that
+ * shares its items with one that is not indexed, under the lock, NULL: no memory; is indexed
+ * without it; and, under it again, gives its index and is freed. NULL is fine for both. */
+struct catalog *catalog_alike(const struct catalog *catalog);
+void catalog_index_alike(struct catalog *alike);
+void catalog_take_index(struct catalog *catalog, struct catalog *alike);
 
 /* Numbers of things, added when new. 0: no room (for the empty string: 0 always). */
 uint32_t catalog_add_string(struct catalog *catalog, struct text text);

@@ -65,7 +65,7 @@ static void count_indexed(struct catalog_nodes *nodes)
 }
 
 /* At most three of four slots are taken. */
-static bool ensure_index(struct catalog_nodes *nodes)
+bool catalog_nodes_index(struct catalog_nodes *nodes)
 {
 	uint32_t size = nodes->index ? nodes->index_size : INDEX_FIRST;
 
@@ -98,7 +98,7 @@ uint32_t catalog_node_take(struct catalog_nodes *nodes, uint32_t caller, uint32_
 	if (next < nodes->count && is_next(node_at(nodes, next), next) &&
 	    node_at(nodes, next)->location == location)
 		return next;
-	if (!ensure_room(nodes) || !ensure_index(nodes))
+	if (!ensure_room(nodes) || !catalog_nodes_index(nodes))
 		return 0;
 	slot = next < nodes->count ? find_slot(nodes, caller, location) : NULL;
 	if (slot && *slot)

@@ -18,6 +18,7 @@ import profilers
 import ratios
 from cost import Window, family, pss_kib
 from harness import BUILD, CPUS, WORK, need_bpf, stop_all
+from days import days_rows
 from growth import growth_rows
 from ingest import ingest_rows
 from malloc_cost import malloc_rows
@@ -300,8 +301,9 @@ def perf_rows():
 
 
 OF_AGENT = ("steady", "fresh", "types", "switches", "perf", "server")
-OF_STORE = {"symbols": symbol_rows, "small": small_rows, "malloc": malloc_rows, "windows": windows_rows, "peers": peer_rows, "query": query_rows,
-            "month": month_rows, "start": start_rows, "ingest": ingest_rows, "fleet-growth": growth_rows, "page": page_rows}
+OF_STORE = {"symbols": symbol_rows, "small": small_rows, "malloc": malloc_rows, "days": days_rows, "windows": windows_rows,
+            "peers": peer_rows, "query": query_rows, "month": month_rows, "start": start_rows, "ingest": ingest_rows,
+            "fleet-growth": growth_rows, "page": page_rows}
 
 
 def store_parts(wanted):

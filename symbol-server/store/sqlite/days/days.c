@@ -402,17 +402,24 @@ void store_set_aside(struct sqlite_samples *store, struct day *day, unsigned see
 	catalog_release(dictionary.catalog);
 }
 
-/* Adding what is there makes the hash tables and nothing else. */
-static void make_index(struct catalog *catalog)
+/* Whoever adds to it does so under the lock, and finds its hash tables made. */
+static void make_index(struct sqlite_samples *store, struct catalog *catalog)
 {
-	const struct catalog_string *first = catalog_string(catalog, 1);
+	struct catalog *alike = NULL;
 
-	catalog_add_string(catalog, (struct text){first->text, first->length});
+	pthread_mutex_lock(&store->lock);
+	if (!catalog->is_indexed)
+		alike = catalog_alike(catalog);
+	pthread_mutex_unlock(&store->lock);
+	if (!alike)
+		return;
+	catalog_index_alike(alike);
+	pthread_mutex_lock(&store->lock);
+	catalog_take_index(catalog, alike);
+	pthread_mutex_unlock(&store->lock);
 }
 
-/* With its hash tables: whoever adds to it does so under the lock. */
-static struct catalog *load_indexed(struct sqlite_samples *store, struct day *day,
-				    struct error *err)
+static struct catalog *load_alone(struct sqlite_samples *store, struct day *day, struct error *err)
 {
 	struct day_reader *reader = NULL;
 	uint64_t folded;
@@ -420,8 +427,6 @@ static struct catalog *load_indexed(struct sqlite_samples *store, struct day *da
 						: catalog_new();
 
 	day_reader_close(reader);
-	if (catalog)
-		make_index(catalog);
 	return catalog;
 }
 
@@ -437,7 +442,7 @@ struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, st
 	set_asides = day->set_asides;
 	if (!catalog) {
 		pthread_mutex_unlock(&store->lock);
-		loaded = load_indexed(store, day, err);
+		loaded = load_alone(store, day, err);
 		pthread_mutex_lock(&store->lock);
 		/* Set aside meanwhile: what it defined is in no file any more. */
 		if (loaded && !day->catalog &&
@@ -454,8 +459,8 @@ struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, st
 		catalog_take(catalog);
 	pthread_mutex_unlock(&store->lock);
 	catalog_release(loaded);
-	if (catalog && day->is_month)
-		make_index(catalog); /* nobody else adds to it */
+	if (catalog)
+		make_index(store, catalog);
 	return catalog;
 }
 
@@ -484,7 +489,8 @@ void store_ready_day(struct sqlite_samples *store, uint32_t number, bool has_fil
 
 	pthread_mutex_lock(&store->lock);
 	day = store_find_day(store, number);
-	if (!day || day->catalog || !day->has_file || day->is_being_saved) {
+	if (!day || !day->has_file || day->is_being_saved ||
+	    (day->catalog && day->catalog->is_indexed)) {
 		pthread_mutex_unlock(&store->lock);
 		return;
 	}
