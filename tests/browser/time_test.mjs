@@ -142,6 +142,113 @@ async function one_function() {
   check(await page.waitText("#stat-samples", "1,200 samples"), "for the time line of all", await page.text("#status"));
 }
 
+const FUNCTIONS = { from: String(FROM), until: String(FROM + 600_000) };
+const rows = () => page.texts(".row-heat li");
+const settled = (count) => page.wait(`document.body.dataset.functions === "${count}" && document.querySelector(".time-functions p").innerText !== "Loading…"`);
+
+async function openFunctions(state) {
+  await page.open({ ...FUNCTIONS, page: "time", ...state });
+  return page.wait("document.querySelector('.row-heat li') !== null");
+}
+
+// A place in the cells, in rows and parts of the width.
+async function place(row, part) {
+  const box = await page.page.locator(".row-heat canvas").boundingBox();
+  return [box.x + box.width * part, box.y + 20 * row + 10];
+}
+
+function rangeOf(hash) {
+  return new URLSearchParams(hash.slice(1));
+}
+
+async function functions() {
+  check(await openFunctions({}), "functions over time are shown", await page.text(".time-functions"));
+  const own = await server.json("heatmap", { ...FUNCTIONS, by: "function", column: "1m" });
+  equal(await rows(), own.functions.map(({ name }) => name), "a row for each function that has something itself");
+  check((await page.colours(".row-heat canvas"))[0] >= 2, "with cells");
+  await page.page.selectOption(".time-functions select", "total");
+  check(await settled(4), "and for each that is on a stack, by total", await rows());
+  const answer = await server.json("heatmap", { ...FUNCTIONS, by: "function", sort: "total", column: "1m" });
+  equal(await rows(), answer.functions.map(({ name }) => name), "the heaviest first");
+  await page.axe("axe: functions over time");
+
+  const row = answer.functions.findIndex(({ name }) => name.endsWith("0xc0"));
+  const cells = answer.cells.row.flatMap((of, i) => (of === row ? [[answer.cells.column[i], answer.cells.samples[i], answer.cells.value[i]]] : []));
+  const [column, samples, value] = cells[2];
+  await page.run("document.querySelector('.row-heat canvas').focus()");
+  for (const key of [...Array(row + 1).fill("ArrowDown"), ...Array(column).fill("ArrowRight")]) {
+    await page.key(key);
+  }
+  const card = await page.text(".row-card");
+  check(card.includes("0xc0") && card.includes(`${samples} samples`) && card.includes("CPUs"), "arrows show what a function has in a step", [card, samples, value]);
+  await page.key("Enter");
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "Enter leads to its flame graph");
+  const hash = rangeOf(await page.run("location.hash"));
+  equal([Number(hash.get("from")), Number(hash.get("until"))], [answer.first + column * answer.column_ms, answer.first + (column + 1) * answer.column_ms], "of that step");
+  equal(hash.get("focus"), `^${answer.functions[row].name.replaceAll(/[.+]/g, "\\$&")}$`, "and of stacks through it");
+  equal(await page.text("#stat-samples"), `${samples} samples`, "which are as many as the cell said");
+  page.quiet("functions over time");
+}
+
+async function functions_by_hand() {
+  await openFunctions({ sort: "total" });
+  const answer = await server.json("heatmap", { ...FUNCTIONS, by: "function", sort: "total", column: "1m" });
+  await page.page.mouse.move(...(await place(0, 0.05)));
+  check(await page.waitText(".row-card", "of all then"), "pointing at a cell says what it has", await page.text(".row-card"));
+  await page.page.mouse.down();
+  await page.page.mouse.move(...(await place(1, 0.28)), { steps: 4 });
+  await page.page.mouse.up();
+  check(await page.wait("document.body.dataset.page === 'graph' && /focus=/.test(location.hash)"), "a drag along a row leads to the flame graph");
+  const hash = rangeOf(await page.run("location.hash"));
+  equal([Number(hash.get("from")), Number(hash.get("until"))], [FROM, FROM + 3 * 60_000], "of all its steps");
+  const { accounting } = await server.json("flamegraph", { from: hash.get("from"), until: hash.get("until"), focus: hash.get("focus") });
+  equal((await page.text("#stat-samples")).replaceAll(",", ""), `${accounting.samples} samples`, "with the server's sum");
+  equal(accounting.samples, [0, 1, 2].reduce((sum, column) => sum + answer.cells.samples[answer.cells.row.findIndex((of, i) => of === 0 && answer.cells.column[i] === column)], 0), "which is that of the cells");
+
+  await openFunctions({ sort: "total" });
+  await page.page.mouse.click(...(await place(1, 0.5)), { button: "right" });
+  check(await page.waitText("#frame-menu", "Sandwich"), "the right button opens the function's menu");
+  equal(await page.text("#frame-menu .menu-title"), answer.functions[1].name, "of the row");
+  await page.key("Escape");
+  await page.page.locator(".row-heat li").nth(2).click({ button: "right" });
+  equal(await page.text("#frame-menu .menu-title"), answer.functions[2].name, "also on its name");
+  await page.key("Escape");
+  await page.run("document.querySelector('.row-heat canvas').focus()");
+  await page.key("ArrowDown");
+  await page.key("m");
+  equal(await page.text("#frame-menu .menu-title"), answer.functions[0].name, "m opens it at the cursor");
+  await page.key("Escape");
+  const [x, y] = await place(1, 0.5);
+  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] });
+  check(await page.wait("!document.getElementById('frame-menu').hidden"), "a finger held still does so, too");
+  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  equal(await page.text("#frame-menu .menu-title"), answer.functions[1].name, "of the row it is on");
+  await page.key("Escape");
+  await page.page.locator(".row-heat li a").first().click();
+  check(await page.wait("document.body.dataset.page === 'graph' && /focus=/.test(location.hash)"), "a name leads to all of the function's stacks");
+}
+
+async function functions_chosen() {
+  await openFunctions({ sort: "total" });
+  await page.page.fill(".time-functions input", "0XC0");
+  check(await settled(1), "the filter asks for functions of that name", await rows());
+  equal((await rows()).at(-1), "stacks through none of these", "all else is a row of its own");
+  check((await page.text(".time-functions p")).includes("66.7 %"), "and its share is said", await page.text(".time-functions p"));
+  await page.page.mouse.click(...(await place(1, 0.5)));
+  check(await page.wait("document.body.dataset.page === 'graph'"), "which leads to the flame graph of its time");
+  check(!(await page.run("location.hash")).includes("focus"), "of all stacks", await page.run("location.hash"));
+  await openFunctions({ sort: "total", function_find: "nosuch" });
+  check(await page.waitText(".time-functions p", "No function matches."), "none matches: it is said");
+  await openFunctions({ sort: "total", focus: "0xc0", hide: "0x80" });
+  check(await settled(3), "filters of the flame graph hold here", await rows());
+  await page.click(".time-functions .filter");
+  check(await settled(4), "a click takes one away", await rows());
+  check((await page.run("location.hash")).includes("focus"), "and only that");
+  await page.page.mouse.click(...(await place(1, 0.2)));
+  check(await page.wait("document.body.dataset.page === 'graph' && /focus=0xc0/.test(location.hash) && /search=/.test(location.hash)"), "where stacks are chosen already, a function is searched", await page.run("location.hash"));
+  page.quiet("functions that are chosen");
+}
+
 async function heat() {
   await page.open({ ...RANGE, until: String(FROM + 60_000) });
   check(await page.waitText(".time-page", "A column is"), "the heat map is drawn");
@@ -169,4 +276,4 @@ async function clean() {
   await page.shots("time");
 }
 
-await run(opens, brush, builds, nothing_there, part_of_a_minute, one_function, heat, clean);
+await run(opens, brush, builds, nothing_there, part_of_a_minute, one_function, functions, functions_by_hand, functions_chosen, heat, clean);

@@ -60,7 +60,7 @@ function formatsOf(resource) {
 }
 
 test("each format that the API gives is offered, and no other", () => {
-  for (const [page, resources] of Object.entries({ graph: ["flamegraph", "top"], diff: ["diff"], time: ["timeline"], overview: ["top"], wall: [] })) {
+  for (const [page, resources] of Object.entries({ graph: ["flamegraph", "top"], diff: ["diff"], time: ["timeline", "heatmap"], overview: ["top"], wall: [] })) {
     const offered = [...downloadsOf(of({ page }), NOW).values()].flat();
     for (const resource of resources) {
       const formats = offered.filter((download) => download.resource === resource).map(({ parameters }) => parameters.format);

@@ -95,6 +95,24 @@ export interface TopAnswer {
   accounting: Accounting;
 }
 
+// When functions ran: /heatmap?by=function.
+export interface FunctionHeat {
+  type: string;
+  unit: string;
+  sort: "self" | "total";
+  from: number;
+  until: number;
+  first: number; // start of the first column
+  column_ms: number;
+  columns: number;
+  reported?: [number, number, number][]; // of each column: its start, the time reported, samples lost
+  functions: TopFunction[]; // by row
+  cells: { row: number[]; column: number[]; value: number[]; samples: number[]; error?: number[] };
+  other: { functions: number; value: number; samples: number; values: number[] }; // of what has no row
+  all: number[]; // by column
+  accounting: Accounting;
+}
+
 export interface DiffRow {
   name: string;
   before: number; // as norm has it

@@ -3,7 +3,7 @@
 // the files. Pure.
 
 import type { Parameters } from "./api";
-import { moduleParameters, sampleParameters, topParameters, treeParameters, zoomParameters, type State } from "../shell/state";
+import { frameParameters, moduleParameters, sampleParameters, topParameters, treeParameters, zoomParameters, type State } from "../shell/state";
 import { splitPath } from "../graph/path";
 import { timeOf } from "../text/time";
 import { diffParameters } from "../views/diff/diff_parameters";
@@ -86,7 +86,11 @@ export function downloadsOf(state: State, now: number): Map<string, Download[]> 
       return new Map([["Comparison", files("diff", "diff", diffParameters(state, now), [SVG, FOLDED, CSV, MD, JSON_])]]);
     case "time": {
       const parameters = { ...moduleParameters(state), value: state.value, group_by: state.group_by };
-      return new Map([["Time line", files("timeline", "timeline", parameters, [CSV, JSON_])]]);
+      const byFunction = { ...frameParameters(state), by: "function", sort: state.sort === "total" ? "total" : "self", limit: "500" };
+      return new Map([
+        ["Time line", files("timeline", "timeline", parameters, [CSV, JSON_])],
+        ["Functions over time", files("functions", "heatmap", byFunction, [CSV, JSON_])],
+      ]);
     }
     case "wall": {
       const parameters = { ...sampleParameters({ ...state, value: "value" }), group_by: state.group_by };

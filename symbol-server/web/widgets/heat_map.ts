@@ -22,14 +22,22 @@ export interface HeatEvents {
 
 const HEIGHT = 300; // pixels, at least one for each row
 const SHADES = 12;
-const CLICK = 3; // pixels; a shorter way is no drag
+export const CLICK = 3; // pixels; a shorter way is no drag
+const CARD_AWAY = 14; // pixels from what it is of
 
 // Of one hue, lightness alone tells more from less: it reads without colour too.
-function shade(part: number, dark: boolean): string {
+export function shade(part: number, dark: boolean): string {
   const step = Math.ceil(part * SHADES) / SHADES;
   return dark
     ? `hsl(${(30 + 18 * step).toFixed(0)},85%,${(18 + 52 * step).toFixed(0)}%)`
     : `hsl(${(30 - 18 * step).toFixed(0)},85%,${(90 - 55 * step).toFixed(0)}%)`;
+}
+
+// Beside a place of the window, and inside of it.
+export function placeCard(card: HTMLElement, x: number, y: number): void {
+  card.hidden = false;
+  card.style.left = `${Math.max(4, Math.min(x + CARD_AWAY, window.innerWidth - card.offsetWidth - 4))}px`;
+  card.style.top = `${Math.max(4, Math.min(y + CARD_AWAY, window.innerHeight - card.offsetHeight - 4))}px`;
 }
 
 export class HeatMap {
@@ -184,12 +192,9 @@ export class HeatMap {
         ? `${at(first)}, ${data.row_ms} ms: ${formatCount(samples)} samples`
         : `${at(first)} – ${at(last + 1)}: ${formatCount(samples)} samples`;
     this.card.replaceChildren(text);
-    this.card.hidden = false;
     const box = this.canvas.getBoundingClientRect();
-    const x = box.left + (Math.floor(this.cursor / data.rows) * box.width) / data.columns + 14;
-    const y = box.top + ((this.cursor % data.rows) * box.height) / data.rows + 14;
-    this.card.style.left = `${Math.max(4, Math.min(x, window.innerWidth - this.card.offsetWidth - 4))}px`;
-    this.card.style.top = `${Math.max(4, Math.min(y, window.innerHeight - this.card.offsetHeight - 4))}px`;
+    const x = box.left + (Math.floor(this.cursor / data.rows) * box.width) / data.columns;
+    placeCard(this.card, x, box.top + ((this.cursor % data.rows) * box.height) / data.rows);
   }
 
   private pressed(e: PointerEvent): void {

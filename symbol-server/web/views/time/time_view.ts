@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When: values over time by group, the moments in which a process did something else, and, where
-// samples have times of their own, activity within each second.
+// When: values over time by group, the functions that were hot, the moments in which a process did something
+// else, and, where samples have times of their own, activity within each second.
 
 import { ask, type Hotspots, type ModuleState, type TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
@@ -20,6 +20,7 @@ import { changes, noChange, OverviewList } from "../overview/overview_lists";
 import { rateOf } from "../rates";
 import { showFilters } from "../flame/trail";
 import { buildMarks, buildRows } from "./time_builds";
+import { TimeFunctions } from "./time_functions";
 
 const HEIGHT = 220;
 const GROUPS = "100";
@@ -34,6 +35,7 @@ export class TimeView implements View {
   private readonly filters = el("span", { class: "filters" });
   private readonly grouping: GroupMenu;
   private readonly chart: TimeChart;
+  private readonly functions: TimeFunctions;
   private readonly heat: HeatMap;
   private readonly heatNote = el("p", { class: "quiet", role: "status" });
   private readonly moments = new OverviewList("What changed");
@@ -46,10 +48,12 @@ export class TimeView implements View {
     { keys: ["i"], does: "half as much time", run: () => this.widen(-0.25) },
     { keys: ["["], does: "half the range earlier", run: () => this.shift(-0.5) },
     { keys: ["]"], does: "half the range later", run: () => this.shift(0.5) },
+    { keys: ["f"], does: "filter the functions", run: () => this.functions.focusFilter() },
   ];
 
   constructor(private readonly shell: Shell) {
     this.chart = new TimeChart({ brush: (from, until) => this.range(from, until) }, HEIGHT);
+    this.functions = new TimeFunctions(shell);
     this.heat = new HeatMap({
       take: (from, until) =>
         shell.change({ page: "graph", from: String(from), until: String(until), exact: "true" }),
@@ -82,17 +86,24 @@ export class TimeView implements View {
       this.heat.element,
     );
     const lists = el("div", { class: "lists" }, this.moments.element, this.builds.element);
-    this.element.append(tools, this.chart.element, el("div", { class: "columns" }, heat, lists));
+    this.element.append(tools, this.chart.element, this.functions.element, el("div", { class: "columns" }, heat, lists));
   }
 
   setTheme(dark: boolean): void {
     this.chart.setTheme(dark);
+    this.functions.setTheme(dark);
     this.heat.setTheme(dark);
   }
 
-  adjust(state: State): void {
+  leave(): void {
+    this.functions.leave();
+  }
+
+  adjust(state: State, before: State | null): void {
     this.grouping.show(state.group_by);
     showFilters(state, (changed) => this.shell.change(changed), this.filters, STACK_FILTERS);
+    const isAskedAgain = before === null || this.asked.some((key) => before[key] !== state[key]);
+    this.functions.adjust(state, isAskedAgain ? null : before);
   }
 
   isHeld(): boolean {
@@ -109,6 +120,7 @@ export class TimeView implements View {
     }
     showAccounting(this.shell.status, answer);
     if (answer.accounting.samples === 0) {
+      this.functions.show(state, null);
       await explainEmpty(this.shell, answer.accounting, signal);
       return;
     }
@@ -117,6 +129,7 @@ export class TimeView implements View {
     this.data = chartOf(answer, rate, state.value === "samples", SERIES_COLOURS, name, isOfHosts(state));
     this.chart.show(this.data);
     this.marks = [];
+    this.functions.show(state, answer);
     void this.showBuilds(selection, answer, signal);
     void this.showMoments(state, signal);
     void this.showHeat(selection, STACK_FILTERS.some((key) => state[key] !== ""), signal);
