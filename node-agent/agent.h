@@ -9,18 +9,18 @@
 
 #include "common/error.h"
 #include "node-agent/agent_options.h"
-#include "node-agent/allocation_windows.h"
-#include "node-agent/allocations.h"
+#include "node-agent/allocations/allocation_windows.h"
+#include "node-agent/allocations/allocations.h"
 #include "node-agent/capture/capture.h"
-#include "node-agent/code_pages.h"
-#include "node-agent/memory_probes.h"
-#include "node-agent/modules.h"
-#include "node-agent/report.h"
-#include "node-agent/requests.h"
-#include "node-agent/samples.h"
+#include "node-agent/stacks/code_pages.h"
+#include "node-agent/allocations/memory_probes.h"
+#include "node-agent/report/modules.h"
+#include "node-agent/report/report.h"
+#include "node-agent/contexts/requests.h"
+#include "node-agent/stacks/samples.h"
 #include "node-agent/ship/ship.h"
-#include "node-agent/stacks.h"
-#include "node-agent/waits.h"
+#include "node-agent/stacks/stacks.h"
+#include "node-agent/waits/waits.h"
 
 struct agent {
 	const struct agent_options *options;

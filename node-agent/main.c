@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/self_path.h"
 #include "node-agent/agent.h"
-#include "node-agent/check/check.h"
+#include "node-agent/kernel/check.h"
 #include "node-agent/kernel/loader.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"

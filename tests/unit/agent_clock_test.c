@@ -2,7 +2,7 @@
 /* The clock that reports are stamped with, against clocks that are set. */
 #include "tests/check.h"
 
-#include "node-agent/wall_clock.h"
+#include "node-agent/waits/wall_clock.h"
 
 static const int64_t second = 1000000000, epoch = 1700000000ll * 1000000000, day = 86400000000000;
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "node-agent/agent_options.h"
-#include "node-agent/samples.h"
+#include "node-agent/stacks/samples.h"
 #include "node-agent/capture/capture.h"
 
 enum { ARGUMENTS_MAX = 20 };

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/allocations/allocation_window.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/lacks.h"
+#include "node-agent/kernel/uprobe.h"
+
+enum {
+	LOOK_NS = 1000000,
+	OPEN_NS_MAX = 300 * 1000000, /* of a window */
+	STACK_BYTES = 128 << 10,
+	BLUR = 20, /* an edge takes at most such a part of its window */
+};
+
+static uint64_t clock_read(clockid_t clock)
+{
+	struct timespec now;
+
+	if (clock_gettime(clock, &now))
+		return 0;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t process_used_ns(uint32_t tgid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid((pid_t)tgid, &clock) ? 0 : clock_read(clock);
+}
+
+static uint64_t cost_of(const struct allocation_window *window,
+			const struct alloc_window_counts *counts)
+{
+	return (counts->hits - counts->stepped) * window->price.ns +
+	       counts->stepped * window->price.stepped_ns + counts->ns;
+}
+
+static bool counts_read(const struct allocation_window *window, struct alloc_window_counts *counts)
+{
+	return bpf_map_read(window->counts_map, &window->tgid, counts, NULL);
+}
+
+static bool is_open_set(struct allocation_window *window, bool is_open)
+{
+	window->settings.is_open = is_open;
+	return bpf_map_write(window->windows_map, &window->tgid, &window->settings, &window->why);
+}
+
+/* --- probes: the hot one comes last --- */
+
+static bool should_end(const struct allocation_window *window)
+{
+	return __atomic_load_n(&window->should_end, __ATOMIC_RELAXED);
+}
+
+static bool attach(struct allocation_window *window, int *fds, bool is_hot)
+{
+	for (uint32_t i = 0; i < window->probe_count; i++) {
+		const struct window_probe *probe = &window->probes[i];
+
+		if (probe->is_hot != is_hot)
+			continue;
+		if (should_end(window))
+			return error_set(&window->why, ERROR_SYSTEM, "the agent ends");
+		fds[i] = uprobe_open_process(probe->file, probe->offset, window->tgid,
+					     probe->program, &window->why);
+		if (fds[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+static void *take_away(void *fd)
+{
+	close(*(const int *)fd);
+	return NULL;
+}
+
+/* All at once: each waits a tenth of a second for whoever may be in it, and costs meanwhile. */
+static void detach(const struct allocation_window *window, int *fds)
+{
+	pthread_t threads[ALLOC_FUNCTIONS];
+	bool is_running[ALLOC_FUNCTIONS];
+	pthread_attr_t small;
+	bool is_any = false, is_lacking = false;
+
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
+	for (uint32_t i = 0; i < window->probe_count; i++) {
+		is_running[i] = fds[i] >= 0 &&
+				!pthread_create(&threads[i], &small, take_away, &fds[i]);
+		is_any |= is_running[i];
+		if (fds[i] >= 0 && !is_running[i]) {
+			is_lacking = true;
+			lack_note(LACK_threads, strerror(EAGAIN));
+			take_away(&fds[i]);
+		}
+	}
+	if (is_any && !is_lacking)
+		lack_note(LACK_threads, NULL);
+	for (uint32_t i = 0; i < window->probe_count; i++)
+		if (is_running[i])
+			pthread_join(threads[i], NULL);
+	pthread_attr_destroy(&small);
+}
+
+/* --- the window --- */
+
+struct edge { /* one end of a window: whatever is read lies between both moments */
+	struct alloc_window_counts counts;
+	uint64_t used_ns, before_ns, after_ns;
+};
+
+static void go_to(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof one, &one);
+}
+
+/* The CPU time of a thread that runs is as of its CPU's last tick, up to 10 ms ago: as much as a
+ * whole window. It is brought up to date where the thread has to give way: so this one goes and
+ * runs on each CPU for a moment (kernel/sched/core.c, thread_group_cputime()). */
+static void used_bring_up_to_date(const cpu_set_t *cpus)
+{
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, cpus))
+			go_to(cpu);
+	sched_setaffinity(0, sizeof *cpus, cpus);
+}
+
+/* Where the process' first thread was last; −1: it is gone. */
+static int cpu_of(uint32_t tgid)
+{
+	enum { PROCESSOR = 39 - 2 }; /* proc(5); counted from the name's end */
+	char path[32], text[1024] = "";
+	const char *at;
+	int cpu = -1;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%u/stat", tgid);
+	file = fopen(path, "re");
+	if (file && !fread(text, 1, sizeof text - 1, file))
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	at = strrchr(text, ')');
+	for (int field = 0; at && field < PROCESSOR; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		sscanf(at, "%d", &cpu);
+	return cpu < CPU_SETSIZE ? cpu : -1;
+}
+
+/* In the process' place, which gives way: what it costs elsewhere while that runs is the price on
+ * half a core. */
+static struct probe_price price_there(const struct allocation_window *window, uint32_t others)
+{
+	struct probe_price price;
+	cpu_set_t cpus;
+	const bool is_known = !sched_getaffinity(0, sizeof cpus, &cpus);
+	const int cpu = cpu_of(window->tgid);
+
+	if (is_known && cpu >= 0 && CPU_ISSET(cpu, &cpus))
+		go_to(cpu);
+	price = probe_price_now(window->meter, window->settings.stepped);
+	if (is_known)
+		sched_setaffinity(0, sizeof cpus, &cpus);
+	probe_price_share(&price, window->meter, others);
+	return price;
+}
+
+static bool edge_take(struct allocation_window *window, bool is_open, struct edge *edge)
+{
+	cpu_set_t cpus;
+	bool is_taken;
+
+	if (!sched_getaffinity(0, sizeof cpus, &cpus))
+		used_bring_up_to_date(&cpus);
+	edge->before_ns = clock_read(CLOCK_MONOTONIC);
+	edge->used_ns = process_used_ns(window->tgid);
+	is_taken = is_open_set(window, is_open) && counts_read(window, &edge->counts);
+	edge->after_ns = clock_read(CLOCK_MONOTONIC);
+	return is_taken;
+}
+
+/* An edge is of one moment only if nobody else is given this CPU in between. */
+static void watch_set(bool is_watching)
+{
+	const struct sched_param first = {.sched_priority = is_watching};
+
+	if (sched_setscheduler(0, is_watching ? SCHED_FIFO : SCHED_OTHER, &first))
+		lack_note(LACK_realtime, strerror(errno));
+	else if (is_watching)
+		lack_note(LACK_realtime, NULL);
+}
+
+static void sum_up(struct allocation_window *window, const struct edge *from, const struct edge *to)
+{
+	const uint64_t cost = cost_of(window, &to->counts) - cost_of(window, &from->counts);
+	const uint64_t used = to->used_ns > from->used_ns ? to->used_ns - from->used_ns : 0;
+	const uint64_t blurred = to->after_ns - to->before_ns + from->after_ns - from->before_ns;
+
+	window->open_cost_ns = cost;
+	window->open_used_ns = used > cost ? used - cost : 0;
+	window->is_blurred = blurred > (to->before_ns - from->after_ns) / BLUR;
+}
+
+static uint32_t others_now(const struct allocation_window *window)
+{
+	return window->company ? __atomic_load_n(window->company, __ATOMIC_RELAXED) - 1 : 0;
+}
+
+static void company_add(const struct allocation_window *window, uint32_t count)
+{
+	if (window->company)
+		__atomic_add_fetch(window->company, count, __ATOMIC_RELAXED);
+}
+
+static void watch(struct allocation_window *window)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	const uint32_t others = others_now(window);
+	struct alloc_window_counts now;
+	struct edge from, to;
+
+	watch_set(true);
+	window->price = price_there(window, others);
+	if (edge_take(window, true, &from)) {
+		do
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		while (counts_read(window, &now) && cost_of(window, &now) < window->cost_max_ns &&
+		       now.stacks < window->stacks_max && !should_end(window) &&
+		       clock_read(CLOCK_MONOTONIC) - from.after_ns < OPEN_NS_MAX);
+		if (edge_take(window, false, &to)) {
+			window->is_cut = should_end(window);
+			probe_price_mean(&window->price, price_there(window, others_now(window)));
+			sum_up(window, &from, &to);
+		}
+	}
+	watch_set(false);
+}
+
+static void *run(void *context)
+{
+	struct allocation_window *window = context;
+	const struct alloc_window_counts none = {0};
+	int fds[ALLOC_FUNCTIONS];
+
+	for (uint32_t i = 0; i < ALLOC_FUNCTIONS; i++)
+		fds[i] = -1;
+	window->has_failed = !is_open_set(window, false) ||
+			     !bpf_map_write(window->counts_map, &window->tgid, &none,
+					    &window->why) ||
+			     !attach(window, fds, false) || !attach(window, fds, true);
+	company_add(window, 1);
+	if (!window->has_failed)
+		watch(window);
+	detach(window, fds);
+	company_add(window, (uint32_t)-1);
+	counts_read(window, &window->counts);
+	window->cost_ns = cost_of(window, &window->counts);
+	window->used_ns = process_used_ns(window->tgid);
+	bpf_map_remove(window->windows_map, &window->tgid, NULL);
+	bpf_map_remove(window->counts_map, &window->tgid, NULL);
+	__atomic_store_n(&window->is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+bool allocation_window_start(struct allocation_window *window, struct error *err)
+{
+	pthread_attr_t small;
+	sigset_t all, before;
+	int failure;
+
+	window->is_done = false;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for those who wait for them */
+	failure = pthread_create(&window->thread, &small, run, window);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&small);
+	return !failure || error_set_system(err, failure, "start a thread for probes");
+}
+
+void allocation_window_end(struct allocation_window *window)
+{
+	__atomic_store_n(&window->should_end, true, __ATOMIC_RELAXED);
+}
+
+void allocation_window_join(struct allocation_window *window)
+{
+	if (!window->is_joined)
+		pthread_join(window->thread, NULL);
+	window->is_joined = true;
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/allocations/memory_probes.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "node-agent/allocations/go_buckets.h"
+#include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/allocations/probed_files.h"
+#include "node-agent/processes/process_files.h"
+
+enum {
+	PROCESSES_MAX = 8192,
+	LOOK_MS = 1000,
+	ALIVE_MS = 10000,  /* ends that nobody saw are found so often */
+	SETTLED_MS = 3000, /* a program has set its rate by then, and its runtime begun */
+	RATE_OLD_MS = 100,
+	TRAP_NS = 1500,             /* of one hit, into the kernel and back: measured, §8.11 */
+	DEBT_NS_MAX = 20 * 1000000, /* beyond the budget, before it is cut off */
+	GO_RATE = 512 << 10,        /* the default of runtime.MemProfileRate */
+	UNSEEN = 32,
+	OPENED_AT_ONCE = 2, /* files' probes for one process: some 20 ms each */
+};
+
+struct probed_process {      /* that has a file; of one with several there are several */
+	uint32_t tgid, file; /* index */
+	bool is_library;     /* it has mapped the file, and is another */
+	bool is_settled, is_cut_off;
+	int directory;                  /* /proc/PID, once its file is probed; −1 */
+	int probes[PROBED_FILE_PROBES]; /* its own, where the file's are split; −1 */
+	uint64_t start_ns;              /* 0: not known yet */
+	uint64_t rate_at, rate, last_cost_ns, last_cpu_ns, debt_ns, frees_lost;
+	int64_t seen_ms, rate_ms;
+};
+
+struct memory_probes {
+	struct memory_probes_sources from;
+	struct memory_probes_counters counters;
+	struct probed_files *files;
+	struct probed_process *processes;
+	uint32_t process_count;
+	uint32_t unseen[UNSEEN], unseen_next; /* were gone before their library was looked at */
+	int64_t looked_ms, alive_ms;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct probed_file *file_of(const struct memory_probes *probes,
+				   const struct probed_process *process)
+{
+	return &probes->files->items[process->file];
+}
+
+/* --- processes --- */
+
+static struct probed_process *process_find(const struct memory_probes *probes, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < probes->process_count; i++)
+		if (probes->processes[i].tgid == tgid)
+			return &probes->processes[i];
+	return NULL;
+}
+
+/* By what it runs, not what it has loaded. */
+static struct probed_process *program_find(const struct memory_probes *probes, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < probes->process_count; i++)
+		if (probes->processes[i].tgid == tgid && !probes->processes[i].is_library)
+			return &probes->processes[i];
+	return NULL;
+}
+
+static struct probed_process *process_with(const struct memory_probes *probes, uint32_t tgid,
+					   uint32_t file)
+{
+	for (uint32_t i = 0; i < probes->process_count; i++)
+		if (probes->processes[i].tgid == tgid && probes->processes[i].file == file)
+			return &probes->processes[i];
+	return NULL;
+}
+
+static void process_drop(struct memory_probes *probes, uint32_t at)
+{
+	struct probed_process *process = &probes->processes[at];
+
+	if (process->directory >= 0)
+		close(process->directory);
+	probed_files_close(process->probes);
+	probed_files_unuse(probes->files, process->file);
+	*process = probes->processes[--probes->process_count];
+}
+
+static void process_forget(struct memory_probes *probes, uint32_t tgid)
+{
+	bool is_known = false;
+
+	for (uint32_t i = probes->process_count; i-- > 0;)
+		if (probes->processes[i].tgid == tgid) {
+			process_drop(probes, i);
+			is_known = true;
+		}
+	if (is_known)
+		bpf_map_remove(capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS), &tgid,
+			       NULL);
+}
+
+static bool is_wanted(const struct memory_probes *probes, uint32_t tgid)
+{
+	for (size_t i = 0; i < probes->from.pid_count; i++)
+		if (probes->from.pids[i] == tgid)
+			return true;
+	return !probes->from.pid_count;
+}
+
+static void process_add(struct memory_probes *probes, uint32_t tgid, uint32_t file, bool is_library)
+{
+	if (probes->process_count == PROCESSES_MAX) {
+		probes->counters.refused++;
+		return;
+	}
+	probed_files_use(probes->files, file);
+	probes->processes[probes->process_count++] =
+		(struct probed_process){.tgid = tgid,
+					.file = file,
+					.is_library = is_library,
+					.directory = -1,
+					.probes = {-1, -1},
+					.seen_ms = now_ms()};
+}
+
+static void look_at(struct memory_probes *probes, uint32_t tgid)
+{
+	uint32_t file = is_wanted(probes, tgid) ? probed_files_of_process(probes->files, tgid)
+						: PROBED_FILES_MAX;
+
+	if (file != PROBED_FILES_MAX && probes->files->items[file].state != FILE_NONE)
+		process_add(probes, tgid, file, false);
+}
+
+void memory_probes_places(struct memory_probes *probes, uint32_t number,
+			  const struct memory_places *places)
+{
+	uint32_t at = probed_files_answer(probes->files, number, places);
+
+	if (at == PROBED_FILES_MAX || probes->files->items[at].state != FILE_NONE)
+		return;
+	for (uint32_t i = probes->process_count; i-- > 0;)
+		if (probes->processes[i].file == at)
+			process_drop(probes, i);
+}
+
+static bool is_alive(struct probed_process *process)
+{
+	const uint64_t start_ns = process_start_ns(process->tgid);
+
+	if (!process->start_ns)
+		process->start_ns = start_ns;
+	return start_ns && process->start_ns == start_ns;
+}
+
+/* --- the library that samples --- */
+
+static const char library_name[] = "libfarflame-malloc.so";
+
+static bool is_library(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && !strcmp(name + 1, library_name);
+}
+
+static void take_library(struct memory_probes *probes, uint32_t tgid, uint32_t file)
+{
+	if (probes->files->items[file].state != FILE_NONE && !process_with(probes, tgid, file))
+		process_add(probes, tgid, file, true);
+}
+
+/* False: it is not there, or could not be opened. */
+static bool look_for_library(struct memory_probes *probes, uint32_t tgid)
+{
+	uint32_t file = PROBED_FILES_MAX;
+	int directory = is_wanted(probes, tgid) ? process_directory_open("/proc", tgid, 0) : -1;
+	struct stranger_maps maps;
+	uint64_t start, end;
+	char line[512], *name;
+
+	if (directory < 0)
+		return false;
+	stranger_maps_begin(&maps, directory);
+	while (stranger_maps_line(&maps, line, sizeof line)) {
+		name = strchr(line, '/');
+		if (!name || !is_library(name) ||
+		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
+			continue;
+		file = probed_files_mapping(probes->files, tgid, start, end, name);
+		break;
+	}
+	stranger_maps_end(&maps);
+	close(directory);
+	if (file != PROBED_FILES_MAX)
+		take_library(probes, tgid, file);
+	return file != PROBED_FILES_MAX;
+}
+
+void memory_probes_mapping(struct memory_probes *probes, uint32_t tgid, const char *path)
+{
+	uint32_t file;
+
+	if (!path || !is_library(path) || !is_wanted(probes, tgid))
+		return;
+	file = probed_files_mapped(probes->files, tgid, path);
+	if (file != PROBED_FILES_MAX)
+		take_library(probes, tgid, file);
+	else if (!look_for_library(probes,
+				   tgid)) /* it has ended; whom it has forked may not have */
+		probes->unseen[probes->unseen_next++ % UNSEEN] = tgid;
+}
+
+static void look_at_all(struct memory_probes *probes)
+{
+	DIR *directory = opendir("/proc");
+	const struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		uint32_t tgid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+
+		if (!tgid)
+			continue;
+		look_at(probes, tgid);
+		look_for_library(probes, tgid);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+/* Where the process has its file's first byte. 0: it is not mapped. */
+static uint64_t mapped_at(uint32_t tgid, const struct probed_file *file)
+{
+	int directory = process_directory_open("/proc", tgid, 0);
+	uint64_t start, found = 0, offset, inode;
+	struct stranger_maps maps;
+	char line[512];
+
+	if (directory < 0)
+		return 0;
+	stranger_maps_begin(&maps, directory);
+	while (!found && stranger_maps_line(&maps, line, sizeof line))
+		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %" SCNu64, &start, &offset,
+			   &inode) == 3 &&
+		    !offset && inode == file->inode)
+			found = start;
+	stranger_maps_end(&maps);
+	close(directory);
+	return found;
+}
+
+/* --- rates --- */
+
+static bool rate_find(struct memory_probes *probes, struct probed_process *process)
+{
+	const struct probed_file *file = file_of(probes, process);
+	uint64_t start;
+
+	if (process->directory >= 0)
+		return true;
+	if ((file->state != FILE_PROBED && file->state != FILE_BY_PROCESS) || !file->rate)
+		return false;
+	start = mapped_at(process->tgid, file);
+	if (!start)
+		return false;
+	process->rate_at = file->rate - file->base + start;
+	process->directory = process_directory_open("/proc", process->tgid, 0);
+	return process->directory >= 0;
+}
+
+/* False: it could not be read. What the program says of itself is a number and nothing more. */
+static bool rate_read(struct memory_probes *probes, struct probed_process *process, int64_t now)
+{
+	uint64_t rate;
+
+	if (!rate_find(probes, process) ||
+	    !stranger_memory_read(process->directory, process->rate_at, &rate, sizeof rate))
+		return false;
+	process->rate_ms = now;
+	process->rate = rate > INT64_MAX ? 0 : rate;
+	return true;
+}
+
+uint64_t memory_probes_rate(void *context, const struct sample_event *sample)
+{
+	struct memory_probes *probes = context;
+	struct probed_process *process = program_find(probes, sample->tgid);
+	int64_t now = now_ms();
+
+	if (!process) {
+		look_at(probes, sample->tgid);
+		process = program_find(probes, sample->tgid);
+	}
+	if (process && (!process->rate || now - process->rate_ms > RATE_OLD_MS))
+		rate_read(probes, process, now);
+	if (process && process->rate)
+		return process->rate;
+	probes->counters.unknown_rates++;
+	return GO_RATE;
+}
+
+/* The linker leaves the profile out of programs that cannot ask for it: the rate is 0 then. */
+static void settle(struct memory_probes *probes, struct probed_process *process, int64_t now)
+{
+	struct probed_file *file = file_of(probes, process);
+
+	if (process->is_library || process->is_settled || now - process->seen_ms < SETTLED_MS)
+		return;
+	process->is_settled = true;
+	if (process->rate || process->directory < 0)
+		return;
+	probes->counters.without++;
+	if (!file->is_told)
+		log_info("this Go program keeps no memory profile",
+			 "program=\"%s\" pid=%u why=\"its runtime.MemProfileRate is 0: it never "
+			 "reads its profile, or has switched it off\"",
+			 file->name, process->tgid);
+	file->is_told = true;
+}
+
+/* --- what it costs --- */
+
+static uint64_t cpu_ns(uint32_t tgid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid((pid_t)tgid, &clock) || clock_gettime(clock, &used))
+		return 0;
+	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
+/* The others of its file get probes of their own: until then nothing is seen of them. */
+static void cut_off(struct memory_probes *probes, struct probed_process *process)
+{
+	struct probed_file *file = file_of(probes, process);
+
+	process->is_cut_off = true;
+	probes->counters.cut_off++;
+	log_warn("memory of a program is cut off",
+		 "program=\"%s\" pid=%u why=\"it samples so often that probes would cost it more "
+		 "than --mem-budget\"",
+		 file->name, process->tgid);
+	probes->from.lost(probes->from.context, process->tgid);
+	probed_files_close(process->probes);
+	if (file->state != FILE_PROBED)
+		return;
+	probed_files_split(probes->files, process->file);
+	for (uint32_t i = 0; i < probes->process_count; i++)
+		if (probes->processes[i].file == process->file)
+			probes->from.lost(probes->from.context, probes->processes[i].tgid);
+}
+
+static void open_own(struct memory_probes *probes, struct probed_process *process)
+{
+	if (probed_files_open_for(probes->files, process->file, process->tgid, process->probes)) {
+		log_debug("program probed by itself", "program=\"%s\" pid=%u",
+			  file_of(probes, process)->name, process->tgid);
+		return;
+	}
+	process->is_cut_off = true;
+	probes->counters.cut_off++;
+}
+
+static uint64_t in_use(void *context, uint64_t key)
+{
+	const struct probed_process *process = context;
+
+	return go_bucket_in_use(process->directory, key);
+}
+
+/* Ends were lost: what they were of is in use for longer, as far as anybody knows. Go's runtime
+ * does know. */
+static void correct(struct memory_probes *probes, struct probed_process *process)
+{
+	if (process->directory >= 0) {
+		probes->counters.corrected += probes->from.bound(probes->from.context,
+								 process->tgid, in_use, process);
+		return;
+	}
+	if (process->frees_lost)
+		return;
+	probes->counters.unsure++;
+	log_warn("a program seems to have more memory in use than it has",
+		 "program=\"%s\" pid=%u why=\"it gives back faster than the agent can follow\"",
+		 file_of(probes, process)->name, process->tgid);
+}
+
+static void charge(struct memory_probes *probes, struct probed_process *process)
+{
+	const int costs = capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS);
+	struct alloc_cost cost = {0};
+	uint64_t cost_ns, used_ns = cpu_ns(process->tgid), allowed, more;
+
+	if (!bpf_map_read(costs, &process->tgid, &cost, NULL))
+		return;
+	cost_ns = cost.ns + cost.hits * TRAP_NS;
+	more = cost_ns > process->last_cost_ns ? cost_ns - process->last_cost_ns : 0;
+	allowed =
+		used_ns > process->last_cpu_ns
+			? (uint64_t)((double)(used_ns - process->last_cpu_ns) * probes->from.budget)
+			: 0;
+	process->last_cost_ns = cost_ns;
+	process->last_cpu_ns = used_ns;
+	process->debt_ns += more;
+	process->debt_ns -= process->debt_ns < allowed ? process->debt_ns : allowed;
+	probes->counters.cost_ns += more;
+	if (cost.frees_lost > process->frees_lost)
+		correct(probes, process);
+	process->frees_lost = cost.frees_lost;
+	/* Of the library's samples the kernel side takes as many as the budget allows. */
+	if (process->debt_ns > DEBT_NS_MAX && !process->is_library)
+		cut_off(probes, process);
+}
+
+bool memory_probes_has(const struct memory_probes *probes, uint32_t tgid)
+{
+	const struct probed_process *process = program_find(probes, tgid);
+
+	return !process || !process->is_cut_off;
+}
+
+/* --- the run --- */
+
+static void look_at_processes(struct memory_probes *probes, int64_t now)
+{
+	uint32_t opened = 0;
+
+	for (uint32_t i = 0; i < probes->process_count; i++) {
+		struct probed_process *process = &probes->processes[i];
+		const enum file_state state = file_of(probes, process)->state;
+
+		if (process->is_cut_off || (state != FILE_PROBED && state != FILE_BY_PROCESS))
+			continue;
+		if (state == FILE_BY_PROCESS && process->probes[0] < 0 && opened < OPENED_AT_ONCE) {
+			open_own(probes, process);
+			opened++;
+		}
+		rate_read(probes, process, now);
+		settle(probes, process, now);
+		if (process_find(probes, process->tgid) == process)
+			charge(probes, process);
+	}
+}
+
+/* Whose end was not seen. */
+static void forget_dead(struct memory_probes *probes, int64_t now)
+{
+	if (now - probes->alive_ms < ALIVE_MS)
+		return;
+	probes->alive_ms = now;
+	for (uint32_t i = probes->process_count; i-- > 0;)
+		if (i < probes->process_count && !is_alive(&probes->processes[i]))
+			process_forget(probes, probes->processes[i].tgid);
+}
+
+void memory_probes_run(struct memory_probes *probes)
+{
+	int64_t now = now_ms();
+
+	probed_files_ask(probes->files);
+	if (now - probes->looked_ms < LOOK_MS)
+		return;
+	probes->looked_ms = now;
+	look_at_processes(probes, now);
+	forget_dead(probes, now);
+	probed_files_tidy(probes->files, now);
+}
+
+void memory_probes_exec(struct memory_probes *probes, uint32_t tgid)
+{
+	process_forget(probes, tgid);
+	look_at(probes, tgid);
+}
+
+static bool is_unseen(const struct memory_probes *probes, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < UNSEEN; i++)
+		if (probes->unseen[i] == tgid)
+			return true;
+	return false;
+}
+
+void memory_probes_fork(struct memory_probes *probes, uint32_t tgid, uint32_t parent)
+{
+	if (tgid == parent || !is_wanted(probes, tgid))
+		return;
+	process_forget(probes, tgid);
+	if (is_unseen(probes, parent))
+		look_for_library(probes, tgid);
+	for (uint32_t i = 0, count = probes->process_count; i < count; i++) {
+		const struct probed_process *process = &probes->processes[i];
+
+		if (process->tgid == parent)
+			process_add(probes, tgid, process->file, process->is_library);
+	}
+}
+
+void memory_probes_exit(struct memory_probes *probes, uint32_t tgid)
+{
+	process_forget(probes, tgid);
+}
+
+struct memory_probes *memory_probes_new(const struct memory_probes_sources *from, struct error *err)
+{
+	struct memory_probes *probes = calloc(1, sizeof *probes);
+
+	if (probes) {
+		probes->from = *from;
+		probes->files = calloc(1, sizeof *probes->files);
+		probes->processes = calloc(PROCESSES_MAX, sizeof *probes->processes);
+	}
+	if (!probes || !probes->files || !probes->processes) {
+		memory_probes_free(probes);
+		error_set(err, ERROR_MEMORY, "no memory for probes");
+		return NULL;
+	}
+	probes->files->capture = from->capture;
+	probes->files->pages = from->pages;
+	probes->files->wants_frees = from->wants_frees;
+	look_at_all(probes);
+	return probes;
+}
+
+void memory_probes_free(struct memory_probes *probes)
+{
+	if (!probes)
+		return;
+	while (probes->processes && probes->process_count)
+		process_drop(probes, probes->process_count - 1);
+	code_pages_set_memory(probes->from.pages, NULL, NULL);
+	probed_files_free(probes->files);
+	free(probes->processes);
+	free(probes);
+}
+
+void memory_probes_counters(const struct memory_probes *probes, struct memory_probes_counters *out)
+{
+	*out = probes->counters;
+	out->files = probed_files_now(probes->files);
+	out->failed = probes->files->failed;
+	out->refused += probes->files->refused;
+	out->processes = 0;
+	for (uint32_t i = 0; i < probes->process_count; i++) {
+		const struct probed_process *process = &probes->processes[i];
+		const enum file_state state = file_of(probes, process)->state;
+
+		out->processes += !process->is_cut_off &&
+				  (state == FILE_PROBED || state == FILE_BY_PROCESS);
+	}
+}

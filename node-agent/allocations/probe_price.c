@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/allocations/probe_price.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bpf/alloc.h"
+#include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/uprobe.h"
+
+enum {
+	FIRST_CALLS = 4096,
+	CALLS = 256,
+	STEPPED_CALLS = 64,
+	GUESSED_NS = 2000,
+	COMPANY = 4,
+};
+
+/* An instruction that the kernel knows how to do itself, as it does what most functions begin with;
+ * and one that it has to step over, which takes a second trap. */
+void probe_price_own_known(uint64_t size);
+void probe_price_own_stepped(uint64_t size);
+#if defined(__x86_64__)
+#define KNOWN   "push %rbx\n\tpop %rbx"
+#define STEPPED "xorl %eax, %eax\n\tret\n"
+#else
+#define KNOWN   "nop"
+#define STEPPED "mov x0, x1\n\tret\n"
+#endif
+__asm__(".pushsection .text\n"
+	".type probe_price_own_known, %function\n"
+	"probe_price_own_known:\n\t" KNOWN "\n\tret\n"
+	".size probe_price_own_known, . - probe_price_own_known\n"
+	".type probe_price_own_stepped, %function\n"
+	"probe_price_own_stepped:\n\t" STEPPED
+	".size probe_price_own_stepped, . - probe_price_own_stepped\n"
+	".popsection\n");
+
+typedef void (*own_function)(uint64_t size);
+
+static uint64_t less(uint64_t with, uint64_t without)
+{
+	return with > without ? with - without : 0;
+}
+
+/* Of our programs, in this process. */
+static uint64_t program_ns(int counts_map)
+{
+	const uint32_t self = (uint32_t)getpid();
+	struct alloc_window_counts counts;
+
+	return bpf_map_read(counts_map, &self, &counts, NULL) ? counts.ns : 0;
+}
+
+/* What the traps cost, and the call. */
+static uint64_t call_ns(const struct probe_meter *meter, own_function own, unsigned calls)
+{
+	const uint64_t programs = program_ns(meter->counts_map);
+	struct timespec before, after;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+	for (unsigned i = 0; i < calls; i++)
+		own(0); /* of no bytes: no stack is taken */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+	ns = (uint64_t)(after.tv_sec - before.tv_sec) * 1000000000 + (uint64_t)after.tv_nsec -
+	     (uint64_t)before.tv_nsec;
+	return less(ns, program_ns(meter->counts_map) - programs) / calls;
+}
+
+/* Where in our own file the function lies. */
+static bool find_own(own_function own, uint64_t *offset)
+{
+	const uint64_t address = (uintptr_t)own;
+	uint64_t start, end, at;
+	char line[512];
+	bool found = false;
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	while (maps && !found && fgets(line, sizeof line, maps))
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &at) == 3 &&
+		    address >= start && address < end) {
+			*offset = at + address - start;
+			found = true;
+		}
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+static int own_probe(own_function own, uint32_t tgid, int program, struct error *err)
+{
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), probe = -1;
+	uint64_t offset;
+
+	if (file < 0 || !find_own(own, &offset))
+		error_set(err, ERROR_NOT_FOUND, "this program does not find itself");
+	else
+		probe = uprobe_open_process(file, offset, tgid, program, err);
+	if (file >= 0)
+		close(file);
+	return probe;
+}
+
+/* Probes for the first process, which never comes here. */
+static void company_measure(struct probe_meter *meter, int program)
+{
+	int probes[COMPANY];
+	bool are_there = true;
+	struct error why = {0};
+
+	for (unsigned i = 0; i < COMPANY; i++) {
+		probes[i] = own_probe(probe_price_own_known, 1, program, &why);
+		are_there &= probes[i] >= 0;
+	}
+	if (are_there)
+		meter->company_ns = less(less(call_ns(meter, probe_price_own_known, FIRST_CALLS),
+					      meter->without_ns),
+					 meter->first.ns) /
+				    COMPANY;
+	for (unsigned i = 0; i < COMPANY; i++)
+		uprobe_close(probes[i]);
+}
+
+void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map, int program,
+		      struct error *err)
+{
+	const struct alloc_window settings = {.is_open = 1, .mean = 1 << 30};
+	const struct alloc_window_counts none = {0};
+	const uint32_t self = (uint32_t)getpid();
+
+	*meter = (struct probe_meter){.probe = -1,
+				      .stepped = -1,
+				      .counts_map = counts_map,
+				      .first = {GUESSED_NS, 2 * GUESSED_NS}};
+	meter->without_ns = call_ns(meter, probe_price_own_known, FIRST_CALLS);
+	if (!bpf_map_write(windows_map, &self, &settings, err) ||
+	    !bpf_map_write(counts_map, &self, &none, err))
+		return;
+	meter->probe = own_probe(probe_price_own_known, self, program, err);
+	if (meter->probe < 0)
+		return;
+	meter->first.ns = less(call_ns(meter, probe_price_own_known, FIRST_CALLS),
+			       meter->without_ns);
+	company_measure(meter, program);
+	meter->stepped = own_probe(probe_price_own_stepped, self, program, err);
+	if (meter->stepped >= 0)
+		meter->first.stepped_ns = less(call_ns(meter, probe_price_own_stepped, CALLS),
+					       meter->without_ns);
+}
+
+void probe_meter_close(struct probe_meter *meter)
+{
+	if (meter->probe >= 0)
+		close(meter->probe);
+	if (meter->stepped >= 0)
+		close(meter->stepped);
+	meter->probe = meter->stepped = -1;
+}
+
+struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	struct probe_price price = meter->first;
+	uint64_t ns, stepped_ns = 0;
+
+	if (meter->probe < 0 || !meter->first.ns)
+		return price;
+	pthread_mutex_lock(&one_at_a_time); /* the programs' time is that of the process */
+	ns = less(call_ns(meter, probe_price_own_known, CALLS), meter->without_ns);
+	if (is_stepped && meter->stepped >= 0)
+		stepped_ns = less(call_ns(meter, probe_price_own_stepped, STEPPED_CALLS),
+				  meter->without_ns);
+	pthread_mutex_unlock(&one_at_a_time);
+	if (!ns)
+		return price;
+	price.ns = ns;
+	price.stepped_ns = stepped_ns ? stepped_ns : price.stepped_ns * price.ns / meter->first.ns;
+	return price;
+}
+
+void probe_price_share(struct probe_price *price, const struct probe_meter *meter, uint32_t others)
+{
+	price->ns += others * meter->company_ns;
+	price->stepped_ns += others * meter->company_ns;
+}
+
+void probe_price_mean(struct probe_price *price, struct probe_price other)
+{
+	price->ns = (price->ns + other.ns) / 2;
+	price->stepped_ns = (price->stepped_ns + other.stepped_ns) / 2;
+}

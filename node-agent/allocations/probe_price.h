@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the trap of a probe in an allocator costs the program that runs into it, without ours: it
+ * is measured by functions of this process' own, again and again, since it depends on the host and
+ * on what else runs there by half. */
+#ifndef NODE_AGENT_ALLOCATIONS_PROBE_PRICE_H
+#define NODE_AGENT_ALLOCATIONS_PROBE_PRICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+
+struct probe_price {
+	uint64_t ns;         /* of an instruction that the kernel does itself */
+	uint64_t stepped_ns; /* of one that it has to step over, which takes a second trap */
+};
+
+struct probe_meter {
+	int probe, stepped; /* of our own functions, for good; −1: none */
+	int counts_map;
+	uint64_t without_ns;
+	struct probe_price first; /* as it was at the start */
+	uint64_t company_ns;      /* more, for each probe of another process at the same place */
+};
+
+/* The maps and the program are those of bpf/sample_alloc.bpf.c. Without a meter prices are guessed;
+ * err says why. */
+void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map, int program,
+		      struct error *err);
+void probe_meter_close(struct probe_meter *meter);
+
+/* Half a millisecond of CPU time; with is_stepped another, and that price is measured as well, else
+ * it is taken to change as the other does. */
+struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped);
+/* With others' probes at the same place: the kernel asks each whether it is meant
+ * (kernel/events/uprobes.c, handler_chain()). */
+void probe_price_share(struct probe_price *price, const struct probe_meter *meter, uint32_t others);
+void probe_price_mean(struct probe_price *price, struct probe_price other);
+
+#endif

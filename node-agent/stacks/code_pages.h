@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unwind rows of the code that samples meet, page by page: asked of the worker when a page is first
+ * met, published when they come. */
+#ifndef NODE_AGENT_STACKS_CODE_PAGES_H
+#define NODE_AGENT_STACKS_CODE_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/error.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/unwind/row_pages.h"
+#include "node-agent/unwind/row_worker.h"
+
+struct code_pages;
+
+/* The table is borrowed; from now on the worker reads the files it meets. */
+struct code_pages *code_pages_new(struct process_table *table,
+				  const struct row_pages_options *options, struct error *err);
+void code_pages_free(struct code_pages *pages);
+
+/* The clock, CLOCK_MONOTONIC; to be set before a round of the other calls. Also gives back the room
+ * of executables that the table has forgotten. */
+void code_pages_set_time(struct code_pages *pages, int64_t now_ms);
+
+/* A stack has a frame there: the page is kept. Cheap. */
+void code_pages_used(struct code_pages *pages, const struct executable *executable,
+		     uint64_t address);
+
+/* What is known of the page. ABSENT: it has been asked for, or will be with the next call. */
+enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t executable,
+				       uint32_t page);
+
+/* The next answer of the worker, published. False: none is there. */
+bool code_pages_next(struct code_pages *pages);
+
+/* Where a file has its threads' contexts is read by the same worker: row_worker_ask_tls(). The
+ * executable has to be open. */
+void code_pages_set_tls(struct code_pages *pages, row_worker_tls tls, void *context);
+bool code_pages_ask_tls(struct code_pages *pages, const struct executable *executable);
+
+/* The worker's descriptor, readable when it has answered; −1: it does not run. */
+int code_pages_fd(const struct code_pages *pages);
+/* How many workers there have been: a new one may have the descriptor's old number. */
+uint64_t code_pages_workers(const struct code_pages *pages);
+
+/* Where a file takes memory, as row_worker_ask_memory(); memory is called during
+ * code_pages_next(). */
+void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, void *context);
+bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
+			   const struct memory_functions *functions);
+
+/* For stack_finish(); borrowed. */
+struct row_pages *code_pages_rows(struct code_pages *pages);
+
+struct code_pages_counters {
+	struct row_pages_counters rows;
+	struct row_worker_counters worker;
+};
+void code_pages_counters(const struct code_pages *pages, struct code_pages_counters *out);
+
+#endif

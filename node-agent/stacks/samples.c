@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/stacks/samples.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/alloc.h"
+#include "node-agent/stacks/stack_print.h"
+
+enum {
+	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
+	ATTRIBUTES_MAX = 64, /* of one sample */
+	/* The first call is made within so many bytes of an entry point (_start of glibc, musl,
+	 * bionic and ld.so: 20 to 50). */
+	ENTRY_REACH = 64,
+	/* So many processes are told of at once, and so many more a report: a host that starts
+	 * thousands a second tells of some. */
+	TELL_MOST = 1024,
+	TELL_A_REPORT = 16,
+};
+
+struct samples {
+	struct samples_sources from;
+	struct sample_counters counters;
+	struct kernel_scheduler scheduler;
+	const struct kernel_waits *waits; /* NULL: nobody knows the kernel's functions */
+	struct located_frame located[FRAMES_MAX + 1];
+	struct counted_frame frames[FRAMES_MAX + 1];
+	struct counted_attribute attributes[ATTRIBUTES_MAX];
+	uint32_t hour, tell_left; /* the report's; processes that may still be told of */
+};
+
+static const char *const sentences[] = {
+#define SENTENCE(name_, sentence_) sentence_,
+	WALK_RESULTS(SENTENCE)};
+
+static const char *const names[] = {
+#define NAME(name_, sentence_) #name_,
+	WALK_RESULTS(NAME)};
+
+const char *walk_result_sentence(enum walk_result result)
+{
+	return sentences[result];
+}
+
+const char *walk_result_name(enum walk_result result)
+{
+	return names[result];
+}
+
+struct samples *samples_new(const struct samples_sources *from, struct error *err)
+{
+	struct samples *samples = calloc(1, sizeof *samples);
+
+	if (!samples) {
+		error_set(err, ERROR_MEMORY, "no memory for samples");
+		return NULL;
+	}
+	samples->from = *from;
+	samples->hour = 1;
+	samples->tell_left = TELL_MOST;
+	return samples;
+}
+
+void samples_begin_report(struct samples *samples, uint64_t start_ns)
+{
+	samples->hour = (uint32_t)(start_ns / 3600000000000ull) | 1u << 31;
+	samples->tell_left += TELL_A_REPORT;
+	if (samples->tell_left > TELL_MOST)
+		samples->tell_left = TELL_MOST;
+}
+
+/* --- one sample --- */
+
+static struct counted_frame counted(const struct located_frame *located,
+				    enum profile_frame_kind kind)
+{
+	struct counted_frame frame = {.kind = kind};
+
+	if (located->place == PLACE_FILE) {
+		frame.mapping = located->executable->index;
+		frame.address = located->address;
+	} else if (located->place == PLACE_ANONYMOUS) {
+		/* Run-time addresses of anonymous memory mean nothing elsewhere: one frame
+		 * "[anon]". */
+		frame.kind = PROFILE_FRAME_ANONYMOUS;
+	}
+	return frame;
+}
+
+static size_t add_frames(struct samples *samples, size_t depth, size_t count,
+			 enum profile_frame_kind kind)
+{
+	for (size_t i = 0; i < count; i++, depth++) {
+		samples->frames[depth] = counted(&samples->located[i], kind);
+		/* a run of frames in one file counts once: near enough for "hottest first" */
+		if (samples->frames[depth].mapping &&
+		    (!i || samples->frames[depth].mapping != samples->frames[depth - 1].mapping))
+			module_announcer_saw(samples->from.modules, samples->located[i].executable);
+	}
+	return depth;
+}
+
+/* The kernel part. What cannot be located stays as a frame of the kernel without an address. */
+static size_t add_kernel(struct samples *samples, const struct sample_event *sample, size_t skip,
+			 size_t count)
+{
+	process_table_locate_kernel(samples->from.table, (const uint64_t *)sample->frames + skip,
+				    count, !skip, samples->located);
+	return add_frames(samples, 0, count, PROFILE_FRAME_KERNEL);
+}
+
+static bool is_scheduler(const struct samples *samples, uint64_t address)
+{
+	return address >= samples->scheduler.start && address < samples->scheduler.end;
+}
+
+/* How many leaves of a wake-up's stack are how it was taken: what is left begins with the function
+ * that wakes. */
+static size_t waking_frames(const struct samples *samples, const struct sample_event *sample)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames;
+	const struct kernel_scheduler *scheduler = &samples->scheduler;
+
+	for (size_t at = 0; at < sample->kernel_count; at++)
+		if (frames[at] >= scheduler->waking_start && frames[at] < scheduler->waking_end)
+			return at;
+	return 0;
+}
+
+/* How many leaves of a switch's stack are how it was taken, and how one switches: what is left
+ * begins with the function that waits, as /proc/PID/wchan has it. */
+static size_t scheduler_frames(const struct samples *samples, const struct sample_event *sample)
+{
+	const uint64_t *frames = (const uint64_t *)sample->frames;
+	size_t count = sample->kernel_count, at = 0;
+
+	while (at < count && !is_scheduler(samples, frames[at]))
+		at++;
+	if (at == count) /* it was taken somewhere else, or nobody knows where that is */
+		return 0;
+	while (at < count && is_scheduler(samples, frames[at]))
+		at++;
+	return at;
+}
+
+/* --- the user part --- */
+
+static bool ends_at_entry(const struct located_frame *outermost)
+{
+	const struct executable *executable = outermost->executable;
+
+	return outermost->place == PLACE_FILE && executable->entry &&
+	       outermost->address >= executable->entry &&
+	       outermost->address - executable->entry < ENTRY_REACH;
+}
+
+/* A frame pointer of zero alone says that the outermost frame was reached. Programs without frame
+ * pointers keep what they like in that register, zero too: only the entry point proves it. */
+static enum walk_result judge_end(const struct sample_event *sample,
+				  const struct located_frame *outermost)
+{
+	if (!(sample->flags & SAMPLE_END_GUESSED) || ends_at_entry(outermost))
+		return WALK_complete;
+	return outermost->place == PLACE_FILE ? WALK_no_table : WALK_no_frame_pointer;
+}
+
+static enum walk_result judge(const struct samples *samples, const struct sample_event *sample,
+			      size_t user_count, size_t in_code)
+{
+	enum walk_result result = sample->result < WALK_RESULT_COUNT ? sample->result
+								     : WALK_no_frame_pointer;
+	const struct located_frame *last;
+
+	if (result != WALK_complete || sample->flags & SAMPLE_KERNEL_THREAD)
+		return result;
+	if (!user_count)
+		return WALK_no_frame_pointer;
+	last = &samples->located[in_code < user_count ? in_code : in_code - 1];
+	if (last->place == PLACE_UNKNOWN || last->place == PLACE_ASKED)
+		return WALK_no_mapping;
+	if (in_code < user_count)
+		return in_code ? WALK_not_code : WALK_leaf_not_code;
+	return judge_end(sample, last);
+}
+
+/* The first frame whose caller the kernel side looked for by what had been mapped there before;
+ * count: there is none. */
+static size_t find_outdated(const struct samples *samples, const struct sample_event *sample,
+			    size_t count)
+{
+	if (!sample->generation)
+		return count;
+	for (size_t i = 0; i < count; i++)
+		if (samples->located[i].since &&
+		    (int32_t)(samples->located[i].since - sample->generation) > 0)
+			return i;
+	return count;
+}
+
+static void use_pages(struct samples *samples, size_t count)
+{
+	for (size_t i = 0; samples->from.pages && i < count; i++) {
+		const struct located_frame *frame = &samples->located[i];
+
+		if (frame->place == PLACE_FILE && !frame->executable->is_raw)
+			code_pages_used(samples->from.pages, frame->executable, frame->address);
+	}
+}
+
+/* Fills located. Returns how many of its frames count: those in code that were found by what is
+ * mapped. walked: frames whose caller the kernel side looked for. */
+static size_t locate_user(struct samples *samples, const struct sample_event *sample, size_t walked,
+			  enum walk_result *result)
+{
+	const struct process_key key = {.tgid = sample->tgid,
+					.exec_id = sample->exec_id,
+					.start_time_ns = sample->start_time_ns};
+	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
+	size_t in_code = 0, outdated;
+
+	if (sample->user_count)
+		in_code = process_table_locate(samples->from.table, &key, sample->time_ns, user,
+					       sample->user_count, true, samples->located);
+	*result = judge(samples, sample, sample->user_count, in_code);
+	if (walked > in_code)
+		walked = in_code;
+	outdated = find_outdated(samples, sample, walked);
+	if (outdated < walked) {
+		*result = WALK_mappings_changed;
+		in_code = outdated + 1;
+	}
+	use_pages(samples, in_code);
+	return in_code;
+}
+
+/* NULL: nothing is known of its process. */
+static struct process_lifetime *describe(struct samples *samples, const struct sample_event *sample,
+					 struct counted_process *process,
+					 struct counted_thread *thread)
+{
+	const struct process_key key = {.tgid = sample->tgid,
+					.exec_id = sample->exec_id,
+					.start_time_ns = sample->start_time_ns};
+	const struct process_info *info = process_table_info(samples->from.table, &key,
+							     sample->time_ns);
+
+	if (samples->from.requests)
+		requests_describe(samples->from.requests, sample, process, thread);
+	if (!info)
+		return NULL;
+	if (*info->name && !strncmp(info->name, process->name, strlen(process->name)))
+		process->name = info->name;
+	process->executable = info->executable_path;
+	process->container_id = info->container_id;
+	process->pod = info->pod;
+	process->namespace_ = info->namespace_;
+	if (!samples->from.service)
+		process->service = info->service;
+	return info->lifetime;
+}
+
+static void copy_name(char out[COMM_LENGTH + 1], const char name[COMM_LENGTH])
+{
+	memcpy(out, name, COMM_LENGTH);
+	out[COMM_LENGTH] = '\0';
+}
+
+static struct counted_thread thread_of(const struct sample_event *sample, const char *name)
+{
+	return (struct counted_thread){.name = name, .id = sample->tid};
+}
+
+static void count_result(struct samples *samples, const struct sample_event *sample,
+			 enum walk_result result)
+{
+	samples->counters.by_result[result]++;
+	samples->counters.incomplete += result != WALK_complete;
+	if (result == WALK_complete && sample->flags & SAMPLE_FRAME_GUESSED)
+		samples->counters.guessed++;
+}
+
+/* How many leaves are how a library that samples came to say so: what is left begins with the
+ * program's call of malloc() or one of its kin. */
+static size_t library_frames(const struct samples *samples, const struct sample_event *sample,
+			     size_t count)
+{
+	const struct located_frame *frames = samples->located;
+	size_t at = 0;
+
+	if (sample->type != EVENT_SAMPLE_ALLOC || sample->state != ALLOC_LIBRARY)
+		return 0;
+	while (at + 1 < count && frames[at + 1].place == PLACE_FILE &&
+	       frames[at].place == PLACE_FILE && frames[at + 1].executable == frames[at].executable)
+		at++;
+	return at;
+}
+
+/* What was sampled, but for its kernel part: frames and process. Returns the depth. */
+static size_t locate(struct samples *samples, const struct sample_event *sample, size_t depth,
+		     size_t walked, bool from_copy, enum walk_result *result)
+{
+	size_t count = locate_user(samples, sample, walked, result), skipped;
+
+	if (samples->from.print)
+		stack_print(samples->from.print, sample, *result, from_copy, samples->located,
+			    count);
+	skipped = library_frames(samples, sample, count);
+	memmove(samples->located, samples->located + skipped,
+		(count - skipped) * sizeof *samples->located);
+	return add_frames(samples, depth, count - skipped, PROFILE_FRAME_NATIVE);
+}
+
+/* What a sample counts as: of the kernel side's own types, or what is told of one that was held
+ * back. */
+struct worth {
+	enum sample_type type;
+	uint64_t value, count;
+	const char *waker, *wait, *fault; /* labels that only some types have */
+	const char *interrupt;      /* "": a thread's; else whose the sample is, and all of it is in
+				       the kernel */
+	size_t skipped, kernel_end; /* the kernel frames that belong to the stack */
+	struct other {              /* who woke this one, or whom this one woke */
+		char process[COMM_LENGTH + 1], thread[COMM_LENGTH + 1], id[12];
+		struct counted_attribute attributes[2];
+		size_t count;
+	} other;
+};
+
+static void count_added(struct samples *samples, const struct sample_event *sample,
+			const struct worth *worth, bool is_added)
+{
+	if (worth->type == SAMPLE_TYPE_on_cpu) {
+		samples->counters.added += is_added;
+		samples->counters.lost += !is_added;
+	} else {
+		samples->counters.held_added += is_added;
+		samples->counters.held_lost += !is_added;
+	}
+	samples->counters.by_type[worth->type] += is_added;
+	if (is_added && samples->from.keep_times)
+		stack_counts_add_time(samples->from.counts, sample->time_ns);
+}
+
+static void put_attribute(struct samples *samples, size_t *count, const char *key,
+			  const char *value)
+{
+	if (*count < ATTRIBUTES_MAX && *value)
+		samples->attributes[(*count)++] = (struct counted_attribute){key, value};
+}
+
+/* Which process it is; once an hour with what that is, which the server joins to the others. */
+static void put_lifetime(struct samples *samples, size_t *count, const char *executable,
+			 struct process_lifetime *lifetime)
+{
+	put_attribute(samples, count, "farflame.lifetime", lifetime->id);
+	if (lifetime->told == samples->hour)
+		return;
+	if (!samples->tell_left) {
+		samples->counters.processes_untold++;
+		return;
+	}
+	samples->tell_left--;
+	lifetime->told = samples->hour;
+	put_attribute(samples, count, "process.command_line", lifetime->command);
+	put_attribute(samples, count, "process.executable.path", executable);
+	put_attribute(samples, count, "systemd.unit", lifetime->unit);
+	put_attribute(samples, count, "process.linux.cgroup", lifetime->cgroup);
+	put_attribute(samples, count, "process.owner", lifetime->user);
+	put_attribute(samples, count, "process.creation.time", lifetime->started);
+}
+
+/* Ours first: of too many the last are left out. */
+static void add_attributes(struct samples *samples, const struct other *other,
+			   const char *executable, struct process_lifetime *lifetime,
+			   struct counted_thread *thread)
+{
+	size_t count = 0;
+
+	if (!other->count && !lifetime)
+		return;
+	for (size_t i = 0; i < other->count; i++)
+		samples->attributes[count++] = other->attributes[i];
+	for (size_t i = 0; i < thread->attribute_count && count < ATTRIBUTES_MAX; i++)
+		samples->attributes[count++] = thread->attributes[i];
+	if (lifetime)
+		put_lifetime(samples, &count, executable ? executable : "", lifetime);
+	thread->attributes = samples->attributes;
+	thread->attribute_count = count;
+}
+
+static void add(struct samples *samples, const struct sample_event *sample, size_t walked,
+		bool from_copy, const struct worth *worth)
+{
+	char process_name[COMM_LENGTH + 1], thread_name[COMM_LENGTH + 1];
+	struct counted_process process = {.service = samples->from.service};
+	struct counted_thread thread = {.name = worth->interrupt};
+	struct process_lifetime *lifetime = NULL;
+	enum walk_result result = WALK_complete;
+	size_t depth;
+
+	copy_name(process_name, sample->process_comm);
+	copy_name(thread_name, sample->comm);
+	process.name = worth->interrupt ? worth->interrupt : process_name;
+	depth = add_kernel(samples, sample, worth->skipped, worth->kernel_end - worth->skipped);
+	if (!worth->interrupt) {
+		thread = thread_of(sample, thread_name);
+		depth = locate(samples, sample, depth, walked, from_copy, &result);
+		lifetime = describe(samples, sample, &process, &thread);
+	}
+	add_attributes(samples, &worth->other, process.executable, lifetime, &thread);
+	process.waker = worth->waker;
+	process.wait = worth->wait;
+	process.fault = worth->fault;
+	if (worth->type == SAMPLE_TYPE_on_cpu)
+		count_result(samples, sample, result);
+	count_added(samples, sample, worth,
+		    stack_counts_add_type(samples->from.counts, worth->type, &process, &thread,
+					  samples->frames, depth, walk_result_sentence(result),
+					  worth->count ? worth->count : 1, worth->value));
+}
+
+/* --- waits --- */
+
+static void name_other(struct other *other, const struct sample_event *sample,
+		       const char *const keys[2], const char *first)
+{
+	copy_name(other->process, sample->process_comm);
+	copy_name(other->thread, sample->comm);
+	snprintf(other->id, sizeof other->id, "%u", sample->tid);
+	other->attributes[0] = (struct counted_attribute){keys[0], first};
+	other->attributes[1] = (struct counted_attribute){keys[1], other->thread};
+	other->count = 2;
+}
+
+/* NULL: a thread's. *own: as kernel_waits_waker() says. */
+static const char *interrupt_of(const struct samples *samples, const struct sample_event *sample,
+				size_t *own)
+{
+	enum kernel_waker waker = WAKER_THREAD;
+
+	*own = sample->kernel_count;
+	if (samples->waits)
+		waker = kernel_waits_waker(samples->waits, (const uint64_t *)sample->frames,
+					   sample->kernel_count, own);
+	if (waker == WAKER_THREAD && !sample->tid)
+		waker = WAKER_INTERRUPT; /* an idle CPU wakes nobody by itself */
+	return waker == WAKER_THREAD ? NULL : kernel_waker_name(waker);
+}
+
+static void judge_waking(const struct samples *samples, const struct sample_event *sample,
+			 const struct sample_event *woken, struct worth *worth)
+{
+	static const char *const keys[] = {"woken.process", "woken.thread.name"};
+
+	worth->interrupt = interrupt_of(samples, sample, &worth->kernel_end);
+	worth->skipped = waking_frames(samples, sample);
+	if (worth->skipped > worth->kernel_end)
+		worth->skipped = worth->kernel_end;
+	if (woken)
+		name_other(&worth->other, woken, keys, worth->other.process);
+}
+
+static void judge_wait(const struct samples *samples, const struct sample_event *sample,
+		       const struct sample_worth *held, struct worth *worth)
+{
+	static const char *const keys[] = {"waker.thread.id", "waker.thread.name"};
+	size_t own;
+
+	worth->skipped = scheduler_frames(samples, sample);
+	if (samples->waits &&
+	    (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked))
+		worth->wait = kernel_waits_class(samples->waits, (const uint64_t *)sample->frames,
+						 sample->kernel_count);
+	if (!held->other)
+		return;
+	worth->waker = interrupt_of(samples, held->other, &own);
+	if (worth->waker)
+		return;
+	name_other(&worth->other, held->other, keys, worth->other.id);
+	worth->waker = worth->other.process;
+}
+
+void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
+		      const struct sample_worth *held)
+{
+	struct worth worth = {.type = held->type,
+			      .value = held->value,
+			      .count = held->count,
+			      .kernel_end = sample->kernel_count};
+
+	if (sample->type == EVENT_SAMPLE_WAKER)
+		judge_waking(samples, sample, held->other, &worth);
+	else
+		judge_wait(samples, sample, held, &worth);
+	add(samples, sample, walked, false, &worth);
+}
+
+void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler)
+{
+	samples->scheduler = *scheduler;
+}
+
+void samples_set_waits(struct samples *samples, const struct kernel_waits *waits)
+{
+	samples->waits = waits;
+}
+
+/* Its worth is known only later. */
+static bool is_held(const struct sample_event *sample)
+{
+	return sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER ||
+	       sample->type == EVENT_SAMPLE_ALLOC;
+}
+
+/* Of a sample that says its own worth. */
+static struct worth worth_of(const struct sample_event *sample)
+{
+	struct worth worth = {.type = SAMPLE_TYPE_on_cpu,
+			      .value = sample->value,
+			      .kernel_end = sample->kernel_count};
+
+	if (sample->type == EVENT_SAMPLE_FAULT) {
+		worth.type = SAMPLE_TYPE_page_fault;
+		worth.fault = sample->state ? "major" : "minor";
+	}
+	return worth;
+}
+
+/* False: not a record of ours. */
+static bool is_valid(struct samples *samples, const struct sample_event *sample)
+{
+	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
+		  sample->user_count <= USER_FRAMES_MAX && (!is_held(sample) || samples->from.hold);
+
+	samples->counters.malformed += !ok && sample->type == EVENT_SAMPLE_CPU;
+	samples->counters.held_lost += !ok && sample->type != EVENT_SAMPLE_CPU;
+	return ok;
+}
+
+static void add_or_hold(struct samples *samples, const struct sample_event *sample, size_t walked,
+			bool from_copy)
+{
+	struct worth worth;
+
+	if (!is_valid(samples, sample))
+		return;
+	if (is_held(sample)) {
+		samples->from.hold(samples->from.context, sample, walked);
+		return;
+	}
+	worth = worth_of(sample);
+	add(samples, sample, walked, from_copy, &worth);
+}
+
+void samples_add(struct samples *samples, const struct sample_event *sample)
+{
+	size_t walked = sample->user_count;
+
+	if (walked && sample->result == WALK_not_loaded)
+		walked--; /* there it stopped, without having looked */
+	add_or_hold(samples, sample, walked, false);
+}
+
+void samples_add_finished(struct samples *samples, const struct sample_event *sample,
+			  size_t kernel_side_count)
+{
+	add_or_hold(samples, sample, kernel_side_count ? kernel_side_count - 1 : 0, true);
+}
+
+void samples_counters(const struct samples *samples, struct sample_counters *out)
+{
+	*out = samples->counters;
+}
+
+void samples_free(struct samples *samples)
+{
+	if (!samples)
+		return;
+	free(samples);
+}

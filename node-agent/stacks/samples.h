@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sample on its way from the kernel to a count: its frames located in files, judged whether the
+ * stack reaches its start, added to the interval's stacks. Joins capture, processes, unwind and
+ * aggregate, as only main may. */
+#ifndef NODE_AGENT_STACKS_SAMPLES_H
+#define NODE_AGENT_STACKS_SAMPLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bpf/events.h"
+#include "bpf/results.h"
+#include "common/error.h"
+#include "node-agent/aggregate/stack_counts.h"
+#include "node-agent/stacks/code_pages.h"
+#include "node-agent/report/modules.h"
+#include "node-agent/processes/kernel_symbols.h"
+#include "node-agent/processes/kernel_waits.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/contexts/requests.h"
+
+/* --profile, in the order of struct profile_sample's types. */
+#define SAMPLE_TYPES(TYPE)                                  \
+	TYPE(on_cpu, "on-cpu", "nanoseconds")               \
+	TYPE(off_cpu, "off-cpu", "nanoseconds")             \
+	TYPE(waker, "waker", "nanoseconds")                 \
+	TYPE(run_queue, "run-queue", "nanoseconds")         \
+	TYPE(still_blocked, "still-blocked", "nanoseconds") \
+	TYPE(page_fault, "page-fault", "bytes")             \
+	TYPE(mem_alloc, "mem-alloc", "bytes")               \
+	TYPE(mem_inuse, "mem-inuse", "bytes")
+
+#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
+enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
+
+struct sample_counters { /* cumulative */
+	uint64_t added;
+	uint64_t lost;      /* "aggregate_full": the interval's stacks have no more room */
+	uint64_t malformed; /* on-cpu records that are none of ours */
+	uint64_t held_added, held_lost;        /* the same of all other types than on-cpu */
+	uint64_t by_type[SAMPLE_TYPE_COUNT];   /* of added ones */
+	uint64_t by_result[WALK_RESULT_COUNT]; /* as judged here, not as the kernel side said */
+	uint64_t incomplete;
+	uint64_t guessed; /* of the complete ones: some caller was found without an unwind row */
+	uint64_t processes_untold; /* times a sample would have told what its process is, without
+				      room */
+};
+
+/* What a sample that was held back is counted as. */
+struct sample_worth {
+	enum sample_type type;
+	uint64_t value;
+	/* Of a wait: who ended it, EVENT_SAMPLE_WAKER; of that one: who waited. NULL: not known. */
+	const struct sample_event *other;
+	uint64_t count; /* of things in use; 0: one, a sample */
+};
+
+struct samples;
+
+struct samples_sources { /* borrowed */
+	struct process_table *table;
+	struct stack_counts *counts;
+	struct module_announcer *modules;
+	struct code_pages *pages;  /* NULL: nobody needs to know which are in use */
+	struct requests *requests; /* NULL: what programs publish is not asked for */
+	const char *service;       /* the label for all, or NULL */
+	bool keep_times;           /* when each sample was taken */
+	FILE *print;               /* NULL, or where every stack is written as text */
+	/* Takes the stacks of switches, whose worth is known only later: samples_add_held(). NULL:
+	 * there are none. */
+	void (*hold)(void *context, const struct sample_event *sample, size_t walked);
+	void *context;
+};
+
+struct samples *samples_new(const struct samples_sources *from, struct error *err);
+
+/* A report begins at that unix time: what processes are is told anew with each hour. */
+void samples_begin_report(struct samples *samples, uint64_t start_ns);
+
+/* Nothing is allocated for a known process and stack. */
+void samples_add(struct samples *samples, const struct sample_event *sample);
+
+/* The same for one that was finished from its copy. kernel_side_count: so many of its user frames
+ * the kernel side had found. */
+void samples_add_finished(struct samples *samples, const struct sample_event *sample,
+			  size_t kernel_side_count);
+
+/* A sample that hold() was given, with what that had been told. */
+void samples_add_held(struct samples *samples, const struct sample_event *sample, size_t walked,
+		      const struct sample_worth *worth);
+
+/* The scheduler's own functions, which do not belong to the stacks of switches and wake-ups. */
+void samples_set_scheduler(struct samples *samples, const struct kernel_scheduler *scheduler);
+/* The functions by which it is said what was waited for and what woke; borrowed. */
+void samples_set_waits(struct samples *samples, const struct kernel_waits *waits);
+
+void samples_counters(const struct samples *samples, struct sample_counters *out);
+
+/* The sentence of bpf/results.h; "" for complete. */
+const char *walk_result_sentence(enum walk_result result);
+const char *walk_result_name(enum walk_result result);
+
+void samples_free(struct samples *samples);
+
+#endif

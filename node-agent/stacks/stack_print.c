@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/stacks/stack_print.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+#include "node-agent/stacks/samples.h"
+
+static void print_frame(FILE *to, uint64_t address, const struct located_frame *frame,
+			bool is_caller)
+{
+	const char *name = frame->place == PLACE_ANONYMOUS ? "[anon]"
+			   : frame->place == PLACE_UPROBE  ? "[uprobes]"
+							   : "[unknown]";
+
+	if (frame->place == PLACE_FILE) /* located as one less for callers */
+		fprintf(to, "%" PRIx64 " %s+0x%" PRIx64 "\n", address, frame->executable->name,
+			frame->address + is_caller);
+	else
+		fprintf(to, "%" PRIx64 " %s+0x%" PRIx64 "\n", address, name, address);
+}
+
+/* Microseconds since the sample was taken. */
+static uint64_t late_us(const struct sample_event *sample)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - sample->time_ns) / 1000;
+}
+
+void stack_print(FILE *to, const struct sample_event *sample, enum walk_result result,
+		 bool from_copy, const struct located_frame *frames, size_t count)
+{
+	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
+
+	fprintf(to,
+		"sample %" PRIu64 " pid %u tid %u cpu %u result %s guessed %d from %s frames %zu "
+		"late_us %" PRIu64 "\n",
+		(uint64_t)sample->time_ns, sample->tgid, sample->tid, sample->cpu,
+		walk_result_name(result), !!(sample->flags & SAMPLE_FRAME_GUESSED),
+		from_copy ? "copy" : "bpf", count, late_us(sample));
+	for (size_t i = 0; i < count; i++)
+		print_frame(to, user[i], &frames[i], i > 0);
+	fputc('\n', to);
+	fflush(to);
+}
