@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node-agent/ship/ship.h"
+
 enum {
 	FRESH_MAX = 512, /* per interval; more wait for the next one */
 };

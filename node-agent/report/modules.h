@@ -9,9 +9,9 @@
 
 #include "common/error.h"
 #include "node-agent/processes/process_table.h"
-#include "node-agent/ship/ship.h"
 
 struct module_announcer;
+struct ship;
 
 /* The table is borrowed. with_content false: build-ids are announced, nothing can be sent. */
 struct module_announcer *module_announcer_new(struct process_table *table, bool with_content,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bpf/alloc.h"
+#include "node-agent/report/modules.h"
 #include "node-agent/stacks/stack_print.h"
 
 enum {

@@ -15,25 +15,13 @@
 #include "common/error.h"
 #include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/stacks/code_pages.h"
-#include "node-agent/report/modules.h"
+#include "node-agent/stacks/sample_types.h"
 #include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/kernel_waits.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/contexts/requests.h"
 
-/* --profile, in the order of struct profile_sample's types. */
-#define SAMPLE_TYPES(TYPE)                                  \
-	TYPE(on_cpu, "on-cpu", "nanoseconds")               \
-	TYPE(off_cpu, "off-cpu", "nanoseconds")             \
-	TYPE(waker, "waker", "nanoseconds")                 \
-	TYPE(run_queue, "run-queue", "nanoseconds")         \
-	TYPE(still_blocked, "still-blocked", "nanoseconds") \
-	TYPE(page_fault, "page-fault", "bytes")             \
-	TYPE(mem_alloc, "mem-alloc", "bytes")               \
-	TYPE(mem_inuse, "mem-inuse", "bytes")
-
-#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
-enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
+struct module_announcer;
 
 struct sample_counters { /* cumulative */
 	uint64_t added;

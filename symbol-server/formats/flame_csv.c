@@ -118,7 +118,7 @@ bool flame_csv(const struct flame_answer *answer, struct buffer *out)
 		buffer_printf(out, ",%s,", kinds[node->frame.kind]);
 		put_frame(out, answer, &node->frame);
 		put_values(out, (const uint64_t[]){node->self, node->total, node->self_samples,
-						  node->total_samples});
+						   node->total_samples});
 		csv_put_error(out, answer->accounting, node->self, node->self_squares);
 		csv_put_error(out, answer->accounting, node->total, node->total_squares);
 		put_signature(out, &node->frame);

@@ -33,7 +33,7 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	unsigned root_depth;
 	bool invert; /* leaf first, below the groups */
 	enum demangle_mode demangle;
-	bool folds_idle; /* stacks through idle_waits.h's functions are one frame each */
+	bool folds_idle;  /* stacks through idle_waits.h's functions are one frame each */
 	bool joins_names; /* functions of one name and module are one, whatever their signature */
 	/* Asked at every step of naming, and for each stack of named_stacks_each(), shown or not:
 	 * false ends it, and an err is set. NULL: not. */

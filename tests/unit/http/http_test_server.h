@@ -91,8 +91,7 @@ TEST void later(struct http_request *request, struct http_response *response, vo
 	pthread_detach(thread);
 }
 
-TEST bool stream_body(struct http_request *request, const void *bytes, size_t length,
-			void *context)
+TEST bool stream_body(struct http_request *request, const void *bytes, size_t length, void *context)
 {
 	size_t *count = http_request_data(request);
 
@@ -120,7 +119,7 @@ TEST void stream_end(struct http_request *request, void *context)
 }
 
 TEST void on_error(struct http_request *request, struct http_response *response, int status,
-		     const char *sentence, void *context)
+		   const char *sentence, void *context)
 {
 	(void)request, (void)context;
 	buffer_printf(&response->body, "%d %s", status, sentence);
@@ -142,7 +141,7 @@ static const struct http_route routes[] = {
 };
 
 TEST void check_status(const char *method, const char *target, const char *headers,
-			 const void *body, size_t length, int status, const char *text)
+		       const void *body, size_t length, int status, const char *text)
 {
 	struct reply reply = client_ask(port, method, target, headers, body, length);
 

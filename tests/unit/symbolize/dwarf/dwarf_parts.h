@@ -21,9 +21,9 @@ struct part {
 	uint64_t flags;
 };
 
-#define WORD(low_, high_) (low_), (high_), 0, 0, 0, 0, 0, 0
-#define ONES              0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
-#define MINUS_2           0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
+#define WORD(low_, high_)   (low_), (high_), 0, 0, 0, 0, 0, 0
+#define ONES                0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
+#define MINUS_2             0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff
 #define PART(name_, bytes_) ((struct part){(name_), (bytes_), sizeof(bytes_), 0})
 
 static const struct dwarf_limits limits = {.section_bytes = 1 << 20, .total_bytes = 4 << 20};
