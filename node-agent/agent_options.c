@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node-agent/stacks/sample_types.h"
 #include "node-agent/ship/url.h"
+#include "node-agent/stacks/sample_types.h"
 #include "node-agent/status/agent_facts.h"
 
 #define AT(field_) offsetof(struct agent_options, field_)

@@ -15,9 +15,9 @@
 #include "bpf/alloc.h"
 #include "common/error.h"
 #include "node-agent/allocations/allocators.h"
+#include "node-agent/allocations/nameless_files.h"
 #include "node-agent/capture/capture.h"
 #include "node-agent/stacks/code_pages.h"
-#include "node-agent/allocations/nameless_files.h"
 #include "node-agent/stacks/samples.h"
 
 struct allocation_windows_sources { /* borrowed */

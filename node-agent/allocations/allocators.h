@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/stacks/code_pages.h"
 #include "node-agent/allocations/nameless_files.h"
+#include "node-agent/stacks/code_pages.h"
 #include "node-agent/unwind/memory_places.h"
 
 enum {

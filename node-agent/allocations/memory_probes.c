@@ -11,9 +11,9 @@
 
 #include "common/log.h"
 #include "node-agent/allocations/go_buckets.h"
+#include "node-agent/allocations/probed_files.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/stranger_reader.h"
-#include "node-agent/allocations/probed_files.h"
 #include "node-agent/processes/process_files.h"
 
 enum {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "node-agent/contexts/labels_record.h"
+#include "node-agent/contexts/thread_places.h"
 #include "node-agent/contexts/thread_record.h"
 #include "node-agent/processes/process_files.h"
-#include "node-agent/contexts/thread_places.h"
 
 enum {
 	ATTRIBUTES_MAX = PROCESS_CONTEXT_ATTRIBUTES_MAX > (int)THREAD_RECORD_ATTRIBUTES_MAX

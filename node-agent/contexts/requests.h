@@ -10,9 +10,9 @@
 #include "bpf/events.h"
 #include "common/error.h"
 #include "node-agent/aggregate/stack_counts.h"
-#include "node-agent/stacks/code_pages.h"
 #include "node-agent/contexts/contexts.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/stacks/code_pages.h"
 
 struct requests;
 

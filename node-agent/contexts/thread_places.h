@@ -4,9 +4,9 @@
 #ifndef NODE_AGENT_CONTEXTS_THREAD_PLACES_H
 #define NODE_AGENT_CONTEXTS_THREAD_PLACES_H
 
-#include "node-agent/stacks/code_pages.h"
 #include "node-agent/contexts/contexts.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/stacks/code_pages.h"
 
 struct thread_places;
 

@@ -16,9 +16,9 @@
 #include "common/log.h"
 #include "common/otlp.h"
 #include "common/whole_file.h"
+#include "node-agent/kernel/lacks.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"
-#include "node-agent/kernel/lacks.h"
 #include "node-agent/status/agent_facts.h"
 #include "node-agent/waits/wall_clock.h"
 

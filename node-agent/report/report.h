@@ -8,17 +8,17 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/agent_options.h"
+#include "node-agent/aggregate/stack_counts.h"
 #include "node-agent/allocations/allocation_windows.h"
 #include "node-agent/allocations/allocations.h"
-#include "node-agent/capture/capture.h"
 #include "node-agent/allocations/memory_probes.h"
-#include "node-agent/report/modules.h"
-#include "node-agent/processes/process_table.h"
+#include "node-agent/capture/capture.h"
 #include "node-agent/contexts/requests.h"
-#include "node-agent/stacks/samples.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/report/modules.h"
 #include "node-agent/ship/ship.h"
+#include "node-agent/stacks/samples.h"
 #include "node-agent/stacks/stacks.h"
 #include "node-agent/waits/waits.h"
 

@@ -14,12 +14,12 @@
 #include "bpf/results.h"
 #include "common/error.h"
 #include "node-agent/aggregate/stack_counts.h"
-#include "node-agent/stacks/code_pages.h"
-#include "node-agent/stacks/sample_types.h"
+#include "node-agent/contexts/requests.h"
 #include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/kernel_waits.h"
 #include "node-agent/processes/process_table.h"
-#include "node-agent/contexts/requests.h"
+#include "node-agent/stacks/code_pages.h"
+#include "node-agent/stacks/sample_types.h"
 
 struct module_announcer;
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "bpf/thread_context.h"
-#include "node-agent/unwind/stack_finish.h"
 #include "node-agent/stacks/waiting_stacks.h"
+#include "node-agent/unwind/stack_finish.h"
 
 enum {
 	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,

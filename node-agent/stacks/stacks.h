@@ -11,8 +11,8 @@
 #include "bpf/events.h"
 #include "common/error.h"
 #include "node-agent/capture/capture.h"
-#include "node-agent/stacks/code_pages.h"
 #include "node-agent/processes/kernel_processes.h"
+#include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/samples.h"
 
 struct stacks_sources { /* borrowed */

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "node-agent/agent_options.h"
-#include "node-agent/stacks/samples.h"
 #include "node-agent/capture/capture.h"
+#include "node-agent/stacks/samples.h"
 
 enum { ARGUMENTS_MAX = 20 };
 

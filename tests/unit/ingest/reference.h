@@ -10,8 +10,8 @@
 #include "common/buffer.h"
 #include "common/hash_table.h"
 #include "schema/wire/profiles.pb-c.h"
-#include "symbol-server/store/label_names.h"
 #include "symbol-server/ingest/ingest.h"
+#include "symbol-server/store/label_names.h"
 
 #define MESSAGE(name_) Farflame__Otlp__##name_
 typedef MESSAGE(ExportProfilesServiceRequest) Request;

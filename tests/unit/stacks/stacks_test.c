@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "node-agent/stacks/stacks.h"
-#include "node-agent/unwind/stack_finish.h"
 #include "node-agent/stacks/waiting_stacks.h"
+#include "node-agent/unwind/stack_finish.h"
 
 /* --- pages --- */
 
