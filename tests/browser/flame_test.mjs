@@ -82,6 +82,27 @@ async function table() {
   page.quiet("table");
 }
 
+// Names and numbers have room on every screen, and no search makes the page wider than it.
+async function widths() {
+  for (const [width, height] of [[390, 844], [700, 800], [1280, 800], [1440, 900], [1920, 1080]]) {
+    await page.resize(width, height);
+    for (const search of ["", "parse", "("]) {
+      await page.open({ ...GRAPH, search });
+      await page.wait("document.querySelectorAll('#top-body tr').length > 3");
+      const at = `${width} pixels, search "${search}"`;
+      check((await page.run("document.querySelector('#top-body td.name').clientWidth")) >= 140, `${at}: functions have room for their names`,
+        await page.run("document.querySelector('#top-body td.name').clientWidth"));
+      const clipped = "[...document.querySelectorAll('#top-body td.number')].filter((cell) => cell.scrollWidth > cell.clientWidth + 1).length";
+      equal(await page.run(clipped), 0, `${at}: no number is clipped`);
+      equal(await page.run("document.documentElement.scrollWidth"), width, `${at}: the page is as wide as the screen`);
+    }
+    const end = "document.getElementById('stat-unsymbolized').getBoundingClientRect().right";
+    check(width < 1280 || (await page.run(end)) <= width, `${width} pixels: the time without names is said in sight`, await page.run(end));
+  }
+  await page.resize(1400, 850);
+  page.quiet("widths");
+}
+
 async function screens() {
   await page.open(GRAPH);
   await page.theme("dark");
@@ -337,4 +358,4 @@ async function detail() {
   equal(server.questions("flamegraph").at(-1).max_nodes, "6", "as many");
 }
 
-await run(written_answers, status, zones, hover, table, screens, choices, zoom, back_at_once, search, menu, menus_everywhere, keys, detail);
+await run(written_answers, status, zones, hover, table, widths, screens, choices, zoom, back_at_once, search, menu, menus_everywhere, keys, detail);

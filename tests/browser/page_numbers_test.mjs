@@ -55,6 +55,8 @@ async function by_samples() {
     const cells = await page.run(`[...document.querySelectorAll("#top-body td.number")].map((cell) => cell.scrollWidth - cell.clientWidth)`);
     const all_off = await said(all, rows);
     check(all_off.length > 3 && all_off.every(([got, want]) => got === want), `${type} by samples: ± of each row, which all weigh the same`, JSON.stringify(all_off.slice(0, 4)));
+    const [title, parts] = await page.run(`(cell => [cell.title, [...cell.childNodes].map((part) => part.textContent)])(document.querySelector("#top-body td.number"))`);
+    equal(title, `${parts[0]} ${parts[1]} · ${parts[2]}`, `${type} by samples: a number's tooltip has all of it, where the table is narrow`);
     check(cells.every((over) => over <= 1), `${type} by samples: no number is clipped`, cells.join(" "));
   }
 }

@@ -173,7 +173,9 @@ export class FunctionTable {
     const unit = this.answer?.unit ?? "";
     const text = unit === "samples" ? formatCount(value) : formatValue(value, unit);
     const off = shareError(value, whole, error, this.answer?.accounting.error);
-    return el("td", { class: "number" }, formatPercent(value, whole), el("span", { class: "off" }, off), el("span", { class: "quiet" }, text));
+    const share = formatPercent(value, whole);
+    const title = [share, off, "·", text].filter((part) => part !== "").join(" ");
+    return el("td", { class: "number", title }, share, el("span", { class: "off" }, off), el("span", { class: "quiet" }, text));
   }
 
   private functionRow(f: TopFunction): HTMLTableRowElement {
