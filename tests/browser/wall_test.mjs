@@ -147,6 +147,53 @@ async function frames() {
   check(await page.wait("location.hash.includes('sandwich=')"), "s: the sandwich of the selected one");
 }
 
+// Rows have the menu of all that they stand for: by the right button, by keys, by a finger; on the overview too.
+async function row_menus() {
+  const items = () => page.texts("#frame-menu [role=menuitem] span");
+  const title = () => page.text("#frame-menu .menu-title");
+  const opened = () => page.wait("!document.getElementById('frame-menu').hidden");
+  const api = ".wall-table tbody tr:has(td.name bdi:text-is('api'))";
+  await page.open({ ...RANGE, page: "wall" });
+  await page.waitText(".wall-table tbody", "api");
+  await page.page.locator(api).click({ button: "right" });
+  check(await opened(), "the right button opens the menu of a row");
+  equal([await title(), await items()], ["api", [
+    "Only this", "Without this", "Its time on the CPU as a flame graph", "Its waits as a flame graph", "Where it is blocked",
+    "When it runs: its time line", "Compare with the time before", "Copy name",
+  ]], "with what can be done with it");
+  await page.axe("axe: the menu of a row");
+  await page.page.getByRole("menuitem", { name: "Its waits as a flame graph" }).click();
+  check(await page.wait("document.body.dataset.page === 'graph' && document.body.dataset.shown >= 1"), "its waits");
+  says((await page.text("#stat-value")).split(" ± ")[0].split(" · ")[0], sums["off-cpu api"], "which are all of it");
+  await page.page.goBack();
+  await page.waitText(".wall-table tbody", "api");
+  await page.page.locator(`${api} td.name a`).focus();
+  await page.key("m");
+  check(await opened(), "m opens it where the focus is");
+  await page.page.getByRole("menuitem", { name: "Without this" }).click();
+  check(await page.wait("/match=process%21%3D%22api%22/.test(location.hash) && !document.querySelector('.wall-table tbody').innerText.includes('api')"), "without this: all others", await page.run("location.hash"));
+  await page.page.goBack();
+  const woken = ".wall-list[aria-label='Who woke whom'] tbody tr:first-child";
+  await page.waitText(".wall-list[aria-label='Who woke whom']", "kworker");
+  await page.page.locator(woken).scrollIntoViewIfNeeded();
+  const box = await page.page.locator(`${woken} td.name`).first().boundingBox();
+  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x: box.x + 12, y: box.y + 8 }] });
+  check(await opened(), "a finger held on who waited opens it");
+  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  check((await items()).includes("Only this") && (await page.data("page")) === "wall", "and lifting it is no click", await items());
+  await page.key("Escape");
+  await page.page.locator(".wall-list[aria-label='Longest requests'] tbody tr:first-child").click({ button: "right" });
+  check((await items()).includes("Copy the trace’s id"), "a request has its own", await items());
+  await page.key("Escape");
+  await page.open({ ...RANGE, page: "overview", by: "process" });
+  await page.waitText(".overview-table tbody", "api");
+  await page.page.locator(".overview-table tbody tr:has-text('api')").first().click({ button: "right" });
+  check((await items()).includes("When it runs: its time line"), "rows of the overview have it, too", await items());
+  await page.page.getByRole("menuitem", { name: "When it runs" }).click();
+  check(await page.wait("document.body.dataset.page === 'time' && /process=api/.test(location.hash)"), "for that row", await page.run("location.hash"));
+  page.quiet("menus of rows");
+}
+
 async function endless_search() {
   await page.open({ ...RANGE, page: "wall", search: "^(([a-z_])+.)+[A-Z]([a-z])+$" });
   check(await page.wait("/stopped|no match|frame/.test(document.querySelector('.wall .search-result').innerText)", 15000), "an expression without end is stopped");
@@ -239,4 +286,4 @@ async function clean() {
   await page.shots("wall");
 }
 
-await run(both_in_one, one_tree, widths, keys_and_groups, frames, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);
+await run(both_in_one, one_tree, widths, keys_and_groups, frames, row_menus, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);

@@ -3,7 +3,7 @@
 
 import type { DiffAnswer, DiffFunction, DiffRow } from "../../server/api";
 import { el } from "../../widgets/dom";
-import { onLongPress } from "../../widgets/long_press";
+import { withMenu } from "../../widgets/row_menu";
 import { collapseArguments, formatCount } from "../../text/format";
 import { changeText, confidenceText, differenceText, hostsText, intervalText, sidesText, summaryText } from "./diff_words";
 
@@ -164,17 +164,7 @@ export class DiffTable {
     button.addEventListener("click", () => this.events.pick(f.name));
     const row = this.row(answer, f, button, f.module);
     row.addEventListener("mouseenter", () => this.events.point(f.name));
-    row.addEventListener("contextmenu", (e) => {
-      e.preventDefault();
-      const { left, bottom } = button.getBoundingClientRect();
-      const isPointed = e.button === 2; // by the menu key nothing is
-      this.events.menu(f, isPointed ? e.clientX : left, isPointed ? e.clientY : bottom);
-    });
-    onLongPress(row, (x, y) => {
-      this.events.menu(f, x, y);
-      return true;
-    });
-    return row;
+    return withMenu(row, (x, y) => this.events.menu(f, x, y));
   }
 
   private row(answer: DiffAnswer, row: DiffRow, name: HTMLElement, below: string): HTMLElement {

@@ -7,6 +7,7 @@ import { GroupMenu } from "../../widgets/group_menu";
 import { formatCount, formatPercent, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo, pick, picksOf, searchChange, traceIdOf, type State } from "../../shell/state";
+import { withLabelsMenu } from "../labels_menu";
 import { linkTo } from "../links";
 import { isOwn, rowsOf, type Row, type Rows } from "./overview_sums";
 import { rateOf } from "../rates";
@@ -130,7 +131,8 @@ export class OverviewTable {
       bar,
       linkTo(shell, { page: "graph", ...filter }, { class: "line", title: `Flame graph of ${row.name}` }, text),
     );
-    return el("tr", {}, name, ...this.answers.map((answer) => this.cell(answer, row, filter, sums)));
+    const made = el("tr", {}, name, ...this.answers.map((answer) => this.cell(answer, row, filter, sums)));
+    return withLabelsMenu(made, shell, row.name === "" ? `(no ${label})` : row.name, { [label]: row.name }, this.answers.map(({ type }) => type));
   }
 
   private cell(answer: TimelineAnswer, row: Row, filter: Partial<State>, sums: Rows): HTMLElement {

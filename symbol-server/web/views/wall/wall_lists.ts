@@ -5,9 +5,15 @@ import type { TimelineAnswer, TimelineSeries } from "../../server/api";
 import { el, type Child } from "../../widgets/dom";
 import { formatCount, formatPercent, formatTime, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
-import { narrowTo, without } from "../../shell/state";
+import { narrowTo, without, type State } from "../../shell/state";
+import type { MenuItem } from "../../widgets/menu";
+import { copyAndSay } from "../../widgets/copy";
+import { withMenu } from "../../widgets/row_menu";
+import { withLabelsMenu } from "../labels_menu";
 import { linkTo } from "../links";
 import { nameOf, type Request } from "./wall_rows";
+
+const TYPES = ["on-cpu", "off-cpu"];
 
 export class WallList {
   private readonly body = el("div", { class: "body" });
@@ -77,7 +83,8 @@ export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HT
         : wakerLink(shell, waker, thread ?? "", wait === undefined || thread === undefined ? undefined : own.process);
     const waited = number(formatValue(value, answer.unit), el("span", { class: "quiet" }, formatPercent(value, all)));
     const why = el("td", { class: "name" }, wait ?? "");
-    return el("tr", {}, el("td", { class: "name" }, waits), why, el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
+    const row = el("tr", {}, el("td", { class: "name" }, waits), why, el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
+    return withLabelsMenu(row, shell, nameOf(own, groupBy), own, TYPES);
   });
   return [table(["waited", "what for", "woken by", "for", "samples"], 3, rows), ...left(answer)];
 }
@@ -100,10 +107,22 @@ export function blocked(shell: Shell, answer: TimelineAnswer, groupBy: string): 
       el("bdi", {}, nameOf(labels, groupBy)),
     );
     const threads = value / 1e6 / Math.max(1, until - from);
-    return el("tr", {}, el("td", { class: "name" }, link), number(threads.toFixed(threads < 10 ? 1 : 0)));
+    const row = el("tr", {}, el("td", { class: "name" }, link), number(threads.toFixed(threads < 10 ? 1 : 0)));
+    return withLabelsMenu(row, shell, nameOf(labels, groupBy), labels, [...TYPES, "still-blocked"]);
   });
   const when = `${formatTime(from)} – ${formatTime(until)}: threads that had waited for more than ten seconds.`;
   return [el("p", { class: "quiet" }, when), table(["blocked", "threads, on average"], 1, rows), ...left(answer)];
+}
+
+function requestMenu(shell: Shell, chosen: Partial<State> & { trace_id: string }, types: string[]): MenuItem[] {
+  const item = (text: string, run: () => void): MenuItem => ({ text, hint: "", run });
+  return [
+    item("Its wall clock", () => shell.change({ page: "wall", ...chosen })),
+    ...types.map((type) =>
+      item(type === "on-cpu" ? "Its time on the CPU as a flame graph" : "Its waits as a flame graph", () => shell.change({ page: "graph", type, ...chosen })),
+    ),
+    item("Copy the trace’s id", () => void copyAndSay(chosen.trace_id, shell)),
+  ];
 }
 
 // types: of the requests' values, in their order.
@@ -119,7 +138,8 @@ export function requests(shell: Shell, found: Request[], types: string[], more: 
     const wall = linkTo(shell, { page: "wall", ...chosen }, { title: "This request's wall clock" }, "wall");
     const cells = values.map((value) => number(value === null ? "–" : formatValue(value, "nanoseconds")));
     const where = el("td", { class: "where", title: trace.services.join(", ") }, el("bdi", {}, trace.services.join(", ")));
-    return el("tr", {}, el("td", {}, id), where, ...cells, number(String(trace.spans)), el("td", {}, wall));
+    const row = el("tr", {}, el("td", {}, id), where, ...cells, number(String(trace.spans)), el("td", {}, wall));
+    return withMenu(row, (x, y) => shell.menu.open(x, y, trace.trace_id, requestMenu(shell, chosen, types)));
   });
   const heads = ["trace", "services", ...types.map((type) => (type === "on-cpu" ? "on CPU" : "waited")), "spans", "see"];
   const rest = more > 0 ? [el("p", { class: "quiet" }, `${formatCount(more)} more are not shown.`)] : [];

@@ -6,6 +6,7 @@ import { el } from "../../widgets/dom";
 import { formatCount, formatPercent, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo } from "../../shell/state";
+import { withLabelsMenu } from "../labels_menu";
 import { linkTo } from "../links";
 import { rateOf } from "../rates";
 import { reportedMs } from "../reported";
@@ -108,7 +109,8 @@ export class WallTable {
     const name = nameOf(row.labels, this.groupBy);
     const link = linkTo(this.shell, filter, { class: "line", title: `Only ${name}` }, el("bdi", {}, name));
     const cells = this.answers.map((answer) => this.cell(answer, row, filter));
-    return el("tr", {}, el("td", { class: "name" }, link, this.bar(row, most)), ...cells);
+    const made = el("tr", {}, el("td", { class: "name" }, link, this.bar(row, most)), ...cells);
+    return withLabelsMenu(made, this.shell, name, row.labels, this.answers.map(({ type }) => type));
   }
 
   // What is sorted by, on one scale for all rows.
