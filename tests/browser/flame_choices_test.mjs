@@ -87,6 +87,22 @@ async function left_out() {
   page.quiet("left out");
 }
 
+async function overloads() {
+  await page.open(GRAPH);
+  const pressed = () => page.run("document.getElementById('join-overloads').getAttribute('aria-pressed')");
+  equal([await pressed(), last("flamegraph", "collapse").collapse], ["false", undefined], "overloads are apart");
+  await shown(() => page.click("#join-overloads"));
+  equal([await pressed(), await state("collapse")], ["true", "name"], "a switch joins them");
+  equal([last("flamegraph", "collapse"), last("top", "collapse")], [{ collapse: "name" }, { collapse: "name" }], "in the graph and in the table");
+  check(await page.waitText("#filters", "overloads joined"), "which is said", await page.text("#filters"));
+  await page.open({ ...GRAPH, collapse: "name", sandwich: "malloc" });
+  equal(last("sandwich", "collapse"), { collapse: "name" }, "in callers and callees too");
+  await page.open({ ...GRAPH, collapse: "name" });
+  await shown(() => page.click("#filters button:has-text('overloads joined')"));
+  equal([await pressed(), last("flamegraph", "collapse").collapse], ["false", undefined], "its chip parts them again");
+  page.quiet("overloads");
+}
+
 function recursive() {
   const columns = new Columns();
   const add = (name, parent, self, total, kind = "native") =>
@@ -260,4 +276,4 @@ async function hostile_search() {
   page.quiet("hostile search");
 }
 
-await run(sandwich, left_out, shapes, zoom, details, reader, table, hostile_search);
+await run(sandwich, left_out, overloads, shapes, zoom, details, reader, table, hostile_search);

@@ -37,6 +37,7 @@ export interface State {
   trace_id: string; // 32 hexadecimal digits; "" is all requests and none
   hide_kind: string; // kinds of frames that are left out, separated by commas
   idle: string; // of waits: "" folded by rule, "show"
+  collapse: string; // of functions: "" overloads and instances apart, "name" those of one name joined
   hide_module: string; // regular expression for the server: frames of these modules are left out
   only_module: string; // and those of all others
   build_id: string; // only stacks with a frame of that build
@@ -89,6 +90,7 @@ export const DEFAULTS: Readonly<State> = {
   trace_id: "",
   hide_kind: "",
   idle: "",
+  collapse: "",
   hide_module: "",
   only_module: "",
   build_id: "",
@@ -250,6 +252,9 @@ export function frameParameters(state: State): Parameters {
   }
   if (isOfWaits(state.type) && state.idle !== "show") {
     out.idle = "fold";
+  }
+  if (state.collapse === "name") {
+    out.collapse = "name";
   }
   return out;
 }

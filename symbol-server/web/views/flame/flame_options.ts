@@ -29,6 +29,11 @@ export class FlameOptions {
     { type: "button", id: "invert", title: "Leaves first, their callers below (v)" },
     "Inverted",
   );
+  private readonly join = el(
+    "button",
+    { type: "button", id: "join-overloads", title: "Functions of one name as one: C++ overloads and templates, Rust generics" },
+    "Overloads joined",
+  );
   private readonly presets = PRESETS.map((preset) => {
     const box = el("input", { type: "checkbox", id: `hide-${preset.name}` });
     box.addEventListener("change", () => this.change({ ...toggled(this.state, preset, box.checked), zoom: "" }));
@@ -58,18 +63,20 @@ export class FlameOptions {
   ) {
     this.recursion.addEventListener("change", () => change({ recursion: this.recursion.value }));
     this.invert.addEventListener("click", () => change({ invert: this.state.invert === "1" ? "" : "1", zoom: "" }));
+    this.join.addEventListener("click", () => change({ collapse: this.state.collapse === "name" ? "" : "name", sandwich: "" }));
     this.module.addEventListener("change", () => {
       const name = this.module.value;
       change({ only_module: name === "" ? "" : exactly(name), zoom: "" });
     });
     closeWhenLeft(this.hiding);
-    byId("graph-options").append(el("label", { class: "pick" }, "recursion ", this.recursion), this.invert, this.hiding);
+    byId("graph-options").append(el("label", { class: "pick" }, "recursion ", this.recursion), this.invert, this.join, this.hiding);
   }
 
   show(state: State): void {
     this.state = state;
     this.recursion.value = recursionOf(state.recursion);
     this.invert.setAttribute("aria-pressed", String(state.invert === "1"));
+    this.join.setAttribute("aria-pressed", String(state.collapse === "name"));
     this.presets.forEach(({ preset, box }) => (box.checked = isOn(state, preset)));
     const isUsed = this.presets.some(({ box }) => box.checked) || state.only_module !== "";
     this.hiding.classList.toggle("used", isUsed);

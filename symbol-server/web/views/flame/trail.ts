@@ -20,6 +20,7 @@ const FILTER_WORDS = {
   build_id: "only stacks with the build",
   trace_id: "of the trace",
   exact: "with times of their own",
+  collapse: "overloads joined",
 } as const;
 type Shown = keyof typeof FILTER_WORDS;
 
@@ -30,7 +31,7 @@ function wordsOf(key: Shown, text: string): string {
     const parts = [...names, ...rest.map(plain)].join(", ");
     return rest.length === 0 ? `without ${parts}` : `${FILTER_WORDS[key]} ${parts}`;
   }
-  return key === "exact" ? FILTER_WORDS[key] : `${FILTER_WORDS[key]} ${plain(text)}`;
+  return key === "exact" || key === "collapse" ? FILTER_WORDS[key] : `${FILTER_WORDS[key]} ${plain(text)}`;
 }
 
 export function showTrail(graph: Graph, zoom: number, go: (node: number) => void): void {
