@@ -394,6 +394,8 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->data_until_ms = flame->nothing.until_ms;
 	out->resolution_ms = flame->result->resolution_ms;
 	out->threads_from_ms = flame->result->threads_from_ms;
+	out->processes_untold = flame->result->untold.samples;
+	out->processes_of = flame->result->untold.of;
 	out->cut_by_memory = flame->by_samples ? flame->result->cut.samples
 					       : flame->result->cut.value;
 	out->cut = out->cut_by_memory;

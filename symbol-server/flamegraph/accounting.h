@@ -53,7 +53,10 @@ struct accounting {
 	uint64_t exact, covered; /* that, and what all their samples stand for; values */
 	int64_t resolution_ms;   /* of the coarsest part of the time; 0: not said */
 	int64_t threads_from_ms; /* asked for threads: sums without them before; 0: none */
-	uint64_t cut_by_memory;  /* of cut: stacks that did not fit --query-memory */
+	/* Asked what processes are: samples of which nobody told that, of how many from which
+	 * labels of processes selected. 0 of 0: not asked. */
+	uint64_t processes_untold, processes_of;
+	uint64_t cut_by_memory; /* of cut: stacks that did not fit --query-memory */
 	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out
 			  */
 };

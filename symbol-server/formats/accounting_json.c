@@ -89,5 +89,9 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		json_key_int(json, "resolution_ms", accounting->resolution_ms);
 	if (accounting->threads_from_ms)
 		json_key_int(json, "threads_from", accounting->threads_from_ms);
+	if (accounting->processes_of) {
+		json_key_uint(json, "processes_untold", accounting->processes_untold);
+		json_key_uint(json, "processes_of", accounting->processes_of);
+	}
 	json_close(json, '}');
 }

@@ -309,6 +309,21 @@ static void put_threads(struct buffer *out, const struct flame_answer *answer)
 		time);
 }
 
+static void put_untold(struct buffer *out, const struct flame_answer *answer)
+{
+	const struct accounting *accounting = answer->accounting;
+	char share[HUMAN_TEXT];
+
+	if (!accounting->processes_untold)
+		return;
+	human_share(accounting->processes_untold, accounting->processes_of, share);
+	buffer_printf(
+		out,
+		"- Of processes of which nobody told what they are, so that no command, unit or "
+		"user selects them: %s (%" PRIu64 " of %" PRIu64 " samples)\n",
+		share, accounting->processes_untold, accounting->processes_of);
+}
+
 static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 {
 	const struct accounting *accounting = answer->accounting;
@@ -339,6 +354,7 @@ static void put_unknown(struct buffer *out, const struct flame_answer *answer)
 			      share);
 	}
 	put_threads(out, answer);
+	put_untold(out, answer);
 }
 
 static void put_losses(struct buffer *out, const struct accounting *accounting)
@@ -368,8 +384,9 @@ bool flame_markdown(const struct flame_answer *answer, struct buffer *out)
 	    (answer->tree && !put_paths(out, answer)))
 		return false;
 	if (answer->accounting->is_sampled)
-		buffer_append_text(out, "\n± is half of the 95 % interval of sampling; how the load "
-					"varies is not in it.\n");
+		buffer_append_text(out,
+				   "\n± is half of the 95 % interval of sampling; how the load "
+				   "varies is not in it.\n");
 	put_unknown(out, answer);
 	put_losses(out, answer->accounting);
 	return !out->failed;

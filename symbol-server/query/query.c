@@ -120,15 +120,20 @@ bool query_is_by_sample(const struct query *query)
 	       query->selector.has_span;
 }
 
-static bool asks_of_process(const struct query *query)
+static void set_process(struct samples_query *out, const char *name)
+{
+	if (!sample_context_is_of_process(name))
+		return;
+	out->wants_process = true;
+	out->counts_untold |= strcmp(name, "pid") != 0; /* which nobody has to tell */
+}
+
+static void set_processes(const struct query *query, struct samples_query *out)
 {
 	for (unsigned i = 0; i < query->group_count; i++)
-		if (sample_context_is_of_process(query->groups[i]))
-			return true;
+		set_process(out, query->groups[i]);
 	for (unsigned i = 0; i < query->selector.count; i++)
-		if (sample_context_is_of_process(query->selector.matchers[i].name))
-			return true;
-	return false;
+		set_process(out, query->selector.matchers[i].name);
 }
 
 void query_to_samples(struct query *query, struct samples_query *out)
@@ -168,7 +173,7 @@ void query_to_samples(struct query *query, struct samples_query *out)
 	for (unsigned i = 0; i < query->group_count; i++)
 		if (sample_context_has_name(query->groups[i]))
 			query->thread_names[out->thread_name_count++] = query->groups[i];
-	out->wants_process = asks_of_process(query);
+	set_processes(query, out);
 	out->by_thread = out->thread_name_count;
 	out->thread_names = query->thread_names;
 }

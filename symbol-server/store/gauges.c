@@ -421,6 +421,7 @@ struct samples_result *gauge_query(struct samples_store *store, const struct sam
 		return NULL;
 	}
 	divide(result, query, &span, coverages, count);
+	result->untold.samples = result->untold.of = 0; /* reports' lengths are among them */
 	free(coverages);
 	return result;
 }

@@ -120,6 +120,21 @@ uint32_t lifetimes_teller(const struct lifetimes *lifetimes, const char *context
 		       : 0;
 }
 
+static bool is_pid(const char *attribute)
+{
+	return !strncmp(attribute, pid_mark, sizeof pid_mark - 1);
+}
+
+bool lifetime_is_told(const char *joined)
+{
+	size_t length;
+	const char *at = next_of_process(joined, &length);
+
+	while (at && is_pid(at))
+		at = next_of_process(at + 1, &length);
+	return at;
+}
+
 void lifetime_reduce(const char *context, char out[CONTEXT_BYTES_MAX])
 {
 	struct lifetime_name name;
@@ -152,7 +167,7 @@ const char *lifetimes_join(const struct lifetimes *lifetimes, const char *contex
 	}
 	told = catalog_string(lifetimes->catalog, lifetimes_teller(lifetimes, context))->text;
 	for (told = next_of_process(told, &length); told; told = next_of_process(told + 1, &length))
-		if (strncmp(told, pid_mark, sizeof pid_mark - 1) != 0)
+		if (!is_pid(told))
 			append(out, &used, told, length);
 	return out;
 }

@@ -19,6 +19,9 @@ void lifetimes_free(struct lifetimes *lifetimes); /* NULL is fine */
 const char *lifetimes_join(const struct lifetimes *lifetimes, const char *context,
 			   char out[CONTEXT_BYTES_MAX]);
 
+/* Whether a context that was joined says more of its process than the pid. */
+bool lifetime_is_told(const char *joined);
+
 /* The string that tells of the context's process; 0: none, or the context itself does. */
 uint32_t lifetimes_teller(const struct lifetimes *lifetimes, const char *context);
 /* What a context says of its process, without all that it says of a thread. */

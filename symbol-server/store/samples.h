@@ -260,6 +260,7 @@ struct samples_query {
 	/* thread_wanted, or thread_names, looks at what the process is: contexts are joined with it
 	 * first (lifetimes.h). */
 	bool wants_process;
+	bool counts_untold; /* with it: samples_result.untold */
 	void *context;
 	bool by_thread; /* keep threads apart in the result, as far as thread_names tell them */
 	const char *const *thread_names; /* of sample_context.h; NULL: as they are */
@@ -375,6 +376,12 @@ struct samples_result { /* lives in one arena; free with samples_result_free() *
 	struct host_step *host_steps;
 	uint32_t host_step_count;
 	const char *unit;
+	/* With counts_untold: samples of the series and time wanted, whichever of them
+	 * thread_wanted takes, and of these those of processes of which nobody told what they are.
+	 * 0 of 0: not counted. */
+	struct {
+		uint64_t samples, of;
+	} untold;
 	/* Beside the stacks: of the lightest ones, for which there was no memory (limits.is_cut).
 	 * At most so much, where threads, spans or one stack are chosen. */
 	struct {

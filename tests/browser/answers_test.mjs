@@ -66,6 +66,7 @@ async function hostile() {
   for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]) {
     await page.key(key);
   }
+  equal(await page.text("#stat-untold"), "!25.0 % of unknown processes", "of how many samples the process is not known");
   await page.page.focus("#stat-lost");
   await page.point(2, 0.5);
   await page.key("m");

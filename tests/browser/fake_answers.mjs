@@ -192,7 +192,7 @@ function hostile() {
   const frame = { module: 0, file: HOSTILE, line: 1, parent: group };
   columns.add({ ...frame, name: HOSTILE, self: 3 * unit, total: 3 * unit });
   columns.add({ ...frame, name: LONG, self: unit, total: unit });
-  return columns.answer(accounting({ value: 4 * unit, samples: 4, lost_by: { [HOSTILE]: 12 } }));
+  return columns.answer(accounting({ value: 4 * unit, samples: 4, lost_by: { [HOSTILE]: 12 }, processes_untold: 2, processes_of: 8 }));
 }
 
 function cut() {

@@ -252,6 +252,39 @@ def processes():
     server.stop()
 
 
+def untold():
+    """A server that has lost what the agent told of processes: it is told again within the hour, and until then answers
+    say of how many samples it lacks."""
+    server = Server(data="told")
+    agent = Agent("--frequency", "99", "--report-interval", "1s", "--host", "here", server=server)
+    process = worker("--life", "1")
+    wait_until_told(server, process)
+    server.stop()
+    server = Server(port=server.port, data="untold")
+    check(wait_for(lambda: told(server, "pid", '{pid="%d"}' % process.pid), 60), "its samples come to a server that knows nothing of it")
+    late = worker("--life", "2")
+    wait_until_told(server, late)
+    time.sleep(3)
+    agent.stop()
+    all_, nothing = 0, 0
+    for frames, value in server.folded(group_by="command,exe,unit,cgroup,user,started"):
+        all_ += value
+        nothing += value if all(frame.startswith("[no ") for frame in frames[:6]) else 0
+    alone = sum(value for _, value in server.folded(match='{pid="%d"}' % process.pid))
+    told_late = sum(value for _, value in server.folded(match=of(late.pid)))
+    check(0 < alone <= nothing < all_ - told_late + 1, "of the first nothing is known, of the second all", (alone, nothing, told_late, all_))
+    told_of = lambda **asked: tuple(server.flamegraph(**asked)["accounting"].get("processes_" + key) for key in ("untold", "of"))
+    equal(told_of(group_by="command"), (nothing, all_), "answers say of how many samples it is not known")
+    equal(told_of(match='{command=~".*--life 2"}'), (nothing, all_), "also to who selects by it and does not see them")
+    equal(told_of(match='{user!="nobody",host="here"}', group_by="pid"), (nothing, all_), "and by another label")
+    equal(told_of(match=of(process.pid)), (None, None), "its number is known all the same")
+    text = server.get("/api/v1/flamegraph", type="on-cpu", from_="now-15m", until="now", format="md", group_by="command")[2].decode()
+    check("(%d of %d samples)" % (nothing, all_) in text, "and so does Markdown", text[-1500:])
+    for one in (process, late):
+        end(one)
+    server.stop()
+
+
 def command_lines():
     """--command-lines name, off."""
     for what, want in (("name", os.path.join(WORK, NAME)), ("off", "[no command]")):
@@ -329,4 +362,4 @@ def metric(server, name):
                  if line.startswith(name + " ")), 0)
 
 
-run(processes, command_lines, foreign, deleted)
+run(processes, untold, command_lines, foreign, deleted)

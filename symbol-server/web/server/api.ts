@@ -35,6 +35,8 @@ export interface Accounting {
   exact?: number; // of off-cpu and run-queue: value on the whole hosts, counted without stacks
   covered?: number; // what all samples of those hosts stand for
   threads_from?: number; // of a question about threads: earlier ones are not kept
+  processes_untold?: number; // of a question about processes: samples whose process nobody told of
+  processes_of?: number; // of how many
 }
 
 // Columns of equal length; parent before child, node 0 the root; −1 means none.

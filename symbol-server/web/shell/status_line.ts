@@ -146,6 +146,9 @@ export function showAccounting(
   if (a.threads_from !== undefined) {
     chips.splice(1, 0, threadsChip(a.threads_from, answer.until, prefix));
   }
+  if (a.processes_untold !== undefined && a.processes_untold > 0) {
+    chips.splice(1, 0, untoldChip(a.processes_untold, a.processes_of ?? 0, prefix));
+  }
   if (a.cut_by_memory !== undefined) {
     chips.splice(1, 0, memoryChip(a.cut_by_memory, answer, prefix));
   }
@@ -239,6 +242,19 @@ function threadsChip(from: number, until: number, prefix: string): HTMLButtonEle
     paragraph(
       "Threads are kept as long as single minutes are. Of the time before only sums are left, which " +
         "belong to no thread: a selector by thread does not find them.",
+    ),
+  );
+}
+
+function untoldChip(untold: number, of: number, prefix: string): HTMLButtonElement {
+  const share = formatPercent(untold, of);
+  return chip(
+    `${prefix}-untold`,
+    `${share} of unknown processes`,
+    true,
+    paragraph(
+      `${share} of the samples are of processes whose command is not known, ${formatCount(untold)} of ${formatCount(of)}: ` +
+        "the report that told of them has not come, or their sender tells nothing. No command, unit or user selects them.",
     ),
   );
 }

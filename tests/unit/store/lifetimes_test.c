@@ -114,12 +114,26 @@ static void test_long(void)
 	}
 }
 
+static void test_told(void)
+{
+	CHECK(lifetime_is_told("main" LIFETIME("7.aa") COMMAND("web")));
+	CHECK(lifetime_is_told("\x1fprocess.pid\x1e"
+			       "7"
+			       "\x1fprocess.owner\x1ewww"));
+	CHECK(!lifetime_is_told("main" LIFETIME("7.aa") "\x1fprocess.pid\x1e"
+							"7"));
+	CHECK(!lifetime_is_told("main\x1fthread.id\x1e"
+				"7"));
+	CHECK(!lifetime_is_told(""));
+}
+
 int main(void)
 {
 	catalog = catalog_new();
 	if (!catalog)
 		abort();
 	test_join();
+	test_told();
 	test_teller();
 	test_mark();
 	test_long();

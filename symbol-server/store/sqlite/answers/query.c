@@ -47,6 +47,7 @@ static bool make_maps(struct querying *querying)
 		maps->strings = arena_array(&view->arena, count[CATALOG_STRINGS],
 					    sizeof *maps->strings);
 		maps->threads = arena_array(&view->arena, count[CATALOG_STRINGS], 4);
+		maps->is_untold = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
 		maps->is_host = arena_array(&view->arena, count[CATALOG_STRINGS], 1);
 	}
 	return !view->arena.failed;

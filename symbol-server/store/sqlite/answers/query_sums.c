@@ -113,6 +113,7 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 	name = view_context(day, query, thread, joined);
 	if (!name)
 		return 0;
+	querying_maps(querying, day)->is_untold[thread] = !lifetime_is_told(name);
 	if (query->thread_wanted && !query->thread_wanted(query->context, name))
 		return *known = UINT32_MAX;
 	if (!query->by_thread)
@@ -237,6 +238,7 @@ struct adding {
 	const uint32_t *known; /* day_maps.stacks */
 	uint32_t stack_limit, string_limit;
 	uint32_t thread, thread_number; /* the one asked last, and what map_thread() said */
+	bool is_untold;                 /* of it */
 };
 
 static struct adding adding_of(struct querying *querying, uint32_t day)
@@ -249,7 +251,8 @@ static struct adding adding_of(struct querying *querying, uint32_t day)
 			       at->mark.count[CATALOG_STACKS],
 			       at->mark.count[CATALOG_STRINGS],
 			       UINT32_MAX,
-			       0};
+			       0,
+			       false};
 }
 
 /* False: not wanted, or no room (is_full). */
@@ -266,8 +269,21 @@ static bool choose_thread(struct adding *adding, uint32_t thread)
 		else
 			adding->thread_number = map_thread(adding->querying, adding->day, thread);
 		adding->querying->is_full |= !adding->thread_number;
+		adding->is_untold = thread < adding->string_limit &&
+				    querying_maps(adding->querying, adding->day)->is_untold[thread];
 	}
 	return adding->thread_number && adding->thread_number != UINT32_MAX;
+}
+
+static inline void count_untold(struct adding *adding, uint64_t samples)
+{
+	struct samples_result *result = adding->querying->result;
+
+	if (!adding->querying->query->counts_untold)
+		return;
+	result->untold.of += samples;
+	if (adding->is_untold)
+		result->untold.samples += samples;
 }
 
 static inline bool add_pair(struct adding *adding, uint32_t number, uint64_t samples,
@@ -322,6 +338,7 @@ static bool add_run(struct adding *adding, const uint8_t **at, const uint8_t *en
 				return false;
 			value += (uint64_t)zigzag_decode(rest);
 		}
+		count_untold(adding, counted >> 1);
 		if (is_wanted && !add_pair(adding, stack, counted >> 1, value)) {
 			adding->querying->is_full = true;
 			return false;
@@ -354,9 +371,10 @@ static bool add_packed(struct adding *adding, const uint8_t *at, size_t length)
 static bool add_raw(void *context, const struct packed_pair *pair)
 {
 	struct adding *adding = context;
+	const bool is_wanted = choose_thread(adding, pair->thread);
 
-	if (choose_thread(adding, pair->thread) &&
-	    !add_pair(adding, pair->stack, pair->samples, pair->value))
+	count_untold(adding, pair->samples);
+	if (is_wanted && !add_pair(adding, pair->stack, pair->samples, pair->value))
 		adding->querying->is_full = true;
 	return !adding->querying->is_full;
 }

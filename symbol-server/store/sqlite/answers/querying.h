@@ -19,8 +19,9 @@ struct day_maps { /* numbers of a day's catalog → numbers of the result + 1; 0
 	uint32_t *series, *stacks;
 	uint32_t *modules; /* when stacks are put into the result */
 	const char **strings;
-	uint32_t *threads; /* UINT32_MAX: not wanted */
-	uint8_t *is_host;  /* strings: took part in a row that was read */
+	uint32_t *threads;  /* UINT32_MAX: not wanted */
+	uint8_t *is_untold; /* threads, once they were met: nobody told of their process */
+	uint8_t *is_host;   /* strings: took part in a row that was read */
 };
 
 struct sum {
