@@ -57,6 +57,7 @@ struct target {
 	 * it until the next has. */
 	uint64_t told_number, open_used_ns;
 	double scale;             /* its samples have stood for so many */
+	struct window_rate rate;
 	struct held_samples told; /* some of its samples */
 };
 
@@ -99,8 +100,9 @@ static struct target *target_find(struct allocation_windows *windows, uint32_t t
 	return NULL;
 }
 
-static void deliver(struct allocation_windows *windows, const struct sample_event *sample,
-		    size_t walked, double scale)
+/* Returns the square of what it stands for. */
+static double deliver(struct allocation_windows *windows, const struct sample_event *sample,
+		      size_t walked, double scale)
 {
 	const struct sample_worth worth = {
 		.type = SAMPLE_TYPE_mem_alloc,
@@ -108,12 +110,14 @@ static void deliver(struct allocation_windows *windows, const struct sample_even
 
 	samples_add_held(windows->from.samples, sample, walked, &worth);
 	windows->counters.samples++;
+	return (double)worth.value * (double)worth.value;
 }
 
 /* What it has allocated since the last window is like what it did in that. */
-static void tail_deliver(struct allocation_windows *windows, const struct target *target)
+static void tail_deliver(struct allocation_windows *windows, struct target *target)
 {
 	uint64_t used = process_used_ns(target->tgid);
+	double squares = 0;
 
 	if (!used)
 		used = target->used_ns;
@@ -125,9 +129,11 @@ static void tail_deliver(struct allocation_windows *windows, const struct target
 	}
 	windows->counters.used_ns += used - target->since_ns;
 	for (size_t i = 0; i < target->told.count; i++)
-		deliver(windows, target->told.items[i], target->told.walked[i],
-			target->told.part * (double)(used - target->since_ns) /
-				(double)target->open_used_ns);
+		squares += deliver(windows, target->told.items[i], target->told.walked[i],
+				   target->told.part * (double)(used - target->since_ns) /
+					   (double)target->open_used_ns);
+	window_spread_stretch(&windows->counters.spread, &target->rate,
+			      (double)(used - target->since_ns), squares);
 }
 
 /* Not while its window is open. */
@@ -362,8 +368,11 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 		     const struct allocation_window *window)
 {
 	const uint64_t mean = window->counts.bytes / STACKS_WANTED;
+	struct window_sum sum = {.bytes = (double)window->counts.bytes,
+				 .open_ns = (double)window->open_used_ns};
 
 	target->scale = scale_of(target, window);
+	sum.stands_ns = target->scale * sum.open_ns;
 	target->open_used_ns = window->open_used_ns;
 	target->told_number = target->number;
 	windows->counters.used_ns += window->used_ns > target->since_ns
@@ -372,7 +381,9 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 	target->since_ns = window->used_ns;
 	target->mean = mean < 1 ? 1 : mean > MEAN_MAX ? MEAN_MAX : (uint32_t)mean;
 	for (size_t i = 0; i < target->held.count; i++)
-		deliver(windows, target->held.items[i], target->held.walked[i], target->scale);
+		sum.squares += deliver(windows, target->held.items[i], target->held.walked[i],
+				       target->scale);
+	window_spread_add(&windows->counters.spread, &target->rate, &sum);
 	held_free(&target->told, &windows->held_bytes);
 	target->told = target->held;
 	target->held = (struct held_samples){0};
@@ -447,7 +458,8 @@ static void late_deliver(struct allocation_windows *windows, struct target *targ
 {
 	const double count = target->told.part * (double)target->told.count + 1;
 
-	deliver(windows, sample, walked, target->scale);
+	window_spread_stretch(&windows->counters.spread, &target->rate, 0,
+			      deliver(windows, sample, walked, target->scale));
 	if (target->told.count < HELD_FOR_TAIL)
 		held_add(&target->told, sample, walked, &windows->held_bytes, HELD_BYTES_MAX);
 	if (target->told.count)

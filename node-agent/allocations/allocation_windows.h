@@ -17,6 +17,7 @@
 #include "node-agent/allocations/allocators.h"
 #include "node-agent/allocations/nameless_files.h"
 #include "node-agent/capture/capture.h"
+#include "node-agent/allocations/window_spread.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/samples.h"
 
@@ -69,6 +70,7 @@ struct allocation_windows_counters { /* since the start, but for processes and h
 	uint64_t unseen_ns; /* CPU time of processes that ended before they had a window */
 	struct nameless_files_counters names; /* refused: functions that are not there, too */
 	uint64_t samples, lost; /* lost: no room to hold them, or their window was not known */
+	struct window_spread spread;
 };
 void allocation_windows_counters(const struct allocation_windows *windows,
 				 struct allocation_windows_counters *out);

@@ -173,6 +173,18 @@ double flame_request_unknown_spread(const struct flame_request *flame)
 	return flame->by_samples || flame->sampling == SAMPLING_EVEN ? 0 : 1;
 }
 
+double hosts_windows(const struct host_accounting *hosts, uint32_t count)
+{
+	double windows = 0, within = 0, between = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		windows += (double)hosts[i].tallies[TALLY_WINDOWS];
+		within += (double)hosts[i].tallies[TALLY_WITHIN];
+		between += (double)hosts[i].tallies[TALLY_BETWEEN];
+	}
+	return sampling_windows(within, between, windows);
+}
+
 static uint64_t value_of(const struct flame_request *flame, uint64_t value, uint64_t samples)
 {
 	return flame->by_samples ? samples : value;
@@ -191,8 +203,9 @@ static bool find_spread(struct flame_request *flame, struct error *err)
 		sampling_series_add(&series[stack->series],
 				    value_of(flame, stack->value, stack->samples), stack->samples);
 	}
-	flame->spread = sampling_spread(series, result->series_count,
+	flame->sampled.spread = sampling_spread(series, result->series_count,
 					flame_request_unknown_spread(flame), SPREAD_OF_STACKS);
+	flame->sampled.windows = hosts_windows(result->hosts, result->host_count);
 	free(series);
 	return true;
 }
@@ -234,7 +247,7 @@ static bool pass_on(void *context, const struct flame_frame *frames, size_t dept
 	const struct pass *pass = context;
 
 	value = value_of(pass->flame, value, samples);
-	pass->flame->squares += sampling_squares(value, samples, pass->flame->spread);
+	pass->flame->squares += sampling_squares(value, samples, &pass->flame->sampled);
 	return pass->each(pass->context, frames, depth, value, samples);
 }
 
@@ -330,7 +343,7 @@ bool flame_request_tree(struct flame_request *flame, struct flame_tree *tree,
 	struct pass pass = {flame, NULL, NULL, err};
 	bool ok;
 
-	tree->spread = flame->spread;
+	tree->sampling = flame->sampled;
 	ok = named_stacks_tree(flame->stacks, tree, flame->by_samples, limit, goes_on, &pass,
 			       &flame->totals, err);
 	flame->squares = tree->nodes[0].total_squares;
@@ -363,8 +376,9 @@ void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struc
 		out->taken += host->taken;
 		out->lost += host->lost;
 		out->has_exact |= host->has_exact;
-		out->exact += host->exact;
-		out->covered += host->covered;
+		out->exact += host->tallies[TALLY_EXACT];
+		out->covered += host->tallies[TALLY_COVERED];
+		out->windows += host->tallies[TALLY_WINDOWS];
 		out->folded_series += host->folded_series;
 		out->folded_stacks += host->folded_stacks;
 		out->unexplained += (int64_t)(host->taken - host->samples - host->lost);
@@ -402,11 +416,11 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->value += out->cut_by_memory;
 	out->samples += flame->result->cut.samples;
 	out->is_sampled = flame->sampling != SAMPLING_WHOLE;
-	out->spread = flame->spread;
+	out->sampled = flame->sampled;
 	out->error = sampling_error(out->value,
 				    flame->squares + sampling_squares(out->cut_by_memory,
 								      flame->result->cut.samples,
-								      flame->spread));
+								      &flame->sampled));
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	out->reported_ms = reported_sum(flame->result->host_steps, flame->result->host_step_count);
 	out->cpus = flame->cpus;

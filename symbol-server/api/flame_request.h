@@ -34,8 +34,8 @@ struct flame_request {
 	struct samples_result *result;
 	struct named_stacks *stacks;
 	enum profile_sampling sampling;
-	double spread;  /* sampling_error.h */
-	double squares; /* of what each() or the tree got */
+	struct sampling sampled; /* sampling_error.h */
+	double squares;          /* of what each() or the tree got */
 	struct stack_totals totals;
 	struct nothing nothing;     /* where the result has no stack */
 	uint64_t cpus;              /* of the hosts that reported; 0: not known */
@@ -91,6 +91,9 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 
 /* The spread where there are too few rows to tell. */
 double flame_request_unknown_spread(const struct flame_request *flame);
+
+/* Of struct sampling: 0, too, where they do not tell. */
+double hosts_windows(const struct host_accounting *hosts, uint32_t count);
 
 /* Adds what the hosts took and lost. */
 void hosts_accounting(const struct host_accounting *hosts, uint32_t count, struct accounting *out);

@@ -89,11 +89,11 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 		return no_memory(err);
 	if (parts->tree) {
 		parts->tree->folds = true;
-		parts->tree->spread = flame->spread;
+		parts->tree->sampling = flame->sampled;
 	}
 	if (parts->top) {
 		parts->top->folds = true;
-		parts->top->spread = flame->spread;
+		parts->top->sampling = flame->sampled;
 	}
 	if (parts->top || parts->leaves || !parts->tree)
 		flame_request_sort(flame, room);

@@ -117,7 +117,7 @@ static bool ask(struct heating *heating, struct api *api, struct error *err)
 	heat->columns = (uint32_t)((result->until_ms - heat->first_ms + heat->column_ms - 1) /
 				   heat->column_ms);
 	heat->by_total = heating->by_total;
-	heat->spread = flame->spread;
+	heat->sampling = flame->sampled;
 	return true;
 }
 
@@ -130,7 +130,7 @@ static bool sum_functions(struct heating *heating, struct error *err)
 	if (!heating->table)
 		return query_life_no_memory(life, err);
 	heating->table->folds = true;
-	heating->table->spread = heating->flame.spread;
+	heating->table->sampling = heating->flame.sampled;
 	flame_request_sort(&heating->flame, heating->table->limit);
 	if (!flame_request_each(&heating->flame, add_to_table, heating, err))
 		return err->kind == ERROR_NONE ? query_life_no_memory(life, err) : false;

@@ -114,8 +114,8 @@ static bool build(struct sandwiching *at, struct error *err)
 		    is_wanted, &at->wanted))
 		return no_memory(err);
 	sandwich->callers->folds = sandwich->callees->folds = true;
-	sandwich->callers->spread = sandwich->callees->spread = at->flame.spread;
-	sandwich->functions->spread = at->flame.spread;
+	sandwich->callers->sampling = sandwich->callees->sampling = at->flame.sampled;
+	sandwich->functions->sampling = at->flame.sampled;
 	flame_request_sort(&at->flame, sandwich->callees->limit);
 	if (!flame_request_each(&at->flame, add_stack, sandwich, err)) {
 		if (err->kind == ERROR_NONE)

@@ -110,7 +110,7 @@ static bool add_point(struct timing *timing, uint32_t group, int64_t time_ms, ui
 		      uint64_t samples)
 {
 	const struct timeline_sum sum = {value, samples,
-					 sampling_squares(value, samples, timing->flame.spread)};
+					 sampling_squares(value, samples, &timing->flame.sampled)};
 	uint32_t step = step_of(timing, time_ms);
 	uint64_t hash = hash_word(step, group);
 	uint32_t probe, at;
@@ -177,8 +177,11 @@ static bool find_spread(struct timing *timing, struct error *err)
 				    flame->by_samples ? point->samples : point->value,
 				    point->samples);
 	}
-	flame->spread = sampling_spread(series, timeline->series_count,
-					flame_request_unknown_spread(flame), SPREAD_OF_SUMS);
+	/* Where windows differ so do means of steps: it is not counted twice. */
+	flame->sampled.windows = hosts_windows(timeline->hosts, timeline->host_count);
+	flame->sampled.spread =
+		sampling_spread(series, timeline->series_count, flame_request_unknown_spread(flame),
+				flame->sampled.windows > 0 ? SPREAD_OF_STACKS : SPREAD_OF_SUMS);
 	free(series);
 	return true;
 }
@@ -489,6 +492,7 @@ static void account(const struct timing *timing, struct accounting *accounting)
 	*accounting = (struct accounting){
 		.value = timing->all.value, .samples = timing->all.samples, .is_of_sums = true};
 	accounting->is_sampled = timing->flame.sampling != SAMPLING_WHOLE;
+	accounting->sampled = timing->flame.sampled;
 	accounting->error = sampling_error(accounting->value, timing->all.squares);
 	accounting->resolution_ms = timeline->resolution_ms;
 	accounting->nothing = timing->flame.nothing.sentence;

@@ -51,7 +51,7 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	if (parts->pattern && name_search_any(&parts->search, frames, depth)) {
 		parts->found.value += value;
 		parts->found.samples += samples;
-		parts->found.squares += sampling_squares(value, samples, table->spread);
+		parts->found.squares += sampling_squares(value, samples, &table->sampling);
 	}
 	return top_table_add(table, frames, depth, value, samples) &&
 	       (!parts->with_stacks || table->last_self == UINT32_MAX ||
@@ -116,7 +116,7 @@ static bool add_up(struct parts *parts, bool by_total, struct error *err)
 		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
 	if (parts->table) {
 		parts->table->folds = true;
-		parts->table->spread = parts->flame.spread;
+		parts->table->sampling = parts->flame.sampled;
 		flame_request_sort(&parts->flame, parts->table->limit);
 	}
 	ok = parts->table && flame_request_each(&parts->flame, add_stack, parts, err);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
+
 enum {
 	ACCOUNTING_REASONS = 32,
 	ACCOUNTING_PLACES = 5,
@@ -27,7 +29,8 @@ struct accounting {
 	uint64_t value, samples; /* what the answer contains before any cut */
 	bool is_sampled;         /* false: nothing of this type is */
 	uint64_t error;          /* of value: sampling_error.h */
-	double spread;           /* likewise, of single samples */
+	struct sampling sampled; /* likewise */
+	uint64_t windows;        /* that samples of memory come from; 0: from none */
 	uint64_t taken, lost;    /* of the selected hosts in that time, samples */
 	struct {
 		const char *reason; /* borrowed */
@@ -60,6 +63,12 @@ struct accounting {
 	bool is_of_sums; /* no stack was looked at: what is incomplete or without names is left out
 			  */
 };
+
+/* Samples come from windows, and how these differ is in no error. */
+static inline bool accounting_error_is_least(const struct accounting *accounting)
+{
+	return accounting->is_sampled && accounting->windows && !(accounting->sampled.windows > 0);
+}
 
 /* Adds to one reason; with all places taken to the last. */
 void accounting_add_lost(struct accounting *accounting, const char *reason, uint64_t count);

@@ -204,7 +204,7 @@ static uint32_t add_child(struct flame_tree *tree, uint32_t parent, const struct
 bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
 		    uint64_t value, uint64_t samples)
 {
-	double squares = sampling_squares(value, samples, tree->spread);
+	double squares = sampling_squares(value, samples, &tree->sampling);
 	size_t known = depth;
 	uint32_t at;
 

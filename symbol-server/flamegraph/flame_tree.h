@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
+
 /* FRAME_KIND(name): design.md §6, in this order on the API ("kinds"). */
 #define FRAME_KINDS(KIND) \
 	KIND(root)        \
@@ -77,7 +79,7 @@ struct flame_tree {
 	struct flame_node *nodes; /* node 0 the root; parent before child */
 	size_t count;
 	uint64_t cut;  /* value that flame_tree_cut() folded away */
-	double spread; /* of the samples that are added as one: sampling_error.h */
+	struct sampling sampling; /* of the samples that are added as one */
 	uint32_t last; /* the node that flame_tree_add() added to last */
 	bool folds;    /* beyond the limit what a node has below it is in its total only */
 	/* private below */

@@ -56,7 +56,7 @@ void function_heat_add(struct function_heat *heat, const struct flame_frame *fra
 		       int64_t time_ms, uint64_t value, uint64_t samples)
 {
 	const struct heat_value more = {value, samples,
-					sampling_squares(value, samples, heat->spread)};
+					sampling_squares(value, samples, &heat->sampling)};
 	const int64_t column = (time_ms - heat->first_ms) / heat->column_ms;
 	const uint64_t stack = ++heat->stacks;
 	bool is_in_row = false;

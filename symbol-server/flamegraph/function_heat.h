@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/flamegraph/top_table.h"
 
 struct heat_value {
@@ -20,7 +21,7 @@ struct function_heat {
 	int64_t first_ms, column_ms; /* of the first column: when it starts */
 	uint32_t columns, rows;
 	bool by_total; /* stacks through a function count, not only those that end in it */
-	double spread; /* of the samples that are added as one: sampling_error.h */
+	struct sampling sampling; /* of the samples that are added as one */
 	const struct top_function *const *functions; /* borrowed, by row */
 	/* private below */
 	struct heat_value *cells;
@@ -28,7 +29,7 @@ struct function_heat {
 	struct hash_table index;
 };
 
-/* first_ms, column_ms, columns, rows, by_total, spread and functions are set, the rest is zero.
+/* first_ms, column_ms, columns, rows, by_total, sampling and functions are set, the rest is zero.
  * False: no memory. Release it in either case. */
 bool function_heat_init(struct function_heat *heat);
 /* Cells that init makes, as many as a limit of memory has to allow. */

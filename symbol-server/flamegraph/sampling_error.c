@@ -6,6 +6,8 @@
 enum { DEGREES_MIN = 10 };
 #define NORMAL_95 1.959964
 #define ROUNDING  1e-6 /* of values that are whole numbers */
+/* Student's square by that of a normal one, of the efficiency of successive differences (2/3) */
+#define FEW_WINDOWS 3.6
 
 void sampling_series_add(struct sampling_series *series, uint64_t value, uint64_t samples)
 {
@@ -38,11 +40,18 @@ double sampling_spread(const struct sampling_series *series, size_t count, doubl
 	return spread > ROUNDING ? fmin(spread, most) : 0;
 }
 
-double sampling_squares(uint64_t value, uint64_t samples, double spread)
+double sampling_windows(double within, double between, double windows)
 {
-	double v = (double)value, n = samples ? (double)samples : 1;
+	if (!(within > 0))
+		return 0;
+	return between / within * (1 + FEW_WINDOWS / fmax(windows, 1));
+}
 
-	return v * v * (1 + spread) / (n + spread);
+double sampling_squares(uint64_t value, uint64_t samples, const struct sampling *sampling)
+{
+	double v = (double)value, n = samples ? (double)samples : 1, c = sampling->spread;
+
+	return v * v * (1 + c) / (n + c) * (1 + sampling->windows);
 }
 
 uint64_t sampling_error(uint64_t value, double squares)

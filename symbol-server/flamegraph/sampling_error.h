@@ -9,7 +9,12 @@
  * count); 1: exponential values. c follows from how far the means of rows of one series differ
  * (mean square between rows); where rows differ in kind it is too large, never too small, so a
  * bound is set. One effective sample more (Agresti and Coull 1998) keeps the interval of a few
- * samples what it says. */
+ * samples what it says.
+ *
+ * Samples of one window (of memory, where programs are looked at for moments) are alike: the sum
+ * varies as windows do. How much more that is than of independent samples is the design effect
+ * (Kish 1965), which agents tell by their windows; it multiplies Σ w². Of a part of what windows
+ * have, the effect is less than that of all: a bound. */
 #ifndef SYMBOL_SERVER_FLAMEGRAPH_SAMPLING_ERROR_H
 #define SYMBOL_SERVER_FLAMEGRAPH_SAMPLING_ERROR_H
 
@@ -29,8 +34,16 @@ void sampling_series_add(struct sampling_series *series, uint64_t value, uint64_
 double sampling_spread(const struct sampling_series *series, size_t count, double unknown,
 		       double most);
 
+struct sampling { /* zero: independent samples of one weight */
+	double spread;  /* c */
+	double windows; /* the design effect, less 1 */
+};
+
+/* Of the two variances that agents tell, and of how many windows. */
+double sampling_windows(double within, double between, double windows);
+
 /* Σ w² of one row; those of disjoint rows add up. */
-double sampling_squares(uint64_t value, uint64_t samples, double spread);
+double sampling_squares(uint64_t value, uint64_t samples, const struct sampling *sampling);
 /* ± of a value, in its unit; 0: nothing was sampled. */
 uint64_t sampling_error(uint64_t value, double squares);
 

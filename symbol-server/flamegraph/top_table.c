@@ -87,7 +87,7 @@ static void vote_line(struct top_function *function, const struct flame_frame *f
 bool top_table_add(struct top_table *table, const struct flame_frame *frames, size_t depth,
 		   uint64_t value, uint64_t samples)
 {
-	double squares = sampling_squares(value, samples, table->spread);
+	double squares = sampling_squares(value, samples, &table->sampling);
 	uint64_t stack = ++table->stacks;
 
 	table->last_self = UINT32_MAX;

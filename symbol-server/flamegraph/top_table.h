@@ -25,7 +25,7 @@ struct top_table {
 	size_t count;
 	uint32_t last_self; /* the function that top_table_add() gave self; UINT32_MAX: none */
 	bool folds;         /* functions beyond the limit are left out */
-	double spread;      /* of the samples that are added as one: sampling_error.h */
+	struct sampling sampling; /* of the samples that are added as one */
 	uint64_t cut;       /* value that they would have had as self */
 	uint64_t
 		self_of_kind[FRAME_KIND_COUNT]; /* of all frames, those that are no functions too */

@@ -384,9 +384,12 @@ bool flame_markdown(const struct flame_answer *answer, struct buffer *out)
 	    (answer->tree && !put_paths(out, answer)))
 		return false;
 	if (answer->accounting->is_sampled)
-		buffer_append_text(out,
-				   "\n± is half of the 95 % interval of sampling; how the load "
-				   "varies is not in it.\n");
+		buffer_printf(out,
+			      "\n± is half of the 95 %% interval of sampling%s; how the load varies "
+			      "is not in it.\n",
+			      accounting_error_is_least(answer->accounting)
+				      ? ", at least: how the moments differ that it is of is not known"
+				      : "");
 	put_unknown(out, answer);
 	put_losses(out, answer->accounting);
 	return !out->failed;

@@ -443,11 +443,13 @@ static bool put_value_type(struct pprof *pprof, uint32_t field, const char *type
 static void print_error(struct buffer *out, const struct flame_answer *answer)
 {
 	const struct accounting *sums = answer->accounting;
+	const double c = sums->sampled.spread;
 	char value[HUMAN_TEXT];
 
 	human_sampled_value(sums->value, sums->error, answer->unit, true, value);
-	buffer_printf(out, "%s; of a value v of n samples ± 1.96 v √(%.2f / (n + %.2f)), 95 %%",
-		      value, 1 + sums->spread, sums->spread);
+	buffer_printf(out, "%s; of a value v of n samples ± 1.96 v √(%.2f / (n + %.2f)), 95 %%%s",
+		      value, (1 + c) * (1 + sums->sampled.windows), c,
+		      accounting_error_is_least(sums) ? ", at least" : "");
 }
 
 static bool put_comment(struct pprof *pprof, size_t at)

@@ -225,7 +225,7 @@ static uint64_t weight_of(const struct planting *planting, const struct result_s
 static double squares_of(const struct planting *planting, const struct result_stack *stack)
 {
 	return sampling_squares(weight_of(planting, stack), stack->samples,
-				planting->pass->tree->spread);
+				&planting->pass->tree->sampling);
 }
 
 struct amount {

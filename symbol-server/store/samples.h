@@ -138,11 +138,20 @@ struct batch_count {
 
 /* What agents count of a type beside its samples (tallies.h). It comes among the losses, under a
  * name that no reason can have. */
+enum tally_what {
+	TALLY_EXACT,
+	TALLY_COVERED, /* what samples stand for */
+	TALLY_WINDOWS, /* that samples come from; variances of sums of them, by their samples, and
+			  by how they differ: in one unit, node-agent/window_spread.h */
+	TALLY_WITHIN,
+	TALLY_BETWEEN,
+	TALLY_COUNT
+};
 struct tally {
 	const char *attribute; /* after "farflame." */
 	const char *name;      /* among the losses: with a colon */
 	const char *type;
-	bool is_exact; /* else what samples stand for */
+	enum tally_what what;
 };
 
 /* NULL: none such. */
@@ -334,7 +343,7 @@ struct host_accounting { /* sums over the range, for one host */
 	unsigned lost_count;
 	/* Of the query's type, in its unit: how much there was, and what all samples stand for. */
 	bool has_exact;
-	uint64_t exact, covered;
+	uint64_t tallies[TALLY_COUNT];
 	/* Stored samples that are less than they were: under the host's series "other", without
 	 * their stack; its sender had its share of the room. */
 	uint64_t folded_series, folded_stacks;

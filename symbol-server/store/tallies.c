@@ -4,17 +4,20 @@
 #include <string.h>
 
 static const struct tally tallies[] = {
-	{"off-cpu.exact_ns", "off-cpu:exact", "off-cpu", true},
-	{"off-cpu.covered_ns", "off-cpu:covered", "off-cpu", false},
-	{"run-queue.exact_ns", "run-queue:exact", "run-queue", true},
-	{"run-queue.covered_ns", "run-queue:covered", "run-queue", false},
+	{"off-cpu.exact_ns", "off-cpu:exact", "off-cpu", TALLY_EXACT},
+	{"off-cpu.covered_ns", "off-cpu:covered", "off-cpu", TALLY_COVERED},
+	{"run-queue.exact_ns", "run-queue:exact", "run-queue", TALLY_EXACT},
+	{"run-queue.covered_ns", "run-queue:covered", "run-queue", TALLY_COVERED},
+	{"mem.windows", "mem-alloc:windows", "mem-alloc", TALLY_WINDOWS},
+	{"mem.windows_within", "mem-alloc:within", "mem-alloc", TALLY_WITHIN},
+	{"mem.windows_between", "mem-alloc:between", "mem-alloc", TALLY_BETWEEN},
 };
 
-enum { TALLY_COUNT = sizeof tallies / sizeof *tallies };
+enum { TALLIES = sizeof tallies / sizeof *tallies };
 
 const struct tally *tally_of_attribute(struct text attribute)
 {
-	for (int i = 0; i < TALLY_COUNT; i++)
+	for (int i = 0; i < TALLIES; i++)
 		if (strlen(tallies[i].attribute) == attribute.length &&
 		    !memcmp(tallies[i].attribute, attribute.at, attribute.length))
 			return &tallies[i];
@@ -23,7 +26,7 @@ const struct tally *tally_of_attribute(struct text attribute)
 
 const struct tally *tally_find(const char *name)
 {
-	for (int i = 0; i < TALLY_COUNT; i++)
+	for (int i = 0; i < TALLIES; i++)
 		if (!strcmp(tallies[i].name, name))
 			return &tallies[i];
 	return NULL;
@@ -31,7 +34,7 @@ const struct tally *tally_find(const char *name)
 
 bool tallies_has_type(int type)
 {
-	for (int i = 0; i < TALLY_COUNT; i++)
+	for (int i = 0; i < TALLIES; i++)
 		if (profile_type_find(tallies[i].type, strlen(tallies[i].type)) == type)
 			return true;
 	return false;
@@ -57,7 +60,7 @@ bool tallies_add(struct host_accounting *host, int type, const char *name, uint6
 	}
 	if (profile_type_find(tally->type, strlen(tally->type)) != type)
 		return true;
-	host->has_exact = true;
-	*(tally->is_exact ? &host->exact : &host->covered) += count;
+	host->has_exact |= tally->what == TALLY_EXACT || tally->what == TALLY_COVERED;
+	host->tallies[tally->what] += count;
 	return true;
 }

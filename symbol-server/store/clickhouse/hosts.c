@@ -97,6 +97,14 @@ static bool counts_samples(const struct host_sums *sums)
 	return sums->asking->type <= 0;
 }
 
+static bool has_tally(const struct host_accounting *host)
+{
+	for (unsigned i = 0; i < TALLY_COUNT; i++)
+		if (host->tallies[i])
+			return true;
+	return host->has_exact;
+}
+
 static void add_counted(struct host_sums *sums, const char *host_name, struct text name,
 			uint64_t count)
 {
@@ -106,7 +114,7 @@ static void add_counted(struct host_sums *sums, const char *host_name, struct te
 
 	snprintf(text, sizeof text, "%.*s", (int)name.length, name.at);
 	is_tally = tallies_add(&tallied, sums->asking->type, text, count);
-	if (is_tally ? !tallied.has_exact : !counts_samples(sums))
+	if (is_tally ? !has_tally(&tallied) : !counts_samples(sums))
 		return;
 	host = host_of(sums, host_name);
 	if (host && is_tally)

@@ -14,6 +14,7 @@ export interface IncompleteReason {
 export interface Accounting {
   value: number;
   error?: number; // ± of value, 95 %; absent: nothing is sampled
+  error_is_least?: boolean; // it lacks how the windows differ that samples of memory come from
   samples: number;
   taken: number;
   lost: number;

@@ -289,7 +289,9 @@ function valueTip(answer: Summed, span: number): () => Child[] {
   return paragraph(
     answer.accounting.error === undefined
       ? what
-      : `${what} ±, here and at shares: what sampling alone may be off by, in 19 of 20 cases. How the load itself varies is not in it.`,
+      : `${what} ±, here and at shares: what sampling alone may be off by, in 19 of 20 cases. How the load itself varies is not in it${
+          answer.accounting.error_is_least ? ", nor how the moments differ in which memory was looked at: it is at least so much" : ""
+        }.`,
   );
 }
 

@@ -87,17 +87,18 @@ static void draw(const struct program *program, struct covered *covered)
 {
 	struct sums stacks[STACKS], all = {0}, functions[FUNCTIONS] = {{0}};
 	struct sampling_series series = {0};
-	double spread, squares[FUNCTIONS] = {0}, all_squares = 0;
+	struct sampling sampling = {0};
+	double squares[FUNCTIONS] = {0}, all_squares = 0;
 
 	for (unsigned i = 0; i < STACKS; i++) {
 		stacks[i] = draw_stack(program, i);
 		sampling_series_add(&series, stacks[i].value, stacks[i].samples);
 	}
-	spread = sampling_spread(&series, 1, 1, SPREAD_OF_STACKS);
+	sampling.spread = sampling_spread(&series, 1, 1, SPREAD_OF_STACKS);
 	for (unsigned i = 0; i < STACKS; i++) {
 		struct sums *function = &functions[i % FUNCTIONS];
 		double here = stacks[i].value
-				      ? sampling_squares(stacks[i].value, stacks[i].samples, spread)
+				      ? sampling_squares(stacks[i].value, stacks[i].samples, &sampling)
 				      : 0;
 
 		squares[i % FUNCTIONS] += here;
@@ -156,10 +157,10 @@ static void test_single(void)
 	CHECK(fabs(spread_of(equal, 3, 1) - 1) < 1e-9); /* too few to tell */
 	CHECK(spread_of(apart, 3, 0) < 1e-9);
 	/* 1.96 · √(100 + 1) samples of 7 */
-	CHECK_NUMBER(sampling_error(700, sampling_squares(700, 100, 0)), 138);
+	CHECK_NUMBER(sampling_error(700, sampling_squares(700, 100, &(struct sampling){0})), 138);
 	CHECK_NUMBER(sampling_error(0, 0), 0);
 	/* A mean over time rounded down to no sample is one. */
-	CHECK(fabs(sampling_squares(5, 0, 0) - 25) < 1e-9);
+	CHECK(fabs(sampling_squares(5, 0, &(struct sampling){0}) - 25) < 1e-9);
 }
 
 int main(void)

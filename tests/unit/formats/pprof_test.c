@@ -78,9 +78,9 @@ static void test_error(void)
 {
 	struct buffer out = {.limit = 1 << 20}, plain = {.limit = 1 << 20};
 	struct accounting sampled = {
-		.value = 70, .samples = 7, .is_sampled = true, .error = 40, .spread = 0.5};
+		.value = 70, .samples = 7, .is_sampled = true, .error = 40, .sampled = {0.5, 3}};
 	static const char want[] =
-		"70 B ± 40 B; of a value v of n samples ± 1.96 v √(1.50 / (n + 0.50)), 95 %";
+		"70 B ± 40 B; of a value v of n samples ± 1.96 v √(6.00 / (n + 0.50)), 95 %";
 	struct flame_answer of_own = answer;
 	struct pprof *pprof;
 
