@@ -303,7 +303,7 @@ static bool enter_spool(struct ship *ship)
 
 static void leave_spool(struct ship *ship)
 {
-	bool has_spooled = !spool_is_empty(ship->spool);
+	bool has_spooled = spool_first(ship->spool);
 	struct spool_counters counters;
 
 	spool_counters(ship->spool, &counters);
@@ -481,7 +481,7 @@ static bool open_spool(struct ship *ship, struct error *err)
 	ship->spool = spool_open(&options, err);
 	if (!ship->spool)
 		return error_prefix(err, "--spool");
-	ship->has_spooled = !spool_is_empty(ship->spool);
+	ship->has_spooled = spool_first(ship->spool);
 	if (ship->has_spooled)
 		log_info("spool", "directory=\"%s\" has_reports_of=earlier_runs",
 			 ship->options.spool_directory);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/buffer.h"
@@ -13,11 +12,10 @@
 #include "node-agent/ship/spool_directory.h"
 
 enum {
-	SEGMENTS_PER_LIMIT = 16, /* a file is the smallest that can be dropped */
-	SEGMENT_LEAST = 64 << 10,
-	SEGMENT_MOST = 8 << 20,
-	HEAD_MAX = SPOOL_FRAME_BYTES + SPOOL_FACTS_MAX,
-	REMAINDERS_MAX = 64, /* of one segment */
+	PASSED_MAX = 64, /* files that go at once, since the state is synced before */
+	SPARE_PART = 64, /* of the limit is dropped beyond what is needed, for the same reason */
+	CONTENT_MAX = SPOOL_HEAD_MAX + SPOOL_BODY_MAX, /* of a file */
+	REMAINDERS_MAX = 64, /* that go to the end of the line while room is made for a report */
 };
 
 struct spool {
@@ -28,31 +26,19 @@ struct spool {
 	struct log_fault dropped;
 	uint64_t spooled; /* samples of this run */
 	uint64_t next_number;
-	uint64_t segment_bytes;
 	bool was_open;
-	/* the last segment, while it is written */
-	int write_fd;
-	bool is_dirty, is_new;
+	size_t unsynced; /* the newest files */
 	int64_t sync_due_ms;
-	/* the first record */
-	int read_fd;
-	bool has_frame, has_report;
-	struct spool_frame frame;
-	struct spool_report report;
-	struct buffer content;
-	struct buffer head; /* of the record being written */
+	struct buffer head;    /* of the report being added */
+	struct buffer content; /* of the first file, when it has been read */
+	bool has_report;
+	struct spool_report report; /* in it, at state.at */
+	uint64_t record_bytes;
 };
 
 static bool is_own(const struct spool *spool, const uint8_t run[16])
 {
 	return !memcmp(spool->options.run, run, sizeof spool->options.run);
-}
-
-static void close_if_open(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 /* --- accounts --- */
@@ -63,235 +49,23 @@ static void lose(struct spool *spool, uint64_t samples)
 	spool->counters.lost += samples;
 }
 
-/* This record is the next to be handled: what is missing before it is lost. */
-static void meet(struct spool *spool, const struct spool_frame *frame)
+/* That run's report with so many samples before it is the next to be handled: what is missing
+ * between is lost. */
+static void meet(struct spool *spool, const uint8_t run[16], uint64_t before)
 {
 	struct spool_state *state = &spool->state;
-	bool is_other = memcmp(state->run, frame->run, sizeof state->run) != 0;
 
-	if (is_other || !state->is_known) {
-		memcpy(state->run, frame->run, sizeof state->run);
+	if (memcmp(state->run, run, sizeof state->run) != 0 || !state->is_known) {
+		memcpy(state->run, run, sizeof state->run);
 		/* Nobody knows what became of those before it: they may have been sent. */
-		state->handled = state->is_known ? 0 : frame->before;
+		state->handled = state->is_known ? 0 : before;
 		state->lost = state->refused = state->acknowledged = 0;
 		state->is_known = true;
 	}
-	if (frame->before > state->handled) {
-		lose(spool, frame->before - state->handled);
-		state->handled = frame->before;
+	if (before > state->handled) {
+		lose(spool, before - state->handled);
+		state->handled = before;
 	}
-}
-
-/* Nothing is left on disk: what this run put there and nobody handled is lost. */
-static void settle_empty(struct spool *spool)
-{
-	struct spool_frame end = {.before = spool->spooled};
-
-	if (!spool->spooled)
-		return;
-	memcpy(end.run, spool->options.run, sizeof end.run);
-	meet(spool, &end);
-}
-
-static void put_state(struct spool *spool, bool is_synced)
-{
-	if (spool->directory.state_fd >= 0 &&
-	    !spool_directory_put_state(&spool->directory, &spool->state, is_synced))
-		log_warn("spool", "file=\"%s/state\" not=written why=\"%s\"",
-			 spool->options.directory, strerror(errno));
-}
-
-/* --- writing --- */
-
-static void end_segment(struct spool *spool)
-{
-	spool_sync(spool);
-	close_if_open(&spool->write_fd);
-}
-
-/* Has a segment to write into that has room. False: errno. */
-static bool begin_segment(struct spool *spool, uint64_t length)
-{
-	struct spool_directory *directory = &spool->directory;
-
-	if (spool->write_fd >= 0 &&
-	    directory->segments[directory->count - 1].bytes + length <= spool->segment_bytes)
-		return true;
-	end_segment(spool);
-	do
-		spool->write_fd = spool_directory_new_segment(directory, spool->next_number++);
-	while (spool->write_fd < 0 && errno == EEXIST);
-	if (spool->write_fd < 0)
-		return false;
-	spool->is_new = true;
-	return true;
-}
-
-/* At the end of the last segment, or not at all: errno. head: frame and facts. */
-static bool write_record(struct spool *spool, struct bytes head, struct bytes body)
-{
-	static const uint8_t zeros[8];
-	uint64_t length = head.length + body.length;
-	struct iovec parts[3] = {
-		{(void *)head.at, head.length},
-		{(void *)body.at, body.length},
-		{(void *)zeros, spool_padding(length)},
-	};
-	struct spool_segment *segment;
-	ssize_t written;
-
-	length += spool_padding(length);
-	if (!begin_segment(spool, length))
-		return false;
-	segment = &spool->directory.segments[spool->directory.count - 1];
-	written = pwritev(spool->write_fd, parts, 3, (off_t)segment->bytes);
-	if (written != (ssize_t)length) {
-		int failure = written < 0 ? errno : ENOSPC;
-
-		/* Room for others; the next record is written over it in any case. */
-		if (ftruncate(spool->write_fd, (off_t)segment->bytes) < 0)
-			log_debug("spool", "not cut: %s", strerror(errno));
-		errno = failure;
-		return false;
-	}
-	segment->bytes += length;
-	spool->directory.bytes += length;
-	spool->is_dirty = true;
-	return true;
-}
-
-void spool_sync(struct spool *spool)
-{
-	if (spool->is_dirty &&
-	    (fdatasync(spool->write_fd) < 0 || (spool->is_new && fsync(spool->directory.fd) < 0)))
-		log_warn("spool", "directory=\"%s\" not=synced why=\"%s\"",
-			 spool->options.directory, strerror(errno));
-	spool->is_dirty = spool->is_new = false;
-	spool->sync_due_ms = INT64_MAX;
-}
-
-int64_t spool_sync_due_ms(const struct spool *spool)
-{
-	return spool->sync_due_ms;
-}
-
-static void note_written(struct spool *spool, int64_t now_ms)
-{
-	if (!spool->options.sync_ms)
-		spool_sync(spool);
-	else if (spool->sync_due_ms == INT64_MAX)
-		spool->sync_due_ms = now_ms + spool->options.sync_ms;
-}
-
-/* --- the first record --- */
-
-static void forget_first(struct spool *spool)
-{
-	spool->has_frame = spool->has_report = false;
-	buffer_release(&spool->content);
-}
-
-void spool_leave_first(struct spool *spool)
-{
-	size_t length;
-
-	(void)buffer_take(&spool->content, &length);
-	forget_first(spool);
-}
-
-/* All of the first segment has been handled. */
-static void remove_segment(struct spool *spool)
-{
-	struct spool_directory *directory = &spool->directory;
-
-	forget_first(spool);
-	close_if_open(&spool->read_fd);
-	if (directory->count == 1 && spool->write_fd >= 0) {
-		spool->is_dirty = false; /* it is about to go */
-		end_segment(spool);
-	}
-	spool->state.segment = directory->segments[0].number + 1;
-	spool->state.at = SPOOL_HEADER_BYTES;
-	put_state(spool, true);
-	spool_directory_remove_first(directory);
-}
-
-static void note_damage(struct spool *spool, const char *what)
-{
-	spool->counters.damaged++;
-	log_warn("spool damaged",
-		 "directory=\"%s\" segment=%016" PRIx64 " at=%" PRIu64 " what=\"%s\"",
-		 spool->options.directory, spool->state.segment, spool->state.at, what);
-}
-
-/* The first intact frame that has not been handled. False: none. */
-static bool find_frame(struct spool *spool)
-{
-	struct spool_directory *directory = &spool->directory;
-
-	while (!spool->has_frame && directory->count) {
-		const struct spool_segment *segment = &directory->segments[0];
-		enum spool_found found = SPOOL_UNREADABLE;
-		uint64_t skipped = 0;
-
-		if (spool->state.segment != segment->number) {
-			spool->state.segment = segment->number;
-			spool->state.at = SPOOL_HEADER_BYTES;
-		}
-		if (spool->read_fd < 0)
-			spool->read_fd = spool_directory_open_segment(directory, segment->number);
-		if (spool->read_fd >= 0)
-			found = spool_frame_find(spool->read_fd, &spool->state.at, segment->bytes,
-						 &spool->frame, &skipped);
-		else if (errno != ENOENT)
-			return false; /* short of descriptors or memory: later */
-		if (found == SPOOL_UNREADABLE)
-			note_damage(spool, strerror(errno));
-		else if (skipped)
-			note_damage(spool, "no record here");
-		if (found == SPOOL_FOUND)
-			spool->has_frame = true;
-		else
-			remove_segment(spool);
-	}
-	if (!spool->has_frame)
-		settle_empty(spool);
-	return spool->has_frame;
-}
-
-static void pass_frame(struct spool *spool)
-{
-	spool->state.at += spool_record_bytes(&spool->frame);
-	forget_first(spool);
-}
-
-bool spool_is_empty(struct spool *spool)
-{
-	return !find_frame(spool);
-}
-
-/* Reads what follows the frame at that place of the file. */
-static bool read_report(struct spool *spool, int fd, uint64_t at, const struct spool_frame *frame,
-			struct spool_report *report)
-{
-	size_t length = (size_t)frame->facts_length + frame->body_length, done = 0;
-	uint8_t *content;
-
-	buffer_release(&spool->content);
-	content = buffer_reserve(&spool->content, length ? length : 1);
-	if (!content)
-		return false;
-	while (done < length) {
-		ssize_t got = pread(fd, content + done, length - done,
-				    (off_t)(at + SPOOL_FRAME_BYTES + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return spool_record_decode(frame, content, report);
 }
 
 static void raise_counter(struct spool_report *report, const char *name, uint64_t least)
@@ -302,7 +76,7 @@ static void raise_counter(struct spool_report *report, const char *name, uint64_
 		*value = least;
 }
 
-/* The counters were written down with the record; what happened to its run since is added. */
+/* The counters were written down with the report; what happened to its run since is added. */
 static void tell_state(const struct spool *spool, struct spool_report *report)
 {
 	const struct spool_state *state = &spool->state;
@@ -315,21 +89,115 @@ static void tell_state(const struct spool *spool, struct spool_report *report)
 		report->host.acknowledged_seq = state->acknowledged;
 }
 
+static void put_state(struct spool *spool, bool is_synced)
+{
+	if (!spool_directory_put_state(&spool->directory, &spool->state, is_synced))
+		log_warn("spool", "file=\"%s/state\" not=written why=\"%s\"",
+			 spool->options.directory, strerror(errno));
+}
+
+/* --- the first report --- */
+
+static void forget_first(struct spool *spool)
+{
+	spool->has_report = false;
+	buffer_release(&spool->content);
+}
+
+void spool_leave_first(struct spool *spool)
+{
+	size_t length;
+
+	(void)buffer_take(&spool->content, &length);
+	forget_first(spool);
+}
+
+static struct bytes skip(struct bytes bytes, uint64_t length)
+{
+	if (length >= bytes.length)
+		return (struct bytes){0};
+	return (struct bytes){bytes.at + length, bytes.length - length};
+}
+
+static void remove_passed(struct spool *spool)
+{
+	if (spool->directory.passed)
+		put_state(spool, true);
+	spool_directory_remove_passed(&spool->directory);
+}
+
+/* What read_first() read, and with a file's last the file. */
+static void pass_record(struct spool *spool)
+{
+	const struct spool_file *file = spool_directory_first(&spool->directory);
+
+	spool->has_report = false;
+	spool->state.at += spool->record_bytes;
+	if (spool->record_bytes && spool->state.at < file->bytes)
+		return;
+	spool->state.file = file->number + 1;
+	spool->state.at = SPOOL_HEADER_BYTES;
+	spool_directory_pass_first(&spool->directory);
+	forget_first(spool);
+}
+
+static void note_damage(struct spool *spool, const char *what)
+{
+	spool->counters.damaged++;
+	log_warn("spool damaged", "file=\"%s/%016" PRIx64 ".spool\" at=%" PRIu64 " what=\"%s\"",
+		 spool->options.directory, spool->state.file, spool->state.at, what);
+}
+
+/* What is damaged is passed. False: it cannot be read now. */
+static bool read_first(struct spool *spool)
+{
+	const struct spool_file *file = spool_directory_first(&spool->directory);
+	struct spool_state *state = &spool->state;
+	struct bytes content;
+
+	if (spool->unsynced >= spool->directory.count - spool->directory.passed)
+		spool_sync(spool); /* what is sent must not count as lost after a loss of power */
+	if (state->file != file->number)
+		state->at = SPOOL_HEADER_BYTES;
+	state->file = file->number;
+	errno = 0;
+	if (!spool->content.length &&
+	    !spool_directory_read(&spool->directory, file, &spool->content) &&
+	    (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		return false;
+	content = (struct bytes){spool->content.bytes, spool->content.length};
+	spool->has_report = spool_record_decode(skip(content, state->at), &spool->report,
+						&spool->record_bytes);
+	if (!spool->has_report) {
+		note_damage(spool, spool->record_bytes ? "its checksum is wrong"
+				   : errno             ? strerror(errno)
+						       : "no report here");
+		pass_record(spool);
+		return true;
+	}
+	if (!spool->report.is_remainder)
+		meet(spool, spool->report.run, spool->report.before);
+	tell_state(spool, &spool->report);
+	return true;
+}
+
+/* Nothing is left on disk: what this run put there and nobody handled is lost. */
+static void settle_empty(struct spool *spool)
+{
+	remove_passed(spool);
+	if (spool->spooled)
+		meet(spool, spool->options.run, spool->spooled);
+}
+
 const struct spool_report *spool_first(struct spool *spool)
 {
 	while (!spool->has_report) {
-		if (!find_frame(spool))
+		if (!spool_directory_first(&spool->directory)) {
+			settle_empty(spool);
 			return NULL;
-		if (read_report(spool, spool->read_fd, spool->state.at, &spool->frame,
-				&spool->report)) {
-			spool->has_report = true;
-			if (!spool->report.is_remainder)
-				meet(spool, &spool->frame);
-			tell_state(spool, &spool->report);
-		} else {
-			note_damage(spool, "a record's checksum is wrong");
-			pass_frame(spool);
 		}
+		if (!read_first(spool))
+			return NULL;
 	}
 	return &spool->report;
 }
@@ -352,134 +220,139 @@ void spool_remove_first(struct spool *spool, enum spool_outcome outcome)
 			state->acknowledged = report->host.report_seq;
 	}
 	spool->counters.removed++;
-	pass_frame(spool);
+	pass_record(spool);
 	put_state(spool, false);
-	find_frame(spool); /* what is handled whole goes now */
+	if (spool->directory.passed >= PASSED_MAX)
+		remove_passed(spool);
+	spool_first(spool); /* or those before the end go now */
 }
 
 /* --- dropping --- */
 
-/* One segment on its way out. */
-struct drop {
-	struct spool_frame last; /* the last record with samples so far, */
-	uint64_t at;             /* and where it is */
-	bool has_last;
-	uint64_t samples;
-	struct buffer remainders;    /* encoded, one behind the other; less than what is dropped */
-	size_t ends[REMAINDERS_MAX]; /* of each */
-	size_t count;
-};
-
-/* What a dropped record's run still has to tell, or a remainder that is there already. */
-static void keep_remainder(struct spool *spool, struct drop *drop, const struct spool_frame *frame,
-			   uint64_t at)
+/* The first report of these bytes that is no remainder. */
+static bool find_report(struct bytes bytes, struct spool_report *report)
 {
-	struct spool_report report;
-	size_t before = drop->remainders.length;
-	const uint64_t *untold;
+	uint64_t length;
 
-	if (!read_report(spool, spool->read_fd, at, frame, &report))
-		return;
-	if (!report.is_remainder)
-		tell_state(spool, &report);
-	report.before += report.samples;
-	report.samples = 0;
-	report.is_remainder = true;
-	report.host.label_count = 0; /* accounts are by host */
-	report.body = (struct bytes){0};
-	if (drop->count < REMAINDERS_MAX && spool_record_encode(&report, &drop->remainders)) {
-		drop->ends[drop->count++] = drop->remainders.length;
-		return;
-	}
-	drop->remainders.length = before;
-	drop->remainders.failed = false;
-	untold = spool_report_counter(&report, "lost.spool");
-	spool->counters.untold += untold ? *untold : 0;
-}
-
-/* Once the segment is gone: were they there before, an agent killed in between would send both the
- * samples and their loss. */
-static void write_remainders(struct spool *spool, const struct drop *drop)
-{
-	for (size_t i = 0, begin = 0; i < drop->count; begin = drop->ends[i++]) {
-		struct bytes record = {drop->remainders.bytes + begin, drop->ends[i] - begin};
-
-		if (!write_record(spool, record, (struct bytes){0}))
-			log_warn("spool", "losses not noted: %s", strerror(errno));
-	}
-}
-
-/* Whether the segments behind the first have more of that run. */
-static bool goes_on(const struct spool *spool, const uint8_t run[16])
-{
-	const struct spool_directory *directory = &spool->directory;
-
-	for (size_t i = 1; i < directory->count; i++) {
-		const struct spool_segment *segment = &directory->segments[i];
-		int fd = spool_directory_open_segment(directory, segment->number);
-		uint64_t at = SPOOL_HEADER_BYTES, skipped = 0;
-		struct spool_frame frame;
-
-		while (fd >= 0 &&
-		       spool_frame_find(fd, &at, segment->bytes, &frame, &skipped) == SPOOL_FOUND) {
-			if (!(frame.flags & SPOOL_REMAINDER)) {
-				close(fd);
-				return !memcmp(frame.run, run, sizeof frame.run);
-			}
-			at += spool_record_bytes(&frame);
-		}
-		if (fd >= 0)
-			close(fd);
-	}
+	do {
+		if (spool_record_decode(bytes, report, &length) && !report->is_remainder)
+			return true;
+		bytes = skip(bytes, length);
+	} while (length);
 	return false;
 }
 
-static void drop_frame(struct spool *spool, struct drop *drop, const struct spool_frame *frame,
-		       uint64_t at)
-{
-	if (frame->flags & SPOOL_REMAINDER) {
-		keep_remainder(spool, drop, frame, at);
-		return;
-	}
-	if (drop->has_last && memcmp(drop->last.run, frame->run, sizeof frame->run) != 0)
-		keep_remainder(spool, drop, &drop->last, drop->at);
-	meet(spool, frame);
-	lose(spool, frame->samples);
-	spool->state.handled = frame->before + frame->samples;
-	drop->samples += frame->samples;
-	drop->last = *frame;
-	drop->at = at;
-	drop->has_last = true;
-}
-
-static bool drop_oldest(struct spool *spool)
+/* Whether there is, or will be, more of the first report's run behind it. */
+static bool goes_on(const struct spool *spool)
 {
 	const struct spool_directory *directory = &spool->directory;
-	struct drop drop = {.count = 0};
-	uint64_t at, end, skipped = 0;
-	struct spool_frame frame;
+	struct bytes content = {spool->content.bytes, spool->content.length};
+	struct spool_report next;
+	struct buffer behind;
+	bool found;
 
-	if (!find_frame(spool))
+	if (is_own(spool, spool->report.run))
+		return true;
+	buffer_init(&behind, CONTENT_MAX);
+	found = find_report(skip(content, spool->state.at + spool->record_bytes), &next);
+	for (size_t i = directory->passed + 1; i < directory->count && !found; i++) {
+		spool_directory_read(directory, &directory->files[i], &behind);
+		content = (struct bytes){behind.bytes, behind.length};
+		found = find_report(skip(content, SPOOL_HEADER_BYTES), &next);
+	}
+	found = found && !memcmp(next.run, spool->report.run, sizeof next.run);
+	buffer_release(&behind);
+	return found;
+}
+
+static bool put_file(struct spool *spool, struct bytes head, struct bytes body)
+{
+	if (!spool_directory_put(&spool->directory, spool->next_number, head, body))
 		return false;
-	forget_first(spool);
-	if (directory->count == 1)
-		end_segment(spool);
-	end = directory->segments[0].bytes;
-	/* A large one has to shrink; a small one may hold nothing else, and goes round whole. */
-	buffer_init(&drop.remainders, end < spool->segment_bytes / 4 ? end : end / 8 * 7);
-	for (at = spool->state.at;
-	     spool_frame_find(spool->read_fd, &at, end, &frame, &skipped) == SPOOL_FOUND;
-	     at += spool_record_bytes(&frame))
-		drop_frame(spool, &drop, &frame, at);
-	if (drop.has_last && !goes_on(spool, drop.last.run))
-		keep_remainder(spool, &drop, &drop.last, drop.at);
-	log_fault_write(&spool->dropped, drop.samples, LOG_WARN, "reports dropped",
-			"the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64, drop.samples,
-			spool->counters.untold);
-	remove_segment(spool);
-	write_remainders(spool, &drop);
-	buffer_release(&drop.remainders);
+	spool->next_number++;
+	spool->unsynced++;
 	return true;
+}
+
+/* What the first report's run still has to tell, behind all others; the first is passed. Once it is
+ * gone: an agent that is killed in between would send both the samples and their loss. */
+static void keep_remainder(struct spool *spool, struct spool_report *report)
+{
+	struct buffer head;
+	bool ok;
+
+	report->before += report->samples;
+	report->samples = 0;
+	report->is_remainder = true;
+	report->host.label_count = 0; /* accounts are by host */
+	report->body = (struct bytes){0};
+	buffer_init(&head, SPOOL_HEAD_MAX);
+	ok = spool_record_encode(report, &head);
+	pass_record(spool);
+	put_state(spool, false);
+	spool_directory_remove_passed(&spool->directory);
+	if (!ok || !put_file(spool, (struct bytes){head.bytes, head.length}, (struct bytes){0}))
+		log_warn("spool", "losses not noted: %s", ok ? strerror(errno) : "too long");
+	spool_sync(spool);
+	buffer_release(&head);
+}
+
+/* False: there is none. remainders: so many may still be kept; samples: grows by what is lost. */
+static bool drop_first(struct spool *spool, size_t *remainders, uint64_t *samples)
+{
+	struct spool_report *report = &spool->report;
+	const uint64_t *lost;
+
+	if (!spool_first(spool))
+		return false;
+	if (!report->is_remainder) {
+		*samples += report->samples;
+		lose(spool, report->samples);
+		spool->state.handled = report->before + report->samples;
+		tell_state(spool, report);
+	}
+	if (!report->is_remainder && goes_on(spool)) {
+		pass_record(spool);
+	} else if (*remainders) {
+		--*remainders;
+		keep_remainder(spool, report);
+	} else {
+		lost = spool_report_counter(report, "lost.spool");
+		spool->counters.untold += lost ? *lost : 0;
+		pass_record(spool);
+	}
+	return true;
+}
+
+/* spare: a part of all that stays free. */
+static bool has_room(const struct spool *spool, uint64_t needed, uint64_t spare_part)
+{
+	const struct spool_directory *directory = &spool->directory;
+	uint64_t limit = spool->options.limit_bytes;
+
+	return directory->bytes + needed <= limit - limit / spare_part &&
+	       directory->count - directory->passed <
+		       SPOOL_FILES_MAX - SPOOL_FILES_MAX / spare_part;
+}
+
+/* Makes room for a file of that length; false: there will be none. */
+static bool make_room(struct spool *spool, uint64_t length)
+{
+	uint64_t needed = spool_directory_cost(length), samples = 0;
+	size_t remainders = REMAINDERS_MAX;
+
+	if (needed > spool->options.limit_bytes)
+		return false;
+	if (has_room(spool, needed + spool->directory.passed_bytes, UINT64_MAX))
+		return true;
+	while (!has_room(spool, needed, SPARE_PART) && drop_first(spool, &remainders, &samples))
+		;
+	remove_passed(spool);
+	if (samples)
+		log_fault_write(&spool->dropped, samples, LOG_WARN, "reports dropped",
+				"the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64, samples,
+				spool->counters.untold);
+	return has_room(spool, needed, UINT64_MAX);
 }
 
 /* --- adding --- */
@@ -489,95 +362,90 @@ static bool take_directory(struct spool *spool, struct error *err)
 {
 	struct spool_directory *directory = &spool->directory;
 	struct spool_state found;
+	const struct spool_file *file;
 	uint64_t after = 1;
 
 	if (!spool_directory_open(directory, &found, err))
 		return false;
 	if (!spool->was_open) {
 		spool->state = found;
-		if (!directory->count)
-			spool->state.is_known = true;
+		spool->state.is_known |= !directory->count;
 		if (spool->state.is_known)
-			put_state(spool, false);
+			put_state(spool, true);
 	}
 	spool->was_open = true;
-	while (directory->count && directory->segments[0].number < spool->state.segment)
-		spool_directory_remove_first(directory);
+	while ((file = spool_directory_first(directory)) && file->number < spool->state.file)
+		spool_directory_pass_first(directory);
+	spool_directory_remove_passed(directory);
 	if (directory->count)
-		after = directory->segments[directory->count - 1].number + 1;
-	if (after <= spool->state.segment) /* whose rest is not a new one's */
-		after = spool->state.segment + 1;
+		after = directory->files[directory->count - 1].number + 1;
+	if (after <= spool->state.file) /* whose rest is not a new one's */
+		after = spool->state.file + 1;
 	if (spool->next_number < after)
 		spool->next_number = after;
-	find_frame(spool);
+	spool_first(spool);
 	return true;
 }
 
 static void let_go(struct spool *spool)
 {
 	forget_first(spool);
-	close_if_open(&spool->read_fd);
-	close_if_open(&spool->write_fd);
-	spool->is_dirty = spool->is_new = false;
+	spool->unsynced = 0;
 	spool->sync_due_ms = INT64_MAX;
 	spool_directory_close(&spool->directory);
 }
 
 static bool is_ready(struct spool *spool, struct error *err)
 {
-	if (spool->directory.fd >= 0 &&
-	    spool_directory_is_gone(&spool->directory, spool->write_fd)) {
+	if (spool->directory.fd >= 0 && spool_directory_is_gone(&spool->directory)) {
 		log_warn("spool", "directory=\"%s\" was=removed", spool->options.directory);
 		let_go(spool);
 	}
 	return spool->directory.fd >= 0 || take_directory(spool, err);
 }
 
-/* Makes room for so many bytes; false: there will be none. */
-static bool make_room(struct spool *spool, uint64_t length)
-{
-	const struct spool_directory *directory = &spool->directory;
-	uint64_t needed = directory->newer_bytes + length + SPOOL_HEADER_BYTES;
-	size_t tries = 2 * directory->count + 2;
-
-	if (needed > spool->options.limit_bytes)
-		return false;
-	while (directory->bytes + needed > spool->options.limit_bytes ||
-	       directory->count >= SPOOL_SEGMENTS_MAX)
-		if (!tries-- || !drop_oldest(spool))
-			return false;
-	return true;
-}
-
 bool spool_add(struct spool *spool, struct spool_report *report, int64_t now_ms, struct error *err)
 {
-	uint64_t length;
-
 	if (!is_ready(spool, err))
 		return false;
 	memcpy(report->run, spool->options.run, sizeof report->run);
 	report->before = spool->spooled;
 	raise_counter(report, "lost.spool", spool_lost(spool));
-	buffer_clear(&spool->head);
-	if (!spool_record_encode(report, &spool->head))
-		length = spool->options.limit_bytes;
-	else
-		length = spool->head.length + report->body.length;
-	if (!make_room(spool, length)) {
+	if (!spool_record_encode(report, &spool->head) ||
+	    !make_room(spool, spool->head.length + report->body.length)) {
 		log_warn("report dropped", "it_is=larger_than_the_spool samples=%" PRIu64,
 			 report->samples);
 		spool->spooled += report->samples; /* a gap, which is what lost ones are */
-		find_frame(spool);
+		spool_first(spool);
 		return true;
 	}
-	if (!write_record(spool, (struct bytes){spool->head.bytes, spool->head.length},
-			  report->body))
+	if (!put_file(spool, (struct bytes){spool->head.bytes, spool->head.length}, report->body))
 		return error_set_system(err, errno, "write into the spool '%s'",
 					spool->options.directory);
 	spool->spooled += report->samples;
 	spool->counters.added++;
-	note_written(spool, now_ms);
+	if (!spool->options.sync_ms)
+		spool_sync(spool);
+	else if (spool->sync_due_ms == INT64_MAX)
+		spool->sync_due_ms = now_ms + spool->options.sync_ms;
 	return true;
+}
+
+void spool_sync(struct spool *spool)
+{
+	size_t waiting = spool->directory.count - spool->directory.passed;
+
+	if (!spool_directory_sync(&spool->directory,
+				  spool->unsynced < waiting ? spool->unsynced : waiting))
+		log_warn("spool", "directory=\"%s\" not=synced why=\"%s\"",
+			 spool->options.directory, strerror(errno));
+	spool->unsynced = 0;
+	spool->sync_due_ms = INT64_MAX;
+}
+
+int64_t spool_sync_due_ms(const struct spool *spool)
+{
+	return spool->sync_due_ms;
 }
 
 uint64_t spool_lost(const struct spool *spool)
@@ -588,17 +456,10 @@ uint64_t spool_lost(const struct spool *spool)
 void spool_counters(const struct spool *spool, struct spool_counters *out)
 {
 	*out = spool->counters;
-	out->bytes = spool->directory.bytes + spool->directory.newer_bytes;
+	out->bytes = spool->directory.bytes + spool->directory.passed_bytes;
 }
 
 /* --- life --- */
-
-static uint64_t segment_bytes(uint64_t limit)
-{
-	uint64_t bytes = limit / SEGMENTS_PER_LIMIT;
-
-	return bytes < SEGMENT_LEAST ? SEGMENT_LEAST : bytes > SEGMENT_MOST ? SEGMENT_MOST : bytes;
-}
 
 struct spool *spool_open(const struct spool_options *options, struct error *err)
 {
@@ -610,11 +471,9 @@ struct spool *spool_open(const struct spool_options *options, struct error *err)
 		return NULL;
 	}
 	spool->options = *options;
-	spool->segment_bytes = segment_bytes(options->limit_bytes);
-	spool->read_fd = spool->write_fd = -1;
 	spool->sync_due_ms = INT64_MAX;
-	buffer_init(&spool->content, SPOOL_FACTS_MAX + SPOOL_BODY_MAX);
-	buffer_init(&spool->head, HEAD_MAX);
+	buffer_init(&spool->content, CONTENT_MAX);
+	buffer_init(&spool->head, SPOOL_HEAD_MAX);
 	spool_directory_init(&spool->directory, options->directory);
 	if (take_directory(spool, &why))
 		return spool;

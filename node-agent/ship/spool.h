@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports that the server did not take, on disk until it does: in order, over restarts of the
- * agent, bounded in bytes. One thread at a time. Formats: spool_record.h, spool_directory.h.
+ * agent, bounded in bytes and files. A report is a file. One thread at a time. Formats:
+ * spool_record.h, spool_directory.h.
  *
- * What is lost here is told to the server as farflame.lost.spool of the run it belongs to: frames
- * carry how many samples their run had spooled before, so that whatever goes missing between two of
- * them (dropped, damaged, deleted by somebody) is known to the sample. When the last record of a
- * run is dropped, its counters stay as a small record of their own, the remainder.
+ * What is lost here is told to the server as farflame.lost.spool of the run it belongs to: each
+ * says how many samples its run had spooled before, so that whatever goes missing between two of
+ * them (dropped, damaged, deleted by somebody) is known to the sample. When the last report of a
+ * run is dropped, its counters stay as a small report of their own, the remainder.
  *
- * A record is in the kernel's hands when spool_add() returns, so the end of the process costs
- * nothing; it is on the disk (fdatasync) sync_ms later at most, so that is what the end of the
- * power may cost. How far was sent is noted after each record and synced before a file is deleted:
- * after a loss of power some records may be sent twice, which the server counts once by profile_id.
- */
+ * A report is in the kernel's hands when spool_add() returns, so the end of the process costs
+ * nothing; it and its name are on the disk sync_ms later at most, so that is what the end of the
+ * power may cost. How far was sent is noted after each report, and is on the disk before a file
+ * goes: were a file gone and the note not, what was sent would count as lost. After a loss of power
+ * some reports may be sent twice, which the server counts once by profile_id. */
 #ifndef NODE_AGENT_SHIP_SPOOL_H
 #define NODE_AGENT_SHIP_SPOOL_H
 
@@ -23,17 +24,17 @@
 
 struct spool_options {
 	const char *directory; /* borrowed */
-	uint64_t limit_bytes;  /* of all files together; the oldest go first */
-	int64_t sync_ms;       /* 0: each record is synced */
+	uint64_t limit_bytes;  /* of all files together, in whole blocks; the oldest go first */
+	int64_t sync_ms;       /* 0: each report is synced */
 	uint8_t run[16];       /* the agent's id of this run */
 };
 
 struct spool_counters {          /* cumulative since the start of this process, but for bytes */
 	uint64_t bytes;          /* now */
-	uint64_t added, removed; /* records */
+	uint64_t added, removed; /* reports */
 	uint64_t lost;           /* samples: dropped, damaged or deleted; of all runs */
-	uint64_t untold;         /* of these, samples no record can tell the server of any more */
-	uint64_t damaged;        /* places that could not be read */
+	uint64_t untold;         /* of these, samples no report can tell the server of any more */
+	uint64_t damaged;        /* reports that could not be read */
 };
 
 struct spool;
@@ -56,8 +57,6 @@ void spool_remove_first(struct spool *spool, enum spool_outcome outcome);
 
 /* What spool_first() lent stays as it is for ever: somebody who cannot be asked still reads it. */
 void spool_leave_first(struct spool *spool);
-
-bool spool_is_empty(struct spool *spool);
 
 /* Of this run, for reports that do not go through the spool: farflame.lost.spool. */
 uint64_t spool_lost(const struct spool *spool);

@@ -11,21 +11,28 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/crc32c.h"
 #include "common/log.h"
-#include "node-agent/ship/spool_record.h"
 
-enum { SLOT_BYTES = 512, SLOTS = 2, NAME_DIGITS = 16, NAME_BYTES = 32 };
+enum {
+	SLOT_BYTES = 512,
+	SLOTS = 2,
+	STATE_VERSION = 1,
+	NAME_DIGITS = 16,
+	NAME_BYTES = 32,
+	BLOCK_BYTES = 4096,
+};
 
 static const char slot_magic[8] = "FFSTATE";
-static const char ending[] = ".spool";
+static const char ending[] = ".spool", unfinished[] = "new";
 
 struct disk_state {
 	char magic[8];
 	uint32_t version, crc; /* of the rest */
-	uint64_t turn, segment, at, handled, lost, refused, acknowledged;
+	uint64_t turn, file, at, handled, lost, refused, acknowledged;
 	uint8_t run[16];
 };
 
@@ -49,7 +56,7 @@ void spool_directory_close(struct spool_directory *directory)
 	close_if_open(&directory->state_fd);
 	close_if_open(&directory->lock_fd);
 	close_if_open(&directory->fd);
-	free(directory->segments);
+	free(directory->files);
 	spool_directory_init(directory, path);
 }
 
@@ -125,13 +132,13 @@ static void take_slot(struct spool_directory *directory, const struct disk_state
 		      struct spool_state *state)
 {
 	if (memcmp(slot->magic, slot_magic, sizeof slot->magic) ||
-	    le32toh(slot->version) != SPOOL_VERSION || le32toh(slot->crc) != state_crc(slot) ||
+	    le32toh(slot->version) != STATE_VERSION || le32toh(slot->crc) != state_crc(slot) ||
 	    le64toh(slot->turn) <= directory->turn)
 		return;
 	directory->turn = le64toh(slot->turn);
 	*state = (struct spool_state){
 		.is_known = true,
-		.segment = le64toh(slot->segment),
+		.file = le64toh(slot->file),
 		.at = le64toh(slot->at),
 		.handled = le64toh(slot->handled),
 		.lost = le64toh(slot->lost),
@@ -172,9 +179,9 @@ bool spool_directory_put_state(struct spool_directory *directory, const struct s
 			       bool is_synced)
 {
 	struct disk_state slot = {
-		.version = htole32(SPOOL_VERSION),
+		.version = htole32(STATE_VERSION),
 		.turn = htole64(directory->turn + 1),
-		.segment = htole64(state->segment),
+		.file = htole64(state->file),
 		.at = htole64(state->at),
 		.handled = htole64(state->handled),
 		.lost = htole64(state->lost),
@@ -192,13 +199,14 @@ bool spool_directory_put_state(struct spool_directory *directory, const struct s
 	return !is_synced || fdatasync(directory->state_fd) == 0;
 }
 
-/* --- segments --- */
+/* --- files --- */
 
 static void make_name(uint64_t number, char name[NAME_BYTES])
 {
 	snprintf(name, NAME_BYTES, "%016" PRIx64 "%s", number, ending);
 }
 
+/* The highest numbers are nobody's: one can always be put behind the last. */
 static bool parse_name(const char *name, uint64_t *number)
 {
 	char again[NAME_BYTES];
@@ -207,74 +215,51 @@ static bool parse_name(const char *name, uint64_t *number)
 		return false;
 	*number = strtoull(name, NULL, 16);
 	make_name(*number, again);
-	return !strcmp(name, again);
+	return !strcmp(name, again) && *number < UINT64_MAX >> 8;
 }
 
-static bool add_segment(struct spool_directory *directory, uint64_t number, uint64_t bytes)
+uint64_t spool_directory_cost(uint64_t length)
 {
-	if (directory->count == directory->capacity) {
-		size_t capacity = directory->capacity ? directory->capacity * 2 : 64;
-		struct spool_segment *segments = realloc(directory->segments,
-							 capacity * sizeof *segments);
+	return (length + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
 
-		if (!segments)
-			return false;
-		directory->segments = segments;
-		directory->capacity = capacity;
+static bool has_room(struct spool_directory *directory)
+{
+	size_t capacity = directory->capacity ? directory->capacity * 2 : 64;
+	struct spool_file *files;
+
+	if (directory->count < directory->capacity)
+		return true;
+	files = realloc(directory->files, capacity * sizeof *files);
+	if (!files) {
+		errno = ENOMEM;
+		return false;
 	}
-	directory->segments[directory->count++] = (struct spool_segment){number, bytes};
-	directory->bytes += bytes;
+	directory->files = files;
+	directory->capacity = capacity;
 	return true;
 }
 
-int spool_directory_open_segment(const struct spool_directory *directory, uint64_t number)
+static void add_file(struct spool_directory *directory, uint64_t number, uint64_t bytes)
 {
-	char name[NAME_BYTES];
-
-	make_name(number, name);
-	return openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-}
-
-/* Files of other kinds, and of versions to come, stay as they are. */
-static bool meet_segment(struct spool_directory *directory, uint64_t number)
-{
-	uint8_t header[SPOOL_HEADER_BYTES] = {0};
-	int fd = spool_directory_open_segment(directory, number);
-	struct stat status;
-	bool ok = true;
-
-	if (fd < 0)
-		return true;
-	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-		goto out;
-	if (pread(fd, header, sizeof header, 0) < 0)
-		goto out;
-	if (spool_header_version(header) > SPOOL_VERSION) {
-		directory->newer_bytes += (uint64_t)status.st_size;
-		log_warn("spool", "file=\"%s/%016" PRIx64 "%s\" is_of=a_newer_version it_is=left",
-			 directory->path, number, ending);
-		goto out;
-	}
-	ok = add_segment(directory, number, (uint64_t)status.st_size);
-out:
-	close(fd);
-	return ok;
+	directory->files[directory->count++] = (struct spool_file){number, bytes};
+	directory->bytes += spool_directory_cost(bytes);
 }
 
 static int by_number(const void *a, const void *b)
 {
-	const struct spool_segment *x = a, *y = b;
+	const struct spool_file *x = a, *y = b;
 
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static bool list_segments(struct spool_directory *directory, struct error *err)
+static bool list_files(struct spool_directory *directory, struct error *err)
 {
 	int fd = fcntl(directory->fd, F_DUPFD_CLOEXEC, 0);
 	DIR *listing = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	struct stat status;
 	uint64_t number;
-	bool ok = true;
 
 	if (!listing) {
 		if (fd >= 0)
@@ -282,74 +267,142 @@ static bool list_segments(struct spool_directory *directory, struct error *err)
 		return error_set_system(err, errno, "list '%s'", directory->path);
 	}
 	rewinddir(listing);
-	while (ok && (entry = readdir(listing)))
-		if (parse_name(entry->d_name, &number) && directory->count < 2 * SPOOL_SEGMENTS_MAX)
-			ok = meet_segment(directory, number);
+	while (directory->count < 2 * SPOOL_FILES_MAX && (entry = readdir(listing)))
+		if (parse_name(entry->d_name, &number) &&
+		    fstatat(directory->fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(status.st_mode) && has_room(directory))
+			add_file(directory, number, (uint64_t)status.st_size);
 	closedir(listing);
-	if (!ok)
-		return error_set(err, ERROR_MEMORY, "no memory for the spool's list of segments");
 	if (directory->count)
-		qsort(directory->segments, directory->count, sizeof *directory->segments,
-		      by_number);
+		qsort(directory->files, directory->count, sizeof *directory->files, by_number);
 	return true;
 }
 
 bool spool_directory_open(struct spool_directory *directory, struct spool_state *state,
 			  struct error *err)
 {
-	struct spool_state found = {0};
-
 	if (!open_directory(directory, err) || !lock(directory, err) ||
-	    !open_state(directory, &found, err) || !list_segments(directory, err)) {
+	    !open_state(directory, state, err) || !list_files(directory, err)) {
 		spool_directory_close(directory);
 		return false;
 	}
-	*state = found;
+	unlinkat(directory->fd, unfinished, 0);
 	return true;
 }
 
-bool spool_directory_is_gone(const struct spool_directory *directory, int segment_fd)
+bool spool_directory_is_gone(const struct spool_directory *directory)
 {
 	struct stat status;
 
 	return fstat(directory->fd, &status) < 0 || !status.st_nlink ||
-	       fstat(directory->lock_fd, &status) < 0 || !status.st_nlink ||
-	       (segment_fd >= 0 && (fstat(segment_fd, &status) < 0 || !status.st_nlink));
+	       fstat(directory->lock_fd, &status) < 0 || !status.st_nlink;
 }
 
-int spool_directory_new_segment(struct spool_directory *directory, uint64_t number)
+/* False: errno. */
+static bool write_file(int fd, struct bytes head, struct bytes body)
 {
-	uint8_t header[SPOOL_HEADER_BYTES];
+	const struct iovec parts[] = {{(void *)head.at, head.length},
+				      {(void *)body.at, body.length}};
+	ssize_t written = writev(fd, parts, 2);
+
+	if (written >= 0 && written < (ssize_t)(head.length + body.length))
+		errno = ENOSPC;
+	return written == (ssize_t)(head.length + body.length);
+}
+
+bool spool_directory_put(struct spool_directory *directory, uint64_t number, struct bytes head,
+			 struct bytes body)
+{
 	char name[NAME_BYTES];
-	ssize_t written;
 	int fd, failure;
+	bool ok;
 
+	if (!has_room(directory))
+		return false;
 	make_name(number, name);
-	fd = openat(directory->fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -1;
-	spool_header_encode(number, header);
-	errno = 0;
-	written = pwrite(fd, header, sizeof header, 0);
-	if (written == (ssize_t)sizeof header && add_segment(directory, number, SPOOL_HEADER_BYTES))
-		return fd;
-	failure = written < 0 ? errno : written < (ssize_t)sizeof header ? ENOSPC : ENOMEM;
-	close(fd);
-	unlinkat(directory->fd, name, 0);
+	fd = openat(directory->fd, unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	ok = fd >= 0 && write_file(fd, head, body);
+	failure = errno;
+	if (fd >= 0 && close(fd) < 0 && ok) { /* some quotas are told of here */
+		ok = false;
+		failure = errno;
+	}
+	if (ok && renameat(directory->fd, unfinished, directory->fd, name) == 0) {
+		add_file(directory, number, head.length + body.length);
+		return true;
+	}
+	failure = ok ? errno : failure;
+	unlinkat(directory->fd, unfinished, 0);
 	errno = failure;
-	return -1;
+	return false;
 }
 
-void spool_directory_remove_first(struct spool_directory *directory)
+static int open_file(const struct spool_directory *directory, const struct spool_file *file)
 {
 	char name[NAME_BYTES];
 
-	if (!directory->count)
-		return;
-	make_name(directory->segments[0].number, name);
-	unlinkat(directory->fd, name, 0);
-	directory->bytes -= directory->segments[0].bytes;
-	directory->count--;
-	memmove(directory->segments, directory->segments + 1,
-		directory->count * sizeof *directory->segments);
+	make_name(file->number, name);
+	return openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+bool spool_directory_sync(const struct spool_directory *directory, size_t newest)
+{
+	bool ok = true;
+
+	for (size_t i = directory->count - newest; i < directory->count; i++) {
+		int fd = open_file(directory, &directory->files[i]);
+
+		ok &= fd < 0 ? errno == ENOENT : fdatasync(fd) == 0;
+		if (fd >= 0)
+			close(fd);
+	}
+	return (!newest || fsync(directory->fd) == 0) && ok;
+}
+
+const struct spool_file *spool_directory_first(const struct spool_directory *directory)
+{
+	return directory->passed < directory->count ? &directory->files[directory->passed] : NULL;
+}
+
+bool spool_directory_read(const struct spool_directory *directory, const struct spool_file *file,
+			  struct buffer *content)
+{
+	int fd = open_file(directory, file), failure;
+	uint8_t *room;
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	buffer_clear(content);
+	room = buffer_reserve(content, file->bytes);
+	got = room ? read(fd, room, file->bytes) : -1;
+	failure = room ? errno : file->bytes > content->limit ? EFBIG : ENOMEM;
+	content->length = got > 0 ? (size_t)got : 0;
+	close(fd);
+	errno = failure;
+	return got >= 0;
+}
+
+void spool_directory_pass_first(struct spool_directory *directory)
+{
+	uint64_t bytes = spool_directory_cost(directory->files[directory->passed++].bytes);
+
+	directory->bytes -= bytes;
+	directory->passed_bytes += bytes;
+}
+
+void spool_directory_remove_passed(struct spool_directory *directory)
+{
+	char name[NAME_BYTES];
+
+	for (size_t i = 0; i < directory->passed; i++) {
+		make_name(directory->files[i].number, name);
+		unlinkat(directory->fd, name, 0);
+	}
+	directory->count -= directory->passed;
+	if (directory->count)
+		memmove(directory->files, directory->files + directory->passed,
+			directory->count * sizeof *directory->files);
+	directory->passed = directory->passed_bytes = 0;
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spool's directory: who may use it, its lock, its segments, and how far it has been sent.
+/* The spool's directory: who may use it, its lock, its files, and how far they have been sent.
  *
  * DIR belongs to the user that the agent runs as, and nobody else may enter it; neither it nor
  * anything in it is followed when it is a symbolic link. `lock` is held by flock(2) as long as an
- * agent uses it. `state` says how far the records have been handled: two slots of 512 bytes that
- * are written in turn, the intact one with the higher turn counts. */
+ * agent uses it. <number, 16 hex digits>.spool is a report (spool_record.h), the lowest number is
+ * the oldest; one is written as `new` and renamed, so that a half one never has a number. Files of
+ * other names are left alone. `state` says how far the reports have been handled: two slots of 512
+ * bytes that are written in turn, in place, which a full disk does not hinder; the intact one with
+ * the higher turn counts. */
 #ifndef NODE_AGENT_SHIP_SPOOL_DIRECTORY_H
 #define NODE_AGENT_SHIP_SPOOL_DIRECTORY_H
 
@@ -12,18 +15,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/buffer.h"
 #include "common/error.h"
 
-enum { SPOOL_SEGMENTS_MAX = 8192 };
+enum { SPOOL_FILES_MAX = 65536 };
 
-struct spool_segment {
+struct spool_file {
 	uint64_t number, bytes;
 };
 
-/* How far, and what has to be told of the run whose records were handled last. */
+/* How far, and what has to be told of the run whose reports were handled last. */
 struct spool_state {
 	bool is_known;
-	uint64_t segment, at; /* the first record that is not handled, or where the next would be */
+	uint64_t file, at; /* the first record that is not handled, or where the next would be */
 	uint8_t run[16];
 	uint64_t handled; /* of that run's samples: sent, refused or lost; compare frames' before */
 	uint64_t lost;    /* of these: lost to the spool */
@@ -35,10 +39,10 @@ struct spool_directory {
 	const char *path;
 	int fd, lock_fd, state_fd; /* −1: not open */
 	uint64_t turn;
-	struct spool_segment *segments; /* by number */
+	struct spool_file *files; /* by number */
 	size_t count, capacity;
-	uint64_t bytes;       /* of all segments */
-	uint64_t newer_bytes; /* of segments that a newer version wrote: left alone */
+	size_t passed;                /* of these, at the front: handled, and still there */
+	uint64_t bytes, passed_bytes; /* of those that wait, and of these; in whole blocks */
 };
 
 /* path is borrowed. Closed and empty. */
@@ -50,15 +54,27 @@ void spool_directory_init(struct spool_directory *directory, const char *path);
 bool spool_directory_open(struct spool_directory *directory, struct spool_state *state,
 			  struct error *err);
 
-/* It, or the file, was removed meanwhile. */
-bool spool_directory_is_gone(const struct spool_directory *directory, int segment_fd);
+/* It was removed meanwhile, or all that is in it. */
+bool spool_directory_is_gone(const struct spool_directory *directory);
 
-/* −1: errno. A new one has its header written and is the last of the list. */
-int spool_directory_new_segment(struct spool_directory *directory, uint64_t number);
-int spool_directory_open_segment(const struct spool_directory *directory, uint64_t number);
+/* What a file of that length takes: the disk gives whole blocks. */
+uint64_t spool_directory_cost(uint64_t length);
 
-/* The first segment's file goes, and its place in the list. */
-void spool_directory_remove_first(struct spool_directory *directory);
+/* A file of these two parts, the last of the list; in the kernel's hands, all of it or nothing.
+ * False: errno. */
+bool spool_directory_put(struct spool_directory *directory, uint64_t number, struct bytes head,
+			 struct bytes body);
+/* The newest so many are on the disk, and their names. False: errno. */
+bool spool_directory_sync(const struct spool_directory *directory, size_t newest);
+
+/* The oldest that waits. NULL: none does. */
+const struct spool_file *spool_directory_first(const struct spool_directory *directory);
+/* All of its bytes, instead of what content has. False: errno. */
+bool spool_directory_read(const struct spool_directory *directory, const struct spool_file *file,
+			  struct buffer *content);
+/* It is handled; its file goes with spool_directory_remove_passed(). */
+void spool_directory_pass_first(struct spool_directory *directory);
+void spool_directory_remove_passed(struct spool_directory *directory);
 
 /* False: errno. */
 bool spool_directory_put_state(struct spool_directory *directory, const struct spool_state *state,

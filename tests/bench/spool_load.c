@@ -50,14 +50,16 @@ static void fill(struct spool *spool, long reports, struct bytes body)
 	struct error why = {0};
 
 	for (long i = 0; i < reports; i++) {
-		struct spool_report report = {.samples = 200, .body = body};
-		const struct profile_host host = {.host = "bench",
-						  .kernel_release = "6.1",
-						  .architecture = "x86_64",
-						  .agent_version = "0"};
+		struct spool_report report = {
+			.samples = 200,
+			.body = body,
+			.host = {.host = "bench",
+				 .kernel_release = "6.1",
+				 .architecture = "x86_64",
+				 .agent_version = "0"},
+		};
 		int64_t now_ms = i * INTERVAL_MS;
 
-		spool_report_set_host(&report, &host);
 		if (!spool_add(spool, &report, now_ms, &why))
 			errx(1, "%s", why.message);
 		if (spool_sync_due_ms(spool) <= now_ms)

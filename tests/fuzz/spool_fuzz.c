@@ -1,56 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a segment of the agent's spool: what a damaged disk may give back. Every record that
- * is found is decoded and encoded again, which gives the same frame. */
+/* Any bytes as a file of the agent's spool: what a damaged disk may give back. Every record that is
+ * found is written again, which gives the same report. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/crc32c.h"
 #include "node-agent/ship/spool_record.h"
 #include "tests/fuzz/fuzz.h"
 
-static void read_record(const uint8_t *at, const struct spool_frame *frame)
+static void write_again(const struct spool_report *report)
+{
+	struct spool_report again;
+	struct buffer out;
+	uint64_t length;
+
+	buffer_init(&out, SPOOL_HEAD_MAX + SPOOL_BODY_MAX);
+	if (spool_record_encode(report, &out)) {
+		struct bytes record;
+
+		buffer_append(&out, report->body.at, report->body.length);
+		record = (struct bytes){out.bytes + SPOOL_HEADER_BYTES,
+					out.length - SPOOL_HEADER_BYTES};
+		if (!spool_record_decode(record, &again, &length) || length != record.length ||
+		    again.samples != report->samples || again.before != report->before ||
+		    again.host.counter_count != report->host.counter_count ||
+		    again.body.length != report->body.length ||
+		    memcmp(again.body.at, report->body.at, report->body.length) != 0)
+			abort();
+	}
+	buffer_release(&out);
+}
+
+static void read_records(struct bytes rest)
 {
 	struct spool_report report;
-	struct spool_frame again;
-	struct buffer out;
+	uint64_t length;
 
-	if (!spool_record_decode(frame, at + SPOOL_FRAME_BYTES, &report))
-		return;
+	do {
+		if (spool_record_decode(rest, &report, &length))
+			write_again(&report);
+		if (length > rest.length)
+			return;
+		rest = (struct bytes){rest.at + length, rest.length - length};
+	} while (length);
+}
+
+/* A record whose facts these are, with right checksums. */
+static void read_facts(const uint8_t *bytes, uint32_t length)
+{
+	const struct spool_report empty = {.samples = 1};
+	uint32_t body = 0, crc = crc32c(0, bytes, length);
+	struct buffer out;
+	uint8_t *frame;
+
 	buffer_init(&out, 1 << 20);
-	if (spool_record_encode(&report, &out) && !spool_frame_decode(out.bytes, &again))
+	if (!spool_record_encode(&empty, &out))
 		abort();
+	out.length = SPOOL_HEADER_BYTES + 64;
+	buffer_append(&out, bytes, length);
+	frame = out.bytes + SPOOL_HEADER_BYTES;
+	memcpy(frame + 8, &crc, 4);
+	memcpy(frame + 12, &length, 4);
+	memcpy(frame + 16, &body, 4);
+	crc = crc32c(0, frame + 8, 56);
+	memcpy(frame + 4, &crc, 4);
+	read_records((struct bytes){frame, out.length - SPOOL_HEADER_BYTES});
 	buffer_release(&out);
 }
 
 static void fuzz_one(const uint8_t *bytes, size_t length)
 {
-	int fd = memfd_create("segment", MFD_CLOEXEC);
-	uint64_t at = SPOOL_HEADER_BYTES, skipped = 0;
-	struct spool_frame frame;
-
-	if (fd < 0 || write(fd, bytes, length) != (ssize_t)length)
-		abort();
-	if (length >= SPOOL_HEADER_BYTES)
-		spool_header_version(bytes);
-	while (spool_frame_find(fd, &at, length, &frame, &skipped) == SPOOL_FOUND) {
-		uint64_t size = spool_record_bytes(&frame);
-
-		if (at + size > length)
-			abort();
-		read_record(bytes + at, &frame);
-		at += size;
-	}
-	close(fd);
-	/* Facts alone, past the checksums. */
-	frame = (struct spool_frame){.facts_length = (uint32_t)(length < 4096 ? length : 4096)};
-	frame.crc = crc32c(0, bytes, frame.facts_length);
-	{
-		uint8_t *facts = malloc(SPOOL_FRAME_BYTES + frame.facts_length);
-
-		memcpy(facts + SPOOL_FRAME_BYTES, bytes, frame.facts_length);
-		read_record(facts, &frame);
-		free(facts);
-	}
+	if (length > SPOOL_HEADER_BYTES)
+		read_records(
+			(struct bytes){bytes + SPOOL_HEADER_BYTES, length - SPOOL_HEADER_BYTES});
+	read_facts(bytes, (uint32_t)(length < 4096 ? length : 4096));
 }

@@ -121,7 +121,7 @@ def spool_of(name):
     return os.path.join(WORK, name)
 
 
-def segments(name):
+def reports(name):
     try:
         return sorted(f for f in os.listdir(spool_of(name)) if f.endswith(".spool"))
     except OSError:
@@ -129,7 +129,7 @@ def segments(name):
 
 
 def spooled_bytes(name):
-    return sum(os.path.getsize(os.path.join(spool_of(name), f)) for f in segments(name))
+    return sum(os.path.getsize(os.path.join(spool_of(name), f)) for f in reports(name))
 
 
 def taken_by(*agents):
@@ -159,7 +159,7 @@ def bad_answers():
     equal(sorted(m for m, n in proxy.met.items() if m != "good"), sorted(FORWARDED + REFUSED),
           "each way of failing was met")
     proxy.mode = "good"
-    check(wait_for(lambda: not segments("answers-spool") and proxy.met.get("good", 0) > 8, 60), "the spool becomes empty",
+    check(wait_for(lambda: not reports("answers-spool") and proxy.met.get("good", 0) > 8, 60), "the spool becomes empty",
           agents[0].text()[-600:])
     wait_for(lambda: "taken" in agents[1].text(), 1)
     for agent in agents:
@@ -183,7 +183,7 @@ def other_labels():
         equal(runs[-1].process.wait(30), 0, "run %s ends without a server" % old)
     server = Server(data="labels")
     runs.append(Agent(*OPTIONS, "--label", "run=c", "--spool", spool_of("labels"), server=server, log="c.log"))
-    check(wait_for(lambda: not segments("labels"), 30), "another server: the spool becomes empty", runs[2].text()[-500:])
+    check(wait_for(lambda: not reports("labels"), 30), "another server: the spool becomes empty", runs[2].text()[-500:])
     time.sleep(1.2)
     runs[2].stop()
     closes(server, runs, "three runs")
@@ -194,26 +194,26 @@ def other_labels():
 
 
 def damaged_spool():
-    """Bytes of each segment are changed while no agent runs."""
+    """Bytes of every second report but the last are changed while no agent runs."""
     build_programs("burn")
     start([PROGRAMS + "/burn", "60", "120"])
     one = Agent(*OPTIONS, "--spool", spool_of("damaged"), "--duration", "2500ms", server="http://127.0.0.1:%d" % free_port(),
                 log="damaged.log")
     equal(one.process.wait(30), 0, "a run without a server")
-    for name in segments("damaged"):
+    for name in reports("damaged")[:-1:2]:
         with open(os.path.join(spool_of("damaged"), name), "r+b") as file:
             size = os.path.getsize(file.name)
             file.seek(size // 2)
             file.write(b"damaged!")
-    with open(spool_of("damaged") + "/ffffffffffffff00.spool", "wb") as file:
+    with open(spool_of("damaged") + "/00ffffffffffff00.spool", "wb") as file:
         file.write(os.urandom(5000))
     server = Server(data="damaged")
     two = Agent(*OPTIONS, "--spool", spool_of("damaged"), server=server, log="damaged2.log")
-    check(wait_for(lambda: not segments("damaged"), 30), "what is left of it is sent", two.text()[-500:])
+    check(wait_for(lambda: not reports("damaged"), 30), "what is left of it is sent", two.text()[-500:])
     time.sleep(1.2)
     two.stop()
-    accounting = closes(server, [one, two], "with a damaged record")
-    check(accounting["lost"] > 0, "what was in it is lost, and said so", accounting)
+    accounting = closes(server, [one, two], "with damaged reports")
+    check(accounting["lost"] > 0, "what was in them is lost, and said so", accounting)
     equal(accounting["lost_by"].get("spool", 0), accounting["lost"], "as lost by the spool")
     note("\n# ".join(line for line in two.text().splitlines() if "spool" in line))
     server.stop()
