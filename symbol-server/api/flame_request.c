@@ -108,6 +108,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	const char *root = http_request_query(request, "root");
 	struct arena *arena = http_request_arena(request);
 	unsigned demangle_choice = DEMANGLE_FULL, collapse = 0, idle = 0, value = 0;
+	unsigned recursion = RECURSION_KEPT;
 
 	if (!query_parse_groups(&out->query, groups ? groups : default_group, arena, err))
 		return error_prefix(err, "parameter 'group_by'");
@@ -119,6 +120,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	    !read_kinds(request, &out->view.hide_kinds, err) ||
 	    !flame_request_read_build(request, "build_id", out, err) ||
 	    !parameter_flag(request, "invert", &out->view.invert, err) ||
+	    !parameter_choice(request, "recursion", "none|direct|all", &recursion, err) ||
 	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
 	    !parameter_choice(request, "collapse", "none|name", &collapse, err) ||
 	    !parameter_choice(request, "idle", "show|fold", &idle, err) ||
@@ -133,6 +135,7 @@ static bool read_view(struct http_request *request, const char *default_group,
 	out->view.hide_module = out->hide_module;
 	out->view.only_module = out->only_module;
 	out->view.demangle = (enum demangle_mode)demangle_choice;
+	out->view.recursion = (enum recursion_mode)recursion;
 	out->view.joins_names = collapse == 1;
 	out->view.folds_idle = idle == 1 && idle_waits_has_type(out->query.type);
 	out->by_samples = value == 1;

@@ -16,7 +16,7 @@
 #define FLAME_PARAMETERS                                                                \
 	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
 	"only_module "                                                                  \
-	"build_id invert root demangle collapse idle value"
+	"build_id invert recursion root demangle collapse idle value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 

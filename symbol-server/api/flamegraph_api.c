@@ -217,6 +217,12 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 			  "stacks themselves");
 		goto out;
 	}
+	if (!format->write && flame.view.recursion != RECURSION_KEPT) {
+		error_set(&err, ERROR_OPTION,
+			  "parameter 'recursion' does not go with format=pprof, whose stacks are "
+			  "whole");
+		goto out;
+	}
 	if (!flame_request_run(&flame, context, &err))
 		goto out;
 	ok = format->write ? answer_tree(request, response, &flame, format, &asked, &err)

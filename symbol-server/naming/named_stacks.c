@@ -318,6 +318,45 @@ static void reverse(struct flame_frame *frames, size_t count)
 	}
 }
 
+static bool may_recur(const struct flame_frame *frame)
+{
+	return frame_is_function(frame) && frame->kind != FRAME_unresolved;
+}
+
+/* How many are left of count frames: the path of f, h, f, g is f, g, as the second f is the first.
+ */
+static size_t join_recursion(struct flame_frame *frames, size_t count, bool is_all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t least = is_all || !kept ? 0 : kept - 1, same = kept;
+
+		while (may_recur(&frames[i]) && same > least &&
+		       !(may_recur(&frames[same - 1]) &&
+			 frame_same_function(&frames[same - 1], &frames[i])))
+			same--;
+		if (may_recur(&frames[i]) && same > least)
+			kept = same;
+		else
+			frames[kept++] = frames[i];
+	}
+	return kept;
+}
+
+static void shape(struct named_stacks *stacks, struct walked *walked)
+{
+	const struct stack_view *view = stacks->view;
+	struct flame_frame *frames = stacks->frames + view->group_count;
+	size_t count = walked->depth - view->group_count;
+
+	if (view->invert)
+		reverse(frames, count);
+	if (view->recursion != RECURSION_KEPT)
+		walked->depth = view->group_count +
+				join_recursion(frames, count, view->recursion == RECURSION_ALL);
+}
+
 static bool add_to_tree(void *context, const struct flame_frame *frames, size_t depth,
 			uint64_t value, uint64_t samples)
 {
@@ -372,9 +411,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 				return no_memory(err);
 		if (walked.flags & NAME_IDLE && !fold_idle(stacks, &walked))
 			return no_memory(err);
-		if (stacks->view->invert)
-			reverse(stacks->frames + stacks->view->group_count,
-				walked.depth - stacks->view->group_count);
+		shape(stacks, &walked);
 		if (!is_shown(stacks, &walked))
 			continue;
 		totals->value += stack->value;
@@ -401,7 +438,8 @@ bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, boo
 {
 	struct tree_pass pass = {tree, by_samples, limit, goes_on, context};
 
-	if (!stacks->result->nodes || stacks->view->invert)
+	if (!stacks->result->nodes || stacks->view->invert ||
+	    stacks->view->recursion != RECURSION_KEPT)
 		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);
 	begin_totals(stacks, totals);
 	return named_nodes_tree(stacks, &pass, totals, err);

@@ -19,6 +19,10 @@
 
 enum demangle_mode { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NONE };
 
+/* A function that is called by itself (ALL: also through others) is one frame, where it was first;
+ * what it calls then is called there. */
+enum recursion_mode { RECURSION_KEPT, RECURSION_DIRECT, RECURSION_ALL };
+
 struct stack_view {                /* what of the stacks is shown, and how */
 	const char *const *groups; /* label names, outermost first */
 	unsigned group_count;
@@ -31,7 +35,8 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	uint32_t hide_kinds;               /* and those of these kinds: bits of enum frame_kind */
 	const char *const *root;           /* only stacks that start with frames of these names */
 	unsigned root_depth;
-	bool invert; /* leaf first, below the groups */
+	bool invert;                   /* leaf first, below the groups */
+	enum recursion_mode recursion; /* after that */
 	enum demangle_mode demangle;
 	bool folds_idle;  /* stacks through idle_waits.h's functions are one frame each */
 	bool joins_names; /* functions of one name and module are one, whatever their signature */

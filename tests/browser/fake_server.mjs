@@ -23,10 +23,10 @@ const policy = (page) =>
 
 // What each resource takes; like the real server, another parameter is an error.
 const SELECTS = ["type", "from", "until", "match"];
-const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "root", "demangle", "collapse", "idle", "value"];
+const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "recursion", "root", "demangle", "collapse", "idle", "value"];
 const KNOWN = {
   "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "errors", "format"],
-  "/api/v1/sandwich": [...FLAME.filter((name) => name !== "invert"), "function", "function_match", "module", "file", "max_nodes", "min_share"],
+  "/api/v1/sandwich": [...FLAME.filter((name) => !["invert", "recursion"].includes(name)), "function", "function_match", "module", "file", "max_nodes", "min_share"],
   "/api/v1/top": [...FLAME, "limit", "sort", "search"],
   "/api/v1/types": SELECTS,
   "/api/v1/labels": SELECTS,

@@ -103,14 +103,15 @@ async function overloads() {
   page.quiet("overloads");
 }
 
-function recursive() {
+// f → f → f → h → g, or its f as one.
+function recursive({ recursion }) {
   const columns = new Columns();
   const add = (name, parent, self, total, kind = "native") =>
     columns.add({ name, parent, self: self * NS_PER_SAMPLE, total: total * NS_PER_SAMPLE, kind, module: kind === "native" ? 0 : -1 });
   add("all", -1, 0, 10, "root");
-  const f = add("f", add("job", 0, 0, 10, "group"), 1, 10);
-  const again = add("f", f, 2, 9);
-  add("g", add("h", add("f", again, 1, 7), 0, 6), 6, 6);
+  const job = add("job", 0, 0, 10, "group");
+  const inner = recursion === "direct" ? add("f", job, 4, 10) : add("f", add("f", add("f", job, 1, 10), 2, 9), 1, 7);
+  add("g", add("h", inner, 0, 6), 6, 6);
   return columns.answer(accounting({ value: 10 * NS_PER_SAMPLE, samples: 10 }));
 }
 
@@ -135,7 +136,14 @@ async function shapes() {
   await page.key("ArrowDown");
   equal((await items()).map((text) => text.split(",")[0]), ["all", "job", "f", "h"], "into one frame");
   check((await items())[2].includes("40.0 % self"), "that has all of its own", (await items())[2]);
+  equal([last("flamegraph", "recursion"), last("top", "recursion")], [{ recursion: "direct" }, { recursion: "direct" }], "as the server has it, in graph and table");
+  check(last("flamegraph", "min_share").min_share > 0, "of as much as the screen can show", last("flamegraph", "min_share", "max_nodes"));
   delete server.answers["/api/v1/flamegraph"];
+  await page.open({ ...GRAPH, service: "cut", recursion: "all" });
+  server.asked.length = 0;
+  await page.point(3, 0.3, "left");
+  check(await page.wait("document.body.dataset.detail === '6'"), "what is cut comes when one zooms, also where recursion is collapsed", await page.data("zoom"));
+  equal(last("flamegraph", "recursion", "root"), { recursion: "all", root: "job;outer;wide" }, "asked by the path of what is shown");
   page.quiet("shapes");
 }
 

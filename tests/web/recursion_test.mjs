@@ -5,7 +5,7 @@ import test from "node:test";
 import { bundle } from "./bundle.mjs";
 import { answerOf, chance, randomTree, tree } from "./trees.mjs";
 
-const { collapseRecursion } = await bundle("views/flame/recursion.ts");
+const { collapseRecursion } = await bundle("report/recursion.ts");
 const { Graph } = await bundle("graph/graph.ts");
 
 // path → [self, total]

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { DEFAULTS, exactly, flameParameters, hasFilters, moduleParameters, narrowBase, narrowTo, noFilters, readState, sampleParameters, searchChange, selectorOf, traceIdOf, writeState, zoomParameters } =
+const { DEFAULTS, exactly, flameParameters, hasFilters, moduleParameters, narrowBase, narrowTo, noFilters, readState, sampleParameters, searchChange, selectorOf, topParameters, traceIdOf, treeParameters, writeState, zoomParameters } =
   await bundle("shell/state.ts");
 
 const of = (changed) => ({ ...DEFAULTS, ...changed });
@@ -63,7 +63,9 @@ test("questions hold what was chosen and nothing besides", () => {
   assert.equal(flameParameters({ ...chosen, idle: "show" }).idle, undefined);
   assert.equal(flameParameters(of({ max_nodes: "5000" })).max_nodes, "5000");
   assert.deepEqual(zoomParameters(of({ zoom: "a;b", invert: "1" })), { group_by: "process", root: "a;b", invert: "1" });
-  assert.deepEqual(zoomParameters(of({ zoom: "a;b", recursion: "all" })), {}, "no frame of the server's");
+  assert.deepEqual(zoomParameters(of({ zoom: "a;b", recursion: "all" })), { group_by: "process", root: "a;b", recursion: "all" }, "a path of what is collapsed");
+  assert.equal(topParameters(of({ recursion: "direct" })).recursion, "direct", "the table is of the frames that are shown");
+  assert.equal("recursion" in treeParameters(of({ recursion: "nonsense" })), false);
   assert.deepEqual(moduleParameters(chosen), { type: "off-cpu", from: "now-1h", until: "now", match: '{process="p"}' });
 });
 

@@ -11,7 +11,7 @@ import { compilePattern, findFrames, matchNames } from "../graph/search";
 import { listenToKeys } from "../shell/keyboard";
 import type { KeyBinding } from "../shell/view";
 import { FlameSteps, inwards, outwards } from "../views/flame/flame_steps";
-import { collapseRecursion, type Recursion } from "../views/flame/recursion";
+import { collapseRecursion, type Recursion } from "./recursion";
 import { copyText } from "../widgets/copy";
 
 const ROWS = 200; // of the table: more are found by its filter

@@ -73,7 +73,7 @@ export function downloadsOf(state: State, now: number): Map<string, Download[]> 
   const functions = (zoom: Parameters) => files("functions", "top", { ...topParameters(state), ...zoom }, [CSV, MD, JSON_]);
   switch (state.page) {
     case "graph": {
-      const whole = state.invert === "1" ? [] : [PPROF]; // of stacks, which have one direction
+      const whole = state.invert === "1" || state.recursion !== "" ? [] : [PPROF]; // of stacks, which have one direction and all frames
       const formats = [HTML, SVG, ...whole, SPEEDSCOPE, FOLDED, CSV, MD, JSON_];
       const zoom = zoomParameters(state);
       const of = zoom.root === undefined ? "" : ` of ${splitPath(state.zoom).at(-1)}`;

@@ -276,21 +276,30 @@ export function flameParameters(state: State): Parameters {
   return state.max_nodes === "" ? out : { ...out, max_nodes: state.max_nodes };
 }
 
-export function treeParameters(state: State): Parameters {
-  const out = flameParameters(state);
-  return state.invert === "1" ? { ...out, invert: "1" } : out;
+// For who is answered with frames of whole stacks, laid out or counted.
+export function recursionParameter({ recursion }: State): Parameters {
+  return recursion === "direct" || recursion === "all" ? { recursion } : {};
 }
 
-// The zoomed frame, for other questions about it; none where it is no frame of the server's.
+// How frames of one stack are laid out; zoomed frames are paths of these.
+function shapeParameters(state: State): Parameters {
+  return { ...(state.invert === "1" ? { invert: "1" } : {}), ...recursionParameter(state) };
+}
+
+export function treeParameters(state: State): Parameters {
+  return { ...flameParameters(state), ...shapeParameters(state) };
+}
+
+// The zoomed frame, for other questions about it.
 export function zoomParameters(state: State): Parameters {
-  return state.zoom === "" || state.recursion !== "" ? {} : { group_by: state.group_by, root: state.zoom, ...(state.invert === "1" ? { invert: "1" } : {}) };
+  return state.zoom === "" ? {} : { group_by: state.group_by, root: state.zoom, ...shapeParameters(state) };
 }
 
 export const TOP_LIMIT = 20_000; // functions asked for; the table says when there are more
 
 export function topParameters(state: State): Parameters {
   const sort = state.sort === "total" ? "total" : "self";
-  return { ...frameParameters(state), sort, limit: String(TOP_LIMIT) };
+  return { ...frameParameters(state), ...recursionParameter(state), sort, limit: String(TOP_LIMIT) };
 }
 
 // For questions that know no expressions over frames and no traces, as that for modules.

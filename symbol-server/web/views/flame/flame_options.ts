@@ -5,7 +5,6 @@ import { byId, el } from "../../widgets/dom";
 import { exactly, plain, type State } from "../../shell/state";
 import { closeWhenLeft } from "../../widgets/unfolding";
 import { isOn, PRESETS, toggled } from "./frame_presets";
-import { recursionOf } from "./recursion";
 
 type Change = (changed: Partial<State>) => void;
 
@@ -74,7 +73,7 @@ export class FlameOptions {
 
   show(state: State): void {
     this.state = state;
-    this.recursion.value = recursionOf(state.recursion);
+    this.recursion.value = RECURSION.some(([value]) => value === state.recursion) ? state.recursion : "";
     this.invert.setAttribute("aria-pressed", String(state.invert === "1"));
     this.join.setAttribute("aria-pressed", String(state.collapse === "name"));
     this.presets.forEach(({ preset, box }) => (box.checked = isOn(state, preset)));

@@ -3,7 +3,7 @@
 
 import { ask, type Parameters, type TopAnswer } from "../../server/api";
 import { splitPath } from "../../graph/path";
-import { frameParameters, treeParameters, zoomParameters, type State } from "../../shell/state";
+import { frameParameters, recursionParameter, treeParameters, zoomParameters, type State } from "../../shell/state";
 import type { SandwichScope } from "./sandwich_panel";
 import type { Counting } from "./search_box";
 
@@ -11,7 +11,6 @@ const LEAST_WIDTH = 0.5; // pixels: frames that are narrower come when one zooms
 const WIDTH_STEP = 256; // a window that grows a little needs no other answer
 const WIDTH_ELSE = 1280; // where no graph is shown
 const RESIZED_MS = 300;
-const COLLAPSED_NODES = "200000"; // of a graph that is made of another one here, and knows no finer parts
 
 // The width that an answer is asked for, and another question where the window has become wider.
 export class Screen {
@@ -28,7 +27,7 @@ export class Screen {
   // state: of the picture that is there; null: none.
   grew(pixels: number, state: State | null): void {
     clearTimeout(this.timer);
-    if (state !== null && pixels > this.width && state.max_nodes === "" && state.recursion === "") {
+    if (state !== null && pixels > this.width && state.max_nodes === "") {
       this.timer = window.setTimeout(this.again, RESIZED_MS);
     }
   }
@@ -39,9 +38,9 @@ function nodeParameters(state: State, width: number): Parameters {
   return state.max_nodes === "" ? { min_share: (LEAST_WIDTH / width).toFixed(6) } : { max_nodes: state.max_nodes };
 }
 
-// Whether the sandwich is one of the zoomed frame: leaves first there is no such.
+// Whether the sandwich is one of the zoomed frame: leaves first, and of what is collapsed, there is no such.
 function isOfZoom(state: State): boolean {
-  return "root" in zoomParameters(state) && state.invert !== "1";
+  return "root" in zoomParameters(state) && state.invert !== "1" && state.recursion === "";
 }
 
 export function sandwichScope(state: State): SandwichScope {
@@ -54,14 +53,12 @@ export function sandwichParameters(state: State, width: number): Parameters {
 }
 
 export function graphParameters(state: State, width: number): Parameters {
-  const isWhole = state.recursion !== "" && state.max_nodes === "";
-  const nodes = isWhole ? { max_nodes: COLLAPSED_NODES } : nodeParameters(state, width);
-  return { ...treeParameters(state), ...nodes, format: "columns", errors: "1" };
+  return { ...treeParameters(state), ...nodeParameters(state, width), format: "columns", errors: "1" };
 }
 
 // What a search finds in all stacks, or in those of the zoomed frame; null: the server knows no such frame.
 export async function countFound(state: State, expression: string, inZoom: boolean, signal: AbortSignal): ReturnType<Counting> {
-  const zoom = inZoom ? zoomParameters(state) : { group_by: state.group_by };
+  const zoom = inZoom ? zoomParameters(state) : { group_by: state.group_by, ...recursionParameter(state) };
   if (inZoom && !("root" in zoom)) {
     return null;
   }

@@ -30,7 +30,6 @@ import { FrameTree } from "./frame_tree";
 import { modulesBySelf } from "./frame_sums";
 import { wholeName } from "./function_rows";
 import { FunctionTable } from "./function_table";
-import { collapseRecursion, recursionOf } from "./recursion";
 import { SandwichPanel } from "./sandwich_panel";
 import { neighbours, sandwichOf } from "./sandwich_trees";
 
@@ -131,8 +130,7 @@ export class FlameView implements View {
     this.options = new FlameOptions(shell.state, (changed) => shell.change(changed));
     this.at = new FlameZoom(
       shell,
-      // A frame that stands for several of the answer has no path to ask for.
-      () => (shell.state.recursion === "" ? graphParameters(shell.state, this.screen.width) : null),
+      () => graphParameters(shell.state, this.screen.width),
       (graph) => this.paint(graph),
     );
     this.details = new FrameDetails(shell);
@@ -213,11 +211,11 @@ export class FlameView implements View {
   }
 
   private showChips(answer: FlameAnswer): void {
-    const { max_nodes, recursion } = this.shell.state;
+    const { max_nodes } = this.shell.state;
     showStatus(this.shell.status, answer, {
       unsymbolized: () => this.showNameless(),
       idle: idleSwitch(this.shell.state, (changed) => this.shell.change(changed)),
-      moreNodes: max_nodes === "" && recursion === "" ? null : () => this.shell.change({ max_nodes: "", recursion: "" }),
+      moreNodes: max_nodes === "" ? null : () => this.shell.change({ max_nodes: "" }),
     });
   }
 
@@ -234,7 +232,7 @@ export class FlameView implements View {
     void this.pendingNames.look(answer.accounting, moduleParameters(this.shell.pinned()), signal);
     this.answer = answer;
     this.legend.show(answer);
-    this.at.show(new Graph(collapseRecursion(answer, recursionOf(this.shell.state.recursion))));
+    this.at.show(new Graph(answer));
     document.body.dataset.paintMs = (performance.now() - begin).toFixed(1);
     document.body.dataset.nodes = String(answer.nodes.name.length);
     this.shell.pictured();

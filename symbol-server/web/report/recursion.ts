@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursion collapsed: a function that is called by itself becomes one frame. Pure.
+// Recursion collapsed, as the server's recursion= does for the page: a function that is called by itself becomes one
+// frame. Pure.
 //
 // direct: f → f → g is f → g. all: what a function calls through others before it comes to itself
 // again moves up to its outermost frame too, f → h → f → g is f → (h, g); so widths below f say how
 // much of f's time is spent in each callee, whichever round called it.
 
-import type { FlameAnswer, FlameNodes } from "../../server/api";
+import type { FlameAnswer, FlameNodes } from "../server/api";
 
 export type Recursion = "" | "direct" | "all";
 
 const FUNCTIONS = new Set(["native", "inline", "kernel", "interpreter", "jit", "gpu"]);
-
-export function recursionOf(text: string): Recursion {
-  return text === "direct" || text === "all" ? text : "";
-}
 
 // What a frame is: frames of one caller that are the same become one.
 class Identities {
