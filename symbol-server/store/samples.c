@@ -36,6 +36,11 @@ static bool allows_ids(const struct samples_query *query, struct error *err)
 	       error_set(err, ERROR_OPTION, "trace_id and span_id select stacks only");
 }
 
+static const char no_contexts[] =
+	"samples in ClickHouse have no thread ids, attributes and traces, and which process they "
+	"are of is not kept (pid, command, exe, unit, cgroup, user, started): ask by process, "
+	"service, host, container or thread";
+
 static bool knows_contexts(const struct samples_store *store, const struct samples_query *query,
 			   struct error *err)
 {
@@ -45,8 +50,7 @@ static bool knows_contexts(const struct samples_store *store, const struct sampl
 	for (unsigned i = 0; i < query->thread_name_count; i++)
 		asks |= strcmp(query->thread_names[i], "thread") != 0;
 	return store->engine->has_contexts || !asks ||
-	       error_set(err, ERROR_UNSUPPORTED,
-			 "this store keeps no thread ids, attributes and traces of samples");
+	       error_set(err, ERROR_UNSUPPORTED, "%s", no_contexts);
 }
 
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
@@ -95,9 +99,7 @@ bool samples_spans(struct samples_store *store, const struct samples_query *quer
 		   samples_span_fn *fn, void *context, struct error *err)
 {
 	if (!store->engine->spans)
-		return error_set(err, ERROR_UNSUPPORTED,
-				 "this store keeps no thread ids, attributes and traces of "
-				 "samples");
+		return error_set(err, ERROR_UNSUPPORTED, "%s", no_contexts);
 	return knows_contexts(store, query, err) &&
 	       store->engine->spans(store, query, fn, context, err);
 }

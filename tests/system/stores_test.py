@@ -177,7 +177,7 @@ def refused(server):
     span = {"from": (NOW - 30 * HOUR) // 10**6, "until": NOW // 10**6 + 60000, "type": "on-cpu"}
     before = server.get("/api/v1/types", **span)[2]
     wrong = []
-    for match in ('{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{trace_id="%s"}' % ("ab" * 16), '{span_id="%s"}' % ("ab" * 8)):
+    for match in ('{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{pid="7"}', '{command!="x",host="web1"}', '{trace_id="%s"}' % ("ab" * 16), '{span_id="%s"}' % ("ab" * 8)):
         for path in ("flamegraph", "top", "hotspots", "timeline", "heatmap", "types", "labels", "labels/host", "traces"):
             status, _, body = server.get("/api/v1/" + path, match=match, **span)
             if status not in (422, 501):
@@ -187,6 +187,16 @@ def refused(server):
         status, _, body = server.request("DELETE", path, timeout=120)
         if status != 501:
             wrong.append(("DELETE", match, status, body[:100]))
+    for label in ("pid", "command", "thread_id"):
+        status, _, body = server.get("/api/v1/flamegraph", group_by=label, **span)
+        check(status == 501 and b"which process they are of is not kept" in body and b"service, host" in body,
+              "group_by=%s: it is said what is not kept, and what is" % label, (status, body))
+    made = Request(BUILD)
+    resource = made.resource(**{"host.name": "web1", "farflame.process": "told", "process.pid": 7, "process.command_line": "told 7"})
+    made.sample(made.profile(resource, time_ns=NOW - 100 * HOUR), frames(made, 5), [1, PERIOD], thread="pool")
+    equal(server.post(made.bytes())[0], 200, "a report that tells of a process is taken")
+    known = {row["name"] for row in server.json("/api/v1/labels", from_=(NOW - 101 * HOUR) // 10**6, until=(NOW - 99 * HOUR) // 10**6)["labels"]}
+    equal(known, {"host", "process", "thread"}, "and its labels that nobody can ask for are offered to nobody")
     equal(wrong, [], "a store without thread ids, attributes and traces says so, and deletes by no thread")
     equal(server.get("/api/v1/types", **span)[2], before, "and nothing was deleted")
 
