@@ -119,6 +119,11 @@ static const char *end_known(struct known *known, const char *none)
 	return known->shown ? known->text : none;
 }
 
+static const char *selector_is(const struct query *query)
+{
+	return query->selector_is ? query->selector_is : "match";
+}
+
 static bool no_such_value(const struct looking *looking, const struct selector_matcher *matcher,
 			  struct error *err)
 {
@@ -136,8 +141,9 @@ static bool no_such_value(const struct looking *looking, const struct selector_m
 		for (size_t i = 0; i < count; i++)
 			add_known(&known, rows[i].value);
 	return error_set(err, ERROR_NOT_FOUND,
-			 "parameter 'match': no such %s as '%.60s'; known are: %s", matcher->name,
-			 matcher->value, end_known(&known, "none of the last day"));
+			 "parameter '%s': no such %s as '%.60s'; known are: %s",
+			 selector_is(looking->asked), matcher->name, matcher->value,
+			 end_known(&known, "none of the last day"));
 }
 
 static bool no_such_label(const struct looking *looking, const char *parameter, const char *label,
@@ -170,7 +176,8 @@ static bool check_selector(const struct looking *looking, struct error *err)
 		if (sample_context_has_name(matcher->name) || !selector_is_of_series(matcher))
 			continue;
 		if (!has_label(looking, matcher->name))
-			return no_such_label(looking, "match", matcher->name, err);
+			return no_such_label(looking, selector_is(looking->asked), matcher->name,
+					     err);
 		if (matcher->op == MATCH_EQUAL && *matcher->value && !has_values(looking, matcher))
 			return no_such_value(looking, matcher, err);
 	}

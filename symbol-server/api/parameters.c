@@ -221,9 +221,10 @@ bool parameters_base_query(struct http_request *request, const struct query *que
 	base->type = type && *type ? type : query->type;
 	if (profile_type_find(base->type, strlen(base->type)) < 0)
 		return no_such_type("base.type", type, err);
+	base->selector_is = match ? "base.match" : "match";
 	if (!match)
 		match = http_request_query(request, "match");
 	if (match && !selector_parse(&base->selector, match, http_request_arena(request), err))
-		return error_prefix(err, "parameter 'base.match'");
+		return error_prefix(err, "parameter '%s'", base->selector_is);
 	return true;
 }

@@ -24,6 +24,7 @@ struct query {
 	int64_t from_ms, until_ms;
 	bool is_exact; /* as samples_query has it */
 	struct selector selector;
+	const char *selector_is; /* the parameter that it came in; NULL: match */
 	const char *groups[QUERY_GROUPS_MAX]; /* label names */
 	unsigned group_count;
 	const char *also_labels[2]; /* more that the caller looks at; NULL: none */

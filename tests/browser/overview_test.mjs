@@ -41,6 +41,25 @@ async function leads_on() {
   check(await page.wait("document.body.dataset.page === 'diff'"), "g d: the comparison");
 }
 
+// What is wrong with an expression stands beside the field that has it, in the server's own words.
+async function in_place() {
+  const why = async (field, reason) => [await page.run(`document.querySelector("${field}").getAttribute("aria-invalid")`), await page.run(`document.querySelector("${reason}").textContent`)];
+  const BASE = "[aria-describedby=base-match-why]";
+  for (const [match, said] of [["pid=~\"(\"", "missing )"], ["host=\"nobody\"", "no such host as 'nobody'"], ["shelf", "expected at character"]]) {
+    await page.open({ ...RANGE, page: "graph", match });
+    check(await page.wait("document.getElementById('match').getAttribute('aria-invalid') === 'true'"), `${match}: the field is marked`);
+    const [, sentence] = await why("#match", "#match-why");
+    check(sentence.includes(said), `${match}: with the reason beside it`, sentence);
+    await page.open({ ...RANGE, page: "diff", base: "-0s", base_match: `{${match}}` });
+    check(await page.wait(`document.querySelector("${BASE}").getAttribute("aria-invalid") === "true"`), `${match}: so is A's in a comparison`);
+    check((await why(BASE, "#base-match-why"))[1].includes(said), `${match}: with the reason`, await why(BASE, "#base-match-why"));
+    equal(await why("#match", "#match-why"), ["false", ""], `${match}: and the other one is not`);
+  }
+  await page.open({ ...RANGE, page: "diff", base: "-0s" });
+  equal([await why(BASE, "#base-match-why"), await why("#match", "#match-why")], [["false", ""], ["false", ""]], "what is right takes the marks away");
+  page.requests.length = 0;
+}
+
 async function keyboard_range() {
   await page.open({ ...RANGE });
   await page.run("document.querySelector('.overview .plot').focus()");
@@ -71,4 +90,4 @@ async function clean() {
   }
 }
 
-await run(sums, leads_on, keyboard_range, compares, clean);
+await run(sums, leads_on, in_place, keyboard_range, compares, clean);

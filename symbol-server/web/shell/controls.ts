@@ -88,7 +88,7 @@ export class Controls {
 
   // What the server says against the selector, beside it; "": nothing.
   refuse(sentence: string): void {
-    const isAgainst = /\bmatch\b/.test(sentence);
+    const isAgainst = /^parameter '?match\b/i.test(sentence);
     byId("match").setAttribute("aria-invalid", String(isAgainst));
     byId("match-why").textContent = isAgainst ? sentence : "";
   }

@@ -289,7 +289,7 @@ export class Page implements Shell {
     this.busy = false;
     opened.asked = null;
     const sentence = failure instanceof Error ? failure.message : String(failure);
-    this.controls.refuse(failure instanceof ApiError && failure.status === 422 ? sentence : "");
+    this.controls.refuse(failure instanceof ApiError && [404, 422].includes(failure.status) ? sentence : "");
     if (failure instanceof ApiError && failure.status === 404 && opened.shownSince === 0) {
       explainUnknown(this, sentence);
       this.messages.done();

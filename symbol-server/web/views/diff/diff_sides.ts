@@ -66,7 +66,9 @@ export class DiffSides {
     autocomplete: "off",
     placeholder: 'as B; or {host="other"}',
     "aria-label": "A's selector",
+    "aria-describedby": "base-match-why",
   });
+  private readonly matchWhy = el("small", { class: "reason", id: "base-match-why" });
   private readonly aBuild = choices([["", "build: as B"]], "A's build");
   private readonly bBuild = choices([["", "any build"]], "B's build");
   private readonly norm = choices(NORMS, "Compared by");
@@ -88,7 +90,7 @@ export class DiffSides {
     this.norm.addEventListener("change", () => shell.change({ norm: this.norm.value }));
     this.width.addEventListener("change", () => shell.change({ width: this.width.value }));
     this.element.append(
-      el("div", { class: "side" }, el("strong", {}, "A"), " before: ", this.time, this.match, this.aBuild, this.a),
+      el("div", { class: "side" }, el("strong", {}, "A"), " before: ", this.time, this.match, this.matchWhy, this.aBuild, this.a),
       el("div", { class: "side" }, el("strong", {}, "B"), " after: ", this.b, this.bBuild, swap),
       el("div", { class: "side" }, "compared ", this.norm, " widths of ", this.width),
     );
@@ -103,6 +105,13 @@ export class DiffSides {
     this.norm.value = state.norm;
     this.width.value = state.width;
     this.b.textContent = selectorOf(state) === "" ? "everything chosen above" : selectorOf(state);
+  }
+
+  // What the server says against A's selector, beside it; "": nothing.
+  refuse(sentence: string): void {
+    const isAgainst = /^parameter '?base\.match\b/i.test(sentence);
+    this.match.setAttribute("aria-invalid", String(isAgainst));
+    this.matchWhy.textContent = isAgainst ? sentence : "";
   }
 
   private chooseTime(): void {

@@ -94,10 +94,14 @@ export class DiffView implements View {
   }
 
   async load(state: State, signal: AbortSignal): Promise<void> {
-    const answer = await ask<DiffAnswer>("diff", diffParameters(state, Date.now()), signal);
+    const answer = await ask<DiffAnswer>("diff", diffParameters(state, Date.now()), signal).catch((failure: Error) => {
+      this.sides.refuse(signal.aborted ? "" : failure.message);
+      throw failure;
+    });
     if (signal.aborted) {
       return;
     }
+    this.sides.refuse("");
     this.answer = answer;
     showAccounting(this.shell.status, answer, () => this.shell.change({ page: "modules" }));
     this.sides.showRanges(answer.base, answer);
