@@ -231,6 +231,11 @@ bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error 
 	return record_wait_end(&capture->wait, is_busy, err);
 }
 
+uint64_t bpf_capture_delivered_until_ns(const struct bpf_capture *capture)
+{
+	return capture->delivered_until_ns;
+}
+
 void bpf_capture_watch(struct bpf_capture *capture, int fd)
 {
 	record_wait_watch(&capture->wait, fd);

@@ -10,6 +10,7 @@ struct bpf_capture;
 struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 				     const struct capture_callbacks *callbacks, struct error *err);
 bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error *err);
+uint64_t bpf_capture_delivered_until_ns(const struct bpf_capture *capture);
 void bpf_capture_watch(struct bpf_capture *capture, int fd);
 void bpf_capture_stop(struct bpf_capture *capture);
 /* Timers' counts now; without it they are a second old at most, and no CPU is interrupted. */

@@ -154,6 +154,7 @@ bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 		}
 		sample_ring_release(&capture->ring);
 	}
+	capture->delivered_until_ns = sample && sample->time_ns < now ? sample->time_ns : now;
 	if (sample) /* it waits, and those behind it were not looked at */
 		stack_copies_release(&capture->copies, delivered_of, capture);
 	else

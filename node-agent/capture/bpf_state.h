@@ -37,6 +37,7 @@ struct bpf_capture {
 	struct tick_account *account;
 	uint64_t waits_since_ns; /* the oldest sample, for its copy; 0: it does not */
 	uint64_t malformed;      /* records that are no sample */
+	uint64_t delivered_until_ns;
 	bool is_stopped;
 	int64_t cpus_checked_ms, counted_ms;
 	uint64_t stacks_by_result[32];

@@ -98,6 +98,12 @@ bool capture_poll(struct capture *capture, int timeout_ms, struct error *err)
 			    : perf_capture_poll(capture->perf, timeout_ms, err);
 }
 
+uint64_t capture_delivered_until_ns(const struct capture *capture)
+{
+	return capture->bpf ? bpf_capture_delivered_until_ns(capture->bpf)
+			    : perf_capture_delivered_until_ns(capture->perf);
+}
+
 void capture_watch(struct capture *capture, int fd)
 {
 	if (capture->bpf)

@@ -139,6 +139,10 @@ struct capture *capture_open(const struct capture_options *options,
  * here (within five seconds). false: the capture is broken for good. */
 bool capture_poll(struct capture *capture, int timeout_ms, struct error *err);
 
+/* CLOCK_MONOTONIC: what was recorded before has been delivered. Records that came while others were
+ * delivered, or since then, are later. 0: nothing was looked at yet. */
+uint64_t capture_delivered_until_ns(const struct capture *capture);
+
 /* A descriptor (−1: none) whose being readable ends the wait of capture_poll() as well; it replaces
  * the one before. To be called again when the descriptor was opened anew, even with the same
  * number.

@@ -52,6 +52,7 @@ struct perf_capture {
 	struct tick_account *account;
 	struct record_wait wait;
 	uint64_t checked_ns;
+	uint64_t delivered_until_ns;
 	uint64_t thread_count_ns; /* of all threads' timers, when last asked for */
 	uint64_t copies, copy_bytes;
 	uint64_t stacks_by_result[32];
@@ -356,6 +357,7 @@ static bool drain(struct perf_capture *capture, uint64_t samples_until_ns, uint6
 	unsigned number;
 	size_t length;
 
+	capture->delivered_until_ns = now_ns();
 	perf_rings_look(capture->rings);
 	process_events_look(capture->events);
 	while ((record = perf_rings_next(capture->rings, &number, &length)) != NULL) {
@@ -395,6 +397,11 @@ bool perf_capture_poll(struct perf_capture *capture, int timeout_ms, struct erro
 			log_warn("cpu not sampled", "reason=\"%s\"", failed.message);
 	}
 	return record_wait_end(&capture->wait, is_busy, err);
+}
+
+uint64_t perf_capture_delivered_until_ns(const struct perf_capture *capture)
+{
+	return capture->delivered_until_ns;
 }
 
 void perf_capture_watch(struct perf_capture *capture, int fd)

@@ -16,6 +16,7 @@ struct perf_capture *perf_capture_open(const struct capture_options *options,
 				       const struct capture_callbacks *callbacks,
 				       struct error *err);
 bool perf_capture_poll(struct perf_capture *capture, int timeout_ms, struct error *err);
+uint64_t perf_capture_delivered_until_ns(const struct perf_capture *capture);
 void perf_capture_watch(struct perf_capture *capture, int fd);
 void perf_capture_stop(struct perf_capture *capture);
 /* Timers' counts now; without it they are a second old at most, of threads' timers ten. */

@@ -151,15 +151,24 @@ static void fill_mapping(void *context, uint32_t mapping, struct profile_mapping
 	row->file_offset = executable->file_offset;
 }
 
+/* The interval ends where the samples do that it has: what was taken while they were looked at is the
+ * next one's, and would not have had room in it. */
+static uint64_t end_of_interval(const struct reporter *reporter, uint64_t now_ns)
+{
+	uint64_t until_ns = capture_delivered_until_ns(reporter->from.capture);
+
+	return until_ns > reporter->interval_start_ns && until_ns < now_ns ? until_ns : now_ns;
+}
+
 static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64_t *duration_ns)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-	int64_t set_ns = wall_clock_close(&reporter->clock, start_ns, duration_ns);
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = end_of_interval(reporter, now_ns);
+	int64_t set_ns = wall_clock_close(&reporter->clock, now_ns - end_ns, start_ns, duration_ns);
 
 	if (set_ns)
 		log_warn("clock was set", "by_ms=%" PRId64 " times=%" PRIu64, set_ns / 1000000,
 			 reporter->clock.jumps);
-	reporter->interval_start_ns = now_ns;
+	reporter->interval_start_ns = end_ns;
 	samples_begin_report(reporter->from.samples, *start_ns + *duration_ns);
 	if (now_ns - reporter->told_since_ns > tell_again_ns) {
 		memset(reporter->told, 0, sizeof reporter->told);

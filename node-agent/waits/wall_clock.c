@@ -53,11 +53,13 @@ void wall_clock_start(struct wall_clock *clock)
 	wall_clock_start_at(clock, clock_ns(CLOCK_BOOTTIME), clock_ns(CLOCK_REALTIME));
 }
 
-int64_t wall_clock_close(struct wall_clock *clock, uint64_t *start_ns, uint64_t *duration_ns)
+int64_t wall_clock_close(struct wall_clock *clock, uint64_t ago_ns, uint64_t *start_ns,
+			 uint64_t *duration_ns)
 {
-	int64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
+	int64_t boot_ns = clock_ns(CLOCK_BOOTTIME), ago = (int64_t)ago_ns;
 
-	return wall_clock_close_at(clock, boot_ns, clock_ns(CLOCK_REALTIME), start_ns, duration_ns);
+	return wall_clock_close_at(clock, boot_ns - ago, clock_ns(CLOCK_REALTIME) - ago, start_ns,
+				   duration_ns);
 }
 
 uint64_t wall_clock_now_ns(struct wall_clock *clock)

@@ -22,9 +22,10 @@ struct wall_clock {
 /* The first interval begins now. */
 void wall_clock_start(struct wall_clock *clock);
 
-/* Ends the interval, and begins the next. Returns by how much the host's clock was set meanwhile;
- * 0: by less than a second. */
-int64_t wall_clock_close(struct wall_clock *clock, uint64_t *start_ns, uint64_t *duration_ns);
+/* Ends the interval, and begins the next: so long ago, but not before the interval began. Returns by
+ * how much the host's clock was set meanwhile; 0: by less than a second. */
+int64_t wall_clock_close(struct wall_clock *clock, uint64_t ago_ns, uint64_t *start_ns,
+			 uint64_t *duration_ns);
 
 /* Unix time as stamped; safe on any thread. */
 uint64_t wall_clock_now_ns(struct wall_clock *clock);

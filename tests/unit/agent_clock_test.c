@@ -2,6 +2,8 @@
 /* The clock that reports are stamped with, against clocks that are set. */
 #include "tests/check.h"
 
+#include <time.h>
+
 #include "node-agent/waits/wall_clock.h"
 
 static const int64_t second = 1000000000, epoch = 1700000000ll * 1000000000, day = 86400000000000;
@@ -99,9 +101,27 @@ static void check_real(void)
 	uint64_t from, took;
 
 	wall_clock_start(&now);
-	CHECK_NUMBER(wall_clock_close(&now, &from, &took), 0);
+	CHECK_NUMBER(wall_clock_close(&now, 0, &from, &took), 0);
 	CHECK(from > (uint64_t)epoch && took < (uint64_t)second);
 	CHECK(wall_clock_now_ns(&now) >= from + took);
+}
+
+/* What ends earlier leaves the rest to the next, and nothing lies between them. */
+static void check_ago(void)
+{
+	const struct timespec pause = {.tv_nsec = 30000000};
+	const uint64_t ago = 20000000;
+	struct wall_clock now;
+	uint64_t from, took, then, rest;
+
+	wall_clock_start(&now);
+	nanosleep(&pause, NULL);
+	CHECK_NUMBER(wall_clock_close(&now, ago, &from, &took), 0);
+	CHECK(took >= 10000000);
+	CHECK_NUMBER(wall_clock_close(&now, 0, &then, &rest), 0);
+	CHECK_NUMBER(then, from + took);
+	CHECK(rest >= ago);
+	CHECK(wall_clock_now_ns(&now) >= then + rest);
 }
 
 int main(void)
@@ -110,6 +130,7 @@ int main(void)
 	check_ahead();
 	check_back();
 	check_nonsense();
+	check_ago();
 	check_real();
 	return checks_done();
 }
