@@ -57,6 +57,13 @@ async function thousand() {
   equal((await page.texts(".agents-page tr[data-id] .col-state")).slice(0, 4).map((text) => text.replace("!", "").trim()), ["silent", "late", "look", "look"], "what is wrong comes first");
   check((await page.text(".agents-page .tools")).includes("2 late or silent"), "and is counted");
   equal(await page.run("document.body.dataset.owned"), undefined, "a host's name is no markup");
+  const gap = await page.run(`(reason => {
+    const before = document.createRange();
+    before.setStart(reason.parentElement, 0);
+    before.setEndBefore(reason);
+    return reason.getBoundingClientRect().left - before.getBoundingClientRect().right;
+  })(document.querySelector(".agents-page td.col-incomplete .reason"))`);
+  check(gap >= 3, "the share of incomplete stacks and the reason stand apart", gap);
   await page.shots("agents");
   await page.key("End");
   check(await page.waitText(".list-details h2", "web-0999"), "End: the last one");

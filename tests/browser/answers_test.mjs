@@ -20,6 +20,8 @@ async function no_samples() {
   check(await page.wait("document.body.dataset.shown >= 1"), "clearing the filters helps");
   await page.open(of({ match: 'service="empty"' }));
   await has("#message", "farflame-agent --server", "no agent known: says how to start one");
+  check(await page.run(`(head => document.elementFromPoint(head.left + 9, head.top + 9)?.closest("#message") !== null)(
+    document.querySelector("#top-scroller th").getBoundingClientRect())`), "it hides what there is nothing for");
   await page.shot("empty");
   page.quiet("no samples");
 }

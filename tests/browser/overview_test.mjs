@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The overview and the comparison on the recorded profile, against the server's own sums.
 
-import { check, equal, openPage, run, startRecorded } from "./page.mjs";
+import { check, equal, fake, openPage, run, startRecorded } from "./page.mjs";
 
 const server = await startRecorded();
 const page = await openPage(server.url);
@@ -60,6 +60,20 @@ async function in_place() {
   page.requests.length = 0;
 }
 
+// Names end where the numbers begin, on every screen.
+async function names_end() {
+  const made = await openPage((await fake()).url);
+  for (const width of [390, 950, 1100, 1280]) {
+    await made.resize(width, 850);
+    await made.open({});
+    check(await made.wait("document.querySelector('.overview-list .nameless') !== null"), `${width} pixels: time without names is listed`);
+    await made.run("document.querySelector('.overview-list .nameless').textContent += ' and of further ones'"); // as of many
+    const over = await made.run(`[...document.querySelectorAll(".overview-list td.name > a")].filter((a) =>
+      a.scrollWidth > a.clientWidth && getComputedStyle(a).overflowX === "visible").map((a) => a.innerText)`);
+    equal(over, [], `${width} pixels: nothing is written over numbers`);
+  }
+}
+
 async function keyboard_range() {
   await page.open({ ...RANGE });
   await page.run("document.querySelector('.overview .plot').focus()");
@@ -90,4 +104,4 @@ async function clean() {
   }
 }
 
-await run(sums, leads_on, in_place, keyboard_range, compares, clean);
+await run(sums, leads_on, in_place, names_end, keyboard_range, compares, clean);

@@ -50,7 +50,8 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
   const { nameless_value, nameless_modules } = answer.accounting;
   if (nameless_value > 0) {
     const where = nameless_modules === 1 ? "1 module" : `${formatCount(nameless_modules)} modules`;
-    const link = linkTo(shell, { page: "modules", modules: "" }, { class: "nameless" }, `in functions without names, of ${where}`);
+    const text = `in functions without names, of ${where}`;
+    const link = linkTo(shell, { page: "modules", modules: "" }, { class: "nameless", title: text }, text);
     rows.push(el("tr", { class: "quiet" }, el("td", { class: "name" }, link), el("td", { class: "number" }, formatPercent(nameless_value, all))));
   }
   return el("table", {}, el("tbody", {}, ...rows));
