@@ -18,7 +18,7 @@ enum {
 	ALLOC_COSTS = 1024,
 	ALLOC_WINDOWS = 64,            /* open at a time, in all processes */
 	ALLOC_FUNCTIONS = 24,          /* probed in one process */
-	ALLOC_STACKS_THINNED = 64,     /* after so many stacks every second of them is enough */
+	ALLOC_STACKS_THINNED = 128,    /* after so many stacks every second of them is enough */
 	ALLOC_STACKS_THINNED_MAX = 20, /* so often */
 };
 
@@ -69,6 +69,7 @@ struct alloc_window {
 struct alloc_window_counts {
 	__u64 hits, stepped;  /* stepped: of these those of such functions */
 	__u64 counted, bytes; /* of those that are no part of another, while it was open */
+	__u64 sampled;        /* bytes that the stacks stand for which were sent */
 	__u64 stacks, ns;     /* ns: of our programs; the traps come on top */
 };
 

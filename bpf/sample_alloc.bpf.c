@@ -86,22 +86,23 @@ static __always_inline void describe(struct sample_scratch *s, __u64 now, __u64 
 	sample_who(&s->event, (struct task_struct *)bpf_get_current_task(), pid_tgid);
 }
 
-/* weight_log2: of so many only one comes here. */
-static __always_inline void taken(const user_registers *registers, __u8 source, __u64 key,
+/* weight_log2: of so many only one comes here. Whether the sample is on its way. */
+static __always_inline int taken(const user_registers *registers, __u8 source, __u64 key,
 				  __u64 bytes, __u32 size, __u32 weight_log2)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct sample_scratch *s;
+	int is_sent;
 
 	count(COUNT_allocs);
 	if (ring_is_beyond(source == ALLOC_GO ? 7 : 6)) {
 		count(COUNT_alloc_ring_full);
-		return;
+		return 0;
 	}
 	s = scratch_claim();
 	if (!s) {
 		count(COUNT_alloc_no_scratch);
-		return;
+		return 0;
 	}
 	describe(s, now, pid_tgid, weight_log2);
 	s->event.cpu_taken = ++s->numbered * ALLOC_SLOTS + s->slot;
@@ -110,8 +111,9 @@ static __always_inline void taken(const user_registers *registers, __u8 source, 
 	s->event.block = size;
 	s->event.state = source;
 	walk_from(s, registers);
-	sample_send(s, 0);
+	is_sent = !sample_send(s, 0);
 	scratch_release(s);
+	return is_sent;
 }
 
 static __always_inline void given(__u16 source, __u64 key)
@@ -360,7 +362,8 @@ static __always_inline void window_look(const user_registers *registers, __u64 b
 		mean = bytes;
 	}
 	__sync_fetch_and_add(&counts->stacks, 1);
-	taken(registers, ALLOC_WINDOW, window->number, mean, 0, 0);
+	if (taken(registers, ALLOC_WINDOW, window->number, mean, 0, 0))
+		__sync_fetch_and_add(&counts->sampled, mean);
 }
 
 /* Longer, and others ran meanwhile. */

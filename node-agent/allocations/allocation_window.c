@@ -17,7 +17,7 @@
 #include "node-agent/kernel/uprobe.h"
 
 enum {
-	LOOK_NS = 1000000,
+	LOOK_NS_MIN = 4 * 1000000,   /* a look interrupts the program, which is charged with it */
 	OPEN_NS_MAX = 300 * 1000000, /* of a window */
 	STACK_BYTES = 128 << 10,
 	BLUR = 20, /* an edge takes at most such a part of its window */
@@ -131,17 +131,6 @@ static void go_to(int cpu)
 	sched_setaffinity(0, sizeof one, &one);
 }
 
-/* The CPU time of a thread that runs is as of its CPU's last tick, up to 10 ms ago: as much as a
- * whole window. It is brought up to date where the thread has to give way: so this one goes and
- * runs on each CPU for a moment (kernel/sched/core.c, thread_group_cputime()). */
-static void used_bring_up_to_date(const cpu_set_t *cpus)
-{
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, cpus))
-			go_to(cpu);
-	sched_setaffinity(0, sizeof *cpus, cpus);
-}
-
 /* Where the process' first thread was last; −1: it is gone. */
 static int cpu_of(uint32_t tgid)
 {
@@ -165,6 +154,23 @@ static int cpu_of(uint32_t tgid)
 	return cpu < CPU_SETSIZE ? cpu : -1;
 }
 
+/* The CPU time of a thread that runs is as of its CPU's last tick, up to 10 ms ago: as much as a
+ * whole window. It is brought up to date where the thread has to give way: so this one goes and
+ * runs on each CPU for a moment (kernel/sched/core.c, thread_group_cputime()). It stays on the
+ * process' own, where that cannot go on meanwhile: else the time until it is read would be
+ * counted to a window at whose begin it runs and at whose end it does not. */
+static void used_bring_up_to_date(uint32_t tgid, const cpu_set_t *cpus)
+{
+	int own;
+
+	for (int cpu = 0, last = cpu_of(tgid); cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, cpus) && cpu != last)
+			go_to(cpu);
+	own = cpu_of(tgid);
+	if (own >= 0 && CPU_ISSET(own, cpus))
+		go_to(own);
+}
+
 /* In the process' place, which gives way: what it costs elsewhere while that runs is the price on
  * half a core. */
 static struct probe_price price_there(const struct allocation_window *window, uint32_t others)
@@ -176,7 +182,7 @@ static struct probe_price price_there(const struct allocation_window *window, ui
 
 	if (is_known && cpu >= 0 && CPU_ISSET(cpu, &cpus))
 		go_to(cpu);
-	price = probe_price_now(window->meter, window->settings.stepped);
+	price = probe_price_now(window->meter, window->settings.stepped, window->apart_ns);
 	if (is_known)
 		sched_setaffinity(0, sizeof cpus, &cpus);
 	probe_price_share(&price, window->meter, others);
@@ -186,14 +192,17 @@ static struct probe_price price_there(const struct allocation_window *window, ui
 static bool edge_take(struct allocation_window *window, bool is_open, struct edge *edge)
 {
 	cpu_set_t cpus;
+	const bool is_known = !sched_getaffinity(0, sizeof cpus, &cpus);
 	bool is_taken;
 
-	if (!sched_getaffinity(0, sizeof cpus, &cpus))
-		used_bring_up_to_date(&cpus);
+	if (is_known)
+		used_bring_up_to_date(window->tgid, &cpus);
 	edge->before_ns = clock_read(CLOCK_MONOTONIC);
 	edge->used_ns = process_used_ns(window->tgid);
 	is_taken = is_open_set(window, is_open) && counts_read(window, &edge->counts);
 	edge->after_ns = clock_read(CLOCK_MONOTONIC);
+	if (is_known)
+		sched_setaffinity(0, sizeof cpus, &cpus);
 	return is_taken;
 }
 
@@ -208,20 +217,48 @@ static void watch_set(bool is_watching)
 		lack_note(LACK_realtime, NULL);
 }
 
+static uint32_t others_now(const struct allocation_window *window)
+{
+	return window->company ? __atomic_load_n(window->company, __ATOMIC_RELAXED) - 1 : 0;
+}
+
+static uint64_t used_between(const struct edge *from, const struct edge *to)
+{
+	return to->used_ns > from->used_ns ? to->used_ns - from->used_ns : 0;
+}
+
+static uint64_t cost_between(const struct allocation_window *window, const struct edge *from,
+			     const struct edge *to)
+{
+	return cost_of(window, &to->counts) - cost_of(window, &from->counts);
+}
+
+/* The price is that of hits as far apart as these were. */
+static void price_settle(struct allocation_window *window, const struct edge *from,
+			 const struct edge *to)
+{
+	const uint64_t used = used_between(from, to), cost = cost_between(window, from, to);
+	const uint64_t hits = to->counts.hits - from->counts.hits;
+	const bool was_known = window->apart_ns;
+	struct probe_price now;
+
+	if (hits)
+		window->apart_ns = 1 + (used > cost ? used - cost : 0) / hits;
+	now = price_there(window, others_now(window));
+	if (was_known)
+		probe_price_mean(&window->price, now);
+	else
+		window->price = now;
+}
+
 static void sum_up(struct allocation_window *window, const struct edge *from, const struct edge *to)
 {
-	const uint64_t cost = cost_of(window, &to->counts) - cost_of(window, &from->counts);
-	const uint64_t used = to->used_ns > from->used_ns ? to->used_ns - from->used_ns : 0;
+	const uint64_t used = used_between(from, to), cost = cost_between(window, from, to);
 	const uint64_t blurred = to->after_ns - to->before_ns + from->after_ns - from->before_ns;
 
 	window->open_cost_ns = cost;
 	window->open_used_ns = used > cost ? used - cost : 0;
 	window->is_blurred = blurred > (to->before_ns - from->after_ns) / BLUR;
-}
-
-static uint32_t others_now(const struct allocation_window *window)
-{
-	return window->company ? __atomic_load_n(window->company, __ATOMIC_RELAXED) - 1 : 0;
 }
 
 static void company_add(const struct allocation_window *window, uint32_t count)
@@ -230,24 +267,40 @@ static void company_add(const struct allocation_window *window, uint32_t count)
 		__atomic_add_fetch(window->company, count, __ATOMIC_RELAXED);
 }
 
+/* Until half of what may still be spent can have been, or half of the time is over. */
+static bool pause_until_spent(const struct allocation_window *window, uint64_t since_ns)
+{
+	struct timespec pause = {0};
+	struct alloc_window_counts now;
+	uint64_t open_ns = clock_read(CLOCK_MONOTONIC) - since_ns, cost, left;
+
+	if (!counts_read(window, &now))
+		return false;
+	cost = cost_of(window, &now);
+	if (cost >= window->cost_max_ns || now.stacks >= window->stacks_max ||
+	    should_end(window) || open_ns >= OPEN_NS_MAX)
+		return false;
+	left = (window->cost_max_ns - cost) / 2;
+	if (left > OPEN_NS_MAX / 4)
+		left = OPEN_NS_MAX / 4;
+	pause.tv_nsec = left < LOOK_NS_MIN ? LOOK_NS_MIN : (long)left;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	return true;
+}
+
 static void watch(struct allocation_window *window)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_NS};
 	const uint32_t others = others_now(window);
-	struct alloc_window_counts now;
 	struct edge from, to;
 
 	watch_set(true);
 	window->price = price_there(window, others);
 	if (edge_take(window, true, &from)) {
-		do
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-		while (counts_read(window, &now) && cost_of(window, &now) < window->cost_max_ns &&
-		       now.stacks < window->stacks_max && !should_end(window) &&
-		       clock_read(CLOCK_MONOTONIC) - from.after_ns < OPEN_NS_MAX);
+		while (pause_until_spent(window, from.after_ns))
+			;
 		if (edge_take(window, false, &to)) {
 			window->is_cut = should_end(window);
-			probe_price_mean(&window->price, price_there(window, others_now(window)));
+			price_settle(window, &from, &to);
 			sum_up(window, &from, &to);
 		}
 	}

@@ -25,12 +25,13 @@ struct allocation_window {
 	int windows_map, counts_map;
 	uint64_t cost_max_ns; /* it ends when so much is spent; what its end costs comes on top */
 	uint64_t stacks_max;  /* or so many are enough */
+	uint64_t apart_ns;    /* from hit to hit, of its own time, as of the window before; 0: none */
 	const struct probe_meter *meter; /* borrowed, the same */
 	uint32_t *company; /* windows with probes where its hot one is, atomic; the same */
 	struct alloc_window settings;
 	uint32_t probe_count;
 	struct window_probe probes[ALLOC_FUNCTIONS];
-	/* the result, once is_done */
+	/* the result, once is_done; apart_ns, too */
 	struct probe_price price;
 	bool has_failed;
 	bool is_blurred; /* nobody knows exactly how long it was open */

@@ -31,8 +31,9 @@ enum {
 	CUT_OFF_SECONDS = 300, /* of its CPU time, that one window would cost its budget of */
 	MEAN_FIRST = 65536,
 	MEAN_MAX = 4 << 20, /* thinned by 2^10 it fits 32 bits: more stacks than a window has */
-	STACKS_WANTED = 64, /* in a window */
-	STACKS_ENOUGH = 192,
+	STACKS_WANTED = 128, /* in a window */
+	STACKS_ENOUGH = 384,
+	STACKS_FEW = 16, /* of so few the bytes say nothing of those that were not chosen */
 	DEAR = 4,     /* a window may cost so much more than what it sees */
 	DEAR_MAX = 3, /* windows in a row that do */
 	COST_NS_MIN = 1000000,
@@ -45,9 +46,11 @@ struct target {
 	struct allocators allocators;
 	bool is_cut_off, has_ended, has_windows;
 	uint64_t used_ns;  /* CPU time, as of the last look */
-	uint64_t since_ns; /* CPU time at the end of the last window */
+	uint64_t since_ns; /* CPU time at the end of the last window that said something */
+	uint64_t since_cost_ns;     /* of that what windows cost which said nothing */
 	int64_t credit_ns; /* of its budget */
 	uint64_t credited_ns;
+	uint64_t apart_ns;          /* CPU time from hit to hit; 0: not known */
 	int64_t window_ms;          /* when the last one ended */
 	uint32_t mean, dear, quiet; /* windows in a row that cost too much, that saw nothing */
 	struct allocation_window *window; /* that is open */
@@ -56,7 +59,7 @@ struct target {
 	/* The last one that said what the process is like: what comes after it is taken to be like
 	 * it until the next has. */
 	uint64_t told_number, open_used_ns;
-	double scale;             /* its samples have stood for so many */
+	double scale, counted;    /* its samples have stood for so many; in it alone */
 	struct window_rate rate;
 	struct held_samples told; /* some of its samples */
 };
@@ -113,11 +116,19 @@ static double deliver(struct allocation_windows *windows, const struct sample_ev
 	return (double)worth.value * (double)worth.value;
 }
 
+/* Less what windows cost that said nothing. */
+static uint64_t used_since(const struct target *target, uint64_t used)
+{
+	const uint64_t all = used > target->since_ns ? used - target->since_ns : 0;
+
+	return all > target->since_cost_ns ? all - target->since_cost_ns : 0;
+}
+
 /* What it has allocated since the last window is like what it did in that. */
 static void tail_deliver(struct allocation_windows *windows, struct target *target)
 {
 	uint64_t used = process_used_ns(target->tgid);
-	double squares = 0;
+	double squares = 0, time_ns;
 
 	if (!used)
 		used = target->used_ns;
@@ -128,12 +139,12 @@ static void tail_deliver(struct allocation_windows *windows, struct target *targ
 		return;
 	}
 	windows->counters.used_ns += used - target->since_ns;
+	time_ns = (double)used_since(target, used);
 	for (size_t i = 0; i < target->told.count; i++)
 		squares += deliver(windows, target->told.items[i], target->told.walked[i],
-				   target->told.part * (double)(used - target->since_ns) /
+				   target->told.part * target->counted * time_ns /
 					   (double)target->open_used_ns);
-	window_spread_stretch(&windows->counters.spread, &target->rate,
-			      (double)(used - target->since_ns), squares);
+	window_spread_stretch(&windows->counters.spread, &target->rate, time_ns, squares);
 }
 
 /* Not while its window is open. */
@@ -297,6 +308,7 @@ static void window_open(struct allocation_windows *windows, struct target *targe
 	window->cost_max_ns = (uint64_t)target->credit_ns;
 	window->stacks_max = STACKS_ENOUGH;
 	window->meter = &windows->meter;
+	window->apart_ns = target->apart_ns;
 	window->settings.number = windows->last_window + 1;
 	window->settings.mean = target->mean;
 	for (uint32_t i = 0; i < target->allocators.count; i++)
@@ -341,6 +353,8 @@ static void charge(struct allocation_windows *windows, struct target *target,
 	struct allocation_windows_counters *counters = &windows->counters;
 
 	target->credit_ns -= (int64_t)window->cost_ns;
+	target->since_cost_ns += window->cost_ns;
+	target->apart_ns = window->apart_ns;
 	counters->hits += window->counts.hits;
 	counters->cost_ns += window->cost_ns;
 	counters->hit_ns = (uint32_t)window->price.ns;
@@ -355,12 +369,21 @@ static void charge(struct allocation_windows *windows, struct target *target,
 /* What was allocated since the window before, as a multiple of what was while this one was open. */
 static double scale_of(const struct target *target, const struct allocation_window *window)
 {
-	uint64_t all = window->used_ns > target->since_ns ? window->used_ns - target->since_ns : 0;
+	const uint64_t all = used_since(target, window->used_ns);
 
-	all -= all > window->cost_ns ? window->cost_ns : all;
 	if (all < window->open_used_ns)
 		return 1;
 	return (double)all / (double)window->open_used_ns;
+}
+
+/* All bytes are counted, whoever is chosen of them, and wherever a sample found no room. */
+static double counted_of(const struct allocation_window *window)
+{
+	const struct alloc_window_counts *counts = &window->counts;
+
+	if (counts->stacks < STACKS_FEW || !counts->sampled)
+		return 1;
+	return (double)counts->bytes / (double)counts->sampled;
 }
 
 /* A window that says what the time since the one before was like. */
@@ -371,14 +394,17 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 	struct window_sum sum = {.bytes = (double)window->counts.bytes,
 				 .open_ns = (double)window->open_used_ns};
 
+	target->counted = counted_of(window);
 	target->scale = scale_of(target, window);
 	sum.stands_ns = target->scale * sum.open_ns;
+	target->scale *= target->counted;
 	target->open_used_ns = window->open_used_ns;
 	target->told_number = target->number;
 	windows->counters.used_ns += window->used_ns > target->since_ns
 					     ? window->used_ns - target->since_ns
 					     : 0;
 	target->since_ns = window->used_ns;
+	target->since_cost_ns = 0;
 	target->mean = mean < 1 ? 1 : mean > MEAN_MAX ? MEAN_MAX : (uint32_t)mean;
 	for (size_t i = 0; i < target->held.count; i++)
 		sum.squares += deliver(windows, target->held.items[i], target->held.walked[i],

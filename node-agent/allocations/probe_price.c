@@ -14,16 +14,19 @@
 
 enum {
 	FIRST_CALLS = 4096,
-	CALLS = 256,
-	STEPPED_CALLS = 64,
+	CALLS = 288,
+	STEPPED_CALLS = 72,
+	FEWER_FROM_NS = 1000, /* as long as those that are as far apart */
+	BLOCKS = 9, /* of calls without a probe and with one, in turn; the middle one counts */
 	GUESSED_NS = 2000,
 	COMPANY = 4,
 };
 
 /* An instruction that the kernel knows how to do itself, as it does what most functions begin with;
- * and one that it has to step over, which takes a second trap. */
+ * and one that it has to step over, which takes a second trap. The third never has a probe. */
 void probe_price_own_known(uint64_t size);
 void probe_price_own_stepped(uint64_t size);
+void probe_price_own_free(uint64_t size);
 #if defined(__x86_64__)
 #define KNOWN   "push %rbx\n\tpop %rbx"
 #define STEPPED "xorl %eax, %eax\n\tret\n"
@@ -38,6 +41,9 @@ __asm__(".pushsection .text\n"
 	".type probe_price_own_stepped, %function\n"
 	"probe_price_own_stepped:\n\t" STEPPED
 	".size probe_price_own_stepped, . - probe_price_own_stepped\n"
+	".type probe_price_own_free, %function\n"
+	"probe_price_own_free:\n\t" KNOWN "\n\tret\n"
+	".size probe_price_own_free, . - probe_price_own_free\n"
 	".popsection\n");
 
 typedef void (*own_function)(uint64_t size);
@@ -56,20 +62,49 @@ static uint64_t program_ns(int counts_map)
 	return bpf_map_read(counts_map, &self, &counts, NULL) ? counts.ns : 0;
 }
 
-/* What the traps cost, and the call. */
-static uint64_t call_ns(const struct probe_meter *meter, own_function own, unsigned calls)
+/* Of the kind that a trap slows down in a usual program: what was just written is read again. */
+static void work(uint64_t rounds)
 {
-	const uint64_t programs = program_ns(meter->counts_map);
-	struct timespec before, after;
-	uint64_t ns;
+	for (volatile uint64_t i = 0; i < rounds; i = i + 1)
+		;
+}
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
-	for (unsigned i = 0; i < calls; i++)
+static uint64_t used_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t calls_ns(own_function own, unsigned calls, uint64_t rounds)
+{
+	const uint64_t before = used_ns();
+
+	for (unsigned i = 0; i < calls; i++) {
 		own(0); /* of no bytes: no stack is taken */
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
-	ns = (uint64_t)(after.tv_sec - before.tv_sec) * 1000000000 + (uint64_t)after.tv_nsec -
-	     (uint64_t)before.tv_nsec;
-	return less(ns, program_ns(meter->counts_map) - programs) / calls;
+		work(rounds);
+	}
+	return used_ns() - before;
+}
+
+/* What one call's trap costs, without our programs. Who is interrupted in between does not count. */
+static uint64_t trap_ns(const struct probe_meter *meter, own_function own, unsigned calls,
+			uint64_t rounds)
+{
+	uint64_t traps[BLOCKS], programs, without, ns;
+
+	calls /= BLOCKS;
+	for (unsigned i = 0, at; i < BLOCKS; i++) {
+		without = calls_ns(probe_price_own_free, calls, rounds);
+		programs = program_ns(meter->counts_map);
+		ns = calls_ns(own, calls, rounds);
+		ns = less(ns, without + program_ns(meter->counts_map) - programs) / calls;
+		for (at = i; at > 0 && traps[at - 1] > ns; at--)
+			traps[at] = traps[at - 1];
+		traps[at] = ns;
+	}
+	return traps[BLOCKS / 2];
 }
 
 /* Where in our own file the function lies. */
@@ -118,8 +153,7 @@ static void company_measure(struct probe_meter *meter, int program)
 		are_there &= probes[i] >= 0;
 	}
 	if (are_there)
-		meter->company_ns = less(less(call_ns(meter, probe_price_own_known, FIRST_CALLS),
-					      meter->without_ns),
+		meter->company_ns = less(trap_ns(meter, probe_price_own_known, FIRST_CALLS, 0),
 					 meter->first.ns) /
 				    COMPANY;
 	for (unsigned i = 0; i < COMPANY; i++)
@@ -137,20 +171,18 @@ void probe_meter_open(struct probe_meter *meter, int windows_map, int counts_map
 				      .stepped = -1,
 				      .counts_map = counts_map,
 				      .first = {GUESSED_NS, 2 * GUESSED_NS}};
-	meter->without_ns = call_ns(meter, probe_price_own_known, FIRST_CALLS);
+	meter->work_ns = calls_ns(probe_price_own_free, 1, PROBE_WORK_ROUNDS);
 	if (!bpf_map_write(windows_map, &self, &settings, err) ||
 	    !bpf_map_write(counts_map, &self, &none, err))
 		return;
 	meter->probe = own_probe(probe_price_own_known, self, program, err);
 	if (meter->probe < 0)
 		return;
-	meter->first.ns = less(call_ns(meter, probe_price_own_known, FIRST_CALLS),
-			       meter->without_ns);
+	meter->first.ns = trap_ns(meter, probe_price_own_known, FIRST_CALLS, 0);
 	company_measure(meter, program);
 	meter->stepped = own_probe(probe_price_own_stepped, self, program, err);
 	if (meter->stepped >= 0)
-		meter->first.stepped_ns = less(call_ns(meter, probe_price_own_stepped, CALLS),
-					       meter->without_ns);
+		meter->first.stepped_ns = trap_ns(meter, probe_price_own_stepped, CALLS, 0);
 }
 
 void probe_meter_close(struct probe_meter *meter)
@@ -162,19 +194,25 @@ void probe_meter_close(struct probe_meter *meter)
 	meter->probe = meter->stepped = -1;
 }
 
-struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped)
+struct probe_price probe_price_now(const struct probe_meter *meter, bool is_stepped,
+				   uint64_t apart_ns)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 	struct probe_price price = meter->first;
-	uint64_t ns, stepped_ns = 0;
+	uint64_t rounds, ns, stepped_ns = 0;
+	unsigned calls = CALLS;
 
+	if (apart_ns > PROBE_APART_NS_MAX)
+		apart_ns = PROBE_APART_NS_MAX;
+	if (apart_ns > FEWER_FROM_NS)
+		calls = calls * FEWER_FROM_NS / (unsigned)apart_ns;
+	rounds = meter->work_ns ? apart_ns * PROBE_WORK_ROUNDS / meter->work_ns : 0;
 	if (meter->probe < 0 || !meter->first.ns)
 		return price;
 	pthread_mutex_lock(&one_at_a_time); /* the programs' time is that of the process */
-	ns = less(call_ns(meter, probe_price_own_known, CALLS), meter->without_ns);
+	ns = trap_ns(meter, probe_price_own_known, calls, rounds);
 	if (is_stepped && meter->stepped >= 0)
-		stepped_ns = less(call_ns(meter, probe_price_own_stepped, STEPPED_CALLS),
-				  meter->without_ns);
+		stepped_ns = trap_ns(meter, probe_price_own_stepped, STEPPED_CALLS, rounds);
 	pthread_mutex_unlock(&one_at_a_time);
 	if (!ns)
 		return price;
