@@ -176,6 +176,11 @@ double flame_request_unknown_spread(const struct flame_request *flame)
 	return flame->by_samples || flame->sampling == SAMPLING_EVEN ? 0 : 1;
 }
 
+const struct sampling *flame_request_sampling(const struct flame_request *flame)
+{
+	return flame->sampling == SAMPLING_WHOLE ? NULL : &flame->sampled;
+}
+
 double hosts_windows(const struct host_accounting *hosts, uint32_t count)
 {
 	double windows = 0, within = 0, between = 0;
@@ -420,10 +425,10 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	out->samples += flame->result->cut.samples;
 	out->is_sampled = flame->sampling != SAMPLING_WHOLE;
 	out->sampled = flame->sampled;
-	out->error = sampling_error(out->value,
-				    flame->squares + sampling_squares(out->cut_by_memory,
-								      flame->result->cut.samples,
-								      &flame->sampled));
+	out->squares = flame->squares + sampling_squares(out->cut_by_memory,
+							 flame->result->cut.samples,
+							 &flame->sampled);
+	out->error = sampling_error(out->value, out->squares);
 	hosts_accounting(flame->result->hosts, flame->result->host_count, out);
 	out->reported_ms = reported_sum(flame->result->host_steps, flame->result->host_step_count);
 	out->cpus = flame->cpus;

@@ -92,6 +92,9 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 /* The spread where there are too few rows to tell. */
 double flame_request_unknown_spread(const struct flame_request *flame);
 
+/* NULL: of the type all there is was told. */
+const struct sampling *flame_request_sampling(const struct flame_request *flame);
+
 /* Of struct sampling: 0, too, where they do not tell. */
 double hosts_windows(const struct host_accounting *hosts, uint32_t count);
 

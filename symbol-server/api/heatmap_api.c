@@ -10,6 +10,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/heat_map.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/json_writer.h"
 
@@ -136,7 +137,16 @@ static void write_answer(struct http_response *response, const struct heat_reque
 	const struct heat_map *map = &heat->map;
 	struct json json = json_start(&response->body);
 	struct accounting accounting = {.samples = heat->sum.samples, .value = heat->sum.value};
+	int type = profile_type_find(heat->query.type, strlen(heat->query.type));
+	struct sampling sampling = {
+		.spread = profile_type_sampling((unsigned)type) == SAMPLING_UNEVEN,
+		.windows = hosts_windows(heat->all->hosts, heat->all->host_count)};
 
+	accounting.is_sampled = profile_type_sampling((unsigned)type) != SAMPLING_WHOLE;
+	accounting.sampled = sampling;
+	accounting.error = sampling_error(
+		accounting.value,
+		sampling_squares(accounting.value, accounting.samples, &sampling));
 	hosts_accounting(heat->all->hosts, heat->all->host_count, &accounting);
 	json_open(&json, '{');
 	json_key_string(&json, "type", heat->query.type);

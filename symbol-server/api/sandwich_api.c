@@ -8,6 +8,7 @@
 #include "symbol-server/api/flame_request.h"
 #include "symbol-server/api/name_search.h"
 #include "symbol-server/api/parameters.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/flamegraph/sandwich.h"
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/flame_formats.h"
@@ -22,7 +23,7 @@ enum {
 	"type from until exact match group_by focus ignore hide hide_kind hide_module "          \
 	"only_module build_id root demangle collapse idle value function function_match module file " \
 	"max_nodes "                                                                             \
-	"min_share format"
+	"min_share errors format"
 
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */
@@ -38,6 +39,7 @@ struct sandwiching {
 	struct wanted wanted;
 	struct sandwich sandwich;
 	struct flame_limit limit;
+	bool with_errors;
 };
 
 static bool no_memory(struct error *err)
@@ -167,6 +169,10 @@ static bool sandwich_json(const struct flame_answer *answer, struct buffer *out)
 	json_key_int(json, "until", answer->until_ms);
 	json_key_string(json, "function", whole->function);
 	json_key_uint(json, "total", sandwich->callees->nodes[0].total);
+	if (answer->accounting->is_sampled)
+		json_key_uint(json, "error",
+			      sampling_error(sandwich->callees->nodes[0].total,
+					     sandwich->callees->nodes[0].total_squares));
 	json_key_uint(json, "total_samples", sandwich->callees->nodes[0].total_samples);
 	json_key(json, "functions");
 	top_functions_json(json, answer);
@@ -201,6 +207,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 			  .modules = at->wanted.modules,
 			  .module_count = at->wanted.module_count,
 			  .accounting = &accounting,
+			  .with_errors = at->with_errors,
 			  .memory = query_life_bytes(flame->life)},
 		.sandwich = &at->sandwich,
 		.function = http_request_query(request, "function"),
@@ -228,6 +235,7 @@ void api_sandwich_get(struct http_request *request, struct http_response *respon
 	ok = flame_request_read(request, SANDWICH_PARAMETERS, "", &at->flame, &err) &&
 	     read_function(request, &at->wanted, &err) &&
 	     flame_request_limit(request, &at->limit, &err) &&
+	     parameter_flag(request, "errors", &at->with_errors, &err) &&
 	     answer_format_read(request, formats, &format, &err) &&
 	     flame_request_run(&at->flame, context, &err) && build(at, &err) &&
 	     write_answer(request, response, at, format, &err);

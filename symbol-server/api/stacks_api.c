@@ -109,6 +109,7 @@ static void put_frames(struct look *look, const struct result_stack *stack)
 
 struct holder {
 	uint64_t value, samples;
+	double squares;
 	uint32_t group;
 };
 
@@ -121,6 +122,12 @@ static int compare_holders(const void *left, const void *right)
 	return (a->group > b->group) - (a->group < b->group);
 }
 
+static void put_error(struct look *look, uint64_t value, double squares)
+{
+	if (flame_request_sampling(&look->flame))
+		json_key_uint(&look->json, "error", sampling_error(value, squares));
+}
+
 static void put_holder(struct look *look, const struct label_groups *groups,
 		       const struct holder *holder)
 {
@@ -131,6 +138,7 @@ static void put_holder(struct look *look, const struct label_groups *groups,
 		json_key_string(&look->json, query->groups[i],
 				groups->list[holder->group].values[i]);
 	json_key_uint(&look->json, "value", holder->value);
+	put_error(look, holder->value, holder->squares);
 	json_key_uint(&look->json, "samples", holder->samples);
 	json_close(&look->json, '}');
 }
@@ -151,6 +159,8 @@ static bool add_holders(struct look *look, struct label_groups *groups, struct h
 		holders[group].group = group;
 		holders[group].value += stack->value;
 		holders[group].samples += stack->samples;
+		holders[group].squares +=
+			sampling_squares(stack->value, stack->samples, &look->flame.sampled);
 	}
 	return true;
 }
@@ -192,7 +202,8 @@ static bool put_traces(struct look *look, struct error *err)
 	flame->query.by_span = flame->query.by_bucket = true;
 	flame->query.groups[flame->query.group_count++] = "thread";
 	ok = flame_request_ask(flame, look->api, err) &&
-	     trace_sums_make(&sums, flame->result, is_wanted, look, flame->life, err);
+	     trace_sums_make(&sums, flame->result, flame_request_sampling(flame), is_wanted, look,
+			     flame->life, err);
 	if (ok && !trace_sums_json(&sums, &look->json, look->limit, is_wanted, look, &shown))
 		ok = error_set(err, ERROR_MEMORY, "out of memory; try again later");
 	if (ok)
@@ -209,11 +220,11 @@ static bool put_traces(struct look *look, struct error *err)
 }
 
 /* Sums of it in the result; look->found one of them, or NULL. */
-static bool add_up(struct look *look, uint64_t *value, uint64_t *samples, struct error *err)
+static bool add_up(struct look *look, struct accounting *sum, struct error *err)
 {
 	const struct samples_result *result = look->flame.result;
 
-	*value = *samples = 0;
+	look->flame.squares = 0;
 	look->found = NULL;
 	for (size_t i = 0; i < result->stack_count; i++) {
 		if (!query_life_goes_on(look->flame.life, err))
@@ -221,9 +232,15 @@ static bool add_up(struct look *look, uint64_t *value, uint64_t *samples, struct
 		if (!is_wanted(look, &result->stacks[i]))
 			continue;
 		look->found = &result->stacks[i];
-		*value += result->stacks[i].value;
-		*samples += result->stacks[i].samples;
+		sum->value += result->stacks[i].value;
+		sum->samples += result->stacks[i].samples;
+		look->flame.squares +=
+			sampling_squares(result->stacks[i].value, result->stacks[i].samples,
+					 &look->flame.sampled);
 	}
+	sum->is_sampled = flame_request_sampling(&look->flame);
+	sum->sampled = look->flame.sampled;
+	sum->error = sampling_error(sum->value, look->flame.squares);
 	return true;
 }
 
@@ -254,11 +271,12 @@ static bool put_type(struct look *look, unsigned type, struct error *err)
 	struct accounting accounting = {.is_of_sums = true};
 
 	flame->query.type = profile_type_name(type);
+	flame->sampling = profile_type_sampling(type);
 	/* A gauge's other stacks say how long there was one. */
 	flame->query.stack_id = profile_type_is_gauge(type) ? NULL : &look->id;
 	if (!flame_request_ask(flame, look->api, err))
 		return false;
-	if (!add_up(look, &accounting.value, &accounting.samples, err))
+	if (!add_up(look, &accounting, err))
 		return false;
 	if (look->found && !put_head(look, err))
 		return false;
@@ -267,6 +285,7 @@ static bool put_type(struct look *look, unsigned type, struct error *err)
 		json_key_string(&look->json, "type", flame->query.type);
 		json_key_string(&look->json, "unit", profile_type_unit(type));
 		json_key_uint(&look->json, "value", accounting.value);
+		put_error(look, accounting.value, flame->squares);
 		json_key_uint(&look->json, "samples", accounting.samples);
 		accounting.cut = accounting.cut_by_memory = flame->result->cut.value;
 		hosts_accounting(flame->result->hosts, flame->result->host_count, &accounting);

@@ -26,7 +26,8 @@ enum {
 };
 
 #define TIMELINE_PARAMETERS \
-	"type from until exact match group_by focus ignore hide demangle value step limit format"
+	"type from until exact match group_by focus ignore hide demangle value step limit errors " \
+	"format"
 
 struct group { /* one combination of the labels' values */
 	struct timeline_sum sum;
@@ -42,7 +43,7 @@ struct timing {
 	struct flame_request flame;
 	struct samples_timeline *timeline; /* NULL: stacks were asked for */
 	int64_t step_ms, first_ms;
-	bool is_step_asked;
+	bool is_step_asked, with_errors;
 	uint32_t step_count, limit;
 	struct hash_table point_index;
 	struct label_groups labels;
@@ -521,6 +522,7 @@ static bool write_answer(struct http_response *response, struct timing *timing,
 		.first_ms = timing->first_ms,
 		.resolution_ms = timeline ? timeline->resolution_ms : flame->result->resolution_ms,
 		.step_count = timing->step_count,
+		.with_errors = timing->with_errors,
 	};
 
 	if (timing->flame.is_gauge)
@@ -558,6 +560,7 @@ void api_timeline_get(struct http_request *request, struct http_response *respon
 	ok = flame_request_read(request, TIMELINE_PARAMETERS, "", &timing.flame, &err) &&
 	     read_step(request, &timing, &err) &&
 	     parameter_uint(request, "limit", 1, LIMIT_MAX, &timing.limit, &err) &&
+	     parameter_flag(request, "errors", &timing.with_errors, &err) &&
 	     answer_format_read(request, formats, &format, &err) && ask(&timing, context, &err) &&
 	     write_answer(response, &timing, format, &err);
 	if (!ok)

@@ -87,6 +87,8 @@ static void add(struct trace_sums *sums, const struct result_stack *stack, int64
 		trace->until_ms = stack->bucket_ms + step_ms;
 	trace->value += stack->value;
 	trace->samples += stack->samples;
+	if (sums->sampling)
+		trace->squares += sampling_squares(stack->value, stack->samples, sums->sampling);
 	trace->spans += !is_seen[stack->span];
 	is_seen[stack->span] = 1;
 	sums->value += stack->value;
@@ -124,10 +126,11 @@ static int compare(const void *left, const void *right, void *context)
 }
 
 bool trace_sums_make(struct trace_sums *sums, const struct samples_result *result,
-		     trace_stack_fn *is_wanted, void *context, struct query_life *life,
+		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context, struct query_life *life,
 		     struct error *err)
 {
-	*sums = (struct trace_sums){.result = result, .life = life};
+	*sums = (struct trace_sums){
+		.result = result, .sampling = sampling, .life = life};
 	hash_table_init(&sums->index, UINT32_MAX >> 1);
 	if (!make_room(sums, err) || !number_spans(sums, err) ||
 	    !add_all(sums, is_wanted, context, err))
@@ -187,7 +190,8 @@ static void put_texts(struct json *json, const struct trace_texts *texts, const 
 	json_close(json, ']');
 }
 
-static void put_trace(struct json *json, const struct trace_sum *trace, const struct shown *shown)
+static void put_trace(struct json *json, const struct trace_sum *trace, bool is_sampled,
+		      const struct shown *shown)
 {
 	char hex[2 * TRACE_BYTES + 1];
 
@@ -196,6 +200,8 @@ static void put_trace(struct json *json, const struct trace_sum *trace, const st
 	json_open(json, '{');
 	json_key_string(json, "trace_id", hex);
 	json_key_uint(json, "value", trace->value);
+	if (is_sampled)
+		json_key_uint(json, "error", sampling_error(trace->value, trace->squares));
 	json_key_uint(json, "samples", trace->samples);
 	json_key_uint(json, "trace_value", trace->trace_value);
 	json_key_uint(json, "spans", trace->spans);
@@ -228,7 +234,7 @@ bool trace_sums_json(const struct trace_sums *sums, struct json *json, uint32_t 
 	json_open(json, '[');
 	for (uint32_t i = 0; ok && i < count; i++) {
 		*shown_value += sums->list[sums->order[i]].value;
-		put_trace(json, &sums->list[sums->order[i]], &shown[i]);
+		put_trace(json, &sums->list[sums->order[i]], sums->sampling, &shown[i]);
 	}
 	json_close(json, ']');
 	free(place);

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/hash_table.h"
 #include "symbol-server/api/query_life.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/store/samples.h"
 
@@ -18,6 +19,7 @@ struct trace_sum {
 	uint8_t id[16];
 	uint32_t spans;            /* with a wanted sample */
 	uint64_t value, samples;   /* of the stacks that were wanted */
+	double squares;            /* sampling_error.h */
 	uint64_t trace_value;      /* of all its stacks in the result */
 	int64_t from_ms, until_ms; /* whole steps of the query */
 };
@@ -29,6 +31,7 @@ struct trace_texts { /* distinct values of one name, as they were met; borrowed 
 };
 
 struct trace_sums {
+	const struct sampling *sampling; /* borrowed; NULL: all there is was told */
 	struct trace_sum *list;
 	uint32_t count;
 	uint32_t *order; /* most valuable first: wanted_count of them */
@@ -44,10 +47,10 @@ struct trace_sums {
 
 typedef bool trace_stack_fn(void *context, const struct result_stack *stack);
 
-/* is_wanted NULL: all. A trace without a wanted stack is not in order. Borrows the result. False:
- * err says why. Release it in either case. */
+/* is_wanted NULL: all. A trace without a wanted stack is not in order. Borrows the result and
+ * sampling. False: err says why. Release it in either case. */
 bool trace_sums_make(struct trace_sums *sums, const struct samples_result *result,
-		     trace_stack_fn *is_wanted, void *context, struct query_life *life,
+		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context, struct query_life *life,
 		     struct error *err);
 
 /* "traces":[…] of the first limit, with the distinct values of names (labels of series, thread).

@@ -208,8 +208,9 @@ static bool look_at_traces(struct hunt *hunt, struct api *api, struct error *err
 	query->span_wanted = is_best;
 	query->span_context = &hunt->top;
 	return flame_request_run(&hunt->flame, api, err) && mark_nodes(hunt, err) &&
-	       trace_sums_make(&hunt->sums, hunt->flame.result, is_wanted, hunt, hunt->flame.life,
-			       err);
+	       trace_sums_make(&hunt->sums, hunt->flame.result,
+			       flame_request_sampling(&hunt->flame), is_wanted, hunt,
+			       hunt->flame.life, err);
 }
 
 /* --- answering --- */
@@ -237,6 +238,11 @@ static bool write_answer(struct http_response *response, struct hunt *hunt, stru
 	accounting.cut_by_memory = hunt->cut;
 	accounting.cut += hunt->cut;
 	accounting.value += hunt->cut;
+	accounting.is_sampled = flame_request_sampling(flame);
+	accounting.sampled = flame->sampled;
+	accounting.error = sampling_error(accounting.value,
+					  sampling_squares(accounting.value, accounting.samples,
+							   &flame->sampled));
 	json_key(&json, "accounting");
 	accounting_json(&json, &accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');

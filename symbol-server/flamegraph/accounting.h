@@ -29,7 +29,8 @@ struct accounting {
 	uint64_t value, samples; /* what the answer contains before any cut */
 	bool is_sampled;         /* false: nothing of this type is */
 	uint64_t error;          /* of value: sampling_error.h */
-	struct sampling sampled; /* likewise */
+	double squares;          /* likewise */
+	struct sampling sampled;
 	uint64_t windows;        /* that samples of memory come from; 0: from none */
 	uint64_t taken, lost;    /* of the selected hosts in that time, samples */
 	struct {

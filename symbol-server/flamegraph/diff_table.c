@@ -6,6 +6,7 @@
 
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/diff_verdicts.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 enum { CELLS_PER_ROW = 8 /* at the limit of rows */ };
 
@@ -226,6 +227,17 @@ double diff_table_normalized(const struct diff_table *table, enum diff_side side
 						     : 1;
 
 	return by > 0 ? (double)value / by : 0;
+}
+
+double diff_table_error(const struct diff_table *table, enum diff_side side,
+			const struct diff_row *row)
+{
+	const struct diff_sum *sum = &(table->by_total ? row->total : row->self)[side];
+	double at = side == DIFF_BASE ? row->before : row->after;
+	double count = (double)sum->samples * (table->effective > 0 ? table->effective : 1);
+	double rest = table->norm == DIFF_SHARE ? 1 - at : 1;
+
+	return count > 0 ? NORMAL_95 * sqrt(count * fmax(0, rest) + 1) * at / count : 0;
 }
 
 static void compare_sides(const struct diff_table *table, struct diff_row *row)

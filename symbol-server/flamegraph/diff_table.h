@@ -112,6 +112,10 @@ bool diff_table_add(struct diff_table *table, const struct diff_stack *stack);
  * no memory. */
 bool diff_table_test(struct diff_table *table, size_t intervals);
 
+/* ± of a row's before or after, 95 %: of its effective samples. */
+double diff_table_error(const struct diff_table *table, enum diff_side side,
+			const struct diff_row *row);
+
 /* A value of a side as norm has it. */
 double diff_table_normalized(const struct diff_table *table, enum diff_side side, uint64_t value);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbol-server/flamegraph/change_test.h"
+#include "symbol-server/flamegraph/sampling_error.h"
 
 struct window { /* of a list of steps */
 	uint32_t from, until;
@@ -202,6 +203,12 @@ static bool find_window(const struct scan *scan, const struct segment *list, str
 
 /* --- a change --- */
 
+/* unit: the share that one effective sample is. */
+static double share_error(double count, double unit)
+{
+	return NORMAL_95 * sqrt(fmax(0, count * (1 - count * unit)) + 1) * unit;
+}
+
 static int compare_moved(const void *left, const void *right)
 {
 	const struct hot_moved *a = left, *b = right;
@@ -235,6 +242,8 @@ static bool put_moved(const struct scan *scan, const struct segment *list,
 			.function = f,
 			.before = (scan->counts[list->count] - inside) * unit / out,
 			.after = inside * unit / in,
+			.before_error = share_error(scan->counts[list->count] - inside, unit / out),
+			.after_error = share_error(inside, unit / in),
 			.p = p,
 		};
 	}

@@ -34,6 +34,7 @@ struct hot_mix { /* one process */
 struct hot_moved { /* a function whose share changed */
 	uint32_t function;
 	double before, after; /* its share outside, inside of the window */
+	double before_error, after_error; /* ± of these, 95 % */
 	double p;             /* of that window, times the functions of the process */
 };
 

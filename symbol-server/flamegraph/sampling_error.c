@@ -4,7 +4,6 @@
 #include <math.h>
 
 enum { DEGREES_MIN = 10 };
-#define NORMAL_95 1.959964
 #define ROUNDING  1e-6 /* of values that are whole numbers */
 /* Student's square by that of a normal one, of the efficiency of successive differences (2/3) */
 #define FEW_WINDOWS 3.6

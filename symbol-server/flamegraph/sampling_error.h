@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define NORMAL_95        1.959964
 #define SPREAD_OF_STACKS 1.0  /* at most, of samples of one stack: */
 #define SPREAD_OF_SUMS   10.0 /* and of those of many */
 

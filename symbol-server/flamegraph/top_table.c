@@ -91,8 +91,10 @@ bool top_table_add(struct top_table *table, const struct flame_frame *frames, si
 	uint64_t stack = ++table->stacks;
 
 	table->last_self = UINT32_MAX;
-	if (depth)
+	if (depth) {
 		table->self_of_kind[frames[depth - 1].kind] += value;
+		table->squares_of_kind[frames[depth - 1].kind] += squares;
+	}
 	for (size_t i = 0; i < depth; i++) {
 		struct top_function *function;
 		bool is_self = i + 1 == depth;

@@ -29,6 +29,7 @@ struct top_table {
 	uint64_t cut;       /* value that they would have had as self */
 	uint64_t
 		self_of_kind[FRAME_KIND_COUNT]; /* of all frames, those that are no functions too */
+	double squares_of_kind[FRAME_KIND_COUNT];
 	/* private below */
 	size_t capacity, limit;
 	uint64_t stacks;

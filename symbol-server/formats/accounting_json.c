@@ -33,6 +33,16 @@ static void put_incomplete(struct json *json, const struct accounting *accountin
 	json_close(json, ']');
 }
 
+/* As if its samples weighed what all do. */
+static void put_part_error(struct json *json, const struct accounting *accounting, const char *key,
+			   uint64_t part)
+{
+	double share = accounting->value ? (double)part / (double)accounting->value : 0;
+
+	if (accounting->is_sampled)
+		json_key_uint(json, key, sampling_error(part, accounting->squares * share));
+}
+
 void accounting_json(struct json *json, const struct accounting *accounting,
 		     enum accounting_detail detail)
 {
@@ -65,11 +75,14 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 		if (detail != ACCOUNTING_WITHOUT_REASONS)
 			put_incomplete(json, accounting, detail);
 		json_key_uint(json, "nameless_value", accounting->nameless_value);
+		put_part_error(json, accounting, "nameless_error", accounting->nameless_value);
 		json_key_uint(json, "nameless_modules", accounting->nameless_modules);
 		json_key_uint(json, "unsymbolized", accounting->unsymbolized);
 	}
-	if (accounting->folds_idle)
+	if (accounting->folds_idle) {
 		json_key_uint(json, "idle_value", accounting->idle_value);
+		put_part_error(json, accounting, "idle_error", accounting->idle_value);
+	}
 	json_key_uint(json, "cut", accounting->cut);
 	if (accounting->cut_by_memory)
 		json_key_uint(json, "cut_by_memory", accounting->cut_by_memory);

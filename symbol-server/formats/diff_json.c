@@ -31,6 +31,8 @@ static void put_row(struct json *json, const struct diff_answer *answer, const s
 	json_key_uint(json, "base_samples", measure[DIFF_BASE].samples);
 	put_number(json, "before", row->before);
 	put_number(json, "after", row->after);
+	put_number(json, "before_error", diff_table_error(answer->functions, DIFF_BASE, row));
+	put_number(json, "after_error", diff_table_error(answer->functions, DIFF_COMPARE, row));
 	put_number(json, "change", row->change);
 	put_number(json, "ci_low", row->change_low);
 	put_number(json, "ci_high", row->change_high);

@@ -33,7 +33,7 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 
 	buffer_append_text(out, "name,file,line,module,build_id,self,total,base_self,base_total,"
 				"samples,base_samples,before,after,change,ci_low,ci_high,state,"
-				"recorded,sustained,signature\r\n");
+				"recorded,sustained,signature,before_error,after_error\r\n");
 	for (size_t i = 0; i < table->function_count && i < answer->functions_limit && !out->failed;
 	     i++) {
 		const struct diff_row *function = &table->functions[i];
@@ -62,6 +62,8 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 		buffer_printf(out, ",%s,%d,%s,", diff_state_names[function->state],
 			      function->is_recorded, diff_sustained_names[function->sustained]);
 		csv_put_text(out, function->frame.signature ? function->frame.signature : "");
+		put_cell(out, diff_table_error(table, DIFF_BASE, function));
+		put_cell(out, diff_table_error(table, DIFF_COMPARE, function));
 		buffer_append_text(out, "\r\n");
 	}
 	return !out->failed;
@@ -76,7 +78,8 @@ static void put_side(struct buffer *out, const char *name, const struct flame_an
 
 	human_time(side->from_ms, from);
 	human_time(side->until_ms, until);
-	human_value(side->accounting->value, side->unit, value);
+	human_sampled_value(side->accounting->value, side->accounting->error, side->unit,
+			    side->accounting->is_sampled, value);
 	human_share(side->accounting->nameless_value, side->accounting->value, unnamed);
 	human_share(side->accounting->lost, side->accounting->taken, lost);
 	buffer_printf(out, "| %s | %s … %s | %s | %" PRIu64 " | %" PRIu64 " | %s | %s | ", name,
@@ -106,6 +109,21 @@ static void put_rate(struct buffer *out, const struct diff_answer *answer, doubl
 	}
 	human_value((uint64_t)(rate < 1.8e19 ? rate + 0.5 : 0), answer->flame.unit, text);
 	buffer_printf(out, "%s%s", text, strcmp(answer->norm, "raw") ? "/s" : "");
+}
+
+/* A cell with its left edge. */
+static void put_sampled_rate(struct buffer *out, const struct diff_answer *answer,
+			     enum diff_side side, const struct diff_row *row)
+{
+	double error = diff_table_error(answer->functions, side, row);
+
+	buffer_append_text(out, "| ");
+	put_rate(out, answer, side == DIFF_BASE ? row->before : row->after);
+	if (error > 0 && answer->flame.accounting->is_sampled) {
+		buffer_append_text(out, " ± ");
+		put_rate(out, answer, error);
+	}
+	buffer_append_char(out, ' ');
 }
 
 /* An end of an interval, which may have none. */
@@ -143,11 +161,9 @@ static void put_row(struct buffer *out, const struct diff_answer *answer,
 	const struct flame_module *module = module_of(answer, &row->frame);
 	struct human_marks marks = human_marks(&row->frame);
 
+	put_sampled_rate(out, answer, DIFF_BASE, row);
+	put_sampled_rate(out, answer, DIFF_COMPARE, row);
 	buffer_append_text(out, "| ");
-	put_rate(out, answer, row->before);
-	buffer_append_text(out, " | ");
-	put_rate(out, answer, row->after);
-	buffer_append_text(out, " | ");
 	put_difference(out, row);
 	if (row->is_process)
 		marks.before = marks.after = "";

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/hotspots_links.h"
 
@@ -87,6 +88,8 @@ static void put_moved(struct writing *writing, const struct hot_change *change, 
 				writing->answer->spots->functions[moved->function].name);
 		put_share(json, "before", moved->before);
 		put_share(json, "after", moved->after);
+		put_share(json, "before_error", moved->before_error);
+		put_share(json, "after_error", moved->after_error);
 		put_number(json, "p", moved->p);
 		json_close(json, '}');
 		shown++;
@@ -180,6 +183,17 @@ static size_t step_length(const struct hot_cell *cells, size_t count)
 	return length;
 }
 
+static void put_value(struct writing *writing, uint64_t value, uint64_t samples)
+{
+	const struct accounting *accounting = writing->answer->flame.accounting;
+
+	json_key_uint(writing->json, "value", value);
+	if (accounting->is_sampled)
+		json_key_uint(writing->json, "error",
+			      sampling_error(value, sampling_squares(value, samples,
+								     &accounting->sampled)));
+}
+
 static void put_step(struct writing *writing, const struct hot_cell *step, size_t count,
 		     const struct hot_cell *before, size_t before_count)
 {
@@ -188,7 +202,7 @@ static void put_step(struct writing *writing, const struct hot_cell *step, size_
 
 	json_open(json, '{');
 	json_key_int(json, "time", answer->first_ms + step->step * answer->step_ms);
-	json_key_uint(json, "value", step->value);
+	put_value(writing, step->value, step->samples);
 	json_key_uint(json, "samples", step->samples);
 	json_key(json, "top");
 	json_open(json, '[');
@@ -197,7 +211,7 @@ static void put_step(struct writing *writing, const struct hot_cell *step, size_
 
 		json_open(json, '{');
 		put_function_number(writing, step[i].function);
-		json_key_uint(json, "value", step[i].value);
+		put_value(writing, step[i].value, step[i].samples);
 		put_share(json, "share", share);
 		if (before)
 			put_share(json, "change",
@@ -219,7 +233,7 @@ static void put_process(struct writing *writing, uint32_t number)
 
 	json_open(json, '{');
 	put_labels(writing, number);
-	json_key_uint(json, "value", process->value / parts);
+	put_value(writing, process->value / parts, process->samples / parts);
 	json_key_uint(json, "samples", process->samples / parts);
 	json_key_uint(json, "changes", process->changes);
 	json_key(json, "steps");

@@ -7,6 +7,16 @@
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/quoted.h"
 
+static void put_errors(struct json *json, const struct timeline_answer *answer,
+		       const struct timeline_line *line)
+{
+	json_key(json, "errors");
+	json_open(json, '[');
+	for (uint32_t i = 0; i < answer->step_count; i++)
+		json_uint(json, sampling_error(line->steps[i].value, line->steps[i].squares));
+	json_close(json, ']');
+}
+
 static void put_points(struct json *json, const struct timeline_answer *answer,
 		       const struct timeline_line *line)
 {
@@ -24,6 +34,8 @@ static void put_points(struct json *json, const struct timeline_answer *answer,
 		json_close(json, ']');
 	}
 	json_close(json, ']');
+	if (answer->with_errors && answer->flame.accounting->is_sampled)
+		put_errors(json, answer, line);
 }
 
 void timeline_reported_json(struct json *json, const struct timeline_time *times, int64_t first_ms,

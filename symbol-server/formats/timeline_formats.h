@@ -31,6 +31,7 @@ struct timeline_answer {
 	size_t line_count;
 	struct timeline_line other; /* the sum of those left out; values is not looked at */
 	size_t other_count;
+	bool with_errors;                  /* JSON: of each step, where anything is sampled */
 	const struct timeline_time *times; /* step_count of them; NULL: not known */
 };
 

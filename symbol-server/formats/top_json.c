@@ -67,6 +67,7 @@ void top_functions_json(struct json *json, const struct flame_answer *answer)
 
 struct own { /* of a module */
 	uint64_t value;
+	double squares;
 	uint32_t module;
 };
 
@@ -94,8 +95,10 @@ static bool put_own_modules(struct json *json, const struct flame_answer *answer
 	for (size_t i = 0; i < answer->top->count; i++) {
 		const struct top_function *function = &answer->top->functions[i];
 
-		if (function->frame.module < answer->module_count)
-			own[function->frame.module].value += function->self;
+		if (function->frame.module >= answer->module_count)
+			continue;
+		own[function->frame.module].value += function->self;
+		own[function->frame.module].squares += function->self_squares;
 	}
 	qsort_r(own, answer->module_count, sizeof(*own), compare_own,
 		(void *)(uintptr_t)answer->modules);
@@ -110,12 +113,25 @@ static bool put_own_modules(struct json *json, const struct flame_answer *answer
 		json_key_string(json, "name", answer->modules[own[i].module].name);
 		json_key_string(json, "build_id", answer->modules[own[i].module].build_id);
 		json_key_uint(json, "value", own[i].value);
+		if (answer->accounting->is_sampled)
+			json_key_uint(json, "error", sampling_error(own[i].value, own[i].squares));
 		json_close(json, '}');
 	}
 	json_close(json, ']');
 	json_key_uint(json, "modules_left_out", left_out);
 	free(own);
 	return true;
+}
+
+static void put_kind_errors(struct json *json, const struct top_table *top)
+{
+	json_key(json, "kind_errors");
+	json_open(json, '{');
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++)
+		if (top->self_of_kind[i])
+			json_key_uint(json, frame_kind_names[i],
+				      sampling_error(top->self_of_kind[i], top->squares_of_kind[i]));
+	json_close(json, '}');
 }
 
 static bool put_own(struct json *json, const struct flame_answer *answer)
@@ -130,6 +146,8 @@ static bool put_own(struct json *json, const struct flame_answer *answer)
 		if (answer->top->self_of_kind[i])
 			json_key_uint(json, frame_kind_names[i], answer->top->self_of_kind[i]);
 	json_close(json, '}');
+	if (answer->accounting->is_sampled)
+		put_kind_errors(json, answer->top);
 	ok = put_own_modules(json, answer);
 	json_close(json, '}');
 	return ok;

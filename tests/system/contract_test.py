@@ -99,7 +99,7 @@ def shape():
             totals[parents[i]] += totals[i]
     equal(totals, graph["nodes"]["total"], "total = self + children's totals, everywhere")
     equal(sorted(graph["accounting"]), sorted(["value", "error", "samples", "taken", "lost", "lost_by", "unwind_incomplete",
-                                               "incomplete_by", "nameless_value", "nameless_modules", "unsymbolized", "cut", "hosts", "reported_ms", "resolution_ms"]), "the accounting's members")
+                                               "incomplete_by", "nameless_value", "nameless_error", "nameless_modules", "unsymbolized", "cut", "hosts", "reported_ms", "resolution_ms"]), "the accounting's members")
     accounting = graph["accounting"]
     equal([accounting[k] for k in ("value", "samples", "taken", "lost", "unwind_incomplete", "cut", "hosts")],
           [100 * PERIOD, 100, 104, 4, 5, 0, 2], "the accounting's figures")

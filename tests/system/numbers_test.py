@@ -305,9 +305,20 @@ def errors(server):
                   "/flamegraph of %s: %s in columns and csv as in json" % (type_, column))
         check(abs(graph["nodes"]["total_error"][0] - whole_) <= 1 + 1e-6 * whole_, "its root has that of all")
         check("total_error" not in answer(server, "flamegraph", type=type_)["nodes"], "they are there where they are asked for")
+        own = rows_of(chosen, lambda s: (s.frames, KINDS[s.frames[-1][0]]))
+        wrong = [(kind, got["own"]["kind_errors"][kind], want) for kind in got["own"]["kinds"]
+                 for want in [off([row for key, row in own.items() if key[1] == kind], c)] if abs(got["own"]["kind_errors"][kind] - want) > 1 + 1e-6 * want]
+        check(got["own"]["kinds"] and not wrong, "/top of %s: ± of kinds" % type_, wrong[:3])
+        half = answer(server, "sandwich", type=type_, function="main", errors=1)
+        want = off([row for frames, row in rows.items() if "main" in {frame[1] for frame in frames}], c)
+        sides = [half["error"], *(half[side]["nodes"]["total_error"][0] for side in ("callers", "callees"))]
+        check(all(abs(is_ - want) <= 1 + 1e-6 * want for is_ in sides), "/sandwich of %s: ± of main" % type_, (sides, want))
         minutes = {key: (key[0], *row[1:]) for key, row in rows_of(chosen, lambda s: (s.process, s.minute)).items()}
         c = spread(minutes.values(), 10)
-        got = answer(server, "timeline", type=type_, group_by="process", step="1m", limit=100)
+        got = answer(server, "timeline", type=type_, group_by="process", step="1m", limit=100, errors=1)
+        wrong = [(line["labels"], at, is_, want) for line in got["series"] for (at, value, n), is_ in zip(line["points"], line["errors"])
+                 for want in [off([("", value, n)], c) if n else 0] if abs(is_ - want) > 1 + 1e-6 * want]
+        check(not wrong and "errors" not in answer(server, "timeline", type=type_)["series"][0], "/timeline of %s: ± of steps" % type_, wrong[:3])
         wrong = [(line["labels"], line["error"], want) for line in got["series"]
                  for want in [off([row for key, row in minutes.items() if key[0] == line["labels"]["process"]], c)]
                  if abs(line["error"] - want) > 1 + 1e-6 * want]

@@ -123,6 +123,11 @@ def shown(traces):
             for row in traces]
 
 
+def off(rows):
+    """Those whose ± is not that of samples that all weigh 1000."""
+    return [row for row in rows if abs(row["error"] - 1959.964 * (row["samples"] + 1) ** 0.5) > 1]
+
+
 def slowest(server, sent, text):
     asked = [({}, lambda row: True), ({"function": "handle_7"}, lambda row: row[6] == "handle_7"),
              ({"function": "_1[0-3]$", "function_match": "regex"}, lambda row: row[6][-3:] in ("_10", "_11", "_12", "_13")),
@@ -144,6 +149,7 @@ def slowest(server, sent, text):
     want = request_tally(sent, "on-cpu", lambda row: True)
     equal((shown(got["traces"]), got["traces_left_out"], got["accounting"]["cut"]),
           (want[:3], len(want) - 3, sum(row[1] for row in want[3:])), text + ": the slowest three, the rest counted")
+    equal(off([*got["traces"], got["accounting"]]), [], text + ": each with its error")
     row = got["traces"][0]
     check(row["until"] - row["from"] == 60000 and row["processes"] == ["api"] and row["threads"] == ["worker"],
           text + ": with times, process and thread", str(row))
@@ -173,6 +179,8 @@ def stacks(server, sent, text):
             if row["samples"] != sum(one[7] for one in rows) or row["value"] != 1000 * row["samples"] or \
                     {one["host"]: one["samples"] for one in row["processes"]} != dict(hosts) or shown(row["traces"]) != want:
                 wrong.append((function, row["type"], row["samples"], len(rows)))
+            if row["type"] == "on-cpu":
+                wrong += off([row, row["accounting"], *row["processes"], *row["traces"]])
     check(not wrong, text + ": /stacks has the sender's frames, sums, processes and traces", str(wrong)[:2000])
     some = ids[sorted(ids)[0]]
     for path, status in ((some + "?from=now-3d&until=now-2d", 404), ("0" * 16, 404), ("12", 422), (some[:-1] + "g", 422),

@@ -237,14 +237,14 @@ static void test_answers(void)
 		    "\"lost\":2,\"lost_by\":{"
 		    "\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":1,"
 		    "\"incomplete_by\":[{\"reason\":\"code without frame pointers\",\"samples\":1,"
-		    "\"modules\":[]}],\"nameless_value\":1000,\"nameless_modules\":0,"
+		    "\"modules\":[]}],\"nameless_value\":1000,\"nameless_error\":2772,\"nameless_modules\":0,"
 		    "\"unsymbolized\":4,"
 		    "\"cut\":0,\"hosts\":1,\"reported_ms\":10000,\"resolution_ms\":");
 	check_holds("/api/v1/flamegraph?match=%7Bprocess%3D%22demo%22%7D",
 		    "\"accounting\":{\"value\":3000,\"error\":3920,\"samples\":3,\"taken\":6,"
 		    "\"lost\":2,\"lost_by\":{"
 		    "\"ring_full\":2,\"unexplained\":0},\"unwind_incomplete\":0,"
-		    "\"incomplete_by\":[],\"nameless_value\":0,\"nameless_modules\":0,"
+		    "\"incomplete_by\":[],\"nameless_value\":0,\"nameless_error\":0,\"nameless_modules\":0,"
 		    "\"unsymbolized\":3,"
 		    "\"cut\":0,\"hosts\":1,\"reported_ms\":10000,\"resolution_ms\":");
 	check_holds("/api/v1/flamegraph?max_nodes=2", "\"cut\":4000");
