@@ -227,6 +227,56 @@ static const char *type_sentence(const struct looking *looking)
 	return arena_text(looking->arena, text, strlen(text));
 }
 
+/* The values of a label of samples in the time that was asked for, chosen by the matcher where
+ * there is one. False: that could not be seen. */
+static bool values_then(const struct looking *looking, const char *label,
+			const struct selector_matcher *matcher, struct value_count **rows,
+			size_t *count)
+{
+	struct samples_query wanted;
+	struct query query;
+
+	ask_all(looking, &query, false);
+	query.from_ms = looking->asked->from_ms;
+	query.until_ms = looking->asked->until_ms;
+	query.selector.count = matcher != NULL;
+	if (matcher)
+		query.selector.matchers[0] = *matcher;
+	query.groups[query.group_count++] = label;
+	query_to_samples(&query, &wanted);
+	return samples_label_values(looking->api->samples, &wanted, label, looking->arena, rows,
+				    count, NULL);
+}
+
+/* Of labels of samples it is known of that time alone what there is. NULL: no such matcher is to
+ * blame, there are none at all, or that could not be seen. */
+static const char *sample_sentence(const struct looking *looking)
+{
+	const struct selector *selector = &looking->asked->selector;
+	struct known known = {.text = ""};
+	char text[KNOWN_BYTES + 400];
+	struct value_count *rows = NULL;
+	size_t count = 0;
+
+	for (unsigned i = 0; i < selector->count; i++) {
+		const struct selector_matcher *matcher = &selector->matchers[i];
+
+		if (matcher->op != MATCH_EQUAL || !*matcher->value ||
+		    !sample_context_has_name(matcher->name) ||
+		    !values_then(looking, matcher->name, matcher, &rows, &count) || count)
+			continue;
+		if (!values_then(looking, matcher->name, NULL, &rows, &count) || !count)
+			continue;
+		for (size_t k = 0; k < count; k++)
+			add_known(&known, rows[k].value);
+		snprintf(text, sizeof text,
+			 "no sample of this time has the %s '%.60s'; there are: %s", matcher->name,
+			 matcher->value, end_known(&known, "others"));
+		return arena_text(looking->arena, text, strlen(text));
+	}
+	return NULL;
+}
+
 /* The first and the last time with samples, in steps of step_ms. */
 static bool find_times(const struct looking *looking, int64_t from_ms, int64_t until_ms,
 		       int64_t step_ms, int64_t *first_ms, int64_t *last_ms)
@@ -284,6 +334,8 @@ bool nothing_explain(struct api *api, struct query_life *life, const struct quer
 	if (!check_selector(&looking, err))
 		return false;
 	out->sentence = type_sentence(&looking);
+	if (!out->sentence)
+		out->sentence = sample_sentence(&looking);
 	if (!out->sentence)
 		find_data(&looking, out);
 	return true;

@@ -117,6 +117,7 @@ def two_workers(server):
     everywhere(server, first)
     listings(server, first, (first, second, nobody))
     services(server, first)
+    no_such(server, (first, second, nobody))
     for process in (first, second, nobody):
         end(process)
 
@@ -152,6 +153,19 @@ def listings(server, process, all_):
     equal([row["value"] for row in rows], [str(all_[1].pid)], "a command line narrows the pids that there are")
     rows = server.json("/api/v1/labels/pid", match='{pid="0"}', **ask)["values"]
     equal(rows, [], "of no sample there is no label")
+
+
+def no_such(server, all_):
+    """Whose number or command nobody has is told so, with those that there are."""
+    nothing = server.flamegraph(match='{pid="4194305",process="%s"}' % NAME)["accounting"].get("nothing", "")
+    check(nothing.startswith("no sample of this time has the pid '4194305'; there are: "), "an unknown pid is said to be none", nothing)
+    pids = {int(row["value"]) for row in server.json("/api/v1/labels/pid", from_="now-15m", until="now")["values"]}
+    shown = re.findall(r"\d+", nothing.partition("there are: ")[2].partition(" and ")[0])
+    check(0 < len(shown) <= 12 and set(map(int, shown)) <= pids, "and some of those that there are follow", (nothing, pids))
+    nothing = server.flamegraph(match='{command="nonesuch --at-all"}')["accounting"].get("nothing", "")
+    check("the command 'nonesuch --at-all'; there are: " in nothing, "so is an unknown command", nothing)
+    nothing = server.flamegraph(match='{pid="%d",command="nonesuch"}' % all_[0].pid)["accounting"].get("nothing", "")
+    check("the command 'nonesuch'" in nothing, "of several the one that nobody has", nothing)
 
 
 def in_a_cgroup(server):

@@ -34,7 +34,11 @@ function whyEmpty(shell: Shell, { nothing, data_from, data_until }: Emptiness): 
     const option = /--profile \S+$/.exec(nothing);
     return [
       el("p", {}, sentence(nothing)),
-      ...(option === null ? [] : [commandLine(`sudo farflame-agent --server ${location.origin} ${option[0]}`)]),
+      ...(option !== null
+        ? [commandLine(`sudo farflame-agent --server ${location.origin} ${option[0]}`)]
+        : hasFilters(shell.state)
+          ? [clearFilters(shell)]
+          : []),
     ];
   }
   if (data_from !== undefined && data_until !== undefined) {
