@@ -231,8 +231,13 @@ struct catalog *catalog_alike(const struct catalog *catalog)
 {
 	struct catalog *alike = malloc(sizeof *alike);
 
-	if (alike)
-		*alike = *catalog;
+	if (!alike)
+		return NULL;
+	*alike = *catalog;
+	for (unsigned i = 0; i < CATALOG_KINDS; i++) /* what is left of an index is not its */
+		hash_table_init(&alike->index[i], catalog->index[i].limit);
+	alike->nodes.index = NULL;
+	alike->nodes.index_size = 0;
 	return alike;
 }
 
@@ -249,6 +254,7 @@ void catalog_take_index(struct catalog *catalog, struct catalog *alike)
 	if (catalog->is_indexed) { /* somebody was faster */
 		catalog_drop_index(alike);
 	} else {
+		catalog_drop_index(catalog);
 		memcpy(catalog->index, alike->index, sizeof catalog->index);
 		catalog->nodes.index = alike->nodes.index;
 		catalog->nodes.index_size = alike->nodes.index_size;

@@ -90,6 +90,37 @@ static bool comes_back(const struct catalog *catalog, uint32_t number, const str
 	return true;
 }
 
+static uint32_t string_of(struct catalog *catalog, uint32_t number)
+{
+	char text[20];
+	int length = snprintf(text, sizeof text, "string %u", number);
+
+	return catalog_add_string(catalog, (struct text){text, (uint32_t)length});
+}
+
+/* Two who want to add make the index apart, of what a reader of files leaves: a part of one. */
+static void test_index_apart(void)
+{
+	struct catalog *catalog = catalog_new(), *first, *second;
+	uint32_t numbers[STACKS], wrong = 0;
+
+	for (uint32_t i = 0; i < STACKS; i++)
+		numbers[i] = string_of(catalog, i);
+	catalog->is_indexed = false;
+	first = catalog_alike(catalog);
+	second = catalog_alike(catalog);
+	catalog_index_alike(first);
+	catalog_index_alike(second);
+	catalog_take_index(catalog, first);
+	catalog_take_index(catalog, second);
+	CHECK(catalog->is_indexed);
+	for (uint32_t i = 0; i < STACKS; i++)
+		wrong += string_of(catalog, i) != numbers[i];
+	CHECK_NUMBER(wrong, 0);
+	CHECK_NUMBER(string_of(catalog, STACKS), numbers[STACKS - 1] + 1);
+	catalog_release(catalog);
+}
+
 int main(void)
 {
 	struct path *paths = calloc(STACKS, sizeof *paths);
@@ -112,5 +143,6 @@ int main(void)
 	CHECK_NUMBER(wrong, 0);
 	catalog_release(catalog);
 	free(paths);
+	test_index_apart();
 	return checks_done();
 }
