@@ -324,35 +324,34 @@ static bool drop_first(struct spool *spool, size_t *remainders, uint64_t *sample
 	return true;
 }
 
-/* spare: a part of all that stays free. */
-static bool has_room(const struct spool *spool, uint64_t needed, uint64_t spare_part)
+static bool has_room(const struct spool *spool, uint64_t bytes, size_t files)
 {
 	const struct spool_directory *directory = &spool->directory;
-	uint64_t limit = spool->options.limit_bytes;
 
-	return directory->bytes + needed <= limit - limit / spare_part &&
-	       directory->count - directory->passed <
-		       SPOOL_FILES_MAX - SPOOL_FILES_MAX / spare_part;
+	return directory->bytes + bytes <= spool->options.limit_bytes &&
+	       directory->count - directory->passed + files <= SPOOL_FILES_MAX;
 }
 
 /* Makes room for a file of that length; false: there will be none. */
 static bool make_room(struct spool *spool, uint64_t length)
 {
 	uint64_t needed = spool_directory_cost(length), samples = 0;
+	uint64_t spare = spool->options.limit_bytes / SPARE_PART;
 	size_t remainders = REMAINDERS_MAX;
 
 	if (needed > spool->options.limit_bytes)
 		return false;
-	if (has_room(spool, needed + spool->directory.passed_bytes, UINT64_MAX))
+	if (has_room(spool, needed + spool->directory.passed_bytes, 1))
 		return true;
-	while (!has_room(spool, needed, SPARE_PART) && drop_first(spool, &remainders, &samples))
+	while (!has_room(spool, needed + spare, SPOOL_FILES_MAX / SPARE_PART) &&
+	       drop_first(spool, &remainders, &samples))
 		;
 	remove_passed(spool);
 	if (samples)
 		log_fault_write(&spool->dropped, samples, LOG_WARN, "reports dropped",
 				"the_spool_is=full samples=%" PRIu64 " untold=%" PRIu64, samples,
 				spool->counters.untold);
-	return has_room(spool, needed, UINT64_MAX);
+	return has_room(spool, needed, 1);
 }
 
 /* --- adding --- */
@@ -363,7 +362,6 @@ static bool take_directory(struct spool *spool, struct error *err)
 	struct spool_directory *directory = &spool->directory;
 	struct spool_state found;
 	const struct spool_file *file;
-	uint64_t after = 1;
 
 	if (!spool_directory_open(directory, &found, err))
 		return false;
@@ -377,12 +375,10 @@ static bool take_directory(struct spool *spool, struct error *err)
 	while ((file = spool_directory_first(directory)) && file->number < spool->state.file)
 		spool_directory_pass_first(directory);
 	spool_directory_remove_passed(directory);
-	if (directory->count)
-		after = directory->files[directory->count - 1].number + 1;
-	if (after <= spool->state.file) /* whose rest is not a new one's */
-		after = spool->state.file + 1;
-	if (spool->next_number < after)
-		spool->next_number = after;
+	if (spool->next_number <= spool->state.file) /* whose rest is not a new one's */
+		spool->next_number = spool->state.file + 1;
+	if (directory->count && spool->next_number <= directory->files[directory->count - 1].number)
+		spool->next_number = directory->files[directory->count - 1].number + 1;
 	spool_first(spool);
 	return true;
 }

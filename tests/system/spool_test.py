@@ -4,6 +4,7 @@ clocks that are set. What the agents took and dropped is read from their logs, w
 server."""
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -138,40 +139,48 @@ def too_old():
     check(not reports("old"), "nothing is left in the spool")
 
 
-def mount(name, size):
+def mount(name, options):
     os.makedirs(spool_of(name), mode=0o700)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%s,mode=0700" % size, "tmpfs", spool_of(name)],
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options + ",mode=0700", "tmpfs", spool_of(name)],
                           capture_output=True)
     return done.returncode == 0
 
 
-def full():
+def full(name="full", options="size=2m", bytes_each=1 << 16):
     """The disk fills up and gets free again."""
-    if not mount("full", "2m"):
+    if not mount(name, options):
         return skip("mounting a small tmpfs is not permitted here")
+    ballast = spool_of(name) + "/ballast"
     try:
         port = free_port()
-        one = agent("full", "http://127.0.0.1:%d" % port)
-        check(wait_for(lambda: spooled_bytes("full"), 15), "reports go to disk")
-        with open(spool_of("full") + "/ballast", "wb", 0) as ballast:
-            try:
-                while True:
-                    ballast.write(bytes(4096))
-            except OSError:
-                pass
+        one = agent(name, "http://127.0.0.1:%d" % port)
+        check(wait_for(lambda: spooled_bytes(name), 15), "reports go to disk")
+        os.mkdir(ballast)
+        try:
+            for number in range(100000):
+                with open("%s/%d" % (ballast, number), "wb", 0) as file:
+                    file.write(bytes(bytes_each))
+        except OSError:
+            pass
         check(wait_for(lambda: "spool does not take reports now" in one.text(), 60),
               "the disk is full: said once, reports wait in memory", one.text()[-500:])
         time.sleep(1.2)
-        before = spooled_bytes("full")
-        os.unlink(spool_of("full") + "/ballast")
-        check(wait_for(lambda: spooled_bytes("full") > before, 30), "room again: they go to disk", one.text()[-500:])
-        server = Server(port=port, data="full-data")
-        check(wait_for(lambda: not reports("full"), 40), "and arrive")
+        before = spooled_bytes(name)
+        shutil.rmtree(ballast)
+        check(wait_for(lambda: spooled_bytes(name) > before, 30), "room again: they go to disk", one.text()[-500:])
+        server = Server(port=port, data=name + "-data")
+        check(wait_for(lambda: not reports(name), 40), "and arrive")
         equal(is_whole(server, "all of them")["lost"], 0, "none is lost")
         equal(one.text().count("spool does not take"), 1, "the log says it once")
         one.stop()
+        server.stop()
     finally:
-        subprocess.run(["umount", "-l", spool_of("full")])
+        subprocess.run(["umount", "-l", spool_of(name)])
+
+
+def no_inodes():
+    """There is room for bytes, and none for files."""
+    full("inodes", "size=16m,nr_inodes=100", 0)
 
 
 SHIM = """
@@ -255,4 +264,4 @@ def clocks():
 
 if __name__ == "__main__":
     need_bpf()
-    run(away, limited, full, clocks, too_old)
+    run(away, limited, full, no_inodes, clocks, too_old)

@@ -48,7 +48,11 @@ struct run {
 	uint64_t last_seq;
 	uint64_t promised; /* of taken: a loss of power does not change it any more */
 };
-static struct run *runs; /* shared with children */
+static struct {
+	volatile bool is_telling; /* the server is at it, which nobody kills */
+	struct run runs[RUNS];
+} * shared; /* with children */
+static struct run *runs;
 static unsigned run_number;
 static uint8_t body[200000];
 
@@ -68,9 +72,10 @@ static void start_tally(void)
 		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	CHECK(mkdtemp(top));
 	snprintf(directory, sizeof directory, "%s/spool", top);
-	runs = mmap(NULL, RUNS * sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		    -1, 0);
-	CHECK(runs != MAP_FAILED);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	CHECK(shared != MAP_FAILED);
+	runs = shared->runs;
 }
 
 static struct spool *open_limited(uint64_t limit)
@@ -188,9 +193,12 @@ static void deliver(struct spool *spool, bool is_refused)
 	expect_facts(report);
 	if (is_refused && report->run[0] == run_number && !report->is_remainder)
 		run->live_refused = counter_of(report, "lost.refused") + report->samples;
-	if (!is_refused &&
-	    (!are_repeats_known || report->is_remainder || report->host.report_seq > run->last_seq))
+	if (!is_refused && (!are_repeats_known || report->is_remainder ||
+			    report->host.report_seq > run->last_seq)) {
+		shared->is_telling = true;
 		take(run, report);
+		shared->is_telling = false;
+	}
 	spool_remove_first(spool, is_refused ? SPOOL_REFUSED : SPOOL_SENT);
 }
 

@@ -133,6 +133,16 @@ static void run_until_killed(unsigned seed)
 		do_anything(spool, false);
 }
 
+static void kill_agent(pid_t child)
+{
+	int status;
+
+	while (kill(child, SIGSTOP), waitpid(child, &status, WUNTRACED), shared->is_telling)
+		kill(child, SIGCONT);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+}
+
 static void check_kills(void)
 {
 	struct spool *spool;
@@ -145,8 +155,7 @@ static void check_kills(void)
 		if (fork_quiet(&child))
 			run_until_killed(i);
 		usleep(2000 + i * 997 % 17000);
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
+		kill_agent(child);
 		run_number++;
 	}
 	spool = open_limited(150000);
