@@ -347,6 +347,8 @@ bool allocation_window_start(struct allocation_window *window, struct error *err
 	failure = pthread_create(&window->thread, &small, run, window);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&small);
+	if (failure)
+		lack_note(LACK_threads, strerror(failure));
 	return !failure || error_set_system(err, failure, "start a thread for probes");
 }
 

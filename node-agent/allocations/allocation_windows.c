@@ -359,6 +359,7 @@ static void charge(struct allocation_windows *windows, struct target *target,
 	counters->cost_ns += window->cost_ns;
 	counters->hit_ns = (uint32_t)window->price.ns;
 	counters->windows++;
+	counters->blurred += window->is_blurred;
 	target->dear = is_dear(window) ? target->dear + 1 : 0;
 	counters->dear += target->dear > 0;
 	if (target->dear == DEAR_MAX ||
@@ -671,13 +672,14 @@ void allocation_windows_log(const struct allocation_windows *windows)
 
 	allocation_windows_counters(windows, &counters);
 	log_info("allocations",
-		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " dear=%" PRIu64
+		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " blurred=%" PRIu64
+		 " dear=%" PRIu64
 		 " cut_off=%" PRIu64 " samples=%" PRIu64 " lost=%" PRIu64 " hits=%" PRIu64
 		 " hit_ns=%u cost_us=%" PRIu64 " used_us=%" PRIu64 " unseen_us=%" PRIu64
 		 " cost_percent=%.3f budget=%.3f refused=%" PRIu64 " names_asked=%" PRIu64
 		 " names_answered=%" PRIu64 " names_unknown=%" PRIu64 " names_refused=%" PRIu64,
-		 counters.processes, counters.windows, counters.failed, counters.dear,
-		 counters.cut_off, counters.samples, counters.lost, counters.hits, counters.hit_ns,
+		 counters.processes, counters.windows, counters.failed, counters.blurred,
+		 counters.dear, counters.cut_off, counters.samples, counters.lost, counters.hits, counters.hit_ns,
 		 counters.cost_ns / 1000, counters.used_ns / 1000, counters.unseen_ns / 1000,
 		 counters.used_ns ? 100.0 * (double)counters.cost_ns / (double)counters.used_ns
 				  : 0.0,

@@ -61,7 +61,7 @@ void allocation_windows_hold(struct allocation_windows *windows, const struct sa
 struct allocation_windows_counters { /* since the start, but for processes and hit_ns */
 	uint32_t processes;          /* that windows have been opened in, and that are there */
 	uint32_t hit_ns;             /* what one hit cost on this host, as measured last */
-	uint64_t windows, failed;
+	uint64_t windows, failed, blurred; /* blurred: nobody knows exactly how long they were open */
 	uint64_t hits;             /* that cost, cost_ns together */
 	uint64_t cost_ns, used_ns; /* used_ns: of the processes' CPU time that this is a part of */
 	uint64_t cut_off;          /* processes that one window cost too much */

@@ -12,7 +12,7 @@
 			  "limit of open files (LimitNOFILE)")                                    \
 	LACK(realtime, "edges of windows in allocators blur, such windows are thrown away: give " \
 		       "CAP_SYS_NICE, and no RestrictRealtime")                                   \
-	LACK(threads, "probes in allocators are taken away one by one: raise TasksMax")           \
+	LACK(threads, "windows in allocators do not open, or end late: raise TasksMax")           \
 	LACK(bpf, "on-cpu stacks alone are taken, by perf events, until BPF programs can be "     \
 		  "loaded")
 

@@ -42,7 +42,7 @@ const LACK_WORDS: Record<string, string> = {
   bpf: "Its BPF programs could not be loaded: it takes on-CPU stacks only, by perf events, and tries again.",
   descriptors: "It has too few descriptors: stacks of files that it cannot open stay incomplete. Raise LimitNOFILE.",
   realtime: "It is denied real-time priority: windows in allocators blur and are thrown away. Give it CAP_SYS_NICE.",
-  threads: "It is denied threads: probes in allocators are taken away slowly. Raise TasksMax.",
+  threads: "It is denied threads: windows in allocators do not open, or end late. Raise TasksMax.",
 };
 
 export interface AgentRow extends AgentState {
