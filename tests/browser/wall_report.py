@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two minutes of threads that run, wait, wake each other and serve requests, for tests in JavaScript.
 
-  wall_report.py FROM_MS FILE    the reports one after the other in FILE, each after its length in 4 bytes;
-                                 on stdout, JSON, the sums of what was made
+  wall_report.py FROM_MS FILE           the reports one after the other in FILE, each after its length in 4 bytes;
+                                        on stdout, JSON, the sums of what was made
+  wall_report.py FROM_MS FILE narrow    likewise a minute of one process with frames too narrow to be seen
 """
 
 import json
@@ -87,11 +88,26 @@ def report(base_ns, traces, sums):
     return request.bytes()
 
 
+def narrow(base_ns, sums):
+    """300 callees of one function, of a sample each of both types, and one function that waited once."""
+    request = Request(BUILD)
+    many = [frame("many")] + MAIN
+    for type_, each, wide in (("on-cpu", PERIOD, {"busy": 40000, "mixed": 400}), ("off-cpu", 10 * MS, {"lock": 40000, "mixed": 1})):
+        profile = request.profile(request.resource(**{"host.name": "web-2", "farflame.process": "cuts"}), type_=type_, time_ns=base_ns)
+        counts = [([frame(name)] + MAIN, count) for name, count in wide.items()] + [([frame("t%03d" % i)] + many, 1) for i in range(300)]
+        for stack, count in counts:
+            request.sample(profile, stack, [count, count * each])
+        sums[type_] = sum(count for _, count in counts) * each
+    return request.bytes()
+
+
 from_ns = int(sys.argv[1]) * MS
 made = {"traces": {}}
 ids = [(DRAW.randbytes(16), DRAW.randbytes(8)) for _ in range(24)]
 with open(sys.argv[2], "wb") as out:
-    for minute in range(2):
-        body = report(from_ns + (minute * 60 + 20) * 10**9, ids, made)
+    is_narrow = sys.argv[3:] == ["narrow"]
+    for minute in range(1 if is_narrow else 2):
+        at_ns = from_ns + (minute * 60 + 20) * 10**9
+        body = narrow(at_ns, made) if is_narrow else report(at_ns, ids, made)
         out.write(struct.pack("<I", len(body)) + body)
 print(json.dumps(made))

@@ -13,9 +13,9 @@ const server = await Server.start();
 const sums = await send();
 const page = await openPage(server.url, browser);
 
-async function send() {
+async function send(from = FROM, ...which) {
   const file = path.join(WORK, "reports");
-  const made = execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/wall_report.py"), String(FROM), file], {
+  const made = execFileSync("/usr/bin/python3", ["-B", path.join(ROOT, "tests/browser/wall_report.py"), String(from), file, ...which], {
     env: { ...process.env, FARFLAME_BUILD: process.env.FARFLAME_BUILD ?? "build" },
     stdio: ["ignore", "pipe", 2],
   });
@@ -145,6 +145,38 @@ async function frames() {
   await page.key("n");
   await page.key("s");
   check(await page.wait("location.hash.includes('sandwich=')"), "s: the sandwich of the selected one");
+}
+
+// Frames that the screen cannot show come when one zooms, of both types; until then it is said what they may have.
+async function narrow_frames() {
+  const from = FROM - 3_600_000;
+  const made = await send(from, "narrow");
+  const range = { from: String(from), until: String(from + 60_000), page: "wall" };
+  const trees = (...has) => page.requests.filter((url) => url.includes("/flamegraph?") && has.every((part) => url.includes(part)));
+  page.forget();
+  await page.open(range);
+  equal([trees("min_share=").length, trees("max_nodes=").length], [2, 0], "as many frames are asked for as the screen shows");
+  equal(await page.count("#status [id$=-cut]"), 0, "what is too narrow to draw is no cut");
+  await page.page.fill(".wall .diff-graph input", "^t0");
+  const share = ((100 * (10101010 + 1e7)) / (made["on-cpu"] + made["off-cpu"])) * 100;
+  check(await page.waitText(".wall .search-result", `${share.toFixed(2)} %`), "a search is counted by the server, narrow frames too", [share, await page.text(".wall .search-result")]);
+  await page.open({ ...range, zoom: "cuts;main;mixed" });
+  check(await page.waitText(".wall .diff-strip", "at most 10.0 ms"), "what may have been cut of a frame's waits is said", await page.text(".wall .diff-strip"));
+  await page.open({ ...range, zoom: "cuts;main;many" });
+  check(await page.wait("document.body.dataset.detail !== undefined"), "zooming asks for finer frames");
+  const root = `root=${encodeURIComponent("cuts;main;many")}`;
+  equal([trees("type=on-cpu", root).length, trees("type=off-cpu", root).length], [1, 1], "of both types, below that one");
+  const callee = "#wall-scroller [role=treeitem][aria-level='5']";
+  check(await page.wait(`document.querySelector("${callee}")?.getAttribute("aria-setsize") === "300"`), "which are all there", await page.text("#wall-scroller"));
+  check(/^t\d+, on CPU 10.1 ms · 50.3 % of .* waited 10.0 ms · 49.7 % of/.test(await page.text(callee)), "with what they have of each", await page.text(callee));
+  await page.key("w");
+  check(await page.wait("location.hash.includes('wall=on')") && (await page.wait(`document.querySelector("${callee}")?.getAttribute("aria-setsize") === "300"`)), "other widths have them, too");
+  equal(trees(root).length, 2, "without another question");
+  await page.key("Home");
+  check(await page.wait("!location.hash.includes('zoom=') && document.body.dataset.zoom === ''"), "zooming out shows the whole picture", await page.data("zoom"));
+  await page.open({ ...range, zoom: "cuts;main;many;t007" });
+  check(await page.wait("document.body.dataset.zoom === 'cuts;main;many;t007'"), "an address leads to what only a finer answer has", await page.data("zoom"));
+  page.quiet("narrow frames");
 }
 
 // Rows have the menu of all that they stand for: by the right button, by keys, by a finger; on the overview too.
@@ -286,4 +318,4 @@ async function clean() {
   await page.shots("wall");
 }
 
-await run(both_in_one, one_tree, widths, keys_and_groups, frames, row_menus, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);
+await run(both_in_one, one_tree, widths, keys_and_groups, frames, narrow_frames, row_menus, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);

@@ -4,10 +4,14 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { joinTrees, widthsOf } = await bundle("views/wall/wall_join.ts");
+const { graftJoined, joinTrees, partsOf, widthsOf } = await bundle("views/wall/wall_join.ts");
 const { joinTraces, lastMinute, nameOf, wallRows } = await bundle("views/wall/wall_rows.ts");
 const { wallColour } = await bundle("views/wall/wall_colours.ts");
 const { Graph } = await bundle("graph/graph.ts");
+
+const CUT_KINDS = ["root", "native", "kernel", "group", "cut"];
+const graphOf = (joined, part = -1) => new Graph(widthsOf(joined, part));
+const partsAt = (graph, ...path) => partsOf(graph, graph.find(path)).map(({ total, most }) => [total, most]);
 
 // An answer of stacks: [frames from the root's child down, value]; a frame is "name", or "name@module/kind".
 function answer(type, stacks, kinds = ["root", "native", "kernel", "group"]) {
@@ -77,7 +81,7 @@ test("widths of one side are that side's own tree", () => {
   const on = answer("on-cpu", [[["api", "main", "work"], 30], [["api", "main"], 5]]);
   const off = answer("off-cpu", [[["api", "main", "read"], 70], [["api", "main"], 3]]);
   const joined = joinTrees([on, off]);
-  assert.equal(widthsOf(joined, -1), joined.answer);
+  assert.equal(widthsOf(joined, -1).nodes, joined.answer.nodes);
   const sides = { "": [0, 35, 35, 73], api: [0, 35, 35, 73], "api;main": [5, 35, 35, 73], "api;main;work": [30, 30, 30, 0] };
   assert.deepEqual(seen({ ...joined, answer: widthsOf(joined, 0) }), { ...sides, "api;main;read": [0, 0, 0, 70] });
   assert.deepEqual(seen({ ...joined, answer: widthsOf(joined, 1) })["api;main"], [3, 73, 35, 73]);
@@ -184,4 +188,54 @@ test("time on the CPU and time waited have other hues, and steps between them", 
     assert.equal(hue(0.8, dark), hue(1, dark));
     assert.notEqual(wallColour(0.4, dark), wallColour(0, dark));
   }
+});
+
+// api;main calls wide, of which only one tree has a frame, and narrow ones that both cut.
+const CUT = joinTrees([
+  answer("on-cpu", [[["api", "main", "wide"], 90], [["api", "main", "[cut]@/cut"], 10]], CUT_KINDS),
+  answer("off-cpu", [[["api", "main", "[cut]@/cut"], 40], [["db", "read"], 60]], CUT_KINDS),
+]);
+const FINER = joinTrees([
+  answer("on-cpu", [[["api", "main", "wide", "inner"], 90], [["api", "main", "small"], 10]], CUT_KINDS),
+  answer("off-cpu", [[["api", "main", "wide", "inner"], 15], [["api", "main", "small"], 25]], CUT_KINDS),
+]);
+
+test("of a frame that a tree cut, it may have as much as was cut there", () => {
+  const graph = graphOf(CUT);
+  assert.deepEqual(partsAt(graph, "api", "main", "wide"), [[90, 90], [0, 40]]);
+  assert.deepEqual(partsAt(graph, "api", "main", "[cut]"), [[10, 10], [40, 40]]);
+  assert.deepEqual(partsAt(graph, "db", "read"), [[0, 0], [60, 60]], "nothing was cut beside it");
+  const deep = joinTrees([
+    answer("on-cpu", [[["a", "b", "c"], 9]], CUT_KINDS),
+    answer("off-cpu", [[["a", "[cut]@/cut"], 4]], CUT_KINDS),
+  ]);
+  assert.deepEqual(partsAt(graphOf(deep), "a", "b", "c"), [[9, 9], [0, 4]], "also where its caller was cut");
+});
+
+test("a finer subtree of both trees takes the place of what was cut", () => {
+  for (const part of [-1, 0, 1]) {
+    const base = graphOf(CUT, part);
+    const graph = graftJoined(base, base.find(["api", "main"]), FINER, part);
+    assert.deepEqual(partsAt(graph, "api", "main", "wide"), [[90, 90], [15, 15]], `widths ${part}`);
+    assert.deepEqual(partsAt(graph, "api", "main", "wide", "inner"), [[90, 90], [15, 15]]);
+    assert.deepEqual(partsAt(graph, "api", "main", "small"), [[10, 10], [25, 25]]);
+    assert.deepEqual(partsAt(graph, "api", "main"), [[100, 100], [40, 40]]);
+    const node = graph.find(["api", "main", "small"]);
+    assert.equal(graph.total[node], [35, 10, 25][part + 1]);
+    assert.equal(graph.holdsCut(graph.find(["api", "main"])), false);
+    assert.equal(graph.find(["api", "main", "[cut]"]), -1);
+  }
+  const base = graphOf(CUT);
+  assert.equal(graftJoined(base, base.find(["db", "read"]), FINER, -1), null, "a frame that is gone");
+});
+
+test("the way down to a finer subtree has what the subtree has, even where it was cut before", () => {
+  const base = graphOf(CUT);
+  const deeper = joinTrees([
+    answer("on-cpu", [[["api", "main", "wide", "inner"], 90]], CUT_KINDS),
+    answer("off-cpu", [[["api", "main", "wide", "inner"], 15]], CUT_KINDS),
+  ]);
+  const graph = graftJoined(base, base.find(["api", "main", "wide"]), deeper, -1);
+  assert.deepEqual(partsAt(graph, "api", "main", "wide"), [[90, 90], [15, 15]]);
+  assert.deepEqual(partsAt(graph, "api", "main"), [[100, 100], [40, 40]], "its callers keep theirs");
 });

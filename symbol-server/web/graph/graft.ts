@@ -16,8 +16,9 @@ function subtreeRoot(detail: Graph, path: readonly string[]): number {
 }
 
 // The answer to draw, in which the path from the root is base's and all below node is detail's;
-// null when detail has no such frame (names changed between the two answers).
-export function graft(base: Graph, node: number, answer: FlameAnswer): FlameAnswer | null {
+// null when detail has no such frame (names changed between the two answers). put: told of each of its rows
+// which frame of which graph it is.
+export function graft(base: Graph, node: number, answer: FlameAnswer, put?: (from: Graph, node: number) => void): FlameAnswer | null {
   const detail = new Graph(answer);
   const root = subtreeRoot(detail, base.pathOf(node));
   if (root < 0) {
@@ -25,12 +26,14 @@ export function graft(base: Graph, node: number, answer: FlameAnswer): FlameAnsw
   }
   const chain = base.ancestorsOf(node).slice(0, -1);
   const { nodes, names, signatures, files, modules } = copyChain(base, chain, answer);
+  chain.forEach((one) => put?.(base, one));
   const number = new Int32Array(detail.count).fill(-1);
   for (let i = root; i < detail.count; i++) {
     const parent = i === root ? chain.length - 1 : number[detail.parent[i]];
     if (i !== root && (i === 0 || parent < 0)) {
       continue;
     }
+    put?.(detail, i);
     number[i] = nodes.name.length;
     nodes.name.push(detail.nameIndex(i));
     nodes.file.push(detail.fileIndex(i));

@@ -8,20 +8,25 @@ import { copyAndSay } from "../widgets/copy";
 import { el, type Child } from "../widgets/dom";
 import { FlameGraph } from "../graph/flamegraph";
 import type { Graph } from "../graph/graph";
-import { joinPath, splitPath } from "../graph/path";
+import { joinPath } from "../graph/path";
 import type { KeyBinding, Shell } from "../shell/view";
 import type { MenuItem } from "../widgets/menu";
 import { searchChange, traceIdOf, type State } from "../shell/state";
-import { FlameSteps, inwards, outwards, type Way } from "./flame/flame_steps";
+import { FlameSteps, inwards, outwards, solid, type Way } from "./flame/flame_steps";
+import { FlameZoom, type Finer } from "./flame/flame_zoom";
 import { frameMenu, isFunction, stackText } from "./flame/frame_menu";
 import { FrameTree } from "./flame/frame_tree";
-import { makeSearch, SearchBox } from "./flame/search_box";
+import { makeSearch, SearchBox, type Counting } from "./flame/search_box";
 
 export interface Colours {
   fill(graph: Graph, node: number, dark: boolean): string | undefined;
   words(graph: Graph, node: number): [string, string][]; // of a frame, term and text
   legend(dark: boolean): [colour: string, text: string][];
   menu?(graph: Graph, node: number): MenuItem[]; // what else can be done with a frame
+  // Where frames too narrow to be seen are left out:
+  finer?: Finer;
+  count?: Counting; // what a search finds of all
+  resized?(width: number): void;
 }
 
 export class ColouredGraph {
@@ -37,9 +42,7 @@ export class ColouredGraph {
   private readonly steps: FlameSteps;
   private readonly search: SearchBox;
   private readonly afterPicture = new AfterFrame(() => this.describe());
-  private graph: Graph | null = null;
-  private zoom = 0;
-  private selected = -1;
+  private readonly at: FlameZoom;
   private dark = false;
 
   // name: of this part of the page, in words; prefix: of ids.
@@ -57,9 +60,11 @@ export class ColouredGraph {
         select: (node) => this.select(node),
         menu: (node, x, y) => this.openMenu(node, x, y),
         wheel: (step, node) => this.zoomBy(step, node),
+        resized: (width) => colours.resized?.(width),
       },
       prefix,
     );
+    this.at = new FlameZoom(shell, colours.finer, (graph) => this.paint(graph));
     this.flame.colourBy((graph, node) => this.colours.fill(graph, node, this.dark));
     this.tree = new FrameTree(this.flame.scroller, `${name}: arrow keys move, Enter zooms`, prefix, (graph, node) =>
       colours.words(graph, node),
@@ -71,6 +76,7 @@ export class ColouredGraph {
       (text) => shell.change(searchChange(text), traceIdOf(text) !== null),
       (names) => this.flame.highlight(names),
       (node) => this.goTo(node),
+      colours.count,
     );
     this.tools.append(this.trail, element);
     this.element = el("section", { class: "diff-graph", "aria-label": name }, this.tools, this.host, this.strip, this.legend);
@@ -81,13 +87,13 @@ export class ColouredGraph {
     { keys: ["ArrowDown"], does: "widest callee", yields: true, run: () => this.move("child") },
     { keys: ["ArrowLeft"], does: "left neighbour", yields: true, run: () => this.move("left") },
     { keys: ["ArrowRight"], does: "right neighbour", yields: true, run: () => this.move("right") },
-    { keys: ["Enter"], does: "zoom into the selected frame", yields: true, run: () => this.zoomTo(this.selected) },
+    { keys: ["Enter"], does: "zoom into the selected frame", yields: true, run: () => this.zoomTo(this.at.selected) },
     { keys: ["Escape"], does: "zoom out one step", run: () => this.zoomBy("out", -1) },
     { keys: ["Home", "0"], does: "all of it", run: () => this.zoomTo(0) },
     {
       keys: ["+", "="],
       does: "zoom in one step, towards the selected frame (Ctrl and the wheel do it at the pointer)",
-      run: () => this.zoomBy("in", this.selected),
+      run: () => this.zoomBy("in", this.at.selected),
     },
     { keys: ["-"], does: "zoom out one step", run: () => this.zoomBy("out", -1) },
     { keys: ["/"], does: "search; a trace's id leads to its stacks", run: () => this.search.focus() },
@@ -106,16 +112,20 @@ export class ColouredGraph {
   }
 
   hide(): void {
+    this.at.stop();
     this.card.hide();
+  }
+
+  // Pixels that the zoomed frame has.
+  get wide(): number {
+    return this.flame.wide;
   }
 
   // null: nothing to draw. In another answer the selection stays at its path.
   show(graph: Graph | null): void {
-    const selected = this.graph !== null && this.selected > 0 ? this.graph.pathOf(this.selected) : null;
-    this.graph = graph;
-    this.selected = graph === null || selected === null ? -1 : graph.find(selected);
     this.card.hide();
     if (graph === null) {
+      this.at.clear();
       this.flame.clear();
       this.search.attach(null, 0);
       this.tree.show(null, -1);
@@ -123,15 +133,15 @@ export class ColouredGraph {
       this.strip.replaceChildren();
       return;
     }
-    this.showZoom(graph);
+    this.at.show(graph);
     document.body.dataset.nodes = String(graph.count);
   }
 
   // What of the state is only drawn otherwise.
   adjust(state: State, before: State | null): void {
     this.search.set(state.search);
-    if (before !== null && this.graph !== null && before.zoom !== state.zoom) {
-      this.showZoom(this.graph);
+    if (before !== null && before.zoom !== state.zoom) {
+      this.at.follow();
     }
   }
 
@@ -140,24 +150,16 @@ export class ColouredGraph {
     this.search.point(name);
   }
 
-  // A path that is gone is followed as far as it goes.
-  private showZoom(graph: Graph): void {
-    const path = splitPath(this.shell.state.zoom);
-    let node = graph.find(path);
-    while (node < 0) {
-      path.pop();
-      node = graph.find(path);
-    }
-    this.zoom = graph.total[node] > 0 ? node : 0;
+  private paint(graph: Graph): void {
     this.card.hide();
-    this.flame.show(graph, this.zoom, this.selected);
-    this.search.attach(graph, this.zoom);
+    this.flame.show(graph, this.at.zoom, this.at.selected);
+    this.search.attach(graph, this.at.zoom);
     this.afterPicture.soon();
   }
 
   // What is read of the picture, not seen in it.
   private describe(): void {
-    const { graph, zoom, selected } = this;
+    const { graph, zoom, selected } = this.at;
     if (graph !== null) {
       this.trail.textContent = graph.nameOf(zoom);
       this.tell(selected < 0 ? zoom : selected);
@@ -166,50 +168,52 @@ export class ColouredGraph {
   }
 
   private zoomTo(node: number): void {
-    if (this.graph === null || node < 0) {
+    const { graph } = this.at;
+    if (graph === null || node < 0) {
       return;
     }
     this.card.hide();
-    const zoom = joinPath(this.graph.pathOf(node));
+    node = solid(graph, node);
+    const zoom = joinPath(graph.pathOf(node));
     if (zoom === this.shell.state.zoom) {
       this.select(node === 0 ? -1 : node);
       return;
     }
-    this.selected = node === 0 ? -1 : node;
+    this.at.selected = node === 0 ? -1 : node;
     this.shell.change({ zoom });
-    this.flame.reveal(this.selected);
+    this.flame.reveal(this.at.selected);
     this.say();
   }
 
   // In towards a frame; the selection stays where it is.
   private zoomBy(step: "in" | "out", towards: number): void {
-    const { graph, zoom } = this;
+    const { graph, zoom } = this.at;
     const node = graph === null ? -1 : step === "out" ? outwards(graph, zoom) : inwards(graph, zoom, towards);
     if (graph !== null && node >= 0) {
-      this.shell.change({ zoom: joinPath(graph.pathOf(node)) });
+      this.shell.change({ zoom: joinPath(graph.pathOf(solid(graph, node))) });
     }
   }
 
   // To a match of the search: zoomed so that it has a few pixels.
   private goTo(node: number): void {
-    const graph = this.graph as Graph;
-    const zoom = this.flame.zoomToSee(graph, node, this.zoom);
-    if (zoom !== this.zoom) {
+    const graph = this.at.graph as Graph;
+    const zoom = this.flame.zoomToSee(graph, node, this.at.zoom);
+    if (zoom !== this.at.zoom) {
       this.shell.change({ zoom: joinPath(graph.pathOf(zoom)) }, false);
     }
     this.select(node);
   }
 
   private select(node: number): void {
-    this.selected = node;
+    this.at.selected = node;
     this.flame.select(node);
     this.flame.reveal(node);
-    this.tell(node < 0 ? this.zoom : node);
+    this.tell(node < 0 ? this.at.zoom : node);
     this.say();
   }
 
   private say(): void {
-    const { graph, selected } = this;
+    const { graph, selected } = this.at;
     if (graph !== null && selected >= 0) {
       const words = this.colours.words(graph, selected).map(([term, text]) => `${term} ${text}`);
       document.body.dataset.selected = graph.nameOf(selected);
@@ -218,19 +222,21 @@ export class ColouredGraph {
   }
 
   private move(way: Way): void {
-    this.steps.move(this.graph, way, this.selected, this.zoom);
+    this.steps.move(this.at.graph, way, this.at.selected, this.at.zoom);
   }
 
   private hover(node: number, x: number, y: number): void {
-    if (this.graph === null || node < 0 || this.shell.menu.isOpen) {
+    const { graph } = this.at;
+    if (graph === null || node < 0 || this.shell.menu.isOpen) {
       this.card.hide();
     } else {
-      this.card.show(this.graph, node, x, y, this.colours.words(this.graph, node));
+      this.card.show(graph, node, x, y, this.colours.words(graph, node));
     }
   }
 
   private openMenu(node: number, x: number, y: number): void {
-    const { graph, shell } = this;
+    const { shell } = this;
+    const { graph } = this.at;
     if (graph === null || node < 0) {
       return;
     }
@@ -246,30 +252,33 @@ export class ColouredGraph {
   }
 
   private openMenuHere(): void {
-    if (this.graph === null || this.selected < 0) {
+    const { graph, selected } = this.at;
+    if (graph === null || selected < 0) {
       this.shell.notice("Select a frame first.");
       return;
     }
-    const { left, top } = this.flame.place(this.selected);
-    this.openMenu(this.selected, left + 12, top + 20);
+    const { left, top } = this.flame.place(selected);
+    this.openMenu(selected, left + 12, top + 20);
   }
 
   private openSandwich(): void {
-    if (this.graph !== null && this.selected >= 0 && isFunction(this.graph.kindOf(this.selected))) {
-      this.shell.change({ page: "graph", sandwich: this.graph.wholeNameOf(this.selected) });
+    const { graph, selected } = this.at;
+    if (graph !== null && selected >= 0 && isFunction(graph.kindOf(selected))) {
+      this.shell.change({ page: "graph", sandwich: graph.wholeNameOf(selected) });
     } else {
       this.shell.notice("Select a function first.");
     }
   }
 
   private copy(what: (graph: Graph, node: number) => string): void {
-    if (this.graph !== null && this.selected >= 0) {
-      void copyAndSay(what(this.graph, this.selected), this.shell);
+    const { graph, selected } = this.at;
+    if (graph !== null && selected >= 0) {
+      void copyAndSay(what(graph, selected), this.shell);
     }
   }
 
   private tell(node: number): void {
-    const { graph } = this;
+    const { graph } = this.at;
     const rows: Child[] =
       graph === null
         ? []

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the flame graph's view asks the server: frames that the screen can show, sums of everything.
 
-import { ask, type Parameters, type TopAnswer } from "../../server/api";
-import { splitPath } from "../../graph/path";
+import { ask, type FlameAnswer, type Parameters, type TopAnswer } from "../../server/api";
+import { graft } from "../../graph/graft";
+import { Graph } from "../../graph/graph";
+import { joinPath, splitPath } from "../../graph/path";
 import { frameParameters, recursionParameter, treeParameters, zoomParameters, type State } from "../../shell/state";
 import type { SandwichScope } from "./sandwich_panel";
 import type { Counting } from "./search_box";
@@ -25,7 +27,7 @@ export class Screen {
   }
 
   // state: of the picture that is there; null: none.
-  grew(pixels: number, state: State | null): void {
+  grew(pixels: number, state: Pick<State, "max_nodes"> | null): void {
     clearTimeout(this.timer);
     if (state !== null && pixels > this.width && state.max_nodes === "") {
       this.timer = window.setTimeout(this.again, RESIZED_MS);
@@ -34,7 +36,7 @@ export class Screen {
 }
 
 // As many frames as the screen shows, unless a number is asked for.
-function nodeParameters(state: State, width: number): Parameters {
+export function nodeParameters(state: State, width: number): Parameters {
   return state.max_nodes === "" ? { min_share: (LEAST_WIDTH / width).toFixed(6) } : { max_nodes: state.max_nodes };
 }
 
@@ -54,6 +56,14 @@ export function sandwichParameters(state: State, width: number): Parameters {
 
 export function graphParameters(state: State, width: number): Parameters {
   return { ...treeParameters(state), ...nodeParameters(state, width), format: "columns", errors: "1" };
+}
+
+// The graph with what the screen can show below one of its frames; null: the server knows no such frame any more.
+export async function finerGraph(graph: Graph, path: string[], state: State, width: number, signal: AbortSignal): Promise<Graph | null> {
+  const range = { from: String(graph.answer.from), until: String(graph.answer.until) };
+  const asked = { ...graphParameters({ ...state, ...range }, width), root: joinPath(path) };
+  const joined = graft(graph, graph.find(path), await ask<FlameAnswer>("flamegraph", asked, signal));
+  return joined === null ? null : new Graph(joined);
 }
 
 // What a search finds in all stacks, or in those of the zoomed frame; null: the server knows no such frame.

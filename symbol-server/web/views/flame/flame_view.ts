@@ -22,7 +22,7 @@ import { flameKeys } from "./flame_keys";
 import { FlameLegend } from "./flame_legend";
 import { FlameOptions } from "./flame_options";
 import { FlameSteps, inwards, outwards, solid, type Way } from "./flame_steps";
-import { countFound, graphParameters, sandwichParameters, sandwichScope, Screen } from "./flame_questions";
+import { countFound, finerGraph, graphParameters, sandwichParameters, sandwichScope, Screen } from "./flame_questions";
 import { FlameTop, type Top } from "./flame_top";
 import { FlameZoom } from "./flame_zoom";
 import { FrameDetails } from "./frame_details";
@@ -130,7 +130,7 @@ export class FlameView implements View {
     this.options = new FlameOptions(shell.state, (changed) => shell.change(changed));
     this.at = new FlameZoom(
       shell,
-      () => graphParameters(shell.state, this.screen.width),
+      (graph, path, signal) => finerGraph(graph, path, shell.state, this.screen.width, signal),
       (graph) => this.paint(graph),
     );
     this.details = new FrameDetails(shell);

@@ -2,11 +2,12 @@
 // Which graph is drawn and which of its frames is zoomed: that of the whole answer, or one with a
 // finer subtree where the zoomed frame holds what was cut.
 
-import { ask, type FlameAnswer, type Parameters } from "../../server/api";
-import { graft } from "../../graph/graft";
-import { Graph } from "../../graph/graph";
-import { joinPath, splitPath } from "../../graph/path";
+import type { Graph } from "../../graph/graph";
+import { splitPath } from "../../graph/path";
 import type { Shell } from "../../shell/view";
+
+// The graph with a finer subtree at that path, which it has; null: there is no such frame any more.
+export type Finer = (graph: Graph, path: string[], signal: AbortSignal) => Promise<Graph | null>;
 
 export class FlameZoom {
   graph: Graph | null = null; // what is drawn: base, or base with a finer subtree
@@ -16,10 +17,10 @@ export class FlameZoom {
   private detailDepth = 0; // of the finer subtree's root, when graph is not base
   private asking = new AbortController();
 
-  // parameters: of the question that base answers; null: no finer ones can be asked.
+  // finer: undefined: what there is is all.
   constructor(
     private readonly shell: Shell,
-    private readonly parameters: () => Parameters | null,
+    private readonly finer: Finer | undefined,
     private readonly paint: (graph: Graph) => void,
   ) {}
 
@@ -65,16 +66,11 @@ export class FlameZoom {
         node = base.find(path);
       }
     }
-    this.zoom = node;
+    this.zoom = (this.graph as Graph).total[node] > 0 ? node : 0;
     this.paint(this.graph as Graph);
     document.body.dataset.zoomMs = (performance.now() - begin).toFixed(1);
-    this.refine(node);
-  }
-
-  private refine(node: number): void {
-    const parameters = this.parameters();
-    if (node > 0 && this.graph?.holdsCut(node) === true && parameters !== null) {
-      void this.loadDetail(this.graph.pathOf(node), parameters);
+    if (node > 0 && this.graph?.holdsCut(node) === true && this.finer !== undefined) {
+      void this.loadDetail(this.graph.pathOf(node), this.finer);
     }
   }
 
@@ -83,22 +79,17 @@ export class FlameZoom {
     return path.length >= this.detailDepth && graph.find(path) >= 0;
   }
 
-  private async loadDetail(path: string[], parameters: Parameters): Promise<void> {
-    const base = this.base as Graph;
+  private async loadDetail(path: string[], finer: Finer): Promise<void> {
+    const old = this.graph as Graph;
     this.asking = new AbortController();
     const { signal } = this.asking;
-    const { from, until } = base.answer;
     document.body.classList.add("loading");
     try {
-      const range = { from: String(from), until: String(until), root: joinPath(path) };
-      const answer = await ask<FlameAnswer>("flamegraph", { ...parameters, ...range }, signal);
-      const node = base.find(path);
-      const joined = node < 0 ? null : graft(base, node, answer);
-      if (joined !== null && !signal.aborted) {
-        const old = this.graph as Graph;
+      const graph = await finer(old, path, signal);
+      if (graph !== null && !signal.aborted) {
         this.detailDepth = path.length;
-        this.setGraph(new Graph(joined), this.selected > 0 ? old.pathOf(this.selected) : null);
-        this.showDetail(path, parameters);
+        this.setGraph(graph, this.selected > 0 ? old.pathOf(this.selected) : null);
+        this.showDetail(graph, path, finer);
       }
     } catch (failure) {
       if (!signal.aborted) {
@@ -112,15 +103,14 @@ export class FlameZoom {
   }
 
   // The finer subtree has come. The address may lead further down, to where only it reaches.
-  private showDetail(path: string[], parameters: Parameters): void {
-    const graph = this.graph as Graph;
+  private showDetail(graph: Graph, path: string[], finer: Finer): void {
     const wanted = splitPath(this.shell.state.zoom);
     const deepest = graph.find(wanted);
     this.zoom = deepest >= 0 ? deepest : Math.max(0, graph.find(path));
     this.paint(graph);
     document.body.dataset.detail = String(graph.count);
     if (wanted.length > path.length && deepest >= 0 && graph.holdsCut(deepest)) {
-      void this.loadDetail(wanted, parameters);
+      void this.loadDetail(wanted, finer);
     }
   }
 }

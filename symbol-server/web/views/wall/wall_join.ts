@@ -3,7 +3,8 @@
 // what that tree has there. Pure.
 
 import type { FlameAnswer, FlameNodes } from "../../server/api";
-import { KINDS } from "../../graph/graph";
+import { graft } from "../../graph/graft";
+import { Graph, KINDS } from "../../graph/graph";
 
 export interface Part {
   total: Float64Array;
@@ -15,10 +16,62 @@ export interface Joined {
   parts: Part[]; // what each tree has of each row of answer
 }
 
+// What a graph is made of: it brings its parts along.
+interface PartedAnswer extends FlameAnswer {
+  parts: Part[];
+}
+
 // The same frames, as wide as one part has them; −1: as all have them.
-export function widthsOf(joined: Joined, part: number): FlameAnswer {
-  const { answer, parts } = joined;
-  return part < 0 ? answer : { ...answer, nodes: { ...answer.nodes, ...parts[part] } };
+export function widthsOf({ answer, parts }: Joined, part: number): PartedAnswer {
+  return { ...answer, parts, nodes: part < 0 ? answer.nodes : { ...answer.nodes, ...parts[part] } };
+}
+
+// What each tree has of a frame. Of one that it has not, it may have cut something: at most so much.
+export function partsOf(graph: Graph, node: number): { total: number; most: number }[] {
+  const { parts } = graph.answer as PartedAnswer;
+  return parts.map(({ total }) => {
+    const own = total[graph.rowOf(node)];
+    return { total: own, most: own > 0 || graph.kindOf(node) === "cut" ? own : cutAbove(graph, node, total) };
+  });
+}
+
+// What was cut beside a frame, or beside the nearest of its callers that the tree has.
+function cutAbove(graph: Graph, node: number, total: Float64Array): number {
+  for (let at = graph.parent[node]; at >= 0; at = graph.parent[at]) {
+    const first = graph.firstChild[at];
+    for (let child = first; child < first + graph.childCount[at]; child++) {
+      if (graph.kindOf(child) === "cut") {
+        return total[graph.rowOf(child)];
+      }
+    }
+    if (total[graph.rowOf(at)] > 0) {
+      return 0;
+    }
+  }
+  return 0;
+}
+
+// The graph with that finer subtree at a frame: the way down to it has of each tree at least what the subtree has.
+// null: the subtree has no such frame.
+export function graftJoined(base: Graph, node: number, joined: Joined, part: number): Graph | null {
+  const own = (base.answer as PartedAnswer).parts;
+  const met: number[][] = own.flatMap(() => [[], []]); // total, self of each
+  const detail = new Graph(joined.answer);
+  const found = detail.find(base.pathOf(node));
+  const least = joined.parts.map(({ total }) => (found < 0 ? 0 : total[detail.rowOf(found)]));
+  const answer = graft(base, node, widthsOf(joined, part), (from, of) => {
+    const { parts } = from.answer as PartedAnswer;
+    parts.forEach(({ total, self }, i) => {
+      const row = from.rowOf(of);
+      met[2 * i].push(from === base ? Math.max(total[row], least[i]) : total[row]);
+      met[2 * i + 1].push(self[row]);
+    });
+  });
+  if (answer === null) {
+    return null;
+  }
+  const parts = own.map((_, i) => ({ total: Float64Array.from(met[2 * i]), self: Float64Array.from(met[2 * i + 1]) }));
+  return new Graph({ ...answer, parts } as PartedAnswer);
 }
 
 // The frames of one answer as texts that any other answer's equal frame has too.

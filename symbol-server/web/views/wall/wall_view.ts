@@ -20,17 +20,17 @@ import type { KeyBinding, Shell, View } from "../../shell/view";
 import type { MenuItem } from "../../widgets/menu";
 import { FILTERS, flameParameters, idleSwitch, moduleParameters, sampleParameters, type State } from "../../shell/state";
 import { showStatus } from "../../shell/status_line";
+import { countFound, nodeParameters, Screen } from "../flame/flame_questions";
+import type { Counting } from "../flame/search_box";
 import { showFilters } from "../flame/trail";
 import { ColouredGraph } from "../coloured_graph";
 import { reportedMs } from "../reported";
 import { wallColour } from "./wall_colours";
-import { joinTrees, widthsOf, type Joined } from "./wall_join";
+import { graftJoined, joinTrees, partsOf, widthsOf, type Joined } from "./wall_join";
 import { blocked, requests, wakes, WAKER_THREAD, WallList } from "./wall_lists";
 import { joinTraces, lastMinute } from "./wall_rows";
 import { WallTable } from "./wall_table";
 
-const NODES = "200000"; // asked for
-const MAX_NODES = "1000000"; // what the API takes
 const GROUPS = "200"; // rows asked for; the server sums up the rest
 const SHORT = "30";
 const TRACES = 20;
@@ -44,8 +44,14 @@ const WIDTHS = [
   ["on", "on the CPU"],
   ["off", "waiting"],
 ];
+const TREES = ["on-cpu", "off-cpu"];
 const NO_WAITS =
   "Waits are not profiled here. Agents take them with --profile on-cpu,off-cpu,waker,run-queue,still-blocked.";
+
+// Of which part frames are as wide; −1: of both.
+function partOf(state: State): number {
+  return WIDTHS.findIndex(([width]) => width === state.wall) - 1;
+}
 
 export class WallView implements View {
   readonly element = el("div", { class: "wall", hidden: "" });
@@ -63,6 +69,8 @@ export class WallView implements View {
   private readonly blocked = new WallList("Blocked now");
   private readonly requests = new WallList("Longest requests");
   private joined: Joined | null = null;
+  private finerParts: { path: string; joined: Joined } | null = null; // of that answer
+  private readonly screen: Screen;
   readonly keys: KeyBinding[];
 
   constructor(private readonly shell: Shell) {
@@ -79,7 +87,11 @@ export class WallView implements View {
         this.opening("Its time on the CPU as a flame graph", "on-cpu", graph, node),
         this.opening("Its waits as a flame graph", "off-cpu", graph, node),
       ],
+      finer: (graph, path, signal) => this.finer(graph, path, signal),
+      count: (expression, inZoom, signal) => this.count(expression, inZoom, signal),
+      resized: (width) => this.screen.grew(width, this.joined === null ? null : shell.state),
     });
+    this.screen = new Screen(() => shell.refine());
     this.table = new WallTable(shell);
     this.grouping = new GroupMenu(el("select", { "aria-label": "Group by" }), GROUPINGS, (group_by) => shell.change({ group_by, zoom: "" }));
     this.widths.append(...WIDTHS.map(([value, text]) => el("option", { value }, text)));
@@ -124,20 +136,16 @@ export class WallView implements View {
   async load(state: State, signal: AbortSignal): Promise<void> {
     const { from, until, match } = moduleParameters(state);
     const range: Parameters = { from, until, ...(match === undefined ? {} : { match }) };
-    const tree = (type: string) =>
-      ask<FlameAnswer>(
-        "flamegraph",
-        { ...flameParameters({ ...state, type, value: "value", max_nodes: state.max_nodes || NODES }), format: "columns" },
-        signal,
-      );
+    this.screen.ask(this.graph.wide);
     const [{ types }, on, off] = await Promise.all([
       ask<TypesAnswer>("types", range, signal),
-      tree("on-cpu"),
-      tree("off-cpu"),
-    ]);
+      ...TREES.map((type) => ask<FlameAnswer>("flamegraph", this.treeParameters(state, type), signal)),
+    ] as const);
     if (signal.aborted) {
       return;
     }
+    this.finerParts = null;
+    this.shell.pin(on.from, on.until);
     const there = types.map(({ name }) => name);
     this.note.textContent = there.includes("off-cpu") ? "" : NO_WAITS;
     this.note.hidden = there.includes("off-cpu");
@@ -158,16 +166,44 @@ export class WallView implements View {
 
   private draw(state: State): void {
     if (this.joined !== null) {
-      const part = WIDTHS.findIndex(([width]) => width === state.wall) - 1;
-      this.graph.show(new Graph(widthsOf(this.joined, part)));
+      this.graph.show(new Graph(widthsOf(this.joined, partOf(state))));
     }
+  }
+
+  // What the screen can show of one type.
+  private treeParameters(state: State, type: string): Parameters {
+    return { ...flameParameters({ ...state, type, value: "value" }), ...nodeParameters(state, this.screen.width), format: "columns" };
+  }
+
+  // Both types below a frame. Other widths of the same frames ask nobody.
+  private async finer(graph: Graph, path: string[], signal: AbortSignal): Promise<Graph | null> {
+    const { from, until } = graph.answer;
+    const root = joinPath(path);
+    const state = { ...this.shell.state, from: String(from), until: String(until) };
+    if (this.finerParts?.path !== root) {
+      const answers = await Promise.all(
+        TREES.map((type) => ask<FlameAnswer>("flamegraph", { ...this.treeParameters(state, type), root }, signal)),
+      );
+      this.finerParts = signal.aborted ? this.finerParts : { path: root, joined: joinTrees(answers) };
+    }
+    return this.finerParts === null ? null : graftJoined(graph, graph.find(path), this.finerParts.joined, partOf(state));
+  }
+
+  // Of what widths are of.
+  private async count(expression: string, inZoom: boolean, signal: AbortSignal): ReturnType<Counting> {
+    const state: State = { ...this.shell.pinned(), value: "value", invert: "", recursion: "" };
+    const part = partOf(state);
+    const types = part < 0 ? TREES : [TREES[part]];
+    const found = await Promise.all(types.map((type) => countFound({ ...state, type }, expression, inZoom, signal)));
+    const sum = (key: "value" | "whole") => found.reduce((all, one) => all + (one?.[key] ?? 0), 0);
+    return found.includes(null) ? null : { value: sum("value"), whole: sum("whole") };
   }
 
   // What each of the two is made of, and lacks.
   private showSums(on: FlameAnswer, off: FlameAnswer): void {
     const events = {
       unsymbolized: () => this.shell.change({ page: "modules" }),
-      moreNodes: () => this.shell.change({ max_nodes: MAX_NODES }),
+      moreNodes: this.shell.state.max_nodes === "" ? null : () => this.shell.change({ max_nodes: "" }),
     };
     const parts = [on, off].map((answer, i) => {
       const part = el("div", { class: "part", role: "group", "aria-label": answer.type });
@@ -290,22 +326,21 @@ export class WallView implements View {
   }
 
   private waitedPart(graph: Graph, node: number): number {
-    const row = graph.rowOf(node);
-    const [on, off] = this.joined?.parts.map(({ total }) => total[row]) ?? [0, 0];
-    return off > 0 ? off / (on + off) : 0;
+    const [on, off] = partsOf(graph, node);
+    return off.total > 0 ? off.total / (on.total + off.total) : 0;
   }
 
   private words(graph: Graph, node: number): [string, string][] {
-    const { joined } = this;
-    if (joined === null) {
-      return [];
-    }
     const span = reportedMs(graph.answer);
-    const [on, off] = joined.parts.map(({ total }) => total[graph.rowOf(node)]);
-    const text = (value: number) =>
-      `${formatValue(value, "nanoseconds")} · ${formatPercent(value, on + off)} of the frame's time`;
+    const [on, off] = partsOf(graph, node);
+    // Too narrow to be asked for by itself: it comes when one zooms.
+    const text = ({ total, most }: { total: number; most: number }) =>
+      total === 0 && most > 0
+        ? `at most ${formatValue(most, "nanoseconds")}`
+        : `${formatValue(total, "nanoseconds")} · ${formatPercent(total, on.total + off.total)} of the frame's time`;
+    const cpus = on.total === 0 && on.most > 0 ? "" : ` · ${formatCpus(on.total, span, graph.answer.accounting.cpus)}`;
     return [
-      ["on CPU", `${text(on)} · ${formatCpus(on, span, graph.answer.accounting.cpus)}`],
+      ["on CPU", text(on) + cpus],
       ["waited", text(off)],
     ];
   }
