@@ -4,6 +4,7 @@
 import { ask, type TypesAnswer } from "../server/api";
 import { byId, el } from "../widgets/dom";
 import { formatCount } from "../text/format";
+import { shown } from "../text/shown";
 import { fromZoned, setZone, zoned, zoneName } from "../text/zone";
 import { LabelBar } from "./label_bar";
 import { DEFAULTS, type State } from "./state";
@@ -90,7 +91,7 @@ export class Controls {
   refuse(sentence: string): void {
     const isAgainst = /^parameter '?match\b/i.test(sentence);
     byId("match").setAttribute("aria-invalid", String(isAgainst));
-    byId("match-why").textContent = isAgainst ? sentence : "";
+    byId("match-why").textContent = isAgainst ? shown(sentence) : "";
   }
 
   private liveChosen(): void {

@@ -4,6 +4,7 @@
 import type { ModuleState } from "../../server/api";
 import { el } from "../../widgets/dom";
 import { formatRange, formatTime } from "../../text/format";
+import { shown } from "../../text/shown";
 import type { Shell } from "../../shell/view";
 import { selectorOf, type State } from "../../shell/state";
 import { baseRange, timeOf } from "../../text/time";
@@ -111,7 +112,7 @@ export class DiffSides {
   refuse(sentence: string): void {
     const isAgainst = /^parameter '?base\.match\b/i.test(sentence);
     this.match.setAttribute("aria-invalid", String(isAgainst));
-    this.matchWhy.textContent = isAgainst ? sentence : "";
+    this.matchWhy.textContent = isAgainst ? shown(sentence) : "";
   }
 
   private chooseTime(): void {
