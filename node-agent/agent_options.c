@@ -268,6 +268,7 @@ static bool is_own_label(const char *name, size_t length)
 		"cgroup",
 		"user",
 		"started",
+		"ppid",
 	};
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)

@@ -182,7 +182,8 @@ bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const
 }
 
 /* The user that the process began as: what it may do by a set-user-ID program is not its own. */
-bool process_user(int directory, uid_t *uid)
+/* The first number of a line of "status", whose key is "\nKey:\t"; proc_pid_status(5). */
+static bool read_status(int directory, const char *key, uint32_t *number)
 {
 	int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
 	char text[1024], *at;
@@ -193,8 +194,18 @@ bool process_user(int directory, uid_t *uid)
 	length = read(fd, text, sizeof text - 1);
 	close(fd);
 	text[length > 0 ? length : 0] = '\0';
-	at = strstr(text, "\nUid:\t");
-	return at && sscanf(at, "\nUid:\t%u", uid) == 1;
+	at = strstr(text, key);
+	return at && sscanf(at + strlen(key), "%" SCNu32, number) == 1;
+}
+
+bool process_user(int directory, uid_t *uid)
+{
+	return read_status(directory, "\nUid:\t", uid);
+}
+
+bool process_parent(int directory, uint32_t *tgid)
+{
+	return read_status(directory, "\nPPid:\t", tgid);
 }
 
 int process_open_path(int directory, const char *path)

@@ -39,6 +39,8 @@ bool process_link_read(int directory, const char *name, char *text, size_t room)
 
 /* The user that the process began as. */
 bool process_user(int directory, uid_t *uid);
+/* The process that it has as its parent now. */
+bool process_parent(int directory, uint32_t *tgid);
 
 /* A mapping's file as an O_PATH descriptor: nothing of the file itself is opened yet. −1: not to be
  * had. Through map_files, which works for deleted files and other mount namespaces: start and end

@@ -80,9 +80,10 @@ struct process_key {
 
 /* One program in one process, under a name of its own: whoever has the name knows the rest. */
 struct process_lifetime {
-	const char *id; /* PID.HASH of the rest, and of when it started on which boot */
-	const char *command, *unit, *cgroup, *user; /* "" when unknown */
-	const char *started;                        /* UTC, as ISO 8601 has it */
+	const char
+		*id; /* PID.HASH of the rest but the parent, and of when it started on which boot */
+	const char *command, *unit, *cgroup, *user, *parent; /* "" when unknown; a pid */
+	const char *started;                                 /* UTC, as ISO 8601 has it */
 	uint32_t told; /* the caller's: when it was told with a sample; 0: never */
 };
 

@@ -22,6 +22,7 @@ enum {
 	ENVIRONMENT_READ = 32 << 10,
 	STARTED_ROOM = 32,
 	ID_ROOM = 32,
+	PARENT_ROOM = 12,
 	EXACT_NS = 10000000, /* /proc tells when a process started in clock ticks */
 };
 
@@ -34,7 +35,7 @@ struct facts {
 	struct container container;
 	char path[PATH_MAX], command[COMMAND_LINE_ROOM], name[COMMAND_NAME_ROOM];
 	char service[CONTAINER_SERVICE_ROOM], user[USER_NAME_ROOM], started[STARTED_ROOM],
-		id[ID_ROOM];
+		id[ID_ROOM], parent[PARENT_ROOM];
 };
 
 struct program_info *program_info_share(struct program_info *info)
@@ -57,7 +58,8 @@ static size_t text_bytes(const struct facts *facts)
 	const char *texts[] = {
 		shown->executable_path, shown->container_id, shown->service, shown->pod,
 		shown->namespace_,      shown->name,         lifetime->id,   lifetime->command,
-		lifetime->unit,         lifetime->cgroup,    lifetime->user, lifetime->started};
+		lifetime->unit,         lifetime->cgroup,    lifetime->user, lifetime->parent,
+		lifetime->started};
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -91,6 +93,7 @@ static struct program_info *new_info(const struct facts *facts)
 		.unit = keep(&at, lifetime->unit),
 		.cgroup = keep(&at, lifetime->cgroup),
 		.user = keep(&at, lifetime->user),
+		.parent = keep(&at, lifetime->parent),
 		.started = keep(&at, lifetime->started),
 	};
 	info->shown = (struct process_info){
@@ -163,6 +166,7 @@ static void read_service(int directory, struct facts *facts)
 
 static void read_facts(int directory, unsigned command_lines, struct facts *facts)
 {
+	uint32_t parent;
 	uid_t uid;
 
 	if (process_link_read(directory, "exe", facts->path, sizeof facts->path)) {
@@ -179,6 +183,10 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 	if (process_user(directory, &uid)) {
 		user_name_of(uid, facts->user);
 		facts->lifetime.user = facts->user;
+	}
+	if (process_parent(directory, &parent) && parent) {
+		snprintf(facts->parent, sizeof facts->parent, "%" PRIu32, parent);
+		facts->lifetime.parent = facts->parent;
 	}
 	read_command(directory, command_lines, facts);
 	if (command_lines != COMMAND_LINES_OFF)
@@ -225,7 +233,8 @@ static void write_started(uint64_t start_time_ns, char out[STARTED_ROOM])
 		 (unsigned)(at % NS_PER_S / EXACT_NS));
 }
 
-/* Of everything but the time on the wall, which clocks that are set change. */
+/* Of everything but the time on the wall, which clocks that are set change, and the parent, whose
+ * end changes it. */
 static void write_id(const struct process_key *key, struct facts *facts)
 {
 	const struct process_lifetime *of = &facts->lifetime;
@@ -241,11 +250,12 @@ static void write_id(const struct process_key *key, struct facts *facts)
 struct program_info *program_info_read(int directory, const struct program_info_source *source)
 {
 	struct facts facts = {.shown = {"", "", "", "", "", "", NULL},
-			      .lifetime = {"", "", "", "", "", "", 0}};
+			      .lifetime = {"", "", "", "", "", "", "", 0}};
 
 	if (source->inherited) {
 		facts.shown = source->inherited->shown;
 		facts.lifetime = source->inherited->lifetime;
+		facts.lifetime.parent = ""; /* of a child that was forked it is another one */
 	}
 	if (source->is_execed)
 		facts.lifetime.command = facts.shown.name = "";

@@ -368,6 +368,7 @@ static void put_lifetime(struct samples *samples, size_t *count, const char *exe
 	put_attribute(samples, count, "systemd.unit", lifetime->unit);
 	put_attribute(samples, count, "process.linux.cgroup", lifetime->cgroup);
 	put_attribute(samples, count, "process.owner", lifetime->user);
+	put_attribute(samples, count, "process.parent_pid", lifetime->parent);
 	put_attribute(samples, count, "process.creation.time", lifetime->started);
 }
 

@@ -191,7 +191,8 @@ static enum dictionary_result read_key_value(struct dictionary *dictionary, stru
 		keep_text(resource, key, value.text);
 	else if (value.kind == VALUE_NUMBER)
 		keep_number(resource, key, value.number);
-	if (value.kind == VALUE_NUMBER && text_is(key, "process.pid") && value.number > 0) {
+	if (value.kind == VALUE_NUMBER && value.number > 0 &&
+	    (text_is(key, "process.pid") || text_is(key, "process.parent_pid"))) {
 		char digits[24];
 		int length = snprintf(digits, sizeof digits, "%" PRId64, value.number);
 		char *copy = arena_copy(dictionary->arena, digits, (size_t)length);

@@ -21,25 +21,26 @@ enum {
 	CONTEXT_VALUE = 0x1e,
 	CONTEXT_OTHERS_MAX =
 		11, /* the thread's id is one, two are of whom it woke or who woke it */
-	CONTEXT_PROCESS_MAX = 8,
+	CONTEXT_PROCESS_MAX = 9,
 	CONTEXT_ATTRIBUTES_MAX = CONTEXT_OTHERS_MAX + CONTEXT_PROCESS_MAX,
 	CONTEXT_KEY_MAX = 64, /* bytes */
 	CONTEXT_VALUE_MAX = 128,
 	CONTEXT_PROCESS_VALUE_MAX = 512, /* of a process' attributes */
-	CONTEXT_BYTES_MAX = 7168,
+	CONTEXT_BYTES_MAX = 7680,
 };
 
 #define CONTEXT_LIFETIME "farflame.lifetime"
 
 /* Name on the API, key. */
-#define PROCESS_LABELS(LABEL)                    \
-	LABEL("pid", "process.pid")              \
-	LABEL("command", "process.command_line") \
-	LABEL("exe", "process.executable.path")  \
-	LABEL("unit", "systemd.unit")            \
-	LABEL("cgroup", "process.linux.cgroup")  \
-	LABEL("user", "process.owner")           \
-	LABEL("started", "process.creation.time")
+#define PROCESS_LABELS(LABEL)                     \
+	LABEL("pid", "process.pid")               \
+	LABEL("command", "process.command_line")  \
+	LABEL("exe", "process.executable.path")   \
+	LABEL("unit", "systemd.unit")             \
+	LABEL("cgroup", "process.linux.cgroup")   \
+	LABEL("user", "process.owner")            \
+	LABEL("started", "process.creation.time") \
+	LABEL("ppid", "process.parent_pid")
 
 /* Whether that name on the API is one of samples, not of series. */
 bool sample_context_has_name(const char *name);

@@ -38,7 +38,8 @@ static bool allows_ids(const struct samples_query *query, struct error *err)
 
 static const char no_contexts[] =
 	"samples in ClickHouse have no thread ids, attributes and traces, and which process they "
-	"are of is not kept (pid, command, exe, unit, cgroup, user, started): ask by process, "
+	"are of is not kept (pid, ppid, command, exe, unit, cgroup, user, started): ask by "
+	"process, "
 	"service, host, container or thread";
 
 static bool knows_contexts(const struct samples_store *store, const struct samples_query *query,

@@ -21,7 +21,7 @@ from otlp_writer import Request  # noqa: E402
 need_bpf()
 build_programs("burn")
 NAME = "burning-worker-of-a-long-name"
-LABELS = ("pid", "command", "exe", "user", "cgroup", "started")
+LABELS = ("pid", "command", "exe", "user", "cgroup", "started", "ppid")
 
 
 def worker(*arguments, **more):
@@ -48,12 +48,13 @@ def of_proc(pid):
     with open("/proc/%d/cmdline" % pid, "rb") as file:
         command = b" ".join(file.read().rstrip(b"\0").split(b"\0")).decode()
     with open("/proc/%d/stat" % pid) as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])
+        fields = file.read().rpartition(")")[2].split()
+    ticks = int(fields[19])
     with open("/proc/stat") as file:
         boot = next(int(line.split()[1]) for line in file if line.startswith("btime"))
     uid = os.stat("/proc/%d" % pid).st_uid
     lines = open("/proc/%d/cgroup" % pid).read().splitlines()
-    return {"pid": str(pid), "command": command, "exe": os.readlink("/proc/%d/exe" % pid), "user": pwd.getpwuid(uid).pw_name,
+    return {"pid": str(pid), "command": command, "exe": os.readlink("/proc/%d/exe" % pid), "user": pwd.getpwuid(uid).pw_name, "ppid": fields[1],
             "cgroup": {line.split(":", 2)[2] for line in lines}, "started": boot + ticks / os.sysconf("SC_CLK_TCK")}
 
 

@@ -291,10 +291,11 @@ static void check_cases(struct samples *samples)
 /* What a process is is told with its first sample, and with the first of each hour. */
 static void check_processes(struct samples *samples)
 {
-	static const char whole[] = "farflame.lifetime=7.ab process.command_line=web --shard 1 "
-				    "process.executable.path=/bin/program systemd.unit=web.service "
-				    "process.linux.cgroup=/web process.owner=www "
-				    "process.creation.time=2026-01-02T03:04:05.00Z ";
+	static const char whole[] =
+		"farflame.lifetime=7.ab process.command_line=web --shard 1 "
+		"process.executable.path=/bin/program systemd.unit=web.service "
+		"process.linux.cgroup=/web process.owner=www process.parent_pid=1 "
+		"process.creation.time=2026-01-02T03:04:05.00Z ";
 	static const char brief[] = "farflame.lifetime=7.ab ";
 	const uint64_t hour_ns = 3600000000000;
 	struct process_lifetime many[1100];
@@ -303,10 +304,14 @@ static void check_processes(struct samples *samples)
 
 	shown_lifetime = many;
 	for (size_t i = 0; i < sizeof many / sizeof *many; i++)
-		many[i] = (struct process_lifetime){
-			"7.ab", "web --shard 1", "web.service",
-			"/web", "www",           "2026-01-02T03:04:05.00Z",
-			0};
+		many[i] = (struct process_lifetime){"7.ab",
+						    "web --shard 1",
+						    "web.service",
+						    "/web",
+						    "www",
+						    "1",
+						    "2026-01-02T03:04:05.00Z",
+						    0};
 	for (int hour = 0; hour < 3; hour++) {
 		samples_begin_report(samples, 480000 * hour_ns + hour * hour_ns);
 		samples_add(samples, sample_of(ANONYMOUS));
