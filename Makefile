@@ -2,6 +2,7 @@
 #
 # make                 build/farflame-agent, build/farflame-server, build/libfarflame-malloc.so
 # make check           unit, golden and fuzz-corpus tests under ASan and UBSan; no root, no network
+# make check-threads   the store's tests of several threads under ThreadSanitizer
 # make check-web       types, rules and unit tests of the page (npm fetches the tools; building needs none)
 # make check-system    as root: real BPF on this kernel, real sources, real browser
 # make check-unwind    stacks against gdb's, small and real programs, as a table (UNWIND_STOPS=, UNWIND_ONLY=)
@@ -217,6 +218,12 @@ check:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/check CFLAGS="-O1 -g -Werror $(SANITIZE)" run-check
 run-check: $(unit) $(fuzzed)
 	@TAP_JOBS=$$(nproc) sh tests/tools/run_tap.sh $(BUILD) $(unit) -- $(fuzzed)
+check-threads:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/threads CFLAGS="-O1 -g -fsanitize=thread" run-threads
+threaded = $(addprefix $(BUILD)/tests/unit/store/,concurrency_test slow_disk_test delete_test rollup_delete_test damage_test \
+	   recent_test disk_limit_test)
+run-threads: $(threaded)
+	@sh tests/tools/run_tap.sh $(BUILD) $(threaded)
 check-web:
 	@FARFLAME_BUILD=$(BUILD) sh tests/tools/run_tap.sh $(BUILD) $(sort $(wildcard tests/web/*_test.mjs))
 check-system: all
@@ -272,7 +279,7 @@ help:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all check run-check check-web check-system check-unwind check-kill check-power check-kernels check-units check-arm64 bench fuzz fuzz-server layers format install help clean
+.PHONY: all check run-check check-threads run-threads check-web check-system check-unwind check-kill check-power check-kernels check-units check-arm64 bench fuzz fuzz-server layers format install help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

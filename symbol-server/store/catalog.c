@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/catalog.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,13 @@ struct catalog_mark catalog_mark(const struct catalog *catalog)
 		mark.count[i] = catalog->items[i].count;
 	mark.nodes = catalog->nodes.count;
 	return mark;
+}
+
+bool catalog_is_persisted(const struct catalog *catalog)
+{
+	struct catalog_mark mark = catalog_mark(catalog);
+
+	return !memcmp(mark.count, catalog->persisted.count, sizeof mark.count);
 }
 
 size_t catalog_bytes(const struct catalog *catalog)
@@ -233,7 +241,8 @@ struct catalog *catalog_alike(const struct catalog *catalog)
 
 	if (!alike)
 		return NULL;
-	*alike = *catalog;
+	/* Not how many use it, which others count without the lock. */
+	memcpy(&alike->items, &catalog->items, sizeof *alike - offsetof(struct catalog, items));
 	for (unsigned i = 0; i < CATALOG_KINDS; i++) /* what is left of an index is not its */
 		hash_table_init(&alike->index[i], catalog->index[i].limit);
 	alike->nodes.index = NULL;

@@ -108,6 +108,8 @@ struct catalog *catalog_take(struct catalog *catalog);
 void catalog_release(struct catalog *catalog); /* NULL is fine */
 
 struct catalog_mark catalog_mark(const struct catalog *catalog);
+/* Everything that it defines is in the day's file: whoever reads that has the same numbers. */
+bool catalog_is_persisted(const struct catalog *catalog);
 size_t catalog_bytes(const struct catalog *catalog);
 /* What its items take themselves, without the room that is made for more: it grows by each. */
 uint64_t catalog_weight(const struct catalog *catalog);

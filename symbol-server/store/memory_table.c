@@ -33,6 +33,7 @@ void memory_table_release(struct memory_table *table)
 	blocks_release(&table->cells);
 	hash_table_release(&table->index);
 	arena_release(&table->arena);
+	free(table->days);
 	free(table);
 }
 
@@ -40,6 +41,28 @@ size_t memory_table_bytes(const struct memory_table *table)
 {
 	return sizeof *table + table->arena.used + blocks_bytes(&table->cells) +
 	       table->index.size * (sizeof(struct hash_slot) + 4);
+}
+
+bool memory_table_has_day(const struct memory_table *table, uint32_t day)
+{
+	for (uint32_t i = table->day_count; i--;)
+		if (table->days[i] == day)
+			return true;
+	return false;
+}
+
+static bool note_day(struct memory_table *table, uint32_t day)
+{
+	uint32_t *days;
+
+	if (memory_table_has_day(table, day))
+		return true;
+	days = realloc(table->days, (table->day_count + 1) * sizeof *days);
+	if (!days)
+		return false;
+	table->days = days;
+	days[table->day_count++] = day;
+	return true;
 }
 
 struct memory_cell *memory_table_cell(struct memory_table *table, const struct cell_key *key)
@@ -56,7 +79,7 @@ struct memory_cell *memory_table_cell(struct memory_table *table, const struct c
 		if (!memcmp(&cell->key, key, sizeof *key))
 			return cell;
 	}
-	cell = blocks_add(&table->cells);
+	cell = note_day(table, key->day) ? blocks_add(&table->cells) : NULL;
 	if (!cell)
 		return NULL;
 	if (!hash_table_add(&table->index, hash, table->cells.count - 1)) {

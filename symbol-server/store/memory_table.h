@@ -44,12 +44,16 @@ struct memory_table {        /* one generation: filled, sealed, folded, released
 	struct hash_table index;
 	struct arena arena;
 	uint64_t pairs;
+	uint32_t *days; /* that have cells */
+	uint32_t day_count;
 };
 
 struct memory_table *memory_table_new(uint64_t start);
 struct memory_table *memory_table_take(struct memory_table *table);
 void memory_table_release(struct memory_table *table); /* NULL is fine */
 size_t memory_table_bytes(const struct memory_table *table);
+
+bool memory_table_has_day(const struct memory_table *table, uint32_t day);
 
 /* The cell of that key, made when new. NULL: no room. */
 struct memory_cell *memory_table_cell(struct memory_table *table, const struct cell_key *key);

@@ -161,11 +161,8 @@ static bool check_day(struct sqlite_samples *store, struct day *day, uint64_t *n
 
 static bool check_days(struct sqlite_samples *store, uint64_t *newest, struct error *err)
 {
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (!check_day(store, store->days[i], newest, err))
-			return false;
-	for (unsigned i = 0; i < store->month_count; i++)
-		if (!check_day(store, store->months[i], newest, err))
+	for (unsigned i = 0; store_day_at(store, i); i++)
+		if (!check_day(store, store_day_at(store, i), newest, err))
 			return false;
 	return true;
 }
@@ -248,7 +245,7 @@ static void free_store(struct sqlite_samples *store)
 	}
 	memory_table_release(store->active);
 	recent_release(&store->recent);
-	store_free_days(store);
+	days_release(&store->days);
 	state_file_close(store->state);
 	journal_close(store->journal);
 	agent_table_release(&store->agents);
@@ -296,10 +293,10 @@ int64_t store_monotonic_ms(void)
 
 static int64_t oldest_ms(const struct sqlite_samples *store)
 {
-	int64_t oldest = store->day_count ? store->days[0]->day : 0;
+	int64_t oldest = store->days.count ? store->days.at[0]->day : 0;
 
-	if (store->month_count && (!oldest || store->months[0]->day < oldest))
-		oldest = store->months[0]->day;
+	if (store->days.month_count && (!oldest || store->days.months[0]->day < oldest))
+		oldest = store->days.months[0]->day;
 	return oldest * day_ms;
 }
 
@@ -319,16 +316,30 @@ void store_hold_reserve(struct sqlite_samples *store)
 	pthread_mutex_unlock(&store->lock);
 }
 
+/* A log that grew in vain goes with the last one who has it open. */
+static void close_all_readers(struct sqlite_samples *store)
+{
+	struct day *day;
+
+	for (unsigned i = 0;; i++) {
+		store_lock_days(store);
+		day = store_day_at(store, i);
+		if (day)
+			day->users++;
+		store_unlock_days(store);
+		if (!day)
+			return;
+		store_close_readers(store, day);
+		store_leave_day(store, day);
+	}
+}
+
 void store_give_reserve_up(struct sqlite_samples *store)
 {
 	pthread_mutex_lock(&store->lock);
 	store->is_short = true; /* first: reports do not take it */
-	/* A log that grew in vain goes with the last one who has it open. */
-	for (unsigned i = 0; i < store->day_count; i++)
-		day_close_readers(store->days[i]);
-	for (unsigned i = 0; i < store->month_count; i++)
-		day_close_readers(store->months[i]);
 	pthread_mutex_unlock(&store->lock);
+	close_all_readers(store);
 	journal_set_short(store->journal, true);
 	reserve_give_up(store->directory);
 }
@@ -346,7 +357,7 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	struct journal_counters journal;
 	size_t memory;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	journal_counters(store->journal, &journal);
 	*out = store->counters;
 	out->waiting = store->fold_error;
@@ -354,7 +365,7 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 		out->unfolded_ms = (uint64_t)(store_monotonic_ms() - store->oldest->sealed_ms);
 	if (store_monotonic_ms() - journal.failed_ms < REFUSING_MS)
 		out->refusing = journal.failed;
-	out->dictionary_bytes = store->dictionary_bytes;
+	out->dictionary_bytes = store->days.dictionary_bytes;
 	out->newest_ms = store_newest_ms(store);
 	if (out->newest_ms < store->agents.newest_ms)
 		out->newest_ms = store->agents.newest_ms;
@@ -363,17 +374,17 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	memory = store_memory_bytes(store);
 	out->recent_bytes = store->recent.bytes;
 	out->oldest_ms = oldest_ms(store);
-	for (unsigned i = 0; i < store->day_count; i++) {
-		const struct catalog *catalog = store->days[i]->catalog;
+	for (unsigned i = 0; i < store->days.count; i++) {
+		const struct catalog *catalog = store->days.at[i]->catalog;
 
-		out->days += store->days[i]->has_file;
+		out->days += store->days.at[i]->has_file;
 		if (!catalog)
 			continue;
 		memory += catalog_bytes(catalog);
 		out->series += catalog->items[CATALOG_SERIES].count - 1;
 		out->stacks += catalog->items[CATALOG_STACKS].count - 1;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	out->journal_bytes = journal.bytes;
 	out->journal_syncs = journal.syncs;
 	out->memory_bytes = memory;
@@ -522,7 +533,7 @@ static struct sqlite_samples *new_store(const struct samples_store_options *opti
 	store->series_max = options->series_max ? options->series_max : CATALOG_SERIES_MAX;
 	store->base.engine = &sqlite_engine;
 	store->directory = strdup(options->directory);
-	store->days = calloc(DAYS_MAX, sizeof *store->days);
+	days_init(&store->days);
 	store->group = group_new(1);
 	store->wants_spare = true;
 	return store;
@@ -535,7 +546,7 @@ struct samples_store *sqlite_samples_open(const struct samples_store_options *op
 	uint64_t newest = 0;
 	bool ok = false;
 
-	if (!store || !store->directory || !store->days || !store->group) {
+	if (!store || !store->directory || !store->days.at || !store->group) {
 		error_set(err, ERROR_MEMORY, "no memory for the store of samples");
 		goto out;
 	}

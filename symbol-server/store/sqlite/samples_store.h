@@ -14,9 +14,9 @@
 #define SYMBOL_SERVER_STORE_SQLITE_SAMPLES_STORE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "common/log.h"
-#include "symbol-server/store/aging.h"
 #include "symbol-server/store/journal.h"
 #include "symbol-server/store/memory_table.h"
 #include "symbol-server/store/moments.h"
@@ -24,7 +24,7 @@
 #include "symbol-server/store/reported_time.h"
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/spans.h"
-#include "symbol-server/store/sqlite/days/day_file.h"
+#include "symbol-server/store/sqlite/days/days.h"
 #include "symbol-server/store/sqlite/recent.h"
 #include "symbol-server/store/sqlite/state_file.h"
 
@@ -41,40 +41,6 @@ enum {
 	JOURNAL_BYTES_MAX = 1 << 30,
 	MOMENTS_OF = 1 << 7, /* in a memory cell's type: times of its samples, not their sums */
 	SPANS_OF = 1 << 6,   /* likewise: those with a trace and a span */
-	IDLE_READERS = 4,
-	CATALOG_IDLE_MS = 600000,   /* a day's dictionary nobody used for so long leaves memory */
-	CATALOG_PRESSED_MS = 60000, /* likewise, that ingest added to, when room is short */
-	WRITTEN_LATELY_MS = 60000,  /* records of such a day may be on their way */
-	DAYS_MAX = 4096,
-	MONTHS_MAX = 256,
-};
-
-struct day {
-	uint32_t day;
-	bool has_file, is_gone; /* gone: deleted, freed when its last user leaves */
-	uint64_t folded_through;
-	struct catalog *catalog;     /* NULL: not in memory */
-	int64_t used_ms, written_ms; /* by anyone; by ingest */
-	unsigned users;              /* queries reading it */
-	size_t dictionary_bytes;     /* counted in the store's sums; is_written: in both */
-	bool is_written;             /* ingest added to it since it was read */
-	struct day_reader *idle[IDLE_READERS];
-	unsigned idle_count;
-	/* The fold thread's: folds that have their roll-ups; when it should look again. */
-	uint64_t rolled_through;
-	unsigned set_asides; /* of damaged files */
-	bool is_being_saved; /* one of them, just now */
-	bool is_month;       /* of store->months: the file has hours, day is its first */
-	bool is_reduced;     /* its minutes are gone, its roll-ups are kept */
-	bool names_due;      /* samples were deleted from the file: it is to be written anew */
-	int64_t erase_retry_ms;
-	struct log_fault not_rolled_up;
-	int64_t rollup_due_ms, rollup_retry_ms, rolled_late_ms;
-	int64_t behind_ms; /* when its oldest bucket without a roll-up was due; 0: none */
-	/* Folds that all hours of the month's file go through; that were looked at; when to look.
-	 */
-	uint64_t hours_through, hours_seen;
-	int64_t hours_due_ms;
 };
 
 struct generation {
@@ -98,6 +64,8 @@ struct group {
 	uint32_t record_count, record_capacity;
 	struct pending_done *pending;
 	uint32_t pending_count, pending_capacity;
+	struct day **days; /* of its records: used until they are in memory */
+	uint32_t day_count, day_capacity;
 };
 
 enum { UNTIMELY_KEPT = 4096 };
@@ -120,16 +88,10 @@ struct sqlite_samples {
 	pthread_mutex_t file_lock; /* store_lock_files() */
 	int directory_fd;          /* its flock() is what a backup holds */
 
-	pthread_mutex_t lock; /* everything below */
+	struct day_set days; /* with a lock of its own, which is taken after this one */
+
+	pthread_mutex_t lock; /* what days' dictionaries have in them, and everything below */
 	pthread_cond_t commit_wake, fold_wake, fold_done;
-	struct day **days; /* sorted */
-	unsigned day_count;
-	struct day *months[MONTHS_MAX]; /* sorted */
-	unsigned month_count;
-	uint32_t month_begun; /* the day on which --max-disk took the hours of all days before */
-	/* Of all dictionaries, and of those that ingest adds to, which are the ones it is held to:
-	 * the others are read again when they are asked for. */
-	uint64_t dictionary_bytes, written_bytes;
 	bool wants_room; /* dictionaries that nobody uses are to go */
 	struct recent recent;
 	struct memory_table *active;
@@ -154,15 +116,14 @@ struct sqlite_samples {
 	struct replay_loss *losses; /* of replay: intake/replay_losses.h */
 	uint32_t loss_count;
 	uint64_t fold_requests, folds_done;
-	unsigned deletions; /* days being deleted from: numbers of dictionaries stay till then */
-	bool is_applying;   /* a group, in slices: some of it is applied */
-	bool wants_spare;   /* the journal has no file for its next segment */
+	bool is_applying;             /* a group, in slices: some of it is applied */
+	bool wants_spare;             /* the journal has no file for its next segment */
 	int64_t spare_retry_ms;       /* the fold thread's */
 	struct error fold_error;      /* why folding fails now */
 	int64_t rollup_late_pause_ms; /* late samples of a day are collected so long */
 	bool no_rollups;              /* of tests: none are made, queries read the minutes */
-	struct aging aging;
-	bool is_closing, is_committed_all;
+	atomic_bool is_closing;
+	bool is_committed_all;
 	struct samples_counters counters;
 	struct buffer record, scratch, body, entry; /* reused by samples_add() */
 };
@@ -190,50 +151,17 @@ void store_give_reserve_up(struct sqlite_samples *store);
 /* Why reports are refused then. False. */
 bool store_set_short(struct error *err);
 
-/* ---- days (days.c); all but the first under the lock ---- */
+/* ---- retention (retention.c) ---- */
 
-/* Path of the day's or the month's file. */
-void store_day_path(const struct sqlite_samples *store, const struct day *day, char *path,
-		    size_t room);
-/* Finds the files in the directory. */
-bool store_find_days(struct sqlite_samples *store, struct error *err);
-struct day *store_find_day(struct sqlite_samples *store, uint32_t day);
-/* The day with its catalog in memory, made or loaded. NULL: err says why. */
-struct day *store_take_day(struct sqlite_samples *store, uint32_t day, struct error *err);
-/* The same without the lock, which is not held while the file is read. A reference. */
-struct catalog *store_load_day(struct sqlite_samples *store, struct day *day, struct error *err);
-/* Before store_take_day() by who has not the lock: a dictionary that is in the file only is read
- * without it, and a damaged file is set aside. What fails, fails there. lock is not held; whether
- * file_lock is, the caller says. */
-void store_ready_day(struct sqlite_samples *store, uint32_t day, bool has_files_locked);
-/* The day has none in memory and takes this one over; what is too much is to go. Under the lock. */
-void store_give_dictionary(struct sqlite_samples *store, struct day *day, struct catalog *catalog);
-/* After the day's dictionary grew, came or went. Under the lock. */
-void store_count_dictionary(struct sqlite_samples *store, struct day *day);
-/* Who took it does not add samples: it is no part of what ingest is held to. Under the lock. */
-void store_unmark_written(struct sqlite_samples *store, struct day *day);
-/* How often a file of the day was damaged; before looking at the file. No lock held. */
-unsigned store_set_asides(struct sqlite_samples *store, const struct day *day);
-/* Renames a damaged file to *.damaged; what can be read of it takes its place, what is lost is in
- * its accounts. seen: store_set_asides() of when it was looked at. file_lock is held, lock is not.
- */
-void store_set_aside(struct sqlite_samples *store, struct day *day, unsigned seen, const char *why);
 /* Deletes what is too old or too much, forgets idle catalogs, rolls up. No lock held. */
 void store_tidy(struct sqlite_samples *store, int64_t now_ms);
-/* Start of the newest day that a right clock can have made; 0: there is none. Under the lock. */
+/* Start of the newest day that a right clock can have made; 0: there is none. Under the set's lock.
+ */
 int64_t store_newest_ms(const struct sqlite_samples *store);
-/* What is older than this is not kept, and not answered any more. 0: everything is. */
+/* What is older than this is not kept, and not answered any more. 0: everything is. Under no
+ * lock or any. */
 int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
 			   int64_t now_ms);
-void store_free_days(struct sqlite_samples *store);
-/* A user leaves the day; frees it when it is gone. */
-void store_leave_day(struct sqlite_samples *store, struct day *day);
-/* The file is deleted: the day leaves the list, and memory with its last user. */
-void store_drop_day(struct sqlite_samples *store, struct day *day);
-void store_drop_month(struct sqlite_samples *store, unsigned at);
-void day_close_readers(struct day *day);
-struct day_reader *day_take_reader(struct day *day);
-void day_give_reader(struct day *day, struct day_reader *reader);
 
 /* ---- committing (definitions.c, commit.c) ---- */
 
@@ -245,6 +173,8 @@ struct group *group_new(uint64_t number);
 void group_free(struct group *group);
 bool group_add_record(struct group *group, const struct buffer *record);
 bool group_add_pending(struct group *group, samples_done_fn *done, void *context);
+/* The group has records of the day, and uses it. */
+bool group_add_day(struct sqlite_samples *store, struct group *group, struct day *day);
 void *store_commit_thread(void *store);
 /* Applies one record to memory; under the lock. is_replay: definitions and ids are new. */
 void store_apply(struct sqlite_samples *store, uint64_t end, const uint8_t *bytes, size_t length,

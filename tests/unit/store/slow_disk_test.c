@@ -25,7 +25,7 @@ enum {
 
 /* ---- the disk ---- */
 
-static atomic_bool slow_unlink, slow_stat, slow_open, fails_open;
+static atomic_bool slow_unlink, slow_stat, slow_open, slow_rename, slow_sync, fails_open;
 static atomic_uint slowed;
 
 static bool is_days(const char *path)
@@ -51,6 +51,29 @@ int unlink(const char *path)
 		*(void **)&real = dlsym(RTLD_NEXT, "unlink");
 	slow(&slow_unlink, path);
 	return real(path);
+}
+
+int rename(const char *from, const char *to)
+{
+	static int (*real)(const char *, const char *);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "rename");
+	slow(&slow_rename, to);
+	return real(from, to);
+}
+
+int fdatasync(int fd)
+{
+	static int (*real)(int);
+	char link[40], path[4096] = "";
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (slow_sync && readlink(link, path, sizeof path - 1) > 0)
+		slow(&slow_sync, path);
+	return real(fd);
 }
 
 int stat(const char *restrict path, struct stat *restrict status)
@@ -93,7 +116,7 @@ static int64_t monotonic_ms(void)
 }
 
 static struct samples_store *store;
-static uint32_t reports;
+static atomic_uint reports;
 
 static bool add(int64_t time_ms)
 {
@@ -148,9 +171,11 @@ static int64_t longest_beside(bool (*run)(void))
 	return longest;
 }
 
-static struct samples_store *open_keeping(const char *directory, int64_t keep_ms)
+static struct samples_store *open_keeping(const char *directory, int64_t keep_ms,
+					  int64_t sums_keep_ms)
 {
-	struct samples_store_options options = {.directory = directory, .keep_ms = {keep_ms}};
+	struct samples_store_options options = {.directory = directory,
+						.keep_ms = {keep_ms, sums_keep_ms}};
 
 	return samples_open(&options, NULL);
 }
@@ -165,14 +190,14 @@ static void test_files_go(const char *directory)
 	struct samples_counters counters;
 	int64_t now_ms = store_now_ms();
 
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	for (int64_t i = 1; i <= OLD_DAYS; i++)
 		CHECK(add(now_ms - (10 + i) * day_ms));
 	CHECK(add(now_ms) && fold());
 	samples_close(store);
 	slowed = 0;
 	slow_unlink = true;
-	store = open_keeping(directory, 5 * day_ms);
+	store = open_keeping(directory, 5 * day_ms, 0);
 	CHECK(longest_beside(fold) < WAIT_MAX_MS);
 	slow_unlink = false;
 	CHECK_NUMBER(slowed, OLD_DAYS);
@@ -193,10 +218,10 @@ static bool add_late(void)
 
 static void test_late(const char *directory)
 {
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	CHECK(add_late() && fold());
 	samples_close(store);
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	CHECK(add(store_now_ms()));
 	slowed = 0;
 	slow_open = true;
@@ -212,11 +237,62 @@ static bool has_dictionary(uint32_t number)
 	struct day *day;
 	bool has;
 
-	pthread_mutex_lock(&inner->lock);
+	store_lock_days(inner);
 	day = store_find_day(inner, number);
 	has = day && day->catalog;
-	pthread_mutex_unlock(&inner->lock);
+	store_unlock_days(inner);
 	return has;
+}
+
+static bool wait_reduced(void)
+{
+	struct samples_counters counters = {0};
+
+	for (unsigned i = 0; !counters.days_reduced && i < 3000; i++) {
+		usleep(10000);
+		samples_counters(store, &counters);
+	}
+	return counters.days_reduced;
+}
+
+/* A file that was written anew takes its name. */
+static void test_names(const char *directory)
+{
+	store = open_keeping(directory, 0, 0);
+	CHECK(add_late() && add(store_now_ms()) && fold());
+	samples_close(store);
+	slowed = 0;
+	slow_rename = true;
+	store = open_keeping(directory, 2 * day_ms, 400 * day_ms);
+	CHECK(longest_beside(wait_reduced) < WAIT_MAX_MS);
+	slow_rename = false;
+	CHECK_NUMBER(slowed, 1);
+	samples_close(store);
+}
+
+static bool forget(void)
+{
+	store_tidy(sqlite_samples_of(store), store_now_ms() + CATALOG_IDLE_MS + 60000);
+	return true;
+}
+
+/* The last connection that a question left writes the file's log back, and syncs it. */
+static void test_forget(const char *directory)
+{
+	int64_t late_ms = store_now_ms() - 3 * day_ms;
+
+	store = open_keeping(directory, 0, 0);
+	CHECK(add_report(store, "h", "p", late_ms, 900021, 1, 5) && fold());
+	CHECK_NUMBER(query_totals(store, late_ms - 60000, late_ms + 60000).samples, 5);
+	CHECK(add_report(store, "h", "p", late_ms, 900022, 6, 5) && fold());
+	slowed = 0;
+	slow_sync = true;
+	CHECK(longest_beside(forget) < WAIT_MAX_MS);
+	slow_sync = false;
+	CHECK(slowed > 0);
+	CHECK(!has_dictionary((uint32_t)(late_ms / day_ms)));
+	CHECK_NUMBER(query_totals(store, late_ms - 60000, late_ms + 60000).samples, 10);
+	samples_close(store);
 }
 
 /* The newest of many that wait is of an old day, whose dictionary nobody used for long. */
@@ -226,7 +302,7 @@ static void test_many_generations(const char *directory)
 	uint32_t late = (uint32_t)(late_ms / day_ms);
 	struct totals totals;
 
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	CHECK(add_report(store, "h", "p", late_ms, 900001, 1, 5) && fold());
 	fails_open = true;
 	for (unsigned i = 0; i < GENERATIONS; i++) {
@@ -241,15 +317,15 @@ static void test_many_generations(const char *directory)
 	CHECK(fold());
 	CHECK(add_report(store, "h", "p", late_ms, 900003, 11, 5) && fold());
 	samples_close(store);
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	totals = query_totals(store, late_ms - 60000, late_ms + 60000);
 	CHECK_NUMBER(totals.samples, 15);
 	CHECK_NUMBER(totals.stacks, 15);
 	samples_close(store);
 }
 
-/* A report of two days whose second profile is of no type: refused, with the first one's definitions
- * in the dictionary, which the next report's record has. */
+/* A report of two days whose second profile is of no type: refused, with the first one's
+ * definitions in the dictionary, which the next report's record has. */
 static void add_refused(int64_t time_ms)
 {
 	struct batch_maker maker;
@@ -266,7 +342,7 @@ static void define_in_journal(const char *directory, int64_t late_ms)
 {
 	int64_t now_ms = store_now_ms();
 
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	CHECK(add_report(store, "h", "p", late_ms, 900011, 1, 5) && fold());
 	add_refused(late_ms);
 	fails_open = true;
@@ -303,7 +379,7 @@ static void test_defined_in_journal(const char *directory)
 	}
 	waitpid(child, &status, 0);
 	CHECK_NUMBER(status, 0);
-	store = open_keeping(directory, 0);
+	store = open_keeping(directory, 0, 0);
 	CHECK_NUMBER(count_addresses(late_ms, 200, 5), 25);
 	CHECK_NUMBER(count_addresses(late_ms, 100, 5), 0);
 	samples_close(store);
@@ -312,11 +388,12 @@ static void test_defined_in_journal(const char *directory)
 int main(void)
 {
 	char directory[256], child[300];
-	static void (*const tests[])(const char *) = {test_defined_in_journal, test_files_go,
-						      test_late, test_many_generations};
+	static void (*const tests[])(const char *) = {
+		test_defined_in_journal, test_files_go, test_late, test_names, test_forget,
+		test_many_generations};
 
 	snprintf(directory, sizeof directory, "%s", make_directory());
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++) {
 		snprintf(child, sizeof child, "%s/%u", directory, i);
 		mkdir(child, 0700);
 		tests[i](child);

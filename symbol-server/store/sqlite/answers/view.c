@@ -15,7 +15,7 @@ enum {
 	FEW_SERIES = 4,    /* one in so many or fewer is looked up one by one */
 };
 
-/* --- what is in memory, under the lock --- */
+/* --- what is in memory, under both locks --- */
 
 static bool widen(struct view *view, const struct samples_query *query, struct error *err)
 {
@@ -45,6 +45,22 @@ static void set_minutes(const struct view *view, struct view_day *day)
 			     : MINUTES_PER_DAY;
 }
 
+/* Of a file that is just being written anew, they are the old one's. */
+static void take_kept(struct view_day *to)
+{
+	struct day *day = to->day;
+
+	to->set_asides = day->set_asides;
+	if (day->is_detached && !day->is_being_saved)
+		return;
+	if (day->catalog) {
+		to->catalog = catalog_take(day->catalog);
+		to->mark = catalog_mark(day->catalog);
+	}
+	if (day->has_file)
+		to->reader = day_take_reader(day);
+}
+
 /* A month of which a day may be asked for as a whole, or that has nothing but hours. */
 static void take_month(struct view *view, struct day *month)
 {
@@ -58,12 +74,7 @@ static void take_month(struct view *view, struct day *month)
 	to->day = month;
 	month->users++;
 	month->used_ms = view->now_ms;
-	if (month->catalog) {
-		to->catalog = catalog_take(month->catalog);
-		to->mark = catalog_mark(month->catalog);
-	}
-	to->reader = day_take_reader(month);
-	to->set_asides = month->set_asides;
+	take_kept(to);
 	view->day_count++;
 	view->month_count++;
 }
@@ -72,14 +83,14 @@ static bool take_days(struct view *view)
 {
 	struct sqlite_samples *store = view->store;
 
-	view->days = arena_array(&view->arena, store->day_count + store->month_count,
+	view->days = arena_array(&view->arena, store->days.count + store->days.month_count,
 				 sizeof *view->days);
 	if (!view->days)
 		return false;
-	for (unsigned i = 0; i < store->month_count; i++)
-		take_month(view, store->months[i]);
-	for (unsigned i = 0; i < store->day_count; i++) {
-		struct day *day = store->days[i];
+	for (unsigned i = 0; i < store->days.month_count; i++)
+		take_month(view, store->days.months[i]);
+	for (unsigned i = 0; i < store->days.count; i++) {
+		struct day *day = store->days.at[i];
 		struct view_day *to = &view->days[view->day_count];
 
 		if (day->day * day_ms >= view->until_ms ||
@@ -90,13 +101,7 @@ static bool take_days(struct view *view)
 		day->users++;
 		day->used_ms = store_now_ms();
 		set_minutes(view, to);
-		if (day->catalog) {
-			to->catalog = catalog_take(day->catalog);
-			to->mark = catalog_mark(day->catalog);
-		}
-		if (day->has_file)
-			to->reader = day_take_reader(day);
-		to->set_asides = day->set_asides;
+		take_kept(to);
 		view->day_count++;
 	}
 	return true;
@@ -180,54 +185,6 @@ static void share_cells(struct view *view)
 
 /* --- files --- */
 
-/* Under the lock. */
-static bool share_catalog(struct view_day *day)
-{
-	if (!day->day->catalog)
-		return false;
-	day->catalog = catalog_take(day->day->catalog);
-	day->mark = catalog_mark(day->catalog);
-	return true;
-}
-
-static bool read_catalog(struct view *view, struct view_day *day, struct error *err)
-{
-	struct catalog *catalog = catalog_new();
-	bool ok;
-
-	if (!catalog)
-		return error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
-	if (!day_reader_catalog(day->reader, catalog, err)) {
-		catalog_release(catalog);
-		return false;
-	}
-	catalog_drop_index(catalog);
-	pthread_mutex_lock(&view->store->lock);
-	if (!day->day->catalog && !day->day->is_being_saved &&
-	    day->set_asides == day->day->set_asides)
-		store_give_dictionary(view->store, day->day, catalog_take(catalog));
-	ok = share_catalog(day);
-	pthread_mutex_unlock(&view->store->lock);
-	catalog_release(catalog); /* where a writer was faster, his is used */
-	return ok || error_set(err, ERROR_FORMAT, "the day's file was set aside");
-}
-
-/* The dictionary of a day that nobody writes: read without the store's lock, once, however many
- * queries want it. */
-static bool load_catalog(struct view *view, struct view_day *day, struct error *err)
-{
-	static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-	bool ok;
-
-	pthread_mutex_lock(&loading);
-	pthread_mutex_lock(&view->store->lock);
-	ok = share_catalog(day);
-	pthread_mutex_unlock(&view->store->lock);
-	ok = ok || read_catalog(view, day, err);
-	pthread_mutex_unlock(&loading);
-	return ok;
-}
-
 /* However SQLite looks for rows, found or not: it ends what it does with SQLITE_INTERRUPT. */
 static int is_over(void *view)
 {
@@ -255,22 +212,19 @@ static bool open_reader(struct view *view, struct view_day *day, struct error *e
 		return false;
 	}
 	day->is_reduced = day->reader->is_reduced;
-	/* A dictionary is read to its end: the next question has it then. */
-	if (!day->catalog && !load_catalog(view, day, err))
+	/* A dictionary is read to its end: the next question has it then. What is added to the file
+	 * meanwhile it has more than the transaction, which does no harm. */
+	if (!day->catalog)
+		day->catalog = store_load_day(view->store, day->day, false, err);
+	if (!day->catalog)
 		return false;
 	watch_reader(view, day, true);
 	return limit_watch_allows(&view->watch, view->arena.used, err);
 }
 
-/* One of a file that was set aside since would show the next query what is the day's no more. */
 static void give_reader(struct view *view, struct view_day *day)
 {
-	pthread_mutex_lock(&view->store->lock);
-	if (day->set_asides == day->day->set_asides)
-		day_give_reader(day->day, day->reader);
-	else
-		day_reader_close(day->reader);
-	pthread_mutex_unlock(&view->store->lock);
+	store_give_reader(view->store, day->day, day->reader, day->set_asides);
 	day->reader = NULL;
 }
 
@@ -310,9 +264,9 @@ static bool was_deleted(struct view *view, struct view_day *day)
 {
 	bool was;
 
-	pthread_mutex_lock(&view->store->lock);
+	store_lock_days(view->store);
 	was = day->day->is_gone;
-	pthread_mutex_unlock(&view->store->lock);
+	store_unlock_days(view->store);
 	if (was) {
 		day_reader_close(day->reader);
 		day->reader = NULL;
@@ -327,11 +281,13 @@ static bool has_file(struct view *view, struct view_day *day)
 {
 	bool has, is_stale;
 
-	pthread_mutex_lock(&view->store->lock);
+	store_lock_days(view->store);
+	while (day->day->is_detached)
+		pthread_cond_wait(&view->store->days.changed, &view->store->days.lock);
 	has = day->day->has_file && !day->day->is_gone;
 	is_stale = !has || day->set_asides != day->day->set_asides;
 	day->set_asides = day->day->set_asides;
-	pthread_mutex_unlock(&view->store->lock);
+	store_unlock_days(view->store);
 	if (is_stale) {
 		day_reader_close(day->reader);
 		day->reader = NULL;
@@ -407,11 +363,11 @@ static bool open_once(struct view *view, struct sqlite_samples *store,
 	view_wants(view, query);
 	if (!widen(view, query, err))
 		return false;
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	view->is_recent = view_is_recent(view, query, type);
 	ok = take_days(view) && (view->is_recent ? view_take_recent(view, query, type)
 						 : take_tables(view, query, type));
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	if (!ok) {
 		error_set(err, ERROR_LIMIT, "the time range has too much in it");
 		goto out;
@@ -477,10 +433,8 @@ void view_close(struct view *view)
 {
 	for (unsigned i = 0; i < view->day_count; i++)
 		close_reader(view, &view->days[i]);
-	pthread_mutex_lock(&view->store->lock);
 	for (unsigned i = 0; i < view->day_count; i++)
 		store_leave_day(view->store, view->days[i].day);
-	pthread_mutex_unlock(&view->store->lock);
 	for (unsigned i = 0; i < view->day_count; i++)
 		catalog_release(view->days[i].catalog);
 	for (unsigned i = 0; i < view->day_count; i++)

@@ -67,12 +67,12 @@ bool month_file_parse(const char *name, uint32_t *first)
 struct day *store_find_month(struct sqlite_samples *store, uint32_t day, bool make)
 {
 	uint32_t first = month_first(day);
-	unsigned at = store->month_count;
+	unsigned at = store->days.month_count;
 	struct day *month;
 
-	for (unsigned i = 0; i < store->month_count; i++)
-		if (store->months[i]->day == first)
-			return store->months[i];
+	for (unsigned i = 0; i < store->days.month_count; i++)
+		if (store->days.months[i]->day == first)
+			return store->days.months[i];
 	if (!make || at == MONTHS_MAX)
 		return NULL;
 	month = calloc(1, sizeof *month);
@@ -80,10 +80,10 @@ struct day *store_find_month(struct sqlite_samples *store, uint32_t day, bool ma
 		return NULL;
 	month->day = first;
 	month->is_month = true;
-	for (; at && store->months[at - 1]->day > first; at--)
-		store->months[at] = store->months[at - 1];
-	store->months[at] = month;
-	store->month_count++;
+	for (; at && store->days.months[at - 1]->day > first; at--)
+		store->days.months[at] = store->days.months[at - 1];
+	store->days.months[at] = month;
+	store->days.month_count++;
 	return month;
 }
 
@@ -221,11 +221,11 @@ static bool start_rolling(struct hours *hours, struct error *err)
 				    .level = DAY_1H,
 				    .account_level = DAY_1H,
 				    .through = hours->folded};
-	from = store_load_day(hours->store, hours->day, err);
+	from = store_load_day(hours->store, hours->day, false, err);
 	if (!from)
 		return false;
 	rolling->from = from;
-	rolling->to = store_load_day(hours->store, hours->month, err);
+	rolling->to = store_load_day(hours->store, hours->month, true, err);
 	if (!rolling->to)
 		return false;
 	pthread_mutex_lock(&hours->store->lock);
@@ -359,14 +359,16 @@ bool hours_of_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
 	bool ok;
 
 	*is_done = false;
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	hours.month = store_find_month(store, day->day, true);
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	if (!hours.month)
 		return error_set(err, ERROR_LIMIT, "more than %d months of samples", MONTHS_MAX);
 	hours.start = (day->day - hours.month->day) * MINUTES_PER_DAY;
 	ok = open_files(&hours, err);
-	hours.month->has_file = hours.month->has_file || hours.writer.db;
+	store_lock_days(store);
+	hours.month->has_file |= hours.writer.db != NULL;
+	store_unlock_days(store);
 	ok = ok && read_marks(&hours, err) && read_month_marks(&hours, err) &&
 	     note_whole(&hours, err) && roll_hours(&hours, now_ms, until_ms, is_done, err);
 	if (ok && *is_done) {
@@ -395,12 +397,12 @@ bool hours_void(struct sqlite_samples *store, uint32_t number, struct error *err
 	char path[4096];
 	bool ok;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	month = store_find_month(store, number, false);
 	day = store_find_day(store, number);
-	pthread_mutex_unlock(&store->lock);
 	if (day)
 		day->rolled_through = day->hours_through = day->hours_seen = 0;
+	store_unlock_days(store);
 	if (!month || !month->has_file)
 		return true;
 	store_day_path(store, month, path, sizeof path);
@@ -415,7 +417,9 @@ bool hours_void(struct sqlite_samples *store, uint32_t number, struct error *err
 	}
 	ok = ok && erase_is_due(writer.db, err) && database_exec(writer.db, "COMMIT", err);
 	day_writer_close(&writer);
+	store_lock_days(store);
 	month->names_due |= ok;
+	store_unlock_days(store);
 	return ok;
 }
 
@@ -446,10 +450,10 @@ bool hours_look(struct sqlite_samples *store, uint32_t number, struct hours_kept
 	char path[4096];
 
 	*kept = (struct hours_kept){0};
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	month = store_find_month(store, number, false);
 	day = store_find_day(store, number);
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	if (!month || !month->has_file)
 		return true;
 	hours.start = (number - month->day) * MINUTES_PER_DAY;

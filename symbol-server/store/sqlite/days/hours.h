@@ -20,7 +20,7 @@ uint32_t month_end(uint32_t day);
 bool month_file_parse(const char *name, uint32_t *first);
 void month_file_path(const char *directory, uint32_t first, char *path, size_t room);
 
-/* Under the lock. NULL: there is none (and no room for one, when make is set). */
+/* Under the set's lock. NULL: there is none (and no room for one, when make is set). */
 struct day *store_find_month(struct sqlite_samples *store, uint32_t day, bool make);
 
 /* The hours of one day that are over and not in their month's file yet, as many as until_ms allows.

@@ -22,6 +22,8 @@ struct adder {
 	struct dictionary_share share;
 	bool *is_done; /* one per profile, then one per counters */
 	bool *is_repeated;
+	struct day **days; /* of all items, sorted; in use */
+	uint32_t day_count;
 	uint64_t own_samples;
 	unsigned duplicates, refused;
 	unsigned folded;
@@ -94,6 +96,8 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 	hash_table_init(&adder->ids, UINT32_MAX >> 1);
 	adder->is_done = arena_alloc(&adder->arena, items);
 	adder->is_repeated = arena_alloc(&adder->arena, items);
+	adder->days = arena_array(&adder->arena, items + batch->untimely_count,
+				  sizeof(struct day *));
 	adder->translation.batch = batch;
 	adder->translation.modules = arena_array(&adder->arena, batch->module_count,
 						 sizeof(uint32_t));
@@ -109,8 +113,69 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 
 static void adder_release(struct adder *adder)
 {
+	for (uint32_t i = 0; i < adder->day_count; i++)
+		store_leave_day(adder->store, adder->days[i]);
 	arena_release(&adder->arena);
 	hash_table_release(&adder->ids);
+}
+
+/* --- days --- */
+
+/* Where the day is, or belongs. */
+static uint32_t place_of_day(const struct adder *adder, uint32_t number)
+{
+	uint32_t low = 0, high = adder->day_count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (adder->days[middle]->day < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool open_day(struct adder *adder, uint32_t number, struct error *err)
+{
+	uint32_t at = place_of_day(adder, number);
+	struct day *day;
+
+	if (at < adder->day_count && adder->days[at]->day == number)
+		return true;
+	day = store_open_day(adder->store, number, false, err);
+	if (!day)
+		return false;
+	memmove(adder->days + at + 1, adder->days + at,
+		(adder->day_count++ - at) * sizeof(struct day *));
+	adder->days[at] = day;
+	return true;
+}
+
+/* Without the lock: a late sample's dictionary is read while others add. */
+static bool open_days(struct adder *adder, struct error *err)
+{
+	const struct sample_batch *batch = adder->batch;
+	uint32_t items = batch->profile_count + batch->counters_count;
+	bool ok = true;
+
+	for (uint32_t i = 0; ok && i < items; i++)
+		ok = open_day(adder, day_of(item_time(batch, i)), err);
+	for (uint32_t i = 0; ok && i < batch->untimely_count; i++)
+		ok = open_day(adder, day_of(batch->untimely[i].received_ms), err);
+	return ok;
+}
+
+/* One that is open, to be added to. */
+static struct day *take_day(struct adder *adder, uint32_t number)
+{
+	struct day *day = adder->days[place_of_day(adder, number)];
+
+	store_lock_days(adder->store);
+	store_count_written(adder->store, day);
+	store_unlock_days(adder->store);
+	return day;
 }
 
 /* Numbers are a day's own. */
@@ -371,32 +436,28 @@ static uint8_t *place_of(struct sqlite_samples *store, const uint8_t id[16])
 }
 
 /* Counted as lost when it came: the day of its own time may be gone. */
-static bool add_untimely(struct adder *adder, const struct batch_untimely *untimely,
-			 struct error *err)
+static void add_untimely(struct adder *adder, const struct batch_untimely *untimely)
 {
 	static const uint8_t none[16];
 	uint32_t number = day_of(untimely->received_ms);
-	struct day *day;
 	int type = profile_type_find(untimely->type, strlen(untimely->type));
 	struct text reason = {untimely->reason, (uint32_t)strlen(untimely->reason)};
 	struct record_refused entry = {.tenant = adder->batch->tenant,
 				       .bucket = bucket_of(untimely->received_ms),
 				       .samples = untimely->samples};
+	struct catalog *catalog;
 
 	if (type < 0 || (memcmp(untimely->id, none, sizeof none) &&
 			 !memcmp(place_of(adder->store, untimely->id), untimely->id, 16)))
-		return true;
-	day = store_take_day(adder->store, number, err);
-	if (!day)
-		return false;
+		return;
+	catalog = take_day(adder, number)->catalog;
 	entry.type = (uint32_t)type;
-	entry.host = catalog_add_string(day->catalog,
+	entry.host = catalog_add_string(catalog,
 					share_host(&adder->batch->series[untimely->series]));
-	entry.reason = catalog_add_string(day->catalog, reason);
+	entry.reason = catalog_add_string(catalog, reason);
 	set_day(adder, number);
 	set_second(adder, untimely->received_ms);
 	record_add_refused(adder->body, &adder->store->scratch, &entry);
-	return true;
 }
 
 /* What is taken, but not as what it is. */
@@ -518,10 +579,8 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 {
 	const struct sample_batch *batch = adder->batch;
-	struct day *day = store_take_day(adder->store, number, err);
+	struct day *day = take_day(adder, number);
 
-	if (!day)
-		return false;
 	forget_numbers(adder);
 	adder->share = (struct dictionary_share){.store = adder->store, .day = day};
 	adder->run.count = 0;
@@ -554,8 +613,8 @@ static bool log_batch(struct adder *adder, struct error *err)
 {
 	struct sqlite_samples *store = adder->store;
 
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->catalog && !store_log_definitions(store, store->days[i]))
+	for (uint32_t i = 0; i < adder->day_count; i++)
+		if (!store_log_definitions(store, adder->days[i]))
 			goto fail;
 	if (adder->body->length && !group_add_record(store->group, adder->body))
 		goto fail;
@@ -606,12 +665,14 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 		if (!adder->is_done[i] && !add_day(adder, day_of(item_time(batch, i)), err))
 			return false;
 	for (uint32_t i = 0; i < batch->untimely_count; i++)
-		if (!add_untimely(adder, &batch->untimely[i], err))
-			return false;
+		add_untimely(adder, &batch->untimely[i]);
 	if (adder->body->failed || adder->entry->failed)
 		return error_set(err, ERROR_LIMIT,
 				 "the report does not fit a journal record of %d MiB",
 				 JOURNAL_RECORD_MAX >> 20);
+	for (uint32_t i = 0; i < adder->day_count; i++)
+		if (!group_add_day(store, store->group, adder->days[i]))
+			return error_set(err, ERROR_MEMORY, "no memory to record a report");
 	if (!log_batch(adder, err))
 		return false;
 	if (!remember_runs(adder) || !group_add_pending(store->group, done, context))
@@ -627,20 +688,6 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	store->counters.stacks_overflowed += adder->overflowed;
 	store->counters.times_refused += adder->times_refused;
 	return true;
-}
-
-/* Late samples' days: a dictionary is read while others add. */
-static void ready_days(struct sqlite_samples *store, const struct sample_batch *batch)
-{
-	uint32_t items = batch->profile_count + batch->counters_count, last = UINT32_MAX;
-
-	for (uint32_t i = 0; i < items; i++) {
-		uint32_t day = day_of(item_time(batch, i));
-
-		if (day != last)
-			store_ready_day(store, day, false);
-		last = day;
-	}
 }
 
 /* A day that is full stays full: a line at first, then ever fewer. */
@@ -673,9 +720,12 @@ bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *b
 	if (!ok) {
 		error_set(&why, ERROR_MEMORY, "no memory to record a report");
 	} else {
-		ready_days(store, batch);
 		pthread_mutex_lock(&store->lock);
-		ok = add_locked(&adder, done, context, &why);
+		ok = !is_overloaded(store, &why);
+		pthread_mutex_unlock(&store->lock);
+		ok = ok && open_days(&adder, &why);
+		pthread_mutex_lock(&store->lock);
+		ok = ok && add_locked(&adder, done, context, &why);
 		store->counters.refused_busy += why.kind == ERROR_BUSY;
 		if (ok)
 			pthread_cond_signal(&store->commit_wake);

@@ -34,6 +34,7 @@ void group_free(struct group *group)
 	if (!group)
 		return;
 	buffer_release(&group->bytes);
+	free(group->days);
 	free(group->records);
 	free(group->pending);
 	free(group);
@@ -77,6 +78,27 @@ bool group_add_pending(struct group *group, samples_done_fn *done, void *context
 		return false;
 	group->pending[group->pending_count++] = (struct pending_done){done, context};
 	return true;
+}
+
+bool group_add_day(struct sqlite_samples *store, struct group *group, struct day *day)
+{
+	for (uint32_t i = 0; i < group->day_count; i++)
+		if (group->days[i] == day)
+			return true;
+	if (!grow((void **)&group->days, group->day_count, &group->day_capacity,
+		  sizeof(struct day *)))
+		return false;
+	group->days[group->day_count++] = day;
+	store_lock_days(store);
+	day->users++;
+	store_unlock_days(store);
+	return true;
+}
+
+static void leave_days(struct sqlite_samples *store, struct group *group)
+{
+	while (group && group->day_count)
+		store_leave_day(store, group->days[--group->day_count]);
 }
 
 /* --- applying records --- */
@@ -453,15 +475,32 @@ static void apply_definitions(struct applier *applier, const struct record_item 
 		note_damage(applier, err.message);
 }
 
-static bool apply_item(struct applier *applier, const struct record_item *item)
+/* The group uses it. At replay there are no others yet, who could make it go. */
+static void take_day(struct applier *applier, uint32_t number)
 {
+	struct sqlite_samples *store = applier->store;
 	struct error err = {0};
 
-	if (item->kind == RECORD_DAY) {
-		applier->day = store_take_day(applier->store, item->day, &err);
+	if (applier->is_replay) {
+		applier->day = store_open_day(store, number, false, &err);
 		if (!applier->day)
-			note_damage(applier, err.message);
+			return note_damage(applier, err.message);
+		store_leave_day(store, applier->day);
+	}
+	store_lock_days(store);
+	if (applier->is_replay)
+		store_count_written(store, applier->day);
+	else
+		applier->day = store_find_day(store, number);
+	store_unlock_days(store);
+}
+
+static bool apply_item(struct applier *applier, const struct record_item *item)
+{
+	if (item->kind == RECORD_DAY) {
+		applier->day = NULL;
 		applier->second = 0;
+		take_day(applier, item->day);
 		return applier->day;
 	}
 	if (!applier->day) {
@@ -599,10 +638,11 @@ static struct group *fail_group(struct sqlite_samples *store)
 	pthread_mutex_lock(&store->lock);
 	also = take_group(store);
 	report_window_forget(&store->window, store->committed);
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->catalog)
-			store->days[i]->catalog->logged = store->days[i]->catalog->persisted;
-	pthread_mutex_unlock(&store->lock);
+	store_lock_days(store);
+	for (unsigned i = 0; i < store->days.count; i++)
+		if (store->days.at[i]->catalog)
+			store->days.at[i]->catalog->logged = store->days.at[i]->catalog->persisted;
+	store_unlock_all(store);
 	return also;
 }
 
@@ -631,6 +671,8 @@ static void commit_group(struct sqlite_samples *store, struct group *group)
 				group->pending_count, err.message);
 		also = fail_group(store);
 	}
+	leave_days(store, group);
+	leave_days(store, also);
 	call_done(group, ok, ok ? NULL : &err);
 	call_done(also, false, &err);
 	group_free(also);

@@ -250,27 +250,28 @@ struct day_marks {
 static bool take_marks(struct sqlite_samples *store, uint32_t number, struct day_marks *marks,
 		       struct error *err)
 {
+	marks->day = store_open_day(store, number, true, err);
+	if (!marks->day)
+		return false;
 	pthread_mutex_lock(&store->lock);
-	marks->day = store_take_day(store, number, err);
-	if (marks->day) {
-		marks->catalog = catalog_take(marks->day->catalog);
-		marks->from = marks->catalog->persisted;
-		marks->to = catalog_mark(marks->catalog);
-	}
+	marks->catalog = catalog_take(marks->day->catalog);
+	marks->from = marks->catalog->persisted;
+	marks->to = catalog_mark(marks->catalog);
 	pthread_mutex_unlock(&store->lock);
-	return marks->day;
+	store_leave_day(store, marks->day); /* this thread alone makes it go */
+	return true;
 }
 
 static void keep_marks(struct sqlite_samples *store, const struct day_marks *marks, uint64_t folded)
 {
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	marks->catalog->persisted = marks->to;
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		if (marks->catalog->logged.count[i] < marks->to.count[i])
 			marks->catalog->logged.count[i] = marks->to.count[i];
 	marks->day->has_file = true;
 	marks->day->folded_through = folded;
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 }
 
 /* What is in the cache goes to the log, and from there into the file. Without room for both,
@@ -353,29 +354,29 @@ static int compare_cells(const void *a, const void *b)
 	return (x->series > y->series) - (x->series < y->series);
 }
 
-static bool is_unwritten(const struct catalog *catalog)
+/* The journal has definitions that the file has not, or a refused report left some. */
+static bool is_unwritten(const struct day *day)
 {
-	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
-		if (catalog->logged.count[kind] > 1 &&
-		    catalog->logged.count[kind] > catalog->persisted.count[kind])
-			return true;
-	return false;
+	const struct catalog *catalog = day->catalog;
+
+	return catalog && !catalog_is_persisted(catalog) &&
+	       (day->has_file || catalog->logged.count[CATALOG_STRINGS]);
 }
 
-/* The first day from this one on whose dictionary is in the journal and not in its file. */
+/* The first day from this one on whose file lacks a part of its dictionary. */
 static bool find_unwritten(struct sqlite_samples *store, uint32_t *number)
 {
 	bool is_found = false;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = 0; !is_found && i < store->day_count; i++) {
-		const struct day *day = store->days[i];
+	store_lock_all(store);
+	for (unsigned i = 0; !is_found && i < store->days.count; i++) {
+		const struct day *day = store->days.at[i];
 
-		is_found = day->day >= *number && day->catalog && is_unwritten(day->catalog);
+		is_found = day->day >= *number && is_unwritten(day);
 		if (is_found)
 			*number = day->day;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	return is_found;
 }
 
@@ -384,10 +385,10 @@ static bool is_due(struct sqlite_samples *store, uint32_t day)
 {
 	int64_t now_ms = store_now_ms(), from_ms;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	retention_age(store, now_ms); /* a clock that jumped since makes nothing due */
 	from_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	return (day + 1ll) * day_ms <= from_ms;
 }
 
@@ -563,9 +564,10 @@ void *store_fold_thread(void *context)
 		uint64_t requests;
 		bool ok;
 
-		pthread_mutex_lock(&store->lock);
-		if (store->dictionary_bytes > store->dictionary_max && wait_ms > FOLD_RETRY_MS)
+		store_lock_all(store);
+		if (store->days.dictionary_bytes > store->dictionary_max && wait_ms > FOLD_RETRY_MS)
 			wait_ms = FOLD_RETRY_MS;
+		store_unlock_days(store);
 		is_closing = wait_for_work(store, wait_ms);
 		wait_for_group(store);
 		requests = store->fold_requests;

@@ -111,12 +111,14 @@ void replay_lose_missing(struct sqlite_samples *store, const struct day *day,
 static void settle(struct sqlite_samples *store, const struct replay_loss *loss)
 {
 	const struct text reason = {SALVAGE_REASON, sizeof SALVAGE_REASON - 1};
-	struct day *day = store_take_day(store, loss->day, NULL);
+	struct day *day = store_open_day(store, loss->day, false, NULL);
 	struct packed_account account = {.host = loss->host, .taken = loss->taken, .lost_count = 1};
 	struct cell_key key = {loss->day, loss->bucket, loss->tenant, loss->type, 0};
 	struct memory_cell *cell = day ? memory_table_cell(store->active, &key) : NULL;
 	struct buffer *scratch = &store->scratch;
 
+	if (day) /* nobody makes it go yet */
+		store_leave_day(store, day);
 	if (!cell)
 		return;
 	account.lost[0].reason = catalog_add_string(day->catalog, reason);

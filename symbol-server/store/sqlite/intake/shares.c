@@ -89,14 +89,14 @@ static uint64_t sender_of(struct text host)
 	return hash_bytes(host.at, host.length, 0);
 }
 
-/* In all days that are in memory. */
+/* In all days that are in memory. Under the set's lock, too. */
 static uint64_t bytes_of(const struct sqlite_samples *store, uint64_t sender)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < store->day_count; i++)
-		if (store->days[i]->catalog)
-			bytes += sender_shares_used(&store->days[i]->catalog->senders, sender);
+	for (unsigned i = 0; i < store->days.count; i++)
+		if (store->days.at[i]->catalog)
+			bytes += sender_shares_used(&store->days.at[i]->catalog->senders, sender);
 	return bytes;
 }
 
@@ -109,10 +109,12 @@ void share_begin(struct dictionary_share *share, struct text host)
 	    !memcmp(host.at, share->host.at, host.length))
 		return;
 	share_end(share);
+	store_lock_days(store);
 	store_count_dictionary(store, share->day);
-	catalog->is_closed = !shares_are_free(store->written_bytes, store->dictionary_max) &&
-			     !share_allows(bytes_of(store, sender_of(host)), store->written_bytes,
-					   store->dictionary_max);
+	catalog->is_closed = !shares_are_free(store->days.written_bytes, store->dictionary_max) &&
+			     !share_allows(bytes_of(store, sender_of(host)),
+					   store->days.written_bytes, store->dictionary_max);
+	store_unlock_days(store);
 	share->weight = catalog_weight(catalog);
 	share->host = host;
 	share->is_begun = true;
@@ -130,5 +132,7 @@ void share_end(struct dictionary_share *share)
 		sender_shares_add(&catalog->senders, sender_of(share->host), came);
 	catalog->is_closed = false;
 	share->is_begun = false;
+	store_lock_days(share->store);
 	store_count_dictionary(share->store, share->day);
+	store_unlock_days(share->store);
 }

@@ -47,16 +47,17 @@ unsigned retention_days(struct sqlite_samples *store, bool are_months, struct da
 {
 	unsigned count = 0;
 
-	pthread_mutex_lock(&store->lock);
-	*days = calloc((are_months ? store->month_count : store->day_count) + 1, sizeof **days);
-	for (unsigned i = 0; *days && i < (are_months ? store->month_count : store->day_count);
-	     i++) {
-		struct day *day = are_months ? store->months[i] : store->days[i];
+	store_lock_days(store);
+	*days = calloc((are_months ? store->days.month_count : store->days.count) + 1,
+		       sizeof **days);
+	for (unsigned i = 0;
+	     *days && i < (are_months ? store->days.month_count : store->days.count); i++) {
+		struct day *day = are_months ? store->days.months[i] : store->days.at[i];
 
 		if (day->has_file)
 			(*days)[count++] = day;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	return count;
 }
 

@@ -111,41 +111,34 @@ static bool cut_log(const char *path, struct error *err)
 	return ok && is_log_empty(path, err);
 }
 
-/* With the store's lock when it is true. */
-static bool lock_unused(struct sqlite_samples *store, const struct day *day)
+static bool wait_unused(struct sqlite_samples *store, struct day *day,
+			bool (*may)(struct sqlite_samples *, struct day *))
 {
 	for (unsigned i = 0; i < READERS_TRIES; i++) {
-		pthread_mutex_lock(&store->lock);
-		if (!day->users)
+		if (store_detach_day(store, day, may))
 			return true;
-		pthread_mutex_unlock(&store->lock);
 		usleep(READERS_WAIT_US);
 	}
 	return false;
 }
 
-/* What is written back and freed of the old file is so before and after the lock is held, under
- * which reports wait: the name changes, and nothing else. */
 bool retention_take_name(struct sqlite_samples *store, struct day *day, const char *new_path,
 			 const char *path, bool (*may)(struct sqlite_samples *, struct day *),
-			 void (*took)(struct sqlite_samples *, struct day *), struct error *err)
+			 struct catalog *(*took)(struct sqlite_samples *, struct day *),
+			 struct error *err)
 {
 	/* Keeps the old file's blocks. O_PATH: to close it ends no lock of SQLite's. */
 	int old = open(path, O_PATH | O_CLOEXEC);
 	bool ok = cut_log(path, err);
 
-	if (ok && !lock_unused(store, day))
-		ok = error_set(err, ERROR_BUSY, "'%s' is being read", path);
-	else if (ok) {
-		day_close_readers(day);
-		ok = is_log_empty(path, err);
-		if (ok && may && !may(store, day))
-			ok = error_set(err, ERROR_BUSY, "'%s' is being written", path);
-		if (ok && rename(new_path, path))
-			ok = error_set_system(err, errno, "rename '%s'", new_path);
-		if (ok)
-			took(store, day);
-		pthread_mutex_unlock(&store->lock);
+	if (ok && !wait_unused(store, day, may)) {
+		ok = error_set(err, ERROR_BUSY, "'%s' is in use", path);
+	} else if (ok) {
+		store_close_readers(store, day);
+		ok = is_log_empty(path, err) &&
+		     (!rename(new_path, path) ||
+		      error_set_system(err, errno, "rename '%s'", new_path));
+		store_attach_day(store, day, ok ? took : NULL);
 	}
 	if (old >= 0)
 		close(old);
@@ -153,10 +146,11 @@ bool retention_take_name(struct sqlite_samples *store, struct day *day, const ch
 		      error_set_system(err, errno, "sync '%s'", store->directory));
 }
 
-static void took_reduced(struct sqlite_samples *store, struct day *day)
+static struct catalog *took_reduced(struct sqlite_samples *store, struct day *day)
 {
 	day->is_reduced = true;
 	store->counters.days_reduced++;
+	return NULL;
 }
 
 /* Everything in it is rolled up: samples that came late are in no roll-up yet. */

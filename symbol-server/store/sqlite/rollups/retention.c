@@ -25,23 +25,24 @@ enum {
 
 int64_t store_newest_ms(const struct sqlite_samples *store)
 {
-	unsigned first = store->day_count > AGING_DAYS ? store->day_count - AGING_DAYS : 0;
+	unsigned first = store->days.count > AGING_DAYS ? store->days.count - AGING_DAYS : 0;
 	uint32_t days[AGING_DAYS];
 
-	for (unsigned i = first; i < store->day_count; i++)
-		days[i - first] = store->days[i]->day;
-	return aging_newest_ms(days, store->day_count - first);
+	for (unsigned i = first; i < store->days.count; i++)
+		days[i - first] = store->days.at[i]->day;
+	return aging_newest_ms(days, store->days.count - first);
 }
 
 void retention_age(struct sqlite_samples *store, int64_t now_ms)
 {
-	aging_turn(&store->aging, store_newest_ms(store), now_ms);
+	aging_turn(&store->days.aging, store_newest_ms(store), now_ms);
 }
 
 int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
 			   int64_t now_ms)
 {
-	int64_t keep_ms = store->keep_ms[resolution], then_ms = now_ms - store->aging.behind_ms;
+	int64_t then_ms = now_ms - __atomic_load_n(&store->days.aging.behind_ms, __ATOMIC_RELAXED);
+	int64_t keep_ms = store->keep_ms[resolution];
 
 	/* Roll-ups without a time of their own are kept as long as what they were made of. */
 	while (!keep_ms && resolution > SAMPLES_RAW)
@@ -51,83 +52,65 @@ int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_reso
 
 /* --- files go --- */
 
-static bool has_day(const struct memory_table *table, uint32_t day)
-{
-	for (uint32_t i = 0; i < table->cells.count; i++) {
-		const struct memory_cell *cell = blocks_at(&table->cells, i);
-
-		if (cell->key.day == day)
-			return true;
-	}
-	return false;
-}
-
-/* However many generations wait: while folding fails there is one more every few seconds. */
+/* Under the lock. However many generations wait: while folding fails there is one more every few
+ * seconds. */
 static bool has_unfolded(const struct sqlite_samples *store, uint32_t day)
 {
 	for (const struct generation *g = store->oldest; g; g = g->next)
-		if (has_day(g->table, day))
+		if (memory_table_has_day(g->table, day))
 			return true;
-	return has_day(store->active, day);
+	return memory_table_has_day(store->active, day);
 }
 
-/* Files that left the lists under the lock, to be deleted without it: of a large one that takes a
- * file system a while. Nobody makes a file of that name meanwhile, which is the fold thread's. */
-struct going {
-	char (*paths)[PATH_ROOM];
-	unsigned count;
-};
-
-/* False: there is no memory for it, and it stays. */
-static bool going_add(struct going *going, const char *path)
+/* Days that left the lists under the locks, and are used by that: their files are deleted without
+ * them, which takes a file system a while. Nobody makes a file of that name meanwhile, which is the
+ * fold thread's. How many went. */
+static unsigned let_go(struct sqlite_samples *store, struct day *gone)
 {
-	void *paths = realloc(going->paths, (going->count + 1) * sizeof *going->paths);
+	unsigned count = 0;
 
-	if (!paths)
-		return false;
-	going->paths = paths;
-	snprintf(going->paths[going->count++], sizeof *going->paths, "%s", path);
-	return true;
+	for (struct day *next; gone; gone = next, count++) {
+		char path[PATH_ROOM];
+
+		next = gone->next_gone;
+		store_close_readers(store, gone);
+		store_day_path(store, gone, path, sizeof path);
+		if (gone->has_file)
+			retention_unlink(path);
+		store_leave_day(store, gone);
+	}
+	return count;
 }
 
-static void going_unlink(struct going *going)
+/* Under both locks, as what calls it. */
+static void drop(struct sqlite_samples *store, struct day *day, struct day **gone)
 {
-	for (unsigned i = 0; i < going->count; i++)
-		retention_unlink(going->paths[i]);
-	free(going->paths);
+	store_drop_day(store, day);
+	day->next_gone = *gone;
+	*gone = day;
 }
 
-/* Under the lock; false: it stays. */
-static bool delete_day(struct sqlite_samples *store, struct day *day, const char *why,
-		       struct going *going)
+static void delete_day(struct sqlite_samples *store, struct day *day, const char *why,
+		       struct day **gone)
 {
 	char path[PATH_ROOM];
 
 	day_file_path(store->directory, day->day, path, sizeof path);
-	if (!going_add(going, path))
-		return false;
-	day_close_readers(day);
 	log_info("day of samples deleted", "path=\"%s\" reason=\"%s\"", path, why);
 	store->counters.days_deleted++;
-	store_drop_day(store, day);
-	return true;
+	drop(store, day, gone);
 }
 
 /* Its days have nothing left that it could be made of again, or are made anew in it. */
-static bool delete_month(struct sqlite_samples *store, unsigned at, const char *why,
-			 struct going *going)
+static void delete_month(struct sqlite_samples *store, const char *why, struct day **gone)
 {
-	struct day *month = store->months[at];
+	struct day *month = store->days.months[0];
 	char path[PATH_ROOM];
 
 	store_day_path(store, month, path, sizeof path);
-	if (!going_add(going, path))
-		return false;
-	day_close_readers(month);
 	log_info("month of hours deleted", "path=\"%s\" reason=\"%s\"", path, why);
 	store->counters.months_deleted++;
-	store_drop_month(store, at);
-	return true;
+	drop(store, month, gone);
 }
 
 /* --- which --- */
@@ -152,59 +135,55 @@ static bool hours_are_missing(const struct sqlite_samples *store, const struct d
 	       day->hours_through < day->folded_through;
 }
 
-/* Of a day that was due before it was folded: it has no file. Under the lock. */
-static bool drop_unwritten(struct sqlite_samples *store, struct day *day, int64_t now_ms)
+/* Of a day that was due before it was folded: it has no file. */
+static bool is_unwritten(const struct sqlite_samples *store, const struct day *day, int64_t now_ms)
 {
-	if (day->has_file || day->users || has_unfolded(store, day->day) ||
-	    now_ms - day->written_ms < WRITTEN_LATELY_MS)
-		return false;
-	store_drop_day(store, day);
-	return true;
+	return !day->has_file && !has_unfolded(store, day->day) &&
+	       now_ms - day->written_ms >= WRITTEN_LATELY_MS;
 }
 
-/* Days and months that end before that go. Under the lock. */
-static void delete_old(struct sqlite_samples *store, int64_t now_ms, struct going *going)
+/* Days and months that end before that go. Under both locks. */
+static void delete_old(struct sqlite_samples *store, int64_t now_ms, struct day **gone)
 {
+	static const char why[] = "older than --retention";
 	int64_t from_ms = store_kept_from_ms(store, SAMPLES_10M, now_ms);
 	unsigned i = 0;
 
-	while (i < store->day_count && day_end_ms(store->days[i]) <= from_ms) {
-		struct day *day = store->days[i];
+	while (i < store->days.count && day_end_ms(store->days.at[i]) <= from_ms) {
+		struct day *day = store->days.at[i];
 
-		if (drop_unwritten(store, day, now_ms))
-			continue;
-		if (!retention_is_quiet(store, day, now_ms) ||
-		    hours_are_missing(store, day, now_ms) || day->users ||
-		    !delete_day(store, day, "older than --retention", going))
+		if (!day->users && is_unwritten(store, day, now_ms))
+			drop(store, day, gone);
+		else if (!day->users && retention_is_quiet(store, day, now_ms) &&
+			 !hours_are_missing(store, day, now_ms))
+			delete_day(store, day, why, gone);
+		else
 			i++;
 	}
 	from_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
-	while (store->month_count && !store->months[0]->users &&
-	       month_end(store->months[0]->day) * day_ms <= from_ms &&
-	       delete_month(store, 0, "older than --retention", going))
-		;
+	while (store->days.month_count && !store->days.months[0]->users &&
+	       month_end(store->days.months[0]->day) * day_ms <= from_ms)
+		delete_month(store, why, gone);
 }
 
 unsigned retention_drop_due(struct sqlite_samples *store, int64_t now_ms)
 {
+	static const char why[] = "older than --retention";
 	int64_t days_ms, months_ms;
-	struct going going = {0};
-	unsigned count;
+	struct day *gone = NULL;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	retention_age(store, now_ms);
 	days_ms = store_kept_from_ms(store, SAMPLES_10M, now_ms);
 	months_ms = store_kept_from_ms(store, SAMPLES_1H, now_ms);
-	while (days_ms == months_ms && store->day_count && day_end_ms(store->days[0]) <= days_ms &&
-	       delete_day(store, store->days[0], "older than --retention", &going))
-		;
-	while (store->month_count && month_end(store->months[0]->day) * day_ms <= months_ms &&
-	       delete_month(store, 0, "older than --retention", &going))
-		;
-	pthread_mutex_unlock(&store->lock);
-	count = going.count;
-	going_unlink(&going);
-	return count;
+	while (days_ms == months_ms && store->days.count &&
+	       day_end_ms(store->days.at[0]) <= days_ms)
+		delete_day(store, store->days.at[0], why, &gone);
+	while (store->days.month_count &&
+	       month_end(store->days.months[0]->day) * day_ms <= months_ms)
+		delete_month(store, why, &gone);
+	store_unlock_all(store);
+	return let_go(store, gone);
 }
 
 /* The oldest day from this one on whose minutes may go. */
@@ -213,15 +192,15 @@ static struct day *find_reducible(struct sqlite_samples *store, uint32_t from, i
 {
 	struct day *found = NULL;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = 0; !found && i < store->day_count; i++) {
-		struct day *day = store->days[i];
+	store_lock_all(store);
+	for (unsigned i = 0; !found && i < store->days.count; i++) {
+		struct day *day = store->days.at[i];
 
 		if (day->day >= from && day_end_ms(day) <= end_ms && !day->is_reduced &&
 		    retention_is_quiet(store, day, now_ms))
 			found = day;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	return found;
 }
 
@@ -249,23 +228,22 @@ static bool is_too_much(struct sqlite_samples *store)
 }
 
 /* The oldest month when all its days' files are gone. This month's begins anew with today, once a
- * day. Under the lock. */
+ * day. Under both locks. */
 static bool make_room_of_month(struct sqlite_samples *store, uint32_t today, const char *why,
-			       struct going *going)
+			       struct day **gone)
 {
-	const struct day *month = store->month_count ? store->months[0] : NULL;
+	const struct day *month = store->days.month_count ? store->days.months[0] : NULL;
 	uint32_t end = month ? month_end(month->day) : 0;
 
-	if (!month || month->users || (end > today && store->month_begun == today) ||
-	    (store->day_count && store->days[0]->day < (end > today ? today : end)))
+	if (!month || month->users || (end > today && store->days.month_begun == today) ||
+	    (store->days.count && store->days.at[0]->day < (end > today ? today : end)))
 		return false;
-	if (!delete_month(store, 0, why, going))
-		return false;
+	delete_month(store, why, gone);
 	if (end > today)
-		store->month_begun = today;
-	for (unsigned i = 0; i < store->day_count; i++) {
-		store->days[i]->hours_through = store->days[i]->hours_seen = 0;
-		store->days[i]->hours_due_ms = 0;
+		store->days.month_begun = today;
+	for (unsigned i = 0; i < store->days.count; i++) {
+		store->days.at[i]->hours_through = store->days.at[i]->hours_seen = 0;
+		store->days.at[i]->hours_due_ms = 0;
 	}
 	return true;
 }
@@ -276,12 +254,12 @@ static struct day *find_oldest(struct sqlite_samples *store, int64_t now_ms)
 	uint32_t today = (uint32_t)(now_ms / day_ms);
 	struct day *oldest = NULL;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = 0; !oldest && i < store->day_count; i++)
-		if ((store->days[i]->day < today || i + 1 < store->day_count) &&
-		    retention_is_quiet(store, store->days[i], now_ms))
-			oldest = store->days[i];
-	pthread_mutex_unlock(&store->lock);
+	store_lock_all(store);
+	for (unsigned i = 0; !oldest && i < store->days.count; i++)
+		if ((store->days.at[i]->day < today || i + 1 < store->days.count) &&
+		    retention_is_quiet(store, store->days.at[i], now_ms))
+			oldest = store->days.at[i];
+	store_unlock_all(store);
 	return oldest;
 }
 
@@ -289,23 +267,21 @@ static struct day *find_oldest(struct sqlite_samples *store, int64_t now_ms)
 static bool make_room(struct sqlite_samples *store, int64_t now_ms)
 {
 	static const char why[] = "--max-disk is reached";
-	struct going going = {0};
-	struct day *oldest;
+	struct day *gone = NULL, *oldest;
 	bool is_gone;
 
-	pthread_mutex_lock(&store->lock);
-	is_gone = make_room_of_month(store, (uint32_t)(now_ms / day_ms), why, &going);
-	pthread_mutex_unlock(&store->lock);
+	store_lock_all(store);
+	is_gone = make_room_of_month(store, (uint32_t)(now_ms / day_ms), why, &gone);
+	store_unlock_all(store);
 	oldest = is_gone ? NULL : find_oldest(store, now_ms);
 	if (oldest && !oldest->is_reduced && retention_reduce(store, oldest, why))
 		return true;
 	if (oldest) {
-		pthread_mutex_lock(&store->lock);
-		is_gone = delete_day(store, oldest, why, &going);
-		pthread_mutex_unlock(&store->lock);
+		store_lock_all(store);
+		delete_day(store, oldest, why, &gone);
+		store_unlock_all(store);
 	}
-	going_unlink(&going);
-	return is_gone;
+	return let_go(store, gone);
 }
 
 /* When nothing older is left that could go, what is taken has to fit into the rest. */
@@ -354,15 +330,7 @@ static void cut_logs(struct sqlite_samples *store)
 
 /* --- the turn --- */
 
-/* Everything that it defines is in the file: whoever comes next reads the same numbers. What is only
- * in the journal would be defined there once more, as something else. */
-static bool is_persisted(const struct catalog *catalog)
-{
-	struct catalog_mark mark = catalog_mark(catalog);
-
-	return !memcmp(mark.count, catalog->persisted.count, sizeof mark.count);
-}
-
+/* What is only in the journal would be defined there once more, as something else. */
 static bool may_forget(const struct sqlite_samples *store, const struct day *day, int64_t now_ms,
 		       bool is_pressed)
 {
@@ -371,33 +339,31 @@ static bool may_forget(const struct sqlite_samples *store, const struct day *day
 	/* A clock that was set back does not make it younger. */
 	return day->catalog && !day->users && day->has_file &&
 	       llabs(now_ms - day->used_ms) >= idle_ms &&
-	       (day->is_month || (is_persisted(day->catalog) && !has_unfolded(store, day->day)));
+	       (day->is_month ||
+		(catalog_is_persisted(day->catalog) && !has_unfolded(store, day->day)));
 }
 
-static void forget_catalog(struct sqlite_samples *store, struct day *day)
+static struct day *find_idle(const struct sqlite_samples *store, int64_t now_ms)
 {
-	day_close_readers(day);
-	catalog_release(day->catalog);
-	day->catalog = NULL;
-	store_count_dictionary(store, day);
-	day->is_written = false;
+	struct day *day;
+
+	for (unsigned i = 0; (day = store_day_at(store, i)); i++)
+		if (may_forget(store, day, now_ms, false))
+			break;
+	return day;
 }
 
 /* The one not used for longest that may go. */
 static struct day *find_unused(const struct sqlite_samples *store, int64_t now_ms,
 			       bool only_written)
 {
-	struct day *found = NULL;
+	struct day *found = NULL, *day;
 
-	for (unsigned i = 0; i < store->day_count + store->month_count; i++) {
-		struct day *day = i < store->day_count ? store->days[i]
-						       : store->months[i - store->day_count];
-
+	for (unsigned i = 0; (day = store_day_at(store, i)); i++)
 		if (day->catalog && (day->is_written || !only_written) &&
 		    (!found || day->used_ms < found->used_ms) &&
 		    may_forget(store, day, now_ms, true))
 			found = day;
-	}
 	return found;
 }
 
@@ -405,42 +371,55 @@ static struct day *find_unused(const struct sqlite_samples *store, int64_t now_m
  * that ingest adds to. NULL: nothing that may go. */
 static struct day *find_burden(const struct sqlite_samples *store, int64_t now_ms)
 {
-	if (store->dictionary_bytes > store->dictionary_max)
+	if (store->days.dictionary_bytes > store->dictionary_max)
 		return find_unused(store, now_ms, false);
-	if (!shares_are_free(store->written_bytes, store->dictionary_max))
+	if (!shares_are_free(store->days.written_bytes, store->dictionary_max))
 		return find_unused(store, now_ms, true);
 	return NULL;
 }
 
-/* What nobody uses, and what is used least while there is too much. Under the lock. True: memory
- * may go back to the kernel. */
-static bool forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
+/* What nobody uses, and what is used least while there is too much: one, or false. *is_burden:
+ * memory may go back to the kernel. */
+static bool forget_one(struct sqlite_samples *store, int64_t now_ms, bool *is_burden)
 {
-	struct day *burden;
-	bool is_freed = false;
+	struct catalog *catalog = NULL;
+	struct day *day;
 
-	for (unsigned i = 0; i < store->day_count + store->month_count; i++) {
-		struct day *day = i < store->day_count ? store->days[i]
-						       : store->months[i - store->day_count];
-
-		if (day->catalog)
-			store_count_dictionary(store, day);
-		if (may_forget(store, day, now_ms, false))
-			forget_catalog(store, day);
-	}
-	while ((burden = find_burden(store, now_ms))) {
-		forget_catalog(store, burden);
+	store_lock_all(store);
+	day = find_idle(store, now_ms);
+	if (!day && (day = find_burden(store, now_ms))) {
 		store->counters.dictionaries_dropped++;
-		is_freed = true;
+		*is_burden = true;
 	}
-	return is_freed;
+	if (day)
+		catalog = store_take_dictionary(store, day);
+	store_unlock_all(store);
+	if (day)
+		store_close_readers(store, day); /* this thread alone makes it go */
+	catalog_release(catalog);
+	return day;
+}
+
+static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
+{
+	bool is_burden = false;
+	struct day *day;
+
+	store_lock_all(store);
+	for (unsigned i = 0; (day = store_day_at(store, i)); i++)
+		store_count_dictionary(store, day);
+	store_unlock_all(store);
+	while (forget_one(store, now_ms, &is_burden))
+		;
+	if (is_burden)
+		malloc_trim(0);
 }
 
 /* Spans of before their retention leave the files of the days; the room is used again. */
 static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
 {
 	/* As what is older: by a clock that is not believed at once. */
-	int64_t from_ms = now_ms - store->aging.behind_ms - store->trace_keep_ms;
+	int64_t from_ms = now_ms - store->days.aging.behind_ms - store->trace_keep_ms;
 	struct day **days;
 	unsigned count;
 
@@ -468,19 +447,16 @@ static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
 
 void store_tidy(struct sqlite_samples *store, int64_t now_ms)
 {
-	struct going going = {0};
-	bool is_freed;
+	struct day *gone = NULL;
 
 	store_lock_files(store);
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	retention_age(store, now_ms);
-	delete_old(store, now_ms, &going);
+	delete_old(store, now_ms, &gone);
 	recent_age(&store->recent, now_ms);
-	is_freed = forget_catalogs(store, now_ms);
-	pthread_mutex_unlock(&store->lock);
-	if (is_freed)
-		malloc_trim(0);
-	going_unlink(&going);
+	store_unlock_all(store);
+	let_go(store, gone);
+	forget_catalogs(store, now_ms);
 	reduce_old(store, now_ms);
 	forget_traces(store, now_ms);
 	cut_logs(store);

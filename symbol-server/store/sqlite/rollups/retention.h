@@ -8,13 +8,13 @@
 
 /* ---- retention.c ---- */
 
-/* Moves store->aging on. Under the lock. */
+/* Moves the set's aging on. Under its lock. */
 void retention_age(struct sqlite_samples *store, int64_t now_ms);
 
 /* At opening, on a full disk: days and months that are due go without being read. Days that hours
  * are still to be made of stay. How many went. */
 unsigned retention_drop_due(struct sqlite_samples *store, int64_t now_ms);
-/* Nothing of the day is in memory or on its way there. Under the lock. */
+/* Nothing of the day is in memory or on its way there. Under both locks. */
 bool retention_is_quiet(const struct sqlite_samples *store, const struct day *day, int64_t now_ms);
 
 /* ---- disk_bytes.c ---- */
@@ -39,10 +39,11 @@ bool retention_write_new(const char *from, const char *path,
 			 bool (*copy)(sqlite3 *db, void *context, struct error *err), void *context,
 			 struct error *err);
 /* It takes the old one's name when nobody reads that and may(), if given, says so; took() is called
- * then. Both under the lock. */
+ * then. Both as of store_detach_day(). */
 bool retention_take_name(struct sqlite_samples *store, struct day *day, const char *new_path,
 			 const char *path, bool (*may)(struct sqlite_samples *, struct day *),
-			 void (*took)(struct sqlite_samples *, struct day *), struct error *err);
+			 struct catalog *(*took)(struct sqlite_samples *, struct day *),
+			 struct error *err);
 /* The day's minutes go when all of them are rolled up and nobody reads them. The files are locked.
  */
 bool retention_reduce(struct sqlite_samples *store, struct day *day, const char *why);

@@ -201,7 +201,7 @@ static bool roll_open_day(struct sqlite_samples *store, struct day *day, struct 
 {
 	struct rolling rolling = {
 		.store = store, .level = DAY_10M, .account_level = DAY_10M, .through = folded};
-	struct catalog *catalog = store_load_day(store, day, err);
+	struct catalog *catalog = store_load_day(store, day, true, err);
 	bool ok = false;
 
 	if (!catalog)
@@ -261,15 +261,15 @@ static struct day *find_work(struct sqlite_samples *store, int64_t now_ms)
 {
 	struct day *found = NULL;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = store->day_count; !found && i--;) {
-		struct day *day = store->days[i];
+	store_lock_days(store);
+	for (unsigned i = store->days.count; !found && i--;) {
+		struct day *day = store->days.at[i];
 
 		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
 		    (day->folded_through > day->rolled_through || day->rollup_due_ms <= now_ms))
 			found = day;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	return found;
 }
 
@@ -292,15 +292,15 @@ static struct day *find_hours(struct sqlite_samples *store, int64_t now_ms)
 {
 	struct day *found = NULL;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = store->day_count; !found && i--;) {
-		struct day *day = store->days[i];
+	store_lock_days(store);
+	for (unsigned i = store->days.count; !found && i--;) {
+		struct day *day = store->days.at[i];
 
 		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
 		    hours_may_be_due(day, now_ms))
 			found = day;
 	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	return found;
 }
 
@@ -334,8 +334,8 @@ static uint64_t lag_ms(const struct sqlite_samples *store, int64_t now_ms)
 {
 	int64_t since_ms = now_ms;
 
-	for (unsigned i = 0; i < store->day_count; i++) {
-		const struct day *day = store->days[i];
+	for (unsigned i = 0; i < store->days.count; i++) {
+		const struct day *day = store->days.at[i];
 		int64_t end_ms = (day->day + 1) * day_ms;
 
 		if (day->behind_ms && day->behind_ms < since_ms)
@@ -357,8 +357,8 @@ void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
 		turn_day(store, day, false, now_ms, until_ms);
 	while (!is_time_over(store, until_ms) && (day = find_hours(store, now_ms)))
 		turn_day(store, day, true, now_ms, until_ms);
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	store->counters.rollup_cpu_us += (uint64_t)(cpu_us() - before_us);
 	store->counters.rollup_lag_ms = lag_ms(store, now_ms);
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 }

@@ -248,38 +248,37 @@ static bool delete_rows(struct deleting *deleting, bool *is_done, struct error *
 	return found >= 0;
 }
 
+static struct day *find_file(struct sqlite_samples *store, uint32_t number)
+{
+	struct day *day;
+
+	store_lock_days(store);
+	day = store_find_day(store, number);
+	if (day && !day->has_file)
+		day = NULL;
+	store_unlock_days(store);
+	return day;
+}
+
 /* The day's dictionary with the reason in it. False without an error: the day is gone. */
 static bool take_day(struct deleting *deleting, struct day **day, struct error *err)
 {
 	struct sqlite_samples *store = deleting->store;
-	bool ok = true;
 
-	store_ready_day(store, deleting->day, true);
+	*day = find_file(store, deleting->day);
+	if (!*day)
+		return true;
+	if (!store_open_day(store, deleting->day, true, err))
+		return false;
 	pthread_mutex_lock(&store->lock);
-	*day = store_find_day(store, deleting->day);
-	if (*day && (*day)->has_file) {
-		struct day *found = *day;
-		int64_t written_ms = found->written_ms;
-		bool was_written = found->is_written;
-
-		*day = store_take_day(store, deleting->day, err);
-		found->written_ms = written_ms; /* not by a report */
-		if (!was_written)
-			store_unmark_written(store, found);
-	} else {
-		*day = NULL;
-	}
-	if (*day && (*day)->has_file) {
-		deleting->catalog = catalog_take((*day)->catalog);
-		deleting->reason = catalog_add_string(deleting->catalog, deleted_reason);
-		deleting->from_mark = deleting->catalog->persisted;
-		deleting->mark = catalog_mark(deleting->catalog);
-	} else {
-		ok = !err->kind;
-		*day = NULL;
-	}
+	deleting->catalog = catalog_take((*day)->catalog);
+	deleting->reason = catalog_add_string(deleting->catalog, deleted_reason);
+	deleting->from_mark = deleting->catalog->persisted;
+	deleting->mark = catalog_mark(deleting->catalog);
 	pthread_mutex_unlock(&store->lock);
-	return ok;
+	store_leave_day(store, *day); /* it does not go while the files are locked */
+	*day = find_file(store, deleting->day);
+	return true;
 }
 
 /* What the dictionary got goes with the rows that refer to it, as a fold does it. */
@@ -298,14 +297,14 @@ static bool commit(struct deleting *deleting, struct day *day, struct error *err
 	    !erase_is_due(deleting->writer.db, err) ||
 	    !day_writer_commit(&deleting->writer, deleting->day, err))
 		return false;
-	pthread_mutex_lock(&store->lock);
+	store_lock_all(store);
 	day->names_due = true;
 	catalog->persisted = deleting->mark;
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		if (catalog->logged.count[i] < deleting->mark.count[i])
 			catalog->logged.count[i] = deleting->mark.count[i];
 	day->rolled_through = 0; /* the fold thread looks at it again */
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	return true;
 }
 
@@ -330,8 +329,11 @@ static bool delete_slice(struct deleting *deleting, bool *is_done, struct error 
 	memset(deleting->hours, 0, sizeof deleting->hours);
 	if (!take_day(deleting, &day, err))
 		return false;
-	if (!day)
+	if (!day) { /* or its file was damaged, and nothing is left */
+		catalog_release(deleting->catalog);
+		deleting->catalog = NULL;
 		return true;
+	}
 	day_file_path(deleting->store->directory, deleting->day, path, sizeof path);
 	ok = deleting_make_room(deleting, err) && join(deleting, err) &&
 	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err);
@@ -413,11 +415,11 @@ bool deleting_look(struct deleting *deleting, struct error *err)
 	const struct day *day;
 	bool has_file;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	day = store_find_day(store, deleting->day);
 	has_file = day && day->has_file;
 	deleting->is_reduced = has_file && day->is_reduced;
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_days(store);
 	memset(deleting->rolled, 0, sizeof deleting->rolled);
 	if (!hours_look(store, deleting->day, &deleting->hours_kept, err) ||
 	    (has_file && deleting_has_sums(deleting) && !read_marks(deleting, err)))
@@ -501,9 +503,9 @@ static bool delete_whole_day(struct deleting *deleting, uint32_t day, struct err
 
 static void count_deletion(struct sqlite_samples *store, int change)
 {
-	pthread_mutex_lock(&store->lock);
-	store->deletions += (unsigned)change;
-	pthread_mutex_unlock(&store->lock);
+	store_lock_days(store);
+	store->days.deletions += (unsigned)change;
+	store_unlock_days(store);
 }
 
 /* Its series keep their numbers from slice to slice: the file is written anew afterwards. */
@@ -537,13 +539,12 @@ static bool next_day(struct deleting *deleting, int64_t after, uint32_t *number)
 {
 	struct sqlite_samples *store = deleting->store;
 	int64_t found = INT64_MAX;
+	const struct day *file;
 
-	pthread_mutex_lock(&store->lock);
-	for (unsigned i = 0; i < store->day_count; i++)
-		take_earlier(deleting, store->days[i], after, &found);
-	for (unsigned i = 0; i < store->month_count; i++)
-		take_earlier(deleting, store->months[i], after, &found);
-	pthread_mutex_unlock(&store->lock);
+	store_lock_days(store);
+	for (unsigned i = 0; (file = store_day_at(store, i)); i++)
+		take_earlier(deleting, file, after, &found);
+	store_unlock_days(store);
 	*number = (uint32_t)found;
 	return found < INT64_MAX;
 }

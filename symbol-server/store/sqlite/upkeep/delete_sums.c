@@ -390,7 +390,9 @@ static bool commit(struct summing *summing, struct error *err)
 	summing->rolling.pairs_read = 0; /* nothing was rolled up that was not before */
 	if (!erase_is_due(deleting->writer.db, err))
 		return false;
+	store_lock_days(deleting->store);
 	summing->file->names_due = true;
+	store_unlock_days(deleting->store);
 	return rolling_commit(&summing->rolling, &deleting->writer, err);
 }
 
@@ -399,7 +401,7 @@ static bool take_catalog(struct summing *summing, struct error *err)
 	static const struct text reason = {"deleted", 7};
 	struct deleting *deleting = summing->deleting;
 	struct sqlite_samples *store = deleting->store;
-	struct catalog *catalog = store_load_day(store, summing->file, err);
+	struct catalog *catalog = store_load_day(store, summing->file, true, err);
 
 	if (!catalog)
 		return false;
@@ -471,11 +473,13 @@ static struct day *find_file(struct deleting *deleting, bool of_month)
 	struct sqlite_samples *store = deleting->store;
 	struct day *file;
 
-	pthread_mutex_lock(&store->lock);
+	store_lock_days(store);
 	file = of_month ? store_find_month(store, deleting->day, false)
 			: store_find_day(store, deleting->day);
-	pthread_mutex_unlock(&store->lock);
-	return file && file->has_file ? file : NULL;
+	if (file && !file->has_file)
+		file = NULL;
+	store_unlock_days(store);
+	return file;
 }
 
 bool deleting_sums(struct deleting *deleting, bool of_month, struct error *err)

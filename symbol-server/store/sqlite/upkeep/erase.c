@@ -487,25 +487,17 @@ static void erasing_release(struct erasing *erasing)
 	catalog_release(erasing->to);
 }
 
-/* Under the lock: nothing refers to what only the dictionary in memory has, which is read again. */
+/* Nothing refers to what only the dictionary in memory has, which is read again. */
 static bool may_take_name(struct sqlite_samples *store, struct day *day)
 {
-	const struct catalog *catalog = day->is_month ? NULL : day->catalog;
-
-	for (unsigned kind = 0; catalog && kind < CATALOG_KINDS; kind++)
-		if (catalog->logged.count[kind] > 1 &&
-		    catalog->logged.count[kind] > catalog->persisted.count[kind])
-			return false;
-	return day->is_month || retention_is_quiet(store, day, store_now_ms());
+	return day->is_month || ((!day->catalog || catalog_is_persisted(day->catalog)) &&
+				 retention_is_quiet(store, day, store_now_ms()));
 }
 
-static void took_name(struct sqlite_samples *store, struct day *day)
+static struct catalog *took_name(struct sqlite_samples *store, struct day *day)
 {
-	catalog_release(day->catalog);
-	day->catalog = NULL;
-	store_count_dictionary(store, day);
-	day->is_written = false;
 	day->names_due = false;
+	return store_take_dictionary(store, day);
 }
 
 /* --- agents --- */
@@ -585,18 +577,14 @@ static bool erase_file(struct sqlite_samples *store, struct day *day, int64_t no
 /* From this one on, days before months. */
 static struct day *find_due(struct sqlite_samples *store, unsigned *at, int64_t now_ms)
 {
-	struct day *found = NULL;
+	struct day *found = NULL, *day;
 
-	pthread_mutex_lock(&store->lock);
-	for (; !found && !store->deletions && *at < store->day_count + store->month_count; ++*at) {
-		struct day *day = *at < store->day_count ? store->days[*at]
-							 : store->months[*at - store->day_count];
-
+	store_lock_all(store);
+	for (; !found && !store->days.deletions && (day = store_day_at(store, *at)); ++*at)
 		if (day->names_due && day->has_file && day->erase_retry_ms <= now_ms &&
 		    (day->is_month || retention_is_quiet(store, day, now_ms)))
 			found = day;
-	}
-	pthread_mutex_unlock(&store->lock);
+	store_unlock_all(store);
 	return found;
 }
 
