@@ -17,9 +17,12 @@
 #include "node-agent/kernel/uprobe.h"
 
 enum {
+	GONE_NS = 10 * 1000000,      /* how often it looks whether probes are gone */
+	GONE_TIMES = 200,
 	LOOK_NS_MIN = 4 * 1000000,   /* a look interrupts the program, which is charged with it */
 	OPEN_NS_MAX = 300 * 1000000, /* of a window */
 	STACK_BYTES = 128 << 10,
+	PROBES_MAX = ALLOC_FUNCTIONS + 1, /* and a sentinel */
 	BLUR = 20, /* an edge takes at most such a part of its window */
 };
 
@@ -87,17 +90,40 @@ static void *take_away(void *fd)
 	return NULL;
 }
 
-/* All at once: each waits a tenth of a second for whoever may be in it, and costs meanwhile. */
-static void detach(const struct allocation_window *window, int *fds)
+/* What the program ran into since the window was closed, uncounted: as much of its time as while it
+ * was open. */
+static uint64_t unseen_cost(const struct allocation_window *window)
 {
-	pthread_t threads[ALLOC_FUNCTIONS];
-	bool is_running[ALLOC_FUNCTIONS];
+	const uint64_t all = window->open_traps_ns + window->open_used_ns;
+	const uint64_t now = process_used_ns(window->tgid);
+	const uint64_t used = now > window->closed_used_ns ? now - window->closed_used_ns : 0;
+
+	if (!window->closed_used_ns || !all)
+		return 0;
+	return (uint64_t)((double)used * (double)window->open_traps_ns / (double)all);
+}
+
+/* Not longer than the kernel takes for it. */
+static void wait_until_gone(struct allocation_window *window, int sentinel)
+{
+	const struct timespec pause = {.tv_nsec = GONE_NS};
+
+	for (int i = 0; i < GONE_TIMES && probe_sentinel_is_there(sentinel); i++)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	window->cost_ns += unseen_cost(window);
+}
+
+/* All at once: each waits a tenth of a second for whoever may be in it, and costs meanwhile. */
+static void detach(struct allocation_window *window, int *fds, int sentinel)
+{
+	pthread_t threads[PROBES_MAX];
+	bool is_running[PROBES_MAX];
 	pthread_attr_t small;
 	bool is_any = false, is_lacking = false;
 
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN);
-	for (uint32_t i = 0; i < window->probe_count; i++) {
+	for (uint32_t i = 0; i < PROBES_MAX; i++) {
 		is_running[i] = fds[i] >= 0 &&
 				!pthread_create(&threads[i], &small, take_away, &fds[i]);
 		is_any |= is_running[i];
@@ -109,7 +135,9 @@ static void detach(const struct allocation_window *window, int *fds)
 	}
 	if (is_any && !is_lacking)
 		lack_note(LACK_threads, NULL);
-	for (uint32_t i = 0; i < window->probe_count; i++)
+	if (sentinel >= 0)
+		wait_until_gone(window, sentinel);
+	for (uint32_t i = 0; i < PROBES_MAX; i++)
 		if (is_running[i])
 			pthread_join(threads[i], NULL);
 	pthread_attr_destroy(&small);
@@ -233,7 +261,7 @@ static uint64_t cost_between(const struct allocation_window *window, const struc
 	return cost_of(window, &to->counts) - cost_of(window, &from->counts);
 }
 
-/* The price is that of hits as far apart as these were. */
+/* The price is that of hits as far apart as these were; a single measurement is a rough one. */
 static void price_settle(struct allocation_window *window, const struct edge *from,
 			 const struct edge *to)
 {
@@ -249,6 +277,8 @@ static void price_settle(struct allocation_window *window, const struct edge *fr
 		probe_price_mean(&window->price, now);
 	else
 		window->price = now;
+	if (window->price_before.ns)
+		probe_price_mean(&window->price, window->price_before);
 }
 
 static void sum_up(struct allocation_window *window, const struct edge *from, const struct edge *to)
@@ -257,6 +287,8 @@ static void sum_up(struct allocation_window *window, const struct edge *from, co
 	const uint64_t blurred = to->after_ns - to->before_ns + from->after_ns - from->before_ns;
 
 	window->open_cost_ns = cost;
+	window->open_traps_ns = cost - (to->counts.ns - from->counts.ns);
+	window->closed_used_ns = to->used_ns;
 	window->open_used_ns = used > cost ? used - cost : 0;
 	window->is_blurred = blurred > (to->before_ns - from->after_ns) / BLUR;
 }
@@ -311,9 +343,9 @@ static void *run(void *context)
 {
 	struct allocation_window *window = context;
 	const struct alloc_window_counts none = {0};
-	int fds[ALLOC_FUNCTIONS];
+	int fds[PROBES_MAX], sentinel;
 
-	for (uint32_t i = 0; i < ALLOC_FUNCTIONS; i++)
+	for (uint32_t i = 0; i < PROBES_MAX; i++)
 		fds[i] = -1;
 	window->has_failed = !is_open_set(window, false) ||
 			     !bpf_map_write(window->counts_map, &window->tgid, &none,
@@ -322,10 +354,13 @@ static void *run(void *context)
 	company_add(window, 1);
 	if (!window->has_failed)
 		watch(window);
-	detach(window, fds);
+	sentinel = probe_sentinel_open(window->probes[0].program, &fds[ALLOC_FUNCTIONS]);
+	detach(window, fds, sentinel);
+	if (sentinel >= 0)
+		probe_sentinel_leave(sentinel);
 	company_add(window, (uint32_t)-1);
 	counts_read(window, &window->counts);
-	window->cost_ns = cost_of(window, &window->counts);
+	window->cost_ns += cost_of(window, &window->counts);
 	window->used_ns = process_used_ns(window->tgid);
 	bpf_map_remove(window->windows_map, &window->tgid, NULL);
 	bpf_map_remove(window->counts_map, &window->tgid, NULL);

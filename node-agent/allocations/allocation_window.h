@@ -26,6 +26,7 @@ struct allocation_window {
 	uint64_t cost_max_ns; /* it ends when so much is spent; what its end costs comes on top */
 	uint64_t stacks_max;  /* or so many are enough */
 	uint64_t apart_ns;    /* from hit to hit, of its own time, as of the window before; 0: none */
+	struct probe_price price_before; /* as of the window before; zeros: none */
 	const struct probe_meter *meter; /* borrowed, the same */
 	uint32_t *company; /* windows with probes where its hot one is, atomic; the same */
 	struct alloc_window settings;
@@ -41,6 +42,8 @@ struct allocation_window {
 	uint64_t
 		open_used_ns; /* CPU time of the process while the window was open, less the cost */
 	uint64_t open_cost_ns, cost_ns; /* of the open window; of all */
+	uint64_t open_traps_ns;         /* of the open window's cost */
+	uint64_t closed_used_ns;        /* of the process, in its life, when it was closed */
 	uint64_t used_ns;               /* of the process, in its life, at the end */
 
 	pthread_t thread;

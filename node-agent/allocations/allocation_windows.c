@@ -51,6 +51,7 @@ struct target {
 	int64_t credit_ns; /* of its budget */
 	uint64_t credited_ns;
 	uint64_t apart_ns;          /* CPU time from hit to hit; 0: not known */
+	struct probe_price price;   /* of hits that are so far apart */
 	int64_t window_ms;          /* when the last one ended */
 	uint32_t mean, dear, quiet; /* windows in a row that cost too much, that saw nothing */
 	struct allocation_window *window; /* that is open */
@@ -309,6 +310,7 @@ static void window_open(struct allocation_windows *windows, struct target *targe
 	window->stacks_max = STACKS_ENOUGH;
 	window->meter = &windows->meter;
 	window->apart_ns = target->apart_ns;
+	window->price_before = target->price;
 	window->settings.number = windows->last_window + 1;
 	window->settings.mean = target->mean;
 	for (uint32_t i = 0; i < target->allocators.count; i++)
@@ -355,6 +357,7 @@ static void charge(struct allocation_windows *windows, struct target *target,
 	target->credit_ns -= (int64_t)window->cost_ns;
 	target->since_cost_ns += window->cost_ns;
 	target->apart_ns = window->apart_ns;
+	target->price = window->price;
 	counters->hits += window->counts.hits;
 	counters->cost_ns += window->cost_ns;
 	counters->hit_ns = (uint32_t)window->price.ns;

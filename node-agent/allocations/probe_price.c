@@ -20,6 +20,8 @@ enum {
 	BLOCKS = 9, /* of calls without a probe and with one, in turn; the middle one counts */
 	GUESSED_NS = 2000,
 	COMPANY = 4,
+	SENTINELS = 8, /* as many as above */
+	SENTINEL_BYTES = 16,
 };
 
 /* An instruction that the kernel knows how to do itself, as it does what most functions begin with;
@@ -27,6 +29,8 @@ enum {
 void probe_price_own_known(uint64_t size);
 void probe_price_own_stepped(uint64_t size);
 void probe_price_own_free(uint64_t size);
+/* Nobody calls these. */
+void probe_price_own_sentinels(uint64_t size);
 #if defined(__x86_64__)
 #define KNOWN   "push %rbx\n\tpop %rbx"
 #define STEPPED "xorl %eax, %eax\n\tret\n"
@@ -44,6 +48,13 @@ __asm__(".pushsection .text\n"
 	".type probe_price_own_free, %function\n"
 	"probe_price_own_free:\n\t" KNOWN "\n\tret\n"
 	".size probe_price_own_free, . - probe_price_own_free\n"
+	".balign 16\n"
+	".type probe_price_own_sentinels, %function\n"
+	"probe_price_own_sentinels:\n"
+	".rept 8\n\t" KNOWN "\n\tret\n"
+	".balign 16\n"
+	".endr\n"
+	".size probe_price_own_sentinels, . - probe_price_own_sentinels\n"
 	".popsection\n");
 
 typedef void (*own_function)(uint64_t size);
@@ -88,7 +99,7 @@ static uint64_t calls_ns(own_function own, unsigned calls, uint64_t rounds)
 	return used_ns() - before;
 }
 
-/* What one call's trap costs, without our programs. Who is interrupted in between does not count. */
+/* What one call's trap costs, without our programs; who is interrupted meanwhile does not count. */
 static uint64_t trap_ns(const struct probe_meter *meter, own_function own, unsigned calls,
 			uint64_t rounds)
 {
@@ -231,4 +242,47 @@ void probe_price_mean(struct probe_price *price, struct probe_price other)
 {
 	price->ns = (price->ns + other.ns) / 2;
 	price->stepped_ns = (price->stepped_ns + other.stepped_ns) / 2;
+}
+
+/* --- sentinels --- */
+
+static pthread_mutex_t sentinels_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned sentinels; /* bit n: number n is taken */
+
+static uintptr_t sentinel_at(int number)
+{
+	return (uintptr_t)probe_price_own_sentinels + (uintptr_t)number * SENTINEL_BYTES;
+}
+
+int probe_sentinel_open(int program, int *fd)
+{
+	struct error why = {0};
+	int number = 0;
+
+	pthread_mutex_lock(&sentinels_lock);
+	while (number < SENTINELS && sentinels >> number & 1)
+		number++;
+	if (number < SENTINELS)
+		sentinels |= 1U << number;
+	pthread_mutex_unlock(&sentinels_lock);
+	if (number == SENTINELS)
+		return -1;
+	*fd = own_probe((own_function)sentinel_at(number), (uint32_t)getpid(), program, &why);
+	if (*fd >= 0)
+		return number;
+	probe_sentinel_leave(number);
+	return -1;
+}
+
+bool probe_sentinel_is_there(int number)
+{
+	return *(const volatile uint8_t *)sentinel_at(number) !=
+	       *(const volatile uint8_t *)(uintptr_t)probe_price_own_free;
+}
+
+void probe_sentinel_leave(int number)
+{
+	pthread_mutex_lock(&sentinels_lock);
+	sentinels &= ~(1U << number);
+	pthread_mutex_unlock(&sentinels_lock);
 }

@@ -43,6 +43,14 @@ struct probe_price probe_price_now(const struct probe_meter *meter, bool is_step
 /* With others' probes at the same place: the kernel asks each whether it is meant
  * (kernel/events/uprobes.c, handler_chain()). */
 void probe_price_share(struct probe_price *price, const struct probe_meter *meter, uint32_t others);
+/* A probe in this process that is closed together with those of a window: what it takes the kernel
+ * until it takes their instructions away cannot be seen in the program, and it runs into them
+ * meanwhile, uncounted (kernel/trace/bpf_trace.c, perf_event_detach_bpf_prog()). Its number, or −1:
+ * none; fd: to be closed, then the number is given back. */
+int probe_sentinel_open(int program, int *fd);
+bool probe_sentinel_is_there(int number);
+void probe_sentinel_leave(int number);
+
 void probe_price_mean(struct probe_price *price, struct probe_price other);
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/bench/run.sh [BUILD [PART…]]: what agent and server cost on this machine, as a table beside the budgets.
 # Other load on the machine falsifies it. At the end the ratios to peers of the same run: a missed one, or a part that
-# breaks off, makes the exit status 1. As root; default all parts, about 73 minutes on two cores.
+# breaks off, makes the exit status 1. As root; default all parts, about 78 minutes on two cores.
 #
 #   part          min  what
 #   steady          3  agent: memory, maps, CPU, bytes; clang and BPF are needed for this and the next five. With
@@ -18,8 +18,9 @@
 #   small           1  idle connections, the agent's spool
 #   malloc          3  agent: the allocation library and a sample of it, beside gperftools' and jemalloc's sampling
 #   days            2  reports beside work on days' files, and a late one of a day with a large dictionary: BENCH_DAY_MIB=500
-#   windows         5  agent: probes in allocators at --mem-budget 1 % of a program of 10 million mallocs a second and of a calmer
-#                      one, beside gperftools' and jemalloc's sampling. BENCH_WINDOW_SECONDS=20 BENCH_WINDOW_ROUNDS=3
+#   windows        10  agent: probes in allocators at --mem-budget 1 % of a program of 10 million mallocs a second and of a calmer
+#                      one, beside gperftools' and jemalloc's sampling; how far sites are off after a minute, by the programs'
+#                      own tallies. BENCH_WINDOW_SECONDS=20 BENCH_WINDOW_ROUNDS=3 BENCH_WINDOW_SITES=60 (0: without)
 #   peers           4  the same hour into SQLite, ClickHouse and a real Pyroscope: CPU, disk, memory, questions.
 #                      BENCH_PYROSCOPE=PROGRAM (pyroscope.py says how to build it), BENCH_PEER_REPORTS=36 of each of 100
 #                      agents, BENCH_PEER_SETTLE=30 s

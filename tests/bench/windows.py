@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """What windows in allocators cost programs that know nothing of them, at --mem-budget 1 %: one that takes memory 10 million
 times a second, and one that does it half a million times; beside the same without an agent, and beside what
-gperftools' and jemalloc's own sampling costs the first.
+gperftools' and jemalloc's own sampling costs the first. And how far what is said of a call site is off after a minute, by
+the programs' own tallies: of all sites that take 5 % or more of what their program takes.
 
-windows_rows() is the part "windows" of bench.py. BENCH_WINDOW_SECONDS (20) of each run, BENCH_WINDOW_ROUNDS (3) pairs."""
+windows_rows() is the part "windows" of bench.py. BENCH_WINDOW_SECONDS (20) of each run, BENCH_WINDOW_ROUNDS (3) pairs,
+BENCH_WINDOW_SITES (60) seconds for sites, 0 leaves them out."""
 import os
 import statistics
 import subprocess
 
+import ratios
+from allocation_windows_test import Program, read
 from harness import BUILD, PROGRAMS, WORK, Agent, build_programs, end, wait_for
 from malloc_cost import malloc_peers, malloc_program
 
 SECONDS = int(os.environ.get("BENCH_WINDOW_SECONDS", "20"))
 ROUNDS = int(os.environ.get("BENCH_WINDOW_ROUNDS", "3"))
+SITES = int(os.environ.get("BENCH_WINDOW_SITES", "60"))
 LOG, BUDGET, NS_OF_ONE = "info allocations ", "1 %", 100
+OFF, PART = 0.2, 0.05  # what a site may be off by that takes such a part
 
 
 class Waiting:
@@ -36,12 +42,20 @@ def moderate_ns(text):
     return int(said["cpu_ns"]) / int(said["turns"])
 
 
-def watched(program):
-    """(what it printed, the agent's own account)"""
-    agent = Agent("--profile", "mem-alloc", "--mem-budget", "1%", "--output", WORK + "/windows.otlp", "--report-interval", "600s",
-                  "--pid", str(program.process.pid), log="windows-%d.log" % program.process.pid, wait=False)
+def agent_of(programs, budget):
+    out = WORK + "/windows.otlp"
+    agent = Agent("--profile", "mem-alloc", "--mem-budget", budget, "--output", out, "--report-interval", "600s", "--pid",
+                  ",".join(str(program.process.pid) for program in programs),
+                  log="windows-%d.log" % programs[0].process.pid, wait=False)
+    agent.out = out
     if not wait_for(lambda: "info profiling" in agent.text(), 60):
         raise RuntimeError("the agent does not profile:\n" + agent.text())
+    return agent
+
+
+def watched(program):
+    """(what it printed, the agent's own account)"""
+    agent = agent_of([program], "1%")
     text = program.run()
     end(agent.process)
     line = [line for line in agent.text().splitlines() if LOG in line][-1]
@@ -62,8 +76,32 @@ def cost_row(row, name, arguments, ns_of):
         "%d windows, %d samples, %d of %d cut off" % (counts["windows"], counts["samples"], counts["cut_off"], ROUNDS))
 
 
+def sites_row(row, name, program, count, budget):
+    programs = [Program(program, SITES, str(20000 + 10000 * (i % 3))) for i in range(count)]
+    agent = agent_of(programs, budget)
+    for one in programs:
+        one.go()
+    tallies = [one.tally() for one in programs]
+    sums, counters = read(agent, programs[0].path)
+    known = {site: sum(tally[site] for tally in tallies) for site in tallies[0] if site.startswith("by_")}
+    off = {site: sums.get(site, (0, 0))[0] / bytes_ - 1 for site, bytes_ in known.items()
+           if bytes_ >= PART * sum(known.values())}
+    worst = max(off.values(), key=abs)
+    row("allocation windows, %s, %s: worst site of %d" % (name, budget, len(off)), "%+.1f %%, all %+.1f %%" % (
+        worst * 100, (sum(sums.get(site, (0, 0))[0] for site in known) / sum(known.values()) - 1) * 100), "%d %%" % (OFF * 100),
+        "%s; %s windows, %s of %d s unseen, load %.1f" % (", ".join("%s %+.1f" % (site[3:], 100 * by) for site, by in off.items()),
+            counters["windows"], "%.1f" % (int(counters["unseen_us"]) / 1e6),
+            (int(counters["used_us"]) + int(counters["unseen_us"])) / 1e6, os.getloadavg()[0]))
+    ratios.at_most("allocation windows, %s, %s: worst site off, of %d %%" % (name, budget, OFF * 100), abs(worst), OFF, 1)
+
+
 def windows_rows(row):
-    build_programs("takes")
+    build_programs("takes", "takes_cc")
+    if SITES:
+        sites_row(row, "a C program for a minute", "takes", 1, "20%")
+        sites_row(row, "a C program for a minute", "takes", 1, "1%")
+        sites_row(row, "a C++ program for a minute", "takes_cc", 1, "20%")
+        sites_row(row, "24 programs for a minute", "takes", 24, "20%")
     program = malloc_program()
     cost_row(row, "10 M mallocs/s", [program, str(SECONDS * 1000 // NS_OF_ONE)], busy_ns)
     cost_row(row, "half a million a second", [PROGRAMS + "/takes", str(SECONDS), "40000"], moderate_ns)
