@@ -89,12 +89,15 @@ def report(base_ns, traces, sums):
 
 
 def narrow(base_ns, sums):
-    """300 callees of one function, of a sample each of both types, and one function that waited once."""
+    """300 callees of one function, of a sample each of both types; one function that waited once; and narrow callees of a
+    narrow callee."""
     request = Request(BUILD)
-    many = [frame("many")] + MAIN
+    many, outer = [frame("many")] + MAIN, [frame("outer")] + MAIN
+    inner = [frame("inner")] + outer
+    deep = [(outer, 3000), (inner, 5)] + [([frame("u%d" % i)] + inner, 1) for i in range(10)]
     for type_, each, wide in (("on-cpu", PERIOD, {"busy": 40000, "mixed": 400}), ("off-cpu", 10 * MS, {"lock": 40000, "mixed": 1})):
         profile = request.profile(request.resource(**{"host.name": "web-2", "farflame.process": "cuts"}), type_=type_, time_ns=base_ns)
-        counts = [([frame(name)] + MAIN, count) for name, count in wide.items()] + [([frame("t%03d" % i)] + many, 1) for i in range(300)]
+        counts = deep * (type_ == "on-cpu") + [([frame(name)] + MAIN, count) for name, count in wide.items()] + [([frame("t%03d" % i)] + many, 1) for i in range(300)]
         for stack, count in counts:
             request.sample(profile, stack, [count, count * each])
         sums[type_] = sum(count for _, count in counts) * each

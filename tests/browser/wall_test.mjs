@@ -176,6 +176,11 @@ async function narrow_frames() {
   check(await page.wait("!location.hash.includes('zoom=') && document.body.dataset.zoom === ''"), "zooming out shows the whole picture", await page.data("zoom"));
   await page.open({ ...range, zoom: "cuts;main;many;t007" });
   check(await page.wait("document.body.dataset.zoom === 'cuts;main;many;t007'"), "an address leads to what only a finer answer has", await page.data("zoom"));
+  for (const [view, scroller] of [["wall", "#wall-scroller"], ["graph", "#flame-scroller"]]) {
+    await page.open({ ...range, page: view, zoom: "cuts;main;outer;inner" });
+    const inmost = `${scroller} [role=treeitem][aria-level='6']`;
+    check(await page.wait(`document.querySelector("${inmost}")?.getAttribute("aria-setsize") === "10"`), `${view}: what is cut in a finer answer comes as well`, await page.text(scroller));
+  }
   page.quiet("narrow frames");
 }
 
@@ -204,17 +209,23 @@ async function row_menus() {
   check(await opened(), "m opens it where the focus is");
   await page.page.getByRole("menuitem", { name: "Without this" }).click();
   check(await page.wait("/match=process%21%3D%22api%22/.test(location.hash) && !document.querySelector('.wall-table tbody').innerText.includes('api')"), "without this: all others", await page.run("location.hash"));
-  await page.page.goBack();
+  await page.open({ ...RANGE, page: "wall" });
   const woken = ".wall-list[aria-label='Who woke whom'] tbody tr:first-child";
   await page.waitText(".wall-list[aria-label='Who woke whom']", "kworker");
-  await page.page.locator(woken).scrollIntoViewIfNeeded();
-  const box = await page.page.locator(`${woken} td.name`).first().boundingBox();
-  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x: box.x + 12, y: box.y + 8 }] });
+  const list = ".wall-list[aria-label='Longest requests'] tbody tr:first-child";
+  await page.wait(`document.querySelector("${list}") !== null`); // all has its place then
+  const [x, y] = await page.page.evaluate((row) => {
+    const name = document.querySelector(row + " td.name");
+    name.scrollIntoView({ block: "center" });
+    const { left, top } = name.getBoundingClientRect();
+    return [left + 12, top + 8];
+  }, woken);
+  await page.cdp.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] });
   check(await opened(), "a finger held on who waited opens it");
   await page.cdp.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
   check((await items()).includes("Only this") && (await page.data("page")) === "wall", "and lifting it is no click", await items());
   await page.key("Escape");
-  await page.page.locator(".wall-list[aria-label='Longest requests'] tbody tr:first-child").click({ button: "right" });
+  await page.page.locator(list).click({ button: "right" });
   check((await items()).includes("Copy the trace’s id"), "a request has its own", await items());
   await page.key("Escape");
   await page.open({ ...RANGE, page: "overview", by: "process" });
