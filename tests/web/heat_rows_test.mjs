@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { bundle } from "./bundle.mjs";
 
-const { cellWords, columnParameter, heatRows, otherWords } = await bundle("views/time/heat_rows.ts");
+const { cellWords, columnParameter, heatRows, otherWords, restWords } = await bundle("views/time/heat_rows.ts");
 const { rateOf } = await bundle("views/rates.ts");
 
 const CPU = rateOf("on-cpu", "nanoseconds", "value");
@@ -33,7 +33,10 @@ test("columns are of seconds where the time line's steps are, and no shorter tha
   assert.deepEqual(asked(900_000, 1000), { column: "10s" }, "at most 150 columns");
   assert.deepEqual(asked(60_000, 60_000), { column: "1m" });
   assert.deepEqual(columnParameter({ step_ms: 1000, from: 0, until: 60_000 }), { column: "1m" }, "it is not said how long reports are");
-  assert.deepEqual(asked(3_600_000, 5000, 60_000), {}, "minutes: the server chooses");
+  assert.deepEqual(asked(3_600_000, 5000, 60_000), { column: "1m" }, "minutes where steps are minutes");
+  assert.deepEqual(asked(86_400_000, 5000, 300_000), { column: "10m" });
+  assert.deepEqual(asked(3_600_000, 5000, 600_000), { column: "10m" }, "no finer than what is known");
+  assert.deepEqual(asked(400 * 86_400_000, 5000, 2 * 86_400_000), {}, "else the server chooses");
 });
 
 test("rates are of the time reported; what has no row is one", () => {
@@ -61,4 +64,14 @@ test("a cell, some of a row, and the others in words", () => {
 test("what is there does not add up over time", () => {
   const answer = { ...ANSWER, type: "mem-inuse", unit: "bytes", cells: { row: [0, 0], column: [0, 1], value: [3000, 1000], samples: [3, 1] }, all: [3000, 1000, 0] };
   assert.equal(cellWords(answer, rateOf("mem-inuse", "bytes", "value"), 0, 0, 1), "1.95 KiB, 100 % of all then, 4 samples");
+});
+
+test("what has no row is said, and what the server had no memory for", () => {
+  const accounting = { value: 120e9 };
+  assert.equal(restWords({ ...ANSWER, accounting }), " 7 more have no row. 25.0 % of all, 30.0 s, is in no row.");
+  assert.equal(restWords({ ...ANSWER, sort: "total", accounting }), " 7 more have no row. 25.0 % of all, 30.0 s, is in stacks through none of these.");
+  const none = { functions: 0, value: 0, samples: 0, values: [0, 0, 0] };
+  assert.equal(restWords({ ...ANSWER, other: none, accounting }), "");
+  assert.equal(restWords({ ...ANSWER, other: none, accounting: { value: 150e9, cut_by_memory: 30e9 } }),
+    " The lightest stacks, 20.0 %, are left out: --query-memory has no room for them.");
 });

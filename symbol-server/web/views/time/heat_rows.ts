@@ -2,18 +2,20 @@
 // An answer of /heatmap?by=function as rows of rates, and how finely to ask. Pure.
 
 import type { FunctionHeat, TimelineAnswer, TopFunction } from "../../server/api";
-import { formatCount, formatPercent, formatSampled } from "../../text/format";
+import { formatCount, formatPercent, formatSampled, formatValue } from "../../text/format";
 import { MINUTE } from "../../text/time";
 import type { Rate } from "../rates";
 
 const COLUMNS = 150; // as many as can be told apart
 const SECONDS = [1, 2, 5, 10, 20, 30]; // parts of a minute
+const MINUTES = [1, 2, 5, 10, 20, 30, 60, 120, 180, 360, 720, 1440];
 
-// Of a time line's answer: columns of seconds where its steps are, none shorter than a report, whose value
-// is all in the second in which it began. Else the server chooses.
+// Of a time line's answer: columns no finer than its steps. Of seconds none is shorter than a report, whose
+// value is all in the second in which it began. Of a very long time the server chooses.
 export function columnParameter({ step_ms, from, until, reported }: Pick<TimelineAnswer, "step_ms" | "from" | "until" | "reported">): Record<string, string> {
   if (step_ms >= MINUTE) {
-    return {};
+    const minutes = MINUTES.find((m) => m * MINUTE >= step_ms && (until - from) / (m * MINUTE) <= COLUMNS);
+    return minutes === undefined ? {} : { column: `${minutes}m` };
   }
   const longest = reported?.reduce((most, [, ms]) => Math.max(most, ms), 0) || MINUTE;
   const seconds = SECONDS.find((s) => s * 1000 >= longest && (until - from) / (s * 1000) <= COLUMNS);
@@ -56,6 +58,16 @@ export function heatRows(answer: FunctionHeat, rate: Rate): HeatRows {
 export function otherWords({ sort, other }: FunctionHeat): string {
   const count = formatCount(other.functions);
   return sort === "total" ? "stacks through none of these" : other.functions > 0 ? `${count} others` : "in no function";
+}
+
+// What no row has, in sentences with a space before each.
+export function restWords({ other, sort, all, unit, accounting }: FunctionHeat): string {
+  const whole = all.reduce((sum, value) => sum + value, 0);
+  const more = other.functions === 0 ? "" : ` ${formatCount(other.functions)} more have no row.`;
+  const where = sort === "total" ? "in stacks through none of these" : "in no row";
+  const rest = other.value === 0 ? "" : ` ${formatPercent(other.value, whole)} of all, ${formatValue(other.value, unit)}, is ${where}.`;
+  const { cut_by_memory: cut = 0, value } = accounting;
+  return `${more}${rest}${cut === 0 ? "" : ` The lightest stacks, ${formatPercent(cut, value)}, are left out: --query-memory has no room for them.`}`;
 }
 
 // What a row has from one column to another.

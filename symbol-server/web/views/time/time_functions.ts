@@ -5,7 +5,7 @@ import { ask, type FunctionHeat, type TimelineAnswer, type TopFunction } from ".
 import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
 import { RowHeat } from "../../widgets/row_heat";
-import { formatCount, formatPercent, formatValue } from "../../text/format";
+import { formatPercent, formatValue } from "../../text/format";
 import { escapePattern } from "../../shell/selector";
 import { exactly, frameParameters, type State } from "../../shell/state";
 import type { Shell } from "../../shell/view";
@@ -13,7 +13,7 @@ import { functionMenu } from "../flame/frame_menu";
 import { showFilters } from "../flame/trail";
 import { linkTo } from "../links";
 import { rateOf, type Rate } from "../rates";
-import { cellWords, columnParameter, heatRows, otherWords } from "./heat_rows";
+import { cellWords, columnParameter, heatRows, otherWords, restWords } from "./heat_rows";
 
 const ROWS = "100";
 const TYPED_MS = 250;
@@ -151,15 +151,11 @@ export class TimeFunctions {
     document.body.dataset.functions = String(answer.functions.length);
   }
 
-  private words({ functions, other, sort, all, unit }: FunctionHeat): string {
-    if (functions.length === 0) {
+  private words(answer: FunctionHeat): string {
+    if (answer.functions.length === 0) {
       return this.shell.state.function_find === "" ? "No sample here ended in a function." : "No function matches.";
     }
-    const whole = all.reduce((sum, value) => sum + value, 0);
-    const more = other.functions === 0 ? "" : ` ${formatCount(other.functions)} more have no row.`;
-    const where = sort === "total" ? "in stacks through none of these" : "in no row";
-    const rest = other.value === 0 ? "" : ` ${formatPercent(other.value, whole)} of all, ${formatValue(other.value, unit)}, is ${where}.`;
-    return `The stronger, the more. A click on a cell, or a drag along a row, leads to the flame graph of that function and time.${more}${rest}`;
+    return `The stronger, the more. A click on a cell, or a drag along a row, leads to the flame graph of that function and time.${restWords(answer)}`;
   }
 
   private nameLink({ unit, all, sort }: FunctionHeat, f: TopFunction): HTMLElement {
