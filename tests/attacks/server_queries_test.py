@@ -43,8 +43,8 @@ PLAIN = "{" + ",".join('process!~".*nobody%d.*"' % i for i in range(30)) + "}"
 def patterns():
     server = Server("--query-time", "1s", data="many")
     many_series(server, 100000)
-    for path in PATHS:
-        status, seconds, body = timed(server, path, match=HOSTILE)
+    for path, more in [(path, {}) for path in PATHS] + [("/api/v1/heatmap", {"by": "function"})]:
+        status, seconds, body = timed(server, path, match=HOSTILE, **more)
         check(status == 422 and b"--query-time" in body and seconds < 10,
               "%s with 30 slow expressions over 100 000 series ends with --query-time" % path,
               "%d after %.1f s: %s" % (status, seconds, body[:200]))

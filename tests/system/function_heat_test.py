@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import random
+import re
 import sys
 import time
 
@@ -147,6 +148,16 @@ def refused(server):
     equal(server.get(PATH, by="function", match='{host="nosuch"}')[0], 404, "an unknown host: 404")
 
 
+def documented(server):
+    """Each member of the answer, and none besides, is in openapi.yaml."""
+    text = open("schema/rest/openapi.yaml").read().split("description: by=function\n")[1].split("text/csv")[0]
+    listed = set(re.findall(r"^ +(\w+): *(?:\{|$)", text, re.M)) - {"properties", "items"}
+    answer = server.json(PATH, by="function", column="1m", from_=START, until=START + 10 * MINUTE, limit=3)
+    there = set(answer) | set(answer["cells"]) | set(answer["other"])
+    equal(there - listed, set(), "what is answered is in openapi.yaml")
+    equal(listed - there, {"reported"}, "and what that lists is answered, but for what these senders do not say")
+
+
 def much():
     """More cells than a question has memory for: one sentence."""
     server = Server("--query-memory", "4M", data="much")
@@ -199,6 +210,7 @@ def sums():
             folded(sent, START, START + 4 * MINUTE)
             gauge(sent)
             refused(server)
+            documented(server)
             server.stop()
             server.start()
     server.stop()
