@@ -310,6 +310,7 @@ async function without_waits() {
   check(await second.open({ page: "wall" }), "without waits the wall clock opens too", second.complaints);
   check((await second.text(".wall .note")).includes("--profile"), "and says how to have them");
   check(await second.waitText(".wall-list[aria-label='Longest requests']", "keeps no traces"), "a list that does not come says why");
+  check(await second.waitText(".wall-list[aria-label='Blocked now']", "Too busy"), "of what is blocked nothing is claimed either", await second.text(".wall-list[aria-label='Blocked now']"));
   await second.open({ page: "wall", service: "error" });
   check((await second.text("#message")).includes("a quote is missing"), "an error is the server's sentence", await second.text("#message"));
   equal(await second.data("owned"), undefined, "nothing of an answer is run");

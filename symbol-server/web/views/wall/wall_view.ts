@@ -32,6 +32,7 @@ import { joinTraces, lastMinute } from "./wall_rows";
 import { WallTable } from "./wall_table";
 
 const GROUPS = "200"; // rows asked for; the server sums up the rest
+const WATCHING = "--profile on-cpu,off-cpu,still-blocked";
 const SHORT = "30";
 const TRACES = 20;
 const TRACES_ASKED = "200"; // of each type, so that those with much of both are found
@@ -263,18 +264,13 @@ export class WallView implements View {
     { from, until }: { from: number; until: number },
     signal: AbortSignal,
   ): Promise<void> {
-    if (!there.includes("still-blocked")) {
-      const last = await this.askTimeline(state, "still-blocked", { group_by: "", limit: "1" }, signal).catch(() => null);
-      if (!signal.aborted) {
-        this.blocked.say(
-          last?.accounting.nothing === undefined
-            ? "No thread was seen to wait for more than ten seconds without an end."
-            : "Not watched here: agents do with --profile on-cpu,off-cpu,still-blocked.",
-        );
-      }
-      return;
-    }
     await this.fill(this.blocked, signal, async () => {
+      if (!there.includes("still-blocked")) {
+        const { nothing } = (await this.askTimeline(state, "still-blocked", { group_by: "", limit: "1" }, signal)).accounting;
+        return nothing !== undefined
+          ? `Not watched here: agents do with ${WATCHING}.`
+          : `No thread was seen to wait for more than ten seconds without an end, by agents with ${WATCHING}.`;
+      }
       const last = lastMinute(from, until, Date.now());
       const more = { from: String(last.from), until: String(last.until), limit: SHORT };
       const answer = await this.askTimeline(state, "still-blocked", more, signal);
