@@ -181,7 +181,7 @@ archives_of = $(if $(filter $(addprefix $(BUILD)/tests/unit/,$(addsuffix /%,$(fi
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 TEST_LIBS = -lbpf $(SERVER_LIBS) -lssl -lcrypto -ldl
 
-$(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(filter %/poisson.o %/sampled_blocks.o %/site_rates.o,$(in_program)) \
+$(BUILD)/testable-agent.a: $(filter-out %/main.o,$(agent)) $(filter %/poisson.o %/sampled_blocks.o %/site_rates.o %/malloc/batch.o,$(in_program)) \
 	$(common) $(wire)
 $(BUILD)/testable-server.a: $(filter-out %/main.o,$(server)) $(embedded_files) $(common) $(wire)
 $(testable):

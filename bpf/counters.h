@@ -38,7 +38,8 @@
 	COUNTER(contexts_unread, "contexts whose memory was not there")                         \
 	COUNTER(waits_escaped, "waits of a tenth of a second or more without a stack")          \
 	COUNTER(ends_unseen, "ends of waits that are known only from the next one's beginning") \
-	COUNTER(allocs_thinned, "samples of libraries for which others of the same process stand")
+	COUNTER(allocs_thinned, "samples of libraries for which others of the same process stand")      \
+	COUNTER(alloc_batches, "times that a library told of many at once")
 
 #define KERNEL_COUNTER_ENUM(name_, meaning_) COUNT_##name_,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) KERNEL_COUNTER_COUNT };

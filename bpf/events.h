@@ -24,6 +24,7 @@ enum event_type {
 	EVENT_SAMPLE_FAULT = 6,  /* a thread touched a page that was not there */
 	EVENT_SAMPLE_ALLOC = 7,  /* memory is taken, bpf/alloc.h */
 	EVENT_ALLOC_FREE = 8,    /* and given back */
+	EVENT_ALLOC_BATCH = 9,   /* many pieces that are taken, bpf/alloc_batch.h */
 };
 
 /* Who makes samples; each counts its own in sample_event.cpu_taken, one after the other on each

@@ -262,6 +262,8 @@ int library_given(user_registers *registers)
 	return 0;
 }
 
+#include "bpf/alloc_batch.bpf.h"
+
 /* --- C's allocators, in windows --- */
 
 struct {

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/alloc_batch.h"
 #include "node-agent/processes/process_files.h"
 
 #define BYTES_MAX (UINT64_C(1) << 47) /* an address space */
@@ -113,6 +114,8 @@ void allocations_expect(struct allocations *allocations, const struct sample_eve
 	};
 
 	if (!takes(allocations, SAMPLE_TYPE_mem_inuse))
+		return;
+	if (sample->state == ALLOC_LIBRARY && piece.key == ALLOC_KEY_ENDED)
 		return;
 	if (!piece.key) { /* nobody will say when it is given back */
 		allocations->untracked++;

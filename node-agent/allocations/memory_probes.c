@@ -137,7 +137,7 @@ static void process_add(struct memory_probes *probes, uint32_t tgid, uint32_t fi
 					.file = file,
 					.is_library = is_library,
 					.directory = -1,
-					.probes = {-1, -1},
+					.probes = {-1, -1, -1},
 					.seen_ms = now_ms()};
 }
 

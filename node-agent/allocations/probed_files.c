@@ -107,7 +107,7 @@ static uint32_t file_take(struct probed_files *files, int fd, const struct stat 
 		.inode = st->st_ino,
 		.changed = st->st_ctim,
 		.fd = fd,
-		.probes = {-1, -1},
+		.probes = {-1, -1, -1},
 		.number = ++files->last_number,
 		.used_ms = now_ms(),
 	};
@@ -211,9 +211,11 @@ static const struct {
 	{MEMORY_GO_GIVEN_BY_STACK, KERNEL_PROGRAM_GO_GIVEN_BY_STACK, true},
 	{MEMORY_LIBRARY_TAKEN, KERNEL_PROGRAM_LIBRARY_TAKEN, false},
 	{MEMORY_LIBRARY_GIVEN, KERNEL_PROGRAM_LIBRARY_GIVEN, true},
+	{MEMORY_LIBRARY_BATCH, KERNEL_PROGRAM_LIBRARY_BATCH, false},
 };
 
-/* Those that give first: what is given back without having been taken counts nowhere. */
+/* Those that give first: what is given back without having been taken counts nowhere. The last one
+ * is what makes a library tell anything. */
 static void find_spots(const struct probed_files *files, struct probed_file *file,
 		       const struct memory_places *places)
 {

@@ -16,7 +16,7 @@
 
 enum {
 	PROBED_FILES_MAX = 1024,
-	PROBED_FILE_PROBES = 2,
+	PROBED_FILE_PROBES = 3,
 };
 
 enum file_state {

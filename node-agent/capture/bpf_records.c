@@ -5,6 +5,7 @@
 
 #include "bpf/alloc.h"
 #include "bpf/thread_context.h"
+#include "node-agent/capture/alloc_batch.h"
 #include "node-agent/capture/process_events.h"
 
 _Static_assert(SOURCE_ALLOCS + ALLOC_SLOTS == SOURCE_ALLOCS_NESTED + 1, "a source for each slot");
@@ -130,6 +131,21 @@ static bool free_deliver(struct bpf_capture *capture, const void *record, size_t
 	return true;
 }
 
+static bool batch_deliver(struct bpf_capture *capture, const void *record, size_t length)
+{
+	static struct alloc_batch_sample one;
+	const struct sample_event *batch = record;
+	uint32_t at = 0;
+
+	if (!alloc_batch_is_whole(record, length))
+		return false;
+	process_events_deliver(capture->events, batch->time_ns);
+	while (capture->callbacks.on_sample && alloc_batch_next(batch, &at, &one))
+		capture->callbacks.on_sample(capture->callbacks.context, &one.sample.event,
+					     &one.copy.event);
+	return true;
+}
+
 /* Everything there is now, in time order. Where the sample ring ends is noted before the process
  * events are looked at, so that whatever happened before one of these samples is known with it.
  * Events later than the samples wait for the next round, for samples that are on their way. Returns
@@ -145,6 +161,7 @@ bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 	while ((sample = sample_ring_next(&capture->ring, end, &length)) != NULL) {
 		if (!switch_in_deliver(capture, sample, length) &&
 		    !free_deliver(capture, sample, length) &&
+		    !batch_deliver(capture, sample, length) &&
 		    sample_is_ours(capture, sample, length)) {
 			if (!sample_copy(capture, sample, now, &copy))
 				break;

@@ -60,6 +60,7 @@ static void alloc_totals(const struct bpf_capture *capture, struct alloc_totals 
 			       counter_sum(capture, COUNT_alloc_unreadable),
 		.frees_lost = counter_sum(capture, COUNT_frees_ring_full),
 		.thinned = counter_sum(capture, COUNT_allocs_thinned),
+		.batches = counter_sum(capture, COUNT_alloc_batches),
 	};
 }
 

@@ -115,6 +115,7 @@ struct capture_totals {
 		uint64_t stacks, frees;
 		uint64_t stacks_lost, frees_lost; /* ring full, no scratch, unreadable */
 		uint64_t thinned; /* beside those: others of the same process stand for them */
+		uint64_t batches; /* traps that told of many */
 	} allocs;
 	/* Page faults: not in the above. */
 	struct fault_totals {

@@ -357,6 +357,7 @@ static void list_alloc(const struct sample_alloc *alloc, int *programs, int *map
 		bpf_program__fd(alloc->progs.go_given_by_stack);
 	programs[KERNEL_PROGRAM_LIBRARY_TAKEN] = bpf_program__fd(alloc->progs.library_taken);
 	programs[KERNEL_PROGRAM_LIBRARY_GIVEN] = bpf_program__fd(alloc->progs.library_given);
+	programs[KERNEL_PROGRAM_LIBRARY_BATCH] = bpf_program__fd(alloc->progs.library_batch);
 	programs[KERNEL_PROGRAM_MALLOC] = bpf_program__fd(alloc->progs.malloc_called);
 	programs[KERNEL_PROGRAM_CALLOC] = bpf_program__fd(alloc->progs.calloc_called);
 	programs[KERNEL_PROGRAM_REALLOC] = bpf_program__fd(alloc->progs.realloc_called);

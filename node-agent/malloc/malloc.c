@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node-agent/malloc/batch.h"
 #include "node-agent/malloc/call_place.h"
 #include "node-agent/malloc/next_malloc.h"
 #include "node-agent/malloc/poisson.h"
@@ -37,6 +38,8 @@
 enum {
 	LOOKS = 64, /* samples of a thread from one look at the clock to the next */
 	TIMED = 8,  /* one told block of so many */
+	/* What one in a batch counts for: it costs the program less, and the agent the rest. */
+	BATCHED_NS = 2000,
 };
 
 struct sampler {
@@ -93,6 +96,7 @@ RARE static void settle(bool is_due)
 	    !__atomic_compare_exchange_n(&settled_ns, &last, now, false, __ATOMIC_SEQ_CST,
 					 __ATOMIC_RELAXED))
 		return;
+	batch_tick();
 	cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	before = __atomic_exchange_n(&settled_cpu_ns, cpu_ns, __ATOMIC_RELAXED);
 	site_rates_settle(&rates, cpu_ns > before ? cpu_ns - before : 0, now - last);
@@ -117,8 +121,10 @@ RARE static uint64_t sample_next(size_t size, const void *from)
 		drawn_by = self->rate;
 	}
 	self->left = draw(self, is_heard);
-	if (!is_heard)
+	if (!is_heard) {
+		batch_drop();
 		return 0;
+	}
 	if (!is_exact) {
 		if (unlikely(++self->samples % LOOKS == 0))
 			settle(false);
@@ -140,33 +146,50 @@ static inline bool may_be_sampled(size_t size)
 	return unlikely(__builtin_sub_overflow(sampler.left, size, &sampler.left));
 }
 
-RARE static void announce(void *block, size_t size, uint64_t sample)
+static void was_told(uint64_t cost_ns)
+{
+	if (!is_exact && site_rates_told(&rates, cost_ns))
+		settle(true);
+}
+
+static void tell(uintptr_t address, size_t size, uint64_t weight)
 {
 	struct sampler *self = &sampler;
 	const bool is_timed = !is_exact && (self->random >> 40) % TIMED == 0;
 	const uint64_t began = is_timed ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-	uintptr_t address = (uintptr_t)block;
 
 	if (unlikely(self->pid != getpid()))
 		seed(self);
-	probe_alloc(sampled_blocks_add(address) ? address : 0, size, sample_weight(sample, size));
+	probe_alloc(sampled_blocks_add(address, 0) ? address : 0, size, weight);
+	was_told(is_timed ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - began : 0);
+}
+
+RARE static void announce(void *block, size_t size, uint64_t sample)
+{
+	const uint64_t weight = sample_weight(sample, size);
+	uintptr_t address = (uintptr_t)block;
+
+	if (batch_add(address, size, weight))
+		was_told(BATCHED_NS);
+	else
+		tell(address, size, weight);
 	KEEP_FRAME(address);
-	if (is_exact)
-		return;
-	if (site_rates_told(&rates, is_timed ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - began : 0))
-		settle(true);
 }
 
 static void tell_end(uintptr_t address)
 {
-	if (is_sampling && probe_free_listeners)
-		probe_free(address);
+	if (!is_sampling || !probe_free_listeners)
+		return;
+	probe_free(address);
+	batch_tick();
 }
 
 /* Of a block that may be one that was sampled, before it is given back. */
 RARE static void forget(const void *block)
 {
-	if (sampled_blocks_remove((uintptr_t)block))
+	unsigned waits;
+
+	if (sampled_blocks_remove((uintptr_t)block, &waits) && !waits)
 		tell_end((uintptr_t)block);
 }
 
@@ -206,14 +229,15 @@ RARE static void *special_realloc(void *block, size_t size, uint64_t sample)
 {
 	const uintptr_t address = (uintptr_t)block;
 	bool is_sampled_one, has_ended;
+	unsigned waits;
 	void *moved;
 
 	if (next_early_has(block))
 		return early_realloc(block, size);
-	is_sampled_one = sampled_blocks_hold(address);
+	is_sampled_one = sampled_blocks_hold(address, &waits);
 	moved = next_malloc.realloc(block, size);
 	has_ended = moved || !size;
-	if (is_sampled_one && has_ended)
+	if (is_sampled_one && has_ended && !waits)
 		tell_end(address);
 	if (is_sampled_one)
 		sampled_blocks_settle(address, has_ended);
@@ -434,6 +458,7 @@ static bool is_whole(void)
 {
 	enum { SIZE = 16, BLOCKS = 7, LEFT = 1 << 20 };
 	void *blocks[BLOCKS];
+	unsigned waits;
 	bool ok;
 
 	if (!next_malloc_is_libc())
@@ -447,10 +472,10 @@ static bool is_whole(void)
 	blocks[5] = aligned_alloc(SIZE, SIZE);
 	if (posix_memalign(&blocks[6], SIZE, SIZE))
 		blocks[6] = NULL;
-	ok = sampler.left == LEFT - BLOCKS * SIZE && sampled_blocks_add((uintptr_t)blocks[0]);
+	ok = sampler.left == LEFT - BLOCKS * SIZE && sampled_blocks_add((uintptr_t)blocks[0], 0);
 	for (int i = 0; i < BLOCKS; i++)
 		free(blocks[i]);
-	return ok && !sampled_blocks_remove((uintptr_t)blocks[0]);
+	return ok && !sampled_blocks_remove((uintptr_t)blocks[0], &waits);
 }
 
 __attribute__((constructor)) static void start(void)
@@ -460,7 +485,14 @@ __attribute__((constructor)) static void start(void)
 	read_rate();
 	call_place_init();
 	site_rates_init(&rates);
+	batch_init();
 	is_sampling = rate && is_whole();
 	rate = rate ? rate : POISSON_RATE_DEFAULT;
 	sampler = (struct sampler){0}; /* what it drew before went by another rate */
+}
+
+__attribute__((destructor)) static void stop(void)
+{
+	if (is_sampling && probe_alloc_listeners)
+		batch_flush();
 }

@@ -17,6 +17,7 @@
 #define LISTENERS __attribute__((section(".probes"), used))
 volatile uint16_t probe_alloc_listeners LISTENERS;
 volatile uint16_t probe_free_listeners LISTENERS;
+volatile uint16_t probe_batch_listeners LISTENERS;
 
 /* Tools compare this section's address with what the notes say it was: prelinking moves both. */
 __asm__(".pushsection .stapsdt.base, \"a\", %progbits\n"
@@ -48,3 +49,4 @@ __asm__(".pushsection .stapsdt.base, \"a\", %progbits\n"
 
 PROBE(probe_alloc, "alloc", ARGUMENT_1 " " ARGUMENT_2 " " ARGUMENT_3, probe_alloc_listeners);
 PROBE(probe_free, "free", ARGUMENT_1, probe_free_listeners);
+PROBE(probe_batch, "batch", ARGUMENT_1 " " ARGUMENT_2 " " ARGUMENT_3, probe_batch_listeners);

@@ -10,8 +10,11 @@ enum {
 	BUCKETS_SECOND = 2048,
 	BUCKETS_THIRD = 4096,
 	FILTER_STAYS = UINT8_MAX,
-	HELD = 1, /* in a slot, beside its address: those of blocks are even */
+	HELD = 1, /* in a slot, beside its address: those of blocks are even, */
+	ADDRESS_BITS = 48, /* and those of programs no higher; above is the tag */
 };
+
+#define ADDRESS_MASK (((UINT64_C(1) << ADDRESS_BITS) - 1) & ~(uint64_t)HELD)
 
 /* A bucket that was full once sends to the next level, for good. */
 struct bucket {
@@ -76,39 +79,67 @@ static bool bucket_exchange(struct bucket *bucket, uintptr_t from, uintptr_t to)
 	return false;
 }
 
-/* What is there of an address. False: it is not. */
-static bool exchange(uintptr_t address, uintptr_t from, uintptr_t to)
+static bool is_of(uintptr_t slot, uintptr_t address)
+{
+	return (slot & ADDRESS_MASK) == address;
+}
+
+/* The slot of an address, of which there is one at most. NULL: it is not there. */
+static uintptr_t *slot_find(uintptr_t address)
 {
 	for (size_t i = 0; i < LEVELS; i++) {
 		const uint32_t at = bucket_of(&levels[i], address);
+		struct bucket *bucket = &levels[i].buckets[at];
 
-		if (bucket_exchange(&levels[i].buckets[at], from, to))
-			return true;
+		for (size_t n = 0; n < BUCKET_SLOTS; n++)
+			if (is_of(__atomic_load_n(&bucket->slots[n], __ATOMIC_RELAXED), address))
+				return &bucket->slots[n];
 		if (!__atomic_load_n(&levels[i].overflowed[at], __ATOMIC_SEQ_CST))
-			return false;
+			break;
 	}
-	return false;
+	return NULL;
 }
 
-static bool remove_as(uintptr_t address, uintptr_t from)
+/* What is in the slot, while that is of the address; whoever waits to tell it may do so meanwhile.
+ * Becomes empty, or held, or not held any more. False: it is not as is_held says. */
+enum change { REMOVE, HOLD, LET_GO };
+
+static bool slot_change(uintptr_t address, bool is_held, enum change change, unsigned *tag)
 {
-	if (!address || !sampled_blocks_may_have(address) || !exchange(address, from, 0))
+	uintptr_t *slot = address && sampled_blocks_may_have(address) ? slot_find(address) : NULL;
+	uintptr_t now, next;
+
+	if (!slot)
 		return false;
-	filter_add(address, -1);
+	now = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	do {
+		if (!is_of(now, address) || (now & HELD) != (is_held ? HELD : 0))
+			return false;
+		next = change == REMOVE ? 0 : change == HOLD ? now | HELD : now & ~(uintptr_t)HELD;
+	} while (!__atomic_compare_exchange_n(slot, &now, next, false, __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED));
+	*tag = (unsigned)(now >> ADDRESS_BITS);
+	if (change == REMOVE)
+		filter_add(address, -1);
 	return true;
 }
 
-bool sampled_blocks_add(uintptr_t address)
+bool sampled_blocks_add(uintptr_t address, unsigned tag)
 {
+	const uintptr_t slot = address | (uintptr_t)tag << ADDRESS_BITS;
+	unsigned before;
+
+	if (!is_of(address, address))
+		return false;
 	/* One that somebody gave back behind our back may be there still. */
-	sampled_blocks_remove(address);
-	if (sampled_blocks_may_have(address) && exchange(address, address | HELD, address | HELD))
+	if (sampled_blocks_may_have(address) && !sampled_blocks_remove(address, &before) &&
+	    slot_find(address))
 		return false;
 	filter_add(address, 1);
 	for (size_t i = 0; i < LEVELS; i++) {
 		const uint32_t at = bucket_of(&levels[i], address);
 
-		if (bucket_exchange(&levels[i].buckets[at], 0, address))
+		if (bucket_exchange(&levels[i].buckets[at], 0, slot))
 			return true;
 		__atomic_store_n(&levels[i].overflowed[at], 1, __ATOMIC_SEQ_CST);
 	}
@@ -116,21 +147,36 @@ bool sampled_blocks_add(uintptr_t address)
 	return false;
 }
 
-bool sampled_blocks_remove(uintptr_t address)
+bool sampled_blocks_remove(uintptr_t address, unsigned *tag)
 {
-	return remove_as(address, address);
+	return slot_change(address, false, REMOVE, tag);
 }
 
-bool sampled_blocks_hold(uintptr_t address)
+bool sampled_blocks_hold(uintptr_t address, unsigned *tag)
 {
-	return address && sampled_blocks_may_have(address) &&
-	       exchange(address, address, address | HELD);
+	return slot_change(address, false, HOLD, tag);
 }
 
 void sampled_blocks_settle(uintptr_t address, bool has_ended)
 {
-	if (has_ended)
-		remove_as(address, address | HELD);
-	else
-		exchange(address, address | HELD, address);
+	unsigned tag;
+
+	slot_change(address, true, has_ended ? REMOVE : LET_GO, &tag);
+}
+
+bool sampled_blocks_waits(uintptr_t address, unsigned tag)
+{
+	const uintptr_t *slot = address ? slot_find(address) : NULL;
+
+	return slot && __atomic_load_n(slot, __ATOMIC_RELAXED) ==
+			       (address | (uintptr_t)tag << ADDRESS_BITS);
+}
+
+bool sampled_blocks_told(uintptr_t address, unsigned tag)
+{
+	uintptr_t *slot = address ? slot_find(address) : NULL;
+	uintptr_t expected = address | (uintptr_t)tag << ADDRESS_BITS;
+
+	return slot && __atomic_compare_exchange_n(slot, &expected, address, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }

@@ -12,6 +12,7 @@
 enum {
 	SAMPLED_FILTER_SIZE = 1 << 16,
 	SAMPLED_BLOCKS_LEAST = 1 << 14, /* that there is always room for, nearly */
+	SAMPLED_TAG_BITS = 16,
 };
 
 /* How many blocks fall on it; from 255 on it stays. */
@@ -31,16 +32,23 @@ static inline bool sampled_blocks_may_have(uintptr_t address)
 /* Lets sampled_blocks_may_have() say yes for good. */
 void sampled_blocks_mark(uintptr_t address);
 
-/* Before anybody else gets to know the address, which is not 0. False: no room, or the end of the
+/* A block that is not told yet has the tag of what waits to be told, of SAMPLED_TAG_BITS; 0: it is.
+ *
+ * Before anybody else gets to know the address, which is not 0. False: no room, or the end of the
  * one that was there before is still to be told. */
-bool sampled_blocks_add(uintptr_t address);
+bool sampled_blocks_add(uintptr_t address, unsigned tag);
 
 /* Before the address can be anybody's again. False: it was not there. */
-bool sampled_blocks_remove(uintptr_t address);
+bool sampled_blocks_remove(uintptr_t address, unsigned *tag);
 
 /* Before what may give it back, or may not: until it is settled nobody adds or removes the address.
  * False: it was not there. */
-bool sampled_blocks_hold(uintptr_t address);
+bool sampled_blocks_hold(uintptr_t address, unsigned *tag);
 void sampled_blocks_settle(uintptr_t address, bool has_ended);
+
+/* Whether the block still waits to be told with that tag, and is held by nobody. */
+bool sampled_blocks_waits(uintptr_t address, unsigned tag);
+/* It is told. False: it did not wait any more. */
+bool sampled_blocks_told(uintptr_t address, unsigned tag);
 
 #endif

@@ -20,7 +20,7 @@ enum {
 };
 
 #define NS_PER_MS   UINT64_C(1000000)
-#define WAIT_MAX_NS (2000 * NS_PER_MS) /* since the sample was taken */
+#define WAIT_MAX_NS (2000 * NS_PER_MS) /* since the sample came */
 
 struct stacks {
 	struct stacks_sources from;
@@ -279,6 +279,7 @@ static void add_copied(struct stacks *stacks, const struct sample_event *sample,
 		samples_add(stacks->from.samples, sample);
 		return;
 	}
+	waiting->came_ns = stacks->now_ns;
 	waiting->generation = generation;
 	waiting->page = page;
 	waiting->files = process_table_files(stacks->from.table);
@@ -325,7 +326,7 @@ static void look_at_waiting(struct stacks *stacks, uint64_t expired_ns)
 		if (has_finished(stacks, stack)) {
 			publish(stacks, stack->sample); /* its files may be known since */
 		} else {
-			if (stack->sample->time_ns >= expired_ns) {
+			if (stack->came_ns >= expired_ns) {
 				at++;
 				continue;
 			}

@@ -20,6 +20,7 @@ enum memory_place_kind {
 	/* as the ones of Go; those of libraries that sample */
 	MEMORY_LIBRARY_TAKEN,
 	MEMORY_LIBRARY_GIVEN,
+	MEMORY_LIBRARY_BATCH,
 	/* the same, of functions whose length is in bytes; node-agent/unwind/malloc_names.c */
 	MEMORY_MALLOC,         /* (size) */
 	MEMORY_CALLOC,         /* (count, size) */

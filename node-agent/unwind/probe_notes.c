@@ -68,7 +68,7 @@ bool probe_note_next(const uint8_t *bytes, size_t length, size_t *at, struct pro
 	return false;
 }
 
-/* --- the two that are wanted --- */
+/* --- the three that are wanted; older libraries have no batch --- */
 
 static const struct wanted {
 	const char *name;
@@ -77,7 +77,10 @@ static const struct wanted {
 } wanted[] = {
 	{"alloc", {"8@%rdi 8@%rsi 8@%rdx", "8@x0 8@x1 8@x2"}, MEMORY_LIBRARY_TAKEN},
 	{"free", {"8@%rdi", "8@x0"}, MEMORY_LIBRARY_GIVEN},
+	{"batch", {"8@%rdi 8@%rsi 8@%rdx", "8@x0 8@x1 8@x2"}, MEMORY_LIBRARY_BATCH},
 };
+
+enum { WANTED = sizeof wanted / sizeof *wanted };
 
 /* The offset in the file; 0: it is not in there. */
 static uint64_t offset_of(const struct code_file *file, uint64_t address)
@@ -102,7 +105,7 @@ static void add_notes(const struct code_file *file, const uint8_t *bytes, size_t
 		      struct memory_places *places)
 {
 	const unsigned machine = file->machine == EM_AARCH64;
-	struct memory_place found[2] = {{0}};
+	struct memory_place found[WANTED] = {{0}};
 	struct code_section base = {0};
 	struct probe_note note;
 	size_t at = 0;
@@ -111,17 +114,18 @@ static void add_notes(const struct code_file *file, const uint8_t *bytes, size_t
 	while (probe_note_next(bytes, length, &at, &note)) {
 		const uint64_t moved = base.address ? base.address - note.base : 0;
 
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < WANTED; i++)
 			if (!strcmp(note.provider, "otel_memory") &&
 			    !strcmp(note.name, wanted[i].name) &&
 			    !strcmp(note.arguments, wanted[i].arguments[machine]) &&
 			    place_of(file, &note, moved, &found[i]))
 				found[i].kind = wanted[i].place;
 	}
-	if (!found[0].kind || !found[1].kind || places->count > MEMORY_PLACES_MAX - 2)
+	if (!found[0].kind || !found[1].kind || places->count > MEMORY_PLACES_MAX - WANTED)
 		return;
-	places->items[places->count++] = found[0];
-	places->items[places->count++] = found[1];
+	for (int i = 0; i < WANTED; i++)
+		if (found[i].kind)
+			places->items[places->count++] = found[i];
 }
 
 void probe_notes_places(const struct code_file *file, struct memory_places *places)

@@ -9,7 +9,7 @@
 #include "node-agent/unwind/code_file.h"
 #include "node-agent/unwind/memory_places.h"
 
-/* Adds both probes or none. */
+/* Adds those of one piece, both or none, and beside them that of many if there is one. */
 void probe_notes_places(const struct code_file *file, struct memory_places *places);
 
 struct probe_note {

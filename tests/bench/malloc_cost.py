@@ -12,9 +12,8 @@ from harness import BUILD, PROGRAMS, WORK, build_programs
 PEERS = "/usr/lib/x86_64-linux-gnu/"
 TCMALLOC, JEMALLOC = {"LD_PRELOAD": PEERS + "libtcmalloc.so.4"}, {"LD_PRELOAD": PEERS + "libjemalloc.so.2"}
 OURS = {"LD_PRELOAD": BUILD + "/libfarflame-malloc.so"}
-RUNS, HELD_RUNS, HELD_SECONDS = 80, 8, 4
-BLOCK_BYTES = 143.5  # of malloc_load's, on average
-SAMPLE_LOG2 = 16     # one sample in so many bytes, where the cost of one is asked
+RUNS, HELD_RUNS, HELD_SECONDS, SAMPLE_RUNS = 80, 8, 4, 5
+SAMPLE_LOG2 = 4  # one sample in so many bytes is each block
 
 
 def sampled(log2):
@@ -53,13 +52,24 @@ def cost_row(row, name, program, pair, asked=""):
         statistics.median(with_it - without for without, with_it in runs)), asked)
 
 
+def sample_program():
+    program = WORK + "/sample_load"
+    subprocess.run(["cc", "-O2", "-fno-builtin", "tests/bench/sample_load.c", "-o", program], check=True)
+    return program
+
+
 def sample_row(row, name, program, pair):
-    """With its stack, and its end where that is told."""
-    name += ", one sample in %d KiB: each" % (1 << SAMPLE_LOG2 - 10)
+    """Of 4000 samples a second, ten calls deep, and their ends: at once, and after 256 more."""
+    name += ", each block a sample: one"
     if not is_there(row, name, pair):
         return
-    samples = BLOCK_BYTES / (1 << SAMPLE_LOG2)
-    row(name, "%.2f us" % (statistics.median(with_it - without for without, with_it in compared(program, pair)) / samples / 1e3))
+
+    def cost(held):
+        runs = [[float(subprocess.run([program, "60", held], env={**os.environ, **more}, check=True, capture_output=True,
+                                      text=True).stdout) for more in pair] for _ in range(SAMPLE_RUNS)]
+        return statistics.median(with_it - without for without, with_it in runs) / 1e3
+
+    row(name, "%.2f us, held %.2f us" % (cost("0"), cost("256")))
 
 
 def malloc_peers(row, program):
@@ -109,6 +119,6 @@ def malloc_rows(row):
         cost_row(row, "the allocation library, an agent listens", program, pair, "1 %")
         held_row(row, pair)
         rates = ({**OURS, "FARFLAME_MALLOC_RATE": rate} for rate in ("0", str(1 << SAMPLE_LOG2)))
-        sample_row(row, "the allocation library", program, tuple(rates))
+        sample_row(row, "the allocation library", sample_program(), tuple(rates))
     for name, pair in sampled(SAMPLE_LOG2).items():
-        sample_row(row, name, program, pair)
+        sample_row(row, name, sample_program(), pair)

@@ -268,7 +268,8 @@ def test_others():
     unharmed("node", ["node", os.path.join(folder, "work.js")])
 
 
-need_bpf()
-os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-build_programs("allocs", "libearly.so", "early", "own_malloc")
-run(test_every_announced_block_is_given_back, test_a_realloc_that_fails, test_nobody_listens, test_early, test_own_allocator, test_others)
+if __name__ == "__main__":
+    need_bpf()
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    build_programs("allocs", "libearly.so", "early", "own_malloc")
+    run(test_every_announced_block_is_given_back, test_a_realloc_that_fails, test_nobody_listens, test_early, test_own_allocator, test_others)

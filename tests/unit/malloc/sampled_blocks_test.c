@@ -8,6 +8,8 @@
 
 enum { THREADS = 4, ROUNDS = 200000, BLOCKS = 64 };
 
+static _Thread_local unsigned tag;
+
 /* As a heap's addresses are. */
 static uintptr_t address_of(size_t number)
 {
@@ -19,16 +21,16 @@ static void test_what_is_added_is_there_until_removed(void)
 	size_t added = 0, removed = 0, again = 0, left = 0;
 
 	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
-		added += sampled_blocks_add(address_of(i));
+		added += sampled_blocks_add(address_of(i), 0);
 	CHECK_NUMBER(added, SAMPLED_BLOCKS_LEAST);
-	CHECK(!sampled_blocks_remove(0));
-	CHECK(!sampled_blocks_remove(address_of(SAMPLED_BLOCKS_LEAST)));
+	CHECK(!sampled_blocks_remove(0, &tag));
+	CHECK(!sampled_blocks_remove(address_of(SAMPLED_BLOCKS_LEAST), &tag));
 	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
 		removed += sampled_blocks_may_have(address_of(i)) &&
-			   sampled_blocks_remove(address_of(i));
+			   sampled_blocks_remove(address_of(i), &tag);
 	CHECK_NUMBER(removed, SAMPLED_BLOCKS_LEAST);
 	for (size_t i = 0; i < SAMPLED_BLOCKS_LEAST; i++)
-		again += sampled_blocks_remove(address_of(i));
+		again += sampled_blocks_remove(address_of(i), &tag);
 	CHECK_NUMBER(again, 0);
 	for (size_t i = 0; i < SAMPLED_FILTER_SIZE; i++)
 		left += sampled_filter[i] != 0;
@@ -37,10 +39,10 @@ static void test_what_is_added_is_there_until_removed(void)
 
 static void test_one_that_is_added_twice_is_there_once(void)
 {
-	CHECK(sampled_blocks_add(address_of(7)));
-	CHECK(sampled_blocks_add(address_of(7)));
-	CHECK(sampled_blocks_remove(address_of(7)));
-	CHECK(!sampled_blocks_remove(address_of(7)));
+	CHECK(sampled_blocks_add(address_of(7), 0));
+	CHECK(sampled_blocks_add(address_of(7), 0));
+	CHECK(sampled_blocks_remove(address_of(7), &tag));
+	CHECK(!sampled_blocks_remove(address_of(7), &tag));
 	CHECK(!sampled_blocks_may_have(address_of(7)));
 }
 
@@ -48,17 +50,36 @@ static void test_one_that_is_held_is_nobody_elses(void)
 {
 	const uintptr_t address = address_of(9);
 
-	CHECK(!sampled_blocks_hold(address));
-	CHECK(sampled_blocks_add(address) && sampled_blocks_hold(address));
+	CHECK(!sampled_blocks_hold(address, &tag));
+	CHECK(sampled_blocks_add(address, 0) && sampled_blocks_hold(address, &tag));
 	CHECK(sampled_blocks_may_have(address));
-	CHECK(!sampled_blocks_remove(address) && !sampled_blocks_hold(address));
-	CHECK(!sampled_blocks_add(address));
+	CHECK(!sampled_blocks_remove(address, &tag) && !sampled_blocks_hold(address, &tag));
+	CHECK(!sampled_blocks_add(address, 0));
 	sampled_blocks_settle(address, false); /* it has not ended */
-	CHECK(sampled_blocks_hold(address));
+	CHECK(sampled_blocks_hold(address, &tag));
 	sampled_blocks_settle(address, true);
-	CHECK(!sampled_blocks_remove(address) && !sampled_blocks_may_have(address));
-	CHECK(sampled_blocks_add(address) && sampled_blocks_remove(address));
-	CHECK(!sampled_blocks_hold(0));
+	CHECK(!sampled_blocks_remove(address, &tag) && !sampled_blocks_may_have(address));
+	CHECK(sampled_blocks_add(address, 0) && sampled_blocks_remove(address, &tag));
+	CHECK(!sampled_blocks_hold(0, &tag));
+}
+
+/* Until it is told; who ends it meanwhile learns that nobody has heard of it. */
+static void test_one_that_waits(void)
+{
+	const uintptr_t address = address_of(11);
+
+	CHECK(sampled_blocks_add(address, 0x8003) && sampled_blocks_waits(address, 0x8003));
+	CHECK(!sampled_blocks_waits(address, 0x8004) && !sampled_blocks_told(address, 0x8004));
+	CHECK(sampled_blocks_hold(address, &tag) && tag == 0x8003);
+	CHECK(!sampled_blocks_waits(address, 0x8003) && !sampled_blocks_told(address, 0x8003));
+	sampled_blocks_settle(address, false);
+	CHECK(sampled_blocks_remove(address, &tag) && tag == 0x8003);
+	CHECK(!sampled_blocks_told(address, 0x8003));
+	/* Of the next one of that address what waited for the first knows nothing. */
+	CHECK(sampled_blocks_add(address, 0x8005) && !sampled_blocks_told(address, 0x8003));
+	CHECK(sampled_blocks_told(address, 0x8005) && !sampled_blocks_told(address, 0x8005));
+	CHECK(sampled_blocks_remove(address, &tag) && tag == 0);
+	CHECK(!sampled_blocks_add(UINT64_C(1) << 48, 0));
 }
 
 static void test_there_is_an_end(void)
@@ -67,11 +88,11 @@ static void test_there_is_an_end(void)
 	size_t added = 0, removed = 0;
 
 	for (size_t i = 0; i < MORE; i++)
-		added += sampled_blocks_add(address_of(i));
+		added += sampled_blocks_add(address_of(i), 0);
 	printf("# room for %zu of %d\n", added, (int)MORE);
 	CHECK(added >= SAMPLED_BLOCKS_LEAST && added < MORE);
 	for (size_t i = 0; i < MORE; i++)
-		removed += sampled_blocks_remove(address_of(i));
+		removed += sampled_blocks_remove(address_of(i), &tag);
 	CHECK_NUMBER(removed, added);
 }
 
@@ -84,10 +105,10 @@ static void *add_and_remove(void *argument)
 	for (size_t i = 0; i < ROUNDS; i++) {
 		const uintptr_t address = address_of(first + i % BLOCKS);
 
-		bad += !sampled_blocks_add(address);
+		bad += !sampled_blocks_add(address, 0);
 		bad += !sampled_blocks_may_have(address);
-		bad += !sampled_blocks_remove(address);
-		bad += sampled_blocks_remove(address);
+		bad += !sampled_blocks_remove(address, &tag);
+		bad += sampled_blocks_remove(address, &tag);
 	}
 	return (void *)(uintptr_t)bad;
 }
@@ -111,10 +132,10 @@ static void test_threads(void)
 static void test_a_mark_stays(void)
 {
 	sampled_blocks_mark(address_of(1));
-	CHECK(sampled_blocks_add(address_of(1)));
-	CHECK(sampled_blocks_remove(address_of(1)));
+	CHECK(sampled_blocks_add(address_of(1), 0));
+	CHECK(sampled_blocks_remove(address_of(1), &tag));
 	CHECK(sampled_blocks_may_have(address_of(1)));
-	CHECK(!sampled_blocks_remove(address_of(1)));
+	CHECK(!sampled_blocks_remove(address_of(1), &tag));
 }
 
 int main(void)
@@ -122,6 +143,7 @@ int main(void)
 	test_what_is_added_is_there_until_removed();
 	test_one_that_is_added_twice_is_there_once();
 	test_one_that_is_held_is_nobody_elses();
+	test_one_that_waits();
 	test_there_is_an_end();
 	test_threads();
 	test_a_mark_stays();

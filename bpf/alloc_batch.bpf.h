@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Many samples of a library in one trap: the bytes go up as they are. Of bpf/sample_alloc.bpf.c,
+ * whose functions it uses. */
+#ifndef BPF_ALLOC_BATCH_BPF_H
+#define BPF_ALLOC_BATCH_BPF_H
+
+#include "bpf/alloc_batch.h"
+
+enum { FINISH_NS = 1000 }; /* what the agent does for each: it walks the copied stacks itself */
+
+static __always_inline void count_more(__u32 key, __u64 more)
+{
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		__sync_fetch_and_add(value, more);
+}
+
+/* 0: they are there. Always inlined: bytes is a constant, a multiple of the chunk. */
+static __always_inline int records_read(__u8 *to, __u64 from, __u64 used, __u32 bytes)
+{
+	for (__u32 at = 0; at < bytes; at += ALLOC_BATCH_CHUNK)
+		if (at < used &&
+		    bpf_probe_read_user(to + at, ALLOC_BATCH_CHUNK, (const void *)(from + at)))
+			return 1;
+	return 0;
+}
+
+static __always_inline void batch_describe(struct sample_event *event, __u64 used, __u32 number,
+					   __u32 weight_log2)
+{
+	event->type = EVENT_ALLOC_BATCH;
+	event->flags = 0;
+	event->time_ns = bpf_ktime_get_ns();
+	event->cpu = bpf_get_smp_processor_id();
+	event->cpu_taken = 0;
+	event->cpu_ring_full = 0;
+	event->value = used;
+	event->generation = 0;
+	event->kernel_count = 0;
+	event->user_count = 0;
+	event->result = WALK_not_loaded;
+	event->state = ALLOC_LIBRARY;
+	event->weight_log2 = weight_log2;
+	event->is_swept = 0;
+	event->block = number;
+	sample_who(event, (struct task_struct *)bpf_get_current_task(), bpf_get_current_pid_tgid());
+}
+
+/* 0, or enum kernel_counter: why not. */
+static __always_inline __u32 batch_send(__u64 from, __u64 used, __u32 number, __u32 weight_log2)
+{
+	struct sample_event *event;
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (ring_is_beyond(5))
+		return COUNT_alloc_ring_full;
+		/* Unrolled: the sizes are constants then. */
+#pragma unroll
+	for (__u32 bytes = ALLOC_BATCH_CHUNK; bytes <= ALLOC_BATCH_BYTES; bytes *= 2) {
+		if (bytes < used)
+			continue;
+		event = bpf_ringbuf_reserve(&samples, sizeof(*event) + bytes, 0);
+		if (!event)
+			return COUNT_alloc_ring_full;
+		batch_describe(event, used, number, weight_log2);
+		event->size = sizeof(*event) + bytes;
+		if (records_read((__u8 *)event->frames, from, used, bytes)) {
+			bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
+			return COUNT_alloc_unreadable;
+		}
+		if (bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
+			flags = BPF_RB_FORCE_WAKEUP;
+		bpf_ringbuf_submit(event, flags);
+		return 0;
+	}
+	return COUNT_alloc_unreadable;
+}
+
+static __always_inline void records_take(struct alloc_cost *cost, __u64 from, __u64 used,
+					 __u32 number)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u32 samples_of = number & ALLOC_BATCH_COUNT, weight_log2, lost;
+
+	if (!stack_rate_allows(&cost->rate, now, alloc_budget_ns, &weight_log2)) {
+		count_more(COUNT_allocs_thinned, samples_of);
+		return;
+	}
+	count_more(COUNT_allocs, samples_of);
+	lost = batch_send(from, used, number, weight_log2);
+	if (lost)
+		count_more(lost, samples_of);
+	stack_rate_spend(&cost->rate, now - (__u64)samples_of * FINISH_NS, alloc_budget_ns);
+}
+
+SEC("uprobe")
+int library_batch(user_registers *registers)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 began = bpf_ktime_get_ns(), used = PT_REGS_PARM2(registers);
+	struct alloc_cost *cost;
+
+	if (is_filtered(tgid))
+		return 0;
+	cost = cost_of(tgid);
+	if (!cost)
+		return 0;
+	count(COUNT_alloc_batches);
+	if (used && used <= ALLOC_BATCH_BYTES)
+		records_take(cost, PT_REGS_PARM1(registers), used,
+			     (__u32)PT_REGS_PARM3(registers));
+	cost_add(cost, began);
+	return 0;
+}
+
+#endif
