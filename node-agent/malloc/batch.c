@@ -17,10 +17,11 @@ enum {
 	PAGE = 4096,
 	RECORDS_MAX = ALLOC_BATCH_BYTES / sizeof(struct alloc_record),
 	WAIT_NS = 500000000,
+	WARM_NS = 1000000000, /* until an agent has met the program's code */
 	SINGLE_NS = 50000000, /* so often one is told by itself, */
 	SINGLE_BURST = 100,   /* so many at once; */
-	BATCHED_NS = 200000,  /* and so often one waits: more come faster than the agent takes them */
-	BATCHED_BURST = 500,
+	BATCHED_NS = 400000,  /* and so often one waits: more come faster than the agent takes them */
+	BATCHED_BURST = 250,
 	WORD_LEAST = 1 << 16, /* what is less is no address of code, */
 	TAG_BITS = 11,        /* of a lane's records, more than it has */
 	CONTEXT_REACH = 1 << 20,
@@ -52,6 +53,7 @@ struct lane {
 /* Zeros in a child of fork(). */
 struct waiting {
 	struct lane lanes[LANES];
+	uint64_t first_ns;               /* when somebody was told for the first time; 0: nobody */
 	uint64_t singles_ns, batched_ns; /* as many as may be at once may be again then */
 	uint32_t is_any;
 };
@@ -103,6 +105,17 @@ static bool is_allowed(uint64_t *full_ns, uint64_t now, uint64_t step_ns, unsign
 		return false;
 	__atomic_store_n(full_ns, full + step_ns, __ATOMIC_RELAXED);
 	return true;
+}
+
+/* For the first second, and now and then. */
+static bool is_single(uint64_t now)
+{
+	const uint64_t first = __atomic_load_n(&waiting->first_ns, __ATOMIC_RELAXED);
+
+	if (!first)
+		__atomic_store_n(&waiting->first_ns, now, __ATOMIC_RELAXED);
+	return !first || now - first < WARM_NS ||
+	       is_allowed(&waiting->singles_ns, now, SINGLE_NS, SINGLE_BURST);
 }
 
 /* A request is read from its thread when that tells. */
@@ -298,7 +311,7 @@ bool batch_add(uintptr_t address, uint64_t bytes, uint64_t weighted)
 	if (!waiting || !probe_batch_listeners || serves_request(thread))
 		return false;
 	head.time_ns = now_ns();
-	if (is_allowed(&waiting->singles_ns, head.time_ns, SINGLE_NS, SINGLE_BURST)) {
+	if (is_single(head.time_ns)) {
 		batch_tick();
 		return false;
 	}
@@ -337,8 +350,9 @@ void batch_flush(void)
 
 void batch_drop(void)
 {
-	if (!waiting || !__atomic_exchange_n(&waiting->is_any, 0, __ATOMIC_RELAXED))
+	if (!waiting || !__atomic_exchange_n(&waiting->first_ns, 0, __ATOMIC_RELAXED))
 		return;
+	waiting->is_any = 0;
 	for (int i = 0; i < LANES; i++)
 		if (lock_try(&waiting->lanes[i].lock)) {
 			waiting->lanes[i].count = waiting->lanes[i].used = 0;

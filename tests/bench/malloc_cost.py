@@ -12,7 +12,7 @@ from harness import BUILD, PROGRAMS, WORK, build_programs
 PEERS = "/usr/lib/x86_64-linux-gnu/"
 TCMALLOC, JEMALLOC = {"LD_PRELOAD": PEERS + "libtcmalloc.so.4"}, {"LD_PRELOAD": PEERS + "libjemalloc.so.2"}
 OURS = {"LD_PRELOAD": BUILD + "/libfarflame-malloc.so"}
-RUNS, HELD_RUNS, HELD_SECONDS, SAMPLE_RUNS = 80, 8, 4, 5
+RUNS, HELD_RUNS, HELD_SECONDS, SAMPLE_RUNS = 80, 8, 4, 3
 SAMPLE_LOG2 = 4  # one sample in so many bytes is each block
 
 
@@ -59,13 +59,13 @@ def sample_program():
 
 
 def sample_row(row, name, program, pair):
-    """Of 4000 samples a second, ten calls deep, and their ends: at once, and after 256 more."""
+    """Of 2000 samples a second, ten calls deep, and their ends: at once, and after 256 more."""
     name += ", each block a sample: one"
     if not is_there(row, name, pair):
         return
 
     def cost(held):
-        runs = [[float(subprocess.run([program, "60", held], env={**os.environ, **more}, check=True, capture_output=True,
+        runs = [[float(subprocess.run([program, "160", held], env={**os.environ, **more}, check=True, capture_output=True,
                                       text=True).stdout) for more in pair] for _ in range(SAMPLE_RUNS)]
         return statistics.median(with_it - without for without, with_it in runs) / 1e3
 

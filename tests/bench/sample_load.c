@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_load GROUPS HELD: groups of 64 blocks of 1 KiB, taken ten calls deep, 4000 of them a
+/* sample_load GROUPS HELD: groups of 64 blocks of 1 KiB, taken ten calls deep, 2000 of them a
  * second; each is given back when HELD more have been taken. Prints the median of the groups'
  * nanoseconds of CPU time for one block and its end. */
 #include <stdint.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	static uint64_t groups[GROUPS_MAX];
 	const size_t count = argc > 1 ? strtoull(argv[1], NULL, 10) % GROUPS_MAX : 100,
 		     places = (argc > 2 ? strtoull(argv[2], NULL, 10) : 0) % HELD_MAX + 1;
-	const struct timespec pause = {.tv_nsec = 16000000};
+	const struct timespec pause = {.tv_nsec = 32000000};
 	size_t at = 0;
 
 	for (size_t group = 0; group < count; group++) {

@@ -67,8 +67,8 @@ def output(arguments, timeout=240, **more):
 
 
 def listening(arguments, **more):
-    """How the program ended, and the hits of both probes meanwhile."""
-    counts = [Count("alloc"), Count("free")]
+    """How the program ended, and the hits of the probes meanwhile: of one, of ends, of many."""
+    counts = [Count("alloc"), Count("free"), Count("batch")]
     try:
         done = output(arguments, env=preloaded(**more))
         return done, [count.read() for count in counts]
@@ -82,9 +82,10 @@ def unharmed(name, arguments):
         skip(name + " is not installed")
         return
     plain = output(arguments)
-    (code, text), (taken, given) = listening(arguments)
+    (code, text), (taken, given, batches) = listening(arguments)
     equal((code, text[-2000:]), (plain[0], plain[1][-2000:]), "%s does the same with the library" % name)
-    check(plain[0] == 0 and taken > 0, "%s's memory was sampled (%d taken, %d given back)" % (name, taken, given), text)
+    check(plain[0] == 0 and taken > 0, "%s's memory was sampled (%d taken one by one, %d given back, %d times many)" % (
+        name, taken, given, batches), text)
 
 
 def test_every_announced_block_is_given_back():
@@ -185,7 +186,7 @@ def test_early():
 def test_own_allocator():
     """It has only a part of the functions: nothing is said, rather than something false."""
     (code, _), hits = listening([os.path.join(PROGRAMS, "own_malloc")])
-    equal((code, hits), (0, [0, 0]), "a program with an allocator of its own is left alone")
+    equal((code, hits), (0, [0, 0, 0]), "a program with an allocator of its own is left alone")
     # (jemalloc itself does not stand pvalloc(), which it has not: the program leaves that out.)
     other = [path for path in ("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2",
                                "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4") if os.path.exists(path)]
@@ -193,7 +194,7 @@ def test_own_allocator():
         skip("neither jemalloc nor tcmalloc is installed")
     for path in other:
         (code, text), hits = listening([os.path.join(PROGRAMS, "allocs"), "2", "20000", "9"], LD_PRELOAD=LIBRARY + " " + path)
-        equal((code, hits), (0, [0, 0]), "with %s behind the library all works and nothing is said" % os.path.basename(path))
+        equal((code, hits), (0, [0, 0, 0]), "with %s behind the library all works and nothing is said" % os.path.basename(path))
 
 
 PYTHON = r"""

@@ -83,6 +83,10 @@ static void test_the_first_are_told_by_themselves(void)
 {
 	unsigned singles = 0;
 
+	CHECK(!batch_add(address_of(1), 100, 1000));
+	usleep(500000);
+	CHECK(!wait_in(1, 1, 1));
+	usleep(600000);
 	while (singles < SINGLES * 2 && !batch_add(address_of(1), 100, 1000))
 		singles++;
 	CHECK(singles >= SINGLES && singles < SINGLES * 2);
@@ -238,7 +242,6 @@ static void test_nobody_listens(void)
 {
 	const unsigned before = batches;
 
-	usleep(100000);
 	CHECK(wait_in(9, 1, 1));
 	probe_alloc_listeners = probe_batch_listeners = 0;
 	CHECK(!batch_add(address_of(9), 1, 1));
@@ -254,7 +257,10 @@ static void test_what_is_damaged(void)
 	struct alloc_record *record = (struct alloc_record *)(void *)told.event.frames;
 	uint32_t at = 0;
 
-	CHECK(wait_in(9, 1, 1));
+	CHECK(!wait_in(9, 1, 1)); /* somebody new listens */
+	usleep(1100000);
+	for (int i = 0; i < SINGLES * 2 && !batch_add(address_of(9), 1, 1); i++)
+		;
 	batch_flush();
 	CHECK(alloc_batch_next(&told.event, &at, &one));
 	record->words = ALLOC_STACK_WORDS; /* more than are there */
