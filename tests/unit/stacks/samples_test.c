@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "node-agent/report/modules.h"
 #include "node-agent/stacks/samples.h"
 #include "tests/unit/processes/fake_proc.h"
 
