@@ -119,8 +119,9 @@ async function searches() {
   for (const name of ["exc_page_fault", "walk", "leaf_3_12"]) {
     await page.open({ page: "graph", ...range, search: `^${name}$` });
     const share = percent(sum("on-cpu", "value", goesThrough(name)), sum("on-cpu", "value"));
-    check(await page.wait(`document.getElementById("search-result").innerText.startsWith("${share} · ")`), `${name}: the search's share is of everything`,
+    check(await page.wait(`document.getElementById("search-result").innerText.replace(/ ± [\\d.]+/g, "").startsWith("${share} · ")`), `${name}: the search's share is of everything`,
       `${await page.text("#search-result")}, not ${share}`);
+    check(await page.wait(`/ % ± [\\d.]+ · /.test(document.getElementById("search-result").innerText)`), `${name}: with ±`, await page.text("#search-result"));
     if (name === "exc_page_fault") {
       const rows = await table();
       equal(rows[name][1], share, `${name}: the table's, too`);
@@ -130,7 +131,7 @@ async function searches() {
   const isIn = (s) => s.process === "worker07";
   const of = percent(sum("on-cpu", "value", goesThrough("exc_page_fault")), sum("on-cpu", "value"));
   const inZoom = percent(sum("on-cpu", "value", (s) => isIn(s) && goesThrough("exc_page_fault")(s)), sum("on-cpu", "value", isIn));
-  check(await page.wait(`document.getElementById("search-result").innerText.startsWith("${of} of all, ${inZoom} of the zoom · ")`),
+  check(await page.wait(`document.getElementById("search-result").innerText.replace(/ ± [\\d.]+/g, "").startsWith("${of} of all, ${inZoom} of the zoom · ")`),
     "zoomed it says what each share is of", await page.text("#search-result"));
 }
 
@@ -150,6 +151,7 @@ async function zoomed() {
   await page.run(`location.hash += "&sandwich=${fault}"`);
   check(await page.waitText(".sandwich-head", "within worker07"), "the sandwich is of it, and says so", await page.text(".sandwich-head"));
   check((await page.text(".sandwich-head")).includes(` · ${shares[1]}`), "with the same share", await page.text(".sandwich-head"));
+  check(/total [\d.]+ \S+ ± [\d.]+ \S+ · [\d.]+ % ± [\d.]+/.test(await page.text(".sandwich-head")), "with ± of both", await page.text(".sandwich-head"));
   await page.click("#export summary");
   const [download] = await Promise.all([page.page.waitForEvent("download"), page.click("#export button:has-text('folded')")]);
   const lines = fs.readFileSync(await download.path(), "utf8").trim().split("\n");

@@ -168,7 +168,7 @@ async function narrow_frames() {
   equal([trees("type=on-cpu", root).length, trees("type=off-cpu", root).length], [1, 1], "of both types, below that one");
   const callee = "#wall-scroller [role=treeitem][aria-level='5']";
   check(await page.wait(`document.querySelector("${callee}")?.getAttribute("aria-setsize") === "300"`), "which are all there", await page.text("#wall-scroller"));
-  check(/^t\d+, on CPU 10.1 ms · 50.3 % of .* waited 10.0 ms · 49.7 % of/.test(await page.text(callee)), "with what they have of each", await page.text(callee));
+  check(/^t\d+, on CPU 10.1 ms ± [\d.]+ ms · 50.3 % of .* waited 10.0 ms ± [\d.]+ ms · 49.7 % of/.test(await page.text(callee)), "with what they have of each", await page.text(callee));
   await page.key("w");
   check(await page.wait("location.hash.includes('wall=on')") && (await page.wait(`document.querySelector("${callee}")?.getAttribute("aria-setsize") === "300"`)), "other widths have them, too");
   equal(trees(root).length, 2, "without another question");

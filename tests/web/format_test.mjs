@@ -5,7 +5,7 @@ import test from "node:test";
 
 process.env.TZ = "UTC";
 const { bundle } = await import("./bundle.mjs");
-const { collapseArguments, formatAge, formatCount, formatCpus, formatPercent, formatSampled, formatShare, formatRange, formatSpan, formatValue, shorterNames } =
+const { collapseArguments, formatAge, formatCount, formatCpus, formatPercent, formatSampled, formatOwnShare, formatShare, formatRange, formatSpan, formatValue, shorterNames } =
   await bundle("text/format.ts");
 
 const rows = (run, cases) => cases.forEach(([...row]) => assert.equal(run(...row.slice(0, -1)), row[row.length - 1]));
@@ -92,6 +92,13 @@ test("a share has its error in its own digits, rounded up; of everything and of 
     [[1, 1e9, 3, 63], "< 0.01 %"],
     [[123, 1000, undefined, 63], "12.3 %"],
     [[123, 1000, 22, undefined], "12.3 %"],
+  ]);
+  rows(([own, error]) => formatOwnShare(own, error), [
+    [[0.123, 0.0201], "12.3 % ± 2.1"],
+    [[0.05, 0.01], "5.00 % ± 1.00"],
+    [[0.123, undefined], "12.3 %"],
+    [[0, 0.01], "0 %"],
+    [[1, 0], "100 %"],
   ]);
   assert.equal(formatSampled(3.2e9, 1.1e8, "nanoseconds"), "3.20 s ± 110 ms");
   assert.equal(formatSampled(3.2e9, undefined, "nanoseconds"), "3.20 s");

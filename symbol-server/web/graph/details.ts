@@ -3,7 +3,7 @@
 // sentence for screen readers.
 
 import { byId, el } from "../widgets/dom";
-import { formatCpus, formatPercent, formatShare, formatValue } from "../text/format";
+import { formatCpus, formatPercent, formatSampled, formatShare } from "../text/format";
 import type { Graph } from "./graph";
 import { KIND_WORDS, labelOf } from "./palette";
 
@@ -14,8 +14,8 @@ function rangeOf(graph: Graph): number {
   return accounting.reported_ms ?? until - from;
 }
 
-function amount(graph: Graph, value: number): string {
-  const text = formatValue(value, graph.answer.unit);
+function amount(graph: Graph, value: number, error: number | undefined): string {
+  const text = formatSampled(value, error, graph.answer.unit);
   return graph.answer.unit === "nanoseconds" && graph.answer.type === "on-cpu"
     ? `${text} (${formatCpus(value, rangeOf(graph), graph.answer.accounting.cpus)})`
     : text;
@@ -32,12 +32,13 @@ export function detailRows(graph: Graph, node: number): [string, string][] {
   const all = graph.total[0];
   const share = (value: number, error: number | undefined) => formatShare(value, all, error, graph.totalErrorOf(0));
   const out: [string, string][] = [
-    ["total", `${amount(graph, total)} · ${share(total, graph.totalErrorOf(node))} of all`],
+    ["total", `${amount(graph, total, graph.totalErrorOf(node))} · ${share(total, graph.totalErrorOf(node))} of all`],
   ];
   if (node > 0) {
-    out[0][1] += ` · ${formatPercent(total, graph.total[graph.parent[node]])} of its caller`;
+    const caller = graph.parent[node];
+    out[0][1] += ` · ${formatShare(total, graph.total[caller], graph.totalErrorOf(node), graph.totalErrorOf(caller))} of its caller`;
   }
-  out.push(["self", `${amount(graph, self)} · ${share(self, graph.selfErrorOf(node))} of all`]);
+  out.push(["self", `${amount(graph, self, graph.selfErrorOf(node))} · ${share(self, graph.selfErrorOf(node))} of all`]);
   const signature = graph.signatureOf(node);
   if (signature !== undefined) {
     out.push(["signature", signature]);

@@ -42,6 +42,7 @@ export interface Found {
   readonly count: number; // matching frames
   // Of the zoomed frame, covered by them; each part once, also where a match calls a match.
   readonly value: number;
+  readonly error?: number; // ± of it; absent: not known
   nodes(): Uint32Array; // in reading order; made when first asked for
 }
 
@@ -66,27 +67,30 @@ export function findFrames(graph: Graph, names: Uint8Array, zoom: number): Found
   for (let node = 0; node < isMatch.length; node++) {
     count += isMatch[node];
   }
-  const value = count === 0 ? 0 : coveredIn(graph, isMatch, zoom);
+  const { value, error }: ReturnType<typeof coveredIn> = count === 0 ? { value: 0 } : coveredIn(graph, isMatch, zoom);
   let nodes: Uint32Array | null = null;
-  return { count, value, nodes: () => (nodes ??= inReadingOrder(graph, isMatch, count)) };
+  return { count, value, ...(error !== undefined && { error }), nodes: () => (nodes ??= inReadingOrder(graph, isMatch, count)) };
 }
 
 // Level by level, as the nodes lie in memory: a match below a match adds nothing.
-function coveredIn(graph: Graph, isMatch: Uint8Array, zoom: number): number {
+function coveredIn(graph: Graph, isMatch: Uint8Array, zoom: number): { value: number; error?: number } {
   const { x, total, parent } = graph;
   const left = x[zoom];
   const right = left + total[zoom];
   const isCovered = new Uint8Array(isMatch.length); // by itself or a caller
   let value = 0;
+  let squares = 0;
   for (let node = 0; node < isMatch.length; node++) {
     if (node > 0 && isCovered[parent[node]] === 1) {
       isCovered[node] = 1;
     } else if (isMatch[node] === 1) {
       isCovered[node] = 1;
-      value += Math.max(0, Math.min(x[node] + total[node], right) - Math.max(x[node], left));
+      const inside = Math.max(0, Math.min(x[node] + total[node], right) - Math.max(x[node], left));
+      value += inside;
+      squares += inside > 0 ? (graph.totalErrorOf(node) ?? NaN) ** 2 : 0;
     }
   }
-  return value;
+  return { value, ...(squares > 0 && { error: Math.sqrt(squares) }) };
 }
 
 function inReadingOrder(graph: Graph, isMatch: Uint8Array, count: number): Uint32Array {

@@ -14,6 +14,8 @@ export interface IncompleteReason {
 export interface Accounting {
   value: number;
   error?: number; // ± of value, 95 %; absent: nothing is sampled
+  nameless_error?: number; // ± of nameless_value and idle_value
+  idle_error?: number;
   error_is_least?: boolean; // it lacks how the windows differ that samples of memory come from
   samples: number;
   taken: number;
@@ -91,10 +93,11 @@ export interface TopAnswer {
   // What frames have themselves, of all stacks.
   own: {
     kinds: Record<string, number>;
-    modules: { name: string; build_id: string; value: number }[]; // the most first
+    kind_errors?: Record<string, number>; // ± of these
+    modules: { name: string; build_id: string; value: number; error?: number }[]; // the most first
     modules_left_out: number;
   };
-  found?: { value: number; samples: number }; // by search
+  found?: { value: number; error?: number; samples: number }; // by search
   accounting: Accounting;
 }
 
@@ -120,6 +123,8 @@ export interface DiffRow {
   name: string;
   before: number; // as norm has it
   after: number;
+  before_error?: number; // ± of these
+  after_error?: number;
   change: number | null; // after / before - 1; null: not in the base
   samples: number;
   base_samples: number;
@@ -175,6 +180,7 @@ export interface SandwichAnswer {
   until: number;
   function: string;
   total: number;
+  error?: number; // ± of total
   total_samples: number;
   functions: TopFunction[]; // that have this name
   callers: FrameTree & { cut: number }; // the root's children are the functions
@@ -192,6 +198,7 @@ export interface TimelineSeries {
   error?: number; // ± of value
   samples: number;
   points: [number, number, number][]; // start of the step in unix milliseconds, value, samples
+  errors?: number[]; // ± of the points' values, where they are asked for
   reported?: [number, number][]; // with host among the labels: as the answer's
 }
 
@@ -203,7 +210,7 @@ export interface TimelineAnswer {
   step_ms: number;
   reported?: [number, number, number][]; // start of the step, milliseconds in which hosts reported, samples lost
   series: TimelineSeries[]; // the largest first
-  other?: { series: number; value: number; samples: number; points: [number, number, number][] };
+  other?: { series: number; value: number; error?: number; samples: number; points: [number, number, number][] };
   accounting: Accounting;
 }
 
@@ -211,6 +218,8 @@ export interface Moved {
   name: string;
   before: number; // shares of the group's value, 0…1
   after: number;
+  before_error?: number; // ± of these
+  after_error?: number;
 }
 
 export interface Hotspots {
@@ -231,6 +240,7 @@ export interface Hotspots {
 export interface Trace {
   trace_id: string;
   value: number;
+  error?: number;
   samples: number;
   spans: number;
   from: number; // whole minutes

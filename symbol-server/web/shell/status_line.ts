@@ -10,6 +10,7 @@ import {
   formatRange,
   formatSpan,
   formatSampled,
+  formatShare,
   formatValue,
 } from "../text/format";
 import { attachTip } from "../widgets/tip";
@@ -204,7 +205,7 @@ function unsymbolizedChip(a: Accounting, run: () => void, prefix: string): HTMLB
     `unsymbolized ${formatPercent(a.nameless_value, a.value)}`,
     a.nameless_value > WARN_PART * a.value,
     paragraph(
-      `${formatPercent(a.nameless_value, a.value)} of it all is in functions without names, of ${modules(a.nameless_modules)}; ` +
+      `${formatShare(a.nameless_value, a.value, a.nameless_error, a.error)} of it all is in functions without names, of ${modules(a.nameless_modules)}; ` +
         `${formatCount(a.unsymbolized)} samples (${formatPercent(a.unsymbolized, a.samples)}) have at least one such frame, ` +
         "themselves or among their callers. It is shown as module+0x…. Names that arrive later also appear in this picture. " +
         "Click for the modules concerned and why.",
@@ -226,7 +227,7 @@ function idleChip(idle: number | undefined, { accounting, unit }: Summed, toggle
     paragraph(
       idle === undefined
         ? "Waits for work to come (poll, accept, sleep, condition variables) have their stacks. Click to fold them."
-        : `${formatValue(idle, unit)} are waits for work to come: in poll, accept, sleep, condition variables or semaphores. ` +
+        : `${formatSampled(idle, accounting.idle_error, unit)} are waits for work to come: in poll, accept, sleep, condition variables or semaphores. ` +
             "They are one grey frame and count in every total. Click to see their stacks.",
     ),
   );

@@ -31,8 +31,19 @@ export function formatPercent(part: number, whole: number): string {
   );
 }
 
+// "± 0.4" in the digits of a share's text, rounded up; off: in per cents.
+function offText(text: string, off: number): string {
+  const digits = text.indexOf(" ") - text.indexOf(".") - 1;
+  return `± ${(Math.max(1, Math.ceil(off * 10 ** digits - 1e-9)) / 10 ** digits).toFixed(digits)}`;
+}
+
+// "12.3 % ± 0.4" of a share of 1 whose own ± is known.
+export function formatOwnShare(share: number, error: number | undefined): string {
+  const text = formatPercent(share, 1);
+  return error === undefined || !/^\d+\./.test(text) ? text : `${text} ${offText(text, 100 * error)}`;
+}
+
 // "± 0.4" of a share, "" where there is none: errors as the API has them (95 %), of the part and of the whole that it is in.
-// In the share's own digits, rounded up.
 export function shareError(part: number, whole: number, error: number | undefined, wholeError: number | undefined): string {
   const text = formatPercent(part, whole);
   const share = part / whole;
@@ -40,9 +51,7 @@ export function shareError(part: number, whole: number, error: number | undefine
     return "";
   }
   const squares = error * error * (1 - 2 * share) + share * share * wholeError * wholeError;
-  const digits = text.indexOf(" ") - text.indexOf(".") - 1;
-  const own = (100 * Math.sqrt(Math.max(0, squares))) / whole;
-  return `± ${(Math.max(1, Math.ceil(own * 10 ** digits - 1e-9)) / 10 ** digits).toFixed(digits)}`;
+  return offText(text, (100 * Math.sqrt(Math.max(0, squares))) / whole);
 }
 
 // "12.3 % ± 0.4"

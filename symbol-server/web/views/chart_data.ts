@@ -14,6 +14,7 @@ const LATE_MS = 20_000;
 export interface ChartSeries {
   name: string;
   values: ArrayLike<number>;
+  errors?: ArrayLike<number>; // ± of these
 }
 
 export interface ChartData {
@@ -66,7 +67,11 @@ export function chartOf(
     format: rate.format,
     series: answer.series
       .slice(0, most)
-      .map((series) => ({ name: nameOf(series.labels), values: values(series.points, series) })),
+      .map((series) => ({
+        name: nameOf(series.labels),
+        values: values(series.points, series),
+        ...(series.errors && { errors: ratesOf(answer, rate, series.errors, series) }),
+      })),
     ...(others > 0 ? { other: { name: `${formatCount(others)} others`, values: sum } } : {}),
     ...(lost !== null
       ? { lost: { name: "lost", values: ratesOf(answer, rate, lost) } }

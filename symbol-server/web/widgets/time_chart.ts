@@ -5,12 +5,14 @@
 
 import { el, svg } from "./dom";
 import { formatTime } from "../text/format";
+import { MINUTE } from "../text/time";
 import { seriesColour } from "./series_colours";
 import { roundUp, tickText, timeTicks } from "./time_scale";
 
 export interface TimeSeries {
   name: string;
   values: ArrayLike<number>; // one for each step
+  errors?: ArrayLike<number>; // ± of these
 }
 
 export interface TimeMark {
@@ -321,13 +323,18 @@ export class TimeChart {
       }
       return sum / (last - first + 1);
     };
+    // Steps of seconds have parts of one report, which are off together.
+    const off = ({ errors }: TimeSeries) => {
+      const own = Array.from(errors ?? []).slice(first, last + 1);
+      return (data.step < MINUTE ? own.reduce((sum, error) => sum + error, 0) : Math.hypot(...own)) / (last - first + 1);
+    };
     const rows = all.map((series, i) => ({ series, i, value: mean(series) }));
     const sum = rows.reduce((total, row) => total + row.value, 0);
     const lost = data.lost === undefined ? 0 : mean(data.lost);
-    const line = (name: string, value: number, colour: string) => {
+    const line = (name: string, value: number, colour: string, error = 0) => {
       const swatch = el("span", { class: "swatch" });
       swatch.style.background = colour;
-      return el("tr", {}, el("td", {}, swatch, el("bdi", {}, name)), el("td", { class: "number" }, data.format(value)));
+      return el("tr", {}, el("td", {}, swatch, el("bdi", {}, name)), el("td", { class: "number" }, data.format(value) + (error > 0 ? ` ± ${data.format(error)}` : "")));
     };
     this.card.replaceChildren(
       el("p", {}, `${formatTime(this.timeOf(first))} – ${formatTime(this.timeOf(last + 1))}`),
@@ -338,7 +345,7 @@ export class TimeChart {
           .filter(({ value }) => value > 0)
           .reverse()
           .map(({ series, i, value }) =>
-            line(series.name === "" ? "(none)" : series.name, value, seriesColour(series === data.other ? -1 : i, this.dark)),
+            line(series.name === "" ? "(none)" : series.name, value, seriesColour(series === data.other ? -1 : i, this.dark), off(series)),
           ),
         ...(rows.length > 1 ? [line("all", sum, "transparent")] : []),
         ...(lost > 0 ? [line("lost besides", lost, "transparent")] : []),

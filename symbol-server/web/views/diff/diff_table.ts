@@ -5,7 +5,7 @@ import type { DiffAnswer, DiffFunction, DiffRow } from "../../server/api";
 import { el } from "../../widgets/dom";
 import { withMenu } from "../../widgets/row_menu";
 import { collapseArguments, formatCount } from "../../text/format";
-import { changeText, confidenceText, differenceText, hostsText, intervalText, sidesText, summaryText } from "./diff_words";
+import { changeText, confidenceText, differenceText, hostsText, intervalText, sampledSides, sidesText, summaryText } from "./diff_words";
 
 const ROWS_AT_ONCE = 200;
 const PROCESSES_AT_ONCE = 5;
@@ -174,7 +174,7 @@ export class DiffTable {
     const [first, second = ""] = confidenceText(row);
     return el(
       "tr",
-      { class: way, title: `${formatCount(row.base_samples)} → ${formatCount(row.samples)} samples` },
+      { class: way, title: sampledSides(answer, row) },
       cell("name", name, below),
       cell("difference", differenceText(answer, row), sidesText(answer, row)),
       cell("change", isMark ? el("strong", { class: "mark" }, change) : change, intervalText(row)),

@@ -37,6 +37,13 @@ export function sidesText(answer: Normed, { before, after }: Pick<DiffRow, "befo
   return joined(normText(answer, before), " → ", normText(answer, after));
 }
 
+// Both sides by themselves.
+export function sampledSides(answer: Normed, row: DiffRow): string {
+  const side = (value: number, error: number | undefined, samples: number) =>
+    `${normText(answer, value)}${error ? ` ± ${normText(answer, error)}` : ""}, ${formatCount(samples)} ${samples === 1 ? "sample" : "samples"}`;
+  return `${side(row.before, row.before_error, row.base_samples)} → ${side(row.after, row.after_error, row.samples)}`;
+}
+
 export function differenceText(answer: Normed, { before, after }: Pick<DiffRow, "before" | "after">): string {
   const sign = after > before ? "+" : after < before ? "−" : "";
   return sign + normText(answer, Math.abs(after - before));

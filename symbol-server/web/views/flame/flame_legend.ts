@@ -93,7 +93,7 @@ export class FlameLegend {
   private draw(): void {
     const { answer, sums, by } = this;
     if (answer !== null && sums !== null) {
-      showLegend(legendOf(sums, by, this.dark, this.seen), by, sums.accounting.value, makePalette(this.dark).haze, {
+      showLegend(legendOf(sums, by, this.dark, this.seen), by, sums.accounting, makePalette(this.dark).haze, {
         open: (entry, item) => this.open(entry, item),
         point: (entry) => this.highlight(entry === null ? null : this.namesOf(answer, entry)),
       });

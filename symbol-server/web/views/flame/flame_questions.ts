@@ -51,7 +51,7 @@ export function sandwichScope(state: State): SandwichScope {
 }
 
 export function sandwichParameters(state: State, width: number): Parameters {
-  return { ...frameParameters(state), ...(isOfZoom(state) ? zoomParameters(state) : {}), ...nodeParameters(state, width), function: state.sandwich };
+  return { ...frameParameters(state), ...(isOfZoom(state) ? zoomParameters(state) : {}), ...nodeParameters(state, width), function: state.sandwich, errors: "1" };
 }
 
 export function graphParameters(state: State, width: number): Parameters {
@@ -74,5 +74,5 @@ export async function countFound(state: State, expression: string, inZoom: boole
   }
   const asked = { ...frameParameters(state), ...zoom, limit: "1", search: expression };
   const { found, accounting } = await ask<TopAnswer>("top", asked, signal);
-  return found === undefined ? null : { value: found.value, whole: accounting.value };
+  return found === undefined ? null : { ...found, whole: accounting.value, wholeError: accounting.error };
 }

@@ -18,6 +18,7 @@ export function colourBy(text: string): ColourBy {
 export interface LegendEntry {
   name: string; // of the kind, module, language or age
   value: number; // of its frames' own
+  error?: number; // ± of it
   colour: string;
 }
 

@@ -5,7 +5,7 @@
 import { ask, type ModuleState } from "../../server/api";
 import { detailRows } from "../../graph/details";
 import { byId, el } from "../../widgets/dom";
-import { formatCount, formatPercent, formatSpan, formatTime } from "../../text/format";
+import { formatCount, formatShare, formatSpan, formatTime } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { labelOf } from "../../graph/palette";
 import { joinPath, splitPath } from "../../graph/path";
@@ -117,7 +117,7 @@ export class FrameDetails {
   private rows(graph: Graph, node: number): [string, string][] {
     const out = detailRows(graph, node);
     if (this.zoom > 0 && graph.isInside(node, this.zoom)) {
-      out[0][1] += ` · ${formatPercent(graph.total[node], graph.total[this.zoom])} of the zoomed frame`;
+      out[0][1] += ` · ${formatShare(graph.total[node], graph.total[this.zoom], graph.totalErrorOf(node), graph.totalErrorOf(this.zoom))} of the zoomed frame`;
     }
     const samples = samplesOf(graph, node);
     if (samples !== "") {

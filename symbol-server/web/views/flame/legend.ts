@@ -3,7 +3,7 @@
 // this, without this.
 
 import { byId, el } from "../../widgets/dom";
-import { formatPercent } from "../../text/format";
+import { formatPercent, formatShare } from "../../text/format";
 import { KINDS } from "../../graph/graph";
 import { KIND_WORDS } from "../../graph/palette";
 import { attachTip } from "../../widgets/tip";
@@ -32,7 +32,7 @@ function isKind(name: string): name is (typeof KINDS)[number] {
 export function showLegend(
   entries: readonly LegendEntry[],
   by: ColourBy,
-  all: number,
+  { value: all, error: allError }: { value: number; error?: number },
   haze: string,
   events: LegendEvents,
 ): void {
@@ -47,7 +47,7 @@ export function showLegend(
     const button = el("button", { type: "button", class: "legend-entry" }, swatch, text, share);
     attachTip(button, () => [
       ...(kind === null ? [] : [el("p", {}, KIND_WORDS[kind])]),
-      el("p", {}, `${formatPercent(entry.value, all)} is these frames’ own.`),
+      el("p", {}, `${formatShare(entry.value, all, entry.error, allError)} is these frames’ own.`),
     ]);
     button.addEventListener("click", () => events.open(entry, button));
     button.addEventListener("mouseenter", () => events.point(entry));

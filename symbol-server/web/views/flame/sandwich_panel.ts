@@ -5,7 +5,7 @@ import type { SandwichAnswer } from "../../server/api";
 import { HoverCard } from "../../graph/details";
 import { el } from "../../widgets/dom";
 import { FlameGraph, type Colouring } from "../../graph/flamegraph";
-import { formatCount, formatPercent, formatValue } from "../../text/format";
+import { formatCount, formatPercent, formatSampled, formatShare } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { FlameSteps, type Way } from "./flame_steps";
 import { FrameTree } from "./frame_tree";
@@ -122,13 +122,16 @@ export class SandwichPanel {
     const back = el("button", { type: "button", id: "sandwich-leave" }, "‹ Flame graph ", el("kbd", {}, "Esc"));
     back.addEventListener("click", () => this.events.leave());
     const self = answer.functions.reduce((sum, f) => sum + f.self, 0);
-    const amount = (word: string, value: number) =>
-      el("span", {}, el("span", { class: "quiet" }, word), ` ${formatValue(value, unit)} · ${formatPercent(value, accounting.value)}`);
+    const selfError = Math.hypot(...answer.functions.map((f) => f.self_error ?? 0));
+    const amount = (word: string, value: number, error: number | undefined) => {
+      const share = formatShare(value, accounting.value, error, accounting.error);
+      return el("span", {}, el("span", { class: "quiet" }, word), ` ${formatSampled(value, error, unit)} · ${share}`);
+    };
     this.head.replaceChildren(
       back,
       el("strong", { title: answer.function }, answer.function),
-      amount("total", answer.total),
-      amount("self", self),
+      amount("total", answer.total, answer.error),
+      amount("self", self, answer.error === undefined ? undefined : selfError),
       el("span", { class: "quiet" }, `${formatCount(answer.total_samples)} samples${modulesText(answer)}`),
       el("span", { class: "quiet within" }, within !== "" ? `within ${within}` : isZoomed ? "of everything" : ""),
     );

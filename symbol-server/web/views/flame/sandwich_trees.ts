@@ -17,6 +17,8 @@ export function withoutRoot(nodes: FlameNodes<number[]>): FlameNodes {
   for (const column of COLUMNS) {
     out[column] = nodes[column].slice(1);
   }
+  out.self_error = nodes.self_error?.slice(1);
+  out.total_error = nodes.total_error?.slice(1);
   return out;
 }
 

@@ -2,7 +2,7 @@
 // The search field: what it finds stands out in the graph; beside it the share and "3 of 17".
 
 import { byId, el } from "../../widgets/dom";
-import { formatCount, formatPercent } from "../../text/format";
+import { formatCount, formatShare } from "../../text/format";
 import type { Graph } from "../../graph/graph";
 import { compilePattern, findFrames, matchNames, NAME_LIMIT, type Found } from "../../graph/search";
 import { LIMIT_MS, matchGuarded, mayExplode } from "../../graph/search_guard";
@@ -14,11 +14,13 @@ const COUNTING_PAUSE_MS = 150;
 interface Share {
   value: number;
   whole: number;
+  error?: number; // ± of both, where the server counted
+  wholeError?: number;
   isLeast: boolean; // of what is drawn: there may be more
 }
 
 // The server's sum of what an expression of RE2 finds, of everything or of the zoomed frame; null: not known.
-export type Counting = (expression: string, inZoom: boolean, signal: AbortSignal) => Promise<{ value: number; whole: number } | null>;
+export type Counting = (expression: string, inZoom: boolean, signal: AbortSignal) => Promise<Omit<Share, "isLeast"> | null>;
 
 export interface SearchElements {
   field: HTMLInputElement;
@@ -191,9 +193,16 @@ export class SearchBox {
     const names = this.names as Uint8Array;
     const isLeast = graph.holdsCut(0) || graph.ancestorsOf(this.zoom).some((node) => graph.lacksCallees(node));
     this.found = findFrames(graph, names, this.zoom);
-    const inZoom = { value: this.found.value, whole: graph.total[this.zoom], isLeast: graph.holdsCut(this.zoom) };
+    const share = ({ value, error }: Found, node: number, isLeast: boolean): Share => ({
+      value,
+      whole: graph.total[node],
+      error,
+      wholeError: graph.totalErrorOf(node),
+      isLeast,
+    });
+    const inZoom = share(this.found, this.zoom, graph.holdsCut(this.zoom));
     this.shares =
-      this.zoom === 0 ? [inZoom] : [{ value: findFrames(graph, names, 0).value, whole: graph.total[0], isLeast }, inZoom];
+      this.zoom === 0 ? [inZoom] : [share(findFrames(graph, names, 0), 0, isLeast), inZoom];
     this.tell();
     this.counting.abort();
     if (this.shares.some((share) => share.isLeast) && this.counted !== null && this.expression !== null) {
@@ -222,7 +231,8 @@ export class SearchBox {
     }
     const words = this.shares.length === 1 ? [""] : [" of all", " of the zoom"];
     const shares = this.shares.map(
-      ({ value, whole, isLeast }, i) => `${isLeast ? "at least " : ""}${formatPercent(value, whole)}${words[i]}`,
+      ({ value, whole, isLeast, error, wholeError }, i) =>
+        `${isLeast ? "at least " : ""}${formatShare(value, whole, error, wholeError)}${words[i]}`,
     );
     const place = this.at >= 0 ? `${formatCount(this.at + 1)} of ` : "";
     const frames = count === 0 ? "too narrow to draw" : `${place}${formatCount(count)} ${count === 1 ? "frame" : "frames"}`;

@@ -4,7 +4,7 @@
 import type { Hotspots, TopAnswer, TopFunction } from "../../server/api";
 import { copyAndSay } from "../../widgets/copy";
 import { el } from "../../widgets/dom";
-import { collapseArguments, formatCount, formatPercent, formatShare, formatTime } from "../../text/format";
+import { collapseArguments, formatCount, formatOwnShare, formatPercent, formatShare, formatTime } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { exactly, narrowTo, type State } from "../../shell/state";
 import { functionMenu } from "../flame/frame_menu";
@@ -44,7 +44,7 @@ export function topFunctions(shell: Shell, answer: TopAnswer): HTMLElement {
       "tr",
       {},
       el("td", { class: "name" }, bar, link, more(shell, f)),
-      el("td", { class: "number", title: formatShare(f.self, all, f.self_error, answer.accounting.error) }, formatPercent(f.self, all)),
+      el("td", { class: "number" }, formatShare(f.self, all, f.self_error, answer.accounting.error)),
     );
   });
   const { nameless_value, nameless_modules } = answer.accounting;
@@ -105,7 +105,7 @@ export function changes(shell: Shell, answer: Hotspots): HTMLElement {
       moved === undefined
         ? "compare"
         : `${collapseArguments(moved.name)} ` +
-          `${formatPercent(moved.before, 1)} → ${formatPercent(moved.after, 1)}`;
+          `${formatOwnShare(moved.before, moved.before_error)} → ${formatOwnShare(moved.after, moved.after_error)}`;
     const link = linkTo(
       shell,
       { page: "graph", from: String(change.from), until: String(change.until), ...narrowTo(shell.state, change.labels) },

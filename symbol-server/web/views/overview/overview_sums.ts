@@ -7,6 +7,7 @@ import { reportedBy } from "../reported";
 export interface Row {
   name: string; // "" has no such label
   values: Map<string, number>; // by type; absent: nothing of it, or not among the largest
+  errors: Map<string, number>; // ± of these, squared
   times: Map<string, number>; // by type: milliseconds that the values are of
 }
 
@@ -26,9 +27,12 @@ export function rowsOf(answers: readonly TimelineAnswer[], label: string, sortBy
     let sum = answer.other?.value ?? 0;
     for (const series of answer.series) {
       const name = series.labels[label] ?? "";
-      const row = byName.get(name) ?? { name, values: new Map<string, number>(), times: new Map<string, number>() };
+      const row = byName.get(name) ?? { name, values: new Map<string, number>(), errors: new Map<string, number>(), times: new Map<string, number>() };
       byName.set(name, row);
       row.values.set(answer.type, (row.values.get(answer.type) ?? 0) + series.value);
+      if (series.error !== undefined) {
+        row.errors.set(answer.type, (row.errors.get(answer.type) ?? 0) + series.error ** 2);
+      }
       row.times.set(answer.type, Math.max(row.times.get(answer.type) ?? 0, reportedBy(answer, series)));
       sum += series.value;
     }

@@ -4,7 +4,7 @@
 import type { TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
 import { GroupMenu } from "../../widgets/group_menu";
-import { formatCount, formatPercent, formatValue } from "../../text/format";
+import { formatCount, formatPercent, formatSampled, formatShare, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo, pick, picksOf, searchChange, traceIdOf, type State } from "../../shell/state";
 import { withLabelsMenu } from "../labels_menu";
@@ -141,7 +141,9 @@ export class OverviewTable {
       return el("td", { class: "number quiet" }, "–");
     }
     const rate = rateOf(answer.type, answer.unit, this.shell.state.value);
-    const share = formatPercent(value, sums.sums.get(answer.type) ?? 0);
+    const square = row.errors.get(answer.type);
+    const error = square === undefined ? undefined : Math.sqrt(square);
+    const share = formatShare(value, sums.sums.get(answer.type) ?? 0, error, answer.accounting.error);
     const isChosen = answer.type === this.shell.state.type;
     const inWords =
       answer.unit === "nanoseconds"
@@ -150,7 +152,7 @@ export class OverviewTable {
     const link = linkTo(
       this.shell,
       { page: "graph", type: answer.type, ...filter },
-      { title: `${answer.type}: ${formatValue(value, answer.unit)}, ${share}` },
+      { title: `${answer.type}: ${formatSampled(value, error, answer.unit)}, ${share}` },
       inWords,
       ...(isChosen ? [el("span", { class: "quiet" }, share)] : []),
     );

@@ -3,7 +3,7 @@
 
 import { ask, type AgentsAnswer, type Hotspots, type Parameters, type TimelineAnswer, type TopAnswer, type TypesAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
-import { formatCount } from "../../text/format";
+import { formatCount, formatSampled } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
 import { isOfHosts, moduleParameters, narrowTo, sampleParameters, type State } from "../../shell/state";
@@ -146,7 +146,7 @@ export class OverviewView implements View {
     const selection = { ...moduleParameters(state), type, value: state.value };
     return ask<TimelineAnswer>(
       "timeline",
-      { ...selection, group_by: this.table.groupingOf(state), limit: String(GROUPS), ...more },
+      { ...selection, group_by: this.table.groupingOf(state), limit: String(GROUPS), errors: "1", ...more },
       signal,
     );
   }
@@ -162,7 +162,7 @@ export class OverviewView implements View {
       const all = type.name === "on-cpu" && cpus !== undefined && state.value !== "samples" ? ` of ${formatCount(cpus)}` : "";
       const tile = el(
         "button",
-        { type: "button", class: "tile", "aria-pressed": String(type.name === state.type) },
+        { type: "button", class: "tile", "aria-pressed": String(type.name === state.type), title: formatSampled(value, "error" in sum ? sum.error : undefined, state.value === "samples" ? "samples" : type.unit) },
         el("span", { class: "quiet" }, type.name),
         el("strong", {}, rate.format(rate.of(value, reportedMs(answers[0]))).replace(/(?= CPUs$)/, all)),
       );

@@ -5,7 +5,7 @@
 import { ask, type Hotspots, type ModuleState, type TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
 import { GroupMenu } from "../../widgets/group_menu";
-import { collapseArguments, formatPercent } from "../../text/format";
+import { collapseArguments, formatOwnShare } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
 import { isOfHosts, moduleParameters, STACK_FILTERS, timelineParameters, type State } from "../../shell/state";
@@ -113,7 +113,7 @@ export class TimeView implements View {
   async load(state: State, signal: AbortSignal): Promise<void> {
     const selection = moduleParameters(state);
     const step = stepParameter(state.from, state.until, Date.now());
-    const parameters = { ...timelineParameters(state), value: state.value, group_by: state.group_by, limit: GROUPS, ...step };
+    const parameters = { ...timelineParameters(state), value: state.value, group_by: state.group_by, limit: GROUPS, errors: "1", ...step };
     const answer = await ask<TimelineAnswer>("timeline", parameters, signal);
     if (signal.aborted) {
       return;
@@ -187,7 +187,7 @@ export class TimeView implements View {
   private mark(change: Hotspots["changes"][number]): TimeMark {
     const moved = [...change.rose, ...change.fell][0];
     const who = Object.values(change.labels).join(" · ");
-    const what = moved === undefined ? "" : `: ${collapseArguments(moved.name)} ${formatPercent(moved.before, 1)} → ${formatPercent(moved.after, 1)}`;
+    const what = moved === undefined ? "" : `: ${collapseArguments(moved.name)} ${formatOwnShare(moved.before, moved.before_error)} → ${formatOwnShare(moved.after, moved.after_error)}`;
     return {
       time: change.from,
       kind: "hot",

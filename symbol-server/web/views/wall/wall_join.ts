@@ -9,6 +9,7 @@ import { Graph, KINDS } from "../../graph/graph";
 export interface Part {
   total: Float64Array;
   self: Float64Array;
+  total_error?: Float64Array; // ± of total, where the answer has it
 }
 
 export interface Joined {
@@ -27,11 +28,11 @@ export function widthsOf({ answer, parts }: Joined, part: number): PartedAnswer 
 }
 
 // What each tree has of a frame. Of one that it has not, it may have cut something: at most so much.
-export function partsOf(graph: Graph, node: number): { total: number; most: number }[] {
+export function partsOf(graph: Graph, node: number): { total: number; most: number; error?: number }[] {
   const { parts } = graph.answer as PartedAnswer;
-  return parts.map(({ total }) => {
+  return parts.map(({ total, total_error }) => {
     const own = total[graph.rowOf(node)];
-    return { total: own, most: own > 0 || graph.kindOf(node) === "cut" ? own : cutAbove(graph, node, total) };
+    return { total: own, ...(total_error && { error: total_error[graph.rowOf(node)] }), most: own > 0 || graph.kindOf(node) === "cut" ? own : cutAbove(graph, node, total) };
   });
 }
 
@@ -55,22 +56,27 @@ function cutAbove(graph: Graph, node: number, total: Float64Array): number {
 // null: the subtree has no such frame.
 export function graftJoined(base: Graph, node: number, joined: Joined, part: number): Graph | null {
   const own = (base.answer as PartedAnswer).parts;
-  const met: number[][] = own.flatMap(() => [[], []]); // total, self of each
+  const met: number[][] = own.flatMap(() => [[], [], []]); // total, self and error of each
   const detail = new Graph(joined.answer);
   const found = detail.find(base.pathOf(node));
   const least = joined.parts.map(({ total }) => (found < 0 ? 0 : total[detail.rowOf(found)]));
   const answer = graft(base, node, widthsOf(joined, part), (from, of) => {
     const { parts } = from.answer as PartedAnswer;
-    parts.forEach(({ total, self }, i) => {
+    parts.forEach(({ total, self, total_error }, i) => {
       const row = from.rowOf(of);
-      met[2 * i].push(from === base ? Math.max(total[row], least[i]) : total[row]);
-      met[2 * i + 1].push(self[row]);
+      met[3 * i].push(from === base ? Math.max(total[row], least[i]) : total[row]);
+      met[3 * i + 1].push(self[row]);
+      met[3 * i + 2].push(total_error?.[row] ?? 0);
     });
   });
   if (answer === null) {
     return null;
   }
-  const parts = own.map((_, i) => ({ total: Float64Array.from(met[2 * i]), self: Float64Array.from(met[2 * i + 1]) }));
+  const parts = own.map(({ total_error }, i) => ({
+    total: Float64Array.from(met[3 * i]),
+    self: Float64Array.from(met[3 * i + 1]),
+    ...(total_error && joined.parts[i].total_error && { total_error: Float64Array.from(met[3 * i + 2]) }),
+  }));
   return new Graph({ ...answer, parts } as PartedAnswer);
 }
 
@@ -157,9 +163,9 @@ export function joinTrees(answers: readonly FlameAnswer[]): Joined {
   const union = new Union();
   const parts = answers.map((answer) => {
     const keys = new Keys(answer);
-    const { parent, total, self } = answer.nodes;
+    const { parent, total, self, total_error } = answer.nodes;
     const rowOf = new Int32Array(parent.length);
-    const part = { total: [] as number[], self: [] as number[] };
+    const part = { total: [] as number[], self: [] as number[], squares: total_error && ([] as number[]) };
     for (let row = 0; row < parent.length; row++) {
       if (row > 0 && !(parent[row] >= 0 && parent[row] < row)) {
         throw new Error(`The server's flame graph is damaged: column parent, node ${row}.`);
@@ -169,6 +175,9 @@ export function joinTrees(answers: readonly FlameAnswer[]): Joined {
       rowOf[row] = to;
       part.total[to] = (part.total[to] ?? 0) + total[row];
       part.self[to] = (part.self[to] ?? 0) + self[row];
+      if (part.squares && total_error) {
+        part.squares[to] = (part.squares[to] ?? 0) + total_error[row] ** 2;
+      }
       union.nodes.total[to] += total[row];
       union.nodes.self[to] += self[row];
     }
@@ -181,7 +190,7 @@ export function joinTrees(answers: readonly FlameAnswer[]): Joined {
 function sorted(
   first: FlameAnswer,
   union: Union,
-  parts: { total: number[]; self: number[] }[],
+  parts: { total: number[]; self: number[]; squares?: number[] }[],
 ): Joined {
   const { nodes, names, signatures, files, modules } = union;
   const count = nodes.total.length;
@@ -214,7 +223,8 @@ function sorted(
         kind: moved(nodes.kind),
       },
     },
-    parts: parts.map(({ total, self }) => ({
+    parts: parts.map(({ total, self, squares }) => ({
+      ...(squares && { total_error: Float64Array.from(order, (row) => Math.sqrt(squares[row] ?? 0)) }),
       total: Float64Array.from(order, (row) => total[row] ?? 0),
       self: Float64Array.from(order, (row) => self[row] ?? 0),
     })),

@@ -3,7 +3,7 @@
 
 import type { TimelineAnswer, TimelineSeries } from "../../server/api";
 import { el, type Child } from "../../widgets/dom";
-import { formatCount, formatPercent, formatTime, formatValue } from "../../text/format";
+import { formatCount, formatSampled, formatShare, formatTime, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo, without, type State } from "../../shell/state";
 import type { MenuItem } from "../../widgets/menu";
@@ -68,7 +68,7 @@ function wakerLink(shell: Shell, waker: string, thread: string, process: string 
 // answer: of off-cpu, grouped by groupBy and then by wait, waker and, where it is known, its thread.
 export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HTMLElement[] {
   const all = answer.accounting.value;
-  const rows = answer.series.map(({ labels, value, samples }) => {
+  const rows = answer.series.map(({ labels, value, error, samples }) => {
     const { waker, wait, [WAKER_THREAD]: thread, ...own } = labels;
     const cause = { ...(wait === undefined ? {} : { wait }), waker: waker ?? "" };
     const waits = linkTo(
@@ -81,7 +81,8 @@ export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HT
       waker === undefined || waker === ""
         ? el("span", { class: "quiet" }, "not known")
         : wakerLink(shell, waker, thread ?? "", wait === undefined || thread === undefined ? undefined : own.process);
-    const waited = number(formatValue(value, answer.unit), el("span", { class: "quiet" }, formatPercent(value, all)));
+    const share = formatShare(value, all, error, answer.accounting.error);
+    const waited = number(formatSampled(value, error, answer.unit), el("span", { class: "quiet" }, share));
     const why = el("td", { class: "name" }, wait ?? "");
     const row = el("tr", {}, el("td", { class: "name" }, waits), why, el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
     return withLabelsMenu(row, shell, nameOf(own, groupBy), own, TYPES);
@@ -127,7 +128,7 @@ function requestMenu(shell: Shell, chosen: Partial<State> & { trace_id: string }
 
 // types: of the requests' values, in their order.
 export function requests(shell: Shell, found: Request[], types: string[], more: number): HTMLElement[] {
-  const rows = found.map(({ trace, values }) => {
+  const rows = found.map(({ trace, values, errors }) => {
     const chosen = { trace_id: trace.trace_id, from: String(trace.from), until: String(trace.until), zoom: "" };
     const id = linkTo(
       shell,
@@ -136,7 +137,7 @@ export function requests(shell: Shell, found: Request[], types: string[], more: 
       trace.trace_id,
     );
     const wall = linkTo(shell, { page: "wall", ...chosen }, { title: "This request's wall clock" }, "wall");
-    const cells = values.map((value) => number(value === null ? "–" : formatValue(value, "nanoseconds")));
+    const cells = values.map((value, i) => number(value === null ? "–" : formatSampled(value, errors[i], "nanoseconds")));
     const where = el("td", { class: "where", title: trace.services.join(", ") }, el("bdi", {}, trace.services.join(", ")));
     const row = el("tr", {}, el("td", {}, id), where, ...cells, number(String(trace.spans)), el("td", {}, wall));
     return withMenu(row, (x, y) => shell.menu.open(x, y, trace.trace_id, requestMenu(shell, chosen, types)));

@@ -6,7 +6,7 @@ import type { TimelineAnswer, Trace, TracesAnswer } from "../../server/api";
 
 export interface WallRow {
   labels: Record<string, string>;
-  values: Map<string, { value: number; samples: number }>; // by type; absent: none, or no room
+  values: Map<string, { value: number; samples: number; error?: number }>; // by type; absent: none, or no room
 }
 
 // The answers of one /timeline for each type, all grouped by the same labels; in falling order of the
@@ -14,11 +14,11 @@ export interface WallRow {
 export function wallRows(answers: readonly TimelineAnswer[], sortBy: string): WallRow[] {
   const rows = new Map<string, WallRow>();
   for (const { type, series } of answers) {
-    for (const { labels, value, samples } of series) {
+    for (const { labels, value, samples, error } of series) {
       const key = JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
-      const row = rows.get(key) ?? { labels, values: new Map<string, { value: number; samples: number }>() };
+      const row = rows.get(key) ?? { labels, values: new Map<string, { value: number; samples: number; error?: number }>() };
       rows.set(key, row);
-      row.values.set(type, { value, samples });
+      row.values.set(type, { value, samples, ...(error !== undefined && { error }) });
     }
   }
   const order = [sortBy, ...answers.map(({ type }) => type)];
@@ -42,6 +42,7 @@ export function nameOf(labels: Record<string, string>, groupBy: string): string 
 export interface Request {
   trace: Trace; // times and services of all types together
   values: (number | null)[]; // by type; null: none, or not among the largest
+  errors: (number | undefined)[]; // ± of these
   value: number;
 }
 
@@ -51,9 +52,10 @@ export function joinTraces(answers: readonly TracesAnswer[]): Request[] {
   answers.forEach((answer, i) => {
     for (const trace of answer.traces) {
       const known = requests.get(trace.trace_id);
-      const request = known ?? { trace, values: answers.map(() => null), value: 0 };
+      const request = known ?? { trace, values: answers.map(() => null), errors: [], value: 0 };
       requests.set(trace.trace_id, request);
       request.values[i] = trace.value;
+      request.errors[i] = trace.error;
       request.value += trace.value;
       request.trace = merged(request.trace, trace);
     }

@@ -3,7 +3,7 @@
 
 import type { TimelineAnswer } from "../../server/api";
 import { el } from "../../widgets/dom";
-import { formatCount, formatPercent, formatValue } from "../../text/format";
+import { formatCount, formatPercent, formatSampled, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo } from "../../shell/state";
 import { withLabelsMenu } from "../labels_menu";
@@ -131,7 +131,7 @@ export class WallTable {
     const isPart = (answer.type === "on-cpu" || answer.type === "off-cpu") && wall > 0;
     const title = [
       `${answer.type}: ${rate.format(rate.of(found.value, reportedMs(answer)))}`,
-      `${formatCount(found.samples)} samples`,
+      `${formatSampled(found.value, found.error, answer.unit)} in ${formatCount(found.samples)} samples`,
       ...(isPart ? [`${formatPercent(found.value, wall)} of on CPU and waited`] : []),
     ].join(", ");
     const link = linkTo(

@@ -12,7 +12,7 @@ import {
 } from "../../server/api";
 import { el } from "../../widgets/dom";
 import { GroupMenu } from "../../widgets/group_menu";
-import { formatCpus, formatPercent, formatValue } from "../../text/format";
+import { formatCpus, formatPercent, formatSampled, formatValue } from "../../text/format";
 import { Graph } from "../../graph/graph";
 import { joinPath } from "../../graph/path";
 import { explainEmpty } from "../../shell/empty";
@@ -173,7 +173,7 @@ export class WallView implements View {
 
   // What the screen can show of one type.
   private treeParameters(state: State, type: string): Parameters {
-    return { ...flameParameters({ ...state, type, value: "value" }), ...nodeParameters(state, this.screen.width), format: "columns" };
+    return { ...flameParameters({ ...state, type, value: "value" }), ...nodeParameters(state, this.screen.width), format: "columns", errors: "1" };
   }
 
   // Both types below a frame. Other widths of the same frames ask nobody.
@@ -330,10 +330,10 @@ export class WallView implements View {
     const span = reportedMs(graph.answer);
     const [on, off] = partsOf(graph, node);
     // Too narrow to be asked for by itself: it comes when one zooms.
-    const text = ({ total, most }: { total: number; most: number }) =>
+    const text = ({ total, most, error }: { total: number; most: number; error?: number }) =>
       total === 0 && most > 0
         ? `at most ${formatValue(most, "nanoseconds")}`
-        : `${formatValue(total, "nanoseconds")} · ${formatPercent(total, on.total + off.total)} of the frame's time`;
+        : `${formatSampled(total, error, "nanoseconds")} · ${formatPercent(total, on.total + off.total)} of the frame's time`;
     const cpus = on.total === 0 && on.most > 0 ? "" : ` · ${formatCpus(on.total, span, graph.answer.accounting.cpus)}`;
     return [
       ["on CPU", text(on) + cpus],
