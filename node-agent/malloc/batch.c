@@ -20,8 +20,8 @@ enum {
 	WARM_NS = 1000000000, /* until an agent has met the program's code */
 	SINGLE_NS = 50000000, /* so often one is told by itself, */
 	SINGLE_BURST = 100,   /* so many at once; */
-	BATCHED_NS = 400000,  /* and so often one waits: more come faster than the agent takes them */
-	BATCHED_BURST = 250,
+	BYTE_NS = 500,        /* and so often a byte waits: more is more than an agent has room for, */
+	BYTES_BURST = 128 << 10,
 	WORD_LEAST = 1 << 16, /* what is less is no address of code, */
 	TAG_BITS = 11,        /* of a lane's records, more than it has */
 	CONTEXT_REACH = 1 << 20,
@@ -54,7 +54,7 @@ struct lane {
 struct waiting {
 	struct lane lanes[LANES];
 	uint64_t first_ns;               /* when somebody was told for the first time; 0: nobody */
-	uint64_t singles_ns, batched_ns; /* as many as may be at once may be again then */
+	uint64_t singles_ns, bytes_ns; /* as many as may be at once may be again then */
 	uint32_t is_any;
 };
 
@@ -94,17 +94,21 @@ static void unlock(uint32_t *lock)
 
 /* --- what can be batched --- */
 
-/* Threads that come at once may be one too many. */
-static bool is_allowed(uint64_t *full_ns, uint64_t now, uint64_t step_ns, unsigned burst)
+/* A bucket of so many, one of which comes in each step, has one; it is kept as the time at which it
+ * is full again. */
+static bool is_allowed(const uint64_t *full_ns, uint64_t now, uint64_t step_ns, uint64_t burst)
 {
-	uint64_t full = __atomic_load_n(full_ns, __ATOMIC_RELAXED);
+	const uint64_t full = __atomic_load_n(full_ns, __ATOMIC_RELAXED);
 
-	if (full < now)
-		full = now;
-	if (full - now > step_ns * (burst - 1))
-		return false;
-	__atomic_store_n(full_ns, full + step_ns, __ATOMIC_RELAXED);
-	return true;
+	return full < now || full - now < step_ns * burst;
+}
+
+/* Threads that come at once may take the same. */
+static void spend(uint64_t *full_ns, uint64_t now, uint64_t spent_ns)
+{
+	const uint64_t full = __atomic_load_n(full_ns, __ATOMIC_RELAXED);
+
+	__atomic_store_n(full_ns, (full < now ? now : full) + spent_ns, __ATOMIC_RELAXED);
 }
 
 /* For the first second, and now and then. */
@@ -114,8 +118,12 @@ static bool is_single(uint64_t now)
 
 	if (!first)
 		__atomic_store_n(&waiting->first_ns, now, __ATOMIC_RELAXED);
-	return !first || now - first < WARM_NS ||
-	       is_allowed(&waiting->singles_ns, now, SINGLE_NS, SINGLE_BURST);
+	if (!first || now - first < WARM_NS)
+		return true;
+	if (!is_allowed(&waiting->singles_ns, now, SINGLE_NS, SINGLE_BURST))
+		return false;
+	spend(&waiting->singles_ns, now, SINGLE_NS);
+	return true;
 }
 
 /* A request is read from its thread when that tells. */
@@ -277,6 +285,7 @@ static void record_put(struct lane *lane, const struct alloc_record *head)
 			       (uint32_t)sizeof(uint64_t);
 	if (!lane->count)
 		lane->oldest_ns = head->time_ns;
+	spend(&waiting->bytes_ns, head->time_ns, (uint64_t)BYTE_NS * record->size);
 	lane->used += record->size;
 	lane->count++;
 	__atomic_store_n(&waiting->is_any, 1, __ATOMIC_RELAXED);
@@ -318,7 +327,7 @@ bool batch_add(uintptr_t address, uint64_t bytes, uint64_t weighted)
 	batch_here(&head.ip);
 	head.words = stack_words(head.sp, thread);
 	return head.words &&
-	       is_allowed(&waiting->batched_ns, head.time_ns, BATCHED_NS, BATCHED_BURST) &&
+	       is_allowed(&waiting->bytes_ns, head.time_ns, BYTE_NS, BYTES_BURST) &&
 	       add(&head, address);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bpf/thread_context.h"
+#include "node-agent/stacks/live_code.h"
 #include "node-agent/stacks/waiting_stacks.h"
 #include "node-agent/unwind/stack_finish.h"
 
@@ -20,12 +21,13 @@ enum {
 };
 
 #define NS_PER_MS   UINT64_C(1000000)
-#define WAIT_MAX_NS (2000 * NS_PER_MS) /* since the sample came */
+#define WAIT_MAX_NS (2000 * NS_PER_MS) /* since the sample was taken */
 
 struct stacks {
 	struct stacks_sources from;
 	struct kernel_processes *processes; /* NULL: there is no walk in the kernel */
 	struct waiting_stacks waiting;
+	struct live_code *live_code; /* NULL: nobody asked yet */
 	struct stacks_counters counters;
 	uint64_t now_ns, publish_from_ns;
 	int told_fd; /* what stacks_descriptor() said last */
@@ -80,6 +82,7 @@ void stacks_free(struct stacks *stacks)
 	if (!stacks)
 		return;
 	waiting_stacks_release(&stacks->waiting);
+	live_code_free(stacks->live_code);
 	kernel_processes_free(stacks->processes);
 	free(stacks);
 }
@@ -180,13 +183,27 @@ static struct stack_code locate(void *context, uint64_t address)
 	return (struct stack_code){.place = STACK_CODE_ANONYMOUS};
 }
 
-/* From the file: the process may be gone. */
+static bool read_live(const struct looking *looking, uint64_t address, void *to, uint32_t length)
+{
+	struct stacks *stacks = looking->stacks;
+
+	if (!stacks->live_code)
+		stacks->live_code = live_code_new();
+	return stacks->live_code &&
+	       live_code_read(stacks->live_code, looking->key.tgid, looking->key.start_time_ns,
+			      stacks->now_ns, address, to, length);
+}
+
+/* From the file, since the process may be gone; what is in none from its memory. */
 static bool read_code(void *context, uint64_t address, void *to, uint32_t length)
 {
 	const struct looking *looking = context;
 
-	return process_table_read_code(looking->stacks->from.table, &looking->key, address, to,
-				       length);
+	if (process_table_read_code(looking->stacks->from.table, &looking->key, address, to,
+				    length))
+		return true;
+	return locate(context, address).place == STACK_CODE_ANONYMOUS &&
+	       read_live(looking, address, to, length);
 }
 
 static bool is_whole_copy(const struct sample_event *sample, const struct stack_copy_event *copy)
@@ -279,7 +296,6 @@ static void add_copied(struct stacks *stacks, const struct sample_event *sample,
 		samples_add(stacks->from.samples, sample);
 		return;
 	}
-	waiting->came_ns = stacks->now_ns;
 	waiting->generation = generation;
 	waiting->page = page;
 	waiting->files = process_table_files(stacks->from.table);
@@ -326,7 +342,7 @@ static void look_at_waiting(struct stacks *stacks, uint64_t expired_ns)
 		if (has_finished(stacks, stack)) {
 			publish(stacks, stack->sample); /* its files may be known since */
 		} else {
-			if (stack->came_ns >= expired_ns) {
+			if (stack->sample->time_ns >= expired_ns) {
 				at++;
 				continue;
 			}

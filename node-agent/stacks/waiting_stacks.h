@@ -15,7 +15,6 @@ enum { WAITING_STACKS_MAX = 256, WAITING_BYTES_MAX = 2 << 20 };
 struct waiting_stack {
 	struct sample_event *sample;
 	struct stack_copy_event *copy;
-	uint64_t came_ns;
 	uint32_t generation;         /* of the process' mappings when it came */
 	struct unwind_page_key page; /* executable 0: for an answer about a file */
 	uint32_t files;              /* so many were there then */
