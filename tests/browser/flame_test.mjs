@@ -55,6 +55,14 @@ async function zones() {
   await page.cdp.send("Emulation.setTimezoneOverride", { timezoneId: "" });
 }
 
+// What is relative and does not end now is said in the fields as what it is now.
+async function relative_times() {
+  await page.open({ page: "graph", from: "now-17m", until: "now-2m" });
+  const [from, until] = await page.run(`["custom-from", "custom-until"].map((id) => new Date(document.getElementById(id).value).getTime())`);
+  equal(until - from, 15 * 60_000, "two relative times are as far apart as they say");
+  check(Math.abs(Date.now() - until - 2 * 60_000) < 60_000, "and as long ago", new Date(until).toISOString());
+}
+
 async function hover() {
   await page.open(GRAPH);
   // The middle of level 8 under the left part: skip_space, inlined.
@@ -358,4 +366,4 @@ async function detail() {
   equal(server.questions("flamegraph").at(-1).max_nodes, "6", "as many");
 }
 
-await run(written_answers, status, zones, hover, table, widths, screens, choices, zoom, back_at_once, search, menu, menus_everywhere, keys, detail);
+await run(written_answers, status, zones, relative_times, hover, table, widths, screens, choices, zoom, back_at_once, search, menu, menus_everywhere, keys, detail);

@@ -260,6 +260,23 @@ async function who_woke_whom() {
   says(await page.text("#stat-value"), 2 * 2400 * 10 * 1e6, "of that thread for that process");
 }
 
+// Numbers have room beside names, and a chart's axis for what its values are called.
+async function room() {
+  for (const width of [1280, 1100]) {
+    await page.resize(width, 800);
+    await page.open({ ...RANGE, page: "wall" });
+    check(await page.waitText(".wall-list[aria-label='Who woke whom']", "kworker"), "wakers come");
+    const over = "(body => body.scrollWidth - body.clientWidth)(document.querySelector(\".wall-list[aria-label='Who woke whom'] .body\"))";
+    equal(await page.run(over), 0, `${width} pixels: all columns of wakers are in sight`);
+  }
+  await page.resize(1400, 850);
+  await page.open({ ...RANGE, page: "time", type: "off-cpu" });
+  const outside = `(plot => [...plot.querySelectorAll("text.tick")].filter((text) => text.getBoundingClientRect().left < plot.getBoundingClientRect().left).map((text) => text.textContent))(document.querySelector(".time-chart .plot"))`;
+  const axis = await page.run(`[...document.querySelectorAll(".time-chart .plot text.tick")].map((text) => text.textContent)`);
+  check(axis.some((text) => text.endsWith(" threads")), "an axis of threads", axis.join(", "));
+  equal(await page.run(outside), [], "whose values are whole");
+}
+
 async function blocked_now() {
   await page.open({ ...RANGE, page: "wall" });
   check(await page.waitText(".wall-list[aria-label='Blocked now']", "db"), "what is blocked is named");
@@ -330,4 +347,4 @@ async function clean() {
   await page.shots("wall");
 }
 
-await run(both_in_one, one_tree, widths, keys_and_groups, frames, narrow_frames, row_menus, endless_search, who_woke_whom, blocked_now, requests, trace_typed, without_waits, clean);
+await run(both_in_one, one_tree, widths, keys_and_groups, frames, narrow_frames, row_menus, endless_search, who_woke_whom, room, blocked_now, requests, trace_typed, without_waits, clean);

@@ -5,6 +5,7 @@ import { ask, type TypesAnswer } from "../server/api";
 import { byId, el } from "../widgets/dom";
 import { formatCount } from "../text/format";
 import { shown } from "../text/shown";
+import { timeOf } from "../text/time";
 import { fromZoned, setZone, zoned, zoneName } from "../text/zone";
 import { LabelBar } from "./label_bar";
 import { DEFAULTS, type State } from "./state";
@@ -144,10 +145,9 @@ function option(value: string, title: string): HTMLOptionElement {
   return el("option", { value, title }, value);
 }
 
-// An absolute time of the address in the fields; RFC 3339 is understood too.
+// A time of the address in the fields: what it is now, where it is relative.
 function customText(time: string): string {
-  const number = Number(time);
-  const ms = /^\d+$/.test(time) ? (number < 1e11 ? number * 1000 : number) : Date.parse(time);
+  const ms = timeOf(time, Date.now());
   return zoned(Number.isNaN(ms) || ms > 8e15 ? Date.now() : ms);
 }
 

@@ -47,7 +47,8 @@ export interface TimeEvents {
 }
 
 const HEIGHT = 120;
-const LEFT = 64; // for the axis' values
+const LEFT = 64; // for the axis' values, at least
+const LETTER = 6.6; // pixels of one of them, at most
 const RIGHT = 8;
 const BOTTOM = 20;
 const TOP = 10;
@@ -59,6 +60,7 @@ let charts = 0; // ids of their patterns
 
 export class TimeChart {
   readonly element = el("div", { class: "time-chart" });
+  private left = LEFT;
   private readonly plot = svg("svg", {
     class: "plot",
     tabindex: "0",
@@ -127,16 +129,16 @@ export class TimeChart {
   // --- places ---
 
   private inner(): number {
-    return Math.max(1, this.width - LEFT - RIGHT);
+    return Math.max(1, this.width - this.left - RIGHT);
   }
 
   private xOf(step: number): number {
-    return LEFT + (this.inner() * step) / Math.max(1, (this.data as TimeData).count);
+    return this.left + (this.inner() * step) / Math.max(1, (this.data as TimeData).count);
   }
 
   private stepAt(e: PointerEvent): number {
     const { count } = this.data as TimeData;
-    const x = e.clientX - this.plot.getBoundingClientRect().left - LEFT;
+    const x = e.clientX - this.plot.getBoundingClientRect().left - this.left;
     return Math.max(0, Math.min(count - 1, Math.floor((x / this.inner()) * count)));
   }
 
@@ -170,6 +172,8 @@ export class TimeChart {
     }
     const most = roundUp(base.reduce((a, b) => Math.max(a, b), 0), data.unit);
     const y = (value: number) => TOP + (this.height - TOP - BOTTOM) * (1 - value / most);
+    const letters = Math.max(...[0, most / 2, most].map((value) => data.format(value).length));
+    this.left = Math.max(LEFT, 10 + LETTER * letters);
     const shapes: SVGElement[] = [...this.axis(data, most, y)];
     for (const { values, below, colour } of areas) {
       shapes.push(svg("path", { d: this.area(values, below, y), fill: colour }));
@@ -207,17 +211,17 @@ export class TimeChart {
     for (const value of [0, most / 2, most]) {
       const at = y(value).toFixed(1);
       out.push(
-        svg("line", { class: "grid", x1: `${LEFT}`, x2: `${this.width - RIGHT}`, y1: at, y2: at }),
-        svg("text", { class: "tick", x: `${LEFT - 6}`, y: at, dy: ".35em", "text-anchor": "end" }, data.format(value)),
+        svg("line", { class: "grid", x1: `${this.left}`, x2: `${this.width - RIGHT}`, y1: at, y2: at }),
+        svg("text", { class: "tick", x: `${this.left - 6}`, y: at, dy: ".35em", "text-anchor": "end" }, data.format(value)),
       );
     }
     const until = this.timeOf(data.count);
     for (const time of timeTicks(data.from, until, Math.max(2, this.inner() / 90))) {
-      const x = LEFT + (this.inner() * (time - data.from)) / (until - data.from);
+      const x = this.left + (this.inner() * (time - data.from)) / (until - data.from);
       const at = x.toFixed(1);
       const bottom = this.height - BOTTOM;
       out.push(svg("line", { class: "grid", x1: at, x2: at, y1: `${bottom}`, y2: `${bottom + 4}` }));
-      if (x > LEFT + 14 && x < this.width - 24) {
+      if (x > this.left + 14 && x < this.width - 24) {
         const text = tickText(time, data.from, until);
         out.push(svg("text", { class: "tick", x: at, y: `${this.height - 4}`, "text-anchor": "middle" }, text));
       }
