@@ -71,7 +71,7 @@ static void test_folders(void)
 	struct source_files *files;
 	struct error err = {0};
 
-	CHECK(mkdtemp(base) != NULL);
+	CHECK(mkdtemp(base) && !chmod(base, 0755));
 	snprintf(one, sizeof(one), "%s/one", base);
 	snprintf(other, sizeof(other), "%s/one2", base);
 	CHECK(!mkdir(one, 0755) && !mkdir(other, 0755));
@@ -89,6 +89,7 @@ static void test_folders(void)
 	files = source_files_start(SOURCES_ALL, folders, 1, &err);
 	CHECK(opens(files, one, "a.c") && opens(files, other, "b.c"));
 	CHECK(!opens(files, one, "secret.c") && !opens(files, "/dev", "null"));
+	CHECK(!chmod(base, 0700) && !opens(files, one, "a.c") && !chmod(base, 0755));
 	source_files_stop(files);
 	files = source_files_start(SOURCES_OFF, folders, 1, &err);
 	CHECK(!source_files_are_served(files, &err) && !opens(files, one, "a.c"));
