@@ -33,7 +33,8 @@ static void point(void)
 
 int sqlite3_exec(sqlite3 *db, const char *sql, sqlite3_callback fn, void *context, char **message)
 {
-	static int (*real)(sqlite3 *, const char *, sqlite3_callback, void *, char **);
+	static _Thread_local int (*real)(sqlite3 *, const char *, sqlite3_callback, void *,
+					 char **);
 	bool is_point = (KILL_AT_SQL(sql)) && !sqlite3_db_readonly(db, "main");
 	int code;
 
@@ -68,7 +69,7 @@ static bool shall_fail(sqlite3_stmt *statement)
 
 int sqlite3_step(sqlite3_stmt *statement)
 {
-	static int (*real)(sqlite3_stmt *);
+	static _Thread_local int (*real)(sqlite3_stmt *);
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "sqlite3_step");
@@ -77,7 +78,7 @@ int sqlite3_step(sqlite3_stmt *statement)
 
 int rename(const char *from, const char *to)
 {
-	static int (*real)(const char *, const char *);
+	static _Thread_local int (*real)(const char *, const char *);
 	bool is_point = KILL_AT_RENAME(from);
 	int result;
 
@@ -105,7 +106,7 @@ int fdatasync(int fd)
  * shorter. */
 ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at)
 {
-	static ssize_t (*real)(int, const void *, size_t, off_t);
+	static _Thread_local ssize_t (*real)(int, const void *, size_t, off_t);
 	const uint8_t *first = bytes;
 
 	if (!real)

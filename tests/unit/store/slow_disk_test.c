@@ -45,7 +45,7 @@ static void slow(atomic_bool *is, const char *path)
 
 int unlink(const char *path)
 {
-	static int (*real)(const char *);
+	static _Thread_local int (*real)(const char *);
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "unlink");
@@ -55,7 +55,7 @@ int unlink(const char *path)
 
 int rename(const char *from, const char *to)
 {
-	static int (*real)(const char *, const char *);
+	static _Thread_local int (*real)(const char *, const char *);
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "rename");
@@ -65,7 +65,7 @@ int rename(const char *from, const char *to)
 
 int fdatasync(int fd)
 {
-	static int (*real)(int);
+	static _Thread_local int (*real)(int);
 	char link[40], path[4096] = "";
 
 	if (!real)
@@ -78,7 +78,7 @@ int fdatasync(int fd)
 
 int stat(const char *restrict path, struct stat *restrict status)
 {
-	static int (*real)(const char *, struct stat *);
+	static _Thread_local int (*real)(const char *, struct stat *);
 
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "stat");
@@ -88,7 +88,7 @@ int stat(const char *restrict path, struct stat *restrict status)
 
 int open64(const char *path, int flags, ...)
 {
-	static int (*real)(const char *, int, ...);
+	static _Thread_local int (*real)(const char *, int, ...);
 	va_list more;
 	mode_t mode;
 
