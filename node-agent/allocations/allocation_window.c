@@ -21,6 +21,9 @@ enum {
 	GONE_TIMES = 200,
 	LOOK_NS_MIN = 4 * 1000000,   /* a look interrupts the program, which is charged with it */
 	OPEN_NS_MAX = 300 * 1000000, /* of a window */
+	/* of one whose program had no turn yet on a busy machine, and what is one */
+	OPEN_NS_LONGEST = 1000 * 1000000,
+	TURN_NS = 5 * 1000000,
 	STACK_BYTES = 128 << 10,
 	PROBES_MAX = ALLOC_FUNCTIONS + 1, /* and a sentinel */
 	BLUR = 20, /* an edge takes at most such a part of its window */
@@ -299,18 +302,27 @@ static void company_add(const struct allocation_window *window, uint32_t count)
 		__atomic_add_fetch(window->company, count, __ATOMIC_RELAXED);
 }
 
-/* Until half of what may still be spent can have been, or half of the time is over. */
-static bool pause_until_spent(const struct allocation_window *window, uint64_t since_ns)
+static bool is_over(const struct allocation_window *window, const struct edge *from)
+{
+	const uint64_t open_ns = clock_read(CLOCK_MONOTONIC) - from->after_ns;
+
+	return should_end(window) || open_ns >= OPEN_NS_LONGEST ||
+	       (open_ns >= OPEN_NS_MAX &&
+		process_used_ns(window->tgid) >= from->used_ns + TURN_NS);
+}
+
+/* Until half of what may still be spent can have been, or some of the time is over. */
+static bool pause_until_spent(const struct allocation_window *window, const struct edge *from)
 {
 	struct timespec pause = {0};
 	struct alloc_window_counts now;
-	uint64_t open_ns = clock_read(CLOCK_MONOTONIC) - since_ns, cost, left;
+	uint64_t cost, left;
 
 	if (!counts_read(window, &now))
 		return false;
 	cost = cost_of(window, &now);
 	if (cost >= window->cost_max_ns || now.stacks >= window->stacks_max ||
-	    should_end(window) || open_ns >= OPEN_NS_MAX)
+	    is_over(window, from))
 		return false;
 	left = (window->cost_max_ns - cost) / 2;
 	if (left > OPEN_NS_MAX / 4)
@@ -328,7 +340,7 @@ static void watch(struct allocation_window *window)
 	watch_set(true);
 	window->price = price_there(window, others);
 	if (edge_take(window, true, &from)) {
-		while (pause_until_spent(window, from.after_ns))
+		while (pause_until_spent(window, &from))
 			;
 		if (edge_take(window, false, &to)) {
 			window->is_cut = should_end(window);

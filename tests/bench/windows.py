@@ -89,19 +89,19 @@ def sites_row(row, name, program, count, budget):
     worst = max(off.values(), key=abs)
     row("allocation windows, %s, %s: worst site of %d" % (name, budget, len(off)), "%+.1f %%, all %+.1f %%" % (
         worst * 100, (sum(sums.get(site, (0, 0))[0] for site in known) / sum(known.values()) - 1) * 100), "%d %%" % (OFF * 100),
-        "%s; %s windows, %s of %d s unseen, load %.1f" % (", ".join("%s %+.1f" % (site[3:], 100 * by) for site, by in off.items()),
-            counters["windows"], "%.1f" % (int(counters["unseen_us"]) / 1e6),
-            (int(counters["used_us"]) + int(counters["unseen_us"])) / 1e6, os.getloadavg()[0]))
-    ratios.at_most("allocation windows, %s, %s: worst site off, of %d %%" % (name, budget, OFF * 100), abs(worst), OFF, 1)
+        "%s; %s windows, %.1f of %d s unseen, load %.1f" % (
+            ", ".join("%s %+.1f" % (site[3:], 100 * by) for site, by in off.items()), counters["windows"],
+            int(counters["unseen_us"]) / 1e6, (int(counters["used_us"]) + int(counters["unseen_us"])) / 1e6, os.getloadavg()[0]))
+    return abs(worst)
 
 
 def windows_rows(row):
     build_programs("takes", "takes_cc")
     if SITES:
-        sites_row(row, "a C program for a minute", "takes", 1, "20%")
-        sites_row(row, "a C program for a minute", "takes", 1, "1%")
-        sites_row(row, "a C++ program for a minute", "takes_cc", 1, "20%")
-        sites_row(row, "24 programs for a minute", "takes", 24, "20%")
+        for name, program, count in (("a C program", "takes", 1), ("a C++ program", "takes_cc", 1), ("24 programs", "takes", 24)):
+            worst = sites_row(row, name + " for a minute", program, count, "20%")
+            ratios.at_most("%s for a minute, 20%%: worst site, beside %d %%" % (name, OFF * 100), worst, OFF, 1)
+        sites_row(row, "a C program for a minute", "takes", 1, "1%")  # few windows: no promise
     program = malloc_program()
     cost_row(row, "10 M mallocs/s", [program, str(SECONDS * 1000 // NS_OF_ONE)], busy_ns)
     cost_row(row, "half a million a second", [PROGRAMS + "/takes", str(SECONDS), "40000"], moderate_ns)

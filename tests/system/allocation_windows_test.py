@@ -19,7 +19,7 @@ from harness import BUILD, PROGRAMS, Agent, build_programs, check, end, need_bpf
 SECONDS = int(os.environ.get("ALLOCATION_WINDOWS_SECONDS", "7"))
 IS_HARD = SECONDS >= 60
 LONG = 40      # on a machine that is too busy to tell in SECONDS
-COLD_PRICE = 0.3  # probes cost more than was measured where 24 programs take turns on few CPUs: sums come out less
+COLD_PRICE = 0.25  # where 24 programs take turns on few CPUs each turn begins cold, its first probes cost more, sums are less
 CLEAR = 0.35   # a sum that may be off by more says nothing
 ROUNDS = "40000"
 LOG = "info allocations "
@@ -192,7 +192,8 @@ def test_tcmalloc():
 
 
 def test_budget():
-    """What probes cost is within the budget; who takes too often is cut off, and that is said."""
+    """What probes cost is within the budget, which pays for one window before the next is opened; who takes too often is cut
+    off, and that is said."""
     program, hot = Program("takes"), Program("takes", rounds="0")
     agent = start_agent([program, hot], "budget", budget="1%")
     program.go()
@@ -203,7 +204,8 @@ def test_budget():
     note("budget: %s" % counters)
     text = agent.text()
     check("pid=%d " % hot.process.pid in "".join(line for line in text.splitlines() if "cut off" in line) or
-          float(counters["cost_percent"]) <= 3, "the one that takes without a pause is cut off, or costs what it may", counters)
+          text.count("debug window pid=%d " % hot.process.pid) <= 1 or float(counters["cost_percent"]) <= 3,
+          "the one that takes without a pause is cut off, or costs what it may", counters)
     check("pid=%d hits" % program.process.pid not in "".join(line for line in text.splitlines() if "cut off" in line),
           "the other is not", text)
 

@@ -72,8 +72,8 @@ def windowed(name, prefix, has_enough=None, spoil=None):
     programs = [subprocess.Popen([PROGRAMS + "/takes", "300", "40000"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
                 for _ in range(2)]
     harness._started.extend(programs)
-    agent = Agent("--profile", "mem-alloc", "--mem-budget", "20%", "--log-level", "debug", "--report-interval", "2s", "--host", name,
-                  "--pid", ",".join(str(program.pid) for program in programs), server=server, log=name + ".log", prefix=prefix)
+    agent = Agent("--profile", "mem-alloc", "--mem-budget", "20%", "--log-level", "debug", "--report-interval", "2s",
+                  "--host", name, "--pid", ",".join(str(program.pid) for program in programs), server=server, log=name + ".log", prefix=prefix)
     if spoil:
         spoil()
     for program in programs:
@@ -129,7 +129,8 @@ def test_few_tasks():
     tasks = Tasks()
     if not tasks.path:
         return skip("no groups with a limit of tasks")
-    text, lacks = windowed("crowded", tasks.prefix(), lambda text: "what=threads " in text, lambda: tasks.limit(tasks.count() + 2))
+    text, lacks = windowed("crowded", tasks.prefix(), lambda text: "what=threads " in text,
+                           lambda: tasks.limit(tasks.count() + 2))
     tasks.close()
     check("agent lacks something what=threads " in text, "without tasks the log says what that means", text[-3000:])
     check(lacks.get("threads", 0) > 0, "and so does the server", lacks)
