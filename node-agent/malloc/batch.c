@@ -258,16 +258,20 @@ words_pick(const uint64_t *from, uint32_t words, uint64_t *bits, uint64_t *to)
 	const uint64_t heap = (uint64_t)(uintptr_t)sbrk(0) - heap_start;
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < words; i++) {
-		const uint64_t word = from[i];
-		const uint64_t is_kept = (word - WORD_LEAST < WORD_MOST - WORD_LEAST) &
-					 (word - heap_start >= heap);
+	for (uint32_t at = 0; at < words; at += 64) {
+		const uint32_t end = words - at < 64 ? words - at : 64;
+		uint64_t set = 0;
 
-		to[kept] = word;
-		kept += (uint32_t)is_kept;
-		if (i % 64 == 0)
-			bits[i / 64] = 0;
-		bits[i / 64] |= is_kept << i % 64;
+		for (uint32_t i = 0; i < end; i++) {
+			const uint64_t word = from[at + i];
+			const uint64_t is_kept = (word - WORD_LEAST < WORD_MOST - WORD_LEAST) &
+						 (word - heap_start >= heap);
+
+			to[kept] = word;
+			kept += (uint32_t)is_kept;
+			set |= is_kept << i;
+		}
+		bits[at / 64] = set;
 	}
 	return kept;
 }
