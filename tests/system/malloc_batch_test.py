@@ -74,7 +74,7 @@ def test_few_traps():
     groups = 160
     program = start(groups, 0)
     agent = start_agent([program], "few")
-    counts = [Count("alloc"), Count("batch"), Count("free")]
+    counts = [Count("alloc", LIBRARY), Count("batch", LIBRARY), Count("free", LIBRARY)]
     program.stdin.write("\n")
     program.stdin.flush()
     check(wait_for(lambda: counts[1].read() > 5, 20), "after a while many are told at once")
@@ -130,7 +130,7 @@ def test_listeners():
     end(second.process)
     check_stacks(second.out, "after another one", 100 * GROUP)
     second.keeper.kill()
-    old, plain = Count("alloc"), start(20, 0)
+    old, plain = Count("alloc", LIBRARY), start(20, 0)
     plain.communicate("\n")
     check(old.read() >= 20 * GROUP, "a listener that knows no batches is told of each", old.read())
     old.close()
