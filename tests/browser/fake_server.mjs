@@ -26,11 +26,11 @@ const SELECTS = ["type", "from", "until", "match"];
 const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "recursion", "root", "demangle", "collapse", "idle", "value"];
 const KNOWN = {
   "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "errors", "format"],
-  "/api/v1/sandwich": [...FLAME.filter((name) => !["invert", "recursion"].includes(name)), "function", "function_match", "module", "file", "max_nodes", "min_share"],
+  "/api/v1/sandwich": [...FLAME.filter((name) => !["invert", "recursion"].includes(name)), "function", "function_match", "module", "file", "max_nodes", "min_share", "errors"],
   "/api/v1/top": [...FLAME, "limit", "sort", "search"],
   "/api/v1/types": SELECTS,
   "/api/v1/labels": SELECTS,
-  "/api/v1/timeline": [...SELECTS, "group_by", "exact", "focus", "ignore", "hide", "value", "step", "limit"],
+  "/api/v1/timeline": [...SELECTS, "group_by", "exact", "focus", "ignore", "hide", "value", "step", "limit", "errors"],
   "/api/v1/modules": SELECTS,
   "/api/v1/agents": [],
 };

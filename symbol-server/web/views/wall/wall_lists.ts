@@ -3,7 +3,7 @@
 
 import type { TimelineAnswer, TimelineSeries } from "../../server/api";
 import { el, type Child } from "../../widgets/dom";
-import { formatCount, formatSampled, formatShare, formatTime, formatValue } from "../../text/format";
+import { formatCount, formatPercent, formatSampled, formatShare, formatTime, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo, without, type State } from "../../shell/state";
 import type { MenuItem } from "../../widgets/menu";
@@ -82,7 +82,9 @@ export function wakes(shell: Shell, answer: TimelineAnswer, groupBy: string): HT
         ? el("span", { class: "quiet" }, "not known")
         : wakerLink(shell, waker, thread ?? "", wait === undefined || thread === undefined ? undefined : own.process);
     const share = formatShare(value, all, error, answer.accounting.error);
-    const waited = number(formatSampled(value, error, answer.unit), el("span", { class: "quiet" }, share));
+    const [sum, ...off] = formatSampled(value, error, answer.unit).split(" ± ");
+    const part = el("span", { class: "quiet" }, formatPercent(value, all)); // with its ± in the tip, where there is room for it
+    const waited = el("td", { class: "number", title: [sum, ...off].join(" ± ") + ` · ${share}` }, sum, el("span", { class: "off" }, ...off.map((text) => ` ± ${text}`)), part);
     const why = el("td", { class: "name" }, wait ?? "");
     const row = el("tr", {}, el("td", { class: "name" }, waits), why, el("td", { class: "name by" }, by), waited, number(formatCount(samples)));
     return withLabelsMenu(row, shell, nameOf(own, groupBy), own, TYPES);
