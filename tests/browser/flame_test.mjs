@@ -207,7 +207,8 @@ async function back_at_once() {
       }
       window.history.back();
     }, [x, y, frames]);
-    await page.page.waitForTimeout(400);
+    await page.page.waitForTimeout(400); // what a late zoom would undo
+    await page.wait(`document.body.dataset.zoom === ${JSON.stringify(first)}`);
     equal(await page.data("zoom"), first, `Back ${frames} frames after a zoom leads to the one before`);
   }
 }

@@ -57,7 +57,7 @@ async function several() {
   check(await page.waitText("#pick-process .picked", "api-server, python3"), "they are there after a reload");
   await page.wait("document.body.dataset.settled >= 1");
   await settled(() => page.page.goBack());
-  equal(await page.text("#pick-process .picked"), "all (3)", "back undoes what was picked in one go");
+  check(await page.waitText("#pick-process .picked", "all (3)"), "back undoes what was picked in one go", await page.text("#pick-process .picked"));
   await settled(() => page.page.goForward());
   server.asked.length = 0;
   await settled(() => page.click("[data-label=process] [aria-label='All of process']"));

@@ -135,10 +135,11 @@ def cxx():
 
 
 def way(server, of):
-    """Names from below the process to work(long)."""
+    """Names from below the process to work(long), where most of it is: some stacks are cut off."""
     answer = server.json("/api/v1/flamegraph", **of)
     nodes, names = answer["nodes"], answer["names"]
-    at = next(i for i, number in enumerate(nodes["name"]) if answer["signatures"].get(str(number)) == "work(long)")
+    at = max((i for i, number in enumerate(nodes["name"]) if answer["signatures"].get(str(number)) == "work(long)"),
+             key=lambda i: nodes["total"][i])
     path = []
     while nodes["parent"][at] > 0:
         path.insert(0, answer["signatures"].get(str(nodes["name"][at]), names[nodes["name"][at]]))
