@@ -18,7 +18,7 @@ from harness import BUILD, PROGRAMS, Agent, build_programs, check, end, need_bpf
 
 SECONDS = int(os.environ.get("ALLOCATION_WINDOWS_SECONDS", "7"))
 IS_HARD = SECONDS >= 60
-LONG = 40      # on a machine that is too busy to tell in SECONDS
+LONG = 20      # on a machine that is too busy to tell in SECONDS
 COLD_PRICE = 0.25  # where 24 programs take turns on few CPUs each turn begins cold, its first probes cost more, sums are less
 CLEAR = 0.35   # a sum that may be off by more says nothing
 ROUNDS = "40000"
