@@ -178,28 +178,6 @@ static enum context_located search(struct thread_places *places,
 	return CONTEXT_NOT_FOUND;
 }
 
-enum context_located thread_places_find(struct thread_places *places,
-					const struct context_process *process, int directory,
-					struct thread_context_place *place)
-{
-	const struct process_key key = {.tgid = process->tgid,
-					.exec_id = process->exec_id,
-					.start_time_ns = process->start_time_ns};
-	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
-	enum context_located located = CONTEXT_LATER;
-	uint32_t generation;
-	size_t count;
-
-	if (mappings) {
-		count = process_table_mappings(places->table, &key, now_ns(), mappings,
-					       MAPPINGS_MAX, &generation);
-		if (count)
-			located = search(places, mappings, count, directory, place);
-	}
-	free(mappings);
-	return located;
-}
-
 static bool set_labels(const struct go_labels_place *labels, struct thread_context_place *place)
 {
 	if (!labels->is_defined)
@@ -234,9 +212,10 @@ static enum context_located search_labels(struct thread_places *places,
 	return located;
 }
 
-enum context_located thread_places_find_labels(struct thread_places *places,
-					       const struct context_process *process,
-					       struct thread_context_place *place)
+/* directory NULL: of labels. */
+static enum context_located locate(struct thread_places *places,
+				   const struct context_process *process, const int *directory,
+				   struct thread_context_place *place)
 {
 	const struct process_key key = {.tgid = process->tgid,
 					.exec_id = process->exec_id,
@@ -249,9 +228,25 @@ enum context_located thread_places_find_labels(struct thread_places *places,
 	if (mappings) {
 		count = process_table_mappings(places->table, &key, now_ns(), mappings,
 					       MAPPINGS_MAX, &generation);
-		if (count)
+		if (count && directory)
+			located = search(places, mappings, count, *directory, place);
+		else if (count)
 			located = search_labels(places, mappings, count, place);
 	}
 	free(mappings);
 	return located;
+}
+
+enum context_located thread_places_find(struct thread_places *places,
+					const struct context_process *process, int directory,
+					struct thread_context_place *place)
+{
+	return locate(places, process, &directory, place);
+}
+
+enum context_located thread_places_find_labels(struct thread_places *places,
+					       const struct context_process *process,
+					       struct thread_context_place *place)
+{
+	return locate(places, process, NULL, place);
 }

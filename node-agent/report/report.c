@@ -19,8 +19,8 @@
 #include "node-agent/kernel/lacks.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"
+#include "node-agent/report/wall_clock.h"
 #include "node-agent/status/agent_facts.h"
-#include "node-agent/waits/wall_clock.h"
 
 enum {
 	ENCODED_MAX = 32 << 20,    /* what a server decodes at most */

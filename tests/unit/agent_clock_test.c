@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "node-agent/waits/wall_clock.h"
+#include "node-agent/report/wall_clock.h"
 
 static const int64_t second = 1000000000, epoch = 1700000000ll * 1000000000, day = 86400000000000;
 

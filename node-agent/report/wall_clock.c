@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/waits/wall_clock.h"
+#include "node-agent/report/wall_clock.h"
 
 #include <time.h>
 

@@ -6,8 +6,8 @@
  *	ahead by less, or back by little: the interval is as much longer or shorter;
  *	back: intervals are an eighth as long as they were until the clock has caught up;
  *	back by more than a day: a step back, as what was before was no time at all. */
-#ifndef NODE_AGENT_WAITS_WALL_CLOCK_H
-#define NODE_AGENT_WAITS_WALL_CLOCK_H
+#ifndef NODE_AGENT_REPORT_WALL_CLOCK_H
+#define NODE_AGENT_REPORT_WALL_CLOCK_H
 
 #include <stdatomic.h>
 #include <stdint.h>
