@@ -65,10 +65,12 @@ async function both_in_one() {
 
 async function one_tree() {
   await page.open({ ...RANGE, page: "wall", zoom: "api;main;serve;handle" });
+  const shown = "document.querySelector('.wall .diff-strip')?.innerText.includes('on CPU')";
+  check(await page.wait(shown), "a frame has both", page.complaints);
   const strip = await page.text(".wall .diff-strip");
   const on = sums["on-cpu api"];
   const main = 20 * 2 * 10101010; // of that accept has
-  check(strip.includes("on CPU") && strip.includes("waited"), "a frame has both", strip);
+  check(strip.includes("waited"), "and its wait", strip);
   const [, text] = /on CPU\s+([\d.]+ \w+)/.exec(strip) ?? [];
   says(text ?? "? s", on - main, "the frame that both share has what both have");
   await page.key("ArrowDown");
@@ -85,6 +87,7 @@ async function one_tree() {
 async function widths() {
   await page.open({ ...RANGE, page: "wall" });
   const total = () => page.page.evaluate(() => document.querySelector(".wall .diff-strip").innerText);
+  check(await page.wait("document.querySelector('.wall .diff-strip')?.innerText.includes('on CPU')"), "the whole is said");
   const both = await total();
   await page.key("w");
   check(await page.wait("location.hash.includes('wall=on')"), "w: widths of the time on the CPU");
