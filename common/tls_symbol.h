@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a file has a thread-local symbol, as its reader (node-agent/unwind/tls_file.h) finds it. */
+/* Where a file has a thread-local symbol, as its reader (node-agent/file_parser/tls_file.h) finds it. */
 #ifndef COMMON_TLS_SYMBOL_H
 #define COMMON_TLS_SYMBOL_H
 

@@ -21,7 +21,7 @@
 #include "node-agent/own_process.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/status/agent_facts.h"
-#include "node-agent/unwind/row_worker.h"
+#include "node-agent/file_parser/file_parser.h"
 
 enum {
 	EXIT_USAGE = 2,
@@ -366,7 +366,7 @@ int main(int argc, char **argv)
 	int child = kernel_loader_main(argc, argv);
 
 	if (child < 0)
-		child = row_worker_main(argc, argv);
+		child = file_parser_main(argc, argv);
 	if (child < 0)
 		child = stranger_reader_main(argc, argv);
 	if (child >= 0)

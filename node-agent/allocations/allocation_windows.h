@@ -44,7 +44,7 @@ void allocation_windows_stop(struct allocation_windows *windows);
 void allocation_windows_finish(struct allocation_windows *windows);
 void allocation_windows_free(struct allocation_windows *windows);
 
-/* For row_worker_set_memory(). */
+/* For file_parser_set_memory(). */
 void allocation_windows_places(struct allocation_windows *windows, uint32_t number,
 			       const struct memory_places *places);
 

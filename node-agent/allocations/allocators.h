@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "node-agent/allocations/nameless_files.h"
 #include "node-agent/stacks/code_pages.h"
-#include "node-agent/unwind/memory_places.h"
+#include "node-agent/file_parser/memory_places.h"
 
 enum {
 	/* Numbers of its questions to the parser of files: above those of memory_probes.h. */
@@ -36,7 +36,7 @@ void allocator_files_free(struct allocator_files *files); /* nobody has any */
 void allocators_look(struct allocator_files *files, struct allocators *of);
 void allocators_leave(struct allocator_files *files, struct allocators *of);
 
-/* Asks the parser for what it has not been asked; its answer, for row_worker_set_memory(). */
+/* Asks the parser for what it has not been asked; its answer, for file_parser_set_memory(). */
 void allocator_files_ask(struct allocator_files *files, struct code_pages *pages);
 void allocator_files_places(struct allocator_files *files, uint32_t number,
 			    const struct memory_places *places);

@@ -43,7 +43,7 @@ void memory_probes_mapping(struct memory_probes *probes, uint32_t tgid, const ch
 void memory_probes_fork(struct memory_probes *probes, uint32_t tgid, uint32_t parent);
 void memory_probes_exit(struct memory_probes *probes, uint32_t tgid);
 
-/* For row_worker_set_memory(), numbers from 1 on. */
+/* For file_parser_set_memory(), numbers from 1 on. */
 void memory_probes_places(struct memory_probes *probes, uint32_t number,
 			  const struct memory_places *places);
 

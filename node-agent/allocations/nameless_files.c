@@ -5,7 +5,7 @@
 
 #include "common/log.h"
 #include "node-agent/ship/back_off.h"
-#include "node-agent/unwind/malloc_names.h"
+#include "node-agent/file_parser/malloc_names.h"
 
 enum {
 	FILES_MAX = 256,

@@ -13,7 +13,7 @@
 #include "common/build_id.h"
 #include "common/error.h"
 #include "node-agent/ship/ship.h"
-#include "node-agent/unwind/memory_places.h"
+#include "node-agent/file_parser/memory_places.h"
 
 struct nameless_files;
 

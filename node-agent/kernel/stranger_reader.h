@@ -18,7 +18,7 @@
  * - exe and root in /proc/PID, even by O_PATH: a dead NFS server is asked whether it is still there
  * What may not, and stays: stat, status, cgroup, comm, and the texts of links in /proc/PID, which
  * are the kernel's own; statx(2) with AT_STATX_DONT_SYNC of what is open. Files' contents are read
- * by the parser (unwind/row_worker.h), which has a deadline of its own.
+ * by the parser (file_parser/file_parser.h), which has a deadline of its own.
  *
  * For the main thread only. Before stranger_reader_start() all is done here and now: for tests. */
 #ifndef NODE_AGENT_KERNEL_STRANGER_READER_H
@@ -42,7 +42,7 @@ enum {
 	STRANGER_HELD_MAPS = 12,
 };
 
-/* As row_worker_main(). */
+/* As file_parser_main(). */
 int stranger_reader_main(int argc, char **argv);
 
 bool stranger_reader_start(struct error *err);

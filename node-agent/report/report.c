@@ -686,8 +686,8 @@ static void log_stacks(const struct reporter *reporter, const struct sample_coun
 		 totals->copies_rate + totals->copies_ring + totals->copies_unmatched +
 			 stacks.refused,
 		 stacks.expired, stacks.waiting, pages.rows.pages, pages.rows.failed,
-		 pages.rows.evicted, pages.rows.row_bytes, pages.worker.started,
-		 pages.worker.killed + pages.worker.died);
+		 pages.rows.evicted, pages.rows.row_bytes, pages.parser.started,
+		 pages.parser.killed + pages.parser.died);
 	log_debug("copies",
 		  "finished=%" PRIu64 " bytes=%" PRIu64 " refused_rate=%" PRIu64
 		  " refused_ring=%" PRIu64 " unmatched=%" PRIu64 " refused_waiting=%" PRIu64
@@ -698,7 +698,7 @@ static void log_stacks(const struct reporter *reporter, const struct sample_coun
 		  "loaded=%" PRIu64 " empty=%" PRIu64 " rows=%" PRIu64 " rules=%u asked=%" PRIu64
 		  " waiting=%u parser_cpu_ms=%" PRIu64,
 		  pages.rows.loaded, pages.rows.empty, pages.rows.rows, pages.rows.rules,
-		  pages.worker.asked, pages.worker.waiting, pages.worker.cpu_ns / 1000000);
+		  pages.parser.asked, pages.parser.waiting, pages.parser.cpu_ns / 1000000);
 	log_debug("published processes",
 		  "times=%" PRIu64 " pushed_out=%" PRIu64 " mappings_cut=%" PRIu64
 		  " heads=%u blocks=%u",

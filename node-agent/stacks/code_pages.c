@@ -13,7 +13,7 @@ struct recent { /* a page and the second in which its use was last told */
 struct code_pages {
 	struct process_table *table;
 	struct row_pages *rows;
-	struct row_worker *worker;
+	struct file_parser *parser;
 	int64_t now_ms;
 	uint32_t now_s;
 	struct recent recent[RECENT];
@@ -26,17 +26,17 @@ static bool ask_file(void *context, uint32_t number, int fd)
 {
 	struct code_pages *pages = context;
 
-	return row_worker_ask_file(pages->worker, number, fd, pages->now_ms);
+	return file_parser_ask_file(pages->parser, number, fd, pages->now_ms);
 }
 
 bool code_pages_ask_tls(struct code_pages *pages, const struct executable *executable)
 {
-	return row_worker_ask_tls(pages->worker, executable->index, executable->fd, pages->now_ms);
+	return file_parser_ask_tls(pages->parser, executable->index, executable->fd, pages->now_ms);
 }
 
-void code_pages_set_tls(struct code_pages *pages, row_worker_tls tls, void *context)
+void code_pages_set_tls(struct code_pages *pages, file_parser_tls tls, void *context)
 {
-	row_worker_set_tls(pages->worker, tls, context);
+	file_parser_set_tls(pages->parser, tls, context);
 }
 
 static void take_file(void *context, uint32_t number, const struct file_content *content,
@@ -58,12 +58,12 @@ struct code_pages *code_pages_new(struct process_table *table,
 	}
 	pages->table = table;
 	pages->rows = row_pages_new(options, err);
-	pages->worker = pages->rows ? row_worker_new(err) : NULL;
-	if (!pages->worker) {
+	pages->parser = pages->rows ? file_parser_new(err) : NULL;
+	if (!pages->parser) {
 		code_pages_free(pages);
 		return NULL;
 	}
-	row_worker_set_file(pages->worker, take_file, pages);
+	file_parser_set_file(pages->parser, take_file, pages);
 	process_table_set_reader(table, &(struct file_reader){ask_file, pages});
 	return pages;
 }
@@ -73,7 +73,7 @@ void code_pages_free(struct code_pages *pages)
 	if (!pages)
 		return;
 	process_table_set_reader(pages->table, &(struct file_reader){0});
-	row_worker_free(pages->worker);
+	file_parser_free(pages->parser);
 	row_pages_free(pages->rows);
 	free(pages);
 }
@@ -108,7 +108,7 @@ static void ask(struct code_pages *pages, uint32_t index, uint32_t page)
 	const struct executable *executable = process_table_executable(pages->table, index);
 
 	if (executable && process_table_reopen(pages->table, index)) {
-		if (row_worker_ask(pages->worker, index, executable->fd, page, pages->now_ms))
+		if (file_parser_ask(pages->parser, index, executable->fd, page, pages->now_ms))
 			row_pages_asked(pages->rows, index, page, pages->now_s);
 		return;
 	}
@@ -133,7 +133,7 @@ enum unwind_page_state code_pages_want(struct code_pages *pages, uint32_t execut
 
 bool code_pages_next(struct code_pages *pages)
 {
-	const struct page_rows *rows = row_worker_next(pages->worker, pages->now_ms);
+	const struct page_rows *rows = file_parser_next(pages->parser, pages->now_ms);
 
 	if (!rows)
 		return false;
@@ -143,23 +143,23 @@ bool code_pages_next(struct code_pages *pages)
 
 int code_pages_fd(const struct code_pages *pages)
 {
-	return row_worker_fd(pages->worker);
+	return file_parser_fd(pages->parser);
 }
 
 uint64_t code_pages_workers(const struct code_pages *pages)
 {
-	return row_worker_started(pages->worker);
+	return file_parser_started(pages->parser);
 }
 
-void code_pages_set_memory(struct code_pages *pages, row_worker_memory memory, void *context)
+void code_pages_set_memory(struct code_pages *pages, file_parser_memory memory, void *context)
 {
-	row_worker_set_memory(pages->worker, memory, context);
+	file_parser_set_memory(pages->parser, memory, context);
 }
 
 bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
 			   const struct memory_functions *functions)
 {
-	return row_worker_ask_memory(pages->worker, number, fd, functions, pages->now_ms);
+	return file_parser_ask_memory(pages->parser, number, fd, functions, pages->now_ms);
 }
 
 struct row_pages *code_pages_rows(struct code_pages *pages)
@@ -170,5 +170,5 @@ struct row_pages *code_pages_rows(struct code_pages *pages)
 void code_pages_counters(const struct code_pages *pages, struct code_pages_counters *out)
 {
 	row_pages_counters(pages->rows, &out->rows);
-	row_worker_counters(pages->worker, &out->worker);
+	file_parser_counters(pages->parser, &out->parser);
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/unwind/row_builder.h"
+#include "node-agent/file_parser/row_builder.h"
 
 struct row_pages_options {
 	/* bpf/unwind_rows.h; −1, all of them: keep the rows in memory. Borrowed. */

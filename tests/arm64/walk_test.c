@@ -12,9 +12,9 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "node-agent/unwind/code_file.h"
+#include "node-agent/file_parser/code/code_file.h"
 #include "node-agent/unwind/stack_finish.h"
-#include "node-agent/unwind/unwind_file.h"
+#include "node-agent/file_parser/unwind_file.h"
 #include "tests/check.h"
 
 #define NOINLINE __attribute__((noinline, noclone))

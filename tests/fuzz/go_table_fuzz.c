@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file's Go table: the rows of its first pages are in order and within their enums. */
-#include "node-agent/unwind/go_labels.h"
-#include "node-agent/unwind/go_memory.h"
+#include "node-agent/file_parser/go/go_labels.h"
+#include "node-agent/file_parser/go/go_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

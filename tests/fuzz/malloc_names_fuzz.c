@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes are an ELF file that may have functions which take memory; and the code of one. */
-#include "node-agent/unwind/malloc_names.h"
+#include "node-agent/file_parser/malloc_names.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "node-agent/unwind/probe_place.h"
+#include "node-agent/file_parser/probe_place.h"
 #include "tests/fuzz/fuzz.h"
 
 static void fuzz_one(const uint8_t *bytes, size_t length)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The notes of a file's probes: each lies behind the one before, its strings end inside. */
-#include "node-agent/unwind/probe_notes.h"
+#include "node-agent/file_parser/probe_notes.h"
 
 #include <string.h>
 

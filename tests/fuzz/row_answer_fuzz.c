@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a parser that a file has taken over may answer: what passes the check can be used. */
-#include "node-agent/unwind/row_messages.h"
+#include "node-agent/file_parser/parser_messages.h"
 
 #include <string.h>
 #include <sys/socket.h>

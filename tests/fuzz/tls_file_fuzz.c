@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes are an ELF file that may define the thread-local symbol of OTEP 4947. */
-#include "node-agent/unwind/tls_file.h"
+#include "node-agent/file_parser/tls_file.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of an ELF file's first pages, and of those that its segments of code lie on. */
-#include "node-agent/unwind/unwind_file.h"
+#include "node-agent/file_parser/unwind_file.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "node-agent/unwind/code_file.h"
+#include "node-agent/file_parser/code/code_file.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct page_rows rows;

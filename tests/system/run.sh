@@ -26,7 +26,7 @@ done
 # What AddressSanitizer cannot have, a limit on memory, is tested without it here; and what needs root.
 if [ -z "$*" ]; then
 	limits="$build/tests/unit/symbolize/worker_test $build/tests/unit/common/sandbox_test
-		$build/tests/unit/unwind/row_worker_test $build/tests/unit/unwind/row_pages_test"
+		$build/tests/unit/file_parser/file_parser_test $build/tests/unit/unwind/row_pages_test"
 	# shellcheck disable=SC2086
 	make -s BUILD="$build" $limits >"$build/limits.log" 2>&1 || sed -n '/error/p' "$build/limits.log" >&2
 	tests="$tests $limits"

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "node-agent/unwind/code_file.h"
-#include "node-agent/unwind/unwind_file.h"
+#include "node-agent/file_parser/code/code_file.h"
+#include "node-agent/file_parser/unwind_file.h"
 
 static struct page_rows rows;
 

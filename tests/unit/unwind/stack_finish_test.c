@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include "node-agent/unwind/unwind_file.h"
+#include "node-agent/file_parser/unwind_file.h"
 #include "tests/check.h"
 
 #if defined(__x86_64__)
