@@ -16,7 +16,7 @@
 #include "symbol-server/life.h"
 #include "symbol-server/server_options.h"
 #include "symbol-server/store/data_directory.h"
-#include "symbol-server/store/reserve.h"
+#include "symbol-server/store/sqlite/reserve.h"
 #include "symbol-server/symbolize/sources/upload_sums.h"
 
 enum {

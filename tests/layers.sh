@@ -27,7 +27,13 @@ symbol-server/naming/       common/ symbol-server/flamegraph/ symbol-server/quer
 symbol-server/ingest/       common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
 symbol-server/query/        common/ symbol-server/store/samples.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
 symbol-server/symbolize/    common/ symbol-server/store/symbols.h symbol-server/net/
-symbol-server/store/        common/ symbol-server/store/ symbol-server/net/ symbol-server/embedded.h
+symbol-server/store/rules/  common/ symbol-server/store/*.h
+symbol-server/store/sqlite/cells/  common/ symbol-server/store/*.h symbol-server/store/rules/
+symbol-server/store/sqlite/dictionary/  common/ symbol-server/store/*.h symbol-server/store/rules/
+symbol-server/store/sqlite/journal/  common/ symbol-server/store/*.h symbol-server/store/rules/ symbol-server/store/sqlite/cells/ symbol-server/store/sqlite/dictionary/
+symbol-server/store/sqlite/ common/ symbol-server/store/*.h symbol-server/store/rules/ symbol-server/embedded.h
+symbol-server/store/clickhouse/  common/ symbol-server/store/*.h symbol-server/store/rules/ symbol-server/net/ symbol-server/embedded.h
+symbol-server/store/        common/ symbol-server/store/
 symbol-server/flamegraph/   common/
 symbol-server/formats/      common/ symbol-server/flamegraph/
 symbol-server/*/            common/

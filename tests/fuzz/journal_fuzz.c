@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a journal segment, as a record, as definitions, as packed samples and accounts: what
  * a damaged disk may give back. */
-#include "symbol-server/store/journal.h"
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/record.h"
+#include "symbol-server/store/sqlite/journal/journal.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
+#include "symbol-server/store/sqlite/journal/record.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool see_pair(void *context, const struct packed_pair *pair)

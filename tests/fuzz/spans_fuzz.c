@@ -2,11 +2,11 @@
 /* Any bytes as spans of samples, stored or collected, and as a sample's context: what is read is
  * inside, what was read is written and read again the same, and a filter has all of its ids. First
  * byte: which of the three. */
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 
 #include <string.h>
 
-#include "symbol-server/store/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
 #include "symbol-server/store/sample_context.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- samples-YYYYMMDD.db: one UTC day. Deleting the file deletes the day.
--- What the packed columns hold: symbol-server/store/packed.h, catalog_codec.c.
+-- What the packed columns hold: symbol-server/store/sqlite/cells/packed.h, catalog_codec.c.
 
 -- 'day': days since 1970; 'folded_through': journal position up to which this file has everything.
 CREATE TABLE facts (

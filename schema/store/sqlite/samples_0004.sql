@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Samples that came with a trace and a span (OTLP Link), for --trace-retention. They are in samples too. Minutes
--- first: old ones go by range. filter, data: symbol-server/store/spans.h.
+-- first: old ones go by range. filter, data: symbol-server/store/sqlite/cells/spans.h.
 CREATE TABLE spans (
   bucket INTEGER NOT NULL,
   tenant INTEGER NOT NULL,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → rows in the open group. */
 #include "symbol-server/store/clickhouse/adding.h"
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/moment_times.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, locations, stacks and series of a batch → ids, and rows where they are new. */
 #include "symbol-server/store/clickhouse/adding.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/clickhouse/id_set.h"
 #include "symbol-server/store/clickhouse/marks.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 enum { LOOK_BACK_S = 3600 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 static const char thread_label[] = "thread";
 

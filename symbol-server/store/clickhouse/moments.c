@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
-#include "symbol-server/store/moments.h"
+#include "symbol-server/store/rules/moment_times.h"
 
 struct moments_answer {
 	struct asking asking;

@@ -8,7 +8,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/clickhouse/samples_store.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 int64_t clickhouse_now_ms(void)
 {

@@ -14,14 +14,14 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
-#include "symbol-server/store/agent_table.h"
-#include "symbol-server/store/aging.h"
+#include "symbol-server/store/rules/agent_table.h"
+#include "symbol-server/store/rules/aging.h"
 #include "symbol-server/store/clickhouse/client.h"
 #include "symbol-server/store/clickhouse/definitions.h"
 #include "symbol-server/store/clickhouse/id_set.h"
-#include "symbol-server/store/report_window.h"
+#include "symbol-server/store/rules/report_window.h"
 #include "symbol-server/store/samples_engine.h"
-#include "symbol-server/store/sender_shares.h"
+#include "symbol-server/store/rules/sender_shares.h"
 
 enum {
 	GROUP_WAIT_MS = 50,         /* a group waits this long for company */

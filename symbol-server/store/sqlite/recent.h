@@ -8,7 +8,7 @@
 #define SYMBOL_SERVER_STORE_SQLITE_RECENT_H
 
 #include "common/buffer.h"
-#include "symbol-server/store/memory_table.h"
+#include "symbol-server/store/sqlite/cells/memory_table.h"
 
 enum {
 	RECENT_MINUTES = 20,         /* fifteen, and for how long a picture of them is looked at */

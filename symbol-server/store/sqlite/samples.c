@@ -14,8 +14,8 @@
 
 #include "common/log.h"
 #include "symbol-server/store/data_directory.h"
-#include "symbol-server/store/reserve.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/sqlite/reserve.h"
+#include "symbol-server/store/rules/tallies.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 #include "symbol-server/store/sqlite/intake/replay_losses.h"

@@ -3,7 +3,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_SERIES_CHOICE_H
 #define SYMBOL_SERVER_STORE_SQLITE_SERIES_CHOICE_H
 
-#include "symbol-server/store/catalog.h"
+#include "symbol-server/store/sqlite/dictionary/catalog.h"
 #include "symbol-server/store/limits.h"
 
 /* Sets is_wanted of the series from first (at least 1) up to those of the mark: 1 takes part, 0

@@ -4,8 +4,8 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_STATE_FILE_H
 #define SYMBOL_SERVER_STORE_SQLITE_STATE_FILE_H
 
-#include "symbol-server/store/agent_table.h"
-#include "symbol-server/store/report_window.h"
+#include "symbol-server/store/rules/agent_table.h"
+#include "symbol-server/store/rules/report_window.h"
 #include "symbol-server/store/sqlite/database.h"
 
 struct state_file;

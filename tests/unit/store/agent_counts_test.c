@@ -2,7 +2,7 @@
 /* Two agents whose reports name as many different losses and walk results as one report may: what
  * has no room of its own is counted under "other", and nothing is written beside the tables (the
  * sanitizer says so). */
-#include "symbol-server/store/agent_table.h"
+#include "symbol-server/store/rules/agent_table.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dictionary's tree of stacks: as many nodes as there are different ways down from the root,
  * counted here by comparing them, and every stack comes back frame by frame. */
-#include "symbol-server/store/catalog.h"
+#include "symbol-server/store/sqlite/dictionary/catalog.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/catalog_items.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_items.h"
 #include "tests/check.h"
 
 enum { STACKS = 600, DEPTH = 24, LOCATIONS = 40 };

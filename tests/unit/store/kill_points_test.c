@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "symbol-server/store/journal.h"
+#include "symbol-server/store/sqlite/journal/journal.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 #include "tests/unit/store/batches.h"
 

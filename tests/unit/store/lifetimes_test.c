@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
 
 #define LIFETIME(id_)  "\x1f" CONTEXT_LIFETIME "\x1e" id_
 #define COMMAND(text_) "\x1fprocess.command_line\x1e" text_

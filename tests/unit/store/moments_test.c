@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times of single samples as bytes: what goes in comes out, in order of time, and bytes that are
  * something else are refused. */
-#include "symbol-server/store/moments.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each host reported and lost in each step of a query's time. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_HOST_STEPS_H
-#define SYMBOL_SERVER_STORE_SQLITE_HOST_STEPS_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_HOST_STEPS_H
+#define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_HOST_STEPS_H
 
 #include "common/arena.h"
 #include "common/hash_table.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "symbol-server/store/sample_context.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/sqlite/answers/view.h"
 
 enum {

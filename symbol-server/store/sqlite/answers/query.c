@@ -9,7 +9,7 @@
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 enum {
 	RESULT_BYTES_MAX = 768 << 20,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/store/sqlite/answers/host_steps.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 enum { HOSTS_MAX = 1 << 20, NOT_WANTED = UINT32_MAX };
 

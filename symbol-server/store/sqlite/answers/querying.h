@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One samples_query() under way. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_QUERYING_H
-#define SYMBOL_SERVER_STORE_SQLITE_QUERYING_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERYING_H
+#define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERYING_H
 
 #include "symbol-server/store/sqlite/answers/view.h"
 

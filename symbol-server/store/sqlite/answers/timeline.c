@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/store/sqlite/answers/querying.h"
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 
 enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, ASK_ROWS = 64 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one query sees: for every day in range its dictionary, its file as of one transaction, and
  * the samples in memory that this transaction does not have. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_VIEW_H
-#define SYMBOL_SERVER_STORE_SQLITE_VIEW_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
+#define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
 
-#include "symbol-server/store/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
 #include "symbol-server/store/limits.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 

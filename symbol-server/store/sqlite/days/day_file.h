@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples-YYYYMMDD.db: writing what a fold brings, reading what a query wants. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_DAY_FILE_H
-#define SYMBOL_SERVER_STORE_SQLITE_DAY_FILE_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_DAY_FILE_H
+#define SYMBOL_SERVER_STORE_SQLITE_DAYS_DAY_FILE_H
 
-#include "symbol-server/store/catalog.h"
-#include "symbol-server/store/packed.h"
+#include "symbol-server/store/sqlite/dictionary/catalog.h"
+#include "symbol-server/store/sqlite/cells/packed.h"
 #include "symbol-server/store/sqlite/database.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
 
 enum { TRIES = 64 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can still be read of a damaged day's file, as a new file. Damage costs the rows in the pages
  * that it hit: what those had of samples is in the accounts as lost, for the reason "damaged". */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_DAY_SALVAGE_H
-#define SYMBOL_SERVER_STORE_SQLITE_DAY_SALVAGE_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_DAY_SALVAGE_H
+#define SYMBOL_SERVER_STORE_SQLITE_DAYS_DAY_SALVAGE_H
 
-#include "symbol-server/store/catalog.h"
+#include "symbol-server/store/sqlite/dictionary/catalog.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 
 #define SALVAGE_REASON "damaged" /* of samples that are lost */

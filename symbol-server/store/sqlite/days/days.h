@@ -6,13 +6,13 @@
  * store's first. Under neither is a file touched, read or closed, nor a dictionary freed: a day is
  * used (users), or what goes is taken out of it, and the work is done outside. Who uses a day keeps
  * it, its dictionary and its numbers. Of this folder and its rooms only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_H
-#define SYMBOL_SERVER_STORE_SQLITE_DAYS_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_DAYS_H
+#define SYMBOL_SERVER_STORE_SQLITE_DAYS_DAYS_H
 
 #include <pthread.h>
 
 #include "common/log.h"
-#include "symbol-server/store/aging.h"
+#include "symbol-server/store/rules/aging.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 
 enum {

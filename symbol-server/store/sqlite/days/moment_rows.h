@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When single samples were taken: a day file's table, and what of it a query sees. Of this folder
  * only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_MOMENT_ROWS_H
-#define SYMBOL_SERVER_STORE_SQLITE_MOMENT_ROWS_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_MOMENT_ROWS_H
+#define SYMBOL_SERVER_STORE_SQLITE_DAYS_MOMENT_ROWS_H
 
-#include "symbol-server/store/moments.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/answers/view.h"
 
 /* Sorts moments. row's sums are not looked at. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples with a trace and a span: a day file's table, and what of it a query sees. Of this folder
  * only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_SPAN_ROWS_H
-#define SYMBOL_SERVER_STORE_SQLITE_SPAN_ROWS_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_SPAN_ROWS_H
+#define SYMBOL_SERVER_STORE_SQLITE_DAYS_SPAN_ROWS_H
 
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/answers/view.h"
 
 /* Sorts spans. row's sums are not looked at. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 enum {
 	PREFETCH_AHEAD = 12, /* samples */

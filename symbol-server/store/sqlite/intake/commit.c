@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "symbol-server/store/sqlite/intake/record_run.h"
 #include "symbol-server/store/sqlite/intake/replay_losses.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 enum {
 	APPLY_SLICE = 64, /* records applied before others get the lock */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "symbol-server/store/journal.h"
+#include "symbol-server/store/sqlite/journal/journal.h"
 
 static bool see_pair(void *context, const struct packed_pair *pair)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record's samples as the run that memory keeps (packed.h). Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_RECORD_RUN_H
-#define SYMBOL_SERVER_STORE_SQLITE_RECORD_RUN_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_INTAKE_RECORD_RUN_H
+#define SYMBOL_SERVER_STORE_SQLITE_INTAKE_RECORD_RUN_H
 
-#include "symbol-server/store/record.h"
+#include "symbol-server/store/sqlite/journal/record.h"
 
 /* What a profile's samples come to; reading stops at the first that refers nowhere. */
 struct pair_sums {

@@ -6,7 +6,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/day_salvage.h"
-#include "symbol-server/store/tallies.h"
+#include "symbol-server/store/rules/tallies.h"
 
 enum { LOSSES_MAX = 1 << 20 };
 

@@ -3,10 +3,10 @@
  * (catalog_mend()), so that the others can be used; its samples are accounted for as lost: by the
  * counters that its agent sends next, or by who refers to its series. Of this folder only; all
  * under the lock. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_REPLAY_LOSSES_H
-#define SYMBOL_SERVER_STORE_SQLITE_REPLAY_LOSSES_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_INTAKE_REPLAY_LOSSES_H
+#define SYMBOL_SERVER_STORE_SQLITE_INTAKE_REPLAY_LOSSES_H
 
-#include "symbol-server/store/record.h"
+#include "symbol-server/store/sqlite/journal/record.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 /* catalog_decode() that makes up what is missing; false with ERROR_FORMAT when it had to, or could

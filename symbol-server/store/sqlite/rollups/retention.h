@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes when: retention.c decides, reduce.c takes a day's minutes away, disk_bytes.c measures.
  * Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_RETENTION_H
-#define SYMBOL_SERVER_STORE_SQLITE_RETENTION_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_RETENTION_H
+#define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_RETENTION_H
 
 #include "symbol-server/store/sqlite/samples_store.h"
 

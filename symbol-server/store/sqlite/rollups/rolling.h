@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of one table added up into roll-ups of another or the same: what its three files share. Of
  * this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLING_H
-#define SYMBOL_SERVER_STORE_SQLITE_ROLLING_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLING_H
+#define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLING_H
 
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 

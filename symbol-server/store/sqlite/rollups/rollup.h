@@ -2,10 +2,10 @@
 /* Adding up: minutes of a day to ten minutes in the same file. What a roll-up stands for is in the
  * same transaction as its rows, so that a crash anywhere leaves each sample in exactly one of the
  * two. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUP_H
-#define SYMBOL_SERVER_STORE_SQLITE_ROLLUP_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
+#define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
 
-#include "symbol-server/store/series_labels.h"
+#include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 enum {

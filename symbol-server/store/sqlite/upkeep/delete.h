@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deleting samples by what they are of. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_DELETE_H
-#define SYMBOL_SERVER_STORE_SQLITE_DELETE_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETE_H
+#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETE_H
 
 #include "symbol-server/store/sqlite/samples_store.h"
 

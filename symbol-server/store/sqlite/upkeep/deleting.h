@@ -3,12 +3,12 @@
  * delete_threads.c rewrites rows of which some threads go, delete_accounts.c says in the hosts'
  * accounts what went, delete_sums.c deletes out of roll-ups that cannot be made again. Of this
  * folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_DELETING_H
-#define SYMBOL_SERVER_STORE_SQLITE_DELETING_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
+#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
 
-#include "symbol-server/store/lifetimes.h"
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 

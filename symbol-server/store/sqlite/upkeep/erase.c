@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "symbol-server/store/catalog_items.h"
-#include "symbol-server/store/lifetimes.h"
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_items.h"
+#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was deleted leaves the files wholly: names that nothing refers to any more, and the room.
  * Of this folder and the fold thread. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_ERASE_H
-#define SYMBOL_SERVER_STORE_SQLITE_ERASE_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_ERASE_H
+#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_ERASE_H
 
 #include "symbol-server/store/sqlite/samples_store.h"
 

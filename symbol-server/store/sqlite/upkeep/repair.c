@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "symbol-server/store/data_directory.h"
-#include "symbol-server/store/journal.h"
+#include "symbol-server/store/sqlite/journal/journal.h"
 #include "symbol-server/store/samples.h"
 #include "symbol-server/store/sqlite/days/day_salvage.h"
 #include "symbol-server/store/sqlite/upkeep/verify.h"

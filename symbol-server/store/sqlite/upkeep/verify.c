@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbol-server/store/journal.h"
-#include "symbol-server/store/moments.h"
-#include "symbol-server/store/record.h"
-#include "symbol-server/store/spans.h"
+#include "symbol-server/store/sqlite/journal/journal.h"
+#include "symbol-server/store/sqlite/cells/moments.h"
+#include "symbol-server/store/sqlite/journal/record.h"
+#include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
 #include "symbol-server/store/sqlite/upkeep/verify.h"

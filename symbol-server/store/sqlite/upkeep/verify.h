@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Of this folder only: data_verify() is data_directory.h's. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_VERIFY_H
-#define SYMBOL_SERVER_STORE_SQLITE_VERIFY_H
+#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_VERIFY_H
+#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_VERIFY_H
 
 #include <stdbool.h>
 #include <stddef.h>
