@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "symbol-server/ingest/ingest.h"
+#include "symbol-server/store/samples.h"
 
 enum {
 	CLOCK_SENDERS = 256, /* places; of more senders those heard last */

@@ -8,7 +8,7 @@
 #include "common/arena.h"
 #include "symbol-server/ingest/texts.h"
 #include "symbol-server/ingest/wire.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/sample_batch.h"
 
 enum { /* field numbers of ProfilesDictionary */
        TABLE_MAPPINGS = 1,

@@ -9,7 +9,7 @@
 
 #include "common/arena.h"
 #include "common/error.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/sample_batch.h"
 
 struct ingest_rejects {    /* what a partial success reports */
 	unsigned profiles; /* refused profiles */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/sample_batch.h"
 
 enum {
 	LIMITED_NAMES_MAX = 256,   /* labels of attributes */

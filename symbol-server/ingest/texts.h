@@ -3,8 +3,9 @@
 #ifndef SYMBOL_SERVER_INGEST_TEXTS_H
 #define SYMBOL_SERVER_INGEST_TEXTS_H
 
+#include "common/arena.h"
 #include "symbol-server/ingest/wire.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/sample_batch.h"
 
 /* The bytes themselves when they are UTF-8 (RFC 3629) without NUL; else a copy in the arena with
  * every invalid byte and NUL as U+FFFD. Control characters stay: each format escapes its own. The

@@ -14,7 +14,7 @@
 #include "symbol-server/flamegraph/accounting.h"
 #include "symbol-server/flamegraph/flame_tree.h"
 #include "symbol-server/query/pattern.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
 enum demangle_mode { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NONE };

@@ -10,7 +10,7 @@
 #include "common/arena.h"
 #include "common/error.h"
 #include "symbol-server/query/selector.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 enum {
 	QUERY_GROUPS_MAX = 8,

@@ -11,7 +11,7 @@
 
 #include "common/arena.h"
 #include "common/error.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 enum { SELECTOR_TEXT_MAX = 8192, SELECTOR_MATCHERS_MAX = 32 };
 

@@ -5,7 +5,7 @@
 #ifndef SYMBOL_SERVER_STORE_LIMITS_H
 #define SYMBOL_SERVER_STORE_LIMITS_H
 
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 struct limit_watch { /* of one call */
 	struct samples_limits limits;

@@ -9,7 +9,7 @@
 
 #include "common/arena.h"
 #include "common/hash_table.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_state.h"
 
 enum {
 	AGENTS_MAX = 64 << 10, /* the one not heard for longest makes room */

@@ -5,7 +5,7 @@
 #define SYMBOL_SERVER_STORE_RULES_SERIES_LABELS_H
 
 #include "common/hash_table.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 /* The same names and values in the same order; equal ones have one hash. */
 bool series_labels_equal(const struct series_labels *a, const struct series_labels *b);

@@ -5,7 +5,7 @@
 #ifndef SYMBOL_SERVER_STORE_RULES_TALLIES_H
 #define SYMBOL_SERVER_STORE_RULES_TALLIES_H
 
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 /* Names of what the store counts itself, of any type: samples that are stored under their host's
  * series "other", and without their stack, because their sender had its share of the room. */

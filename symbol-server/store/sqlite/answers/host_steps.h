@@ -5,7 +5,7 @@
 
 #include "common/arena.h"
 #include "common/hash_table.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 enum { HOST_STEPS_MAX = 1 << 20 }; /* more are left out, all of them */
 

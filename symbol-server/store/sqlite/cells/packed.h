@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/buffer.h"
-#include "symbol-server/store/samples.h"
+#include "symbol-server/store/samples_query.h"
 
 struct packed_pair {
 	uint32_t thread, stack; /* string and stack numbers of the day's catalog */
