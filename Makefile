@@ -65,7 +65,7 @@ skeletons := $(patsubst bpf/%.bpf.c,$(BUILD)/bpf/%.skel.h,$(wildcard bpf/*.bpf.c
 AGENT_LIBS  = -Wl,-Bstatic -lbpf -lelf -lz -lprotobuf-c -lnettle -lseccomp -lssl -lcrypto \
 	      -Wl,-Bdynamic -ldl
 SERVER_LIBS = -lmicrohttpd -lsqlite3 -lelf -lcurl -lprotobuf-c -lnettle -lseccomp \
-	      -lzstd -lz -ldeflate -llzma -larchive -lcjson -lre2 -liberty -lstdc++ -lm
+	      -lzstd -lz -ldeflate -llzma -lcjson -lre2 -liberty -lstdc++ -lm
 
 all: $(BUILD)/farflame-agent $(BUILD)/farflame-server $(BUILD)/libfarflame-malloc.so
 

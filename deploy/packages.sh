@@ -6,11 +6,11 @@
 packages_build="ca-certificates gcc g++ make libc6-dev clang bpftool esbuild gzip
 	libbpf-dev libelf-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler
 	nettle-dev libseccomp-dev libssl-dev libmicrohttpd-dev libsqlite3-dev libcurl4-openssl-dev
-	libzstd-dev libdeflate-dev libre2-dev libiberty-dev libarchive-dev liblzma-dev libcjson-dev"
+	libzstd-dev libdeflate-dev libre2-dev libiberty-dev liblzma-dev libcjson-dev"
 packages_quickstart="$packages_build curl jq procps libc6-dbg"
 packages_tests="$packages_quickstart clang-format-14 libclang-rt-14-dev python3 python3-protobuf binutils
 	elfutils debuginfod gdb llvm-19 lld linux-perf strace rustc golang-go default-jdk-headless nodejs file util-linux iproute2
-	qemu-system-x86 qemu-utils dwz rpm libarchive-tools seabios busybox-static cpio kmod chromium clickhouse-server sqlite3 xz-utils
+	qemu-system-x86 qemu-utils dwz seabios busybox-static cpio kmod chromium clickhouse-server sqlite3 xz-utils
 	libtcmalloc-minimal4 libjemalloc2 prometheus systemd openssl"
 # Some packages of nodejs bring npm with them, and then Debian's own cannot be installed.
 command -v npm >/dev/null || packages_tests="$packages_tests npm"

@@ -49,7 +49,6 @@ protobuf-c/                                common/otlp symbol-server/api/ schema
 microhttpd.h                               symbol-server/http/
 sqlite3.h                                  symbol-server/store/
 libelf.h gelf.h nlist.h elfutils/elf-knowledge.h elfutils/version.h  common/elf_image symbol-server/symbolize/convert/debug_ node-agent/kernel/
-archive.h archive_entry.h                  symbol-server/symbolize/sources/package_files
 lzma.h lzma/                               symbol-server/symbolize/convert/gnu_debugdata
 cjson/                                     symbol-server/api/
 zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table symbol-server/symbolize/dwarf/section_inflate

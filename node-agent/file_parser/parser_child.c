@@ -237,7 +237,7 @@ static bool enter_sandbox(struct error *err)
 					      .has_socket = true};
 	const struct timeval idle = {.tv_sec = FILE_IDLE_SECONDS};
 
-	prctl(PR_SET_NAME, "farflame-unwind");
+	prctl(PR_SET_NAME, FILE_PARSER_NAME);
 	if (getpriority(PRIO_PROCESS, 0) < NICE)
 		setpriority(PRIO_PROCESS, 0, NICE);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

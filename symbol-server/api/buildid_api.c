@@ -84,8 +84,6 @@ static void send_file(struct http_request *request, struct http_response *respon
 
 	add_number(request, response, "X-DEBUGINFOD-SIZE", length);
 	answer_header(response, "X-DEBUGINFOD-FILE", keep_text(request, file->name));
-	if (*file->archive)
-		answer_header(response, "X-DEBUGINFOD-ARCHIVE", keep_text(request, file->archive));
 	if (is_too_large(request, length)) {
 		snprintf(sentence, sizeof(sentence),
 			 "it has %" PRIu64 " bytes, more than X-DEBUGINFOD-MAXSIZE", length);

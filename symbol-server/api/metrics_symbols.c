@@ -95,14 +95,11 @@ static void put_directories(struct buffer *out, struct symbol_directories *direc
 
 	symbol_directories_progress(directories, &now);
 	GAUGE("symbol_dir_read", now.first_pass_done,
-	      "1: all symbol directories and the packages there were read once.");
+	      "1: all symbol directories were read once.");
 	GAUGE("symbol_dir_files", now.files, "Files in symbol directories.");
 	GAUGE("symbol_dir_elf_files", now.elf_files, "ELF files among them.");
-	GAUGE("symbol_dir_packages", now.packages, "Packages among them.");
-	GAUGE("symbol_dir_packages_left", now.packages_left, "Packages that are yet to be read.");
-	GAUGE("symbol_dir_packages_refused", now.packages_refused,
-	      "Packages that could not be read.");
-	GAUGE("symbol_dir_members", now.members, "ELF files in packages.");
+	GAUGE("symbol_dir_packages", now.packages,
+	      "Packages among them, which are not read: a debuginfod reads such.");
 	GAUGE("symbol_dir_unreadable", now.unreadable + now.damaged,
 	      "Files and folders of symbol directories that could not be read.");
 	GAUGE("symbol_dir_left_out", now.left_out,
@@ -110,13 +107,6 @@ static void put_directories(struct buffer *out, struct symbol_directories *direc
 	GAUGE("symbol_dir_not_answering", now.not_answering,
 	      "Symbol directories whose file system does not answer.");
 	GAUGE("symbol_dir_index_bytes", now.bytes, "Memory of the index of symbol directories.");
-	GAUGE("unpacked_bytes", now.unpacked_bytes_kept, "Bytes of files kept out of packages.");
-	COUNTER("package_bytes_read_total", now.package_bytes_read, "Bytes of packages indexed.");
-	COUNTER("unpacked_total", now.unpacked, "Files unpacked from packages.");
-	COUNTER("unpacked_reused_total", now.unpacked_reused,
-		"Files from packages that were still there.");
-	COUNTER("unpacked_failed_total", now.unpacked_failed,
-		"Files that could not be unpacked from their packages.");
 	COUNTER("debuglinks_refused_total", now.wrong_checksums,
 		"Files of the name in .gnu_debuglink with another checksum.");
 }

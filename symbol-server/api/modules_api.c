@@ -292,9 +292,6 @@ static void put_directories(struct json *json, struct symbol_directories *direct
 	json_key_uint(json, "files", now.files);
 	json_key_uint(json, "elf_files", now.elf_files);
 	json_key_uint(json, "packages", now.packages);
-	json_key_uint(json, "packages_left", now.packages_left);
-	json_key_uint(json, "packages_refused", now.packages_refused);
-	json_key_uint(json, "members", now.members);
 	json_key_uint(json, "links", now.links);
 	json_key_uint(json, "unreadable", now.unreadable);
 	json_key_uint(json, "damaged", now.damaged);

@@ -110,10 +110,8 @@ static bool take_file(struct found_files *files, size_t number, const struct bui
 		snprintf(out->name, sizeof(out->name), "%s%s", build_id_format(id, hex),
 			 kind == MODULE_FILE_DEBUG ? ".debug" : "");
 	} else {
-		const struct symbol_place *place = &files->places[number - files->uploads];
-
-		name_from_path(place->file, out->name, sizeof(out->name));
-		name_from_path(place->archive, out->archive, sizeof(out->archive));
+		name_from_path(files->places[number - files->uploads].file, out->name,
+			       sizeof(out->name));
 	}
 	files->fds[number] = files->fds[--files->count]; /* it is not closed with the others */
 	return true;
@@ -328,8 +326,8 @@ bool symbolizer_lacks_file(struct symbolizer *symbolizer, const struct build_id 
 	module = module_list_find(&symbolizer->modules, id);
 	has_lines = module && module->quality == QUALITY_DWARF;
 	pthread_mutex_unlock(&symbolizer->lock);
-	/* Not opened: what lies in a package would have to be unpacked. With debug information in
-	 * it, it has been converted already, or is sent for nothing. */
+	/* Not opened: with debug information in it, it has been converted already, or is sent for
+	 * nothing. */
 	if (kind == MODULE_FILE_DEBUG ? has_lines
 				      : symbol_directories_has(symbolizer->directories, id))
 		return false;

@@ -22,12 +22,10 @@ enum module_file_kind {
 struct module_file {
 	int fd; /* the caller's */
 	uint64_t bytes;
-	char name[256];    /* of the file; printable ASCII */
-	char archive[256]; /* of the package it is from; "" none */
+	char name[256]; /* of the file; printable ASCII */
 };
 
-/* Opens the best one of its kind. May take long where it is in a package. ERROR_NOT_FOUND: err says
- * what of the module there is. */
+/* Opens the best one of its kind. ERROR_NOT_FOUND: err says what of the module there is. */
 bool symbolizer_open_file(struct symbolizer *symbolizer, const struct build_id *id,
 			  enum module_file_kind kind, struct module_file *out, struct error *err);
 

@@ -158,8 +158,6 @@ static bool open_sources(struct symbolizer *symbolizer, const struct symbolizer_
 		&(struct symbol_directories_options){
 			.paths = options->symbol_dirs,
 			.count = options->symbol_dir_count,
-			.cache_directory = cache,
-			.stop_fd = symbolizer->stop_fd,
 			.found = file_appeared,
 			.context = symbolizer,
 		},

@@ -70,7 +70,7 @@ static void read_facts(struct candidate *file)
 	free(image);
 }
 
-/* What says that a file is another one: not its inode where it is downloaded or unpacked anew. */
+/* What says that a file is another one: not its inode where it is downloaded anew. */
 static uint64_t fingerprint_of(const struct candidate *file, const struct stat *stat,
 			       const char *place, bool is_lasting)
 {
@@ -114,15 +114,8 @@ static void find_in_directories(struct symbolizer *symbolizer, const struct buil
 							FILES_MAX - files->count)
 			      : 0;
 
-	for (size_t i = 0; i < count; i++) {
-		char place[PATH_MAX + 8];
-		bool is_packed = *places[i].archive;
-
-		/* The end of a long path says more than its beginning. */
-		snprintf(place, sizeof(place), "%.*s%s%.*s", PATH_MAX / 2, places[i].file,
-			 is_packed ? " in " : "", PATH_MAX / 2, places[i].archive);
-		add_candidate(files, fds[i], "directory", place, !is_packed);
-	}
+	for (size_t i = 0; i < count; i++)
+		add_candidate(files, fds[i], "directory", places[i].file, true);
 	free(places);
 }
 

@@ -14,7 +14,7 @@
 
 enum {
 	NAMES_FIRST_BYTES = 2 << 20, /* debug files from this size on get their names first */
-	LOOK_THREADS = 4,            /* unpacking a package can hold one up for a while */
+	LOOK_THREADS = 4,            /* a folder that does not answer holds one up */
 	MISS_FIRST_MS = 10 * 60 * 1000,
 	BUSY_MS = 10 * 1000,
 	MISS_MAX_MS = 24 * 60 * 60 * 1000,

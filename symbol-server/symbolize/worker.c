@@ -24,7 +24,6 @@
 #include "common/self_path.h"
 #include "symbol-server/symbolize/convert/debug_needs.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
-#include "symbol-server/symbolize/sources/package_files.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"
 
 enum {
@@ -385,7 +384,6 @@ static void convert_main(int argc, char **argv)
 
 void symbol_worker_main(int argc, char **argv)
 {
-	package_files_main(argc, argv);
 	if (argc < 2 || (strcmp(argv[1], SYMBOL_WORKER_CONVERT) != 0 &&
 			 strcmp(argv[1], SYMBOL_WORKER_FETCH) != 0))
 		return;

@@ -47,7 +47,7 @@ def seeds(*names):
 REPORTS = seeds("tests/golden/otlp/*.bin", "deploy/recorded/*.otlp.gz", "tests/fuzz/corpus/otlp*/*", "tests/fuzz/corpus/spans/*")
 DOCUMENTS = seeds("tests/fuzz/corpus/symbolicate/*")
 FILES = seeds("tests/fuzz/corpus/dwarf/*", "tests/fuzz/corpus/elf_*/*", "tests/fuzz/corpus/upload_sniff/*", "tests/fuzz/corpus/go_*/*",
-              "tests/fuzz/corpus/kallsyms/*", "tests/fuzz/corpus/symbol_list/*", "tests/fuzz/corpus/package_files/*")
+              "tests/fuzz/corpus/kallsyms/*", "tests/fuzz/corpus/symbol_list/*")
 IDS = ("0123456789abcdef0123456789abcdef01234567", "00", "zz", "ab" * 64, "..%2f..%2fetc%2fpasswd")
 
 

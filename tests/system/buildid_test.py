@@ -359,37 +359,5 @@ def test_federation():
     far.stop()
 
 
-def test_package():
-    """A file inside of a package."""
-    if not shutil.which("dpkg-deb"):
-        skip("needs dpkg-deb")
-        return
-    folder, tree = os.path.join(WORK, "packages"), os.path.join(WORK, "tree")
-    place = os.path.join(tree, "usr/lib/debug/.build-id", state["id"][:2])
-    for path in (folder, place, os.path.join(tree, "DEBIAN")):
-        os.makedirs(path)
-    shutil.copy(state["debug"], os.path.join(place, state["id"][2:] + ".debug"))
-    open(os.path.join(tree, "DEBIAN/control"), "w").write(
-        "Package: program-dbgsym\nVersion: 1\nArchitecture: amd64\nMaintainer: nobody <nobody@localhost>\nDescription: x\n")
-    sh("dpkg-deb", "-b", tree, folder, check=True)
-    server = Server("--symbol-dir", folder, data="package", log="package.log")
-    path = "/buildid/%s/debuginfo" % state["id"]
-    check(wait_for(lambda: served(server.port, state["id"]), 40), "the server has read the package")
-    ours = ask(server.port, "GET", path)
-    check(ours[2] == open(state["debug"], "rb").read(), "the file in it, whole")
-    equal(ours[1]["X-DEBUGINFOD-ARCHIVE"], "program-dbgsym_1_amd64.deb", "with the package's name")
-    check(ask(server.port, "GET", path, {"Range": "bytes=9-99"})[2] == ours[2][9:100], "or a part of it")
-    if shutil.which("bsdtar"):  # debuginfod's own reader of .deb
-        daemon, port = start_debuginfod("-U", folder)
-        check(wait_for(lambda: served(port, state["id"]), 30), "debuginfod has read the package")
-        theirs = ask(port, "GET", path)
-        check(ours[2] == theirs[2], "the same bytes as debuginfod's")
-        for name in ("X-DEBUGINFOD-SIZE", "X-DEBUGINFOD-ARCHIVE", "X-DEBUGINFOD-FILE"):
-            equal(ours[1][name], os.path.basename(theirs[1][name]), name)
-        end(daemon)
-    else:
-        skip("debuginfod reads packages by bsdtar (libarchive-tools)")
-    server.stop()
+run(test_like_debuginfod, test_sources, test_uploads, test_federation)
 
-
-run(test_like_debuginfod, test_sources, test_uploads, test_federation, test_package)

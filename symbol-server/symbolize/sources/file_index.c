@@ -22,22 +22,14 @@ struct entry {
 	uint64_t fingerprint;
 };
 
-struct folder {
-	uint32_t path;
-	uint32_t first, count; /* of a package */
-	bool is_package;
-	uint64_t fingerprint;
-};
-
 struct file_index {
 	struct entry *entries;
-	struct folder *folders;
+	uint32_t *folders; /* their paths, in text */
 	uint64_t *others;
 	char *text;
 	uint32_t *by_fingerprint; /* numbers of entries; once sealed */
-	uint32_t *packages;       /* numbers of folders, by fingerprint; once sealed */
 	size_t count, room, folder_count, folder_room, other_count, other_room, text_used,
-		text_room, package_count;
+		text_room;
 	struct hash_table by_id, by_name; /* the first of each id, of each base name */
 };
 
@@ -79,7 +71,6 @@ void file_index_free(struct file_index *index)
 	free(index->others);
 	free(index->text);
 	free(index->by_fingerprint);
-	free(index->packages);
 	free(index);
 }
 
@@ -114,19 +105,16 @@ static char *add_text(struct file_index *index, size_t length, uint32_t *offset)
 	return index->text + *offset;
 }
 
-int64_t file_index_add_folder(struct file_index *index, const char *path, bool is_package,
-			      uint64_t fingerprint)
+int64_t file_index_add_folder(struct file_index *index, const char *path)
 {
-	struct folder folder = {.first = (uint32_t)index->count,
-				.is_package = is_package,
-				.fingerprint = fingerprint};
+	uint32_t folder;
 	size_t length = strlen(path) + 1;
 	char *text;
 
 	if (!grow(&index->folders, sizeof(folder), index->folder_count, 1, FOLDERS_MAX,
 		  &index->folder_room))
 		return FILE_INDEX_NONE;
-	text = add_text(index, length, &folder.path);
+	text = add_text(index, length, &folder);
 	if (!text)
 		return FILE_INDEX_NONE;
 	memcpy(text, path, length);
@@ -207,7 +195,6 @@ bool file_index_add(struct file_index *index, int64_t folder, const char *name,
 		memcpy(text + 2, id->bytes, id_length);
 	memcpy(text + 2 + id_length, name, length);
 	index->entries[index->count++] = entry;
-	index->folders[folder].count++;
 	return (!id_length || link_id(index, number, id)) &&
 	       (content & FILE_HAS_GNU_ID || link_name(index, number, file_base_name(name)));
 }
@@ -241,14 +228,6 @@ static int compare_entries(const void *one, const void *other, void *context)
 			       entries[*(const uint32_t *)other].fingerprint);
 }
 
-static int compare_packages(const void *one, const void *other, void *context)
-{
-	const struct folder *folders = context;
-
-	return compare_numbers(folders[*(const uint32_t *)one].fingerprint,
-			       folders[*(const uint32_t *)other].fingerprint);
-}
-
 static bool sort_entries(struct file_index *index)
 {
 	index->by_fingerprint = malloc((index->count + 1) * sizeof(*index->by_fingerprint));
@@ -258,22 +237,6 @@ static bool sort_entries(struct file_index *index)
 		index->by_fingerprint[i] = (uint32_t)i;
 	qsort_r(index->by_fingerprint, index->count, sizeof(*index->by_fingerprint),
 		compare_entries, index->entries);
-	return true;
-}
-
-static bool sort_packages(struct file_index *index)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < index->folder_count; i++)
-		count += index->folders[i].is_package;
-	index->packages = malloc((count + 1) * sizeof(*index->packages));
-	if (!index->packages)
-		return false;
-	for (size_t i = 0; i < index->folder_count; i++)
-		if (index->folders[i].is_package)
-			index->packages[index->package_count++] = (uint32_t)i;
-	qsort_r(index->packages, count, sizeof(*index->packages), compare_packages, index->folders);
 	return true;
 }
 
@@ -292,7 +255,7 @@ bool file_index_seal(struct file_index *index)
 {
 	if (index->other_count)
 		qsort(index->others, index->other_count, sizeof(*index->others), compare_others);
-	return sort_entries(index) && sort_packages(index);
+	return sort_entries(index);
 }
 
 void file_index_trim(struct file_index *index)
@@ -323,28 +286,6 @@ int64_t file_index_find(const struct file_index *index, uint64_t fingerprint)
 	if (index->by_fingerprint && low < index->count &&
 	    index->entries[index->by_fingerprint[low]].fingerprint == fingerprint)
 		return index->by_fingerprint[low];
-	return FILE_INDEX_NONE;
-}
-
-int64_t file_index_find_package(const struct file_index *index, uint64_t fingerprint,
-				int64_t *first, int64_t *count)
-{
-	size_t low = 0, high = index->package_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct folder *folder = &index->folders[index->packages[middle]];
-
-		if (folder->fingerprint == fingerprint) {
-			*first = folder->first;
-			*count = folder->count;
-			return index->packages[middle];
-		}
-		if (folder->fingerprint < fingerprint)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return FILE_INDEX_NONE;
 }
 
@@ -379,8 +320,7 @@ int64_t file_index_find_guid(const struct file_index *index, const uint8_t first
 	for (uint32_t i = hash_table_first(&index->by_id, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(&index->by_id, hash, &probe)) {
 		id_of(index, &index->entries[i], &there);
-		if (there.length >= FILE_GUID_BYTES &&
-		    !memcmp(there.bytes, first, FILE_GUID_BYTES))
+		if (there.length >= FILE_GUID_BYTES && !memcmp(there.bytes, first, FILE_GUID_BYTES))
 			return i;
 	}
 	return FILE_INDEX_NONE;
@@ -411,26 +351,11 @@ int64_t file_index_next_name(const struct file_index *index, int64_t file)
 void file_index_view(const struct file_index *index, int64_t file, struct file_view *view)
 {
 	const struct entry *entry = &index->entries[file];
-	const struct folder *folder = &index->folders[entry->folder];
 
-	view->folder = index->text + folder->path;
+	view->folder = index->text + index->folders[entry->folder];
 	view->name = name_of(index, entry);
 	view->content = (uint8_t)index->text[entry->text];
-	view->is_packaged = folder->is_package;
-	view->folder_fingerprint = folder->fingerprint;
 	id_of(index, entry, &view->id);
-}
-
-void file_index_each_package(const struct file_index *index,
-			     void (*each)(void *context, const char *path, uint64_t fingerprint,
-					  int64_t first, int64_t count),
-			     void *context)
-{
-	for (size_t i = 0; i < index->folder_count; i++)
-		if (index->folders[i].is_package)
-			each(context, index->text + index->folders[i].path,
-			     index->folders[i].fingerprint, index->folders[i].first,
-			     index->folders[i].count);
 }
 
 size_t file_index_bytes(const struct file_index *index)
@@ -441,6 +366,5 @@ size_t file_index_bytes(const struct file_index *index)
 	       index->folder_room * sizeof(*index->folders) +
 	       index->other_room * sizeof(*index->others) + index->text_room +
 	       (index->by_fingerprint ? index->count * sizeof(uint32_t) : 0) +
-	       index->package_count * sizeof(uint32_t) +
 	       slots * (sizeof(struct hash_slot) + sizeof(uint32_t));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which symbol files a directory tree has: by build-id, by name, and by fingerprint, so that what
  * did not change need not be read again. Made for a million files: 24 bytes, a name and an id each,
- * folders' paths once. Packages are folders whose files are their members. */
+ * folders' paths once. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_INDEX_H
 #define SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_INDEX_H
 
@@ -31,8 +31,6 @@ struct file_view { /* its texts live until the index is changed */
 	const char *folder, *name;
 	struct build_id id; /* length 0: none */
 	unsigned content;
-	bool is_packaged; /* folder is a package, name a path inside of it */
-	uint64_t folder_fingerprint;
 };
 
 struct file_index;
@@ -40,10 +38,8 @@ struct file_index;
 struct file_index *file_index_new(void); /* NULL: no memory */
 void file_index_free(struct file_index *index);
 
-/* The folder's number, or FILE_INDEX_NONE at a limit. Its files are added before the next folder
- * with files comes, if it is a package. */
-int64_t file_index_add_folder(struct file_index *index, const char *path, bool is_package,
-			      uint64_t fingerprint);
+/* The folder's number, or FILE_INDEX_NONE at a limit. */
+int64_t file_index_add_folder(struct file_index *index, const char *path);
 /* False: at a limit. id may be NULL. */
 bool file_index_add(struct file_index *index, int64_t folder, const char *name,
 		    const struct build_id *id, unsigned content, uint64_t fingerprint);
@@ -58,9 +54,6 @@ void file_index_trim(struct file_index *index);
 bool file_index_seal(struct file_index *index);
 bool file_index_has_other(const struct file_index *index, uint64_t fingerprint);
 int64_t file_index_find(const struct file_index *index, uint64_t fingerprint);
-/* A package's folder, and its files: numbers from *first on. */
-int64_t file_index_find_package(const struct file_index *index, uint64_t fingerprint,
-				int64_t *first, int64_t *count);
 
 /* At any time. The next one: with the same id, or with the same base name (only files without a
  * GNU build-id are found by name). */
@@ -72,11 +65,6 @@ int64_t file_index_find_name(const struct file_index *index, const char *base_na
 int64_t file_index_next_name(const struct file_index *index, int64_t file);
 
 void file_index_view(const struct file_index *index, int64_t file, struct file_view *view);
-/* Calls each for every package there is. */
-void file_index_each_package(const struct file_index *index,
-			     void (*each)(void *context, const char *path, uint64_t fingerprint,
-					  int64_t first, int64_t count),
-			     void *context);
 size_t file_index_bytes(const struct file_index *index);
 
 const char *file_base_name(const char *path);

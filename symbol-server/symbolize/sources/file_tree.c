@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/symbolize/sources/file_tree.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "symbol-server/symbolize/sources/file_tree_state.h"
-#include "symbol-server/symbolize/sources/package_notes.h"
 
 enum {
 	SCAN_EVERY_MS = 30 * 1000,
@@ -35,22 +32,11 @@ static void wait_until(struct file_tree *tree, int64_t early_ms, int64_t late_ms
 	}
 }
 
-static void load_notes(struct file_tree *tree)
-{
-	struct file_index *noted = *tree->notes ? package_notes_load(tree->notes) : NULL;
-
-	pthread_mutex_lock(&tree->lock);
-	tree->index = noted;
-	pthread_mutex_unlock(&tree->lock);
-}
-
 static void tree_free(struct file_tree *tree)
 {
 	file_opener_stop(tree->opener);
 	file_index_free(tree->index);
 	file_index_free(tree->next);
-	if (tree->stop_fd >= 0)
-		close(tree->stop_fd);
 	pthread_cond_destroy(&tree->wake);
 	pthread_mutex_destroy(&tree->lock);
 	free(tree);
@@ -85,7 +71,6 @@ static void *scan_thread(void *context)
 	struct file_tree *tree = context;
 	int64_t start, pause;
 
-	load_notes(tree);
 	while (!atomic_load(&tree->stops)) {
 		atomic_store(&tree->was_missed, false);
 		file_tree_scan(tree);
@@ -95,9 +80,8 @@ static void *scan_thread(void *context)
 			  (long long)tree->now.pass_ms);
 		pause = pause_after(tree->walk_ms);
 		start = file_opener_now_ms();
-		if (!tree->last.packages_left)
-			wait_until(tree, start + pause,
-				   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
+		wait_until(tree, start + pause,
+			   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
 		pthread_mutex_unlock(&tree->lock);
 	}
 	if (end_thread(tree))
@@ -200,9 +184,7 @@ static size_t copy_places(struct file_tree *tree, const struct file_index *index
 		place->tree = tree;
 		place->id = view.id;
 		place->content = view.content;
-		place->is_packaged = view.is_packaged;
 		place->rank = rank;
-		place->folder_fingerprint = view.folder_fingerprint;
 		snprintf(place->folder, PATH_MAX, "%s", view.folder);
 		snprintf(place->name, PATH_MAX, "%s", view.name);
 	}
@@ -287,8 +269,6 @@ void file_tree_progress(struct file_tree *tree, struct symbol_directories_progre
 	pthread_mutex_lock(&tree->lock);
 	mine = tree->last.passes ? tree->last : tree->now;
 	mine.is_reading = tree->next != NULL;
-	mine.packages_left = mine.is_reading ? tree->now.packages_left : mine.packages_left;
-	mine.package_bytes_read = tree->now.package_bytes_read;
 	mine.bytes = (tree->index ? file_index_bytes(tree->index) : 0) +
 		     (tree->next ? file_index_bytes(tree->next) : 0);
 	pthread_mutex_unlock(&tree->lock);
@@ -303,16 +283,12 @@ void file_tree_progress(struct file_tree *tree, struct symbol_directories_progre
 	progress->folders += mine.folders;
 	progress->files += mine.files;
 	progress->elf_files += mine.elf_files;
-	progress->packages += mine.packages;
-	progress->packages_left += mine.packages_left;
-	progress->members += mine.members;
 	progress->links += mine.links;
+	progress->packages += mine.packages;
 	progress->unreadable += mine.unreadable;
 	progress->damaged += mine.damaged;
-	progress->packages_refused += mine.packages_refused;
 	progress->left_out += mine.left_out;
 	progress->bytes += mine.bytes;
-	progress->package_bytes_read += mine.package_bytes_read;
 	progress->not_answering += !answers;
 	if (*mine.last_refusal)
 		memcpy(progress->last_refusal, mine.last_refusal, sizeof(mine.last_refusal));
@@ -350,8 +326,6 @@ struct file_tree *file_tree_start(const struct file_tree_options *options, struc
 		return NULL;
 	}
 	snprintf(tree->path, sizeof(tree->path), "%s", options->path);
-	if (options->notes)
-		snprintf(tree->notes, sizeof(tree->notes), "%s", options->notes);
 	tree->found = options->found;
 	tree->context = options->context;
 	pthread_mutex_init(&tree->lock, NULL);
@@ -359,10 +333,7 @@ struct file_tree *file_tree_start(const struct file_tree_options *options, struc
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&tree->wake, &clock);
 	pthread_condattr_destroy(&clock);
-	tree->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (tree->stop_fd < 0)
-		error_set_system(err, errno, "event for symbol directory '%s'", options->path);
-	else if (start_threads(tree, err))
+	if (start_threads(tree, err))
 		return tree;
 	tree_free(tree);
 	return NULL;
@@ -396,8 +367,6 @@ void file_tree_stop(struct file_tree *tree)
 	if (!tree)
 		return;
 	atomic_store(&tree->stops, true);
-	if (eventfd_write(tree->stop_fd, 1))
-		log_error("a package's reader cannot be stopped", "reason=\"%s\"", strerror(errno));
 	file_tree_missed(tree);
 	if (join_thread(tree))
 		tree_free(tree);

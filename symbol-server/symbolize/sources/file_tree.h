@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One --symbol-dir: a thread that reads its tree again and again, and the packages in it. */
+/* One --symbol-dir: a thread that reads its tree again and again. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_TREE_H
 #define SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_TREE_H
 
@@ -16,8 +16,6 @@ struct file_tree;
 
 struct file_tree_options {
 	const char *path;
-	const char
-		*notes; /* where packages' contents are noted down; NULL: packages are not read */
 	void (*found)(void *context, const struct build_id *id);
 	void *context;
 };
@@ -30,10 +28,8 @@ struct file_place {
 	struct file_tree *tree;
 	struct build_id id;
 	unsigned content; /* FILE_HAS_* */
-	bool is_packaged;
 	unsigned rank; /* how many components its path has in common with the one asked for */
-	uint64_t folder_fingerprint;
-	char folder[PATH_MAX]; /* below the tree; the package, if it is one */
+	char folder[PATH_MAX]; /* below the tree */
 	char name[PATH_MAX];   /* in the folder */
 };
 

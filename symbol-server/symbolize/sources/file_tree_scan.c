@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over a tree. Files that did not change are taken over from the pass before; packages
- * that did are read after everything else, and for a while only: then comes the next pass, so that
- * new files are seen while a thousand packages are waiting. */
+/* One pass over a tree. Files that did not change are taken over from the pass before. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,29 +14,13 @@
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/sources/file_tree_state.h"
-#include "symbol-server/symbolize/sources/package_files.h"
-#include "symbol-server/symbolize/sources/package_notes.h"
 
-enum {
-	DEPTH_MAX = 32,
-	PACKAGES_MS = 30 * 1000, /* at least, and as often as it took to read the tree: */
-	PACKAGES_SHARE = 4,
-	MISSED_MS = 3 * 1000, /* when something was missed meanwhile */
-	PENDING_MAX = 1000000,
-};
-
-struct pending_package {
-	char *path;
-	uint64_t fingerprint;
-};
+enum { DEPTH_MAX = 32 };
 
 struct scan {
 	struct file_tree *tree;
 	const struct file_index *old; /* may be NULL */
 	struct symbol_directories_progress *now;
-	struct pending_package *pending;
-	size_t pending_count, pending_room;
-	bool has_read_packages;
 	char path[PATH_MAX]; /* below the tree, of what is looked at */
 	size_t length;       /* of its folder's part */
 };
@@ -92,7 +73,7 @@ static void add_file(struct scan *scan, struct level *level, const char *name,
 	lock(scan);
 	if (level->number == FILE_INDEX_NONE) {
 		scan->path[scan->length] = '\0';
-		level->number = file_index_add_folder(scan->tree->next, scan->path, false, 0);
+		level->number = file_index_add_folder(scan->tree->next, scan->path);
 		scan->path[scan->length] = slash;
 	}
 	scan->now->elf_files++;
@@ -181,160 +162,23 @@ static void look_at_new_file(struct scan *scan, struct level *level, const char 
 	close(fd);
 }
 
-/* ---- packages ---- */
+/* ---- the tree ---- */
 
-static bool take_over_package(struct scan *scan, uint64_t fingerprint)
+static bool is_package(const char *name)
 {
-	struct file_view view;
-	int64_t first, count, folder;
-	bool is_first_pass = !scan->tree->last.passes;
+	const char *dot = strrchr(name, '.');
 
-	if (!scan->old ||
-	    file_index_find_package(scan->old, fingerprint, &first, &count) == FILE_INDEX_NONE)
-		return false;
-	lock(scan);
-	scan->now->members += (uint64_t)count;
-	folder = file_index_add_folder(scan->tree->next, scan->path, true, fingerprint);
-	unlock(scan);
-	for (int64_t i = first; folder != FILE_INDEX_NONE && i < first + count; i++) {
-		file_index_view(scan->old, i, &view);
-		lock(scan);
-		if (!file_index_add(scan->tree->next, folder, view.name, &view.id, view.content, 0))
-			scan->now->left_out++;
-		unlock(scan);
-		if (is_first_pass && view.id.length) /* from the notes */
-			tell(scan, &view.id);
-	}
-	return true;
+	return dot && (!strcmp(dot, ".deb") || !strcmp(dot, ".ddeb") || !strcmp(dot, ".rpm"));
 }
 
-static void postpone_package(struct scan *scan, uint64_t fingerprint)
+/* Not read here, and said so: elfutils' debuginfod does. */
+static void meet_package(struct scan *scan)
 {
-	struct pending_package package = {.fingerprint = fingerprint};
-
-	if (scan->pending_count == scan->pending_room) {
-		size_t room = scan->pending_room * 2 + 64;
-		struct pending_package *moved =
-			room > PENDING_MAX ? NULL
-					   : realloc(scan->pending, room * sizeof(*scan->pending));
-
-		if (!moved)
-			return; /* in a later pass */
-		scan->pending = moved;
-		scan->pending_room = room;
-	}
-	package.path = strdup(scan->path);
-	if (package.path)
-		scan->pending[scan->pending_count++] = package;
-}
-
-static void meet_package(struct scan *scan, uint64_t fingerprint)
-{
-	bool is_refused = scan->old && file_index_has_other(scan->old, fingerprint);
-
+	refuse(scan, "a package: let debuginfod read such, and name it by --debuginfod");
 	lock(scan);
 	scan->now->packages++;
-	scan->now->packages_refused += is_refused;
-	unlock(scan);
-	if (is_refused)
-		add_other(scan, fingerprint);
-	else if (!take_over_package(scan, fingerprint))
-		postpone_package(scan, fingerprint);
-}
-
-struct adding {
-	struct scan *scan;
-	const struct pending_package *package;
-	int64_t folder; /* FILE_INDEX_NONE before the first member */
-};
-
-/* Lock held. */
-static bool add_package(struct adding *adding)
-{
-	if (adding->folder == FILE_INDEX_NONE)
-		adding->folder = file_index_add_folder(adding->scan->tree->next,
-						       adding->package->path, true,
-						       adding->package->fingerprint);
-	return adding->folder != FILE_INDEX_NONE;
-}
-
-static bool add_member(void *context, const struct package_member *member)
-{
-	struct adding *adding = context;
-	struct scan *scan = adding->scan;
-	bool ok;
-
-	lock(scan);
-	ok = add_package(adding) && file_index_add(scan->tree->next, adding->folder, member->path,
-						   &member->id, member->content, 0);
-	scan->now->members += ok;
-	scan->now->left_out += !ok;
-	unlock(scan);
-	if (ok && member->id.length)
-		tell(scan, &member->id);
-	return ok;
-}
-
-static bool list_package(struct scan *scan, const struct pending_package *package, int fd,
-			 struct error *err)
-{
-	struct adding adding = {.scan = scan, .package = package, .folder = FILE_INDEX_NONE};
-	struct stat stat;
-
-	if (!package_files_list(fd, scan->tree->stop_fd, add_member, &adding, err) ||
-	    fstat(fd, &stat))
-		return false;
-	scan->has_read_packages = true;
-	lock(scan);
-	add_package(&adding); /* one without ELF files is known as such */
-	scan->now->package_bytes_read += (uint64_t)stat.st_size;
-	unlock(scan);
-	return true;
-}
-
-static void read_package(struct scan *scan, const struct pending_package *package)
-{
-	int fd = file_tree_open(scan->tree, package->path, NULL);
-	struct error err = {0};
-
-	if (fd < 0)
-		return; /* gone, or not to be had now: the next pass will say */
-	if (!list_package(scan, package, fd, &err) && err.kind != ERROR_BUSY) {
-		log_warn("package not read", "path=\"%s/%s\" reason=\"%s\"", scan->tree->path,
-			 package->path, err.message);
-		file_tree_refused(scan->tree, package->path, err.message);
-		lock(scan);
-		scan->now->packages_refused++;
-		unlock(scan);
-		if (err.kind != ERROR_SYSTEM && err.kind != ERROR_MEMORY)
-			add_other(scan, package->fingerprint);
-	}
-	close(fd);
-}
-
-static void read_packages(struct scan *scan, int64_t walk_ms)
-{
-	int64_t start = file_opener_now_ms(), share = walk_ms * PACKAGES_SHARE;
-	int64_t limit = share > PACKAGES_MS ? share : PACKAGES_MS;
-	size_t done = 0;
-
-	while (done < scan->pending_count && !stops(scan)) {
-		int64_t took = file_opener_now_ms() - start;
-
-		if (took > limit ||
-		    (atomic_load(&scan->tree->was_missed) && took > MISSED_MS + walk_ms))
-			break;
-		lock(scan);
-		scan->now->packages_left = scan->pending_count - done;
-		unlock(scan);
-		read_package(scan, &scan->pending[done++]);
-	}
-	lock(scan);
-	scan->now->packages_left = scan->pending_count - done;
 	unlock(scan);
 }
-
-/* ---- the tree ---- */
 
 static void meet_file(struct scan *scan, struct level *level, const char *name,
 		      const struct stat *stat)
@@ -346,8 +190,8 @@ static void meet_file(struct scan *scan, struct level *level, const char *name,
 	lock(scan);
 	scan->now->files++;
 	unlock(scan);
-	if (*scan->tree->notes && package_files_is_one(name)) {
-		meet_package(scan, fingerprint);
+	if (is_package(name)) {
+		meet_package(scan);
 		return;
 	}
 	if (scan->old && file_index_has_other(scan->old, fingerprint)) {
@@ -453,8 +297,7 @@ static bool start_pass(struct scan *scan)
 		return false;
 	lock(scan);
 	scan->tree->next = next;
-	scan->tree->now = (struct symbol_directories_progress){
-		.package_bytes_read = scan->tree->last.package_bytes_read};
+	scan->tree->now = (struct symbol_directories_progress){0};
 	unlock(scan);
 	return true;
 }
@@ -478,21 +321,11 @@ static void end_pass(struct scan *scan, bool is_whole, int64_t start_ms)
 	tree->now.passes = tree->last.passes + is_whole;
 	tree->now.pass_ms = file_opener_now_ms() - start_ms;
 	tree->now.read_at_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	tree->now.first_pass_done = tree->last.first_pass_done ||
-				    (is_whole && !tree->now.packages_left);
+	tree->now.first_pass_done = tree->last.first_pass_done || is_whole;
 	if (is_whole)
 		tree->last = tree->now;
 	unlock(scan);
 	file_index_free(gone);
-}
-
-static void save_notes(struct scan *scan)
-{
-	struct error err = {0};
-
-	if (scan->has_read_packages && scan->tree->index &&
-	    !package_notes_save(scan->tree->notes, scan->tree->index, &err))
-		log_warn("packages' contents not noted down", "reason=\"%s\"", err.message);
 }
 
 void file_tree_scan(struct file_tree *tree)
@@ -509,17 +342,12 @@ void file_tree_scan(struct file_tree *tree)
 		if (fd >= 0) {
 			read_folder(scan, fd, 0);
 			tree->walk_ms = file_opener_now_ms() - start;
-			read_packages(scan, tree->walk_ms);
 		} else {
 			unreadable(scan, errno);
 			log_warn("symbol directory cannot be read", "path=\"%s\" reason=\"%s\"",
 				 tree->path, strerror(errno));
 		}
 		end_pass(scan, fd >= 0 || !tree->index, start);
-		save_notes(scan);
 	}
-	for (size_t i = 0; i < scan->pending_count; i++)
-		free(scan->pending[i].path);
-	free(scan->pending);
 	free(scan);
 }

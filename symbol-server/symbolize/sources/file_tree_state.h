@@ -11,14 +11,13 @@
 #include "symbol-server/symbolize/sources/file_tree.h"
 
 struct file_tree {
-	char path[PATH_MAX], notes[PATH_MAX];
+	char path[PATH_MAX];
 	void (*found)(void *context, const struct build_id *id);
 	void *context;
 	struct file_opener *opener;
 	pthread_t thread;
 	atomic_bool stops;
-	int stop_fd;     /* readable once it stops */
-	int64_t walk_ms; /* what reading the tree took, without its packages; the thread's own */
+	int64_t walk_ms; /* what reading the tree took; the thread's own */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -29,7 +28,7 @@ struct file_tree {
 	bool has_ended, is_orphan; /* the thread; an orphan cleans up */
 };
 
-/* One pass: reads the tree, then packages for a while. The thread's own. */
+/* One pass. The thread's own. */
 void file_tree_scan(struct file_tree *tree);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds in all trees, opens the best first, unpacks what lies in packages. */
+/* Finds in all trees, opens the best first. */
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,32 +11,20 @@
 
 #include "common/file_hash.h"
 #include "common/gzip.h"
-#include "common/hash_table.h"
-#include "common/log.h"
 #include "symbol-server/symbolize/sources/file_index.h"
 #include "symbol-server/symbolize/sources/file_opener.h"
 #include "symbol-server/symbolize/sources/file_tree.h"
-#include "symbol-server/symbolize/sources/package_files.h"
-#include "symbol-server/symbolize/sources/unpacked_files.h"
 
 enum {
 	PLACES_MAX = 64, /* of one question that are looked at */
-	UNPACK_MAX = 4,  /* at a time */
 	CHECKSUM_BLOCK = 1 << 20,
 };
-
-static const uint64_t unpacked_limit_default = UINT64_C(2) << 30;
-static const uint64_t member_limit = UINT64_C(8) << 30;
 
 struct symbol_directories {
 	struct file_tree **trees;
 	size_t count;
-	struct unpacked_files *unpacked; /* NULL: packages are not read */
-	int stop_fd;
 
-	pthread_mutex_t lock; /* of what follows */
-	pthread_cond_t unpacked_one;
-	unsigned unpacking;
+	pthread_mutex_t lock;                      /* of what follows */
 	struct symbol_directories_progress counts; /* since the start */
 };
 
@@ -68,91 +55,6 @@ static void count(struct symbol_directories *directories, uint64_t *number)
 	pthread_mutex_lock(&directories->lock);
 	++*number;
 	pthread_mutex_unlock(&directories->lock);
-}
-
-/* ---- out of packages ---- */
-
-static bool has_id(int fd, const struct build_id *id)
-{
-	struct elf_image *image = malloc(sizeof(*image));
-	bool ok = image && elf_image_read(fd, image, NULL) &&
-		  (!id || symbol_file_has_id(fd, image, id));
-
-	free(image);
-	return ok;
-}
-
-static uint64_t key_of(const struct file_place *place)
-{
-	return hash_bytes(place->name, strlen(place->name), place->folder_fingerprint);
-}
-
-static void wait_for_turn(struct symbol_directories *directories)
-{
-	pthread_mutex_lock(&directories->lock);
-	while (directories->unpacking >= UNPACK_MAX)
-		pthread_cond_wait(&directories->unpacked_one, &directories->lock);
-	directories->unpacking++;
-	pthread_mutex_unlock(&directories->lock);
-}
-
-static void end_turn(struct symbol_directories *directories)
-{
-	pthread_mutex_lock(&directories->lock);
-	directories->unpacking--;
-	pthread_cond_signal(&directories->unpacked_one);
-	pthread_mutex_unlock(&directories->lock);
-}
-
-static int unpack_from(struct symbol_directories *directories, const struct file_place *place,
-		       int package, const struct build_id *id, struct error *err)
-{
-	char name[UNPACKED_NAME_MAX];
-	int fd = unpacked_files_begin(directories->unpacked, name, err);
-	bool ok;
-
-	if (fd < 0)
-		return -1;
-	wait_for_turn(directories);
-	ok = package_files_unpack(package, place->name, fd, member_limit, directories->stop_fd,
-				  err);
-	end_turn(directories);
-	if (ok && !has_id(fd, id))
-		ok = error_set(err, ERROR_CONFLICT, "its file %.150s has another build-id",
-			       place->name);
-	if (ok)
-		return unpacked_files_keep(directories->unpacked, fd, name, key_of(place), err);
-	unpacked_files_drop(directories->unpacked, fd, name);
-	return -1;
-}
-
-static int unpack(struct symbol_directories *directories, const struct file_place *place,
-		  const struct build_id *id)
-{
-	struct error err = {0};
-	int package, fd;
-
-	fd = unpacked_files_find(directories->unpacked, key_of(place));
-	if (fd >= 0 && has_id(fd, id)) {
-		count(directories, &directories->counts.unpacked_reused);
-		return fd;
-	}
-	if (fd >= 0)
-		close(fd);
-	package = file_tree_open(place->tree, place->folder, NULL);
-	if (package < 0)
-		return -1;
-	fd = unpack_from(directories, place, package, id, &err);
-	close(package);
-	if (fd >= 0) {
-		count(directories, &directories->counts.unpacked);
-	} else if (err.kind != ERROR_BUSY) {
-		count(directories, &directories->counts.unpacked_failed);
-		file_tree_refused(place->tree, place->folder, err.message);
-		log_warn("file not unpacked", "package=\"%s/%s\" file=\"%s\" reason=\"%s\"",
-			 file_tree_path(place->tree), place->folder, place->name, err.message);
-	}
-	return fd;
 }
 
 /* ---- opening ---- */
@@ -187,13 +89,8 @@ static void tell_place(struct symbol_place *opened, const struct file_place *pla
 	const char *tree = file_tree_path(place->tree);
 	char path[PATH_MAX];
 
-	*opened->archive = '\0';
-	if (place->is_packaged) {
-		join(opened->archive, tree, place->folder);
-		join(opened->file, "/", place->name);
-	} else if (join(path, place->folder, place->name)) {
+	if (join(path, place->folder, place->name))
 		join(opened->file, tree, path);
-	}
 }
 
 static bool add_opened(struct finding *finding, const struct file_place *place, int fd)
@@ -215,10 +112,6 @@ static int open_place(struct finding *finding, const struct file_place *place)
 {
 	char path[PATH_MAX];
 
-	if (place->is_packaged)
-		return finding->directories->unpacked
-			       ? unpack(finding->directories, place, finding->id)
-			       : -1;
 	if (!join(path, place->folder, place->name))
 		return -1;
 	return file_tree_open(place->tree, path, finding->id);
@@ -229,8 +122,6 @@ static int better_first(const void *one, const void *other)
 	static const unsigned order[] = {FILE_HAS_DEBUG_INFO, FILE_HAS_SYMTAB, FILE_HAS_CODE};
 	const struct file_place *a = one, *b = other;
 
-	if (a->is_packaged != b->is_packaged)
-		return a->is_packaged ? 1 : -1;
 	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if ((a->content ^ b->content) & order[i])
 			return a->content & order[i] ? -1 : 1;
@@ -262,8 +153,6 @@ static void open_from_tree(struct finding *finding, struct file_tree *tree)
 size_t symbol_directories_open(struct symbol_directories *directories, const struct build_id *id,
 			       int *fds, struct symbol_place *places, size_t room)
 {
-	static const unsigned wanted = FILE_HAS_DEBUG_INFO | FILE_HAS_SYMTAB | FILE_HAS_DYNSYM |
-				       FILE_HAS_CODE;
 	struct finding finding = {
 		.directories = directories, .id = id, .fds = fds, .opened = places, .room = room};
 
@@ -275,10 +164,7 @@ size_t symbol_directories_open(struct symbol_directories *directories, const str
 							 PLACES_MAX - finding.place_count);
 	qsort(finding.places, finding.place_count, sizeof(*finding.places), better_first);
 	for (size_t i = 0; i < finding.place_count && finding.count < room; i++)
-		if (!finding.places[i].is_packaged ||
-		    finding.places[i].content & wanted & ~finding.content)
-			add_opened(&finding, &finding.places[i],
-				   open_place(&finding, &finding.places[i]));
+		add_opened(&finding, &finding.places[i], open_place(&finding, &finding.places[i]));
 	for (size_t i = 0; i < directories->count && finding.count < room; i++)
 		open_from_tree(&finding, directories->trees[i]);
 	free(finding.places);
@@ -391,8 +277,7 @@ static void prefer_own_folders(struct finding *finding, const struct build_id *m
 
 	for (size_t i = 0; own && i < count; i++)
 		for (size_t j = 0; j < finding->place_count; j++)
-			if (own[i].tree == finding->places[j].tree && !own[i].is_packaged &&
-			    !finding->places[j].is_packaged &&
+			if (own[i].tree == finding->places[j].tree &&
 			    !strcmp(own[i].folder, finding->places[j].folder))
 				finding->places[j].rank = UINT32_MAX;
 	free(own);
@@ -492,8 +377,6 @@ void symbol_directories_progress(struct symbol_directories *directories,
 	progress->passes = progress->read_at_ms = directories->count ? UINT64_MAX : 0;
 	for (size_t i = 0; i < directories->count; i++)
 		file_tree_progress(directories->trees[i], progress);
-	if (directories->unpacked)
-		progress->unpacked_bytes_kept = unpacked_files_bytes(directories->unpacked);
 }
 
 static bool start_tree(struct symbol_directories *directories,
@@ -501,18 +384,12 @@ static bool start_tree(struct symbol_directories *directories,
 		       struct error *err)
 {
 	const char *path = options->paths[number];
-	char notes[PATH_MAX] = "";
 
 	if (strlen(path) >= PATH_MAX)
 		return error_set(err, ERROR_OPTION, "the symbol directory's path is too long");
-	if (options->cache_directory &&
-	    (size_t)snprintf(notes, sizeof(notes), "%s/packages-%016llx", options->cache_directory,
-			     (unsigned long long)hash_bytes(path, strlen(path), 1)) >= PATH_MAX)
-		*notes = '\0';
 	directories->trees[number] = file_tree_start(
 		&(struct file_tree_options){
 			.path = path,
-			.notes = *notes ? notes : NULL,
 			.found = options->found,
 			.context = options->context,
 		},
@@ -525,24 +402,16 @@ struct symbol_directories *
 symbol_directories_start(const struct symbol_directories_options *options, struct error *err)
 {
 	struct symbol_directories *directories = calloc(1, sizeof(*directories));
-	uint64_t limit = options->unpacked_limit_bytes;
 	bool ok = true;
 
 	if (!directories) {
 		error_set(err, ERROR_MEMORY, "no memory for symbol directories");
 		return NULL;
 	}
-	directories->stop_fd = options->stop_fd;
 	pthread_mutex_init(&directories->lock, NULL);
-	pthread_cond_init(&directories->unpacked_one, NULL);
 	directories->trees = calloc(options->count + 1, sizeof(struct file_tree *));
 	if (!directories->trees)
 		ok = error_set(err, ERROR_MEMORY, "no memory for symbol directories");
-	if (ok && options->count && options->cache_directory) {
-		directories->unpacked = unpacked_files_open(
-			options->cache_directory, limit ? limit : unpacked_limit_default, err);
-		ok = directories->unpacked != NULL;
-	}
 	for (size_t i = 0; ok && i < options->count; i++)
 		ok = start_tree(directories, options, i, err);
 	if (ok)
@@ -558,8 +427,6 @@ void symbol_directories_stop(struct symbol_directories *directories)
 	for (size_t i = 0; i < directories->count; i++)
 		file_tree_stop(directories->trees[i]);
 	free(directories->trees);
-	unpacked_files_close(directories->unpacked);
-	pthread_cond_destroy(&directories->unpacked_one);
 	pthread_mutex_destroy(&directories->lock);
 	free(directories);
 }

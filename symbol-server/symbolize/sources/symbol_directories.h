@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --symbol-dir: which files below these directories, and inside of the packages (.deb, .ddeb, .rpm)
- * there, have a build-id (or htlhash). A thread of its own reads the trees, again when something
- * was missed and at least every minute; what did not change is not opened again. Symbolic links are
- * not followed while reading; the links of a `.build-id` tree are, inside of their directory.
+/* --symbol-dir: which files below these directories have a build-id (or htlhash). A thread of its
+ * own reads the trees, again when something was missed and at least every minute; what did not
+ * change is not opened again. Symbolic links are not followed while reading; the links of a
+ * `.build-id` tree are, inside of their directory.
  *
  * Whoever opens a file never waits long for a file system that does not answer: its directory is
  * left out until it answers again, and then what was missed is found (the callback). */
@@ -23,11 +23,6 @@ struct symbol_directories;
 struct symbol_directories_options {
 	const char *const *paths;
 	size_t count;
-	/* Where packages' contents are noted down and files from packages are kept for a while;
-	 * NULL: packages are not read. */
-	const char *cache_directory;
-	uint64_t unpacked_limit_bytes; /* of the files kept there; 0: 2 GiB */
-	int stop_fd; /* readable: packages being read are left at once; -1: none */
 	/* Called from the thread for every id that is new since the scan before. */
 	void (*found)(void *context, const struct build_id *id);
 	void *context;
@@ -39,14 +34,12 @@ void symbol_directories_stop(struct symbol_directories *directories); /* NULL is
 
 /* Where a file lies. */
 struct symbol_place {
-	char file[PATH_MAX];    /* its path, inside of the archive if there is one */
-	char archive[PATH_MAX]; /* the package's path; "": none */
+	char file[PATH_MAX];
 };
 
-/* Opens up to room files with that id, each checked again: those with debug information first. Of
- * those in packages one with debug information and one with code are unpacked, which takes up to
- * minutes. Returns how many; the descriptors are the caller's. places: as many as room, or NULL.
- * Never waits for a scan. Ids of dwz files are ids like any other. */
+/* Opens up to room files with that id, each checked again: those with debug information first.
+ * Returns how many; the descriptors are the caller's. places: as many as room, or NULL. Never waits
+ * for a scan. Ids of dwz files are ids like any other. */
 size_t symbol_directories_open(struct symbol_directories *directories, const struct build_id *id,
 			       int *fds, struct symbol_place *places, size_t room);
 
@@ -58,7 +51,7 @@ bool symbol_directories_find_guid(struct symbol_directories *directories, const 
 
 /* Files without a build-id of their own are found by name.
  *
- * _dwp: NAME.dwp beside any file NAME of the module, in the packages too; NAME without ".debug"
+ * _dwp: NAME.dwp beside any file NAME of the module; NAME without ".debug"
  * counts as well.
  * _dwo: path is DW_AT_dwo_name, behind DW_AT_comp_dir and a slash when it is relative. Those whose
  * paths end alike for longer come first; beside the module's files counts as the longest.
@@ -79,7 +72,7 @@ size_t symbol_directories_open_link(struct symbol_directories *directories,
 /* Something was not there: look again soon. */
 void symbol_directories_missed(struct symbol_directories *directories);
 
-/* Has everything been read at least once, packages too? */
+/* Has everything been read at least once? */
 bool symbol_directories_are_read(struct symbol_directories *directories);
 
 struct symbol_directories_progress {
@@ -88,17 +81,15 @@ struct symbol_directories_progress {
 	int64_t pass_ms;     /* the last whole one */
 	uint64_t read_at_ms; /* its end, unix time; 0: none yet */
 	/* As of the last whole pass; during the first one, so far. */
-	uint64_t folders, files, elf_files, packages, packages_left, members;
-	uint64_t links;            /* symbolic links, which are not followed */
-	uint64_t unreadable;       /* folders and files that could not be read */
-	uint64_t damaged;          /* ELF files that could not be read as such */
-	uint64_t packages_refused; /* damaged, too large, of an unknown kind */
-	uint64_t left_out;         /* beyond the limits of files and depth */
-	uint64_t bytes;            /* of the index in memory */
+	uint64_t folders, files, elf_files;
+	uint64_t links;      /* symbolic links, which are not followed */
+	uint64_t packages;   /* .deb, .ddeb, .rpm, which are not read: a debuginfod does that */
+	uint64_t unreadable; /* folders and files that could not be read */
+	uint64_t damaged;    /* ELF files that could not be read as such */
+	uint64_t left_out;   /* beyond the limits of files and depth */
+	uint64_t bytes;      /* of the index in memory */
 	/* Since the start. */
-	uint64_t package_bytes_read;
-	uint64_t unpacked, unpacked_reused, unpacked_failed, wrong_checksums, not_answering;
-	uint64_t unpacked_bytes_kept;
+	uint64_t wrong_checksums, not_answering;
 	char last_refusal[300]; /* path and reason; "": none */
 };
 

@@ -841,7 +841,7 @@ static void test_child_from_outside(void)
 	text[file ? fread(text, 1, sizeof text - 1, file) : 0] = '\0';
 	if (file)
 		fclose(file);
-	CHECK(strstr(text, "Name:\tfarflame-unwind\n"));
+	CHECK(strstr(text, "Name:\tfarflame-parser\n"));
 	CHECK(strstr(text, "NoNewPrivs:\t1\n"));
 	CHECK(strstr(text, "Seccomp:\t2\n"));
 	CHECK(strstr(text, "CapEff:\t0000000000000000\n"));
