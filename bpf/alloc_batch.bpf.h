@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Many samples of a library in one trap: the bytes go up as they are. Of bpf/sample_alloc.bpf.c,
- * whose functions it uses. */
+/* Many samples of a library in one trap: the bytes go up as they are. */
 #ifndef BPF_ALLOC_BATCH_BPF_H
 #define BPF_ALLOC_BATCH_BPF_H
 
 #include "bpf/alloc_batch.h"
+#include "bpf/alloc_cost.bpf.h"
 
 enum { FINISH_NS = 1000 }; /* what the agent does for each: it walks the copied stacks itself */
-
-static __always_inline void count_more(__u32 key, __u64 more)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	if (value)
-		__sync_fetch_and_add(value, more);
-}
 
 /* 0: they are there. Always inlined: bytes is a constant, a multiple of the chunk. */
 static __always_inline int records_read(__u8 *to, __u64 from, __u64 used, __u32 bytes)
@@ -108,8 +100,7 @@ int library_batch(user_registers *registers)
 		return 0;
 	count(COUNT_alloc_batches);
 	if (used && used <= ALLOC_BATCH_BYTES)
-		records_take(cost, PT_REGS_PARM1(registers), used,
-			     (__u32)PT_REGS_PARM3(registers));
+		records_take(cost, PT_REGS_PARM1(registers), used, (__u32)PT_REGS_PARM3(registers));
 	cost_add(cost, began);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* What a thread says of the request that it serves, read from its process' memory, which may say
- * anything. Whoever includes this defines how memory is read: the programs in the kernel, for the
- * thread that they run in, and user space, for one that waits.
+ * anything. The programs in the kernel read that of the thread that they run in; user space, which
+ * reads that of one that waits, defines how before it includes this. Either may define the others.
  *
  *	CONTEXT_READ(to, bytes, from)         0, or it is not there
  *	CONTEXT_ADD_LABEL(room, words, k, v)  may be context_label_add(),
@@ -11,7 +11,10 @@
 
 #include "bpf/thread_context.h"
 
-#ifndef CONTEXT_READ
+#if defined(__bpf__)
+#include <bpf/bpf_helpers.h>
+#define CONTEXT_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
+#elif !defined(CONTEXT_READ)
 #error "define CONTEXT_READ(to, bytes, from): 0, or it is not there"
 #endif
 #ifndef CONTEXT_ADD_LABEL

@@ -12,50 +12,11 @@
 #define SAMPLE_RING_FULL     COUNT_alloc_ring_full
 #define SAMPLE_SCRATCH_SLOTS ALLOC_SLOTS
 #include "bpf/alloc.h"
+#include "bpf/alloc_batch.bpf.h"
+#include "bpf/alloc_cost.bpf.h"
 #include "bpf/sample_stack.bpf.h"
-#include "bpf/stack_rate.bpf.h"
-
-const volatile __u32 alloc_budget_ns = 1000000; /* of a process, for samples of a library */
 
 enum { GO_BUCKET_SIZE = 32 }; /* struct bucket: next, allnext, typ, hash, size */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, ALLOC_COSTS);
-	__type(key, __u32); /* tgid */
-	__type(value, struct alloc_cost);
-} alloc_costs SEC(".maps");
-
-static const struct alloc_cost no_cost; /* not on the stack, of which the walk needs all */
-
-static __always_inline struct alloc_cost *cost_of(__u32 tgid)
-{
-	struct alloc_cost *cost = bpf_map_lookup_elem(&alloc_costs, &tgid);
-
-	if (cost)
-		return cost;
-	bpf_map_update_elem(&alloc_costs, &tgid, &no_cost, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&alloc_costs, &tgid);
-}
-
-static __always_inline void cost_add(struct alloc_cost *cost, __u64 began)
-{
-	__sync_fetch_and_add(&cost->hits, 1);
-	__sync_fetch_and_add(&cost->ns, bpf_ktime_get_ns() - began);
-}
-
-/* The ring is everybody's: who allocates fast leaves room for the others' samples, and more for
- * what is given back, without which much would be wrong for long. */
-static __always_inline int ring_is_beyond(__u64 eighths)
-{
-	return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >
-	       bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 8 * eighths;
-}
-
-static __always_inline int is_filtered(__u32 tgid)
-{
-	return only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid);
-}
 
 static __always_inline void walk_from(struct sample_scratch *s, const user_registers *registers)
 {
@@ -88,7 +49,7 @@ static __always_inline void describe(struct sample_scratch *s, __u64 now, __u64 
 
 /* weight_log2: of so many only one comes here. Whether the sample is on its way. */
 static __always_inline int taken(const user_registers *registers, __u8 source, __u64 key,
-				  __u64 bytes, __u32 size, __u32 weight_log2)
+				 __u64 bytes, __u32 size, __u32 weight_log2)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct sample_scratch *s;
@@ -261,8 +222,6 @@ int library_given(user_registers *registers)
 		given(ALLOC_LIBRARY, PT_REGS_PARM1(registers));
 	return 0;
 }
-
-#include "bpf/alloc_batch.bpf.h"
 
 /* --- C's allocators, in windows --- */
 

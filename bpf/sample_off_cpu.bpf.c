@@ -50,14 +50,6 @@ enum {
 	TASK_IS_NO_PROGRAM = 0x00200000 | 0x10 | 0x4000 | 0x4,
 };
 
-static __always_inline void count_more(__u32 key, __u64 more)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	if (value)
-		*value += more;
-}
-
 static __always_inline __u32 state_of(struct task_struct *task)
 {
 	struct task_struct___before_5_14 *before = (void *)task;

@@ -9,45 +9,25 @@
  *
  * and may be preempted by no other of its kind on the same CPU, unless it defines
  *
- *	SAMPLE_SCRATCH_SLOTS  how many may be at work on one CPU: scratch_claim() and …_release() */
+ *	SAMPLE_SCRATCH_SLOTS  as bpf/sample_scratch.bpf.h says */
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
-#include "bpf/kernel_types.h"
-#define STACK_WALK_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
-#define STACK_WALK_RULE(walk, address)   find_rule(address)
-#define STACK_WALK_TLS(walk)             task_thread_pointer()
-#define STACK_WALK_WORD(walk, to, from)  scratch_word(walk, to, from)
-int find_rule(unsigned long address);
-struct stack_walk;
-static int scratch_word(const struct stack_walk *walk, unsigned long long *to,
-			unsigned long long from);
-#include "bpf/counters.h"
-#include "bpf/process_map.bpf.h"
+#include "bpf/sample_scratch.bpf.h"
 #include "bpf/stack_copy.bpf.h"
-#include "bpf/rule_cache.bpf.h"
+#include "bpf/stack_read.bpf.h"
 #include "bpf/stack_walk.bpf.h"
-#include "bpf/stack_window.bpf.h"
 #include "bpf/thread_context.bpf.h"
-#include "bpf/unwind_rows.bpf.h"
 
 /* Set by the loader before the verifier sees them: branches on them cost nothing. */
 const volatile __u32 max_user_frames = USER_FRAMES_DEFAULT;
 const volatile __u32 wakeup_bytes = 1 << 16; /* the reader polls; it is woken early at this fill */
 const volatile __u32 only_filtered_pids = 0;
-const volatile __u32 walk_by_rows = 0; /* 0: by frame pointers alone */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
 } samples SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, KERNEL_COUNTER_COUNT);
-	__type(key, __u32);
-	__type(value, __u64);
-} counters SEC(".maps");
 
 /* --pid: process ids whose samples are wanted. */
 struct {
@@ -59,191 +39,12 @@ struct {
 
 enum { FRAMES_A_CALL = 8 };
 
-#ifndef SAMPLE_SCRATCH_SLOTS
-#define SAMPLE_SCRATCH_SLOTS 1
-#endif
-
-/* One sample while it is made. */
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
-struct sample_scratch {
-	struct sample_event event; /* its frames are the ones below */
-	__u64 frames[STACK_FRAMES_ROOM];
-	__u64 context_room[THREAD_CONTEXT_MAX / sizeof(__u64)]; /* behind the last frame of all */
-	struct stack_walk walk;
-	struct stack_window window;
-	user_registers registers; /* of a thread that is in the kernel */
-	struct process_view process;
-	struct rule_cache rules; /* outlives the sample */
-	__u64 users, owner;      /* of a slot: who wants it and who has it, pid_tgid */
-	__u64 slot, numbered;    /* which it is, and its samples so far */
-};
-#pragma clang diagnostic pop
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SAMPLE_SCRATCH_SLOTS);
-	__type(key, __u32);
-	__type(value, struct sample_scratch);
-} scratch SEC(".maps");
-
-#if SAMPLE_SCRATCH_SLOTS == 1
-static __always_inline __u64 count(__u32 key)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	return value ? ++*value : 0;
-}
-#else /* others of its kind count on the same CPU meanwhile */
-static __always_inline void count(__u32 key)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	if (value)
-		__sync_fetch_and_add(value, 1);
-}
-#endif
-
-static __always_inline __u64 counted(__u32 key)
-{
-	__u64 *value = bpf_map_lookup_elem(&counters, &key);
-
-	return value ? *value : 0;
-}
-
-#if SAMPLE_SCRATCH_SLOTS == 1
-static __always_inline struct sample_scratch *scratch_find(void)
-{
-	__u32 key = 0;
-
-	return bpf_map_lookup_elem(&scratch, &key);
-}
-#else
-/* The slot that this thread has claimed. */
-static __always_inline struct sample_scratch *scratch_find(void)
-{
-	__u64 thread = bpf_get_current_pid_tgid();
-	struct sample_scratch *s;
-
-	for (__u32 i = 0; i < SAMPLE_SCRATCH_SLOTS; i++) {
-		__u32 key = i;
-
-		s = bpf_map_lookup_elem(&scratch, &key);
-		if (s && s->owner == thread)
-			return s;
-	}
-	return 0;
-}
-
-/* Whoever finds itself alone with a slot has it. (What adds and tells in one is known from 5.12
- * on; two that come at once may both go without.) The thread stays on its CPU meanwhile. */
-static __always_inline struct sample_scratch *scratch_claim(void)
-{
-	struct sample_scratch *s;
-
-	for (__u32 i = 0; i < SAMPLE_SCRATCH_SLOTS; i++) {
-		__u32 key = i;
-
-		s = bpf_map_lookup_elem(&scratch, &key);
-		if (!s)
-			return 0;
-		__sync_fetch_and_add(&s->users, 1);
-		if (*(volatile __u64 *)&s->users == 1) {
-			s->owner = bpf_get_current_pid_tgid();
-			s->slot = key;
-			return s;
-		}
-		__sync_fetch_and_add(&s->users, -1);
-	}
-	return 0;
-}
-
-static __always_inline void scratch_release(struct sample_scratch *s)
-{
-	*(volatile __u64 *)&s->owner = 0;
-	__sync_fetch_and_add(&s->users, -1);
-}
-#endif
-
-int fill_window(unsigned long from);
-__attribute__((noinline)) int fill_window(unsigned long from)
-{
-	struct sample_scratch *s = scratch_find();
-
-	return s ? stack_window_fill(&s->window, from) != 0 : 1;
-}
-
-/* A word of the user's stack. 0, or what went wrong. */
-static __always_inline int scratch_word(const struct stack_walk *walk, unsigned long long *to,
-					unsigned long long from)
-{
-	const struct sample_scratch *s = (const void *)walk -
-					 __builtin_offsetof(struct sample_scratch, walk);
-
-	if (!stack_window_word(&s->window, to, from))
-		return 0;
-	return fill_window(from) ? 1 : stack_window_word(&s->window, to, from);
-}
-
-/* A leaf's address seldom comes again: only callers are kept. */
-static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 executable,
-					    __u64 address)
-{
-	__u64 key = s->walk.is_interrupted ? 0 : rule_cache_key(executable, address);
-	const struct unwind_rule *cached = rule_cache_find(&s->rules, key);
-	int found;
-
-	if (cached) {
-		s->walk.rule = *cached;
-		return STACK_RULE_FOUND;
-	}
-	found = unwind_rule_find(executable, address, &s->walk.rule);
-	if (key && found == STACK_RULE_FOUND)
-		rule_cache_add(&s->rules, key, &s->walk.rule);
-	return found;
-}
-
-/* A global function is verified once, on its own, whatever the loop around it: that keeps 1024
- * frames within the million instructions a 5.10 verifier looks at, which has no bpf_loop(). Up to
- * then such functions take only numbers, so the scratch is looked up again. */
-__attribute__((noinline)) int find_rule(unsigned long address)
-{
-	struct sample_scratch *s = scratch_find();
-
-	if (!walk_by_rows)
-		return STACK_RULE_ANONYMOUS;
-	if (!s || process_mapping_find(&s->process, address) ||
-	    s->process.mapping.executable == EXECUTABLE_NONE)
-		return STACK_RULE_ABSENT;
-	if (s->process.mapping.executable == EXECUTABLE_ANONYMOUS)
-		return STACK_RULE_ANONYMOUS;
-	return cached_rule_find(s, s->process.mapping.executable,
-				address - s->process.mapping.base);
-}
-
 int walk_one_frame(void);
 __attribute__((noinline)) int walk_one_frame(void)
 {
 	struct sample_scratch *s = scratch_find();
 
 	return s ? stack_walk_step(&s->walk, s->frames) : 1;
-}
-
-/* The rule of a caller met before, of the kind that nearly all are. */
-static __always_inline int known_rule_find(struct sample_scratch *s)
-{
-	const struct process_mapping *mapping = &s->process.mapping;
-	const struct unwind_rule *rule;
-	__u64 address = s->walk.ip - 1;
-
-	if (s->walk.is_interrupted || !process_mapping_has(mapping, address))
-		return 0;
-	rule = rule_cache_find(&s->rules,
-			       rule_cache_key(mapping->executable, address - mapping->base));
-	if (!rule || rule->cfa != UNWIND_CFA_REGISTER || rule->flags)
-		return 0;
-	s->walk.rule = *rule;
-	return 1;
 }
 
 /* Some frames, since calls cost more than what is done in them. 1: the walk has ended. */
@@ -379,37 +180,6 @@ static __always_inline void sample_walk_end(struct sample_scratch *s)
 	if (walk->result == WALK_not_loaded && copy_stack())
 		s->event.flags |= SAMPLE_HAS_COPY;
 	s->event.result = walk->result;
-}
-
-#include "bpf/goroutine_labels.bpf.h"
-
-/* What the thread publishes goes behind the frames: event has their counts. Returns its words. */
-int read_thread_context(void);
-__attribute__((noinline)) int read_thread_context(void)
-{
-	struct sample_scratch *s = scratch_find();
-	struct thread_context_place *place;
-	int is_missing;
-	__u32 at, bytes;
-
-	if (!s)
-		return 0;
-	at = (__u32)s->event.kernel_count + s->event.user_count;
-	place = thread_context_place_of(&s->event);
-	if (!place || at > STACK_FRAMES_ROOM)
-		return 0;
-	if (place->kind >= THREAD_CONTEXT_GO_LIST)
-		bytes = goroutine_labels_read(&is_missing);
-	else
-		bytes = context_read_record(place, context_thread_pointer(),
-					    (struct thread_context *)&s->frames[at], &is_missing);
-	if (is_missing)
-		count(COUNT_contexts_unread);
-	if (!bytes)
-		return 0;
-	count(COUNT_contexts);
-	s->event.flags |= SAMPLE_HAS_CONTEXT;
-	return (bytes + sizeof(__u64) - 1) / sizeof(__u64);
 }
 
 /* 0: it is in the ring. */

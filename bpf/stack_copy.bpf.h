@@ -7,7 +7,7 @@
 #include "bpf/counters.h"
 #include "bpf/events.h"
 #include "bpf/kernel_types.h"
-#include "bpf/stack_frame.bpf.h"
+#include "bpf/stack_registers.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -4,7 +4,7 @@
 #ifndef BPF_STACK_GUESS_BPF_H
 #define BPF_STACK_GUESS_BPF_H
 
-#include "bpf/stack_frame.bpf.h"
+#include "bpf/stack_registers.bpf.h"
 
 enum {
 	FRAMELESS_BYTES_MAX = 4096, /* of a function that sets up no frame */

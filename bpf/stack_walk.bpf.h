@@ -18,8 +18,8 @@
 #ifndef BPF_STACK_WALK_BPF_H
 #define BPF_STACK_WALK_BPF_H
 
-#include "bpf/stack_frame.bpf.h"
 #include "bpf/stack_guess.bpf.h"
+#include "bpf/stack_registers.bpf.h"
 
 #ifndef STACK_WALK_RULE
 #error "define STACK_WALK_RULE(walk, address): enum stack_rule, the rule in walk->rule"
@@ -132,7 +132,7 @@ static __always_inline int stack_walk_is_frame(const struct stack_walk *walk, __
 		walk->sp - cfa > STACK_FRAME_BYTES_MAX);
 }
 
-/* The frame pointer that the callee has saved, if it has; whoever needs it will miss it if not. */
+/* The frame pointer that the callee has saved, if it has; else it is unknown from there on. */
 static __always_inline void stack_walk_restore_fp(struct stack_walk *walk, __u64 cfa)
 {
 	const __u64 fp_bit = 1ULL << UNWIND_REGISTER_FP;

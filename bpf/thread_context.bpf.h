@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Trace and span of the interrupted thread, from its own memory: OTEP 4947, or a goroutine's
- * labels, bpf/goroutine_labels.bpf.h. Nothing is looked up before the first process has such: then
- * user space makes the table. */
+/* Trace and span of the interrupted thread, from its own memory: OTEP 4947, or the labels that Go's
+ * runtime/pprof has given to its goroutine, also while that is on its system stack or in C. Nothing
+ * is looked up before the first process has such: then user space makes the table. Parts are
+ * verified once, on their own: see find_rule(). */
 #ifndef BPF_THREAD_CONTEXT_BPF_H
 #define BPF_THREAD_CONTEXT_BPF_H
 
 #include "bpf/kernel_types.h"
-#define CONTEXT_READ(to, bytes, from)        bpf_probe_read_user(to, bytes, (const void *)(from))
-#define CONTEXT_ADD_LABEL(room, words, k, v) add_label(k, v)
-#define CONTEXT_ADD_BUCKET(room, words)      (__u32) add_bucket()
+#include "bpf/sample_scratch.bpf.h"
+
 int add_label(unsigned int key_at, unsigned int value_at);
 int add_bucket(void);
+#define CONTEXT_ADD_LABEL(room, words, k, v) add_label(k, v)
+#define CONTEXT_ADD_BUCKET(room, words)      (__u32) add_bucket()
 #include "bpf/context_read.bpf.h"
 
 struct thread_context_places {
@@ -42,6 +44,90 @@ thread_context_place_of(const struct sample_event *event)
 			       place->start_time_ns == event->start_time_ns
 		       ? place
 		       : 0;
+}
+
+/* --- goroutines' labels --- */
+
+_Static_assert((int)CONTEXT_WORDS <= (int)STACK_WINDOW_WORDS, "the walk's window has the words");
+
+static __always_inline struct thread_context *labels_room(struct sample_scratch *s)
+{
+	__u32 at = (__u32)s->event.kernel_count + s->event.user_count;
+
+	return at > STACK_FRAMES_ROOM ? 0 : (struct thread_context *)&s->frames[at];
+}
+
+__attribute__((noinline)) int add_label(unsigned int key_at, unsigned int value_at)
+{
+	struct sample_scratch *s = scratch_find();
+	struct thread_context *room = s ? labels_room(s) : 0;
+
+	return room ? context_label_add(room, s->window.words, key_at, value_at) : 1;
+}
+
+__attribute__((noinline)) int add_bucket(void)
+{
+	struct sample_scratch *s = scratch_find();
+	struct thread_context *room = s ? labels_room(s) : 0;
+
+	return room ? context_add_bucket(room, s->window.words) : 0;
+}
+
+/* Fills what is behind the frames, in bytes. Below 0: some were not there. */
+int read_goroutine_labels(void);
+__attribute__((noinline)) int read_goroutine_labels(void)
+{
+	struct sample_scratch *s = scratch_find();
+	const struct thread_context_place *place;
+	struct thread_context *room;
+	int is_missing;
+	__u32 bytes;
+
+	room = s ? labels_room(s) : 0;
+	place = s ? thread_context_place_of(&s->event) : 0;
+	if (!room || !place)
+		return 0;
+	s->window.bytes = 0; /* the walk does not need it any more */
+	bytes = context_read_labels(place, context_thread_pointer(), room, s->window.words,
+				    &is_missing);
+	return is_missing ? -1 : bytes;
+}
+
+static __always_inline __u32 goroutine_labels_read(int *is_missing)
+{
+	int bytes = read_goroutine_labels();
+
+	*is_missing = bytes < 0;
+	return bytes < 0 || bytes > THREAD_CONTEXT_MAX ? 0 : bytes;
+}
+
+/* What the thread publishes goes behind the frames: event has their counts. Returns its words. */
+int read_thread_context(void);
+__attribute__((noinline)) int read_thread_context(void)
+{
+	struct sample_scratch *s = scratch_find();
+	struct thread_context_place *place;
+	int is_missing;
+	__u32 at, bytes;
+
+	if (!s)
+		return 0;
+	at = (__u32)s->event.kernel_count + s->event.user_count;
+	place = thread_context_place_of(&s->event);
+	if (!place || at > STACK_FRAMES_ROOM)
+		return 0;
+	if (place->kind >= THREAD_CONTEXT_GO_LIST)
+		bytes = goroutine_labels_read(&is_missing);
+	else
+		bytes = context_read_record(place, context_thread_pointer(),
+					    (struct thread_context *)&s->frames[at], &is_missing);
+	if (is_missing)
+		count(COUNT_contexts_unread);
+	if (!bytes)
+		return 0;
+	count(COUNT_contexts);
+	s->event.flags |= SAMPLE_HAS_CONTEXT;
+	return (bytes + sizeof(__u64) - 1) / sizeof(__u64);
 }
 
 #endif

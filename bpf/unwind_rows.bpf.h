@@ -6,7 +6,6 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "bpf/stack_frame.bpf.h"
 #include "bpf/unwind_rows.h"
 
 struct unwind_element {

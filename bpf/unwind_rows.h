@@ -111,6 +111,16 @@ enum { UNWIND_REGISTER_FP = 6, UNWIND_REGISTER_SP = 7, UNWIND_REGISTERS = 16 };
 enum { UNWIND_REGISTER_KEPT = 3 }; /* rbx */
 #endif
 
+/* What is known of the code at an address. */
+enum stack_rule {
+	STACK_RULE_FOUND,
+	STACK_RULE_ABSENT, /* its rows, or its mapping, are not loaded: the walk stops here */
+	/* Nothing that helps; the lower rungs may. */
+	STACK_RULE_ANONYMOUS, /* no file's code */
+	STACK_RULE_NO_TABLE,
+	STACK_RULE_FAILED, /* there is a table, and it could not be used */
+};
+
 struct unwind_page_key {
 	__u32 executable; /* its index, never 0 */
 	__u32 page;       /* ELF address >> UNWIND_PAGE_BITS */

@@ -3,7 +3,7 @@
 # sh tests/layers.sh [BUILD]: nobody includes what is not theirs. Two tables below: which room may include
 # which, and which file is the one door to an external library. Checked on the #include lines of the
 # sources and, with BUILD, on the compiler's dependency files, which also show what came in through
-# somebody else's header. Afterwards violations are planted in a copy and have to be found. Prints TAP.
+# somebody else's header. A third table orders the headers of bpf/, each of which has to stand alone. Afterwards violations are planted in a copy and have to be found. Prints TAP.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:-${BUILD:-}}
@@ -58,6 +58,46 @@ seccomp.h seccomp-syscalls.h                                common/sandbox
 nettle/                                    common/file_hash
 openssl/                                   node-agent/ship/
 '
+
+# bpf/ goes in one direction: a header may include those that stand before it, records (read by both sides),
+# then what reads bytes, the frame, the walk, the sample; programs (*.bpf.c) come last.
+bpf_order='
+unwind_rows.h events.h counters.h results.h alloc.h alloc_batch.h off_cpu.h thread_context.h
+kernel_types.h context_read.bpf.h stack_window.bpf.h process_map.bpf.h rule_cache.bpf.h unwind_rows.bpf.h
+stack_frame.bpf.h sample_scratch.bpf.h stack_read.bpf.h stack_registers.bpf.h
+stack_guess.bpf.h stack_walk.bpf.h stack_copy.bpf.h
+thread_context.bpf.h sample_stack.bpf.h
+stack_rate.bpf.h switch_rate.bpf.h alloc_cost.bpf.h alloc_batch.bpf.h
+'
+
+# ROOT: one line per violation of that order.
+check_bpf_order() {
+	(cd "$1" && grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"bpf/' bpf/*.h) | awk -v order="$bpf_order" '
+	BEGIN {
+		count = split(order, name, /[ \n]+/)
+		for (i = 1; i <= count; i++)
+			place["bpf/" name[i]] = i
+	}
+	{
+		split($0, part, ":")
+		split($0, quoted, "\"")
+		if (!(part[1] in place))
+			print part[1] " is not in the order of headers"
+		else if (!(place[quoted[2]] && place[quoted[2]] < place[part[1]]))
+			print part[1] ":" part[2] ": " part[1] " may not include " quoted[2]
+	}'
+}
+
+# ROOT: headers that lean on what stood before them. What a source says of itself is made up.
+check_bpf_alone() {
+	triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null)
+	(cd "$1" && for header in bpf/*.h; do
+		clang -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -fsyntax-only -Wall -Werror -Wno-unused-function -iquote . \
+			${triplet:+-idirafter "/usr/include/$triplet"} -DSAMPLE_SCRATCH_SLOTS=1 -DSAMPLE_COPY_BYTES=4096 \
+			-DSAMPLE_RING_FULL=0 '-DSAMPLE_SOURCE(event)=0' -x c -include "$header" - </dev/null 2>&1 |
+			sed -n "s|^|$header: |; /error/p"
+	done)
+}
 
 # ROOT: one line per violation.
 check_sources() {
@@ -247,6 +287,29 @@ self_test() {
 	expect_free node-agent/kernel/planted.c '#include "bpf/sample_cpu.skel.h"'
 	expect_free symbol-server/store/sqlite/planted.c '#include <sqlite3.h>'
 	expect_free symbol-server/query/pattern.cc '#include <re2/re2.h>'
+	cp bpf/*.h "$copy/bpf"
+	expect_bpf stack_frame.bpf.h stack_walk.bpf.h # upward
+	expect_bpf events.h thread_context.h          # a circle
+	expect_bpf events.h events.h
+	expect_bpf planted.h events.h # what no place is known of
+	rm -rf "$copy"
+}
+
+# HEADER INCLUDED: planted in a copy of bpf/, both checks that fit have to name it.
+expect_bpf() {
+	cp "$copy/bpf/$1" "$copy/kept" 2>/dev/null || : >"$copy/kept"
+	echo "#include \"bpf/$2\"" | cat - "$copy/kept" >"$copy/bpf/$1"
+	found=$(check_bpf_order "$copy" | grep -F "bpf/$1")
+	if [ -s "$copy/kept" ]; then mv "$copy/kept" "$copy/bpf/$1"; else rm -f "$copy/bpf/$1" "$copy/kept"; fi
+	[ -n "$found" ] && result "" "finds $2 in bpf/$1" || result "not found" "finds $2 in bpf/$1"
+}
+
+bpf_alone_self_test() {
+	copy=$(mktemp -d) || exit 1
+	mkdir -p "$copy/bpf"
+	echo 'static inline int planted(struct sample_event *event) { return event->cpu; }' >"$copy/bpf/planted.h"
+	[ -n "$(check_bpf_alone "$copy")" ] && result "" "finds a header that does not stand alone" ||
+		result "not found" "finds a header that does not stand alone"
 	rm -rf "$copy"
 }
 
@@ -269,6 +332,14 @@ dependency_self_test() {
 }
 
 result "$(check_sources .)" "every #include is of a room the file may look into"
+result "$(check_bpf_order .)" "headers of bpf/ include each other in one direction"
+if command -v clang >/dev/null; then
+	result "$(check_bpf_alone .)" "each header of bpf/ stands alone"
+	bpf_alone_self_test
+else
+	number=$((number + 1))
+	echo "ok $number # SKIP no clang"
+fi
 if [ -n "$build" ] && [ -n "$(find "$build/common" "$build/node-agent" "$build/symbol-server" -name '*.d' 2>/dev/null | head -n 1)" ]; then
 	result "$(check_dependencies "$build")" "no object depends on a library behind its door's back"
 	dependency_self_test

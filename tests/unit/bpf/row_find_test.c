@@ -8,9 +8,6 @@
 
 #include "tests/check.h"
 
-#define STACK_WALK_READ(to, bytes, from) ((void)(to), (void)(from), -1)
-#include "bpf/stack_frame.bpf.h"
-
 #include "bpf/process_map.bpf.h"
 #include "bpf/unwind_rows.bpf.h"
 
