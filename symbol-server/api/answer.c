@@ -9,7 +9,11 @@
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
-enum { RETRY_AFTER_S = 2, MESSAGE_BYTES = 8192 };
+enum {
+	RETRY_AFTER_S = 2,
+	RETRY_FULL_DISK_S = 30, /* somebody has to make room */
+	MESSAGE_BYTES = 8192,
+};
 
 static const char *code_of(int status)
 {
@@ -72,24 +76,47 @@ void answer_error(struct http_response *response, int status, const char *messag
 	buffer_append_char(&response->body, '\n');
 }
 
-void answer_failure(struct http_response *response, const struct error *err)
+/* Rows: enum error_kind. Of the server's own failures reports and uploads come again. */
+int answer_status(const struct error *err, enum answer_of of)
 {
-	int status = 500;
+	static const struct {
+		int question, body, report, upload;
+	} statuses[] = {
+		[ERROR_NONE] = {500, 500, 503, 503},
+		[ERROR_MEMORY] = {503, 503, 503, 503},
+		[ERROR_SYSTEM] = {500, 500, 503, 503},
+		[ERROR_FORMAT] = {500, 400, 400, 422}, /* of a question: of what is stored */
+		[ERROR_LIMIT] = {422, 413, 413, 413},
+		[ERROR_NOT_FOUND] = {404, 404, 503, 503},
+		[ERROR_CONFLICT] = {500, 500, 503, 409},
+		[ERROR_REMOTE] = {503, 503, 503, 503},
+		[ERROR_UNSUPPORTED] = {501, 501, 503, 422},
+		[ERROR_OPTION] = {422, 422, 503, 422},
+		[ERROR_BUSY] = {503, 503, 429, 503},
+	};
 
-	if (err->kind == ERROR_LIMIT)
+	if (error_is_no_room(err))
+		return 503;
+	return of == ANSWER_TO_QUESTION ? statuses[err->kind].question
+	       : of == ANSWER_TO_BODY   ? statuses[err->kind].body
+	       : of == ANSWER_TO_REPORT ? statuses[err->kind].report
+					: statuses[err->kind].upload;
+}
+
+void answer_failure_of(struct http_response *response, enum answer_of of, const struct error *err)
+{
+	int status = answer_status(err, of);
+
+	if (err->kind == ERROR_LIMIT && status == 422)
 		query_life_count_limited();
-	if (err->kind == ERROR_OPTION || err->kind == ERROR_LIMIT)
-		status = 422;
-	else if (err->kind == ERROR_BUSY || err->kind == ERROR_MEMORY ||
-		 err->kind == ERROR_REMOTE || error_is_no_room(err))
-		status = 503;
-	else if (err->kind == ERROR_NOT_FOUND)
-		status = 404;
-	else if (err->kind == ERROR_UNSUPPORTED)
-		status = 501;
 	answer_error(response, status, *err->message ? err->message : "the answer failed");
 	if (error_is_no_room(err))
 		response->retry_after_s = RETRY_FULL_DISK_S;
+}
+
+void answer_failure(struct http_response *response, const struct error *err)
+{
+	answer_failure_of(response, ANSWER_TO_QUESTION, err);
 }
 
 void answer_text(struct http_response *response, const char *text)

@@ -50,8 +50,7 @@ struct api {
 	_Atomic uint64_t attributes_left_out, labels_left_out; /* ingest_rejects, label_limits.h */
 };
 
-/* Knows which modules were passed on to the symbolizer; embedded in struct api from start to stop.
- */
+/* known and label_limits: what is remembered from start to stop. */
 bool api_init(struct api *api, struct error *err);
 void api_release(struct api *api);
 
@@ -106,6 +105,11 @@ void api_module_end(struct http_request *request, void *context);
  * sent it. */
 void api_report_refused(struct api *api, struct http_request *request, int status,
 			const char *sentence);
+
+/* A batch on its way from the reader to the store: its labels within their limits. What was left
+ * out is counted for /metrics. */
+void api_limit_labels(struct api *api, struct sample_batch *batch,
+		      const struct ingest_rejects *rejects, int64_t now_ms);
 
 /* Unix time. */
 int64_t api_now_ms(void);

@@ -17,20 +17,15 @@
 static bool read_build_id(struct http_request *request, struct http_response *response,
 			  struct build_id *id)
 {
-	const char *part = http_request_part(request);
-	char sentence[240];
 	struct error err = {0};
 
 	if (!parameters_check(request, "", &err)) {
 		answer_failure(response, &err);
 		return false;
 	}
-	if (build_id_parse(id, part, strlen(part)))
-		return true;
-	snprintf(sentence, sizeof(sentence),
-		 "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal", part);
-	answer_error(response, 400, sentence);
-	return false;
+	if (!parameter_path_build_id(request, id, &err))
+		answer_error(response, 400, err.message);
+	return err.kind == ERROR_NONE;
 }
 
 static const char *keep_text(struct http_request *request, const char *text)

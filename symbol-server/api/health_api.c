@@ -2,34 +2,14 @@
 /* GET /healthz and /readyz. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
-
-int64_t api_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void api_healthz_get(struct http_request *request, struct http_response *response, void *context)
 {
 	(void)request, (void)context;
 	answer_text(response, "ok\n");
-}
-
-bool api_is_closed(void *context, char *sentence, size_t room)
-{
-	const struct api *api = context;
-	const char *doing = api->doing;
-
-	if (api->is_ready)
-		return false;
-	snprintf(sentence, room, "the server is still starting: it %s", doing ? doing : "begins");
-	return true;
 }
 
 /* Without room for reports questions are answered nevertheless: who asks for=queries sends no

@@ -9,7 +9,6 @@
 #include "common/gzip.h"
 #include "common/log.h"
 #include "symbol-server/api/known_modules.h"
-#include "symbol-server/api/label_limiting.h"
 #include "symbol-server/ingest/ingest.h"
 
 enum { FILE_BYTES = 256 << 20, READ_BYTES = 1 << 16 };

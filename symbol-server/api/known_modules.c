@@ -7,7 +7,6 @@
 
 #include "common/hash_table.h"
 #include "common/log.h"
-#include "symbol-server/ingest/label_limits.h"
 
 enum { NAME_ROOM = 256, FORGET_MS = 60000 };
 
@@ -22,30 +21,30 @@ struct known_modules {
 	int64_t forgotten_ms;
 };
 
-bool api_init(struct api *api, struct error *err)
+struct known_modules *known_modules_new(struct error *err)
 {
-	api->known = calloc(1, sizeof(*api->known));
-	if (!api->known)
-		return error_set(err, ERROR_MEMORY, "out of memory");
-	pthread_mutex_init(&api->known->lock, NULL);
-	hash_table_init(&api->known->table, KNOWN_MODULES_MAX);
-	api->known->seconds = calloc(KNOWN_MODULES_MAX, sizeof(*api->known->seconds));
-	api->label_limits = label_limits_new(err);
-	return api->label_limits &&
-	       (api->known->seconds || error_set(err, ERROR_MEMORY, "out of memory"));
+	struct known_modules *known = calloc(1, sizeof(*known));
+
+	if (known)
+		known->seconds = calloc(KNOWN_MODULES_MAX, sizeof(*known->seconds));
+	if (!known || !known->seconds) {
+		free(known);
+		error_set(err, ERROR_MEMORY, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&known->lock, NULL);
+	hash_table_init(&known->table, KNOWN_MODULES_MAX);
+	return known;
 }
 
-void api_release(struct api *api)
+void known_modules_free(struct known_modules *known)
 {
-	if (!api->known)
+	if (!known)
 		return;
-	hash_table_release(&api->known->table);
-	pthread_mutex_destroy(&api->known->lock);
-	free(api->known->seconds);
-	free(api->known);
-	api->known = NULL;
-	label_limits_free(api->label_limits);
-	api->label_limits = NULL;
+	hash_table_release(&known->table);
+	pthread_mutex_destroy(&known->lock);
+	free(known->seconds);
+	free(known);
 }
 
 /* True the first time, and the first time that its htlhash is told. */

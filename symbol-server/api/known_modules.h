@@ -8,6 +8,9 @@
 
 enum { KNOWN_MODULES_MAX = 1 << 17 }; /* then forgotten all at once and learnt anew */
 
+struct known_modules *known_modules_new(struct error *err);
+void known_modules_free(struct known_modules *known);
+
 void known_modules_meet(struct api *api, const struct sample_batch *batch);
 
 #endif

@@ -56,16 +56,14 @@ void api_module_symbols_get(struct http_request *request, struct http_response *
 	struct api *api = context;
 	struct file_search_limits limits = {.bytes = READ_BYTES_MAX, .goes_on = goes_on};
 	struct file_function found[FILE_FUNCTIONS_MAX];
-	const char *part = http_request_part(request);
 	struct error err = {0};
 	struct build_id id;
 	struct query query = {0};
 	struct asked asked;
 	size_t count;
 
-	if (!build_id_parse(&id, part, strlen(part))) {
-		answer_error(response, 400,
-			     "the path has no build-id: 4 to 64 bytes in hexadecimal");
+	if (!parameter_path_build_id(request, &id, &err)) {
+		answer_error(response, 400, err.message);
 		return;
 	}
 	if (!parameters_check(request, "name", &err) || !read_names(request, &asked, &err) ||

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET, POST /api/v1/modules; PUT, DELETE /api/v1/modules/{build_id} */
-#include <errno.h>
+/* GET /api/v1/modules: every build-id, what is known of it, and what it costs in names. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "common/hash_table.h"
-#include "common/log.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
+#include "symbol-server/api/sources_json.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/naming/named_stacks.h"
 #include "symbol-server/symbolize/module_files.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"
 #include "symbol-server/symbolize/symbol_table.h"
-
-/* ---- GET: every build-id, what is known of it, and what it costs in names ---- */
 
 enum { CANDIDATES_BYTES_MAX = 512 << 20, PAGE_DEFAULT = 5000, PAGE_MOST = 100000 };
 
@@ -302,24 +298,6 @@ static void put_directories(struct json *json, struct symbol_directories *direct
 	json_close(json, '}');
 }
 
-/* Who is asked, in order. */
-static void put_servers(struct json *json, struct symbol_sources *sources)
-{
-	struct source_state states[SOURCES_MAX];
-	size_t count = symbol_sources_states(sources, states, SOURCES_MAX);
-
-	json_key(json, "debuginfod");
-	json_open(json, '[');
-	for (size_t i = 0; i < count; i++) {
-		json_open(json, '{');
-		json_key_string(json, "source", states[i].url);
-		json_key_uint(json, "is_down", states[i].is_closed);
-		json_key_string(json, "detail", states[i].sentence);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
 static void put_uploads(struct json *json, struct symbolizer *symbolizer)
 {
 	struct symbolizer_counters now;
@@ -368,7 +346,7 @@ static bool put_modules(struct http_request *request, struct http_response *resp
 		json_key_uint(&json, "total", count);
 		put_uploads(&json, api->symbolizer);
 		put_directories(&json, symbolizer_directories(api->symbolizer));
-		put_servers(&json, symbolizer_sources(api->symbolizer));
+		sources_json_servers(&json, symbolizer_sources(api->symbolizer));
 		json_close(&json, '}');
 		buffer_append_char(&response->body, '\n');
 	}
@@ -428,248 +406,4 @@ out:
 	named_stacks_free(stacks);
 	samples_result_free(result);
 	selector_release(&query.selector);
-}
-
-/* ---- POST: an agent says what it has met, and hears what would help ---- */
-
-/* "<hex> <gnu|htlhash> <name>" → id. */
-static bool read_line(const char *line, size_t length, struct build_id *id, bool *is_gnu,
-		      const char **name, size_t *name_length)
-{
-	const char *kind = memchr(line, ' ', length);
-	const char *rest;
-	size_t kind_length;
-
-	if (!kind || !build_id_parse(id, line, (size_t)(kind - line)))
-		return false;
-	kind++;
-	rest = memchr(kind, ' ', length - (size_t)(kind - line));
-	kind_length = rest ? (size_t)(rest - kind) : length - (size_t)(kind - line);
-	*is_gnu = kind_length == 3 && !memcmp(kind, "gnu", 3);
-	if (!*is_gnu && (kind_length != 7 || memcmp(kind, "htlhash", 7)))
-		return false;
-	*name = rest ? rest + 1 : line + length;
-	*name_length = length - (size_t)(*name - line);
-	return true;
-}
-
-/* What the sender has of its modules, when it asks once and does not come back: a build. Such a
- * module has not been met in samples, and nothing is done about it here. */
-enum { OFFER_NONE = 2 }; /* else enum module_file_kind */
-
-static bool announce(struct api *api, const char *line, size_t length, unsigned offer,
-		     struct arena *arena, struct buffer *wanted)
-{
-	char hex[BUILD_ID_HEX];
-	struct build_id id;
-	size_t name_length;
-	const char *name;
-	bool is_gnu;
-
-	if (!read_line(line, length, &id, &is_gnu, &name, &name_length))
-		return false;
-	if (offer == OFFER_NONE) {
-		name = arena_text(arena, name, name_length);
-		symbolizer_want(api->symbolizer, &id, name, is_gnu, 0);
-	}
-	if (offer == OFFER_NONE ? symbolizer_wants_upload(api->symbolizer, &id)
-				: symbolizer_lacks_file(api->symbolizer, &id, offer))
-		buffer_printf(wanted, "%s\n", build_id_format(&id, hex));
-	return true;
-}
-
-/* An agent announces some hundred at a time; all programs of a large build are some thousand. */
-enum { ANNOUNCED_LINES = 10000 };
-
-void api_modules_post(struct http_request *request, struct http_response *response, void *context)
-{
-	const char *type = http_request_header(request, "Content-Type");
-	struct bytes body = http_request_body(request);
-	const char *at = (const char *)body.at, *end = at + body.length;
-	unsigned number = 1, offer = OFFER_NONE;
-	struct error err = {0};
-
-	if (!type || strncasecmp(type, "text/plain", 10)) {
-		answer_error(response, 415, "Content-Type must be text/plain: one module per line");
-		return;
-	}
-	if (!parameters_check(request, "offer", &err) ||
-	    !parameter_choice(request, "offer", "debug|executable", &offer, &err)) {
-		answer_failure(response, &err);
-		return;
-	}
-	response->content_type = "text/plain; charset=utf-8";
-	for (; at < end; number++) {
-		if (number > ANNOUNCED_LINES) {
-			buffer_clear(&response->body);
-			answer_error(response, 413,
-				     "more than 10000 modules in one request: send them in parts");
-			return;
-		}
-		const char *stop = memchr(at, '\n', (size_t)(end - at));
-		size_t length = stop ? (size_t)(stop - at) : (size_t)(end - at);
-		size_t used = length && at[length - 1] == '\r' ? length - 1 : length;
-
-		if (used && !announce(context, at, used, offer, http_request_arena(request),
-				      &response->body)) {
-			error_set(&err, ERROR_OPTION,
-				  "line %u is not '<build-id in hexadecimal> <gnu|htlhash> <name>'",
-				  number);
-			answer_failure(response, &err);
-			return;
-		}
-		at += length + 1;
-	}
-}
-
-/* ---- PUT: one file, as it arrives ---- */
-
-struct put {
-	struct symbol_upload *upload;
-	struct error err;
-};
-
-static struct put *put_take(struct http_request *request, struct api *api)
-{
-	struct put *put = http_request_data(request);
-	const char *length = http_request_header(request, "Content-Length");
-	const char *part = http_request_part(request);
-	struct build_id id;
-
-	if (put)
-		return put;
-	put = arena_alloc(http_request_arena(request), sizeof(*put));
-	if (!put)
-		return NULL;
-	http_request_set_data(request, put);
-	if (!build_id_parse(&id, part, strlen(part)))
-		error_set(&put->err, ERROR_FORMAT,
-			  "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
-			  part);
-	else
-		put->upload = symbolizer_upload(api->symbolizer, &id,
-						length ? strtoull(length, NULL, 10) : 0, &put->err);
-	return put;
-}
-
-bool api_module_body(struct http_request *request, const void *bytes, size_t length, void *context)
-{
-	struct put *put = put_take(request, context);
-
-	return put && put->upload && put->err.kind == ERROR_NONE &&
-	       symbol_upload_write(put->upload, bytes, length, &put->err);
-}
-
-static int upload_status(const struct error *err)
-{
-	switch (err->kind) {
-	case ERROR_LIMIT:
-		return 413;
-	case ERROR_CONFLICT:
-		return 409;
-	case ERROR_FORMAT:
-	case ERROR_OPTION:
-	case ERROR_UNSUPPORTED:
-		return 422;
-	default:
-		return 503; /* disk, memory, too many at a time */
-	}
-}
-
-void api_module_put(struct http_request *request, struct http_response *response, void *context)
-{
-	struct put *put = put_take(request, context);
-	struct symbol_upload *upload;
-	bool is_new = false;
-
-	if (!put) {
-		answer_error(response, 503, "out of memory; try again later");
-		return;
-	}
-	upload = put->upload;
-	if (upload && put->err.kind == ERROR_NONE) {
-		put->upload = NULL; /* finish ends it in either case */
-		symbol_upload_finish(upload, &is_new, &put->err);
-	}
-	if (put->err.kind != ERROR_NONE) {
-		answer_error(response, upload_status(&put->err), put->err.message);
-		if (error_is_no_room(&put->err))
-			response->retry_after_s = RETRY_FULL_DISK_S;
-		return;
-	}
-	response->status = is_new ? 201 : 200;
-	answer_text(response, is_new ? "new or better: it will be used\n"
-				     : "nothing new: what is here is as good\n");
-}
-
-void api_module_end(struct http_request *request, void *context)
-{
-	struct put *put = http_request_data(request);
-
-	(void)context;
-	if (put && put->upload)
-		symbol_upload_abort(put->upload);
-}
-
-/* ---- POST …/fetch: somebody wants its names now ---- */
-
-static bool read_id(const struct http_request *request, struct build_id *id, struct error *err)
-{
-	const char *part = http_request_part(request);
-
-	return build_id_parse(id, part, strlen(part)) ||
-	       error_set(err, ERROR_OPTION,
-			 "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
-			 part);
-}
-
-void api_module_fetch(struct http_request *request, struct http_response *response, void *context)
-{
-	struct json json = json_start(&response->body);
-	struct symbol_directories_progress directories;
-	struct api *api = context;
-	struct error err = {0};
-	struct build_id id;
-
-	if (!read_id(request, &id, &err) || !parameters_check(request, "", &err) ||
-	    !symbolizer_ask_again(api->symbolizer, &id, &err)) {
-		answer_failure(response, &err);
-		return;
-	}
-	symbol_directories_progress(symbolizer_directories(api->symbolizer), &directories);
-	response->status = 202;
-	json_open(&json, '{');
-	json_key_uint(&json, "has_symbol_dirs", directories.passes > 0 || directories.is_reading);
-	put_servers(&json, symbolizer_sources(api->symbolizer));
-	json_close(&json, '}');
-	buffer_append_char(&response->body, '\n');
-}
-
-/* ---- DELETE: what was uploaded, and the names made of it ---- */
-
-void api_module_delete(struct http_request *request, struct http_response *response, void *context)
-{
-	struct json json = json_start(&response->body);
-	struct module_deleted deleted;
-	struct api *api = context;
-	struct error err = {0};
-	char hex[BUILD_ID_HEX];
-	struct build_id id;
-
-	if (read_id(request, &id, &err) && parameters_check(request, "", &err))
-		symbolizer_forget_files(api->symbolizer, &id, &deleted, &err);
-	if (err.kind != ERROR_NONE) {
-		answer_failure(response, &err);
-		return;
-	}
-	json_open(&json, '{');
-	json_key_uint(&json, "deleted_files", deleted.files);
-	json_key_uint(&json, "deleted_bytes", deleted.bytes);
-	json_key_uint(&json, "deleted_tables", deleted.has_table);
-	json_close(&json, '}');
-	buffer_append_char(&response->body, '\n');
-	log_info("module deleted on request",
-		 "peer=%s module=\"%s\" build_id=%s files=%u bytes=%llu tables=%d",
-		 http_request_peer(request), deleted.name, build_id_format(&id, hex), deleted.files,
-		 (unsigned long long)deleted.bytes, deleted.has_table);
 }

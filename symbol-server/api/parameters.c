@@ -129,6 +129,17 @@ bool parameter_pattern(struct http_request *request, const char *name, struct pa
 	return *pattern || error_prefix(err, "parameter '%s'", name);
 }
 
+bool parameter_path_build_id(const struct http_request *request, struct build_id *id,
+			     struct error *err)
+{
+	const char *part = http_request_part(request);
+
+	return build_id_parse(id, part, strlen(part)) ||
+	       error_set(err, ERROR_OPTION,
+			 "'%.140s' in the path is not a build-id: 4 to 64 bytes in hexadecimal",
+			 part);
+}
+
 static bool read_time(struct http_request *request, const char *name, int64_t now_ms,
 		      int64_t fallback, int64_t *ms, struct error *err)
 {

@@ -27,6 +27,10 @@ bool parameter_share(struct http_request *request, const char *name, double *val
 bool parameter_pattern(struct http_request *request, const char *name, struct pattern **pattern,
 		       struct error *err);
 
+/* Of the path, in hex. */
+bool parameter_path_build_id(const struct http_request *request, struct build_id *id,
+			     struct error *err);
+
 /* type (default on-cpu, or NULL where is_type_optional), from, until, match → query. Release the
  * selector in either case. */
 bool parameters_query(struct http_request *request, bool is_type_optional, struct query *query,

@@ -9,7 +9,6 @@
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/known_modules.h"
-#include "symbol-server/api/label_limiting.h"
 #include "symbol-server/api/leaf_names.h"
 #include "symbol-server/ingest/ingest.h"
 
@@ -33,20 +32,6 @@ static bool is_protobuf(struct http_request *request)
 
 	return type && !strncasecmp(type, wanted, sizeof(wanted) - 1) &&
 	       strchr(" ;", type[sizeof(wanted) - 1]);
-}
-
-static int status_of(const struct error *err)
-{
-	switch (err->kind) {
-	case ERROR_FORMAT:
-		return 400;
-	case ERROR_LIMIT:
-		return 413;
-	case ERROR_BUSY:
-		return 429;
-	default:
-		return 503; /* disk, memory: the sender keeps the data and comes again */
-	}
 }
 
 void api_report_refused(struct api *api, struct http_request *request, int status,
@@ -117,8 +102,7 @@ static void read_and_store(struct http_request *request, struct http_response *r
 
 	if (!ingest_read(body.at, body.length, http_request_peer(request), now_ms, oldest_ms,
 			 http_request_scratch(request), &batch, &pending->rejects, &err)) {
-		refuse(api, request, response, err.kind == ERROR_MEMORY ? 503 : status_of(&err),
-		       err.message);
+		refuse(api, request, response, answer_status(&err, ANSWER_TO_REPORT), err.message);
 		return;
 	}
 	if (server_clock_refuses(&api->clock, api->samples, &batch, &pending->rejects, now_ms)) {
@@ -142,7 +126,7 @@ static void read_and_store(struct http_request *request, struct http_response *r
 	leaf_names_count(api, &batch);
 	http_request_suspend(request);
 	if (!samples_add(api->samples, &batch, stored, pending, &duplicates, &err)) {
-		refuse(api, request, response, status_of(&err), err.message);
+		refuse(api, request, response, answer_status(&err, ANSWER_TO_REPORT), err.message);
 		http_request_resume(request);
 	}
 }

@@ -372,12 +372,10 @@ void api_symbolicate_post(struct http_request *request, struct http_response *re
 				     http_request_arena(request), &asked, &err) &&
 	    answer_jobs(response, api, &asked, life, &err))
 		return;
-	if (err.kind == ERROR_FORMAT)
-		answer_error(response, 400, err.message);
-	else if (err.kind == ERROR_LIMIT && query_life_is_wanted(life, &over))
-		answer_error(response, 413, err.message);
-	else
+	if (err.kind == ERROR_LIMIT && life && !query_life_is_wanted(life, &over))
 		answer_failure(response, &err);
+	else
+		answer_failure_of(response, ANSWER_TO_BODY, &err);
 }
 
 /* A page whose request says what it sends asks first whether it may (fetch.spec.whatwg.org). */
