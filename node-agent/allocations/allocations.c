@@ -107,7 +107,7 @@ static uint64_t weighted(const struct allocations *allocations, const struct sam
 void allocations_expect(struct allocations *allocations, const struct sample_event *sample)
 {
 	struct live_piece piece = {
-		.owner = {sample->start_time_ns, sample->tgid, sample->exec_id},
+		.owner = process_key_of(sample),
 		.key = sample->cpu_ring_full,
 		.time_ns = sample->time_ns,
 		.is_bucket = sample->state == ALLOC_GO,
@@ -142,7 +142,7 @@ void allocations_hold(struct allocations *allocations, const struct sample_event
 
 void allocations_give(struct allocations *allocations, const struct alloc_free_event *event)
 {
-	const struct live_owner owner = {event->start_time_ns, event->tgid, event->exec_id};
+	const struct process_key owner = {event->tgid, event->exec_id, event->start_time_ns};
 
 	if (takes(allocations, SAMPLE_TYPE_mem_inuse))
 		live_set_give(allocations->live, &owner, event->key, event->time_ns);
@@ -179,7 +179,7 @@ static void add_live(void *context, const struct sample_event *sample, size_t wa
 }
 
 /* In case that its end was not seen; another may have its number. */
-static bool is_alive(void *context, const struct live_owner *owner)
+static bool is_alive(void *context, const struct process_key *owner)
 {
 	int directory = process_directory_open("/proc", owner->tgid, owner->start_time_ns);
 

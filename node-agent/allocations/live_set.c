@@ -33,7 +33,7 @@ struct stack {
 };
 
 struct owner {
-	struct live_owner is;
+	struct process_key is;
 	uint32_t pieces; /* 0: nobody */
 };
 
@@ -120,21 +120,15 @@ void live_set_free(struct live_set *set)
 
 /* --- owners: few, so that they are searched one by one --- */
 
-static bool is_same(const struct live_owner *a, const struct live_owner *b)
-{
-	return a->tgid == b->tgid && a->exec_id == b->exec_id &&
-	       a->start_time_ns == b->start_time_ns;
-}
-
-static uint32_t owner_find(const struct live_set *set, const struct live_owner *owner)
+static uint32_t owner_find(const struct live_set *set, const struct process_key *owner)
 {
 	for (uint32_t i = 0; i < set->owner_room.count; i++)
-		if (set->owners[i].pieces && is_same(&set->owners[i].is, owner))
+		if (set->owners[i].pieces && process_key_is_same(&set->owners[i].is, owner))
 			return i + 1;
 	return NONE;
 }
 
-static uint32_t owner_take(struct live_set *set, const struct live_owner *owner)
+static uint32_t owner_take(struct live_set *set, const struct process_key *owner)
 {
 	uint32_t found = owner_find(set, owner);
 
@@ -176,9 +170,9 @@ static bool is_same_stack(const struct stack *stack, const struct sample_event *
 			  size_t walked)
 {
 	const struct sample_event *have = stack->sample;
+	const struct process_key one = process_key_of(have), other = process_key_of(sample);
 
-	return stack->walked == walked && have->tgid == sample->tgid &&
-	       have->exec_id == sample->exec_id && have->start_time_ns == sample->start_time_ns &&
+	return stack->walked == walked && process_key_is_same(&one, &other) &&
 	       have->kernel_count == sample->kernel_count &&
 	       have->user_count == sample->user_count && have->result == sample->result &&
 	       !memcmp(have->comm, sample->comm, sizeof have->comm) &&
@@ -357,7 +351,7 @@ static bool wants_stack(const struct live_set *set, const struct piece *piece,
 void live_set_stack(struct live_set *set, uint64_t key, const struct sample_event *sample,
 		    size_t walked)
 {
-	const struct live_owner who = {sample->start_time_ns, sample->tgid, sample->exec_id};
+	const struct process_key who = process_key_of(sample);
 	const uint32_t at = piece_find(set, owner_find(set, &who), key);
 	const uint64_t hash = stack_hash(sample);
 	struct piece *piece = at ? &set->pieces[at - 1] : NULL;
@@ -384,7 +378,7 @@ void live_set_stack(struct live_set *set, uint64_t key, const struct sample_even
 	piece_weigh(set, piece, piece->count);
 }
 
-void live_set_give(struct live_set *set, const struct live_owner *owner, uint64_t key,
+void live_set_give(struct live_set *set, const struct process_key *owner, uint64_t key,
 		   uint64_t time_ns)
 {
 	const uint32_t at = piece_find(set, owner_find(set, owner), key);
@@ -443,8 +437,8 @@ void live_set_end(struct live_set *set, uint32_t tgid)
 			owner_end(set, i + 1);
 }
 
-void live_set_tidy(struct live_set *set, bool (*is_alive)(void *context, const struct live_owner *),
-		   void *context)
+void live_set_tidy(struct live_set *set,
+		   bool (*is_alive)(void *context, const struct process_key *), void *context)
 {
 	for (uint32_t i = 0; i < set->owner_room.count; i++)
 		if (set->owners[i].pieces && !is_alive(context, &set->owners[i].is))

@@ -17,6 +17,7 @@
 
 #include "bpf/events.h"
 #include "common/error.h"
+#include "node-agent/processes/process_key.h"
 
 /* Of a stack, in use now; objects in 1/LIVE_OBJECT. The sample is as live_set_stack() got it. */
 typedef void (*live_set_add)(void *context, const struct sample_event *sample, size_t walked,
@@ -24,13 +25,8 @@ typedef void (*live_set_add)(void *context, const struct sample_event *sample, s
 
 enum { LIVE_OBJECT = 1024 };
 
-struct live_owner { /* a process, as samples tell it */
-	uint64_t start_time_ns;
-	uint32_t tgid, exec_id;
-};
-
 struct live_piece {
-	struct live_owner owner;
+	struct process_key owner;
 	uint64_t key;
 	uint64_t time_ns; /* of its sample, which may bring its stack later */
 	uint64_t bytes;   /* what it stands for: weighted, as every sample */
@@ -56,7 +52,7 @@ void live_set_take(struct live_set *set, const struct live_piece *piece);
  * samples_sources' hold() has it. The sample is copied. */
 void live_set_stack(struct live_set *set, uint64_t key, const struct sample_event *sample,
 		    size_t walked);
-void live_set_give(struct live_set *set, const struct live_owner *owner, uint64_t key,
+void live_set_give(struct live_set *set, const struct process_key *owner, uint64_t key,
 		   uint64_t time_ns);
 
 /* Where ends were lost: of a process' buckets no more are in use than most() says of each, or
@@ -69,8 +65,8 @@ uint64_t live_set_bound(struct live_set *set, uint32_t tgid, live_set_most most,
 /* The process has ended, or become another by execve(): nothing of it is in use any more. */
 void live_set_end(struct live_set *set, uint32_t tgid);
 /* Ends those of whom is_alive() says that they are not, in case nobody saw it. */
-void live_set_tidy(struct live_set *set, bool (*is_alive)(void *context, const struct live_owner *),
-		   void *context);
+void live_set_tidy(struct live_set *set,
+		   bool (*is_alive)(void *context, const struct process_key *), void *context);
 
 /* Every stack that has something in use, once. */
 void live_set_report(const struct live_set *set, live_set_add add, void *context);

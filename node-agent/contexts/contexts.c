@@ -25,7 +25,7 @@ enum {
 };
 
 struct followed {
-	struct context_process process;
+	struct process_key process;
 	int64_t due_ms, used_ms, ended_ms; /* ended_ms 0: it runs */
 	uint32_t looks;                    /* without finding anything */
 	struct process_context *context;   /* NULL: it publishes none */
@@ -67,25 +67,19 @@ struct contexts *contexts_new(const struct contexts_sources *from, struct error 
 
 /* --- processes --- */
 
-static bool is_same(const struct context_process *a, const struct context_process *b)
-{
-	return a->tgid == b->tgid && a->exec_id == b->exec_id &&
-	       a->start_time_ns == b->start_time_ns;
-}
-
-static uint64_t hash_of(const struct context_process *process)
+static uint64_t hash_of(const struct process_key *process)
 {
 	return hash_word(hash_word(process->tgid, process->exec_id), process->start_time_ns);
 }
 
-static struct followed *find(struct contexts *contexts, const struct context_process *process)
+static struct followed *find(struct contexts *contexts, const struct process_key *process)
 {
 	const uint64_t hash = hash_of(process);
 	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(&contexts->index, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(&contexts->index, hash, &probe))
-		if (is_same(&contexts->items[i].process, process))
+		if (process_key_is_same(&contexts->items[i].process, process))
 			return &contexts->items[i];
 	return NULL;
 }
@@ -135,7 +129,7 @@ static bool index_add(struct contexts *contexts, uint32_t at)
 	return false;
 }
 
-static struct followed *add(struct contexts *contexts, const struct context_process *process)
+static struct followed *add(struct contexts *contexts, const struct process_key *process)
 {
 	if (has_room(contexts)) {
 		contexts->items[contexts->count] = (struct followed){.process = *process,
@@ -148,14 +142,20 @@ static struct followed *add(struct contexts *contexts, const struct context_proc
 }
 
 /* The kernel's place is told by the pid alone: another program of it may have its own already. */
+static bool read_place(const struct contexts *contexts, const struct process_key *process,
+		       struct thread_context_place *place)
+{
+	return bpf_map_read(contexts->places, &process->tgid, place, NULL) &&
+	       process_key_is_same(
+		       &(struct process_key){process->tgid, place->exec_id, place->start_time_ns},
+		       process);
+}
+
 static void leave_place(struct contexts *contexts, struct followed *followed)
 {
 	struct thread_context_place place;
 
-	if (followed->is_located &&
-	    bpf_map_read(contexts->places, &followed->process.tgid, &place, NULL) &&
-	    place.exec_id == followed->process.exec_id &&
-	    place.start_time_ns == followed->process.start_time_ns)
+	if (followed->is_located && read_place(contexts, &followed->process, &place))
 		bpf_map_remove(contexts->places, &followed->process.tgid, NULL);
 	contexts->counters.located -= followed->is_located;
 	followed->is_located = followed->has_labels = false;
@@ -203,7 +203,7 @@ void contexts_free(struct contexts *contexts)
 }
 
 const struct process_context *contexts_sampled(struct contexts *contexts,
-					       const struct context_process *process)
+					       const struct process_key *process)
 {
 	struct followed *followed = find(contexts, process);
 
@@ -215,7 +215,7 @@ const struct process_context *contexts_sampled(struct contexts *contexts,
 	return followed->context;
 }
 
-void contexts_want_keys(struct contexts *contexts, const struct context_process *process)
+void contexts_want_keys(struct contexts *contexts, const struct process_key *process)
 {
 	struct followed *followed = find(contexts, process);
 
@@ -223,14 +223,12 @@ void contexts_want_keys(struct contexts *contexts, const struct context_process 
 		followed->is_stale = true;
 }
 
-bool contexts_place(struct contexts *contexts, const struct context_process *process,
+bool contexts_place(struct contexts *contexts, const struct process_key *process,
 		    struct thread_context_place *place)
 {
 	const struct followed *followed = find(contexts, process);
 
-	return followed && followed->is_located &&
-	       bpf_map_read(contexts->places, &process->tgid, place, NULL) &&
-	       place->exec_id == process->exec_id && place->start_time_ns == process->start_time_ns;
+	return followed && followed->is_located && read_place(contexts, process, place);
 }
 
 static struct followed *find_running(struct contexts *contexts, uint32_t tgid)

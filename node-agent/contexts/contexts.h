@@ -10,11 +10,7 @@
 #include "bpf/thread_context.h"
 #include "common/error.h"
 #include "node-agent/contexts/process_context.h"
-
-struct context_process { /* identity, as in samples */
-	uint32_t tgid, exec_id;
-	uint64_t start_time_ns;
-};
+#include "node-agent/processes/process_key.h"
 
 enum context_located {
 	CONTEXT_LOCATED,
@@ -24,13 +20,13 @@ enum context_located {
 
 struct contexts_sources { /* borrowed */
 	/* Its directory in /proc, or −1. */
-	int (*open_process)(void *context, const struct context_process *process);
+	int (*open_process)(void *context, const struct process_key *process);
 	/* Where its threads' pointers are: fills kind and what belongs to it. */
-	enum context_located (*locate)(void *context, const struct context_process *process,
+	enum context_located (*locate)(void *context, const struct process_key *process,
 				       int directory, struct thread_context_place *place);
 	/* The same of a process that publishes no such pointers: where Go's runtime has its
 	 * goroutines' labels. LATER: the file that may say is being read. */
-	enum context_located (*locate_labels)(void *context, const struct context_process *process,
+	enum context_located (*locate_labels)(void *context, const struct process_key *process,
 					      struct thread_context_place *place);
 	void *context;
 	size_t bytes_max; /* of all that is published; 0: 16 MiB. Others are refused */
@@ -45,12 +41,12 @@ void contexts_free(struct contexts *contexts);
 /* A sample of the process. NULL: it publishes nothing that is known of yet. Borrowed until
  * contexts_run(). */
 const struct process_context *contexts_sampled(struct contexts *contexts,
-					       const struct context_process *process);
+					       const struct process_key *process);
 /* One of its threads named a key that the list does not have. */
-void contexts_want_keys(struct contexts *contexts, const struct context_process *process);
+void contexts_want_keys(struct contexts *contexts, const struct process_key *process);
 
 /* Where its threads' pointers are, as the kernel side has it. False: nowhere that is known. */
-bool contexts_place(struct contexts *contexts, const struct context_process *process,
+bool contexts_place(struct contexts *contexts, const struct process_key *process,
 		    struct thread_context_place *place);
 
 void contexts_ended(struct contexts *contexts, uint32_t tgid);

@@ -25,19 +25,19 @@ struct requests {
 	struct counted_attribute process[ATTRIBUTES_MAX], thread[ATTRIBUTES_MAX];
 };
 
-static int open_process(void *context, const struct context_process *process)
+static int open_process(void *context, const struct process_key *process)
 {
 	(void)context;
 	return process_directory_open("/proc", process->tgid, process->start_time_ns);
 }
 
-static enum context_located locate(void *context, const struct context_process *process,
-				   int directory, struct thread_context_place *place)
+static enum context_located locate(void *context, const struct process_key *process, int directory,
+				   struct thread_context_place *place)
 {
 	return thread_places_find(((struct requests *)context)->places, process, directory, place);
 }
 
-static enum context_located locate_labels(void *context, const struct context_process *process,
+static enum context_located locate_labels(void *context, const struct process_key *process,
 					  struct thread_context_place *place)
 {
 	return thread_places_find_labels(((struct requests *)context)->places, process, place);
@@ -96,7 +96,7 @@ static void describe_labels(struct requests *requests, const struct thread_conte
 	requests->cut += labels->is_cut;
 }
 
-static void describe_thread(struct requests *requests, const struct context_process *key,
+static void describe_thread(struct requests *requests, const struct process_key *key,
 			    const struct process_context *context,
 			    const struct sample_event *sample, struct counted_thread *thread)
 {
@@ -126,17 +126,10 @@ static void describe_thread(struct requests *requests, const struct context_proc
 	contexts_want_keys(requests->contexts, key);
 }
 
-static struct context_process process_of(const struct sample_event *sample)
-{
-	return (struct context_process){.tgid = sample->tgid,
-					.exec_id = sample->exec_id,
-					.start_time_ns = sample->start_time_ns};
-}
-
 bool requests_find(struct requests *requests, const struct sample_event *sample,
 		   struct thread_context_place *place)
 {
-	const struct context_process key = process_of(sample);
+	const struct process_key key = process_key_of(sample);
 
 	return contexts_place(requests->contexts, &key, place);
 }
@@ -144,7 +137,7 @@ bool requests_find(struct requests *requests, const struct sample_event *sample,
 void requests_describe(struct requests *requests, const struct sample_event *sample,
 		       struct counted_process *process, struct counted_thread *thread)
 {
-	const struct context_process key = process_of(sample);
+	const struct process_key key = process_key_of(sample);
 	const struct process_context *context;
 
 	if (sample->flags & SAMPLE_KERNEL_THREAD)

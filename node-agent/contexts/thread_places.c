@@ -213,20 +213,16 @@ static enum context_located search_labels(struct thread_places *places,
 }
 
 /* directory NULL: of labels. */
-static enum context_located locate(struct thread_places *places,
-				   const struct context_process *process, const int *directory,
-				   struct thread_context_place *place)
+static enum context_located locate(struct thread_places *places, const struct process_key *process,
+				   const int *directory, struct thread_context_place *place)
 {
-	const struct process_key key = {.tgid = process->tgid,
-					.exec_id = process->exec_id,
-					.start_time_ns = process->start_time_ns};
 	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
 	enum context_located located = CONTEXT_LATER;
 	uint32_t generation;
 	size_t count;
 
 	if (mappings) {
-		count = process_table_mappings(places->table, &key, now_ns(), mappings,
+		count = process_table_mappings(places->table, process, now_ns(), mappings,
 					       MAPPINGS_MAX, &generation);
 		if (count && directory)
 			located = search(places, mappings, count, *directory, place);
@@ -238,14 +234,14 @@ static enum context_located locate(struct thread_places *places,
 }
 
 enum context_located thread_places_find(struct thread_places *places,
-					const struct context_process *process, int directory,
+					const struct process_key *process, int directory,
 					struct thread_context_place *place)
 {
 	return locate(places, process, &directory, place);
 }
 
 enum context_located thread_places_find_labels(struct thread_places *places,
-					       const struct context_process *process,
+					       const struct process_key *process,
 					       struct thread_context_place *place)
 {
 	return locate(places, process, NULL, place);

@@ -17,10 +17,10 @@ void thread_places_free(struct thread_places *places);
 
 /* As struct contexts_sources has it. */
 enum context_located thread_places_find(struct thread_places *places,
-					const struct context_process *process, int directory,
+					const struct process_key *process, int directory,
 					struct thread_context_place *place);
 enum context_located thread_places_find_labels(struct thread_places *places,
-					       const struct context_process *process,
+					       const struct process_key *process,
 					       struct thread_context_place *place);
 
 #endif

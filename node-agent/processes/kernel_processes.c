@@ -121,11 +121,6 @@ static uint16_t find(const struct kernel_processes *processes, uint32_t tgid)
 	return NONE;
 }
 
-static bool is_of(const struct head *head, const struct process_key *key)
-{
-	return head->key.exec_id == key->exec_id && head->key.start_time_ns == key->start_time_ns;
-}
-
 /* --- giving back --- */
 
 static void free_blocks(struct kernel_processes *processes, struct head *head)
@@ -341,7 +336,7 @@ uint32_t kernel_processes_generation(struct kernel_processes *processes,
 {
 	uint16_t at = find(processes, key->tgid);
 
-	if (at == NONE || !is_of(&processes->heads[at], key))
+	if (at == NONE || !process_key_is_same(&processes->heads[at].key, key))
 		return 0;
 	if (processes->published.newest != at) {
 		list_remove(processes, &processes->published, at);

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/file_content.h"
 #include "common/profile.h"
+#include "node-agent/processes/process_key.h"
 
 /* A file that code runs from: the executable, a library, the vDSO, the kernel, a kernel module.
  * One per content; shared by all processes that map it. A mapped file that is not an ELF (a .NET or
@@ -69,13 +70,6 @@ struct file_reader {
 	 * FILE_READER_NUMBERS − 1. fd is borrowed. False: not now. */
 	bool (*ask)(void *context, uint32_t number, int fd);
 	void *context;
-};
-
-/* Identity of one program in one process, as samples carry it. */
-struct process_key {
-	uint32_t tgid;
-	uint32_t exec_id;
-	uint64_t start_time_ns;
 };
 
 /* One program in one process, under a name of its own: whoever has the name knows the rest. */

@@ -217,8 +217,7 @@ struct program *programs_find(struct programs *programs, const struct process_ke
 
 	for (struct program *p = first_of(programs, key->tgid, &probe); p;
 	     p = next_of(programs, key->tgid, &probe))
-		if (p->is_identified && p->key.tgid == key->tgid &&
-		    p->key.exec_id == key->exec_id && p->key.start_time_ns == key->start_time_ns)
+		if (p->is_identified && process_key_is_same(&p->key, key))
 			return p;
 	return NULL;
 }

@@ -214,9 +214,7 @@ static void use_pages(struct samples *samples, size_t count)
 static size_t locate_user(struct samples *samples, const struct sample_event *sample, size_t walked,
 			  enum walk_result *result)
 {
-	const struct process_key key = {.tgid = sample->tgid,
-					.exec_id = sample->exec_id,
-					.start_time_ns = sample->start_time_ns};
+	const struct process_key key = process_key_of(sample);
 	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
 	size_t in_code = 0, outdated;
 
@@ -240,9 +238,7 @@ static struct process_lifetime *describe(struct samples *samples, const struct s
 					 struct counted_process *process,
 					 struct counted_thread *thread)
 {
-	const struct process_key key = {.tgid = sample->tgid,
-					.exec_id = sample->exec_id,
-					.start_time_ns = sample->start_time_ns};
+	const struct process_key key = process_key_of(sample);
 	const struct process_info *info = process_table_info(samples->from.table, &key,
 							     sample->time_ns);
 

@@ -87,20 +87,13 @@ void stacks_free(struct stacks *stacks)
 	free(stacks);
 }
 
-static struct process_key key_of(const struct sample_event *sample)
-{
-	return (struct process_key){.tgid = sample->tgid,
-				    .exec_id = sample->exec_id,
-				    .start_time_ns = sample->start_time_ns};
-}
-
 /* --- what the kernel side walks by --- */
 
 /* The program's mappings, when the kernel side has others and it still runs. Returns their
  * generation. */
 static uint32_t publish(struct stacks *stacks, const struct sample_event *sample)
 {
-	const struct process_key key = key_of(sample);
+	const struct process_key key = process_key_of(sample);
 	uint32_t generation = process_table_generation(stacks->from.table, &key, sample->time_ns);
 	size_t count;
 
@@ -127,7 +120,7 @@ void stacks_process_ended(struct stacks *stacks, uint32_t tgid)
 /* The page at which a walk stopped whose stack was not copied. */
 static void want_page(struct stacks *stacks, const struct sample_event *sample)
 {
-	const struct process_key key = key_of(sample);
+	const struct process_key key = process_key_of(sample);
 	struct located_frame frame;
 	uint64_t last;
 
@@ -233,7 +226,7 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		   const struct stack_copy_event *copy, uint32_t generation,
 		   struct unwind_page_key *page)
 {
-	struct looking looking = {stacks, key_of(sample), sample->time_ns,
+	struct looking looking = {stacks, process_key_of(sample), sample->time_ns,
 				  sample->frames[sample->kernel_count], generation};
 	struct sample_event *whole = &stacks->whole.event;
 	struct stack_finish input = {

@@ -46,9 +46,9 @@ static const struct sample_event *stack(uint32_t tgid, uint64_t leaf, uint64_t t
 	return sample;
 }
 
-static struct live_owner owner(uint32_t tgid)
+static struct process_key owner(uint32_t tgid)
 {
-	return (struct live_owner){.tgid = tgid, .start_time_ns = 7};
+	return (struct process_key){.tgid = tgid, .start_time_ns = 7};
 }
 
 static void take(struct live_set *set, uint32_t tgid, uint64_t key, uint64_t bytes, uint64_t at)
@@ -60,7 +60,7 @@ static void take(struct live_set *set, uint32_t tgid, uint64_t key, uint64_t byt
 
 static void give(struct live_set *set, uint32_t tgid, uint64_t key)
 {
-	const struct live_owner who = owner(tgid);
+	const struct process_key who = owner(tgid);
 
 	live_set_give(set, &who, key, UINT64_MAX);
 }
@@ -142,7 +142,7 @@ static void buckets(void)
 	live_set_free(set);
 }
 
-static bool is_second(void *context, const struct live_owner *who)
+static bool is_second(void *context, const struct process_key *who)
 {
 	(void)context;
 	return who->tgid == 2;
@@ -262,7 +262,7 @@ static void lost_ends(void)
 {
 	struct live_set *set = live_set_new(NULL);
 	struct live_piece piece = {owner(1), 0xb, 1, 64, LIVE_OBJECT, true};
-	const struct live_owner who = owner(1);
+	const struct process_key who = owner(1);
 
 	for (unsigned i = 0; i < 10; i++, piece.time_ns++)
 		live_set_take(set, &piece);

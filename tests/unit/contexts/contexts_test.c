@@ -16,7 +16,7 @@
 static const char *const keys[] = {"http.route"};
 static int64_t now_ms;
 
-static int open_process(void *context, const struct context_process *process)
+static int open_process(void *context, const struct process_key *process)
 {
 	char path[32];
 
@@ -26,14 +26,14 @@ static int open_process(void *context, const struct context_process *process)
 }
 
 /* Any number is this process. */
-static int open_self(void *context, const struct context_process *process)
+static int open_self(void *context, const struct process_key *process)
 {
 	(void)context;
 	(void)process;
 	return open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static struct contexts *start(int (*open_one)(void *, const struct context_process *), size_t bytes)
+static struct contexts *start(int (*open_one)(void *, const struct process_key *), size_t bytes)
 {
 	const struct contexts_sources sources = {
 		.open_process = open_one, .bytes_max = bytes, .places_map = -1};
@@ -46,7 +46,7 @@ static struct contexts *start(int (*open_one)(void *, const struct context_proce
 static const struct process_context *known(struct contexts *contexts, uint32_t tgid,
 					   uint32_t exec_id)
 {
-	const struct context_process process = {.tgid = tgid, .exec_id = exec_id};
+	const struct process_key process = {.tgid = tgid, .exec_id = exec_id};
 
 	contexts_sampled(contexts, &process);
 	for (int i = 0; i < 4; i++)
@@ -117,7 +117,7 @@ static void test_life(void)
 	contexts_counters(contexts, &counters);
 	CHECK_NUMBER(counters.publishing, 1);
 	/* The next program of a process is another one: nothing is known of it. */
-	CHECK(!contexts_sampled(contexts, &(struct context_process){.tgid = self, .exec_id = 2}));
+	CHECK(!contexts_sampled(contexts, &(struct process_key){.tgid = self, .exec_id = 2}));
 	close(steps[1]);
 	waitpid(pid, NULL, 0);
 	contexts_ended(contexts, (uint32_t)pid);
@@ -156,7 +156,7 @@ static void test_bytes(void)
 
 static unsigned opened;
 
-static int open_none(void *context, const struct context_process *process)
+static int open_none(void *context, const struct process_key *process)
 {
 	(void)context, (void)process;
 	opened++;
@@ -187,8 +187,8 @@ static void test_many_ends(void)
 
 	few = ends_us(contexts);
 	for (uint32_t i = 0; i < PROCESSES * PROGRAMS; i++)
-		contexts_sampled(contexts, &(struct context_process){.tgid = 1 + i / PROGRAMS,
-								     .exec_id = i % PROGRAMS});
+		contexts_sampled(contexts, &(struct process_key){.tgid = 1 + i / PROGRAMS,
+								 .exec_id = i % PROGRAMS});
 	many = ends_us(contexts);
 	printf("# us for 20000 ends: %lld with none, %lld with %d programs\n", (long long)few,
 	       (long long)many, (int)PROCESSES * PROGRAMS);
