@@ -668,25 +668,3 @@ void allocation_windows_counters(const struct allocation_windows *windows,
 	for (uint32_t i = 0; i < windows->target_count; i++)
 		out->processes += windows->targets[i].has_windows;
 }
-
-void allocation_windows_log(const struct allocation_windows *windows)
-{
-	struct allocation_windows_counters counters;
-
-	allocation_windows_counters(windows, &counters);
-	log_info("allocations",
-		 "processes=%u windows=%" PRIu64 " failed=%" PRIu64 " blurred=%" PRIu64
-		 " dear=%" PRIu64
-		 " cut_off=%" PRIu64 " samples=%" PRIu64 " lost=%" PRIu64 " hits=%" PRIu64
-		 " hit_ns=%u cost_us=%" PRIu64 " used_us=%" PRIu64 " unseen_us=%" PRIu64
-		 " cost_percent=%.3f budget=%.3f refused=%" PRIu64 " names_asked=%" PRIu64
-		 " names_answered=%" PRIu64 " names_unknown=%" PRIu64 " names_refused=%" PRIu64,
-		 counters.processes, counters.windows, counters.failed, counters.blurred,
-		 counters.dear, counters.cut_off, counters.samples, counters.lost, counters.hits, counters.hit_ns,
-		 counters.cost_ns / 1000, counters.used_ns / 1000, counters.unseen_ns / 1000,
-		 counters.used_ns ? 100.0 * (double)counters.cost_ns / (double)counters.used_ns
-				  : 0.0,
-		 100 * windows->from.budget, counters.refused + counters.files_refused,
-		 counters.names.asked, counters.names.answered, counters.names.unknown,
-		 counters.names.refused);
-}

@@ -74,7 +74,5 @@ struct allocation_windows_counters { /* since the start, but for processes and h
 };
 void allocation_windows_counters(const struct allocation_windows *windows,
 				 struct allocation_windows_counters *out);
-/* The line "allocations" of the log. */
-void allocation_windows_log(const struct allocation_windows *windows);
 
 #endif

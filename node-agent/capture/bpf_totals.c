@@ -16,67 +16,15 @@ enum {
 _Static_assert(WALK_RESULT_COUNT <= 32,
 	       "capture_totals.stacks_by_result has room for every result");
 
-static uint64_t counter_sum(const struct bpf_capture *capture, enum kernel_counter counter)
+static void read_counters(const struct bpf_capture *capture, uint64_t *sums)
 {
-	uint64_t sum = 0;
-
-	if (!bpf_counter_read(capture, counter, capture->per_cpu_values))
-		return 0;
-	for (unsigned i = 0; i < capture->possible_count; i++)
-		sum += capture->per_cpu_values[i];
-	return sum;
-}
-
-static void switch_totals(const struct bpf_capture *capture, struct switch_totals *totals)
-{
-	if (!capture->options.off_cpu)
-		return;
-	*totals = (struct switch_totals){
-		.waits = counter_sum(capture, COUNT_waits),
-		.waited_ns = counter_sum(capture, COUNT_waited_ns),
-		.waited_disk_ns = counter_sum(capture, COUNT_waited_disk_ns),
-		.run_queue_ns = counter_sum(capture, COUNT_run_queue_ns),
-		.too_long = counter_sum(capture, COUNT_waits_too_long),
-		.no_user = counter_sum(capture, COUNT_waits_no_user),
-		.threads_full = counter_sum(capture, COUNT_threads_full),
-		.escaped = counter_sum(capture, COUNT_waits_escaped),
-		.stacks = counter_sum(capture, COUNT_switch_stacks),
-		.stacks_lost = counter_sum(capture, COUNT_switch_ring_full),
-		.ends_lost = counter_sum(capture, COUNT_wakes_ring_full),
-		.ends_unseen = counter_sum(capture, COUNT_ends_unseen),
-	};
-	switch_sweeps_total(capture->sweeps, totals);
-}
-
-static void alloc_totals(const struct bpf_capture *capture, struct alloc_totals *totals)
-{
-	if (!capture->options.allocs)
-		return;
-	*totals = (struct alloc_totals){
-		.stacks = counter_sum(capture, COUNT_allocs),
-		.frees = counter_sum(capture, COUNT_frees),
-		.stacks_lost = counter_sum(capture, COUNT_alloc_ring_full) +
-			       counter_sum(capture, COUNT_alloc_no_scratch) +
-			       counter_sum(capture, COUNT_alloc_unreadable),
-		.frees_lost = counter_sum(capture, COUNT_frees_ring_full),
-		.thinned = counter_sum(capture, COUNT_allocs_thinned),
-		.batches = counter_sum(capture, COUNT_alloc_batches),
-	};
-}
-
-static void fault_totals(const struct bpf_capture *capture, struct fault_totals *totals)
-{
-	struct fault_counts counts;
-
-	if (!capture->faults)
-		return;
-	fault_events_count(capture->faults, &counts);
-	*totals = (struct fault_totals){
-		.minor = counts.minor,
-		.major = counts.major,
-		.stacks = counter_sum(capture, COUNT_fault_stacks),
-		.stacks_lost = counter_sum(capture, COUNT_fault_ring_full),
-	};
+	for (int counter = 0; counter < KERNEL_COUNTER_COUNT; counter++) {
+		if (!bpf_counter_read(capture, (enum kernel_counter)counter,
+				      capture->per_cpu_values))
+			continue;
+		for (unsigned i = 0; i < capture->possible_count; i++)
+			sums[counter] += capture->per_cpu_values[i];
+	}
 }
 
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals)
@@ -92,24 +40,17 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		.ticks = ticks.seen + ticks.idle - ticks.idle_seen,
 		.idle = ticks.idle,
 		.missed = ticks.missed,
-		.filtered = counter_sum(capture, COUNT_filtered),
 		.copies = capture->copies.taken,
 		.copy_bytes = capture->copies.bytes,
 		.copies_unmatched = capture->copies.unmatched,
-		.copies_rate = counter_sum(capture, COUNT_copies_rate),
-		.copies_ring = counter_sum(capture, COUNT_copies_ring),
 		.process_events_lost = process_events_lost(capture->events),
 		.malformed = capture->malformed,
 		.perf_count_ns = ticks.counted_ns,
 	};
-	switch_totals(capture, &totals->switches);
-	alloc_totals(capture, &totals->allocs);
-	fault_totals(capture, &totals->faults);
-	totals->contexts = (struct context_totals){
-		.read = counter_sum(capture, COUNT_contexts) + totals->switches.sweep_contexts,
-		.unread = counter_sum(capture, COUNT_contexts_unread) +
-			  totals->switches.sweep_contexts_unread,
-	};
+	read_counters(capture, totals->kernel);
+	totals->filtered = totals->kernel[COUNT_filtered];
+	switch_sweeps_total(capture->sweeps, &totals->sweeps);
+	fault_events_count(capture->faults, &totals->faults);
 	memcpy(totals->stacks_by_result, capture->stacks_by_result,
 	       sizeof totals->stacks_by_result);
 	for (unsigned number = 0; number < capture->cpu_count; number++) {
@@ -120,11 +61,11 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 		totals->ring_full += cpu->ring_full;
 	}
 	if (capture->is_stopped) { /* with what was lost after the last sample */
-		totals->taken = counter_sum(capture, COUNT_taken);
-		totals->ring_full = counter_sum(capture, COUNT_ring_full);
-		totals->no_scratch = counter_sum(capture, COUNT_no_scratch);
+		totals->taken = totals->kernel[COUNT_taken];
+		totals->ring_full = totals->kernel[COUNT_ring_full];
+		totals->no_scratch = totals->kernel[COUNT_no_scratch];
 	} else {
-		const uint64_t ring_full = counter_sum(capture, COUNT_ring_full);
+		const uint64_t ring_full = totals->kernel[COUNT_ring_full];
 		uint64_t rest = totals->taken - totals->ring_full - totals->delivered;
 
 		/* A damaged one is counted at once, those taken with the next whole one. */

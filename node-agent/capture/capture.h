@@ -94,38 +94,18 @@ struct capture_totals {
 	uint64_t ring_full, no_scratch;
 	uint64_t malformed;          /* taken, and not given to on_sample: damaged */
 	uint64_t copies, copy_bytes; /* stacks given to on_sample, and what the ring carried */
-	uint64_t copies_rate, copies_ring; /* refused by the kernel side: enum kernel_counter */
 	uint64_t copies_unmatched;         /* their sample found its ring full */
 	uint64_t process_events_lost;      /* perf's PERF_RECORD_LOST of the mapping rings */
 	uint64_t perf_count_ns; /* the perf events' own counts: cpu-clock nanoseconds over all CPUs
 				 */
 	uint64_t stacks_by_result[32]; /* enum walk_result, as the kernel side said */
-	/* Threads off their CPU: not in the above. */
-	struct switch_totals {
-		uint64_t waits, waited_ns, waited_disk_ns, run_queue_ns; /* exact */
-		uint64_t too_long, no_user, threads_full;
-		uint64_t escaped; /* waits of SWITCH_LONG_MS or more without a stack */
-		uint64_t stacks, stacks_lost, ends_lost; /* wanted; ring full */
-		uint64_t ends_unseen; /* taken to be as late as the thread's next wait */
-		uint64_t sweeps, sweep_stacks, sweep_cpu_ns;
-		uint64_t sweep_contexts, sweep_contexts_unread;
-	} switches;
-	/* Memory that is taken and given back: not in the above either. */
-	struct alloc_totals {
-		uint64_t stacks, frees;
-		uint64_t stacks_lost, frees_lost; /* ring full, no scratch, unreadable */
-		uint64_t thinned; /* beside those: others of the same process stand for them */
-		uint64_t batches; /* traps that told of many */
-	} allocs;
-	/* Page faults: not in the above. */
-	struct fault_totals {
-		uint64_t minor, major;        /* exact, of all processes */
-		uint64_t stacks, stacks_lost; /* wanted; ring full */
+	uint64_t kernel[KERNEL_COUNTER_COUNT]; /* what the kernel side counts, of all CPUs */
+	struct sweep_totals {                  /* of threads that wait, see switch_sweeps.h */
+		uint64_t done, stacks, cpu_ns, contexts, contexts_unread;
+	} sweeps;
+	struct fault_totals { /* exact, of all processes */
+		uint64_t minor, major;
 	} faults;
-	/* Threads' contexts, of samples of all types. */
-	struct context_totals {
-		uint64_t read, unread; /* unread: its memory was not there */
-	} contexts;
 };
 
 struct capture;

@@ -79,11 +79,11 @@ void fault_events_stop(struct fault_events *events)
 		fault_events_remove_cpu(events, cpu);
 }
 
-void fault_events_count(const struct fault_events *events, struct fault_counts *counts)
+void fault_events_count(const struct fault_events *events, struct fault_totals *totals)
 {
 	uint64_t sums[KINDS] = {0};
 
-	*counts = (struct fault_counts){0};
+	*totals = (struct fault_totals){0};
 	if (!events)
 		return;
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -92,8 +92,8 @@ void fault_events_count(const struct fault_events *events, struct fault_counts *
 			if (events->cpus[cpu].fds[kind] >= 0)
 				sums[kind] += perf_faults_count(events->cpus[cpu].fds[kind]);
 	}
-	counts->minor = sums[MINOR];
-	counts->major = sums[MAJOR];
+	totals->minor = sums[MINOR];
+	totals->major = sums[MAJOR];
 }
 
 void fault_events_free(struct fault_events *events)

@@ -7,11 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/kernel/loader.h"
-
-struct fault_counts { /* exact, of all processes since the start */
-	uint64_t minor, major;
-};
+#include "node-agent/capture/capture.h"
 
 struct fault_events;
 
@@ -27,6 +23,6 @@ void fault_events_remove_cpu(struct fault_events *events, unsigned cpu);
 /* No more samples come, and what has been counted stays. */
 void fault_events_stop(struct fault_events *events);
 
-void fault_events_count(const struct fault_events *events, struct fault_counts *counts);
+void fault_events_count(const struct fault_events *events, struct fault_totals *totals);
 
 #endif

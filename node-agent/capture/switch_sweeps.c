@@ -360,13 +360,9 @@ void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 	pay(sweeps, now_ns, cpu_ns);
 }
 
-void switch_sweeps_total(const struct switch_sweeps *sweeps, struct switch_totals *totals)
+void switch_sweeps_total(const struct switch_sweeps *sweeps, struct sweep_totals *totals)
 {
-	if (!sweeps)
-		return;
-	totals->sweeps = sweeps->done;
-	totals->sweep_stacks = sweeps->stacks;
-	totals->sweep_cpu_ns = sweeps->cpu_ns;
-	totals->sweep_contexts = sweeps->contexts;
-	totals->sweep_contexts_unread = sweeps->contexts_unread;
+	if (sweeps)
+		*totals = (struct sweep_totals){sweeps->done, sweeps->stacks, sweeps->cpu_ns,
+						sweeps->contexts, sweeps->contexts_unread};
 }

@@ -26,7 +26,7 @@ int switch_sweeps_wait(const struct switch_sweeps *sweeps, uint64_t now_ns, int 
 /* One sweep, if it is due. */
 void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns);
 
-void switch_sweeps_total(const struct switch_sweeps *sweeps, struct switch_totals *totals);
+void switch_sweeps_total(const struct switch_sweeps *sweeps, struct sweep_totals *totals);
 
 /* The registers of a thread as the copy of its stack that a walk goes on with; bytes: how much of
  * the stack was read from sp − STACK_RED_ZONE on. Pure. */

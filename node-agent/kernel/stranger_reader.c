@@ -642,16 +642,3 @@ void stranger_reader_counters(struct stranger_reader_counters *out)
 	out->maps_cut = stranger_maps_cut();
 	out->held = held();
 }
-
-void stranger_reader_log(void)
-{
-	struct stranger_reader_counters now;
-
-	stranger_reader_counters(&now);
-	if (now.hung || now.refused || now.died || now.maps_cut)
-		log_info("strangers",
-			 "asked=%" PRIu64 " hung=%" PRIu64 " refused=%" PRIu64 " died=%" PRIu64
-			 " maps_cut=%" PRIu64 " stalled_ms=%" PRIu64 " held=%u cpu_ms=%" PRIu64,
-			 now.asked, now.hung, now.refused, now.died, now.maps_cut, now.stalled_ms,
-			 now.held, now.cpu_ns / 1000000);
-}

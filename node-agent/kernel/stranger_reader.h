@@ -134,6 +134,5 @@ struct stranger_reader_counters {
 	uint32_t held;       /* children that live on */
 };
 void stranger_reader_counters(struct stranger_reader_counters *out);
-void stranger_reader_log(void); /* one line, where there is something to say */
 
 #endif

@@ -147,7 +147,8 @@ static void print_totals(struct capture *capture, uint64_t period_ns)
 	       totals.ticks, totals.idle, totals.filtered, totals.missed, totals.taken,
 	       totals.delivered, totals.ring_full, totals.no_scratch, totals.process_events_lost,
 	       totals.perf_count_ns / period_ns, capture_map_bytes(capture), disordered,
-	       totals.copies, totals.copy_bytes, totals.copies_rate, totals.copies_ring,
+	       totals.copies, totals.copy_bytes, totals.kernel[COUNT_copies_rate],
+	       totals.kernel[COUNT_copies_ring],
 	       totals.copies_unmatched);
 	printf("events exec=%" PRIu64 " fork=%" PRIu64 " exit=%" PRIu64 " mapping=%" PRIu64 "\n",
 	       events_seen[0], events_seen[1], events_seen[2], events_seen[3]);
