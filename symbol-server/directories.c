@@ -76,11 +76,11 @@ static bool wait_for_answer(struct asking *asking, struct error *err)
 	struct timespec until;
 	bool ok = true, is_over;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ANSWER_S;
 	pthread_mutex_lock(&asking->lock);
 	while (!asking->is_over &&
-	       !pthread_cond_timedwait(&asking->answered, &asking->lock, &until))
+	       !pthread_cond_clockwait(&asking->answered, &asking->lock, CLOCK_MONOTONIC, &until))
 		;
 	is_over = asking->is_over;
 	asking->is_left = true;

@@ -217,13 +217,13 @@ static bool wait_for_room(struct http_request *request)
 	struct timespec until;
 	bool goes_on;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += WAIT_MS * 1000000;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	pthread_cond_timedwait(&stream->room, &stream->lock, &until);
+	pthread_cond_clockwait(&stream->room, &stream->lock, CLOCK_MONOTONIC, &until);
 	pthread_mutex_unlock(&stream->lock);
 	goes_on = !request->server->is_cancelling &&
 		  (!request->goes_on || request->goes_on(request->goes_on_context));

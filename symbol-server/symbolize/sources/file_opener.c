@@ -279,9 +279,9 @@ void file_opener_stop(struct file_opener *opener)
 	opener->stops = true;
 	pthread_cond_broadcast(&opener->wake);
 	pthread_mutex_unlock(&opener->lock);
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_WAIT_SECONDS;
-	if (pthread_timedjoin_np(thread, NULL, &until)) {
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until)) {
 		pthread_mutex_lock(&opener->lock);
 		opener->is_orphan = is_orphan = !opener->has_ended;
 		pthread_mutex_unlock(&opener->lock);

@@ -346,9 +346,9 @@ static bool join_thread(struct file_tree *tree)
 	struct timespec until;
 	bool has_ended;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_WAIT_SECONDS;
-	if (!pthread_timedjoin_np(thread, NULL, &until))
+	if (!pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until))
 		return true;
 	log_warn("a symbol directory does not answer", "path=\"%s\"", tree->path);
 	pthread_mutex_lock(&tree->lock);
