@@ -250,6 +250,7 @@ fuzz-server:
 	@/usr/bin/python3 -B tests/fuzz/server.py $(BUILD)/check/farflame-server $(SECONDS)
 layers: all
 	@sh tests/layers.sh $(BUILD)
+	@sh tests/rooms.sh
 format:
 	clang-format-14 -i $(foreach d,common node-agent symbol-server tests bpf,$(shell find $(d) -name '*.[ch]'))
 

@@ -73,7 +73,7 @@ step() {
 	case $1 in
 	build) run_step "build" build_all ;;
 	tools) run_step "the test runner itself" sh tests/tools/run_tap.sh "$build" tests/tools/run_tap_test.sh ;;
-	layers) BUILD=$build run_step "layers and doors" sh tests/tools/run_tap.sh "$build" tests/layers.sh ;;
+	layers) BUILD=$build run_step "layers and doors" sh tests/tools/run_tap.sh "$build" tests/layers.sh tests/rooms.sh ;;
 	check) run_step "check: unit, golden, corpus, under ASan and UBSan" check ;;
 	web) run_step "web: types, rules, unit tests of the page" make --no-print-directory check-web BUILD="$build" ;;
 	system) run_step "system: this kernel, real programs" needs_root sh tests/system/run.sh "$build" ;;
