@@ -18,27 +18,6 @@ static __always_inline int records_read(__u8 *to, __u64 from, __u64 used, __u32 
 	return 0;
 }
 
-static __always_inline void batch_describe(struct sample_event *event, __u64 used, __u32 number,
-					   __u32 weight_log2)
-{
-	event->type = EVENT_ALLOC_BATCH;
-	event->flags = 0;
-	event->time_ns = bpf_ktime_get_ns();
-	event->cpu = bpf_get_smp_processor_id();
-	event->cpu_taken = 0;
-	event->cpu_ring_full = 0;
-	event->value = used;
-	event->generation = 0;
-	event->kernel_count = 0;
-	event->user_count = 0;
-	event->result = WALK_not_loaded;
-	event->state = ALLOC_LIBRARY;
-	event->weight_log2 = weight_log2;
-	event->is_swept = 0;
-	event->block = number;
-	sample_who(event, (struct task_struct *)bpf_get_current_task(), bpf_get_current_pid_tgid());
-}
-
 /* 0, or enum kernel_counter: why not. */
 static __always_inline __u32 batch_send(__u64 from, __u64 used, __u32 number, __u32 weight_log2)
 {
@@ -55,7 +34,12 @@ static __always_inline __u32 batch_send(__u64 from, __u64 used, __u32 number, __
 		event = bpf_ringbuf_reserve(&samples, sizeof(*event) + bytes, 0);
 		if (!event)
 			return COUNT_alloc_ring_full;
-		batch_describe(event, used, number, weight_log2);
+		sample_describe(event, EVENT_ALLOC_BATCH, 0, bpf_ktime_get_ns(), 0);
+		event->value = used;
+		event->result = WALK_not_loaded;
+		event->state = ALLOC_LIBRARY;
+		event->weight_log2 = weight_log2;
+		event->block = number;
 		event->size = sizeof(*event) + bytes;
 		if (records_read((__u8 *)event->frames, from, used, bytes)) {
 			bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
@@ -83,7 +67,8 @@ static __always_inline void records_take(struct alloc_cost *cost, __u64 from, __
 	lost = batch_send(from, used, number, weight_log2);
 	if (lost)
 		count_more(lost, samples_of);
-	stack_rate_spend(&cost->rate, now - (__u64)samples_of * FINISH_NS, alloc_budget_ns);
+	stack_rate_spend(&cost->rate, now - (__u64)samples_of * FINISH_NS, alloc_budget_ns,
+			 STACK_RATE_LOG2_MAX);
 }
 
 SEC("uprobe")

@@ -44,7 +44,8 @@ enum { STACK_RATE_WINDOW_MS = 100 }; /* a budget of stacks is for so long */
 struct stack_rate {      /* bpf/stack_rate.bpf.h's own: how a budget of stacks is used */
 	__u64 window_ns; /* began then */
 	__u64 spent_ns;
-	__u32 weight_log2, reserved;
+	__u32 level;  /* how seldom: one in 2^level, or as its source has it */
+	__u32 chance; /* of a source with dice of its own */
 };
 
 enum sample_flags {

@@ -17,11 +17,10 @@ enum {
 	/* Seldomer than one in so many would cost no less worth mentioning, and one long block
 	 * among very many short ones would count for hours. */
 	SWITCH_WEIGHT_LOG2_MAX = 11,
-	SWITCH_SWEEP_MS = 50,   /* after which a sweep looks, and how often it does */
-	SWITCH_WINDOW_MS = 100, /* the budget is for so long, on each CPU */
-	SWITCH_LONG_MS = 100,   /* waits of so long or more that got no stack are counted */
-	SWITCH_LOOK_MAX = 512,  /* threads that one look takes from the queue */
-	SWITCH_DUE_MAX = 16,    /* threads that a look names */
+	SWITCH_SWEEP_MS = 50,  /* after which a sweep looks, and how often it does */
+	SWITCH_LONG_MS = 100,  /* waits of so long or more that got no stack are counted */
+	SWITCH_LOOK_MAX = 512, /* threads that one look takes from the queue */
+	SWITCH_DUE_MAX = 16,   /* threads that a look names */
 };
 
 /* What a look says. */

@@ -18,40 +18,11 @@
 
 enum { GO_BUCKET_SIZE = 32 }; /* struct bucket: next, allnext, typ, hash, size */
 
-static __always_inline void walk_from(struct sample_scratch *s, const user_registers *registers)
-{
-	struct stack_walk *walk = &s->walk;
-
-	sample_walk_init(s, 0);
-	walk->known = REGISTERS_ALL;
-	registers_copy(walk->registers, registers);
-	walk->ip = PT_REGS_IP(registers);
-	walk->sp = PT_REGS_SP(registers);
-	walk->fp = PT_REGS_FP(registers);
-	if (sample_leaf(s, registers_are_32bit(registers)))
-		sample_walk(s);
-	sample_walk_end(s);
-}
-
-static __always_inline void describe(struct sample_scratch *s, __u64 now, __u64 pid_tgid,
-				     __u32 weight_log2)
-{
-	s->event.type = EVENT_SAMPLE_ALLOC;
-	s->event.flags = 0;
-	s->event.time_ns = now;
-	s->event.cpu = bpf_get_smp_processor_id();
-	s->event.generation = 0;
-	s->event.weight_log2 = weight_log2;
-	s->event.is_swept = 0;
-	s->event.block = 0;
-	sample_who(&s->event, (struct task_struct *)bpf_get_current_task(), pid_tgid);
-}
-
 /* weight_log2: of so many only one comes here. Whether the sample is on its way. */
 static __always_inline int taken(const user_registers *registers, __u8 source, __u64 key,
 				 __u64 bytes, __u32 size, __u32 weight_log2)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	__u64 now = bpf_ktime_get_ns();
 	struct sample_scratch *s;
 	int is_sent;
 
@@ -65,14 +36,15 @@ static __always_inline int taken(const user_registers *registers, __u8 source, _
 		count(COUNT_alloc_no_scratch);
 		return 0;
 	}
-	describe(s, now, pid_tgid, weight_log2);
-	s->event.cpu_taken = ++s->numbered * ALLOC_SLOTS + s->slot;
+	sample_describe(&s->event, EVENT_SAMPLE_ALLOC, 0, now,
+			++s->numbered * ALLOC_SLOTS + s->slot);
+	s->event.weight_log2 = weight_log2;
 	s->event.cpu_ring_full = key;
 	s->event.value = bytes;
 	s->event.block = size;
 	s->event.state = source;
-	walk_from(s, registers);
-	is_sent = !sample_send(s, 0);
+	sample_user_stack(s, 0, 0, registers);
+	is_sent = !sample_send(s);
 	scratch_release(s);
 	return is_sent;
 }
@@ -207,7 +179,8 @@ int library_taken(user_registers *registers)
 	if (stack_rate_allows(&cost->rate, began, alloc_budget_ns, &weight_log2)) {
 		taken(registers, ALLOC_LIBRARY, PT_REGS_PARM1(registers), PT_REGS_PARM3(registers),
 		      size >> 32 ? 0 : (__u32)size, weight_log2);
-		stack_rate_spend(&cost->rate, began_lately(began), alloc_budget_ns);
+		stack_rate_spend(&cost->rate, began_lately(began), alloc_budget_ns,
+				 STACK_RATE_LOG2_MAX);
 	} else {
 		count(COUNT_allocs_thinned);
 	}

@@ -10,63 +10,15 @@ const volatile __u64 period_ns = 1000000000 / 19;
 const volatile __u32 take_ticks = 1;        /* 0: nobody wants them, all count as filtered */
 const volatile __u32 stop_after_sample = 0; /* a debugger is to find the thread where it was */
 
-/* Returns the number of kernel frames. */
-static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s,
-						 struct bpf_perf_event_data *tick)
-{
-	long bytes = bpf_get_stack(tick, s->frames, KERNEL_FRAMES_MAX * sizeof(__u64), 0);
-
-	if (bytes <= 0) {
-		s->frames[0] = PT_REGS_IP(&tick->regs);
-		return 1;
-	}
-	if (bytes == KERNEL_FRAMES_MAX * sizeof(__u64)) /* just enough looks the same as cut */
-		s->event.flags |= SAMPLE_KERNEL_CUT;
-	return (__u32)bytes / sizeof(__u64);
-}
-
-/* Where the user part starts: what its registers were. False: there is none, event and walk say
- * why. */
-static __always_inline int sample_user_start(struct sample_scratch *s,
-					     struct bpf_perf_event_data *tick,
-					     struct task_struct *task)
-{
-	struct stack_walk *walk = &s->walk;
-	int is_32bit;
-
-	if (s->event.flags & SAMPLE_IN_KERNEL) {
-		if (!sample_saved_start(s, task, &is_32bit))
-			return 0;
-	} else {
-		walk->known = REGISTERS_ALL;
-		registers_copy(walk->registers, &tick->regs);
-		walk->ip = PT_REGS_IP(&tick->regs);
-		walk->sp = PT_REGS_SP(&tick->regs);
-		walk->fp = PT_REGS_FP(&tick->regs);
-		is_32bit = registers_are_32bit(&tick->regs);
-	}
-	return sample_leaf(s, is_32bit);
-}
-
-static __always_inline void sample_user_stack(struct sample_scratch *s,
-					      struct bpf_perf_event_data *tick,
-					      struct task_struct *task, __u32 kernel_count)
-{
-	sample_walk_init(s, kernel_count);
-	if (sample_user_start(s, tick, task))
-		sample_walk(s);
-	sample_walk_end(s);
-}
-
 SEC("perf_event")
 int sample_cpu(struct bpf_perf_event_data *tick)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 tgid = pid_tgid >> 32;
-	struct task_struct *task;
-	struct sample_scratch *s;
 	__u32 kernel_count = 0;
+	struct sample_scratch *s;
 	__u64 taken;
+	int in_kernel;
 
 	count(COUNT_ticks);
 	if ((__u32)pid_tgid == 0) { /* the idle task; interrupts it serves count as idle too */
@@ -83,26 +35,18 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 		count(COUNT_no_scratch);
 		return 0;
 	}
-	task = (struct task_struct *)bpf_get_current_task();
-	s->event.type = EVENT_SAMPLE_CPU;
-	s->event.flags = 0;
-	s->event.time_ns = bpf_ktime_get_ns();
-	s->event.cpu = bpf_get_smp_processor_id();
-	s->event.cpu_taken = taken;
+	in_kernel = !registers_are_user(&tick->regs);
+	sample_describe(&s->event, EVENT_SAMPLE_CPU, in_kernel ? SAMPLE_IN_KERNEL : 0,
+			bpf_ktime_get_ns(), taken);
 	s->event.cpu_ring_full = counted(COUNT_ring_full);
 	s->event.value = period_ns;
-	s->event.generation = 0;
-	s->event.state = 0;
-	s->event.weight_log2 = 0;
-	s->event.is_swept = 0;
-	s->event.block = 0;
-	sample_who(&s->event, task, pid_tgid);
-	if (!registers_are_user(&tick->regs)) {
-		s->event.flags |= SAMPLE_IN_KERNEL;
-		kernel_count = sample_kernel_stack(s, tick);
+	if (in_kernel) {
+		kernel_count = sample_kernel_stack(s, tick, KERNEL_FRAMES_MAX);
+		if (!kernel_count)
+			s->frames[kernel_count++] = PT_REGS_IP(&tick->regs);
 	}
-	sample_user_stack(s, tick, task, kernel_count);
-	sample_send(s, kernel_count);
+	sample_user_stack(s, kernel_count, in_kernel, &tick->regs);
+	sample_send(s);
 	if (stop_after_sample)
 		bpf_send_signal_thread(SIGNAL_STOP);
 	return 0;

@@ -71,38 +71,18 @@ static __always_inline int switch_state_of(int is_preempted, __u32 state)
 
 /* --- stacks --- */
 
-static __always_inline void describe(struct sample_scratch *s, __u16 type, __u64 now,
-				     __u64 pid_tgid)
+/* Of the current thread; tid: whose block it is of. */
+static __always_inline void take_stack(struct sample_scratch *s, void *context,
+				       enum event_type type, const struct thread_switch *thread,
+				       __u32 tid, __u64 now)
 {
-	s->event.type = type;
-	s->event.flags = SAMPLE_IN_KERNEL;
-	s->event.time_ns = now;
-	s->event.cpu = bpf_get_smp_processor_id();
-	s->event.cpu_taken = count(COUNT_switch_stacks);
+	sample_describe(&s->event, type, SAMPLE_IN_KERNEL, now, count(COUNT_switch_stacks));
 	s->event.cpu_ring_full = now;
-	s->event.generation = 0;
-	s->event.is_swept = 0;
-	sample_who(&s->event, (struct task_struct *)bpf_get_current_task(), pid_tgid);
-}
-
-static __always_inline __u32 kernel_stack(struct sample_scratch *s, void *context)
-{
-	long bytes = bpf_get_stack(context, s->frames, SWITCH_KERNEL_FRAMES_MAX * sizeof(__u64), 0);
-
-	return bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
-}
-
-/* Returns the number of user frames. */
-static __always_inline __u32 user_stack(struct sample_scratch *s, __u32 kernel_count)
-{
-	int is_32bit;
-
-	sample_walk_init(s, kernel_count);
-	if (sample_saved_start(s, (struct task_struct *)bpf_get_current_task(), &is_32bit) &&
-	    sample_leaf(s, is_32bit))
-		sample_walk(s);
-	sample_walk_end(s);
-	return s->walk.count;
+	s->event.value = tid;
+	s->event.state = thread->state;
+	s->event.weight_log2 = thread->weight_log2;
+	s->event.block = thread->block;
+	sample_user_stack(s, sample_kernel_stack(s, context, SWITCH_KERNEL_FRAMES_MAX), 1, 0);
 }
 
 /* SENT_SHORT: the stack waits for rows and could not be copied; a sweep may have all of it. */
@@ -114,24 +94,18 @@ static __always_inline int is_cut_short(const struct sample_event *event)
 }
 
 static __always_inline int send_wait(void *context, const struct thread_switch *thread, __u64 now,
-				     __u64 pid_tgid)
+				     __u32 tid)
 {
 	struct sample_scratch *s = scratch_find();
-	__u32 kernel_count;
 
 	if (!s)
 		return SENT_NOT;
-	describe(s, EVENT_SAMPLE_SWITCH, now, pid_tgid);
-	s->event.value = (__u32)pid_tgid;
-	s->event.state = thread->state;
-	s->event.weight_log2 = thread->weight_log2;
-	s->event.block = thread->block;
-	kernel_count = kernel_stack(s, context);
-	if (!user_stack(s, kernel_count)) {
+	take_stack(s, context, EVENT_SAMPLE_SWITCH, thread, tid, now);
+	if (!s->walk.count) {
 		count(COUNT_waits_no_user);
 		return SENT_NEVER;
 	}
-	if (sample_send(s, kernel_count))
+	if (sample_send(s))
 		return SENT_NOT;
 	return is_cut_short(&s->event) ? SENT_SHORT : SENT;
 }
@@ -246,7 +220,7 @@ static __always_inline int ring_is_filling(void)
 
 /* True: chance has chosen it, and its whole stack is on its way, or it has none. */
 static __always_inline int take_wait(void *context, struct thread_switch *thread,
-				     struct switch_rate *rate, __u64 now, __u64 pid_tgid)
+				     struct stack_rate *rate, __u64 now, __u32 tid)
 {
 	int sent;
 
@@ -258,10 +232,10 @@ static __always_inline int take_wait(void *context, struct thread_switch *thread
 		return 0;
 	}
 	thread->taken = thread->block; /* at once: it may be woken meanwhile */
-	sent = send_wait(context, thread, now, pid_tgid);
+	sent = send_wait(context, thread, now, tid);
 	if (sent > SENT_SHORT)
 		thread->taken = thread->block - 1;
-	rate_spend(rate, now);
+	stack_rate_spend(rate, now, budget_ns, LEVEL_MAX);
 	return sent == SENT || sent == SENT_NEVER;
 }
 
@@ -270,7 +244,7 @@ static __always_inline void switched_out(void *context, int state, __u64 now)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u32 tgid = pid_tgid >> 32, key = 0;
 	struct thread_switch *thread;
-	struct switch_rate *rate;
+	struct stack_rate *rate;
 
 	if (only_filtered_pids && !bpf_map_lookup_elem(&filter_pids, &tgid))
 		return;
@@ -288,7 +262,7 @@ static __always_inline void switched_out(void *context, int state, __u64 now)
 	thread->runnable_ns = state == SWITCH_RUNNABLE ? now : 0;
 	thread->block++;
 	thread->since_ns = now;
-	if (take_wait(context, thread, rate, now, pid_tgid))
+	if (take_wait(context, thread, rate, now, (__u32)pid_tgid))
 		thread->done = thread->block;
 	else if (state != SWITCH_RUNNABLE && !thread->is_queued)
 		queue(thread, (__u32)pid_tgid);
@@ -338,14 +312,15 @@ SEC("raw_tp/sched_waking")
 int thread_waking(struct bpf_raw_tracepoint_args *context)
 {
 	struct task_struct *task = (struct task_struct *)context->args[0];
-	__u32 tid = BPF_CORE_READ(task, pid), key = 0, kernel_count;
-	__u64 now, pid_tgid = bpf_get_current_pid_tgid();
+	__u32 tid = BPF_CORE_READ(task, pid), key = 0;
 	struct thread_switch *thread;
 	struct sample_scratch *s;
-	struct switch_rate *rate;
+	struct stack_rate *rate;
+	__u64 now;
 
 	thread = bpf_map_lookup_elem(&threads, &tid);
-	if (!thread || !thread->since_ns || thread->runnable_ns || tid == (__u32)pid_tgid)
+	if (!thread || !thread->since_ns || thread->runnable_ns ||
+	    tid == (__u32)bpf_get_current_pid_tgid())
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread->runnable_ns = now;
@@ -355,15 +330,9 @@ int thread_waking(struct bpf_raw_tracepoint_args *context)
 	rate = bpf_map_lookup_elem(&switch_rates, &key);
 	if (!s || !rate)
 		return 0;
-	describe(s, EVENT_SAMPLE_WAKER, now, pid_tgid);
-	s->event.value = tid;
-	s->event.state = thread->state;
-	s->event.weight_log2 = thread->weight_log2;
-	s->event.block = thread->block;
-	kernel_count = kernel_stack(s, context);
-	user_stack(s, kernel_count);
-	sample_send(s, kernel_count);
-	rate_spend(rate, now);
+	take_stack(s, context, EVENT_SAMPLE_WAKER, thread, tid, now);
+	sample_send(s);
+	stack_rate_spend(rate, now, budget_ns, LEVEL_MAX);
 	return 0;
 }
 

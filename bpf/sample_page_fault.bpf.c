@@ -20,56 +20,12 @@ struct {
 const volatile __u64 budget_ns = 100000; /* for stacks, in STACK_RATE_WINDOW_MS of each CPU */
 const volatile __u32 page_bytes = 4096;
 
-static __always_inline __u32 fault_kernel_stack(struct sample_scratch *s,
-						struct bpf_perf_event_data *fault)
-{
-	long bytes = bpf_get_stack(fault, s->frames, KERNEL_FRAMES_MAX * sizeof(__u64), 0);
-
-	return bytes > 0 ? (__u32)bytes / sizeof(__u64) : 0;
-}
-
-/* False: there is no user part, event and walk say why. */
-static __always_inline int fault_user_start(struct sample_scratch *s,
-					    struct bpf_perf_event_data *fault,
-					    struct task_struct *task)
-{
-	struct stack_walk *walk = &s->walk;
-	int is_32bit;
-
-	if (s->event.flags & SAMPLE_IN_KERNEL)
-		return sample_saved_start(s, task, &is_32bit) && sample_leaf(s, is_32bit);
-	walk->known = REGISTERS_ALL;
-	registers_copy(walk->registers, &fault->regs);
-	walk->ip = PT_REGS_IP(&fault->regs);
-	walk->sp = PT_REGS_SP(&fault->regs);
-	walk->fp = PT_REGS_FP(&fault->regs);
-	return sample_leaf(s, registers_are_32bit(&fault->regs));
-}
-
-static __always_inline void describe(struct sample_scratch *s, struct bpf_perf_event_data *fault,
-				     struct task_struct *task, int is_major, __u32 weight_log2)
-{
-	s->event.type = EVENT_SAMPLE_FAULT;
-	s->event.flags = registers_are_user(&fault->regs) ? 0 : SAMPLE_IN_KERNEL;
-	s->event.time_ns = bpf_ktime_get_ns();
-	s->event.cpu = bpf_get_smp_processor_id();
-	s->event.cpu_taken = count(COUNT_fault_stacks);
-	s->event.cpu_ring_full = counted(COUNT_fault_ring_full);
-	s->event.value = (fault->sample_period * page_bytes) << (weight_log2 & 31);
-	s->event.generation = 0;
-	s->event.state = is_major;
-	s->event.weight_log2 = weight_log2;
-	s->event.is_swept = 0;
-	s->event.block = 0;
-	sample_who(&s->event, task, bpf_get_current_pid_tgid());
-}
-
 static __always_inline int faulted(struct bpf_perf_event_data *fault, int is_major)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32, key = 0, kernel_count = 0;
-	struct task_struct *task;
 	struct sample_scratch *s;
 	struct stack_rate *rate;
+	int in_kernel = !registers_are_user(&fault->regs);
 	__u32 weight_log2;
 	__u64 now;
 
@@ -83,16 +39,17 @@ static __always_inline int faulted(struct bpf_perf_event_data *fault, int is_maj
 	s = scratch_find();
 	if (!s)
 		return 0;
-	task = (struct task_struct *)bpf_get_current_task();
-	describe(s, fault, task, is_major, weight_log2);
-	if (s->event.flags & SAMPLE_IN_KERNEL)
-		kernel_count = fault_kernel_stack(s, fault);
-	sample_walk_init(s, kernel_count);
-	if (fault_user_start(s, fault, task))
-		sample_walk(s);
-	sample_walk_end(s);
-	sample_send(s, kernel_count);
-	stack_rate_spend(rate, now, budget_ns);
+	sample_describe(&s->event, EVENT_SAMPLE_FAULT, in_kernel ? SAMPLE_IN_KERNEL : 0, now,
+			count(COUNT_fault_stacks));
+	s->event.cpu_ring_full = counted(COUNT_fault_ring_full);
+	s->event.value = (fault->sample_period * page_bytes) << (weight_log2 & 31);
+	s->event.state = is_major;
+	s->event.weight_log2 = weight_log2;
+	if (in_kernel)
+		kernel_count = sample_kernel_stack(s, fault, KERNEL_FRAMES_MAX);
+	sample_user_stack(s, kernel_count, in_kernel, &fault->regs);
+	sample_send(s);
+	stack_rate_spend(rate, now, budget_ns, STACK_RATE_LOG2_MAX);
 	return 0;
 }
 

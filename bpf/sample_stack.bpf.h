@@ -78,18 +78,48 @@ __attribute__((noinline)) int copy_stack(void)
 	return !refused;
 }
 
-static __always_inline void sample_who(struct sample_event *event, struct task_struct *task,
-				       __u64 pid_tgid)
+/* Who and when; the rest says nothing until the source and the walk do. */
+static __always_inline void sample_describe(struct sample_event *event, enum event_type type,
+					    __u16 flags, __u64 now, __u64 cpu_taken)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	const __u64 pid_tgid = bpf_get_current_pid_tgid();
 
+	event->type = type;
+	event->flags = flags;
+	event->time_ns = now;
+	event->start_time_ns = BPF_CORE_READ(leader, start_boottime);
 	event->tgid = pid_tgid >> 32;
 	event->tid = (__u32)pid_tgid;
-	event->start_time_ns = BPF_CORE_READ(leader, start_boottime);
 	event->exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id);
+	event->cpu = bpf_get_smp_processor_id();
+	event->cpu_taken = cpu_taken;
+	event->cpu_ring_full = 0;
+	event->value = 0;
 	event->cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bpf_core_read(event->process_comm, sizeof(event->process_comm), &leader->comm);
+	event->generation = 0;
+	event->kernel_count = event->user_count = 0;
+	event->result = WALK_complete;
+	event->state = 0;
+	event->weight_log2 = 0;
+	event->is_swept = 0;
+	event->block = 0;
+}
+
+/* The kernel part, of so many frames at most. Returns how many there are. */
+static __always_inline __u32 sample_kernel_stack(struct sample_scratch *s, void *context,
+						 __u32 most)
+{
+	long bytes = bpf_get_stack(context, s->frames, most * sizeof(__u64), 0);
+
+	if (bytes <= 0)
+		return 0;
+	if (bytes == most * sizeof(__u64)) /* just enough looks the same as cut */
+		s->event.flags |= SAMPLE_KERNEL_CUT;
+	return (__u32)bytes / sizeof(__u64);
 }
 
 /* An exiting thread gives up its memory, execve() gets a new one while the registers are still
@@ -103,12 +133,31 @@ static __always_inline int user_stack_is_gone(struct task_struct *task, const us
 		bpf_probe_read_user(&word, sizeof(word), (const void *)PT_REGS_SP(saved)));
 }
 
-/* What the user part's registers were when the thread entered the kernel. False: there is none,
- * event and walk say why. */
-static __always_inline int sample_saved_start(struct sample_scratch *s, struct task_struct *task,
-					      int *is_32bit)
+/* Where the user part starts, and its leaf: entry_bytes before the registers' instruction. known:
+ * as struct stack_walk has it. False: there is nothing to walk, event and walk say why. */
+static __always_inline int sample_start(struct sample_scratch *s, const user_registers *registers,
+					__u64 known, __u64 entry_bytes)
 {
 	struct stack_walk *walk = &s->walk;
+
+	walk->known = known;
+	registers_copy(walk->registers, registers);
+	walk->ip = PT_REGS_IP(registers) - entry_bytes;
+	walk->sp = PT_REGS_SP(registers);
+	walk->fp = PT_REGS_FP(registers);
+	if (stack_walk_begin(walk, s->frames))
+		return 0;
+	if (registers_are_32bit(registers)) {
+		walk->result = WALK_compat_32bit;
+		return 0;
+	}
+	return 1;
+}
+
+/* The same from where the thread entered the kernel. */
+static __always_inline int sample_saved_start(struct sample_scratch *s)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	user_registers *saved = &s->registers;
 
 	if (BPF_CORE_READ(task, flags) & TASK_IS_KERNEL_THREAD) {
@@ -116,7 +165,7 @@ static __always_inline int sample_saved_start(struct sample_scratch *s, struct t
 		return 0;
 	}
 	if (!task_user_registers(task, saved)) {
-		walk->result = WALK_no_registers;
+		s->walk.result = WALK_no_registers;
 		return 0;
 	}
 	/* Threads the kernel makes inside a process (io_uring's workers) have no user part. */
@@ -124,25 +173,7 @@ static __always_inline int sample_saved_start(struct sample_scratch *s, struct t
 		s->event.flags |= SAMPLE_KERNEL_THREAD;
 		return 0;
 	}
-	*is_32bit = registers_are_32bit(saved);
-	walk->known = registers_known(saved);
-	registers_copy(walk->registers, saved);
-	walk->ip = PT_REGS_IP(saved) - registers_entry_bytes(saved);
-	walk->sp = PT_REGS_SP(saved);
-	walk->fp = PT_REGS_FP(saved);
-	return 1;
-}
-
-/* Stores the leaf. False: there is nothing to walk. */
-static __always_inline int sample_leaf(struct sample_scratch *s, int is_32bit)
-{
-	if (stack_walk_begin(&s->walk, s->frames))
-		return 0;
-	if (is_32bit) {
-		s->walk.result = WALK_compat_32bit;
-		return 0;
-	}
-	return 1;
+	return sample_start(s, saved, registers_known(saved), registers_entry_bytes(saved));
 }
 
 static __always_inline void sample_walk_init(struct sample_scratch *s, __u32 kernel_count)
@@ -180,22 +211,32 @@ static __always_inline void sample_walk_end(struct sample_scratch *s)
 	if (walk->result == WALK_not_loaded && copy_stack())
 		s->event.flags |= SAMPLE_HAS_COPY;
 	s->event.result = walk->result;
+	s->event.kernel_count = walk->first;
+	s->event.user_count = walk->count;
+}
+
+/* The user part behind so many kernel frames: of a thread that is in the kernel from where it
+ * entered that, of any other from these registers on. */
+static __always_inline void sample_user_stack(struct sample_scratch *s, __u32 kernel_count,
+					      int is_in_kernel, const user_registers *registers)
+{
+	sample_walk_init(s, kernel_count);
+	if (is_in_kernel ? sample_saved_start(s) : sample_start(s, registers, REGISTERS_ALL, 0))
+		sample_walk(s);
+	sample_walk_end(s);
 }
 
 /* 0: it is in the ring. */
-static __always_inline int sample_send(struct sample_scratch *s, __u64 kernel_count)
+static __always_inline int sample_send(struct sample_scratch *s)
 {
 	struct sample_event *event = &s->event;
-	__u64 user_count = s->walk.count;
-	__u64 frames = kernel_count + user_count;
+	__u64 frames = (__u64)event->kernel_count + event->user_count;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 	__u64 size, context = 0;
 
 	/* Never true; it shows the verifier that the record ends inside the scratch. */
 	if (frames > STACK_FRAMES_ROOM)
 		return 1;
-	event->kernel_count = kernel_count;
-	event->user_count = user_count;
 	if (!(event->flags & SAMPLE_KERNEL_THREAD))
 		context = read_thread_context();
 	if (context > THREAD_CONTEXT_MAX / sizeof(__u64))

@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Which threads that leave their CPU are worth a stack: within a budget of time, those that usually
- * wait for long rather than the others. As bpf/stack_rate.bpf.h, but each CPU has its own. */
+ * wait for long rather than the others. A stack stands for 2^level × 1024 ns: the longer a thread's
+ * blocks usually are, the likelier each is taken. */
 #ifndef BPF_SWITCH_RATE_BPF_H
 #define BPF_SWITCH_RATE_BPF_H
 
 #include "bpf/kernel_types.h"
 #include "bpf/off_cpu.h"
+#include "bpf/stack_rate.bpf.h"
 
-const volatile __u64 budget_ns = 100000; /* for stacks, in SWITCH_WINDOW_MS of each CPU */
-
-struct switch_rate {
-	__u64 window_ns; /* began then */
-	__u64 spent_ns;
-	__u32 level;  /* a stack stands for 2^level × 1024 ns: the longer a thread's blocks usually
-			 are, the likelier each is taken */
-	__u32 chance; /* xorshift's state: a call at each switch costs more */
-};
+const volatile __u64 budget_ns = 100000; /* for stacks, in STACK_RATE_WINDOW_MS of each CPU */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct switch_rate);
+	__type(value, struct stack_rate);
 } switch_rates SEC(".maps");
 
 enum {
@@ -32,7 +26,7 @@ enum {
 	LEVEL_MAX = 44,
 	BACK_OFF_NS = 10000000,
 	/* of half a CPU and more: no careful start */
-	BUDGET_AMPLE_NS = SWITCH_WINDOW_MS * 1000000 / 4,
+	BUDGET_AMPLE_NS = STACK_RATE_WINDOW_MS * 1000000 / 4,
 };
 
 static __always_inline __u32 log2_of(__u64 value)
@@ -63,8 +57,9 @@ static __always_inline void usual_add(__u64 *usual, __u32 block, __u64 ns)
 	*usual += (length * length >> part) - (*usual >> part);
 }
 
-/* Xorshift with 32 bits (Marsaglia, Journal of Statistical Software 8, 2003, 14). */
-static __always_inline __u32 rate_chance(struct switch_rate *rate)
+/* Xorshift with 32 bits (Marsaglia, Journal of Statistical Software 8, 2003, 14): a call at each
+ * switch costs more. */
+static __always_inline __u32 rate_chance(struct stack_rate *rate)
 {
 	__u32 x = rate->chance;
 
@@ -79,51 +74,31 @@ static __always_inline __u32 rate_chance(struct switch_rate *rate)
 
 /* Chance decides, with what the last stacks have cost and how long this thread's last blocks were;
  * never what this block is like. Weights are whole powers of two. */
-static __always_inline int rate_allows(struct switch_rate *rate, __u64 usual, __u64 now,
+static __always_inline int rate_allows(struct stack_rate *rate, __u64 usual, __u64 now,
 				       __u8 *weight_log2)
 {
-	__u32 length = log2_of(usual) / 2, log2 = 0;
-	__u64 windows;
+	__u32 length = log2_of(usual) / 2, level, log2 = 0;
 
-	if (now - rate->window_ns > SWITCH_WINDOW_MS * 1000000ULL) {
-		windows = (now - rate->window_ns) / (SWITCH_WINDOW_MS * 1000000ULL);
-		if (!rate->window_ns)
-			rate->level = budget_ns < BUDGET_AMPLE_NS ? LEVEL_FIRST : 0;
-		else if (rate->spent_ns < budget_ns / 2)
-			/* more than one: nobody switched meanwhile */
-			rate->level -= windows < rate->level ? windows : rate->level;
+	if (!rate->window_ns) {
+		rate->level = budget_ns < BUDGET_AMPLE_NS ? LEVEL_FIRST : 0;
 		rate->window_ns = now;
-		rate->spent_ns = 0;
 	}
-	if (rate->level > length)
-		log2 = rate->level - length;
+	level = stack_rate_level(rate, now, budget_ns, LEVEL_MAX);
+	if (level > length)
+		log2 = level - length;
 	if (log2 > SWITCH_WEIGHT_LOG2_MAX)
 		log2 = SWITCH_WEIGHT_LOG2_MAX;
 	*weight_log2 = log2;
-	return !(rate_chance(rate) >> 7 & ((1U << log2) - 1));
+	return stack_rate_hits(rate_chance(rate) >> 7, log2);
 }
 
 /* Nobody has time for those that there are: half as many, and after BACK_OFF_NS again. It ends at a
  * level from which the way down, one step in a window, is short. */
-static __always_inline void rate_back_off(struct switch_rate *rate, __u64 now)
+static __always_inline void rate_back_off(struct stack_rate *rate, __u64 now)
 {
 	if (now - rate->window_ns < BACK_OFF_NS || rate->level >= LEVEL_BACK_OFF)
 		return;
 	rate->level++;
-	rate->window_ns = now;
-	rate->spent_ns = 0;
-}
-
-/* What follows a stack in user space costs about as much again. */
-static __always_inline void rate_spend(struct switch_rate *rate, __u64 began)
-{
-	__u64 now = bpf_ktime_get_ns();
-
-	rate->spent_ns += 2 * (now - began);
-	if (rate->spent_ns <= budget_ns)
-		return;
-	if (rate->level < LEVEL_MAX)
-		rate->level++;
 	rate->window_ns = now;
 	rate->spent_ns = 0;
 }

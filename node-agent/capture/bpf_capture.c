@@ -71,7 +71,7 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 		.take_ticks = !options->no_on_cpu,
 		.off_cpu = options->off_cpu,
 		.off_cpu_budget_ns =
-			(uint32_t)(options->off_cpu_budget / 2 * SWITCH_WINDOW_MS * 1e6),
+			(uint32_t)(options->off_cpu_budget / 2 * STACK_RATE_WINDOW_MS * 1e6),
 		.threads_max = options->off_cpu ? threads_max() : 1,
 		.allocs = options->allocs,
 		.alloc_budget_ns = (uint32_t)(options->alloc_budget * STACK_RATE_WINDOW_MS * 1e6),

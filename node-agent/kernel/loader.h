@@ -98,7 +98,7 @@ struct kernel_load_options {
 				       at; needs a filter */
 	uint32_t take_ticks;        /* 0: timer ticks are counted only */
 	uint32_t off_cpu;           /* enum kernel_off_cpu */
-	uint32_t off_cpu_budget_ns; /* for stacks, of each CPU in SWITCH_WINDOW_MS */
+	uint32_t off_cpu_budget_ns; /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */
 	uint32_t threads_max;       /* that are followed at a time */
 	uint32_t page_faults;       /* 1: they are wanted */
 	uint32_t fault_budget_ns;   /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */
