@@ -54,10 +54,11 @@ void api_agents_get(struct http_request *request, struct http_response *response
 	struct api *api = context;
 	struct agent_state *rows = NULL;
 	size_t count = 0;
+	struct parameters none;
 	struct error err = {0};
 	struct json json = json_start(&response->body);
 
-	if (!parameters_check(request, "", &err) ||
+	if (!parameters_open(&none, request, ENDPOINT_none, &err) ||
 	    !samples_agents(api->samples, API_TENANT, http_request_arena(request), &rows, &count,
 			    &err)) {
 		answer_failure(response, &err);

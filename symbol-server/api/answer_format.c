@@ -7,26 +7,23 @@
 #include <time.h>
 
 #include "symbol-server/api/answer.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/report_files.h"
 
-enum { ACCOUNTING_HEADER_MAX = 6 << 10, FORMATS_TEXT = 200 };
+enum { ACCOUNTING_HEADER_MAX = 6 << 10 };
 
-bool answer_format_read(struct http_request *request, const struct answer_format *formats,
+bool answer_format_read(const struct parameters *asked, const struct answer_format *formats,
 			const struct answer_format **format, struct error *err)
 {
-	char choices[FORMATS_TEXT] = "";
-	size_t length = 0;
-	unsigned choice = 0;
+	const char *name = parameter_text(asked, "format");
+	unsigned choice;
 
-	for (const struct answer_format *at = formats; at->name; at++)
-		length += (size_t)snprintf(choices + length, sizeof(choices) - length, "%s%s",
-					   at == formats ? "" : "|", at->name);
-	if (!parameter_choice(request, "format", choices, &choice, err))
+	if (!parameter_choice(asked, "format", &choice, err))
 		return false;
-	*format = &formats[choice];
-	return true;
+	for (*format = formats; (*format)->name; (*format)++)
+		if (!strcmp((*format)->name, name))
+			return true;
+	return error_set(err, ERROR_UNSUPPORTED, "this endpoint has no format '%.60s'", name);
 }
 
 /* The same object that JSON holds, for formats without room for it. Proxies commonly take 8 KiB of

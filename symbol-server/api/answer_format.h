@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/http/http_server.h"
@@ -20,8 +21,8 @@ struct answer_format { /* a table of them ends with one without a name; the firs
 	bool is_download;           /* a browser saves it */
 };
 
-/* ERROR_OPTION: the parameter names no format of the table. */
-bool answer_format_read(struct http_request *request, const struct answer_format *formats,
+/* formats has those of the endpoint's parameter format, in any order. */
+bool answer_format_read(const struct parameters *asked, const struct answer_format *formats,
 			const struct answer_format **format, struct error *err);
 
 /* Content-Type, file name, policy and, but for JSON that holds it, the accounting: from now on the

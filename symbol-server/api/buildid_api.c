@@ -17,9 +17,10 @@
 static bool read_build_id(struct http_request *request, struct http_response *response,
 			  struct build_id *id)
 {
+	struct parameters none;
 	struct error err = {0};
 
-	if (!parameters_check(request, "", &err)) {
+	if (!parameters_open(&none, request, ENDPOINT_none, &err)) {
 		answer_failure(response, &err);
 		return false;
 	}

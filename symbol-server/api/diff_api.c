@@ -22,15 +22,8 @@ enum {
 	NODES_MAX = 1000000,
 	TREE_NODES_MAX = 4000000,
 	FUNCTIONS_MAX = 4000000,
-	LIMIT_DEFAULT = 1000,
-	LIMIT_MAX = 1000000,
 	PARTS = 30, /* of a side's time, at most */
 };
-
-#define DIFF_PARAMETERS                                                                       \
-	FLAME_PARAMETERS                                                                      \
-	" base.type base.from base.until base.match base.build_id norm sort limit max_nodes " \
-	"format"
 
 struct side {
 	struct diffing *diffing;
@@ -97,14 +90,14 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
 	int type, base_type;
 
-	if (!flame_request_read(request, DIFF_PARAMETERS, "process", flame, err) ||
-	    !parameters_base_query(request, &flame->query, &base->query, err))
+	if (!flame_request_read(request, ENDPOINT_diff, flame, err) ||
+	    !parameters_base_query(&flame->asked, &flame->query, &base->query, err))
 		return false;
-	base->request = request;
+	base->asked = flame->asked;
 	base->view = flame->view; /* its patterns stay the other's */
 	base->view.folds_idle &= idle_waits_has_type(base->query.type);
-	if (http_request_query(request, "base.build_id") &&
-	    !flame_request_read_build(request, "base.build_id", base, err))
+	if (parameter_given(&base->asked, "base.build_id") &&
+	    !flame_request_read_build(base, "base.build_id", err))
 		return false;
 	base->by_samples = flame->by_samples;
 	memcpy(base->query.groups, flame->query.groups, sizeof(base->query.groups));
@@ -121,31 +114,25 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 	return true;
 }
 
-static bool read_choices(struct http_request *request, struct diffing *diffing, struct error *err)
+static bool read_choices(const struct parameters *asked, struct diffing *diffing,
+			 const struct answer_format **format, struct error *err)
 {
 	unsigned norm = DIFF_PER_SECOND, sort = 0;
 
-	diffing->limit = LIMIT_DEFAULT;
-	diffing->max_nodes = NODES_DEFAULT;
-	if (!parameter_choice(request, "norm", "per_second|share|raw", &norm, err) ||
-	    !parameter_choice(request, "sort", "self|total", &sort, err) ||
-	    !parameter_uint(request, "limit", 1, LIMIT_MAX, &diffing->limit, err) ||
-	    !parameter_uint(request, "max_nodes", 1, NODES_MAX, &diffing->max_nodes, err))
+	if (!answer_format_read(asked, formats, format, err))
+		return false;
+	/* what is taken along is whole, unless less is asked for */
+	diffing->max_nodes = strcmp((*format)->name, "json") ? NODES_MAX : NODES_DEFAULT;
+	if (!parameter_choice(asked, "norm", &norm, err) ||
+	    !parameter_choice(asked, "sort", &sort, err) ||
+	    !parameter_number(asked, "limit", &diffing->limit, err) ||
+	    !parameter_number(asked, "max_nodes", &diffing->max_nodes, err))
 		return false;
 	diffing->norm = (enum diff_norm)norm;
 	if (diffing->sides[DIFF_COMPARE].flame.is_gauge && norm == DIFF_PER_SECOND)
 		diffing->norm = DIFF_RAW; /* a mean over time grows with no time */
 	diffing->by_part = true;
 	diffing->by_total = sort == 1;
-	return true;
-}
-
-/* What is taken along is whole, unless less is asked for. */
-static bool choose_nodes(struct http_request *request, const struct answer_format *format,
-			 struct diffing *diffing)
-{
-	if (strcmp(format->name, "json") && !http_request_query(request, "max_nodes"))
-		diffing->max_nodes = NODES_MAX;
 	return true;
 }
 
@@ -164,7 +151,8 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 
 	flame->query.by_bucket = side->diffing->by_part;
 	flame->query.is_part_of_mean = true;
-	flame->query.whole_minutes = true; /* of both sides, or one would have a part of the other's */
+	flame->query.whole_minutes =
+		true; /* of both sides, or one would have a part of the other's */
 	flame->is_whole = flame->query.by_bucket;
 	flame->query.step_ms = flame->query.by_bucket
 				       ? step_choose(flame->query.until_ms - flame->query.from_ms,
@@ -198,9 +186,9 @@ static bool is_same_selection(const struct diffing *diffing)
 {
 	const struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
 	const struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
-	const char *match = http_request_query(compare->request, "base.match");
+	const char *match = parameter_given(&compare->asked, "base.match");
 
-	return (!match || is_same_text(match, http_request_query(compare->request, "match"))) &&
+	return (!match || is_same_text(match, parameter_given(&compare->asked, "match"))) &&
 	       is_same_build(&base->view, &compare->view) &&
 	       !strcmp(base->query.type, compare->query.type);
 }
@@ -491,14 +479,14 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 	};
 }
 
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 struct diffing *diffing, const struct answer_format *format,
-			 struct error *err)
+static bool write_answer(struct http_response *response, struct diffing *diffing,
+			 const struct answer_format *format, struct error *err)
 {
 	static const char *const norms[] = {"per_second", "share", "raw"};
 	const struct side *sides = diffing->sides;
-	const char *match = http_request_query(request, "match");
-	const char *base_match = http_request_query(request, "base.match");
+	const struct parameters *asked = &sides[DIFF_COMPARE].flame.asked;
+	const char *match = parameter_given(asked, "match");
+	const char *base_match = parameter_given(asked, "base.match");
 	struct diff_answer answer = {
 		.flame = side_answer(&sides[DIFF_COMPARE], match),
 		.base = side_answer(&sides[DIFF_BASE], base_match ? base_match : match),
@@ -546,10 +534,10 @@ void api_diff_get(struct http_request *request, struct http_response *response, 
 
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
 		diffing.sides[i] = (struct side){.diffing = &diffing, .number = i};
-	ok = read_sides(request, &diffing, &err) && read_choices(request, &diffing, &err) &&
-	     answer_format_read(request, formats, &format, &err) &&
-	     choose_nodes(request, format, &diffing) && ask(&diffing, context, &err) &&
-	     compare(&diffing, &err) && write_answer(request, response, &diffing, format, &err);
+	ok = read_sides(request, &diffing, &err) &&
+	     read_choices(&diffing.sides[DIFF_COMPARE].flame.asked, &diffing, &format, &err) &&
+	     ask(&diffing, context, &err) && compare(&diffing, &err) &&
+	     write_answer(response, &diffing, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
 	release(&diffing);

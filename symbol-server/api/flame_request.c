@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "symbol-server/api/host_cpus.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/naming/idle_waits.h"
-
-enum { NODES_MAX = 1000000 };
 
 bool root_path_parse(const char *text, struct arena *arena, const char *const **names,
 		     unsigned *count, struct error *err)
@@ -48,7 +45,7 @@ bool root_path_parse(const char *text, struct arena *arena, const char *const **
 }
 
 /* "kernel,inline" → bits of enum frame_kind. */
-static bool read_kinds(struct http_request *request, uint32_t *kinds, struct error *err)
+static bool read_kinds(const struct parameters *asked, uint32_t *kinds, struct error *err)
 {
 	static const struct {
 		const char *name;
@@ -63,7 +60,7 @@ static bool read_kinds(struct http_request *request, uint32_t *kinds, struct err
 		{"interpreter", FRAME_interpreter},
 	};
 	enum { KNOWN = sizeof known / sizeof *known };
-	const char *at = http_request_query(request, "hide_kind");
+	const char *at = parameter_given(asked, "hide_kind");
 
 	while (at && *at) {
 		size_t length = strcspn(at, ","), i = 0;
@@ -84,56 +81,65 @@ static bool read_kinds(struct http_request *request, uint32_t *kinds, struct err
 	return true;
 }
 
-bool flame_request_read_build(struct http_request *request, const char *name,
-			      struct flame_request *out, struct error *err)
+bool flame_request_read_build(struct flame_request *flame, const char *name, struct error *err)
 {
-	const char *text = http_request_query(request, name);
+	bool has_one;
 
-	out->view.build = NULL;
-	if (!text || !*text)
-		return true;
-	if (!build_id_parse(&out->build, text, strlen(text)))
-		return error_set(err, ERROR_OPTION,
-				 "parameter '%s': '%.60s' is not a build-id, which is 8 to 128 "
-				 "hexadecimal digits",
-				 name, text);
-	out->view.build = &out->build;
+	if (!parameter_build_id(&flame->asked, name, &flame->build, &has_one, err))
+		return false;
+	flame->view.build = has_one ? &flame->build : NULL;
 	return true;
 }
 
-static bool read_view(struct http_request *request, const char *default_group,
-		      struct flame_request *out, struct error *err)
+bool flame_request_group(struct flame_request *flame, const char *groups, struct error *err)
 {
-	const char *groups = http_request_query(request, "group_by");
-	const char *root = http_request_query(request, "root");
-	struct arena *arena = http_request_arena(request);
+	if (!query_parse_groups(&flame->query, groups, http_request_arena(flame->asked.request),
+				err))
+		return error_prefix(err, "parameter 'group_by'");
+	flame->view.groups = flame->query.groups;
+	flame->view.group_count = flame->query.group_count;
+	return true;
+}
+
+static bool read_stacks(struct flame_request *out, struct error *err)
+{
+	const struct parameters *asked = &out->asked;
+	struct stack_view *view = &out->view;
+	const char *groups = parameter_text(asked, "group_by");
+
+	if ((groups && !flame_request_group(out, groups, err)) ||
+	    !parameter_pattern(asked, "focus", &out->focus, err) ||
+	    !parameter_pattern(asked, "ignore", &out->ignore, err) ||
+	    !parameter_pattern(asked, "hide", &out->hide, err) ||
+	    !parameter_pattern(asked, "hide_module", &out->hide_module, err) ||
+	    !parameter_pattern(asked, "only_module", &out->only_module, err) ||
+	    !read_kinds(asked, &view->hide_kinds, err) ||
+	    !flame_request_read_build(out, "build_id", err))
+		return false;
+	view->focus = out->focus;
+	view->ignore = out->ignore;
+	view->hide = out->hide;
+	view->hide_module = out->hide_module;
+	view->only_module = out->only_module;
+	return true;
+}
+
+static bool read_shape(struct flame_request *out, struct error *err)
+{
+	const struct parameters *asked = &out->asked;
+	struct arena *arena = http_request_arena(asked->request);
 	unsigned demangle_choice = DEMANGLE_FULL, collapse = 0, idle = 0, value = 0;
 	unsigned recursion = RECURSION_KEPT;
+	const char *root = parameter_given(asked, "root");
 
-	if (!query_parse_groups(&out->query, groups ? groups : default_group, arena, err))
-		return error_prefix(err, "parameter 'group_by'");
-	if (!parameter_pattern(request, "focus", &out->focus, err) ||
-	    !parameter_pattern(request, "ignore", &out->ignore, err) ||
-	    !parameter_pattern(request, "hide", &out->hide, err) ||
-	    !parameter_pattern(request, "hide_module", &out->hide_module, err) ||
-	    !parameter_pattern(request, "only_module", &out->only_module, err) ||
-	    !read_kinds(request, &out->view.hide_kinds, err) ||
-	    !flame_request_read_build(request, "build_id", out, err) ||
-	    !parameter_flag(request, "invert", &out->view.invert, err) ||
-	    !parameter_choice(request, "recursion", "none|direct|all", &recursion, err) ||
-	    !parameter_choice(request, "demangle", "full|simple|none", &demangle_choice, err) ||
-	    !parameter_choice(request, "collapse", "none|name", &collapse, err) ||
-	    !parameter_choice(request, "idle", "show|fold", &idle, err) ||
-	    !parameter_choice(request, "value", "value|samples", &value, err) ||
+	if (!parameter_flag(asked, "invert", &out->view.invert, err) ||
+	    !parameter_choice(asked, "recursion", &recursion, err) ||
+	    !parameter_choice(asked, "demangle", &demangle_choice, err) ||
+	    !parameter_choice(asked, "collapse", &collapse, err) ||
+	    !parameter_choice(asked, "idle", &idle, err) ||
+	    !parameter_choice(asked, "value", &value, err) ||
 	    !root_path_parse(root ? root : "", arena, &out->view.root, &out->view.root_depth, err))
 		return false;
-	out->view.groups = out->query.groups;
-	out->view.group_count = out->query.group_count;
-	out->view.focus = out->focus;
-	out->view.ignore = out->ignore;
-	out->view.hide = out->hide;
-	out->view.hide_module = out->hide_module;
-	out->view.only_module = out->only_module;
 	out->view.demangle = (enum demangle_mode)demangle_choice;
 	out->view.recursion = (enum recursion_mode)recursion;
 	out->view.joins_names = collapse == 1;
@@ -142,17 +148,16 @@ static bool read_view(struct http_request *request, const char *default_group,
 	return true;
 }
 
-bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
+bool flame_request_read(struct http_request *request, enum endpoint endpoint,
 			struct flame_request *out, struct error *err)
 {
 	int type;
 
 	memset(out, 0, sizeof(*out));
-	out->request = request;
-	if (!parameters_check(request, known, err) ||
-	    !parameters_query(request, false, &out->query, err) ||
-	    !parameter_flag(request, "exact", &out->query.is_exact, err) ||
-	    !read_view(request, default_group, out, err))
+	if (!parameters_open(&out->asked, request, endpoint, err) ||
+	    !parameters_query(&out->asked, &out->query, err) ||
+	    !parameter_flag(&out->asked, "exact", &out->query.is_exact, err) ||
+	    !read_stacks(out, err) || !read_shape(out, err))
 		return false;
 	type = profile_type_find(out->query.type, strlen(out->query.type));
 	out->is_gauge = type >= 0 && profile_type_is_gauge((unsigned)type);
@@ -212,7 +217,8 @@ static bool find_spread(struct flame_request *flame, struct error *err)
 				    value_of(flame, stack->value, stack->samples), stack->samples);
 	}
 	flame->sampled.spread = sampling_spread(series, result->series_count,
-					flame_request_unknown_spread(flame), SPREAD_OF_STACKS);
+						flame_request_unknown_spread(flame),
+						SPREAD_OF_STACKS);
 	flame->sampled.windows = hosts_windows(result->hosts, result->host_count);
 	free(series);
 	return true;
@@ -223,8 +229,8 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 	if (flame->life)
 		query_life_lend(flame->life, &flame->query);
 	else
-		flame->life = query_life_start(flame->request, &api->query_limits, &flame->query,
-					       err);
+		flame->life = query_life_start(flame->asked.request, &api->query_limits,
+					       &flame->query, err);
 	if (!flame->life)
 		return false;
 	flame->query.limits.bytes -= flame->query.limits.bytes / 4; /* the rest names it */
@@ -333,13 +339,14 @@ void flame_request_sort(struct flame_request *flame, size_t room)
 		qsort(result->stacks, result->stack_count, sizeof(*result->stacks), compare_stacks);
 }
 
-bool flame_request_limit(struct http_request *request, struct flame_limit *out, struct error *err)
+bool flame_request_limit(const struct flame_request *flame, struct flame_limit *out,
+			 struct error *err)
 {
-	uint32_t max_nodes = NODES_MAX;
+	uint32_t max_nodes = 0;
 
-	*out = (struct flame_limit){.max_nodes = NODES_MAX};
-	if (!parameter_uint(request, "max_nodes", 1, NODES_MAX, &max_nodes, err) ||
-	    !parameter_share(request, "min_share", &out->min_share, err))
+	*out = (struct flame_limit){0};
+	if (!parameter_number(&flame->asked, "max_nodes", &max_nodes, err) ||
+	    !parameter_share(&flame->asked, "min_share", &out->min_share, err))
 		return false;
 	out->max_nodes = max_nodes;
 	return true;

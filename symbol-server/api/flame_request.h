@@ -8,15 +8,11 @@
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/nothing.h"
+#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/accounting.h"
 #include "symbol-server/naming/named_stacks.h"
 #include "symbol-server/query/query.h"
-
-#define FLAME_PARAMETERS                                                                \
-	"type from until exact match group_by focus ignore hide hide_kind hide_module " \
-	"only_module "                                                                  \
-	"build_id invert recursion root demangle collapse idle value"
 
 enum { ROOT_FRAMES_MAX = 2048 };
 
@@ -28,7 +24,7 @@ struct flame_request {
 	bool by_samples;       /* value=samples */
 	bool is_gauge;         /* the type: values are means over time */
 	bool is_whole;         /* ERROR_LIMIT where it would be cut for want of memory */
-	struct http_request *request;
+	struct parameters asked;
 	/* what it led to */
 	struct query_life *life;
 	struct samples_result *result;
@@ -44,14 +40,16 @@ struct flame_request {
 	size_t turned_room;
 };
 
-/* Checks and reads the parameters; known lists those that the resource takes. default_group is what
- * group_by means when absent. Release it in either case. */
-bool flame_request_read(struct http_request *request, const char *known, const char *default_group,
+/* Checks the endpoint's parameters and reads those that choose stacks and frames. Release it in
+ * either case. */
+bool flame_request_read(struct http_request *request, enum endpoint endpoint,
 			struct flame_request *out, struct error *err);
 
+/* Labels to group by, separated by commas: where no parameter asks for any. */
+bool flame_request_group(struct flame_request *flame, const char *groups, struct error *err);
+
 /* The parameter of that name, a build-id in hex; view.build becomes NULL without one. */
-bool flame_request_read_build(struct http_request *request, const char *name,
-			      struct flame_request *out, struct error *err);
+bool flame_request_read_build(struct flame_request *flame, const char *name, struct error *err);
 
 /* Asks the store and names what comes. Whoever wants the result's stacks in another order does one
  * after the other. life: that of an earlier part of the same request, or NULL. */
@@ -60,7 +58,8 @@ bool flame_request_ask(struct flame_request *flame, struct api *api, struct erro
 bool flame_request_name(struct flame_request *flame, struct api *api, struct error *err);
 
 /* max_nodes and min_share; without them all of it, as far as answers go. */
-bool flame_request_limit(struct http_request *request, struct flame_limit *out, struct error *err);
+bool flame_request_limit(const struct flame_request *flame, struct flame_limit *out,
+			 struct error *err);
 
 /* Each stack that is shown, with the chosen value; fills totals. */
 bool flame_request_each(struct flame_request *flame, named_stack_fn *each, void *context,

@@ -119,14 +119,13 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 	return !parts->tree || flame_tree_fold(parts->tree, limit) || no_memory(err);
 }
 
-static struct flame_answer answer_of(struct http_request *request,
-				     const struct flame_request *flame, const struct parts *parts,
+static struct flame_answer answer_of(const struct flame_request *flame, const struct parts *parts,
 				     const struct accounting *accounting)
 {
 	struct flame_answer answer = {
 		.type = flame->query.type,
 		.unit = flame_request_unit(flame),
-		.match = http_request_query(request, "match"),
+		.match = parameter_given(&flame->asked, "match"),
 		.from_ms = flame->result->from_ms,
 		.until_ms = flame->result->until_ms,
 		.tree = parts->tree,
@@ -144,13 +143,12 @@ static struct flame_answer answer_of(struct http_request *request,
 }
 
 /* Stacks as they were taken: a profile's readers turn and cut them themselves. */
-static bool answer_pprof(struct http_request *request, struct http_response *response,
-			 struct flame_request *flame, const struct answer_format *format,
-			 struct error *err)
+static bool answer_pprof(struct http_response *response, struct flame_request *flame,
+			 const struct answer_format *format, struct error *err)
 {
 	const struct parts none = {0};
 	struct accounting accounting;
-	struct flame_answer answer = answer_of(request, flame, &none, &accounting);
+	struct flame_answer answer = answer_of(flame, &none, &accounting);
 	struct pprof *pprof;
 	bool ok;
 
@@ -168,9 +166,9 @@ struct asked { /* of a tree */
 	bool with_stacks, with_errors;
 };
 
-static bool answer_tree(struct http_request *request, struct http_response *response,
-			struct flame_request *flame, const struct answer_format *format,
-			const struct asked *asked, struct error *err)
+static bool answer_tree(struct http_response *response, struct flame_request *flame,
+			const struct answer_format *format, const struct asked *asked,
+			struct error *err)
 {
 	struct leaf_stacks leaves;
 	struct parts parts = {.flame = flame,
@@ -185,7 +183,7 @@ static bool answer_tree(struct http_request *request, struct http_response *resp
 		goto out;
 	flame_request_accounting(flame, &accounting);
 	accounting.cut += parts.tree->cut;
-	answer = answer_of(request, flame, &parts, &accounting);
+	answer = answer_of(flame, &parts, &accounting);
 	ok = answer_format_write(flame->life, response, format, &answer, err);
 out:
 	leaf_stacks_release(&leaves);
@@ -202,13 +200,11 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	struct error err = {0};
 	bool ok = false;
 
-	if (!flame_request_read(request,
-				FLAME_PARAMETERS " max_nodes min_share stack_ids errors format",
-				"process", &flame, &err) ||
-	    !flame_request_limit(request, &asked.limit, &err) ||
-	    !parameter_flag(request, "stack_ids", &asked.with_stacks, &err) ||
-	    !parameter_flag(request, "errors", &asked.with_errors, &err) ||
-	    !answer_format_read(request, formats, &format, &err) ||
+	if (!flame_request_read(request, ENDPOINT_flamegraph, &flame, &err) ||
+	    !flame_request_limit(&flame, &asked.limit, &err) ||
+	    !parameter_flag(&flame.asked, "stack_ids", &asked.with_stacks, &err) ||
+	    !parameter_flag(&flame.asked, "errors", &asked.with_errors, &err) ||
+	    !answer_format_read(&flame.asked, formats, &format, &err) ||
 	    (asked.with_stacks && !stack_ids_fit(format, &err)))
 		goto out;
 	if (!format->write && flame.view.invert) {
@@ -225,8 +221,8 @@ void api_flamegraph_get(struct http_request *request, struct http_response *resp
 	}
 	if (!flame_request_run(&flame, context, &err))
 		goto out;
-	ok = format->write ? answer_tree(request, response, &flame, format, &asked, &err)
-			   : answer_pprof(request, response, &flame, format, &err);
+	ok = format->write ? answer_tree(response, &flame, format, &asked, &err)
+			   : answer_pprof(response, &flame, format, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);

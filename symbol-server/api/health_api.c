@@ -5,6 +5,7 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
+#include "symbol-server/api/parameters.h"
 
 void api_healthz_get(struct http_request *request, struct http_response *response, void *context)
 {
@@ -37,13 +38,16 @@ static void answer_ready(struct http_response *response, const struct samples_co
 
 void api_readyz_get(struct http_request *request, struct http_response *response, void *context)
 {
-	const char *wanted = http_request_query(request, "for");
+	/* others are no error here: who probes may add what it likes */
+	const struct parameters asked = {request, ENDPOINT_readyz};
 	struct api *api = context;
+	unsigned is_for_queries;
+	struct error err = {0};
 	struct samples_counters samples;
 	char text[200];
 
-	if (wanted && strcmp(wanted, "queries") && strcmp(wanted, "reports")) {
-		answer_error(response, 422, "parameter 'for' is queries or reports");
+	if (!parameter_choice(&asked, "for", &is_for_queries, &err)) {
+		answer_failure(response, &err);
 	} else if (api->is_stopping) {
 		answer_error(response, 503, "the server is stopping");
 	} else if (api_is_closed(api, text, sizeof text)) {
@@ -51,6 +55,6 @@ void api_readyz_get(struct http_request *request, struct http_response *response
 		answer_error(response, 503, text);
 	} else {
 		samples_counters(api->samples, &samples);
-		answer_ready(response, &samples, wanted && !strcmp(wanted, "queries"));
+		answer_ready(response, &samples, is_for_queries);
 	}
 }

@@ -2,7 +2,6 @@
 /* GET /api/v1/heatmap: by time here, by function in heatmap_functions.c */
 #include <string.h>
 
-#include "common/options.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/flame_request.h"
@@ -13,8 +12,6 @@
 #include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/formats/json_writer.h"
-
-enum { ROWS_DEFAULT = 50 };
 
 struct heat_request {
 	struct query query;
@@ -41,17 +38,16 @@ static int64_t column_choose(int64_t range_ms)
 static bool read_request(struct http_request *request, struct api *api, struct heat_request *heat,
 			 struct error *err)
 {
-	const char *column = http_request_query(request, "column");
+	struct parameters asked;
 
-	heat->rows = ROWS_DEFAULT;
-	if (!parameters_check(request, "type from until match by column rows", err) ||
-	    !parameters_query(request, false, &heat->query, err) ||
+	if (!parameters_open(&asked, request, ENDPOINT_heatmap, err) ||
+	    !parameters_query(&asked, &heat->query, err) ||
 	    !query_life_start(request, &api->query_limits, &heat->query, err) ||
-	    !parameter_uint(request, "rows", 1, HEAT_ROWS_MAX, &heat->rows, err))
+	    !parameter_number(&asked, "rows", &heat->rows, err))
 		return false;
 	heat->column_ms = column_choose(heat->query.until_ms - heat->query.from_ms);
-	if (column && !duration_parse(column, &heat->column_ms, err))
-		return error_prefix(err, "parameter 'column'");
+	if (!parameter_duration(&asked, "column", &heat->column_ms, err))
+		return false;
 	if (heat->column_ms < 1 || heat->column_ms % heat->rows)
 		return error_set(err, ERROR_OPTION,
 				 "parameter 'rows': %u rows do not divide a column of %lld ms into "
@@ -144,9 +140,9 @@ static void write_answer(struct http_response *response, const struct heat_reque
 
 	accounting.is_sampled = profile_type_sampling((unsigned)type) != SAMPLING_WHOLE;
 	accounting.sampled = sampling;
-	accounting.error = sampling_error(
-		accounting.value,
-		sampling_squares(accounting.value, accounting.samples, &sampling));
+	accounting.error =
+		sampling_error(accounting.value,
+			       sampling_squares(accounting.value, accounting.samples, &sampling));
 	hosts_accounting(heat->all->hosts, heat->all->host_count, &accounting);
 	json_open(&json, '{');
 	json_key_string(&json, "type", heat->query.type);
@@ -171,11 +167,12 @@ static void write_answer(struct http_response *response, const struct heat_reque
 
 void api_heatmap_get(struct http_request *request, struct http_response *response, void *context)
 {
+	const struct parameters asked = {request, ENDPOINT_heatmap};
 	struct heat_request heat = {.rows = 0};
 	struct error err = {0};
 	unsigned by_function = 0;
 
-	if (!parameter_choice(request, "by", "time|function", &by_function, &err)) {
+	if (!parameter_choice(&asked, "by", &by_function, &err)) {
 		answer_failure(response, &err);
 		return;
 	}

@@ -17,10 +17,6 @@
 
 enum {
 	FUNCTIONS_MAX = 4000000,
-	COLUMNS_DEFAULT = 300,
-	COLUMNS_MAX = 3600,
-	LIMIT_DEFAULT = 50,
-	LIMIT_MAX = 500,
 	CELLS_MAX = 2000000,
 };
 
@@ -52,29 +48,19 @@ static bool no_memory(struct error *err)
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
-static bool read_column(struct http_request *request, struct heating *heating, struct error *err)
-{
-	const struct query *query = &heating->flame.query;
-	const char *text = http_request_query(request, "column");
-	int64_t range_ms = query->until_ms - query->from_ms;
-
-	heating->column_ms = step_choose(range_ms, COLUMNS_DEFAULT);
-	heating->is_column_asked = text && *text;
-	return !heating->is_column_asked ||
-	       step_parse("column", text, range_ms, COLUMNS_MAX, &heating->column_ms, err);
-}
-
 static bool read_request(struct http_request *request, struct heating *heating, struct error *err)
 {
-	heating->limit = LIMIT_DEFAULT;
+	const struct parameters *asked = &heating->flame.asked;
+	const struct query *query = &heating->flame.query;
+
 	heating->format = formats;
-	return flame_request_read(request, FLAME_PARAMETERS " by column sort limit search format",
-				  "", &heating->flame, err) &&
-	       read_column(request, heating, err) &&
-	       parameter_uint(request, "limit", 1, LIMIT_MAX, &heating->limit, err) &&
-	       parameter_choice(request, "sort", "self|total", &heating->by_total, err) &&
-	       parameter_pattern(request, "search", &heating->search, err) &&
-	       answer_format_read(request, formats, &heating->format, err);
+	return flame_request_read(request, ENDPOINT_heatmap_functions, &heating->flame, err) &&
+	       parameter_step(asked, "column", query->until_ms - query->from_ms,
+			      &heating->column_ms, &heating->is_column_asked, err) &&
+	       parameter_number(asked, "limit", &heating->limit, err) &&
+	       parameter_choice(asked, "sort", &heating->by_total, err) &&
+	       parameter_pattern(asked, "search", &heating->search, err) &&
+	       answer_format_read(asked, formats, &heating->format, err);
 }
 
 /* --- adding up --- */

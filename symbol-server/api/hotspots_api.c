@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/options.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
 #include "symbol-server/api/api.h"
@@ -13,22 +12,6 @@
 #include "symbol-server/flamegraph/hot_spots.h"
 #include "symbol-server/formats/hotspots_json.h"
 #include "symbol-server/naming/label_groups.h"
-
-enum {
-	STEPS_DEFAULT = 288,
-	STEPS_MAX = 2000,
-	CHANGES_DEFAULT = 100,
-	CHANGES_MAX = 10000,
-	PROCESSES_DEFAULT = 10,
-	PROCESSES_MAX = 1000,
-	TOP_DEFAULT = 5,
-	TOP_MAX = 100,
-};
-
-#define HOTSPOTS_PARAMETERS                                                                   \
-	"type from until match group_by focus ignore hide demangle collapse value step sort " \
-	"min_change "                                                                         \
-	"limit processes top format"
 
 struct hunt {
 	struct flame_request flame;
@@ -51,45 +34,22 @@ static bool is_told_by_leaves(const char *type)
 	return !strcmp(type, "on-cpu") || !strcmp(type, "on-gpu");
 }
 
-static bool read_step(struct http_request *request, struct hunt *hunt, struct error *err)
-{
-	const struct query *query = &hunt->flame.query;
-	const char *text = http_request_query(request, "step");
-	int64_t range_ms = query->until_ms - query->from_ms;
-
-	hunt->step_ms = step_choose(range_ms, STEPS_DEFAULT);
-	if (!text || !*text)
-		return true;
-	hunt->is_step_asked = true;
-	if (!duration_parse(text, &hunt->step_ms, err))
-		return error_prefix(err, "parameter 'step'");
-	if (hunt->step_ms <= 0 || hunt->step_ms % SAMPLES_BUCKET_MS)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'step': '%.60s' is not a multiple of 1m", text);
-	if (range_ms / hunt->step_ms > STEPS_MAX)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'step': more than %d steps are in that range",
-				 STEPS_MAX);
-	return true;
-}
-
 static bool read_request(struct http_request *request, struct hunt *hunt, struct error *err)
 {
+	const struct parameters *asked = &hunt->flame.asked;
+	const struct query *query = &hunt->flame.query;
 	unsigned sort;
 
-	if (!flame_request_read(request, HOTSPOTS_PARAMETERS, "host,process", &hunt->flame, err))
+	if (!flame_request_read(request, ENDPOINT_hotspots, &hunt->flame, err))
 		return false;
-	sort = !is_told_by_leaves(hunt->flame.query.type);
-	hunt->limit = CHANGES_DEFAULT;
-	hunt->processes = PROCESSES_DEFAULT;
-	hunt->top = TOP_DEFAULT;
-	hunt->least = 0.002;
-	if (!read_step(request, hunt, err) ||
-	    !parameter_share(request, "min_change", &hunt->least, err) ||
-	    !parameter_choice(request, "sort", "self|total", &sort, err) ||
-	    !parameter_uint(request, "limit", 0, CHANGES_MAX, &hunt->limit, err) ||
-	    !parameter_uint(request, "processes", 0, PROCESSES_MAX, &hunt->processes, err) ||
-	    !parameter_uint(request, "top", 1, TOP_MAX, &hunt->top, err))
+	sort = !is_told_by_leaves(query->type);
+	if (!parameter_step(asked, "step", query->until_ms - query->from_ms, &hunt->step_ms,
+			    &hunt->is_step_asked, err) ||
+	    !parameter_share(asked, "min_change", &hunt->least, err) ||
+	    !parameter_choice(asked, "sort", &sort, err) ||
+	    !parameter_number(asked, "limit", &hunt->limit, err) ||
+	    !parameter_number(asked, "processes", &hunt->processes, err) ||
+	    !parameter_number(asked, "top", &hunt->top, err))
 		return false;
 	hunt->by_total = sort == 1;
 	return true;
@@ -223,15 +183,15 @@ static void account(const struct hunt *hunt, struct accounting *accounting)
 	accounting->samples /= steps;
 }
 
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 struct hunt *hunt, const struct answer_format *format, struct error *err)
+static bool write_answer(struct http_response *response, struct hunt *hunt,
+			 const struct answer_format *format, struct error *err)
 {
 	const struct flame_request *flame = &hunt->flame;
 	struct accounting accounting;
 	struct hotspots_answer answer = {
 		.flame = {.type = flame->query.type,
 			  .unit = flame_request_unit(flame),
-			  .match = http_request_query(request, "match"),
+			  .match = parameter_given(&flame->asked, "match"),
 			  .from_ms = flame->result->from_ms,
 			  .until_ms = flame->result->until_ms,
 			  .accounting = &accounting},
@@ -250,11 +210,11 @@ static bool write_answer(struct http_request *request, struct http_response *res
 		.by_samples = flame->by_samples,
 		.is_gauge = flame->is_gauge,
 		.least = hunt->least,
-		.focus = http_request_query(request, "focus"),
-		.ignore = http_request_query(request, "ignore"),
-		.hide = http_request_query(request, "hide"),
-		.demangle = http_request_query(request, "demangle"),
-		.collapse = http_request_query(request, "collapse"),
+		.focus = parameter_given(&flame->asked, "focus"),
+		.ignore = parameter_given(&flame->asked, "ignore"),
+		.hide = parameter_given(&flame->asked, "hide"),
+		.demangle = parameter_given(&flame->asked, "demangle"),
+		.collapse = parameter_given(&flame->asked, "collapse"),
 	};
 
 	if (!sort_processes(hunt))
@@ -273,8 +233,8 @@ void api_hotspots_get(struct http_request *request, struct http_response *respon
 
 	label_groups_init(&hunt.labels);
 	if (!read_request(request, &hunt, &err) ||
-	    !answer_format_read(request, formats, &format, &err) || !look(&hunt, context, &err) ||
-	    !write_answer(request, response, &hunt, format, &err))
+	    !answer_format_read(&hunt.flame.asked, formats, &format, &err) ||
+	    !look(&hunt, context, &err) || !write_answer(response, &hunt, format, &err))
 		answer_failure(response, &err);
 	hot_spots_free(hunt.spots);
 	label_groups_release(&hunt.labels);

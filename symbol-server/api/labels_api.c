@@ -9,8 +9,6 @@
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/store/label_names.h"
 
-#define LABEL_PARAMETERS "type from until match"
-
 /* What did not fit --query-memory is left out. */
 static void put_cut(struct json *json, const struct query_life *life)
 {
@@ -24,6 +22,7 @@ static void put_cut(struct json *json, const struct query_life *life)
 void api_labels_get(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
+	struct parameters asked;
 	struct query query = {0};
 	struct samples_query wanted;
 	struct query_life *life;
@@ -32,8 +31,8 @@ void api_labels_get(struct http_request *request, struct http_response *response
 	struct error err = {0};
 	struct json json = json_start(&response->body);
 
-	if (!parameters_check(request, LABEL_PARAMETERS, &err) ||
-	    !parameters_query(request, true, &query, &err) ||
+	if (!parameters_open(&asked, request, ENDPOINT_labels, &err) ||
+	    !parameters_query(&asked, &query, &err) ||
 	    !(life = query_life_start(request, &api->query_limits, &query, &err)))
 		goto out;
 	query.all_labels = true;
@@ -89,6 +88,7 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 			  void *context)
 {
 	struct api *api = context;
+	struct parameters asked;
 	const char *written = http_request_part(request);
 	char label[LABEL_NAME_BYTES];
 	struct query query = {0};
@@ -101,8 +101,8 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 	label_name_resolve(written, label);
 	if (!label_name_is_valid(written, strlen(written)))
 		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", written);
-	else if (parameters_check(request, LABEL_PARAMETERS, &err) &&
-		 parameters_query(request, true, &query, &err) &&
+	else if (parameters_open(&asked, request, ENDPOINT_label_values, &err) &&
+		 parameters_query(&asked, &query, &err) &&
 		 (life = query_life_start(request, &api->query_limits, &query, &err))) {
 		query.groups[query.group_count++] = label;
 		query_to_samples(&query, &wanted);

@@ -12,11 +12,13 @@ void api_module_delete(struct http_request *request, struct http_response *respo
 	struct json json = json_start(&response->body);
 	struct module_deleted deleted;
 	struct api *api = context;
+	struct parameters none;
 	struct error err = {0};
 	char hex[BUILD_ID_HEX];
 	struct build_id id;
 
-	if (parameter_path_build_id(request, &id, &err) && parameters_check(request, "", &err))
+	if (parameter_path_build_id(request, &id, &err) &&
+	    parameters_open(&none, request, ENDPOINT_none, &err))
 		symbolizer_forget_files(api->symbolizer, &id, &deleted, &err);
 	if (err.kind != ERROR_NONE) {
 		answer_failure(response, &err);

@@ -11,10 +11,12 @@ void api_module_fetch(struct http_request *request, struct http_response *respon
 	struct json json = json_start(&response->body);
 	struct symbol_directories_progress directories;
 	struct api *api = context;
+	struct parameters none;
 	struct error err = {0};
 	struct build_id id;
 
-	if (!parameter_path_build_id(request, &id, &err) || !parameters_check(request, "", &err) ||
+	if (!parameter_path_build_id(request, &id, &err) ||
+	    !parameters_open(&none, request, ENDPOINT_none, &err) ||
 	    !symbolizer_ask_again(api->symbolizer, &id, &err)) {
 		answer_failure(response, &err);
 		return;

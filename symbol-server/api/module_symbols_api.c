@@ -13,30 +13,32 @@
 /* A million reads. */
 #define READ_BYTES_MAX (4ull << 30)
 
-struct asked {
+struct wanted {
 	const char *names[FILE_FUNCTION_NAMES_MAX];
 	size_t count;
 };
 
-static bool read_names(struct http_request *request, struct asked *asked, struct error *err)
+static bool read_names(const struct parameters *asked, struct wanted *out, struct error *err)
 {
-	const char *text = http_request_query(request, "name");
+	const char *text = parameter_given(asked, "name");
 
-	asked->count = 0;
-	for (size_t length; text && *text; text += length + (text[length] == ',')) {
+	out->count = 0;
+	for (size_t length; *text; text += length + (text[length] == ',')) {
 		length = strcspn(text, ",");
 		if (!length || length >= FILE_FUNCTION_NAME_BYTES)
-			return error_set(err, ERROR_OPTION,
-					 "name: one of the names has no byte or more than %d",
-					 FILE_FUNCTION_NAME_BYTES - 1);
-		if (asked->count == FILE_FUNCTION_NAMES_MAX)
-			return error_set(err, ERROR_OPTION, "name: more than %d names",
+			return error_set(
+				err, ERROR_OPTION,
+				"parameter 'name': one of the names has no byte or more than %d",
+				FILE_FUNCTION_NAME_BYTES - 1);
+		if (out->count == FILE_FUNCTION_NAMES_MAX)
+			return error_set(err, ERROR_OPTION, "parameter 'name': more than %d names",
 					 FILE_FUNCTION_NAMES_MAX);
-		asked->names[asked->count] = arena_text(http_request_arena(request), text, length);
-		if (!asked->names[asked->count++])
+		out->names[out->count] = arena_text(http_request_arena(asked->request), text,
+						    length);
+		if (!out->names[out->count++])
 			return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 	}
-	return asked->count || error_set(err, ERROR_OPTION, "name: functions' names are missing");
+	return true;
 }
 
 static bool goes_on(void *context, struct error *err)
@@ -59,16 +61,18 @@ void api_module_symbols_get(struct http_request *request, struct http_response *
 	struct error err = {0};
 	struct build_id id;
 	struct query query = {0};
-	struct asked asked;
+	struct parameters asked;
+	struct wanted wanted;
 	size_t count;
 
 	if (!parameter_path_build_id(request, &id, &err)) {
 		answer_error(response, 400, err.message);
 		return;
 	}
-	if (!parameters_check(request, "name", &err) || !read_names(request, &asked, &err) ||
+	if (!parameters_open(&asked, request, ENDPOINT_module_symbols, &err) ||
+	    !read_names(&asked, &wanted, &err) ||
 	    !(limits.context = query_life_start(request, &api->query_limits, &query, &err)) ||
-	    !symbolizer_find_functions(api->symbolizer, &id, asked.names, asked.count, &limits,
+	    !symbolizer_find_functions(api->symbolizer, &id, wanted.names, wanted.count, &limits,
 				       found, &count, &err)) {
 		answer_failure(response, &err);
 		return;
@@ -76,5 +80,5 @@ void api_module_symbols_get(struct http_request *request, struct http_response *
 	response->content_type = "text/plain; charset=utf-8";
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&response->body, "%s 0x%" PRIx64 " %" PRIu64 "\n",
-			      asked.names[found[i].name], found[i].address, found[i].bytes);
+			      wanted.names[found[i].name], found[i].address, found[i].bytes);
 }

@@ -63,14 +63,15 @@ void api_modules_post(struct http_request *request, struct http_response *respon
 	struct bytes body = http_request_body(request);
 	const char *at = (const char *)body.at, *end = at + body.length;
 	unsigned number = 1, offer = OFFER_NONE;
+	struct parameters asked;
 	struct error err = {0};
 
 	if (!type || strncasecmp(type, "text/plain", 10)) {
 		answer_error(response, 415, "Content-Type must be text/plain: one module per line");
 		return;
 	}
-	if (!parameters_check(request, "offer", &err) ||
-	    !parameter_choice(request, "offer", "debug|executable", &offer, &err)) {
+	if (!parameters_open(&asked, request, ENDPOINT_modules_announce, &err) ||
+	    !parameter_choice(&asked, "offer", &offer, &err)) {
 		answer_failure(response, &err);
 		return;
 	}

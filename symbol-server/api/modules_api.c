@@ -16,7 +16,7 @@
 #include "symbol-server/symbolize/sources/symbol_sources.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
-enum { CANDIDATES_BYTES_MAX = 512 << 20, PAGE_DEFAULT = 5000, PAGE_MOST = 100000 };
+enum { CANDIDATES_BYTES_MAX = 512 << 20 };
 
 struct shares { /* samples without a name, by the modules of one answer */
 	const struct flame_module *modules;
@@ -369,6 +369,7 @@ static bool naming_goes_on(void *context)
 void api_modules_get(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
+	struct parameters asked;
 	struct query query = {0};
 	struct stack_view view = {.demangle = DEMANGLE_NONE};
 	struct samples_result *result = NULL;
@@ -376,13 +377,13 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 	struct shares shares = {0};
 	struct error err = {0};
 	struct naming naming = {NULL, &err};
-	struct page page = {.limit = PAGE_DEFAULT};
+	struct page page = {0};
 	bool ok = false;
 
-	if (!parameters_check(request, "type from until match limit offset", &err) ||
-	    !parameter_uint(request, "limit", 1, PAGE_MOST, &page.limit, &err) ||
-	    !parameter_uint(request, "offset", 0, UINT32_MAX, &page.offset, &err) ||
-	    !parameters_query(request, false, &query, &err) ||
+	if (!parameters_open(&asked, request, ENDPOINT_modules, &err) ||
+	    !parameter_number(&asked, "limit", &page.limit, &err) ||
+	    !parameter_number(&asked, "offset", &page.offset, &err) ||
+	    !parameters_query(&asked, &query, &err) ||
 	    !(naming.life = query_life_start(request, &api->query_limits, &query, &err)))
 		goto out;
 	view.goes_on = naming_goes_on;

@@ -13,9 +13,9 @@
  *
  *	endpoint                           time client rows   memory: what is left out
  *	/flamegraph                        yes  yes    yes    lightest stacks; nodes are folded
- *	/top /sandwich                     yes  yes    yes    lightest stacks; too many functions 422
- *	/diff                              yes  yes    yes    first parts of time, then lightest stacks
- *	/timeline /hotspots, by stacks     yes  yes    yes    lightest stacks; too many steps 422
+ *	/top /sandwich                     yes  yes    yes    lightest stacks; too many functions
+ *422 /diff                              yes  yes    yes    first parts of time, then lightest
+ *stacks /timeline /hotspots, by stacks     yes  yes    yes    lightest stacks; too many steps 422
  *	/heatmap?by=function               yes  yes    yes    lightest stacks; too many cells 422
  *	/timeline, of sums; /heatmap       yes  yes    yes    none: 422
  *	/traces                            yes  yes    yes    stacks looked through for a function

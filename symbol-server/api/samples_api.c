@@ -11,22 +11,13 @@
 enum { AHEAD_MS = 10 * 60 * 1000 };
 
 /* Nothing is deleted by a parameter that was forgotten. */
-static bool check_meant(struct http_request *request, const struct query *query, struct error *err)
+static bool check_meant(const struct parameters *asked, const struct query *query,
+			struct error *err)
 {
-	static const char *const times[] = {"from", "until"};
 	bool all = false;
 
-	if (!parameter_flag(request, "all", &all, err))
+	if (!parameter_flag(asked, "all", &all, err))
 		return false;
-	for (unsigned i = 0; i < 2; i++) {
-		const char *text = http_request_query(request, times[i]);
-
-		if (!text || !*text)
-			return error_set(err, ERROR_OPTION,
-					 "parameter '%s' is needed: what is deleted does not "
-					 "come back",
-					 times[i]);
-	}
 	if (query->selector.count && all)
 		return error_set(err, ERROR_OPTION, "either 'match' or 'all=true', not both");
 	if (!query->selector.count && !all)
@@ -37,23 +28,23 @@ static bool check_meant(struct http_request *request, const struct query *query,
 }
 
 /* Until now: to the last sample, though a sender's clock be a little ahead. */
-static void reach_last(struct http_request *request, struct samples_query *wanted)
+static void reach_last(const struct parameters *asked, struct samples_query *wanted)
 {
-	const char *until = http_request_query(request, "until");
+	const char *until = parameter_given(asked, "until");
 
-	if (until && !strcmp(until, "now"))
+	if (!strcmp(until, "now"))
 		wanted->until_ms = api_now_ms() + AHEAD_MS;
 }
 
 /* What stays of what was deleted: who, what and when of. */
-static void say_deleted(struct http_request *request, const struct samples_deleted *deleted)
+static void say_deleted(const struct parameters *asked, const struct samples_deleted *deleted)
 {
-	const char *match = http_request_query(request, "match");
-	const char *type = http_request_query(request, "type");
+	const char *match = parameter_given(asked, "match");
+	const char *type = parameter_given(asked, "type");
 
 	log_info("samples deleted on request",
 		 "peer=%s match='%s' type=%s from_ms=%lld until_ms=%lld samples=%llu",
-		 http_request_peer(request), match ? match : "", type ? type : "all",
+		 http_request_peer(asked->request), match ? match : "", type ? type : "all",
 		 (long long)deleted->from_ms, (long long)deleted->until_ms,
 		 (unsigned long long)deleted->samples);
 }
@@ -61,18 +52,19 @@ static void say_deleted(struct http_request *request, const struct samples_delet
 void api_samples_delete(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
+	struct parameters asked;
 	struct query query = {0};
 	struct samples_query wanted;
 	struct json json = json_start(&response->body);
 	struct error err = {0};
 	struct samples_deleted deleted;
 
-	if (!parameters_check(request, "match type from until all", &err) ||
-	    !parameters_query(request, true, &query, &err) || !check_meant(request, &query, &err))
+	if (!parameters_open(&asked, request, ENDPOINT_samples_delete, &err) ||
+	    !parameters_query(&asked, &query, &err) || !check_meant(&asked, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);
 	wanted.by_second = false;
-	reach_last(request, &wanted);
+	reach_last(&asked, &wanted);
 	wanted.is_cancelled = NULL; /* who leaves has asked for it nevertheless */
 	if (!samples_delete(api->samples, &wanted, &deleted, &err))
 		goto out;
@@ -82,7 +74,7 @@ void api_samples_delete(struct http_request *request, struct http_response *resp
 	json_key_int(&json, "until", deleted.until_ms);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
-	say_deleted(request, &deleted);
+	say_deleted(&asked, &deleted);
 out:
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);

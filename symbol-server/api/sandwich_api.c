@@ -19,12 +19,6 @@ enum {
 	FUNCTIONS_SHOWN = 1000,
 };
 
-#define SANDWICH_PARAMETERS                                                                      \
-	"type from until exact match group_by focus ignore hide hide_kind hide_module "          \
-	"only_module build_id root demangle collapse idle value function function_match module file " \
-	"max_nodes "                                                                             \
-	"min_share errors format"
-
 struct wanted {
 	const char *name; /* exact; NULL: by pattern */
 	struct pattern *pattern;
@@ -49,19 +43,14 @@ static bool no_memory(struct error *err)
 
 /* --- which function --- */
 
-static bool read_function(struct http_request *request, struct wanted *wanted, struct error *err)
+static bool read_function(const struct parameters *asked, struct wanted *wanted, struct error *err)
 {
-	const char *name = http_request_query(request, "function");
+	const char *name = parameter_given(asked, "function");
 	unsigned by_pattern = 0;
 
-	wanted->module = http_request_query(request, "module");
-	wanted->file = http_request_query(request, "file");
-	if (!name || !*name)
-		return error_set(err, ERROR_OPTION,
-				 "parameter 'function' is missing: the name or signature as "
-				 "answers show it, or "
-				 "with function_match=regex a regular expression");
-	if (!parameter_choice(request, "function_match", "exact|regex", &by_pattern, err))
+	wanted->module = parameter_given(asked, "module");
+	wanted->file = parameter_given(asked, "file");
+	if (!parameter_choice(asked, "function_match", &by_pattern, err))
 		return false;
 	if (by_pattern) {
 		wanted->search.pattern = wanted->pattern = pattern_new(name, err);
@@ -191,9 +180,8 @@ static const struct answer_format formats[] = {
 	{0},
 };
 
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct sandwiching *at, const struct answer_format *format,
-			 struct error *err)
+static bool write_answer(struct http_response *response, const struct sandwiching *at,
+			 const struct answer_format *format, struct error *err)
 {
 	const struct flame_request *flame = &at->flame;
 	struct accounting accounting;
@@ -210,7 +198,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 			  .with_errors = at->with_errors,
 			  .memory = query_life_bytes(flame->life)},
 		.sandwich = &at->sandwich,
-		.function = http_request_query(request, "function"),
+		.function = parameter_given(&flame->asked, "function"),
 	};
 
 	flame_request_accounting(flame, &accounting);
@@ -232,13 +220,13 @@ void api_sandwich_get(struct http_request *request, struct http_response *respon
 		return;
 	}
 	memset(at, 0, sizeof(*at));
-	ok = flame_request_read(request, SANDWICH_PARAMETERS, "", &at->flame, &err) &&
-	     read_function(request, &at->wanted, &err) &&
-	     flame_request_limit(request, &at->limit, &err) &&
-	     parameter_flag(request, "errors", &at->with_errors, &err) &&
-	     answer_format_read(request, formats, &format, &err) &&
+	ok = flame_request_read(request, ENDPOINT_sandwich, &at->flame, &err) &&
+	     read_function(&at->flame.asked, &at->wanted, &err) &&
+	     flame_request_limit(&at->flame, &at->limit, &err) &&
+	     parameter_flag(&at->flame.asked, "errors", &at->with_errors, &err) &&
+	     answer_format_read(&at->flame.asked, formats, &format, &err) &&
 	     flame_request_run(&at->flame, context, &err) && build(at, &err) &&
-	     write_answer(request, response, at, format, &err);
+	     write_answer(response, at, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
 	sandwich_release(&at->sandwich);

@@ -13,9 +13,7 @@
 #include "symbol-server/formats/accounting_json.h"
 #include "symbol-server/naming/label_groups.h"
 
-enum { ID_DIGITS = 16, TRACES_DEFAULT = 20, LIMIT_MAX = 1000 };
-
-#define STACK_PARAMETERS "from until match demangle limit"
+enum { ID_DIGITS = 16 };
 
 struct look {
 	struct api *api;
@@ -41,11 +39,10 @@ static bool read_id(struct http_request *request, uint64_t *id, struct error *er
 
 static bool read_request(struct http_request *request, struct look *look, struct error *err)
 {
-	look->limit = TRACES_DEFAULT;
 	return read_id(request, &look->id, err) &&
-	       flame_request_read(request, STACK_PARAMETERS, "service,host,process", &look->flame,
-				  err) &&
-	       parameter_uint(request, "limit", 0, LIMIT_MAX, &look->limit, err);
+	       flame_request_read(request, ENDPOINT_stack, &look->flame, err) &&
+	       flame_request_group(&look->flame, "service,host,process", err) &&
+	       parameter_number(&look->flame.asked, "limit", &look->limit, err);
 }
 
 static bool is_wanted(void *context, const struct result_stack *stack)
@@ -159,8 +156,8 @@ static bool add_holders(struct look *look, struct label_groups *groups, struct h
 		holders[group].group = group;
 		holders[group].value += stack->value;
 		holders[group].samples += stack->samples;
-		holders[group].squares +=
-			sampling_squares(stack->value, stack->samples, &look->flame.sampled);
+		holders[group].squares += sampling_squares(stack->value, stack->samples,
+							   &look->flame.sampled);
 	}
 	return true;
 }
@@ -234,9 +231,8 @@ static bool add_up(struct look *look, struct accounting *sum, struct error *err)
 		look->found = &result->stacks[i];
 		sum->value += result->stacks[i].value;
 		sum->samples += result->stacks[i].samples;
-		look->flame.squares +=
-			sampling_squares(result->stacks[i].value, result->stacks[i].samples,
-					 &look->flame.sampled);
+		look->flame.squares += sampling_squares(
+			result->stacks[i].value, result->stacks[i].samples, &look->flame.sampled);
 	}
 	sum->is_sampled = flame_request_sampling(&look->flame);
 	sum->sampled = look->flame.sampled;

@@ -17,26 +17,25 @@ int64_t step_choose(int64_t range_ms, int64_t most)
 	return (range_ms + day * most - 1) / (day * most) * day;
 }
 
-static bool is_step(int64_t step_ms)
+static bool is_step(int64_t step_ms, bool only_minutes)
 {
-	return step_ms > 0 && (step_ms % SAMPLES_BUCKET_MS == 0 ||
-			       (SAMPLES_BUCKET_MS % step_ms == 0 && step_ms % 1000 == 0));
+	return step_ms > 0 &&
+	       (step_ms % SAMPLES_BUCKET_MS == 0 ||
+		(!only_minutes && SAMPLES_BUCKET_MS % step_ms == 0 && step_ms % 1000 == 0));
 }
 
-bool step_parse(const char *name, const char *text, int64_t range_ms, int64_t most,
+bool step_parse(const char *text, int64_t range_ms, int64_t most, bool only_minutes,
 		int64_t *step_ms, struct error *err)
 {
 	if (!duration_parse(text, step_ms, err))
-		return error_prefix(err, "parameter '%s'", name);
-	if (!is_step(*step_ms))
-		return error_set(
-			err, ERROR_OPTION,
-			"parameter '%s': '%.60s' is neither a multiple of 1m nor of 1s and a part "
-			"of 1m",
-			name, text);
+		return false;
+	if (!is_step(*step_ms, only_minutes))
+		return error_set(err, ERROR_OPTION, "'%.60s' is %s", text,
+				 only_minutes ? "not a multiple of 1m"
+					      : "neither a multiple of 1m nor of 1s and a part of "
+						"1m");
 	if (range_ms / *step_ms > most)
-		return error_set(err, ERROR_OPTION,
-				 "parameter '%s': more than %lld steps are in that range", name,
+		return error_set(err, ERROR_OPTION, "more than %lld steps are in that range",
 				 (long long)most);
 	return true;
 }

@@ -12,9 +12,9 @@
  * many of them in the range; milliseconds. Each divides the resolutions of roll-ups, or they it. */
 int64_t step_choose(int64_t range_ms, int64_t most);
 
-/* A step as it is asked for by the parameter of that name: a multiple of 1 m, or of 1 s and a part
- * of 1 m, so that sums of either are the same. At most so many in the range. ERROR_OPTION. */
-bool step_parse(const char *name, const char *text, int64_t range_ms, int64_t most,
+/* A step as it is asked for: a multiple of 1 m, or unless only minutes may be, of 1 s and a part of
+ * 1 m, so that sums of either are the same. At most so many in the range. ERROR_OPTION. */
+bool step_parse(const char *text, int64_t range_ms, int64_t most, bool only_minutes,
 		int64_t *step_ms, struct error *err);
 
 /* The step of what is known only so finely: nothing lies between, nor is it said of minutes in what

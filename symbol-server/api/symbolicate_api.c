@@ -364,9 +364,10 @@ void api_symbolicate_post(struct http_request *request, struct http_response *re
 	struct symbolicate_request asked;
 	struct query_life *life = NULL;
 	struct query query = {0};
+	struct parameters none;
 	struct error err = {0}, over = {0};
 
-	if (parameters_check(request, "", &err) &&
+	if (parameters_open(&none, request, ENDPOINT_none, &err) &&
 	    (life = query_life_start(request, &api->query_limits, &query, &err)) &&
 	    symbolicate_request_read(body.at ? body.at : (const uint8_t *)"", body.length,
 				     http_request_arena(request), &asked, &err) &&

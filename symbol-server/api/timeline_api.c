@@ -18,16 +18,8 @@
 #include "symbol-server/naming/label_groups.h"
 
 enum {
-	STEPS_DEFAULT = 300,
-	STEPS_MAX = 11000,
-	LIMIT_DEFAULT = 20,
-	LIMIT_MAX = 1000,
 	CELLS_MAX = 2000000, /* of steps × series in the answer */
 };
-
-#define TIMELINE_PARAMETERS \
-	"type from until exact match group_by focus ignore hide demangle value step limit errors " \
-	"format"
 
 struct group { /* one combination of the labels' values */
 	struct timeline_sum sum;
@@ -61,19 +53,6 @@ struct timing {
 static bool no_memory(struct error *err)
 {
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
-static bool read_step(struct http_request *request, struct timing *timing, struct error *err)
-{
-	const struct query *query = &timing->flame.query;
-	const char *text = http_request_query(request, "step");
-	int64_t range_ms = query->until_ms - query->from_ms;
-
-	timing->step_ms = step_choose(range_ms, STEPS_DEFAULT);
-	if (!text || !*text)
-		return true;
-	timing->is_step_asked = true;
-	return step_parse("step", text, range_ms, STEPS_MAX, &timing->step_ms, err);
 }
 
 /* --- adding up --- */
@@ -233,7 +212,8 @@ static bool ask_timeline(struct timing *timing, struct api *api, struct error *e
 	struct flame_request *flame = &timing->flame;
 	struct samples_query wanted;
 
-	flame->life = query_life_start(flame->request, &api->query_limits, &flame->query, err);
+	flame->life = query_life_start(flame->asked.request, &api->query_limits, &flame->query,
+				       err);
 	if (!flame->life)
 		return false;
 	query_to_samples(&flame->query, &wanted);
@@ -548,20 +528,30 @@ static void release(struct timing *timing)
 	free(timing->line_times);
 }
 
+static bool read_request(struct http_request *request, struct timing *timing,
+			 const struct answer_format **format, struct error *err)
+{
+	const struct parameters *asked = &timing->flame.asked;
+	const struct query *query = &timing->flame.query;
+
+	return flame_request_read(request, ENDPOINT_timeline, &timing->flame, err) &&
+	       parameter_step(asked, "step", query->until_ms - query->from_ms, &timing->step_ms,
+			      &timing->is_step_asked, err) &&
+	       parameter_number(asked, "limit", &timing->limit, err) &&
+	       parameter_flag(asked, "errors", &timing->with_errors, err) &&
+	       answer_format_read(asked, formats, format, err);
+}
+
 void api_timeline_get(struct http_request *request, struct http_response *response, void *context)
 {
 	const struct answer_format *format = formats;
-	struct timing timing = {.limit = LIMIT_DEFAULT};
+	struct timing timing = {0};
 	struct error err = {0};
 	bool ok;
 
 	label_groups_init(&timing.labels);
 	hash_table_init(&timing.point_index, UINT32_MAX >> 1);
-	ok = flame_request_read(request, TIMELINE_PARAMETERS, "", &timing.flame, &err) &&
-	     read_step(request, &timing, &err) &&
-	     parameter_uint(request, "limit", 1, LIMIT_MAX, &timing.limit, &err) &&
-	     parameter_flag(request, "errors", &timing.with_errors, &err) &&
-	     answer_format_read(request, formats, &format, &err) && ask(&timing, context, &err) &&
+	ok = read_request(request, &timing, &format, &err) && ask(&timing, context, &err) &&
 	     write_answer(response, &timing, format, &err);
 	if (!ok)
 		answer_failure(response, &err);

@@ -15,8 +15,6 @@
 
 enum {
 	FUNCTIONS_MAX = 4000000,
-	LIMIT_DEFAULT = 1000,
-	LIMIT_MAX = 1000000,
 	LEAVES_MAX = 8000000,
 	LEAF_BYTES = 2 * sizeof(struct leaf_stack) + 24, /* and its place in the index */
 };
@@ -77,9 +75,8 @@ static uint64_t cut_value(const struct top_table *table, size_t limit)
 	return cut;
 }
 
-static bool write_answer(struct http_request *request, struct http_response *response,
-			 const struct parts *parts, const struct answer_format *format,
-			 size_t limit, struct error *err)
+static bool write_answer(struct http_response *response, const struct parts *parts,
+			 const struct answer_format *format, size_t limit, struct error *err)
 {
 	const struct flame_request *flame = &parts->flame;
 	const struct top_table *table = parts->table;
@@ -87,7 +84,7 @@ static bool write_answer(struct http_request *request, struct http_response *res
 	struct flame_answer answer = {
 		.type = flame->query.type,
 		.unit = flame_request_unit(flame),
-		.match = http_request_query(request, "match"),
+		.match = parameter_given(&flame->asked, "match"),
 		.from_ms = flame->result->from_ms,
 		.until_ms = flame->result->until_ms,
 		.top = table,
@@ -132,13 +129,14 @@ static bool add_up(struct parts *parts, bool by_total, struct error *err)
 static bool read_request(struct http_request *request, struct parts *parts, uint32_t *limit,
 			 unsigned *sort, const struct answer_format **format, struct error *err)
 {
-	if (!flame_request_read(request, FLAME_PARAMETERS " limit sort search stack_ids format", "",
-				&parts->flame, err) ||
-	    !parameter_uint(request, "limit", 1, LIMIT_MAX, limit, err) ||
-	    !parameter_choice(request, "sort", "self|total", sort, err) ||
-	    !parameter_pattern(request, "search", &parts->pattern, err) ||
-	    !parameter_flag(request, "stack_ids", &parts->with_stacks, err) ||
-	    !answer_format_read(request, formats, format, err))
+	const struct parameters *asked = &parts->flame.asked;
+
+	if (!flame_request_read(request, ENDPOINT_top, &parts->flame, err) ||
+	    !parameter_number(asked, "limit", limit, err) ||
+	    !parameter_choice(asked, "sort", sort, err) ||
+	    !parameter_pattern(asked, "search", &parts->pattern, err) ||
+	    !parameter_flag(asked, "stack_ids", &parts->with_stacks, err) ||
+	    !answer_format_read(asked, formats, format, err))
 		return false;
 	parts->search.pattern = parts->pattern;
 	return !parts->with_stacks || stack_ids_fit(*format, err);
@@ -148,7 +146,7 @@ void api_top_get(struct http_request *request, struct http_response *response, v
 {
 	struct parts *parts = arena_alloc(http_request_arena(request), sizeof(*parts));
 	const struct answer_format *format = formats;
-	uint32_t limit = LIMIT_DEFAULT;
+	uint32_t limit = 0;
 	unsigned sort = 0;
 	struct error err = {0};
 
@@ -159,7 +157,7 @@ void api_top_get(struct http_request *request, struct http_response *response, v
 	memset(parts, 0, sizeof(*parts));
 	if (!read_request(request, parts, &limit, &sort, &format, &err) ||
 	    !flame_request_run(&parts->flame, context, &err) || !add_up(parts, sort == 1, &err) ||
-	    !write_answer(request, response, parts, format, limit, &err))
+	    !write_answer(response, parts, format, limit, &err))
 		answer_failure(response, &err);
 	leaf_stacks_release(&parts->leaves);
 	top_table_free(parts->table);

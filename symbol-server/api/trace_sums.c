@@ -126,11 +126,10 @@ static int compare(const void *left, const void *right, void *context)
 }
 
 bool trace_sums_make(struct trace_sums *sums, const struct samples_result *result,
-		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context, struct query_life *life,
-		     struct error *err)
+		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context,
+		     struct query_life *life, struct error *err)
 {
-	*sums = (struct trace_sums){
-		.result = result, .sampling = sampling, .life = life};
+	*sums = (struct trace_sums){.result = result, .sampling = sampling, .life = life};
 	hash_table_init(&sums->index, UINT32_MAX >> 1);
 	if (!make_room(sums, err) || !number_spans(sums, err) ||
 	    !add_all(sums, is_wanted, context, err))

@@ -50,8 +50,8 @@ typedef bool trace_stack_fn(void *context, const struct result_stack *stack);
 /* is_wanted NULL: all. A trace without a wanted stack is not in order. Borrows the result and
  * sampling. False: err says why. Release it in either case. */
 bool trace_sums_make(struct trace_sums *sums, const struct samples_result *result,
-		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context, struct query_life *life,
-		     struct error *err);
+		     const struct sampling *sampling, trace_stack_fn *is_wanted, void *context,
+		     struct query_life *life, struct error *err);
 
 /* "traces":[…] of the first limit, with the distinct values of names (labels of series, thread).
  * Also sets *shown to their value. False: no memory. */

@@ -11,10 +11,6 @@
 #include "symbol-server/api/trace_sums.h"
 #include "symbol-server/formats/accounting_json.h"
 
-enum { TRACES_DEFAULT = 20, TRACES_MAX = 1000 };
-
-#define TRACES_PARAMETERS "type from until match function function_match demangle limit"
-
 struct hunt {
 	struct flame_request flame;
 	const char *name; /* exact; NULL: by pattern, or any */
@@ -32,15 +28,16 @@ struct hunt {
 
 static bool read_request(struct http_request *request, struct hunt *hunt, struct error *err)
 {
-	const char *name = http_request_query(request, "function");
+	const struct parameters *asked = &hunt->flame.asked;
 	unsigned by_pattern = 0;
+	const char *name;
 
-	hunt->limit = TRACES_DEFAULT;
-	if (!flame_request_read(request, TRACES_PARAMETERS, "service,host,process,thread",
-				&hunt->flame, err) ||
-	    !parameter_uint(request, "limit", 1, TRACES_MAX, &hunt->limit, err) ||
-	    !parameter_choice(request, "function_match", "exact|regex", &by_pattern, err))
+	if (!flame_request_read(request, ENDPOINT_traces, &hunt->flame, err) ||
+	    !flame_request_group(&hunt->flame, "service,host,process,thread", err) ||
+	    !parameter_number(asked, "limit", &hunt->limit, err) ||
+	    !parameter_choice(asked, "function_match", &by_pattern, err))
 		return false;
+	name = parameter_text(asked, "function");
 	if (hunt->flame.is_gauge)
 		return error_set(err, ERROR_OPTION,
 				 "parameter 'type': %s is a mean over time, which no request has",
@@ -186,8 +183,8 @@ static bool find_traces(struct hunt *hunt, struct api *api, struct error *err)
 	size_t room;
 
 	if (!flame->life)
-		flame->life = query_life_start(flame->request, &api->query_limits, &flame->query,
-					       err);
+		flame->life = query_life_start(flame->asked.request, &api->query_limits,
+					       &flame->query, err);
 	if (!flame->life)
 		return false;
 	query_life_lend(flame->life, &flame->query);
@@ -240,9 +237,9 @@ static bool write_answer(struct http_response *response, struct hunt *hunt, stru
 	accounting.value += hunt->cut;
 	accounting.is_sampled = flame_request_sampling(flame);
 	accounting.sampled = flame->sampled;
-	accounting.error = sampling_error(accounting.value,
-					  sampling_squares(accounting.value, accounting.samples,
-							   &flame->sampled));
+	accounting.error = sampling_error(
+		accounting.value,
+		sampling_squares(accounting.value, accounting.samples, &flame->sampled));
 	json_key(&json, "accounting");
 	accounting_json(&json, &accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');

@@ -9,6 +9,7 @@
 void api_types_get(struct http_request *request, struct http_response *response, void *context)
 {
 	struct api *api = context;
+	struct parameters asked;
 	struct query query = {0};
 	struct samples_query wanted;
 	struct type_count *rows = NULL;
@@ -16,8 +17,8 @@ void api_types_get(struct http_request *request, struct http_response *response,
 	struct error err = {0};
 	struct json json = json_start(&response->body);
 
-	if (!parameters_check(request, "type from until match", &err) ||
-	    !parameters_query(request, true, &query, &err) ||
+	if (!parameters_open(&asked, request, ENDPOINT_types, &err) ||
+	    !parameters_query(&asked, &query, &err) ||
 	    !query_life_start(request, &api->query_limits, &query, &err))
 		goto out;
 	query_to_samples(&query, &wanted);

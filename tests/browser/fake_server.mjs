@@ -21,19 +21,14 @@ const policy = (page) =>
   `default-src 'none'; script-src ${hashes(page, "script")}; style-src ${hashes(page, "style")}; ` +
   "worker-src blob:; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'";
 
-// What each resource takes; like the real server, another parameter is an error.
-const SELECTS = ["type", "from", "until", "match"];
-const FLAME = [...SELECTS, "group_by", "focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "invert", "recursion", "root", "demangle", "collapse", "idle", "value"];
-const KNOWN = {
-  "/api/v1/flamegraph": [...FLAME, "max_nodes", "min_share", "errors", "format"],
-  "/api/v1/sandwich": [...FLAME.filter((name) => !["invert", "recursion"].includes(name)), "function", "function_match", "module", "file", "max_nodes", "min_share", "errors"],
-  "/api/v1/top": [...FLAME, "limit", "sort", "search"],
-  "/api/v1/types": SELECTS,
-  "/api/v1/labels": SELECTS,
-  "/api/v1/timeline": [...SELECTS, "group_by", "exact", "focus", "ignore", "hide", "value", "step", "limit", "errors"],
-  "/api/v1/modules": SELECTS,
-  "/api/v1/agents": [],
-};
+// What each resource takes, as the contract lists it; like the real server, another parameter is an error.
+const CONTRACT = fs.readFileSync(new URL("../../schema/rest/openapi.yaml", import.meta.url), "utf8");
+const SHARED = new Map([...CONTRACT.matchAll(/\n {4}(\w+):(?: \{|\n {5}) name: ([\w.]+),?\s+in: query/g)].map(([, key, name]) => [key, name]));
+
+function knownAt(path) {
+  const part = CONTRACT.split(`\n  ${path}:\n    get:\n`)[1]?.split(/\n {2}\/|\n {6}responses:/)[0];
+  return part && [...part.matchAll(/components\/parameters\/(\w+)|name: ([\w.]+),?\s+in: query/g)].map(([, key, name]) => name ?? SHARED.get(key));
+}
 
 class Reply {
   constructor(status, body, headers = {}) {
@@ -106,7 +101,7 @@ class FakeServer {
       const own = await this.answers[path](query);
       return own === null || own.status === undefined ? own && new Reply(200, own) : new Reply(own.status, own.body, own.headers);
     }
-    const known = KNOWN[path];
+    const known = knownAt(path);
     const odd = Object.keys(query).filter((name) => known !== undefined && !known.includes(name));
     if (odd.length > 0) {
       return refusal(422, "bad_parameter", `unknown parameter ${odd}`);
