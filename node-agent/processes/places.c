@@ -26,14 +26,14 @@ static enum file_found resolve(struct places *places, const struct program *prog
 {
 	const struct program *parent = programs_parent(places->programs, program);
 
-	enum file_found found =
-		mapped_files_resolve(places->files, row, program->key.tgid,
-				     program->is_current ? program->key.start_time_ns : 0);
+	enum file_found found = mapped_files_resolve(
+		places->files, row, program->process->key.tgid,
+		program->process->is_current ? program->process->key.start_time_ns : 0);
 
 	if (found == FILE_FOUND || found == FILE_ASKED || !parent)
 		return found;
-	return mapped_files_resolve(places->files, row, parent->key.tgid,
-				    parent->key.start_time_ns);
+	return mapped_files_resolve(places->files, row, parent->process->key.tgid,
+				    parent->process->key.start_time_ns);
 }
 
 /* Where it can be opened once more. */
@@ -42,8 +42,8 @@ static bool see_executable(struct places *places, const struct program *program,
 {
 	struct executable *executable = executables_get(places->executables, ref);
 
-	if (executable && program->is_current) {
-		executable->tgid = program->key.tgid;
+	if (executable && program->process->is_current) {
+		executable->tgid = program->process->key.tgid;
 		executable->mapping_start = row->start;
 		executable->mapping_end = row->end;
 	}

@@ -31,7 +31,8 @@ struct process_table {
 	struct file_identities *identities;
 	struct mapped_files *files;
 	struct mapping_pool pool;
-	struct programs *programs;
+	struct processes *processes;
+	struct programs programs;
 	struct program_maps maps;
 	struct kernel_map *kernel;
 	struct places places;
@@ -69,10 +70,11 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 		return false;
 	table->files = mapped_files_new(executables, table->executables, table->identities,
 					&table->directory, err);
-	table->programs = programs_new(limit_or(limits->processes, PROCESSES_DEFAULT), err);
+	table->processes = processes_new(limit_or(limits->processes, PROCESSES_DEFAULT), err);
 	table->kernel = kernel_map_new(table->proc_root, table->executables, err);
-	if (!table->files || !table->programs || !table->kernel)
+	if (!table->files || !table->processes || !table->kernel)
 		return false;
+	programs_init(&table->programs, table->processes);
 	table->pool = (struct mapping_pool){
 		.limit = limit_or(limits->mappings, MAPPINGS_DEFAULT),
 		.file_keep = keep_file,
@@ -86,7 +88,7 @@ static bool make_parts(struct process_table *table, const struct process_table_l
 	};
 	table->places = (struct places){.executables = table->executables,
 					.files = table->files,
-					.programs = table->programs};
+					.programs = &table->programs};
 	return true;
 }
 
@@ -113,7 +115,7 @@ void process_table_free(struct process_table *table)
 	if (!table)
 		return;
 	kernel_map_free(table->kernel);
-	programs_free(table->programs); /* drops file references */
+	processes_free(table->processes); /* drops file references */
 	mapped_files_free(table->files);
 	file_identities_free(table->identities);
 	executables_free(table->executables);
@@ -149,18 +151,18 @@ uint32_t process_table_files(const struct process_table *table)
 
 void process_table_exec(struct process_table *table, uint32_t tgid, uint64_t time_ns)
 {
-	programs_exec(table->programs, tgid, time_ns);
+	processes_exec(table->processes, tgid, time_ns);
 }
 
 void process_table_fork(struct process_table *table, uint32_t tgid, uint32_t parent,
 			uint64_t time_ns)
 {
-	programs_fork(table->programs, tgid, parent, time_ns);
+	processes_fork(table->processes, tgid, parent, time_ns);
 }
 
 void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t time_ns)
 {
-	programs_exit(table->programs, tgid, time_ns);
+	processes_exit(table->processes, tgid, time_ns);
 }
 
 /* The file is opened at once when nothing is known of its content, or it is not open: its process
@@ -184,8 +186,7 @@ static bool fill_file_row(struct process_table *table, const struct program *pro
 		return false;
 	if (!mapped_files_is_known(table->files, row->file) ||
 	    !mapped_files_is_open(table->files, row->file))
-		mapped_files_resolve(table->files, row, event->tgid,
-				     program->is_identified ? program->key.start_time_ns : 0);
+		mapped_files_resolve(table->files, row, event->tgid, program_start_ns(program));
 	return true;
 }
 
@@ -205,7 +206,7 @@ void process_table_mapping(struct process_table *table, const struct process_map
 	char path[MEMORY_PATH_MAX];
 	enum memory_kind kind;
 
-	program = programs_current_or_new(table->programs, event->tgid, event->time_ns);
+	program = programs_current_or_new(&table->programs, event->tgid, event->time_ns);
 	if (!program || row.end <= row.start || !own_set(table, program)) {
 		table->refused++;
 		return;
@@ -220,7 +221,8 @@ void process_table_mapping(struct process_table *table, const struct process_map
 		kind = MEMORY_ANONYMOUS;
 	row.kind = mapping_kind_of(kind);
 	if (kind == MEMORY_FILE) {
-		if (program->origin == PROGRAM_EXECED && !program->exec_path && path[0] == '/')
+		if (program->process->origin == PROCESS_EXECED && !program->exec_path &&
+		    path[0] == '/')
 			program->exec_path = strdup(path);
 		if (!fill_file_row(table, program, event, path, &row)) {
 			program->set->is_truncated = true;
@@ -237,7 +239,7 @@ void process_table_mapping(struct process_table *table, const struct process_map
  * for all the children. */
 static void take_from_parent(struct process_table *table, struct program *program, uint64_t time_ns)
 {
-	struct program *parent = programs_parent(table->programs, program);
+	struct program *parent = programs_parent(&table->programs, program);
 
 	if (!parent || (!parent->is_complete &&
 			!program_maps_read(&table->maps, parent, time_ns, NEED_CERTAIN)))
@@ -247,33 +249,28 @@ static void take_from_parent(struct process_table *table, struct program *progra
 	program->is_complete = true;
 }
 
-static uint64_t start_time_of(const struct program *program)
-{
-	return program->is_identified ? program->key.start_time_ns : 0;
-}
-
 static void read_info(struct process_table *table, struct program *program)
 {
 	int directory = -1; /* gone, or the pid runs something else by now */
 
-	if (program->is_current)
-		directory = process_directory_of(&table->directory, program->key.tgid,
-						 start_time_of(program));
-	program->info = program_info_read(directory,
-					  &(struct program_info_source){
-						  .key = program->key,
-						  .inherited = program->inherited,
-						  .exec_path = program->exec_path,
-						  .is_execed = program->origin == PROGRAM_EXECED,
-						  .command_lines = table->command_lines,
-					  });
+	if (program->process->is_current)
+		directory = process_directory_of(&table->directory, program->process->key.tgid,
+						 program_start_ns(program));
+	program->info = program_info_read(
+		directory, &(struct program_info_source){
+				   .key = program->process->key,
+				   .inherited = program->inherited,
+				   .exec_path = program->exec_path,
+				   .is_execed = program->process->origin == PROCESS_EXECED,
+				   .command_lines = table->command_lines,
+			   });
 }
 
 /* Whether all its mappings are known. A program has some soon after its exec: else nobody told. */
 static bool is_told(const struct program *program, uint64_t time_ns)
 {
 	return program->is_complete &&
-	       (program->set || time_ns <= program->born_ns + PROGRAM_DOUBT_NS);
+	       (program->set || time_ns <= program->process->born_ns + PROCESS_DOUBT_NS);
 }
 
 /* Everything that is known of a program with its first sample, while it is most likely still there.
@@ -284,7 +281,7 @@ static void prepare(struct process_table *table, struct program *program, uint64
 		read_info(table, program);
 	if (is_told(program, time_ns))
 		return;
-	if (program->origin == PROGRAM_FORKED)
+	if (program->process->origin == PROCESS_FORKED)
 		take_from_parent(table, program, time_ns);
 	if (!is_told(program, time_ns))
 		program_maps_read(&table->maps, program, time_ns, NEED_CERTAIN);
@@ -319,7 +316,7 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 			    uint64_t time_ns, const uint64_t *addresses, size_t count,
 			    bool is_interrupted_leaf, struct located_frame *out)
 {
-	struct program *program = programs_for_sample(table->programs, key, time_ns);
+	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 	bool may_read = program && program->is_complete;
 	size_t i;
 
@@ -353,7 +350,7 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 static struct program *prepared(struct process_table *table, const struct process_key *key,
 				uint64_t time_ns)
 {
-	struct program *program = programs_for_sample(table->programs, key, time_ns);
+	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 
 	if (program)
 		prepare(table, program, time_ns);
@@ -372,7 +369,7 @@ size_t process_table_mappings(struct process_table *table, const struct process_
 	*generation = 0;
 	if (!program)
 		return 0;
-	if (program->ended_ns) { /* a late sample's; nobody would take it back */
+	if (program->process->ended_ns) { /* a late sample's; nobody would take it back */
 		*generation = program->set->version;
 		return 0;
 	}
@@ -402,7 +399,7 @@ uint32_t process_table_generation(struct process_table *table, const struct proc
 bool process_table_read_code(struct process_table *table, const struct process_key *key,
 			     uint64_t address, void *to, size_t length)
 {
-	struct program *program = programs_find(table->programs, key);
+	struct program *program = programs_find(&table->programs, key);
 	struct mapping *row = program && program->set
 				      ? mapping_set_find(program->set, address, &program->near)
 				      : NULL;
@@ -427,7 +424,7 @@ const struct process_info *process_table_info(struct process_table *table,
 					      const struct process_key *key, uint64_t time_ns)
 {
 	static const struct process_info nothing = {"", "", "", "", "", "", NULL};
-	struct program *program = programs_for_sample(table->programs, key, time_ns);
+	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 
 	if (program && !program->info)
 		read_info(table, program);
@@ -461,12 +458,12 @@ uint32_t process_table_executable_count(const struct process_table *table)
 	return executables_last_index(table->executables);
 }
 
-static bool is_there(const struct process_table *table, const struct program *program)
+static bool is_there(const struct process_table *table, const struct process *process)
 {
-	int directory = !program->is_current
-				? -1
-				: process_directory_open(table->proc_root, program->key.tgid,
-							 start_time_of(program));
+	const uint64_t start_ns = process->is_identified ? process->key.start_time_ns : 0;
+	int directory = !process->is_current ? -1
+					     : process_directory_open(table->proc_root,
+								      process->key.tgid, start_ns);
 
 	if (directory >= 0)
 		close(directory);
@@ -479,20 +476,22 @@ void process_table_sweep(struct process_table *table, uint64_t time_ns)
 	executables_close_idle(table->executables);
 	process_directory_close(&table->directory);
 	for (int i = 0; i < CHECKS_PER_SWEEP; i++) {
-		struct program *program = programs_next_to_check(table->programs, time_ns);
+		struct process *process = processes_next_to_check(table->processes, time_ns);
 
-		if (!program)
+		if (!process)
 			break;
-		if (!is_there(table, program))
-			program->ended_ns = time_ns;
+		if (!is_there(table, process))
+			processes_end(table->processes, process, time_ns);
 	}
-	programs_sweep(table->programs, time_ns);
+	processes_sweep(table->processes, time_ns);
 }
 
 void process_table_counters(const struct process_table *table, struct process_table_counters *out)
 {
 	const struct file_identities_counters *files = file_identities_counters(table->identities);
+	struct processes_counters processes;
 
+	processes_counters(table->processes, &processes);
 	*out = (struct process_table_counters){
 		.maps_read = table->maps.read,
 		.maps_failed = table->maps.failed,
@@ -502,7 +501,7 @@ void process_table_counters(const struct process_table *table, struct process_ta
 		.files_hung = files->hung,
 		.files_unnumbered = executables_unnumbered(table->executables),
 		.lost_limit = table->refused + table->maps.refused +
-			      executables_refused(table->executables) +
-			      programs_pushed_out(table->programs),
+			      executables_refused(table->executables) + processes.pushed_out +
+			      processes.refused,
 	};
 }

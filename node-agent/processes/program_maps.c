@@ -36,8 +36,8 @@ enum mapping_kind mapping_kind_of(enum memory_kind kind)
 static enum file_found resolve(struct program_maps *maps, const struct program *program,
 			       struct mapping *row)
 {
-	return mapped_files_resolve(maps->files, row, program->key.tgid,
-				    program->is_identified ? program->key.start_time_ns : 0);
+	return mapped_files_resolve(maps->files, row, program->process->key.tgid,
+				    program_start_ns(program));
 }
 
 /* Events name a file by its build-id, this text by its inode: both lead to one executable, or to
@@ -184,20 +184,19 @@ static bool replace_set(struct program_maps *maps, struct program *program,
 /* The descriptor of the directory is bound to the process: ESRCH instead of another one's maps. */
 static bool read_maps(struct program_maps *maps, struct program *program, uint64_t time_ns)
 {
-	int directory = process_directory_of(maps->directory, program->key.tgid,
-					     program->is_identified ? program->key.start_time_ns
-								    : 0);
+	int directory = process_directory_of(maps->directory, program->process->key.tgid,
+					     program_start_ns(program));
 	struct stranger_maps from;
 	bool ok;
 
 	if (directory < 0) {
-		program->gone_ns = time_ns;
+		program->process->gone_ns = time_ns;
 		return false;
 	}
 	stranger_maps_begin(&from, directory);
 	ok = replace_set(maps, program, &from);
 	if (from.has_failed && !from.bytes && (from.error == ENOENT || from.error == ESRCH))
-		program->gone_ns = time_ns;
+		program->process->gone_ns = time_ns;
 	stranger_maps_end(&from);
 	program->maps_dear_until_ns = from.bytes > DEAR_BYTES ? time_ns + DEAR_NS * from.bytes : 0;
 	return ok;
@@ -206,8 +205,9 @@ static bool read_maps(struct program_maps *maps, struct program *program, uint64
 /* A sample of a time well after it was not there says that it is. */
 static bool is_gone(const struct program *program, uint64_t time_ns)
 {
-	return program->gone_ns &&
-	       (!program->is_current || time_ns <= program->gone_ns + PROGRAM_DOUBT_NS);
+	return program->process->gone_ns &&
+	       (!program->process->is_current ||
+		time_ns <= program->process->gone_ns + PROCESS_DOUBT_NS);
 }
 
 bool program_maps_read(struct program_maps *maps, struct program *program, uint64_t time_ns,
@@ -229,10 +229,10 @@ bool program_maps_read(struct program_maps *maps, struct program *program, uint6
 		return false;
 	}
 	maps->read++;
-	if (program->gone_ns) { /* what was said of it without its directory */
+	if (program->process->gone_ns) { /* what was said of it without its directory */
 		program_info_free(program->info);
 		program->info = NULL;
-		program->gone_ns = 0;
+		program->process->gone_ns = 0;
 	}
 	return true;
 }
