@@ -28,7 +28,6 @@ static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
 	struct agent *agent = context;
 
 	process_table_exec(agent->table, tgid, time_ns);
-	requests_process_ended(agent->requests, tgid);
 	if (!agent->probes)
 		return;
 	allocations_end(agent->allocations, tgid);
@@ -52,7 +51,6 @@ static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 
 	process_table_exit(agent->table, tgid, time_ns);
 	stacks_process_ended(agent->stacks, tgid);
-	requests_process_ended(agent->requests, tgid);
 	if (!agent->probes)
 		return;
 	allocations_end(agent->allocations, tgid);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/hash_table.h"
 #include "common/log.h"
 #include "node-agent/kernel/bpf_map.h"
 
@@ -25,7 +24,8 @@ enum {
 };
 
 struct followed {
-	struct process_key process;
+	struct process *process;
+	uint32_t at;                       /* in items */
 	int64_t due_ms, used_ms, ended_ms; /* ended_ms 0: it runs */
 	uint32_t looks;                    /* without finding anything */
 	struct process_context *context;   /* NULL: it publishes none */
@@ -39,106 +39,54 @@ struct followed {
 struct contexts {
 	struct contexts_sources from;
 	struct contexts_counters counters;
-	struct hash_table index;
-	struct hash_table running; /* by pid, those that have not ended: one mostly */
-	struct followed *items;    /* [count]; the last fills a gap */
-	uint32_t count, room, at;
+	uint32_t room;           /* the registry's number of this */
+	struct followed **items; /* [count]; the last fills a gap */
+	uint32_t count, allocated, at;
 	size_t bytes, bytes_max; /* of all contexts */
 	int64_t now_ms;
 	int places; /* the kernel's table, once there is one; −1 */
 	bool has_no_places;
 };
 
-struct contexts *contexts_new(const struct contexts_sources *from, struct error *err)
-{
-	struct contexts *contexts = calloc(1, sizeof *contexts);
-
-	if (!contexts) {
-		error_set(err, ERROR_MEMORY, "no memory for contexts");
-		return NULL;
-	}
-	contexts->from = *from;
-	contexts->places = -1;
-	contexts->bytes_max = from->bytes_max ? from->bytes_max : BYTES_MAX;
-	hash_table_init(&contexts->index, PROCESSES_MAX);
-	hash_table_init(&contexts->running, PROCESSES_MAX);
-	return contexts;
-}
-
 /* --- processes --- */
 
-static uint64_t hash_of(const struct process_key *process)
+static struct followed *find(struct contexts *contexts, const struct process_key *key)
 {
-	return hash_word(hash_word(process->tgid, process->exec_id), process->start_time_ns);
-}
+	const struct process *process = processes_find(contexts->from.processes, key);
 
-static struct followed *find(struct contexts *contexts, const struct process_key *process)
-{
-	const uint64_t hash = hash_of(process);
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&contexts->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&contexts->index, hash, &probe))
-		if (process_key_is_same(&contexts->items[i].process, process))
-			return &contexts->items[i];
-	return NULL;
+	return process ? process->states[contexts->room] : NULL;
 }
 
 static bool has_room(struct contexts *contexts)
 {
-	uint32_t room = contexts->room ? 2 * contexts->room : 64;
-	struct followed *items;
+	const uint32_t more = contexts->allocated ? 2 * contexts->allocated : 64;
+	struct followed **items;
 
-	if (contexts->count < contexts->room)
+	if (contexts->count < contexts->allocated)
 		return true;
-	if (room > PROCESSES_MAX)
+	if (more > PROCESSES_MAX)
 		return false;
-	items = realloc(contexts->items, room * sizeof *items);
+	items = realloc(contexts->items, more * sizeof(*items));
 	if (!items)
 		return false;
 	contexts->items = items;
-	contexts->room = room;
+	contexts->allocated = more;
 	return true;
 }
 
-static uint64_t pid_hash(uint32_t tgid)
+static struct followed *add(struct contexts *contexts, struct process *process)
 {
-	return hash_word(0, tgid);
-}
+	struct followed *followed = has_room(contexts) ? calloc(1, sizeof *followed) : NULL;
 
-static void index_remove(struct contexts *contexts, uint32_t at)
-{
-	const struct followed *followed = &contexts->items[at];
-
-	hash_table_remove(&contexts->index, hash_of(&followed->process), at);
-	if (!followed->ended_ms)
-		hash_table_remove(&contexts->running, pid_hash(followed->process.tgid), at);
-}
-
-/* False: no memory. */
-static bool index_add(struct contexts *contexts, uint32_t at)
-{
-	const struct followed *followed = &contexts->items[at];
-
-	if (!hash_table_add(&contexts->index, hash_of(&followed->process), at))
-		return false;
-	if (followed->ended_ms ||
-	    hash_table_add(&contexts->running, pid_hash(followed->process.tgid), at))
-		return true;
-	hash_table_remove(&contexts->index, hash_of(&followed->process), at);
-	return false;
-}
-
-static struct followed *add(struct contexts *contexts, const struct process_key *process)
-{
-	if (has_room(contexts)) {
-		contexts->items[contexts->count] = (struct followed){.process = *process,
-								     .due_ms = contexts->now_ms};
-		if (index_add(contexts, contexts->count))
-			return &contexts->items[contexts->count++];
+	if (!followed) {
+		contexts->counters.refused++;
+		return NULL;
 	}
-	contexts->counters.refused++;
-	return NULL;
+	*followed = (struct followed){
+		.process = process, .at = contexts->count, .due_ms = contexts->now_ms};
+	contexts->items[contexts->count++] = followed;
+	processes_hang(contexts->from.processes, process, contexts->room, followed);
+	return followed;
 }
 
 /* The kernel's place is told by the pid alone: another program of it may have its own already. */
@@ -155,8 +103,8 @@ static void leave_place(struct contexts *contexts, struct followed *followed)
 {
 	struct thread_context_place place;
 
-	if (followed->is_located && read_place(contexts, &followed->process, &place))
-		bpf_map_remove(contexts->places, &followed->process.tgid, NULL);
+	if (followed->is_located && read_place(contexts, &followed->process->key, &place))
+		bpf_map_remove(contexts->places, &followed->process->key.tgid, NULL);
 	contexts->counters.located -= followed->is_located;
 	followed->is_located = followed->has_labels = false;
 }
@@ -174,18 +122,51 @@ static void drop_context(struct contexts *contexts, struct followed *followed)
 	contexts->counters.publishing--;
 }
 
-static void forget(struct contexts *contexts, uint32_t at)
+static void forget(struct contexts *contexts, struct followed *followed)
 {
-	const uint32_t last = contexts->count - 1;
+	struct followed *last = contexts->items[--contexts->count];
 
-	drop_context(contexts, &contexts->items[at]);
-	index_remove(contexts, at);
-	if (at != last) {
-		index_remove(contexts, last);
-		contexts->items[at] = contexts->items[last];
-		index_add(contexts, at); /* There is room: it was there. */
+	drop_context(contexts, followed);
+	last->at = followed->at;
+	contexts->items[last->at] = last;
+	processes_hang(contexts->from.processes, followed->process, contexts->room, NULL);
+	free(followed);
+}
+
+static void end(void *context, struct process *process)
+{
+	struct contexts *contexts = context;
+	struct followed *followed = process->states[contexts->room];
+
+	followed->ended_ms = contexts->now_ms + 1;
+	leave_place(contexts, followed);
+}
+
+static void again(void *context, struct process *process)
+{
+	struct contexts *contexts = context;
+	struct followed *followed = process->states[contexts->room];
+
+	followed->ended_ms = 0;
+	followed->due_ms = contexts->now_ms;
+}
+
+struct contexts *contexts_new(const struct contexts_sources *from, struct error *err)
+{
+	struct contexts *contexts = calloc(1, sizeof *contexts);
+
+	if (!contexts) {
+		error_set(err, ERROR_MEMORY, "no memory for contexts");
+		return NULL;
 	}
-	contexts->count--;
+	contexts->from = *from;
+	contexts->places = -1;
+	contexts->bytes_max = from->bytes_max ? from->bytes_max : BYTES_MAX;
+	contexts->room = processes_room(from->processes, &(struct process_room){.end = end,
+										.again = again,
+										.context = contexts,
+										.holds = true});
+	return contexts;
 }
 
 void contexts_free(struct contexts *contexts)
@@ -193,11 +174,10 @@ void contexts_free(struct contexts *contexts)
 	if (!contexts)
 		return;
 	while (contexts->count)
-		forget(contexts, contexts->count - 1);
+		forget(contexts, contexts->items[contexts->count - 1]);
+	processes_leave(contexts->from.processes, contexts->room);
 	if (contexts->places >= 0)
 		close(contexts->places);
-	hash_table_release(&contexts->index);
-	hash_table_release(&contexts->running);
 	free(contexts->items);
 	free(contexts);
 }
@@ -205,10 +185,11 @@ void contexts_free(struct contexts *contexts)
 const struct process_context *contexts_sampled(struct contexts *contexts,
 					       const struct process_key *process)
 {
-	struct followed *followed = find(contexts, process);
+	struct process *entry = processes_find(contexts->from.processes, process);
+	struct followed *followed = entry ? entry->states[contexts->room] : NULL;
 
-	if (!followed)
-		followed = add(contexts, process);
+	if (entry && !followed)
+		followed = add(contexts, entry);
 	if (!followed)
 		return NULL;
 	followed->used_ms = contexts->now_ms;
@@ -229,29 +210,6 @@ bool contexts_place(struct contexts *contexts, const struct process_key *process
 	const struct followed *followed = find(contexts, process);
 
 	return followed && followed->is_located && read_place(contexts, process, place);
-}
-
-static struct followed *find_running(struct contexts *contexts, uint32_t tgid)
-{
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&contexts->running, pid_hash(tgid), &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&contexts->running, pid_hash(tgid), &probe))
-		if (contexts->items[i].process.tgid == tgid)
-			return &contexts->items[i];
-	return NULL;
-}
-
-void contexts_ended(struct contexts *contexts, uint32_t tgid)
-{
-	struct followed *followed;
-
-	while ((followed = find_running(contexts, tgid)) != NULL) {
-		hash_table_remove(&contexts->running, pid_hash(tgid),
-				  (uint32_t)(followed - contexts->items));
-		followed->ended_ms = contexts->now_ms + 1;
-		leave_place(contexts, followed);
-	}
 }
 
 /* --- looking --- */
@@ -287,20 +245,20 @@ static void put_place(struct contexts *contexts, struct followed *followed,
 					   [THREAD_CONTEXT_GO_LIST] = "labels",
 					   [THREAD_CONTEXT_GO_MAP] = "labels-map"};
 
-	followed->is_located = bpf_map_write(contexts->places, &followed->process.tgid, place,
+	followed->is_located = bpf_map_write(contexts->places, &followed->process->key.tgid, place,
 					     NULL);
 	followed->has_labels = followed->is_located && place->kind >= THREAD_CONTEXT_GO_LIST;
 	contexts->counters.located += followed->is_located;
 	contexts->counters.refused += !followed->is_located;
 	if (followed->is_located)
-		log_debug("context located", "pid=%u way=%s", followed->process.tgid,
+		log_debug("context located", "pid=%u way=%s", followed->process->key.tgid,
 			  ways[place->kind]);
 }
 
 static void locate(struct contexts *contexts, struct followed *followed, int directory)
 {
-	struct thread_context_place place = {.start_time_ns = followed->process.start_time_ns,
-					     .exec_id = followed->process.exec_id};
+	struct thread_context_place place = {.start_time_ns = followed->process->key.start_time_ns,
+					     .exec_id = followed->process->key.exec_id};
 	enum context_located located;
 	int64_t wait_ms;
 
@@ -308,7 +266,7 @@ static void locate(struct contexts *contexts, struct followed *followed, int dir
 		leave_place(contexts, followed);
 	if (followed->is_located || contexts->now_ms < followed->locate_ms || !has_places(contexts))
 		return;
-	located = contexts->from.locate(contexts->from.context, &followed->process, directory,
+	located = contexts->from.locate(contexts->from.context, &followed->process->key, directory,
 					&place);
 	if (located == CONTEXT_LOCATED)
 		put_place(contexts, followed, &place);
@@ -324,14 +282,15 @@ static void locate(struct contexts *contexts, struct followed *followed, int dir
 
 static void locate_labels(struct contexts *contexts, struct followed *followed)
 {
-	struct thread_context_place place = {.start_time_ns = followed->process.start_time_ns,
-					     .exec_id = followed->process.exec_id};
+	struct thread_context_place place = {.start_time_ns = followed->process->key.start_time_ns,
+					     .exec_id = followed->process->key.exec_id};
 
 	enum context_located located;
 
 	if (followed->is_located || contexts->from.places_map < 0 || contexts->has_no_places)
 		return;
-	located = contexts->from.locate_labels(contexts->from.context, &followed->process, &place);
+	located = contexts->from.locate_labels(contexts->from.context, &followed->process->key,
+					       &place);
 	if (located == CONTEXT_LOCATED && has_places(contexts))
 		put_place(contexts, followed, &place);
 	else if (located == CONTEXT_LATER && followed->looks < LOOKS_SOON)
@@ -373,7 +332,8 @@ static bool keep(struct contexts *contexts, struct followed *followed)
 
 static void look(struct contexts *contexts, struct followed *followed)
 {
-	int directory = contexts->from.open_process(contexts->from.context, &followed->process);
+	int directory = contexts->from.open_process(contexts->from.context,
+						    &followed->process->key);
 
 	followed->due_ms = contexts->now_ms + ((int64_t)LOOK_AGAIN_MS << followed->looks);
 	followed->looks += followed->looks < LOOK_DOUBLINGS;
@@ -419,9 +379,9 @@ void contexts_run(struct contexts *contexts, int64_t now_ms)
 
 		if (contexts->at >= contexts->count)
 			contexts->at = 0;
-		followed = &contexts->items[contexts->at];
+		followed = contexts->items[contexts->at];
 		if (is_over(contexts, followed)) {
-			forget(contexts, contexts->at);
+			forget(contexts, followed);
 			continue;
 		}
 		contexts->at++;

@@ -10,7 +10,7 @@
 #include "bpf/thread_context.h"
 #include "common/error.h"
 #include "node-agent/contexts/process_context.h"
-#include "node-agent/processes/process_key.h"
+#include "node-agent/processes/processes.h"
 
 enum context_located {
 	CONTEXT_LOCATED,
@@ -19,6 +19,7 @@ enum context_located {
 };
 
 struct contexts_sources { /* borrowed */
+	struct processes *processes; /* ends are heard of from there */
 	/* Its directory in /proc, or −1. */
 	int (*open_process)(void *context, const struct process_key *process);
 	/* Where its threads' pointers are: fills kind and what belongs to it. */
@@ -38,8 +39,8 @@ struct contexts;
 struct contexts *contexts_new(const struct contexts_sources *from, struct error *err);
 void contexts_free(struct contexts *contexts);
 
-/* A sample of the process. NULL: it publishes nothing that is known of yet. Borrowed until
- * contexts_run(). */
+/* A sample of the process, which the registry has. NULL: it publishes nothing that is known of yet.
+ * Borrowed until contexts_run(). */
 const struct process_context *contexts_sampled(struct contexts *contexts,
 					       const struct process_key *process);
 /* One of its threads named a key that the list does not have. */
@@ -48,8 +49,6 @@ void contexts_want_keys(struct contexts *contexts, const struct process_key *pro
 /* Where its threads' pointers are, as the kernel side has it. False: nowhere that is known. */
 bool contexts_place(struct contexts *contexts, const struct process_key *process,
 		    struct thread_context_place *place);
-
-void contexts_ended(struct contexts *contexts, uint32_t tgid);
 
 /* About once a second: looks at those that are due, a few at a time. */
 void contexts_run(struct contexts *contexts, int64_t now_ms);

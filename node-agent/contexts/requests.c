@@ -46,7 +46,8 @@ static enum context_located locate_labels(void *context, const struct process_ke
 struct requests *requests_new(const struct requests_sources *from, struct error *err)
 {
 	struct requests *requests = calloc(1, sizeof *requests);
-	const struct contexts_sources sources = {.open_process = open_process,
+	const struct contexts_sources sources = {.processes = process_table_processes(from->table),
+						 .open_process = open_process,
 						 .locate = locate,
 						 .locate_labels = locate_labels,
 						 .context = requests,
@@ -149,11 +150,6 @@ void requests_describe(struct requests *requests, const struct sample_event *sam
 						   requests->process);
 	}
 	describe_thread(requests, &key, context, sample, thread);
-}
-
-void requests_process_ended(struct requests *requests, uint32_t tgid)
-{
-	contexts_ended(requests->contexts, tgid);
 }
 
 void requests_run(struct requests *requests, int64_t now_ms)

@@ -33,8 +33,6 @@ void requests_describe(struct requests *requests, const struct sample_event *sam
 bool requests_find(struct requests *requests, const struct sample_event *sample,
 		   struct thread_context_place *place);
 
-void requests_process_ended(struct requests *requests, uint32_t tgid);
-
 /* About once a second. */
 void requests_run(struct requests *requests, int64_t now_ms);
 

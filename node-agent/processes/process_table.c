@@ -124,6 +124,11 @@ void process_table_free(struct process_table *table)
 	free(table);
 }
 
+struct processes *process_table_processes(struct process_table *table)
+{
+	return table->processes;
+}
+
 void process_table_set_command_lines(struct process_table *table, unsigned what)
 {
 	table->command_lines = what;

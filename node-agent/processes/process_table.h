@@ -113,6 +113,9 @@ struct process_table;
 struct process_table *process_table_new(const struct process_table_limits *limits,
 					const char *proc_root, struct error *err);
 
+/* The registry that it rests on, for other rooms; borrowed. */
+struct processes *process_table_processes(struct process_table *table);
+
 /* enum command_lines; until then they are read whole. */
 void process_table_set_command_lines(struct process_table *table, unsigned what);
 /* Until then files are read by the table itself: for tests. */

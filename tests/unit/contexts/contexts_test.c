@@ -15,6 +15,7 @@
 
 static const char *const keys[] = {"http.route"};
 static int64_t now_ms;
+static struct processes *processes;
 
 static int open_process(void *context, const struct process_key *process)
 {
@@ -35,23 +36,43 @@ static int open_self(void *context, const struct process_key *process)
 
 static struct contexts *start(int (*open_one)(void *, const struct process_key *), size_t bytes)
 {
-	const struct contexts_sources sources = {
+	struct contexts_sources sources = {
 		.open_process = open_one, .bytes_max = bytes, .places_map = -1};
 	struct error err = {0};
 
+	sources.processes = processes = processes_new(16384, &err);
 	return contexts_new(&sources, &err);
+}
+
+static void stop(struct contexts *contexts)
+{
+	contexts_free(contexts);
+	processes_free(processes);
+}
+
+static uint64_t now_ns(void)
+{
+	return (uint64_t)now_ms * 1000000;
+}
+
+static const struct process_context *sampled(struct contexts *contexts, uint32_t tgid,
+					     uint32_t exec_id)
+{
+	const struct process_key key = {.tgid = tgid, .exec_id = exec_id};
+
+	if (!processes_for_sample(processes, &key, now_ns()))
+		CHECK(!"the registry has it");
+	return contexts_sampled(contexts, &key);
 }
 
 /* What is known of the process once everything due has been looked at. */
 static const struct process_context *known(struct contexts *contexts, uint32_t tgid,
 					   uint32_t exec_id)
 {
-	const struct process_key process = {.tgid = tgid, .exec_id = exec_id};
-
-	contexts_sampled(contexts, &process);
+	sampled(contexts, tgid, exec_id);
 	for (int i = 0; i < 4; i++)
 		contexts_run(contexts, now_ms += 2000);
-	return contexts_sampled(contexts, &process);
+	return sampled(contexts, tgid, exec_id);
 }
 
 static void publish(const char *service)
@@ -117,17 +138,17 @@ static void test_life(void)
 	contexts_counters(contexts, &counters);
 	CHECK_NUMBER(counters.publishing, 1);
 	/* The next program of a process is another one: nothing is known of it. */
-	CHECK(!contexts_sampled(contexts, &(struct process_key){.tgid = self, .exec_id = 2}));
+	CHECK(!sampled(contexts, self, 2));
 	close(steps[1]);
 	waitpid(pid, NULL, 0);
-	contexts_ended(contexts, (uint32_t)pid);
-	contexts_ended(contexts, self);
+	processes_exit(processes, (uint32_t)pid, now_ns());
+	processes_exit(processes, self, now_ns());
 	for (int i = 0; i < 12; i++)
 		contexts_run(contexts, now_ms += 2000);
 	contexts_counters(contexts, &counters);
 	CHECK_NUMBER(counters.processes, 0);
 	CHECK_NUMBER(counters.publishing, 0);
-	contexts_free(contexts);
+	stop(contexts);
 }
 
 static void test_bytes(void)
@@ -146,12 +167,12 @@ static void test_bytes(void)
 	CHECK_NUMBER(counters.publishing, ROOM);
 	CHECK(counters.refused >= PROCESSES - ROOM);
 	for (uint32_t i = 1; i <= ROOM; i++)
-		contexts_ended(contexts, i);
+		processes_exit(processes, i, now_ns());
 	for (int i = 0; i < 60; i++) /* others have their room soon */
 		contexts_run(contexts, now_ms += 2000);
 	contexts_counters(contexts, &counters);
 	CHECK_NUMBER(counters.publishing, ROOM);
-	contexts_free(contexts);
+	stop(contexts);
 }
 
 static unsigned opened;
@@ -164,20 +185,20 @@ static int open_none(void *context, const struct process_key *process)
 }
 
 /* What so many ends cost of processes that nobody knows, as most of a build host are. */
-static int64_t ends_us(struct contexts *contexts)
+static int64_t ends_us(void)
 {
 	enum { ENDS = 20000 };
 	struct timespec begin, end;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (uint32_t i = 0; i < ENDS; i++)
-		contexts_ended(contexts, 1000000 + i);
+		processes_exit(processes, 1000000 + i, now_ns());
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
 }
 
-/* A full table makes the end of a process no dearer; and all programs of a process end with it,
- * wherever others have left gaps. */
+/* A full table makes the end of a process no dearer; and each program of a process ends with it or
+ * with the next one, wherever others have left gaps. */
 static void test_many_ends(void)
 {
 	enum { PROCESSES = 2000, PROGRAMS = 4, LEFT = 3 };
@@ -185,31 +206,32 @@ static void test_many_ends(void)
 	struct contexts_counters counters;
 	int64_t few, many;
 
-	few = ends_us(contexts);
+	few = ends_us();
 	for (uint32_t i = 0; i < PROCESSES * PROGRAMS; i++)
-		contexts_sampled(contexts, &(struct process_key){.tgid = 1 + i / PROGRAMS,
-								 .exec_id = i % PROGRAMS});
-	many = ends_us(contexts);
+		sampled(contexts, 1 + i / PROGRAMS, i % PROGRAMS);
+	contexts_counters(contexts, &counters);
+	CHECK_NUMBER(counters.processes, PROCESSES * PROGRAMS);
+	many = ends_us();
 	printf("# us for 20000 ends: %lld with none, %lld with %d programs\n", (long long)few,
 	       (long long)many, (int)PROCESSES * PROGRAMS);
 	CHECK(many < 20 * few + 20000);
 	for (uint32_t i = 1; i <= PROCESSES; i++)
 		if (i > LEFT)
-			contexts_ended(contexts, i);
+			processes_exit(processes, i, now_ns());
 	for (int i = 0; i < 12; i++)
 		contexts_run(contexts, now_ms += 2000);
 	contexts_counters(contexts, &counters);
-	CHECK_NUMBER(counters.processes, LEFT * PROGRAMS);
-	CHECK(opened >= LEFT * PROGRAMS);
+	CHECK_NUMBER(counters.processes, LEFT);
+	CHECK(opened >= LEFT);
 	opened = 0;
 	for (uint32_t i = 1; i <= LEFT; i++)
-		contexts_ended(contexts, i);
+		processes_exit(processes, i, now_ns());
 	for (int i = 0; i < 12; i++)
 		contexts_run(contexts, now_ms += 2000);
 	contexts_counters(contexts, &counters);
 	CHECK_NUMBER(counters.processes, 0);
 	CHECK_NUMBER(opened, 0); /* at what has ended nobody looks */
-	contexts_free(contexts);
+	stop(contexts);
 }
 
 int main(void)
