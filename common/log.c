@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/clock.h"
 
 enum { LINE_MAX_BYTES = 1200, HOLD_BACK_MS = 1000 };
 
@@ -26,18 +27,10 @@ enum log_level log_level(void)
 	return highest;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* True: this line may be written; repeats is how many were not. */
 static bool site_may_write(struct log_site *site, unsigned *repeats)
 {
-	int64_t now = now_ms();
+	int64_t now = monotonic_ms();
 
 	if (site->last_ms && now - site->last_ms < HOLD_BACK_MS) {
 		site->held_back++;
@@ -156,7 +149,7 @@ void log_fault_write(struct log_fault *fault, uint64_t amount, enum log_level le
 	va_list args;
 
 	pthread_mutex_lock(&lock);
-	if (log_fault_came(fault, amount, now_ms()) && level <= highest) {
+	if (log_fault_came(fault, amount, monotonic_ms()) && level <= highest) {
 		if (fault->times > 1)
 			fault_end(fault, "lasts_s", end, sizeof end);
 		va_start(args, format);
@@ -181,7 +174,7 @@ void log_fault_over(struct log_fault *fault, const char *event)
 
 	pthread_mutex_lock(&lock);
 	if (fault->times && LOG_INFO <= highest) {
-		fault->last_ms = now_ms();
+		fault->last_ms = monotonic_ms();
 		fault_end(fault, "it_took_s", end, sizeof end);
 		put_over(event, end, "is=over");
 	}

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/self_path.h"
 #include "node-agent/agent.h"
@@ -93,22 +93,6 @@ static bool catch_signals(void)
 }
 
 /* --- the run --- */
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static int64_t wall_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void say_start(const struct agent_options *options)
 {
@@ -224,7 +208,7 @@ static bool profile(struct run *run, struct error *err)
 {
 	struct agent *agent = &run->agent;
 	const struct agent_options *options = agent->options;
-	int64_t now = now_ms(), sweep = now + SWEEP_MS, summary = now + SUMMARY_MS;
+	int64_t now = monotonic_ms(), sweep = now + SWEEP_MS, summary = now + SUMMARY_MS;
 	int64_t report = now + options->report_interval_ms;
 	int64_t end = options->duration_ms ? now + options->duration_ms : INT64_MAX;
 
@@ -242,7 +226,7 @@ static bool profile(struct run *run, struct error *err)
 			memory_probes_run(agent->probes);
 		if (agent->windows)
 			allocation_windows_run(agent->windows);
-		now = now_ms();
+		now = monotonic_ms();
 		if (now >= sweep) {
 			process_table_sweep(agent->table, (uint64_t)now * 1000000);
 			requests_run(agent->requests, now);
@@ -383,7 +367,7 @@ int main(int argc, char **argv)
 	if (options.status)
 		return agent_facts_show(options.metrics_file ? options.metrics_file
 							     : AGENT_FACTS_FILE,
-					wall_now_ms(), stdout);
+					unix_time_ms(), stdout);
 	if (options.check)
 		return check_run(stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 	own_memory_small();

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/lacks.h"
 #include "node-agent/kernel/uprobe.h"
@@ -28,22 +29,6 @@ enum {
 	PROBES_MAX = ALLOC_FUNCTIONS + 1, /* and a sentinel */
 	BLUR = 20, /* an edge takes at most such a part of its window */
 };
-
-static uint64_t clock_read(clockid_t clock)
-{
-	struct timespec now;
-
-	if (clock_gettime(clock, &now))
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-uint64_t process_used_ns(uint32_t tgid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid((pid_t)tgid, &clock) ? 0 : clock_read(clock);
-}
 
 static uint64_t cost_of(const struct allocation_window *window,
 			const struct alloc_window_counts *counts)
@@ -98,7 +83,7 @@ static void *take_away(void *fd)
 static uint64_t unseen_cost(const struct allocation_window *window)
 {
 	const uint64_t all = window->open_traps_ns + window->open_used_ns;
-	const uint64_t now = process_used_ns(window->tgid);
+	const uint64_t now = process_cpu_ns(window->tgid);
 	const uint64_t used = now > window->closed_used_ns ? now - window->closed_used_ns : 0;
 
 	if (!window->closed_used_ns || !all)
@@ -228,10 +213,10 @@ static bool edge_take(struct allocation_window *window, bool is_open, struct edg
 
 	if (is_known)
 		used_bring_up_to_date(window->tgid, &cpus);
-	edge->before_ns = clock_read(CLOCK_MONOTONIC);
-	edge->used_ns = process_used_ns(window->tgid);
+	edge->before_ns = monotonic_ns();
+	edge->used_ns = process_cpu_ns(window->tgid);
 	is_taken = is_open_set(window, is_open) && counts_read(window, &edge->counts);
-	edge->after_ns = clock_read(CLOCK_MONOTONIC);
+	edge->after_ns = monotonic_ns();
 	if (is_known)
 		sched_setaffinity(0, sizeof cpus, &cpus);
 	return is_taken;
@@ -304,11 +289,11 @@ static void company_add(const struct allocation_window *window, uint32_t count)
 
 static bool is_over(const struct allocation_window *window, const struct edge *from)
 {
-	const uint64_t open_ns = clock_read(CLOCK_MONOTONIC) - from->after_ns;
+	const uint64_t open_ns = monotonic_ns() - from->after_ns;
 
 	return should_end(window) || open_ns >= OPEN_NS_LONGEST ||
 	       (open_ns >= OPEN_NS_MAX &&
-		process_used_ns(window->tgid) >= from->used_ns + TURN_NS);
+		process_cpu_ns(window->tgid) >= from->used_ns + TURN_NS);
 }
 
 /* Until half of what may still be spent can have been, or some of the time is over. */
@@ -373,7 +358,7 @@ static void *run(void *context)
 	company_add(window, (uint32_t)-1);
 	counts_read(window, &window->counts);
 	window->cost_ns += cost_of(window, &window->counts);
-	window->used_ns = process_used_ns(window->tgid);
+	window->used_ns = process_cpu_ns(window->tgid);
 	bpf_map_remove(window->windows_map, &window->tgid, NULL);
 	bpf_map_remove(window->counts_map, &window->tgid, NULL);
 	__atomic_store_n(&window->is_done, true, __ATOMIC_RELEASE);

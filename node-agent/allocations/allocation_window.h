@@ -51,9 +51,6 @@ struct allocation_window {
 	bool is_joined;
 };
 
-/* CPU time of a process' life; 0: it is gone. */
-uint64_t process_used_ns(uint32_t tgid);
-
 /* False: no thread; nothing has been done. Otherwise to be joined when is_done. */
 bool allocation_window_start(struct allocation_window *window, struct error *err);
 void allocation_window_end(struct allocation_window *window); /* soon */

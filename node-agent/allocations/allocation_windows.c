@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/allocations/allocation_window.h"
 #include "node-agent/allocations/held_samples.h"
@@ -78,23 +79,7 @@ struct allocation_windows {
 	uint64_t looked_ns, held_bytes; /* CLOCK_BOOTTIME of the last look; of all that is held */
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* --- processes --- */
-
-static uint64_t boot_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static struct target *target_find(struct allocation_windows *windows, uint32_t tgid)
 {
@@ -128,7 +113,7 @@ static uint64_t used_since(const struct target *target, uint64_t used)
 /* What it has allocated since the last window is like what it did in that. */
 static void tail_deliver(struct allocation_windows *windows, struct target *target)
 {
-	uint64_t used = process_used_ns(target->tgid);
+	uint64_t used = process_cpu_ns(target->tgid);
 	double squares = 0, time_ns;
 
 	if (!used)
@@ -161,7 +146,7 @@ static void target_forget(struct allocation_windows *windows, struct target *tar
 /* What a process has used at its end is known as of the last look. */
 static void used_look(struct target *target)
 {
-	const uint64_t used = process_used_ns(target->tgid);
+	const uint64_t used = process_cpu_ns(target->tgid);
 
 	if (used)
 		target->used_ns = used;
@@ -213,7 +198,7 @@ static struct target *target_add(struct allocation_windows *windows, uint32_t tg
 static void target_see(struct allocation_windows *windows, uint32_t tgid, int64_t now)
 {
 	struct target *target = target_find(windows, tgid);
-	const uint64_t used = process_used_ns(tgid);
+	const uint64_t used = process_cpu_ns(tgid);
 
 	if (!used)
 		return;
@@ -317,7 +302,7 @@ static void window_open(struct allocation_windows *windows, struct target *targe
 		probes_of(windows, &target->allocators.items[i], window);
 	if (!window->probe_count || !allocation_window_start(window, &err)) {
 		free(window);
-		target->window_ms = now_ms() + AGAIN_MS;
+		target->window_ms = monotonic_ms() + AGAIN_MS;
 		target->allocators.is_looked_at = false; /* it may load one */
 		return;
 	}
@@ -423,7 +408,7 @@ static void conclude(struct allocation_windows *windows, struct target *target,
 void allocation_windows_places(struct allocation_windows *windows, uint32_t number,
 			       const struct memory_places *places)
 {
-	const int64_t now = now_ms();
+	const int64_t now = monotonic_ms();
 
 	allocator_files_places(windows->files, number, places);
 	for (uint32_t i = 0; i < windows->target_count; i++) {
@@ -454,7 +439,7 @@ static void window_end(struct allocation_windows *windows, struct target *target
 	target->window = NULL;
 	windows->open_count--;
 	target->quiet = window->counts.hits ? 0 : target->quiet + (target->quiet < QUIET_MAX);
-	target->window_ms = now_ms() + ((int64_t)BETWEEN_MS << target->quiet) - BETWEEN_MS;
+	target->window_ms = monotonic_ms() + ((int64_t)BETWEEN_MS << target->quiet) - BETWEEN_MS;
 	if (!window->used_ns)
 		window->used_ns = target->used_ns; /* it has exited */
 	if (window->has_failed)
@@ -514,7 +499,7 @@ void allocation_windows_hold(struct allocation_windows *windows, const struct sa
 static void look_at_processes(struct allocation_windows *windows, int64_t now)
 {
 	DIR *directory = opendir("/proc");
-	const uint64_t began_ns = boot_ns();
+	const uint64_t began_ns = boot_time_ns();
 	const struct dirent *entry;
 
 	while (directory && (entry = readdir(directory)))
@@ -524,7 +509,7 @@ static void look_at_processes(struct allocation_windows *windows, int64_t now)
 		closedir(directory);
 	windows->looked_ns = began_ns;
 	for (uint32_t i = windows->target_count; i-- > 0;)
-		if (!windows->targets[i].window && !process_used_ns(windows->targets[i].tgid))
+		if (!windows->targets[i].window && !process_cpu_ns(windows->targets[i].tgid))
 			target_forget(windows, &windows->targets[i]);
 }
 
@@ -554,7 +539,7 @@ static void look_again(struct allocation_windows *windows, int64_t now)
 
 void allocation_windows_run(struct allocation_windows *windows)
 {
-	const int64_t now = now_ms();
+	const int64_t now = monotonic_ms();
 	const bool is_due = now - windows->used_ms >= USED_MS;
 
 	if (is_due)

@@ -2,10 +2,10 @@
 #include "node-agent/allocations/allocations.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/alloc_batch.h"
+#include "common/clock.h"
 #include "node-agent/processes/process_files.h"
 
 #define BYTES_MAX (UINT64_C(1) << 47) /* an address space */
@@ -151,11 +151,7 @@ void allocations_give(struct allocations *allocations, const struct alloc_free_e
 uint64_t allocations_bound(struct allocations *allocations, uint32_t tgid, live_set_most most,
 			   void *context)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return live_set_bound(allocations->live, tgid, most, context,
-			      (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	return live_set_bound(allocations->live, tgid, most, context, monotonic_ns());
 }
 
 void allocations_end(struct allocations *allocations, uint32_t tgid)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/allocations/go_buckets.h"
 #include "node-agent/allocations/probed_files.h"
@@ -49,14 +49,6 @@ struct memory_probes {
 	uint32_t unseen[UNSEEN], unseen_next; /* were gone before their library was looked at */
 	int64_t looked_ms, alive_ms;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct probed_file *file_of(const struct memory_probes *probes,
 				   const struct probed_process *process)
@@ -138,7 +130,7 @@ static void process_add(struct memory_probes *probes, uint32_t tgid, uint32_t fi
 					.is_library = is_library,
 					.directory = -1,
 					.probes = {-1, -1, -1},
-					.seen_ms = now_ms()};
+					.seen_ms = monotonic_ms()};
 }
 
 static void look_at(struct memory_probes *probes, uint32_t tgid)
@@ -303,7 +295,7 @@ uint64_t memory_probes_rate(void *context, const struct sample_event *sample)
 {
 	struct memory_probes *probes = context;
 	struct probed_process *process = program_find(probes, sample->tgid);
-	int64_t now = now_ms();
+	int64_t now = monotonic_ms();
 
 	if (!process) {
 		look_at(probes, sample->tgid);
@@ -337,16 +329,6 @@ static void settle(struct memory_probes *probes, struct probed_process *process,
 }
 
 /* --- what it costs --- */
-
-static uint64_t cpu_ns(uint32_t tgid)
-{
-	struct timespec used;
-	clockid_t clock;
-
-	if (clock_getcpuclockid((pid_t)tgid, &clock) || clock_gettime(clock, &used))
-		return 0;
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
 
 /* The others of its file get probes of their own: until then nothing is seen of them. */
 static void cut_off(struct memory_probes *probes, struct probed_process *process)
@@ -408,7 +390,7 @@ static void charge(struct memory_probes *probes, struct probed_process *process)
 {
 	const int costs = capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS);
 	struct alloc_cost cost = {0};
-	uint64_t cost_ns, used_ns = cpu_ns(process->tgid), allowed, more;
+	uint64_t cost_ns, used_ns = process_cpu_ns(process->tgid), allowed, more;
 
 	if (!bpf_map_read(costs, &process->tgid, &cost, NULL))
 		return;
@@ -474,7 +456,7 @@ static void forget_dead(struct memory_probes *probes, int64_t now)
 
 void memory_probes_run(struct memory_probes *probes)
 {
-	int64_t now = now_ms();
+	int64_t now = monotonic_ms();
 
 	probed_files_ask(probes->files);
 	if (now - probes->looked_ms < LOOK_MS)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bpf/alloc.h"
+#include "common/clock.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/uprobe.h"
 
@@ -80,23 +81,15 @@ static void work(uint64_t rounds)
 		;
 }
 
-static uint64_t used_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t calls_ns(own_function own, unsigned calls, uint64_t rounds)
 {
-	const uint64_t before = used_ns();
+	const uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (unsigned i = 0; i < calls; i++) {
 		own(0); /* of no bytes: no stack is taken */
 		work(rounds);
 	}
-	return used_ns() - before;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 }
 
 /* What one call's trap costs, without our programs; who is interrupted meanwhile does not count. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/kernel/uprobe.h"
@@ -18,14 +19,6 @@ enum {
 	UNUSED_MS = 300000, /* what there is nothing to probe in is remembered for so long */
 	ASKED_AT_ONCE = 32,
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- the table --- */
 
@@ -109,7 +102,7 @@ static uint32_t file_take(struct probed_files *files, int fd, const struct stat 
 		.fd = fd,
 		.probes = {-1, -1, -1},
 		.number = ++files->last_number,
-		.used_ms = now_ms(),
+		.used_ms = monotonic_ms(),
 	};
 	snprintf(files->items[at].name, sizeof files->items[at].name, "%.63s", name);
 	return at;
@@ -172,13 +165,13 @@ uint32_t probed_files_mapping(struct probed_files *files, uint32_t tgid, uint64_
 void probed_files_use(struct probed_files *files, uint32_t at)
 {
 	files->items[at].processes++;
-	files->items[at].used_ms = now_ms();
+	files->items[at].used_ms = monotonic_ms();
 }
 
 void probed_files_unuse(struct probed_files *files, uint32_t at)
 {
 	files->items[at].processes--;
-	files->items[at].used_ms = now_ms();
+	files->items[at].used_ms = monotonic_ms();
 }
 
 /* --- questions --- */

@@ -178,7 +178,7 @@ struct bpf_capture *bpf_capture_open(const struct capture_options *options,
 	    !bpf_cpus_check(capture, err) || !switches_attach(capture, err))
 		goto out;
 	sweeps_open(capture);
-	capture->cpus_checked_ms = capture->counted_ms = bpf_now_ms();
+	capture->cpus_checked_ms = capture->counted_ms = monotonic_ms();
 	ok = true;
 out:
 	if (!ok) {
@@ -216,18 +216,18 @@ bool bpf_capture_poll(struct bpf_capture *capture, int timeout_ms, struct error 
 
 	if (capture->is_stopped)
 		return true;
-	timeout_ms = switch_sweeps_wait(capture->sweeps, bpf_now_ns(), timeout_ms);
+	timeout_ms = switch_sweeps_wait(capture->sweeps, monotonic_ns(), timeout_ms);
 	if (!record_wait_begin(&capture->wait, timeout_ms, err))
 		return false;
-	if (bpf_now_ms() - capture->cpus_checked_ms >= CPUS_CHECK_MS) {
-		capture->cpus_checked_ms = capture->counted_ms = bpf_now_ms();
+	if (monotonic_ms() - capture->cpus_checked_ms >= CPUS_CHECK_MS) {
+		capture->cpus_checked_ms = capture->counted_ms = monotonic_ms();
 		/* A CPU that cannot be added now may be a second later; the others go on. */
 		if (!bpf_cpus_check(capture, &failed))
 			log_warn("cpu not sampled", "reason=\"%s\"", failed.message);
 	}
 	is_busy = bpf_records_drain(capture, IN_FLIGHT_MS * UINT64_C(1000000));
 	is_busy |= process_events_delivered(capture->events) != before;
-	switch_sweeps_run(capture->sweeps, bpf_now_ns());
+	switch_sweeps_run(capture->sweeps, monotonic_ns());
 	return record_wait_end(&capture->wait, is_busy, err);
 }
 

@@ -2,9 +2,9 @@
 #include "node-agent/capture/bpf_state.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/fault_events.h"
@@ -12,19 +12,6 @@
 #include "node-agent/capture/tick_account.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/perf_event.h"
-
-uint64_t bpf_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-int64_t bpf_now_ms(void)
-{
-	return (int64_t)(bpf_now_ns() / 1000000);
-}
 
 /* --- what became of the ticks --- */
 
@@ -191,5 +178,5 @@ void bpf_capture_count(struct bpf_capture *capture)
 	for (unsigned number = 0; number < capture->cpu_count; number++)
 		if (capture->cpus[number].timer >= 0)
 			timer_look(capture, number);
-	capture->counted_ms = bpf_now_ms();
+	capture->counted_ms = monotonic_ms();
 }

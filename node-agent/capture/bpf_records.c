@@ -152,7 +152,7 @@ static bool batch_deliver(struct bpf_capture *capture, const void *record, size_
  * whether any do. */
 bool bpf_records_drain(struct bpf_capture *capture, uint64_t in_flight_ns)
 {
-	uint64_t end = sample_ring_end(&capture->ring), now = bpf_now_ns();
+	uint64_t end = sample_ring_end(&capture->ring), now = monotonic_ns();
 	const struct stack_copy_event *copy;
 	const struct sample_event *sample;
 	size_t length;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "bpf/results.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "node-agent/capture/bpf_capture.h"
 #include "node-agent/capture/record_wait.h"
@@ -49,10 +50,6 @@ struct bpf_capture {
 	struct switch_sweeps *sweeps;    /* NULL: none */
 	struct fault_events *faults;     /* the same */
 };
-
-/* CLOCK_MONOTONIC. */
-uint64_t bpf_now_ns(void);
-int64_t bpf_now_ms(void);
 
 /* values: one for every possible CPU. False: the map cannot be read. */
 bool bpf_counter_read(const struct bpf_capture *capture, enum kernel_counter counter,

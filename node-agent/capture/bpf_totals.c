@@ -31,7 +31,7 @@ void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *tota
 {
 	struct tick_totals ticks;
 
-	if (!capture->is_stopped && bpf_now_ms() - capture->counted_ms >= COUNTED_OLD_MS)
+	if (!capture->is_stopped && monotonic_ms() - capture->counted_ms >= COUNTED_OLD_MS)
 		bpf_capture_count(capture);
 	if (!capture->is_stopped)
 		bpf_ticks_look(capture);

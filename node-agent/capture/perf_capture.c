@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/results.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/perf_records.h"
@@ -63,14 +63,6 @@ struct perf_capture {
 	struct sample_event *event;
 	struct stack_copy_event *copy;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* --- all processes: CPUs that come and go --- */
 
@@ -268,7 +260,7 @@ struct perf_capture *perf_capture_open(const struct capture_options *options,
 	record_wait_init(&capture->wait);
 	if (!memory_get(capture, options, err) || !begin(capture, err))
 		goto out;
-	capture->checked_ns = now_ns();
+	capture->checked_ns = monotonic_ns();
 	ok = record_wait_open(&capture->wait, perf_rings_descriptor(capture->rings), EPOLLIN,
 			      process_events_descriptor(capture->events), err);
 out:
@@ -357,7 +349,7 @@ static bool drain(struct perf_capture *capture, uint64_t samples_until_ns, uint6
 	unsigned number;
 	size_t length;
 
-	capture->delivered_until_ns = now_ns();
+	capture->delivered_until_ns = monotonic_ns();
 	perf_rings_look(capture->rings);
 	process_events_look(capture->events);
 	while ((record = perf_rings_next(capture->rings, &number, &length)) != NULL) {
@@ -385,7 +377,7 @@ bool perf_capture_poll(struct perf_capture *capture, int timeout_ms, struct erro
 		return true;
 	if (!record_wait_begin(&capture->wait, timeout_ms, err))
 		return false;
-	now = now_ns();
+	now = monotonic_ns();
 	is_busy = drain(capture, UINT64_MAX, now - IN_FLIGHT_MS * UINT64_C(1000000));
 	is_busy |= process_events_delivered(capture->events) != before;
 	if (now - capture->checked_ns >= check_interval_ns(capture)) {

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "node-agent/capture/descriptors.h"
 #include "node-agent/capture/perf_records.h"
 #include "node-agent/capture/perf_sample.h"
@@ -299,11 +300,9 @@ void perf_rings_release(struct perf_rings *rings, unsigned number, size_t length
 void perf_rings_stop(struct perf_rings *rings, uint64_t *stopped_ns)
 {
 	const struct timespec pause = {.tv_nsec = FLUSH_MS * 1000000L};
-	struct timespec now;
 	bool is_any_open = false;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	*stopped_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	*stopped_ns = monotonic_ns();
 	for (unsigned i = 0; i < rings->cpu_count; i++) {
 		struct cpu_ring *cpu = &rings->cpus[i];
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 
 enum {
@@ -168,16 +168,6 @@ static size_t proc_read(const struct perf_tasks *tasks, uint32_t tgid, uint32_t 
 	return length > 0 ? (size_t)length : 0;
 }
 
-static uint64_t boot_offset_ns(void)
-{
-	struct timespec boot, monotonic;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	return (uint64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000 + (uint64_t)boot.tv_nsec -
-	       (uint64_t)monotonic.tv_nsec;
-}
-
 /* proc_pid_stat(5): the name in parentheses may hold anything. 0: not told. */
 static uint64_t stat_start_ns(const char *stat, uint64_t ns_per_tick)
 {
@@ -206,7 +196,7 @@ static void process_look(const struct perf_tasks *tasks, struct task *leader, ui
 		return;
 	leader->is_looked_up = true;
 	if (!leader->start_ns) {
-		uint64_t now = time_ns + boot_offset_ns();
+		uint64_t now = time_ns + boot_time_ns() - monotonic_ns();
 
 		proc_read(tasks, leader->tid, leader->tid, "stat", text, sizeof text);
 		leader->start_ns = stat_start_ns(text, tasks->ns_per_tick);
@@ -235,7 +225,7 @@ static void note_fork(struct perf_tasks *tasks, const struct process_event *even
 	child = task_find_or_add(tasks, event->tgid);
 	if (!child)
 		return;
-	child->start_ns = event->time_ns + boot_offset_ns();
+	child->start_ns = event->time_ns + boot_time_ns() - monotonic_ns();
 	memcpy(child->name, name, sizeof child->name);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bpf/results.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/stranger_reader.h"
@@ -51,14 +52,6 @@ struct switch_sweeps {
 		uint64_t room[THREAD_CONTEXT_MAX / 8];
 	} contexts_read[RECORDS_AT_ONCE];
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 struct switch_sweeps *switch_sweeps_open(const struct kernel_programs *programs,
 					 const struct capture_callbacks *callbacks, double share,
@@ -221,7 +214,7 @@ static void take(struct switch_sweeps *sweeps, uint32_t at)
 	const struct stranger_thread *thread = &sweeps->threads[at];
 	struct stack_copy_event *copy = &sweeps->copies[at].event;
 
-	switch_sweep_describe(record, instruction_of(record, thread), clock_ns(CLOCK_MONOTONIC),
+	switch_sweep_describe(record, instruction_of(record, thread), monotonic_ns(),
 			      &sweeps->sample.event, copy, thread->stack_bytes);
 	add_context(sweeps, thread);
 	if (!still_waits(sweeps, record))
@@ -351,7 +344,7 @@ void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 	is_whole = look_and_sweep(sweeps, &err);
 	if (is_whole && sweeps->callbacks->on_sweep)
 		sweeps->callbacks->on_sweep(sweeps->callbacks->context, now_ns,
-					    clock_ns(CLOCK_MONOTONIC));
+					    monotonic_ns());
 	if (!is_whole && !sweeps->has_failed)
 		log_warn("threads not swept", "why=\"%s\"", err.message);
 	sweeps->has_failed = !is_whole;

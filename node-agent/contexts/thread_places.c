@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "node-agent/contexts/thread_slot.h"
 
@@ -126,14 +126,6 @@ static const struct known_file *known(struct thread_places *places, uint32_t ind
 	return file->is_answered ? file : NULL;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool is_musl(struct thread_places *places, const struct process_mapping *mappings,
 		    size_t count)
 {
@@ -222,7 +214,7 @@ static enum context_located locate(struct thread_places *places, const struct pr
 	size_t count;
 
 	if (mappings) {
-		count = process_table_mappings(places->table, process, now_ns(), mappings,
+		count = process_table_mappings(places->table, process, monotonic_ns(), mappings,
 					       MAPPINGS_MAX, &generation);
 		if (count && directory)
 			located = search(places, mappings, count, *directory, place);

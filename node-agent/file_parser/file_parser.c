@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/kernel/own_child.h"
 #include "node-agent/file_parser/parse_budget.h"
@@ -159,19 +160,9 @@ static uint32_t cost(struct file_parser *parser, uint32_t cpu_ms)
 	return used_ms;
 }
 
-static uint64_t child_cpu_ns(pid_t child)
-{
-	struct timespec used;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(child, &clock) || clock_gettime(clock, &used))
-		return 0;
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
 static uint32_t child_cpu_ms(const struct file_parser *parser)
 {
-	return (uint32_t)(child_cpu_ns(parser->child) / 1000000);
+	return (uint32_t)(process_cpu_ns((uint32_t)parser->child) / 1000000);
 }
 
 /* --- asking --- */
@@ -545,9 +536,9 @@ const struct page_rows *file_parser_next(struct file_parser *parser, int64_t now
 void file_parser_counters(const struct file_parser *parser, struct file_parser_counters *out)
 {
 	*out = parser->counters;
-	out->cpu_ns += parser->child < 0 ? 0 : child_cpu_ns(parser->child);
+	out->cpu_ns += parser->child < 0 ? 0 : process_cpu_ns((uint32_t)parser->child);
 	for (int i = 0; i < ENDING_MAX; i++)
-		out->cpu_ns += parser->ending[i] ? child_cpu_ns(parser->ending[i]) : 0;
+		out->cpu_ns += parser->ending[i] ? process_cpu_ns((uint32_t)parser->ending[i]) : 0;
 	out->waiting = parser->count;
 }
 

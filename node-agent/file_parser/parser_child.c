@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/sandbox.h"
 #include "node-agent/file_parser/parser_messages.h"
 #include "node-agent/file_parser/unwind_file.h"
@@ -47,14 +48,6 @@ struct parser {
 
 /* In the agent itself these pages are never touched. */
 static struct parser the_worker;
-
-static int64_t now_s(void)
-{
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
 
 static void close_file(struct open_file *at)
 {
@@ -93,7 +86,7 @@ static struct unwind_file *file_of(struct parser *parser, uint32_t executable, i
 		at->executable = executable;
 	}
 	at->used_at = ++parser->clock;
-	at->used_s = now_s();
+	at->used_s = monotonic_ms() / 1000;
 	return at->file;
 }
 
@@ -132,7 +125,7 @@ static void keep_small(struct parser *parser)
 
 static void close_idle(struct parser *parser)
 {
-	int64_t before_s = now_s() - FILE_IDLE_SECONDS;
+	int64_t before_s = monotonic_ms() / 1000 - FILE_IDLE_SECONDS;
 
 	for (int i = 0; i < FILES_MAX; i++)
 		if (parser->files[i].executable && parser->files[i].used_s <= before_s)
@@ -156,12 +149,8 @@ static void make_rows(struct parser *parser, const struct row_question *question
 
 static uint16_t cpu_ms(void)
 {
-	struct timespec used;
-	int64_t ms;
+	uint64_t ms = clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
 
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used))
-		return 0;
-	ms = (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 	return ms < UINT16_MAX ? (uint16_t)ms : UINT16_MAX;
 }
 

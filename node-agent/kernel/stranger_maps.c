@@ -3,24 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/clock.h"
 #include "node-agent/kernel/stranger_work.h"
 
 static struct {
 	uint64_t left, filled_ns, cut; /* bytes that are left to all */
 	struct log_fault cuts;
 } host = {.left = STRANGER_MAPS_SAVED};
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void refill(uint64_t now)
 {
@@ -36,7 +28,7 @@ static void refill(uint64_t now)
 
 void stranger_maps_begin(struct stranger_maps *maps, int directory)
 {
-	*maps = (struct stranger_maps){.directory = directory, .begin_ns = now_ns()};
+	*maps = (struct stranger_maps){.directory = directory, .begin_ns = monotonic_ns()};
 	refill(maps->begin_ns);
 	maps->limit = host.left;
 	if (maps->limit < STRANGER_MAPS_ALWAYS)
@@ -104,7 +96,7 @@ void stranger_maps_end(struct stranger_maps *maps)
 {
 	free(maps->text);
 	maps->text = NULL;
-	maps->cost_ns = now_ns() - maps->begin_ns;
+	maps->cost_ns = monotonic_ns() - maps->begin_ns;
 	if (!maps->is_cut)
 		return;
 	host.cut++;

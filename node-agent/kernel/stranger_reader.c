@@ -13,9 +13,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "node-agent/kernel/own_child.h"
@@ -64,14 +64,6 @@ static struct reader {
 	struct log_fault hangs, refusals[KINDS];
 	struct stranger_reader_counters counters;
 } reader = {.socket = -1};
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- children --- */
 
@@ -264,7 +256,7 @@ static bool is_refused(const struct subject *of, int64_t now)
 
 static void note_hang(const struct subject *of, int64_t began)
 {
-	const int64_t now = now_ms();
+	const int64_t now = monotonic_ms();
 
 	reader.counters.hung++;
 	reader.counters.stalled_ms += (uint64_t)(now - began);
@@ -344,7 +336,7 @@ static bool wait_for_answer(const struct subject *of, int64_t began, int *answer
 	do {
 		got = stranger_receive(reader.socket, answer);
 		is_late = got < 0 && errno == EAGAIN;
-	} while (is_late && now_ms() - began < RUNS_MOST_MS && !is_held());
+	} while (is_late && monotonic_ms() - began < RUNS_MOST_MS && !is_held());
 	if (got == 1)
 		return true;
 	if (!is_late)
@@ -358,7 +350,7 @@ static bool wait_for_answer(const struct subject *of, int64_t began, int *answer
 /* Whether the question may be asked: with room to write it into. */
 static bool prepare(const struct subject *of)
 {
-	const int64_t now = now_ms();
+	const int64_t now = monotonic_ms();
 
 	errno = EBUSY;
 	if (!reader.is_started)
@@ -374,7 +366,7 @@ static bool prepare(const struct subject *of)
 /* False: there is no answer, nor a room any more. */
 static bool ask(const struct subject *of, enum stranger_question question, int fd, int *answer)
 {
-	const int64_t began = now_ms();
+	const int64_t began = monotonic_ms();
 	uint64_t hung;
 	int none = -1;
 
@@ -507,7 +499,7 @@ static void put_thread(struct stranger_thread *thread, uint32_t i, int64_t now)
 void stranger_threads_read(struct stranger_thread *threads, uint32_t count, uint64_t *cost_ns)
 {
 	const struct subject nobody = {.kind = KIND_MEMORY};
-	const int64_t now = now_ms();
+	const int64_t now = monotonic_ms();
 	uint64_t before_ns;
 
 	*cost_ns = 0;

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "node-agent/kernel/own_child.h"
 #include "node-agent/kernel/waiting_context.h"
 
@@ -268,14 +269,6 @@ static struct stranger_room *enter(void)
 	return room == MAP_FAILED ? NULL : room;
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec used;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
-}
-
 int stranger_reader_main(int argc, char **argv)
 {
 	struct stranger_room *room;
@@ -286,7 +279,7 @@ int stranger_reader_main(int argc, char **argv)
 	room = enter();
 	while (room && stranger_receive(OWN_CHILD_SOCKET, &fd) == 1) {
 		answer = stranger_work(room, fd);
-		room->cpu_ns = cpu_ns();
+		room->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		if (!stranger_send(OWN_CHILD_SOCKET, answer))
 			break;
 		if (fd >= 0)

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/alloc_batch.h"
+#include "common/clock.h"
 #include "node-agent/malloc/probes.h"
 #include "node-agent/malloc/sampled_blocks.h"
 
@@ -70,15 +70,6 @@ extern void *__libc_stack_end __attribute__((weak));
 static uintptr_t thread_pointer(void)
 {
 	return (uintptr_t)__builtin_thread_pointer();
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &now))
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* False: somebody else has it, perhaps this thread itself below a signal. */
@@ -323,7 +314,7 @@ bool batch_add(uintptr_t address, uint64_t bytes, uint64_t weighted)
 
 	if (!waiting || !probe_batch_listeners || serves_request(thread))
 		return false;
-	head.time_ns = now_ns();
+	head.time_ns = monotonic_ns();
 	if (is_single(head.time_ns)) {
 		batch_tick();
 		return false;
@@ -352,13 +343,13 @@ static void flush_older(uint64_t now, uint64_t wait_ns)
 void batch_tick(void)
 {
 	if (waiting && __atomic_load_n(&waiting->is_any, __ATOMIC_RELAXED))
-		flush_older(now_ns(), WAIT_NS);
+		flush_older(monotonic_ns(), WAIT_NS);
 }
 
 void batch_flush(void)
 {
 	if (waiting)
-		flush_older(now_ns(), 0);
+		flush_older(monotonic_ns(), 0);
 }
 
 void batch_drop(void)

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "node-agent/malloc/batch.h"
+#include "common/clock.h"
 #include "node-agent/malloc/call_place.h"
 #include "node-agent/malloc/next_malloc.h"
 #include "node-agent/malloc/poisson.h"
@@ -58,18 +59,9 @@ static uint64_t settled_ns, settled_cpu_ns; /* when rates were, and the process'
 
 /* --- what is sampled --- */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	if (clock_gettime(clock, &now))
-		return 0;
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void seed(struct sampler *self)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = monotonic_ns();
 
 	self->pid = getpid();
 	self->random = (now << 32) ^ (now >> 32) ^ (uintptr_t)self ^ (uint64_t)self->pid << 40;
@@ -89,7 +81,7 @@ static uint64_t draw(struct sampler *self, bool is_heard)
 /* Whoever comes first when it is time. A child's CPU time begins anew. */
 RARE static void settle(bool is_due)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = monotonic_ns();
 	uint64_t last = __atomic_load_n(&settled_ns, __ATOMIC_RELAXED), cpu_ns, before;
 
 	if ((!is_due && now - last < SITE_TICK_NS) ||

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/processes/kernel_modules.h"
 #include "node-agent/processes/kernel_symbols.h"
@@ -125,19 +125,11 @@ static void read_modules(struct kernel_map *map)
 	free(read);
 }
 
-static int64_t now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 /* A miss is most often a BPF program or a trampoline: asking for modules each time would cost. */
 static struct module *find_module_fresh(struct kernel_map *map, uint64_t address)
 {
 	struct module *module = find_module(map, address);
-	int64_t now = now_s();
+	int64_t now = monotonic_ms() / 1000;
 
 	if (module ? now < map->refresh_s : now < map->next_read_s)
 		return module;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/processes/processes.h"
 
-#include <time.h>
+#include "common/clock.h"
 
 #include "node-agent/processes/process_entries.h"
 
@@ -80,20 +80,12 @@ struct process *processes_current_or_new(struct processes *processes, uint32_t t
 	return process ? process : process_entry_add(processes, tgid, PROCESS_SEEN, time_ns);
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Events are in monotonic time, start times in boot time; the difference is the time suspended. A
  * suspend in between only makes a doubt of it, and then /proc is asked. */
 static bool start_fits(const struct process *process, uint64_t start_time_ns)
 {
 	const uint64_t slack = START_SLACK_MS * NS_PER_MS;
-	const uint64_t suspended = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	const uint64_t suspended = boot_time_ns() - monotonic_ns();
 	const uint64_t born = process->born_ns + suspended;
 
 	if (process->ended_ns && start_time_ns > process->ended_ns + suspended)

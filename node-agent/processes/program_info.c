@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/container.h"
@@ -195,14 +196,6 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 
 /* --- its name --- */
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 /* The same number may run again on another boot, and on another host. */
 static uint64_t boot_hash(void)
 {
@@ -221,7 +214,7 @@ static uint64_t boot_hash(void)
 
 static void write_started(uint64_t start_time_ns, char out[STARTED_ROOM])
 {
-	const uint64_t at = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + start_time_ns;
+	const uint64_t at = clock_ns(CLOCK_REALTIME) - boot_time_ns() + start_time_ns;
 	const time_t second = (time_t)(at / NS_PER_S);
 	struct tm tm;
 	size_t length;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/gzip.h"
 #include "common/hash_table.h"
 #include "common/log.h"
@@ -47,14 +48,6 @@ struct reporter {
 	struct log_fault no_metrics;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static bool random_id(uint8_t id[16], struct error *err)
 {
 	return getrandom(id, 16, 0) == 16 || error_set_system(err, errno, "getrandom");
@@ -70,7 +63,7 @@ struct reporter *reporter_new(const struct report_sources *sources, struct error
 	}
 	reporter->from = *sources;
 	uname(&reporter->system);
-	reporter->interval_start_ns = clock_ns(CLOCK_MONOTONIC);
+	reporter->interval_start_ns = monotonic_ns();
 	wall_clock_start(&reporter->clock);
 	samples_begin_report(reporter->from.samples, wall_clock_now_ns(&reporter->clock));
 	if (random_id(reporter->agent_id, err))
@@ -154,7 +147,7 @@ static uint64_t end_of_interval(const struct reporter *reporter, uint64_t now_ns
 
 static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64_t *duration_ns)
 {
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), end_ns = end_of_interval(reporter, now_ns);
+	uint64_t now_ns = monotonic_ns(), end_ns = end_of_interval(reporter, now_ns);
 	int64_t set_ns = wall_clock_close(&reporter->clock, now_ns - end_ns, start_ns, duration_ns);
 
 	if (set_ns)
@@ -234,7 +227,7 @@ static bool compress(struct reporter *reporter, struct ship_report *report, stru
 static void report_held(struct reporter *reporter)
 {
 	if (reporter->from.waits)
-		waits_report(reporter->from.waits, clock_ns(CLOCK_MONOTONIC));
+		waits_report(reporter->from.waits, monotonic_ns());
 	if (reporter->from.allocations)
 		allocations_report(reporter->from.allocations);
 }
@@ -258,7 +251,7 @@ static void write_metrics(struct reporter *reporter, struct counted *now, struct
 			.server = options->server,
 			.rate_hz = options->frequency_hz,
 			.interval_ms = options->report_interval_ms,
-			.now_ms = (int64_t)(clock_ns(CLOCK_REALTIME) / 1000000),
+			.now_ms = unix_time_ms(),
 			.reports_made = reporter->seq,
 			.reports_accepted = shipped->acknowledged_seq,
 			.queue_bytes = shipped->queue_bytes,

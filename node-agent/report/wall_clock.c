@@ -3,18 +3,12 @@
 
 #include <time.h>
 
+#include "common/clock.h"
+
 static const int64_t second_ns = 1000000000;
 static const int64_t day_ns = 86400 * second_ns;
 
 enum { SLOWED = 8 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
-}
 
 void wall_clock_start_at(struct wall_clock *clock, int64_t boot_ns, int64_t host_ns)
 {
@@ -50,19 +44,19 @@ int64_t wall_clock_close_at(struct wall_clock *clock, int64_t boot_ns, int64_t h
 
 void wall_clock_start(struct wall_clock *clock)
 {
-	wall_clock_start_at(clock, clock_ns(CLOCK_BOOTTIME), clock_ns(CLOCK_REALTIME));
+	wall_clock_start_at(clock, (int64_t)boot_time_ns(), (int64_t)clock_ns(CLOCK_REALTIME));
 }
 
 int64_t wall_clock_close(struct wall_clock *clock, uint64_t ago_ns, uint64_t *start_ns,
 			 uint64_t *duration_ns)
 {
-	int64_t boot_ns = clock_ns(CLOCK_BOOTTIME), ago = (int64_t)ago_ns;
+	int64_t boot_ns = (int64_t)boot_time_ns(), ago = (int64_t)ago_ns;
 
-	return wall_clock_close_at(clock, boot_ns - ago, clock_ns(CLOCK_REALTIME) - ago, start_ns,
+	return wall_clock_close_at(clock, boot_ns - ago, (int64_t)clock_ns(CLOCK_REALTIME) - ago, start_ns,
 				   duration_ns);
 }
 
 uint64_t wall_clock_now_ns(struct wall_clock *clock)
 {
-	return (uint64_t)(clock_ns(CLOCK_BOOTTIME) + atomic_load(&clock->offset_ns));
+	return (uint64_t)((int64_t)boot_time_ns() + atomic_load(&clock->offset_ns));
 }

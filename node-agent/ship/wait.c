@@ -3,15 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
-
-int64_t monotonic_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 bool wait_for_descriptor(int fd, short events, const struct wait_limits *limits, const char *what,
 			 struct error *err)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/clock.h"
 #include "common/error.h"
 
 struct wait_limits {
@@ -14,8 +15,6 @@ struct wait_limits {
 	int64_t deadline_ms; /* of the whole exchange, on monotonic_ms()'s clock; 0 = none */
 	int interrupt_fd;    /* readable: stop waiting (an eventfd); −1 = none */
 };
-
-int64_t monotonic_ms(void);
 
 /* events as of poll(2). False: ERROR_REMOTE with os_error ETIMEDOUT when a limit
  * passed, ERROR_BUSY when interrupted. what: what is waited for, for the sentence. */

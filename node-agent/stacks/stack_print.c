@@ -2,8 +2,8 @@
 #include "node-agent/stacks/stack_print.h"
 
 #include <inttypes.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "node-agent/stacks/samples.h"
 
 static void print_frame(FILE *to, uint64_t address, const struct located_frame *frame,
@@ -23,10 +23,7 @@ static void print_frame(FILE *to, uint64_t address, const struct located_frame *
 /* Microseconds since the sample was taken. */
 static uint64_t late_us(const struct sample_event *sample)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - sample->time_ns) / 1000;
+	return (monotonic_ns() - sample->time_ns) / 1000;
 }
 
 void stack_print(FILE *to, const struct sample_event *sample, enum walk_result result,

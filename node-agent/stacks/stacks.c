@@ -4,10 +4,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bpf/thread_context.h"
+#include "common/clock.h"
 #include "node-agent/stacks/live_code.h"
 #include "node-agent/stacks/waiting_stacks.h"
 #include "node-agent/unwind/stack_finish.h"
@@ -40,17 +40,9 @@ struct stacks {
 	} whole; /* a sample while its stack is being finished */
 };
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static void set_time(struct stacks *stacks)
 {
-	stacks->now_ns = clock_ns();
+	stacks->now_ns = monotonic_ns();
 	code_pages_set_time(stacks->from.pages, (int64_t)(stacks->now_ns / NS_PER_MS));
 }
 
@@ -368,7 +360,7 @@ bool stacks_descriptor(struct stacks *stacks, int *fd)
 
 void stacks_drain(struct stacks *stacks, int timeout_ms)
 {
-	uint64_t end_ns = clock_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+	uint64_t end_ns = monotonic_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 
 	for (;;) {
 		struct pollfd answers = {.fd = code_pages_fd(stacks->from.pages), .events = POLLIN};
