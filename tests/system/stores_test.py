@@ -234,6 +234,16 @@ def timed(servers):
             equal(other, one, "%s of single samples %s" % (path, asked))
 
 
+def untimely(servers):
+    """What is older than is kept is counted as lost by both, once, however often it is sent."""
+    body = foreign(NOW - 2000 * 24 * HOUR, True)
+    for _ in range(2):
+        equal([server.post(body)[0] for server in servers], [200, 200], "a report that is too old is answered")
+        told = [server.flamegraph(from_="now-10m", until="now")["accounting"] for server in servers]
+        equal([accounting["lost_by"].get("too_old") for accounting in told], [18, 18], "and its samples are accounted as lost, once")
+    equal(told[1]["taken"], told[0]["taken"], "by both alike")
+
+
 def limited():
     """Series beyond the limit are refused alone, and their samples counted as lost, by both."""
     house = clickhouse.ClickHouse("limited")
@@ -271,6 +281,7 @@ def both_stores():
     compare([servers[0], other], "by another server", 20)
     compare(servers, "by the first one", 20)
     timed(servers)
+    untimely(servers)
     refused(servers[1])
     check(wait_for(lambda: servers[1].get("/api/v1/top", type="on-cpu", match='{host="nobody"}')[0] == 404, 30, 1),
           "a host that never was is said to be none here, too")

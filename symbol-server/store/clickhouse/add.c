@@ -2,7 +2,9 @@
 /* samples_add(): a decoded batch → rows in the open group. */
 #include "symbol-server/store/clickhouse/adding.h"
 #include "symbol-server/store/rules/moment_times.h"
+#include "symbol-server/store/rules/overload.h"
 #include "symbol-server/store/rules/series_labels.h"
+#include "symbol-server/store/rules/series_limit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,21 +12,13 @@
 
 #include "common/log.h"
 
-static bool has_id(const struct batch_profile *profile)
-{
-	static const uint8_t none[16];
-
-	return memcmp(profile->id, none, sizeof none);
-}
-
 static bool adder_init(struct adder *adder, struct clickhouse_samples *store,
 		       const struct sample_batch *batch)
 {
 	*adder = (struct adder){.store = store, .batch = batch};
 	arena_init(&adder->arena, 64 << 20);
-	hash_table_init(&adder->ids, UINT32_MAX >> 1);
 	adder->locations = arena_array(&adder->arena, batch->location_count, 8);
-	adder->is_repeated = arena_alloc(&adder->arena, batch->profile_count);
+	repeats_init(&adder->repeats, batch, arena_alloc(&adder->arena, batch->profile_count));
 	adder->order = arena_array(&adder->arena, batch->sample_count, 4);
 	return !adder->arena.failed;
 }
@@ -50,34 +44,31 @@ static struct series_day *series_day_of(struct clickhouse_samples *store, uint32
 	return &store->series_days[i];
 }
 
-enum series_taken { SERIES_OWN, SERIES_OTHER, SERIES_REFUSED };
-
-/* Counts what this server met since it was started: several servers let in so many each. A host
- * that has its share when most are taken gets one series for all its further ones. */
-static enum series_taken take_series(struct adder *adder, uint64_t id,
-				     const struct batch_series *series, uint32_t day)
+/* Counts what this server met since it was started: several servers let in so many each. */
+static enum series_verdict take_series(struct adder *adder, uint64_t id,
+				       const struct batch_series *series, uint32_t day)
 {
 	struct clickhouse_samples *store = adder->store;
 	struct series_day *counted = series_day_of(store, adder->batch->tenant, day);
-	uint64_t key = hash_word(hash_word(id, day), adder->batch->tenant), host;
-	struct text name = adder_host(series).value;
+	struct text name = series_host(series);
+	uint64_t key = hash_word(hash_word(id, day), adder->batch->tenant);
+	uint64_t host = hash_word(hash_bytes(name.at, name.length, adder->batch->tenant), day);
+	uint64_t other = hash_word(host, 0x6f74686572);
+	bool is_known = id_set_has(&store->series_met, key);
+	enum series_verdict verdict = series_limit_judge(&(struct series_asked){
+		.is_known = is_known,
+		.is_other_known = id_set_has(&store->series_met, other),
+		.host = sender_shares_used(&store->series_hosts, host),
+		.all = counted->count,
+		.most = store->series_max,
+	});
 
-	if (id_set_has(&store->series_met, key))
-		return SERIES_OWN;
-	host = hash_word(hash_bytes(name.at, name.length, adder->batch->tenant), day);
-	if (share_allows(sender_shares_used(&store->series_hosts, host), counted->count,
-			 store->series_max)) {
-		counted->count += id_set_add(&store->series_met, key);
+	if (verdict != SERIES_REFUSED)
+		counted->count += id_set_add(&store->series_met,
+					     verdict == SERIES_OWN ? key : other);
+	if (verdict == SERIES_OWN && !is_known)
 		sender_shares_add(&store->series_hosts, host, 1);
-		return SERIES_OWN;
-	}
-	key = hash_word(host, 0x6f74686572);
-	if (id_set_has(&store->series_met, key))
-		return SERIES_OTHER;
-	if (counted->count > store->series_max + (uint64_t)store->series_max / 4)
-		return SERIES_REFUSED;
-	counted->count += id_set_add(&store->series_met, key);
-	return SERIES_OTHER;
+	return verdict;
 }
 
 static void tell_folded(struct adder *adder, uint64_t samples)
@@ -91,15 +82,9 @@ static void tell_folded(struct adder *adder, uint64_t samples)
 
 static void tell_refused(struct adder *adder, uint64_t samples)
 {
-	struct batch_refusals *told = adder->batch->refusals;
-
 	adder->store->counters.series_refused_profiles++;
 	adder->store->counters.series_refused_samples += samples;
-	if (told && !told->profiles++)
-		snprintf(told->sentence, sizeof told->sentence,
-			 "the limit of %u series a day is reached (--series-limit): profiles of "
-			 "series that are new today are not stored",
-			 adder->store->series_max);
+	series_limit_tell(adder->batch->refusals, adder->store->series_max);
 }
 
 /* --- profiles --- */
@@ -155,7 +140,7 @@ static void put_key(const struct adder *adder, const struct batch_profile *profi
 	uint64_t id[2];
 
 	memcpy(id, profile->id, sizeof id);
-	if (!has_id(profile)) {
+	if (!profile_has_id(profile)) {
 		id[0] = adder->store->random[0];
 		id[1] = adder->store->random[1]++;
 	}
@@ -170,8 +155,7 @@ static void put_key(const struct adder *adder, const struct batch_profile *profi
 /* --- times of single samples --- */
 
 struct adder_time {
-	int64_t time_ms;
-	uint64_t value;
+	struct moment_time at;
 	const struct batch_sample *sample;
 };
 
@@ -179,15 +163,14 @@ static int compare_times(const void *left, const void *right)
 {
 	const struct adder_time *a = left, *b = right;
 
-	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
+	return (a->at.time_ms > b->at.time_ms) - (a->at.time_ms < b->at.time_ms);
 }
 
-/* Those that can be the report's; how many. A value is shared out as SQLite's add.c does. */
+/* Those that can be the report's; how many. */
 static size_t collect_times(struct adder *adder, const struct batch_profile *profile,
 			    struct adder_time *times)
 {
-	int64_t start_ms = profile->time_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS -
-			   MOMENT_BEFORE_MS;
+	int64_t from_ms = moments_from_ms(profile->time_ms);
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
@@ -195,18 +178,11 @@ static size_t collect_times(struct adder *adder, const struct batch_profile *pro
 			&adder->batch->samples[profile->first_sample + i];
 
 		for (uint32_t k = 0; k < sample->time_count; k++) {
-			int64_t time_ms =
-				(int64_t)(adder->batch->times[sample->first_time + k] / 1000000);
-
-			if (time_ms < start_ms || time_ms >= start_ms + MOMENT_SPAN_MS) {
+			times[count].sample = sample;
+			if (moment_time_get(adder->batch, sample, k, from_ms, &times[count].at))
+				count++;
+			else
 				adder->store->counters.times_refused++;
-				continue;
-			}
-			times[count++] = (struct adder_time){
-				time_ms,
-				sample->value / sample->time_count +
-					(k < sample->value % sample->time_count),
-				sample};
 		}
 	}
 	return count;
@@ -217,7 +193,7 @@ static void put_times(struct adder *adder, const struct adder_time *times, size_
 {
 	buffer_append_varint(out, count);
 	for (size_t i = 0; i < count; i++)
-		row_put_u64(out, (uint64_t)times[i].time_ms);
+		row_put_u64(out, (uint64_t)times[i].at.time_ms);
 	buffer_append_varint(out, count);
 	for (size_t i = 0; i < count; i++)
 		row_put_u64(out, adder->batch->stacks[times[i].sample->stack].hash[0]);
@@ -226,7 +202,7 @@ static void put_times(struct adder *adder, const struct adder_time *times, size_
 		row_put_text(out, times[i].sample->thread);
 	buffer_append_varint(out, count);
 	for (size_t i = 0; i < count; i++)
-		row_put_u64(out, times[i].value);
+		row_put_u64(out, times[i].at.value);
 }
 
 /* key: what put_key() wrote of the profile. */
@@ -264,8 +240,8 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	size_t key = out->length;
 	uint8_t type = (uint8_t)profile_type_find(profile->type, strlen(profile->type));
 	uint64_t series = adder_series_id(&adder->batch->series[profile->series]);
-	enum series_taken taken = take_series(adder, series, &adder->batch->series[profile->series],
-					      minute / 86400);
+	enum series_verdict taken =
+		take_series(adder, series, &adder->batch->series[profile->series], minute / 86400);
 	bool is_taken = taken != SERIES_REFUSED;
 	uint64_t samples = 0, value = 0;
 
@@ -286,7 +262,7 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	}
 	qsort_r(adder->order, profile->sample_count, sizeof *adder->order, compare_samples,
 		(void *)adder->batch);
-	if (has_id(profile) && !late)
+	if (profile_has_id(profile) && !late)
 		put_key(adder, profile, type, series, &adder->group->ids);
 	put_key(adder, profile, type, series, out);
 	if (is_taken && !late && !out->failed)
@@ -336,73 +312,6 @@ static void put_untimely(struct adder *adder, const struct batch_untimely *untim
 	adder_note_bucket(adder, minute);
 }
 
-/* --- ids seen before --- */
-
-/* Whether an earlier profile of the same batch has the same id. */
-static bool is_twice(struct adder *adder, uint32_t number)
-{
-	const struct batch_profile *profiles = adder->batch->profiles;
-	uint64_t hash = hash_bytes(profiles[number].id, 16, 0);
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&adder->ids, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&adder->ids, hash, &probe))
-		if (!memcmp(profiles[i].id, profiles[number].id, 16))
-			return true;
-	hash_table_add(&adder->ids, hash, number);
-	return false;
-}
-
-/* own_samples is of all that came with the report, also again: its row is then the same again. */
-static bool find_repeated(struct adder *adder, struct error *err)
-{
-	const struct sample_batch *batch = adder->batch;
-
-	for (uint32_t i = 0; i < batch->profile_count; i++) {
-		const struct batch_profile *profile = &batch->profiles[i];
-		enum report_seen seen = REPORT_NEW;
-		bool is_copy = has_id(profile) && is_twice(adder, i);
-
-		if (has_id(profile))
-			seen = report_window_find(&adder->store->window, batch->tenant, profile->id,
-						  adder->store->committed);
-		if (seen == REPORT_PENDING)
-			return error_set(err, ERROR_BUSY,
-					 "the same report is being written by another request");
-		adder->is_repeated[i] = seen == REPORT_SEEN || is_copy;
-		adder->duplicates += adder->is_repeated[i];
-		for (uint32_t k = 0; profile->is_counted && !is_copy && k < profile->sample_count;
-		     k++)
-			adder->own_samples += batch->samples[profile->first_sample + k].samples;
-	}
-	return true;
-}
-
-/* Ids that count up are one entry of the window. */
-static bool remember_ids(struct adder *adder)
-{
-	struct report_run run = {.tenant = adder->batch->tenant, .group = adder->group->number};
-	bool ok = true;
-
-	for (uint32_t i = 0; i < adder->batch->profile_count; i++) {
-		const struct batch_profile *profile = &adder->batch->profiles[i];
-		uint32_t number = report_number(profile->id);
-
-		if (adder->is_repeated[i] || !has_id(profile))
-			continue;
-		if (run.count && number == run.first + run.count &&
-		    !memcmp(run.prefix, profile->id, sizeof run.prefix)) {
-			run.count++;
-			continue;
-		}
-		ok &= !run.count || report_window_add(&adder->store->window, &run);
-		run.first = number;
-		run.count = 1;
-		memcpy(run.prefix, profile->id, sizeof run.prefix);
-	}
-	return ok && (!run.count || report_window_add(&adder->store->window, &run));
-}
-
 /* --- days --- */
 
 /* The day of the time among the group's, and among those there are partitions of: with every day
@@ -419,7 +328,7 @@ static bool add_day(struct adder *adder, int64_t time_ms, struct error *err)
 	if (i < group->day_count)
 		return true;
 	if (group->day_count == GROUP_DAYS_MAX)
-		return error_set(err, group->pending_count ? ERROR_BUSY : ERROR_LIMIT,
+		return error_set(err, group->pending.count ? ERROR_BUSY : ERROR_LIMIT,
 				 "reports of more than %d days at a time", GROUP_DAYS_MAX);
 	if (!(store->days[day / 8] & 1 << day % 8)) {
 		if (store->day_count >= DAYS_MAX)
@@ -452,13 +361,19 @@ static bool add_days(struct adder *adder, struct error *err)
 
 static bool is_overloaded(const struct clickhouse_samples *store, struct error *err)
 {
-	if (store->is_closing)
-		return !error_set(err, ERROR_BUSY, "the store is closing");
+	struct error away = {0};
+
 	if (store->is_away)
-		return !error_set(err, ERROR_BUSY, "%s", store->why.message);
-	if (row_group_bytes(store->group) > GROUP_BYTES_MAX)
-		return !error_set(err, ERROR_BUSY, "too much is waiting for ClickHouse");
-	return false;
+		error_set(&away, ERROR_BUSY, "%s", store->why.message);
+	return store_is_overloaded(
+		&(struct store_load){
+			.is_closing = store->is_closing,
+			.refused = &away,
+			.waiting = row_group_bytes(store->group),
+			.most_waiting = GROUP_BYTES_MAX,
+			.waiting_for = "for ClickHouse",
+		},
+		err);
 }
 
 static bool types_are_known(const struct sample_batch *batch, struct error *err)
@@ -491,24 +406,28 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 
 	adder->group = store->group;
 	if (is_overloaded(store, err) || !types_are_known(batch, err) ||
-	    !find_repeated(adder, err) || !add_days(adder, err))
+	    !repeats_find(&adder->repeats, &store->window, store->committed, err) ||
+	    !add_days(adder, err))
 		return false;
-	if (!row_group_add_pending(adder->group, done, context))
+	if (!pending_reports_add(&adder->group->pending, done, context))
 		return error_set(err, ERROR_MEMORY, "no memory to record a report");
 	for (uint32_t i = 0; i < batch->profile_count; i++)
-		if (!adder->is_repeated[i])
+		if (!adder->repeats.is_repeated[i])
 			put_profile(adder, &batch->profiles[i]);
 	for (uint32_t i = 0; i < batch->untimely_count; i++)
-		put_untimely(adder, &batch->untimely[i]);
+		if (!untimely_ids_have(&store->untimely, &batch->untimely[i]))
+			put_untimely(adder, &batch->untimely[i]);
+	untimely_ids_note(&store->untimely, batch);
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
 		adder_put_counters(adder, &batch->counters[i]);
 		adder_count_report(adder, &batch->counters[i]);
 	}
-	if (adder->group->pending_count == 1)
+	if (adder->group->pending.count == 1)
 		adder->group->begin_ms = clickhouse_now_ms();
-	store->counters.duplicates += adder->duplicates;
+	store->counters.duplicates += adder->repeats.count;
 	/* A group that is not whole is not sent: the insert thread asks the same. */
-	if (!remember_ids(adder) || group_failed(adder->group))
+	if (!repeats_remember(&adder->repeats, &store->window, adder->group->number) ||
+	    group_failed(adder->group))
 		adder->group->tables[GROUP_SAMPLES].failed = true;
 	return true;
 }
@@ -533,9 +452,9 @@ bool clickhouse_samples_add(struct samples_store *base, const struct sample_batc
 		pthread_mutex_unlock(&store->lock);
 	}
 	if (duplicates)
-		*duplicates = adder.duplicates;
+		*duplicates = adder.repeats.count;
 	arena_release(&adder.arena);
-	hash_table_release(&adder.ids);
+	repeats_release(&adder.repeats);
 	if (!ok && err)
 		*err = why;
 	return ok;

@@ -47,7 +47,7 @@ void adder_put_counters(struct adder *adder, const struct batch_counters *counte
 	row_put_u64(out, counters->acknowledged_seq);
 	row_put_u64(out, counters->taken);
 	row_put_u64(out, counters->idle);
-	row_put_u64(out, adder->own_samples);
+	row_put_u64(out, adder->repeats.sent_samples);
 	put_counts(out, counters->lost, counters->lost_count);
 	put_counts(out, counters->stacks, counters->stacks_count);
 	row_put_u64(out, (uint64_t)(counters->time_ms + counters->duration_ms));

@@ -2,6 +2,7 @@
 /* Modules, locations, stacks and series of a batch → ids, and rows where they are new. */
 #include "symbol-server/store/clickhouse/adding.h"
 #include "symbol-server/store/rules/series_labels.h"
+#include "symbol-server/store/rules/series_limit.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,20 +140,11 @@ uint64_t adder_define_series(struct adder *adder, uint32_t number)
 	return id;
 }
 
-struct batch_label adder_host(const struct batch_series *series)
-{
-	for (uint32_t i = 0; i < series->label_count; i++)
-		if (series->labels[i].name.length == 4 &&
-		    !memcmp(series->labels[i].name.at, "host", 4))
-			return series->labels[i];
-	return (struct batch_label){{"host", 4}, {"", 0}};
-}
-
 uint64_t adder_define_host(struct adder *adder, const struct batch_series *series,
 			   const char *lost_by)
 {
 	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	struct batch_label labels[] = {adder_host(series),
+	struct batch_label labels[] = {{{"host", 4}, series_host(series), false},
 				       {{clickhouse_lost_label, sizeof clickhouse_lost_label - 1},
 					{lost_by, lost_by ? (uint32_t)strlen(lost_by) : 0}}};
 	const struct batch_series alone = {labels, lost_by ? 2 : 1};
@@ -166,13 +158,12 @@ uint64_t adder_define_host(struct adder *adder, const struct batch_series *serie
 uint64_t adder_define_other(struct adder *adder, const struct batch_series *series)
 {
 	struct buffer *out = &adder->group->tables[GROUP_SERIES];
-	struct batch_label labels[] = {adder_host(series),
-				       {{"process", 7}, {"other", 5}, false},
-				       {{"service", 7}, {"other", 5}, false}};
-	const struct batch_series other = {labels, 3};
-	uint64_t id = adder_series_id(&other);
+	struct other_series other;
+	uint64_t id;
 
+	other_series_init(&other, series_host(series));
+	id = adder_series_id(&other.series);
 	if (is_new(adder, hash_word(id, adder->batch->tenant)))
-		put_series(adder, id, &other, out);
+		put_series(adder, id, &other.series, out);
 	return id;
 }

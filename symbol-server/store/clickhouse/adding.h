@@ -6,6 +6,7 @@
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_ADDING_H
 
 #include "symbol-server/store/clickhouse/parts.h"
+#include "symbol-server/store/rules/repeats.h"
 
 struct adder {
 	struct clickhouse_samples *store;
@@ -14,11 +15,8 @@ struct adder {
 	uint32_t month; /* of the profile under way */
 	struct arena arena;
 	uint64_t *locations; /* hashes; 0: not yet made */
-	bool *is_repeated;
-	uint32_t *order;       /* of a profile's samples */
-	struct hash_table ids; /* of this batch's profiles */
-	uint64_t own_samples;
-	unsigned duplicates;
+	struct repeats repeats;
+	uint32_t *order; /* of a profile's samples */
 };
 
 /* Where what is of that time goes: minutes so old are about to go, or gone. */
@@ -50,7 +48,6 @@ uint64_t adder_define_stack(struct adder *adder, uint32_t number);
 uint64_t adder_define_series(struct adder *adder, uint32_t number);
 /* The one series of all that are beyond a host's share. */
 uint64_t adder_define_other(struct adder *adder, const struct batch_series *series);
-struct batch_label adder_host(const struct batch_series *series);
 /* What stands for samples of a host that are not stored. lost_by: why; NULL: "series_limit". */
 uint64_t adder_define_host(struct adder *adder, const struct batch_series *series,
 			   const char *lost_by);

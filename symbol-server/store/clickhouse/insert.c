@@ -210,13 +210,6 @@ static void learn(struct clickhouse_samples *store, const struct row_group *grou
 			id_set_add(&store->known, group->defined.slots[i]);
 }
 
-static void call_done(const struct row_group *group, bool accepted, const struct error *err)
-{
-	for (uint32_t i = 0; group && i < group->pending_count; i++)
-		if (group->pending[i].done)
-			group->pending[i].done(group->pending[i].context, accepted, err);
-}
-
 /* Takes the open group and leaves a new one. NULL: no memory for a new one. Under the lock. */
 static struct row_group *take_group(struct clickhouse_samples *store)
 {
@@ -233,11 +226,11 @@ static void accept_group(struct clickhouse_samples *store, const struct row_grou
 	learn(store, group);
 	store->committed = group->number;
 	store->is_away = false;
-	store->counters.reports += group->pending_count;
+	store->counters.reports += group->pending.count;
 	store->counters.profiles += group->profiles;
 	store->counters.samples += group->samples;
 	pthread_mutex_unlock(&store->lock);
-	call_done(group, true, NULL);
+	pending_reports_answer(&group->pending, true, NULL);
 }
 
 /* Who sent it keeps it and comes again. What was recorded meanwhile may refer to definitions that
@@ -252,13 +245,14 @@ static void fail_group(struct clickhouse_samples *store, const struct row_group 
 	report_window_forget(&store->window, store->committed);
 	if (!store->is_away)
 		log_error("reports not stored", "reports=%u reason=\"%s\"",
-			  group->pending_count + (also ? also->pending_count : 0), err->message);
+			  group->pending.count + (also ? also->pending.count : 0), err->message);
 	store->is_away = err->kind != ERROR_MEMORY;
 	store->why = *err;
 	store->counters.fold_errors++;
 	pthread_mutex_unlock(&store->lock);
-	call_done(group, false, err);
-	call_done(also, false, err);
+	pending_reports_answer(&group->pending, false, err);
+	if (also)
+		pending_reports_answer(&also->pending, false, err);
 	row_group_free(also);
 }
 
@@ -341,7 +335,7 @@ void *insert_thread(void *context)
 		uint64_t requests = store->fold_requests;
 		int64_t left;
 
-		if (store->group->pending_count) {
+		if (store->group->pending.count) {
 			left = wait_left_ms(store);
 			if (left > 0)
 				wait_ms(store, left);

@@ -28,7 +28,7 @@ void row_group_free(struct row_group *group)
 	buffer_release(&group->late);
 	id_set_release(&group->defined);
 	id_set_release(&group->buckets);
-	free(group->pending);
+	pending_reports_release(&group->pending);
 	free(group);
 }
 
@@ -39,19 +39,4 @@ size_t row_group_bytes(const struct row_group *group)
 	for (unsigned i = 0; i < GROUP_TABLES; i++)
 		bytes += group->tables[i].length;
 	return bytes;
-}
-
-bool row_group_add_pending(struct row_group *group, samples_done_fn *done, void *context)
-{
-	if (group->pending_count == group->pending_capacity) {
-		uint32_t larger = group->pending_capacity ? group->pending_capacity * 2 : 16;
-		void *copy = realloc(group->pending, larger * sizeof *group->pending);
-
-		if (!copy)
-			return false;
-		group->pending = copy;
-		group->pending_capacity = larger;
-	}
-	group->pending[group->pending_count++] = (struct pending_done){done, context};
-	return true;
 }

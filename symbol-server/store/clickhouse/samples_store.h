@@ -19,9 +19,11 @@
 #include "symbol-server/store/clickhouse/client.h"
 #include "symbol-server/store/clickhouse/definitions.h"
 #include "symbol-server/store/clickhouse/id_set.h"
+#include "symbol-server/store/rules/pending_reports.h"
 #include "symbol-server/store/rules/report_window.h"
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/rules/sender_shares.h"
+#include "symbol-server/store/rules/untimely_ids.h"
 
 enum {
 	GROUP_WAIT_MS = 50,         /* a group waits this long for company */
@@ -69,11 +71,7 @@ struct row_group {
 	unsigned day_count;
 	uint64_t profiles, samples;
 	int64_t begin_ms; /* of the first report */
-	struct pending_done {
-		samples_done_fn *done;
-		void *context;
-	} * pending;
-	uint32_t pending_count, pending_capacity;
+	struct pending_reports pending;
 };
 
 struct clickhouse_samples {
@@ -106,6 +104,7 @@ struct clickhouse_samples {
 	struct sender_shares series_hosts; /* of a host, mixed with day and tenant */
 	struct log_fault series_folded;
 	struct report_window window;
+	struct untimely_ids untimely;
 	struct agent_table agents; /* for /metrics only */
 	struct samples_counters counters;
 	uint64_t random[2];            /* ids of profiles that have none */
@@ -135,7 +134,6 @@ bool migrate(struct clickhouse *client, struct error *err);
 struct row_group *row_group_new(uint64_t number); /* NULL: no memory */
 void row_group_free(struct row_group *group);
 size_t row_group_bytes(const struct row_group *group);
-bool row_group_add_pending(struct row_group *group, samples_done_fn *done, void *context);
 bool clickhouse_samples_add(struct samples_store *base, const struct sample_batch *batch,
 			    samples_done_fn *done, void *context, unsigned *duplicates,
 			    struct error *err);

@@ -22,6 +22,8 @@
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/journal/record.h"
 #include "symbol-server/store/sqlite/reported_time.h"
+#include "symbol-server/store/rules/pending_reports.h"
+#include "symbol-server/store/rules/untimely_ids.h"
 #include "symbol-server/store/samples_engine.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/days/days.h"
@@ -50,11 +52,6 @@ struct generation {
 	int64_t sealed_ms;       /* monotonic */
 };
 
-struct pending_done {
-	samples_done_fn *done;
-	void *context;
-};
-
 struct group {
 	uint64_t number;
 	struct buffer bytes; /* records, one after the other */
@@ -62,13 +59,10 @@ struct group {
 		size_t at, length;
 	} * records;
 	uint32_t record_count, record_capacity;
-	struct pending_done *pending;
-	uint32_t pending_count, pending_capacity;
+	struct pending_reports pending;
 	struct day **days; /* of its records: used until they are in memory */
 	uint32_t day_count, day_capacity;
 };
-
-enum { UNTIMELY_KEPT = 4096 };
 
 struct sqlite_samples {
 	struct samples_store base; /* first */
@@ -104,9 +98,7 @@ struct sqlite_samples {
 	struct agent_table agents;
 	struct reported_time reported;
 	struct report_window window;
-	/* Profiles that are counted as lost for their time: who sends one again is not counted
-	 * again. By their ids, the last one of each place. */
-	uint8_t untimely[UNTIMELY_KEPT][16];
+	struct untimely_ids untimely;
 	struct group *group;      /* open */
 	uint64_t committed;       /* groups up to this one are on disk */
 	uint64_t applied;         /* journal position of the last applied record */
@@ -172,7 +164,6 @@ bool store_log_definitions(struct sqlite_samples *store, struct day *day);
 struct group *group_new(uint64_t number);
 void group_free(struct group *group);
 bool group_add_record(struct group *group, const struct buffer *record);
-bool group_add_pending(struct group *group, samples_done_fn *done, void *context);
 /* The group has records of the day, and uses it. */
 bool group_add_day(struct sqlite_samples *store, struct group *group, struct day *day);
 void *store_commit_thread(void *store);

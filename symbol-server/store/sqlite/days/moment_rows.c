@@ -60,8 +60,8 @@ static void set_row(struct moment_relay *relay, uint32_t bucket, uint32_t series
 {
 	relay->row.bucket = bucket;
 	relay->row.series = series;
-	relay->start_ms = relay->row.day->day->day * day_ms + (int64_t)bucket * SAMPLES_BUCKET_MS -
-			  MOMENT_BEFORE_MS;
+	relay->start_ms = moments_from_ms(relay->row.day->day->day * day_ms +
+					  (int64_t)bucket * SAMPLES_BUCKET_MS);
 }
 
 static bool relay_moment(void *context, const struct moment *moment)

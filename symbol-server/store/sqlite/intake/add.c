@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/overload.h"
+#include "symbol-server/store/rules/repeats.h"
+#include "symbol-server/store/rules/series_limit.h"
 #include "symbol-server/store/rules/tallies.h"
 
 enum {
@@ -21,16 +24,13 @@ struct adder {
 	bool *is_other; /* per series: it is not itself, but its host's "other" */
 	struct dictionary_share share;
 	bool *is_done; /* one per profile, then one per counters */
-	bool *is_repeated;
+	struct repeats repeats;
 	struct day **days; /* of all items, sorted; in use */
 	uint32_t day_count;
-	uint64_t own_samples;
-	unsigned duplicates, refused;
-	unsigned folded;
+	unsigned refused, folded;
 	uint64_t refused_samples, folded_samples, overflowed, times_refused;
 	uint32_t second;             /* that the record has last; 60: none */
 	struct report_run run;       /* ids collected and not written yet; count 0: none */
-	struct hash_table ids;       /* of this batch's profiles */
 	struct buffer *body, *entry; /* the store's, under its lock */
 	struct packed_pair *pairs;   /* of one profile */
 };
@@ -67,13 +67,6 @@ static void set_day(struct adder *adder, uint32_t day)
 	adder->second = 60;
 }
 
-static bool has_id(const struct batch_profile *profile)
-{
-	static const uint8_t none[16];
-
-	return memcmp(profile->id, none, sizeof none);
-}
-
 static uint32_t most_samples(const struct sample_batch *batch)
 {
 	uint32_t most = 0;
@@ -93,9 +86,8 @@ static bool adder_init(struct adder *adder, struct sqlite_samples *store,
 	arena_init(&adder->arena, 64 << 20);
 	adder->body = &store->body;
 	adder->entry = &store->entry;
-	hash_table_init(&adder->ids, UINT32_MAX >> 1);
 	adder->is_done = arena_alloc(&adder->arena, items);
-	adder->is_repeated = arena_alloc(&adder->arena, items);
+	repeats_init(&adder->repeats, batch, arena_alloc(&adder->arena, items));
 	adder->days = arena_array(&adder->arena, items + batch->untimely_count,
 				  sizeof(struct day *));
 	adder->translation.batch = batch;
@@ -116,7 +108,7 @@ static void adder_release(struct adder *adder)
 	for (uint32_t i = 0; i < adder->day_count; i++)
 		store_leave_day(adder->store, adder->days[i]);
 	arena_release(&adder->arena);
-	hash_table_release(&adder->ids);
+	repeats_release(&adder->repeats);
 }
 
 /* --- days --- */
@@ -190,92 +182,6 @@ static void forget_numbers(struct adder *adder)
 	memset(adder->is_other, 0, batch->series_count);
 }
 
-/* --- ids --- */
-
-/* Whether an earlier profile of the same batch has the same id. */
-static bool is_twice(struct adder *adder, uint32_t number)
-{
-	const struct batch_profile *profiles = adder->batch->profiles;
-	uint64_t hash = hash_bytes(profiles[number].id, 16, 0);
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&adder->ids, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&adder->ids, hash, &probe))
-		if (!memcmp(profiles[i].id, profiles[number].id, 16))
-			return true;
-	hash_table_add(&adder->ids, hash, number);
-	return false;
-}
-
-/* Marks the profiles that were seen. False: one is being written right now by another request. */
-static bool find_repeated(struct adder *adder, struct error *err)
-{
-	const struct sample_batch *batch = adder->batch;
-
-	for (uint32_t i = 0; i < batch->profile_count; i++) {
-		const struct batch_profile *profile = &batch->profiles[i];
-		enum report_seen seen = REPORT_NEW;
-
-		if (has_id(profile))
-			seen = report_window_find(&adder->store->window, batch->tenant, profile->id,
-						  adder->store->committed);
-		if (seen == REPORT_NEW && has_id(profile) && is_twice(adder, i))
-			seen = REPORT_SEEN;
-		if (seen == REPORT_PENDING)
-			return error_set(err, ERROR_BUSY,
-					 "the same report is being written by another request");
-		adder->is_repeated[i] = adder->is_done[i] = seen == REPORT_SEEN;
-		if (seen == REPORT_SEEN) {
-			adder->duplicates++;
-			continue;
-		}
-		for (uint32_t k = 0; profile->is_counted && k < profile->sample_count; k++)
-			adder->own_samples += batch->samples[profile->first_sample + k].samples;
-	}
-	return true;
-}
-
-/* The run of ids from this profile on: the following new profiles whose ids count up. */
-static void next_run(struct adder *adder, uint32_t first)
-{
-	const struct batch_profile *profiles = adder->batch->profiles;
-	uint32_t number = report_number(profiles[first].id);
-
-	adder->run = (struct report_run){.tenant = adder->batch->tenant, .first = number};
-	memcpy(adder->run.prefix, profiles[first].id, sizeof adder->run.prefix);
-	for (uint32_t i = first; i < adder->batch->profile_count && !adder->is_repeated[i]; i++) {
-		if (memcmp(profiles[i].id, adder->run.prefix, sizeof adder->run.prefix) ||
-		    report_number(profiles[i].id) != number + adder->run.count)
-			break;
-		adder->run.count++;
-	}
-}
-
-static bool in_run(const struct adder *adder, const struct batch_profile *profile)
-{
-	return adder->run.count &&
-	       !memcmp(profile->id, adder->run.prefix, sizeof adder->run.prefix) &&
-	       report_number(profile->id) - adder->run.first < adder->run.count;
-}
-
-/* Every id goes to the window, with the number of the group that will have it. False: no memory. */
-static bool remember_runs(struct adder *adder)
-{
-	const struct sample_batch *batch = adder->batch;
-
-	adder->run.count = 0;
-	for (uint32_t i = 0; i < batch->profile_count; i++) {
-		if (adder->is_repeated[i] || !has_id(&batch->profiles[i]) ||
-		    in_run(adder, &batch->profiles[i]))
-			continue;
-		next_run(adder, i);
-		adder->run.group = adder->store->group->number;
-		if (!report_window_add(&adder->store->window, &adder->run))
-			return false;
-	}
-	return true;
-}
-
 /* --- entries --- */
 
 /* Where the dictionary will be asked for a sample's stack: a large table is in no cache. */
@@ -337,17 +243,16 @@ static void add_moments(struct adder *adder, struct catalog *catalog,
 			const struct batch_profile *profile, struct buffer *moments)
 {
 	const struct sample_batch *batch = adder->batch;
-	int64_t start_ms = profile->time_ms / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS -
-			   MOMENT_BEFORE_MS;
+	int64_t from_ms = moments_from_ms(profile->time_ms);
 
 	for (uint32_t i = 0; i < profile->sample_count; i++) {
 		const struct batch_sample *sample = &batch->samples[profile->first_sample + i];
 		struct moment moment = {0};
 
 		for (uint32_t k = 0; k < sample->time_count; k++) {
-			int64_t time_ms = (int64_t)(batch->times[sample->first_time + k] / 1000000);
+			struct moment_time time;
 
-			if (time_ms < start_ms || time_ms >= start_ms + MOMENT_SPAN_MS) {
+			if (!moment_time_get(batch, sample, k, from_ms, &time)) {
 				adder->times_refused++;
 				continue;
 			}
@@ -356,9 +261,8 @@ static void add_moments(struct adder *adder, struct catalog *catalog,
 				moment.stack = catalog_add_stack(catalog, &adder->translation,
 								 sample->stack);
 			}
-			moment.time_ms = (uint32_t)(time_ms - start_ms);
-			moment.value = sample->value / sample->time_count +
-				       (k < sample->value % sample->time_count);
+			moment.time_ms = (uint32_t)(time.time_ms - from_ms);
+			moment.value = time.value;
 			moment_encode_raw(&moment, moments);
 		}
 	}
@@ -392,11 +296,11 @@ static void add_note(struct adder *adder, struct catalog *catalog,
 		.type = type,
 		.bucket = bucket_of(profile->time_ms),
 		.host = catalog_add_string(catalog,
-					   share_host(&adder->batch->series[profile->series])),
+					   series_host(&adder->batch->series[profile->series])),
 		.reason = catalog_add_string(catalog,
 					     (struct text){reason, (uint32_t)strlen(reason)}),
 		.is_counted = profile->is_counted || !is_lost,
-		.has_id = has_id(profile),
+		.has_id = profile_has_id(profile),
 		.id_number = report_number(profile->id),
 		.samples = samples,
 	};
@@ -417,28 +321,17 @@ static uint64_t samples_of(const struct adder *adder, const struct batch_profile
 static void refuse_profile(struct adder *adder, struct catalog *catalog,
 			   const struct batch_profile *profile, uint32_t type)
 {
-	struct batch_refusals *told = adder->batch->refusals;
 	uint64_t samples = samples_of(adder, profile);
 
 	add_note(adder, catalog, profile, type, "series_limit", samples, true);
 	adder->refused++;
 	adder->refused_samples += samples;
-	if (told && !told->profiles++)
-		snprintf(told->sentence, sizeof told->sentence,
-			 "the limit of %u series a day is reached (--series-limit): profiles of "
-			 "series that are new today are not stored",
-			 adder->store->series_max);
-}
-
-static uint8_t *place_of(struct sqlite_samples *store, const uint8_t id[16])
-{
-	return store->untimely[hash_bytes(id, 16, 0) % UNTIMELY_KEPT];
+	series_limit_tell(adder->batch->refusals, adder->store->series_max);
 }
 
 /* Counted as lost when it came: the day of its own time may be gone. */
 static void add_untimely(struct adder *adder, const struct batch_untimely *untimely)
 {
-	static const uint8_t none[16];
 	uint32_t number = day_of(untimely->received_ms);
 	int type = profile_type_find(untimely->type, strlen(untimely->type));
 	struct text reason = {untimely->reason, (uint32_t)strlen(untimely->reason)};
@@ -447,13 +340,12 @@ static void add_untimely(struct adder *adder, const struct batch_untimely *untim
 				       .samples = untimely->samples};
 	struct catalog *catalog;
 
-	if (type < 0 || (memcmp(untimely->id, none, sizeof none) &&
-			 !memcmp(place_of(adder->store, untimely->id), untimely->id, 16)))
+	if (type < 0 || untimely_ids_have(&adder->store->untimely, untimely))
 		return;
 	catalog = take_day(adder, number)->catalog;
 	entry.type = (uint32_t)type;
 	entry.host = catalog_add_string(catalog,
-					share_host(&adder->batch->series[untimely->series]));
+					series_host(&adder->batch->series[untimely->series]));
 	entry.reason = catalog_add_string(catalog, reason);
 	set_day(adder, number);
 	set_second(adder, untimely->received_ms);
@@ -502,7 +394,7 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	struct record_profile entry = {.tenant = batch->tenant,
 				       .bucket = bucket_of(profile->time_ms),
 				       .is_counted = profile->is_counted,
-				       .has_id = has_id(profile)};
+				       .has_id = profile_has_id(profile)};
 	uint32_t *series = &adder->series[profile->series];
 	uint64_t overflowed = adder->overflowed;
 	int type = profile_type_find(profile->type, strlen(profile->type));
@@ -510,7 +402,7 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	if (type < 0)
 		return error_set(err, ERROR_LIMIT, "'%s' is not a profile type", profile->type);
 	set_second(adder, profile->time_ms);
-	share_begin(&adder->share, share_host(&batch->series[profile->series]));
+	share_begin(&adder->share, series_host(&batch->series[profile->series]));
 	if (!*series)
 		*series = share_take_series(adder->store, day, batch->tenant,
 					    &batch->series[profile->series],
@@ -518,8 +410,8 @@ static bool add_profile(struct adder *adder, struct day *day, uint32_t number, s
 	entry.type = (uint32_t)type;
 	entry.series = *series;
 	entry.id_number = report_number(profile->id);
-	if (entry.has_id && !in_run(adder, profile)) {
-		next_run(adder, number);
+	if (entry.has_id && !report_run_has(&adder->run, profile)) {
+		adder->run = repeats_run(&adder->repeats, number);
 		record_add_ids(adder->body, &adder->store->scratch, &adder->run);
 	}
 	if (!*series) {
@@ -549,7 +441,7 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		.acknowledged = counters->acknowledged_seq,
 		.taken = counters->taken,
 		.idle = counters->idle,
-		.own_samples = adder->own_samples,
+		.own_samples = adder->repeats.new_samples,
 		.end_ms = counters->time_ms + counters->duration_ms,
 		.received_ms = counters->received_ms,
 		.sent_ms = counters->sent_ms,
@@ -623,32 +515,38 @@ fail:
 	return error_set(err, ERROR_BUSY, "too much is waiting to be written");
 }
 
-/* Until a fold is through, a record is in the journal, in the file and in the file's log. */
-static bool is_disk_full(const struct sqlite_samples *store)
+static bool is_overloaded(const struct sqlite_samples *store, struct error *err)
 {
-	uint64_t left = store->disk_left_bytes, reserve = store->max_disk_bytes / 16;
+	struct error is_short = {0};
 
-	return left != UINT64_MAX && store->counters.disk_bytes &&
-	       left < reserve + 3 * (uint64_t)store_memory_bytes(store);
+	if (store->is_short)
+		store_set_short(&is_short);
+	return store_is_overloaded(
+		&(struct store_load){
+			.is_closing = store->is_closing,
+			.refused = &is_short,
+			.waiting = store->group->bytes.length,
+			.most_waiting = GROUP_BYTES_MAX,
+			.waiting_for = "to be written",
+			.max_disk = store->max_disk_bytes,
+			.disk_left = store->disk_left_bytes,
+			.disk = store->counters.disk_bytes,
+			.unfolded = store_memory_bytes(store),
+			.most_unfolded = MEMORY_BYTES_MAX,
+			.fold_error = &store->fold_error,
+		},
+		err);
 }
 
-static bool is_overloaded(struct sqlite_samples *store, struct error *err)
+/* Which of the profiles are to be added. */
+static bool find_new(struct adder *adder, struct error *err)
 {
-	if (store->is_closing)
-		return !error_set(err, ERROR_BUSY, "the store is closing");
-	if (store->group->bytes.length > GROUP_BYTES_MAX)
-		return !error_set(err, ERROR_BUSY, "too much is waiting to be written");
-	if (store->is_short)
-		return !store_set_short(err);
-	if (store->max_disk_bytes && is_disk_full(store))
-		return !error_set(err, ERROR_BUSY,
-				  "--max-disk is reached, and nothing older is left to be deleted");
-	if (store_memory_bytes(store) <= MEMORY_BYTES_MAX)
+	const struct sqlite_samples *store = adder->store;
+
+	if (!repeats_find(&adder->repeats, &store->window, store->committed, err))
 		return false;
-	if (store->fold_error.kind)
-		return !error_set(err, ERROR_SYSTEM, "samples cannot be written: %s",
-				  store->fold_error.message);
-	return !error_set(err, ERROR_BUSY, "too much is waiting to be folded");
+	memcpy(adder->is_done, adder->repeats.is_repeated, adder->batch->profile_count);
+	return true;
 }
 
 static bool add_locked(struct adder *adder, samples_done_fn *done, void *context, struct error *err)
@@ -657,7 +555,7 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 	uint32_t items = batch->profile_count + batch->counters_count;
 	struct sqlite_samples *store = adder->store;
 
-	if (is_overloaded(store, err) || !find_repeated(adder, err))
+	if (is_overloaded(store, err) || !find_new(adder, err))
 		return false;
 	buffer_clear(adder->body);
 	buffer_clear(adder->entry);
@@ -675,12 +573,12 @@ static bool add_locked(struct adder *adder, samples_done_fn *done, void *context
 			return error_set(err, ERROR_MEMORY, "no memory to record a report");
 	if (!log_batch(adder, err))
 		return false;
-	if (!remember_runs(adder) || !group_add_pending(store->group, done, context))
+	if (!repeats_remember(&adder->repeats, &store->window, store->group->number) ||
+	    !pending_reports_add(&store->group->pending, done, context))
 		return error_set(err, ERROR_MEMORY, "no memory to record a report");
-	for (uint32_t i = 0; i < batch->untimely_count; i++)
-		memcpy(place_of(store, batch->untimely[i].id), batch->untimely[i].id, 16);
+	untimely_ids_note(&store->untimely, batch);
 	store->counters.reports++;
-	store->counters.duplicates += adder->duplicates;
+	store->counters.duplicates += adder->repeats.count;
 	store->counters.series_refused_profiles += adder->refused;
 	store->counters.series_refused_samples += adder->refused_samples;
 	store->counters.series_folded_profiles += adder->folded;
@@ -733,7 +631,7 @@ bool sqlite_samples_add(struct samples_store *base, const struct sample_batch *b
 		tell_folded(&adder);
 	}
 	if (duplicates)
-		*duplicates = adder.duplicates;
+		*duplicates = adder.repeats.count;
 	adder_release(&adder);
 	if (!ok && err)
 		*err = why;

@@ -36,7 +36,7 @@ void group_free(struct group *group)
 	buffer_release(&group->bytes);
 	free(group->days);
 	free(group->records);
-	free(group->pending);
+	pending_reports_release(&group->pending);
 	free(group);
 }
 
@@ -68,15 +68,6 @@ bool group_add_record(struct group *group, const struct buffer *record)
 		return false;
 	}
 	group->record_count++;
-	return true;
-}
-
-bool group_add_pending(struct group *group, samples_done_fn *done, void *context)
-{
-	if (!grow((void **)&group->pending, group->pending_count, &group->pending_capacity,
-		  sizeof *group->pending))
-		return false;
-	group->pending[group->pending_count++] = (struct pending_done){done, context};
 	return true;
 }
 
@@ -646,13 +637,6 @@ static struct group *fail_group(struct sqlite_samples *store)
 	return also;
 }
 
-static void call_done(const struct group *group, bool accepted, const struct error *err)
-{
-	for (uint32_t i = 0; group && i < group->pending_count; i++)
-		if (group->pending[i].done)
-			group->pending[i].done(group->pending[i].context, accepted, err);
-}
-
 static void commit_group(struct sqlite_samples *store, struct group *group)
 {
 	uint64_t *ends = calloc(group->record_count + 1, sizeof *ends);
@@ -666,15 +650,16 @@ static void commit_group(struct sqlite_samples *store, struct group *group)
 	} else {
 		if (!ends)
 			error_set(&err, ERROR_MEMORY, "no memory to write the journal");
-		log_fault_write(&store->not_stored, group->pending_count, LOG_ERROR,
+		log_fault_write(&store->not_stored, group->pending.count, LOG_ERROR,
 				"reports not stored", "reports=%u reason=\"%s\"",
-				group->pending_count, err.message);
+				group->pending.count, err.message);
 		also = fail_group(store);
 	}
 	leave_days(store, group);
 	leave_days(store, also);
-	call_done(group, ok, ok ? NULL : &err);
-	call_done(also, false, &err);
+	pending_reports_answer(&group->pending, ok, ok ? NULL : &err);
+	if (also)
+		pending_reports_answer(&also->pending, false, &err);
 	group_free(also);
 	group_free(group);
 	free(ends);
@@ -700,7 +685,7 @@ static void wait_for_company(struct sqlite_samples *store, int64_t waited_us)
 		usleep(GROUP_WINDOW_US);
 		before = count ? count : 1;
 		pthread_mutex_lock(&store->lock);
-		count = store->group->pending_count;
+		count = store->group->pending.count;
 		is_enough = store->is_closing || store->group->bytes.length >= GROUP_BYTES_FULL;
 		pthread_mutex_unlock(&store->lock);
 		if (is_enough || count == before)
@@ -719,11 +704,11 @@ void *store_commit_thread(void *context)
 
 		pthread_mutex_lock(&store->lock);
 		/* What came while a slow disk wrote the group before has waited already. */
-		if (!store->group->pending_count)
+		if (!store->group->pending.count)
 			busy_us = 0;
-		while (!store->group->pending_count && !store->is_closing)
+		while (!store->group->pending.count && !store->is_closing)
 			pthread_cond_wait(&store->commit_wake, &store->lock);
-		has_work = store->group->pending_count;
+		has_work = store->group->pending.count;
 		is_closing = store->is_closing;
 		pthread_mutex_unlock(&store->lock);
 		if (!has_work)

@@ -3,14 +3,7 @@
 
 #include <string.h>
 
-struct text share_host(const struct batch_series *series)
-{
-	for (uint32_t i = 0; i < series->label_count; i++)
-		if (series->labels[i].name.length == 4 &&
-		    !memcmp(series->labels[i].name.at, "host", 4))
-			return series->labels[i].value;
-	return (struct text){"", 0};
-}
+#include "symbol-server/store/rules/series_limit.h"
 
 /* --- series --- */
 
@@ -37,49 +30,38 @@ static void count_series(struct catalog *catalog, uint32_t tenant)
 }
 
 /* Exactly only when there may be too many of them. */
-static bool may_add_series(struct catalog *catalog, uint32_t tenant, uint32_t limit,
-			   const struct batch_series *series)
-{
-	if (catalog->is_closed)
-		return false;
-	if (shares_are_free(catalog->items[CATALOG_SERIES].count - 1, limit))
-		return true;
-	count_series(catalog, tenant);
-	return share_allows(sender_shares_used(&catalog->series_counted.hosts,
-					       catalog_find_string(catalog, share_host(series))),
-			    catalog->series_counted.series, limit);
-}
-
-static uint32_t take_other(struct catalog *catalog, uint32_t tenant, uint32_t limit,
-			   const struct batch_series *series)
-{
-	struct batch_label labels[] = {{{"host", 4}, share_host(series), false},
-				       {{"process", 7}, {"other", 5}, false},
-				       {{"service", 7}, {"other", 5}, false}};
-	bool has_host = labels[0].value.length;
-	struct batch_series other = {has_host ? labels : labels + 1, has_host ? 3 : 2};
-	uint32_t known = catalog_find_series(catalog, tenant, &other);
-
-	count_series(catalog, tenant);
-	if (known || catalog->series_counted.series > limit + limit / 4)
-		return known;
-	return catalog_add_series(catalog, tenant, &other);
-}
-
 uint32_t share_take_series(struct sqlite_samples *store, struct day *day, uint32_t tenant,
 			   const struct batch_series *series, bool *is_other)
 {
 	struct catalog *catalog = day->catalog;
-	uint32_t number;
+	struct text host = series_host(series);
+	struct other_series other;
+	uint32_t number, other_number;
+	enum series_verdict verdict;
 
 	*is_other = false;
-	if (may_add_series(catalog, tenant, store->series_max, series))
+	if (!catalog->is_closed &&
+	    shares_are_free(catalog->items[CATALOG_SERIES].count - 1, store->series_max))
 		return catalog_add_series(catalog, tenant, series);
+	count_series(catalog, tenant);
+	other_series_init(&other, host);
 	number = catalog_find_series(catalog, tenant, series);
-	if (number)
-		return number;
-	*is_other = true;
-	return take_other(catalog, tenant, store->series_max, series);
+	other_number = catalog_find_series(catalog, tenant, &other.series);
+	verdict = series_limit_judge(&(struct series_asked){
+		.is_known = number,
+		.is_closed = catalog->is_closed,
+		.is_other_known = other_number,
+		.host = sender_shares_used(&catalog->series_counted.hosts,
+					   catalog_find_string(catalog, host)),
+		.all = catalog->series_counted.series,
+		.most = store->series_max,
+	});
+	*is_other = verdict != SERIES_OWN;
+	if (verdict == SERIES_OWN)
+		return number ? number : catalog_add_series(catalog, tenant, series);
+	if (verdict == SERIES_REFUSED || other_number)
+		return other_number;
+	return catalog_add_series(catalog, tenant, &other.series);
 }
 
 /* --- memory of dictionaries --- */

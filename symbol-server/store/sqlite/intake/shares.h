@@ -13,8 +13,6 @@
 uint32_t share_take_series(struct sqlite_samples *store, struct day *day, uint32_t tenant,
 			   const struct batch_series *series, bool *is_other);
 
-struct text share_host(const struct batch_series *series);
-
 /* Of the sender whose profiles are being added to one day. */
 struct dictionary_share {
 	struct sqlite_samples *store;

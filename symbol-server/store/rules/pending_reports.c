@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbol-server/store/rules/pending_reports.h"
+
+#include <stdlib.h>
+
+bool pending_reports_add(struct pending_reports *pending, samples_done_fn *done, void *context)
+{
+	if (pending->count == pending->room) {
+		uint32_t larger = pending->room ? pending->room * 2 : 16;
+		void *copy = realloc(pending->list, larger * sizeof *pending->list);
+
+		if (!copy)
+			return false;
+		pending->list = copy;
+		pending->room = larger;
+	}
+	pending->list[pending->count++] = (struct pending_report){done, context};
+	return true;
+}
+
+void pending_reports_answer(const struct pending_reports *pending, bool is_accepted,
+			    const struct error *err)
+{
+	for (uint32_t i = 0; i < pending->count; i++)
+		if (pending->list[i].done)
+			pending->list[i].done(pending->list[i].context, is_accepted, err);
+}
+
+void pending_reports_release(struct pending_reports *pending)
+{
+	free(pending->list);
+	*pending = (struct pending_reports){0};
+}
