@@ -320,38 +320,32 @@ bool sandbox_enter(const struct sandbox_limits *limits, struct error *err)
 
 /* --- one thread --- */
 
-/* What HTTP and TLS, the resolver of names and its modules, locks, clocks and logs need. */
+/* What sockets to a process of ours, reading files, locks, clocks and logs need. */
 static const int allowed_to_thread[] = {
-	SCMP_SYS(read),           SCMP_SYS(readv),
-	SCMP_SYS(pread64),        SCMP_SYS(write),
-	SCMP_SYS(writev),         SCMP_SYS(lseek),
-	SCMP_SYS(fstat),          SCMP_SYS(newfstatat),
-	SCMP_SYS(stat),           SCMP_SYS(lstat),
-	SCMP_SYS(statx),          SCMP_SYS(access),
-	SCMP_SYS(faccessat),      SCMP_SYS(faccessat2),
-	SCMP_SYS(readlink),       SCMP_SYS(readlinkat),
-	SCMP_SYS(getdents64),     SCMP_SYS(close),
-	SCMP_SYS(fcntl),          SCMP_SYS(munmap),
-	SCMP_SYS(mremap),         SCMP_SYS(brk),
-	SCMP_SYS(madvise),        SCMP_SYS(futex),
-	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction),
-	SCMP_SYS(rt_sigreturn),   SCMP_SYS(sigaltstack),
-	SCMP_SYS(clock_gettime),  SCMP_SYS(clock_getres),
-	SCMP_SYS(gettimeofday),   SCMP_SYS(clock_nanosleep),
-	SCMP_SYS(nanosleep),      SCMP_SYS(restart_syscall),
-	SCMP_SYS(getpid),         SCMP_SYS(gettid),
-	SCMP_SYS(getuid),         SCMP_SYS(geteuid),
-	SCMP_SYS(getgid),         SCMP_SYS(getegid),
-	SCMP_SYS(uname),          SCMP_SYS(sched_yield),
-	SCMP_SYS(getrandom),      SCMP_SYS(poll),
-	SCMP_SYS(ppoll),          SCMP_SYS(socket),
-	SCMP_SYS(connect),        SCMP_SYS(bind),
-	SCMP_SYS(getsockname),    SCMP_SYS(getpeername),
-	SCMP_SYS(setsockopt),     SCMP_SYS(getsockopt),
-	SCMP_SYS(sendto),         SCMP_SYS(recvfrom),
-	SCMP_SYS(sendmsg),        SCMP_SYS(recvmsg),
-	SCMP_SYS(sendmmsg),       SCMP_SYS(recvmmsg),
-	SCMP_SYS(shutdown),       SCMP_SYS(exit),
+	SCMP_SYS(read),         SCMP_SYS(readv),
+	SCMP_SYS(pread64),      SCMP_SYS(write),
+	SCMP_SYS(writev),       SCMP_SYS(lseek),
+	SCMP_SYS(fstat),        SCMP_SYS(newfstatat),
+	SCMP_SYS(stat),         SCMP_SYS(lstat),
+	SCMP_SYS(statx),        SCMP_SYS(access),
+	SCMP_SYS(faccessat),    SCMP_SYS(faccessat2),
+	SCMP_SYS(close),        SCMP_SYS(fcntl),
+	SCMP_SYS(munmap),       SCMP_SYS(mremap),
+	SCMP_SYS(brk),          SCMP_SYS(madvise),
+	SCMP_SYS(futex),        SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(sigaltstack),  SCMP_SYS(clock_gettime),
+	SCMP_SYS(gettimeofday), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep),    SCMP_SYS(restart_syscall),
+	SCMP_SYS(getpid),       SCMP_SYS(gettid),
+	SCMP_SYS(getuid),       SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),       SCMP_SYS(getegid),
+	SCMP_SYS(uname),        SCMP_SYS(sched_yield),
+	SCMP_SYS(getrandom),    SCMP_SYS(poll),
+	SCMP_SYS(ppoll),        SCMP_SYS(socketpair),
+	SCMP_SYS(setsockopt),   SCMP_SYS(sendto),
+	SCMP_SYS(sendmsg),      SCMP_SYS(recvfrom),
+	SCMP_SYS(recvmsg),      SCMP_SYS(exit),
 	SCMP_SYS(exit_group),
 };
 
@@ -441,20 +435,13 @@ static int add_thread_rules(scmp_filter_ctx filter, bool writes)
 		rc = seccomp_rule_add(
 			filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
 			SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-	/* The resolver's modules are loaded: memory to run, but none that can be written. */
+	/* Memory, but never memory to run. */
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	if (!rc)
-		rc = seccomp_rule_add(
-			filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC));
-	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
 				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-				      SCMP_A1(SCMP_CMP_EQ, FIONREAD));
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
 				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));

@@ -36,15 +36,14 @@ struct sandbox_thread {
 	const char *reads;        /* a file beside the system's that it reads, NULL: none */
 };
 
-/* For the calling thread alone, for good: no capabilities, no_new_privs, a filter that allows the
- * network, memory, reading files and, in one folder, making them; the rest answers EPERM: other
- * programs and processes, signals, BPF, namespaces, limits and priorities. From Linux 5.13 on only
- * the system's files (/etc, /usr, /lib, /run) and the folder of the one named can be read,
- * and only those of the one folder be written; before that, a thread with such a folder can write
- * what its user may write.
- * What it does not do: the thread keeps its user and shares its memory and descriptors with the
- * process. A hijacked thread can still write over what others will do; it cannot ask the kernel for
- * it by itself. */
+/* For the calling thread alone, for good: no capabilities, no_new_privs, a filter that allows pairs
+ * of sockets, memory, reading files and, in one folder, making them; the rest answers EPERM: the
+ * network, other programs and processes, signals, BPF, namespaces, limits and priorities. From
+ * Linux 5.13 on only the system's files (/etc, /usr, /lib, /run) and the folder of the one named
+ * can be read, and only those of the one folder be written; before that, a thread with such a
+ * folder can write what its user may write. What it does not do: the thread keeps its user and
+ * shares its memory and descriptors with the process. A hijacked thread can still write over what
+ * others will do; it cannot ask the kernel for it by itself. */
 bool sandbox_enter_thread(const struct sandbox_thread *may, struct error *err);
 
 #endif

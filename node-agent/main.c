@@ -20,6 +20,7 @@
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/ship/network.h"
 #include "node-agent/status/agent_facts.h"
 #include "node-agent/file_parser/file_parser.h"
 
@@ -353,8 +354,10 @@ int main(int argc, char **argv)
 		child = file_parser_main(argc, argv);
 	if (child < 0)
 		child = stranger_reader_main(argc, argv);
+	if (child < 0)
+		child = network_main(argc, argv);
 	if (child >= 0)
-		return child; /* one that loads the BPF programs, parses files or reads memory */
+		return child; /* one that loads BPF programs, parses files, reads memory, or sends */
 	switch (agent_options_read(argc, argv, &options, &err)) {
 	case OPTIONS_DONE:
 		return EXIT_SUCCESS;

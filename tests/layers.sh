@@ -56,7 +56,7 @@ libiberty/ demangle.h ansidecl.h           symbol-server/symbolize/demangle
 re2/                                       symbol-server/query/pattern
 seccomp.h seccomp-syscalls.h                                common/sandbox
 nettle/                                    common/file_hash
-openssl/                                   node-agent/ship/
+openssl/                                   node-agent/ship/tls
 '
 
 # bpf/ goes in one direction: a header may include those that stand before it, records (read by both sides),
@@ -282,7 +282,8 @@ self_test() {
 	expect_found symbol-server/http/planted.c '#include "http_server.h"'
 	expect_found symbol-server/ingest/planted.c '#include "schema/wire/profiles.pb-c.h"'
 	expect_free node-agent/main.c '#include "node-agent/capture/capture.h"'
-	expect_free node-agent/ship/planted.c '#include <openssl/ssl.h>'
+	expect_free node-agent/ship/tls_planted.c '#include <openssl/ssl.h>'
+	expect_found node-agent/ship/planted.c '#include <openssl/ssl.h>'
 	expect_free node-agent/ship/planted.c '#include "node-agent/ship/ship.h"'
 	expect_free node-agent/kernel/planted.c '#include "bpf/sample_cpu.skel.h"'
 	expect_free symbol-server/store/sqlite/planted.c '#include <sqlite3.h>'

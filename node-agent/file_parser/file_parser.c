@@ -134,7 +134,7 @@ static bool start_child(struct file_parser *parser, int64_t now_ms)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return false;
 	setsockopt(sockets[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	failure = own_child_start(FILE_PARSER_NAME, sockets[1], &parser->child);
+	failure = own_child_start(FILE_PARSER_NAME, sockets[1], NULL, &parser->child);
 	close(sockets[1]);
 	if (failure) {
 		close(sockets[0]);

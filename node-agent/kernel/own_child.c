@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/kernel/own_child.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/self_path.h"
 
-int own_child_start(const char *name, int socket, pid_t *child)
+int own_child_start(const char *name, int socket, char **environment, pid_t *child)
 {
 	char own_name[32], path[PATH_MAX];
-	char *arguments[] = {own_name, NULL}, *environment[] = {NULL};
+	char *arguments[] = {own_name, NULL}, *none_of_it[] = {NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;
@@ -34,7 +37,7 @@ int own_child_start(const char *name, int socket, pid_t *child)
 		failure = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (!failure)
 		failure = posix_spawn(child, self_path(path, sizeof path), &actions, &attributes,
-				      arguments, environment);
+				      arguments, environment ? environment : none_of_it);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return failure;
@@ -57,4 +60,54 @@ bool own_child_sleeps(pid_t child)
 	text[length > 0 ? length : 0] = '\0';
 	name_end = strrchr(text, ')');
 	return !name_end || name_end[1] != ' ' || name_end[2] != 'R';
+}
+
+/* --- messages --- */
+
+union one_descriptor {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+bool own_child_send(int socket, int fd)
+{
+	char byte = 0;
+	struct iovec data = {&byte, sizeof byte};
+	union one_descriptor control = {0};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+	ssize_t sent;
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd),
+						  .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS};
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+	}
+	do
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent == sizeof byte;
+}
+
+int own_child_receive(int socket, int *fd)
+{
+	char byte;
+	struct iovec data = {&byte, sizeof byte};
+	union one_descriptor control = {0};
+	struct msghdr message = {.msg_iov = &data,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof control};
+	ssize_t got;
+
+	*fd = -1;
+	do
+		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got > 0 && CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS &&
+	    control.header.cmsg_len == CMSG_LEN(sizeof *fd))
+		memcpy(fd, CMSG_DATA(&control.header), sizeof *fd);
+	return got > 0 ? 1 : (int)got;
 }

@@ -108,7 +108,7 @@ static bool share_room(void)
 	if (shared >= 0 && !ftruncate(shared, sizeof *reader.room))
 		room = mmap(NULL, sizeof *reader.room, PROT_READ | PROT_WRITE, MAP_SHARED, shared,
 			    0);
-	ok = room != MAP_FAILED && stranger_send(reader.socket, shared);
+	ok = room != MAP_FAILED && own_child_send(reader.socket, shared);
 	if (shared >= 0)
 		close(shared);
 	if (room != MAP_FAILED)
@@ -124,7 +124,7 @@ static bool start(struct error *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return error_set_system(err, errno, "a socket for the reader of strangers");
 	setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof deadline);
-	failure = own_child_start(STRANGER_READER_NAME, sockets[1], &reader.child);
+	failure = own_child_start(STRANGER_READER_NAME, sockets[1], NULL, &reader.child);
 	close(sockets[1]);
 	if (failure) {
 		close(sockets[0]);
@@ -334,7 +334,7 @@ static bool wait_for_answer(const struct subject *of, int64_t began, int *answer
 	int got;
 
 	do {
-		got = stranger_receive(reader.socket, answer);
+		got = own_child_receive(reader.socket, answer);
 		is_late = got < 0 && errno == EAGAIN;
 	} while (is_late && monotonic_ms() - began < RUNS_MOST_MS && !is_held());
 	if (got == 1)
@@ -378,7 +378,7 @@ static bool ask(const struct subject *of, enum stranger_question question, int f
 		return true;
 	}
 	hung = reader.counters.hung;
-	if (stranger_send(reader.socket, fd) && wait_for_answer(of, began, answer))
+	if (own_child_send(reader.socket, fd) && wait_for_answer(of, began, answer))
 		return true;
 	if (hung == reader.counters.hung) { /* it has ended */
 		reader.counters.died++;

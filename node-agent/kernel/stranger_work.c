@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -180,56 +179,6 @@ int stranger_work(struct stranger_room *room, int fd)
 	return -1;
 }
 
-/* --- messages --- */
-
-union control {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
-bool stranger_send(int socket, int fd)
-{
-	char byte = 0;
-	struct iovec data = {&byte, sizeof byte};
-	union control control = {0};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-	ssize_t sent;
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-		control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd),
-						  .cmsg_level = SOL_SOCKET,
-						  .cmsg_type = SCM_RIGHTS};
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-	}
-	do
-		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent == sizeof byte;
-}
-
-int stranger_receive(int socket, int *fd)
-{
-	char byte;
-	struct iovec data = {&byte, sizeof byte};
-	union control control = {0};
-	struct msghdr message = {.msg_iov = &data,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof control};
-	ssize_t got;
-
-	*fd = -1;
-	do
-		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
-	if (got > 0 && CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS &&
-	    control.header.cmsg_len == CMSG_LEN(sizeof *fd))
-		memcpy(fd, CMSG_DATA(&control.header), sizeof *fd);
-	return got > 0 ? 1 : (int)got;
-}
-
 /* --- the child --- */
 
 /* Of what root may, only reading: of processes, of files, of what processes have mapped (which
@@ -262,7 +211,7 @@ static struct stranger_room *enter(void)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	close_range(OWN_CHILD_SOCKET + 1, ~0U, 0);
 	keep_few_capabilities();
-	if (stranger_receive(OWN_CHILD_SOCKET, &shared) == 1 && shared >= 0)
+	if (own_child_receive(OWN_CHILD_SOCKET, &shared) == 1 && shared >= 0)
 		room = mmap(NULL, sizeof *room, PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
 	if (shared >= 0)
 		close(shared);
@@ -277,10 +226,10 @@ int stranger_reader_main(int argc, char **argv)
 	if (argc != 1 || strcmp(argv[0], STRANGER_READER_NAME) != 0)
 		return -1;
 	room = enter();
-	while (room && stranger_receive(OWN_CHILD_SOCKET, &fd) == 1) {
+	while (room && own_child_receive(OWN_CHILD_SOCKET, &fd) == 1) {
 		answer = stranger_work(room, fd);
 		room->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-		if (!stranger_send(OWN_CHILD_SOCKET, answer))
+		if (!own_child_send(OWN_CHILD_SOCKET, answer))
 			break;
 		if (fd >= 0)
 			close(fd);

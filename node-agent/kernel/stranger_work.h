@@ -53,9 +53,4 @@ uint32_t stranger_pid(int directory);
 /* Answers in room. Returns a descriptor that is part of the answer, or −1. fd is the caller's. */
 int stranger_work(struct stranger_room *room, int fd);
 
-/* One message with at most one descriptor. */
-bool stranger_send(int socket, int fd);
-/* 1: there was one; 0: its end; −1: errno. *fd: −1 without one. */
-int stranger_receive(int socket, int *fd);
-
 #endif

@@ -83,6 +83,7 @@ static const struct counter counters[] = {
 	{LINE_samples, NULL, "ship.profiles_refused", {OF(shipped.profiles_refused)}, HOSTS_OWN},
 	{LINE_samples, NULL, "ship.modules_uploaded", {OF(shipped.modules_uploaded)}, HOSTS_OWN},
 	{LINE_samples, NULL, "ship.uploads_failed", {OF(shipped.uploads_failed)}, HOSTS_OWN},
+	{LINE_samples, NULL, "ship.network_restarts", {OF(shipped.network_restarts)}, HOSTS_OWN},
 	{LINE_samples, NULL, "clock.jumps", {OF(clock_jumps)}, .flags = IF_ANY},
 	{LINE_samples, NULL, "files.unnumbered", {OF(table.files_unnumbered)}, .flags = IF_ANY},
 	{LINE_samples, NULL, "processes.untold", {OF(samples.processes_untold)}, .flags = IF_ANY},

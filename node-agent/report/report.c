@@ -27,7 +27,7 @@ enum {
 	FILE_MAX = 256 << 20,
 	GZIP_LEVEL = 6,
 	TOLD_HASHES = 512,
-	METRICS_MAX = SHIP_COUNTERS_MAX + 16, /* beside a report's those that are the host's own */
+	METRICS_MAX = SHIP_COUNTERS_MAX + 17, /* beside a report's those that are the host's own */
 	METRICS_BYTES_MAX = 256 << 10,
 };
 

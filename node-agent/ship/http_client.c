@@ -8,12 +8,12 @@
 
 #include "node-agent/ship/connection.h"
 
-enum { SOURCE_STEP = 64 << 10, HEAD_ROOM = 8 << 10 };
+enum { HEAD_ROOM = 8 << 10 };
 
 struct http_client {
 	struct http_client_options options;
 	struct connection *connection; /* NULL: none, or not to be used again */
-	char *step;                    /* SOURCE_STEP bytes, made when a source is first sent */
+	char *step;  /* HTTP_SOURCE_STEP bytes, made when a source is first sent */
 	bool is_cut; /* the body was not sent to its end: the connection is out of step */
 };
 
@@ -44,7 +44,7 @@ void http_client_free(struct http_client *client)
 	free(client);
 }
 
-static uint64_t body_length(const struct http_request *request)
+uint64_t http_request_length(const struct http_request *request)
 {
 	return request->source ? request->source_length
 			       : request->pieces[0].length + request->pieces[1].length;
@@ -62,7 +62,7 @@ static bool write_head(struct http_client *client, const struct http_request *re
 		      request->method, url->prefix, request->path, url->authority,
 		      FARFLAME_VERSION);
 	buffer_printf(&head, "Content-Type: %s\r\nContent-Length: %" PRIu64 "\r\n",
-		      request->content_type, body_length(request));
+		      request->content_type, http_request_length(request));
 	if (request->content_encoding)
 		buffer_printf(&head, "Content-Encoding: %s\r\n", request->content_encoding);
 	if (request->bearer)
@@ -79,11 +79,11 @@ static bool write_head(struct http_client *client, const struct http_request *re
 static bool write_source(struct http_client *client, const struct http_request *request,
 			 const struct wait_limits *limits, struct error *err)
 {
-	if (!client->step && !(client->step = malloc(SOURCE_STEP)))
+	if (!client->step && !(client->step = malloc(HTTP_SOURCE_STEP)))
 		return error_set(err, ERROR_MEMORY, "no memory to send from");
 	for (uint64_t offset = 0; offset < request->source_length;) {
 		uint64_t left = request->source_length - offset;
-		size_t room = left < SOURCE_STEP ? (size_t)left : SOURCE_STEP;
+		size_t room = left < HTTP_SOURCE_STEP ? (size_t)left : HTTP_SOURCE_STEP;
 		int64_t got = request->source(request->context, offset, client->step, room);
 
 		if (got <= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small HTTP/1.1 client for one server: one request at a time, the connection kept between them,
- * bounded in bytes and in time. Proxies and redirects are not followed. */
+ * bounded in bytes and in time. Proxies and redirects are not followed. Runs in the process of the
+ * network (network.h). */
 #ifndef NODE_AGENT_SHIP_HTTP_CLIENT_H
 #define NODE_AGENT_SHIP_HTTP_CLIENT_H
 
@@ -37,6 +38,10 @@ struct http_request {
 	uint64_t source_length;
 	int64_t deadline_ms; /* of the whole exchange on monotonic_ms()'s clock; 0 = none */
 };
+
+enum { HTTP_SOURCE_STEP = 64 << 10 }; /* at most so much room */
+
+uint64_t http_request_length(const struct http_request *request);
 
 struct http_client;
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/ship/ship.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "common/gzip.h"
 #include "common/log.h"
 #include "common/otlp.h"
 #include "node-agent/ship/back_off.h"
-#include "node-agent/ship/http_client.h"
+#include "node-agent/ship/network.h"
 #include "node-agent/ship/report_queue.h"
 #include "node-agent/ship/spool.h"
 #include "node-agent/ship/thread.h"
@@ -33,13 +30,11 @@ enum server_state { SERVER_UNKNOWN, SERVER_THERE, SERVER_AWAY, SERVER_REFUSES };
 
 struct ship {
 	struct ship_options options;
-	struct url url;
-	struct tls_context *tls;
-	struct http_client *client;
+	struct network *network;
+	struct network_client *client;
 	struct token token;
 	struct uploader *uploader;
 	struct symbol_finder *finder; /* NULL: nothing has been asked */
-	int interrupt_fd;
 	struct thread thread;
 	struct log_fault dropped; /* reports, since the queue is full */
 
@@ -144,7 +139,7 @@ static bool post(struct ship *ship, const struct spool_report *report, struct ht
 		request.pieces[1] = (struct bytes){host_part.bytes, host_part.length};
 		request.deadline_ms = monotonic_ms() + REPORT_TIME_MS;
 		*sent = report->body.length + host_part.length;
-		ok = http_client_send(ship->client, &request, answer, err);
+		ok = network_client_send(ship->client, &request, answer, err);
 	}
 	buffer_release(&host_part);
 	return ok;
@@ -443,7 +438,7 @@ static void run(void *context)
 	thread_unlock(&ship->thread);
 }
 
-/* The thread is stuck, in the resolver most likely: what waits is kept all the same. */
+/* The thread is stuck, in a file most likely: what waits is kept all the same. */
 static void spool_instead(struct ship *ship)
 {
 	struct spool *spool = ship->spool;
@@ -490,23 +485,16 @@ static bool open_spool(struct ship *ship, struct error *err)
 
 static bool open_parts(struct ship *ship, struct error *err)
 {
-	struct http_client_options client = {.url = &ship->url,
-					     .timeout_ms = ship->options.timeout_ms};
+	const struct network_options network = {.server_url = ship->options.server_url,
+						.ca_file = ship->options.ca_file,
+						.timeout_ms = ship->options.timeout_ms};
 
-	if (!url_parse(ship->options.server_url, &ship->url, err))
-		return false;
 	if (!token_refresh(&ship->token, err)) {
 		err->kind = ERROR_OPTION;
 		return error_prefix(err, "--token-file");
 	}
-	if (ship->url.is_tls && !(ship->tls = tls_context_new(ship->options.ca_file, err)))
-		return false;
-	ship->interrupt_fd = eventfd(0, EFD_CLOEXEC);
-	if (ship->interrupt_fd < 0)
-		return error_set_system(err, errno, "eventfd");
-	client.tls = ship->tls;
-	client.interrupt_fd = ship->interrupt_fd;
-	ship->client = http_client_new(&client, err);
+	ship->network = network_start(&network, err);
+	ship->client = ship->network ? network_client_new(ship->network, err) : NULL;
 	return ship->client;
 }
 
@@ -520,10 +508,8 @@ static bool release(struct ship *ship)
 	thread_release(&ship->thread);
 	report_queue_release(&ship->queue);
 	spool_close(ship->spool);
-	http_client_free(ship->client);
-	tls_context_free(ship->tls);
-	if (ship->interrupt_fd >= 0)
-		close(ship->interrupt_fd);
+	network_client_free(ship->client);
+	network_free(ship->network);
 	free(ship);
 	return true;
 }
@@ -540,11 +526,10 @@ struct ship *ship_start(const struct ship_options *options, struct error *err)
 	}
 	ship->options = *options;
 	ship->token.path = options->token_file;
-	ship->interrupt_fd = -1;
 	report_queue_init(&ship->queue, options->queue_limit_bytes);
 	if (!open_parts(ship, err) || !open_spool(ship, err))
 		goto fail;
-	ship->uploader = uploader_start(&ship->options, &ship->url, ship->tls, err);
+	ship->uploader = uploader_start(&ship->options, ship->network, err);
 	if (!ship->uploader || !thread_start(&ship->thread, "ship", &rights, run, ship, err))
 		goto fail;
 	return ship;
@@ -557,6 +542,7 @@ void ship_submit(struct ship *ship, struct ship_report *report)
 {
 	uint64_t dropped;
 
+	network_keep(ship->network);
 	thread_lock(&ship->thread);
 	dropped = report_queue_add(&ship->queue, report);
 	ship->counters.samples_lost_queue += dropped;
@@ -575,13 +561,10 @@ void ship_module(struct ship *ship, struct ship_module *module)
 
 static bool start_finder(struct ship *ship)
 {
-	const struct symbol_finder_options options = {.url = &ship->url,
-						      .tls = ship->tls,
-						      .token_file = ship->options.token_file,
-						      .timeout_ms = ship->options.timeout_ms};
 	struct error err = {0};
 
-	if (!ship->finder && !(ship->finder = symbol_finder_start(&options, &err)))
+	if (!ship->finder &&
+	    !(ship->finder = symbol_finder_start(ship->network, ship->options.token_file, &err)))
 		log_warn("symbols are not asked for now", "why=\"%s\"", err.message);
 	return ship->finder;
 }
@@ -605,6 +588,7 @@ void ship_counters(struct ship *ship, struct ship_counters *out)
 	out->queue_reports = ship->queue.count;
 	thread_unlock(&ship->thread);
 	uploader_counters(ship->uploader, out);
+	out->network_restarts = network_restarts(ship->network);
 }
 
 /* Waits until nothing is left to send or the time is over. */
@@ -612,6 +596,7 @@ static void drain(struct ship *ship, int drain_ms)
 {
 	int64_t until_ms = monotonic_ms() + drain_ms;
 
+	network_keep(ship->network);
 	thread_lock(&ship->thread);
 	ship->drain_until_ms = until_ms;
 	thread_wake(&ship->thread);
@@ -631,7 +616,7 @@ uint64_t ship_stop(struct ship *ship, int drain_ms, struct ship_counters *counte
 	if (!ship)
 		return 0;
 	drain(ship, drain_ms);
-	eventfd_write(ship->interrupt_fd, 1);
+	network_interrupt(ship->network);
 	if (!thread_stop(&ship->thread, STOP_MS)) {
 		/* The process is about to end, and with it the thread. */
 		spool_instead(ship);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* To the server, in bounded memory: a queue of encoded reports, one thread that posts them with
- * back-off, announces new build-ids and uploads the files the server asks for.
+ * back-off, announces new build-ids and uploads the files the server asks for. Names, TLS and HTTP
+ * are a process' without rights (network.h).
  *
  * With a spool, what the server does not take at the first try goes to disk at once, and so does
  * everything behind it, until the server has taken it all: reports go out in the order in which
@@ -53,6 +54,7 @@ struct ship_counters { /* cumulative */
 	uint64_t modules_announced, modules_uploaded, upload_bytes, uploads_failed;
 	uint64_t upload_files_refused; /* kept here: who runs the program may not read them */
 	uint64_t modules_over_limit;   /* new ones not taken because too many are known */
+	uint64_t network_restarts;     /* of the process that speaks to the network */
 	uint64_t acknowledged_seq;
 	bool is_left_behind; /* of the last ones: ship_stop() says what it means */
 };
@@ -94,7 +96,8 @@ struct ship;
  * a token or certificate file or a spool's directory that cannot be used; ERROR_CONFLICT: another
  * agent has the spool. The server need not be there. */
 struct ship *ship_start(const struct ship_options *options, struct error *err);
-/* Takes the report's bytes. Never blocks; over the limit the oldest waiting report is dropped. */
+/* Takes the report's bytes. Never blocks; over the limit the oldest waiting report is dropped. Of
+ * the thread that started it: this is also when a process of the network that ended is replaced. */
 void ship_submit(struct ship *ship, struct ship_report *report);
 /* Takes the module; announced with the next post. Of an id that is known only the count of samples
  * is taken over. */

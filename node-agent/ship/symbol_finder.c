@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/ship/symbol_finder.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "common/log.h"
-#include "node-agent/ship/http_client.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/token.h"
 #include "node-agent/ship/verdict.h"
@@ -23,9 +19,8 @@ enum {
 enum asking { ASKING_NOTHING, ASKING, ASKING_DONE };
 
 struct symbol_finder {
-	struct http_client *client;
+	struct network_client *client;
 	struct token token;
-	int interrupt_fd;
 	struct thread thread;
 
 	/* --- under the lock --- */
@@ -92,7 +87,7 @@ static void ask(struct symbol_finder *finder)
 	request.deadline_ms = monotonic_ms() + ANSWER_TIME_MS;
 	if (make_path(finder, &path)) {
 		request.path = (const char *)path.bytes;
-		if (http_client_send(finder->client, &request, &answer, &err)) {
+		if (network_client_send(finder->client, &request, &answer, &err)) {
 			reply->retry_after_s = answer.retry_after_s;
 			reply->outcome = read_answer(finder, &answer, &err);
 		}
@@ -122,24 +117,19 @@ static void run(void *context)
 	thread_unlock(&finder->thread);
 }
 
-struct symbol_finder *symbol_finder_start(const struct symbol_finder_options *options,
+struct symbol_finder *symbol_finder_start(struct network *network, const char *token_file,
 					  struct error *err)
 {
 	struct symbol_finder *finder = calloc(1, sizeof *finder);
-	struct http_client_options client = {
-		.url = options->url, .tls = options->tls, .timeout_ms = options->timeout_ms};
-	const struct sandbox_thread rights = {.reads = options->token_file};
+	const struct sandbox_thread rights = {.reads = token_file};
 
 	if (!finder) {
 		error_set(err, ERROR_MEMORY, "no memory to ask for symbols");
 		return NULL;
 	}
-	finder->token.path = options->token_file;
-	finder->interrupt_fd = client.interrupt_fd = eventfd(0, EFD_CLOEXEC);
-	if (finder->interrupt_fd < 0)
-		error_set_system(err, errno, "eventfd");
-	else if ((finder->client = http_client_new(&client, err)) &&
-		 thread_start(&finder->thread, "symbols", &rights, run, finder, err))
+	finder->token.path = token_file;
+	finder->client = network_client_new(network, err);
+	if (finder->client && thread_start(&finder->thread, "symbols", &rights, run, finder, err))
 		return finder;
 	symbol_finder_stop(finder);
 	return NULL;
@@ -181,14 +171,10 @@ bool symbol_finder_stop(struct symbol_finder *finder)
 {
 	if (!finder)
 		return true;
-	if (finder->interrupt_fd >= 0)
-		eventfd_write(finder->interrupt_fd, 1);
 	if (!thread_stop(&finder->thread, STOP_MS))
-		return false; /* stuck in the resolver: the process ends, and with it this */
+		return false; /* stuck in a file: the process ends, and with it this */
 	thread_release(&finder->thread);
-	http_client_free(finder->client);
-	if (finder->interrupt_fd >= 0)
-		close(finder->interrupt_fd);
+	network_client_free(finder->client);
 	free(finder);
 	return true;
 }

@@ -10,9 +10,8 @@
 
 #include "common/build_id.h"
 #include "common/error.h"
+#include "node-agent/ship/network.h"
 #include "node-agent/ship/symbol_list.h"
-#include "node-agent/ship/tls.h"
-#include "node-agent/ship/url.h"
 
 enum symbol_outcome {
 	SYMBOLS_FOUND,   /* some */
@@ -28,16 +27,10 @@ struct symbol_reply {
 	struct symbol_list list; /* FOUND */
 };
 
-struct symbol_finder_options { /* all borrowed for the finder's life */
-	const struct url *url;
-	struct tls_context *tls; /* NULL for http */
-	const char *token_file;  /* NULL: none */
-	int timeout_ms;          /* connect, and each read or write */
-};
-
 struct symbol_finder;
 
-struct symbol_finder *symbol_finder_start(const struct symbol_finder_options *options,
+/* Both borrowed for the finder's life; token_file NULL: none. */
+struct symbol_finder *symbol_finder_start(struct network *network, const char *token_file,
 					  struct error *err);
 /* names: at most 64, borrowed for the finder's life. False: one is asked about, or its reply has
  * not been taken. Never waits, as the next. */
@@ -45,7 +38,8 @@ bool symbol_finder_ask(struct symbol_finder *finder, const struct build_id *id,
 		       const char *const *names, size_t name_count);
 /* False: none has come. */
 bool symbol_finder_take(struct symbol_finder *finder, struct symbol_reply *reply);
-/* Ends what is under way at once; NULL too. False: its thread goes on by itself. */
+/* After network_interrupt(), which ends what is under way; NULL too. False: its thread goes on by
+ * itself. */
 bool symbol_finder_stop(struct symbol_finder *finder);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "node-agent/ship/wait.h"
 
-enum { STACK_BYTES = 512 << 10 }; /* the resolver and TLS are the deepest */
+enum { STACK_BYTES = 512 << 10 };
 
 static void *start(void *argument)
 {

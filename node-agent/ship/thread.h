@@ -24,8 +24,8 @@ struct thread {
 };
 
 /* name: 15 characters at most; borrowed. may: what is left to it of the agent's rights, NULL: all
- * of them. One that hears the network has none: a flaw in HTTP or TLS is not root's. Where the
- * kernel cannot take them it runs all the same, and says so. */
+ * of them. One that reads what a server said has none, nor the network. Where the kernel cannot
+ * take them it runs all the same, and says so. */
 bool thread_start(struct thread *thread, const char *name, const struct sandbox_thread *may,
 		  void (*run)(void *context), void *context, struct error *err);
 

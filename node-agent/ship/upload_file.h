@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is sent for a module, found and opened by a thread that has the agent's rights and never
- * hears the network: the thread that sends it has neither the right to open it nor to read the
- * kernel's symbols. */
+ * reads what a server said: the thread that hands it on has neither the right to open it nor to
+ * read the kernel's symbols. */
 #ifndef NODE_AGENT_SHIP_UPLOAD_FILE_H
 #define NODE_AGENT_SHIP_UPLOAD_FILE_H
 

@@ -3,17 +3,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/log.h"
 #include "node-agent/ship/back_off.h"
-#include "node-agent/ship/http_client.h"
 #include "node-agent/ship/announced_modules.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/token.h"
@@ -29,10 +25,9 @@ enum {
 
 struct uploader {
 	struct ship_options options;
-	struct http_client *client;
+	struct network_client *client;
 	struct file_opener *opener;
 	struct token token;
-	int interrupt_fd;
 	struct thread thread;
 
 	/* --- under the lock --- */
@@ -69,7 +64,7 @@ static enum verdict send_request(struct uploader *uploader, struct http_request 
 	if (!token_refresh(&uploader->token, &err))
 		log_warn("token not read", "why=\"%s\"", err.message);
 	request->bearer = token_text(&uploader->token);
-	if (http_client_send(uploader->client, request, answer, &err)) {
+	if (network_client_send(uploader->client, request, answer, &err)) {
 		verdict = verdict_of(answer);
 		verdict_sentence(answer, why, sizeof why);
 	} else {
@@ -140,17 +135,21 @@ struct upload {
 /* Waits until the rate allows length bytes more; false when the thread is to end. */
 static bool keep_pace(struct uploader *uploader, size_t length)
 {
-	struct pollfd interrupt = {.fd = uploader->interrupt_fd, .events = POLLIN};
-	int64_t now_ms = monotonic_ms();
-	uint64_t rate = uploader->options.upload_bytes_per_second;
+	const uint64_t rate = uploader->options.upload_bytes_per_second;
+	const int64_t now_ms = monotonic_ms();
+	bool is_stopping;
 
 	if (!rate)
 		return true;
 	if (uploader->pace_ms < now_ms)
 		uploader->pace_ms = now_ms;
 	uploader->pace_ms += (int64_t)(1000 * (uint64_t)length / rate);
-	return uploader->pace_ms <= now_ms ||
-	       poll(&interrupt, 1, (int)(uploader->pace_ms - now_ms)) == 0;
+	thread_lock(&uploader->thread);
+	while (!(is_stopping = thread_is_stopping(&uploader->thread)) &&
+	       monotonic_ms() < uploader->pace_ms)
+		thread_wait(&uploader->thread, uploader->pace_ms);
+	thread_unlock(&uploader->thread);
+	return !is_stopping;
 }
 
 /* While a long one is sent the others' descriptors are not kept for it. */
@@ -301,11 +300,10 @@ static void run(void *context)
 	thread_unlock(&uploader->thread);
 }
 
-struct uploader *uploader_start(const struct ship_options *options, const struct url *url,
-				struct tls_context *tls, struct error *err)
+struct uploader *uploader_start(const struct ship_options *options, struct network *network,
+				struct error *err)
 {
 	struct uploader *uploader = calloc(1, sizeof *uploader);
-	struct http_client_options client = {.url = url, .tls = tls};
 	const struct sandbox_thread rights = {.reads = options->token_file};
 
 	if (!uploader) {
@@ -315,20 +313,11 @@ struct uploader *uploader_start(const struct ship_options *options, const struct
 	uploader->options = *options;
 	uploader->token.path = options->token_file;
 	announced_modules_init(&uploader->modules);
-	uploader->interrupt_fd = eventfd(0, EFD_CLOEXEC);
-	if (uploader->interrupt_fd < 0) {
-		error_set_system(err, errno, "eventfd");
-		goto fail;
-	}
-	client.timeout_ms = options->timeout_ms;
-	client.interrupt_fd = uploader->interrupt_fd;
-	uploader->client = http_client_new(&client, err);
+	uploader->client = network_client_new(network, err);
 	uploader->opener = file_opener_start(err);
-	if (!uploader->client || !uploader->opener ||
-	    !thread_start(&uploader->thread, "upload", &rights, run, uploader, err))
-		goto fail;
-	return uploader;
-fail:
+	if (uploader->client && uploader->opener &&
+	    thread_start(&uploader->thread, "upload", &rights, run, uploader, err))
+		return uploader;
 	uploader_stop(uploader);
 	return NULL;
 }
@@ -369,18 +358,14 @@ bool uploader_stop(struct uploader *uploader)
 {
 	if (!uploader)
 		return true;
-	if (uploader->interrupt_fd >= 0)
-		eventfd_write(uploader->interrupt_fd, 1);
 	file_opener_interrupt(uploader->opener);
 	if (!thread_stop(&uploader->thread, STOP_MS))
-		return false; /* stuck in the resolver: the process ends, and with it this */
+		return false; /* stuck in a file: the process ends, and with it this */
 	if (!file_opener_stop(uploader->opener))
 		return false; /* it still uses a module */
 	thread_release(&uploader->thread);
-	http_client_free(uploader->client);
+	network_client_free(uploader->client);
 	announced_modules_release(&uploader->modules);
-	if (uploader->interrupt_fd >= 0)
-		close(uploader->interrupt_fd);
 	free(uploader);
 	return true;
 }

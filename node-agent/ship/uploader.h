@@ -7,15 +7,14 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "node-agent/ship/network.h"
 #include "node-agent/ship/ship.h"
-#include "node-agent/ship/tls.h"
-#include "node-agent/ship/url.h"
 
 struct uploader;
 
-/* url and tls are borrowed; from ship's options: token, upload_missing, rate, timeout. */
-struct uploader *uploader_start(const struct ship_options *options, const struct url *url,
-				struct tls_context *tls, struct error *err);
+/* network is borrowed; from ship's options: token, upload_missing, rate. */
+struct uploader *uploader_start(const struct ship_options *options, struct network *network,
+				struct error *err);
 
 /* Takes the module and its descriptor. */
 void uploader_add(struct uploader *uploader, struct ship_module *module);
@@ -26,7 +25,8 @@ void uploader_server_returned(struct uploader *uploader);
 /* Adds the fields that are the uploader's. */
 void uploader_counters(struct uploader *uploader, struct ship_counters *out);
 
-/* Ends what is under way at once; NULL too. False: a thread of it goes on by itself. */
+/* After network_interrupt(), which ends what is under way; NULL too. False: a thread of it goes on
+ * by itself. */
 bool uploader_stop(struct uploader *uploader);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent as its shipped unit runs it: all that it does works with the rights that the unit leaves to it, and what
-speaks to the network has none of them, by https, while it spools and while it uploads."""
+"""The agent as its shipped unit runs it: all that it does works with the rights that the unit leaves to it; what
+speaks to the network, and the threads that read what it heard, have none of them, by https, while it spools and while it
+uploads."""
 import glob
 import os
 import re
@@ -14,7 +15,7 @@ import service
 from harness import PROGRAMS, WORK, Agent, Server, build_programs, check, equal, need_bpf, run, skip, start, stop_all, wait_for
 
 UNIT = "deploy/systemd/farflame-agent.service"
-NETWORK = {"ship", "upload", "symbols"}
+READERS = {"ship", "upload", "symbols"}
 CONFIG = """
 server = https://127.0.0.1:%d
 ca-file = %s
@@ -89,11 +90,16 @@ def may_have_realtime(pid):
 
 
 def check_threads(pid, when):
+    found = {name: fields for name, fields in threads(pid).items() if name in READERS}
+    for child in open("/proc/%d/task/%d/children" % (pid, pid)).read().split():
+        found.update((name, fields) for name, fields in threads(int(child)).items() if name == "farflame-net")
     rights = {name: [fields[key].strip("0") for key in ("CapEff", "CapPrm", "CapInh", "CapAmb")] + [fields["Seccomp"], fields["NoNewPrivs"]]
-              for name, fields in threads(pid).items() if name in NETWORK}
+              for name, fields in found.items()}
     equal({name: right for name, right in rights.items() if right != ["", "", "", "", "2", "1"]}, {},
-          "%s: no thread that speaks to the network has capabilities, each has a filter" % when)
-    check({"ship", "upload"} <= set(rights), "%s: they are there" % when, rights)
+          "%s: nobody who hears the server has capabilities, each has a filter" % when)
+    if check({"ship", "upload", "farflame-net"} <= set(rights), "%s: they are there" % when, rights):
+        check(found["farflame-net"]["Uid"] != found["ship"]["Uid"], "%s: the process of the network has a user of its own" % when,
+              found["farflame-net"]["Uid"])
 
 
 def test_as_unit():

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "node-agent/ship/network.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
 
@@ -69,7 +70,7 @@ static void fill_slowly(void *context, struct profile_host *host)
 	reporter_fill_host(context, host);
 }
 
-/* As when the resolver hangs. */
+/* As when a file system hangs. */
 static void test_a_thread_that_cannot_be_stopped(void)
 {
 	struct agent_options options = {.host = "here", .frequency_hz = 19};
@@ -95,8 +96,10 @@ static void test_a_thread_that_cannot_be_stopped(void)
 	pause_ms(ENDED_MS); /* meanwhile it goes on */
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (network_main(argc, argv) >= 0)
+		return EXIT_FAILURE;
 	server.answer = answer;
 	server_start(&server, 0);
 	test_closed_without_a_stop();

@@ -3,6 +3,7 @@
  * says. */
 #include "node-agent/allocations/nameless_files.h"
 
+#include "node-agent/ship/network.h"
 #include "node-agent/ship/wait.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
@@ -166,12 +167,14 @@ static void check_room(struct ship *ship)
 	nameless_files_free(NULL);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct error err = {0};
 	struct nameless_files *files;
 	struct ship *ship;
 
+	if (network_main(argc, argv) >= 0)
+		return EXIT_FAILURE;
 	server = (struct scripted_server){.answer = answer};
 	server_start(&server, 0);
 	ship = start();

@@ -78,8 +78,10 @@ static bool scripted_read(int fd, struct seen_request *request)
 	for (used = 0; used < request->length;) {
 		ssize_t got = recv(fd, request->body + used, request->length - used, 0);
 
-		if (got <= 0)
+		if (got <= 0) {
+			free(request->body);
 			return false;
+		}
 		used += (size_t)got;
 	}
 	request->body[request->length] = '\0';

@@ -8,6 +8,7 @@
 
 #include "common/gzip.h"
 #include "common/otlp.h"
+#include "node-agent/ship/network.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/ship/wait.h"
 #include "schema/wire/profiles.pb-c.h"
@@ -480,8 +481,10 @@ static void check_bad_options(void)
 	CHECK_NUMBER(err.kind, ERROR_OPTION);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (network_main(argc, argv) >= 0)
+		return EXIT_FAILURE;
 	check_troubles();
 	check_refused();
 	check_away();

@@ -100,34 +100,40 @@ static void check_outcomes(struct symbol_finder *finder)
 }
 
 /* While a server says nothing the agent can end. */
-static void check_stop(struct symbol_finder *finder)
+static void check_stop(struct network *network, struct symbol_finder *finder)
 {
 	int64_t began_ms;
 
 	CHECK(symbol_finder_ask(finder, &id, names, 2));
 	usleep(50000);
 	began_ms = monotonic_ms();
+	network_interrupt(network);
 	symbol_finder_stop(finder);
 	CHECK(monotonic_ms() - began_ms < 400);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	struct url url;
 	struct error err = {0};
-	struct symbol_finder_options options = {.url = &url, .timeout_ms = 300};
+	struct network_options options = {.server_url = server.url, .timeout_ms = 300};
+	struct network *network;
 	struct symbol_finder *finder;
 
+	if (network_main(argc, argv) >= 0)
+		return EXIT_FAILURE;
 	server = (struct scripted_server){.answer = answer};
 	server_start(&server, 0);
-	CHECK(url_parse(server.url, &url, &err));
-	finder = symbol_finder_start(&options, &err);
-	CHECK(finder);
+	network = network_start(&options, &err);
+	finder = symbol_finder_start(network, NULL, &err);
+	CHECK(network && finder);
 	check_outcomes(finder);
 	symbol_finder_stop(finder);
+	network_free(network);
 	options.timeout_ms = 60000;
-	finder = symbol_finder_start(&options, &err);
-	check_stop(finder);
+	network = network_start(&options, &err);
+	finder = symbol_finder_start(network, NULL, &err);
+	check_stop(network, finder);
+	network_free(network);
 	symbol_finder_stop(NULL);
 	server_stop(&server);
 	return checks_done();
