@@ -18,6 +18,7 @@
 #include "symbol-server/store/data_directory.h"
 #include "symbol-server/store/sqlite/reserve.h"
 #include "symbol-server/symbolize/sources/upload_sums.h"
+#include "symbol-server/symbolize/worker.h"
 
 enum {
 	EXIT_OPTIONS = 2,

@@ -52,7 +52,7 @@ libelf.h gelf.h nlist.h elfutils/elf-knowledge.h elfutils/version.h  common/elf_
 lzma.h lzma/                               symbol-server/symbolize/convert/gnu_debugdata
 cjson/                                     symbol-server/api/
 zstd.h zstd_errors.h                       symbol-server/symbolize/symbol_table symbol-server/symbolize/dwarf/section_inflate
-libiberty/ demangle.h ansidecl.h           symbol-server/symbolize/demangle
+libiberty/ demangle.h ansidecl.h           symbol-server/naming/demangle
 re2/                                       symbol-server/query/pattern
 seccomp.h seccomp-syscalls.h                                common/sandbox
 nettle/                                    common/file_hash

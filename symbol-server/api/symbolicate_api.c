@@ -16,6 +16,7 @@
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/api/symbolicate_request.h"
 #include "symbol-server/formats/json_writer.h"
+#include "symbol-server/naming/demangle.h"
 #include "symbol-server/symbolize/module_find.h"
 #include "symbol-server/symbolize/symbol_table.h"
 

@@ -6,7 +6,7 @@
 
 /* Where the walk stopped: code in anonymous memory has no module, and what it called is not the
  * place. Frames that were named on the host, such as an interpreter's, are passed over. */
-static uint32_t stopped_in(const struct location_names *names, const struct result_stack *stack)
+static uint32_t stopped_in(const struct location_frames *names, const struct result_stack *stack)
 {
 	for (uint32_t i = stack->depth; i--;) {
 		const struct result_location *at = &names->result->locations[stack->locations[i]];
@@ -23,7 +23,7 @@ static uint32_t stopped_in(const struct location_names *names, const struct resu
 	return FRAME_NO_MODULE;
 }
 
-bool incomplete_counts_add(struct incomplete_counts *counts, const struct location_names *names,
+bool incomplete_counts_add(struct incomplete_counts *counts, const struct location_frames *names,
 			   const struct result_stack *stack)
 {
 	uint32_t module = stopped_in(names, stack);
@@ -41,7 +41,7 @@ bool incomplete_counts_add(struct incomplete_counts *counts, const struct locati
 }
 
 void incomplete_counts_fill(const struct incomplete_counts *counts,
-			    const struct location_names *names, struct accounting *accounting)
+			    const struct location_frames *names, struct accounting *accounting)
 {
 	for (unsigned i = 0; i < names->reason_count; i++) {
 		if (!counts->samples[i])

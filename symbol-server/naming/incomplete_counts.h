@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "symbol-server/flamegraph/accounting.h"
-#include "symbol-server/naming/location_names.h"
+#include "symbol-server/naming/location_frames.h"
 
 struct incomplete_counts {
 	uint64_t samples[INCOMPLETE_REASONS];
@@ -16,12 +16,12 @@ struct incomplete_counts {
 
 /* Adds a stack whose last (root) location says why it is incomplete. The module is that of the
  * outermost native frame; a stack without one counts for its reason alone. False: no memory. */
-bool incomplete_counts_add(struct incomplete_counts *counts, const struct location_names *names,
+bool incomplete_counts_add(struct incomplete_counts *counts, const struct location_frames *names,
 			   const struct result_stack *stack);
 
 /* Fills incomplete_by; texts are those of names. */
 void incomplete_counts_fill(const struct incomplete_counts *counts,
-			    const struct location_names *names, struct accounting *accounting);
+			    const struct location_frames *names, struct accounting *accounting);
 
 void incomplete_counts_release(struct incomplete_counts *counts);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/naming/named_nodes.h"
+#include "symbol-server/naming/named_stacks_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/naming/idle_waits.h"
+#include "symbol-server/naming/module_counts.h"
+#include "symbol-server/naming/tree_expansion.h"
 #include "symbol-server/query/selector.h"
 #include "symbol-server/store/sample_context.h"
 
@@ -78,99 +80,6 @@ static bool name_groups(struct named_stacks *stacks, struct error *err)
 	return true;
 }
 
-/* Counts stack number i once for each module it is in, and for each it has no name in. */
-static void count_stack(struct named_stacks *stacks, size_t i, size_t (*last)[2])
-{
-	const struct samples_result *result = stacks->result;
-	const struct result_stack *stack = &result->stacks[i];
-
-	for (uint32_t j = 0; j < stack->depth; j++) {
-		uint32_t location = stack->locations[j];
-		uint32_t module = result->locations[location].module;
-
-		if (module >= result->module_count)
-			continue;
-		module = stacks->names.module_of[module];
-		if (last[module][0] != i + 1)
-			stacks->samples[module] += stack->samples;
-		last[module][0] = i + 1;
-		if (!stacks->names.locations[location].is_unresolved || last[module][1] == i + 1)
-			continue;
-		last[module][1] = i + 1;
-		stacks->unsymbolized[module] += stack->samples;
-	}
-}
-
-static bool count_unsymbolized(struct named_stacks *stacks, struct error *err)
-{
-	const struct stack_view *view = stacks->view;
-	size_t count = (size_t)stacks->names.module_count + 1;
-	bool ok = true;
-	size_t(*last)[2] = calloc(count, sizeof(*last));
-
-	stacks->unsymbolized = calloc(count, sizeof(*stacks->unsymbolized));
-	stacks->samples = calloc(count, sizeof(*stacks->samples));
-	if (!last || !stacks->unsymbolized || !stacks->samples) {
-		free(last);
-		return no_memory(err);
-	}
-	for (size_t i = 0; ok && !stacks->result->nodes && i < stacks->result->stack_count; i++) {
-		count_stack(stacks, i, last);
-		ok = !view->goes_on || view->goes_on(view->context);
-	}
-	free(last);
-	return ok && (!stacks->result->nodes || named_nodes_count(stacks) || no_memory(err));
-}
-
-/* Whether it ends in a frame without a name; *module UINT32_MAX: in none. */
-static bool ends_nameless(const struct named_stacks *stacks, const struct result_stack *stack,
-			  uint32_t *module)
-{
-	const struct samples_result *result = stacks->result;
-	uint32_t location;
-
-	if (!stack->depth)
-		return false;
-	location = stack->locations ? stack->locations[0] : result->nodes[stack->node].location;
-	if (!stacks->names.locations[location].is_unresolved)
-		return false;
-	*module = result->locations[location].module;
-	*module = *module < result->module_count ? stacks->names.module_of[*module] : UINT32_MAX;
-	return true;
-}
-
-static bool count_nameless(struct named_stacks *stacks, struct error *err)
-{
-	const struct samples_result *result = stacks->result;
-	uint32_t module;
-
-	stacks->nameless = calloc((size_t)stacks->names.module_count + 1,
-				  sizeof(*stacks->nameless));
-	stacks->nameless_met = calloc((size_t)stacks->names.module_count + 1,
-				      sizeof(*stacks->nameless_met));
-	if (!stacks->nameless || !stacks->nameless_met)
-		return no_memory(err);
-	for (size_t i = 0; i < result->stack_count; i++)
-		if (ends_nameless(stacks, &result->stacks[i], &module) && module != UINT32_MAX)
-			stacks->nameless[module] += result->stacks[i].value;
-	return true;
-}
-
-void named_stacks_count_nameless(struct named_stacks *stacks, const struct result_stack *stack,
-				 struct stack_totals *totals)
-{
-	uint32_t module;
-
-	if (!ends_nameless(stacks, stack, &module))
-		return;
-	totals->nameless_value += stack->value;
-	totals->nameless_samples += stack->samples;
-	if (module == UINT32_MAX || stacks->nameless_met[module])
-		return;
-	stacks->nameless_met[module] = true;
-	totals->nameless_modules++;
-}
-
 static void begin_totals(struct named_stacks *stacks, struct stack_totals *totals)
 {
 	*totals = (struct stack_totals){0};
@@ -204,9 +113,8 @@ struct named_stacks *named_stacks_new(const struct samples_result *result,
 	}
 	stacks->result = result;
 	stacks->view = view;
-	if (!location_names_init(&stacks->names, result, symbolizer, view, err) ||
-	    !name_groups(stacks, err) || !count_unsymbolized(stacks, err) ||
-	    !count_nameless(stacks, err)) {
+	if (!location_frames_init(&stacks->names, result, symbolizer, view, err) ||
+	    !name_groups(stacks, err) || !module_counts_fill(stacks, err)) {
 		named_stacks_free(stacks);
 		return NULL;
 	}
@@ -284,7 +192,7 @@ static bool put_groups(struct named_stacks *stacks, const struct result_stack *s
 
 static bool put_location(struct named_stacks *stacks, uint32_t number, struct walked *walked)
 {
-	const struct location_names *names = &stacks->names;
+	const struct location_frames *names = &stacks->names;
 	const struct named_location *location = &names->locations[number];
 
 	if (!make_room(stacks, walked->depth + location->count))
@@ -419,7 +327,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		totals->idle_value += walked.flags & NAME_IDLE ? stack->value : 0;
 		totals->idle_samples += walked.flags & NAME_IDLE ? stack->samples : 0;
 		totals->unsymbolized += walked.is_unresolved ? stack->samples : 0;
-		named_stacks_count_nameless(stacks, stack, totals);
+		module_counts_nameless(stacks, stack, totals);
 		if (walked.is_incomplete) {
 			totals->unwind_incomplete += stack->samples;
 			if (!incomplete_counts_add(&stacks->incomplete, &stacks->names, stack))
@@ -442,7 +350,7 @@ bool named_stacks_tree(struct named_stacks *stacks, struct flame_tree *tree, boo
 	    stacks->view->recursion != RECURSION_KEPT)
 		return named_stacks_each(stacks, add_to_tree, &pass, totals, err);
 	begin_totals(stacks, totals);
-	return named_nodes_tree(stacks, &pass, totals, err);
+	return tree_expand(stacks, &pass, totals, err);
 }
 
 const struct result_stack *named_stacks_current(const struct named_stacks *stacks)
@@ -453,7 +361,7 @@ const struct result_stack *named_stacks_current(const struct named_stacks *stack
 unsigned named_stacks_location(const struct named_stacks *stacks, uint32_t location,
 			       const struct flame_frame *frames[NAMED_CHAIN_MAX])
 {
-	const struct location_names *names = &stacks->names;
+	const struct location_frames *names = &stacks->names;
 	const struct named_location *named = &names->locations[location];
 	unsigned count = 0;
 
@@ -493,7 +401,7 @@ void named_stacks_free(struct named_stacks *stacks)
 {
 	if (!stacks)
 		return;
-	location_names_release(&stacks->names);
+	location_frames_release(&stacks->names);
 	incomplete_counts_release(&stacks->incomplete);
 	free(stacks->group_frames);
 	free(stacks->unsymbolized);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store's stacks and the symbolizer's names, joined: each distinct location is looked up once,
- * each distinct name demangled and matched once; then stacks of frames, root first, shaped as
- * design.md §6 "Stack shape" says. */
+ * each distinct name demangled and matched once; then stacks of frames, root first: below their
+ * groups, incomplete ones below a frame that says why, inlined calls as frames of their own. */
 #ifndef SYMBOL_SERVER_NAMING_NAMED_STACKS_H
 #define SYMBOL_SERVER_NAMING_NAMED_STACKS_H
 
@@ -15,6 +15,7 @@
 #include "symbol-server/flamegraph/flame_tree.h"
 #include "symbol-server/query/pattern.h"
 #include "symbol-server/store/samples_query.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "symbol-server/symbolize/symbolizer.h"
 
 enum demangle_mode { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NONE };
@@ -102,8 +103,5 @@ const uint64_t *named_stacks_samples(const struct named_stacks *stacks);
 void named_stacks_incomplete(const struct named_stacks *stacks, struct accounting *accounting);
 
 void named_stacks_free(struct named_stacks *stacks); /* NULL is fine */
-
-/* "ns::f<int>" → "ns::f": without template arguments. Returns a text in arena, or name itself. */
-const char *name_simplify(const char *name, struct arena *arena);
 
 #endif

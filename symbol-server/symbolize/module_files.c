@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/elf_image.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "symbol-server/symbolize/symbolizer_state.h"
 
 enum { FILES_LOOKED_AT = 8, TABLE_WAIT_MS = 50, TABLE_WAIT_TURNS = 200 };

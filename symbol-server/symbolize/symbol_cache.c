@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/hash_table.h"
+#include "symbol-server/symbolize/symbol_table.h"
 
 enum { TABLES_MAX = 16384 };
 

@@ -14,7 +14,8 @@
 
 #include "common/buffer.h"
 #include "common/error.h"
-#include "symbol-server/symbolize/symbolizer.h"
+#include "common/profile.h"
+#include "symbol-server/store/symbols.h"
 
 /* Changes with the packed bytes' layout; those from the oldest on are read, and converted again. 1
  * has no load base. */
@@ -75,6 +76,15 @@ struct symbol_table {
 	atomic_uint references;
 };
 
+struct symbol_frame {
+	const char *name; /* as it is in the table: mangled or plain; never NULL */
+	const char *file; /* "" when unknown */
+	uint32_t line;    /* 0: unknown */
+	bool is_inline;   /* was inlined into the next frame of the chain */
+};
+
+enum { SYMBOL_CHAIN_MAX = 256 };
+
 /* Appends the packed table. */
 bool symbol_table_pack(const struct symbol_table *table, struct buffer *out, struct error *err);
 
@@ -82,6 +92,12 @@ bool symbol_table_pack(const struct symbol_table *table, struct buffer *out, str
  * ERROR_LIMIT: it would need more than limit_bytes of memory. */
 struct symbol_table *symbol_table_unpack(const void *bytes, size_t length, size_t limit_bytes,
 					 struct error *err);
+
+/* Frames at the address, innermost first; 0: no symbol covers it (a name is never a guess). base
+ * says what the address counts from; the table knows the ELF address of that base. Texts are
+ * borrowed from the table. No locks, no allocation. */
+unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
+			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX]);
 
 /* The code around the address that belongs to the same outermost function without a gap: [*start,
  * *end), counted from base as address is. False: no symbol covers it. */
@@ -93,5 +109,6 @@ bool symbol_table_has_file(const struct symbol_table *table,
 			   bool (*is)(void *context, const char *file), void *context);
 
 struct symbol_table *symbol_table_hold(struct symbol_table *table);
+void symbol_table_release(struct symbol_table *table); /* NULL is fine */
 
 #endif

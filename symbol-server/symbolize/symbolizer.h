@@ -18,7 +18,7 @@
 struct symbolizer_options {
 	const char *const *symbol_dirs;
 	size_t symbol_dir_count; /* --symbol-dir */
-	unsigned sources; /* --sources: enum source_files_mode */
+	unsigned sources;        /* --sources: enum source_files_mode */
 	const char *const *source_dirs;
 	size_t source_dir_count; /* --source-dir */
 	const char *const *debuginfod_urls;
@@ -74,39 +74,14 @@ void symbol_upload_abort(struct symbol_upload *upload); /* NULL is fine */
 
 /* ---- names ---- */
 
-struct symbol_frame {
-	const char *name; /* as it is in the table: mangled or plain; never NULL */
-	const char *file; /* "" when unknown */
-	uint32_t line;    /* 0: unknown */
-	bool is_inline;   /* was inlined into the next frame of the chain */
-};
-
-enum { SYMBOL_CHAIN_MAX = 256 };
-
 struct symbol_table;
 
-/* The module's table, kept in memory until released. NULL: none yet, then reason (if not NULL, at
- * least 160 bytes) says why as a sentence. Loads from symbols.db when not in memory (tens of ms).
+/* The module's table (symbol_table.h), kept in memory until released. NULL: none yet, then reason
+ * (if not NULL, at least 160 bytes) says why as a sentence. Loads from symbols.db when not in
+ * memory (tens of ms).
  */
 struct symbol_table *symbolizer_take_table(struct symbolizer *symbolizer, const struct build_id *id,
 					   char *reason, size_t room);
-void symbol_table_release(struct symbol_table *table); /* NULL is fine */
-
-/* Frames at the address, innermost first; 0: no symbol covers it (a name is never a guess). base
- * says what the address counts from; the table knows the ELF address of that base. Texts are
- * borrowed from the table. No locks, no allocation. */
-unsigned symbol_table_lookup(const struct symbol_table *table, enum address_base base,
-			     uint64_t address, struct symbol_frame frames[SYMBOL_CHAIN_MAX]);
-
-/* Demangled as `c++filt -p` prints it; C++ and Rust (legacy and v0); compiler suffixes (.cold,
- * .isra.0, .lto_priv.0 …) and symbol versions left out. Returns a text in arena, or name itself. */
-const char *demangle(const char *name, struct arena *arena);
-
-/* The whole signature, as `c++filt` prints it: with parameters, a template's return type, the
- * hashes of Rust. It is another for each overload and instance, and one for what compilers make
- * several symbols of: a constructor's kinds, ".cold" parts. A text in arena; NULL: not mangled, or
- * no room. */
-const char *demangle_signature(const char *name, struct arena *arena);
 
 /* ---- states ---- */
 
@@ -140,9 +115,5 @@ struct symbol_directories *symbolizer_directories(struct symbolizer *symbolizer)
 
 /* Ends workers and threads; unfinished conversions are taken up at the next start. */
 void symbolizer_stop(struct symbolizer *symbolizer); /* NULL is fine */
-
-/* `farflame-server` re-executes itself as the conversion worker: main() calls this first; when
- * argv[1] is the worker's it never returns. */
-void symbol_worker_main(int argc, char **argv);
 
 #endif

@@ -8,6 +8,7 @@
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "symbol-server/symbolize/worker.h"
 
 enum { TRIES_MAX = 4 }; /* files of a module that are converted in one round */

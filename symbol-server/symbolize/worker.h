@@ -53,4 +53,8 @@ void worker_fail(const struct error *err) __attribute__((noreturn));
 /* The sentence a child left there. */
 void worker_sentence(int output, char *text, size_t room);
 
+/* `farflame-server` re-executes itself as the conversion worker: main() calls this first; when
+ * argv[1] is the worker's it never returns. */
+void symbol_worker_main(int argc, char **argv);
+
 #endif

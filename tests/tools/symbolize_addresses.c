@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "symbol-server/naming/demangle.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/symbol_table.h"
 

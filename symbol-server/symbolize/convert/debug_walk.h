@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of debug_units share: debug_names.c finds what a DIE is called, debug_units.c
+/* What the two files of debug_units share: debug_scopes.c finds what a DIE is called, debug_units.c
  * walks. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_CONVERT_DEBUG_WALK_H
 #define SYMBOL_SERVER_SYMBOLIZE_CONVERT_DEBUG_WALK_H

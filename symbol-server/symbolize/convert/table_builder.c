@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/symbolize/convert/table_builder_state.h"
+#include "symbol-server/symbolize/symbol_table.h"
 
 struct table_builder *table_builder_new(void)
 {

@@ -8,6 +8,7 @@
 #include "common/hash_table.h"
 #include "symbol-server/symbolize/convert/code_symbols.h"
 #include "symbol-server/symbolize/convert/table_builder.h"
+#include "symbol-server/symbolize/symbol_table.h"
 
 enum {
 	TEXT_MAX = 64 << 10,

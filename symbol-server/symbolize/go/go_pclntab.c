@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/symbolize/go/go_inline_tree.h"
+#include "symbol-server/symbolize/symbol_table.h"
 
 struct reader {
 	struct go_image image;

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/otlp.h"
 #include "symbol-server/api/import.h"
+#include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 #include "tests/unit/http/http_client.h"
 

@@ -9,6 +9,7 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/embedded.h"
+#include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 #include "tests/unit/http/http_client.h"
 

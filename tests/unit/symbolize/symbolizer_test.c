@@ -14,6 +14,7 @@
 
 #include "common/elf_image.h"
 #include "common/file_hash.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 

@@ -17,6 +17,7 @@
 
 #include "symbol-server/symbolize/convert/debug_needs.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "tests/check.h"
 
 static char folder[] = "/tmp/worker-test-XXXXXX";

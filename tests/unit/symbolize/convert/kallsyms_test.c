@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "symbol-server/symbolize/convert/debug_reader.h"
+#include "symbol-server/symbolize/symbol_table.h"
 #include "tests/check.h"
 
 static struct symbol_table *convert(const char *text, struct error *err)

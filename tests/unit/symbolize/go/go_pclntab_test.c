@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
+#include "symbol-server/symbolize/symbol_table.h"
 #include "tests/check.h"
 
 /* An ELF file without section headers: code, then data with a table written by hand as Go 1.18,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "symbol-server/symbolize/symbolizer.h"
+#include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
 #include "tests/unit/symbolize/sources/readelf_id.h"
 

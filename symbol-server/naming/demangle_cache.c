@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/naming/demangled_names.h"
+#include "symbol-server/naming/demangle_cache.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "common/hash_table.h"
-#include "symbol-server/symbolize/symbolizer.h"
+#include "symbol-server/naming/demangle.h"
 
 enum { NAMES_MAX = 1 << 18, NAMES_BYTES = 48 << 20 };
 
@@ -64,7 +64,7 @@ static void keep(const char *name, struct demangled_name plain, uint64_t hash)
 	pthread_mutex_unlock(&kept.lock);
 }
 
-struct demangled_name demangled_name(const char *name, struct arena *arena)
+struct demangled_name demangle_cached(const char *name, struct arena *arena)
 {
 	struct demangled_name plain = {0};
 	uint64_t hash;

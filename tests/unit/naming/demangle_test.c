@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Truth: c++filt -p of binutils, for every mangled name of this program and its libraries. */
+#include "symbol-server/naming/demangle.h"
+
 #include <stdlib.h>
 
-#include "symbol-server/symbolize/symbolizer.h"
 #include "tests/check.h"
 
 static struct arena arena;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names for every location of a result: a run of frames each, root first (inlined functions are
  * frames of their own), with what the view's patterns say about each name. */
-#ifndef SYMBOL_SERVER_NAMING_LOCATION_NAMES_H
-#define SYMBOL_SERVER_NAMING_LOCATION_NAMES_H
+#ifndef SYMBOL_SERVER_NAMING_LOCATION_FRAMES_H
+#define SYMBOL_SERVER_NAMING_LOCATION_FRAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct name_entry {                          /* what became of one text of a sym
 	uint8_t flags;
 };
 
-struct location_names {
+struct location_frames {
 	struct flame_frame *frames;
 	uint8_t *flags; /* NAME_* of each frame */
 	size_t count, capacity;
@@ -55,9 +55,9 @@ struct location_names {
 };
 
 /* Release it in either case. ERROR_MEMORY, ERROR_LIMIT. */
-bool location_names_init(struct location_names *names, const struct samples_result *result,
-			 struct symbolizer *symbolizer, const struct stack_view *view,
-			 struct error *err);
-void location_names_release(struct location_names *names);
+bool location_frames_init(struct location_frames *names, const struct samples_result *result,
+			  struct symbolizer *symbolizer, const struct stack_view *view,
+			  struct error *err);
+void location_frames_release(struct location_frames *names);
 
 #endif

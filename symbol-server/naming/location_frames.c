@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/naming/location_names.h"
+#include "symbol-server/naming/location_frames.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/naming/demangled_names.h"
+#include "symbol-server/naming/demangle.h"
+#include "symbol-server/naming/demangle_cache.h"
 #include "symbol-server/naming/idle_waits.h"
 
 enum {
@@ -17,7 +18,7 @@ enum {
 	LOCATIONS_MAX = 1 << 24,
 };
 
-static bool no_memory(struct location_names *names, struct error *err)
+static bool no_memory(struct location_frames *names, struct error *err)
 {
 	if (names->arena.failed || names->count >= FRAMES_MAX ||
 	    names->entry_count >= ENTRIES_MAX || names->result->location_count >= LOCATIONS_MAX)
@@ -33,7 +34,7 @@ static bool is_module_hidden(const struct stack_view *view, const char *name)
 }
 
 /* Equal content is one module, whichever day or name it came in by. */
-static bool join_modules(struct location_names *names, struct error *err)
+static bool join_modules(struct location_frames *names, struct error *err)
 {
 	const struct samples_result *result = names->result;
 	size_t room = (size_t)result->module_count + 1;
@@ -85,7 +86,8 @@ out:
 }
 
 /* Instances that a simple name joins have no signature: it is asked for to see less. */
-static const char *shown_name(struct location_names *names, const char *raw, const char **signature)
+static const char *shown_name(struct location_frames *names, const char *raw,
+			      const char **signature)
 {
 	const struct stack_view *view = names->view;
 	struct demangled_name name;
@@ -93,9 +95,9 @@ static const char *shown_name(struct location_names *names, const char *raw, con
 	*signature = NULL;
 	if (view->demangle == DEMANGLE_NONE)
 		return raw;
-	name = demangled_name(raw, &names->arena);
+	name = demangle_cached(raw, &names->arena);
 	if (view->demangle == DEMANGLE_SIMPLE)
-		return name_simplify(name.shown, &names->arena);
+		return demangle_simple(name.shown, &names->arena);
 	if (!view->joins_names)
 		*signature = name.signature;
 	return name.shown;
@@ -116,7 +118,7 @@ static uint8_t match_flags(const struct stack_view *view, const char *name)
 	return flags;
 }
 
-static bool grow_entries(struct location_names *names)
+static bool grow_entries(struct location_frames *names)
 {
 	uint32_t capacity = names->entry_capacity ? names->entry_capacity * 2 : 1024;
 	struct name_entry *entries;
@@ -134,7 +136,7 @@ static bool grow_entries(struct location_names *names)
 }
 
 /* Tables lend one text for all places that name a function: known by its address. NULL: no room. */
-static const struct name_entry *entry_take(struct location_names *names, const char *raw)
+static const struct name_entry *entry_take(struct location_frames *names, const char *raw)
 {
 	uint64_t hash = hash_word(0, (uintptr_t)raw);
 	struct name_entry *entry;
@@ -171,7 +173,7 @@ static void set_name(struct flame_frame *frame, const struct name_entry *entry)
 }
 
 /* That a stack is incomplete is told whatever is left out. */
-static bool is_left_out(const struct location_names *names, const struct flame_frame *frame)
+static bool is_left_out(const struct location_frames *names, const struct flame_frame *frame)
 {
 	const struct stack_view *view = names->view;
 
@@ -183,7 +185,7 @@ static bool is_left_out(const struct location_names *names, const struct flame_f
 						: names->hidden[frame->module];
 }
 
-static bool add_frame(struct location_names *names, const struct flame_frame *frame, uint8_t flags)
+static bool add_frame(struct location_frames *names, const struct flame_frame *frame, uint8_t flags)
 {
 	if (names->count == names->capacity) {
 		size_t capacity = names->capacity ? names->capacity * 2 : 4096;
@@ -210,7 +212,7 @@ static bool add_frame(struct location_names *names, const struct flame_frame *fr
 }
 
 /* A name of our own making. */
-static bool add_made(struct location_names *names, const char *name, uint32_t module,
+static bool add_made(struct location_frames *names, const char *name, uint32_t module,
 		     enum frame_kind kind, bool is_kernel)
 {
 	struct flame_frame frame = {
@@ -229,7 +231,7 @@ static bool add_made(struct location_names *names, const char *name, uint32_t mo
 }
 
 /* No name: module and address, which somebody with the file can look up. */
-static bool add_unresolved(struct location_names *names, const struct result_location *location,
+static bool add_unresolved(struct location_frames *names, const struct result_location *location,
 			   uint32_t module)
 {
 	bool is_kernel = location->kind == LOCATION_KERNEL;
@@ -249,7 +251,7 @@ static bool add_unresolved(struct location_names *names, const struct result_loc
 
 /* Kernel frames stay kernel frames where they are inlined: that they run in the kernel says more.
  */
-static bool add_chain(struct location_names *names, const struct symbol_frame *chain,
+static bool add_chain(struct location_frames *names, const struct symbol_frame *chain,
 		      unsigned length, uint32_t module, bool is_kernel)
 {
 	for (unsigned i = length; i--;) {
@@ -292,7 +294,7 @@ static enum frame_kind kind_of_type(const char *type)
 	return FRAME_interpreter;
 }
 
-static bool add_named(struct location_names *names, const struct result_location *location,
+static bool add_named(struct location_frames *names, const struct result_location *location,
 		      uint32_t module)
 {
 	enum frame_kind kind = kind_of_type(location->type);
@@ -315,7 +317,7 @@ static bool add_named(struct location_names *names, const struct result_location
 }
 
 /* A sentence's number: each day has its own copy. */
-static uint8_t take_reason(struct location_names *names, const char *sentence)
+static uint8_t take_reason(struct location_frames *names, const char *sentence)
 {
 	unsigned i = 0;
 
@@ -332,7 +334,7 @@ static uint8_t take_reason(struct location_names *names, const char *sentence)
 
 /* Most places of one function have the same frames, one after the other in the order of addresses:
  * they share them. */
-static bool same_chain(const struct location_names *names, const struct symbol_frame *chain,
+static bool same_chain(const struct location_frames *names, const struct symbol_frame *chain,
 		       unsigned length, uint32_t module, bool is_kernel)
 {
 	if (names->last_length != length || names->last_module != module ||
@@ -347,7 +349,7 @@ static bool same_chain(const struct location_names *names, const struct symbol_f
 	return true;
 }
 
-static bool share_chain(struct location_names *names, struct named_location *named,
+static bool share_chain(struct location_frames *names, struct named_location *named,
 			const struct symbol_frame *chain, unsigned length, uint32_t module,
 			bool is_kernel)
 {
@@ -365,7 +367,7 @@ static bool share_chain(struct location_names *names, struct named_location *nam
 	return true;
 }
 
-static bool name_told(struct location_names *names, struct named_location *named,
+static bool name_told(struct location_frames *names, struct named_location *named,
 		      const struct result_location *location, uint32_t module)
 {
 	char text[NAME_ROOM];
@@ -386,7 +388,7 @@ struct place {
 	uint32_t number : 24, kind : 8; /* of the location, which then need not be looked at */
 };
 
-static bool name_location(struct location_names *names, const struct place *place)
+static bool name_location(struct location_frames *names, const struct place *place)
 {
 	const struct result_location *location = &names->result->locations[place->number];
 	struct named_location *named = &names->locations[place->number];
@@ -445,7 +447,7 @@ static void sort_places(struct place *places, struct place *other, uint32_t coun
 	}
 }
 
-static bool name_locations(struct location_names *names)
+static bool name_locations(struct location_frames *names)
 {
 	const struct samples_result *result = names->result;
 	const struct stack_view *view = names->view;
@@ -467,11 +469,11 @@ static bool name_locations(struct location_names *names)
 	return ok;
 }
 
-bool location_names_init(struct location_names *names, const struct samples_result *result,
-			 struct symbolizer *symbolizer, const struct stack_view *view,
-			 struct error *err)
+bool location_frames_init(struct location_frames *names, const struct samples_result *result,
+			  struct symbolizer *symbolizer, const struct stack_view *view,
+			  struct error *err)
 {
-	*names = (struct location_names){.result = result, .view = view, .build = FRAME_NO_MODULE};
+	*names = (struct location_frames){.result = result, .view = view, .build = FRAME_NO_MODULE};
 	arena_init(&names->arena, NAMES_BYTES);
 	hash_table_init(&names->names, ENTRIES_MAX);
 	names->locations = calloc((size_t)result->location_count + 1, sizeof(*names->locations));
@@ -487,7 +489,7 @@ bool location_names_init(struct location_names *names, const struct samples_resu
 	       ((!err || err->kind == ERROR_NONE) && no_memory(names, err));
 }
 
-void location_names_release(struct location_names *names)
+void location_frames_release(struct location_frames *names)
 {
 	if (names->tables)
 		for (uint32_t i = 0; i < names->module_count; i++)

@@ -2,8 +2,8 @@
 /* demangle() and demangle_signature() of names that were asked before: what a name is shown as
  * follows from its text alone, so that it stays true whatever table the name comes from. Kept by
  * the process up to a limit. */
-#ifndef SYMBOL_SERVER_NAMING_DEMANGLED_NAMES_H
-#define SYMBOL_SERVER_NAMING_DEMANGLED_NAMES_H
+#ifndef SYMBOL_SERVER_NAMING_DEMANGLE_CACHE_H
+#define SYMBOL_SERVER_NAMING_DEMANGLE_CACHE_H
 
 #include "common/arena.h"
 
@@ -13,6 +13,6 @@ struct demangled_name {
 };
 
 /* Texts that live as long as the process, or as arena and name where there is no room. */
-struct demangled_name demangled_name(const char *name, struct arena *arena);
+struct demangled_name demangle_cached(const char *name, struct arena *arena);
 
 #endif
