@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/processes/memory_map.h"
 
 #define SAMPLING_LIBRARY "libfarflame-malloc.so"
 
@@ -195,18 +196,16 @@ static bool is_allocator(const char *name)
 
 /* Its own file and libraries, by their names. */
 static void mapping_look(struct allocator_files *files, struct allocators *of, int directory,
-			 const char *line, const char *own)
+			 const struct memory_row *row, const char *own)
 {
-	char path[80], permissions[5] = "";
-	struct allocator mapped;
-	uint64_t inode;
-	int at = 0, path_fd, fd;
-	const char *file = strchr(line, '/'), *name = strrchr(line, '/');
+	struct allocator mapped = {
+		.start = row->start, .limit = row->end, .offset = row->file_offset};
+	const char *name = strrchr(row->path, '/');
+	char path[80];
+	int path_fd, fd;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 "%n", &mapped.start,
-		   &mapped.limit, permissions, &mapped.offset, &inode, &at) < 5 ||
-	    permissions[2] != 'x' || !inode || of->count == ALLOCATORS_MAX || !file ||
-	    (strncmp(file, own, strlen(own)) != 0 && !is_allocator(name + 1)))
+	if (!row->is_executable || !row->inode || of->count == ALLOCATORS_MAX || !name ||
+	    (strcmp(row->path, own) != 0 && !is_allocator(name + 1)))
 		return;
 	snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, mapped.start, mapped.limit);
 	path_fd = stranger_open_at(directory, path);
@@ -220,7 +219,8 @@ static void mapping_look(struct allocator_files *files, struct allocators *of, i
 
 static void look(struct allocator_files *files, struct allocators *of)
 {
-	char path[40], line[512], own[512];
+	char path[40], own[MEMORY_PATH_MAX];
+	struct memory_row row;
 	ssize_t length;
 	bool is_told = false; /* by the process itself: node-agent/malloc/ */
 	struct stranger_maps maps;
@@ -230,10 +230,11 @@ static void look(struct allocator_files *files, struct allocators *of)
 	directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	length = directory < 0 ? -1 : readlinkat(directory, "exe", own, sizeof own - 1);
 	own[length > 0 ? length : 0] = '\0';
+	memory_path_cut_deleted(own);
 	stranger_maps_begin(&maps, directory);
-	while (length > 0 && stranger_maps_line(&maps, line, sizeof line)) {
-		mapping_look(files, of, directory, line, own);
-		is_told |= strstr(line, "/" SAMPLING_LIBRARY) != NULL;
+	while (length > 0 && memory_map_read(&maps, &row)) {
+		mapping_look(files, of, directory, &row, own);
+		is_told |= strstr(row.path, "/" SAMPLING_LIBRARY) != NULL;
 	}
 	stranger_maps_end(&maps);
 	if (directory >= 0)

@@ -2,7 +2,6 @@
 #include "node-agent/allocations/memory_probes.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "node-agent/allocations/probed_files.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/process_files.h"
 
 enum {
@@ -186,20 +186,17 @@ static bool look_for_library(struct memory_probes *probes, uint32_t tgid)
 	uint32_t file = PROBED_FILES_MAX;
 	int directory = is_wanted(probes, tgid) ? process_directory_open("/proc", tgid, 0) : -1;
 	struct stranger_maps maps;
-	uint64_t start, end;
-	char line[512], *name;
+	struct memory_row row;
 
 	if (directory < 0)
 		return false;
 	stranger_maps_begin(&maps, directory);
-	while (stranger_maps_line(&maps, line, sizeof line)) {
-		name = strchr(line, '/');
-		if (!name || !is_library(name) ||
-		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2)
-			continue;
-		file = probed_files_mapping(probes->files, tgid, start, end, name);
-		break;
-	}
+	while (memory_map_read(&maps, &row))
+		if (is_library(row.path)) {
+			file = probed_files_mapping(probes->files, tgid, row.start, row.end,
+						    row.path);
+			break;
+		}
 	stranger_maps_end(&maps);
 	close(directory);
 	if (file != PROBED_FILES_MAX)
@@ -242,18 +239,16 @@ static void look_at_all(struct memory_probes *probes)
 static uint64_t mapped_at(uint32_t tgid, const struct probed_file *file)
 {
 	int directory = process_directory_open("/proc", tgid, 0);
-	uint64_t start, found = 0, offset, inode;
 	struct stranger_maps maps;
-	char line[512];
+	struct memory_row row;
+	uint64_t found = 0;
 
 	if (directory < 0)
 		return 0;
 	stranger_maps_begin(&maps, directory);
-	while (!found && stranger_maps_line(&maps, line, sizeof line))
-		if (sscanf(line, "%" SCNx64 "-%*x %*s %" SCNx64 " %*s %" SCNu64, &start, &offset,
-			   &inode) == 3 &&
-		    !offset && inode == file->inode)
-			found = start;
+	while (!found && memory_map_read(&maps, &row))
+		if (!row.file_offset && row.inode == file->inode)
+			found = row.start;
 	stranger_maps_end(&maps);
 	close(directory);
 	return found;

@@ -2,16 +2,16 @@
 #include "node-agent/allocations/probe_price.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bpf/alloc.h"
 #include "common/clock.h"
 #include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/uprobe.h"
+#include "node-agent/processes/memory_map.h"
 
 enum {
 	FIRST_CALLS = 4096,
@@ -115,17 +115,20 @@ static uint64_t trap_ns(const struct probe_meter *meter, own_function own, unsig
 static bool find_own(own_function own, uint64_t *offset)
 {
 	const uint64_t address = (uintptr_t)own;
-	uint64_t start, end, at;
+	struct memory_row row;
 	char line[512];
 	bool found = false;
 	FILE *maps = fopen("/proc/self/maps", "re");
 
-	while (maps && !found && fgets(line, sizeof line, maps))
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &at) == 3 &&
-		    address >= start && address < end) {
-			*offset = at + address - start;
+	while (maps && !found && fgets(line, sizeof line, maps)) {
+		const char *at = line;
+
+		if (memory_map_next(&at, line + strlen(line), &row) == MEMORY_ROW &&
+		    address >= row.start && address < row.end) {
+			*offset = row.file_offset + address - row.start;
 			found = true;
 		}
+	}
 	if (maps)
 		fclose(maps);
 	return found;

@@ -6,11 +6,11 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/fault_events.h"
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/tick_account.h"
 #include "node-agent/kernel/bpf_map.h"
+#include "node-agent/kernel/cpu_list.h"
 #include "node-agent/kernel/perf_event.h"
 
 /* --- what became of the ticks --- */

@@ -11,7 +11,6 @@
 #include "bpf/results.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "node-agent/capture/cpu_list.h"
 #include "node-agent/capture/perf_records.h"
 #include "node-agent/capture/perf_rings.h"
 #include "node-agent/capture/perf_sample.h"
@@ -20,6 +19,7 @@
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/record_wait.h"
 #include "node-agent/capture/tick_account.h"
+#include "node-agent/kernel/cpu_list.h"
 
 enum {
 	STACK_BYTES = 60 << 10, /* with the rest of a record less than 64 KiB */

@@ -6,6 +6,7 @@
 
 #include "common/otlp_attributes.h"
 #include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/processes/memory_map.h"
 
 enum {
 	VERSION = 2,
@@ -24,36 +25,24 @@ struct context_header {
 
 /* --- where --- */
 
-static bool name_is_context(const char *name, size_t length)
+static bool name_is_context(const char *name)
 {
 	static const char *const names[] = {"/memfd:OTEL_CTX", "[anon_shmem:OTEL_CTX]",
 					    "[anon:OTEL_CTX]"};
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		const size_t own = strlen(names[i]);
-
-		if (length >= own && !memcmp(name, names[i], own) &&
-		    (length == own || name[own] == ' ')) /* " (deleted)" */
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i]))
 			return true;
-	}
 	return false;
 }
 
-/* A line of /proc/PID/maps, proc_pid_maps(5): what it is called is behind the fifth space and those
- * that fill up. */
-static bool line_is_context(const char *line, size_t length, uint64_t *address)
+static bool line_is_context(const char *line, const char *end, uint64_t *address)
 {
-	const char *at = line, *end = line + length;
+	struct memory_row row;
 
-	for (int fields = 0; at && fields < 5; fields++) {
-		at = memchr(at, ' ', (size_t)(end - at));
-		at = at ? at + 1 : NULL;
-	}
-	while (at && at < end && *at == ' ')
-		at++;
-	if (!at || !name_is_context(at, (size_t)(end - at)))
+	if (memory_map_next(&line, end, &row) != MEMORY_ROW || !name_is_context(row.path))
 		return false;
-	*address = strtoull(line, NULL, 16); /* ends at '-' */
+	*address = row.start;
 	return true;
 }
 
@@ -69,7 +58,7 @@ static bool text_has_context(const char *text, size_t length, uint64_t *address)
 		if (!stop)
 			return false;
 		start = start ? start + 1 : text;
-		if (line_is_context(start, (size_t)(stop - start), address))
+		if (line_is_context(start, stop, address))
 			return true;
 		at = stop;
 	}

@@ -18,6 +18,7 @@
 #include <bpf/libbpf.h>
 
 #include "common/error.h"
+#include "node-agent/kernel/cpu_list.h"
 #include "node-agent/kernel/perf_event.h"
 #include "node-agent/kernel/uprobe.h"
 
@@ -54,22 +55,11 @@ static void lacks(struct kernel_features *features, enum kernel_feature_id id, c
 
 static unsigned count_cpus(const char *path)
 {
-	char text[4096], *at = text;
-	FILE *file = fopen(path, "re");
-	unsigned count = 0;
+	static bool is_listed[CPU_LIMIT];
 
-	if (!file || !fgets(text, sizeof text, file))
-		*text = '\0';
-	if (file)
-		fclose(file);
-	while (*at >= '0' && *at <= '9') { /* "0-3,8" */
-		unsigned long first = strtoul(at, &at, 10);
-		unsigned long last = *at == '-' ? strtoul(at + 1, &at, 10) : first;
-
-		count += last >= first ? (unsigned)(last - first) + 1 : 0;
-		at += *at == ',';
-	}
-	return count;
+	return cpu_list_read(path, is_listed, CPU_LIMIT, NULL)
+		       ? cpu_list_count(is_listed, CPU_LIMIT)
+		       : 0;
 }
 
 static void read_facts(struct kernel_features *features)

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "node-agent/kernel/stranger_reader.h"
+
+enum { LINE_ROOM = MEMORY_PATH_MAX + 128 };
+
 /* A line being read: the first thing that is wrong makes everything after it wrong. */
 struct cursor {
 	const char *at, *end;
@@ -157,4 +161,15 @@ enum memory_read memory_map_next(const char **text, const char *end, struct memo
 	cursor.end = newline ? newline : end;
 	*text = newline ? newline + 1 : end;
 	return read_row(&cursor, row) ? MEMORY_ROW : MEMORY_BAD;
+}
+
+bool memory_map_read(struct stranger_maps *maps, struct memory_row *row)
+{
+	char line[LINE_ROOM];
+	const char *at;
+
+	while ((at = stranger_maps_line(maps, line, sizeof line)))
+		if (memory_map_next(&at, line + strlen(line), row) == MEMORY_ROW)
+			return true;
+	return false;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of /proc/PID/maps, row by row. Pure. Format: proc_pid_maps(5); what writes it is
- * show_map_vma() in the kernel's fs/proc/task_mmu.c. */
+/* The text of /proc/PID/maps, row by row; nobody else parses it. Format: proc_pid_maps(5); what
+ * writes it is show_map_vma() in the kernel's fs/proc/task_mmu.c. */
 #ifndef NODE_AGENT_PROCESSES_MEMORY_MAP_H
 #define NODE_AGENT_PROCESSES_MEMORY_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct stranger_maps; /* node-agent/kernel/stranger_reader.h */
 
 enum memory_kind {
 	MEMORY_FILE,      /* a file's bytes, also of a deleted file or a memfd */
@@ -42,5 +44,9 @@ enum memory_read {
 
 /* Takes one line off the front of *text, which ends at end; a last line without '\n' counts. */
 enum memory_read memory_map_next(const char **text, const char *end, struct memory_row *row);
+
+/* The next mapping of a process whose maps are being read; lines that are none are passed over.
+ * False: there are no more. */
+bool memory_map_read(struct stranger_maps *maps, struct memory_row *row);
 
 #endif

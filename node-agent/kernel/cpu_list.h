@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's lists of CPUs: "0-3,8" as in /sys/devices/system/cpu/online. */
-#ifndef NODE_AGENT_CAPTURE_CPU_LIST_H
-#define NODE_AGENT_CAPTURE_CPU_LIST_H
+#ifndef NODE_AGENT_KERNEL_CPU_LIST_H
+#define NODE_AGENT_KERNEL_CPU_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/capture/cpu_list.h"
+#include "node-agent/kernel/cpu_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
