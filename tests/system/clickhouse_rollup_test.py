@@ -62,7 +62,23 @@ def rolled_up():
         compare([plain, servers[1]], "with the older %s gone" % what, EVERY)
 
 
+def wrong_clock():
+    """A clock that is a year after the newest samples is not believed at once: they stay, and are shown."""
+    house = clickhouse.ClickHouse("clock")
+    server = Server("--store", house.store("clock"), "--retention", "0s", data="clock", log="clock.log")
+    then = stores_test.NOW - 365 * 24 * stores_test.HOUR
+    days = [then - day * 24 * stores_test.HOUR for day in (0, 1, 2, 27)]
+    equal([server.post(stores_test.foreign(day, True))[0] for day in days], [200] * 4, "samples of a year ago are taken")
+    server.stop()
+    server.arguments[server.arguments.index("--retention") + 1] = "30d"
+    server.start()
+    span = {"type": "on-cpu", "value": "samples", "from": days[3] // 10**6 - 60000, "until": days[0] // 10**6 + 60000}
+    parts = "SELECT count() FROM (SELECT DISTINCT partition FROM system.parts WHERE active AND database = 'clock' AND table = 'samples')"
+    check(wait_for(lambda: house.ask(parts) == "3\n", 30, 0.5), "what is older than those by more than is kept goes", house.ask(parts))
+    equal(server.json("/api/v1/flamegraph", **span)["accounting"]["samples"], 3 * 18, "and the rest is shown")
+
+
 if not clickhouse.PROGRAM:
     skip_all("clickhouse-server is not installed")
 if __name__ == "__main__":
-    run(rolled_up)
+    run(rolled_up, wrong_clock)

@@ -22,10 +22,10 @@ struct adder {
 /* Where what is of that time goes: minutes so old are about to go, or gone. */
 static inline bool adder_is_late(const struct adder *adder, uint32_t minute)
 {
-	int64_t from_ms = clickhouse_kept_from_ms(adder->store, SAMPLES_RAW, clickhouse_now_ms());
+	int64_t from_ms = clickhouse_kept(adder->store, clickhouse_now_ms()).from_ms[SAMPLES_RAW];
 	uint32_t day_end = minute / 86400 * 86400 + 86400;
 
-	return clickhouse_keeps_sums(adder->store) && from_ms &&
+	return rollup_outlives_minutes(adder->store->keep_ms) && from_ms &&
 	       day_end < from_ms / 1000 + LATE_MARGIN_S;
 }
 

@@ -24,7 +24,7 @@ bool asking_grow(void **array, size_t count, size_t *room, size_t size)
 	return true;
 }
 
-static bool widen(struct asking *asking, const struct parts_wanted *wanted, struct error *err)
+static bool widen(struct asking *asking, const struct rollup_wants *wants, struct error *err)
 {
 	const struct samples_query *query = asking->query;
 	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
@@ -35,7 +35,7 @@ static bool widen(struct asking *asking, const struct parts_wanted *wanted, stru
 		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
 	until = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * 60;
 	if (!parts_choose(asking->store, clickhouse_now_ms(),
-			  (uint32_t)(from / SAMPLES_BUCKET_MS * 60), (uint32_t)until, wanted,
+			  (uint32_t)(from / SAMPLES_BUCKET_MS * 60), (uint32_t)until, wants,
 			  &asking->parts, err))
 		return false;
 	asking->from_ms = asking->parts.from * 1000ll;
@@ -43,27 +43,6 @@ static bool widen(struct asking *asking, const struct parts_wanted *wanted, stru
 	/* Whole days are dropped; until then what is too old of a day is not shown. */
 	asking->kept_from_ms = asking->parts.kept_from * 1000ll;
 	return true;
-}
-
-struct parts_wanted asking_wants(const struct samples_query *query)
-{
-	uint32_t step_s = SAMPLES_BUCKET_MS / 1000;
-
-	if (!query->by_bucket)
-		step_s = 0;
-	else if (query->step_ms)
-		step_s = query->step_ms / 1000 % HOURS_FROM_S ? (uint32_t)(query->step_ms / 1000)
-							      : 0;
-	return (struct parts_wanted){!query->by_thread && !query->thread_wanted, step_s};
-}
-
-static bool asks_instances(const struct samples_query *query)
-{
-	bool asks = !query->labels;
-
-	for (unsigned i = 0; i < query->label_count && query->labels; i++)
-		asks |= rollup_drops_label(query->labels[i]);
-	return asks;
 }
 
 /* --- SQL --- */
@@ -483,14 +462,14 @@ bool asking_again(struct clickhouse_samples *store, struct definitions *used, in
 }
 
 bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, const struct parts_wanted *wanted,
+		 const struct samples_query *query, int type, const struct rollup_wants *wants,
 		 struct error *err)
 {
 	*asking = (struct asking){.store = store, .query = query, .type = type};
 	limit_watch_start(&asking->watch, query);
-	if (!widen(asking, wanted, err))
+	if (!widen(asking, wants, err))
 		return false;
-	asking->is_whole = !asks_instances(query);
+	asking->is_whole = !rollup_wants_of(query).by_instance;
 	asking->definitions = take_definitions(store);
 	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
 	    read_labels(asking, err) && asking_choose(asking, err))

@@ -44,10 +44,8 @@ bool asking_grow(void **array, size_t count, size_t *room, size_t size);
 
 /* Reads the sums and chooses series (choose.c). On failure there is nothing to close. */
 bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, const struct parts_wanted *wanted,
+		 const struct samples_query *query, int type, const struct rollup_wants *wants,
 		 struct error *err);
-/* What a query that returns stacks wants. */
-struct parts_wanted asking_wants(const struct samples_query *query);
 bool asking_choose(struct asking *asking, struct error *err);
 void asking_close(struct asking *asking);
 

@@ -250,7 +250,7 @@ static void put_reports(const struct host_sums *sums, struct buffer *sql, const 
 	static const char columns[] = "agent, minute, seq, host, acknowledged, taken, idle, "
 				      "own_samples, lost_names, lost_counts";
 
-	if (!clickhouse_keeps_sums(sums->asking->store)) {
+	if (!rollup_outlives_minutes(sums->asking->store->keep_ms)) {
 		buffer_printf(sql, "(SELECT %s FROM reports WHERE %s)", columns, where);
 		return;
 	}

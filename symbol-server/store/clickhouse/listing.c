@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/rules/series_labels.h"
 
@@ -16,14 +17,15 @@ struct listing {
 static bool open_listing(struct listing *listing, struct samples_store *base,
 			 const struct samples_query *query, bool with_threads, struct error *err)
 {
-	struct parts_wanted wanted = asking_wants(query);
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
+	struct rollup_wants wants = rollup_wants_of(query);
+	int type;
 
-	if (query->type && type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (!answerable_any_type(query, &type, err))
+		return false;
 	*listing = (struct listing){0};
-	wanted.sums &= !with_threads;
-	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, &wanted, err))
+	if (with_threads)
+		wants.sums = wants.hours = false;
+	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, &wants, err))
 		return false;
 	label_sums_init(&listing->sums, &query->limits);
 	return true;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/rules/moment_times.h"
 
@@ -56,17 +57,16 @@ void asking_exact_source(const struct asking *asking, const struct samples_query
 bool clickhouse_samples_moments(struct samples_store *base, const struct samples_query *query,
 				samples_moment_fn *fn, void *context, struct error *err)
 {
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	const struct samples_query wide = asking_widen_exact(query);
-	const struct parts_wanted wanted = {.sums = false};
+	const struct rollup_wants wants = {.sums = false};
 	struct moments_answer answer = {.fn = fn, .context = context};
 	struct buffer sql;
 	bool ok = true;
+	int type;
 
-	if (type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-				 query->type ? query->type : "");
-	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &wide, type, &wanted, err))
+	if (!answerable_type(query, &type, err))
+		return false;
+	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &wide, type, &wants, err))
 		return false;
 	if (answer.asking.wanted_count) {
 		buffer_init(&sql, 8192);

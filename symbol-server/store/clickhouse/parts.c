@@ -9,35 +9,21 @@
 struct choosing {
 	struct clickhouse_samples *store;
 	struct parts *parts;
-	const struct parts_wanted *wanted;
+	const struct rollup_wants *wants;
+	struct rollup_kept kept;
 	struct marks marks;
-	uint32_t raw_from, tens_from, hours_from; /* kept, unix seconds, rounded up */
-	bool wants_hours, is_full;
+	bool is_full;
 	uint32_t least_s; /* shorter runs of sums between minutes are read as minutes */
 };
 
-int64_t clickhouse_kept_from_ms(const struct clickhouse_samples *store,
-				enum samples_resolution resolution, int64_t now_ms)
+struct rollup_kept clickhouse_kept(const struct clickhouse_samples *store, int64_t now_ms)
 {
-	int64_t keep_ms = store->keep_ms[resolution];
-	int64_t then_ms = now_ms - __atomic_load_n(&store->aging.behind_ms, __ATOMIC_RELAXED);
-
-	while (!keep_ms && resolution > SAMPLES_RAW)
-		keep_ms = store->keep_ms[--resolution];
-	return keep_ms && keep_ms < then_ms ? then_ms - keep_ms : 0;
-}
-
-bool clickhouse_keeps_sums(const struct clickhouse_samples *store)
-{
-	int64_t raw = store->keep_ms[SAMPLES_RAW];
-
-	return raw && (store->keep_ms[SAMPLES_10M] > raw || store->keep_ms[SAMPLES_1H] > raw);
+	return rollup_kept_at(store->keep_ms, &store->aging, now_ms);
 }
 
 static bool has_hours_only(const struct choosing *choosing, uint32_t time)
 {
-	return (time / DAY_S + 1) * DAY_S <= choosing->tens_from &&
-	       choosing->hours_from < choosing->tens_from;
+	return rollup_has_hours_only(&choosing->kept, (time / DAY_S + 1ll) * day_ms);
 }
 
 static uint32_t round_up(uint32_t time, uint32_t to)
@@ -73,11 +59,13 @@ static bool has_day(const struct choosing *choosing, uint32_t time)
 	return false;
 }
 
+/* Its minutes are not kept any more, and sums are. */
 static bool is_old(const struct choosing *choosing, uint32_t time)
 {
-	uint32_t start = time / BUCKET_S * BUCKET_S;
+	int64_t start_ms = time / BUCKET_S * BUCKET_S * 1000ll;
 
-	return start < choosing->raw_from && start >= choosing->hours_from;
+	return start_ms < choosing->kept.from_ms[SAMPLES_RAW] &&
+	       start_ms >= choosing->kept.from_ms[SAMPLES_1H];
 }
 
 static void widen_to_buckets(struct choosing *choosing)
@@ -110,15 +98,19 @@ static bool is_inside(const struct parts *parts, uint32_t start, uint32_t length
 	return start >= parts->from && start + length <= parts->until;
 }
 
+/* One that was changed since it was made stands for nothing. */
 static void choose_bucket(struct choosing *choosing, const struct mark *mark)
 {
-	bool is_alone = is_old(choosing, mark->start);
-	/* Sums of a coarser step than is asked for are taken only where there is nothing else. */
-	bool may = choosing->wanted->sums && choosing->wanted->step_s % BUCKET_S == 0;
+	const struct rollup_bucket bucket = {
+		.start_ms = mark->start * 1000ll,
+		.is_whole = is_inside(choosing->parts, mark->start, BUCKET_S),
+		.is_made = mark_is_clean(mark),
+		.has_minutes = mark->start * 1000ll >= choosing->kept.from_ms[SAMPLES_RAW],
+	};
 
-	if (mark_is_clean(mark) && is_inside(choosing->parts, mark->start, BUCKET_S) &&
-	    mark->start >= choosing->hours_from && (is_alone || may))
-		add_rolled(choosing, mark->start, BUCKET_S, mark->version, is_alone);
+	if (bucket.is_made && bucket.is_whole &&
+	    rollup_is_taken(choosing->wants, &choosing->kept, &bucket))
+		add_rolled(choosing, mark->start, BUCKET_S, mark->version, !bucket.has_minutes);
 }
 
 static void choose_sums(struct choosing *choosing)
@@ -129,9 +121,10 @@ static void choose_sums(struct choosing *choosing)
 	for (size_t i = 0; i < marks->hour_count; i++) {
 		const struct mark *hour = &marks->hours[i];
 		bool is_alone = has_hours_only(choosing, hour->start);
-		bool is_taken = mark_is_clean(hour) && hour->start >= choosing->hours_from &&
+		bool is_taken = mark_is_clean(hour) &&
+				hour->start * 1000ll >= choosing->kept.from_ms[SAMPLES_1H] &&
 				is_inside(choosing->parts, hour->start, HOUR_S) &&
-				(choosing->wants_hours || is_alone);
+				(choosing->wants->hours || is_alone);
 
 		if (is_taken)
 			add_rolled(choosing, hour->start, HOUR_S, hour->version, is_alone);
@@ -180,14 +173,18 @@ static void choose_minutes(struct choosing *choosing)
 
 static void set_kept(struct choosing *choosing)
 {
+	const int64_t *from_ms = choosing->kept.from_ms;
 	struct parts *parts = choosing->parts;
-	uint32_t kept = choosing->hours_from;
+	uint32_t unit_s = SAMPLES_BUCKET_MS / 1000;
 
-	if (choosing->raw_from > choosing->hours_from)
-		kept = round_up(kept, has_hours_only(choosing, kept) ? HOUR_S : BUCKET_S);
-	parts->kept_from = parts->from > kept ? parts->from : kept;
-	if (parts->kept_from > parts->until)
-		parts->kept_from = parts->until;
+	if (from_ms[SAMPLES_RAW] > from_ms[SAMPLES_1H])
+		unit_s = has_hours_only(choosing, (uint32_t)(from_ms[SAMPLES_1H] / 1000))
+				 ? HOUR_S
+				 : BUCKET_S;
+	parts->kept_from = (uint32_t)(rollup_first_kept_ms(parts->from * 1000ll,
+							   parts->until * 1000ll,
+							   from_ms[SAMPLES_1H], unit_s * 1000ll) /
+				      1000);
 }
 
 static void set_resolution(struct parts *parts)
@@ -198,27 +195,14 @@ static void set_resolution(struct parts *parts)
 			parts->resolution_s = parts->rolled[i].length;
 }
 
-static uint32_t kept_s(const struct clickhouse_samples *store, enum samples_resolution resolution,
-		       int64_t now_ms)
-{
-	int64_t kept_ms = clickhouse_kept_from_ms(store, resolution, now_ms);
-
-	return (uint32_t)((kept_ms + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * 60);
-}
-
 bool parts_choose(struct clickhouse_samples *store, int64_t now_ms, uint32_t from, uint32_t until,
-		  const struct parts_wanted *wanted, struct parts *parts, struct error *err)
+		  const struct rollup_wants *wants, struct parts *parts, struct error *err)
 {
 	struct choosing choosing = {
 		.store = store,
 		.parts = parts,
-		.wanted = wanted,
-		.raw_from = kept_s(store, SAMPLES_RAW, now_ms),
-		.tens_from = kept_s(store, SAMPLES_10M, now_ms),
-		.hours_from = kept_s(store, SAMPLES_1H, now_ms),
-		.wants_hours = wanted->sums && until - from >= HOURS_FROM_S &&
-			       wanted->step_s % HOUR_S == 0,
-		.least_s = 0,
+		.wants = wants,
+		.kept = clickhouse_kept(store, now_ms),
 	};
 
 	*parts = (struct parts){.from = from, .until = until};
@@ -237,8 +221,9 @@ bool parts_choose(struct clickhouse_samples *store, int64_t now_ms, uint32_t fro
 	       (choosing.least_s = choosing.least_s ? choosing.least_s * 2 : HOUR_S));
 	marks_release(&choosing.marks);
 	set_resolution(parts);
-	parts->has_late = clickhouse_keeps_sums(store) &&
-			  parts->from < choosing.raw_from + LATE_MARGIN_S + DAY_S;
+	parts->has_late = rollup_outlives_minutes(store->keep_ms) &&
+			  parts->from <
+				  choosing.kept.from_ms[SAMPLES_RAW] / 1000 + LATE_MARGIN_S + DAY_S;
 	if (!choosing.is_full)
 		return true;
 	parts_release(parts);

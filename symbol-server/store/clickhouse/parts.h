@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows stand for which part of the time, so that each sample counts once: sums where ten
  * minutes or an hour lie whole in the range, minutes elsewhere. Where minutes are not kept any more
- * the range grows. The rules are those of SQLite's view_parts.c. Of this folder only. */
+ * the range grows. Which of them may is said by rollup_choice.h. Of this folder only. */
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_PARTS_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_PARTS_H
 
 #include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/rules/rollup_choice.h"
 
-enum {
-	SPANS_MAX = 12,           /* a question has to fit a URL */
-	HOURS_FROM_S = 3 * 86400, /* shorter ranges are not asked of hours */
-};
+enum { SPANS_MAX = 12 /* a question has to fit a URL */ };
 
 struct rolled {
 	uint32_t start, length; /* seconds */
@@ -31,20 +29,12 @@ struct parts {
 	uint32_t resolution_s;
 };
 
-struct parts_wanted {
-	bool sums;       /* nothing that they lack is asked */
-	uint32_t step_s; /* of what is told apart; 0: nothing is */
-};
-
 /* from and until are whole minutes. */
 bool parts_choose(struct clickhouse_samples *store, int64_t now_ms, uint32_t from, uint32_t until,
-		  const struct parts_wanted *wanted, struct parts *parts, struct error *err);
+		  const struct rollup_wants *wants, struct parts *parts, struct error *err);
 void parts_release(struct parts *parts);
 
-/* Unix ms from which on it is kept, by a clock that is believed (aging.h); 0: all. */
-int64_t clickhouse_kept_from_ms(const struct clickhouse_samples *store,
-				enum samples_resolution resolution, int64_t now_ms);
-/* Sums are kept longer than minutes. */
-bool clickhouse_keeps_sums(const struct clickhouse_samples *store);
+/* What is kept now. */
+struct rollup_kept clickhouse_kept(const struct clickhouse_samples *store, int64_t now_ms);
 
 #endif

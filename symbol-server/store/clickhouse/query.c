@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 
 enum { ATTEMPTS = 2, STACK_BYTES = 512 /* what one takes here, with its frames */ };
@@ -423,24 +424,21 @@ static bool run(struct querying *querying, struct error *err)
 	ok = ok && define_stacks(querying, err);
 	if (ok && !querying->exact) /* what hosts took and lost is known by the minute */
 		ok = asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
-	if (!ok && (!err || !err->kind))
-		error_set(err, ERROR_LIMIT,
-			  "the answer does not fit %zu MiB: narrow the time range or the selection",
-			  ASKING_BYTES_MAX >> 20);
-	return ok;
+	return ok || answer_is_too_large(ASKING_BYTES_MAX, err);
 }
 
 static struct samples_result *try_query(struct clickhouse_samples *store,
 					const struct samples_query *query, int type, bool *again,
 					int attempt, struct error *err)
 {
-	struct parts_wanted wanted = asking_wants(query);
+	struct rollup_wants wants = rollup_wants_of(query);
 	struct samples_query wide = query->is_exact ? asking_widen_exact(query) : *query;
 	struct querying querying = {.exact = query->is_exact ? query : NULL};
 	bool ok = false;
 
-	wanted.sums &= !query->is_exact;
-	if (!asking_open(&querying.asking, store, &wide, type, &wanted, err))
+	if (query->is_exact)
+		wants.sums = wants.hours = false;
+	if (!asking_open(&querying.asking, store, &wide, type, &wants, err))
 		return NULL;
 	querying.result = calloc(1, sizeof *querying.result);
 	if (querying.result) {
@@ -470,16 +468,13 @@ struct samples_result *clickhouse_samples_query(struct samples_store *base,
 						const struct samples_query *query,
 						struct error *err)
 {
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct samples_result *result = NULL;
 	struct error why = {0};
 	bool again = true;
+	int type;
 
-	if (type < 0) {
-		error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-			  query->type ? query->type : "");
+	if (!answerable_type(query, &type, err))
 		return NULL;
-	}
 	for (int attempt = 0; attempt < ATTEMPTS && !result && again; attempt++) {
 		why = (struct error){0};
 		again = false;

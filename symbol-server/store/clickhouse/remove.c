@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/clickhouse/marks.h"
 
@@ -143,18 +144,18 @@ static bool mark_late(struct asking *asking, struct error *err)
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
 			       struct samples_deleted *deleted, struct error *err)
 {
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
-	const struct parts_wanted wanted = {.sums = false};
+	const struct rollup_wants wants = {.sums = false};
 	struct asking asking;
 	bool ok = true;
+	int type;
 
-	if (query->type && type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (!answerable_any_type(query, &type, err))
+		return false;
 	if (query->thread_wanted)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "this store deletes whole series, threads cannot be chosen");
 	if (!clickhouse_samples_fold(base, err) ||
-	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wanted, err))
+	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wants, err))
 		return false;
 	if (asking.parts.rolled_count)
 		ok = error_set(err, ERROR_UNSUPPORTED,

@@ -222,28 +222,20 @@ static bool is_rolled_up(struct tidying *tidying, uint32_t number, bool *is, str
 	return true;
 }
 
-static int64_t longest_from_ms(const struct clickhouse_samples *store, int64_t now_ms)
-{
-	int64_t from_ms = INT64_MAX;
-
-	for (unsigned i = 0; i < SAMPLES_RESOLUTIONS; i++)
-		if (clickhouse_kept_from_ms(store, i, now_ms) < from_ms)
-			from_ms = clickhouse_kept_from_ms(store, i, now_ms);
-	return from_ms;
-}
-
 static bool drop_partition(struct tidying *tidying, struct partition *partition, int64_t now_ms,
 			   struct error *err)
 {
 	enum samples_resolution resolution = resolution_of(tidying, partition);
 	bool is_day = partition->number > 10000000, is_rolled = true;
-	int64_t from_ms = resolution == SAMPLES_1H
-				  ? longest_from_ms(tidying->store, now_ms)
-				  : clickhouse_kept_from_ms(tidying->store, resolution, now_ms);
+	struct rollup_kept kept = clickhouse_kept(tidying->store, now_ms);
+	int64_t from_ms = kept.from_ms[resolution];
 
+	for (unsigned i = 0; resolution == SAMPLES_1H && i < SAMPLES_RESOLUTIONS; i++)
+		if (kept.from_ms[i] < from_ms)
+			from_ms = kept.from_ms[i];
 	if (!from_ms || partition->number >= (is_day ? day_number(from_ms) : month_of(from_ms)))
 		return true;
-	if (is_day && clickhouse_keeps_sums(tidying->store) &&
+	if (is_day && rollup_outlives_minutes(tidying->store->keep_ms) &&
 	    !is_rolled_up(tidying, partition->number, &is_rolled, err))
 		return false;
 	return !is_rolled || drop(tidying, partition, "older than --retention", err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 
 struct timelining {
@@ -59,35 +60,6 @@ static bool read_points(struct timelining *at, struct error *err)
 	return ok;
 }
 
-static int compare_points(const void *left, const void *right)
-{
-	const struct timeline_point *a = left, *b = right;
-
-	if (a->series != b->series)
-		return a->series < b->series ? -1 : 1;
-	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
-}
-
-static bool put_points(struct timelining *at)
-{
-	struct timeline_point *points = at->points;
-	size_t kept = 0;
-
-	if (at->point_count)
-		qsort(points, at->point_count, sizeof *points, compare_points);
-	for (size_t i = 0; i < at->point_count; i++) {
-		if (kept && !compare_points(&points[kept - 1], &points[i])) {
-			points[kept - 1].samples += points[i].samples;
-			points[kept - 1].value += points[i].value;
-		} else {
-			points[kept++] = points[i];
-		}
-	}
-	at->timeline->points = arena_copy(&at->timeline->arena, points, kept * sizeof *points);
-	at->timeline->point_count = kept;
-	return at->timeline->points;
-}
-
 /* --- all of it --- */
 
 static bool put_hosts(struct timelining *at, struct error *err)
@@ -106,46 +78,31 @@ static bool run(struct timelining *at, struct error *err)
 	struct samples_timeline *timeline = at->timeline;
 	bool ok = asking_groups(&at->asking, &timeline->arena, &timeline->series,
 				&timeline->series_count) &&
-		  read_points(at, err) && put_points(at) && put_hosts(at, err);
+		  read_points(at, err) &&
+		  time_line_put_points(timeline, at->points, at->point_count) && put_hosts(at, err);
 
-	if (!ok && (!err || !err->kind))
-		error_set(err, ERROR_LIMIT,
-			  "the time line has too many series or steps: group by fewer labels, ask "
-			  "for a longer step or narrow the selection");
-	return ok;
-}
-
-static bool is_answerable(const struct samples_query *query, int type, struct error *err)
-{
-	if (type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-				 query->type ? query->type : "");
-	if (query->thread_wanted || query->by_thread)
-		return error_set(err, ERROR_OPTION,
-				 "a time line of sums does not tell threads apart");
-	if (query->step_ms < 0 || query->step_ms % SAMPLES_BUCKET_MS)
-		return error_set(err, ERROR_OPTION, "a step is a multiple of 60 s");
-	return true;
+	return ok || time_line_is_too_large(err);
 }
 
 struct samples_timeline *clickhouse_samples_timeline(struct samples_store *base,
 						     const struct samples_query *query,
 						     struct error *err)
 {
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct timelining at = {0};
 	struct samples_query by_step = *query;
-	struct parts_wanted wanted;
+	struct rollup_wants wants;
 	struct error why = {0};
 	bool ok = false;
+	int type;
 
+	if (!answerable_time_line(query, &type, err))
+		return NULL;
 	by_step.by_bucket = true;
 	/* Rows are of minutes. */
 	if (by_step.by_second && by_step.step_ms % SAMPLES_BUCKET_MS)
 		by_step.step_ms += SAMPLES_BUCKET_MS - by_step.step_ms % SAMPLES_BUCKET_MS;
-	wanted = asking_wants(&by_step);
-	if (!is_answerable(&by_step, type, err) ||
-	    !asking_open(&at.asking, clickhouse_samples_of(base), &by_step, type, &wanted, err))
+	wants = rollup_wants_of(&by_step);
+	if (!asking_open(&at.asking, clickhouse_samples_of(base), &by_step, type, &wants, err))
 		return NULL;
 	at.timeline = calloc(1, sizeof *at.timeline);
 	if (!at.timeline) {

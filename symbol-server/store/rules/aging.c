@@ -33,10 +33,8 @@ static int64_t elapsed_now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void aging_turn(struct aging *aging, int64_t newest_ms, int64_t now_ms)
+void aging_step(struct aging *aging, int64_t newest_ms, int64_t now_ms, int64_t elapsed_ms)
 {
-	int64_t elapsed_ms = elapsed_now_ms();
-
 	if (aging->then_ms)
 		aging->then_ms += (elapsed_ms - aging->elapsed_ms) * FASTER;
 	else
@@ -45,6 +43,11 @@ void aging_turn(struct aging *aging, int64_t newest_ms, int64_t now_ms)
 		aging->then_ms = now_ms;
 	aging->elapsed_ms = elapsed_ms;
 	__atomic_store_n(&aging->behind_ms, now_ms - aging->then_ms, __ATOMIC_RELAXED);
+}
+
+void aging_turn(struct aging *aging, int64_t newest_ms, int64_t now_ms)
+{
+	aging_step(aging, newest_ms, now_ms, elapsed_now_ms());
 	if (aging->behind_ms >= TOLD_MS && !aging->is_told)
 		log_warn("the clock is far after the newest samples, or jumped: their retention "
 			 "comes up with it slowly",

@@ -26,5 +26,13 @@ struct aging {                       /* zeroed to begin with */
 int64_t aging_newest_ms(const uint32_t *days, unsigned count);
 /* Moves it on. newest_ms: as above. Says it in the log when the clock is not believed. */
 void aging_turn(struct aging *aging, int64_t newest_ms, int64_t now_ms);
+/* The same at a moment of the clock that nobody sets, and in silence. */
+void aging_step(struct aging *aging, int64_t newest_ms, int64_t now_ms, int64_t elapsed_ms);
+
+/* How far what age counts from is behind the clock. Under any lock or none. */
+static inline int64_t aging_behind_ms(const struct aging *aging)
+{
+	return __atomic_load_n(&aging->behind_ms, __ATOMIC_RELAXED);
+}
 
 #endif

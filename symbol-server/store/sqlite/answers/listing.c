@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/sqlite/answers/view.h"
@@ -244,9 +245,8 @@ static bool open_listing(struct listing *listing, struct sqlite_samples *store,
 			 const struct samples_query *query, bool with_threads, int *type,
 			 struct error *err)
 {
-	*type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
-	if (query->type && *type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (!answerable_any_type(query, type, err))
+		return false;
 	memset(listing, 0, sizeof *listing);
 	listing->wanted = *query;
 	listing->wanted.by_thread = listing->with_threads = with_threads;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/keyed_hash.h"
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
@@ -300,11 +301,7 @@ static bool run_query(struct querying *querying)
 		  (querying->is_traced || querying->query->is_exact ||
 		   querying_put_hosts(querying, querying->err));
 
-	if (!ok && !querying->err->kind)
-		error_set(querying->err, ERROR_LIMIT,
-			  "the answer does not fit %d MiB: narrow the time range or the selection",
-			  RESULT_BYTES_MAX >> 20);
-	return ok;
+	return ok || answer_is_too_large(RESULT_BYTES_MAX, querying->err);
 }
 
 static struct samples_result *try_query(struct sqlite_samples *store,
@@ -354,15 +351,12 @@ struct samples_result *sqlite_samples_query(struct samples_store *base,
 					    const struct samples_query *query, struct error *err)
 {
 	struct sqlite_samples *store = sqlite_samples_of(base);
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct samples_result *result = NULL;
 	struct error why = {0};
+	int type;
 
-	if (type < 0) {
-		error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-			  query->type ? query->type : "");
+	if (!answerable_type(query, &type, err))
 		return NULL;
-	}
 	/* A file found damaged is set aside; without it the query succeeds. */
 	for (int attempt = 0; attempt < ATTEMPTS && !result; attempt++) {
 		why = (struct error){0};

@@ -2,6 +2,7 @@
 /* samples_spans(): what came with spans, as it is stored. */
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
 
 struct span_query {
@@ -59,13 +60,12 @@ bool sqlite_samples_spans(struct samples_store *base, const struct samples_query
 			  samples_span_fn *fn, void *context, struct error *err)
 {
 	struct span_query spans = {.query = query, .fn = fn, .context = context, .err = err};
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct view view;
 	bool ok = true;
+	int type;
 
-	if (type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-				 query->type ? query->type : "");
+	if (!answerable_type(query, &type, err))
+		return false;
 	if (!span_view_open(&view, sqlite_samples_of(base), query, (unsigned)type, err))
 		return false;
 	for (unsigned i = 0; ok && !spans.is_stopped && i < view.day_count; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/rules/series_labels.h"
 
@@ -214,15 +215,6 @@ static bool put_hosts(struct timelining *at, struct error *err)
 	return ok && !timeline->arena.failed;
 }
 
-static int compare_points(const void *left, const void *right)
-{
-	const struct timeline_point *a = left, *b = right;
-
-	if (a->series != b->series)
-		return a->series < b->series ? -1 : 1;
-	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
-}
-
 /* What grew by realloc() goes into the arena, which is all that the caller frees. */
 static bool settle(struct timelining *at)
 {
@@ -230,10 +222,7 @@ static bool settle(struct timelining *at)
 	struct timeline_point *points = timeline->points;
 	struct series_labels *series = timeline->series;
 
-	if (timeline->point_count)
-		qsort(points, timeline->point_count, sizeof *points, compare_points);
-	timeline->points = arena_copy(&timeline->arena, points,
-				      timeline->point_count * sizeof *points);
+	time_line_put_points(timeline, points, timeline->point_count);
 	timeline->series = arena_copy(&timeline->arena, series,
 				      timeline->series_count * sizeof *series);
 	free(points);
@@ -250,11 +239,7 @@ static bool run(struct timelining *at, struct error *err)
 		ok = add_day(at, &view->days[i], err) && !at->is_full;
 	ok = ok && put_hosts(at, err) && limit_watch_allows(&view->watch, bytes_taken(at), err);
 	ok = settle(at) && ok;
-	if (!ok && (!err || !err->kind))
-		error_set(err, ERROR_LIMIT,
-			  "the time line has too many series or steps: group by fewer labels, ask "
-			  "for a longer step or narrow the selection");
-	return ok;
+	return ok || time_line_is_too_large(err);
 }
 
 static struct samples_timeline *try_timeline(struct sqlite_samples *store,
@@ -298,29 +283,15 @@ out:
 	return NULL;
 }
 
-static bool is_answerable(const struct samples_query *query, int type, struct error *err)
-{
-	if (type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-				 query->type ? query->type : "");
-	if (query->thread_wanted || query->by_thread)
-		return error_set(err, ERROR_OPTION,
-				 "a time line of sums does not tell threads apart");
-	if (query->step_ms < 0 || query->step_ms % (query->by_second ? 1000 : SAMPLES_BUCKET_MS))
-		return error_set(err, ERROR_OPTION, "a step is a multiple of %s",
-				 query->by_second ? "1 s" : "60 s");
-	return true;
-}
-
 struct samples_timeline *sqlite_samples_timeline(struct samples_store *base,
 						 const struct samples_query *query,
 						 struct error *err)
 {
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct samples_timeline *timeline = NULL;
 	struct error why = {0};
+	int type;
 
-	if (!is_answerable(query, type, err))
+	if (!answerable_time_line(query, &type, err))
 		return NULL;
 	/* A file found damaged is set aside; without it the query succeeds. */
 	for (int attempt = 0; attempt < ATTEMPTS && !timeline; attempt++) {

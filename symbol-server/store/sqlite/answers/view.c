@@ -69,7 +69,7 @@ static void take_month(struct view *view, struct day *month)
 	int64_t first = start_ms > view->from_ms ? month->day : view->from_ms / day_ms;
 
 	if (!month->has_file || start_ms >= view->until_ms || end_ms <= view->from_ms ||
-	    (!view->wants_hours && !view_has_hours_only(view, first)))
+	    (!view->wants.hours && !view_has_hours_only(view, first)))
 		return;
 	to->day = month;
 	month->users++;

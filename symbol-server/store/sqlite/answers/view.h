@@ -6,6 +6,7 @@
 
 #include "symbol-server/store/sqlite/dictionary/lifetimes.h"
 #include "symbol-server/store/limits.h"
+#include "symbol-server/store/rules/rollup_choice.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 struct view_cell {
@@ -60,11 +61,11 @@ struct view {
 	bool wants_threads;
 	int64_t threads_from_ms; /* wanted: the rows before that are without; 0: none is */
 	int64_t now_ms;
-	bool wants_hours;     /* nor are steps shorter than an hour asked for */
-	unsigned month_count; /* of days: the first ones are months */
-	bool wants_rollups;   /* nothing that they lack is asked */
-	bool is_recent;       /* the cells are of recent.h, and all there is */
-	enum day_level level; /* of rollups: DAY_10M or DAY_10M_FLEET */
+	struct rollup_wants wants;
+	struct rollup_kept kept; /* at now_ms */
+	unsigned month_count;    /* of days: the first ones are months */
+	bool is_recent;          /* the cells are of recent.h, and all there is */
+	enum day_level level;    /* of rollups: DAY_10M or DAY_10M_FLEET */
 	struct view_day *days;
 	unsigned day_count;
 	struct memory_table **tables;

@@ -10,40 +10,28 @@
 #include "symbol-server/store/sqlite/days/hours.h"
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 
-/* Shorter ranges have fewer dictionaries without the months'. */
-#define HOURS_FROM_MS (3 * day_ms)
-
 void view_wants(struct view *view, const struct samples_query *query)
 {
-	bool by_instance = !query->labels;
+	struct rollup_wants wants = rollup_wants_of(query);
 
+	wants.sums &= !view->store->no_rollups;
+	wants.hours &= wants.sums;
+	view->wants = wants;
 	view->wants_threads = query->by_thread || query->thread_wanted;
-	for (unsigned i = 0; i < query->label_count && query->labels; i++)
-		by_instance |= rollup_drops_label(query->labels[i]);
-	view->level = by_instance ? DAY_10M : DAY_10M_FLEET;
-	view->wants_rollups = !query->by_thread && !query->thread_wanted &&
-			      (!query->by_bucket ||
-			       (query->step_ms && query->step_ms % ROLLUP_BUCKET_MS == 0)) &&
-			      !view->store->no_rollups;
-	view->wants_hours = view->wants_rollups &&
-			    (!query->by_bucket || query->step_ms % hour_ms == 0) &&
-			    query->until_ms - query->from_ms >= HOURS_FROM_MS;
+	view->level = wants.by_instance ? DAY_10M : DAY_10M_FLEET;
+	view->kept = rollup_kept_at(view->store->keep_ms, &view->store->days.aging, view->now_ms);
 }
 
 bool view_has_hours_only(const struct view *view, int64_t day)
 {
-	int64_t from_ms = store_kept_from_ms(view->store, SAMPLES_10M, view->now_ms);
-
-	return (day + 1) * day_ms <= from_ms &&
-	       store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms) < from_ms;
+	return rollup_has_hours_only(&view->kept, (day + 1) * day_ms);
 }
 
 struct choosing {
 	struct view *view;
 	struct view_day *day;
 	struct day_mark marks[ROLLUPS_PER_DAY];
-	bool is_rolled[ROLLUPS_PER_DAY];     /* chosen */
-	int64_t raw_from_ms, rollup_from_ms; /* older is not kept */
+	bool is_rolled[ROLLUPS_PER_DAY]; /* chosen */
 	struct view_parts raw, rolled;
 };
 
@@ -75,10 +63,11 @@ static int64_t minute_ms(const struct choosing *choosing, uint32_t minute)
 /* The first minute that is kept. */
 static uint32_t kept_minute(const struct choosing *choosing, uint32_t from, uint32_t until)
 {
-	int64_t gone_ms = choosing->raw_from_ms - minute_ms(choosing, from);
-	int64_t gone = (gone_ms + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS;
+	int64_t kept_ms = choosing->view->kept.from_ms[SAMPLES_RAW];
+	int64_t first_ms = rollup_first_kept_ms(
+		minute_ms(choosing, from), minute_ms(choosing, until), kept_ms, SAMPLES_BUCKET_MS);
 
-	return gone <= 0 ? from : gone < until - from ? from + (uint32_t)gone : until;
+	return (uint32_t)((first_ms - minute_ms(choosing, 0)) / SAMPLES_BUCKET_MS);
 }
 
 static void choose_bucket(struct choosing *choosing, unsigned number)
@@ -88,10 +77,14 @@ static void choose_bucket(struct choosing *choosing, unsigned number)
 	uint32_t start = number * ROLLUP_MINUTES, end = start + ROLLUP_MINUTES;
 	uint32_t from = day->from > start ? day->from : start;
 	uint32_t until = day->until < end ? day->until : end;
-	bool is_whole = from == start && until == end;
-	bool is_kept = minute_ms(choosing, start) >= choosing->rollup_from_ms;
-	bool has_raw = !day->is_reduced && minute_ms(choosing, from) >= choosing->raw_from_ms;
-	bool may_roll = is_whole && choosing->view->wants_rollups && mark->through;
+	const struct rollup_kept *kept = &choosing->view->kept;
+	const struct rollup_bucket bucket = {
+		.start_ms = minute_ms(choosing, start),
+		.is_whole = from == start && until == end,
+		.is_made = mark->through,
+		.has_minutes = !day->is_reduced &&
+			       minute_ms(choosing, from) >= kept->from_ms[SAMPLES_RAW],
+	};
 	uint64_t above = day->hours ? day->hours[number / 6] : 0;
 
 	if (above) { /* the rest is among the month's hours */
@@ -102,7 +95,7 @@ static void choose_bucket(struct choosing *choosing, unsigned number)
 			 mark->through > above ? mark->through : above);
 		return;
 	}
-	if (!is_kept || (has_raw && !may_roll)) {
+	if (!rollup_is_taken(&choosing->view->wants, kept, &bucket)) {
 		from = kept_minute(choosing, from, until);
 		if (from < until)
 			add_part(&choosing->raw, DAY_RAW, from, until, 0);
@@ -193,8 +186,6 @@ bool view_choose(struct view *view, struct view_day *day, struct error *err)
 		return true;
 	if (day->reader && !day_reader_marks(day->reader, keep_mark, &choosing, err))
 		return false;
-	choosing.raw_from_ms = store_kept_from_ms(view->store, SAMPLES_RAW, view->now_ms);
-	choosing.rollup_from_ms = store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms);
 	if (!make_parts(&choosing))
 		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
 	choose_accounts(&choosing, &choosing.raw);
@@ -230,14 +221,12 @@ static struct view_day *find_day(struct view *view, int64_t number)
 static void choose_day_hours(struct view *view, struct view_day *month, int64_t number)
 {
 	int64_t start_ms = number * day_ms;
-	int64_t kept_ms = store_kept_from_ms(view->store, SAMPLES_1H, view->now_ms);
 	int64_t from_ms = view->from_ms > start_ms ? view->from_ms : start_ms;
 	int64_t until_ms = view->until_ms < start_ms + day_ms ? view->until_ms : start_ms + day_ms;
 	uint32_t offset = (uint32_t)(number - month->day->day) * HOURS_PER_DAY;
 	struct view_day *day = find_day(view, number);
 
-	if (from_ms < kept_ms)
-		from_ms = (kept_ms + hour_ms - 1) / hour_ms * hour_ms;
+	from_ms = rollup_first_kept_ms(from_ms, until_ms, view->kept.from_ms[SAMPLES_1H], hour_ms);
 	for (int64_t at = from_ms; at < until_ms; at += hour_ms) {
 		uint32_t hour = offset + (uint32_t)((at - start_ms) / hour_ms);
 
@@ -257,7 +246,7 @@ static bool is_whole(const struct view *view, const struct view_day *month, int6
 	const uint64_t *hours = month->month_hours +
 				(size_t)(number - month->day->day) * HOURS_PER_DAY;
 
-	if (!view->wants_hours || view->from_ms > number * day_ms ||
+	if (!view->wants.hours || view->from_ms > number * day_ms ||
 	    view->until_ms < (number + 1) * day_ms)
 		return false;
 	for (unsigned i = 0; i < HOURS_PER_DAY; i++)

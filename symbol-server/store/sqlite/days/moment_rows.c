@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol-server/store/rules/answerable.h"
+
 /* --- writing --- */
 
 bool day_writer_moments(struct day_writer *writer, const struct day_row *row,
@@ -304,13 +306,12 @@ bool sqlite_samples_moments(struct samples_store *base, const struct samples_que
 			    samples_moment_fn *fn, void *context, struct error *err)
 {
 	struct moment_query moments = {.query = query, .fn = fn, .context = context};
-	int type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
 	struct view view;
 	bool ok = true;
+	int type;
 
-	if (type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type",
-				 query->type ? query->type : "");
+	if (!answerable_type(query, &type, err))
+		return false;
 	if (!moment_view_open(&view, sqlite_samples_of(base), query, (unsigned)type, err))
 		return false;
 	for (unsigned i = 0; ok && !moments.is_stopped && i < view.day_count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is too old or too much goes: minutes first, then the roll-ups of that time. The fold
  * thread's. */
+#include "symbol-server/store/rules/rollup_choice.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 
@@ -41,13 +42,7 @@ void retention_age(struct sqlite_samples *store, int64_t now_ms)
 int64_t store_kept_from_ms(const struct sqlite_samples *store, enum samples_resolution resolution,
 			   int64_t now_ms)
 {
-	int64_t then_ms = now_ms - __atomic_load_n(&store->days.aging.behind_ms, __ATOMIC_RELAXED);
-	int64_t keep_ms = store->keep_ms[resolution];
-
-	/* Roll-ups without a time of their own are kept as long as what they were made of. */
-	while (!keep_ms && resolution > SAMPLES_RAW)
-		keep_ms = store->keep_ms[--resolution];
-	return keep_ms && keep_ms < then_ms ? then_ms - keep_ms : 0;
+	return rollup_kept_at(store->keep_ms, &store->days.aging, now_ms).from_ms[resolution];
 }
 
 /* --- files go --- */
@@ -419,7 +414,7 @@ static void forget_catalogs(struct sqlite_samples *store, int64_t now_ms)
 static void forget_traces(struct sqlite_samples *store, int64_t now_ms)
 {
 	/* As what is older: by a clock that is not believed at once. */
-	int64_t from_ms = now_ms - store->days.aging.behind_ms - store->trace_keep_ms;
+	int64_t from_ms = now_ms - aging_behind_ms(&store->days.aging) - store->trace_keep_ms;
 	struct day **days;
 	unsigned count;
 

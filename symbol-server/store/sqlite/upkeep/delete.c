@@ -3,6 +3,7 @@
  * of so many rows, between which folds and queries go on. A transaction takes samples, their times
  * and their part of the hosts' accounts together and makes the roll-ups of their hours void, so
  * that wherever it ends, every sum is right. Where roll-ups are what is left, they lose rows. */
+#include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 
 #include <poll.h>
@@ -555,9 +556,8 @@ static bool start(struct deleting *deleting, const struct samples_query *query, 
 	int64_t until = query->until_ms < from ? from : query->until_ms;
 
 	deleting->query = query;
-	deleting->type = query->type ? profile_type_find(query->type, strlen(query->type)) : -1;
-	if (query->type && deleting->type < 0)
-		return error_set(err, ERROR_OPTION, "'%s' is not a profile type", query->type);
+	if (!answerable_any_type(query, &deleting->type, err))
+		return false;
 	if (until > (int64_t)UINT32_MAX * 1000 * 1000)
 		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
 	deleting->from_ms = from / SAMPLES_BUCKET_MS * SAMPLES_BUCKET_MS;
