@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 void string_table_init(struct string_table *table, size_t limit_bytes, uint32_t limit_texts)
 {
 	*table = (struct string_table){ .count = 1 }; /* 0 is "" and needs no memory */
@@ -27,21 +29,13 @@ uint32_t string_table_find(const struct string_table *table, const char *text, s
 
 static bool make_room(struct string_table *table)
 {
-	uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
-	const char **texts;
-	uint32_t *lengths;
+	uint32_t room = table->capacity;
 
 	if (table->count < table->capacity)
 		return true;
-	texts = realloc(table->texts, capacity * sizeof *texts);
-	if (texts)
-		table->texts = texts;
-	lengths = realloc(table->lengths, capacity * sizeof *lengths);
-	if (lengths)
-		table->lengths = lengths;
-	if (!texts || !lengths)
+	if (!ARRAY_GROW(table->texts, table->count, room) ||
+	    !ARRAY_GROW(table->lengths, table->count, table->capacity))
 		return false;
-	table->capacity = capacity;
 	table->texts[0] = "";
 	table->lengths[0] = 0;
 	return true;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { SMALLEST_ROOM = 64 };
+#include "common/array.h"
 
 void page_table_init(struct page_table *table)
 {
@@ -43,15 +43,8 @@ static uint32_t take_entry(struct page_table *table)
 		table->first_free = table->entries[number].page;
 		return number;
 	}
-	if (table->count == table->room) {
-		uint32_t room = table->room ? table->room * 2 : SMALLEST_ROOM;
-		struct page_entry *entries = realloc(table->entries, room * sizeof *entries);
-
-		if (!entries)
-			return PAGE_NONE;
-		table->entries = entries;
-		table->room = room;
-	}
+	if (!ARRAY_GROW(table->entries, table->count, table->room))
+		return PAGE_NONE;
 	return table->count++;
 }
 

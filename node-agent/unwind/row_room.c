@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 enum { POOL_ROWS = UNWIND_POOL_ELEMENTS * UNWIND_ELEMENT_ROWS };
 
 static void row_room_init(struct row_room *room)
@@ -53,20 +55,6 @@ static int by_place(const void *a, const void *b)
 	return left->first < right->first ? -1 : left->first > right->first;
 }
 
-static bool make_room(struct row_room *room, uint32_t count)
-{
-	struct row_span *gaps;
-
-	if (count <= room->room)
-		return true;
-	gaps = realloc(room->gaps, count * sizeof *gaps);
-	if (!gaps)
-		return false;
-	room->gaps = gaps;
-	room->room = count;
-	return true;
-}
-
 static void add_gaps(struct row_room *room, uint32_t first, uint32_t end)
 {
 	while (first < end) {
@@ -84,7 +72,7 @@ bool row_room_recount(struct row_room *room, uint32_t pools, struct row_span *us
 	uint32_t at = 0;
 
 	/* One before each that is used, one at the end, and as many more as are cut by pools. */
-	if (!make_room(room, used_count + 1 + pools))
+	if (!ARRAY_RESERVE(room->gaps, used_count + 1 + pools, room->room))
 		return false;
 	qsort(used, used_count, sizeof *used, by_place);
 	room->count = 0;

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "node-agent/kernel/bpf_map.h"
-
-enum { SMALLEST_ROOM = 128 };
 
 void rule_table_init(struct rule_table *table, int map)
 {
@@ -21,24 +20,6 @@ void rule_table_release(struct rule_table *table)
 	rule_table_init(table, -1);
 }
 
-static bool make_room(struct rule_table *table, struct error *err)
-{
-	uint32_t room = table->room ? table->room * 2 : SMALLEST_ROOM;
-	struct unwind_rule *rules;
-
-	if (table->count < table->room)
-		return true;
-	if (table->count >= UNWIND_RULES_MAX)
-		return error_set(err, ERROR_LIMIT, "%d unwind rules are the limit",
-				 UNWIND_RULES_MAX);
-	rules = realloc(table->rules, room * sizeof *rules);
-	if (!rules)
-		return error_set(err, ERROR_MEMORY, "no memory for unwind rules");
-	table->rules = rules;
-	table->room = room;
-	return true;
-}
-
 bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule, uint16_t *number,
 		       struct error *err)
 {
@@ -51,8 +32,11 @@ bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule,
 			*number = (uint16_t)i;
 			return true;
 		}
-	if (!make_room(table, err))
-		return false;
+	if (table->count >= UNWIND_RULES_MAX)
+		return error_set(err, ERROR_LIMIT, "%d unwind rules are the limit",
+				 UNWIND_RULES_MAX);
+	if (!ARRAY_GROW(table->rules, table->count, table->room))
+		return error_set(err, ERROR_MEMORY, "no memory for unwind rules");
 	if (table->map >= 0 && !bpf_map_write(table->map, &table->count, rule, err))
 		return error_prefix(err, "unwind rule");
 	if (!hash_table_add(&table->by_content, hash, table->count))

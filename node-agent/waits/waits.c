@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 
 enum {
@@ -83,16 +84,8 @@ static struct wait *take_item(struct waits *waits)
 		waits->free = item->next_free;
 		return item;
 	}
-	if (waits->count == waits->room) {
-		uint32_t room = waits->room ? 2 * waits->room : 64;
-		struct wait *more = room > WAITS_MAX ? NULL
-						     : realloc(waits->items, room * sizeof *more);
-
-		if (!more)
-			return NULL;
-		waits->items = more;
-		waits->room = room;
-	}
+	if (waits->count == WAITS_MAX || !ARRAY_GROW(waits->items, waits->count, waits->room))
+		return NULL;
 	return &waits->items[waits->count++];
 }
 

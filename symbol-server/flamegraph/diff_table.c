@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/diff_verdicts.h"
 #include "symbol-server/flamegraph/sampling_error.h"
@@ -39,18 +40,9 @@ struct diff_table *diff_table_new(enum diff_norm norm, bool by_total, size_t lim
 
 static bool put_cell(struct diff_table *table, struct diff_row *row, uint32_t part)
 {
-	if (table->cell_count == table->cell_capacity) {
-		size_t capacity = table->cell_capacity ? 2 * table->cell_capacity : 256;
-		struct diff_cell *cells;
-
-		if (table->cell_count >= CELLS_PER_ROW * table->limit)
-			return false;
-		cells = realloc(table->cells, capacity * sizeof(*cells));
-		if (!cells)
-			return false;
-		table->cells = cells;
-		table->cell_capacity = capacity;
-	}
+	if (table->cell_count >= CELLS_PER_ROW * table->limit ||
+	    !ARRAY_GROW(table->cells, table->cell_count, table->cell_capacity))
+		return false;
 	table->cells[table->cell_count++] =
 		(struct diff_cell){row->number, (uint16_t)part, (uint16_t)table->side,
 				   (double)row->now.value, (double)row->now.samples};
@@ -88,24 +80,10 @@ bool diff_table_part(struct diff_table *table, enum diff_side side, double secon
 
 static bool grow(struct diff_table *table)
 {
-	size_t capacity = table->capacity ? table->capacity * 2 : 256;
-	struct diff_row *rows;
-	uint32_t *touched;
+	size_t room = table->capacity;
 
-	if (table->count < table->capacity)
-		return true;
-	if (table->count >= table->limit)
-		return false;
-	rows = realloc(table->rows, capacity * sizeof(*rows));
-	if (!rows)
-		return false;
-	table->rows = rows;
-	touched = realloc(table->touched, capacity * sizeof(*touched));
-	if (!touched)
-		return false;
-	table->touched = touched;
-	table->capacity = capacity;
-	return true;
+	return table->count < table->limit && ARRAY_GROW(table->touched, table->count, room) &&
+	       ARRAY_GROW(table->rows, table->count, table->capacity);
 }
 
 static struct diff_row *row_take(struct diff_table *table, const struct flame_frame *frame,

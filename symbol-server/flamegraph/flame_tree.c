@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 
@@ -108,24 +109,10 @@ static bool same_frame(const struct flame_frame *own, const struct flame_frame *
 
 static bool grow(struct flame_tree *tree)
 {
-	size_t capacity = tree->capacity * 2 < tree->limit ? tree->capacity * 2 : tree->limit;
-	struct flame_node *nodes;
-	uint64_t *paths;
+	size_t room = tree->capacity;
 
-	if (tree->count < tree->capacity)
-		return true;
-	if (tree->count >= tree->limit)
-		return false;
-	nodes = realloc(tree->nodes, capacity * sizeof(*nodes));
-	if (!nodes)
-		return false;
-	tree->nodes = nodes;
-	paths = realloc(tree->index->paths, capacity * sizeof(*paths));
-	if (!paths)
-		return false;
-	tree->index->paths = paths;
-	tree->capacity = capacity;
-	return true;
+	return tree->count < tree->limit && ARRAY_GROW(tree->index->paths, tree->count, room) &&
+	       ARRAY_GROW(tree->nodes, tree->count, tree->capacity);
 }
 
 static uint64_t hash_path(uint64_t path, const struct flame_frame *frame)
@@ -138,14 +125,8 @@ static bool hash_paths(struct flame_index *index, const struct flame_frame *fram
 {
 	uint64_t path = 0;
 
-	if (depth > index->room) {
-		uint64_t *hashes = realloc(index->hashes, 2 * depth * sizeof(*hashes));
-
-		if (!hashes)
-			return false;
-		index->hashes = hashes;
-		index->room = 2 * depth;
-	}
+	if (!ARRAY_RESERVE(index->hashes, depth, index->room))
+		return false;
 	for (size_t i = 0; i < depth; i++) {
 		path = hash_path(path, &frames[i]);
 		index->hashes[i] = path;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/change_test.h"
 
@@ -39,21 +40,6 @@ struct hot_spots *hot_spots_new(uint32_t steps, bool by_total, size_t limit_cell
 	return spots;
 }
 
-static bool grow(void **array, size_t count, size_t *room, size_t size)
-{
-	size_t larger = *room ? *room * 2 : 256;
-	void *copy;
-
-	if (count < *room)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*room = larger;
-	return true;
-}
-
 /* --- counting --- */
 
 static bool take_function(struct hot_spots *spots, const struct flame_frame *frame,
@@ -71,10 +57,8 @@ static bool take_function(struct hot_spots *spots, const struct flame_frame *fra
 			return true;
 		}
 	if (spots->function_count >= spots->cell_limit ||
-	    !grow((void **)&spots->functions, spots->function_count, &index->function_room,
-		  sizeof(*spots->functions)) ||
-	    !grow((void **)&index->last_stacks, spots->function_count, &room,
-		  sizeof(*index->last_stacks)) ||
+	    !ARRAY_GROW(spots->functions, spots->function_count, index->function_room) ||
+	    !ARRAY_GROW(index->last_stacks, spots->function_count, room) ||
 	    !hash_table_add(&index->functions, hash, spots->function_count))
 		return false;
 	*number = spots->function_count++;
@@ -106,8 +90,7 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 		return true;
 	}
 	if (spots->cell_count >= spots->cell_limit ||
-	    !grow((void **)&spots->cells, spots->cell_count, &spots->cell_room,
-		  sizeof(*spots->cells)) ||
+	    !ARRAY_GROW(spots->cells, spots->cell_count, spots->cell_room) ||
 	    !hash_table_add(index, hash, (uint32_t)spots->cell_count))
 		return false;
 	spots->cells[spots->cell_count++] = (struct hot_cell){
@@ -126,8 +109,7 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 static bool take_process(struct hot_spots *spots, uint32_t number)
 {
 	while (spots->process_count <= number) {
-		if (!grow((void **)&spots->processes, spots->process_count,
-			  &spots->index->process_room, sizeof(*spots->processes)))
+		if (!ARRAY_GROW(spots->processes, spots->process_count, spots->index->process_room))
 			return false;
 		spots->processes[spots->process_count++] = (struct hot_process){0};
 	}
@@ -417,8 +399,7 @@ static bool keep_changes(struct finding *finding, uint32_t number, const struct 
 	struct hot_spots *spots = finding->spots;
 
 	for (int i = 0; i < count; i++) {
-		if (!grow((void **)&spots->changes, spots->change_count, &finding->room,
-			  sizeof(*spots->changes))) {
+		if (!ARRAY_GROW(spots->changes, spots->change_count, finding->room)) {
 			while (i < count)
 				free(changes[i++].moved);
 			return false;

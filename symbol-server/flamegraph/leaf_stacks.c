@@ -3,27 +3,12 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 void leaf_stacks_init(struct leaf_stacks *stacks, uint32_t limit)
 {
 	*stacks = (struct leaf_stacks){.limit = limit};
 	hash_table_init(&stacks->index, limit);
-}
-
-static bool grow(struct leaf_stacks *stacks)
-{
-	uint32_t room = stacks->room ? stacks->room * 2 : 1024;
-	struct leaf_stack *list;
-
-	if (stacks->count < stacks->room)
-		return true;
-	if (stacks->count >= stacks->limit)
-		return false;
-	list = realloc(stacks->list, room * sizeof(*list));
-	if (!list)
-		return false;
-	stacks->list = list;
-	stacks->room = room;
-	return true;
 }
 
 bool leaf_stacks_add(struct leaf_stacks *stacks, uint32_t leaf, uint64_t id, uint64_t value)
@@ -37,7 +22,9 @@ bool leaf_stacks_add(struct leaf_stacks *stacks, uint32_t leaf, uint64_t id, uin
 			stacks->list[i].value += value;
 			return true;
 		}
-	if (!grow(stacks) || !hash_table_add(&stacks->index, hash, stacks->count))
+	if (stacks->count >= stacks->limit ||
+	    !ARRAY_GROW(stacks->list, stacks->count, stacks->room) ||
+	    !hash_table_add(&stacks->index, hash, stacks->count))
 		return false;
 	stacks->list[stacks->count++] = (struct leaf_stack){id, value, leaf};
 	return true;

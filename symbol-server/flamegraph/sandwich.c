@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 enum { FUNCTIONS_MAX = 1000000 };
 
 bool sandwich_init(struct sandwich *sandwich, size_t limit_nodes,
@@ -18,20 +20,6 @@ bool sandwich_init(struct sandwich *sandwich, size_t limit_nodes,
 static bool is_found(const struct sandwich *sandwich, const struct flame_frame *frame)
 {
 	return frame_is_function(frame) && sandwich->is_wanted(sandwich->context, frame);
-}
-
-static bool make_room(struct sandwich *sandwich, size_t depth)
-{
-	struct flame_frame *path;
-
-	if (depth <= sandwich->path_room)
-		return true;
-	path = realloc(sandwich->path, 2 * depth * sizeof(*path));
-	if (!path)
-		return false;
-	sandwich->path = path;
-	sandwich->path_room = 2 * depth;
-	return true;
 }
 
 /* The table is given the found frames alone, and a last one that is no function where the stack
@@ -61,7 +49,7 @@ bool sandwich_add(struct sandwich *sandwich, const struct flame_frame *frames, s
 		first++;
 	if (first == depth)
 		return true;
-	if (!make_room(sandwich, depth + 1) ||
+	if (!ARRAY_RESERVE(sandwich->path, depth + 1, sandwich->path_room) ||
 	    !add_functions(sandwich, frames, depth, value, samples) ||
 	    !flame_tree_add(sandwich->callees, frames + first, depth - first, value, samples))
 		return false;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 
@@ -26,23 +27,6 @@ struct top_table *top_table_new(size_t limit_functions)
 	return table;
 }
 
-static bool grow(struct top_table *table)
-{
-	size_t capacity = table->capacity ? table->capacity * 2 : 256;
-	struct top_function *functions;
-
-	if (table->count < table->capacity)
-		return true;
-	if (table->count >= table->limit)
-		return false;
-	functions = realloc(table->functions, capacity * sizeof(*functions));
-	if (!functions)
-		return false;
-	table->functions = functions;
-	table->capacity = capacity;
-	return true;
-}
-
 static struct top_function *function_take(struct top_table *table, const struct flame_frame *frame)
 {
 	uint64_t hash = frame_function_hash(frame);
@@ -56,7 +40,9 @@ static struct top_function *function_take(struct top_table *table, const struct 
 			return function;
 	}
 	at = (uint32_t)table->count;
-	if (!grow(table) || !hash_table_add(&table->index->table, hash, at))
+	if (table->count >= table->limit ||
+	    !ARRAY_GROW(table->functions, table->count, table->capacity) ||
+	    !hash_table_add(&table->index->table, hash, at))
 		return NULL;
 	function = &table->functions[at];
 	*function = (struct top_function){.frame = *frame};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/gzip.h"
 #include "symbol-server/formats/human.h"
 #include "symbol-server/formats/text_list.h"
@@ -153,22 +154,6 @@ struct pprof *pprof_new(const struct flame_answer *answer, const char *const *la
 	return pprof;
 }
 
-/* A table of items that doubles; false: no memory. */
-static bool make_room(void **items, uint32_t count, uint32_t *room, size_t size)
-{
-	uint32_t more = *room ? *room * 2 : 1024;
-	void *grown;
-
-	if (count < *room)
-		return true;
-	grown = realloc(*items, more * size);
-	if (!grown)
-		return false;
-	*items = grown;
-	*room = more;
-	return true;
-}
-
 /* A signature is its system_name. Without one there is none: were it the same as the name, pprof
  * would take the name for a mangled one and strip it of parameters and template arguments. */
 static void put_function(struct pprof *pprof, uint32_t id, const struct function *function)
@@ -198,8 +183,7 @@ static uint32_t function_id(struct pprof *pprof, const struct flame_frame *frame
 	     at = hash_table_next(&pprof->function_table, hash, &probe))
 		if (!memcmp(&pprof->functions[at], &function, sizeof(function)))
 			return at + 1;
-	if (!make_room((void **)&pprof->functions, pprof->function_count, &pprof->function_room,
-		       sizeof(*pprof->functions)) ||
+	if (!ARRAY_GROW(pprof->functions, pprof->function_count, pprof->function_room) ||
 	    !hash_table_add(&pprof->function_table, hash, pprof->function_count))
 		return 0;
 	pprof->functions[pprof->function_count++] = function;
@@ -251,8 +235,7 @@ uint32_t pprof_add_location(struct pprof *pprof, const struct pprof_location *lo
 	put_message(&pprof->plain, PROFILE_LOCATION, &pprof->message);
 	buffer_release(&lines);
 	if (pprof->plain.failed ||
-	    !make_room((void **)&pprof->location_modules, pprof->location_count,
-		       &pprof->location_room, sizeof(*pprof->location_modules)))
+	    !ARRAY_GROW(pprof->location_modules, pprof->location_count, pprof->location_room))
 		return 0;
 	pprof->location_modules[pprof->location_count] = mapping ? location->module
 								 : FRAME_NO_MODULE;
@@ -277,8 +260,7 @@ static struct sample *sample_take(struct pprof *pprof, size_t key, uint32_t labe
 			return known;
 		}
 	}
-	if (!make_room((void **)&pprof->samples, pprof->sample_count, &pprof->sample_room,
-		       sizeof(*pprof->samples)) ||
+	if (!ARRAY_GROW(pprof->samples, pprof->sample_count, pprof->sample_room) ||
 	    !hash_table_add(&pprof->sample_table, hash, pprof->sample_count))
 		return NULL;
 	pprof->samples[pprof->sample_count] =

@@ -4,27 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/flamegraph/flame_tree.h"
 
 void text_list_init(struct text_list *list, uint32_t limit)
 {
 	*list = (struct text_list){0};
 	hash_table_init(&list->table, limit);
-}
-
-static bool grow(struct text_list *list)
-{
-	uint32_t capacity = list->capacity ? list->capacity * 2 : 1024;
-	const char **texts;
-
-	if (list->count < list->capacity)
-		return true;
-	texts = realloc(list->texts, capacity * sizeof(*texts));
-	if (!texts)
-		return false;
-	list->texts = texts;
-	list->capacity = capacity;
-	return true;
 }
 
 bool text_list_take(struct text_list *list, const char *text, uint64_t hash, uint32_t *number)
@@ -40,7 +26,8 @@ bool text_list_take(struct text_list *list, const char *text, uint64_t hash, uin
 		*number = at;
 		return true;
 	}
-	if (!grow(list) || !hash_table_add(&list->table, hash, list->count))
+	if (!ARRAY_GROW(list->texts, list->count, list->capacity) ||
+	    !hash_table_add(&list->table, hash, list->count))
 		return false;
 	list->texts[list->count] = text;
 	*number = list->count++;

@@ -6,25 +6,6 @@
 #include "common/hash_table.h"
 #include "symbol-server/store/sample_context.h"
 
-bool arena_grow(struct arena *arena, void **array, uint32_t count, uint32_t *capacity, size_t size)
-{
-	uint32_t larger = *capacity ? *capacity * 2 : 64;
-	void *copy;
-
-	if (count < *capacity)
-		return true;
-	if (larger < *capacity)
-		return false;
-	copy = arena_array(arena, larger, size);
-	if (!copy)
-		return false;
-	if (count)
-		memcpy(copy, *array, count * size);
-	*array = copy;
-	*capacity = larger;
-	return true;
-}
-
 enum dictionary_result dictionary_bad_index(struct dictionary *dictionary, const char *what,
 					    uint64_t index, uint32_t count)
 {

@@ -150,7 +150,4 @@ enum dictionary_result dictionary_bad_index(struct dictionary *dictionary, const
 /* Stacks that no sample used are still protobuf: false when one is not. */
 bool dictionary_check_unused(const struct dictionary *dictionary);
 
-/* Doubles an arena array that is full: array has count of capacity elements of that size. */
-bool arena_grow(struct arena *arena, void **array, uint32_t count, uint32_t *capacity, size_t size);
-
 #endif

@@ -9,6 +9,7 @@
  * kept, which is the ELF address of every file whose code segment has p_vaddr = p_offset. Told
  * apart by memory_start: no file is linked at 2^40 or above, and no kernel maps
  * position-independent code below. */
+#include "common/array.h"
 #include "symbol-server/ingest/dictionary.h"
 
 #include <stdio.h>
@@ -55,10 +56,9 @@ static struct batch_location *add_location(struct dictionary *dictionary,
 	struct sample_batch *batch = dictionary->batch;
 	uint32_t capacity = dictionary->location_capacity;
 
-	if (!arena_grow(dictionary->arena, (void **)&batch->locations, batch->location_count,
-			&capacity, sizeof *batch->locations) ||
-	    !arena_grow(dictionary->arena, (void **)&dictionary->location_hashes,
-			batch->location_count, &dictionary->location_capacity, sizeof(uint64_t)))
+	if (!ARENA_GROW(dictionary->arena, batch->locations, batch->location_count, capacity) ||
+	    !ARENA_GROW(dictionary->arena, dictionary->location_hashes, batch->location_count,
+			dictionary->location_capacity))
 		return NULL;
 	dictionary->location_hashes[batch->location_count] = location_hash(dictionary, location);
 	batch->locations[batch->location_count] = *location;
@@ -255,9 +255,8 @@ static bool add_index(struct dictionary *dictionary, uint32_t location)
 {
 	struct sample_batch *batch = dictionary->batch;
 
-	if (!arena_grow(dictionary->arena, (void **)&batch->location_indices,
-			batch->location_index_count, &dictionary->index_capacity,
-			sizeof *batch->location_indices))
+	if (!ARENA_GROW(dictionary->arena, batch->location_indices, batch->location_index_count,
+			dictionary->index_capacity))
 		return false;
 	batch->location_indices[batch->location_index_count++] = location;
 	return true;
@@ -322,9 +321,8 @@ static bool reserve_indices(struct dictionary *dictionary, size_t more)
 	struct sample_batch *batch = dictionary->batch;
 
 	while (dictionary->index_capacity - batch->location_index_count < more)
-		if (!arena_grow(dictionary->arena, (void **)&batch->location_indices,
-				dictionary->index_capacity, &dictionary->index_capacity,
-				sizeof *batch->location_indices))
+		if (!ARENA_GROW(dictionary->arena, batch->location_indices,
+				dictionary->index_capacity, dictionary->index_capacity))
 			return false;
 	return true;
 }
@@ -445,9 +443,8 @@ static enum dictionary_result make_stack(struct dictionary *dictionary, struct w
 
 	if (result == DICTIONARY_OK && !add_root_end(&builder, attribute))
 		result = DICTIONARY_NO_ROOM;
-	if (result == DICTIONARY_OK &&
-	    !arena_grow(dictionary->arena, (void **)&batch->stacks, batch->stack_count,
-			&dictionary->stack_capacity, sizeof *batch->stacks))
+	if (result == DICTIONARY_OK && !ARENA_GROW(dictionary->arena, batch->stacks,
+						   batch->stack_count, dictionary->stack_capacity))
 		result = DICTIONARY_NO_ROOM;
 	if (result != DICTIONARY_OK) {
 		batch->location_index_count = builder.first;

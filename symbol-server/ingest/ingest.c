@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/ingest/ingest.h"
 
+#include "common/array.h"
 #include "symbol-server/ingest/reader.h"
 #include "symbol-server/ingest/resource.h"
 
@@ -23,8 +24,8 @@ static enum dictionary_result add_counters(struct reader *reader, const struct r
 		return DICTIONARY_MALFORMED;
 	if (batch->counters_count >= COUNTERS_MAX)
 		return DICTIONARY_OK;
-	if (!arena_grow(reader->arena, (void **)&batch->counters, batch->counters_count,
-			&reader->counters_capacity, sizeof *batch->counters))
+	if (!ARENA_GROW(reader->arena, batch->counters, batch->counters_count,
+			reader->counters_capacity))
 		return DICTIONARY_NO_ROOM;
 	counters = &batch->counters[batch->counters_count++];
 	memset(counters, 0, sizeof *counters);
@@ -126,8 +127,7 @@ static enum dictionary_result read_resource(struct reader *reader, struct wire w
 	result = read_attributes(reader, wire, &resource);
 	if (result != DICTIONARY_OK)
 		return result;
-	if (!arena_grow(reader->arena, (void **)&batch->series, batch->series_count,
-			&reader->series_capacity, sizeof *batch->series))
+	if (!ARENA_GROW(reader->arena, batch->series, batch->series_count, reader->series_capacity))
 		return DICTIONARY_NO_ROOM;
 	result = resource_series(&reader->dictionary, &resource, batch->sender,
 				 &batch->series[batch->series_count]);

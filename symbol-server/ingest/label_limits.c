@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "common/keyed_hash.h"
 #include "common/log.h"
@@ -66,18 +67,11 @@ static uint32_t find(const struct label_limits *limits, uint64_t hash)
 
 static uint32_t add(struct label_limits *limits, uint64_t hash)
 {
-	if (limits->count == limits->room) {
-		uint32_t room = limits->room ? limits->room * 2 : 64;
-		uint64_t *hashes = realloc(limits->hashes, room * sizeof *hashes);
-		uint32_t *values = hashes ? realloc(limits->values, room * sizeof *values) : NULL;
+	uint32_t room = limits->room;
 
-		limits->hashes = hashes ? hashes : limits->hashes;
-		if (!values)
-			return HASH_TABLE_NONE;
-		limits->values = values;
-		limits->room = room;
-	}
-	if (!hash_table_add(&limits->index, hash, limits->count))
+	if (!ARRAY_GROW(limits->hashes, limits->count, room) ||
+	    !ARRAY_GROW(limits->values, limits->count, limits->room) ||
+	    !hash_table_add(&limits->index, hash, limits->count))
 		return HASH_TABLE_NONE;
 	limits->hashes[limits->count] = hash;
 	limits->values[limits->count] = 0;

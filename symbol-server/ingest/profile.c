@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/ingest/resource.h"
 
@@ -317,8 +318,8 @@ static bool add_times(struct reader *reader, struct wire wire, struct batch_samp
 				       : 1;
 
 		for (size_t i = 0; field.number == 5 && i < count; i++) {
-			if (!arena_grow(reader->arena, (void **)&batch->times, batch->time_count,
-					&reader->time_capacity, sizeof *batch->times))
+			if (!ARENA_GROW(reader->arena, batch->times, batch->time_count,
+					reader->time_capacity))
 				return false;
 			batch->times[batch->time_count++] =
 				field.type == WIRE_BYTES ? fixed64(field.bytes.at + 8 * i)
@@ -344,8 +345,8 @@ static enum dictionary_result add_sample(struct reader *reader, struct wire wire
 	if (facts.first_timestamp_ns && (!profile->first_timestamp_ns ||
 					 facts.first_timestamp_ns < profile->first_timestamp_ns))
 		profile->first_timestamp_ns = facts.first_timestamp_ns;
-	if (!arena_grow(reader->arena, (void **)&batch->samples, batch->sample_count,
-			&reader->sample_capacity, sizeof *batch->samples))
+	if (!ARENA_GROW(reader->arena, batch->samples, batch->sample_count,
+			reader->sample_capacity))
 		return DICTIONARY_NO_ROOM;
 	sample = &batch->samples[batch->sample_count];
 	*why = count_and_value(rule, &facts, sample);
@@ -449,8 +450,8 @@ static bool keep_untimely(struct reader *reader, const struct profile_facts *fac
 	struct sample_batch *batch = reader->batch;
 	struct batch_untimely *untimely;
 
-	if (!arena_grow(reader->arena, (void **)&batch->untimely, batch->untimely_count,
-			&reader->untimely_capacity, sizeof *batch->untimely))
+	if (!ARENA_GROW(reader->arena, batch->untimely, batch->untimely_count,
+			reader->untimely_capacity))
 		return false;
 	untimely = &batch->untimely[batch->untimely_count++];
 	*untimely = (struct batch_untimely){.type = profile_type_name(rule->type),
@@ -485,8 +486,8 @@ static enum dictionary_result keep_profile(struct reader *reader, const struct p
 		       time_ms > reader->now_ms ? "in the future" : "ago, older than what is kept");
 		return DICTIONARY_OK;
 	}
-	if (!arena_grow(reader->arena, (void **)&batch->profiles, batch->profile_count,
-			&reader->profile_capacity, sizeof *batch->profiles))
+	if (!ARENA_GROW(reader->arena, batch->profiles, batch->profile_count,
+			reader->profile_capacity))
 		return DICTIONARY_NO_ROOM;
 	profile = &batch->profiles[batch->profile_count];
 	make_id(reader, facts, ++batch->profile_count, profile->id);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 enum {
 	LET_GO_FULL = MODULES_MAX / 16,
 	LET_GO_ANNOUNCED = ANNOUNCED_MAX / 8,
@@ -66,16 +68,8 @@ static size_t list_candidates(struct module_list *list, bool is_full, struct can
 
 static void forget_row(struct module_list *list, const struct build_id *id)
 {
-	size_t room = list->forgotten_room ? list->forgotten_room * 2 : 1024;
-	struct build_id *more;
-
-	if (list->forgotten_count == list->forgotten_room) {
-		more = realloc(list->forgotten, room * sizeof(*more));
-		if (!more)
-			return; /* the row stays; read again after a restart, it goes first */
-		list->forgotten = more;
-		list->forgotten_room = room;
-	}
+	if (!ARRAY_GROW(list->forgotten, list->forgotten_count, list->forgotten_room))
+		return; /* the row stays; read again after a restart, it goes first */
 	list->forgotten[list->forgotten_count++] = *id;
 }
 

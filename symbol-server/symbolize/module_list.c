@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/file_hash.h"
 
 void module_list_init(struct module_list *list)
@@ -50,22 +51,8 @@ struct module *module_list_add(struct module_list *list, const struct build_id *
 		return module;
 	if (list->count == MODULES_MAX)
 		module_list_make_room(list, true);
-	if (list->count == list->room) {
-		uint32_t room = list->room ? list->room * 2 : 64;
-		struct module *more = NULL;
-
-		if (room > MODULES_MAX)
-			room = MODULES_MAX;
-		if (list->count < MODULES_MAX)
-			more = realloc(list->modules, room * sizeof(*more));
-		if (!more) {
-			list->refused++;
-			return NULL;
-		}
-		list->modules = more;
-		list->room = room;
-	}
-	if (!hash_table_add(&list->by_id, build_id_hash(id), list->count)) {
+	if (list->count == MODULES_MAX || !ARRAY_GROW(list->modules, list->count, list->room) ||
+	    !hash_table_add(&list->by_id, build_id_hash(id), list->count)) {
 		list->refused++;
 		return NULL;
 	}
@@ -148,21 +135,6 @@ static void move_down(struct module_list *list, struct module_heap *heap, uint32
 	put_at(list, heap, place, number);
 }
 
-static bool has_room(struct module_heap *heap)
-{
-	uint32_t room = heap->room ? heap->room * 2 : 64;
-	uint32_t *numbers;
-
-	if (heap->count < heap->room)
-		return true;
-	numbers = realloc(heap->numbers, room * sizeof(*numbers));
-	if (!numbers)
-		return false;
-	heap->numbers = numbers;
-	heap->room = room;
-	return true;
-}
-
 static uint8_t rank_of(const struct module *module)
 {
 	if (module->quality < QUALITY_SYMTAB)
@@ -183,7 +155,7 @@ void module_list_queue(struct module_list *list, struct module *module, enum mod
 		module->is_again = true;
 		return;
 	}
-	if (!has_room(heap))
+	if (!ARRAY_GROW(heap->numbers, heap->count, heap->room))
 		return; /* it is met again */
 	module->order = list->queued++;
 	module->rank = rank_of(module);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/gzip.h"
 
 enum {
@@ -86,14 +87,8 @@ static bool fill_window(struct frame_section *section, uint64_t at, size_t lengt
 	section->window_length = 0;
 	if (room > section->size - at)
 		room = section->size - at;
-	if (room > section->window_room) {
-		uint8_t *larger = realloc(section->window, room);
-
-		if (!larger)
-			return false;
-		section->window = larger;
-		section->window_room = room;
-	}
+	if (!ARRAY_RESERVE(section->window, room, section->window_room))
+		return false;
 	if (!code_file_read(section->file, section->offset + at, section->window, room)) {
 		section->is_unreadable = true;
 		return false;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* What every linker writes; others' tables are left alone. */
 enum { HEADER_VERSION = 1, HEADER_POINTER = 0x1b, HEADER_COUNT = 0x03, HEADER_TABLE = 0x3b };
 
@@ -162,15 +164,8 @@ static bool is_code(const struct code_file *file, uint64_t address)
 
 static bool append(struct frame_table *table, size_t *room, uint64_t start, uint64_t at)
 {
-	if (table->count == *room) {
-		size_t larger = *room ? 2 * *room : 256;
-		struct frame_place *index = realloc(table->index, larger * sizeof *index);
-
-		if (!index)
-			return false;
-		table->index = index;
-		*room = larger;
-	}
+	if (!ARRAY_GROW(table->index, table->count, *room))
+		return false;
 	table->index[table->count++] = (struct frame_place){.start = (uint32_t)start,
 							    .entry = (uint32_t)at};
 	return true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/embedded.h"
 #include "symbol-server/store/sqlite/database.h"
 
@@ -259,17 +260,8 @@ static bool list_modules(struct symbols_store *store, struct arena *arena, struc
 	*rows = NULL;
 	*count = 0;
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-		if (*count == capacity) {
-			struct module_row *larger = arena_array(arena, capacity ? capacity * 2 : 64,
-								sizeof **rows);
-
-			if (!larger)
-				break;
-			if (*count)
-				memcpy(larger, *rows, *count * sizeof **rows);
-			*rows = larger;
-			capacity = capacity ? capacity * 2 : 64;
-		}
+		if (!ARENA_GROW(arena, *rows, *count, capacity))
+			break;
 		if (read_row(statement, arena, &(*rows)[*count]))
 			++*count;
 	}
@@ -483,17 +475,8 @@ static bool list_candidates(struct symbols_store *store, struct arena *arena,
 	*rows = NULL;
 	*count = 0;
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-		if (*count == capacity) {
-			struct candidate_row *larger =
-				arena_array(arena, capacity ? capacity * 2 : 64, sizeof **rows);
-
-			if (!larger)
-				break;
-			if (*count)
-				memcpy(larger, *rows, *count * sizeof **rows);
-			*rows = larger;
-			capacity = capacity ? capacity * 2 : 64;
-		}
+		if (!ARENA_GROW(arena, *rows, *count, capacity))
+			break;
 		if (read_candidate(statement, arena, &(*rows)[*count]))
 			++*count;
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/convert/debug_symbols.h"
 
 enum { STUBS_MAX = 1 << 20, STUB_NAME_MAX = 32 << 10 };
@@ -226,17 +227,9 @@ struct plt {
 
 static void add_stub(struct plt *plt, const struct stub *stub)
 {
-	if (plt->stub_count == plt->stub_room) {
-		size_t room = plt->stub_room ? plt->stub_room * 2 : 256;
-		struct stub *at = NULL;
-
-		if (room <= STUBS_MAX)
-			at = realloc(plt->stubs, room * sizeof(*at));
-		if (!at)
-			return;
-		plt->stubs = at;
-		plt->stub_room = room;
-	}
+	if (plt->stub_count == STUBS_MAX ||
+	    !ARRAY_GROW(plt->stubs, plt->stub_count, plt->stub_room))
+		return;
 	plt->stubs[plt->stub_count++] = *stub;
 }
 

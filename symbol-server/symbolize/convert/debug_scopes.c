@@ -2,21 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/convert/debug_walk.h"
 #include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 
 void *debug_walk_row(struct walk *walk, void **rows, size_t *count, size_t *room, size_t size)
 {
-	if (*count == *room) {
-		size_t more = *room ? *room * 2 : 256;
-		void *at = *count < NAMES_MAX ? realloc(*rows, more * size) : NULL;
-
-		if (!at) {
-			walk->no_memory = true;
-			return NULL;
-		}
-		*rows = at;
-		*room = more;
+	if (*count == NAMES_MAX ||
+	    (*count == *room && !array_grow(NULL, rows, size, *count + 1, room, SIZE_MAX))) {
+		walk->no_memory = true;
+		return NULL;
 	}
 	return (uint8_t *)*rows + (*count)++ * size;
 }
@@ -56,17 +51,11 @@ static uint32_t pending_name(struct walk *walk, uint64_t key, uint32_t plain)
 
 	if (!added)
 		return plain;
-	if (walk->pending_room != room) {
-		uint32_t *texts = realloc(walk->pending_plain,
-					  walk->pending_room * sizeof(*walk->pending_plain));
-
-		if (!texts) {
-			walk->no_memory = true;
-			walk->pending_room = room;
-			walk->pending_count--;
-			return plain;
-		}
-		walk->pending_plain = texts;
+	if (!ARRAY_RESERVE(walk->pending_plain, walk->pending_room, room)) {
+		walk->no_memory = true;
+		walk->pending_room = room;
+		walk->pending_count--;
+		return plain;
 	}
 	*added = key;
 	walk->pending_plain[walk->pending_count - 1] = plain;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/convert/debug_walk.h"
 #include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 
@@ -51,15 +52,9 @@ static bool room_for_files(struct walk *walk)
 {
 	size_t count = walk->read.file_count;
 
-	if (count > walk->file_room) {
-		uint32_t *texts = realloc(walk->file_texts, count * sizeof(*texts));
-
-		if (!texts) {
-			walk->no_memory = true;
-			return false;
-		}
-		walk->file_texts = texts;
-		walk->file_room = count;
+	if (!ARRAY_RESERVE(walk->file_texts, count, walk->file_room)) {
+		walk->no_memory = true;
+		return false;
 	}
 	if (count)
 		memset(walk->file_texts, 0xff, count * sizeof(*walk->file_texts));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/convert/table_builder_state.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
@@ -42,18 +43,13 @@ void table_builder_free(struct table_builder *builder)
 
 void *table_rows_add(struct table_builder *builder, struct rows *rows, size_t size)
 {
-	if (rows->count == rows->room) {
-		uint32_t room = rows->room ? rows->room * 2 : 256;
-		void *at = NULL;
-
-		if (rows->count >= ROWS_MAX)
-			builder->is_cut = true;
-		else if (!(at = realloc(rows->at, room * size)))
-			builder->no_memory = true;
-		if (!at)
-			return NULL;
-		rows->at = at;
-		rows->room = room;
+	builder->is_cut |= rows->count >= ROWS_MAX;
+	if (rows->count >= ROWS_MAX)
+		return NULL;
+	if (rows->count == rows->room &&
+	    !array_grow(NULL, &rows->at, size, rows->count + 1, &rows->room, UINT32_MAX)) {
+		builder->no_memory = true;
+		return NULL;
 	}
 	return (uint8_t *)rows->at + rows->count++ * size;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
@@ -195,20 +196,6 @@ static bool is_wanted(uint64_t tag)
 	}
 }
 
-static void *one_more(void **rows, uint32_t *count, uint32_t *room, size_t size)
-{
-	if (*count == *room) {
-		uint32_t more = *room ? *room * 2 : 64;
-		void *at = realloc(*rows, more * size);
-
-		if (!at)
-			return NULL;
-		*rows = at;
-		*room = more;
-	}
-	return (uint8_t *)*rows + (*count)++ * size;
-}
-
 /* A value that is not asked for joins the one before that is not either. */
 static bool add_step(struct dwarf_abbreviations *table, struct dwarf_abbreviation *row,
 		     const struct dwarf_step *step)
@@ -221,10 +208,9 @@ static bool add_step(struct dwarf_abbreviations *table, struct dwarf_abbreviatio
 		last->constant += step->size;
 		return true;
 	}
-	added = one_more((void **)&table->steps, &table->step_count, &table->step_room,
-			 sizeof(*added));
-	if (!added)
+	if (!ARRAY_GROW(table->steps, table->step_count, table->step_room))
 		return false;
+	added = &table->steps[table->step_count++];
 	*added = *step;
 	if (is_skip)
 		*added = (struct dwarf_step){.slot = DWARF_SLOT_COUNT, .constant = step->size};
@@ -301,9 +287,9 @@ struct dwarf_abbreviations *dwarf_abbreviations_read(const struct dwarf_unit *un
 			break;
 		tag = dwarf_uleb(&cursor);
 		has_children = dwarf_u8(&cursor) != 0;
-		row = one_more((void **)&table->rows, &table->count, &table->room, sizeof(*row));
-		if (!row)
+		if (!ARRAY_GROW(table->rows, table->count, table->room))
 			goto no_memory;
+		row = &table->rows[table->count++];
 		*row = (struct dwarf_abbreviation){.code = code,
 						   .tag = tag > UINT16_MAX ? 0xffff : (uint16_t)tag,
 						   .first_step = table->step_count,

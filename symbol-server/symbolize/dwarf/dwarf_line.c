@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/dwarf/dwarf_abbreviation.h"
 #include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 #include "symbol-server/symbolize/symbol_table.h"
@@ -30,56 +31,31 @@ struct program {
 	bool is_damaged; /* some rows are lost */
 };
 
-static void *one_more(struct dwarf_lines *lines, void **rows, size_t count, size_t *room,
-		      size_t size)
+static bool has_room(struct dwarf_lines *lines, bool has_grown)
 {
-	if (count == *room) {
-		size_t more = *room ? *room * 2 : 256;
-		void *at = realloc(*rows, more * size);
-
-		if (!at) {
-			lines->no_memory = true;
-			return NULL;
-		}
-		*rows = at;
-		*room = more;
-	}
-	return (uint8_t *)*rows + count * size;
+	lines->no_memory |= !has_grown;
+	return has_grown;
 }
 
 static void add_directory(struct dwarf_lines *lines, const char *text)
 {
-	size_t room = lines->directory_room;
-	const char **to;
-
-	if (lines->directory_count == DWARF_LINE_FILES_MAX)
+	if (lines->directory_count == DWARF_LINE_FILES_MAX ||
+	    !has_room(lines, ARRAY_GROW(lines->directories, lines->directory_count,
+					lines->directory_room)))
 		return;
-	to = one_more(lines, (void **)&lines->directories, lines->directory_count, &room,
-		      sizeof(*to));
-	lines->directory_room = (uint32_t)room;
-	if (!to)
-		return;
-	*to = text;
-	lines->directory_count++;
+	lines->directories[lines->directory_count++] = text;
 }
 
 static void add_file(struct dwarf_lines *lines, const char *name, uint64_t directory)
 {
-	size_t room = lines->file_room;
-	struct dwarf_line_file *to;
-
-	if (lines->file_count == DWARF_LINE_FILES_MAX)
+	if (lines->file_count == DWARF_LINE_FILES_MAX ||
+	    !has_room(lines, ARRAY_GROW(lines->files, lines->file_count, lines->file_room)))
 		return;
-	to = one_more(lines, (void **)&lines->files, lines->file_count, &room, sizeof(*to));
-	lines->file_room = (uint32_t)room;
-	if (!to)
-		return;
-	*to = (struct dwarf_line_file){
+	lines->files[lines->file_count++] = (struct dwarf_line_file){
 		.directory = directory < lines->directory_count ? lines->directories[directory]
 								: NULL,
 		.name = name,
 	};
-	lines->file_count++;
 }
 
 /* ---- header ---- */
@@ -243,12 +219,8 @@ static void emit_row(struct program *program, bool is_end)
 		dwarf_fail(&program->cursor);
 		return;
 	}
-	row = one_more(lines, (void **)&lines->rows, lines->row_count, &lines->row_room,
-		       sizeof(*row));
-	if (!row)
-		return;
-	*row = now;
-	lines->row_count++;
+	if (has_room(lines, ARRAY_GROW(lines->rows, lines->row_count, lines->row_room)))
+		lines->rows[lines->row_count++] = now;
 }
 
 static bool is_tombstone(const struct program *program, uint64_t address)
@@ -265,7 +237,6 @@ static void keep_sequence(struct program *program)
 {
 	struct dwarf_lines *lines = program->lines;
 	size_t first = program->sequence_start, count = lines->row_count - first;
-	struct dwarf_sequence *to;
 	bool ascends = true;
 
 	for (size_t i = 1; i < count; i++)
@@ -274,13 +245,10 @@ static void keep_sequence(struct program *program)
 		program->is_damaged = true;
 	if (count < 2 || !ascends || is_tombstone(program, lines->rows[first].address)) {
 		lines->row_count = first;
-	} else {
-		to = one_more(lines, (void **)&lines->sequences, lines->sequence_count,
-			      &lines->sequence_room, sizeof(*to));
-		if (to) {
-			*to = (struct dwarf_sequence){lines->rows[first].address, first, count};
-			lines->sequence_count++;
-		}
+	} else if (has_room(lines, ARRAY_GROW(lines->sequences, lines->sequence_count,
+					      lines->sequence_room))) {
+		lines->sequences[lines->sequence_count++] =
+			(struct dwarf_sequence){lines->rows[first].address, first, count};
 	}
 }
 
@@ -424,16 +392,9 @@ static void sort_sequences(struct dwarf_lines *lines)
 
 	if (are_sorted(lines))
 		return;
-	if (lines->sorted_room < lines->row_count) {
-		struct line_row *at = realloc(lines->sorted,
-					      lines->row_room * sizeof(*lines->sorted));
-
-		if (!at) {
-			lines->no_memory = true;
-			return;
-		}
-		lines->sorted = at;
-		lines->sorted_room = lines->row_room;
+	if (!ARRAY_RESERVE(lines->sorted, lines->row_count, lines->sorted_room)) {
+		lines->no_memory = true;
+		return;
 	}
 	qsort(lines->sequences, lines->sequence_count, sizeof(*lines->sequences),
 	      compare_sequences);

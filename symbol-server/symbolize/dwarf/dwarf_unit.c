@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/dwarf/dwarf_abbreviation.h"
 #include "symbol-server/symbolize/dwarf/dwarf_constants.h"
 #include "symbol-server/symbolize/symbol_table.h"
@@ -57,20 +58,6 @@ static bool read_header(struct dwarf_unit *unit, struct dwarf_bytes section, uin
 	return true;
 }
 
-static struct dwarf_unit *one_more(struct dwarf_units *units, uint32_t *room)
-{
-	if (units->count == *room) {
-		uint32_t more = *room ? *room * 2 : 256;
-		struct dwarf_unit *rows = realloc(units->rows, more * sizeof(*rows));
-
-		if (!rows)
-			return NULL;
-		units->rows = rows;
-		*room = more;
-	}
-	return &units->rows[units->count++];
-}
-
 static bool read_headers(struct dwarf_units *units, unsigned number, uint32_t *room,
 			 struct error *err)
 {
@@ -84,7 +71,8 @@ static bool read_headers(struct dwarf_units *units, unsigned number, uint32_t *r
 			units->flags |= SYMBOL_TABLE_CUT;
 			return true;
 		}
-		unit = one_more(units, room);
+		unit = ARRAY_GROW(units->rows, units->count, *room) ? &units->rows[units->count++]
+								    : NULL;
 		if (!unit)
 			return error_set(err, ERROR_MEMORY, "no memory for its units");
 		*unit = (struct dwarf_unit){
@@ -315,15 +303,8 @@ static struct dwarf_abbreviations *add_table(struct dwarf_unit *unit, uint64_t h
 	struct dwarf_units *units = unit->units;
 	struct dwarf_abbreviations *table;
 
-	if (units->table_count == units->table_room) {
-		uint32_t more = units->table_room ? units->table_room * 2 : 64;
-		void *at = realloc(units->tables, more * sizeof(struct dwarf_abbreviations *));
-
-		if (!at)
-			return NULL;
-		units->tables = at;
-		units->table_room = more;
-	}
+	if (!ARRAY_GROW(units->tables, units->table_count, units->table_room))
+		return NULL;
 	table = dwarf_abbreviations_read(unit, dwarf_units_section(units, DWARF_ABBREV));
 	if (!table || !hash_table_add(&units->table_index, hash, units->table_count)) {
 		dwarf_abbreviations_free(table);

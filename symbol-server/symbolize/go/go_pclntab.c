@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/symbolize/go/go_inline_tree.h"
 #include "symbol-server/symbolize/symbol_table.h"
 
@@ -52,15 +53,9 @@ static bool clear_nodes(struct reader *reader, uint32_t count)
 {
 	if (count > reader->rows.size)
 		return false;
-	if (count > reader->node_room) {
-		uint32_t *nodes = realloc(reader->nodes, count * sizeof(*nodes));
-
-		if (!nodes) {
-			reader->no_memory = true;
-			return false;
-		}
-		reader->nodes = nodes;
-		reader->node_room = count;
+	if (!ARRAY_RESERVE(reader->nodes, count, reader->node_room)) {
+		reader->no_memory = true;
+		return false;
 	}
 	if (count)
 		memset(reader->nodes, 0xff, count * sizeof(*reader->nodes));
@@ -115,18 +110,10 @@ static bool make_nodes(struct reader *reader, const struct go_function *function
 
 static bool make_room(struct reader *reader, size_t count)
 {
-	struct line_row *lines;
-	struct code_range *ranges;
+	size_t room = reader->room;
 
-	if (count <= reader->room)
-		return true;
-	lines = realloc(reader->lines, count * sizeof(*lines));
-	reader->lines = lines ? lines : reader->lines;
-	ranges = realloc(reader->ranges, (count + 1) * sizeof(*ranges));
-	reader->ranges = ranges ? ranges : reader->ranges;
-	reader->no_memory |= !lines || !ranges;
-	if (!reader->no_memory)
-		reader->room = count;
+	reader->no_memory |= !ARRAY_RESERVE(reader->lines, count + 1, room) ||
+			     !ARRAY_RESERVE(reader->ranges, count + 1, reader->room);
 	return !reader->no_memory;
 }
 

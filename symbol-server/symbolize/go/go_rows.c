@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 /* One of the tables: its value holds up to (not including) until. */
 struct steps {
 	struct dwarf_cursor cursor;
@@ -47,28 +49,12 @@ static void begin_steps(struct steps *steps, const struct go_module *module, uin
 	next_step(steps);
 }
 
-static struct go_row *add_row(struct go_rows *rows)
-{
-	if (rows->count == rows->room) {
-		size_t room = rows->room ? rows->room * 2 : 64;
-		struct go_row *more = realloc(rows->rows, room * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		rows->rows = more;
-		rows->room = room;
-	}
-	return &rows->rows[rows->count++];
-}
-
 static bool take_row(struct go_rows *rows, uint64_t at, const struct steps *steps, uint32_t unit)
 {
 	int32_t file = steps[STEPS_FILE].value, line = steps[STEPS_LINE].value;
-	struct go_row *row = add_row(rows);
-
-	if (!row)
+	if (!ARRAY_GROW(rows->rows, rows->count, rows->room))
 		return false;
-	*row = (struct go_row){
+	rows->rows[rows->count++] = (struct go_row){
 		.at = (uint32_t)at,
 		.file = file < 0 || (uint32_t)file > UINT32_MAX - unit ? UINT32_MAX
 								       : unit + (uint32_t)file,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/arena.h"
+#include "common/array.h"
 #include "common/buffer.h"
 #include "common/build_id.h"
 #include "common/hash_table.h"
@@ -54,6 +55,47 @@ static void test_arena(void)
 	CHECK(!arena.failed && arena_alloc(&arena, 4000) != NULL);
 	CHECK(arena.used <= arena.limit);
 	arena_release(&arena);
+}
+
+struct pair {
+	uint32_t number;
+	uint64_t square;
+};
+
+static void test_array(void)
+{
+	struct pair *items = NULL, *placed = NULL;
+	size_t room = 0, moves = 0, wide = 0;
+	uint32_t short_room = 0, count = 0, full;
+	uint64_t *huge = NULL;
+	struct arena arena;
+
+	arena_init(&arena, 1 << 20);
+	for (; count < 10000; count++) {
+		moves += count == room;
+		CHECK(ARRAY_GROW(items, count, room));
+		CHECK(ARENA_GROW(&arena, placed, count, short_room));
+		items[count] = placed[count] = (struct pair){count, (uint64_t)count * count};
+	}
+	for (uint32_t i = 0; i < count; i++)
+		CHECK(items[i].square == (uint64_t)i * i && placed[i].number == i);
+	CHECK(room >= 10000 && room < 20000 && moves < 10);
+	CHECK_NUMBER(short_room, room);
+	CHECK(ARRAY_RESERVE(items, 50000, room) && room >= 50000 && items[9999].number == 9999);
+	CHECK(ARRAY_RESERVE(items, 3, room)); /* there already */
+
+	/* What does not fit leaves all as it is: memory, a room's type, an arena's ceiling. */
+	room = wide = 50000;
+	CHECK(!ARRAY_RESERVE(items, SIZE_MAX / sizeof *items + 1, wide) && wide == room);
+	CHECK(!ARRAY_RESERVE(items, SIZE_MAX, wide) && items[9999].number == 9999);
+	short_room = full = UINT32_MAX;
+	CHECK(!ARRAY_GROW(huge, full, short_room) && !huge && short_room == full);
+	short_room = count;
+	for (count = 0; ARENA_GROW(&arena, placed, short_room, short_room) && count < 99; count++)
+		;
+	CHECK(arena.failed && count < 10 && placed[9999].number == 9999);
+	arena_release(&arena);
+	free(items);
 }
 
 /* Against a plain array: every operation, some thousand times, with hashes that collide. */
@@ -142,6 +184,7 @@ int main(void)
 {
 	test_buffer();
 	test_arena();
+	test_array();
 	test_hash_table();
 	test_strings();
 	test_build_id();

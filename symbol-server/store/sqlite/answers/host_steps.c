@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 enum { STEPS_OF_A_RANGE = 1440 };
 
 void host_steps_init(struct host_steps *steps, const struct samples_query *query)
@@ -24,8 +26,6 @@ void host_steps_add(struct host_steps *steps, uint32_t host, int64_t time_ms, ui
 {
 	const int64_t begin_ms = time_ms / steps->step_ms * steps->step_ms;
 	const uint64_t hash = hash_word((uint64_t)begin_ms, host);
-	size_t room = steps->room ? 2 * steps->room : 64;
-	struct host_step *larger;
 	uint32_t probe;
 
 	for (uint32_t i = hash_table_first(&steps->index, hash, &probe); i != HASH_TABLE_NONE;
@@ -35,12 +35,7 @@ void host_steps_add(struct host_steps *steps, uint32_t host, int64_t time_ms, ui
 			steps->at[i].lost += lost;
 			return;
 		}
-	if (steps->count == steps->room) {
-		larger = realloc(steps->at, room * sizeof *larger);
-		steps->at = larger ? larger : steps->at;
-		steps->room = larger ? room : steps->room;
-	}
-	steps->is_full |= steps->count == steps->room ||
+	steps->is_full |= !ARRAY_GROW(steps->at, steps->count, steps->room) ||
 			  !hash_table_add(&steps->index, hash, (uint32_t)steps->count);
 	if (!steps->is_full)
 		steps->at[steps->count++] = (struct host_step){host, begin_ms, reported_ms, lost};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/keyed_hash.h"
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
@@ -18,21 +19,6 @@ enum {
 	FIXED_BYTES = 1 << 20,
 	ASK_STEPS = 64, /* pieces and the like between two looks at the clock */
 };
-
-bool querying_grow(void **array, size_t count, size_t *capacity, size_t size)
-{
-	size_t larger = *capacity ? *capacity * 2 : 1024;
-	void *copy;
-
-	if (count < *capacity)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*capacity = larger;
-	return true;
-}
 
 static bool make_maps(struct querying *querying)
 {
@@ -111,18 +97,9 @@ static bool add_series(struct querying *querying, const struct series_labels *la
 {
 	struct samples_result *result = querying->result;
 
-	if (result->series_count == querying->series_room) {
-		size_t room = querying->series_room ? 2 * querying->series_room : 64;
-		struct series_labels *larger = arena_array(&result->arena, room, sizeof *larger);
-
-		if (!larger)
-			return false;
-		if (result->series_count)
-			memcpy(larger, result->series, result->series_count * sizeof *larger);
-		result->series = larger;
-		querying->series_room = room;
-	}
-	if (!hash_table_add(&querying->series_index, hash, result->series_count))
+	if (!ARENA_GROW(&result->arena, result->series, result->series_count,
+			querying->series_room) ||
+	    !hash_table_add(&querying->series_index, hash, result->series_count))
 		return false;
 	result->series[result->series_count++] = *labels;
 	return true;
@@ -165,19 +142,11 @@ static bool map_series(struct querying *querying, struct view_day *day, uint32_t
 
 static bool keep_bytes(struct querying *querying, struct piece *piece, const struct view_row *row)
 {
-	size_t room = querying->byte_room ? querying->byte_room : 1 << 16;
-	uint8_t *larger;
-
-	while (room - querying->byte_count < row->length)
-		room *= 2;
-	if (room > querying->byte_room) {
-		larger = realloc(querying->bytes, room);
-		if (!larger)
-			return false;
-		querying->bytes = larger;
-		querying->byte_room = room;
-	}
-	memcpy(querying->bytes + querying->byte_count, row->packed, row->length);
+	if (!ARRAY_RESERVE(querying->bytes, querying->byte_count + row->length,
+			   querying->byte_room))
+		return false;
+	if (row->length)
+		memcpy(querying->bytes + querying->byte_count, row->packed, row->length);
 	piece->at = querying->byte_count;
 	piece->length = (uint32_t)row->length;
 	querying->byte_count += row->length;
@@ -199,8 +168,7 @@ static bool map_span(struct querying *querying, const uint8_t *ids, uint32_t *ma
 			*mapped = i;
 			return true;
 		}
-	if (!querying_grow((void **)&result->spans, result->span_count, &querying->span_room,
-			   sizeof *result->spans) ||
+	if (!ARRAY_GROW(result->spans, result->span_count, querying->span_room) ||
 	    !hash_table_add(&querying->span_index, hash, result->span_count))
 		return false;
 	*mapped = result->span_count++;
@@ -252,8 +220,7 @@ static bool keep_piece(void *context, const struct view_row *row)
 		view_each_host(row, querying_keep_host, querying);
 	if (!map_series(querying, row->day, row->series, &piece.series) ||
 	    !map_span(querying, row->span, &piece.span) ||
-	    !querying_grow((void **)&querying->pieces, querying->piece_count, &querying->piece_room,
-			   sizeof piece) ||
+	    !ARRAY_GROW(querying->pieces, querying->piece_count, querying->piece_room) ||
 	    (row->packed && !keep_bytes(querying, &piece, row))) {
 		querying->is_full = true;
 		return false;

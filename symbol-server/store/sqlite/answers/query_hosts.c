@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sqlite/answers/host_steps.h"
 #include "symbol-server/store/rules/tallies.h"
 
@@ -51,7 +52,7 @@ static bool add_host(struct host_set *set, const char *host)
 {
 	if (has_host(set, host))
 		return true;
-	if (!querying_grow((void **)&set->names, set->count, &set->room, sizeof *set->names) ||
+	if (!ARRAY_GROW(set->names, set->count, set->room) ||
 	    !hash_table_add(&set->index, hash_bytes(host, strlen(host), 0), (uint32_t)set->count))
 		return false;
 	set->names[set->count++] = host;
@@ -104,8 +105,7 @@ static uint32_t number_host(struct host_sums *sums, const char *host)
 			return i + 1;
 	if (sums->only_reported)
 		return NOT_WANTED;
-	if (!querying_grow((void **)&result->hosts, result->host_count, &sums->room,
-			   sizeof *result->hosts) ||
+	if (!ARRAY_GROW(result->hosts, result->host_count, sums->room) ||
 	    !hash_table_add(&sums->index, hash, result->host_count))
 		return 0;
 	result->hosts[result->host_count] =

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 
@@ -127,8 +128,7 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->thread_index, hash, &probe))
 		if (!strcmp(querying->threads[i], name))
 			return *known = i + 1;
-	if (!querying_grow((void **)&querying->threads, querying->thread_count,
-			   &querying->thread_room, sizeof *querying->threads) ||
+	if (!ARRAY_GROW(querying->threads, querying->thread_count, querying->thread_room) ||
 	    !hash_table_add(&querying->thread_index, hash, (uint32_t)querying->thread_count))
 		return 0;
 	querying->threads[querying->thread_count] = arena_text(&querying->result->arena, name,
@@ -141,8 +141,8 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 static bool add_thread_sum(struct querying *querying, uint32_t thread, uint32_t stack,
 			   uint64_t samples, uint64_t value)
 {
-	if (!querying_grow((void **)&querying->thread_sums, querying->thread_sum_count,
-			   &querying->thread_sum_room, sizeof *querying->thread_sums))
+	if (!ARRAY_GROW(querying->thread_sums, querying->thread_sum_count,
+			querying->thread_sum_room))
 		return false;
 	querying->thread_sums[querying->thread_sum_count++] =
 		(struct thread_sum){thread, stack, {samples, value}};
@@ -161,8 +161,7 @@ static bool put_stack(struct querying *querying, const struct piece *first, cons
 	    !querying_may_have(querying, 4 * querying->stack_room * sizeof *result->stacks) &&
 	    !querying_cut_sums(querying))
 		return false;
-	if (!querying_grow((void **)&result->stacks, result->stack_count, &querying->stack_room,
-			   sizeof *result->stacks))
+	if (!ARRAY_GROW(result->stacks, result->stack_count, querying->stack_room))
 		return false;
 	result->stacks[result->stack_count++] = (struct result_stack){
 		.series = first->series,

@@ -77,7 +77,6 @@ struct querying {
 };
 
 /* Room for one more element of a malloc()ed array. */
-bool querying_grow(void **array, size_t count, size_t *capacity, size_t size);
 
 static inline struct day_maps *querying_maps(struct querying *querying, const struct view_day *day)
 {

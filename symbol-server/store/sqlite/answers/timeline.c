@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sqlite/answers/querying.h"
 #include "symbol-server/store/rules/series_labels.h"
@@ -55,7 +56,7 @@ static bool take_labels(struct timelining *at, struct hash_table *index,
 			*number = i;
 			return true;
 		}
-	if (!querying_grow((void **)list, *count, room, sizeof **list) ||
+	if (!ARRAY_GROW(*list, *count, *room) ||
 	    !copy_labels(at->timeline, labels, &(*list)[*count]) ||
 	    !hash_table_add(index, hash, *count))
 		return false;
@@ -116,8 +117,7 @@ static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
 		return true;
 	}
 	if (timeline->point_count * sizeof *timeline->points >= TIMELINE_BYTES_MAX ||
-	    !querying_grow((void **)&timeline->points, timeline->point_count, &at->point_room,
-			   sizeof *timeline->points) ||
+	    !ARRAY_GROW(timeline->points, timeline->point_count, at->point_room) ||
 	    !hash_table_add(&at->point_index, hash, (uint32_t)timeline->point_count))
 		return false;
 	timeline->points[timeline->point_count++] =

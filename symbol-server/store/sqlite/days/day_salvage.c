@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
@@ -42,21 +43,6 @@ struct salvage {
 	struct salvaged *result;
 	struct error *err; /* for what is not the file's damage */
 };
-
-static bool grow(void **array, uint32_t count, uint32_t *room, size_t size, struct error *err)
-{
-	uint32_t wanted = *room ? 2 * *room : 64;
-	void *more;
-
-	if (count < *room)
-		return true;
-	more = realloc(*array, wanted * size);
-	if (!more)
-		return error_set(err, ERROR_MEMORY, "no memory to save a damaged day");
-	*array = more;
-	*room = wanted;
-	return true;
-}
 
 /* ---- rows, as far as they can be read ---- */
 
@@ -177,8 +163,7 @@ static bool keep_definitions(struct salvage *salvage, sqlite3_stmt *row, bool is
 	struct definitions kept = definitions_of(row, is_lost);
 	uint8_t *copy = malloc(kept.length + 1);
 
-	if (!copy || !grow((void **)&salvage->kept, salvage->kept_count, &salvage->kept_room,
-			   sizeof kept, salvage->err)) {
+	if (!copy || !ARRAY_GROW(salvage->kept, salvage->kept_count, salvage->kept_room)) {
 		free(copy);
 		return error_set(salvage->err, ERROR_MEMORY, "no memory to save a damaged day");
 	}
@@ -403,9 +388,10 @@ static struct host_sums *sums_of(struct salvage *salvage, uint32_t host)
 	for (uint32_t i = salvage->host_count; i--;)
 		if (salvage->hosts[i].account.host == host)
 			return &salvage->hosts[i];
-	if (!grow((void **)&salvage->hosts, salvage->host_count, &salvage->host_room,
-		  sizeof *salvage->hosts, salvage->err))
+	if (!ARRAY_GROW(salvage->hosts, salvage->host_count, salvage->host_room)) {
+		error_set(salvage->err, ERROR_MEMORY, "no memory to save a damaged day");
 		return NULL;
+	}
 	salvage->hosts[salvage->host_count] = (struct host_sums){.account.host = host};
 	return &salvage->hosts[salvage->host_count++];
 }

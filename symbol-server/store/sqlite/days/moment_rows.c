@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/rules/answerable.h"
 
 /* --- writing --- */
@@ -220,16 +221,9 @@ static bool collect(void *context, const struct moment_row *row)
 	rows->second = second;
 	rows->bucket = row->bucket;
 	rows->series = row->series;
-	if (rows->count == rows->capacity) {
-		size_t larger = rows->capacity ? rows->capacity * 2 : 1024;
-		void *copy = realloc(rows->pairs, larger * sizeof *rows->pairs);
-
-		if (!copy) {
-			rows->is_full = true;
-			return false;
-		}
-		rows->pairs = copy;
-		rows->capacity = larger;
+	if (!ARRAY_GROW(rows->pairs, rows->count, rows->capacity)) {
+		rows->is_full = true;
+		return false;
 	}
 	rows->pairs[rows->count++] = (struct packed_pair){row->moment->thread, row->moment->stack,
 							  1, row->moment->value};

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 /* --- writing --- */
 
 bool day_writer_spans(struct day_writer *writer, const struct day_row *row,
@@ -92,16 +94,9 @@ static bool collect(void *context, const struct span_sample *span)
 		relay->is_stopped = !relay->each(relay->context, span);
 		return !relay->is_stopped;
 	}
-	if (relay->count == relay->capacity) {
-		size_t larger = relay->capacity ? relay->capacity * 2 : 1024;
-		void *copy = realloc(relay->spans, larger * sizeof *relay->spans);
-
-		if (!copy) {
-			relay->is_full = true;
-			return false;
-		}
-		relay->spans = copy;
-		relay->capacity = larger;
+	if (!ARRAY_GROW(relay->spans, relay->count, relay->capacity)) {
+		relay->is_full = true;
+		return false;
 	}
 	relay->spans[relay->count++] = *span;
 	return true;
@@ -112,25 +107,11 @@ static bool collect_run(void *context, const uint8_t *bytes, size_t length)
 	return spans_each_raw(bytes, length, collect, context);
 }
 
-static bool make_pairs(struct span_relay *relay, size_t count)
-{
-	struct packed_pair *larger;
-
-	if (count <= relay->pair_room)
-		return true;
-	larger = realloc(relay->pairs, count * sizeof *larger);
-	if (!larger)
-		return false;
-	relay->pairs = larger;
-	relay->pair_room = count;
-	return true;
-}
-
 static void give_spans(struct span_relay *relay, const struct span_sample *spans, size_t count)
 {
 	struct view_row *row = &relay->row;
 
-	if (!make_pairs(relay, count)) {
+	if (!ARRAY_RESERVE(relay->pairs, count, relay->pair_room)) {
 		relay->is_full = true;
 		return;
 	}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
 static struct packed_account *account_of(struct rolling *rolling, uint32_t host)
@@ -20,16 +21,8 @@ static struct packed_account *account_of(struct rolling *rolling, uint32_t host)
 	}
 	if (rolling->account_of[host])
 		return &rolling->accounts_found[rolling->account_of[host] - 1];
-	if (rolling->account_count == rolling->account_capacity) {
-		size_t larger = rolling->account_count ? rolling->account_count * 2 : 64;
-		struct packed_account *copy = realloc(rolling->accounts_found,
-						      larger * sizeof *copy);
-
-		if (!copy)
-			return NULL;
-		rolling->accounts_found = copy;
-		rolling->account_capacity = larger;
-	}
+	if (!ARRAY_GROW(rolling->accounts_found, rolling->account_count, rolling->account_capacity))
+		return NULL;
 	rolling->accounts_found[rolling->account_count] = (struct packed_account){.host = host};
 	rolling->account_of[host] = (uint32_t)++rolling->account_count;
 	return &rolling->accounts_found[rolling->account_count - 1];

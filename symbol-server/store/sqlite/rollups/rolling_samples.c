@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
 /* --- sums by stack --- */
@@ -27,15 +28,8 @@ void rollup_sums_release(struct rollup_sums *sums)
 static bool keep_pair(struct rolling *rolling, size_t count, uint32_t stack,
 		      const struct rollup_sum *sum)
 {
-	if (count == rolling->pair_capacity) {
-		size_t larger = count ? count * 2 : 4096;
-		struct packed_pair *copy = realloc(rolling->pairs, larger * sizeof *copy);
-
-		if (!copy)
-			return false;
-		rolling->pairs = copy;
-		rolling->pair_capacity = larger;
-	}
+	if (!ARRAY_GROW(rolling->pairs, count, rolling->pair_capacity))
+		return false;
 	rolling->pairs[count] = (struct packed_pair){0, stack, sum->samples, sum->value};
 	return true;
 }
@@ -129,15 +123,8 @@ static bool keep_host(struct rolling *rolling, uint32_t host)
 {
 	if (!host)
 		return true;
-	if (rolling->host_count == rolling->host_capacity) {
-		size_t larger = rolling->host_count ? rolling->host_count * 2 : 64;
-		uint32_t *copy = realloc(rolling->hosts, larger * sizeof *copy);
-
-		if (!copy)
-			return false;
-		rolling->hosts = copy;
-		rolling->host_capacity = larger;
-	}
+	if (!ARRAY_GROW(rolling->hosts, rolling->host_count, rolling->host_capacity))
+		return false;
 	rolling->hosts[rolling->host_count++] = host;
 	return true;
 }
@@ -227,15 +214,8 @@ static bool keep_key(struct rolling *rolling, const struct rollup_key *key)
 	if (rolling->key_count && rolling->keys_found[rolling->key_count - 1].from == key->from &&
 	    rolling->keys_found[rolling->key_count - 1].bucket == key->bucket)
 		return true;
-	if (rolling->key_count == rolling->key_capacity) {
-		size_t larger = rolling->key_count ? rolling->key_count * 2 : 1024;
-		struct rollup_key *copy = realloc(rolling->keys_found, larger * sizeof *copy);
-
-		if (!copy)
-			return false;
-		rolling->keys_found = copy;
-		rolling->key_capacity = larger;
-	}
+	if (!ARRAY_GROW(rolling->keys_found, rolling->key_count, rolling->key_capacity))
+		return false;
 	rolling->keys_found[rolling->key_count++] = *key;
 	return true;
 }

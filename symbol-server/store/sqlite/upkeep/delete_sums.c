@@ -2,6 +2,7 @@
 /* Out of roll-ups that cannot be made again: rows of whole series go, the sums without the labels
  * of instances are made anew of what is left, fold by fold, and the hosts' accounts of the same
  * buckets change with them. A bucket of a type is in one transaction. */
+#include "common/array.h"
 #include "symbol-server/store/sqlite/upkeep/deleting.h"
 #include "symbol-server/store/sqlite/upkeep/erase.h"
 
@@ -108,15 +109,8 @@ static void bind_bucket(sqlite3_stmt *statement, enum day_level level,
 
 static bool keep_row(struct summing *summing, const struct sum_row *row)
 {
-	if (summing->count == summing->room) {
-		size_t room = summing->room ? summing->room * 2 : 1024;
-		struct sum_row *larger = realloc(summing->rows, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		summing->rows = larger;
-		summing->room = room;
-	}
+	if (!ARRAY_GROW(summing->rows, summing->count, summing->room))
+		return false;
 	summing->rows[summing->count++] = *row;
 	return true;
 }

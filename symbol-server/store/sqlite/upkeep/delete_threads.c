@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 struct sums {
 	struct deleting *deleting;
 	uint64_t samples, value, gone;
@@ -17,15 +19,8 @@ static bool keep_pair(void *context, const struct packed_pair *pair)
 		sums->gone += pair->samples;
 		return true;
 	}
-	if (deleting->kept_count == deleting->kept_room) {
-		size_t room = deleting->kept_room ? deleting->kept_room * 2 : 1024;
-		struct packed_pair *larger = realloc(deleting->kept, room * sizeof *larger);
-
-		if (!larger)
-			return false;
-		deleting->kept = larger;
-		deleting->kept_room = room;
-	}
+	if (!ARRAY_GROW(deleting->kept, deleting->kept_count, deleting->kept_room))
+		return false;
 	deleting->kept[deleting->kept_count++] = *pair;
 	sums->samples += pair->samples;
 	sums->value += pair->value;
@@ -83,28 +78,13 @@ struct kept { /* of one row, decoded: one of both lists */
 	size_t count, room;
 };
 
-static bool make_room(struct kept *kept, void **list, size_t size)
-{
-	size_t room = kept->room ? kept->room * 2 : 1024;
-	void *larger;
-
-	if (kept->count < kept->room)
-		return true;
-	larger = realloc(*list, room * size);
-	if (!larger)
-		return false;
-	*list = larger;
-	kept->room = room;
-	return true;
-}
-
 static bool keep_moment(void *context, const struct moment *moment)
 {
 	struct kept *kept = context;
 
 	if (deleting_is_thread_wanted(kept->deleting, moment->thread))
 		return true;
-	if (!make_room(kept, (void **)&kept->moments, sizeof *moment))
+	if (!ARRAY_GROW(kept->moments, kept->count, kept->room))
 		return false;
 	kept->moments[kept->count++] = *moment;
 	return true;
@@ -116,7 +96,7 @@ static bool keep_span(void *context, const struct span_sample *span)
 
 	if (deleting_is_thread_wanted(kept->deleting, span->thread))
 		return true;
-	if (!make_room(kept, (void **)&kept->spans, sizeof *span))
+	if (!ARRAY_GROW(kept->spans, kept->count, kept->room))
 		return false;
 	kept->spans[kept->count++] = *span;
 	return true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/log.h"
 #include "symbol-server/store/sqlite/dictionary/catalog_items.h"
 #include "symbol-server/store/sqlite/dictionary/lifetimes.h"
@@ -242,15 +243,8 @@ static bool keep_account(void *context, const struct packed_account *account)
 	struct erasing *erasing = context;
 	struct packed_account *to;
 
-	if (erasing->account_count == erasing->account_capacity) {
-		size_t more = erasing->account_capacity ? 2 * erasing->account_capacity : 64;
-
-		to = realloc(erasing->accounts, more * sizeof *to);
-		if (!to)
-			return false;
-		erasing->accounts = to;
-		erasing->account_capacity = more;
-	}
+	if (!ARRAY_GROW(erasing->accounts, erasing->account_count, erasing->account_capacity))
+		return false;
 	to = &erasing->accounts[erasing->account_count++];
 	*to = *account;
 	if (is_gone(erasing, account->host))
