@@ -128,6 +128,8 @@ check_dependencies() {
 	dpkg -L libc6-dev linux-libc-dev libcrypt-dev $(dpkg-query -W -f '${Package}\n' 'libgcc-*-dev' \
 		'libstdc++-*-dev' 2>/dev/null) 2>/dev/null | grep /usr/include >"$system"
 	find "$1/common" "$1/node-agent" "$1/symbol-server" -name '*.d' 2>/dev/null | while read -r list; do
+		source=${list#"$1"/}
+		[ -e "${source%.d}.c" ] || [ -e "${source%.d}.cc" ] || [ "$1" = "${copy:-}" ] || continue # of an earlier tree
 		tr -s ' \\\n' '\n' <"$list" | sed 's/:$//' | awk -v list="${list#"$1"/}" '
 			/^\/usr\/include\// { print list ":" $0 }'
 	done | sort -u | awk -v rooms="$rooms" -v doors="$doors" -v system_list="$system" '
