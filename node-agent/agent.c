@@ -144,12 +144,14 @@ static void on_places(void *context, uint32_t number, const struct memory_places
 
 static bool open_windows(struct agent *agent, struct error *err)
 {
-	const struct allocation_windows_sources from = {.capture = agent->capture,
-							.pages = agent->pages,
-							.samples = agent->samples,
-							.budget = agent->options->mem_budget,
-							.pids = agent->options->pids,
-							.pid_count = agent->options->pid_count};
+	const struct allocation_windows_sources from = {
+		.processes = process_table_processes(agent->table),
+		.capture = agent->capture,
+		.pages = agent->pages,
+		.samples = agent->samples,
+		.budget = agent->options->mem_budget,
+		.pids = agent->options->pids,
+		.pid_count = agent->options->pid_count};
 
 	code_pages_set_memory(agent->pages, on_places, agent);
 	if (takes(agent->options, SAMPLE_TYPE_mem_alloc))
@@ -171,6 +173,7 @@ static uint64_t memory_bound(void *context, uint32_t tgid,
 static bool open_memory(struct agent *agent, struct error *err)
 {
 	const struct memory_probes_sources probes = {
+		.processes = process_table_processes(agent->table),
 		.capture = agent->capture,
 		.pages = agent->pages,
 		.budget = agent->options->mem_budget,
@@ -180,7 +183,8 @@ static bool open_memory(struct agent *agent, struct error *err)
 		.lost = memory_lost,
 		.bound = memory_bound,
 		.context = agent};
-	struct allocations_sources allocations = {.samples = agent->samples,
+	struct allocations_sources allocations = {.processes = probes.processes,
+						  .samples = agent->samples,
 						  .types = agent->options->types,
 						  .rate = memory_probes_rate};
 

@@ -28,12 +28,6 @@ static void on_exec(void *context, uint32_t tgid, uint64_t time_ns)
 	struct agent *agent = context;
 
 	process_table_exec(agent->table, tgid, time_ns);
-	if (!agent->probes)
-		return;
-	allocations_end(agent->allocations, tgid);
-	memory_probes_exec(agent->probes, tgid);
-	if (agent->windows)
-		allocation_windows_end(agent->windows, tgid);
 }
 
 static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns)
@@ -41,8 +35,6 @@ static void on_fork(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t
 	struct agent *agent = context;
 
 	process_table_fork(agent->table, tgid, parent_tgid, time_ns);
-	if (agent->probes)
-		memory_probes_fork(agent->probes, tgid, parent_tgid);
 }
 
 static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
@@ -51,12 +43,6 @@ static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 
 	process_table_exit(agent->table, tgid, time_ns);
 	stacks_process_ended(agent->stacks, tgid);
-	if (!agent->probes)
-		return;
-	allocations_end(agent->allocations, tgid);
-	memory_probes_exit(agent->probes, tgid);
-	if (agent->windows)
-		allocation_windows_end(agent->windows, tgid);
 }
 
 static void on_mapping(void *context, const struct capture_mapping *from)

@@ -41,9 +41,10 @@ enum {
 	USED_NS_MIN = 200000, /* a window that sees less says nothing */
 };
 
-struct target {
-	uint32_t tgid; /* 0: none */
-	uint64_t start_ns;
+struct target { /* what hangs on the registry's entry */
+	struct process *process;
+	uint32_t at; /* in targets */
+	uint32_t tgid;
 	struct allocators allocators;
 	bool is_cut_off, has_ended, has_windows;
 	uint64_t used_ns;  /* CPU time, as of the last look */
@@ -71,7 +72,8 @@ struct allocation_windows {
 	struct allocation_windows_counters counters;
 	struct allocator_files *files;
 	struct nameless_files *names; /* NULL: there is no server */
-	struct target *targets;
+	uint32_t room;                /* the registry's number of this */
+	struct target *targets[PROCESSES_MAX]; /* the last fills a gap */
 	uint32_t target_count, open_count, next;
 	uint64_t last_window;
 	struct probe_meter meter;
@@ -81,12 +83,10 @@ struct allocation_windows {
 
 /* --- processes --- */
 
-static struct target *target_find(struct allocation_windows *windows, uint32_t tgid)
+static struct target *target_of(const struct allocation_windows *windows,
+				const struct process *process)
 {
-	for (uint32_t i = 0; i < windows->target_count; i++)
-		if (windows->targets[i].tgid == tgid)
-			return &windows->targets[i];
-	return NULL;
+	return process ? process->states[windows->room] : NULL;
 }
 
 /* Returns the square of what it stands for. */
@@ -133,14 +133,25 @@ static void tail_deliver(struct allocation_windows *windows, struct target *targ
 	window_spread_stretch(&windows->counters.spread, &target->rate, time_ns, squares);
 }
 
+static void target_drop(struct allocation_windows *windows, struct target *target)
+{
+	struct target *last = windows->targets[--windows->target_count];
+
+	last->at = target->at;
+	windows->targets[last->at] = last;
+	processes_hang(windows->from.processes, target->process, windows->room, NULL);
+	held_free(&target->held, &windows->held_bytes);
+	held_free(&target->told, &windows->held_bytes);
+	free(target->window);
+	free(target);
+}
+
 /* Not while its window is open. */
 static void target_forget(struct allocation_windows *windows, struct target *target)
 {
 	tail_deliver(windows, target);
-	held_free(&target->held, &windows->held_bytes);
-	held_free(&target->told, &windows->held_bytes);
 	allocators_leave(windows->files, &target->allocators);
-	*target = windows->targets[--windows->target_count];
+	target_drop(windows, target);
 }
 
 /* What a process has used at its end is known as of the last look. */
@@ -175,35 +186,58 @@ static struct target *target_add(struct allocation_windows *windows, uint32_t tg
 	const uint64_t start_ns = process_start_ns(tgid);
 	/* What has begun since the last look is known from its first nanosecond on. */
 	const uint64_t before = windows->looked_ns && start_ns >= windows->looked_ns ? 0 : used;
+	struct process *process;
 	struct target *target;
 
 	if (!is_wanted(windows, tgid) || !start_ns || !has_program(tgid))
 		return NULL;
-	if (windows->target_count == PROCESSES_MAX) {
+	process = processes_current_or_new(windows->from.processes, tgid, (uint64_t)now * 1000000);
+	target = process && windows->target_count < PROCESSES_MAX ? malloc(sizeof *target) : NULL;
+	if (!target) {
 		windows->counters.refused++;
 		return NULL;
 	}
-	target = &windows->targets[windows->target_count++];
-	*target = (struct target){.tgid = tgid,
-				  .start_ns = start_ns,
+	*target = (struct target){.process = process,
+				  .at = windows->target_count++,
+				  .tgid = tgid,
 				  .allocators = {.tgid = tgid},
 				  .used_ns = used,
 				  .since_ns = before,
 				  .credited_ns = before,
 				  .window_ms = now,
 				  .mean = MEAN_FIRST};
+	windows->targets[target->at] = target;
+	processes_hang(windows->from.processes, process, windows->room, target);
 	return target;
+}
+
+static void target_end(struct allocation_windows *windows, struct target *target)
+{
+	if (!target->window) {
+		target_forget(windows, target);
+		return;
+	}
+	target->has_ended = true;
+	allocation_window_end(target->window);
+}
+
+static void end(void *context, struct process *process)
+{
+	struct allocation_windows *windows = context;
+
+	target_end(windows, process->states[windows->room]);
 }
 
 static void target_see(struct allocation_windows *windows, uint32_t tgid, int64_t now)
 {
-	struct target *target = target_find(windows, tgid);
+	struct target *target = target_of(windows,
+					  processes_current(windows->from.processes, tgid));
 	const uint64_t used = process_cpu_ns(tgid);
 
 	if (!used)
 		return;
 	if (target && used < target->credited_ns) { /* another by the same number */
-		allocation_windows_end(windows, tgid);
+		target_end(windows, target);
 		return;
 	}
 	if (!target)
@@ -215,20 +249,6 @@ static void target_see(struct allocation_windows *windows, uint32_t tgid, int64_
 	if (target->credit_ns > CREDIT_NS_MAX)
 		target->credit_ns = CREDIT_NS_MAX;
 	target->credited_ns = used;
-}
-
-void allocation_windows_end(struct allocation_windows *windows, uint32_t tgid)
-{
-	struct target *target = target_find(windows, tgid);
-
-	if (!target)
-		return;
-	if (!target->window) {
-		target_forget(windows, target);
-		return;
-	}
-	target->has_ended = true;
-	allocation_window_end(target->window);
 }
 
 /* --- windows --- */
@@ -412,7 +432,7 @@ void allocation_windows_places(struct allocation_windows *windows, uint32_t numb
 
 	allocator_files_places(windows->files, number, places);
 	for (uint32_t i = 0; i < windows->target_count; i++) {
-		struct target *target = &windows->targets[i];
+		struct target *target = windows->targets[i];
 
 		/* there may be something to probe now */
 		if (target->window_ms > now &&
@@ -484,7 +504,8 @@ static void late_deliver(struct allocation_windows *windows, struct target *targ
 void allocation_windows_hold(struct allocation_windows *windows, const struct sample_event *sample,
 			     size_t walked)
 {
-	struct target *target = target_find(windows, sample->tgid);
+	const struct process_key key = process_key_of(sample);
+	struct target *target = target_of(windows, processes_find(windows->from.processes, &key));
 	const uint64_t number = sample->cpu_ring_full;
 
 	if (target && number == target->told_number && !target->is_cut_off)
@@ -509,15 +530,16 @@ static void look_at_processes(struct allocation_windows *windows, int64_t now)
 		closedir(directory);
 	windows->looked_ns = began_ns;
 	for (uint32_t i = windows->target_count; i-- > 0;)
-		if (!windows->targets[i].window && !process_cpu_ns(windows->targets[i].tgid))
-			target_forget(windows, &windows->targets[i]);
+		if (i < windows->target_count && !windows->targets[i]->window &&
+		    !process_cpu_ns(windows->targets[i]->tgid))
+			target_forget(windows, windows->targets[i]);
 }
 
 /* In turn, and only those that have used CPU time enough for one. */
 static void windows_open(struct allocation_windows *windows, int64_t now)
 {
 	for (uint32_t i = 0; i < windows->target_count && windows->open_count < OPEN_MAX; i++) {
-		struct target *target = &windows->targets[windows->next++ % windows->target_count];
+		struct target *target = windows->targets[windows->next++ % windows->target_count];
 
 		if (target->window || target->is_cut_off || target->credit_ns < CREDIT_NS_MIN ||
 		    now - target->window_ms < BETWEEN_MS)
@@ -533,8 +555,8 @@ static void windows_open(struct allocation_windows *windows, int64_t now)
 static void look_again(struct allocation_windows *windows, int64_t now)
 {
 	for (uint32_t i = 0; i < windows->target_count; i++)
-		if (windows->targets[i].window_ms > now)
-			windows->targets[i].window_ms = now;
+		if (windows->targets[i]->window_ms > now)
+			windows->targets[i]->window_ms = now;
 }
 
 void allocation_windows_run(struct allocation_windows *windows)
@@ -545,8 +567,10 @@ void allocation_windows_run(struct allocation_windows *windows)
 	if (is_due)
 		windows->used_ms = now;
 	for (uint32_t i = windows->target_count; i-- > 0;) {
-		struct target *target = &windows->targets[i];
+		struct target *target = i < windows->target_count ? windows->targets[i] : NULL;
 
+		if (!target) /* others went with the one before */
+			continue;
 		if (is_due && target->told.count)
 			used_look(target);
 		if (target->window && __atomic_load_n(&target->window->is_done, __ATOMIC_ACQUIRE))
@@ -572,10 +596,12 @@ struct allocation_windows *allocation_windows_new(const struct allocation_window
 
 	if (windows) {
 		windows->from = *from;
+		windows->room = processes_room(
+			from->processes,
+			&(struct process_room){.end = end, .context = windows, .holds = true});
 		windows->files = allocator_files_new(err);
-		windows->targets = calloc(PROCESSES_MAX, sizeof *windows->targets);
 	}
-	if (!windows || !windows->files || !windows->targets) {
+	if (!windows || !windows->files) {
 		allocation_windows_free(windows);
 		error_set(err, ERROR_MEMORY, "no memory for windows in allocators");
 		return NULL;
@@ -599,17 +625,17 @@ bool allocation_windows_ask(struct allocation_windows *windows, struct ship *shi
 void allocation_windows_stop(struct allocation_windows *windows)
 {
 	for (uint32_t i = 0; windows && i < windows->target_count; i++)
-		if (windows->targets[i].window)
-			allocation_window_end(windows->targets[i].window);
+		if (windows->targets[i]->window)
+			allocation_window_end(windows->targets[i]->window);
 	for (uint32_t i = 0; windows && i < windows->target_count; i++)
-		if (windows->targets[i].window)
-			allocation_window_join(windows->targets[i].window);
+		if (windows->targets[i]->window)
+			allocation_window_join(windows->targets[i]->window);
 }
 
 void allocation_windows_finish(struct allocation_windows *windows)
 {
 	while (windows && windows->target_count) {
-		struct target *target = &windows->targets[windows->target_count - 1];
+		struct target *target = windows->targets[windows->target_count - 1];
 
 		const bool has_ended = target->has_ended;
 
@@ -620,24 +646,17 @@ void allocation_windows_finish(struct allocation_windows *windows)
 	}
 }
 
-static void target_drop(struct allocation_windows *windows, struct target *target)
-{
-	held_free(&target->held, &windows->held_bytes);
-	held_free(&target->told, &windows->held_bytes);
-	free(target->window);
-}
-
 void allocation_windows_free(struct allocation_windows *windows)
 {
 	if (!windows)
 		return;
 	allocation_windows_stop(windows);
-	for (uint32_t i = 0; windows->targets && i < windows->target_count; i++)
-		target_drop(windows, &windows->targets[i]);
+	while (windows->target_count)
+		target_drop(windows, windows->targets[0]);
+	processes_leave(windows->from.processes, windows->room);
 	probe_meter_close(&windows->meter);
 	allocator_files_free(windows->files);
 	nameless_files_free(windows->names);
-	free(windows->targets);
 	free(windows);
 }
 
@@ -651,5 +670,5 @@ void allocation_windows_counters(const struct allocation_windows *windows,
 		nameless_files_counters(windows->names, &out->names);
 	out->names.refused += allocator_functions_refused(windows->files);
 	for (uint32_t i = 0; i < windows->target_count; i++)
-		out->processes += windows->targets[i].has_windows;
+		out->processes += windows->targets[i]->has_windows;
 }

@@ -17,11 +17,13 @@
 #include "node-agent/allocations/allocators.h"
 #include "node-agent/allocations/nameless_files.h"
 #include "node-agent/capture/capture.h"
+#include "node-agent/processes/processes.h"
 #include "node-agent/allocations/window_spread.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/samples.h"
 
 struct allocation_windows_sources { /* borrowed */
+	struct processes *processes; /* ends are heard of from there */
 	const struct capture *capture;
 	struct code_pages *pages;
 	struct samples *samples;
@@ -50,9 +52,6 @@ void allocation_windows_places(struct allocation_windows *windows, uint32_t numb
 
 /* Opens and ends windows: often, it looks at the clock itself. */
 void allocation_windows_run(struct allocation_windows *windows);
-
-/* Another program runs in the process, or none. */
-void allocation_windows_end(struct allocation_windows *windows, uint32_t tgid);
 
 /* Takes a sample of ALLOC_WINDOW; for struct samples_sources. */
 void allocation_windows_hold(struct allocation_windows *windows, const struct sample_event *sample,

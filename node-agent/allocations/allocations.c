@@ -27,7 +27,7 @@ struct allocations *allocations_new(const struct allocations_sources *from, stru
 		return NULL;
 	}
 	allocations->from = *from;
-	allocations->live = live_set_new(err);
+	allocations->live = live_set_new(from->processes, err);
 	if (allocations->live)
 		return allocations;
 	free(allocations);
@@ -189,7 +189,7 @@ void allocations_report(struct allocations *allocations)
 {
 	if (!takes(allocations, SAMPLE_TYPE_mem_inuse))
 		return;
-	live_set_tidy(allocations->live, is_alive, NULL);
+	live_set_tidy(allocations->live, is_alive, NULL, monotonic_ns());
 	live_set_report(allocations->live, add_live, allocations);
 }
 

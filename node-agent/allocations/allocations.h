@@ -15,6 +15,7 @@
 #include "node-agent/stacks/samples.h"
 
 struct allocations_sources { /* borrowed */
+	struct processes *processes; /* ends are heard of from there */
 	struct samples *samples;
 	uint32_t types; /* bit n: enum sample_type n is wanted */
 	/* Bytes of which the process samples one on average; never 0. */
@@ -36,7 +37,7 @@ void allocations_hold(struct allocations *allocations, const struct sample_event
 uint64_t allocations_bound(struct allocations *allocations, uint32_t tgid, live_set_most most,
 			   void *context);
 void allocations_give(struct allocations *allocations, const struct alloc_free_event *event);
-/* The process has ended or become another program. */
+/* What the process has in use is not known any more. */
 void allocations_end(struct allocations *allocations, uint32_t tgid);
 
 /* At the end of an interval: what is in use then. */

@@ -21,7 +21,9 @@ struct piece {
 	uint64_t bytes, objects; /* of one */
 	uint64_t count;
 	uint64_t bounded_ns;   /* the count was right then; 0: it is by what was told */
-	uint32_t owner, stack; /* stack NONE: it has not come */
+	struct owner *owner;   /* NULL: no piece */
+	uint32_t older, newer; /* of the same owner; NONE: no more */
+	uint32_t stack;        /* NONE: it has not come */
 	bool is_bucket;
 };
 
@@ -32,9 +34,10 @@ struct stack {
 	uint32_t pieces;               /* that have it */
 };
 
-struct owner {
-	struct process_key is;
-	uint32_t pieces; /* 0: nobody */
+struct owner { /* what hangs on the registry's entry */
+	struct process *process;
+	uint32_t at; /* in owners */
+	uint32_t pieces, newest;
 };
 
 /* Items of one kind: those given back are used first. */
@@ -45,11 +48,13 @@ struct room {
 
 struct live_set {
 	struct live_counters counters;
+	struct processes *processes; /* borrowed */
+	uint32_t room;               /* the registry's number of this */
 	struct hash_table piece_index, stack_index;
 	struct piece *pieces;
 	struct stack *stacks;
-	struct owner *owners;
-	struct room piece_room, stack_room, owner_room;
+	struct owner *owners[OWNERS_MAX]; /* the last fills a gap */
+	struct room piece_room, stack_room;
 };
 
 /* --- items --- */
@@ -84,71 +89,46 @@ static void room_give(struct room *room, uint32_t item)
 	room->free[room->free_count++] = item;
 }
 
-struct live_set *live_set_new(struct error *err)
-{
-	struct live_set *set = calloc(1, sizeof *set);
+/* --- owners --- */
 
-	if (!set) {
-		error_set(err, ERROR_MEMORY, "no memory for what processes have in use");
+static struct owner *owner_of(const struct live_set *set, const struct process *process)
+{
+	return process ? process->states[set->room] : NULL;
+}
+
+static struct owner *owner_find(const struct live_set *set, const struct process_key *key)
+{
+	return owner_of(set, processes_find(set->processes, key));
+}
+
+static struct owner *owner_take(struct live_set *set, const struct process_key *key,
+				uint64_t time_ns)
+{
+	struct process *process = processes_for_sample(set->processes, key, time_ns);
+	struct owner *owner = owner_of(set, process);
+
+	if (owner || !process || set->counters.owners == OWNERS_MAX)
+		return owner;
+	owner = calloc(1, sizeof *owner);
+	if (!owner)
 		return NULL;
-	}
-	hash_table_init(&set->piece_index, PIECES_MAX);
-	hash_table_init(&set->stack_index, STACKS_MAX);
-	set->piece_room.limit = PIECES_MAX;
-	set->stack_room.limit = STACKS_MAX;
-	set->owner_room.limit = OWNERS_MAX;
-	return set;
+	*owner = (struct owner){.process = process, .at = set->counters.owners++};
+	set->owners[owner->at] = owner;
+	processes_hang(set->processes, process, set->room, owner);
+	return owner;
 }
 
-void live_set_free(struct live_set *set)
+static void owner_unuse(struct live_set *set, struct owner *owner)
 {
-	if (!set)
+	struct owner *last;
+
+	if (owner->pieces)
 		return;
-	for (uint32_t i = 0; i < set->stack_room.count; i++)
-		if (set->stacks[i].pieces)
-			free(set->stacks[i].sample);
-	hash_table_release(&set->piece_index);
-	hash_table_release(&set->stack_index);
-	free(set->pieces);
-	free(set->stacks);
-	free(set->owners);
-	free(set->piece_room.free);
-	free(set->stack_room.free);
-	free(set->owner_room.free);
-	free(set);
-}
-
-/* --- owners: few, so that they are searched one by one --- */
-
-static uint32_t owner_find(const struct live_set *set, const struct process_key *owner)
-{
-	for (uint32_t i = 0; i < set->owner_room.count; i++)
-		if (set->owners[i].pieces && process_key_is_same(&set->owners[i].is, owner))
-			return i + 1;
-	return NONE;
-}
-
-static uint32_t owner_take(struct live_set *set, const struct process_key *owner)
-{
-	uint32_t found = owner_find(set, owner);
-
-	if (found)
-		return found;
-	live_set_end(set, owner->tgid); /* who had that number before */
-	found = room_take(&set->owner_room, (void **)&set->owners, sizeof *set->owners);
-	if (found) {
-		set->owners[found - 1] = (struct owner){.is = *owner};
-		set->counters.owners++;
-	}
-	return found;
-}
-
-static void owner_unuse(struct live_set *set, uint32_t owner)
-{
-	if (set->owners[owner - 1].pieces)
-		return;
-	room_give(&set->owner_room, owner);
-	set->counters.owners--;
+	last = set->owners[--set->counters.owners];
+	last->at = owner->at;
+	set->owners[last->at] = last;
+	processes_hang(set->processes, owner->process, set->room, NULL);
+	free(owner);
 }
 
 /* --- stacks --- */
@@ -237,12 +217,12 @@ static void stack_unuse(struct live_set *set, uint32_t at)
 
 /* --- pieces --- */
 
-static uint64_t piece_hash(uint32_t owner, uint64_t key)
+static uint64_t piece_hash(const struct owner *owner, uint64_t key)
 {
-	return hash_word(owner, key);
+	return hash_word((uintptr_t)owner, key);
 }
 
-static uint32_t piece_find(const struct live_set *set, uint32_t owner, uint64_t key)
+static uint32_t piece_find(const struct live_set *set, const struct owner *owner, uint64_t key)
 {
 	const uint64_t hash = piece_hash(owner, key);
 	uint32_t probe = 0;
@@ -266,6 +246,30 @@ static void piece_weigh(struct live_set *set, const struct piece *piece, uint64_
 	stack->objects += piece->objects * count;
 }
 
+static void piece_link(struct live_set *set, struct owner *owner, uint32_t at)
+{
+	struct piece *piece = &set->pieces[at - 1];
+
+	piece->owner = owner;
+	piece->older = owner->newest;
+	piece->newer = NONE;
+	if (owner->newest)
+		set->pieces[owner->newest - 1].newer = at;
+	owner->newest = at;
+	owner->pieces++;
+}
+
+static void piece_unlink(struct live_set *set, const struct piece *piece)
+{
+	if (piece->older)
+		set->pieces[piece->older - 1].newer = piece->newer;
+	if (piece->newer)
+		set->pieces[piece->newer - 1].older = piece->older;
+	else
+		piece->owner->newest = piece->older;
+	piece->owner->pieces--;
+}
+
 static void piece_drop(struct live_set *set, uint32_t at)
 {
 	struct piece *piece = &set->pieces[at - 1];
@@ -274,14 +278,14 @@ static void piece_drop(struct live_set *set, uint32_t at)
 	if (piece->stack)
 		stack_unuse(set, piece->stack);
 	hash_table_remove(&set->piece_index, piece_hash(piece->owner, piece->key), at - 1);
-	set->owners[piece->owner - 1].pieces--;
+	piece_unlink(set, piece);
 	owner_unuse(set, piece->owner);
-	piece->owner = NONE;
+	piece->owner = NULL;
 	room_give(&set->piece_room, at);
 	set->counters.pieces--;
 }
 
-static bool piece_add(struct live_set *set, uint32_t owner, const struct live_piece *piece)
+static bool piece_add(struct live_set *set, struct owner *owner, const struct live_piece *piece)
 {
 	uint32_t at = room_take(&set->piece_room, (void **)&set->pieces, sizeof *set->pieces);
 
@@ -296,9 +300,8 @@ static bool piece_add(struct live_set *set, uint32_t owner, const struct live_pi
 					     .bytes = piece->bytes,
 					     .objects = piece->objects,
 					     .count = 1,
-					     .owner = owner,
 					     .is_bucket = piece->is_bucket};
-	set->owners[owner - 1].pieces++;
+	piece_link(set, owner, at);
 	set->counters.pieces++;
 	return true;
 }
@@ -316,7 +319,8 @@ static void piece_again(struct live_set *set, struct piece *known, const struct 
 
 void live_set_take(struct live_set *set, const struct live_piece *piece)
 {
-	uint32_t owner = owner_take(set, &piece->owner), known = piece_find(set, owner, piece->key);
+	struct owner *owner = owner_take(set, &piece->owner, piece->time_ns);
+	const uint32_t known = piece_find(set, owner, piece->key);
 
 	set->counters.taken++;
 	if (known && piece->is_bucket && piece->time_ns <= set->pieces[known - 1].bounded_ns)
@@ -326,9 +330,9 @@ void live_set_take(struct live_set *set, const struct live_piece *piece)
 		return;
 	}
 	if (known) {
-		set->owners[owner - 1].pieces++; /* it stays, whatever goes */
+		owner->pieces++; /* it stays, whatever goes */
 		piece_drop(set, known);
-		set->owners[owner - 1].pieces--;
+		owner->pieces--;
 		set->counters.replaced++;
 	}
 	if (!owner || !piece_add(set, owner, piece)) {
@@ -402,13 +406,13 @@ void live_set_give(struct live_set *set, const struct process_key *owner, uint64
 uint64_t live_set_bound(struct live_set *set, uint32_t tgid, live_set_most most, void *context,
 			uint64_t now_ns)
 {
+	const struct owner *owner = owner_of(set, processes_current(set->processes, tgid));
 	uint64_t gone = 0, now;
 
-	for (uint32_t i = 0; i < set->piece_room.count; i++) {
-		struct piece *piece = &set->pieces[i];
+	for (uint32_t at = owner ? owner->newest : NONE; at; at = set->pieces[at - 1].older) {
+		struct piece *piece = &set->pieces[at - 1];
 
-		if (!piece->owner || !piece->is_bucket ||
-		    set->owners[piece->owner - 1].is.tgid != tgid)
+		if (!piece->is_bucket)
 			continue;
 		now = most(context, piece->key);
 		if (now >= piece->count)
@@ -423,26 +427,68 @@ uint64_t live_set_bound(struct live_set *set, uint32_t tgid, live_set_most most,
 
 /* --- processes that end --- */
 
-static void owner_end(struct live_set *set, uint32_t owner)
+static void owner_end(struct live_set *set, const struct owner *owner)
 {
-	for (uint32_t i = 0; i < set->piece_room.count && set->owners[owner - 1].pieces; i++)
-		if (set->pieces[i].owner == owner)
-			piece_drop(set, i + 1);
+	for (uint32_t left = owner ? owner->pieces : 0; left; left--)
+		piece_drop(set, owner->newest); /* the owner goes with the last */
+}
+
+static void end(void *context, struct process *process)
+{
+	struct live_set *set = context;
+
+	owner_end(set, owner_of(set, process));
 }
 
 void live_set_end(struct live_set *set, uint32_t tgid)
 {
-	for (uint32_t i = 0; i < set->owner_room.count; i++)
-		if (set->owners[i].pieces && set->owners[i].is.tgid == tgid)
-			owner_end(set, i + 1);
+	owner_end(set, owner_of(set, processes_current(set->processes, tgid)));
 }
 
 void live_set_tidy(struct live_set *set,
-		   bool (*is_alive)(void *context, const struct process_key *), void *context)
+		   bool (*is_alive)(void *context, const struct process_key *), void *context,
+		   uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < set->owner_room.count; i++)
-		if (set->owners[i].pieces && !is_alive(context, &set->owners[i].is))
-			owner_end(set, i + 1);
+	for (uint32_t i = set->counters.owners; i-- > 0;)
+		if (i < set->counters.owners && !is_alive(context, &set->owners[i]->process->key))
+			processes_end(set->processes, set->owners[i]->process, now_ns);
+}
+
+struct live_set *live_set_new(struct processes *processes, struct error *err)
+{
+	struct live_set *set = calloc(1, sizeof *set);
+
+	if (!set) {
+		error_set(err, ERROR_MEMORY, "no memory for what processes have in use");
+		return NULL;
+	}
+	hash_table_init(&set->piece_index, PIECES_MAX);
+	hash_table_init(&set->stack_index, STACKS_MAX);
+	set->piece_room.limit = PIECES_MAX;
+	set->stack_room.limit = STACKS_MAX;
+	set->processes = processes;
+	set->room = processes_room(
+		processes, &(struct process_room){.end = end, .context = set, .holds = true});
+	return set;
+}
+
+void live_set_free(struct live_set *set)
+{
+	if (!set)
+		return;
+	while (set->counters.owners)
+		owner_end(set, set->owners[0]);
+	processes_leave(set->processes, set->room);
+	for (uint32_t i = 0; i < set->stack_room.count; i++)
+		if (set->stacks[i].pieces)
+			free(set->stacks[i].sample);
+	hash_table_release(&set->piece_index);
+	hash_table_release(&set->stack_index);
+	free(set->pieces);
+	free(set->stacks);
+	free(set->piece_room.free);
+	free(set->stack_room.free);
+	free(set);
 }
 
 void live_set_report(const struct live_set *set, live_set_add add, void *context)

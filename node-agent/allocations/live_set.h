@@ -17,7 +17,7 @@
 
 #include "bpf/events.h"
 #include "common/error.h"
-#include "node-agent/processes/process_key.h"
+#include "node-agent/processes/processes.h"
 
 /* Of a stack, in use now; objects in 1/LIVE_OBJECT. The sample is as live_set_stack() got it. */
 typedef void (*live_set_add)(void *context, const struct sample_event *sample, size_t walked,
@@ -44,7 +44,7 @@ struct live_counters { /* cumulative, but for the last four */
 
 struct live_set;
 
-struct live_set *live_set_new(struct error *err);
+struct live_set *live_set_new(struct processes *processes, struct error *err);
 void live_set_free(struct live_set *set);
 
 void live_set_take(struct live_set *set, const struct live_piece *piece);
@@ -62,11 +62,13 @@ typedef uint64_t (*live_set_most)(void *context, uint64_t key);
 uint64_t live_set_bound(struct live_set *set, uint32_t tgid, live_set_most most, void *context,
 			uint64_t now_ns);
 
-/* The process has ended, or become another by execve(): nothing of it is in use any more. */
+/* What the process has in use is not known any more, as when it has ended or become another by
+ * execve(), which is heard of from the registry. */
 void live_set_end(struct live_set *set, uint32_t tgid);
 /* Ends those of whom is_alive() says that they are not, in case nobody saw it. */
 void live_set_tidy(struct live_set *set,
-		   bool (*is_alive)(void *context, const struct process_key *), void *context);
+		   bool (*is_alive)(void *context, const struct process_key *), void *context,
+		   uint64_t now_ns);
 
 /* Every stack that has something in use, once. */
 void live_set_report(const struct live_set *set, live_set_add add, void *context);

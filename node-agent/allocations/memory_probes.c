@@ -29,8 +29,11 @@ enum {
 	OPENED_AT_ONCE = 2, /* files' probes for one process: some 20 ms each */
 };
 
-struct probed_process {      /* that has a file; of one with several there are several */
-	uint32_t tgid, file; /* index */
+struct probed_process { /* that has a file; of one with several there are several */
+	struct process *process;
+	struct probed_process *next; /* of the same process */
+	uint32_t at;                 /* in processes */
+	uint32_t tgid, file;         /* index */
 	bool is_library;     /* it has mapped the file, and is another */
 	bool is_settled, is_cut_off;
 	int directory;                  /* /proc/PID, once its file is probed; −1 */
@@ -44,7 +47,8 @@ struct memory_probes {
 	struct memory_probes_sources from;
 	struct memory_probes_counters counters;
 	struct probed_files *files;
-	struct probed_process *processes;
+	uint32_t room;                     /* the registry's number of this */
+	struct probed_process **processes; /* the last fills a gap */
 	uint32_t process_count;
 	uint32_t unseen[UNSEEN], unseen_next; /* were gone before their library was looked at */
 	int64_t looked_ms, alive_ms;
@@ -58,55 +62,39 @@ static struct probed_file *file_of(const struct memory_probes *probes,
 
 /* --- processes --- */
 
-static struct probed_process *process_find(const struct memory_probes *probes, uint32_t tgid)
+static struct probed_process *first_of(const struct memory_probes *probes,
+				       const struct process *process)
 {
-	for (uint32_t i = 0; i < probes->process_count; i++)
-		if (probes->processes[i].tgid == tgid)
-			return &probes->processes[i];
-	return NULL;
+	return process ? process->states[probes->room] : NULL;
 }
 
 /* By what it runs, not what it has loaded. */
 static struct probed_process *program_find(const struct memory_probes *probes, uint32_t tgid)
 {
-	for (uint32_t i = 0; i < probes->process_count; i++)
-		if (probes->processes[i].tgid == tgid && !probes->processes[i].is_library)
-			return &probes->processes[i];
-	return NULL;
+	struct probed_process *found = first_of(probes,
+						processes_current(probes->from.processes, tgid));
+
+	while (found && found->is_library)
+		found = found->next;
+	return found;
 }
 
-static struct probed_process *process_with(const struct memory_probes *probes, uint32_t tgid,
-					   uint32_t file)
+static void process_drop(struct memory_probes *probes, struct probed_process *process)
 {
-	for (uint32_t i = 0; i < probes->process_count; i++)
-		if (probes->processes[i].tgid == tgid && probes->processes[i].file == file)
-			return &probes->processes[i];
-	return NULL;
-}
-
-static void process_drop(struct memory_probes *probes, uint32_t at)
-{
-	struct probed_process *process = &probes->processes[at];
+	struct probed_process *first = first_of(probes, process->process), **link = &first;
+	struct probed_process *last = probes->processes[--probes->process_count];
 
 	if (process->directory >= 0)
 		close(process->directory);
 	probed_files_close(process->probes);
 	probed_files_unuse(probes->files, process->file);
-	*process = probes->processes[--probes->process_count];
-}
-
-static void process_forget(struct memory_probes *probes, uint32_t tgid)
-{
-	bool is_known = false;
-
-	for (uint32_t i = probes->process_count; i-- > 0;)
-		if (probes->processes[i].tgid == tgid) {
-			process_drop(probes, i);
-			is_known = true;
-		}
-	if (is_known)
-		bpf_map_remove(capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS), &tgid,
-			       NULL);
+	while (*link != process)
+		link = &(*link)->next;
+	*link = process->next;
+	processes_hang(probes->from.processes, process->process, probes->room, first);
+	last->at = process->at;
+	probes->processes[last->at] = last;
+	free(process);
 }
 
 static bool is_wanted(const struct memory_probes *probes, uint32_t tgid)
@@ -117,20 +105,36 @@ static bool is_wanted(const struct memory_probes *probes, uint32_t tgid)
 	return !probes->from.pid_count;
 }
 
-static void process_add(struct memory_probes *probes, uint32_t tgid, uint32_t file, bool is_library)
+static void process_add(struct memory_probes *probes, struct process *process, uint32_t file,
+			bool is_library)
 {
-	if (probes->process_count == PROCESSES_MAX) {
+	struct probed_process *added = NULL;
+
+	if (!process || process->ended_ns)
+		return;
+	if (probes->process_count < PROCESSES_MAX)
+		added = calloc(1, sizeof *added);
+	if (!added) {
 		probes->counters.refused++;
 		return;
 	}
+	*added = (struct probed_process){.process = process,
+					 .next = first_of(probes, process),
+					 .at = probes->process_count++,
+					 .tgid = process->key.tgid,
+					 .file = file,
+					 .is_library = is_library,
+					 .directory = -1,
+					 .probes = {-1, -1, -1},
+					 .seen_ms = monotonic_ms()};
 	probed_files_use(probes->files, file);
-	probes->processes[probes->process_count++] =
-		(struct probed_process){.tgid = tgid,
-					.file = file,
-					.is_library = is_library,
-					.directory = -1,
-					.probes = {-1, -1, -1},
-					.seen_ms = monotonic_ms()};
+	probes->processes[added->at] = added;
+	processes_hang(probes->from.processes, process, probes->room, added);
+}
+
+static struct process *entry_of(struct memory_probes *probes, uint32_t tgid)
+{
+	return processes_current_or_new(probes->from.processes, tgid, monotonic_ns());
 }
 
 static void look_at(struct memory_probes *probes, uint32_t tgid)
@@ -139,7 +143,7 @@ static void look_at(struct memory_probes *probes, uint32_t tgid)
 						: PROBED_FILES_MAX;
 
 	if (file != PROBED_FILES_MAX && probes->files->items[file].state != FILE_NONE)
-		process_add(probes, tgid, file, false);
+		process_add(probes, entry_of(probes, tgid), file, false);
 }
 
 void memory_probes_places(struct memory_probes *probes, uint32_t number,
@@ -150,8 +154,8 @@ void memory_probes_places(struct memory_probes *probes, uint32_t number,
 	if (at == PROBED_FILES_MAX || probes->files->items[at].state != FILE_NONE)
 		return;
 	for (uint32_t i = probes->process_count; i-- > 0;)
-		if (probes->processes[i].file == at)
-			process_drop(probes, i);
+		if (probes->processes[i]->file == at)
+			process_drop(probes, probes->processes[i]);
 }
 
 static bool is_alive(struct probed_process *process)
@@ -176,8 +180,13 @@ static bool is_library(const char *path)
 
 static void take_library(struct memory_probes *probes, uint32_t tgid, uint32_t file)
 {
-	if (probes->files->items[file].state != FILE_NONE && !process_with(probes, tgid, file))
-		process_add(probes, tgid, file, true);
+	struct process *process = entry_of(probes, tgid);
+	const struct probed_process *known = first_of(probes, process);
+
+	while (known && known->file != file)
+		known = known->next;
+	if (!known && probes->files->items[file].state != FILE_NONE)
+		process_add(probes, process, file, true);
 }
 
 /* False: it is not there, or could not be opened. */
@@ -342,8 +351,8 @@ static void cut_off(struct memory_probes *probes, struct probed_process *process
 		return;
 	probed_files_split(probes->files, process->file);
 	for (uint32_t i = 0; i < probes->process_count; i++)
-		if (probes->processes[i].file == process->file)
-			probes->from.lost(probes->from.context, probes->processes[i].tgid);
+		if (probes->processes[i]->file == process->file)
+			probes->from.lost(probes->from.context, probes->processes[i]->tgid);
 }
 
 static void open_own(struct memory_probes *probes, struct probed_process *process)
@@ -422,7 +431,7 @@ static void look_at_processes(struct memory_probes *probes, int64_t now)
 	uint32_t opened = 0;
 
 	for (uint32_t i = 0; i < probes->process_count; i++) {
-		struct probed_process *process = &probes->processes[i];
+		struct probed_process *process = probes->processes[i];
 		const enum file_state state = file_of(probes, process)->state;
 
 		if (process->is_cut_off || (state != FILE_PROBED && state != FILE_BY_PROCESS))
@@ -433,7 +442,7 @@ static void look_at_processes(struct memory_probes *probes, int64_t now)
 		}
 		rate_read(probes, process, now);
 		settle(probes, process, now);
-		if (process_find(probes, process->tgid) == process)
+		if (first_of(probes, process->process) == process)
 			charge(probes, process);
 	}
 }
@@ -445,8 +454,9 @@ static void forget_dead(struct memory_probes *probes, int64_t now)
 		return;
 	probes->alive_ms = now;
 	for (uint32_t i = probes->process_count; i-- > 0;)
-		if (i < probes->process_count && !is_alive(&probes->processes[i]))
-			process_forget(probes, probes->processes[i].tgid);
+		if (i < probes->process_count && !is_alive(probes->processes[i]))
+			processes_end(probes->from.processes, probes->processes[i]->process,
+				      (uint64_t)now * 1000000);
 }
 
 void memory_probes_run(struct memory_probes *probes)
@@ -462,12 +472,6 @@ void memory_probes_run(struct memory_probes *probes)
 	probed_files_tidy(probes->files, now);
 }
 
-void memory_probes_exec(struct memory_probes *probes, uint32_t tgid)
-{
-	process_forget(probes, tgid);
-	look_at(probes, tgid);
-}
-
 static bool is_unseen(const struct memory_probes *probes, uint32_t tgid)
 {
 	for (uint32_t i = 0; i < UNSEEN; i++)
@@ -476,24 +480,32 @@ static bool is_unseen(const struct memory_probes *probes, uint32_t tgid)
 	return false;
 }
 
-void memory_probes_fork(struct memory_probes *probes, uint32_t tgid, uint32_t parent)
+/* What has been forked has its parent's files mapped; another program begins with none. */
+static void begin(void *context, struct process *process, struct process *from)
 {
-	if (tgid == parent || !is_wanted(probes, tgid))
-		return;
-	process_forget(probes, tgid);
-	if (is_unseen(probes, parent))
-		look_for_library(probes, tgid);
-	for (uint32_t i = 0, count = probes->process_count; i < count; i++) {
-		const struct probed_process *process = &probes->processes[i];
+	struct memory_probes *probes = context;
+	const uint32_t tgid = process->key.tgid;
 
-		if (process->tgid == parent)
-			process_add(probes, tgid, process->file, process->is_library);
+	if (!from || from->key.tgid == tgid) {
+		look_at(probes, tgid);
+		return;
 	}
+	if (!is_wanted(probes, tgid))
+		return;
+	if (is_unseen(probes, from->key.tgid))
+		look_for_library(probes, tgid);
+	for (const struct probed_process *of = first_of(probes, from); of; of = of->next)
+		process_add(probes, process, of->file, of->is_library);
 }
 
-void memory_probes_exit(struct memory_probes *probes, uint32_t tgid)
+static void end(void *context, struct process *process)
 {
-	process_forget(probes, tgid);
+	struct memory_probes *probes = context;
+
+	while (process->states[probes->room])
+		process_drop(probes, process->states[probes->room]);
+	bpf_map_remove(capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS),
+		       &process->key.tgid, NULL);
 }
 
 struct memory_probes *memory_probes_new(const struct memory_probes_sources *from, struct error *err)
@@ -502,6 +514,10 @@ struct memory_probes *memory_probes_new(const struct memory_probes_sources *from
 
 	if (probes) {
 		probes->from = *from;
+		probes->room = processes_room(
+			from->processes,
+			&(struct process_room){
+				.begin = begin, .end = end, .context = probes, .holds = true});
 		probes->files = calloc(1, sizeof *probes->files);
 		probes->processes = calloc(PROCESSES_MAX, sizeof *probes->processes);
 	}
@@ -522,7 +538,8 @@ void memory_probes_free(struct memory_probes *probes)
 	if (!probes)
 		return;
 	while (probes->processes && probes->process_count)
-		process_drop(probes, probes->process_count - 1);
+		process_drop(probes, probes->processes[probes->process_count - 1]);
+	processes_leave(probes->from.processes, probes->room);
 	code_pages_set_memory(probes->from.pages, NULL, NULL);
 	probed_files_free(probes->files);
 	free(probes->processes);
@@ -537,7 +554,7 @@ void memory_probes_counters(const struct memory_probes *probes, struct memory_pr
 	out->refused += probes->files->refused;
 	out->processes = 0;
 	for (uint32_t i = 0; i < probes->process_count; i++) {
-		const struct probed_process *process = &probes->processes[i];
+		const struct probed_process *process = probes->processes[i];
 		const enum file_state state = file_of(probes, process)->state;
 
 		out->processes += !process->is_cut_off &&

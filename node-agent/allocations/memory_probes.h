@@ -13,9 +13,11 @@
 #include "bpf/events.h"
 #include "common/error.h"
 #include "node-agent/capture/capture.h"
+#include "node-agent/processes/processes.h"
 #include "node-agent/stacks/code_pages.h"
 
 struct memory_probes_sources { /* borrowed */
+	struct processes *processes; /* begins and ends are heard of from there */
 	const struct capture *capture;
 	struct code_pages *pages;
 	double budget;        /* share of a process' CPU time that its probes may cost */
@@ -37,11 +39,8 @@ struct memory_probes *memory_probes_new(const struct memory_probes_sources *from
 					struct error *err);
 void memory_probes_free(struct memory_probes *probes);
 
-void memory_probes_exec(struct memory_probes *probes, uint32_t tgid);
 /* A file was mapped with code: it may be the library that samples, node-agent/malloc/. */
 void memory_probes_mapping(struct memory_probes *probes, uint32_t tgid, const char *path);
-void memory_probes_fork(struct memory_probes *probes, uint32_t tgid, uint32_t parent);
-void memory_probes_exit(struct memory_probes *probes, uint32_t tgid);
 
 /* For file_parser_set_memory(), numbers from 1 on. */
 void memory_probes_places(struct memory_probes *probes, uint32_t number,

@@ -126,6 +126,8 @@ void processes_hang(struct processes *processes, struct process *process, uint32
 	const bool had = process->states[room];
 
 	process->states[room] = state;
+	if (state)
+		process->is_end_told = false; /* it may have ended already */
 	if (!processes->rooms[room].holds || had == (state != NULL))
 		return;
 	if (state && !process->holds++)

@@ -69,7 +69,7 @@ void processes_free(struct processes *processes);
 uint32_t processes_room(struct processes *processes, const struct process_room *room);
 void processes_leave(struct processes *processes, uint32_t room); /* NULL is fine */
 
-/* state NULL: nothing any more. */
+/* state NULL: nothing any more. An end that was told is told again of what was hung on it since. */
 void processes_hang(struct processes *processes, struct process *process, uint32_t room,
 		    void *state);
 

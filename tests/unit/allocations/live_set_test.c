@@ -25,6 +25,20 @@ static void add(void *context, const struct sample_event *sample, size_t walked,
 	found.by_leaf[sample->frames[0] % 8] += bytes;
 }
 
+static struct processes *registry;
+
+static struct live_set *new_set(void)
+{
+	registry = processes_new(100, NULL);
+	return live_set_new(registry, NULL);
+}
+
+static void free_set(struct live_set *set)
+{
+	live_set_free(set);
+	processes_free(registry);
+}
+
 static void look(const struct live_set *set)
 {
 	memset(&found, 0, sizeof found);
@@ -67,7 +81,7 @@ static void give(struct live_set *set, uint32_t tgid, uint64_t key)
 
 static void blocks(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct live_counters counters;
 
 	take(set, 1, 0x1000, 100, 1);
@@ -98,12 +112,12 @@ static void blocks(void)
 	live_set_counters(set, &counters);
 	CHECK(!found.stacks && !counters.pieces && !counters.stacks && !counters.stack_bytes);
 	CHECK(!counters.owners && counters.replaced == 1);
-	live_set_free(set);
+	free_set(set);
 }
 
 static void buckets(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct live_piece piece = {owner(1), 0xb, 1, 64, LIVE_OBJECT, true};
 	const struct sample_event *better;
 
@@ -139,7 +153,7 @@ static void buckets(void)
 	give(set, 1, 0xb);
 	look(set);
 	CHECK(!found.stacks);
-	live_set_free(set);
+	free_set(set);
 }
 
 static bool is_second(void *context, const struct process_key *who)
@@ -150,7 +164,7 @@ static bool is_second(void *context, const struct process_key *who)
 
 static void processes(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct live_piece piece = {
 		{.tgid = 1, .start_time_ns = 7, .exec_id = 1}, 1, 1, 9, 0, false};
 	struct live_counters counters;
@@ -167,18 +181,18 @@ static void processes(void)
 	live_set_take(set, &piece); /* execve(): what was before is gone */
 	look(set);
 	CHECK(found.bytes == 20);
-	live_set_tidy(set, is_second, NULL);
+	live_set_tidy(set, is_second, NULL, 100);
 	live_set_counters(set, &counters);
 	CHECK(counters.owners == 1 && counters.pieces == 1);
-	live_set_end(set, 2);
+	processes_exit(registry, 2, 101);
 	live_set_counters(set, &counters);
 	CHECK(!counters.owners && !counters.pieces && !counters.stacks);
-	live_set_free(set);
+	free_set(set);
 }
 
 static void too_many(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct live_counters counters;
 
 	for (uint32_t i = 0; i < 100000; i++) {
@@ -194,13 +208,13 @@ static void too_many(void)
 		give(set, 1, 16 * (uint64_t)i);
 	live_set_counters(set, &counters);
 	CHECK(!counters.pieces && !counters.stacks && counters.unknown == counters.refused);
-	live_set_free(set);
+	free_set(set);
 }
 
 static void at_random(void)
 {
 	enum { KEYS = 64, STEPS = 200000 };
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	uint64_t bytes[KEYS] = {0}, leaf[KEYS] = {0}, want[8];
 	unsigned seed = 1;
 
@@ -222,7 +236,7 @@ static void at_random(void)
 		want[leaf[i]] += bytes[i];
 	look(set);
 	CHECK(!memcmp(want, found.by_leaf, sizeof want));
-	live_set_free(set);
+	free_set(set);
 }
 
 static void is_self_contained(void *context, const struct sample_event *sample, size_t walked,
@@ -239,7 +253,7 @@ static void is_self_contained(void *context, const struct sample_event *sample, 
 /* A stack is kept for all requests that took memory there: the copy ends with its frames. */
 static void of_a_request(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct sample_event *sample = (struct sample_event *)stack(1, 1, 1);
 
 	sample->flags = SAMPLE_HAS_CONTEXT;
@@ -249,7 +263,7 @@ static void of_a_request(void)
 	found.stacks = 0;
 	live_set_report(set, is_self_contained, NULL);
 	CHECK(found.stacks == 1);
-	live_set_free(set);
+	free_set(set);
 }
 
 static uint64_t three(void *context, uint64_t key)
@@ -260,7 +274,7 @@ static uint64_t three(void *context, uint64_t key)
 
 static void lost_ends(void)
 {
-	struct live_set *set = live_set_new(NULL);
+	struct live_set *set = new_set();
 	struct live_piece piece = {owner(1), 0xb, 1, 64, LIVE_OBJECT, true};
 	const struct process_key who = owner(1);
 
@@ -288,7 +302,7 @@ static void lost_ends(void)
 	live_set_end(set, 1);
 	look(set);
 	CHECK(!found.stacks);
-	live_set_free(set);
+	free_set(set);
 }
 
 int main(void)

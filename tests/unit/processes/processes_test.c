@@ -371,6 +371,21 @@ static void test_room_hears_who_runs_again(void)
 	processes_free(processes);
 }
 
+/* What is hung on a process after its end hears of the next one's begin. */
+static void test_room_comes_late(void)
+{
+	struct told told;
+	struct processes *processes = with_room(&told, 100, true);
+	struct process *process = sample(processes, key_of(20, 0, 1), 1);
+
+	processes_exit(processes, 20, at(10));
+	is_told(&told, "");
+	processes_hang(processes, process, told.room, &told);
+	CHECK(sample(processes, key_of(20, 9000, 1), 9001) != process);
+	is_told(&told, "end 20");
+	processes_free(processes);
+}
+
 static void test_room_holds(void)
 {
 	struct told told;
@@ -432,6 +447,7 @@ int main(void)
 	test_room_of_who_ends_before_its_first_sample();
 	test_room_hears_what_is_known();
 	test_room_hears_who_runs_again();
+	test_room_comes_late();
 	test_room_holds();
 	test_room_asks();
 	return checks_done();
