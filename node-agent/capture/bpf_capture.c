@@ -115,7 +115,9 @@ static void switches_detach(struct bpf_capture *capture)
 static bool switches_attach(struct bpf_capture *capture, struct error *err)
 {
 	static const enum kernel_program order[] = {KERNEL_PROGRAM_EXIT, KERNEL_PROGRAM_FREE,
-						    KERNEL_PROGRAM_WAKING, KERNEL_PROGRAM_SWITCH};
+						    KERNEL_PROGRAM_WAKING,
+						    KERNEL_PROGRAM_SWITCH_TYPED,
+						    KERNEL_PROGRAM_SWITCH_RAW};
 
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
 		if (capture->programs.programs[order[i]] < 0)

@@ -34,7 +34,6 @@
 
 enum {
 	LOADER_SOCKET = 3,
-	LOADER_NUMBERS = 15,       /* the members of struct kernel_load_options */
 	LOADER_TIMEOUT_MS = 60000, /* a verifier on a slow emulated machine takes seconds */
 	PASSED_DESCRIPTORS = KERNEL_PROGRAM_COUNT + KERNEL_MAP_COUNT,
 	VERIFIER_LOG_BYTES = 64 << 10,
@@ -47,10 +46,17 @@ enum {
 struct loader_answer {
 	uint32_t kind; /* enum error_kind */
 	int32_t os_error;
-	uint32_t is_switch_typed;
 	uint64_t passed; /* bit n: descriptor n is there */
 	char message[sizeof((struct error *)NULL)->message];
 };
+
+#define OPTION_NAME(name_) #name_,
+static const char *const option_names[] = {KERNEL_LOAD_OPTIONS(OPTION_NAME)};
+
+enum { OPTION_COUNT = sizeof option_names / sizeof *option_names };
+
+_Static_assert(sizeof(struct kernel_load_options) == OPTION_COUNT * sizeof(uint64_t),
+	       "read and written as an array");
 
 /* --- the child --- */
 
@@ -94,15 +100,6 @@ static bool load_failed(struct error *err, int os_error)
 	return false;
 }
 
-/* What the child has loaded. */
-struct loaded {
-	struct sample_cpu *cpu;
-	struct sample_off_cpu *off_cpu;       /* NULL: not wanted */
-	struct sample_page_fault *page_fault; /* the same */
-	struct sample_alloc *alloc;           /* the same */
-	bool is_switch_typed;
-};
-
 /* Of a thread in the kernel: THREAD_SIZE, which is not less than a page. Asked before 5.15 alone,
  * where the kernel does not say where registers are. */
 static uint32_t stack_bytes(void)
@@ -112,30 +109,38 @@ static uint32_t stack_bytes(void)
 	return page > KERNEL_STACK_BYTES ? (uint32_t)page : KERNEL_STACK_BYTES;
 }
 
-static bool load_cpu(const struct kernel_load_options *options, struct sample_cpu *programs,
-		     struct error *err)
+/* What every source's programs are told. */
+#define SET_COMMON(constants_, options_, frames_most_)                                             \
+	do {                                                                                       \
+		(constants_)->max_user_frames = (options_)->max_frames < (frames_most_)            \
+							? (__u32)(options_)->max_frames            \
+							: (__u32)(frames_most_);                   \
+		(constants_)->wakeup_bytes = (__u32)(options_)->ring_bytes / 4;                    \
+		(constants_)->only_filtered_pids = (options_)->filter_pids > 0;                    \
+		(constants_)->walk_by_rows = (options_)->use_rows != 0;                            \
+		(constants_)->kernel_stack_bytes = stack_bytes();                                  \
+	} while (0)
+
+/* Each: before its programs are loaded, once more with every attempt. */
+
+static int prepare_cpu(const struct kernel_load_options *options, void *skeleton, int attempt)
 {
+	const struct sample_cpu *programs = skeleton;
 	int failure;
 
+	(void)attempt;
+	SET_COMMON(programs->rodata, options, USER_FRAMES_MAX);
 	programs->rodata->period_ns = options->period_ns;
-	programs->rodata->max_user_frames = options->max_frames;
-	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
-	programs->rodata->only_filtered_pids = options->filter_pids > 0;
-	programs->rodata->walk_by_rows = options->use_rows;
-	programs->rodata->kernel_stack_bytes = stack_bytes();
-	programs->rodata->take_ticks = options->take_ticks;
+	programs->rodata->take_ticks = options->take_ticks != 0;
 	programs->rodata->stop_after_sample = options->stop_after_sample && options->filter_pids;
-	bpf_program__set_log_buf(programs->progs.sample_cpu, verifier_log, sizeof verifier_log);
-	failure = bpf_map__set_max_entries(programs->maps.samples, options->ring_bytes);
+	failure = bpf_map__set_max_entries(programs->maps.samples, (__u32)options->ring_bytes);
 	if (!failure)
-		failure = bpf_map__set_max_entries(programs->maps.copies, options->copies_bytes);
+		failure = bpf_map__set_max_entries(programs->maps.copies,
+						   (__u32)options->copies_bytes);
 	if (!failure && options->filter_pids)
 		failure = bpf_map__set_max_entries(programs->maps.filter_pids,
-						   options->filter_pids);
-	if (failure)
-		return error_set_system(err, -failure, "size BPF maps");
-	failure = sample_cpu__load(programs);
-	return failure ? load_failed(err, -failure) : true;
+						   (__u32)options->filter_pids);
+	return failure;
 }
 
 /* Arguments of the tracepoint sched_switch, the first of which is the BPF program's own; 0: the
@@ -159,18 +164,101 @@ static unsigned switch_arguments(void)
 	return count;
 }
 
+/* First without a trampoline for want of types, then also without an iterator. */
+static int prepare_off_cpu(const struct kernel_load_options *options, void *skeleton, int attempt)
+{
+	const struct sample_off_cpu *programs = skeleton;
+	const unsigned arguments = switch_arguments();
+	int failure;
+
+	if (attempt == 0 && !arguments)
+		return -ENOTSUP;
+	SET_COMMON(programs->rodata, options, SWITCH_FRAMES_MAX);
+	programs->rodata->has_prev_state = arguments >= 5;
+	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
+	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
+	programs->rodata->budget_ns = options->off_cpu_budget_ns;
+	bpf_program__set_autoload(programs->progs.switch_typed, attempt == 0);
+	bpf_program__set_autoload(programs->progs.switch_raw, attempt > 0);
+	bpf_program__set_autoload(programs->progs.sweep, attempt < 2);
+	bpf_program__set_autoload(
+		programs->progs.thread_waking,
+		(options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS)) != 0);
+	failure = bpf_map__set_max_entries(programs->maps.threads, (__u32)options->threads_max);
+	return failure ? failure
+		       : bpf_map__set_max_entries(programs->maps.unsampled,
+						  (__u32)options->threads_max);
+}
+
+static int prepare_page_fault(const struct kernel_load_options *options, void *skeleton,
+			      int attempt)
+{
+	const struct sample_page_fault *programs = skeleton;
+
+	(void)attempt;
+	SET_COMMON(programs->rodata, options, USER_FRAMES_MAX);
+	programs->rodata->budget_ns = options->fault_budget_ns;
+	programs->rodata->page_bytes = (__u32)sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
+static int prepare_alloc(const struct kernel_load_options *options, void *skeleton, int attempt)
+{
+	const struct sample_alloc *programs = skeleton;
+
+	(void)attempt;
+	SET_COMMON(programs->rodata, options, ALLOC_FRAMES_MAX);
+	programs->rodata->alloc_budget_ns = (__u32)options->alloc_budget_ns;
+	return 0;
+}
+
+/* --- any source --- */
+
+struct skeleton { /* how each begins, bpftool-gen(8) */
+	struct bpf_object_skeleton *skeleton;
+	struct bpf_object *programs;
+};
+
+#define SOURCE_ENUM(name_) SOURCE_##name_,
+enum source { KERNEL_SOURCES(SOURCE_ENUM) SOURCES };
+
+#define SOURCE_OPEN(name_)                  \
+	static void *open_##name_(void)     \
+	{                                   \
+		return sample_##name_##__open(); \
+	}
+KERNEL_SOURCES(SOURCE_OPEN)
+
+#define WANTED_BY(option_) offsetof(struct kernel_load_options, option_) / sizeof(uint64_t)
+
+static const struct source_loading {
+	void *(*open)(void);
+	int (*prepare)(const struct kernel_load_options *options, void *skeleton, int attempt);
+	int attempts;
+	const char *what_for; /* said when it cannot be */
+	int wanted_by;        /* which option; −1: always */
+} sources[SOURCES] = {
+	[SOURCE_cpu] = {open_cpu, prepare_cpu, 1, NULL, -1},
+	[SOURCE_off_cpu] = {open_off_cpu, prepare_off_cpu, 3, "profile threads off their CPU",
+			    WANTED_BY(off_cpu)},
+	[SOURCE_page_fault] = {open_page_fault, prepare_page_fault, 1, "profile page faults",
+			       WANTED_BY(page_faults)},
+	[SOURCE_alloc] = {open_alloc, prepare_alloc, 1, "profile what allocators do",
+			  WANTED_BY(allocs)},
+};
+
 /* Whatever both have is one, but for what is a source's own. */
-static int share_maps(const struct sample_cpu *from, struct bpf_object *programs)
+static int share_maps(const struct skeleton *from, const struct skeleton *to)
 {
 	struct bpf_map *map, *shared;
 
-	bpf_object__for_each_map(map, programs)
+	bpf_object__for_each_map(map, to->programs)
 	{
 		const char *name = bpf_map__name(map);
 
 		if (strchr(name, '.') || !strcmp(name, "scratch") || !strcmp(name, "copy_rate"))
 			continue;
-		shared = bpf_object__find_map_by_name(from->obj, name);
+		shared = bpf_object__find_map_by_name(from->programs, name);
 		if (shared && bpf_map__reuse_fd(map, bpf_map__fd(shared)))
 			return -errno;
 	}
@@ -189,199 +277,76 @@ static void keep_log(struct bpf_object *programs)
 	}
 }
 
-static int load_switches(const struct kernel_load_options *options, const struct sample_cpu *cpu,
-			 struct sample_off_cpu *programs, unsigned arguments, bool is_typed,
-			 bool has_sweeps)
+static void close_source(struct skeleton *skeleton)
 {
-	struct bpf_program *unused = is_typed ? programs->progs.switch_raw
-					      : programs->progs.switch_typed;
-	bool takes_waking = options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS);
-	int failure;
-
-	programs->rodata->max_user_frames = options->max_frames < SWITCH_FRAMES_MAX
-						    ? options->max_frames
-						    : (__u32)SWITCH_FRAMES_MAX;
-	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
-	programs->rodata->only_filtered_pids = options->filter_pids > 0;
-	programs->rodata->walk_by_rows = options->use_rows;
-	programs->rodata->kernel_stack_bytes = stack_bytes();
-	programs->rodata->has_prev_state = arguments >= 5;
-	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
-	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
-	programs->rodata->budget_ns = options->off_cpu_budget_ns;
-	keep_log(programs->obj);
-	bpf_program__set_autoload(unused, false);
-	bpf_program__set_autoload(programs->progs.sweep, has_sweeps);
-	bpf_program__set_autoload(programs->progs.thread_waking, takes_waking);
-	failure = share_maps(cpu, programs->obj);
-	if (!failure)
-		failure = bpf_map__set_max_entries(programs->maps.threads, options->threads_max);
-	if (!failure)
-		failure = bpf_map__set_max_entries(programs->maps.unsampled, options->threads_max);
-	return failure ? failure : sample_off_cpu__load(programs);
+	if (skeleton)
+		bpf_object__destroy_skeleton(skeleton->skeleton);
+	free(skeleton);
 }
 
-static bool load_off_cpu(const struct kernel_load_options *options, struct loaded *loaded,
-			 struct error *err)
+static bool load_source(const struct kernel_load_options *options, enum source number,
+			struct skeleton **loaded, struct error *err)
 {
-	const unsigned arguments = switch_arguments();
+	const struct source_loading *source = &sources[number];
 	int failure = -ENOTSUP;
 
-	/* without a trampoline; then without an iterator */
-	for (int attempt = arguments ? 0 : 1; failure && attempt < 3; attempt++) {
-		sample_off_cpu__destroy(loaded->off_cpu);
-		loaded->off_cpu = sample_off_cpu__open();
-		if (!loaded->off_cpu)
+	for (int attempt = 0; failure && attempt < source->attempts; attempt++) {
+		close_source(loaded[number]);
+		loaded[number] = source->open();
+		if (!loaded[number])
 			return error_set_system(err, errno, "open BPF programs");
-		loaded->is_switch_typed = attempt == 0;
-		failure = load_switches(options, loaded->cpu, loaded->off_cpu, arguments,
-					loaded->is_switch_typed, attempt < 2);
+		keep_log(loaded[number]->programs);
+		failure = source->prepare(options, loaded[number], attempt);
+		if (!failure && number != SOURCE_cpu)
+			failure = share_maps(loaded[SOURCE_cpu], loaded[number]);
+		if (!failure)
+			failure = bpf_object__load_skeleton(loaded[number]->skeleton);
 	}
-	return !failure ||
-	       (load_failed(err, -failure), error_prefix(err, "profile threads off their CPU"));
-}
-
-static bool load_alloc(const struct kernel_load_options *options, struct loaded *loaded,
-		       struct error *err)
-{
-	struct sample_alloc *programs = sample_alloc__open();
-	int failure;
-
-	loaded->alloc = programs;
-	if (!programs)
-		return error_set_system(err, errno, "open BPF programs");
-	programs->rodata->max_user_frames = options->max_frames < ALLOC_FRAMES_MAX
-						    ? options->max_frames
-						    : (__u32)ALLOC_FRAMES_MAX;
-	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
-	programs->rodata->only_filtered_pids = options->filter_pids > 0;
-	programs->rodata->walk_by_rows = options->use_rows;
-	programs->rodata->kernel_stack_bytes = stack_bytes();
-	programs->rodata->alloc_budget_ns = options->alloc_budget_ns;
-	keep_log(programs->obj);
-	failure = share_maps(loaded->cpu, programs->obj);
 	if (!failure)
-		failure = sample_alloc__load(programs);
-	return !failure ||
-	       (load_failed(err, -failure), error_prefix(err, "profile what allocators do"));
+		return true;
+	load_failed(err, -failure);
+	return source->what_for ? error_prefix(err, "%s", source->what_for) : false;
 }
 
-static bool load_page_fault(const struct kernel_load_options *options, struct loaded *loaded,
-			    struct error *err)
-{
-	struct sample_page_fault *programs = sample_page_fault__open();
-	int failure;
-
-	loaded->page_fault = programs;
-	if (!programs)
-		return error_set_system(err, errno, "open BPF programs");
-	programs->rodata->max_user_frames = options->max_frames;
-	programs->rodata->wakeup_bytes = options->ring_bytes / 4;
-	programs->rodata->only_filtered_pids = options->filter_pids > 0;
-	programs->rodata->walk_by_rows = options->use_rows;
-	programs->rodata->kernel_stack_bytes = stack_bytes();
-	programs->rodata->budget_ns = options->fault_budget_ns;
-	programs->rodata->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
-	keep_log(programs->obj);
-	failure = share_maps(loaded->cpu, programs->obj);
-	if (!failure)
-		failure = sample_page_fault__load(programs);
-	return !failure || (load_failed(err, -failure), error_prefix(err, "profile page faults"));
-}
-
-static bool load(const struct kernel_load_options *options, struct loaded *loaded,
+static bool load(const struct kernel_load_options *options, struct skeleton **loaded,
 		 struct error *err)
 {
-	loaded->cpu = sample_cpu__open();
-	if (!loaded->cpu)
-		return error_set_system(err, errno, "open BPF programs");
-	return load_cpu(options, loaded->cpu, err) &&
-	       (!options->off_cpu || load_off_cpu(options, loaded, err)) &&
-	       (!options->page_faults || load_page_fault(options, loaded, err)) &&
-	       (!options->allocs || load_alloc(options, loaded, err));
+	const uint64_t *values = (const uint64_t *)options;
+
+	for (int source = 0; source < SOURCES; source++)
+		if ((sources[source].wanted_by < 0 || values[sources[source].wanted_by]) &&
+		    !load_source(options, (enum source)source, loaded, err))
+			return false;
+	return true;
 }
 
-static void unload(struct loaded *loaded)
+/* Where a skeleton has it. */
+struct descriptor_place {
+	enum source source;
+	size_t offset;
+};
+
+#define PROGRAM_PLACE(name_, source_, program_) \
+	{SOURCE_##source_, offsetof(struct sample_##source_, progs.program_)},
+#define MAP_PLACE(name_, source_, map_) \
+	{SOURCE_##source_, offsetof(struct sample_##source_, maps.map_)},
+
+static void list_descriptors(struct skeleton *const *loaded, int *all)
 {
-	sample_alloc__destroy(loaded->alloc);
-	sample_page_fault__destroy(loaded->page_fault);
-	sample_off_cpu__destroy(loaded->off_cpu);
-	sample_cpu__destroy(loaded->cpu);
+	static const struct descriptor_place places[] = {KERNEL_PROGRAMS(PROGRAM_PLACE)
+								 KERNEL_MAPS(MAP_PLACE)};
+
+	for (int i = 0; i < PASSED_DESCRIPTORS; i++) {
+		const struct skeleton *skeleton = loaded[places[i].source];
+		void *const *at = (void *const *)((const char *)skeleton + places[i].offset);
+
+		all[i] = !skeleton                  ? -1
+			 : i < KERNEL_PROGRAM_COUNT ? bpf_program__fd(*at)
+						    : bpf_map__fd(*at);
+	}
 }
 
-static void list_cpu(const struct sample_cpu *cpu, int *programs, int *maps)
-{
-	programs[KERNEL_PROGRAM_SAMPLE_CPU] = bpf_program__fd(cpu->progs.sample_cpu);
-	maps[KERNEL_MAP_SAMPLES] = bpf_map__fd(cpu->maps.samples);
-	maps[KERNEL_MAP_COUNTERS] = bpf_map__fd(cpu->maps.counters);
-	maps[KERNEL_MAP_FILTER_PIDS] = bpf_map__fd(cpu->maps.filter_pids);
-	maps[KERNEL_MAP_SCRATCH] = bpf_map__fd(cpu->maps.scratch);
-	maps[KERNEL_MAP_UNWIND_PAGES] = bpf_map__fd(cpu->maps.unwind_pages);
-	maps[KERNEL_MAP_UNWIND_RULES] = bpf_map__fd(cpu->maps.unwind_rules);
-	maps[KERNEL_MAP_UNWIND_POOLS] = bpf_map__fd(cpu->maps.unwind_pools);
-	maps[KERNEL_MAP_PROCESSES] = bpf_map__fd(cpu->maps.processes);
-	maps[KERNEL_MAP_PROCESS_HEADS] = bpf_map__fd(cpu->maps.process_heads);
-	maps[KERNEL_MAP_PROCESS_BLOCKS] = bpf_map__fd(cpu->maps.process_blocks);
-	maps[KERNEL_MAP_COPIES] = bpf_map__fd(cpu->maps.copies);
-	maps[KERNEL_MAP_COPY_RATE] = bpf_map__fd(cpu->maps.copy_rate);
-	maps[KERNEL_MAP_CONSTANTS] = bpf_map__fd(cpu->maps.rodata);
-	maps[KERNEL_MAP_THREAD_CONTEXTS] = bpf_map__fd(cpu->maps.thread_contexts);
-}
-
-static void list_off_cpu(const struct sample_off_cpu *off_cpu, bool is_typed, int *programs,
-			 int *maps)
-{
-	programs[KERNEL_PROGRAM_SWITCH] = bpf_program__fd(is_typed ? off_cpu->progs.switch_typed
-								   : off_cpu->progs.switch_raw);
-	programs[KERNEL_PROGRAM_WAKING] = bpf_program__fd(off_cpu->progs.thread_waking);
-	programs[KERNEL_PROGRAM_SWEEP] = bpf_program__fd(off_cpu->progs.sweep);
-	programs[KERNEL_PROGRAM_LOOK] = bpf_program__fd(off_cpu->progs.look);
-	programs[KERNEL_PROGRAM_EXIT] = bpf_program__fd(off_cpu->progs.thread_exit);
-	programs[KERNEL_PROGRAM_FREE] = bpf_program__fd(off_cpu->progs.thread_free);
-	maps[KERNEL_MAP_THREADS] = bpf_map__fd(off_cpu->maps.threads);
-	maps[KERNEL_MAP_SWITCH_RATES] = bpf_map__fd(off_cpu->maps.switch_rates);
-	maps[KERNEL_MAP_UNSAMPLED] = bpf_map__fd(off_cpu->maps.unsampled);
-	maps[KERNEL_MAP_LOOKS] = bpf_map__fd(off_cpu->maps.looks);
-	maps[KERNEL_MAP_SWEEPS] = bpf_map__fd(off_cpu->maps.sweeps);
-	maps[KERNEL_MAP_SWITCH_SCRATCH] = bpf_map__fd(off_cpu->maps.scratch);
-	maps[KERNEL_MAP_SWITCH_CONSTANTS] = bpf_map__fd(off_cpu->maps.rodata);
-}
-
-static void list_alloc(const struct sample_alloc *alloc, int *programs, int *maps)
-{
-	programs[KERNEL_PROGRAM_GO_TAKEN] = bpf_program__fd(alloc->progs.go_taken);
-	programs[KERNEL_PROGRAM_GO_GIVEN] = bpf_program__fd(alloc->progs.go_given);
-	programs[KERNEL_PROGRAM_GO_TAKEN_BY_STACK] =
-		bpf_program__fd(alloc->progs.go_taken_by_stack);
-	programs[KERNEL_PROGRAM_GO_GIVEN_BY_STACK] =
-		bpf_program__fd(alloc->progs.go_given_by_stack);
-	programs[KERNEL_PROGRAM_LIBRARY_TAKEN] = bpf_program__fd(alloc->progs.library_taken);
-	programs[KERNEL_PROGRAM_LIBRARY_GIVEN] = bpf_program__fd(alloc->progs.library_given);
-	programs[KERNEL_PROGRAM_LIBRARY_BATCH] = bpf_program__fd(alloc->progs.library_batch);
-	programs[KERNEL_PROGRAM_MALLOC] = bpf_program__fd(alloc->progs.malloc_called);
-	programs[KERNEL_PROGRAM_CALLOC] = bpf_program__fd(alloc->progs.calloc_called);
-	programs[KERNEL_PROGRAM_REALLOC] = bpf_program__fd(alloc->progs.realloc_called);
-	programs[KERNEL_PROGRAM_POSIX_MEMALIGN] =
-		bpf_program__fd(alloc->progs.posix_memalign_called);
-	programs[KERNEL_PROGRAM_REALLOCARRAY] = bpf_program__fd(alloc->progs.reallocarray_called);
-	maps[KERNEL_MAP_ALLOC_WINDOWS] = bpf_map__fd(alloc->maps.alloc_windows);
-	maps[KERNEL_MAP_ALLOC_COUNTS] = bpf_map__fd(alloc->maps.alloc_counts);
-	maps[KERNEL_MAP_ALLOC_CALLS] = bpf_map__fd(alloc->maps.alloc_calls);
-	maps[KERNEL_MAP_ALLOC_COSTS] = bpf_map__fd(alloc->maps.alloc_costs);
-	maps[KERNEL_MAP_ALLOC_SCRATCH] = bpf_map__fd(alloc->maps.scratch);
-}
-
-static void list_page_fault(const struct sample_page_fault *page_fault, int *programs, int *maps)
-{
-	programs[KERNEL_PROGRAM_FAULT_MINOR] = bpf_program__fd(page_fault->progs.minor_fault);
-	programs[KERNEL_PROGRAM_FAULT_MAJOR] = bpf_program__fd(page_fault->progs.major_fault);
-	maps[KERNEL_MAP_FAULT_RATES] = bpf_map__fd(page_fault->maps.stack_rates);
-	maps[KERNEL_MAP_FAULT_SCRATCH] = bpf_map__fd(page_fault->maps.scratch);
-	maps[KERNEL_MAP_FAULT_COPY_RATE] = bpf_map__fd(page_fault->maps.copy_rate);
-	maps[KERNEL_MAP_FAULT_CONSTANTS] = bpf_map__fd(page_fault->maps.rodata);
-}
-
-static bool send_answer(const struct error *err, const struct loaded *loaded)
+static bool send_answer(const struct error *err, struct skeleton *const *loaded)
 {
 	struct loader_answer answer = {.kind = err->kind, .os_error = err->os_error};
 	union {
@@ -396,16 +361,7 @@ static bool send_answer(const struct error *err, const struct loaded *loaded)
 		int all[PASSED_DESCRIPTORS], passed[PASSED_DESCRIPTORS];
 		size_t count = 0;
 
-		memset(all, -1, sizeof all);
-		list_cpu(loaded->cpu, all, all + KERNEL_PROGRAM_COUNT);
-		if (loaded->off_cpu)
-			list_off_cpu(loaded->off_cpu, loaded->is_switch_typed, all,
-				     all + KERNEL_PROGRAM_COUNT);
-		if (loaded->alloc)
-			list_alloc(loaded->alloc, all, all + KERNEL_PROGRAM_COUNT);
-		if (loaded->page_fault)
-			list_page_fault(loaded->page_fault, all, all + KERNEL_PROGRAM_COUNT);
-		answer.is_switch_typed = loaded->is_switch_typed;
+		list_descriptors(loaded, all);
 		for (int i = 0; i < PASSED_DESCRIPTORS; i++) {
 			if (all[i] < 0)
 				continue;
@@ -424,40 +380,38 @@ static bool send_answer(const struct error *err, const struct loaded *loaded)
 
 _Static_assert(PASSED_DESCRIPTORS <= 64, "a bit for each in struct loader_answer");
 
+static bool read_options(char **arguments, uint64_t *values)
+{
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		const size_t length = strlen(option_names[i]);
+
+		if (strncmp(arguments[i], option_names[i], length) || arguments[i][length] != '=')
+			return false;
+		values[i] = strtoull(arguments[i] + length + 1, NULL, 10);
+	}
+	return true;
+}
+
 int kernel_loader_main(int argc, char **argv)
 {
 	/* Before 5.11 maps count against this limit; where it may not be raised, loading says so.
 	 */
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	struct kernel_load_options options;
-	struct loaded loaded = {0};
+	struct skeleton *loaded[SOURCES] = {NULL};
 	struct error err = {0};
 	bool ok;
 
-	if (argc != 1 + LOADER_NUMBERS || strcmp(argv[0], LOADER_NAME) != 0)
+	if (argc != 1 + OPTION_COUNT || strcmp(argv[0], LOADER_NAME) != 0)
 		return -1;
-	options = (struct kernel_load_options){
-		.ring_bytes = (uint32_t)strtoul(argv[1], NULL, 10),
-		.copies_bytes = (uint32_t)strtoul(argv[2], NULL, 10),
-		.max_frames = (uint32_t)strtoul(argv[3], NULL, 10),
-		.period_ns = strtoull(argv[4], NULL, 10),
-		.filter_pids = (uint32_t)strtoul(argv[5], NULL, 10),
-		.use_rows = (uint32_t)strtoul(argv[6], NULL, 10),
-		.stop_after_sample = (uint32_t)strtoul(argv[7], NULL, 10),
-		.take_ticks = (uint32_t)strtoul(argv[8], NULL, 10),
-		.off_cpu = (uint32_t)strtoul(argv[9], NULL, 10),
-		.off_cpu_budget_ns = (uint32_t)strtoul(argv[10], NULL, 10),
-		.threads_max = (uint32_t)strtoul(argv[11], NULL, 10),
-		.page_faults = (uint32_t)strtoul(argv[12], NULL, 10),
-		.fault_budget_ns = (uint32_t)strtoul(argv[13], NULL, 10),
-		.allocs = (uint32_t)strtoul(argv[14], NULL, 10),
-		.alloc_budget_ns = (uint32_t)strtoul(argv[15], NULL, 10),
-	};
+	if (!read_options(argv + 1, (uint64_t *)&options))
+		return EXIT_FAILURE;
 	libbpf_set_print(print_nothing);
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	load(&options, &loaded, &err);
-	ok = send_answer(&err, &loaded) && err.kind == ERROR_NONE;
-	unload(&loaded);
+	load(&options, loaded, &err);
+	ok = send_answer(&err, loaded) && err.kind == ERROR_NONE;
+	for (int source = SOURCES - 1; source >= 0; source--)
+		close_source(loaded[source]);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -483,23 +437,18 @@ void kernel_programs_close(struct kernel_programs *programs)
 static bool start_child(const struct kernel_load_options *options, int socket, pid_t *child,
 			struct error *err)
 {
-	const uint64_t values[LOADER_NUMBERS] = {
-		options->ring_bytes,        options->copies_bytes, options->max_frames,
-		options->period_ns,         options->filter_pids,  options->use_rows,
-		options->stop_after_sample, options->take_ticks,   options->off_cpu,
-		options->off_cpu_budget_ns, options->threads_max,  options->page_faults,
-		options->fault_budget_ns,   options->allocs,       options->alloc_budget_ns,
-	};
-	char numbers[LOADER_NUMBERS][24];
+	const uint64_t *values = (const uint64_t *)options;
+	char texts[OPTION_COUNT][48];
 	char name[] = LOADER_NAME;
-	char *arguments[1 + LOADER_NUMBERS + 1] = {name};
+	char *arguments[1 + OPTION_COUNT + 1] = {name};
 	posix_spawn_file_actions_t actions;
 	char path[PATH_MAX];
 	int failure;
 
-	for (int i = 0; i < LOADER_NUMBERS; i++) {
-		snprintf(numbers[i], sizeof numbers[i], "%llu", (unsigned long long)values[i]);
-		arguments[1 + i] = numbers[i];
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		snprintf(texts[i], sizeof texts[i], "%s=%llu", option_names[i],
+			 (unsigned long long)values[i]);
+		arguments[1 + i] = texts[i];
 	}
 	failure = posix_spawn_file_actions_init(&actions);
 	if (failure)
@@ -528,7 +477,6 @@ static void take_descriptors(struct msghdr *message, const struct loader_answer 
 			*(i < KERNEL_PROGRAM_COUNT
 				  ? &programs->programs[i]
 				  : &programs->maps[i - KERNEL_PROGRAM_COUNT]) = passed[next++];
-	programs->is_switch_typed = answer->is_switch_typed;
 }
 
 static bool receive_answer(int socket, struct kernel_programs *programs, struct error *err)
@@ -580,12 +528,13 @@ int kernel_program_attach(const struct kernel_programs *programs, enum kernel_pr
 			  struct error *err)
 {
 	static const char *const names[KERNEL_PROGRAM_COUNT] = {
-		[KERNEL_PROGRAM_SWITCH] = "sched_switch",
+		[KERNEL_PROGRAM_SWITCH_TYPED] = "sched_switch",
+		[KERNEL_PROGRAM_SWITCH_RAW] = "sched_switch",
 		[KERNEL_PROGRAM_WAKING] = "sched_waking",
 		[KERNEL_PROGRAM_EXIT] = "sched_process_exit",
 		[KERNEL_PROGRAM_FREE] = "sched_process_free",
 	};
-	bool is_typed = program == KERNEL_PROGRAM_SWITCH && programs->is_switch_typed;
+	bool is_typed = program == KERNEL_PROGRAM_SWITCH_TYPED; /* it knows its tracepoint */
 	union bpf_attr attributes;
 	long fd;
 

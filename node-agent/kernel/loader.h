@@ -10,73 +10,77 @@
 
 #include "common/error.h"
 
-/* Every map of the programs; order of struct kernel_programs.maps. */
-enum kernel_map {
-	KERNEL_MAP_SAMPLES,     /* ring buffer of struct sample_event */
-	KERNEL_MAP_COUNTERS,    /* per CPU, keys are enum kernel_counter */
-	KERNEL_MAP_FILTER_PIDS, /* hash of __u32 tgid → __u8 */
-	KERNEL_MAP_SCRATCH,
-	/* bpf/unwind_rows.h: */
-	KERNEL_MAP_UNWIND_PAGES, /* hash of struct unwind_page_key → struct unwind_page */
-	KERNEL_MAP_UNWIND_RULES, /* array of struct unwind_rule */
-	KERNEL_MAP_UNWIND_POOLS, /* array of arrays of UNWIND_POOL_ELEMENTS times
-				    UNWIND_ELEMENT_ROWS rows; empty */
-	KERNEL_MAP_PROCESSES,    /* hash of __u32 tgid → __u32 index into the heads */
-	KERNEL_MAP_PROCESS_HEADS,
-	KERNEL_MAP_PROCESS_BLOCKS,
-	KERNEL_MAP_COPIES, /* ring buffer of struct stack_copy_event */
-	KERNEL_MAP_COPY_RATE,
-	KERNEL_MAP_CONSTANTS,
-	KERNEL_MAP_THREAD_CONTEXTS, /* array of one hash, bpf/thread_context.bpf.h; empty */
-	/* where threads off their CPU are profiled, else −1: */
-	KERNEL_MAP_THREADS, /* hash of __u32 tid → struct thread_switch, bpf/off_cpu.h */
-	KERNEL_MAP_SWITCH_RATES,
-	KERNEL_MAP_UNSAMPLED,
-	KERNEL_MAP_LOOKS,
-	KERNEL_MAP_SWEEPS,
-	KERNEL_MAP_SWITCH_SCRATCH,
-	KERNEL_MAP_SWITCH_CONSTANTS,
-	/* where memory that is taken and given back is profiled, else −1: */
-	KERNEL_MAP_ALLOC_COSTS, /* hash of __u32 tgid → struct alloc_cost, bpf/alloc.h */
-	KERNEL_MAP_ALLOC_SCRATCH,
-	KERNEL_MAP_ALLOC_WINDOWS, /* hash of __u32 tgid → struct alloc_window */
-	KERNEL_MAP_ALLOC_COUNTS,  /* hash of __u32 tgid → struct alloc_window_counts */
-	KERNEL_MAP_ALLOC_CALLS,
-	/* where page faults are profiled, else −1: */
-	KERNEL_MAP_FAULT_RATES,
-	KERNEL_MAP_FAULT_SCRATCH,
-	KERNEL_MAP_FAULT_COPY_RATE,
-	KERNEL_MAP_FAULT_CONSTANTS,
-	KERNEL_MAP_COUNT,
-};
+/* A skeleton each, bpf/sample_….skel.h: SOURCE(name). The first one's are always loaded; what the
+ * others have of the same name as one of its maps is that map. */
+#define KERNEL_SOURCES(SOURCE) SOURCE(cpu) SOURCE(off_cpu) SOURCE(page_fault) SOURCE(alloc)
 
-enum kernel_program {
-	KERNEL_PROGRAM_SAMPLE_CPU, /* for PERF_EVENT_IOC_SET_BPF */
-	/* for kernel_program_attach(): */
-	KERNEL_PROGRAM_SWITCH,
-	KERNEL_PROGRAM_WAKING,
-	KERNEL_PROGRAM_EXIT,
-	KERNEL_PROGRAM_FREE,
-	KERNEL_PROGRAM_SWEEP, /* for kernel_sweep_open() */
-	/* for uprobe_open(): */
-	KERNEL_PROGRAM_GO_TAKEN,
-	KERNEL_PROGRAM_GO_GIVEN,
-	KERNEL_PROGRAM_GO_TAKEN_BY_STACK,
-	KERNEL_PROGRAM_GO_GIVEN_BY_STACK,
-	KERNEL_PROGRAM_LIBRARY_TAKEN,
-	KERNEL_PROGRAM_LIBRARY_GIVEN,
-	KERNEL_PROGRAM_LIBRARY_BATCH,
-	KERNEL_PROGRAM_MALLOC,
-	KERNEL_PROGRAM_CALLOC,
-	KERNEL_PROGRAM_REALLOC,
-	KERNEL_PROGRAM_POSIX_MEMALIGN,
-	KERNEL_PROGRAM_REALLOCARRAY,
-	/* for perf_faults_open(): */
-	KERNEL_PROGRAM_FAULT_MINOR,
-	KERNEL_PROGRAM_FAULT_MAJOR,
-	KERNEL_PROGRAM_LOOK, /* for kernel_program_run() */
-	KERNEL_PROGRAM_COUNT,
-};
+/* MAP(NAME, source, name there); −1 where the source is not wanted. */
+#define KERNEL_MAPS(MAP)                                                                           \
+	MAP(SAMPLES, cpu, samples)   /* ring buffer of struct sample_event */                      \
+	MAP(COUNTERS, cpu, counters) /* per CPU, keys are enum kernel_counter */                   \
+	MAP(FILTER_PIDS, cpu, filter_pids) /* hash of __u32 tgid → __u8 */                         \
+	MAP(SCRATCH, cpu, scratch)                                                                 \
+	MAP(UNWIND_PAGES, cpu, unwind_pages) /* as the next two: bpf/unwind_rows.h; a hash of */   \
+	MAP(UNWIND_RULES, cpu, unwind_rules) /* struct unwind_page; array of struct unwind_rule */ \
+	MAP(UNWIND_POOLS, cpu, unwind_pools) /* array of arrays of UNWIND_POOL_ELEMENTS times */   \
+					     /* UNWIND_ELEMENT_ROWS rows; empty */                 \
+	MAP(PROCESSES, cpu, processes) /* hash of __u32 tgid → __u32 index into the heads */       \
+	MAP(PROCESS_HEADS, cpu, process_heads)                                                     \
+	MAP(PROCESS_BLOCKS, cpu, process_blocks)                                                   \
+	MAP(COPIES, cpu, copies) /* ring buffer of struct stack_copy_event */                      \
+	MAP(COPY_RATE, cpu, copy_rate)                                                             \
+	MAP(CONSTANTS, cpu, rodata)                                                                \
+	MAP(THREAD_CONTEXTS, cpu, thread_contexts) /* array of one hash; empty */                  \
+	MAP(THREADS, off_cpu, threads) /* hash of __u32 tid → struct thread_switch */              \
+	MAP(SWITCH_RATES, off_cpu, switch_rates)                                                   \
+	MAP(UNSAMPLED, off_cpu, unsampled)                                                         \
+	MAP(LOOKS, off_cpu, looks)                                                                 \
+	MAP(SWEEPS, off_cpu, sweeps)                                                               \
+	MAP(SWITCH_SCRATCH, off_cpu, scratch)                                                      \
+	MAP(SWITCH_COPY_RATE, off_cpu, copy_rate)                                                  \
+	MAP(SWITCH_CONSTANTS, off_cpu, rodata)                                                     \
+	MAP(ALLOC_COSTS, alloc, alloc_costs) /* hash of __u32 tgid → struct alloc_cost */          \
+	MAP(ALLOC_SCRATCH, alloc, scratch)                                                         \
+	MAP(ALLOC_COPY_RATE, alloc, copy_rate)                                                     \
+	MAP(ALLOC_CONSTANTS, alloc, rodata)                                                        \
+	MAP(ALLOC_WINDOWS, alloc, alloc_windows) /* hash of __u32 tgid → struct alloc_window */    \
+	MAP(ALLOC_COUNTS, alloc, alloc_counts)   /* the same → struct alloc_window_counts */       \
+	MAP(ALLOC_CALLS, alloc, alloc_calls)                                                       \
+	MAP(FAULT_RATES, page_fault, stack_rates)                                                  \
+	MAP(FAULT_SCRATCH, page_fault, scratch)                                                    \
+	MAP(FAULT_COPY_RATE, page_fault, copy_rate)                                                \
+	MAP(FAULT_CONSTANTS, page_fault, rodata)
+
+#define KERNEL_MAP_ENUM(name_, source_, map_) KERNEL_MAP_##name_,
+enum kernel_map { KERNEL_MAPS(KERNEL_MAP_ENUM) KERNEL_MAP_COUNT };
+
+/* PROGRAM(NAME, source, name there) */
+#define KERNEL_PROGRAMS(PROGRAM)                                                                   \
+	PROGRAM(SAMPLE_CPU, cpu, sample_cpu)        /* for PERF_EVENT_IOC_SET_BPF */               \
+	PROGRAM(SWITCH_TYPED, off_cpu, switch_typed) /* to _FREE: for kernel_program_attach(); */  \
+	PROGRAM(SWITCH_RAW, off_cpu, switch_raw)     /* one of the two is loaded */                \
+	PROGRAM(WAKING, off_cpu, thread_waking)                                                    \
+	PROGRAM(EXIT, off_cpu, thread_exit)                                                        \
+	PROGRAM(FREE, off_cpu, thread_free)                                                        \
+	PROGRAM(SWEEP, off_cpu, sweep)      /* for kernel_sweep_open() */                          \
+	PROGRAM(LOOK, off_cpu, look)        /* for kernel_program_run() */                         \
+	PROGRAM(GO_TAKEN, alloc, go_taken)  /* as all of alloc: for uprobe_open() */               \
+	PROGRAM(GO_GIVEN, alloc, go_given)                                                         \
+	PROGRAM(GO_TAKEN_BY_STACK, alloc, go_taken_by_stack)                                       \
+	PROGRAM(GO_GIVEN_BY_STACK, alloc, go_given_by_stack)                                       \
+	PROGRAM(LIBRARY_TAKEN, alloc, library_taken)                                               \
+	PROGRAM(LIBRARY_GIVEN, alloc, library_given)                                               \
+	PROGRAM(LIBRARY_BATCH, alloc, library_batch)                                               \
+	PROGRAM(MALLOC, alloc, malloc_called)                                                      \
+	PROGRAM(CALLOC, alloc, calloc_called)                                                      \
+	PROGRAM(REALLOC, alloc, realloc_called)                                                    \
+	PROGRAM(POSIX_MEMALIGN, alloc, posix_memalign_called)                                      \
+	PROGRAM(REALLOCARRAY, alloc, reallocarray_called)                                          \
+	PROGRAM(FAULT_MINOR, page_fault, minor_fault) /* for perf_faults_open() */                 \
+	PROGRAM(FAULT_MAJOR, page_fault, major_fault)
+
+#define KERNEL_PROGRAM_ENUM(name_, source_, program_) KERNEL_PROGRAM_##name_,
+enum kernel_program { KERNEL_PROGRAMS(KERNEL_PROGRAM_ENUM) KERNEL_PROGRAM_COUNT };
 
 /* What of threads off their CPU is wanted: bits. */
 enum kernel_off_cpu {
@@ -85,30 +89,32 @@ enum kernel_off_cpu {
 	KERNEL_OFF_CPU_WAKERS = 1 << 2,
 };
 
+/* What the child is told, as NAME=NUMBER: OPTION(name). */
+#define KERNEL_LOAD_OPTIONS(OPTION)                                                                \
+	OPTION(ring_bytes) /* a power of two and whole pages, as copies_bytes */                   \
+	OPTION(copies_bytes)                                                                       \
+	OPTION(max_frames)  /* of the user part, 1 to USER_FRAMES_MAX */                           \
+	OPTION(period_ns)   /* what one sample is worth */                                         \
+	OPTION(filter_pids) /* process ids that will be added to the filter; 0: all are wanted */  \
+	OPTION(use_rows)    /* 1: walk by the rows that the maps will have, and copy up what */    \
+			    /* they lack; 0: by frame pointers alone */                            \
+	OPTION(stop_after_sample) /* 1: every sampled thread gets SIGSTOP; needs a filter */       \
+	OPTION(take_ticks)        /* 0: timer ticks are counted only */                            \
+	OPTION(off_cpu)           /* enum kernel_off_cpu */                                        \
+	OPTION(off_cpu_budget_ns) /* for stacks, of each CPU in SWITCH_WINDOW_MS */                \
+	OPTION(threads_max)       /* that are followed at a time */                                \
+	OPTION(page_faults)       /* 1: they are wanted */                                         \
+	OPTION(fault_budget_ns)   /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */            \
+	OPTION(allocs)            /* 1: programs for probes in allocators are wanted */            \
+	OPTION(alloc_budget_ns)   /* of a process, for stacks in STACK_RATE_WINDOW_MS */
+
+#define KERNEL_LOAD_OPTION_MEMBER(name_) uint64_t name_;
 struct kernel_load_options {
-	uint32_t ring_bytes; /* a power of two and whole pages, as copies_bytes */
-	uint32_t copies_bytes;
-	uint32_t max_frames;  /* of the user part, 1 to USER_FRAMES_MAX */
-	uint64_t period_ns;   /* what one sample is worth */
-	uint32_t filter_pids; /* how many process ids will be added to the filter; 0: all are wanted
-			       */
-	uint32_t use_rows;    /* 1: walk by the rows that the maps will have, and copy up what they
-				 lack; 0: by frame pointers alone */
-	uint32_t stop_after_sample; /* 1: every sampled thread gets SIGSTOP, for a debugger to look
-				       at; needs a filter */
-	uint32_t take_ticks;        /* 0: timer ticks are counted only */
-	uint32_t off_cpu;           /* enum kernel_off_cpu */
-	uint32_t off_cpu_budget_ns; /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */
-	uint32_t threads_max;       /* that are followed at a time */
-	uint32_t page_faults;       /* 1: they are wanted */
-	uint32_t fault_budget_ns;   /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */
-	uint32_t allocs;            /* 1: programs for probes in allocators are wanted */
-	uint32_t alloc_budget_ns;   /* of a process, for stacks in STACK_RATE_WINDOW_MS */
+	KERNEL_LOAD_OPTIONS(KERNEL_LOAD_OPTION_MEMBER)
 };
 
 struct kernel_programs { /* descriptors, close-on-exec; −1: not wanted */
 	int programs[KERNEL_PROGRAM_COUNT];
-	bool is_switch_typed; /* KERNEL_PROGRAM_SWITCH knows its tracepoint by itself */
 	int maps[KERNEL_MAP_COUNT];
 };
 
