@@ -2,7 +2,6 @@
 #include "node-agent/ship/network.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,14 +22,13 @@
 enum {
 	START_MS = 30 * 1000,  /* to read certificates, where CPUs are short */
 	STEADY_MS = 60 * 1000, /* a child that lives so long has not failed at once */
-	GRACE_MS = 2000,       /* for the child to say by itself that a request's time is over */
 	SOCKET_BYTES = 256 << 10,
-	BEGUN_MAX = 2,
 	END_WAITS = 500, /* of a ms, for a killed child's end */
 };
 
 struct network {
 	struct network_settings settings;
+	const char *token_file; /* NULL: none */
 	pthread_mutex_t lock;
 
 	/* --- under the lock --- */
@@ -44,12 +41,6 @@ struct network {
 	pid_t child; /* 0: none */
 	struct back_off back_off;
 	int64_t next_start_ms; /* if this one ends before */
-};
-
-struct network_client {
-	struct network *network;
-	int channel; /* −1: none */
-	char *step;  /* HTTP_SOURCE_STEP bytes, made when a source is first sent */
 };
 
 /* --- the child --- */
@@ -113,6 +104,16 @@ static bool hear_start(struct network *network, int limit_ms, struct error *err)
 	return true;
 }
 
+static bool check_token(const char *path, struct error *err)
+{
+	struct token token = {.path = path};
+
+	if (token_refresh(&token, err))
+		return true;
+	err->kind = ERROR_OPTION;
+	return error_prefix(err, "--token-file");
+}
+
 struct network *network_start(const struct network_options *options, struct error *err)
 {
 	struct network *network = calloc(1, sizeof *network);
@@ -128,7 +129,9 @@ struct network *network_start(const struct network_options *options, struct erro
 	settings->timeout_ms = options->timeout_ms;
 	snprintf(settings->ca_file, sizeof settings->ca_file, "%s",
 		 options->ca_file ? options->ca_file : "");
-	if (url_parse(options->server_url, &settings->url, err) && start_child(network, err) &&
+	network->token_file = options->token_file;
+	if (url_parse(options->server_url, &settings->url, err) &&
+	    check_token(options->token_file, err) && start_child(network, err) &&
 	    hear_start(network, START_MS, err))
 		return network;
 	network_free(network);
@@ -216,10 +219,9 @@ void network_free(struct network *network)
 	free(network);
 }
 
-/* --- one request --- */
+/* --- for its clients --- */
 
-/* The child is gone, or this end of it was let go. */
-static bool say_ended(struct network *network, struct error *err)
+bool network_say_ended(struct network *network, struct error *err)
 {
 	bool is_ending;
 
@@ -230,245 +232,32 @@ static bool say_ended(struct network *network, struct error *err)
 			 : error_set(err, ERROR_REMOTE, "the process of the network has ended");
 }
 
-static void suspect(struct network *network)
+void network_suspect(struct network *network)
 {
 	pthread_mutex_lock(&network->lock);
 	network->is_unsound = true;
 	pthread_mutex_unlock(&network->lock);
 }
 
-static bool say_unsound(struct network_client *client, struct error *err)
+int network_channel(struct network *network, struct error *err)
 {
-	suspect(client->network);
-	return error_set(err, ERROR_REMOTE, "the process of the network says what it cannot");
-}
-
-static bool open_channel(struct network_client *client, struct error *err)
-{
-	struct network *network = client->network;
 	int sockets[2];
 	bool is_sent;
 
-	if (client->channel >= 0)
-		return true;
 	if (!open_pair(sockets, err))
-		return false;
+		return -1;
 	pthread_mutex_lock(&network->lock);
 	is_sent = network->socket >= 0 && own_child_send(network->socket, sockets[1]);
 	pthread_mutex_unlock(&network->lock);
 	close(sockets[1]);
-	client->channel = sockets[0];
-	return is_sent || say_ended(network, err);
+	if (is_sent)
+		return sockets[0];
+	close(sockets[0]);
+	network_say_ended(network, err);
+	return -1;
 }
 
-static bool say(struct network_client *client, struct iovec *parts, size_t count, struct error *err)
+const char *network_token_file(const struct network *network)
 {
-	const struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
-
-	return sendmsg(client->channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
-	       say_ended(client->network, err);
-}
-
-static const char *text_or_empty(const char *text)
-{
-	return text ? text : "";
-}
-
-/* False: one of its texts is too long. */
-static bool describe(const struct http_request *request, struct network_request *asked)
-{
-	const struct {
-		const char *text;
-		char *to;
-		size_t room;
-	} texts[] = {
-		{request->method, asked->method, sizeof asked->method},
-		{request->path, asked->path, sizeof asked->path},
-		{request->content_type, asked->content_type, sizeof asked->content_type},
-		{request->content_encoding, asked->content_encoding,
-		 sizeof asked->content_encoding},
-		{request->bearer, asked->bearer, sizeof asked->bearer},
-	};
-
-	memset(asked, 0, sizeof *asked);
-	asked->body_length = http_request_length(request);
-	asked->deadline_ms = request->deadline_ms;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		if (snprintf(texts[i].to, texts[i].room, "%s", text_or_empty(texts[i].text)) >=
-		    (int)texts[i].room)
-			return false;
-	return true;
-}
-
-static bool ask(struct network_client *client, const struct http_request *request,
-		struct error *err)
-{
-	struct network_request asked;
-	struct iovec part = {&asked, sizeof asked};
-
-	if (!describe(request, &asked))
-		return error_set(err, ERROR_LIMIT, "the request's header is too long");
-	return say(client, &part, 1, err);
-}
-
-/* Of the pieces that lie in memory. */
-static void cut_pieces(const struct http_request *request, uint64_t offset, size_t length,
-		       struct iovec *parts)
-{
-	for (int i = 0; i < 2; i++) {
-		const struct bytes *piece = &request->pieces[i];
-		const size_t from = offset < piece->length ? (size_t)offset : piece->length;
-		const size_t left = piece->length - from;
-
-		parts[i] = (struct iovec){(void *)(piece->at + from),
-					  left < length ? left : length};
-		length -= parts[i].iov_len;
-		offset -= from;
-	}
-}
-
-/* How far the body has been handed over. */
-struct progress {
-	uint64_t next;
-	unsigned begun; /* times: once more after a kept connection turned out to be closed */
-};
-
-static bool give_body(struct network_client *client, const struct http_request *request,
-		      const struct network_reply *wanted, struct progress *progress,
-		      struct error *err)
-{
-	struct iovec parts[2] = {{0}};
-	int64_t got;
-
-	if (wanted->offset ? wanted->offset != progress->next : progress->begun++ == BEGUN_MAX)
-		return say_unsound(client, err);
-	progress->next = wanted->offset + wanted->length;
-	if (!request->source) {
-		cut_pieces(request, wanted->offset, wanted->length, parts);
-		return say(client, parts, 2, err);
-	}
-	if (!client->step && !(client->step = malloc(HTTP_SOURCE_STEP)))
-		return error_set(err, ERROR_MEMORY, "no memory to send from");
-	got = request->source(request->context, wanted->offset, client->step, wanted->length);
-	if (got <= 0)
-		return error_set(err, ERROR_NOT_FOUND,
-				 "what was to be sent could not be read to its end");
-	progress->next = wanted->offset + (uint64_t)got;
-	parts[0] = (struct iovec){client->step, (size_t)got};
-	return say(client, parts, 1, err);
-}
-
-/* One message. False: there is none, or it is longer than room. */
-static bool hear(struct network_client *client, int64_t deadline_ms, void *bytes, size_t room,
-		 size_t *length, struct error *err)
-{
-	const struct wait_limits limits = {.step_ms = INT_MAX,
-					   .deadline_ms = deadline_ms ? deadline_ms + GRACE_MS : 0,
-					   .interrupt_fd = -1};
-	ssize_t got;
-
-	if (!wait_for_descriptor(client->channel, POLLIN, &limits,
-				 "waiting for the process of the network", err)) {
-		suspect(client->network);
-		return false;
-	}
-	got = recv(client->channel, bytes, room, MSG_DONTWAIT | MSG_TRUNC);
-	if (got <= 0)
-		return say_ended(client->network, err);
-	*length = (size_t)got;
-	return true;
-}
-
-static bool take_answer(struct network_client *client, int64_t deadline_ms,
-			const struct network_reply *reply, struct http_answer *answer,
-			struct error *err)
-{
-	char piece[NETWORK_PIECE_MAX];
-	size_t length;
-
-	answer->status = reply->status;
-	answer->retry_after_s = reply->retry_after_s;
-	answer->is_truncated = reply->is_truncated;
-	memcpy(answer->content_type, reply->content_type, sizeof answer->content_type);
-	memcpy(answer->location, reply->location, sizeof answer->location);
-	while (answer->body.length < reply->length) {
-		if (!hear(client, deadline_ms, piece, sizeof piece, &length, err))
-			return false;
-		if (length > sizeof piece || length > reply->length - answer->body.length)
-			return say_unsound(client, err);
-		buffer_append(&answer->body, piece, length);
-		if (answer->body.failed)
-			return error_set(err, ERROR_MEMORY, "no memory for the answer");
-	}
-	return true;
-}
-
-static bool exchange(struct network_client *client, const struct http_request *request,
-		     struct http_answer *answer, struct error *err)
-{
-	const uint64_t body_length = http_request_length(request);
-	struct progress progress = {0};
-	struct network_reply reply;
-	size_t length;
-
-	if (!open_channel(client, err) || !ask(client, request, err))
-		return false;
-	for (;;) {
-		if (!hear(client, request->deadline_ms, &reply, sizeof reply, &length, err))
-			return false;
-		if (!network_reply_is_sound(&reply, length, body_length))
-			return say_unsound(client, err);
-		switch (reply.kind) {
-		case NETWORK_WANT:
-			if (!give_body(client, request, &reply, &progress, err))
-				return false;
-			break;
-		case NETWORK_ANSWER:
-			return take_answer(client, request->deadline_ms, &reply, answer, err);
-		default:
-			*err = reply.error;
-			return false;
-		}
-	}
-}
-
-static void hang_up(struct network_client *client)
-{
-	if (client->channel >= 0)
-		close(client->channel);
-	client->channel = -1;
-}
-
-struct network_client *network_client_new(struct network *network, struct error *err)
-{
-	struct network_client *client = calloc(1, sizeof *client);
-
-	if (!client) {
-		error_set(err, ERROR_MEMORY, "no memory for requests");
-		return NULL;
-	}
-	client->network = network;
-	client->channel = -1;
-	return client;
-}
-
-bool network_client_send(struct network_client *client, const struct http_request *request,
-			 struct http_answer *answer, struct error *err)
-{
-	struct error own = {0};
-
-	http_answer_init(answer);
-	if (exchange(client, request, answer, err ? err : &own))
-		return true;
-	hang_up(client); /* which ends what the child does for it */
-	return false;
-}
-
-void network_client_free(struct network_client *client)
-{
-	if (!client)
-		return;
-	hang_up(client);
-	free(client->step);
-	free(client);
+	return network->token_file;
 }

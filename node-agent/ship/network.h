@@ -16,13 +16,12 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/ship/http_answer.h"
-#include "node-agent/ship/http_client.h"
 
 struct network_options {
 	const char *server_url;
-	const char *ca_file; /* NULL: the system's certificates */
-	int timeout_ms;      /* connect, and each silence while sending or waiting */
+	const char *ca_file;    /* NULL: the system's certificates */
+	const char *token_file; /* NULL: none; read again when it changes (token.h); borrowed */
+	int timeout_ms;         /* connect, and each silence while sending or waiting */
 };
 
 struct network;
@@ -31,9 +30,9 @@ struct network;
  * is not, go on. */
 int network_main(int argc, char **argv);
 
-/* Waits until the child is ready. ERROR_OPTION: a bad address, or certificates that cannot be read.
- * The thread that starts it is the one that keeps and interrupts it, and goes on until then: the
- * child ends with it. */
+/* Waits until the child is ready. ERROR_OPTION: a bad address, or a token or certificates that
+ * cannot be read. The thread that starts it is the one that keeps and interrupts it, and goes on
+ * until then: the child ends with it. */
 struct network *network_start(const struct network_options *options, struct error *err);
 
 /* To be called now and then: a child that has ended, or says what a sound one does not, is replaced
@@ -46,14 +45,14 @@ void network_interrupt(struct network *network);
 /* Its clients have gone; NULL too. */
 void network_free(struct network *network);
 
-/* One request at a time; of any thread, which may be one without rights. */
-struct network_client;
+/* --- for its clients (network_client.h), of any thread --- */
 
-struct network_client *network_client_new(struct network *network, struct error *err);
-/* As http_client_send(), whose deadline is kept here too. ERROR_REMOTE as well when the child has
- * ended; the next may find another. */
-bool network_client_send(struct network_client *client, const struct http_request *request,
-			 struct http_answer *answer, struct error *err);
-void network_client_free(struct network_client *client);
+/* A socket of its own to the child, the caller's to close; −1: the child has ended. */
+int network_channel(struct network *network, struct error *err);
+/* False, with ERROR_BUSY when it is interrupted, else ERROR_REMOTE. */
+bool network_say_ended(struct network *network, struct error *err);
+/* What this child does is not what a sound one does: it is to be replaced. */
+void network_suspect(struct network *network);
+const char *network_token_file(const struct network *network);
 
 #endif

@@ -10,11 +10,10 @@
 #include "common/log.h"
 #include "common/otlp.h"
 #include "node-agent/ship/back_off.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/ship/network_client.h"
 #include "node-agent/ship/report_queue.h"
 #include "node-agent/ship/spool.h"
 #include "node-agent/ship/thread.h"
-#include "node-agent/ship/token.h"
 #include "node-agent/ship/uploader.h"
 #include "node-agent/ship/verdict.h"
 
@@ -32,7 +31,6 @@ struct ship {
 	struct ship_options options;
 	struct network *network;
 	struct network_client *client;
-	struct token token;
 	struct uploader *uploader;
 	struct symbol_finder *finder; /* NULL: nothing has been asked */
 	struct thread thread;
@@ -124,15 +122,11 @@ static bool post(struct ship *ship, const struct spool_report *report, struct ht
 				       .path = "/v1development/profiles",
 				       .content_type = "application/x-protobuf",
 				       .content_encoding = "gzip"};
-	struct error token_error = {0};
 	struct buffer host_part;
 	bool ok;
 
 	http_answer_init(answer);
 	buffer_init(&host_part, HOST_PART_MAX);
-	if (!token_refresh(&ship->token, &token_error))
-		log_warn("token not read", "why=\"%s\"", token_error.message);
-	request.bearer = token_text(&ship->token);
 	ok = make_host_part(ship, report, &host_part, err);
 	if (ok) {
 		request.pieces[0] = report->body;
@@ -487,12 +481,9 @@ static bool open_parts(struct ship *ship, struct error *err)
 {
 	const struct network_options network = {.server_url = ship->options.server_url,
 						.ca_file = ship->options.ca_file,
+						.token_file = ship->options.token_file,
 						.timeout_ms = ship->options.timeout_ms};
 
-	if (!token_refresh(&ship->token, err)) {
-		err->kind = ERROR_OPTION;
-		return error_prefix(err, "--token-file");
-	}
 	ship->network = network_start(&network, err);
 	ship->client = ship->network ? network_client_new(ship->network, err) : NULL;
 	return ship->client;
@@ -525,7 +516,6 @@ struct ship *ship_start(const struct ship_options *options, struct error *err)
 		return NULL;
 	}
 	ship->options = *options;
-	ship->token.path = options->token_file;
 	report_queue_init(&ship->queue, options->queue_limit_bytes);
 	if (!open_parts(ship, err) || !open_spool(ship, err))
 		goto fail;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "node-agent/ship/network_client.h"
 #include "node-agent/ship/thread.h"
-#include "node-agent/ship/token.h"
 #include "node-agent/ship/verdict.h"
 #include "node-agent/ship/wait.h"
 
@@ -20,7 +20,6 @@ enum asking { ASKING_NOTHING, ASKING, ASKING_DONE };
 
 struct symbol_finder {
 	struct network_client *client;
-	struct token token;
 	struct thread thread;
 
 	/* --- under the lock --- */
@@ -80,10 +79,6 @@ static void ask(struct symbol_finder *finder)
 
 	reply->outcome = SYMBOLS_LATER;
 	reply->retry_after_s = -1;
-	if (!token_refresh(&finder->token, &err))
-		log_warn("token not read", "why=\"%s\"", err.message);
-	err = (struct error){0};
-	request.bearer = token_text(&finder->token);
 	request.deadline_ms = monotonic_ms() + ANSWER_TIME_MS;
 	if (make_path(finder, &path)) {
 		request.path = (const char *)path.bytes;
@@ -127,7 +122,6 @@ struct symbol_finder *symbol_finder_start(struct network *network, const char *t
 		error_set(err, ERROR_MEMORY, "no memory to ask for symbols");
 		return NULL;
 	}
-	finder->token.path = token_file;
 	finder->client = network_client_new(network, err);
 	if (finder->client && thread_start(&finder->thread, "symbols", &rights, run, finder, err))
 		return finder;

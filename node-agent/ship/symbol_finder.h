@@ -29,7 +29,7 @@ struct symbol_reply {
 
 struct symbol_finder;
 
-/* Both borrowed for the finder's life; token_file NULL: none. */
+/* network is borrowed for the finder's life, as token_file, the one it was started with. */
 struct symbol_finder *symbol_finder_start(struct network *network, const char *token_file,
 					  struct error *err);
 /* names: at most 64, borrowed for the finder's life. False: one is asked about, or its reply has

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "node-agent/kernel/stranger_file.h"
 #include "node-agent/ship/debug_file.h"
 #include "node-agent/ship/thread.h"

@@ -11,8 +11,8 @@
 #include "common/log.h"
 #include "node-agent/ship/back_off.h"
 #include "node-agent/ship/announced_modules.h"
+#include "node-agent/ship/network_client.h"
 #include "node-agent/ship/thread.h"
-#include "node-agent/ship/token.h"
 #include "node-agent/ship/upload_file.h"
 #include "node-agent/ship/verdict.h"
 
@@ -27,7 +27,6 @@ struct uploader {
 	struct ship_options options;
 	struct network_client *client;
 	struct file_opener *opener;
-	struct token token;
 	struct thread thread;
 
 	/* --- under the lock --- */
@@ -54,16 +53,13 @@ static void complain(struct uploader *uploader, const char *doing, const char *w
 }
 
 /* Says what a failure was, sets the time before which nothing is tried. */
-static enum verdict send_request(struct uploader *uploader, struct http_request *request,
+static enum verdict send_request(struct uploader *uploader, const struct http_request *request,
 				 const char *doing, struct http_answer *answer)
 {
 	struct error err = {0};
 	char why[400];
 	enum verdict verdict;
 
-	if (!token_refresh(&uploader->token, &err))
-		log_warn("token not read", "why=\"%s\"", err.message);
-	request->bearer = token_text(&uploader->token);
 	if (network_client_send(uploader->client, request, answer, &err)) {
 		verdict = verdict_of(answer);
 		verdict_sentence(answer, why, sizeof why);
@@ -311,7 +307,6 @@ struct uploader *uploader_start(const struct ship_options *options, struct netwo
 		return NULL;
 	}
 	uploader->options = *options;
-	uploader->token.path = options->token_file;
 	announced_modules_init(&uploader->modules);
 	uploader->client = network_client_new(network, err);
 	uploader->opener = file_opener_start(err);

@@ -12,7 +12,7 @@
 
 struct uploader;
 
-/* network is borrowed; from ship's options: token, upload_missing, rate. */
+/* network is borrowed; from ship's options: token_file, upload_missing, rate. */
 struct uploader *uploader_start(const struct ship_options *options, struct network *network,
 				struct error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests through the process of the network: what it is, what comes of them when it is killed,
  * stopped, or taken over by somebody who answers nonsense. */
-#include "node-agent/ship/network.h"
+#include "node-agent/ship/network_client.h"
 
 #include <dirent.h>
 #include <errno.h>
