@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/import.h"
@@ -324,7 +325,7 @@ static bool start(struct api *api, const struct server_options *options, struct 
 int main(int argc, char **argv)
 {
 	struct server_options options = {0};
-	struct api api = {.started_ms = api_now_ms(), .doing = "begins"};
+	struct api api = {.started_ms = unix_time_ms(), .doing = "begins"};
 	char address[ADDRESS_ROOM] = "";
 	struct life life = {.address = address};
 	struct error err = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /api/v1/agents */
+#include "common/clock.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
@@ -70,7 +71,7 @@ void api_agents_get(struct http_request *request, struct http_response *response
 	for (size_t i = 0; i < count; i++)
 		put_agent(&json, &rows[i]);
 	json_close(&json, ']');
-	json_key_int(&json, "now", api_now_ms());
+	json_key_int(&json, "now", unix_time_ms());
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
 }

@@ -2,7 +2,6 @@
 #include "symbol-server/api/api.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "symbol-server/api/known_modules.h"
 #include "symbol-server/ingest/label_limits.h"
@@ -39,12 +38,4 @@ void api_limit_labels(struct api *api, struct sample_batch *batch,
 	api->attributes_left_out += rejects->attributes_left_out;
 	api->labels_left_out += rejects->labels_left_out +
 				label_limits_apply(api->label_limits, batch, now_ms);
-}
-
-int64_t api_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

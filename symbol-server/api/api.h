@@ -111,7 +111,4 @@ void api_report_refused(struct api *api, struct http_request *request, int statu
 void api_limit_labels(struct api *api, struct sample_batch *batch,
 		      const struct ingest_rejects *rejects, int64_t now_ms);
 
-/* Unix time. */
-int64_t api_now_ms(void);
-
 #endif

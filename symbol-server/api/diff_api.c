@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
@@ -26,7 +27,7 @@ enum {
 };
 
 struct side {
-	struct diffing *diffing;
+	struct comparison *comparison;
 	enum diff_side number;
 	struct flame_request flame;
 	struct accounting accounting;
@@ -35,7 +36,7 @@ struct side {
 	bool in_part;
 };
 
-struct diffing {
+struct comparison {
 	struct side sides[DIFF_SIDES];
 	enum diff_norm norm;
 	struct diff_hosts hosts[DIFF_SIDES];
@@ -84,10 +85,11 @@ static bool no_memory(struct error *err)
 
 /* --- reading --- */
 
-static bool read_sides(struct http_request *request, struct diffing *diffing, struct error *err)
+static bool read_sides(struct http_request *request, struct comparison *comparison,
+		       struct error *err)
 {
-	struct flame_request *flame = &diffing->sides[DIFF_COMPARE].flame;
-	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+	struct flame_request *flame = &comparison->sides[DIFF_COMPARE].flame;
+	struct flame_request *base = &comparison->sides[DIFF_BASE].flame;
 	int type, base_type;
 
 	if (!flame_request_read(request, ENDPOINT_diff, flame, err) ||
@@ -114,7 +116,7 @@ static bool read_sides(struct http_request *request, struct diffing *diffing, st
 	return true;
 }
 
-static bool read_choices(const struct parameters *asked, struct diffing *diffing,
+static bool read_choices(const struct parameters *asked, struct comparison *comparison,
 			 const struct answer_format **format, struct error *err)
 {
 	unsigned norm = DIFF_PER_SECOND, sort = 0;
@@ -122,17 +124,17 @@ static bool read_choices(const struct parameters *asked, struct diffing *diffing
 	if (!answer_format_read(asked, formats, format, err))
 		return false;
 	/* what is taken along is whole, unless less is asked for */
-	diffing->max_nodes = strcmp((*format)->name, "json") ? NODES_MAX : NODES_DEFAULT;
+	comparison->max_nodes = strcmp((*format)->name, "json") ? NODES_MAX : NODES_DEFAULT;
 	if (!parameter_choice(asked, "norm", &norm, err) ||
 	    !parameter_choice(asked, "sort", &sort, err) ||
-	    !parameter_number(asked, "limit", &diffing->limit, err) ||
-	    !parameter_number(asked, "max_nodes", &diffing->max_nodes, err))
+	    !parameter_number(asked, "limit", &comparison->limit, err) ||
+	    !parameter_number(asked, "max_nodes", &comparison->max_nodes, err))
 		return false;
-	diffing->norm = (enum diff_norm)norm;
-	if (diffing->sides[DIFF_COMPARE].flame.is_gauge && norm == DIFF_PER_SECOND)
-		diffing->norm = DIFF_RAW; /* a mean over time grows with no time */
-	diffing->by_part = true;
-	diffing->by_total = sort == 1;
+	comparison->norm = (enum diff_norm)norm;
+	if (comparison->sides[DIFF_COMPARE].flame.is_gauge && norm == DIFF_PER_SECOND)
+		comparison->norm = DIFF_RAW; /* a mean over time grows with no time */
+	comparison->by_part = true;
+	comparison->by_total = sort == 1;
 	return true;
 }
 
@@ -149,7 +151,7 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 {
 	struct flame_request *flame = &side->flame;
 
-	flame->query.by_bucket = side->diffing->by_part;
+	flame->query.by_bucket = side->comparison->by_part;
 	flame->query.is_part_of_mean = true;
 	flame->query.whole_minutes =
 		true; /* of both sides, or one would have a part of the other's */
@@ -159,7 +161,7 @@ static bool ask_side(struct side *side, struct api *api, struct error *err)
 						     PARTS)
 				       : 0;
 	flame->query.also_labels[0] = "process";
-	flame->query.also_labels[1] = side->diffing->by_host ? "host" : NULL;
+	flame->query.also_labels[1] = side->comparison->by_host ? "host" : NULL;
 	if (!flame_request_ask(flame, api, err))
 		return false;
 	if (flame->query.by_bucket && flame->result->resolution_ms > flame->query.step_ms)
@@ -182,10 +184,10 @@ static bool is_same_build(const struct stack_view *a, const struct stack_view *b
 }
 
 /* Whether the base asks for the same samples, but for their time. */
-static bool is_same_selection(const struct diffing *diffing)
+static bool is_same_selection(const struct comparison *comparison)
 {
-	const struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
-	const struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+	const struct flame_request *compare = &comparison->sides[DIFF_COMPARE].flame;
+	const struct flame_request *base = &comparison->sides[DIFF_BASE].flame;
 	const char *match = parameter_given(&compare->asked, "base.match");
 
 	return (!match || is_same_text(match, parameter_given(&compare->asked, "match"))) &&
@@ -195,74 +197,74 @@ static bool is_same_selection(const struct diffing *diffing)
 
 /* The same samples on both sides would make changes look smaller: the base ends where the other
  * range begins, widened as that is by the store. The same question twice is meant so. */
-static void move_base(struct diffing *diffing)
+static void move_base(struct comparison *comparison)
 {
-	const struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
+	const struct flame_request *compare = &comparison->sides[DIFF_COMPARE].flame;
 	const struct query *other = &compare->query;
-	struct query *base = &diffing->sides[DIFF_BASE].flame.query;
+	struct query *base = &comparison->sides[DIFF_BASE].flame.query;
 	int64_t length = base->until_ms - base->from_ms;
 
 	if (base->until_ms <= compare->result->from_ms ||
 	    base->from_ms >= compare->result->until_ms ||
 	    (base->from_ms == other->from_ms && base->until_ms == other->until_ms) ||
-	    !is_same_selection(diffing))
+	    !is_same_selection(comparison))
 		return;
 	if (base->from_ms >= other->until_ms && base->until_ms > compare->result->until_ms) {
 		base->from_ms = compare->result->until_ms; /* just after it */
 		return;
 	}
-	diffing->is_base_moved |= base->from_ms < other->until_ms &&
-				  base->until_ms > other->from_ms;
+	comparison->is_base_moved |= base->from_ms < other->until_ms &&
+				     base->until_ms > other->from_ms;
 	base->until_ms = compare->result->from_ms;
 	base->from_ms = base->until_ms > length ? base->until_ms - length : 0;
 }
 
-static bool ask_sides(struct diffing *diffing, struct api *api, struct error *err)
+static bool ask_sides(struct comparison *comparison, struct api *api, struct error *err)
 {
-	struct flame_request *compare = &diffing->sides[DIFF_COMPARE].flame;
-	struct flame_request *base = &diffing->sides[DIFF_BASE].flame;
+	struct flame_request *compare = &comparison->sides[DIFF_COMPARE].flame;
+	struct flame_request *base = &comparison->sides[DIFF_BASE].flame;
 
-	if (!ask_side(&diffing->sides[DIFF_COMPARE], api, err))
+	if (!ask_side(&comparison->sides[DIFF_COMPARE], api, err))
 		return false;
-	move_base(diffing);
+	move_base(comparison);
 	base->life = compare->life;
-	return ask_side(&diffing->sides[DIFF_BASE], api, err) &&
-	       (diff_hosts_match(diffing->hosts,
+	return ask_side(&comparison->sides[DIFF_BASE], api, err) &&
+	       (diff_hosts_match(comparison->hosts,
 				 (const struct samples_result *const[DIFF_SIDES]){
 					 base->result, compare->result}) ||
 		no_memory(err));
 }
 
-static void forget_sides(struct diffing *diffing)
+static void forget_sides(struct comparison *comparison)
 {
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
-		flame_request_forget(&diffing->sides[i].flame);
+		flame_request_forget(&comparison->sides[i].flame);
 }
 
 /* Hosts are told apart where some are on one side only. Parts may need more room than there is:
  * then the ranges are taken whole, and nothing is known of how minutes vary. */
-static bool ask(struct diffing *diffing, struct api *api, struct error *err)
+static bool ask(struct comparison *comparison, struct api *api, struct error *err)
 {
 	for (;;) {
 		*err = (struct error){0};
-		if (ask_sides(diffing, api, err)) {
-			if (diffing->by_host || !diff_hosts_differ(diffing->hosts))
+		if (ask_sides(comparison, api, err)) {
+			if (comparison->by_host || !diff_hosts_differ(comparison->hosts))
 				return true;
-			diffing->by_host = true;
-		} else if (err->kind == ERROR_LIMIT && diffing->by_part &&
-			   query_life_goes_on(diffing->sides[DIFF_COMPARE].flame.life, err)) {
-			diffing->by_part = false;
+			comparison->by_host = true;
+		} else if (err->kind == ERROR_LIMIT && comparison->by_part &&
+			   query_life_goes_on(comparison->sides[DIFF_COMPARE].flame.life, err)) {
+			comparison->by_part = false;
 		} else {
 			return false;
 		}
-		forget_sides(diffing);
+		forget_sides(comparison);
 	}
 }
 
 /* --- modules of both sides --- */
 
 /* Modules are the same when their build-ids are, or both have none and one name. */
-static bool take_module(struct diffing *diffing, struct hash_table *index,
+static bool take_module(struct comparison *comparison, struct hash_table *index,
 			const struct flame_module *module, uint32_t *number)
 {
 	const char *text = *module->build_id ? module->build_id : module->name;
@@ -271,13 +273,13 @@ static bool take_module(struct diffing *diffing, struct hash_table *index,
 
 	for (at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(index, hash, &probe))
-		if (!strcmp(diffing->modules[at].build_id, module->build_id) &&
-		    (*module->build_id || !strcmp(diffing->modules[at].name, module->name))) {
+		if (!strcmp(comparison->modules[at].build_id, module->build_id) &&
+		    (*module->build_id || !strcmp(comparison->modules[at].name, module->name))) {
 			*number = at;
 			return true;
 		}
-	*number = diffing->module_count++;
-	diffing->modules[*number] = *module;
+	*number = comparison->module_count++;
+	comparison->modules[*number] = *module;
 	return hash_table_add(index, hash, *number);
 }
 
@@ -289,23 +291,23 @@ static bool take_modules(struct side *side, struct hash_table *index)
 
 	side->module_of = calloc((size_t)count + 1, sizeof(*side->module_of));
 	for (uint32_t i = 0; side->module_of && ok && i < count; i++)
-		ok = take_module(side->diffing, index, &modules[i], &side->module_of[i]);
+		ok = take_module(side->comparison, index, &modules[i], &side->module_of[i]);
 	return side->module_of && ok;
 }
 
-static bool join_modules(struct diffing *diffing, struct error *err)
+static bool join_modules(struct comparison *comparison, struct error *err)
 {
 	uint32_t count[DIFF_SIDES];
 	struct hash_table index;
 	bool ok;
 
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
-		named_stacks_modules(diffing->sides[i].flame.stacks, &count[i]);
-	diffing->modules = calloc((size_t)count[DIFF_BASE] + count[DIFF_COMPARE] + 1,
-				  sizeof(*diffing->modules));
+		named_stacks_modules(comparison->sides[i].flame.stacks, &count[i]);
+	comparison->modules = calloc((size_t)count[DIFF_BASE] + count[DIFF_COMPARE] + 1,
+				     sizeof(*comparison->modules));
 	hash_table_init(&index, UINT32_MAX >> 1);
-	ok = diffing->modules && take_modules(&diffing->sides[DIFF_BASE], &index) &&
-	     take_modules(&diffing->sides[DIFF_COMPARE], &index);
+	ok = comparison->modules && take_modules(&comparison->sides[DIFF_BASE], &index) &&
+	     take_modules(&comparison->sides[DIFF_COMPARE], &index);
 	hash_table_release(&index);
 	return ok || no_memory(err);
 }
@@ -338,7 +340,7 @@ static double step_seconds(const struct side *side, int64_t step)
 			last++;
 		return (double)reported_sum(first, (uint32_t)(last - first)) / 1000;
 	}
-	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
+	int64_t until_ms = smaller(result->until_ms, larger(unix_time_ms(), result->from_ms + 1));
 	int64_t length = smaller((step + 1) * step_ms, until_ms) -
 			 larger(step * step_ms, result->from_ms);
 
@@ -348,7 +350,7 @@ static double step_seconds(const struct side *side, int64_t step)
 static double range_seconds(const struct side *side)
 {
 	const struct samples_result *result = side->flame.result;
-	int64_t until_ms = smaller(result->until_ms, larger(api_now_ms(), result->from_ms + 1));
+	int64_t until_ms = smaller(result->until_ms, larger(unix_time_ms(), result->from_ms + 1));
 	uint64_t reported_ms = reported_sum(result->host_steps, result->host_step_count);
 
 	return (double)(reported_ms ? (int64_t)reported_ms : until_ms - result->from_ms) / 1000;
@@ -357,7 +359,7 @@ static double range_seconds(const struct side *side)
 /* Begins the part; those between it and the last one, in which nothing was, as well. */
 static bool go_to_part(struct side *side, int64_t part)
 {
-	struct diff_table *table = side->diffing->table;
+	struct diff_table *table = side->comparison->table;
 	int64_t first = side->in_part ? side->part + 1
 				      : side->flame.result->from_ms / side->flame.query.step_ms;
 
@@ -374,45 +376,46 @@ static bool go_to_part(struct side *side, int64_t part)
 
 static bool begin_part(struct side *side, int64_t bucket_ms)
 {
-	if (side->diffing->by_part)
+	if (side->comparison->by_part)
 		return go_to_part(side, bucket_ms / side->flame.query.step_ms);
 	if (side->in_part)
 		return true;
 	side->in_part = true;
-	return diff_table_part(side->diffing->table, side->number, range_seconds(side));
+	return diff_table_part(side->comparison->table, side->number, range_seconds(side));
 }
 
-static const struct flame_frame *with_modules(struct diffing *diffing, const struct side *side,
+static const struct flame_frame *with_modules(struct comparison *comparison,
+					      const struct side *side,
 					      const struct flame_frame *frames, size_t depth)
 {
-	if (depth > diffing->frame_room) {
-		struct flame_frame *larger_frames = realloc(diffing->frames,
+	if (depth > comparison->frame_room) {
+		struct flame_frame *larger_frames = realloc(comparison->frames,
 							    2 * depth * sizeof(*frames));
 
 		if (!larger_frames)
 			return NULL;
-		diffing->frames = larger_frames;
-		diffing->frame_room = 2 * depth;
+		comparison->frames = larger_frames;
+		comparison->frame_room = 2 * depth;
 	}
 	for (size_t i = 0; i < depth; i++) {
-		diffing->frames[i] = frames[i];
+		comparison->frames[i] = frames[i];
 		if (frames[i].module != FRAME_NO_MODULE)
-			diffing->frames[i].module = side->module_of[frames[i].module];
+			comparison->frames[i].module = side->module_of[frames[i].module];
 	}
-	return diffing->frames;
+	return comparison->frames;
 }
 
 static bool add_stack(void *context, const struct flame_frame *frames, size_t depth, uint64_t value,
 		      uint64_t samples)
 {
 	struct side *side = context;
-	struct diffing *diffing = side->diffing;
+	struct comparison *comparison = side->comparison;
 	const struct result_stack *at = named_stacks_current(side->flame.stacks);
-	struct diff_host *host = diffing->by_host
-					 ? diff_hosts_of(&diffing->hosts[side->number], at->series)
-					 : NULL;
+	struct diff_host *host =
+		comparison->by_host ? diff_hosts_of(&comparison->hosts[side->number], at->series)
+				    : NULL;
 	struct diff_stack stack = {
-		.frames = with_modules(diffing, side, frames, depth),
+		.frames = with_modules(comparison, side, frames, depth),
 		.depth = depth,
 		.process = series_label(&side->flame.result->series[at->series], "process"),
 		.is_common = !host || host->is_common,
@@ -423,10 +426,10 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	if (host)
 		host->value += value;
 	if (!stack.frames || !begin_part(side, at->bucket_ms) ||
-	    !diff_tree_add(&diffing->tree, side->number, stack.frames, depth, value))
+	    !diff_tree_add(&comparison->tree, side->number, stack.frames, depth, value))
 		return false;
 	stack.frames = flame_request_as_taken(&side->flame, stack.frames, depth);
-	return stack.frames && diff_table_add(diffing->table, &stack);
+	return stack.frames && diff_table_add(comparison->table, &stack);
 }
 
 static bool add_side(struct side *side, struct error *err)
@@ -443,25 +446,25 @@ static bool add_side(struct side *side, struct error *err)
 	return true;
 }
 
-static bool compare(struct diffing *diffing, struct error *err)
+static bool compare(struct comparison *comparison, struct error *err)
 {
-	const struct query_life *life = diffing->sides[DIFF_COMPARE].flame.life;
+	const struct query_life *life = comparison->sides[DIFF_COMPARE].flame.life;
 
-	diffing->table =
-		diff_table_new(diffing->norm, diffing->by_total,
+	comparison->table =
+		diff_table_new(comparison->norm, comparison->by_total,
 			       query_life_room(life, 4 * sizeof(struct diff_row), FUNCTIONS_MAX));
-	if (!diffing->table ||
-	    !diff_tree_init(&diffing->tree,
+	if (!comparison->table ||
+	    !diff_tree_init(&comparison->tree,
 			    query_life_room(life, 2 * sizeof(struct flame_node), TREE_NODES_MAX)))
 		return no_memory(err);
-	if (!join_modules(diffing, err) || !add_side(&diffing->sides[DIFF_BASE], err) ||
-	    !add_side(&diffing->sides[DIFF_COMPARE], err))
+	if (!join_modules(comparison, err) || !add_side(&comparison->sides[DIFF_BASE], err) ||
+	    !add_side(&comparison->sides[DIFF_COMPARE], err))
 		return false;
-	if (!diff_table_test(diffing->table, diffing->limit) ||
-	    !diff_tree_cut(&diffing->tree, diffing->max_nodes, diffing->table->scale))
+	if (!diff_table_test(comparison->table, comparison->limit) ||
+	    !diff_tree_cut(&comparison->tree, comparison->max_nodes, comparison->table->scale))
 		return no_memory(err);
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
-		diffing->sides[i].accounting.cut += diffing->tree.cut[i];
+		comparison->sides[i].accounting.cut += comparison->tree.cut[i];
 	return true;
 }
 
@@ -479,66 +482,67 @@ static struct flame_answer side_answer(const struct side *side, const char *matc
 	};
 }
 
-static bool write_answer(struct http_response *response, struct diffing *diffing,
+static bool write_answer(struct http_response *response, struct comparison *comparison,
 			 const struct answer_format *format, struct error *err)
 {
 	static const char *const norms[] = {"per_second", "share", "raw"};
-	const struct side *sides = diffing->sides;
+	const struct side *sides = comparison->sides;
 	const struct parameters *asked = &sides[DIFF_COMPARE].flame.asked;
 	const char *match = parameter_given(asked, "match");
 	const char *base_match = parameter_given(asked, "base.match");
 	struct diff_answer answer = {
 		.flame = side_answer(&sides[DIFF_COMPARE], match),
 		.base = side_answer(&sides[DIFF_BASE], base_match ? base_match : match),
-		.functions = diffing->table,
-		.functions_limit = diffing->limit,
-		.by_total = diffing->by_total,
-		.norm = norms[diffing->norm],
-		.hosts_common = diffing->hosts[DIFF_BASE].common,
-		.is_base_moved = diffing->is_base_moved,
+		.functions = comparison->table,
+		.functions_limit = comparison->limit,
+		.by_total = comparison->by_total,
+		.norm = norms[comparison->norm],
+		.hosts_common = comparison->hosts[DIFF_BASE].common,
+		.is_base_moved = comparison->is_base_moved,
 	};
 
-	for (enum diff_side i = DIFF_BASE; diffing->by_host && i < DIFF_SIDES; i++) {
-		diff_hosts_sort(&diffing->hosts[i]);
-		answer.hosts[i] = diffing->hosts[i].list;
-		answer.hosts_alone[i] = diffing->hosts[i].count - diffing->hosts[i].common;
+	for (enum diff_side i = DIFF_BASE; comparison->by_host && i < DIFF_SIDES; i++) {
+		diff_hosts_sort(&comparison->hosts[i]);
+		answer.hosts[i] = comparison->hosts[i].list;
+		answer.hosts_alone[i] = comparison->hosts[i].count - comparison->hosts[i].common;
 	}
-	answer.flame.tree = diffing->tree.tree;
-	answer.flame.base_scale = diffing->table->scale;
-	answer.flame.modules = diffing->modules;
-	answer.flame.module_count = diffing->module_count;
+	answer.flame.tree = comparison->tree.tree;
+	answer.flame.base_scale = comparison->table->scale;
+	answer.flame.modules = comparison->modules;
+	answer.flame.module_count = comparison->module_count;
 	answer.flame.memory = query_life_bytes(sides[DIFF_COMPARE].flame.life);
 	return answer_format_write(sides[DIFF_COMPARE].flame.life, response, format, &answer.flame,
 				   err);
 }
 
-static void release(struct diffing *diffing)
+static void release(struct comparison *comparison)
 {
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++) {
-		flame_request_release(&diffing->sides[i].flame);
-		free(diffing->sides[i].module_of);
-		diff_hosts_release(&diffing->hosts[i]);
+		flame_request_release(&comparison->sides[i].flame);
+		free(comparison->sides[i].module_of);
+		diff_hosts_release(&comparison->hosts[i]);
 	}
-	diff_table_free(diffing->table);
-	diff_tree_release(&diffing->tree);
-	free(diffing->modules);
-	free(diffing->frames);
+	diff_table_free(comparison->table);
+	diff_tree_release(&comparison->tree);
+	free(comparison->modules);
+	free(comparison->frames);
 }
 
 void api_diff_get(struct http_request *request, struct http_response *response, void *context)
 {
 	const struct answer_format *format = formats;
-	struct diffing diffing = {0};
+	struct comparison comparison = {0};
 	struct error err = {0};
 	bool ok;
 
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
-		diffing.sides[i] = (struct side){.diffing = &diffing, .number = i};
-	ok = read_sides(request, &diffing, &err) &&
-	     read_choices(&diffing.sides[DIFF_COMPARE].flame.asked, &diffing, &format, &err) &&
-	     ask(&diffing, context, &err) && compare(&diffing, &err) &&
-	     write_answer(response, &diffing, format, &err);
+		comparison.sides[i] = (struct side){.comparison = &comparison, .number = i};
+	ok = read_sides(request, &comparison, &err) &&
+	     read_choices(&comparison.sides[DIFF_COMPARE].flame.asked, &comparison, &format,
+			  &err) &&
+	     ask(&comparison, context, &err) && compare(&comparison, &err) &&
+	     write_answer(response, &comparison, format, &err);
 	if (!ok)
 		answer_failure(response, &err);
-	release(&diffing);
+	release(&comparison);
 }

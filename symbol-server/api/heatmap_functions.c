@@ -20,7 +20,7 @@ enum {
 	CELLS_MAX = 2000000,
 };
 
-struct heating {
+struct heat_question {
 	struct flame_request flame;
 	struct pattern *search; /* names of functions that may have a row; NULL: all */
 	uint32_t limit;
@@ -48,19 +48,20 @@ static bool no_memory(struct error *err)
 	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
 }
 
-static bool read_request(struct http_request *request, struct heating *heating, struct error *err)
+static bool read_request(struct http_request *request, struct heat_question *question,
+			 struct error *err)
 {
-	const struct parameters *asked = &heating->flame.asked;
-	const struct query *query = &heating->flame.query;
+	const struct parameters *asked = &question->flame.asked;
+	const struct query *query = &question->flame.query;
 
-	heating->format = formats;
-	return flame_request_read(request, ENDPOINT_heatmap_functions, &heating->flame, err) &&
+	question->format = formats;
+	return flame_request_read(request, ENDPOINT_heatmap_functions, &question->flame, err) &&
 	       parameter_step(asked, "column", query->until_ms - query->from_ms,
-			      &heating->column_ms, &heating->is_column_asked, err) &&
-	       parameter_number(asked, "limit", &heating->limit, err) &&
-	       parameter_choice(asked, "sort", &heating->by_total, err) &&
-	       parameter_pattern(asked, "search", &heating->search, err) &&
-	       answer_format_read(asked, formats, &heating->format, err);
+			      &question->column_ms, &question->is_column_asked, err) &&
+	       parameter_number(asked, "limit", &question->limit, err) &&
+	       parameter_choice(asked, "sort", &question->by_total, err) &&
+	       parameter_pattern(asked, "search", &question->search, err) &&
+	       answer_format_read(asked, formats, &question->format, err);
 }
 
 /* --- adding up --- */
@@ -68,94 +69,94 @@ static bool read_request(struct http_request *request, struct heating *heating, 
 static bool add_to_table(void *context, const struct flame_frame *frames, size_t depth,
 			 uint64_t value, uint64_t samples)
 {
-	struct heating *heating = context;
+	struct heat_question *question = context;
 
-	frames = flame_request_as_taken(&heating->flame, frames, depth);
-	return frames && top_table_add(heating->table, frames, depth, value, samples);
+	frames = flame_request_as_taken(&question->flame, frames, depth);
+	return frames && top_table_add(question->table, frames, depth, value, samples);
 }
 
 static bool add_to_cells(void *context, const struct flame_frame *frames, size_t depth,
 			 uint64_t value, uint64_t samples)
 {
-	struct heating *heating = context;
-	const struct result_stack *stack = named_stacks_current(heating->flame.stacks);
+	struct heat_question *question = context;
+	const struct result_stack *stack = named_stacks_current(question->flame.stacks);
 
-	frames = flame_request_as_taken(&heating->flame, frames, depth);
+	frames = flame_request_as_taken(&question->flame, frames, depth);
 	if (frames)
-		function_heat_add(&heating->heat, frames, depth, stack->bucket_ms, value, samples);
+		function_heat_add(&question->heat, frames, depth, stack->bucket_ms, value, samples);
 	return frames;
 }
 
-static bool ask(struct heating *heating, struct api *api, struct error *err)
+static bool ask(struct heat_question *question, struct api *api, struct error *err)
 {
-	struct flame_request *flame = &heating->flame;
-	struct function_heat *heat = &heating->heat;
+	struct flame_request *flame = &question->flame;
+	struct function_heat *heat = &question->heat;
 	const struct samples_result *result;
 
 	flame->query.by_bucket = true;
-	flame->query.step_ms = heating->column_ms;
+	flame->query.step_ms = question->column_ms;
 	if (!flame_request_run(flame, api, err))
 		return false;
 	result = flame->result;
-	heat->column_ms = step_known(heating->column_ms, heating->is_column_asked,
+	heat->column_ms = step_known(question->column_ms, question->is_column_asked,
 				     result->resolution_ms);
 	heat->first_ms = result->from_ms / heat->column_ms * heat->column_ms;
 	heat->columns = (uint32_t)((result->until_ms - heat->first_ms + heat->column_ms - 1) /
 				   heat->column_ms);
-	heat->by_total = heating->by_total;
+	heat->by_total = question->by_total;
 	heat->sampling = flame->sampled;
 	return true;
 }
 
-static bool sum_functions(struct heating *heating, struct error *err)
+static bool sum_functions(struct heat_question *question, struct error *err)
 {
-	struct query_life *life = heating->flame.life;
+	struct query_life *life = question->flame.life;
 
-	heating->table = top_table_new(
+	question->table = top_table_new(
 		query_life_room(life, 2 * sizeof(struct top_function), FUNCTIONS_MAX));
-	if (!heating->table)
+	if (!question->table)
 		return query_life_no_memory(life, err);
-	heating->table->folds = true;
-	heating->table->sampling = heating->flame.sampled;
-	flame_request_sort(&heating->flame, heating->table->limit);
-	if (!flame_request_each(&heating->flame, add_to_table, heating, err))
+	question->table->folds = true;
+	question->table->sampling = question->flame.sampled;
+	flame_request_sort(&question->flame, question->table->limit);
+	if (!flame_request_each(&question->flame, add_to_table, question, err))
 		return err->kind == ERROR_NONE ? query_life_no_memory(life, err) : false;
-	query_life_take(life, heating->table->count * sizeof(struct top_function));
-	top_table_sort(heating->table, heating->by_total);
+	query_life_take(life, question->table->count * sizeof(struct top_function));
+	top_table_sort(question->table, question->by_total);
 	return true;
 }
 
 /* The heaviest of those that are searched; the table is in that order. */
-static bool choose_rows(struct heating *heating, struct error *err)
+static bool choose_rows(struct heat_question *question, struct error *err)
 {
-	struct function_heat *heat = &heating->heat;
-	const struct top_table *table = heating->table;
+	struct function_heat *heat = &question->heat;
+	const struct top_table *table = question->table;
 
-	heating->functions = calloc((size_t)heating->limit + 1, sizeof(*heating->functions));
-	if (!heating->functions)
+	question->functions = calloc((size_t)question->limit + 1, sizeof(*question->functions));
+	if (!question->functions)
 		return no_memory(err);
 	for (size_t i = 0; i < table->count; i++) {
 		const struct top_function *function = &table->functions[i];
 
-		if (!query_life_goes_on(heating->flame.life, err))
+		if (!query_life_goes_on(question->flame.life, err))
 			return false;
-		if (!(heating->by_total ? function->total : function->self))
+		if (!(question->by_total ? function->total : function->self))
 			break;
-		if (heat->rows < heating->limit &&
-		    (!heating->search ||
-		     pattern_matches_part(heating->search, function->frame.name)))
-			heating->functions[heat->rows++] = function;
+		if (heat->rows < question->limit &&
+		    (!question->search ||
+		     pattern_matches_part(question->search, function->frame.name)))
+			question->functions[heat->rows++] = function;
 		else
-			heating->other_functions++;
+			question->other_functions++;
 	}
-	heat->functions = heating->functions;
+	heat->functions = question->functions;
 	return true;
 }
 
-static bool fill_cells(struct heating *heating, struct error *err)
+static bool fill_cells(struct heat_question *question, struct error *err)
 {
-	struct query_life *life = heating->flame.life;
-	struct function_heat *heat = &heating->heat;
+	struct query_life *life = question->flame.life;
+	struct function_heat *heat = &question->heat;
 	uint64_t cells = function_heat_cells(heat->columns, heat->rows);
 
 	if (cells > query_life_room(life, sizeof(struct heat_value), CELLS_MAX))
@@ -165,7 +166,7 @@ static bool fill_cells(struct heating *heating, struct error *err)
 	if (!function_heat_init(heat))
 		return no_memory(err);
 	query_life_take(life, cells * sizeof(struct heat_value));
-	return flame_request_each(&heating->flame, add_to_cells, heating, err) ||
+	return flame_request_each(&question->flame, add_to_cells, question, err) ||
 	       (err->kind == ERROR_NONE && query_life_no_memory(life, err));
 }
 
@@ -188,14 +189,15 @@ static uint32_t columns_with_values(const struct function_heat *heat)
 }
 
 /* Of a gauge, whose columns are means: the mean of columns instead of their sum. */
-static void take_means(struct heating *heating, struct heat_value *all, struct heat_value *other)
+static void take_means(struct heat_question *question, struct heat_value *all,
+		       struct heat_value *other)
 {
-	uint32_t columns = columns_with_values(&heating->heat);
+	uint32_t columns = columns_with_values(&question->heat);
 
-	if (!heating->flame.is_gauge || !columns)
+	if (!question->flame.is_gauge || !columns)
 		return;
-	for (size_t i = 0; i < heating->table->count; i++) {
-		struct top_function *function = &heating->table->functions[i];
+	for (size_t i = 0; i < question->table->count; i++) {
+		struct top_function *function = &question->table->functions[i];
 
 		function->self /= columns;
 		function->total /= columns;
@@ -215,26 +217,26 @@ static void take_means(struct heating *heating, struct heat_value *all, struct h
 
 static void add_time(void *context, int64_t time_ms, uint64_t reported_ms, uint64_t lost)
 {
-	struct heating *heating = context;
-	const struct function_heat *heat = &heating->heat;
+	struct heat_question *question = context;
+	const struct function_heat *heat = &question->heat;
 	int64_t column = (time_ms - heat->first_ms) / heat->column_ms;
 
 	if (column < 0 || column >= heat->columns)
 		return;
-	heating->times[column].reported_ms += reported_ms;
-	heating->times[column].lost += lost;
+	question->times[column].reported_ms += reported_ms;
+	question->times[column].lost += lost;
 }
 
-static bool put_times(struct heating *heating, struct error *err)
+static bool put_times(struct heat_question *question, struct error *err)
 {
-	const struct samples_result *result = heating->flame.result;
+	const struct samples_result *result = question->flame.result;
 
 	if (!reported_sum(result->host_steps, result->host_step_count))
 		return true;
-	heating->times = calloc((size_t)heating->heat.columns + 1, sizeof(*heating->times));
-	if (!heating->times)
+	question->times = calloc((size_t)question->heat.columns + 1, sizeof(*question->times));
+	if (!question->times)
 		return no_memory(err);
-	reported_each(result->host_steps, result->host_step_count, add_time, heating);
+	reported_each(result->host_steps, result->host_step_count, add_time, question);
 	return true;
 }
 
@@ -250,10 +252,11 @@ static struct heat_value sum_of(const struct heat_value *cells, uint32_t columns
 	return sum;
 }
 
-static bool write_answer(struct http_response *response, struct heating *heating, struct error *err)
+static bool write_answer(struct http_response *response, struct heat_question *question,
+			 struct error *err)
 {
-	const struct flame_request *flame = &heating->flame;
-	const struct function_heat *heat = &heating->heat;
+	const struct flame_request *flame = &question->flame;
+	const struct function_heat *heat = &question->heat;
 	struct heat_value all = sum_of(function_heat_all(heat), heat->columns);
 	struct accounting accounting;
 	struct function_heat_answer answer = {
@@ -265,40 +268,40 @@ static bool write_answer(struct http_response *response, struct heating *heating
 			  .memory = query_life_bytes(flame->life)},
 		.heat = heat,
 		.other = sum_of(function_heat_other(heat), heat->columns),
-		.other_functions = heating->other_functions,
+		.other_functions = question->other_functions,
 		.resolution_ms = flame->result->resolution_ms,
 	};
 
-	if (!put_times(heating, err))
+	if (!put_times(question, err))
 		return false;
-	answer.times = heating->times;
+	answer.times = question->times;
 	answer.flame.modules = named_stacks_modules(flame->stacks, &answer.flame.module_count);
-	take_means(heating, &all, &answer.other);
+	take_means(question, &all, &answer.other);
 	flame_request_accounting(flame, &accounting);
-	accounting.cut_by_memory += heating->table->cut;
+	accounting.cut_by_memory += question->table->cut;
 	accounting.cut += answer.other.value;
 	if (flame->is_gauge) {
 		accounting.value = all.value + accounting.cut_by_memory;
 		accounting.samples = all.samples + flame->result->cut.samples;
 		accounting.error = sampling_error(accounting.value, all.squares);
 	}
-	return answer_format_write(flame->life, response, heating->format, &answer.flame, err);
+	return answer_format_write(flame->life, response, question->format, &answer.flame, err);
 }
 
 void heatmap_functions_get(struct http_request *request, struct http_response *response,
 			   struct api *api)
 {
-	struct heating heating = {.limit = 0};
+	struct heat_question question = {.limit = 0};
 	struct error err = {0};
 
-	if (!read_request(request, &heating, &err) || !ask(&heating, api, &err) ||
-	    !sum_functions(&heating, &err) || !choose_rows(&heating, &err) ||
-	    !fill_cells(&heating, &err) || !write_answer(response, &heating, &err))
+	if (!read_request(request, &question, &err) || !ask(&question, api, &err) ||
+	    !sum_functions(&question, &err) || !choose_rows(&question, &err) ||
+	    !fill_cells(&question, &err) || !write_answer(response, &question, &err))
 		answer_failure(response, &err);
-	function_heat_release(&heating.heat);
-	top_table_free(heating.table);
-	free(heating.functions);
-	free(heating.times);
-	pattern_free(heating.search);
-	flame_request_release(&heating.flame);
+	function_heat_release(&question.heat);
+	top_table_free(question.table);
+	free(question.functions);
+	free(question.times);
+	pattern_free(question.search);
+	flame_request_release(&question.flame);
 }

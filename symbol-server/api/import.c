@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/gzip.h"
 #include "common/log.h"
 #include "symbol-server/api/known_modules.h"
@@ -105,7 +106,7 @@ static void tell(const char *path, const struct sample_batch *batch,
 
 bool api_import(struct api *api, const char *path, struct error *err)
 {
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = unix_time_ms();
 	struct ingest_rejects rejects = {0};
 	struct batch_refusals refusals = {0};
 	struct sample_batch batch = {0};

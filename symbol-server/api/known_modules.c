@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "common/log.h"
 
@@ -91,7 +92,7 @@ static void forget_evicted(struct api *api)
 {
 	struct known_modules *known = api->known;
 	uint64_t evicted = symbolizer_evicted(api->symbolizer);
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = unix_time_ms();
 
 	pthread_mutex_lock(&known->lock);
 	if (evicted != known->evicted && llabs(now_ms - known->forgotten_ms) > FORGET_MS) {

@@ -4,6 +4,7 @@
 
 #include "symbol-server/api/metrics_text.h"
 
+#include "common/clock.h"
 /* As the page's view of agents has them; a host that was given up is "gone" and no longer silent,
  * so that an alert on silence ends by itself. */
 enum { LATE_MS = 60000, SILENT_MS = 3600000, GONE_MS = 24 * 3600000, SKEW_MS = 2000 };
@@ -102,7 +103,7 @@ void metrics_put_agents(struct buffer *out, const struct api *api)
 	struct agent_state *agents = NULL;
 	struct error err = {0};
 	struct arena arena;
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = unix_time_ms();
 	size_t count = 0;
 
 	arena_init(&arena, AGENTS_BYTES);

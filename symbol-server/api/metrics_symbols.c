@@ -94,8 +94,7 @@ static void put_directories(struct buffer *out, struct symbol_directories *direc
 	struct symbol_directories_progress now;
 
 	symbol_directories_progress(directories, &now);
-	GAUGE("symbol_dir_read", now.first_pass_done,
-	      "1: all symbol directories were read once.");
+	GAUGE("symbol_dir_read", now.first_pass_done, "1: all symbol directories were read once.");
 	GAUGE("symbol_dir_files", now.files, "Files in symbol directories.");
 	GAUGE("symbol_dir_elf_files", now.elf_files, "ELF files among them.");
 	GAUGE("symbol_dir_packages", now.packages,

@@ -354,16 +354,16 @@ static bool put_modules(struct http_request *request, struct http_response *resp
 	return ok;
 }
 
-struct naming {
+struct watch {
 	struct query_life *life;
 	struct error *err;
 };
 
-static bool naming_goes_on(void *context)
+static bool watch_goes_on(void *context)
 {
-	const struct naming *naming = context;
+	const struct watch *watch = context;
 
-	return query_life_goes_on(naming->life, naming->err);
+	return query_life_goes_on(watch->life, watch->err);
 }
 
 void api_modules_get(struct http_request *request, struct http_response *response, void *context)
@@ -376,7 +376,7 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 	struct named_stacks *stacks = NULL;
 	struct shares shares = {0};
 	struct error err = {0};
-	struct naming naming = {NULL, &err};
+	struct watch watch = {NULL, &err};
 	struct page page = {0};
 	bool ok = false;
 
@@ -384,10 +384,10 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 	    !parameter_number(&asked, "limit", &page.limit, &err) ||
 	    !parameter_number(&asked, "offset", &page.offset, &err) ||
 	    !parameters_query(&asked, &query, &err) ||
-	    !(naming.life = query_life_start(request, &api->query_limits, &query, &err)))
+	    !(watch.life = query_life_start(request, &api->query_limits, &query, &err)))
 		goto out;
-	view.goes_on = naming_goes_on;
-	view.context = &naming;
+	view.goes_on = watch_goes_on;
+	view.context = &watch;
 	result = query_run(api->samples, &query, &err);
 	if (!result)
 		goto out;
@@ -398,8 +398,8 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
 		goto out;
 	}
-	ok = query_life_is_wanted(naming.life, &err) &&
-	     put_modules(request, response, api, &shares, &page, naming.life, &err);
+	ok = query_life_is_wanted(watch.life, &err) &&
+	     put_modules(request, response, api, &shares, &page, watch.life, &err);
 out:
 	if (!ok)
 		answer_failure(response, &err);

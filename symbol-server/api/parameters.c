@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/options.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/step.h"
@@ -280,7 +281,7 @@ static bool no_such_type(const char *parameter, const char *type, struct error *
 bool parameters_query(const struct parameters *parameters, struct query *query, struct error *err)
 {
 	const char *match = parameter_given(parameters, "match");
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = unix_time_ms();
 
 	query->tenant = API_TENANT;
 	query->type = row_of(parameters->endpoint, "type") ? parameter_text(parameters, "type")
@@ -301,7 +302,7 @@ bool parameters_query(const struct parameters *parameters, struct query *query, 
 static bool read_base_times(const struct parameters *parameters, const struct query *query,
 			    struct query *base, struct error *err)
 {
-	int64_t now_ms = api_now_ms(), length = query->until_ms - query->from_ms;
+	int64_t now_ms = unix_time_ms(), length = query->until_ms - query->from_ms;
 	const char *from = parameter_given(parameters, "base.from");
 	const char *until = parameter_given(parameters, "base.until");
 	const bool is_other = parameter_given(parameters, "base.match") ||

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/otlp.h"
 #include "symbol-server/api/answer.h"
@@ -94,7 +95,7 @@ static void read_and_store(struct http_request *request, struct http_response *r
 			   struct api *api, struct pending *pending)
 {
 	struct bytes body = http_request_body(request);
-	int64_t now_ms = api_now_ms();
+	int64_t now_ms = unix_time_ms();
 	int64_t oldest_ms = api->retention_ms ? now_ms - api->retention_ms : 0;
 	struct sample_batch batch = {0};
 	struct error err = {0};

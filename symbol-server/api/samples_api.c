@@ -2,6 +2,7 @@
 /* DELETE /api/v1/samples: what match selects, of the type or all, in that time. */
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
@@ -33,7 +34,7 @@ static void reach_last(const struct parameters *asked, struct samples_query *wan
 	const char *until = parameter_given(asked, "until");
 
 	if (!strcmp(until, "now"))
-		wanted->until_ms = api_now_ms() + AHEAD_MS;
+		wanted->until_ms = unix_time_ms() + AHEAD_MS;
 }
 
 /* What stays of what was deleted: who, what and when of. */

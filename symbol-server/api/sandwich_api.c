@@ -28,7 +28,7 @@ struct wanted {
 	struct name_search search; /* of pattern */
 };
 
-struct sandwiching {
+struct sandwich_question {
 	struct flame_request flame;
 	struct wanted wanted;
 	struct sandwich sandwich;
@@ -94,7 +94,7 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	return sandwich_add(context, frames, depth, value, samples);
 }
 
-static bool build(struct sandwiching *at, struct error *err)
+static bool build(struct sandwich_question *at, struct error *err)
 {
 	struct sandwich *sandwich = &at->sandwich;
 
@@ -180,7 +180,7 @@ static const struct answer_format formats[] = {
 	{0},
 };
 
-static bool write_answer(struct http_response *response, const struct sandwiching *at,
+static bool write_answer(struct http_response *response, const struct sandwich_question *at,
 			 const struct answer_format *format, struct error *err)
 {
 	const struct flame_request *flame = &at->flame;
@@ -210,7 +210,7 @@ static bool write_answer(struct http_response *response, const struct sandwichin
 
 void api_sandwich_get(struct http_request *request, struct http_response *response, void *context)
 {
-	struct sandwiching *at = arena_alloc(http_request_arena(request), sizeof(*at));
+	struct sandwich_question *at = arena_alloc(http_request_arena(request), sizeof(*at));
 	const struct answer_format *format = formats;
 	struct error err = {0};
 	bool ok;

@@ -176,7 +176,7 @@ struct large { /* one of the rows that tell of all */
 	struct dispersion dispersion;
 };
 
-struct fitting {
+struct fit_data {
 	const struct change_range *ranges;
 	const struct change_row *rows;
 	change_series_fn *series;
@@ -200,7 +200,7 @@ static double count_of(const struct change_row *row)
 }
 
 /* The largest rows, found by the count that so many have at least. false: no memory. */
-static bool find_large(struct fitting *fitting, size_t count)
+static bool find_large(struct fit_data *data, size_t count)
 {
 	size_t most = count / 4 < LARGE_MIN ? LARGE_MIN : count / 4;
 	double *sorted = calloc(count + 1, sizeof(*sorted)), least;
@@ -209,16 +209,16 @@ static bool find_large(struct fitting *fitting, size_t count)
 		return false;
 	most = most > LARGE_MAX ? LARGE_MAX : most;
 	for (size_t i = 0; i < count; i++)
-		sorted[i] = count_of(&fitting->rows[i]);
+		sorted[i] = count_of(&data->rows[i]);
 	qsort(sorted, count, sizeof(*sorted), compare_doubles);
 	least = count > most ? sorted[count - most] : 0;
 	free(sorted);
-	for (size_t i = 0; i < count && fitting->count < most; i++) {
-		struct large large = {i, dispersion_of(fitting->ranges, &fitting->rows[i], 0)};
+	for (size_t i = 0; i < count && data->count < most; i++) {
+		struct large large = {i, dispersion_of(data->ranges, &data->rows[i], 0)};
 
-		if (count_of(&fitting->rows[i]) >= least && large.dispersion.df > 0 &&
+		if (count_of(&data->rows[i]) >= least && large.dispersion.df > 0 &&
 		    large.dispersion.mean >= 1)
-			fitting->large[fitting->count++] = large;
+			data->large[data->count++] = large;
 	}
 	return true;
 }
@@ -242,25 +242,25 @@ static void flatten(double *values, uint32_t count)
 		values[i] -= mean + (i - middle) * slope;
 }
 
-static void add_neighbours(struct fitting *fitting, const struct large *large, double *products,
+static void add_neighbours(struct fit_data *data, const struct large *large, double *products,
 			   double *squares)
 {
 	double phi = phi_of(&large->dispersion);
 
 	for (unsigned s = 0; s < CHANGE_SIDES; s++) {
-		uint32_t parts = fitting->ranges[s].parts;
-		double *values = fitting->counts;
+		uint32_t parts = data->ranges[s].parts;
+		double *values = data->counts;
 
-		if (parts < 2 || fitting->rows[large->row].side[s].count <= 0)
+		if (parts < 2 || data->rows[large->row].side[s].count <= 0)
 			continue;
-		fitting->series(fitting->context, large->row, s, values, fitting->expected);
+		data->series(data->context, large->row, s, values, data->expected);
 		for (uint32_t i = 0; i < parts; i++) {
-			double expected = fitting->expected[i];
+			double expected = data->expected[i];
 
 			values[i] = expected > 0 ? (values[i] - expected) / sqrt(expected * phi)
 						 : 0;
 		}
-		if (fitting->is_flat)
+		if (data->is_flat)
 			flatten(values, parts);
 		for (uint32_t i = 0; i < parts; i++) {
 			*squares += clip(values[i] * values[i]) * (1 - 1 / phi);
@@ -279,22 +279,21 @@ static bool is_outlier(const struct change_model *model, const struct dispersion
 
 /* model: its excess and degrees, were neighbours independent; a row that drifts says nothing of how
  * all vary. */
-static double fit_correlation(struct fitting *fitting, const struct change_model *model)
+static double fit_correlation(struct fit_data *data, const struct change_model *model)
 {
-	double n = smaller_parts(fitting->ranges), products = 0, squares = 0;
+	double n = smaller_parts(data->ranges), products = 0, squares = 0;
 
-	if (n < CHANGE_PARTS_MIN || fitting->count * (n - 1) < CORRELATION_PAIRS)
+	if (n < CHANGE_PARTS_MIN || data->count * (n - 1) < CORRELATION_PAIRS)
 		return 0;
-	fitting->is_flat = n >= FLAT_PARTS;
-	for (unsigned i = 0; i < fitting->count; i++)
-		if (phi_of(&fitting->large[i].dispersion) > CLEAR_EXCESS &&
-		    (fitting->count < EXCESS_ROWS ||
-		     !is_outlier(model, &fitting->large[i].dispersion)))
-			add_neighbours(fitting, &fitting->large[i], &products, &squares);
+	data->is_flat = n >= FLAT_PARTS;
+	for (unsigned i = 0; i < data->count; i++)
+		if (phi_of(&data->large[i].dispersion) > CLEAR_EXCESS &&
+		    (data->count < EXCESS_ROWS || !is_outlier(model, &data->large[i].dispersion)))
+			add_neighbours(data, &data->large[i], &products, &squares);
 	if (squares <= 5)
 		return 0;
-	return fmin((fitting->is_flat ? flat_correlation(products / squares, n)
-				      : true_correlation(products / squares, n)) +
+	return fmin((data->is_flat ? flat_correlation(products / squares, n)
+				   : true_correlation(products / squares, n)) +
 			    CORRELATION_MARGIN / sqrt(n),
 		    CORRELATION_MAX);
 }
@@ -321,26 +320,26 @@ static double least_phi(double df)
 
 /* The excess by mean that half of the large rows exceed, and how far rows' dispersions lie around
  * that, as degrees of freedom. */
-static void fit_excess(struct fitting *fitting, struct change_model *model)
+static void fit_excess(struct fit_data *data, struct change_model *model)
 {
 	double values[LARGE_MAX], chance = 0, wide;
-	unsigned count = fitting->count;
+	unsigned count = data->count;
 
 	model->degrees = DEGREES_MAX;
 	if (count < EXCESS_ROWS)
 		return;
 	for (unsigned i = 0; i < count; i++) {
-		struct dispersion *of = &fitting->large[i].dispersion;
+		struct dispersion *of = &data->large[i].dispersion;
 		double half = 1 - 2 / (9 * of->df); /* of chi square by df, cubed */
 
-		*of = dispersion_of(fitting->ranges, &fitting->rows[fitting->large[i].row],
+		*of = dispersion_of(data->ranges, &data->rows[data->large[i].row],
 				    model->correlation);
 		values[i] = (phi_of(of) / (half * half * half) - 1) * of->df / of->reach / of->mean;
 	}
 	qsort(values, count, sizeof(*values), compare_doubles);
 	model->excess = fmax(quantile(values, count, 0.5), 0);
 	for (unsigned i = 0; i < count; i++) {
-		const struct dispersion *of = &fitting->large[i].dispersion;
+		const struct dispersion *of = &data->large[i].dispersion;
 		double expected = 1 + model->excess * of->mean * of->reach / of->df;
 
 		values[i] = log(fmax(phi_of(of), least_phi(of->df)) / expected) -
@@ -359,27 +358,27 @@ bool change_model_fit(struct change_model *model, const struct change_range rang
 		      void *context)
 {
 	size_t parts = ranges[0].parts > ranges[1].parts ? ranges[0].parts : ranges[1].parts;
-	struct fitting *fitting = calloc(1, sizeof(*fitting));
+	struct fit_data *data = calloc(1, sizeof(*data));
 	double *room = calloc(2 * parts + 2, sizeof(*room));
 	bool ok = false;
 
 	*model = (struct change_model){.degrees = DEGREES_MAX};
-	if (!fitting || !room)
+	if (!data || !room)
 		goto out;
-	fitting->ranges = ranges;
-	fitting->rows = rows;
-	fitting->series = series;
-	fitting->context = context;
-	fitting->counts = room;
-	fitting->expected = room + parts + 1;
-	ok = find_large(fitting, count);
+	data->ranges = ranges;
+	data->rows = rows;
+	data->series = series;
+	data->context = context;
+	data->counts = room;
+	data->expected = room + parts + 1;
+	ok = find_large(data, count);
 	if (!ok)
 		goto out;
-	fit_excess(fitting, model);
-	model->correlation = fit_correlation(fitting, model);
-	fit_excess(fitting, model);
+	fit_excess(data, model);
+	model->correlation = fit_correlation(data, model);
+	fit_excess(data, model);
 out:
-	free(fitting);
+	free(data);
 	free(room);
 	return ok;
 }

@@ -9,7 +9,7 @@
 
 #include "symbol-server/flamegraph/sampling_error.h"
 
-/* FRAME_KIND(name): design.md §6, in this order on the API ("kinds"). */
+/* FRAME_KIND(name): in this order on the API ("kinds"). */
 #define FRAME_KINDS(KIND) \
 	KIND(root)        \
 	KIND(group)       \

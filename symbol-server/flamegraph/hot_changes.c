@@ -321,7 +321,7 @@ static int find_all(struct scan *scan, struct segment *segments, double tests, u
 	return (int)found;
 }
 
-struct fitting {
+struct segment_model {
 	const struct scan *scan;
 	const struct segment *list;
 	double total;
@@ -330,35 +330,35 @@ struct fitting {
 static void put_series(void *context, size_t function, unsigned side, double *counts,
 		       double *expected)
 {
-	const struct fitting *fitting = context;
-	const struct hot_mix *mix = fitting->scan->mix;
+	const struct segment_model *model = context;
+	const struct hot_mix *mix = model->scan->mix;
 	const double *of = counts_of(mix, (uint32_t)function);
 	double sum = 0;
 
 	(void)side; /* the first one has it all */
-	for (uint32_t i = 0; i < fitting->list->count; i++)
-		sum += counts[i] = of[fitting->list->steps[i]];
-	for (uint32_t i = 0; i < fitting->list->count; i++)
-		expected[i] = sum * mix->totals[fitting->list->steps[i]] / fitting->total;
+	for (uint32_t i = 0; i < model->list->count; i++)
+		sum += counts[i] = of[model->list->steps[i]];
+	for (uint32_t i = 0; i < model->list->count; i++)
+		expected[i] = sum * mix->totals[model->list->steps[i]] / model->total;
 }
 
 /* How functions vary from step to step in all of the list. */
 static bool fit(struct scan *scan, const struct segment *list)
 {
 	struct change_row *rows = calloc((size_t)scan->mix->functions + 1, sizeof(*rows));
-	struct fitting fitting = {scan, list, 0};
+	struct segment_model model = {scan, list, 0};
 	struct change_range ranges[CHANGE_SIDES] = {{list->count, 0}};
 	bool ok;
 
 	add_up_totals(scan, list);
-	fitting.total = ranges[0].exposure = scan->totals[list->count];
+	model.total = ranges[0].exposure = scan->totals[list->count];
 	for (uint32_t f = 0; rows && f < scan->mix->functions; f++) {
 		add_up(scan, list, f);
 		rows[f].side[0] = (struct change_sums){scan->counts[list->count],
 						       scan->squares[list->count]};
 	}
-	ok = rows && change_model_fit(&scan->model, ranges, rows, scan->mix->functions, put_series,
-				      &fitting);
+	ok = rows &&
+	     change_model_fit(&scan->model, ranges, rows, scan->mix->functions, put_series, &model);
 	free(rows);
 	return ok;
 }

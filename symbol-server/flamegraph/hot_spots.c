@@ -385,7 +385,7 @@ static void fill_numbers(const struct hot_spots *spots, const struct run *all,
 
 /* --- all processes' changes --- */
 
-struct finding {
+struct search {
 	struct hot_spots *spots;
 	double least;
 	size_t limit, room;
@@ -393,13 +393,13 @@ struct finding {
 	void *context;
 };
 
-static bool keep_changes(struct finding *finding, uint32_t number, const struct run *runs,
+static bool keep_changes(struct search *search, uint32_t number, const struct run *runs,
 			 struct hot_change *changes, int count)
 {
-	struct hot_spots *spots = finding->spots;
+	struct hot_spots *spots = search->spots;
 
 	for (int i = 0; i < count; i++) {
-		if (!ARRAY_GROW(spots->changes, spots->change_count, finding->room)) {
+		if (!ARRAY_GROW(spots->changes, spots->change_count, search->room)) {
 			while (i < count)
 				free(changes[i++].moved);
 			return false;
@@ -415,10 +415,10 @@ static bool keep_changes(struct finding *finding, uint32_t number, const struct 
 	return true;
 }
 
-static int find_in_runs(struct finding *finding, const struct hot_process *process,
+static int find_in_runs(struct search *search, const struct hot_process *process,
 			const struct run *runs, uint32_t functions, struct hot_change *changes)
 {
-	struct hot_spots *spots = finding->spots;
+	struct hot_spots *spots = search->spots;
 	struct run all = whole_run(spots, process);
 	bool differs = change_weight_differs(&all.weight);
 	struct numbers numbers;
@@ -437,24 +437,24 @@ static int find_in_runs(struct finding *finding, const struct hot_process *proce
 		.squares = differs ? numbers.squares : NULL,
 		.total_squares = differs ? numbers.total_squares : NULL,
 	};
-	found = hot_changes_find(&mix, spots->tests, finding->least, finding->goes_on,
-				 finding->context, changes, HOT_CHANGES_MAX,
+	found = hot_changes_find(&mix, spots->tests, search->least, search->goes_on,
+				 search->context, changes, HOT_CHANGES_MAX,
 				 &spots->changes_left_out);
 	free(numbers.counts);
 	return found;
 }
 
-static bool find_in_process(struct finding *finding, uint32_t number)
+static bool find_in_process(struct search *search, uint32_t number)
 {
-	struct hot_spots *spots = finding->spots;
+	struct hot_spots *spots = search->spots;
 	struct hot_process *process = &spots->processes[number];
 	struct hot_change changes[HOT_CHANGES_MAX];
 	uint32_t functions = 0;
 	struct run *runs = tested_runs(spots, process, &functions);
-	int found = runs ? find_in_runs(finding, process, runs, functions, changes) : -1;
+	int found = runs ? find_in_runs(search, process, runs, functions, changes) : -1;
 
 	process->changes = found > 0 ? (unsigned)found : 0;
-	if (found > 0 && !keep_changes(finding, number, runs, changes, found))
+	if (found > 0 && !keep_changes(search, number, runs, changes, found))
 		found = -1;
 	free(runs);
 	return found >= 0;
@@ -503,14 +503,14 @@ static bool has_room(const struct hot_spots *spots, size_t room)
 bool hot_spots_find(struct hot_spots *spots, double least, size_t limit, size_t room,
 		    bool (*goes_on)(void *context), void *context)
 {
-	struct finding finding = {spots, least, limit, 0, goes_on, context};
+	struct search search = {spots, least, limit, 0, goes_on, context};
 
 	hash_table_release(&spots->index->cells); /* nothing is added any more */
 	sort_cells(spots, compare_by_function);
 	if (!has_room(spots, room) || !count_tests(spots))
 		return false;
 	for (uint32_t i = 0; i < spots->process_count; i++)
-		if (spots->processes[i].tested && !find_in_process(&finding, i))
+		if (spots->processes[i].tested && !find_in_process(&search, i))
 			return false;
 	keep_best(spots, limit);
 	sort_cells(spots, compare_by_step);

@@ -37,7 +37,7 @@ struct flame_answer {
 	size_t memory;    /* what a writer may take besides out, bytes; 0: as much as it likes */
 };
 
-/* design.md §6: columns of equal length, parent before child, node 0 the root (its parent is −1).
+/* Columns of equal length, parent before child, node 0 the root (its parent is −1).
  * Only names, files and modules that some node has. false: out of memory or over out's limit. */
 bool flame_json(const struct flame_answer *answer, struct buffer *out);
 /* Of that, names, files, modules, kinds and nodes, as keys of the object at hand. */

@@ -20,7 +20,7 @@ enum {
 	UNKNOWN_MODULES = 10,
 };
 
-static void put_span(struct buffer *out, const char *before, const char *text, const char *after,
+static void put_code(struct buffer *out, const char *before, const char *text, const char *after,
 		     size_t most, bool is_cell)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -49,13 +49,13 @@ static void put_span(struct buffer *out, const char *before, const char *text, c
 void markdown_put_code(struct buffer *out, const char *before, const char *text, const char *after,
 		       size_t most)
 {
-	put_span(out, before, text, after, most, false);
+	put_code(out, before, text, after, most, false);
 }
 
 void markdown_put_cell_code(struct buffer *out, const char *before, const char *text,
 			    const char *after, size_t most)
 {
-	put_span(out, before, text, after, most, true);
+	put_code(out, before, text, after, most, true);
 }
 
 /* Our own sentences, which may hold a stranger's word. */
@@ -80,7 +80,7 @@ static void put_frame(struct buffer *out, const struct flame_frame *frame, bool 
 {
 	struct human_marks marks = human_marks(frame);
 
-	put_span(out, marks.before, frame_whole_name(frame), marks.after, NAME_BYTES, is_cell);
+	put_code(out, marks.before, frame_whole_name(frame), marks.after, NAME_BYTES, is_cell);
 }
 
 static void put_place(struct buffer *out, const struct flame_answer *answer,
@@ -384,12 +384,13 @@ bool flame_markdown(const struct flame_answer *answer, struct buffer *out)
 	    (answer->tree && !put_paths(out, answer)))
 		return false;
 	if (answer->accounting->is_sampled)
-		buffer_printf(out,
-			      "\n± is half of the 95 %% interval of sampling%s; how the load varies "
-			      "is not in it.\n",
-			      accounting_error_is_least(answer->accounting)
-				      ? ", at least: how the moments differ that it is of is not known"
-				      : "");
+		buffer_printf(
+			out,
+			"\n± is half of the 95 %% interval of sampling%s; how the load varies "
+			"is not in it.\n",
+			accounting_error_is_least(answer->accounting)
+				? ", at least: how the moments differ that it is of is not known"
+				: "");
 	put_unknown(out, answer);
 	put_losses(out, answer->accounting);
 	return !out->failed;

@@ -9,7 +9,7 @@
 
 enum { MOVED_MAX = 20 /* functions of one change, each way */ };
 
-struct writing {
+struct writer {
 	struct json *json;
 	const struct hotspots_answer *answer;
 	uint32_t *number_of; /* function → its number in the answer + 1 */
@@ -38,25 +38,25 @@ static void put_flag(struct json *json, const char *key, bool flag)
 	json->needs_comma = true;
 }
 
-static void put_function_number(struct writing *writing, uint32_t function)
+static void put_function_number(struct writer *writer, uint32_t function)
 {
-	if (!writing->number_of[function]) {
-		writing->listed[writing->listed_count++] = function;
-		writing->number_of[function] = writing->listed_count;
+	if (!writer->number_of[function]) {
+		writer->listed[writer->listed_count++] = function;
+		writer->number_of[function] = writer->listed_count;
 	}
-	json_key_uint(writing->json, "function", writing->number_of[function] - 1);
+	json_key_uint(writer->json, "function", writer->number_of[function] - 1);
 }
 
-static void put_labels(struct writing *writing, uint32_t process)
+static void put_labels(struct writer *writer, uint32_t process)
 {
-	const struct hotspots_answer *answer = writing->answer;
+	const struct hotspots_answer *answer = writer->answer;
 	const char *const *values = answer->values_of(answer->context, process);
 
-	json_key(writing->json, "labels");
-	json_open(writing->json, '{');
+	json_key(writer->json, "labels");
+	json_open(writer->json, '{');
 	for (unsigned i = 0; i < answer->label_count; i++)
-		json_key_string(writing->json, answer->labels[i], values[i]);
-	json_close(writing->json, '}');
+		json_key_string(writer->json, answer->labels[i], values[i]);
+	json_close(writer->json, '}');
 }
 
 /* --- changes --- */
@@ -70,9 +70,9 @@ static int64_t step_time(const struct hotspots_answer *answer, uint32_t step)
 	return time_ms < answer->flame.until_ms ? time_ms : answer->flame.until_ms;
 }
 
-static void put_moved(struct writing *writing, const struct hot_change *change, bool rose)
+static void put_moved(struct writer *writer, const struct hot_change *change, bool rose)
 {
-	struct json *json = writing->json;
+	struct json *json = writer->json;
 	unsigned shown = 0;
 
 	json_key(json, rose ? "rose" : "fell");
@@ -83,9 +83,9 @@ static void put_moved(struct writing *writing, const struct hot_change *change, 
 		if ((moved->after > moved->before) != rose)
 			continue;
 		json_open(json, '{');
-		put_function_number(writing, moved->function);
+		put_function_number(writer, moved->function);
 		json_key_string(json, "name",
-				writing->answer->spots->functions[moved->function].name);
+				writer->answer->spots->functions[moved->function].name);
 		put_share(json, "before", moved->before);
 		put_share(json, "after", moved->after);
 		put_share(json, "before_error", moved->before_error);
@@ -100,13 +100,13 @@ static void put_moved(struct writing *writing, const struct hot_change *change, 
 typedef void link_fn(struct buffer *out, const struct hotspots_answer *answer, uint32_t process,
 		     struct hot_range range);
 
-static void put_link(struct writing *writing, const char *key, const struct buffer *link)
+static void put_link(struct writer *writer, const char *key, const struct buffer *link)
 {
-	json_key(writing->json, key);
-	buffer_append_char(writing->json->out, '"');
-	buffer_append(writing->json->out, link->bytes, link->length); /* percent-encoded */
-	buffer_append_char(writing->json->out, '"');
-	writing->json->needs_comma = true;
+	json_key(writer->json, key);
+	buffer_append_char(writer->json->out, '"');
+	buffer_append(writer->json->out, link->bytes, link->length); /* percent-encoded */
+	buffer_append_char(writer->json->out, '"');
+	writer->json->needs_comma = true;
 }
 
 /* Compared with what was before, or where nothing was, with what came after. */
@@ -119,47 +119,47 @@ static struct hot_range base_of(const struct hotspots_answer *answer, struct hot
 	return (struct hot_range){range.until_ms, flame->until_ms};
 }
 
-static void put_links(struct writing *writing, uint32_t process, struct hot_range range)
+static void put_links(struct writer *writer, uint32_t process, struct hot_range range)
 {
-	const struct hotspots_answer *answer = writing->answer;
+	const struct hotspots_answer *answer = writer->answer;
 	struct hot_range base = base_of(answer, range);
 	static link_fn *const links[] = {hotspots_link_flamegraph, hotspots_link_page};
 	static const char *const keys[] = {"flamegraph", "page"};
 	struct buffer link;
 
-	json_key(writing->json, "links");
-	json_open(writing->json, '{');
+	json_key(writer->json, "links");
+	json_open(writer->json, '{');
 	for (unsigned i = 0; i < 2; i++) {
 		buffer_init(&link, 1 << 20);
 		links[i](&link, answer, process, range);
-		put_link(writing, keys[i], &link);
+		put_link(writer, keys[i], &link);
 		buffer_release(&link);
 	}
 	if (base.until_ms > base.from_ms) {
 		buffer_init(&link, 1 << 20);
 		hotspots_link_diff(&link, answer, process, range, base);
-		put_link(writing, "diff", &link);
+		put_link(writer, "diff", &link);
 		buffer_release(&link);
 	}
-	json_close(writing->json, '}');
+	json_close(writer->json, '}');
 }
 
-static void put_change(struct writing *writing, const struct hot_change *change)
+static void put_change(struct writer *writer, const struct hot_change *change)
 {
-	const struct hotspots_answer *answer = writing->answer;
-	struct json *json = writing->json;
+	const struct hotspots_answer *answer = writer->answer;
+	struct json *json = writer->json;
 	struct hot_range range = {step_time(answer, change->from_step),
 				  step_time(answer, change->until_step)};
 
 	json_open(json, '{');
-	put_labels(writing, change->process);
+	put_labels(writer, change->process);
 	json_key_int(json, "from", range.from_ms);
 	json_key_int(json, "until", range.until_ms);
 	put_flag(json, "lasting", change->is_lasting);
 	put_number(json, "p", change->p);
-	put_moved(writing, change, true);
-	put_moved(writing, change, false);
-	put_links(writing, change->process, range);
+	put_moved(writer, change, true);
+	put_moved(writer, change, false);
+	put_links(writer, change->process, range);
 	json_close(json, '}');
 }
 
@@ -183,26 +183,26 @@ static size_t step_length(const struct hot_cell *cells, size_t count)
 	return length;
 }
 
-static void put_value(struct writing *writing, uint64_t value, uint64_t samples)
+static void put_value(struct writer *writer, uint64_t value, uint64_t samples)
 {
-	const struct accounting *accounting = writing->answer->flame.accounting;
+	const struct accounting *accounting = writer->answer->flame.accounting;
 
-	json_key_uint(writing->json, "value", value);
+	json_key_uint(writer->json, "value", value);
 	if (accounting->is_sampled)
-		json_key_uint(writing->json, "error",
+		json_key_uint(writer->json, "error",
 			      sampling_error(value, sampling_squares(value, samples,
 								     &accounting->sampled)));
 }
 
-static void put_step(struct writing *writing, const struct hot_cell *step, size_t count,
+static void put_step(struct writer *writer, const struct hot_cell *step, size_t count,
 		     const struct hot_cell *before, size_t before_count)
 {
-	const struct hotspots_answer *answer = writing->answer;
-	struct json *json = writing->json;
+	const struct hotspots_answer *answer = writer->answer;
+	struct json *json = writer->json;
 
 	json_open(json, '{');
 	json_key_int(json, "time", answer->first_ms + step->step * answer->step_ms);
-	put_value(writing, step->value, step->samples);
+	put_value(writer, step->value, step->samples);
 	json_key_uint(json, "samples", step->samples);
 	json_key(json, "top");
 	json_open(json, '[');
@@ -210,8 +210,8 @@ static void put_step(struct writing *writing, const struct hot_cell *step, size_
 		double share = step->value ? (double)step[i].value / (double)step->value : 0;
 
 		json_open(json, '{');
-		put_function_number(writing, step[i].function);
-		put_value(writing, step[i].value, step[i].samples);
+		put_function_number(writer, step[i].function);
+		put_value(writer, step[i].value, step[i].samples);
 		put_share(json, "share", share);
 		if (before)
 			put_share(json, "change",
@@ -222,18 +222,18 @@ static void put_step(struct writing *writing, const struct hot_cell *step, size_
 	json_close(json, '}');
 }
 
-static void put_process(struct writing *writing, uint32_t number)
+static void put_process(struct writer *writer, uint32_t number)
 {
-	const struct hot_spots *spots = writing->answer->spots;
+	const struct hot_spots *spots = writer->answer->spots;
 	const struct hot_process *process = &spots->processes[number];
 	const struct hot_cell *cells = &spots->cells[process->first_cell], *before = NULL;
-	uint64_t parts = writing->answer->is_gauge && process->steps ? process->steps : 1;
-	struct json *json = writing->json;
+	uint64_t parts = writer->answer->is_gauge && process->steps ? process->steps : 1;
+	struct json *json = writer->json;
 	size_t before_count = 0;
 
 	json_open(json, '{');
-	put_labels(writing, number);
-	put_value(writing, process->value / parts, process->samples / parts);
+	put_labels(writer, number);
+	put_value(writer, process->value / parts, process->samples / parts);
 	json_key_uint(json, "samples", process->samples / parts);
 	json_key_uint(json, "changes", process->changes);
 	json_key(json, "steps");
@@ -241,7 +241,7 @@ static void put_process(struct writing *writing, uint32_t number)
 	for (size_t i = 0; i < process->cell_count && !json->out->failed;) {
 		size_t count = step_length(cells + i, process->cell_count - i);
 
-		put_step(writing, cells + i, count, before, before_count);
+		put_step(writer, cells + i, count, before, before_count);
 		before = cells + i;
 		before_count = count;
 		i += count;
@@ -252,17 +252,17 @@ static void put_process(struct writing *writing, uint32_t number)
 
 /* --- all of it --- */
 
-static void put_functions(struct writing *writing)
+static void put_functions(struct writer *writer)
 {
 	static const struct flame_module none = {.name = "", .build_id = ""};
-	const struct flame_answer *flame = &writing->answer->flame;
-	struct json *json = writing->json;
+	const struct flame_answer *flame = &writer->answer->flame;
+	struct json *json = writer->json;
 
 	json_key(json, "functions");
 	json_open(json, '[');
-	for (uint32_t i = 0; i < writing->listed_count; i++) {
+	for (uint32_t i = 0; i < writer->listed_count; i++) {
 		const struct flame_frame *frame =
-			&writing->answer->spots->functions[writing->listed[i]];
+			&writer->answer->spots->functions[writer->listed[i]];
 		const struct flame_module *module = frame->module < flame->module_count
 							    ? &flame->modules[frame->module]
 							    : &none;
@@ -297,15 +297,15 @@ bool hotspots_json(const struct hotspots_answer *answer, struct buffer *out)
 {
 	const struct hot_spots *spots = answer->spots;
 	struct json json = json_start(out);
-	struct writing writing = {.json = &json, .answer = answer};
+	struct writer writer = {.json = &json, .answer = answer};
 	uint32_t shown = spots->process_count < answer->process_limit ? spots->process_count
 								      : answer->process_limit;
 
-	writing.number_of = calloc((size_t)spots->function_count + 1, sizeof(uint32_t));
-	writing.listed = calloc((size_t)spots->function_count + 1, sizeof(uint32_t));
-	if (!writing.number_of || !writing.listed) {
-		free(writing.number_of);
-		free(writing.listed);
+	writer.number_of = calloc((size_t)spots->function_count + 1, sizeof(uint32_t));
+	writer.listed = calloc((size_t)spots->function_count + 1, sizeof(uint32_t));
+	if (!writer.number_of || !writer.listed) {
+		free(writer.number_of);
+		free(writer.listed);
 		return false;
 	}
 	json_open(&json, '{');
@@ -313,21 +313,21 @@ bool hotspots_json(const struct hotspots_answer *answer, struct buffer *out)
 	json_key(&json, "changes");
 	json_open(&json, '[');
 	for (size_t i = 0; i < spots->change_count; i++)
-		put_change(&writing, &spots->changes[i]);
+		put_change(&writer, &spots->changes[i]);
 	json_close(&json, ']');
 	json_key_uint(&json, "changes_left_out", spots->changes_left_out);
 	json_key(&json, "processes");
 	json_open(&json, '[');
 	for (uint32_t i = 0; i < shown; i++)
-		put_process(&writing, answer->order[i]);
+		put_process(&writer, answer->order[i]);
 	json_close(&json, ']');
 	json_key_uint(&json, "processes_left_out", spots->process_count - shown);
-	put_functions(&writing);
+	put_functions(&writer);
 	json_key(&json, "accounting");
 	accounting_json(&json, answer->flame.accounting, ACCOUNTING_WHOLE);
 	json_close(&json, '}');
 	buffer_append_char(out, '\n');
-	free(writing.number_of);
-	free(writing.listed);
+	free(writer.number_of);
+	free(writer.listed);
 	return !out->failed;
 }

@@ -314,7 +314,7 @@ static void flatten_piece(struct flatten *state, uint64_t low, uint64_t high)
 
 static void cover_span(struct table_builder *builder, uint32_t low, uint32_t high)
 {
-	struct span *last = builder->covered.at, *added;
+	struct address_range *last = builder->covered.at, *added;
 
 	if (low >= high)
 		return;
@@ -324,7 +324,7 @@ static void cover_span(struct table_builder *builder, uint32_t low, uint32_t hig
 	}
 	added = table_rows_add(builder, &builder->covered, sizeof(*added));
 	if (added)
-		*added = (struct span){low, high};
+		*added = (struct address_range){low, high};
 }
 
 static size_t clip_ranges(const struct table_builder *builder, struct code_range *ranges,
@@ -387,7 +387,7 @@ void table_builder_function(struct table_builder *builder, struct code_range *ra
 
 static int compare_spans(const void *left, const void *right)
 {
-	const struct span *a = left, *b = right;
+	const struct address_range *a = left, *b = right;
 
 	return a->low < b->low ? -1 : a->low > b->low;
 }
@@ -411,7 +411,7 @@ static void add_leftover(struct table_builder *builder, uint32_t low, uint32_t h
 static void leave_row(struct table_builder *builder, const struct line_row *row, uint32_t low,
 		      uint32_t high, uint32_t *next)
 {
-	const struct span *spans = builder->covered.at;
+	const struct address_range *spans = builder->covered.at;
 
 	while (*next < builder->covered.count && spans[*next].high <= low)
 		++*next;
@@ -453,7 +453,7 @@ void table_builder_unit_end(struct table_builder *builder, struct code_range *co
 
 	cover_foreign_code(builder, code, code_count);
 	if (builder->covered.count)
-		qsort(builder->covered.at, builder->covered.count, sizeof(struct span),
+		qsort(builder->covered.at, builder->covered.count, sizeof(struct address_range),
 		      compare_spans);
 	for (size_t i = 0; i + 1 < count; i++) {
 		uint64_t high = rows[i + 1].address;

@@ -30,7 +30,7 @@ struct leftover { /* a line no function covers */
 	uint32_t file, line;
 };
 
-struct span {
+struct address_range {
 	uint32_t low, high;
 };
 
@@ -48,7 +48,7 @@ struct table_builder {
 	struct buffer texts;
 	struct hash_table text_table, node_table, location_table;
 	struct rows nodes, locations, pieces, leftovers, symbols;
-	struct rows covered; /* struct span; of the unit at hand */
+	struct rows covered; /* struct address_range; of the unit at hand */
 	uint32_t function_count;
 
 	/* the finished ranges */

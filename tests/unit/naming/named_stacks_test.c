@@ -134,11 +134,6 @@ uint64_t host_cpus(struct samples_store *store, const struct host_accounting *ho
 	return 0;
 }
 
-int64_t api_now_ms(void)
-{
-	return 0;
-}
-
 /* ---- what the store answers ---- */
 
 enum { MAIN, WORK, KERNEL, NOWHERE, ANON, INCOMPLETE, PYTHON, UNKNOWN, OTHER, LOCATIONS };
