@@ -28,6 +28,7 @@
 #include "bpf/sample_off_cpu.skel.h"
 #include "bpf/sample_page_fault.skel.h"
 #include "common/self_path.h"
+#include "node-agent/kernel/own_child.h"
 #include "node-agent/kernel/privileges.h"
 
 #define LOADER_NAME "farflame-loader" /* argv[0] of the child; also what ps shows */
@@ -458,7 +459,10 @@ static bool start_child(const struct kernel_load_options *options, int socket, p
 		failure = posix_spawn(child, self_path(path, sizeof path), &actions, NULL,
 				      arguments, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	return failure ? error_set_system(err, failure, "start BPF loader") : true;
+	if (failure)
+		return error_set_system(err, failure, "start BPF loader");
+	own_child_goes_first(*child);
+	return true;
 }
 
 static void take_descriptors(struct msghdr *message, const struct loader_answer *answer,

@@ -14,6 +14,20 @@
 
 #include "common/self_path.h"
 
+void own_child_goes_first(pid_t child)
+{
+	char path[40];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)child);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) != 4)
+		errno = 0; /* then the larger one is ended, as without this */
+	close(fd);
+}
+
 int own_child_start(const char *name, int socket, char **environment, pid_t *child)
 {
 	char own_name[32], path[PATH_MAX];
@@ -40,6 +54,8 @@ int own_child_start(const char *name, int socket, char **environment, pid_t *chi
 				      arguments, environment ? environment : none_of_it);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
+	if (!failure)
+		own_child_goes_first(*child);
 	return failure;
 }
 

@@ -14,6 +14,10 @@ enum { OWN_CHILD_SOCKET = 3 }; /* the child's descriptor */
  * the caller's. 0, or errno. */
 int own_child_start(const char *name, int socket, char **environment, pid_t *child);
 
+/* Where memory is short it is ended before the agent, which starts another (proc(5),
+ * oom_score_adj). Done by own_child_start(). */
+void own_child_goes_first(pid_t child);
+
 /* One message with at most one descriptor, both ways. */
 bool own_child_send(int socket, int fd);
 /* 1: there was one; 0: its end; −1: errno. *fd: −1 without one. */
