@@ -42,7 +42,6 @@ static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 	struct agent *agent = context;
 
 	process_table_exit(agent->table, tgid, time_ns);
-	stacks_process_ended(agent->stacks, tgid);
 }
 
 static void on_mapping(void *context, const struct capture_mapping *from)

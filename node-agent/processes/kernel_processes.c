@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash_table.h"
 #include "node-agent/kernel/bpf_map.h"
 
 enum {
@@ -21,7 +20,7 @@ enum head_state { HEAD_FREE, HEAD_PUBLISHED, HEAD_LEFT };
 /* A head, with its blocks chained. LEFT: no longer published, but some reader may still be at it.
  */
 struct head {
-	struct process_key key;
+	struct process *process; /* PUBLISHED */
 	uint32_t generation;
 	uint8_t state; /* enum head_state */
 	uint16_t block;
@@ -34,46 +33,18 @@ struct head_list {
 };
 
 struct kernel_processes {
+	struct processes *registry; /* borrowed */
+	uint32_t room;              /* its number of this */
+	int64_t now_ms;
 	int processes_map, heads_map, blocks_map;
 	struct head heads[PROCESS_HEADS];
 	uint16_t next_block[PROCESS_BLOCKS];
 	uint16_t free_head, free_block;
 	uint32_t free_blocks;
 	struct head_list published, left;
-	struct hash_table by_tgid; /* of published ones */
 	struct kernel_processes_counters counters;
 	struct process_block block; /* being filled */
 };
-
-struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, int blocks_map,
-					      struct error *err)
-{
-	struct kernel_processes *processes = calloc(1, sizeof(*processes));
-
-	if (!processes) {
-		error_set(err, ERROR_MEMORY, "no memory for the table of published processes");
-		return NULL;
-	}
-	processes->processes_map = processes_map;
-	processes->heads_map = heads_map;
-	processes->blocks_map = blocks_map;
-	for (uint16_t i = 0; i < PROCESS_HEADS; i++)
-		processes->heads[i].newer = i + 1 < PROCESS_HEADS ? i + 1 : NONE;
-	for (uint16_t i = 0; i < PROCESS_BLOCKS; i++)
-		processes->next_block[i] = i + 1 < PROCESS_BLOCKS ? i + 1 : NONE;
-	processes->free_blocks = PROCESS_BLOCKS;
-	processes->published = processes->left = (struct head_list){NONE, NONE};
-	hash_table_init(&processes->by_tgid, PROCESS_HEADS);
-	return processes;
-}
-
-void kernel_processes_free(struct kernel_processes *processes)
-{
-	if (!processes)
-		return;
-	hash_table_release(&processes->by_tgid);
-	free(processes);
-}
 
 /* --- lists --- */
 
@@ -104,21 +75,11 @@ static void list_remove(struct kernel_processes *processes, struct head_list *li
 		list->newest = head->older;
 }
 
-static uint64_t tgid_hash(uint32_t tgid)
+static uint16_t find(const struct kernel_processes *processes, const struct process *process)
 {
-	return hash_word(0, tgid);
-}
+	const struct head *head = process ? process->states[processes->room] : NULL;
 
-static uint16_t find(const struct kernel_processes *processes, uint32_t tgid)
-{
-	uint32_t probe = 0;
-
-	for (uint32_t at = hash_table_first(&processes->by_tgid, tgid_hash(tgid), &probe);
-	     at != HASH_TABLE_NONE;
-	     at = hash_table_next(&processes->by_tgid, tgid_hash(tgid), &probe))
-		if (processes->heads[at].key.tgid == tgid)
-			return (uint16_t)at;
-	return NONE;
+	return head ? (uint16_t)(head - processes->heads) : NONE;
 }
 
 /* --- giving back --- */
@@ -146,22 +107,22 @@ static void free_head(struct kernel_processes *processes, uint16_t at)
 }
 
 /* The kernel's map does not name it any more, or names another head. */
-static void leave(struct kernel_processes *processes, uint16_t at, int64_t now_ms)
+static void leave(struct kernel_processes *processes, uint16_t at)
 {
 	struct head *head = &processes->heads[at];
 
 	list_remove(processes, &processes->published, at);
-	hash_table_remove(&processes->by_tgid, tgid_hash(head->key.tgid), at);
+	processes_hang(processes->registry, head->process, processes->room, NULL);
 	processes->counters.heads--;
 	head->state = HEAD_LEFT;
-	head->left_ms = now_ms;
+	head->left_ms = processes->now_ms;
 	list_append(processes, &processes->left, at);
 }
 
 /* Frees what was left so long ago that nobody should be at it, or all when readers were waited for.
  * A walk that was preempted for longer finds the head to be nobody's before the blocks are
  * another's. False: the kernel's map refuses that. */
-static bool free_left(struct kernel_processes *processes, bool all, int64_t now_ms)
+static bool free_left(struct kernel_processes *processes, bool all)
 {
 	static const struct process_head nobodys;
 
@@ -169,7 +130,7 @@ static bool free_left(struct kernel_processes *processes, bool all, int64_t now_
 		uint16_t at = processes->left.oldest;
 		uint32_t key = at;
 
-		if (!all && now_ms < processes->heads[at].left_ms + READERS_DONE_MS)
+		if (!all && processes->now_ms < processes->heads[at].left_ms + READERS_DONE_MS)
 			break;
 		if (!bpf_map_write(processes->heads_map, &key, &nobodys, NULL))
 			return false;
@@ -179,13 +140,14 @@ static bool free_left(struct kernel_processes *processes, bool all, int64_t now_
 	return true;
 }
 
-static void push_out(struct kernel_processes *processes, int64_t now_ms)
+static void push_out(struct kernel_processes *processes)
 {
 	for (int i = 0; i < PUSH_OUT_AT_ONCE && processes->published.oldest != NONE; i++) {
 		uint16_t at = processes->published.oldest;
 
-		bpf_map_remove(processes->processes_map, &processes->heads[at].key.tgid, NULL);
-		leave(processes, at, now_ms);
+		bpf_map_remove(processes->processes_map, &processes->heads[at].process->key.tgid,
+			       NULL);
+		leave(processes, at);
 		processes->counters.pushed_out++;
 	}
 }
@@ -195,20 +157,20 @@ static bool has_room(const struct kernel_processes *processes, uint32_t blocks)
 	return processes->free_head != NONE && processes->free_blocks >= blocks;
 }
 
-static bool make_room(struct kernel_processes *processes, uint32_t blocks, int64_t now_ms)
+static bool make_room(struct kernel_processes *processes, uint32_t blocks)
 {
 	if (has_room(processes, blocks))
 		return true;
-	free_left(processes, false, now_ms);
+	free_left(processes, false);
 	while (!has_room(processes, blocks)) {
 		if (processes->left.oldest == NONE) {
 			if (processes->published.oldest == NONE)
 				return false;
-			push_out(processes, now_ms);
+			push_out(processes);
 		}
 		if (!bpf_programs_wait()) /* then only time tells */
 			return false;
-		if (!free_left(processes, true, now_ms))
+		if (!free_left(processes, true))
 			return false;
 	}
 	return true;
@@ -278,15 +240,15 @@ static bool write_head(struct kernel_processes *processes, uint16_t at, struct p
 	own->block = NONE;
 	return write_blocks(processes, head, own, mappings, count) &&
 	       bpf_map_write(processes->heads_map, &key, head, NULL) &&
-	       bpf_map_write(processes->processes_map, &own->key.tgid, &key, NULL);
+	       bpf_map_write(processes->processes_map, &own->process->key.tgid, &key, NULL);
 }
 
-static size_t cut(struct kernel_processes *processes, size_t count, int64_t now_ms)
+static size_t cut(struct kernel_processes *processes, size_t count)
 {
 	size_t limit = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS;
 
 	if (processes->free_blocks < BLOCKS_SCARCE)
-		free_left(processes, false, now_ms);
+		free_left(processes, false);
 	if (processes->free_blocks < BLOCKS_SCARCE)
 		limit = SCARCE_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS;
 	if (count <= limit)
@@ -297,35 +259,37 @@ static size_t cut(struct kernel_processes *processes, size_t count, int64_t now_
 
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
-			      size_t count, int64_t now_ms)
+			      size_t count)
 {
 	struct process_head head = {.start_time_ns = key->start_time_ns,
 				    .tgid = key->tgid,
 				    .exec_id = key->exec_id,
 				    .generation = generation};
+	struct process *process = processes_find(processes->registry, key);
 	uint16_t at, before;
 	struct head *own;
 
-	count = cut(processes, count, now_ms);
+	if (!process)
+		return false;
+	count = cut(processes, count);
 	if (!make_room(processes,
-		       (uint32_t)(count + PROCESS_BLOCK_MAPPINGS - 1) / PROCESS_BLOCK_MAPPINGS,
-		       now_ms))
+		       (uint32_t)(count + PROCESS_BLOCK_MAPPINGS - 1) / PROCESS_BLOCK_MAPPINGS))
 		return false;
 	at = processes->free_head;
 	own = &processes->heads[at];
 	processes->free_head = own->newer;
-	own->key = *key;
+	own->process = process;
 	own->generation = generation;
 	if (!write_head(processes, at, &head, mappings, count)) {
 		free_head(processes, at);
 		return false;
 	}
-	before = find(processes, key->tgid);
+	before = find(processes, process);
 	if (before != NONE)
-		leave(processes, before, now_ms);
+		leave(processes, before);
 	own->state = HEAD_PUBLISHED;
 	list_append(processes, &processes->published, at);
-	hash_table_add(&processes->by_tgid, tgid_hash(key->tgid), at);
+	processes_hang(processes->registry, process, processes->room, own);
 	processes->counters.heads++;
 	processes->counters.published++;
 	return true;
@@ -334,9 +298,9 @@ bool kernel_processes_publish(struct kernel_processes *processes, const struct p
 uint32_t kernel_processes_generation(struct kernel_processes *processes,
 				     const struct process_key *key)
 {
-	uint16_t at = find(processes, key->tgid);
+	uint16_t at = find(processes, processes_find(processes->registry, key));
 
-	if (at == NONE || !process_key_is_same(&processes->heads[at].key, key))
+	if (at == NONE)
 		return 0;
 	if (processes->published.newest != at) {
 		list_remove(processes, &processes->published, at);
@@ -345,14 +309,51 @@ uint32_t kernel_processes_generation(struct kernel_processes *processes,
 	return processes->heads[at].generation;
 }
 
-void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms)
+static void end(void *context, struct process *process)
 {
-	uint16_t at = find(processes, tgid);
+	struct kernel_processes *processes = context;
 
-	if (at == NONE)
+	bpf_map_remove(processes->processes_map, &process->key.tgid, NULL);
+	leave(processes, find(processes, process));
+}
+
+void kernel_processes_set_time(struct kernel_processes *processes, int64_t now_ms)
+{
+	processes->now_ms = now_ms;
+}
+
+struct kernel_processes *kernel_processes_new(struct processes *registry, int processes_map,
+					      int heads_map, int blocks_map, struct error *err)
+{
+	struct kernel_processes *processes = calloc(1, sizeof(*processes));
+
+	if (!processes) {
+		error_set(err, ERROR_MEMORY, "no memory for the table of published processes");
+		return NULL;
+	}
+	processes->processes_map = processes_map;
+	processes->heads_map = heads_map;
+	processes->blocks_map = blocks_map;
+	for (uint16_t i = 0; i < PROCESS_HEADS; i++)
+		processes->heads[i].newer = i + 1 < PROCESS_HEADS ? i + 1 : NONE;
+	for (uint16_t i = 0; i < PROCESS_BLOCKS; i++)
+		processes->next_block[i] = i + 1 < PROCESS_BLOCKS ? i + 1 : NONE;
+	processes->free_blocks = PROCESS_BLOCKS;
+	processes->published = processes->left = (struct head_list){NONE, NONE};
+	processes->registry = registry;
+	processes->room = processes_room(
+		registry, &(struct process_room){.end = end, .context = processes, .holds = true});
+	return processes;
+}
+
+void kernel_processes_free(struct kernel_processes *processes)
+{
+	if (!processes)
 		return;
-	bpf_map_remove(processes->processes_map, &tgid, NULL);
-	leave(processes, at, now_ms);
+	while (processes->published.oldest != NONE)
+		leave(processes, processes->published.oldest);
+	processes_leave(processes->registry, processes->room);
+	free(processes);
 }
 
 void kernel_processes_counters(const struct kernel_processes *processes,

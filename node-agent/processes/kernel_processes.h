@@ -10,29 +10,28 @@
 
 #include "bpf/unwind_rows.h"
 #include "common/error.h"
-#include "node-agent/processes/process_table.h"
+#include "node-agent/processes/processes.h"
 
 struct kernel_processes;
 
-/* Maps are borrowed. */
-struct kernel_processes *kernel_processes_new(int processes_map, int heads_map, int blocks_map,
-					      struct error *err);
+/* Maps and the registry, from which ends are heard of, are borrowed. */
+struct kernel_processes *kernel_processes_new(struct processes *registry, int processes_map,
+					      int heads_map, int blocks_map, struct error *err);
 void kernel_processes_free(struct kernel_processes *processes);
 
-/* Replaces what was published for the pid. mappings: sorted, at most 1024 are taken, 256
- * when little room is left (the rest counted as cut: what lies there goes up as a copy).
- * generation: as process_table_mappings() gave it. False: no room could be made, or the kernel
- * refused; what was published stays. */
+void kernel_processes_set_time(struct kernel_processes *processes, int64_t now_ms);
+
+/* Replaces what was published for the process, which the registry has. mappings: sorted, at most
+ * 1024 are taken, 256 when little room is left (the rest counted as cut: what lies there goes up as
+ * a copy). generation: as process_table_mappings() gave it. False: no room could be made, or the
+ * kernel refused; what was published stays. */
 bool kernel_processes_publish(struct kernel_processes *processes, const struct process_key *key,
 			      uint32_t generation, const struct process_mapping *mappings,
-			      size_t count, int64_t now_ms);
+			      size_t count);
 
 /* The published generation of exactly that program, or 0. Counts as a use. */
 uint32_t kernel_processes_generation(struct kernel_processes *processes,
 				     const struct process_key *key);
-/* The process is gone. */
-void kernel_processes_forget(struct kernel_processes *processes, uint32_t tgid, int64_t now_ms);
-
 struct kernel_processes_counters {
 	uint64_t published, pushed_out, cut; /* heads; heads; mappings */
 	uint32_t heads, blocks;              /* in use now */

@@ -44,6 +44,8 @@ static void set_time(struct stacks *stacks)
 {
 	stacks->now_ns = monotonic_ns();
 	code_pages_set_time(stacks->from.pages, (int64_t)(stacks->now_ns / NS_PER_MS));
+	if (stacks->processes)
+		kernel_processes_set_time(stacks->processes, (int64_t)(stacks->now_ns / NS_PER_MS));
 }
 
 struct stacks *stacks_new(const struct stacks_sources *from, struct error *err)
@@ -60,9 +62,10 @@ struct stacks *stacks_new(const struct stacks_sources *from, struct error *err)
 	set_time(stacks);
 	if (processes < 0)
 		return stacks;
-	stacks->processes = kernel_processes_new(
-		processes, capture_map(from->capture, KERNEL_MAP_PROCESS_HEADS),
-		capture_map(from->capture, KERNEL_MAP_PROCESS_BLOCKS), err);
+	stacks->processes =
+		kernel_processes_new(process_table_processes(from->table), processes,
+				     capture_map(from->capture, KERNEL_MAP_PROCESS_HEADS),
+				     capture_map(from->capture, KERNEL_MAP_PROCESS_BLOCKS), err);
 	if (stacks->processes)
 		return stacks;
 	stacks_free(stacks);
@@ -96,17 +99,9 @@ static uint32_t publish(struct stacks *stacks, const struct sample_event *sample
 	count = process_table_mappings(stacks->from.table, &key, sample->time_ns, stacks->mappings,
 				       MAPPINGS_MAX + 1, &generation);
 	if (count &&
-	    !kernel_processes_publish(stacks->processes, &key, generation, stacks->mappings, count,
-				      (int64_t)(stacks->now_ns / NS_PER_MS)))
+	    !kernel_processes_publish(stacks->processes, &key, generation, stacks->mappings, count))
 		stacks->publish_from_ns = stacks->now_ns + REFUSED_PAUSE_MS * NS_PER_MS;
 	return generation;
-}
-
-void stacks_process_ended(struct stacks *stacks, uint32_t tgid)
-{
-	if (stacks->processes)
-		kernel_processes_forget(stacks->processes, tgid,
-					(int64_t)(stacks->now_ns / NS_PER_MS));
 }
 
 /* The page at which a walk stopped whose stack was not copied. */

@@ -31,7 +31,6 @@ void stacks_free(struct stacks *stacks);
 /* As capture gives them. */
 void stacks_add(struct stacks *stacks, const struct sample_event *sample,
 		const struct stack_copy_event *copy);
-void stacks_process_ended(struct stacks *stacks, uint32_t tgid);
 
 /* Takes what the parser has answered and finishes the stacks that waited for it; those that waited
  * for too long go on as they are. To be called after every capture_poll(). */

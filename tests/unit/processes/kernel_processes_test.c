@@ -150,19 +150,30 @@ static struct process_key key_of(uint32_t tgid)
 	return (struct process_key){.tgid = tgid, .exec_id = 3, .start_time_ns = tgid * 7};
 }
 
+static struct processes *registry;
+
 static bool publish(struct kernel_processes *processes, uint32_t tgid, uint32_t number,
 		    size_t count)
 {
 	struct process_key key = key_of(tgid);
 
 	make_mappings(number, count);
-	return kernel_processes_publish(processes, &key, number, mappings, count, now_ms);
+	kernel_processes_set_time(processes, now_ms);
+	processes_for_sample(registry, &key, 1);
+	return kernel_processes_publish(processes, &key, number, mappings, count);
 }
 
 static struct kernel_processes *new_processes(void)
 {
 	clear_maps();
-	return kernel_processes_new(PROCESSES_MAP, HEADS_MAP, BLOCKS_MAP, NULL);
+	registry = processes_new(2 * TGIDS, NULL);
+	return kernel_processes_new(registry, PROCESSES_MAP, HEADS_MAP, BLOCKS_MAP, NULL);
+}
+
+static void free_processes(struct kernel_processes *processes)
+{
+	kernel_processes_free(processes);
+	processes_free(registry);
 }
 
 /* --- tests --- */
@@ -189,12 +200,12 @@ static void test_one(void)
 	kernel_processes_counters(processes, &counters);
 	CHECK_NUMBER(counters.cut, MAPPINGS - 1024);
 	CHECK_NUMBER(counters.heads, 1);
-	kernel_processes_forget(processes, 5, now_ms);
-	kernel_processes_forget(processes, 6, now_ms);
+	processes_exit(registry, 5, 2);
+	processes_exit(registry, 6, 2);
 	CHECK_NUMBER(kernel_processes_generation(processes, &key), 0);
 	CHECK(!read_mapping(&key, 1 << 20));
 	CHECK_NUMBER(rewritten, 0);
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* What lies side by side and is the same becomes one. */
@@ -207,8 +218,8 @@ static void test_joined(void)
 	struct kernel_processes *processes = new_processes();
 	struct process_key key = key_of(1);
 
-	CHECK(kernel_processes_publish(processes, &key, 1, rows, sizeof rows / sizeof *rows,
-				       now_ms));
+	processes_for_sample(registry, &key, 1);
+	CHECK(kernel_processes_publish(processes, &key, 1, rows, sizeof rows / sizeof *rows));
 	CHECK_NUMBER(heads[index_of[1] - 1].mapping_count, 4);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const struct process_mapping *found = read_mapping(&key, rows[i].end - 1);
@@ -217,7 +228,7 @@ static void test_joined(void)
 		      found->executable == rows[i].executable);
 	}
 	CHECK(!read_mapping(&key, 0x5000));
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* More programs than there is room for, over and over: those asked for stay. */
@@ -245,7 +256,7 @@ static void test_many(void)
 	CHECK(counters.heads <= PROCESS_HEADS && counters.blocks <= PROCESS_BLOCKS);
 	CHECK(counters.pushed_out >= TGIDS - 1 - PROCESS_HEADS);
 	CHECK(waits > 0 && waits < TGIDS / 20);
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* Those with many mappings do not push everybody else out. */
@@ -268,11 +279,11 @@ static void test_scarce(void)
 	CHECK_NUMBER(counters.cut, 43 * (1000 - 256));
 	CHECK_NUMBER(counters.pushed_out, 0);
 	for (uint32_t tgid = 1; tgid <= 12; tgid++)
-		kernel_processes_forget(processes, tgid, now_ms);
+		processes_exit(registry, tgid, 2);
 	now_ms += 1000;
 	CHECK(publish(processes, 100, 1, 1024)); /* there is room again */
 	CHECK(is_published(&(struct process_key){100, 3, 700}, 1, 1024));
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* One that changes all the time. */
@@ -288,7 +299,7 @@ static void test_again(void)
 	}
 	CHECK_NUMBER(wrong, 0);
 	CHECK_NUMBER(rewritten, 0);
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* Where nobody can tell whether readers are done, a second has to pass. */
@@ -310,7 +321,7 @@ static void test_without_wait(void)
 	CHECK(publish(processes, 9, last + 1, 10));
 	CHECK(is_published(&key, last + 1, 10));
 	CHECK_NUMBER(rewritten, 0);
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 /* What the kernel refuses leaves everything as it was. */
@@ -333,7 +344,7 @@ static void test_refused(void)
 	CHECK_NUMBER(counters.heads, 1);
 	CHECK_NUMBER(counters.published, 2);
 	CHECK_NUMBER(counters.blocks, 8); /* the old ones too: somebody may be at them */
-	kernel_processes_free(processes);
+	free_processes(processes);
 }
 
 int main(void)

@@ -117,6 +117,12 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 	return count;
 }
 
+struct processes *process_table_processes(struct process_table *table)
+{
+	(void)table;
+	return NULL;
+}
+
 uint32_t process_table_files(const struct process_table *table)
 {
 	(void)table;
