@@ -27,18 +27,14 @@ static bool takes(const struct agent_options *options, enum sample_type type)
 	return options->types >> type & 1;
 }
 
-uint32_t agent_off_cpu(const struct agent_options *options)
+uint32_t agent_wants(const struct agent_options *options)
 {
-	return (takes(options, SAMPLE_TYPE_off_cpu) || takes(options, SAMPLE_TYPE_still_blocked)
-			? KERNEL_OFF_CPU_WAITS
-			: 0) |
-	       (takes(options, SAMPLE_TYPE_run_queue) ? KERNEL_OFF_CPU_RUN_QUEUE : 0) |
-	       (takes(options, SAMPLE_TYPE_waker) ? KERNEL_OFF_CPU_WAKERS : 0);
-}
+	static const uint32_t wants[] = {SAMPLE_TYPES(SAMPLE_TYPE_WANTS)};
+	uint32_t all = 0;
 
-static bool takes_memory(const struct agent_options *options)
-{
-	return takes(options, SAMPLE_TYPE_mem_alloc) || takes(options, SAMPLE_TYPE_mem_inuse);
+	for (int type = 0; type < SAMPLE_TYPE_COUNT; type++)
+		all |= takes(options, (enum sample_type)type) ? wants[type] : 0;
+	return all;
 }
 
 static bool open_stages(struct agent *agent, struct error *err)
@@ -60,7 +56,7 @@ static bool open_stages(struct agent *agent, struct error *err)
 
 static struct capture_options capture_options_of(const struct agent_options *from)
 {
-	return (struct capture_options){
+	struct capture_options options = {
 		.way = (enum capture_way)from->capture,
 		.frequency_hz = from->frequency_hz,
 		.max_frames = from->max_frames,
@@ -68,14 +64,11 @@ static struct capture_options capture_options_of(const struct agent_options *fro
 		.pid_count = from->pid_count,
 		.use_rows = true,
 		.stop_after_sample = from->debug_stop,
-		.no_on_cpu = !takes(from, SAMPLE_TYPE_on_cpu),
-		.off_cpu = agent_off_cpu(from),
-		.off_cpu_budget = from->off_cpu_budget,
-		.page_faults = takes(from, SAMPLE_TYPE_page_fault),
-		.fault_budget = from->fault_budget,
-		.allocs = takes_memory(from),
-		.alloc_budget = from->mem_budget,
+		.wants = agent_wants(from),
 	};
+
+	memcpy(options.budgets, from->budgets, sizeof options.budgets);
+	return options;
 }
 
 static bool open_capture(struct agent *agent, struct error *err)
@@ -123,7 +116,7 @@ static bool open_waits(struct agent *agent, struct error *err)
 					      .look = look_at_thread,
 					      .context = agent};
 
-	if (!agent_off_cpu(agent->options))
+	if (!(agent_wants(agent->options) & KERNEL_WANTS_OFF_CPU))
 		return true;
 	samples_set_scheduler(agent->samples, &agent->scheduler);
 	samples_set_waits(agent->samples, &agent->kernel_waits);
@@ -149,7 +142,7 @@ static bool open_windows(struct agent *agent, struct error *err)
 		.capture = agent->capture,
 		.pages = agent->pages,
 		.samples = agent->samples,
-		.budget = agent->options->mem_budget,
+		.budget = agent->options->budgets[KERNEL_SOURCE_alloc],
 		.pids = agent->options->pids,
 		.pid_count = agent->options->pid_count};
 
@@ -176,7 +169,7 @@ static bool open_memory(struct agent *agent, struct error *err)
 		.processes = process_table_processes(agent->table),
 		.capture = agent->capture,
 		.pages = agent->pages,
-		.budget = agent->options->mem_budget,
+		.budget = agent->options->budgets[KERNEL_SOURCE_alloc],
 		.wants_frees = takes(agent->options, SAMPLE_TYPE_mem_inuse),
 		.pids = agent->options->pids,
 		.pid_count = agent->options->pid_count,
@@ -188,7 +181,7 @@ static bool open_memory(struct agent *agent, struct error *err)
 						  .types = agent->options->types,
 						  .rate = memory_probes_rate};
 
-	if (!takes_memory(agent->options))
+	if (!(agent_wants(agent->options) & KERNEL_WANTS_ALLOCS))
 		return true;
 	agent->probes = memory_probes_new(&probes, err);
 	allocations.context = agent->probes;
@@ -238,7 +231,7 @@ static bool open_stacks(struct agent *agent, struct error *err)
 		return false;
 	samples.requests = agent->requests;
 	samples.print = agent->print;
-	if (agent_off_cpu(agent->options) || takes_memory(agent->options)) {
+	if (agent_wants(agent->options) & (KERNEL_WANTS_OFF_CPU | KERNEL_WANTS_ALLOCS)) {
 		samples.hold = hold;
 		samples.context = agent;
 	}

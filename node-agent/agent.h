@@ -44,8 +44,8 @@ struct agent {
 	bool is_left_behind; /* a thread of ship could not be stopped: what it uses stays */
 };
 
-/* The KERNEL_OFF_CPU_* that the options ask for; 0: threads off their CPU are not profiled. */
-uint32_t agent_off_cpu(const struct agent_options *options);
+/* What the types that are profiled want of the kernel side: enum kernel_wants. */
+uint32_t agent_wants(const struct agent_options *options);
 
 /* What capture calls: each event goes to the stages that it concerns. */
 struct capture_callbacks agent_callbacks(struct agent *agent);

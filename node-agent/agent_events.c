@@ -14,7 +14,7 @@ static void on_loading(void *context)
 	struct agent *agent = context;
 
 	process_table_locate_kernel(agent->table, &(uint64_t){0}, 1, true, &nowhere);
-	if (!agent_off_cpu(agent->options))
+	if (!(agent_wants(agent->options) & KERNEL_WANTS_OFF_CPU))
 		return;
 	kernel_scheduler_find("/proc", &agent->scheduler);
 	kernel_waits_find("/proc", &agent->kernel_waits);

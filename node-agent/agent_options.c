@@ -54,20 +54,20 @@ static const struct option_row rows[] = {
 		 "still-blocked, page-fault, mem-alloc, mem-inuse"},
 	{.name = "off-cpu-budget",
 	 .type = OPTION_TEXT,
-	 .offset = AT(off_cpu_budget_text),
+	 .offset = AT(budget_texts[KERNEL_SOURCE_off_cpu]),
 	 .fallback = "0.1%",
 	 .argument = "PERCENT",
 	 .help = "share of the machine that stacks of threads off their CPU may cost, 0.001% to "
 		 "100%; fewer are taken then, and each stands for more"},
 	{.name = "page-fault-budget",
 	 .type = OPTION_TEXT,
-	 .offset = AT(fault_budget_text),
+	 .offset = AT(budget_texts[KERNEL_SOURCE_page_fault]),
 	 .fallback = "0.05%",
 	 .argument = "PERCENT",
 	 .help = "the same of page faults"},
 	{.name = "mem-budget",
 	 .type = OPTION_TEXT,
-	 .offset = AT(mem_budget_text),
+	 .offset = AT(budget_texts[KERNEL_SOURCE_alloc]),
 	 .fallback = "1%",
 	 .argument = "PERCENT",
 	 .help = "share of a program's own CPU time that probes of what memory it takes may cost "
@@ -368,7 +368,7 @@ static bool add_pids(struct agent_options *options, const char *text, struct err
 
 static int type_find(const char *name, size_t length)
 {
-#define TYPE_NAME(id_, name_, unit_) name_,
+#define TYPE_NAME(id_, name_, unit_, wants_, record_) name_,
 	static const char *const names[] = {SAMPLE_TYPES(TYPE_NAME)};
 
 	for (int i = 0; i < SAMPLE_TYPE_COUNT; i++)
@@ -419,7 +419,7 @@ static bool read_budget(const char *option, const char *text, double *share, str
 
 	if (strcmp(end, "%") || !(percent >= 0.001 && percent <= 100))
 		return error_set(err, ERROR_OPTION,
-				 "%s takes a share from 0.001%% to 100%%, such as "
+				 "--%s takes a share from 0.001%% to 100%%, such as "
 				 "0.1%%, not '%.100s'",
 				 option, text);
 	*share = percent / 100;
@@ -428,11 +428,15 @@ static bool read_budget(const char *option, const char *text, double *share, str
 
 static bool read_budgets(struct agent_options *options, struct error *err)
 {
-	return read_budget("--off-cpu-budget", options->off_cpu_budget_text,
-			   &options->off_cpu_budget, err) &&
-	       read_budget("--page-fault-budget", options->fault_budget_text,
-			   &options->fault_budget, err) &&
-	       read_budget("--mem-budget", options->mem_budget_text, &options->mem_budget, err);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t source = (rows[i].offset - AT(budget_texts)) / sizeof(char *);
+
+		if (rows[i].offset >= AT(budget_texts) && source < KERNEL_SOURCE_COUNT &&
+		    !read_budget(rows[i].name, options->budget_texts[source],
+				 &options->budgets[source], err))
+			return false;
+	}
+	return true;
 }
 
 /* --- what one row cannot check --- */

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "node-agent/kernel/loader.h"
 
 enum {
 	LABELS_MAX = 30,
@@ -21,7 +22,7 @@ enum {
 struct agent_options {
 	/* --- as given --- */
 	const char *server, *token_file, *ca_file, *output, *profile, *host, *debug_stacks;
-	const char *off_cpu_budget_text, *fault_budget_text, *mem_budget_text;
+	const char *budget_texts[KERNEL_SOURCE_COUNT];
 	uint32_t frequency_hz, max_frames;
 	int64_t report_interval_ms, duration_ms, timeout_ms; /* duration 0: until a signal */
 	const char *spool;                                   /* NULL: none */
@@ -42,8 +43,8 @@ struct agent_options {
 	const char *service; /* --label service=…; NULL: none */
 	bool upload_missing;
 	uint32_t types;                      /* bit n: enum sample_type n is profiled */
-	double off_cpu_budget, fault_budget; /* shares of the machine */
-	double mem_budget; /* share of a program's CPU time; of a CPU for a library's samples */
+	/* Shares of the machine; alloc: of a program's CPU time, of a CPU for a library's samples. */
+	double budgets[KERNEL_SOURCE_COUNT];
 };
 
 /* As options_read(), and then what one row cannot check: exactly one of --server and --output

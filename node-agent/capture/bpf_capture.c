@@ -68,23 +68,18 @@ static bool programs_load(struct bpf_capture *capture, struct error *err)
 		.filter_pids = (uint32_t)options->pid_count,
 		.use_rows = options->use_rows,
 		.stop_after_sample = options->stop_after_sample,
-		.take_ticks = !options->no_on_cpu,
-		.off_cpu = options->off_cpu,
-		.off_cpu_budget_ns =
-			(uint32_t)(options->off_cpu_budget / 2 * STACK_RATE_WINDOW_MS * 1e6),
-		.threads_max = options->off_cpu ? threads_max() : 1,
-		.allocs = options->allocs,
-		.alloc_budget_ns = (uint32_t)(options->alloc_budget * STACK_RATE_WINDOW_MS * 1e6),
-		.page_faults = options->page_faults,
-		.fault_budget_ns = (uint32_t)(options->fault_budget * STACK_RATE_WINDOW_MS * 1e6),
+		.wants = options->wants,
+		.threads_max = options->wants & KERNEL_WANTS_OFF_CPU ? threads_max() : 1,
 	};
 	const uint8_t wanted = 1;
 
 	if (!cpu_list_read("/sys/devices/system/cpu/online", capture->is_online, capture->cpu_count,
 			   err))
 		return false;
+	for (int i = 0; i < KERNEL_SOURCE_COUNT; i++)
+		load.budgets_ns[i] = (uint64_t)(options->budgets[i] * STACK_RATE_WINDOW_MS * 1e6);
 	load.ring_bytes = ring_bytes(cpu_list_count(capture->is_online, capture->cpu_count),
-				     options->off_cpu || options->allocs || options->page_faults);
+				     options->wants & ~(uint32_t)KERNEL_WANTS_TICKS);
 	if (!kernel_load(&load, capture->callbacks.on_loading, capture->callbacks.context,
 			 &capture->programs, err))
 		return false;
@@ -135,11 +130,11 @@ static void sweeps_open(struct bpf_capture *capture)
 	const struct capture_options *options = &capture->options;
 	struct error err = {0};
 
-	if (!(options->off_cpu & ~(uint32_t)KERNEL_OFF_CPU_RUN_QUEUE))
+	if (!(options->wants & (KERNEL_WANTS_WAITS | KERNEL_WANTS_WAKERS)))
 		return;
 	capture->sweeps =
 		switch_sweeps_open(&capture->programs, &capture->callbacks,
-				   options->off_cpu_budget / 2 *
+				   options->budgets[KERNEL_SOURCE_off_cpu] / 2 *
 					   cpu_list_count(capture->is_online, capture->cpu_count),
 				   &err);
 	if (!capture->sweeps)
@@ -149,7 +144,7 @@ static void sweeps_open(struct bpf_capture *capture)
 
 static bool faults_open(struct bpf_capture *capture, struct error *err)
 {
-	if (!capture->options.page_faults)
+	if (!(capture->options.wants & KERNEL_WANTS_FAULTS))
 		return true;
 	capture->faults = fault_events_new(&capture->programs, capture->cpu_count, err);
 	return capture->faults;

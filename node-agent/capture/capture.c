@@ -31,7 +31,7 @@ static bool open_by_perf(struct capture *capture, const struct capture_options *
 {
 	if (options->stop_after_sample)
 		return error_set(err, ERROR_UNSUPPORTED, "sampled threads are stopped by BPF only");
-	if (options->off_cpu || options->page_faults || options->allocs || options->no_on_cpu)
+	if (options->wants != KERNEL_WANTS_TICKS)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "perf events alone profile on-cpu only: the other types need BPF");
 	if (callbacks->on_loading)

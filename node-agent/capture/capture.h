@@ -33,13 +33,9 @@ struct capture_options {
 	 * up the stacks of code they lack. Otherwise by frame pointers alone. */
 	bool use_rows;
 	bool stop_after_sample; /* with pids: a sampled thread gets SIGSTOP, for a debugger */
-	bool no_on_cpu;         /* timer ticks are not wanted: they count as filtered */
-	uint32_t off_cpu;       /* enum kernel_off_cpu; by BPF only */
-	double off_cpu_budget;  /* share of the machine that stacks of threads off their CPU cost */
-	bool allocs;            /* programs for probes in allocators; by BPF only */
-	double alloc_budget;    /* share of a CPU that samples of a library may cost its process */
-	bool page_faults;       /* samples of them are wanted; by BPF only */
-	double fault_budget;    /* share of the machine that their stacks cost */
+	uint32_t wants;         /* enum kernel_wants; by perf: ticks alone */
+	/* What stacks may cost: share of the machine; of alloc: of a CPU, by one process. */
+	double budgets[KERNEL_SOURCE_COUNT];
 };
 
 /* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes

@@ -52,7 +52,9 @@ struct loader_answer {
 };
 
 #define OPTION_NAME(name_) #name_,
-static const char *const option_names[] = {KERNEL_LOAD_OPTIONS(OPTION_NAME)};
+#define BUDGET_NAME(name_) "budget_ns." #name_,
+static const char *const option_names[] = {KERNEL_LOAD_OPTIONS(OPTION_NAME)
+						   KERNEL_SOURCES(BUDGET_NAME)};
 
 enum { OPTION_COUNT = sizeof option_names / sizeof *option_names };
 
@@ -132,7 +134,7 @@ static int prepare_cpu(const struct kernel_load_options *options, void *skeleton
 	(void)attempt;
 	SET_COMMON(programs->rodata, options, USER_FRAMES_MAX);
 	programs->rodata->period_ns = options->period_ns;
-	programs->rodata->take_ticks = options->take_ticks != 0;
+	programs->rodata->take_ticks = (options->wants & KERNEL_WANTS_TICKS) != 0;
 	programs->rodata->stop_after_sample = options->stop_after_sample && options->filter_pids;
 	failure = bpf_map__set_max_entries(programs->maps.samples, (__u32)options->ring_bytes);
 	if (!failure)
@@ -176,15 +178,16 @@ static int prepare_off_cpu(const struct kernel_load_options *options, void *skel
 		return -ENOTSUP;
 	SET_COMMON(programs->rodata, options, SWITCH_FRAMES_MAX);
 	programs->rodata->has_prev_state = arguments >= 5;
-	programs->rodata->take_run_queue = (options->off_cpu & KERNEL_OFF_CPU_RUN_QUEUE) != 0;
-	programs->rodata->take_wakers = (options->off_cpu & KERNEL_OFF_CPU_WAKERS) != 0;
-	programs->rodata->budget_ns = options->off_cpu_budget_ns;
+	programs->rodata->take_run_queue = (options->wants & KERNEL_WANTS_RUN_QUEUE) != 0;
+	programs->rodata->take_wakers = (options->wants & KERNEL_WANTS_WAKERS) != 0;
+	programs->rodata->budget_ns =
+		options->budgets_ns[KERNEL_SOURCE_off_cpu] / 2; /* the other half is for sweeps */
 	bpf_program__set_autoload(programs->progs.switch_typed, attempt == 0);
 	bpf_program__set_autoload(programs->progs.switch_raw, attempt > 0);
 	bpf_program__set_autoload(programs->progs.sweep, attempt < 2);
 	bpf_program__set_autoload(
 		programs->progs.thread_waking,
-		(options->off_cpu & (KERNEL_OFF_CPU_RUN_QUEUE | KERNEL_OFF_CPU_WAKERS)) != 0);
+		(options->wants & (KERNEL_WANTS_RUN_QUEUE | KERNEL_WANTS_WAKERS)) != 0);
 	failure = bpf_map__set_max_entries(programs->maps.threads, (__u32)options->threads_max);
 	return failure ? failure
 		       : bpf_map__set_max_entries(programs->maps.unsampled,
@@ -198,7 +201,7 @@ static int prepare_page_fault(const struct kernel_load_options *options, void *s
 
 	(void)attempt;
 	SET_COMMON(programs->rodata, options, USER_FRAMES_MAX);
-	programs->rodata->budget_ns = options->fault_budget_ns;
+	programs->rodata->budget_ns = options->budgets_ns[KERNEL_SOURCE_page_fault];
 	programs->rodata->page_bytes = (__u32)sysconf(_SC_PAGESIZE);
 	return 0;
 }
@@ -209,7 +212,7 @@ static int prepare_alloc(const struct kernel_load_options *options, void *skelet
 
 	(void)attempt;
 	SET_COMMON(programs->rodata, options, ALLOC_FRAMES_MAX);
-	programs->rodata->alloc_budget_ns = (__u32)options->alloc_budget_ns;
+	programs->rodata->alloc_budget_ns = (__u32)options->budgets_ns[KERNEL_SOURCE_alloc];
 	return 0;
 }
 
@@ -220,9 +223,6 @@ struct skeleton { /* how each begins, bpftool-gen(8) */
 	struct bpf_object *programs;
 };
 
-#define SOURCE_ENUM(name_) SOURCE_##name_,
-enum source { KERNEL_SOURCES(SOURCE_ENUM) SOURCES };
-
 #define SOURCE_OPEN(name_)                  \
 	static void *open_##name_(void)     \
 	{                                   \
@@ -230,22 +230,20 @@ enum source { KERNEL_SOURCES(SOURCE_ENUM) SOURCES };
 	}
 KERNEL_SOURCES(SOURCE_OPEN)
 
-#define WANTED_BY(option_) offsetof(struct kernel_load_options, option_) / sizeof(uint64_t)
-
 static const struct source_loading {
 	void *(*open)(void);
 	int (*prepare)(const struct kernel_load_options *options, void *skeleton, int attempt);
 	int attempts;
 	const char *what_for; /* said when it cannot be */
-	int wanted_by;        /* which option; −1: always */
-} sources[SOURCES] = {
-	[SOURCE_cpu] = {open_cpu, prepare_cpu, 1, NULL, -1},
-	[SOURCE_off_cpu] = {open_off_cpu, prepare_off_cpu, 3, "profile threads off their CPU",
-			    WANTED_BY(off_cpu)},
-	[SOURCE_page_fault] = {open_page_fault, prepare_page_fault, 1, "profile page faults",
-			       WANTED_BY(page_faults)},
-	[SOURCE_alloc] = {open_alloc, prepare_alloc, 1, "profile what allocators do",
-			  WANTED_BY(allocs)},
+	uint32_t wanted_by;   /* enum kernel_wants; 0: always */
+} sources[KERNEL_SOURCE_COUNT] = {
+	[KERNEL_SOURCE_cpu] = {open_cpu, prepare_cpu, 1, NULL, 0},
+	[KERNEL_SOURCE_off_cpu] = {open_off_cpu, prepare_off_cpu, 3, "profile threads off their CPU",
+			    KERNEL_WANTS_OFF_CPU},
+	[KERNEL_SOURCE_page_fault] = {open_page_fault, prepare_page_fault, 1, "profile page faults",
+			       KERNEL_WANTS_FAULTS},
+	[KERNEL_SOURCE_alloc] = {open_alloc, prepare_alloc, 1, "profile what allocators do",
+			  KERNEL_WANTS_ALLOCS},
 };
 
 /* Whatever both have is one, but for what is a source's own. */
@@ -285,7 +283,7 @@ static void close_source(struct skeleton *skeleton)
 	free(skeleton);
 }
 
-static bool load_source(const struct kernel_load_options *options, enum source number,
+static bool load_source(const struct kernel_load_options *options, enum kernel_source number,
 			struct skeleton **loaded, struct error *err)
 {
 	const struct source_loading *source = &sources[number];
@@ -298,8 +296,8 @@ static bool load_source(const struct kernel_load_options *options, enum source n
 			return error_set_system(err, errno, "open BPF programs");
 		keep_log(loaded[number]->programs);
 		failure = source->prepare(options, loaded[number], attempt);
-		if (!failure && number != SOURCE_cpu)
-			failure = share_maps(loaded[SOURCE_cpu], loaded[number]);
+		if (!failure && number != KERNEL_SOURCE_cpu)
+			failure = share_maps(loaded[KERNEL_SOURCE_cpu], loaded[number]);
 		if (!failure)
 			failure = bpf_object__load_skeleton(loaded[number]->skeleton);
 	}
@@ -312,25 +310,23 @@ static bool load_source(const struct kernel_load_options *options, enum source n
 static bool load(const struct kernel_load_options *options, struct skeleton **loaded,
 		 struct error *err)
 {
-	const uint64_t *values = (const uint64_t *)options;
-
-	for (int source = 0; source < SOURCES; source++)
-		if ((sources[source].wanted_by < 0 || values[sources[source].wanted_by]) &&
-		    !load_source(options, (enum source)source, loaded, err))
+	for (int source = 0; source < KERNEL_SOURCE_COUNT; source++)
+		if ((!sources[source].wanted_by || options->wants & sources[source].wanted_by) &&
+		    !load_source(options, (enum kernel_source)source, loaded, err))
 			return false;
 	return true;
 }
 
 /* Where a skeleton has it. */
 struct descriptor_place {
-	enum source source;
+	enum kernel_source source;
 	size_t offset;
 };
 
 #define PROGRAM_PLACE(name_, source_, program_) \
-	{SOURCE_##source_, offsetof(struct sample_##source_, progs.program_)},
+	{KERNEL_SOURCE_##source_, offsetof(struct sample_##source_, progs.program_)},
 #define MAP_PLACE(name_, source_, map_) \
-	{SOURCE_##source_, offsetof(struct sample_##source_, maps.map_)},
+	{KERNEL_SOURCE_##source_, offsetof(struct sample_##source_, maps.map_)},
 
 static void list_descriptors(struct skeleton *const *loaded, int *all)
 {
@@ -399,7 +395,7 @@ int kernel_loader_main(int argc, char **argv)
 	 */
 	const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
 	struct kernel_load_options options;
-	struct skeleton *loaded[SOURCES] = {NULL};
+	struct skeleton *loaded[KERNEL_SOURCE_COUNT] = {NULL};
 	struct error err = {0};
 	bool ok;
 
@@ -411,7 +407,7 @@ int kernel_loader_main(int argc, char **argv)
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	load(&options, loaded, &err);
 	ok = send_answer(&err, loaded) && err.kind == ERROR_NONE;
-	for (int source = SOURCES - 1; source >= 0; source--)
+	for (int source = KERNEL_SOURCE_COUNT - 1; source >= 0; source--)
 		close_source(loaded[source]);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -14,6 +14,9 @@
  * others have of the same name as one of its maps is that map. */
 #define KERNEL_SOURCES(SOURCE) SOURCE(cpu) SOURCE(off_cpu) SOURCE(page_fault) SOURCE(alloc)
 
+#define KERNEL_SOURCE_ENUM(name_) KERNEL_SOURCE_##name_,
+enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
+
 /* MAP(NAME, source, name there); −1 where the source is not wanted. */
 #define KERNEL_MAPS(MAP)                                                                           \
 	MAP(SAMPLES, cpu, samples)   /* ring buffer of struct sample_event */                      \
@@ -82,11 +85,15 @@ enum kernel_map { KERNEL_MAPS(KERNEL_MAP_ENUM) KERNEL_MAP_COUNT };
 #define KERNEL_PROGRAM_ENUM(name_, source_, program_) KERNEL_PROGRAM_##name_,
 enum kernel_program { KERNEL_PROGRAMS(KERNEL_PROGRAM_ENUM) KERNEL_PROGRAM_COUNT };
 
-/* What of threads off their CPU is wanted: bits. */
-enum kernel_off_cpu {
-	KERNEL_OFF_CPU_WAITS = 1 << 0,
-	KERNEL_OFF_CPU_RUN_QUEUE = 1 << 1,
-	KERNEL_OFF_CPU_WAKERS = 1 << 2,
+/* What is wanted of the sources: bits. */
+enum kernel_wants {
+	KERNEL_WANTS_TICKS = 1 << 0, /* else they are counted only, as filtered */
+	KERNEL_WANTS_WAITS = 1 << 1, /* of threads off their CPU, as the next two */
+	KERNEL_WANTS_RUN_QUEUE = 1 << 2,
+	KERNEL_WANTS_WAKERS = 1 << 3,
+	KERNEL_WANTS_OFF_CPU = KERNEL_WANTS_WAITS | KERNEL_WANTS_RUN_QUEUE | KERNEL_WANTS_WAKERS,
+	KERNEL_WANTS_FAULTS = 1 << 4,
+	KERNEL_WANTS_ALLOCS = 1 << 5, /* programs for probes in allocators */
 };
 
 /* What the child is told, as NAME=NUMBER: OPTION(name). */
@@ -99,18 +106,14 @@ enum kernel_off_cpu {
 	OPTION(use_rows)    /* 1: walk by the rows that the maps will have, and copy up what */    \
 			    /* they lack; 0: by frame pointers alone */                            \
 	OPTION(stop_after_sample) /* 1: every sampled thread gets SIGSTOP; needs a filter */       \
-	OPTION(take_ticks)        /* 0: timer ticks are counted only */                            \
-	OPTION(off_cpu)           /* enum kernel_off_cpu */                                        \
-	OPTION(off_cpu_budget_ns) /* for stacks, of each CPU in SWITCH_WINDOW_MS */                \
-	OPTION(threads_max)       /* that are followed at a time */                                \
-	OPTION(page_faults)       /* 1: they are wanted */                                         \
-	OPTION(fault_budget_ns)   /* for stacks, of each CPU in STACK_RATE_WINDOW_MS */            \
-	OPTION(allocs)            /* 1: programs for probes in allocators are wanted */            \
-	OPTION(alloc_budget_ns)   /* of a process, for stacks in STACK_RATE_WINDOW_MS */
+	OPTION(wants)             /* enum kernel_wants */                                          \
+	OPTION(threads_max)       /* that are followed off their CPU at a time */
 
 #define KERNEL_LOAD_OPTION_MEMBER(name_) uint64_t name_;
 struct kernel_load_options {
 	KERNEL_LOAD_OPTIONS(KERNEL_LOAD_OPTION_MEMBER)
+	/* For stacks, in STACK_RATE_WINDOW_MS of each CPU; of alloc: of each process. */
+	uint64_t budgets_ns[KERNEL_SOURCE_COUNT];
 };
 
 struct kernel_programs { /* descriptors, close-on-exec; −1: not wanted */

@@ -270,7 +270,7 @@ static void read_windows(const struct report_sources *from, struct counted *now)
 	now->windows_between = window_spread_units(windows->spread.between);
 	if (windows->used_ns)
 		now->windows_percent = 100.0 * (double)windows->cost_ns / (double)windows->used_ns;
-	now->windows_budget = 100 * from->options->mem_budget;
+	now->windows_budget = 100 * from->options->budgets[KERNEL_SOURCE_alloc];
 }
 
 static void read_parts(const struct report_sources *from, struct counted *now)

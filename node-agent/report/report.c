@@ -162,7 +162,7 @@ static void close_interval(struct reporter *reporter, uint64_t *start_ns, uint64
 	reporter->seq++;
 }
 
-#define PROFILE_TYPE(id_, name_, unit_) {name_, unit_},
+#define PROFILE_TYPE(id_, name_, unit_, wants_, record_) {name_, unit_},
 static const struct profile_type types[] = {SAMPLE_TYPES(PROFILE_TYPE)};
 
 static bool encode(struct reporter *reporter, uint64_t start_ns, uint64_t duration_ns,

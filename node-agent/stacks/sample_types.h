@@ -2,18 +2,23 @@
 #ifndef NODE_AGENT_STACKS_SAMPLE_TYPES_H
 #define NODE_AGENT_STACKS_SAMPLE_TYPES_H
 
-/* --profile, in the order of struct profile_sample's types. */
-#define SAMPLE_TYPES(TYPE)                                  \
-	TYPE(on_cpu, "on-cpu", "nanoseconds")               \
-	TYPE(off_cpu, "off-cpu", "nanoseconds")             \
-	TYPE(waker, "waker", "nanoseconds")                 \
-	TYPE(run_queue, "run-queue", "nanoseconds")         \
-	TYPE(still_blocked, "still-blocked", "nanoseconds") \
-	TYPE(page_fault, "page-fault", "bytes")             \
-	TYPE(mem_alloc, "mem-alloc", "bytes")               \
-	TYPE(mem_inuse, "mem-inuse", "bytes")
+/* --profile, in the order of struct profile_sample's types: TYPE(id, name, unit, what it wants of the
+ * kernel side: enum kernel_wants, the record that is a sample of it at once: enum event_type; 0: its
+ * worth is known only later, and a room holds it). */
+#define SAMPLE_TYPES(TYPE)                                                                  \
+	TYPE(on_cpu, "on-cpu", "nanoseconds", KERNEL_WANTS_TICKS, EVENT_SAMPLE_CPU)         \
+	TYPE(off_cpu, "off-cpu", "nanoseconds", KERNEL_WANTS_WAITS, 0)                      \
+	TYPE(waker, "waker", "nanoseconds", KERNEL_WANTS_WAKERS, 0)                         \
+	TYPE(run_queue, "run-queue", "nanoseconds", KERNEL_WANTS_RUN_QUEUE, 0)              \
+	TYPE(still_blocked, "still-blocked", "nanoseconds", KERNEL_WANTS_WAITS, 0)          \
+	TYPE(page_fault, "page-fault", "bytes", KERNEL_WANTS_FAULTS, EVENT_SAMPLE_FAULT)    \
+	TYPE(mem_alloc, "mem-alloc", "bytes", KERNEL_WANTS_ALLOCS, 0)                       \
+	TYPE(mem_inuse, "mem-inuse", "bytes", KERNEL_WANTS_ALLOCS, 0)
 
-#define SAMPLE_TYPE_ENUM(id_, name_, unit_) SAMPLE_TYPE_##id_,
+#define SAMPLE_TYPE_ENUM(id_, name_, unit_, wants_, record_) SAMPLE_TYPE_##id_,
 enum sample_type { SAMPLE_TYPES(SAMPLE_TYPE_ENUM) SAMPLE_TYPE_COUNT };
+
+#define SAMPLE_TYPE_WANTS(id_, name_, unit_, wants_, record_)  wants_,
+#define SAMPLE_TYPE_RECORD(id_, name_, unit_, wants_, record_) record_,
 
 #endif

@@ -504,24 +504,31 @@ void samples_set_waits(struct samples *samples, const struct kernel_waits *waits
 	samples->waits = waits;
 }
 
-/* Its worth is known only later. */
+/* SAMPLE_TYPE_COUNT: its worth is known only later. */
+static enum sample_type type_of(const struct sample_event *sample)
+{
+	static const uint16_t records[] = {SAMPLE_TYPES(SAMPLE_TYPE_RECORD)};
+	int type = 0;
+
+	while (type < SAMPLE_TYPE_COUNT && records[type] != sample->type)
+		type++;
+	return (enum sample_type)type;
+}
+
 static bool is_held(const struct sample_event *sample)
 {
-	return sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER ||
-	       sample->type == EVENT_SAMPLE_ALLOC;
+	return type_of(sample) == SAMPLE_TYPE_COUNT;
 }
 
 /* Of a sample that says its own worth. */
 static struct worth worth_of(const struct sample_event *sample)
 {
-	struct worth worth = {.type = SAMPLE_TYPE_on_cpu,
+	struct worth worth = {.type = type_of(sample),
 			      .value = sample->value,
 			      .kernel_end = sample->kernel_count};
 
-	if (sample->type == EVENT_SAMPLE_FAULT) {
-		worth.type = SAMPLE_TYPE_page_fault;
+	if (worth.type == SAMPLE_TYPE_page_fault)
 		worth.fault = sample->state ? "major" : "minor";
-	}
 	return worth;
 }
 

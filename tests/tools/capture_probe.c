@@ -167,7 +167,9 @@ int main(int argc, char **argv)
 		.on_mapping = on_mapping,
 		.on_sample = on_sample,
 	};
-	struct capture_options options = {.frequency_hz = 99, .max_frames = USER_FRAMES_DEFAULT};
+	struct capture_options options = {.frequency_hz = 99,
+					  .max_frames = USER_FRAMES_DEFAULT,
+					  .wants = KERNEL_WANTS_TICKS};
 	const char *pause = getenv("POLL_PAUSE_MS"), *way = getenv("CAPTURE");
 	struct capture *capture;
 	struct error err = {0};

@@ -126,11 +126,11 @@ static void check_values(void)
 	CHECK_NUMBER(options.capture, CAPTURE_PERF);
 	CHECK_NUMBER(read_line("--check", &err), OPTIONS_RUN);
 	CHECK_NUMBER(options.types, 1 << SAMPLE_TYPE_on_cpu);
-	CHECK(options.off_cpu_budget == 0.001);
+	CHECK(options.budgets[KERNEL_SOURCE_off_cpu] == 0.001);
 	CHECK_NUMBER(read_line("-o f --profile off-cpu,waker --off-cpu-budget 2.5%", &err),
 		     OPTIONS_RUN);
 	CHECK_NUMBER(options.types, 1 << SAMPLE_TYPE_off_cpu | 1 << SAMPLE_TYPE_waker);
-	CHECK(options.off_cpu_budget == 0.025);
+	CHECK(options.budgets[KERNEL_SOURCE_off_cpu] == 0.025);
 }
 
 static void check_label_count(void)
