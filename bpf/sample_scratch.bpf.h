@@ -10,7 +10,6 @@
 #include "bpf/events.h"
 #include "bpf/kernel_types.h"
 #include "bpf/process_map.bpf.h"
-#include "bpf/rule_cache.bpf.h"
 #include "bpf/stack_frame.bpf.h"
 #include "bpf/stack_window.bpf.h"
 #include "bpf/thread_context.h"
@@ -37,9 +36,8 @@ struct sample_scratch {
 	struct stack_window window;
 	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
-	struct rule_cache rules; /* outlives the sample */
-	__u64 users, owner;      /* of a slot: who wants it and who has it, pid_tgid */
-	__u64 slot, numbered;    /* which it is, and its samples so far */
+	__u64 users, owner;   /* of a slot: who wants it and who has it, pid_tgid */
+	__u64 slot, numbered; /* which it is, and its samples so far */
 };
 #pragma clang diagnostic pop
 

@@ -52,12 +52,13 @@ int walk_frames(void);
 __attribute__((noinline)) int walk_frames(void)
 {
 	struct sample_scratch *s = scratch_find();
+	struct rule_cache *cache = s ? rule_cache_of(s) : 0;
 
-	if (!s)
+	if (!cache)
 		return 1;
 	for (int i = 0; i < FRAMES_A_CALL; i++)
-		if (known_rule_find(s) ? stack_walk_by_cfa(&s->walk, s->frames, 0)
-				       : walk_one_frame())
+		if (known_rule_find(s, cache) ? stack_walk_by_cfa(&s->walk, s->frames, 0)
+					      : walk_one_frame())
 			return 1;
 	return 0;
 }

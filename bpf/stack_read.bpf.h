@@ -18,6 +18,21 @@
 
 const volatile __u32 walk_by_rows = 0; /* 0: by frame pointers alone */
 
+/* Each for one scratch, whose place they would else take; they outlive the sample. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SAMPLE_SCRATCH_SLOTS);
+	__type(key, __u32);
+	__type(value, struct rule_cache);
+} rule_caches SEC(".maps");
+
+static __always_inline struct rule_cache *rule_cache_of(const struct sample_scratch *s)
+{
+	__u32 key = SAMPLE_SCRATCH_SLOTS == 1 ? 0 : (__u32)s->slot;
+
+	return bpf_map_lookup_elem(&rule_caches, &key);
+}
+
 int fill_window(unsigned long from);
 __attribute__((noinline)) int fill_window(unsigned long from)
 {
@@ -43,7 +58,8 @@ static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 exec
 					    __u64 address)
 {
 	__u64 key = s->walk.is_interrupted ? 0 : rule_cache_key(executable, address);
-	const struct unwind_rule *cached = rule_cache_find(&s->rules, key);
+	struct rule_cache *cache = key ? rule_cache_of(s) : 0;
+	const struct unwind_rule *cached = cache ? rule_cache_find(cache, key) : 0;
 	int found;
 
 	if (cached) {
@@ -51,8 +67,8 @@ static __always_inline int cached_rule_find(struct sample_scratch *s, __u32 exec
 		return STACK_RULE_FOUND;
 	}
 	found = unwind_rule_find(executable, address, &s->walk.rule);
-	if (key && found == STACK_RULE_FOUND)
-		rule_cache_add(&s->rules, key, &s->walk.rule);
+	if (cache && found == STACK_RULE_FOUND)
+		rule_cache_add(cache, key, &s->walk.rule);
 	return found;
 }
 
@@ -76,7 +92,7 @@ __attribute__((noinline)) int find_rule(unsigned long address)
 }
 
 /* The rule of a caller met before, of the kind that nearly all are. */
-static __always_inline int known_rule_find(struct sample_scratch *s)
+static __always_inline int known_rule_find(struct sample_scratch *s, struct rule_cache *cache)
 {
 	const struct process_mapping *mapping = &s->process.mapping;
 	const struct unwind_rule *rule;
@@ -84,8 +100,7 @@ static __always_inline int known_rule_find(struct sample_scratch *s)
 
 	if (s->walk.is_interrupted || !process_mapping_has(mapping, address))
 		return 0;
-	rule = rule_cache_find(&s->rules,
-			       rule_cache_key(mapping->executable, address - mapping->base));
+	rule = rule_cache_find(cache, rule_cache_key(mapping->executable, address - mapping->base));
 	if (!rule || rule->cfa != UNWIND_CFA_REGISTER || rule->flags)
 		return 0;
 	s->walk.rule = *rule;

@@ -255,7 +255,8 @@ static int share_maps(const struct skeleton *from, const struct skeleton *to)
 	{
 		const char *name = bpf_map__name(map);
 
-		if (strchr(name, '.') || !strcmp(name, "scratch") || !strcmp(name, "copy_rate"))
+		if (strchr(name, '.') || !strcmp(name, "scratch") || !strcmp(name, "rule_caches") ||
+		    !strcmp(name, "copy_rate"))
 			continue;
 		shared = bpf_object__find_map_by_name(from->programs, name);
 		if (shared && bpf_map__reuse_fd(map, bpf_map__fd(shared)))

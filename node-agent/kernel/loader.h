@@ -23,6 +23,7 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(COUNTERS, cpu, counters) /* per CPU, keys are enum kernel_counter */                   \
 	MAP(FILTER_PIDS, cpu, filter_pids) /* hash of __u32 tgid → __u8 */                         \
 	MAP(SCRATCH, cpu, scratch)                                                                 \
+	MAP(RULE_CACHES, cpu, rule_caches)                                                         \
 	MAP(UNWIND_PAGES, cpu, unwind_pages) /* as the next two: bpf/unwind_rows.h; a hash of */   \
 	MAP(UNWIND_RULES, cpu, unwind_rules) /* struct unwind_page; array of struct unwind_rule */ \
 	MAP(UNWIND_POOLS, cpu, unwind_pools) /* array of arrays of UNWIND_POOL_ELEMENTS times */   \
@@ -40,10 +41,12 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(LOOKS, off_cpu, looks)                                                                 \
 	MAP(SWEEPS, off_cpu, sweeps)                                                               \
 	MAP(SWITCH_SCRATCH, off_cpu, scratch)                                                      \
+	MAP(SWITCH_RULE_CACHES, off_cpu, rule_caches)                                              \
 	MAP(SWITCH_COPY_RATE, off_cpu, copy_rate)                                                  \
 	MAP(SWITCH_CONSTANTS, off_cpu, rodata)                                                     \
 	MAP(ALLOC_COSTS, alloc, alloc_costs) /* hash of __u32 tgid → struct alloc_cost */          \
 	MAP(ALLOC_SCRATCH, alloc, scratch)                                                         \
+	MAP(ALLOC_RULE_CACHES, alloc, rule_caches)                                                 \
 	MAP(ALLOC_COPY_RATE, alloc, copy_rate)                                                     \
 	MAP(ALLOC_CONSTANTS, alloc, rodata)                                                        \
 	MAP(ALLOC_WINDOWS, alloc, alloc_windows) /* hash of __u32 tgid → struct alloc_window */    \
@@ -51,6 +54,7 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(ALLOC_CALLS, alloc, alloc_calls)                                                       \
 	MAP(FAULT_RATES, page_fault, stack_rates)                                                  \
 	MAP(FAULT_SCRATCH, page_fault, scratch)                                                    \
+	MAP(FAULT_RULE_CACHES, page_fault, rule_caches)                                            \
 	MAP(FAULT_COPY_RATE, page_fault, copy_rate)                                                \
 	MAP(FAULT_CONSTANTS, page_fault, rodata)
 
