@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Memory that processes take and give back, as probes in their allocators see it. A sample says
- * which piece it was (struct sample_event's value and key), an end says that it is given back. */
+ * which piece it was (struct alloc_sample), an end says that it is given back. */
 #ifndef BPF_ALLOC_H
 #define BPF_ALLOC_H
 
@@ -22,17 +22,15 @@ enum {
 	ALLOC_STACKS_THINNED_MAX = 20, /* so often */
 };
 
-/* Who said it; what a sample's value and key then are. */
+/* Who said it; what a sample's bytes and key then are. */
 enum alloc_source {
-	/* Go's runtime has sampled it: value is the size, unweighted; key is its bucket, which all
+	/* Go's runtime has sampled it: bytes is the size, unweighted; key is its bucket, which all
 	 * have that one stack took of that size */
 	ALLOC_GO,
-	/* A library that the process has loaded, node-agent/malloc/, has sampled it: value is
-	 * weighted, block is the size (0: 4 GiB and more), key is the address (0: its end will not
-	 * be told) */
+	/* A library that the process has loaded, node-agent/malloc/, has sampled it: bytes is
+	 * weighted, key is the address (0: its end will not be told) */
 	ALLOC_LIBRARY,
-	/* A window of an allocator's own functions: value is weighted within the window, key is the
-	 * window's number */
+	/* A window of an allocator's own functions: bytes is weighted within the window */
 	ALLOC_WINDOW,
 	ALLOC_SOURCE_COUNT,
 };

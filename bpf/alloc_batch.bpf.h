@@ -35,11 +35,10 @@ static __always_inline __u32 batch_send(__u64 from, __u64 used, __u32 number, __
 		if (!event)
 			return COUNT_alloc_ring_full;
 		sample_describe(event, EVENT_ALLOC_BATCH, 0, bpf_ktime_get_ns(), 0);
-		event->value = used;
+		event->batch.bytes = used;
 		event->result = WALK_not_loaded;
-		event->state = ALLOC_LIBRARY;
 		event->weight_log2 = weight_log2;
-		event->block = number;
+		event->batch.number = number;
 		event->size = sizeof(*event) + bytes;
 		if (records_read((__u8 *)event->frames, from, used, bytes)) {
 			bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);

@@ -36,8 +36,8 @@ struct alloc_record {
 	__u64 stack[]; /* one bit for each word, lowest first; then those whose bit is set */
 };
 
-/* EVENT_ALLOC_BATCH is a struct sample_event of the thread that told, without a stack: value is the
- * bytes of records that begin at frames, block the probe's number of them with ALLOC_BATCH_FOREIGN.
- * It is longer than that. */
+/* EVENT_ALLOC_BATCH is a struct sample_event of the thread that told, without a stack: the records
+ * begin at frames, batch.number is how many there are, with ALLOC_BATCH_FOREIGN. It is longer than
+ * they are. */
 
 #endif

@@ -53,12 +53,54 @@ enum sample_flags {
 	SAMPLE_KERNEL_THREAD = 1 << 1, /* there is no user part */
 	SAMPLE_FRAME_GUESSED =
 		1 << 2,             /* a rung below unwind rows was used: frame pointer or leaf */
-	SAMPLE_KERNEL_CUT = 1 << 3, /* the kernel part has more frames than KERNEL_FRAMES_MAX */
+	SAMPLE_KERNEL_CUT = 1 << 3, /* the kernel part has more frames than are taken */
 	/* result is WALK_not_loaded, and the stack from there on is in the ring of copies, written
 	 * before this record: struct stack_copy_event of the same cpu and cpu_taken */
-	SAMPLE_HAS_COPY = 1 << 5,
-	SAMPLE_END_GUESSED = 1 << 6, /* complete, but only a frame pointer of 0 says so */
-	SAMPLE_HAS_CONTEXT = 1 << 7, /* behind the frames: bpf/thread_context.h */
+	SAMPLE_HAS_COPY = 1 << 4,
+	SAMPLE_END_GUESSED = 1 << 5, /* complete, but only a frame pointer of 0 says so */
+	SAMPLE_HAS_CONTEXT = 1 << 6, /* behind the frames: bpf/thread_context.h */
+};
+
+/* What samples have beside who, when and where. */
+enum { SAMPLE_OWN_WORDS = 3 };
+
+struct tick_sample { /* EVENT_SAMPLE_CPU */
+	__u64 period_ns;
+	/* this CPU's counter COUNT_ring_full: with cpu_taken, which is COUNT_taken, a report's
+	 * counts are exact without a stop */
+	__u64 cpu_ring_full;
+	__u64 reserved;
+};
+
+struct fault_sample { /* EVENT_SAMPLE_FAULT */
+	__u64 bytes;  /* that it stands for */
+	__u32 is_major, reserved;
+	__u64 nothing;
+};
+
+struct wait_sample {      /* EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h */
+	__u64 since_ns;   /* it is off its CPU; of a waker: now */
+	__u32 tid, block; /* whose, of a waker's the one that it woke, and which of its blocks */
+	__u8 state;       /* enum switch_state */
+	__u8 is_swept;    /* not at the switch: later, from outside */
+	__u16 reserved[3];
+};
+
+struct alloc_sample { /* EVENT_SAMPLE_ALLOC, bpf/alloc.h */
+	union {
+		__u64 key;    /* of the piece, as in struct alloc_free_event */
+		__u64 window; /* of ALLOC_WINDOW: its number */
+	};
+	__u64 bytes;  /* as enum alloc_source says */
+	__u32 size;   /* of ALLOC_LIBRARY: the piece's own; 0: 4 GiB and more */
+	__u32 source; /* enum alloc_source */
+};
+
+struct batch_sample { /* EVENT_ALLOC_BATCH, bpf/alloc_batch.h */
+	__u64 bytes;  /* of records, where other samples have their frames */
+	__u32 number; /* as the probe has it */
+	__u32 reserved;
+	__u64 nothing;
 };
 
 /* One timer tick, or one thread that leaves its CPU or wakes another. Variable length:
@@ -77,23 +119,23 @@ struct sample_event {
 	__u32 tid;
 	__u32 exec_id; /* task->self_exec_id, counts execve; lower 32 bits */
 	__u32 cpu;
-	__u64 cpu_taken;     /* this CPU's counters COUNT_taken and COUNT_ring_full, this sample
-				included: */
-	__u64 cpu_ring_full; /* gaps are losses, and a report's counts are exact without a stop; of
-				a thread that waits: since when; of memory: its key */
-	__u64 value; /* what one sample is worth, in its type's unit: nanoseconds (the period
-			in force), bytes */
+	__u64 cpu_taken; /* its source's count on this CPU, itself included: gaps are losses */
+	union {          /* by type */
+		struct tick_sample tick;
+		struct fault_sample fault;
+		struct wait_sample wait;
+		struct alloc_sample alloc;
+		struct batch_sample batch;
+		__u64 words[SAMPLE_OWN_WORDS];
+	};
 	__u64 cgroup_id;
 	char comm[COMM_LENGTH];         /* the thread's */
 	char process_comm[COMM_LENGTH]; /* the main thread's */
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */
 	__u16 kernel_count, user_count;
-	__u8 result; /* enum walk_result, bpf/results.h */
-	/* of EVENT_SAMPLE_SWITCH and …_WAKER, bpf/off_cpu.h; of EVENT_SAMPLE_FAULT: is it major? */
-	__u8 state;       /* enum switch_state; of EVENT_SAMPLE_ALLOC enum alloc_source */
+	__u8 result;      /* enum walk_result, bpf/results.h */
 	__u8 weight_log2; /* it was taken with a probability of 1 in 2^this */
-	__u8 is_swept;    /* not at the switch: later, from outside */
-	__u32 block; /* which of the thread's; value: its tid, of a waker's the one that it woke */
+	__u16 reserved;
 	__u64 frames[];
 };
 

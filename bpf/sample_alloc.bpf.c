@@ -39,10 +39,10 @@ static __always_inline int taken(const user_registers *registers, __u8 source, _
 	sample_describe(&s->event, EVENT_SAMPLE_ALLOC, 0, now,
 			++s->numbered * ALLOC_SLOTS + s->slot);
 	s->event.weight_log2 = weight_log2;
-	s->event.cpu_ring_full = key;
-	s->event.value = bytes;
-	s->event.block = size;
-	s->event.state = source;
+	s->event.alloc.key = key;
+	s->event.alloc.bytes = bytes;
+	s->event.alloc.size = size;
+	s->event.alloc.source = source;
 	sample_user_stack(s, 0, 0, registers);
 	is_sent = !sample_send(s);
 	scratch_release(s);

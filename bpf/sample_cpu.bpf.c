@@ -38,8 +38,8 @@ int sample_cpu(struct bpf_perf_event_data *tick)
 	in_kernel = !registers_are_user(&tick->regs);
 	sample_describe(&s->event, EVENT_SAMPLE_CPU, in_kernel ? SAMPLE_IN_KERNEL : 0,
 			bpf_ktime_get_ns(), taken);
-	s->event.cpu_ring_full = counted(COUNT_ring_full);
-	s->event.value = period_ns;
+	s->event.tick.cpu_ring_full = counted(COUNT_ring_full);
+	s->event.tick.period_ns = period_ns;
 	if (in_kernel) {
 		kernel_count = sample_kernel_stack(s, tick, KERNEL_FRAMES_MAX);
 		if (!kernel_count)

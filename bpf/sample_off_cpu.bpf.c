@@ -77,11 +77,11 @@ static __always_inline void take_stack(struct sample_scratch *s, void *context,
 				       __u32 tid, __u64 now)
 {
 	sample_describe(&s->event, type, SAMPLE_IN_KERNEL, now, count(COUNT_switch_stacks));
-	s->event.cpu_ring_full = now;
-	s->event.value = tid;
-	s->event.state = thread->state;
+	s->event.wait.since_ns = now;
+	s->event.wait.tid = tid;
+	s->event.wait.state = thread->state;
 	s->event.weight_log2 = thread->weight_log2;
-	s->event.block = thread->block;
+	s->event.wait.block = thread->block;
 	sample_user_stack(s, sample_kernel_stack(s, context, SWITCH_KERNEL_FRAMES_MAX), 1, 0);
 }
 

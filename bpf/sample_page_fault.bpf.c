@@ -41,9 +41,8 @@ static __always_inline int faulted(struct bpf_perf_event_data *fault, int is_maj
 		return 0;
 	sample_describe(&s->event, EVENT_SAMPLE_FAULT, in_kernel ? SAMPLE_IN_KERNEL : 0, now,
 			count(COUNT_fault_stacks));
-	s->event.cpu_ring_full = counted(COUNT_fault_ring_full);
-	s->event.value = (fault->sample_period * page_bytes) << (weight_log2 & 31);
-	s->event.state = is_major;
+	s->event.fault.bytes = (fault->sample_period * page_bytes) << (weight_log2 & 31);
+	s->event.fault.is_major = is_major;
 	s->event.weight_log2 = weight_log2;
 	if (in_kernel)
 		kernel_count = sample_kernel_stack(s, fault, KERNEL_FRAMES_MAX);

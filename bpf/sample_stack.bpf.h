@@ -96,18 +96,16 @@ static __always_inline void sample_describe(struct sample_event *event, enum eve
 	event->exec_id = (__u32)BPF_CORE_READ(leader, self_exec_id);
 	event->cpu = bpf_get_smp_processor_id();
 	event->cpu_taken = cpu_taken;
-	event->cpu_ring_full = 0;
-	event->value = 0;
+	for (int i = 0; i < SAMPLE_OWN_WORDS; i++)
+		event->words[i] = 0;
 	event->cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	bpf_core_read(event->process_comm, sizeof(event->process_comm), &leader->comm);
 	event->generation = 0;
 	event->kernel_count = event->user_count = 0;
 	event->result = WALK_complete;
-	event->state = 0;
 	event->weight_log2 = 0;
-	event->is_swept = 0;
-	event->block = 0;
+	event->reserved = 0;
 }
 
 /* The kernel part, of so many frames at most. Returns how many there are. */

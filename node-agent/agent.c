@@ -193,7 +193,7 @@ static void hold(void *context, const struct sample_event *sample, size_t walked
 {
 	struct agent *agent = context;
 
-	if (sample->type == EVENT_SAMPLE_ALLOC && sample->state == ALLOC_WINDOW) {
+	if (sample->type == EVENT_SAMPLE_ALLOC && sample->alloc.source == ALLOC_WINDOW) {
 		if (agent->windows)
 			allocation_windows_hold(agent->windows, sample, walked);
 	} else if (sample->type == EVENT_SAMPLE_ALLOC)

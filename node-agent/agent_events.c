@@ -73,10 +73,10 @@ static void on_sample(void *context, const struct sample_event *sample,
 	struct agent *agent = context;
 
 	if (sample->type == EVENT_SAMPLE_ALLOC) {
-		if (!agent->probes || (sample->state != ALLOC_WINDOW &&
+		if (!agent->probes || (sample->alloc.source != ALLOC_WINDOW &&
 				       !memory_probes_has(agent->probes, sample->tgid)))
 			return;
-		if (sample->state != ALLOC_WINDOW)
+		if (sample->alloc.source != ALLOC_WINDOW)
 			allocations_expect(agent->allocations, sample);
 	} else if (sample->type == EVENT_SAMPLE_SWITCH || sample->type == EVENT_SAMPLE_WAKER) {
 		if (!agent->waits)

@@ -95,7 +95,7 @@ static double deliver(struct allocation_windows *windows, const struct sample_ev
 {
 	const struct sample_worth worth = {
 		.type = SAMPLE_TYPE_mem_alloc,
-		.value = (uint64_t)((double)sample->value * scale + 0.5)};
+		.value = (uint64_t)((double)sample->alloc.bytes * scale + 0.5)};
 
 	samples_add_held(windows->from.samples, sample, walked, &worth);
 	windows->counters.samples++;
@@ -506,7 +506,7 @@ void allocation_windows_hold(struct allocation_windows *windows, const struct sa
 {
 	const struct process_key key = process_key_of(sample);
 	struct target *target = target_of(windows, processes_find(windows->from.processes, &key));
-	const uint64_t number = sample->cpu_ring_full;
+	const uint64_t number = sample->alloc.window;
 
 	if (target && number == target->told_number && !target->is_cut_off)
 		late_deliver(windows, target, sample, walked);

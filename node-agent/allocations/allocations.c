@@ -89,17 +89,19 @@ uint64_t allocations_weight(uint64_t bytes, uint64_t rate)
 static uint64_t weighted(const struct allocations *allocations, const struct sample_event *sample,
 			 uint64_t *objects)
 {
-	if (sample->state == ALLOC_LIBRARY) { /* it has weighed it; block is the size */
-		*objects = sample->block && sample->value >> 40 == 0
-				   ? sample->value * LIVE_OBJECT / sample->block
+	if (sample->alloc.source == ALLOC_LIBRARY) { /* it has weighed it */
+		*objects = sample->alloc.size && sample->alloc.bytes >> 40 == 0
+				   ? sample->alloc.bytes * LIVE_OBJECT / sample->alloc.size
 				   : LIVE_OBJECT;
 		*objects = bounded(*objects << (sample->weight_log2 & WEIGHT_LOG2_MAX));
-		return bounded(bounded(sample->value) << (sample->weight_log2 & WEIGHT_LOG2_MAX));
+		return bounded(bounded(sample->alloc.bytes)
+			       << (sample->weight_log2 & WEIGHT_LOG2_MAX));
 	}
-	*objects = allocations_weight(sample->value,
+	*objects = allocations_weight(sample->alloc.bytes,
 				      allocations->from.rate(allocations->from.context, sample));
 	return bounded(
-		(uint64_t)((double)bounded(sample->value) * (double)*objects / LIVE_OBJECT + 0.5));
+		(uint64_t)((double)bounded(sample->alloc.bytes) * (double)*objects / LIVE_OBJECT +
+			   0.5));
 }
 
 /* --- what comes --- */
@@ -108,14 +110,14 @@ void allocations_expect(struct allocations *allocations, const struct sample_eve
 {
 	struct live_piece piece = {
 		.owner = process_key_of(sample),
-		.key = sample->cpu_ring_full,
+		.key = sample->alloc.key,
 		.time_ns = sample->time_ns,
-		.is_bucket = sample->state == ALLOC_GO,
+		.is_bucket = sample->alloc.source == ALLOC_GO,
 	};
 
 	if (!takes(allocations, SAMPLE_TYPE_mem_inuse))
 		return;
-	if (sample->state == ALLOC_LIBRARY && piece.key == ALLOC_KEY_ENDED)
+	if (sample->alloc.source == ALLOC_LIBRARY && piece.key == ALLOC_KEY_ENDED)
 		return;
 	if (!piece.key) { /* nobody will say when it is given back */
 		allocations->untracked++;
@@ -132,7 +134,7 @@ void allocations_hold(struct allocations *allocations, const struct sample_event
 	uint64_t objects;
 
 	if (takes(allocations, SAMPLE_TYPE_mem_inuse))
-		live_set_stack(allocations->live, sample->cpu_ring_full, sample, walked);
+		live_set_stack(allocations->live, sample->alloc.key, sample, walked);
 	if (!takes(allocations, SAMPLE_TYPE_mem_alloc))
 		return;
 	worth.value = weighted(allocations, sample, &objects);

@@ -7,7 +7,7 @@
 #include "bpf/results.h"
 
 enum {
-	/* DWARF numbers of alloc_record.saved, one after the other */
+/* DWARF numbers of alloc_record.saved, one after the other */
 #if defined(__aarch64__)
 	SAVED_FIRST = 19,
 	SAVED_NEXT = 20,
@@ -22,7 +22,7 @@ bool alloc_batch_is_whole(const void *record, size_t length)
 	const struct sample_event *batch = record;
 
 	return length >= sizeof *batch && batch->type == EVENT_ALLOC_BATCH &&
-	       batch->size == length && batch->value <= length - sizeof *batch;
+	       batch->size == length && batch->batch.bytes <= length - sizeof *batch;
 }
 
 static uint64_t time_within(uint64_t time_ns, uint64_t told_ns)
@@ -40,13 +40,16 @@ static void describe(const struct sample_event *batch, const struct alloc_record
 	sample->flags = SAMPLE_HAS_COPY;
 	sample->size = sizeof *sample + sizeof(uint64_t);
 	sample->time_ns = time_within(record->time_ns, batch->time_ns);
-	sample->cpu_ring_full = record->key;
-	sample->value = record->weighted;
-	sample->block = record->bytes >> 32 ? 0 : (uint32_t)record->bytes;
+	sample->alloc = (struct alloc_sample){
+		.key = record->key,
+		.bytes = record->weighted,
+		.size = record->bytes >> 32 ? 0 : (uint32_t)record->bytes,
+		.source = ALLOC_LIBRARY,
+	};
 	sample->kernel_count = 0;
 	sample->user_count = 1;
 	sample->result = WALK_not_loaded;
-	if (batch->block & ALLOC_BATCH_FOREIGN) { /* nobody knows whose it is */
+	if (batch->batch.number & ALLOC_BATCH_FOREIGN) { /* nobody knows whose it is */
 		sample->tid = 0;
 		memcpy(sample->comm, batch->process_comm, sizeof sample->comm);
 	}
@@ -98,8 +101,8 @@ bool alloc_batch_next(const struct sample_event *batch, uint32_t *at,
 	const uint8_t *records = (const uint8_t *)batch->frames;
 	const struct alloc_record *record = (const struct alloc_record *)(records + *at);
 
-	if (*at > batch->value || batch->value - *at < sizeof *record ||
-	    record->size > batch->value - *at || record->size < sizeof *record ||
+	if (*at > batch->batch.bytes || batch->batch.bytes - *at < sizeof *record ||
+	    record->size > batch->batch.bytes - *at || record->size < sizeof *record ||
 	    record->size % sizeof(uint64_t))
 		return false;
 	*at += record->size;

@@ -64,7 +64,7 @@ static void sample_deliver(struct bpf_capture *capture, const struct sample_even
 	process_events_deliver(capture->events, sample->time_ns);
 	if (sample->type == EVENT_SAMPLE_CPU) {
 		cpu->taken = sample->cpu_taken;
-		cpu->ring_full = sample->cpu_ring_full;
+		cpu->ring_full = sample->tick.cpu_ring_full;
 		cpu->delivered++;
 		capture->stacks_by_result[sample->result % 32]++;
 	} else {

@@ -285,8 +285,8 @@ static void deliver(struct perf_capture *capture, unsigned number)
 	perf_tasks_identify(capture->tasks, sample->tgid, sample->tid, sample->time_ns, event);
 	event->cpu = number;
 	event->cpu_taken = cpu->taken;
-	event->cpu_ring_full = cpu->ring_full;
-	event->value = capture->period_ns;
+	event->tick.cpu_ring_full = cpu->ring_full;
+	event->tick.period_ns = capture->period_ns;
 	if (event->flags & SAMPLE_HAS_COPY) {
 		copy = capture->copy;
 		copy->cpu = number;

@@ -154,14 +154,14 @@ void switch_sweep_describe(const struct switch_sweep_record *record, uint64_t ip
 		.tgid = record->tgid,
 		.tid = record->tid,
 		.exec_id = record->exec_id,
-		.cpu_ring_full = record->since_ns,
-		.value = record->tid,
+		.wait = {.since_ns = record->since_ns,
+			 .tid = record->tid,
+			 .block = record->block,
+			 .state = record->state,
+			 .is_swept = 1},
 		.kernel_count = (uint16_t)kernel_count,
 		.user_count = 1,
 		.result = record->is_32bit ? WALK_compat_32bit : WALK_not_loaded,
-		.state = record->state,
-		.is_swept = 1,
-		.block = record->block,
 	};
 	memcpy(sample->comm, record->comm, COMM_LENGTH);
 	memcpy(sample->process_comm, record->process_comm, COMM_LENGTH);

@@ -285,7 +285,7 @@ static size_t library_frames(const struct samples *samples, const struct sample_
 	const struct located_frame *frames = samples->located;
 	size_t at = 0;
 
-	if (sample->type != EVENT_SAMPLE_ALLOC || sample->state != ALLOC_LIBRARY)
+	if (sample->type != EVENT_SAMPLE_ALLOC || sample->alloc.source != ALLOC_LIBRARY)
 		return 0;
 	while (at + 1 < count && frames[at + 1].place == PLACE_FILE &&
 	       frames[at].place == PLACE_FILE && frames[at + 1].executable == frames[at].executable)
@@ -524,11 +524,13 @@ static bool is_held(const struct sample_event *sample)
 static struct worth worth_of(const struct sample_event *sample)
 {
 	struct worth worth = {.type = type_of(sample),
-			      .value = sample->value,
+			      .value = sample->tick.period_ns,
 			      .kernel_end = sample->kernel_count};
 
-	if (worth.type == SAMPLE_TYPE_page_fault)
-		worth.fault = sample->state ? "major" : "minor";
+	if (worth.type == SAMPLE_TYPE_page_fault) {
+		worth.value = sample->fault.bytes;
+		worth.fault = sample->fault.is_major ? "major" : "minor";
+	}
 	return worth;
 }
 

@@ -182,7 +182,8 @@ static uint64_t weight_of(const struct waits *waits, const struct wait *wait)
 {
 	if (wait->end.state != SWITCH_RUNNABLE && was_swept(waits, &wait->end))
 		return 1;
-	return wait->own.sample && wait->own.sample->is_swept ? 0 : 1ULL << wait->end.weight_log2;
+	return wait->own.sample && wait->own.sample->wait.is_swept ? 0
+								   : 1ULL << wait->end.weight_log2;
 }
 
 static void add_wait(struct waits *waits, const struct wait *wait, uint64_t weight)
@@ -231,11 +232,6 @@ static void settle(struct waits *waits, struct wait *wait)
 
 /* --- what comes --- */
 
-static uint32_t thread_of(const struct sample_event *sample)
-{
-	return (uint32_t)sample->value;
-}
-
 static struct held_stack *stack_of(struct wait *wait, const struct sample_event *sample)
 {
 	return sample->type == EVENT_SAMPLE_WAKER ? &wait->waker : &wait->own;
@@ -243,7 +239,7 @@ static struct held_stack *stack_of(struct wait *wait, const struct sample_event 
 
 void waits_expect(struct waits *waits, const struct sample_event *sample)
 {
-	struct wait *wait = find_or_add(waits, thread_of(sample), sample->block);
+	struct wait *wait = find_or_add(waits, sample->wait.tid, sample->wait.block);
 
 	if (wait)
 		stack_of(wait, sample)->is_coming = true;
@@ -257,9 +253,10 @@ static void keep(struct waits *waits, struct held_stack *stack, const struct sam
 		 size_t walked)
 {
 	const uint32_t bytes = sample->size; /* a stack that was finished has grown */
-	const bool is_chosen = !sample->is_swept || (stack->sample && !stack->sample->is_swept);
+	const bool is_chosen = !sample->wait.is_swept ||
+			       (stack->sample && !stack->sample->wait.is_swept);
 
-	if (!stack->sample || sample->is_swept || !stack->sample->is_swept) {
+	if (!stack->sample || sample->wait.is_swept || !stack->sample->wait.is_swept) {
 		drop_stack(waits, stack);
 		if (waits->counters.kept_bytes + bytes <= WAITS_BYTES_MAX)
 			stack->sample = malloc(bytes);
@@ -271,13 +268,13 @@ static void keep(struct waits *waits, struct held_stack *stack, const struct sam
 		stack->walked = walked;
 		waits->counters.kept_bytes += bytes;
 	}
-	stack->sample->is_swept = !is_chosen;
+	stack->sample->wait.is_swept = !is_chosen;
 }
 
 void waits_hold(void *context, const struct sample_event *sample, size_t walked)
 {
 	struct waits *waits = context;
-	struct wait *wait = find(waits, thread_of(sample), sample->block);
+	struct wait *wait = find(waits, sample->wait.tid, sample->wait.block);
 
 	if (!wait)
 		return; /* it was refused */
@@ -314,7 +311,7 @@ void waits_finish(struct waits *waits)
 
 static void report(struct waits *waits, struct wait *wait, uint64_t now_ns)
 {
-	const uint64_t since_ns = wait->own.sample->cpu_ring_full;
+	const uint64_t since_ns = wait->own.sample->wait.since_ns;
 	struct thread_switch thread;
 
 	if (now_ns < since_ns + STILL_BLOCKED_NS)

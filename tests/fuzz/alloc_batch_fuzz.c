@@ -23,11 +23,11 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 	struct sample_event *batch = calloc(1, size);
 	uint32_t at = 0, before = 0;
 
-	*batch = (struct sample_event){.type = EVENT_ALLOC_BATCH,
-				       .size = (uint32_t)size,
-				       .time_ns = UINT64_C(1) << 50,
-				       .value = length,
-				       .block = length % 3 ? 1 : ALLOC_BATCH_FOREIGN};
+	*batch = (struct sample_event){
+		.type = EVENT_ALLOC_BATCH,
+		.size = (uint32_t)size,
+		.time_ns = UINT64_C(1) << 50,
+		.batch = {.bytes = length, .number = length % 3 ? 1 : ALLOC_BATCH_FOREIGN}};
 	if (length)
 		memcpy((uint8_t *)batch + sizeof *batch, bytes, length);
 	if (!alloc_batch_is_whole(batch, size) || alloc_batch_is_whole(batch, size - 1))

@@ -3,7 +3,7 @@
  *	capture_probe HZ SECONDS [MAX_FRAMES [SHOWN_PID [ONLY_PID…]]]
  * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader; CAPTURE:
  * auto, bpf (default) or perf; COPIES=DIRECTORY: nothing is walked, and every copied stack of
- *SHOWN_PID becomes a file there; STOP: every sampled thread is stopped. */
+ * SHOWN_PID becomes a file there; STOP: every sampled thread is stopped. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -106,7 +106,7 @@ static void on_sample(void *context, const struct sample_event *sample,
 	       " kernel=%u user=%u",
 	       sample->tid, sample->exec_id, (uint64_t)sample->start_time_ns, sample->flags,
 	       result_names[sample->result], sample->process_comm, sample->comm,
-	       (uint64_t)sample->cgroup_id, (uint64_t)sample->value, sample->kernel_count,
+	       (uint64_t)sample->cgroup_id, (uint64_t)sample->tick.period_ns, sample->kernel_count,
 	       sample->user_count);
 	if (copy && copies)
 		copy_write(copy);

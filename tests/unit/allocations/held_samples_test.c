@@ -17,7 +17,7 @@ static const struct sample_event *sample_of(uint64_t value)
 	struct sample_event *sample = (struct sample_event *)room;
 
 	memset(room, 0, sizeof room);
-	sample->value = value;
+	sample->alloc.bytes = value;
 	sample->user_count = FRAMES;
 	sample->size = sample_event_frames_end(sample);
 	sample->frames[FRAMES - 1] = value + 1;
@@ -41,7 +41,7 @@ static void test_copies(void)
 	fill(&held, 5, &bytes);
 	CHECK(held.count == 5 && held.part == 1);
 	for (unsigned i = 0; i < 5; i++)
-		CHECK(held.items[i]->value == i && held.items[i]->frames[FRAMES - 1] == i + 1 &&
+		CHECK(held.items[i]->alloc.bytes == i && held.items[i]->frames[FRAMES - 1] == i + 1 &&
 		      held.walked[i] == i % FRAMES);
 	held_free(&held, &bytes);
 	CHECK(bytes == 0 && held.count == 0 && !held.items && !held.walked);
@@ -105,7 +105,7 @@ static void test_thinned(void)
 			all = held.part * (double)held.count;
 			CHECK(!held.count || (all > count - 0.001 && all < count + 0.001));
 			for (size_t i = 1; i < held.count; i++)
-				is_in_order &= held.items[i]->value > held.items[i - 1]->value;
+				is_in_order &= held.items[i]->alloc.bytes > held.items[i - 1]->alloc.bytes;
 			CHECK(is_in_order);
 			held_free(&held, &bytes);
 			CHECK(bytes == 0);

@@ -45,8 +45,7 @@ void probe_batch(const void *records, uint64_t bytes, uint64_t number)
 	told.event = (struct sample_event){.type = EVENT_ALLOC_BATCH,
 					   .size = (uint32_t)(sizeof told.event + bytes),
 					   .time_ns = UINT64_MAX,
-					   .value = bytes,
-					   .block = (uint32_t)number};
+					   .batch = {.bytes = bytes, .number = (uint32_t)number}};
 	memcpy((uint8_t *)&told.event + sizeof told.event, records, bytes);
 	batches++;
 	if (ends_meanwhile)
@@ -66,7 +65,7 @@ static uint32_t read_batch(struct alloc_batch_sample *samples)
 	CHECK(alloc_batch_is_whole(&told.event, told.event.size));
 	while (count < STORED && alloc_batch_next(&told.event, &at, &samples[count]))
 		count++;
-	CHECK_NUMBER(at, told.event.value);
+	CHECK_NUMBER(at, told.event.batch.bytes);
 	return count;
 }
 
@@ -110,9 +109,9 @@ __attribute__((noinline)) static void check_stack(struct alloc_batch_sample *sam
 	CHECK(wait_in(2, 300, 4000));
 	batch_flush();
 	CHECK_NUMBER(read_batch(samples), 1);
-	CHECK_NUMBER(samples->sample.event.value, 4000);
-	CHECK_NUMBER(samples->sample.event.block, 300);
-	CHECK_NUMBER(samples->sample.event.cpu_ring_full, address_of(2));
+	CHECK_NUMBER(samples->sample.event.alloc.bytes, 4000);
+	CHECK_NUMBER(samples->sample.event.alloc.size, 300);
+	CHECK_NUMBER(samples->sample.event.alloc.key, address_of(2));
 	CHECK_NUMBER(samples->sample.event.frames[0], samples->copy.event.ip);
 	CHECK(samples->copy.event.sp < (uintptr_t)&code);
 	CHECK(word_at(&samples->copy.event, (const void *)&code) &&
@@ -142,9 +141,9 @@ static void test_ends(void)
 	batch_flush();
 	ends_meanwhile = 0;
 	CHECK_NUMBER(read_batch(samples), 3);
-	CHECK_NUMBER(samples[0].sample.event.cpu_ring_full, address_of(3));
-	CHECK_NUMBER(samples[1].sample.event.cpu_ring_full, ALLOC_KEY_ENDED);
-	CHECK_NUMBER(samples[2].sample.event.cpu_ring_full, address_of(5));
+	CHECK_NUMBER(samples[0].sample.event.alloc.key, address_of(3));
+	CHECK_NUMBER(samples[1].sample.event.alloc.key, ALLOC_KEY_ENDED);
+	CHECK_NUMBER(samples[2].sample.event.alloc.key, address_of(5));
 	CHECK_NUMBER(frees, before + 1);
 	CHECK_NUMBER(freed, address_of(5));
 	CHECK(sampled_blocks_remove(address_of(3), &tag) && !tag);
@@ -182,11 +181,11 @@ static void test_threads(void)
 	CHECK(added);
 	batch_flush();
 	CHECK_NUMBER(read_batch(samples), 1);
-	CHECK(told.event.block & ALLOC_BATCH_FOREIGN);
+	CHECK(told.event.batch.number & ALLOC_BATCH_FOREIGN);
 	CHECK_NUMBER(samples->sample.event.tid, 0);
 	CHECK(wait_in(7, 1, 1));
 	batch_flush();
-	CHECK(!(told.event.block & ALLOC_BATCH_FOREIGN));
+	CHECK(!(told.event.batch.number & ALLOC_BATCH_FOREIGN));
 }
 
 static void test_fork(void)
@@ -233,8 +232,8 @@ static void test_signals(void)
 	batch_flush();
 	while (alloc_batch_next(&told.event, &at, &one))
 		count++;
-	CHECK_NUMBER(at, told.event.value);
-	CHECK_NUMBER(count, told.event.block & ALLOC_BATCH_COUNT);
+	CHECK_NUMBER(at, told.event.batch.bytes);
+	CHECK_NUMBER(count, told.event.batch.number & ALLOC_BATCH_COUNT);
 }
 
 static void test_nobody_listens(void)

@@ -261,7 +261,7 @@ static struct sample_event *sample_of(size_t i)
 	sample->result = cases[i].result;
 	sample->kernel_count = cases[i].kernel_count;
 	sample->user_count = cases[i].user_count;
-	sample->value = 1000;
+	sample->tick.period_ns = 1000;
 	sample->generation = cases[i].generation;
 	for (unsigned k = 0; k < cases[i].kernel_count; k++)
 		frames[k] = 0x100 + k;

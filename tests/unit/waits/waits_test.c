@@ -63,9 +63,9 @@ static const struct sample_event *stack(uint16_t type, uint32_t tid, uint32_t bl
 
 	memset(room, 0, sizeof room);
 	sample->type = type;
-	sample->value = tid;
-	sample->block = block;
-	sample->time_ns = sample->cpu_ring_full = time_ns;
+	sample->wait.tid = tid;
+	sample->wait.block = block;
+	sample->time_ns = sample->wait.since_ns = time_ns;
 	sample->kernel_count = 1;
 	sample->user_count = 3;
 	sample->size = sizeof *sample + 32;
@@ -270,7 +270,7 @@ static void check_sweeps(void)
 
 		waits_swept(waits, 2 * SECOND, 2 * SECOND + 10);
 		sample = (struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, cases[i].since_ns);
-		sample->is_swept = cases[i].is_swept;
+		sample->wait.is_swept = cases[i].is_swept;
 		waits_expect(waits, sample);
 		waits_hold(waits, sample, 1);
 		waits_end(waits, &end);
@@ -289,7 +289,7 @@ static void check_replaced(void)
 
 	hold_one(waits, 7, 1, SECOND);
 	sample = (struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, SECOND);
-	sample->is_swept = 1;
+	sample->wait.is_swept = 1;
 	((uint64_t *)sample->frames)[3] = 0x99;
 	waits_expect(waits, sample);
 	waits_hold(waits, sample, 3);
@@ -321,7 +321,7 @@ static void check_replaced_late(void)
 			struct sample_event *sample =
 				(struct sample_event *)stack(EVENT_SAMPLE_SWITCH, 7, 1, SECOND);
 
-			sample->is_swept = cases[i].is_swept[k];
+			sample->wait.is_swept = cases[i].is_swept[k];
 			sample->size += k * 512;
 			((uint64_t *)sample->frames)[3] = k ? 0x99 : 0x77;
 			waits_expect(waits, sample);
