@@ -108,7 +108,8 @@ struct batch_sample { /* EVENT_ALLOC_BATCH, bpf/alloc_batch.h */
  * included; they never leave the host). User frames are run-time addresses; the leaf is the
  * instruction the thread is at, exactly: the interrupted one, or inside a system call the one that
  * made it. Every other one is a *return address*: who resolves it subtracts one, once. (A signal's
- * trampoline and what it interrupted are given as address + 1, so that this holds.) */
+ * trampoline and what it interrupted are given as address + 1, so that this holds.) The counts are
+ * of words: bpf/frames.h. */
 struct sample_event {
 	__u16 type; /* enum event_type */
 	__u16 flags;

@@ -229,18 +229,18 @@ static __always_inline void sample_user_stack(struct sample_scratch *s, __u32 ke
 static __always_inline int sample_send(struct sample_scratch *s)
 {
 	struct sample_event *event = &s->event;
-	__u64 frames = (__u64)event->kernel_count + event->user_count;
+	__u64 words = sample_event_words(event);
 	__u64 flags = BPF_RB_NO_WAKEUP;
 	__u64 size, context = 0;
 
 	/* Never true; it shows the verifier that the record ends inside the scratch. */
-	if (frames > STACK_FRAMES_ROOM)
+	if (words > STACK_FRAMES_ROOM)
 		return 1;
 	if (!(event->flags & SAMPLE_KERNEL_THREAD))
 		context = read_thread_context();
 	if (context > THREAD_CONTEXT_MAX / sizeof(__u64))
 		return 1;
-	size = sizeof(*event) + (frames + context) * sizeof(__u64);
+	size = sample_event_bytes(words + context);
 	event->size = size;
 	/* A copied stack waits for rows to be loaded: the sooner, the fewer follow it. */
 	if (event->flags & SAMPLE_HAS_COPY ||

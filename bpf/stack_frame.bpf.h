@@ -6,7 +6,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/events.h"
+#include "bpf/frames.h"
 #include "bpf/results.h"
 #include "bpf/unwind_rows.h"
 
@@ -77,7 +77,7 @@ static __always_inline int stack_walk_add(struct stack_walk *walk, __u64 *frames
 
 	if (walk->count >= walk->limit || at >= STACK_FRAMES_ROOM)
 		return stack_walk_end(walk, WALK_too_deep);
-	frames[at] = address + (is_exact && walk->count);
+	frames[at] = stack_frame_native(address + (is_exact && walk->count));
 	walk->count++;
 	return 0;
 }
@@ -88,7 +88,7 @@ static __always_inline void stack_walk_correct(struct stack_walk *walk, __u64 *f
 	__u64 at = (__u64)walk->first + walk->count - 1;
 
 	if (at < STACK_FRAMES_ROOM && !walk->is_interrupted)
-		frames[at] = walk->ip + 1;
+		frames[at] = stack_frame_native(walk->ip + 1);
 }
 
 /* Stores one caller and stands there. Of its registers the walk restores three. */

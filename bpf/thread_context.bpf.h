@@ -46,21 +46,22 @@ thread_context_place_of(const struct sample_event *event)
 		       : 0;
 }
 
-/* --- goroutines' labels --- */
-
-_Static_assert((int)CONTEXT_WORDS <= (int)STACK_WINDOW_WORDS, "the walk's window has the words");
-
-static __always_inline struct thread_context *labels_room(struct sample_scratch *s)
+/* Behind the frames. */
+static __always_inline struct thread_context *context_room(struct sample_scratch *s)
 {
-	__u32 at = (__u32)s->event.kernel_count + s->event.user_count;
+	__u32 at = sample_event_words(&s->event);
 
 	return at > STACK_FRAMES_ROOM ? 0 : (struct thread_context *)&s->frames[at];
 }
 
+/* --- goroutines' labels --- */
+
+_Static_assert((int)CONTEXT_WORDS <= (int)STACK_WINDOW_WORDS, "the walk's window has the words");
+
 __attribute__((noinline)) int add_label(unsigned int key_at, unsigned int value_at)
 {
 	struct sample_scratch *s = scratch_find();
-	struct thread_context *room = s ? labels_room(s) : 0;
+	struct thread_context *room = s ? context_room(s) : 0;
 
 	return room ? context_label_add(room, s->window.words, key_at, value_at) : 1;
 }
@@ -68,7 +69,7 @@ __attribute__((noinline)) int add_label(unsigned int key_at, unsigned int value_
 __attribute__((noinline)) int add_bucket(void)
 {
 	struct sample_scratch *s = scratch_find();
-	struct thread_context *room = s ? labels_room(s) : 0;
+	struct thread_context *room = s ? context_room(s) : 0;
 
 	return room ? context_add_bucket(room, s->window.words) : 0;
 }
@@ -83,7 +84,7 @@ __attribute__((noinline)) int read_goroutine_labels(void)
 	int is_missing;
 	__u32 bytes;
 
-	room = s ? labels_room(s) : 0;
+	room = s ? context_room(s) : 0;
 	place = s ? thread_context_place_of(&s->event) : 0;
 	if (!room || !place)
 		return 0;
@@ -106,21 +107,18 @@ int read_thread_context(void);
 __attribute__((noinline)) int read_thread_context(void)
 {
 	struct sample_scratch *s = scratch_find();
+	struct thread_context *room = s ? context_room(s) : 0;
 	struct thread_context_place *place;
 	int is_missing;
-	__u32 at, bytes;
+	__u32 bytes;
 
-	if (!s)
-		return 0;
-	at = (__u32)s->event.kernel_count + s->event.user_count;
-	place = thread_context_place_of(&s->event);
-	if (!place || at > STACK_FRAMES_ROOM)
+	place = room ? thread_context_place_of(&s->event) : 0;
+	if (!place)
 		return 0;
 	if (place->kind >= THREAD_CONTEXT_GO_LIST)
 		bytes = goroutine_labels_read(&is_missing);
 	else
-		bytes = context_read_record(place, context_thread_pointer(),
-					    (struct thread_context *)&s->frames[at], &is_missing);
+		bytes = context_read_record(place, context_thread_pointer(), room, &is_missing);
 	if (is_missing)
 		count(COUNT_contexts_unread);
 	if (!bytes)

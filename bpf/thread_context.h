@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-#include "bpf/events.h"
+#include "bpf/frames.h"
 
 enum {
 	THREAD_CONTEXT_HEADER = 28,
@@ -71,13 +71,6 @@ struct thread_context_place {
 };
 
 #if !defined(__bpf__)
-/* Bytes of the record and its frames, without what may follow them. */
-static inline __u32 sample_event_frames_end(const struct sample_event *sample)
-{
-	return (__u32)(sizeof(*sample) + ((__u64)sample->kernel_count + sample->user_count) *
-						 sizeof(sample->frames[0]));
-}
-
 /* NULL: none. *bytes: that there are of it, as sample->size has them. */
 static inline const struct thread_context *sample_event_context(const struct sample_event *sample,
 								__u32 *bytes)

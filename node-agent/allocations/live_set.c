@@ -135,7 +135,7 @@ static void owner_unuse(struct live_set *set, struct owner *owner)
 
 static size_t frame_bytes(const struct sample_event *sample)
 {
-	return sample_event_frames_end(sample) - sizeof *sample;
+	return sample_event_words(sample) * sizeof sample->frames[0];
 }
 
 static uint64_t stack_hash(const struct sample_event *sample)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bpf/alloc.h"
+#include "bpf/frames.h"
 #include "bpf/results.h"
 
 enum {
@@ -38,7 +39,6 @@ static void describe(const struct sample_event *batch, const struct alloc_record
 	*sample = *batch;
 	sample->type = EVENT_SAMPLE_ALLOC;
 	sample->flags = SAMPLE_HAS_COPY;
-	sample->size = sizeof *sample + sizeof(uint64_t);
 	sample->time_ns = time_within(record->time_ns, batch->time_ns);
 	sample->alloc = (struct alloc_sample){
 		.key = record->key,
@@ -46,14 +46,13 @@ static void describe(const struct sample_event *batch, const struct alloc_record
 		.size = record->bytes >> 32 ? 0 : (uint32_t)record->bytes,
 		.source = ALLOC_LIBRARY,
 	};
-	sample->kernel_count = 0;
-	sample->user_count = 1;
+	sample->kernel_count = sample->user_count = 0;
 	sample->result = WALK_not_loaded;
 	if (batch->batch.number & ALLOC_BATCH_FOREIGN) { /* nobody knows whose it is */
 		sample->tid = 0;
 		memcpy(sample->comm, batch->process_comm, sizeof sample->comm);
 	}
-	memcpy((uint8_t *)sample + sizeof *sample, &record->ip, sizeof record->ip);
+	sample_event_add_native(sample, record->ip);
 }
 
 /* False: not all are there. */

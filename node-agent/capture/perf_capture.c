@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "bpf/frames.h"
 #include "bpf/results.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -157,8 +158,7 @@ static bool memory_get(struct perf_capture *capture, const struct capture_option
 	capture->is_online = calloc(limit, sizeof *capture->is_online);
 	capture->cpus = calloc(limit, sizeof *capture->cpus);
 	capture->pids = calloc(options->pid_count + 1, sizeof *capture->pids);
-	capture->event = calloc(1, sizeof *capture->event + (KERNEL_FRAMES_MAX +
-							     1) * sizeof capture->event->frames[0]);
+	capture->event = calloc(1, sample_event_bytes(KERNEL_FRAMES_MAX + 1));
 	capture->copy = malloc(sizeof *capture->copy + PERF_RECORD_BYTES_MAX);
 	capture->account = tick_account_new(limit, capture->period_ns, err);
 	capture->tasks = perf_tasks_new(TASKS_MAX, "/proc", err);

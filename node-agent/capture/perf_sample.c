@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "bpf/frames.h"
 #include "bpf/results.h"
 #include "node-agent/kernel/perf_event.h"
 
@@ -246,8 +247,7 @@ void perf_sample_event(const struct perf_sample *sample, struct sample_event *ev
 	if (has_user) {
 		event->result = user_result(sample);
 		if (event->result != WALK_bad_address)
-			event->frames[event->kernel_count + event->user_count++] =
-				sample->user_ip - sample->entry_bytes;
+			sample_event_add_native(event, sample->user_ip - sample->entry_bytes);
 	} else if (sample->is_in_kernel) {
 		event->flags |= SAMPLE_KERNEL_THREAD;
 	} else {
@@ -257,6 +257,5 @@ void perf_sample_event(const struct perf_sample *sample, struct sample_event *ev
 		event->flags |= SAMPLE_HAS_COPY;
 		copy_fill(sample, copy);
 	}
-	event->size = (uint32_t)(sizeof *event + ((size_t)event->kernel_count + event->user_count) *
-							 sizeof event->frames[0]);
+	event->size = sample_event_frames_end(event);
 }

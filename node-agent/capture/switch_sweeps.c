@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/frames.h"
 #include "bpf/results.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -141,7 +142,6 @@ void switch_sweep_describe(const struct switch_sweep_record *record, uint64_t ip
 			   struct sample_event *sample, struct stack_copy_event *copy,
 			   uint32_t bytes)
 {
-	uint64_t *frames = (uint64_t *)sample->frames;
 	uint32_t kernel_count = record->kernel_count < SWITCH_KERNEL_FRAMES_MAX
 					? record->kernel_count
 					: SWITCH_KERNEL_FRAMES_MAX;
@@ -160,14 +160,12 @@ void switch_sweep_describe(const struct switch_sweep_record *record, uint64_t ip
 			 .state = record->state,
 			 .is_swept = 1},
 		.kernel_count = (uint16_t)kernel_count,
-		.user_count = 1,
 		.result = record->is_32bit ? WALK_compat_32bit : WALK_not_loaded,
 	};
 	memcpy(sample->comm, record->comm, COMM_LENGTH);
 	memcpy(sample->process_comm, record->process_comm, COMM_LENGTH);
-	memcpy(frames, record->kernel_frames, kernel_count * sizeof *frames);
-	frames[kernel_count] = ip;
-	sample->size = (uint32_t)(sizeof *sample + (kernel_count + 1) * sizeof *frames);
+	memcpy(sample->frames, record->kernel_frames, kernel_count * sizeof sample->frames[0]);
+	sample_event_add_native(sample, ip);
 	*copy = (struct stack_copy_event){
 		.type = EVENT_STACK_COPY,
 		.is_interrupted = 1,

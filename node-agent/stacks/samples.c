@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bpf/alloc.h"
+#include "bpf/frames.h"
 #include "node-agent/report/modules.h"
 #include "node-agent/stacks/stack_print.h"
 
@@ -106,8 +107,8 @@ static size_t add_frames(struct samples *samples, size_t depth, size_t count,
 static size_t add_kernel(struct samples *samples, const struct sample_event *sample, size_t skip,
 			 size_t count)
 {
-	process_table_locate_kernel(samples->from.table, (const uint64_t *)sample->frames + skip,
-				    count, !skip, samples->located);
+	process_table_locate_kernel(samples->from.table, sample_kernel_frames(sample) + skip, count,
+				    !skip, samples->located);
 	return add_frames(samples, 0, count, PROFILE_FRAME_KERNEL);
 }
 
@@ -120,7 +121,7 @@ static bool is_scheduler(const struct samples *samples, uint64_t address)
  * that wakes. */
 static size_t waking_frames(const struct samples *samples, const struct sample_event *sample)
 {
-	const uint64_t *frames = (const uint64_t *)sample->frames;
+	const uint64_t *frames = sample_kernel_frames(sample);
 	const struct kernel_scheduler *scheduler = &samples->scheduler;
 
 	for (size_t at = 0; at < sample->kernel_count; at++)
@@ -133,7 +134,7 @@ static size_t waking_frames(const struct samples *samples, const struct sample_e
  * begins with the function that waits, as /proc/PID/wchan has it. */
 static size_t scheduler_frames(const struct samples *samples, const struct sample_event *sample)
 {
-	const uint64_t *frames = (const uint64_t *)sample->frames;
+	const uint64_t *frames = sample_kernel_frames(sample);
 	size_t count = sample->kernel_count, at = 0;
 
 	while (at < count && !is_scheduler(samples, frames[at]))
@@ -215,7 +216,7 @@ static size_t locate_user(struct samples *samples, const struct sample_event *sa
 			  enum walk_result *result)
 {
 	const struct process_key key = process_key_of(sample);
-	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
+	const uint64_t *user = sample_user_frames(sample);
 	size_t in_code = 0, outdated;
 
 	if (sample->user_count)
@@ -439,7 +440,7 @@ static const char *interrupt_of(const struct samples *samples, const struct samp
 
 	*own = sample->kernel_count;
 	if (samples->waits)
-		waker = kernel_waits_waker(samples->waits, (const uint64_t *)sample->frames,
+		waker = kernel_waits_waker(samples->waits, sample_kernel_frames(sample),
 					   sample->kernel_count, own);
 	if (waker == WAKER_THREAD && !sample->tid)
 		waker = WAKER_INTERRUPT; /* an idle CPU wakes nobody by itself */
@@ -468,7 +469,7 @@ static void judge_wait(const struct samples *samples, const struct sample_event 
 	worth->skipped = scheduler_frames(samples, sample);
 	if (samples->waits &&
 	    (held->type == SAMPLE_TYPE_off_cpu || held->type == SAMPLE_TYPE_still_blocked))
-		worth->wait = kernel_waits_class(samples->waits, (const uint64_t *)sample->frames,
+		worth->wait = kernel_waits_class(samples->waits, sample_kernel_frames(sample),
 						 sample->kernel_count);
 	if (!held->other)
 		return;

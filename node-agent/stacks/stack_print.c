@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "bpf/frames.h"
 #include "common/clock.h"
 #include "node-agent/stacks/samples.h"
 
@@ -29,7 +30,8 @@ static uint64_t late_us(const struct sample_event *sample)
 void stack_print(FILE *to, const struct sample_event *sample, enum walk_result result,
 		 bool from_copy, const struct located_frame *frames, size_t count)
 {
-	const uint64_t *user = (const uint64_t *)sample->frames + sample->kernel_count;
+	const uint64_t *user = sample_user_frames(sample);
+	uint32_t at = 0;
 
 	fprintf(to,
 		"sample %" PRIu64 " pid %u tid %u cpu %u result %s guessed %d from %s frames %zu "
@@ -37,8 +39,10 @@ void stack_print(FILE *to, const struct sample_event *sample, enum walk_result r
 		(uint64_t)sample->time_ns, sample->tgid, sample->tid, sample->cpu,
 		walk_result_name(result), !!(sample->flags & SAMPLE_FRAME_GUESSED),
 		from_copy ? "copy" : "bpf", count, late_us(sample));
-	for (size_t i = 0; i < count; i++)
-		print_frame(to, user[i], &frames[i], i > 0);
+	for (size_t i = 0; i < count; i++) {
+		print_frame(to, stack_frame_address(user[at]), &frames[i], i > 0);
+		at = stack_frame_next(user, sample->user_count, at);
+	}
 	fputc('\n', to);
 	fflush(to);
 }

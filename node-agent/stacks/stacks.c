@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/frames.h"
 #include "bpf/thread_context.h"
 #include "common/clock.h"
 #include "node-agent/stacks/live_code.h"
@@ -109,11 +110,12 @@ static void want_page(struct stacks *stacks, const struct sample_event *sample)
 {
 	const struct process_key key = process_key_of(sample);
 	struct located_frame frame;
+	const uint64_t *user = sample_user_frames(sample);
 	uint64_t last;
 
 	if (!sample->user_count)
 		return;
-	last = sample->frames[sample->kernel_count + sample->user_count - 1];
+	last = stack_frame_address(user[stack_frame_last(user, sample->user_count)]);
 	process_table_locate(stacks->from.table, &key, sample->time_ns, &last, 1,
 			     sample->user_count == 1, &frame);
 	if (frame.place == PLACE_FILE && !frame.executable->is_raw)
@@ -214,11 +216,10 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		   struct unwind_page_key *page)
 {
 	struct looking looking = {stacks, process_key_of(sample), sample->time_ns,
-				  sample->frames[sample->kernel_count], generation};
+				  stack_frame_address(*sample_user_frames(sample)), generation};
 	struct sample_event *whole = &stacks->whole.event;
 	struct stack_finish input = {
 		.copy = copy,
-		.frames = (uint64_t *)whole->frames + sample->kernel_count,
 		.count = sample->user_count,
 		.limit = stacks->from.max_frames,
 		.locate = locate,
@@ -229,6 +230,7 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 	struct stack_finished finished;
 
 	memcpy(whole, sample, sample->size);
+	input.frames = (uint64_t *)sample_user_frames(whole);
 	finished = stack_finish(&input, code_pages_rows(stacks->from.pages));
 	if (finished.is_waiting) {
 		*page = (struct unwind_page_key){finished.executable, finished.page};

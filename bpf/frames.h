@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* A stack as samples have it: words, leaf first, the kernel's part and then the program's. Whoever
+ * looks into one, or makes one, does it by what stands here.
+ *
+ * The kernel's frames are addresses. A frame of the program begins with a word whose top byte is
+ * its kind; a native one's other bytes are the address, and it has no more words. */
+#ifndef BPF_FRAMES_H
+#define BPF_FRAMES_H
+
+#include "bpf/events.h"
+
+enum stack_frame_kind {
+	STACK_FRAME_NATIVE, /* the only one there is */
+};
+
+enum { STACK_FRAME_KIND_SHIFT = 56 }; /* x86-64's user addresses have 56 bits, arm64's fewer */
+
+static inline __u8 stack_frame_kind(__u64 word)
+{
+	return word >> STACK_FRAME_KIND_SHIFT;
+}
+
+static inline __u64 stack_frame_address(__u64 word)
+{
+	return word & ((1ULL << STACK_FRAME_KIND_SHIFT) - 1);
+}
+
+/* The word of a native frame. What has more bits is no user address, whoever says it. */
+static inline __u64 stack_frame_native(__u64 address)
+{
+	return stack_frame_address(address) | (__u64)STACK_FRAME_NATIVE << STACK_FRAME_KIND_SHIFT;
+}
+
+/* Of both parts. */
+static inline __u32 sample_event_words(const struct sample_event *sample)
+{
+	return (__u32)sample->kernel_count + sample->user_count;
+}
+
+/* Bytes of a record with so many words. */
+static inline __u64 sample_event_bytes(__u64 words)
+{
+	return sizeof(struct sample_event) + words * sizeof(__u64);
+}
+
+/* Bytes of the record and its frames, without what may follow them. */
+static inline __u32 sample_event_frames_end(const struct sample_event *sample)
+{
+	return (__u32)sample_event_bytes(sample_event_words(sample));
+}
+
+#if !defined(__bpf__)
+#include <stdint.h>
+
+static inline const uint64_t *sample_kernel_frames(const struct sample_event *sample)
+{
+	return (const uint64_t *)sample->frames;
+}
+
+static inline const uint64_t *sample_user_frames(const struct sample_event *sample)
+{
+	return sample_kernel_frames(sample) + sample->kernel_count;
+}
+
+/* Where among count words the frame after the one at `at` begins; count: there is none. */
+static inline uint32_t stack_frame_next(const uint64_t *frames, uint32_t count, uint32_t at)
+{
+	const uint32_t words = stack_frame_kind(frames[at]) == STACK_FRAME_NATIVE ? 1 : 2;
+
+	return count - at > words ? at + words : count;
+}
+
+/* Where the outermost of count words' frames begins. count: 1 and more. */
+static inline uint32_t stack_frame_last(const uint64_t *frames, uint32_t count)
+{
+	uint32_t last = 0;
+
+	for (uint32_t at = 0; at < count; at = stack_frame_next(frames, count, at))
+		last = at;
+	return last;
+}
+
+/* The record has room for it. */
+static inline void sample_event_add_native(struct sample_event *sample, uint64_t address)
+{
+	((uint64_t *)sample->frames)[sample_event_words(sample)] = stack_frame_native(address);
+	sample->user_count++;
+	sample->size = sample_event_frames_end(sample);
+}
+#endif
+
+#endif
