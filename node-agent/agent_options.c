@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node-agent/ship/url.h"
+#include "node-agent/network/url.h"
 #include "node-agent/stacks/sample_types.h"
 #include "node-agent/status/agent_facts.h"
 

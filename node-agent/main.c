@@ -20,7 +20,7 @@
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/own_process.h"
 #include "node-agent/processes/process_table.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 #include "node-agent/status/agent_facts.h"
 #include "node-agent/file_parser/file_parser.h"
 

@@ -17,10 +17,11 @@ node-agent/stacks/          bpf/*.h common/ node-agent/kernel/ node-agent/aggreg
 node-agent/unwind/          bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/row_builder.h
 node-agent/waits/           bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/stacks/samples.h
 node-agent/contexts/        bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/processes/ node-agent/stacks/code_pages.h
-node-agent/allocations/     bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/processes/memory_map.h node-agent/processes/process_files.h node-agent/processes/process_key.h node-agent/processes/processes.h node-agent/ship/ship.h node-agent/ship/back_off.h node-agent/stacks/ node-agent/file_parser/memory_places.h node-agent/file_parser/malloc_names.h
+node-agent/allocations/     bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/processes/memory_map.h node-agent/processes/process_files.h node-agent/processes/process_key.h node-agent/processes/processes.h node-agent/ship/ship.h node-agent/network/back_off.h node-agent/stacks/ node-agent/file_parser/memory_places.h node-agent/file_parser/malloc_names.h
+node-agent/ship/            bpf/*.h common/ node-agent/kernel/ node-agent/network/network.h node-agent/network/network_client.h node-agent/network/http_answer.h node-agent/network/back_off.h
 node-agent/report/          bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/allocations/ node-agent/capture/capture.h node-agent/contexts/requests.h node-agent/processes/ node-agent/ship/ship.h node-agent/stacks/ node-agent/status/ node-agent/waits/ node-agent/agent_options.h node-agent/own_process.h
 node-agent/*/               bpf/*.h common/ node-agent/kernel/
-node-agent/                 bpf/*.h common/ node-agent/aggregate/ node-agent/allocations/ node-agent/capture/ node-agent/contexts/ node-agent/kernel/ node-agent/processes/ node-agent/report/ node-agent/ship/ node-agent/stacks/ node-agent/status/ node-agent/file_parser/file_parser.h node-agent/waits/ node-agent/agent.h node-agent/agent_options.h node-agent/own_process.h
+node-agent/                 bpf/*.h common/ node-agent/aggregate/ node-agent/allocations/ node-agent/capture/ node-agent/contexts/ node-agent/kernel/ node-agent/network/network.h node-agent/network/url.h node-agent/processes/ node-agent/report/ node-agent/ship/ node-agent/stacks/ node-agent/status/ node-agent/file_parser/file_parser.h node-agent/waits/ node-agent/agent.h node-agent/agent_options.h node-agent/own_process.h
 symbol-server/main.c        common/ symbol-server/
 symbol-server/api/          common/ schema/wire/ symbol-server/embedded.h symbol-server/flamegraph/ symbol-server/formats/ symbol-server/http/ symbol-server/ingest/ symbol-server/naming/ symbol-server/query/ symbol-server/store/*.h symbol-server/symbolize/*.h symbol-server/symbolize/sources/symbol_sources.h symbol-server/symbolize/sources/symbol_directories.h
 symbol-server/naming/       common/ symbol-server/flamegraph/ symbol-server/query/ symbol-server/store/sample_batch.h symbol-server/store/samples_query.h symbol-server/store/sample_context.h symbol-server/symbolize/symbolizer.h symbol-server/symbolize/symbol_table.h
@@ -56,7 +57,7 @@ libiberty/ demangle.h ansidecl.h           symbol-server/naming/demangle
 re2/                                       symbol-server/query/pattern
 seccomp.h seccomp-syscalls.h                                common/sandbox
 nettle/                                    common/file_hash
-openssl/                                   node-agent/ship/tls
+openssl/                                   node-agent/network/tls
 '
 
 # bpf/ goes in one direction: a header may include those that stand before it, records (read by both sides),
@@ -271,6 +272,8 @@ self_test() {
 	expect_found common/planted.c '#include "node-agent/ship/ship.h"'
 	expect_found bpf/planted.bpf.c '#include "common/error.h"'
 	expect_found node-agent/ship/planted.c '#include "node-agent/capture/capture.h"'
+	expect_found node-agent/ship/planted.c '#include "node-agent/network/tls.h"'
+	expect_found node-agent/network/planted.c '#include "node-agent/ship/spool.h"'
 	expect_found node-agent/ship/planted.c '#include "symbol-server/http/http_server.h"'
 	expect_found node-agent/capture/planted.c '#include "bpf/sample_cpu.skel.h"'
 	expect_found node-agent/processes/planted.c '#  include <bpf/libbpf.h>'
@@ -284,7 +287,7 @@ self_test() {
 	expect_found symbol-server/http/planted.c '#include "http_server.h"'
 	expect_found symbol-server/ingest/planted.c '#include "schema/wire/profiles.pb-c.h"'
 	expect_free node-agent/main.c '#include "node-agent/capture/capture.h"'
-	expect_free node-agent/ship/tls_planted.c '#include <openssl/ssl.h>'
+	expect_free node-agent/network/tls_planted.c '#include <openssl/ssl.h>'
 	expect_found node-agent/ship/planted.c '#include <openssl/ssl.h>'
 	expect_free node-agent/ship/planted.c '#include "node-agent/ship/ship.h"'
 	expect_free node-agent/kernel/planted.c '#include "bpf/sample_cpu.skel.h"'

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "node-agent/ship/back_off.h"
+#include "node-agent/network/back_off.h"
 #include "node-agent/file_parser/malloc_names.h"
 
 enum {

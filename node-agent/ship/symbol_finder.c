@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/log.h"
-#include "node-agent/ship/network_client.h"
+#include "node-agent/network/network_client.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/verdict.h"
-#include "node-agent/ship/wait.h"
 
 enum {
 	PATH_BYTES_MAX = 4096,

@@ -10,7 +10,7 @@
 
 #include "common/build_id.h"
 #include "common/error.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 #include "node-agent/ship/symbol_list.h"
 
 enum symbol_outcome {

@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/log.h"
-#include "node-agent/ship/wait.h"
 
 enum { STACK_BYTES = 512 << 10 };
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "node-agent/ship/back_off.h"
+#include "node-agent/network/back_off.h"
+#include "node-agent/network/network_client.h"
 #include "node-agent/ship/announced_modules.h"
-#include "node-agent/ship/network_client.h"
 #include "node-agent/ship/thread.h"
 #include "node-agent/ship/upload_file.h"
 #include "node-agent/ship/verdict.h"

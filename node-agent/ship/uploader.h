@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 #include "node-agent/ship/ship.h"
 
 struct uploader;

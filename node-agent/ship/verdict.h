@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "node-agent/ship/http_answer.h"
+#include "node-agent/network/http_answer.h"
 
 enum verdict {
 	VERDICT_ARRIVED, /* 2xx */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "node-agent/ship/http_answer.h"
+#include "node-agent/network/http_answer.h"
 #include "node-agent/ship/verdict.h"
 
 static bool feed(struct http_answer *answer, const uint8_t *bytes, size_t length, size_t piece)

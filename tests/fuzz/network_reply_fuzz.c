@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process of the network that a server has taken over may reply: what passes the check can
  * be used. The first two bytes are the length of the request's body. */
-#include "node-agent/ship/network_messages.h"
+#include "node-agent/network/network_messages.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
 

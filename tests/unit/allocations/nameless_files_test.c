@@ -3,8 +3,8 @@
  * says. */
 #include "node-agent/allocations/nameless_files.h"
 
-#include "node-agent/ship/network.h"
-#include "node-agent/ship/wait.h"
+#include "common/clock.h"
+#include "node-agent/network/network.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
 

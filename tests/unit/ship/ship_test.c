@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "common/clock.h"
 #include "common/gzip.h"
 #include "common/otlp.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 #include "node-agent/ship/ship.h"
-#include "node-agent/ship/wait.h"
 #include "schema/wire/profiles.pb-c.h"
 #include "tests/unit/ship/scripted_server.h"
 

@@ -2,7 +2,7 @@
 /* Questions for functions, to a server that answers well, late, wrongly, or not at all. */
 #include "node-agent/ship/symbol_finder.h"
 
-#include "node-agent/ship/wait.h"
+#include "common/clock.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/http_client.h"
+#include "node-agent/network/http_client.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "node-agent/ship/connection.h"
+#include "node-agent/network/connection.h"
 
 enum { HEAD_ROOM = 8 << 10 };
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests through the process of the network: what it is, what comes of them when it is killed,
  * stopped, or taken over by somebody who answers nonsense. */
-#include "node-agent/ship/network_client.h"
+#include "node-agent/network/network_client.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/kernel/own_child.h"
-#include "node-agent/ship/network_messages.h"
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/network_messages.h"
 #include "tests/check.h"
 #include "tests/unit/ship/scripted_server.h"
 
@@ -48,9 +48,12 @@ static bool answer(struct scripted_server *s, int fd, const struct seen_request 
 	return true;
 }
 
+static char token_file[] = "/tmp/farflame-token-XXXXXX";
+
 static struct network *start(void)
 {
-	const struct network_options options = {.server_url = server.url, .timeout_ms = 10000};
+	const struct network_options options = {
+		.server_url = server.url, .token_file = token_file, .timeout_ms = 10000};
 	struct error err = {0};
 	struct network *network = network_start(&options, &err);
 
@@ -132,6 +135,7 @@ static void check_answers(struct network_client *client)
 	CHECK(answer.body.length == 4 && !memcmp(answer.body.bytes, "fine", 4));
 	http_answer_release(&answer);
 	CHECK_TEXT((char *)server.seen[0].body, "one two");
+	CHECK(strstr(server.seen[0].head, "\r\nAuthorization: Bearer secret\r\n"));
 	CHECK(ask(client, "/busy", &answer, SOON_MS, &err));
 	CHECK_NUMBER(answer.status, 429);
 	CHECK_NUMBER(answer.retry_after_s, 7);
@@ -330,6 +334,7 @@ int main(int argc, char **argv)
 	struct network *network;
 	struct network_client *client;
 	struct error err = {0};
+	int token;
 
 	fake = getenv("FAKE_NETWORK") ? atoi(getenv("FAKE_NETWORK")) : 0;
 	if (fake && !strcmp(argv[0], NETWORK_NAME))
@@ -339,6 +344,8 @@ int main(int argc, char **argv)
 	log_set_level(LOG_ERROR);
 	server = (struct scripted_server){.answer = answer};
 	server_start(&server, 0);
+	token = mkstemp(token_file);
+	CHECK(write(token, "secret\n", 7) == 7);
 	network = start();
 	client = network_client_new(network, &err);
 	check_answers(client);
@@ -351,6 +358,7 @@ int main(int argc, char **argv)
 	CHECK_NUMBER(child(), 0);
 	check_taken_over();
 	check_bad_options();
+	unlink(token_file);
 	server_stop(&server);
 	return checks_done();
 }

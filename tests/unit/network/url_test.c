@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include "node-agent/ship/url.h"
+#include "node-agent/network/url.h"
 
 static const struct {
 	const char *text, *host, *port, *authority, *prefix;

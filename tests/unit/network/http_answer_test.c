@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "node-agent/ship/http_answer.h"
+#include "node-agent/network/http_answer.h"
 
 /* Feeds the text in pieces of one size; *whole: the answer was done, or its end was. */
 static bool feed(struct http_answer *answer, const char *text, size_t length, size_t piece,

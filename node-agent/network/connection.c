@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/connection.h"
+#include "node-agent/network/connection.h"
 
 #include <errno.h>
 #include <netdb.h>

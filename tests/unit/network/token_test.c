@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "node-agent/ship/token.h"
+#include "node-agent/network/token.h"
 
 static char path[] = "/tmp/farflame_token_XXXXXX";
 

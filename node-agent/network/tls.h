@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS on a connected socket: certificates verified, host name checked. Door to OpenSSL, which is
  * initialised by the first tls_context_new() and never for plain http. */
-#ifndef NODE_AGENT_SHIP_TLS_H
-#define NODE_AGENT_SHIP_TLS_H
+#ifndef NODE_AGENT_NETWORK_TLS_H
+#define NODE_AGENT_NETWORK_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/wait.h"
 
 struct tls_context;
 struct tls;

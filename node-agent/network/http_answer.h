@@ -2,8 +2,8 @@
 /* The answer to one HTTP/1.1 request, read piece by piece (RFC 9112: status line, header fields,
  * body by Content-Length, chunks or until the end). Pure: bytes in, answer out; every length
  * bounded. */
-#ifndef NODE_AGENT_SHIP_HTTP_ANSWER_H
-#define NODE_AGENT_SHIP_HTTP_ANSWER_H
+#ifndef NODE_AGENT_NETWORK_HTTP_ANSWER_H
+#define NODE_AGENT_NETWORK_HTTP_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>

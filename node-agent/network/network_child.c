@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child of network.h: a thread for each client, which has nothing but its socket. */
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 #include "common/sandbox.h"
 #include "node-agent/kernel/own_child.h"
-#include "node-agent/ship/network_messages.h"
+#include "node-agent/network/network_messages.h"
 
 enum {
 	MEMORY_BYTES_MAX = 192 << 20, /* of addresses; the resolver's modules take many */

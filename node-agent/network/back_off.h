@@ -2,8 +2,8 @@
 /* How long to wait before the next try: 0.5 s doubling to 30 s, each a random part shorter so that
  * a fleet does not come back in one instant; a server's Retry-After is obeyed up to five minutes.
  */
-#ifndef NODE_AGENT_SHIP_BACK_OFF_H
-#define NODE_AGENT_SHIP_BACK_OFF_H
+#ifndef NODE_AGENT_NETWORK_BACK_OFF_H
+#define NODE_AGENT_NETWORK_BACK_OFF_H
 
 #include <stdint.h>
 

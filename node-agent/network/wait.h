@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a socket without getting lost: a limit per step, one for the whole, and a descriptor
  * that ends every wait at once. */
-#ifndef NODE_AGENT_SHIP_WAIT_H
-#define NODE_AGENT_SHIP_WAIT_H
+#ifndef NODE_AGENT_NETWORK_WAIT_H
+#define NODE_AGENT_NETWORK_WAIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/network.h"
+#include "node-agent/network/network.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 
 #include "common/log.h"
 #include "node-agent/kernel/own_child.h"
-#include "node-agent/ship/back_off.h"
-#include "node-agent/ship/network_messages.h"
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/back_off.h"
+#include "node-agent/network/network_messages.h"
+#include "node-agent/network/wait.h"
 
 enum {
 	START_MS = 30 * 1000,  /* to read certificates, where CPUs are short */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/network_messages.h"
+#include "node-agent/network/network_messages.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include "node-agent/ship/back_off.h"
+#include "node-agent/network/back_off.h"
 
 /* Slow at first, faster while answers are quick, slower while they are not, within bounds. */
 static void check_pace(void)

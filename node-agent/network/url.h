@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's address as people write it: http://host[:port][/prefix], https:// the same. */
-#ifndef NODE_AGENT_SHIP_URL_H
-#define NODE_AGENT_SHIP_URL_H
+#ifndef NODE_AGENT_NETWORK_URL_H
+#define NODE_AGENT_NETWORK_URL_H
 
 #include <stdbool.h>
 

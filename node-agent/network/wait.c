@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/wait.h"
 
 #include <errno.h>
 #include <poll.h>

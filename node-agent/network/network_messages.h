@@ -8,8 +8,8 @@
  * own. There: a request, then replies: WANT, answered by bytes of the body, as often as it likes,
  * and one FAILED or ANSWER, the latter followed by its body in pieces. What the agent says unasked,
  * or that it hangs up, ends what the child does. */
-#ifndef NODE_AGENT_SHIP_NETWORK_MESSAGES_H
-#define NODE_AGENT_SHIP_NETWORK_MESSAGES_H
+#ifndef NODE_AGENT_NETWORK_NETWORK_MESSAGES_H
+#define NODE_AGENT_NETWORK_NETWORK_MESSAGES_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "node-agent/ship/http_answer.h"
-#include "node-agent/ship/http_client.h"
-#include "node-agent/ship/token.h"
-#include "node-agent/ship/url.h"
+#include "node-agent/network/http_answer.h"
+#include "node-agent/network/http_client.h"
+#include "node-agent/network/token.h"
+#include "node-agent/network/url.h"
 
 #define NETWORK_NAME "farflame-network" /* argv[0] of the child; also what ps shows */
 

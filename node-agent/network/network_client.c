@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/network_client.h"
+#include "node-agent/network/network_client.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "node-agent/ship/network_messages.h"
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/network_messages.h"
+#include "node-agent/network/wait.h"
 
 enum {
 	GRACE_MS = 2000, /* for the child to say by itself that a request's time is over */

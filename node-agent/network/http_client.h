@@ -2,8 +2,8 @@
 /* A small HTTP/1.1 client for one server: one request at a time, the connection kept between them,
  * bounded in bytes and in time. Proxies and redirects are not followed. Runs in the process of the
  * network (network.h). */
-#ifndef NODE_AGENT_SHIP_HTTP_CLIENT_H
-#define NODE_AGENT_SHIP_HTTP_CLIENT_H
+#ifndef NODE_AGENT_NETWORK_HTTP_CLIENT_H
+#define NODE_AGENT_NETWORK_HTTP_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 
 #include "common/buffer.h"
 #include "common/error.h"
-#include "node-agent/ship/http_answer.h"
-#include "node-agent/ship/tls.h"
-#include "node-agent/ship/url.h"
+#include "node-agent/network/http_answer.h"
+#include "node-agent/network/tls.h"
+#include "node-agent/network/url.h"
 
 struct http_client_options {
 	const struct url *url;   /* borrowed for the client's life */

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "node-agent/ship/http_client.h"
+#include "node-agent/network/http_client.h"
 #include "tests/unit/ship/scripted_server.h"
 
 static char directory[] = "/tmp/farflame_tls_XXXXXX";

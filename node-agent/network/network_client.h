@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the server, made by the process of the network: what the agent gives it, and what it
  * believes of what comes back. */
-#ifndef NODE_AGENT_SHIP_NETWORK_CLIENT_H
-#define NODE_AGENT_SHIP_NETWORK_CLIENT_H
+#ifndef NODE_AGENT_NETWORK_NETWORK_CLIENT_H
+#define NODE_AGENT_NETWORK_NETWORK_CLIENT_H
 
-#include "node-agent/ship/http_answer.h"
-#include "node-agent/ship/http_client.h"
-#include "node-agent/ship/network.h"
+#include "node-agent/network/http_answer.h"
+#include "node-agent/network/http_client.h"
+#include "node-agent/network/network.h"
 
 /* One request at a time; of any thread, which may be one without rights. */
 struct network_client;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/token.h"
+#include "node-agent/network/token.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/http_answer.h"
+#include "node-agent/network/http_answer.h"
 
 #include <ctype.h>
 #include <stdio.h>

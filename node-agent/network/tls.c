@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/tls.h"
+#include "node-agent/network/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/url.h"
+#include "node-agent/network/url.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node-agent/ship/back_off.h"
+#include "node-agent/network/back_off.h"
 
 #include <sys/random.h>
 

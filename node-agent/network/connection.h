@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A byte stream to the server: TCP, with TLS on it when the address says https. */
-#ifndef NODE_AGENT_SHIP_CONNECTION_H
-#define NODE_AGENT_SHIP_CONNECTION_H
+#ifndef NODE_AGENT_NETWORK_CONNECTION_H
+#define NODE_AGENT_NETWORK_CONNECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "common/error.h"
-#include "node-agent/ship/tls.h"
-#include "node-agent/ship/url.h"
-#include "node-agent/ship/wait.h"
+#include "node-agent/network/tls.h"
+#include "node-agent/network/url.h"
+#include "node-agent/network/wait.h"
 
 struct connection;
 

@@ -9,8 +9,8 @@
  * bytes. What comes back are an answer's status, some fields and at most HTTP_BODY_MAX bytes of its
  * body, which threads without rights read (thread.h). Requests of several clients run beside each
  * other, each with a connection of its own that is kept. */
-#ifndef NODE_AGENT_SHIP_NETWORK_H
-#define NODE_AGENT_SHIP_NETWORK_H
+#ifndef NODE_AGENT_NETWORK_NETWORK_H
+#define NODE_AGENT_NETWORK_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The secret of --token-file, read again when the file changes, so that it can be rotated. */
-#ifndef NODE_AGENT_SHIP_TOKEN_H
-#define NODE_AGENT_SHIP_TOKEN_H
+#ifndef NODE_AGENT_NETWORK_TOKEN_H
+#define NODE_AGENT_NETWORK_TOKEN_H
 
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/check.h"
 
-#include "node-agent/ship/http_client.h"
+#include "node-agent/network/http_client.h"
 #include "tests/unit/ship/scripted_server.h"
 
 static struct scripted_server server;
