@@ -235,6 +235,54 @@ static void test_listing(struct arena *arena)
 	remove_directory(directory);
 }
 
+enum { WEEK = 7, THREADS = 10000, MINUTES = 16 };
+
+/* Room is taken once, not for each day and type: a week of threads, of whatever type, takes what a
+ * day of them takes. The last type, in so many rows that room is looked at. */
+static void test_week(struct arena *arena)
+{
+	const char *directory = make_directory();
+	struct samples_store_options options = {.directory = directory};
+	struct samples_store *store = samples_open(&options, NULL);
+	struct samples_query query = question();
+	struct value_count *values;
+	struct error err = {0};
+	size_t count = 0;
+	char name[16];
+
+	for (unsigned day = 0; day < WEEK; day++) {
+		struct batch_maker maker;
+		uint32_t stack, series;
+
+		batch_start(&maker);
+		stack = batch_stack(&maker, 1, 2);
+		series = batch_series(&maker, "h", "p");
+		for (unsigned i = 0; i < THREADS; i++) {
+			if (i % (THREADS / MINUTES) == 0)
+				batch_profile(&maker, series,
+					      noon + day * 86400000ll +
+						      i / (THREADS / MINUTES) * 60000ll,
+					      day + 1, i)
+					->type = "rdma";
+			snprintf(name, sizeof name, "t%u", i);
+			batch_sample(&maker, stack, arena_text(&maker.arena, name, strlen(name)), 1,
+				     1);
+		}
+		CHECK(add_and_wait(store, &maker, NULL, NULL));
+		arena_release(&maker.arena);
+	}
+	CHECK(samples_fold(store, NULL));
+	query.type = NULL;
+	query.labels = NULL;
+	query.until_ms = noon + WEEK * 86400000ll;
+	query.limits.bytes = 4 << 20; /* a number of 8 bytes for each is 6.7 MB */
+	if (!CHECK(samples_label_values(store, &query, "thread", arena, &values, &count, &err)))
+		printf("# %s\n", err.message);
+	CHECK_NUMBER(count, THREADS);
+	samples_close(store);
+	remove_directory(directory);
+}
+
 int main(void)
 {
 	const char *directory = make_directory();
@@ -253,6 +301,7 @@ int main(void)
 		CHECK(samples_fold(store, NULL));
 	}
 	test_listing(&arena);
+	test_week(&arena);
 	samples_close(store);
 	arena_release(&arena);
 	remove_directory(directory);
