@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/clock.h"
 #include "common/hash_table.h"
 #include "symbol-server/api/answer.h"
@@ -388,15 +389,8 @@ static const struct flame_frame *with_modules(struct comparison *comparison,
 					      const struct side *side,
 					      const struct flame_frame *frames, size_t depth)
 {
-	if (depth > comparison->frame_room) {
-		struct flame_frame *larger_frames = realloc(comparison->frames,
-							    2 * depth * sizeof(*frames));
-
-		if (!larger_frames)
-			return NULL;
-		comparison->frames = larger_frames;
-		comparison->frame_room = 2 * depth;
-	}
+	if (!ARRAY_RESERVE(comparison->frames, depth, comparison->frame_room))
+		return NULL;
 	for (size_t i = 0; i < depth; i++) {
 		comparison->frames[i] = frames[i];
 		if (frames[i].module != FRAME_NO_MODULE)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/api/host_cpus.h"
 #include "symbol-server/api/reported.h"
 #include "symbol-server/flamegraph/sampling_error.h"
@@ -309,15 +310,8 @@ const struct flame_frame *flame_request_as_taken(struct flame_request *flame,
 
 	if (!flame->view.invert)
 		return frames;
-	if (depth > flame->turned_room || !flame->turned) {
-		struct flame_frame *larger = realloc(flame->turned,
-						     (2 * depth + 1) * sizeof(*frames));
-
-		if (!larger)
-			return NULL;
-		flame->turned = larger;
-		flame->turned_room = 2 * depth;
-	}
+	if (!ARRAY_RESERVE(flame->turned, depth + 1, flame->turned_room))
+		return NULL;
 	for (size_t i = 0; i < depth; i++)
 		flame->turned[i] = frames[i < groups ? i : depth - 1 - (i - groups)];
 	return flame->turned;

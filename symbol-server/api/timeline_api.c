@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/answer_format.h"
@@ -57,21 +58,6 @@ static bool no_memory(struct error *err)
 
 /* --- adding up --- */
 
-static bool grow(void **array, size_t count, size_t *room, size_t size)
-{
-	size_t larger = *room ? *room * 2 : 256;
-	void *copy;
-
-	if (count < *room)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*room = larger;
-	return true;
-}
-
 static uint32_t step_of(const struct timeline_question *question, int64_t time_ms)
 {
 	return time_ms > question->first_ms
@@ -104,8 +90,7 @@ static bool add_point(struct timeline_question *question, uint32_t group, int64_
 	if (at == HASH_TABLE_NONE) {
 		at = (uint32_t)question->point_count;
 		if (question->point_count >= question->point_limit ||
-		    !grow((void **)&question->points, question->point_count, &question->point_room,
-			  sizeof(*question->points)) ||
+		    !ARRAY_GROW(question->points, question->point_count, question->point_room) ||
 		    !hash_table_add(&question->point_index, hash, at))
 			return false;
 		question->points[question->point_count++] = (struct point){.group = group,
@@ -125,8 +110,7 @@ static bool group_of(struct timeline_question *question, const struct series_lab
 	if (*number < question->group_count)
 		return true;
 	if (question->group_count >= question->point_limit ||
-	    !grow((void **)&question->groups, question->group_count, &question->group_room,
-		  sizeof(*question->groups)))
+	    !ARRAY_GROW(question->groups, question->group_count, question->group_room))
 		return false;
 	question->groups[question->group_count++] = (struct group){0};
 	return true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/sample_context.h"
 
 void label_groups_init(struct label_groups *groups)
@@ -24,17 +25,9 @@ static bool is_equal(const struct label_values *left, const struct label_values 
 
 static bool add(struct label_groups *groups, const struct label_values *values, uint64_t hash)
 {
-	size_t room = groups->room ? groups->room * 2 : 64;
-	struct label_values *list = groups->list;
-
-	if (groups->count == groups->room) {
-		list = realloc(list, room * sizeof(*list));
-		if (!list)
-			return false;
-		groups->list = list;
-		groups->room = room;
-	}
-	list[groups->count] = *values;
+	if (!ARRAY_GROW(groups->list, groups->count, groups->room))
+		return false;
+	groups->list[groups->count] = *values;
 	return hash_table_add(&groups->index, hash, (uint32_t)groups->count++);
 }
 

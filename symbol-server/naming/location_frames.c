@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/naming/demangle.h"
 #include "symbol-server/naming/demangle_cache.h"
 #include "symbol-server/naming/idle_waits.h"
@@ -118,23 +119,6 @@ static uint8_t match_flags(const struct stack_view *view, const char *name)
 	return flags;
 }
 
-static bool grow_entries(struct location_frames *names)
-{
-	uint32_t capacity = names->entry_capacity ? names->entry_capacity * 2 : 1024;
-	struct name_entry *entries;
-
-	if (names->entry_count < names->entry_capacity)
-		return true;
-	if (names->entry_count >= ENTRIES_MAX)
-		return false;
-	entries = realloc(names->entries, capacity * sizeof(*entries));
-	if (!entries)
-		return false;
-	names->entries = entries;
-	names->entry_capacity = capacity;
-	return true;
-}
-
 /* Tables lend one text for all places that name a function: known by its address. NULL: no room. */
 static const struct name_entry *entry_take(struct location_frames *names, const char *raw)
 {
@@ -150,7 +134,9 @@ static const struct name_entry *entry_take(struct location_frames *names, const 
 			names->last_entry = at;
 			return &names->entries[at];
 		}
-	if (!grow_entries(names) || !hash_table_add(&names->names, hash, names->entry_count))
+	if (names->entry_count >= ENTRIES_MAX ||
+	    !ARRAY_GROW(names->entries, names->entry_count, names->entry_capacity) ||
+	    !hash_table_add(&names->names, hash, names->entry_count))
 		return NULL;
 	entry = &names->entries[names->entry_count];
 	entry->raw = raw;

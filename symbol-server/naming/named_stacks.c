@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/naming/idle_waits.h"
 #include "symbol-server/naming/module_counts.h"
 #include "symbol-server/naming/tree_expansion.h"
@@ -25,14 +26,8 @@ static const struct result_stack *with_locations(struct named_stacks *stacks,
 
 	if (stack->locations)
 		return stack;
-	if (stack->depth > stacks->location_room) {
-		uint32_t *larger = realloc(stacks->locations, stack->depth * sizeof(*larger));
-
-		if (!larger)
-			return NULL;
-		stacks->locations = larger;
-		stacks->location_room = stack->depth;
-	}
+	if (!ARRAY_RESERVE(stacks->locations, stack->depth, stacks->location_room))
+		return NULL;
 	for (uint32_t i = 0; i < stack->depth; i++, at = nodes[at].caller)
 		stacks->locations[i] = nodes[at].location;
 	stacks->listed = *stack;
@@ -133,19 +128,7 @@ struct walked { /* one stack's frames, and what was met on the way */
 
 static bool make_room(struct named_stacks *stacks, size_t depth)
 {
-	size_t room = stacks->frame_room ? stacks->frame_room * 2 : 256;
-	struct flame_frame *frames;
-
-	if (depth <= stacks->frame_room)
-		return true;
-	while (room < depth)
-		room *= 2;
-	frames = realloc(stacks->frames, room * sizeof(*frames));
-	if (!frames)
-		return false;
-	stacks->frames = frames;
-	stacks->frame_room = room;
-	return true;
+	return ARRAY_RESERVE(stacks->frames, depth, stacks->frame_room);
 }
 
 /* Lives as long as the stacks do. */

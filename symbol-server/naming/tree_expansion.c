@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/flamegraph/sampling_error.h"
 #include "symbol-server/naming/idle_waits.h"
 #include "symbol-server/naming/module_counts.h"
@@ -84,21 +85,6 @@ static bool no_memory(struct expansion *expansion)
 {
 	error_set(expansion->err, ERROR_MEMORY, "out of memory; try again later");
 	return false;
-}
-
-static bool grow(void **array, size_t count, size_t *room, size_t size)
-{
-	size_t larger = *room ? *room * 2 : 1024;
-	void *copy;
-
-	if (count < *room)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*room = larger;
-	return true;
 }
 
 /* --- what is shown --- */
@@ -288,8 +274,7 @@ static bool count_run(struct expansion *expansion, size_t first, size_t end)
 	if (idle.samples && !add_idle(expansion, run.base, &idle))
 		return false;
 	add_self(&expansion->pass->tree->nodes[run.base], &awake);
-	if (!grow((void **)&expansion->runs, expansion->run_count, &expansion->run_room,
-		  sizeof(run)))
+	if (!ARRAY_GROW(expansion->runs, expansion->run_count, expansion->run_room))
 		return no_memory(expansion);
 	expansion->runs[expansion->run_count++] = run;
 	return true;
@@ -342,8 +327,8 @@ static bool add_subtrees(struct expansion *expansion, const struct result_stack 
 	}
 	caller = at ? expansion->places[at].subtree : 0;
 	while (depth--) {
-		if (!grow((void **)&expansion->subtrees, expansion->subtree_count,
-			  &expansion->subtree_room, sizeof(*expansion->subtrees)))
+		if (!ARRAY_GROW(expansion->subtrees, expansion->subtree_count,
+				expansion->subtree_room))
 			return no_memory(expansion);
 		expansion->subtrees[expansion->subtree_count] =
 			(struct subtree){.node = expansion->path[depth], .caller = caller};
@@ -378,10 +363,8 @@ static bool make_subtrees(struct expansion *expansion, const struct run *run, co
 
 	expansion->expanded++;
 	expansion->subtree_count = expansion->member_count = 1; /* 0: the base; none */
-	if (!grow((void **)&expansion->subtrees, 0, &expansion->subtree_room,
-		  sizeof(*expansion->subtrees)) ||
-	    !grow((void **)&expansion->members, 0, &expansion->member_room,
-		  sizeof(*expansion->members)))
+	if (!ARRAY_RESERVE(expansion->subtrees, 1, expansion->subtree_room) ||
+	    !ARRAY_RESERVE(expansion->members, 1, expansion->member_room))
 		return no_memory(expansion);
 	expansion->subtrees[0] = (struct subtree){0};
 	for (; run < end; run++)
@@ -427,7 +410,7 @@ static bool push_frontier(struct expansion *expansion, struct frontier_node node
 {
 	size_t at = expansion->frontier_count++;
 
-	if (!grow((void **)&expansion->frontier, at, &expansion->frontier_room, sizeof(node)))
+	if (!ARRAY_GROW(expansion->frontier, at, expansion->frontier_room))
 		return no_memory(expansion);
 	for (; at && is_before(&node, &expansion->frontier[(at - 1) / 2]); at = (at - 1) / 2)
 		expansion->frontier[at] = expansion->frontier[(at - 1) / 2];
@@ -488,10 +471,8 @@ static bool add_callee(struct expansion *expansion, uint32_t subtree, uint32_t f
 	struct callee *callee;
 
 	if (!kind ||
-	    !grow((void **)&expansion->callees, expansion->callee_count, &expansion->callee_room,
-		  sizeof(*callee)) ||
-	    !grow((void **)&expansion->members, expansion->member_count, &expansion->member_room,
-		  sizeof(*expansion->members)))
+	    !ARRAY_GROW(expansion->callees, expansion->callee_count, expansion->callee_room) ||
+	    !ARRAY_GROW(expansion->members, expansion->member_count, expansion->member_room))
 		return no_memory(expansion);
 	if (expansion->met[kind].expanded != expansion->expanded) {
 		expansion->met[kind].expanded = expansion->expanded;
