@@ -36,28 +36,25 @@ static bool allows_ids(const struct samples_query *query, struct error *err)
 	       error_set(err, ERROR_OPTION, "trace_id and span_id select stacks only");
 }
 
-static const char no_contexts[] =
-	"samples in ClickHouse have no thread ids, attributes and traces, and which process they "
-	"are of is not kept (pid, ppid, command, exe, unit, cgroup, user, started): ask by "
-	"process, "
-	"service, host, container or thread";
+static const char no_processes[] =
+	"of samples in ClickHouse is not kept which process they are of (pid, ppid, command, exe, "
+	"unit, cgroup, user, started): ask by process, service, host, container or thread";
+static const char no_traces[] = "of samples in ClickHouse no traces are kept";
 
-static bool knows_contexts(const struct samples_store *store, const struct samples_query *query,
-			   struct error *err)
+static bool has_kept(const struct samples_store *store, const struct samples_query *query,
+		     struct error *err)
 {
-	bool asks = query->trace_id || query->span_id || query->by_span || query->only_spans ||
-		    query->span_wanted || query->wants_context;
-
-	for (unsigned i = 0; i < query->thread_name_count; i++)
-		asks |= strcmp(query->thread_names[i], "thread") != 0;
-	return store->engine->has_contexts || !asks ||
-	       error_set(err, ERROR_UNSUPPORTED, "%s", no_contexts);
+	if (!store->engine->spans && (query->trace_id || query->span_id || query->by_span ||
+				      query->only_spans || query->span_wanted))
+		return error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
+	return store->engine->has_processes || !query->wants_process ||
+	       error_set(err, ERROR_UNSUPPORTED, "%s", no_processes);
 }
 
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
 				     struct error *err)
 {
-	if (!knows_contexts(store, query, err))
+	if (!has_kept(store, query, err))
 		return NULL;
 	return gauge_query_is(query) ? gauge_query(store, query, err)
 				     : store->engine->query(store, query, err);
@@ -66,7 +63,7 @@ struct samples_result *samples_query(struct samples_store *store, const struct s
 struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err)
 {
-	if (!knows_contexts(store, query, err))
+	if (!has_kept(store, query, err))
 		return NULL;
 	return gauge_query_is(query) ? gauge_timeline(store, query, err)
 				     : store->engine->timeline(store, query, err);
@@ -75,7 +72,7 @@ struct samples_timeline *samples_timeline(struct samples_store *store,
 bool samples_types(struct samples_store *store, const struct samples_query *query,
 		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
 {
-	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	return allows_ids(query, err) && has_kept(store, query, err) &&
 	       store->engine->types(store, query, arena, rows, count, err) &&
 	       gauge_types(store, query, *rows, *count, err);
 }
@@ -84,7 +81,7 @@ bool samples_labels(struct samples_store *store, const struct samples_query *que
 		    struct arena *arena, struct label_count **rows, size_t *count,
 		    struct error *err)
 {
-	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	return allows_ids(query, err) && has_kept(store, query, err) &&
 	       store->engine->labels(store, query, arena, rows, count, err);
 }
 
@@ -92,7 +89,7 @@ bool samples_label_values(struct samples_store *store, const struct samples_quer
 			  const char *label, struct arena *arena, struct value_count **rows,
 			  size_t *count, struct error *err)
 {
-	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	return allows_ids(query, err) && has_kept(store, query, err) &&
 	       store->engine->label_values(store, query, label, arena, rows, count, err);
 }
 
@@ -100,9 +97,8 @@ bool samples_spans(struct samples_store *store, const struct samples_query *quer
 		   samples_span_fn *fn, void *context, struct error *err)
 {
 	if (!store->engine->spans)
-		return error_set(err, ERROR_UNSUPPORTED, "%s", no_contexts);
-	return knows_contexts(store, query, err) &&
-	       store->engine->spans(store, query, fn, context, err);
+		return error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
+	return has_kept(store, query, err) && store->engine->spans(store, query, fn, context, err);
 }
 
 bool samples_moments(struct samples_store *store, const struct samples_query *query,
@@ -111,7 +107,7 @@ bool samples_moments(struct samples_store *store, const struct samples_query *qu
 	if (!store->engine->moments)
 		return error_set(err, ERROR_UNSUPPORTED,
 				 "this store keeps no times of single samples");
-	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	return allows_ids(query, err) && has_kept(store, query, err) &&
 	       store->engine->moments(store, query, fn, context, err);
 }
 
@@ -122,7 +118,7 @@ bool samples_delete(struct samples_store *store, const struct samples_query *que
 
 	*deleted = (struct samples_deleted){.from_ms = query->from_ms / step * step,
 					    .until_ms = (query->until_ms + step - 1) / step * step};
-	return allows_ids(query, err) && knows_contexts(store, query, err) &&
+	return allows_ids(query, err) && has_kept(store, query, err) &&
 	       store->engine->remove(store, query, deleted, err);
 }
 

@@ -177,7 +177,7 @@ def refused(server):
     span = {"from": (NOW - 30 * HOUR) // 10**6, "until": NOW // 10**6 + 60000, "type": "on-cpu"}
     before = server.get("/api/v1/types", **span)[2]
     wrong = []
-    for match in ('{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{pid="7"}', '{command!="x",host="web1"}', '{trace_id="%s"}' % ("ab" * 16), '{span_id="%s"}' % ("ab" * 8)):
+    for match in ('{pid="7"}', '{command!="x",host="web1"}', '{trace_id="%s"}' % ("ab" * 16), '{span_id="%s"}' % ("ab" * 8)):
         for path in ("flamegraph", "top", "hotspots", "timeline", "heatmap", "types", "labels", "labels/host", "traces"):
             status, _, body = server.get("/api/v1/" + path, match=match, **span)
             if status not in (422, 501):
@@ -187,9 +187,9 @@ def refused(server):
         status, _, body = server.request("DELETE", path, timeout=120)
         if status != 501:
             wrong.append(("DELETE", match, status, body[:100]))
-    for label in ("pid", "command", "thread_id"):
+    for label in ("pid", "command"):
         status, _, body = server.get("/api/v1/flamegraph", group_by=label, **span)
-        check(status == 501 and b"which process they are of is not kept" in body and b"service, host" in body,
+        check(status == 501 and b"is not kept which process they are of" in body and b"service, host" in body,
               "group_by=%s: it is said what is not kept, and what is" % label, (status, body))
     made = Request(BUILD)
     resource = made.resource(**{"host.name": "web1", "farflame.process": "told", "process.pid": 7, "process.command_line": "told 7"})
@@ -197,7 +197,7 @@ def refused(server):
     equal(server.post(made.bytes())[0], 200, "a report that tells of a process is taken")
     known = {row["name"] for row in server.json("/api/v1/labels", from_=(NOW - 101 * HOUR) // 10**6, until=(NOW - 99 * HOUR) // 10**6)["labels"]}
     equal(known, {"host", "process", "thread"}, "and its labels that nobody can ask for are offered to nobody")
-    equal(wrong, [], "a store without thread ids, attributes and traces says so, and deletes by no thread")
+    equal(wrong, [], "a store without processes and traces says so, and deletes by no thread")
     equal(server.get("/api/v1/types", **span)[2], before, "and nothing was deleted")
 
 
@@ -244,6 +244,45 @@ def untimely(servers):
     equal(told[1]["taken"], told[0]["taken"], "by both alike")
 
 
+def contexts(servers):
+    """Threads' ids and attributes of samples: asked by, told apart, listed."""
+    generator = random.Random(8)
+    begin = NOW - 12 * 60 * 10**9
+    for number in range(10):
+        made = Request(BUILD)
+        resource = made.resource(**{"host.name": "context%d" % (number % 2), "service.name": "told", "farflame.process": "p"})
+        profile = made.profile(resource, time_ns=begin + number * 20 * 10**9, profile_id=generator.randbytes(16))
+        for stack in range(6):
+            told = {"thread_id": str(generator.randint(7, 9))}
+            if stack % 3:
+                told.update(http_route=generator.choice(["/a", "/b'\\"]), **{"db": generator.choice(["x", "y"])})
+            count = generator.randint(1, 5)
+            made.sample(profile, frames(made, stack), [count, count * PERIOD], thread=generator.choice(["", "pool", "main"]), **told)
+            times = sorted(begin + number * 20 * 10**9 + generator.randrange(10**10) for _ in range(count))
+            if stack % 2:
+                profile.samples[-1].timestamps_unix_nano.extend(times)
+        for body in [made.bytes()] * (1 + number % 2):
+            equal([server.post(body)[0] for server in servers], [200, 200], "a report with contexts is taken")
+    span = {"from": begin // MINUTE * 60000, "until": begin // MINUTE * 60000 + 300000, "type": "on-cpu"}
+    wrong = answered = 0
+    told = []
+    for match in ("", '{thread_id="7"}', '{thread_id!="7"}', '{http.route="/a"}', '{attr_http_route=~"/b.*",thread="pool"}', '{attr.db="x",host="context1"}',
+                  '{thread="pool"}', '{thread_id="70"}'):
+        asked = dict(span, match=match) if match else span
+        paths = [("/api/v1/flamegraph", {"group_by": names, "format": "folded", "value": "samples"})
+                 for names in ("thread_id", "thread", "http.route,host", "thread,thread_id,attr.db", "attr_http_route")]
+        paths += [("/api/v1/flamegraph", {}), ("/api/v1/top", {}), ("/api/v1/hotspots", {"step": "60s"}), ("/api/v1/heatmap", {}), ("/api/v1/types", {}),
+                  ("/api/v1/labels", {}), ("/api/v1/flamegraph", {"exact": "true", "group_by": "thread_id", "format": "folded"})]
+        paths += [("/api/v1/labels/" + label, {}) for label in ("thread", "thread_id", "http.route", "attr.db", "host")]
+        for path, more in paths:
+            one, other = (answer(server, path, dict(asked, **more)) for server in servers)
+            answered += one[0] == 200
+            if one != other:
+                wrong += 1
+                told.append("%s %s\n SQLite     %s\n ClickHouse %s" % (path, dict(asked, **more), one, other))
+    check(answered > 100 and not wrong, "%d questions by contexts have the same answers" % answered, "\n".join(told[:4]))
+
+
 def limited():
     """Series beyond the limit are refused alone, and their samples counted as lost, by both."""
     house = clickhouse.ClickHouse("limited")
@@ -282,6 +321,7 @@ def both_stores():
     compare(servers, "by the first one", 20)
     timed(servers)
     untimely(servers)
+    contexts(servers)
     refused(servers[1])
     check(wait_for(lambda: servers[1].get("/api/v1/top", type="on-cpu", match='{host="nobody"}')[0] == 404, 30, 1),
           "a host that never was is said to be none here, too")

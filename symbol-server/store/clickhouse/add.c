@@ -97,14 +97,14 @@ static int compare_texts(struct text a, struct text b)
 	return order ? order : (a.length > b.length) - (a.length < b.length);
 }
 
-/* By thread, then stack: neighbouring rows then have the same runs, which packs well. */
+/* By context, then stack: neighbouring rows then have the same runs, which packs well. */
 static int compare_samples(const void *a, const void *b, void *context)
 {
 	const struct sample_batch *batch = context;
 	const struct batch_sample *x = &batch->samples[*(const uint32_t *)a];
 	const struct batch_sample *y = &batch->samples[*(const uint32_t *)b];
 	uint64_t p = batch->stacks[x->stack].hash[0], q = batch->stacks[y->stack].hash[0];
-	int order = compare_texts(x->thread, y->thread);
+	int order = compare_texts(adder_context(x), adder_context(y));
 
 	return order ? order : (p > q) - (p < q);
 }
@@ -124,7 +124,7 @@ static void put_arrays(struct adder *adder, uint32_t count, struct buffer *out)
 		row_put_u64(out, adder_define_stack(adder, batch->samples[adder->order[i]].stack));
 	buffer_append_varint(out, count);
 	for (uint32_t i = 0; i < count; i++)
-		row_put_text(out, batch->samples[adder->order[i]].thread);
+		row_put_text(out, adder_context(&batch->samples[adder->order[i]]));
 	buffer_append_varint(out, count);
 	for (uint32_t i = 0; i < count; i++)
 		row_put_u64(out, batch->samples[adder->order[i]].samples);
@@ -199,7 +199,7 @@ static void put_times(struct adder *adder, const struct adder_time *times, size_
 		row_put_u64(out, adder->batch->stacks[times[i].sample->stack].hash[0]);
 	buffer_append_varint(out, count);
 	for (size_t i = 0; i < count; i++)
-		row_put_text(out, times[i].sample->thread);
+		row_put_text(out, adder_context(times[i].sample));
 	buffer_append_varint(out, count);
 	for (size_t i = 0; i < count; i++)
 		row_put_u64(out, times[i].at.value);

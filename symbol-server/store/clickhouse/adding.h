@@ -42,6 +42,12 @@ static inline uint32_t adder_minute(int64_t time_ms)
 	return seconds > UINT32_MAX - 59 ? UINT32_MAX / 60 * 60 : (uint32_t)seconds;
 }
 
+/* What stands in column threads. */
+static inline struct text adder_context(const struct batch_sample *sample)
+{
+	return sample->context.length ? sample->context : sample->thread;
+}
+
 /* Ids that are the same on every server; rows of what the store has not met yet go into the
  * group. */
 uint64_t adder_define_stack(struct adder *adder, uint32_t number);

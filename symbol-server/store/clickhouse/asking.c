@@ -86,6 +86,17 @@ static void put_span(struct buffer *sql, uint32_t from, uint32_t until)
 		      from / HOUR_S * HOUR_S, until, from, until);
 }
 
+/* Most contexts differ in the thread's id only: names are made one there. */
+void asking_context(const struct samples_query *query, struct buffer *sql)
+{
+	bool is_whole = query->wants_context || (query->by_thread && !query->thread_names);
+
+	for (unsigned i = 0; i < query->thread_name_count; i++)
+		is_whole |= strcmp(query->thread_names[i], "thread") != 0;
+	buffer_append_text(sql, is_whole ? "thread AS context, "
+					 : "splitByChar('\x1f', thread)[1] AS context, ");
+}
+
 /* Of minutes. */
 static void put_condition(const struct asking *asking, struct buffer *sql)
 {

@@ -59,6 +59,8 @@ struct source_columns {
 };
 void asking_source(const struct asking *asking, struct buffer *sql,
 		   const struct source_columns *columns);
+/* Appends "… AS context, " of a column thread: of what the query tells apart and looks at. */
+void asking_context(const struct samples_query *query, struct buffer *sql);
 /* Appends the conditions of the range: tenant, type, time. */
 void asking_range(const struct asking *asking, struct buffer *sql);
 

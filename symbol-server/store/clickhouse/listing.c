@@ -6,12 +6,14 @@
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/rules/series_labels.h"
-
-static const char thread_label[] = "thread";
+#include "symbol-server/store/sample_context.h"
 
 struct listing {
 	struct asking asking;
 	struct label_sums sums;
+	struct samples_query query; /* of contexts as they are */
+	bool with_threads;
+	uint64_t of_context; /* samples of the one being added */
 };
 
 static bool open_listing(struct listing *listing, struct samples_store *base,
@@ -22,10 +24,12 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 
 	if (!answerable_any_type(query, &type, err))
 		return false;
-	*listing = (struct listing){0};
+	*listing = (struct listing){.query = *query, .with_threads = with_threads};
+	listing->query.wants_context |= with_threads;
 	if (with_threads)
 		wants.sums = wants.hours = false;
-	if (!asking_open(&listing->asking, clickhouse_samples_of(base), query, type, &wants, err))
+	if (!asking_open(&listing->asking, clickhouse_samples_of(base), &listing->query, type,
+			 &wants, err))
 		return false;
 	label_sums_init(&listing->sums, &query->limits);
 	return true;
@@ -62,7 +66,16 @@ static int compare_sums(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* A thread of a series: to the threads' names, and to the series' sums as far as it is wanted. */
+/* What processes are is not kept, so nobody is offered to ask for it. */
+static bool add_context(void *to, const char *name, const char *value)
+{
+	struct listing *listing = to;
+
+	return sample_context_is_of_process(name) ||
+	       label_sums_add(&listing->sums, name, value, listing->of_context, true);
+}
+
+/* A context of a series: to what it has, and to the series' sums as far as it is wanted. */
 static bool add_thread(void *context, struct row_reader *row)
 {
 	struct listing *listing = context;
@@ -85,8 +98,9 @@ static bool add_thread(void *context, struct row_reader *row)
 	if (sum && name && (!query->thread_wanted || query->thread_wanted(query->context, name))) {
 		sum->samples += samples;
 		sum->value += value;
-		asking->is_full |= *name && !label_sums_add(&listing->sums, thread_label, name,
-							    samples, true);
+		listing->of_context = samples;
+		asking->is_full |= listing->with_threads &&
+				   !sample_context_each(name, add_context, listing);
 	}
 	free(name);
 	return !asking->is_full && limit_watch_goes_on(&asking->watch, NULL);
@@ -109,19 +123,20 @@ static bool add_threads(struct listing *listing, struct error *err)
 	for (size_t i = 0; i < asking->series_count; i++)
 		asking->series[i].samples = asking->series[i].value = 0;
 	buffer_init(&sql, 8192);
-	buffer_append_text(&sql, "SELECT type, series, thread, sum(stack_sample), "
-				 "sum(stack_value) FROM ");
+	buffer_append_text(&sql, "SELECT type, series, ");
+	asking_context(asking->query, &sql);
+	buffer_append_text(&sql, "sum(stack_sample), sum(stack_value) FROM ");
 	asking_source(asking, &sql, &columns);
 	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample, "
-				 "stack_values AS stack_value GROUP BY type, series, thread");
+				 "stack_values AS stack_value GROUP BY type, series, context");
 	ok = asking_ask(asking, &sql, false, add_thread, listing, err);
 	buffer_release(&sql);
 	return ok;
 }
 
-static bool list_values(struct listing *listing, bool with_threads, struct error *err)
+static bool list_values(struct listing *listing, struct error *err)
 {
-	if ((with_threads || listing->asking.query->thread_wanted) && !add_threads(listing, err))
+	if ((listing->with_threads || listing->query.thread_wanted) && !add_threads(listing, err))
 		return false;
 	return add_labels(listing) || label_sums_failed(&listing->sums, err);
 }
@@ -169,7 +184,7 @@ bool clickhouse_samples_labels(struct samples_store *base, const struct samples_
 
 	if (!open_listing(&listing, base, query, true, err))
 		return false;
-	ok = list_values(&listing, true, err) &&
+	ok = list_values(&listing, err) &&
 	     label_sums_labels(&listing.sums, arena, rows, count, err);
 	close_listing(&listing);
 	return ok;
@@ -182,9 +197,9 @@ bool clickhouse_samples_label_values(struct samples_store *base, const struct sa
 	struct listing listing;
 	bool ok;
 
-	if (!open_listing(&listing, base, query, !strcmp(label, thread_label), err))
+	if (!open_listing(&listing, base, query, sample_context_has_name(label), err))
 		return false;
-	ok = list_values(&listing, !strcmp(label, thread_label), err) &&
+	ok = list_values(&listing, err) &&
 	     label_sums_values(&listing.sums, label, arena, rows, count, err);
 	close_listing(&listing);
 	return ok;

@@ -6,6 +6,7 @@
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/rules/moment_times.h"
+#include "symbol-server/store/sample_context.h"
 
 struct moments_answer {
 	struct asking asking;
@@ -25,11 +26,11 @@ struct samples_query asking_widen_exact(const struct samples_query *query)
 static bool give_moment(void *context, struct row_reader *row)
 {
 	struct moments_answer *answer = context;
+	struct text thread = row_text(row);
 	int64_t time_ms = (int64_t)row_number(row, 8);
 	uint64_t value = row_number(row, 8);
-	struct text thread = row_text(row);
 	const struct samples_query *query = answer->asking.query;
-	char name[1024];
+	char name[CONTEXT_BYTES_MAX];
 
 	if (row->is_short)
 		return true;
@@ -70,7 +71,9 @@ bool clickhouse_samples_moments(struct samples_store *base, const struct samples
 		return false;
 	if (answer.asking.wanted_count) {
 		buffer_init(&sql, 8192);
-		buffer_append_text(&sql, "SELECT moment, one_value, thread FROM ");
+		buffer_append_text(&sql, "SELECT ");
+		asking_context(query, &sql);
+		buffer_append_text(&sql, "moment, one_value FROM ");
 		asking_exact_source(&answer.asking, query, &sql);
 		ok = asking_ask(&answer.asking, &sql, false, give_moment, &answer, err);
 		buffer_release(&sql);

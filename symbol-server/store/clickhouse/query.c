@@ -6,6 +6,7 @@
 
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/sample_context.h"
 
 enum { ATTEMPTS = 2, STACK_BYTES = 512 /* what one takes here, with its frames */ };
 
@@ -22,10 +23,10 @@ struct querying {
 	struct asking asking;
 	const struct samples_query *exact; /* NULL: whole minutes */
 	struct samples_result *result;
-	struct hash_table thread_index, row_index;
+	struct hash_table thread_index, name_index, row_index;
 	struct known_thread {
-		const char *name;
-		bool is_wanted;
+		const char *context; /* as it is stored, or the name that it begins with */
+		const char *name;    /* in the result; NULL: not wanted */
 	} * threads;
 	size_t thread_count, thread_room;
 	struct row_sum *rows;
@@ -41,36 +42,64 @@ struct querying {
 
 /* --- rows --- */
 
-/* The thread's name in the result; NULL: not wanted. */
-static const char *thread_name(struct querying *querying, struct text name)
+static const char *keep_text(struct querying *querying, const char *text, size_t length)
+{
+	const char *copy = length ? arena_text(&querying->result->arena, text, length) : "";
+
+	querying->asking.is_full |= !copy;
+	return copy ? copy : "";
+}
+
+/* Of a context: what of it is told apart, each text once. NULL: not wanted. */
+static const char *name_of(struct querying *querying, const char *context)
 {
 	const struct samples_query *query = querying->asking.query;
-	uint64_t hash = hash_bytes(name.at, name.length, 0);
+	char reduced[CONTEXT_BYTES_MAX];
 	uint32_t probe = 0;
-	struct known_thread *to;
+	uint64_t hash;
+
+	if (query->thread_wanted && !query->thread_wanted(query->context, context))
+		return NULL;
+	if (!query->by_thread)
+		return "";
+	if (!query->thread_names)
+		return context;
+	sample_context_reduce(context, query->thread_names, query->thread_name_count, reduced);
+	hash = hash_bytes(reduced, strlen(reduced), 0);
+	for (uint32_t i = hash_table_first(&querying->name_index, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->name_index, hash, &probe))
+		if (!strcmp(querying->threads[i].name, reduced))
+			return querying->threads[i].name;
+	querying->asking.is_full |= !hash_table_add(&querying->name_index, hash,
+						    (uint32_t)querying->thread_count);
+	return keep_text(querying, reduced, strlen(reduced));
+}
+
+/* The context's name in the result; NULL: not wanted. */
+static const char *thread_name(struct querying *querying, struct text context)
+{
+	uint64_t hash = hash_bytes(context.at, context.length, 0);
+	struct known_thread to;
+	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(&querying->thread_index, hash, &probe);
 	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->thread_index, hash, &probe)) {
 		const struct known_thread *known = &querying->threads[i];
 
-		if (strlen(known->name) == name.length &&
-		    !memcmp(known->name, name.at, name.length))
-			return known->is_wanted ? known->name : NULL;
+		if (strlen(known->context) == context.length &&
+		    !memcmp(known->context, context.at, context.length))
+			return known->name;
 	}
 	if (!asking_grow((void **)&querying->threads, querying->thread_count,
-			 &querying->thread_room, sizeof *to) ||
+			 &querying->thread_room, sizeof to) ||
 	    !hash_table_add(&querying->thread_index, hash, (uint32_t)querying->thread_count)) {
 		querying->asking.is_full = true;
 		return NULL;
 	}
-	to = &querying->threads[querying->thread_count++];
-	to->name = arena_text(&querying->result->arena, name.at, name.length);
-	if (!to->name) {
-		querying->asking.is_full = true;
-		to->name = "";
-	}
-	to->is_wanted = !query->thread_wanted || query->thread_wanted(query->context, to->name);
-	return to->is_wanted ? to->name : NULL;
+	to.context = keep_text(querying, context.at, context.length);
+	to.name = name_of(querying, to.context);
+	querying->threads[querying->thread_count++] = to;
+	return to.name;
 }
 
 static bool has_threads(const struct samples_query *query)
@@ -88,19 +117,19 @@ static void add_row(struct querying *querying, const struct row_sum *sum)
 	querying->rows[querying->row_count++] = *sum;
 }
 
-/* Threads that are only chosen by are not kept apart. */
-static void merge_row(struct querying *querying, struct row_sum *sum)
+/* Contexts of which nothing else is told apart are one. */
+static void merge_row(struct querying *querying, const struct row_sum *sum)
 {
-	uint64_t hash = hash_word(hash_word(sum->stack, sum->series), sum->bucket);
+	uint64_t hash = hash_word(hash_word(hash_word(sum->stack, sum->series), sum->bucket),
+				  (uintptr_t)sum->thread);
 	uint32_t probe = 0;
 
-	sum->thread = "";
 	for (uint32_t i = hash_table_first(&querying->row_index, hash, &probe);
 	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->row_index, hash, &probe)) {
 		struct row_sum *to = &querying->rows[i];
 
 		if (to->stack != sum->stack || to->series != sum->series ||
-		    to->bucket != sum->bucket)
+		    to->bucket != sum->bucket || to->thread != sum->thread)
 			continue;
 		to->samples += sum->samples;
 		to->value += sum->value;
@@ -135,7 +164,7 @@ static bool keep_row(void *context, struct row_reader *row)
 		return true;
 	if (has_threads(query))
 		sum.thread = thread_name(querying, thread);
-	if (sum.thread && has_threads(query) && !query->by_thread)
+	if (sum.thread && has_threads(query))
 		merge_row(querying, &sum);
 	else if (sum.thread)
 		add_row(querying, &sum);
@@ -146,7 +175,7 @@ static void put_groups(const struct samples_query *query, struct buffer *sql)
 {
 	buffer_append_text(sql, " GROUP BY series_group, stack");
 	if (has_threads(query))
-		buffer_append_text(sql, ", thread");
+		buffer_append_text(sql, ", context");
 	if (query->by_bucket)
 		buffer_append_text(sql, ", bucket");
 }
@@ -238,7 +267,7 @@ static bool read_rows(struct querying *querying, struct error *err)
 	buffer_init(&sql, 8192);
 	buffer_append_text(&sql, "SELECT series_group, ");
 	if (has_threads(query))
-		buffer_append_text(&sql, "thread, ");
+		asking_context(query, &sql);
 	if (query->by_bucket)
 		buffer_printf(&sql, "toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS bucket, ",
 			      (long long)step_s, (long long)step_s);
@@ -445,9 +474,11 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 		arena_init(&querying.result->arena, ASKING_BYTES_MAX);
 		hash_table_init(&querying.row_index, UINT32_MAX >> 1);
 		hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
+		hash_table_init(&querying.name_index, UINT32_MAX >> 1);
 		ok = run(&querying, err);
 		hash_table_release(&querying.row_index);
 		hash_table_release(&querying.thread_index);
+		hash_table_release(&querying.name_index);
 	} else {
 		error_set(err, ERROR_MEMORY, "no memory for an answer");
 	}

@@ -6,7 +6,15 @@
  * ClickHouse has one of its profiles twice now, and calls done(). Nothing is kept here that another
  * farflame-server in front of the same ClickHouse would need: a profile is one row that is known by
  * its id, so that it may be inserted again by whoever is asked to; agents' counters are cumulative.
- * schema/store/clickhouse has the tables. */
+ * schema/store/clickhouse has the tables.
+ *
+ * What it decides is what SQLite's engine decides: store/rules/. What it lacks beside it:
+ *  - which process a sample is of (pid, command, user …) and traces: asked for, 501 (samples.c);
+ *  - deletion of a thread's samples, and of what has sums only: 501 (remove.c);
+ *  - the newest minutes by the second, and how much of the time hosts reported: absent in answers;
+ *  - what agents lack, their CPUs and clock jumps: 0 (samples_agents());
+ *  - one count of --series-limit, and of reports out of time that come again, over all servers:
+ *    each has its own. */
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_SAMPLES_STORE_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_SAMPLES_STORE_H
 
