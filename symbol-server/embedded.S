@@ -28,5 +28,7 @@ embedded_\name\()_end:
 	embed clickhouse_codecs_0001_sql, "clickhouse_codecs_0001.sql"
 	embed clickhouse_samples_0002_sql, "clickhouse_samples_0002.sql"
 	embed clickhouse_cluster_0002_sql, "clickhouse_cluster_0002.sql"
+	embed clickhouse_samples_0003_sql, "clickhouse_samples_0003.sql"
+	embed clickhouse_cluster_0003_sql, "clickhouse_cluster_0003.sql"
 
 	.section .note.GNU-stack, "", @progbits

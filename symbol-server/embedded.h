@@ -23,5 +23,7 @@ extern const char embedded_clickhouse_cluster_0001_sql[];
 extern const char embedded_clickhouse_codecs_0001_sql[];
 extern const char embedded_clickhouse_samples_0002_sql[];
 extern const char embedded_clickhouse_cluster_0002_sql[];
+extern const char embedded_clickhouse_samples_0003_sql[];
+extern const char embedded_clickhouse_cluster_0003_sql[];
 
 #endif

@@ -36,19 +36,15 @@ static bool allows_ids(const struct samples_query *query, struct error *err)
 	       error_set(err, ERROR_OPTION, "trace_id and span_id select stacks only");
 }
 
-static const char no_processes[] =
-	"of samples in ClickHouse is not kept which process they are of (pid, ppid, command, exe, "
-	"unit, cgroup, user, started): ask by process, service, host, container or thread";
 static const char no_traces[] = "of samples in ClickHouse no traces are kept";
 
 static bool has_kept(const struct samples_store *store, const struct samples_query *query,
 		     struct error *err)
 {
-	if (!store->engine->spans && (query->trace_id || query->span_id || query->by_span ||
-				      query->only_spans || query->span_wanted))
-		return error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
-	return store->engine->has_processes || !query->wants_process ||
-	       error_set(err, ERROR_UNSUPPORTED, "%s", no_processes);
+	return store->engine->spans ||
+	       (!query->trace_id && !query->span_id && !query->by_span && !query->only_spans &&
+		!query->span_wanted) ||
+	       error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
 }
 
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,

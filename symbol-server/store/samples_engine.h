@@ -6,7 +6,6 @@
 #include "symbol-server/store/samples.h"
 
 struct samples_engine {
-	bool has_processes; /* what the process of a sample is: lifetimes.h */
 	bool (*add)(struct samples_store *store, const struct sample_batch *batch,
 		    samples_done_fn *done, void *context, unsigned *duplicates, struct error *err);
 	struct samples_result *(*query)(struct samples_store *store,

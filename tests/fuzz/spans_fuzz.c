@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 #include "symbol-server/store/sample_context.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -82,7 +82,7 @@ static void check_lifetimes(const char *text, size_t length)
 
 	must(catalog);
 	catalog_add_string(catalog, (struct text){text, (uint32_t)first});
-	lifetimes = lifetimes_new(catalog, catalog_mark(catalog).count[CATALOG_STRINGS]);
+	lifetimes = catalog_lifetimes_new(catalog, catalog_mark(catalog).count[CATALOG_STRINGS]);
 	must(lifetimes);
 	must(strlen(lifetimes_join(lifetimes, half ? half + 1 : text, out)) < 2 * sizeof out);
 	lifetimes_free(lifetimes);

@@ -275,6 +275,7 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 	row_put_u64(out, 0);
 	row_put_u64(out, is_taken ? 0 : samples);
 	if (is_taken) {
+		adder_define_lifetimes(adder, profile);
 		put_arrays(adder, profile->sample_count, out);
 	} else {
 		put_no_arrays(out);

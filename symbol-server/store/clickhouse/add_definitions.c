@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, locations, stacks and series of a batch → ids, and rows where they are new. */
 #include "symbol-server/store/clickhouse/adding.h"
+#include "symbol-server/store/rules/lifetimes.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/rules/series_limit.h"
 
@@ -166,4 +167,45 @@ uint64_t adder_define_other(struct adder *adder, const struct batch_series *seri
 	if (is_new(adder, hash_word(id, adder->batch->tenant)))
 		put_series(adder, id, &other.series, out);
 	return id;
+}
+
+static void define_lifetime(struct adder *adder, struct text context, uint32_t day)
+{
+	struct buffer *out = &adder->group->tables[GROUP_LIFETIMES];
+	char text[CONTEXT_BYTES_MAX], told[CONTEXT_BYTES_MAX];
+	const char *lifetime;
+	size_t length;
+	uint64_t id;
+
+	if (context.length >= sizeof text)
+		return;
+	memcpy(text, context.at, context.length);
+	text[context.length] = '\0';
+	lifetime = lifetime_of_teller(text, &length);
+	if (!lifetime)
+		return;
+	id = hash_word(hash_bytes(lifetime, length, 0x6c69666574), adder->batch->tenant);
+	if (!is_new(adder, hash_word(id, day)))
+		return;
+	lifetime_reduce(text, told);
+	row_put_u32(out, day);
+	row_put_u32(out, adder->batch->tenant);
+	row_put_text(out, (struct text){lifetime, (uint32_t)length});
+	row_put_text(out, (struct text){told, (uint32_t)strlen(told)});
+}
+
+void adder_define_lifetimes(struct adder *adder, const struct batch_profile *profile)
+{
+	const struct batch_sample *samples = &adder->batch->samples[profile->first_sample];
+	uint32_t day = day_number(adder_minute(profile->time_ms) * 1000ll);
+	struct text last = {"", 0};
+
+	/* Runs of samples of one thread are the rule. */
+	for (uint32_t i = 0; i < profile->sample_count; i++) {
+		struct text context = samples[i].context;
+
+		if (context.length && (context.at != last.at || context.length != last.length))
+			define_lifetime(adder, context, day);
+		last = context;
+	}
 }

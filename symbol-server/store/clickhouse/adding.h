@@ -52,6 +52,8 @@ static inline struct text adder_context(const struct batch_sample *sample)
  * group. */
 uint64_t adder_define_stack(struct adder *adder, uint32_t number);
 uint64_t adder_define_series(struct adder *adder, uint32_t number);
+/* What the profile's contexts tell of processes. */
+void adder_define_lifetimes(struct adder *adder, const struct batch_profile *profile);
 /* The one series of all that are beyond a host's share. */
 uint64_t adder_define_other(struct adder *adder, const struct batch_series *series);
 /* What stands for samples of a host that are not stored. lost_by: why; NULL: "series_limit". */

@@ -89,7 +89,8 @@ static void put_span(struct buffer *sql, uint32_t from, uint32_t until)
 /* Most contexts differ in the thread's id only: names are made one there. */
 void asking_context(const struct samples_query *query, struct buffer *sql)
 {
-	bool is_whole = query->wants_context || (query->by_thread && !query->thread_names);
+	bool is_whole = query->wants_context || query->wants_process ||
+			(query->by_thread && !query->thread_names);
 
 	for (unsigned i = 0; i < query->thread_name_count; i++)
 		is_whole |= strcmp(query->thread_names[i], "thread") != 0;

@@ -16,6 +16,7 @@ static const char *const inserts[GROUP_TABLES] = {
 			    "function, file, type, line)",
 	[GROUP_STACKS] = "INSERT INTO stacks (month, stack, locations)",
 	[GROUP_SERIES] = "INSERT INTO series (month, tenant, series, label_names, label_values)",
+	[GROUP_LIFETIMES] = "INSERT INTO lifetimes (day, tenant, lifetime, context)",
 	[GROUP_REPORTS] =
 		"INSERT INTO reports (tenant, agent, minute, seq, host, version, kernel, rate_hz, "
 		"acknowledged, taken, idle, own_samples, lost_names, lost_counts, stack_names, "

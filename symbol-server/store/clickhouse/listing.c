@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/processes.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/sample_context.h"
 
@@ -12,6 +12,7 @@ struct listing {
 	struct asking asking;
 	struct label_sums sums;
 	struct samples_query query; /* of contexts as they are */
+	struct processes processes;
 	bool with_threads;
 	uint64_t of_context; /* samples of the one being added */
 };
@@ -26,6 +27,7 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 		return false;
 	*listing = (struct listing){.query = *query, .with_threads = with_threads};
 	listing->query.wants_context |= with_threads;
+	listing->query.wants_process |= with_threads;
 	if (with_threads)
 		wants.sums = wants.hours = false;
 	if (!asking_open(&listing->asking, clickhouse_samples_of(base), &listing->query, type,
@@ -37,6 +39,7 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 
 static void close_listing(struct listing *listing)
 {
+	processes_release(&listing->processes);
 	asking_close(&listing->asking);
 	label_sums_release(&listing->sums);
 }
@@ -66,13 +69,11 @@ static int compare_sums(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* What processes are is not kept, so nobody is offered to ask for it. */
 static bool add_context(void *to, const char *name, const char *value)
 {
 	struct listing *listing = to;
 
-	return sample_context_is_of_process(name) ||
-	       label_sums_add(&listing->sums, name, value, listing->of_context, true);
+	return label_sums_add(&listing->sums, name, value, listing->of_context, true);
 }
 
 /* A context of a series: to what it has, and to the series' sums as far as it is wanted. */
@@ -83,8 +84,9 @@ static bool add_thread(void *context, struct row_reader *row)
 	const struct samples_query *query = asking->query;
 	struct series_sum key = {.type = (uint8_t)row_number(row, 1)}, *sum;
 	uint64_t samples, value;
+	const char *context_text;
+	char *name, joined[CONTEXT_BYTES_MAX];
 	struct text thread;
-	char *name;
 
 	key.id = row_number(row, 8);
 	thread = row_text(row);
@@ -93,14 +95,16 @@ static bool add_thread(void *context, struct row_reader *row)
 	if (row->is_short)
 		return true;
 	name = strndup(thread.at, thread.length);
+	context_text = name ? processes_join(&listing->processes, name, joined) : NULL;
 	sum = bsearch(&key, asking->series, asking->series_count, sizeof key, compare_sums);
 	asking->is_full |= !name;
-	if (sum && name && (!query->thread_wanted || query->thread_wanted(query->context, name))) {
+	if (sum && name &&
+	    (!query->thread_wanted || query->thread_wanted(query->context, context_text))) {
 		sum->samples += samples;
 		sum->value += value;
 		listing->of_context = samples;
 		asking->is_full |= listing->with_threads &&
-				   !sample_context_each(name, add_context, listing);
+				   !sample_context_each(context_text, add_context, listing);
 	}
 	free(name);
 	return !asking->is_full && limit_watch_goes_on(&asking->watch, NULL);
@@ -129,7 +133,8 @@ static bool add_threads(struct listing *listing, struct error *err)
 	asking_source(asking, &sql, &columns);
 	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample, "
 				 "stack_values AS stack_value GROUP BY type, series, context");
-	ok = asking_ask(asking, &sql, false, add_thread, listing, err);
+	ok = processes_read(&listing->processes, asking, err) &&
+	     asking_ask(asking, &sql, false, add_thread, listing, err);
 	buffer_release(&sql);
 	return ok;
 }

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/processes.h"
 #include "symbol-server/store/rules/moment_times.h"
 #include "symbol-server/store/sample_context.h"
 
 struct moments_answer {
 	struct asking asking;
+	struct processes processes;
 	samples_moment_fn *fn;
 	void *context;
 };
@@ -30,12 +31,13 @@ static bool give_moment(void *context, struct row_reader *row)
 	int64_t time_ms = (int64_t)row_number(row, 8);
 	uint64_t value = row_number(row, 8);
 	const struct samples_query *query = answer->asking.query;
-	char name[CONTEXT_BYTES_MAX];
+	char name[CONTEXT_BYTES_MAX], joined[CONTEXT_BYTES_MAX];
 
 	if (row->is_short)
 		return true;
 	snprintf(name, sizeof name, "%.*s", (int)thread.length, thread.at);
-	if (query->thread_wanted && !query->thread_wanted(query->context, name))
+	if (query->thread_wanted &&
+	    !query->thread_wanted(query->context, processes_join(&answer->processes, name, joined)))
 		return true;
 	return answer->fn(answer->context, time_ms, value);
 }
@@ -69,7 +71,8 @@ bool clickhouse_samples_moments(struct samples_store *base, const struct samples
 		return false;
 	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &wide, type, &wants, err))
 		return false;
-	if (answer.asking.wanted_count) {
+	ok = processes_read(&answer.processes, &answer.asking, err);
+	if (ok && answer.asking.wanted_count) {
 		buffer_init(&sql, 8192);
 		buffer_append_text(&sql, "SELECT ");
 		asking_context(query, &sql);
@@ -78,6 +81,7 @@ bool clickhouse_samples_moments(struct samples_store *base, const struct samples
 		ok = asking_ask(&answer.asking, &sql, false, give_moment, &answer, err);
 		buffer_release(&sql);
 	}
+	processes_release(&answer.processes);
 	asking_close(&answer.asking);
 	return ok;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/processes.h"
 #include "symbol-server/store/sample_context.h"
 
 enum { ATTEMPTS = 2, STACK_BYTES = 512 /* what one takes here, with its frames */ };
@@ -23,10 +23,12 @@ struct querying {
 	struct asking asking;
 	const struct samples_query *exact; /* NULL: whole minutes */
 	struct samples_result *result;
+	struct processes processes;
 	struct hash_table thread_index, name_index, row_index;
 	struct known_thread {
 		const char *context; /* as it is stored, or the name that it begins with */
 		const char *name;    /* in the result; NULL: not wanted */
+		bool is_untold;      /* nobody told of its process */
 	} * threads;
 	size_t thread_count, thread_room;
 	struct row_sum *rows;
@@ -63,7 +65,7 @@ static const char *name_of(struct querying *querying, const char *context)
 	if (!query->by_thread)
 		return "";
 	if (!query->thread_names)
-		return context;
+		return keep_text(querying, context, strlen(context));
 	sample_context_reduce(context, query->thread_names, query->thread_name_count, reduced);
 	hash = hash_bytes(reduced, strlen(reduced), 0);
 	for (uint32_t i = hash_table_first(&querying->name_index, hash, &probe);
@@ -75,11 +77,13 @@ static const char *name_of(struct querying *querying, const char *context)
 	return keep_text(querying, reduced, strlen(reduced));
 }
 
-/* The context's name in the result; NULL: not wanted. */
-static const char *thread_name(struct querying *querying, struct text context)
+/* The context, as far as it is known in the result. NULL: no memory. */
+static const struct known_thread *know_thread(struct querying *querying, struct text context)
 {
 	uint64_t hash = hash_bytes(context.at, context.length, 0);
+	char out[CONTEXT_BYTES_MAX];
 	struct known_thread to;
+	const char *joined;
 	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(&querying->thread_index, hash, &probe);
@@ -88,7 +92,7 @@ static const char *thread_name(struct querying *querying, struct text context)
 
 		if (strlen(known->context) == context.length &&
 		    !memcmp(known->context, context.at, context.length))
-			return known->name;
+			return known;
 	}
 	if (!asking_grow((void **)&querying->threads, querying->thread_count,
 			 &querying->thread_room, sizeof to) ||
@@ -97,14 +101,25 @@ static const char *thread_name(struct querying *querying, struct text context)
 		return NULL;
 	}
 	to.context = keep_text(querying, context.at, context.length);
-	to.name = name_of(querying, to.context);
-	querying->threads[querying->thread_count++] = to;
-	return to.name;
+	joined = processes_join(&querying->processes, to.context, out);
+	to.is_untold = !lifetime_is_told(joined);
+	to.name = name_of(querying, joined);
+	querying->threads[querying->thread_count] = to;
+	return &querying->threads[querying->thread_count++];
 }
 
 static bool has_threads(const struct samples_query *query)
 {
 	return query->by_thread || query->thread_wanted;
+}
+
+static void count_untold(struct querying *querying, const struct known_thread *known,
+			 uint64_t samples)
+{
+	if (!querying->asking.query->counts_untold)
+		return;
+	querying->result->untold.of += samples;
+	querying->result->untold.samples += known->is_untold ? samples : 0;
 }
 
 static void add_row(struct querying *querying, const struct row_sum *sum)
@@ -160,10 +175,15 @@ static bool keep_row(void *context, struct row_reader *row)
 	querying->seen_rows++;
 	querying->seen.samples += sum.samples;
 	querying->seen.value += sum.value;
+	if (has_threads(query)) {
+		const struct known_thread *known = know_thread(querying, thread);
+
+		if (known)
+			count_untold(querying, known, sum.samples);
+		sum.thread = known ? known->name : NULL;
+	}
 	if (query->stack_id && sum.stack != *query->stack_id)
 		return true;
-	if (has_threads(query))
-		sum.thread = thread_name(querying, thread);
 	if (sum.thread && has_threads(query))
 		merge_row(querying, &sum);
 	else if (sum.thread)
@@ -447,7 +467,8 @@ static bool run(struct querying *querying, struct error *err)
 	result->until_ms = querying->exact ? querying->exact->until_ms : asking->until_ms;
 	result->resolution_ms = asking->query->is_exact ? 1 : asking->parts.resolution_s * 1000ll;
 	result->unit = profile_type_unit((unsigned)asking->type);
-	ok = asking_groups(asking, &result->arena, &result->series, &result->series_count);
+	ok = asking_groups(asking, &result->arena, &result->series, &result->series_count) &&
+	     processes_read(&querying->processes, asking, err);
 	if (ok && asking->wanted_count)
 		ok = read_rows(querying, err);
 	ok = ok && define_stacks(querying, err);
@@ -483,6 +504,7 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 		error_set(err, ERROR_MEMORY, "no memory for an answer");
 	}
 	*again = !ok && asking_again(store, querying.asking.definitions, attempt, err);
+	processes_release(&querying.processes);
 	free(querying.threads);
 	free(querying.rows);
 	free(querying.locations);

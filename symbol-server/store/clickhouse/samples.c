@@ -27,6 +27,15 @@ uint32_t month_of(int64_t time_ms)
 	return (uint32_t)((tm.tm_year + 1900) * 100 + tm.tm_mon + 1);
 }
 
+uint32_t day_number(int64_t time_ms)
+{
+	time_t seconds = (time_t)(time_ms > 0 ? time_ms / 1000 : 0);
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	return month_of(time_ms) * 100 + (uint32_t)tm.tm_mday;
+}
+
 /* --- agents --- */
 
 struct agents {

@@ -9,8 +9,9 @@
  * schema/store/clickhouse has the tables.
  *
  * What it decides is what SQLite's engine decides: store/rules/. What it lacks beside it:
- *  - which process a sample is of (pid, command, user …) and traces: asked for, 501 (samples.c);
- *  - deletion of a thread's samples, and of what has sums only: 501 (remove.c);
+ *  - traces: asked for, 501 (samples.c);
+ *  - deletion of a thread's samples, and of what has sums only: 501 (remove.c); what processes
+ *    were stays until the day's minutes go, as definitions do until the month's;
  *  - the newest minutes by the second, and how much of the time hosts reported: absent in answers;
  *  - what agents lack, their CPUs and clock jumps: 0 (samples_agents());
  *  - one count of --series-limit, and of reports out of time that come again, over all servers:
@@ -58,6 +59,7 @@ enum group_table { /* in the order in which they are inserted */
 		   GROUP_LOCATIONS,
 		   GROUP_STACKS,
 		   GROUP_SERIES,
+		   GROUP_LIFETIMES,
 		   GROUP_REPORTS,
 		   GROUP_LATE_REPORTS,
 		   GROUP_MOMENTS,
@@ -131,7 +133,8 @@ static inline struct clickhouse_samples *clickhouse_samples_of(struct samples_st
 }
 
 int64_t clickhouse_now_ms(void);
-uint32_t month_of(int64_t time_ms); /* 202611 */
+uint32_t month_of(int64_t time_ms);   /* 202611 */
+uint32_t day_number(int64_t time_ms); /* 20261121 */
 
 /* ---- schema (migrations.c) ---- */
 

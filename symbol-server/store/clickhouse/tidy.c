@@ -92,17 +92,9 @@ static bool is_of(const struct tidying *tidying, const struct partition *partiti
 static bool is_dated(const struct tidying *tidying, const struct partition *partition)
 {
 	return is_of(tidying, partition, "samples") || is_of(tidying, partition, "duplicates") ||
-	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "rollups_10m") ||
+	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "lifetimes") ||
+	       is_of(tidying, partition, "rollups_10m") ||
 	       is_of(tidying, partition, "rollups_1h") || is_of(tidying, partition, "late_samples");
-}
-
-static uint32_t day_number(int64_t time_ms)
-{
-	time_t seconds = (time_t)(time_ms / 1000);
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	return (uint32_t)((tm.tm_year + 1900) * 10000 + (tm.tm_mon + 1) * 100 + tm.tm_mday);
 }
 
 /* --- what there is --- */
@@ -197,7 +189,8 @@ static bool drop(struct tidying *tidying, struct partition *partition, const cha
 static enum samples_resolution resolution_of(const struct tidying *tidying,
 					     const struct partition *partition)
 {
-	static const char *const minutes[] = {"samples", "duplicates", "reports", "moments"};
+	static const char *const minutes[] = {"samples", "duplicates", "reports", "moments",
+					      "lifetimes"};
 
 	for (unsigned i = 0; i < sizeof minutes / sizeof *minutes; i++)
 		if (is_of(tidying, partition, minutes[i]))

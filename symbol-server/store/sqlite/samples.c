@@ -484,7 +484,6 @@ static uint64_t sqlite_samples_cpus(struct samples_store *base, uint32_t tenant,
 /* --- the engine --- */
 
 static const struct samples_engine sqlite_engine = {
-	.has_processes = true,
 	.add = sqlite_samples_add,
 	.query = sqlite_samples_query,
 	.types = sqlite_samples_types,

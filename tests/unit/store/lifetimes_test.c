@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 
 #define LIFETIME(id_)  "\x1f" CONTEXT_LIFETIME "\x1e" id_
 #define COMMAND(text_) "\x1fprocess.command_line\x1e" text_
@@ -22,7 +22,7 @@ static const char *joined(uint32_t strings, const char *context, const char *nam
 {
 	static char value[CONTEXT_BYTES_MAX];
 	char out[CONTEXT_BYTES_MAX];
-	struct lifetimes *lifetimes = lifetimes_new(catalog, strings);
+	struct lifetimes *lifetimes = catalog_lifetimes_new(catalog, strings);
 
 	if (!lifetimes)
 		abort();
@@ -68,7 +68,7 @@ static void test_join(void)
 
 static void test_teller(void)
 {
-	struct lifetimes *lifetimes = lifetimes_new(catalog, all());
+	struct lifetimes *lifetimes = catalog_lifetimes_new(catalog, all());
 	static const char teller[] = "main" COMMAND("web --shard 1")
 		LIFETIME("7.aa") "\x1fprocess.owner\x1ewww"
 				 "\x1fthread.id\x1e"

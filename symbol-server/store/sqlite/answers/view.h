@@ -4,7 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
 #define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
 
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 #include "symbol-server/store/limits.h"
 #include "symbol-server/store/rules/rollup_choice.h"
 #include "symbol-server/store/sqlite/samples_store.h"

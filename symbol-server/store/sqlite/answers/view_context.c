@@ -10,6 +10,7 @@ const char *view_context(struct view_day *day, const struct samples_query *query
 	if (!query->wants_process)
 		return context;
 	if (!day->lifetimes)
-		day->lifetimes = lifetimes_new(day->catalog, day->mark.count[CATALOG_STRINGS]);
+		day->lifetimes = catalog_lifetimes_new(day->catalog,
+						       day->mark.count[CATALOG_STRINGS]);
 	return day->lifetimes ? lifetimes_join(day->lifetimes, context, out) : NULL;
 }

@@ -313,8 +313,8 @@ static bool join(struct deleting *deleting, struct error *err)
 {
 	if (!deleting->query->thread_wanted || !deleting->query->wants_process)
 		return true;
-	deleting->lifetimes = lifetimes_new(deleting->catalog,
-					    deleting->mark.count[CATALOG_STRINGS]);
+	deleting->lifetimes = catalog_lifetimes_new(deleting->catalog,
+						    deleting->mark.count[CATALOG_STRINGS]);
 	return deleting->lifetimes || error_set(err, ERROR_MEMORY, "no memory to delete samples");
 }
 

@@ -6,7 +6,7 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
 #define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
 
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/days/hours.h"

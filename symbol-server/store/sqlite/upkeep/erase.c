@@ -8,7 +8,7 @@
 #include "common/array.h"
 #include "common/log.h"
 #include "symbol-server/store/sqlite/dictionary/catalog_items.h"
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
@@ -219,7 +219,7 @@ static bool use_lifetimes(struct erasing *erasing, struct error *err)
 {
 	const struct catalog *from = erasing->from;
 	const uint32_t count = from->items[CATALOG_STRINGS].count;
-	struct lifetimes *lifetimes = lifetimes_new(from, count);
+	struct lifetimes *lifetimes = catalog_lifetimes_new(from, count);
 	uint8_t *used = erasing->used[CATALOG_STRINGS];
 
 	if (!lifetimes)

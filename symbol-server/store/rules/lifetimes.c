@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/dictionary/lifetimes.h"
+#include "symbol-server/store/rules/lifetimes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,9 @@ static const char lifetime_mark[] = "\x1f" CONTEXT_LIFETIME "\x1e";
 static const char pid_mark[] = "\x1fprocess.pid\x1e";
 
 struct lifetimes {
-	const struct catalog *catalog;
-	struct hash_table index; /* lifetime → string that tells of it */
+	lifetimes_text_fn *text;
+	const void *texts;
+	struct hash_table index; /* lifetime → number of the context that tells of it */
 };
 
 struct lifetime_name { /* in a context */
@@ -59,7 +60,7 @@ static uint32_t find(const struct lifetimes *lifetimes, const struct lifetime_na
 
 	for (uint32_t n = hash_table_first(&lifetimes->index, hash, &probe); n != HASH_TABLE_NONE;
 	     n = hash_table_next(&lifetimes->index, hash, &probe)) {
-		const char *text = catalog_string(lifetimes->catalog, n)->text;
+		const char *text = lifetimes->text(lifetimes->texts, n);
 
 		if (find_lifetime(text, &other) && other.length == name->length &&
 		    !memcmp(other.at, name->at, name->length))
@@ -68,29 +69,36 @@ static uint32_t find(const struct lifetimes *lifetimes, const struct lifetime_na
 	return 0;
 }
 
-struct lifetimes *lifetimes_new(const struct catalog *catalog, uint32_t strings)
+struct lifetimes *lifetimes_new(lifetimes_text_fn *text, const void *texts, uint32_t numbers)
 {
 	struct lifetimes *lifetimes = calloc(1, sizeof *lifetimes);
-	struct lifetime_name name;
-	size_t length;
 
 	if (!lifetimes)
 		return NULL;
-	lifetimes->catalog = catalog;
-	hash_table_init(&lifetimes->index, strings);
-	for (uint32_t n = 1; n < strings; n++) {
-		const struct catalog_string *string = catalog_string(catalog, n);
-
-		if (!memchr(string->text, CONTEXT_KEY, string->length) ||
-		    !find_lifetime(string->text, &name) ||
-		    !next_of_process(string->text, &length) || find(lifetimes, &name))
-			continue;
-		if (!hash_table_add(&lifetimes->index, hash_of(&name), n)) {
-			lifetimes_free(lifetimes);
-			return NULL;
-		}
-	}
+	lifetimes->text = text;
+	lifetimes->texts = texts;
+	hash_table_init(&lifetimes->index, numbers);
 	return lifetimes;
+}
+
+const char *lifetime_of_teller(const char *context, size_t *length)
+{
+	struct lifetime_name name;
+	size_t unused;
+
+	if (!find_lifetime(context, &name) || !next_of_process(context, &unused))
+		return NULL;
+	*length = name.length;
+	return name.at;
+}
+
+bool lifetimes_add(struct lifetimes *lifetimes, uint32_t number)
+{
+	struct lifetime_name name;
+
+	name.at = lifetime_of_teller(lifetimes->text(lifetimes->texts, number), &name.length);
+	return !name.at || find(lifetimes, &name) ||
+	       hash_table_add(&lifetimes->index, hash_of(&name), number);
 }
 
 void lifetimes_free(struct lifetimes *lifetimes)
@@ -154,8 +162,9 @@ const char *lifetimes_join(const struct lifetimes *lifetimes, const char *contex
 			   char out[CONTEXT_BYTES_MAX])
 {
 	struct lifetime_name name;
-	const char *told;
 	size_t used = 0, length;
+	const char *told;
+	uint32_t teller;
 
 	if (!find_lifetime(context, &name) || strlen(context) >= CONTEXT_BYTES_MAX)
 		return context;
@@ -165,7 +174,8 @@ const char *lifetimes_join(const struct lifetimes *lifetimes, const char *contex
 		append(out, &used, pid_mark, sizeof pid_mark - 1);
 		append(out, &used, name.at, strcspn(name.at, ".\x1f"));
 	}
-	told = catalog_string(lifetimes->catalog, lifetimes_teller(lifetimes, context))->text;
+	teller = lifetimes_teller(lifetimes, context);
+	told = teller ? lifetimes->text(lifetimes->texts, teller) : "";
 	for (told = next_of_process(told, &length); told; told = next_of_process(told + 1, &length))
 		if (!is_pid(told))
 			append(out, &used, told, length);
