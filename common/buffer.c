@@ -93,6 +93,15 @@ void buffer_append_char(struct buffer *buffer, char c)
 	buffer_append(buffer, &c, 1);
 }
 
+void buffer_append_label_value(struct buffer *buffer, const char *text)
+{
+	for (; *text; text++)
+		if (*text == '\\' || *text == '"')
+			buffer_printf(buffer, "\\%c", *text);
+		else
+			buffer_append_char(buffer, (unsigned char)*text < 0x20 ? '?' : *text);
+}
+
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 {
 	char room[512];

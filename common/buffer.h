@@ -26,6 +26,9 @@ void buffer_init(struct buffer *buffer, size_t limit);
 void buffer_append(struct buffer *buffer, const void *bytes, size_t length);
 void buffer_append_text(struct buffer *buffer, const char *text);
 void buffer_append_char(struct buffer *buffer, char c);
+/* As a label's value in a Prometheus exposition: backslash and quote are escaped, other control
+ * characters, which have no place in one, become '?'. */
+void buffer_append_label_value(struct buffer *buffer, const char *text);
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* LEB128, as protobuf and DWARF have it; at most 10 bytes. */

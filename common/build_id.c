@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/hex.h"
 #include "common/hash_table.h"
 
 bool build_id_set(struct build_id *id, const void *bytes, size_t length)
@@ -15,17 +16,6 @@ bool build_id_set(struct build_id *id, const void *bytes, size_t length)
 	return true;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 bool build_id_parse(struct build_id *id, const char *text, size_t length)
 {
 	uint8_t bytes[BUILD_ID_MAX];
@@ -33,7 +23,7 @@ bool build_id_parse(struct build_id *id, const char *text, size_t length)
 	if (length % 2 || length / 2 < BUILD_ID_MIN || length / 2 > BUILD_ID_MAX)
 		return false;
 	for (size_t i = 0; i < length / 2; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/service_notify.h"
 
@@ -16,14 +17,6 @@ enum {
 	PATIENCE_S = 60,  /* asked for with each look */
 	NOTIFY_MS = 5000,
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
 
 /* The next of the held signals, at most so long; 0: none came. */
 static int next_signal(const struct life *life, int64_t wait_ms)
@@ -55,18 +48,18 @@ static void say_stopping(int number)
 static void tell(const struct life *life, int64_t since_ms)
 {
 	log_info("starting", "address=%s doing=\"%s\" since=%llds", life->address, *life->doing,
-		 (long long)((now_ms() - since_ms) / 1000));
+		 (long long)((monotonic_ms() - since_ms) / 1000));
 }
 
 static void *watch_start(void *context)
 {
 	struct life *life = context;
-	int64_t since_ms = now_ms(), tell_ms = since_ms + LONG_MS, notify_ms = since_ms;
+	int64_t since_ms = monotonic_ms(), tell_ms = since_ms + LONG_MS, notify_ms = since_ms;
 	const char *told = NULL;
 
 	while (!life->is_started) {
 		int number = next_signal(life, LOOK_MS);
-		int64_t now = now_ms();
+		int64_t now = monotonic_ms();
 
 		if (number) {
 			say_stopping(number);

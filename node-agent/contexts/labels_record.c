@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/hex.h"
 #include "node-agent/contexts/thread_record.h"
 
 struct label {
@@ -24,13 +25,6 @@ static bool is_one_of(const struct label *label, const char *const *names, size_
 	return false;
 }
 
-static int digit(uint8_t c)
-{
-	return c >= '0' && c <= '9'                 ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 87
-						    : -1;
-}
-
 /* False: it is another text, which says nothing of the id. */
 static bool read_id(const struct label *label, uint8_t *id, size_t bytes)
 {
@@ -39,7 +33,7 @@ static bool read_id(const struct label *label, uint8_t *id, size_t bytes)
 	if (label->value_bytes != 2 * bytes)
 		return false;
 	for (size_t i = 0; i < bytes; i++) {
-		int high = digit(label->value[2 * i]), low = digit(label->value[2 * i + 1]);
+		int high = hex_digit(label->value[2 * i]), low = hex_digit(label->value[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;

@@ -3,16 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/self_path.h"
+#include "common/own_program.h"
 
 void own_child_goes_first(pid_t child)
 {
@@ -30,30 +27,20 @@ void own_child_goes_first(pid_t child)
 
 int own_child_start(const char *name, int socket, char **environment, pid_t *child)
 {
-	char own_name[32], path[PATH_MAX];
+	char own_name[32];
 	char *arguments[] = {own_name, NULL}, *none_of_it[] = {NULL};
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
 	int failure;
 
 	snprintf(own_name, sizeof own_name, "%s", name);
-	sigemptyset(&none);
-	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
 	failure = posix_spawn_file_actions_adddup2(&actions, socket, OWN_CHILD_SOCKET);
 	for (int fd = 0; fd < OWN_CHILD_SOCKET && !failure; fd++)
 		failure = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
 	if (!failure)
-		failure = posix_spawn(child, self_path(path, sizeof path), &actions, &attributes,
-				      arguments, environment ? environment : none_of_it);
+		failure = own_program_start(arguments, environment ? environment : none_of_it,
+					    &actions, child);
 	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
 	if (!failure)
 		own_child_goes_first(*child);
 	return failure;

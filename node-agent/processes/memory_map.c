@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/hex.h"
 #include "node-agent/kernel/stranger_reader.h"
 
 enum { LINE_ROOM = MEMORY_PATH_MAX + 128 };
@@ -26,22 +27,13 @@ static void expect(struct cursor *cursor, char c)
 		cursor->bad = true;
 }
 
-static int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
-}
-
 static uint64_t read_number(struct cursor *cursor, unsigned base)
 {
 	uint64_t value = 0;
 	bool any = false;
 
 	for (; cursor->at < cursor->end; cursor->at++, any = true) {
-		unsigned digit = (unsigned)digit_value(*cursor->at);
+		unsigned digit = (unsigned)hex_digit(*cursor->at);
 
 		if (digit >= base)
 			break;

@@ -19,15 +19,6 @@ static void gauge(struct buffer *out, const char *name, double value, const char
 	buffer_printf(out, "farflame_agent_%s %.15g\n", name, value);
 }
 
-static void put_text(struct buffer *out, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '\\' || *text == '"')
-			buffer_printf(out, "\\%c", *text);
-		else
-			buffer_append_char(out, (unsigned char)*text < 0x20 ? '?' : *text);
-}
-
 /* All of "lost." or "stacks." as one metric. */
 static void put_family(struct buffer *out, const struct agent_facts *facts, const char *prefix,
 		       const char *name, const char *label)
@@ -70,7 +61,7 @@ void agent_facts_print(struct buffer *out, const struct agent_facts *facts)
 	describe(out, "build_info", "gauge", "1; how stacks are taken and where they go.");
 	buffer_printf(out, "farflame_agent_build_info{version=\"%s\",capture=\"%s\",server=\"",
 		      facts->version, facts->capture);
-	put_text(out, facts->server);
+	buffer_append_label_value(out, facts->server);
 	buffer_printf(out, "\"} 1\n");
 	gauge(out, "rate_hertz", facts->rate_hz, "Samples a second and CPU.");
 	gauge(out, "report_interval_seconds", (double)facts->interval_ms / 1e3,

@@ -16,21 +16,10 @@ void metrics_put(struct buffer *out, const char *name, const char *type, uint64_
 	buffer_printf(out, "farflame_server_%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's text escapes backslash, quote and line feed; other control characters have no place in
- * one. */
-static void put_text(struct buffer *out, const char *text)
-{
-	for (; *text; text++)
-		if (*text == '\\' || *text == '"')
-			buffer_printf(out, "\\%c", *text);
-		else
-			buffer_append_char(out, (unsigned char)*text < 0x20 ? '?' : *text);
-}
-
 void metrics_put_labelled(struct buffer *out, const char *name, const char *label, const char *text,
 			  uint64_t value)
 {
 	buffer_printf(out, "farflame_server_%s{%s=\"", name, label);
-	put_text(out, text);
+	buffer_append_label_value(out, text);
 	buffer_printf(out, "\"} %" PRIu64 "\n", value);
 }

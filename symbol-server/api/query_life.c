@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/api/query_life.h"
 
+#include "common/clock.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/store/limits.h"
 
@@ -35,7 +36,7 @@ void query_life_count_limited(void)
 static bool is_cancelled(void *context)
 {
 	struct query_life *life = context;
-	int64_t now_ms = limits_now_ms();
+	int64_t now_ms = monotonic_ms();
 
 	if (!life->is_gone && now_ms - life->asked_ms >= ASK_EVERY_MS) {
 		life->asked_ms = now_ms;
@@ -56,7 +57,7 @@ struct query_life *query_life_start(struct http_request *request,
 		return NULL;
 	}
 	*life = (struct query_life){
-		.request = request, .limits = *limits, .started_ms = limits_now_ms()};
+		.request = request, .limits = *limits, .started_ms = monotonic_ms()};
 	query_life_lend(life, query);
 	return life;
 }
@@ -82,7 +83,7 @@ bool query_life_is_wanted(struct query_life *life, struct error *err)
 {
 	if (is_cancelled(life))
 		return error_set(err, ERROR_BUSY, "nobody waits for this answer any more");
-	if (life->limits.time_ms && limits_now_ms() - life->started_ms > life->limits.time_ms)
+	if (life->limits.time_ms && monotonic_ms() - life->started_ms > life->limits.time_ms)
 		return error_set(err, ERROR_LIMIT,
 				 "the query took longer than --query-time allows (%lld ms): narrow "
 				 "the time range or the selection",

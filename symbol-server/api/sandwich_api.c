@@ -152,10 +152,7 @@ static bool sandwich_json(const struct flame_answer *answer, struct buffer *out)
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
-	json_key_string(json, "type", answer->type);
-	json_key_string(json, "unit", answer->unit);
-	json_key_int(json, "from", answer->from_ms);
-	json_key_int(json, "until", answer->until_ms);
+	flame_range_json(json, answer);
 	json_key_string(json, "function", whole->function);
 	json_key_uint(json, "total", sandwich->callees->nodes[0].total);
 	if (answer->accounting->is_sampled)

@@ -44,19 +44,8 @@ static void put_row(struct json *json, const struct diff_answer *answer, const s
 static void put_function(struct json *json, const struct diff_answer *answer,
 			 const struct diff_row *function)
 {
-	static const struct flame_module none = {.name = "", .build_id = ""};
-	const struct flame_frame *frame = &function->frame;
-	const struct flame_module *module = frame->module < answer->flame.module_count
-						    ? &answer->flame.modules[frame->module]
-						    : &none;
-
 	json_open(json, '{');
-	json_key_string(json, "name", frame->name);
-	json_key_signature(json, frame);
-	json_key_string(json, "file", frame->file);
-	json_key_uint(json, "line", frame->line);
-	json_key_string(json, "module", module->name);
-	json_key_string(json, "build_id", module->build_id);
+	flame_function_json(json, &answer->flame, &function->frame);
 	json_key_uint(json, "self", function->self[DIFF_COMPARE].value);
 	json_key_uint(json, "total", function->total[DIFF_COMPARE].value);
 	json_key_uint(json, "base_self", function->self[DIFF_BASE].value);
@@ -151,10 +140,7 @@ bool diff_json(const struct diff_answer *answer, struct buffer *out)
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
-	json_key_string(json, "type", answer->flame.type);
-	json_key_string(json, "unit", answer->flame.unit);
-	json_key_int(json, "from", answer->flame.from_ms);
-	json_key_int(json, "until", answer->flame.until_ms);
+	flame_range_json(json, &answer->flame);
 	json_key_string(json, "norm", answer->norm);
 	put_number(json, "scale", answer->functions->scale);
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");

@@ -10,15 +10,6 @@
 
 enum { TABLE_ROWS = 20, HOSTS = 10, NAME_BYTES = 200, SELECTOR_BYTES = 2000 };
 
-static const struct flame_module *module_of(const struct diff_answer *answer,
-					    const struct flame_frame *frame)
-{
-	static const struct flame_module none = {.name = "", .build_id = ""};
-
-	return frame->module < answer->flame.module_count ? &answer->flame.modules[frame->module]
-							  : &none;
-}
-
 /* Empty for what cannot be said. */
 static void put_cell(struct buffer *out, double number)
 {
@@ -37,7 +28,8 @@ bool diff_csv(const struct diff_answer *answer, struct buffer *out)
 	for (size_t i = 0; i < table->function_count && i < answer->functions_limit && !out->failed;
 	     i++) {
 		const struct diff_row *function = &table->functions[i];
-		const struct flame_module *module = module_of(answer, &function->frame);
+		const struct flame_module *module = flame_answer_module(&answer->flame,
+									&function->frame);
 		const struct diff_sum *measure = answer->by_total ? function->total
 								  : function->self;
 
@@ -158,7 +150,7 @@ static void put_difference(struct buffer *out, const struct diff_row *row)
 static void put_row(struct buffer *out, const struct diff_answer *answer,
 		    const struct diff_row *row)
 {
-	const struct flame_module *module = module_of(answer, &row->frame);
+	const struct flame_module *module = flame_answer_module(&answer->flame, &row->frame);
 	struct human_marks marks = human_marks(&row->frame);
 
 	put_sampled_rate(out, answer, DIFF_BASE, row);

@@ -32,10 +32,7 @@ static void head_json(const struct flame_numbers *numbers, struct buffer *out)
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
-	json_key_string(json, "type", answer->type);
-	json_key_string(json, "unit", answer->unit);
-	json_key_int(json, "from", answer->from_ms);
-	json_key_int(json, "until", answer->until_ms);
+	flame_range_json(json, answer);
 	json_key_uint(json, "nodes", answer->tree->count);
 	json_key(json, "columns");
 	json_open(json, '{');

@@ -7,14 +7,6 @@
 #include "symbol-server/formats/quoted.h"
 #include "symbol-server/formats/utf8.h"
 
-static const struct flame_module no_module = {.name = "", .build_id = ""};
-
-static const struct flame_module *module_of(const struct flame_answer *answer,
-					    const struct flame_frame *frame)
-{
-	return frame->module < answer->module_count ? &answer->modules[frame->module] : &no_module;
-}
-
 /* Where a spreadsheet would take a cell for a formula, an apostrophe goes before it, as OWASP
  * advises ("CSV Injection": = + - @ tab and carriage return, and the first four in full width). */
 static bool is_formula(const char *text)
@@ -67,7 +59,7 @@ void csv_put_text(struct buffer *out, const char *text)
 static void put_frame(struct buffer *out, const struct flame_answer *answer,
 		      const struct flame_frame *frame)
 {
-	const struct flame_module *module = module_of(answer, frame);
+	const struct flame_module *module = flame_answer_module(answer, frame);
 
 	csv_put_text(out, frame->name);
 	buffer_append_char(out, ',');

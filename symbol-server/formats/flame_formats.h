@@ -85,6 +85,15 @@ void top_functions_json(struct json *json, const struct flame_answer *answer);
 void top_function_json(struct json *json, const struct flame_answer *answer,
 		       const struct top_function *function);
 
+/* Its own, or one without name and build-id. */
+const struct flame_module *flame_answer_module(const struct flame_answer *answer,
+					       const struct flame_frame *frame);
+/* Keys of the object at hand: type, unit, from, until; and name, signature, file, line, module,
+ * build_id. */
+void flame_range_json(struct json *json, const struct flame_answer *answer);
+void flame_function_json(struct json *json, const struct flame_answer *answer,
+			 const struct flame_frame *frame);
+
 /* The key "signature", of a frame that has one. */
 void json_key_signature(struct json *json, const struct flame_frame *frame);
 

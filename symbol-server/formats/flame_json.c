@@ -67,10 +67,7 @@ bool flame_json(const struct flame_answer *answer, struct buffer *out)
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
-	json_key_string(json, "type", answer->type);
-	json_key_string(json, "unit", answer->unit);
-	json_key_int(json, "from", answer->from_ms);
-	json_key_int(json, "until", answer->until_ms);
+	flame_range_json(json, answer);
 	if (!flame_graph_json(json, answer))
 		return false;
 	json_key(json, "accounting");

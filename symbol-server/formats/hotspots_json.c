@@ -254,26 +254,16 @@ static void put_process(struct writer *writer, uint32_t number)
 
 static void put_functions(struct writer *writer)
 {
-	static const struct flame_module none = {.name = "", .build_id = ""};
-	const struct flame_answer *flame = &writer->answer->flame;
 	struct json *json = writer->json;
 
 	json_key(json, "functions");
 	json_open(json, '[');
 	for (uint32_t i = 0; i < writer->listed_count; i++) {
-		const struct flame_frame *frame =
-			&writer->answer->spots->functions[writer->listed[i]];
-		const struct flame_module *module = frame->module < flame->module_count
-							    ? &flame->modules[frame->module]
-							    : &none;
+		const struct hotspots_answer *answer = writer->answer;
 
 		json_open(json, '{');
-		json_key_string(json, "name", frame->name);
-		json_key_signature(json, frame);
-		json_key_string(json, "file", frame->file);
-		json_key_uint(json, "line", frame->line);
-		json_key_string(json, "module", module->name);
-		json_key_string(json, "build_id", module->build_id);
+		flame_function_json(json, &answer->flame,
+				    &answer->spots->functions[writer->listed[i]]);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -281,10 +271,7 @@ static void put_functions(struct writer *writer)
 
 static void put_head(struct json *json, const struct hotspots_answer *answer)
 {
-	json_key_string(json, "type", answer->flame.type);
-	json_key_string(json, "unit", answer->flame.unit);
-	json_key_int(json, "from", answer->flame.from_ms);
-	json_key_int(json, "until", answer->flame.until_ms);
+	flame_range_json(json, &answer->flame);
 	json_key_int(json, "step_ms", answer->step_ms);
 	json_key_int(json, "resolution_ms", answer->resolution_ms);
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");

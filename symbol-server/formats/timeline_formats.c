@@ -88,10 +88,7 @@ bool timeline_json(const struct timeline_answer *answer, struct buffer *out)
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
-	json_key_string(json, "type", answer->flame.type);
-	json_key_string(json, "unit", answer->flame.unit);
-	json_key_int(json, "from", answer->flame.from_ms);
-	json_key_int(json, "until", answer->flame.until_ms);
+	flame_range_json(json, &answer->flame);
 	json_key_int(json, "step_ms", answer->step_ms);
 	json_key_int(json, "resolution_ms", answer->resolution_ms);
 	if (answer->times)

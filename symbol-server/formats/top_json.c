@@ -10,37 +10,13 @@
 
 enum { OWN_MODULES = 1000 }; /* told apart; the rest is summed up */
 
-void stack_id_json(struct json *json, uint64_t id)
-{
-	char text[17] = "";
-
-	if (id)
-		snprintf(text, sizeof(text), "%016" PRIx64, id);
-	json_string(json, text);
-}
-
-void json_key_signature(struct json *json, const struct flame_frame *frame)
-{
-	if (frame->signature)
-		json_key_string(json, "signature", frame->signature);
-}
-
 void top_function_json(struct json *json, const struct flame_answer *answer,
 		       const struct top_function *function)
 {
-	static const struct flame_module none = {.name = "", .build_id = ""};
 	const struct flame_frame *frame = &function->frame;
-	const struct flame_module *module = frame->module < answer->module_count
-						    ? &answer->modules[frame->module]
-						    : &none;
 
 	json_open(json, '{');
-	json_key_string(json, "name", frame->name);
-	json_key_signature(json, frame);
-	json_key_string(json, "file", frame->file);
-	json_key_uint(json, "line", frame->line);
-	json_key_string(json, "module", module->name);
-	json_key_string(json, "build_id", module->build_id);
+	flame_function_json(json, answer, frame);
 	json_key_string(json, "kind", frame_kind_names[frame->kind]);
 	json_key_uint(json, "self", function->self);
 	json_key_uint(json, "total", function->total);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/keyed_hash.h"
 #include "common/log.h"
 
@@ -21,14 +21,6 @@ enum {
 	SHARES = 8,     /* of the places: what one address keeps when it gets narrow */
 	LOOKED_AT = 64, /* idle ones, for one of an address with many */
 };
-
-int64_t http_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void join(struct http_connections *connections, struct http_connection *record,
 		 enum http_standing standing)
@@ -71,7 +63,7 @@ static void close_slow(struct http_server *server)
 	struct http_connections *connections = &server->connections;
 	bool is_pressed = http_memory_is_pressed(server);
 	struct http_connection *at, *next;
-	int64_t now = http_now_ms();
+	int64_t now = monotonic_ms();
 
 	pthread_mutex_lock(&connections->lock);
 	for (int standing = 0; standing < HTTP_LEAVING; standing++)
@@ -128,7 +120,7 @@ static void *keep(void *context)
 	struct http_server *server = context;
 	struct http_connections *connections = &server->connections;
 	struct pollfd fds[KEEPER_FDS];
-	int64_t next = http_now_ms() + KEEPER_MS;
+	int64_t next = monotonic_ms() + KEEPER_MS;
 	bool is_stopping = false;
 
 	while (!is_stopping) {
@@ -141,9 +133,9 @@ static void *keep(void *context)
 		    errno != EAGAIN)
 			break;
 		http_linger_read(connections->linger);
-		if (http_now_ms() >= next) {
+		if (monotonic_ms() >= next) {
 			close_slow(server);
-			next = http_now_ms() + KEEPER_MS;
+			next = monotonic_ms() + KEEPER_MS;
 		}
 		pthread_mutex_lock(&connections->lock);
 		is_stopping = connections->is_stopping;
@@ -221,7 +213,7 @@ static void connection_add(struct http_connections *connections, int fd, unsigne
 		return;
 	added->fd = fd;
 	added->address = address;
-	added->moved_ms = http_now_ms();
+	added->moved_ms = monotonic_ms();
 	added->deadline_ms = added->moved_ms + HTTP_HEADERS_S * 1000;
 	added->waits_for = HTTP_CLOSED_headers;
 	pthread_mutex_lock(&connections->lock);
@@ -266,7 +258,7 @@ void http_connections_notify(void *context, struct MHD_Connection *connection, v
 /* With the lock. */
 static void move(struct http_connections *connections, struct http_connection *record)
 {
-	record->moved_ms = http_now_ms();
+	record->moved_ms = monotonic_ms();
 	record->window_bytes = 0;
 	TAILQ_REMOVE(&connections->lists[record->standing], record, link);
 	TAILQ_INSERT_TAIL(&connections->lists[record->standing], record, link);

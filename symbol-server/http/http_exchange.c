@@ -8,6 +8,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "common/clock.h"
+
 /* libmicrohttpd would have no room for headers after it, nor for an answer: it would close the
  * connection without a word, or wait. */
 static void refuse_long_uri(struct http_server *server, const struct http_connection *record)
@@ -247,7 +249,7 @@ static enum MHD_Result complete(struct http_request *request)
 	http_connection_allow(request->server, request->record, 0, HTTP_CLOSED_idle);
 	http_memory_arrived(request);
 	request->is_complete = true;
-	request->complete_ms = http_now_ms();
+	request->complete_ms = monotonic_ms();
 	request->server->answering++;
 	if (!request->refused_status && http_workers_add(request))
 		return MHD_YES;

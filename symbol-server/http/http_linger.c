@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 enum { LINGER_MAX = 256, LINGER_MS = 5000, LINGER_BYTES = 64 << 20, LINGER_ROUND = 1 << 20 };
 
 struct http_linger {
@@ -38,7 +40,7 @@ void http_linger_add(struct http_linger *linger, int fd)
 	own = linger->count < LINGER_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (own >= 0)
 		linger->items[linger->count++] =
-			(struct lingering){.fd = own, .until_ms = http_now_ms() + LINGER_MS};
+			(struct lingering){.fd = own, .until_ms = monotonic_ms() + LINGER_MS};
 	pthread_mutex_unlock(&linger->lock);
 }
 
@@ -63,13 +65,13 @@ static bool item_read(struct lingering *item)
 		ssize_t got = recv(item->fd, scrap, sizeof(scrap), MSG_DONTWAIT);
 
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
-			return http_now_ms() < item->until_ms;
+			return monotonic_ms() < item->until_ms;
 		if (got <= 0)
 			return false;
 		round += (size_t)got;
 	}
 	item->bytes += round;
-	return item->bytes < LINGER_BYTES && http_now_ms() < item->until_ms;
+	return item->bytes < LINGER_BYTES && monotonic_ms() < item->until_ms;
 }
 
 void http_linger_read(struct http_linger *linger)

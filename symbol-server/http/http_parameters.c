@@ -3,16 +3,7 @@
 
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "common/hex.h"
 
 char *percent_decode(const char *text, size_t length, bool plus_is_space, struct arena *arena,
 		     struct error *err)

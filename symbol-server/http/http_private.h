@@ -130,8 +130,6 @@ struct http_request {
 	struct http_request *next;
 };
 
-int64_t http_now_ms(void);
-
 /* The answer begins: it is counted by its status and by the time it took. */
 void http_response_count(struct http_request *request, unsigned status);
 

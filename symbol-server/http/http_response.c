@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/gzip.h"
 
 enum { FIXED_INFLATED_MAX = 64 << 20 };
@@ -177,7 +178,7 @@ void http_response_count(struct http_request *request, unsigned status)
 		http_connection_know(server, request->record);
 	if (route)
 		kind = route->may_take_long ? HTTP_KIND_query : route->kind;
-	http_latency_add(&server->latency[kind], http_now_ms() - request->complete_ms);
+	http_latency_add(&server->latency[kind], monotonic_ms() - request->complete_ms);
 }
 
 enum MHD_Result http_response_send(struct http_request *request)

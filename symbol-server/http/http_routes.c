@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
+
 static unsigned method_bit(const char *method)
 {
 	static const struct {
@@ -16,14 +18,6 @@ static unsigned method_bit(const char *method)
 		if (!strcmp(method, methods[i].name))
 			return methods[i].bit;
 	return 0;
-}
-
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef0123456789ABCDEF";
-	const char *found = c ? strchr(digits, c) : NULL;
-
-	return found ? (int)((found - digits) % 16) : -1;
 }
 
 /* The character at at, percent-decoded: %74 is the letter it stands for (RFC 3986, 2.3). An encoded

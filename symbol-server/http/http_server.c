@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/http/http_private.h"
 
@@ -184,10 +185,10 @@ unsigned http_server_port(const struct http_server *server)
 
 static void wait_for_requests(struct http_server *server, int ms)
 {
-	int64_t until = http_now_ms() + ms;
+	int64_t until = monotonic_ms() + ms;
 
 	/* An answer may be out before the worker that gave it has let go of its connection. */
-	while ((server->answering || server->suspended) && http_now_ms() < until)
+	while ((server->answering || server->suspended) && monotonic_ms() < until)
 		usleep(2000);
 }
 

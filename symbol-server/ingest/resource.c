@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/hex.h"
 #include "symbol-server/store/label_names.h"
 
 enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
@@ -60,14 +61,6 @@ static struct text *field_of(struct resource *resource, struct text key)
 		if (text_is(key, fields[i].key))
 			return (struct text *)((char *)resource + fields[i].offset);
 	return NULL;
-}
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
 }
 
 static bool parse_agent_id(struct text hex, uint8_t id[16])

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "symbol-server/query/pattern.h"
 #include "symbol-server/store/label_names.h"
 #include "symbol-server/store/sample_context.h"
@@ -132,14 +133,6 @@ static const char *read_value(struct reader *reader)
 static bool is_id(const struct selector_matcher *matcher)
 {
 	return !strcmp(matcher->name, "trace_id") || !strcmp(matcher->name, "span_id");
-}
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
 }
 
 static bool read_id(struct selector *selector, const struct selector_matcher *matcher)

@@ -3,21 +3,15 @@
 
 #include <time.h>
 
+#include "common/clock.h"
+
 enum { LOOK_STEPS = 256 };
-
-int64_t limits_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void limit_watch_start(struct limit_watch *watch, const struct samples_query *query)
 {
 	*watch = (struct limit_watch){
 		.limits = query->limits,
-		.started_ms = query->limits.started_ms ? query->limits.started_ms : limits_now_ms(),
+		.started_ms = query->limits.started_ms ? query->limits.started_ms : monotonic_ms(),
 		.is_cancelled = query->is_cancelled,
 		.context = query->context,
 	};
@@ -27,7 +21,7 @@ static bool has_time(const struct limit_watch *watch, struct error *err)
 {
 	const struct samples_limits *limits = &watch->limits;
 
-	return !limits->time_ms || limits_now_ms() - watch->started_ms <= limits->time_ms ||
+	return !limits->time_ms || monotonic_ms() - watch->started_ms <= limits->time_ms ||
 	       error_set(err, ERROR_LIMIT,
 			 "the query took longer than --query-time allows (%lld ms): narrow the "
 			 "time range or the selection",

@@ -17,8 +17,6 @@ struct limit_watch { /* of one call */
 	struct error why; /* kind is set: a limit was met, or nobody waits any more */
 };
 
-int64_t limits_now_ms(void); /* does not jump */
-
 /* Borrows what the query's is_cancelled() is given. */
 void limit_watch_start(struct limit_watch *watch, const struct samples_query *query);
 

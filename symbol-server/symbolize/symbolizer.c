@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/symbolizer_state.h"
 #include "symbol-server/symbolize/worker.h"
@@ -254,10 +255,10 @@ void symbolizer_want_of(struct symbolizer *symbolizer, const struct build_id *id
 	if (!samples && list->announced >= ANNOUNCED_MAX && !module_list_find(list, id))
 		module_list_make_room(list, false);
 	is_known = module_list_find(list, id) != NULL;
-	module = module_list_add(list, id, symbolizer_now_ms());
+	module = module_list_add(list, id, unix_time_ms());
 	if (module) {
 		was_kept = module_is_kept(module);
-		module_list_meet(list, module, samples, sender, symbolizer_now_ms());
+		module_list_meet(list, module, samples, sender, unix_time_ms());
 		if (module->quality < QUALITY_SYMTAB)
 			module_list_weigh(list, module, samples);
 		module->is_met = true;
@@ -377,7 +378,7 @@ void symbolizer_count_table(struct symbolizer *symbolizer, struct module *module
  * use do not fit at all. */
 static void make_again(struct symbolizer *symbolizer, struct module *module)
 {
-	if (symbolizer_now_ms() - module->dropped_ms < DROPPED_MS)
+	if (unix_time_ms() - module->dropped_ms < DROPPED_MS)
 		return;
 	module->is_dropped = false;
 	module->is_unsaved = true;
@@ -455,7 +456,7 @@ static bool use_table(struct symbolizer *symbolizer, const struct build_id *id)
 	has = module && module->quality != QUALITY_NONE;
 	if (has) {
 		module->is_met = true;
-		module->last_used_ms = symbolizer_now_ms();
+		module->last_used_ms = unix_time_ms();
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	return has;
@@ -492,7 +493,7 @@ static bool show_module(const struct module *module, struct arena *arena, struct
 	module_to_row(module, row);
 	row->is_working = module->queue != QUEUE_NONE;
 	if (module->state == MODULE_missing &&
-	    symbolizer_now_ms() - module->asked_for_ms < ASKED_FOR_MS) {
+	    unix_time_ms() - module->asked_for_ms < ASKED_FOR_MS) {
 		row->state = MODULE_wanted;
 		reason = on_its_way;
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
@@ -29,7 +30,7 @@ void task_set_state(struct task *task, enum module_state state, const char *reas
 	struct module *module = task_module(task);
 
 	module->state = state;
-	module->updated_ms = symbolizer_now_ms();
+	module->updated_ms = unix_time_ms();
 	module->is_unsaved = true;
 	MODULE_TEXT(module->reason, reason);
 	task_unlock(task);
@@ -180,7 +181,7 @@ static bool store_table(struct task *task, const struct attempt *attempt,
 	module->ranges = table->range_count;
 	module->file_bytes = attempt->bytes;
 	module->conversion_ms = ms;
-	module->last_used_ms = symbolizer_now_ms();
+	module->last_used_ms = unix_time_ms();
 	module->failures = 0;
 	module->is_dropped = false;
 	module->is_unsaved = true;
@@ -214,7 +215,7 @@ static bool convert(struct task *task, struct attempt *attempt, enum module_stat
 		    const char *reason, struct error *err)
 {
 	struct symbolizer *symbolizer = task->symbolizer;
-	int64_t begin = symbolizer_now_ms();
+	int64_t begin = unix_time_ms();
 	int fds[DEBUG_INPUTS_MAX];
 	struct symbol_table *table;
 	struct buffer packed;
@@ -227,7 +228,7 @@ static bool convert(struct task *task, struct attempt *attempt, enum module_stat
 	is_worse = table &&
 		   worth_of(table->quality, table->flags) < worth_of(task->quality, task->flags);
 	ok = is_worse || (table && store_table(task, attempt, table, &packed,
-					       (uint32_t)(symbolizer_now_ms() - begin), err));
+					       (uint32_t)(unix_time_ms() - begin), err));
 	count_conversion(symbolizer, table != NULL, err);
 	if (ok && !is_worse) {
 		if (state == MODULE_STATE_COUNT)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 
 enum { ATTEMPTS_MAX = 40 }; /* servers whose answers are kept */
@@ -134,7 +135,7 @@ static void finish_fetch(struct symbolizer *symbolizer, const struct build_id *i
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	module->queue = QUEUE_NONE;
-	module->updated_ms = symbolizer_now_ms();
+	module->updated_ms = unix_time_ms();
 	module->is_met = false;
 	symbolizer->counters.fetches += answer == SOURCE_FOUND;
 	symbolizer->counters.fetches_failed += answer == SOURCE_DOWN;
@@ -170,7 +171,7 @@ void symbolizer_fetch(struct symbolizer *symbolizer, const struct build_id *id)
 {
 	struct attempts *attempts = calloc(1, sizeof(*attempts));
 	struct source_result result = {.fd = -1};
-	int64_t begin = symbolizer_now_ms();
+	int64_t begin = unix_time_ms();
 	enum source_answer answer;
 	struct error err = {0};
 	bool is_alt;
@@ -190,6 +191,6 @@ void symbolizer_fetch(struct symbolizer *symbolizer, const struct build_id *id)
 				    is_alt ? CANDIDATE_REMOTE_ALT : CANDIDATE_REMOTE,
 				    attempts->rows, attempts->count, &err))
 		log_warn("answers of servers not stored", "reason=\"%s\"", err.message);
-	finish_fetch(symbolizer, id, is_alt, answer, &result, symbolizer_now_ms() - begin);
+	finish_fetch(symbolizer, id, is_alt, answer, &result, unix_time_ms() - begin);
 	free(attempts);
 }

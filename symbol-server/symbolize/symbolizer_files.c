@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/elf_image.h"
 #include "common/hash_table.h"
 #include "common/log.h"
@@ -19,7 +19,7 @@ enum { CANDIDATES_SHOWN = FILES_MAX + 2 };
 
 static uint32_t ms_since(int64_t begin_ms)
 {
-	int64_t ms = symbolizer_now_ms() - begin_ms;
+	int64_t ms = unix_time_ms() - begin_ms;
 
 	return ms > 0 ? (uint32_t)ms : 0;
 }
@@ -156,7 +156,7 @@ static void note_lost_uploads(struct symbolizer *symbolizer, const struct build_
 void files_find(struct symbolizer *symbolizer, const struct build_id *id, int downloaded,
 		const char *url, struct module_files *files)
 {
-	int64_t begin = symbolizer_now_ms();
+	int64_t begin = unix_time_ms();
 	int fds[UPLOAD_KINDS];
 	size_t count;
 
@@ -167,7 +167,7 @@ void files_find(struct symbolizer *symbolizer, const struct build_id *id, int do
 	if (!count)
 		note_lost_uploads(symbolizer, id);
 	files->upload_ms = ms_since(begin);
-	begin = symbolizer_now_ms();
+	begin = unix_time_ms();
 	find_in_directories(symbolizer, id, files);
 	if (downloaded >= 0)
 		add_candidate(files, downloaded, url, "", false);
@@ -346,14 +346,14 @@ static void report_absent(const struct module_files *files, const char *source, 
 							  .answer = CANDIDATE_not_found,
 							  .detail = "",
 							  .ms = ms,
-							  .at_ms = symbolizer_now_ms()};
+							  .at_ms = unix_time_ms()};
 }
 
 void files_report(struct symbolizer *symbolizer, const struct build_id *id,
 		  const struct module_files *files)
 {
 	struct candidate_row rows[CANDIDATES_SHOWN];
-	int64_t now = symbolizer_now_ms();
+	int64_t now = unix_time_ms();
 	struct error err = {0};
 	size_t count = 0;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 
 enum {
@@ -154,7 +155,7 @@ void symbolizer_save_all(struct symbolizer *symbolizer)
 /* Modules that were met again after their time to retry. */
 static void queue_due(struct symbolizer *symbolizer)
 {
-	int64_t now = symbolizer_now_ms();
+	int64_t now = unix_time_ms();
 
 	pthread_mutex_lock(&symbolizer->lock);
 	for (uint32_t i = 0; i < symbolizer->modules.count; i++) {
@@ -252,7 +253,7 @@ static void end_drop(struct symbolizer *symbolizer, const struct build_id *id, c
 	module->retry_at_ms = 0;
 	module->is_fetched = module->is_alt_asked = false;
 	module->is_dropped = module->is_unsaved = true;
-	module->dropped_ms = symbolizer_now_ms();
+	module->dropped_ms = unix_time_ms();
 	MODULE_TEXT(module->reason, reason);
 	if (module->is_again)
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);

@@ -53,8 +53,6 @@ struct symbolizer {
 	unsigned thread_count;
 };
 
-int64_t symbolizer_now_ms(void); /* unix time */
-
 /* A line in the log about one module: by name and build-id. Takes the lock. */
 void symbolizer_warn(struct symbolizer *symbolizer, const struct build_id *id, const char *event,
 		     const struct error *err);

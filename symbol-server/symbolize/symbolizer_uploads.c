@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/module_files.h"
 #include "symbol-server/symbolize/symbolizer_state.h"
@@ -26,7 +27,7 @@ static void set_uploaded(struct symbolizer *symbolizer, struct module *module, b
 static void found_upload(void *context, const struct build_id *id)
 {
 	struct symbolizer *symbolizer = context;
-	struct module *module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	struct module *module = module_list_add(&symbolizer->modules, id, unix_time_ms());
 
 	if (module)
 		set_uploaded(symbolizer, module, true);
@@ -42,7 +43,7 @@ static void upload_is_gone(void *context, const struct build_id *id)
 	module = module_list_find(&symbolizer->modules, id);
 	if (module) {
 		set_uploaded(symbolizer, module, false);
-		module->upload_gone_ms = symbolizer_now_ms();
+		module->upload_gone_ms = unix_time_ms();
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 }
@@ -71,7 +72,7 @@ static void note_asked(struct symbolizer *symbolizer, const struct build_id *id)
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	if (module)
-		module->asked_for_ms = symbolizer_now_ms();
+		module->asked_for_ms = unix_time_ms();
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
@@ -88,7 +89,7 @@ bool symbolizer_wants_upload(struct symbolizer *symbolizer, const struct build_i
 		is_settled = module->queue == QUEUE_NONE && module->retry_at_ms != 0;
 		is_wanted = module->quality <= QUALITY_DYNSYM && !module->is_uploaded &&
 			    !module->uploading && !module->is_dropped &&
-			    symbolizer_now_ms() - module->upload_gone_ms > GONE_MS &&
+			    unix_time_ms() - module->upload_gone_ms > GONE_MS &&
 			    (is_settled || !has_servers || !module->is_gnu);
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
@@ -124,7 +125,7 @@ struct symbol_upload *symbolizer_upload(struct symbolizer *symbolizer, const str
 		return NULL;
 	}
 	pthread_mutex_lock(&symbolizer->lock);
-	module = module_list_add(&symbolizer->modules, id, symbolizer_now_ms());
+	module = module_list_add(&symbolizer->modules, id, unix_time_ms());
 	if (module)
 		module->uploading++;
 	pthread_mutex_unlock(&symbolizer->lock);

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/worker.h"
 
@@ -49,7 +49,7 @@ void module_give_up(struct module *module)
 		module->state = module_state_of(module->quality, module->flags);
 	module->retry_at_ms = is_complete(module)
 				      ? 0
-				      : symbolizer_now_ms() + pause_after(module->failures++);
+				      : unix_time_ms() + pause_after(module->failures++);
 }
 
 static bool may_ask(const struct task *task, const struct module *module)
@@ -81,7 +81,7 @@ static void finish_local(struct task *task, const struct error *err)
 	bool is_down = module->is_down;
 
 	module->queue = QUEUE_NONE;
-	module->updated_ms = symbolizer_now_ms();
+	module->updated_ms = unix_time_ms();
 	if (*err->message && module->quality == QUALITY_NONE)
 		MODULE_TEXT(module->reason, err->message);
 	else if (module->state == MODULE_converting) /* nothing better came of it */
@@ -91,14 +91,14 @@ static void finish_local(struct task *task, const struct error *err)
 			module->state = MODULE_wanted;
 		/* Or somebody has the database: soon. */
 		if (!atomic_load(&symbolizer->stops))
-			module->retry_at_ms = symbolizer_now_ms() + BUSY_MS;
+			module->retry_at_ms = unix_time_ms() + BUSY_MS;
 	} else if (module->is_again) {
 		symbolizer_queue(symbolizer, module, QUEUE_LOCAL);
 	} else if (may_ask(task, module)) {
 		ask_servers(symbolizer, module);
 	} else if (is_down && module->quality == QUALITY_NONE && !module->has_failed) {
 		module->state = MODULE_wanted; /* nothing is known of what the server has */
-		module->retry_at_ms = symbolizer_now_ms() + MISS_FIRST_MS;
+		module->retry_at_ms = unix_time_ms() + MISS_FIRST_MS;
 	} else {
 		module_give_up(module);
 	}
@@ -188,7 +188,7 @@ static void leave(struct symbolizer *symbolizer, const struct build_id *id)
 	pthread_mutex_lock(&symbolizer->lock);
 	module = module_list_find(&symbolizer->modules, id);
 	module->queue = QUEUE_NONE;
-	module->retry_at_ms = symbolizer_now_ms() + MISS_FIRST_MS;
+	module->retry_at_ms = unix_time_ms() + MISS_FIRST_MS;
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
@@ -235,14 +235,6 @@ static void work_locally(struct symbolizer *symbolizer, const struct build_id *i
 }
 
 /* ---- threads ---- */
-
-int64_t symbolizer_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
 
 void symbolizer_queue(struct symbolizer *symbolizer, struct module *module, enum module_queue queue)
 {

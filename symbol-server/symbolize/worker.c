@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +16,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/sandbox.h"
-#include "common/self_path.h"
+#include "common/own_program.h"
 #include "symbol-server/symbolize/convert/debug_needs.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"
@@ -41,39 +40,19 @@ enum {
 
 /* ---- running a child ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 static int spawn_child(const struct worker_child *child, const int *fds, pid_t *pid)
 {
-	char path[PATH_MAX];
 	char *arguments[ARGUMENTS_MAX + 2] = {(char *)"farflame-server"};
 	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none, all;
 	int rc;
 
 	for (size_t i = 0; i < ARGUMENTS_MAX && child->arguments[i]; i++)
 		arguments[i + 1] = (char *)child->arguments[i];
-	sigemptyset(&none);
-	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      POSIX_SPAWN_SETPGROUP);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setsigdefault(&attributes, &all);
 	for (size_t i = 0; i < child->fd_count; i++)
 		posix_spawn_file_actions_adddup2(&actions, fds[i], WORKER_FIRST_FD + (int)i);
-	rc = posix_spawn(pid, self_path(path, sizeof path), &actions, &attributes, arguments,
-			 (char *const *)child->environment);
+	rc = own_program_start(arguments, (char *const *)child->environment, &actions, pid);
 	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
 	return rc;
 }
 
@@ -103,13 +82,13 @@ static bool start_child(const struct worker_child *child, pid_t *pid, struct err
 /* Waits for the child's end, the stop or the time. True: it ended. */
 static bool wait_child(const struct worker_child *child, pid_t pid, int *status, struct error *err)
 {
-	int64_t end = now_ms() + child->limit_ms;
+	int64_t end = monotonic_ms() + child->limit_ms;
 	struct pollfd wait[2] = {{.fd = child->stop_fd, .events = POLLIN},
 				 {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN}};
 	bool has_ended = false;
 
 	while (!(has_ended = waitpid(pid, status, WNOHANG) == pid)) {
-		int64_t left = end - now_ms();
+		int64_t left = end - monotonic_ms();
 
 		if (left <= 0) {
 			error_set(err, ERROR_LIMIT, "not done after %" PRId64 " s",

@@ -6,13 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
+#include "common/hex.h"
 
 /* Percent-decoded copy. False: it does not fit, or is no text. */
 static bool decode(const char *from, size_t length, char *to, size_t room)

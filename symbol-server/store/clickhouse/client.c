@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "symbol-server/net/http_client.h"
 #include "symbol-server/store/limits.h"
 
@@ -130,7 +131,7 @@ static void put_encoded(struct buffer *url, const char *text)
 /* At least a second, which is as fine as ClickHouse counts: the caller's watch ends it before. */
 static long long seconds_left(const struct samples_limits *limits)
 {
-	int64_t gone_ms = limits->started_ms ? limits_now_ms() - limits->started_ms : 0;
+	int64_t gone_ms = limits->started_ms ? monotonic_ms() - limits->started_ms : 0;
 
 	return gone_ms < limits->time_ms ? (long long)(limits->time_ms - gone_ms + 999) / 1000 : 1;
 }

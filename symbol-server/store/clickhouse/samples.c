@@ -6,16 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/store/clickhouse/samples_store.h"
 #include "symbol-server/store/rules/tallies.h"
 
 int64_t clickhouse_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return unix_time_ms();
 }
 
 uint32_t month_of(int64_t time_ms)

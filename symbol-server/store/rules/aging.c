@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/rules/aging.h"
 
-#include <time.h>
-
+#include "common/clock.h"
 #include "common/log.h"
 
 enum {
@@ -27,10 +26,7 @@ int64_t aging_newest_ms(const uint32_t *days, unsigned count)
 
 static int64_t elapsed_now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)(boot_time_ns() / 1000000);
 }
 
 void aging_step(struct aging *aging, int64_t newest_ms, int64_t now_ms, int64_t elapsed_ms)

@@ -168,8 +168,10 @@ static const char *column_text(sqlite3_stmt *statement, int column, struct arena
 	return arena_text(arena, text ? text : "", text ? strlen(text) : 0);
 }
 
-static bool read_row(sqlite3_stmt *statement, struct arena *arena, struct module_row *row)
+static bool read_row(sqlite3_stmt *statement, struct arena *arena, void *to)
 {
+	struct module_row *row = to;
+
 	memset(row, 0, sizeof *row);
 	if (!column_id(statement, 0, &row->id))
 		return false;
@@ -250,36 +252,39 @@ bool symbols_module(struct symbols_store *store, const struct build_id *id, stru
 	return ok;
 }
 
-static bool list_modules(struct symbols_store *store, struct arena *arena, struct module_row **rows,
-			 size_t *count, struct error *err)
+/* Reads the statement's row; false: it is passed over. */
+typedef bool read_fn(sqlite3_stmt *statement, struct arena *arena, void *row);
+
+/* rows: the address of the list's pointer. */
+static bool list_rows(struct symbols_store *store, unsigned which, read_fn *read, size_t row_bytes,
+		      struct arena *arena, void *rows, size_t *count, struct error *err)
 {
-	sqlite3_stmt *statement = store->statements[LIST_MODULES];
-	size_t capacity = 0;
+	sqlite3_stmt *statement = store->statements[which];
+	uint8_t *list = NULL;
+	size_t room = 0;
+	bool ok = true;
 	int code;
 
-	*rows = NULL;
 	*count = 0;
+	pthread_mutex_lock(&store->lock);
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-		if (!ARENA_GROW(arena, *rows, *count, capacity))
+		if (*count == room &&
+		    !array_grow(arena, &list, row_bytes, *count + 1, &room, SIZE_MAX))
 			break;
-		if (read_row(statement, arena, &(*rows)[*count]))
-			++*count;
+		*count += read(statement, arena, list + *count * row_bytes);
 	}
 	sqlite3_reset(statement);
-	if (arena->failed)
-		return error_set(err, ERROR_LIMIT, "the list of modules does not fit its room");
-	return code == SQLITE_DONE || database_error(store->db, "read", err);
+	if (!arena->failed && code != SQLITE_DONE)
+		ok = database_error(store->db, "read", err);
+	pthread_mutex_unlock(&store->lock);
+	memcpy(rows, &list, sizeof list);
+	return arena->failed ? error_set(err, ERROR_LIMIT, "the list does not fit its room") : ok;
 }
 
 bool symbols_modules(struct symbols_store *store, struct arena *arena, struct module_row **rows,
 		     size_t *count, struct error *err)
 {
-	bool ok;
-
-	pthread_mutex_lock(&store->lock);
-	ok = list_modules(store, arena, rows, count, err);
-	pthread_mutex_unlock(&store->lock);
-	return ok;
+	return list_rows(store, LIST_MODULES, read_row, sizeof **rows, arena, rows, count, err);
 }
 
 static bool put_module(struct symbols_store *store, const struct module_row *row, struct error *err)
@@ -443,8 +448,9 @@ bool symbols_judge_candidate(struct symbols_store *store, const struct build_id 
 	return ok;
 }
 
-static bool read_candidate(sqlite3_stmt *statement, struct arena *arena, struct candidate_row *row)
+static bool read_candidate(sqlite3_stmt *statement, struct arena *arena, void *to)
 {
+	struct candidate_row *row = to;
 	const char *answer = (const char *)sqlite3_column_text(statement, 3);
 
 	memset(row, 0, sizeof *row);
@@ -465,36 +471,11 @@ static bool read_candidate(sqlite3_stmt *statement, struct arena *arena, struct 
 	return row->source && row->detail;
 }
 
-static bool list_candidates(struct symbols_store *store, struct arena *arena,
-			    struct candidate_row **rows, size_t *count, struct error *err)
-{
-	sqlite3_stmt *statement = store->statements[LIST_CANDIDATES];
-	size_t capacity = 0;
-	int code;
-
-	*rows = NULL;
-	*count = 0;
-	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-		if (!ARENA_GROW(arena, *rows, *count, capacity))
-			break;
-		if (read_candidate(statement, arena, &(*rows)[*count]))
-			++*count;
-	}
-	sqlite3_reset(statement);
-	if (arena->failed)
-		return error_set(err, ERROR_LIMIT, "the list of sources does not fit its room");
-	return code == SQLITE_DONE || database_error(store->db, "read", err);
-}
-
 bool symbols_candidates(struct symbols_store *store, struct arena *arena,
 			struct candidate_row **rows, size_t *count, struct error *err)
 {
-	bool ok;
-
-	pthread_mutex_lock(&store->lock);
-	ok = list_candidates(store, arena, rows, count, err);
-	pthread_mutex_unlock(&store->lock);
-	return ok;
+	return list_rows(store, LIST_CANDIDATES, read_candidate, sizeof **rows, arena, rows, count,
+			 err);
 }
 
 /* ---- aliases and tables ---- */

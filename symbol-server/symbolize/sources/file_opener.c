@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/elf_image.h"
 #include "symbol-server/symbolize/sources/public_file.h"
 #include "symbol-server/symbolize/sources/symbol_directories.h"
@@ -45,14 +46,6 @@ struct file_opener {
 	bool is_held_up, stops, has_ended;
 	bool is_orphan; /* nobody joins the thread: it cleans up */
 };
-
-int64_t file_opener_now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
 
 /* ---- the thread ---- */
 
@@ -189,7 +182,7 @@ static bool wait_for(struct file_opener *opener, const struct job *job, int64_t 
 int file_opener_open(struct file_opener *opener, const char *path, const struct build_id *id,
 		     bool *is_public)
 {
-	int64_t until_ms = file_opener_now_ms() + FILE_OPENER_WAIT_MS;
+	int64_t until_ms = monotonic_ms() + FILE_OPENER_WAIT_MS;
 	struct job *job = calloc(1, sizeof(*job));
 	bool is_done = false;
 	int fd = -1;

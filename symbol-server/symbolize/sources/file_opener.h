@@ -29,6 +29,5 @@ int file_opener_open(struct file_opener *opener, const char *path, const struct 
 		     bool *is_public);
 
 bool file_opener_answers(struct file_opener *opener);
-int64_t file_opener_now_ms(void); /* the monotonic clock */
 
 #endif

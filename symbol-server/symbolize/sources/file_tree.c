@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/sources/file_tree_state.h"
 
@@ -26,7 +27,7 @@ static void wait_until(struct file_tree *tree, int64_t early_ms, int64_t late_ms
 		int64_t until = atomic_load(&tree->was_missed) ? early_ms : late_ms;
 		struct timespec when = {.tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000};
 
-		if (file_opener_now_ms() >= until)
+		if (monotonic_ms() >= until)
 			return;
 		pthread_cond_timedwait(&tree->wake, &tree->lock, &when);
 	}
@@ -79,7 +80,7 @@ static void *scan_thread(void *context)
 			  tree->path, (unsigned long long)tree->now.files,
 			  (long long)tree->now.pass_ms);
 		pause = pause_after(tree->walk_ms);
-		start = file_opener_now_ms();
+		start = monotonic_ms();
 		wait_until(tree, start + pause,
 			   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));
 		pthread_mutex_unlock(&tree->lock);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/file_hash.h"
 #include "common/hash_table.h"
 #include "common/log.h"
@@ -319,7 +320,7 @@ static void end_pass(struct scan *scan, bool is_whole, int64_t start_ms)
 	}
 	tree->next = NULL;
 	tree->now.passes = tree->last.passes + is_whole;
-	tree->now.pass_ms = file_opener_now_ms() - start_ms;
+	tree->now.pass_ms = monotonic_ms() - start_ms;
 	tree->now.read_at_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 	tree->now.first_pass_done = tree->last.first_pass_done || is_whole;
 	if (is_whole)
@@ -331,7 +332,7 @@ static void end_pass(struct scan *scan, bool is_whole, int64_t start_ms)
 void file_tree_scan(struct file_tree *tree)
 {
 	struct scan *scan = calloc(1, sizeof(*scan));
-	int64_t start = file_opener_now_ms();
+	int64_t start = monotonic_ms();
 	int fd;
 
 	if (!scan)
@@ -341,7 +342,7 @@ void file_tree_scan(struct file_tree *tree)
 		fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0) {
 			read_folder(scan, fd, 0);
-			tree->walk_ms = file_opener_now_ms() - start;
+			tree->walk_ms = monotonic_ms() - start;
 		} else {
 			unreadable(scan, errno);
 			log_warn("symbol directory cannot be read", "path=\"%s\" reason=\"%s\"",

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/hash_table.h"
 #include "common/log.h"
 
@@ -28,19 +29,6 @@ enum {
 	RETURN_FIRST_MS = 5000,
 	WAIT_MS = 250,
 };
-
-int64_t source_clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
-static int64_t now_ms(void)
-{
-	return source_clock_ms(CLOCK_REALTIME);
-}
 
 /* Under the lock. A wall clock that is set back does not make it longer. */
 static void wait_for_change(struct symbol_sources *sources, int64_t wait_ms)
@@ -87,7 +75,7 @@ static void held_add(struct server *server, const struct build_id *id)
 	for (unsigned i = 2; i < held->failures && pause < HELD_MAX_MS; i++)
 		pause *= 2;
 	if (held->failures >= 2)
-		held->until_ms = now_ms() + (pause < HELD_MAX_MS ? pause : HELD_MAX_MS);
+		held->until_ms = unix_time_ms() + (pause < HELD_MAX_MS ? pause : HELD_MAX_MS);
 }
 
 static void held_remove(struct server *server, const struct build_id *id)
@@ -120,7 +108,7 @@ void symbol_sources_forgive(struct symbol_sources *sources, const struct build_i
 
 static bool is_slow(const struct slot *slot)
 {
-	int64_t elapsed_ms = source_clock_ms(CLOCK_MONOTONIC) - slot->since_ms;
+	int64_t elapsed_ms = monotonic_ms() - slot->since_ms;
 	struct stat stat;
 
 	return elapsed_ms > SLOW_MS && !fstat(slot->output, &stat) &&
@@ -142,7 +130,7 @@ bool symbol_sources_download(struct symbol_sources *sources, const struct build_
 			continue;
 		*download = (struct source_download){
 			.bytes = (uint64_t)stat.st_size,
-			.ms = source_clock_ms(CLOCK_MONOTONIC) - slot->since_ms,
+			.ms = monotonic_ms() - slot->since_ms,
 		};
 		memcpy(download->url, server->shown, sizeof(download->url));
 		found = true;
@@ -171,8 +159,7 @@ static enum admission try_slots(struct symbol_sources *sources, struct server *s
 		struct slot *one = &server->slots[i];
 
 		if (!one->is_taken) {
-			*one = (struct slot){true, source_clock_ms(CLOCK_MONOTONIC), output,
-					     hash_of(id)};
+			*one = (struct slot){true, monotonic_ms(), output, hash_of(id)};
 			*slot = one;
 			server->questions++;
 			return ADMITTED;
@@ -182,7 +169,7 @@ static enum admission try_slots(struct symbol_sources *sources, struct server *s
 	if (slow < SOURCE_SLOTS)
 		return FULL;
 	error_set(err, ERROR_BUSY, "it is slow to answer %d other questions", SOURCE_SLOTS);
-	return turn_away(sources, server, now_ms() + RETURN_FIRST_MS, retry_at_ms);
+	return turn_away(sources, server, unix_time_ms() + RETURN_FIRST_MS, retry_at_ms);
 }
 
 /* Lock held. */
@@ -198,7 +185,7 @@ static enum admission admit(struct symbol_sources *sources, struct server *serve
 		pthread_cond_broadcast(&sources->changed);
 		return turn_away(sources, server, server->closed_until_ms, retry_at_ms);
 	}
-	if (held && held->until_ms > now_ms()) {
+	if (held && held->until_ms > unix_time_ms()) {
 		error_set(err, ERROR_REMOTE, "it failed at this file %u times, and answers else",
 			  held->failures);
 		*retry_at_ms = held->until_ms;
@@ -255,7 +242,7 @@ static void close_server(struct symbol_sources *sources, struct server *server,
 	/* Questions asked together that fail together are one failure. */
 	if (!server->is_closed) {
 		server->failures++;
-		server->closed_until_ms = now_ms() + pause;
+		server->closed_until_ms = unix_time_ms() + pause;
 	}
 	server->is_closed = true;
 	memcpy(server->sentence, reply->sentence, sizeof(server->sentence));
@@ -277,7 +264,7 @@ static void judge(struct symbol_sources *sources, struct server *server, const s
 	server->not_found += reply->answer == SOURCE_NOT_FOUND;
 	server->failed += is_failure(reply);
 	if (reply->answer == SOURCE_NO_ROOM)
-		sources->no_room_until_ms = now_ms() + SOURCE_NO_ROOM_MS;
+		sources->no_room_until_ms = unix_time_ms() + SOURCE_NO_ROOM_MS;
 	if (reply->answer == SOURCE_STOPPED || reply->answer == SOURCE_NO_ROOM)
 		return;
 	if (is_failure(reply)) {
@@ -303,7 +290,8 @@ void source_server_done(struct symbol_sources *sources, struct server *server, s
 	pthread_mutex_lock(&sources->lock);
 	slot->is_taken = false;
 	judge(sources, server, id, reply);
-	*retry_at_ms = is_failure(reply) ? server->closed_until_ms : now_ms() + SOURCE_NO_ROOM_MS;
+	*retry_at_ms = is_failure(reply) ? server->closed_until_ms
+					 : unix_time_ms() + SOURCE_NO_ROOM_MS;
 	pthread_cond_broadcast(&sources->changed);
 	pthread_mutex_unlock(&sources->lock);
 }
@@ -316,7 +304,7 @@ static struct server *next_to_probe(struct symbol_sources *sources, int64_t *wai
 	*wait_ms = INT_MAX;
 	for (size_t i = 0; i < sources->count; i++) {
 		struct server *server = &sources->servers[i];
-		int64_t left = server->closed_until_ms - now_ms();
+		int64_t left = server->closed_until_ms - unix_time_ms();
 
 		if (!server->is_closed || !server->is_awaited)
 			continue;

@@ -60,8 +60,6 @@ struct symbol_sources {
 	int stop_fd;
 };
 
-int64_t source_clock_ms(clockid_t clock);
-
 /* The next moment at which a module that was turned away may come back; lock held. */
 int64_t source_return_time(struct symbol_sources *sources, int64_t not_before_ms);
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/elf_image.h"
 #include "common/log.h"
 #include "symbol-server/symbolize/sources/source_request.h"
@@ -265,19 +266,19 @@ static void try_server(struct symbol_sources *sources, struct server *server,
 	*asked = (struct asked){.attempt = {.source = server->shown}};
 	attempt->answer = source_server_wait(sources, server, question, output, &slot,
 					     &asked->retry_at_ms, &err);
-	attempt->at_ms = source_clock_ms(CLOCK_REALTIME);
+	attempt->at_ms = unix_time_ms();
 	attempt->sentence = asked->reply.sentence;
 	if (!slot) {
 		snprintf(asked->reply.sentence, sizeof(asked->reply.sentence), "%.199s",
 			 err.message);
 		return;
 	}
-	begin_ms = source_clock_ms(CLOCK_MONOTONIC);
+	begin_ms = monotonic_ms();
 	ask_server(sources, server, question, kind, output, slot, &asked->retry_at_ms,
 		   &asked->reply);
 	attempt->answer = asked->reply.answer;
 	attempt->bytes = asked->reply.bytes;
-	attempt->ms = (uint32_t)(source_clock_ms(CLOCK_MONOTONIC) - begin_ms);
+	attempt->ms = (uint32_t)(monotonic_ms() - begin_ms);
 }
 
 /* What matters more about all of them: higher. */
@@ -384,7 +385,7 @@ static enum source_answer ask_in_order(struct symbol_sources *sources,
 	size_t count;
 
 	if (!asked) {
-		result->retry_at_ms = source_clock_ms(CLOCK_REALTIME) + SOURCE_NO_ROOM_MS;
+		result->retry_at_ms = unix_time_ms() + SOURCE_NO_ROOM_MS;
 		snprintf(result->sentence, sizeof(result->sentence), "no memory to ask servers");
 		return SOURCE_NO_ROOM;
 	}
@@ -401,7 +402,7 @@ static bool has_room(struct symbol_sources *sources, struct source_result *resul
 	bool has;
 
 	pthread_mutex_lock(&sources->lock);
-	has = sources->no_room_until_ms <= source_clock_ms(CLOCK_REALTIME);
+	has = sources->no_room_until_ms <= unix_time_ms();
 	if (!has)
 		result->retry_at_ms = source_return_time(sources, sources->no_room_until_ms);
 	pthread_mutex_unlock(&sources->lock);
@@ -428,7 +429,7 @@ enum source_answer symbol_sources_ask(struct symbol_sources *sources,
 	if (output < 0) {
 		snprintf(result->sentence, sizeof(result->sentence),
 			 "not downloaded: no file in the cache directory: %s", strerror(errno));
-		result->retry_at_ms = source_clock_ms(CLOCK_REALTIME) + SOURCE_NO_ROOM_MS;
+		result->retry_at_ms = unix_time_ms() + SOURCE_NO_ROOM_MS;
 		return SOURCE_NO_ROOM;
 	}
 	answer = ask_in_order(sources, question, output, result);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions at their limits: time and rows hold over several calls, a value is asked for once, what
  * does not fit is cut from its light end and counted. */
+#include "common/clock.h"
 #include "tests/check.h"
 #include "tests/unit/store/batches.h"
 
@@ -140,7 +141,7 @@ static void test_rows_and_time(struct samples_store *store)
 	samples_result_free(result);
 	query = question();
 	query.limits.time_ms = 1000;
-	query.limits.started_ms = limits_now_ms() - 1001; /* by what was asked before */
+	query.limits.started_ms = monotonic_ms() - 1001; /* by what was asked before */
 	err = (struct error){0};
 	CHECK(!samples_query(store, &query, &err) && err.kind == ERROR_LIMIT);
 	CHECK(strstr(err.message, "(1000 ms)"));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/sample_context.h"
 #include "symbol-server/store/rules/series_labels.h"
@@ -121,7 +122,7 @@ static bool goes_on(struct listing *listing)
 
 	listing->is_over = !limit_watch_row(watch, listing->err);
 	if (watch->rows % ASK_ROWS == 0) {
-		listing->is_enough = listing->until_ms && limits_now_ms() > listing->until_ms;
+		listing->is_enough = listing->until_ms && monotonic_ms() > listing->until_ms;
 		listing->is_over |= !limit_watch_allows(watch,
 							listing->view.arena.used + listing->room +
 								label_sums_bytes(&listing->sums),
@@ -386,7 +387,7 @@ static bool list_labels(struct listed *listed, struct error *err)
 	if (ok && open_listing(&threads, listed->store, listed->query, true, &type, err)) {
 		threads.view.watch.started_ms = labels.view.watch.started_ms;
 		threads.view.watch.rows = labels.view.watch.rows;
-		threads.until_ms = limits_now_ms() + THREADS_MS;
+		threads.until_ms = monotonic_ms() + THREADS_MS;
 		view_lend_series(&labels.view, &threads.view);
 		ok = list_all(&threads, type, false, err) &&
 		     count_labels(&labels, &threads, listed, err);

@@ -5,6 +5,7 @@
  * transaction on every one of them, which from then on sees that moment whatever is written, and
  * copies the journal, which has what was acknowledged and is not in them. The databases are copied
  * afterwards, without the lock. */
+#include "common/clock.h"
 #include "symbol-server/store/data_directory.h"
 
 #include <dirent.h>
@@ -50,14 +51,6 @@ struct backup {
 	unsigned count;
 	struct backup_report *report;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- directories and files --- */
 
@@ -234,12 +227,12 @@ static bool copy_file(struct backup *backup, const char *from, const char *to, b
 
 static bool lock(const struct backup *backup, struct error *err)
 {
-	int64_t until_ms = now_ms() + LOCK_WAIT_MS;
+	int64_t until_ms = monotonic_ms() + LOCK_WAIT_MS;
 
 	while (flock(backup->data_fd, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return error_set_system(err, errno, "lock '%s'", backup->data);
-		if (now_ms() > until_ms)
+		if (monotonic_ms() > until_ms)
 			return error_set(err, ERROR_BUSY,
 					 "'%s' was being written for %d s without a pause",
 					 backup->data, LOCK_WAIT_MS / 1000);
@@ -358,11 +351,11 @@ static bool take_moment(struct backup *backup, struct error *err)
 	snprintf(journal, sizeof journal, "%s/journal", backup->partial);
 	if (!make_directory(journal, err) || !lock(backup, err))
 		return false;
-	start_ms = now_ms();
+	start_ms = monotonic_ms();
 	snprintf(journal, sizeof journal, "%s/journal", backup->data);
 	ok = each_name(backup->data, add_source, ".db", backup, err) &&
 	     each_name(journal, copy_segment, ".journal", backup, err);
-	backup->report->locked_ms = now_ms() - start_ms;
+	backup->report->locked_ms = monotonic_ms() - start_ms;
 	flock(backup->data_fd, LOCK_UN);
 	if (ok && backup->report->locked_ms > LOCK_HELD_MS)
 		ok = error_set(err, ERROR_BUSY,
