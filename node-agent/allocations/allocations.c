@@ -2,11 +2,9 @@
 #include "node-agent/allocations/allocations.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "bpf/alloc_batch.h"
 #include "common/clock.h"
-#include "node-agent/processes/process_files.h"
 
 #define BYTES_MAX (UINT64_C(1) << 47) /* an address space */
 
@@ -176,22 +174,10 @@ static void add_live(void *context, const struct sample_event *sample, size_t wa
 	samples_add_held(allocations->from.samples, sample, walked, &worth);
 }
 
-/* In case that its end was not seen; another may have its number. */
-static bool is_alive(void *context, const struct process_key *owner)
-{
-	int directory = process_directory_open("/proc", owner->tgid, owner->start_time_ns);
-
-	(void)context;
-	if (directory >= 0)
-		close(directory);
-	return directory >= 0;
-}
-
 void allocations_report(struct allocations *allocations)
 {
 	if (!takes(allocations, SAMPLE_TYPE_mem_inuse))
 		return;
-	live_set_tidy(allocations->live, is_alive, NULL, monotonic_ns());
 	live_set_report(allocations->live, add_live, allocations);
 }
 

@@ -445,15 +445,6 @@ void live_set_end(struct live_set *set, uint32_t tgid)
 	owner_end(set, owner_of(set, processes_current(set->processes, tgid)));
 }
 
-void live_set_tidy(struct live_set *set,
-		   bool (*is_alive)(void *context, const struct process_key *), void *context,
-		   uint64_t now_ns)
-{
-	for (uint32_t i = set->counters.owners; i-- > 0;)
-		if (i < set->counters.owners && !is_alive(context, &set->owners[i]->process->key))
-			processes_end(set->processes, set->owners[i]->process, now_ns);
-}
-
 struct live_set *live_set_new(struct processes *processes, struct error *err)
 {
 	struct live_set *set = calloc(1, sizeof *set);

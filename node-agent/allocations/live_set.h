@@ -65,11 +65,6 @@ uint64_t live_set_bound(struct live_set *set, uint32_t tgid, live_set_most most,
 /* What the process has in use is not known any more, as when it has ended or become another by
  * execve(), which is heard of from the registry. */
 void live_set_end(struct live_set *set, uint32_t tgid);
-/* Ends those of whom is_alive() says that they are not, in case nobody saw it. */
-void live_set_tidy(struct live_set *set,
-		   bool (*is_alive)(void *context, const struct process_key *), void *context,
-		   uint64_t now_ns);
-
 /* Every stack that has something in use, once. */
 void live_set_report(const struct live_set *set, live_set_add add, void *context);
 

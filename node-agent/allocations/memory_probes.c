@@ -19,7 +19,6 @@
 enum {
 	PROCESSES_MAX = 8192,
 	LOOK_MS = 1000,
-	ALIVE_MS = 10000,  /* ends that nobody saw are found so often */
 	SETTLED_MS = 3000, /* a program has set its rate by then, and its runtime begun */
 	RATE_OLD_MS = 100,
 	TRAP_NS = 1500,             /* of one hit, into the kernel and back: measured, §8.11 */
@@ -38,7 +37,6 @@ struct probed_process { /* that has a file; of one with several there are severa
 	bool is_settled, is_cut_off;
 	int directory;                  /* /proc/PID, once its file is probed; −1 */
 	int probes[PROBED_FILE_PROBES]; /* its own, where the file's are split; −1 */
-	uint64_t start_ns;              /* 0: not known yet */
 	uint64_t rate_at, rate, last_cost_ns, last_cpu_ns, debt_ns, frees_lost;
 	int64_t seen_ms, rate_ms;
 };
@@ -51,7 +49,7 @@ struct memory_probes {
 	struct probed_process **processes; /* the last fills a gap */
 	uint32_t process_count;
 	uint32_t unseen[UNSEEN], unseen_next; /* were gone before their library was looked at */
-	int64_t looked_ms, alive_ms;
+	int64_t looked_ms;
 };
 
 static struct probed_file *file_of(const struct memory_probes *probes,
@@ -156,15 +154,6 @@ void memory_probes_places(struct memory_probes *probes, uint32_t number,
 	for (uint32_t i = probes->process_count; i-- > 0;)
 		if (probes->processes[i]->file == at)
 			process_drop(probes, probes->processes[i]);
-}
-
-static bool is_alive(struct probed_process *process)
-{
-	const uint64_t start_ns = process_start_ns(process->tgid);
-
-	if (!process->start_ns)
-		process->start_ns = start_ns;
-	return start_ns && process->start_ns == start_ns;
 }
 
 /* --- the library that samples --- */
@@ -447,18 +436,6 @@ static void look_at_processes(struct memory_probes *probes, int64_t now)
 	}
 }
 
-/* Whose end was not seen. */
-static void forget_dead(struct memory_probes *probes, int64_t now)
-{
-	if (now - probes->alive_ms < ALIVE_MS)
-		return;
-	probes->alive_ms = now;
-	for (uint32_t i = probes->process_count; i-- > 0;)
-		if (i < probes->process_count && !is_alive(probes->processes[i]))
-			processes_end(probes->from.processes, probes->processes[i]->process,
-				      (uint64_t)now * 1000000);
-}
-
 void memory_probes_run(struct memory_probes *probes)
 {
 	int64_t now = monotonic_ms();
@@ -468,7 +445,6 @@ void memory_probes_run(struct memory_probes *probes)
 		return;
 	probes->looked_ms = now;
 	look_at_processes(probes, now);
-	forget_dead(probes, now);
 	probed_files_tidy(probes->files, now);
 }
 

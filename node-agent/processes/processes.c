@@ -311,6 +311,12 @@ void processes_sweep(struct processes *processes, uint64_t time_ns)
 	}
 }
 
+/* After its end, of which nobody would hear again. */
+static bool is_hung_on_since(const struct process *process)
+{
+	return process->holds && !process->is_end_told;
+}
+
 struct process *processes_next_to_check(struct processes *processes, uint64_t time_ns)
 {
 	for (uint32_t i = 0; i < processes->slot_count; i++) {
@@ -319,7 +325,7 @@ struct process *processes_next_to_check(struct processes *processes, uint64_t ti
 		if (processes->next_check >= processes->slot_count)
 			processes->next_check = 0;
 		process = processes->slots[processes->next_check++];
-		if (process && !process->ended_ns &&
+		if (process && (!process->ended_ns || is_hung_on_since(process)) &&
 		    time_ns > process->used_ns + CHECK_AFTER_MS * NS_PER_MS)
 			return process;
 	}

@@ -103,7 +103,8 @@ struct process *processes_parent(struct processes *processes, const struct proce
 void processes_sweep(struct processes *processes, uint64_t time_ns);
 
 /* Every so often the next entry that has not been sampled for a while, to see whether it is still
- * there (an exit event can be lost); NULL: none due. */
+ * there (an exit event can be lost, and a room hang something on what has ended); NULL: none due.
+ * Rooms need not look themselves. */
 struct process *processes_next_to_check(struct processes *processes, uint64_t time_ns);
 
 struct processes_counters {

@@ -156,12 +156,6 @@ static void buckets(void)
 	free_set(set);
 }
 
-static bool is_second(void *context, const struct process_key *who)
-{
-	(void)context;
-	return who->tgid == 2;
-}
-
 static void processes(void)
 {
 	struct live_set *set = new_set();
@@ -181,7 +175,7 @@ static void processes(void)
 	live_set_take(set, &piece); /* execve(): what was before is gone */
 	look(set);
 	CHECK(found.bytes == 20);
-	live_set_tidy(set, is_second, NULL, 100);
+	processes_exit(registry, 1, 100);
 	live_set_counters(set, &counters);
 	CHECK(counters.owners == 1 && counters.pieces == 1);
 	processes_exit(registry, 2, 101);

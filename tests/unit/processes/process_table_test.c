@@ -2,6 +2,7 @@
 /* Processes of a made-up /proc, whose file is tests/golden/elf/little64.elf: file offset 0x340 is
  * address 0x2340 there, as eu-readelf -l says. */
 #include "node-agent/processes/process_table.h"
+#include "node-agent/processes/processes.h"
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
@@ -451,6 +452,40 @@ static void test_jit_and_non_elf(void)
 	process_table_free(table);
 }
 
+static void on_end(void *context, struct process *process)
+{
+	(void)process;
+	++*(unsigned *)context;
+}
+
+/* An end that no event tells of is found, and rooms hear of it. */
+static void test_unseen_end(void)
+{
+	struct process_table *table = new_table();
+	struct processes *processes = process_table_processes(table);
+	struct process_key key = key_of(640, 0, 1);
+	unsigned ends = 0;
+	uint32_t room = processes_room(
+		processes, &(struct process_room){.end = on_end, .context = &ends, .holds = true});
+	struct process *process;
+
+	fake_process(key, 0x500000, true);
+	process_table_info(table, &key, at(1));
+	process = processes_find(processes, &key);
+	processes_hang(processes, process, room, &ends);
+	process_table_sweep(table, at(70000));
+	CHECK_NUMBER(ends, 0); /* it is there */
+	remove_process(640);
+	process_table_sweep(table, at(140000));
+	CHECK(ends == 1 && process->ended_ns);
+	process_table_sweep(table, at(280000));
+	CHECK_NUMBER(ends, 1);
+	processes_hang(processes, process, room, NULL);
+	process_table_sweep(table, at(290000));
+	CHECK(!processes_find(processes, &key));
+	process_table_free(table);
+}
+
 /* File i of those that differ in their build-id: where a process that begins with it has it. */
 static void meet_file(struct process_table *table, uint32_t i, struct located_frame *frame)
 {
@@ -554,6 +589,7 @@ int main(void)
 	test_fork_shares_until_exec();
 	test_ended_is_not_for_the_kernel();
 	test_jit_and_non_elf();
+	test_unseen_end();
 	test_many_executables();
 	test_numbers_end();
 	fake_clean();

@@ -380,7 +380,9 @@ static void test_room_comes_late(void)
 
 	processes_exit(processes, 20, at(10));
 	is_told(&told, "");
+	CHECK(!processes_next_to_check(processes, at(70000)));
 	processes_hang(processes, process, told.room, &told);
+	CHECK(processes_next_to_check(processes, at(70000)) == process);
 	CHECK(sample(processes, key_of(20, 9000, 1), 9001) != process);
 	is_told(&told, "end 20");
 	processes_free(processes);
