@@ -44,27 +44,13 @@ static void on_exit_event(void *context, uint32_t tgid, uint64_t time_ns)
 	process_table_exit(agent->table, tgid, time_ns);
 }
 
-static void on_mapping(void *context, const struct capture_mapping *from)
+static void on_mapping(void *context, const struct mapping_event *mapping)
 {
 	struct agent *agent = context;
-	const struct process_mapping_event mapping = {
-		.time_ns = from->time_ns,
-		.start = from->start,
-		.length = from->length,
-		.file_offset = from->file_offset,
-		.inode = from->inode,
-		.inode_generation = from->inode_generation,
-		.tgid = from->tgid,
-		.device_major = from->device_major,
-		.device_minor = from->device_minor,
-		.build_id = from->build_id,
-		.is_anonymous = from->is_anonymous,
-		.path = from->path,
-	};
 
-	process_table_mapping(agent->table, &mapping);
-	if (agent->probes && !from->is_anonymous)
-		memory_probes_mapping(agent->probes, from->tgid, from->path);
+	process_table_mapping(agent->table, mapping);
+	if (agent->probes && !mapping->is_anonymous)
+		memory_probes_mapping(agent->probes, mapping->tgid, mapping->path);
 }
 
 static void on_sample(void *context, const struct sample_event *sample,

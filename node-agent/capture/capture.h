@@ -12,9 +12,9 @@
 #include "bpf/events.h"
 #include "bpf/off_cpu.h"
 #include "bpf/thread_context.h"
-#include "common/build_id.h"
 #include "common/error.h"
 #include "node-agent/kernel/loader.h"
+#include "node-agent/kernel/mapping_event.h"
 
 /* Choices of --capture, in its order. */
 enum capture_way {
@@ -38,20 +38,6 @@ struct capture_options {
 	double budgets[KERNEL_SOURCE_COUNT];
 };
 
-/* An executable mapping appeared (PERF_RECORD_MMAP2: arrives without a race, also for processes
- * that are gone before anybody reads /proc). */
-struct capture_mapping {
-	uint64_t time_ns; /* CLOCK_MONOTONIC, as in samples */
-	uint32_t tgid;
-	uint64_t start, length, file_offset;
-	uint32_t device_major,
-		device_minor; /* 0 with a build-id: the kernel gives one or the other */
-	uint64_t inode, inode_generation;
-	struct build_id build_id; /* GNU; length 0: the kernel could not read it */
-	bool is_anonymous;        /* "//anon", "[heap]", JIT memory */
-	const char *path; /* borrowed during the call; as the process' mount namespace has it */
-};
-
 /* Called during capture_poll(), in time order; everything is borrowed. NULL: not wanted. */
 struct capture_callbacks {
 	/* Once or twice during capture_open(), before the first record: there is time for what will
@@ -60,7 +46,7 @@ struct capture_callbacks {
 	void (*on_exec)(void *context, uint32_t tgid, uint64_t time_ns); /* old mappings are gone */
 	void (*on_fork)(void *context, uint32_t tgid, uint32_t parent_tgid, uint64_t time_ns);
 	void (*on_exit)(void *context, uint32_t tgid, uint64_t time_ns); /* of the whole process */
-	void (*on_mapping)(void *context, const struct capture_mapping *mapping);
+	void (*on_mapping)(void *context, const struct mapping_event *mapping);
 	/* Of all types. copy: with SAMPLE_HAS_COPY, checked against its length; NULL also
 	 * when it got lost. */
 	void (*on_sample)(void *context, const struct sample_event *sample,

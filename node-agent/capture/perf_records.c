@@ -66,7 +66,7 @@ static bool is_anonymous(const char *path)
 
 static bool parse_mapping(const uint8_t *record, size_t length, struct process_event *event)
 {
-	struct capture_mapping *mapping = &event->mapping;
+	struct mapping_event *mapping = &event->mapping;
 	size_t room = length - sizeof(struct record_trailer);
 	const char *path = (const char *)record + sizeof(struct mmap2_record);
 	struct mmap2_record fixed;
@@ -82,7 +82,7 @@ static bool parse_mapping(const uint8_t *record, size_t length, struct process_e
 	event->type = PROCESS_EVENT_MAPPING;
 	event->tgid = fixed.pid;
 	event->tid = fixed.tid;
-	*mapping = (struct capture_mapping){
+	*mapping = (struct mapping_event){
 		.time_ns = event->time_ns,
 		.tgid = fixed.pid,
 		.start = fixed.address,

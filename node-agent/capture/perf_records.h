@@ -29,7 +29,7 @@ struct process_event {
 	uint32_t parent_tid;            /* the same: who made it */
 	char name[COMM_LENGTH];         /* EXEC, NAME: the thread's, ends with a zero */
 	uint64_t lost;                  /* LOST: records that did not fit the ring */
-	struct capture_mapping mapping; /* MAPPING; path points into the record */
+	struct mapping_event mapping;   /* MAPPING; path points into the record */
 };
 
 /* False: the record is shorter than its type needs, or its text does not end. */

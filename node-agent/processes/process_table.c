@@ -173,8 +173,7 @@ void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t tim
 /* The file is opened at once when nothing is known of its content, or it is not open: its process
  * may be gone before a sample asks for it. */
 static bool fill_file_row(struct process_table *table, const struct program *program,
-			  const struct process_mapping_event *event, const char *path,
-			  struct mapping *row)
+			  const struct mapping_event *event, const char *path, struct mapping *row)
 {
 	const struct mapped_file_key key = {
 		.inode = event->inode,
@@ -202,7 +201,7 @@ static bool own_set(struct process_table *table, struct program *program)
 	return program->set && mapping_set_own(&program->set);
 }
 
-void process_table_mapping(struct process_table *table, const struct process_mapping_event *event)
+void process_table_mapping(struct process_table *table, const struct mapping_event *event)
 {
 	struct mapping row = {.start = event->start,
 			      .end = event->start + event->length,

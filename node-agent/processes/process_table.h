@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/file_content.h"
 #include "common/profile.h"
+#include "node-agent/kernel/mapping_event.h"
 #include "node-agent/processes/process_key.h"
 
 /* A file that code runs from: the executable, a library, the vDSO, the kernel, a kernel module.
@@ -132,16 +133,8 @@ void process_table_exec(struct process_table *table, uint32_t tgid, uint64_t tim
 void process_table_fork(struct process_table *table, uint32_t tgid, uint32_t parent,
 			uint64_t time_ns);
 void process_table_exit(struct process_table *table, uint32_t tgid, uint64_t time_ns);
-/* arguments as struct capture_mapping; path and build_id may be empty. */
-struct process_mapping_event {
-	uint64_t time_ns, start, length, file_offset, inode, inode_generation;
-	uint32_t tgid, device_major, device_minor;
-	struct build_id build_id;
-	bool is_anonymous;
-	const char *path;
-};
-void process_table_mapping(struct process_table *table,
-			   const struct process_mapping_event *mapping);
+/* path and build_id may be empty. */
+void process_table_mapping(struct process_table *table, const struct mapping_event *mapping);
 
 /* Locates the frames of one sample's user part. addresses: leaf first; all but the first are return
  * addresses, the result is already one less for them, as OTLP senders do. When is_interrupted_leaf

@@ -64,7 +64,7 @@ static void on_exit_(void *context, uint32_t tgid, uint64_t time_ns)
 		printf("exit %" PRIu64 "\n", time_ns);
 }
 
-static void on_mapping(void *context, const struct capture_mapping *mapping)
+static void on_mapping(void *context, const struct mapping_event *mapping)
 {
 	char hex[BUILD_ID_HEX];
 

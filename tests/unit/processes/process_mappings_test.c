@@ -125,11 +125,11 @@ static void test_generation(void)
 	struct process_table *table = new_table();
 	char maps[4096];
 	struct process_key key;
-	struct process_mapping_event event = {.time_ns = at(20),
-					      .tgid = 101,
-					      .start = 0xa00000,
-					      .length = 0x1000,
-					      .path = "//anon"};
+	struct mapping_event event = {.time_ns = at(20),
+				      .tgid = 101,
+				      .start = 0xa00000,
+				      .length = 0x1000,
+				      .path = "//anon"};
 	struct located_frame frame;
 	uint32_t first, second;
 
@@ -204,12 +204,12 @@ static void test_read_again(void)
 static void test_read_after_event(void)
 {
 	struct process_table *table = new_table();
-	struct process_mapping_event event = {.time_ns = at(5),
-					      .tgid = 103,
-					      .start = BASE,
-					      .length = 0x1000,
-					      .device_major = 8,
-					      .device_minor = 2};
+	struct mapping_event event = {.time_ns = at(5),
+				      .tgid = 103,
+				      .start = BASE,
+				      .length = 0x1000,
+				      .device_major = 8,
+				      .device_minor = 2};
 	char maps[4096];
 	struct process_key key;
 	struct located_frame frame;

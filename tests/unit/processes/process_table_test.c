@@ -189,10 +189,10 @@ static void test_other_process_of_the_same_pid(void)
 	process_table_free(table);
 }
 
-static struct process_mapping_event golden_event(uint32_t tgid, uint64_t base, unsigned ms,
-						 bool has_build_id)
+static struct mapping_event golden_event(uint32_t tgid, uint64_t base, unsigned ms,
+					 bool has_build_id)
 {
-	struct process_mapping_event event = {
+	struct mapping_event event = {
 		.time_ns = at(ms),
 		.start = base + 0x1000,
 		.length = 0x1000,
@@ -221,8 +221,7 @@ static void test_short_programs(bool has_build_id)
 	for (uint32_t tgid = 200; tgid < 210; tgid++) {
 		unsigned ms = (tgid - 200) * 50;
 		struct process_key key = key_of(tgid, ms, 2);
-		struct process_mapping_event event = golden_event(tgid, 0x500000, ms + 2,
-								  has_build_id);
+		struct mapping_event event = golden_event(tgid, 0x500000, ms + 2, has_build_id);
 
 		process_table_fork(table, tgid, 1, at(ms));
 		process_table_exec(table, tgid, at(ms + 1));
@@ -247,7 +246,7 @@ static void test_first_sample_without_frames(void)
 {
 	struct process_table *table = new_table();
 	struct process_key other = key_of(100, 0, 1), key = key_of(220, 20, 2);
-	struct process_mapping_event event = golden_event(220, 0x500000, 22, true);
+	struct mapping_event event = golden_event(220, 0x500000, 22, true);
 	const uint64_t address = 0x501340;
 	struct located_frame frame;
 
@@ -292,8 +291,8 @@ static void test_what_runs_is_read_again(void)
 static void test_replaced_file_is_not_taken(void)
 {
 	struct process_table *table = new_table();
-	struct process_mapping_event by_id = golden_event(300, 0x500000, 2, true);
-	struct process_mapping_event by_inode = golden_event(301, 0x500000, 2, false);
+	struct mapping_event by_id = golden_event(300, 0x500000, 2, true);
+	struct mapping_event by_inode = golden_event(301, 0x500000, 2, false);
 	struct process_key key = key_of(300, 0, 2);
 	const uint64_t address = 0x501340;
 	struct located_frame frame;
@@ -315,7 +314,7 @@ static void test_replaced_file_is_not_taken(void)
 }
 
 static const struct executable *executable_by(struct process_table *table, uint32_t tgid,
-					      const struct process_mapping_event *event)
+					      const struct mapping_event *event)
 {
 	struct process_key key = key_of(tgid, 0, 2);
 	const uint64_t address = 0x501340;
@@ -333,9 +332,9 @@ static const struct executable *executable_by(struct process_table *table, uint3
 static void test_private_file_is_not_sent(void)
 {
 	struct process_table *table = new_table();
-	struct process_mapping_event by_id = golden_event(310, 0x500000, 2, true);
-	struct process_mapping_event by_inode = golden_event(311, 0x500000, 2, false);
-	struct process_mapping_event by_link = golden_event(312, 0x500000, 2, true);
+	struct mapping_event by_id = golden_event(310, 0x500000, 2, true);
+	struct mapping_event by_inode = golden_event(311, 0x500000, 2, false);
+	struct mapping_event by_link = golden_event(312, 0x500000, 2, true);
 	const struct executable *found;
 	char path[PATH_MAX], link[PATH_MAX], bytes[4096];
 	struct stat st;
@@ -398,7 +397,7 @@ static void test_ended_is_not_for_the_kernel(void)
 {
 	struct process_table *table = new_table();
 	struct process_key key = key_of(100, 0, 1), execed = key_of(100, 0, 2);
-	struct process_mapping_event event = golden_event(100, 0x500000, 31, true);
+	struct mapping_event event = golden_event(100, 0x500000, 31, true);
 	const uint64_t address = 0x501340;
 	struct process_mapping out[8];
 	struct located_frame frame;
@@ -493,7 +492,7 @@ static void meet_file(struct process_table *table, uint32_t i, struct located_fr
 	FILE *file = fopen(golden, "rb");
 	size_t length = fread(bytes, 1, sizeof bytes, file);
 	struct process_key key = key_of(500 + i, i * 90000, 2);
-	struct process_mapping_event event = golden_event(500 + i, 0x500000, i * 90000, true);
+	struct mapping_event event = golden_event(500 + i, 0x500000, i * 90000, true);
 	const uint64_t address = 0x501340;
 	char name[64], path[PATH_MAX];
 
