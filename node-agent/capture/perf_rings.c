@@ -5,14 +5,13 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "node-agent/capture/descriptors.h"
 #include "node-agent/capture/perf_records.h"
 #include "node-agent/capture/perf_sample.h"
+#include "node-agent/capture/ring_set.h"
 
 enum {
 	/* A ring holds the samples of so long a time, but all rings together so many bytes. */
@@ -25,22 +24,28 @@ enum {
 	FLUSH_MS = 3,
 };
 
-struct cpu_ring {
-	struct perf_ring ring;
-	uint64_t next_ns; /* time of the oldest record noted; UINT64_MAX: none */
-	bool is_leaving;
+struct full_ring {
 	bool has_been_full; /* and the kernel has not told since what was lost then */
-	uint64_t full_head; /* how far it had written */
+	uint64_t head;      /* how far it had written */
 };
 
 struct perf_rings {
 	struct perf_sampler sampler;
 	unsigned pages;
-	int epoll_fd;
-	struct descriptors threads; /* timers that write into another's ring */
-	unsigned cpu_count;
-	struct cpu_ring cpus[];
+	struct ring_set set;
+	struct full_ring full[]; /* of each CPU */
 };
+
+static uint32_t record_type(const void *record)
+{
+	return ((const struct perf_event_header *)record)->type;
+}
+
+static uint64_t record_time(const void *record, size_t length)
+{
+	return record_type(record) == PERF_RECORD_SAMPLE ? perf_sample_time(record, length)
+							 : perf_record_time(record, length);
+}
 
 /* The kernel reserves the whole stack_bytes in the ring, though it writes only what there is. */
 static void rings_size(struct perf_rings *rings, unsigned online)
@@ -62,7 +67,7 @@ static void rings_size(struct perf_rings *rings, unsigned online)
 struct perf_rings *perf_rings_new(unsigned cpus, unsigned online,
 				  const struct perf_sampler *sampler, struct error *err)
 {
-	struct perf_rings *rings = calloc(1, sizeof *rings + cpus * sizeof rings->cpus[0]);
+	struct perf_rings *rings = calloc(1, sizeof *rings + cpus * sizeof rings->full[0]);
 
 	if (!rings) {
 		error_set(err, ERROR_MEMORY, "rings of %u CPUs", cpus);
@@ -70,35 +75,18 @@ struct perf_rings *perf_rings_new(unsigned cpus, unsigned online,
 	}
 	rings->sampler = *sampler;
 	rings_size(rings, online);
-	rings->cpu_count = cpus;
-	for (unsigned cpu = 0; cpu < cpus; cpu++) {
-		rings->cpus[cpu].ring.fd = -1;
-		rings->cpus[cpu].next_ns = UINT64_MAX;
-	}
-	rings->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (rings->epoll_fd < 0) {
-		error_set_system(err, errno, "epoll");
+	if (!ring_set_open(&rings->set, cpus, record_time, err)) {
 		perf_rings_free(rings);
 		return NULL;
 	}
 	return rings;
 }
 
-static void close_cpu(struct cpu_ring *cpu)
-{
-	perf_ring_close(&cpu->ring);
-	*cpu = (struct cpu_ring){.ring.fd = -1, .next_ns = UINT64_MAX};
-}
-
 void perf_rings_free(struct perf_rings *rings)
 {
 	if (!rings)
 		return;
-	for (unsigned cpu = 0; cpu < rings->cpu_count; cpu++)
-		close_cpu(&rings->cpus[cpu]);
-	descriptors_release(&rings->threads);
-	if (rings->epoll_fd >= 0)
-		close(rings->epoll_fd);
+	ring_set_close(&rings->set);
 	free(rings);
 }
 
@@ -119,40 +107,32 @@ static int timer_open(struct perf_rings *rings, unsigned cpu, int thread, struct
  * programs of theirs may have some of it: with a smaller ring then, and all that follow. */
 static bool ring_begin(struct perf_rings *rings, unsigned number, int thread, struct error *err)
 {
-	struct cpu_ring *cpu = &rings->cpus[number];
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct error failed = {0};
 
-	close_cpu(cpu);
+	rings->full[number] = (struct full_ring){0};
 	for (;; rings->pages /= 2) {
 		int fd = timer_open(rings, number, thread, err);
 
 		if (fd < 0)
 			return false;
-		if (perf_ring_attach(&cpu->ring, fd, rings->pages, &failed))
-			break;
+		if (ring_set_begin(&rings->set, number, fd, rings->pages, &failed))
+			return true;
 		if (failed.os_error != EPERM || rings->pages * page / 2 < RING_BYTES_MIN) {
 			if (err)
 				*err = failed;
 			return false;
 		}
 	}
-	if (epoll_ctl(rings->epoll_fd, EPOLL_CTL_ADD, cpu->ring.fd, &event) != 0) {
-		error_set_system(err, errno, "watch a ring");
-		close_cpu(cpu);
-		return false;
-	}
-	return true;
 }
 
 bool perf_rings_add_cpu(struct perf_rings *rings, unsigned number, struct error *err)
 {
 	if (!ring_begin(rings, number, PERF_EVERY_THREAD, err))
 		return false;
-	if (perf_timer_enable(rings->cpus[number].ring.fd, true, err))
+	if (perf_timer_enable(rings->set.cpus[number].ring.fd, true, err))
 		return true;
-	close_cpu(&rings->cpus[number]);
+	ring_set_end(&rings->set, number);
 	return false;
 }
 
@@ -161,27 +141,21 @@ bool perf_rings_add_thread(struct perf_rings *rings, unsigned number, uint32_t t
 {
 	int fd;
 
-	if (!rings->cpus[number].ring.base)
+	if (!rings->set.cpus[number].ring.base)
 		return ring_begin(rings, number, (int)thread, err);
 	fd = timer_open(rings, number, (int)thread, err);
-	if (fd < 0)
-		return false;
-	if (perf_ring_join(&rings->cpus[number].ring, fd, err) &&
-	    descriptors_add(&rings->threads, fd, err))
-		return true;
-	close(fd);
-	return false;
+	return fd >= 0 && ring_set_join(&rings->set, number, fd, err);
 }
 
 static bool enable_all(struct perf_rings *rings, bool is_enabled, struct error *err)
 {
 	bool ok = true;
 
-	for (unsigned cpu = 0; cpu < rings->cpu_count; cpu++)
-		if (rings->cpus[cpu].ring.base)
-			ok &= perf_timer_enable(rings->cpus[cpu].ring.fd, is_enabled, err);
-	for (size_t i = 0; i < rings->threads.count; i++)
-		ok &= perf_timer_enable(rings->threads.fds[i], is_enabled, err);
+	for (unsigned cpu = 0; cpu < rings->set.count; cpu++)
+		if (rings->set.cpus[cpu].ring.base)
+			ok &= perf_timer_enable(rings->set.cpus[cpu].ring.fd, is_enabled, err);
+	for (size_t i = 0; i < rings->set.thread_count; i++)
+		ok &= perf_timer_enable(rings->set.threads[i], is_enabled, err);
 	return ok;
 }
 
@@ -192,27 +166,29 @@ bool perf_rings_start(struct perf_rings *rings, struct error *err)
 
 void perf_rings_remove_cpu(struct perf_rings *rings, unsigned number)
 {
-	rings->cpus[number].is_leaving = rings->cpus[number].ring.base != NULL;
+	ring_set_remove(&rings->set, number);
 }
 
 bool perf_rings_has_cpu(const struct perf_rings *rings, unsigned number)
 {
-	return rings->cpus[number].ring.base && !rings->cpus[number].is_leaving;
+	return ring_set_has(&rings->set, number);
 }
 
 uint64_t perf_rings_cpu_count(const struct perf_rings *rings, unsigned number)
 {
-	return rings->cpus[number].ring.base ? perf_timer_count(rings->cpus[number].ring.fd) : 0;
+	const struct perf_ring *ring = &rings->set.cpus[number].ring;
+
+	return ring->base ? perf_timer_count(ring->fd) : 0;
 }
 
 uint64_t perf_rings_count(const struct perf_rings *rings)
 {
 	uint64_t count = 0;
 
-	for (unsigned cpu = 0; cpu < rings->cpu_count; cpu++)
+	for (unsigned cpu = 0; cpu < rings->set.count; cpu++)
 		count += perf_rings_cpu_count(rings, cpu);
-	for (size_t i = 0; i < rings->threads.count; i++)
-		count += perf_timer_count(rings->threads.fds[i]);
+	for (size_t i = 0; i < rings->set.thread_count; i++)
+		count += perf_timer_count(rings->set.threads[i]);
 	return count;
 }
 
@@ -220,79 +196,46 @@ uint64_t perf_rings_count(const struct perf_rings *rings)
 
 int perf_rings_descriptor(const struct perf_rings *rings)
 {
-	return rings->epoll_fd;
-}
-
-static uint32_t record_type(const void *record)
-{
-	return ((const struct perf_event_header *)record)->type;
-}
-
-static void note_next(struct cpu_ring *cpu)
-{
-	size_t length;
-	const void *record = perf_ring_next(&cpu->ring, &length);
-
-	if (!record)
-		cpu->next_ns = UINT64_MAX;
-	else if (record_type(record) == PERF_RECORD_SAMPLE)
-		cpu->next_ns = perf_sample_time(record, length);
-	else
-		cpu->next_ns = perf_record_time(record, length);
-}
-
-static void full_note(struct cpu_ring *cpu)
-{
-	cpu->has_been_full = true;
-	cpu->full_head = cpu->ring.head;
+	return rings->set.epoll_fd;
 }
 
 void perf_rings_look(struct perf_rings *rings)
 {
-	struct epoll_event seen[16];
 	/* Of one record, generously: its kernel frames and registers fit in a page. */
 	size_t record = rings->sampler.stack_bytes + 4096;
 
-	while (epoll_wait(rings->epoll_fd, seen, 16, 0) == 16)
-		;
-	for (unsigned i = 0; i < rings->cpu_count; i++) {
-		struct cpu_ring *cpu = &rings->cpus[i];
+	ring_set_look(&rings->set);
+	for (unsigned i = 0; i < rings->set.count; i++) {
+		const struct perf_ring *ring = &rings->set.cpus[i].ring;
 
-		if (!cpu->ring.base)
-			continue;
-		perf_ring_look(&cpu->ring);
-		if (cpu->ring.head - cpu->ring.tail + record > cpu->ring.bytes)
-			full_note(cpu);
-		note_next(cpu);
-		if (cpu->is_leaving && cpu->next_ns == UINT64_MAX)
-			close_cpu(cpu);
+		if (!ring->base)
+			rings->full[i] = (struct full_ring){0};
+		else if (ring->head - ring->tail + record > ring->bytes)
+			rings->full[i] = (struct full_ring){true, ring->head};
 	}
 }
 
 const void *perf_rings_next(struct perf_rings *rings, unsigned *number, size_t *length)
 {
-	struct cpu_ring *oldest = NULL;
+	struct set_ring *oldest = ring_set_oldest(&rings->set);
 	const void *record;
 
-	for (unsigned i = 0; i < rings->cpu_count; i++)
-		if (rings->cpus[i].next_ns != UINT64_MAX &&
-		    (!oldest || rings->cpus[i].next_ns < oldest->next_ns))
-			oldest = &rings->cpus[i];
 	if (!oldest)
 		return NULL;
-	*number = (unsigned)(oldest - rings->cpus);
+	*number = (unsigned)(oldest - rings->set.cpus);
 	record = perf_ring_next(&oldest->ring, length);
 	if (!record) /* no memory for one that wraps: it is gone */
-		note_next(oldest);
-	else if (record_type(record) == PERF_RECORD_LOST && oldest->ring.tail >= oldest->full_head)
-		oldest->has_been_full = false;
+		ring_set_note(&rings->set, oldest);
+	else if (record_type(record) == PERF_RECORD_LOST &&
+		 oldest->ring.tail >= rings->full[*number].head)
+		rings->full[*number].has_been_full = false;
 	return record;
 }
 
 void perf_rings_release(struct perf_rings *rings, unsigned number, size_t length)
 {
-	perf_ring_release(&rings->cpus[number].ring, length);
-	note_next(&rings->cpus[number]);
+	perf_ring_release(&rings->set.cpus[number].ring, length);
+	ring_set_note(&rings->set, &rings->set.cpus[number]);
 }
 
 /* --- the end --- */
@@ -303,15 +246,14 @@ void perf_rings_stop(struct perf_rings *rings, uint64_t *stopped_ns)
 	bool is_any_open = false;
 
 	*stopped_ns = monotonic_ns();
-	for (unsigned i = 0; i < rings->cpu_count; i++) {
-		struct cpu_ring *cpu = &rings->cpus[i];
+	for (unsigned i = 0; i < rings->set.count; i++) {
+		const struct perf_ring *ring = &rings->set.cpus[i].ring;
 
-		if (!cpu->ring.base || !cpu->has_been_full)
-			continue;
-		is_any_open |= perf_sampler_set_period(cpu->ring.fd, FLUSH_PERIOD_NS, NULL);
+		if (ring->base && rings->full[i].has_been_full)
+			is_any_open |= perf_sampler_set_period(ring->fd, FLUSH_PERIOD_NS, NULL);
 	}
-	for (size_t i = 0; is_any_open && i < rings->threads.count; i++)
-		perf_sampler_set_period(rings->threads.fds[i], FLUSH_PERIOD_NS, NULL);
+	for (size_t i = 0; is_any_open && i < rings->set.thread_count; i++)
+		perf_sampler_set_period(rings->set.threads[i], FLUSH_PERIOD_NS, NULL);
 	if (is_any_open)
 		nanosleep(&pause, NULL);
 	enable_all(rings, false, NULL);

@@ -39,7 +39,7 @@ class Outcome:
 def build():
     """The probe out of the agent's own objects."""
     sources = glob.glob("node-agent/capture/*.c") + glob.glob("node-agent/kernel/*.c") + [
-        "common/%s.c" % name for name in ("error", "log", "build_id", "hash_table", "self_path")] + ["tests/tools/capture_probe.c"]
+        "common/%s.c" % name for name in ("arena", "array", "error", "log", "build_id", "hash_table", "self_path")] + ["tests/tools/capture_probe.c"]
     objects = [os.path.join(BUILD, source[:-2] + ".o") for source in sources]
     subprocess.run(["make", "-s", "BUILD=" + BUILD, *objects], check=True, stdout=sys.stderr)
     subprocess.run(["cc", "-pie", "-pthread", *objects, "-lbpf", "-lelf", "-lz", "-o", PROBE], check=True)
