@@ -71,24 +71,7 @@ static const char *terminated(struct host_sums *sums, struct text text)
 static void add_loss(struct host_sums *sums, struct host_accounting *host, struct text reason,
 		     uint64_t count)
 {
-	unsigned i = 0;
-
-	while (i < host->lost_count && (strlen(host->lost_by[i].reason) != reason.length ||
-					memcmp(host->lost_by[i].reason, reason.at, reason.length)))
-		i++;
-	if (i == BATCH_LOST_REASONS)
-		i--;
-	if (i == host->lost_count) {
-		host->lost_by[i].reason = arena_text(sums->arena, reason.at, reason.length);
-		host->lost_by[i].count = 0;
-		if (!host->lost_by[i].reason) {
-			sums->asking->is_full = true;
-			return;
-		}
-		host->lost_count++;
-	}
-	host->lost_by[i].count += count;
-	host->lost += count;
+	sums->asking->is_full |= !losses_add(host, reason, count, sums->arena);
 }
 
 /* What agents take and lose are samples of on-cpu. */
@@ -597,12 +580,6 @@ static bool read_reports(struct host_sums *sums, struct error *err)
 
 /* --- all of it --- */
 
-static int compare_hosts(const void *a, const void *b)
-{
-	return strcmp(((const struct host_accounting *)a)->host,
-		      ((const struct host_accounting *)b)->host);
-}
-
 /* With chosen series: the hosts that have one of them. */
 static uint32_t keep_wanted(struct host_sums *sums)
 {
@@ -648,8 +625,7 @@ bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accoun
 		ok = error_set(err, ERROR_LIMIT, "the answer has too many hosts");
 	if (asking->query->series_wanted)
 		sums.count = keep_wanted(&sums);
-	if (sums.count)
-		qsort(sums.hosts, sums.count, sizeof *sums.hosts, compare_hosts);
+	hosts_sort(sums.hosts, sums.count);
 	hash_table_release(&sums.index);
 	hash_table_release(&sums.agent_index);
 	free(sums.agents);

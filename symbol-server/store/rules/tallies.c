@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/rules/tallies.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct tally tallies[] = {
@@ -63,4 +64,40 @@ bool tallies_add(struct host_accounting *host, int type, const char *name, uint6
 	host->has_exact |= tally->what == TALLY_EXACT || tally->what == TALLY_COVERED;
 	host->tallies[tally->what] += count;
 	return true;
+}
+
+bool losses_add(struct host_accounting *host, struct text reason, uint64_t count,
+		struct arena *arena)
+{
+	unsigned i = 0;
+
+	while (i < host->lost_count && (strlen(host->lost_by[i].reason) != reason.length ||
+					memcmp(host->lost_by[i].reason, reason.at, reason.length)))
+		i++;
+	if (i == BATCH_LOST_REASONS)
+		i--;
+	if (i == host->lost_count) {
+		const char *kept = arena ? arena_text(arena, reason.at, reason.length) : reason.at;
+
+		if (!kept)
+			return false;
+		host->lost_by[i].reason = kept;
+		host->lost_by[i].count = 0;
+		host->lost_count++;
+	}
+	host->lost_by[i].count += count;
+	host->lost += count;
+	return true;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+	return strcmp(((const struct host_accounting *)a)->host,
+		      ((const struct host_accounting *)b)->host);
+}
+
+void hosts_sort(struct host_accounting *hosts, uint32_t count)
+{
+	if (count)
+		qsort(hosts, count, sizeof *hosts, compare_hosts);
 }

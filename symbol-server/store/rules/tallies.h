@@ -23,4 +23,13 @@ bool tallies_has_type(int type); /* are there any of it */
 /* Adds to the host's account of that type; false: it is no tally, but a loss. */
 bool tallies_add(struct host_accounting *host, int type, const char *name, uint64_t count);
 
+/* Samples that the host lost for that reason; beyond BATCH_LOST_REASONS they count for the last
+ * one. A reason that is new is copied into the arena; NULL: it ends in a NUL and lives as long as
+ * the host. False: no room. */
+bool losses_add(struct host_accounting *host, struct text reason, uint64_t count,
+		struct arena *arena);
+
+/* By name, as answers have them. */
+void hosts_sort(struct host_accounting *hosts, uint32_t count);
+
 #endif

@@ -114,23 +114,6 @@ static uint32_t number_host(struct host_sums *sums, const char *host)
 	return result->hosts[result->host_count].host ? ++result->host_count : 0;
 }
 
-static void add_loss(struct host_accounting *host, const char *reason, uint64_t count)
-{
-	unsigned i = 0;
-
-	while (i < host->lost_count && strcmp(host->lost_by[i].reason, reason))
-		i++;
-	if (i == BATCH_LOST_REASONS)
-		i--;
-	if (i == host->lost_count) {
-		host->lost_by[i].reason = reason;
-		host->lost_by[i].count = 0;
-		host->lost_count++;
-	}
-	host->lost_by[i].count += count;
-	host->lost += count;
-}
-
 static void add_counted(struct host_sums *sums, struct host_accounting *host, uint32_t reason,
 			uint64_t count)
 {
@@ -139,7 +122,7 @@ static void add_counted(struct host_sums *sums, struct host_accounting *host, ui
 	if (sums->only_reported && strcmp(name, TALLY_REPORTED))
 		return;
 	if (!tallies_add(host, sums->querying->type, name, count))
-		add_loss(host, name, count);
+		losses_add(host, (struct text){name, (uint32_t)strlen(name)}, count, NULL);
 }
 
 /* NULL: nobody asks for it, or there is no room. */
@@ -192,12 +175,6 @@ static bool add_account(void *context, const struct view_row *row)
 	return !sums->is_full && !sums->is_over;
 }
 
-static int compare_hosts(const void *a, const void *b)
-{
-	return strcmp(((const struct host_accounting *)a)->host,
-		      ((const struct host_accounting *)b)->host);
-}
-
 static bool add_day(struct host_sums *sums, struct view_day *day, struct error *err)
 {
 	struct querying *querying = sums->querying;
@@ -239,7 +216,7 @@ static bool sort_hosts(struct host_sums *sums)
 		return true;
 	if (!places)
 		return false;
-	qsort(result->hosts, result->host_count, sizeof *result->hosts, compare_hosts);
+	hosts_sort(result->hosts, result->host_count);
 	for (uint32_t i = 0; i < result->host_count; i++)
 		places[result->hosts[i].number] = i;
 	result->host_steps = host_steps_settle(&sums->steps, &result->arena, places,
