@@ -21,7 +21,9 @@ enum {
 	LOOK_MS = 1000,
 	SETTLED_MS = 3000, /* a program has set its rate by then, and its runtime begun */
 	RATE_OLD_MS = 100,
-	TRAP_NS = 1500,             /* of one hit, into the kernel and back: measured, §8.11 */
+	/* Of one hit, into the kernel and back: an empty probe made a malloc() of 0.02 µs 1.65
+	   long. */
+	TRAP_NS = 1500,
 	DEBT_NS_MAX = 20 * 1000000, /* beyond the budget, before it is cut off */
 	GO_RATE = 512 << 10,        /* the default of runtime.MemProfileRate */
 	UNSEEN = 32,

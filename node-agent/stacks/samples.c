@@ -117,8 +117,8 @@ static bool is_scheduler(const struct samples *samples, uint64_t address)
 	return address >= samples->scheduler.start && address < samples->scheduler.end;
 }
 
-/* How many leaves of a wake-up's stack are how it was taken: what is left begins with the function
- * that wakes. */
+/* How many leaves of a wake-up's stack belong to the taking of the sample: the rest begins with the
+ * function that wakes. */
 static size_t waking_frames(const struct samples *samples, const struct sample_event *sample)
 {
 	const uint64_t *frames = sample_kernel_frames(sample);
@@ -130,7 +130,7 @@ static size_t waking_frames(const struct samples *samples, const struct sample_e
 	return 0;
 }
 
-/* How many leaves of a switch's stack are how it was taken, and how one switches: what is left
+/* How many leaves of a switch's stack belong to the sample's taking and to the scheduler: the rest
  * begins with the function that waits, as /proc/PID/wchan has it. */
 static size_t scheduler_frames(const struct samples *samples, const struct sample_event *sample)
 {
@@ -278,8 +278,8 @@ static void count_result(struct samples *samples, const struct sample_event *sam
 		samples->counters.guessed++;
 }
 
-/* How many leaves are how a library that samples came to say so: what is left begins with the
- * program's call of malloc() or one of its kin. */
+/* How many leaves belong to the library that takes the sample: the rest begins with the program's
+ * call of malloc() or one of its kin. */
 static size_t library_frames(const struct samples *samples, const struct sample_event *sample,
 			     size_t count)
 {

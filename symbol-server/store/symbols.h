@@ -13,7 +13,7 @@
 #include "common/build_id.h"
 #include "common/error.h"
 
-/* MODULE_STATE(name, "what it means"); names as on the API (design.md §6). */
+/* MODULE_STATE(name, "what it means"); names as on the API (schema/rest). */
 #define MODULE_STATES(STATE)                                                                       \
 	STATE(wanted, "no source has been asked yet")                                              \
 	STATE(fetching, "a source is being asked")                                                 \

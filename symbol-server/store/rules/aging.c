@@ -46,8 +46,8 @@ void aging_turn(struct aging *aging, int64_t newest_ms, int64_t now_ms)
 	aging_step(aging, newest_ms, now_ms, elapsed_now_ms());
 	if (aging->behind_ms >= TOLD_MS && !aging->is_told)
 		log_warn("the clock is far after the newest samples, or jumped: their retention "
-			 "comes up with it slowly",
-			 "days=%lld days_to_come_up=%lld", (long long)(aging->behind_ms / DAY_MS),
+			 "catches up slowly",
+			 "days=%lld days_to_catch_up=%lld", (long long)(aging->behind_ms / DAY_MS),
 			 (long long)(aging->behind_ms / DAY_MS / (FASTER - 1) + 1));
 	aging->is_told = aging->behind_ms >= TOLD_MS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How old samples are held to be, for whatever deletes by age. One wrong reading of the clock must
  * not delete what is kept for a year: at start the clock is believed up to AGING_BELIEVED_MS after
- * the newest day, and a later moment, also one that it jumps to, is come up with at some times the
+ * the newest day. A later moment, also one that the clock jumps to, is approached at some times the
  * speed of time. What is deleted too late meanwhile, because a server really was away for long, is
  * bounded by --max-disk. */
 #ifndef SYMBOL_SERVER_STORE_RULES_AGING_H

@@ -3,7 +3,20 @@
  * zstd, GNU's .zdebug_*) and, in relocatable objects, relocated. Nothing is inflated that nobody
  * asks for, and what is done with can be given back. ELF: gABI chapter 4; compression: gABI
  * "Section compression"; .zdebug: "ZLIB" and the size as 8 bytes, big-endian. 32 and 64 bit, either
- * byte order. */
+ * byte order.
+ *
+ * Why this room is not libdw (elfutils): Debian 12's 0.188 reads no section compressed with zstd,
+ *no .dwp, and no line where .debug_aranges is missing (clang, Go; both from 0.191 on). Its
+ * dwarf_getscopes() gave no chain of inlined calls for 55 % of python3.11's addresses (GCC's LTO)
+ *and 68 % of a Rust program's. A walk of whole units over it, into the same table, cost (CPU
+ *seconds and MB resident, libdw : a reader of our own; inflating included) glibc 2.36		0.13
+ *s, 44 MB : 0.09 s, 33 MB python3.11		0.35 s, 88 MB : 0.18 s, 46 MB
+ *	Linux 6.1		1.8 s, 488 MB : 0.81 s, 318 MB
+ *	OpenJDK 17's libjvm	4.3 s, 949 MB : 2.6 s, 600 MB
+ *	ceph-osd 16		6.7 s, 1466 MB : 4.1 s, 935 MB
+ * since libdw keeps every line table until dwarf_end(). Out of memory it calls exit(), where this
+ * room says what it could not have and the rest of the file still counts. The price is this room;
+ * tests/fuzz and the sandbox it runs in stand for its mistakes. */
 #ifndef SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_FILE_H
 #define SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_FILE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows of a day's file stand for which part of the time, so that every sample counts once:
  * roll-ups where a bucket lies whole in the range and has one, and minutes elsewhere, and what was
- * folded after a roll-up was made. Of what is kept for a shorter time than roll-ups the minutes are
- * not looked at: there the range grows to whole buckets. */
+ * folded after a roll-up was made. Where minutes are kept for a shorter time than roll-ups they are
+ * not looked at: the range grows to whole buckets there. */
 #include "symbol-server/store/sqlite/answers/view.h"
 
 #include <string.h>
