@@ -21,6 +21,11 @@ export function el<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+// A line of text to narrow a list by; what is typed is no prose.
+export function filterInput(label: string, placeholder: string): HTMLInputElement {
+  return el("input", { type: "text", placeholder, "aria-label": label, spellcheck: "false", autocomplete: "off" });
+}
+
 // The same for a drawing's elements.
 export function svg<K extends keyof SVGElementTagNameMap>(
   tag: K,

@@ -2,6 +2,7 @@
 // Samples by the second and by parts of it: a column is a second read downwards, as a page is read.
 // A drag, or Shift and the arrows, selects all from one cell to another; Enter takes it.
 
+import { clearCanvas, onWidth } from "./cell_canvas";
 import { el } from "./dom";
 import { formatCount, formatTime } from "../text/format";
 
@@ -60,12 +61,10 @@ export class HeatMap {
 
   constructor(private readonly events: HeatEvents) {
     this.element.append(this.canvas, this.card, this.spoken);
-    new ResizeObserver(() => {
-      if (this.element.clientWidth !== this.width) {
-        this.width = this.element.clientWidth;
-        this.draw();
-      }
-    }).observe(this.element);
+    onWidth(this.element, (width) => {
+      this.width = width;
+      this.draw();
+    });
     this.canvas.addEventListener("pointermove", (e) => this.moveTo(this.cellAt(e), false));
     this.canvas.addEventListener("pointerleave", () => this.forget());
     this.canvas.addEventListener("blur", () => this.forget());
@@ -93,19 +92,15 @@ export class HeatMap {
 
   private draw(): void {
     const { data, width, canvas } = this;
-    const context = canvas.getContext("2d");
-    if (data === null || width === 0 || context === null) {
+    if (data === null) {
       return;
     }
-    const ratio = window.devicePixelRatio || 1;
-    const height = Math.max(HEIGHT, data.rows);
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
     const style = getComputedStyle(this.element);
-    context.fillStyle = style.getPropertyValue("--ground");
-    context.fillRect(0, 0, canvas.width, canvas.height);
+    const cleared = clearCanvas(canvas, width, Math.max(HEIGHT, data.rows), style);
+    if (cleared === null) {
+      return;
+    }
+    const { context } = cleared;
     const wide = canvas.width / data.columns;
     const high = canvas.height / data.rows;
     const gap = wide > 4 && high > 4 ? 1 : 0;

@@ -3,6 +3,7 @@
 // cell, a drag or Shift and the arrows several of a row, Enter takes them; the right button, 'm' or a finger
 // held still opens the row's menu.
 
+import { clearCanvas, onWidth } from "./cell_canvas";
 import { el } from "./dom";
 import { CLICK, placeCard, shade } from "./heat_map";
 import { onLongPress } from "./long_press";
@@ -47,12 +48,10 @@ export class RowHeat {
 
   constructor(private readonly events: RowHeatEvents) {
     this.element = el("div", { class: "row-heat" }, el("div"), this.axis, this.names, this.plot, this.card, this.spoken);
-    new ResizeObserver(() => {
-      if (this.plot.clientWidth !== this.width) {
-        this.width = this.plot.clientWidth;
-        this.draw();
-      }
-    }).observe(this.plot);
+    onWidth(this.plot, (width) => {
+      this.width = width;
+      this.draw();
+    });
     this.canvas.addEventListener("pointermove", (e) => this.moved(e));
     this.canvas.addEventListener("pointerleave", () => this.forget());
     this.canvas.addEventListener("blur", () => this.forget());
@@ -84,19 +83,15 @@ export class RowHeat {
 
   private draw(): void {
     const { data, width, canvas } = this;
-    const context = canvas.getContext("2d");
-    if (data === null || width === 0 || context === null) {
+    if (data === null) {
       return;
     }
-    const ratio = window.devicePixelRatio || 1;
-    const height = ROW * data.rows.length;
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
     const style = getComputedStyle(this.element);
-    context.fillStyle = style.getPropertyValue("--ground");
-    context.fillRect(0, 0, canvas.width, canvas.height);
+    const cleared = clearCanvas(canvas, width, ROW * data.rows.length, style);
+    if (cleared === null) {
+      return;
+    }
+    const { context, ratio } = cleared;
     const wide = canvas.width / data.columns;
     const gap = wide > 4 ? 1 : 0;
     const high = Math.round(ROW * ratio) - 1;

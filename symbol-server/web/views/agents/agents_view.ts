@@ -3,7 +3,7 @@
 // up to date while it is shown.
 
 import { ask, type AgentsAnswer, type TopAnswer } from "../../server/api";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { formatCount, formatPercent } from "../../text/format";
 import { agentLines } from "../../shell/empty";
 import { shown } from "../../text/shown";
@@ -22,13 +22,7 @@ export class AgentsView implements View {
   readonly asked = [...(["from", "until"] as const)];
   private rows: AgentRow[] = [];
   private again = 0;
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter hosts, versions, reasons  ( / )",
-    "aria-label": "Filter agents",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter agents", "Filter hosts, versions, reasons  ( / )");
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly nothing = el("p", { class: "nothing", hidden: "" }, "No agent has these words.");
   private readonly side = el("aside", { class: "list-details", "aria-label": "Details of the agent", hidden: "", tabindex: "0" });

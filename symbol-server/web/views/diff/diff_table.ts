@@ -2,7 +2,7 @@
 // Processes and functions by how much they changed, each with how sure that is.
 
 import type { DiffAnswer, DiffFunction, DiffRow } from "../../server/api";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { withMenu } from "../../widgets/row_menu";
 import { collapseArguments, formatCount } from "../../text/format";
 import { changeText, confidenceText, differenceText, hostsText, intervalText, sampledSides, sidesText, summaryText } from "./diff_words";
@@ -35,13 +35,7 @@ function cell(column: Column, first: Node | string, second: string): HTMLElement
 
 export class DiffTable {
   readonly element = el("section", { class: "diff-table", "aria-label": "Processes and functions by change" });
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter functions and modules",
-    "aria-label": "Filter functions and modules",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter functions and modules", "Filter functions and modules");
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly summary = el("p", { class: "summary", role: "status" });
   private readonly heads = new Map<Column, HTMLElement>();

@@ -5,7 +5,7 @@
 import { ask, type AgentsAnswer, type ModulesAnswer, type ModuleState, type TopAnswer } from "../../server/api";
 import { deleteModule } from "../../server/upload";
 import { copyAndSay } from "../../widgets/copy";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { formatCount, formatSize } from "../../text/format";
 import { explainEmpty } from "../../shell/empty";
 import type { KeyBinding, Shell, View } from "../../shell/view";
@@ -36,13 +36,7 @@ export class ModulesView implements View {
   private pause = AGAIN_MS;
   private uploadedAt = -AFTER_UPLOAD_MS;
   private readonly which = el("span", { class: "joined", role: "group", "aria-label": "Modules listed" });
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter  ( / )",
-    "aria-label": "Filter modules",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter modules", "Filter  ( / )");
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly nothing = el("p", { class: "nothing", hidden: "" });
   private readonly side = el("aside", { class: "list-details", "aria-label": "Details of the module", hidden: "", tabindex: "0" });

@@ -2,7 +2,7 @@
 // Services, hosts, processes or what has another label, with their value of every profile type; each leads to its graph.
 
 import type { TimelineAnswer } from "../../server/api";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { GroupMenu } from "../../widgets/group_menu";
 import { formatCount, formatPercent, formatSampled, formatShare, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
@@ -20,13 +20,7 @@ export const GROUPINGS: readonly string[] = ["service", "host", "process"];
 export class OverviewTable {
   readonly element = el("section", { class: "overview-table", "aria-label": "What runs where" });
   private readonly tabs = el("span", { class: "joined", role: "group", "aria-label": "Rows are" });
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter",
-    "aria-label": "Filter rows",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter rows", "Filter");
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly table = el("table");
   private readonly more = el("button", { type: "button", hidden: "" }, "Show all");

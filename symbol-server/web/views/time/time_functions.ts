@@ -3,7 +3,7 @@
 
 import { ask, type FunctionHeat, type TimelineAnswer, type TopFunction } from "../../server/api";
 import { copyAndSay } from "../../widgets/copy";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { RowHeat } from "../../widgets/row_heat";
 import { formatPercent, formatValue } from "../../text/format";
 import { escapePattern } from "../../shell/selector";
@@ -34,13 +34,7 @@ export class TimeFunctions {
     el("option", { value: "self" }, "self"),
     el("option", { value: "total" }, "total"),
   );
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter functions",
-    "aria-label": "Filter functions",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter functions", "Filter functions");
   private readonly filters = el("span", { class: "filters" });
   private readonly note = el("p", { class: "quiet", role: "status" });
   private readonly heat: RowHeat;

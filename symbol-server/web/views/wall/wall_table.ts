@@ -2,7 +2,7 @@
 // Groups of threads side by side: on the CPU, waiting, in the run queue, blocked, and their memory.
 
 import type { TimelineAnswer } from "../../server/api";
-import { el } from "../../widgets/dom";
+import { el, filterInput } from "../../widgets/dom";
 import { formatCount, formatPercent, formatSampled, formatValue } from "../../text/format";
 import type { Shell } from "../../shell/view";
 import { narrowTo } from "../../shell/state";
@@ -23,13 +23,7 @@ export const WORDS: Record<string, string> = {
 
 export class WallTable {
   readonly element = el("section", { class: "wall-table", "aria-label": "Side by side" });
-  private readonly filter = el("input", {
-    type: "text",
-    placeholder: "Filter",
-    "aria-label": "Filter rows",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
+  private readonly filter = filterInput("Filter rows", "Filter");
   private readonly note = el("span", { class: "quiet", role: "status" });
   private readonly table = el("table");
   private readonly more = el("button", { type: "button", hidden: "" }, "Show all");
