@@ -16,6 +16,7 @@
 
 #include "common/hash_table.h"
 #include "symbol-server/store/samples.h"
+#include "tests/bench/load_memory.h"
 
 enum {
 	DEPTH = 64,
@@ -36,20 +37,6 @@ static int64_t now_us(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
-}
-
-static void *take(size_t count, size_t size)
-{
-	void *memory = calloc(count, size);
-
-	if (!memory)
-		err(1, "memory");
-	return memory;
-}
-
-static struct text text_of(const char *text)
-{
-	return (struct text){text, (uint32_t)strlen(text)};
 }
 
 /* --- reports --- */

@@ -17,6 +17,7 @@
 
 #include "common/hash_table.h"
 #include "symbol-server/store/samples.h"
+#include "tests/bench/load_memory.h"
 
 enum { SERVICES = 100, DEPTH = 30, BUCKET_MS = 600000, DAY_MS = 86400000 };
 enum { MODULES_MAX = 256, FUNCTIONS_MAX = 1 << 20, SAMPLES_MOST = 10, SPREAD_NS = 1000000000 };
@@ -50,20 +51,6 @@ static uint32_t draw(struct load *load, uint32_t below)
 {
 	load->random = load->random * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)((load->random >> 33) % below);
-}
-
-static void *take(size_t count, size_t size)
-{
-	void *memory = calloc(count, size);
-
-	if (!memory)
-		err(1, "memory");
-	return memory;
-}
-
-static struct text text_of(const char *text)
-{
-	return (struct text){text, (uint32_t)strlen(text)};
 }
 
 /* --- the world --- */
@@ -247,8 +234,12 @@ static void put_profile(struct load *load, struct service *service, uint32_t ser
 		if (load->drawn[stack] == load->draws)
 			continue;
 		load->drawn[stack] = load->draws;
-		batch->samples[batch->sample_count++] = (struct batch_sample){
-			stack, text_of("worker"), samples, samples * 50000000};
+		batch->samples[batch->sample_count++] =
+			(struct batch_sample){.stack = stack,
+					      .thread = text_of("worker"),
+					      .context = text_of("worker"),
+					      .samples = samples,
+					      .value = samples * 50000000};
 		if (load->has_times)
 			put_times(load, &batch->samples[batch->sample_count - 1], time_ms);
 		service->samples += samples;

@@ -62,6 +62,23 @@ static void check_rows(const struct expected *expected, size_t count)
 	}
 }
 
+/* The rows of what the source is assembled to. */
+static void check_source(const char *source, const char *flags, const struct expected *expected,
+			 size_t count)
+{
+	enum row_failure failure;
+	int fd = assemble(source, flags, NULL);
+
+	if (fd < 0) {
+		SKIP("no assembler");
+		return;
+	}
+	CHECK(read_page(fd, 0, &failure));
+	CHECK_NUMBER(failure, ROW_FAILURE_NONE);
+	check_rows(expected, count);
+	close(fd);
+}
+
 #define NONE                           \
 	{                              \
 		.cfa = UNWIND_CFA_NONE \
@@ -248,17 +265,8 @@ static void test_kinds(void)
 		{21, RULE(7, 8, FP_AT_CFA(16))},
 		{22, NONE},
 	};
-	enum row_failure failure;
-	int fd = assemble(source, "", NULL);
 
-	if (fd < 0) {
-		SKIP("no assembler");
-		return;
-	}
-	CHECK(read_page(fd, 0, &failure));
-	CHECK_NUMBER(failure, ROW_FAILURE_NONE);
-	check_rows(expected, COUNT(expected));
-	close(fd);
+	check_source(source, "", expected, COUNT(expected));
 }
 
 /* What throws an exception on goes to a landing pad, whose function's registers it has restored by
@@ -283,16 +291,8 @@ static void test_landing(void)
 		  .flags = UNWIND_RULE_SIGNAL}},
 		{5, RULE(6, 16, FP_AT_CFA(-16), .kept = 3)},
 	};
-	enum row_failure failure;
-	int fd = assemble(source, "", NULL);
 
-	if (fd < 0) {
-		SKIP("no assembler");
-		return;
-	}
-	CHECK(read_page(fd, 0, &failure));
-	check_rows(expected, COUNT(expected));
-	close(fd);
+	check_source(source, "", expected, COUNT(expected));
 }
 
 /* As the C library describes where a signal handler returns to, its context 16 bytes above the
@@ -308,23 +308,15 @@ static void test_signal(void)
 		{1, NONE},
 		{2, RULE(7, 8, .flags = UNWIND_RULE_SIGNAL)},
 	};
-	enum row_failure failure;
-	int fd = assemble(".text\nf: .cfi_startproc\n.cfi_signal_frame\n"
+
+	check_source(".text\nf: .cfi_startproc\n.cfi_signal_frame\n"
 			  ".cfi_escape 0x0f,4,0x77,0xb0,1,6\n"
 			  ".cfi_escape 0x10,6,3,0x77,0x88,1\n"
 			  ".cfi_escape 0x10,7,3,0x77,0xb0,1\n"
 			  ".cfi_escape 0x10,16,3,0x77,0xb8,1\nnop\n"
 			  ".cfi_escape 0x10,16,3,0x77,0xa8,1\nnop\n.cfi_endproc\n"
 			  "g: .cfi_startproc\n.cfi_signal_frame\nnop\n.cfi_endproc\n",
-			  "", NULL);
-
-	if (fd < 0) {
-		SKIP("no assembler");
-		return;
-	}
-	CHECK(read_page(fd, 0, &failure));
-	check_rows(expected, COUNT(expected));
-	close(fd);
+			  "", expected, COUNT(expected));
 }
 
 /* A .debug_frame by hand: the 64-bit format, version 4, an advance by set_loc, a CIE that is not at

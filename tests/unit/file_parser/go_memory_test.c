@@ -5,32 +5,30 @@
 
 #include "tests/unit/file_parser/go_programs.h"
 
+/* The hexadecimal number that a listing begins with, and ends it; 0: none. */
+static uint64_t first_number(FILE *pipe)
+{
+	uint64_t number = 0;
+
+	if (pipe && fscanf(pipe, "%" SCNx64, &number) != 1)
+		number = 0;
+	if (pipe)
+		pclose(pipe);
+	return number;
+}
+
 /* The address nm has for the name; 0: none. */
 static uint64_t symbol(const char *path, const char *name)
 {
-	FILE *pipe = listing("nm %s 2>/dev/null | grep ' %s$'", path, name);
-	uint64_t address = 0;
-
-	if (pipe && fscanf(pipe, "%" SCNx64, &address) != 1)
-		address = 0;
-	if (pipe)
-		pclose(pipe);
-	return address;
+	return first_number(listing("nm %s 2>/dev/null | grep ' %s$'", path, name));
 }
 
 /* The first instruction behind the function's first jump. */
 static uint64_t behind_check(const char *path, const char *name)
 {
-	FILE *pipe = listing("objdump -d --no-show-raw-insn --disassemble='%s' %s | "
-			     "grep -A1 -m1 jbe | tail -1",
-			     name, path);
-	uint64_t address = 0;
-
-	if (pipe && fscanf(pipe, "%" SCNx64, &address) != 1)
-		address = 0;
-	if (pipe)
-		pclose(pipe);
-	return address;
+	return first_number(listing("objdump -d --no-show-raw-insn --disassemble='%s' %s | "
+				    "grep -A1 -m1 jbe | tail -1",
+				    name, path));
 }
 
 static bool look(const char *path, struct memory_places *places)
