@@ -96,11 +96,6 @@ bool query_life_is_cut(const struct query_life *life)
 	return life->is_cut;
 }
 
-void query_life_set_cut(struct query_life *life)
-{
-	life->is_cut = true;
-}
-
 struct http_request *query_life_request(const struct query_life *life)
 {
 	return life->request;

@@ -59,7 +59,6 @@ bool query_life_is_wanted(struct query_life *life, struct error *err);
 
 /* Something was left out because --query-memory allows no more: the answer has to say so. */
 bool query_life_is_cut(const struct query_life *life);
-void query_life_set_cut(struct query_life *life);
 
 struct http_request *query_life_request(const struct query_life *life);
 

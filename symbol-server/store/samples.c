@@ -118,11 +118,6 @@ bool samples_delete(struct samples_store *store, const struct samples_query *que
 	       store->engine->remove(store, query, deleted, err);
 }
 
-bool samples_backup(struct samples_store *store, const char *directory, struct error *err)
-{
-	return store->engine->backup(store, directory, err);
-}
-
 bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		    struct agent_state **rows, size_t *count, struct error *err)
 {

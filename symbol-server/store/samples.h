@@ -44,11 +44,6 @@ typedef void samples_done_fn(void *context, bool accepted, const struct error *e
 bool samples_add(struct samples_store *store, const struct sample_batch *batch,
 		 samples_done_fn *done, void *context, unsigned *duplicates, struct error *err);
 
-/* A copy that farflame-server --data DIR could be started on, of everything acknowledged before the
- * call, while the store works on. The directory is made and must be empty. ERROR_UNSUPPORTED: the
- * engine has its own tools for that. */
-bool samples_backup(struct samples_store *store, const char *directory, struct error *err);
-
 /* Folds what is in memory now and waits for it (tests, imports, backups). False: err says why not.
  */
 bool samples_fold(struct samples_store *store, struct error *err);

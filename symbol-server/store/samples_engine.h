@@ -27,7 +27,6 @@ struct samples_engine {
 		      samples_span_fn *fn, void *context, struct error *err); /* NULL: none */
 	bool (*remove)(struct samples_store *store, const struct samples_query *query,
 		       struct samples_deleted *deleted, struct error *err);
-	bool (*backup)(struct samples_store *store, const char *directory, struct error *err);
 	bool (*agents)(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		       struct agent_state **rows, size_t *count, struct error *err);
 	uint64_t (*cpus)(struct samples_store *store, uint32_t tenant, const char *const *names,

@@ -55,7 +55,6 @@ struct module {
 	enum module_queue queue;
 	bool is_again;      /* something new came while a thread had it */
 	bool is_met;        /* in samples or a query since the last try */
-	bool is_asked_here; /* local files have been looked for */
 	bool has_failed;    /* files that are here could not be converted; reason says why */
 	bool is_fetched;    /* debuginfod has been asked in this round */
 	bool is_down;       /* a server could not be asked in this round */

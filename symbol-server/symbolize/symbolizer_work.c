@@ -123,7 +123,6 @@ static void take_task(struct task *task, int *downloaded)
 	module->downloaded = module->alt_downloaded = -1;
 	MODULE_TEXT(task->url, module->url);
 	module->retry_at_ms = 0; /* set again when it comes to rest */
-	module->is_asked_here = true;
 	task_unlock(task);
 }
 

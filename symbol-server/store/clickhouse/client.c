@@ -21,7 +21,6 @@ enum {
 	URL_MAX = 15 << 10, /* http_max_uri_size is 16 KiB in older versions */
 	REFUSAL_BYTES = 1024,
 	PENDING_MAX = 64 << 20, /* one row */
-	FIELD_BYTES = 512,
 };
 
 struct clickhouse {

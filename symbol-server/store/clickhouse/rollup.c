@@ -17,7 +17,6 @@
 enum {
 	LATE_PAUSE_S = 300, /* what came late is collected so long */
 	TURN_BUCKETS = 300, /* of one turn */
-	SETTINGS_GROUPS = 1 << 30,
 };
 
 struct rolling {

@@ -193,15 +193,6 @@ static void clickhouse_samples_counters(struct samples_store *base, struct sampl
 	pthread_mutex_unlock(&store->lock);
 }
 
-static bool clickhouse_samples_backup(struct samples_store *base, const char *directory,
-				      struct error *err)
-{
-	(void)base, (void)directory;
-	return error_set(err, ERROR_UNSUPPORTED,
-			 "samples are in ClickHouse: back them up with its own tools (ALTER TABLE "
-			 "… FREEZE PARTITION, BACKUP DATABASE, clickhouse-backup)");
-}
-
 static void free_store(struct clickhouse_samples *store)
 {
 	row_group_free(store->group);
@@ -241,7 +232,6 @@ static const struct samples_engine clickhouse_engine = {
 	.label_values = clickhouse_samples_label_values,
 	.moments = clickhouse_samples_moments,
 	.remove = clickhouse_samples_remove,
-	.backup = clickhouse_samples_backup,
 	.agents = clickhouse_samples_agents,
 	.counters = clickhouse_samples_counters,
 	.fold = clickhouse_samples_fold,

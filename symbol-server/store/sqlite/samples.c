@@ -390,14 +390,6 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 	out->memory_bytes = memory;
 }
 
-static bool sqlite_samples_backup(struct samples_store *base, const char *directory,
-				  struct error *err)
-{
-	struct backup_report report;
-
-	return data_backup(sqlite_samples_of(base)->directory, directory, NULL, &report, err);
-}
-
 /* --- agents --- */
 
 static char *agent_text(const char *text, struct arena *arena)
@@ -493,7 +485,6 @@ static const struct samples_engine sqlite_engine = {
 	.moments = sqlite_samples_moments,
 	.spans = sqlite_samples_spans,
 	.remove = sqlite_samples_delete,
-	.backup = sqlite_samples_backup,
 	.agents = sqlite_samples_agents,
 	.cpus = sqlite_samples_cpus,
 	.counters = sqlite_samples_counters,

@@ -22,7 +22,6 @@ enum {
 	FILE_HAS_CODE = 8,
 	FILE_HAS_GNU_ID = 16, /* otherwise its id is an htlhash, or it has none */
 	FILE_IS_SPLIT = 32,   /* .dwo or .dwp */
-	FILE_CONTENT_MASK = 63,
 };
 
 unsigned file_content(const struct elf_image *image);

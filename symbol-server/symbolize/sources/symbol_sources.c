@@ -25,15 +25,6 @@ enum {
 	THREADS_MOST = 16,
 };
 
-const char *source_answer_text(enum source_answer answer)
-{
-#define SOURCE_ANSWER_TEXT(upper_, lower_, meaning_) #lower_,
-	static const char *const texts[] = {SOURCE_ANSWERS(SOURCE_ANSWER_TEXT)};
-#undef SOURCE_ANSWER_TEXT
-
-	return (size_t)answer < sizeof(texts) / sizeof(*texts) ? texts[answer] : "";
-}
-
 /* ---- start and stop ---- */
 
 static bool check_url(const char *url, struct error *err)

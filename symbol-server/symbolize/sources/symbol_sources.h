@@ -44,9 +44,6 @@ enum source_answer {
 #undef SOURCE_ANSWER_ENUM
 };
 
-/* "found", "not_found", …; as the API and the store show it. */
-const char *source_answer_text(enum source_answer answer);
-
 /* One server asked (or passed over) for one module. */
 struct source_attempt {
 	const char *source; /* its URL, without user and password */

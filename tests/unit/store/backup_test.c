@@ -96,10 +96,11 @@ int main(void)
 		sched_yield();
 	for (unsigned i = 0; i < COPIES; i++) {
 		uint32_t before = load.acknowledged, next = before + 1 + i * 2;
+		struct backup_report report;
 		struct error err = {0};
 
 		snprintf(copy, sizeof copy, "%s/copy-%u", directory, i);
-		CHECK(samples_backup(load.store, copy, &err));
+		CHECK(data_backup(data, copy, NULL, &report, &err));
 		if (err.message[0])
 			printf("# %s\n", err.message);
 		check_copy(copy, before, load.sent);

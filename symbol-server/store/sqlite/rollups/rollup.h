@@ -11,9 +11,8 @@
 enum {
 	ROLLUP_BUCKET_MS = ROLLUP_MINUTES * SAMPLES_BUCKET_MS,
 	hour_ms = 3600000,
-	ROLLUP_CLOSED_MS = 60000,      /* a bucket is rolled up when its end is so long ago */
-	ROLLUP_LATE_PAUSE_MS = 300000, /* late samples of a day are collected so long */
-	ROLLUP_SLICE_MS = 2000,        /* of one turn of the fold thread */
+	ROLLUP_CLOSED_MS = 60000, /* a bucket is rolled up when its end is so long ago */
+	ROLLUP_SLICE_MS = 2000,   /* of one turn of the fold thread */
 	ROLLUP_RETRY_MS = 60000,
 };
 
