@@ -50,3 +50,15 @@ out:
 		unlink(beside);
 	return ok;
 }
+
+bool path_sync(const char *path, struct error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && !fsync(fd);
+
+	if (!ok)
+		error_set_system(err, errno, "sync '%s'", path);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}

@@ -13,4 +13,7 @@
 bool whole_file_write(const char *path, const struct buffer *bytes, bool is_synced,
 		      struct error *err);
 
+/* What lies at path, a file or a directory, is on the disk when this returns. */
+bool path_sync(const char *path, struct error *err);
+
 #endif

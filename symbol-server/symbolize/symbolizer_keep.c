@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done every second or so: rows that changed are written, what is due is tried again,
  * tables that nobody used for longest make room on the disk. */
+#include "symbol-server/symbolize/least_used.h"
 #include "symbol-server/symbolize/symbolizer_state.h"
 
 #include <errno.h>
@@ -174,18 +175,6 @@ static void queue_due(struct symbolizer *symbolizer)
 
 /* ---- --symbol-disk ---- */
 
-struct victim {
-	struct build_id id;
-	int64_t used_ms;
-};
-
-static int compare_used(const void *left, const void *right)
-{
-	const struct victim *a = left, *b = right;
-
-	return a->used_ms < b->used_ms ? -1 : a->used_ms > b->used_ms;
-}
-
 /* Those with a table that no thread works on, least used first; NULL: none, or no memory. */
 static struct victim *list_victims(struct symbolizer *symbolizer, size_t *count)
 {
@@ -202,7 +191,7 @@ static struct victim *list_victims(struct symbolizer *symbolizer, size_t *count)
 							      list->modules[i].last_used_ms};
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (*count)
-		qsort(victims, *count, sizeof(*victims), compare_used);
+		qsort(victims, *count, sizeof(*victims), victim_compare);
 	return victims;
 }
 

@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "symbol-server/symbolize/sources/disk_room.h"
+#include "symbol-server/symbolize/least_used.h"
 #include "symbol-server/symbolize/sources/upload_sums.h"
 
 enum {
@@ -180,18 +181,6 @@ void upload_room_use(struct upload_room *room, const char *folder)
 
 /* ---- making room ---- */
 
-struct victim {
-	struct build_id id;
-	int64_t used_ms;
-};
-
-static int compare_used(const void *left, const void *right)
-{
-	const struct victim *a = left, *b = right;
-
-	return a->used_ms < b->used_ms ? -1 : a->used_ms > b->used_ms;
-}
-
 static struct victim *list_victims(const struct upload_room *room, size_t *count)
 {
 	size_t space = room->folders + 1;
@@ -213,7 +202,7 @@ static struct victim *list_victims(const struct upload_room *room, size_t *count
 	if (entries)
 		closedir(entries);
 	if (*count)
-		qsort(victims, *count, sizeof(*victims), compare_used);
+		qsort(victims, *count, sizeof(*victims), victim_compare);
 	return victims;
 }
 

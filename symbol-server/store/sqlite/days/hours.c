@@ -10,10 +10,8 @@
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
 enum {
-	ROW_BYTES_MAX = 256 << 20,
 	HOUR_MINUTES = 60,
 	HOUR_MS = 3600000,
-	BUCKETS_PER_HOUR = HOUR_MINUTES / ROLLUP_MINUTES,
 };
 
 /* --- months --- */
@@ -197,16 +195,12 @@ static bool make_room(struct rolling *rolling, struct error *err)
 	const uint32_t *count = rolling->mark.count;
 	uint32_t stacks = rolling->to->items[CATALOG_STACKS].count + count[CATALOG_STACKS];
 
-	buffer_init(&rolling->data, ROW_BYTES_MAX);
-	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
-	rolling->fleet_of = calloc(count[CATALOG_SERIES], sizeof *rolling->fleet_of);
 	rolling->series_map = calloc(count[CATALOG_SERIES], sizeof *rolling->series_map);
 	rolling->stack_map = calloc(count[CATALOG_STACKS], sizeof *rolling->stack_map);
 	rolling->string_map = calloc(count[CATALOG_STRINGS], sizeof *rolling->string_map);
-	return (rolling->fleet_of && rolling->series_map && rolling->stack_map &&
-		rolling->string_map && rollup_sums_init(&rolling->series, stacks) &&
-		rollup_sums_init(&rolling->fleet, stacks)) ||
-	       error_set(err, ERROR_MEMORY, "no memory to roll samples up");
+	return rolling_make_room(rolling, stacks, err) &&
+	       ((rolling->series_map && rolling->stack_map && rolling->string_map) ||
+		error_set(err, ERROR_MEMORY, "no memory to roll samples up"));
 }
 
 /* Both dictionaries, which only work needs. */
@@ -334,8 +328,8 @@ static void close_files(struct hours *hours)
 	database_close(hours->from);
 }
 
-/* 'whole' in the day's file, once: whether the month's hours are made of it alone. Of a file that
- * is begun after its day went, for late samples, they have more. */
+/* 'whole' in the day's file, once: whether the month's hours are made of it alone. They have more
+ * than a file that was begun for late samples after its day had gone. */
 enum { WHOLE = 1, NOT_WHOLE };
 
 static bool note_whole(struct hours *hours, struct error *err)

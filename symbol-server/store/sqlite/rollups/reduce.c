@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/whole_file.h"
 
 enum {
 	READERS_WAIT_US = 10000, /* for queries that have the day's file open */
@@ -57,18 +58,6 @@ static bool copy_reduced(sqlite3 *db, void *context, struct error *err)
 			     err);
 }
 
-static bool sync_file(const char *path, struct error *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && !fsync(fd);
-
-	if (!ok)
-		error_set_system(err, errno, "sync '%s'", path);
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 /* The new file is on disk before it has the name. */
 bool retention_write_new(const char *from, const char *path,
 			 bool (*copy)(sqlite3 *db, void *context, struct error *err), void *context,
@@ -85,7 +74,7 @@ bool retention_write_new(const char *from, const char *path,
 	     attach(db, from, err) && database_exec(db, "BEGIN", err) && copy(db, context, err) &&
 	     database_exec(db, "COMMIT; DETACH old; PRAGMA journal_mode = WAL", err);
 	database_close(db);
-	ok = ok && sync_file(path, err);
+	ok = ok && path_sync(path, err);
 	if (!ok)
 		retention_unlink(path);
 	return ok;

@@ -87,6 +87,8 @@ bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint
 bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
 		      struct error *err);
 /* With what the dictionary got meanwhile. */
+/* Buffers, and room for sums of so many stacks. */
+bool rolling_make_room(struct rolling *rolling, uint32_t stacks, struct error *err);
 bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err);
 void rolling_release(struct rolling *rolling);
 

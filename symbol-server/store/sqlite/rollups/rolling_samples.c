@@ -6,6 +6,8 @@
 #include "common/array.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
+enum { ROW_BYTES_MAX = 256 << 20 };
+
 /* --- sums by stack --- */
 
 bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks)
@@ -23,6 +25,16 @@ void rollup_sums_release(struct rollup_sums *sums)
 	free(sums->at);
 	free(sums->touched);
 	memset(sums, 0, sizeof *sums);
+}
+
+bool rolling_make_room(struct rolling *rolling, uint32_t stacks, struct error *err)
+{
+	buffer_init(&rolling->data, ROW_BYTES_MAX);
+	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
+	rolling->fleet_of = calloc(rolling->mark.count[CATALOG_SERIES], sizeof *rolling->fleet_of);
+	return (rolling->fleet_of && rollup_sums_init(&rolling->series, stacks) &&
+		rollup_sums_init(&rolling->fleet, stacks)) ||
+	       error_set(err, ERROR_MEMORY, "no memory to add up samples");
 }
 
 static bool keep_pair(struct rolling *rolling, size_t count, uint32_t stack,

@@ -9,7 +9,6 @@
 #include "symbol-server/store/sqlite/days/hours.h"
 
 enum {
-	ROW_BYTES_MAX = 256 << 20,
 	COMMIT_PAIRS = 4 << 20, /* of one transaction; one bucket is always whole */
 };
 
@@ -47,18 +46,6 @@ static bool prepare(struct rolling *rolling, sqlite3 *db, struct error *err)
 						 err);
 	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
 	       rolling->accounts && rolling->put && rolling->put_accounts && rolling->get_accounts;
-}
-
-static bool make_room(struct rolling *rolling, struct error *err)
-{
-	const uint32_t *count = rolling->mark.count;
-
-	buffer_init(&rolling->data, ROW_BYTES_MAX);
-	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
-	rolling->fleet_of = calloc(count[CATALOG_SERIES], sizeof *rolling->fleet_of);
-	return (rolling->fleet_of && rollup_sums_init(&rolling->series, count[CATALOG_STACKS]) &&
-		rollup_sums_init(&rolling->fleet, count[CATALOG_STACKS])) ||
-	       error_set(err, ERROR_MEMORY, "no memory to roll samples up");
 }
 
 /* --- which buckets --- */
@@ -212,7 +199,8 @@ static bool roll_open_day(struct sqlite_samples *store, struct day *day, struct 
 	pthread_mutex_lock(&store->lock);
 	rolling.mark = catalog_mark(catalog);
 	pthread_mutex_unlock(&store->lock);
-	ok = prepare(&rolling, writer->db, err) && make_room(&rolling, err) &&
+	ok = prepare(&rolling, writer->db, err) &&
+	     rolling_make_room(&rolling, rolling.mark.count[CATALOG_STACKS], err) &&
 	     roll_buckets(&rolling, writer, buckets, until_ms, is_done, err);
 	rolling_release(&rolling);
 	catalog_release(catalog);

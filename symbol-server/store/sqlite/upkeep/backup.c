@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/whole_file.h"
 #include "symbol-server/store/sqlite/database.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
 
@@ -53,18 +54,6 @@ struct backup {
 };
 
 /* --- directories and files --- */
-
-static bool sync_path(const char *path, struct error *err)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && !fsync(fd);
-
-	if (!ok)
-		error_set_system(err, errno, "sync '%s'", path);
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
 
 static bool make_directory(const char *path, struct error *err)
 {
@@ -408,7 +397,7 @@ static bool copy_database(struct backup *backup, struct source *source, struct e
 	ok = ok && database_exec(db, fast, err) && copy_pages(source->db, db, err) &&
 	     database_exec(db, "PRAGMA journal_mode = WAL", err);
 	sqlite3_close_v2(db);
-	if (!ok || !sync_path(path, err))
+	if (!ok || !path_sync(path, err))
 		return false;
 	backup->report->databases++;
 	if (!stat(path, &status))
@@ -464,7 +453,7 @@ static bool copy_uploads(struct backup *backup, const char *from, const char *to
 		}
 	}
 	closedir(directory);
-	return ok && sync_path(to, err);
+	return ok && path_sync(to, err);
 }
 
 static bool copy_symbols(struct backup *backup, struct error *err)
@@ -526,7 +515,7 @@ static bool start_partial(struct backup *backup, const char *to, struct error *e
 		error_set_system(err, errno, "make '%s'", path);
 	if (fd >= 0)
 		close(fd);
-	return fd >= 0 && sync_path(backup->partial, err);
+	return fd >= 0 && path_sync(backup->partial, err);
 }
 
 static bool sync_parent(const char *path, struct error *err)
@@ -540,7 +529,7 @@ static bool sync_parent(const char *path, struct error *err)
 		slash++;
 	if (slash)
 		*slash = 0;
-	return sync_path(slash ? parent : ".", err);
+	return path_sync(slash ? parent : ".", err);
 }
 
 /* Everything is on disk: first the file in it says that it is whole, then its name. */
@@ -549,13 +538,13 @@ static bool finish(struct backup *backup, const char *to, struct error *err)
 	char path[PATH_ROOM + 32], name[PATH_ROOM + 32];
 
 	snprintf(path, sizeof path, "%s/journal", backup->partial);
-	if (!sync_path(path, err))
+	if (!path_sync(path, err))
 		return false;
 	snprintf(path, sizeof path, "%s/%s", backup->partial, marker);
 	snprintf(name, sizeof name, "%s/%s", backup->partial, label);
 	if (rename(path, name))
 		return error_set_system(err, errno, "rename '%s'", path);
-	if (!sync_path(backup->partial, err))
+	if (!path_sync(backup->partial, err))
 		return false;
 	if (rename(backup->partial, to))
 		return error_set_system(err, errno, "rename '%s' to '%s'", backup->partial, to);

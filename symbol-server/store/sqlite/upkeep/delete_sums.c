@@ -84,18 +84,6 @@ static bool prepare(struct summing *summing, sqlite3 *db, struct error *err)
 	       rolling->put;
 }
 
-static bool make_room(struct rolling *rolling, struct error *err)
-{
-	const uint32_t *count = rolling->mark.count;
-
-	buffer_init(&rolling->data, ROW_BYTES_MAX);
-	buffer_init(&rolling->hosts_data, ROW_BYTES_MAX);
-	rolling->fleet_of = calloc(count[CATALOG_SERIES], sizeof *rolling->fleet_of);
-	return (rolling->fleet_of && rollup_sums_init(&rolling->series, count[CATALOG_STACKS]) &&
-		rollup_sums_init(&rolling->fleet, count[CATALOG_STACKS])) ||
-	       error_set(err, ERROR_MEMORY, "no memory to delete samples");
-}
-
 static void bind_bucket(sqlite3_stmt *statement, enum day_level level,
 			const struct rolling_target *at)
 {
@@ -447,7 +435,7 @@ static bool sums_slice(struct deleting *deleting, struct day *file, struct rolli
 		summing.at = (struct rolling_target){deleting->query->tenant, 0, summing.first};
 	store_day_path(deleting->store, file, path, sizeof path);
 	ok = take_catalog(&summing, err) && deleting_make_room(deleting, err) &&
-	     make_room(&summing.rolling, err) &&
+	     rolling_make_room(&summing.rolling, summing.rolling.mark.count[CATALOG_STACKS], err) &&
 	     day_writer_begin(&deleting->writer, path, 0, &deleting->folded, err) &&
 	     prepare(&summing, deleting->writer.db, err) &&
 	     delete_buckets(&summing, is_done, err) && commit(&summing, err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is damaged leaves a data directory, said before it is done. */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -12,9 +11,10 @@
 #include "symbol-server/store/sqlite/journal/journal.h"
 #include "symbol-server/store/samples.h"
 #include "symbol-server/store/sqlite/days/day_salvage.h"
+#include "symbol-server/store/sqlite/upkeep/folder_names.h"
 #include "symbol-server/store/sqlite/upkeep/verify.h"
 
-enum { NAMES_MAX = 16384, PATH_ROOM = 4200, SERIES_MAX = 1000000 };
+enum { PATH_ROOM = 4200, SERIES_MAX = 1000000 };
 
 struct repair {
 	const char *data;
@@ -24,51 +24,6 @@ struct repair {
 };
 
 /* ---- names ---- */
-
-static bool has_ending(const char *name, const char *ending)
-{
-	size_t length = strlen(name), wanted = strlen(ending);
-
-	return length > wanted && !strcmp(name + length - wanted, ending);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-typedef bool name_fn(struct repair *repair, const char *path, const char *name, struct error *err);
-
-/* Calls fn for each file of that ending, by name; changes of the folder meanwhile are not seen. */
-static bool each_name(struct repair *repair, const char *folder, const char *ending, name_fn *fn,
-		      struct error *err)
-{
-	char **names = calloc(NAMES_MAX, sizeof *names), path[PATH_ROOM];
-	struct dirent *entry;
-	DIR *directory;
-	size_t count = 0;
-	bool ok = true;
-
-	snprintf(path, sizeof path, "%s%s", repair->data, folder);
-	directory = opendir(path);
-	if (!names || !directory) {
-		free(names);
-		return error_set_system(err, errno, "read directory '%s'", path);
-	}
-	while ((entry = readdir(directory)) && count < NAMES_MAX)
-		if (has_ending(entry->d_name, ending))
-			count += (names[count] = strdup(entry->d_name)) != NULL;
-	closedir(directory);
-	if (count)
-		qsort(names, count, sizeof *names, compare_names);
-	for (size_t i = 0; i < count; i++) {
-		snprintf(path, sizeof path, "%s%s/%s", repair->data, folder, names[i]);
-		ok = ok && fn(repair, path, names[i], err);
-		free(names[i]);
-	}
-	free(names);
-	return ok;
-}
 
 /* ---- databases ---- */
 
@@ -93,9 +48,9 @@ static bool put_saved(const char *path, const char *saved, const char *damage, s
 	       error_set_system(err, errno, "put '%s' in place", saved);
 }
 
-static bool repair_database(struct repair *repair, const char *path, const char *name,
-			    struct error *err)
+static bool repair_database(void *context, const char *path, const char *name, struct error *err)
 {
+	struct repair *repair = context;
 	char damage[480], saved[PATH_ROOM + 16];
 	struct salvaged salvaged = {0};
 	struct error why = {0};
@@ -129,9 +84,9 @@ static bool repair_database(struct repair *repair, const char *path, const char 
 
 /* ---- the journal ---- */
 
-static bool repair_segment(struct repair *repair, const char *path, const char *name,
-			   struct error *err)
+static bool repair_segment(void *context, const char *path, const char *name, struct error *err)
 {
+	struct repair *repair = context;
 	char damage[480];
 
 	if (!verify_is_damaged(path, damage, sizeof damage))
@@ -173,13 +128,15 @@ bool data_repair(const char *data, bool drops, FILE *out, struct repair_report *
 		 struct error *err)
 {
 	struct repair repair = {data, drops, out, report};
+	char path[PATH_ROOM];
 
 	*report = (struct repair_report){0};
 	if (access(data, R_OK))
 		return error_set_system(err, errno, "read directory '%s'", data);
 	if (drops && !is_alone(data, err))
 		return false;
-	return each_name(&repair, "", ".db", repair_database, err) &&
+	snprintf(path, sizeof path, "%s/journal", data);
+	return folder_names_each(data, ".db", repair_database, &repair, err) &&
 	       (!drops || fold_journal(data, err)) &&
-	       each_name(&repair, "/journal", ".journal", repair_segment, err);
+	       folder_names_each(path, ".journal", repair_segment, &repair, err);
 }

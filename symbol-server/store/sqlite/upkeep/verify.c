@@ -18,9 +18,10 @@
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/days/day_file.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
+#include "symbol-server/store/sqlite/upkeep/folder_names.h"
 #include "symbol-server/store/sqlite/upkeep/verify.h"
 
-enum { PATH_ROOM = 4200, NAMES_MAX = 16384, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
+enum { PATH_ROOM = 4200, TYPES_MAX = 64, LEVELS = DAY_1D + 1 };
 
 struct verify {
 	const char *data;
@@ -345,18 +346,11 @@ static void verify_day(const char *path, struct findings *findings)
 
 /* --- other databases --- */
 
-static bool has_ending(const char *name, const char *ending)
-{
-	size_t length = strlen(name), wanted = strlen(ending);
-
-	return length > wanted && !strcmp(name + length - wanted, ending);
-}
-
 static bool is_known(sqlite3 *db, const char *path, struct error *err)
 {
-	if (has_ending(path, "/agents.db"))
+	if (name_has_ending(path, "/agents.db"))
 		return database_is_known(db, &state_file_schema, err);
-	return !has_ending(path, "/symbols.db") || database_is_known(db, &symbols_schema, err);
+	return !name_has_ending(path, "/symbols.db") || database_is_known(db, &symbols_schema, err);
 }
 
 static void verify_database(const char *path, struct findings *findings)
@@ -480,7 +474,7 @@ static void look_at_file(const char *path, struct findings *findings)
 	const char *name = strrchr(path, '/') + 1;
 	uint32_t day;
 
-	if (has_ending(name, ".journal"))
+	if (name_has_ending(name, ".journal"))
 		verify_segment(path, findings);
 	else if (day_file_parse(name, &day) || !strncmp(name, "hours-", 6))
 		verify_day(path, findings);
@@ -497,52 +491,16 @@ bool verify_is_damaged(const char *path, char *damage, size_t room)
 	return findings.damage[0];
 }
 
-static void verify_file(struct verify *verify, const char *folder, const char *name)
+static bool verify_file(void *context, const char *path, const char *name, struct error *err)
 {
+	struct verify *verify = context;
 	struct findings findings = {0};
-	char path[PATH_ROOM + 300];
-	bool is_journal = *folder;
 
-	snprintf(path, sizeof path, "%s%s/%s", verify->data, folder, name);
+	(void)err;
 	look_at_file(path, &findings);
 	/* A running server deletes what is too old and uses segments again. */
-	if (findings.damage[0] && access(path, F_OK))
-		return;
-	put_line(verify, name, is_journal, &findings);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool verify_folder(struct verify *verify, const char *folder, const char *ending,
-			  struct error *err)
-{
-	char path[PATH_ROOM];
-	char **names = calloc(NAMES_MAX, sizeof *names);
-	struct dirent *entry;
-	size_t count = 0;
-	DIR *directory;
-
-	snprintf(path, sizeof path, "%s%s", verify->data, folder);
-	directory = opendir(path);
-	if (!names || !directory) {
-		error_set_system(err, errno, "read directory '%s'", path);
-		free(names);
-		return false;
-	}
-	while ((entry = readdir(directory)) && count < NAMES_MAX)
-		if (has_ending(entry->d_name, ending))
-			count += (names[count] = strdup(entry->d_name)) != NULL;
-	closedir(directory);
-	if (count)
-		qsort(names, count, sizeof *names, compare_names);
-	for (size_t i = 0; i < count; i++) {
-		verify_file(verify, folder, names[i]);
-		free(names[i]);
-	}
-	free(names);
+	if (!findings.damage[0] || !access(path, F_OK))
+		put_line(verify, name, name_has_ending(name, ".journal"), &findings);
 	return true;
 }
 
@@ -575,7 +533,7 @@ static void remove_traces(const char *data)
 		char name[300];
 		struct stat status;
 
-		if (!has_ending(entry->d_name, ".db-shm"))
+		if (!name_has_ending(entry->d_name, ".db-shm"))
 			continue;
 		snprintf(name, sizeof name, "%.*swal", (int)strlen(entry->d_name) - 3,
 			 entry->d_name);
@@ -593,10 +551,12 @@ static void remove_traces(const char *data)
 bool data_verify(const char *data, FILE *out, struct verify_report *report, struct error *err)
 {
 	struct verify verify = {data, out, report};
+	char path[PATH_ROOM];
 
 	*report = (struct verify_report){0};
-	if (!verify_folder(&verify, "/journal", ".journal", err) ||
-	    !verify_folder(&verify, "", ".db", err))
+	snprintf(path, sizeof path, "%s/journal", data);
+	if (!folder_names_each(path, ".journal", verify_file, &verify, err) ||
+	    !folder_names_each(data, ".db", verify_file, &verify, err))
 		return false;
 	remove_traces(data);
 	return true;
