@@ -39,6 +39,11 @@ bool error_set_system(struct error *err, int os_error, const char *format, ...)
 	return false;
 }
 
+bool error_no_memory(struct error *err)
+{
+	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+}
+
 bool error_is_no_room(const struct error *err)
 {
 	return err->os_error == ENOSPC || err->os_error == EDQUOT;

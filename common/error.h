@@ -41,6 +41,9 @@ bool error_set(struct error *err, enum error_kind kind, const char *format, ...)
 bool error_set_system(struct error *err, int os_error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Sets ERROR_MEMORY, with one sentence for whoever asked. False. */
+bool error_no_memory(struct error *err);
+
 /* The system or the database said that the disk has no room. */
 bool error_is_no_room(const struct error *err);
 

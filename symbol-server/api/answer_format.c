@@ -141,7 +141,7 @@ bool answer_format_headers(struct query_life *life, struct http_response *respon
 	    (!add_accounting(request, response, answer->accounting) ||
 	     (format->ending && !add_file_name(request, response, format, answer)) ||
 	     (format->is_page && !add_policy(request, response, format))))
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	http_request_stream(request, is_wanted, life);
 	return true;
 }

@@ -79,11 +79,6 @@ static const struct answer_format formats[] = {
 	{0},
 };
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 /* --- reading --- */
 
 static bool read_sides(struct http_request *request, struct comparison *comparison,
@@ -233,7 +228,7 @@ static bool ask_sides(struct comparison *comparison, struct api *api, struct err
 	       (diff_hosts_match(comparison->hosts,
 				 (const struct samples_result *const[DIFF_SIDES]){
 					 base->result, compare->result}) ||
-		no_memory(err));
+		error_no_memory(err));
 }
 
 static void forget_sides(struct comparison *comparison)
@@ -310,7 +305,7 @@ static bool join_modules(struct comparison *comparison, struct error *err)
 	ok = comparison->modules && take_modules(&comparison->sides[DIFF_BASE], &index) &&
 	     take_modules(&comparison->sides[DIFF_COMPARE], &index);
 	hash_table_release(&index);
-	return ok || no_memory(err);
+	return ok || error_no_memory(err);
 }
 
 /* --- adding up --- */
@@ -450,13 +445,13 @@ static bool compare(struct comparison *comparison, struct error *err)
 	if (!comparison->table ||
 	    !diff_tree_init(&comparison->tree,
 			    query_life_room(life, 2 * sizeof(struct flame_node), TREE_NODES_MAX)))
-		return no_memory(err);
+		return error_no_memory(err);
 	if (!join_modules(comparison, err) || !add_side(&comparison->sides[DIFF_BASE], err) ||
 	    !add_side(&comparison->sides[DIFF_COMPARE], err))
 		return false;
 	if (!diff_table_test(comparison->table, comparison->limit) ||
 	    !diff_tree_cut(&comparison->tree, comparison->max_nodes, comparison->table->scale))
-		return no_memory(err);
+		return error_no_memory(err);
 	for (enum diff_side i = DIFF_BASE; i < DIFF_SIDES; i++)
 		comparison->sides[i].accounting.cut += comparison->tree.cut[i];
 	return true;

@@ -74,7 +74,7 @@ struct pprof *flame_pprof(struct flame_request *flame, const struct flame_answer
 	walk.stack = calloc(SAMPLES_DEPTH_MAX, sizeof(*walk.stack));
 	walk.label_values = calloc(view->group_count + 1u, sizeof(*walk.label_values));
 	if (!walk.pprof || !walk.numbers || !walk.stack || !walk.label_values) {
-		error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		error_no_memory(err);
 		goto out;
 	}
 	if (!flame_request_each(flame, add_stack, &walk, err)) {

@@ -24,7 +24,7 @@ bool root_path_parse(const char *text, struct arena *arena, const char *const **
 	out = arena_array(arena, ROOT_FRAMES_MAX, sizeof(*out));
 	copy = to = arena_alloc(arena, length + 1);
 	if (!out || !copy)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	out[(*count)++] = to;
 	for (const char *at = text; *at; at++) {
 		if (*at == '\\' && (at[1] == ';' || at[1] == '\\')) {

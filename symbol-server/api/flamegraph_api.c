@@ -62,11 +62,6 @@ static bool add_stack(void *context, const struct flame_frame *frames, size_t de
 	       (!parts->top || top_table_add(parts->top, taken, depth, value, samples));
 }
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 static void put_leaf(void *context, uint32_t leaf, uint64_t id)
 {
 	struct flame_tree *tree = context;
@@ -86,7 +81,7 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 				       flame->life, 2 * sizeof(struct top_function), FUNCTIONS_MAX))
 			     : NULL;
 	if ((format->needs_tree && !parts->tree) || (format->needs_top && !parts->top))
-		return no_memory(err);
+		return error_no_memory(err);
 	if (parts->tree) {
 		parts->tree->folds = true;
 		parts->tree->sampling = flame->sampled;
@@ -116,7 +111,7 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 		top_table_sort(parts->top, false);
 		query_life_take(flame->life, parts->top->count * sizeof(struct top_function));
 	}
-	return !parts->tree || flame_tree_fold(parts->tree, limit) || no_memory(err);
+	return !parts->tree || flame_tree_fold(parts->tree, limit) || error_no_memory(err);
 }
 
 static struct flame_answer answer_of(const struct flame_request *flame, const struct parts *parts,

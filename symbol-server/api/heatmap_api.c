@@ -81,7 +81,7 @@ static bool collect(struct heat_request *heat, struct api *api, struct error *er
 		heat_map_release(map);
 		if (!heat_map_init(map, heat->query.from_ms, heat->query.until_ms, heat->column_ms,
 				   heat->rows))
-			return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+			return error_no_memory(err);
 		heat->wanted.from_ms = map->from_ms;
 		heat->wanted.until_ms = map->from_ms + map->column_ms * map->columns;
 		if (samples_moments(api->samples, &heat->wanted, add_moment, map, err))

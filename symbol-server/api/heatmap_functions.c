@@ -43,11 +43,6 @@ static const struct answer_format formats[] = {
 	{0},
 };
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 static bool read_request(struct http_request *request, struct heat_question *question,
 			 struct error *err)
 {
@@ -134,7 +129,7 @@ static bool choose_rows(struct heat_question *question, struct error *err)
 
 	question->functions = calloc((size_t)question->limit + 1, sizeof(*question->functions));
 	if (!question->functions)
-		return no_memory(err);
+		return error_no_memory(err);
 	for (size_t i = 0; i < table->count; i++) {
 		const struct top_function *function = &table->functions[i];
 
@@ -164,7 +159,7 @@ static bool fill_cells(struct heat_question *question, struct error *err)
 				 "the heat map has more functions and columns than fit: a smaller "
 				 "'limit', a longer 'column' or a shorter time has fewer");
 	if (!function_heat_init(heat))
-		return no_memory(err);
+		return error_no_memory(err);
 	query_life_take(life, cells * sizeof(struct heat_value));
 	return flame_request_each(&question->flame, add_to_cells, question, err) ||
 	       (err->kind == ERROR_NONE && query_life_no_memory(life, err));
@@ -235,7 +230,7 @@ static bool put_times(struct heat_question *question, struct error *err)
 		return true;
 	question->times = calloc((size_t)question->heat.columns + 1, sizeof(*question->times));
 	if (!question->times)
-		return no_memory(err);
+		return error_no_memory(err);
 	reported_each(result->host_steps, result->host_step_count, add_time, question);
 	return true;
 }

@@ -218,7 +218,7 @@ static bool write_answer(struct http_response *response, struct hunt *hunt,
 	};
 
 	if (!sort_processes(hunt))
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	answer.order = hunt->order;
 	answer.flame.modules = named_stacks_modules(flame->stacks, &answer.flame.module_count);
 	account(hunt, &accounting);

@@ -36,7 +36,7 @@ static bool read_names(const struct parameters *asked, struct wanted *out, struc
 		out->names[out->count] = arena_text(http_request_arena(asked->request), text,
 						    length);
 		if (!out->names[out->count++])
-			return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+			return error_no_memory(err);
 	}
 	return true;
 }

@@ -263,7 +263,7 @@ static bool list_modules(struct http_request *request, struct api *api, const st
 		return false;
 	*listed = arena_array(http_request_arena(request), *count, sizeof(**listed));
 	if (!*listed)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	for (size_t i = 0; i < *count; i++)
 		(*listed)[i] = listed_of(shares, &rows[i]);
 	if (*count)
@@ -395,7 +395,7 @@ void api_modules_get(struct http_request *request, struct http_response *respons
 	if (!stacks)
 		goto out;
 	if (!shares_init(&shares, stacks, result)) {
-		error_set(&err, ERROR_MEMORY, "out of memory; try again later");
+		error_no_memory(&err);
 		goto out;
 	}
 	ok = query_life_is_wanted(watch.life, &err) &&

@@ -53,7 +53,7 @@ struct query_life *query_life_start(struct http_request *request,
 	struct query_life *life = arena_alloc(http_request_arena(request), sizeof(*life));
 
 	if (!life) {
-		error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		error_no_memory(err);
 		return NULL;
 	}
 	*life = (struct query_life){
@@ -121,7 +121,7 @@ uint64_t query_life_bytes(const struct query_life *life)
 bool query_life_no_memory(const struct query_life *life, struct error *err)
 {
 	if (!life->limits.bytes)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	return error_set(err, ERROR_LIMIT,
 			 "the answer takes more memory than --query-memory allows (%llu MiB): "
 			 "narrow the time range or the selection, or ask for fewer nodes",

@@ -36,11 +36,6 @@ struct sandwich_question {
 	bool with_errors;
 };
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 /* --- which function --- */
 
 static bool read_function(const struct parameters *asked, struct wanted *wanted, struct error *err)
@@ -103,7 +98,7 @@ static bool build(struct sandwich_question *at, struct error *err)
 		    sandwich,
 		    query_life_room(at->flame.life, 4 * sizeof(struct flame_node), TREE_NODES_MAX),
 		    is_wanted, &at->wanted))
-		return no_memory(err);
+		return error_no_memory(err);
 	sandwich->callers->folds = sandwich->callees->folds = true;
 	sandwich->callers->sampling = sandwich->callees->sampling = at->flame.sampled;
 	sandwich->functions->sampling = at->flame.sampled;
@@ -117,7 +112,7 @@ static bool build(struct sandwich_question *at, struct error *err)
 	}
 	if (!flame_tree_fold(sandwich->callers, at->limit) ||
 	    !flame_tree_fold(sandwich->callees, at->limit))
-		return no_memory(err);
+		return error_no_memory(err);
 	top_table_sort(sandwich->functions, true);
 	return true;
 }

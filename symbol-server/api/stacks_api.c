@@ -202,7 +202,7 @@ static bool put_traces(struct look *look, struct error *err)
 	     trace_sums_make(&sums, flame->result, flame_request_sampling(flame), is_wanted, look,
 			     flame->life, err);
 	if (ok && !trace_sums_json(&sums, &look->json, look->limit, is_wanted, look, &shown))
-		ok = error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		ok = error_no_memory(err);
 	if (ok)
 		json_key_uint(&look->json, "traces_left_out",
 			      trace_sums_left_out(&sums, look->limit));
@@ -286,7 +286,7 @@ static bool put_type(struct look *look, unsigned type, struct error *err)
 		accounting.cut = accounting.cut_by_memory = flame->result->cut.value;
 		hosts_accounting(flame->result->hosts, flame->result->host_count, &accounting);
 		if (!put_holders(look))
-			return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+			return error_no_memory(err);
 		json_key(&look->json, "accounting");
 		accounting_json(&look->json, &accounting, ACCOUNTING_WHOLE);
 		if (!profile_type_is_gauge(type) && !put_traces(look, err))

@@ -67,7 +67,7 @@ static bool allocate(struct symbolication *work, struct error *err)
 	if (work->modules && work->questions && work->is_readable && work->by_module &&
 	    work->frame_texts)
 		return true;
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	return error_no_memory(err);
 }
 
 static void sort_frames(struct symbolication *work)
@@ -112,7 +112,7 @@ static bool join_equal(struct symbolication *work, struct error *err)
 		ok = same != HASH_TABLE_NONE || hash_table_add(&table, hash, i);
 	}
 	hash_table_release(&table);
-	return ok || error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	return ok || error_no_memory(err);
 }
 
 /* ---- names ---- */

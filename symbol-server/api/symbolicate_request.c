@@ -43,7 +43,7 @@ static const cJSON *parse(const void *bytes, size_t length, struct arena *tree, 
 
 	pthread_once(&once, use_arenas);
 	if (!text) {
-		error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		error_no_memory(err);
 		return NULL;
 	}
 	tree_arena = tree;
@@ -88,7 +88,7 @@ static void *make_rows(struct place *place, uint32_t count, size_t size)
 	void *rows = arena_array(place->arena, count, size);
 
 	if (!rows)
-		error_set(place->err, ERROR_MEMORY, "out of memory; try again later");
+		error_no_memory(place->err);
 	return rows;
 }
 

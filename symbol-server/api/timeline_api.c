@@ -51,11 +51,6 @@ struct timeline_question {
 	uint64_t *line_times;        /* of lines, where each is of one host; NULL: not */
 };
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 /* --- adding up --- */
 
 static uint32_t step_of(const struct timeline_question *question, int64_t time_ms)
@@ -133,7 +128,7 @@ static bool find_spread(struct timeline_question *question, struct error *err)
 						sizeof(*series));
 
 	if (!series)
-		return no_memory(err);
+		return error_no_memory(err);
 	for (size_t i = 0; i < timeline->point_count; i++) {
 		const struct timeline_point *point = &timeline->points[i];
 
@@ -273,7 +268,7 @@ static bool choose(struct timeline_question *question, struct timeline_answer *a
 	question->cells = calloc((shown + 1) * steps + 1, sizeof(*question->cells));
 	if (!order || !question->lines || !question->cells) {
 		free(order);
-		return no_memory(err);
+		return error_no_memory(err);
 	}
 	for (uint32_t i = 0; i < question->group_count; i++)
 		order[i] = i;
@@ -419,7 +414,7 @@ static bool put_times(struct timeline_question *question, struct timeline_answer
 		return true;
 	question->times = calloc(question->step_count + 1, sizeof(*question->times));
 	if (!question->times || !put_line_times(question, answer))
-		return no_memory(err);
+		return error_no_memory(err);
 	reported_each(steps.at, steps.count, add_time, question);
 	answer->times = question->times;
 	return true;

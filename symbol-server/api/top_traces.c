@@ -184,7 +184,7 @@ static bool find_part(struct part *part, struct samples_store *store,
 	    (life && !query_life_is_wanted(life, err)))
 		return false;
 	if (part->has_no_memory)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	if (part->is_full)
 		return error_set(err, ERROR_LIMIT,
 				 "there are more traces than can be looked through: narrow the "
@@ -219,7 +219,7 @@ bool top_traces_find(struct top_traces *top, struct samples_store *store,
 	*top = (struct top_traces){.best = calloc((size_t)limit + 1, sizeof *top->best)};
 	part.slots = calloc(part.slot_count, sizeof *part.slots);
 	if (!top->best || !part.slots)
-		ok = error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		ok = error_no_memory(err);
 	for (; ok && part.number < part.parts; part.number++)
 		ok = find_part(&part, store, query, life, err);
 	free(part.slots);

@@ -14,11 +14,6 @@ enum { TRACE_BYTES = 16, PER_TRACE = sizeof(struct trace_sum) + 2 * 4 + 16, PER_
 static const char *const names[TRACE_NAMES] = {"service", "host", "process", "thread"};
 static const char *const keys[TRACE_NAMES] = {"services", "hosts", "processes", "threads"};
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 /* --- spans → traces --- */
 
 static uint32_t find(const struct trace_sums *sums, const uint8_t *id, uint64_t hash)
@@ -46,7 +41,7 @@ static bool number_spans(struct trace_sums *sums, struct error *err)
 		if (trace == HASH_TABLE_NONE) {
 			trace = sums->count;
 			if (!hash_table_add(&sums->index, hash, trace))
-				return no_memory(err);
+				return error_no_memory(err);
 			memcpy(sums->list[sums->count++].id, id, TRACE_BYTES);
 		}
 		sums->of_span[i] = trace;
@@ -67,7 +62,7 @@ static bool make_room(struct trace_sums *sums, struct error *err)
 	sums->list = calloc(spans + 1, sizeof *sums->list);
 	sums->order = calloc(spans + 1, sizeof *sums->order);
 	sums->of_span = calloc(spans + 1, sizeof *sums->of_span);
-	return (sums->list && sums->order && sums->of_span) || no_memory(err);
+	return (sums->list && sums->order && sums->of_span) || error_no_memory(err);
 }
 
 /* --- adding up --- */
@@ -100,7 +95,7 @@ static bool add_all(struct trace_sums *sums, trace_stack_fn *is_wanted, void *co
 {
 	const struct samples_result *result = sums->result;
 	uint8_t *is_seen = calloc((size_t)result->span_count + 1, 1);
-	bool ok = is_seen || no_memory(err);
+	bool ok = is_seen || error_no_memory(err);
 
 	for (size_t i = 0; ok && i < result->stack_count; i++) {
 		const struct result_stack *stack = &result->stacks[i];

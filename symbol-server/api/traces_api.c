@@ -88,7 +88,7 @@ static bool mark_nodes(struct hunt *hunt, struct error *err)
 	is_at = calloc((size_t)result->location_count + 1, 1);
 	if (!hunt->has || !is_at) {
 		free(is_at);
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	}
 	for (uint32_t i = 0; i < result->location_count; i++) {
 		if (!query_life_goes_on(life, err)) {
@@ -155,7 +155,7 @@ static bool find_stacks(struct hunt *hunt, struct api *api, struct error *err)
 		return query_life_no_memory(flame->life, err);
 	hunt->stacks = malloc(bytes + 1);
 	if (!hunt->stacks)
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	for (size_t i = 0; i < flame->result->stack_count; i++)
 		if (hunt->has[flame->result->stacks[i].node])
 			hunt->stacks[hunt->stack_count++] = flame->result->stacks[i].id;
@@ -229,7 +229,7 @@ static bool write_answer(struct http_response *response, struct hunt *hunt, stru
 	json_key_int(&json, "from", flame->result->from_ms);
 	json_key_int(&json, "until", flame->result->until_ms);
 	if (!trace_sums_json(&hunt->sums, &json, hunt->limit, is_wanted, hunt, &shown))
-		return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+		return error_no_memory(err);
 	json_key_uint(&json, "traces_left_out", left_out);
 	accounting.cut = accounting.value > shown ? accounting.value - shown : 0;
 	accounting.cut_by_memory = hunt->cut;

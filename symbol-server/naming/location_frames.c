@@ -25,7 +25,7 @@ static bool no_memory(struct location_frames *names, struct error *err)
 	    names->entry_count >= ENTRIES_MAX || names->result->location_count >= LOCATIONS_MAX)
 		return error_set(err, ERROR_LIMIT,
 				 "the answer has too many distinct frames; narrow time or match");
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	return error_no_memory(err);
 }
 
 static bool is_module_hidden(const struct stack_view *view, const char *name)

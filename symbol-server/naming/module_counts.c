@@ -257,5 +257,5 @@ bool module_counts_fill(struct named_stacks *stacks, struct error *err)
 		return true;
 	if (err && err->kind != ERROR_NONE)
 		return false; /* goes_on() said why */
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
+	return error_no_memory(err);
 }

@@ -12,11 +12,6 @@
 #include "symbol-server/query/selector.h"
 #include "symbol-server/store/sample_context.h"
 
-static bool no_memory(struct error *err)
-{
-	return error_set(err, ERROR_MEMORY, "out of memory; try again later");
-}
-
 /* The same stack with its locations, which nodes may say. NULL: no memory. */
 static const struct result_stack *with_locations(struct named_stacks *stacks,
 						 const struct result_stack *stack)
@@ -56,7 +51,7 @@ static bool name_groups(struct named_stacks *stacks, struct error *err)
 	stacks->group_frames = calloc((size_t)result->series_count * view->group_count + 1,
 				      sizeof(*stacks->group_frames));
 	if (!stacks->group_frames)
-		return no_memory(err);
+		return error_no_memory(err);
 	for (uint32_t i = 0; i < result->series_count; i++) {
 		if (view->goes_on && !view->goes_on(view->context))
 			return false;
@@ -68,7 +63,7 @@ static bool name_groups(struct named_stacks *stacks, struct error *err)
 				value = arena_text(&stacks->names.arena, missing, strlen(missing));
 			}
 			if (!value)
-				return no_memory(err);
+				return error_no_memory(err);
 			set_group_name(&stacks->group_frames[i * view->group_count + j], value);
 		}
 	}
@@ -103,7 +98,7 @@ struct named_stacks *named_stacks_new(const struct samples_result *result,
 	struct named_stacks *stacks = calloc(1, sizeof(*stacks));
 
 	if (!stacks) {
-		no_memory(err);
+		error_no_memory(err);
 		return NULL;
 	}
 	stacks->result = result;
@@ -296,12 +291,12 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		if (view->goes_on && !view->goes_on(view->context))
 			return false;
 		if (!stack || !put_groups(stacks, stack, &walked))
-			return no_memory(err);
+			return error_no_memory(err);
 		for (uint32_t j = stack->depth; j--;)
 			if (!put_location(stacks, stack->locations[j], &walked))
-				return no_memory(err);
+				return error_no_memory(err);
 		if (walked.flags & NAME_IDLE && !fold_idle(stacks, &walked))
-			return no_memory(err);
+			return error_no_memory(err);
 		shape(stacks, &walked);
 		if (!is_shown(stacks, &walked))
 			continue;
@@ -314,7 +309,7 @@ bool named_stacks_each(struct named_stacks *stacks, named_stack_fn *each, void *
 		if (walked.is_incomplete) {
 			totals->unwind_incomplete += stack->samples;
 			if (!incomplete_counts_add(&stacks->incomplete, &stacks->names, stack))
-				return no_memory(err);
+				return error_no_memory(err);
 		}
 		stacks->current = stack;
 		if (!each(context, stacks->frames, walked.depth, stack->value, stack->samples))

@@ -83,8 +83,7 @@ struct expansion {
 
 static bool no_memory(struct expansion *expansion)
 {
-	error_set(expansion->err, ERROR_MEMORY, "out of memory; try again later");
-	return false;
+	return error_no_memory(expansion->err);
 }
 
 /* --- what is shown --- */
