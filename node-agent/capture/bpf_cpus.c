@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "node-agent/capture/cpu_plug.h"
 #include "node-agent/capture/fault_events.h"
 #include "node-agent/capture/process_events.h"
 #include "node-agent/capture/tick_account.h"
@@ -48,16 +49,19 @@ void bpf_ticks_look(struct bpf_capture *capture)
 }
 
 /* False: its timer stands still, the CPU was away. */
-static bool timer_look(struct bpf_capture *capture, unsigned number)
+static bool timer_look(void *context, unsigned number)
 {
+	const struct bpf_capture *capture = context;
+
 	return tick_account_count(capture->account, number,
 				  perf_timer_count(capture->cpus[number].timer));
 }
 
 /* --- CPUs that come and go --- */
 
-static void cpu_remove(struct bpf_capture *capture, unsigned number)
+static void cpu_remove(void *context, unsigned number)
 {
+	struct bpf_capture *capture = context;
 	struct captured_cpu *cpu = &capture->cpus[number];
 
 	log_info("cpu gone", "cpu=%u", number);
@@ -69,27 +73,22 @@ static void cpu_remove(struct bpf_capture *capture, unsigned number)
 	fault_events_remove_cpu(capture->faults, number);
 }
 
-/* True also when the CPU is offline again already. */
-static bool cpu_add(struct bpf_capture *capture, unsigned number, struct error *err)
+static bool cpu_add(void *context, unsigned number, struct error *err)
 {
+	struct bpf_capture *capture = context;
 	struct captured_cpu *cpu = &capture->cpus[number];
-	struct error failed = {0};
 
-	if (process_events_add_cpu(capture->events, number, &failed) &&
-	    fault_events_add_cpu(capture->faults, number, &failed))
+	if (process_events_add_cpu(capture->events, number, err) &&
+	    fault_events_add_cpu(capture->faults, number, err))
 		cpu->timer = perf_timer_open(number, capture->period_ns,
 					     capture->programs.programs[KERNEL_PROGRAM_SAMPLE_CPU],
-					     &failed);
+					     err);
 	cpu->is_new = cpu->timer >= 0;
 	if (cpu->is_new)
 		return true;
 	process_events_remove_cpu(capture->events, number);
 	fault_events_remove_cpu(capture->faults, number);
-	if (failed.kind == ERROR_NOT_FOUND)
-		return true;
-	if (err)
-		*err = failed;
-	return false;
+	return error_prefix(err, "CPU %u", number);
 }
 
 /* One look for all that were added: what they had ticked and idled before does not count. Their
@@ -118,24 +117,22 @@ static bool cpus_begin(struct bpf_capture *capture, struct error *err)
 	return true;
 }
 
+static bool cpu_has(const void *context, unsigned number)
+{
+	return ((const struct bpf_capture *)context)->cpus[number].timer >= 0;
+}
+
 bool bpf_cpus_check(struct bpf_capture *capture, struct error *err)
 {
+	static const struct cpu_plug plug = {cpu_has, timer_look, cpu_add, cpu_remove};
 	bool is_any_new = false;
 
 	if (!cpu_list_read("/sys/devices/system/cpu/online", capture->is_online, capture->cpu_count,
-			   err))
+			   err) ||
+	    !cpu_plug_follow(&plug, capture, capture->is_online, capture->cpu_count, err))
 		return false;
-	for (unsigned number = 0; number < capture->cpu_count; number++) {
-		struct captured_cpu *cpu = &capture->cpus[number];
-
-		/* A CPU that was away in between looks online, but its timer stands still. */
-		if (cpu->timer >= 0 &&
-		    (!timer_look(capture, number) || !capture->is_online[number]))
-			cpu_remove(capture, number);
-		if (cpu->timer < 0 && capture->is_online[number] && !cpu_add(capture, number, err))
-			return error_prefix(err, "CPU %u", number);
-		is_any_new |= cpu->is_new;
-	}
+	for (unsigned number = 0; number < capture->cpu_count; number++)
+		is_any_new |= capture->cpus[number].is_new;
 	return !is_any_new || cpus_begin(capture, err);
 }
 

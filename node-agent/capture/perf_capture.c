@@ -12,6 +12,7 @@
 #include "bpf/results.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "node-agent/capture/cpu_plug.h"
 #include "node-agent/capture/perf_records.h"
 #include "node-agent/capture/perf_rings.h"
 #include "node-agent/capture/perf_sample.h"
@@ -73,38 +74,35 @@ static bool online_read(struct perf_capture *capture, struct error *err)
 			     capture->cpu_count, err);
 }
 
-/* True also when the CPU is offline again already. */
-static bool cpu_add(struct perf_capture *capture, unsigned number, struct error *err)
+static bool cpu_add(void *context, unsigned number, struct error *err)
 {
+	struct perf_capture *capture = context;
 	const struct perf_cpu *cpu = &capture->cpus[number];
-	struct error failed = {0};
 
 	/* Its error says more. */
-	if (perf_rings_add_cpu(capture->rings, number, &failed) &&
-	    process_events_add_cpu(capture->events, number, &failed)) {
+	if (perf_rings_add_cpu(capture->rings, number, err) &&
+	    process_events_add_cpu(capture->events, number, err)) {
 		tick_account_begin(capture->account, number, cpu->ticks, cpu->idle);
 		return true;
 	}
 	perf_rings_remove_cpu(capture->rings, number);
 	process_events_remove_cpu(capture->events, number);
-	if (failed.kind == ERROR_NOT_FOUND)
-		return true;
-	if (err)
-		*err = failed;
 	return false;
 }
 
-static void cpu_remove(struct perf_capture *capture, unsigned number)
+static void cpu_remove(void *context, unsigned number)
 {
+	struct perf_capture *capture = context;
+
 	log_info("cpu gone", "cpu=%u", number);
 	tick_account_end(capture->account, number);
 	perf_rings_remove_cpu(capture->rings, number);
 	process_events_remove_cpu(capture->events, number);
 }
 
-/* False: its timer stands still, the CPU was away. */
-static bool cpu_look(struct perf_capture *capture, unsigned number)
+static bool cpu_look(void *context, unsigned number)
 {
+	struct perf_capture *capture = context;
 	const struct perf_cpu *cpu = &capture->cpus[number];
 
 	tick_account_ticks(capture->account, number, cpu->ticks, cpu->idle);
@@ -112,20 +110,19 @@ static bool cpu_look(struct perf_capture *capture, unsigned number)
 				  perf_rings_cpu_count(capture->rings, number));
 }
 
+static bool cpu_has(const void *context, unsigned number)
+{
+	return perf_rings_has_cpu(((const struct perf_capture *)context)->rings, number);
+}
+
 static bool cpus_check(struct perf_capture *capture, struct error *err)
 {
+	static const struct cpu_plug plug = {cpu_has, cpu_look, cpu_add, cpu_remove};
+
 	if (!online_read(capture, err))
 		return false;
 	tick_account_look(capture->account);
-	for (unsigned number = 0; number < capture->cpu_count; number++) {
-		if (perf_rings_has_cpu(capture->rings, number) &&
-		    (!cpu_look(capture, number) || !capture->is_online[number]))
-			cpu_remove(capture, number);
-		if (!perf_rings_has_cpu(capture->rings, number) && capture->is_online[number] &&
-		    !cpu_add(capture, number, err))
-			return false;
-	}
-	return true;
+	return cpu_plug_follow(&plug, capture, capture->is_online, capture->cpu_count, err);
 }
 
 /* --- start --- */
