@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "symbol-server/store/clickhouse/samples_store.h"
+#include "symbol-server/store/rules/rollup_choice.h"
 
 static const char *const inserts[GROUP_TABLES] = {
 	[GROUP_MODULES] =
@@ -173,7 +174,8 @@ static bool mark_late(struct clickhouse_samples *store, const struct row_group *
 	for (size_t i = 0; i < group->buckets.size; i++) {
 		uint32_t start = (uint32_t)group->buckets.slots[i] * 600;
 
-		if (!group->buckets.slots[i] || start + 600ll + LATE_BUCKET_S > now_s)
+		if (!group->buckets.slots[i] ||
+		    start + (ROLLUP_BUCKET_MS + ROLLUP_CLOSED_MS) / 1000ll > now_s)
 			continue;
 		row_put_u32(&rows, start);
 		row_put_u64(&rows, token);

@@ -15,7 +15,6 @@
 #include "symbol-server/store/clickhouse/marks.h"
 
 enum {
-	LATE_PAUSE_S = 300, /* what came late is collected so long */
 	TURN_BUCKETS = 300, /* of one turn */
 };
 
@@ -426,7 +425,8 @@ static bool finish(struct rolling *rolling, unsigned level, uint32_t start, uint
 
 static bool is_due(const struct mark *mark)
 {
-	return !mark || !mark->is_made || (!mark_is_clean(mark) && mark->age_s >= LATE_PAUSE_S);
+	return !mark || !mark->is_made ||
+	       (!mark_is_clean(mark) && mark->age_s >= ROLLUP_LATE_PAUSE_MS / 1000);
 }
 
 /* Tokens were read before the rows are: what has one is in them. */
@@ -560,7 +560,8 @@ bool clickhouse_rollup_turn(struct clickhouse_samples *store, int64_t now_ms, bo
 			    struct error *err)
 {
 	struct rolling rolling = {.store = store,
-				  .closed = (uint32_t)(now_ms / 1000) - CLOSED_BUCKET_S};
+				  .closed = (uint32_t)((now_ms - ROLLUP_CLOSED_MS) / 1000) -
+					    SERVERS_APART_S};
 	bool is = false;
 	bool ok = is_mine(&rolling, &is, err) &&
 		  (!is || (read_days(&rolling, err) && roll_days(&rolling, err)));

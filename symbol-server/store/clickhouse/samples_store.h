@@ -46,10 +46,8 @@ enum {
 	PROBE_MS = 1000,            /* while ClickHouse is away */
 	TIDY_INTERVAL_MS = 60000,
 	ROLLUP_INTERVAL_MS = 10000,
-	LATE_BUCKET_S = 60, /* what is stored so long after its ten minutes were over marks them */
-	CLOSED_BUCKET_S =
-		180, /* ten minutes are added up so long after; the difference is for clocks */
-	LATE_MARGIN_S = 3600, /* minutes that go so soon are late samples already */
+	SERVERS_APART_S = 120, /* their clocks: sums are made so long after ROLLUP_CLOSED_MS */
+	LATE_MARGIN_S = 3600,  /* minutes that go so soon are late samples already */
 	DAYS_MAX = 4096,
 	DAY_NUMBERS = 1 << 16,
 };

@@ -3,7 +3,7 @@
 
 #include "symbol-server/store/rules/series_labels.h"
 
-enum { TEN_MINUTES_MS = 600000, HOUR_MS = 3600000 };
+enum { HOUR_MS = 3600000 };
 
 struct rollup_wants rollup_wants_of(const struct samples_query *query)
 {
@@ -13,7 +13,7 @@ struct rollup_wants rollup_wants_of(const struct samples_query *query)
 	for (unsigned i = 0; i < query->label_count && query->labels; i++)
 		wants.by_instance |= rollup_drops_label(query->labels[i]);
 	wants.sums = !query->by_thread && !query->thread_wanted &&
-		     (!query->by_bucket || step_ms % TEN_MINUTES_MS == 0);
+		     (!query->by_bucket || step_ms % ROLLUP_BUCKET_MS == 0);
 	wants.hours = wants.sums && (!query->by_bucket || step_ms % HOUR_MS == 0) &&
 		      query->until_ms - query->from_ms >= ROLLUP_HOURS_FROM_MS;
 	return wants;

@@ -9,6 +9,10 @@
 #include "symbol-server/store/samples.h"
 
 enum {
+	ROLLUP_BUCKET_MS = 10 * SAMPLES_BUCKET_MS, /* of the finer ones; the others are of hours */
+	ROLLUP_CLOSED_MS = 60000, /* it is over so long after its end: what comes then is late */
+	ROLLUP_LATE_PAUSE_MS =
+		300000, /* late samples are collected so long, then it is made anew */
 	/* Shorter ranges are not asked of hours: their days' dictionaries are fewer without the
 	 * months'. */
 	ROLLUP_HOURS_FROM_MS = 3 * 86400000,

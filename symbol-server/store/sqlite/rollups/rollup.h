@@ -5,14 +5,13 @@
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
 #define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
 
+#include "symbol-server/store/rules/rollup_choice.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/sqlite/samples_store.h"
 
 enum {
-	ROLLUP_BUCKET_MS = ROLLUP_MINUTES * SAMPLES_BUCKET_MS,
 	hour_ms = 3600000,
-	ROLLUP_CLOSED_MS = 60000, /* a bucket is rolled up when its end is so long ago */
-	ROLLUP_SLICE_MS = 2000,   /* of one turn of the fold thread */
+	ROLLUP_SLICE_MS = 2000, /* of one turn of the fold thread */
 	ROLLUP_RETRY_MS = 60000,
 };
 
