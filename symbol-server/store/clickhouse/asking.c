@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/clickhouse/asking.h"
-#include "symbol-server/store/clickhouse/id_set.h"
-#include "symbol-server/store/clickhouse/marks.h"
-#include "symbol-server/store/rules/series_labels.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+#include "symbol-server/store/clickhouse/id_set.h"
+#include "symbol-server/store/clickhouse/marks.h"
+#include "symbol-server/store/rules/series_labels.h"
+
 bool asking_grow(void **array, size_t count, size_t *room, size_t size)
 {
-	size_t larger = *room ? *room * 2 : 1024;
-	void *copy;
-
-	if (count < *room)
-		return true;
-	if (larger > ASKING_BYTES_MAX / size)
-		return false;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*room = larger;
-	return true;
+	return count < *room || (count <= ASKING_BYTES_MAX / 2 / size &&
+				 array_grow(NULL, array, size, count + 1, room, SIZE_MAX));
 }
 
 static bool widen(struct asking *asking, const struct rollup_wants *wants, struct error *err)

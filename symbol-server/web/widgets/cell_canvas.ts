@@ -12,12 +12,19 @@ export function onWidth(element: HTMLElement, changed: (width: number) => void):
   }).observe(element);
 }
 
-// Of so many pixels of the page, emptied; ratio: its own pixels to one of the page's.
-export function clearCanvas(canvas: HTMLCanvasElement, width: number, height: number, style: CSSStyleDeclaration): { context: CanvasRenderingContext2D; ratio: number } | null {
+interface Cleared {
+  context: CanvasRenderingContext2D;
+  style: CSSStyleDeclaration;
+  ratio: number; // its own pixels to one of the page's
+}
+
+// Of so many pixels of the page, emptied. null: nothing is to be drawn.
+export function clearCanvas(canvas: HTMLCanvasElement, width: number, height: number): Cleared | null {
   const context = canvas.getContext("2d");
   if (width === 0 || context === null) {
     return null;
   }
+  const style = getComputedStyle(canvas);
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -25,5 +32,5 @@ export function clearCanvas(canvas: HTMLCanvasElement, width: number, height: nu
   canvas.style.height = `${height}px`;
   context.fillStyle = style.getPropertyValue("--ground");
   context.fillRect(0, 0, canvas.width, canvas.height);
-  return { context, ratio };
+  return { context, style, ratio };
 }

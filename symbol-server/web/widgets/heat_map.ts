@@ -92,15 +92,11 @@ export class HeatMap {
 
   private draw(): void {
     const { data, width, canvas } = this;
-    if (data === null) {
+    const cleared = data === null ? null : clearCanvas(canvas, width, Math.max(HEIGHT, data.rows));
+    if (data === null || cleared === null) {
       return;
     }
-    const style = getComputedStyle(this.element);
-    const cleared = clearCanvas(canvas, width, Math.max(HEIGHT, data.rows), style);
-    if (cleared === null) {
-      return;
-    }
-    const { context } = cleared;
+    const { context, style } = cleared;
     const wide = canvas.width / data.columns;
     const high = canvas.height / data.rows;
     const gap = wide > 4 && high > 4 ? 1 : 0;

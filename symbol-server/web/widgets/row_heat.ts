@@ -83,15 +83,11 @@ export class RowHeat {
 
   private draw(): void {
     const { data, width, canvas } = this;
-    if (data === null) {
+    const cleared = data === null ? null : clearCanvas(canvas, width, ROW * data.rows.length);
+    if (data === null || cleared === null) {
       return;
     }
-    const style = getComputedStyle(this.element);
-    const cleared = clearCanvas(canvas, width, ROW * data.rows.length, style);
-    if (cleared === null) {
-      return;
-    }
-    const { context, ratio } = cleared;
+    const { context, style, ratio } = cleared;
     const wide = canvas.width / data.columns;
     const gap = wide > 4 ? 1 : 0;
     const high = Math.round(ROW * ratio) - 1;

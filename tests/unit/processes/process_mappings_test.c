@@ -5,10 +5,10 @@
 #include "node-agent/processes/process_table.h"
 
 #include <fcntl.h>
-#include <time.h>
 
 #include "tests/check.h"
 #include "tests/unit/processes/fake_proc.h"
+#include "tests/unit/processes/process_times.h"
 
 #define LITTLE64 "tests/golden/elf/little64.elf"
 #define TICK     10000000ull
@@ -16,24 +16,10 @@
 
 enum { ROOM = 200 };
 
-static uint64_t t0, boot_offset_ns;
 static char golden[PATH_MAX];
 static struct stat golden_stat;
 static struct process_mapping mappings[ROOM];
 static uint32_t generation;
-
-static uint64_t clock_now(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t at(unsigned ms)
-{
-	return t0 + ms * 1000000ull;
-}
 
 static struct process_table *new_table(void)
 {
@@ -296,8 +282,7 @@ static void test_read_code(void)
 
 int main(void)
 {
-	t0 = clock_now(CLOCK_MONOTONIC);
-	boot_offset_ns = clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC);
+	times_begin();
 	if (!realpath(LITTLE64, golden) || stat(golden, &golden_stat))
 		abort();
 	fake_make();

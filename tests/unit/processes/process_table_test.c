@@ -6,38 +6,18 @@
 
 #include <fcntl.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 
 #include "bpf/unwind_rows.h"
 #include "tests/check.h"
 #include "tests/unit/processes/fake_proc.h"
+#include "tests/unit/processes/process_times.h"
 
-#define SECOND   1000000000ull
 #define LITTLE64 "tests/golden/elf/little64.elf"
 #define GNU_HEX  "00112233445566778899aabbccddeeff01234567"
 #define TICK     10000000ull
 
-static uint64_t t0, boot_offset_ns;
 static char golden[PATH_MAX];
 static struct stat golden_stat;
-
-static uint64_t clock_now(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t at(unsigned ms)
-{
-	return t0 + ms * 1000000ull;
-}
-
-static struct process_key key_of(uint32_t tgid, unsigned started_ms, uint32_t exec_id)
-{
-	return (struct process_key){tgid, exec_id, at(started_ms) + boot_offset_ns};
-}
 
 /* A process that maps the golden file's code at base + 0x1000. */
 static void fake_process(struct process_key key, uint64_t base, bool has_map_files)
@@ -570,8 +550,7 @@ static void test_numbers_end(void)
 
 int main(void)
 {
-	t0 = clock_now(CLOCK_MONOTONIC);
-	boot_offset_ns = clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC);
+	times_begin();
 	if (!realpath(LITTLE64, golden) || stat(golden, &golden_stat))
 		abort();
 	fake_make();

@@ -4,33 +4,9 @@
 #include "node-agent/processes/processes.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "tests/check.h"
-
-#define SECOND 1000000000ull
-
-static uint64_t boot_offset_ns; /* boot time − monotonic time, as start times are in boot time */
-static uint64_t t0;
-
-static uint64_t clock_now(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
-/* Times are small steps after now, so that the check of start times sees plausible ones. */
-static uint64_t at(unsigned ms)
-{
-	return t0 + ms * 1000000ull;
-}
-
-static struct process_key key_of(uint32_t tgid, unsigned started_ms, uint32_t exec_id)
-{
-	return (struct process_key){tgid, exec_id, at(started_ms) + boot_offset_ns};
-}
+#include "tests/unit/processes/process_times.h"
 
 static struct process *sample(struct processes *processes, struct process_key key, unsigned ms)
 {
@@ -433,8 +409,7 @@ static void test_room_asks(void)
 
 int main(void)
 {
-	t0 = clock_now(CLOCK_MONOTONIC);
-	boot_offset_ns = clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC);
+	times_begin();
 	test_fork_exec_exit();
 	test_exec_before_first_sample();
 	test_sample_from_before_what_is_known();

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/log.h"
 #include "symbol-server/store/sqlite/intake/record_run.h"
 #include "symbol-server/store/sqlite/intake/replay_losses.h"
@@ -40,25 +41,9 @@ void group_free(struct group *group)
 	free(group);
 }
 
-static bool grow(void **array, uint32_t count, uint32_t *capacity, size_t size)
-{
-	uint32_t larger = *capacity ? *capacity * 2 : 16;
-	void *copy;
-
-	if (count < *capacity)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*capacity = larger;
-	return true;
-}
-
 bool group_add_record(struct group *group, const struct buffer *record)
 {
-	if (!grow((void **)&group->records, group->record_count, &group->record_capacity,
-		  sizeof *group->records))
+	if (!ARRAY_GROW(group->records, group->record_count, group->record_capacity))
 		return false;
 	group->records[group->record_count].at = group->bytes.length;
 	group->records[group->record_count].length = record->length;
@@ -76,8 +61,7 @@ bool group_add_day(struct sqlite_samples *store, struct group *group, struct day
 	for (uint32_t i = 0; i < group->day_count; i++)
 		if (group->days[i] == day)
 			return true;
-	if (!grow((void **)&group->days, group->day_count, &group->day_capacity,
-		  sizeof(struct day *)))
+	if (!ARRAY_GROW(group->days, group->day_count, group->day_capacity))
 		return false;
 	group->days[group->day_count++] = day;
 	store_lock_days(store);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/moment_rows.h"
 #include "symbol-server/store/sqlite/days/span_rows.h"
@@ -74,27 +75,11 @@ struct folding {
 	unsigned rows;
 };
 
-static bool grow(void **array, size_t count, size_t *capacity, size_t size)
-{
-	size_t larger = *capacity ? *capacity * 2 : 1024;
-	void *copy;
-
-	if (count < *capacity)
-		return true;
-	copy = realloc(*array, larger * size);
-	if (!copy)
-		return false;
-	*array = copy;
-	*capacity = larger;
-	return true;
-}
-
 static bool keep_pair(void *context, const struct packed_pair *pair)
 {
 	struct folding *folding = context;
 
-	if (!grow((void **)&folding->pairs, folding->pair_count, &folding->pair_capacity,
-		  sizeof *folding->pairs))
+	if (!ARRAY_GROW(folding->pairs, folding->pair_count, folding->pair_capacity))
 		return false;
 	folding->pairs[folding->pair_count++] = *pair;
 	return true;
@@ -104,8 +89,7 @@ static bool keep_account(void *context, const struct packed_account *account)
 {
 	struct folding *folding = context;
 
-	if (!grow((void **)&folding->accounts, folding->account_count, &folding->account_capacity,
-		  sizeof *folding->accounts))
+	if (!ARRAY_GROW(folding->accounts, folding->account_count, folding->account_capacity))
 		return false;
 	folding->accounts[folding->account_count++] = *account;
 	return true;
@@ -115,8 +99,7 @@ static bool keep_moment(void *context, const struct moment *moment)
 {
 	struct folding *folding = context;
 
-	if (!grow((void **)&folding->moments, folding->moment_count, &folding->moment_capacity,
-		  sizeof *folding->moments))
+	if (!ARRAY_GROW(folding->moments, folding->moment_count, folding->moment_capacity))
 		return false;
 	folding->moments[folding->moment_count++] = *moment;
 	return true;
@@ -131,8 +114,7 @@ static bool keep_span(void *context, const struct span_sample *span)
 {
 	struct folding *folding = context;
 
-	if (!grow((void **)&folding->spans, folding->span_count, &folding->span_capacity,
-		  sizeof *folding->spans))
+	if (!ARRAY_GROW(folding->spans, folding->span_count, folding->span_capacity))
 		return false;
 	folding->spans[folding->span_count++] = *span;
 	return true;
