@@ -127,13 +127,7 @@ void answer_text(struct http_response *response, const char *text)
 
 void answer_header(struct http_response *response, const char *name, const char *value)
 {
-	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++) {
-		if (response->headers[i].name)
-			continue;
-		response->headers[i].name = name;
-		response->headers[i].value = value;
-		return;
-	}
+	http_response_add_header(response, name, value);
 }
 
 /* Every path a stranger may have hoped for is answered with the ones there are. */

@@ -74,17 +74,6 @@ static int wanted_range(struct http_request *request, const char *etag, uint64_t
 			       offset, count);
 }
 
-static void add_header(struct http_response *response, const char *name, const char *value)
-{
-	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++) {
-		if (response->headers[i].name)
-			continue;
-		response->headers[i].name = name;
-		response->headers[i].value = value;
-		return;
-	}
-}
-
 void http_file_prepare(struct http_request *request)
 {
 	struct http_response *response = &request->response;
@@ -92,7 +81,7 @@ void http_file_prepare(struct http_request *request)
 	uint64_t length = response->file.length, offset = 0, count = length;
 	char text[80];
 
-	add_header(response, "Accept-Ranges", "bytes");
+	http_response_add_header(response, "Accept-Ranges", "bytes");
 	if (is_known_to_client(request, etag)) {
 		http_file_close(&response->file);
 		response->status = 304;
@@ -111,7 +100,8 @@ void http_file_prepare(struct http_request *request)
 	default:
 		return;
 	}
-	add_header(response, "Content-Range", arena_text(&request->arena, text, strlen(text)));
+	http_response_add_header(response, "Content-Range",
+				 arena_text(&request->arena, text, strlen(text)));
 	response->file.offset += offset;
 	response->file.length = count;
 }

@@ -40,6 +40,17 @@ static void fill_refusal(struct http_request *request)
 	response->status = request->refused_status;
 }
 
+void http_response_add_header(struct http_response *response, const char *name, const char *value)
+{
+	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++) {
+		if (response->headers[i].name)
+			continue;
+		response->headers[i].name = name;
+		response->headers[i].value = value;
+		return;
+	}
+}
+
 const char *http_response_header(const struct http_response *response, const char *name)
 {
 	for (size_t i = 0; i < sizeof(response->headers) / sizeof(*response->headers); i++)

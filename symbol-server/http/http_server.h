@@ -162,6 +162,9 @@ void *http_request_data(const struct http_request *request);
 bool http_request_is_gone(const struct http_request *request); /* the client left, or we stop */
 bool http_request_accepts_gzip(struct http_request *request);
 
+/* Borrows both. One more than there is room for is left out. */
+void http_response_add_header(struct http_response *response, const char *name, const char *value);
+
 struct http_response *http_request_suspend(struct http_request *request);
 struct http_response *
 http_request_response(struct http_request *request); /* what the handler fills */

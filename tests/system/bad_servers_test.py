@@ -13,7 +13,7 @@ import threading
 import time
 
 from harness import (PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, free_port, need_bpf, note, run,
-                     skip, start, wait_for)
+                     skip, spool_of, spooled_reports, start, wait_for)
 
 OPTIONS = ["--frequency", "199", "--report-interval", "1s", "--timeout", "1s", "--upload", "never"]
 
@@ -117,21 +117,6 @@ FORWARDED = ("answer is lost", "ends in the head", "ends in the body", "slow", "
 REFUSED = ("reads half", "never answers", "resets", "503", "429", "500", "redirects", "not http")
 
 
-def spool_of(name):
-    return os.path.join(WORK, name)
-
-
-def reports(name):
-    try:
-        return sorted(f for f in os.listdir(spool_of(name)) if f.endswith(".spool"))
-    except OSError:
-        return []
-
-
-def spooled_bytes(name):
-    return sum(os.path.getsize(os.path.join(spool_of(name), f)) for f in reports(name))
-
-
 def taken_by(*agents):
     """As their last lines say."""
     return sum(int(re.findall(r"taken=(\d+)", agent.text())[-1]) for agent in agents)
@@ -159,7 +144,7 @@ def bad_answers():
     equal(sorted(m for m, n in proxy.met.items() if m != "good"), sorted(FORWARDED + REFUSED),
           "each way of failing was met")
     proxy.mode = "good"
-    check(wait_for(lambda: not reports("answers-spool") and proxy.met.get("good", 0) > 8, 60), "the spool becomes empty",
+    check(wait_for(lambda: not spooled_reports("answers-spool") and proxy.met.get("good", 0) > 8, 60), "the spool becomes empty",
           agents[0].text()[-600:])
     wait_for(lambda: "taken" in agents[1].text(), 1)
     for agent in agents:
@@ -183,7 +168,7 @@ def other_labels():
         equal(runs[-1].process.wait(30), 0, "run %s ends without a server" % old)
     server = Server(data="labels")
     runs.append(Agent(*OPTIONS, "--label", "run=c", "--spool", spool_of("labels"), server=server, log="c.log"))
-    check(wait_for(lambda: not reports("labels"), 30), "another server: the spool becomes empty", runs[2].text()[-500:])
+    check(wait_for(lambda: not spooled_reports("labels"), 30), "another server: the spool becomes empty", runs[2].text()[-500:])
     time.sleep(1.2)
     runs[2].stop()
     closes(server, runs, "three runs")
@@ -200,7 +185,7 @@ def damaged_spool():
     one = Agent(*OPTIONS, "--spool", spool_of("damaged"), "--duration", "2500ms", server="http://127.0.0.1:%d" % free_port(),
                 log="damaged.log")
     equal(one.process.wait(30), 0, "a run without a server")
-    for name in reports("damaged")[:-1:2]:
+    for name in spooled_reports("damaged")[:-1:2]:
         with open(os.path.join(spool_of("damaged"), name), "r+b") as file:
             size = os.path.getsize(file.name)
             file.seek(size // 2)
@@ -209,7 +194,7 @@ def damaged_spool():
         file.write(os.urandom(5000))
     server = Server(data="damaged")
     two = Agent(*OPTIONS, "--spool", spool_of("damaged"), server=server, log="damaged2.log")
-    check(wait_for(lambda: not reports("damaged"), 30), "what is left of it is sent", two.text()[-500:])
+    check(wait_for(lambda: not spooled_reports("damaged"), 30), "what is left of it is sent", two.text()[-500:])
     time.sleep(1.2)
     two.stop()
     accounting = closes(server, [one, two], "with damaged reports")

@@ -127,6 +127,21 @@ class NotThere(RuntimeError):
     """No sample has come yet of what was asked for."""
 
 
+def spool_of(name):
+    return os.path.join(WORK, name)
+
+
+def spooled_reports(name):
+    try:
+        return sorted(f for f in os.listdir(spool_of(name)) if f.endswith(".spool"))
+    except OSError:
+        return []
+
+
+def spooled_bytes(name):
+    return sum(os.path.getsize(os.path.join(spool_of(name), f)) for f in spooled_reports(name))
+
+
 def wait_for(condition, seconds=30, every=0.2):
     """The condition's first true value, or its last one when the time is over."""
     deadline = time.monotonic() + seconds

@@ -11,24 +11,9 @@ import subprocess
 import time
 
 from harness import (BUILD, PROGRAMS, WORK, Agent, Server, build_programs, check, end, equal, free_port, need_bpf,
-                     note, run, skip, start, wait_for)
+                     note, run, skip, spool_of, spooled_bytes, spooled_reports, start, wait_for)
 
 OPTIONS = ["--frequency", "199", "--report-interval", "1s", "--timeout", "2s", "--upload", "never"]
-
-
-def spool_of(name):
-    return os.path.join(WORK, name)
-
-
-def reports(name):
-    try:
-        return sorted(f for f in os.listdir(spool_of(name)) if f.endswith(".spool"))
-    except OSError:
-        return []
-
-
-def spooled_bytes(name):
-    return sum(os.path.getsize(os.path.join(spool_of(name), f)) for f in reports(name))
 
 
 def agent(name, url, *more, **how):
@@ -78,7 +63,7 @@ def away():
     stopped = int(re.findall(r"taken=(\d+)", one.text())[-1])
     server = Server(port=port, data="away-data")
     one = agent("away", url)
-    check(wait_for(lambda: not reports("away"), 40), "the server comes: the spool becomes empty", one.text()[-800:])
+    check(wait_for(lambda: not spooled_reports("away"), 40), "the server comes: the spool becomes empty", one.text()[-800:])
     equal(one.stop()[0], 0, "SIGTERM ends it")
     agents = server.json("/api/v1/agents")["agents"]
     accounting = is_whole(server, "all together")
@@ -107,7 +92,7 @@ def limited():
     check(wait_for(lambda: one.text().count("the_spool_is=full") >= 2, 40), "the oldest are dropped", one.text()[-800:])
     check(spooled_bytes("limited") <= 256 << 10, "the limit holds", spooled_bytes("limited"))
     server = Server(port=port, data="limited-data")
-    check(wait_for(lambda: not reports("limited"), 60), "the rest arrives", one.text()[-800:])
+    check(wait_for(lambda: not spooled_reports("limited"), 60), "the rest arrives", one.text()[-800:])
     accounting = is_whole(server, "after dropping")
     one.stop()
     dropped = int(re.findall(r"lost_spool=(\d+)", one.text())[-1])
@@ -136,7 +121,7 @@ def too_old():
     equal(agents[0]["lost_by"].get("refused", 0), refused_samples, "and the server shows them")
     accounting = is_whole(server, "with refused ones", from_="now-5d")
     equal(accounting["lost_by"].get("unexplained", 0), 0, "nothing is unexplained")
-    check(not reports("old"), "nothing is left in the spool")
+    check(not spooled_reports("old"), "nothing is left in the spool")
 
 
 def mount(name, options):
@@ -169,7 +154,7 @@ def full(name="full", options="size=2m", bytes_each=1 << 16):
         shutil.rmtree(ballast)
         check(wait_for(lambda: spooled_bytes(name) > before, 30), "room again: they go to disk", one.text()[-500:])
         server = Server(port=port, data=name + "-data")
-        check(wait_for(lambda: not reports(name), 40), "and arrive")
+        check(wait_for(lambda: not spooled_reports(name), 40), "and arrive")
         equal(is_whole(server, "all of them")["lost"], 0, "none is lost")
         equal(one.text().count("spool does not take"), 1, "the log says it once")
         one.stop()

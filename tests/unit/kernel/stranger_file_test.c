@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node-agent/kernel/stranger_file.h"
+#include "tests/unit/shell.h"
 
 enum { NOBODY = 65534, OTHER = 65533 };
 
@@ -29,17 +30,6 @@ static const char chown_some[] = "set -e; cd '%s'; mkdir theirs; echo text > the
 				 "ln -s ../theirs/file tree/theirs; ln -s file open/hers\n"
 				 "mknod open/device c 1 3; chmod 600 open/device\n"
 				 "chown -h 65534 theirs theirs/* open/hers\n";
-
-static bool shell(const char *format)
-{
-	char text[2048];
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(text, sizeof text, format, directory);
-#pragma GCC diagnostic pop
-	return system(text) == 0;
-}
 
 struct row {
 	const char *folder, *path;
@@ -156,7 +146,8 @@ static void check_mount(void)
 	int folder, fd;
 
 	if (!shell("set -e; cd '%s/open/folder'; mount -t tmpfs -o mode=755 none . 2>/dev/null\n"
-		   "cd ../folder; echo text > file")) {
+		   "cd ../folder; echo text > file",
+		   directory)) {
 		SKIP("nothing can be mounted here");
 		return;
 	}
@@ -172,7 +163,7 @@ static void check_mount(void)
 	CHECK(fd >= 0);
 	close(fd);
 	close(folder);
-	CHECK(shell("umount '%s/open/folder'"));
+	CHECK(shell("umount '%s/open/folder'", directory));
 }
 
 static void check_folder(void)
@@ -188,10 +179,10 @@ static void check_folder(void)
 	CHECK(folder >= 0 && stranger_file_stat(folder, &st) && S_ISDIR(st.st_mode));
 	CHECK_TEXT(path, want);
 	close(folder);
-	CHECK(shell("cd '%s'; mv open/file open/moved; cp open/moved open/file"));
+	CHECK(shell("cd '%s'; mv open/file open/moved; cp open/moved open/file", directory));
 	CHECK((folder = stranger_file_folder(fd, path)) >= 0);
 	close(folder);
-	CHECK(shell("cd '%s'; rm open/moved; echo text > 'open/moved (deleted)'"));
+	CHECK(shell("cd '%s'; rm open/moved; echo text > 'open/moved (deleted)'", directory));
 	CHECK(stranger_file_folder(fd, path) < 0);
 	close(fd);
 	fd = open("/dev/null", O_RDONLY);
@@ -202,10 +193,10 @@ static void check_folder(void)
 int main(void)
 {
 	umask(022);
-	if (!mkdtemp(directory) || !shell(make))
+	if (!mkdtemp(directory) || !shell(make, directory))
 		return 1;
 	check_rows(rows, sizeof rows / sizeof *rows);
-	if (geteuid() == 0 && shell(chown_some))
+	if (geteuid() == 0 && shell(chown_some, directory))
 		check_rows(root_rows, sizeof root_rows / sizeof *root_rows);
 	else
 		SKIP("files of other users: needs root");
@@ -213,6 +204,6 @@ int main(void)
 	check_sending();
 	check_beside();
 	check_folder();
-	CHECK(shell("rm -r '%s'"));
+	CHECK(shell("rm -r '%s'", directory));
 	return checks_done();
 }

@@ -9,6 +9,7 @@
 
 #include "common/elf_image.h"
 #include "node-agent/ship/debug_file.h"
+#include "tests/unit/shell.h"
 
 static char directory[] = "/tmp/farflame_debug_XXXXXX";
 
@@ -21,17 +22,6 @@ static const char make[] =
 	"(cd bin && cp ../whole.debug linked.debug &&\n"
 	" objcopy --add-gnu-debuglink=linked.debug plain linked && rm linked.debug)\n"
 	"cc -g -DX -Wl,--build-id=0x00112233 -o other a.c\n";
-
-static bool shell(const char *format)
-{
-	char text[2048];
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(text, sizeof text, format, directory);
-#pragma GCC diagnostic pop
-	return system(text) == 0;
-}
 
 static int open_in(const char *name)
 {
@@ -81,33 +71,40 @@ static bool put_in_tree(const char *what)
 		 "d=root/.build-id/$(echo $id | cut -c1-2); mkdir -p $d; "
 		 "rm -f $d/*; %s $d/$(echo $id | cut -c3-).debug",
 		 what);
-	return shell(format);
+	return shell(format, directory);
 }
 
 /* bin/linked has bin/linked.debug beside it: what a stranger may put there instead. */
 static void check_strangers(void)
 {
 	CHECK(shell("cd '%s'; mkdir -m 700 closed; mv bin/linked.debug closed/secret.debug;"
-		    "ln -s ../closed/secret.debug bin/linked.debug"));
+		    "ln -s ../closed/secret.debug bin/linked.debug",
+		    directory));
 	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
 	CHECK(shell("cd '%s'; rm bin/linked.debug; ln -s ../closed bin/.debug;"
-		    "ln closed/secret.debug closed/linked.debug"));
+		    "ln closed/secret.debug closed/linked.debug",
+		    directory));
 	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
-	CHECK(shell("cd '%s'; rm bin/.debug; mkfifo bin/linked.debug"));
+	CHECK(shell("cd '%s'; rm bin/.debug; mkfifo bin/linked.debug", directory));
 	CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
-	CHECK(shell("cd '%s'; rm bin/linked.debug; ln closed/secret.debug bin/linked.debug"));
+	CHECK(shell("cd '%s'; rm bin/linked.debug; ln closed/secret.debug bin/linked.debug",
+		    directory));
 	if (geteuid() != 0) {
 		SKIP("files of other users: needs root");
 	} else {
-		CHECK(shell("cd '%s'; chown 65534 bin bin/linked; chmod 600 bin/linked.debug"));
+		CHECK(shell("cd '%s'; chown 65534 bin bin/linked; chmod 600 bin/linked.debug",
+			    directory));
 		CHECK_NUMBER(check_choice("bin/linked", NULL), 1); /* root's, for root alone */
-		CHECK(shell("cd '%s'; chown 65533 bin/linked.debug; chmod 644 bin/linked.debug"));
+		CHECK(shell("cd '%s'; chown 65533 bin/linked.debug; chmod 644 bin/linked.debug",
+			    directory));
 		CHECK_NUMBER(check_choice("bin/linked", NULL), 1); /* a third user's */
-		CHECK(shell("cd '%s'; chown 65534 bin/linked.debug; chmod 600 bin/linked.debug"));
+		CHECK(shell("cd '%s'; chown 65534 bin/linked.debug; chmod 600 bin/linked.debug",
+			    directory));
 		CHECK_NUMBER(check_choice("bin/linked", "bin/linked.debug"), 0);
-		CHECK(shell("cd '%s'; chmod 777 bin")); /* who has put it there? */
+		CHECK(shell("cd '%s'; chmod 777 bin", directory)); /* who has put it there? */
 		CHECK_NUMBER(check_choice("bin/linked", NULL), 1);
-		CHECK(shell("cd '%s'; chown -R 0 bin; chmod 755 bin; chmod 644 bin/linked.debug"));
+		CHECK(shell("cd '%s'; chown -R 0 bin; chmod 755 bin; chmod 644 bin/linked.debug",
+			    directory));
 	}
 	check_choice("bin/linked", "bin/linked.debug");
 }
@@ -117,7 +114,7 @@ int main(void)
 	int fd;
 
 	umask(022);
-	if (!mkdtemp(directory) || !shell(make)) {
+	if (!mkdtemp(directory) || !shell(make, directory)) {
 		SKIP("cc and objcopy are needed");
 		return checks_done();
 	}
@@ -134,20 +131,21 @@ int main(void)
 	CHECK_NUMBER(check_choice("bin/plain", NULL), 1); /* must not wait for a writer */
 	CHECK(put_in_tree("ln -s $PWD/whole.debug"));     /* as distributions have it */
 	CHECK_NUMBER(check_choice("bin/plain", "whole.debug"), 0);
-	CHECK(shell("cd '%s'; chmod 666 whole.debug"));
+	CHECK(shell("cd '%s'; chmod 666 whole.debug", directory));
 	CHECK_NUMBER(check_choice("bin/plain", NULL), 1);
-	CHECK(shell("cd '%s'; chmod 644 whole.debug"));
-	CHECK(shell("cd '%s'; rm -r root/.build-id"));
+	CHECK(shell("cd '%s'; chmod 644 whole.debug", directory));
+	CHECK(shell("cd '%s'; rm -r root/.build-id", directory));
 	/* by the link: beside it, in .debug, under the root */
-	CHECK(shell("cd '%s'/bin; cp ../other linked.debug"));
+	CHECK(shell("cd '%s'/bin; cp ../other linked.debug", directory));
 	check_choice("bin/linked", NULL);
-	CHECK(shell("cd '%s'/bin; cp ../whole.debug linked.debug"));
+	CHECK(shell("cd '%s'/bin; cp ../whole.debug linked.debug", directory));
 	check_choice("bin/linked", "bin/linked.debug");
 	check_strangers();
-	CHECK(shell("cd '%s'/bin; mkdir .debug; mv linked.debug .debug"));
+	CHECK(shell("cd '%s'/bin; mkdir .debug; mv linked.debug .debug", directory));
 	check_choice("bin/linked", "bin/.debug/linked.debug");
 	CHECK(shell("cd '%s'; mkdir -p root/$PWD/bin; ln whole.debug root/$PWD/bin/linked.debug; "
-		    "rm -r bin/.debug"));
+		    "rm -r bin/.debug",
+		    directory));
 	check_choice("bin/linked", "whole.debug");
 	fd = open_in("a.c");
 	CHECK(!debug_file_is_elf(fd));
@@ -155,6 +153,6 @@ int main(void)
 	fd = open_in("other");
 	CHECK(debug_file_is_elf(fd));
 	close(fd);
-	CHECK(shell("rm -r '%s'"));
+	CHECK(shell("rm -r '%s'", directory));
 	return checks_done();
 }
