@@ -62,5 +62,5 @@ export function isMostlyNamed({ series, other }: TimelineAnswer, label: string):
 
 // A profiler is seen by itself too: what it takes is said apart from what it was put there to look at.
 export function isOwn(name: string): boolean {
-  return /^farflame-(agent|loader|network|parser|reader|server|unwind|worker)$/.test(name);
+  return /^farflame-(agent|loader|net|parser|reader|server|unwind|worker)$/.test(name);
 }
