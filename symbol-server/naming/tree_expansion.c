@@ -6,310 +6,11 @@
 #include <string.h>
 
 #include "common/array.h"
-#include "symbol-server/flamegraph/sampling_error.h"
-#include "symbol-server/naming/idle_waits.h"
-#include "symbol-server/naming/module_counts.h"
-#include "symbol-server/naming/tree_expansion.h"
-
-enum { NODE_UNRESOLVED = 16, NODE_INCOMPLETE = 32 }; /* beside NAME_* */
-enum { NOT_BELOW_ROOT = UINT16_MAX };
-
-struct run { /* stacks of one series and thread; of those that are shown */
-	size_t first, end;
-	uint32_t base; /* the tree's node of its groups */
-};
-
-struct subtree { /* a node of the store's tree with what the runs of one base have below it */
-	uint32_t node, first_callee, next_callee;
-	uint32_t caller;
-	uint64_t value, samples;
-	double squares;
-};
-
-struct member { /* of a node of the flame graph: a subtree, whose frames before that one are above
-		 */
-	uint32_t subtree, frame;
-	uint32_t next; /* 0: none */
-};
-
-struct callee { /* of the node that is being expanded */
-	uint32_t frame, first_member;
-	uint64_t value, samples;
-	double squares;
-};
-
-struct frontier_node { /* a node of the flame graph that is not expanded yet */
-	uint64_t value;
-	uint32_t flame, first_member;
-};
-
-struct expansion {
-	struct named_stacks *stacks;
-	const struct tree_pass *pass;
-	struct stack_totals *totals;
-	struct error *err;
-	uint8_t *flags;    /* of a node and its callers */
-	uint16_t *matched; /* how many frames of view->root the way to the node has */
-	struct run *runs;
-	size_t run_count, run_room;
-	struct {
-		uint32_t base, subtree; /* subtree: the node's, known for that base */
-	} * places;
-	uint32_t *path;
-	struct subtree *subtrees;
-	size_t subtree_count, subtree_room;
-	struct member *members;
-	size_t member_count, member_room;
-	struct callee *callees;
-	size_t callee_count, callee_room;
-	struct frontier_node *frontier; /* a heap, the heaviest on top */
-	size_t frontier_count, frontier_room;
-	/* Frames that are the same node below one caller have the same kind. */
-	uint32_t *kind_of; /* by frame; 0: not known yet */
-	uint32_t *kinds;   /* kind → its first frame */
-	uint32_t kind_count;
-	struct hash_table kind_index;
-	struct {
-		uint32_t expanded, callee;
-	} * met; /* by kind */
-	uint32_t expanded;
-	/* Once there are as many nodes as the cut leaves, the least of the heaviest ones; what
-	 * weighs no more is cut. */
-	uint64_t *weights;
-	size_t weight_count;
-	uint64_t least;
-	bool is_full; /* no room for more nodes: what is below those there are is cut */
-};
+#include "symbol-server/naming/expansion_state.h"
 
 static bool no_memory(struct expansion *expansion)
 {
 	return error_no_memory(expansion->err);
-}
-
-/* --- what is shown --- */
-
-static uint16_t match_root(const struct expansion *expansion, uint16_t matched,
-			   const struct flame_frame *frame)
-{
-	const struct stack_view *view = expansion->stacks->view;
-
-	if (matched == NOT_BELOW_ROOT || matched == view->root_depth)
-		return matched;
-	return frame_is_called(frame, view->root[matched]) ? (uint16_t)(matched + 1)
-							   : NOT_BELOW_ROOT;
-}
-
-static void look_at_names(struct expansion *expansion, uint32_t node,
-			  const struct named_location *location)
-{
-	const struct location_frames *names = &expansion->stacks->names;
-	uint16_t matched = expansion->matched[node];
-
-	for (uint32_t i = location->first; i < location->first + location->count; i++) {
-		expansion->flags[node] |= names->flags[i];
-		if (!(names->flags[i] & NAME_HIDDEN))
-			matched = match_root(expansion, matched, &names->frames[i]);
-	}
-	expansion->matched[node] = matched;
-}
-
-static bool look_at_nodes(struct expansion *expansion)
-{
-	const struct stack_view *view = expansion->stacks->view;
-	const struct samples_result *result = expansion->stacks->result;
-	bool names_matter = view->focus || view->ignore || view->build || view->root_depth ||
-			    view->folds_idle;
-	unsigned groups = view->group_count;
-
-	expansion->matched[0] = (uint16_t)(groups < view->root_depth ? groups : view->root_depth);
-	for (uint32_t i = 1; i < result->node_count; i++) {
-		const struct result_node *node = &result->nodes[i];
-		const struct named_location *location =
-			&expansion->stacks->names.locations[node->location];
-
-		if (!expansion->pass->goes_on(expansion->pass->context))
-			return false;
-		expansion->flags[i] = expansion->flags[node->caller] |
-				      (location->is_unresolved ? NODE_UNRESOLVED : 0) |
-				      (location->is_incomplete ? NODE_INCOMPLETE : 0);
-		expansion->matched[i] = expansion->matched[node->caller];
-		if (names_matter)
-			look_at_names(expansion, i, location);
-	}
-	return true;
-}
-
-/* Of an idle stack the way below its groups is one frame, whatever was on it. */
-static bool is_at_root(const struct expansion *expansion, uint32_t node)
-{
-	const struct stack_view *view = expansion->stacks->view;
-	unsigned groups = view->group_count;
-
-	if (!(expansion->flags[node] & NAME_IDLE) || view->root_depth <= groups)
-		return expansion->matched[node] == view->root_depth ||
-		       (expansion->flags[node] & NAME_IDLE);
-	return view->root_depth == groups + 1 && !strcmp(view->root[groups], IDLE_FRAME);
-}
-
-static bool is_shown(const struct expansion *expansion, const struct result_stack *stack)
-{
-	const struct stack_view *view = expansion->stacks->view;
-	uint8_t flags = expansion->flags[stack->node];
-
-	return (!view->focus || flags & NAME_FOCUSED) && !(view->ignore && flags & NAME_IGNORED) &&
-	       (!view->build || flags & NAME_OF_BUILD) && is_at_root(expansion, stack->node);
-}
-
-/* --- groups --- */
-
-static bool is_below_root(const struct expansion *expansion, const struct result_stack *stack)
-{
-	const struct stack_view *view = expansion->stacks->view;
-
-	for (unsigned i = 0; i < view->group_count && i < view->root_depth; i++)
-		if (strcmp(named_stacks_group(expansion->stacks, stack, i).name, view->root[i]))
-			return false;
-	return true;
-}
-
-/* False: the tree is full. */
-static bool find_base(const struct expansion *expansion, const struct result_stack *stack,
-		      uint32_t *base)
-{
-	*base = 0;
-	for (unsigned i = 0; i < expansion->stacks->view->group_count; i++) {
-		struct flame_frame frame = named_stacks_group(expansion->stacks, stack, i);
-
-		*base = flame_tree_child(expansion->pass->tree, *base, &frame);
-		if (!*base)
-			return false;
-	}
-	return true;
-}
-
-static bool count_stack(struct expansion *expansion, const struct result_stack *stack)
-{
-	struct stack_totals *totals = expansion->totals;
-	uint8_t flags = expansion->flags[stack->node];
-
-	totals->value += stack->value;
-	totals->samples += stack->samples;
-	totals->unsymbolized += flags & NODE_UNRESOLVED ? stack->samples : 0;
-	totals->idle_value += flags & NAME_IDLE ? stack->value : 0;
-	totals->idle_samples += flags & NAME_IDLE ? stack->samples : 0;
-	module_counts_nameless(expansion->stacks, stack, totals);
-	if (!(flags & NODE_INCOMPLETE))
-		return true;
-	totals->unwind_incomplete += stack->samples;
-	return named_stacks_count_incomplete(expansion->stacks, stack) || no_memory(expansion);
-}
-
-static uint64_t weight_of(const struct expansion *expansion, const struct result_stack *stack)
-{
-	return expansion->pass->by_samples ? stack->samples : stack->value;
-}
-
-static double squares_of(const struct expansion *expansion, const struct result_stack *stack)
-{
-	return sampling_squares(weight_of(expansion, stack), stack->samples,
-				&expansion->pass->tree->sampling);
-}
-
-struct amount {
-	uint64_t value, samples;
-	double squares;
-};
-
-static void amount_add(const struct expansion *expansion, const struct result_stack *stack,
-		       struct amount *amount)
-{
-	amount->value += weight_of(expansion, stack);
-	amount->samples += stack->samples;
-	amount->squares += squares_of(expansion, stack);
-}
-
-static void add_self(struct flame_node *node, const struct amount *amount)
-{
-	node->self += amount->value;
-	node->self_samples += amount->samples;
-	node->self_squares += amount->squares;
-}
-
-static bool add_idle(struct expansion *expansion, uint32_t base, const struct amount *idle)
-{
-	struct flame_tree *tree = expansion->pass->tree;
-	uint32_t at = flame_tree_child(tree, base, &named_stacks_idle);
-
-	if (at)
-		add_self(&tree->nodes[at], idle);
-	return at;
-}
-
-/* The base gets what its stacks have; bases are few, whole runs of stacks share one. */
-static bool count_run(struct expansion *expansion, size_t first, size_t end)
-{
-	const struct result_stack *stacks = expansion->stacks->result->stacks;
-	struct run run = {first, end, 0};
-	struct amount awake = {0}, idle = {0};
-	bool is_met = false;
-
-	if (!is_below_root(expansion, &stacks[first]))
-		return true;
-	for (size_t i = first; i < end; i++) {
-		if (!expansion->pass->goes_on(expansion->pass->context))
-			return false;
-		if (!is_shown(expansion, &stacks[i]))
-			continue;
-		is_met = true;
-		amount_add(expansion, &stacks[i],
-			   expansion->flags[stacks[i].node] & NAME_IDLE ? &idle : &awake);
-		if (!count_stack(expansion, &stacks[i]))
-			return false;
-	}
-	if (!is_met)
-		return true;
-	if (!find_base(expansion, &stacks[first], &run.base))
-		return false;
-	if (idle.samples && !add_idle(expansion, run.base, &idle))
-		return false;
-	add_self(&expansion->pass->tree->nodes[run.base], &awake);
-	if (!ARRAY_GROW(expansion->runs, expansion->run_count, expansion->run_room))
-		return no_memory(expansion);
-	expansion->runs[expansion->run_count++] = run;
-	return true;
-}
-
-/* The heaviest base first, so that little of the lighter ones is expanded in vain. */
-static int compare_runs(const void *a, const void *b, void *context)
-{
-	const struct flame_node *nodes = context;
-	const struct run *x = a, *y = b;
-
-	if (x->base != y->base && nodes[x->base].total != nodes[y->base].total)
-		return nodes[x->base].total < nodes[y->base].total ? 1 : -1;
-	if (x->base != y->base)
-		return x->base < y->base ? -1 : 1;
-	return (x->first > y->first) - (x->first < y->first);
-}
-
-static bool find_runs(struct expansion *expansion)
-{
-	const struct samples_result *result = expansion->stacks->result;
-	const struct result_stack *stacks = result->stacks;
-
-	for (size_t end, first = 0; first < result->stack_count; first = end) {
-		for (end = first + 1; end < result->stack_count &&
-				      stacks[end].series == stacks[first].series &&
-				      stacks[end].thread == stacks[first].thread;)
-			end++;
-		if (!count_run(expansion, first, end))
-			return false;
-	}
-	flame_tree_sum(expansion->pass->tree);
-	if (expansion->run_count)
-		qsort_r(expansion->runs, expansion->run_count, sizeof(*expansion->runs),
-			compare_runs, expansion->pass->tree->nodes);
-	return true;
 }
 
 /* --- the subtrees of a base --- */
@@ -335,9 +36,9 @@ static bool add_subtrees(struct expansion *expansion, const struct result_stack 
 		expansion->places[expansion->path[depth]].base = expansion->expanded;
 		expansion->places[expansion->path[depth]].subtree = caller;
 	}
-	expansion->subtrees[caller].value += weight_of(expansion, stack);
+	expansion->subtrees[caller].value += expansion_weight(expansion, stack);
 	expansion->subtrees[caller].samples += stack->samples;
-	expansion->subtrees[caller].squares += squares_of(expansion, stack);
+	expansion->subtrees[caller].squares += expansion_squares(expansion, stack);
 	return true;
 }
 
@@ -369,7 +70,7 @@ static bool make_subtrees(struct expansion *expansion, const struct run *run, co
 	for (; run < end; run++)
 		for (size_t i = run->first; i < run->end; i++)
 			if (!expansion->pass->goes_on(expansion->pass->context) ||
-			    (is_shown(expansion, &stacks[i]) &&
+			    (expansion_shows(expansion, &stacks[i]) &&
 			     !(expansion->flags[stacks[i].node] & NAME_IDLE) &&
 			     !add_subtrees(expansion, &stacks[i])))
 				return false;
@@ -647,7 +348,7 @@ static bool expand_all(struct expansion *expansion)
 	const struct run *runs, *end;
 	uint64_t least;
 
-	if (!look_at_nodes(expansion) || !find_runs(expansion))
+	if (!expansion_look(expansion) || !expansion_find_runs(expansion))
 		return false;
 	least = flame_limit_least(expansion->pass->limit, tree->nodes[0].total);
 	expansion->least = least ? least - 1 : 0; /* which is cut itself */

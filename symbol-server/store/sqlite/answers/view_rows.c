@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of a view: of generations in memory and of files, as one. */
 #include "symbol-server/store/sqlite/answers/view.h"
+
 #include <string.h>
+
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 #include "symbol-server/store/sqlite/series_choice.h"
 
