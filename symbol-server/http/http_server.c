@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -22,6 +23,8 @@ enum {
 	 * of it after each request, so ten thousand agents' idle connections have it resident. */
 	CONNECTION_MEMORY = 12 << 10,
 	SPARE_DESCRIPTORS = 256, /* for the rest of the program */
+	BIND_PAUSE_MS = 50,
+	BIND_TIMES = 20,
 };
 
 /* "127.0.0.1:7878", "[::1]:0", "localhost:80" → host and port. */
@@ -44,6 +47,20 @@ static bool split_address(const char *address, char host[256], char port[16], st
 	return true;
 }
 
+/* A child that was being made when the server before was killed may have its socket for a moment.
+ */
+static bool bind_soon(int fd, const struct addrinfo *found)
+{
+	const struct timespec pause = {.tv_nsec = BIND_PAUSE_MS * 1000000};
+
+	for (int i = 0; bind(fd, found->ai_addr, found->ai_addrlen); i++) {
+		if (errno != EADDRINUSE || i == BIND_TIMES)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 static bool listen_at(struct http_server *server, const struct addrinfo *found, struct error *err)
 {
 	const char *address = server->options.address;
@@ -56,7 +73,7 @@ static bool listen_at(struct http_server *server, const struct addrinfo *found, 
 		return error_set_system(err, errno, "listen on %s", address);
 	server->listen_fd = fd;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, found->ai_addr, found->ai_addrlen) || listen(fd, BACKLOG) ||
+	if (!bind_soon(fd, found) || listen(fd, BACKLOG) ||
 	    getsockname(fd, (struct sockaddr *)&bound, &length))
 		return error_set_system(err, errno, "listen on %s", address);
 	server->port = ntohs(bound.ss_family == AF_INET6

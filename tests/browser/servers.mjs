@@ -15,14 +15,13 @@ export const WORK = path.join(BUILD, "system", path.basename(process.argv[1] ?? 
 fs.rmSync(WORK, { recursive: true, force: true });
 fs.mkdirSync(WORK, { recursive: true });
 
+// Of those that no connection is given (ip_local_port_range begins above).
 function freePort() {
-  return new Promise((done, fail) => {
+  return new Promise((done) => {
+    const port = 11000 + Math.floor(Math.random() * 21000);
     const probe = net.createServer();
-    probe.on("error", fail);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => done(port));
-    });
+    probe.on("error", () => done(freePort()));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => done(port)));
   });
 }
 

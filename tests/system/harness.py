@@ -11,6 +11,7 @@ import http.client
 import functools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -183,9 +184,15 @@ def program_copy(program, name):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Of those that no connection is given (ip_local_port_range begins above): a server that is started again has it still."""
+    while True:
+        port = random.SystemRandom().randrange(11000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def need_bpf():
