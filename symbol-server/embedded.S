@@ -30,5 +30,7 @@ embedded_\name\()_end:
 	embed clickhouse_cluster_0002_sql, "clickhouse_cluster_0002.sql"
 	embed clickhouse_samples_0003_sql, "clickhouse_samples_0003.sql"
 	embed clickhouse_cluster_0003_sql, "clickhouse_cluster_0003.sql"
+	embed clickhouse_samples_0004_sql, "clickhouse_samples_0004.sql"
+	embed clickhouse_cluster_0004_sql, "clickhouse_cluster_0004.sql"
 
 	.section .note.GNU-stack, "", @progbits

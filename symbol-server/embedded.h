@@ -25,5 +25,7 @@ extern const char embedded_clickhouse_samples_0002_sql[];
 extern const char embedded_clickhouse_cluster_0002_sql[];
 extern const char embedded_clickhouse_samples_0003_sql[];
 extern const char embedded_clickhouse_cluster_0003_sql[];
+extern const char embedded_clickhouse_samples_0004_sql[];
+extern const char embedded_clickhouse_cluster_0004_sql[];
 
 #endif

@@ -15,7 +15,8 @@ struct hunt {
 	struct flame_request flame;
 	const char *name; /* exact; NULL: by pattern, or any */
 	struct pattern *pattern;
-	uint8_t *has; /* by node: it or a caller of it is the function */
+	uint8_t *has;   /* by node: it or a caller of it is the function */
+	uint8_t *is_at; /* by location */
 	uint64_t has_bytes;
 	uint64_t cut; /* value of stacks that did not fit: whether the function is in them is not
 			 known */
@@ -76,7 +77,6 @@ static bool mark_nodes(struct hunt *hunt, struct error *err)
 	const struct samples_result *result = hunt->flame.result;
 	struct query_life *life = hunt->flame.life;
 	uint64_t bytes = (uint64_t)result->node_count + result->location_count;
-	uint8_t *is_at;
 
 	if (!hunt->name && !hunt->pattern)
 		return true;
@@ -85,30 +85,36 @@ static bool mark_nodes(struct hunt *hunt, struct error *err)
 	query_life_take(life, bytes);
 	hunt->has_bytes = bytes;
 	hunt->has = calloc((size_t)result->node_count + 1, 1);
-	is_at = calloc((size_t)result->location_count + 1, 1);
-	if (!hunt->has || !is_at) {
-		free(is_at);
+	hunt->is_at = calloc((size_t)result->location_count + 1, 1);
+	if (!hunt->has || !hunt->is_at)
 		return error_no_memory(err);
-	}
 	for (uint32_t i = 0; i < result->location_count; i++) {
-		if (!query_life_goes_on(life, err)) {
-			free(is_at);
+		if (!query_life_goes_on(life, err))
 			return false;
-		}
-		is_at[i] = is_function_at(hunt, i);
+		hunt->is_at[i] = is_function_at(hunt, i);
 	}
 	for (uint32_t i = 1; i < result->node_count && query_life_goes_on(life, err); i++)
 		hunt->has[i] = hunt->has[result->nodes[i].caller] |
-			       is_at[result->nodes[i].location];
-	free(is_at);
+			       hunt->is_at[result->nodes[i].location];
 	return err->kind == ERROR_NONE;
+}
+
+/* A store gives a stack's locations, or the node that it ends at. */
+static bool has_function(const struct hunt *hunt, const struct result_stack *stack)
+{
+	if (!stack->locations)
+		return hunt->has[stack->node];
+	for (uint32_t i = 0; i < stack->depth; i++)
+		if (hunt->is_at[stack->locations[i]])
+			return true;
+	return false;
 }
 
 static bool is_wanted(void *context, const struct result_stack *stack)
 {
 	const struct hunt *hunt = context;
 
-	return !hunt->has || hunt->has[stack->node];
+	return !hunt->has || has_function(hunt, stack);
 }
 
 /* --- which traces --- */
@@ -119,7 +125,8 @@ static void forget_nodes(struct hunt *hunt)
 		query_life_give(hunt->flame.life, hunt->has_bytes);
 	hunt->has_bytes = 0;
 	free(hunt->has);
-	hunt->has = NULL;
+	free(hunt->is_at);
+	hunt->has = hunt->is_at = NULL;
 }
 
 static int compare_numbers(const void *left, const void *right)
@@ -157,7 +164,7 @@ static bool find_stacks(struct hunt *hunt, struct api *api, struct error *err)
 	if (!hunt->stacks)
 		return error_no_memory(err);
 	for (size_t i = 0; i < flame->result->stack_count; i++)
-		if (hunt->has[flame->result->stacks[i].node])
+		if (has_function(hunt, &flame->result->stacks[i]))
 			hunt->stacks[hunt->stack_count++] = flame->result->stacks[i].id;
 	if (hunt->stack_count)
 		qsort(hunt->stacks, hunt->stack_count, sizeof *hunt->stacks, compare_numbers);

@@ -94,11 +94,14 @@ struct batch_series { /* sorted by name, no duplicates, no empty values */
 	uint32_t label_count;
 };
 
+/* Of a link: a trace's id, then a span's. */
+enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, SPAN_IDS_BYTES = 24 };
+
 struct batch_sample {
 	uint32_t stack;
 	struct text thread;              /* its name */
 	struct text context;             /* the same with its id and attributes: sample_context.h */
-	const uint8_t *link;             /* 16 bytes trace id, 8 bytes span id; NULL: none */
+	const uint8_t *link;             /* SPAN_IDS_BYTES; NULL: none */
 	uint64_t samples;                /* count */
 	uint64_t value;                  /* in the type's unit */
 	uint32_t first_time, time_count; /* into times; 0: the sender does not say when */

@@ -36,22 +36,9 @@ static bool allows_ids(const struct samples_query *query, struct error *err)
 	       error_set(err, ERROR_OPTION, "trace_id and span_id select stacks only");
 }
 
-static const char no_traces[] = "of samples in ClickHouse no traces are kept";
-
-static bool has_kept(const struct samples_store *store, const struct samples_query *query,
-		     struct error *err)
-{
-	return store->engine->spans ||
-	       (!query->trace_id && !query->span_id && !query->by_span && !query->only_spans &&
-		!query->span_wanted) ||
-	       error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
-}
-
 struct samples_result *samples_query(struct samples_store *store, const struct samples_query *query,
 				     struct error *err)
 {
-	if (!has_kept(store, query, err))
-		return NULL;
 	return gauge_query_is(query) ? gauge_query(store, query, err)
 				     : store->engine->query(store, query, err);
 }
@@ -59,8 +46,6 @@ struct samples_result *samples_query(struct samples_store *store, const struct s
 struct samples_timeline *samples_timeline(struct samples_store *store,
 					  const struct samples_query *query, struct error *err)
 {
-	if (!has_kept(store, query, err))
-		return NULL;
 	return gauge_query_is(query) ? gauge_timeline(store, query, err)
 				     : store->engine->timeline(store, query, err);
 }
@@ -68,7 +53,7 @@ struct samples_timeline *samples_timeline(struct samples_store *store,
 bool samples_types(struct samples_store *store, const struct samples_query *query,
 		   struct arena *arena, struct type_count **rows, size_t *count, struct error *err)
 {
-	return allows_ids(query, err) && has_kept(store, query, err) &&
+	return allows_ids(query, err) &&
 	       store->engine->types(store, query, arena, rows, count, err) &&
 	       gauge_types(store, query, *rows, *count, err);
 }
@@ -77,7 +62,7 @@ bool samples_labels(struct samples_store *store, const struct samples_query *que
 		    struct arena *arena, struct label_count **rows, size_t *count,
 		    struct error *err)
 {
-	return allows_ids(query, err) && has_kept(store, query, err) &&
+	return allows_ids(query, err) &&
 	       store->engine->labels(store, query, arena, rows, count, err);
 }
 
@@ -85,26 +70,20 @@ bool samples_label_values(struct samples_store *store, const struct samples_quer
 			  const char *label, struct arena *arena, struct value_count **rows,
 			  size_t *count, struct error *err)
 {
-	return allows_ids(query, err) && has_kept(store, query, err) &&
+	return allows_ids(query, err) &&
 	       store->engine->label_values(store, query, label, arena, rows, count, err);
 }
 
 bool samples_spans(struct samples_store *store, const struct samples_query *query,
 		   samples_span_fn *fn, void *context, struct error *err)
 {
-	if (!store->engine->spans)
-		return error_set(err, ERROR_UNSUPPORTED, "%s", no_traces);
-	return has_kept(store, query, err) && store->engine->spans(store, query, fn, context, err);
+	return store->engine->spans(store, query, fn, context, err);
 }
 
 bool samples_moments(struct samples_store *store, const struct samples_query *query,
 		     samples_moment_fn *fn, void *context, struct error *err)
 {
-	if (!store->engine->moments)
-		return error_set(err, ERROR_UNSUPPORTED,
-				 "this store keeps no times of single samples");
-	return allows_ids(query, err) && has_kept(store, query, err) &&
-	       store->engine->moments(store, query, fn, context, err);
+	return allows_ids(query, err) && store->engine->moments(store, query, fn, context, err);
 }
 
 bool samples_delete(struct samples_store *store, const struct samples_query *query,
@@ -114,8 +93,7 @@ bool samples_delete(struct samples_store *store, const struct samples_query *que
 
 	*deleted = (struct samples_deleted){.from_ms = query->from_ms / step * step,
 					    .until_ms = (query->until_ms + step - 1) / step * step};
-	return allows_ids(query, err) && has_kept(store, query, err) &&
-	       store->engine->remove(store, query, deleted, err);
+	return allows_ids(query, err) && store->engine->remove(store, query, deleted, err);
 }
 
 bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,

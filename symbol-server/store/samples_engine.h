@@ -22,9 +22,9 @@ struct samples_engine {
 			     const char *label, struct arena *arena, struct value_count **rows,
 			     size_t *count, struct error *err);
 	bool (*moments)(struct samples_store *store, const struct samples_query *query,
-			samples_moment_fn *fn, void *context, struct error *err); /* NULL: none */
+			samples_moment_fn *fn, void *context, struct error *err);
 	bool (*spans)(struct samples_store *store, const struct samples_query *query,
-		      samples_span_fn *fn, void *context, struct error *err); /* NULL: none */
+		      samples_span_fn *fn, void *context, struct error *err);
 	bool (*remove)(struct samples_store *store, const struct samples_query *query,
 		       struct samples_deleted *deleted, struct error *err);
 	bool (*agents)(struct samples_store *store, uint32_t tenant, struct arena *arena,

@@ -7,9 +7,10 @@ import random
 import sys
 import time
 
-from harness import BUILD, Server, check, equal, run
+from harness import BUILD, Server, check, equal, run, skip
 
 sys.path.insert(0, "tests/tools")
+import clickhouse  # noqa: E402
 from otlp_writer import Request  # noqa: E402
 
 DRAW = random.Random(7)
@@ -34,6 +35,7 @@ def send(server, base_ns):
     sent, bodies = [], []
     traces = [DRAW.randbytes(16) for _ in range(REQUESTS)]
     ids = [(traces[i - i % 3 % 2], DRAW.randbytes(8)) for i in range(REQUESTS)]  # every third trace has two spans
+    ids[0] = ids[0][0][:15] + b"\0", ids[0][1][:7] + b"\0"  # ids are bytes, no text
     for host in range(4):
         for kind in ("on-cpu", "off-cpu"):
             request = Request(BUILD)
@@ -74,7 +76,7 @@ def answer(server, kind, match):
 
 def compare(server, ids, sent, text):
     wrong = 0
-    for trace, span in DRAW.sample(ids, 60):
+    for trace, span in [ids[0], *DRAW.sample(ids, 59)]:
         for kind in ("on-cpu", "off-cpu"):
             for match, wanted in (('{trace_id="%s"}' % trace.hex(), lambda row: row[2] == trace),
                                   ('{span_id="%s",host="h1"}' % span.hex().upper(),
@@ -190,8 +192,8 @@ def stacks(server, sent, text):
     return ids
 
 
-def by_id():
-    server = Server(data="traces")
+def by_id(store=()):
+    server = Server(*store, data="traces", log="traces.log")
     base_ns = time.time_ns() - 120 * 10**9
     ids, sent = send(server, base_ns)
     compare(server, ids, sent, "from memory")
@@ -214,12 +216,19 @@ def by_id():
         equal(status, 422, "%s is refused: %s" % (match, body[:100]))
     equal(server.get("/api/v1/labels", match='{trace_id="%s"}' % ids[0][0].hex())[0], 422, "lists know no traces")
     server.stop()
-    server = Server("--trace-retention", "0s", data="none", log="none.log")
+    server = Server(*(name.replace("traces", "none") for name in store), "--trace-retention", "0s", data="none", log="none.log")
     ids, sent = send(server, base_ns)
     equal(answer(server, "on-cpu", '{trace_id="%s"}' % sent[0][2].hex()), {}, "--trace-retention 0s keeps none")
     equal(server.json("/api/v1/traces", from_="now-15m")["traces"], [], "and /traces has none")
     server.stop()
 
 
+def by_id_of_clickhouse():
+    if not clickhouse.PROGRAM:
+        return skip("clickhouse-server is not installed")
+    house = clickhouse.ClickHouse()
+    by_id(("--store", house.store("traces")))
+
+
 if __name__ == "__main__":
-    run(by_id)
+    run(by_id, by_id_of_clickhouse)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → rows in the open group. */
 #include "symbol-server/store/clickhouse/adding.h"
-#include "symbol-server/store/rules/moment_times.h"
 #include "symbol-server/store/rules/overload.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/rules/series_limit.h"
@@ -152,86 +151,6 @@ static void put_key(const struct adder *adder, const struct batch_profile *profi
 	buffer_append(out, id, sizeof id);
 }
 
-/* --- times of single samples --- */
-
-struct adder_time {
-	struct moment_time at;
-	const struct batch_sample *sample;
-};
-
-static int compare_times(const void *left, const void *right)
-{
-	const struct adder_time *a = left, *b = right;
-
-	return (a->at.time_ms > b->at.time_ms) - (a->at.time_ms < b->at.time_ms);
-}
-
-/* Those that can be the report's; how many. */
-static size_t collect_times(struct adder *adder, const struct batch_profile *profile,
-			    struct adder_time *times)
-{
-	int64_t from_ms = moments_from_ms(profile->time_ms);
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < profile->sample_count; i++) {
-		const struct batch_sample *sample =
-			&adder->batch->samples[profile->first_sample + i];
-
-		for (uint32_t k = 0; k < sample->time_count; k++) {
-			times[count].sample = sample;
-			if (moment_time_get(adder->batch, sample, k, from_ms, &times[count].at))
-				count++;
-			else
-				adder->store->counters.times_refused++;
-		}
-	}
-	return count;
-}
-
-static void put_times(struct adder *adder, const struct adder_time *times, size_t count,
-		      struct buffer *out)
-{
-	buffer_append_varint(out, count);
-	for (size_t i = 0; i < count; i++)
-		row_put_u64(out, (uint64_t)times[i].at.time_ms);
-	buffer_append_varint(out, count);
-	for (size_t i = 0; i < count; i++)
-		row_put_u64(out, adder->batch->stacks[times[i].sample->stack].hash[0]);
-	buffer_append_varint(out, count);
-	for (size_t i = 0; i < count; i++)
-		row_put_text(out, adder_context(times[i].sample));
-	buffer_append_varint(out, count);
-	for (size_t i = 0; i < count; i++)
-		row_put_u64(out, times[i].at.value);
-}
-
-/* key: what put_key() wrote of the profile. */
-static void put_moments(struct adder *adder, const struct batch_profile *profile,
-			const uint8_t *key, size_t key_length)
-{
-	struct buffer *out = &adder->group->tables[GROUP_MOMENTS];
-	struct adder_time *times;
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < profile->sample_count; i++)
-		count += adder->batch->samples[profile->first_sample + i].time_count;
-	if (!count)
-		return;
-	times = calloc(count, sizeof *times);
-	if (!times) {
-		out->failed = true;
-		return;
-	}
-	count = collect_times(adder, profile, times);
-	qsort(times, count, sizeof *times, compare_times);
-	if (count) {
-		buffer_append(out, key, key_length);
-		put_times(adder, times, count, out);
-		adder->store->counters.moments += count;
-	}
-	free(times);
-}
-
 static void put_profile(struct adder *adder, const struct batch_profile *profile)
 {
 	uint32_t minute = adder_minute(profile->time_ms);
@@ -266,7 +185,7 @@ static void put_profile(struct adder *adder, const struct batch_profile *profile
 		put_key(adder, profile, type, series, &adder->group->ids);
 	put_key(adder, profile, type, series, out);
 	if (is_taken && !late && !out->failed)
-		put_moments(adder, profile, out->bytes + key, out->length - key);
+		adder_put_singles(adder, profile, out->bytes + key, out->length - key);
 	if (!late)
 		adder_note_bucket(adder, minute);
 	row_put_u8(out, profile->is_counted);

@@ -61,6 +61,9 @@ uint64_t adder_define_host(struct adder *adder, const struct batch_series *serie
 			   const char *lost_by);
 uint64_t adder_series_id(const struct batch_series *series);
 
+/* Times and spans of a profile's samples; key: what columns tenant to id have of it. */
+void adder_put_singles(struct adder *adder, const struct batch_profile *profile, const uint8_t *key,
+		       size_t key_length);
 void adder_put_counters(struct adder *adder, const struct batch_counters *counters);
 /* For /metrics: how stack walks ended and what was lost, as agents told this server. */
 void adder_count_report(struct adder *adder, const struct batch_counters *counters);

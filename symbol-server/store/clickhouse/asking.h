@@ -77,6 +77,14 @@ struct samples_query asking_widen_exact(const struct samples_query *query);
 void asking_exact_source(const struct asking *asking, const struct samples_query *query,
 			 struct buffer *sql);
 
+/* Samples that came with spans (spans.c). Whether the query is about them; the query of the time in
+ * which they are kept; appends "(SELECT …)" with columns series, minute, link, stack, thread,
+ * one_count, one_value, of the trace, span and stack chosen. */
+bool asking_is_traced(const struct samples_query *query);
+struct samples_query asking_kept_spans(const struct clickhouse_samples *store,
+				       const struct samples_query *query);
+void asking_span_source(const struct asking *asking, struct buffer *sql);
+
 /* Gives each wanted series the number of its labels, of those that the query looks at: series with
  * equal ones are one. labels: in arena, so many as *count. False: no memory. */
 bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,

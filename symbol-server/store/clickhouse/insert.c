@@ -28,6 +28,8 @@ static const char *const inserts[GROUP_TABLES] = {
 		"stack_names, stack_counts, end_ms, received_ms, sent_ms)",
 	[GROUP_MOMENTS] = "INSERT INTO moments (tenant, type, hour, series, minute, id, times, "
 			  "stacks, threads, values)",
+	[GROUP_SPANS] = "INSERT INTO spans (tenant, type, hour, series, minute, id, links, stacks, "
+			"threads, link_samples, link_values)",
 	[GROUP_LATE_SAMPLES] =
 		"INSERT INTO late_samples (tenant, type, hour, series, minute, id, is_counted, "
 		"samples, value, deleted, refused, stacks, threads, stack_samples, stack_values)",

@@ -21,6 +21,7 @@ static const struct migration migrations[] = {
 	{embedded_clickhouse_samples_0001_sql, embedded_clickhouse_cluster_0001_sql},
 	{embedded_clickhouse_samples_0002_sql, embedded_clickhouse_cluster_0002_sql},
 	{embedded_clickhouse_samples_0003_sql, embedded_clickhouse_cluster_0003_sql},
+	{embedded_clickhouse_samples_0004_sql, embedded_clickhouse_cluster_0004_sql},
 };
 
 enum { NEWEST = sizeof migrations / sizeof *migrations };

@@ -16,15 +16,17 @@ struct row_sum { /* of the answer */
 	uint64_t stack, samples, value;
 	uint32_t series; /* of the result */
 	uint32_t bucket; /* minute, unix seconds */
+	uint32_t span;   /* of the result; 0 unless by_span */
 	const char *thread;
 };
 
 struct querying {
 	struct asking asking;
 	const struct samples_query *exact; /* NULL: whole minutes */
+	bool is_traced;                    /* of a trace or a span: spans are read */
 	struct samples_result *result;
 	struct processes processes;
-	struct hash_table thread_index, name_index, row_index;
+	struct hash_table thread_index, name_index, row_index, span_index;
 	struct known_thread {
 		const char *context; /* as it is stored, or the name that it begins with */
 		const char *name;    /* in the result; NULL: not wanted */
@@ -32,7 +34,7 @@ struct querying {
 	} * threads;
 	size_t thread_count, thread_room;
 	struct row_sum *rows;
-	size_t row_count, row_room;
+	size_t row_count, row_room, span_room;
 	uint64_t most_rows, seen_rows; /* most: the heaviest so many are asked for; 0: all */
 	struct {
 		uint64_t samples, value;
@@ -122,6 +124,33 @@ static void count_untold(struct querying *querying, const struct known_thread *k
 	querying->result->untold.samples += known->is_untold ? samples : 0;
 }
 
+/* A row says of which span it is. */
+static bool has_links(const struct samples_query *query)
+{
+	return query->by_span || query->span_wanted;
+}
+
+/* The ids' number in the result, each once. */
+static uint32_t map_span(struct querying *querying, const uint8_t *ids)
+{
+	struct samples_result *result = querying->result;
+	uint64_t hash = hash_bytes(ids, SPAN_IDS_BYTES, 0);
+	uint32_t probe = 0;
+
+	for (uint32_t i = hash_table_first(&querying->span_index, hash, &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->span_index, hash, &probe))
+		if (!memcmp(result->spans[i], ids, SPAN_IDS_BYTES))
+			return i;
+	if (!asking_grow((void **)&result->spans, result->span_count, &querying->span_room,
+			 sizeof *result->spans) ||
+	    !hash_table_add(&querying->span_index, hash, result->span_count)) {
+		querying->asking.is_full = true;
+		return 0;
+	}
+	memcpy(result->spans[result->span_count], ids, SPAN_IDS_BYTES);
+	return result->span_count++;
+}
+
 static void add_row(struct querying *querying, const struct row_sum *sum)
 {
 	if (!asking_grow((void **)&querying->rows, querying->row_count, &querying->row_room,
@@ -135,8 +164,8 @@ static void add_row(struct querying *querying, const struct row_sum *sum)
 /* Contexts of which nothing else is told apart are one. */
 static void merge_row(struct querying *querying, const struct row_sum *sum)
 {
-	uint64_t hash = hash_word(hash_word(hash_word(sum->stack, sum->series), sum->bucket),
-				  (uintptr_t)sum->thread);
+	uint64_t where = hash_word(hash_word(sum->series, sum->bucket), sum->span);
+	uint64_t hash = hash_word(hash_word(sum->stack, where), (uintptr_t)sum->thread);
 	uint32_t probe = 0;
 
 	for (uint32_t i = hash_table_first(&querying->row_index, hash, &probe);
@@ -144,7 +173,7 @@ static void merge_row(struct querying *querying, const struct row_sum *sum)
 		struct row_sum *to = &querying->rows[i];
 
 		if (to->stack != sum->stack || to->series != sum->series ||
-		    to->bucket != sum->bucket || to->thread != sum->thread)
+		    to->bucket != sum->bucket || to->thread != sum->thread || to->span != sum->span)
 			continue;
 		to->samples += sum->samples;
 		to->value += sum->value;
@@ -160,17 +189,21 @@ static bool keep_row(void *context, struct row_reader *row)
 	struct querying *querying = context;
 	const struct samples_query *query = querying->asking.query;
 	struct row_sum sum = {.series = (uint32_t)row_number(row, 4), .thread = ""};
-	struct text thread = {"", 0};
+	struct text thread = {"", 0}, ids = {"", 0};
 
 	if (has_threads(query))
 		thread = row_text(row);
 	if (query->by_bucket)
 		sum.bucket = (uint32_t)row_number(row, 4);
+	if (has_links(query))
+		ids = row_fixed(row, SPAN_IDS_BYTES);
 	sum.stack = row_number(row, 8);
 	sum.samples = row_number(row, 8);
 	sum.value = row_number(row, 8);
 	row->is_bad |= !row->is_short && sum.series >= querying->result->series_count;
 	if (row->is_short || row->is_bad)
+		return true;
+	if (query->span_wanted && !query->span_wanted(query->context, (const uint8_t *)ids.at))
 		return true;
 	querying->seen_rows++;
 	querying->seen.samples += sum.samples;
@@ -184,7 +217,9 @@ static bool keep_row(void *context, struct row_reader *row)
 	}
 	if (query->stack_id && sum.stack != *query->stack_id)
 		return true;
-	if (sum.thread && has_threads(query))
+	if (query->by_span)
+		sum.span = map_span(querying, (const uint8_t *)ids.at);
+	if (sum.thread && (has_threads(query) || has_links(query)))
 		merge_row(querying, &sum);
 	else if (sum.thread)
 		add_row(querying, &sum);
@@ -198,6 +233,21 @@ static void put_groups(const struct samples_query *query, struct buffer *sql)
 		buffer_append_text(sql, ", context");
 	if (query->by_bucket)
 		buffer_append_text(sql, ", bucket");
+	if (has_links(query))
+		buffer_append_text(sql, ", link");
+}
+
+static void put_span_rows(const struct querying *querying, struct buffer *sql)
+{
+	const struct samples_query *query = querying->asking.query;
+
+	buffer_printf(sql,
+		      "%sstack, sum(one_count), sum(one_value) FROM (SELECT series_group, minute, "
+		      "link, stack, thread, one_count, one_value FROM ",
+		      has_links(query) ? "link, " : "");
+	asking_span_source(&querying->asking, sql);
+	buffer_append_text(sql, " AS single ALL INNER JOIN wanted USING (series))");
+	put_groups(query, sql);
 }
 
 static void put_exact_rows(const struct querying *querying, struct buffer *sql)
@@ -245,7 +295,7 @@ static void put_most(struct querying *querying, struct buffer *sql)
 {
 	const struct samples_query *query = querying->asking.query;
 
-	if (!query->limits.is_cut || !query->limits.bytes || querying->exact)
+	if (!query->limits.is_cut || !query->limits.bytes || querying->exact || querying->is_traced)
 		return;
 	querying->most_rows = query->limits.bytes / STACK_BYTES;
 	buffer_append_text(sql, " ORDER BY ");
@@ -291,7 +341,9 @@ static bool read_rows(struct querying *querying, struct error *err)
 	if (query->by_bucket)
 		buffer_printf(&sql, "toUInt32(intDiv(toUInt32(minute), %lld) * %lld) AS bucket, ",
 			      (long long)step_s, (long long)step_s);
-	if (querying->exact)
+	if (querying->is_traced)
+		put_span_rows(querying, &sql);
+	else if (querying->exact)
 		put_exact_rows(querying, &sql);
 	else
 		put_rows(querying, &sql);
@@ -420,6 +472,7 @@ static bool put_stacks(struct querying *querying, const uint32_t *numbers, struc
 		*to = (struct result_stack){.series = row->series,
 					    .thread = row->thread,
 					    .bucket_ms = row->bucket * 1000ll,
+					    .span = row->span,
 					    .samples = row->samples,
 					    .value = row->value,
 					    .id = row->stack};
@@ -472,7 +525,8 @@ static bool run(struct querying *querying, struct error *err)
 	if (ok && asking->wanted_count)
 		ok = read_rows(querying, err);
 	ok = ok && define_stacks(querying, err);
-	if (ok && !querying->exact) /* what hosts took and lost is known by the minute */
+	if (ok && !querying->exact &&
+	    !querying->is_traced) /* what hosts took and lost is known by the minute */
 		ok = asking_hosts(asking, &result->arena, &result->hosts, &result->host_count, err);
 	return ok || answer_is_too_large(ASKING_BYTES_MAX, err);
 }
@@ -482,11 +536,14 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 					int attempt, struct error *err)
 {
 	struct rollup_wants wants = rollup_wants_of(query);
-	struct samples_query wide = query->is_exact ? asking_widen_exact(query) : *query;
-	struct querying querying = {.exact = query->is_exact ? query : NULL};
+	const bool is_traced = asking_is_traced(query), is_exact = query->is_exact && !is_traced;
+	struct samples_query wide = is_traced  ? asking_kept_spans(store, query)
+				    : is_exact ? asking_widen_exact(query)
+					       : *query;
+	struct querying querying = {.exact = is_exact ? query : NULL, .is_traced = is_traced};
 	bool ok = false;
 
-	if (query->is_exact)
+	if (is_exact || is_traced)
 		wants.sums = wants.hours = false;
 	if (!asking_open(&querying.asking, store, &wide, type, &wants, err))
 		return NULL;
@@ -496,10 +553,12 @@ static struct samples_result *try_query(struct clickhouse_samples *store,
 		hash_table_init(&querying.row_index, UINT32_MAX >> 1);
 		hash_table_init(&querying.thread_index, UINT32_MAX >> 1);
 		hash_table_init(&querying.name_index, UINT32_MAX >> 1);
+		hash_table_init(&querying.span_index, UINT32_MAX >> 1);
 		ok = run(&querying, err);
 		hash_table_release(&querying.row_index);
 		hash_table_release(&querying.thread_index);
 		hash_table_release(&querying.name_index);
+		hash_table_release(&querying.span_index);
 	} else {
 		error_set(err, ERROR_MEMORY, "no memory for an answer");
 	}

@@ -15,7 +15,7 @@ enum {
 	WAIT_MS = 300000,
 };
 
-static const char *const tables[] = {"samples", "late_samples", "moments"};
+static const char *const tables[] = {"samples", "late_samples", "moments", "spans"};
 
 static void put_on_cluster(const struct asking *asking, const char *table, struct buffer *sql)
 {
@@ -29,18 +29,18 @@ static void put_on_cluster(const struct asking *asking, const char *table, struc
 static bool start_table(struct asking *asking, const char *table, const uint64_t *ids, size_t count,
 			struct error *err)
 {
-	bool is_moments = !strcmp(table, "moments");
+	bool has_counts = !strcmp(table, "samples") || !strcmp(table, "late_samples");
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 250 << 10);
 	put_on_cluster(asking, table, &sql);
 	buffer_append_text(
-		&sql, is_moments ? " DELETE WHERE "
-				 : " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
-				   "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
-				   "stack_samples = emptyArrayUInt64(), stack_values = "
-				   "emptyArrayUInt64() WHERE ");
+		&sql, !has_counts ? " DELETE WHERE "
+				  : " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
+				    "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
+				    "stack_samples = emptyArrayUInt64(), stack_values = "
+				    "emptyArrayUInt64() WHERE ");
 	asking_range(asking, &sql);
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
@@ -99,9 +99,9 @@ static bool ask_left(struct asking *asking, uint64_t *left, struct error *err)
 		snprintf(from, sizeof from, "cluster('%s', system, mutations)", address->cluster);
 	snprintf(sql, sizeof sql,
 		 "SELECT count() FROM %s WHERE database = '%s' AND table IN ('samples%s', "
-		 "'late_samples%s', 'moments%s') AND is_done = 0",
+		 "'late_samples%s', 'moments%s', 'spans%s') AND is_done = 0",
 		 from, address->database, asking->store->local, asking->store->local,
-		 asking->store->local);
+		 asking->store->local, asking->store->local);
 	return clickhouse_ask(
 		asking->store->client,
 		&(struct clickhouse_question){.sql = sql, .row = keep_number, .context = left},

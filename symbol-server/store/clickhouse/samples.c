@@ -231,6 +231,7 @@ static const struct samples_engine clickhouse_engine = {
 	.labels = clickhouse_samples_labels,
 	.label_values = clickhouse_samples_label_values,
 	.moments = clickhouse_samples_moments,
+	.spans = clickhouse_samples_spans,
 	.remove = clickhouse_samples_remove,
 	.agents = clickhouse_samples_agents,
 	.counters = clickhouse_samples_counters,
@@ -260,6 +261,7 @@ static struct clickhouse_samples *new_store(const struct samples_store_options *
 	store->base.engine = &clickhouse_engine;
 	init_waiting(store);
 	memcpy(store->keep_ms, options->keep_ms, sizeof store->keep_ms);
+	store->trace_keep_ms = options->trace_keep_ms;
 	store->max_disk_bytes = options->max_disk_bytes;
 	store->series_max = options->series_max ? options->series_max : UINT32_MAX;
 	report_window_init(&store->window);

@@ -9,7 +9,6 @@
  * schema/store/clickhouse has the tables.
  *
  * What it decides is what SQLite's engine decides: store/rules/. What it lacks beside it:
- *  - traces: asked for, 501 (samples.c);
  *  - deletion of a thread's samples, and of what has sums only: 501 (remove.c); what processes
  *    were stays until the day's minutes go, as definitions do until the month's;
  *  - the newest minutes by the second, and how much of the time hosts reported: absent in answers;
@@ -61,6 +60,7 @@ enum group_table { /* in the order in which they are inserted */
 		   GROUP_REPORTS,
 		   GROUP_LATE_REPORTS,
 		   GROUP_MOMENTS,
+		   GROUP_SPANS,
 		   GROUP_SAMPLES,
 		   GROUP_LATE_SAMPLES,
 		   GROUP_TABLES,
@@ -86,6 +86,7 @@ struct clickhouse_samples {
 	struct samples_store base; /* first */
 	struct clickhouse *client;
 	int64_t keep_ms[SAMPLES_RESOLUTIONS];
+	int64_t trace_keep_ms; /* 0: no spans are kept */
 	uint64_t max_disk_bytes;
 	uint32_t series_max;
 	const char *local; /* what names of tables end in where rows are changed: "" or "_local" */
@@ -185,6 +186,8 @@ bool clickhouse_samples_label_values(struct samples_store *base, const struct sa
 				     struct value_count **rows, size_t *count, struct error *err);
 bool clickhouse_samples_moments(struct samples_store *base, const struct samples_query *query,
 				samples_moment_fn *fn, void *context, struct error *err);
+bool clickhouse_samples_spans(struct samples_store *base, const struct samples_query *query,
+			      samples_span_fn *fn, void *context, struct error *err);
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
 			       struct samples_deleted *deleted, struct error *err);
 bool clickhouse_samples_agents(struct samples_store *base, uint32_t tenant, struct arena *arena,

@@ -92,8 +92,8 @@ static bool is_of(const struct tidying *tidying, const struct partition *partiti
 static bool is_dated(const struct tidying *tidying, const struct partition *partition)
 {
 	return is_of(tidying, partition, "samples") || is_of(tidying, partition, "duplicates") ||
-	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "lifetimes") ||
-	       is_of(tidying, partition, "rollups_10m") ||
+	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "spans") ||
+	       is_of(tidying, partition, "lifetimes") || is_of(tidying, partition, "rollups_10m") ||
 	       is_of(tidying, partition, "rollups_1h") || is_of(tidying, partition, "late_samples");
 }
 
@@ -189,8 +189,8 @@ static bool drop(struct tidying *tidying, struct partition *partition, const cha
 static enum samples_resolution resolution_of(const struct tidying *tidying,
 					     const struct partition *partition)
 {
-	static const char *const minutes[] = {"samples", "duplicates", "reports", "moments",
-					      "lifetimes"};
+	static const char *const minutes[] = {"samples", "duplicates", "reports",
+					      "moments", "spans",      "lifetimes"};
 
 	for (unsigned i = 0; i < sizeof minutes / sizeof *minutes; i++)
 		if (is_of(tidying, partition, minutes[i]))
@@ -215,6 +215,13 @@ static bool is_rolled_up(struct tidying *tidying, uint32_t number, bool *is, str
 	return true;
 }
 
+static int64_t spans_kept_ms(const struct clickhouse_samples *store, int64_t now_ms)
+{
+	int64_t from_ms = now_ms - aging_behind_ms(&store->aging) - store->trace_keep_ms;
+
+	return from_ms > 0 ? from_ms : 0;
+}
+
 static bool drop_partition(struct tidying *tidying, struct partition *partition, int64_t now_ms,
 			   struct error *err)
 {
@@ -226,6 +233,9 @@ static bool drop_partition(struct tidying *tidying, struct partition *partition,
 	for (unsigned i = 0; resolution == SAMPLES_1H && i < SAMPLES_RESOLUTIONS; i++)
 		if (kept.from_ms[i] < from_ms)
 			from_ms = kept.from_ms[i];
+	if (is_of(tidying, partition, "spans") &&
+	    partition->number < day_number(spans_kept_ms(tidying->store, now_ms)))
+		return drop(tidying, partition, "older than --trace-retention", err);
 	if (!from_ms || partition->number >= (is_day ? day_number(from_ms) : month_of(from_ms)))
 		return true;
 	if (is_day && rollup_outlives_minutes(tidying->store->keep_ms) &&

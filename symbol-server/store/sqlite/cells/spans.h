@@ -13,8 +13,7 @@
 #include <stdint.h>
 
 #include "common/buffer.h"
-
-enum { TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8, SPAN_IDS_BYTES = 24 };
+#include "symbol-server/store/sample_batch.h"
 
 struct span_sample {
 	uint8_t ids[SPAN_IDS_BYTES]; /* trace, span */

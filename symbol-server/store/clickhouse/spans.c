@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* samples_spans(), and where questions about traces and spans read: samples that came with them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "symbol-server/store/clickhouse/processes.h"
+#include "symbol-server/store/rules/answerable.h"
+#include "symbol-server/store/sample_context.h"
+
+struct spans_answer {
+	struct asking asking;
+	struct processes processes;
+	samples_span_fn *fn;
+	void *context;
+};
+
+bool asking_is_traced(const struct samples_query *query)
+{
+	return query->trace_id || query->span_id || query->by_span || query->only_spans ||
+	       query->span_wanted;
+}
+
+struct samples_query asking_kept_spans(const struct clickhouse_samples *store,
+				       const struct samples_query *query)
+{
+	struct samples_query kept = *query;
+	int64_t from_ms = clickhouse_now_ms() - store->trace_keep_ms;
+
+	kept.is_exact = false;
+	if (kept.from_ms < from_ms)
+		kept.from_ms = from_ms;
+	if (kept.until_ms < kept.from_ms)
+		kept.until_ms = kept.from_ms;
+	return kept;
+}
+
+static void put_id(struct buffer *sql, unsigned first, const uint8_t *id, unsigned length)
+{
+	if (!id)
+		return;
+	buffer_printf(sql, " AND substring(link, %u, %u) = unhex('", first, length);
+	for (unsigned i = 0; i < length; i++)
+		buffer_printf(sql, "%02x", id[i]);
+	buffer_append_text(sql, "')");
+}
+
+void asking_span_source(const struct asking *asking, struct buffer *sql)
+{
+	const struct samples_query *query = asking->query;
+
+	buffer_append_text(sql, "(SELECT series, minute, link, stack, thread, one_count, one_value "
+				"FROM (SELECT id, series, minute, links, stacks, threads, "
+				"link_samples, link_values FROM spans WHERE ");
+	asking_range(asking, sql);
+	if (asking->is_chosen)
+		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
+	buffer_append_text(sql, " LIMIT 1 BY id) ARRAY JOIN links AS link, stacks AS stack, "
+				"threads AS thread, link_samples AS one_count, link_values AS "
+				"one_value WHERE 1");
+	put_id(sql, 1, query->trace_id, TRACE_ID_BYTES);
+	put_id(sql, 1 + TRACE_ID_BYTES, query->span_id, SPAN_ID_BYTES);
+	if (query->stack_id)
+		buffer_printf(sql, " AND stack = %llu", (unsigned long long)*query->stack_id);
+	buffer_append_char(sql, ')');
+}
+
+static bool give_span(void *context, struct row_reader *row)
+{
+	struct spans_answer *answer = context;
+	const struct samples_query *query = answer->asking.query;
+	struct text thread = row_text(row), ids = row_fixed(row, SPAN_IDS_BYTES);
+	uint64_t stack = row_number(row, 8), samples = row_number(row, 8);
+	uint64_t value = row_number(row, 8);
+	char name[CONTEXT_BYTES_MAX], joined[CONTEXT_BYTES_MAX];
+
+	if (row->is_short)
+		return true;
+	snprintf(name, sizeof name, "%.*s", (int)thread.length, thread.at);
+	if (query->thread_wanted &&
+	    !query->thread_wanted(query->context, processes_join(&answer->processes, name, joined)))
+		return true;
+	return answer->fn(answer->context, (const uint8_t *)ids.at, stack, samples, value);
+}
+
+bool clickhouse_samples_spans(struct samples_store *base, const struct samples_query *query,
+			      samples_span_fn *fn, void *context, struct error *err)
+{
+	const struct samples_query kept = asking_kept_spans(clickhouse_samples_of(base), query);
+	const struct rollup_wants wants = {.sums = false};
+	struct spans_answer answer = {.fn = fn, .context = context};
+	struct buffer sql;
+	bool ok = true;
+	int type;
+
+	if (!answerable_type(query, &type, err))
+		return false;
+	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &kept, type, &wants, err))
+		return false;
+	ok = processes_read(&answer.processes, &answer.asking, err);
+	if (ok && answer.asking.wanted_count) {
+		buffer_init(&sql, 8192);
+		buffer_append_text(&sql, "SELECT ");
+		asking_context(query, &sql);
+		buffer_append_text(&sql, "link, stack, one_count, one_value FROM ");
+		asking_span_source(&answer.asking, &sql);
+		ok = asking_ask(&answer.asking, &sql, false, give_span, &answer, err);
+		buffer_release(&sql);
+	}
+	processes_release(&answer.processes);
+	asking_close(&answer.asking);
+	return ok;
+}
