@@ -2,7 +2,6 @@
 #include "node-agent/processes/processes.h"
 
 #include "common/clock.h"
-
 #include "node-agent/processes/process_entries.h"
 
 enum {
