@@ -51,8 +51,8 @@ if ! why=$(sh tests/arm64/fetch.sh "$work/debian" libbpf-dev libelf-dev zlib1g-d
 fi
 
 unit=
-for name in unwind/row_builder unwind/call_frames unwind/code_file unwind/unwind_file unwind/row_pages bpf/stack_walk \
-	bpf/stack_rules bpf/row_find; do
+for name in file_parser/row_builder file_parser/call_frames file_parser/code_file file_parser/unwind_file unwind/row_pages \
+	bpf/stack_walk bpf/stack_rules bpf/row_find; do
 	unit="$unit $built/tests/unit/${name}_test"
 done
 # shellcheck disable=SC2086
