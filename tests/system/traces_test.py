@@ -6,6 +6,7 @@ import collections
 import random
 import sys
 import time
+import urllib.parse
 
 from harness import BUILD, Server, check, equal, run, skip
 
@@ -215,6 +216,9 @@ def by_id(store=()):
         status, _, body = server.get("/api/v1/flamegraph", match=match)
         equal(status, 422, "%s is refused: %s" % (match, body[:100]))
     equal(server.get("/api/v1/labels", match='{trace_id="%s"}' % ids[0][0].hex())[0], 422, "lists know no traces")
+    asked = {"type": "on-cpu", "match": '{thread_id="100"}', "from": base_ns // 10**6 - 60000, "until": base_ns // 10**6 + 120000}
+    equal(server.request("DELETE", "/api/v1/samples?" + urllib.parse.urlencode(asked), timeout=120)[0], 200, "a thread is deleted")
+    compare(server, ids, [row for row in sent if row[0] != "on-cpu" or row[4] != 100], "after deleting a thread")
     server.stop()
     server = Server(*(name.replace("traces", "none") for name in store), "--trace-retention", "0s", data="none", log="none.log")
     ids, sent = send(server, base_ns)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* samples_delete(): the rows of profiles stay, without their stacks, and say how many samples they
+/* samples_delete(): the rows of profiles stay, without their stacks (or those of the threads
+ * chosen), and say how many samples they
  * had: a report that is sent again is still known, and the accounting still closes. */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +9,10 @@
 #include "symbol-server/store/rules/answerable.h"
 #include "symbol-server/store/clickhouse/asking.h"
 #include "symbol-server/store/clickhouse/marks.h"
+#include "symbol-server/store/clickhouse/remove_contexts.h"
 
 enum {
-	SERIES_AT_A_TIME = 8000, /* of a statement of 256 KiB, the least that versions take */
+	SERIES_AT_A_TIME = 6000, /* of a statement of 256 KiB, the least that versions take */
 	POLL_MS = 100,
 	WAIT_MS = 300000,
 };
@@ -26,21 +28,34 @@ static void put_on_cluster(const struct asking *asking, const char *table, struc
 		buffer_printf(sql, " ON CLUSTER %s", address->cluster);
 }
 
-static bool start_table(struct asking *asking, const char *table, const uint64_t *ids, size_t count,
-			struct error *err)
+/* What goes of the series chosen: everything, or some contexts. */
+struct removal {
+	struct asking *asking;
+	const struct contexts_gone *gone; /* NULL: all */
+	const struct context_part *part;
+};
+
+static bool start_table(const struct removal *removal, const char *table, const uint64_t *ids,
+			size_t count, struct error *err)
 {
+	struct asking *asking = removal->asking;
 	bool has_counts = !strcmp(table, "samples") || !strcmp(table, "late_samples");
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 250 << 10);
 	put_on_cluster(asking, table, &sql);
-	buffer_append_text(
-		&sql, !has_counts ? " DELETE WHERE "
-				  : " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
-				    "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
-				    "stack_samples = emptyArrayUInt64(), stack_values = "
-				    "emptyArrayUInt64() WHERE ");
+	if (removal->gone)
+		contexts_gone_put(removal->gone, removal->part, table, &sql);
+	else
+		buffer_append_text(
+			&sql,
+			!has_counts
+				? " DELETE WHERE "
+				: " UPDATE deleted = deleted + samples, samples = 0, value = 0, "
+				  "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
+				  "stack_samples = emptyArrayUInt64(), stack_values = "
+				  "emptyArrayUInt64() WHERE ");
 	asking_range(asking, &sql);
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
@@ -53,31 +68,33 @@ static bool start_table(struct asking *asking, const char *table, const uint64_t
 	return ok;
 }
 
-static bool start_part(struct asking *asking, const uint64_t *ids, size_t count, struct error *err)
+static bool start_part(const struct removal *removal, const uint64_t *ids, size_t count,
+		       struct error *err)
 {
 	for (unsigned i = 0; i < sizeof tables / sizeof *tables; i++)
-		if (!start_table(asking, tables[i], ids, count, err))
+		if (!start_table(removal, tables[i], ids, count, err))
 			return false;
 	return true;
 }
 
 /* A few series of several types have one id. */
-static bool start(struct asking *asking, struct error *err)
+static bool start(const struct removal *removal, struct error *err)
 {
+	const struct asking *asking = removal->asking;
 	uint64_t ids[SERIES_AT_A_TIME];
 	size_t count = 0;
-	bool ok = asking->is_chosen || start_part(asking, NULL, 0, err);
+	bool ok = asking->is_chosen || start_part(removal, NULL, 0, err);
 
 	for (size_t i = 0; ok && asking->is_chosen && i < asking->series_count; i++) {
 		if (!asking->series[i].is_wanted)
 			continue;
 		ids[count++] = asking->series[i].id;
 		if (count == SERIES_AT_A_TIME) {
-			ok = start_part(asking, ids, count, err);
+			ok = start_part(removal, ids, count, err);
 			count = 0;
 		}
 	}
-	return ok && (!count || start_part(asking, ids, count, err));
+	return ok && (!count || start_part(removal, ids, count, err));
 }
 
 static bool keep_number(void *context, struct row_reader *row)
@@ -141,6 +158,28 @@ static bool mark_late(struct asking *asking, struct error *err)
 	return clickhouse_run(asking->store->client, sql, err);
 }
 
+static bool remove_all(struct asking *asking, struct samples_deleted *deleted, struct error *err)
+{
+	for (size_t i = 0; i < asking->series_count; i++)
+		if (asking->series[i].is_wanted)
+			deleted->samples += asking->series[i].samples;
+	return start(&(struct removal){.asking = asking}, err) && finish(asking, err);
+}
+
+static bool remove_contexts(struct asking *asking, struct samples_deleted *deleted,
+			    struct error *err)
+{
+	struct contexts_gone gone;
+	bool ok = contexts_gone_read(&gone, asking, err);
+
+	for (size_t i = 0; ok && i < gone.part_count; i++)
+		ok = start(&(struct removal){asking, &gone, &gone.parts[i]}, err) &&
+		     finish(asking, err);
+	deleted->samples += gone.samples;
+	contexts_gone_release(&gone);
+	return ok;
+}
+
 bool clickhouse_samples_remove(struct samples_store *base, const struct samples_query *query,
 			       struct samples_deleted *deleted, struct error *err)
 {
@@ -151,9 +190,6 @@ bool clickhouse_samples_remove(struct samples_store *base, const struct samples_
 
 	if (!answerable_any_type(query, &type, err))
 		return false;
-	if (query->thread_wanted)
-		return error_set(err, ERROR_UNSUPPORTED,
-				 "this store deletes whole series, threads cannot be chosen");
 	if (!clickhouse_samples_fold(base, err) ||
 	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wants, err))
 		return false;
@@ -161,11 +197,10 @@ bool clickhouse_samples_remove(struct samples_store *base, const struct samples_
 		ok = error_set(err, ERROR_UNSUPPORTED,
 			       "of a part of that time ClickHouse has sums only, of which nothing "
 			       "can be deleted: they go with --retention");
-	for (size_t i = 0; ok && i < asking.series_count; i++)
-		if (asking.series[i].is_wanted)
-			deleted->samples += asking.series[i].samples;
 	if (ok && asking.wanted_count)
-		ok = start(&asking, err) && finish(&asking, err) && mark_late(&asking, err);
+		ok = (query->thread_wanted ? remove_contexts(&asking, deleted, err)
+					   : remove_all(&asking, deleted, err)) &&
+		     mark_late(&asking, err);
 	asking_close(&asking);
 	return ok;
 }
