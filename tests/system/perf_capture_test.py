@@ -156,7 +156,8 @@ def same_stacks_as_by_bpf():
     for name in programs:
         by = {way: user_stacks(server, way, name) for way in ("bpf", "perf")}
         for way, (_, incomplete, total) in by.items():
-            check(total > 30 and incomplete < 0.03, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
+            note("%s: %s: %d samples, %.1f %% incomplete" % (name, way, total, incomplete * 100))
+            check(total > 30 and incomplete < 0.05, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
         missing = [(way, stack, share) for way, other in (("bpf", "perf"), ("perf", "bpf"))
                    for stack, share in by[way][0].items() if share > 0.05 and stack not in by[other][0]]
         check(not missing, "%s: the same stacks both ways" % name, "\n".join(map(str, missing)))
