@@ -145,6 +145,16 @@ static void library_log(void *context, const char *format, va_list arguments)
 	log_debug("libmicrohttpd", "message=\"%s\"", text);
 }
 
+/* MHD_quiesce_daemon() would do it, but takes the socket away from threads that may do so at the
+ * same time, and aborts then (0.9.75). */
+static enum MHD_Result accepts(void *context, const struct sockaddr *address, socklen_t length)
+{
+	const struct http_server *server = context;
+
+	(void)address, (void)length;
+	return server->is_closed ? MHD_NO : MHD_YES;
+}
+
 static bool start_daemon(struct http_server *server, unsigned most, struct error *err)
 {
 	unsigned threads = server->options.threads ? server->options.threads : 1;
@@ -161,7 +171,7 @@ static bool start_daemon(struct http_server *server, unsigned most, struct error
 	server->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
 			MHD_USE_ERROR_LOG,
-		0, NULL, NULL, http_exchange_access, server, MHD_OPTION_EXTERNAL_LOGGER,
+		0, accepts, server, http_exchange_access, server, MHD_OPTION_EXTERNAL_LOGGER,
 		library_log, NULL, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_uri, server,
 		MHD_OPTION_NOTIFY_COMPLETED, http_exchange_completed, server,
 		MHD_OPTION_NOTIFY_CONNECTION, http_connections_notify, server, MHD_OPTION_ARRAY,
@@ -169,6 +179,7 @@ static bool start_daemon(struct http_server *server, unsigned most, struct error
 	if (!server->daemon)
 		return error_set(err, ERROR_SYSTEM, "start serving on %s: libmicrohttpd refused",
 				 server->options.address);
+	server->listen_fd = -1; /* libmicrohttpd's */
 	return true;
 }
 
@@ -216,7 +227,7 @@ bool http_server_stop(struct http_server *server, int drain_ms)
 	if (!server)
 		return true;
 	if (server->daemon) {
-		MHD_quiesce_daemon(server->daemon);
+		server->is_closed = true;
 		wait_for_requests(server, drain_ms);
 		server->is_cancelling = true;
 		wait_for_requests(server, drain_ms > 1000 ? drain_ms : 1000);
