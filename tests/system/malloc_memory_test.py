@@ -108,7 +108,6 @@ def check_sites(text, sums, tally, which, counters, share=0.13):
               "got %d, want %d: %+.1f %%" % (got, want, (got / max(want, 1) - 1) * 100))
 
 
-
 def test_sites():
     program = Program("4", "12000", "10", "wait")
     agent = start_agent([program], "sites")

@@ -83,7 +83,8 @@ void asking_exact_source(const struct asking *asking, const struct samples_query
 bool asking_is_traced(const struct samples_query *query);
 struct samples_query asking_kept_spans(const struct clickhouse_samples *store,
 				       const struct samples_query *query);
-void asking_span_source(const struct asking *asking, struct buffer *sql);
+void asking_span_source(const struct asking *asking, const struct samples_query *query,
+			struct buffer *sql);
 
 /* Gives each wanted series the number of its labels, of those that the query looks at: series with
  * equal ones are one. labels: in arena, so many as *count. False: no memory. */

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_moments(): when single samples were taken. */
-#include <stdio.h>
-#include <string.h>
-
-#include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/clickhouse/processes.h"
+#include "symbol-server/store/clickhouse/singles.h"
 #include "symbol-server/store/rules/moment_times.h"
-#include "symbol-server/store/sample_context.h"
 
 struct moments_answer {
-	struct asking asking;
-	struct processes processes;
+	struct singles singles;
 	samples_moment_fn *fn;
 	void *context;
 };
@@ -30,14 +24,8 @@ static bool give_moment(void *context, struct row_reader *row)
 	struct text thread = row_text(row);
 	int64_t time_ms = (int64_t)row_number(row, 8);
 	uint64_t value = row_number(row, 8);
-	const struct samples_query *query = answer->asking.query;
-	char name[CONTEXT_BYTES_MAX], joined[CONTEXT_BYTES_MAX];
 
-	if (row->is_short)
-		return true;
-	snprintf(name, sizeof name, "%.*s", (int)thread.length, thread.at);
-	if (query->thread_wanted &&
-	    !query->thread_wanted(query->context, processes_join(&answer->processes, name, joined)))
+	if (row->is_short || !singles_want(&answer->singles, thread))
 		return true;
 	return answer->fn(answer->context, time_ms, value);
 }
@@ -61,27 +49,13 @@ bool clickhouse_samples_moments(struct samples_store *base, const struct samples
 				samples_moment_fn *fn, void *context, struct error *err)
 {
 	const struct samples_query wide = asking_widen_exact(query);
-	const struct rollup_wants wants = {.sums = false};
-	struct moments_answer answer = {.fn = fn, .context = context};
-	struct buffer sql;
-	bool ok = true;
-	int type;
+	struct moments_answer answer = {.singles = {.query = query,
+						    .columns = "moment, one_value",
+						    .put_source = asking_exact_source,
+						    .row = give_moment,
+						    .context = &answer},
+					.fn = fn,
+					.context = context};
 
-	if (!answerable_type(query, &type, err))
-		return false;
-	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &wide, type, &wants, err))
-		return false;
-	ok = processes_read(&answer.processes, &answer.asking, err);
-	if (ok && answer.asking.wanted_count) {
-		buffer_init(&sql, 8192);
-		buffer_append_text(&sql, "SELECT ");
-		asking_context(query, &sql);
-		buffer_append_text(&sql, "moment, one_value FROM ");
-		asking_exact_source(&answer.asking, query, &sql);
-		ok = asking_ask(&answer.asking, &sql, false, give_moment, &answer, err);
-		buffer_release(&sql);
-	}
-	processes_release(&answer.processes);
-	asking_close(&answer.asking);
-	return ok;
+	return singles_ask(&answer.singles, base, &wide, err);
 }

@@ -245,7 +245,7 @@ static void put_span_rows(const struct querying *querying, struct buffer *sql)
 		      "%sstack, sum(one_count), sum(one_value) FROM (SELECT series_group, minute, "
 		      "link, stack, thread, one_count, one_value FROM ",
 		      has_links(query) ? "link, " : "");
-	asking_span_source(&querying->asking, sql);
+	asking_span_source(&querying->asking, query, sql);
 	buffer_append_text(sql, " AS single ALL INNER JOIN wanted USING (series))");
 	put_groups(query, sql);
 }

@@ -9,8 +9,8 @@
  * schema/store/clickhouse has the tables.
  *
  * What it decides is what SQLite's engine decides: store/rules/. What it lacks beside it:
- *  - deletion of what has sums only: 501 (remove.c); what processes
- *    were stays until the day's minutes go, as definitions do until the month's;
+ *  - deletion of what has sums only: 501 (remove.c); what processes were stays until the day's
+ *    minutes go, as definitions do until the month's;
  *  - the newest minutes by the second, and how much of the time hosts reported: absent in answers;
  *  - what agents lack, their CPUs and clock jumps: 0 (samples_agents());
  *  - one count of --series-limit, and of reports out of time that come again, over all servers:

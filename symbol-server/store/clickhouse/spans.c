@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_spans(), and where questions about traces and spans read: samples that came with them. */
-#include <stdio.h>
-#include <string.h>
-
-#include "symbol-server/store/clickhouse/processes.h"
-#include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/sample_context.h"
+#include "symbol-server/store/clickhouse/singles.h"
 
 struct spans_answer {
-	struct asking asking;
-	struct processes processes;
+	struct singles singles;
 	samples_span_fn *fn;
 	void *context;
 };
@@ -44,10 +38,9 @@ static void put_id(struct buffer *sql, unsigned first, const uint8_t *id, unsign
 	buffer_append_text(sql, "')");
 }
 
-void asking_span_source(const struct asking *asking, struct buffer *sql)
+void asking_span_source(const struct asking *asking, const struct samples_query *query,
+			struct buffer *sql)
 {
-	const struct samples_query *query = asking->query;
-
 	buffer_append_text(sql, "(SELECT series, minute, link, stack, thread, one_count, one_value "
 				"FROM (SELECT id, series, minute, links, stacks, threads, "
 				"link_samples, link_values FROM spans WHERE ");
@@ -67,17 +60,11 @@ void asking_span_source(const struct asking *asking, struct buffer *sql)
 static bool give_span(void *context, struct row_reader *row)
 {
 	struct spans_answer *answer = context;
-	const struct samples_query *query = answer->asking.query;
 	struct text thread = row_text(row), ids = row_fixed(row, SPAN_IDS_BYTES);
 	uint64_t stack = row_number(row, 8), samples = row_number(row, 8);
 	uint64_t value = row_number(row, 8);
-	char name[CONTEXT_BYTES_MAX], joined[CONTEXT_BYTES_MAX];
 
-	if (row->is_short)
-		return true;
-	snprintf(name, sizeof name, "%.*s", (int)thread.length, thread.at);
-	if (query->thread_wanted &&
-	    !query->thread_wanted(query->context, processes_join(&answer->processes, name, joined)))
+	if (row->is_short || !singles_want(&answer->singles, thread))
 		return true;
 	return answer->fn(answer->context, (const uint8_t *)ids.at, stack, samples, value);
 }
@@ -86,27 +73,13 @@ bool clickhouse_samples_spans(struct samples_store *base, const struct samples_q
 			      samples_span_fn *fn, void *context, struct error *err)
 {
 	const struct samples_query kept = asking_kept_spans(clickhouse_samples_of(base), query);
-	const struct rollup_wants wants = {.sums = false};
-	struct spans_answer answer = {.fn = fn, .context = context};
-	struct buffer sql;
-	bool ok = true;
-	int type;
+	struct spans_answer answer = {.singles = {.query = query,
+						  .columns = "link, stack, one_count, one_value",
+						  .put_source = asking_span_source,
+						  .row = give_span,
+						  .context = &answer},
+				      .fn = fn,
+				      .context = context};
 
-	if (!answerable_type(query, &type, err))
-		return false;
-	if (!asking_open(&answer.asking, clickhouse_samples_of(base), &kept, type, &wants, err))
-		return false;
-	ok = processes_read(&answer.processes, &answer.asking, err);
-	if (ok && answer.asking.wanted_count) {
-		buffer_init(&sql, 8192);
-		buffer_append_text(&sql, "SELECT ");
-		asking_context(query, &sql);
-		buffer_append_text(&sql, "link, stack, one_count, one_value FROM ");
-		asking_span_source(&answer.asking, &sql);
-		ok = asking_ask(&answer.asking, &sql, false, give_span, &answer, err);
-		buffer_release(&sql);
-	}
-	processes_release(&answer.processes);
-	asking_close(&answer.asking);
-	return ok;
+	return singles_ask(&answer.singles, base, &kept, err);
 }

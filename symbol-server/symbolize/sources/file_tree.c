@@ -56,9 +56,9 @@ static bool end_thread(struct file_tree *tree)
 }
 
 /* New files are to be seen within a minute; of a tree that takes longer half the time. */
-static int64_t pause_after(int64_t walk_ms)
+static int64_t pause_after(int64_t pass_ms)
 {
-	int64_t pause = walk_ms * SCAN_SHARE, most = walk_ms;
+	int64_t pause = pass_ms * SCAN_SHARE, most = pass_ms;
 
 	if (most < SCAN_EVERY_MS)
 		most = SCAN_EVERY_MS;
@@ -79,7 +79,7 @@ static void *scan_thread(void *context)
 		log_debug("symbol directory read", "path=\"%s\" files=%llu took_ms=%lld",
 			  tree->path, (unsigned long long)tree->now.files,
 			  (long long)tree->now.pass_ms);
-		pause = pause_after(tree->walk_ms);
+		pause = pause_after(tree->now.pass_ms);
 		start = monotonic_ms();
 		wait_until(tree, start + pause,
 			   start + (pause > SCAN_EVERY_MS ? pause : SCAN_EVERY_MS));

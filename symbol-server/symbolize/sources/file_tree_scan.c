@@ -342,7 +342,6 @@ void file_tree_scan(struct file_tree *tree)
 		fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0) {
 			read_folder(scan, fd, 0);
-			tree->walk_ms = monotonic_ms() - start;
 		} else {
 			unreadable(scan, errno);
 			log_warn("symbol directory cannot be read", "path=\"%s\" reason=\"%s\"",

@@ -17,7 +17,6 @@ struct file_tree {
 	struct file_opener *opener;
 	pthread_t thread;
 	atomic_bool stops;
-	int64_t walk_ms; /* what reading the tree took; the thread's own */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
