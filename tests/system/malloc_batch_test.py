@@ -13,7 +13,7 @@ import harness
 import otlp  # noqa: E402
 from harness import BUILD, Agent, check, end, equal, need_bpf, note, run, wait_for
 from malloc_library_test import LIBRARY, Count
-from malloc_memory_test import lost
+from malloc_memory_test import known
 
 DEPTH, GROUP, BYTES = 10, 64, 1024  # sample_load's
 PATH = os.path.join(harness.WORK, "sample_load")
@@ -63,7 +63,7 @@ def check_stacks(path, text, blocks):
     """Besides what the C library takes for itself, each block has the frames of its calls."""
     sums, counters = stacks(path)
     note("%s: %s" % (text, {name: value for name, value in counters.items() if "mem." in name and value and "window" not in name}))
-    missing, deep = lost(counters, {}), {kind: depths.get(DEPTH + 1, 0) for kind, depths in sums.items()}
+    missing, deep = 1 - known(counters, {}), {kind: depths.get(DEPTH + 1, 0) for kind, depths in sums.items()}
     want = blocks * BYTES
     check(want * (0.95 - missing) <= deep.get("mem-alloc", 0) <= want * 1.001, text + ": what was taken, eleven calls deep", (want, sums))
     check(sum(value for depth, value in sums.get("mem-alloc", {}).items() if 0 < depth <= DEPTH) == 0, text + ": no stack ends between", sums)
@@ -105,7 +105,7 @@ def test_held():
     note("%s" % sums)
     got, want = sums.get("mem-inuse", {}).get(DEPTH + 1, 0), (held + 1) * BYTES
     # What waits in the program at that moment is not told: one batch of records.
-    check(want * (0.9 - lost(counters, {})) <= got <= want * 1.03, "in use is what it holds", (want, sums))
+    check(want * (0.9 * known(counters, {})) <= got <= want * 1.03, "in use is what it holds", (want, sums))
     os.kill(program.pid, signal.SIGCONT)
     program.communicate("")
     equal(program.returncode, 0, "it goes on to its end")
