@@ -35,6 +35,14 @@ uint64_t frame_names_hash(const struct flame_frame *frame)
 						     : frame_name_hash(frame->signature));
 }
 
+bool frame_line_changes(uint64_t *votes, uint64_t value, bool is_same_line)
+{
+	bool changes = !is_same_line && *votes <= value;
+
+	*votes = is_same_line ? *votes + value : changes ? value - *votes : *votes - value;
+	return changes;
+}
+
 bool frame_is_function(const struct flame_frame *frame)
 {
 	return frame->kind != FRAME_root && frame->kind != FRAME_group &&
@@ -182,6 +190,14 @@ static uint32_t add_child(struct flame_tree *tree, uint32_t parent, const struct
 	return at;
 }
 
+static void vote_line(struct flame_node *node, const struct flame_frame *frame, uint64_t value)
+{
+	if (!frame_line_changes(&node->line_votes, value, node->frame.line == frame->line))
+		return;
+	node->frame.line = frame->line;
+	node->frame.file = frame->file;
+}
+
 bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, size_t depth,
 		    uint64_t value, uint64_t samples)
 {
@@ -210,6 +226,7 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 		tree->nodes[at].self_squares += squares;
 	}
 	for (; at; at = tree->nodes[at].parent) {
+		vote_line(&tree->nodes[at], &frames[--known], value);
 		tree->nodes[at].total += value;
 		tree->nodes[at].total_samples += samples;
 		tree->nodes[at].total_squares += squares;

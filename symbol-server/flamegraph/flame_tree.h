@@ -37,7 +37,7 @@ struct flame_module {
 struct flame_frame { /* what makes two frames the same node: name, signature, module and kind */
 	const char *name;        /* borrowed for the life of the tree; compared by text */
 	const char *signature;   /* likewise: what tells overloads apart; NULL: the name does */
-	const char *file;        /* of the first sample that came by; "" unknown */
+	const char *file;        /* with its line: frame_line_changes(); "" unknown */
 	uint64_t name_hash;      /* frame_name_hash(name); 0: made here, which costs its length */
 	uint64_t signature_hash; /* likewise */
 	uint32_t line;
@@ -51,6 +51,11 @@ uint64_t frame_name_hash(const char *name);
 
 /* Of the name where there is no signature; made anew where the frame does not bring it. */
 uint64_t frame_names_hash(const struct flame_frame *frame);
+
+/* Of a frame that many samples have, each with its own line: whether it is from now on that of the
+ * sample at hand. A vote (Boyer and Moore's): it ends as the line with more than half the value,
+ * where one has that. votes: 0 before the first. */
+bool frame_line_changes(uint64_t *votes, uint64_t value, bool is_same_line);
 
 /* Not the root, a group, or what stands for stacks that are incomplete, cut or idle. */
 bool frame_is_function(const struct flame_frame *frame);
@@ -72,6 +77,7 @@ struct flame_node {
 	uint64_t self, total;
 	uint64_t self_samples, total_samples;
 	double self_squares, total_squares; /* for sampling_error() */
+	uint64_t line_votes;                /* of flame_tree_add() */
 	uint64_t stack; /* for the caller: the stack that most of self came with; 0: none */
 };
 

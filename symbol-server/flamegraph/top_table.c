@@ -50,8 +50,7 @@ static struct top_function *function_take(struct top_table *table, const struct 
 	return function;
 }
 
-/* Boyer–Moore majority vote: ends at the line with more than half the value, if there is one. Where
- * the function ran itself says more than where it called from. */
+/* Where the function ran itself says more than where it called from. */
 static void vote_line(struct top_function *function, const struct flame_frame *frame,
 		      uint64_t value, bool is_self)
 {
@@ -59,15 +58,10 @@ static void vote_line(struct top_function *function, const struct flame_frame *f
 		function->line_votes = 0;
 	if (!is_self && function->self)
 		return;
-	if (function->frame.line == frame->line && function->line_votes) {
-		function->line_votes += value;
-	} else if (function->line_votes > value) {
-		function->line_votes -= value;
-	} else {
-		function->line_votes = value - function->line_votes;
-		function->frame.line = frame->line;
-		function->frame.file = frame->file;
-	}
+	if (!frame_line_changes(&function->line_votes, value, function->frame.line == frame->line))
+		return;
+	function->frame.line = frame->line;
+	function->frame.file = frame->file;
 }
 
 bool top_table_add(struct top_table *table, const struct flame_frame *frames, size_t depth,

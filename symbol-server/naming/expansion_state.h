@@ -27,8 +27,8 @@ struct member { /* of a node of the flame graph: a subtree, whose frames before 
 };
 
 struct callee { /* of the node that is being expanded */
-	uint32_t frame, first_member;
-	uint64_t value, samples;
+	uint32_t frame, first_member; /* frame: of the line that most of it is at */
+	uint64_t value, samples, line_votes;
 	double squares;
 };
 

@@ -167,6 +167,7 @@ static uint32_t kind_of(struct expansion *expansion, uint32_t number)
 
 static bool add_callee(struct expansion *expansion, uint32_t subtree, uint32_t frame)
 {
+	const struct flame_frame *frames = expansion->stacks->names.frames;
 	uint32_t kind = kind_of(expansion, frame);
 	struct callee *callee;
 
@@ -180,6 +181,9 @@ static bool add_callee(struct expansion *expansion, uint32_t subtree, uint32_t f
 		expansion->callees[expansion->callee_count++] = (struct callee){.frame = frame};
 	}
 	callee = &expansion->callees[expansion->met[kind].callee];
+	if (frame_line_changes(&callee->line_votes, expansion->subtrees[subtree].value,
+			       frames[callee->frame].line == frames[frame].line))
+		callee->frame = frame;
 	callee->value += expansion->subtrees[subtree].value;
 	callee->samples += expansion->subtrees[subtree].samples;
 	callee->squares += expansion->subtrees[subtree].squares;

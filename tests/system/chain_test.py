@@ -116,9 +116,9 @@ def chains():
     exact_lines = []
     for process, last in sorted(variants.items()):
         check_variant(server, process, last, calls, spans, exact_lines)
-    # A node's line is that of the first sample that came by: now and then one that was just leaving.
+    # The line that most of a node's samples have: not that of the few that were just entering or leaving.
     note("%d of %d callers show the line of their call" % (sum(exact_lines), len(exact_lines)))
-    check(len(exact_lines) >= 5 * len(variants) and sum(exact_lines) >= 0.9 * len(exact_lines),
+    check(len(exact_lines) >= 5 * len(variants) and all(exact_lines),
           "callers show the line of their call", "%d of %d" % (sum(exact_lines), len(exact_lines)))
 
 

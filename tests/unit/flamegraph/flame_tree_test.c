@@ -212,6 +212,28 @@ static void test_cut_of_equals(void)
 	CHECK(ok);
 }
 
+static bool add_lines(struct flame_tree *tree, uint32_t outer, uint32_t inner, uint64_t value)
+{
+	struct flame_frame frames[] = {
+		{.name = "a", .file = "a.c", .line = outer, .kind = FRAME_native},
+		{.name = "b", .file = "b.c", .line = inner, .kind = FRAME_native}};
+
+	return flame_tree_add(tree, frames, 2, value, 1);
+}
+
+/* Whatever came by first or last. */
+static void test_lines(void)
+{
+	struct flame_tree *tree = flame_tree_new(100);
+
+	CHECK(add_lines(tree, 1, 7, 10) && add_lines(tree, 2, 7, 60) && add_lines(tree, 3, 8, 60) &&
+	      add_lines(tree, 2, 8, 80) && add_lines(tree, 1, 8, 9));
+	CHECK_NUMBER(tree->count, 3);
+	CHECK_NUMBER(tree->nodes[1].frame.line, 2); /* 140 of 219 */
+	CHECK_NUMBER(tree->nodes[2].frame.line, 8);
+	flame_tree_free(tree);
+}
+
 static void test_limits(void)
 {
 	struct flame_tree *tree = flame_tree_new(3);
@@ -241,6 +263,7 @@ int main(void)
 	test_fold();
 	test_random_cuts();
 	test_cut_of_equals();
+	test_lines();
 	test_limits();
 	return checks_done();
 }

@@ -278,8 +278,52 @@ static void test_nodes(void)
 	pattern_free(pattern);
 }
 
+/* The stacks of one function at three lines, the one with most samples neither first nor last. */
+static void test_lines(void)
+{
+	static struct result_location calls[] = {
+		{LOCATION_NAMED, UINT32_MAX, 0, "outer", "a.py", "cpython", 1},
+		{LOCATION_NAMED, UINT32_MAX, 0, "outer", "a.py", "cpython", 2},
+		{LOCATION_NAMED, UINT32_MAX, 0, "outer", "a.py", "cpython", 3},
+		{LOCATION_NAMED, UINT32_MAX, 0, "inner", "a.py", "cpython", 9},
+	};
+	static struct result_node nodes[] = {{0}, {0, 0}, {1, 3}, {0, 1}, {3, 3}, {0, 2}, {5, 3}};
+	static uint32_t lists[][2] = {{3, 0}, {3, 1}, {3, 2}};
+	static const uint32_t samples[] = {2, 7, 1};
+	struct series_labels series = {(const char *const[]){"process"},
+				       (const char *const[]){"api"}, 1};
+	struct result_stack stacks[3];
+	struct samples_result result = {.locations = calls,
+					.location_count = 4,
+					.stacks = stacks,
+					.stack_count = 3,
+					.series = &series,
+					.series_count = 1};
+	struct stack_view view = {0};
+
+	for (unsigned as_tree = 0; as_tree < 2; as_tree++) {
+		struct outcome out;
+
+		result.nodes = as_tree ? nodes : NULL;
+		result.node_count = as_tree ? 7 : 0;
+		for (unsigned i = 0; i < 3; i++)
+			stacks[i] = (struct result_stack){.thread = "",
+							  .locations = as_tree ? NULL : lists[i],
+							  .node = as_tree ? 2 * i + 2 : 0,
+							  .depth = 2,
+							  .samples = samples[i],
+							  .value = samples[i]};
+		plant(&result, &view, true, 0, &out);
+		CHECK_NUMBER(out.tree->count, 3);
+		CHECK_NUMBER(out.tree->nodes[1].frame.line, 2);
+		CHECK_NUMBER(out.tree->nodes[2].frame.line, 9);
+		release(&out);
+	}
+}
+
 int main(void)
 {
 	test_nodes();
+	test_lines();
 	return checks_done();
 }
