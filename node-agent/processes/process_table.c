@@ -253,7 +253,8 @@ static void take_from_parent(struct process_table *table, struct program *progra
 	program->is_complete = true;
 }
 
-static void read_info(struct process_table *table, struct program *program)
+static void read_info(struct process_table *table, struct program *program,
+		      const struct program_info *inherited, bool is_forked)
 {
 	int directory = -1; /* gone, or the pid runs something else by now */
 
@@ -263,11 +264,35 @@ static void read_info(struct process_table *table, struct program *program)
 	program->info = program_info_read(
 		directory, &(struct program_info_source){
 				   .key = program->process->key,
-				   .inherited = program->inherited,
+				   .inherited = inherited,
 				   .exec_path = program->exec_path,
 				   .is_execed = program->process->origin == PROCESS_EXECED,
+				   .is_forked = is_forked,
 				   .command_lines = table->command_lines,
 			   });
+}
+
+/* The kernel counts the programs of a process, and a child begins with its parent's count: where
+ * that is another one, a program began of which nobody told. */
+static bool runs_as_parent(const struct program *program, const struct program *parent)
+{
+	return program->process->origin == PROCESS_FORKED &&
+	       !(parent && parent->process->is_identified && program->process->is_identified &&
+		 parent->process->key.exec_id != program->process->key.exec_id);
+}
+
+/* Of a forked process its parent says what it ran before it started something else. */
+static void read_infos(struct process_table *table, struct program *program)
+{
+	struct program *parent = programs_parent(&table->programs, program);
+	const struct program_info *inherited = program->inherited;
+
+	if (parent && !inherited) {
+		if (!parent->info)
+			read_info(table, parent, parent->inherited, false);
+		inherited = parent->info;
+	}
+	read_info(table, program, inherited, runs_as_parent(program, parent));
 }
 
 /* Whether all its mappings are known. A program has some soon after its exec: else nobody told. */
@@ -282,7 +307,7 @@ static bool is_told(const struct program *program, uint64_t time_ns)
 static void prepare(struct process_table *table, struct program *program, uint64_t time_ns)
 {
 	if (!program->info)
-		read_info(table, program);
+		read_infos(table, program);
 	if (is_told(program, time_ns))
 		return;
 	if (program->process->origin == PROCESS_FORKED)
@@ -431,7 +456,7 @@ const struct process_info *process_table_info(struct process_table *table,
 	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 
 	if (program && !program->info)
-		read_info(table, program);
+		read_infos(table, program);
 	return program && program->info ? &program->info->shown : &nothing;
 }
 

@@ -170,10 +170,6 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 	uint32_t parent;
 	uid_t uid;
 
-	if (process_link_read(directory, "exe", facts->path, sizeof facts->path)) {
-		memory_path_cut_deleted(facts->path);
-		facts->shown.executable_path = facts->path;
-	}
 	if (read_container(directory, &facts->container)) {
 		facts->shown.container_id = facts->container.id;
 		facts->shown.service = facts->container.service;
@@ -192,6 +188,33 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 	read_command(directory, command_lines, facts);
 	if (command_lines != COMMAND_LINES_OFF)
 		read_service(directory, facts);
+	/* Last: if that is what is looked for, so was all before. */
+	if (process_link_read(directory, "exe", facts->path, sizeof facts->path)) {
+		memory_path_cut_deleted(facts->path);
+		facts->shown.executable_path = facts->path;
+	}
+}
+
+static void inherit_facts(const struct program_info_source *source, struct facts *facts)
+{
+	facts->shown = (struct process_info){"", "", "", "", "", "", NULL};
+	facts->lifetime = (struct process_lifetime){"", "", "", "", "", "", "", 0};
+	if (source->inherited) {
+		facts->shown = source->inherited->shown;
+		facts->lifetime = source->inherited->lifetime;
+		facts->lifetime.parent = ""; /* of a child that was forked it is another one */
+	}
+	if (source->is_execed)
+		facts->lifetime.command = facts->shown.name = "";
+	if (source->exec_path)
+		facts->shown.executable_path = source->exec_path;
+}
+
+static bool is_of_next_program(const struct program_info_source *source, const struct facts *facts)
+{
+	const char *own = source->inherited ? source->inherited->shown.executable_path : "";
+
+	return source->is_forked && *own && strcmp(own, facts->shown.executable_path) != 0;
 }
 
 /* --- its name --- */
@@ -242,20 +265,13 @@ static void write_id(const struct process_key *key, struct facts *facts)
 
 struct program_info *program_info_read(int directory, const struct program_info_source *source)
 {
-	struct facts facts = {.shown = {"", "", "", "", "", "", NULL},
-			      .lifetime = {"", "", "", "", "", "", "", 0}};
+	struct facts facts = {.path = ""};
 
-	if (source->inherited) {
-		facts.shown = source->inherited->shown;
-		facts.lifetime = source->inherited->lifetime;
-		facts.lifetime.parent = ""; /* of a child that was forked it is another one */
-	}
-	if (source->is_execed)
-		facts.lifetime.command = facts.shown.name = "";
-	if (source->exec_path)
-		facts.shown.executable_path = source->exec_path;
+	inherit_facts(source, &facts);
 	if (directory >= 0)
 		read_facts(directory, source->command_lines, &facts);
+	if (is_of_next_program(source, &facts))
+		inherit_facts(source, &facts);
 	write_started(source->key.start_time_ns, facts.started);
 	facts.lifetime.started = facts.started;
 	write_id(&source->key, &facts);

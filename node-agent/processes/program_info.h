@@ -20,10 +20,13 @@ struct program_info_source { /* borrowed */
 	const struct program_info *inherited; /* of whom it has what cannot be read; NULL: nobody */
 	const char *exec_path;                /* goes before an inherited path; NULL: none */
 	bool is_execed;                       /* it has no command line of an inherited one */
+	bool is_forked;                       /* it runs the inherited one's executable */
 	unsigned command_lines;               /* enum command_lines */
 };
 
-/* Reads /proc/PID/exe, cmdline, environ (for OTEL_SERVICE_NAME), cgroup, status through the
+/* Of a forked process whose /proc has another executable than the inherited one's nothing is taken
+ * from there: it is its next program's, of whose start we have not heard yet.
+ * Reads /proc/PID/exe, cmdline, environ (for OTEL_SERVICE_NAME), cgroup, status through the
  * process' directory (−1: it is gone). One reference; NULL: no memory. */
 struct program_info *program_info_read(int directory, const struct program_info_source *source);
 struct program_info *program_info_share(struct program_info *info); /* NULL is fine */

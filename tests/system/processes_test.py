@@ -30,6 +30,13 @@ def worker(*arguments, **more):
     return start([os.path.join(WORK, NAME), "30", "600", *arguments], "worker.log", **more)
 
 
+def busy():
+    """In the parent's copy, before it runs the program: samples that are read when /proc has the program already."""
+    end_of_it = time.process_time() + 0.05
+    while time.process_time() < end_of_it:
+        pass
+
+
 def of(pid):
     """Not what its parent's copy did before it ran the program."""
     return '{pid="%d",process="%s"}' % (pid, NAME)
@@ -96,12 +103,13 @@ def services(server, process):
 
 
 def two_workers(server):
-    first, second = worker("--shard", "1"), worker("--shard", "2", "--password=hunter2", "--api-key", "hunter3")
+    first = worker("--shard", "1", preexec_fn=busy)
+    second = worker("--shard", "2", "--password=hunter2", "--api-key", "hunter3", preexec_fn=busy)
     nobody = worker("--shard", "3", user=65534)
     wait_until_told(server, first, second, nobody)
     compare(server, first.pid, "the first worker")
     compare(server, nobody.pid, "one of another user")
-    equal(list(told(server, "process", '{command=~".* --shard .*"}')), [NAME], "the process' name is whole")
+    equal(list(told(server, "process", '{command=~".* --shard .*"}')), [NAME], "the process' name is whole, and no copy of its parent is told as it")
     by_command = told(server, "command", '{process="%s"}' % NAME)
     equal(sorted(command.partition("--shard ")[2] for command in by_command),
           ["1", "2 --password=*** --api-key ***", "3"], "two workers are told apart, and secrets are not told")

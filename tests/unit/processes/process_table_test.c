@@ -371,6 +371,50 @@ static void test_fork_shares_until_exec(void)
 	process_table_free(table);
 }
 
+/* A copy's samples are read when /proc has what it has executed since, of which the event is yet to
+ * come: they are not of that. */
+static void test_fork_with_next_program(void)
+{
+	struct process_key parent = key_of(100, 0, 1), child = key_of(400, 20, 1);
+	struct process_key untold = {child.tgid, 2, child.start_time_ns};
+	const uint64_t address = 0x501340;
+	struct located_frame frame;
+
+	fake_process(parent, 0x500000, true);
+	fake_file("proc/100/cmdline", "sh");
+	fake_process(child, 0x500000, true);
+	fake_file("proc/400/cmdline", "next");
+	fake_link("proc/400/exe", "/bin/next");
+	for (unsigned is_sampled = 0; is_sampled < 2; is_sampled++) {
+		struct process_table *table = new_table();
+		const struct process_info *info;
+
+		if (is_sampled)
+			process_table_locate(table, &parent, at(10), &address, 1, true, &frame);
+		process_table_fork(table, 400, 100, at(20));
+		info = process_table_info(table, &child, at(21));
+		CHECK_TEXT(info->executable_path, golden);
+		CHECK_TEXT(info->lifetime->command, "sh");
+		process_table_exec(table, 400, at(22));
+		info = process_table_info(table, &untold, at(23));
+		CHECK_TEXT(info->executable_path, "/bin/next");
+		CHECK_TEXT(info->lifetime->command, "next");
+		process_table_free(table);
+	}
+
+	/* that it was told of is not told: it is what /proc has */
+	struct process_table *table = new_table();
+
+	process_table_locate(table, &parent, at(10), &address, 1, true, &frame);
+	process_table_fork(table, 400, 100, at(20));
+	CHECK_TEXT(process_table_info(table, &untold, at(23))->lifetime->command, "next");
+	process_table_free(table);
+	fake_remove("proc/100/cmdline");
+	fake_remove("proc/400/cmdline");
+	remove_process(100);
+	remove_process(400);
+}
+
 /* Samples may come after their program's end: they are located, but the kernel side is told nothing
  * that it would keep. */
 static void test_ended_is_not_for_the_kernel(void)
@@ -565,6 +609,7 @@ int main(void)
 	test_replaced_file_is_not_taken();
 	test_private_file_is_not_sent();
 	test_fork_shares_until_exec();
+	test_fork_with_next_program();
 	test_ended_is_not_for_the_kernel();
 	test_jit_and_non_elf();
 	test_unseen_end();
