@@ -30,7 +30,7 @@ static void put_agent(struct json *json, const struct agent_state *agent)
 	json_key(json, "lost_by");
 	json_open(json, '{');
 	for (unsigned i = 0; i < agent->lost_count; i++)
-		put_count(json, agent->lost_by[i].reason, agent->lost_by[i].count);
+		put_count(json, agent->lost_by[i].name, agent->lost_by[i].count);
 	json_close(json, '}');
 	json_key(json, "stacks");
 	json_open(json, '{');

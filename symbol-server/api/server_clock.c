@@ -29,9 +29,9 @@ enum clock_vote server_clock_read(const struct sample_batch *batch,
 				  const struct ingest_rejects *rejects, int64_t now_ms,
 				  int64_t *says_ms)
 {
-	bool is_sent = batch->counters_count && batch->counters[0].sent_ms;
+	bool is_sent = batch->counters_count && batch->counters[0].numbers.sent_ms;
 
-	*says_ms = is_sent ? batch->counters[0].sent_ms : rejects->newest_ms;
+	*says_ms = is_sent ? batch->counters[0].numbers.sent_ms : rejects->newest_ms;
 	if (!*says_ms)
 		return CLOCK_SILENT;
 	if (*says_ms > now_ms + APART_MS)

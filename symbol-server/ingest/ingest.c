@@ -36,11 +36,12 @@ static enum dictionary_result add_counters(struct reader *reader, const struct r
 	time_ms = profile_start_ms(reader, &facts);
 	/* The minute of the samples they stand for, also by a clock ahead of ours. But counts are
 	 * never refused for their time: they say what was lost. */
-	counters->time_ms = time_ms > reader->now_ms + AHEAD_MAX_MS ? reader->now_ms
-			    : time_ms < reader->oldest_ms           ? reader->oldest_ms
-								    : time_ms;
-	counters->duration_ms = (int64_t)(facts.duration_ns / 1000000 % (1000 * AHEAD_MAX_MS));
-	counters->received_ms = reader->now_ms;
+	counters->numbers.time_ms = time_ms > reader->now_ms + AHEAD_MAX_MS ? reader->now_ms
+				    : time_ms < reader->oldest_ms           ? reader->oldest_ms
+									    : time_ms;
+	counters->numbers.duration_ms =
+		(int64_t)(facts.duration_ns / 1000000 % (1000 * AHEAD_MAX_MS));
+	counters->numbers.received_ms = reader->now_ms;
 	return DICTIONARY_OK;
 }
 

@@ -334,25 +334,27 @@ static bool is_plain_name(struct text name)
 
 static void add_tally(struct batch_counters *counters, const struct tally *tally, uint64_t count)
 {
-	if (tally && counters->lost_count < BATCH_LOST_REASONS - 1)
-		counters->lost[counters->lost_count++] = (struct batch_count){text_of(tally->name),
-									      count};
+	struct agent_numbers *numbers = &counters->numbers;
+
+	if (!tally || numbers->lost_count >= BATCH_LOST_REASONS - 1)
+		return;
+	counters->lost[numbers->lost_count] = text_of(tally->name);
+	numbers->lost[numbers->lost_count++] = count;
 }
 
 /* Each name once; names that are none, and what has no room any more, are "other". */
-static void add_count(struct batch_count *counts, unsigned *used, unsigned room, struct text name,
-		      uint64_t count)
+static void add_count(struct text *names, uint64_t *counts, unsigned *used, unsigned room,
+		      struct text name, uint64_t count)
 {
 	unsigned i = 0;
 
 	if (!is_plain_name(name) || *used >= room - 1)
 		name = text_of("other");
-	while (i < *used && (counts[i].name.length != name.length ||
-			     memcmp(counts[i].name.at, name.at, name.length)))
+	while (i < *used && !is_same(names[i], name))
 		i++;
 	if (i == *used)
-		counts[(*used)++].name = name;
-	counts[i].count += count;
+		names[(*used)++] = name;
+	counts[i] += count;
 }
 
 static void keep_lack(struct batch_counters *counters, struct text name, uint64_t times)
@@ -364,6 +366,8 @@ static void keep_lack(struct batch_counters *counters, struct text name, uint64_
 
 void resource_counters(const struct resource *resource, struct batch_counters *counters)
 {
+	struct agent_numbers *numbers = &counters->numbers;
+
 	memcpy(counters->agent_id, resource->agent_id, 16);
 	counters->host = text_cut(resource->host, LABEL_VALUE_MAX);
 	counters->agent_version = text_cut(resource->version, FACT_MAX);
@@ -373,27 +377,27 @@ void resource_counters(const struct resource *resource, struct batch_counters *c
 		uint64_t value = resource->numbers[i].value;
 
 		if (text_is(name, "taken"))
-			counters->taken = value;
+			numbers->taken = value;
 		else if (text_is(name, "idle"))
-			counters->idle = value;
+			numbers->idle = value;
 		else if (text_is(name, "report.seq"))
-			counters->report_seq = value;
+			numbers->seq = value;
 		else if (text_is(name, "report.acknowledged"))
-			counters->acknowledged_seq = value;
+			numbers->acknowledged = value;
 		else if (text_is(name, "sent_unix_nano"))
-			counters->sent_ms = (int64_t)(value / 1000000);
+			numbers->sent_ms = (int64_t)(value / 1000000);
 		else if (text_is(name, "clock.jumps"))
 			counters->clock_jumps = value;
 		else if (text_is(name, "cpus"))
 			counters->cpus = value < CPUS_MAX ? value : CPUS_MAX;
 		else if (text_is(name, "rate_hz"))
-			counters->rate_hz = (uint32_t)value;
+			numbers->rate_hz = (uint32_t)value;
 		else if (has_prefix(name, lost_prefix, &rest))
-			add_count(counters->lost, &counters->lost_count, BATCH_LOST_REASONS, rest,
-				  value);
+			add_count(counters->lost, numbers->lost, &numbers->lost_count,
+				  BATCH_LOST_REASONS, rest, value);
 		else if (has_prefix(name, stacks_prefix, &rest))
-			add_count(counters->stacks, &counters->stacks_count, BATCH_STACK_RESULTS,
-				  rest, value);
+			add_count(counters->stacks, numbers->stacks, &numbers->stacks_count,
+				  BATCH_STACK_RESULTS, rest, value);
 		else if (has_prefix(name, lacks_prefix, &rest))
 			keep_lack(counters, rest, value);
 		else

@@ -129,10 +129,24 @@ struct named_count { /* a counter whose name the sender chose */
 	uint64_t count;
 };
 
-struct batch_count {
-	struct text name;
-	uint64_t count;
+/* What a report says of its agent in numbers. Counters are cumulative since that agent's start;
+ * the names of lost[] and stacks[] stand beside it, as whoever has it knows them. */
+struct agent_numbers {
+	uint32_t rate_hz;
+	uint64_t seq, acknowledged;
+	uint64_t taken, idle;
+	unsigned lost_count, stacks_count;
+	uint64_t lost[BATCH_LOST_REASONS];
+	uint64_t stacks[BATCH_STACK_RESULTS]; /* by how the walk ended */
+	int64_t time_ms, duration_ms;         /* of the report's interval */
+	int64_t received_ms;
+	int64_t sent_ms; /* on the agent's clock; 0: it does not say */
 };
+
+static inline int64_t agent_numbers_end_ms(const struct agent_numbers *numbers)
+{
+	return numbers->time_ms + numbers->duration_ms;
+}
 
 /* What agents count of a type beside its samples (tallies.h). It comes among the losses, under a
  * name that no reason can have. */
@@ -162,20 +176,11 @@ enum agent_lack { AGENT_LACKS(AGENT_LACK_ENUM) AGENT_LACK_COUNT };
 #undef AGENT_LACK_ENUM
 extern const char *const agent_lack_names[AGENT_LACK_COUNT];
 
-struct batch_counters { /* an agent's own resource; cumulative since that agent's start */
+struct batch_counters { /* an agent's own resource */
 	uint8_t agent_id[16], profile_id[16];
 	struct text host, agent_version, kernel_release;
-	uint32_t rate_hz;
-	uint64_t report_seq, acknowledged_seq;
-	uint64_t taken, idle;
-	struct batch_count lost[BATCH_LOST_REASONS];
-	unsigned lost_count;
-	struct batch_count stacks[BATCH_STACK_RESULTS]; /* by how the walk ended */
-	unsigned stacks_count;
-	int64_t time_ms; /* start of the report's interval */
-	int64_t duration_ms;
-	int64_t received_ms;
-	int64_t sent_ms;                  /* on the agent's clock; 0: it does not say */
+	struct agent_numbers numbers;
+	struct text lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS]; /* names */
 	uint64_t lacks[AGENT_LACK_COUNT]; /* how often it was denied that */
 	uint64_t clock_jumps;             /* how often its host's clock was set */
 	uint64_t cpus;                    /* online on its host; 0: it does not say */

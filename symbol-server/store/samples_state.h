@@ -28,13 +28,8 @@ struct agent_state {
 	uint64_t clock_jumps; /* times its host's clock was set by more than a second */
 	uint64_t cpus;        /* online on its host; 0: not known */
 	uint64_t taken, lost;
-	struct {
-		const char *reason;
-		uint64_t count;
-	} lost_by[BATCH_LOST_REASONS];
-	unsigned lost_count;
-	const struct named_count *stacks; /* by result of the walk, as the agent names them */
-	unsigned stacks_count;
+	struct named_count *lost_by, *stacks; /* by reason; by result of the walk */
+	unsigned lost_count, stacks_count;
 };
 bool samples_agents(struct samples_store *store, uint32_t tenant, struct arena *arena,
 		    struct agent_state **rows, size_t *count, struct error *err);

@@ -269,7 +269,7 @@ static bool add_days(struct adder *adder, struct error *err)
 		if (!add_day(adder, batch->profiles[i].time_ms, err))
 			return false;
 	for (uint32_t i = 0; i < batch->counters_count; i++)
-		if (!add_day(adder, batch->counters[i].time_ms, err))
+		if (!add_day(adder, batch->counters[i].numbers.time_ms, err))
 			return false;
 	for (uint32_t i = 0; i < batch->untimely_count; i++)
 		if (!add_day(adder, batch->untimely[i].received_ms, err))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/rules/agent_table.h"
 #include "symbol-server/store/rules/tallies.h"
 
 enum { LOOK_BACK_S = 3600 };
@@ -31,13 +32,7 @@ struct host_sums {
 	size_t agent_count, agent_room;
 	struct hash_table agent_index;
 	bool has_irregular;
-	struct irregular { /* the one whose reports are being read */
-		char id[16];
-		uint64_t taken, idle;
-		struct named_count lost[BATCH_LOST_REASONS];
-		unsigned lost_count;
-		bool is_known;
-	} irregular;
+	struct agent_table irregular; /* has the one whose reports are being read */
 };
 
 static struct host_accounting *host_of(struct host_sums *sums, const char *host)
@@ -444,102 +439,87 @@ static bool look_for_irregular(struct host_sums *sums, struct error *err)
 	return ask(sums, &sql, NULL, note_irregular, err);
 }
 
-static uint64_t advance(uint64_t *last, uint64_t now)
-{
-	uint64_t added = rise(now, *last);
-
-	*last += added;
-	return added;
-}
-
 struct irregular_report {
 	struct text id, host;
 	uint32_t minute;
-	uint64_t acknowledged, taken, idle, own;
+	uint64_t own;
+	struct agent_numbers numbers;
 	struct text reasons[BATCH_LOST_REASONS];
-	uint64_t lost[BATCH_LOST_REASONS];
-	uint32_t lost_count;
 };
 
 static bool read_report(struct row_reader *row, struct irregular_report *report)
 {
-	uint32_t same;
+	struct agent_numbers *numbers = &report->numbers;
+	uint32_t count, same;
 
+	memset(report, 0, sizeof *report);
 	report->id = row_fixed(row, 16);
 	report->host = row_text(row);
 	report->minute = (uint32_t)row_number(row, 4);
-	report->acknowledged = row_number(row, 8);
-	report->taken = row_number(row, 8);
-	report->idle = row_number(row, 8);
+	numbers->acknowledged = row_number(row, 8);
+	numbers->taken = row_number(row, 8);
+	numbers->idle = row_number(row, 8);
 	report->own = row_number(row, 8);
-	report->lost_count = row_array(row);
-	if (report->lost_count > BATCH_LOST_REASONS)
+	count = row_array(row);
+	if (count > BATCH_LOST_REASONS)
 		row->is_bad = row->is_short = true;
-	for (uint32_t i = 0; !row->is_short && i < report->lost_count; i++)
+	for (uint32_t i = 0; !row->is_short && i < count; i++)
 		report->reasons[i] = row_text(row);
 	same = row_array(row);
-	if (same != report->lost_count && !row->is_short)
+	if (same != count && !row->is_short)
 		row->is_bad = row->is_short = true;
 	for (uint32_t i = 0; !row->is_short && i < same; i++)
-		report->lost[i] = row_number(row, 8);
+		numbers->lost[i] = row_number(row, 8);
+	numbers->lost_count = count;
 	return !row->is_short;
 }
 
-static uint64_t *irregular_lost(struct irregular *agent, struct text reason)
+/* What it adds, by the rule of all agents. */
+static void advance_agent(struct host_sums *sums, const struct irregular_report *report,
+			  struct agent_delta *delta)
 {
-	char name[COUNT_NAME_BYTES];
+	char names[BATCH_LOST_REASONS][COUNT_NAME_BYTES];
+	struct agent_report known = {.id = (const uint8_t *)report->id.at,
+				     .host = "",
+				     .version = "",
+				     .kernel = "",
+				     .own_samples = report->own,
+				     .numbers = &report->numbers};
 
-	snprintf(name, sizeof name, "%.*s", (int)reason.length, reason.at);
-	return named_count_take(agent->lost, &agent->lost_count, BATCH_LOST_REASONS, name);
-}
-
-/* As agent_table.c has it. */
-static void start_here(struct irregular *agent, const struct irregular_report *report)
-{
-	agent->taken = rise(report->taken, report->own);
-	agent->idle = report->idle;
-	for (uint32_t i = 0; i < report->lost_count; i++) {
-		uint64_t *count = irregular_lost(agent, report->reasons[i]);
-
-		if (count)
-			*count = report->lost[i];
+	for (uint32_t i = 0; i < report->numbers.lost_count; i++) {
+		snprintf(names[i], sizeof names[i], "%.*s", (int)report->reasons[i].length,
+			 report->reasons[i].at);
+		known.lost[i] = names[i];
 	}
+	if (sums->irregular.count && memcmp(sums->irregular.rows[0]->id, known.id, 16) != 0)
+		agent_table_release(&sums->irregular);
+	if (!agent_table_apply(&sums->irregular, &known, delta))
+		sums->asking->is_full = true;
 }
 
 static bool add_report(void *context, struct row_reader *row)
 {
 	struct host_sums *sums = context;
-	struct irregular *agent = &sums->irregular;
 	struct host_accounting *host = NULL;
 	struct irregular_report report;
-	uint64_t taken, idle;
+	struct agent_delta delta;
 	bool in_range;
 
 	if (!read_report(row, &report))
 		return true;
-	if (!agent->is_known || memcmp(agent->id, report.id.at, 16) != 0) {
-		*agent = (struct irregular){.is_known = true};
-		memcpy(agent->id, report.id.at, 16);
-		if (report.acknowledged)
-			start_here(agent, &report);
-	}
-	taken = advance(&agent->taken, report.taken);
-	idle = advance(&agent->idle, report.idle);
+	advance_agent(sums, &report, &delta);
 	in_range = report.minute * 1000ll >= sums->asking->kept_from_ms &&
 		   report.minute * 1000ll < sums->asking->until_ms;
 	if (in_range && counts_samples(sums))
 		host = host_of(sums, terminated(sums, report.host));
 	if (host) {
-		host->taken += taken;
-		host->idle += idle;
+		host->taken += delta.taken;
+		host->idle += delta.idle;
 	}
-	for (uint32_t i = 0; i < report.lost_count; i++) {
-		uint64_t *count = irregular_lost(agent, report.reasons[i]);
-		uint64_t added = count ? advance(count, report.lost[i]) : 0;
-
-		if (in_range && added)
-			add_counted(sums, terminated(sums, report.host), report.reasons[i], added);
-	}
+	for (uint32_t i = 0; i < report.numbers.lost_count; i++)
+		if (in_range && delta.lost[i])
+			add_counted(sums, terminated(sums, report.host), report.reasons[i],
+				    delta.lost[i]);
 	return !sums->asking->is_full;
 }
 
@@ -617,6 +597,7 @@ bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accoun
 
 	hash_table_init(&sums.index, UINT32_MAX >> 1);
 	hash_table_init(&sums.agent_index, UINT32_MAX >> 1);
+	agent_table_init(&sums.irregular);
 	add_series(&sums);
 	if (counts_samples(&sums) || tallies_has_type(asking->type))
 		ok = read_reports(&sums, err);
@@ -628,6 +609,7 @@ bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accoun
 	hosts_sort(sums.hosts, sums.count);
 	hash_table_release(&sums.index);
 	hash_table_release(&sums.agent_index);
+	agent_table_release(&sums.irregular);
 	free(sums.agents);
 	*hosts = sums.hosts;
 	*count = sums.count;

@@ -74,19 +74,20 @@ static unsigned read_counts(struct row_reader *row, struct text *names, uint64_t
 	return count < room ? count : room;
 }
 
-static void keep_stacks(struct agents *agents, const struct text *names, const uint64_t *counts,
-			unsigned count, struct agent_state *to)
+/* Without tallies. */
+static struct named_count *keep_counts(struct agents *agents, const struct text *names,
+				       const uint64_t *counts, unsigned count, unsigned *kept)
 {
-	struct named_count *stacks = arena_array(agents->arena, count, sizeof *stacks);
+	struct named_count *to = arena_array(agents->arena, count, sizeof *to);
 
-	agents->is_full |= !stacks;
-	for (unsigned i = 0; stacks && i < count; i++) {
-		snprintf(stacks[i].name, sizeof stacks[i].name, "%.*s", (int)names[i].length,
+	agents->is_full |= !to;
+	for (unsigned i = 0; to && i < count; i++) {
+		snprintf(to[*kept].name, sizeof to->name, "%.*s", (int)names[i].length,
 			 names[i].at);
-		stacks[i].count = counts[i];
+		to[*kept].count = counts[i];
+		*kept += !tally_find(to[*kept].name);
 	}
-	to->stacks = stacks;
-	to->stacks_count = stacks ? count : 0;
+	return to;
 }
 
 static bool keep_agent(void *context, struct row_reader *row)
@@ -117,16 +118,10 @@ static bool keep_agent(void *context, struct row_reader *row)
 	state.host = keep(agents, host);
 	state.version = keep(agents, version);
 	state.kernel = keep(agents, kernel);
-	for (unsigned i = 0; i < lost; i++) {
-		const char *name = keep(agents, names[i]);
-
-		if (!name || tally_find(name))
-			continue;
-		state.lost_by[state.lost_count].reason = name;
-		state.lost_by[state.lost_count++].count = counts[i];
-		state.lost += counts[i];
-	}
-	keep_stacks(agents, results, numbers, stacks, &state);
+	state.lost_by = keep_counts(agents, names, counts, lost, &state.lost_count);
+	state.stacks = keep_counts(agents, results, numbers, stacks, &state.stacks_count);
+	for (unsigned i = 0; i < state.lost_count; i++)
+		state.lost += state.lost_by[i].count;
 	agents->rows[agents->count++] = state;
 	return !agents->is_full;
 }

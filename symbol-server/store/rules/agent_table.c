@@ -15,15 +15,20 @@ void agent_table_init(struct agent_table *table)
 	hash_table_init(&table->index, AGENTS_MAX);
 }
 
+static void free_state(struct agent_state *state)
+{
+	free((char *)state->host);
+	free((char *)state->version);
+	free((char *)state->kernel);
+	free(state->lost_by);
+	free(state->stacks);
+}
+
 static void free_row(struct agent_row *row)
 {
 	if (!row)
 		return;
-	free(row->host);
-	free(row->version);
-	free(row->kernel);
-	free(row->lost);
-	free(row->stacks);
+	free_state(&row->state);
 	free(row);
 }
 
@@ -67,9 +72,9 @@ void agent_table_note(struct agent_table *table, uint32_t tenant, const uint8_t 
 
 	if (!row)
 		return;
-	memcpy(row->lacks, lacks, sizeof row->lacks);
-	row->clock_jumps = clock_jumps;
-	row->cpus = cpus;
+	memcpy(row->state.lacks, lacks, sizeof row->state.lacks);
+	row->state.clock_jumps = clock_jumps;
+	row->state.cpus = cpus;
 }
 
 static int compare_name(const void *name, const void *at)
@@ -80,19 +85,19 @@ static int compare_name(const void *name, const void *at)
 uint64_t agent_table_cpus(const struct agent_table *table, uint32_t tenant,
 			  const char *const *names, uint32_t count)
 {
-	const struct agent_row **last = calloc((size_t)count + 1, sizeof *last);
+	const struct agent_state **last = calloc((size_t)count + 1, sizeof *last);
 	uint64_t cpus = 0;
 	uint32_t i;
 
 	for (i = 0; last && i < table->count; i++) {
-		const struct agent_row *row = table->rows[i];
-		const char *const *found = row->tenant == tenant && row->host
-						   ? bsearch(row->host, names, count, sizeof *names,
-							     compare_name)
+		const struct agent_state *agent = &table->rows[i]->state;
+		const char *const *found = table->rows[i]->tenant == tenant && agent->host
+						   ? bsearch(agent->host, names, count,
+							     sizeof *names, compare_name)
 						   : NULL;
 
-		if (found && (!last[found - names] || last[found - names]->heard < row->heard))
-			last[found - names] = row;
+		if (found && (!last[found - names] || last[found - names]->heard < agent->heard))
+			last[found - names] = agent;
 	}
 	for (i = 0; last && i < count && last[i] && last[i]->cpus; i++)
 		cpus += last[i]->cpus;
@@ -100,7 +105,7 @@ uint64_t agent_table_cpus(const struct agent_table *table, uint32_t tenant,
 	return i == count ? cpus : 0;
 }
 
-static bool is_before(const struct agent_row *a, const struct agent_row *b)
+static bool is_before(const struct agent_state *a, const struct agent_state *b)
 {
 	return a->heard != b->heard ? a->heard < b->heard : a->last_seen_ms < b->last_seen_ms;
 }
@@ -111,7 +116,7 @@ static uint32_t make_room(struct agent_table *table)
 	uint32_t oldest = 0;
 
 	for (uint32_t i = 1; i < table->count; i++)
-		if (is_before(table->rows[i], table->rows[oldest]))
+		if (is_before(&table->rows[i]->state, &table->rows[oldest]->state))
 			oldest = i;
 	hash_table_remove(&table->index,
 			  agent_hash(table->rows[oldest]->tenant, table->rows[oldest]->id), oldest);
@@ -137,10 +142,13 @@ static void remove_row(struct agent_table *table, uint32_t at)
 void agent_table_forget(struct agent_table *table, int64_t silent_since_ms,
 			bool (*forgets)(void *context, const char *host), void *context)
 {
-	for (uint32_t i = table->count; i--;)
-		if (table->rows[i]->last_seen_ms < silent_since_ms && table->rows[i]->host &&
-		    forgets(context, table->rows[i]->host))
+	for (uint32_t i = table->count; i--;) {
+		const struct agent_state *agent = &table->rows[i]->state;
+
+		if (agent->last_seen_ms < silent_since_ms && agent->host &&
+		    forgets(context, agent->host))
 			remove_row(table, i);
+	}
 }
 
 static bool grow(struct agent_table *table)
@@ -182,7 +190,7 @@ static struct agent_row *add(struct agent_table *table, uint32_t tenant, const u
 }
 
 /* Without memory it stays as it was. */
-static void set_text(char **to, const char *text, size_t most)
+static void set_text(const char **to, const char *text, size_t most)
 {
 	char *copy;
 
@@ -191,7 +199,7 @@ static void set_text(char **to, const char *text, size_t most)
 	copy = strndup(text, most);
 	if (!copy)
 		return;
-	free(*to);
+	free((char *)*to);
 	*to = copy;
 }
 
@@ -205,23 +213,20 @@ static bool copy_counts(struct named_count **to, const struct named_count *from,
 
 static bool replace(struct agent_row *to, const struct agent_row *row)
 {
+	const struct agent_state *from = &row->state;
 	struct agent_row copy = *row;
 
-	copy.host = copy.version = copy.kernel = NULL;
-	copy.lost = copy.stacks = NULL;
-	if (!copy_counts(&copy.lost, row->lost, row->lost_count) ||
-	    !copy_counts(&copy.stacks, row->stacks, row->stacks_count)) {
-		free(copy.lost);
+	copy.state.host = copy.state.version = copy.state.kernel = NULL;
+	copy.state.stacks = NULL;
+	if (!copy_counts(&copy.state.lost_by, from->lost_by, from->lost_count) ||
+	    !copy_counts(&copy.state.stacks, from->stacks, from->stacks_count)) {
+		free_state(&copy.state);
 		return false;
 	}
-	set_text(&copy.host, row->host ? row->host : "", HOST_BYTES);
-	set_text(&copy.version, row->version ? row->version : "", VERSION_BYTES);
-	set_text(&copy.kernel, row->kernel ? row->kernel : "", KERNEL_BYTES);
-	free(to->host);
-	free(to->version);
-	free(to->kernel);
-	free(to->lost);
-	free(to->stacks);
+	set_text(&copy.state.host, from->host ? from->host : "", HOST_BYTES);
+	set_text(&copy.state.version, from->version ? from->version : "", VERSION_BYTES);
+	set_text(&copy.state.kernel, from->kernel ? from->kernel : "", KERNEL_BYTES);
+	free_state(&to->state);
 	*to = copy;
 	return true;
 }
@@ -234,27 +239,30 @@ bool agent_table_put(struct agent_table *table, const struct agent_row *row)
 		to = add(table, row->tenant, row->id);
 	if (to && !replace(to, row))
 		return false;
-	if (table->heard < row->heard)
-		table->heard = row->heard;
-	if (table->newest_ms < row->last_seen_ms)
-		table->newest_ms = row->last_seen_ms;
+	if (table->heard < row->state.heard)
+		table->heard = row->state.heard;
+	if (table->newest_ms < row->state.last_seen_ms)
+		table->newest_ms = row->state.last_seen_ms;
 	return to;
 }
 
-static bool copy_text(const char *text, struct arena *arena, char **to)
+static bool copy_text(const char *text, struct arena *arena, const char **to)
 {
-	*to = text ? arena_text(arena, text, strlen(text)) : NULL;
-	return *to || !text;
+	*to = text ? arena_text(arena, text, strlen(text)) : "";
+	return *to;
 }
 
 bool agent_row_copy(const struct agent_row *row, struct arena *arena, struct agent_row *to)
 {
+	const struct agent_state *from = &row->state;
+	struct agent_state *state = &to->state;
+
 	*to = *row;
-	to->lost = arena_copy(arena, row->lost, row->lost_count * sizeof *row->lost);
-	to->stacks = arena_copy(arena, row->stacks, row->stacks_count * sizeof *row->stacks);
-	return to->lost && to->stacks && copy_text(row->host, arena, &to->host) &&
-	       copy_text(row->version, arena, &to->version) &&
-	       copy_text(row->kernel, arena, &to->kernel);
+	state->lost_by = arena_copy(arena, from->lost_by, from->lost_count * sizeof *from->lost_by);
+	state->stacks = arena_copy(arena, from->stacks, from->stacks_count * sizeof *from->stacks);
+	return state->lost_by && state->stacks && copy_text(from->host, arena, &state->host) &&
+	       copy_text(from->version, arena, &state->version) &&
+	       copy_text(from->kernel, arena, &state->kernel);
 }
 
 /* Moves a cumulative counter forward; an older report's smaller value adds nothing. */
@@ -266,72 +274,117 @@ static uint64_t advance(uint64_t *last, uint64_t now)
 	return added;
 }
 
-uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned room,
-			   const char *name)
+static unsigned find_count(const struct named_count *counts, unsigned used, const char *name)
 {
 	unsigned i = 0;
 
-	while (i < *used && strncmp(counts[i].name, name, COUNT_NAME_BYTES - 1))
+	while (i < used && strncmp(counts[i].name, name, COUNT_NAME_BYTES - 1))
 		i++;
+	return i;
+}
+
+/* The same as its place. */
+static unsigned take_place(struct named_count *counts, unsigned *used, unsigned room,
+			   const char *name)
+{
+	unsigned i = find_count(counts, *used, name);
+
+	if (i == *used && *used + 1 >= room)
+		i = find_count(counts, *used, name = "other");
+	if (i == *used && *used >= room)
+		i--;
 	if (i == *used) {
-		if (*used >= room)
-			return NULL;
 		snprintf(counts[i].name, sizeof counts[i].name, "%s", name);
 		counts[i].count = 0;
 		++*used;
 	}
-	return &counts[i].count;
+	return i;
 }
 
-/* The same in an array with room for as many as are used: it grows by one. */
-static uint64_t *count_of(struct named_count **counts, unsigned *used, unsigned room,
-			  const char *name)
+uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned room,
+			   const char *name)
 {
-	uint64_t *known = named_count_take(*counts, used, *used, name);
-	struct named_count *more;
+	return &counts[take_place(counts, used, room, name)].count;
+}
 
-	if (known || *used == room)
-		return known;
-	more = realloc(*counts, (*used + 1) * sizeof *more);
+enum { NOWHERE = BATCH_STACK_RESULTS };
+
+/* Its place in an array with room for as many as are used: it grows by one. NOWHERE: no memory, or
+ * a tally that would be a loss there. */
+static unsigned place_of(struct named_count **counts, unsigned *used, unsigned room,
+			 const char *name)
+{
+	unsigned i = find_count(*counts, *used, name);
+	struct named_count *more = *counts;
+
+	if (i < *used)
+		return i;
+	if (*used + 1 >= room && tally_find(name))
+		return NOWHERE;
+	if (*used < room)
+		more = realloc(*counts, (*used + 1) * sizeof *more);
 	if (!more)
-		return NULL;
+		return NOWHERE;
 	*counts = more;
-	return named_count_take(more, used, *used + 1, name);
+	return take_place(more, used, room, name);
 }
 
-static uint64_t *lost_of(struct agent_row *row, const char *reason)
+/* What each of them adds; those that share a place are counted as one, of which the first has it.
+ */
+static void advance_all(struct named_count **counts, unsigned *used, unsigned room,
+			const char *const *names, const uint64_t *now, unsigned count,
+			uint64_t *added)
 {
-	return count_of(&row->lost, &row->lost_count, BATCH_LOST_REASONS, reason);
+	uint64_t sums[NOWHERE + 1] = {0};
+	unsigned places[NOWHERE];
+
+	for (unsigned i = 0; i < count; i++) {
+		places[i] = place_of(counts, used, room, names[i]);
+		sums[places[i]] += now[i];
+	}
+	for (unsigned i = 0; i < count; i++)
+		added[i] = places[i] == NOWHERE
+				   ? 0
+				   : advance(&(*counts)[places[i]].count, sums[places[i]]);
 }
 
-static uint64_t *stacks_of(struct agent_row *row, const char *name)
+static void advance_named(struct agent_row *row, const struct agent_report *report,
+			  struct agent_delta *delta)
 {
-	return count_of(&row->stacks, &row->stacks_count, BATCH_STACK_RESULTS, name);
+	const struct agent_numbers *numbers = report->numbers;
+	struct agent_state *state = &row->state;
+
+	advance_all(&state->lost_by, &state->lost_count, BATCH_LOST_REASONS, report->lost,
+		    numbers->lost, numbers->lost_count, delta->lost);
+	advance_all(&state->stacks, &state->stacks_count, BATCH_STACK_RESULTS, report->stacks,
+		    numbers->stacks, numbers->stacks_count, delta->stacks);
 }
 
 static void keep_facts(struct agent_table *table, struct agent_row *row,
 		       const struct agent_report *report)
 {
-	bool is_next = report->seq > row->seq || !report->seq;
+	const struct agent_numbers *numbers = report->numbers;
+	struct agent_state *state = &row->state;
+	bool is_next = numbers->seq > row->seq || !numbers->seq;
 
 	if (is_next)
-		row->heard = ++table->heard;
-	if (report->seq >= row->seq) {
-		row->seq = report->seq;
-		row->rate_hz = report->rate_hz;
-		row->lag_ms = report->received_ms - report->end_ms;
-		set_text(&row->host, report->host, HOST_BYTES);
-		set_text(&row->version, report->version, VERSION_BYTES);
-		set_text(&row->kernel, report->kernel, KERNEL_BYTES);
+		state->heard = ++table->heard;
+	if (numbers->seq >= row->seq) {
+		row->seq = numbers->seq;
+		state->rate_hz = numbers->rate_hz;
+		state->lag_ms = numbers->received_ms - agent_numbers_end_ms(numbers);
+		set_text(&state->host, report->host, HOST_BYTES);
+		set_text(&state->version, report->version, VERSION_BYTES);
+		set_text(&state->kernel, report->kernel, KERNEL_BYTES);
 	}
-	if (report->sent_ms) {
-		row->has_skew = true;
-		row->skew_ms = report->sent_ms - report->received_ms;
+	if (numbers->sent_ms) {
+		state->has_skew = true;
+		state->skew_ms = numbers->sent_ms - numbers->received_ms;
 	}
-	if (is_next || report->received_ms > row->last_seen_ms)
-		row->last_seen_ms = report->received_ms;
-	if (table->newest_ms < row->last_seen_ms)
-		table->newest_ms = row->last_seen_ms;
+	if (is_next || numbers->received_ms > state->last_seen_ms)
+		state->last_seen_ms = numbers->received_ms;
+	if (table->newest_ms < state->last_seen_ms)
+		table->newest_ms = state->last_seen_ms;
 	row->is_dirty = true;
 }
 
@@ -339,74 +392,47 @@ static void keep_facts(struct agent_table *table, struct agent_row *row,
  * until now is not known to be missing, so only this report's own samples count. */
 static void start_here(struct agent_row *row, const struct agent_report *report)
 {
-	row->taken = report->taken > report->own_samples ? report->taken - report->own_samples : 0;
-	row->idle = report->idle;
-	for (unsigned i = 0; i < report->lost_count; i++) {
-		uint64_t *count = lost_of(row, report->lost[i].reason);
+	const struct agent_numbers *numbers = report->numbers;
+	struct agent_delta unknown;
 
-		if (count)
-			*count = report->lost[i].count;
-	}
-	for (unsigned i = 0; i < report->stacks_count; i++) {
-		uint64_t *count = stacks_of(row, report->stacks[i].name);
-
-		if (count)
-			*count = report->stacks[i].count;
-	}
+	row->state.taken = numbers->taken > report->own_samples
+				   ? numbers->taken - report->own_samples
+				   : 0;
+	row->idle = numbers->idle;
+	advance_named(row, report, &unknown);
 }
 
 bool agent_table_apply(struct agent_table *table, const struct agent_report *report,
 		       struct agent_delta *delta)
 {
 	struct agent_row *row = find(table, report->tenant, report->id);
+	const struct agent_numbers *numbers = report->numbers;
 
 	memset(delta, 0, sizeof *delta);
 	delta->taken = report->own_samples;
-	delta->is_next = !row || !report->seq || report->seq > row->seq;
+	delta->is_next = !row || !numbers->seq || numbers->seq > row->seq;
 	if (!row) {
 		row = add(table, report->tenant, report->id);
 		if (!row)
 			return false;
-		if (report->acknowledged)
+		if (numbers->acknowledged)
 			start_here(row, report);
 	}
-	delta->taken = advance(&row->taken, report->taken);
-	delta->idle = advance(&row->idle, report->idle);
-	for (unsigned i = 0; i < report->lost_count; i++) {
-		uint64_t *count = lost_of(row, report->lost[i].reason);
-
-		if (count)
-			delta->lost[i] = advance(count, report->lost[i].count);
-	}
-	for (unsigned i = 0; i < report->stacks_count; i++) {
-		uint64_t *count = stacks_of(row, report->stacks[i].name);
-
-		if (count)
-			delta->stacks[i] = advance(count, report->stacks[i].count);
-	}
+	delta->taken = advance(&row->state.taken, numbers->taken);
+	delta->idle = advance(&row->idle, numbers->idle);
+	advance_named(row, report, delta);
 	keep_facts(table, row, report);
 	return true;
-}
-
-static void add_named(struct named_count *counts, unsigned *used, unsigned room, const char *name,
-		      uint64_t added)
-{
-	uint64_t *count = named_count_take(counts, used, room - 1, name);
-
-	if (!count)
-		count = named_count_take(counts, used, room, "other");
-	if (count)
-		*count += added;
 }
 
 void agent_report_count(const struct agent_report *report, const struct agent_delta *delta,
 			struct samples_counters *to)
 {
-	for (unsigned i = 0; i < report->stacks_count; i++)
-		add_named(to->walks, &to->walk_count, BATCH_STACK_RESULTS, report->stacks[i].name,
-			  delta->stacks[i]);
-	for (unsigned i = 0; i < report->lost_count; i++)
-		if (!tally_find(report->lost[i].reason))
-			add_named(to->lost, &to->lost_count, BATCH_LOST_REASONS,
-				  report->lost[i].reason, delta->lost[i]);
+	for (unsigned i = 0; i < report->numbers->stacks_count; i++)
+		*named_count_take(to->walks, &to->walk_count, BATCH_STACK_RESULTS,
+				  report->stacks[i]) += delta->stacks[i];
+	for (unsigned i = 0; i < report->numbers->lost_count; i++)
+		if (!tally_find(report->lost[i]))
+			*named_count_take(to->lost, &to->lost_count, BATCH_LOST_REASONS,
+					  report->lost[i]) += delta->lost[i];
 }

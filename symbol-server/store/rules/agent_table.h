@@ -18,19 +18,12 @@ enum {
 struct agent_row { /* what it points to is the table's, or of whoever made the row */
 	uint32_t tenant;
 	uint8_t id[16];
-	char *host, *version, *kernel; /* NULL: not known */
-	uint32_t rate_hz;
-	uint64_t seq, taken, idle;
-	struct named_count *lost, *stacks; /* as many as there are */
-	unsigned lost_count, stacks_count;
-	int64_t last_seen_ms, lag_ms;
-	/* Its last report with a new seq, of all agents' numbered as they came: the order of agents
-	 * and their starts, whatever clocks say. */
-	uint64_t heard;
-	bool has_skew; /* not in the state file */
-	int64_t skew_ms;
-	uint64_t lacks[AGENT_LACK_COUNT], clock_jumps, cpus; /* likewise */
-	bool is_dirty;                                       /* not in the state file as it is */
+	uint64_t seq, idle;
+	/* heard is of its last report with a new seq, of all agents' numbered as they came. lost_by
+	 * has tallies, too, lost is not kept. The state file has no skew and not what is told as
+	 * since this server's start. */
+	struct agent_state state;
+	bool is_dirty; /* not in the state file as it is */
 };
 
 struct agent_table {
@@ -45,19 +38,9 @@ struct agent_report { /* one report's counters with texts */
 	uint32_t tenant;
 	const uint8_t *id;
 	const char *host, *version, *kernel;
-	uint32_t rate_hz;
-	uint64_t seq, acknowledged, taken, idle, own_samples;
-	struct {
-		const char *reason;
-		uint64_t count;
-	} lost[BATCH_LOST_REASONS];
-	unsigned lost_count;
-	struct {
-		const char *name;
-		uint64_t count;
-	} stacks[BATCH_STACK_RESULTS];
-	unsigned stacks_count;
-	int64_t end_ms, received_ms, sent_ms; /* sent 0: not said */
+	uint64_t own_samples;
+	const struct agent_numbers *numbers;
+	const char *lost[BATCH_LOST_REASONS], *stacks[BATCH_STACK_RESULTS]; /* names */
 };
 
 struct agent_delta { /* what it adds to its host's account, and to all hosts' stacks */
@@ -66,7 +49,8 @@ struct agent_delta { /* what it adds to its host's account, and to all hosts' st
 	bool is_next; /* a report not heard before */
 };
 
-/* The counter of that name, made with 0 where there is none. NULL: no room for one more. */
+/* The counter of that name, made with 0 where there is none. What finds no room is counted under
+ * "other", which the last place is kept for; of a full table without it, in the last one. */
 uint64_t *named_count_take(struct named_count *counts, unsigned *used, unsigned room,
 			   const char *name);
 
@@ -87,7 +71,8 @@ void agent_report_count(const struct agent_report *report, const struct agent_de
 			struct samples_counters *to);
 /* Puts a copy of a row read from the state file. */
 bool agent_table_put(struct agent_table *table, const struct agent_row *row);
-/* The same with everything it points to in the arena. False: no room. */
+/* The same with everything it points to in the arena; texts that are not known are empty. False: no
+ * room. */
 bool agent_row_copy(const struct agent_row *row, struct arena *arena, struct agent_row *to);
 /* Those not heard since then whose host is to be forgotten go. */
 void agent_table_forget(struct agent_table *table, int64_t silent_since_ms,

@@ -392,38 +392,21 @@ static void sqlite_samples_counters(struct samples_store *base, struct samples_c
 
 /* --- agents --- */
 
-static char *agent_text(const char *text, struct arena *arena)
-{
-	return text ? arena_text(arena, text, strlen(text)) : arena_text(arena, "", 0);
-}
-
+/* Without its tallies. */
 static void copy_agent(const struct agent_row *row, struct arena *arena, struct agent_state *to)
 {
-	to->host = agent_text(row->host, arena);
-	to->version = agent_text(row->version, arena);
-	to->kernel = agent_text(row->kernel, arena);
-	to->rate_hz = row->rate_hz;
-	to->last_seen_ms = row->last_seen_ms;
-	to->heard = row->heard;
-	to->lag_ms = row->lag_ms;
-	to->has_skew = row->has_skew;
-	to->skew_ms = row->skew_ms;
-	memcpy(to->lacks, row->lacks, sizeof to->lacks);
-	to->clock_jumps = row->clock_jumps;
-	to->cpus = row->cpus;
-	to->taken = row->taken;
-	for (unsigned i = 0; i < row->lost_count; i++) {
-		const struct named_count *lost = &row->lost[i];
+	struct agent_row copy;
 
-		if (tally_find(lost->name))
+	if (!agent_row_copy(row, arena, &copy))
+		return;
+	*to = copy.state;
+	to->lost_count = 0;
+	for (unsigned i = 0; i < copy.state.lost_count; i++) {
+		if (tally_find(to->lost_by[i].name))
 			continue;
-		to->lost_by[to->lost_count].reason = arena_text(arena, lost->name,
-								strlen(lost->name));
-		to->lost_by[to->lost_count++].count = lost->count;
-		to->lost += lost->count;
+		to->lost += to->lost_by[i].count;
+		to->lost_by[to->lost_count++] = to->lost_by[i];
 	}
-	to->stacks = arena_copy(arena, row->stacks, row->stacks_count * sizeof *row->stacks);
-	to->stacks_count = row->stacks_count;
 }
 
 /* By host, the one heard last first. */

@@ -93,27 +93,28 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 		return false;
 	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct named_count lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS];
-		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0),
-					.lost = lost,
-					.stacks = stacks};
+		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0)};
+		struct agent_state *agent = &row.state;
 
 		if (sqlite3_column_bytes(statement, 1) != sizeof row.id)
 			continue;
 		memcpy(row.id, sqlite3_column_blob(statement, 1), sizeof row.id);
-		row.host = (char *)sqlite3_column_text(statement, 2);
-		row.version = (char *)sqlite3_column_text(statement, 3);
-		row.kernel = (char *)sqlite3_column_text(statement, 4);
-		row.rate_hz = (uint32_t)sqlite3_column_int64(statement, 5);
+		agent->host = (const char *)sqlite3_column_text(statement, 2);
+		agent->version = (const char *)sqlite3_column_text(statement, 3);
+		agent->kernel = (const char *)sqlite3_column_text(statement, 4);
+		agent->rate_hz = (uint32_t)sqlite3_column_int64(statement, 5);
 		row.seq = (uint64_t)sqlite3_column_int64(statement, 6);
-		row.taken = (uint64_t)sqlite3_column_int64(statement, 7);
+		agent->taken = (uint64_t)sqlite3_column_int64(statement, 7);
 		row.idle = (uint64_t)sqlite3_column_int64(statement, 8);
-		row.lost_count = read_counts(sqlite3_column_text(statement, 9), row.lost,
-					     BATCH_LOST_REASONS);
-		row.last_seen_ms = sqlite3_column_int64(statement, 10);
-		row.lag_ms = sqlite3_column_int64(statement, 11);
-		row.stacks_count = read_counts(sqlite3_column_text(statement, 12), row.stacks,
-					       BATCH_STACK_RESULTS);
-		row.heard = (uint64_t)sqlite3_column_int64(statement, 13);
+		agent->lost_by = lost;
+		agent->lost_count = read_counts(sqlite3_column_text(statement, 9), lost,
+						BATCH_LOST_REASONS);
+		agent->last_seen_ms = sqlite3_column_int64(statement, 10);
+		agent->lag_ms = sqlite3_column_int64(statement, 11);
+		agent->stacks = stacks;
+		agent->stacks_count = read_counts(sqlite3_column_text(statement, 12), stacks,
+						  BATCH_STACK_RESULTS);
+		agent->heard = (uint64_t)sqlite3_column_int64(statement, 13);
 		ok = agent_table_put(agents, &row) ||
 		     error_set(err, ERROR_MEMORY, "no memory for the agents");
 	}
@@ -237,25 +238,26 @@ static int write_counts(const struct named_count *counts, unsigned count, char *
 
 static bool write_agent(struct state_file *file, const struct agent_row *row, struct error *err)
 {
+	const struct agent_state *agent = &row->state;
 	sqlite3_stmt *put = file->put_agent;
 	char lost[BATCH_LOST_REASONS * COUNT_LINE], stacks[BATCH_STACK_RESULTS * COUNT_LINE];
-	int lost_length = write_counts(row->lost, row->lost_count, lost);
-	int stacks_length = write_counts(row->stacks, row->stacks_count, stacks);
+	int lost_length = write_counts(agent->lost_by, agent->lost_count, lost);
+	int stacks_length = write_counts(agent->stacks, agent->stacks_count, stacks);
 
 	sqlite3_bind_int64(put, 1, row->tenant);
 	sqlite3_bind_blob(put, 2, row->id, sizeof row->id, SQLITE_STATIC);
-	sqlite3_bind_text(put, 3, row->host ? row->host : "", -1, SQLITE_STATIC);
-	sqlite3_bind_text(put, 4, row->version ? row->version : "", -1, SQLITE_STATIC);
-	sqlite3_bind_text(put, 5, row->kernel ? row->kernel : "", -1, SQLITE_STATIC);
-	sqlite3_bind_int64(put, 6, row->rate_hz);
+	sqlite3_bind_text(put, 3, agent->host, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 4, agent->version, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 5, agent->kernel, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(put, 6, agent->rate_hz);
 	sqlite3_bind_int64(put, 7, (int64_t)row->seq);
-	sqlite3_bind_int64(put, 8, (int64_t)row->taken);
+	sqlite3_bind_int64(put, 8, (int64_t)agent->taken);
 	sqlite3_bind_int64(put, 9, (int64_t)row->idle);
 	sqlite3_bind_text(put, 10, lost, lost_length, SQLITE_STATIC);
-	sqlite3_bind_int64(put, 11, row->last_seen_ms);
-	sqlite3_bind_int64(put, 12, row->lag_ms);
+	sqlite3_bind_int64(put, 11, agent->last_seen_ms);
+	sqlite3_bind_int64(put, 12, agent->lag_ms);
 	sqlite3_bind_text(put, 13, stacks, stacks_length, SQLITE_STATIC);
-	sqlite3_bind_int64(put, 14, (int64_t)row->heard);
+	sqlite3_bind_int64(put, 14, (int64_t)agent->heard);
 	return database_run(put, err);
 }
 

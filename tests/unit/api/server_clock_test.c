@@ -58,15 +58,15 @@ static void test_what_is_stored(void)
 /* An agent's clock is what it says when it sends: an old report of its spool is not a vote. */
 static void test_reading(void)
 {
-	struct batch_counters counters = {.sent_ms = now - 1000};
+	struct batch_counters counters = {.numbers.sent_ms = now - 1000};
 	struct sample_batch batch = {.counters = &counters, .counters_count = 1};
 	struct ingest_rejects rejects = {.newest_ms = now - year, .untimely = 1};
 	int64_t says;
 
 	CHECK(server_clock_read(&batch, &rejects, now, &says) == CLOCK_AGREES);
-	counters.sent_ms = now - day;
+	counters.numbers.sent_ms = now - day;
 	CHECK(server_clock_read(&batch, &rejects, now, &says) == CLOCK_BEHIND);
-	counters.sent_ms = now + day;
+	counters.numbers.sent_ms = now + day;
 	CHECK(server_clock_read(&batch, &rejects, now, &says) == CLOCK_AHEAD);
 	batch.counters_count = 0;
 	CHECK(server_clock_read(&batch, &rejects, now, &says) == CLOCK_BEHIND);

@@ -292,14 +292,14 @@ static void test_own_meaning(void)
 	CHECK_NUMBER(batch.stacks[batch.samples[0].stack].depth, 4);
 	CHECK_NUMBER(batch.stacks[batch.samples[1].stack].depth, 5); /* and why it is incomplete */
 	CHECK_NUMBER(batch.counters_count, 1);
-	CHECK_NUMBER(batch.counters[0].taken, 1000);
-	CHECK_NUMBER(batch.counters[0].lost_count, 2);
-	CHECK_NUMBER(batch.counters[0].stacks_count, 2);
-	CHECK(text_is(batch.counters[0].stacks[0].name, "complete"));
-	CHECK_NUMBER(batch.counters[0].stacks[0].count, 9);
-	CHECK(text_is(batch.counters[0].stacks[1].name, "other")); /* blanks are no name */
-	CHECK_NUMBER(batch.counters[0].stacks[1].count, 2);
-	CHECK_NUMBER(batch.counters[0].duration_ms, 10000);
+	CHECK_NUMBER(batch.counters[0].numbers.taken, 1000);
+	CHECK_NUMBER(batch.counters[0].numbers.lost_count, 2);
+	CHECK_NUMBER(batch.counters[0].numbers.stacks_count, 2);
+	CHECK(text_is(batch.counters[0].stacks[0], "complete"));
+	CHECK_NUMBER(batch.counters[0].numbers.stacks[0], 9);
+	CHECK(text_is(batch.counters[0].stacks[1], "other")); /* blanks are no name */
+	CHECK_NUMBER(batch.counters[0].numbers.stacks[1], 2);
+	CHECK_NUMBER(batch.counters[0].numbers.duration_ms, 10000);
 	CHECK_NUMBER(batch.counters[0].agent_id[1], 8);
 	CHECK_NUMBER(batch.series[batch.profiles[0].series].label_count, 7);
 	arena_release(&arena);
@@ -333,8 +333,9 @@ static void test_clocks_apart(void)
 		if (clocks[i].is_kept)
 			CHECK_NUMBER(batch.profiles[0].time_ms, time_ms);
 		CHECK_NUMBER(batch.counters_count, 1);
-		CHECK_NUMBER(batch.counters[0].time_ms, clocks[i].is_kept ? time_ms : server_ms);
-		CHECK_NUMBER(batch.counters[0].received_ms, server_ms);
+		CHECK_NUMBER(batch.counters[0].numbers.time_ms,
+			     clocks[i].is_kept ? time_ms : server_ms);
+		CHECK_NUMBER(batch.counters[0].numbers.received_ms, server_ms);
 		arena_release(&arena);
 	}
 }
@@ -370,11 +371,11 @@ static void test_many_counters(void)
 			  &rejects, NULL));
 	CHECK_NUMBER(batch.counters_count, 1);
 	read = &batch.counters[0];
-	CHECK_NUMBER(read->stacks_count, BATCH_STACK_RESULTS);
-	CHECK(text_is(read->stacks[0].name, "result_0"));
-	CHECK(text_is(read->stacks[BATCH_STACK_RESULTS - 1].name, "other"));
-	for (unsigned i = 0; i < read->stacks_count; i++)
-		sum += read->stacks[i].count;
+	CHECK_NUMBER(read->numbers.stacks_count, BATCH_STACK_RESULTS);
+	CHECK(text_is(read->stacks[0], "result_0"));
+	CHECK(text_is(read->stacks[BATCH_STACK_RESULTS - 1], "other"));
+	for (unsigned i = 0; i < read->numbers.stacks_count; i++)
+		sum += read->numbers.stacks[i];
 	CHECK_NUMBER(sum, 50 * 1000 + 49 * 50 / 2);
 	arena_release(&arena);
 	buffer_release(&out);

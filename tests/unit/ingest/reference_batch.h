@@ -71,17 +71,19 @@ static void tell_counters(const struct batch_counters *counters, struct buffer *
 	put_text(out, counters->agent_version.at, counters->agent_version.length);
 	put_text(out, counters->kernel_release.at, counters->kernel_release.length);
 	buffer_printf(out, "rate %u seq %llu ack %llu taken %llu idle %llu time %lld + %lld",
-		      counters->rate_hz, (unsigned long long)counters->report_seq,
-		      (unsigned long long)counters->acknowledged_seq,
-		      (unsigned long long)counters->taken, (unsigned long long)counters->idle,
-		      (long long)counters->time_ms, (long long)counters->duration_ms);
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		put_text(out, counters->lost[i].name.at, counters->lost[i].name.length);
-		buffer_printf(out, "%llu", (unsigned long long)counters->lost[i].count);
+		      counters->numbers.rate_hz, (unsigned long long)counters->numbers.seq,
+		      (unsigned long long)counters->numbers.acknowledged,
+		      (unsigned long long)counters->numbers.taken,
+		      (unsigned long long)counters->numbers.idle,
+		      (long long)counters->numbers.time_ms,
+		      (long long)counters->numbers.duration_ms);
+	for (unsigned i = 0; i < counters->numbers.lost_count; i++) {
+		put_text(out, counters->lost[i].at, counters->lost[i].length);
+		buffer_printf(out, "%llu", (unsigned long long)counters->numbers.lost[i]);
 	}
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		put_text(out, counters->stacks[i].name.at, counters->stacks[i].name.length);
-		buffer_printf(out, "%llu", (unsigned long long)counters->stacks[i].count);
+	for (unsigned i = 0; i < counters->numbers.stacks_count; i++) {
+		put_text(out, counters->stacks[i].at, counters->stacks[i].length);
+		buffer_printf(out, "%llu", (unsigned long long)counters->numbers.stacks[i]);
 	}
 	buffer_append_char(out, '\n');
 }

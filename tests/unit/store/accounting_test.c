@@ -18,6 +18,15 @@ struct agent { /* a simulated agent's cumulative counters */
 	uint64_t complete, no_table; /* stacks; 0: it does not send it */
 };
 
+static void add_stacks(struct batch_counters *counters, const char *name, uint64_t count)
+{
+	unsigned *used = &counters->numbers.stacks_count;
+
+	counters->stacks[*used] = text_from(name);
+	counters->numbers.stacks[*used] = count;
+	*used += count != 0;
+}
+
 /* A report of one process with that many samples and the agent's counters as they are now. */
 static void make_report(struct batch_maker *maker, const struct agent *agent, uint32_t samples,
 			int64_t time_ms)
@@ -36,25 +45,21 @@ static void make_report(struct batch_maker *maker, const struct agent *agent, ui
 	counters->host = text_from("h1");
 	counters->agent_version = text_from("0.1.0");
 	counters->kernel_release = text_from("6.1.0");
-	counters->rate_hz = 19;
-	counters->report_seq = agent->seq;
-	counters->acknowledged_seq = agent->acknowledged;
-	counters->taken = agent->taken;
-	counters->idle = agent->idle;
-	counters->lost[0].name = text_from("ring_full");
-	counters->lost[0].count = agent->ring_full;
-	counters->lost[1].name = text_from("queue");
-	counters->lost[1].count = agent->queue;
-	counters->lost_count = 2;
-	if (agent->complete)
-		counters->stacks[counters->stacks_count++] =
-			(struct batch_count){text_from("complete"), agent->complete};
-	if (agent->no_table)
-		counters->stacks[counters->stacks_count++] =
-			(struct batch_count){text_from("no_table"), agent->no_table};
-	counters->time_ms = time_ms;
-	counters->duration_ms = 10000;
-	counters->received_ms = time_ms + 10500;
+	counters->numbers.rate_hz = 19;
+	counters->numbers.seq = agent->seq;
+	counters->numbers.acknowledged = agent->acknowledged;
+	counters->numbers.taken = agent->taken;
+	counters->numbers.idle = agent->idle;
+	counters->lost[0] = text_from("ring_full");
+	counters->numbers.lost[0] = agent->ring_full;
+	counters->lost[1] = text_from("queue");
+	counters->numbers.lost[1] = agent->queue;
+	counters->numbers.lost_count = 2;
+	add_stacks(counters, "complete", agent->complete);
+	add_stacks(counters, "no_table", agent->no_table);
+	counters->numbers.time_ms = time_ms;
+	counters->numbers.duration_ms = 10000;
+	counters->numbers.received_ms = time_ms + 10500;
 }
 
 /* One interval: so many taken, of which ring_full never left the kernel. lost: the report does not
@@ -234,7 +239,7 @@ static void test_stacks(void)
 /* Counters as they were written before they had what they have now. */
 static void test_old_record(void)
 {
-	struct record_counters counters = {.tenant = 1, .taken = 7, .lost_count = 1};
+	struct record_counters counters = {.tenant = 1, .numbers = {.taken = 7, .lost_count = 1}};
 	struct buffer record, scratch;
 	struct record_item item;
 	const uint8_t *at;
@@ -244,7 +249,7 @@ static void test_old_record(void)
 	record_add_counters(&record, &scratch, &counters);
 	at = record.bytes;
 	CHECK(record_next(&at, record.bytes + record.length, &item));
-	CHECK_NUMBER(item.counters.stacks_count, 0);
+	CHECK_NUMBER(item.counters.numbers.stacks_count, 0);
 	/* Its length without the time reported, when it was sent, and the count of stacks: what
 	 * servers came to write one after the other. */
 	for (unsigned shorter = 2; shorter <= 4; shorter++) {
@@ -252,10 +257,10 @@ static void test_old_record(void)
 		at = record.bytes;
 		CHECK(record_next(&at, record.bytes + record.length - shorter, &item));
 		CHECK_NUMBER(item.kind, RECORD_COUNTERS);
-		CHECK_NUMBER(item.counters.taken, 7);
-		CHECK_NUMBER(item.counters.lost_count, 1);
-		CHECK_NUMBER(item.counters.stacks_count, 0);
-		CHECK_NUMBER(item.counters.duration_ms, 0);
+		CHECK_NUMBER(item.counters.numbers.taken, 7);
+		CHECK_NUMBER(item.counters.numbers.lost_count, 1);
+		CHECK_NUMBER(item.counters.numbers.stacks_count, 0);
+		CHECK_NUMBER(item.counters.numbers.duration_ms, 0);
 	}
 	buffer_release(&record);
 	buffer_release(&scratch);

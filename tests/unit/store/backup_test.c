@@ -31,11 +31,11 @@ static bool send(struct load *load, uint32_t number)
 	for (unsigned i = 0; i < SAMPLES; i++)
 		maker.batch.samples[i].link = request;
 	counters = &maker.batch.counters[maker.batch.counters_count++];
-	*counters = (struct batch_counters){.report_seq = number,
-					    .acknowledged_seq = number - 1,
-					    .taken = (uint64_t)number * SAMPLES,
-					    .time_ms = maker.batch.profiles[0].time_ms,
-					    .received_ms = noon};
+	*counters = (struct batch_counters){.numbers.seq = number,
+					    .numbers.acknowledged = number - 1,
+					    .numbers.taken = (uint64_t)number * SAMPLES,
+					    .numbers.time_ms = maker.batch.profiles[0].time_ms,
+					    .numbers.received_ms = noon};
 	counters->agent_id[0] = 1;
 	counters->host = text_from("h1");
 	counters->agent_version = counters->kernel_release = text_from("1");

@@ -94,11 +94,11 @@ static void make_report(uint32_t number, bool with_counters)
 	counters->agent_id[0] = 1;
 	counters->host = text_from("h1");
 	counters->agent_version = counters->kernel_release = text_from("1");
-	counters->report_seq = number;
-	counters->acknowledged_seq = number - 1;
-	counters->taken = (uint64_t)number * SAMPLES;
-	counters->time_ms = days[number % 2] + number;
-	counters->received_ms = counters->time_ms + 1;
+	counters->numbers.seq = number;
+	counters->numbers.acknowledged = number - 1;
+	counters->numbers.taken = (uint64_t)number * SAMPLES;
+	counters->numbers.time_ms = days[number % 2] + number;
+	counters->numbers.received_ms = counters->numbers.time_ms + 1;
 }
 
 static struct totals both_days(struct samples_store *store)

@@ -37,11 +37,12 @@ static bool send_all(struct samples_store *store)
 						    .host = text_from("h1"),
 						    .agent_version = text_from("1"),
 						    .kernel_release = text_from("1"),
-						    .report_seq = number,
-						    .acknowledged_seq = number - 1,
-						    .taken = (uint64_t)number * STACKS,
-						    .time_ms = start_ms + number * 60000,
-						    .received_ms = start_ms + number * 60000 + 1};
+						    .numbers.seq = number,
+						    .numbers.acknowledged = number - 1,
+						    .numbers.taken = (uint64_t)number * STACKS,
+						    .numbers.time_ms = start_ms + number * 60000,
+						    .numbers.received_ms = start_ms +
+									   number * 60000 + 1};
 		ok = add_and_wait(store, &maker, NULL, NULL);
 		arena_release(&maker.arena);
 	}

@@ -102,11 +102,11 @@ TEST void fill_counters(struct batch_maker *maker, unsigned host, int64_t time_m
 	counters->agent_id[0] = (uint8_t)(host + 1);
 	counters->host = text_from(host_names[host]);
 	counters->agent_version = counters->kernel_release = text_from("1");
-	counters->report_seq = ++sequence[host];
-	counters->acknowledged_seq = sequence[host] - 1;
-	counters->taken = taken_of[host] += taken;
-	counters->time_ms = time_ms;
-	counters->received_ms = time_ms + 1;
+	counters->numbers.seq = ++sequence[host];
+	counters->numbers.acknowledged = sequence[host] - 1;
+	counters->numbers.taken = taken_of[host] += taken;
+	counters->numbers.time_ms = time_ms;
+	counters->numbers.received_ms = time_ms + 1;
 }
 
 /* One report of one host, all services, a few stacks of each. */

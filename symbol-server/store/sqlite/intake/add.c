@@ -37,8 +37,9 @@ struct adder {
 
 static int64_t item_time(const struct sample_batch *batch, uint32_t item)
 {
-	return item < batch->profile_count ? batch->profiles[item].time_ms
-					   : batch->counters[item - batch->profile_count].time_ms;
+	return item < batch->profile_count
+		       ? batch->profiles[item].time_ms
+		       : batch->counters[item - batch->profile_count].numbers.time_ms;
 }
 
 static uint32_t day_of(int64_t time_ms)
@@ -435,33 +436,19 @@ static void add_counters(struct adder *adder, struct catalog *catalog,
 		.host = catalog_add_string(catalog, counters->host),
 		.version = catalog_add_string(catalog, counters->agent_version),
 		.kernel = catalog_add_string(catalog, counters->kernel_release),
-		.bucket = bucket_of(counters->time_ms),
-		.rate_hz = counters->rate_hz,
-		.seq = counters->report_seq,
-		.acknowledged = counters->acknowledged_seq,
-		.taken = counters->taken,
-		.idle = counters->idle,
+		.bucket = bucket_of(counters->numbers.time_ms),
 		.own_samples = adder->repeats.new_samples,
-		.end_ms = counters->time_ms + counters->duration_ms,
-		.received_ms = counters->received_ms,
-		.sent_ms = counters->sent_ms,
-		.duration_ms = counters->duration_ms,
+		.numbers = counters->numbers,
 		.reported_reason = catalog_add_string(
 			catalog, (struct text){TALLY_REPORTED, sizeof TALLY_REPORTED - 1}),
-		.lost_count = counters->lost_count,
-		.stacks_count = counters->stacks_count,
 	};
 
 	memcpy(entry.agent_id, counters->agent_id, sizeof entry.agent_id);
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		entry.lost[i].reason = catalog_add_string(catalog, counters->lost[i].name);
-		entry.lost[i].count = counters->lost[i].count;
-	}
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		entry.stacks[i].name = catalog_add_string(catalog, counters->stacks[i].name);
-		entry.stacks[i].count = counters->stacks[i].count;
-	}
-	set_second(adder, counters->time_ms);
+	for (unsigned i = 0; i < entry.numbers.lost_count; i++)
+		entry.lost[i] = catalog_add_string(catalog, counters->lost[i]);
+	for (unsigned i = 0; i < entry.numbers.stacks_count; i++)
+		entry.stacks[i] = catalog_add_string(catalog, counters->stacks[i]);
+	set_second(adder, counters->numbers.time_ms);
 	record_add_counters(adder->body, &adder->store->scratch, &entry);
 	agent_table_note(&adder->store->agents, entry.tenant, entry.agent_id, counters->lacks,
 			 counters->clock_jumps, counters->cpus);
@@ -490,7 +477,7 @@ static bool add_day(struct adder *adder, uint32_t number, struct error *err)
 	for (uint32_t i = 0; i < batch->counters_count; i++) {
 		bool *is_done = &adder->is_done[batch->profile_count + i];
 
-		if (*is_done || day_of(batch->counters[i].time_ms) != number)
+		if (*is_done || day_of(batch->counters[i].numbers.time_ms) != number)
 			continue;
 		*is_done = true;
 		add_counters(adder, day->catalog, &batch->counters[i]);

@@ -300,9 +300,9 @@ static void add_reported(struct applier *applier, const struct record_counters *
 	struct packed_account account = {.host = counters->host, .lost_count = 1};
 
 	account.lost[0].reason = counters->reported_reason;
-	account.lost[0].count =
-		reported_time_take(&applier->store->reported, counters->tenant, report->host,
-				   counters->end_ms - counters->duration_ms, counters->end_ms);
+	account.lost[0].count = reported_time_take(&applier->store->reported, counters->tenant,
+						   report->host, counters->numbers.time_ms,
+						   agent_numbers_end_ms(&counters->numbers));
 	if (account.lost[0].count && counters->reported_reason)
 		add_account(applier, counters->tenant, 0, counters->bucket, &account);
 }
@@ -313,15 +313,14 @@ static void add_counted(struct applier *applier, const struct record_counters *c
 	struct packed_account account = {
 		.host = counters->host, .taken = delta->taken, .idle = delta->idle};
 
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		const struct tally *tally = tally_find(report->lost[i].reason);
+	for (unsigned i = 0; i < counters->numbers.lost_count; i++) {
+		const struct tally *tally = tally_find(report->lost[i]);
 
 		if (tally) {
-			add_tally(applier, counters, tally, counters->lost[i].reason,
-				  delta->lost[i]);
+			add_tally(applier, counters, tally, counters->lost[i], delta->lost[i]);
 			continue;
 		}
-		account.lost[account.lost_count].reason = counters->lost[i].reason;
+		account.lost[account.lost_count].reason = counters->lost[i];
 		account.lost[account.lost_count++].count = delta->lost[i];
 	}
 	add_account(applier, counters->tenant, 0, counters->bucket, &account);
@@ -336,30 +335,17 @@ static void apply_counters(struct applier *applier, const struct record_counters
 		.host = text_at(catalog, counters->host),
 		.version = text_at(catalog, counters->version),
 		.kernel = text_at(catalog, counters->kernel),
-		.rate_hz = counters->rate_hz,
-		.seq = counters->seq,
-		.acknowledged = counters->acknowledged,
-		.taken = counters->taken,
-		.idle = counters->idle,
 		.own_samples = counters->own_samples,
-		.lost_count = counters->lost_count,
-		.stacks_count = counters->stacks_count,
-		.end_ms = counters->end_ms,
-		.received_ms = counters->received_ms,
-		.sent_ms = counters->sent_ms,
+		.numbers = &counters->numbers,
 	};
 	struct agent_delta delta;
 
 	if (applier->is_replay && applier->end <= applier->store->state_position)
 		return;
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		report.lost[i].reason = text_at(catalog, counters->lost[i].reason);
-		report.lost[i].count = counters->lost[i].count;
-	}
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		report.stacks[i].name = text_at(catalog, counters->stacks[i].name);
-		report.stacks[i].count = counters->stacks[i].count;
-	}
+	for (unsigned i = 0; i < counters->numbers.lost_count; i++)
+		report.lost[i] = text_at(catalog, counters->lost[i]);
+	for (unsigned i = 0; i < counters->numbers.stacks_count; i++)
+		report.stacks[i] = text_at(catalog, counters->stacks[i]);
 	if (!agent_table_apply(&applier->store->agents, &report, &delta))
 		note_damage(applier, "no memory for one more agent");
 	if (!applier->is_replay)

@@ -98,8 +98,8 @@ void replay_lose_missing(struct sqlite_samples *store, const struct day *day,
 				   .host = counters->host};
 	uint64_t known = report->own_samples;
 
-	for (unsigned i = 0; i < report->lost_count; i++)
-		known += tally_find(report->lost[i].reason) ? 0 : delta->lost[i];
+	for (unsigned i = 0; i < report->numbers->lost_count; i++)
+		known += tally_find(report->lost[i]) ? 0 : delta->lost[i];
 	if (!journal_gaps(store->journal) || delta->taken <= known)
 		return;
 	loss.lost = delta->taken - known;

@@ -110,9 +110,21 @@ void record_add_refused(struct buffer *out, struct buffer *scratch,
 	add_entry(out, RECORD_REFUSED, scratch);
 }
 
+static void add_counts(struct buffer *out, const uint32_t *names, const uint64_t *counts,
+		       unsigned count)
+{
+	buffer_append_varint(out, count);
+	for (unsigned i = 0; i < count; i++) {
+		buffer_append_varint(out, names[i]);
+		buffer_append_varint(out, counts[i]);
+	}
+}
+
 void record_add_counters(struct buffer *out, struct buffer *scratch,
 			 const struct record_counters *counters)
 {
+	const struct agent_numbers *numbers = &counters->numbers;
+
 	buffer_clear(scratch);
 	buffer_append_varint(scratch, counters->tenant);
 	buffer_append(scratch, counters->agent_id, sizeof counters->agent_id);
@@ -120,26 +132,18 @@ void record_add_counters(struct buffer *out, struct buffer *scratch,
 	buffer_append_varint(scratch, counters->version);
 	buffer_append_varint(scratch, counters->kernel);
 	buffer_append_varint(scratch, counters->bucket);
-	buffer_append_varint(scratch, counters->rate_hz);
-	buffer_append_varint(scratch, counters->seq);
-	buffer_append_varint(scratch, counters->acknowledged);
-	buffer_append_varint(scratch, counters->taken);
-	buffer_append_varint(scratch, counters->idle);
+	buffer_append_varint(scratch, numbers->rate_hz);
+	buffer_append_varint(scratch, numbers->seq);
+	buffer_append_varint(scratch, numbers->acknowledged);
+	buffer_append_varint(scratch, numbers->taken);
+	buffer_append_varint(scratch, numbers->idle);
 	buffer_append_varint(scratch, counters->own_samples);
-	buffer_append_varint(scratch, zigzag_encode(counters->end_ms));
-	buffer_append_varint(scratch, zigzag_encode(counters->received_ms));
-	buffer_append_varint(scratch, counters->lost_count);
-	for (unsigned i = 0; i < counters->lost_count; i++) {
-		buffer_append_varint(scratch, counters->lost[i].reason);
-		buffer_append_varint(scratch, counters->lost[i].count);
-	}
-	buffer_append_varint(scratch, counters->stacks_count);
-	for (unsigned i = 0; i < counters->stacks_count; i++) {
-		buffer_append_varint(scratch, counters->stacks[i].name);
-		buffer_append_varint(scratch, counters->stacks[i].count);
-	}
-	buffer_append_varint(scratch, zigzag_encode(counters->sent_ms));
-	buffer_append_varint(scratch, zigzag_encode(counters->duration_ms));
+	buffer_append_varint(scratch, zigzag_encode(agent_numbers_end_ms(numbers)));
+	buffer_append_varint(scratch, zigzag_encode(numbers->received_ms));
+	add_counts(scratch, counters->lost, numbers->lost, numbers->lost_count);
+	add_counts(scratch, counters->stacks, numbers->stacks, numbers->stacks_count);
+	buffer_append_varint(scratch, zigzag_encode(numbers->sent_ms));
+	buffer_append_varint(scratch, zigzag_encode(numbers->duration_ms));
 	buffer_append_varint(scratch, counters->reported_reason);
 	add_entry(out, RECORD_COUNTERS, scratch);
 }
@@ -225,45 +229,46 @@ static bool read_refused(const uint8_t *at, const uint8_t *end, struct record_re
 	return !refused->has_id || get_number(&at, end, &refused->id_number);
 }
 
-static bool read_stacks(const uint8_t **at, const uint8_t *end, struct record_counters *counters)
+static bool read_counts(const uint8_t **at, const uint8_t *end, uint32_t *names, uint64_t *counts,
+			unsigned room, unsigned *count)
 {
-	uint64_t count;
+	uint64_t all;
 
-	if (!varint_read(at, end, &count) || count > BATCH_STACK_RESULTS)
+	if (!varint_read(at, end, &all) || all > room)
 		return false;
-	counters->stacks_count = (unsigned)count;
-	for (unsigned i = 0; i < counters->stacks_count; i++)
-		if (!get_number(at, end, &counters->stacks[i].name) ||
-		    !varint_read(at, end, &counters->stacks[i].count))
+	*count = (unsigned)all;
+	for (unsigned i = 0; i < *count; i++)
+		if (!get_number(at, end, &names[i]) || !varint_read(at, end, &counts[i]))
 			return false;
 	return true;
 }
 
 static bool read_counters(const uint8_t *at, const uint8_t *end, struct record_counters *counters)
 {
-	uint64_t lost_count;
+	struct agent_numbers *numbers = &counters->numbers;
+	int64_t end_ms;
+	bool ok;
 
 	if (!get_number(&at, end, &counters->tenant) ||
 	    !get_fixed(&at, end, counters->agent_id, sizeof counters->agent_id) ||
 	    !get_number(&at, end, &counters->host) || !get_number(&at, end, &counters->version) ||
 	    !get_number(&at, end, &counters->kernel) || !get_number(&at, end, &counters->bucket) ||
-	    !get_number(&at, end, &counters->rate_hz) || !varint_read(&at, end, &counters->seq) ||
-	    !varint_read(&at, end, &counters->acknowledged) ||
-	    !varint_read(&at, end, &counters->taken) || !varint_read(&at, end, &counters->idle) ||
-	    !varint_read(&at, end, &counters->own_samples) ||
-	    !get_time(&at, end, &counters->end_ms) || !get_time(&at, end, &counters->received_ms) ||
-	    !varint_read(&at, end, &lost_count) || lost_count > BATCH_LOST_REASONS)
+	    !get_number(&at, end, &numbers->rate_hz) || !varint_read(&at, end, &numbers->seq) ||
+	    !varint_read(&at, end, &numbers->acknowledged) ||
+	    !varint_read(&at, end, &numbers->taken) || !varint_read(&at, end, &numbers->idle) ||
+	    !varint_read(&at, end, &counters->own_samples) || !get_time(&at, end, &end_ms) ||
+	    !get_time(&at, end, &numbers->received_ms) ||
+	    !read_counts(&at, end, counters->lost, numbers->lost, BATCH_LOST_REASONS,
+			 &numbers->lost_count))
 		return false;
-	counters->lost_count = (unsigned)lost_count;
-	for (unsigned i = 0; i < counters->lost_count; i++)
-		if (!get_number(&at, end, &counters->lost[i].reason) ||
-		    !varint_read(&at, end, &counters->lost[i].count))
-			return false;
 	/* Servers before wrote less. */
-	return (at == end || read_stacks(&at, end, counters)) &&
-	       (at == end || get_time(&at, end, &counters->sent_ms)) &&
-	       (at == end || (get_time(&at, end, &counters->duration_ms) &&
-			      get_number(&at, end, &counters->reported_reason)));
+	ok = (at == end || read_counts(&at, end, counters->stacks, numbers->stacks,
+				       BATCH_STACK_RESULTS, &numbers->stacks_count)) &&
+	     (at == end || get_time(&at, end, &numbers->sent_ms)) &&
+	     (at == end || (get_time(&at, end, &numbers->duration_ms) &&
+			    get_number(&at, end, &counters->reported_reason)));
+	numbers->time_ms = (int64_t)((uint64_t)end_ms - (uint64_t)numbers->duration_ms);
+	return ok;
 }
 
 static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item *item)

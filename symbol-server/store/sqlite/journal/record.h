@@ -60,23 +60,12 @@ struct record_counters { /* texts are string numbers of the day's catalog */
 	uint32_t tenant;
 	uint8_t agent_id[16];
 	uint32_t host, version, kernel;
-	uint32_t bucket, rate_hz;
-	uint64_t seq, acknowledged, taken, idle;
+	uint32_t bucket;
 	uint64_t own_samples; /* that this report brings and were not there before */
-	int64_t end_ms, received_ms;
-	struct {
-		uint32_t reason;
-		uint64_t count;
-	} lost[BATCH_LOST_REASONS];
-	unsigned lost_count;
-	struct { /* none in records of servers before these were known */
-		uint32_t name;
-		uint64_t count;
-	} stacks[BATCH_STACK_RESULTS];
-	unsigned stacks_count;
-	int64_t sent_ms;          /* 0: not known, or a record of such a server */
-	int64_t duration_ms;      /* likewise */
-	uint32_t reported_reason; /* string of the time's tally */
+	/* Records of earlier servers have no stacks, when it was sent, its duration. */
+	struct agent_numbers numbers;
+	uint32_t lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS]; /* names */
+	uint32_t reported_reason;                                       /* of the time's tally */
 };
 
 /* Each appends one entry. scratch is emptied and used. */
