@@ -19,8 +19,6 @@
 #include "symbol-server/store/sqlite/rollups/retention.h"
 #include "symbol-server/store/sqlite/upkeep/delete.h"
 #include "symbol-server/store/sqlite/intake/replay_losses.h"
-#include "symbol-server/store/sqlite/days/moment_rows.h"
-#include "symbol-server/store/sqlite/days/span_rows.h"
 
 enum {
 	FILE_LOCK_WAIT_MS = 60000,

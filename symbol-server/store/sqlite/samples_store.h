@@ -199,5 +199,9 @@ struct samples_timeline *sqlite_samples_timeline(struct samples_store *base,
 bool sqlite_samples_label_values(struct samples_store *base, const struct samples_query *query,
 				 const char *label, struct arena *arena, struct value_count **rows,
 				 size_t *count, struct error *err);
+bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
+			    samples_moment_fn *fn, void *context, struct error *err);
+bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,
+			  samples_span_fn *fn, void *context, struct error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When single samples were taken: a day file's table, and what of it a query sees. Of this folder
- * only. */
+/* When single samples were taken: a day file's table, and what of it a query sees. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_MOMENT_ROWS_H
 #define SYMBOL_SERVER_STORE_SQLITE_DAYS_MOMENT_ROWS_H
 
@@ -16,22 +15,15 @@ bool day_writer_moments(struct day_writer *writer, const struct day_row *row,
 bool moment_view_open(struct view *view, struct sqlite_samples *store,
 		      const struct samples_query *query, unsigned type, struct error *err);
 
-struct moment_row {
-	struct view_day *day; /* thread and stack are numbers of its dictionary */
-	uint32_t bucket, series;
-	int64_t time_ms; /* unix, in the query's exact range */
-	const struct moment *moment;
-};
-/* Of the series that were chosen. False from fn stops, and the return is then true as well. */
-typedef bool moment_row_fn(void *context, const struct moment_row *row);
+/* In the query's exact range, of the series that were chosen; thread and stack are numbers of the
+ * day's dictionary. False stops, and the return is then true as well. */
+typedef bool moment_row_fn(void *context, int64_t time_ms, const struct moment *moment);
 bool moment_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
 		      unsigned type, moment_row_fn *fn, void *context, struct error *err);
 
-/* The same as rows of counted stacks, one per series and minute: view_each() for is_exact. */
+/* The same as rows of counted stacks, one per series, minute and fold, or per second where steps
+ * are shorter than a minute: view_each() for is_exact. */
 bool moment_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
 		      unsigned type, view_row_fn *fn, void *context, struct error *err);
-
-bool sqlite_samples_moments(struct samples_store *base, const struct samples_query *query,
-			    samples_moment_fn *fn, void *context, struct error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples with a trace and a span: a day file's table, and what of it a query sees. Of this folder
- * only. */
+/* Samples with a trace and a span: a day file's table, and what of it a query sees. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_SPAN_ROWS_H
 #define SYMBOL_SERVER_STORE_SQLITE_DAYS_SPAN_ROWS_H
 
@@ -15,9 +14,8 @@ bool day_writer_spans(struct day_writer *writer, const struct day_row *row,
 bool span_view_open(struct view *view, struct sqlite_samples *store,
 		    const struct samples_query *query, unsigned type, struct error *err);
 
-/* Those with the query's ids as rows of counted stacks, one per series, minute and fold:
- * view_each().
- */
+/* Those with the query's ids as rows of counted stacks, one per series, minute and fold, or per
+ * span of these: view_each(). */
 bool span_view_rows(struct view *view, struct view_day *day, const struct samples_query *query,
 		    unsigned type, view_row_fn *fn, void *context, struct error *err);
 
@@ -25,9 +23,5 @@ bool span_view_rows(struct view *view, struct view_day *day, const struct sample
  * as well. */
 bool span_view_each(struct view *view, struct view_day *day, const struct samples_query *query,
 		    unsigned type, span_fn *fn, void *context, struct error *err);
-
-/* The engine's samples_spans(). */
-bool sqlite_samples_spans(struct samples_store *base, const struct samples_query *query,
-			  samples_span_fn *fn, void *context, struct error *err);
 
 #endif
