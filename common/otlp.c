@@ -149,6 +149,15 @@ static void fill_named_location(struct encoder *encoder, const struct profile_fr
 	to->n_lines = 1;
 }
 
+/* Made for the first frame that has it: most reports have none. */
+static int32_t runtime_attribute(struct encoder *encoder)
+{
+	if (!encoder->runtime)
+		encoder->runtime = add_flag_attribute(encoder,
+						      otlp_add_string(encoder, "farflame.runtime"));
+	return encoder->runtime;
+}
+
 static void fill_location(struct encoder *encoder, const struct profile_frame *from, Location *to)
 {
 	int32_t indices[2] = {encoder->native};
@@ -170,6 +179,10 @@ static void fill_location(struct encoder *encoder, const struct profile_frame *f
 		break;
 	case PROFILE_FRAME_ANONYMOUS:
 		indices[count++] = encoder->anonymous;
+		break;
+	case PROFILE_FRAME_RUNTIME:
+		to->mapping_index = (int32_t)from->mapping;
+		indices[count++] = runtime_attribute(encoder);
 		break;
 	}
 	to->attribute_indices = arena_copy(&encoder->arena, indices, count * sizeof *indices);
@@ -245,7 +258,7 @@ static bool start_dictionary(struct encoder *encoder)
 	size_t strings = profile->string_count ? profile->string_count : 1;
 
 	encoder->dictionary = dictionary;
-	encoder->string_room = strings + 25 + 2 * PROFILE_TYPES_MAX;
+	encoder->string_room = strings + 26 + 2 * PROFILE_TYPES_MAX;
 	encoder->attribute_room = 3 * strings + 4 * profile->mapping_count + 16 +
 				  profile->attribute_count;
 	encoder->function_room = profile->frame_count + 1;

@@ -25,7 +25,7 @@ struct encoder {
 	uint32_t *thread_ids;           /* those of all samples, each once, ascending */
 	int32_t *thread_id_attributes;
 	size_t thread_id_count;
-	int32_t native, kernel, anonymous; /* attribute indices */
+	int32_t native, kernel, anonymous, runtime; /* attribute indices; runtime 0: none yet */
 	int32_t key_thread, key_incomplete, key_frame_type, key_gnu, key_go, key_htlhash, key_base,
 		key_anonymous;
 };

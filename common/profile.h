@@ -31,11 +31,12 @@ enum profile_frame_kind {
 	PROFILE_FRAME_KERNEL,
 	PROFILE_FRAME_NAMED,	 /* resolved on the host: function, file, line (interpreters, JIT) */
 	PROFILE_FRAME_ANONYMOUS, /* code in anonymous memory that nobody names: "[anon]" */
+	PROFILE_FRAME_RUNTIME,	 /* NATIVE of an interpreter's own, which a NAMED one stands for */
 };
 
 struct profile_frame {
 	enum profile_frame_kind kind;
-	uint32_t mapping;  /* NATIVE, KERNEL */
+	uint32_t mapping;  /* NATIVE, KERNEL, RUNTIME */
 	uint64_t address;  /* ELF address; callers' are already one less than the return address */
 	uint32_t function, file, line; /* NAMED: strings, line number */
 	uint32_t type;	   /* NAMED: string for OTLP's profile.frame.type, such as "cpython" */

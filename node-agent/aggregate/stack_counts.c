@@ -266,7 +266,8 @@ static uint32_t intern_frame(struct stack_counts *counts, const struct counted_f
 
 	memset(&row, 0, sizeof(row)); /* padding too: it is compared */
 	row.kind = frame->kind;
-	if (frame->kind == PROFILE_FRAME_NATIVE || frame->kind == PROFILE_FRAME_KERNEL) {
+	if (frame->kind == PROFILE_FRAME_NATIVE || frame->kind == PROFILE_FRAME_KERNEL ||
+	    frame->kind == PROFILE_FRAME_RUNTIME) {
 		row.address = frame->address;
 		row.mapping = intern_mapping(counts, frame->mapping);
 		if (row.mapping == NOT_FOUND)

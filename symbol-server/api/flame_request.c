@@ -59,6 +59,7 @@ static bool read_kinds(const struct parameters *asked, uint32_t *kinds, struct e
 		{"gpu", FRAME_gpu},
 		{"unresolved", FRAME_unresolved},
 		{"interpreter", FRAME_interpreter},
+		{"runtime", FRAME_runtime},
 	};
 	enum { KNOWN = sizeof known / sizeof *known };
 	const char *at = parameter_given(asked, "hide_kind");
@@ -70,11 +71,12 @@ static bool read_kinds(const struct parameters *asked, uint32_t *kinds, struct e
 		       (strlen(known[i].name) != length || memcmp(known[i].name, at, length)))
 			i++;
 		if (i == KNOWN)
-			return error_set(err, ERROR_OPTION,
-					 "parameter 'hide_kind' has '%.*s'; possible are native, "
-					 "inline, kernel, interpreter, jit, gpu and unresolved, "
-					 "separated by commas",
-					 length > 40 ? 40 : (int)length, at);
+			return error_set(
+				err, ERROR_OPTION,
+				"parameter 'hide_kind' has '%.*s'; possible are native, "
+				"inline, kernel, interpreter, jit, gpu, runtime and unresolved, "
+				"separated by commas",
+				length > 40 ? 40 : (int)length, at);
 		*kinds |= UINT32_C(1) << known[i].kind;
 		at += length;
 		at += *at == ',';
@@ -115,6 +117,7 @@ static bool read_stacks(struct flame_request *out, struct error *err)
 	    !parameter_pattern(asked, "hide_module", &out->hide_module, err) ||
 	    !parameter_pattern(asked, "only_module", &out->only_module, err) ||
 	    !read_kinds(asked, &view->hide_kinds, err) ||
+	    !parameter_flag(asked, "hide_runtime", &view->hides_runtime, err) ||
 	    !flame_request_read_build(out, "build_id", err))
 		return false;
 	view->focus = out->focus;

@@ -13,9 +13,8 @@ static bool is_named(const struct sample_batch *batch, const struct batch_stack 
 	leaf = &batch->locations[batch->location_indices[stack->first_index]];
 	if (leaf->kind == LOCATION_NAMED)
 		return true;
-	return (leaf->kind == LOCATION_NATIVE || leaf->kind == LOCATION_KERNEL) &&
-	       leaf->module < MODULES_ASKED && leaf->module < batch->module_count &&
-	       has_table[leaf->module];
+	return location_has_address(leaf->kind) && leaf->module < MODULES_ASKED &&
+	       leaf->module < batch->module_count && has_table[leaf->module];
 }
 
 void leaf_names_count(struct api *api, const struct sample_batch *batch)

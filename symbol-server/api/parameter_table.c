@@ -62,7 +62,10 @@ const struct parameter_row parameter_table[] = {
 	{"hide_kind", FRAMES, PARAMETER_TEXT,
 	 .sentence =
 		 "Leave out frames of these kinds, separated by commas: native, inline, kernel, "
-		 "interpreter, jit, gpu, unresolved"},
+		 "interpreter, jit, gpu, runtime, unresolved"},
+	{"hide_runtime", STACKS | OF(stack), PARAMETER_FLAG, .otherwise = "true",
+	 .sentence = "Leave out frames of an interpreter's own code that a frame of its language "
+		     "stands for"},
 	{"hide_module", FRAMES, PARAMETER_PATTERN,
 	 .sentence =
 		 "Leave out frames of modules whose name matches this regular expression (RE2)"},

@@ -65,7 +65,7 @@ static void put_frame(struct look *look, const struct flame_frame *frame,
 	bool has_module = frame->module < count;
 	char address[24] = "";
 
-	if (location->kind == LOCATION_NATIVE || location->kind == LOCATION_KERNEL)
+	if (location_has_address(location->kind))
 		snprintf(address, sizeof address, "0x%" PRIx64, location->address);
 	json_open(json, '{');
 	json_key_string(json, "name", frame->name);

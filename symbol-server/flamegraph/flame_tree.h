@@ -22,7 +22,8 @@
 	KIND(unresolved)  \
 	KIND(incomplete)  \
 	KIND(cut)         \
-	KIND(idle)
+	KIND(idle)        \
+	KIND(runtime)
 #define FRAME_KIND_ENUM(name_) FRAME_##name_,
 enum frame_kind { FRAME_KINDS(FRAME_KIND_ENUM) FRAME_KIND_COUNT };
 
@@ -43,7 +44,8 @@ struct flame_frame { /* what makes two frames the same node: name, signature, mo
 	uint32_t line;
 	uint32_t module; /* caller's number; FRAME_NO_MODULE none */
 	enum frame_kind kind;
-	bool is_kernel; /* runs in the kernel whatever its kind: unresolved, inlined */
+	bool is_kernel;  /* runs in the kernel whatever its kind: unresolved, inlined */
+	bool is_runtime; /* an interpreter's own code, likewise */
 };
 
 /* Never 0. */

@@ -110,6 +110,7 @@ static enum attribute_key key_of(struct text name)
 		{"process.executable.build_id.htlhash", KEY_HTLHASH},
 		{"farflame.address_base", KEY_ADDRESS_BASE},
 		{"farflame.anonymous", KEY_ANONYMOUS},
+		{"farflame.runtime", KEY_RUNTIME},
 	};
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)

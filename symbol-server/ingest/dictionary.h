@@ -34,6 +34,7 @@ enum attribute_key { /* the dictionary attributes that mean something here */
 		     KEY_HTLHASH,
 		     KEY_ADDRESS_BASE,
 		     KEY_ANONYMOUS,
+		     KEY_RUNTIME,
 		     KEY_PROCESS, /* what a process is: sample_context.h */
 };
 

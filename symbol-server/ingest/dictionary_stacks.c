@@ -37,6 +37,7 @@ static uint64_t location_hash(const struct dictionary *dictionary,
 	switch (location->kind) {
 	case LOCATION_NATIVE:
 	case LOCATION_KERNEL:
+	case LOCATION_RUNTIME:
 		return hash_word(hash, location->address);
 	case LOCATION_NAMED:
 	case LOCATION_INCOMPLETE:
@@ -68,7 +69,7 @@ static struct batch_location *add_location(struct dictionary *dictionary,
 /* What the attributes of one location say. */
 struct location_facts {
 	struct text type;
-	bool is_anonymous;
+	bool is_anonymous, is_runtime;
 	uint64_t mapping, address;
 	unsigned line_count;
 };
@@ -81,6 +82,8 @@ static void keep_location_attribute(void *to, const struct dictionary_attribute 
 		facts->type = attribute->value.text;
 	else if (attribute->key == KEY_ANONYMOUS && attribute->value.kind == VALUE_NUMBER)
 		facts->is_anonymous = attribute->value.number != 0;
+	else if (attribute->key == KEY_RUNTIME && attribute->value.kind == VALUE_NUMBER)
+		facts->is_runtime = attribute->value.number != 0;
 }
 
 static enum dictionary_result read_facts(struct dictionary *dictionary, struct wire wire,
@@ -194,7 +197,7 @@ static void choose_kind(const struct location_facts *facts,
 	} else if ((mapping && mapping->is_kernel) || text_is(facts->type, "kernel")) {
 		location->kind = LOCATION_KERNEL;
 	} else {
-		location->kind = LOCATION_NATIVE;
+		location->kind = facts->is_runtime ? LOCATION_RUNTIME : LOCATION_NATIVE;
 	}
 }
 

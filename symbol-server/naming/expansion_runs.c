@@ -52,9 +52,10 @@ bool expansion_look(struct expansion *expansion)
 
 		if (!expansion->pass->goes_on(expansion->pass->context))
 			return false;
-		expansion->flags[i] = expansion->flags[node->caller] |
-				      (location->is_unresolved ? NODE_UNRESOLVED : 0) |
-				      (location->is_incomplete ? NODE_INCOMPLETE : 0);
+		expansion->flags[i] =
+			expansion->flags[node->caller] |
+			(location->is_unresolved && !location->is_behind ? NODE_UNRESOLVED : 0) |
+			(location->is_incomplete ? NODE_INCOMPLETE : 0);
 		expansion->matched[i] = expansion->matched[node->caller];
 		if (names_matter)
 			look_at_names(expansion, i, location);

@@ -17,7 +17,7 @@ static uint32_t stopped_in(const struct location_frames *names, const struct res
 			continue;
 		if (at->module < names->result->module_count)
 			return names->module_of[at->module];
-		if (at->kind == LOCATION_NATIVE)
+		if (location_has_address(at->kind))
 			return FRAME_NO_MODULE;
 	}
 	return FRAME_NO_MODULE;

@@ -165,6 +165,8 @@ static bool is_left_out(const struct location_frames *names, const struct flame_
 
 	if (frame->kind == FRAME_incomplete)
 		return false;
+	if (frame->is_runtime && (view->hides_runtime || view->hide_kinds >> FRAME_runtime & 1))
+		return true;
 	if (view->hide_kinds & UINT32_C(1) << (frame->is_kernel ? FRAME_kernel : frame->kind))
 		return true;
 	return frame->module == FRAME_NO_MODULE ? view->only_module != NULL
@@ -199,14 +201,15 @@ static bool add_frame(struct location_frames *names, const struct flame_frame *f
 
 /* A name of our own making. */
 static bool add_made(struct location_frames *names, const char *name, uint32_t module,
-		     enum frame_kind kind, bool is_kernel)
+		     enum frame_kind kind, enum location_kind place)
 {
 	struct flame_frame frame = {
 		.name = arena_text(&names->arena, name, strlen(name)),
 		.file = "",
 		.module = module,
 		.kind = kind,
-		.is_kernel = is_kernel,
+		.is_kernel = place == LOCATION_KERNEL,
+		.is_runtime = place == LOCATION_RUNTIME,
 	};
 
 	if (!frame.name)
@@ -220,7 +223,6 @@ static bool add_made(struct location_frames *names, const char *name, uint32_t m
 static bool add_unresolved(struct location_frames *names, const struct result_location *location,
 			   uint32_t module)
 {
-	bool is_kernel = location->kind == LOCATION_KERNEL;
 	char name[NAME_ROOM];
 
 	if (location->kind == LOCATION_ANONYMOUS)
@@ -232,13 +234,13 @@ static bool add_unresolved(struct location_frames *names, const struct result_lo
 			 *names->modules[module].name ? names->modules[module].name
 						      : names->modules[module].build_id,
 			 location->address);
-	return add_made(names, name, module, FRAME_unresolved, is_kernel);
+	return add_made(names, name, module, FRAME_unresolved, location->kind);
 }
 
 /* Kernel frames stay kernel frames where they are inlined: that they run in the kernel says more.
- */
+ * A runtime's likewise. */
 static bool add_chain(struct location_frames *names, const struct symbol_frame *chain,
-		      unsigned length, uint32_t module, bool is_kernel)
+		      unsigned length, uint32_t module, enum location_kind place)
 {
 	for (unsigned i = length; i--;) {
 		const struct name_entry *entry = entry_take(names, chain[i].name);
@@ -246,10 +248,12 @@ static bool add_chain(struct location_frames *names, const struct symbol_frame *
 			.file = chain[i].file,
 			.line = chain[i].line,
 			.module = module,
-			.kind = is_kernel            ? FRAME_kernel
-				: chain[i].is_inline ? FRAME_inline
-						     : FRAME_native,
-			.is_kernel = is_kernel,
+			.kind = place == LOCATION_KERNEL    ? FRAME_kernel
+				: place == LOCATION_RUNTIME ? FRAME_runtime
+				: chain[i].is_inline        ? FRAME_inline
+							    : FRAME_native,
+			.is_kernel = place == LOCATION_KERNEL,
+			.is_runtime = place == LOCATION_RUNTIME,
 		};
 
 		if (!entry)
@@ -294,7 +298,8 @@ static bool add_named(struct location_frames *names, const struct result_locatio
 	};
 
 	if (!*location->function)
-		return add_made(names, "[unknown]", module, FRAME_unresolved, frame.is_kernel);
+		return add_made(names, "[unknown]", module, FRAME_unresolved,
+				kind == FRAME_kernel ? LOCATION_KERNEL : LOCATION_NAMED);
 	entry = entry_take(names, location->function);
 	if (!entry)
 		return false;
@@ -321,10 +326,10 @@ static uint8_t take_reason(struct location_frames *names, const char *sentence)
 /* Most places of one function have the same frames, one after the other in the order of addresses:
  * they share them. */
 static bool same_chain(const struct location_frames *names, const struct symbol_frame *chain,
-		       unsigned length, uint32_t module, bool is_kernel)
+		       unsigned length, uint32_t module, enum location_kind place)
 {
 	if (names->last_length != length || names->last_module != module ||
-	    names->last_is_kernel != is_kernel)
+	    names->last_place != place)
 		return false;
 	for (unsigned i = 0; i < length; i++)
 		if (names->last_chain[i].name != chain[i].name ||
@@ -337,16 +342,16 @@ static bool same_chain(const struct location_frames *names, const struct symbol_
 
 static bool share_chain(struct location_frames *names, struct named_location *named,
 			const struct symbol_frame *chain, unsigned length, uint32_t module,
-			bool is_kernel)
+			enum location_kind place)
 {
-	if (!same_chain(names, chain, length, module, is_kernel)) {
+	if (!same_chain(names, chain, length, module, place)) {
 		names->last_first = (uint32_t)names->count;
-		if (!add_chain(names, chain, length, module, is_kernel))
+		if (!add_chain(names, chain, length, module, place))
 			return false;
 		memcpy(names->last_chain, chain, length * sizeof(*chain));
 		names->last_length = length;
 		names->last_module = module;
-		names->last_is_kernel = is_kernel;
+		names->last_place = place;
 	}
 	named->first = names->last_first;
 	named->count = length;
@@ -365,7 +370,7 @@ static bool name_told(struct location_frames *names, struct named_location *name
 	snprintf(text, sizeof(text), "[incomplete: %.400s]", location->function);
 	named->is_incomplete = true;
 	named->reason = take_reason(names, location->function);
-	return add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, false);
+	return add_made(names, text, FRAME_NO_MODULE, FRAME_incomplete, LOCATION_INCOMPLETE);
 }
 
 struct place {
@@ -394,8 +399,9 @@ static bool name_location(struct location_frames *names, const struct place *pla
 						     place->address, chain);
 		if (length)
 			return share_chain(names, named, chain, length, module,
-					   place->kind == LOCATION_KERNEL);
+					   (enum location_kind)place->kind);
 		named->is_unresolved = true;
+		named->is_behind = place->kind == LOCATION_RUNTIME && names->view->hides_runtime;
 		ok = add_unresolved(names, location, module);
 	} else {
 		ok = name_told(names, named, location, module);

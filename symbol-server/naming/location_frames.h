@@ -19,6 +19,8 @@ enum { NAME_FOCUSED = 1, NAME_IGNORED = 2, NAME_HIDDEN = 4, NAME_OF_BUILD = 8, N
 struct named_location {
 	uint32_t first, count; /* into frames */
 	bool is_unresolved, is_incomplete;
+	bool is_behind; /* an interpreter's own code, left out: that it lacks a name hides nothing
+			 */
 	uint8_t reason; /* of an incomplete one: into reasons */
 };
 
@@ -51,7 +53,7 @@ struct location_frames {
 	uint32_t entry_count, entry_capacity, last_entry;
 	struct symbol_frame last_chain[SYMBOL_CHAIN_MAX]; /* of the table's, added last */
 	uint32_t last_first, last_length, last_module;    /* length 0: none yet */
-	bool last_is_kernel;
+	enum location_kind last_place;
 };
 
 /* Release it in either case. ERROR_MEMORY, ERROR_LIMIT. */

@@ -206,7 +206,8 @@ static bool ends_nameless(const struct named_stacks *stacks, const struct result
 	if (!stack->depth)
 		return false;
 	location = stack->locations ? stack->locations[0] : result->nodes[stack->node].location;
-	if (!stacks->names.locations[location].is_unresolved)
+	if (!stacks->names.locations[location].is_unresolved ||
+	    stacks->names.locations[location].is_behind)
 		return false;
 	*module = result->locations[location].module;
 	*module = *module < result->module_count ? stacks->names.module_of[*module] : UINT32_MAX;

@@ -175,7 +175,7 @@ static bool put_location(struct named_stacks *stacks, uint32_t number, struct wa
 
 	if (!make_room(stacks, walked->depth + location->count))
 		return false;
-	walked->is_unresolved |= location->is_unresolved;
+	walked->is_unresolved |= location->is_unresolved && !location->is_behind;
 	walked->is_incomplete |= location->is_incomplete;
 	for (uint32_t i = location->first; i < location->first + location->count; i++) {
 		walked->flags |= names->flags[i];

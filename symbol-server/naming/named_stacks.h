@@ -36,6 +36,7 @@ struct stack_view {                /* what of the stacks is shown, and how */
 	uint32_t hide_kinds;               /* and those of these kinds: bits of enum frame_kind */
 	const char *const *root;           /* only stacks that start with frames of these names */
 	unsigned root_depth;
+	bool hides_runtime;            /* and those that are an interpreter's own code */
 	bool invert;                   /* leaf first, below the groups */
 	enum recursion_mode recursion; /* after that */
 	enum demangle_mode demangle;

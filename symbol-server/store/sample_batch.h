@@ -51,7 +51,14 @@ enum location_kind {
 			  */
 	LOCATION_ANONYMOUS,  /* "[anon]" */
 	LOCATION_INCOMPLETE, /* last (root) frame of a stack: function holds the sentence why */
+	LOCATION_RUNTIME,    /* NATIVE of an interpreter's own: what a NAMED frame stands for */
 };
+
+/* Module and address say where it is. */
+static inline bool location_has_address(enum location_kind kind)
+{
+	return kind == LOCATION_NATIVE || kind == LOCATION_KERNEL || kind == LOCATION_RUNTIME;
+}
 
 struct text { /* not NUL-terminated; UTF-8 repaired by the reader */
 	const char *at;
@@ -70,7 +77,7 @@ struct batch_module {
 
 struct batch_location {
 	enum location_kind kind;
-	uint32_t module;  /* into modules; NATIVE, KERNEL (UINT32_MAX: no module, name is
+	uint32_t module;  /* into modules; of those with an address (UINT32_MAX: no module, name is
 			     "[unknown]") */
 	uint64_t address; /* canonical: ELF address, or relative to base */
 	struct text function, file, type;

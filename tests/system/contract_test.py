@@ -16,7 +16,7 @@ from otlp_writer import Request  # noqa: E402
 
 PERIOD = 10101010
 LIBRARY = "00112233445566778899aabbccddeeff00112233"
-KINDS = ["root", "group", "native", "inline", "kernel", "interpreter", "jit", "gpu", "unresolved", "incomplete", "cut", "idle"]
+KINDS = ["root", "group", "native", "inline", "kernel", "interpreter", "jit", "gpu", "unresolved", "incomplete", "cut", "idle", "runtime"]
 
 
 def report(when_ns):

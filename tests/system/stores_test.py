@@ -31,6 +31,8 @@ def frames(made, number):
         stack.insert(0, ("kernel", made.mapping("[kernel]", "%040x" % 99, "_text"), 0x500 + number))
     if number % 4 == 2:
         stack += [("cpython", "handler_%d" % number, "app/ä;%d.py" % number, number), ("anon", 0x10)]
+    if number % 4 == 3:
+        stack += [("cpython", "handler_%d" % number, "app.py", number), ("runtime",) + stack[0][1:], stack[0]]
     return stack
 
 
@@ -123,6 +125,7 @@ def questions():
                 yield "/api/v1/timeline", dict(asked, type="on-cpu", group_by="service", step="60s" if number == 2 else "1h")
                 yield "/api/v1/heatmap", dict(asked, type="on-cpu", by="function", column="60s" if number == 2 else "1h")
         yield "/api/v1/flamegraph", dict(span, type="on-cpu", max_nodes=5)
+        yield "/api/v1/flamegraph", dict(span, type="on-cpu", hide_runtime="false")
         yield "/api/v1/flamegraph", dict(span, type="on-cpu", invert="true", focus="lib1", hide="handler")
     yield "/api/v1/agents", {}
 

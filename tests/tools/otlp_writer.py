@@ -52,7 +52,7 @@ class Request:
         return self.once(("mapping", name, build_id, base), "mapping_table", fill)
 
     def frame(self, frame):
-        """frame: ("native" | "kernel", mapping, address), ("anon", address) or (type, function, file, line), with the
+        """frame: ("native" | "kernel" | "runtime", mapping, address), ("anon", address) or (type, function, file, line), with the
         number of its mapping behind it where it has one."""
         def fill(entry):
             kind = frame[0]
@@ -61,7 +61,9 @@ class Request:
                 entry.attribute_indices.append(self.attribute("profile.frame.type", "native"))
                 entry.attribute_indices.append(self.attribute("farflame.anonymous", True))
                 return
-            entry.attribute_indices.append(self.attribute("profile.frame.type", kind))
+            entry.attribute_indices.append(self.attribute("profile.frame.type", "native" if kind == "runtime" else kind))
+            if kind == "runtime":
+                entry.attribute_indices.append(self.attribute("farflame.runtime", True))
             if isinstance(frame[1], int):
                 entry.mapping_index, entry.address = frame[1], frame[2]
                 return

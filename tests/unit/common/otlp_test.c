@@ -265,7 +265,7 @@ static uint32_t below(uint32_t limit)
 
 static void make_frame(struct profile_frame *frame)
 {
-	frame->kind = (enum profile_frame_kind)below(4);
+	frame->kind = (enum profile_frame_kind)below(5);
 	if (frame->kind == PROFILE_FRAME_NAMED) {
 		*frame = (struct profile_frame){ .kind = frame->kind, .function = 1 + below(8),
 						 .file = below(8), .line = below(90), .type = 3 };

@@ -91,7 +91,7 @@ static void test_json(void)
 		   "\"modules\":[{\"name\":\"app\",\"build_id\":\"abcd\"},"
 		   "{\"name\":\"vmlinux\",\"build_id\":\"\"}],"
 		   "\"kinds\":[\"root\",\"group\",\"native\",\"inline\",\"kernel\",\"interpreter\","
-		   "\"jit\",\"gpu\",\"unresolved\",\"incomplete\",\"cut\",\"idle\"],"
+		   "\"jit\",\"gpu\",\"unresolved\",\"incomplete\",\"cut\",\"idle\",\"runtime\"],"
 		   "\"nodes\":{\"name\":[0,1,2,3,4,5],\"file\":[-1,-1,0,0,-1,-1],"
 		   "\"line\":[0,0,7,9,0,0],\"module\":[-1,-1,0,0,1,1],\"parent\":[-1,0,1,2,3,4],"
 		   "\"self\":[0,0,5,0,0,9007199254740993],"

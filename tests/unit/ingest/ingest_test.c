@@ -188,8 +188,8 @@ static const char *strings[] = {
 static size_t make_own_body(uint8_t *bytes)
 {
 	struct profile_mapping mappings[4] = {{0}};
-	struct profile_frame frames[6] = {{0}};
-	uint32_t frame_indices[] = {1, 2, 3, 4, 5, 3}, labels[] = {13, 14};
+	struct profile_frame frames[7] = {{0}};
+	uint32_t frame_indices[] = {1, 2, 3, 4, 5, 6}, labels[] = {13, 14};
 	struct profile_stack stacks[2] = {{0, 4, 0}, {2, 4, 10}};
 	struct profile_process processes[2] = {{1, 4, 12, 11, 0, 1}, {2, 0, 0, 0, 0, 0}};
 	struct profile_sample samples[3] = {
@@ -207,7 +207,7 @@ static size_t make_own_body(uint8_t *bytes)
 				  .mappings = mappings,
 				  .mapping_count = 4,
 				  .frames = frames,
-				  .frame_count = 6,
+				  .frame_count = 7,
 				  .frame_indices = frame_indices,
 				  .frame_index_count = 6,
 				  .stacks = stacks,
@@ -261,6 +261,8 @@ static size_t make_own_body(uint8_t *bytes)
 	frames[4] = (struct profile_frame){.kind = PROFILE_FRAME_ANONYMOUS, .address = 0x7f00};
 	frames[5] =
 		(struct profile_frame){.kind = PROFILE_FRAME_NATIVE, .mapping = 3, .address = 9};
+	frames[6] = (struct profile_frame){
+		.kind = PROFILE_FRAME_RUNTIME, .mapping = 1, .address = 0x1300};
 	buffer_init(&out, BODY_MAX);
 	if (otlp_encode(&profile, &host, &out, NULL, NULL) && otlp_encode_host(&host, &out, NULL)) {
 		memcpy(bytes, out.bytes, out.length);
@@ -268,6 +270,14 @@ static size_t make_own_body(uint8_t *bytes)
 	}
 	buffer_release(&out);
 	return length;
+}
+
+static const struct batch_location *location_at(const struct sample_batch *batch, uint32_t sample,
+						uint32_t frame)
+{
+	const struct batch_stack *stack = &batch->stacks[batch->samples[sample].stack];
+
+	return &batch->locations[batch->location_indices[stack->first_index + frame]];
 }
 
 /* What the agent said, read back: not told by any decoder of ours but by the numbers put in. */
@@ -291,6 +301,9 @@ static void test_own_meaning(void)
 	CHECK_NUMBER(batch.samples[0].value, 3000);
 	CHECK_NUMBER(batch.stacks[batch.samples[0].stack].depth, 4);
 	CHECK_NUMBER(batch.stacks[batch.samples[1].stack].depth, 5); /* and why it is incomplete */
+	CHECK_NUMBER(location_at(&batch, 1, 2)->kind, LOCATION_NATIVE);
+	CHECK_NUMBER(location_at(&batch, 1, 3)->kind, LOCATION_RUNTIME);
+	CHECK_NUMBER(location_at(&batch, 1, 3)->address, 0x1300);
 	CHECK_NUMBER(batch.counters_count, 1);
 	CHECK_NUMBER(batch.counters[0].numbers.taken, 1000);
 	CHECK_NUMBER(batch.counters[0].numbers.lost_count, 2);

@@ -31,7 +31,8 @@ static void tell_location(const struct sample_batch *batch, uint32_t number, str
 	const struct batch_location *location = &batch->locations[number];
 
 	buffer_printf(out, "    %d ", location->kind);
-	if (location->kind == LOCATION_NATIVE || location->kind == LOCATION_KERNEL)
+	if (location->kind == LOCATION_NATIVE || location->kind == LOCATION_KERNEL ||
+	    location->kind == LOCATION_RUNTIME)
 		buffer_printf(out, "%llx ", (unsigned long long)location->address);
 	if (location->module != UINT32_MAX) {
 		const struct batch_module *module = &batch->modules[location->module];

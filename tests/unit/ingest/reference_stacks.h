@@ -169,13 +169,13 @@ struct told_location {
 	const MESSAGE(Mapping) * mapping;
 	struct told_module module;
 	const char *type;
-	bool is_anonymous;
+	bool is_anonymous, is_runtime;
 };
 
 static bool read_told(const struct teller *teller, int32_t index, struct told_location *told)
 {
 	const Dictionary *dictionary = teller->dictionary;
-	const MESSAGE(AnyValue) *type = NULL, *anonymous = NULL;
+	const MESSAGE(AnyValue) *type = NULL, *anonymous = NULL, *runtime = NULL;
 	int64_t number = 0;
 	bool ok;
 
@@ -190,6 +190,9 @@ static bool read_told(const struct teller *teller, int32_t index, struct told_lo
 		       false);
 	if (type)
 		told->type = value_text(teller, type);
+	find_attribute(teller, told->location->attribute_indices,
+		       told->location->n_attribute_indices, "farflame.runtime", &runtime, false);
+	told->is_runtime = runtime && value_number(runtime, &number) && number;
 	told->is_anonymous = anonymous && value_number(anonymous, &number) && number;
 	if (told->location->mapping_index >= 0 &&
 	    (size_t)told->location->mapping_index < dictionary->n_mapping_table) {
@@ -315,8 +318,11 @@ static void tell_frame(const struct teller *teller, int32_t index, struct told_s
 	if (told.is_anonymous)
 		put_location(out, LOCATION_ANONYMOUS, 0, false, NULL, "", "", "", 0);
 	else
-		put_location(out, is_kernel ? LOCATION_KERNEL : LOCATION_NATIVE, address, true,
-			     &told.module, "", "", "", 0);
+		put_location(out,
+			     is_kernel         ? LOCATION_KERNEL
+			     : told.is_runtime ? LOCATION_RUNTIME
+					       : LOCATION_NATIVE,
+			     address, true, &told.module, "", "", "", 0);
 }
 
 static bool tell_stack(const struct teller *teller, int32_t index, const char *incomplete,

@@ -133,7 +133,20 @@ uint64_t host_cpus(struct samples_store *store, const struct host_accounting *ho
 
 /* ---- what the store answers ---- */
 
-enum { MAIN, WORK, KERNEL, NOWHERE, ANON, INCOMPLETE, PYTHON, UNKNOWN, OTHER, LOCATIONS };
+enum {
+	MAIN,
+	WORK,
+	KERNEL,
+	NOWHERE,
+	ANON,
+	INCOMPLETE,
+	PYTHON,
+	UNKNOWN,
+	OTHER,
+	LOOP,
+	NAMELESS_LOOP,
+	LOCATIONS
+};
 
 static struct result_module modules[] = {
 	{.id = {4, {1}}, .name = "app"},
@@ -153,6 +166,8 @@ static struct result_location locations[LOCATIONS] = {
 	[PYTHON] = {LOCATION_NAMED, UINT32_MAX, 0, "handler", "app.py", "cpython", 12},
 	[UNKNOWN] = {LOCATION_NATIVE, UINT32_MAX, 0x99, "", "", "", 0},
 	[OTHER] = {LOCATION_NATIVE, 3, 0x10, "", "", "", 0},
+	[LOOP] = {LOCATION_RUNTIME, 0, 0x20, "", "", "", 0},
+	[NAMELESS_LOOP] = {LOCATION_RUNTIME, 1, 0xdef, "", "", "", 0},
 };
 
 #endif

@@ -195,7 +195,7 @@ static void test_shape(void)
 	CHECK_NUMBER(totals.nameless_value, 300); /* the one in python has such a caller only */
 	CHECK_NUMBER(totals.nameless_samples, 3);
 	CHECK_NUMBER(totals.nameless_modules, 1);
-	CHECK_NUMBER(lookups, 4); /* each location with a table once */
+	CHECK_NUMBER(lookups, 5); /* each location with a table once */
 	CHECK_NUMBER(symbolizer.wanted, 1);
 	CHECK_NUMBER(symbolizer.weight, 3);
 	CHECK(symbolizer.taken == 2 && symbolizer.released == 2);
@@ -426,6 +426,48 @@ static void test_left_out(void)
 	pattern_free(pattern);
 }
 
+/* An interpreter's own frames: left out they take no time with them and lack no names; shown they
+ * are frames of their own kind, whatever is inlined into them. What is native and not marked is
+ * native, also the same function. */
+static void test_runtime(void)
+{
+	static const uint32_t innermost[] = {WORK, PYTHON, LOOP, PYTHON, NAMELESS_LOOP, MAIN};
+	static const uint32_t nothing_else[] = {NAMELESS_LOOP, LOOP};
+	static struct result_stack loops[] = {{0, "", 0, innermost, 6, 2, 20},
+					      {0, "", 0, innermost + 2, 4, 1, 7},
+					      {0, "", 0, nothing_else, 2, 1, 5}};
+	static const char *const shown =
+		"main(native)@main.c;libx.so+0xdef(unresolved);handler(interpreter)@app.py;"
+		"work<int>(runtime)@work.c;leaf(runtime)@leaf.h;handler(interpreter)@app.py;"
+		"work<int>(native)@work.c;leaf(inline)@leaf.h 20\n"
+		"main(native)@main.c;libx.so+0xdef(unresolved);handler(interpreter)@app.py;"
+		"work<int>(runtime)@work.c;leaf(runtime)@leaf.h 7\n"
+		"work<int>(runtime)@work.c;leaf(runtime)@leaf.h;libx.so+0xdef(unresolved) 5\n";
+	static const char *const hidden =
+		"main(native)@main.c;handler(interpreter)@app.py;handler(interpreter)@app.py;"
+		"work<int>(native)@work.c;leaf(inline)@leaf.h 20\n"
+		"main(native)@main.c;handler(interpreter)@app.py 7\n"
+		" 5\n";
+	struct samples_result whole = result;
+	struct stack_view view = {.hides_runtime = true};
+	struct stack_totals totals;
+
+	result.stacks = loops;
+	result.stack_count = 3;
+	totals = show(&view, hidden);
+	CHECK_NUMBER(totals.value, 32);
+	CHECK_NUMBER(totals.unsymbolized, 0);
+	CHECK_NUMBER(totals.nameless_samples, 0);
+	view = (struct stack_view){.hide_kinds = 1 << FRAME_runtime};
+	show(&view, hidden);
+	view = (struct stack_view){0};
+	totals = show(&view, shown);
+	CHECK_NUMBER(totals.value, 32);
+	CHECK_NUMBER(totals.unsymbolized, 4);
+	CHECK_NUMBER(totals.nameless_samples, 1);
+	result = whole;
+}
+
 /* Stacks that have a frame of one build, also one that is left out. */
 static void test_build(void)
 {
@@ -502,6 +544,7 @@ int main(void)
 	test_asks_for_each();
 	test_views();
 	test_left_out();
+	test_runtime();
 	test_build();
 	test_simplify(&arena);
 	test_root_path(&arena);

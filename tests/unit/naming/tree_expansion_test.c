@@ -246,6 +246,7 @@ static void test_nodes(void)
 					  .focus = round % 6 == 2 ? pattern : NULL,
 					  .ignore = round % 6 == 3 ? pattern : NULL,
 					  .folds_idle = round % 4 >= 2,
+					  .hides_runtime = round % 5 < 2,
 					  .hide = round % 6 >= 4 ? pattern : NULL,
 					  .root = roots[round & 1 ? 0 : 1],
 					  .root_depth = round > 11 ? 1 + round % 2 : 0};

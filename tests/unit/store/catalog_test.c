@@ -98,6 +98,39 @@ static uint32_t string_of(struct catalog *catalog, uint32_t number)
 	return catalog_add_string(catalog, (struct text){text, (uint32_t)length});
 }
 
+/* A runtime's own location is one of its own, comes back as such, and is written so that who reads
+ * as servers before it did, a kind as any number, finds the native one. */
+static void test_runtime_location(void)
+{
+	const struct catalog_location native = {.address = 0x1234},
+				      own = {.address = 0x1234, .kind = LOCATION_RUNTIME};
+	struct catalog *from = catalog_new(), *to = catalog_new();
+	uint32_t first = from->items[CATALOG_LOCATIONS].count;
+	const uint8_t *at;
+	struct buffer out;
+	uint64_t value;
+
+	CHECK(catalog_put_location(from, &native) == first &&
+	      catalog_put_location(from, &own) == first + 1);
+	buffer_init(&out, 1000);
+	catalog_encode(from, CATALOG_LOCATIONS, first, 2, &out);
+	at = out.bytes;
+	CHECK(catalog_decode(to, CATALOG_LOCATIONS, first, 2, &at, out.bytes + out.length, NULL));
+	CHECK(at == out.bytes + out.length);
+	CHECK_NUMBER(catalog_location(to, first)->kind, LOCATION_NATIVE);
+	CHECK_NUMBER(catalog_location(to, first + 1)->kind, LOCATION_RUNTIME);
+	CHECK_NUMBER(catalog_location(to, first + 1)->address, 0x1234);
+	at = out.bytes;
+	for (unsigned i = 0; i < 6; i++) {
+		CHECK(varint_read(&at, out.bytes + out.length, &value));
+		CHECK_NUMBER(value, i % 3 == 2 ? 0x1234 : 0);
+	}
+	CHECK(at == out.bytes + out.length);
+	buffer_release(&out);
+	catalog_release(from);
+	catalog_release(to);
+}
+
 /* Two who want to add make the index apart, of what a reader of files leaves: a part of one. */
 static void test_index_apart(void)
 {
@@ -144,5 +177,6 @@ int main(void)
 	catalog_release(catalog);
 	free(paths);
 	test_index_apart();
+	test_runtime_location();
 	return checks_done();
 }

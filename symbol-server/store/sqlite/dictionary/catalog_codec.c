@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Definitions as bytes, LEB128 throughout; texts and ids as length and bytes. Stacks: both halves
  * of the hash (8 bytes each, little-endian), depth, then differences of location numbers, zigzag.
- */
+ * A runtime's own location is one of kind NATIVE whose kind has a byte too many: servers that know
+ * no such kind read it as native, which it is. */
 #include "symbol-server/store/sqlite/dictionary/catalog_items.h"
 
 #include <string.h>
@@ -30,11 +31,16 @@ static void encode_module(const struct catalog_module *module, struct buffer *ou
 	buffer_append_varint(out, module->base);
 }
 
+static const uint8_t runtime_kind[] = {0x80 | LOCATION_NATIVE, 0};
+
 static void encode_location(const struct catalog_location *location, struct buffer *out)
 {
-	buffer_append_varint(out, location->kind);
+	if (location->kind == LOCATION_RUNTIME)
+		buffer_append(out, runtime_kind, sizeof runtime_kind);
+	else
+		buffer_append_varint(out, location->kind);
 	buffer_append_varint(out, location->module);
-	if (location->kind == LOCATION_NATIVE || location->kind == LOCATION_KERNEL) {
+	if (location_has_address(location->kind)) {
 		buffer_append_varint(out, location->address);
 		return;
 	}
@@ -231,13 +237,15 @@ static bool decode_module(struct decoder *decoder)
 static bool decode_location(struct decoder *decoder)
 {
 	struct catalog_location location = {0};
+	bool is_runtime = decoder->end - decoder->at >= (ptrdiff_t)sizeof runtime_kind &&
+			  !memcmp(decoder->at, runtime_kind, sizeof runtime_kind);
 	uint32_t kind;
 
 	if (!get_number(decoder, LOCATION_INCOMPLETE + 1, &kind) ||
 	    !get_reference(decoder, CATALOG_MODULES, &location.module))
 		return false;
-	location.kind = kind;
-	if (kind == LOCATION_NATIVE || kind == LOCATION_KERNEL) {
+	location.kind = is_runtime ? LOCATION_RUNTIME : (enum location_kind)kind;
+	if (location_has_address(location.kind)) {
 		if (!varint_read(&decoder->at, decoder->end, &location.address))
 			return false;
 	} else if (!get_reference(decoder, CATALOG_STRINGS, &location.function) ||
