@@ -104,12 +104,12 @@ struct batch_sample { /* EVENT_ALLOC_BATCH, bpf/alloc_batch.h */
 };
 
 /* One timer tick, or one thread that leaves its CPU or wakes another. Variable length:
- * frames[kernel_count] then [user_count], leaf first. Kernel frames are run-time addresses (KASLR
- * included; they never leave the host). User frames are run-time addresses; the leaf is the
- * instruction the thread is at, exactly: the interrupted one, or inside a system call the one that
- * made it. Every other one is a *return address*: who resolves it subtracts one, once. (A signal's
- * trampoline and what it interrupted are given as address + 1, so that this holds.) The counts are
- * of words: bpf/frames.h. */
+ * frames[kernel_count] then [user_count] then [runtime_count], leaf first each. Kernel frames are
+ * run-time addresses (KASLR included; they never leave the host). User frames are run-time
+ * addresses; the leaf is the instruction the thread is at, exactly: the interrupted one, or inside
+ * a system call the one that made it. Every other one is a *return address*: who resolves it
+ * subtracts one, once. (A signal's trampoline and what it interrupted are given as address + 1, so
+ * that this holds.) The counts are of words: bpf/frames.h. */
 struct sample_event {
 	__u16 type; /* enum event_type */
 	__u16 flags;
@@ -134,9 +134,9 @@ struct sample_event {
 	char process_comm[COMM_LENGTH]; /* the main thread's */
 	__u32 generation; /* of the struct process_head that the walk went by; 0: there was none */
 	__u16 kernel_count, user_count;
-	__u8 result;      /* enum walk_result, bpf/results.h */
-	__u8 weight_log2; /* it was taken with a probability of 1 in 2^this */
-	__u16 reserved;
+	__u8 result;         /* enum walk_result, bpf/results.h */
+	__u8 weight_log2;    /* it was taken with a probability of 1 in 2^this */
+	__u16 runtime_count; /* of words: bpf/runtime_frames.h */
 	__u64 frames[];
 };
 

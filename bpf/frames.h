@@ -3,14 +3,18 @@
  * looks into one, or makes one, does it by what stands here.
  *
  * The kernel's frames are addresses. A frame of the program begins with a word whose top byte is
- * its kind; a native one's other bytes are the address, and it has no more words. */
+ * its kind; a native one's other bytes are the address, and it has no more words. Frames that an
+ * interpreter keeps in lists of its own come behind those, leaf first as well: bpf/runtime_frames.h
+ * says what their words are. */
 #ifndef BPF_FRAMES_H
 #define BPF_FRAMES_H
 
 #include "bpf/events.h"
 
 enum stack_frame_kind {
-	STACK_FRAME_NATIVE, /* the only one there is */
+	STACK_FRAME_NATIVE,          /* one word */
+	STACK_FRAME_PYTHON = 1,      /* two */
+	STACK_FRAME_RUNTIME_END = 2, /* one: the list ends before its end */
 };
 
 enum { STACK_FRAME_KIND_SHIFT = 56 }; /* x86-64's user addresses have 56 bits, arm64's fewer */
@@ -31,10 +35,10 @@ static inline __u64 stack_frame_native(__u64 address)
 	return stack_frame_address(address) | (__u64)STACK_FRAME_NATIVE << STACK_FRAME_KIND_SHIFT;
 }
 
-/* Of both parts. */
+/* Of all three parts. */
 static inline __u32 sample_event_words(const struct sample_event *sample)
 {
-	return (__u32)sample->kernel_count + sample->user_count;
+	return (__u32)sample->kernel_count + sample->user_count + sample->runtime_count;
 }
 
 /* Bytes of a record with so many words. */
@@ -51,6 +55,7 @@ static inline __u32 sample_event_frames_end(const struct sample_event *sample)
 
 #if !defined(__bpf__)
 #include <stdint.h>
+#include <string.h>
 
 static inline const uint64_t *sample_kernel_frames(const struct sample_event *sample)
 {
@@ -62,10 +67,16 @@ static inline const uint64_t *sample_user_frames(const struct sample_event *samp
 	return sample_kernel_frames(sample) + sample->kernel_count;
 }
 
+/* What the interpreter's own list has, runtime_count words. */
+static inline const uint64_t *sample_runtime_frames(const struct sample_event *sample)
+{
+	return sample_user_frames(sample) + sample->user_count;
+}
+
 /* Where among count words the frame after the one at `at` begins; count: there is none. */
 static inline uint32_t stack_frame_next(const uint64_t *frames, uint32_t count, uint32_t at)
 {
-	const uint32_t words = stack_frame_kind(frames[at]) == STACK_FRAME_NATIVE ? 1 : 2;
+	const uint32_t words = stack_frame_kind(frames[at]) == STACK_FRAME_PYTHON ? 2 : 1;
 
 	return count - at > words ? at + words : count;
 }
@@ -80,10 +91,14 @@ static inline uint32_t stack_frame_last(const uint64_t *frames, uint32_t count)
 	return last;
 }
 
-/* The record has room for it. */
+/* The record has room for it. The interpreter's frames stay behind it; what follows those is to be
+ * added afterwards. */
 static inline void sample_event_add_native(struct sample_event *sample, uint64_t address)
 {
-	((uint64_t *)sample->frames)[sample_event_words(sample)] = stack_frame_native(address);
+	uint64_t *to = (uint64_t *)sample_runtime_frames(sample);
+
+	memmove(to + 1, to, sample->runtime_count * sizeof *to);
+	*to = stack_frame_native(address);
 	sample->user_count++;
 	sample->size = sample_event_frames_end(sample);
 }

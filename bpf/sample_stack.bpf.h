@@ -105,7 +105,7 @@ static __always_inline void sample_describe(struct sample_event *event, enum eve
 	event->kernel_count = event->user_count = 0;
 	event->result = WALK_complete;
 	event->weight_log2 = 0;
-	event->reserved = 0;
+	event->runtime_count = 0;
 }
 
 /* The kernel part, of so many frames at most. Returns how many there are. */

@@ -154,7 +154,8 @@ static bool is_same_stack(const struct stack *stack, const struct sample_event *
 
 	return stack->walked == walked && process_key_is_same(&one, &other) &&
 	       have->kernel_count == sample->kernel_count &&
-	       have->user_count == sample->user_count && have->result == sample->result &&
+	       have->user_count == sample->user_count &&
+	       have->runtime_count == sample->runtime_count && have->result == sample->result &&
 	       !memcmp(have->comm, sample->comm, sizeof have->comm) &&
 	       !memcmp(have->frames, sample->frames, frame_bytes(sample));
 }

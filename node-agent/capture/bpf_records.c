@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bpf/alloc.h"
+#include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"
 #include "node-agent/capture/alloc_batch.h"
 #include "node-agent/capture/process_events.h"
@@ -42,7 +43,8 @@ static bool sample_is_whole(const struct bpf_capture *capture, const struct samp
 {
 	return length >= sizeof *sample && source_of(sample) < SOURCE_COUNT &&
 	       sample->cpu < capture->cpu_count && sample->kernel_count <= KERNEL_FRAMES_MAX &&
-	       sample->user_count <= USER_FRAMES_MAX && sample->size == length &&
+	       sample->user_count <= USER_FRAMES_MAX &&
+	       sample->runtime_count <= RUNTIME_WORDS_MAX && sample->size == length &&
 	       sample_ends_well(sample);
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bpf/alloc.h"
-#include "bpf/frames.h"
+#include "bpf/runtime_frames.h"
 #include "node-agent/report/modules.h"
 #include "node-agent/stacks/stack_print.h"
 
@@ -539,7 +539,9 @@ static struct worth worth_of(const struct sample_event *sample)
 static bool is_valid(struct samples *samples, const struct sample_event *sample)
 {
 	bool ok = sample->kernel_count <= KERNEL_FRAMES_MAX &&
-		  sample->user_count <= USER_FRAMES_MAX && (!is_held(sample) || samples->from.hold);
+		  sample->user_count <= USER_FRAMES_MAX &&
+		  sample->runtime_count <= RUNTIME_WORDS_MAX &&
+		  (!is_held(sample) || samples->from.hold);
 
 	samples->counters.malformed += !ok && sample->type == EVENT_SAMPLE_CPU;
 	samples->counters.held_lost += !ok && sample->type != EVENT_SAMPLE_CPU;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf/frames.h"
+#include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"
 #include "common/clock.h"
 #include "node-agent/stacks/live_code.h"
@@ -14,7 +14,7 @@
 #include "node-agent/unwind/stack_finish.h"
 
 enum {
-	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX,
+	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + RUNTIME_WORDS_MAX,
 	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
 	PAGES_AT_ONCE = 64,
 	DRAIN_STEP_MS = 20,
@@ -191,17 +191,20 @@ static bool read_code(void *context, uint64_t address, void *to, uint32_t length
 static bool is_whole_copy(const struct sample_event *sample, const struct stack_copy_event *copy)
 {
 	return sample->user_count && sample->user_count <= USER_FRAMES_MAX &&
-	       sample->kernel_count <= KERNEL_FRAMES_MAX && copy->size >= sizeof(*copy) &&
+	       sample->kernel_count <= KERNEL_FRAMES_MAX &&
+	       sample->runtime_count <= RUNTIME_WORDS_MAX && copy->size >= sizeof(*copy) &&
 	       copy->stack_bytes <= copy->size - sizeof(*copy);
 }
 
-/* What followed the frames follows those that there are now. */
+/* What followed the native frames follows those that there are now. */
 static void end_whole(struct sample_event *whole, const struct sample_event *sample)
 {
 	const uint32_t end = sample_event_frames_end(whole);
 	const struct thread_context *context;
 	uint32_t bytes;
 
+	memcpy((uint64_t *)sample_runtime_frames(whole), sample_runtime_frames(sample),
+	       sample->runtime_count * sizeof(uint64_t));
 	context = sample_event_context(sample, &bytes);
 	if (bytes > THREAD_CONTEXT_MAX)
 		context = NULL;

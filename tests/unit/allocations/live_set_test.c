@@ -260,6 +260,25 @@ static void of_a_request(void)
 	free_set(set);
 }
 
+/* One native stack, two interpreted ones. */
+static void of_interpreters(void)
+{
+	struct live_set *set = new_set();
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct sample_event *sample = (struct sample_event *)stack(1, 1, 1);
+
+		sample->user_count = 2 - i % 2;
+		sample->runtime_count = i % 2; /* the same word, another kind of frame */
+		take(set, 1, 0x1000 + i, 100, 1);
+		live_set_stack(set, 0x1000 + i, sample, 1);
+	}
+	found.stacks = 0;
+	live_set_report(set, is_self_contained, NULL);
+	CHECK(found.stacks == 2);
+	free_set(set);
+}
+
 static uint64_t three(void *context, uint64_t key)
 {
 	(void)context;
@@ -304,6 +323,7 @@ int main(void)
 	lost_ends();
 	blocks();
 	of_a_request();
+	of_interpreters();
 	buckets();
 	processes();
 	too_many();

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames of one word and, as no walk makes them yet, of two: how a record is gone through. */
+/* Frames of one word and of two, and an interpreter's behind the native ones: how a record is gone
+ * through. */
 #include <stdint.h>
 
 #include "tests/check.h"
 
-#include "bpf/frames.h"
+#include "bpf/runtime_frames.h"
 
-enum { OTHER = 1 };
+enum { OTHER = STACK_FRAME_PYTHON };
 
 #define WORD(kind, rest) ((uint64_t)(kind) << STACK_FRAME_KIND_SHIFT | (rest))
 
@@ -14,6 +15,8 @@ static union {
 	struct sample_event event;
 	uint64_t room[sizeof(struct sample_event) / sizeof(uint64_t) + 8];
 } sample;
+
+enum { POSITION = 0x30, COOKIE = 0xfedc };
 
 static void test_words(void)
 {
@@ -51,10 +54,64 @@ static void test_record(void)
 	CHECK_NUMBER(stack_frame_last(sample_user_frames(&sample.event), 2), 1);
 }
 
+static void test_interpreter(void)
+{
+	const uint64_t frames[] = {runtime_frame_code(0x7000),
+				   runtime_frame_place(POSITION, COOKIE, 0),
+				   runtime_frame_code(UINT64_MAX),
+				   runtime_frame_place(RUNTIME_POSITION_NONE, UINT16_MAX, 1),
+				   runtime_frame_end(RUNTIME_END_CUT)};
+
+	CHECK_NUMBER(stack_frame_kind(frames[0]), STACK_FRAME_PYTHON);
+	CHECK_NUMBER(stack_frame_address(frames[0]), 0x7000);
+	CHECK_NUMBER(runtime_frame_position(frames[1]), POSITION);
+	CHECK_NUMBER(runtime_frame_cookie(frames[1]), COOKIE);
+	CHECK(!runtime_frame_is_entry(frames[1]));
+	CHECK_NUMBER(stack_frame_kind(frames[2]), STACK_FRAME_PYTHON);
+	CHECK(runtime_frame_is_entry(frames[3]));
+	CHECK_NUMBER(runtime_frame_position(frames[3]), RUNTIME_POSITION_NONE);
+	CHECK_NUMBER(runtime_frame_cookie(frames[3]), UINT16_MAX);
+	CHECK_NUMBER(stack_frame_next(frames, 5, 2), 4);
+	CHECK_NUMBER(stack_frame_next(frames, 5, 4), 5);
+	CHECK_NUMBER(stack_frame_kind(frames[4]), STACK_FRAME_RUNTIME_END);
+	CHECK_NUMBER(stack_frame_address(frames[4]), RUNTIME_END_CUT);
+}
+
+static void test_cookie(void)
+{
+	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(0, 1, 3, 10));
+	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(1, 0, 3, 11));
+	CHECK(runtime_cookie(1, 0, 3, 10) != runtime_cookie(1, 0, 67, 10));
+	CHECK(runtime_cookie(0, 0, 0, 0));
+}
+
+/* What is found later of the native part comes before the interpreter's. */
+static void test_native_added(void)
+{
+	uint64_t *frames = (uint64_t *)sample.event.frames;
+
+	memset(&sample, 0, sizeof sample);
+	sample.event.kernel_count = 1;
+	sample_event_add_native(&sample.event, 0x5000);
+	frames[2] = runtime_frame_code(0x7000);
+	frames[3] = runtime_frame_place(POSITION, COOKIE, 1);
+	sample.event.runtime_count = 2;
+	CHECK_NUMBER(sample_event_words(&sample.event), 4);
+	sample_event_add_native(&sample.event, 0x6000);
+	CHECK_NUMBER(sample_user_frames(&sample.event)[1], 0x6000);
+	CHECK(sample_runtime_frames(&sample.event) == frames + 3);
+	CHECK_NUMBER(frames[3], runtime_frame_code(0x7000));
+	CHECK_NUMBER(frames[4], runtime_frame_place(POSITION, COOKIE, 1));
+	CHECK_NUMBER(sample.event.size, sizeof sample.event + 5 * sizeof(uint64_t));
+}
+
 int main(void)
 {
 	test_words();
 	test_order();
 	test_record();
+	test_interpreter();
+	test_cookie();
+	test_native_added();
 	return checks_done();
 }

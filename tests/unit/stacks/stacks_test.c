@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "bpf/thread_context.h"
 #include "node-agent/stacks/stacks.h"
 #include "node-agent/stacks/waiting_stacks.h"
 #include "node-agent/unwind/stack_finish.h"
@@ -150,14 +151,23 @@ static struct {
 	uint16_t flags, user_count;
 	uint8_t result;
 	size_t kernel_side_count;
+	uint64_t runtime[3];
+	uint8_t span_id;
 } handed;
 
 static void note(const struct sample_event *sample)
 {
+	const struct thread_context *context;
+	uint32_t bytes;
+
 	handed.flags = sample->flags;
 	handed.user_count = sample->user_count;
 	handed.result = sample->result;
 	handed.last_frame = sample->frames[sample->kernel_count + sample->user_count - 1];
+	for (uint32_t i = 0; i < sample->runtime_count && i < 3; i++)
+		handed.runtime[i] = sample_runtime_frames(sample)[i];
+	context = sample_event_context(sample, &bytes);
+	handed.span_id = context ? context->span_id[7] : 0;
 }
 
 void samples_add(struct samples *samples, const struct sample_event *sample)
@@ -299,6 +309,40 @@ static void test_waiting(void)
 	stacks_free(stacks);
 }
 
+/* What came behind the native frames comes behind those that were found later, also after a wait.
+ */
+static void test_interpreter(void)
+{
+	struct stacks *stacks = new_stacks();
+
+	for (unsigned page = 1; page <= 2; page++) {
+		struct sample_event *sample = sample_of(WALK_not_loaded, 0);
+		struct thread_context *context = (void *)&sample->frames[6];
+
+		sample->runtime_count = 3;
+		for (unsigned i = 0; i < 3; i++)
+			((uint64_t *)sample->frames)[3 + i] = 0x100 * page + i;
+		context->span_id[7] = (uint8_t)page;
+		sample->flags |= SAMPLE_HAS_CONTEXT;
+		sample->size = sample_event_frames_end(sample) +
+			       (THREAD_CONTEXT_HEADER + 7) / 8 * 8;
+		states[1] = UNWIND_PAGE_LOADED;
+		stacks_add(stacks, sample, copy_of(1 << page, 4096));
+		if (page == 2) {
+			CHECK_NUMBER(counters_of(stacks).waiting, 1);
+			answers = 1 << 2;
+			stacks_run(stacks);
+		}
+		CHECK_NUMBER(handed.finished, page);
+		CHECK_NUMBER(handed.user_count, 3);
+		CHECK_NUMBER(handed.last_frame, 0x1000 + page);
+		for (unsigned i = 0; i < 3; i++)
+			CHECK_NUMBER(handed.runtime[i], 0x100 * page + i);
+		CHECK_NUMBER(handed.span_id, page);
+	}
+	stacks_free(stacks);
+}
+
 static void test_too_late(void)
 {
 	struct stacks *stacks = new_stacks();
@@ -423,6 +467,7 @@ int main(void)
 {
 	test_nothing_to_wait_for();
 	test_waiting();
+	test_interpreter();
 	test_too_late();
 	test_no_room();
 	test_shares();

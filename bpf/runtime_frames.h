@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What an interpreter's own list of frames looks like where it is read, and in samples. The kernel
+ * side takes the list at the sample, since it lies in memory that changes; the agent says where it
+ * begins, names what it has and joins it with the native frames.
+ *
+ * CPython: Include/cpython/pystate.h, Include/internal/pycore_{frame,runtime}.h and code.h of 3.6
+ * to 3.14; the offsets are of a version, and come from user space. */
+#ifndef BPF_RUNTIME_FRAMES_H
+#define BPF_RUNTIME_FRAMES_H
+
+#include <linux/types.h>
+
+#include "bpf/frames.h"
+
+enum {
+	RUNTIME_FRAMES_MAX = 256,                       /* of one list, the innermost ones */
+	RUNTIME_WORDS_MAX = 2 * RUNTIME_FRAMES_MAX + 1, /* the last one may say that it is cut */
+	RUNTIME_PROCESSES = 1024,
+};
+
+enum runtime_language {
+	RUNTIME_CPYTHON = 1,
+};
+
+/* --- in samples --- */
+
+/* A frame of Python's: its kind with the address of the code object, then
+ *
+ *	bits 0–31   bytes of the bytecode before the current instruction; RUNTIME_POSITION_NONE:
+ *	            it has not begun, or it is somewhere else
+ *	bits 32–47  runtime_cookie() of the code object; 0: its memory was not there
+ *	bit 48      RUNTIME_FRAME_ENTRY: the interpreter's loop was entered from C for it. The
+ *	            frames inside of it, up to the next entry, run in the same loop
+ *
+ * Instead of the frames that are missing at the root end, where any are: STACK_FRAME_RUNTIME_END
+ * with enum runtime_end. */
+#define RUNTIME_POSITION_NONE 0xffffffffU
+#define RUNTIME_FRAME_ENTRY   (1ULL << 48)
+
+enum runtime_end {
+	RUNTIME_END_CUT = 1, /* more than RUNTIME_FRAMES_MAX, or than there is time for */
+	RUNTIME_END_UNREAD,  /* its memory was not there */
+	RUNTIME_END_LOOP,    /* it leads back to itself */
+	RUNTIME_END_WRONG,   /* what stands there is no address */
+};
+
+static inline __u64 runtime_frame_code(__u64 address)
+{
+	return stack_frame_address(address) | (__u64)STACK_FRAME_PYTHON << STACK_FRAME_KIND_SHIFT;
+}
+
+static inline __u64 runtime_frame_place(__u32 position, __u16 cookie, int is_entry)
+{
+	return position | (__u64)cookie << 32 | (is_entry ? RUNTIME_FRAME_ENTRY : 0);
+}
+
+static inline __u64 runtime_frame_end(enum runtime_end why)
+{
+	return (__u64)why | (__u64)STACK_FRAME_RUNTIME_END << STACK_FRAME_KIND_SHIFT;
+}
+
+static inline __u32 runtime_frame_position(__u64 place)
+{
+	return (__u32)place;
+}
+
+static inline __u16 runtime_frame_cookie(__u64 place)
+{
+	return (__u16)(place >> 32);
+}
+
+static inline int runtime_frame_is_entry(__u64 place)
+{
+	return (place & RUNTIME_FRAME_ENTRY) != 0;
+}
+
+/* What tells a code object from another one that has its address later: of its members
+ * co_argcount, co_kwonlyargcount, co_flags and co_firstlineno. Never 0. */
+static inline __u16 runtime_cookie(__u32 argcount, __u32 kwonly, __u32 flags, __u32 firstline)
+{
+	const __u32 mixed = ((firstline * 31 + flags) * 31 + argcount) * 31 + kwonly;
+	const __u16 cookie = (__u16)(mixed * 0x9e3779b1U >> 16);
+
+	return cookie ? cookie : 1;
+}
+
+/* --- where it begins --- */
+
+enum { RUNTIME_OFFSET_NONE = 0xffff };
+
+enum runtime_layout_flags {
+	/* frame_instr is a pointer into the bytecode (3.11+), else an int: bytes of it (≤ 3.9), or
+	 */
+	RUNTIME_INSTR_IS_POINTER = 1 << 0,
+	RUNTIME_INSTR_IS_UNITS = 1 << 1, /* … two bytes each (3.10) */
+	/* Entries are frames of their own, which are not shown, outside of the outermost one of
+	 * their run (3.12+); else a flag in that one (3.11) */
+	RUNTIME_ENTRY_IS_SHIM = 1 << 2,
+};
+
+/* Offsets in bytes. Those of one kind of object lie within RUNTIME_READ_MAX bytes: frame_… from
+ * the frame's beginning on, code_argcount to code_firstline from the first of them on. */
+enum { RUNTIME_READ_MAX = 128 };
+
+struct runtime_layout {
+	__u16 tstate_thread_id;
+	__u16 tstate_frame; /* to the innermost frame or, with cframe_frame, to what has that */
+	__u16 cframe_frame; /* 3.11, 3.12; else RUNTIME_OFFSET_NONE */
+	__u16 frame_code, frame_previous, frame_instr;
+	/* A byte: 3.11's is_entry, 3.12's owner; RUNTIME_OFFSET_NONE: each frame is an entry */
+	__u16 frame_entry;
+	__u16 code_argcount, code_kwonly, code_flags, code_firstline; /* ints */
+	__u16 code_bytes; /* where the bytecode begins, of RUNTIME_INSTR_IS_POINTER */
+	__u8 entry_value; /* the byte's, of an entry; of shims: this and more */
+	__u8 flags;       /* enum runtime_layout_flags */
+	__u8 reserved[6];
+};
+
+/* One per process that has an interpreter; identity as in samples. The state of the sampled thread
+ * is at one of three places, the first of them that has one whose thread_id is the thread's. */
+struct runtime_place {
+	__u64 start_time_ns;
+	__u32 exec_id;
+	__u32 language;   /* enum runtime_language */
+	__u64 current_at; /* an address: of the thread that runs Python now (≤ 3.11); 0: none */
+	/* Of each thread, from its thread pointer on: *(tp + thread_at) or, where thread_in is 0
+	 * and more, *(*(tp + thread_at) + thread_in). thread_at 0: none */
+	__s64 thread_at, other_at;
+	__s32 thread_in, other_in;
+	__s64 thread_id_minus_tp; /* thread_id is pthread_self(), which is not tp everywhere */
+	struct runtime_layout layout;
+};
+
+#endif
