@@ -175,7 +175,7 @@ fuzzed := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/fuzz/*_fuzz.c))
 # Everything but the two main()s, so that a test can include any header of the tree. One archive per
 # program: the same name may mean another thing on the other side. A test takes its own side's first.
 testable := $(BUILD)/testable-agent.a $(BUILD)/testable-server.a
-agent_tests := aggregate allocations bpf capture contexts file_parser kernel network processes report ship stacks unwind waits agent_%
+agent_tests := aggregate allocations bpf capture contexts file_parser kernel network processes report runtimes ship stacks unwind waits agent_%
 archives_of = $(if $(filter $(addprefix $(BUILD)/tests/unit/,$(addsuffix /%,$(filter-out %_%,$(agent_tests))) \
 	$(filter %_%,$(agent_tests))),$(1)),$(testable),$(BUILD)/testable-server.a $(BUILD)/testable-agent.a)
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
