@@ -66,6 +66,8 @@ struct file_parser {
 	void *memory_context;
 	file_parser_tls on_tls; /* likewise */
 	void *tls_context;
+	file_parser_runtime on_runtime; /* likewise */
+	void *runtime_context;
 	struct file_parser_counters counters;
 };
 
@@ -310,6 +312,20 @@ bool file_parser_ask_tls(struct file_parser *parser, uint32_t executable, int fd
 	return add_ask(parser, &ask, fd, now_ms);
 }
 
+void file_parser_set_runtime(struct file_parser *parser, file_parser_runtime runtime, void *context)
+{
+	parser->on_runtime = runtime;
+	parser->runtime_context = context;
+}
+
+bool file_parser_ask_runtime(struct file_parser *parser, uint32_t executable, int fd,
+			     int64_t now_ms)
+{
+	struct ask ask = {.kind = PARSER_MESSAGE_RUNTIME, .executable = executable};
+
+	return add_ask(parser, &ask, fd, now_ms);
+}
+
 int file_parser_fd(const struct file_parser *parser)
 {
 	return parser->socket;
@@ -353,6 +369,13 @@ static void tell_tls(struct file_parser *parser, uint32_t executable, const stru
 		parser->on_tls(parser->tls_context, executable, tls);
 }
 
+static void tell_runtime(struct file_parser *parser, uint32_t executable,
+			 const struct runtime_symbols *runtime)
+{
+	if (parser->on_runtime)
+		parser->on_runtime(parser->runtime_context, executable, runtime);
+}
+
 static enum heard fail_first(struct file_parser *parser, bool is_hung, int64_t now_ms)
 {
 	const struct ask ask = *ask_at(parser, 0);
@@ -369,6 +392,10 @@ static enum heard fail_first(struct file_parser *parser, bool is_hung, int64_t n
 	}
 	if (ask.kind == PARSER_MESSAGE_TLS) {
 		tell_tls(parser, ask.executable, NULL);
+		return HEARD_FILE;
+	}
+	if (ask.kind == PARSER_MESSAGE_RUNTIME) {
+		tell_runtime(parser, ask.executable, NULL);
 		return HEARD_FILE;
 	}
 	rows->executable = ask.executable;
@@ -408,6 +435,8 @@ static bool is_asked(struct file_parser *parser, enum row_received kind)
 		return first->kind == PARSER_MESSAGE_MEMORY && first->executable == reply->file;
 	if (kind == ROW_RECEIVED_TLS)
 		return first->kind == PARSER_MESSAGE_TLS && first->executable == reply->file;
+	if (kind == ROW_RECEIVED_RUNTIME)
+		return first->kind == PARSER_MESSAGE_RUNTIME && first->executable == reply->file;
 	return first->kind == PARSER_MESSAGE_PAGE && first->executable == reply->rows.executable &&
 	       first->page == reply->rows.page;
 }
@@ -431,6 +460,8 @@ static enum heard take_answer(struct file_parser *parser, enum row_received kind
 		return HEARD_PAGE;
 	if (kind == ROW_RECEIVED_TLS)
 		tell_tls(parser, reply->file, &reply->tls);
+	else if (kind == ROW_RECEIVED_RUNTIME)
+		tell_runtime(parser, reply->file, &reply->runtime);
 	else
 		tell_file(parser, reply->file, reply->is_readable ? &reply->content : NULL, false);
 	return HEARD_FILE;
@@ -466,6 +497,7 @@ static enum heard hear_child(struct file_parser *parser, int64_t now_ms)
 	case ROW_RECEIVED_FILE:
 	case ROW_RECEIVED_MEMORY:
 	case ROW_RECEIVED_TLS:
+	case ROW_RECEIVED_RUNTIME:
 		return take_answer(parser, received, now_ms);
 	case ROW_RECEIVED_FAREWELL:
 		say_farewell(parser->reply->farewell);

@@ -16,6 +16,7 @@
 #include "common/tls_symbol.h"
 #include "node-agent/file_parser/memory_places.h"
 #include "node-agent/file_parser/row_builder.h"
+#include "node-agent/file_parser/runtime_symbols.h"
 
 struct file_parser;
 
@@ -53,6 +54,15 @@ bool file_parser_ask_memory(struct file_parser *parser, uint32_t number, int fd,
 typedef void (*file_parser_tls)(void *context, uint32_t executable, const struct tls_symbol *tls);
 void file_parser_set_tls(struct file_parser *parser, file_parser_tls tls, void *context);
 bool file_parser_ask_tls(struct file_parser *parser, uint32_t executable, int fd, int64_t now_ms);
+
+/* Whether that executable is a language's runtime (file_parser/runtime_file.h); runtime NULL: its
+ * reader failed. The rest as above. */
+typedef void (*file_parser_runtime)(void *context, uint32_t executable,
+				    const struct runtime_symbols *runtime);
+void file_parser_set_runtime(struct file_parser *parser, file_parser_runtime runtime,
+			     void *context);
+bool file_parser_ask_runtime(struct file_parser *parser, uint32_t executable, int fd,
+			     int64_t now_ms);
 
 /* To be polled for reading; −1 while no child runs. It changes when a child is started. */
 int file_parser_fd(const struct file_parser *parser);

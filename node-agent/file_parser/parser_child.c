@@ -204,6 +204,18 @@ static bool answer_tls(struct parser *parser, const struct row_question *questio
 	return row_tls_send(FILE_PARSER_SOCKET, question->executable, &tls, parser->used_ms);
 }
 
+static bool answer_runtime(struct parser *parser, const struct row_question *question, int fd)
+{
+	struct unwind_file *file = file_of(parser, question->executable, fd);
+	struct runtime_symbols runtime = {0};
+
+	if (file)
+		unwind_file_runtime(file, &runtime);
+	parser->used_ms = cpu_ms();
+	return row_runtime_send(FILE_PARSER_SOCKET, question->executable, &runtime,
+				parser->used_ms);
+}
+
 static bool answer(struct parser *parser, const struct row_question *question, int fd)
 {
 	switch (question->kind) {
@@ -213,6 +225,8 @@ static bool answer(struct parser *parser, const struct row_question *question, i
 		return answer_memory(parser, question, fd);
 	case PARSER_MESSAGE_TLS:
 		return answer_tls(parser, question, fd);
+	case PARSER_MESSAGE_RUNTIME:
+		return answer_runtime(parser, question, fd);
 	default:
 		return answer_page(parser, question, fd);
 	}

@@ -94,6 +94,7 @@ static bool answer_is_sound(const struct row_answer *answer)
 		       !answer->rule_count && answer->failure <= 1 &&
 		       answer->count <= (answer->failure ? 0 : MEMORY_PLACES_MAX);
 	case PARSER_MESSAGE_TLS:
+	case PARSER_MESSAGE_RUNTIME:
 		return answer->executable && !answer->page && !answer->failure && !answer->state &&
 		       !answer->count && !answer->rule_count;
 	case PARSER_MESSAGE_FAREWELL:
@@ -158,6 +159,20 @@ static bool tls_is_sound(const struct tls_symbol *tls)
 	return true;
 }
 
+static bool runtime_is_sound(const struct runtime_symbols *runtime)
+{
+	if (!runtime->language)
+		return !runtime->loop_count;
+	if (runtime->language != RUNTIME_CPYTHON || !runtime->loop_count ||
+	    runtime->loop_count > RUNTIME_LOOP_PARTS_MAX ||
+	    runtime->state + runtime->state_bytes < runtime->state)
+		return false;
+	for (uint32_t i = 0; i < runtime->loop_count; i++)
+		if (runtime->loop[i].start >= runtime->loop[i].end)
+			return false;
+	return true;
+}
+
 static ssize_t receive(int socket, struct iovec *parts, size_t count, int flags)
 {
 	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
@@ -196,6 +211,8 @@ static void set_parts(const struct row_answer *answer, struct row_reply *reply,
 					  answer->count * sizeof *reply->places.items};
 	} else if (answer->kind == PARSER_MESSAGE_TLS) {
 		parts[1] = (struct iovec){&reply->tls, sizeof reply->tls};
+	} else if (answer->kind == PARSER_MESSAGE_RUNTIME) {
+		parts[1] = (struct iovec){&reply->runtime, sizeof reply->runtime};
 	} else if (answer->state != ROW_FILE_UNREADABLE) {
 		parts[1] = (struct iovec){&room->file, sizeof room->file};
 		parts[2] = (struct iovec){room->segments, answer->count * sizeof *room->segments};
@@ -267,6 +284,9 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply)
 	reply->file = answer.executable;
 	if (answer.kind == PARSER_MESSAGE_TLS)
 		return tls_is_sound(&reply->tls) ? ROW_RECEIVED_TLS : ROW_RECEIVED_WRONG;
+	if (answer.kind == PARSER_MESSAGE_RUNTIME)
+		return runtime_is_sound(&reply->runtime) ? ROW_RECEIVED_RUNTIME
+							 : ROW_RECEIVED_WRONG;
 	reply->is_readable = answer.state != ROW_FILE_UNREADABLE;
 	return !reply->is_readable || take_file(&answer, &room.file, room.segments, &reply->content)
 		       ? ROW_RECEIVED_FILE
@@ -392,6 +412,16 @@ bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls,
 	struct row_answer answer = {
 		.kind = PARSER_MESSAGE_TLS, .executable = executable, .cpu_ms = cpu_ms};
 	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)tls, sizeof *tls}};
+
+	return send_parts(socket, parts, 2);
+}
+
+bool row_runtime_send(int socket, uint32_t executable, const struct runtime_symbols *runtime,
+		      uint16_t cpu_ms)
+{
+	struct row_answer answer = {
+		.kind = PARSER_MESSAGE_RUNTIME, .executable = executable, .cpu_ms = cpu_ms};
+	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)runtime, sizeof *runtime}};
 
 	return send_parts(socket, parts, 2);
 }

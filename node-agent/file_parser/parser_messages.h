@@ -13,6 +13,7 @@
 #include "common/tls_symbol.h"
 #include "node-agent/file_parser/memory_places.h"
 #include "node-agent/file_parser/row_builder.h"
+#include "node-agent/file_parser/runtime_symbols.h"
 
 #define FILE_PARSER_NAME "farflame-parser" /* argv[0] of the child; also what ps shows */
 
@@ -26,7 +27,8 @@ enum row_message {
 	PARSER_MESSAGE_FILE, /* what a file is: executable is the question's number, page 0 */
 	PARSER_MESSAGE_TLS,  /* where a file has its thread's context: executable, page 0 */
 	PARSER_MESSAGE_FAREWELL,
-	PARSER_MESSAGE_MEMORY, /* where it takes memory; as FILE */
+	PARSER_MESSAGE_MEMORY,  /* where it takes memory; as FILE */
+	PARSER_MESSAGE_RUNTIME, /* whether it is a language's runtime; as TLS */
 	PARSER_MESSAGE_COUNT,
 };
 
@@ -39,7 +41,7 @@ struct row_question {
 /* PAGE: followed by count rows and the rules. FILE: unless unreadable, by a struct row_file and
  * count segments. FAREWELL: by count bytes of text; the child ends, and this is why (none: it has
  * worked enough). MEMORY: by a struct row_memory and count places; failure 1: the file was not to
- * be read. TLS: by a struct tls_symbol. */
+ * be read. TLS: by a struct tls_symbol. RUNTIME: by a struct runtime_symbols. */
 struct row_answer {
 	uint32_t kind, executable, page;
 	uint8_t state, failure; /* FILE: enum row_file_state, 0 */
@@ -82,6 +84,7 @@ enum row_received {
 	ROW_RECEIVED_FILE,     /* checked */
 	ROW_RECEIVED_MEMORY,   /* checked */
 	ROW_RECEIVED_TLS,      /* checked */
+	ROW_RECEIVED_RUNTIME,  /* checked */
 	ROW_RECEIVED_FAREWELL, /* with text in farewell */
 	ROW_RECEIVED_WRONG,    /* not what a sound child sends */
 	ROW_RECEIVED_END,
@@ -90,11 +93,12 @@ enum row_received {
 struct row_reply {
 	uint16_t cpu_ms;
 	struct page_rows rows; /* ANSWER */
-	uint32_t file;         /* FILE and MEMORY: the question's number; TLS: the executable */
+	uint32_t file; /* FILE and MEMORY: the question's number; TLS, RUNTIME: the executable */
 	bool is_readable;
 	struct file_content content; /* FILE, when readable */
 	struct memory_places places; /* MEMORY, the same */
 	struct tls_symbol tls;       /* TLS */
+	struct runtime_symbols runtime;
 	char farewell[ROW_FAREWELL_MAX];
 };
 
@@ -112,6 +116,8 @@ bool row_file_send(int socket, uint32_t file, const struct file_content *content
 bool row_memory_send(int socket, uint32_t file, const struct memory_places *places,
 		     uint16_t cpu_ms);
 bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls, uint16_t cpu_ms);
+bool row_runtime_send(int socket, uint32_t executable, const struct runtime_symbols *runtime,
+		      uint16_t cpu_ms);
 void row_farewell_send(int socket, const char *text);
 
 #endif

@@ -3,87 +3,17 @@
 
 #include <string.h>
 
+#include "node-agent/file_parser/symbol_names.h"
+
 enum {
-	STRING_BYTES_MAX = 32 << 20,
-	SYMBOLS_MAX = 1 << 20,
 	RELOCATIONS_MAX = 4 << 20,
-	NAMES_MAX = 8, /* places in the string table where the name ends a string */
-	CHUNK = 4096,
 	DYNAMIC_MAX = 1024,
 };
 
-struct names {
-	uint32_t offsets[NAMES_MAX];
-	unsigned count;
-};
-
-/* --- names --- */
-
-/* A string table may share ends of strings: the name may stand behind others' bytes. */
-static void find_names(const struct code_file *file, const Elf64_Shdr *strings, struct names *names)
-{
-	static const char name[] = TLS_FILE_SYMBOL; /* with its '\0' */
-	char bytes[CHUNK + sizeof name];
-	uint64_t size = strings->sh_size;
-
-	names->count = 0;
-	if (size > STRING_BYTES_MAX)
-		return;
-	for (uint64_t at = 0; at < size; at += CHUNK) {
-		const uint64_t left = size - at;
-		const size_t length = left < sizeof bytes ? (size_t)left : sizeof bytes;
-		const char *found = bytes;
-
-		if (!code_file_read(file, strings->sh_offset + at, bytes, length))
-			return;
-		while ((found = memmem(found, length - (size_t)(found - bytes), name,
-				       sizeof name)) &&
-		       names->count < NAMES_MAX) {
-			if (found - bytes < CHUNK)
-				names->offsets[names->count++] =
-					(uint32_t)(at + (uint64_t)(found - bytes));
-			found++;
-		}
-	}
-}
-
-static bool has_name(const struct names *names, uint32_t offset)
-{
-	for (unsigned i = 0; i < names->count; i++)
-		if (names->offsets[i] == offset)
-			return true;
-	return false;
-}
-
 /* --- symbols --- */
 
-typedef bool each_row(void *context, const void *row, uint32_t number);
-
-/* False: one of them did not want more. */
-static bool for_each_row(const struct code_file *file, const Elf64_Shdr *table, size_t row_bytes,
-			 uint64_t limit, each_row *each, void *context)
-{
-	uint64_t rows = table->sh_size / row_bytes;
-	_Alignas(8) uint8_t bytes[CHUNK];
-	const uint64_t at_once = sizeof bytes / row_bytes;
-
-	if (rows > limit)
-		rows = limit;
-	for (uint64_t at = 0; at < rows; at += at_once) {
-		const uint64_t count = rows - at < at_once ? rows - at : at_once;
-
-		if (!code_file_read(file, table->sh_offset + at * row_bytes, bytes,
-				    count * row_bytes))
-			return true;
-		for (uint64_t i = 0; i < count; i++)
-			if (!each(context, bytes + i * row_bytes, (uint32_t)(at + i)))
-				return false;
-	}
-	return true;
-}
-
 struct symbol_search {
-	struct names names;
+	struct symbol_names names;
 	struct tls_symbol *out;
 	uint32_t number; /* of the symbol */
 };
@@ -95,7 +25,7 @@ static bool look_at_symbol(void *context, const void *row, uint32_t number)
 
 	memcpy(&symbol, row, sizeof symbol);
 	if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_shndx == SHN_UNDEF ||
-	    !has_name(&search->names, symbol.st_name))
+	    !symbol_names_have(&search->names, symbol.st_name))
 		return true;
 	search->out->is_defined = 1;
 	search->out->value = symbol.st_value;
@@ -112,9 +42,11 @@ static const Elf64_Shdr *find_symbol(const struct code_file *file, uint32_t type
 
 		if (table->sh_type != type || table->sh_link >= file->section_count)
 			continue;
-		find_names(file, &file->sections[table->sh_link], &search->names);
-		if (search->names.count && !for_each_row(file, table, sizeof(Elf64_Sym),
-							 SYMBOLS_MAX, look_at_symbol, search))
+		symbol_names_find(file, &file->sections[table->sh_link], TLS_FILE_SYMBOL,
+				  sizeof TLS_FILE_SYMBOL, &search->names);
+		if (search->names.count && !symbol_rows_each(file, table, sizeof(Elf64_Sym),
+							     SYMBOL_ROWS_MAX, look_at_symbol,
+							     search))
 			return table;
 	}
 	return NULL;
@@ -172,7 +104,7 @@ static void find_slots(const struct code_file *file, const Elf64_Shdr *symbols,
 
 		if (table->sh_type == SHT_RELA && table->sh_link < file->section_count &&
 		    &file->sections[table->sh_link] == symbols &&
-		    !for_each_row(file, table, sizeof(Elf64_Rela), RELOCATIONS_MAX,
+		    !symbol_rows_each(file, table, sizeof(Elf64_Rela), RELOCATIONS_MAX,
 				  look_at_relocation, search))
 			return;
 	}
@@ -205,7 +137,7 @@ static bool is_program(const struct code_file *file)
 	for (unsigned i = 0; i < file->section_count; i++)
 		if (file->sections[i].sh_type == SHT_DYNAMIC) {
 			has_dynamic = true;
-			for_each_row(file, &file->sections[i], sizeof(Elf64_Dyn), DYNAMIC_MAX,
+			symbol_rows_each(file, &file->sections[i], sizeof(Elf64_Dyn), DYNAMIC_MAX,
 				     look_at_dynamic, &facts);
 		}
 	for (unsigned i = 0; i < file->segment_count; i++)

@@ -14,6 +14,7 @@
 #include "node-agent/file_parser/go/go_table.h"
 #include "node-agent/file_parser/code/known_code.h"
 #include "node-agent/file_parser/probe_notes.h"
+#include "node-agent/file_parser/runtime_file.h"
 #include "node-agent/file_parser/tls_file.h"
 #include "node-agent/file_parser/malloc_names.h"
 
@@ -93,6 +94,16 @@ static struct call_frames *frames_of(struct unwind_file *file)
 	if (failure != ROW_FAILURE_NONE)
 		file->failure = failure;
 	return file->frames;
+}
+
+void unwind_file_runtime(struct unwind_file *file, struct runtime_symbols *out)
+{
+	*out = (struct runtime_symbols){0};
+	if (file->failure == ROW_FAILURE_NOT_CODE || file->go)
+		return;
+	runtime_file_read(&file->code, out);
+	if (out->language)
+		runtime_file_loop(&file->code, frames_of(file), out);
 }
 
 /* --- pages --- */

@@ -10,6 +10,7 @@
 #include "common/tls_symbol.h"
 #include "node-agent/file_parser/memory_places.h"
 #include "node-agent/file_parser/row_builder.h"
+#include "node-agent/file_parser/runtime_symbols.h"
 
 struct unwind_file;
 
@@ -29,6 +30,9 @@ void unwind_file_memory(struct unwind_file *file, struct memory_places *places);
  */
 void unwind_file_functions(struct unwind_file *file, const struct memory_functions *functions,
 			   struct memory_places *places);
+
+/* As runtime_file_read() and runtime_file_loop(). */
+void unwind_file_runtime(struct unwind_file *file, struct runtime_symbols *out);
 
 /* As tls_file_read() and go_labels_find(). */
 void unwind_file_tls(struct unwind_file *file, struct tls_symbol *out);

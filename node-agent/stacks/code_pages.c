@@ -39,6 +39,17 @@ void code_pages_set_tls(struct code_pages *pages, file_parser_tls tls, void *con
 	file_parser_set_tls(pages->parser, tls, context);
 }
 
+bool code_pages_ask_runtime(struct code_pages *pages, const struct executable *executable)
+{
+	return file_parser_ask_runtime(pages->parser, executable->index, executable->fd,
+				       pages->now_ms);
+}
+
+void code_pages_set_runtime(struct code_pages *pages, file_parser_runtime runtime, void *context)
+{
+	file_parser_set_runtime(pages->parser, runtime, context);
+}
+
 static void take_file(void *context, uint32_t number, const struct file_content *content,
 		      bool is_hung)
 {

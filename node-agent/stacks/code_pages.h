@@ -39,6 +39,10 @@ bool code_pages_next(struct code_pages *pages);
 void code_pages_set_tls(struct code_pages *pages, file_parser_tls tls, void *context);
 bool code_pages_ask_tls(struct code_pages *pages, const struct executable *executable);
 
+/* The same of whether it is a language's runtime: file_parser_ask_runtime(). */
+void code_pages_set_runtime(struct code_pages *pages, file_parser_runtime runtime, void *context);
+bool code_pages_ask_runtime(struct code_pages *pages, const struct executable *executable);
+
 /* The parser's descriptor, readable when it has answered; −1: it does not run. */
 int code_pages_fd(const struct code_pages *pages);
 /* How many workers there have been: a new one may have the descriptor's old number. */

@@ -61,6 +61,10 @@ static void use_reply(struct row_pages *pages, const struct row_reply *reply,
 	for (uint32_t i = 0; received == ROW_RECEIVED_MEMORY && i < reply->places.count; i++)
 		if (reply->places.items[i].kind >= MEMORY_PLACE_KINDS)
 			abort();
+	if (received == ROW_RECEIVED_RUNTIME &&
+	    (!reply->runtime.language != !reply->runtime.loop_count ||
+	     reply->runtime.loop_count > RUNTIME_LOOP_PARTS_MAX))
+		abort();
 	if (received == ROW_RECEIVED_FAREWELL &&
 	    strnlen(reply->farewell, ROW_FAREWELL_MAX) == ROW_FAREWELL_MAX)
 		abort();

@@ -348,23 +348,31 @@ enum row_failure call_frames_pieces(struct call_frames *frames, uint64_t start, 
 	return walk.failure;
 }
 
-bool call_frames_begins(struct call_frames *frames, uint64_t address, uint64_t *end)
+bool call_frames_function(struct call_frames *frames, uint64_t address, uint64_t *start,
+			  uint64_t *end)
 {
 	for (int i = 0; i < SOURCES; i++) {
 		struct source *source = &frames->sources[i];
-		uint64_t number, start, place, ignored;
+		uint64_t number, place, ignored;
 		struct frame_entry entry;
 
 		if (!source_open(frames, i) ||
 		    !frame_table_find(&source->table, address, &number) ||
-		    !frame_table_entry(&source->table, number, &start, &place) ||
-		    start != address ||
+		    !frame_table_entry(&source->table, number, start, &place) ||
+		    *start > address ||
 		    frame_entry_read(&source->section, &source->commons, place, &entry, &ignored) !=
 			    FRAME_FDE ||
-		    entry.start != address || entry.end <= address)
+		    entry.start != *start || entry.end <= address)
 			continue;
 		*end = entry.end;
 		return true;
 	}
 	return false;
+}
+
+bool call_frames_begins(struct call_frames *frames, uint64_t address, uint64_t *end)
+{
+	uint64_t start;
+
+	return call_frames_function(frames, address, &start, end) && start == address;
 }

@@ -26,6 +26,9 @@ typedef bool (*call_frames_add)(void *context, uint64_t start, uint64_t end,
 enum row_failure call_frames_pieces(struct call_frames *frames, uint64_t start, uint64_t end,
 				    call_frames_add add, void *context);
 
+/* The function, or the part of one, that has the address. False: none. */
+bool call_frames_function(struct call_frames *frames, uint64_t address, uint64_t *start,
+			  uint64_t *end);
 /* Whether a function, by the frame information, begins at the address; *end: where it ends. */
 bool call_frames_begins(struct call_frames *frames, uint64_t address, uint64_t *end);
 

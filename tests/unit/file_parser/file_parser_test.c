@@ -216,6 +216,37 @@ static int count_descriptors(const char *of)
 }
 
 /* As /proc shows the child. */
+/* --- of runtimes --- */
+
+static struct {
+	unsigned count, failed;
+	uint32_t executable, language;
+} ran;
+
+static void take_runtime(void *context, uint32_t executable, const struct runtime_symbols *runtime)
+{
+	(void)context;
+	ran.count++;
+	ran.failed += !runtime;
+	ran.executable = executable;
+	ran.language = runtime ? runtime->language : 77;
+}
+
+static void test_runtime(void)
+{
+	struct file_parser *parser = file_parser_new(NULL);
+
+	file_parser_set_runtime(parser, take_runtime, NULL);
+	CHECK(file_parser_ask_runtime(parser, REAL, own_file, monotonic_ms()));
+	CHECK(ask(parser, REAL, 0) && wait_answer(parser));
+	CHECK(ran.count == 1 && ran.executable == REAL && !ran.failed && !ran.language);
+	CHECK(file_parser_ask_runtime(parser, REAL, own_file, monotonic_ms()));
+	kill(child_of(), SIGKILL);
+	CHECK(ask(parser, REAL, 1) && wait_answer(parser));
+	CHECK(ran.count == 2);
+	file_parser_free(parser);
+}
+
 static void test_child_from_outside(void)
 {
 	struct file_parser *parser = file_parser_new(NULL);
@@ -263,6 +294,7 @@ int main(int argc, char **argv)
 	test_stopped_and_killed();
 	test_files();
 	test_many();
+	test_runtime();
 	test_child_from_outside();
 	close(own_file);
 	return checks_done();

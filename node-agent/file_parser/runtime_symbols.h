@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parser of strangers' files says of a file with a language's runtime. Said by a process
+ * without privileges: what comes of it is which words of a process that runs the file are read. */
+#ifndef NODE_AGENT_FILE_PARSER_RUNTIME_SYMBOLS_H
+#define NODE_AGENT_FILE_PARSER_RUNTIME_SYMBOLS_H
+
+#include <stdint.h>
+
+#include "bpf/runtime_frames.h"
+
+/* Objects have two more words, which Py_TRACE_REFS gives them: layouts are others. */
+enum runtime_symbols_flags { RUNTIME_TRACES_REFERENCES = 1 << 0 };
+
+enum { RUNTIME_LOOP_PARTS_MAX = 16 };
+
+struct runtime_symbols {
+	uint32_t language; /* enum runtime_language; 0: it is none, the rest is 0 */
+	/* CPython's PY_VERSION_HEX; before 3.11 no file says more than 0x03MM0000; 0: not told */
+	uint32_t version;
+	uint32_t flags;
+	uint32_t loop_count;
+	/* ELF address of _PyRuntime; before 3.7 of _PyThreadState_Current */
+	uint64_t state, state_bytes;
+	/* ELF addresses of _PyEval_EvalFrameDefault and of what the compiler put elsewhere of it */
+	struct {
+		uint64_t start, end;
+	} loop[RUNTIME_LOOP_PARTS_MAX];
+};
+
+#endif
