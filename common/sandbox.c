@@ -217,6 +217,21 @@ static bool hide_files(struct error *err)
 	return ok;
 }
 
+/* Memory, but never memory to run; abort(), but no signals to others. */
+static int add_memory_rules(scmp_filter_ctx filter)
+{
+	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	return rc;
+}
+
 static int add_rules(scmp_filter_ctx filter, const struct sandbox_limits *limits)
 {
 	int rc = 0;
@@ -229,17 +244,7 @@ static int add_rules(scmp_filter_ctx filter, const struct sandbox_limits *limits
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0);
 	if (!rc && limits->has_socket)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendmsg), 0);
-	/* Memory, but never memory to run; abort(), but no signals to others. */
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
-	return rc;
+	return rc ? rc : add_memory_rules(filter);
 }
 
 /* Files are opened to be read and not made, limits only read, signals its own, and clones are
@@ -435,17 +440,7 @@ static int add_thread_rules(scmp_filter_ctx filter, bool writes)
 		rc = seccomp_rule_add(
 			filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
 			SCMP_A1(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, 0));
-	/* Memory, but never memory to run. */
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (!rc)
-		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-				      SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
-	return rc;
+	return rc ? rc : add_memory_rules(filter);
 }
 
 static bool load_thread_filter(bool writes, struct error *err)

@@ -439,6 +439,25 @@ void flame_request_accounting(const struct flame_request *flame, struct accounti
 	named_stacks_incomplete(flame->stacks, out);
 }
 
+struct flame_answer flame_request_answer(const struct flame_request *flame,
+					 struct accounting *accounting)
+{
+	struct flame_answer answer = {
+		.type = flame->query.type,
+		.unit = flame_request_unit(flame),
+		.match = parameter_given(&flame->asked, "match"),
+		.from_ms = flame->result->from_ms,
+		.until_ms = flame->result->until_ms,
+		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
+		.accounting = accounting,
+		.memory = query_life_bytes(flame->life),
+	};
+
+	flame_request_accounting(flame, accounting);
+	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
+	return answer;
+}
+
 void flame_request_forget(struct flame_request *flame)
 {
 	named_stacks_free(flame->stacks);

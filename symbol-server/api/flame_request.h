@@ -11,6 +11,7 @@
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/flamegraph/accounting.h"
+#include "symbol-server/formats/flame_formats.h"
 #include "symbol-server/naming/named_stacks.h"
 #include "symbol-server/query/query.h"
 
@@ -87,6 +88,11 @@ bool stack_ids_fit(const struct answer_format *format, struct error *err);
 /* From totals and the hosts' counts; cut is of what did not fit --query-memory, and the caller adds
  * to it. */
 void flame_request_accounting(const struct flame_request *flame, struct accounting *out);
+
+/* What every format's answer says, its accounting, which is filled, too; what it is made of comes
+ * on top. */
+struct flame_answer flame_request_answer(const struct flame_request *flame,
+					 struct accounting *accounting);
 
 /* The spread where there are too few rows to tell. */
 double flame_request_unknown_spread(const struct flame_request *flame);

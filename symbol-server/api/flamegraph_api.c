@@ -115,25 +115,15 @@ static bool build_parts(struct flame_request *flame, const struct answer_format 
 }
 
 static struct flame_answer answer_of(const struct flame_request *flame, const struct parts *parts,
-				     const struct accounting *accounting)
+				     struct accounting *accounting)
 {
-	struct flame_answer answer = {
-		.type = flame->query.type,
-		.unit = flame_request_unit(flame),
-		.match = parameter_given(&flame->asked, "match"),
-		.from_ms = flame->result->from_ms,
-		.until_ms = flame->result->until_ms,
-		.tree = parts->tree,
-		.top = parts->top,
-		.top_limit = FUNCTIONS_SHOWN,
-		.with_errors = parts->with_errors,
-		.with_stacks = parts->leaves,
-		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
-		.accounting = accounting,
-		.memory = query_life_bytes(flame->life),
-	};
+	struct flame_answer answer = flame_request_answer(flame, accounting);
 
-	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
+	answer.tree = parts->tree;
+	answer.top = parts->top;
+	answer.top_limit = FUNCTIONS_SHOWN;
+	answer.with_errors = parts->with_errors;
+	answer.with_stacks = parts->leaves;
 	return answer;
 }
 
@@ -176,9 +166,8 @@ static bool answer_tree(struct http_response *response, struct flame_request *fl
 	leaf_stacks_init(&leaves, (uint32_t)query_life_room(flame->life, LEAF_BYTES, LEAVES_MAX));
 	if (!build_parts(flame, format, asked->limit, &parts, err))
 		goto out;
-	flame_request_accounting(flame, &accounting);
-	accounting.cut += parts.tree->cut;
 	answer = answer_of(flame, &parts, &accounting);
+	accounting.cut += parts.tree->cut;
 	ok = answer_format_write(flame->life, response, format, &answer, err);
 out:
 	leaf_stacks_release(&leaves);

@@ -4,7 +4,6 @@
 
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 #include "symbol-server/store/label_names.h"
@@ -19,27 +18,11 @@ static void put_cut(struct json *json, const struct query_life *life)
 	json->needs_comma = true;
 }
 
-void api_labels_get(struct http_request *request, struct http_response *response, void *context)
+static void put_labels(struct http_response *response, const struct query_life *life,
+		       const struct label_count *rows, size_t count)
 {
-	struct api *api = context;
-	struct parameters asked;
-	struct query query = {0};
-	struct samples_query wanted;
-	struct query_life *life;
-	struct label_count *rows = NULL;
-	size_t count = 0;
-	struct error err = {0};
 	struct json json = json_start(&response->body);
 
-	if (!parameters_open(&asked, request, ENDPOINT_labels, &err) ||
-	    !parameters_query(&asked, &query, &err) ||
-	    !(life = query_life_start(request, &api->query_limits, &query, &err)))
-		goto out;
-	query.all_labels = true;
-	query_to_samples(&query, &wanted);
-	if (!samples_labels(api->samples, &wanted, http_request_arena(request), &rows, &count,
-			    &err))
-		goto out;
 	json_open(&json, '{');
 	json_key(&json, "labels");
 	json_open(&json, '[');
@@ -58,7 +41,26 @@ void api_labels_get(struct http_request *request, struct http_response *response
 	put_cut(&json, life);
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
-out:
+}
+
+void api_labels_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct query query = {0};
+	struct samples_query wanted;
+	struct query_life *life;
+	struct label_count *rows = NULL;
+	size_t count = 0;
+	struct error err = {0};
+
+	life = query_life_read(request, ENDPOINT_labels, &api->query_limits, &query, &err);
+	if (life) {
+		query.all_labels = true;
+		query_to_samples(&query, &wanted);
+		if (samples_labels(api->samples, &wanted, http_request_arena(request), &rows,
+				   &count, &err))
+			put_labels(response, life, rows, count);
+	}
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);
 	selector_release(&query.selector);
@@ -88,7 +90,6 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 			  void *context)
 {
 	struct api *api = context;
-	struct parameters asked;
 	const char *written = http_request_part(request);
 	char label[LABEL_NAME_BYTES];
 	struct query query = {0};
@@ -101,9 +102,8 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 	label_name_resolve(written, label);
 	if (!label_name_is_valid(written, strlen(written)))
 		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", written);
-	else if (parameters_open(&asked, request, ENDPOINT_label_values, &err) &&
-		 parameters_query(&asked, &query, &err) &&
-		 (life = query_life_start(request, &api->query_limits, &query, &err))) {
+	else if ((life = query_life_read(request, ENDPOINT_label_values, &api->query_limits,
+					 &query, &err))) {
 		query.groups[query.group_count++] = label;
 		query_to_samples(&query, &wanted);
 		if (samples_label_values(api->samples, &wanted, label, http_request_arena(request),

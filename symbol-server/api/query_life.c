@@ -62,6 +62,18 @@ struct query_life *query_life_start(struct http_request *request,
 	return life;
 }
 
+struct query_life *query_life_read(struct http_request *request, enum endpoint endpoint,
+				   const struct samples_limits *limits, struct query *query,
+				   struct error *err)
+{
+	struct parameters asked;
+
+	if (!parameters_open(&asked, request, endpoint, err) ||
+	    !parameters_query(&asked, query, err))
+		return NULL;
+	return query_life_start(request, limits, query, err);
+}
+
 void query_life_lend(struct query_life *life, struct query *query)
 {
 	query->limits = life->limits;

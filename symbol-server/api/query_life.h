@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "symbol-server/api/parameters.h"
 #include "symbol-server/http/http_server.h"
 #include "symbol-server/query/query.h"
 
@@ -46,6 +47,12 @@ struct query_life;
 struct query_life *query_life_start(struct http_request *request,
 				    const struct samples_limits *limits, struct query *query,
 				    struct error *err);
+
+/* The same for an endpoint whose parameters choose samples and nothing else: checks and reads them
+ * first. NULL: err says why. */
+struct query_life *query_life_read(struct http_request *request, enum endpoint endpoint,
+				   const struct samples_limits *limits, struct query *query,
+				   struct error *err);
 
 /* The same life for one query more. */
 void query_life_lend(struct query_life *life, struct query *query);

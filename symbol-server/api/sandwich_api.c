@@ -157,14 +157,9 @@ static bool sandwich_json(const struct flame_answer *answer, struct buffer *out)
 	json_key_uint(json, "total_samples", sandwich->callees->nodes[0].total_samples);
 	json_key(json, "functions");
 	top_functions_json(json, answer);
-	if (!put_tree(json, "callers", answer, sandwich->callers) ||
-	    !put_tree(json, "callees", answer, sandwich->callees))
-		return false;
-	json_key(json, "accounting");
-	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
-	json_close(json, '}');
-	buffer_append_char(out, '\n');
-	return !out->failed;
+	return put_tree(json, "callers", answer, sandwich->callers) &&
+	       put_tree(json, "callees", answer, sandwich->callees) &&
+	       flame_end_json(json, answer);
 }
 
 static const struct answer_format formats[] = {
@@ -178,22 +173,14 @@ static bool write_answer(struct http_response *response, const struct sandwich_q
 	const struct flame_request *flame = &at->flame;
 	struct accounting accounting;
 	struct sandwich_answer answer = {
-		.flame = {.type = flame->query.type,
-			  .unit = flame_request_unit(flame),
-			  .from_ms = flame->result->from_ms,
-			  .until_ms = flame->result->until_ms,
-			  .top = at->sandwich.functions,
-			  .top_limit = FUNCTIONS_SHOWN,
-			  .modules = at->wanted.modules,
-			  .module_count = at->wanted.module_count,
-			  .accounting = &accounting,
-			  .with_errors = at->with_errors,
-			  .memory = query_life_bytes(flame->life)},
+		.flame = flame_request_answer(flame, &accounting),
 		.sandwich = &at->sandwich,
 		.function = parameter_given(&flame->asked, "function"),
 	};
 
-	flame_request_accounting(flame, &accounting);
+	answer.flame.top = at->sandwich.functions;
+	answer.flame.top_limit = FUNCTIONS_SHOWN;
+	answer.flame.with_errors = at->with_errors;
 	accounting.cut += at->sandwich.callers->cut > at->sandwich.callees->cut
 				  ? at->sandwich.callers->cut
 				  : at->sandwich.callees->cut;

@@ -81,23 +81,12 @@ static bool write_answer(struct http_response *response, const struct parts *par
 	const struct flame_request *flame = &parts->flame;
 	const struct top_table *table = parts->table;
 	struct accounting accounting;
-	struct flame_answer answer = {
-		.type = flame->query.type,
-		.unit = flame_request_unit(flame),
-		.match = parameter_given(&flame->asked, "match"),
-		.from_ms = flame->result->from_ms,
-		.until_ms = flame->result->until_ms,
-		.top = table,
-		.top_limit = limit,
-		.found = parts->pattern ? &parts->found : NULL,
-		.with_stacks = parts->with_stacks,
-		.unsymbolized = named_stacks_unsymbolized(flame->stacks),
-		.accounting = &accounting,
-		.memory = query_life_bytes(flame->life),
-	};
+	struct flame_answer answer = flame_request_answer(flame, &accounting);
 
-	answer.modules = named_stacks_modules(flame->stacks, &answer.module_count);
-	flame_request_accounting(flame, &accounting);
+	answer.top = table;
+	answer.top_limit = limit;
+	answer.found = parts->pattern ? &parts->found : NULL;
+	answer.with_stacks = parts->with_stacks;
 	accounting.cut_by_memory += table->cut;
 	accounting.cut += table->cut + cut_value(table, limit);
 	return answer_format_write(flame->life, response, format, &answer, err);

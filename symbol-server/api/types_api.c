@@ -2,28 +2,13 @@
 /* GET /api/v1/types */
 #include "symbol-server/api/answer.h"
 #include "symbol-server/api/api.h"
-#include "symbol-server/api/parameters.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
 
-void api_types_get(struct http_request *request, struct http_response *response, void *context)
+static void put_types(struct http_response *response, const struct type_count *rows, size_t count)
 {
-	struct api *api = context;
-	struct parameters asked;
-	struct query query = {0};
-	struct samples_query wanted;
-	struct type_count *rows = NULL;
-	size_t count = 0;
-	struct error err = {0};
 	struct json json = json_start(&response->body);
 
-	if (!parameters_open(&asked, request, ENDPOINT_types, &err) ||
-	    !parameters_query(&asked, &query, &err) ||
-	    !query_life_start(request, &api->query_limits, &query, &err))
-		goto out;
-	query_to_samples(&query, &wanted);
-	if (!samples_types(api->samples, &wanted, http_request_arena(request), &rows, &count, &err))
-		goto out;
 	json_open(&json, '{');
 	json_key(&json, "types");
 	json_open(&json, '[');
@@ -38,7 +23,23 @@ void api_types_get(struct http_request *request, struct http_response *response,
 	json_close(&json, ']');
 	json_close(&json, '}');
 	buffer_append_char(&response->body, '\n');
-out:
+}
+
+void api_types_get(struct http_request *request, struct http_response *response, void *context)
+{
+	struct api *api = context;
+	struct query query = {0};
+	struct samples_query wanted;
+	struct type_count *rows = NULL;
+	size_t count = 0;
+	struct error err = {0};
+
+	if (query_life_read(request, ENDPOINT_types, &api->query_limits, &query, &err)) {
+		query_to_samples(&query, &wanted);
+		if (samples_types(api->samples, &wanted, http_request_arena(request), &rows, &count,
+				  &err))
+			put_types(response, rows, count);
+	}
 	if (err.kind != ERROR_NONE)
 		answer_failure(response, &err);
 	selector_release(&query.selector);

@@ -93,6 +93,8 @@ const struct flame_module *flame_answer_module(const struct flame_answer *answer
 void flame_range_json(struct json *json, const struct flame_answer *answer);
 void flame_function_json(struct json *json, const struct flame_answer *answer,
 			 const struct flame_frame *frame);
+/* The key "accounting", and the end of the answer. false: over out's limit. */
+bool flame_end_json(struct json *json, const struct flame_answer *answer);
 
 /* The key "signature", of a frame that has one. */
 void json_key_signature(struct json *json, const struct flame_frame *frame);

@@ -62,17 +62,20 @@ bool flame_graph_json(struct json *json, const struct flame_answer *answer)
 	return ok && !json->out->failed;
 }
 
+bool flame_end_json(struct json *json, const struct flame_answer *answer)
+{
+	json_key(json, "accounting");
+	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
+	json_close(json, '}');
+	buffer_append_char(json->out, '\n');
+	return !json->out->failed;
+}
+
 bool flame_json(const struct flame_answer *answer, struct buffer *out)
 {
 	struct json writer = json_start(out), *json = &writer;
 
 	json_open(json, '{');
 	flame_range_json(json, answer);
-	if (!flame_graph_json(json, answer))
-		return false;
-	json_key(json, "accounting");
-	accounting_json(json, answer->accounting, ACCOUNTING_WHOLE);
-	json_close(json, '}');
-	buffer_append_char(out, '\n');
-	return !out->failed;
+	return flame_graph_json(json, answer) && flame_end_json(json, answer);
 }

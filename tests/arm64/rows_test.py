@@ -8,6 +8,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, "tests/tools")
+from readelf_rows import readelf_rows  # noqa: E402
+
 READELF, LLVM = "aarch64-linux-gnu-readelf", "llvm-dwarfdump-19"
 FP, KEPT, RETURN, SP = 29, 19, 30, 31
 KEPT_UNDEFINED = 255
@@ -131,32 +134,21 @@ def llvm_agrees(name, starts, rules, path, least):
 # --- the same again by readelf ---
 
 def readelf_agrees(name, starts, rules, path, least):
-    columns, wrong, compared, body = [], [], 0, None
-    for line in lines_of(READELF, "--debug-dump=frames-interp", path):
-        words = line.split()
-        if " FDE " in line or " CIE " in line:
-            body = re.search(r"pc=([0-9a-f]+)\.\.([0-9a-f]+)", line)
-            body = (int(body[1], 16), int(body[2], 16)) if body else None
-        elif words[:2] == ["LOC", "CFA"]:
-            columns = words
-        elif body and re.match(r"[0-9a-f]{16} ", line):
-            row = dict(zip(columns, words))
-            at = int(row["LOC"], 16)
-            if not body[0] <= at < body[1]:
-                continue
-            rule = rules[bisect.bisect_right(starts, at) - 1]
-            compared += 1
-            cfa = re.fullmatch(r"(sp|x\d+)([+-]\d+)", row["CFA"])
-            if rule == NONE and ("ra" not in columns or int(cfa[2]) > 1 << 15):
-                continue  # as above
-            ra, fp, kept = (row.get(column, "u") for column in ("ra", "x29", "x19"))
-            good = rule[0] in ("end", "signal") or (
-                rule[0] == "register" and (SP if cfa[1] == "sp" else int(cfa[1][1:]), int(cfa[2])) == rule[1:3] and
-                (ra == "c%+d" % rule[7] if rule[6] == "at_cfa" else ra in "us") and
-                (fp == "c%+d" % rule[5] if rule[4] == "at_cfa" else fp in "us") and
-                (rule[9] == kept_of(int(kept[1:])) if kept[0] == "c" else kept in "us" and not rule[9]))
-            if not good:
-                wrong.append("%x: %s, readelf %s" % (at, rule, row))
+    wrong, compared = [], 0
+    for at, row, _ in readelf_rows(lines_of(READELF, "--debug-dump=frames-interp", path)):
+        rule = rules[bisect.bisect_right(starts, at) - 1]
+        compared += 1
+        cfa = re.fullmatch(r"(sp|x\d+)([+-]\d+)", row["CFA"])
+        if rule == NONE and ("ra" not in row or int(cfa[2]) > 1 << 15):
+            continue  # as above
+        ra, fp, kept = (row.get(column, "u") for column in ("ra", "x29", "x19"))
+        good = rule[0] in ("end", "signal") or (
+            rule[0] == "register" and (SP if cfa[1] == "sp" else int(cfa[1][1:]), int(cfa[2])) == rule[1:3] and
+            (ra == "c%+d" % rule[7] if rule[6] == "at_cfa" else ra in "us") and
+            (fp == "c%+d" % rule[5] if rule[4] == "at_cfa" else fp in "us") and
+            (rule[9] == kept_of(int(kept[1:])) if kept[0] == "c" else kept in "us" and not rule[9]))
+        if not good:
+            wrong.append("%x: %s, readelf %s" % (at, rule, row))
     check(not wrong and compared > least, "%s: %d rows are as readelf has them" % (name, compared),
           "%d differ\n%s" % (len(wrong), "\n".join(wrong)))
 

@@ -2,12 +2,12 @@
 """What profilers send their reports to: OTLP over HTTP as we speak it, and over gRPC as others do. Both keep
 the bodies as they came over the wire, with the time."""
 import gzip
-import http.server
 import socket
-import socketserver
 import struct
 import threading
 import time
+
+from post_server import PostServer
 
 
 class Receiver:
@@ -23,30 +23,14 @@ class Receiver:
 class HttpReceiver(Receiver):
     def __init__(self):
         super().__init__()
-        outer = self
+        self.url = PostServer(self.take).url
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                if self.path.endswith("/profiles"):
-                    outer.keep(body, body[:2] == b"\x1f\x8b")
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_PUT = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        class Threading(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-
-        self.server = Threading(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def take(self, handler, body):
+        if handler.path.endswith("/profiles"):
+            self.keep(body, body[:2] == b"\x1f\x8b")
+        handler.send_response(200)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
 
 
 # HTTP/2 frames (RFC 9113, section 6).

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the scripts that boot guests: TAP, and QEMU without KVM. $work is where a guest's serial ports go.
+# Sourced by the scripts that boot guests, [BUILD [KERNEL…]]: $build, $@ the kernels, $work where they and a guest's
+# serial ports go; TAP; QEMU without KVM.
 . tests/tools/tap.sh
+build=${1:-${BUILD:-build}}
+[ $# -eq 0 ] || shift
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- ${KERNELS:-5.10 newest}
+[ "$*" != all ] || set -- 5.10 6.1 6.12 6.18 newest
+work=$build/kernels
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
 
 # NAME SECONDS VMLINUZ INITRAMFS ARGUMENT…: a guest, until it switches itself off; its first serial port is
 # $work/NAME.console, its second $work/NAME.results.
@@ -24,4 +33,20 @@ guest_again() {
 		return
 	fi
 	guest "$@"
+}
+
+# CHECK KERNEL…: runs CHECK KERNEL VMLINUZ RELEASE for each that can be had, and ends the TAP.
+check_kernels() {
+	check=$1
+	shift
+	sh tests/kernels/fetch.sh "$work" "$@" >"$work/$check.list"
+	while read -r kernel path release; do
+		if [ "$path" = missing ]; then
+			skip "kernel $kernel: $release"
+		else
+			"$check" "$kernel" "$path" "$release"
+		fi
+	done <"$work/$check.list"
+	echo "1..$number"
+	[ "$bad" -eq 0 ]
 }

@@ -7,13 +7,6 @@
 # Prints TAP. Downloaded kernels are kept in BUILD/kernels.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-build=${1:-${BUILD:-build}}
-[ $# -eq 0 ] || shift
-# shellcheck disable=SC2086
-[ $# -gt 0 ] || set -- ${KERNELS:-5.10 newest}
-[ "$*" != all ] || set -- 5.10 6.1 6.12 6.18 newest
-work=$build/kernels
-mkdir -p "$work"
 . tests/kernels/lib.sh
 
 make_initramfs() { # OUT
@@ -108,13 +101,4 @@ for program in go_memory go_labels; do
 		"$go" build -o "$out" .) || exit 1
 done
 make_initramfs "$work/initramfs.gz"
-sh tests/kernels/fetch.sh "$work" "$@" >"$work/list"
-while read -r kernel path release; do
-	if [ "$path" = missing ]; then
-		skip "kernel $kernel: $release"
-	else
-		check_kernel "$kernel" "$path" "$release"
-	fi
-done <"$work/list"
-echo "1..$number"
-[ "$bad" -eq 0 ]
+check_kernels check_kernel "$@"

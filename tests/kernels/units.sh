@@ -8,19 +8,11 @@
 # As root, for debootstrap. Prints TAP. Kernels and the Debian are kept in BUILD/kernels.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-build=${1:-${BUILD:-build}}
-[ $# -eq 0 ] || shift
-# shellcheck disable=SC2086
-[ $# -gt 0 ] || set -- ${KERNELS:-5.10 newest}
-[ "$*" != all ] || set -- 5.10 6.1 6.12 6.18 newest
-work=$build/kernels
+. tests/kernels/lib.sh
 attacks=${ATTACKS:-agent_files server_http}
 modules="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk crc16 crc32c_generic libcrc32c
 	mbcache jbd2 ext4"
 units="farflame-server.service farflame-agent.service"
-mkdir -p "$work"
-work=$(cd "$work" && pwd)
-. tests/kernels/lib.sh
 
 packages() { # what the guest needs besides a minimal system: the programs' libraries, and what tests are made of
 	echo systemd-sysv dbus python3 python3-protobuf protobuf-compiler gcc libc6-dev binutils bpftool
@@ -125,13 +117,5 @@ if ! make_debian; then
 	exit 0
 fi
 make_disk || exit 1
-KEEP_MODULES=1 sh tests/kernels/fetch.sh "$work" "$@" >"$work/units.list"
-while read -r kernel path release; do
-	if [ "$path" = missing ]; then
-		skip "kernel $kernel: $release"
-	else
-		check_units "$kernel" "$path" "$release"
-	fi
-done <"$work/units.list"
-echo "1..$number"
-[ "$bad" -eq 0 ]
+export KEEP_MODULES=1
+check_kernels check_units "$@"

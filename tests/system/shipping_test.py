@@ -2,14 +2,14 @@
 """The agent against servers that are away, slow, refuse or answer garbage: it goes on, in bounded memory, says
 a change of state once, and ends within 3 s of SIGTERM."""
 import gzip
-import http.server
 import os
 import re
-import socketserver
-import threading
+import sys
 import time
 
-from harness import PROGRAMS, Agent, Server, build_programs, check, equal, free_port, need_bpf, note, run, start, wait_for
+sys.path.insert(0, "tests/tools")
+from harness import PROGRAMS, Agent, Server, build_programs, check, equal, free_port, need_bpf, note, run, start, wait_for  # noqa: E402
+from post_server import PostServer  # noqa: E402
 
 
 def resident_kib(agent):
@@ -30,39 +30,19 @@ def children(pid):
     return found
 
 
-class FakeServer:
+class FakeServer(PostServer):
     """Answers as told; counts what it is asked."""
 
     def __init__(self, answer):
-        outer = self
-        self.requests = []
+        self.answer, self.requests = answer, []
+        super().__init__(self.take)
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                outer.requests.append((time.monotonic(), self.path, dict(self.headers), body))
-                answer(self)
-
-            do_PUT = do_POST
-
-            def log_message(self, *_):
-                pass
-
-        class Threading(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-
-        self.server = Threading(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def take(self, handler, body):
+        self.requests.append((time.monotonic(), handler.path, dict(handler.headers), body))
+        self.answer(handler)
 
     def reports(self):
         return [r for r in self.requests if r[1].endswith("/v1development/profiles")]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 def reply(status, body=b"", **headers):

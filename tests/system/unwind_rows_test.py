@@ -9,8 +9,11 @@ import glob
 import os
 import re
 import subprocess
+import sys
 
-from harness import BUILD, WORK, check, note, run, skip
+sys.path.insert(0, "tests/tools")
+from harness import BUILD, WORK, check, note, run, skip  # noqa: E402
+from readelf_rows import readelf_rows  # noqa: E402
 
 PRINT = os.path.join(WORK, "print_rows")
 FILES = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
@@ -214,32 +217,23 @@ def compare(path, least):
 # --- the same again by readelf, which computes no expressions ---
 
 def readelf_agrees(path, starts, rules, least):
-    columns, wrong, compared, expressions, body = [], [], 0, 0, None
-    for line in lines_of("readelf", "--debug-dump=frames-interp", path):
-        words = line.split()
-        if " FDE " in line or " CIE " in line:
-            body = re.search(r"pc=([0-9a-f]+)\.\.([0-9a-f]+)", line)
-            body = (int(body[1], 16), int(body[2], 16)) if body else None
-        elif words[:2] == ["LOC", "CFA"]:
-            columns = words
-        elif body and re.match(r"[0-9a-f]{16} ", line) and len(words) == len(columns):
-            row = dict(zip(columns, words))
-            at = int(row["LOC"], 16)
-            if not body[0] <= at < body[1]:
-                continue
-            rule = rules[bisect.bisect_right(starts, at) - 1]
-            compared += 1
-            if "exp" in row.values() or "vexp" in row.values() or rule[0] in ("none", "signal"):
-                expressions += 1
-                continue
-            cfa = re.fullmatch(r"(\w+)([+-]\d+)", row["CFA"])
-            good = rule[0] == "end" and row["ra"] == "u" or (
-                rule[0] == "register" and REGISTERS.index(cfa[1].upper()) == rule[1] and int(cfa[2]) == rule[2] and
-                {"c": "at_cfa", "r": "in_register"}.get(row["ra"][0]) == rule[6] and
-                (row["ra"][1:] == "%+d" % rule[7] if row["ra"][0] == "c" else True) and
-                (row.get("rbp", "u") in ("u", "s") if rule[4] == "same" else row["rbp"] == "c%+d" % rule[5]))
-            if not good:
-                wrong.append("%x: %s, readelf %s" % (at, rule, row))
+    wrong, compared, expressions = [], 0, 0
+    for at, row, is_whole in readelf_rows(lines_of("readelf", "--debug-dump=frames-interp", path)):
+        if not is_whole:
+            continue
+        rule = rules[bisect.bisect_right(starts, at) - 1]
+        compared += 1
+        if "exp" in row.values() or "vexp" in row.values() or rule[0] in ("none", "signal"):
+            expressions += 1
+            continue
+        cfa = re.fullmatch(r"(\w+)([+-]\d+)", row["CFA"])
+        good = rule[0] == "end" and row["ra"] == "u" or (
+            rule[0] == "register" and REGISTERS.index(cfa[1].upper()) == rule[1] and int(cfa[2]) == rule[2] and
+            {"c": "at_cfa", "r": "in_register"}.get(row["ra"][0]) == rule[6] and
+            (row["ra"][1:] == "%+d" % rule[7] if row["ra"][0] == "c" else True) and
+            (row.get("rbp", "u") in ("u", "s") if rule[4] == "same" else row["rbp"] == "c%+d" % rule[5]))
+        if not good:
+            wrong.append("%x: %s, readelf %s" % (at, rule, row))
     check(not wrong and compared > least, "%s: %d rows are as readelf has them, %d more have expressions"
           % (os.path.basename(path), compared - expressions, expressions), "%d differ\n%s" % (len(wrong), "\n".join(wrong[:20])))
 

@@ -268,21 +268,16 @@ static uint64_t walk_die(struct walk *walk, struct dwarf_unit *unit, const struc
 {
 	struct place inside = place_inside(place, unit, NULL);
 
+	if (dwarf_tag_is_scope(die->tag)) {
+		inside.die = die;
+		return die->has_children ? walk_children(walk, unit, die->next, &inside)
+					 : die->next;
+	}
 	switch (die->tag) {
 	case DW_TAG_subprogram:
 		return walk_function(walk, unit, die, place);
 	case DW_TAG_inlined_subroutine:
 		return walk_inlined(walk, unit, die, place);
-	case DW_TAG_namespace:
-	case DW_TAG_module:
-	case DW_TAG_structure_type:
-	case DW_TAG_class_type:
-	case DW_TAG_union_type:
-	case DW_TAG_interface_type:
-	case DW_TAG_enumeration_type: /* Rust: methods of enums */
-		inside.die = die;
-		return die->has_children ? walk_children(walk, unit, die->next, &inside)
-					 : die->next;
 	case DW_TAG_variant_part:
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:

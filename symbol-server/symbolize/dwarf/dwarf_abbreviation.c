@@ -180,20 +180,8 @@ static bool is_unit(uint64_t tag)
 /* Of variables, members, parameters and types nothing is asked for but scopes' names. */
 static bool is_wanted(uint64_t tag)
 {
-	switch (tag) {
-	case DW_TAG_subprogram:
-	case DW_TAG_inlined_subroutine:
-	case DW_TAG_namespace:
-	case DW_TAG_module:
-	case DW_TAG_structure_type:
-	case DW_TAG_class_type:
-	case DW_TAG_union_type:
-	case DW_TAG_interface_type:
-	case DW_TAG_enumeration_type:
-		return true;
-	default:
-		return is_unit(tag);
-	}
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+	       dwarf_tag_is_scope(tag) || is_unit(tag);
 }
 
 /* A value that is not asked for joins the one before that is not either. */

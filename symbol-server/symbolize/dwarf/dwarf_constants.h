@@ -4,6 +4,9 @@
 #ifndef SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_CONSTANTS_H
 #define SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_CONSTANTS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* 7.5.3: tags */
 enum dwarf_tag {
 	DW_TAG_class_type = 0x02,
@@ -25,6 +28,23 @@ enum dwarf_tag {
 	DW_TAG_type_unit = 0x41,
 	DW_TAG_skeleton_unit = 0x4a,
 };
+
+/* Names of functions inside begin with its own; enumerations are Rust's, which have methods. */
+static inline bool dwarf_tag_is_scope(uint64_t tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+	case DW_TAG_enumeration_type:
+		return true;
+	default:
+		return false;
+	}
+}
 
 /* 7.5.4: attributes */
 enum dwarf_at {

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole server in one process: store and symbolizer on a fresh directory, requests over the
- * wire. */
-#include "symbol-server/api/api.h"
-
-#include <ftw.h>
-#include <stdlib.h>
-
+/* Store and symbolizer on a fresh directory, requests over the wire. */
 #include "common/clock.h"
 #include "common/gzip.h"
 #include "common/log.h"
@@ -13,13 +7,10 @@
 #include "symbol-server/api/import.h"
 #include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
-#include "tests/unit/http/http_client.h"
+#include "tests/unit/api/one_server.h"
 
 #define PROTOBUF "Content-Type: application/x-protobuf\r\n"
 
-static char directory[64] = "/tmp/farflame-api-test-XXXXXX";
-static struct api api;
-static unsigned port;
 static int64_t taken_ms; /* when the samples below were taken: the start of a minute */
 
 /* ---- a report, as the agent makes it ---- */
@@ -114,51 +105,7 @@ static void make_report(struct buffer *out, uint8_t number, int64_t start_ms)
 		printf("# %s\n", err.message);
 }
 
-/* ---- the server ---- */
-
-static bool start(void)
-{
-	struct samples_store_options store = {.directory = directory,
-					      .keep_ms = {INT64_C(7) * 86400000}};
-	struct symbolizer_options symbolize = {.cache_directory = directory,
-					       .workers = 1,
-					       .memory_limit_bytes = 64 << 20,
-					       .upload_limit_bytes = 64 << 20};
-	struct http_options http = {.address = "127.0.0.1:0",
-				    .threads = 2,
-				    .workers = 4,
-				    .connections = 100,
-				    .memory_limit_bytes = 128 << 20,
-				    .slow_body_s = 5,
-				    .on_error = api_on_error};
-	struct error err = {0};
-
-	api = (struct api){.retention_ms = store.keep_ms[SAMPLES_RAW], .is_ready = true};
-	api.symbols = symbols_open(directory, &err);
-	api.samples = api.symbols ? samples_open(&store, &err) : NULL;
-	api.symbolizer = api.samples ? symbolizer_start(&symbolize, api.symbols, &err) : NULL;
-	if (api.symbolizer && api_init(&api, &err))
-		api.server = http_server_start(&http, api_routes, &api, &err);
-	if (!api.server)
-		printf("# %s\n", err.message);
-	port = api.server ? http_server_port(api.server) : 0;
-	return api.server;
-}
-
-static void stop(void)
-{
-	CHECK(http_server_stop(api.server, 3000));
-	symbolizer_stop(api.symbolizer);
-	samples_close(api.samples);
-	symbols_close(api.symbols);
-	api_release(&api);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-	(void)status, (void)type, (void)where;
-	return remove(path);
-}
+/* ---- questions ---- */
 
 /* A question about the minute of the samples. */
 static struct reply ask(const char *path)
@@ -497,6 +444,6 @@ int main(int argc, char **argv)
 		test_htlhash_told_later();
 		stop();
 	}
-	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	remove_directory();
 	return checks_done();
 }

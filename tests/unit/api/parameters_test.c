@@ -2,16 +2,13 @@
 /* The table of parameters against what there is besides it: openapi.yaml says the same, in both
  * directions, and a server keeps each row's promise: it reads what is listed, takes each choice
  * and each end of a range, and refuses what lies beyond. */
-#include <ftw.h>
-#include <stdlib.h>
-
 #include "common/log.h"
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/parameters.h"
 #include "symbol-server/embedded.h"
 #include "symbol-server/symbolize/worker.h"
 #include "tests/check.h"
-#include "tests/unit/http/http_client.h"
+#include "tests/unit/api/one_server.h"
 
 #define ENDPOINT_ROW(name_, method_, path_) {#name_, method_, path_},
 static const struct {
@@ -248,51 +245,6 @@ static void test_none(void)
 
 /* ---- a server ---- */
 
-static char directory[64] = "/tmp/farflame-parameters-test-XXXXXX";
-static struct api api;
-
-static bool start(void)
-{
-	struct samples_store_options store = {.directory = directory};
-	struct symbolizer_options symbolize = {.cache_directory = directory,
-					       .workers = 1,
-					       .memory_limit_bytes = 64 << 20,
-					       .upload_limit_bytes = 64 << 20};
-	struct http_options http = {.address = "127.0.0.1:0",
-				    .threads = 1,
-				    .workers = 2,
-				    .connections = 100,
-				    .memory_limit_bytes = 64 << 20,
-				    .slow_body_s = 5,
-				    .on_error = api_on_error};
-	struct error err = {0};
-
-	api.is_ready = true;
-	api.symbols = symbols_open(directory, &err);
-	api.samples = api.symbols ? samples_open(&store, &err) : NULL;
-	api.symbolizer = api.samples ? symbolizer_start(&symbolize, api.symbols, &err) : NULL;
-	if (api.symbolizer && api_init(&api, &err))
-		api.server = http_server_start(&http, api_routes, &api, &err);
-	if (!api.server)
-		printf("# %s\n", err.message);
-	return api.server;
-}
-
-static void stop(void)
-{
-	CHECK(http_server_stop(api.server, 3000));
-	symbolizer_stop(api.symbolizer);
-	samples_close(api.samples);
-	symbols_close(api.symbols);
-	api_release(&api);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-	(void)status, (void)type, (void)where;
-	return remove(path);
-}
-
 /* The endpoint's path with what it needs, but for name; and name=value. */
 static struct reply ask(unsigned endpoint, const char *name, const char *value)
 {
@@ -324,7 +276,7 @@ static struct reply ask(unsigned endpoint, const char *name, const char *value)
 					   "%s=%s&", needed[i].name, needed[i].value);
 	if (*name)
 		snprintf(target + length, sizeof target - (size_t)length, "%s=%s", name, value);
-	return client_ask(http_server_port(api.server), method, target,
+	return client_ask(port, method, target,
 			  "Content-Type: text/plain\r\n", "", 0);
 }
 
@@ -438,6 +390,6 @@ int main(int argc, char **argv)
 		test_server();
 		stop();
 	}
-	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	remove_directory();
 	return checks_done();
 }

@@ -5,20 +5,31 @@
 #include "tests/unit/ship/scripted_server.h"
 
 static struct scripted_server server;
+static struct http_answer answer;
+static struct error err;
 
-static struct http_client *client_for(struct url *url, int timeout_ms)
+/* A client of a server that behaves so. */
+static struct http_client *begin(struct scripted_server script, int timeout_ms)
 {
+	static struct url url;
 	struct http_client_options options = {
-		.url = url, .timeout_ms = timeout_ms, .interrupt_fd = -1};
-	struct error err = {0};
+		.url = &url, .timeout_ms = timeout_ms, .interrupt_fd = -1};
 
-	if (!url_parse(server.url, url, &err))
+	server = script;
+	server_start(&server, 0);
+	err = (struct error){0};
+	if (!url_parse(server.url, &url, &err))
 		printf("# %s\n", err.message);
 	return http_client_new(&options, &err);
 }
 
-static bool post(struct http_client *client, const char *text, struct http_answer *answer,
-		 struct error *err)
+static void end(struct http_client *client)
+{
+	http_client_free(client);
+	server_stop(&server);
+}
+
+static bool post(struct http_client *client, const char *text)
 {
 	struct http_request request = {
 		.method = "POST", .path = "/x", .content_type = "text/plain", .bearer = "secret"};
@@ -26,7 +37,7 @@ static bool post(struct http_client *client, const char *text, struct http_answe
 
 	request.pieces[0] = (struct bytes){(const uint8_t *)text, half};
 	request.pieces[1] = (struct bytes){(const uint8_t *)text + half, strlen(text) - half};
-	return http_client_send(client, &request, answer, err);
+	return http_client_send(client, &request, &answer, &err);
 }
 
 /* --- what the server does, by the number of the request --- */
@@ -48,16 +59,10 @@ static bool answer_kept(struct scripted_server *s, int fd, const struct seen_req
 
 static void check_keep_alive(void)
 {
-	struct url url;
-	struct http_client *client;
-	struct http_answer answer;
-	struct error err = {0};
+	struct http_client *client = begin((struct scripted_server){.answer = answer_kept}, 2000);
 
-	server = (struct scripted_server){.answer = answer_kept};
-	server_start(&server, 0);
-	client = client_for(&url, 2000);
 	for (int i = 1; i <= 4; i++) {
-		CHECK(post(client, "two pieces", &answer, &err));
+		CHECK(post(client, "two pieces"));
 		CHECK_NUMBER(answer.status, 200);
 		CHECK(answer.body.length == 5 &&
 		      !memcmp(answer.body.bytes, i == 2 ? "chunk" : "plain", 4));
@@ -70,8 +75,7 @@ static void check_keep_alive(void)
 	CHECK_TEXT((char *)server.seen[0].body, "two pieces");
 	CHECK(strstr(server.seen[0].head, "POST /x HTTP/1.1\r\nHost: 127.0.0.1:"));
 	CHECK(strstr(server.seen[0].head, "\r\nAuthorization: Bearer secret\r\n"));
-	http_client_free(client);
-	server_stop(&server);
+	end(client);
 }
 
 /* The server takes the request on a kept connection and closes it without a word: once more, on a
@@ -93,25 +97,18 @@ static bool answer_race(struct scripted_server *s, int fd, const struct seen_req
 
 static void check_race(void)
 {
-	struct url url;
-	struct http_client *client;
-	struct http_answer answer;
-	struct error err = {0};
+	struct http_client *client = begin((struct scripted_server){.answer = answer_race}, 2000);
 
-	server = (struct scripted_server){.answer = answer_race};
-	server_start(&server, 0);
-	client = client_for(&url, 2000);
-	CHECK(post(client, "a", &answer, &err));
+	CHECK(post(client, "a"));
 	http_answer_release(&answer);
-	CHECK(post(client, "b", &answer, &err));
+	CHECK(post(client, "b"));
 	CHECK_NUMBER(server_count(&server), 3);
 	http_answer_release(&answer);
-	CHECK(!post(client, "c", &answer, &err));
+	CHECK(!post(client, "c"));
 	CHECK(strstr(err.message, "in the middle of the answer"));
 	CHECK_NUMBER(server_count(&server), 4);
 	http_answer_release(&answer);
-	http_client_free(client);
-	server_stop(&server);
+	end(client);
 }
 
 static void say_garbage(struct scripted_server *s, int fd)
@@ -145,38 +142,25 @@ static void say_slowly(struct scripted_server *s, int fd)
 
 static void check_raw(void (*raw)(struct scripted_server *, int), const char *want)
 {
-	struct url url;
-	struct http_client *client;
-	struct http_answer answer;
+	struct http_client *client = begin((struct scripted_server){.raw = raw}, 300);
 	struct http_request request = {.method = "POST", .path = "/", .content_type = "text/plain"};
-	struct error err = {0};
 
-	server = (struct scripted_server){.raw = raw};
-	server_start(&server, 0);
-	client = client_for(&url, 300);
 	request.deadline_ms = monotonic_ms() + 800;
 	CHECK(!http_client_send(client, &request, &answer, &err));
 	if (!CHECK(strstr(err.message, want)))
 		printf("# %s\n", err.message);
 	CHECK(monotonic_ms() < request.deadline_ms + 500);
 	http_answer_release(&answer);
-	http_client_free(client);
-	server_stop(&server);
+	end(client);
 }
 
 /* Nobody listens there. */
 static void check_refused(void)
 {
-	struct url url;
-	struct http_client *client;
-	struct http_answer answer;
-	struct error err = {0};
+	struct http_client *client = begin((struct scripted_server){.answer = answer_kept}, 1000);
 
-	server = (struct scripted_server){.answer = answer_kept};
-	server_start(&server, 0);
 	server_stop(&server);
-	client = client_for(&url, 1000);
-	CHECK(!post(client, "x", &answer, &err));
+	CHECK(!post(client, "x"));
 	CHECK(strstr(err.message, "Connection refused"));
 	http_answer_release(&answer);
 	http_client_free(client);
@@ -212,20 +196,13 @@ static void check_early_answer(void)
 				       .source = endless,
 				       .context = &reads,
 				       .source_length = 1 << 30};
-	struct url url;
-	struct http_client *client;
-	struct http_answer answer;
-	struct error err = {0};
+	struct http_client *client = begin((struct scripted_server){.raw = refuse_early}, 3000);
 
-	server = (struct scripted_server){.raw = refuse_early};
-	server_start(&server, 0);
-	client = client_for(&url, 3000);
 	CHECK(http_client_send(client, &request, &answer, &err));
 	CHECK_NUMBER(answer.status, 413);
 	CHECK(reads < 1000);
 	http_answer_release(&answer);
-	http_client_free(client);
-	server_stop(&server);
+	end(client);
 }
 
 int main(void)

@@ -1,23 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program's mappings are said to be for the kernel side, over a made-up /proc. The file is
- * tests/golden/elf/little64.elf, whose code at file offset 0x300 has the address
- * 0x2300, as eu-readelf -l says. */
+/* What a program's mappings are said to be for the kernel side, over a made-up /proc. */
 #include "node-agent/processes/process_table.h"
 
 #include <fcntl.h>
 
 #include "tests/check.h"
-#include "tests/unit/processes/fake_proc.h"
-#include "tests/unit/processes/process_times.h"
+#include "tests/unit/processes/golden_process.h"
 
-#define LITTLE64 "tests/golden/elf/little64.elf"
-#define TICK     10000000ull
-#define BASE     0x500000ull
+#define BASE 0x500000ull
 
 enum { ROOM = 200 };
 
-static char golden[PATH_MAX];
-static struct stat golden_stat;
 static struct process_mapping mappings[ROOM];
 static uint32_t generation;
 
@@ -282,10 +275,7 @@ static void test_read_code(void)
 
 int main(void)
 {
-	times_begin();
-	if (!realpath(LITTLE64, golden) || stat(golden, &golden_stat))
-		abort();
-	fake_make();
+	golden_begin();
 	test_kinds();
 	test_generation();
 	test_read_again();

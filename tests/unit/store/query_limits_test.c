@@ -196,8 +196,7 @@ static void test_values(struct samples_store *store, struct arena *arena)
 static void test_listing(struct arena *arena)
 {
 	const char *directory = make_directory();
-	struct samples_store_options options = {.directory = directory};
-	struct samples_store *store = samples_open(&options, NULL);
+	struct samples_store *store = open_store(directory, NULL);
 	struct samples_query query = question();
 	struct value_count *values;
 	struct error err = {0};
@@ -243,8 +242,7 @@ enum { WEEK = 7, THREADS = 10000, MINUTES = 16 };
 static void test_week(struct arena *arena)
 {
 	const char *directory = make_directory();
-	struct samples_store_options options = {.directory = directory};
-	struct samples_store *store = samples_open(&options, NULL);
+	struct samples_store *store = open_store(directory, NULL);
 	struct samples_query query = question();
 	struct value_count *values;
 	struct error err = {0};
@@ -287,8 +285,7 @@ static void test_week(struct arena *arena)
 int main(void)
 {
 	const char *directory = make_directory();
-	struct samples_store_options options = {.directory = directory};
-	struct samples_store *store = samples_open(&options, NULL);
+	struct samples_store *store = open_store(directory, NULL);
 	struct arena arena;
 
 	arena_init(&arena, 64 << 20);
@@ -301,10 +298,10 @@ int main(void)
 		test_values(store, &arena);
 		CHECK(samples_fold(store, NULL));
 	}
+	samples_close(store);
+	remove_directory(directory);
 	test_listing(&arena);
 	test_week(&arena);
-	samples_close(store);
 	arena_release(&arena);
-	remove_directory(directory);
 	return checks_done();
 }
