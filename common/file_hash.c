@@ -32,19 +32,9 @@ static bool hash_range(int fd, struct sha256_ctx *sha, uint64_t offset, size_t l
 	return true;
 }
 
-static bool finish(struct sha256_ctx *sha, uint64_t length, struct build_id *id)
-{
-	uint8_t size[8], digest[FILE_HASH_BYTES];
-
-	for (int i = 0; i < 8; i++)
-		size[i] = (uint8_t)(length >> (56 - 8 * i));
-	sha256_update(sha, sizeof(size), size);
-	sha256_digest(sha, sizeof(digest), digest);
-	return build_id_set(id, digest, sizeof(digest));
-}
-
 bool file_hash(int fd, struct build_id *id, struct error *err)
 {
+	uint8_t size[8], digest[FILE_HASH_BYTES];
 	struct sha256_ctx sha;
 	struct stat st;
 	uint64_t length;
@@ -58,17 +48,9 @@ bool file_hash(int fd, struct build_id *id, struct error *err)
 	sha256_init(&sha);
 	if (!hash_range(fd, &sha, 0, end, err) || !hash_range(fd, &sha, length - end, end, err))
 		return false;
-	return finish(&sha, length, id) || error_set(err, ERROR_FORMAT, "hash of the wrong length");
-}
-
-void file_hash_bytes(const void *bytes, size_t length, struct build_id *id)
-{
-	const uint8_t *at = bytes;
-	size_t end = length < HASHED_END ? length : HASHED_END;
-	struct sha256_ctx sha;
-
-	sha256_init(&sha);
-	sha256_update(&sha, end, at);
-	sha256_update(&sha, end, at + length - end);
-	finish(&sha, length, id);
+	for (int i = 0; i < 8; i++)
+		size[i] = (uint8_t)(length >> (56 - 8 * i));
+	sha256_update(&sha, sizeof(size), size);
+	sha256_digest(&sha, sizeof(digest), digest);
+	return build_id_set(id, digest, sizeof(digest));
 }

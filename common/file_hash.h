@@ -6,15 +6,11 @@
 #define COMMON_FILE_HASH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "common/build_id.h"
 #include "common/error.h"
 
 /* Reads at most 8 KiB of the file by pread; the descriptor's offset stays. id: 16 bytes. */
 bool file_hash(int fd, struct build_id *id, struct error *err);
-
-/* The same of a file in memory of which only the first and the last 4096 bytes need be there. */
-void file_hash_bytes(const void *bytes, size_t length, struct build_id *id);
 
 #endif

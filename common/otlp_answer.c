@@ -2,7 +2,6 @@
 /* What a server answers a report with: the OTLP response and google.rpc.Status. */
 #include "common/otlp.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "schema/wire/profiles.pb-c.h"

@@ -2,7 +2,6 @@
 /* OTLP resources: what every one of this host has, and the agent's own with its counters. */
 #include "common/otlp_message.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -109,12 +109,12 @@ struct profile {
 	uint32_t *frame_indices;	   size_t frame_index_count;
 	struct profile_stack *stacks;	   size_t stack_count;
 	struct profile_process *processes; size_t process_count;
-	uint32_t *label_indices;	   size_t label_index_count;
+	uint32_t *label_indices;
 	struct profile_sample *samples;	   size_t sample_count;
 	struct profile_time *times;	   size_t time_count;
 	struct profile_link *links;	   size_t link_count;
 	struct profile_attribute *attributes; size_t attribute_count;
-	uint32_t *attribute_indices;	   size_t attribute_index_count;
+	uint32_t *attribute_indices;
 	struct profile_attribute_set *attribute_sets; size_t attribute_set_count;
 	uint64_t time_offset_ns;	   /* unix time = time_ns + this, modulo 2^64 */
 };

@@ -66,16 +66,6 @@ uint32_t string_table_add(struct string_table *table, const char *text)
 	return string_table_add_bytes(table, text, strlen(text));
 }
 
-const char *string_table_text(const struct string_table *table, uint32_t number)
-{
-	return number && number < table->count ? table->texts[number] : "";
-}
-
-bool string_table_is_full(const struct string_table *table)
-{
-	return table->arena.failed;
-}
-
 void string_table_clear(struct string_table *table)
 {
 	arena_clear(&table->arena);

@@ -12,7 +12,7 @@
 struct string_table {
 	struct arena arena;
 	struct hash_table table;
-	const char **texts;
+	const char **texts; /* by number; borrowed until clear or release */
 	uint32_t *lengths;
 	uint32_t count;
 	uint32_t capacity;
@@ -20,15 +20,12 @@ struct string_table {
 
 /* Both ceilings hold: bytes of text and number of texts. */
 void string_table_init(struct string_table *table, size_t limit_bytes, uint32_t limit_texts);
-/* The text's number; added when new. 0 (the empty text) when a ceiling is reached: ask
- * string_table_is_full() once at the end. */
+/* The text's number; added when new. 0 (the empty text) when a ceiling is reached:
+ * arena.failed says so at the end. */
 uint32_t string_table_add(struct string_table *table, const char *text);
 uint32_t string_table_add_bytes(struct string_table *table, const char *text, size_t length);
 /* UINT32_MAX when absent. */
 uint32_t string_table_find(const struct string_table *table, const char *text, size_t length);
-/* Borrowed until clear or release; "" for a number that is not there. */
-const char *string_table_text(const struct string_table *table, uint32_t number);
-bool string_table_is_full(const struct string_table *table);
 void string_table_clear(struct string_table *table);
 void string_table_release(struct string_table *table);
 

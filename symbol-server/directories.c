@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/log.h"
-
 enum { ANSWER_S = 2 };
 
 static bool check(const char *path, int mode, struct error *err)

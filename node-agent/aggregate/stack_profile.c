@@ -64,7 +64,7 @@ static void add_label(struct stack_counts *counts, struct profile_process *proce
 	process->label_count++;
 }
 
-static size_t fill_processes(struct stack_counts *counts)
+static void fill_processes(struct stack_counts *counts)
 {
 	const struct process_row *rows = counts->processes.rows;
 	size_t label_count = 0;
@@ -84,7 +84,6 @@ static size_t fill_processes(struct stack_counts *counts)
 		add_label(counts, process, &label_count, "farflame.label.wait", rows[i].wait);
 		add_label(counts, process, &label_count, "farflame.label.fault", rows[i].fault);
 	}
-	return label_count;
 }
 
 static void fill_stacks(struct stack_counts *counts)
@@ -111,11 +110,10 @@ bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fil
 		       void *context, struct profile *profile, struct error *err)
 {
 	static const char *no_strings[] = {""};
-	size_t label_count;
 
 	if (!make_profile(counts))
 		return error_set(err, ERROR_MEMORY, "no memory for the report's tables");
-	label_count = fill_processes(counts);
+	fill_processes(counts);
 	fill_stacks(counts);
 	fill_mappings(counts, fill_mapping, context);
 	counts->is_taken = true;
@@ -137,7 +135,6 @@ bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fil
 	profile->processes = counts->profile_processes;
 	profile->process_count = counts->processes.count;
 	profile->label_indices = counts->labels;
-	profile->label_index_count = label_count;
 	profile->samples = counts->samples.rows;
 	profile->sample_count = counts->samples.count;
 	profile->times = counts->times.rows;
@@ -147,7 +144,6 @@ bool stack_counts_take(struct stack_counts *counts, stack_counts_mapping_fn *fil
 	profile->attributes = counts->attributes.rows;
 	profile->attribute_count = counts->attributes.count;
 	profile->attribute_indices = counts->attribute_indices.rows;
-	profile->attribute_index_count = counts->attribute_indices.count;
 	profile->attribute_sets = counts->attribute_sets.rows;
 	profile->attribute_set_count = counts->attribute_sets.count;
 	return true;

@@ -2,8 +2,6 @@
 #include "node-agent/allocations/allocation_window.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>

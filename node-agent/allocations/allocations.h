@@ -4,7 +4,6 @@
 #ifndef NODE_AGENT_ALLOCATIONS_ALLOCATIONS_H
 #define NODE_AGENT_ALLOCATIONS_ALLOCATIONS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/capture/bpf_state.h"
 
-#include <stdlib.h>
-
 #include "bpf/alloc.h"
 #include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"

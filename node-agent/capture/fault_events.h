@@ -4,7 +4,6 @@
 #define NODE_AGENT_CAPTURE_FAULT_EVENTS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/error.h"
 #include "node-agent/capture/capture.h"

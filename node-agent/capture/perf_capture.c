@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "bpf/frames.h"
-#include "bpf/results.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "node-agent/capture/cpu_plug.h"

@@ -4,7 +4,6 @@
 #ifndef NODE_AGENT_CAPTURE_PERF_TASKS_H
 #define NODE_AGENT_CAPTURE_PERF_TASKS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/events.h"

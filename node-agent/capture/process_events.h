@@ -5,7 +5,6 @@
 #define NODE_AGENT_CAPTURE_PROCESS_EVENTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "node-agent/capture/capture.h"

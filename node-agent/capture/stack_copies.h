@@ -6,7 +6,6 @@
 #define NODE_AGENT_CAPTURE_STACK_COPIES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/events.h"

@@ -5,7 +5,6 @@
 #ifndef NODE_AGENT_CAPTURE_SWITCH_SWEEPS_H
 #define NODE_AGENT_CAPTURE_SWITCH_SWEEPS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "node-agent/capture/capture.h"

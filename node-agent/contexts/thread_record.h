@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "bpf/thread_context.h"
 #include "node-agent/contexts/process_context.h"

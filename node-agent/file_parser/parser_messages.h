@@ -6,7 +6,6 @@
 #define NODE_AGENT_FILE_PARSER_PARSER_MESSAGES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/file_content.h"

@@ -3,7 +3,6 @@
 #ifndef NODE_AGENT_KERNEL_BPF_MAP_H
 #define NODE_AGENT_KERNEL_BPF_MAP_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"

@@ -4,7 +4,6 @@
 #define NODE_AGENT_KERNEL_PRIVILEGES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"

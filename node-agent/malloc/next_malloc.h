@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct next_malloc { /* NULL: not known yet */
 	void *(*malloc)(size_t size);

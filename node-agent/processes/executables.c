@@ -192,11 +192,6 @@ uint32_t executables_time(const struct executables *executables)
 	return (uint32_t)executables->now_s;
 }
 
-uint32_t executables_last_index(const struct executables *executables)
-{
-	return executables->last_index;
-}
-
 uint64_t executables_unnumbered(const struct executables *executables)
 {
 	return executables->unnumbered;

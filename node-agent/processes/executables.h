@@ -83,7 +83,6 @@ struct executable *executables_by_index(struct executables *executables, uint32_
 bool executables_is_trusted(struct executables *executables, struct executable_ref ref);
 /* The index of one that was forgotten, each once; 0: no more. */
 uint32_t executables_take_forgotten(struct executables *executables);
-uint32_t executables_last_index(const struct executables *executables);
 /* It is handed over; executable.is_announced says so from now on. */
 void executables_announced(struct executables *executables, uint32_t index);
 

@@ -3,7 +3,6 @@
 #ifndef NODE_AGENT_PROCESSES_KERNEL_MAP_H
 #define NODE_AGENT_PROCESSES_KERNEL_MAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "node-agent/processes/executables.h"

@@ -5,7 +5,6 @@
 #define NODE_AGENT_PROCESSES_MEMORY_MAP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct stranger_maps; /* node-agent/kernel/stranger_reader.h */

@@ -482,11 +482,6 @@ bool process_table_reopen(struct process_table *table, uint32_t index)
 	return file_identities_reopen(table->identities, table->proc_root, index);
 }
 
-uint32_t process_table_executable_count(const struct process_table *table)
-{
-	return executables_last_index(table->executables);
-}
-
 static bool is_there(const struct process_table *table, const struct process *process)
 {
 	const uint64_t start_ns = process->is_identified ? process->key.start_time_ns : 0;

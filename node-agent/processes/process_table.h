@@ -175,14 +175,13 @@ size_t process_table_locate_kernel(struct process_table *table, const uint64_t *
 const struct process_info *process_table_info(struct process_table *table,
 					      const struct process_key *key, uint64_t time_ns);
 
-/* By index, 1 to process_table_executable_count(); NULL: forgotten meanwhile. */
+/* By index, from 1; NULL: forgotten meanwhile, or none yet. */
 const struct executable *process_table_executable(struct process_table *table, uint32_t index);
 /* The index of an executable that was forgotten, each once; 0: no more. */
 uint32_t process_table_take_forgotten(struct process_table *table);
 /* Tries to have its fd open again; false: it is not. */
 bool process_table_reopen(struct process_table *table, uint32_t index);
 void process_table_announced(struct process_table *table, uint32_t index);
-uint32_t process_table_executable_count(const struct process_table *table);
 
 /* Forgets processes that are gone for a while; call about once a second. */
 void process_table_sweep(struct process_table *table, uint64_t time_ns);

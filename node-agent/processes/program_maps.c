@@ -2,7 +2,6 @@
 #include "node-agent/processes/program_maps.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "node-agent/kernel/stranger_reader.h"

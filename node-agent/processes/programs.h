@@ -5,7 +5,6 @@
 #define NODE_AGENT_PROCESSES_PROGRAMS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "node-agent/processes/mapping_set.h"

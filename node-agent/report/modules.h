@@ -5,7 +5,6 @@
 #define NODE_AGENT_REPORT_MODULES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/error.h"
 #include "node-agent/processes/process_table.h"

@@ -14,7 +14,6 @@
 #define NODE_AGENT_SHIP_SPOOL_RECORD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/buffer.h"

@@ -2,7 +2,6 @@
 /* farflame-agent --status: reads what agent_facts_print() wrote. */
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

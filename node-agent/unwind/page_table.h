@@ -3,7 +3,6 @@
 #ifndef NODE_AGENT_UNWIND_PAGE_TABLE_H
 #define NODE_AGENT_UNWIND_PAGE_TABLE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/unwind_rows.h"

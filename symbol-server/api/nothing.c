@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "symbol-server/api/server_clock.h"
 #include "symbol-server/store/sample_context.h"
 
 enum {

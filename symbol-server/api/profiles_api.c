@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1development/profiles: OTLP in. Answered when the data is on disk. */
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -14,7 +14,6 @@
 #define SYMBOL_SERVER_FLAMEGRAPH_HOT_CHANGES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define HOT_FALSE_ALARMS 0.05 /* p up to this, corrected, is a change */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/flamegraph/hot_spots.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

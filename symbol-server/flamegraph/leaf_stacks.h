@@ -4,7 +4,6 @@
 #define SYMBOL_SERVER_FLAMEGRAPH_LEAF_STACKS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/hash_table.h"

@@ -2,7 +2,6 @@
 #include "symbol-server/formats/hotspots_links.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void put_encoded(struct buffer *out, const char *text, size_t length)

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/buffer.h"
 #include "symbol-server/flamegraph/flame_tree.h"
 
 enum { HUMAN_TEXT = 64 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/http/http_private.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include "symbol-server/http/body_inflate.h"

@@ -6,7 +6,6 @@
 #define SYMBOL_SERVER_INGEST_WIRE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

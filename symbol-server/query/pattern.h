@@ -4,7 +4,6 @@
 #define SYMBOL_SERVER_QUERY_PATTERN_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "common/error.h"
 

@@ -4,7 +4,6 @@
 #define SYMBOL_SERVER_QUERY_QUERY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/arena.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/limits.h"
 
-#include <time.h>
-
 #include "common/clock.h"
 
 enum { LOOK_STEPS = 256 };

@@ -2,7 +2,6 @@
 #include "symbol-server/symbolize/file_section.h"
 
 #include <elf.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "common/hash_table.h"
-#include "common/log.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"
 #include "symbol-server/symbolize/symbol_table.h"
 #include "symbol-server/symbolize/worker.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/log.h"
 #include "symbol-server/symbolize/worker.h"
 
 enum {

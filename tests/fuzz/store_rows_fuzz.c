@@ -4,7 +4,6 @@
  * question is answered whatever the first one met. First byte: which column; second: with what
  * number a row of definitions begins. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/stat.h>

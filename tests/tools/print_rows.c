@@ -3,10 +3,8 @@
  * from, and the rule. print_rows --time FILE…: what making them took of CPU time, per file. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "node-agent/file_parser/code/code_file.h"
 #include "node-agent/file_parser/unwind_file.h"

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "symbol-server/naming/demangle.h"
 #include "symbol-server/symbolize/convert/debug_reader.h"

@@ -6,7 +6,6 @@
 #define NODE_AGENT_FILE_PARSER_GO_GO_PLACE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "node-agent/file_parser/code/code_file.h"

@@ -5,7 +5,6 @@
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/rules/series_limit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t text_hash(uint64_t hash, struct text text)

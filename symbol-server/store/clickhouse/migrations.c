@@ -2,7 +2,6 @@
 /* schema/store/clickhouse → tables. Several servers may do it at once: every statement is one that
  * does nothing when it was done before. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

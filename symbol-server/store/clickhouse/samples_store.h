@@ -20,7 +20,6 @@
 
 #include <pthread.h>
 
-#include "common/hash_table.h"
 #include "common/log.h"
 #include "symbol-server/store/rules/agent_table.h"
 #include "symbol-server/store/rules/aging.h"

@@ -3,10 +3,8 @@
 
 #include <endian.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/crc32c.h"
 #include "symbol-server/store/sqlite/page_format.h"
 
 /* Opcodes below 100 are SQLite's own. */

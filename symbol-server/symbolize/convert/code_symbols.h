@@ -3,7 +3,6 @@
 #ifndef SYMBOL_SERVER_SYMBOLIZE_CONVERT_CODE_SYMBOLS_H
 #define SYMBOL_SERVER_SYMBOLIZE_CONVERT_CODE_SYMBOLS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -9,7 +9,6 @@
 #define SYMBOL_SERVER_SYMBOLIZE_DWARF_DWARF_UNIT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/error.h"

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/error.h"
 #include "symbol-server/symbolize/dwarf/dwarf_cursor.h"
 
 enum { GO_SEGMENTS_MAX = 64 };

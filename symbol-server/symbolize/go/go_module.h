@@ -8,7 +8,6 @@
 #define SYMBOL_SERVER_SYMBOLIZE_GO_GO_MODULE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "symbol-server/symbolize/go/go_image.h"

@@ -5,7 +5,6 @@
 #define SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_OPENER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/build_id.h"
 #include "common/error.h"

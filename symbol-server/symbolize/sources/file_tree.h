@@ -4,7 +4,6 @@
 #define SYMBOL_SERVER_SYMBOLIZE_SOURCES_FILE_TREE_H
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,7 +7,6 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <time.h>
 
 #include "symbol-server/symbolize/sources/source_request.h"
 #include "symbol-server/symbolize/sources/symbol_sources.h"

@@ -4,7 +4,6 @@
  */
 #include <arpa/inet.h>
 #include <err.h>
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>

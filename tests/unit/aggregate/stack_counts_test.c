@@ -2,8 +2,6 @@
 /* Against a model that keeps every sample ever added as a line of text. */
 #include "node-agent/aggregate/stack_counts.h"
 
-#include <stdlib.h>
-
 #include "tests/check.h"
 
 #define NAMED(name_) (&(struct counted_thread){.name = name_})

@@ -4,7 +4,6 @@
 #include "node-agent/capture/perf_tasks.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>

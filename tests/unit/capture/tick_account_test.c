@@ -2,8 +2,6 @@
 /* Made-up counters of CPUs that come and go; /proc/stat is the real one. */
 #include "node-agent/capture/tick_account.h"
 
-#include <unistd.h>
-
 #include "tests/check.h"
 
 enum { MS = 1000000 };

@@ -152,13 +152,12 @@ static void test_strings(void)
 	CHECK_NUMBER(string_table_add(&table, "one"), 1);
 	CHECK_NUMBER(string_table_add(&table, "two"), 2);
 	CHECK_NUMBER(string_table_add(&table, "one"), 1);
-	CHECK_TEXT(string_table_text(&table, 2), "two");
-	CHECK_TEXT(string_table_text(&table, 99), "");
+	CHECK_TEXT(table.texts[2], "two");
 	for (int i = 0; i < 200; i++) {
 		snprintf(text, sizeof text, "text %d", i);
 		string_table_add(&table, text);
 	}
-	CHECK(string_table_is_full(&table));
+	CHECK(table.arena.failed);
 	CHECK_NUMBER(string_table_add(&table, "two"), 2); /* what was there stays found */
 	string_table_clear(&table);
 	CHECK(string_table_find(&table, "one", 3) == UINT32_MAX);

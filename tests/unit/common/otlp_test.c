@@ -173,7 +173,6 @@ static void test_requests(void)
 	profile.attributes = attributes;
 	profile.attribute_count = 4;
 	profile.attribute_indices = attribute_indices;
-	profile.attribute_index_count = 4;
 	profile.attribute_sets = sets;
 	profile.attribute_set_count = 3;
 	buffer_init(&out, 1 << 20);

@@ -4,8 +4,6 @@
 #include "node-agent/contexts/contexts.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
  * tests/system/formats_test.py. */
 #include "symbol-server/formats/pprof.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/gzip.h"

@@ -2,7 +2,6 @@
 /* Truth: what was compressed by zlib, and zlib's own verdict about damaged bytes. */
 #include "symbol-server/http/body_inflate.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/gzip.h"

@@ -215,7 +215,6 @@ static size_t make_own_body(uint8_t *bytes)
 				  .processes = processes,
 				  .process_count = 2,
 				  .label_indices = labels,
-				  .label_index_count = 2,
 				  .samples = samples,
 				  .sample_count = 3};
 	const struct profile_counter counters[] = {

@@ -3,8 +3,6 @@
  * carry no profile take none of it, and a request that comes late at midnight forgets nothing. */
 #include "symbol-server/ingest/label_limits.h"
 
-#include <stdlib.h>
-
 #include "tests/check.h"
 
 enum { DAY = 86400000 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node-agent/malloc/site_rates.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "tests/check.h"

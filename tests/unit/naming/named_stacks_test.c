@@ -2,8 +2,6 @@
 /* Stacks of addresses → stacks of names, with a symbolizer that is a table of this test. */
 #include "symbol-server/naming/named_stacks.h"
 
-#include <stdlib.h>
-
 #include "symbol-server/naming/demangle.h"
 #include "symbol-server/naming/idle_waits.h"
 #include "tests/check.h"

@@ -3,8 +3,6 @@
  * stopped, or taken over by somebody who answers nonsense. */
 #include "node-agent/network/network_client.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 

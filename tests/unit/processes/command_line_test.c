@@ -2,7 +2,6 @@
 /* cmdline → what is shown of it. */
 #include "tests/check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "node-agent/processes/command_line.h"

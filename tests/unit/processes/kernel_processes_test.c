@@ -3,8 +3,6 @@
  * maps that this test keeps; and that nothing is rewritten under a reader. */
 #include "node-agent/processes/kernel_processes.h"
 
-#include <stdlib.h>
-
 #include "node-agent/kernel/bpf_map.h"
 #include "tests/check.h"
 

@@ -2,8 +2,6 @@
 /* Against a model that keeps one entry per page, as mmap(2) would. */
 #include "node-agent/processes/mapping_set.h"
 
-#include <stdlib.h>
-
 #include "tests/check.h"
 
 enum { PAGES = 64, FILES = 5 };

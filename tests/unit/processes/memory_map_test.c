@@ -2,7 +2,6 @@
 /* The golden text has rows as Linux 6.18 wrote them for such mappings, put together by hand. */
 #include "node-agent/processes/memory_map.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
  * rooms hear of it. */
 #include "node-agent/processes/processes.h"
 
-#include <stdlib.h>
-
 #include "tests/check.h"
 #include "tests/unit/processes/process_times.h"
 

@@ -2,7 +2,6 @@
 /* The whole of ship against a server that answers as told. What arrived is read with protobuf-c. */
 #include "tests/check.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -5,8 +5,6 @@
  * 0xe… in a file that could not be had. */
 #include "tests/check.h"
 
-#include <stdlib.h>
-
 #include "node-agent/report/modules.h"
 #include "node-agent/stacks/samples.h"
 #include "tests/unit/processes/fake_proc.h"

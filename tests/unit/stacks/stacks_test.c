@@ -4,7 +4,6 @@
  * bit each, lowest first. */
 #include "tests/check.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #include "bpf/thread_context.h"

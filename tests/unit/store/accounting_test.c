@@ -3,7 +3,6 @@
  * are kept. */
 #include "tests/check.h"
 
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"

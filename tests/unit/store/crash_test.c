@@ -2,11 +2,9 @@
 /* What was acknowledged is there after a crash, once; what is damaged costs itself and says so. */
 #include "tests/check.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "symbol-server/store/sqlite/samples_store.h"

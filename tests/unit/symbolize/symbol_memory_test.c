@@ -7,7 +7,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbol-server/symbolize/symbol_table.h"

@@ -3,7 +3,6 @@
  * it stood for, and nothing is left behind. */
 #include "tests/check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "node-agent/waits/waits.h"

@@ -3,7 +3,6 @@
 #include "symbol-server/store/sqlite/intake/shares.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/store/rules/overload.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a roll-up refers to: series, stacks and strings of one dictionary in another, and series
  * without the labels that name one instance. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "symbol-server/store/sqlite/rollups/rolling.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -3,7 +3,6 @@
 #include "symbol-server/symbolize/convert/gnu_debugdata.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/check.h"

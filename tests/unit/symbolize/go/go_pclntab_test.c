@@ -2,7 +2,6 @@
 #include "symbol-server/symbolize/go/go_pclntab.h"
 
 #include <elf.h>
-#include <stdlib.h>
 
 #include "symbol-server/symbolize/symbol_table.h"
 #include "tests/check.h"

@@ -3,12 +3,10 @@
  * tools that made it. */
 #include "symbol-server/symbolize/sources/symbol_directories.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
