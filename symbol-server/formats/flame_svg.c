@@ -50,7 +50,7 @@ static const struct ink inks[FRAME_KIND_COUNT] = {
 	[FRAME_incomplete] = {"incomplete", 250, 8, 74, 38},
 	[FRAME_cut] = {"cut", 220, 4, 91, 22},
 	[FRAME_idle] = {"idle", 220, 2, 84, 26},
-	[FRAME_runtime] = {"runtime", 180, 22, 88, 24},
+	[FRAME_runtime] = {"runtime", 90, 30, 67, 34},
 };
 
 /* Characters that XML 1.0 has no place for, and bytes that are no UTF-8, become U+FFFD. */

@@ -87,6 +87,26 @@ async function left_out() {
   page.quiet("left out");
 }
 
+// Interpreters' own frames are left out unless somebody wants them.
+async function interpreters_own() {
+  await page.open(GRAPH);
+  const checked = () => page.run("document.getElementById('hide-runtime').checked");
+  equal([await checked(), last("flamegraph", "hide_runtime").hide_runtime], [true, undefined], "an interpreter's own frames are left out, as the server does unasked");
+  await page.click("#hiding summary");
+  await shown(() => page.click("#hide-runtime"));
+  equal([await checked(), await state("hide_runtime")], [false, "false"], "a switch shows them");
+  const asked = ["flamegraph", "top"].map((resource) => last(resource, "hide_runtime").hide_runtime);
+  equal(asked, ["false", "false"], "in the graph and in the table");
+  check(await page.waitText("#filters", "with interpreters’ own frames"), "which is said", await page.text("#filters"));
+  await page.axe("interpreters' own frames");
+  await page.open({ ...GRAPH, hide_runtime: "false", sandwich: "malloc" });
+  equal([last("sandwich", "hide_runtime").hide_runtime, await checked()], ["false", false], "a link has them, in callers and callees too");
+  await page.open({ ...GRAPH, hide_runtime: "false" });
+  await shown(() => page.click("#filters button:has-text('own frames')"));
+  equal([await checked(), last("flamegraph", "hide_runtime").hide_runtime], [true, undefined], "its chip takes them away again");
+  page.quiet("interpreters' own frames");
+}
+
 async function overloads() {
   await page.open(GRAPH);
   const pressed = () => page.run("document.getElementById('join-overloads').getAttribute('aria-pressed')");
@@ -284,4 +304,4 @@ async function hostile_search() {
   page.quiet("hostile search");
 }
 
-await run(sandwich, left_out, overloads, shapes, zoom, details, reader, table, hostile_search);
+await run(sandwich, left_out, interpreters_own, overloads, shapes, zoom, details, reader, table, hostile_search);

@@ -11,7 +11,7 @@ import { bundle } from "./bundle.mjs";
 const { kindColour, makePalette, SHADES } = await bundle("graph/palette.ts");
 const { changeColour } = await bundle("views/diff/diff_graph.ts");
 
-const CODE = ["native", "inline", "kernel", "interpreter", "jit", "gpu"]; // the others are hatched, or groups
+const CODE = ["native", "inline", "kernel", "interpreter", "jit", "gpu", "runtime"]; // the others are hatched, or groups
 const APART = 10; // some 2.3 are just noticeable side by side; a legend is not
 const READABLE = 4.5;
 

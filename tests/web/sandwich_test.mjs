@@ -68,7 +68,7 @@ test("the legend's menu writes filters of the API", () => {
     return item === undefined ? null : changes.at(-1);
   };
   assert.deepEqual(pick("kernel", "kind", { hide_kind: "gpu" }, "Without"), { hide_kind: "gpu,kernel", zoom: "" });
-  assert.deepEqual(pick("kernel", "kind", {}, "Only"), { hide_kind: "native,inline,interpreter,jit,gpu,unresolved", zoom: "" });
+  assert.deepEqual(pick("kernel", "kind", {}, "Only"), { hide_kind: "native,inline,interpreter,jit,gpu,runtime,unresolved", zoom: "" });
   assert.deepEqual(pick("libc.so.6", "module", {}, "Only"), { only_module: "^libc\\.so\\.6$", zoom: "" });
   assert.deepEqual(pick("a", "module", { hide_module: "(x|y)" }, "Without"), { hide_module: "(x|y)|^a$", zoom: "" });
   assert.equal(pick("incomplete", "kind", {}, "Without"), null);

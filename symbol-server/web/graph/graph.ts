@@ -307,6 +307,7 @@ export const KINDS = [
   "incomplete",
   "cut",
   "idle",
+  "runtime",
 ] as const;
 export const NATIVE = KINDS.indexOf("native");
 const DEEPEST = 65535; // what a depth can hold

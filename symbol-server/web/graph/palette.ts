@@ -27,6 +27,7 @@ const KIND_INKS: Record<(typeof KINDS)[number], Ink> = {
   incomplete: { hue: 250, saturation: 8, light: 74, dark: 38 },
   cut: { hue: 220, saturation: 4, light: 91, dark: 22 },
   idle: { hue: 220, saturation: 2, light: 84, dark: 26 },
+  runtime: { hue: 90, saturation: 30, light: 67, dark: 34 },
 };
 
 // Hues for colouring by module, the kernel's blue left out.
@@ -101,6 +102,8 @@ export function labelOf(given: string, kind: string): string {
       return `${name} (unresolved)`;
     case "jit":
       return `${name} (jit)`;
+    case "runtime":
+      return `${name} (runtime)`;
     case "gpu":
       return `[gpu] ${name}`;
     case "cut":
@@ -123,4 +126,5 @@ export const KIND_WORDS: Record<(typeof KINDS)[number], string> = {
   incomplete: "[incomplete: why]: the stack does not reach the program's start",
   cut: "frames too narrow to draw: zoom in to see them",
   idle: "[idle]: waits for work to come, folded by the functions they wait in",
+  runtime: "(runtime): an interpreter’s own, which a function of its language stands for",
 };

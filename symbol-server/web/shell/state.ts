@@ -38,6 +38,7 @@ export interface State {
   hide_kind: string; // kinds of frames that are left out, separated by commas
   idle: string; // of waits: "" folded by rule, "show"
   collapse: string; // of functions: "" overloads and instances apart, "name" those of one name joined
+  hide_runtime: string; // of an interpreter's own frames: "" left out | "false"
   hide_module: string; // regular expression for the server: frames of these modules are left out
   only_module: string; // and those of all others
   build_id: string; // only stacks with a frame of that build
@@ -91,6 +92,7 @@ export const DEFAULTS: Readonly<State> = {
   hide_kind: "",
   idle: "",
   collapse: "",
+  hide_runtime: "",
   hide_module: "",
   only_module: "",
   build_id: "",
@@ -114,7 +116,7 @@ export const DEFAULTS: Readonly<State> = {
 // What leaves stacks or frames out.
 export const FILTERS = ["focus", "ignore", "hide", "hide_kind", "hide_module", "only_module", "build_id"] as const;
 const WAITS = ["off-cpu", "still-blocked"];
-const FRAME_FILTERS = ["hide_kind", "hide_module", "only_module", "build_id"] as const;
+const FRAME_FILTERS = ["hide_kind", "hide_runtime", "hide_module", "only_module", "build_id"] as const;
 
 const KEYS = Object.keys(DEFAULTS) as (keyof State)[];
 const LIMIT = 16_384; // characters of one value; a longer one came from nobody's click

@@ -34,7 +34,7 @@ export class DiffView implements View {
   readonly element = el("div", { class: "diff", hidden: "" });
   readonly asked = [
     ...(["type", "from", "until", "process", "service", "host", "match", "group_by", "value"] as const),
-    ...([...FILTERS, "collapse", "max_nodes", "base", "base_match", "base_build_id", "norm"] as const),
+    ...([...FILTERS, "hide_runtime", "collapse", "max_nodes", "base", "base_match", "base_build_id", "norm"] as const),
   ];
   private answer: DiffAnswer | null = null;
   private changes: Changes | null = null;

@@ -38,6 +38,7 @@ export class FlameOptions {
     box.addEventListener("change", () => this.change({ ...toggled(this.state, preset, box.checked), zoom: "" }));
     return { preset, box };
   });
+  private readonly runtime = el("input", { type: "checkbox", id: "hide-runtime" });
   private readonly module = el("select", { id: "only-module", "aria-label": "Only frames of this module" });
   private readonly hiding = el(
     "details",
@@ -47,6 +48,12 @@ export class FlameOptions {
       "div",
       { class: "panel" },
       el("h2", {}, "Leave out frames of"),
+      el(
+        "label",
+        {},
+        this.runtime,
+        el("span", {}, "Interpreters’ loops", el("span", { class: "quiet" }, "What a function of Python stands for: the native frames between two of them.")),
+      ),
       ...this.presets.map(({ preset, box }) =>
         el("label", {}, box, el("span", {}, preset.text, el("span", { class: "quiet" }, preset.explain))),
       ),
@@ -63,6 +70,7 @@ export class FlameOptions {
     this.recursion.addEventListener("change", () => change({ recursion: this.recursion.value }));
     this.invert.addEventListener("click", () => change({ invert: this.state.invert === "1" ? "" : "1", zoom: "" }));
     this.join.addEventListener("click", () => change({ collapse: this.state.collapse === "name" ? "" : "name", sandwich: "" }));
+    this.runtime.addEventListener("change", () => change({ hide_runtime: this.runtime.checked ? "" : "false", zoom: "" }));
     this.module.addEventListener("change", () => {
       const name = this.module.value;
       change({ only_module: name === "" ? "" : exactly(name), zoom: "" });
@@ -77,6 +85,7 @@ export class FlameOptions {
     this.invert.setAttribute("aria-pressed", String(state.invert === "1"));
     this.join.setAttribute("aria-pressed", String(state.collapse === "name"));
     this.presets.forEach(({ preset, box }) => (box.checked = isOn(state, preset)));
+    this.runtime.checked = state.hide_runtime !== "false";
     const isUsed = this.presets.some(({ box }) => box.checked) || state.only_module !== "";
     this.hiding.classList.toggle("used", isUsed);
     this.chooseModule();

@@ -39,7 +39,7 @@ export class FlameView implements View {
   readonly element = byId("graph-page");
   readonly asked = [
     ...(["type", "from", "until", "process", "service", "host", "match"] as const),
-    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "recursion", "sandwich", "idle", "collapse", ...FILTERS] as const),
+    ...(["group_by", "value", "max_nodes", "exact", "trace_id", "invert", "recursion", "sandwich", "idle", "collapse", "hide_runtime", ...FILTERS] as const),
   ];
   private answer: FlameAnswer | null = null;
   private readonly screen = new Screen(() => this.shell.refine());

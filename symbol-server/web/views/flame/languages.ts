@@ -21,7 +21,7 @@ export function languageOf(kind: string, file: string, name: string): string {
   if (known !== undefined) {
     return known === "C" && name.includes("::") ? "C++" : known;
   }
-  if (kind !== "native" && kind !== "inline") {
+  if (kind !== "native" && kind !== "inline" && kind !== "runtime") {
     return "";
   }
   if (/::h[0-9a-f]{16}$|^<.* as .*>::|^(core|alloc|std)::\w+::/.test(name) && !/^std::(__|basic_|vector|map|_)/.test(name)) {

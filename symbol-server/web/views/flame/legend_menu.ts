@@ -7,7 +7,7 @@ import { alternatives, withPart } from "./frame_presets";
 import type { ColourBy } from "./frame_colours";
 
 const EXPRESSION_MOST = 900; // characters; the API takes some more
-const HIDEABLE = ["native", "inline", "kernel", "interpreter", "jit", "gpu", "unresolved"];
+const HIDEABLE = ["native", "inline", "kernel", "interpreter", "jit", "gpu", "runtime", "unresolved"];
 
 export function legendMenu(
   name: string,

@@ -15,6 +15,7 @@ const FILTER_WORDS = {
   ignore: "without stacks through",
   hide: "without frames",
   hide_kind: "without frames of kind",
+  hide_runtime: "with interpreters’ own frames",
   hide_module: "without frames of",
   only_module: "only frames of",
   build_id: "only stacks with the build",
@@ -31,7 +32,7 @@ function wordsOf(key: Shown, text: string): string {
     const parts = [...names, ...rest.map(plain)].join(", ");
     return rest.length === 0 ? `without ${parts}` : `${FILTER_WORDS[key]} ${parts}`;
   }
-  return key === "exact" || key === "collapse" ? FILTER_WORDS[key] : `${FILTER_WORDS[key]} ${plain(text)}`;
+  return key === "exact" || key === "collapse" || key === "hide_runtime" ? FILTER_WORDS[key] : `${FILTER_WORDS[key]} ${plain(text)}`;
 }
 
 export function showTrail(graph: Graph, zoom: number, go: (node: number) => void): void {

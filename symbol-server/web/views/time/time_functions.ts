@@ -18,7 +18,7 @@ import { cellWords, columnParameter, heatRows, otherWords, restWords } from "./h
 const ROWS = "100";
 const TYPED_MS = 250;
 // What acts on functions, and not on the time line above.
-export const FUNCTION_FILTERS = ["hide", "hide_kind", "hide_module", "only_module", "build_id", "trace_id", "exact", "collapse"] as const;
+export const FUNCTION_FILTERS = ["hide", "hide_kind", "hide_runtime", "hide_module", "only_module", "build_id", "trace_id", "exact", "collapse"] as const;
 const ASKED = [...FUNCTION_FILTERS, "idle", "sort", "function_find"] as const;
 type Range = Pick<TimelineAnswer, "from" | "until" | "step_ms" | "reported">;
 

@@ -58,7 +58,7 @@ export class WallView implements View {
   readonly element = el("div", { class: "wall", hidden: "" });
   readonly asked = [
     ...(["from", "until", "process", "service", "host", "match", "trace_id", "group_by"] as const),
-    ...([...FILTERS, "idle", "collapse", "max_nodes", "exact"] as const),
+    ...([...FILTERS, "hide_runtime", "idle", "collapse", "max_nodes", "exact"] as const),
   ];
   private readonly grouping: GroupMenu;
   private readonly widths = el("select", { "aria-label": "Frames are as wide as" });
