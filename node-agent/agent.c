@@ -227,9 +227,11 @@ static bool open_stacks(struct agent *agent, struct error *err)
 		return false;
 	requests.pages = samples.pages = stacks.pages = agent->pages;
 	agent->requests = requests_new(&requests, err);
-	if (!agent->requests)
+	agent->jit = jit_files_new(process_table_processes(agent->table), agent->pages, err);
+	if (!agent->requests || !agent->jit)
 		return false;
 	samples.requests = agent->requests;
+	samples.jit = agent->jit;
 	samples.print = agent->print;
 	if (agent_wants(agent->options) & (KERNEL_WANTS_OFF_CPU | KERNEL_WANTS_ALLOCS)) {
 		samples.hold = hold;
@@ -273,6 +275,7 @@ bool agent_open_output(struct agent *agent, struct error *err)
 					       .samples = agent->samples,
 					       .stacks = agent->stacks,
 					       .requests = agent->requests,
+					       .jit = agent->jit,
 					       .pages = agent->pages,
 					       .modules = agent->modules,
 					       .waits = agent->waits,
@@ -333,6 +336,7 @@ void agent_close(struct agent *agent)
 	memory_probes_free(agent->probes);
 	allocations_free(agent->allocations);
 	samples_free(agent->samples);
+	jit_files_free(agent->jit);
 	requests_free(agent->requests);
 	code_pages_free(agent->pages);
 	if (agent->print && agent->print != stdout)

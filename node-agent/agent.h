@@ -16,6 +16,7 @@
 #include "node-agent/contexts/requests.h"
 #include "node-agent/report/modules.h"
 #include "node-agent/report/report.h"
+#include "node-agent/runtimes/jit_files.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/samples.h"
@@ -30,6 +31,7 @@ struct agent {
 	struct capture *capture;
 	struct code_pages *pages;
 	struct requests *requests;
+	struct jit_files *jit;
 	struct samples *samples;
 	struct stacks *stacks;
 	struct waits *waits;                /* NULL: threads off their CPU are not profiled */

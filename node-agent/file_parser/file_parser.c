@@ -41,6 +41,7 @@ struct ask {
 	uint32_t kind; /* enum row_message */
 	uint32_t executable, page, file;
 	const struct memory_functions *functions; /* or NULL */
+	uint64_t offset, limit;                   /* JIT; page is its format */
 };
 
 struct file_parser {
@@ -67,6 +68,8 @@ struct file_parser {
 	void *tls_context;
 	file_parser_runtime on_runtime; /* likewise */
 	void *runtime_context;
+	file_parser_jit on_jit;
+	void *jit_context;
 	struct file_parser_counters counters;
 };
 
@@ -173,6 +176,8 @@ static uint32_t key_of(const struct ask *ask)
 {
 	if (ask->kind == PARSER_MESSAGE_MEMORY)
 		return ask->executable | FILE_PARSER_NUMBERS | FILE_PARSER_NUMBERS / 2;
+	if (ask->kind == PARSER_MESSAGE_JIT)
+		return ask->executable | FILE_PARSER_NUMBERS / 2;
 	return ask->kind == PARSER_MESSAGE_FILE ? ask->executable | FILE_PARSER_NUMBERS
 					     : ask->executable;
 }
@@ -230,7 +235,11 @@ static void send_questions(struct file_parser *parser, int64_t now_ms)
 {
 	while (parser->child >= 0 && parser->sent < SENT_MAX && find_next(parser, now_ms)) {
 		const struct ask *ask = ask_at(parser, parser->sent);
-		struct row_question question = {ask->kind, ask->executable, ask->page, {0}};
+		struct row_question question = {.kind = ask->kind,
+						.executable = ask->executable,
+						.page = ask->page,
+						.offset = ask->offset,
+						.limit = ask->limit};
 
 		if (ask->functions)
 			question.functions = *ask->functions;
@@ -325,6 +334,24 @@ bool file_parser_ask_runtime(struct file_parser *parser, uint32_t executable, in
 	return add_ask(parser, &ask, fd, now_ms);
 }
 
+void file_parser_set_jit(struct file_parser *parser, file_parser_jit jit, void *context)
+{
+	parser->on_jit = jit;
+	parser->jit_context = context;
+}
+
+bool file_parser_ask_jit(struct file_parser *parser, uint32_t number, int fd,
+			const struct file_parser_piece *piece, int64_t now_ms)
+{
+	struct ask ask = {.kind = PARSER_MESSAGE_JIT,
+			  .executable = number,
+			  .page = piece->format,
+			  .offset = piece->offset,
+			  .limit = piece->limit};
+
+	return number < FILE_PARSER_NUMBERS / 2 && add_ask(parser, &ask, fd, now_ms);
+}
+
 int file_parser_fd(const struct file_parser *parser)
 {
 	return parser->socket;
@@ -375,6 +402,12 @@ static void tell_runtime(struct file_parser *parser, uint32_t executable,
 		parser->on_runtime(parser->runtime_context, executable, runtime);
 }
 
+static void tell_jit(struct file_parser *parser, uint32_t number, const struct jit_chunk *chunk)
+{
+	if (parser->on_jit)
+		parser->on_jit(parser->jit_context, number, chunk);
+}
+
 static enum heard fail_first(struct file_parser *parser, bool is_hung, int64_t now_ms)
 {
 	const struct ask ask = *ask_at(parser, 0);
@@ -395,6 +428,10 @@ static enum heard fail_first(struct file_parser *parser, bool is_hung, int64_t n
 	}
 	if (ask.kind == PARSER_MESSAGE_RUNTIME) {
 		tell_runtime(parser, ask.executable, NULL);
+		return HEARD_FILE;
+	}
+	if (ask.kind == PARSER_MESSAGE_JIT) {
+		tell_jit(parser, ask.executable, NULL);
 		return HEARD_FILE;
 	}
 	rows->executable = ask.executable;
@@ -432,6 +469,8 @@ static bool is_asked(struct file_parser *parser, enum row_received kind)
 		return first->kind == PARSER_MESSAGE_FILE && first->executable == reply->file;
 	if (kind == ROW_RECEIVED_MEMORY)
 		return first->kind == PARSER_MESSAGE_MEMORY && first->executable == reply->file;
+	if (kind == ROW_RECEIVED_JIT)
+		return first->kind == PARSER_MESSAGE_JIT && first->executable == reply->file;
 	if (kind == ROW_RECEIVED_TLS)
 		return first->kind == PARSER_MESSAGE_TLS && first->executable == reply->file;
 	if (kind == ROW_RECEIVED_RUNTIME)
@@ -461,6 +500,8 @@ static enum heard take_answer(struct file_parser *parser, enum row_received kind
 		tell_tls(parser, reply->file, &reply->tls);
 	else if (kind == ROW_RECEIVED_RUNTIME)
 		tell_runtime(parser, reply->file, &reply->runtime);
+	else if (kind == ROW_RECEIVED_JIT)
+		tell_jit(parser, reply->file, reply->is_readable ? &reply->jit : NULL);
 	else
 		tell_file(parser, reply->file, reply->is_readable ? &reply->content : NULL, false);
 	return HEARD_FILE;
@@ -497,6 +538,7 @@ static enum heard hear_child(struct file_parser *parser, int64_t now_ms)
 	case ROW_RECEIVED_MEMORY:
 	case ROW_RECEIVED_TLS:
 	case ROW_RECEIVED_RUNTIME:
+	case ROW_RECEIVED_JIT:
 		return take_answer(parser, received, now_ms);
 	case ROW_RECEIVED_FAREWELL:
 		say_farewell(parser->reply->farewell);

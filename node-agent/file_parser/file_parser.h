@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/file_content.h"
 #include "common/tls_symbol.h"
+#include "node-agent/file_parser/jit/jit_chunk.h"
 #include "node-agent/file_parser/memory_places.h"
 #include "node-agent/file_parser/row_builder.h"
 #include "node-agent/file_parser/runtime_symbols.h"
@@ -62,6 +63,17 @@ void file_parser_set_runtime(struct file_parser *parser, file_parser_runtime run
 			     void *context);
 bool file_parser_ask_runtime(struct file_parser *parser, uint32_t executable, int fd,
 			     int64_t now_ms);
+
+/* What a runtime says of its code in that file, from offset to limit, as jit_file_read(); number:
+ * as MEMORY's, of its own. chunk NULL: it could not be read. */
+typedef void (*file_parser_jit)(void *context, uint32_t number, const struct jit_chunk *chunk);
+struct file_parser_piece {
+	enum jit_format format;
+	uint64_t offset, limit;
+};
+void file_parser_set_jit(struct file_parser *parser, file_parser_jit jit, void *context);
+bool file_parser_ask_jit(struct file_parser *parser, uint32_t number, int fd,
+			const struct file_parser_piece *piece, int64_t now_ms);
 
 /* To be polled for reading; −1 while no child runs. It changes when a child is started. */
 int file_parser_fd(const struct file_parser *parser);

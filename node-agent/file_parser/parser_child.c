@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/sandbox.h"
+#include "node-agent/file_parser/jit/jit_file.h"
 #include "node-agent/file_parser/parser_messages.h"
 #include "node-agent/file_parser/unwind_file.h"
 
@@ -43,7 +44,10 @@ struct parser {
 	uint32_t clock;
 	size_t bytes;     /* that the files held after the last question */
 	uint16_t used_ms; /* of CPU time */
-	struct page_rows rows;
+	union { /* what is answered next */
+		struct page_rows rows;
+		struct jit_chunk jit;
+	};
 };
 
 /* In the agent itself these pages are never touched. */
@@ -216,6 +220,19 @@ static bool answer_runtime(struct parser *parser, const struct row_question *que
 				parser->used_ms);
 }
 
+/* A file that is being written: read piece by piece, and never kept open. */
+static bool answer_jit(struct parser *parser, const struct row_question *question, int fd)
+{
+	if (fd >= 0) {
+		jit_file_read(fd, (enum jit_format)question->page, question->offset, question->limit,
+			      &parser->jit);
+		close(fd);
+	}
+	parser->used_ms = cpu_ms();
+	return row_jit_send(FILE_PARSER_SOCKET, question->executable, fd >= 0 ? &parser->jit : NULL,
+			    parser->used_ms);
+}
+
 static bool answer(struct parser *parser, const struct row_question *question, int fd)
 {
 	switch (question->kind) {
@@ -227,6 +244,8 @@ static bool answer(struct parser *parser, const struct row_question *question, i
 		return answer_tls(parser, question, fd);
 	case PARSER_MESSAGE_RUNTIME:
 		return answer_runtime(parser, question, fd);
+	case PARSER_MESSAGE_JIT:
+		return answer_jit(parser, question, fd);
 	default:
 		return answer_page(parser, question, fd);
 	}

@@ -7,6 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+enum { PARTS_MAX = 5 };
+
 union one_descriptor {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(sizeof(int))];
@@ -97,6 +99,11 @@ static bool answer_is_sound(const struct row_answer *answer)
 	case PARSER_MESSAGE_RUNTIME:
 		return answer->executable && !answer->page && !answer->failure && !answer->state &&
 		       !answer->count && !answer->rule_count;
+	case PARSER_MESSAGE_JIT:
+		return answer->executable && !answer->state && answer->failure <= 1 &&
+		       answer->count <= (answer->failure ? 0 : JIT_ENTRIES_MAX) &&
+		       answer->rule_count <= (answer->failure ? 0 : JIT_LINES_MAX) &&
+		       answer->page <= (answer->failure ? 0 : JIT_TEXT_MAX);
 	case PARSER_MESSAGE_FAREWELL:
 		return answer->count < ROW_FAREWELL_MAX && !answer->rule_count;
 	}
@@ -193,12 +200,21 @@ struct reply_parts {
 	struct row_segment segments[ELF_IMAGE_SEGMENTS];
 };
 
+static void set_jit_parts(const struct row_answer *answer, struct jit_chunk *chunk,
+			  struct iovec parts[PARTS_MAX])
+{
+	parts[1] = (struct iovec){&chunk->head, sizeof chunk->head};
+	parts[2] = (struct iovec){chunk->entries, answer->count * sizeof *chunk->entries};
+	parts[3] = (struct iovec){chunk->lines, answer->rule_count * sizeof *chunk->lines};
+	parts[4] = (struct iovec){chunk->text, answer->page};
+}
+
 static void set_parts(const struct row_answer *answer, struct row_reply *reply,
-		      struct reply_parts *room, struct iovec parts[3])
+		      struct reply_parts *room, struct iovec parts[PARTS_MAX])
 {
 	struct page_rows *rows = &reply->rows;
 
-	parts[1] = parts[2] = (struct iovec){0};
+	memset(parts + 1, 0, (PARTS_MAX - 1) * sizeof *parts);
 	if (answer->kind == PARSER_MESSAGE_FAREWELL) {
 		parts[1] = (struct iovec){reply->farewell, answer->count};
 	} else if (answer->kind == PARSER_MESSAGE_PAGE) {
@@ -209,6 +225,9 @@ static void set_parts(const struct row_answer *answer, struct row_reply *reply,
 			parts[1] = (struct iovec){&room->memory, sizeof room->memory};
 		parts[2] = (struct iovec){reply->places.items,
 					  answer->count * sizeof *reply->places.items};
+	} else if (answer->kind == PARSER_MESSAGE_JIT) {
+		if (!answer->failure)
+			set_jit_parts(answer, &reply->jit, parts);
 	} else if (answer->kind == PARSER_MESSAGE_TLS) {
 		parts[1] = (struct iovec){&reply->tls, sizeof reply->tls};
 	} else if (answer->kind == PARSER_MESSAGE_RUNTIME) {
@@ -252,11 +271,25 @@ static enum row_received take_places(const struct row_answer *answer,
 	return ROW_RECEIVED_MEMORY;
 }
 
+static enum row_received take_chunk(const struct row_answer *answer, struct row_reply *reply)
+{
+	struct jit_head *head = &reply->jit.head;
+
+	reply->file = answer->executable;
+	reply->is_readable = !answer->failure;
+	if (!reply->is_readable)
+		return ROW_RECEIVED_JIT;
+	return head->count == answer->count && head->line_count == answer->rule_count &&
+			       head->text_bytes == answer->page && jit_chunk_is_sound(&reply->jit)
+		       ? ROW_RECEIVED_JIT
+		       : ROW_RECEIVED_WRONG;
+}
+
 enum row_received row_reply_receive(int socket, struct row_reply *reply)
 {
 	struct row_answer answer;
 	struct reply_parts room;
-	struct iovec parts[3] = {{&answer, sizeof answer}};
+	struct iovec parts[PARTS_MAX] = {{&answer, sizeof answer}};
 	/* Its beginning says where the rest belongs; the length is the whole message's. */
 	ssize_t length = receive(socket, parts, 1, MSG_PEEK);
 	size_t expected = sizeof answer;
@@ -268,9 +301,9 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply)
 	if ((size_t)length < sizeof answer || !answer_is_sound(&answer))
 		return ROW_RECEIVED_WRONG;
 	set_parts(&answer, reply, &room, parts);
-	for (int i = 1; i < 3; i++)
+	for (int i = 1; i < PARTS_MAX; i++)
 		expected += parts[i].iov_len;
-	if ((size_t)length != expected || receive(socket, parts, 3, 0) != length)
+	if ((size_t)length != expected || receive(socket, parts, PARTS_MAX, 0) != length)
 		return ROW_RECEIVED_WRONG;
 	reply->cpu_ms = answer.cpu_ms;
 	if (answer.kind == PARSER_MESSAGE_PAGE)
@@ -281,6 +314,8 @@ enum row_received row_reply_receive(int socket, struct row_reply *reply)
 	}
 	if (answer.kind == PARSER_MESSAGE_MEMORY)
 		return take_places(&answer, &room.memory, reply);
+	if (answer.kind == PARSER_MESSAGE_JIT)
+		return take_chunk(&answer, reply);
 	reply->file = answer.executable;
 	if (answer.kind == PARSER_MESSAGE_TLS)
 		return tls_is_sound(&reply->tls) ? ROW_RECEIVED_TLS : ROW_RECEIVED_WRONG;
@@ -424,6 +459,29 @@ bool row_runtime_send(int socket, uint32_t executable, const struct runtime_symb
 	struct iovec parts[] = {{&answer, sizeof answer}, {(void *)runtime, sizeof *runtime}};
 
 	return send_parts(socket, parts, 2);
+}
+
+bool row_jit_send(int socket, uint32_t number, const struct jit_chunk *chunk, uint16_t cpu_ms)
+{
+	struct row_answer answer = {.kind = PARSER_MESSAGE_JIT,
+				    .executable = number,
+				    .failure = !chunk,
+				    .cpu_ms = cpu_ms};
+	struct iovec parts[PARTS_MAX] = {{&answer, sizeof answer}};
+
+	if (chunk) {
+		answer.count = chunk->head.count;
+		answer.rule_count = chunk->head.line_count;
+		answer.page = chunk->head.text_bytes;
+		set_jit_parts(&answer, (struct jit_chunk *)chunk, parts);
+		if (send_parts(socket, parts, PARTS_MAX))
+			return true;
+		if (errno != EMSGSIZE) /* as with rows */
+			return false;
+		answer.count = answer.rule_count = answer.page = 0;
+		answer.failure = 1;
+	}
+	return send_parts(socket, parts, 1);
 }
 
 void row_farewell_send(int socket, const char *text)

@@ -10,6 +10,7 @@
 
 #include "common/file_content.h"
 #include "common/tls_symbol.h"
+#include "node-agent/file_parser/jit/jit_chunk.h"
 #include "node-agent/file_parser/memory_places.h"
 #include "node-agent/file_parser/row_builder.h"
 #include "node-agent/file_parser/runtime_symbols.h"
@@ -28,6 +29,7 @@ enum row_message {
 	PARSER_MESSAGE_FAREWELL,
 	PARSER_MESSAGE_MEMORY,  /* where it takes memory; as FILE */
 	PARSER_MESSAGE_RUNTIME, /* whether it is a language's runtime; as TLS */
+	PARSER_MESSAGE_JIT,     /* what it says of code: as FILE; page: enum jit_format */
 	PARSER_MESSAGE_COUNT,
 };
 
@@ -35,12 +37,14 @@ enum row_message {
 struct row_question {
 	uint32_t kind, executable, page;
 	struct memory_functions functions; /* MEMORY: to be looked for as well */
+	uint64_t offset, limit;            /* JIT: from where to where */
 };
 
 /* PAGE: followed by count rows and the rules. FILE: unless unreadable, by a struct row_file and
  * count segments. FAREWELL: by count bytes of text; the child ends, and this is why (none: it has
  * worked enough). MEMORY: by a struct row_memory and count places; failure 1: the file was not to
- * be read. TLS: by a struct tls_symbol. RUNTIME: by a struct runtime_symbols. */
+ * be read. TLS: by a struct tls_symbol. RUNTIME: by a struct runtime_symbols. JIT, unless failure
+ * is 1: by a struct jit_head, count entries, rule_count lines and page bytes of text. */
 struct row_answer {
 	uint32_t kind, executable, page;
 	uint8_t state, failure; /* FILE: enum row_file_state, 0 */
@@ -84,6 +88,7 @@ enum row_received {
 	ROW_RECEIVED_MEMORY,   /* checked */
 	ROW_RECEIVED_TLS,      /* checked */
 	ROW_RECEIVED_RUNTIME,  /* checked */
+	ROW_RECEIVED_JIT,      /* checked */
 	ROW_RECEIVED_FAREWELL, /* with text in farewell */
 	ROW_RECEIVED_WRONG,    /* not what a sound child sends */
 	ROW_RECEIVED_END,
@@ -91,8 +96,12 @@ enum row_received {
 
 struct row_reply {
 	uint16_t cpu_ms;
-	struct page_rows rows; /* ANSWER */
-	uint32_t file; /* FILE and MEMORY: the question's number; TLS, RUNTIME: the executable */
+	union {
+		struct page_rows rows; /* ANSWER */
+		struct jit_chunk jit;  /* JIT, when readable */
+	};
+	uint32_t file; /* FILE, MEMORY, JIT: the question's number; TLS, RUNTIME: the
+			* executable */
 	bool is_readable;
 	struct file_content content; /* FILE, when readable */
 	struct memory_places places; /* MEMORY, the same */
@@ -117,6 +126,8 @@ bool row_memory_send(int socket, uint32_t file, const struct memory_places *plac
 bool row_tls_send(int socket, uint32_t executable, const struct tls_symbol *tls, uint16_t cpu_ms);
 bool row_runtime_send(int socket, uint32_t executable, const struct runtime_symbols *runtime,
 		      uint16_t cpu_ms);
+/* chunk NULL: unreadable. */
+bool row_jit_send(int socket, uint32_t file, const struct jit_chunk *chunk, uint16_t cpu_ms);
 void row_farewell_send(int socket, const char *text);
 
 #endif

@@ -36,6 +36,9 @@
  * - what is sent of a running file (stranger): the descriptor of before, or the same once more;
  *   stranger_file_may_send()
  * - texts of links in /proc/PID (stranger): compared and shown, never opened
+ * - /tmp/perf-PID.map (stranger): below /proc/PID/root, no links, for its real user, that user's or
+ *   root's, younger than the process
+ * - jit-PID.dump (stranger): as a mapping; the same user's, as young
  * - files for the parser's child (stranger): descriptors from here; it can open nothing itself
  * - /proc/PID/maps, mem, stat, status, cgroup, cmdline, environ, comm, task/ (kernel): by number;
  *   no path comes of them

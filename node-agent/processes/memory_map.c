@@ -98,10 +98,24 @@ bool memory_path_cut_deleted(char *path)
 	return true;
 }
 
+bool memory_path_is_dump(const char *path, uint32_t *pid)
+{
+	const char *name = strrchr(path, '/'), *at;
+	uint64_t value = 0;
+
+	if (!name || strncmp(name, "/jit-", 5) != 0)
+		return false;
+	for (at = name + 5; *at >= '0' && *at <= '9' && value <= UINT32_MAX; at++)
+		value = value * 10 + (uint64_t)(*at - '0');
+	*pid = (uint32_t)value;
+	return at > name + 5 && value <= UINT32_MAX && !strcmp(at, ".dump");
+}
+
 enum memory_kind memory_kind_of(const char *path, bool has_inode)
 {
 	/* shared anonymous memory has an inode of the kernel's own tmpfs */
 	static const char *const unnamed[] = {"/dev/zero", "/anon_hugepage", "/SYSV"};
+	uint32_t pid;
 
 	if (!strcmp(path, "[vdso]"))
 		return MEMORY_VDSO;
@@ -109,7 +123,7 @@ enum memory_kind memory_kind_of(const char *path, bool has_inode)
 		return MEMORY_UPROBE;
 	if (!path[0] || !strncmp(path, "//", 2)) /* perf: "//anon", but also "//toolong" */
 		return has_inode ? MEMORY_FILE : MEMORY_ANONYMOUS;
-	if (path[0] != '/')
+	if (path[0] != '/' || memory_path_is_dump(path, &pid))
 		return MEMORY_ANONYMOUS;
 	for (size_t i = 0; i < sizeof(unnamed) / sizeof(unnamed[0]); i++)
 		if (!strncmp(path, unnamed[i], strlen(unnamed[i])))

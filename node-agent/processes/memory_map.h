@@ -13,7 +13,7 @@ enum memory_kind {
 	MEMORY_FILE,      /* a file's bytes, also of a deleted file or a memfd */
 	MEMORY_VDSO,      /* the kernel's own shared object */
 	MEMORY_UPROBE,    /* the kernel's page by which return probes come */
-	MEMORY_ANONYMOUS, /* no file: JIT code, [heap], [vsyscall] … */
+	MEMORY_ANONYMOUS, /* no file: JIT code, [heap], [vsyscall] …; and jitdump */
 };
 
 enum { MEMORY_PATH_MAX = 4096 }; /* the kernel's PATH_MAX; longer paths read "" */
@@ -30,6 +30,10 @@ struct memory_row {
 /* What kind of memory a mapping's path names, given whether it has an inode. Also for the paths of
  * perf's mmap records ("//anon", "[vdso]"). */
 enum memory_kind memory_kind_of(const char *path, bool has_inode);
+
+/* Whether the path is that of a file in which a runtime tells of its code, jit-PID.dump, mapped
+ * executable so that perf sees it; nothing runs there. *pid: as the name says. */
+bool memory_path_is_dump(const char *path, uint32_t *pid);
 
 /* Cuts " (deleted)" off a path in place, as /proc shows it for unlinked files. True: it was there.
  */

@@ -104,8 +104,12 @@ void places_locate(struct places *places, struct program *program, struct mappin
 			   row, address, frame);
 	else if (row->kind == MAPPING_VDSO && find_vdso(places, row))
 		place_file(places, places->vdso, row, address, frame);
-	else
-		frame->place = row->kind == MAPPING_UPROBE ? PLACE_UPROBE : PLACE_ANONYMOUS;
+	else if (row->kind == MAPPING_UPROBE)
+		frame->place = PLACE_UPROBE;
+	else {
+		frame->place = PLACE_ANONYMOUS;
+		frame->address = address;
+	}
 }
 
 bool places_read(struct places *places, const struct mapping *row, uint64_t address, void *to,

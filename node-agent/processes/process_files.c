@@ -181,31 +181,53 @@ bool process_mapping_has_path(int directory, uint64_t start, uint64_t end, const
 	return !strcmp(link, path);
 }
 
-/* The user that the process began as: what it may do by a set-user-ID program is not its own. */
-/* The first number of a line of "status", whose key is "\nKey:\t"; proc_pid_status(5). */
-static bool read_status(int directory, const char *key, uint32_t *number)
+/* What follows in "status" behind a line's key, "\nKey:\t"; proc_pid_status(5). NULL: nothing. */
+static const char *read_status(int directory, const char *key, char *text, size_t room)
 {
 	int fd = openat(directory, "status", O_RDONLY | O_CLOEXEC);
-	char text[1024], *at;
 	ssize_t length;
+	char *at;
 
 	if (fd < 0)
-		return false;
-	length = read(fd, text, sizeof text - 1);
+		return NULL;
+	length = read(fd, text, room - 1);
 	close(fd);
 	text[length > 0 ? length : 0] = '\0';
 	at = strstr(text, key);
-	return at && sscanf(at + strlen(key), "%" SCNu32, number) == 1;
+	return at ? at + strlen(key) : NULL;
 }
 
+static bool status_number(int directory, const char *key, uint32_t *number)
+{
+	char text[1024];
+	const char *at = read_status(directory, key, text, sizeof text);
+
+	return at && sscanf(at, "%" SCNu32, number) == 1;
+}
+
+/* The line has the numbers from the outermost to the innermost; many groups may stand before it. */
+bool process_inner_pid(int directory, uint32_t *pid)
+{
+	char text[8192];
+	const char *at = read_status(directory, "\nNStgid:\t", text, sizeof text), *end;
+
+	end = at ? strchr(at, '\n') : NULL;
+	if (!end)
+		return false;
+	while (end > at && end[-1] >= '0' && end[-1] <= '9')
+		end--;
+	return sscanf(end, "%" SCNu32, pid) == 1 && *pid;
+}
+
+/* The user that the process began as: what it may do by a set-user-ID program is not its own. */
 bool process_user(int directory, uid_t *uid)
 {
-	return read_status(directory, "\nUid:\t", uid);
+	return status_number(directory, "\nUid:\t", uid);
 }
 
 bool process_parent(int directory, uint32_t *tgid)
 {
-	return read_status(directory, "\nPPid:\t", tgid);
+	return status_number(directory, "\nPPid:\t", tgid);
 }
 
 int process_open_path(int directory, const char *path)

@@ -39,6 +39,8 @@ bool process_link_read(int directory, const char *name, char *text, size_t room)
 
 /* The user that the process began as. */
 bool process_user(int directory, uid_t *uid);
+/* Its number in the innermost namespace that it is in. */
+bool process_inner_pid(int directory, uint32_t *pid);
 /* The process that it has as its parent now. */
 bool process_parent(int directory, uint32_t *tgid);
 

@@ -61,7 +61,7 @@ struct located_frame {
 	/* PLACE_FILE; borrowed: an executable that no sample used for a minute may be forgotten to
 	 * make room. Keep its index, not the pointer. */
 	const struct executable *executable;
-	uint64_t address; /* ELF address, or relative to executable->base */
+	uint64_t address; /* ELF address, or relative to executable->base; ANONYMOUS: as it runs */
 };
 
 /* Who reads strangers' files, where there is nothing to lose. */

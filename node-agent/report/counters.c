@@ -199,6 +199,23 @@ static const struct counter counters[] = {
 	{LINE_contexts, "unknown_keys", "contexts.unknown_keys", {OF(requests.unknown_keys)}},
 	{LINE_contexts, "attributes_lost", "contexts.attributes_lost", {OF(attributes_lost)}},
 
+	/* what runtimes tell of the code they make, and what of it could not be taken */
+	{LINE_jit, "processes", NULL, {OF(jit.processes)}},
+	{LINE_jit, "maps", NULL, {OF(jit.maps)}},
+	{LINE_jit, "dumps", NULL, {OF(jit.dumps)}},
+	{LINE_jit, NULL, "jit.files", {OF(jit.maps), OF(jit.dumps)}},
+	{LINE_jit, "entries", "jit.entries", {OF(jit.entries)}},
+	{LINE_jit, "bytes", NULL, {OF(jit.bytes)}},
+	{LINE_jit, "pieces", NULL, {OF(jit.pieces)}},
+	{LINE_jit, "named", "jit.named", {OF(jit.named)}},
+	{LINE_jit, "unnamed", "jit.unnamed", {OF(jit.unnamed)}},
+	{LINE_jit, "unsure", NULL, {OF(jit.unsure)}},
+	{LINE_jit, "refused", NULL, {OF(jit.refused)}},
+	{LINE_jit, "foreign", NULL, {OF(jit.foreign)}},
+	{LINE_jit, "failed", NULL, {OF(jit.failed)}},
+	{LINE_jit, NULL, "jit.refused", {OF(jit.refused), OF(jit.foreign), OF(jit.failed)}},
+	{LINE_jit, "cut", "jit.cut", {OF(jit.cut)}},
+
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
 	{LINE_strangers, "hung", "strangers.hung", {OF(strangers.hung)}},
@@ -280,6 +297,7 @@ static void read_parts(const struct report_sources *from, struct counted *now)
 	stacks_counters(from->stacks, &now->stacks);
 	code_pages_counters(from->pages, &now->pages);
 	requests_counters(from->requests, &now->requests);
+	jit_files_counters(from->jit, &now->jit);
 	stranger_reader_counters(&now->strangers);
 	if (from->waits)
 		waits_counters(from->waits, &now->waits);
@@ -307,6 +325,7 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 		now->requests.contexts.read || now->capture.kernel[COUNT_contexts] ||
 		now->capture.kernel[COUNT_contexts_unread] || now->capture.sweeps.contexts ||
 		now->capture.sweeps.contexts_unread || now->attributes_lost;
+	now->is_there[LINE_jit] = now->jit.maps || now->jit.dumps || now->jit.foreign;
 	now->is_there[LINE_strangers] = strangers->hung || strangers->refused || strangers->died ||
 					strangers->maps_cut;
 }

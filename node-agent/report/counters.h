@@ -27,6 +27,7 @@
 	LINE(faults, "page faults", LOG_INFO)                 \
 	LINE(memory, "memory", LOG_INFO)                      \
 	LINE(contexts, "contexts", LOG_INFO)                  \
+	LINE(jit, "names of code", LOG_INFO)                  \
 	LINE(strangers, "strangers", LOG_INFO)                \
 	LINE(windows, "allocations", LOG_INFO)                \
 	LINE(results, "results", LOG_DEBUG)                   \
@@ -55,6 +56,7 @@ struct counted {
 	struct memory_probes_counters probes;
 	struct allocation_windows_counters windows;
 	struct requests_counters requests;
+	struct jit_files_counters jit;
 	struct stranger_reader_counters strangers;
 	uint64_t taken_whole; /* a sample whose stack waits counts once it is finished */
 	uint64_t cpus, times_lost, attributes_lost, lacks[LACK_COUNT];

@@ -30,6 +30,7 @@ struct report_sources {
 	struct samples *samples;
 	struct stacks *stacks;
 	struct requests *requests;
+	struct jit_files *jit;
 	struct code_pages *pages;
 	struct module_announcer *modules;
 	struct waits *waits;                /* NULL: threads off their CPU are not profiled */

@@ -173,6 +173,17 @@ bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
 	return file_parser_ask_memory(pages->parser, number, fd, functions, pages->now_ms);
 }
 
+void code_pages_set_jit(struct code_pages *pages, file_parser_jit jit, void *context)
+{
+	file_parser_set_jit(pages->parser, jit, context);
+}
+
+bool code_pages_ask_jit(struct code_pages *pages, uint32_t number, int fd,
+			const struct file_parser_piece *piece)
+{
+	return file_parser_ask_jit(pages->parser, number, fd, piece, pages->now_ms);
+}
+
 struct row_pages *code_pages_rows(struct code_pages *pages)
 {
 	return pages->rows;

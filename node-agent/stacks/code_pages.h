@@ -54,6 +54,12 @@ void code_pages_set_memory(struct code_pages *pages, file_parser_memory memory, 
 bool code_pages_ask_memory(struct code_pages *pages, uint32_t number, int fd,
 			   const struct memory_functions *functions);
 
+/* What a runtime says of its code, as file_parser_ask_jit(); jit is called during
+ * code_pages_next(). */
+void code_pages_set_jit(struct code_pages *pages, file_parser_jit jit, void *context);
+bool code_pages_ask_jit(struct code_pages *pages, uint32_t number, int fd,
+			const struct file_parser_piece *piece);
+
 /* For stack_finish(); borrowed. */
 struct row_pages *code_pages_rows(struct code_pages *pages);
 

@@ -84,10 +84,27 @@ static struct counted_frame counted(const struct located_frame *located,
 		frame.address = located->address;
 	} else if (located->place == PLACE_ANONYMOUS) {
 		/* Run-time addresses of anonymous memory mean nothing elsewhere: one frame
-		 * "[anon]". */
+		 * "[anon]", unless its program says what lies there. */
 		frame.kind = PROFILE_FRAME_ANONYMOUS;
 	}
 	return frame;
+}
+
+/* Code that a runtime has made, by the name it has given it. */
+static void name_frame(struct samples *samples, const struct sample_event *sample,
+		       const struct located_frame *located, struct counted_frame *frame)
+{
+	const struct process_key key = process_key_of(sample);
+	struct jit_name name;
+
+	if (jit_files_find(samples->from.jit, &key, located->address, sample->time_ns, &name) !=
+	    JIT_FOUND)
+		return;
+	*frame = (struct counted_frame){.kind = PROFILE_FRAME_NAMED,
+					.function = name.function,
+					.file = name.file,
+					.line = name.line,
+					.type = jit_language_type(name.language)};
 }
 
 static size_t add_frames(struct samples *samples, size_t depth, size_t count,
@@ -306,7 +323,13 @@ static size_t locate(struct samples *samples, const struct sample_event *sample,
 	skipped = library_frames(samples, sample, count);
 	memmove(samples->located, samples->located + skipped,
 		(count - skipped) * sizeof *samples->located);
-	return add_frames(samples, depth, count - skipped, PROFILE_FRAME_NATIVE);
+	count -= skipped;
+	add_frames(samples, depth, count, PROFILE_FRAME_NATIVE);
+	for (size_t i = 0; samples->from.jit && i < count; i++)
+		if (samples->located[i].place == PLACE_ANONYMOUS)
+			name_frame(samples, sample, &samples->located[i],
+				   &samples->frames[depth + i]);
+	return depth + count;
 }
 
 /* What a sample counts as: of the kernel side's own types, or what is told of one that was held

@@ -18,6 +18,7 @@
 #include "node-agent/processes/kernel_symbols.h"
 #include "node-agent/processes/kernel_waits.h"
 #include "node-agent/processes/process_table.h"
+#include "node-agent/runtimes/jit_files.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/sample_types.h"
 
@@ -53,6 +54,7 @@ struct samples_sources { /* borrowed */
 	struct module_announcer *modules;
 	struct code_pages *pages;  /* NULL: nobody needs to know which are in use */
 	struct requests *requests; /* NULL: what programs publish is not asked for */
+	struct jit_files *jit;     /* NULL: code in no file has no names */
 	const char *service;       /* the label for all, or NULL */
 	bool keep_times;           /* when each sample was taken */
 	FILE *print;               /* NULL, or where every stack is written as text */

@@ -275,7 +275,8 @@ static enum frame_kind kind_of_type(const char *type)
 		{"", FRAME_native},     {"native", FRAME_native}, {"go", FRAME_native},
 		{"rust", FRAME_native}, {"kernel", FRAME_kernel}, {"jvm", FRAME_jit},
 		{"dotnet", FRAME_jit},  {"v8js", FRAME_jit},      {"luajit", FRAME_jit},
-		{"cuda", FRAME_gpu},    {"gpu", FRAME_gpu},
+		{"beam", FRAME_jit},    {"jit", FRAME_jit},       {"cuda", FRAME_gpu},
+		{"gpu", FRAME_gpu},
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)

@@ -129,6 +129,10 @@ static void test_perf_paths(void)
 	CHECK_NUMBER(memory_kind_of("[vdso]", false), MEMORY_VDSO);
 	CHECK_NUMBER(memory_kind_of("/usr/bin/true", false), MEMORY_FILE);
 	CHECK_NUMBER(memory_kind_of("", true), MEMORY_FILE);
+	CHECK_NUMBER(memory_kind_of("/tmp/jit-12.dump", true), MEMORY_ANONYMOUS);
+	CHECK_NUMBER(memory_kind_of("/tmp/jit-12.dump.so", true), MEMORY_FILE);
+	CHECK_NUMBER(memory_kind_of("/tmp/jit-.dump", true), MEMORY_FILE);
+	CHECK_NUMBER(memory_kind_of("/jit-1.dump/lib.so", true), MEMORY_FILE);
 }
 
 static uint32_t random_state = 7;
