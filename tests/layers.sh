@@ -15,11 +15,10 @@ common/                     common/ schema/wire/
 node-agent/kernel/          bpf/ common/ node-agent/kernel/
 node-agent/stacks/          bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/capture/capture.h node-agent/contexts/requests.h node-agent/processes/ node-agent/report/modules.h node-agent/runtimes/jit_files.h node-agent/file_parser/file_parser.h node-agent/unwind/
 node-agent/unwind/          bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/row_builder.h
-node-agent/runtimes/        bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/jit/jit_chunk.h node-agent/processes/ node-agent/stacks/code_pages.h
+node-agent/runtimes/        bpf/*.h common/ node-agent/kernel/ node-agent/file_parser/jit/jit_chunk.h node-agent/processes/ node-agent/stacks/code_pages.h node-agent/file_parser/runtime_symbols.h
 node-agent/waits/           bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/stacks/samples.h
 node-agent/contexts/        bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/processes/ node-agent/stacks/code_pages.h
 node-agent/allocations/     bpf/*.h common/ node-agent/kernel/ node-agent/capture/capture.h node-agent/processes/memory_map.h node-agent/processes/process_files.h node-agent/processes/process_key.h node-agent/processes/processes.h node-agent/ship/ship.h node-agent/network/back_off.h node-agent/stacks/ node-agent/file_parser/memory_places.h node-agent/file_parser/malloc_names.h
-node-agent/runtimes/        bpf/*.h common/ node-agent/kernel/ node-agent/processes/
 node-agent/ship/            bpf/*.h common/ node-agent/kernel/ node-agent/network/network.h node-agent/network/network_client.h node-agent/network/http_answer.h node-agent/network/back_off.h
 node-agent/report/          bpf/*.h common/ node-agent/kernel/ node-agent/aggregate/ node-agent/allocations/ node-agent/capture/capture.h node-agent/contexts/requests.h node-agent/processes/ node-agent/runtimes/jit_files.h node-agent/ship/ship.h node-agent/stacks/ node-agent/status/ node-agent/waits/ node-agent/agent_options.h node-agent/own_process.h
 node-agent/*/               bpf/*.h common/ node-agent/kernel/

@@ -5,80 +5,28 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "common/hash_table.h"
 #include "node-agent/contexts/thread_slot.h"
+#include "node-agent/processes/file_answers.h"
 
-enum {
-	FILES_MAX = 8192,
-	MAPPINGS_MAX = 1024,
-};
-
-/* What is known of one executable. */
-struct known_file {
-	uint32_t executable;
-	bool is_asked, is_answered;
-	struct tls_symbol *symbol; /* NULL: it has neither the symbol nor labels */
-};
+enum { MAPPINGS_MAX = 1024 };
 
 struct thread_places {
 	struct process_table *table;
 	struct code_pages *pages;
-	struct hash_table index;
-	struct known_file *files;
-	uint32_t count, room;
+	struct file_answers *files; /* struct tls_symbol of those that have it, or labels */
 };
 
-static struct known_file *find(struct thread_places *places, uint32_t executable)
+static bool ask(void *context, const struct executable *executable)
 {
-	const uint64_t hash = hash_word(0, executable);
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&places->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&places->index, hash, &probe))
-		if (places->files[i].executable == executable)
-			return &places->files[i];
-	return NULL;
-}
-
-static void forget_all(struct thread_places *places)
-{
-	for (uint32_t i = 0; i < places->count; i++)
-		free(places->files[i].symbol);
-	places->count = 0;
-	hash_table_clear(&places->index);
-}
-
-static struct known_file *add(struct thread_places *places, uint32_t executable)
-{
-	if (places->count == FILES_MAX)
-		forget_all(places); /* numbers of files that are gone are among them */
-	if (places->count == places->room) {
-		uint32_t room = places->room ? 2 * places->room : 64;
-		struct known_file *files = realloc(places->files, room * sizeof *files);
-
-		if (!files)
-			return NULL;
-		places->files = files;
-		places->room = room;
-	}
-	if (!hash_table_add(&places->index, hash_word(0, executable), places->count))
-		return NULL;
-	places->files[places->count] = (struct known_file){.executable = executable};
-	return &places->files[places->count++];
+	return code_pages_ask_tls(((struct thread_places *)context)->pages, executable);
 }
 
 static void take(void *context, uint32_t executable, const struct tls_symbol *symbol)
 {
-	struct known_file *file = find(context, executable);
+	struct thread_places *places = context;
+	const bool has_any = symbol && (symbol->is_defined || symbol->go.is_defined);
 
-	if (!file || file->is_answered)
-		return;
-	file->is_answered = true;
-	if (!symbol || (!symbol->is_defined && !symbol->go.is_defined))
-		return;
-	file->symbol = malloc(sizeof *symbol);
-	if (file->symbol)
-		*file->symbol = *symbol;
+	file_answers_put(places->files, executable, has_any ? symbol : NULL, sizeof *symbol);
 }
 
 struct thread_places *thread_places_new(struct process_table *table, struct code_pages *pages,
@@ -92,7 +40,11 @@ struct thread_places *thread_places_new(struct process_table *table, struct code
 	}
 	places->table = table;
 	places->pages = pages;
-	hash_table_init(&places->index, FILES_MAX);
+	places->files = file_answers_new(table, ask, places, err);
+	if (!places->files) {
+		free(places);
+		return NULL;
+	}
 	code_pages_set_tls(pages, take, places);
 	return places;
 }
@@ -102,28 +54,18 @@ void thread_places_free(struct thread_places *places)
 	if (!places)
 		return;
 	code_pages_set_tls(places->pages, NULL, NULL);
-	forget_all(places);
-	hash_table_release(&places->index);
-	free(places->files);
+	file_answers_free(places->files);
 	free(places);
 }
 
-/* NULL: it has to be asked, or is being. */
-static const struct known_file *known(struct thread_places *places, uint32_t index)
+/* False: it has to be asked, or is being. */
+static bool known(struct thread_places *places, uint32_t index, const struct tls_symbol **symbol)
 {
-	const struct executable *executable = process_table_executable(places->table, index);
-	struct known_file *file = find(places, index);
+	const void *answer;
+	const bool is_known = file_answers_find(places->files, index, &answer);
 
-	if (!file)
-		file = add(places, index);
-	if (!file)
-		return NULL;
-	if (!file->is_answered &&
-	    (!executable || executable->is_raw || !process_table_reopen(places->table, index)))
-		file->is_answered = true;
-	if (!file->is_answered && !file->is_asked)
-		file->is_asked = code_pages_ask_tls(places->pages, executable);
-	return file->is_answered ? file : NULL;
+	*symbol = answer;
+	return is_known;
 }
 
 static bool is_musl(struct thread_places *places, const struct process_mapping *mappings,
@@ -150,18 +92,15 @@ static enum context_located search(struct thread_places *places,
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < count; i++) {
 			const uint32_t index = mappings[i].executable;
-			const struct known_file *file;
+			const struct tls_symbol *symbol;
 
 			if (index == EXECUTABLE_NONE || index == EXECUTABLE_ANONYMOUS) {
 				is_unsure |= index == EXECUTABLE_NONE;
 				continue;
 			}
-			file = known(places, index);
-			is_unsure |= !file;
-			if (file && file->symbol && file->symbol->is_defined &&
-			    file->symbol->is_program == !pass &&
-			    thread_slot_find(file->symbol, mappings[i].base, directory, musl,
-					     place))
+			is_unsure |= !known(places, index, &symbol);
+			if (symbol && symbol->is_defined && symbol->is_program == !pass &&
+			    thread_slot_find(symbol, mappings[i].base, directory, musl, place))
 				return CONTEXT_LOCATED;
 		}
 		if (is_unsure)
@@ -191,15 +130,14 @@ static enum context_located search_labels(struct thread_places *places,
 	for (size_t i = 0; i < count; i++) {
 		const struct executable *executable =
 			process_table_executable(places->table, mappings[i].executable);
-		const struct known_file *file;
+		const struct tls_symbol *symbol;
 
 		if (!executable || !executable->has_go)
 			continue;
-		file = known(places, mappings[i].executable);
-		if (file && file->symbol && set_labels(&file->symbol->go, place))
-			return CONTEXT_LOCATED;
-		if (!file)
+		if (!known(places, mappings[i].executable, &symbol))
 			located = CONTEXT_LATER;
+		else if (symbol && set_labels(&symbol->go, place))
+			return CONTEXT_LOCATED;
 	}
 	return located;
 }
