@@ -356,7 +356,7 @@ def copies_are_counted():
     spin(12)
     totals = probe(999, 8, environment={"COPIES": WORK}).totals
     note(str(totals))
-    allowed = len(os.sched_getaffinity(0)) * (100 + 50 * 8.5)
+    allowed = os.cpu_count() * (100 + 50 * 8.5)
     check(totals["copies_rate"] > 0, "more than 50 stacks a second are refused", totals)
     check(0.3 * allowed < totals["copies"] <= allowed, "of each CPU", totals)
     check(totals["copies"] + totals["copies_rate"] + totals["copies_ring"] <= totals["taken"],

@@ -220,7 +220,7 @@ def run_unprivileged(probe, hz, seconds, *more):
 
 def pid_of(process, name):
     """setpriv executes the program: its pid is the process' once it has that name."""
-    wait_for(lambda: open("/proc/%d/comm" % process.pid).read().strip() == name, 5, 0.02)
+    wait_for(lambda: open("/proc/%d/comm" % process.pid).read().strip() == name, 30, 0.02)
     return process.pid
 
 
@@ -278,7 +278,8 @@ def bounded_memory():
         probe = copied("probe", shared.PROBE)
         try:
             # 1000 Hz asks for rings of 8 MiB; perf_event_mlock_kb allows half a MiB and a page for each CPU.
-            done = run_unprivileged(probe, 1000, 2, process.pid, process.pid)
+            pid = pid_of(process, "sh")
+            done = run_unprivileged(probe, 1000, 2, pid, pid)
         finally:
             shutil.rmtree(os.path.dirname(probe))
     if check(done.returncode == 0, "the limit of locked memory leaves smaller rings", done.stderr):
