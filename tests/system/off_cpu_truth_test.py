@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import time
 
-from harness import WORK, PROGRAMS, Agent, Server, build_programs, check, equal, need_bpf, note, program_copy, run, skip, start, wait_for
+from harness import WORK, PROGRAMS, Agent, Server, build_programs, check, end, equal, need_bpf, note, program_copy, run, skip, start, wait_for
 
 need_bpf()
 build_programs("blocks")
@@ -29,12 +29,8 @@ def sums(server, type_, match, value="value", group_by="thread"):
     return found
 
 
-def test_truth():
-    server = Server("--symbol-dir", PROGRAMS)
-    data = os.path.join(WORK, "direct")
-    with open(data, "wb") as file:
-        file.write(os.urandom(4 << 20))
-        os.fsync(file.fileno())
+def measure(server, data):
+    """(a sleeper that sleeps on, since when, what the threads say, the agent's counts)"""
     sleeper = start([program_sleep(), str(SLEEP)])
     slept_from = time.monotonic()
     programs = [begin("blocks_work", "work", str(SECONDS), data), begin("blocks_exit", "exit"), begin("blocks_exec", "exec")]
@@ -50,11 +46,29 @@ def test_truth():
     agent.stop()
     line = [line for line in agent.text().splitlines() if "info waits" in line][-1]
     note(line)
+    return sleeper, slept_from, said, {name: int(value) for name, value in re.findall(r"\b(\w+)=(\d+)", line)}
+
+
+def test_truth():
+    data = os.path.join(WORK, "direct")
+    with open(data, "wb") as file:
+        file.write(os.urandom(4 << 20))
+        os.fsync(file.fileno())
+    # An agent that gets no CPU for long finds its ring full, and says so: such a time is not measured.
+    for attempt in range(3):
+        server = Server("--symbol-dir", PROGRAMS, data="data%d" % attempt)
+        sleeper, slept_from, said, counts = measure(server, data)
+        if counts["stacks_lost"] <= 0.01 * counts["stacks"] or attempt == 2:
+            break
+        note("%d stacks of waits were lost: once more" % counts["stacks_lost"])
+        server.stop()
+        end(sleeper)
     kept = {line.split()[0]: dict(zip(("wall", "cpu", "delay", "voluntary", "involuntary"), map(int, line.split()[1:])))
             for line in said.splitlines()}
     ends(server)  # before the whole host's threads come in, others' sleep among them
     restarted(server, sleeper, slept_from)
-    accounts(server, kept, int(re.search(r"\bwaits=(\d+)", line)[1]))
+    lost = counts["exact_s"] - counts["covered_s"] + 1 if counts["stacks_lost"] > 0.01 * counts["stacks"] else 0
+    accounts(server, kept, counts["waits"], 1e9 * lost)
 
 
 def program_sleep():
@@ -64,7 +78,7 @@ def program_sleep():
     return path
 
 
-def accounts(server, kept, waits):
+def accounts(server, kept, waits, lost):
     match = '{process="blocks_work"}'
     server.wait_for_names(lambda rows: any("sleep_and_move" in row[0] for row in rows), type="off-cpu", match=match)
     waited, starved = sums(server, "off-cpu", match), sums(server, "run-queue", match)
@@ -75,7 +89,7 @@ def accounts(server, kept, waits):
         off = truth["wall"] - truth["cpu"]
         slack = 0.05 * truth["wall"] + 50e6
         # A wait lasts until the thread has a CPU again, so that part of the delay is in it and part is not.
-        check(off - truth["delay"] - slack <= waited.get(name, 0) <= off + slack,
+        check(off - truth["delay"] - slack - lost <= waited.get(name, 0) <= off + slack,
               "%s: off-cpu is the time that the kernel gave it no CPU" % name,
               "%d, of %d off its CPU, %d of them in the run queue" % (waited.get(name, 0), off, truth["delay"]))
         # Ours begins when it is woken, the kernel's when another CPU has queued it, some microseconds later. Of
@@ -104,11 +118,11 @@ def accounts(server, kept, waits):
 def ends(server):
     """A wait that ends with its thread counts once, and no longer than the thread was there."""
     for name in ("blocks_exit", "blocks_exec"):
-        rows = server.wait_for_names(lambda rows: any("main" in row[0] for row in rows), type="off-cpu", value="value",
+        rows = server.wait_for_names(lambda rows: any("sleep_ns" in row[0] for row in rows), type="off-cpu", value="value",
                                      match='{process="%s"}' % name)
         known = sum(value for frames, value in rows if "wait_for_ever" in frames)
         check(known <= 2e9, "%s: who waits for ever waited no longer than it was there" % name, known)
-        own = sum(value for frames, value in rows if "main" in frames and any("nanosleep" in frame for frame in frames))
+        own = sum(value for frames, value in rows if "main" in frames and "sleep_ns" in frames)
         check(1.4e9 <= own <= 2.5e9, "%s: what its first thread waited is there" % name, "%d\n%s" % (own, rows[:5]))
     rows = server.folded(type="off-cpu", value="value", match='{process="sleep"}')
     check(0.9e9 <= sum(value for _, value in rows) <= 1.5e9, "the program that it became waits under its own name", rows[:5])
