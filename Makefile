@@ -223,7 +223,7 @@ check-threads:
 threaded = $(addprefix $(BUILD)/tests/unit/store/,concurrency_test slow_disk_test delete_test rollup_delete_test damage_test \
 	   recent_test disk_limit_test)
 run-threads: $(threaded)
-	@TAP_SECONDS=$${TAP_SECONDS:-900} sh tests/tools/run_tap.sh $(BUILD) $(threaded)
+	@sh tests/tools/run_tap.sh $(BUILD) $(threaded)
 check-web:
 	@FARFLAME_BUILD=$(BUILD) sh tests/tools/run_tap.sh $(BUILD) $(sort $(wildcard tests/web/*_test.mjs))
 check-system: all

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # sh tests/tools/run_tap.sh BUILD PROGRAM… [-- FUZZ_TARGET…]: runs programs that print TAP, shows what failed
 # and why something was skipped, ends with a line of counts. A program that crashes, takes more than
-# TAP_SECONDS (default 300), exits non-zero without a "not ok", prints no plan or another number of
-# results than planned counts as a failure. Fuzz targets get the files of tests/fuzz/corpus/NAME.
+# TAP_SECONDS (default 900: for what hangs, not for what a busy machine lets wait), exits non-zero without
+# a "not ok", prints no plan or another number of results than planned counts as a failure. Fuzz targets
+# get the files of tests/fuzz/corpus/NAME.
 # TAP_TOTALS=FILE: appends "passed failed skipped" for whoever adds several runs up. TAP_JOBS=N: so many at a
 # time, for programs that do not mind each other.
 set -u
@@ -20,10 +21,10 @@ run_one() { # PROGRAM ARGUMENT…
 	# Through a pipe: a test may set a limit on the size of files, its results are not meant.
 	{
 		case $1 in
-		*.sh) timeout -k 10 "${TAP_SECONDS:-300}" sh "$@" ;;
-		*.py) timeout -k 10 "${TAP_SECONDS:-300}" /usr/bin/python3 -B "$@" ;;
-		*.mjs) timeout -k 10 "${TAP_SECONDS:-300}" node --test-reporter=tap "$@" ;;
-		*) timeout -k 10 "${TAP_SECONDS:-300}" "$@" ;;
+		*.sh) timeout -k 10 "${TAP_SECONDS:-900}" sh "$@" ;;
+		*.py) timeout -k 10 "${TAP_SECONDS:-900}" /usr/bin/python3 -B "$@" ;;
+		*.mjs) timeout -k 10 "${TAP_SECONDS:-900}" node --test-reporter=tap "$@" ;;
+		*) timeout -k 10 "${TAP_SECONDS:-900}" "$@" ;;
 		esac 2>"$log.err" </dev/null
 		echo $? >"$log.status"
 	} | cat >"$log.tap"
