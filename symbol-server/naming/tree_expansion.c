@@ -182,7 +182,8 @@ static bool add_callee(struct expansion *expansion, uint32_t subtree, uint32_t f
 	}
 	callee = &expansion->callees[expansion->met[kind].callee];
 	if (frame_line_changes(&callee->line_votes, expansion->subtrees[subtree].value,
-			       frames[callee->frame].line == frames[frame].line))
+			       callee->frame == frame ||
+				       frames[callee->frame].line == frames[frame].line))
 		callee->frame = frame;
 	callee->value += expansion->subtrees[subtree].value;
 	callee->samples += expansion->subtrees[subtree].samples;
