@@ -69,6 +69,31 @@ sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err)
 	return statement;
 }
 
+sqlite3_stmt *database_prepare_insert(sqlite3 *db, const char *insert, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	struct buffer sql;
+
+	buffer_init(&sql, 4096);
+	buffer_append_text(&sql, insert);
+	buffer_append_text(&sql, " VALUES (?");
+	for (const char *next = strchr(insert, ','); next; next = strchr(next + 1, ','))
+		buffer_append_text(&sql, ", ?");
+	buffer_append(&sql, ")", 2);
+	if (sql.failed)
+		error_set(err, ERROR_MEMORY, "no memory for a statement");
+	else
+		statement = database_prepare(db, (const char *)sql.bytes, err);
+	buffer_release(&sql);
+	return statement;
+}
+
+void database_bind(sqlite3_stmt *statement, int first, const int64_t *numbers, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		sqlite3_bind_int64(statement, first + (int)i, numbers[i]);
+}
+
 bool database_run(sqlite3_stmt *statement, struct error *err)
 {
 	bool ok = sqlite3_step(statement) == SQLITE_DONE;
@@ -294,8 +319,8 @@ bool database_get_fact(sqlite3 *db, const char *name, int64_t *value, struct err
 
 bool database_put_fact(sqlite3 *db, const char *name, int64_t value, struct error *err)
 {
-	sqlite3_stmt *statement = database_prepare(db, "INSERT OR REPLACE INTO facts VALUES (?, ?)",
-						   err);
+	sqlite3_stmt *statement =
+		database_prepare_insert(db, "INSERT OR REPLACE INTO facts (name, value)", err);
 	bool ok;
 
 	if (!statement)

@@ -51,6 +51,15 @@ bool database_error(sqlite3 *db, const char *doing, struct error *err);
 bool database_exec(sqlite3 *db, const char *sql, struct error *err);
 sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err);
 
+/* "INSERT INTO table (column, …)": a value for each column is to be bound. */
+sqlite3_stmt *database_prepare_insert(sqlite3 *db, const char *insert, struct error *err);
+
+/* Binds numbers, the first one to that parameter; they are counted from 1. */
+void database_bind(sqlite3_stmt *statement, int first, const int64_t *numbers, size_t count);
+#define DATABASE_BIND(statement_, first_, ...)                            \
+	database_bind(statement_, first_, (const int64_t[]){__VA_ARGS__}, \
+		      sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
 /* One step of a statement that returns nothing, then ready for the next. */
 bool database_run(sqlite3_stmt *statement, struct error *err);
 

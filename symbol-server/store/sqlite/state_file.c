@@ -17,6 +17,12 @@ static const char *const migrations[] = {embedded_agents_0001_sql, embedded_agen
 const struct database_schema state_file_schema = {APPLICATION_AGENTS, migrations,
 						  .is_made_anew = true};
 
+/* Values are bound and read in this order (schema/store/sqlite/agents_*.sql). */
+#define AGENTS_COLUMNS                                                                    \
+	"tenant, id, host, version, kernel, rate_hz, seq, taken, idle, lost, last_seen, " \
+	"lag_ms, stacks, heard"
+#define REPORTS_COLUMNS "tenant, prefix, first, count"
+
 struct state_file {
 	sqlite3 *db;
 	sqlite3_stmt *put_agent, *put_run, *delete_agents, *delete_runs;
@@ -33,13 +39,10 @@ struct state_file *state_file_open(const char *path, struct error *err)
 	file->db = database_open(path, &state_file_schema, err);
 	if (!file->db)
 		goto fail;
-	file->put_agent = database_prepare(file->db,
-					   "INSERT OR REPLACE INTO agents VALUES "
-					   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-					   err);
-	file->put_run = database_prepare(
-		file->db, "INSERT INTO reports (tenant, prefix, first, count) VALUES (?, ?, ?, ?)",
-		err);
+	file->put_agent = database_prepare_insert(
+		file->db, "INSERT OR REPLACE INTO agents (" AGENTS_COLUMNS ")", err);
+	file->put_run = database_prepare_insert(file->db,
+						"INSERT INTO reports (" REPORTS_COLUMNS ")", err);
 	file->delete_agents = database_prepare(file->db, "DELETE FROM agents WHERE last_seen < ?",
 					       err);
 	file->delete_runs = database_prepare(
@@ -84,8 +87,8 @@ static unsigned read_counts(const unsigned char *text, struct named_count *count
 
 static bool load_agents(struct state_file *file, struct agent_table *agents, struct error *err)
 {
-	sqlite3_stmt *statement =
-		database_prepare(file->db, "SELECT * FROM agents ORDER BY heard, last_seen", err);
+	sqlite3_stmt *statement = database_prepare(
+		file->db, "SELECT " AGENTS_COLUMNS " FROM agents ORDER BY heard, last_seen", err);
 	bool ok = true;
 	int code = SQLITE_DONE;
 
@@ -127,7 +130,7 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 static bool load_runs(struct state_file *file, struct report_window *window, struct error *err)
 {
 	sqlite3_stmt *statement = database_prepare(
-		file->db, "SELECT tenant, prefix, first, count FROM reports ORDER BY number", err);
+		file->db, "SELECT " REPORTS_COLUMNS " FROM reports ORDER BY number", err);
 	bool ok = true;
 	int code = SQLITE_DONE;
 
@@ -249,13 +252,10 @@ static bool write_agent(struct state_file *file, const struct agent_row *row, st
 	sqlite3_bind_text(put, 3, agent->host, -1, SQLITE_STATIC);
 	sqlite3_bind_text(put, 4, agent->version, -1, SQLITE_STATIC);
 	sqlite3_bind_text(put, 5, agent->kernel, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(put, 6, agent->rate_hz);
-	sqlite3_bind_int64(put, 7, (int64_t)row->seq);
-	sqlite3_bind_int64(put, 8, (int64_t)agent->taken);
-	sqlite3_bind_int64(put, 9, (int64_t)row->idle);
+	DATABASE_BIND(put, 6, agent->rate_hz, (int64_t)row->seq, (int64_t)agent->taken,
+		      (int64_t)row->idle);
 	sqlite3_bind_text(put, 10, lost, lost_length, SQLITE_STATIC);
-	sqlite3_bind_int64(put, 11, agent->last_seen_ms);
-	sqlite3_bind_int64(put, 12, agent->lag_ms);
+	DATABASE_BIND(put, 11, agent->last_seen_ms, agent->lag_ms);
 	sqlite3_bind_text(put, 13, stacks, stacks_length, SQLITE_STATIC);
 	sqlite3_bind_int64(put, 14, (int64_t)agent->heard);
 	return database_run(put, err);
@@ -265,8 +265,7 @@ static bool write_run(struct state_file *file, const struct report_run *run, str
 {
 	sqlite3_bind_int64(file->put_run, 1, run->tenant);
 	sqlite3_bind_blob(file->put_run, 2, run->prefix, sizeof run->prefix, SQLITE_STATIC);
-	sqlite3_bind_int64(file->put_run, 3, run->first);
-	sqlite3_bind_int64(file->put_run, 4, run->count);
+	DATABASE_BIND(file->put_run, 3, run->first, run->count);
 	return database_run(file->put_run, err);
 }
 

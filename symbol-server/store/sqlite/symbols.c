@@ -43,18 +43,15 @@ enum { /* statements */
 static const char *const texts[STATEMENTS] = {
 	[GET_MODULE] = "SELECT " MODULE_COLUMNS " FROM modules WHERE tenant = 1 AND id = ?",
 	[LIST_MODULES] = "SELECT " MODULE_COLUMNS " FROM modules WHERE tenant = 1 ORDER BY id",
-	[PUT_MODULE] = "INSERT OR REPLACE INTO modules (" MODULE_COLUMNS
-		       ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-		       "?, ?, ?)",
+	[PUT_MODULE] = "INSERT OR REPLACE INTO modules (" MODULE_COLUMNS ")",
 	[GET_ALIAS] = GET_ALIAS_TEXT,
-	[PUT_ALIAS] = "INSERT OR REPLACE INTO aliases (alias, id) VALUES (?, ?)",
-	[PUT_TABLE] = "INSERT OR REPLACE INTO tables (id, format, data) VALUES (?, ?, ?)",
+	[PUT_ALIAS] = "INSERT OR REPLACE INTO aliases (alias, id)",
+	[PUT_TABLE] = "INSERT OR REPLACE INTO tables (id, format, data)",
 	[DROP_TABLE] = "DELETE FROM tables WHERE tenant = 1 AND id = ?",
 	[LIST_CANDIDATES] = "SELECT " CANDIDATE_COLUMNS
 			    " FROM candidates WHERE tenant = 1 ORDER BY id, side, number",
 	[DROP_CANDIDATES] = "DELETE FROM candidates WHERE tenant = 1 AND id = ? AND side = ?",
-	[PUT_CANDIDATE] = "INSERT INTO candidates (" CANDIDATE_COLUMNS
-			  ", number) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_CANDIDATE] = "INSERT INTO candidates (" CANDIDATE_COLUMNS ", number)",
 	[JUDGE_CANDIDATE] = "UPDATE candidates SET answer = ?, detail = ? WHERE tenant = 1 AND "
 			    "id = ? AND side = ? AND source = ? AND answer = 'found'",
 };
@@ -86,7 +83,9 @@ static bool open_writer(struct symbols_store *store, const char *path, struct er
 		store->db = database_open(path, &symbols_schema, err);
 	}
 	for (int i = 0; store->db && i < STATEMENTS; i++) {
-		store->statements[i] = database_prepare(store->db, texts[i], err);
+		store->statements[i] = (strncmp(texts[i], "INSERT", 6) ? database_prepare
+								       : database_prepare_insert)(
+			store->db, texts[i], err);
 		if (!store->statements[i])
 			return false;
 	}
@@ -299,24 +298,11 @@ static bool put_module(struct symbols_store *store, const struct module_row *row
 	sqlite3_bind_int(statement, 4, symbol_quality_numbers[row->quality]);
 	sqlite3_bind_text(statement, 5, row->reason ? row->reason : "", -1, SQLITE_TRANSIENT);
 	sqlite3_bind_text(statement, 6, row->source ? row->source : "", -1, SQLITE_TRANSIENT);
-	sqlite3_bind_int64(statement, 7, (int64_t)row->raw_bytes);
-	sqlite3_bind_int64(statement, 8, (int64_t)row->packed_bytes);
-	sqlite3_bind_int64(statement, 9, row->functions);
-	sqlite3_bind_int64(statement, 10, row->ranges);
-	sqlite3_bind_int64(statement, 11, row->retry_at_ms);
-	sqlite3_bind_int64(statement, 12, row->first_seen_ms);
-	sqlite3_bind_int64(statement, 13, row->updated_ms);
-	sqlite3_bind_int64(statement, 14, row->failures);
-	sqlite3_bind_int(statement, 15, row->is_uploaded);
-	sqlite3_bind_int64(statement, 16, row->flags);
-	sqlite3_bind_int64(statement, 17, row->converter);
-	sqlite3_bind_int64(statement, 18, (int64_t)row->files);
-	sqlite3_bind_int64(statement, 19, (int64_t)row->file_bytes);
-	sqlite3_bind_int64(statement, 20, row->fetch_ms);
-	sqlite3_bind_int64(statement, 21, row->conversion_ms);
-	sqlite3_bind_int64(statement, 22, row->last_used_ms);
-	sqlite3_bind_int(statement, 23, row->is_dropped);
-	sqlite3_bind_int(statement, 24, row->is_gnu);
+	DATABASE_BIND(statement, 7, (int64_t)row->raw_bytes, (int64_t)row->packed_bytes,
+		      row->functions, row->ranges, row->retry_at_ms, row->first_seen_ms,
+		      row->updated_ms, row->failures, row->is_uploaded, row->flags, row->converter,
+		      (int64_t)row->files, (int64_t)row->file_bytes, row->fetch_ms,
+		      row->conversion_ms, row->last_used_ms, row->is_dropped, row->is_gnu);
 	return database_run(statement, err);
 }
 
@@ -405,10 +391,7 @@ static bool put_candidate(struct symbols_store *store, const struct build_id *id
 	sqlite3_bind_text(statement, 3, row->source, -1, SQLITE_TRANSIENT);
 	sqlite3_bind_text(statement, 4, answer_names[row->answer], -1, SQLITE_STATIC);
 	sqlite3_bind_text(statement, 5, row->detail, -1, SQLITE_TRANSIENT);
-	sqlite3_bind_int64(statement, 6, (int64_t)row->bytes);
-	sqlite3_bind_int64(statement, 7, row->ms);
-	sqlite3_bind_int64(statement, 8, row->at_ms);
-	sqlite3_bind_int64(statement, 9, (int64_t)number);
+	DATABASE_BIND(statement, 6, (int64_t)row->bytes, row->ms, row->at_ms, (int64_t)number);
 	return database_run(statement, err);
 }
 

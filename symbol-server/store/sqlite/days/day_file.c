@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "symbol-server/embedded.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 enum {
 	DEFINITIONS_PER_ROW = 4096,
@@ -63,12 +64,10 @@ bool day_writer_begin(struct day_writer *writer, const char *path, uint64_t fold
 	writer->db = database_open(path, &schema, err);
 	if (!writer->db)
 		return false;
-	writer->put_definitions = database_prepare(
-		writer->db, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)", err);
-	writer->put_samples = database_prepare(
-		writer->db, "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
-	writer->put_accounts = database_prepare(writer->db,
-						"INSERT INTO accounts VALUES (?, ?, ?, ?, ?)", err);
+	writer->put_definitions =
+		database_prepare_insert(writer->db, "INSERT OR REPLACE " INTO_DEFINITIONS, err);
+	writer->put_samples = database_prepare_insert(writer->db, "INSERT " INTO_SAMPLES, err);
+	writer->put_accounts = database_prepare_insert(writer->db, "INSERT " INTO_ACCOUNTS, err);
 	if (!writer->put_definitions || !writer->put_samples || !writer->put_accounts ||
 	    !database_exec(writer->db, "BEGIN IMMEDIATE", err) ||
 	    !database_get_fact(writer->db, "folded_through", &folded, err)) {
@@ -99,9 +98,7 @@ static bool put_definitions(struct day_writer *writer, const struct catalog *cat
 	catalog_encode(catalog, kind, first, count, &writer->data);
 	if (writer->data.failed)
 		return error_set(err, ERROR_LIMIT, "definitions of a day do not fit a row");
-	sqlite3_bind_int(writer->put_definitions, 1, (int)kind);
-	sqlite3_bind_int64(writer->put_definitions, 2, first);
-	sqlite3_bind_int64(writer->put_definitions, 3, count);
+	DATABASE_BIND(writer->put_definitions, 1, kind, first, count);
 	sqlite3_bind_blob64(writer->put_definitions, 4, writer->data.bytes, writer->data.length,
 			    SQLITE_STATIC);
 	return database_run(writer->put_definitions, err);
@@ -137,14 +134,8 @@ bool day_writer_samples(struct day_writer *writer, const struct day_row *row,
 	if (writer->data.failed)
 		return error_set(err, ERROR_LIMIT, "samples of one minute do not fit a row");
 	writer->is_touched[row->bucket / ROLLUP_MINUTES % ROLLUPS_PER_DAY] = true;
-	sqlite3_bind_int64(put, 1, row->tenant);
-	sqlite3_bind_int64(put, 2, row->type);
-	sqlite3_bind_int64(put, 3, row->bucket);
-	sqlite3_bind_int64(put, 4, row->series);
-	sqlite3_bind_int64(put, 5, writer->fold);
-	sqlite3_bind_int64(put, 6, (int64_t)count);
-	sqlite3_bind_int64(put, 7, (int64_t)row->samples);
-	sqlite3_bind_int64(put, 8, (int64_t)row->value);
+	DATABASE_BIND(put, 1, row->tenant, row->type, row->bucket, row->series, writer->fold,
+		      (int64_t)count, (int64_t)row->samples, (int64_t)row->value);
 	sqlite3_bind_blob64(put, 9, writer->data.bytes, writer->data.length, SQLITE_STATIC);
 	return database_run(put, err);
 }
@@ -155,28 +146,24 @@ bool day_writer_accounts(struct day_writer *writer, const struct day_row *row,
 	sqlite3_stmt *put = writer->put_accounts;
 
 	writer->is_touched[row->bucket / ROLLUP_MINUTES % ROLLUPS_PER_DAY] = true;
-	sqlite3_bind_int64(put, 1, row->tenant);
-	sqlite3_bind_int64(put, 2, row->type);
-	sqlite3_bind_int64(put, 3, row->bucket);
-	sqlite3_bind_int64(put, 4, writer->fold);
+	DATABASE_BIND(put, 1, row->tenant, row->type, row->bucket, writer->fold);
 	sqlite3_bind_blob64(put, 5, data->bytes, data->length, SQLITE_STATIC);
 	return database_run(put, err);
 }
 
 static bool put_marks(struct day_writer *writer, struct error *err)
 {
-	sqlite3_stmt *put =
-		database_prepare(writer->db,
-				 "INSERT INTO rollup_marks VALUES (?, 0, ?) "
-				 "ON CONFLICT (bucket) DO UPDATE SET newest = excluded.newest",
-				 err);
+	sqlite3_stmt *put = database_prepare(
+		writer->db,
+		"INSERT INTO rollup_marks (bucket, through, newest) VALUES (?, 0, ?) "
+		"ON CONFLICT (bucket) DO UPDATE SET newest = excluded.newest",
+		err);
 	bool ok = put;
 
 	for (unsigned i = 0; ok && i < ROLLUPS_PER_DAY; i++) {
 		if (!writer->is_touched[i])
 			continue;
-		sqlite3_bind_int64(put, 1, i * ROLLUP_MINUTES);
-		sqlite3_bind_int64(put, 2, writer->fold);
+		DATABASE_BIND(put, 1, i * ROLLUP_MINUTES, writer->fold);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);
@@ -382,11 +369,8 @@ static bool each_row(sqlite3_stmt *statement, const struct day_range *range, str
 
 static void bind_range(sqlite3_stmt *statement, const struct day_range *range)
 {
-	sqlite3_bind_int64(statement, 1, range->tenant);
-	sqlite3_bind_int64(statement, 2, range->type);
-	sqlite3_bind_int64(statement, 3, range->from);
-	sqlite3_bind_int64(statement, 4, range->until);
-	sqlite3_bind_int64(statement, 5, (int64_t)range->above);
+	DATABASE_BIND(statement, 1, range->tenant, range->type, range->from, range->until,
+		      (int64_t)range->above);
 	if (range->level != DAY_RAW)
 		sqlite3_bind_int64(statement, 6, range->level);
 }
@@ -416,8 +400,7 @@ bool day_reader_samples(struct day_reader *reader, const struct day_range *range
 	bind_range(find, range);
 	for (uint32_t minute = range->from; ok && minute < range->until; minute += step)
 		for (uint32_t i = 0; ok && !sink.is_stopped && i < series_count; i++) {
-			sqlite3_bind_int64(find, 3, minute);
-			sqlite3_bind_int64(find, 4, series[i]);
+			DATABASE_BIND(find, 3, minute, series[i]);
 			ok = each_row(find, range, &sink, err);
 		}
 	return ok;

@@ -10,6 +10,7 @@
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/page_checksums.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 enum { TRIES = 64 };
 
@@ -249,8 +250,8 @@ static bool see_span(void *context, const struct span_sample *span)
 {
 	struct packed_pair pair = {span->thread, span->stack, span->samples, span->value};
 	struct seen *seen = context;
-	const uint8_t *filter = sqlite3_column_blob(seen->row, 6);
-	size_t length = (size_t)sqlite3_column_bytes(seen->row, 6);
+	const uint8_t *filter = sqlite3_column_blob(seen->row, 7);
+	size_t length = (size_t)sqlite3_column_bytes(seen->row, 7);
 
 	return length && spans_may_have(filter, length, span->ids, TRACE_ID_BYTES) &&
 	       spans_may_have(filter, length, span->ids + TRACE_ID_BYTES, SPAN_ID_BYTES) &&
@@ -284,7 +285,7 @@ static bool lose_samples(struct salvage *salvage, sqlite3_stmt *row)
 	return database_run(salvage->put_lost, salvage->err);
 }
 
-/* Columns: tenant, type, bucket, series, fold, pairs, samples, value, data. */
+/* SAMPLES_COLUMNS. */
 static bool take_samples(struct salvage *salvage, sqlite3_stmt *row, bool is_lost)
 {
 	struct seen seen = {.salvage = salvage};
@@ -299,7 +300,7 @@ static bool take_samples(struct salvage *salvage, sqlite3_stmt *row, bool is_los
 	return copy_row(salvage, row);
 }
 
-/* Columns: tenant, type, bucket, fold, data. */
+/* ACCOUNTS_COLUMNS. */
 static bool take_accounts(struct salvage *salvage, sqlite3_stmt *row, bool is_lost)
 {
 	if (!is_lost && account_each(BLOB(row, 4), see_account, salvage))
@@ -308,7 +309,7 @@ static bool take_accounts(struct salvage *salvage, sqlite3_stmt *row, bool is_lo
 	return true;
 }
 
-/* Columns: tenant, type, bucket, series, fold, count, data. */
+/* MOMENTS_COLUMNS. */
 static bool take_moments(struct salvage *salvage, sqlite3_stmt *row, bool is_lost)
 {
 	struct seen seen = {.salvage = salvage};
@@ -321,13 +322,13 @@ static bool take_moments(struct salvage *salvage, sqlite3_stmt *row, bool is_los
 	return true;
 }
 
-/* Columns: bucket, tenant, type, series, fold, count, filter, data. */
+/* SPANS_COLUMNS. */
 static bool take_spans(struct salvage *salvage, sqlite3_stmt *row, bool is_lost)
 {
 	struct seen seen = {.salvage = salvage, .row = row};
 
 	if (!is_lost && series_of(salvage, sqlite3_column_int64(row, 3)) &&
-	    spans_each(BLOB(row, 7), see_span, &seen) &&
+	    spans_each(BLOB(row, 6), see_span, &seen) &&
 	    (int64_t)seen.pairs == sqlite3_column_int64(row, 5))
 		return copy_row(salvage, row);
 	salvage->result->rows_lost++;
@@ -344,7 +345,7 @@ static bool copy_table(struct salvage *salvage, const char *put, const char *sel
 {
 	bool ok;
 
-	salvage->put = database_prepare(salvage->to.db, put, salvage->err);
+	salvage->put = database_prepare_insert(salvage->to.db, put, salvage->err);
 	ok = salvage->put && each_row(salvage, select, keys, keys_down, fn, fn);
 	sqlite3_finalize(salvage->put);
 	salvage->put = NULL;
@@ -355,27 +356,25 @@ static bool copy_tables(struct salvage *salvage)
 {
 	const struct day_reader *from = salvage->from;
 
-	return copy_table(salvage,
-			  "INSERT OR IGNORE INTO samples VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	return copy_table(salvage, "INSERT OR IGNORE " INTO_SAMPLES,
 			  "SELECT " MINUTE ", series, fold, pairs, samples, value, " DATA
 			  "FROM samples",
 			  MINUTE ", series, fold",
 			  "tenant DESC, type DESC, bucket DESC, series DESC, fold DESC",
 			  take_samples) &&
-	       copy_table(salvage, "INSERT OR IGNORE INTO accounts VALUES (?, ?, ?, ?, ?)",
+	       copy_table(salvage, "INSERT OR IGNORE " INTO_ACCOUNTS,
 			  "SELECT " MINUTE ", fold, " DATA "FROM accounts", MINUTE ", fold",
 			  "tenant DESC, type DESC, bucket DESC, fold DESC", take_accounts) &&
 	       (!from->has_moments ||
-		copy_table(salvage, "INSERT OR IGNORE INTO moments VALUES (?, ?, ?, ?, ?, ?, ?)",
+		copy_table(salvage, "INSERT OR IGNORE " INTO_MOMENTS,
 			   "SELECT " MINUTE ", series, fold, count, " DATA "FROM moments",
 			   MINUTE ", series, fold",
 			   "tenant DESC, type DESC, bucket DESC, series DESC, fold DESC",
 			   take_moments)) &&
 	       (!from->has_spans ||
-		copy_table(salvage, "INSERT OR IGNORE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			   "SELECT bucket, tenant, type, series, fold, count, "
-			   "CASE WHEN wanted(0) THEN filter END, "
-			   "CASE WHEN wanted(1) THEN data END FROM spans",
+		copy_table(salvage, "INSERT OR IGNORE " INTO_SPANS,
+			   "SELECT " MINUTE ", series, fold, count, " DATA
+			   ", CASE WHEN wanted(1) THEN filter END FROM spans",
 			   "bucket, tenant, type, series, fold",
 			   "bucket DESC, tenant DESC, type DESC, series DESC, fold DESC",
 			   take_spans));
@@ -543,8 +542,9 @@ static bool balance_accounts(struct salvage *salvage)
 #define LOST                                                                             \
 	"CREATE TEMP TABLE lost (tenant INTEGER, type INTEGER, bucket INTEGER, samples " \
 	"INTEGER, PRIMARY KEY (tenant, type, bucket))"
-#define PUT_LOST                                                          \
-	"INSERT INTO lost VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET " \
+#define PUT_LOST                                                                               \
+	"INSERT INTO lost (tenant, type, bucket, samples) VALUES (?, ?, ?, ?) ON CONFLICT DO " \
+	"UPDATE SET "                                                                          \
 	"samples = samples + excluded.samples"
 
 /* Names of what was deleted are still to leave it: upkeep/erase.h. */

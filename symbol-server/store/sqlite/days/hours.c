@@ -8,6 +8,7 @@
 
 #include "symbol-server/store/sqlite/upkeep/erase.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 enum {
 	HOUR_MINUTES = 60,
@@ -134,8 +135,7 @@ static bool read_month_marks(struct hours *hours, struct error *err)
 	int code = SQLITE_DONE;
 
 	if (marks) {
-		sqlite3_bind_int64(marks, 1, hours->start);
-		sqlite3_bind_int64(marks, 2, hours->start + MINUTES_PER_DAY);
+		DATABASE_BIND(marks, 1, hours->start, hours->start + MINUTES_PER_DAY);
 	}
 	while (marks && (code = sqlite3_step(marks)) == SQLITE_ROW) {
 		int64_t hour = (sqlite3_column_int64(marks, 0) - hours->start) / HOUR_MINUTES;
@@ -149,46 +149,6 @@ static bool read_month_marks(struct hours *hours, struct error *err)
 }
 
 /* --- rolling --- */
-
-#define OF_LEVEL " AND level = 1"
-
-static bool prepare(struct hours *hours, struct error *err)
-{
-	struct rolling *rolling = &hours->rolling;
-	sqlite3 *from = hours->from, *to = hours->writer.db;
-
-	rolling->types = database_prepare(from,
-					  "SELECT tenant, type FROM rollups WHERE level = 1 AND "
-					  "(tenant, type) > (?, ?) ORDER BY tenant, type LIMIT 1",
-					  err);
-	rolling->keys = database_prepare(from,
-					 "SELECT bucket, series FROM rollups WHERE tenant = ? AND "
-					 "type = ? AND bucket >= ? AND bucket < ? AND "
-					 "fold > ?" OF_LEVEL,
-					 err);
-	rolling->row =
-		database_prepare(from,
-				 "SELECT data FROM rollups WHERE tenant = ? AND type = ? AND "
-				 "bucket = ? AND series = ? AND fold > ?" OF_LEVEL,
-				 err);
-	rolling->account_types =
-		database_prepare(from,
-				 "SELECT tenant, type FROM rollup_accounts WHERE level = 1 AND "
-				 "(tenant, type) > (?, ?) ORDER BY tenant, type LIMIT 1",
-				 err);
-	rolling->accounts =
-		database_prepare(from,
-				 "SELECT data FROM rollup_accounts WHERE tenant = ? AND "
-				 "type = ? AND bucket >= ? AND bucket < ? AND "
-				 "fold > ?" OF_LEVEL,
-				 err);
-	rolling->put = database_prepare(
-		to, "INSERT INTO rollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
-	rolling->put_accounts =
-		database_prepare(to, "INSERT INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", err);
-	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
-	       rolling->accounts && rolling->put && rolling->put_accounts;
-}
 
 static bool make_room(struct rolling *rolling, struct error *err)
 {
@@ -225,19 +185,19 @@ static bool start_rolling(struct hours *hours, struct error *err)
 	pthread_mutex_lock(&hours->store->lock);
 	rolling->mark = catalog_mark(from);
 	pthread_mutex_unlock(&hours->store->lock);
-	return prepare(hours, err) && make_room(rolling, err);
+	return rolling_prepare(rolling, hours->from, DAY_10M, false, hours->writer.db, err) &&
+	       make_room(rolling, err);
 }
 
 static bool put_mark(struct hours *hours, unsigned hour, struct error *err)
 {
-	sqlite3_stmt *put = database_prepare(
-		hours->writer.db, "INSERT OR REPLACE INTO rollup_marks VALUES (?, ?, ?)", err);
+	sqlite3_stmt *put = database_prepare_insert(hours->writer.db,
+						    "INSERT OR REPLACE " INTO_ROLLUP_MARKS, err);
 	bool ok = put;
 
 	if (put) {
-		sqlite3_bind_int64(put, 1, hours->start + hour * HOUR_MINUTES);
-		sqlite3_bind_int64(put, 2, (int64_t)hours->folded);
-		sqlite3_bind_int64(put, 3, (int64_t)hours->folded);
+		DATABASE_BIND(put, 1, hours->start + hour * HOUR_MINUTES, (int64_t)hours->folded,
+			      (int64_t)hours->folded);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);

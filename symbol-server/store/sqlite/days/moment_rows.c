@@ -47,8 +47,7 @@ static bool each_raw_moment(void *rows, const uint8_t *bytes, size_t length)
 
 static const struct single_table table = {
 	.cells = MOMENTS_OF,
-	.insert = "INSERT INTO moments (tenant, type, bucket, series, fold, count, data) "
-		  "VALUES (?, ?, ?, ?, ?, ?, ?)",
+	.insert = "INSERT " INTO_MOMENTS,
 	.select = "SELECT bucket, series, data FROM moments WHERE tenant = ? AND type = ? AND "
 		  "bucket >= ? AND bucket < ?",
 	.what = "times",

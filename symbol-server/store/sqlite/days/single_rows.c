@@ -17,15 +17,11 @@ bool day_writer_singles(struct day_writer *writer, const struct single_table *ta
 	if (writer->data.failed || (filter && filter->failed))
 		return error_set(err, ERROR_LIMIT, "%s of one minute's samples do not fit a row",
 				 table->what);
-	put = database_prepare(writer->db, table->insert, err);
+	put = database_prepare_insert(writer->db, table->insert, err);
 	if (!put)
 		return false;
-	sqlite3_bind_int64(put, 1, row->tenant);
-	sqlite3_bind_int64(put, 2, row->type);
-	sqlite3_bind_int64(put, 3, row->bucket);
-	sqlite3_bind_int64(put, 4, row->series);
-	sqlite3_bind_int64(put, 5, writer->fold);
-	sqlite3_bind_int64(put, 6, (int64_t)count);
+	DATABASE_BIND(put, 1, row->tenant, row->type, row->bucket, row->series, writer->fold,
+		      (int64_t)count);
 	sqlite3_bind_blob64(put, 7, writer->data.bytes, writer->data.length, SQLITE_STATIC);
 	if (filter)
 		sqlite3_bind_blob64(put, 8, filter->bytes, filter->length, SQLITE_STATIC);
@@ -113,10 +109,7 @@ static bool each_stored(struct single_rows *rows, struct error *err)
 
 	if (!ok)
 		return false;
-	sqlite3_bind_int64(select, 1, rows->query->tenant);
-	sqlite3_bind_int64(select, 2, rows->row.type);
-	sqlite3_bind_int64(select, 3, day->from);
-	sqlite3_bind_int64(select, 4, day->until);
+	DATABASE_BIND(select, 1, rows->query->tenant, rows->row.type, day->from, day->until);
 	while (ok && !is_over(rows) && (code = sqlite3_step(select)) == SQLITE_ROW)
 		ok = read_row(rows, select, err);
 	if (ok && !is_over(rows) && code != SQLITE_DONE)

@@ -5,15 +5,15 @@
 #define SYMBOL_SERVER_STORE_SQLITE_DAYS_SINGLE_ROWS_H
 
 #include "symbol-server/store/sqlite/answers/view.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 struct single_rows;
 
 typedef bool single_bytes_fn(void *rows, const uint8_t *bytes, size_t length);
 
 struct single_table {
-	unsigned cells; /* MOMENTS_OF, SPANS_OF */
-	/* Columns tenant, type, bucket, series, fold, count, data, and a filter if there is one. */
-	const char *insert;
+	unsigned cells;     /* MOMENTS_OF, SPANS_OF */
+	const char *insert; /* MOMENTS_COLUMNS, and a filter if there is one */
 	/* bucket, series, data and what may_have() looks at; of a tenant and a type, from a minute
 	 * to before another. */
 	const char *select;

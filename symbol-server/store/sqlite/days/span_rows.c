@@ -84,8 +84,7 @@ static bool may_have(const struct samples_query *query, sqlite3_stmt *row)
 
 static const struct single_table table = {
 	.cells = SPANS_OF,
-	.insert = "INSERT INTO spans (tenant, type, bucket, series, fold, count, data, filter) "
-		  "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	.insert = "INSERT " INTO_SPANS,
 	.select = "SELECT bucket, series, data, filter FROM spans WHERE tenant = ? AND type = ? "
 		  "AND bucket >= ? AND bucket < ?",
 	.what = "spans",

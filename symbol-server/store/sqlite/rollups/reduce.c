@@ -2,6 +2,7 @@
 /* A day whose minutes go becomes a new file with what stays and takes the old one's name, so that
  * the disk gets its room back at once. */
 #include "symbol-server/store/sqlite/rollups/retention.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,15 +48,18 @@ static bool attach(sqlite3 *db, const char *from, struct error *err)
 static bool copy_reduced(sqlite3 *db, void *context, struct error *err)
 {
 	(void)context;
-	return database_exec(db,
-			     "DELETE FROM rollup_marks;"
-			     "INSERT INTO facts SELECT * FROM old.facts;"
-			     "INSERT OR REPLACE INTO facts VALUES ('reduced', 1);"
-			     "INSERT INTO definitions SELECT * FROM old.definitions;"
-			     "INSERT INTO rollups SELECT * FROM old.rollups;"
-			     "INSERT INTO rollup_accounts SELECT * FROM old.rollup_accounts;"
-			     "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;",
-			     err);
+	return database_exec(
+		db,
+		"DELETE FROM rollup_marks;" COPY_OLD(
+			"facts",
+			FACTS_COLUMNS) "INSERT OR REPLACE INTO facts (name, value) VALUES "
+				       "('reduced', 1);" COPY_OLD("definitions",
+								  DEFINITIONS_COLUMNS)
+					       COPY_OLD("rollups", ROLLUPS_COLUMNS) COPY_OLD(
+						       "rollup_accounts", ROLLUP_ACCOUNTS_COLUMNS)
+						       COPY_OLD("rollup_marks",
+								ROLLUP_MARKS_COLUMNS),
+		err);
 }
 
 /* The new file is on disk before it has the name. */

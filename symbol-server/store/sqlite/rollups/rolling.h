@@ -67,6 +67,11 @@ struct rolling_target { /* of the rows that are written; types are numbered from
 	uint32_t tenant, type, bucket;
 };
 
+/* Reads the samples and accounts of one file's minutes (DAY_RAW) or roll-ups of the level, with a
+ * fold after rolling->above, or of that fold only; writes roll-ups of another or the same. */
+bool rolling_prepare(struct rolling *rolling, sqlite3 *from, enum day_level level, bool of_fold,
+		     sqlite3 *to, struct error *err);
+
 /* ---- what rows refer to (rolling_names.c) ---- */
 
 /* The series in "to", with all labels and without those of instances. False: no room. */
@@ -86,9 +91,9 @@ bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint
 		     struct error *err);
 bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
 		      struct error *err);
-/* With what the dictionary got meanwhile. */
 /* Buffers, and room for sums of so many stacks. */
 bool rolling_make_room(struct rolling *rolling, uint32_t stacks, struct error *err);
+/* With what the dictionary got meanwhile. */
 bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err);
 void rolling_release(struct rolling *rolling);
 

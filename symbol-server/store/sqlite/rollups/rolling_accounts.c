@@ -72,11 +72,7 @@ static bool put_accounts(struct rolling *rolling, const struct rolling_target *t
 		account_encode(&rolling->accounts_found[i], &rolling->data);
 	if (rolling->data.failed)
 		return error_set(err, ERROR_LIMIT, "accounts of a roll-up do not fit a row");
-	sqlite3_bind_int64(put, 1, level);
-	sqlite3_bind_int64(put, 2, target->tenant);
-	sqlite3_bind_int64(put, 3, target->type);
-	sqlite3_bind_int64(put, 4, target->bucket);
-	sqlite3_bind_int64(put, 5, (int64_t)fold);
+	DATABASE_BIND(put, 1, level, target->tenant, target->type, target->bucket, (int64_t)fold);
 	sqlite3_bind_blob64(put, 6, rolling->data.bytes, rolling->data.length, SQLITE_STATIC);
 	rolling->rows++;
 	return database_run(put, err);
@@ -113,9 +109,7 @@ static bool add_to_hour(struct rolling *rolling, const struct rolling_target *fr
 	struct rolling_target hour = {from->tenant, from->type, from->bucket / 60 * 60};
 	sqlite3_stmt *get = rolling->get_accounts;
 
-	sqlite3_bind_int64(get, 1, hour.tenant);
-	sqlite3_bind_int64(get, 2, hour.type);
-	sqlite3_bind_int64(get, 3, hour.bucket);
+	DATABASE_BIND(get, 1, DAY_1H, hour.tenant, hour.type, hour.bucket);
 	return add_entries(get, add_own, rolling, err) &&
 	       put_accounts(rolling, &hour, DAY_1H, 1, err);
 }
@@ -126,11 +120,8 @@ static bool roll_accounts(struct rolling *rolling, const struct rolling_target *
 	sqlite3_stmt *accounts = rolling->accounts;
 	bool ok;
 
-	sqlite3_bind_int64(accounts, 1, target->tenant);
-	sqlite3_bind_int64(accounts, 2, target->type);
-	sqlite3_bind_int64(accounts, 3, first);
-	sqlite3_bind_int64(accounts, 4, end);
-	sqlite3_bind_int64(accounts, 5, (int64_t)rolling->above);
+	DATABASE_BIND(accounts, 1, target->tenant, target->type, first, end,
+		      (int64_t)rolling->above);
 	ok = add_entries(accounts, add_account, rolling, err);
 	if (ok && rolling->account_count)
 		ok = put_accounts(rolling, target, rolling->account_level, rolling->through, err) &&

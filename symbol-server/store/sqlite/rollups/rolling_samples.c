@@ -1,12 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of samples of one bucket, series by series, added up into rows of roll-ups. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/array.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 #include "symbol-server/store/sqlite/rollups/rolling.h"
 
 enum { ROW_BYTES_MAX = 256 << 20 };
+
+/* --- the tables --- */
+
+/* condition: of rows of the level, "" where the table has one only. */
+static sqlite3_stmt *prepare(sqlite3 *db, const char *select, const char *table,
+			     const char *condition, const char *end, struct error *err)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE %s%s", select, table, condition, end);
+	return database_prepare(db, sql, err);
+}
+
+bool rolling_prepare(struct rolling *rolling, sqlite3 *from, enum day_level level, bool of_fold,
+		     sqlite3 *to, struct error *err)
+{
+	static const char next_type[] = "(tenant, type) > (?, ?) ORDER BY tenant, type LIMIT 1";
+	const char *samples = level == DAY_RAW ? "samples" : "rollups";
+	const char *accounts = level == DAY_RAW ? "accounts" : "rollup_accounts";
+	char of_level[32] = "", of_bucket[128], of_buckets[128];
+
+	if (level != DAY_RAW)
+		snprintf(of_level, sizeof of_level, "level = %d AND ", level);
+	snprintf(of_bucket, sizeof of_bucket,
+		 "tenant = ? AND type = ? AND bucket = ? AND series = ? AND fold %s ?",
+		 of_fold ? "=" : ">");
+	snprintf(of_buckets, sizeof of_buckets,
+		 "tenant = ? AND type = ? AND bucket >= ? AND bucket < ? AND fold %s ?",
+		 of_fold ? "=" : ">");
+	rolling->types = prepare(from, "tenant, type", samples, of_level, next_type, err);
+	rolling->keys = prepare(from, "bucket, series", samples, of_level, of_buckets, err);
+	rolling->row = prepare(from, "data", samples, of_level, of_bucket, err);
+	rolling->account_types = prepare(from, "tenant, type", accounts, of_level, next_type, err);
+	rolling->accounts = prepare(from, "data", accounts, of_level, of_buckets, err);
+	rolling->put = database_prepare_insert(to, "INSERT " INTO_ROLLUPS, err);
+	rolling->put_accounts =
+		database_prepare_insert(to, "INSERT OR REPLACE " INTO_ROLLUP_ACCOUNTS, err);
+	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
+	       rolling->accounts && rolling->put && rolling->put_accounts;
+}
 
 /* --- sums by stack --- */
 
@@ -91,15 +133,9 @@ static bool put_row(struct rolling *rolling, const struct rolling_target *target
 	packed_encode(rolling->pairs, row->pairs, &rolling->data);
 	if (rolling->data.failed)
 		return error_set(err, ERROR_LIMIT, "a roll-up does not fit a row");
-	sqlite3_bind_int64(put, 1, level);
-	sqlite3_bind_int64(put, 2, target->tenant);
-	sqlite3_bind_int64(put, 3, target->type);
-	sqlite3_bind_int64(put, 4, target->bucket);
-	sqlite3_bind_int64(put, 5, series);
-	sqlite3_bind_int64(put, 6, (int64_t)rolling->through);
-	sqlite3_bind_int64(put, 7, (int64_t)row->pairs);
-	sqlite3_bind_int64(put, 8, (int64_t)row->samples);
-	sqlite3_bind_int64(put, 9, (int64_t)row->value);
+	DATABASE_BIND(put, 1, level, target->tenant, target->type, target->bucket, series,
+		      (int64_t)rolling->through, (int64_t)row->pairs, (int64_t)row->samples,
+		      (int64_t)row->value);
 	sqlite3_bind_blob64(put, 10,
 			    rolling->hosts_data.length ? (void *)rolling->hosts_data.bytes : "",
 			    rolling->hosts_data.length, SQLITE_STATIC);
@@ -171,11 +207,8 @@ static bool add_rows(struct rolling *rolling, const struct rolling_target *targe
 	bool ok = true;
 	int code = SQLITE_DONE;
 
-	sqlite3_bind_int64(row, 1, target->tenant);
-	sqlite3_bind_int64(row, 2, target->type);
-	sqlite3_bind_int64(row, 3, key->bucket);
-	sqlite3_bind_int64(row, 4, key->from);
-	sqlite3_bind_int64(row, 5, (int64_t)rolling->above);
+	DATABASE_BIND(row, 1, target->tenant, target->type, key->bucket, key->from,
+		      (int64_t)rolling->above);
 	while (ok && (code = sqlite3_step(row)) == SQLITE_ROW) {
 		const void *data = sqlite3_column_blob(row, 0);
 
@@ -196,8 +229,7 @@ bool rolling_next_type(sqlite3_stmt *types, struct rolling_target *target, struc
 {
 	int code;
 
-	sqlite3_bind_int64(types, 1, target->tenant);
-	sqlite3_bind_int64(types, 2, target->type);
+	DATABASE_BIND(types, 1, target->tenant, target->type);
 	code = sqlite3_step(types);
 	if (code == SQLITE_ROW) {
 		target->tenant = (uint32_t)sqlite3_column_int64(types, 0);
@@ -240,11 +272,7 @@ static bool find_keys(struct rolling *rolling, const struct rolling_target *targ
 	int code = SQLITE_DONE;
 
 	rolling->key_count = 0;
-	sqlite3_bind_int64(keys, 1, target->tenant);
-	sqlite3_bind_int64(keys, 2, target->type);
-	sqlite3_bind_int64(keys, 3, first);
-	sqlite3_bind_int64(keys, 4, end);
-	sqlite3_bind_int64(keys, 5, (int64_t)rolling->above);
+	DATABASE_BIND(keys, 1, target->tenant, target->type, first, end, (int64_t)rolling->above);
 	while (ok && (code = sqlite3_step(keys)) == SQLITE_ROW) {
 		struct rollup_key key = {.bucket = (uint32_t)sqlite3_column_int64(keys, 0),
 					 .from = (uint32_t)sqlite3_column_int64(keys, 1)};

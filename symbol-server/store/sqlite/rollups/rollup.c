@@ -13,38 +13,13 @@ enum {
 
 /* --- opening --- */
 
-#define NEXT_TYPE(table_, more_)                                                  \
-	"SELECT tenant, type FROM " table_ " WHERE (tenant, type) > (?, ?)" more_ \
-	" ORDER BY tenant, type LIMIT 1"
-
 static bool prepare(struct rolling *rolling, sqlite3 *db, struct error *err)
 {
-	rolling->types = database_prepare(db, NEXT_TYPE("samples", ""), err);
-	rolling->keys = database_prepare(db,
-					 "SELECT bucket, series FROM samples WHERE tenant = ? AND "
-					 "type = ? AND bucket >= ? AND bucket < ? AND fold > ?",
-					 err);
-	rolling->row =
-		database_prepare(db,
-				 "SELECT data FROM samples WHERE tenant = ? AND type = ? AND "
-				 "bucket = ? AND series = ? AND fold > ?",
-				 err);
-	rolling->account_types = database_prepare(db, NEXT_TYPE("accounts", ""), err);
-	rolling->accounts =
-		database_prepare(db,
-				 "SELECT data FROM accounts WHERE tenant = ? AND type = ? "
-				 "AND bucket >= ? AND bucket < ? AND fold > ?",
-				 err);
-	rolling->put = database_prepare(
-		db, "INSERT INTO rollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
-	rolling->put_accounts = database_prepare(
-		db, "INSERT OR REPLACE INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", err);
 	rolling->get_accounts = database_prepare(db,
-						 "SELECT data FROM rollup_accounts WHERE level = 3 "
+						 "SELECT data FROM rollup_accounts WHERE level = ? "
 						 "AND tenant = ? AND type = ? AND bucket = ?",
 						 err);
-	return rolling->types && rolling->keys && rolling->row && rolling->account_types &&
-	       rolling->accounts && rolling->put && rolling->put_accounts && rolling->get_accounts;
+	return rolling->get_accounts && rolling_prepare(rolling, db, DAY_RAW, false, db, err);
 }
 
 /* --- which buckets --- */
@@ -103,8 +78,7 @@ static bool mark_through(sqlite3 *db, uint32_t bucket, uint64_t through, struct 
 	bool ok = put;
 
 	if (put) {
-		sqlite3_bind_int64(put, 1, (int64_t)through);
-		sqlite3_bind_int64(put, 2, bucket);
+		DATABASE_BIND(put, 1, (int64_t)through, bucket);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);

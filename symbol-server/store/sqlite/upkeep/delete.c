@@ -197,12 +197,8 @@ static int next_row(struct deleting *deleting, sqlite3_stmt *find, struct row_ke
 	int code;
 
 	sqlite3_reset(find);
-	sqlite3_bind_int64(find, 1, deleting->query->tenant);
-	sqlite3_bind_int64(find, 2, key->type);
-	sqlite3_bind_int64(find, 3, deleting->until);
-	sqlite3_bind_int64(find, 4, key->bucket);
-	sqlite3_bind_int64(find, 5, key->series);
-	sqlite3_bind_int64(find, 6, key->fold);
+	DATABASE_BIND(find, 1, deleting->query->tenant, key->type, deleting->until, key->bucket,
+		      key->series, key->fold);
 	code = sqlite3_step(find);
 	if (code == SQLITE_DONE)
 		return 0;

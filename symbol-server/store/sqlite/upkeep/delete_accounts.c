@@ -74,10 +74,7 @@ static bool write_account(struct deleting *deleting, const struct taken *of, int
 	if (ok) {
 		sqlite3_bind_blob64(put, 1, deleting->data.bytes, deleting->data.length,
 				    SQLITE_STATIC);
-		sqlite3_bind_int64(put, 2, deleting->query->tenant);
-		sqlite3_bind_int64(put, 3, of->type);
-		sqlite3_bind_int64(put, 4, of->bucket);
-		sqlite3_bind_int64(put, 5, fold);
+		DATABASE_BIND(put, 2, deleting->query->tenant, of->type, of->bucket, fold);
 		ok = database_run(put, err);
 	} else if (put) {
 		error_set(err, ERROR_MEMORY, "no memory to delete samples");
@@ -98,10 +95,8 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 	bool ok = find, has_more = true;
 
 	while (ok && has_more) {
-		sqlite3_bind_int64(find, 1, deleting->query->tenant);
-		sqlite3_bind_int64(find, 2, row->first->type);
-		sqlite3_bind_int64(find, 3, row->first->bucket);
-		sqlite3_bind_int64(find, 4, fold);
+		DATABASE_BIND(find, 1, deleting->query->tenant, row->first->type,
+			      row->first->bucket, fold);
 		ok = database_next(find, &has_more, err);
 		row->is_changed = false;
 		buffer_clear(&deleting->data);

@@ -38,9 +38,6 @@ struct summing {
 
 static bool prepare(struct summing *summing, sqlite3 *db, struct error *err)
 {
-	struct rolling *rolling = &summing->rolling;
-	bool is_hours = summing->level == DAY_1H;
-
 #define OF_BUCKET "level = ? AND tenant = ? AND type = ? AND bucket = ?"
 	summing->next = database_prepare(db,
 					 "SELECT bucket FROM rollups WHERE level = ? AND "
@@ -63,34 +60,15 @@ static bool prepare(struct summing *summing, sqlite3 *db, struct error *err)
 		"UPDATE rollup_accounts SET data = ?6 WHERE level = ?1 AND tenant = ?2 AND "
 		"type = ?3 AND bucket = ?4 AND fold = ?5",
 		err);
-	rolling->keys = database_prepare(
-		db,
-		is_hours ? "SELECT bucket, series FROM rollups WHERE tenant = ? AND type = ? AND "
-			   "bucket >= ? AND bucket < ? AND fold = ? AND level = 3"
-			 : "SELECT bucket, series FROM rollups WHERE tenant = ? AND type = ? AND "
-			   "bucket >= ? AND bucket < ? AND fold = ? AND level = 1",
-		err);
-	rolling->row = database_prepare(
-		db,
-		is_hours ? "SELECT data FROM rollups WHERE tenant = ? AND type = ? AND "
-			   "bucket = ? AND series = ? AND fold = ? AND level = 3"
-			 : "SELECT data FROM rollups WHERE tenant = ? AND type = ? AND "
-			   "bucket = ? AND series = ? AND fold = ? AND level = 1",
-		err);
-	rolling->put = database_prepare(
-		db, "INSERT INTO rollups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", err);
 	return summing->next && summing->find && summing->remove && summing->remove_fleet &&
-	       summing->get_account && summing->put_account && rolling->keys && rolling->row &&
-	       rolling->put;
+	       summing->get_account && summing->put_account &&
+	       rolling_prepare(&summing->rolling, db, summing->level, true, db, err);
 }
 
 static void bind_bucket(sqlite3_stmt *statement, enum day_level level,
 			const struct rolling_target *at)
 {
-	sqlite3_bind_int64(statement, 1, level);
-	sqlite3_bind_int64(statement, 2, at->tenant);
-	sqlite3_bind_int64(statement, 3, at->type);
-	sqlite3_bind_int64(statement, 4, at->bucket);
+	DATABASE_BIND(statement, 1, level, at->tenant, at->type, at->bucket);
 }
 
 /* --- rows of one bucket --- */
@@ -146,8 +124,7 @@ static bool remove_rows(struct summing *summing, struct error *err)
 	for (size_t i = 0; ok && i < summing->count; i++) {
 		const struct sum_row *row = &summing->rows[i];
 
-		sqlite3_bind_int64(summing->remove, 5, row->fold);
-		sqlite3_bind_int64(summing->remove, 6, row->series);
+		DATABASE_BIND(summing->remove, 5, row->fold, row->series);
 		ok = database_run(summing->remove, err);
 		summing->deleting->deleted->samples += counts(summing, row) ? row->samples : 0;
 	}

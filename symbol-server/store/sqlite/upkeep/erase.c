@@ -12,6 +12,7 @@
 #include "symbol-server/store/sqlite/cells/moments.h"
 #include "symbol-server/store/sqlite/cells/spans.h"
 #include "symbol-server/store/sqlite/rollups/retention.h"
+#include "symbol-server/store/sqlite/days/day_tables.h"
 
 enum {
 	DATA_BYTES_MAX = 256 << 20,
@@ -282,10 +283,11 @@ static bool encode_accounts(struct erasing *erasing, const void *data, size_t le
 
 /* data is the last of so many columns; the others are numbers. */
 static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *select,
-			  const char *insert, int columns, struct error *err)
+			  const char *insert, struct error *err)
 {
 	sqlite3_stmt *get = database_prepare(db, select, err);
-	sqlite3_stmt *put = get ? database_prepare(db, insert, err) : NULL;
+	sqlite3_stmt *put = get ? database_prepare_insert(db, insert, err) : NULL;
+	int columns = sqlite3_column_count(get); /* data is the last */
 	struct buffer data;
 	bool ok = put, has_row = true;
 
@@ -393,8 +395,8 @@ static bool put_definitions(struct erasing *erasing, sqlite3 *db, struct error *
 	bool ok;
 
 	buffer_init(&writer.data, DATA_BYTES_MAX);
-	writer.put_definitions =
-		database_prepare(db, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?, ?)", err);
+	writer.put_definitions = database_prepare_insert(db, "INSERT OR REPLACE " INTO_DEFINITIONS,
+							 err);
 	ok = writer.put_definitions &&
 	     day_writer_definitions(&writer, erasing->to, &from, &to, err);
 	sqlite3_finalize(writer.put_definitions);
@@ -411,18 +413,19 @@ static bool copy_used(sqlite3 *db, void *context, struct error *err)
 
 	return database_exec(db,
 			     "DELETE FROM rollup_marks;"
-			     "INSERT OR REPLACE INTO facts SELECT * FROM old.facts "
-			     "WHERE name <> 'names_due';"
-			     "INSERT INTO samples SELECT * FROM old.samples;"
-			     "INSERT INTO rollups SELECT * FROM old.rollups;"
-			     "INSERT INTO rollup_marks SELECT * FROM old.rollup_marks;"
-			     "INSERT INTO moments SELECT * FROM old.moments;"
-			     "INSERT INTO spans SELECT * FROM old.spans;",
+			     "INSERT OR REPLACE INTO facts (name, value) SELECT name, value "
+			     "FROM old.facts WHERE name <> 'names_due';" COPY_OLD("samples",
+										  SAMPLES_COLUMNS)
+				     COPY_OLD("rollups", ROLLUPS_COLUMNS)
+					     COPY_OLD("rollup_marks", ROLLUP_MARKS_COLUMNS)
+						     COPY_OLD("moments", MOMENTS_COLUMNS)
+							     COPY_OLD("spans", SPANS_COLUMNS),
 			     err) &&
-	       copy_accounts(erasing, db, "SELECT * FROM old.accounts",
-			     "INSERT INTO accounts VALUES (?, ?, ?, ?, ?)", 5, err) &&
-	       copy_accounts(erasing, db, "SELECT * FROM old.rollup_accounts",
-			     "INSERT INTO rollup_accounts VALUES (?, ?, ?, ?, ?, ?)", 6, err) &&
+	       copy_accounts(erasing, db, "SELECT " ACCOUNTS_COLUMNS " FROM old.accounts",
+			     "INSERT " INTO_ACCOUNTS, err) &&
+	       copy_accounts(erasing, db,
+			     "SELECT " ROLLUP_ACCOUNTS_COLUMNS " FROM old.rollup_accounts",
+			     "INSERT " INTO_ROLLUP_ACCOUNTS, err) &&
 	       make_dictionary(erasing, err) && put_definitions(erasing, db, err);
 }
 
