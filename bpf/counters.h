@@ -39,7 +39,10 @@
 	COUNTER(waits_escaped, "waits of a tenth of a second or more without a stack")          \
 	COUNTER(ends_unseen, "ends of waits that are known only from the next one's beginning") \
 	COUNTER(allocs_thinned, "samples of libraries for which others of the same process stand")      \
-	COUNTER(alloc_batches, "times that a library told of many at once")
+	COUNTER(alloc_batches, "times that a library told of many at once")                     \
+	COUNTER(runtimes, "samples with frames of an interpreter")                              \
+	COUNTER(runtimes_cut, "of these those with more of them than are taken")                \
+	COUNTER(runtimes_unread, "of these those with more that could not be read")
 
 #define KERNEL_COUNTER_ENUM(name_, meaning_) COUNT_##name_,
 enum kernel_counter { KERNEL_COUNTERS(KERNEL_COUNTER_ENUM) KERNEL_COUNTER_COUNT };

@@ -13,6 +13,7 @@
 enum {
 	SWITCH_FRAMES_MAX = 128, /* of the user part: the walk holds the run queue's lock */
 	SWITCH_KERNEL_FRAMES_MAX = 64,
+	SWITCH_RUNTIME_FRAMES_MAX = 32, /* as the user part */
 	SWITCH_COPY_BYTES = 16384,
 	/* Seldomer than one in so many would cost no less worth mentioning, and one long block
 	 * among very many short ones would count for hours. */

@@ -16,6 +16,7 @@ enum {
 	RUNTIME_FRAMES_MAX = 256,                       /* of one list, the innermost ones */
 	RUNTIME_WORDS_MAX = 2 * RUNTIME_FRAMES_MAX + 1, /* the last one may say that it is cut */
 	RUNTIME_PROCESSES = 1024,
+	SAMPLE_WORDS_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + RUNTIME_WORDS_MAX,
 };
 
 enum runtime_language {
@@ -98,9 +99,9 @@ enum runtime_layout_flags {
 	RUNTIME_ENTRY_IS_SHIM = 1 << 2,
 };
 
-/* Offsets in bytes. Those of one kind of object lie within RUNTIME_READ_MAX bytes: frame_… from
- * the frame's beginning on, code_argcount to code_firstline from the first of them on. */
-enum { RUNTIME_READ_MAX = 128 };
+/* Offsets in bytes. What is read of one object lies within RUNTIME_READ_MAX of them: of a frame
+ * from its beginning on, of code_argcount to code_firstline from the first of these on. */
+enum { RUNTIME_READ_MAX = 255 };
 
 struct runtime_layout {
 	__u16 tstate_thread_id;

@@ -10,6 +10,7 @@
 #include "bpf/events.h"
 #include "bpf/kernel_types.h"
 #include "bpf/process_map.bpf.h"
+#include "bpf/python_walk.bpf.h"
 #include "bpf/stack_frame.bpf.h"
 #include "bpf/stack_window.bpf.h"
 #include "bpf/thread_context.h"
@@ -30,10 +31,11 @@ struct {
 #pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
 struct sample_scratch {
 	struct sample_event event; /* its frames are the ones below */
-	__u64 frames[STACK_FRAMES_ROOM];
+	__u64 frames[SAMPLE_WORDS_MAX];
 	__u64 context_room[THREAD_CONTEXT_MAX / sizeof(__u64)]; /* behind the last frame of all */
 	struct stack_walk walk;
 	struct stack_window window;
+	struct runtime_walk runtime;
 	user_registers registers; /* of a thread that is in the kernel */
 	struct process_view process;
 	__u64 users, owner;   /* of a slot: who wants it and who has it, pid_tgid */

@@ -13,6 +13,7 @@
 #ifndef BPF_SAMPLE_STACK_BPF_H
 #define BPF_SAMPLE_STACK_BPF_H
 
+#include "bpf/runtime_frames.bpf.h"
 #include "bpf/sample_scratch.bpf.h"
 #include "bpf/stack_copy.bpf.h"
 #include "bpf/stack_read.bpf.h"
@@ -223,6 +224,8 @@ static __always_inline void sample_user_stack(struct sample_scratch *s, __u32 ke
 	if (is_in_kernel ? sample_saved_start(s) : sample_start(s, registers, REGISTERS_ALL, 0))
 		sample_walk(s);
 	sample_walk_end(s);
+	if (!(s->event.flags & SAMPLE_KERNEL_THREAD))
+		sample_runtime(s);
 }
 
 /* 0: it is in the ring. */
@@ -234,7 +237,7 @@ static __always_inline int sample_send(struct sample_scratch *s)
 	__u64 size, context = 0;
 
 	/* Never true; it shows the verifier that the record ends inside the scratch. */
-	if (words > STACK_FRAMES_ROOM)
+	if (words > SAMPLE_WORDS_MAX)
 		return 1;
 	if (!(event->flags & SAMPLE_KERNEL_THREAD))
 		context = read_thread_context();

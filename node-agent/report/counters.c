@@ -215,6 +215,10 @@ static const struct counter counters[] = {
 	{LINE_jit, "failed", NULL, {OF(jit.failed)}},
 	{LINE_jit, NULL, "jit.refused", {OF(jit.refused), OF(jit.foreign), OF(jit.failed)}},
 	{LINE_jit, "cut", "jit.cut", {OF(jit.cut)}},
+	/* whose frames an interpreter has, and what of them is missing */
+	{LINE_runtimes, "samples", "runtimes.samples", {KERNEL(runtimes)}},
+	{LINE_runtimes, "cut", "runtimes.cut", {KERNEL(runtimes_cut)}},
+	{LINE_runtimes, "unread", "runtimes.unread", {KERNEL(runtimes_unread)}},
 
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
@@ -326,6 +330,7 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 		now->capture.kernel[COUNT_contexts_unread] || now->capture.sweeps.contexts ||
 		now->capture.sweeps.contexts_unread || now->attributes_lost;
 	now->is_there[LINE_jit] = now->jit.maps || now->jit.dumps || now->jit.foreign;
+	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes];
 	now->is_there[LINE_strangers] = strangers->hung || strangers->refused || strangers->died ||
 					strangers->maps_cut;
 }

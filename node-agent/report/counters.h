@@ -28,6 +28,7 @@
 	LINE(memory, "memory", LOG_INFO)                      \
 	LINE(contexts, "contexts", LOG_INFO)                  \
 	LINE(jit, "names of code", LOG_INFO)                  \
+	LINE(runtimes, "interpreters", LOG_INFO)              \
 	LINE(strangers, "strangers", LOG_INFO)                \
 	LINE(windows, "allocations", LOG_INFO)                \
 	LINE(results, "results", LOG_DEBUG)                   \

@@ -14,7 +14,6 @@
 #include "node-agent/unwind/stack_finish.h"
 
 enum {
-	FRAMES_MAX = KERNEL_FRAMES_MAX + USER_FRAMES_MAX + RUNTIME_WORDS_MAX,
 	MAPPINGS_MAX = PROCESS_BLOCKS_MAX * PROCESS_BLOCK_MAPPINGS,
 	PAGES_AT_ONCE = 64,
 	DRAIN_STEP_MS = 20,
@@ -36,7 +35,7 @@ struct stacks {
 	struct process_mapping mappings[MAPPINGS_MAX + 1];
 	union {
 		struct sample_event event;
-		uint8_t room[sizeof(struct sample_event) + FRAMES_MAX * sizeof(uint64_t) +
+		uint8_t room[sizeof(struct sample_event) + SAMPLE_WORDS_MAX * sizeof(uint64_t) +
 			     THREAD_CONTEXT_MAX];
 	} whole; /* a sample while its stack is being finished */
 };

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* CPython's own list of frames, innermost first, from its process' memory, which may say anything.
+ * The programs in the kernel read that of the thread that they run in; user space, which reads that
+ * of one that waits, or made-up memory, defines how before it includes this.
+ *
+ *	RUNTIME_READ(to, bytes, from)  0, or it is not there
+ *
+ *	struct runtime_walk walk = { .first = …, .limit = RUNTIME_FRAMES_MAX };
+ *	if (!python_walk_begin(&walk, words, place, thread_pointer))
+ *		while (!python_walk_step(&walk, words))
+ *			;
+ *	// words[first] and on, walk.count of them, as bpf/runtime_frames.h has them
+ */
+#ifndef BPF_PYTHON_WALK_BPF_H
+#define BPF_PYTHON_WALK_BPF_H
+
+#include "bpf/runtime_frames.h"
+
+#if defined(__bpf__)
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#define RUNTIME_READ(to, bytes, from) bpf_probe_read_user(to, bytes, (const void *)(from))
+#elif !defined(RUNTIME_READ)
+#error "define RUNTIME_READ(to, bytes, from): 0, or it is not there"
+#endif
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+
+/* A list may have an entry of its own for each frame. */
+enum { RUNTIME_STEPS_A_FRAME = 2 };
+
+struct runtime_walk {
+	struct runtime_layout layout;
+	__u64 frame;             /* whose turn it is; 0: the list is at its end */
+	__u64 seen;              /* one that came before, */
+	__u32 steps, seen_until; /* which is another one from that step on */
+	__u32 first, count;      /* words: where they begin and how many there are */
+	__u32 frames, limit;     /* how many, and most; 1 to RUNTIME_FRAMES_MAX */
+	__u16 code_from;         /* of what is read of a code object; this and how much: */
+	__u8 code_bytes, frame_bytes;
+	__u8 reserved[4];
+	__u64 read[RUNTIME_READ_MAX / sizeof(__u64) + 2]; /* of one object */
+};
+
+/* --- what was read: offsets that do not fit in give some of its other bytes --- */
+
+static __always_inline __u64 runtime_read_word(const struct runtime_walk *walk, __u32 at)
+{
+	return *(const __u64 *)((const __u8 *)walk->read + (at & RUNTIME_READ_MAX & ~7U));
+}
+
+static __always_inline __u32 runtime_read_int(const struct runtime_walk *walk, __u32 at)
+{
+	return *(const __u32 *)((const __u8 *)walk->read + (at & RUNTIME_READ_MAX & ~3U));
+}
+
+static __always_inline __u8 runtime_read_byte(const struct runtime_walk *walk, __u32 at)
+{
+	return *((const __u8 *)walk->read + (at & RUNTIME_READ_MAX));
+}
+
+/* --- words --- */
+
+static __always_inline void runtime_walk_add(struct runtime_walk *walk, __u64 *words, __u64 word)
+{
+	__u64 at = (__u64)walk->first + walk->count; /* 64 bits: as in stack_walk_add() */
+
+	if (at >= SAMPLE_WORDS_MAX)
+		return;
+	words[at] = word;
+	walk->count++;
+}
+
+static __always_inline int runtime_walk_end(struct runtime_walk *walk, __u64 *words,
+					    enum runtime_end why)
+{
+	runtime_walk_add(walk, words, runtime_frame_end(why));
+	return 1;
+}
+
+/* The last frame was entered from C. */
+static __always_inline void runtime_walk_entry(struct runtime_walk *walk, __u64 *words)
+{
+	__u64 at = (__u64)walk->first + walk->count - 1;
+
+	if (walk->frames && at < SAMPLE_WORDS_MAX)
+		words[at] |= RUNTIME_FRAME_ENTRY;
+}
+
+static __always_inline int runtime_is_address(__u64 address)
+{
+	return address >= 4096 && !(address >> STACK_FRAME_KIND_SHIFT);
+}
+
+/* --- the thread's state --- */
+
+enum { PYTHON_NONE = 0, PYTHON_FOUND = 1, PYTHON_UNREAD = 2 };
+
+/* Is the one that is told of there this thread's? in: as thread_in. */
+static __always_inline int python_state_at(const struct runtime_place *place, __u64 pointer,
+					   __u64 at, __s32 in, __u64 *state)
+{
+	__u64 id;
+
+	if (RUNTIME_READ(state, sizeof(*state), at))
+		return PYTHON_UNREAD;
+	if (*state && in >= 0 && RUNTIME_READ(state, sizeof(*state), *state + (__u32)in))
+		return PYTHON_UNREAD;
+	if (!*state)
+		return PYTHON_NONE;
+	if (RUNTIME_READ(&id, sizeof(id), *state + place->layout.tstate_thread_id))
+		return PYTHON_UNREAD;
+	return id == pointer + place->thread_id_minus_tp ? PYTHON_FOUND : PYTHON_NONE;
+}
+
+/* UNREAD: some place was not there, and no other one has it. */
+static __always_inline int python_state_find(const struct runtime_place *place, __u64 pointer,
+					     __u64 *state)
+{
+	int missed = PYTHON_NONE, found;
+
+	if (place->current_at) {
+		missed |= found = python_state_at(place, pointer, place->current_at, -1, state);
+		if (found == PYTHON_FOUND)
+			return found;
+	}
+	if (place->thread_at) {
+		missed |= found = python_state_at(place, pointer, pointer + place->thread_at,
+						  place->thread_in, state);
+		if (found == PYTHON_FOUND)
+			return found;
+	}
+	if (place->other_at) {
+		missed |= found = python_state_at(place, pointer, pointer + place->other_at,
+						  place->other_in, state);
+		if (found == PYTHON_FOUND)
+			return found;
+	}
+	return missed;
+}
+
+/* --- the list --- */
+
+static __always_inline __u32 runtime_most(__u32 one, __u32 other)
+{
+	return one > other ? one : other;
+}
+
+static __always_inline __u32 runtime_least(__u32 one, __u32 other)
+{
+	return one < other ? one : other;
+}
+
+/* How much of a frame and of a code object has all that is asked of them: not a byte more, behind
+ * which a page may end. False: more than there is room for. */
+static __always_inline int python_walk_spans(struct runtime_walk *walk)
+{
+	const struct runtime_layout *layout = &walk->layout;
+	__u32 end = runtime_most(layout->frame_code, layout->frame_previous) + 8, from;
+
+	end = runtime_most(end, layout->frame_instr +
+					(layout->flags & RUNTIME_INSTR_IS_POINTER ? 8 : 4));
+	if (layout->frame_entry != RUNTIME_OFFSET_NONE)
+		end = runtime_most(end, layout->frame_entry + 1);
+	if (end > RUNTIME_READ_MAX)
+		return 0;
+	walk->frame_bytes = end;
+	from = runtime_least(runtime_least(layout->code_argcount, layout->code_kwonly),
+			     runtime_least(layout->code_flags, layout->code_firstline));
+	end = runtime_most(runtime_most(layout->code_argcount, layout->code_kwonly),
+			   runtime_most(layout->code_flags, layout->code_firstline)) +
+	      4 - from;
+	if (end > RUNTIME_READ_MAX)
+		return 0;
+	walk->code_from = from;
+	walk->code_bytes = end;
+	return 1;
+}
+
+/* To the innermost frame. 1: there is none, or the walk has ended. pointer: the thread's. */
+static __always_inline int python_walk_begin(struct runtime_walk *walk, __u64 *words,
+					     const struct runtime_place *place, __u64 pointer)
+{
+	__u64 state = 0;
+	int found;
+
+	walk->layout = place->layout;
+	walk->count = walk->frames = walk->steps = 0;
+	walk->seen = 0;
+	walk->seen_until = 2;
+	if (!pointer || place->language != RUNTIME_CPYTHON || !python_walk_spans(walk))
+		return 1;
+	found = python_state_find(place, pointer, &state);
+	if (found != PYTHON_FOUND)
+		return found == PYTHON_UNREAD ? runtime_walk_end(walk, words, RUNTIME_END_UNREAD)
+					      : 1;
+	if (RUNTIME_READ(&walk->frame, sizeof(walk->frame), state + walk->layout.tstate_frame))
+		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
+	if (walk->frame && walk->layout.cframe_frame != RUNTIME_OFFSET_NONE &&
+	    RUNTIME_READ(&walk->frame, sizeof(walk->frame),
+			 walk->frame + walk->layout.cframe_frame))
+		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
+	return 0;
+}
+
+/* Of the frame that was read. Where it stands at the instruction before the first one, it has not
+ * begun. */
+static __always_inline __u32 python_position(const struct runtime_walk *walk, __u64 code)
+{
+	const struct runtime_layout *layout = &walk->layout;
+	__s64 position;
+
+	if (layout->flags & RUNTIME_INSTR_IS_POINTER) {
+		position = runtime_read_word(walk, layout->frame_instr) - code - layout->code_bytes;
+	} else {
+		position = (__s32)runtime_read_int(walk, layout->frame_instr);
+		if (layout->flags & RUNTIME_INSTR_IS_UNITS)
+			position *= 2;
+	}
+	return position >= 0 && position < RUNTIME_POSITION_NONE ? (__u32)position
+								 : RUNTIME_POSITION_NONE;
+}
+
+/* Reads it, in place of the frame. */
+static __always_inline __u16 python_cookie(struct runtime_walk *walk, __u64 code)
+{
+	const struct runtime_layout *layout = &walk->layout;
+	const __u32 from = walk->code_from;
+
+	if (RUNTIME_READ(walk->read, walk->code_bytes, code + from))
+		return 0;
+	return runtime_cookie(runtime_read_int(walk, layout->code_argcount - from),
+			      runtime_read_int(walk, layout->code_kwonly - from),
+			      runtime_read_int(walk, layout->code_flags - from),
+			      runtime_read_int(walk, layout->code_firstline - from));
+}
+
+/* Of the frame that was read and is to be shown. */
+static __always_inline int python_walk_frame(struct runtime_walk *walk, __u64 *words, int is_entry)
+{
+	/* 3.14 has tags in its lowest bits. */
+	const __u64 code = runtime_read_word(walk, walk->layout.frame_code) & ~7ULL;
+	__u32 position;
+
+	if (walk->frames >= walk->limit)
+		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+	if (!runtime_is_address(code))
+		return runtime_walk_end(walk, words, RUNTIME_END_WRONG);
+	position = python_position(walk, code);
+	walk->frames++;
+	runtime_walk_add(walk, words, runtime_frame_code(code));
+	runtime_walk_add(walk, words,
+			 runtime_frame_place(position, python_cookie(walk, code), is_entry));
+	return 0;
+}
+
+/* A list that leads back into itself comes by at the frame that is remembered, which is twice as
+ * far each time (Brent's algorithm). */
+static __always_inline int python_walk_is_loop(struct runtime_walk *walk)
+{
+	if (walk->frame == walk->seen)
+		return 1;
+	if (walk->steps == walk->seen_until) {
+		walk->seen = walk->frame;
+		walk->seen_until *= 2;
+	}
+	return 0;
+}
+
+/* One frame, or one that stands for an entry. 1: the walk has ended. */
+static __always_inline int python_walk_step(struct runtime_walk *walk, __u64 *words)
+{
+	const struct runtime_layout *layout = &walk->layout;
+	const __u64 frame = walk->frame;
+	__u8 entry;
+
+	if (!frame)
+		return 1;
+	if (!runtime_is_address(frame))
+		return runtime_walk_end(walk, words, RUNTIME_END_WRONG);
+	if (walk->steps++ >= walk->limit * RUNTIME_STEPS_A_FRAME)
+		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+	if (python_walk_is_loop(walk))
+		return runtime_walk_end(walk, words, RUNTIME_END_LOOP);
+	if (RUNTIME_READ(walk->read, walk->frame_bytes, frame))
+		return runtime_walk_end(walk, words, RUNTIME_END_UNREAD);
+	walk->frame = runtime_read_word(walk, layout->frame_previous);
+	entry = runtime_read_byte(walk, layout->frame_entry);
+	if (!(layout->flags & RUNTIME_ENTRY_IS_SHIM))
+		return python_walk_frame(walk, words,
+					 layout->frame_entry == RUNTIME_OFFSET_NONE ||
+						 entry == layout->entry_value);
+	if (entry < layout->entry_value)
+		return python_walk_frame(walk, words, 0);
+	runtime_walk_entry(walk, words);
+	return 0;
+}
+
+#endif

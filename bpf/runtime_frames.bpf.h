@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The frames that an interpreter has of the current thread, behind the native ones of its sample.
+ * Nothing is looked up before the first process has an interpreter: then user space makes the
+ * table. A source may define
+ *
+ *	SAMPLE_RUNTIME_FRAMES_MAX  most frames that there is time for */
+#ifndef BPF_RUNTIME_FRAMES_BPF_H
+#define BPF_RUNTIME_FRAMES_BPF_H
+
+#include "bpf/kernel_types.h"
+#include "bpf/sample_scratch.bpf.h"
+
+#ifndef SAMPLE_RUNTIME_FRAMES_MAX
+#define SAMPLE_RUNTIME_FRAMES_MAX RUNTIME_FRAMES_MAX
+#endif
+
+struct runtime_places {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RUNTIME_PROCESSES);
+	__uint(key_size, sizeof(__u32)); /* tgid */
+	__uint(value_size, sizeof(struct runtime_place));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+	__array(values, struct runtime_places);
+} runtimes SEC(".maps");
+
+enum { RUNTIME_STEPS_A_CALL = 8 };
+
+static __always_inline const struct runtime_place *
+runtime_place_of(const struct sample_event *event)
+{
+	const struct runtime_place *place;
+	__u32 key = 0, tgid = event->tgid;
+	void *places = bpf_map_lookup_elem(&runtimes, &key);
+
+	if (!places)
+		return 0;
+	place = bpf_map_lookup_elem(places, &tgid);
+	return place && place->exec_id == event->exec_id &&
+			       place->start_time_ns == event->start_time_ns
+		       ? place
+		       : 0;
+}
+
+/* 1: there is no list. */
+int begin_runtime(void);
+__attribute__((noinline)) int begin_runtime(void)
+{
+	struct sample_scratch *s = scratch_find();
+	const struct runtime_place *place = s ? runtime_place_of(&s->event) : 0;
+
+	if (!place)
+		return 1;
+	s->runtime.first = (__u32)s->event.kernel_count + s->event.user_count;
+	s->runtime.limit = SAMPLE_RUNTIME_FRAMES_MAX;
+	return python_walk_begin(&s->runtime, s->frames, place, context_thread_pointer());
+}
+
+/* Some steps, as walk_frames() does. 1: the walk has ended. */
+int walk_runtime(void);
+__attribute__((noinline)) int walk_runtime(void)
+{
+	struct sample_scratch *s = scratch_find();
+
+	if (!s)
+		return 1;
+	for (int i = 0; i < RUNTIME_STEPS_A_CALL; i++)
+		if (python_walk_step(&s->runtime, s->frames))
+			return 1;
+	return 0;
+}
+
+static __always_inline void runtime_count_end(const struct sample_scratch *s)
+{
+	__u64 last = (__u64)s->runtime.first + s->runtime.count - 1;
+
+	if (last >= SAMPLE_WORDS_MAX ||
+	    stack_frame_kind(s->frames[last]) != STACK_FRAME_RUNTIME_END)
+		return;
+	count(stack_frame_address(s->frames[last]) == RUNTIME_END_CUT ? COUNT_runtimes_cut
+								      : COUNT_runtimes_unread);
+}
+
+/* event has the counts of the native frames. */
+static __always_inline void sample_runtime(struct sample_scratch *s)
+{
+	enum { CALLS = SAMPLE_RUNTIME_FRAMES_MAX * RUNTIME_STEPS_A_FRAME / RUNTIME_STEPS_A_CALL };
+
+	s->runtime.count = 0;
+	if (!begin_runtime())
+		for (__u32 i = 0; i <= CALLS; i++)
+			if (walk_runtime())
+				break;
+	if (!s->runtime.count || s->runtime.count > RUNTIME_WORDS_MAX)
+		return;
+	count(COUNT_runtimes);
+	runtime_count_end(s);
+	s->event.runtime_count = s->runtime.count;
+}
+
+#endif
