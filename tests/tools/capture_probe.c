@@ -3,7 +3,9 @@
  *	capture_probe HZ SECONDS [MAX_FRAMES [SHOWN_PID [ONLY_PID…]]]
  * SHOWN_PID 0: no lines, totals only. POLL_PAUSE_MS in the environment: a slow reader; CAPTURE:
  * auto, bpf (default) or perf; COPIES=DIRECTORY: nothing is walked, and every copied stack of
- * SHOWN_PID becomes a file there; STOP: every sampled thread is stopped. */
+ * SHOWN_PID becomes a file there; STOP: every sampled thread is stopped; RUNTIME=FILE: where
+ * SHOWN_PID's interpreter has its frames, as lines "NAME NUMBER" of members of struct runtime_place
+ * and of its layout; each of its samples has a second line with them. TYPES: kernel_wants. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "bpf/results.h"
 #include "node-agent/capture/capture.h"
 #include "node-agent/kernel/loader.h"
+#include "node-agent/kernel/runtime_places.h"
 
 #define RESULT_NAME(name_, sentence_) #name_,
 static const char *const result_names[] = {WALK_RESULTS(RESULT_NAME)};
@@ -94,6 +97,99 @@ static void copy_write(const struct stack_copy_event *copy)
 	printf(" copy=%u", number++);
 }
 
+/* --- an interpreter --- */
+
+static struct runtime_places runtimes = {.array = -1, .places = -1};
+static struct runtime_place runtime_place;
+static bool has_runtime;
+
+#define MEMBER(name_)                                                    \
+	{                                                                \
+#name_, &runtime_place.name_, sizeof runtime_place.name_ \
+	}
+static const struct {
+	const char *name;
+	void *at;
+	size_t bytes;
+} runtime_members[] = {
+	MEMBER(current_at),
+	MEMBER(thread_at),
+	MEMBER(thread_in),
+	MEMBER(other_at),
+	MEMBER(other_in),
+	MEMBER(thread_id_minus_tp),
+	MEMBER(layout.tstate_thread_id),
+	MEMBER(layout.tstate_frame),
+	MEMBER(layout.cframe_frame),
+	MEMBER(layout.frame_code),
+	MEMBER(layout.frame_previous),
+	MEMBER(layout.frame_instr),
+	MEMBER(layout.frame_entry),
+	MEMBER(layout.entry_value),
+	MEMBER(layout.flags),
+	MEMBER(layout.code_argcount),
+	MEMBER(layout.code_kwonly),
+	MEMBER(layout.code_flags),
+	MEMBER(layout.code_firstline),
+	MEMBER(layout.code_bytes),
+};
+
+static void runtime_read(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char name[64];
+	long long value;
+
+	runtime_place.language = RUNTIME_CPYTHON;
+	while (file && fscanf(file, "%63s %lld", name, &value) == 2)
+		for (size_t i = 0; i < sizeof runtime_members / sizeof *runtime_members; i++)
+			if (!strcmp(runtime_members[i].name, name))
+				memcpy(runtime_members[i].at, &value, runtime_members[i].bytes);
+	if (!file) {
+		perror(path);
+		exit(1);
+	}
+	fclose(file);
+	has_runtime = true;
+}
+
+/* Whose it is says its first sample. */
+static void runtime_place_it(const struct sample_event *sample)
+{
+	struct error err = {0};
+
+	if (!has_runtime || runtime_place.start_time_ns)
+		return;
+	runtime_place.start_time_ns = sample->start_time_ns;
+	runtime_place.exec_id = sample->exec_id;
+	if (runtime_places_put(&runtimes, sample->tgid, &runtime_place, &err))
+		return;
+	fprintf(stderr, "%s\n", err.message);
+	exit(1);
+}
+
+static void runtime_print(const struct sample_event *sample)
+{
+	const uint64_t *words = sample_runtime_frames(sample);
+	const uint64_t ip = sample->user_count ? *sample_user_frames(sample) : 0;
+
+	printf("runtime type=%u tid=%u time=%" PRIu64 " ip=%" PRIx64, sample->type, sample->tid,
+	       (uint64_t)sample->time_ns, ip);
+	for (uint32_t at = 0; at < sample->runtime_count;
+	     at = stack_frame_next(words, sample->runtime_count, at)) {
+		const uint64_t object = stack_frame_address(words[at]);
+
+		if (stack_frame_kind(words[at]) == STACK_FRAME_RUNTIME_END)
+			printf(" end:%" PRIu64, object);
+		else
+			printf(" %" PRIx64 ":%d:%x:%d", object,
+			       (int32_t)runtime_frame_position(words[at + 1]),
+			       runtime_frame_cookie(words[at + 1]),
+			       runtime_frame_is_entry(words[at + 1]));
+	}
+	putchar('\n');
+}
+
 static void on_sample(void *context, const struct sample_event *sample,
 		      const struct stack_copy_event *copy)
 {
@@ -113,6 +209,9 @@ static void on_sample(void *context, const struct sample_event *sample,
 	for (unsigned i = 0; i < sample->kernel_count + sample->user_count; i++)
 		printf(" %" PRIx64, (uint64_t)sample->frames[i]);
 	putchar('\n');
+	if (has_runtime)
+		runtime_print(sample);
+	runtime_place_it(sample);
 	fflush(stdout);
 }
 
@@ -143,13 +242,15 @@ static void print_totals(struct capture *capture, uint64_t period_ns)
 	       " taken=%" PRIu64 " delivered=%" PRIu64 " ring_full=%" PRIu64 " no_scratch=%" PRIu64
 	       " events_lost=%" PRIu64 " perf_ticks=%" PRIu64 " map_bytes=%" PRIu64
 	       " disordered=%" PRIu64 " copies=%" PRIu64 " copy_bytes=%" PRIu64
-	       " copies_rate=%" PRIu64 " copies_ring=%" PRIu64 " copies_unmatched=%" PRIu64 "\n",
+	       " copies_rate=%" PRIu64 " copies_ring=%" PRIu64 " copies_unmatched=%" PRIu64
+	       " runtimes=%" PRIu64 " runtimes_cut=%" PRIu64 " runtimes_unread=%" PRIu64 "\n",
 	       totals.ticks, totals.idle, totals.filtered, totals.missed, totals.taken,
 	       totals.delivered, totals.ring_full, totals.no_scratch, totals.process_events_lost,
 	       totals.perf_count_ns / period_ns, capture_map_bytes(capture), disordered,
 	       totals.copies, totals.copy_bytes, totals.kernel[COUNT_copies_rate],
-	       totals.kernel[COUNT_copies_ring],
-	       totals.copies_unmatched);
+	       totals.kernel[COUNT_copies_ring], totals.copies_unmatched,
+	       totals.kernel[COUNT_runtimes], totals.kernel[COUNT_runtimes_cut],
+	       totals.kernel[COUNT_runtimes_unread]);
 	printf("events exec=%" PRIu64 " fork=%" PRIu64 " exit=%" PRIu64 " mapping=%" PRIu64 "\n",
 	       events_seen[0], events_seen[1], events_seen[2], events_seen[3]);
 	for (int i = 0; i < WALK_RESULT_COUNT; i++)
@@ -167,9 +268,8 @@ int main(int argc, char **argv)
 		.on_mapping = on_mapping,
 		.on_sample = on_sample,
 	};
-	struct capture_options options = {.frequency_hz = 99,
-					  .max_frames = USER_FRAMES_DEFAULT,
-					  .wants = KERNEL_WANTS_TICKS};
+	struct capture_options options = {
+		.frequency_hz = 99, .max_frames = USER_FRAMES_DEFAULT, .wants = KERNEL_WANTS_TICKS};
 	const char *pause = getenv("POLL_PAUSE_MS"), *way = getenv("CAPTURE");
 	struct capture *capture;
 	struct error err = {0};
@@ -189,6 +289,10 @@ int main(int argc, char **argv)
 		pids[options.pid_count++] = (uint32_t)atoi(argv[i]);
 	options.pids = pids;
 	copies = getenv("COPIES");
+	if (getenv("RUNTIME"))
+		runtime_read(getenv("RUNTIME"));
+	if (getenv("TYPES"))
+		options.wants = (uint32_t)atoi(getenv("TYPES"));
 	options.use_rows = copies;
 	options.stop_after_sample = getenv("STOP");
 	options.way = !way || !strcmp(way, "bpf") ? CAPTURE_BPF
@@ -201,6 +305,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.message);
 		return err.kind == ERROR_UNSUPPORTED ? 77 : 1;
 	}
+	runtime_places_init(&runtimes, capture_map(capture, KERNEL_MAP_RUNTIMES));
 	printf("ready\n");
 	fflush(stdout);
 	for (end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 2); time(NULL) < end && !is_over;) {
@@ -214,6 +319,7 @@ int main(int argc, char **argv)
 	capture_stop(capture);
 	print_totals(capture, 1000000000 / options.frequency_hz);
 	print_memory();
+	runtime_places_release(&runtimes);
 	capture_close(capture);
 	return err.kind != ERROR_NONE;
 }

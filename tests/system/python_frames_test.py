@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPython's frames as the kernel side reads them at a sample, against what gdb reads of the thread that stopped there,
+by the interpreter's own debug information: code objects, positions, entries, and that nothing is cut in silence."""
+import collections
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from harness import BUILD, WORK, check, end, note, run, skip, skip_all, start, wait_for
+
+PROBE = os.path.join(WORK, "capture_probe")
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
+PROGRAM = os.path.join(TOOLS, "..", "programs", "python_stacks.py")
+VERSIONS = os.environ.get("PYTHONS", "3.8 3.11 3.12 3.13").split()
+STOPS = int(os.environ.get("PYTHON_STOPS", "60"))
+SECONDS = 120
+FRAMES_MAX, END_CUT = 256, 1
+NONE = -1
+
+
+def build():
+    parts = [os.path.join(BUILD, name) for name in ("tests/tools/capture_probe.o", "testable-agent.a")]
+    subprocess.run(["make", "-s", "BUILD=" + BUILD, *parts], check=True, stdout=sys.stderr)
+    subprocess.run(["cc", "-pie", "-pthread", *parts, "-lbpf", "-lelf", "-lz", "-o", PROBE], check=True)
+    tried = subprocess.run([PROBE, "99", "1"], capture_output=True, text=True)
+    if tried.returncode == 77:
+        skip_all("eBPF is not permitted here: " + tried.stderr.strip())
+
+
+def interpreter(version):
+    """Of pyenv, with debug information; None: there is none."""
+    found = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/%s.*/bin/python%s" % (version, version))))
+    return found[-1] if found else None
+
+
+def lines_of(path):
+    try:
+        return [json.loads(line) for line in open(path) if line.endswith("\n")]
+    except OSError:
+        return []
+
+
+Sample = collections.namedtuple("Sample", "tid time_ns ip frames end")
+
+
+def read_samples(path):
+    samples = []
+    for line in open(path):
+        fields = line.split()
+        if not line.startswith("runtime ") or not line.endswith("\n"):
+            continue
+        named = dict(field.split("=") for field in fields[1:5])
+        words = [field.split(":") for field in fields[5:]]
+        frames = [(int(code, 16), int(position), int(cookie, 16), entry == "1")
+                  for code, position, cookie, entry in (word for word in words if word[0] != "end")]
+        end = next((int(word[1]) for word in words if word[0] == "end"), 0)
+        samples.append(Sample(int(named["tid"]), int(named["time"]), int(named["ip"], 16), frames, end))
+    return samples
+
+
+def run_gdb(pid, base, stops):
+    environment = {**os.environ, "PYTHON_PID": str(pid), "PYTHON_OUT": base + ".stops", "PYTHON_STOPS": str(stops)}
+    if os.path.exists(base + ".stops"):
+        os.unlink(base + ".stops")
+    gdb = start(["gdb", "-nx", "-q", "-batch", "-x", os.path.join(TOOLS, "python_gdb.py")], "gdb.log",
+                env=environment)
+    ready = (wait_for(lambda: lines_of(base + ".stops"), 90) or [{}])[0]
+    if "place" not in ready:
+        raise RuntimeError("gdb has not attached: %s" % ready)
+    with open(base + ".place", "w") as place:
+        place.writelines("%s %d\n" % item for item in ready["place"].items())
+    return gdb
+
+
+def record(python, version):
+    """(samples, stops) of one program."""
+    base = os.path.join(WORK, version)
+    target = start([python, PROGRAM, str(SECONDS)], "target.log")
+    time.sleep(0.5)
+    gdb = run_gdb(target.pid, base, STOPS)
+    probe = start([PROBE, "97", str(SECONDS), "1024", str(target.pid), str(target.pid)],
+                  "probe.log", env={**os.environ, "STOP": "1", "RUNTIME": base + ".place"},
+                  stdout=open(base + ".samples", "w"))
+    wait_for(lambda: gdb.poll() is not None, SECONDS)
+    for process, how in ((probe, signal.SIGTERM), (gdb, signal.SIGKILL), (target, signal.SIGKILL)):
+        end(process, how=how)
+    return read_samples(base + ".samples"), [stop for stop in lines_of(base + ".stops") if "tid" in stop]
+
+
+def match(samples, stops):
+    """Each stop with the last sample of its thread before it, where the thread is still at that instruction."""
+    pairs, moved = [], 0
+    for stop in stops:
+        before = [sample for sample in samples if sample.tid == stop["tid"] and sample.time_ns < stop["time_ns"]]
+        if before and stop["pc"] - before[-1].ip in (0, 2):  # in a system call: the instruction that made it
+            pairs.append((before[-1], stop))
+        else:
+            moved += 1
+    return pairs, moved
+
+
+def difference(sample, stop):
+    """None: there is none."""
+    want = [(code, NONE if position is None else position, entry) for code, position, entry, _ in stop["frames"]]
+    got = [(code, position, entry) for code, position, _, entry in sample.frames]
+    if len(want) > FRAMES_MAX:
+        want = want[:FRAMES_MAX]
+        if sample.end != END_CUT:
+            return "not said to be cut"
+    elif sample.end:
+        return "end %d" % sample.end
+    if got != want:
+        at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+        return "%d frames, %d wanted; at %d %s, wanted %s in %s" % (
+            len(got), len(want), at, got[at:at + 1], want[at:at + 1], [frame[3] for frame in stop["frames"][:12]])
+    return None
+
+
+def check_version(version):
+    python = interpreter(version)
+    if not python:
+        skip("CPython %s: none of pyenv's here" % version)
+        return
+    samples, stops = record(python, version)
+    # The probe tells where they are once it has seen a sample of the process.
+    samples = samples[next((i for i, sample in enumerate(samples) if sample.frames), 0):]
+    stops = [stop for stop in stops if samples and stop["time_ns"] > samples[0].time_ns]
+    pairs, moved = match(samples, stops)
+    wrong = [text for text in (difference(*pair) for pair in pairs) if text]
+    frames = sum(len(sample.frames) for sample, _ in pairs)
+    deep = sum(1 for sample, _ in pairs if sample.end == END_CUT)
+    note("CPython %s: %d stops, %d moved on, %d frames, %d lists cut, threads %s" % (
+        version, len(stops), moved, frames, deep, dict(collections.Counter(stop["tid"] for stop in stops))))
+    check(len(pairs) >= STOPS // 2, "CPython %s: stops at samples" % version, "%d of %d" % (len(pairs), STOPS))
+    check(not wrong, "CPython %s: frames as gdb has them" % version, "\n".join(wrong[:10]))
+    check(deep, "CPython %s: more frames than are taken are said to be cut" % version)
+    names = collections.Counter(frame[3] for _, stop in pairs for frame in stop["frames"])
+    check(names["leaf"] and names["without_lock"], "CPython %s: with the lock and without" % version, names)
+    cookies = collections.defaultdict(set)
+    for sample, _ in pairs:
+        for code, _, cookie, _ in sample.frames:
+            cookies[code].add(cookie)
+    check(all(len(found) == 1 and 0 not in found for found in cookies.values()),
+          "CPython %s: each code object has one mark" % version, cookies)
+
+
+def versions():
+    for version in VERSIONS:
+        check_version(version)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        skip_all("needs root")
+    if not any(map(interpreter, VERSIONS)):
+        skip_all("no CPython of pyenv's here")
+    os.makedirs(WORK, exist_ok=True)
+    run(build, versions)

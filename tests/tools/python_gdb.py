@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs inside gdb, attached to a CPython that has debug information: where its threads have their frames, and at every
+SIGSTOP the frames of the thread that got it, all by the types that its own compiler wrote down.
+
+    gdb -nx -q -batch -x tests/tools/python_gdb.py
+        PYTHON_PID      process to attach to
+        PYTHON_OUT      file of lines
+        PYTHON_STOPS    how many stops; then the process is killed
+
+The first line is {"ready": true, "place": {member of struct runtime_place: number}}; then {"time_ns" (after the stop),
+"tid", "pc", "frames": [[code object, bytes of bytecode or null, is entry, name]…] innermost first}; at the end
+{"exit": "…"}.
+"""
+import json
+import os
+import time
+
+import gdb
+
+FRAMES_MAX = 5000
+GLIBC_SPECIFIC = 0x310  # struct pthread.specific_1stblock, x86-64
+SETTINGS = """
+set pagination off
+set confirm off
+set width 0
+set debuginfod enabled off
+set print inferior-events off
+set print thread-events off
+handle all nostop noprint pass
+handle SIGSTOP stop print nopass
+"""
+NONE = 0xffff
+INSTR_IS_POINTER, INSTR_IS_UNITS, ENTRY_IS_SHIM = 1, 2, 4
+
+
+def fields(type_):
+    type_ = type_.strip_typedefs()
+    return {field.name: field for field in type_.fields()}
+
+
+def offset(type_, name):
+    return fields(type_)[name].bitpos // 8
+
+
+def evaluate(text):
+    return gdb.parse_and_eval(text)
+
+
+def thread_pointer():
+    return int(evaluate("$fs_base"))
+
+
+class Interpreter:
+    def __init__(self):
+        self.runtime = evaluate("_PyRuntime")
+        self.state_type = gdb.lookup_type("PyThreadState")
+        self.code_type = gdb.lookup_type("PyCodeObject")
+        names = fields(self.state_type)
+        self.has_cframe = "cframe" in names and "frame" not in names
+        self.is_old = "frame" in names  # 3.10 and before: PyFrameObject
+        if self.is_old:
+            self.frame_type = names["frame"].type.target()
+        elif self.has_cframe:
+            cframe = names["cframe"].type.target()
+            self.frame_type = fields(cframe)["current_frame"].type.target()
+        else:
+            self.frame_type = names["current_frame"].type.target()
+        self.frame_names = fields(self.frame_type)
+        self.version = self.read_version()
+
+    @staticmethod
+    def read_version():
+        text = open("/proc/%s/maps" % os.environ["PYTHON_PID"]).read()
+        return int(text.split("libpython3.")[1].split(".")[0].rstrip("m"))
+
+    def member(self, *names):
+        return next(name for name in names if name in self.frame_names)
+
+    def layout(self):
+        state, frame, code = self.state_type, self.frame_type, self.code_type
+        layout = {"tstate_thread_id": offset(state, "thread_id"), "cframe_frame": NONE, "frame_entry": NONE,
+                  "entry_value": 0, "code_bytes": 0}
+        if self.has_cframe:
+            layout["tstate_frame"] = offset(state, "cframe")
+            layout["cframe_frame"] = offset(fields(state)["cframe"].type.target(), "current_frame")
+        else:
+            layout["tstate_frame"] = offset(state, "frame" if self.is_old else "current_frame")
+        layout["frame_code"] = offset(frame, self.member("f_code", "f_executable"))
+        layout["frame_previous"] = offset(frame, self.member("f_back", "previous"))
+        layout["frame_instr"] = offset(frame, self.member("f_lasti", "prev_instr", "instr_ptr"))
+        if self.is_old:
+            layout["flags"] = INSTR_IS_UNITS if self.version == 10 else 0
+        else:
+            layout["flags"] = INSTR_IS_POINTER | (0 if "is_entry" in self.frame_names else ENTRY_IS_SHIM)
+            layout["frame_entry"] = offset(frame, self.member("is_entry", "owner"))
+            layout["entry_value"] = 1 if "is_entry" in self.frame_names else int(evaluate("FRAME_OWNED_BY_CSTACK"))
+            layout["code_bytes"] = offset(code, "co_code_adaptive")
+        for name, member in (("argcount", "co_argcount"), ("kwonly", "co_kwonlyargcount"), ("flags", "co_flags"),
+                             ("firstline", "co_firstlineno")):
+            layout["code_" + name] = offset(code, member)
+        return layout
+
+    def key(self):
+        gil = self.runtime["gilstate"]
+        key = gil["autoTSSkey"] if "autoTSSkey" in fields(gil.type) else self.runtime["autoTSSkey"]
+        return int(key["_key"])
+
+    def place(self):
+        gil = self.runtime["gilstate"]
+        place = {"thread_id_minus_tp": 0, "current_at": 0, "thread_in": -1, "other_in": -1, "other_at": 0,
+                 "thread_at": GLIBC_SPECIFIC + 16 * self.key() + 8}
+        if "tstate_current" in fields(gil.type):
+            place["current_at"] = int(gil["tstate_current"].address)
+        else:
+            place["other_at"] = place["thread_at"]
+            place["thread_at"] = int(evaluate("&_Py_tss_tstate")) - thread_pointer()
+        place.update(("layout." + name, value) for name, value in self.layout().items())
+        return place
+
+    def states(self):
+        interpreter = self.runtime["interpreters"]["head"]
+        names = fields(interpreter.type.target())
+        state = interpreter["tstate_head"] if "tstate_head" in names else interpreter["threads"]["head"]
+        while int(state):
+            yield state
+            state = state["next"]
+
+    def name(self, code):
+        text = code["co_name"]
+        ascii_type = gdb.lookup_type("PyASCIIObject")
+        start = int(text) + ascii_type.sizeof
+        length = int(text.cast(ascii_type.pointer())["length"])
+        return bytes(gdb.selected_inferior().read_memory(start, length)).decode("latin1")
+
+    def position(self, frame, code):
+        if self.is_old:
+            at = int(frame["f_lasti"]) * (2 if self.version == 10 else 1)
+        else:
+            start = int(code["co_code_adaptive"].address)
+            at = int(frame[self.member("prev_instr", "instr_ptr")]) - start
+        return at if at >= 0 else None
+
+    def frames(self, state):
+        frame = state["cframe"]["current_frame"] if self.has_cframe else state["frame" if self.is_old
+                                                                             else "current_frame"]
+        found = []
+        shim = None if self.is_old or "is_entry" in self.frame_names else int(evaluate("FRAME_OWNED_BY_CSTACK"))
+        while int(frame) and len(found) < FRAMES_MAX:
+            if shim is not None and int(frame["owner"]) == shim:
+                if found:
+                    found[-1][2] = True
+            else:
+                code = frame[self.member("f_code", "f_executable")].cast(self.code_type.pointer())
+                is_entry = True if self.is_old else shim is None and bool(int(frame["is_entry"]))
+                found.append([int(code), self.position(frame, code), is_entry, self.name(code)])
+            frame = frame[self.member("f_back", "previous")]
+        return found
+
+
+class Recorder:
+    def __init__(self):
+        self.out = open(os.environ["PYTHON_OUT"], "w")
+        self.is_stop = self.is_over = False
+        gdb.events.stop.connect(self.on_stop)
+        gdb.events.exited.connect(self.on_exit)
+
+    def on_stop(self, event):
+        self.is_stop = isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGSTOP"
+
+    def on_exit(self, event):
+        self.is_over = True
+
+    def write(self, value):
+        self.out.write(json.dumps(value) + "\n")
+        self.out.flush()
+
+    def stop(self, interpreter):
+        pointer = thread_pointer()
+        own = [state for state in interpreter.states() if int(state["thread_id"]) == pointer]
+        return {"time_ns": time.monotonic_ns(), "tid": gdb.selected_thread().ptid[1],
+                "pc": gdb.newest_frame().pc(), "frames": interpreter.frames(own[0]) if own else []}
+
+    def run(self):
+        for line in SETTINGS.strip().splitlines():
+            gdb.execute(line, to_string=True)
+        gdb.execute("attach %s" % os.environ["PYTHON_PID"], to_string=True)
+        interpreter = Interpreter()
+        self.write({"ready": True, "place": interpreter.place()})
+        left = int(os.environ["PYTHON_STOPS"])
+        while left and not self.is_over:
+            self.is_stop = False
+            gdb.execute("continue", to_string=True)
+            if self.is_stop:
+                left -= 1
+                self.write(self.stop(interpreter))
+        self.write({"exit": "the process ended" if self.is_over else "enough stops"})
+        if not self.is_over:
+            gdb.execute("kill", to_string=True)
+
+
+def main():
+    recorder = Recorder()
+    try:
+        recorder.run()
+    except Exception as error:  # noqa: BLE001
+        recorder.write({"exit": "%s: %s" % (type(error).__name__, error)})
+
+
+main()
