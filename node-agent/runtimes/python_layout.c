@@ -185,7 +185,8 @@ static bool take_rest(struct python_layout *out, const uint64_t *const *group)
 	out->code_flags = out->code_argcount - 4;
 	out->code_kwonly = out->code_argcount + 8;
 	/* PyCompactUnicodeObject adds utf8_length and utf8. */
-	if (ascii + 16 > group[GROUP_UNICODE][0] || ascii <= out->unicode_state)
+	if (ascii + 16 > group[GROUP_UNICODE][0] || out->unicode_state + 4u > ascii ||
+	    out->unicode_length + 8u > ascii || out->bytes_size + 8u > out->bytes_data)
 		return false;
 	out->unicode_ascii_data = (uint16_t)ascii;
 	out->unicode_compact_data = (uint16_t)ascii + 16;
