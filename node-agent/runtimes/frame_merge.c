@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/runtimes/frame_merge.h"
+
+#include "bpf/runtime_frames.h"
+
+static const char *const sentences[] = {
+#define SENTENCE(name_, sentence_) sentence_,
+	FRAME_MERGES(SENTENCE)};
+
+static const char *const names[] = {
+#define NAME(name_, sentence_) #name_,
+	FRAME_MERGES(NAME)};
+
+const char *frame_merge_sentence(enum frame_merge_result result)
+{
+	return sentences[result];
+}
+
+const char *frame_merge_name(enum frame_merge_result result)
+{
+	return names[result];
+}
+
+/* --- the list --- */
+
+struct list {
+	size_t words; /* of frames, two each */
+	size_t runs;  /* that are whole */
+	bool has_rest; /* frames of one more, whose entry is not among them */
+	enum frame_merge_result state;
+};
+
+static enum frame_merge_result end_of(uint64_t word)
+{
+	switch (stack_frame_address(word)) {
+	case RUNTIME_END_CUT:
+		return MERGE_list_cut;
+	case RUNTIME_END_UNREAD:
+		return MERGE_list_unread;
+	default:
+		return MERGE_list_wrong;
+	}
+}
+
+static struct list list_of(const uint64_t *words, size_t count)
+{
+	struct list list = {.state = MERGE_joined};
+	size_t at = 0;
+
+	for (; at + 2 <= count && stack_frame_kind(words[at]) == STACK_FRAME_PYTHON; at += 2) {
+		list.has_rest = !runtime_frame_is_entry(words[at + 1]);
+		list.runs += !list.has_rest;
+	}
+	list.words = at;
+	if (at < count)
+		list.state = stack_frame_kind(words[at]) == STACK_FRAME_RUNTIME_END
+				     ? end_of(words[at])
+				     : MERGE_list_wrong;
+	else if (list.has_rest)
+		list.state = MERGE_list_wrong;
+	return list;
+}
+
+/* --- both --- */
+
+static size_t count_loops(const struct frame_merge *stack)
+{
+	size_t loops = 0;
+
+	for (size_t i = 0; i < stack->native_count; i++)
+		loops += stack->roles[i] == NATIVE_LOOP;
+	return loops;
+}
+
+/* The leaf is in the loop, or in what of the interpreter's own that calls: it may have been entered
+ * just now, without a frame of the language yet. */
+static bool is_entering(const struct frame_merge *stack)
+{
+	size_t i = 0;
+
+	while (i < stack->native_count && stack->roles[i] == NATIVE_RUNTIME)
+		i++;
+	return i < stack->native_count && stack->roles[i] == NATIVE_LOOP;
+}
+
+/* Whether runs and loops fit each other, the innermost `skipped` loops left out. Ends that are cut
+ * are at the root, and what is there of both has to fit from the leaf on. */
+static bool fit(const struct frame_merge *stack, const struct list *list, size_t loops,
+		size_t *skipped)
+{
+	const size_t runs = list->runs + list->has_rest;
+	const bool is_list_whole = list->state == MERGE_joined;
+
+	*skipped = is_list_whole && loops == runs + 1 && is_entering(stack);
+	if (is_list_whole && loops > runs + *skipped)
+		return false;
+	return !stack->is_native_whole || runs + *skipped <= loops;
+}
+
+struct merging {
+	const struct frame_merge *stack;
+	const struct list *list;
+	struct merged_frame *out;
+	size_t count, at;  /* frames in out; words of the list that are used */
+	bool has_language;
+};
+
+/* The frames of the next run; what is at address 0 stands for none. */
+static void add_run(struct merging *to)
+{
+	const uint64_t *words = to->stack->list;
+	bool is_entry = false;
+
+	for (; to->at < to->list->words && !is_entry; to->at += 2) {
+		is_entry = runtime_frame_is_entry(words[to->at + 1]);
+		if (!stack_frame_address(words[to->at]))
+			continue;
+		to->out[to->count++] =
+			(struct merged_frame){.at = (uint32_t)to->at, .is_language = true};
+		to->has_language = true;
+	}
+}
+
+static void add_native(struct merging *to, size_t i)
+{
+	to->out[to->count++] = (struct merged_frame){
+		.at = (uint32_t)i,
+		.is_runtime = to->has_language && to->stack->roles[i] != NATIVE_OTHER,
+	};
+}
+
+static size_t native_alone(const struct frame_merge *stack, struct merged_frame *out)
+{
+	for (size_t i = 0; i < stack->native_count; i++)
+		out[i] = (struct merged_frame){.at = (uint32_t)i};
+	return stack->native_count;
+}
+
+enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merged_frame *out,
+				    size_t *count)
+{
+	const struct list list = list_of(stack->list, stack->list_words);
+	struct merging to = {.stack = stack, .list = &list, .out = out};
+	const size_t loops = count_loops(stack);
+	size_t skipped;
+
+	*count = native_alone(stack, out);
+	if (!list.words && list.state == MERGE_joined) /* no list at all */
+		return loops ? MERGE_no_list : MERGE_none;
+	if (!list.words)
+		return list.state;
+	if (!fit(stack, &list, loops, &skipped))
+		return MERGE_differ;
+	for (size_t i = 0; i < stack->native_count; i++) {
+		if (stack->roles[i] == NATIVE_LOOP) {
+			if (skipped)
+				skipped--;
+			else
+				add_run(&to);
+		}
+		add_native(&to, i);
+	}
+	while (to.at < list.words) /* of loops behind the native frames' end */
+		add_run(&to);
+	*count = to.count;
+	return list.state;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks written as letters, leaf first; and made-up true ones, taken apart and joined again. */
+#include "node-agent/runtimes/frame_merge.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "bpf/runtime_frames.h"
+#include "tests/check.h"
+
+/* native: o other file, r interpreter's file, L its loop.
+ * list: p a frame, P one with an entry, 0 an entry without frames; C U O W: its end is not there
+ * (cut, unread, a loop, wrong), x a word of no kind, 1 half a frame.
+ * merged: p, native as above, m and M marked ones (r and L). */
+static const struct row {
+	const char *what, *native, *list, *merged;
+	enum frame_merge_result result;
+	bool is_cut; /* the native part */
+} rows[] = {
+	{"the leaf in the loop", "Lroo", "pP", "ppMmoo", MERGE_joined, false},
+	{"Python → C → Python", "rLroLro", "PpP", "rpMmoppMmo", MERGE_joined, false},
+	{"each frame its own loop (≤ 3.10)", "LrLrLro", "PPP", "pMmpMmpMmo", MERGE_joined, false},
+	{"a generator resumed by C (3.11)", "LrrLro", "PpP", "pMmmppMmo", MERGE_joined, false},
+	{"generators in the same loop (3.12)", "Lro", "pppP", "ppppMmo", MERGE_joined, false},
+	{"the leaf in an extension", "ooLro", "pP", "ooppMmo", MERGE_joined, false},
+	{"the leaf in libc, called by the interpreter", "orLro", "P", "orpMmo", MERGE_joined, false},
+	{"an embedding program", "oLroooo", "P", "opMmoooo", MERGE_joined, false},
+	{"an exception of C++ between", "LrooorLrroo", "PP", "pMmooompMmmoo", MERGE_joined, false},
+	{"the loop is being entered", "LrLro", "P", "LrpMmo", MERGE_joined, false},
+	{"… or left, in its callee", "rLrLro", "P", "rLrpMmo", MERGE_joined, false},
+	{"… but not by way of another file", "oLrLro", "P", "oLrLro", MERGE_differ, false},
+	{"left, as the list says", "oLrLro", "0P", "oLrpMmo", MERGE_joined, false},
+	{"a destructor of a frame that has returned", "LrLrLro", "P0P", "pMmMmpMmo", MERGE_joined, false},
+	{"a list that is cut", "LrLrLro", "PpC", "pMmpMmMmo", MERGE_list_cut, false},
+	{"… between two loops", "LrLro", "PC", "pMmMmo", MERGE_list_cut, false},
+	{"a list that is not there", "Lro", "U", "Lro", MERGE_list_unread, false},
+	{"… from its middle on", "LrLro", "pPU", "ppMmMmo", MERGE_list_unread, false},
+	{"a list that leads into itself", "Lro", "ppO", "ppMmo", MERGE_list_wrong, false},
+	{"a list that leads nowhere", "Lro", "ppW", "ppMmo", MERGE_list_wrong, false},
+	{"a list without an end", "Lro", "p", "pMmo", MERGE_list_wrong, false},
+	{"words of no kind", "Lro", "Px", "pMmo", MERGE_list_wrong, false},
+	{"half a frame", "Lro", "1", "Lro", MERGE_list_wrong, false},
+	{"a native part that is cut", "LrL", "PPP", "pMmpMp", MERGE_joined, true},
+	{"… before any loop", "oo", "pPP", "ooppp", MERGE_joined, true},
+	{"… at once", "", "pP", "pp", MERGE_joined, true},
+	{"… while the loop is being entered", "LrL", "P", "LrpM", MERGE_joined, true},
+	{"… with more loops than entries", "oLrL", "P", "oLrL", MERGE_differ, true},
+	{"both are cut", "LrL", "PpC", "pMmpM", MERGE_list_cut, true},
+	{"a thread without a list", "ooo", "", "ooo", MERGE_none, false},
+	{"loops without a list", "oLro", "", "oLro", MERGE_no_list, false},
+	{"more entries than loops", "Lro", "PP", "Lro", MERGE_differ, false},
+	{"… of a list that is cut", "Lro", "PPC", "Lro", MERGE_differ, false},
+	{"more loops than entries", "LrLrLro", "P", "LrLrLro", MERGE_differ, false},
+	{"a list without any loop", "oo", "P", "oo", MERGE_differ, false},
+	{"a kernel thread", "", "", "", MERGE_none, false},
+};
+
+enum { MOST = 64 };
+
+static size_t list_of(const char *text, uint64_t *words)
+{
+	size_t count = 0;
+
+	for (; *text; text++) {
+		const uint64_t code = *text == '0' ? 0 : 0x1000 + count;
+		static const char ends[] = "CUOW";
+		const char *end = strchr(ends, *text);
+		if (end)
+			words[count++] = runtime_frame_end((enum runtime_end)(end - ends + 1));
+		else if (*text == 'x')
+			words[count++] = 77ULL << STACK_FRAME_KIND_SHIFT;
+		else
+			words[count++] = runtime_frame_code(code);
+		if (*text == 'p' || *text == 'P' || *text == '0')
+			words[count++] = runtime_frame_place(2, 1, *text != 'p');
+	}
+	return count;
+}
+
+static enum frame_merge_result merge(const char *native, const char *list, bool is_cut, char *text)
+{
+	uint8_t roles[MOST];
+	uint64_t words[2 * MOST];
+	struct merged_frame out[2 * MOST];
+	struct frame_merge stack = {.roles = roles, .list = words, .is_native_whole = !is_cut};
+	uint32_t next_native = 0, next_word = 0;
+	size_t count;
+
+	for (; native[stack.native_count]; stack.native_count++)
+		roles[stack.native_count] = native[stack.native_count] == 'L'	? NATIVE_LOOP
+					    : native[stack.native_count] == 'r' ? NATIVE_RUNTIME
+										: NATIVE_OTHER;
+	stack.list_words = list_of(list, words);
+	const enum frame_merge_result result = frame_merge(&stack, out, &count);
+	for (size_t i = 0; i < count; i++) {
+		const struct merged_frame *frame = &out[i];
+		char letter = frame->is_language ? 'p' : native[frame->at];
+		if (frame->is_runtime)
+			letter = letter == 'L' ? 'M' : 'm';
+		text[i] = letter;
+		/* each once, and in their order */
+		if (frame->is_language ? frame->at < next_word || frame->at % 2
+				       : frame->at != next_native++)
+			text[i] = '!';
+		next_word = frame->is_language ? frame->at + 2 : next_word;
+	}
+	text[count] = '\0';
+	return result;
+}
+
+static void test_rows(void)
+{
+	char text[2 * MOST + 1];
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct row *row = &rows[i];
+		const enum frame_merge_result result = merge(row->native, row->list, row->is_cut, text);
+		const bool ok = result == row->result && !strcmp(text, row->merged);
+		if (!check_report(ok, row->what, __FILE__, __LINE__))
+			printf("#  got: %s %s\n# want: %s %s\n", text, frame_merge_name(result), row->merged,
+			       frame_merge_name(row->result));
+	}
+}
+
+/* A true stack, leaf first: native frames, and runs each behind its loop. */
+static void make(char *native, char *list, char *merged)
+{
+	size_t n = 0, l = 0, m = 0;
+	bool has_language = false;
+
+	for (int loops = rand() % 6; loops >= 0; loops--) {
+		for (int i = rand() % 4; i > 0; i--) {
+			const char kind = rand() % 2 ? 'r' : 'o';
+			native[n++] = kind;
+			merged[m++] = kind == 'r' && has_language ? 'm' : kind;
+		}
+		if (!loops)
+			break;
+		const int frames = rand() % 5;
+		if (!frames)
+			list[l++] = '0';
+		for (int i = 1; i <= frames; i++) {
+			list[l++] = i == frames ? 'P' : 'p';
+			merged[m++] = 'p';
+			has_language = true;
+		}
+		native[n++] = 'L';
+		merged[m++] = has_language ? 'M' : 'L';
+	}
+	native[n] = list[l] = merged[m] = '\0';
+}
+
+static void test_taken_apart(void)
+{
+	char native[MOST], list[MOST], merged[MOST], text[2 * MOST + 1];
+	unsigned wrong = 0, cut_wrong = 0;
+
+	srand(27);
+	for (int i = 0; i < 100000; i++) {
+		make(native, list, merged);
+		const enum frame_merge_result result = merge(native, list, false, text);
+		wrong += strcmp(text, merged) != 0 || result != (*list ? MERGE_joined : MERGE_none);
+		/* cut anywhere, it is the same from the leaf to the cut */
+		if (!*list)
+			continue;
+		const size_t at = strlen(list) ? (size_t)rand() % strlen(list) : 0;
+		strcpy(list + at, "C");
+		const size_t same = strcspn(merged, "pM");
+		cut_wrong += merge(native, list, false, text) != MERGE_list_cut ||
+			     strncmp(text, merged, same) != 0;
+	}
+	CHECK_NUMBER(wrong, 0);
+	CHECK_NUMBER(cut_wrong, 0);
+}
+
+int main(void)
+{
+	test_rows();
+	test_taken_apart();
+	for (int i = 0; i < MERGE_COUNT; i++)
+		if (frame_merge_sentence((enum frame_merge_result)i) == NULL)
+			CHECK(false);
+	return checks_done();
+}
