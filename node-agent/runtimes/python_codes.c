@@ -91,16 +91,26 @@ static size_t entry_bytes(const struct code_entry *entry)
 	return ENTRY_BYTES + (entry->code ? entry->code->bytes : 0);
 }
 
-/* Takes the entry's code; makes room where there is none. NULL: no memory. */
+void python_codes_begin(struct python_codes *codes)
+{
+	const size_t most = codes->limit - codes->limit / 4; /* the rest is for this stack */
+
+	if (codes->halves[codes->newer].bytes <= most)
+		return;
+	codes->newer ^= 1;
+	half_clear(&codes->halves[codes->newer]);
+	codes->counters.given_up++;
+}
+
+/* Takes the entry's code. NULL: no room. */
 static struct code_entry *codes_add(struct python_codes *codes, uint64_t hash, struct code_entry entry)
 {
 	struct half *half = &codes->halves[codes->newer];
 
-	if (half->count && half->bytes + entry_bytes(&entry) > codes->limit) {
-		codes->newer ^= 1;
-		half = &codes->halves[codes->newer];
-		half_clear(half);
-		codes->counters.given_up++;
+	if (half->bytes + entry_bytes(&entry) > codes->limit) {
+		codes->counters.refused++;
+		free(entry.code);
+		return NULL;
 	}
 	if (!ARRAY_GROW(half->entries, half->count, half->capacity) ||
 	    !hash_table_add(&half->hashes, hash, half->count)) {
@@ -130,11 +140,12 @@ static bool may_read(struct python_codes *codes, uint32_t tgid, uint64_t now_ns)
 /* From where it is; NULL: nowhere. */
 static struct code_entry *codes_look(struct python_codes *codes, uint64_t hash, const struct code_key *key)
 {
-	struct code_entry *entry = half_find(&codes->halves[codes->newer], hash, key);
+	struct half *newer = &codes->halves[codes->newer];
+	struct code_entry *entry = half_find(newer, hash, key);
 	struct code_entry *old = entry ? NULL : half_find(&codes->halves[!codes->newer], hash, key);
 
-	if (!old)
-		return entry;
+	if (!old || newer->bytes + entry_bytes(old) > codes->limit)
+		return entry ? entry : old;
 	const struct code_entry moved = *old;
 	old->code = NULL;
 	return codes_add(codes, hash, moved);
@@ -176,7 +187,7 @@ const struct python_code *python_codes_find(struct python_codes *codes, const st
 		return entry ? entry->code : NULL;
 	}
 	*entry = next;
-	codes->halves[codes->newer].bytes += next.code ? next.code->bytes : 0;
+	codes->halves[codes->newer].bytes += next.code ? next.code->bytes : 0; /* or the older's */
 	return next.code;
 }
 

@@ -110,6 +110,7 @@ static void test_bound_in_bytes(void)
 	for (uint64_t i = 1; i < 5000; i++, now_ns += 1000000000) {
 		char want[9];
 		snprintf(want, sizeof want, "%08u", (unsigned)i);
+		python_codes_begin(codes);
 		const char *got = find(codes, 1, i, now_ns), *kept;
 		wrong += !got || strcmp(got, want) != 0;
 		kept = find(codes, 1, 1, now_ns); /* what is in use stays */
@@ -120,6 +121,15 @@ static void test_bound_in_bytes(void)
 	CHECK_NUMBER(wrong, 0);
 	CHECK_NUMBER(counters.read, 4999);
 	CHECK(counters.given_up > 10 && most > LIMIT / 2 && most <= LIMIT);
+	/* One stack of more than there is room for: what it was lent stays, the rest has no names. */
+	python_codes_begin(codes);
+	const char *first = find(codes, 1, 10000, now_ns);
+	unsigned found = 0;
+	for (uint64_t i = 10001; i < 11000; i++)
+		found += find(codes, 1, i, now_ns) != NULL;
+	python_codes_counters(codes, &counters);
+	CHECK(found > 20 && found < 500 && counters.bytes <= LIMIT && counters.refused > 0);
+	CHECK_TEXT(first, "00010000");
 	python_codes_free(codes);
 }
 
