@@ -15,18 +15,6 @@ enum {
 	USER_FRAMES_MAX = 1024,
 };
 
-enum event_type {
-	EVENT_SAMPLE_CPU = 1,
-	EVENT_STACK_COPY = 2,
-	EVENT_SAMPLE_SWITCH = 3, /* a thread leaves its CPU */
-	EVENT_SAMPLE_WAKER = 4,  /* a thread wakes one whose stack was taken */
-	EVENT_SWITCH_IN = 5,     /* a thread whose stack was taken runs again */
-	EVENT_SAMPLE_FAULT = 6,  /* a thread touched a page that was not there */
-	EVENT_SAMPLE_ALLOC = 7,  /* memory is taken, bpf/alloc.h */
-	EVENT_ALLOC_FREE = 8,    /* and given back */
-	EVENT_ALLOC_BATCH = 9,   /* many pieces that are taken, bpf/alloc_batch.h */
-};
-
 /* Who makes samples; each counts its own in sample_event.cpu_taken, one after the other on each
  * CPU. In copies their CPU is cpu | source << SOURCE_SHIFT. */
 enum sample_source {
@@ -35,9 +23,24 @@ enum sample_source {
 	SOURCE_ALLOCS = 2,
 	SOURCE_ALLOCS_NESTED = 3, /* those that came while one of their CPU was being made */
 	SOURCE_SWITCHES = 4,
-	SOURCE_COUNT = 5,
+	SOURCE_COUNT = 5, /* also of records that are no samples */
 	SOURCE_SHIFT = 28,
 };
+
+/* EVENT(name, number, who makes it, if it is a sample) */
+#define EVENTS(EVENT)                                                                              \
+	EVENT(SAMPLE_CPU, 1, SOURCE_TICKS)                                                         \
+	EVENT(STACK_COPY, 2, SOURCE_COUNT)                                                         \
+	EVENT(SAMPLE_SWITCH, 3, SOURCE_SWITCHES) /* a thread leaves its CPU */                     \
+	EVENT(SAMPLE_WAKER, 4, SOURCE_SWITCHES)  /* a thread wakes one whose stack was taken */    \
+	EVENT(SWITCH_IN, 5, SOURCE_COUNT)        /* a thread whose stack was taken runs again */   \
+	EVENT(SAMPLE_FAULT, 6, SOURCE_FAULTS)    /* a thread touched a page that was not there */  \
+	EVENT(SAMPLE_ALLOC, 7, SOURCE_ALLOCS)    /* memory is taken, bpf/alloc.h */                \
+	EVENT(ALLOC_FREE, 8, SOURCE_COUNT)       /* and given back */                              \
+	EVENT(ALLOC_BATCH, 9, SOURCE_COUNT)      /* many pieces, bpf/alloc_batch.h */
+
+#define EVENT_ENUM(name_, number_, source_) EVENT_##name_ = (number_),
+enum event_type { EVENTS(EVENT_ENUM) };
 
 enum { STACK_RATE_WINDOW_MS = 100 }; /* a budget of stacks is for so long */
 

@@ -14,6 +14,14 @@
 
 #define AT(field_) offsetof(struct agent_options, field_)
 
+#define BUDGET_OPTION(source_, name_, fallback_, help_)         \
+	{.name = name_,                                         \
+	 .type = OPTION_TEXT,                                   \
+	 .offset = AT(budget_texts[KERNEL_SOURCE_##source_]), \
+	 .fallback = fallback_,                                 \
+	 .argument = "PERCENT",                                 \
+	 .help = help_},
+
 enum { UPLOAD_MISSING, UPLOAD_NEVER };
 
 static const struct option_row rows[] = {
@@ -50,30 +58,8 @@ static const struct option_row rows[] = {
 	 .offset = AT(profile),
 	 .fallback = "on-cpu",
 	 .argument = "TYPES",
-	 .help = "what to profile, separated by commas: on-cpu, off-cpu, waker, run-queue, "
-		 "still-blocked, page-fault, mem-alloc, mem-inuse"},
-	{.name = "off-cpu-budget",
-	 .type = OPTION_TEXT,
-	 .offset = AT(budget_texts[KERNEL_SOURCE_off_cpu]),
-	 .fallback = "0.1%",
-	 .argument = "PERCENT",
-	 .help = "share of the machine that stacks of threads off their CPU may cost, 0.001% to "
-		 "100%; fewer are taken then, and each stands for more"},
-	{.name = "page-fault-budget",
-	 .type = OPTION_TEXT,
-	 .offset = AT(budget_texts[KERNEL_SOURCE_page_fault]),
-	 .fallback = "0.05%",
-	 .argument = "PERCENT",
-	 .help = "the same of page faults"},
-	{.name = "mem-budget",
-	 .type = OPTION_TEXT,
-	 .offset = AT(budget_texts[KERNEL_SOURCE_alloc]),
-	 .fallback = "1%",
-	 .argument = "PERCENT",
-	 .help = "share of a program's own CPU time that probes of what memory it takes may cost "
-		 "it, 0.001% to 100%; one that would cost more is cut off. With "
-		 "libfarflame-malloc.so loaded it is a share of one CPU: fewer samples are taken "
-		 "then, and each stands for more"},
+	 .help = "what to profile: " SAMPLE_TYPES(SAMPLE_TYPE_LISTED) "separated by commas"},
+	STACK_BUDGETS(BUDGET_OPTION)
 	{.name = "pid",
 	 .letter = 'p',
 	 .type = OPTION_LIST,
@@ -401,8 +387,7 @@ static bool read_types(struct agent_options *options, struct error *err)
 					 (int)length, at);
 		if (type < 0)
 			return error_set(err, ERROR_OPTION,
-					 "--profile takes on-cpu, off-cpu, waker, run-queue, "
-					 "still-blocked, page-fault, mem-alloc, mem-inuse, "
+					 "--profile takes " SAMPLE_TYPES(SAMPLE_TYPE_LISTED)
 					 "separated by commas, not '%.100s'",
 					 options->profile);
 		options->types |= 1U << type;
@@ -426,16 +411,16 @@ static bool read_budget(const char *option, const char *text, double *share, str
 	return true;
 }
 
+#define BUDGET_NAME(source_, name_, fallback_, help_) [KERNEL_SOURCE_##source_] = name_,
+
 static bool read_budgets(struct agent_options *options, struct error *err)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		size_t source = (rows[i].offset - AT(budget_texts)) / sizeof(char *);
+	static const char *const names[KERNEL_SOURCE_COUNT] = {STACK_BUDGETS(BUDGET_NAME)};
 
-		if (rows[i].offset >= AT(budget_texts) && source < KERNEL_SOURCE_COUNT &&
-		    !read_budget(rows[i].name, options->budget_texts[source],
-				 &options->budgets[source], err))
+	for (int i = 0; i < KERNEL_SOURCE_COUNT; i++)
+		if (names[i] && !read_budget(names[i], options->budget_texts[i],
+					     &options->budgets[i], err))
 			return false;
-	}
 	return true;
 }
 

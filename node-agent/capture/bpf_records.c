@@ -9,21 +9,19 @@
 
 _Static_assert(SOURCE_ALLOCS + ALLOC_SLOTS == SOURCE_ALLOCS_NESTED + 1, "a source for each slot");
 
+#define EVENT_SOURCE(name_, number_, source_) [number_] = (source_),
+
 /* SOURCE_COUNT: it is no sample. */
 static enum sample_source source_of(const struct sample_event *sample)
 {
-	switch (sample->type) {
-	case EVENT_SAMPLE_CPU:
-		return SOURCE_TICKS;
-	case EVENT_SAMPLE_SWITCH:
-	case EVENT_SAMPLE_WAKER:
-		return SOURCE_SWITCHES;
-	case EVENT_SAMPLE_FAULT:
-		return SOURCE_FAULTS;
-	case EVENT_SAMPLE_ALLOC:
-		return (enum sample_source)(SOURCE_ALLOCS + sample->cpu_taken % ALLOC_SLOTS);
-	}
-	return SOURCE_COUNT;
+	static const enum sample_source sources[] = {[0] = SOURCE_COUNT, EVENTS(EVENT_SOURCE)};
+	const enum sample_source source =
+		sample->type < sizeof sources / sizeof *sources ? sources[sample->type]
+								: SOURCE_COUNT;
+
+	return source == SOURCE_ALLOCS
+		       ? (enum sample_source)(source + sample->cpu_taken % ALLOC_SLOTS)
+		       : source;
 }
 
 /* With its frames, or the context behind them. */
