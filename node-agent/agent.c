@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "node-agent/aggregate/stack_counts.h"
-#include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/kernel/lacks.h"
 #include "node-agent/own_process.h"
@@ -105,8 +104,8 @@ static bool open_print(struct agent *agent, struct error *err)
 
 static bool look_at_thread(void *context, uint32_t tid, struct thread_switch *thread)
 {
-	return bpf_map_read(capture_map(((struct agent *)context)->capture, KERNEL_MAP_THREADS),
-			    &tid, thread, NULL);
+	return capture_map_read(((struct agent *)context)->capture, KERNEL_MAP_THREADS, &tid,
+				thread);
 }
 
 static bool open_waits(struct agent *agent, struct error *err)

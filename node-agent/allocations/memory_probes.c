@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "node-agent/allocations/go_buckets.h"
 #include "node-agent/allocations/probed_files.h"
-#include "node-agent/kernel/bpf_map.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/processes/memory_map.h"
 #include "node-agent/processes/process_files.h"
@@ -383,11 +382,10 @@ static void correct(struct memory_probes *probes, struct probed_process *process
 
 static void charge(struct memory_probes *probes, struct probed_process *process)
 {
-	const int costs = capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS);
 	struct alloc_cost cost = {0};
 	uint64_t cost_ns, used_ns = process_cpu_ns(process->tgid), allowed, more;
 
-	if (!bpf_map_read(costs, &process->tgid, &cost, NULL))
+	if (!capture_map_read(probes->from.capture, KERNEL_MAP_ALLOC_COSTS, &process->tgid, &cost))
 		return;
 	cost_ns = cost.ns + cost.hits * TRAP_NS;
 	more = cost_ns > process->last_cost_ns ? cost_ns - process->last_cost_ns : 0;
@@ -482,8 +480,7 @@ static void end(void *context, struct process *process)
 
 	while (process->states[probes->room])
 		process_drop(probes, process->states[probes->room]);
-	bpf_map_remove(capture_map(probes->from.capture, KERNEL_MAP_ALLOC_COSTS),
-		       &process->key.tgid, NULL);
+	capture_map_remove(probes->from.capture, KERNEL_MAP_ALLOC_COSTS, &process->key.tgid);
 }
 
 struct memory_probes *memory_probes_new(const struct memory_probes_sources *from, struct error *err)

@@ -254,14 +254,9 @@ void bpf_capture_stop(struct bpf_capture *capture)
 	bpf_ticks_look(capture);
 }
 
-int bpf_capture_map(const struct bpf_capture *capture, enum kernel_map map)
+const struct kernel_programs *bpf_capture_programs(const struct bpf_capture *capture)
 {
-	return capture->programs.maps[map];
-}
-
-int bpf_capture_program(const struct bpf_capture *capture, enum kernel_program program)
-{
-	return capture->programs.programs[program];
+	return &capture->programs;
 }
 
 void bpf_capture_close(struct bpf_capture *capture)

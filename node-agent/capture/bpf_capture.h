@@ -17,8 +17,7 @@ void bpf_capture_stop(struct bpf_capture *capture);
 void bpf_capture_count(struct bpf_capture *capture);
 void bpf_capture_totals(struct bpf_capture *capture, struct capture_totals *totals);
 uint64_t bpf_capture_map_bytes(const struct bpf_capture *capture);
-int bpf_capture_map(const struct bpf_capture *capture, enum kernel_map map);
-int bpf_capture_program(const struct bpf_capture *capture, enum kernel_program program);
+const struct kernel_programs *bpf_capture_programs(const struct bpf_capture *capture);
 void bpf_capture_close(struct bpf_capture *capture); /* NULL is fine */
 
 /* Whether its programs could be loaded now; they are not kept. */

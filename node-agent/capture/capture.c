@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "node-agent/capture/bpf_capture.h"
 #include "node-agent/capture/perf_capture.h"
+#include "node-agent/kernel/bpf_map.h"
 
 /* One of the two. */
 struct capture {
@@ -144,12 +145,23 @@ uint64_t capture_map_bytes(const struct capture *capture)
 
 int capture_map(const struct capture *capture, enum kernel_map map)
 {
-	return capture->bpf ? bpf_capture_map(capture->bpf, map) : -1;
+	return capture->bpf ? bpf_capture_programs(capture->bpf)->maps[map] : -1;
+}
+
+bool capture_map_read(const struct capture *capture, enum kernel_map map, const void *key,
+		      void *value)
+{
+	return bpf_map_read(capture_map(capture, map), key, value, NULL);
+}
+
+void capture_map_remove(const struct capture *capture, enum kernel_map map, const void *key)
+{
+	bpf_map_remove(capture_map(capture, map), key, NULL);
 }
 
 int capture_program(const struct capture *capture, enum kernel_program program)
 {
-	return capture->bpf ? bpf_capture_program(capture->bpf, program) : -1;
+	return capture->bpf ? bpf_capture_programs(capture->bpf)->programs[program] : -1;
 }
 
 enum capture_way capture_way(const struct capture *capture)

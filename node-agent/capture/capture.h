@@ -129,7 +129,12 @@ enum capture_way capture_way(const struct capture *capture);
 /* Whether BPF programs could be loaded now, where they could not at the start. */
 bool capture_try_bpf(const struct capture_options *options, struct error *err);
 
-/* One of the programs' maps; borrowed. −1: by perf there are none. */
+/* Of one of the programs' maps. False: the key is not there; by perf none is. */
+bool capture_map_read(const struct capture *capture, enum kernel_map map, const void *key,
+		      void *value);
+void capture_map_remove(const struct capture *capture, enum kernel_map map, const void *key);
+/* For a room that fills the map or reads it in a thread of its own: the descriptor, borrowed. −1: by
+ * perf there are none. */
 int capture_map(const struct capture *capture, enum kernel_map map);
 
 /* One of the programs, for uprobe_open(); borrowed. −1: it is not loaded. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who the thread of a perf record is: its records have a pid and a tid only, samples an identity
- * and names. From process events, and for what was there before them from /proc, once each. */
+ * and names. From process events, and for what was there before them from /proc, once each. A table
+ * of its own beside processes.h: it is of threads, and makes the identities by which processes are
+ * known there. */
 #ifndef NODE_AGENT_CAPTURE_PERF_TASKS_H
 #define NODE_AGENT_CAPTURE_PERF_TASKS_H
 
