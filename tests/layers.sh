@@ -26,8 +26,8 @@ node-agent/                 bpf/*.h common/ node-agent/aggregate/ node-agent/all
 symbol-server/main.c        common/ symbol-server/
 symbol-server/api/          common/ schema/wire/ symbol-server/embedded.h symbol-server/flamegraph/ symbol-server/formats/ symbol-server/http/ symbol-server/ingest/ symbol-server/naming/ symbol-server/query/ symbol-server/store/*.h symbol-server/symbolize/*.h symbol-server/symbolize/sources/symbol_sources.h symbol-server/symbolize/sources/symbol_directories.h
 symbol-server/naming/       common/ symbol-server/flamegraph/ symbol-server/query/ symbol-server/store/sample_batch.h symbol-server/store/samples_query.h symbol-server/store/sample_context.h symbol-server/symbolize/symbolizer.h symbol-server/symbolize/symbol_table.h
-symbol-server/ingest/       common/ symbol-server/store/sample_batch.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
-symbol-server/query/        common/ symbol-server/store/sample_batch.h symbol-server/store/samples_query.h symbol-server/store/sample_context.h symbol-server/store/label_names.h
+symbol-server/ingest/       common/ symbol-server/store/sample_batch.h symbol-server/store/sample_context.h symbol-server/store/attribute_labels.h
+symbol-server/query/        common/ symbol-server/store/sample_batch.h symbol-server/store/samples_query.h symbol-server/store/sample_context.h symbol-server/store/attribute_labels.h
 symbol-server/symbolize/    common/ symbol-server/store/symbols.h symbol-server/net/
 symbol-server/store/rules/  common/ symbol-server/store/*.h
 symbol-server/store/sqlite/cells/  common/ symbol-server/store/*.h symbol-server/store/rules/

@@ -6,7 +6,7 @@
 #include "symbol-server/api/api.h"
 #include "symbol-server/api/query_life.h"
 #include "symbol-server/formats/json_writer.h"
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 
 /* What did not fit --query-memory is left out. */
 static void put_cut(struct json *json, const struct query_life *life)
@@ -102,8 +102,8 @@ void api_label_values_get(struct http_request *request, struct http_response *re
 	label_name_resolve(written, label);
 	if (!label_name_is_valid(written, strlen(written)))
 		error_set(&err, ERROR_OPTION, "'%.60s' in the path is not a label name", written);
-	else if ((life = query_life_read(request, ENDPOINT_label_values, &api->query_limits,
-					 &query, &err))) {
+	else if ((life = query_life_read(request, ENDPOINT_label_values, &api->query_limits, &query,
+					 &err))) {
 		query.groups[query.group_count++] = label;
 		query_to_samples(&query, &wanted);
 		if (samples_label_values(api->samples, &wanted, label, http_request_arena(request),

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/hex.h"
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 
 enum { REASON_MAX = 32, FACT_MAX = 120 }; /* bytes */
 enum { CPUS_MAX = 1 << 20 };              /* of a host; more is nonsense */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 #include "symbol-server/store/sample_context.h"
 
 bool query_parse_groups(struct query *query, const char *text, struct arena *arena,

@@ -6,7 +6,7 @@
 
 #include "common/hex.h"
 #include "symbol-server/query/pattern.h"
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 #include "symbol-server/store/sample_context.h"
 
 enum { LABEL_NAME_MAX = 64 };

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 
 static const char id_key[] = "thread.id", id_name[] = "thread_id", any_prefix[] = "attr.";
 static const char folded_prefix[] = "attr_"; /* of a key with _ for its dots */

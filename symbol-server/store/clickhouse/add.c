@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* samples_add(): a decoded batch → rows in the open group. */
-#include "symbol-server/store/clickhouse/adding.h"
+#include "symbol-server/store/clickhouse/adder.h"
 #include "symbol-server/store/rules/overload.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/rules/series_limit.h"

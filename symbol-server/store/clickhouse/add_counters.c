@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Agents' counters of a batch → rows of reports, and what they add to this server's counters. */
-#include "symbol-server/store/clickhouse/adding.h"
+#include "symbol-server/store/clickhouse/adder.h"
 
 static void put_counts(struct buffer *out, const struct text *names, const uint64_t *counts,
 		       unsigned count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules, locations, stacks and series of a batch → ids, and rows where they are new. */
-#include "symbol-server/store/clickhouse/adding.h"
+#include "symbol-server/store/clickhouse/adder.h"
 #include "symbol-server/store/rules/lifetimes.h"
 #include "symbol-server/store/rules/series_labels.h"
 #include "symbol-server/store/rules/series_limit.h"

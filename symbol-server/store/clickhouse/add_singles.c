@@ -3,7 +3,7 @@
  * came with. */
 #include <stdlib.h>
 
-#include "symbol-server/store/clickhouse/adding.h"
+#include "symbol-server/store/clickhouse/adder.h"
 #include "symbol-server/store/rules/moment_times.h"
 
 /* --- times of single samples --- */

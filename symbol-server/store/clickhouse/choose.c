@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/keyed_hash.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 
 struct verdict {
 	const char *value; /* borrowed from the definitions */
@@ -31,8 +31,8 @@ static bool ask_value(const struct samples_query *query, unsigned chooser,
 			return true;
 		}
 	*is_wanted = query->value_wanted(query->context, chooser, value);
-	if (!asking_grow((void **)&verdicts->list, verdicts->count, &verdicts->room,
-			 sizeof *verdicts->list) ||
+	if (!scope_grow((void **)&verdicts->list, verdicts->count, &verdicts->room,
+			sizeof *verdicts->list) ||
 	    !hash_table_add(&verdicts->index, hash, (uint32_t)verdicts->count))
 		return false;
 	verdicts->list[verdicts->count++] = (struct verdict){value, *is_wanted};
@@ -47,18 +47,18 @@ static const char *value_of(const struct series_labels *labels, const char *labe
 	return "";
 }
 
-static bool ask_chooser(struct asking *asking, unsigned chooser, struct error *err)
+static bool ask_chooser(struct scope *scope, unsigned chooser, struct error *err)
 {
-	const struct samples_query *query = asking->query;
+	const struct samples_query *query = scope->query;
 	struct verdicts verdicts = {0};
 	bool ok = true;
 
 	hash_table_init(&verdicts.index, UINT32_MAX >> 1);
-	for (size_t i = 0; ok && i < asking->series_count; i++) {
-		struct series_sum *sum = &asking->series[i];
-		const struct series_labels *labels = &asking_series(asking, sum)->labels;
+	for (size_t i = 0; ok && i < scope->series_count; i++) {
+		struct series_sum *sum = &scope->series[i];
+		const struct series_labels *labels = &scope_series(scope, sum)->labels;
 
-		ok = limit_watch_goes_on(&asking->watch, err);
+		ok = limit_watch_goes_on(&scope->watch, err);
 		if (ok && sum->is_wanted &&
 		    !ask_value(query, chooser, &verdicts,
 			       value_of(labels, query->choosers[chooser]), &sum->is_wanted))
@@ -69,36 +69,36 @@ static bool ask_chooser(struct asking *asking, unsigned chooser, struct error *e
 	return ok;
 }
 
-static bool ask_all(struct asking *asking, struct error *err)
+static bool ask_all(struct scope *scope, struct error *err)
 {
-	const struct samples_query *query = asking->query;
+	const struct samples_query *query = scope->query;
 	bool by_series = query->series_wanted && !query->chooser_count;
 
-	for (size_t i = 0; i < asking->series_count; i++) {
-		struct series_sum *sum = &asking->series[i];
+	for (size_t i = 0; i < scope->series_count; i++) {
+		struct series_sum *sum = &scope->series[i];
 
-		if (!limit_watch_goes_on(&asking->watch, err))
+		if (!limit_watch_goes_on(&scope->watch, err))
 			return false;
 		sum->is_wanted = !by_series ||
 				 query->series_wanted(query->context,
-						      &asking_series(asking, sum)->labels);
+						      &scope_series(scope, sum)->labels);
 	}
 	for (unsigned i = 0; i < query->chooser_count; i++)
-		if (!ask_chooser(asking, i, err))
+		if (!ask_chooser(scope, i, err))
 			return false;
 	return true;
 }
 
-bool asking_choose(struct asking *asking, struct error *err)
+bool scope_choose(struct scope *scope, struct error *err)
 {
-	if (!ask_all(asking, err))
+	if (!ask_all(scope, err))
 		return false;
-	for (size_t i = 0; i < asking->series_count; i++) {
-		struct series_sum *sum = &asking->series[i];
+	for (size_t i = 0; i < scope->series_count; i++) {
+		struct series_sum *sum = &scope->series[i];
 
-		asking->is_chosen |= !sum->is_wanted;
+		scope->is_chosen |= !sum->is_wanted;
 		sum->is_wanted = sum->is_wanted && (sum->samples || sum->value);
-		asking->wanted_count += sum->is_wanted;
+		scope->wanted_count += sum->is_wanted;
 	}
 	return true;
 }

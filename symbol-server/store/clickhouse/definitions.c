@@ -94,7 +94,7 @@ uint32_t definitions_count(struct definitions *definitions, enum definition_kind
 
 /* --- rows --- */
 
-struct reading {
+struct definition_reader {
 	struct definitions *definitions;
 	enum definition_kind kind;
 	uint32_t tenant;
@@ -102,32 +102,32 @@ struct reading {
 };
 
 /* Room for one more; NULL: none, or it is there (rows may come twice). */
-static void *put(struct reading *reading, uint64_t id)
+static void *put(struct definition_reader *reader, uint64_t id)
 {
-	struct definitions *definitions = reading->definitions;
-	struct blocks *items = &definitions->items[reading->kind];
+	struct definitions *definitions = reader->definitions;
+	struct blocks *items = &definitions->items[reader->kind];
 	uint64_t *item;
 
-	if (find(definitions, reading->kind, id) != UINT32_MAX)
+	if (find(definitions, reader->kind, id) != UINT32_MAX)
 		return NULL;
 	item = blocks_add(items);
-	if (!item || !hash_table_add(&definitions->index[reading->kind], id, items->count - 1)) {
+	if (!item || !hash_table_add(&definitions->index[reader->kind], id, items->count - 1)) {
 		if (item)
 			items->count--;
-		reading->is_full = true;
+		reader->is_full = true;
 		return NULL;
 	}
 	*item = id;
 	return item;
 }
 
-static const char *keep(struct reading *reading, struct text text)
+static const char *keep(struct definition_reader *reader, struct text text)
 {
 	const char *copy = text.length
-				   ? arena_text(&reading->definitions->arena, text.at, text.length)
+				   ? arena_text(&reader->definitions->arena, text.at, text.length)
 				   : "";
 
-	reading->is_full |= !copy;
+	reader->is_full |= !copy;
 	return copy ? copy : "";
 }
 
@@ -139,7 +139,7 @@ static void set_id(struct build_id *id, struct text bytes)
 	memcpy(id->bytes, bytes.at, bytes.length);
 }
 
-static void read_module(struct reading *reading, struct row_reader *row)
+static void read_module(struct definition_reader *reader, struct row_reader *row)
 {
 	uint64_t id = row_number(row, 8);
 	struct text build_id = row_text(row), name = row_text(row);
@@ -148,15 +148,15 @@ static void read_module(struct reading *reading, struct row_reader *row)
 
 	if (row->is_short)
 		return;
-	to = put(reading, id);
+	to = put(reader, id);
 	if (!to)
 		return;
 	set_id(&to->module.id, build_id);
-	to->module.name = keep(reading, name);
+	to->module.name = keep(reader, name);
 	to->module.base = (enum address_base)base;
 }
 
-static void read_location(struct reading *reading, struct row_reader *row)
+static void read_location(struct definition_reader *reader, struct row_reader *row)
 {
 	uint64_t id = row_number(row, 8);
 	struct defined_location read = {.location.kind = (enum location_kind)row_number(row, 1)};
@@ -171,18 +171,18 @@ static void read_location(struct reading *reading, struct row_reader *row)
 	read.location.line = (uint32_t)row_number(row, 4);
 	if (row->is_short)
 		return;
-	to = put(reading, id);
+	to = put(reader, id);
 	if (!to)
 		return;
 	*to = read;
 	to->id = id;
 	to->location.module = UINT32_MAX;
-	to->location.function = keep(reading, function);
-	to->location.file = keep(reading, file);
-	to->location.type = keep(reading, type);
+	to->location.function = keep(reader, function);
+	to->location.file = keep(reader, file);
+	to->location.type = keep(reader, type);
 }
 
-static void read_stack(struct reading *reading, struct row_reader *row)
+static void read_stack(struct definition_reader *reader, struct row_reader *row)
 {
 	uint64_t id = row_number(row, 8);
 	uint32_t depth = row_array(row);
@@ -195,11 +195,11 @@ static void read_stack(struct reading *reading, struct row_reader *row)
 		row->is_bad = true;
 		return;
 	}
-	to = put(reading, id);
+	to = put(reader, id);
 	if (!to)
 		return;
-	to->locations = arena_copy(&reading->definitions->arena, bytes.at, bytes.length);
-	reading->is_full |= !to->locations;
+	to->locations = arena_copy(&reader->definitions->arena, bytes.at, bytes.length);
+	reader->is_full |= !to->locations;
 	to->depth = to->locations ? depth : 0;
 }
 
@@ -215,17 +215,18 @@ static bool read_texts(struct row_reader *row, struct text *texts, uint32_t *cou
 	return !row->is_short;
 }
 
-static const char **keep_texts(struct reading *reading, const struct text *texts, uint32_t count)
+static const char **keep_texts(struct definition_reader *reader, const struct text *texts,
+			       uint32_t count)
 {
-	const char **kept = arena_array(&reading->definitions->arena, count, sizeof *kept);
+	const char **kept = arena_array(&reader->definitions->arena, count, sizeof *kept);
 
-	reading->is_full |= !kept;
+	reader->is_full |= !kept;
 	for (uint32_t i = 0; kept && i < count; i++)
-		kept[i] = keep(reading, texts[i]);
+		kept[i] = keep(reader, texts[i]);
 	return kept;
 }
 
-static void read_series(struct reading *reading, struct row_reader *row)
+static void read_series(struct definition_reader *reader, struct row_reader *row)
 {
 	struct text names[SAMPLES_LABELS_MAX], values[SAMPLES_LABELS_MAX];
 	uint64_t id = row_number(row, 8);
@@ -238,12 +239,12 @@ static void read_series(struct reading *reading, struct row_reader *row)
 		row->is_bad = true;
 		return;
 	}
-	to = put(reading, id);
+	to = put(reader, id);
 	if (!to)
 		return;
-	to->tenant = reading->tenant;
-	to->labels.names = keep_texts(reading, names, count);
-	to->labels.values = keep_texts(reading, values, count);
+	to->tenant = reader->tenant;
+	to->labels.names = keep_texts(reader, names, count);
+	to->labels.values = keep_texts(reader, values, count);
 	to->labels.count = to->labels.names && to->labels.values ? count : 0;
 	to->host = "";
 	for (uint32_t i = 0; i < to->labels.count; i++)
@@ -253,14 +254,15 @@ static void read_series(struct reading *reading, struct row_reader *row)
 
 static bool read_row(void *context, struct row_reader *row)
 {
-	static void (*const readers[DEFINITION_KINDS])(struct reading *, struct row_reader *) = {
-		read_module, read_location, read_stack, read_series};
-	struct reading *reading = context;
+	static void (*const readers[DEFINITION_KINDS])(
+		struct definition_reader *, struct row_reader *) = {read_module, read_location,
+								    read_stack, read_series};
+	struct definition_reader *reader = context;
 
-	pthread_mutex_lock(&reading->definitions->lock);
-	readers[reading->kind](reading, row);
-	pthread_mutex_unlock(&reading->definitions->lock);
-	return !reading->is_full;
+	pthread_mutex_lock(&reader->definitions->lock);
+	readers[reader->kind](reader, row);
+	pthread_mutex_unlock(&reader->definitions->lock);
+	return !reader->is_full;
 }
 
 /* --- asking --- */
@@ -291,7 +293,7 @@ static bool read_missing(struct definitions *definitions, struct clickhouse *cli
 		"SELECT stack, locations FROM stacks WHERE stack",
 		"SELECT series, label_names, label_values FROM series WHERE series",
 	};
-	struct reading reading = {definitions, kind, range->tenant, false};
+	struct definition_reader reader = {definitions, kind, range->tenant, false};
 	char sql[400], tenant[40] = "";
 
 	if (kind == DEFINITION_SERIES)
@@ -306,14 +308,14 @@ static bool read_missing(struct definitions *definitions, struct clickhouse *cli
 				    .is_cancelled = range->is_cancelled,
 				    .cancel_context = range->context,
 				    .row = read_row,
-				    .context = &reading,
+				    .context = &reader,
 			    },
 			    err))
 		return false;
-	return !reading.is_full || error_set(err, ERROR_LIMIT,
-					     "the answer refers to more than %zu MiB of stacks: "
-					     "narrow the time range or the selection",
-					     DEFINITIONS_BYTES_MAX >> 20);
+	return !reader.is_full || error_set(err, ERROR_LIMIT,
+					    "the answer refers to more than %zu MiB of stacks: "
+					    "narrow the time range or the selection",
+					    DEFINITIONS_BYTES_MAX >> 20);
 }
 
 /* What the stacks or locations refer to: ids. False: no memory. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 #include "symbol-server/store/rules/agent_table.h"
 #include "symbol-server/store/rules/tallies.h"
 
@@ -22,7 +22,7 @@ struct agent_span { /* one agent in the range */
 };
 
 struct host_sums {
-	struct asking *asking;
+	struct scope *scope;
 	struct arena *arena;
 	struct host_accounting *hosts;
 	size_t room;
@@ -46,9 +46,9 @@ static struct host_accounting *host_of(struct host_sums *sums, const char *host)
 			return &sums->hosts[i];
 	host = arena_text(sums->arena, host, strlen(host));
 	if (!host ||
-	    !asking_grow((void **)&sums->hosts, sums->count, &sums->room, sizeof *sums->hosts) ||
+	    !scope_grow((void **)&sums->hosts, sums->count, &sums->room, sizeof *sums->hosts) ||
 	    !hash_table_add(&sums->index, hash, sums->count)) {
-		sums->asking->is_full = true;
+		sums->scope->is_full = true;
 		return NULL;
 	}
 	sums->hosts[sums->count] = (struct host_accounting){.host = host};
@@ -59,20 +59,20 @@ static const char *terminated(struct host_sums *sums, struct text text)
 {
 	const char *copy = arena_text(sums->arena, text.at, text.length);
 
-	sums->asking->is_full |= !copy;
+	sums->scope->is_full |= !copy;
 	return copy ? copy : "";
 }
 
 static void add_loss(struct host_sums *sums, struct host_accounting *host, struct text reason,
 		     uint64_t count)
 {
-	sums->asking->is_full |= !losses_add(host, reason, count, sums->arena);
+	sums->scope->is_full |= !losses_add(host, reason, count, sums->arena);
 }
 
 /* What agents take and lose are samples of on-cpu. */
 static bool counts_samples(const struct host_sums *sums)
 {
-	return sums->asking->type <= 0;
+	return sums->scope->type <= 0;
 }
 
 static bool has_tally(const struct host_accounting *host)
@@ -91,12 +91,12 @@ static void add_counted(struct host_sums *sums, const char *host_name, struct te
 	bool is_tally;
 
 	snprintf(text, sizeof text, "%.*s", (int)name.length, name.at);
-	is_tally = tallies_add(&tallied, sums->asking->type, text, count);
+	is_tally = tallies_add(&tallied, sums->scope->type, text, count);
 	if (is_tally ? !has_tally(&tallied) : !counts_samples(sums))
 		return;
 	host = host_of(sums, host_name);
 	if (host && is_tally)
-		tallies_add(host, sums->asking->type, text, count);
+		tallies_add(host, sums->scope->type, text, count);
 	else if (host)
 		add_loss(sums, host, name, count);
 }
@@ -111,16 +111,16 @@ static bool is_other(const struct series_labels *labels)
 
 static void add_series(struct host_sums *sums)
 {
-	for (size_t i = 0; i < sums->asking->series_count; i++) {
-		const struct series_sum *sum = &sums->asking->series[i];
-		const char *name = asking_series(sums->asking, sum)->host;
+	for (size_t i = 0; i < sums->scope->series_count; i++) {
+		const struct series_sum *sum = &sums->scope->series[i];
+		const char *name = scope_series(sums->scope, sum)->host;
 		struct host_accounting *host = host_of(sums, name);
 
 		if (!host)
 			return;
 		host->samples += sum->samples;
 		host->taken += sum->taken;
-		if (is_other(&asking_series(sums->asking, sum)->labels))
+		if (is_other(&scope_series(sums->scope, sum)->labels))
 			host->folded_series += sum->samples;
 	}
 }
@@ -139,14 +139,14 @@ static void add_missing(struct host_sums *sums)
 {
 	static const struct text deleted = {"deleted", 7};
 
-	for (size_t i = 0; i < sums->asking->series_count; i++) {
-		const struct series_sum *sum = &sums->asking->series[i];
+	for (size_t i = 0; i < sums->scope->series_count; i++) {
+		const struct series_sum *sum = &sums->scope->series[i];
 		struct host_accounting *host = NULL;
 
 		if (sum->refused || sum->deleted)
-			host = host_of(sums, asking_series(sums->asking, sum)->host);
+			host = host_of(sums, scope_series(sums->scope, sum)->host);
 		if (host && sum->refused)
-			add_loss(sums, host, refused_by(&asking_series(sums->asking, sum)->labels),
+			add_loss(sums, host, refused_by(&scope_series(sums->scope, sum)->labels),
 				 sum->refused);
 		if (host && sum->deleted)
 			add_loss(sums, host, deleted, sum->deleted);
@@ -196,11 +196,11 @@ static bool keep_agent(void *context, struct row_reader *row)
 	memcpy(agent.id, id.at, 16);
 	agent.host = arena_text(sums->arena, host.at, host.length);
 	if (!agent.host ||
-	    !asking_grow((void **)&sums->agents, sums->agent_count, &sums->agent_room,
-			 sizeof agent) ||
+	    !scope_grow((void **)&sums->agents, sums->agent_count, &sums->agent_room,
+			sizeof agent) ||
 	    !hash_table_add(&sums->agent_index, agent_hash(agent.id),
 			    (uint32_t)sums->agent_count)) {
-		sums->asking->is_full = true;
+		sums->scope->is_full = true;
 		return false;
 	}
 	sums->agents[sums->agent_count++] = agent;
@@ -209,7 +209,7 @@ static bool keep_agent(void *context, struct row_reader *row)
 
 static const char *global(const struct host_sums *sums)
 {
-	return *clickhouse_address(sums->asking->store->client)->cluster ? "GLOBAL " : "";
+	return *clickhouse_address(sums->scope->store->client)->cluster ? "GLOBAL " : "";
 }
 
 static void put_regular(const struct host_sums *sums, struct buffer *sql)
@@ -218,7 +218,7 @@ static void put_regular(const struct host_sums *sums, struct buffer *sql)
 		buffer_printf(sql,
 			      " AND agent %sNOT IN (SELECT agent FROM irregular_agents WHERE "
 			      "tenant = %u)",
-			      global(sums), sums->asking->query->tenant);
+			      global(sums), sums->scope->query->tenant);
 }
 
 /* Reports, those too of which only the first and the last of ten minutes are kept: the largest
@@ -228,7 +228,7 @@ static void put_reports(const struct host_sums *sums, struct buffer *sql, const 
 	static const char columns[] = "agent, minute, seq, host, acknowledged, taken, idle, "
 				      "own_samples, lost_names, lost_counts";
 
-	if (!rollup_outlives_minutes(sums->asking->store->keep_ms)) {
+	if (!rollup_outlives_minutes(sums->scope->store->keep_ms)) {
 		buffer_printf(sql, "(SELECT %s FROM reports WHERE %s)", columns, where);
 		return;
 	}
@@ -241,14 +241,14 @@ static void put_reports(const struct host_sums *sums, struct buffer *sql, const 
 
 static void put_span(const struct host_sums *sums, struct buffer *sql)
 {
-	long long from = (long long)sums->asking->kept_from_ms / 1000;
+	long long from = (long long)sums->scope->kept_from_ms / 1000;
 	struct buffer where;
 
 	buffer_init(&where, 1024);
 	buffer_printf(&where,
 		      "tenant = %u AND minute >= toDateTime(%lld) AND minute < toDateTime(%lld)",
-		      sums->asking->query->tenant, from > LOOK_BACK_S ? from - LOOK_BACK_S : 0,
-		      (long long)sums->asking->until_ms / 1000);
+		      sums->scope->query->tenant, from > LOOK_BACK_S ? from - LOOK_BACK_S : 0,
+		      (long long)sums->scope->until_ms / 1000);
 	put_regular(sums, &where);
 	buffer_append_char(&where, '\0');
 	if (!where.failed)
@@ -260,13 +260,13 @@ static void put_span(const struct host_sums *sums, struct buffer *sql)
 static bool ask(struct host_sums *sums, struct buffer *sql, const struct buffer *set,
 		bool (*row)(void *context, struct row_reader *row), struct error *err)
 {
-	const struct samples_query *query = sums->asking->query;
+	const struct samples_query *query = sums->scope->query;
 	struct clickhouse_set agents = {"agent FixedString(16)", set};
 	bool ok;
 
 	buffer_append_char(sql, '\0');
 	ok = !sql->failed || error_set(err, ERROR_MEMORY, "no memory for a question");
-	ok = ok && clickhouse_ask(sums->asking->store->client,
+	ok = ok && clickhouse_ask(sums->scope->store->client,
 				  &(struct clickhouse_question){
 					  .sql = (const char *)sql->bytes,
 					  .set = set ? &agents : NULL,
@@ -283,7 +283,7 @@ static bool ask(struct host_sums *sums, struct buffer *sql, const struct buffer 
 
 static bool read_agents(struct host_sums *sums, struct error *err)
 {
-	long long from = (long long)sums->asking->kept_from_ms / 1000;
+	long long from = (long long)sums->scope->kept_from_ms / 1000;
 	struct buffer sql;
 
 	buffer_init(&sql, 4096);
@@ -333,7 +333,7 @@ static bool read_before(struct host_sums *sums, const struct buffer *unknown, st
 
 	snprintf(where, sizeof where,
 		 "tenant = %u AND agent IN wanted AND minute < toDateTime(%lld)",
-		 sums->asking->query->tenant, (long long)sums->asking->kept_from_ms / 1000);
+		 sums->scope->query->tenant, (long long)sums->scope->kept_from_ms / 1000);
 	buffer_init(&sql, 4096);
 	buffer_append_text(&sql, "SELECT agent, max(taken), max(idle) FROM ");
 	put_reports(sums, &sql, where);
@@ -385,15 +385,15 @@ static bool add_lost(void *context, struct row_reader *row)
 		before = agent->least_acknowledged && first_seq == agent->first_seq ? first : 0;
 	if (rise(top, before))
 		add_counted(sums, agent->host, reason, rise(top, before));
-	return !sums->asking->is_full;
+	return !sums->scope->is_full;
 }
 
 /* With far: agents whose count before the range is not in the hour before it. */
 static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_far,
 		      struct error *err)
 {
-	long long from = (long long)sums->asking->kept_from_ms / 1000;
-	long long until = (long long)sums->asking->until_ms / 1000;
+	long long from = (long long)sums->scope->kept_from_ms / 1000;
+	long long until = (long long)sums->scope->until_ms / 1000;
 	struct buffer sql;
 	char where[200];
 
@@ -406,7 +406,7 @@ static bool read_lost(struct host_sums *sums, const struct buffer *far, bool is_
 		      "minute, seq, lost_names, lost_counts FROM ",
 		      from, from);
 	snprintf(where, sizeof where, "tenant = %u AND minute < toDateTime(%lld)",
-		 sums->asking->query->tenant, until);
+		 sums->scope->query->tenant, until);
 	if (is_far)
 		put_reports(sums, &sql, where);
 	else
@@ -435,7 +435,7 @@ static bool look_for_irregular(struct host_sums *sums, struct error *err)
 
 	buffer_init(&sql, 256);
 	buffer_printf(&sql, "SELECT count() FROM irregular_agents WHERE tenant = %u",
-		      sums->asking->query->tenant);
+		      sums->scope->query->tenant);
 	return ask(sums, &sql, NULL, note_irregular, err);
 }
 
@@ -494,7 +494,7 @@ static void advance_agent(struct host_sums *sums, const struct irregular_report 
 	if (sums->irregular.count && memcmp(sums->irregular.rows[0]->id, known.id, 16) != 0)
 		agent_table_release(&sums->irregular);
 	if (!agent_table_apply(&sums->irregular, &known, delta))
-		sums->asking->is_full = true;
+		sums->scope->is_full = true;
 }
 
 static bool add_report(void *context, struct row_reader *row)
@@ -508,8 +508,8 @@ static bool add_report(void *context, struct row_reader *row)
 	if (!read_report(row, &report))
 		return true;
 	advance_agent(sums, &report, &delta);
-	in_range = report.minute * 1000ll >= sums->asking->kept_from_ms &&
-		   report.minute * 1000ll < sums->asking->until_ms;
+	in_range = report.minute * 1000ll >= sums->scope->kept_from_ms &&
+		   report.minute * 1000ll < sums->scope->until_ms;
 	if (in_range && counts_samples(sums))
 		host = host_of(sums, terminated(sums, report.host));
 	if (host) {
@@ -520,7 +520,7 @@ static bool add_report(void *context, struct row_reader *row)
 		if (in_range && delta.lost[i])
 			add_counted(sums, terminated(sums, report.host), report.reasons[i],
 				    delta.lost[i]);
-	return !sums->asking->is_full;
+	return !sums->scope->is_full;
 }
 
 static bool read_irregular(struct host_sums *sums, struct error *err)
@@ -533,7 +533,7 @@ static bool read_irregular(struct host_sums *sums, struct error *err)
 	snprintf(
 		where, sizeof where,
 		"tenant = %u AND agent %sIN (SELECT agent FROM irregular_agents WHERE tenant = %u)",
-		sums->asking->query->tenant, global(sums), sums->asking->query->tenant);
+		sums->scope->query->tenant, global(sums), sums->scope->query->tenant);
 	buffer_init(&sql, 4096);
 	buffer_append_text(&sql, "SELECT agent, host, minute, acknowledged, taken, idle, "
 				 "own_samples, lost_names, lost_counts FROM ");
@@ -547,7 +547,7 @@ static bool read_reports(struct host_sums *sums, struct error *err)
 	struct buffer far;
 	bool ok;
 
-	buffer_init(&far, ASKING_BYTES_MAX);
+	buffer_init(&far, SCOPE_BYTES_MAX);
 	ok = look_for_irregular(sums, err) && read_agents(sums, err) && read_irregular(sums, err);
 	put_unknown(sums, &far);
 	if (ok && far.length)
@@ -567,9 +567,9 @@ static uint32_t keep_wanted(struct host_sums *sums)
 	uint32_t kept = 0;
 
 	hash_table_init(&wanted, UINT32_MAX >> 1);
-	for (size_t i = 0; i < sums->asking->series_count; i++) {
-		const struct series_sum *sum = &sums->asking->series[i];
-		const char *host = asking_series(sums->asking, sum)->host;
+	for (size_t i = 0; i < sums->scope->series_count; i++) {
+		const struct series_sum *sum = &sums->scope->series[i];
+		const char *host = scope_series(sums->scope, sum)->host;
 		uint64_t hash = hash_bytes(host, strlen(host), 0);
 		uint32_t probe = 0;
 
@@ -589,22 +589,22 @@ static uint32_t keep_wanted(struct host_sums *sums)
 	return kept;
 }
 
-bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accounting **hosts,
-		  uint32_t *count, struct error *err)
+bool scope_hosts(struct scope *scope, struct arena *arena, struct host_accounting **hosts,
+		 uint32_t *count, struct error *err)
 {
-	struct host_sums sums = {.asking = asking, .arena = arena};
+	struct host_sums sums = {.scope = scope, .arena = arena};
 	bool ok = true;
 
 	hash_table_init(&sums.index, UINT32_MAX >> 1);
 	hash_table_init(&sums.agent_index, UINT32_MAX >> 1);
 	agent_table_init(&sums.irregular);
 	add_series(&sums);
-	if (counts_samples(&sums) || tallies_has_type(asking->type))
+	if (counts_samples(&sums) || tallies_has_type(scope->type))
 		ok = read_reports(&sums, err);
 	add_missing(&sums);
-	if (ok && asking->is_full)
+	if (ok && scope->is_full)
 		ok = error_set(err, ERROR_LIMIT, "the answer has too many hosts");
-	if (asking->query->series_wanted)
+	if (scope->query->series_wanted)
 		sums.count = keep_wanted(&sums);
 	hosts_sort(sums.hosts, sums.count);
 	hash_table_release(&sums.index);

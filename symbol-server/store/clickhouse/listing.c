@@ -9,7 +9,7 @@
 #include "symbol-server/store/sample_context.h"
 
 struct listing {
-	struct asking asking;
+	struct scope scope;
 	struct label_sums sums;
 	struct samples_query query; /* of contexts as they are */
 	struct processes processes;
@@ -30,8 +30,8 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 	listing->query.wants_process |= with_threads;
 	if (with_threads)
 		wants.sums = wants.hours = false;
-	if (!asking_open(&listing->asking, clickhouse_samples_of(base), &listing->query, type,
-			 &wants, err))
+	if (!scope_open(&listing->scope, clickhouse_samples_of(base), &listing->query, type, &wants,
+			err))
 		return false;
 	label_sums_init(&listing->sums, &query->limits);
 	return true;
@@ -40,15 +40,15 @@ static bool open_listing(struct listing *listing, struct samples_store *base,
 static void close_listing(struct listing *listing)
 {
 	processes_release(&listing->processes);
-	asking_close(&listing->asking);
+	scope_close(&listing->scope);
 	label_sums_release(&listing->sums);
 }
 
 static bool add_labels(struct listing *listing)
 {
-	for (size_t i = 0; i < listing->asking.series_count; i++) {
-		const struct series_sum *sum = &listing->asking.series[i];
-		const struct series_labels *labels = &asking_series(&listing->asking, sum)->labels;
+	for (size_t i = 0; i < listing->scope.series_count; i++) {
+		const struct series_sum *sum = &listing->scope.series[i];
+		const struct series_labels *labels = &scope_series(&listing->scope, sum)->labels;
 
 		for (uint32_t k = 0; sum->is_wanted && sum->samples && k < labels->count; k++)
 			if (!label_sums_add(&listing->sums, labels->names[k], labels->values[k],
@@ -80,8 +80,8 @@ static bool add_context(void *to, const char *name, const char *value)
 static bool add_thread(void *context, struct row_reader *row)
 {
 	struct listing *listing = context;
-	struct asking *asking = &listing->asking;
-	const struct samples_query *query = asking->query;
+	struct scope *scope = &listing->scope;
+	const struct samples_query *query = scope->query;
 	struct series_sum key = {.type = (uint8_t)row_number(row, 1)}, *sum;
 	uint64_t samples, value;
 	const char *context_text;
@@ -96,18 +96,18 @@ static bool add_thread(void *context, struct row_reader *row)
 		return true;
 	name = strndup(thread.at, thread.length);
 	context_text = name ? processes_join(&listing->processes, name, joined) : NULL;
-	sum = bsearch(&key, asking->series, asking->series_count, sizeof key, compare_sums);
-	asking->is_full |= !name;
+	sum = bsearch(&key, scope->series, scope->series_count, sizeof key, compare_sums);
+	scope->is_full |= !name;
 	if (sum && name &&
 	    (!query->thread_wanted || query->thread_wanted(query->context, context_text))) {
 		sum->samples += samples;
 		sum->value += value;
 		listing->of_context = samples;
-		asking->is_full |= listing->with_threads &&
-				   !sample_context_each(context_text, add_context, listing);
+		scope->is_full |= listing->with_threads &&
+				  !sample_context_each(context_text, add_context, listing);
 	}
 	free(name);
-	return !asking->is_full && limit_watch_goes_on(&asking->watch, NULL);
+	return !scope->is_full && limit_watch_goes_on(&scope->watch, NULL);
 }
 
 /* The sums of series are then those of the threads that are wanted. */
@@ -118,23 +118,23 @@ static bool add_threads(struct listing *listing, struct error *err)
 		.rolled = "type, series, arrayMap(one -> '', stacks) AS threads, stack_samples, "
 			  "stack_values",
 	};
-	struct asking *asking = &listing->asking;
+	struct scope *scope = &listing->scope;
 	struct buffer sql;
 	bool ok;
 
-	if (!asking->wanted_count)
+	if (!scope->wanted_count)
 		return true;
-	for (size_t i = 0; i < asking->series_count; i++)
-		asking->series[i].samples = asking->series[i].value = 0;
+	for (size_t i = 0; i < scope->series_count; i++)
+		scope->series[i].samples = scope->series[i].value = 0;
 	buffer_init(&sql, 8192);
 	buffer_append_text(&sql, "SELECT type, series, ");
-	asking_context(asking->query, &sql);
+	scope_context(scope->query, &sql);
 	buffer_append_text(&sql, "sum(stack_sample), sum(stack_value) FROM ");
-	asking_source(asking, &sql, &columns);
+	scope_source(scope, &sql, &columns);
 	buffer_append_text(&sql, " ARRAY JOIN threads AS thread, stack_samples AS stack_sample, "
 				 "stack_values AS stack_value GROUP BY type, series, context");
-	ok = processes_read(&listing->processes, asking, err) &&
-	     asking_ask(asking, &sql, false, add_thread, listing, err);
+	ok = processes_read(&listing->processes, scope, err) &&
+	     scope_ask(scope, &sql, false, add_thread, listing, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -165,8 +165,8 @@ bool clickhouse_samples_types(struct samples_store *base, const struct samples_q
 	for (unsigned type = 0; profile_type_name(type); type++) {
 		struct type_count row = {profile_type_name(type), profile_type_unit(type), 0, 0};
 
-		for (size_t i = 0; i < listing.asking.series_count; i++) {
-			const struct series_sum *sum = &listing.asking.series[i];
+		for (size_t i = 0; i < listing.scope.series_count; i++) {
+			const struct series_sum *sum = &listing.scope.series[i];
 
 			if (sum->type != type || !sum->is_wanted)
 				continue;

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 
 static struct mark *last_mark(struct mark **at, size_t *count, size_t *room, uint32_t start)
 {
 	if (*count && (*at)[*count - 1].start == start)
 		return &(*at)[*count - 1];
-	if (!asking_grow((void **)at, *count, room, sizeof **at))
+	if (!scope_grow((void **)at, *count, room, sizeof **at))
 		return NULL;
 	(*at)[*count] = (struct mark){.start = start};
 	return &(*at)[(*count)++];

@@ -154,7 +154,7 @@ static void make_database(struct clickhouse *client)
 	clickhouse_run_whole(client, sql, NULL);
 }
 
-bool migrate(struct clickhouse *client, struct error *err)
+bool clickhouse_migrate(struct clickhouse *client, struct error *err)
 {
 	uint32_t engine = 0;
 	struct error why = {0};

@@ -9,7 +9,7 @@ struct moments_answer {
 	void *context;
 };
 
-struct samples_query asking_widen_exact(const struct samples_query *query)
+struct samples_query scope_widen_exact(const struct samples_query *query)
 {
 	struct samples_query wide = *query;
 
@@ -30,14 +30,14 @@ static bool give_moment(void *context, struct row_reader *row)
 	return answer->fn(answer->context, time_ms, value);
 }
 
-void asking_exact_source(const struct asking *asking, const struct samples_query *query,
-			 struct buffer *sql)
+void scope_exact_source(const struct scope *scope, const struct samples_query *query,
+			struct buffer *sql)
 {
 	buffer_append_text(sql, "(SELECT series, minute, moment, stack, thread, one_value FROM "
 				"(SELECT id, series, minute, times, stacks, threads, values FROM "
 				"moments WHERE ");
-	asking_range(asking, sql);
-	if (asking->is_chosen)
+	scope_range(scope, sql);
+	if (scope->is_chosen)
 		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
 	buffer_printf(sql,
 		      " LIMIT 1 BY id) ARRAY JOIN times AS moment, stacks AS stack, threads AS "
@@ -48,10 +48,10 @@ void asking_exact_source(const struct asking *asking, const struct samples_query
 bool clickhouse_samples_moments(struct samples_store *base, const struct samples_query *query,
 				samples_moment_fn *fn, void *context, struct error *err)
 {
-	const struct samples_query wide = asking_widen_exact(query);
+	const struct samples_query wide = scope_widen_exact(query);
 	struct moments_answer answer = {.singles = {.query = query,
 						    .columns = "moment, one_value",
-						    .put_source = asking_exact_source,
+						    .put_source = scope_exact_source,
 						    .row = give_moment,
 						    .context = &answer},
 					.fn = fn,

@@ -13,8 +13,8 @@ static const char *text_of(const void *context, uint32_t number)
 static bool put(struct processes *processes, const char *told)
 {
 	if (!told || processes->count >= UINT32_MAX / 4 ||
-	    !asking_grow((void **)&processes->told, processes->count, &processes->room,
-			 sizeof *processes->told))
+	    !scope_grow((void **)&processes->told, processes->count, &processes->room,
+			sizeof *processes->told))
 		return false;
 	processes->told[processes->count++] = told;
 	return processes->count == 1 ||
@@ -28,20 +28,20 @@ static bool keep_told(void *context, struct row_reader *row)
 
 	if (row->is_short)
 		return true;
-	processes->asking->is_full |= !put(processes,
-					   arena_text(&processes->arena, told.at, told.length));
-	return !processes->asking->is_full && limit_watch_goes_on(&processes->asking->watch, NULL);
+	processes->scope->is_full |= !put(processes,
+					  arena_text(&processes->arena, told.at, told.length));
+	return !processes->scope->is_full && limit_watch_goes_on(&processes->scope->watch, NULL);
 }
 
-bool processes_read(struct processes *processes, struct asking *asking, struct error *err)
+bool processes_read(struct processes *processes, struct scope *scope, struct error *err)
 {
 	struct buffer sql;
 	bool ok;
 
-	*processes = (struct processes){.asking = asking, .is_asked = asking->query->wants_process};
+	*processes = (struct processes){.scope = scope, .is_asked = scope->query->wants_process};
 	if (!processes->is_asked)
 		return true;
-	arena_init(&processes->arena, ASKING_BYTES_MAX);
+	arena_init(&processes->arena, SCOPE_BYTES_MAX);
 	processes->lifetimes = lifetimes_new(text_of, processes, UINT32_MAX >> 1);
 	if (!processes->lifetimes || !put(processes, ""))
 		return error_set(err, ERROR_MEMORY, "no memory for an answer");
@@ -49,9 +49,9 @@ bool processes_read(struct processes *processes, struct asking *asking, struct e
 	buffer_printf(&sql,
 		      "SELECT context FROM lifetimes WHERE tenant = %u AND day >= %u AND day <= %u "
 		      "ORDER BY day",
-		      asking->query->tenant, day_number(asking->kept_from_ms),
-		      day_number(asking->until_ms));
-	ok = asking_ask(asking, &sql, false, keep_told, processes, err);
+		      scope->query->tenant, day_number(scope->kept_from_ms),
+		      day_number(scope->until_ms));
+	ok = scope_ask(scope, &sql, false, keep_told, processes, err);
 	buffer_release(&sql);
 	return ok;
 }

@@ -3,7 +3,7 @@
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_PROCESSES_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_PROCESSES_H
 
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 #include "symbol-server/store/rules/lifetimes.h"
 
 struct processes {
@@ -11,12 +11,12 @@ struct processes {
 	const char **told; /* contexts; 0 is none */
 	size_t count, room;
 	struct lifetimes *lifetimes;
-	struct asking *asking;
+	struct scope *scope;
 	bool is_asked; /* else contexts are as they are */
 };
 
 /* Nothing is read where the query does not ask for processes. processes_release() in any case. */
-bool processes_read(struct processes *processes, struct asking *asking, struct error *err);
+bool processes_read(struct processes *processes, struct scope *scope, struct error *err);
 /* The context with all that is known of its process: itself, or in out. */
 const char *processes_join(const struct processes *processes, const char *context,
 			   char out[CONTEXT_BYTES_MAX]);

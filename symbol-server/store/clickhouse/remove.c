@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 #include "symbol-server/store/clickhouse/marks.h"
 #include "symbol-server/store/clickhouse/remove_contexts.h"
 
@@ -19,18 +19,18 @@ enum {
 
 static const char *const tables[] = {"samples", "late_samples", "moments", "spans"};
 
-static void put_on_cluster(const struct asking *asking, const char *table, struct buffer *sql)
+static void put_on_cluster(const struct scope *scope, const char *table, struct buffer *sql)
 {
-	const struct clickhouse_address *address = clickhouse_address(asking->store->client);
+	const struct clickhouse_address *address = clickhouse_address(scope->store->client);
 
-	buffer_printf(sql, "ALTER TABLE %s%s", table, asking->store->local);
+	buffer_printf(sql, "ALTER TABLE %s%s", table, scope->store->local);
 	if (*address->cluster)
 		buffer_printf(sql, " ON CLUSTER %s", address->cluster);
 }
 
 /* What goes of the series chosen: everything, or some contexts. */
 struct removal {
-	struct asking *asking;
+	struct scope *scope;
 	const struct contexts_gone *gone; /* NULL: all */
 	const struct context_part *part;
 };
@@ -38,13 +38,13 @@ struct removal {
 static bool start_table(const struct removal *removal, const char *table, const uint64_t *ids,
 			size_t count, struct error *err)
 {
-	struct asking *asking = removal->asking;
+	struct scope *scope = removal->scope;
 	bool has_counts = !strcmp(table, "samples") || !strcmp(table, "late_samples");
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 250 << 10);
-	put_on_cluster(asking, table, &sql);
+	put_on_cluster(scope, table, &sql);
 	if (removal->gone)
 		contexts_gone_put(removal->gone, removal->part, table, &sql);
 	else
@@ -56,14 +56,14 @@ static bool start_table(const struct removal *removal, const char *table, const 
 				  "stacks = emptyArrayUInt64(), threads = emptyArrayString(), "
 				  "stack_samples = emptyArrayUInt64(), stack_values = "
 				  "emptyArrayUInt64() WHERE ");
-	asking_range(asking, &sql);
+	scope_range(scope, &sql);
 	for (size_t i = 0; i < count; i++)
 		buffer_printf(&sql, "%s%llu", i ? "," : " AND series IN (",
 			      (unsigned long long)ids[i]);
 	buffer_append_text(&sql, count ? ")" : "");
 	buffer_append_char(&sql, '\0');
 	ok = sql.failed ? error_set(err, ERROR_MEMORY, "no memory for a question")
-			: clickhouse_run(asking->store->client, (const char *)sql.bytes, err);
+			: clickhouse_run(scope->store->client, (const char *)sql.bytes, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -80,15 +80,15 @@ static bool start_part(const struct removal *removal, const uint64_t *ids, size_
 /* A few series of several types have one id. */
 static bool start(const struct removal *removal, struct error *err)
 {
-	const struct asking *asking = removal->asking;
+	const struct scope *scope = removal->scope;
 	uint64_t ids[SERIES_AT_A_TIME];
 	size_t count = 0;
-	bool ok = asking->is_chosen || start_part(removal, NULL, 0, err);
+	bool ok = scope->is_chosen || start_part(removal, NULL, 0, err);
 
-	for (size_t i = 0; ok && asking->is_chosen && i < asking->series_count; i++) {
-		if (!asking->series[i].is_wanted)
+	for (size_t i = 0; ok && scope->is_chosen && i < scope->series_count; i++) {
+		if (!scope->series[i].is_wanted)
 			continue;
-		ids[count++] = asking->series[i].id;
+		ids[count++] = scope->series[i].id;
 		if (count == SERIES_AT_A_TIME) {
 			ok = start_part(removal, ids, count, err);
 			count = 0;
@@ -107,9 +107,9 @@ static bool keep_number(void *context, struct row_reader *row)
 }
 
 /* How many changes of the table are not through yet, also somebody else's. */
-static bool ask_left(struct asking *asking, uint64_t *left, struct error *err)
+static bool ask_left(struct scope *scope, uint64_t *left, struct error *err)
 {
-	const struct clickhouse_address *address = clickhouse_address(asking->store->client);
+	const struct clickhouse_address *address = clickhouse_address(scope->store->client);
 	char sql[400], from[160] = "system.mutations";
 
 	if (*address->cluster)
@@ -117,22 +117,22 @@ static bool ask_left(struct asking *asking, uint64_t *left, struct error *err)
 	snprintf(sql, sizeof sql,
 		 "SELECT count() FROM %s WHERE database = '%s' AND table IN ('samples%s', "
 		 "'late_samples%s', 'moments%s', 'spans%s') AND is_done = 0",
-		 from, address->database, asking->store->local, asking->store->local,
-		 asking->store->local, asking->store->local);
+		 from, address->database, scope->store->local, scope->store->local,
+		 scope->store->local, scope->store->local);
 	return clickhouse_ask(
-		asking->store->client,
+		scope->store->client,
 		&(struct clickhouse_question){.sql = sql, .row = keep_number, .context = left},
 		err);
 }
 
-static bool finish(struct asking *asking, struct error *err)
+static bool finish(struct scope *scope, struct error *err)
 {
-	const struct samples_query *query = asking->query;
+	const struct samples_query *query = scope->query;
 	int64_t until = clickhouse_now_ms() + WAIT_MS;
 	uint64_t left = 0;
 
 	for (;;) {
-		if (!ask_left(asking, &left, err))
+		if (!ask_left(scope, &left, err))
 			return false;
 		if (!left)
 			return true;
@@ -145,7 +145,7 @@ static bool finish(struct asking *asking, struct error *err)
 }
 
 /* Sums of that time are made anew, and until then they do not count. */
-static bool mark_late(struct asking *asking, struct error *err)
+static bool mark_late(struct scope *scope, struct error *err)
 {
 	char sql[400];
 
@@ -154,27 +154,26 @@ static bool mark_late(struct asking *asking, struct error *err)
 		 "FROM rollup_marks WHERE level = %d AND bucket >= toDateTime(%u) AND bucket < "
 		 "toDateTime(%u)",
 		 (unsigned long long)rollup_version(clickhouse_now_ms()), LEVEL_10M,
-		 asking->parts.kept_from / BUCKET_S * BUCKET_S, asking->parts.until);
-	return clickhouse_run(asking->store->client, sql, err);
+		 scope->parts.kept_from / BUCKET_S * BUCKET_S, scope->parts.until);
+	return clickhouse_run(scope->store->client, sql, err);
 }
 
-static bool remove_all(struct asking *asking, struct samples_deleted *deleted, struct error *err)
+static bool remove_all(struct scope *scope, struct samples_deleted *deleted, struct error *err)
 {
-	for (size_t i = 0; i < asking->series_count; i++)
-		if (asking->series[i].is_wanted)
-			deleted->samples += asking->series[i].samples;
-	return start(&(struct removal){.asking = asking}, err) && finish(asking, err);
+	for (size_t i = 0; i < scope->series_count; i++)
+		if (scope->series[i].is_wanted)
+			deleted->samples += scope->series[i].samples;
+	return start(&(struct removal){.scope = scope}, err) && finish(scope, err);
 }
 
-static bool remove_contexts(struct asking *asking, struct samples_deleted *deleted,
-			    struct error *err)
+static bool remove_contexts(struct scope *scope, struct samples_deleted *deleted, struct error *err)
 {
 	struct contexts_gone gone;
-	bool ok = contexts_gone_read(&gone, asking, err);
+	bool ok = contexts_gone_read(&gone, scope, err);
 
 	for (size_t i = 0; ok && i < gone.part_count; i++)
-		ok = start(&(struct removal){asking, &gone, &gone.parts[i]}, err) &&
-		     finish(asking, err);
+		ok = start(&(struct removal){scope, &gone, &gone.parts[i]}, err) &&
+		     finish(scope, err);
 	deleted->samples += gone.samples;
 	contexts_gone_release(&gone);
 	return ok;
@@ -184,23 +183,23 @@ bool clickhouse_samples_remove(struct samples_store *base, const struct samples_
 			       struct samples_deleted *deleted, struct error *err)
 {
 	const struct rollup_wants wants = {.sums = false};
-	struct asking asking;
+	struct scope scope;
 	bool ok = true;
 	int type;
 
 	if (!answerable_any_type(query, &type, err))
 		return false;
 	if (!clickhouse_samples_fold(base, err) ||
-	    !asking_open(&asking, clickhouse_samples_of(base), query, type, &wants, err))
+	    !scope_open(&scope, clickhouse_samples_of(base), query, type, &wants, err))
 		return false;
-	if (asking.parts.rolled_count)
+	if (scope.parts.rolled_count)
 		ok = error_set(err, ERROR_UNSUPPORTED,
 			       "of a part of that time ClickHouse has sums only, of which nothing "
 			       "can be deleted: they go with --retention");
-	if (ok && asking.wanted_count)
-		ok = (query->thread_wanted ? remove_contexts(&asking, deleted, err)
-					   : remove_all(&asking, deleted, err)) &&
-		     mark_late(&asking, err);
-	asking_close(&asking);
+	if (ok && scope.wanted_count)
+		ok = (query->thread_wanted ? remove_contexts(&scope, deleted, err)
+					   : remove_all(&scope, deleted, err)) &&
+		     mark_late(&scope, err);
+	scope_close(&scope);
 	return ok;
 }

@@ -11,9 +11,9 @@
 
 enum { PART_BYTES = 8 << 10 /* a statement has them nine times, beside its series */ };
 
-struct reading {
+struct definition_reader {
 	struct contexts_gone *gone;
-	struct asking *asking;
+	struct scope *scope;
 	struct processes processes;
 };
 
@@ -51,8 +51,8 @@ static bool add(struct contexts_gone *gone, const char *context)
 
 static bool keep(void *context, struct row_reader *row)
 {
-	struct reading *reading = context;
-	const struct samples_query *query = reading->asking->query;
+	struct definition_reader *reader = context;
+	const struct samples_query *query = reader->scope->query;
 	struct text thread = row_text(row);
 	uint64_t samples = row_number(row, 8);
 	char name[CONTEXT_BYTES_MAX], joined[CONTEXT_BYTES_MAX];
@@ -60,35 +60,34 @@ static bool keep(void *context, struct row_reader *row)
 	if (row->is_short)
 		return true;
 	snprintf(name, sizeof name, "%.*s", (int)thread.length, thread.at);
-	if (!query->thread_wanted(query->context,
-				  processes_join(&reading->processes, name, joined)))
+	if (!query->thread_wanted(query->context, processes_join(&reader->processes, name, joined)))
 		return true;
-	reading->gone->samples += samples;
-	reading->asking->is_full |= !add(reading->gone, name);
-	return !reading->asking->is_full;
+	reader->gone->samples += samples;
+	reader->scope->is_full |= !add(reader->gone, name);
+	return !reader->scope->is_full;
 }
 
-bool contexts_gone_read(struct contexts_gone *gone, struct asking *asking, struct error *err)
+bool contexts_gone_read(struct contexts_gone *gone, struct scope *scope, struct error *err)
 {
 	static const struct source_columns columns = {.names = "series, threads, stack_samples"};
-	struct reading reading = {.gone = gone, .asking = asking};
+	struct definition_reader reader = {.gone = gone, .scope = scope};
 	struct buffer sql;
-	bool ok = processes_read(&reading.processes, asking, err);
+	bool ok = processes_read(&reader.processes, scope, err);
 
 	*gone = (struct contexts_gone){0};
 	buffer_init(&gone->literals, 64 << 20);
-	if (ok && asking->wanted_count) {
+	if (ok && scope->wanted_count) {
 		buffer_init(&sql, 8192);
 		buffer_append_text(&sql, "SELECT thread, sum(stack_sample) FROM (SELECT threads, "
 					 "stack_samples FROM ");
-		asking_source(asking, &sql, &columns);
+		scope_source(scope, &sql, &columns);
 		buffer_append_text(&sql, " AS profiles ALL INNER JOIN wanted USING (series)) ARRAY "
 					 "JOIN threads AS thread, stack_samples AS stack_sample "
 					 "GROUP BY thread");
-		ok = asking_ask(asking, &sql, true, keep, &reading, err);
+		ok = scope_ask(scope, &sql, true, keep, &reader, err);
 		buffer_release(&sql);
 	}
-	processes_release(&reading.processes);
+	processes_release(&reader.processes);
 	return ok;
 }
 

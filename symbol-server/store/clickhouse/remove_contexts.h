@@ -4,7 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_REMOVE_CONTEXTS_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_REMOVE_CONTEXTS_H
 
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 
 struct contexts_gone {
 	struct buffer literals; /* of ClickHouse: 'a','b' … */
@@ -16,7 +16,7 @@ struct contexts_gone {
 };
 
 /* Of the minutes of the series wanted: which contexts the query's thread_wanted says of. */
-bool contexts_gone_read(struct contexts_gone *gone, struct asking *asking, struct error *err);
+bool contexts_gone_read(struct contexts_gone *gone, struct scope *scope, struct error *err);
 void contexts_gone_release(struct contexts_gone *gone);
 
 /* Appends " UPDATE … WHERE …" of a table of profiles: those contexts' elements leave its arrays,

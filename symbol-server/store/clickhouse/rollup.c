@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 #include "common/log.h"
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 #include "symbol-server/store/clickhouse/id_set.h"
 #include "symbol-server/store/clickhouse/marks.h"
 
@@ -85,8 +85,8 @@ static bool keep_day(void *context, struct row_reader *row)
 
 	if (row->is_short)
 		return true;
-	if (!asking_grow((void **)&rolling->days, rolling->day_count, &rolling->day_room,
-			 sizeof *rolling->days)) {
+	if (!scope_grow((void **)&rolling->days, rolling->day_count, &rolling->day_room,
+			sizeof *rolling->days)) {
 		rolling->is_full = true;
 		return false;
 	}
@@ -238,10 +238,10 @@ static bool keep_series(void *context, struct row_reader *row)
 
 	if (row->is_short)
 		return true;
-	series->is_full = !asking_grow((void **)&series->tenants, series->count,
-				       &series->tenant_room, sizeof *series->tenants) ||
-			  !asking_grow((void **)&series->ids, series->count, &series->id_room,
-				       sizeof *series->ids);
+	series->is_full = !scope_grow((void **)&series->tenants, series->count,
+				      &series->tenant_room, sizeof *series->tenants) ||
+			  !scope_grow((void **)&series->ids, series->count, &series->id_room,
+				      sizeof *series->ids);
 	if (series->is_full)
 		return false;
 	series->tenants[series->count] = tenant;
@@ -315,7 +315,7 @@ static bool roll_series(struct rolling *rolling, uint32_t start, uint64_t versio
 				     NULL};
 	bool ok;
 
-	buffer_init(&rows, ASKING_BYTES_MAX);
+	buffer_init(&rows, SCOPE_BYTES_MAX);
 	ok = map_all(rolling, start, version, &rows, err);
 	if (!ok || !rows.length) {
 		buffer_release(&rows);

@@ -289,7 +289,8 @@ static bool open_store(struct clickhouse_samples *store, const char *url, struct
 	if (!store->client)
 		return false;
 	store->local = *clickhouse_address(store->client)->cluster ? "_local" : "";
-	if (!migrate(store->client, err) || !tidy(store, clickhouse_now_ms(), err))
+	if (!clickhouse_migrate(store->client, err) ||
+	    !clickhouse_tidy(store, clickhouse_now_ms(), err))
 		return false;
 	log_info("samples are in ClickHouse", "server=%s database=%s",
 		 clickhouse_address(store->client)->server,

@@ -136,7 +136,7 @@ uint32_t day_number(int64_t time_ms); /* 20261121 */
 
 /* ---- schema (migrations.c) ---- */
 
-bool migrate(struct clickhouse *client, struct error *err);
+bool clickhouse_migrate(struct clickhouse *client, struct error *err);
 
 /* ---- inserting (group.c, add.c, insert.c) ---- */
 
@@ -163,7 +163,7 @@ uint64_t rollup_version(int64_t now_ms); /* larger than earlier ones, and nobody
 /* ---- keeping (tidy.c) ---- */
 
 /* Which days there are; drops what is too old or too much. */
-bool tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err);
+bool clickhouse_tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err);
 void *tidy_thread(void *store);
 
 /* ---- the rest of the engine, as samples.h says ---- */

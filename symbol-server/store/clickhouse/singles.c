@@ -25,10 +25,10 @@ static bool ask(struct singles *singles, struct error *err)
 
 	buffer_init(&sql, 8192);
 	buffer_append_text(&sql, "SELECT ");
-	asking_context(singles->query, &sql);
+	scope_context(singles->query, &sql);
 	buffer_printf(&sql, "%s FROM ", singles->columns);
-	singles->put_source(&singles->asking, singles->query, &sql);
-	ok = asking_ask(&singles->asking, &sql, false, singles->row, singles->context, err);
+	singles->put_source(&singles->scope, singles->query, &sql);
+	ok = scope_ask(&singles->scope, &sql, false, singles->row, singles->context, err);
 	buffer_release(&sql);
 	return ok;
 }
@@ -41,11 +41,11 @@ bool singles_ask(struct singles *singles, struct samples_store *base,
 	int type;
 
 	if (!answerable_type(singles->query, &type, err) ||
-	    !asking_open(&singles->asking, clickhouse_samples_of(base), wide, type, &wants, err))
+	    !scope_open(&singles->scope, clickhouse_samples_of(base), wide, type, &wants, err))
 		return false;
-	ok = processes_read(&singles->processes, &singles->asking, err) &&
-	     (!singles->asking.wanted_count || ask(singles, err));
+	ok = processes_read(&singles->processes, &singles->scope, err) &&
+	     (!singles->scope.wanted_count || ask(singles, err));
 	processes_release(&singles->processes);
-	asking_close(&singles->asking);
+	scope_close(&singles->scope);
 	return ok;
 }

@@ -8,11 +8,11 @@
 struct singles {
 	const struct samples_query *query;
 	const char *columns; /* of the source; the context comes before them */
-	void (*put_source)(const struct asking *asking, const struct samples_query *query,
+	void (*put_source)(const struct scope *scope, const struct samples_query *query,
 			   struct buffer *sql);
 	bool (*row)(void *context, struct row_reader *row);
 	void *context;
-	struct asking asking; /* while it is asked, as what follows */
+	struct scope scope; /* while it is asked, as what follows */
 	struct processes processes;
 };
 

@@ -8,14 +8,14 @@ struct spans_answer {
 	void *context;
 };
 
-bool asking_is_traced(const struct samples_query *query)
+bool scope_is_traced(const struct samples_query *query)
 {
 	return query->trace_id || query->span_id || query->by_span || query->only_spans ||
 	       query->span_wanted;
 }
 
-struct samples_query asking_kept_spans(const struct clickhouse_samples *store,
-				       const struct samples_query *query)
+struct samples_query scope_kept_spans(const struct clickhouse_samples *store,
+				      const struct samples_query *query)
 {
 	struct samples_query kept = *query;
 	int64_t from_ms = clickhouse_now_ms() - store->trace_keep_ms;
@@ -38,14 +38,14 @@ static void put_id(struct buffer *sql, unsigned first, const uint8_t *id, unsign
 	buffer_append_text(sql, "')");
 }
 
-void asking_span_source(const struct asking *asking, const struct samples_query *query,
-			struct buffer *sql)
+void scope_span_source(const struct scope *scope, const struct samples_query *query,
+		       struct buffer *sql)
 {
 	buffer_append_text(sql, "(SELECT series, minute, link, stack, thread, one_count, one_value "
 				"FROM (SELECT id, series, minute, links, stacks, threads, "
 				"link_samples, link_values FROM spans WHERE ");
-	asking_range(asking, sql);
-	if (asking->is_chosen)
+	scope_range(scope, sql);
+	if (scope->is_chosen)
 		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
 	buffer_append_text(sql, " LIMIT 1 BY id) ARRAY JOIN links AS link, stacks AS stack, "
 				"threads AS thread, link_samples AS one_count, link_values AS "
@@ -72,10 +72,10 @@ static bool give_span(void *context, struct row_reader *row)
 bool clickhouse_samples_spans(struct samples_store *base, const struct samples_query *query,
 			      samples_span_fn *fn, void *context, struct error *err)
 {
-	const struct samples_query kept = asking_kept_spans(clickhouse_samples_of(base), query);
+	const struct samples_query kept = scope_kept_spans(clickhouse_samples_of(base), query);
 	struct spans_answer answer = {.singles = {.query = query,
 						  .columns = "link, stack, one_count, one_value",
-						  .put_source = asking_span_source,
+						  .put_source = scope_span_source,
 						  .row = give_span,
 						  .context = &answer},
 				      .fn = fn,

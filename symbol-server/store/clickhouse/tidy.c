@@ -18,7 +18,7 @@ struct partition {
 	uint64_t bytes;
 };
 
-struct tidying {
+struct tidy_work {
 	struct clickhouse_samples *store;
 	struct partition *partitions;
 	size_t count, room;
@@ -32,25 +32,25 @@ static void copy_name(char to[NAME_MAX_BYTES], struct text from)
 
 static bool keep_partition(void *context, struct row_reader *row)
 {
-	struct tidying *tidying = context;
+	struct tidy_work *work = context;
 	struct text table = row_text(row), name = row_text(row);
 	uint64_t bytes = row_number(row, 8);
 	struct partition *to;
 
 	if (row->is_short)
 		return true;
-	if (tidying->count == tidying->room) {
-		size_t larger = tidying->room ? tidying->room * 2 : 64;
-		void *copy = realloc(tidying->partitions, larger * sizeof *to);
+	if (work->count == work->room) {
+		size_t larger = work->room ? work->room * 2 : 64;
+		void *copy = realloc(work->partitions, larger * sizeof *to);
 
-		tidying->is_full = !copy || larger > PARTITIONS_MAX;
+		work->is_full = !copy || larger > PARTITIONS_MAX;
 		if (copy)
-			tidying->partitions = copy;
-		if (tidying->is_full)
+			work->partitions = copy;
+		if (work->is_full)
 			return false;
-		tidying->room = larger;
+		work->room = larger;
 	}
-	to = &tidying->partitions[tidying->count++];
+	to = &work->partitions[work->count++];
 	copy_name(to->table, table);
 	copy_name(to->name, name);
 	to->number = (uint32_t)strtoul(to->name, NULL, 10);
@@ -58,9 +58,9 @@ static bool keep_partition(void *context, struct row_reader *row)
 	return true;
 }
 
-static bool read_partitions(struct tidying *tidying, struct error *err)
+static bool read_partitions(struct tidy_work *work, struct error *err)
 {
-	const struct clickhouse_address *address = clickhouse_address(tidying->store->client);
+	const struct clickhouse_address *address = clickhouse_address(work->store->client);
 	char sql[400], from[160] = "system.parts";
 
 	if (*address->cluster)
@@ -69,32 +69,31 @@ static bool read_partitions(struct tidying *tidying, struct error *err)
 		 "SELECT table, partition, sum(bytes_on_disk) FROM %s WHERE database = '%s' AND "
 		 "active GROUP BY table, partition ORDER BY partition",
 		 from, address->database);
-	return clickhouse_ask(tidying->store->client,
-			      &(struct clickhouse_question){.sql = sql,
-							    .row = keep_partition,
-							    .context = tidying,
-							    .total_s = 60},
-			      err) &&
-	       (!tidying->is_full ||
+	return clickhouse_ask(
+		       work->store->client,
+		       &(struct clickhouse_question){
+			       .sql = sql, .row = keep_partition, .context = work, .total_s = 60},
+		       err) &&
+	       (!work->is_full ||
 		error_set(err, ERROR_LIMIT, "ClickHouse has more than %d partitions",
 			  PARTITIONS_MAX));
 }
 
-static bool is_of(const struct tidying *tidying, const struct partition *partition,
+static bool is_of(const struct tidy_work *work, const struct partition *partition,
 		  const char *table)
 {
 	size_t length = strlen(table);
 
 	return !strncmp(partition->table, table, length) &&
-	       !strcmp(partition->table + length, tidying->store->local);
+	       !strcmp(partition->table + length, work->store->local);
 }
 
-static bool is_dated(const struct tidying *tidying, const struct partition *partition)
+static bool is_dated(const struct tidy_work *work, const struct partition *partition)
 {
-	return is_of(tidying, partition, "samples") || is_of(tidying, partition, "duplicates") ||
-	       is_of(tidying, partition, "moments") || is_of(tidying, partition, "spans") ||
-	       is_of(tidying, partition, "lifetimes") || is_of(tidying, partition, "rollups_10m") ||
-	       is_of(tidying, partition, "rollups_1h") || is_of(tidying, partition, "late_samples");
+	return is_of(work, partition, "samples") || is_of(work, partition, "duplicates") ||
+	       is_of(work, partition, "moments") || is_of(work, partition, "spans") ||
+	       is_of(work, partition, "lifetimes") || is_of(work, partition, "rollups_10m") ||
+	       is_of(work, partition, "rollups_1h") || is_of(work, partition, "late_samples");
 }
 
 /* --- what there is --- */
@@ -109,17 +108,17 @@ static uint32_t day_of(uint32_t number)
 	return (uint32_t)(timegm(&tm) / 86400);
 }
 
-static void note_days(struct tidying *tidying)
+static void note_days(struct tidy_work *work)
 {
-	struct clickhouse_samples *store = tidying->store;
+	struct clickhouse_samples *store = work->store;
 	uint64_t bytes = 0, days = 0;
 	int64_t oldest_ms = 0;
 
 	pthread_mutex_lock(&store->lock);
 	memset(store->days, 0, sizeof store->days);
 	store->day_count = 0;
-	for (size_t i = 0; i < tidying->count; i++) {
-		const struct partition *partition = &tidying->partitions[i];
+	for (size_t i = 0; i < work->count; i++) {
+		const struct partition *partition = &work->partitions[i];
 		const bool is_month = partition->number < 10000000;
 		uint32_t day = day_of(is_month ? partition->number * 100 + 1 : partition->number);
 		int64_t begin_ms = (int64_t)day * 86400000;
@@ -127,7 +126,7 @@ static void note_days(struct tidying *tidying)
 		bytes += partition->bytes;
 		if (partition->bytes && day < DAY_NUMBERS && (!oldest_ms || begin_ms < oldest_ms))
 			oldest_ms = begin_ms;
-		days += is_of(tidying, partition, "samples") && partition->bytes;
+		days += is_of(work, partition, "samples") && partition->bytes;
 		if (is_month || !partition->bytes || day >= DAY_NUMBERS ||
 		    store->days[day / 8] & 1 << day % 8)
 			continue;
@@ -141,18 +140,18 @@ static void note_days(struct tidying *tidying)
 }
 
 /* The newest days of samples, of all servers': a clock far after them is not believed at once. */
-static void age(struct tidying *tidying, int64_t now_ms)
+static void age(struct tidy_work *work, int64_t now_ms)
 {
-	struct clickhouse_samples *store = tidying->store;
+	struct clickhouse_samples *store = work->store;
 	uint32_t days[AGING_DAYS];
 	unsigned count = 0;
 	int64_t newest_ms;
 
-	for (size_t i = 0; i < tidying->count; i++) { /* rising, months among them */
-		const struct partition *partition = &tidying->partitions[i];
+	for (size_t i = 0; i < work->count; i++) { /* rising, months among them */
+		const struct partition *partition = &work->partitions[i];
 		uint32_t day = day_of(partition->number);
 
-		if (partition->number < 10000000 || !is_dated(tidying, partition) ||
+		if (partition->number < 10000000 || !is_dated(work, partition) ||
 		    (count && days[count - 1] == day))
 			continue;
 		if (count == AGING_DAYS)
@@ -168,15 +167,15 @@ static void age(struct tidying *tidying, int64_t now_ms)
 
 /* --- what goes --- */
 
-static bool drop(struct tidying *tidying, struct partition *partition, const char *why,
+static bool drop(struct tidy_work *work, struct partition *partition, const char *why,
 		 struct error *err)
 {
-	const struct clickhouse_address *address = clickhouse_address(tidying->store->client);
+	const struct clickhouse_address *address = clickhouse_address(work->store->client);
 	char sql[400];
 
 	snprintf(sql, sizeof sql, "ALTER TABLE %s%s%s DROP PARTITION %u", partition->table,
 		 *address->cluster ? " ON CLUSTER " : "", address->cluster, partition->number);
-	if (!clickhouse_run(tidying->store->client, sql, err))
+	if (!clickhouse_run(work->store->client, sql, err))
 		return false;
 	log_info("partition dropped", "table=%s partition=%s bytes=%llu reason=\"%s\"",
 		 partition->table, partition->name, (unsigned long long)partition->bytes, why);
@@ -186,25 +185,25 @@ static bool drop(struct tidying *tidying, struct partition *partition, const cha
 
 /* Minutes, ten minutes, hours each as long as they are to be kept; what they refer to when nothing
  * can any more. */
-static enum samples_resolution resolution_of(const struct tidying *tidying,
+static enum samples_resolution resolution_of(const struct tidy_work *work,
 					     const struct partition *partition)
 {
 	static const char *const minutes[] = {"samples", "duplicates", "reports",
 					      "moments", "spans",      "lifetimes"};
 
 	for (unsigned i = 0; i < sizeof minutes / sizeof *minutes; i++)
-		if (is_of(tidying, partition, minutes[i]))
+		if (is_of(work, partition, minutes[i]))
 			return SAMPLES_RAW;
-	return is_of(tidying, partition, "rollups_10m") ? SAMPLES_10M : SAMPLES_1H;
+	return is_of(work, partition, "rollups_10m") ? SAMPLES_10M : SAMPLES_1H;
 }
 
 /* Whether sums stand for all of the day. */
-static bool is_rolled_up(struct tidying *tidying, uint32_t number, bool *is, struct error *err)
+static bool is_rolled_up(struct tidy_work *work, uint32_t number, bool *is, struct error *err)
 {
 	uint32_t start = day_of(number) * DAY_S;
 	struct marks marks;
 
-	if (!marks_read(tidying->store->client, start, start + DAY_S, &marks, err))
+	if (!marks_read(work->store->client, start, start + DAY_S, &marks, err))
 		return false;
 	*is = marks.bucket_count == DAY_S / BUCKET_S && marks.hour_count == DAY_S / HOUR_S;
 	for (size_t i = 0; i < marks.bucket_count; i++)
@@ -222,35 +221,35 @@ static int64_t spans_kept_ms(const struct clickhouse_samples *store, int64_t now
 	return from_ms > 0 ? from_ms : 0;
 }
 
-static bool drop_partition(struct tidying *tidying, struct partition *partition, int64_t now_ms,
+static bool drop_partition(struct tidy_work *work, struct partition *partition, int64_t now_ms,
 			   struct error *err)
 {
-	enum samples_resolution resolution = resolution_of(tidying, partition);
+	enum samples_resolution resolution = resolution_of(work, partition);
 	bool is_day = partition->number > 10000000, is_rolled = true;
-	struct rollup_kept kept = clickhouse_kept(tidying->store, now_ms);
+	struct rollup_kept kept = clickhouse_kept(work->store, now_ms);
 	int64_t from_ms = kept.from_ms[resolution];
 
 	for (unsigned i = 0; resolution == SAMPLES_1H && i < SAMPLES_RESOLUTIONS; i++)
 		if (kept.from_ms[i] < from_ms)
 			from_ms = kept.from_ms[i];
-	if (is_of(tidying, partition, "spans") &&
-	    partition->number < day_number(spans_kept_ms(tidying->store, now_ms)))
-		return drop(tidying, partition, "older than --trace-retention", err);
+	if (is_of(work, partition, "spans") &&
+	    partition->number < day_number(spans_kept_ms(work->store, now_ms)))
+		return drop(work, partition, "older than --trace-retention", err);
 	if (!from_ms || partition->number >= (is_day ? day_number(from_ms) : month_of(from_ms)))
 		return true;
-	if (is_day && rollup_outlives_minutes(tidying->store->keep_ms) &&
-	    !is_rolled_up(tidying, partition->number, &is_rolled, err))
+	if (is_day && rollup_outlives_minutes(work->store->keep_ms) &&
+	    !is_rolled_up(work, partition->number, &is_rolled, err))
 		return false;
-	return !is_rolled || drop(tidying, partition, "older than --retention", err);
+	return !is_rolled || drop(work, partition, "older than --retention", err);
 }
 
-static bool drop_old(struct tidying *tidying, int64_t now_ms, struct error *err)
+static bool drop_old(struct tidy_work *work, int64_t now_ms, struct error *err)
 {
-	for (size_t i = 0; i < tidying->count; i++) {
-		struct partition *partition = &tidying->partitions[i];
+	for (size_t i = 0; i < work->count; i++) {
+		struct partition *partition = &work->partitions[i];
 
 		if (partition->bytes && partition->number >= 100000 &&
-		    !drop_partition(tidying, partition, now_ms, err))
+		    !drop_partition(work, partition, now_ms, err))
 			return false;
 	}
 	return true;
@@ -270,44 +269,42 @@ static int compare_partitions(const void *a, const void *b)
 }
 
 /* The oldest day of samples first; never the last one. */
-static bool drop_too_much(struct tidying *tidying, struct error *err)
+static bool drop_too_much(struct tidy_work *work, struct error *err)
 {
-	uint64_t most = tidying->store->max_disk_bytes, bytes = 0;
+	uint64_t most = work->store->max_disk_bytes, bytes = 0;
 	uint32_t newest = 0;
 
-	if (tidying->count)
-		qsort(tidying->partitions, tidying->count, sizeof *tidying->partitions,
-		      compare_partitions);
-	for (size_t i = 0; i < tidying->count; i++) {
-		bytes += tidying->partitions[i].bytes;
-		if (is_dated(tidying, &tidying->partitions[i]) &&
-		    last_day(&tidying->partitions[i]) > newest)
-			newest = last_day(&tidying->partitions[i]);
+	if (work->count)
+		qsort(work->partitions, work->count, sizeof *work->partitions, compare_partitions);
+	for (size_t i = 0; i < work->count; i++) {
+		bytes += work->partitions[i].bytes;
+		if (is_dated(work, &work->partitions[i]) && last_day(&work->partitions[i]) > newest)
+			newest = last_day(&work->partitions[i]);
 	}
-	for (size_t i = 0; most && bytes > most && i < tidying->count; i++) {
-		struct partition *partition = &tidying->partitions[i]; /* oldest first */
+	for (size_t i = 0; most && bytes > most && i < work->count; i++) {
+		struct partition *partition = &work->partitions[i]; /* oldest first */
 		uint64_t size = partition->bytes;
 
-		if (!size || !is_dated(tidying, partition) || last_day(partition) >= newest)
+		if (!size || !is_dated(work, partition) || last_day(partition) >= newest)
 			continue;
-		if (!drop(tidying, partition, "more than --max-disk", err))
+		if (!drop(work, partition, "more than --max-disk", err))
 			return false;
 		bytes -= size;
 	}
 	return true;
 }
 
-bool tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err)
+bool clickhouse_tidy(struct clickhouse_samples *store, int64_t now_ms, struct error *err)
 {
-	struct tidying tidying = {.store = store};
-	bool ok = read_partitions(&tidying, err);
+	struct tidy_work work = {.store = store};
+	bool ok = read_partitions(&work, err);
 
 	if (ok)
-		age(&tidying, now_ms);
-	ok = ok && drop_old(&tidying, now_ms, err) && drop_too_much(&tidying, err);
+		age(&work, now_ms);
+	ok = ok && drop_old(&work, now_ms, err) && drop_too_much(&work, err);
 	if (ok)
-		note_days(&tidying);
-	free(tidying.partitions);
+		note_days(&work);
+	free(work.partitions);
 	return ok;
 }
 
@@ -319,7 +316,7 @@ static void turn(struct clickhouse_samples *store, int64_t *tidied_ms, bool *is_
 	bool ok = true;
 
 	if (now_ms - *tidied_ms >= TIDY_INTERVAL_MS || now_ms < *tidied_ms) {
-		ok = tidy(store, now_ms, &err);
+		ok = clickhouse_tidy(store, now_ms, &err);
 		*tidied_ms = now_ms;
 	}
 	if (ok && !clickhouse_rollup_turn(store, now_ms, is_done, &err))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening SQLite files, their migrations, and SQLite's errors as sentences. Of this folder only. */
+/* Opening SQLite files, their migrations, and SQLite's errors as sentences. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DATABASE_H
 #define SYMBOL_SERVER_STORE_SQLITE_DATABASE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A checksum on each page of a database, compared each time that SQLite reads the page from the
- * file. Of this folder only.
+ * file.
  *
  * SQLite lets a file keep bytes at the end of each page for others (file format, 1.3.4: "reserved
  * bytes per page", byte 20 of the file); databases made here keep eight: CRC-32C of the page's

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The newest minutes once more, by the second in which a report began: what time lines of seconds
  * and ranges that do not begin and end with a minute are answered from. In memory and bounded: with
- * a restart it begins anew. Of this folder and its rooms only; all under the store's lock.
+ * a restart it begins anew. All under the store's lock.
  *
  * Cells are of a second and a type. Their series is what they have (enum recent_content). */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_RECENT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct sqlite_samples. Of this folder and its rooms only.
+/* The inside of struct sqlite_samples.
  *
  * Rooms: intake/ (a request until it is folded), days/ (the files), rollups/ (coarser sums, and
  * what goes when), answers/ (queries), upkeep/ (backup, verification, deletion).

@@ -6,7 +6,7 @@
 
 enum verdict { NOT_ASKED, WANTED, NOT_WANTED };
 
-struct choosing {
+struct choice {
 	const struct catalog *catalog;
 	const struct samples_query *query;
 	uint32_t first, count, strings;
@@ -17,89 +17,89 @@ struct choosing {
 	struct error *err;
 };
 
-static bool goes_on(const struct choosing *choosing)
+static bool goes_on(const struct choice *choice)
 {
-	return !choosing->watch || limit_watch_goes_on(choosing->watch, choosing->err);
+	return !choice->watch || limit_watch_goes_on(choice->watch, choice->err);
 }
 
-static bool asks_series(const struct choosing *choosing, const struct catalog_series *series)
+static bool asks_series(const struct choice *choice, const struct catalog_series *series)
 {
 	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
 	struct series_labels labels = {names, values, series->label_count};
 
 	for (uint32_t i = 0; i < series->label_count; i++) {
-		names[i] = catalog_string(choosing->catalog, series->labels[2 * i])->text;
-		values[i] = catalog_string(choosing->catalog, series->labels[2 * i + 1])->text;
+		names[i] = catalog_string(choice->catalog, series->labels[2 * i])->text;
+		values[i] = catalog_string(choice->catalog, series->labels[2 * i + 1])->text;
 	}
-	return choosing->query->series_wanted(choosing->query->context, &labels);
+	return choice->query->series_wanted(choice->query->context, &labels);
 }
 
-static bool is_label(const struct choosing *choosing, const char *label, uint32_t name)
+static bool is_label(const struct choice *choice, const char *label, uint32_t name)
 {
-	uint8_t *known = &choosing->names[name];
+	uint8_t *known = &choice->names[name];
 
 	if (!*known)
-		*known = strcmp(catalog_string(choosing->catalog, name)->text, label) ? NOT_WANTED
-										      : WANTED;
+		*known = strcmp(catalog_string(choice->catalog, name)->text, label) ? NOT_WANTED
+										    : WANTED;
 	return *known == WANTED;
 }
 
 /* 0: the empty string. */
-static uint32_t value_of(const struct choosing *choosing, const struct catalog_series *series,
+static uint32_t value_of(const struct choice *choice, const struct catalog_series *series,
 			 const char *label)
 {
 	for (uint32_t i = 0; i < series->label_count; i++)
-		if (is_label(choosing, label, series->labels[2 * i]))
+		if (is_label(choice, label, series->labels[2 * i]))
 			return series->labels[2 * i + 1];
 	return 0;
 }
 
-static bool is_value_wanted(const struct choosing *choosing, unsigned chooser, uint32_t value)
+static bool is_value_wanted(const struct choice *choice, unsigned chooser, uint32_t value)
 {
-	const struct samples_query *query = choosing->query;
-	uint8_t *known = &choosing->values[value];
+	const struct samples_query *query = choice->query;
+	uint8_t *known = &choice->values[value];
 
 	if (!*known) {
-		const char *text = value ? catalog_string(choosing->catalog, value)->text : "";
+		const char *text = value ? catalog_string(choice->catalog, value)->text : "";
 
 		*known = query->value_wanted(query->context, chooser, text) ? WANTED : NOT_WANTED;
 	}
 	return *known == WANTED;
 }
 
-static bool ask_chooser(const struct choosing *choosing, unsigned chooser)
+static bool ask_chooser(const struct choice *choice, unsigned chooser)
 {
-	const char *label = choosing->query->choosers[chooser];
+	const char *label = choice->query->choosers[chooser];
 
-	memset(choosing->names, 0, choosing->strings);
-	memset(choosing->values, 0, choosing->strings);
-	for (uint32_t n = choosing->first; n < choosing->count; n++) {
-		const struct catalog_series *series = catalog_series(choosing->catalog, n);
+	memset(choice->names, 0, choice->strings);
+	memset(choice->values, 0, choice->strings);
+	for (uint32_t n = choice->first; n < choice->count; n++) {
+		const struct catalog_series *series = catalog_series(choice->catalog, n);
 
-		if (!goes_on(choosing))
+		if (!goes_on(choice))
 			return false;
-		if (choosing->is_wanted[n] &&
-		    !is_value_wanted(choosing, chooser, value_of(choosing, series, label)))
-			choosing->is_wanted[n] = 0;
+		if (choice->is_wanted[n] &&
+		    !is_value_wanted(choice, chooser, value_of(choice, series, label)))
+			choice->is_wanted[n] = 0;
 	}
 	return true;
 }
 
-static bool ask_all(const struct choosing *choosing)
+static bool ask_all(const struct choice *choice)
 {
-	const struct samples_query *query = choosing->query;
+	const struct samples_query *query = choice->query;
 
-	for (uint32_t n = choosing->first; n < choosing->count; n++) {
-		const struct catalog_series *series = catalog_series(choosing->catalog, n);
+	for (uint32_t n = choice->first; n < choice->count; n++) {
+		const struct catalog_series *series = catalog_series(choice->catalog, n);
 
-		if (!goes_on(choosing))
+		if (!goes_on(choice))
 			return false;
-		choosing->is_wanted[n] = series->tenant == query->tenant &&
-					 (!query->series_wanted || query->chooser_count ||
-					  asks_series(choosing, series));
+		choice->is_wanted[n] = series->tenant == query->tenant &&
+				       (!query->series_wanted || query->chooser_count ||
+					asks_series(choice, series));
 	}
 	for (unsigned i = 0; i < query->chooser_count; i++)
-		if (!ask_chooser(choosing, i))
+		if (!ask_chooser(choice, i))
 			return false;
 	return true;
 }
@@ -108,7 +108,7 @@ bool series_choose(const struct catalog *catalog, const struct catalog_mark *mar
 		   const struct samples_query *query, uint8_t *is_wanted, struct limit_watch *watch,
 		   struct error *err)
 {
-	struct choosing choosing = {
+	struct choice choice = {
 		.catalog = catalog,
 		.query = query,
 		.first = first,
@@ -120,13 +120,13 @@ bool series_choose(const struct catalog *catalog, const struct catalog_mark *mar
 	};
 	bool ok;
 
-	choosing.values = calloc((size_t)choosing.strings + 1, 1);
-	choosing.names = calloc((size_t)choosing.strings + 1, 1);
-	ok = choosing.values && choosing.names ? ask_all(&choosing)
-					       : error_set(err, ERROR_MEMORY,
-							   "no memory for an "
-							   "answer");
-	free(choosing.values);
-	free(choosing.names);
+	choice.values = calloc((size_t)choice.strings + 1, 1);
+	choice.names = calloc((size_t)choice.strings + 1, 1);
+	ok = choice.values && choice.names ? ask_all(&choice)
+					   : error_set(err, ERROR_MEMORY,
+						       "no memory for an "
+						       "answer");
+	free(choice.values);
+	free(choice.names);
 	return ok;
 }

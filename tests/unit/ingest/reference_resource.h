@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_INGEST_REFERENCE_RESOURCE_H
 #define TESTS_UNIT_INGEST_REFERENCE_RESOURCE_H
 
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 #include "tests/unit/ingest/reference_stacks.h"
 
 struct told_resource {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each host reported and lost in each step of a query's time. Of this folder only. */
+/* What each host reported and lost in each step of a query's time. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_HOST_STEPS_H
 #define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_HOST_STEPS_H
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol-server/store/sqlite/answers/querying.h"
+#include "symbol-server/store/sqlite/answers/query_run.h"
 
 enum {
 	CHUNK_BYTES = 48 << 20,
@@ -19,65 +19,65 @@ enum {
 	THREADS_SHARE = 128,
 };
 
-void querying_cut_start(struct querying *querying)
+void query_run_cut_start(struct query_run *run)
 {
-	const struct samples_limits *limits = &querying->query->limits;
+	const struct samples_limits *limits = &run->query->limits;
 
-	querying->is_indexed = querying->view.day_count > 1;
-	if (limits->bytes && limits->is_cut && !querying->query->by_span)
-		querying->most_bytes = limits->bytes < querying->result->arena.limit
-					       ? limits->bytes
-					       : querying->result->arena.limit;
+	run->is_indexed = run->view.day_count > 1;
+	if (limits->bytes && limits->is_cut && !run->query->by_span)
+		run->most_bytes = limits->bytes < run->result->arena.limit
+					  ? limits->bytes
+					  : run->result->arena.limit;
 }
 
-size_t querying_bytes(const struct querying *querying)
+size_t query_run_bytes(const struct query_run *run)
 {
-	return querying->view.arena.used + querying->result->arena.used + querying->byte_room +
-	       querying->piece_room * sizeof *querying->pieces +
-	       querying->stack_capacity * (sizeof *querying->stacks + sizeof *querying->sums) +
-	       querying->stack_room * sizeof *querying->result->stacks +
-	       querying->thread_sum_room * sizeof *querying->thread_sums +
-	       querying->span_room * (sizeof *querying->result->spans + 16); /* its index */
+	return run->view.arena.used + run->result->arena.used + run->byte_room +
+	       run->piece_room * sizeof *run->pieces +
+	       run->stack_capacity * (sizeof *run->stacks + sizeof *run->sums) +
+	       run->stack_room * sizeof *run->result->stacks +
+	       run->thread_sum_room * sizeof *run->thread_sums +
+	       run->span_room * (sizeof *run->result->spans + 16); /* its index */
 }
 
-static size_t chunk(const struct querying *querying, size_t most)
+static size_t chunk(const struct query_run *run, size_t most)
 {
-	unsigned share = querying->query->by_thread ? THREADS_SHARE : CHUNK_SHARE;
-	size_t bytes = querying->most_bytes / share;
+	unsigned share = run->query->by_thread ? THREADS_SHARE : CHUNK_SHARE;
+	size_t bytes = run->most_bytes / share;
 
-	if (!querying->most_bytes || bytes > most)
+	if (!run->most_bytes || bytes > most)
 		return most;
 	return bytes > LEAST_CHUNK ? bytes : LEAST_CHUNK;
 }
 
-size_t querying_chunk_bytes(const struct querying *querying)
+size_t query_run_chunk_bytes(const struct query_run *run)
 {
-	return chunk(querying, CHUNK_BYTES);
+	return chunk(run, CHUNK_BYTES);
 }
 
-size_t querying_chunk_pieces(const struct querying *querying)
+size_t query_run_chunk_pieces(const struct query_run *run)
 {
-	return chunk(querying, CHUNK_PIECES * sizeof(struct piece)) / sizeof(struct piece);
+	return chunk(run, CHUNK_PIECES * sizeof(struct piece)) / sizeof(struct piece);
 }
 
-bool querying_may_have(const struct querying *querying, size_t bytes)
+bool query_run_may_have(const struct query_run *run, size_t bytes)
 {
-	return !querying->most_bytes || bytes <= querying->most_bytes / ARRAY_SHARE;
+	return !run->most_bytes || bytes <= run->most_bytes / ARRAY_SHARE;
 }
 
-void querying_cut(struct querying *querying, uint64_t samples, uint64_t value)
+void query_run_cut(struct query_run *run, uint64_t samples, uint64_t value)
 {
-	querying->result->cut.samples += samples;
-	querying->result->cut.value += value;
-	querying->is_cut = true;
-	*querying->query->limits.is_cut = true;
+	run->result->cut.samples += samples;
+	run->result->cut.value += value;
+	run->is_cut = true;
+	*run->query->limits.is_cut = true;
 }
 
 /* --- sums --- */
 
-static uint64_t weight_of(const struct querying *querying, const struct result_stack *stack)
+static uint64_t weight_of(const struct query_run *run, const struct result_stack *stack)
 {
-	const uint64_t *kept = querying->query->kept_stack_id;
+	const uint64_t *kept = run->query->kept_stack_id;
 
 	return kept && stack->id == *kept ? UINT64_MAX : stack->value;
 }
@@ -91,19 +91,19 @@ static void swap(struct result_stack *a, struct result_stack *b)
 }
 
 /* The wanted heaviest first, in no order (Hoare's selection). */
-static void select_heaviest(const struct querying *querying, size_t wanted)
+static void select_heaviest(const struct query_run *run, size_t wanted)
 {
-	struct result_stack *stacks = querying->result->stacks;
-	size_t low = 0, high = querying->result->stack_count;
+	struct result_stack *stacks = run->result->stacks;
+	size_t low = 0, high = run->result->stack_count;
 
 	while (high - low > 1) {
-		uint64_t pivot = weight_of(querying, &stacks[low + (high - low) / 2]);
+		uint64_t pivot = weight_of(run, &stacks[low + (high - low) / 2]);
 		size_t i = low, k = high - 1;
 
 		for (;;) {
-			while (weight_of(querying, &stacks[i]) > pivot)
+			while (weight_of(run, &stacks[i]) > pivot)
 				i++;
-			while (weight_of(querying, &stacks[k]) < pivot)
+			while (weight_of(run, &stacks[k]) < pivot)
 				k--;
 			if (i >= k)
 				break;
@@ -120,75 +120,73 @@ static void select_heaviest(const struct querying *querying, size_t wanted)
 	}
 }
 
-bool querying_cut_sums(struct querying *querying)
+bool query_run_cut_sums(struct query_run *run)
 {
-	struct samples_result *result = querying->result;
-	size_t kept = querying->stack_room / 2;
+	struct samples_result *result = run->result;
+	size_t kept = run->stack_room / 2;
 
-	if (!querying_join_sums(querying))
+	if (!query_run_join_sums(run))
 		return false;
 	if (result->stack_count <= kept)
 		return true;
-	select_heaviest(querying, kept);
+	select_heaviest(run, kept);
 	for (size_t i = kept; i < result->stack_count; i++)
-		querying_cut(querying, result->stacks[i].samples, result->stacks[i].value);
+		query_run_cut(run, result->stacks[i].samples, result->stacks[i].value);
 	result->stack_count = kept;
 	return true;
 }
 
 /* --- distinct stacks --- */
 
-static void forget_numbers(struct querying *querying)
+static void forget_numbers(struct query_run *run)
 {
-	for (unsigned i = 0; i < querying->view.day_count; i++)
-		memset(querying->maps[i].stacks, 0,
-		       querying->view.days[i].mark.count[CATALOG_STACKS] *
-			       sizeof *querying->maps[i].stacks);
-	hash_table_clear(&querying->stack_index);
-	querying->is_indexed = true;
+	for (unsigned i = 0; i < run->view.day_count; i++)
+		memset(run->maps[i].stacks, 0,
+		       run->view.days[i].mark.count[CATALOG_STACKS] * sizeof *run->maps[i].stacks);
+	hash_table_clear(&run->stack_index);
+	run->is_indexed = true;
 }
 
 /* numbers: of those that stay, + 1. */
-static bool move_stacks(struct querying *querying, uint32_t *numbers)
+static bool move_stacks(struct query_run *run, uint32_t *numbers)
 {
-	struct samples_result *result = querying->result;
+	struct samples_result *result = run->result;
 	uint32_t kept = 0;
 
 	for (size_t i = 0; i < result->stack_count; i++)
 		numbers[result->stacks[i].depth] = 1;
-	forget_numbers(querying);
-	for (uint32_t i = 0; i < querying->stack_count; i++) {
+	forget_numbers(run);
+	for (uint32_t i = 0; i < run->stack_count; i++) {
 		if (!numbers[i])
 			continue;
-		querying->stacks[kept] = querying->stacks[i];
-		if (!hash_table_add(&querying->stack_index, querying->stacks[kept].from->hash[0],
-				    kept))
+		run->stacks[kept] = run->stacks[i];
+		if (!hash_table_add(&run->stack_index, run->stacks[kept].from->hash[0], kept))
 			return false;
 		numbers[i] = ++kept;
 	}
-	querying->stack_count = kept;
+	run->stack_count = kept;
 	for (size_t i = 0; i < result->stack_count; i++)
 		result->stacks[i].depth = numbers[result->stacks[i].depth] - 1;
 	return true;
 }
 
-bool querying_forget_stacks(struct querying *querying)
+bool query_run_forget_stacks(struct query_run *run)
 {
-	struct samples_result *result = querying->result;
-	size_t room = querying->stack_room;
+	struct samples_result *result = run->result;
+	size_t room = run->stack_room;
 	uint32_t *numbers;
 	bool ok;
 
 	/* Half as many sums as stacks: at least half of the places come free. */
-	if (result->stack_count > querying->stack_capacity / 2) {
-		querying->stack_room = querying->stack_capacity;
-		ok = querying_cut_sums(querying);
-		querying->stack_room = room;
+	if (result->stack_count > run->stack_capacity / 2) {
+		run->stack_room = run->stack_capacity;
+		ok = query_run_cut_sums(run);
+		run->stack_room = room;
 		if (!ok)
 			return false;
 	}
-	numbers = calloc((size_t)querying->stack_count + 1, sizeof *numbers);
-	ok = numbers && move_stacks(querying, numbers);
+	numbers = calloc((size_t)run->stack_count + 1, sizeof *numbers);
+	ok = numbers && move_stacks(run, numbers);
 	free(numbers);
 	return ok;
 }
@@ -203,11 +201,11 @@ static int compare_weights(const void *left, const void *right, void *context)
 	return (a < b) - (a > b);
 }
 
-uint32_t *querying_order_stacks(const struct querying *querying)
+uint32_t *query_run_order_stacks(const struct query_run *run)
 {
-	const struct samples_result *result = querying->result;
-	uint64_t *weights = calloc((size_t)querying->stack_count + 1, sizeof *weights);
-	uint32_t *order = calloc((size_t)querying->stack_count + 1, sizeof *order);
+	const struct samples_result *result = run->result;
+	uint64_t *weights = calloc((size_t)run->stack_count + 1, sizeof *weights);
+	uint32_t *order = calloc((size_t)run->stack_count + 1, sizeof *order);
 
 	if (!weights || !order) {
 		free(weights);
@@ -216,27 +214,27 @@ uint32_t *querying_order_stacks(const struct querying *querying)
 	}
 	for (size_t i = 0; i < result->stack_count; i++) {
 		uint64_t *weight = &weights[result->stacks[i].depth];
-		uint64_t more = weight_of(querying, &result->stacks[i]);
+		uint64_t more = weight_of(run, &result->stacks[i]);
 
 		*weight = more > UINT64_MAX - *weight ? UINT64_MAX : *weight + more;
 	}
-	for (uint32_t i = 0; i < querying->stack_count; i++)
+	for (uint32_t i = 0; i < run->stack_count; i++)
 		order[i] = i;
-	qsort_r(order, querying->stack_count, sizeof *order, compare_weights, weights);
+	qsort_r(order, run->stack_count, sizeof *order, compare_weights, weights);
 	free(weights);
 	return order;
 }
 
-void querying_keep_stacks(struct querying *querying, const uint8_t *is_kept)
+void query_run_keep_stacks(struct query_run *run, const uint8_t *is_kept)
 {
-	struct samples_result *result = querying->result;
+	struct samples_result *result = run->result;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < result->stack_count; i++) {
 		if (is_kept[result->stacks[i].depth])
 			result->stacks[kept++] = result->stacks[i];
 		else
-			querying_cut(querying, result->stacks[i].samples, result->stacks[i].value);
+			query_run_cut(run, result->stacks[i].samples, result->stacks[i].value);
 	}
 	result->stack_count = kept;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/answers/querying.h"
+#include "symbol-server/store/sqlite/answers/query_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 
 enum { HOSTS_MAX = 1 << 20, NOT_WANTED = UINT32_MAX };
 
-void querying_keep_host(void *context, uint32_t host)
+void query_run_keep_host(void *context, uint32_t host)
 {
-	struct querying *querying = context;
+	struct query_run *run = context;
 
-	querying_maps(querying, querying->day)->is_host[host] = 1;
+	query_run_maps(run, run->day)->is_host[host] = 1;
 }
 
 /* Names of hosts that took part; only asked when the query chooses series. */
@@ -25,7 +25,7 @@ struct host_set {
 };
 
 struct host_sums {
-	struct querying *querying;
+	struct query_run *run;
 	struct host_set wanted;
 	struct hash_table index;
 	uint32_t *known; /* by string of the day: number of the result + 1, or NOT_WANTED */
@@ -33,7 +33,7 @@ struct host_sums {
 	struct host_steps steps;
 	int64_t time_ms;       /* of the row that is being read */
 	bool only_reported;    /* of a type that does not have it in its own accounts */
-	bool is_full, is_over; /* over: a limit, as the querying's err says */
+	bool is_full, is_over; /* over: a limit, as the run's err says */
 };
 
 static bool has_host(const struct host_set *set, const char *host)
@@ -68,21 +68,21 @@ static bool add_series_hosts(struct host_set *set, const struct series_labels *s
 }
 
 /* Of rows that were read: their series say it, or the row does. */
-static bool fill_hosts(struct querying *querying, struct host_set *set)
+static bool fill_hosts(struct query_run *run, struct host_set *set)
 {
-	const struct samples_result *result = querying->result;
+	const struct samples_result *result = run->result;
 
 	for (uint32_t i = 0; i < result->series_count; i++)
-		if (!limit_watch_goes_on(&querying->view.watch, querying->err) ||
+		if (!limit_watch_goes_on(&run->view.watch, run->err) ||
 		    !add_series_hosts(set, &result->series[i]))
 			return false;
-	for (unsigned i = 0; i < querying->view.day_count; i++) {
-		const struct view_day *day = &querying->view.days[i];
+	for (unsigned i = 0; i < run->view.day_count; i++) {
+		const struct view_day *day = &run->view.days[i];
 
 		for (uint32_t n = 1; n < day->mark.count[CATALOG_STRINGS]; n++) {
-			if (!limit_watch_goes_on(&querying->view.watch, querying->err))
+			if (!limit_watch_goes_on(&run->view.watch, run->err))
 				return false;
-			if (querying->maps[i].is_host[n] &&
+			if (run->maps[i].is_host[n] &&
 			    !add_host(set, catalog_string(day->catalog, n)->text))
 				return false;
 		}
@@ -93,11 +93,11 @@ static bool fill_hosts(struct querying *querying, struct host_set *set)
 /* The result's number + 1; 0: no room. */
 static uint32_t number_host(struct host_sums *sums, const char *host)
 {
-	struct samples_result *result = sums->querying->result;
+	struct samples_result *result = sums->run->result;
 	uint64_t hash = hash_bytes(host, strlen(host), 0);
 	uint32_t probe = 0;
 
-	if (sums->querying->query->series_wanted && !has_host(&sums->wanted, host))
+	if (sums->run->query->series_wanted && !has_host(&sums->wanted, host))
 		return NOT_WANTED;
 	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
 	     i = hash_table_next(&sums->index, hash, &probe))
@@ -117,18 +117,18 @@ static uint32_t number_host(struct host_sums *sums, const char *host)
 static void add_counted(struct host_sums *sums, struct host_accounting *host, uint32_t reason,
 			uint64_t count)
 {
-	const char *name = querying_string(sums->querying, sums->querying->day, reason);
+	const char *name = query_run_string(sums->run, sums->run->day, reason);
 
 	if (sums->only_reported && strcmp(name, TALLY_REPORTED))
 		return;
-	if (!tallies_add(host, sums->querying->type, name, count))
+	if (!tallies_add(host, sums->run->type, name, count))
 		losses_add(host, (struct text){name, (uint32_t)strlen(name)}, count, NULL);
 }
 
 /* NULL: nobody asks for it, or there is no room. */
 static struct host_accounting *host_of(struct host_sums *sums, const struct packed_account *account)
 {
-	struct view_day *day = sums->querying->day;
+	struct view_day *day = sums->run->day;
 	uint32_t *known;
 
 	if (account->host >= day->mark.count[CATALOG_STRINGS])
@@ -137,13 +137,13 @@ static struct host_accounting *host_of(struct host_sums *sums, const struct pack
 	if (!*known)
 		*known = number_host(sums, catalog_string(day->catalog, account->host)->text);
 	sums->is_full |= !*known;
-	return *known && *known != NOT_WANTED ? &sums->querying->result->hosts[*known - 1] : NULL;
+	return *known && *known != NOT_WANTED ? &sums->run->result->hosts[*known - 1] : NULL;
 }
 
 static bool add_entry(void *context, const struct packed_account *account)
 {
 	struct host_sums *sums = context;
-	struct view_day *day = sums->querying->day;
+	struct view_day *day = sums->run->day;
 	struct host_accounting *host = host_of(sums, account);
 	uint64_t reported_ms, lost;
 
@@ -167,40 +167,39 @@ static bool add_entry(void *context, const struct packed_account *account)
 static bool add_account(void *context, const struct view_row *row)
 {
 	struct host_sums *sums = context;
-	struct querying *querying = sums->querying;
+	struct query_run *run = sums->run;
 
 	sums->time_ms = view_row_ms(row);
 	view_each_entry(row, add_entry, context);
-	sums->is_over = !limit_watch_goes_on(&querying->view.watch, querying->err);
+	sums->is_over = !limit_watch_goes_on(&run->view.watch, run->err);
 	return !sums->is_full && !sums->is_over;
 }
 
 static bool add_day(struct host_sums *sums, struct view_day *day, struct error *err)
 {
-	struct querying *querying = sums->querying;
-	struct view *view = &querying->view;
+	struct query_run *run = sums->run;
+	struct view *view = &run->view;
 
 	if (!day->catalog)
 		return true;
-	querying->day = day;
+	run->day = day;
 	sums->known = arena_array(&view->arena, day->mark.count[CATALOG_STRINGS],
 				  sizeof *sums->known);
 	return sums->known &&
-	       view_each_account(view, day, querying->query,
-				 sums->only_reported ? 0 : querying->type, add_account, sums,
-				 err) &&
+	       view_each_account(view, day, run->query, sums->only_reported ? 0 : run->type,
+				 add_account, sums, err) &&
 	       !sums->is_full && !sums->is_over;
 }
 
 static bool add_days(struct host_sums *sums, struct error *err)
 {
-	struct view *view = &sums->querying->view;
+	struct view *view = &sums->run->view;
 	bool ok = true;
 
 	for (unsigned i = 0; ok && i < view->day_count; i++)
 		ok = add_day(sums, &view->days[i], err);
 	sums->only_reported = true;
-	for (unsigned i = 0; ok && sums->querying->type && i < view->day_count; i++)
+	for (unsigned i = 0; ok && sums->run->type && i < view->day_count; i++)
 		ok = add_day(sums, &view->days[i], err);
 	return ok;
 }
@@ -208,9 +207,8 @@ static bool add_days(struct host_sums *sums, struct error *err)
 /* By name; what was counted by step is of the hosts where they are then. */
 static bool sort_hosts(struct host_sums *sums)
 {
-	struct samples_result *result = sums->querying->result;
-	uint32_t *places = arena_array(&sums->querying->view.arena, result->host_count,
-				       sizeof *places);
+	struct samples_result *result = sums->run->result;
+	uint32_t *places = arena_array(&sums->run->view.arena, result->host_count, sizeof *places);
 
 	if (!result->host_count)
 		return true;
@@ -224,20 +222,20 @@ static bool sort_hosts(struct host_sums *sums)
 	return result->host_steps;
 }
 
-bool querying_put_hosts(struct querying *querying, struct error *err)
+bool query_run_put_hosts(struct query_run *run, struct error *err)
 {
-	struct host_sums sums = {.querying = querying};
+	struct host_sums sums = {.run = run};
 	bool ok;
 
 	hash_table_init(&sums.index, HOSTS_MAX);
 	hash_table_init(&sums.wanted.index, HOSTS_MAX);
-	host_steps_init(&sums.steps, querying->query);
-	ok = !querying->query->series_wanted || fill_hosts(querying, &sums.wanted);
+	host_steps_init(&sums.steps, run->query);
+	ok = !run->query->series_wanted || fill_hosts(run, &sums.wanted);
 	ok = ok && add_days(&sums, err);
-	ok = ok && (sort_hosts(&sums) || !(querying->is_full = true));
+	ok = ok && (sort_hosts(&sums) || !(run->is_full = true));
 	hash_table_release(&sums.index);
 	hash_table_release(&sums.wanted.index);
 	host_steps_release(&sums.steps);
 	free(sums.wanted.names);
-	return ok && !querying->is_full;
+	return ok && !run->is_full;
 }

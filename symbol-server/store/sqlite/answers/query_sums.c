@@ -6,92 +6,86 @@
 
 #include "common/array.h"
 #include "symbol-server/store/sample_context.h"
-#include "symbol-server/store/sqlite/answers/querying.h"
+#include "symbol-server/store/sqlite/answers/query_run.h"
 
 enum { NO_PLACE = UINT32_MAX - 1 };
 
 /* --- stacks --- */
 
-static bool grow_stacks(struct querying *querying)
+static bool grow_stacks(struct query_run *run)
 {
-	uint32_t room = querying->stack_capacity ? querying->stack_capacity * 2 : 4096;
-	struct distinct_stack *stacks = realloc(querying->stacks, room * sizeof *stacks);
+	uint32_t room = run->stack_capacity ? run->stack_capacity * 2 : 4096;
+	struct distinct_stack *stacks = realloc(run->stacks, room * sizeof *stacks);
 	struct sum *sums;
 	uint32_t *touched;
 
 	if (stacks)
-		querying->stacks = stacks;
-	sums = realloc(querying->sums, room * sizeof *sums);
+		run->stacks = stacks;
+	sums = realloc(run->sums, room * sizeof *sums);
 	if (sums)
-		querying->sums = sums;
-	touched = realloc(querying->touched, room * sizeof *touched);
+		run->sums = sums;
+	touched = realloc(run->touched, room * sizeof *touched);
 	if (touched)
-		querying->touched = touched;
+		run->touched = touched;
 	if (!stacks || !sums || !touched)
 		return false;
-	memset(sums + querying->stack_capacity, 0,
-	       (room - querying->stack_capacity) * sizeof *sums);
-	querying->stack_capacity = room;
+	memset(sums + run->stack_capacity, 0, (room - run->stack_capacity) * sizeof *sums);
+	run->stack_capacity = room;
 	return true;
 }
 
-static uint32_t find_stack(const struct querying *querying, const struct catalog_stack *stack)
+static uint32_t find_stack(const struct query_run *run, const struct catalog_stack *stack)
 {
 	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&querying->stack_index, stack->hash[0], &probe);
-	     i != HASH_TABLE_NONE;
-	     i = hash_table_next(&querying->stack_index, stack->hash[0], &probe))
-		if (querying->stacks[i].from->hash[0] == stack->hash[0] &&
-		    querying->stacks[i].from->hash[1] == stack->hash[1])
+	for (uint32_t i = hash_table_first(&run->stack_index, stack->hash[0], &probe);
+	     i != HASH_TABLE_NONE; i = hash_table_next(&run->stack_index, stack->hash[0], &probe))
+		if (run->stacks[i].from->hash[0] == stack->hash[0] &&
+		    run->stacks[i].from->hash[1] == stack->hash[1])
 			return i + 1;
 	return 0;
 }
 
-static bool may_grow(const struct querying *querying, const struct catalog_stack *stack)
+static bool may_grow(const struct query_run *run, const struct catalog_stack *stack)
 {
-	const uint64_t *kept = querying->query->kept_stack_id;
-	size_t room = querying->stack_capacity ? 2 * (size_t)querying->stack_capacity : 1;
+	const uint64_t *kept = run->query->kept_stack_id;
+	size_t room = run->stack_capacity ? 2 * (size_t)run->stack_capacity : 1;
 
 	return (kept && stack->hash[0] == *kept) ||
-	       querying_may_have(querying,
-				 room * (sizeof *querying->stacks + sizeof *querying->sums +
-					 sizeof *querying->touched));
+	       query_run_may_have(run, room * (sizeof *run->stacks + sizeof *run->sums +
+					       sizeof *run->touched));
 }
 
 /* The same stack on another day is the same. 0: no room; UINT32_MAX: not the one asked for;
  * NO_PLACE: it is cut. */
-static uint32_t map_stack(struct querying *querying, struct view_day *day, uint32_t number)
+static uint32_t map_stack(struct query_run *run, struct view_day *day, uint32_t number)
 {
 	const struct catalog_stack *stack = catalog_stack(day->catalog, number);
-	uint32_t *known = &querying_maps(querying, day)->stacks[number];
+	uint32_t *known = &query_run_maps(run, day)->stacks[number];
 
-	if (querying->query->stack_id && stack->hash[0] != *querying->query->stack_id)
+	if (run->query->stack_id && stack->hash[0] != *run->query->stack_id)
 		return *known = UINT32_MAX;
-	if (querying->is_indexed)
-		*known = find_stack(querying, stack);
+	if (run->is_indexed)
+		*known = find_stack(run, stack);
 	if (*known)
 		return *known;
-	if (querying->stack_count == querying->stack_capacity && !may_grow(querying, stack))
+	if (run->stack_count == run->stack_capacity && !may_grow(run, stack))
 		return NO_PLACE;
-	if (querying->stack_count == querying->stack_capacity && !grow_stacks(querying))
+	if (run->stack_count == run->stack_capacity && !grow_stacks(run))
 		return 0;
-	if (querying->is_indexed &&
-	    !hash_table_add(&querying->stack_index, stack->hash[0], querying->stack_count))
+	if (run->is_indexed && !hash_table_add(&run->stack_index, stack->hash[0], run->stack_count))
 		return 0;
-	querying->stacks[querying->stack_count] = (struct distinct_stack){.from = stack,
-									  .day = day};
-	return *known = ++querying->stack_count;
+	run->stacks[run->stack_count] = (struct distinct_stack){.from = stack, .day = day};
+	return *known = ++run->stack_count;
 }
 
-static inline void add_sum(struct querying *querying, uint32_t stack, uint64_t samples,
-			   uint64_t value)
+static inline void add_sum(struct query_run *run, uint32_t stack, uint64_t samples, uint64_t value)
 {
-	struct sum *sum = &querying->sums[stack];
+	struct sum *sum = &run->sums[stack];
 
 	/* Sums of damaged rows may come back to zero. */
-	if (!sum->samples && !sum->value && querying->touched_count < querying->stack_capacity)
-		querying->touched[querying->touched_count++] = stack;
+	if (!sum->samples && !sum->value && run->touched_count < run->stack_capacity)
+		run->touched[run->touched_count++] = stack;
 	sum->samples += samples;
 	sum->value += value;
 }
@@ -99,22 +93,22 @@ static inline void add_sum(struct querying *querying, uint32_t stack, uint64_t s
 /* --- threads --- */
 
 /* The result's number + 1 of a thread's name; UINT32_MAX: not wanted; 0: no room. */
-static uint32_t map_thread(struct querying *querying, struct view_day *day, uint32_t thread)
+static uint32_t map_thread(struct query_run *run, struct view_day *day, uint32_t thread)
 {
-	uint32_t *known = &querying_maps(querying, day)->threads[thread], probe = 0;
-	const struct samples_query *query = querying->query;
+	uint32_t *known = &query_run_maps(run, day)->threads[thread], probe = 0;
+	const struct samples_query *query = run->query;
 	char joined[CONTEXT_BYTES_MAX], reduced[CONTEXT_BYTES_MAX];
 	const char *name;
 	uint64_t hash;
 
 	if (*known)
 		return *known;
-	if (!querying_goes_on(querying)) /* a minute may have ten thousands of them to be matched */
+	if (!query_run_goes_on(run)) /* a minute may have ten thousands of them to be matched */
 		return 0;
 	name = view_context(day, query, thread, joined);
 	if (!name)
 		return 0;
-	querying_maps(querying, day)->is_untold[thread] = !lifetime_is_told(name);
+	query_run_maps(run, day)->is_untold[thread] = !lifetime_is_told(name);
 	if (query->thread_wanted && !query->thread_wanted(query->context, name))
 		return *known = UINT32_MAX;
 	if (!query->by_thread)
@@ -124,49 +118,47 @@ static uint32_t map_thread(struct querying *querying, struct view_day *day, uint
 		name = reduced;
 	}
 	hash = hash_bytes(name, strlen(name), 0);
-	for (uint32_t i = hash_table_first(&querying->thread_index, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&querying->thread_index, hash, &probe))
-		if (!strcmp(querying->threads[i], name))
+	for (uint32_t i = hash_table_first(&run->thread_index, hash, &probe); i != HASH_TABLE_NONE;
+	     i = hash_table_next(&run->thread_index, hash, &probe))
+		if (!strcmp(run->threads[i], name))
 			return *known = i + 1;
-	if (!ARRAY_GROW(querying->threads, querying->thread_count, querying->thread_room) ||
-	    !hash_table_add(&querying->thread_index, hash, (uint32_t)querying->thread_count))
+	if (!ARRAY_GROW(run->threads, run->thread_count, run->thread_room) ||
+	    !hash_table_add(&run->thread_index, hash, (uint32_t)run->thread_count))
 		return 0;
-	querying->threads[querying->thread_count] = arena_text(&querying->result->arena, name,
-							       strlen(name));
-	if (!querying->threads[querying->thread_count])
+	run->threads[run->thread_count] = arena_text(&run->result->arena, name, strlen(name));
+	if (!run->threads[run->thread_count])
 		return 0;
-	return *known = (uint32_t)++querying->thread_count;
+	return *known = (uint32_t)++run->thread_count;
 }
 
-static bool add_thread_sum(struct querying *querying, uint32_t thread, uint32_t stack,
-			   uint64_t samples, uint64_t value)
+static bool add_thread_sum(struct query_run *run, uint32_t thread, uint32_t stack, uint64_t samples,
+			   uint64_t value)
 {
-	if (!ARRAY_GROW(querying->thread_sums, querying->thread_sum_count,
-			querying->thread_sum_room))
+	if (!ARRAY_GROW(run->thread_sums, run->thread_sum_count, run->thread_sum_room))
 		return false;
-	querying->thread_sums[querying->thread_sum_count++] =
+	run->thread_sums[run->thread_sum_count++] =
 		(struct thread_sum){thread, stack, {samples, value}};
 	return true;
 }
 
 /* --- into the result --- */
 
-static bool put_stack(struct querying *querying, const struct piece *first, const char *thread,
+static bool put_stack(struct query_run *run, const struct piece *first, const char *thread,
 		      uint32_t stack, const struct sum *sum)
 {
-	struct samples_result *result = querying->result;
+	struct samples_result *result = run->result;
 
 	/* Twice: joining equal ones takes as much again. */
-	if (result->stack_count == querying->stack_room && querying->stack_room &&
-	    !querying_may_have(querying, 4 * querying->stack_room * sizeof *result->stacks) &&
-	    !querying_cut_sums(querying))
+	if (result->stack_count == run->stack_room && run->stack_room &&
+	    !query_run_may_have(run, 4 * run->stack_room * sizeof *result->stacks) &&
+	    !query_run_cut_sums(run))
 		return false;
-	if (!ARRAY_GROW(result->stacks, result->stack_count, querying->stack_room))
+	if (!ARRAY_GROW(result->stacks, result->stack_count, run->stack_room))
 		return false;
 	result->stacks[result->stack_count++] = (struct result_stack){
 		.series = first->series,
 		.span = first->span,
-		.id = querying->stacks[stack].from->hash[0],
+		.id = run->stacks[stack].from->hash[0],
 		.thread = thread,
 		.bucket_ms = first->step_ms,
 		.depth = stack, /* number of the distinct stack until locations are known */
@@ -185,10 +177,10 @@ static int compare_threads(const void *a, const void *b)
 	return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
-static bool put_threads(struct querying *querying, const struct piece *first)
+static bool put_threads(struct query_run *run, const struct piece *first)
 {
-	struct thread_sum *sums = querying->thread_sums;
-	size_t count = querying->thread_sum_count;
+	struct thread_sum *sums = run->thread_sums;
+	size_t count = run->thread_sum_count;
 	bool ok = true;
 
 	if (count)
@@ -200,39 +192,38 @@ static bool put_threads(struct querying *querying, const struct piece *first)
 			sum.sum.samples += sums[i].sum.samples;
 			sum.sum.value += sums[i].sum.value;
 		}
-		ok = put_stack(querying, first, querying->threads[sum.thread], sum.stack, &sum.sum);
+		ok = put_stack(run, first, run->threads[sum.thread], sum.stack, &sum.sum);
 	}
-	querying->thread_sum_count = 0;
+	run->thread_sum_count = 0;
 	return ok;
 }
 
-static bool put_sums(struct querying *querying, const struct piece *first)
+static bool put_sums(struct query_run *run, const struct piece *first)
 {
 	bool ok = true;
 
-	for (uint32_t i = 0; i < querying->touched_count; i++) {
-		uint32_t stack = querying->touched[i];
+	for (uint32_t i = 0; i < run->touched_count; i++) {
+		uint32_t stack = run->touched[i];
 
-		ok = ok && put_stack(querying, first, "", stack, &querying->sums[stack]);
-		querying->sums[stack] = (struct sum){0};
+		ok = ok && put_stack(run, first, "", stack, &run->sums[stack]);
+		run->sums[stack] = (struct sum){0};
 	}
-	querying->touched_count = 0;
+	run->touched_count = 0;
 	return ok;
 }
 
 /* What the group at hand has so far goes to the result, so that the lightest stacks can go. */
-static bool make_place(struct querying *querying)
+static bool make_place(struct query_run *run)
 {
-	return (querying->query->by_thread ? put_threads(querying, querying->group)
-					   : put_sums(querying, querying->group)) &&
-	       querying_forget_stacks(querying);
+	return (run->query->by_thread ? put_threads(run, run->group) : put_sums(run, run->group)) &&
+	       query_run_forget_stacks(run);
 }
 
 /* --- reading a piece --- */
 
 /* What one piece has of one thread. */
-struct adding {
-	struct querying *querying;
+struct addend {
+	struct query_run *run;
 	struct view_day *day;
 	const uint32_t *known; /* day_maps.stacks */
 	uint32_t stack_limit, string_limit;
@@ -240,13 +231,13 @@ struct adding {
 	bool is_untold;                 /* of it */
 };
 
-static struct adding adding_of(struct querying *querying, uint32_t day)
+static struct addend adding_of(struct query_run *run, uint32_t day)
 {
-	struct view_day *at = &querying->view.days[day];
+	struct view_day *at = &run->view.days[day];
 
-	return (struct adding){querying,
+	return (struct addend){run,
 			       at,
-			       querying_maps(querying, at)->stacks,
+			       query_run_maps(run, at)->stacks,
 			       at->mark.count[CATALOG_STACKS],
 			       at->mark.count[CATALOG_STRINGS],
 			       UINT32_MAX,
@@ -255,57 +246,56 @@ static struct adding adding_of(struct querying *querying, uint32_t day)
 }
 
 /* False: not wanted, or no room (is_full). */
-static bool choose_thread(struct adding *adding, uint32_t thread)
+static bool choose_thread(struct addend *addend, uint32_t thread)
 {
-	const struct samples_query *query = adding->querying->query;
+	const struct samples_query *query = addend->run->query;
 
-	if (thread != adding->thread) {
-		adding->thread = thread;
-		if (thread >= adding->string_limit)
-			adding->thread_number = UINT32_MAX; /* refers to nothing */
+	if (thread != addend->thread) {
+		addend->thread = thread;
+		if (thread >= addend->string_limit)
+			addend->thread_number = UINT32_MAX; /* refers to nothing */
 		else if (!query->by_thread && !query->thread_wanted)
-			adding->thread_number = 1;
+			addend->thread_number = 1;
 		else
-			adding->thread_number = map_thread(adding->querying, adding->day, thread);
-		adding->querying->is_full |= !adding->thread_number;
-		adding->is_untold = thread < adding->string_limit &&
-				    querying_maps(adding->querying, adding->day)->is_untold[thread];
+			addend->thread_number = map_thread(addend->run, addend->day, thread);
+		addend->run->is_full |= !addend->thread_number;
+		addend->is_untold = thread < addend->string_limit &&
+				    query_run_maps(addend->run, addend->day)->is_untold[thread];
 	}
-	return adding->thread_number && adding->thread_number != UINT32_MAX;
+	return addend->thread_number && addend->thread_number != UINT32_MAX;
 }
 
-static inline void count_untold(struct adding *adding, uint64_t samples)
+static inline void count_untold(struct addend *addend, uint64_t samples)
 {
-	struct samples_result *result = adding->querying->result;
+	struct samples_result *result = addend->run->result;
 
-	if (!adding->querying->query->counts_untold)
+	if (!addend->run->query->counts_untold)
 		return;
 	result->untold.of += samples;
-	if (adding->is_untold)
+	if (addend->is_untold)
 		result->untold.samples += samples;
 }
 
-static inline bool add_pair(struct adding *adding, uint32_t number, uint64_t samples,
+static inline bool add_pair(struct addend *addend, uint32_t number, uint64_t samples,
 			    uint64_t value)
 {
-	struct querying *querying = adding->querying;
+	struct query_run *run = addend->run;
 	uint32_t stack;
 
-	if (!number || number >= adding->stack_limit)
+	if (!number || number >= addend->stack_limit)
 		return true; /* refers to nothing */
-	stack = adding->known[number];
+	stack = addend->known[number];
 	if (!stack)
-		stack = map_stack(querying, adding->day, number);
-	if (stack == NO_PLACE && make_place(querying))
-		stack = map_stack(querying, adding->day, number);
+		stack = map_stack(run, addend->day, number);
+	if (stack == NO_PLACE && make_place(run))
+		stack = map_stack(run, addend->day, number);
 	if (!stack || stack == NO_PLACE)
 		return false;
 	if (stack == UINT32_MAX)
 		return true;
-	if (querying->query->by_thread)
-		return add_thread_sum(querying, adding->thread_number - 1, stack - 1, samples,
-				      value);
-	add_sum(querying, stack - 1, samples, value);
+	if (run->query->by_thread)
+		return add_thread_sum(run, addend->thread_number - 1, stack - 1, samples, value);
+	add_sum(run, stack - 1, samples, value);
 	return true;
 }
 
@@ -319,7 +309,7 @@ static inline bool get(const uint8_t **at, const uint8_t *end, uint64_t *value)
 }
 
 /* count pairs of one thread as packed.h says. False: damaged, or is_full. */
-static bool add_run(struct adding *adding, const uint8_t **at, const uint8_t *end, uint64_t one,
+static bool add_run(struct addend *addend, const uint8_t **at, const uint8_t *end, uint64_t one,
 		    uint64_t count, bool is_wanted)
 {
 	uint64_t delta, counted, rest;
@@ -337,16 +327,16 @@ static bool add_run(struct adding *adding, const uint8_t **at, const uint8_t *en
 				return false;
 			value += (uint64_t)zigzag_decode(rest);
 		}
-		count_untold(adding, counted >> 1);
-		if (is_wanted && !add_pair(adding, stack, counted >> 1, value)) {
-			adding->querying->is_full = true;
+		count_untold(addend, counted >> 1);
+		if (is_wanted && !add_pair(addend, stack, counted >> 1, value)) {
+			addend->run->is_full = true;
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool add_packed(struct adding *adding, const uint8_t *at, size_t length)
+static bool add_packed(struct addend *addend, const uint8_t *at, size_t length)
 {
 	const uint8_t *end = at + length;
 	uint64_t one, delta, count;
@@ -360,8 +350,8 @@ static bool add_packed(struct adding *adding, const uint8_t *at, size_t length)
 		if (!get(&at, end, &delta) || !get(&at, end, &count) || delta > UINT32_MAX - thread)
 			return false;
 		thread += (uint32_t)delta;
-		is_wanted = choose_thread(adding, thread);
-		if (adding->querying->is_full || !add_run(adding, &at, end, one, count, is_wanted))
+		is_wanted = choose_thread(addend, thread);
+		if (addend->run->is_full || !add_run(addend, &at, end, one, count, is_wanted))
 			return false;
 	}
 	return true;
@@ -369,28 +359,28 @@ static bool add_packed(struct adding *adding, const uint8_t *at, size_t length)
 
 static bool add_raw(void *context, const struct packed_pair *pair)
 {
-	struct adding *adding = context;
-	const bool is_wanted = choose_thread(adding, pair->thread);
+	struct addend *addend = context;
+	const bool is_wanted = choose_thread(addend, pair->thread);
 
-	count_untold(adding, pair->samples);
-	if (is_wanted && !add_pair(adding, pair->stack, pair->samples, pair->value))
-		adding->querying->is_full = true;
-	return !adding->querying->is_full;
+	count_untold(addend, pair->samples);
+	if (is_wanted && !add_pair(addend, pair->stack, pair->samples, pair->value))
+		addend->run->is_full = true;
+	return !addend->run->is_full;
 }
 
-static bool add_piece(struct querying *querying, const struct piece *piece)
+static bool add_piece(struct query_run *run, const struct piece *piece)
 {
-	struct adding adding = adding_of(querying, piece->day);
+	struct addend addend = adding_of(run, piece->day);
 	struct view_row row = {.cell = piece->cell};
-	bool ok = piece->cell ? view_each_pair(&row, add_raw, &adding)
-			      : add_packed(&adding, querying->bytes + piece->at, piece->length);
+	bool ok = piece->cell ? view_each_pair(&row, add_raw, &addend)
+			      : add_packed(&addend, run->bytes + piece->at, piece->length);
 
-	if (!ok && !querying->is_full) {
-		querying->is_stopped = true;
-		querying->damaged = &querying->view.days[piece->day];
-		error_set(querying->err, ERROR_FORMAT, "samples of a minute are damaged");
+	if (!ok && !run->is_full) {
+		run->is_stopped = true;
+		run->damaged = &run->view.days[piece->day];
+		error_set(run->err, ERROR_FORMAT, "samples of a minute are damaged");
 	}
-	return ok && querying_goes_on(querying);
+	return ok && query_run_goes_on(run);
 }
 
 /* --- order --- */
@@ -405,57 +395,56 @@ static int compare_steps(const void *a, const void *b)
 }
 
 /* By series, by step and span within; starts[s] is where series s begins. NULL: no memory. */
-static struct piece *sort_pieces(const struct querying *querying, uint32_t **starts)
+static struct piece *sort_pieces(const struct query_run *run, uint32_t **starts)
 {
-	bool is_finer = querying->query->by_bucket || querying->query->by_span;
-	uint32_t series = querying->result->series_count;
-	struct piece *sorted = malloc(querying->piece_count * sizeof *sorted);
+	bool is_finer = run->query->by_bucket || run->query->by_span;
+	uint32_t series = run->result->series_count;
+	struct piece *sorted = malloc(run->piece_count * sizeof *sorted);
 	uint32_t *at = *starts = calloc(series + 2, sizeof *at);
 
 	if (!sorted || !at) {
 		free(sorted);
 		return NULL;
 	}
-	for (size_t i = 0; i < querying->piece_count; i++)
-		at[querying->pieces[i].series + 2]++;
+	for (size_t i = 0; i < run->piece_count; i++)
+		at[run->pieces[i].series + 2]++;
 	for (uint32_t i = 2; i < series + 2; i++)
 		at[i] += at[i - 1];
-	for (size_t i = 0; i < querying->piece_count; i++)
-		sorted[at[querying->pieces[i].series + 1]++] = querying->pieces[i];
+	for (size_t i = 0; i < run->piece_count; i++)
+		sorted[at[run->pieces[i].series + 1]++] = run->pieces[i];
 	for (uint32_t i = 0; is_finer && i < series; i++)
 		if (at[i + 1] - at[i] > 1)
 			qsort(sorted + at[i], at[i + 1] - at[i], sizeof *sorted, compare_steps);
 	return sorted;
 }
 
-bool querying_add_pieces(struct querying *querying)
+bool query_run_add_pieces(struct query_run *run)
 {
-	size_t count = querying->piece_count;
+	size_t count = run->piece_count;
 	struct piece *pieces;
 	uint32_t *starts = NULL;
 	bool ok = true;
 
 	if (!count)
 		return true;
-	pieces = sort_pieces(querying, &starts);
+	pieces = sort_pieces(run, &starts);
 	free(starts);
-	querying->is_full |= !pieces;
+	run->is_full |= !pieces;
 	for (size_t i = 0; pieces && ok && i < count;) {
-		const struct piece *first = querying->group = &pieces[i];
+		const struct piece *first = run->group = &pieces[i];
 
 		for (; ok && i < count && pieces[i].series == first->series &&
 		       pieces[i].step_ms == first->step_ms && pieces[i].span == first->span;
 		     i++)
-			ok = add_piece(querying, &pieces[i]);
-		if (ok && !(querying->query->by_thread ? put_threads(querying, first)
-						       : put_sums(querying, first)))
-			querying->is_full = true;
-		ok = ok && !querying->is_full;
+			ok = add_piece(run, &pieces[i]);
+		if (ok && !(run->query->by_thread ? put_threads(run, first) : put_sums(run, first)))
+			run->is_full = true;
+		ok = ok && !run->is_full;
 	}
 	free(pieces);
-	querying->flushes++;
-	querying->piece_count = querying->byte_count = 0;
-	return ok && !querying->is_full;
+	run->flushes++;
+	run->piece_count = run->byte_count = 0;
+	return ok && !run->is_full;
 }
 
 /* --- several rounds --- */
@@ -475,14 +464,14 @@ static int compare_stacks(const void *a, const void *b)
 	return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-bool querying_merge_sums(struct querying *querying)
+bool query_run_merge_sums(struct query_run *run)
 {
-	return (querying->flushes < 2 && !querying->is_cut) || querying_join_sums(querying);
+	return (run->flushes < 2 && !run->is_cut) || query_run_join_sums(run);
 }
 
-bool querying_join_sums(struct querying *querying)
+bool query_run_join_sums(struct query_run *run)
 {
-	struct samples_result *result = querying->result;
+	struct samples_result *result = run->result;
 	size_t kept = 0;
 
 	if (!result->stack_count)
@@ -499,20 +488,20 @@ bool querying_join_sums(struct querying *querying)
 		last->value += result->stacks[i].value;
 	}
 	result->stack_count = kept + 1;
-	return querying_goes_on(querying);
+	return query_run_goes_on(run);
 }
 
-void querying_release_sums(struct querying *querying)
+void query_run_release_sums(struct query_run *run)
 {
-	free(querying->pieces);
-	free(querying->bytes);
-	free(querying->stacks);
-	free(querying->sums);
-	free(querying->touched);
-	free(querying->threads);
-	free(querying->thread_sums);
-	hash_table_release(&querying->stack_index);
-	hash_table_release(&querying->series_index);
-	hash_table_release(&querying->thread_index);
-	hash_table_release(&querying->span_index);
+	free(run->pieces);
+	free(run->bytes);
+	free(run->stacks);
+	free(run->sums);
+	free(run->touched);
+	free(run->threads);
+	free(run->thread_sums);
+	hash_table_release(&run->stack_index);
+	hash_table_release(&run->series_index);
+	hash_table_release(&run->thread_index);
+	hash_table_release(&run->span_index);
 }

@@ -6,13 +6,13 @@
 
 #include "common/array.h"
 #include "symbol-server/store/rules/answerable.h"
-#include "symbol-server/store/sqlite/answers/querying.h"
+#include "symbol-server/store/sqlite/answers/query_run.h"
 #include "symbol-server/store/rules/series_labels.h"
 
 enum { TIMELINE_BYTES_MAX = 256 << 20, ATTEMPTS = 3, ASK_ROWS = 64 };
 
-struct timelining {
-	struct querying querying; /* view, query, strings; its result has the hosts */
+struct timeline_run {
+	struct query_run run; /* view, query, strings; its result has the hosts */
 	struct samples_timeline *timeline;
 	uint32_t **series; /* of each day: number → series of the time line + 1; 0: not met */
 	struct hash_table series_index, point_index, host_index;
@@ -43,7 +43,7 @@ static bool copy_labels(struct samples_timeline *timeline, const struct series_l
 }
 
 /* The list's number of these labels; added when they are new. False: no room. */
-static bool take_labels(struct timelining *at, struct hash_table *index,
+static bool take_labels(struct timeline_run *at, struct hash_table *index,
 			struct series_labels **list, uint32_t *count, size_t *room,
 			const struct series_labels *labels, uint32_t *number)
 {
@@ -64,10 +64,10 @@ static bool take_labels(struct timelining *at, struct hash_table *index,
 	return true;
 }
 
-static bool map_series(struct timelining *at, const struct view_day *day, uint32_t number,
+static bool map_series(struct timeline_run *at, const struct view_day *day, uint32_t number,
 		       uint32_t *mapped)
 {
-	uint32_t *known = &at->series[day - at->querying.view.days][number], unused;
+	uint32_t *known = &at->series[day - at->run.view.days][number], unused;
 	const struct catalog_series *from = catalog_series(day->catalog, number);
 	const char *names[SAMPLES_LABELS_MAX], *values[SAMPLES_LABELS_MAX];
 	struct series_labels labels = {names, values, 0};
@@ -82,7 +82,7 @@ static bool map_series(struct timelining *at, const struct view_day *day, uint32
 		    !take_labels(at, &at->host_index, &at->hosts, &at->host_count, &at->host_room,
 				 &host, &unused))
 			return false;
-		if (!samples_query_asks(at->querying.query, name))
+		if (!samples_query_asks(at->run.query, name))
 			continue;
 		names[labels.count] = name;
 		values[labels.count++] = value;
@@ -99,7 +99,7 @@ static bool map_series(struct timelining *at, const struct view_day *day, uint32
 
 /* --- points --- */
 
-static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
+static bool add_point(struct timeline_run *at, uint32_t series, int64_t time_ms,
 		      const struct view_row *row)
 {
 	struct samples_timeline *timeline = at->timeline;
@@ -125,16 +125,16 @@ static bool add_point(struct timelining *at, uint32_t series, int64_t time_ms,
 	return true;
 }
 
-static uint64_t bytes_taken(const struct timelining *at)
+static uint64_t bytes_taken(const struct timeline_run *at)
 {
-	return at->querying.view.arena.used + at->timeline->arena.used +
-	       at->querying.result->arena.used + at->point_room * sizeof *at->timeline->points +
+	return at->run.view.arena.used + at->timeline->arena.used + at->run.result->arena.used +
+	       at->point_room * sizeof *at->timeline->points +
 	       (at->series_room + at->host_room) * sizeof *at->hosts;
 }
 
-static bool goes_on(struct timelining *at)
+static bool goes_on(struct timeline_run *at)
 {
-	struct limit_watch *watch = &at->querying.view.watch;
+	struct limit_watch *watch = &at->run.view.watch;
 
 	at->is_over |= !limit_watch_row(watch, at->err) ||
 		       (watch->rows % ASK_ROWS == 0 &&
@@ -144,58 +144,58 @@ static bool goes_on(struct timelining *at)
 
 static bool add_row(void *context, const struct view_row *row)
 {
-	struct timelining *at = context;
+	struct timeline_run *at = context;
 	int64_t time_ms = view_row_ms(row);
 	uint32_t series;
 
 	if (row->hosts_length)
-		view_each_host(row, querying_keep_host, &at->querying);
+		view_each_host(row, query_run_keep_host, &at->run);
 	if (!map_series(at, row->day, row->series, &series) ||
 	    !add_point(at, series, time_ms / at->timeline->step_ms * at->timeline->step_ms, row))
 		at->is_full = true;
 	return !at->is_full && goes_on(at);
 }
 
-static bool add_day(struct timelining *at, struct view_day *day, struct error *err)
+static bool add_day(struct timeline_run *at, struct view_day *day, struct error *err)
 {
-	struct view *view = &at->querying.view;
+	struct view *view = &at->run.view;
 
-	at->querying.day = day;
-	return view_choose_series(view, day, at->querying.query, err) &&
-	       (!day->wanted || (view_each(view, day, at->querying.query, at->querying.type, false,
-					   add_row, at, err) &&
-				 !at->is_over));
+	at->run.day = day;
+	return view_choose_series(view, day, at->run.query, err) &&
+	       (!day->wanted ||
+		(view_each(view, day, at->run.query, at->run.type, false, add_row, at, err) &&
+		 !at->is_over));
 }
 
 /* --- all of it --- */
 
-static bool make_maps(struct timelining *at)
+static bool make_maps(struct timeline_run *at)
 {
-	struct view *view = &at->querying.view;
+	struct view *view = &at->run.view;
 
-	at->querying.maps = arena_array(&view->arena, view->day_count, sizeof *at->querying.maps);
+	at->run.maps = arena_array(&view->arena, view->day_count, sizeof *at->run.maps);
 	at->series = arena_array(&view->arena, view->day_count, sizeof *at->series);
-	for (unsigned i = 0; at->querying.maps && at->series && i < view->day_count; i++) {
+	for (unsigned i = 0; at->run.maps && at->series && i < view->day_count; i++) {
 		const uint32_t *count = view->days[i].mark.count;
 
-		at->querying.maps[i].strings = arena_array(&view->arena, count[CATALOG_STRINGS],
-							   sizeof(const char *));
-		at->querying.maps[i].is_host = arena_alloc(&view->arena, count[CATALOG_STRINGS]);
+		at->run.maps[i].strings = arena_array(&view->arena, count[CATALOG_STRINGS],
+						      sizeof(const char *));
+		at->run.maps[i].is_host = arena_alloc(&view->arena, count[CATALOG_STRINGS]);
 		at->series[i] = arena_array(&view->arena, count[CATALOG_SERIES], 4);
 	}
 	return !view->arena.failed;
 }
 
 /* The hosts' accounts by the same rules as a query's, whose result is only lent for it. */
-static bool put_hosts(struct timelining *at, struct error *err)
+static bool put_hosts(struct timeline_run *at, struct error *err)
 {
-	struct samples_result *result = at->querying.result;
+	struct samples_result *result = at->run.result;
 	struct samples_timeline *timeline = at->timeline;
 	bool ok;
 
 	result->series = at->hosts;
 	result->series_count = at->host_count;
-	ok = querying_put_hosts(&at->querying, err);
+	ok = query_run_put_hosts(&at->run, err);
 	result->series = NULL;
 	timeline->hosts = arena_copy(&timeline->arena, result->hosts,
 				     result->host_count * sizeof *result->hosts);
@@ -216,7 +216,7 @@ static bool put_hosts(struct timelining *at, struct error *err)
 }
 
 /* What grew by realloc() goes into the arena, which is all that the caller frees. */
-static bool settle(struct timelining *at)
+static bool settle(struct timeline_run *at)
 {
 	struct samples_timeline *timeline = at->timeline;
 	struct timeline_point *points = timeline->points;
@@ -230,9 +230,9 @@ static bool settle(struct timelining *at)
 	return !timeline->arena.failed;
 }
 
-static bool run(struct timelining *at, struct error *err)
+static bool run_timeline(struct timeline_run *at, struct error *err)
 {
-	struct view *view = &at->querying.view;
+	struct view *view = &at->run.view;
 	bool ok = make_maps(at);
 
 	for (unsigned i = 0; ok && i < view->day_count; i++)
@@ -247,36 +247,35 @@ static struct samples_timeline *try_timeline(struct sqlite_samples *store,
 					     struct error *err)
 {
 	struct samples_query by_step = *query;
-	struct timelining at = {.querying = {.query = &by_step, .type = type, .err = err},
-				.err = err};
+	struct timeline_run at = {.run = {.query = &by_step, .type = type, .err = err}, .err = err};
 	bool ok = false;
 
 	by_step.by_bucket = true;
-	if (!view_open(&at.querying.view, store, &by_step, (int)type, err))
+	if (!view_open(&at.run.view, store, &by_step, (int)type, err))
 		return NULL;
 	at.timeline = calloc(1, sizeof *at.timeline);
-	at.querying.result = calloc(1, sizeof *at.querying.result);
-	if (!at.timeline || !at.querying.result) {
+	at.run.result = calloc(1, sizeof *at.run.result);
+	if (!at.timeline || !at.run.result) {
 		error_set(err, ERROR_MEMORY, "no memory for an answer");
 		goto out;
 	}
 	arena_init(&at.timeline->arena, TIMELINE_BYTES_MAX);
-	arena_init(&at.querying.result->arena, TIMELINE_BYTES_MAX);
+	arena_init(&at.run.result->arena, TIMELINE_BYTES_MAX);
 	hash_table_init(&at.series_index, UINT32_MAX >> 1);
 	hash_table_init(&at.point_index, UINT32_MAX >> 1);
 	hash_table_init(&at.host_index, UINT32_MAX >> 1);
-	at.timeline->from_ms = at.querying.view.from_ms;
-	at.timeline->until_ms = at.querying.view.until_ms;
+	at.timeline->from_ms = at.run.view.from_ms;
+	at.timeline->until_ms = at.run.view.until_ms;
 	at.timeline->step_ms = query->step_ms ? query->step_ms : SAMPLES_BUCKET_MS;
-	at.timeline->resolution_ms = at.querying.view.resolution_ms;
-	ok = run(&at, err);
+	at.timeline->resolution_ms = at.run.view.resolution_ms;
+	ok = run_timeline(&at, err);
 	hash_table_release(&at.series_index);
 	hash_table_release(&at.point_index);
 	hash_table_release(&at.host_index);
 	free(at.hosts);
 out:
-	samples_result_free(at.querying.result);
-	view_close(&at.querying.view);
+	samples_result_free(at.run.result);
+	view_close(&at.run.view);
 	if (ok)
 		return at.timeline;
 	samples_timeline_free(at.timeline);

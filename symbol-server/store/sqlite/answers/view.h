@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one query sees: for every day in range its dictionary, its file as of one transaction, and
- * the samples in memory that this transaction does not have. Of this folder only. */
+ * the samples in memory that this transaction does not have. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
 #define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_VIEW_H
 

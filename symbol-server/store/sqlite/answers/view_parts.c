@@ -27,7 +27,7 @@ bool view_has_hours_only(const struct view *view, int64_t day)
 	return rollup_has_hours_only(&view->kept, (day + 1) * day_ms);
 }
 
-struct choosing {
+struct choice {
 	struct view *view;
 	struct view_day *day;
 	struct day_mark marks[ROLLUPS_PER_DAY];
@@ -37,10 +37,10 @@ struct choosing {
 
 static bool keep_mark(void *context, const struct day_mark *mark)
 {
-	struct choosing *choosing = context;
+	struct choice *choice = context;
 
 	if (mark->bucket < MINUTES_PER_DAY)
-		choosing->marks[mark->bucket / ROLLUP_MINUTES] = *mark;
+		choice->marks[mark->bucket / ROLLUP_MINUTES] = *mark;
 	return true;
 }
 
@@ -55,72 +55,72 @@ static void add_part(struct view_parts *parts, enum day_level level, uint32_t fr
 		parts->at[parts->count++] = (struct view_part){level, from, until, above};
 }
 
-static int64_t minute_ms(const struct choosing *choosing, uint32_t minute)
+static int64_t minute_ms(const struct choice *choice, uint32_t minute)
 {
-	return choosing->day->day->day * day_ms + minute * (int64_t)SAMPLES_BUCKET_MS;
+	return choice->day->day->day * day_ms + minute * (int64_t)SAMPLES_BUCKET_MS;
 }
 
 /* The first minute that is kept. */
-static uint32_t kept_minute(const struct choosing *choosing, uint32_t from, uint32_t until)
+static uint32_t kept_minute(const struct choice *choice, uint32_t from, uint32_t until)
 {
-	int64_t kept_ms = choosing->view->kept.from_ms[SAMPLES_RAW];
-	int64_t first_ms = rollup_first_kept_ms(
-		minute_ms(choosing, from), minute_ms(choosing, until), kept_ms, SAMPLES_BUCKET_MS);
+	int64_t kept_ms = choice->view->kept.from_ms[SAMPLES_RAW];
+	int64_t first_ms = rollup_first_kept_ms(minute_ms(choice, from), minute_ms(choice, until),
+						kept_ms, SAMPLES_BUCKET_MS);
 
-	return (uint32_t)((first_ms - minute_ms(choosing, 0)) / SAMPLES_BUCKET_MS);
+	return (uint32_t)((first_ms - minute_ms(choice, 0)) / SAMPLES_BUCKET_MS);
 }
 
-static void choose_bucket(struct choosing *choosing, unsigned number)
+static void choose_bucket(struct choice *choice, unsigned number)
 {
-	struct view_day *day = choosing->day;
-	const struct day_mark *mark = &choosing->marks[number];
+	struct view_day *day = choice->day;
+	const struct day_mark *mark = &choice->marks[number];
 	uint32_t start = number * ROLLUP_MINUTES, end = start + ROLLUP_MINUTES;
 	uint32_t from = day->from > start ? day->from : start;
 	uint32_t until = day->until < end ? day->until : end;
-	const struct rollup_kept *kept = &choosing->view->kept;
+	const struct rollup_kept *kept = &choice->view->kept;
 	const struct rollup_bucket bucket = {
-		.start_ms = minute_ms(choosing, start),
+		.start_ms = minute_ms(choice, start),
 		.is_whole = from == start && until == end,
 		.is_made = mark->through,
 		.has_minutes = !day->is_reduced &&
-			       minute_ms(choosing, from) >= kept->from_ms[SAMPLES_RAW],
+			       minute_ms(choice, from) >= kept->from_ms[SAMPLES_RAW],
 	};
 	uint64_t above = day->hours ? day->hours[number / 6] : 0;
 
 	if (above) { /* the rest is among the month's hours */
-		choosing->is_rolled[number] = true;
+		choice->is_rolled[number] = true;
 		if (mark->newest > above)
-			add_part(&choosing->rolled, choosing->view->level, start, end, above);
-		add_part(&choosing->raw, DAY_RAW, start, end,
+			add_part(&choice->rolled, choice->view->level, start, end, above);
+		add_part(&choice->raw, DAY_RAW, start, end,
 			 mark->through > above ? mark->through : above);
 		return;
 	}
-	if (!rollup_is_taken(&choosing->view->wants, kept, &bucket)) {
-		from = kept_minute(choosing, from, until);
+	if (!rollup_is_taken(&choice->view->wants, kept, &bucket)) {
+		from = kept_minute(choice, from, until);
 		if (from < until)
-			add_part(&choosing->raw, DAY_RAW, from, until, 0);
+			add_part(&choice->raw, DAY_RAW, from, until, 0);
 		return;
 	}
-	choosing->is_rolled[number] = true;
+	choice->is_rolled[number] = true;
 	if (mark->through)
-		add_part(&choosing->rolled, choosing->view->level, start, end, 0);
+		add_part(&choice->rolled, choice->view->level, start, end, 0);
 	if (mark->newest > mark->through || !mark->through)
-		add_part(&choosing->raw, DAY_RAW, start, end, mark->through);
+		add_part(&choice->raw, DAY_RAW, start, end, mark->through);
 }
 
 /* The accounts of an hour are of whichever of its buckets have roll-ups. */
-static void choose_accounts(struct choosing *choosing, const struct view_parts *raw)
+static void choose_accounts(struct choice *choice, const struct view_parts *raw)
 {
-	struct view_parts *to = &choosing->day->accounts;
+	struct view_parts *to = &choice->day->accounts;
 
 	for (unsigned i = 0; i < raw->count; i++)
 		to->at[to->count++] = raw->at[i];
 	for (unsigned hour = 0; hour < ROLLUPS_PER_DAY; hour += 6) {
-		const bool *is_rolled = &choosing->is_rolled[hour];
+		const bool *is_rolled = &choice->is_rolled[hour];
 		bool is_whole = is_rolled[0] && is_rolled[1] && is_rolled[2] && is_rolled[3] &&
 				is_rolled[4] && is_rolled[5];
 
-		uint64_t above = choosing->day->hours ? choosing->day->hours[hour / 6] : 0;
+		uint64_t above = choice->day->hours ? choice->day->hours[hour / 6] : 0;
 
 		is_whole = is_whole && !above;
 		if (is_whole)
@@ -132,21 +132,21 @@ static void choose_accounts(struct choosing *choosing, const struct view_parts *
 	}
 }
 
-static bool make_parts(struct choosing *choosing)
+static bool make_parts(struct choice *choice)
 {
-	struct arena *arena = &choosing->view->arena;
-	struct view_day *day = choosing->day;
+	struct arena *arena = &choice->view->arena;
+	struct view_day *day = choice->day;
 	unsigned count;
 
-	choosing->raw.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choosing->raw.at);
-	choosing->rolled.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choosing->raw.at);
+	choice->raw.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choice->raw.at);
+	choice->rolled.at = arena_array(arena, ROLLUPS_PER_DAY, sizeof *choice->raw.at);
 	if (arena->failed)
 		return false;
 	for (unsigned i = day->from / ROLLUP_MINUTES; i * ROLLUP_MINUTES < day->until; i++)
-		choose_bucket(choosing, i);
-	count = choosing->raw.count + choosing->rolled.count;
+		choose_bucket(choice, i);
+	count = choice->raw.count + choice->rolled.count;
 	day->samples.at = arena_array(arena, count, sizeof *day->samples.at);
-	day->accounts.at = arena_array(arena, choosing->raw.count + ROLLUPS_PER_DAY,
+	day->accounts.at = arena_array(arena, choice->raw.count + ROLLUPS_PER_DAY,
 				       sizeof *day->accounts.at);
 	return !arena->failed;
 }
@@ -158,43 +158,42 @@ static void lose_threads(struct view *view, int64_t until_ms)
 		view->threads_from_ms = until_ms < view->until_ms ? until_ms : view->until_ms;
 }
 
-static void widen(struct choosing *choosing)
+static void widen(struct choice *choice)
 {
-	struct view *view = choosing->view;
-	struct view_day *day = choosing->day;
+	struct view *view = choice->view;
+	struct view_day *day = choice->day;
 	unsigned first = day->from / ROLLUP_MINUTES, last = (day->until - 1) / ROLLUP_MINUTES;
 
-	if (choosing->is_rolled[first])
+	if (choice->is_rolled[first])
 		day->from = first * ROLLUP_MINUTES;
-	if (choosing->is_rolled[last])
+	if (choice->is_rolled[last])
 		day->until = (last + 1) * ROLLUP_MINUTES;
-	if (minute_ms(choosing, day->from) < view->from_ms)
-		view->from_ms = minute_ms(choosing, day->from);
-	if (minute_ms(choosing, day->until) > view->until_ms)
-		view->until_ms = minute_ms(choosing, day->until);
-	for (unsigned i = 0; i < choosing->rolled.count; i++)
-		lose_threads(view, minute_ms(choosing, choosing->rolled.at[i].until));
-	if (choosing->rolled.count && view->resolution_ms < ROLLUP_BUCKET_MS)
+	if (minute_ms(choice, day->from) < view->from_ms)
+		view->from_ms = minute_ms(choice, day->from);
+	if (minute_ms(choice, day->until) > view->until_ms)
+		view->until_ms = minute_ms(choice, day->until);
+	for (unsigned i = 0; i < choice->rolled.count; i++)
+		lose_threads(view, minute_ms(choice, choice->rolled.at[i].until));
+	if (choice->rolled.count && view->resolution_ms < ROLLUP_BUCKET_MS)
 		view->resolution_ms = ROLLUP_BUCKET_MS;
 }
 
 bool view_choose(struct view *view, struct view_day *day, struct error *err)
 {
-	struct choosing choosing = {.view = view, .day = day};
+	struct choice choice = {.view = view, .day = day};
 
 	if (day->from >= day->until)
 		return true;
-	if (day->reader && !day_reader_marks(day->reader, keep_mark, &choosing, err))
+	if (day->reader && !day_reader_marks(day->reader, keep_mark, &choice, err))
 		return false;
-	if (!make_parts(&choosing))
+	if (!make_parts(&choice))
 		return error_set(err, ERROR_LIMIT, "the time range has too much in it");
-	choose_accounts(&choosing, &choosing.raw);
-	memcpy(day->samples.at, choosing.rolled.at,
-	       choosing.rolled.count * sizeof *choosing.rolled.at);
-	memcpy(day->samples.at + choosing.rolled.count, choosing.raw.at,
-	       choosing.raw.count * sizeof *choosing.raw.at);
-	day->samples.count = choosing.rolled.count + choosing.raw.count;
-	widen(&choosing);
+	choose_accounts(&choice, &choice.raw);
+	memcpy(day->samples.at, choice.rolled.at, choice.rolled.count * sizeof *choice.rolled.at);
+	memcpy(day->samples.at + choice.rolled.count, choice.raw.at,
+	       choice.raw.count * sizeof *choice.raw.at);
+	day->samples.count = choice.rolled.count + choice.raw.count;
+	widen(&choice);
 	return true;
 }
 

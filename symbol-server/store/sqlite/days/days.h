@@ -5,7 +5,7 @@
  * open group and the tables in memory; the set's guards everything here. Who needs both takes the
  * store's first. Under neither is a file touched, read or closed, nor a dictionary freed: a day is
  * used (users), or what goes is taken out of it, and the work is done outside. Who uses a day keeps
- * it, its dictionary and its numbers. Of this folder and its rooms only. */
+ * it, its dictionary and its numbers. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_DAYS_H
 #define SYMBOL_SERVER_STORE_SQLITE_DAYS_DAYS_H
 

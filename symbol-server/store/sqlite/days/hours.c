@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "symbol-server/store/sqlite/upkeep/erase.h"
-#include "symbol-server/store/sqlite/rollups/rolling.h"
+#include "symbol-server/store/sqlite/rollups/rollup_pass.h"
 #include "symbol-server/store/sqlite/days/day_tables.h"
 
 enum {
@@ -98,7 +98,7 @@ struct hours {
 	uint64_t folded;                 /* of the day's file */
 	sqlite3 *from;
 	struct day_writer writer;
-	struct rolling rolling;
+	struct rollup_pass pass;
 };
 
 static bool read_marks(struct hours *hours, struct error *err)
@@ -148,45 +148,45 @@ static bool read_month_marks(struct hours *hours, struct error *err)
 	return marks && code == SQLITE_DONE;
 }
 
-/* --- rolling --- */
+/* --- rolling up --- */
 
-static bool make_room(struct rolling *rolling, struct error *err)
+static bool make_room(struct rollup_pass *pass, struct error *err)
 {
-	const uint32_t *count = rolling->mark.count;
-	uint32_t stacks = rolling->to->items[CATALOG_STACKS].count + count[CATALOG_STACKS];
+	const uint32_t *count = pass->mark.count;
+	uint32_t stacks = pass->to->items[CATALOG_STACKS].count + count[CATALOG_STACKS];
 
-	rolling->series_map = calloc(count[CATALOG_SERIES], sizeof *rolling->series_map);
-	rolling->stack_map = calloc(count[CATALOG_STACKS], sizeof *rolling->stack_map);
-	rolling->string_map = calloc(count[CATALOG_STRINGS], sizeof *rolling->string_map);
-	return rolling_make_room(rolling, stacks, err) &&
-	       ((rolling->series_map && rolling->stack_map && rolling->string_map) ||
+	pass->series_map = calloc(count[CATALOG_SERIES], sizeof *pass->series_map);
+	pass->stack_map = calloc(count[CATALOG_STACKS], sizeof *pass->stack_map);
+	pass->string_map = calloc(count[CATALOG_STRINGS], sizeof *pass->string_map);
+	return rollup_pass_make_room(pass, stacks, err) &&
+	       ((pass->series_map && pass->stack_map && pass->string_map) ||
 		error_set(err, ERROR_MEMORY, "no memory to roll samples up"));
 }
 
 /* Both dictionaries, which only work needs. */
 static bool start_rolling(struct hours *hours, struct error *err)
 {
-	struct rolling *rolling = &hours->rolling;
+	struct rollup_pass *pass = &hours->pass;
 	struct catalog *from;
 
-	if (rolling->from)
+	if (pass->from)
 		return true;
-	*rolling = (struct rolling){.store = hours->store,
-				    .level = DAY_1H,
-				    .account_level = DAY_1H,
-				    .through = hours->folded};
+	*pass = (struct rollup_pass){.store = hours->store,
+				     .level = DAY_1H,
+				     .account_level = DAY_1H,
+				     .through = hours->folded};
 	from = store_load_day(hours->store, hours->day, false, err);
 	if (!from)
 		return false;
-	rolling->from = from;
-	rolling->to = store_load_day(hours->store, hours->month, true, err);
-	if (!rolling->to)
+	pass->from = from;
+	pass->to = store_load_day(hours->store, hours->month, true, err);
+	if (!pass->to)
 		return false;
 	pthread_mutex_lock(&hours->store->lock);
-	rolling->mark = catalog_mark(from);
+	pass->mark = catalog_mark(from);
 	pthread_mutex_unlock(&hours->store->lock);
-	return rolling_prepare(rolling, hours->from, DAY_10M, false, hours->writer.db, err) &&
-	       make_room(rolling, err);
+	return rollup_pass_prepare(pass, hours->from, DAY_10M, false, hours->writer.db, err) &&
+	       make_room(pass, err);
 }
 
 static bool put_mark(struct hours *hours, unsigned hour, struct error *err)
@@ -209,14 +209,14 @@ static bool put_mark(struct hours *hours, unsigned hour, struct error *err)
 static bool roll_hour(struct hours *hours, unsigned hour, struct error *err)
 {
 	uint32_t first = hour * HOUR_MINUTES, end = first + HOUR_MINUTES;
-	struct rolling *rolling = &hours->rolling;
+	struct rollup_pass *pass = &hours->pass;
 
 	if (!start_rolling(hours, err))
 		return false;
-	rolling->above = hours->through[hour];
-	return rolling_samples(rolling, first, end, hours->start + first, err) &&
-	       rolling_accounts(rolling, first, end, hours->start + first, err) &&
-	       put_mark(hours, hour, err) && rolling_commit(rolling, &hours->writer, err) &&
+	pass->above = hours->through[hour];
+	return rollup_pass_samples(pass, first, end, hours->start + first, err) &&
+	       rollup_pass_accounts(pass, first, end, hours->start + first, err) &&
+	       put_mark(hours, hour, err) && rollup_pass_commit(pass, &hours->writer, err) &&
 	       database_exec(hours->writer.db, "BEGIN IMMEDIATE", err);
 }
 
@@ -276,10 +276,10 @@ static bool open_files(struct hours *hours, struct error *err)
 
 static void close_files(struct hours *hours)
 {
-	struct catalog *from = (struct catalog *)hours->rolling.from, *to = hours->rolling.to;
+	struct catalog *from = (struct catalog *)hours->pass.from, *to = hours->pass.to;
 
 	if (from)
-		rolling_release(&hours->rolling);
+		rollup_pass_release(&hours->pass);
 	catalog_release(from);
 	catalog_release(to);
 	day_writer_close(&hours->writer);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hours-YYYYMM.db: one hour's sums of a month of days, with a dictionary of its own, so that a
  * month is read with one. Made of the ten-minute roll-ups of the days' files; has the tables of
- * those files. Of this folder only. */
+ * those files. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DAYS_HOURS_H
 #define SYMBOL_SERVER_STORE_SQLITE_DAYS_HOURS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of a catalog's stacks: adding to it. Of this folder only. */
+/* The tree of a catalog's stacks: adding to it. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_DICTIONARY_CATALOG_NODES_H
 #define SYMBOL_SERVER_STORE_SQLITE_DICTIONARY_CATALOG_NODES_H
 

@@ -59,7 +59,7 @@ static bool seal(struct sqlite_samples *store)
 
 /* --- one day of a generation --- */
 
-struct folding {
+struct day_fold {
 	struct sqlite_samples *store;
 	struct generation *generation;
 	const struct memory_cell **cells; /* sorted */
@@ -77,31 +77,31 @@ struct folding {
 
 static bool keep_pair(void *context, const struct packed_pair *pair)
 {
-	struct folding *folding = context;
+	struct day_fold *fold = context;
 
-	if (!ARRAY_GROW(folding->pairs, folding->pair_count, folding->pair_capacity))
+	if (!ARRAY_GROW(fold->pairs, fold->pair_count, fold->pair_capacity))
 		return false;
-	folding->pairs[folding->pair_count++] = *pair;
+	fold->pairs[fold->pair_count++] = *pair;
 	return true;
 }
 
 static bool keep_account(void *context, const struct packed_account *account)
 {
-	struct folding *folding = context;
+	struct day_fold *fold = context;
 
-	if (!ARRAY_GROW(folding->accounts, folding->account_count, folding->account_capacity))
+	if (!ARRAY_GROW(fold->accounts, fold->account_count, fold->account_capacity))
 		return false;
-	folding->accounts[folding->account_count++] = *account;
+	fold->accounts[fold->account_count++] = *account;
 	return true;
 }
 
 static bool keep_moment(void *context, const struct moment *moment)
 {
-	struct folding *folding = context;
+	struct day_fold *fold = context;
 
-	if (!ARRAY_GROW(folding->moments, folding->moment_count, folding->moment_capacity))
+	if (!ARRAY_GROW(fold->moments, fold->moment_count, fold->moment_capacity))
 		return false;
-	folding->moments[folding->moment_count++] = *moment;
+	fold->moments[fold->moment_count++] = *moment;
 	return true;
 }
 
@@ -112,11 +112,11 @@ static bool keep_moments(void *context, const uint8_t *bytes, size_t length)
 
 static bool keep_span(void *context, const struct span_sample *span)
 {
-	struct folding *folding = context;
+	struct day_fold *fold = context;
 
-	if (!ARRAY_GROW(folding->spans, folding->span_count, folding->span_capacity))
+	if (!ARRAY_GROW(fold->spans, fold->span_count, fold->span_capacity))
 		return false;
-	folding->spans[folding->span_count++] = *span;
+	fold->spans[fold->span_count++] = *span;
 	return true;
 }
 
@@ -142,20 +142,19 @@ static int compare_accounts(const void *a, const void *b)
 	return (x->host > y->host) - (x->host < y->host);
 }
 
-static bool fold_accounts(struct folding *folding, struct day_writer *writer,
+static bool fold_accounts(struct day_fold *fold, struct day_writer *writer,
 			  const struct day_row *row, struct error *err)
 {
 	struct buffer data;
 	bool ok;
 
-	qsort(folding->accounts, folding->account_count, sizeof *folding->accounts,
-	      compare_accounts);
+	qsort(fold->accounts, fold->account_count, sizeof *fold->accounts, compare_accounts);
 	buffer_init(&data, 64 << 20);
-	for (size_t i = 0; i < folding->account_count;) {
-		struct packed_account sum = folding->accounts[i];
+	for (size_t i = 0; i < fold->account_count;) {
+		struct packed_account sum = fold->accounts[i];
 
-		for (i++; i < folding->account_count && folding->accounts[i].host == sum.host; i++)
-			account_add(&sum, &folding->accounts[i]);
+		for (i++; i < fold->account_count && fold->accounts[i].host == sum.host; i++)
+			account_add(&sum, &fold->accounts[i]);
 		account_encode(&sum, &data);
 	}
 	ok = data.failed ? error_set(err, ERROR_LIMIT, "accounts of one minute do not fit a row")
@@ -164,29 +163,29 @@ static bool fold_accounts(struct folding *folding, struct day_writer *writer,
 	return ok;
 }
 
-static bool fold_moments(struct folding *folding, struct day_writer *writer,
+static bool fold_moments(struct day_fold *fold, struct day_writer *writer,
 			 const struct memory_snapshot *snapshot, struct day_row *row,
 			 struct error *err)
 {
 	row->type -= MOMENTS_OF;
-	folding->moment_count = 0;
-	if (!memory_snapshot_each(snapshot, keep_moments, folding))
+	fold->moment_count = 0;
+	if (!memory_snapshot_each(snapshot, keep_moments, fold))
 		return error_set(err, ERROR_MEMORY, "no memory to fold times of samples");
-	return day_writer_moments(writer, row, folding->moments, folding->moment_count, err);
+	return day_writer_moments(writer, row, fold->moments, fold->moment_count, err);
 }
 
-static bool fold_spans(struct folding *folding, struct day_writer *writer,
+static bool fold_spans(struct day_fold *fold, struct day_writer *writer,
 		       const struct memory_snapshot *snapshot, struct day_row *row,
 		       struct error *err)
 {
 	row->type -= SPANS_OF;
-	folding->span_count = 0;
-	if (!memory_snapshot_each(snapshot, keep_spans, folding))
+	fold->span_count = 0;
+	if (!memory_snapshot_each(snapshot, keep_spans, fold))
 		return error_set(err, ERROR_MEMORY, "no memory to fold spans of samples");
-	return day_writer_spans(writer, row, folding->spans, folding->span_count, err);
+	return day_writer_spans(writer, row, fold->spans, fold->span_count, err);
 }
 
-static bool fold_cell(struct folding *folding, struct day_writer *writer,
+static bool fold_cell(struct day_fold *fold, struct day_writer *writer,
 		      const struct memory_cell *cell, struct error *err)
 {
 	struct memory_snapshot snapshot = memory_cell_snapshot(cell);
@@ -196,28 +195,28 @@ static bool fold_cell(struct folding *folding, struct day_writer *writer,
 	size_t count;
 
 	if (key->type & MOMENTS_OF)
-		return fold_moments(folding, writer, &snapshot, &row, err);
+		return fold_moments(fold, writer, &snapshot, &row, err);
 	if (key->type & SPANS_OF)
-		return fold_spans(folding, writer, &snapshot, &row, err);
-	folding->pair_count = folding->account_count = 0;
-	if (!memory_snapshot_each(&snapshot, key->series ? keep_pairs : keep_accounts, folding))
+		return fold_spans(fold, writer, &snapshot, &row, err);
+	fold->pair_count = fold->account_count = 0;
+	if (!memory_snapshot_each(&snapshot, key->series ? keep_pairs : keep_accounts, fold))
 		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
 	if (!key->series)
-		return fold_accounts(folding, writer, &row, err);
-	count = packed_merge(folding->pairs, folding->pair_count);
-	return day_writer_samples(writer, &row, folding->pairs, count, err);
+		return fold_accounts(fold, writer, &row, err);
+	count = packed_merge(fold->pairs, fold->pair_count);
+	return day_writer_samples(writer, &row, fold->pairs, count, err);
 }
 
 /* Folding is background work: it leaves the disk and the processor to requests now and then. */
-static void pace(struct folding *folding)
+static void pace(struct day_fold *fold)
 {
 	bool is_closing;
 
-	if (++folding->rows % PACE_ROWS)
+	if (++fold->rows % PACE_ROWS)
 		return;
-	pthread_mutex_lock(&folding->store->lock);
-	is_closing = folding->store->is_closing;
-	pthread_mutex_unlock(&folding->store->lock);
+	pthread_mutex_lock(&fold->store->lock);
+	is_closing = fold->store->is_closing;
+	pthread_mutex_unlock(&fold->store->lock);
 	if (!is_closing)
 		usleep(PACE_US);
 }
@@ -276,27 +275,27 @@ static bool has_room(const struct sqlite_samples *store, uint32_t day,
 				(unsigned long long)bytes >> 10, store->directory);
 }
 
-static bool write_day(struct folding *folding, struct day_writer *writer,
+static bool write_day(struct day_fold *fold, struct day_writer *writer,
 		      const struct day_marks *marks, const struct memory_cell *const *cells,
 		      size_t count, struct error *err)
 {
 	if (!day_writer_definitions(writer, marks->catalog, &marks->from, &marks->to, err))
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		if (!fold_cell(folding, writer, cells[i], err) ||
-		    (i % LOOK_ROWS == 0 && !has_room(folding->store, marks->day->day, writer, err)))
+		if (!fold_cell(fold, writer, cells[i], err) ||
+		    (i % LOOK_ROWS == 0 && !has_room(fold->store, marks->day->day, writer, err)))
 			return false;
-		pace(folding);
+		pace(fold);
 	}
-	return has_room(folding->store, marks->day->day, writer, err) &&
+	return has_room(fold->store, marks->day->day, writer, err) &&
 	       day_writer_commit(writer, marks->day->day, err);
 }
 
-static bool fold_day(struct folding *folding, uint32_t number,
-		     const struct memory_cell *const *cells, size_t count, struct error *err)
+static bool fold_day(struct day_fold *fold, uint32_t number, const struct memory_cell *const *cells,
+		     size_t count, struct error *err)
 {
-	struct sqlite_samples *store = folding->store;
-	uint64_t end = folding->generation->table->end, folded = 0;
+	struct sqlite_samples *store = fold->store;
+	uint64_t end = fold->generation->table->end, folded = 0;
 	struct day_marks marks = {0};
 	struct day_writer writer = {0};
 	char path[4096];
@@ -308,7 +307,7 @@ static bool fold_day(struct folding *folding, uint32_t number,
 		return false;
 	seen = store_set_asides(store, marks.day);
 	if (day_writer_begin(&writer, path, end, &folded, err))
-		ok = folded >= end || write_day(folding, &writer, &marks, cells, count, err);
+		ok = folded >= end || write_day(fold, &writer, &marks, cells, count, err);
 	day_writer_close(&writer);
 	if (ok && folded < end)
 		keep_marks(store, &marks, end);
@@ -376,59 +375,59 @@ static bool is_due(struct sqlite_samples *store, uint32_t day)
 
 /* A refused report can leave definitions behind that others log. The segments that have them are
  * about to be released, and samples that refer to them may come later. */
-static bool fold_definitions(struct folding *folding, struct error *err)
+static bool fold_definitions(struct day_fold *fold, struct error *err)
 {
-	for (uint32_t number = 0; find_unwritten(folding->store, &number); number++)
-		if (!is_due(folding->store, number) && !fold_day(folding, number, NULL, 0, err))
+	for (uint32_t number = 0; find_unwritten(fold->store, &number); number++)
+		if (!is_due(fold->store, number) && !fold_day(fold, number, NULL, 0, err))
 			return false;
 	return true;
 }
 
-static bool fold_days(struct folding *folding, struct error *err)
+static bool fold_days(struct day_fold *fold, struct error *err)
 {
-	const struct memory_table *table = folding->generation->table;
+	const struct memory_table *table = fold->generation->table;
 
-	folding->count = table->cells.count;
-	folding->cells = calloc(folding->count + 1, sizeof(void *));
-	if (!folding->cells)
+	fold->count = table->cells.count;
+	fold->cells = calloc(fold->count + 1, sizeof(void *));
+	if (!fold->cells)
 		return error_set(err, ERROR_MEMORY, "no memory to fold samples");
 	for (uint32_t i = 0; i < table->cells.count; i++)
-		folding->cells[i] = blocks_at(&table->cells, i);
-	qsort(folding->cells, folding->count, sizeof(void *), compare_cells);
-	for (size_t first = 0, end; first < folding->count; first = end) {
-		uint32_t day = folding->cells[first]->key.day;
+		fold->cells[i] = blocks_at(&table->cells, i);
+	qsort(fold->cells, fold->count, sizeof(void *), compare_cells);
+	for (size_t first = 0, end; first < fold->count; first = end) {
+		uint32_t day = fold->cells[first]->key.day;
 
-		for (end = first; end < folding->count && folding->cells[end]->key.day == day;)
+		for (end = first; end < fold->count && fold->cells[end]->key.day == day;)
 			end++;
-		if (!is_due(folding->store, day) &&
-		    !fold_day(folding, day, folding->cells + first, end - first, err))
+		if (!is_due(fold->store, day) &&
+		    !fold_day(fold, day, fold->cells + first, end - first, err))
 			return false;
 	}
-	return fold_definitions(folding, err);
+	return fold_definitions(fold, err);
 }
 
 static bool fold_generation(struct sqlite_samples *store, struct generation *generation,
 			    struct error *err)
 {
-	struct folding folding = {.store = store, .generation = generation};
+	struct day_fold fold = {.store = store, .generation = generation};
 	bool ok;
 
 	store_lock_files(store);
-	ok = fold_days(&folding, err);
+	ok = fold_days(&fold, err);
 	/* A damaged file was set aside: its day begins anew. */
 	if (!ok && err->kind == ERROR_FORMAT) {
 		*err = (struct error){0};
-		free(folding.cells);
-		folding.cells = NULL;
-		ok = fold_days(&folding, err);
+		free(fold.cells);
+		fold.cells = NULL;
+		ok = fold_days(&fold, err);
 	}
 	ok = ok && state_file_write(store->state, &generation->change, err);
 	store_unlock_files(store);
-	free(folding.cells);
-	free(folding.pairs);
-	free(folding.accounts);
-	free(folding.moments);
-	free(folding.spans);
+	free(fold.cells);
+	free(fold.pairs);
+	free(fold.accounts);
+	free(fold.moments);
+	free(fold.spans);
 	return ok;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A record's samples as the run that memory keeps (packed.h). Of this folder only. */
+/* A record's samples as the run that memory keeps (packed.h). */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_INTAKE_RECORD_RUN_H
 #define SYMBOL_SERVER_STORE_SQLITE_INTAKE_RECORD_RUN_H
 

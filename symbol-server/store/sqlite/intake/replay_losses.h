@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a damaged record of the journal costs those that come after it. What it defined is made up
  * (catalog_mend()), so that the others can be used; its samples are accounted for as lost: by the
- * counters that its agent sends next, or by who refers to its series. Of this folder only; all
- * under the lock. */
+ * counters that its agent sends next, or by who refers to its series. All under the lock. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_INTAKE_REPLAY_LOSSES_H
 #define SYMBOL_SERVER_STORE_SQLITE_INTAKE_REPLAY_LOSSES_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one sender (a host) may add to a day's dictionary while there is little room: of the series
- * that a day may have, and of the memory that all dictionaries may take. Of this folder only; under
- * the store's lock. */
+ * that a day may have, and of the memory that all dictionaries may take. Under the store's lock. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_INTAKE_SHARES_H
 #define SYMBOL_SERVER_STORE_SQLITE_INTAKE_SHARES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes when: retention.c decides, reduce.c takes a day's minutes away, disk_bytes.c measures.
- * Of this folder only. */
+ */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_RETENTION_H
 #define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_RETENTION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/rollups/rolling.h"
+#include "symbol-server/store/sqlite/rollups/rollup_pass.h"
 
 #include <string.h>
 #include <time.h>
@@ -13,13 +13,13 @@ enum {
 
 /* --- opening --- */
 
-static bool prepare(struct rolling *rolling, sqlite3 *db, struct error *err)
+static bool prepare(struct rollup_pass *pass, sqlite3 *db, struct error *err)
 {
-	rolling->get_accounts = database_prepare(db,
-						 "SELECT data FROM rollup_accounts WHERE level = ? "
-						 "AND tenant = ? AND type = ? AND bucket = ?",
-						 err);
-	return rolling->get_accounts && rolling_prepare(rolling, db, DAY_RAW, false, db, err);
+	pass->get_accounts = database_prepare(db,
+					      "SELECT data FROM rollup_accounts WHERE level = ? "
+					      "AND tenant = ? AND type = ? AND bucket = ?",
+					      err);
+	return pass->get_accounts && rollup_pass_prepare(pass, db, DAY_RAW, false, db, err);
 }
 
 /* --- which buckets --- */
@@ -85,22 +85,22 @@ static bool mark_through(sqlite3 *db, uint32_t bucket, uint64_t through, struct 
 	return ok;
 }
 
-static bool roll_bucket(struct rolling *rolling, sqlite3 *db, const struct day_mark *mark,
+static bool roll_bucket(struct rollup_pass *pass, sqlite3 *db, const struct day_mark *mark,
 			struct error *err)
 {
 	uint32_t end = mark->bucket + ROLLUP_MINUTES;
 
-	rolling->above = mark->through;
-	return rolling_samples(rolling, mark->bucket, end, mark->bucket, err) &&
-	       rolling_accounts(rolling, mark->bucket, end, mark->bucket, err) &&
-	       mark_through(db, mark->bucket, rolling->through, err);
+	pass->above = mark->through;
+	return rollup_pass_samples(pass, mark->bucket, end, mark->bucket, err) &&
+	       rollup_pass_accounts(pass, mark->bucket, end, mark->bucket, err) &&
+	       mark_through(db, mark->bucket, pass->through, err);
 }
 
 /* What the dictionary got meanwhile goes with the rows that refer to it. */
-bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err)
+bool rollup_pass_commit(struct rollup_pass *pass, struct day_writer *writer, struct error *err)
 {
-	struct sqlite_samples *store = rolling->store;
-	struct catalog *catalog = rolling->to;
+	struct sqlite_samples *store = pass->store;
+	struct catalog *catalog = pass->to;
 	struct catalog_mark to;
 
 	pthread_mutex_lock(&store->lock);
@@ -114,9 +114,9 @@ bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct e
 	for (unsigned i = 0; i < CATALOG_KINDS; i++)
 		if (catalog->logged.count[i] < to.count[i])
 			catalog->logged.count[i] = to.count[i];
-	store->counters.rollup_pairs += rolling->pairs_read;
+	store->counters.rollup_pairs += pass->pairs_read;
 	pthread_mutex_unlock(&store->lock);
-	rolling->pairs_read = rolling->rows = 0;
+	pass->pairs_read = pass->rows = 0;
 	return true;
 }
 
@@ -125,29 +125,29 @@ static bool is_time_over(const struct sqlite_samples *store, int64_t until_ms)
 	return store->is_closing || store_now_ms() > until_ms;
 }
 
-static void day_behind(struct rolling *rolling, const struct buckets *buckets, unsigned next)
+static void day_behind(struct rollup_pass *pass, const struct buckets *buckets, unsigned next)
 {
-	rolling->day->behind_ms = next < buckets->count
-					  ? bucket_end_ms(rolling->day, buckets->at[next].bucket) +
-						    ROLLUP_CLOSED_MS
-					  : 0;
+	pass->day->behind_ms = next < buckets->count
+				       ? bucket_end_ms(pass->day, buckets->at[next].bucket) +
+						 ROLLUP_CLOSED_MS
+				       : 0;
 }
 
-static bool roll_buckets(struct rolling *rolling, struct day_writer *writer,
+static bool roll_buckets(struct rollup_pass *pass, struct day_writer *writer,
 			 const struct buckets *buckets, int64_t until_ms, bool *is_done,
 			 struct error *err)
 {
 	for (unsigned i = 0; i < buckets->count; i++) {
-		if (!roll_bucket(rolling, writer->db, &buckets->at[i], err))
+		if (!roll_bucket(pass, writer->db, &buckets->at[i], err))
 			return false;
 		*is_done = i + 1 == buckets->count;
-		day_behind(rolling, buckets, i + 1);
-		if (!*is_done && rolling->pairs_read < COMMIT_PAIRS &&
-		    !is_time_over(rolling->store, until_ms))
+		day_behind(pass, buckets, i + 1);
+		if (!*is_done && pass->pairs_read < COMMIT_PAIRS &&
+		    !is_time_over(pass->store, until_ms))
 			continue;
-		if (!rolling_commit(rolling, writer, err))
+		if (!rollup_pass_commit(pass, writer, err))
 			return false;
-		if (*is_done || is_time_over(rolling->store, until_ms))
+		if (*is_done || is_time_over(pass->store, until_ms))
 			return true;
 		if (!database_exec(writer->db, "BEGIN IMMEDIATE", err))
 			return false;
@@ -159,23 +159,23 @@ static bool roll_open_day(struct sqlite_samples *store, struct day *day, struct 
 			  const struct buckets *buckets, uint64_t folded, int64_t until_ms,
 			  bool *is_done, struct error *err)
 {
-	struct rolling rolling = {
+	struct rollup_pass pass = {
 		.store = store, .level = DAY_10M, .account_level = DAY_10M, .through = folded};
 	struct catalog *catalog = store_load_day(store, day, true, err);
 	bool ok = false;
 
 	if (!catalog)
 		return false;
-	rolling.from = rolling.to = catalog;
-	rolling.day = day;
-	day_behind(&rolling, buckets, 0);
+	pass.from = pass.to = catalog;
+	pass.day = day;
+	day_behind(&pass, buckets, 0);
 	pthread_mutex_lock(&store->lock);
-	rolling.mark = catalog_mark(catalog);
+	pass.mark = catalog_mark(catalog);
 	pthread_mutex_unlock(&store->lock);
-	ok = prepare(&rolling, writer->db, err) &&
-	     rolling_make_room(&rolling, rolling.mark.count[CATALOG_STACKS], err) &&
-	     roll_buckets(&rolling, writer, buckets, until_ms, is_done, err);
-	rolling_release(&rolling);
+	ok = prepare(&pass, writer->db, err) &&
+	     rollup_pass_make_room(&pass, pass.mark.count[CATALOG_STACKS], err) &&
+	     roll_buckets(&pass, writer, buckets, until_ms, is_done, err);
+	rollup_pass_release(&pass);
 	catalog_release(catalog);
 	return ok;
 }

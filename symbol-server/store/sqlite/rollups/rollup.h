@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Adding up: minutes of a day to ten minutes in the same file. What a roll-up stands for is in the
  * same transaction as its rows, so that a crash anywhere leaves each sample in exactly one of the
- * two. Of this folder only. */
+ * two. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
 #define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_H
 

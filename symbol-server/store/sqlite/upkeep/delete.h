@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deleting samples by what they are of. Of this folder only. */
+/* Deleting samples by what they are of. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETE_H
 #define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETE_H
 

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/upkeep/deleting.h"
+#include "symbol-server/store/sqlite/upkeep/deletion.h"
 
 #include <stdlib.h>
 
-void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_t samples)
+void deletion_take(struct deletion *deletion, const struct row_key *key, uint64_t samples)
 {
-	uint32_t host = catalog_series(deleting->catalog, key->series)->host;
-	struct taken *taken = deleting->taken;
-	unsigned i = deleting->taken_count;
+	uint32_t host = catalog_series(deletion->catalog, key->series)->host;
+	struct taken *taken = deletion->taken;
+	unsigned i = deletion->taken_count;
 
 	/* What is in a roll-up counts there. */
-	if ((uint64_t)key->fold > deleting->rolled[key->bucket / ROLLUP_MINUTES])
-		deleting->deleted->samples += samples;
-	deleting->hours[key->bucket / 60] = true;
+	if ((uint64_t)key->fold > deletion->rolled[key->bucket / ROLLUP_MINUTES])
+		deletion->deleted->samples += samples;
+	deletion->hours[key->bucket / 60] = true;
 	while (i && taken[i - 1].bucket == key->bucket && taken[i - 1].type == key->type)
 		if (taken[--i].host == host && taken[i].fold == key->fold) {
 			taken[i].samples += samples;
 			return;
 		}
-	taken[deleting->taken_count++] = (struct taken){key->type, key->bucket, host, key->fold,
+	taken[deletion->taken_count++] = (struct taken){key->type, key->bucket, host, key->fold,
 							samples};
 }
 
 struct account_row {
-	struct deleting *deleting;
+	struct deletion *deletion;
 	const struct taken *first;
 	unsigned count;
 	uint64_t left[SLICE_ROWS]; /* not found yet, of each */
@@ -54,27 +54,27 @@ static bool change_account(void *context, const struct packed_account *account)
 			continue;
 		row->left[i] -= part;
 		changed.samples -= part;
-		lose(&changed, row->deleting->reason, part);
+		lose(&changed, row->deletion->reason, part);
 		row->is_changed = true;
 	}
-	account_encode(&changed, &row->deleting->data);
+	account_encode(&changed, &row->deletion->data);
 	return true;
 }
 
-static bool write_account(struct deleting *deleting, const struct taken *of, int64_t fold,
+static bool write_account(struct deletion *deletion, const struct taken *of, int64_t fold,
 			  struct error *err)
 {
 	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
+		deletion->writer.db,
 		"UPDATE accounts SET data = ? WHERE tenant = ? AND type = ? AND bucket = ? "
 		"AND fold = ?",
 		err);
-	bool ok = put && !deleting->data.failed;
+	bool ok = put && !deletion->data.failed;
 
 	if (ok) {
-		sqlite3_bind_blob64(put, 1, deleting->data.bytes, deleting->data.length,
+		sqlite3_bind_blob64(put, 1, deletion->data.bytes, deletion->data.length,
 				    SQLITE_STATIC);
-		DATABASE_BIND(put, 2, deleting->query->tenant, of->type, of->bucket, fold);
+		DATABASE_BIND(put, 2, deletion->query->tenant, of->type, of->bucket, fold);
 		ok = database_run(put, err);
 	} else if (put) {
 		error_set(err, ERROR_MEMORY, "no memory to delete samples");
@@ -84,10 +84,10 @@ static bool write_account(struct deleting *deleting, const struct taken *of, int
 }
 
 /* The accounts of one minute, fold after fold, until all that was taken is found there. */
-static bool change_minute(struct deleting *deleting, struct account_row *row, struct error *err)
+static bool change_minute(struct deletion *deletion, struct account_row *row, struct error *err)
 {
 	sqlite3_stmt *find = database_prepare(
-		deleting->writer.db,
+		deletion->writer.db,
 		"SELECT fold, data FROM accounts WHERE tenant = ? AND type = ? AND bucket = ? "
 		"AND fold > ? ORDER BY fold LIMIT 1",
 		err);
@@ -95,11 +95,11 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 	bool ok = find, has_more = true;
 
 	while (ok && has_more) {
-		DATABASE_BIND(find, 1, deleting->query->tenant, row->first->type,
+		DATABASE_BIND(find, 1, deletion->query->tenant, row->first->type,
 			      row->first->bucket, fold);
 		ok = database_next(find, &has_more, err);
 		row->is_changed = false;
-		buffer_clear(&deleting->data);
+		buffer_clear(&deletion->data);
 		if (ok && has_more) {
 			fold = row->fold = sqlite3_column_int64(find, 0);
 			ok = account_each(sqlite3_column_blob(find, 1),
@@ -109,7 +109,7 @@ static bool change_minute(struct deleting *deleting, struct account_row *row, st
 		}
 		sqlite3_reset(find);
 		if (ok && row->is_changed)
-			ok = write_account(deleting, row->first, fold, err);
+			ok = write_account(deletion, row->first, fold, err);
 	}
 	sqlite3_finalize(find);
 	return ok;
@@ -123,27 +123,27 @@ static bool has_left(const struct account_row *row)
 	return false;
 }
 
-bool deleting_change_accounts(struct deleting *deleting, struct error *err)
+bool deletion_change_accounts(struct deletion *deletion, struct error *err)
 {
 	struct account_row *row = calloc(1, sizeof *row);
 	bool ok = row || error_set(err, ERROR_MEMORY, "no memory to delete samples");
 
-	for (unsigned first = 0, end; ok && first < deleting->taken_count; first = end) {
-		const struct taken *taken = deleting->taken;
+	for (unsigned first = 0, end; ok && first < deletion->taken_count; first = end) {
+		const struct taken *taken = deletion->taken;
 
 		for (end = first;
-		     end < deleting->taken_count && taken[end].bucket == taken[first].bucket &&
+		     end < deletion->taken_count && taken[end].bucket == taken[first].bucket &&
 		     taken[end].type == taken[first].type;
 		     end++)
 			row->left[end - first] = taken[end].samples;
-		row->deleting = deleting;
+		row->deletion = deletion;
 		row->first = taken + first;
 		row->count = end - first;
 		/* Some folds may be in a roll-up and others not. */
 		row->is_any_fold = false;
-		ok = change_minute(deleting, row, err);
+		ok = change_minute(deletion, row, err);
 		row->is_any_fold = true;
-		ok = ok && (!has_left(row) || change_minute(deleting, row, err));
+		ok = ok && (!has_left(row) || change_minute(deletion, row, err));
 	}
 	free(row);
 	return ok;

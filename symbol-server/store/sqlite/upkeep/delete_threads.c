@@ -1,78 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/sqlite/upkeep/deleting.h"
+#include "symbol-server/store/sqlite/upkeep/deletion.h"
 
 #include <stdlib.h>
 
 #include "common/array.h"
 
 struct sums {
-	struct deleting *deleting;
+	struct deletion *deletion;
 	uint64_t samples, value, gone;
 };
 
 static bool keep_pair(void *context, const struct packed_pair *pair)
 {
 	struct sums *sums = context;
-	struct deleting *deleting = sums->deleting;
+	struct deletion *deletion = sums->deletion;
 
-	if (deleting_is_thread_wanted(deleting, pair->thread)) {
+	if (deletion_is_thread_wanted(deletion, pair->thread)) {
 		sums->gone += pair->samples;
 		return true;
 	}
-	if (!ARRAY_GROW(deleting->kept, deleting->kept_count, deleting->kept_room))
+	if (!ARRAY_GROW(deletion->kept, deletion->kept_count, deletion->kept_room))
 		return false;
-	deleting->kept[deleting->kept_count++] = *pair;
+	deletion->kept[deletion->kept_count++] = *pair;
 	sums->samples += pair->samples;
 	sums->value += pair->value;
 	return true;
 }
 
-static bool write_kept(struct deleting *deleting, const struct row_key *key,
+static bool write_kept(struct deletion *deletion, const struct row_key *key,
 		       const struct sums *sums, struct error *err)
 {
 	sqlite3_stmt *put = database_prepare(
-		deleting->writer.db,
+		deletion->writer.db,
 		"UPDATE samples SET pairs = ?, samples = ?, value = ?, data = ? WHERE tenant = ? "
 		"AND type = ? AND bucket = ? AND series = ? AND fold = ?",
 		err);
 	bool ok = put;
 
-	buffer_clear(&deleting->data);
-	packed_encode(deleting->kept, deleting->kept_count, &deleting->data);
-	if (ok && deleting->data.failed)
+	buffer_clear(&deletion->data);
+	packed_encode(deletion->kept, deletion->kept_count, &deletion->data);
+	if (ok && deletion->data.failed)
 		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	if (ok) {
-		sqlite3_bind_int64(put, 1, (int64_t)deleting->kept_count);
+		sqlite3_bind_int64(put, 1, (int64_t)deletion->kept_count);
 		sqlite3_bind_int64(put, 2, (int64_t)sums->samples);
 		sqlite3_bind_int64(put, 3, (int64_t)sums->value);
-		sqlite3_bind_blob64(put, 4, deleting->data.bytes, deleting->data.length,
+		sqlite3_bind_blob64(put, 4, deletion->data.bytes, deletion->data.length,
 				    SQLITE_STATIC);
-		deleting_bind_key(put, 5, deleting, key);
+		deletion_bind_key(put, 5, deletion, key);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);
 	return ok;
 }
 
-bool deleting_threads(struct deleting *deleting, const struct row_key *key, const uint8_t *data,
+bool deletion_threads(struct deletion *deletion, const struct row_key *key, const uint8_t *data,
 		      size_t length, uint64_t *gone, struct error *err)
 {
-	struct sums sums = {.deleting = deleting};
+	struct sums sums = {.deletion = deletion};
 
-	deleting->kept_count = 0;
+	deletion->kept_count = 0;
 	if (!packed_each(data, length, keep_pair, &sums))
 		return error_set(err, ERROR_FORMAT, "a row of samples cannot be decoded");
 	*gone = sums.gone;
 	if (!sums.gone)
 		return true;
-	return deleting->kept_count ? write_kept(deleting, key, &sums, err)
-				    : deleting_row(deleting, "samples", key, err);
+	return deletion->kept_count ? write_kept(deletion, key, &sums, err)
+				    : deletion_row(deletion, "samples", key, err);
 }
 
 /* --- what came beside the samples --- */
 
 struct kept { /* of one row, decoded: one of both lists */
-	struct deleting *deleting;
+	struct deletion *deletion;
 	struct moment *moments;
 	struct span_sample *spans;
 	size_t count, room;
@@ -82,7 +82,7 @@ static bool keep_moment(void *context, const struct moment *moment)
 {
 	struct kept *kept = context;
 
-	if (deleting_is_thread_wanted(kept->deleting, moment->thread))
+	if (deletion_is_thread_wanted(kept->deletion, moment->thread))
 		return true;
 	if (!ARRAY_GROW(kept->moments, kept->count, kept->room))
 		return false;
@@ -94,7 +94,7 @@ static bool keep_span(void *context, const struct span_sample *span)
 {
 	struct kept *kept = context;
 
-	if (deleting_is_thread_wanted(kept->deleting, span->thread))
+	if (deletion_is_thread_wanted(kept->deletion, span->thread))
 		return true;
 	if (!ARRAY_GROW(kept->spans, kept->count, kept->room))
 		return false;
@@ -150,25 +150,25 @@ static const struct beside of_spans = {
 	encode_spans,
 };
 
-static bool write_beside(struct deleting *deleting, const struct row_key *key,
+static bool write_beside(struct deletion *deletion, const struct row_key *key,
 			 const struct beside *beside, struct kept *kept, struct error *err)
 {
-	sqlite3_stmt *put = database_prepare(deleting->writer.db, beside->put, err);
+	sqlite3_stmt *put = database_prepare(deletion->writer.db, beside->put, err);
 	struct buffer filter;
 	bool ok = put;
 
 	buffer_init(&filter, ROW_BYTES_MAX);
-	buffer_clear(&deleting->data);
-	beside->encode(kept, &deleting->data, &filter);
-	if (ok && (deleting->data.failed || filter.failed))
+	buffer_clear(&deletion->data);
+	beside->encode(kept, &deletion->data, &filter);
+	if (ok && (deletion->data.failed || filter.failed))
 		ok = error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	if (ok) {
 		sqlite3_bind_int64(put, 1, (int64_t)kept->count);
-		sqlite3_bind_blob64(put, 2, deleting->data.bytes, deleting->data.length,
+		sqlite3_bind_blob64(put, 2, deletion->data.bytes, deletion->data.length,
 				    SQLITE_STATIC);
 		if (filter.length)
 			sqlite3_bind_blob64(put, 3, filter.bytes, filter.length, SQLITE_STATIC);
-		deleting_bind_key(put, 4, deleting, key);
+		deletion_bind_key(put, 4, deletion, key);
 		ok = database_run(put, err);
 	}
 	sqlite3_finalize(put);
@@ -177,15 +177,15 @@ static bool write_beside(struct deleting *deleting, const struct row_key *key,
 }
 
 /* The row without those threads, or the whole of it when nothing is left. */
-static bool delete_beside(struct deleting *deleting, const struct row_key *key,
+static bool delete_beside(struct deletion *deletion, const struct row_key *key,
 			  const struct beside *beside, struct error *err)
 {
-	sqlite3_stmt *find = database_prepare(deleting->writer.db, beside->find, err);
-	struct kept kept = {.deleting = deleting};
+	sqlite3_stmt *find = database_prepare(deletion->writer.db, beside->find, err);
+	struct kept kept = {.deletion = deletion};
 	bool ok = find, has_row = false;
 
 	if (find) {
-		deleting_bind_key(find, 1, deleting, key);
+		deletion_bind_key(find, 1, deletion, key);
 		ok = database_next(find, &has_row, err);
 		if (ok && has_row)
 			ok = beside->read(&kept, sqlite3_column_blob(find, 0),
@@ -195,16 +195,16 @@ static bool delete_beside(struct deleting *deleting, const struct row_key *key,
 	}
 	sqlite3_finalize(find);
 	if (ok && has_row)
-		ok = kept.count ? write_beside(deleting, key, beside, &kept, err)
-				: deleting_row(deleting, beside->table, key, err);
+		ok = kept.count ? write_beside(deletion, key, beside, &kept, err)
+				: deletion_row(deletion, beside->table, key, err);
 	free(kept.moments);
 	free(kept.spans);
 	return ok;
 }
 
-bool deleting_threads_beside(struct deleting *deleting, const struct row_key *key,
+bool deletion_threads_beside(struct deletion *deletion, const struct row_key *key,
 			     struct error *err)
 {
-	return (!deleting->has_moments || delete_beside(deleting, key, &of_moments, err)) &&
-	       (!deleting->has_spans || delete_beside(deleting, key, &of_spans, err));
+	return (!deletion->has_moments || delete_beside(deletion, key, &of_moments, err)) &&
+	       (!deletion->has_spans || delete_beside(deletion, key, &of_spans, err));
 }

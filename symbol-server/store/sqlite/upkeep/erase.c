@@ -25,7 +25,7 @@ enum { UNUSED, USED, USED_OF_PROCESS };
 
 static const struct text gone_host = {"[deleted]", 9}, deleted_reason = {"deleted", 7};
 
-struct erasing {
+struct erasure {
 	struct sqlite_samples *store;
 	struct day *day;
 	struct catalog *from, *to;
@@ -45,12 +45,12 @@ bool erase_is_due(sqlite3 *db, struct error *err)
 
 /* --- what is used --- */
 
-static void use(struct erasing *erasing, enum catalog_kind kind, uint32_t n)
+static void use(struct erasure *erasure, enum catalog_kind kind, uint32_t n)
 {
-	if (n < erasing->from->items[kind].count)
-		erasing->used[kind][n] = USED;
+	if (n < erasure->from->items[kind].count)
+		erasure->used[kind][n] = USED;
 	else
-		erasing->is_bad = true;
+		erasure->is_bad = true;
 }
 
 static bool use_pair(void *context, const struct packed_pair *pair)
@@ -75,7 +75,7 @@ static bool use_span(void *context, const struct span_sample *span)
 }
 
 /* LEB128 differences. */
-static bool use_hosts(struct erasing *erasing, const uint8_t *at, size_t length)
+static bool use_hosts(struct erasure *erasure, const uint8_t *at, size_t length)
 {
 	const uint8_t *end = length ? at + length : at; /* an empty BLOB is NULL */
 	uint64_t host = 0, more;
@@ -83,23 +83,23 @@ static bool use_hosts(struct erasing *erasing, const uint8_t *at, size_t length)
 	while (at < end) {
 		if (!varint_read(&at, end, &more) || (host += more) > UINT32_MAX)
 			return false;
-		use(erasing, CATALOG_STRINGS, (uint32_t)host);
+		use(erasure, CATALOG_STRINGS, (uint32_t)host);
 	}
 	return true;
 }
 
 static bool use_account(void *context, const struct packed_account *account)
 {
-	struct erasing *erasing = context;
-	uint32_t strings = erasing->from->items[CATALOG_STRINGS].count;
+	struct erasure *erasure = context;
+	uint32_t strings = erasure->from->items[CATALOG_STRINGS].count;
 
 	if (account->host >= strings)
 		return false;
-	erasing->has_rest[account->host] |= account->samples > 0;
+	erasure->has_rest[account->host] |= account->samples > 0;
 	for (unsigned i = 0; i < account->lost_count; i++) {
-		use(erasing, CATALOG_STRINGS, account->lost[i].reason);
-		if (account->lost[i].reason == erasing->reason && erasing->reason)
-			erasing->has_deleted[account->host] = 1;
+		use(erasure, CATALOG_STRINGS, account->lost[i].reason);
+		if (account->lost[i].reason == erasure->reason && erasure->reason)
+			erasure->has_deleted[account->host] = 1;
 	}
 	return true;
 }
@@ -107,24 +107,24 @@ static bool use_account(void *context, const struct packed_account *account)
 enum row_kind { ROW_PAIRS, ROW_MOMENTS, ROW_SPANS, ROW_ACCOUNTS };
 
 /* Columns: data, series, hosts. */
-static bool use_row(struct erasing *erasing, sqlite3_stmt *row, enum row_kind kind)
+static bool use_row(struct erasure *erasure, sqlite3_stmt *row, enum row_kind kind)
 {
 	const uint8_t *data = sqlite3_column_blob(row, 0);
 	size_t length = (size_t)sqlite3_column_bytes(row, 0);
 
 	if (kind == ROW_ACCOUNTS)
-		return account_each(data, length, use_account, erasing);
-	use(erasing, CATALOG_SERIES, (uint32_t)sqlite3_column_int64(row, 1));
+		return account_each(data, length, use_account, erasure);
+	use(erasure, CATALOG_SERIES, (uint32_t)sqlite3_column_int64(row, 1));
 	if (kind == ROW_MOMENTS)
-		return moments_each(data, length, use_moment, erasing);
+		return moments_each(data, length, use_moment, erasure);
 	if (kind == ROW_SPANS)
-		return spans_each(data, length, use_span, erasing);
-	return packed_each(data, length, use_pair, erasing) &&
-	       use_hosts(erasing, sqlite3_column_blob(row, 2),
+		return spans_each(data, length, use_span, erasure);
+	return packed_each(data, length, use_pair, erasure) &&
+	       use_hosts(erasure, sqlite3_column_blob(row, 2),
 			 (size_t)sqlite3_column_bytes(row, 2));
 }
 
-static bool use_rows(struct erasing *erasing, sqlite3 *db, struct error *err)
+static bool use_rows(struct erasure *erasure, sqlite3 *db, struct error *err)
 {
 	static const struct {
 		const char *sql;
@@ -144,7 +144,7 @@ static bool use_rows(struct erasing *erasing, sqlite3 *db, struct error *err)
 
 		ok = statement;
 		while (ok && (ok = database_next(statement, &has_row, err)) && has_row)
-			if (!use_row(erasing, statement, tables[i].kind) || erasing->is_bad)
+			if (!use_row(erasure, statement, tables[i].kind) || erasure->is_bad)
 				ok = error_set(err, ERROR_FORMAT,
 					       "a row refers to what is not defined");
 		sqlite3_finalize(statement);
@@ -152,76 +152,76 @@ static bool use_rows(struct erasing *erasing, sqlite3 *db, struct error *err)
 	return ok;
 }
 
-static void use_module(struct erasing *erasing, uint32_t n)
+static void use_module(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_module *module = catalog_module(erasing->from, n);
+	const struct catalog_module *module = catalog_module(erasure->from, n);
 
-	use(erasing, CATALOG_MODULES, n);
-	use(erasing, CATALOG_STRINGS, module->name);
-	use(erasing, CATALOG_STRINGS, module->go_id);
+	use(erasure, CATALOG_MODULES, n);
+	use(erasure, CATALOG_STRINGS, module->name);
+	use(erasure, CATALOG_STRINGS, module->go_id);
 }
 
-static void use_location(struct erasing *erasing, uint32_t n)
+static void use_location(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_location *location = catalog_location(erasing->from, n);
+	const struct catalog_location *location = catalog_location(erasure->from, n);
 
-	if (erasing->used[CATALOG_LOCATIONS][n])
+	if (erasure->used[CATALOG_LOCATIONS][n])
 		return;
-	use(erasing, CATALOG_LOCATIONS, n);
-	use(erasing, CATALOG_STRINGS, location->function);
-	use(erasing, CATALOG_STRINGS, location->file);
-	use(erasing, CATALOG_STRINGS, location->type);
+	use(erasure, CATALOG_LOCATIONS, n);
+	use(erasure, CATALOG_STRINGS, location->function);
+	use(erasure, CATALOG_STRINGS, location->file);
+	use(erasure, CATALOG_STRINGS, location->type);
 	if (location->module)
-		use_module(erasing, location->module);
+		use_module(erasure, location->module);
 }
 
 /* Callers are shared: whoever was met brought all above it. */
-static void use_stack(struct erasing *erasing, uint32_t n)
+static void use_stack(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_stack *stack = catalog_stack(erasing->from, n);
+	const struct catalog_stack *stack = catalog_stack(erasure->from, n);
 	uint32_t at = stack->node;
 
-	for (uint32_t i = 0; i < stack->depth && at && !erasing->used_nodes[at]; i++) {
-		const struct catalog_node *node = catalog_node(erasing->from, at);
+	for (uint32_t i = 0; i < stack->depth && at && !erasure->used_nodes[at]; i++) {
+		const struct catalog_node *node = catalog_node(erasure->from, at);
 
-		erasing->used_nodes[at] = 1;
-		use_location(erasing, node->location);
+		erasure->used_nodes[at] = 1;
+		use_location(erasure, node->location);
 		at = node->caller;
 	}
 }
 
-static void use_series(struct erasing *erasing, uint32_t n)
+static void use_series(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_series *series = catalog_series(erasing->from, n);
+	const struct catalog_series *series = catalog_series(erasure->from, n);
 
 	for (uint32_t i = 0; i < 2 * series->label_count; i++)
-		use(erasing, CATALOG_STRINGS, series->labels[i]);
+		use(erasure, CATALOG_STRINGS, series->labels[i]);
 }
 
-static bool is_gone(const struct erasing *erasing, uint32_t host)
+static bool is_gone(const struct erasure *erasure, uint32_t host)
 {
-	return erasing->has_deleted[host] && !erasing->has_rest[host];
+	return erasure->has_deleted[host] && !erasure->has_rest[host];
 }
 
 /* What rows refer to brings what it is made of. */
-static void use_rest(struct erasing *erasing)
+static void use_rest(struct erasure *erasure)
 {
-	const struct catalog *from = erasing->from;
+	const struct catalog *from = erasure->from;
 
 	for (uint32_t n = 1; n < from->items[CATALOG_STACKS].count; n++)
-		if (erasing->used[CATALOG_STACKS][n] || n == CATALOG_OVERFLOW_STACK)
-			use_stack(erasing, n);
+		if (erasure->used[CATALOG_STACKS][n] || n == CATALOG_OVERFLOW_STACK)
+			use_stack(erasure, n);
 	for (uint32_t n = 1; n < from->items[CATALOG_SERIES].count; n++)
-		if (erasing->used[CATALOG_SERIES][n])
-			use_series(erasing, n);
+		if (erasure->used[CATALOG_SERIES][n])
+			use_series(erasure, n);
 }
 
-static bool use_lifetimes(struct erasing *erasing, struct error *err)
+static bool use_lifetimes(struct erasure *erasure, struct error *err)
 {
-	const struct catalog *from = erasing->from;
+	const struct catalog *from = erasure->from;
 	const uint32_t count = from->items[CATALOG_STRINGS].count;
 	struct lifetimes *lifetimes = catalog_lifetimes_new(from, count);
-	uint8_t *used = erasing->used[CATALOG_STRINGS];
+	uint8_t *used = erasure->used[CATALOG_STRINGS];
 
 	if (!lifetimes)
 		return error_set(err, ERROR_MEMORY, "no memory for a day's processes");
@@ -241,17 +241,17 @@ static bool use_lifetimes(struct erasing *erasing, struct error *err)
 
 static bool keep_account(void *context, const struct packed_account *account)
 {
-	struct erasing *erasing = context;
+	struct erasure *erasure = context;
 	struct packed_account *to;
 
-	if (!ARRAY_GROW(erasing->accounts, erasing->account_count, erasing->account_capacity))
+	if (!ARRAY_GROW(erasure->accounts, erasure->account_count, erasure->account_capacity))
 		return false;
-	to = &erasing->accounts[erasing->account_count++];
+	to = &erasure->accounts[erasure->account_count++];
 	*to = *account;
-	if (is_gone(erasing, account->host))
-		to->host = erasing->gone;
+	if (is_gone(erasure, account->host))
+		to->host = erasure->gone;
 	else
-		use(erasing, CATALOG_STRINGS, account->host);
+		use(erasure, CATALOG_STRINGS, account->host);
 	return true;
 }
 
@@ -262,27 +262,27 @@ static int compare_accounts(const void *a, const void *b)
 	return (x->host > y->host) - (x->host < y->host);
 }
 
-static bool encode_accounts(struct erasing *erasing, const void *data, size_t length,
+static bool encode_accounts(struct erasure *erasure, const void *data, size_t length,
 			    struct buffer *out)
 {
-	erasing->account_count = 0;
+	erasure->account_count = 0;
 	buffer_clear(out);
-	if (!account_each(data, length, keep_account, erasing))
+	if (!account_each(data, length, keep_account, erasure))
 		return false;
-	qsort(erasing->accounts, erasing->account_count, sizeof *erasing->accounts,
+	qsort(erasure->accounts, erasure->account_count, sizeof *erasure->accounts,
 	      compare_accounts);
-	for (size_t i = 0; i < erasing->account_count;) {
-		struct packed_account sum = erasing->accounts[i];
+	for (size_t i = 0; i < erasure->account_count;) {
+		struct packed_account sum = erasure->accounts[i];
 
-		for (i++; i < erasing->account_count && erasing->accounts[i].host == sum.host; i++)
-			account_add(&sum, &erasing->accounts[i]);
+		for (i++; i < erasure->account_count && erasure->accounts[i].host == sum.host; i++)
+			account_add(&sum, &erasure->accounts[i]);
 		account_encode(&sum, out);
 	}
 	return !out->failed;
 }
 
 /* data is the last of so many columns; the others are numbers. */
-static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *select,
+static bool copy_accounts(struct erasure *erasure, sqlite3 *db, const char *select,
 			  const char *insert, struct error *err)
 {
 	sqlite3_stmt *get = database_prepare(db, select, err);
@@ -293,7 +293,7 @@ static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *sele
 
 	buffer_init(&data, DATA_BYTES_MAX);
 	while (ok && (ok = database_next(get, &has_row, err)) && has_row) {
-		if (!encode_accounts(erasing, sqlite3_column_blob(get, columns - 1),
+		if (!encode_accounts(erasure, sqlite3_column_blob(get, columns - 1),
 				     (size_t)sqlite3_column_bytes(get, columns - 1), &data))
 			ok = error_set(err, ERROR_MEMORY, "no memory for accounts");
 		for (int i = 0; ok && i + 1 < columns; i++)
@@ -310,87 +310,87 @@ static bool copy_accounts(struct erasing *erasing, sqlite3 *db, const char *sele
 
 /* --- the dictionary without what is not used --- */
 
-static bool put_string(struct erasing *erasing, uint32_t n)
+static bool put_string(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_string *string = catalog_string(erasing->from, n);
+	const struct catalog_string *string = catalog_string(erasure->from, n);
 	char told[CONTEXT_BYTES_MAX] = "";
 
-	if (erasing->used[CATALOG_STRINGS][n] == USED)
-		return catalog_put_string(erasing->to, string->text, string->length);
-	if (erasing->used[CATALOG_STRINGS][n] == USED_OF_PROCESS)
+	if (erasure->used[CATALOG_STRINGS][n] == USED)
+		return catalog_put_string(erasure->to, string->text, string->length);
+	if (erasure->used[CATALOG_STRINGS][n] == USED_OF_PROCESS)
 		lifetime_reduce(string->text, told);
-	return catalog_put_string(erasing->to, told, (uint32_t)strlen(told));
+	return catalog_put_string(erasure->to, told, (uint32_t)strlen(told));
 }
 
-static bool put_module(struct erasing *erasing, uint32_t n)
+static bool put_module(struct erasure *erasure, uint32_t n)
 {
 	static const struct catalog_module none;
 
-	return catalog_put_module(erasing->to, erasing->used[CATALOG_MODULES][n]
-						       ? catalog_module(erasing->from, n)
+	return catalog_put_module(erasure->to, erasure->used[CATALOG_MODULES][n]
+						       ? catalog_module(erasure->from, n)
 						       : &none);
 }
 
-static bool put_location(struct erasing *erasing, uint32_t n)
+static bool put_location(struct erasure *erasure, uint32_t n)
 {
 	static const struct catalog_location none = {.kind = LOCATION_ANONYMOUS};
 
-	return catalog_put_location(erasing->to, erasing->used[CATALOG_LOCATIONS][n]
-							 ? catalog_location(erasing->from, n)
+	return catalog_put_location(erasure->to, erasure->used[CATALOG_LOCATIONS][n]
+							 ? catalog_location(erasure->from, n)
 							 : &none);
 }
 
-static bool put_stack(struct erasing *erasing, uint32_t n)
+static bool put_stack(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_stack *stack = catalog_stack(erasing->from, n);
+	const struct catalog_stack *stack = catalog_stack(erasure->from, n);
 	uint32_t locations[SAMPLES_DEPTH_MAX] = {0};
 	static const uint64_t none[2];
 
-	if (!erasing->used[CATALOG_STACKS][n] && n != CATALOG_OVERFLOW_STACK)
-		return catalog_put_stack(erasing->to, none, locations, 0);
-	catalog_stack_locations(erasing->from, stack, locations);
-	return catalog_put_stack(erasing->to, stack->hash, locations, stack->depth);
+	if (!erasure->used[CATALOG_STACKS][n] && n != CATALOG_OVERFLOW_STACK)
+		return catalog_put_stack(erasure->to, none, locations, 0);
+	catalog_stack_locations(erasure->from, stack, locations);
+	return catalog_put_stack(erasure->to, stack->hash, locations, stack->depth);
 }
 
-static bool put_series(struct erasing *erasing, uint32_t n)
+static bool put_series(struct erasure *erasure, uint32_t n)
 {
-	const struct catalog_series *series = catalog_series(erasing->from, n);
-	bool is_used = erasing->used[CATALOG_SERIES][n];
+	const struct catalog_series *series = catalog_series(erasure->from, n);
+	bool is_used = erasure->used[CATALOG_SERIES][n];
 
-	return catalog_put_series(erasing->to, series->tenant, series->labels,
+	return catalog_put_series(erasure->to, series->tenant, series->labels,
 				  is_used ? series->label_count : 0);
 }
 
 /* What is defined after the last one that is used goes wholly. */
-static uint32_t end_of(const struct erasing *erasing, unsigned kind)
+static uint32_t end_of(const struct erasure *erasure, unsigned kind)
 {
-	uint32_t end = erasing->from->items[kind].count;
+	uint32_t end = erasure->from->items[kind].count;
 
-	while (end > 1 && !erasing->used[kind][end - 1])
+	while (end > 1 && !erasure->used[kind][end - 1])
 		end--;
 	return end;
 }
 
-static bool make_dictionary(struct erasing *erasing, struct error *err)
+static bool make_dictionary(struct erasure *erasure, struct error *err)
 {
-	static bool (*const put[CATALOG_KINDS])(struct erasing *, uint32_t) = {
+	static bool (*const put[CATALOG_KINDS])(struct erasure *, uint32_t) = {
 		put_string, put_module, put_location, put_stack, put_series};
 	bool ok = true;
 
-	erasing->to = catalog_new();
-	if (erasing->to)
-		erasing->to->is_indexed = false;
-	for (unsigned kind = 0; erasing->to && kind < CATALOG_KINDS; kind++)
-		for (uint32_t n = erasing->to->items[kind].count, end = end_of(erasing, kind);
+	erasure->to = catalog_new();
+	if (erasure->to)
+		erasure->to->is_indexed = false;
+	for (unsigned kind = 0; erasure->to && kind < CATALOG_KINDS; kind++)
+		for (uint32_t n = erasure->to->items[kind].count, end = end_of(erasure, kind);
 		     ok && n < end; n++)
-			ok = put[kind](erasing, n);
-	return (ok && erasing->to) ||
+			ok = put[kind](erasure, n);
+	return (ok && erasure->to) ||
 	       error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
 }
 
-static bool put_definitions(struct erasing *erasing, sqlite3 *db, struct error *err)
+static bool put_definitions(struct erasure *erasure, sqlite3 *db, struct error *err)
 {
-	struct catalog_mark from = {0}, to = catalog_mark(erasing->to);
+	struct catalog_mark from = {0}, to = catalog_mark(erasure->to);
 	struct day_writer writer = {.db = db};
 	bool ok;
 
@@ -398,7 +398,7 @@ static bool put_definitions(struct erasing *erasing, sqlite3 *db, struct error *
 	writer.put_definitions = database_prepare_insert(db, "INSERT OR REPLACE " INTO_DEFINITIONS,
 							 err);
 	ok = writer.put_definitions &&
-	     day_writer_definitions(&writer, erasing->to, &from, &to, err);
+	     day_writer_definitions(&writer, erasure->to, &from, &to, err);
 	sqlite3_finalize(writer.put_definitions);
 	buffer_release(&writer.data);
 	return ok;
@@ -409,7 +409,7 @@ static bool put_definitions(struct erasing *erasing, sqlite3 *db, struct error *
 /* The old one is attached as old, in a transaction. */
 static bool copy_used(sqlite3 *db, void *context, struct error *err)
 {
-	struct erasing *erasing = context;
+	struct erasure *erasure = context;
 
 	return database_exec(db,
 			     "DELETE FROM rollup_marks;"
@@ -421,29 +421,29 @@ static bool copy_used(sqlite3 *db, void *context, struct error *err)
 						     COPY_OLD("moments", MOMENTS_COLUMNS)
 							     COPY_OLD("spans", SPANS_COLUMNS),
 			     err) &&
-	       copy_accounts(erasing, db, "SELECT " ACCOUNTS_COLUMNS " FROM old.accounts",
+	       copy_accounts(erasure, db, "SELECT " ACCOUNTS_COLUMNS " FROM old.accounts",
 			     "INSERT " INTO_ACCOUNTS, err) &&
-	       copy_accounts(erasing, db,
+	       copy_accounts(erasure, db,
 			     "SELECT " ROLLUP_ACCOUNTS_COLUMNS " FROM old.rollup_accounts",
 			     "INSERT " INTO_ROLLUP_ACCOUNTS, err) &&
-	       make_dictionary(erasing, err) && put_definitions(erasing, db, err);
+	       make_dictionary(erasure, err) && put_definitions(erasure, db, err);
 }
 
-static bool make_room(struct erasing *erasing, struct error *err)
+static bool make_room(struct erasure *erasure, struct error *err)
 {
-	const struct catalog *from = erasing->from;
+	const struct catalog *from = erasure->from;
 	bool ok = true;
 
 	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
-		ok &= (erasing->used[kind] = calloc(from->items[kind].count + 1, 1)) != NULL;
-	erasing->used_nodes = calloc(from->nodes.count + 1, 1);
-	erasing->has_deleted = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
-	erasing->has_rest = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
-	return (ok && erasing->used_nodes && erasing->has_deleted && erasing->has_rest) ||
+		ok &= (erasure->used[kind] = calloc(from->items[kind].count + 1, 1)) != NULL;
+	erasure->used_nodes = calloc(from->nodes.count + 1, 1);
+	erasure->has_deleted = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
+	erasure->has_rest = calloc(from->items[CATALOG_STRINGS].count + 1, 1);
+	return (ok && erasure->used_nodes && erasure->has_deleted && erasure->has_rest) ||
 	       error_set(err, ERROR_MEMORY, "no memory to write a day's file anew");
 }
 
-static bool read_file(struct erasing *erasing, const char *path, struct error *err)
+static bool read_file(struct erasure *erasure, const char *path, struct error *err)
 {
 	struct day_reader *reader;
 	uint64_t folded;
@@ -452,36 +452,36 @@ static bool read_file(struct erasing *erasing, const char *path, struct error *e
 
 	database_close(db);
 	reader = ok ? day_reader_open(path, err) : NULL;
-	erasing->from = catalog_new();
+	erasure->from = catalog_new();
 	ok = reader && day_reader_begin(reader, &folded, err);
-	if (ok && !erasing->from)
+	if (ok && !erasure->from)
 		ok = error_set(err, ERROR_MEMORY, "no memory for a day's dictionary");
 	if (ok) {
-		ok = day_reader_catalog(reader, erasing->from, err);
-		erasing->reason = ok ? catalog_add_string(erasing->from, deleted_reason) : 0;
-		erasing->gone = ok ? catalog_add_string(erasing->from, gone_host) : 0;
-		ok = ok && make_room(erasing, err) && use_rows(erasing, reader->db, err);
+		ok = day_reader_catalog(reader, erasure->from, err);
+		erasure->reason = ok ? catalog_add_string(erasure->from, deleted_reason) : 0;
+		erasure->gone = ok ? catalog_add_string(erasure->from, gone_host) : 0;
+		ok = ok && make_room(erasure, err) && use_rows(erasure, reader->db, err);
 		day_reader_end(reader);
 	}
 	day_reader_close(reader);
 	if (!ok)
 		return false;
-	use_rest(erasing);
-	use(erasing, CATALOG_STRINGS, erasing->gone);
-	return use_lifetimes(erasing, err);
+	use_rest(erasure);
+	use(erasure, CATALOG_STRINGS, erasure->gone);
+	return use_lifetimes(erasure, err);
 }
 
-static void erasing_release(struct erasing *erasing)
+static void erasing_release(struct erasure *erasure)
 {
 	for (unsigned kind = 0; kind < CATALOG_KINDS; kind++)
-		free(erasing->used[kind]);
-	free(erasing->used_nodes);
-	free(erasing->has_deleted);
-	free(erasing->has_rest);
-	free(erasing->accounts);
-	free(erasing->gone_hosts);
-	catalog_release(erasing->from);
-	catalog_release(erasing->to);
+		free(erasure->used[kind]);
+	free(erasure->used_nodes);
+	free(erasure->has_deleted);
+	free(erasure->has_rest);
+	free(erasure->accounts);
+	free(erasure->gone_hosts);
+	catalog_release(erasure->from);
+	catalog_release(erasure->to);
 }
 
 /* Nothing refers to what only the dictionary in memory has, which is read again. */
@@ -500,64 +500,64 @@ static struct catalog *took_name(struct sqlite_samples *store, struct day *day)
 /* --- agents --- */
 
 /* A dictionary has many strings, and few of them are hosts that went. */
-static bool list_gone(struct erasing *erasing)
+static bool list_gone(struct erasure *erasure)
 {
-	uint32_t strings = erasing->from->items[CATALOG_STRINGS].count;
+	uint32_t strings = erasure->from->items[CATALOG_STRINGS].count;
 
 	for (uint32_t n = 1; n < strings; n++)
-		erasing->gone_count += is_gone(erasing, n);
-	erasing->gone_hosts = calloc((size_t)erasing->gone_count + 1, sizeof(uint32_t));
-	for (uint32_t n = 1, i = 0; erasing->gone_hosts && n < strings; n++)
-		if (is_gone(erasing, n))
-			erasing->gone_hosts[i++] = n;
-	return erasing->gone_hosts;
+		erasure->gone_count += is_gone(erasure, n);
+	erasure->gone_hosts = calloc((size_t)erasure->gone_count + 1, sizeof(uint32_t));
+	for (uint32_t n = 1, i = 0; erasure->gone_hosts && n < strings; n++)
+		if (is_gone(erasure, n))
+			erasure->gone_hosts[i++] = n;
+	return erasure->gone_hosts;
 }
 
 static bool forgets_host(void *context, const char *host)
 {
-	const struct erasing *erasing = context;
+	const struct erasure *erasure = context;
 
-	for (uint32_t i = 0; i < erasing->gone_count; i++)
-		if (!strcmp(catalog_string(erasing->from, erasing->gone_hosts[i])->text, host))
+	for (uint32_t i = 0; i < erasure->gone_count; i++)
+		if (!strcmp(catalog_string(erasure->from, erasure->gone_hosts[i])->text, host))
 			return true;
 	return false;
 }
 
-static void forget_agents(struct erasing *erasing, int64_t now_ms)
+static void forget_agents(struct erasure *erasure, int64_t now_ms)
 {
-	struct sqlite_samples *store = erasing->store;
+	struct sqlite_samples *store = erasure->store;
 	struct error err = {0};
 
-	if (!list_gone(erasing)) {
+	if (!list_gone(erasure)) {
 		log_warn("agents of deleted hosts are not forgotten", "reason=\"%s\"", "no memory");
 		return;
 	}
-	if (!erasing->gone_count)
+	if (!erasure->gone_count)
 		return;
 	pthread_mutex_lock(&store->lock);
-	agent_table_forget(&store->agents, now_ms - SILENT_MS, forgets_host, erasing);
+	agent_table_forget(&store->agents, now_ms - SILENT_MS, forgets_host, erasure);
 	pthread_mutex_unlock(&store->lock);
-	if (!state_file_forget(store->state, now_ms - SILENT_MS, forgets_host, erasing, &err))
+	if (!state_file_forget(store->state, now_ms - SILENT_MS, forgets_host, erasure, &err))
 		log_warn("agents of deleted hosts are not forgotten", "reason=\"%s\"", err.message);
 }
 
 static bool erase_file(struct sqlite_samples *store, struct day *day, int64_t now_ms)
 {
-	struct erasing erasing = {.store = store, .day = day};
+	struct erasure erasure = {.store = store, .day = day};
 	char path[4096], new_path[4200];
 	struct error err = {0};
 	bool ok;
 
 	store_day_path(store, day, path, sizeof path);
 	snprintf(new_path, sizeof new_path, "%s.new", path);
-	ok = read_file(&erasing, path, &err) &&
-	     retention_write_new(path, new_path, copy_used, &erasing, &err) &&
+	ok = read_file(&erasure, path, &err) &&
+	     retention_write_new(path, new_path, copy_used, &erasure, &err) &&
 	     retention_take_name(store, day, new_path, path, may_take_name, took_name, &err);
 	if (ok) {
 		log_fault_over(&store->not_erased,
 			       "file not written anew without what was deleted");
 		log_info("file written anew without what was deleted", "path=\"%s\"", path);
-		forget_agents(&erasing, now_ms);
+		forget_agents(&erasure, now_ms);
 	} else {
 		retention_unlink(new_path);
 		if (err.kind != ERROR_BUSY)
@@ -567,7 +567,7 @@ static bool erase_file(struct sqlite_samples *store, struct day *day, int64_t no
 					"file not written anew without what was deleted",
 					"path=\"%s\" reason=\"%s\"", path, err.message);
 	}
-	erasing_release(&erasing);
+	erasing_release(&erasure);
 	return ok;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of this folder only: data_verify() is data_directory.h's. */
+/* Verification of one file; data_verify() is data_directory.h's. */
 #ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_VERIFY_H
 #define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_VERIFY_H
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One samples_delete() under way: what its files share. delete.c goes through days and slices,
  * delete_threads.c rewrites rows of which some threads go, delete_accounts.c says in the hosts'
- * accounts what went, delete_sums.c deletes out of roll-ups that cannot be made again. Of this
- * folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
-#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETING_H
+ * accounts what went, delete_sums.c deletes out of roll-ups that cannot be made again. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETION_H
+#define SYMBOL_SERVER_STORE_SQLITE_UPKEEP_DELETION_H
 
 #include "symbol-server/store/sqlite/dictionary/catalog_lifetimes.h"
 #include "symbol-server/store/sqlite/cells/moments.h"
@@ -30,7 +29,7 @@ struct taken { /* from one host in one minute, as one fold brought it */
 	uint64_t samples;
 };
 
-struct deleting {
+struct deletion {
 	struct sqlite_samples *store;
 	const struct samples_query *query;
 	int type; /* -1: all */
@@ -65,39 +64,39 @@ struct deleting {
 };
 
 /* Tenant, type, bucket, series and fold from parameter first on. */
-void deleting_bind_key(sqlite3_stmt *statement, int first, const struct deleting *deleting,
+void deletion_bind_key(sqlite3_stmt *statement, int first, const struct deletion *deletion,
 		       const struct row_key *key);
 /* Deletes one row of the table. */
-bool deleting_row(struct deleting *deleting, const char *table, const struct row_key *key,
+bool deletion_row(struct deletion *deletion, const char *table, const struct row_key *key,
 		  struct error *err);
 
 /* The thread, a string of the day, is one of those that go. */
-bool deleting_is_thread_wanted(const struct deleting *deleting, uint32_t thread);
+bool deletion_is_thread_wanted(const struct deletion *deletion, uint32_t thread);
 /* One row without those threads, or the whole of it when nothing is left. */
-bool deleting_threads(struct deleting *deleting, const struct row_key *key, const uint8_t *data,
+bool deletion_threads(struct deletion *deletion, const struct row_key *key, const uint8_t *data,
 		      size_t length, uint64_t *gone, struct error *err);
 /* The same of the times and of the spans of its samples. */
-bool deleting_threads_beside(struct deleting *deleting, const struct row_key *key,
+bool deletion_threads_beside(struct deletion *deletion, const struct row_key *key,
 			     struct error *err);
 
 /* The row's samples went: kept until the slice ends. */
-void deleting_take(struct deleting *deleting, const struct row_key *key, uint64_t samples);
+void deletion_take(struct deletion *deletion, const struct row_key *key, uint64_t samples);
 /* Out of the roll-ups of the day's file, or of what the month has of the day. */
-bool deleting_sums(struct deleting *deleting, bool of_month, struct error *err);
+bool deletion_sums(struct deletion *deletion, bool of_month, struct error *err);
 
 /* Asks for each series once a file. */
-bool deleting_is_series_wanted(struct deleting *deleting, uint32_t series);
+bool deletion_is_series_wanted(struct deletion *deletion, uint32_t series);
 /* For the series of this slice's catalog. */
-bool deleting_make_room(struct deleting *deleting, struct error *err);
+bool deletion_make_room(struct deletion *deletion, struct error *err);
 /* What the day is like now; the files are locked. Minutes from and until follow. */
-bool deleting_look(struct deleting *deleting, struct error *err);
+bool deletion_look(struct deletion *deletion, struct error *err);
 /* The roll-ups are what is deleted from. */
-static inline bool deleting_has_sums(const struct deleting *deleting)
+static inline bool deletion_has_sums(const struct deletion *deletion)
 {
-	return deleting->is_reduced || deleting->hours_kept.are_alone;
+	return deletion->is_reduced || deletion->hours_kept.are_alone;
 }
 
 /* Writes all that was taken into the accounts of its minutes, as lost by "deleted". */
-bool deleting_change_accounts(struct deleting *deleting, struct error *err);
+bool deletion_change_accounts(struct deletion *deletion, struct error *err);
 
 #endif

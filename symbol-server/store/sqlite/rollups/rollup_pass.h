@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of one table added up into roll-ups of another or the same: what its three files share. Of
- * this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLING_H
-#define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLING_H
+/* Rows of one table added up into roll-ups of another or the same: what its three files share. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_PASS_H
+#define SYMBOL_SERVER_STORE_SQLITE_ROLLUPS_ROLLUP_PASS_H
 
 #include "symbol-server/store/sqlite/rollups/rollup.h"
 
@@ -31,7 +30,7 @@ static inline void rollup_sums_add(struct rollup_sums *sums, uint32_t stack, uin
 }
 
 /* Rows of one table of one file, added up into roll-ups of another or the same. */
-struct rolling {
+struct rollup_pass {
 	struct sqlite_samples *store;
 	struct day *day;            /* of the rows */
 	const struct catalog *from; /* what the rows refer to */
@@ -62,39 +61,39 @@ struct rolling {
 	bool is_full, only_fleet;  /* only_fleet: no rows of whole series are written */
 };
 
-struct rolling_target { /* of the rows that are written; types are numbered from 0, tenants from 1
-			 */
+struct rollup_target { /* of the rows that are written; types are numbered from 0, tenants from 1
+			*/
 	uint32_t tenant, type, bucket;
 };
 
 /* Reads the samples and accounts of one file's minutes (DAY_RAW) or roll-ups of the level, with a
- * fold after rolling->above, or of that fold only; writes roll-ups of another or the same. */
-bool rolling_prepare(struct rolling *rolling, sqlite3 *from, enum day_level level, bool of_fold,
-		     sqlite3 *to, struct error *err);
+ * fold after pass->above, or of that fold only; writes roll-ups of another or the same. */
+bool rollup_pass_prepare(struct rollup_pass *pass, sqlite3 *from, enum day_level level,
+			 bool of_fold, sqlite3 *to, struct error *err);
 
-/* ---- what rows refer to (rolling_names.c) ---- */
+/* ---- what rows refer to (rollup_copies.c) ---- */
 
 /* The series in "to", with all labels and without those of instances. False: no room. */
-bool rolling_series(struct rolling *rolling, uint32_t from, uint32_t *series, uint32_t *fleet);
-uint32_t rolling_copy_stack(struct rolling *rolling, uint32_t number);
-uint32_t rolling_string(struct rolling *rolling, uint32_t from);
+bool rollup_pass_series(struct rollup_pass *pass, uint32_t from, uint32_t *series, uint32_t *fleet);
+uint32_t rollup_pass_stack(struct rollup_pass *pass, uint32_t number);
+uint32_t rollup_pass_string(struct rollup_pass *pass, uint32_t from);
 
 /* ---- adding up ---- */
 
 /* The next (tenant, type) that the table has at all. False: none, or an error. */
-bool rolling_next_type(sqlite3_stmt *types, struct rolling_target *target, struct error *err);
+bool rollup_pass_next_type(sqlite3_stmt *types, struct rollup_target *target, struct error *err);
 /* What there is from minute first below end goes to the bucket "to". */
-bool rolling_type(struct rolling *rolling, const struct rolling_target *target, uint32_t first,
-		  uint32_t end, struct error *err);
+bool rollup_pass_type(struct rollup_pass *pass, const struct rollup_target *target, uint32_t first,
+		      uint32_t end, struct error *err);
 /* The same of all tenants and types. */
-bool rolling_samples(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
-		     struct error *err);
-bool rolling_accounts(struct rolling *rolling, uint32_t first, uint32_t end, uint32_t to,
-		      struct error *err);
+bool rollup_pass_samples(struct rollup_pass *pass, uint32_t first, uint32_t end, uint32_t to,
+			 struct error *err);
+bool rollup_pass_accounts(struct rollup_pass *pass, uint32_t first, uint32_t end, uint32_t to,
+			  struct error *err);
 /* Buffers, and room for sums of so many stacks. */
-bool rolling_make_room(struct rolling *rolling, uint32_t stacks, struct error *err);
+bool rollup_pass_make_room(struct rollup_pass *pass, uint32_t stacks, struct error *err);
 /* With what the dictionary got meanwhile. */
-bool rolling_commit(struct rolling *rolling, struct day_writer *writer, struct error *err);
-void rolling_release(struct rolling *rolling);
+bool rollup_pass_commit(struct rollup_pass *pass, struct day_writer *writer, struct error *err);
+void rollup_pass_release(struct rollup_pass *pass);
 
 #endif

@@ -3,7 +3,7 @@
  * without the labels that name one instance. */
 #include <string.h>
 
-#include "symbol-server/store/sqlite/rollups/rolling.h"
+#include "symbol-server/store/sqlite/rollups/rollup_pass.h"
 
 static struct text text_at(const struct catalog *catalog, uint32_t string)
 {
@@ -13,9 +13,9 @@ static struct text text_at(const struct catalog *catalog, uint32_t string)
 }
 
 /* The number in "to" of a series of "from", with all labels or without those of instances. */
-static uint32_t add_series(struct rolling *rolling, uint32_t number, bool is_fleet)
+static uint32_t add_series(struct rollup_pass *pass, uint32_t number, bool is_fleet)
 {
-	const struct catalog_series *from = catalog_series(rolling->from, number);
+	const struct catalog_series *from = catalog_series(pass->from, number);
 	struct batch_label labels[SAMPLES_LABELS_MAX];
 	struct batch_series series = {.labels = labels};
 	uint32_t added;
@@ -23,32 +23,31 @@ static uint32_t add_series(struct rolling *rolling, uint32_t number, bool is_fle
 	for (uint32_t i = 0; i < from->label_count && i < SAMPLES_LABELS_MAX; i++) {
 		uint32_t name = from->labels[2 * i];
 
-		if (is_fleet && rollup_drops_label(catalog_string(rolling->from, name)->text))
+		if (is_fleet && rollup_drops_label(catalog_string(pass->from, name)->text))
 			continue;
-		labels[series.label_count++] =
-			(struct batch_label){text_at(rolling->from, name),
-					     text_at(rolling->from, from->labels[2 * i + 1])};
+		labels[series.label_count++] = (struct batch_label){
+			text_at(pass->from, name), text_at(pass->from, from->labels[2 * i + 1])};
 	}
-	pthread_mutex_lock(&rolling->store->lock);
-	added = catalog_add_series(rolling->to, from->tenant, &series);
-	pthread_mutex_unlock(&rolling->store->lock);
+	pthread_mutex_lock(&pass->store->lock);
+	added = catalog_add_series(pass->to, from->tenant, &series);
+	pthread_mutex_unlock(&pass->store->lock);
 	return added;
 }
 
-bool rolling_series(struct rolling *rolling, uint32_t from, uint32_t *series, uint32_t *fleet)
+bool rollup_pass_series(struct rollup_pass *pass, uint32_t from, uint32_t *series, uint32_t *fleet)
 {
 	*series = from;
-	if (rolling->series_map) {
-		if (!rolling->series_map[from])
-			rolling->series_map[from] = add_series(rolling, from, false);
-		*series = rolling->series_map[from];
+	if (pass->series_map) {
+		if (!pass->series_map[from])
+			pass->series_map[from] = add_series(pass, from, false);
+		*series = pass->series_map[from];
 	}
-	if (!rolling->fleet_of[from])
-		rolling->fleet_of[from] = add_series(rolling, from, true);
+	if (!pass->fleet_of[from])
+		pass->fleet_of[from] = add_series(pass, from, true);
 	/* Without room it stays as it is, and view.c looks for it there. Memory comes back. */
-	if (!rolling->fleet_of[from] && !catalog_is_full(rolling->to))
+	if (!pass->fleet_of[from] && !catalog_is_full(pass->to))
 		return false;
-	*fleet = rolling->fleet_of[from] ? rolling->fleet_of[from] : *series;
+	*fleet = pass->fleet_of[from] ? pass->fleet_of[from] : *series;
 	return *series;
 }
 
@@ -75,9 +74,9 @@ static void fill_location(const struct catalog *from, const struct catalog_locat
 	batch->location_indices[number] = number;
 }
 
-uint32_t rolling_copy_stack(struct rolling *rolling, uint32_t number)
+uint32_t rollup_pass_stack(struct rollup_pass *pass, uint32_t number)
 {
-	const struct catalog_stack *stack = catalog_stack(rolling->from, number);
+	const struct catalog_stack *stack = catalog_stack(pass->from, number);
 	struct batch_module modules[SAMPLES_DEPTH_MAX];
 	struct batch_location locations[SAMPLES_DEPTH_MAX];
 	uint32_t indices[SAMPLES_DEPTH_MAX], from[SAMPLES_DEPTH_MAX], module_map[SAMPLES_DEPTH_MAX],
@@ -93,26 +92,26 @@ uint32_t rolling_copy_stack(struct rolling *rolling, uint32_t number)
 		return CATALOG_OVERFLOW_STACK;
 	memset(module_map, 0, stack->depth * sizeof *module_map);
 	memset(location_map, 0, stack->depth * sizeof *location_map);
-	catalog_stack_locations(rolling->from, stack, from);
+	catalog_stack_locations(pass->from, stack, from);
 	for (uint32_t i = 0; i < stack->depth; i++)
-		fill_location(rolling->from, catalog_location(rolling->from, from[i]), i, &batch);
-	pthread_mutex_lock(&rolling->store->lock);
-	number = catalog_add_stack(rolling->to, &translation, 0);
-	pthread_mutex_unlock(&rolling->store->lock);
+		fill_location(pass->from, catalog_location(pass->from, from[i]), i, &batch);
+	pthread_mutex_lock(&pass->store->lock);
+	number = catalog_add_stack(pass->to, &translation, 0);
+	pthread_mutex_unlock(&pass->store->lock);
 	return number;
 }
 
-uint32_t rolling_string(struct rolling *rolling, uint32_t from)
+uint32_t rollup_pass_string(struct rollup_pass *pass, uint32_t from)
 {
 	uint32_t *known;
 
-	if (!rolling->string_map || !from)
+	if (!pass->string_map || !from)
 		return from;
-	known = &rolling->string_map[from];
+	known = &pass->string_map[from];
 	if (!*known) {
-		pthread_mutex_lock(&rolling->store->lock);
-		*known = catalog_add_string(rolling->to, text_at(rolling->from, from));
-		pthread_mutex_unlock(&rolling->store->lock);
+		pthread_mutex_lock(&pass->store->lock);
+		*known = catalog_add_string(pass->to, text_at(pass->from, from));
+		pthread_mutex_unlock(&pass->store->lock);
 	}
 	return *known;
 }

@@ -5,8 +5,8 @@
  * found under both, because Prometheus' and Grafana's selectors cannot say the first one.
  * Attributes that OpenTelemetry's semantic conventions (1.37) call what we have a label for are
  * that label, service.name and service_name service. */
-#ifndef SYMBOL_SERVER_STORE_LABEL_NAMES_H
-#define SYMBOL_SERVER_STORE_LABEL_NAMES_H
+#ifndef SYMBOL_SERVER_STORE_ATTRIBUTE_LABELS_H
+#define SYMBOL_SERVER_STORE_ATTRIBUTE_LABELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

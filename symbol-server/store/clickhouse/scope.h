@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What all questions about samples begin with: the range, the sums of its series, and which of them
  * take part. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
-#define SYMBOL_SERVER_STORE_CLICKHOUSE_ASKING_H
+#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_SCOPE_H
+#define SYMBOL_SERVER_STORE_CLICKHOUSE_SCOPE_H
 
 #include "symbol-server/store/clickhouse/parts.h"
 #include "symbol-server/store/limits.h"
 
-#define ASKING_BYTES_MAX ((size_t)768 << 20)
+#define SCOPE_BYTES_MAX ((size_t)768 << 20)
 
 struct series_sum { /* of one series and type in the range; series that profiles were deleted of too
 		     */
@@ -18,10 +18,10 @@ struct series_sum { /* of one series and type in the range; series that profiles
 	uint32_t number;           /* of definitions; UINT32_MAX: none */
 	uint8_t type;
 	bool is_wanted; /* takes part: the query wants it, and it has samples */
-	uint32_t group; /* of what is told apart; asking_groups() sets it, among those wanted */
+	uint32_t group; /* of what is told apart; scope_groups() sets it, among those wanted */
 };
 
-struct asking {
+struct scope {
 	struct clickhouse_samples *store;
 	const struct samples_query *query;
 	struct limit_watch watch;
@@ -40,14 +40,14 @@ struct asking {
 };
 
 /* Room for one more element of a malloc()ed array. */
-bool asking_grow(void **array, size_t count, size_t *room, size_t size);
+bool scope_grow(void **array, size_t count, size_t *room, size_t size);
 
 /* Reads the sums and chooses series (choose.c). On failure there is nothing to close. */
-bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, const struct rollup_wants *wants,
-		 struct error *err);
-bool asking_choose(struct asking *asking, struct error *err);
-void asking_close(struct asking *asking);
+bool scope_open(struct scope *scope, struct clickhouse_samples *store,
+		const struct samples_query *query, int type, const struct rollup_wants *wants,
+		struct error *err);
+bool scope_choose(struct scope *scope, struct error *err);
+void scope_close(struct scope *scope);
 
 /* Appends "(SELECT columns …)": the profiles in the range of the series wanted, each once, and sums
  * of others; a sum's minute is its first one. */
@@ -57,51 +57,50 @@ struct source_columns {
 	const char *rolled; /* of sums */
 	bool is_whole;      /* sums without labels of instances will do */
 };
-void asking_source(const struct asking *asking, struct buffer *sql,
-		   const struct source_columns *columns);
+void scope_source(const struct scope *scope, struct buffer *sql,
+		  const struct source_columns *columns);
 /* Appends "… AS context, " of a column thread: of what the query tells apart and looks at. */
-void asking_context(const struct samples_query *query, struct buffer *sql);
+void scope_context(const struct samples_query *query, struct buffer *sql);
 /* Appends the conditions of the range: tenant, type, time. */
-void asking_range(const struct asking *asking, struct buffer *sql);
+void scope_range(const struct scope *scope, struct buffer *sql);
 
 /* Asks; the wanted series go along when the source has them: table wanted with columns series and
  * series_group; and table rolled with the sums' versions. sql ends without NUL. */
-bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
-		bool (*row)(void *context, struct row_reader *row), void *context,
-		struct error *err);
+bool scope_ask(struct scope *scope, struct buffer *sql, bool with_groups,
+	       bool (*row)(void *context, struct row_reader *row), void *context,
+	       struct error *err);
 
-/* Single samples that have a time (moments.c). The query whose asking_open() finds the series of
+/* Single samples that have a time (moments.c). The query whose scope_open() finds the series of
  * those in the exact range; appends "(SELECT …)" with columns series, minute, moment (unix ms),
  * stack, thread, one_value. */
-struct samples_query asking_widen_exact(const struct samples_query *query);
-void asking_exact_source(const struct asking *asking, const struct samples_query *query,
-			 struct buffer *sql);
+struct samples_query scope_widen_exact(const struct samples_query *query);
+void scope_exact_source(const struct scope *scope, const struct samples_query *query,
+			struct buffer *sql);
 
 /* Samples that came with spans (spans.c). Whether the query is about them; the query of the time in
  * which they are kept; appends "(SELECT …)" with columns series, minute, link, stack, thread,
  * one_count, one_value, of the trace, span and stack chosen. */
-bool asking_is_traced(const struct samples_query *query);
-struct samples_query asking_kept_spans(const struct clickhouse_samples *store,
-				       const struct samples_query *query);
-void asking_span_source(const struct asking *asking, const struct samples_query *query,
-			struct buffer *sql);
+bool scope_is_traced(const struct samples_query *query);
+struct samples_query scope_kept_spans(const struct clickhouse_samples *store,
+				      const struct samples_query *query);
+void scope_span_source(const struct scope *scope, const struct samples_query *query,
+		       struct buffer *sql);
 
 /* Gives each wanted series the number of its labels, of those that the query looks at: series with
  * equal ones are one. labels: in arena, so many as *count. False: no memory. */
-bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,
-		   uint32_t *count);
+bool scope_groups(struct scope *scope, struct arena *arena, struct series_labels **labels,
+		  uint32_t *count);
 
-const struct defined_series *asking_series(const struct asking *asking,
-					   const struct series_sum *sum);
-struct definitions_range asking_definitions_range(const struct asking *asking);
+const struct defined_series *scope_series(const struct scope *scope, const struct series_sum *sum);
+struct definitions_range scope_definitions_range(const struct scope *scope);
 
 /* The accounts of the hosts: all of them, or those that is_wanted() says have series in the answer;
  * texts in arena, *hosts malloc()ed. (hosts.c) */
-bool asking_hosts(struct asking *asking, struct arena *arena, struct host_accounting **hosts,
-		  uint32_t *count, struct error *err);
+bool scope_hosts(struct scope *scope, struct arena *arena, struct host_accounting **hosts,
+		 uint32_t *count, struct error *err);
 
 /* Runs again with empty dictionaries when they were full or broken. */
-bool asking_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
-		  const struct error *err);
+bool scope_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
+		 const struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One samples_query() under way. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERYING_H
-#define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERYING_H
+/* One samples_query() under way. */
+#ifndef SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERY_RUN_H
+#define SYMBOL_SERVER_STORE_SQLITE_ANSWERS_QUERY_RUN_H
 
 #include "symbol-server/store/sqlite/answers/view.h"
 
@@ -41,7 +41,7 @@ struct distinct_stack {
 	uint32_t node;
 };
 
-struct querying {
+struct query_run {
 	struct view view;
 	const struct samples_query *query;
 	struct samples_result *result;
@@ -76,58 +76,56 @@ struct querying {
 	bool is_stopped;     /* err is set */
 };
 
-/* Room for one more element of a malloc()ed array. */
-
-static inline struct day_maps *querying_maps(struct querying *querying, const struct view_day *day)
+static inline struct day_maps *query_run_maps(struct query_run *run, const struct view_day *day)
 {
-	return &querying->maps[day - querying->view.days];
+	return &run->maps[day - run->view.days];
 }
 
 /* A catalog's string as the result's own; "" for 0 and when the result is full (is_full says so).
  */
-const char *querying_string(struct querying *querying, struct view_day *day, uint32_t string);
+const char *query_run_string(struct query_run *run, struct view_day *day, uint32_t string);
 
 /* To be asked between any two steps of the work: whether somebody waits for the answer and its
  * limits allow more. False: is_stopped, and err says why. */
-bool querying_goes_on(struct querying *querying);
-
-/* ---- adding up (query_sums.c) ---- */
+bool query_run_goes_on(struct query_run *run);
 
 /* ---- what does not fit --query-memory (query_cut.c) ---- */
 
 /* Begins, when a part of the answer is one, too. */
-void querying_cut_start(struct querying *querying);
-size_t querying_bytes(const struct querying *querying);
+void query_run_cut_start(struct query_run *run);
+size_t query_run_bytes(const struct query_run *run);
 /* How many pieces, and bytes of them, are collected before they are added up. */
-size_t querying_chunk_bytes(const struct querying *querying);
-size_t querying_chunk_pieces(const struct querying *querying);
+size_t query_run_chunk_bytes(const struct query_run *run);
+size_t query_run_chunk_pieces(const struct query_run *run);
 /* Whether an array may grow to so many bytes. */
-bool querying_may_have(const struct querying *querying, size_t bytes);
-void querying_cut(struct querying *querying, uint64_t samples, uint64_t value);
+bool query_run_may_have(const struct query_run *run, size_t bytes);
+void query_run_cut(struct query_run *run, uint64_t samples, uint64_t value);
 /* Half of the result's sums go, the lightest ones. False: no memory, or over. */
-bool querying_cut_sums(struct querying *querying);
+bool query_run_cut_sums(struct query_run *run);
 /* Distinct stacks that no sum of the result has make room, half of the sums having gone. All are in
  * the result. */
-bool querying_forget_stacks(struct querying *querying);
+bool query_run_forget_stacks(struct query_run *run);
 /* The sums of stacks that are not kept go. */
-void querying_keep_stacks(struct querying *querying, const uint8_t *is_kept);
+void query_run_keep_stacks(struct query_run *run, const uint8_t *is_kept);
 /* Numbers of the distinct stacks, the heaviest first. NULL: no memory. */
-uint32_t *querying_order_stacks(const struct querying *querying);
+uint32_t *query_run_order_stacks(const struct query_run *run);
+
+/* ---- adding up (query_sums.c) ---- */
 
 /* Adds up the pieces; the sums go to the result, with a stack's number as depth. */
-bool querying_add_pieces(struct querying *querying);
+bool query_run_add_pieces(struct query_run *run);
 /* All pieces were added: what several calls put of the same stack becomes one. */
-bool querying_merge_sums(struct querying *querying);
+bool query_run_merge_sums(struct query_run *run);
 /* The same at any time. */
-bool querying_join_sums(struct querying *querying);
-void querying_release_sums(struct querying *querying);
+bool query_run_join_sums(struct query_run *run);
+void query_run_release_sums(struct query_run *run);
 
 /* The nodes, locations and modules of the stacks that are in the result. False: no room. */
-bool querying_put_locations(struct querying *querying);
+bool query_run_put_locations(struct query_run *run);
 
 /* A host of a row whose series has none: of a roll-up. */
-void querying_keep_host(void *context, uint32_t host);
+void query_run_keep_host(void *context, uint32_t host);
 /* The accounts of the hosts. */
-bool querying_put_hosts(struct querying *querying, struct error *err);
+bool query_run_put_hosts(struct query_run *run, struct error *err);
 
 #endif

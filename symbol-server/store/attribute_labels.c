@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/label_names.h"
+#include "symbol-server/store/attribute_labels.h"
 
 #include <stdio.h>
 #include <string.h>

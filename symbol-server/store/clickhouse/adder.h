@@ -2,8 +2,8 @@
 /* One clickhouse_samples_add() under way: what its three files share. add.c puts profiles,
  * add_definitions.c what they refer to, add_counters.c what agents say of themselves, all into the
  * open group. Of this folder only. */
-#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ADDING_H
-#define SYMBOL_SERVER_STORE_CLICKHOUSE_ADDING_H
+#ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_ADDER_H
+#define SYMBOL_SERVER_STORE_CLICKHOUSE_ADDER_H
 
 #include "symbol-server/store/clickhouse/parts.h"
 #include "symbol-server/store/rules/repeats.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "symbol-server/store/clickhouse/asking.h"
+#include "symbol-server/store/clickhouse/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "symbol-server/store/clickhouse/marks.h"
 #include "symbol-server/store/rules/series_labels.h"
 
-bool asking_grow(void **array, size_t count, size_t *room, size_t size)
+bool scope_grow(void **array, size_t count, size_t *room, size_t size)
 {
-	return count < *room || (count <= ASKING_BYTES_MAX / 2 / size &&
+	return count < *room || (count <= SCOPE_BYTES_MAX / 2 / size &&
 				 array_grow(NULL, array, size, count + 1, room, SIZE_MAX));
 }
 
-static bool widen(struct asking *asking, const struct rollup_wants *wants, struct error *err)
+static bool widen(struct scope *scope, const struct rollup_wants *wants, struct error *err)
 {
-	const struct samples_query *query = asking->query;
+	const struct samples_query *query = scope->query;
 	int64_t from = query->from_ms < 0 ? 0 : query->from_ms;
 	int64_t until = query->until_ms < from ? from : query->until_ms;
 	const int64_t end = (int64_t)UINT32_MAX / 60 * SAMPLES_BUCKET_MS; /* of DateTime */
@@ -25,47 +25,47 @@ static bool widen(struct asking *asking, const struct rollup_wants *wants, struc
 	if (until > end)
 		return error_set(err, ERROR_OPTION, "the end of the time range is beyond all time");
 	until = (until + SAMPLES_BUCKET_MS - 1) / SAMPLES_BUCKET_MS * 60;
-	if (!parts_choose(asking->store, clickhouse_now_ms(),
+	if (!parts_choose(scope->store, clickhouse_now_ms(),
 			  (uint32_t)(from / SAMPLES_BUCKET_MS * 60), (uint32_t)until, wants,
-			  &asking->parts, err))
+			  &scope->parts, err))
 		return false;
-	asking->from_ms = asking->parts.from * 1000ll;
-	asking->until_ms = asking->parts.until * 1000ll;
+	scope->from_ms = scope->parts.from * 1000ll;
+	scope->until_ms = scope->parts.until * 1000ll;
 	/* Whole days are dropped; until then what is too old of a day is not shown. */
-	asking->kept_from_ms = asking->parts.kept_from * 1000ll;
+	scope->kept_from_ms = scope->parts.kept_from * 1000ll;
 	return true;
 }
 
 /* --- SQL --- */
 
-static void put_time(const struct asking *asking, struct buffer *sql)
+static void put_time(const struct scope *scope, struct buffer *sql)
 {
 	buffer_printf(sql,
 		      "tenant = %u AND minute >= toDateTime(%lld) AND minute < toDateTime(%lld)",
-		      asking->query->tenant, (long long)asking->kept_from_ms / 1000,
-		      (long long)asking->until_ms / 1000);
+		      scope->query->tenant, (long long)scope->kept_from_ms / 1000,
+		      (long long)scope->until_ms / 1000);
 }
 
-void asking_range(const struct asking *asking, struct buffer *sql)
+void scope_range(const struct scope *scope, struct buffer *sql)
 {
-	put_time(asking, sql);
+	put_time(scope, sql);
 	buffer_printf(sql, " AND hour >= toDateTime(%lld) AND hour < toDateTime(%lld)",
-		      (long long)asking->kept_from_ms / 3600000 * 3600,
-		      (long long)asking->until_ms / 1000);
-	if (asking->type >= 0)
-		buffer_printf(sql, " AND type = %d", asking->type);
+		      (long long)scope->kept_from_ms / 3600000 * 3600,
+		      (long long)scope->until_ms / 1000);
+	if (scope->type >= 0)
+		buffer_printf(sql, " AND type = %d", scope->type);
 }
 
-static void put_type(const struct asking *asking, struct buffer *sql)
+static void put_type(const struct scope *scope, struct buffer *sql)
 {
-	buffer_printf(sql, "tenant = %u", asking->query->tenant);
-	if (asking->type >= 0)
-		buffer_printf(sql, " AND type = %d", asking->type);
+	buffer_printf(sql, "tenant = %u", scope->query->tenant);
+	if (scope->type >= 0)
+		buffer_printf(sql, " AND type = %d", scope->type);
 }
 
-static void put_chosen(const struct asking *asking, struct buffer *sql)
+static void put_chosen(const struct scope *scope, struct buffer *sql)
 {
-	if (asking->is_chosen)
+	if (scope->is_chosen)
 		buffer_append_text(sql, " AND series IN (SELECT series FROM wanted)");
 }
 
@@ -78,7 +78,7 @@ static void put_span(struct buffer *sql, uint32_t from, uint32_t until)
 }
 
 /* Most contexts differ in the thread's id only: names are made one there. */
-void asking_context(const struct samples_query *query, struct buffer *sql)
+void scope_context(const struct samples_query *query, struct buffer *sql)
 {
 	bool is_whole = query->wants_context || query->wants_process ||
 			(query->by_thread && !query->thread_names);
@@ -90,75 +90,75 @@ void asking_context(const struct samples_query *query, struct buffer *sql)
 }
 
 /* Of minutes. */
-static void put_condition(const struct asking *asking, struct buffer *sql)
+static void put_condition(const struct scope *scope, struct buffer *sql)
 {
-	put_type(asking, sql);
-	for (unsigned i = 0; i < asking->parts.raw_count; i++) {
+	put_type(scope, sql);
+	for (unsigned i = 0; i < scope->parts.raw_count; i++) {
 		buffer_append_text(sql, i ? " OR " : " AND (");
-		put_span(sql, asking->parts.raw[i].from, asking->parts.raw[i].until);
+		put_span(sql, scope->parts.raw[i].from, scope->parts.raw[i].until);
 	}
-	buffer_append_text(sql, asking->parts.raw_count ? ")" : " AND 0");
-	put_chosen(asking, sql);
+	buffer_append_text(sql, scope->parts.raw_count ? ")" : " AND 0");
+	put_chosen(scope, sql);
 }
 
-static void put_twice(const struct asking *asking, struct buffer *sql)
+static void put_twice(const struct scope *scope, struct buffer *sql)
 {
 	buffer_append_text(sql, "(SELECT id FROM duplicates WHERE ");
-	put_time(asking, sql);
+	put_time(scope, sql);
 	buffer_append_char(sql, ')');
 }
 
-static void put_raw(const struct asking *asking, struct buffer *sql,
+static void put_raw(const struct scope *scope, struct buffer *sql,
 		    const struct source_columns *columns)
 {
-	const char *global = *clickhouse_address(asking->store->client)->cluster ? "GLOBAL " : "";
+	const char *global = *clickhouse_address(scope->store->client)->cluster ? "GLOBAL " : "";
 	const char *raw = columns->raw ? columns->raw : columns->names;
 
 	buffer_printf(sql, "SELECT %s FROM samples WHERE ", raw);
-	put_condition(asking, sql);
-	if (!asking->has_duplicates)
+	put_condition(scope, sql);
+	if (!scope->has_duplicates)
 		return;
 	buffer_printf(sql, " AND id %sNOT IN ", global);
-	put_twice(asking, sql);
+	put_twice(scope, sql);
 	buffer_printf(sql, " UNION ALL SELECT %s FROM (SELECT id, %s FROM samples WHERE ",
 		      columns->names, raw);
-	put_condition(asking, sql);
+	put_condition(scope, sql);
 	buffer_printf(sql, " AND id %sIN ", global);
-	put_twice(asking, sql);
+	put_twice(scope, sql);
 	buffer_append_text(sql, " LIMIT 1 BY id)");
 }
 
 /* Minutes that came when the others of their time were gone. */
-static void put_late(const struct asking *asking, struct buffer *sql,
+static void put_late(const struct scope *scope, struct buffer *sql,
 		     const struct source_columns *columns)
 {
 	buffer_printf(sql, "SELECT %s FROM (SELECT id, %s FROM late_samples WHERE ", columns->names,
 		      columns->raw ? columns->raw : columns->names);
-	put_type(asking, sql);
+	put_type(scope, sql);
 	buffer_append_text(sql, " AND ");
-	put_span(sql, asking->parts.kept_from, asking->parts.until);
-	put_chosen(asking, sql);
+	put_span(sql, scope->parts.kept_from, scope->parts.until);
+	put_chosen(scope, sql);
 	buffer_append_text(sql, " LIMIT 1 BY id)");
 }
 
-static void put_rolled(const struct asking *asking, struct buffer *sql,
+static void put_rolled(const struct scope *scope, struct buffer *sql,
 		       const struct source_columns *columns, bool hours)
 {
-	const struct parts *parts = &asking->parts;
+	const struct parts *parts = &scope->parts;
 	uint32_t first = parts->rolled[0].start, end = parts->rolled[parts->rolled_count - 1].start;
 
 	buffer_printf(sql, "SELECT %s FROM %s WHERE ", columns->rolled,
 		      hours ? "rollups_1h" : "rollups_10m");
-	put_type(asking, sql);
+	put_type(scope, sql);
 	buffer_printf(sql,
 		      " AND is_whole = %d AND bucket >= toDateTime(%u) AND bucket <= "
 		      "toDateTime(%u)",
-		      columns->is_whole && asking->is_whole, first, end);
+		      columns->is_whole && scope->is_whole, first, end);
 	if (!hours)
 		buffer_printf(sql, " AND hour >= toDateTime(%u) AND hour <= toDateTime(%u)",
 			      first / HOUR_S * HOUR_S, end);
 	buffer_append_text(sql, " AND version IN (SELECT version FROM rolled)");
-	put_chosen(asking, sql);
+	put_chosen(scope, sql);
 }
 
 static bool has_rolled(const struct parts *parts, bool hours)
@@ -169,42 +169,42 @@ static bool has_rolled(const struct parts *parts, bool hours)
 	return false;
 }
 
-void asking_source(const struct asking *asking, struct buffer *sql,
-		   const struct source_columns *columns)
+void scope_source(const struct scope *scope, struct buffer *sql,
+		  const struct source_columns *columns)
 {
 	buffer_append_char(sql, '(');
-	put_raw(asking, sql, columns);
+	put_raw(scope, sql, columns);
 	for (unsigned hours = 0; hours < 2; hours++) {
-		if (!has_rolled(&asking->parts, hours))
+		if (!has_rolled(&scope->parts, hours))
 			continue;
 		buffer_append_text(sql, " UNION ALL ");
-		put_rolled(asking, sql, columns, hours);
+		put_rolled(scope, sql, columns, hours);
 	}
-	if (asking->parts.has_late) {
+	if (scope->parts.has_late) {
 		buffer_append_text(sql, " UNION ALL ");
-		put_late(asking, sql, columns);
+		put_late(scope, sql, columns);
 	}
 	buffer_append_char(sql, ')');
 }
 
 /* The series' id without the labels of instances, as rollup.c has it. */
-static uint64_t whole_of(const struct asking *asking, const struct series_sum *sum)
+static uint64_t whole_of(const struct scope *scope, const struct series_sum *sum)
 {
 	return sum->number == UINT32_MAX ? sum->id
-					 : whole_series_id(&asking_series(asking, sum)->labels);
+					 : whole_series_id(&scope_series(scope, sum)->labels);
 }
 
-static bool put_wanted(const struct asking *asking, struct buffer *rows)
+static bool put_wanted(const struct scope *scope, struct buffer *rows)
 {
 	struct id_set put = {0};
 
-	buffer_init(rows, ASKING_BYTES_MAX);
-	for (size_t i = 0; i < asking->series_count; i++) {
-		const struct series_sum *sum = &asking->series[i];
+	buffer_init(rows, SCOPE_BYTES_MAX);
+	for (size_t i = 0; i < scope->series_count; i++) {
+		const struct series_sum *sum = &scope->series[i];
 		uint64_t ids[2] = {sum->id, sum->id};
 
-		if (asking->is_whole && asking->parts.rolled_count && sum->is_wanted)
-			ids[1] = whole_of(asking, sum);
+		if (scope->is_whole && scope->parts.rolled_count && sum->is_wanted)
+			ids[1] = whole_of(scope, sum);
 		for (unsigned k = 0; sum->is_wanted && k < 2; k++) {
 			if (!id_set_add(&put, ids[k]))
 				continue;
@@ -216,58 +216,57 @@ static bool put_wanted(const struct asking *asking, struct buffer *rows)
 	return !rows->failed;
 }
 
-static void put_versions(const struct asking *asking, struct buffer *rows)
+static void put_versions(const struct scope *scope, struct buffer *rows)
 {
-	buffer_init(rows, ASKING_BYTES_MAX);
-	for (size_t i = 0; i < asking->parts.rolled_count; i++)
-		row_put_u64(rows, asking->parts.rolled[i].version);
+	buffer_init(rows, SCOPE_BYTES_MAX);
+	for (size_t i = 0; i < scope->parts.rolled_count; i++)
+		row_put_u64(rows, scope->parts.rolled[i].version);
 }
 
 /* Its time is looked at here as well: ClickHouse does not at every step. */
 static bool is_over(void *context)
 {
-	return !limit_watch_allows(&((struct asking *)context)->watch, 0, NULL);
+	return !limit_watch_allows(&((struct scope *)context)->watch, 0, NULL);
 }
 
-bool asking_ask(struct asking *asking, struct buffer *sql, bool with_groups,
-		bool (*row)(void *context, struct row_reader *row), void *context,
-		struct error *err)
+bool scope_ask(struct scope *scope, struct buffer *sql, bool with_groups,
+	       bool (*row)(void *context, struct row_reader *row), void *context, struct error *err)
 {
-	const struct samples_query *query = asking->query;
-	bool has_set = asking->is_chosen || with_groups, ok;
+	const struct samples_query *query = scope->query;
+	bool has_set = scope->is_chosen || with_groups, ok;
 	struct buffer wanted = {0}, versions;
 	struct clickhouse_set rolled = {"version UInt64", &versions, "rolled", NULL};
 	struct clickhouse_set set = {"series UInt64, series_group UInt32", &wanted, NULL,
-				     asking->parts.rolled_count ? &rolled : NULL};
+				     scope->parts.rolled_count ? &rolled : NULL};
 
-	put_versions(asking, &versions);
+	put_versions(scope, &versions);
 	buffer_append_char(sql, '\0');
-	if (sql->failed || versions.failed || (has_set && !put_wanted(asking, &wanted))) {
+	if (sql->failed || versions.failed || (has_set && !put_wanted(scope, &wanted))) {
 		buffer_release(&wanted);
 		buffer_release(&versions);
 		return error_set(err, ERROR_MEMORY, "no memory for a question");
 	}
-	ok = clickhouse_ask(asking->store->client,
+	ok = clickhouse_ask(scope->store->client,
 			    &(struct clickhouse_question){
 				    .sql = (const char *)sql->bytes,
 				    .set = has_set ? &set : set.next,
 				    .limits = &query->limits,
 				    .is_cancelled = is_over,
-				    .cancel_context = asking,
+				    .cancel_context = scope,
 				    .row = row,
 				    .context = context,
 			    },
 			    err);
 	buffer_release(&wanted);
 	buffer_release(&versions);
-	if (asking->watch.why.kind != ERROR_NONE && err)
-		*err = asking->watch.why;
-	if (!ok || asking->watch.why.kind != ERROR_NONE)
+	if (scope->watch.why.kind != ERROR_NONE && err)
+		*err = scope->watch.why;
+	if (!ok || scope->watch.why.kind != ERROR_NONE)
 		return false;
-	return !asking->is_full ||
+	return !scope->is_full ||
 	       error_set(err, ERROR_LIMIT,
 			 "the answer does not fit %zu MiB: narrow the time range or the selection",
-			 ASKING_BYTES_MAX >> 20);
+			 SCOPE_BYTES_MAX >> 20);
 }
 
 /* --- sums of series --- */
@@ -281,22 +280,22 @@ static bool note_duplicates(void *context, struct row_reader *row)
 	return true;
 }
 
-static bool look_for_duplicates(struct asking *asking, struct error *err)
+static bool look_for_duplicates(struct scope *scope, struct error *err)
 {
 	struct buffer sql;
 	bool ok;
 
 	buffer_init(&sql, 1024);
 	buffer_append_text(&sql, "SELECT count() FROM duplicates WHERE ");
-	put_time(asking, &sql);
-	ok = asking_ask(asking, &sql, false, note_duplicates, &asking->has_duplicates, err);
+	put_time(scope, &sql);
+	ok = scope_ask(scope, &sql, false, note_duplicates, &scope->has_duplicates, err);
 	buffer_release(&sql);
 	return ok;
 }
 
 static bool keep_sum(void *context, struct row_reader *row)
 {
-	struct asking *asking = context;
+	struct scope *scope = context;
 	struct series_sum sum = {.type = (uint8_t)row_number(row, 1), .number = UINT32_MAX};
 
 	sum.id = row_number(row, 8);
@@ -307,16 +306,16 @@ static bool keep_sum(void *context, struct row_reader *row)
 	sum.refused = row_number(row, 8);
 	if (row->is_short)
 		return true;
-	if (!asking_grow((void **)&asking->series, asking->series_count, &asking->series_room,
-			 sizeof sum)) {
-		asking->is_full = true;
+	if (!scope_grow((void **)&scope->series, scope->series_count, &scope->series_room,
+			sizeof sum)) {
+		scope->is_full = true;
 		return false;
 	}
-	asking->series[asking->series_count++] = sum;
+	scope->series[scope->series_count++] = sum;
 	return true;
 }
 
-static bool read_sums(struct asking *asking, struct error *err)
+static bool read_sums(struct scope *scope, struct error *err)
 {
 	static const struct source_columns columns = {
 		.names = "type, series, samples, value, uncounted, deleted, refused",
@@ -330,56 +329,55 @@ static bool read_sums(struct asking *asking, struct error *err)
 	buffer_init(&sql, 8192);
 	buffer_append_text(&sql, "SELECT type, series, sum(samples), sum(value), sum(uncounted), "
 				 "sum(deleted), sum(refused) FROM ");
-	asking_source(asking, &sql, &columns);
+	scope_source(scope, &sql, &columns);
 	buffer_append_text(&sql, " GROUP BY type, series ORDER BY type, series");
-	ok = asking_ask(asking, &sql, false, keep_sum, asking, err);
+	ok = scope_ask(scope, &sql, false, keep_sum, scope, err);
 	buffer_release(&sql);
 	return ok;
 }
 
-struct definitions_range asking_definitions_range(const struct asking *asking)
+struct definitions_range scope_definitions_range(const struct scope *scope)
 {
 	return (struct definitions_range){
-		.tenant = asking->query->tenant,
-		.first_month = month_of(asking->kept_from_ms),
-		.last_month = month_of(asking->until_ms),
-		.limits = &asking->query->limits,
-		.is_cancelled = asking->query->is_cancelled,
-		.context = asking->query->context,
+		.tenant = scope->query->tenant,
+		.first_month = month_of(scope->kept_from_ms),
+		.last_month = month_of(scope->until_ms),
+		.limits = &scope->query->limits,
+		.is_cancelled = scope->query->is_cancelled,
+		.context = scope->query->context,
 	};
 }
 
-static bool read_labels(struct asking *asking, struct error *err)
+static bool read_labels(struct scope *scope, struct error *err)
 {
-	struct definitions_range range = asking_definitions_range(asking);
-	uint64_t *ids = calloc(asking->series_count + 1, sizeof *ids);
-	uint32_t *numbers = calloc(asking->series_count + 1, sizeof *numbers);
+	struct definitions_range range = scope_definitions_range(scope);
+	uint64_t *ids = calloc(scope->series_count + 1, sizeof *ids);
+	uint32_t *numbers = calloc(scope->series_count + 1, sizeof *numbers);
 	bool ok = ids && numbers;
 
-	for (size_t i = 0; ok && i < asking->series_count; i++)
-		ids[i] = asking->series[i].id;
+	for (size_t i = 0; ok && i < scope->series_count; i++)
+		ids[i] = scope->series[i].id;
 	if (!ok)
 		error_set(err, ERROR_MEMORY, "no memory for an answer");
-	ok = ok && definitions_read(asking->definitions, asking->store->client, DEFINITION_SERIES,
-				    &range, ids, asking->series_count, err);
+	ok = ok && definitions_read(scope->definitions, scope->store->client, DEFINITION_SERIES,
+				    &range, ids, scope->series_count, err);
 	if (ok)
-		definitions_numbers(asking->definitions, DEFINITION_SERIES, ids,
-				    asking->series_count, numbers);
-	for (size_t i = 0; ok && i < asking->series_count; i++)
-		asking->series[i].number = numbers[i];
+		definitions_numbers(scope->definitions, DEFINITION_SERIES, ids, scope->series_count,
+				    numbers);
+	for (size_t i = 0; ok && i < scope->series_count; i++)
+		scope->series[i].number = numbers[i];
 	free(ids);
 	free(numbers);
 	return ok;
 }
 
-const struct defined_series *asking_series(const struct asking *asking,
-					   const struct series_sum *sum)
+const struct defined_series *scope_series(const struct scope *scope, const struct series_sum *sum)
 {
 	static const struct defined_series none = {.host = ""};
 
 	return sum->number == UINT32_MAX
 		       ? &none
-		       : definitions_at(asking->definitions, DEFINITION_SERIES, sum->number);
+		       : definitions_at(scope->definitions, DEFINITION_SERIES, sum->number);
 }
 
 /* --- series that nobody tells apart --- */
@@ -401,26 +399,26 @@ static bool copy_labels(struct arena *arena, const struct samples_query *query,
 	return !arena->failed;
 }
 
-bool asking_groups(struct asking *asking, struct arena *arena, struct series_labels **labels,
-		   uint32_t *count)
+bool scope_groups(struct scope *scope, struct arena *arena, struct series_labels **labels,
+		  uint32_t *count)
 {
 	struct hash_table index;
 	bool ok;
 
 	hash_table_init(&index, UINT32_MAX >> 1);
 	*count = 0;
-	*labels = arena_array(arena, asking->series_count, sizeof **labels);
+	*labels = arena_array(arena, scope->series_count, sizeof **labels);
 	ok = *labels != NULL;
-	for (size_t i = 0; ok && i < asking->series_count; i++) {
-		struct series_sum *sum = &asking->series[i];
+	for (size_t i = 0; ok && i < scope->series_count; i++) {
+		struct series_sum *sum = &scope->series[i];
 		struct series_labels *to = &(*labels)[*count];
 		uint32_t probe = 0, group;
 		uint64_t hash;
 
 		if (!sum->is_wanted)
 			continue;
-		ok = limit_watch_goes_on(&asking->watch, NULL) &&
-		     copy_labels(arena, asking->query, &asking_series(asking, sum)->labels, to);
+		ok = limit_watch_goes_on(&scope->watch, NULL) &&
+		     copy_labels(arena, scope->query, &scope_series(scope, sum)->labels, to);
 		if (!ok)
 			break;
 		hash = series_labels_hash(to);
@@ -455,8 +453,8 @@ static struct definitions *take_definitions(struct clickhouse_samples *store)
 	return taken;
 }
 
-bool asking_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
-		  const struct error *err)
+bool scope_again(struct clickhouse_samples *store, struct definitions *used, int attempt,
+		 const struct error *err)
 {
 	bool is_broken = __atomic_load_n(&used->is_broken, __ATOMIC_ACQUIRE);
 
@@ -464,28 +462,28 @@ bool asking_again(struct clickhouse_samples *store, struct definitions *used, in
 	return !attempt && is_broken && (err->kind == ERROR_LIMIT || err->kind == ERROR_CONFLICT);
 }
 
-bool asking_open(struct asking *asking, struct clickhouse_samples *store,
-		 const struct samples_query *query, int type, const struct rollup_wants *wants,
-		 struct error *err)
+bool scope_open(struct scope *scope, struct clickhouse_samples *store,
+		const struct samples_query *query, int type, const struct rollup_wants *wants,
+		struct error *err)
 {
-	*asking = (struct asking){.store = store, .query = query, .type = type};
-	limit_watch_start(&asking->watch, query);
-	if (!widen(asking, wants, err))
+	*scope = (struct scope){.store = store, .query = query, .type = type};
+	limit_watch_start(&scope->watch, query);
+	if (!widen(scope, wants, err))
 		return false;
-	asking->is_whole = !rollup_wants_of(query).by_instance;
-	asking->definitions = take_definitions(store);
-	if (look_for_duplicates(asking, err) && read_sums(asking, err) &&
-	    read_labels(asking, err) && asking_choose(asking, err))
+	scope->is_whole = !rollup_wants_of(query).by_instance;
+	scope->definitions = take_definitions(store);
+	if (look_for_duplicates(scope, err) && read_sums(scope, err) && read_labels(scope, err) &&
+	    scope_choose(scope, err))
 		return true;
-	asking_close(asking);
+	scope_close(scope);
 	return false;
 }
 
-void asking_close(struct asking *asking)
+void scope_close(struct scope *scope)
 {
-	definitions_release(asking->definitions);
-	parts_release(&asking->parts);
-	free(asking->series);
-	asking->definitions = NULL;
-	asking->series = NULL;
+	definitions_release(scope->definitions);
+	parts_release(&scope->parts);
+	free(scope->series);
+	scope->definitions = NULL;
+	scope->series = NULL;
 }
