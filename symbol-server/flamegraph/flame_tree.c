@@ -10,6 +10,8 @@
 
 #define KIND_TEXT(name_) #name_,
 const char *const frame_kind_names[FRAME_KIND_COUNT] = {FRAME_KINDS(KIND_TEXT)};
+#define LANGUAGE_TEXT(name_, text_) text_,
+const char *const frame_language_names[FRAME_LANGUAGE_COUNT] = {FRAME_LANGUAGES(LANGUAGE_TEXT)};
 
 struct flame_index {
 	struct hash_table table; /* hash of a whole path from the root → its last node */

@@ -29,6 +29,25 @@ enum frame_kind { FRAME_KINDS(FRAME_KIND_ENUM) FRAME_KIND_COUNT };
 
 extern const char *const frame_kind_names[FRAME_KIND_COUNT];
 
+/* FRAME_LANGUAGE(name, as the API has it): of frames that senders named. */
+#define FRAME_LANGUAGES(LANGUAGE)          \
+	LANGUAGE(none, "")                 \
+	LANGUAGE(dotnet, ".NET")           \
+	LANGUAGE(erlang, "Erlang")         \
+	LANGUAGE(go, "Go")                 \
+	LANGUAGE(java, "Java")             \
+	LANGUAGE(javascript, "JavaScript") \
+	LANGUAGE(lua, "Lua")               \
+	LANGUAGE(perl, "Perl")             \
+	LANGUAGE(php, "PHP")               \
+	LANGUAGE(python, "Python")         \
+	LANGUAGE(ruby, "Ruby")             \
+	LANGUAGE(rust, "Rust")
+#define FRAME_LANGUAGE_ENUM(name_, text_) LANGUAGE_##name_,
+enum frame_language { FRAME_LANGUAGES(FRAME_LANGUAGE_ENUM) FRAME_LANGUAGE_COUNT };
+
+extern const char *const frame_language_names[FRAME_LANGUAGE_COUNT];
+
 #define FRAME_NO_MODULE UINT32_MAX
 
 struct flame_module {
@@ -46,6 +65,7 @@ struct flame_frame { /* what makes two frames the same node: name, signature, mo
 	enum frame_kind kind;
 	bool is_kernel;  /* runs in the kernel whatever its kind: unresolved, inlined */
 	bool is_runtime; /* an interpreter's own code, likewise */
+	uint8_t language; /* enum frame_language */
 };
 
 /* Never 0. */

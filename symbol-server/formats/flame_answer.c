@@ -32,6 +32,13 @@ void flame_function_json(struct json *json, const struct flame_answer *answer,
 	json_key_uint(json, "line", frame->line);
 	json_key_string(json, "module", module->name);
 	json_key_string(json, "build_id", module->build_id);
+	json_key_language(json, frame);
+}
+
+void json_key_language(struct json *json, const struct flame_frame *frame)
+{
+	if (frame->language)
+		json_key_string(json, "language", frame_language_names[frame->language]);
 }
 
 void json_key_signature(struct json *json, const struct flame_frame *frame)

@@ -44,6 +44,7 @@ static void head_json(const struct flame_numbers *numbers, struct buffer *out)
 	json_key_uint(json, "names", numbers->name_count);
 	json_key_uint(json, "files", numbers->files.count);
 	flame_numbers_signatures_json(numbers, json);
+	flame_numbers_languages_json(numbers, json);
 	flame_numbers_modules_json(numbers, json);
 	flame_kinds_json(json);
 	json_key(json, "accounting");

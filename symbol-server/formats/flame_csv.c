@@ -71,7 +71,8 @@ static void put_frame(struct buffer *out, const struct flame_answer *answer,
 }
 
 #define FRAME_COLUMNS "name,file,line,module,build_id"
-#define VALUE_COLUMNS "self,total,self_samples,total_samples,self_error,total_error,signature"
+#define VALUE_COLUMNS \
+	"self,total,self_samples,total_samples,self_error,total_error,signature,language"
 
 void csv_put_error(struct buffer *out, const struct accounting *accounting, uint64_t value,
 		   double squares)
@@ -87,11 +88,11 @@ static void put_values(struct buffer *out, const uint64_t values[4])
 		buffer_printf(out, ",%" PRIu64, values[i]);
 }
 
-static void put_signature(struct buffer *out, const struct flame_frame *frame)
+static void put_texts(struct buffer *out, const struct flame_frame *frame)
 {
 	buffer_append_char(out, ',');
 	csv_put_text(out, frame->signature ? frame->signature : "");
-	buffer_append_text(out, "\r\n");
+	buffer_printf(out, ",%s\r\n", frame_language_names[frame->language]);
 }
 
 bool flame_csv(const struct flame_answer *answer, struct buffer *out)
@@ -113,7 +114,7 @@ bool flame_csv(const struct flame_answer *answer, struct buffer *out)
 						   node->total_samples});
 		csv_put_error(out, answer->accounting, node->self, node->self_squares);
 		csv_put_error(out, answer->accounting, node->total, node->total_squares);
-		put_signature(out, &node->frame);
+		put_texts(out, &node->frame);
 	}
 	return !out->failed;
 }
@@ -130,7 +131,7 @@ bool top_csv(const struct flame_answer *answer, struct buffer *out)
 					      function->self_samples, function->total_samples});
 		csv_put_error(out, answer->accounting, function->self, function->self_squares);
 		csv_put_error(out, answer->accounting, function->total, function->total_squares);
-		put_signature(out, &function->frame);
+		put_texts(out, &function->frame);
 	}
 	return !out->failed;
 }

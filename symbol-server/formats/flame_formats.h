@@ -89,15 +89,16 @@ void top_function_json(struct json *json, const struct flame_answer *answer,
 const struct flame_module *flame_answer_module(const struct flame_answer *answer,
 					       const struct flame_frame *frame);
 /* Keys of the object at hand: type, unit, from, until; and name, signature, file, line, module,
- * build_id. */
+ * build_id, language. */
 void flame_range_json(struct json *json, const struct flame_answer *answer);
 void flame_function_json(struct json *json, const struct flame_answer *answer,
 			 const struct flame_frame *frame);
 /* The key "accounting", and the end of the answer. false: over out's limit. */
 bool flame_end_json(struct json *json, const struct flame_answer *answer);
 
-/* The key "signature", of a frame that has one. */
+/* The keys "signature" and "language", of a frame that has one. */
 void json_key_signature(struct json *json, const struct flame_frame *frame);
+void json_key_language(struct json *json, const struct flame_frame *frame);
 
 /* As 16 hexadecimal digits; "" for 0. */
 void stack_id_json(struct json *json, uint64_t id);

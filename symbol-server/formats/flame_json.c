@@ -11,6 +11,7 @@ static void put_texts(const struct flame_numbers *numbers, struct json *json)
 		json_string(json, numbers->names[i]->name);
 	json_close(json, ']');
 	flame_numbers_signatures_json(numbers, json);
+	flame_numbers_languages_json(numbers, json);
 	json_key(json, "files");
 	json_open(json, '[');
 	for (uint32_t i = 0; i < numbers->files.count; i++)

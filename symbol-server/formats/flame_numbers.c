@@ -20,7 +20,7 @@ static void number_module(struct flame_numbers *numbers, uint32_t module)
 	numbers->modules[numbers->module_count++] = module;
 }
 
-/* A name is another one with each of its signatures: the list has it as often. */
+/* A name is another one with each of its signatures and languages: the list has it as often. */
 static bool take_name(struct flame_numbers *numbers, const struct flame_frame *frame,
 		      uint32_t *number)
 {
@@ -28,12 +28,13 @@ static bool take_name(struct flame_numbers *numbers, const struct flame_frame *f
 					.signature = frame->signature,
 					.name_hash = frame->name_hash,
 					.signature_hash = frame->signature_hash};
-	uint64_t hash = frame_function_hash(&key);
+	uint64_t hash = hash_word(frame_function_hash(&key), frame->language);
 	uint32_t probe, at;
 
 	for (at = hash_table_first(&numbers->name_table, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&numbers->name_table, hash, &probe))
-		if (!frame_compare_names(numbers->names[at], frame)) {
+		if (!frame_compare_names(numbers->names[at], frame) &&
+		    numbers->names[at]->language == frame->language) {
 			*number = at;
 			return true;
 		}
@@ -126,6 +127,26 @@ void flame_numbers_signatures_json(const struct flame_numbers *numbers, struct j
 		json_key_string(json, number, numbers->names[i]->signature);
 	}
 	json_close(json, '}');
+}
+
+void flame_numbers_languages_json(const struct flame_numbers *numbers, struct json *json)
+{
+	char number[16];
+	bool is_open = false;
+
+	for (uint32_t i = 0; i < numbers->name_count; i++) {
+		if (!numbers->names[i]->language)
+			continue;
+		if (!is_open) {
+			json_key(json, "languages");
+			json_open(json, '{');
+			is_open = true;
+		}
+		snprintf(number, sizeof(number), "%" PRIu32, i);
+		json_key_string(json, number, frame_language_names[numbers->names[i]->language]);
+	}
+	if (is_open)
+		json_close(json, '}');
 }
 
 void flame_kinds_json(struct json *json)

@@ -55,6 +55,8 @@ int64_t flame_numbers_cell(const struct flame_numbers *numbers, size_t node,
 			   enum flame_column column);
 /* The key "signatures": of those names that have one, by the name's number. */
 void flame_numbers_signatures_json(const struct flame_numbers *numbers, struct json *json);
+/* The key "languages", likewise; none where no frame has one. */
+void flame_numbers_languages_json(const struct flame_numbers *numbers, struct json *json);
 /* The keys "modules" and "kinds" with their lists. */
 void flame_numbers_modules_json(const struct flame_numbers *numbers, struct json *json);
 void flame_kinds_json(struct json *json);

@@ -265,42 +265,60 @@ static bool add_chain(struct location_frames *names, const struct symbol_frame *
 	return true;
 }
 
-/* OpenTelemetry's profile.frame.type → kind; a type we have not heard of is an interpreter's. */
-static enum frame_kind kind_of_type(const char *type)
-{
-	static const struct {
-		const char *type;
-		enum frame_kind kind;
-	} kinds[] = {
-		{"", FRAME_native},     {"native", FRAME_native}, {"go", FRAME_native},
-		{"rust", FRAME_native}, {"kernel", FRAME_kernel}, {"jvm", FRAME_jit},
-		{"dotnet", FRAME_jit},  {"v8js", FRAME_jit},      {"luajit", FRAME_jit},
-		{"beam", FRAME_jit},    {"jit", FRAME_jit},       {"cuda", FRAME_gpu},
-		{"gpu", FRAME_gpu},
-	};
+struct frame_type {
+	const char *type;
+	enum frame_kind kind;
+	enum frame_language language;
+};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (!strcmp(type, kinds[i].type))
-			return kinds[i].kind;
-	return FRAME_interpreter;
+/* By OpenTelemetry's profile.frame.type; one we have not heard of is an interpreter's. */
+static const struct frame_type *find_type(const char *type)
+{
+	static const struct frame_type types[] = {
+		{"", FRAME_native, LANGUAGE_none},
+		{"native", FRAME_native, LANGUAGE_none},
+		{"kernel", FRAME_kernel, LANGUAGE_none},
+		{"go", FRAME_native, LANGUAGE_go},
+		{"rust", FRAME_native, LANGUAGE_rust},
+		{"jvm", FRAME_jit, LANGUAGE_java},
+		{"dotnet", FRAME_jit, LANGUAGE_dotnet},
+		{"v8js", FRAME_jit, LANGUAGE_javascript},
+		{"luajit", FRAME_jit, LANGUAGE_lua},
+		{"beam", FRAME_jit, LANGUAGE_erlang},
+		{"jit", FRAME_jit, LANGUAGE_none},
+		{"cuda", FRAME_gpu, LANGUAGE_none},
+		{"gpu", FRAME_gpu, LANGUAGE_none},
+		{"cpython", FRAME_interpreter, LANGUAGE_python},
+		{"ruby", FRAME_interpreter, LANGUAGE_ruby},
+		{"php", FRAME_interpreter, LANGUAGE_php},
+		{"perl", FRAME_interpreter, LANGUAGE_perl},
+		{"lua", FRAME_interpreter, LANGUAGE_lua},
+	};
+	static const struct frame_type other = {"", FRAME_interpreter, LANGUAGE_none};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+		if (!strcmp(type, types[i].type))
+			return &types[i];
+	return &other;
 }
 
 static bool add_named(struct location_frames *names, const struct result_location *location,
 		      uint32_t module)
 {
-	enum frame_kind kind = kind_of_type(location->type);
+	const struct frame_type *type = find_type(location->type);
 	const struct name_entry *entry;
 	struct flame_frame frame = {
 		.file = location->file,
 		.line = location->line,
 		.module = module,
-		.kind = kind,
-		.is_kernel = kind == FRAME_kernel,
+		.kind = type->kind,
+		.is_kernel = type->kind == FRAME_kernel,
+		.language = (uint8_t)type->language,
 	};
 
 	if (!*location->function)
 		return add_made(names, "[unknown]", module, FRAME_unresolved,
-				kind == FRAME_kernel ? LOCATION_KERNEL : LOCATION_NAMED);
+				frame.is_kernel ? LOCATION_KERNEL : LOCATION_NAMED);
 	entry = entry_take(names, location->function);
 	if (!entry)
 		return false;

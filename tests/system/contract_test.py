@@ -83,7 +83,7 @@ def cpus():
 def shape():
     server = filled("shape")
     graph = server.json("/api/v1/flamegraph")
-    equal(sorted(graph), ["accounting", "files", "from", "kinds", "modules", "names", "nodes", "signatures", "type", "unit", "until"],
+    equal(sorted(graph), ["accounting", "files", "from", "kinds", "languages", "modules", "names", "nodes", "signatures", "type", "unit", "until"],
           "a flame graph's members")
     equal(sorted(graph["nodes"]), sorted(["name", "file", "line", "module", "parent", "self", "total", "kind"]), "columns")
     equal(len({len(column) for column in graph["nodes"].values()}), 1, "columns of equal length")
@@ -125,6 +125,9 @@ def shape():
     at = graph_samples["nodes"]["name"].index(one)
     equal((graph_samples["files"][graph_samples["nodes"]["file"][at]], graph_samples["nodes"]["line"][at]),
           ("/srv/app.py", 7), "file and line")
+    equal({graph_samples["names"][int(number)]: language for number, language in graph_samples["languages"].items()},
+          {"hot;loop\n": "Python", "main": "Python"}, "languages, as the sender told")
+    check("languages" not in tree(server, match='{process="gamma"}'), "none where no frame has one")
     equal({m["build_id"] for m in graph_samples["modules"]}, {LIBRARY, "aa" * 20}, "modules by build-id")
     listings(server)
     folded(server)

@@ -221,6 +221,29 @@ def views():
     check(status == 422 and b"hide_runtime" in body, "another value is refused", body[:200])
 
 
+def languages():
+    """As the sender's types say, of the frames that it named and of no others: the same function is native, too."""
+    types = {"cpython": "Python", "jvm": "Java", "v8js": "JavaScript", "ruby": "Ruby", "php": "PHP", "perl": "Perl", "lua": "Lua",
+             "luajit": "Lua", "dotnet": ".NET", "beam": "Erlang", "go": "Go", "rust": "Rust", "native": None, "madeup": None}
+    made = Request(BUILD)
+    own = made.mapping("libown.so", "ab" * 20)
+    profile = made.profile(made.resource(**{"host.name": "one", "farflame.process": "app"}), time_ns=WHEN_NS)
+    for number, type_ in enumerate(types):
+        made.sample(profile, [(type_, "f_" + type_, "", number), ("native", own, 0x10)], [1, 10])
+    server = Server(data="languages")
+    equal(server.post(made.bytes())[0], 200, "frames of all languages are taken")
+    graph = server.flamegraph()
+    found = {graph["names"][int(number)]: text for number, text in graph["languages"].items()}
+    equal(found, {"f_" + type_: text for type_, text in types.items() if text}, "the graph tells their languages")
+    top = {row["name"]: row.get("language") for row in server.json("/api/v1/top")["functions"]}
+    equal({"f_" + type_: top["f_" + type_] for type_ in types}, {"f_" + type_: text for type_, text in types.items()}, "top does")
+    rows = csv.DictReader(io.StringIO(server.get("/api/v1/flamegraph", format="csv")[2].decode()))
+    equal({row["name"]: row["language"] for row in rows if row["language"]}, found, "csv does")
+    ids = server.json("/api/v1/top", stack_ids="true")["functions"]
+    alone = server.json("/api/v1/stacks/" + next(row["stack"] for row in ids if row["name"] == "f_jvm"))
+    equal([frame.get("language") for frame in alone["frames"]], ["Java", None], "one stack alone does")
+
+
 def kept():
     """They come back from the journal, from the day's file, and from its sums."""
     server = Program().server("kept")
@@ -233,4 +256,4 @@ def kept():
 
 
 if __name__ == "__main__":
-    run(formats, views, kept)
+    run(formats, views, languages, kept)

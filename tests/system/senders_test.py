@@ -55,6 +55,26 @@ def expected(message):
     return found
 
 
+def languages(messages):
+    """{(function, language)} of the frames that the sender named in one, of stacks that are used."""
+    words = {"cpython": "Python", "jvm": "Java", "v8js": "JavaScript", "go": "Go", "rust": "Rust", "ruby": "Ruby", "perl": "Perl",
+             "php": "PHP", "beam": "Erlang", "dotnet": ".NET"}
+    found = set()
+    for message in messages:
+        tables = message.dictionary
+        strings = tables.string_table
+        used = {sample.stack_index for _, profile in profiles_of(message) for sample in profile.samples
+                if strings[profile.sample_type.type_strindex] == "samples"}
+        for index in {index for stack in used for index in tables.stack_table[stack].location_indices}:
+            location = tables.location_table[index]
+            types = [tables.attribute_table[i].value.string_value for i in location.attribute_indices
+                     if strings[tables.attribute_table[i].key_strindex] == "profile.frame.type"]
+            if location.lines and types and types[0] in words:
+                for line in location.lines:
+                    found.add((strings[tables.function_table[line.function_index].name_strindex], words[types[0]]))
+    return found
+
+
 def old_times():
     """A recorded body as it is, days or months old: refused as a bad profile, with a sentence, not as an error."""
     server = Server(data="old")
@@ -113,6 +133,8 @@ def moved():
     graph = server.flamegraph()
     have = collections.Counter(graph["kinds"][k] for k in graph["nodes"]["kind"])
     note("kinds of frames: %s" % dict(have))
+    told = {(graph["names"][int(number)], language) for number, language in graph.get("languages", {}).items()}
+    equal(told, languages([message for _, message in requests()]), "languages are those of the sender's types of frames")
     equal(server.json("/api/v1/labels/host")["values"], [{"value": "127.0.0.1", "samples": sum(want.values())}],
           "the host is the sender's address")
     kernel = [frames for frames, _ in server.folded() if any(f.endswith("_[k]") for f in frames)]

@@ -12,6 +12,8 @@ const { rowsOf, wanted, keyOf } = await bundle("views/flame/function_rows.ts");
 const { legendMenu } = await bundle("views/flame/legend_menu.ts");
 const { functionsBySelf, kindsBySelf, modulesBySelf } = await bundle("views/flame/frame_sums.ts");
 const { languageOf } = await bundle("views/flame/languages.ts");
+const { languageColouring, languageIn, legendOf } = await bundle("views/flame/frame_colours.ts");
+const { detailRows } = await bundle("graph/details.ts");
 const { treeItems } = await bundle("views/flame/frame_tree.ts");
 const { whyUnknown } = await bundle("views/flame/why_unknown.ts");
 const { Graph } = await bundle("graph/graph.ts");
@@ -77,6 +79,24 @@ test("the legend's menu writes filters of the API", () => {
   items.find(({ text }) => text === "Only modules mostly in C++").run();
   assert.deepEqual(changes.at(-1), { only_module: "^a\\.so$|^b$", zoom: "" });
   assert.deepEqual(legendMenu("C++", "language", DEFAULTS, () => undefined, ["x".repeat(1000)]), [], "too long for the API");
+});
+
+test("a language that the sender told counts before one that is guessed", () => {
+  const answer = answerOf(tree("all", 0, [tree("f", 1, [tree("g", 2, [], "interpreter")]), tree("h", 3)], "root"));
+  answer.languages = { [answer.nodes.name[2]]: "Ruby" };
+  answer.files = ["x.py"];
+  answer.accounting = {};
+  answer.nodes.file = answer.nodes.name.map(() => 0);
+  assert.deepEqual([1, 2, 3].map((row) => languageIn(answer, row)), ["Python", "Ruby", "Python"]);
+  const graph = new Graph(answer);
+  const [f, g] = [graph.find(["f"]), graph.find(["f", "g"])];
+  assert.deepEqual([graph.languageOf(f), graph.languageOf(g)], [undefined, "Ruby"]);
+  const colour = languageColouring(false);
+  assert.notEqual(colour(graph, f).split(",")[0], colour(graph, g).split(",")[0]);
+  assert.ok(detailRows(graph, g).some(([term, text]) => term === "language" && text === "Ruby"));
+  const part = (name, value) => ({ name: `n${value}`, file: "x.py", kind: "native", self: value, ...name });
+  const sums = { functions: [part({ language: "Ruby" }, 5), part({}, 2)], own: { kinds: {}, modules: [] }, accounting: { value: 7 } };
+  assert.deepEqual(legendOf(sums, "language", false, new Map()).map(({ name, value }) => [name, value]), [["Ruby", 5], ["Python", 2]]);
 });
 
 test("languages by file, else by name", () => {

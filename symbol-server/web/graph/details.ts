@@ -43,6 +43,10 @@ export function detailRows(graph: Graph, node: number): [string, string][] {
   if (signature !== undefined) {
     out.push(["signature", signature]);
   }
+  const language = graph.languageOf(node);
+  if (language !== undefined) {
+    out.push(["language", language]);
+  }
   const place = placeOf(graph, node);
   if (place !== "") {
     out.push(["source", place]);

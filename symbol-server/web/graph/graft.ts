@@ -25,7 +25,7 @@ export function graft(base: Graph, node: number, answer: FlameAnswer, put?: (fro
     return null;
   }
   const chain = base.ancestorsOf(node).slice(0, -1);
-  const { nodes, names, signatures, files, modules } = copyChain(base, chain, answer);
+  const { nodes, names, signatures, languages, files, modules } = copyChain(base, chain, answer);
   chain.forEach((one) => put?.(base, one));
   const number = new Int32Array(detail.count).fill(-1);
   for (let i = root; i < detail.count; i++) {
@@ -45,7 +45,7 @@ export function graft(base: Graph, node: number, answer: FlameAnswer, put?: (fro
     nodes.kind.push(detail.kindIndex(i));
     pushErrors(nodes, detail, i);
   }
-  return { ...base.answer, names, signatures, files, modules, kinds: [...KINDS], nodes };
+  return { ...base.answer, names, signatures, languages, files, modules, kinds: [...KINDS], nodes };
 }
 
 function pushErrors(to: FlameNodes<number[]>, from: Graph, node: number): void {
@@ -57,6 +57,7 @@ function pushErrors(to: FlameNodes<number[]>, from: Graph, node: number): void {
 function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
   const names = answer.names.slice();
   const signatures = { ...answer.signatures };
+  const languages = { ...answer.languages };
   const files = answer.files.slice();
   const modules = answer.modules.slice();
   const nodes: FlameNodes<number[]> = {
@@ -73,8 +74,12 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
   for (const [i, node] of chain.entries()) {
     const module = base.moduleOf(node);
     const signature = base.signatureOf(node);
+    const language = base.languageOf(node);
     if (signature !== undefined) {
       signatures[names.length] = signature;
+    }
+    if (language !== undefined) {
+      languages[names.length] = language;
     }
     nodes.name.push(names.push(base.nameOf(node)) - 1);
     nodes.file.push(files.push(base.fileOf(node)) - 1);
@@ -86,5 +91,5 @@ function copyChain(base: Graph, chain: number[], answer: FlameAnswer) {
     nodes.kind.push(base.kindIndex(node));
     pushErrors(nodes, base, node);
   }
-  return { nodes, names, signatures, files, modules };
+  return { nodes, names, signatures, languages, files, modules };
 }

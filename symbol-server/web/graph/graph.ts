@@ -136,6 +136,11 @@ export class Graph {
     return node === 0 ? this.rootName : this.answer.names[this.nameIndex(node)];
   }
 
+  // As the sender told it; undefined: it did not.
+  languageOf(node: number): string | undefined {
+    return node === 0 ? undefined : this.answer.languages?.[this.nameIndex(node)];
+  }
+
   signatureOf(node: number): string | undefined {
     return node === 0 ? undefined : this.answer.signatures?.[this.nameIndex(node)];
   }

@@ -10,7 +10,7 @@ import type { FlameAnswer, FlameNodes } from "../server/api";
 
 export type Recursion = "" | "direct" | "all";
 
-const FUNCTIONS = new Set(["native", "inline", "kernel", "interpreter", "jit", "gpu"]);
+const FUNCTIONS = new Set(["native", "inline", "kernel", "interpreter", "jit", "gpu", "runtime"]);
 
 // What a frame is: frames of one caller that are the same become one.
 class Identities {

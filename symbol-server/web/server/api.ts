@@ -63,6 +63,7 @@ export interface FlameAnswer {
   until: number;
   names: string[]; // one that has several signatures as often
   signatures?: Record<string, string>; // by the name's number, of those that have one
+  languages?: Record<string, string>; // likewise, as the sender told
   files: string[];
   modules: { name: string; build_id: string }[];
   kinds: string[];
@@ -77,6 +78,7 @@ export interface TopFunction {
   line: number;
   module: string;
   build_id: string;
+  language?: string; // as the sender told
   kind: string;
   self: number;
   total: number;
@@ -171,7 +173,7 @@ export interface DiffAnswer extends FlameAnswer {
   hosts_left: DiffHost[];
 }
 
-export type FrameTree = Pick<FlameAnswer, "names" | "signatures" | "files" | "modules" | "kinds"> & { nodes: FlameNodes<number[]> };
+export type FrameTree = Pick<FlameAnswer, "names" | "signatures" | "languages" | "files" | "modules" | "kinds"> & { nodes: FlameNodes<number[]> };
 
 export interface SandwichAnswer {
   type: string;

@@ -200,7 +200,8 @@ static void test_answers(void)
 	check_holds("/api/v1/flamegraph", "{\"name\":\"app\",\"build_id\":\"abcd000000000000");
 	check_holds("/api/v1/top",
 		    "{\"name\":\"handle;it\",\"file\":\"app.py\",\"line\":42,\"module\":\"\","
-		    "\"build_id\":\"\",\"kind\":\"interpreter\",\"self\":3000,\"total\":3000,"
+		    "\"build_id\":\"\",\"language\":\"Python\",\"kind\":\"interpreter\","
+		    "\"self\":3000,\"total\":3000,"
 		    "\"self_error\":3920,\"total_error\":3920}");
 	check_answer("/api/v1/types",
 		     "{\"types\":[{\"name\":\"on-cpu\",\"unit\":\"nanoseconds\",\"samples\":4,"

@@ -94,13 +94,13 @@ static void test_csv(void)
 {
 	check_whole(flame_csv, "f",
 		    "node,parent,kind,name,file,line,module,build_id,self,total,self_samples,"
-		    "total_samples,self_error,total_error,signature\r\n"
-		    "0,,root,all,,0,,,1,100,1,10,3,69,\r\n"
-		    "1,0,group,web,,0,,,0,99,0,9,0,69,\r\n"
-		    "2,1,native,main,a.c,7,\"a,\"\"pp\",abcd,0,99,0,9,0,69,\r\n"
-		    "3,2,inline,f,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,51,69,\r\n"
-		    "4,3,kernel,vfs,,0,,,60,60,6,6,52,52,\r\n");
-	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,51,69,\r\n", true);
+		    "total_samples,self_error,total_error,signature,language\r\n"
+		    "0,,root,all,,0,,,1,100,1,10,3,69,,\r\n"
+		    "1,0,group,web,,0,,,0,99,0,9,0,69,,\r\n"
+		    "2,1,native,main,a.c,7,\"a,\"\"pp\",abcd,0,99,0,9,0,69,,\r\n"
+		    "3,2,inline,f,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,51,69,,\r\n"
+		    "4,3,kernel,vfs,,0,,,60,60,6,6,52,52,,\r\n");
+	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,51,69,,\r\n", true);
 	check_has(flame_csv, "=1+1", ",\"'=1+1\",", true);
 	check_has(flame_csv, "+1", ",\"'+1\",", true);
 	check_has(flame_csv, "-1", ",\"'-1\",", true);
@@ -134,7 +134,7 @@ static void test_whole(void)
 	accounting.is_sampled = false;
 	check_has(flame_markdown, "f", "±", false);
 	check_has(flame_svg, "f", "±", false);
-	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,,,\r\n", true);
+	check_has(top_csv, "f", "\r\nf,b.c,0,\"a,\"\"pp\",abcd,39,99,3,9,,,,\r\n", true);
 	accounting.is_sampled = true;
 }
 

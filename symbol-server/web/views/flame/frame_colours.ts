@@ -36,6 +36,8 @@ const LANGUAGES: Record<string, [number, number, number, number]> = {
   Ruby: [340, 55, 76, 33],
   PHP: [240, 45, 82, 40],
   Assembler: [100, 25, 74, 28],
+  Perl: [260, 25, 68, 30],
+  Lua: [225, 60, 70, 28],
 };
 const OTHER: [number, number, number, number] = [150, 30, 80, 30];
 const UNKNOWN: [number, number, number, number] = [220, 8, 84, 34];
@@ -65,7 +67,7 @@ export function languageColouring(dark: boolean): Colouring {
     let colour = colours.get(key);
     if (colour === undefined) {
       const name = graph.nameOf(node);
-      colour = languageColour(languageOf(kind, graph.fileOf(node), name), dark, hashText(name) % SHADES);
+      colour = languageColour(graph.languageOf(node) ?? languageOf(kind, graph.fileOf(node), name), dark, hashText(name) % SHADES);
       colours.set(key, colour);
     }
     return colour;
@@ -84,7 +86,7 @@ export function languageIn(answer: FlameAnswer, row: number): string {
   const own = answer.kinds[kind[row]] ?? "";
   return KEEPS_KIND.has(own)
     ? ""
-    : languageOf(own, answer.files[file[row]] ?? "", answer.names[name[row]]) || NO_LANGUAGE;
+    : (answer.languages?.[name[row]] ?? languageOf(own, answer.files[file[row]] ?? "", answer.names[name[row]])) || NO_LANGUAGE;
 }
 
 const NOT_LISTED = "in rarer functions";
@@ -96,7 +98,7 @@ export function legendOf(top: TopAnswer, by: ColourBy, dark: boolean, seen: Firs
   }
   if (by === "language") {
     const language = (f: TopAnswer["functions"][number]) =>
-      KEEPS_KIND.has(f.kind) ? "" : languageOf(f.kind, f.file, f.name) || NO_LANGUAGE;
+      KEEPS_KIND.has(f.kind) ? "" : (f.language ?? languageOf(f.kind, f.file, f.name)) || NO_LANGUAGE;
     return functionsBySelf(top, language, NOT_LISTED).map((part) => ({
       ...part,
       colour: languageColour(part.name === NO_LANGUAGE || part.name === NOT_LISTED ? "" : part.name, dark, SHADES / 2),

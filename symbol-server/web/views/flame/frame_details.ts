@@ -124,7 +124,7 @@ export class FrameDetails {
       out.push(["samples", samples]);
     }
     const language = languageOf(graph.kindOf(node), graph.fileOf(node), graph.nameOf(node));
-    if (language !== "") {
+    if (language !== "" && graph.languageOf(node) === undefined) {
       out.push(["language", language]);
     }
     const first = firstMet(graph, node, this.modules ?? []);

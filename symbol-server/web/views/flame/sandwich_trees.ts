@@ -24,8 +24,8 @@ export function withoutRoot(nodes: FlameNodes<number[]>): FlameNodes {
 
 function graphOf(answer: SandwichAnswer, tree: FrameTree): Graph {
   const { type, unit, from, until, accounting } = answer;
-  const { names, signatures, files, modules, kinds } = tree;
-  const shown: FlameAnswer = { type, unit, from, until, accounting, names, signatures, files, modules, kinds, nodes: withoutRoot(tree.nodes) };
+  const { names, signatures, languages, files, modules, kinds } = tree;
+  const shown: FlameAnswer = { type, unit, from, until, accounting, names, signatures, languages, files, modules, kinds, nodes: withoutRoot(tree.nodes) };
   const graph = new Graph(shown);
   graph.rootName = answer.function;
   return graph;

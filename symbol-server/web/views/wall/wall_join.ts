@@ -99,6 +99,7 @@ class Keys {
 class Union {
   readonly names: string[] = [];
   readonly signatures: Record<string, string> = {};
+  readonly languages: Record<string, string> = {};
   readonly files: string[] = [];
   readonly modules: FlameAnswer["modules"] = [];
   readonly nodes: FlameNodes<number[]> = { name: [], file: [], line: [], module: [], parent: [], self: [], total: [], kind: [] };
@@ -117,10 +118,11 @@ class Union {
     return made;
   }
 
-  private add(parent: number, { names, signatures, files, modules, kinds, nodes }: FlameAnswer, row: number): number {
+  private add(parent: number, { names, signatures, languages, files, modules, kinds, nodes }: FlameAnswer, row: number): number {
     const own = this.nodes;
     const module = modules[nodes.module[row]];
-    own.name.push(this.name(names[nodes.name[row]], signatures?.[nodes.name[row]]));
+    const name = nodes.name[row];
+    own.name.push(this.name(names[name], signatures?.[name], languages?.[name]));
     own.file.push(nodes.file[row] < 0 ? -1 : this.intern("f", files[nodes.file[row]], this.files));
     own.line.push(nodes.line[row]);
     own.module.push(module === undefined ? -1 : this.module(module));
@@ -130,13 +132,15 @@ class Union {
     return own.parent.push(parent) - 1;
   }
 
-  private name(text: string, signature: string | undefined): number {
-    if (signature === undefined) {
-      return this.intern("n", text, this.names);
-    }
-    const key = `s${signature}`;
+  private name(text: string, signature: string | undefined, language: string | undefined): number {
+    const key = `${signature === undefined ? "n" : "s"}${language ?? ""}\n${signature ?? text}`;
     const known = this.texts.get(key) ?? this.names.push(text) - 1;
-    this.signatures[known] = signature;
+    if (signature !== undefined) {
+      this.signatures[known] = signature;
+    }
+    if (language !== undefined) {
+      this.languages[known] = language;
+    }
     this.texts.set(key, known);
     return known;
   }
@@ -192,7 +196,7 @@ function sorted(
   union: Union,
   parts: { total: number[]; self: number[]; squares?: number[] }[],
 ): Joined {
-  const { nodes, names, signatures, files, modules } = union;
+  const { nodes, names, signatures, languages, files, modules } = union;
   const count = nodes.total.length;
   const depth = new Uint32Array(count);
   for (let row = 1; row < count; row++) {
@@ -209,6 +213,7 @@ function sorted(
       ...first,
       names,
       signatures,
+      languages,
       files,
       modules,
       kinds: [...KINDS],
