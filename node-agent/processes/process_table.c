@@ -24,6 +24,8 @@ enum {
 	LOWEST_CODE = 0x1000, /* below it is no code, whatever a wild frame pointer says */
 };
 
+#define STARTS_WITHIN_NS 10000000000ull /* an execve() that has to read its files */
+
 struct process_table {
 	char *proc_root;
 	struct process_directory directory;
@@ -254,22 +256,30 @@ static void take_from_parent(struct process_table *table, struct program *progra
 }
 
 static void read_info(struct process_table *table, struct program *program,
-		      const struct program_info *inherited, bool is_forked)
+		      const struct program_info *inherited, bool is_forked, uint64_t time_ns)
 {
 	int directory = -1; /* gone, or the pid runs something else by now */
+	struct program_info *info;
 
 	if (program->process->is_current)
 		directory = process_directory_of(&table->directory, program->process->key.tgid,
 						 program_start_ns(program));
-	program->info = program_info_read(
-		directory, &(struct program_info_source){
-				   .key = program->process->key,
-				   .inherited = inherited,
-				   .exec_path = program->exec_path,
-				   .is_execed = program->process->origin == PROCESS_EXECED,
-				   .is_forked = is_forked,
-				   .command_lines = table->command_lines,
-			   });
+	info = program_info_read(directory,
+				 &(struct program_info_source){
+					 .key = program->process->key,
+					 .inherited = inherited,
+					 .exec_path = program->exec_path,
+					 .is_execed = program->process->origin == PROCESS_EXECED,
+					 .is_forked = is_forked,
+					 .command_lines = table->command_lines,
+				 });
+	program->info_ns = time_ns;
+	if (program->info && !(info && *info->lifetime.command)) { /* it has ended meanwhile */
+		program_info_free(info);
+		return;
+	}
+	program_info_free(program->info);
+	program->info = info;
 }
 
 /* The kernel counts the programs of a process, and a child begins with its parent's count: where
@@ -282,17 +292,25 @@ static bool runs_as_parent(const struct program *program, const struct program *
 }
 
 /* Of a forked process its parent says what it ran before it started something else. */
-static void read_infos(struct process_table *table, struct program *program)
+static void read_infos(struct process_table *table, struct program *program, uint64_t time_ns)
 {
 	struct program *parent = programs_parent(&table->programs, program);
 	const struct program_info *inherited = program->inherited;
 
 	if (parent && !inherited) {
 		if (!parent->info)
-			read_info(table, parent, parent->inherited, false);
+			read_info(table, parent, parent->inherited, false, time_ns);
 		inherited = parent->info;
 	}
-	read_info(table, program, inherited, runs_as_parent(program, parent));
+	read_info(table, program, inherited, runs_as_parent(program, parent), time_ns);
+}
+
+/* One that was read while it began is read again, some times if it has no arguments at all. */
+static bool needs_info(const struct program *program, uint64_t time_ns)
+{
+	return !program->info ||
+	       (program->info->is_starting && time_ns > program->info_ns + PROCESS_DOUBT_NS &&
+		time_ns < program->process->born_ns + STARTS_WITHIN_NS);
 }
 
 /* Whether all its mappings are known. A program has some soon after its exec: else nobody told. */
@@ -306,8 +324,8 @@ static bool is_told(const struct program *program, uint64_t time_ns)
  */
 static void prepare(struct process_table *table, struct program *program, uint64_t time_ns)
 {
-	if (!program->info)
-		read_infos(table, program);
+	if (needs_info(program, time_ns))
+		read_infos(table, program, time_ns);
 	if (is_told(program, time_ns))
 		return;
 	if (program->process->origin == PROCESS_FORKED)
@@ -455,8 +473,8 @@ const struct process_info *process_table_info(struct process_table *table,
 	static const struct process_info nothing = {"", "", "", "", "", "", NULL};
 	struct program *program = programs_for_sample(&table->programs, key, time_ns);
 
-	if (program && !program->info)
-		read_infos(table, program);
+	if (program && needs_info(program, time_ns))
+		read_infos(table, program, time_ns);
 	return program && program->info ? &program->info->shown : &nothing;
 }
 

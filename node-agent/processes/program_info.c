@@ -34,6 +34,7 @@ struct facts {
 	struct process_info shown;
 	struct process_lifetime lifetime;
 	struct container container;
+	bool is_starting;
 	char path[PATH_MAX], command[COMMAND_LINE_ROOM], name[COMMAND_NAME_ROOM];
 	char service[CONTAINER_SERVICE_ROOM], user[USER_NAME_ROOM], started[STARTED_ROOM],
 		id[ID_ROOM], parent[PARENT_ROOM];
@@ -88,6 +89,7 @@ static struct program_info *new_info(const struct facts *facts)
 		return NULL;
 	at = info->text;
 	info->references = 1;
+	info->is_starting = facts->is_starting;
 	info->lifetime = (struct process_lifetime){
 		.id = keep(&at, lifetime->id),
 		.command = keep(&at, lifetime->command),
@@ -147,6 +149,7 @@ static void read_command(int directory, unsigned what, struct facts *facts)
 		return;
 	read_comm(directory, comm);
 	length = stranger_text_read(directory, "cmdline", bytes, sizeof bytes);
+	facts->is_starting = !length;
 	command_line_write(bytes, length, what, facts->command);
 	if (!*facts->command && *comm)
 		snprintf(facts->command, sizeof facts->command, "[%s]", comm);
@@ -192,11 +195,14 @@ static void read_facts(int directory, unsigned command_lines, struct facts *fact
 	if (process_link_read(directory, "exe", facts->path, sizeof facts->path)) {
 		memory_path_cut_deleted(facts->path);
 		facts->shown.executable_path = facts->path;
+	} else {
+		facts->is_starting = false; /* a thread of the kernel */
 	}
 }
 
 static void inherit_facts(const struct program_info_source *source, struct facts *facts)
 {
+	facts->is_starting = false;
 	facts->shown = (struct process_info){"", "", "", "", "", "", NULL};
 	facts->lifetime = (struct process_lifetime){"", "", "", "", "", "", "", 0};
 	if (source->inherited) {

@@ -3,6 +3,7 @@
 #ifndef NODE_AGENT_PROCESSES_PROGRAM_INFO_H
 #define NODE_AGENT_PROCESSES_PROGRAM_INFO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "node-agent/processes/command_line.h"
@@ -11,6 +12,7 @@
 struct program_info {
 	struct process_info shown;
 	struct process_lifetime lifetime;
+	bool is_starting; /* it has an executable and no arguments yet: execve() is still at work */
 	uint32_t references;
 	char text[]; /* what shown and lifetime point into */
 };

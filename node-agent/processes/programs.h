@@ -28,6 +28,7 @@ struct program {
 	uint64_t maps_dear_until_ns; /* the last reading cost so much */
 
 	struct program_info *info; /* NULL: not read yet */
+	uint64_t info_ns;          /* when */
 	struct program_info
 		*inherited; /* the parent's or predecessor's, when its own cannot be read */
 	char *exec_path;    /* EXECED: the first file mapped, the program itself */

@@ -406,6 +406,41 @@ static void test_fork_with_next_program(void)
 	remove_process(400);
 }
 
+/* A sample of an execve() that waits for a disk: its arguments come later, and with them its name.
+ */
+static void test_program_that_starts(void)
+{
+	struct process_table *table = new_table();
+	struct process_key key = key_of(100, 0, 2);
+	const struct process_info *info;
+
+	fake_process(key, 0x500000, true);
+	fake_file("proc/100/comm", "worker-of-a-lon\n");
+	process_table_exec(table, 100, at(10));
+	CHECK_TEXT(process_table_info(table, &key, at(11))->lifetime->command, "[worker-of-a-lon]");
+	fake_bytes("proc/100/cmdline", "/x/worker-of-a-long-name\0-v", 28);
+	CHECK_TEXT(process_table_info(table, &key, at(60))->lifetime->command, "[worker-of-a-lon]");
+	info = process_table_info(table, &key, at(112));
+	CHECK_TEXT(info->lifetime->command, "/x/worker-of-a-long-name -v");
+	CHECK_TEXT(info->name, "worker-of-a-long-name");
+	fake_bytes("proc/100/cmdline", "", 0); /* what is known stays */
+	CHECK_TEXT(process_table_info(table, &key, at(900))->lifetime->command,
+		   "/x/worker-of-a-long-name -v");
+	process_table_free(table);
+
+	/* without arguments it is asked some times, and keeps what it had when it ends */
+	table = new_table();
+	process_table_exec(table, 100, at(10));
+	CHECK_TEXT(process_table_info(table, &key, at(11))->lifetime->command, "[worker-of-a-lon]");
+	fake_remove("proc/100/cmdline");
+	fake_remove("proc/100/comm");
+	remove_process(100);
+	process_table_exit(table, 100, at(100));
+	CHECK_TEXT(process_table_info(table, &key, at(150))->lifetime->command,
+		   "[worker-of-a-lon]");
+	process_table_free(table);
+}
+
 /* Samples may come after their program's end: they are located, but the kernel side is told nothing
  * that it would keep. */
 static void test_ended_is_not_for_the_kernel(void)
@@ -598,6 +633,7 @@ int main(void)
 	test_private_file_is_not_sent();
 	test_fork_shares_until_exec();
 	test_fork_with_next_program();
+	test_program_that_starts();
 	test_ended_is_not_for_the_kernel();
 	test_jit_and_non_elf();
 	test_unseen_end();
