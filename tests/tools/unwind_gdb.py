@@ -62,12 +62,20 @@ def set_register(name, value):
     gdb.execute("set $%s = %d" % (name, value))
 
 
+def running_goroutine(frame):
+    """Also while its thread is on the system stack; 0: none."""
+    g = word_at(int(frame.read_register("fs_base")) - 8)
+    return g and int(gdb.Value(g).cast(gdb.lookup_type("runtime.g").pointer())["m"]["curg"])
+
+
 def go_caller(frame, name, is_leaf):
     """(pc, sp, whether that frame itself counts): where a goroutine goes on whose function name has left its stack
     for the thread's, as the runtime notes it for its own tracebacks; None: the frame has an ordinary caller."""
     if name == "runtime.asmcgocall":
         at = int(frame.read_register("rsp"))
         g = word_at(at + 8)
+        if is_leaf and g != running_goroutine(frame):
+            return None  # it has yet to leave the goroutine's stack, or is back on it
         if not g:
             sp = word_at(at)
             return word_at(sp), sp + 8, True
@@ -167,7 +175,7 @@ class Recorder:
                 if not is_leaf and name in GO_TOP | GO_LOST:
                     stack["end"] = "outermost" if name in GO_TOP else "the goroutine's descriptor"
                     return None
-                if name in GO_SWITCH or not is_leaf and name in GO_CALLS_C:
+                if name in GO_SWITCH or name == "runtime.asmcgocall" or not is_leaf and name in GO_CALLS_C:
                     self.elsewhere = go_caller(frame, name, is_leaf)
                     if self.elsewhere and not self.elsewhere[0]:
                         stack["end"] = "outermost"
