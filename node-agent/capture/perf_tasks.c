@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/clock.h"
 #include "common/hash_table.h"
 
 enum {
 	STAT_FIELD_START_TIME = 22,
-	FIRST_ROOM = 64,
 	KEEP_ENDED_MS = 1000, /* late samples come by milliseconds */
 };
 
@@ -89,14 +89,11 @@ static bool slot_take(struct perf_tasks *tasks, uint32_t *slot)
 	while (tasks->free_slot < tasks->room && tasks->tasks[tasks->free_slot].tid)
 		tasks->free_slot++;
 	if (tasks->free_slot == tasks->room) {
-		uint32_t room = tasks->room ? tasks->room * 2 : FIRST_ROOM;
-		struct task *grown = realloc(tasks->tasks, room * sizeof *grown);
+		const uint32_t known = tasks->room;
 
-		if (!grown)
+		if (!ARRAY_GROW(tasks->tasks, known, tasks->room))
 			return false;
-		memset(grown + tasks->room, 0, (room - tasks->room) * sizeof *grown);
-		tasks->tasks = grown;
-		tasks->room = room;
+		memset(tasks->tasks + known, 0, (tasks->room - known) * sizeof *tasks->tasks);
 	}
 	*slot = tasks->free_slot;
 	return true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 
 enum { FILES_MAX = 8192 };
@@ -47,16 +48,8 @@ static struct known_file *add(struct file_answers *answers, uint32_t executable)
 {
 	if (answers->count == FILES_MAX)
 		forget_all(answers); /* numbers of files that are gone are among them */
-	if (answers->count == answers->room) {
-		uint32_t room = answers->room ? 2 * answers->room : 64;
-		struct known_file *files = realloc(answers->files, room * sizeof *files);
-
-		if (!files)
-			return NULL;
-		answers->files = files;
-		answers->room = room;
-	}
-	if (!hash_table_add(&answers->index, hash_word(0, executable), answers->count))
+	if (!ARRAY_GROW(answers->files, answers->count, answers->room) ||
+	    !hash_table_add(&answers->index, hash_word(0, executable), answers->count))
 		return NULL;
 	answers->files[answers->count] = (struct known_file){.executable = executable};
 	return &answers->files[answers->count++];

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/buffer.h"
 #include "common/elf_image.h"
 #include "node-agent/processes/process_files.h"
@@ -111,16 +112,9 @@ bool kernel_modules_read(const char *proc_root, struct kernel_module **modules, 
 	if (!file && errno != ENOENT)
 		return error_set_system(err, errno, "open %s", path);
 	while (file && used < KERNEL_MODULES_MAX && fgets(line, sizeof(line), file)) {
-		if (used == capacity) {
-			struct kernel_module *grown;
-
-			capacity = capacity ? capacity * 2 : 64;
-			grown = realloc(read, capacity * sizeof(*read));
-			if (!grown) {
-				error_set(err, ERROR_MEMORY, "no memory for %zu modules", capacity);
-				goto out;
-			}
-			read = grown;
+		if (!ARRAY_GROW(read, used, capacity)) {
+			error_set(err, ERROR_MEMORY, "no memory for more than %zu modules", used);
+			goto out;
 		}
 		used += kernel_module_parse(line, &read[used]);
 	}

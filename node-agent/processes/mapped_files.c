@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/hash_table.h"
 #include "node-agent/kernel/stranger_file.h"
 #include "node-agent/processes/process_files.h"
@@ -128,16 +129,8 @@ static uint32_t take_entry(struct mapped_files *files)
 		files->first_free = files->items[number].next;
 		return number;
 	}
-	if (files->count == files->capacity) {
-		uint32_t capacity = files->capacity ? files->capacity * 2 : 64;
-		struct mapped_file *grown = realloc(files->items, capacity * sizeof(*grown));
-
-		if (!grown)
-			return MAPPED_FILE_NONE;
-		files->items = grown;
-		files->capacity = capacity;
-	}
-	return files->count++;
+	return ARRAY_GROW(files->items, files->count, files->capacity) ? files->count++
+								       : MAPPED_FILE_NONE;
 }
 
 void mapped_files_keep(struct mapped_files *files, uint32_t number)

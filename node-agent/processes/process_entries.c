@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 #define NONE UINT32_MAX
 
 struct processes *processes_new(size_t limit, struct error *err)
@@ -159,15 +161,8 @@ static bool take_slot(struct processes *processes, uint32_t *slot)
 	while (processes->first_hole < processes->slot_count &&
 	       processes->slots[processes->first_hole])
 		processes->first_hole++;
-	if (processes->first_hole == processes->capacity) {
-		uint32_t capacity = processes->capacity ? processes->capacity * 2 : 64;
-		struct process **grown = realloc(processes->slots, capacity * sizeof(*grown));
-
-		if (!grown)
-			return false;
-		processes->slots = grown;
-		processes->capacity = capacity;
-	}
+	if (!ARRAY_GROW(processes->slots, processes->first_hole, processes->capacity))
+		return false;
 	*slot = processes->first_hole;
 	if (*slot == processes->slot_count)
 		processes->slots[processes->slot_count++] = NULL;

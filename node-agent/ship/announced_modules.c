@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/array.h"
+
 enum {
 	REQUEST_COST = 64 << 10, /* of an upload beside its bytes, in bytes */
 	MADE_SIZE = 4 << 20,     /* the kernel's symbols as text */
@@ -33,21 +35,7 @@ struct known_module *announced_modules_find(struct announced_modules *list,
 
 static bool make_room(struct announced_modules *list)
 {
-	size_t capacity = list->capacity ? 2 * list->capacity : 64;
-	struct known_module *grown;
-
-	if (list->count < list->capacity)
-		return true;
-	if (capacity > MODULES_MAX)
-		capacity = MODULES_MAX;
-	if (list->count >= capacity)
-		return false;
-	grown = realloc(list->modules, capacity * sizeof *grown);
-	if (!grown)
-		return false;
-	list->modules = grown;
-	list->capacity = capacity;
-	return true;
+	return list->count < MODULES_MAX && ARRAY_GROW(list->modules, list->count, list->capacity);
 }
 
 static void close_module(struct ship_module *module)

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/array.h"
 #include "common/crc32c.h"
 #include "common/log.h"
 
@@ -225,19 +226,10 @@ uint64_t spool_directory_cost(uint64_t length)
 
 static bool has_room(struct spool_directory *directory)
 {
-	size_t capacity = directory->capacity ? directory->capacity * 2 : 64;
-	struct spool_file *files;
-
-	if (directory->count < directory->capacity)
+	if (ARRAY_GROW(directory->files, directory->count, directory->capacity))
 		return true;
-	files = realloc(directory->files, capacity * sizeof *files);
-	if (!files) {
-		errno = ENOMEM;
-		return false;
-	}
-	directory->files = files;
-	directory->capacity = capacity;
-	return true;
+	errno = ENOMEM;
+	return false;
 }
 
 static void add_file(struct spool_directory *directory, uint64_t number, uint64_t bytes)

@@ -3,17 +3,12 @@
 
 #include <stdlib.h>
 
+#include "common/array.h"
+
 bool pending_reports_add(struct pending_reports *pending, samples_done_fn *done, void *context)
 {
-	if (pending->count == pending->room) {
-		uint32_t larger = pending->room ? pending->room * 2 : 16;
-		void *copy = realloc(pending->list, larger * sizeof *pending->list);
-
-		if (!copy)
-			return false;
-		pending->list = copy;
-		pending->room = larger;
-	}
+	if (!ARRAY_GROW(pending->list, pending->count, pending->room))
+		return false;
 	pending->list[pending->count++] = (struct pending_report){done, context};
 	return true;
 }

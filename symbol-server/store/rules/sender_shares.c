@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 static struct sender_share *find(const struct sender_shares *shares, uint64_t sender)
 {
 	uint64_t hash = hash_word(0, sender);
@@ -18,15 +20,8 @@ static struct sender_share *find(const struct sender_shares *shares, uint64_t se
 
 static struct sender_share *add(struct sender_shares *shares, uint64_t sender)
 {
-	if (shares->count == shares->room) {
-		uint32_t larger = shares->room ? shares->room * 2 : 16;
-		void *copy = realloc(shares->rows, larger * sizeof *shares->rows);
-
-		if (!copy)
-			return NULL;
-		shares->rows = copy;
-		shares->room = larger;
-	}
+	if (!ARRAY_GROW(shares->rows, shares->count, shares->room))
+		return NULL;
 	if (!shares->count)
 		hash_table_init(&shares->index, SENDERS_MAX);
 	if (!hash_table_add(&shares->index, hash_word(0, sender), shares->count))
