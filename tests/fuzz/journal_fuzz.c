@@ -39,9 +39,6 @@ static bool read_record(void *context, uint64_t end, const uint8_t *bytes, size_
 			catalog_decode(catalog, item.definitions.kind, item.definitions.first,
 				       item.definitions.count, &from,
 				       from + item.definitions.bytes.length, NULL);
-		} else if (item.kind == RECORD_PROFILE) {
-			packed_each_raw(item.profile.samples.at, item.profile.samples.length,
-					see_pair, &sum);
 		} else if (item.kind == RECORD_PACKED) {
 			packed_each(item.profile.samples.at, item.profile.samples.length, see_pair,
 				    &sum);

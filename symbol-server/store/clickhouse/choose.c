@@ -31,8 +31,7 @@ static bool ask_value(const struct samples_query *query, unsigned chooser,
 			return true;
 		}
 	*is_wanted = query->value_wanted(query->context, chooser, value);
-	if (!scope_grow((void **)&verdicts->list, verdicts->count, &verdicts->room,
-			sizeof *verdicts->list) ||
+	if (!SCOPE_GROW(verdicts->list, verdicts->count, verdicts->room) ||
 	    !hash_table_add(&verdicts->index, hash, (uint32_t)verdicts->count))
 		return false;
 	verdicts->list[verdicts->count++] = (struct verdict){value, *is_wanted};

@@ -45,8 +45,7 @@ static struct host_accounting *host_of(struct host_sums *sums, const char *host)
 		if (!strcmp(sums->hosts[i].host, host))
 			return &sums->hosts[i];
 	host = arena_text(sums->arena, host, strlen(host));
-	if (!host ||
-	    !scope_grow((void **)&sums->hosts, sums->count, &sums->room, sizeof *sums->hosts) ||
+	if (!host || !SCOPE_GROW(sums->hosts, sums->count, sums->room) ||
 	    !hash_table_add(&sums->index, hash, sums->count)) {
 		sums->scope->is_full = true;
 		return NULL;
@@ -195,9 +194,7 @@ static bool keep_agent(void *context, struct row_reader *row)
 				    .has_before = before > 0};
 	memcpy(agent.id, id.at, 16);
 	agent.host = arena_text(sums->arena, host.at, host.length);
-	if (!agent.host ||
-	    !scope_grow((void **)&sums->agents, sums->agent_count, &sums->agent_room,
-			sizeof agent) ||
+	if (!agent.host || !SCOPE_GROW(sums->agents, sums->agent_count, sums->agent_room) ||
 	    !hash_table_add(&sums->agent_index, agent_hash(agent.id),
 			    (uint32_t)sums->agent_count)) {
 		sums->scope->is_full = true;

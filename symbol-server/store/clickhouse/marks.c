@@ -10,7 +10,7 @@ static struct mark *last_mark(struct mark **at, size_t *count, size_t *room, uin
 {
 	if (*count && (*at)[*count - 1].start == start)
 		return &(*at)[*count - 1];
-	if (!scope_grow((void **)at, *count, room, sizeof **at))
+	if (!SCOPE_GROW(*at, *count, *room))
 		return NULL;
 	(*at)[*count] = (struct mark){.start = start};
 	return &(*at)[(*count)++];

@@ -85,8 +85,7 @@ static void add_rolled(struct choice *choice, uint32_t start, uint32_t length, u
 {
 	struct parts *parts = choice->parts;
 
-	if (!scope_grow((void **)&parts->rolled, parts->rolled_count, &parts->rolled_room,
-			sizeof *parts->rolled)) {
+	if (!SCOPE_GROW(parts->rolled, parts->rolled_count, parts->rolled_room)) {
 		choice->is_full = true;
 		return;
 	}

@@ -13,8 +13,7 @@ static const char *text_of(const void *context, uint32_t number)
 static bool put(struct processes *processes, const char *told)
 {
 	if (!told || processes->count >= UINT32_MAX / 4 ||
-	    !scope_grow((void **)&processes->told, processes->count, &processes->room,
-			sizeof *processes->told))
+	    !SCOPE_GROW(processes->told, processes->count, processes->room))
 		return false;
 	processes->told[processes->count++] = told;
 	return processes->count == 1 ||

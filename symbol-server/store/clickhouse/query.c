@@ -95,7 +95,7 @@ static const struct known_thread *know_thread(struct query_run *run, struct text
 		    !memcmp(known->context, context.at, context.length))
 			return known;
 	}
-	if (!scope_grow((void **)&run->threads, run->thread_count, &run->thread_room, sizeof to) ||
+	if (!SCOPE_GROW(run->threads, run->thread_count, run->thread_room) ||
 	    !hash_table_add(&run->thread_index, hash, (uint32_t)run->thread_count)) {
 		run->scope.is_full = true;
 		return NULL;
@@ -138,8 +138,7 @@ static uint32_t map_span(struct query_run *run, const uint8_t *ids)
 	     i = hash_table_next(&run->span_index, hash, &probe))
 		if (!memcmp(result->spans[i], ids, SPAN_IDS_BYTES))
 			return i;
-	if (!scope_grow((void **)&result->spans, result->span_count, &run->span_room,
-			sizeof *result->spans) ||
+	if (!SCOPE_GROW(result->spans, result->span_count, run->span_room) ||
 	    !hash_table_add(&run->span_index, hash, result->span_count)) {
 		run->scope.is_full = true;
 		return 0;
@@ -150,7 +149,7 @@ static uint32_t map_span(struct query_run *run, const uint8_t *ids)
 
 static void add_row(struct query_run *run, const struct row_sum *sum)
 {
-	if (!scope_grow((void **)&run->rows, run->row_count, &run->row_room, sizeof *sum)) {
+	if (!SCOPE_GROW(run->rows, run->row_count, run->row_room)) {
 		run->scope.is_full = true;
 		return;
 	}

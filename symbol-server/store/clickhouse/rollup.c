@@ -18,7 +18,7 @@ enum {
 	TURN_BUCKETS = 300, /* of one turn */
 };
 
-struct rolling {
+struct rollup_work {
 	struct clickhouse_samples *store;
 	struct marks marks;
 	uint32_t closed; /* unix seconds: what ends before may be added up */
@@ -44,18 +44,18 @@ uint64_t rollup_version(int64_t now_ms)
 
 static bool keep_server(void *context, struct row_reader *row)
 {
-	struct rolling *rolling = context;
+	struct rollup_work *work = context;
 	uint64_t server = row_number(row, 8);
 
 	if (!row->is_short)
-		rolling->server = server;
+		work->server = server;
 	return true;
 }
 
-static bool is_mine(struct rolling *rolling, bool *is, struct error *err)
+static bool is_mine(struct rollup_work *work, bool *is, struct error *err)
 {
-	struct clickhouse *client = rolling->store->client;
-	uint64_t own = rolling->store->rollup_server;
+	struct clickhouse *client = work->store->client;
+	uint64_t own = work->store->rollup_server;
 	char sql[300];
 
 	snprintf(sql, sizeof sql,
@@ -68,11 +68,11 @@ static bool is_mine(struct rolling *rolling, bool *is, struct error *err)
 				    .sql = "SELECT min(server) FROM rollup_servers WHERE seen > "
 					   "now() - 60",
 				    .row = keep_server,
-				    .context = rolling,
+				    .context = work,
 				    .total_s = 60},
 			    err))
 		return false;
-	*is = rolling->server == own;
+	*is = work->server == own;
 	return true;
 }
 
@@ -80,25 +80,24 @@ static bool is_mine(struct rolling *rolling, bool *is, struct error *err)
 
 static bool keep_day(void *context, struct row_reader *row)
 {
-	struct rolling *rolling = context;
+	struct rollup_work *work = context;
 	uint32_t day = (uint32_t)row_number(row, 4);
 
 	if (row->is_short)
 		return true;
-	if (!scope_grow((void **)&rolling->days, rolling->day_count, &rolling->day_room,
-			sizeof *rolling->days)) {
-		rolling->is_full = true;
+	if (!SCOPE_GROW(work->days, work->day_count, work->day_room)) {
+		work->is_full = true;
 		return false;
 	}
-	rolling->days[rolling->day_count++] = day;
+	work->days[work->day_count++] = day;
 	return true;
 }
 
 /* Days that there are minutes of. */
-static bool read_days(struct rolling *rolling, struct error *err)
+static bool read_days(struct rollup_work *work, struct error *err)
 {
-	const struct clickhouse_address *address = clickhouse_address(rolling->store->client);
-	const char *local = rolling->store->local;
+	const struct clickhouse_address *address = clickhouse_address(work->store->client);
+	const char *local = work->store->local;
 	char sql[600], from[160] = "system.parts";
 
 	if (*address->cluster)
@@ -109,12 +108,11 @@ static bool read_days(struct rolling *rolling, struct error *err)
 		 "'UTC')) AS day FROM %s WHERE database = '%s' AND active AND table IN "
 		 "('samples%s', 'reports%s') ORDER BY day DESC",
 		 from, address->database, local, local);
-	return clickhouse_ask(
-		       rolling->store->client,
-		       &(struct clickhouse_question){
-			       .sql = sql, .row = keep_day, .context = rolling, .total_s = 60},
-		       err) &&
-	       (!rolling->is_full || error_set(err, ERROR_MEMORY, "no memory for a list of days"));
+	return clickhouse_ask(work->store->client,
+			      &(struct clickhouse_question){
+				      .sql = sql, .row = keep_day, .context = work, .total_s = 60},
+			      err) &&
+	       (!work->is_full || error_set(err, ERROR_MEMORY, "no memory for a list of days"));
 }
 
 static bool keep_filled(void *context, struct row_reader *row)
@@ -127,7 +125,7 @@ static bool keep_filled(void *context, struct row_reader *row)
 }
 
 /* What of a day has rows at all. */
-static bool read_filled(struct rolling *rolling, uint32_t day, bool hours, struct error *err)
+static bool read_filled(struct rollup_work *work, uint32_t day, bool hours, struct error *err)
 {
 	char sql[800];
 
@@ -144,10 +142,10 @@ static bool read_filled(struct rolling *rolling, uint32_t day, bool hours, struc
 			 "toUInt32(intDiv(toUInt32(minute), 600)) AS number FROM reports WHERE "
 			 "minute >= toDateTime(%u) AND minute < toDateTime(%u) GROUP BY number)",
 			 day, day + DAY_S, day, day + DAY_S);
-	id_set_clear(&rolling->filled);
-	return clickhouse_ask(rolling->store->client,
+	id_set_clear(&work->filled);
+	return clickhouse_ask(work->store->client,
 			      &(struct clickhouse_question){
-				      .sql = sql, .row = keep_filled, .context = &rolling->filled},
+				      .sql = sql, .row = keep_filled, .context = &work->filled},
 			      err);
 }
 
@@ -169,14 +167,14 @@ static bool read_filled(struct rolling *rolling, uint32_t day, bool hours, struc
 #define ROLLED_COLUMNS \
 	"samples, value, taken, deleted, refused, stacks, stack_samples, stack_values"
 
-static bool run(struct rolling *rolling, struct buffer *sql, const struct clickhouse_set *set,
+static bool run(struct rollup_work *work, struct buffer *sql, const struct clickhouse_set *set,
 		struct error *err)
 {
 	bool ok;
 
 	buffer_append_char(sql, '\0');
 	ok = sql->failed ? error_set(err, ERROR_MEMORY, "no memory for a question")
-			 : clickhouse_ask(rolling->store->client,
+			 : clickhouse_ask(work->store->client,
 					  &(struct clickhouse_question){
 						  .sql = (const char *)sql->bytes, .set = set},
 					  err);
@@ -184,14 +182,14 @@ static bool run(struct rolling *rolling, struct buffer *sql, const struct clickh
 	return ok;
 }
 
-static bool roll_minutes(struct rolling *rolling, uint32_t start, uint64_t version,
+static bool roll_minutes(struct rollup_work *work, uint32_t start, uint64_t version,
 			 struct error *err)
 {
 	static const char columns[] =
 		"tenant, type, hour, series, samples, value, if(is_counted = 0, samples + deleted "
 		"+ refused, toUInt64(0)) AS taken, deleted, refused, stacks, stack_samples, "
 		"stack_values";
-	const char *global = *clickhouse_address(rolling->store->client)->cluster ? "GLOBAL " : "";
+	const char *global = *clickhouse_address(work->store->client)->cluster ? "GLOBAL " : "";
 	char range[300], twice[300];
 	struct buffer sql;
 
@@ -218,7 +216,7 @@ static bool roll_minutes(struct rolling *rolling, uint32_t start, uint64_t versi
 			   JOINED_STACKS "GROUP BY tenant, type, hour, series, stack ORDER BY "
 					 "tenant, type, hour, series, stack) GROUP BY tenant, "
 					 "type, hour, series");
-	return run(rolling, &sql, NULL, err);
+	return run(work, &sql, NULL, err);
 }
 
 /* --- series without the labels of instances --- */
@@ -238,10 +236,8 @@ static bool keep_series(void *context, struct row_reader *row)
 
 	if (row->is_short)
 		return true;
-	series->is_full = !scope_grow((void **)&series->tenants, series->count,
-				      &series->tenant_room, sizeof *series->tenants) ||
-			  !scope_grow((void **)&series->ids, series->count, &series->id_room,
-				      sizeof *series->ids);
+	series->is_full = !SCOPE_GROW(series->tenants, series->count, series->tenant_room) ||
+			  !SCOPE_GROW(series->ids, series->count, series->id_room);
 	if (series->is_full)
 		return false;
 	series->tenants[series->count] = tenant;
@@ -250,7 +246,7 @@ static bool keep_series(void *context, struct row_reader *row)
 }
 
 /* Rows of (tenant, series, whole), of one tenant. */
-static bool map_series(struct rolling *rolling, uint32_t month, uint32_t tenant,
+static bool map_series(struct rollup_work *work, uint32_t month, uint32_t tenant,
 		       const uint64_t *ids, size_t count, struct buffer *rows, struct error *err)
 {
 	const struct definitions_range range = {
@@ -261,7 +257,7 @@ static bool map_series(struct rolling *rolling, uint32_t month, uint32_t tenant,
 
 	if (!ok)
 		error_set(err, ERROR_MEMORY, "no memory to add samples up");
-	ok = ok && definitions_read(definitions, rolling->store->client, DEFINITION_SERIES, &range,
+	ok = ok && definitions_read(definitions, work->store->client, DEFINITION_SERIES, &range,
 				    ids, count, err);
 	if (ok)
 		definitions_numbers(definitions, DEFINITION_SERIES, ids, count, numbers);
@@ -280,7 +276,7 @@ static bool map_series(struct rolling *rolling, uint32_t month, uint32_t tenant,
 	return ok;
 }
 
-static bool map_all(struct rolling *rolling, uint32_t start, uint64_t version, struct buffer *rows,
+static bool map_all(struct rollup_work *work, uint32_t start, uint64_t version, struct buffer *rows,
 		    struct error *err)
 {
 	struct series_ids series = {0};
@@ -291,7 +287,7 @@ static bool map_all(struct rolling *rolling, uint32_t start, uint64_t version, s
 		 "SELECT DISTINCT tenant, series FROM rollups_10m WHERE bucket = toDateTime(%u) "
 		 "AND version = %" PRIu64 " AND is_whole = 0 ORDER BY tenant, series",
 		 start, version);
-	ok = clickhouse_ask(rolling->store->client,
+	ok = clickhouse_ask(work->store->client,
 			    &(struct clickhouse_question){
 				    .sql = sql, .row = keep_series, .context = &series},
 			    err) &&
@@ -299,15 +295,15 @@ static bool map_all(struct rolling *rolling, uint32_t start, uint64_t version, s
 	for (size_t i = 0, next; ok && i < series.count; i = next) {
 		for (next = i; next < series.count && series.tenants[next] == series.tenants[i];)
 			next++;
-		ok = map_series(rolling, month_of(start * 1000ll), series.tenants[i],
-				series.ids + i, next - i, rows, err);
+		ok = map_series(work, month_of(start * 1000ll), series.tenants[i], series.ids + i,
+				next - i, rows, err);
 	}
 	free(series.tenants);
 	free(series.ids);
 	return ok;
 }
 
-static bool roll_series(struct rolling *rolling, uint32_t start, uint64_t version,
+static bool roll_series(struct rollup_work *work, uint32_t start, uint64_t version,
 			struct error *err)
 {
 	struct buffer sql, rows;
@@ -316,7 +312,7 @@ static bool roll_series(struct rolling *rolling, uint32_t start, uint64_t versio
 	bool ok;
 
 	buffer_init(&rows, SCOPE_BYTES_MAX);
-	ok = map_all(rolling, start, version, &rows, err);
+	ok = map_all(work, start, version, &rows, err);
 	if (!ok || !rows.length) {
 		buffer_release(&rows);
 		return ok;
@@ -336,13 +332,13 @@ static bool roll_series(struct rolling *rolling, uint32_t start, uint64_t versio
 	buffer_append_text(&sql, JOINED_STACKS "GROUP BY tenant, type, whole, stack ORDER BY "
 					       "tenant, type, whole, stack) GROUP BY tenant, "
 					       "type, whole");
-	ok = run(rolling, &sql, &set, err);
+	ok = run(work, &sql, &set, err);
 	buffer_release(&rows);
 	return ok;
 }
 
 /* The first and the last report of each agent tell what it counted. */
-static bool keep_reports(struct rolling *rolling, uint32_t start, const char *order,
+static bool keep_reports(struct rollup_work *work, uint32_t start, const char *order,
 			 struct error *err)
 {
 	static const char columns[] =
@@ -357,12 +353,12 @@ static bool keep_reports(struct rolling *rolling, uint32_t start, const char *or
 		      "toDateTime(%u) AND minute < toDateTime(%u) ORDER BY tenant, agent, seq %s "
 		      "LIMIT 1 BY tenant, agent",
 		      columns, columns, start, start + BUCKET_S, order);
-	return run(rolling, &sql, NULL, err);
+	return run(work, &sql, NULL, err);
 }
 
-static bool roll_hour(struct rolling *rolling, uint32_t start, uint64_t version, struct error *err)
+static bool roll_hour(struct rollup_work *work, uint32_t start, uint64_t version, struct error *err)
 {
-	const struct marks *marks = &rolling->marks;
+	const struct marks *marks = &work->marks;
 	struct buffer sql;
 
 	buffer_init(&sql, 16 << 10);
@@ -385,7 +381,7 @@ static bool roll_hour(struct rolling *rolling, uint32_t start, uint64_t version,
 				 "GROUP BY tenant, is_whole, type, series, stack ORDER BY tenant, "
 				 "is_whole, type, series, stack) GROUP BY tenant, is_whole, type, "
 				 "series");
-	return run(rolling, &sql, NULL, err);
+	return run(work, &sql, NULL, err);
 }
 
 /* --- marks --- */
@@ -399,15 +395,15 @@ static void put_mark(struct buffer *rows, unsigned level, uint32_t start, uint64
 	row_put_u64(rows, covered);
 }
 
-static bool insert_marks(struct rolling *rolling, const struct buffer *rows, struct error *err)
+static bool insert_marks(struct rollup_work *work, const struct buffer *rows, struct error *err)
 {
-	return !rows->length || clickhouse_insert(rolling->store->client,
+	return !rows->length || clickhouse_insert(work->store->client,
 						  "INSERT INTO rollup_marks (level, bucket, "
 						  "version, covered)",
 						  rows, err);
 }
 
-static bool finish(struct rolling *rolling, unsigned level, uint32_t start, uint64_t version,
+static bool finish(struct rollup_work *work, unsigned level, uint32_t start, uint64_t version,
 		   uint64_t covered, struct error *err)
 {
 	struct buffer rows;
@@ -415,9 +411,9 @@ static bool finish(struct rolling *rolling, unsigned level, uint32_t start, uint
 
 	buffer_init(&rows, 64);
 	put_mark(&rows, level, start, version, covered);
-	ok = insert_marks(rolling, &rows, err);
+	ok = insert_marks(work, &rows, err);
 	buffer_release(&rows);
-	rolling->done++;
+	work->done++;
 	return ok;
 }
 
@@ -430,61 +426,58 @@ static bool is_due(const struct mark *mark)
 }
 
 /* Tokens were read before the rows are: what has one is in them. */
-static bool roll_bucket(struct rolling *rolling, uint32_t start, struct error *err)
+static bool roll_bucket(struct rollup_work *work, uint32_t start, struct error *err)
 {
-	const struct mark *mark = marks_find(rolling->marks.buckets, rolling->marks.bucket_count,
-					     start);
+	const struct mark *mark = marks_find(work->marks.buckets, work->marks.bucket_count, start);
 	uint64_t version = rollup_version(clickhouse_now_ms());
 	uint64_t covered = mark ? mark->tokens : 0;
 
 	if (!is_due(mark))
 		return true;
-	if (!id_set_has(&rolling->filled, start / BUCKET_S)) {
-		put_mark(&rolling->made, LEVEL_10M, start, version, covered);
-		rolling->done++;
+	if (!id_set_has(&work->filled, start / BUCKET_S)) {
+		put_mark(&work->made, LEVEL_10M, start, version, covered);
+		work->done++;
 		return true;
 	}
-	return roll_minutes(rolling, start, version, err) &&
-	       roll_series(rolling, start, version, err) && keep_reports(rolling, start, "", err) &&
-	       keep_reports(rolling, start, "DESC", err) &&
-	       finish(rolling, LEVEL_10M, start, version, covered, err);
+	return roll_minutes(work, start, version, err) && roll_series(work, start, version, err) &&
+	       keep_reports(work, start, "", err) && keep_reports(work, start, "DESC", err) &&
+	       finish(work, LEVEL_10M, start, version, covered, err);
 }
 
-static bool is_over(const struct rolling *rolling)
+static bool is_over(const struct rollup_work *work)
 {
-	return rolling->store->is_closing || rolling->done >= TURN_BUCKETS;
+	return work->store->is_closing || work->done >= TURN_BUCKETS;
 }
 
-static bool has_due(const struct rolling *rolling, uint32_t day)
+static bool has_due(const struct rollup_work *work, uint32_t day)
 {
 	for (uint32_t start = day; start < day + DAY_S; start += BUCKET_S)
-		if (start + BUCKET_S <= rolling->closed &&
-		    is_due(marks_find(rolling->marks.buckets, rolling->marks.bucket_count, start)))
+		if (start + BUCKET_S <= work->closed &&
+		    is_due(marks_find(work->marks.buckets, work->marks.bucket_count, start)))
 			return true;
 	return false;
 }
 
-static bool roll_day(struct rolling *rolling, uint32_t day, struct error *err)
+static bool roll_day(struct rollup_work *work, uint32_t day, struct error *err)
 {
 	bool ok = true;
 
-	if (!has_due(rolling, day))
+	if (!has_due(work, day))
 		return true;
-	ok = read_filled(rolling, day, false, err);
-	buffer_init(&rolling->made, 64 << 10);
-	for (uint32_t start = day; ok && start < day + DAY_S && !is_over(rolling);
-	     start += BUCKET_S)
-		if (start + BUCKET_S <= rolling->closed)
-			ok = roll_bucket(rolling, start, err);
-	ok = ok && insert_marks(rolling, &rolling->made, err);
-	buffer_release(&rolling->made);
+	ok = read_filled(work, day, false, err);
+	buffer_init(&work->made, 64 << 10);
+	for (uint32_t start = day; ok && start < day + DAY_S && !is_over(work); start += BUCKET_S)
+		if (start + BUCKET_S <= work->closed)
+			ok = roll_bucket(work, start, err);
+	ok = ok && insert_marks(work, &work->made, err);
+	buffer_release(&work->made);
 	return ok;
 }
 
 /* All of its buckets are made and unchanged, and it is not. */
-static bool is_hour_due(const struct rolling *rolling, uint32_t start)
+static bool is_hour_due(const struct rollup_work *work, uint32_t start)
 {
-	const struct marks *marks = &rolling->marks;
+	const struct marks *marks = &work->marks;
 	const struct mark *hour = marks_find(marks->hours, marks->hour_count, start);
 
 	if (!hour || mark_is_clean(hour))
@@ -499,59 +492,56 @@ static bool is_hour_due(const struct rolling *rolling, uint32_t start)
 	return true;
 }
 
-static bool roll_hours(struct rolling *rolling, uint32_t day, struct error *err)
+static bool roll_hours(struct rollup_work *work, uint32_t day, struct error *err)
 {
 	bool ok = true, has_filled = false;
 
-	buffer_init(&rolling->made, 64 << 10);
-	for (uint32_t start = day; ok && start < day + DAY_S && !is_over(rolling);
-	     start += HOUR_S) {
+	buffer_init(&work->made, 64 << 10);
+	for (uint32_t start = day; ok && start < day + DAY_S && !is_over(work); start += HOUR_S) {
 		uint64_t version = rollup_version(clickhouse_now_ms());
 		const struct mark *hour;
 
-		if (!is_hour_due(rolling, start))
+		if (!is_hour_due(work, start))
 			continue;
-		hour = marks_find(rolling->marks.hours, rolling->marks.hour_count, start);
-		ok = has_filled || read_filled(rolling, day, true, err);
+		hour = marks_find(work->marks.hours, work->marks.hour_count, start);
+		ok = has_filled || read_filled(work, day, true, err);
 		has_filled = true;
-		if (ok && id_set_has(&rolling->filled, start / HOUR_S)) {
-			ok = roll_hour(rolling, start, version, err) &&
-			     finish(rolling, LEVEL_1H, start, version, hour->tokens, err);
+		if (ok && id_set_has(&work->filled, start / HOUR_S)) {
+			ok = roll_hour(work, start, version, err) &&
+			     finish(work, LEVEL_1H, start, version, hour->tokens, err);
 		} else {
-			put_mark(&rolling->made, LEVEL_1H, start, version, hour->tokens);
-			rolling->done++;
+			put_mark(&work->made, LEVEL_1H, start, version, hour->tokens);
+			work->done++;
 		}
 	}
-	ok = ok && insert_marks(rolling, &rolling->made, err);
-	buffer_release(&rolling->made);
+	ok = ok && insert_marks(work, &work->made, err);
+	buffer_release(&work->made);
 	return ok;
 }
 
 /* --- the turn --- */
 
-static bool read_marks(struct rolling *rolling, struct error *err)
+static bool read_marks(struct rollup_work *work, struct error *err)
 {
-	uint32_t first = rolling->days[rolling->day_count - 1];
-	uint32_t end = rolling->days[0];
+	uint32_t first = work->days[work->day_count - 1];
+	uint32_t end = work->days[0];
 
-	marks_release(&rolling->marks);
-	return marks_read(rolling->store->client, first,
-			  end > UINT32_MAX - DAY_S ? UINT32_MAX : end + DAY_S, &rolling->marks,
-			  err);
+	marks_release(&work->marks);
+	return marks_read(work->store->client, first,
+			  end > UINT32_MAX - DAY_S ? UINT32_MAX : end + DAY_S, &work->marks, err);
 }
 
-static bool roll_days(struct rolling *rolling, struct error *err)
+static bool roll_days(struct rollup_work *work, struct error *err)
 {
-	if (!rolling->day_count || !read_marks(rolling, err))
-		return !rolling->day_count;
-	for (size_t i = 0; i < rolling->day_count && !is_over(rolling); i++)
-		if (rolling->days[i] < rolling->closed && !roll_day(rolling, rolling->days[i], err))
+	if (!work->day_count || !read_marks(work, err))
+		return !work->day_count;
+	for (size_t i = 0; i < work->day_count && !is_over(work); i++)
+		if (work->days[i] < work->closed && !roll_day(work, work->days[i], err))
 			return false;
-	if (!read_marks(rolling, err))
+	if (!read_marks(work, err))
 		return false;
-	for (size_t i = 0; i < rolling->day_count && !is_over(rolling); i++)
-		if (rolling->days[i] < rolling->closed &&
-		    !roll_hours(rolling, rolling->days[i], err))
+	for (size_t i = 0; i < work->day_count && !is_over(work); i++)
+		if (work->days[i] < work->closed && !roll_hours(work, work->days[i], err))
 			return false;
 	return true;
 }
@@ -559,16 +549,16 @@ static bool roll_days(struct rolling *rolling, struct error *err)
 bool clickhouse_rollup_turn(struct clickhouse_samples *store, int64_t now_ms, bool *is_done,
 			    struct error *err)
 {
-	struct rolling rolling = {.store = store,
-				  .closed = (uint32_t)((now_ms - ROLLUP_CLOSED_MS) / 1000) -
-					    SERVERS_APART_S};
+	struct rollup_work work = {.store = store,
+				   .closed = (uint32_t)((now_ms - ROLLUP_CLOSED_MS) / 1000) -
+					     SERVERS_APART_S};
 	bool is = false;
-	bool ok = is_mine(&rolling, &is, err) &&
-		  (!is || (read_days(&rolling, err) && roll_days(&rolling, err)));
+	bool ok = is_mine(&work, &is, err) &&
+		  (!is || (read_days(&work, err) && roll_days(&work, err)));
 
-	*is_done = !is_over(&rolling);
-	marks_release(&rolling.marks);
-	id_set_release(&rolling.filled);
-	free(rolling.days);
+	*is_done = !is_over(&work);
+	marks_release(&work.marks);
+	id_set_release(&work.filled);
+	free(work.days);
 	return ok;
 }

@@ -9,12 +9,6 @@
 #include "symbol-server/store/clickhouse/marks.h"
 #include "symbol-server/store/rules/series_labels.h"
 
-bool scope_grow(void **array, size_t count, size_t *room, size_t size)
-{
-	return count < *room || (count <= SCOPE_BYTES_MAX / 2 / size &&
-				 array_grow(NULL, array, size, count + 1, room, SIZE_MAX));
-}
-
 static bool widen(struct scope *scope, const struct rollup_wants *wants, struct error *err)
 {
 	const struct samples_query *query = scope->query;
@@ -306,8 +300,7 @@ static bool keep_sum(void *context, struct row_reader *row)
 	sum.refused = row_number(row, 8);
 	if (row->is_short)
 		return true;
-	if (!scope_grow((void **)&scope->series, scope->series_count, &scope->series_room,
-			sizeof sum)) {
+	if (!SCOPE_GROW(scope->series, scope->series_count, scope->series_room)) {
 		scope->is_full = true;
 		return false;
 	}

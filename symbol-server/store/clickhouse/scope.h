@@ -4,6 +4,7 @@
 #ifndef SYMBOL_SERVER_STORE_CLICKHOUSE_SCOPE_H
 #define SYMBOL_SERVER_STORE_CLICKHOUSE_SCOPE_H
 
+#include "common/array.h"
 #include "symbol-server/store/clickhouse/parts.h"
 #include "symbol-server/store/limits.h"
 
@@ -39,8 +40,9 @@ struct scope {
 	bool is_full;   /* no memory for rows */
 };
 
-/* Room for one more element of a malloc()ed array. */
-bool scope_grow(void **array, size_t count, size_t *room, size_t size);
+/* As ARRAY_GROW(), of what an answer of ClickHouse fills. */
+#define SCOPE_GROW(items, count, room) \
+	((count) <= SCOPE_BYTES_MAX / 2 / sizeof *(items) && ARRAY_GROW(items, count, room))
 
 /* Reads the sums and chooses series (choose.c). On failure there is nothing to close. */
 bool scope_open(struct scope *scope, struct clickhouse_samples *store,

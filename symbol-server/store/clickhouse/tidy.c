@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/log.h"
+#include "common/array.h"
 #include "symbol-server/store/clickhouse/marks.h"
 #include "symbol-server/store/clickhouse/parts.h"
 
@@ -39,17 +40,10 @@ static bool keep_partition(void *context, struct row_reader *row)
 
 	if (row->is_short)
 		return true;
-	if (work->count == work->room) {
-		size_t larger = work->room ? work->room * 2 : 64;
-		void *copy = realloc(work->partitions, larger * sizeof *to);
-
-		work->is_full = !copy || larger > PARTITIONS_MAX;
-		if (copy)
-			work->partitions = copy;
-		if (work->is_full)
-			return false;
-		work->room = larger;
-	}
+	work->is_full = work->count >= PARTITIONS_MAX ||
+			!ARRAY_GROW(work->partitions, work->count, work->room);
+	if (work->is_full)
+		return false;
 	to = &work->partitions[work->count++];
 	copy_name(to->table, table);
 	copy_name(to->name, name);

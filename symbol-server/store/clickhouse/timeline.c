@@ -26,7 +26,7 @@ static bool keep_point(void *context, struct row_reader *row)
 	row->is_bad |= !row->is_short && point.series >= at->timeline->series_count;
 	if (row->is_short || row->is_bad)
 		return true;
-	if (!scope_grow((void **)&at->points, at->point_count, &at->point_room, sizeof point)) {
+	if (!SCOPE_GROW(at->points, at->point_count, at->point_room)) {
 		at->scope.is_full = true;
 		return false;
 	}

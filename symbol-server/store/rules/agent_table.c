@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "symbol-server/store/rules/tallies.h"
 
 enum { HOST_BYTES = 255, VERSION_BYTES = 63, KERNEL_BYTES = 127 };
@@ -151,28 +152,13 @@ void agent_table_forget(struct agent_table *table, int64_t silent_since_ms,
 	}
 }
 
-static bool grow(struct agent_table *table)
-{
-	uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
-	struct agent_row **rows;
-
-	if (table->count < table->capacity)
-		return true;
-	rows = realloc(table->rows, capacity * sizeof *rows);
-	if (!rows)
-		return false;
-	table->rows = rows;
-	table->capacity = capacity;
-	return true;
-}
-
 static struct agent_row *add(struct agent_table *table, uint32_t tenant, const uint8_t id[16])
 {
 	struct agent_row *row = calloc(1, sizeof *row);
 	bool is_full = table->count >= AGENTS_MAX;
 	uint32_t place;
 
-	if (!row || (!is_full && !grow(table))) {
+	if (!row || (!is_full && !ARRAY_GROW(table->rows, table->count, table->capacity))) {
 		free(row);
 		return NULL;
 	}

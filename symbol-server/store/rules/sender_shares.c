@@ -2,6 +2,8 @@
 #include "symbol-server/store/rules/sender_shares.h"
 
 #include <stdlib.h>
+
+#include "common/array.h"
 #include <string.h>
 
 #include "common/array.h"

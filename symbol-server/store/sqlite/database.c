@@ -113,6 +113,14 @@ bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err)
 	       database_error(sqlite3_db_handle(statement), "read", err);
 }
 
+bool database_row(sqlite3_stmt *statement, bool *ok, struct error *err)
+{
+	bool has_row = false;
+
+	*ok = *ok && database_next(statement, &has_row, err);
+	return *ok && has_row;
+}
+
 void database_set_aside(const char *path, const char *why)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};

@@ -66,6 +66,10 @@ bool database_run(sqlite3_stmt *statement, struct error *err);
 /* One step of a statement that returns rows. False: an error, never taken for the end of them. */
 bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err);
 
+/* The same for loops over all of them: whether there is a row, none where *ok is false already. An
+ * error sets it so. */
+bool database_row(sqlite3_stmt *statement, bool *ok, struct error *err);
+
 /* ERROR_UNSUPPORTED: written by a newer version. ERROR_FORMAT: of something else. */
 bool database_is_known(sqlite3 *db, const struct database_schema *schema, struct error *err);
 

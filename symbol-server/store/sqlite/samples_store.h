@@ -106,7 +106,7 @@ struct sqlite_samples {
 	uint64_t state_position;  /* at opening: what agents.db had */
 	uint64_t damaged_records; /* met at replay */
 	struct replay_loss *losses; /* of replay: intake/replay_losses.h */
-	uint32_t loss_count;
+	uint32_t loss_count, loss_room;
 	uint64_t fold_requests, folds_done;
 	bool is_applying;             /* a group, in slices: some of it is applied */
 	bool wants_spare;             /* the journal has no file for its next segment */

@@ -89,12 +89,9 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 {
 	sqlite3_stmt *statement = database_prepare(
 		file->db, "SELECT " AGENTS_COLUMNS " FROM agents ORDER BY heard, last_seen", err);
-	bool ok = true;
-	int code = SQLITE_DONE;
+	bool ok = statement;
 
-	if (!statement)
-		return false;
-	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (database_row(statement, &ok, err)) {
 		struct named_count lost[BATCH_LOST_REASONS], stacks[BATCH_STACK_RESULTS];
 		struct agent_row row = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0)};
 		struct agent_state *agent = &row.state;
@@ -121,8 +118,6 @@ static bool load_agents(struct state_file *file, struct agent_table *agents, str
 		ok = agent_table_put(agents, &row) ||
 		     error_set(err, ERROR_MEMORY, "no memory for the agents");
 	}
-	if (ok && code != SQLITE_DONE)
-		ok = database_error(file->db, "read", err);
 	sqlite3_finalize(statement);
 	return ok;
 }
@@ -131,12 +126,9 @@ static bool load_runs(struct state_file *file, struct report_window *window, str
 {
 	sqlite3_stmt *statement = database_prepare(
 		file->db, "SELECT " REPORTS_COLUMNS " FROM reports ORDER BY number", err);
-	bool ok = true;
-	int code = SQLITE_DONE;
+	bool ok = statement;
 
-	if (!statement)
-		return false;
-	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (database_row(statement, &ok, err)) {
 		struct report_run run = {.tenant = (uint32_t)sqlite3_column_int64(statement, 0),
 					 .first = (uint32_t)sqlite3_column_int64(statement, 2),
 					 .count = (uint32_t)sqlite3_column_int64(statement, 3)};
@@ -148,8 +140,6 @@ static bool load_runs(struct state_file *file, struct report_window *window, str
 		     error_set(err, ERROR_MEMORY, "no memory for the profile ids");
 	}
 	window->persisted = window->added;
-	if (ok && code != SQLITE_DONE)
-		ok = database_error(file->db, "read", err);
 	sqlite3_finalize(statement);
 	return ok;
 }
@@ -320,13 +310,12 @@ static char *find_host(struct state_file *file, int64_t silent_since_ms,
 {
 	sqlite3_stmt *find = database_prepare(
 		file->db, "SELECT DISTINCT host FROM agents WHERE last_seen < ?", err);
-	bool has_row = true;
 	char *host = NULL;
 
 	*ok = find;
 	if (find)
 		sqlite3_bind_int64(find, 1, silent_since_ms);
-	while (*ok && !host && (*ok = database_next(find, &has_row, err)) && has_row) {
+	while (!host && database_row(find, ok, err)) {
 		const char *text = (const char *)sqlite3_column_text(find, 0);
 
 		if (text && forgets(context, text))

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 enum { INDIRECT_MAX = 65536, ARM_THUMB_FUNCTION = STT_LOPROC, DESCRIPTOR_BYTES = 24 };
 
 /* ---- which names are of code ---- */
@@ -218,19 +220,11 @@ static enum symbol_binding binding_of(const GElf_Sym *symbol)
 
 static void note_indirect(struct debug_symbols *symbols, const struct code_symbol *symbol)
 {
-	size_t count = symbols->indirect_count;
-	struct code_symbol *rows = symbols->indirect;
-
-	if (count == INDIRECT_MAX)
+	if (symbols->indirect_count == INDIRECT_MAX ||
+	    !ARRAY_GROW(symbols->indirect, symbols->indirect_count, symbols->indirect_room))
 		return;
-	if (!(count & (count - 1))) /* full, at every power of two */
-		rows = realloc(rows, (count ? 2 * count : 1) * sizeof(*rows));
-	if (!rows)
-		return;
-	rows[count] = *symbol;
-	rows[count].size = 0;
-	symbols->indirect = rows;
-	symbols->indirect_count = count + 1;
+	symbols->indirect[symbols->indirect_count] = *symbol;
+	symbols->indirect[symbols->indirect_count++].size = 0;
 }
 
 static bool take_symbol(struct debug_symbols *symbols, const struct elf_file *file,

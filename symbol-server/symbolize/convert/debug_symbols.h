@@ -14,7 +14,7 @@ struct debug_symbols {
 	enum symbol_quality quality;    /* the best met */
 	struct symbol_base kernel_text; /* _text */
 	struct code_symbol *indirect;   /* IFUNC, by the address of their resolvers */
-	size_t indirect_count;
+	size_t indirect_count, indirect_room;
 };
 
 /* .symtab and .dynsym of file. others: all files of the module, where its function descriptors

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
+
 enum { CHUNK_FIRST = 112, CHUNK_LARGEST = 8192 }; /* bytes of a cell's chunks */
 
 struct memory_table *memory_table_new(uint64_t start)
@@ -53,15 +55,11 @@ bool memory_table_has_day(const struct memory_table *table, uint32_t day)
 
 static bool note_day(struct memory_table *table, uint32_t day)
 {
-	uint32_t *days;
-
 	if (memory_table_has_day(table, day))
 		return true;
-	days = realloc(table->days, (table->day_count + 1) * sizeof *days);
-	if (!days)
+	if (!ARRAY_GROW(table->days, table->day_count, table->day_room))
 		return false;
-	table->days = days;
-	days[table->day_count++] = day;
+	table->days[table->day_count++] = day;
 	return true;
 }
 

@@ -45,7 +45,7 @@ struct memory_table {        /* one generation: filled, sealed, folded, released
 	struct arena arena;
 	uint64_t pairs;
 	uint32_t *days; /* that have cells */
-	uint32_t day_count;
+	uint32_t day_count, day_room;
 };
 
 struct memory_table *memory_table_new(uint64_t start);

@@ -116,25 +116,6 @@ bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void 
 	return true;
 }
 
-bool packed_each_raw(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context)
-{
-	const uint8_t *end = length ? at + length : at;
-
-	while (at < end) {
-		struct packed_pair pair;
-		uint64_t thread, stack;
-
-		if (!varint_read(&at, end, &thread) || !varint_read(&at, end, &stack) ||
-		    !varint_read(&at, end, &pair.samples) || !varint_read(&at, end, &pair.value))
-			return false;
-		pair.thread = (uint32_t)thread;
-		pair.stack = (uint32_t)stack;
-		if (!fn(context, &pair))
-			return false;
-	}
-	return true;
-}
-
 /* --- accounting --- */
 
 void account_encode(const struct packed_account *account, struct buffer *out)

@@ -31,7 +31,6 @@ typedef bool packed_pair_fn(void *context, const struct packed_pair *pair);
 /* False: the bytes are not that format, or fn said so. */
 bool packed_each(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
 bool packed_each_run(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
-bool packed_each_raw(const uint8_t *at, size_t length, packed_pair_fn *fn, void *context);
 
 /* What one report adds to a host's account in one bucket; reasons are string numbers. */
 struct packed_account {

@@ -303,13 +303,12 @@ bool day_reader_catalog(struct day_reader *reader, struct catalog *catalog, stru
 	sqlite3_stmt *statement = database_prepare(
 		reader->db, "SELECT kind, first, count, data FROM definitions ORDER BY kind, first",
 		err);
-	bool ok = true;
-	int code = SQLITE_DONE;
+	bool ok = statement;
 
-	if (!statement)
+	if (!ok)
 		return false;
 	catalog->is_indexed = false;
-	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (database_row(statement, &ok, err)) {
 		const uint8_t *at = sqlite3_column_blob(statement, 3);
 		const uint8_t *end = at + sqlite3_column_bytes(statement, 3);
 
@@ -317,8 +316,6 @@ bool day_reader_catalog(struct day_reader *reader, struct catalog *catalog, stru
 				    (uint32_t)sqlite3_column_int64(statement, 1),
 				    (uint32_t)sqlite3_column_int64(statement, 2), &at, end, err);
 	}
-	if (ok && code != SQLITE_DONE)
-		ok = database_error(reader->db, "read", err);
 	sqlite3_finalize(statement);
 	catalog->logged = catalog->persisted = catalog_mark(catalog);
 	return ok;

@@ -479,9 +479,7 @@ static bool put_accounts(struct salvage *salvage, const struct day_row *row, sql
 
 static void bind_minute(sqlite3_stmt *statement, const struct day_row *row)
 {
-	sqlite3_bind_int64(statement, 1, row->tenant);
-	sqlite3_bind_int64(statement, 2, row->type);
-	sqlite3_bind_int64(statement, 3, row->bucket);
+	DATABASE_BIND(statement, 1, row->tenant, row->type, row->bucket);
 }
 
 static bool balance_minute(struct salvage *salvage, const struct day_row *row, sqlite3_stmt *all,
@@ -511,7 +509,7 @@ static bool balance_accounts(struct salvage *salvage)
 	sqlite3 *db = salvage->to.db;
 	sqlite3_stmt *minutes = NULL, *all = NULL, *drop = NULL;
 	struct error *err = salvage->err;
-	bool ok, has_row;
+	bool ok;
 
 	ok = database_exec(db,
 			   "CREATE TEMP TABLE minutes AS SELECT " MINUTE " FROM samples UNION "
@@ -524,7 +522,7 @@ static bool balance_accounts(struct salvage *salvage)
 				     " UNION ALL SELECT 1, 0, 0, data FROM accounts" OF_MINUTE
 				     " UNION ALL SELECT 2, 0, samples, NULL FROM lost" OF_MINUTE,
 				     err));
-	while (ok && (ok = database_next(minutes, &has_row, err)) && has_row) {
+	while (database_row(minutes, &ok, err)) {
 		struct day_row row = {.tenant = (uint32_t)sqlite3_column_int64(minutes, 0),
 				      .type = (uint32_t)sqlite3_column_int64(minutes, 1),
 				      .bucket = (uint32_t)sqlite3_column_int64(minutes, 2)};

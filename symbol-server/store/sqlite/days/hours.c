@@ -105,11 +105,11 @@ static bool read_marks(struct hours *hours, struct error *err)
 {
 	sqlite3_stmt *marks = database_prepare(
 		hours->from, "SELECT bucket, through, newest FROM rollup_marks", err);
-	int code = SQLITE_DONE;
+	bool ok = marks;
 
 	for (unsigned i = 0; i < HOURS_PER_DAY; i++)
 		hours->is_clean[i] = true;
-	while (marks && (code = sqlite3_step(marks)) == SQLITE_ROW) {
+	while (database_row(marks, &ok, err)) {
 		uint64_t hour = (uint64_t)sqlite3_column_int64(marks, 0) / HOUR_MINUTES;
 		uint64_t newest = (uint64_t)sqlite3_column_int64(marks, 2);
 
@@ -120,10 +120,8 @@ static bool read_marks(struct hours *hours, struct error *err)
 		if (newest > hours->newest[hour])
 			hours->newest[hour] = newest;
 	}
-	if (marks && code != SQLITE_DONE)
-		database_error(hours->from, "read", err);
 	sqlite3_finalize(marks);
-	return marks && code == SQLITE_DONE;
+	return ok;
 }
 
 static bool read_month_marks(struct hours *hours, struct error *err)
@@ -132,20 +130,17 @@ static bool read_month_marks(struct hours *hours, struct error *err)
 					       "SELECT bucket, through FROM rollup_marks "
 					       "WHERE bucket >= ? AND bucket < ?",
 					       err);
-	int code = SQLITE_DONE;
+	bool ok = marks;
 
-	if (marks) {
+	if (ok)
 		DATABASE_BIND(marks, 1, hours->start, hours->start + MINUTES_PER_DAY);
-	}
-	while (marks && (code = sqlite3_step(marks)) == SQLITE_ROW) {
+	while (database_row(marks, &ok, err)) {
 		int64_t hour = (sqlite3_column_int64(marks, 0) - hours->start) / HOUR_MINUTES;
 
 		hours->through[hour] = (uint64_t)sqlite3_column_int64(marks, 1);
 	}
-	if (marks && code != SQLITE_DONE)
-		database_error(hours->writer.db, "read", err);
 	sqlite3_finalize(marks);
-	return marks && code == SQLITE_DONE;
+	return ok;
 }
 
 /* --- rolling up --- */

@@ -104,16 +104,13 @@ static bool each_stored(struct single_rows *rows, struct error *err)
 {
 	const struct view_day *day = rows->row.day;
 	sqlite3_stmt *select = database_prepare(day->reader->db, rows->table->select, err);
-	int code = SQLITE_DONE;
 	bool ok = select;
 
 	if (!ok)
 		return false;
 	DATABASE_BIND(select, 1, rows->query->tenant, rows->row.type, day->from, day->until);
-	while (ok && !is_over(rows) && (code = sqlite3_step(select)) == SQLITE_ROW)
+	while (!is_over(rows) && database_row(select, &ok, err))
 		ok = read_row(rows, select, err);
-	if (ok && !is_over(rows) && code != SQLITE_DONE)
-		ok = database_error(day->reader->db, "read", err);
 	sqlite3_finalize(select);
 	return ok;
 }

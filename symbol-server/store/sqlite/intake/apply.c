@@ -7,7 +7,6 @@
 
 #include "common/log.h"
 #include "symbol-server/store/rules/tallies.h"
-#include "symbol-server/store/sqlite/intake/record_run.h"
 #include "symbol-server/store/sqlite/intake/replay_losses.h"
 
 enum { RAW_RUN = 2048 /* bytes of raw samples appended at a time */ };
@@ -20,6 +19,13 @@ struct applier {
 	uint32_t second; /* as the record says; none: 0 */
 	struct day *day;
 	struct report_run ids;
+};
+
+/* What a profile's samples come to; reading stops at the first that refers nowhere. */
+struct pair_sums {
+	uint32_t strings, stacks; /* defined numbers are below */
+	uint32_t pairs;
+	uint64_t samples, value;
 };
 
 /* The day's file has this record already. */
@@ -92,16 +98,32 @@ static void add_account(struct applier *applier, uint32_t tenant, uint32_t type,
 		keep_recent_account(applier, &key, scratch);
 }
 
-/* All of a profile's samples or none. */
-static bool append_samples(struct applier *applier, const struct record_profile *profile,
-			   bool is_raw, struct pair_sums *sums)
+static bool see_pair(void *context, const struct packed_pair *pair)
 {
+	struct pair_sums *sums = context;
+
+	sums->pairs++;
+	sums->samples += pair->samples;
+	sums->value += pair->value;
+	return pair->thread < sums->strings && pair->stack && pair->stack < sums->stacks;
+}
+
+/* All of a profile's samples, as the run that memory keeps (packed.h), or none. */
+static bool append_samples(struct applier *applier, const struct record_profile *profile,
+			   struct pair_sums *sums)
+{
+	const struct bytes *samples = &profile->samples;
 	struct memory_table *table = applier->store->active;
 	struct buffer *scratch = &applier->store->scratch;
 	struct memory_cell *cell = cell_of(applier, profile->tenant, profile->type, profile->bucket,
 					   profile->series);
 
-	if (!cell || !(is_raw ? record_run_of_raw : record_run)(scratch, profile, sums) ||
+	if (!cell || !packed_each(samples->at, samples->length, see_pair, sums))
+		return false;
+	buffer_clear(scratch);
+	buffer_append_varint(scratch, samples->length);
+	buffer_append(scratch, samples->at, samples->length);
+	if (scratch->failed ||
 	    !memory_cell_append(table, cell, scratch->bytes, (uint32_t)scratch->length))
 		return false;
 	cell->samples += sums->samples;
@@ -111,8 +133,15 @@ static bool append_samples(struct applier *applier, const struct record_profile 
 	return true;
 }
 
-static void apply_profile(struct applier *applier, const struct record_profile *profile,
-			  bool is_raw)
+/* Its series, type and minute are there. */
+static bool has_place(const struct applier *applier, const struct record_profile *profile)
+{
+	return profile->series &&
+	       profile->series < applier->day->catalog->items[CATALOG_SERIES].count &&
+	       profile_type_name(profile->type) && profile->bucket < MINUTES_PER_DAY;
+}
+
+static void apply_profile(struct applier *applier, const struct record_profile *profile)
 {
 	const struct catalog *catalog = applier->day->catalog;
 	struct packed_account account = {0};
@@ -121,15 +150,13 @@ static void apply_profile(struct applier *applier, const struct record_profile *
 
 	if (is_folded(applier))
 		return;
-	if (applier->is_replay && !is_raw)
+	if (applier->is_replay)
 		replay_mend(applier->store, applier->day->catalog, profile);
 	sums.strings = catalog->items[CATALOG_STRINGS].count;
 	sums.stacks = catalog->items[CATALOG_STACKS].count;
-	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
-	    !catalog_series(catalog, profile->series)->label_count ||
-	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY)
+	if (!has_place(applier, profile) || !catalog_series(catalog, profile->series)->label_count)
 		why = "it refers to a series that is not defined";
-	else if (!append_samples(applier, profile, is_raw, &sums))
+	else if (!append_samples(applier, profile, &sums))
 		why = "samples without room or stacks that are not defined";
 	if (why && applier->is_replay)
 		replay_lose(applier->store, applier->day, profile);
@@ -170,8 +197,7 @@ static void apply_moments(struct applier *applier, const struct record_profile *
 
 	if (is_folded(applier))
 		return;
-	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
-	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY ||
+	if (!has_place(applier, profile) ||
 	    !moments_each_raw(at, profile->samples.length, see_moment, &sink)) {
 		note_damage(applier, "times of samples that are not defined");
 		return;
@@ -228,8 +254,7 @@ static void apply_spans(struct applier *applier, const struct record_profile *pr
 
 	if (is_folded(applier))
 		return;
-	if (!profile->series || profile->series >= catalog->items[CATALOG_SERIES].count ||
-	    !profile_type_name(profile->type) || profile->bucket >= MINUTES_PER_DAY ||
+	if (!has_place(applier, profile) ||
 	    !spans_each_raw(profile->samples.at, profile->samples.length, see_span, &sink)) {
 		note_damage(applier, "spans of samples that are not defined");
 		return;
@@ -390,6 +415,17 @@ static void take_day(struct applier *applier, uint32_t number)
 	store_unlock_days(store);
 }
 
+static void apply_of_profile(struct applier *applier, enum record_kind kind,
+			     const struct record_profile *profile)
+{
+	if (kind == RECORD_PACKED)
+		apply_profile(applier, profile);
+	else if (kind == RECORD_MOMENTS)
+		apply_moments(applier, profile);
+	else if (kind == RECORD_SPANS)
+		apply_spans(applier, profile);
+}
+
 static bool apply_item(struct applier *applier, const struct record_item *item)
 {
 	if (item->kind == RECORD_DAY) {
@@ -402,30 +438,30 @@ static bool apply_item(struct applier *applier, const struct record_item *item)
 		note_damage(applier, "it names no day");
 		return false;
 	}
-	if (item->kind == RECORD_DEFINITIONS)
+	switch (item->kind) {
+	case RECORD_DEFINITIONS:
 		apply_definitions(applier, item);
-	else if (item->kind == RECORD_IDS)
+		break;
+	case RECORD_IDS:
 		applier->ids = item->ids;
-	else if (item->kind == RECORD_SECOND)
+		break;
+	case RECORD_SECOND:
 		applier->second = item->second;
-	else if (item->kind == RECORD_COUNTERS)
+		break;
+	case RECORD_COUNTERS:
 		apply_counters(applier, &item->counters);
-	else if ((item->kind == RECORD_PACKED || item->kind == RECORD_PROFILE) &&
-		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
-			      item->profile.id_number))
-		apply_profile(applier, &item->profile, item->kind == RECORD_PROFILE);
-	else if (item->kind == RECORD_MOMENTS &&
-		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
-			      item->profile.id_number))
-		apply_moments(applier, &item->profile);
-	else if (item->kind == RECORD_SPANS &&
-		 !is_repeated(applier, item->profile.tenant, item->profile.has_id,
-			      item->profile.id_number))
-		apply_spans(applier, &item->profile);
-	else if (item->kind == RECORD_REFUSED &&
-		 !is_repeated(applier, item->refused.tenant, item->refused.has_id,
-			      item->refused.id_number))
-		apply_refused(applier, &item->refused);
+		break;
+	case RECORD_REFUSED:
+		if (!is_repeated(applier, item->refused.tenant, item->refused.has_id,
+				 item->refused.id_number))
+			apply_refused(applier, &item->refused);
+		break;
+	default:
+		if (!is_repeated(applier, item->profile.tenant, item->profile.has_id,
+				 item->profile.id_number))
+			apply_of_profile(applier, item->kind, &item->profile);
+		break;
+	}
 	return true;
 }
 

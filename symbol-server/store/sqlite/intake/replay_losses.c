@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/array.h"
 #include "common/log.h"
 #include "symbol-server/store/sqlite/days/day_salvage.h"
 #include "symbol-server/store/rules/tallies.h"
@@ -52,18 +53,9 @@ void replay_mend(struct sqlite_samples *store, struct catalog *catalog,
 
 static void note(struct sqlite_samples *store, const struct replay_loss *loss)
 {
-	struct replay_loss *more;
-
-	if (!(loss->taken | loss->lost) || store->loss_count == LOSSES_MAX)
-		return;
-	if (!(store->loss_count & (store->loss_count - 1))) { /* a power of two is full */
-		more = realloc(store->losses,
-			       (store->loss_count ? 2 * store->loss_count : 1) * sizeof *more);
-		if (!more)
-			return;
-		store->losses = more;
-	}
-	store->losses[store->loss_count++] = *loss;
+	if ((loss->taken | loss->lost) && store->loss_count < LOSSES_MAX &&
+	    ARRAY_GROW(store->losses, store->loss_count, store->loss_room))
+		store->losses[store->loss_count++] = *loss;
 }
 
 static bool count_pair(void *context, const struct packed_pair *pair)
@@ -141,5 +133,5 @@ void replay_settle(struct sqlite_samples *store)
 			  (unsigned long long)(store->counters.samples_damaged - before));
 	free(store->losses);
 	store->losses = NULL;
-	store->loss_count = 0;
+	store->loss_count = store->loss_room = 0;
 }

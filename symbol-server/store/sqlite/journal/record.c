@@ -282,7 +282,6 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 		return read_definitions(at, end, item);
 	case RECORD_IDS:
 		return read_ids(at, end, &item->ids);
-	case RECORD_PROFILE:
 	case RECORD_MOMENTS:
 	case RECORD_PACKED:
 	case RECORD_SPANS:
@@ -291,6 +290,7 @@ static bool read_body(const uint8_t *at, const uint8_t *end, struct record_item 
 		return read_counters(at, end, &item->counters);
 	case RECORD_REFUSED:
 		return read_refused(at, end, &item->refused);
+	case RECORD_UNPACKED:
 	case RECORD_END:
 		break;
 	}

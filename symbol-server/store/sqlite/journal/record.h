@@ -5,10 +5,8 @@
  *	day          day since 1970; the following entries are of that day
  *	definitions  catalog kind, first number, count, catalog_encode()'s bytes
  *	ids          tenant, 12 bytes, first, count: profile ids that follow count up from there
- *	profile      tenant, type, bucket, series, flags (1: counted by its sender; 2: has an id,
- *		     then its number), then raw samples as packed.h has them: written by earlier
- *		     servers, read by all
- *	packed       the same with packed samples
+ *	packed       tenant, type, bucket, series, flags (1: counted by its sender; 2: has an id,
+ *		     then its number), then a profile's samples as packed.h has them
  *	spans        as a profile, which comes before it: raw ones as spans.h has them
  *	moments      as a profile, which comes before it: raw times of its samples as moments.h has
  *		     them
@@ -33,7 +31,7 @@ enum record_kind {
 	RECORD_DAY,
 	RECORD_DEFINITIONS,
 	RECORD_IDS,
-	RECORD_PROFILE,
+	RECORD_UNPACKED, /* a profile as none is written any more: damage */
 	RECORD_COUNTERS,
 	RECORD_REFUSED,
 	RECORD_MOMENTS,
@@ -100,7 +98,7 @@ struct record_item {
 		struct bytes bytes;
 	} definitions;
 	struct report_run ids;
-	struct record_profile profile; /* PROFILE, PACKED, MOMENTS */
+	struct record_profile profile; /* PACKED, MOMENTS, SPANS */
 	struct record_counters counters;
 	struct record_refused refused;
 };

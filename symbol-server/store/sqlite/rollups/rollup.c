@@ -44,11 +44,11 @@ static bool find_buckets(const struct sqlite_samples *store, const struct day *d
 					      "SELECT bucket, through, newest FROM rollup_marks "
 					      "WHERE newest > through ORDER BY bucket",
 					      err);
-	int code = SQLITE_DONE;
+	bool ok = find;
 
 	buckets->count = 0;
 	buckets->due_ms = INT64_MAX;
-	while (find && (code = sqlite3_step(find)) == SQLITE_ROW) {
+	while (database_row(find, &ok, err)) {
 		struct day_mark mark = {(uint32_t)sqlite3_column_int64(find, 0),
 					(uint64_t)sqlite3_column_int64(find, 1),
 					(uint64_t)sqlite3_column_int64(find, 2)};
@@ -63,10 +63,8 @@ static bool find_buckets(const struct sqlite_samples *store, const struct day *d
 			buckets->at[buckets->count++] = mark;
 		}
 	}
-	if (find && code != SQLITE_DONE)
-		database_error(db, "read", err);
 	sqlite3_finalize(find);
-	return find && code == SQLITE_DONE;
+	return ok;
 }
 
 /* --- one day --- */

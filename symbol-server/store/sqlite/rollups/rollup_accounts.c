@@ -87,17 +87,15 @@ static bool add_entries(sqlite3_stmt *statement, packed_account_fn *fn, struct r
 			struct error *err)
 {
 	bool ok = true;
-	int code = SQLITE_DONE;
 
-	while (ok && (code = sqlite3_step(statement)) == SQLITE_ROW) {
+	while (database_row(statement, &ok, err)) {
 		const void *data = sqlite3_column_blob(statement, 0);
 
-		ok = account_each(data, (size_t)sqlite3_column_bytes(statement, 0), fn, pass);
+		ok = account_each(data, (size_t)sqlite3_column_bytes(statement, 0), fn, pass) ||
+		     error_set(err, ERROR_FORMAT, "accounts of a minute are damaged");
 	}
 	sqlite3_reset(statement);
-	if (!ok)
-		return error_set(err, ERROR_FORMAT, "accounts of a minute are damaged");
-	return code == SQLITE_DONE || database_error(sqlite3_db_handle(statement), "read", err);
+	return ok;
 }
 
 /* The hour's accounts get what this bucket of it brought, in one row of fold 1. */

@@ -204,21 +204,18 @@ static bool add_rows(struct rollup_pass *pass, const struct rollup_target *targe
 {
 	sqlite3_stmt *row = pass->row;
 	bool ok = true;
-	int code = SQLITE_DONE;
 
 	DATABASE_BIND(row, 1, target->tenant, target->type, key->bucket, key->from,
 		      (int64_t)pass->above);
-	while (ok && (code = sqlite3_step(row)) == SQLITE_ROW) {
+	while (database_row(row, &ok, err)) {
 		const void *data = sqlite3_column_blob(row, 0);
 
-		ok = packed_each(data, (size_t)sqlite3_column_bytes(row, 0), add_pair, pass);
+		ok = packed_each(data, (size_t)sqlite3_column_bytes(row, 0), add_pair, pass) ||
+		     error_set(err, ERROR_FORMAT, "samples of a minute are damaged");
 	}
 	sqlite3_reset(row);
-	if (pass->is_full)
-		return error_set(err, ERROR_LIMIT, "the dictionary of roll-ups is full");
-	if (!ok)
-		return error_set(err, ERROR_FORMAT, "samples of a minute are damaged");
-	return code == SQLITE_DONE || database_error(sqlite3_db_handle(row), "read", err);
+	return pass->is_full ? error_set(err, ERROR_LIMIT, "the dictionary of roll-ups is full")
+			     : ok;
 }
 
 /* --- a bucket of one type --- */
@@ -268,23 +265,21 @@ static bool find_keys(struct rollup_pass *pass, const struct rollup_target *targ
 {
 	sqlite3_stmt *keys = pass->keys;
 	bool ok = true;
-	int code = SQLITE_DONE;
 
 	pass->key_count = 0;
 	DATABASE_BIND(keys, 1, target->tenant, target->type, first, end, (int64_t)pass->above);
-	while (ok && (code = sqlite3_step(keys)) == SQLITE_ROW) {
+	while (database_row(keys, &ok, err)) {
 		struct rollup_key key = {.bucket = (uint32_t)sqlite3_column_int64(keys, 0),
 					 .from = (uint32_t)sqlite3_column_int64(keys, 1)};
 
 		if (!key.from || key.from >= pass->mark.count[CATALOG_SERIES])
 			continue; /* refers to nothing */
-		ok = rollup_pass_series(pass, key.from, &key.series, &key.fleet) &&
-		     keep_key(pass, &key);
+		ok = (rollup_pass_series(pass, key.from, &key.series, &key.fleet) &&
+		      keep_key(pass, &key)) ||
+		     error_set(err, ERROR_LIMIT, "no room to roll samples up");
 	}
 	sqlite3_reset(keys);
-	if (!ok)
-		return error_set(err, ERROR_LIMIT, "no room to roll samples up");
-	return code == SQLITE_DONE || database_error(sqlite3_db_handle(keys), "read", err);
+	return ok;
 }
 
 static bool put_series(struct rollup_pass *pass, const struct rollup_target *target,

@@ -365,22 +365,21 @@ static bool read_marks(struct deletion *deletion, struct error *err)
 	sqlite3_stmt *find;
 	sqlite3 *db;
 	char path[4096];
-	int code = SQLITE_DONE;
+	bool ok;
 
 	day_file_path(deletion->store->directory, deletion->day, path, sizeof path);
 	db = day_file_create(path, err);
 	find = db ? database_prepare(db, "SELECT bucket, through FROM rollup_marks", err) : NULL;
-	while (find && (code = sqlite3_step(find)) == SQLITE_ROW) {
+	ok = find;
+	while (database_row(find, &ok, err)) {
 		uint64_t bucket = (uint64_t)sqlite3_column_int64(find, 0) / ROLLUP_MINUTES;
 
 		if (bucket < ROLLUPS_PER_DAY)
 			deletion->rolled[bucket] = (uint64_t)sqlite3_column_int64(find, 1);
 	}
-	if (find && code != SQLITE_DONE)
-		database_error(db, "read", err);
 	sqlite3_finalize(find);
 	database_close(db);
-	return find && code == SQLITE_DONE;
+	return ok;
 }
 
 /* Minutes of the day, widened to what it has. */

@@ -85,11 +85,10 @@ static bool find_rows(struct sums_slice *slice, struct error *err)
 {
 	struct deletion *deletion = slice->deletion;
 	bool ok = true;
-	int code = SQLITE_DONE;
 
 	slice->count = 0;
 	bind_bucket(slice->find, slice->level, &slice->at);
-	while (ok && (code = sqlite3_step(slice->find)) == SQLITE_ROW) {
+	while (database_row(slice->find, &ok, err)) {
 		struct sum_row row = {.series = (uint32_t)sqlite3_column_int64(slice->find, 0),
 				      .fold = sqlite3_column_int64(slice->find, 1),
 				      .samples = (uint64_t)sqlite3_column_int64(slice->find, 2)};
@@ -101,8 +100,6 @@ static bool find_rows(struct sums_slice *slice, struct error *err)
 		ok = keep_row(slice, &row) ||
 		     error_set(err, ERROR_MEMORY, "no memory to delete samples");
 	}
-	if (ok && code != SQLITE_DONE)
-		ok = database_error(deletion->writer.db, "read", err);
 	sqlite3_reset(slice->find);
 	return ok;
 }

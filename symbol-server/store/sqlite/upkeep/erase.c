@@ -137,13 +137,13 @@ static bool use_rows(struct erasure *erasure, sqlite3 *db, struct error *err)
 		{"SELECT data FROM accounts", ROW_ACCOUNTS},
 		{"SELECT data FROM rollup_accounts", ROW_ACCOUNTS},
 	};
-	bool ok = true, has_row;
+	bool ok = true;
 
 	for (size_t i = 0; ok && i < sizeof tables / sizeof *tables; i++) {
 		sqlite3_stmt *statement = database_prepare(db, tables[i].sql, err);
 
 		ok = statement;
-		while (ok && (ok = database_next(statement, &has_row, err)) && has_row)
+		while (database_row(statement, &ok, err))
 			if (!use_row(erasure, statement, tables[i].kind) || erasure->is_bad)
 				ok = error_set(err, ERROR_FORMAT,
 					       "a row refers to what is not defined");
@@ -289,10 +289,10 @@ static bool copy_accounts(struct erasure *erasure, sqlite3 *db, const char *sele
 	sqlite3_stmt *put = get ? database_prepare_insert(db, insert, err) : NULL;
 	int columns = sqlite3_column_count(get); /* data is the last */
 	struct buffer data;
-	bool ok = put, has_row = true;
+	bool ok = put;
 
 	buffer_init(&data, DATA_BYTES_MAX);
-	while (ok && (ok = database_next(get, &has_row, err)) && has_row) {
+	while (database_row(get, &ok, err)) {
 		if (!encode_accounts(erasure, sqlite3_column_blob(get, columns - 1),
 				     (size_t)sqlite3_column_bytes(get, columns - 1), &data))
 			ok = error_set(err, ERROR_MEMORY, "no memory for accounts");
