@@ -11,6 +11,7 @@
 #include "bpf/counters.h"
 #include "bpf/events.h"
 #include "bpf/off_cpu.h"
+#include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"
 #include "common/error.h"
 #include "node-agent/kernel/loader.h"
@@ -56,6 +57,9 @@ struct capture_callbacks {
 	/* Where the sample's process has what its threads say of their requests. False: nowhere. */
 	bool (*find_context)(void *context, const struct sample_event *sample,
 			     struct thread_context_place *place);
+	/* Where its interpreter has its threads' frames, as the kernel side was told. */
+	bool (*find_runtime)(void *context, const struct sample_event *sample,
+			     struct runtime_place *place);
 	/* A sweep from start to end had all threads that were waiting without a stack for
 	 * SWITCH_SWEEP_MS at its start, as samples that are swept. */
 	void (*on_sweep)(void *context, uint64_t start_ns, uint64_t end_ns);

@@ -40,7 +40,7 @@ struct switch_sweeps {
 	union {
 		struct sample_event event;
 		uint64_t room[(sizeof(struct sample_event) + THREAD_CONTEXT_MAX) / 8 +
-			      SWITCH_KERNEL_FRAMES_MAX + 1];
+			      SWITCH_KERNEL_FRAMES_MAX + 1 + RUNTIME_WORDS_MAX];
 	} sample;
 	struct switch_sweep_record records[RECORDS_AT_ONCE];
 	struct stranger_thread threads[RECORDS_AT_ONCE]; /* the records', as they are read */
@@ -52,6 +52,7 @@ struct switch_sweeps {
 		struct thread_context context;
 		uint64_t room[THREAD_CONTEXT_MAX / 8];
 	} contexts_read[RECORDS_AT_ONCE];
+	uint64_t runtimes_read[RECORDS_AT_ONCE][RUNTIME_WORDS_MAX];
 };
 
 struct switch_sweeps *switch_sweeps_open(const struct kernel_programs *programs,
@@ -100,8 +101,8 @@ int switch_sweeps_wait(const struct switch_sweeps *sweeps, uint64_t now_ns, int 
 
 static const uint8_t syscall_code[2] = {0x0f, 0x05};
 
-/* The stack, from the red zone below its pointer on, the instruction that waits, and what it says
- * of its request. */
+/* The stack, from the red zone below its pointer on, the instruction that waits, what it says of
+ * its request, and what its interpreter does. */
 static void wish(struct switch_sweeps *sweeps, uint32_t at)
 {
 	const struct switch_sweep_record *record = &sweeps->records[at];
@@ -118,6 +119,7 @@ static void wish(struct switch_sweeps *sweeps, uint32_t at)
 		.pointer = record->tls,
 		.stack = sweeps->copies[at].event.stack,
 		.published = &sweeps->contexts_read[at].context,
+		.runtime_frames = sweeps->runtimes_read[at],
 	};
 	sweeps->sample.event = (struct sample_event){.tgid = record->tgid,
 						     .tid = record->tid,
@@ -126,6 +128,9 @@ static void wish(struct switch_sweeps *sweeps, uint32_t at)
 	thread->has_place = callbacks->find_context && !record->is_32bit &&
 			    callbacks->find_context(callbacks->context, &sweeps->sample.event,
 						    &thread->place);
+	thread->has_runtime = callbacks->find_runtime && !record->is_32bit &&
+			      callbacks->find_runtime(callbacks->context, &sweeps->sample.event,
+						      &thread->runtime);
 }
 
 /* A system call's instruction is the one before. */
@@ -192,6 +197,15 @@ static bool still_waits(const struct switch_sweeps *sweeps,
 	       thread.block == record->block && thread.since_ns == record->since_ns;
 }
 
+/* Behind the native ones. */
+static void add_runtime(struct sample_event *sample, const struct stranger_thread *thread)
+{
+	sample->runtime_count = (uint16_t)thread->runtime_words;
+	memcpy((uint64_t *)sample_runtime_frames(sample), thread->runtime_frames,
+	       thread->runtime_words * sizeof(uint64_t));
+	sample->size = sample_event_frames_end(sample);
+}
+
 /* Behind the sample's frames. */
 static void add_context(struct switch_sweeps *sweeps, const struct stranger_thread *thread)
 {
@@ -214,6 +228,7 @@ static void take(struct switch_sweeps *sweeps, uint32_t at)
 
 	switch_sweep_describe(record, instruction_of(record, thread), monotonic_ns(),
 			      &sweeps->sample.event, copy, thread->stack_bytes);
+	add_runtime(&sweeps->sample.event, thread);
 	add_context(sweeps, thread);
 	if (!still_waits(sweeps, record))
 		return;
@@ -341,8 +356,7 @@ void switch_sweeps_run(struct switch_sweeps *sweeps, uint64_t now_ns)
 	sweeps->elsewhere_ns = 0;
 	is_whole = look_and_sweep(sweeps, &err);
 	if (is_whole && sweeps->callbacks->on_sweep)
-		sweeps->callbacks->on_sweep(sweeps->callbacks->context, now_ns,
-					    monotonic_ns());
+		sweeps->callbacks->on_sweep(sweeps->callbacks->context, now_ns, monotonic_ns());
 	if (!is_whole && !sweeps->has_failed)
 		log_warn("threads not swept", "why=\"%s\"", err.message);
 	sweeps->has_failed = !is_whole;

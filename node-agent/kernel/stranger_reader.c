@@ -470,6 +470,22 @@ static void take_thread(struct stranger_thread *thread, uint32_t i)
 		memcpy(thread->stack, reader.room->of[i].stack, thread->stack_bytes);
 	if (thread->published)
 		memcpy(thread->published, reader.room->of[i].context, thread->context_bytes);
+	if (!from->has_runtime || from->runtime_words > RUNTIME_WORDS_MAX)
+		return;
+	thread->runtime_words = from->runtime_words;
+	memcpy(thread->runtime_frames, reader.room->of[i].runtime,
+	       thread->runtime_words * sizeof(uint64_t));
+}
+
+/* Nothing of it is known yet, which is said of what would else look as if it were not there. */
+static void begin_thread(struct stranger_thread *thread)
+{
+	thread->has_code = false;
+	thread->stack_bytes = thread->context_bytes = thread->runtime_words = 0;
+	thread->is_missing = thread->has_place;
+	if (thread->has_runtime)
+		thread->runtime_frames[thread->runtime_words++] =
+			runtime_frame_end(RUNTIME_END_UNREAD);
 }
 
 /* Nobody is before the first hang: whose thread it is does not matter then. */
@@ -493,6 +509,7 @@ static void put_thread(struct stranger_thread *thread, uint32_t i, int64_t now)
 	to->has_stack &= !is_out;
 	to->has_place &= !is_out;
 	to->is_missing = is_out && thread->has_place;
+	to->has_runtime &= !is_out;
 	reader.counters.refused += is_out;
 }
 
@@ -503,11 +520,8 @@ void stranger_threads_read(struct stranger_thread *threads, uint32_t count, uint
 	uint64_t before_ns;
 
 	*cost_ns = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		threads[i].has_code = false;
-		threads[i].stack_bytes = threads[i].context_bytes = 0;
-		threads[i].is_missing = threads[i].has_place;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		begin_thread(&threads[i]);
 	if (count > STRANGER_THREADS_MAX || !prepare(&nobody))
 		return;
 	for (uint32_t i = 0; i < count; i++)

@@ -30,6 +30,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"
 #include "common/error.h"
 #include "node-agent/kernel/stranger_file.h"
@@ -62,15 +63,17 @@ enum { STRANGER_THREADS_MAX = 8 };
 struct stranger_thread {
 	uint32_t tgid, tid;
 	uint64_t start_time_ns;
-	bool has_stack, has_place; /* what is wanted */
+	bool has_stack, has_place, has_runtime; /* what is wanted */
 	uint64_t code_at, stack_at, pointer;
 	struct thread_context_place place; /* with pointer: of its context */
+	struct runtime_place runtime;      /* the same of its interpreter's frames */
 	void *stack;                       /* room for STACK_COPY_BYTES_MAX */
 	struct thread_context *published;  /* room for THREAD_CONTEXT_MAX */
+	uint64_t *runtime_frames;          /* with has_runtime: room for RUNTIME_WORDS_MAX */
 	/* What there is: */
 	bool has_code, is_missing; /* as waiting_context_read() */
 	uint8_t code[2];
-	uint32_t stack_bytes, context_bytes;
+	uint32_t stack_bytes, context_bytes, runtime_words;
 };
 
 /* cost_ns: CPU time that it cost elsewhere. */

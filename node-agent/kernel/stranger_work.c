@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "node-agent/kernel/own_child.h"
 #include "node-agent/kernel/waiting_context.h"
+#include "node-agent/kernel/waiting_runtime.h"
 
 /* --- the work --- */
 
@@ -83,6 +84,10 @@ static void read_threads(struct stranger_room *room)
 			thread->context_bytes = waiting_context_read(
 				thread->tid, &thread->place, thread->pointer,
 				(struct thread_context *)room->of[i].context, &thread->is_missing);
+		if (thread->has_runtime)
+			thread->runtime_words = waiting_runtime_read(thread->tid, &thread->runtime,
+								     thread->pointer,
+								     room->of[i].runtime);
 	}
 }
 

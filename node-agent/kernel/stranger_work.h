@@ -40,6 +40,7 @@ struct stranger_room {
 		struct {
 			uint8_t stack[STACK_COPY_BYTES_MAX];
 			uint64_t context[THREAD_CONTEXT_MAX / 8];
+			uint64_t runtime[RUNTIME_WORDS_MAX];
 		} of[STRANGER_THREADS_MAX];
 	};
 };

@@ -15,10 +15,12 @@ from harness import BUILD, WORK, check, end, note, run, skip, skip_all, start, w
 PROBE = os.path.join(WORK, "capture_probe")
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
 PROGRAM = os.path.join(TOOLS, "..", "programs", "python_stacks.py")
+WAITING = os.path.join(TOOLS, "..", "programs", "python_waits.py")
 VERSIONS = os.environ.get("PYTHONS", "3.8 3.11 3.12 3.13").split()
 STOPS = int(os.environ.get("PYTHON_STOPS", "60"))
 SECONDS = 120
-FRAMES_MAX, END_CUT = 256, 1
+FRAMES_MAX, SWITCH_FRAMES_MAX, END_CUT = 256, 32, 1
+TICKS, WAITS, SAMPLE_SWITCH = 1, 2, 3  # enum kernel_wants, enum event_type
 NONE = -1
 
 
@@ -44,7 +46,7 @@ def lines_of(path):
         return []
 
 
-Sample = collections.namedtuple("Sample", "tid time_ns ip frames end")
+Sample = collections.namedtuple("Sample", "type tid time_ns ip is_swept frames end")
 
 
 def read_samples(path):
@@ -53,13 +55,19 @@ def read_samples(path):
         fields = line.split()
         if not line.startswith("runtime ") or not line.endswith("\n"):
             continue
-        named = dict(field.split("=") for field in fields[1:5])
-        words = [field.split(":") for field in fields[5:]]
+        named = dict(field.split("=") for field in fields[1:6])
+        words = [field.split(":") for field in fields[6:]]
         frames = [(int(code, 16), int(position), int(cookie, 16), entry == "1")
                   for code, position, cookie, entry in (word for word in words if word[0] != "end")]
         end = next((int(word[1]) for word in words if word[0] == "end"), 0)
-        samples.append(Sample(int(named["tid"]), int(named["time"]), int(named["ip"], 16), frames, end))
+        samples.append(Sample(int(named["type"]), int(named["tid"]), int(named["time"]), int(named["ip"], 16),
+                              named["swept"] == "1", frames, end))
     return samples
+
+
+def since_known(samples):
+    """The probe tells where the frames are once it has seen a sample of the process."""
+    return samples[next((i for i, sample in enumerate(samples) if sample.frames), 0):]
 
 
 def run_gdb(pid, base, stops):
@@ -73,7 +81,7 @@ def run_gdb(pid, base, stops):
         raise RuntimeError("gdb has not attached: %s" % ready)
     with open(base + ".place", "w") as place:
         place.writelines("%s %d\n" % item for item in ready["place"].items())
-    return gdb
+    return gdb, ready["threads"]
 
 
 def record(python, version):
@@ -81,7 +89,7 @@ def record(python, version):
     base = os.path.join(WORK, version)
     target = start([python, PROGRAM, str(SECONDS)], "target.log")
     time.sleep(0.5)
-    gdb = run_gdb(target.pid, base, STOPS)
+    gdb, _ = run_gdb(target.pid, base, STOPS)
     probe = start([PROBE, "97", str(SECONDS), "1024", str(target.pid), str(target.pid)],
                   "probe.log", env={**os.environ, "STOP": "1", "RUNTIME": base + ".place"},
                   stdout=open(base + ".samples", "w"))
@@ -126,8 +134,7 @@ def check_version(version):
         skip("CPython %s: none of pyenv's here" % version)
         return
     samples, stops = record(python, version)
-    # The probe tells where they are once it has seen a sample of the process.
-    samples = samples[next((i for i, sample in enumerate(samples) if sample.frames), 0):]
+    samples = since_known(samples)
     stops = [stop for stop in stops if samples and stop["time_ns"] > samples[0].time_ns]
     pairs, moved = match(samples, stops)
     wrong = [text for text in (difference(*pair) for pair in pairs) if text]
@@ -148,6 +155,42 @@ def check_version(version):
           "CPython %s: each code object has one mark" % version, cookies)
 
 
+def record_waits(pid, base):
+    probe = start([PROBE, "97", "6", "1024", str(pid), str(pid)], "probe.log",
+                  env={**os.environ, "TYPES": str(TICKS | WAITS), "RUNTIME": base + ".place"},
+                  stdout=open(base + ".samples", "w"))
+    wait_for(lambda: probe.poll() is not None, 60)
+    return since_known([sample for sample in read_samples(base + ".samples") if sample.type == SAMPLE_SWITCH])
+
+
+def waiting():
+    """Off the CPU, at the switch and, of a thread that has waited since before, from outside: what gdb has of the
+    threads that stand there all the time."""
+    version = next(version for version in reversed(VERSIONS) if interpreter(version))
+    base = os.path.join(WORK, "waiting")
+    target = start([interpreter(version), WAITING], "target.log")
+    time.sleep(1)
+    gdb, threads = run_gdb(target.pid, base, 0)
+    end(gdb)
+    seen, wrong = collections.Counter(), []
+    for _ in range(5):  # what is swept before the first sample of any has no place yet
+        for sample in record_waits(target.pid, base):
+            want = threads[str(sample.tid)]
+            found = [frame[0] for frame in sample.frames]
+            most = FRAMES_MAX if sample.is_swept else SWITCH_FRAMES_MAX
+            seen[want[0][3], sample.is_swept] += 1
+            if found != [frame[0] for frame in want][:most] or sample.end != (END_CUT if len(want) > most else 0):
+                wrong.append("%s: %d frames, end %d, wanted %s" % (sample.tid, len(found), sample.end,
+                                                                  [frame[3] for frame in want[:5]]))
+        if any(is_swept for _, is_swept in seen):
+            break
+    end(target, how=signal.SIGKILL)
+    note("CPython %s: %s" % (version, dict(seen)))
+    check(not wrong, "CPython %s: threads that wait have their frames" % version, "\n".join(wrong[:10]))
+    check(seen["naps", False] > 5, "… at the switch, 32 of them at most", seen)
+    check(any(is_swept for _, is_swept in seen), "… and where they have waited since before", seen)
+
+
 def versions():
     for version in VERSIONS:
         check_version(version)
@@ -159,4 +202,4 @@ if __name__ == "__main__":
     if not any(map(interpreter, VERSIONS)):
         skip_all("no CPython of pyenv's here")
     os.makedirs(WORK, exist_ok=True)
-    run(build, versions)
+    run(build, versions, waiting)

@@ -173,8 +173,10 @@ static void runtime_print(const struct sample_event *sample)
 	const uint64_t *words = sample_runtime_frames(sample);
 	const uint64_t ip = sample->user_count ? *sample_user_frames(sample) : 0;
 
-	printf("runtime type=%u tid=%u time=%" PRIu64 " ip=%" PRIx64, sample->type, sample->tid,
-	       (uint64_t)sample->time_ns, ip);
+	const bool is_swept = sample->type == EVENT_SAMPLE_SWITCH && sample->wait.is_swept;
+
+	printf("runtime type=%u tid=%u time=%" PRIu64 " ip=%" PRIx64 " swept=%d", sample->type,
+	       sample->tid, (uint64_t)sample->time_ns, ip, is_swept);
 	for (uint32_t at = 0; at < sample->runtime_count;
 	     at = stack_frame_next(words, sample->runtime_count, at)) {
 		const uint64_t object = stack_frame_address(words[at]);
@@ -188,6 +190,14 @@ static void runtime_print(const struct sample_event *sample)
 			       runtime_frame_is_entry(words[at + 1]));
 	}
 	putchar('\n');
+}
+
+static bool find_runtime(void *context, const struct sample_event *sample,
+			 struct runtime_place *place)
+{
+	(void)context;
+	return runtime_places_find(&runtimes, sample->tgid, place) &&
+	       place->start_time_ns == sample->start_time_ns && place->exec_id == sample->exec_id;
 }
 
 static void on_sample(void *context, const struct sample_event *sample,
@@ -267,6 +277,7 @@ int main(int argc, char **argv)
 		.on_exit = on_exit_,
 		.on_mapping = on_mapping,
 		.on_sample = on_sample,
+		.find_runtime = find_runtime,
 	};
 	struct capture_options options = {
 		.frequency_hz = 99, .max_frames = USER_FRAMES_DEFAULT, .wants = KERNEL_WANTS_TICKS};
@@ -293,6 +304,8 @@ int main(int argc, char **argv)
 		runtime_read(getenv("RUNTIME"));
 	if (getenv("TYPES"))
 		options.wants = (uint32_t)atoi(getenv("TYPES"));
+	for (int i = 0; i < KERNEL_SOURCE_COUNT; i++)
+		options.budgets[i] = 0.05;
 	options.use_rows = copies;
 	options.stop_after_sample = getenv("STOP");
 	options.way = !way || !strcmp(way, "bpf") ? CAPTURE_BPF

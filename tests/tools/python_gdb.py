@@ -5,9 +5,10 @@ SIGSTOP the frames of the thread that got it, all by the types that its own comp
     gdb -nx -q -batch -x tests/tools/python_gdb.py
         PYTHON_PID      process to attach to
         PYTHON_OUT      file of lines
-        PYTHON_STOPS    how many stops; then the process is killed
+        PYTHON_STOPS    how many stops; then the process is killed. 0: it goes on at once, without gdb
 
-The first line is {"ready": true, "place": {member of struct runtime_place: number}}; then {"time_ns" (after the stop),
+The first line is {"ready": true, "place": {member of struct runtime_place: number}, "threads": {tid: frames}}, the
+last only without stops; then {"time_ns" (after the stop),
 "tid", "pc", "frames": [[code object, bytes of bytecode or null, is entry, name]…] innermost first}; at the end
 {"exit": "…"}.
 """
@@ -180,13 +181,23 @@ class Recorder:
         return {"time_ns": time.monotonic_ns(), "tid": gdb.selected_thread().ptid[1],
                 "pc": gdb.newest_frame().pc(), "frames": interpreter.frames(own[0]) if own else []}
 
+    def threads(self, interpreter):
+        found = {}
+        for thread in gdb.selected_inferior().threads():
+            thread.switch()
+            found[thread.ptid[1]] = self.stop(interpreter)["frames"]
+        return found
+
     def run(self):
         for line in SETTINGS.strip().splitlines():
             gdb.execute(line, to_string=True)
         gdb.execute("attach %s" % os.environ["PYTHON_PID"], to_string=True)
         interpreter = Interpreter()
-        self.write({"ready": True, "place": interpreter.place()})
         left = int(os.environ["PYTHON_STOPS"])
+        self.write({"ready": True, "place": interpreter.place(), "threads": {} if left else self.threads(interpreter)})
+        if not left:
+            gdb.execute("detach", to_string=True)
+            return
         while left and not self.is_over:
             self.is_stop = False
             gdb.execute("continue", to_string=True)

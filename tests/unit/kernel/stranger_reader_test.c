@@ -126,6 +126,50 @@ static void read_threads(void)
 	stranger_threads_read(threads, STRANGER_THREADS_MAX, &cost_ns);
 }
 
+/* Two frames as CPython 3.8 has them, in our own memory: each word at 8 times its number. */
+static uint32_t read_interpreter(uint64_t words[RUNTIME_WORDS_MAX])
+{
+	static const uint64_t thread = 0x1234;
+	static uint64_t frames[2][16], state[32], code[8], current = (uintptr_t)state;
+	struct stranger_thread of = {.tid = (uint32_t)getpid(),
+				     .has_runtime = true,
+				     .pointer = thread,
+				     .runtime = {.language = RUNTIME_CPYTHON,
+						 .current_at = (uintptr_t)&current,
+						 .layout = {.tstate_thread_id = 176,
+							    .tstate_frame = 24,
+							    .cframe_frame = RUNTIME_OFFSET_NONE,
+							    .frame_code = 32,
+							    .frame_previous = 24,
+							    .frame_instr = 104,
+							    .frame_entry = RUNTIME_OFFSET_NONE,
+							    .code_argcount = 16,
+							    .code_kwonly = 24,
+							    .code_flags = 36,
+							    .code_firstline = 40}},
+				     .runtime_frames = words};
+	uint64_t cost_ns;
+
+	state[22] = thread;
+	state[3] = (uintptr_t)frames[0];
+	frames[0][3] = (uintptr_t)frames[1];
+	frames[0][4] = frames[1][4] = (uintptr_t)code;
+	frames[0][13] = 6;
+	stranger_threads_read(&of, 1, &cost_ns);
+	return of.runtime_words;
+}
+
+static void check_interpreter(void)
+{
+	const uint16_t cookie = runtime_cookie(0, 0, 0, 0);
+	uint64_t words[RUNTIME_WORDS_MAX];
+
+	CHECK_NUMBER(read_interpreter(words), 4);
+	CHECK_NUMBER(words[0], words[2]);
+	CHECK_NUMBER(words[1], runtime_frame_place(6, cookie, 1));
+	CHECK_NUMBER(words[3], runtime_frame_place(0, cookie, 1));
+}
+
 static void check_work(int self)
 {
 	int64_t begin;
@@ -135,6 +179,7 @@ static void check_work(int self)
 	check_files();
 	check_maps(self);
 	check_threads();
+	check_interpreter();
 	begin = now_us();
 	for (int i = 0; i < READS; i++)
 		is_read(self);
@@ -210,9 +255,12 @@ static void check_end(int self)
 {
 	const struct stranger_reader_counters before = counters();
 	const struct timespec pause = {.tv_sec = 1, .tv_nsec = 200000000};
+	uint64_t words[RUNTIME_WORDS_MAX];
 
 	CHECK(is_read(self) && !kill(reader(), SIGKILL));
 	CHECK(!is_read(self) && !is_read(self));
+	CHECK_NUMBER(read_interpreter(words), 1);
+	CHECK_NUMBER(words[0], runtime_frame_end(RUNTIME_END_UNREAD));
 	CHECK_NUMBER(counters().died, before.died + 1);
 	CHECK_NUMBER(counters().hung, before.hung);
 	nanosleep(&pause, NULL);
