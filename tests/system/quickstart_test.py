@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 
 from harness import check, equal, free_port, need_bpf, note, run, skip, skip_all
@@ -53,6 +54,14 @@ def check_result(text, what):
     return re.search(r"flame graph: (\S+)", text).group(1)
 
 
+def check_names(url, what):
+    """On a busy host the demonstration's functions are not among the hottest of all."""
+    query = urllib.parse.urlencode({"type": "on-cpu", "from": "now-15m", "until": "now", "match": '{process="farflame-demo"}'})
+    answer = json.load(urllib.request.urlopen(url.split("#")[0] + "api/v1/top?" + query, timeout=30))
+    names = [row["name"] for row in answer["functions"]]
+    check("sort_orders" in names, what + ": the demonstration's functions by name", names[:20])
+
+
 def whole_life():
     port = free_port()
     status, text, seconds = quickstart(port=port, FARFLAME_DEMO="yes")
@@ -60,9 +69,9 @@ def whole_life():
         return
     check("demonstration program" in text and re.search(r"^ .* farflame-demo$", text, re.M),
           "on an idle host a program of ours runs, named as such", text)
-    check("sort_orders" in text, "with its functions by name", text)
-    note("took %.0f s" % seconds)
+    first = seconds
     url = check_result(text, "first run")
+    check_names(url, "first run")
     running = pids()
     check(len(running) == 2 and all(is_alive(p) for p in running.values()), "both still run", running)
     check("DEBUGINFOD_URLS=https://debuginfod." in text, "nothing is asked of the network unasked: how to do it is said", text)
@@ -79,7 +88,8 @@ def whole_life():
     equal(status, 0, "run while running: 0")
     check("running already" in text, "run while running: says so", text)
     check_result(text, "run while running")
-    check(seconds < 20, "run while running: takes seconds", seconds)
+    note("took %.0f s, again %.0f s" % (first, seconds))
+    check(seconds < first / 2, "run while running: takes seconds", (first, seconds))
     equal(pids(), running, "run while running: the same processes")
     status, text, seconds = quickstart("stop", port=port)
     equal(status, 0, "stop: 0")
@@ -131,8 +141,7 @@ def perf_instead_of_ebpf():
               "perf events instead of eBPF: says so, and why", text)
         check("type=off-cpu" not in text, "perf events instead of eBPF: no page of waits is promised", text[-600:])
         check("RECORDED" not in text, "perf events instead of eBPF: it is this host's profile", text)
-        check_result(text, "perf events instead of eBPF")
-        check("sort_orders" in text.split("Hottest functions")[-1], "perf events instead of eBPF: with names", text)
+        check_names(check_result(text, "perf events instead of eBPF"), "perf events instead of eBPF")
     quickstart("stop", port=free_port())
 
 
