@@ -2,8 +2,7 @@
 /* The one hash table: 64-bit hash → 32-bit index into an array the caller owns.
  * Open addressing; the caller compares keys. A key may be added once.
  *
- *	for (uint32_t i = hash_table_first(&t, hash, &probe); i != HASH_TABLE_NONE;
- *	     i = hash_table_next(&t, hash, &probe))
+ *	HASH_TABLE_EACH(i, &t, hash)
  *		if (equal(&items[i], key))
  *			return &items[i];
  */
@@ -33,6 +32,15 @@ struct hash_table {
 void hash_table_init(struct hash_table *table, uint32_t limit_entries);
 uint32_t hash_table_first(const struct hash_table *table, uint64_t hash, uint32_t *probe);
 uint32_t hash_table_next(const struct hash_table *table, uint64_t hash, uint32_t *probe);
+
+/* for (): each index that was added by that hash, and now and then by another. Both are read at
+ * each step. */
+#define HASH_TABLE_EACH(index_, table_, hash_)                                            \
+	for (uint32_t index_##_probe = 0,                                                 \
+		      index_ = hash_table_first(table_, hash_, &index_##_probe);          \
+	     index_ != HASH_TABLE_NONE;                                                   \
+	     index_ = hash_table_next(table_, hash_, &index_##_probe))
+
 /* False: the limit or memory is reached; the table is unchanged. index < HASH_TABLE_NONE - 1. */
 bool hash_table_add(struct hash_table *table, uint64_t hash, uint32_t index);
 /* Fetches where a search for that hash begins: worth it some dozen searches before. */

@@ -16,12 +16,10 @@ void string_table_init(struct string_table *table, size_t limit_bytes, uint32_t 
 uint32_t string_table_find(const struct string_table *table, const char *text, size_t length)
 {
 	uint64_t hash = hash_bytes(text, length, 0);
-	uint32_t probe = 0;
 
 	if (!length)
 		return 0;
-	for (uint32_t i = hash_table_first(&table->table, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->table, hash, &probe))
+	HASH_TABLE_EACH(i, &table->table, hash)
 		if (table->lengths[i] == length && !memcmp(table->texts[i], text, length))
 			return i;
 	return UINT32_MAX;

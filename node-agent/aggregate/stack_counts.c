@@ -144,11 +144,9 @@ static bool intern_text(struct stack_counts *counts, const char *text, uint32_t 
 /* A row of plain words is equal when its bytes are: rows are zeroed before they are filled. */
 static uint32_t find_or_add(struct counted_table *table, const void *row, uint64_t hash)
 {
-	uint32_t probe = 0;
 	void *added;
 
-	for (uint32_t i = hash_table_first(&table->hashes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->hashes, hash, &probe))
+	HASH_TABLE_EACH(i, &table->hashes, hash)
 		if (!memcmp((const char *)table->rows + i * table->row_bytes, row,
 			    table->row_bytes))
 			return i;
@@ -168,10 +166,8 @@ static uint32_t intern_set(struct stack_counts *counts, uint32_t count)
 	const uint32_t *all = counts->attribute_indices.rows;
 	const uint64_t hash = hash_bytes(all + first, count * sizeof *all, count);
 	struct profile_attribute_set *added;
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&sets->hashes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&sets->hashes, hash, &probe)) {
+	HASH_TABLE_EACH(i, &sets->hashes, hash) {
 		const struct profile_attribute_set *set =
 			(const struct profile_attribute_set *)sets->rows + i;
 
@@ -297,13 +293,12 @@ static bool is_stack(const struct stack_counts *counts, const struct stack_row *
 static uint32_t intern_stack(struct stack_counts *counts, uint32_t depth, uint32_t incomplete)
 {
 	struct counted_table *stacks = &counts->stacks;
-	uint32_t first = counts->frame_indices.count, probe = 0;
+	uint32_t first = counts->frame_indices.count;
 	const uint32_t *indices = (const uint32_t *)counts->frame_indices.rows + first;
 	uint64_t hash = hash_bytes(indices, depth * sizeof(*indices), incomplete);
 	struct stack_row *added;
 
-	for (uint32_t i = hash_table_first(&stacks->hashes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&stacks->hashes, hash, &probe))
+	HASH_TABLE_EACH(i, &stacks->hashes, hash)
 		if (is_stack(counts, (const struct stack_row *)stacks->rows + i, indices, depth,
 			     incomplete))
 			return i;
@@ -339,12 +334,10 @@ static struct profile_sample *find_sample(struct stack_counts *counts,
 	uint64_t hash = hash_word(hash_word(wanted->process, wanted->thread),
 				  (uint64_t)wanted->type << 32 | wanted->stack);
 	struct profile_sample *added;
-	uint32_t probe = 0;
 
 	hash = hash_word(hash_word(hash, wanted->thread_id),
 			 (uint64_t)wanted->link << 32 | wanted->attributes);
-	for (uint32_t i = hash_table_first(&samples->hashes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&samples->hashes, hash, &probe)) {
+	HASH_TABLE_EACH(i, &samples->hashes, hash) {
 		struct profile_sample *sample = (struct profile_sample *)samples->rows + i;
 
 		if (sample->process == wanted->process && sample->thread == wanted->thread &&

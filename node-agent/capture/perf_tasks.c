@@ -75,10 +75,7 @@ void perf_tasks_free(struct perf_tasks *tasks)
 
 static struct task *task_find(struct perf_tasks *tasks, uint32_t tid)
 {
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&tasks->by_tid, hash_word(0, tid), &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&tasks->by_tid, hash_word(0, tid), &probe))
+	HASH_TABLE_EACH(i, &tasks->by_tid, hash_word(0, tid))
 		if (tasks->tasks[i].tid == tid)
 			return &tasks->tasks[i];
 	return NULL;

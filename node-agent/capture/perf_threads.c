@@ -23,10 +23,7 @@ struct adding {
 
 static bool is_known(const struct adding *adding, uint32_t tid)
 {
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&adding->known, hash_word(0, tid), &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&adding->known, hash_word(0, tid), &probe))
+	HASH_TABLE_EACH(i, &adding->known, hash_word(0, tid))
 		if (i == tid)
 			return true;
 	return false;

@@ -143,10 +143,8 @@ struct executable *executables_get(struct executables *executables, struct execu
 static uint32_t slot_by_index(const struct executables *executables, uint32_t index)
 {
 	uint64_t hash = hash_word(0, index);
-	uint32_t probe = 0;
 
-	for (uint32_t slot = hash_table_first(&executables->by_index, hash, &probe);
-	     slot != HASH_TABLE_NONE; slot = hash_table_next(&executables->by_index, hash, &probe))
+	HASH_TABLE_EACH(slot, &executables->by_index, hash)
 		if (executables->slots[slot]->shown.index == index)
 			return slot;
 	return HASH_TABLE_NONE;
@@ -378,11 +376,8 @@ static bool find_content(struct executables *executables, const struct executabl
 {
 	const char *name = name_of(content);
 	uint64_t hash = content_hash(content, name);
-	uint32_t probe = 0;
 
-	for (uint32_t slot = hash_table_first(&executables->by_content, hash, &probe);
-	     slot != HASH_TABLE_NONE;
-	     slot = hash_table_next(&executables->by_content, hash, &probe)) {
+	HASH_TABLE_EACH(slot, &executables->by_content, hash) {
 		struct entry *entry = executables->slots[slot];
 
 		if (is_content(entry, content, name)) {
@@ -570,10 +565,8 @@ bool executables_find_gnu(struct executables *executables, const struct build_id
 	uint64_t hash = gnu_hash(gnu);
 	const struct entry *first = NULL;
 	bool is_found = false;
-	uint32_t probe = 0;
 
-	for (uint32_t slot = hash_table_first(&executables->by_gnu, hash, &probe);
-	     slot != HASH_TABLE_NONE; slot = hash_table_next(&executables->by_gnu, hash, &probe)) {
+	HASH_TABLE_EACH(slot, &executables->by_gnu, hash) {
 		const struct entry *entry = executables->slots[slot];
 
 		if (!build_id_equal(&entry->shown.gnu, gnu) || entry->shown.base != ADDRESS_ELF)

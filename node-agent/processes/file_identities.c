@@ -156,10 +156,8 @@ static struct known_file *find_known(const struct file_identities *identities,
 				     const struct file_state *state)
 {
 	uint64_t hash = state_hash(state);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&identities->by_state, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&identities->by_state, hash, &probe))
+	HASH_TABLE_EACH(i, &identities->by_state, hash)
 		if (is_same_state(&identities->files[i].state, state))
 			return &identities->files[i];
 	return NULL;

@@ -26,10 +26,8 @@ static uint64_t hash_of(uint32_t executable, uint32_t page)
 uint32_t page_table_find(const struct page_table *table, uint32_t executable, uint32_t page)
 {
 	uint64_t hash = hash_of(executable, page);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&table->by_key, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->by_key, hash, &probe))
+	HASH_TABLE_EACH(i, &table->by_key, hash)
 		if (table->entries[i].executable == executable && table->entries[i].page == page)
 			return i;
 	return PAGE_NONE;

@@ -24,10 +24,8 @@ bool rule_table_number(struct rule_table *table, const struct unwind_rule *rule,
 		       struct error *err)
 {
 	uint64_t hash = hash_bytes(rule, sizeof *rule, 0);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&table->by_content, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->by_content, hash, &probe))
+	HASH_TABLE_EACH(i, &table->by_content, hash)
 		if (!memcmp(&table->rules[i], rule, sizeof *rule)) {
 			*number = (uint16_t)i;
 			return true;

@@ -65,10 +65,8 @@ static uint64_t hash_of(uint32_t tid, uint32_t block)
 static struct wait *find(struct waits *waits, uint32_t tid, uint32_t block)
 {
 	uint64_t hash = hash_of(tid, block);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&waits->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&waits->index, hash, &probe))
+	HASH_TABLE_EACH(i, &waits->index, hash)
 		if (waits->items[i].tid == tid && waits->items[i].block == block)
 			return &waits->items[i];
 	return NULL;

@@ -265,10 +265,8 @@ static bool take_module(struct comparison *comparison, struct hash_table *index,
 {
 	const char *text = *module->build_id ? module->build_id : module->name;
 	uint64_t hash = frame_name_hash(text);
-	uint32_t probe, at;
 
-	for (at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(index, hash, &probe))
+	HASH_TABLE_EACH(at, index, hash)
 		if (!strcmp(comparison->modules[at].build_id, module->build_id) &&
 		    (*module->build_id || !strcmp(comparison->modules[at].name, module->name))) {
 			*number = at;

@@ -54,10 +54,8 @@ static bool is_new(struct known_modules *known, const struct batch_module *modul
 	uint64_t alias = build_id_hash(&module->htlhash);
 	uint64_t first = hash_word(build_id_hash(&module->id), alias);
 	uint64_t second = hash_bytes(module->id.bytes, module->id.length, alias + 1);
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&known->table, first, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&known->table, first, &probe))
+	HASH_TABLE_EACH(at, &known->table, first)
 		if (known->seconds[at] == second)
 			return false;
 	if (known->count == KNOWN_MODULES_MAX) {

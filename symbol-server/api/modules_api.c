@@ -66,11 +66,9 @@ static struct listed listed_of(const struct shares *shares, const struct module_
 {
 	struct listed listed = {.row = row};
 	char hex[BUILD_ID_HEX];
-	uint32_t probe, at;
 	uint64_t hash = frame_name_hash(build_id_format(&row->id, hex));
 
-	for (at = hash_table_first(&shares->by_id, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&shares->by_id, hash, &probe)) {
+	HASH_TABLE_EACH(at, &shares->by_id, hash) {
 		if (strcmp(shares->modules[at].build_id, hex) != 0)
 			continue;
 		listed.samples = shares->met[at];

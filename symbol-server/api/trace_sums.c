@@ -18,10 +18,7 @@ static const char *const keys[TRACE_NAMES] = {"services", "hosts", "processes", 
 
 static uint32_t find(const struct trace_sums *sums, const uint8_t *id, uint64_t hash)
 {
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&sums->index, hash, &probe))
+	HASH_TABLE_EACH(i, &sums->index, hash)
 		if (!memcmp(sums->list[i].id, id, TRACE_BYTES))
 			return i;
 	return HASH_TABLE_NONE;

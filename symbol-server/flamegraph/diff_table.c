@@ -90,14 +90,12 @@ static struct diff_row *row_take(struct diff_table *table, const struct flame_fr
 				 bool is_process)
 {
 	uint64_t hash = frame_function_hash(frame) + is_process;
-	uint32_t probe, at;
+	uint32_t at = (uint32_t)table->count;
 
-	for (at = hash_table_first(&table->index->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&table->index->table, hash, &probe))
-		if (table->rows[at].is_process == is_process &&
-		    frame_same_function(&table->rows[at].frame, frame))
-			return &table->rows[at];
-	at = (uint32_t)table->count;
+	HASH_TABLE_EACH(i, &table->index->table, hash)
+		if (table->rows[i].is_process == is_process &&
+		    frame_same_function(&table->rows[i].frame, frame))
+			return &table->rows[i];
 	if (!grow(table) || !hash_table_add(&table->index->table, hash, at))
 		return NULL;
 	table->rows[table->count++] =

@@ -161,13 +161,11 @@ static uint32_t find_deepest(const struct flame_tree *tree, const struct flame_f
 			     size_t *depth)
 {
 	const struct hash_table *table = &tree->index->table;
-	uint32_t probe, at;
 
 	for (; *depth; --*depth) {
 		uint64_t hash = tree->index->hashes[*depth - 1];
 
-		for (at = hash_table_first(table, hash, &probe); at != HASH_TABLE_NONE;
-		     at = hash_table_next(table, hash, &probe))
+		HASH_TABLE_EACH(at, table, hash)
 			if (is_path(tree, at, frames, *depth))
 				return at;
 	}
@@ -242,10 +240,8 @@ bool flame_tree_add(struct flame_tree *tree, const struct flame_frame *frames, s
 uint32_t flame_tree_child(struct flame_tree *tree, uint32_t parent, const struct flame_frame *frame)
 {
 	uint64_t hash = hash_path(tree->index->paths[parent], frame);
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&tree->index->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&tree->index->table, hash, &probe))
+	HASH_TABLE_EACH(at, &tree->index->table, hash)
 		if (tree->nodes[at].parent == parent && same_frame(&tree->nodes[at].frame, frame))
 			return at;
 	return add_child(tree, parent, frame, hash);

@@ -30,16 +30,14 @@ bool function_heat_init(struct function_heat *heat)
 static uint32_t row_of(const struct function_heat *heat, const struct flame_frame *frame)
 {
 	uint64_t hash;
-	uint32_t probe, at;
 
 	if (!frame_is_function(frame))
 		return HASH_TABLE_NONE;
 	hash = frame_function_hash(frame);
-	for (at = hash_table_first(&heat->index, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&heat->index, hash, &probe))
+	HASH_TABLE_EACH(at, &heat->index, hash)
 		if (frame_same_function(&heat->functions[at]->frame, frame))
-			break;
-	return at;
+			return at;
+	return HASH_TABLE_NONE;
 }
 
 static void add(struct function_heat *heat, uint32_t row, uint32_t column,

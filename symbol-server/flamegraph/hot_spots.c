@@ -47,10 +47,8 @@ static bool take_function(struct hot_spots *spots, const struct flame_frame *fra
 	struct hot_index *index = spots->index;
 	uint64_t hash = frame_function_hash(frame);
 	size_t room = index->function_room;
-	uint32_t probe;
 
-	for (uint32_t at = hash_table_first(&index->functions, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&index->functions, hash, &probe))
+	HASH_TABLE_EACH(at, &index->functions, hash)
 		if (frame_same_function(&spots->functions[at], frame)) {
 			*number = at;
 			return true;
@@ -73,11 +71,9 @@ static bool add_cell(struct hot_spots *spots, uint32_t process, uint32_t step, u
 	uint64_t hash = hash_word(hash_word(function, process), step);
 	struct change_weight weight = {0};
 	struct hot_cell *cell;
-	uint32_t probe;
 
 	change_weight_add(&weight, (double)value, (double)samples);
-	for (uint32_t at = hash_table_first(index, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(index, hash, &probe)) {
+	HASH_TABLE_EACH(at, index, hash) {
 		cell = &spots->cells[at];
 		if (cell->process != process || cell->step != step || cell->function != function)
 			continue;

@@ -14,10 +14,8 @@ void leaf_stacks_init(struct leaf_stacks *stacks, uint32_t limit)
 bool leaf_stacks_add(struct leaf_stacks *stacks, uint32_t leaf, uint64_t id, uint64_t value)
 {
 	uint64_t hash = hash_word(id, leaf);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&stacks->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&stacks->index, hash, &probe))
+	HASH_TABLE_EACH(i, &stacks->index, hash)
 		if (stacks->list[i].leaf == leaf && stacks->list[i].id == id) {
 			stacks->list[i].value += value;
 			return true;

@@ -31,22 +31,18 @@ static struct top_function *function_take(struct top_table *table, const struct 
 {
 	uint64_t hash = frame_function_hash(frame);
 	struct top_function *function;
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&table->index->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&table->index->table, hash, &probe)) {
-		function = &table->functions[at];
+	HASH_TABLE_EACH(i, &table->index->table, hash) {
+		function = &table->functions[i];
 		if (frame_same_function(&function->frame, frame))
 			return function;
 	}
-	at = (uint32_t)table->count;
 	if (table->count >= table->limit ||
 	    !ARRAY_GROW(table->functions, table->count, table->capacity) ||
-	    !hash_table_add(&table->index->table, hash, at))
+	    !hash_table_add(&table->index->table, hash, (uint32_t)table->count))
 		return NULL;
-	function = &table->functions[at];
+	function = &table->functions[table->count++];
 	*function = (struct top_function){.frame = *frame};
-	table->count++;
 	return function;
 }
 

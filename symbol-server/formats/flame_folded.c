@@ -63,10 +63,8 @@ static const char *shown_name(struct arena *arena, const struct flame_frame *fra
 static bool line_take(struct folder *folder, uint32_t parent, const char *name, uint32_t *line)
 {
 	uint64_t hash = hash_word(frame_name_hash(name), parent);
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&folder->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&folder->table, hash, &probe)) {
+	HASH_TABLE_EACH(at, &folder->table, hash) {
 		if (folder->lines[at].parent != parent || strcmp(folder->lines[at].name, name))
 			continue;
 		*line = at;

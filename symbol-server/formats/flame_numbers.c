@@ -29,10 +29,8 @@ static bool take_name(struct flame_numbers *numbers, const struct flame_frame *f
 					.name_hash = frame->name_hash,
 					.signature_hash = frame->signature_hash};
 	uint64_t hash = hash_word(frame_function_hash(&key), frame->language);
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&numbers->name_table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&numbers->name_table, hash, &probe))
+	HASH_TABLE_EACH(at, &numbers->name_table, hash)
 		if (!frame_compare_names(numbers->names[at], frame) &&
 		    numbers->names[at]->language == frame->language) {
 			*number = at;

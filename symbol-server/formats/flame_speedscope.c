@@ -33,10 +33,8 @@ static bool frame_take(struct frames *frames, const struct flame_tree *tree, uin
 	uint64_t hash = hash_word(
 		hash_word(frame_name_hash(frame->name), frame_name_hash(signature_of(frame))),
 		frame_name_hash(frame->file ? frame->file : ""));
-	uint32_t probe, at;
 
-	for (at = hash_table_first(&frames->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&frames->table, hash, &probe)) {
+	HASH_TABLE_EACH(at, &frames->table, hash) {
 		const struct flame_frame *known = &tree->nodes[frames->nodes[at]].frame;
 
 		if (frame_compare_names(known, frame) || !same_text(known->file, frame->file))

@@ -171,7 +171,6 @@ static void put_function(struct pprof *pprof, uint32_t id, const struct function
 static uint32_t function_id(struct pprof *pprof, const struct flame_frame *frame)
 {
 	struct function function;
-	uint32_t probe, at;
 	uint64_t hash;
 
 	if (!text_number(pprof, frame->name, frame->name_hash, &function.name) ||
@@ -179,8 +178,7 @@ static uint32_t function_id(struct pprof *pprof, const struct flame_frame *frame
 	    !text_number(pprof, frame->file ? frame->file : "", 0, &function.file))
 		return 0;
 	hash = hash_bytes(&function, sizeof(function), 0);
-	for (at = hash_table_first(&pprof->function_table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&pprof->function_table, hash, &probe))
+	HASH_TABLE_EACH(at, &pprof->function_table, hash)
 		if (!memcmp(&pprof->functions[at], &function, sizeof(function)))
 			return at + 1;
 	if (!ARRAY_GROW(pprof->functions, pprof->function_count, pprof->function_room) ||
@@ -247,11 +245,10 @@ uint32_t pprof_add_location(struct pprof *pprof, const struct pprof_location *lo
 static struct sample *sample_take(struct pprof *pprof, size_t key, uint32_t label_length)
 {
 	const uint8_t *bytes = pprof->keys.bytes + key;
-	uint32_t length = (uint32_t)(pprof->keys.length - key), probe, at;
+	uint32_t length = (uint32_t)(pprof->keys.length - key);
 	uint64_t hash = hash_bytes(bytes, length, label_length);
 
-	for (at = hash_table_first(&pprof->sample_table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&pprof->sample_table, hash, &probe)) {
+	HASH_TABLE_EACH(at, &pprof->sample_table, hash) {
 		struct sample *known = &pprof->samples[at];
 
 		if (known->key_length == length && known->label_length == label_length &&

@@ -15,12 +15,9 @@ void text_list_init(struct text_list *list, uint32_t limit)
 
 bool text_list_take(struct text_list *list, const char *text, uint64_t hash, uint32_t *number)
 {
-	uint32_t probe, at;
-
 	if (!hash)
 		hash = frame_name_hash(text);
-	for (at = hash_table_first(&list->table, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&list->table, hash, &probe)) {
+	HASH_TABLE_EACH(at, &list->table, hash) {
 		if (list->texts[at] != text && strcmp(list->texts[at], text))
 			continue;
 		*number = at;

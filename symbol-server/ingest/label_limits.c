@@ -56,10 +56,7 @@ static void begin_day(struct label_limits *limits, int64_t day)
 
 static uint32_t find(const struct label_limits *limits, uint64_t hash)
 {
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&limits->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&limits->index, hash, &probe))
+	HASH_TABLE_EACH(i, &limits->index, hash)
 		if (limits->hashes[i] == hash)
 			return i;
 	return HASH_TABLE_NONE;

@@ -24,11 +24,9 @@ static struct {
 static bool find(const char *name, uint64_t hash, struct demangled_name *plain)
 {
 	bool is_found = false;
-	uint32_t probe;
 
 	pthread_mutex_lock(&kept.lock);
-	for (uint32_t at = hash_table_first(&kept.index, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&kept.index, hash, &probe))
+	HASH_TABLE_EACH(at, &kept.index, hash)
 		if (!strcmp(kept.names[at].name, name)) {
 			*plain = kept.names[at].plain;
 			is_found = true;

@@ -37,7 +37,6 @@ bool label_groups_take(struct label_groups *groups, const struct query *query,
 	char parts[QUERY_GROUPS_MAX][CONTEXT_PROCESS_VALUE_MAX + 1];
 	struct label_values values = {{NULL}};
 	uint64_t hash = 0;
-	uint32_t probe;
 
 	for (unsigned i = 0; i < query->group_count; i++) {
 		if (sample_context_has_name(query->groups[i])) {
@@ -48,8 +47,7 @@ bool label_groups_take(struct label_groups *groups, const struct query *query,
 		}
 		hash = hash_bytes(values.values[i], strlen(values.values[i]) + 1, hash);
 	}
-	for (uint32_t at = hash_table_first(&groups->index, hash, &probe); at != HASH_TABLE_NONE;
-	     at = hash_table_next(&groups->index, hash, &probe))
+	HASH_TABLE_EACH(at, &groups->index, hash)
 		if (is_equal(&groups->list[at], &values, query->group_count)) {
 			*number = at;
 			return true;

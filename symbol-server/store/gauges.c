@@ -91,10 +91,8 @@ static bool is_covered(struct gauge_batch *gauges, const struct sample_batch *ba
 {
 	const struct batch_profile *profile = &gauges->profiles[number];
 	uint64_t hash = hash_of(batch, profile);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&gauges->covered, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&gauges->covered, hash, &probe)) {
+	HASH_TABLE_EACH(i, &gauges->covered, hash) {
 		const struct batch_profile *other = &gauges->profiles[i];
 
 		if (other->time_ms == profile->time_ms && !strcmp(other->type, profile->type) &&

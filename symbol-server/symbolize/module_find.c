@@ -84,14 +84,12 @@ static void match_module(struct guid_table *table, const struct module *module,
 			 struct module_question *questions)
 {
 	uint8_t bytes[GUID_BYTES] = {0};
-	uint32_t probe;
 	uint64_t hash;
 
 	memcpy(bytes, module->id.bytes,
 	       module->id.length < GUID_BYTES ? module->id.length : GUID_BYTES);
 	hash = guid_hash(bytes);
-	for (uint32_t i = hash_table_first(&table->by_bytes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->by_bytes, hash, &probe)) {
+	HASH_TABLE_EACH(i, &table->by_bytes, hash) {
 		struct module_question *question = &questions[i / 2];
 
 		if (memcmp(table->bytes[i], bytes, GUID_BYTES) != 0 ||

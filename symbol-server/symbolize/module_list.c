@@ -34,10 +34,8 @@ void module_list_release(struct module_list *list)
 struct module *module_list_find(struct module_list *list, const struct build_id *id)
 {
 	uint64_t hash = build_id_hash(id);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&list->by_id, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&list->by_id, hash, &probe))
+	HASH_TABLE_EACH(i, &list->by_id, hash)
 		if (build_id_equal(&list->modules[i].id, id))
 			return &list->modules[i];
 	return NULL;

@@ -82,10 +82,8 @@ static void link_newest(struct symbol_cache *cache, uint32_t number)
 static uint32_t find_entry(const struct symbol_cache *cache, const struct build_id *id)
 {
 	uint64_t hash = build_id_hash(id);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&cache->by_id, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&cache->by_id, hash, &probe))
+	HASH_TABLE_EACH(i, &cache->by_id, hash)
 		if (build_id_equal(&cache->entries[i].id, id))
 			return i;
 	return HASH_TABLE_NONE;

@@ -51,10 +51,8 @@ static struct agent_row *find(const struct agent_table *table, uint32_t tenant,
 			      const uint8_t id[16])
 {
 	uint64_t hash = agent_hash(tenant, id);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&table->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&table->index, hash, &probe))
+	HASH_TABLE_EACH(i, &table->index, hash)
 		if (table->rows[i]->tenant == tenant && !memcmp(table->rows[i]->id, id, 16))
 			return table->rows[i];
 	return NULL;

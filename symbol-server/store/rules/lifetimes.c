@@ -56,10 +56,8 @@ static uint32_t find(const struct lifetimes *lifetimes, const struct lifetime_na
 {
 	const uint64_t hash = hash_of(name);
 	struct lifetime_name other;
-	uint32_t probe = 0;
 
-	for (uint32_t n = hash_table_first(&lifetimes->index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(&lifetimes->index, hash, &probe)) {
+	HASH_TABLE_EACH(n, &lifetimes->index, hash) {
 		const char *text = lifetimes->text(lifetimes->texts, n);
 
 		if (find_lifetime(text, &other) && other.length == name->length &&

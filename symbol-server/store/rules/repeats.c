@@ -21,10 +21,8 @@ static bool is_twice(struct repeats *repeats, uint32_t number)
 {
 	const struct batch_profile *profiles = repeats->batch->profiles;
 	uint64_t hash = hash_bytes(profiles[number].id, 16, 0);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&repeats->ids, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&repeats->ids, hash, &probe))
+	HASH_TABLE_EACH(i, &repeats->ids, hash)
 		if (!memcmp(profiles[i].id, profiles[number].id, 16))
 			return true;
 	hash_table_add(&repeats->ids, hash, number);

@@ -25,11 +25,10 @@ static uint64_t run_hash(uint32_t tenant, const uint8_t prefix[12])
 enum report_seen report_window_find(const struct report_window *window, uint32_t tenant,
 				    const uint8_t id[16], uint64_t committed)
 {
-	uint32_t number = report_number(id), probe = 0;
+	uint32_t number = report_number(id);
 	uint64_t hash = run_hash(tenant, id);
 
-	for (uint32_t i = hash_table_first(&window->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&window->index, hash, &probe)) {
+	HASH_TABLE_EACH(i, &window->index, hash) {
 		const struct report_run *run = &window->runs[i];
 
 		if (run->tenant == tenant && !memcmp(run->prefix, id, sizeof run->prefix) &&

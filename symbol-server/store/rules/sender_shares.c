@@ -11,10 +11,8 @@
 static struct sender_share *find(const struct sender_shares *shares, uint64_t sender)
 {
 	uint64_t hash = hash_word(0, sender);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&shares->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&shares->index, hash, &probe))
+	HASH_TABLE_EACH(i, &shares->index, hash)
 		if (shares->rows[i].sender == sender)
 			return &shares->rows[i];
 	return shares->count == SENDERS_MAX ? &shares->rows[SENDERS_MAX - 1] : NULL;

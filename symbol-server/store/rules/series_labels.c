@@ -123,10 +123,8 @@ bool label_sums_add(struct label_sums *sums, const char *label, const char *valu
 		    bool texts_are_lent)
 {
 	uint64_t hash = keyed_hash(value, strlen(value), keyed_hash(label, strlen(label), 0));
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&sums->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&sums->index, hash, &probe))
+	HASH_TABLE_EACH(i, &sums->index, hash)
 		if (!strcmp(sums->values[i].label, label) &&
 		    !strcmp(sums->values[i].value, value)) {
 			sums->values[i].samples += samples;

@@ -64,10 +64,7 @@ static uint32_t pending_name(struct walk *walk, uint64_t key, uint32_t plain)
 
 static uint32_t find_name(struct walk *walk, uint64_t key)
 {
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&walk->name_table, key_hash(key), &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&walk->name_table, key_hash(key), &probe))
+	HASH_TABLE_EACH(i, &walk->name_table, key_hash(key))
 		if (walk->names[i].key == key)
 			return walk->names[i].name;
 	return SYMBOL_NONE;
@@ -194,10 +191,7 @@ void debug_note_scope(struct walk *walk, struct dwarf_unit *unit, const struct d
 
 static uint32_t find_scope(const struct walk *walk, uint64_t key)
 {
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&walk->scope_table, key_hash(key), &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&walk->scope_table, key_hash(key), &probe))
+	HASH_TABLE_EACH(i, &walk->scope_table, key_hash(key))
 		if (walk->die_scopes[i].key == key)
 			return walk->die_scopes[i].scope;
 	return 0;

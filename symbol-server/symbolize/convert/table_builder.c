@@ -111,12 +111,11 @@ uint32_t table_builder_text(struct table_builder *builder, const char *text)
 {
 	size_t length = text ? strnlen(text, TEXT_MAX) : 0;
 	uint64_t hash = hash_bytes(text, length, 0);
-	uint32_t offset = (uint32_t)builder->texts.length, probe;
+	uint32_t offset = (uint32_t)builder->texts.length;
 
 	if (!length)
 		return 0;
-	for (uint32_t i = hash_table_first(&builder->text_table, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&builder->text_table, hash, &probe)) {
+	HASH_TABLE_EACH(i, &builder->text_table, hash) {
 		const char *known = (const char *)builder->texts.bytes + i;
 
 		if (!strncmp(known, text, length) && !known[length])
@@ -150,11 +149,9 @@ uint32_t table_builder_node(struct table_builder *builder, uint32_t name, uint32
 {
 	struct symbol_node node = {name, parent, call_file, call_line}, *nodes, *added;
 	uint64_t hash = hash_bytes(&node, sizeof(node), 0);
-	uint32_t probe;
 
 	nodes = builder->nodes.at;
-	for (uint32_t i = hash_table_first(&builder->node_table, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&builder->node_table, hash, &probe))
+	HASH_TABLE_EACH(i, &builder->node_table, hash)
 		if (!memcmp(&nodes[i], &node, sizeof(node)))
 			return i;
 	if (depth_of(nodes, parent) >= SYMBOL_CHAIN_MAX)
@@ -173,10 +170,8 @@ uint32_t table_builder_location(struct table_builder *builder, uint32_t node, ui
 {
 	struct symbol_location row = {node, file, line}, *rows = builder->locations.at, *added;
 	uint64_t hash = hash_word((uint64_t)node << 32 | file, line);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&builder->location_table, hash, &probe);
-	     i != HASH_TABLE_NONE; i = hash_table_next(&builder->location_table, hash, &probe))
+	HASH_TABLE_EACH(i, &builder->location_table, hash)
 		if (!memcmp(&rows[i], &row, sizeof(row)))
 			return i;
 	added = table_rows_add(builder, &builder->locations, sizeof(*added));

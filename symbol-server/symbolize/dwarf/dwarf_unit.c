@@ -277,12 +277,10 @@ static void index_signatures(struct dwarf_units *units)
 struct dwarf_unit *dwarf_unit_of_signature(struct dwarf_units *units, uint64_t signature)
 {
 	uint64_t hash = hash_word(0, signature);
-	uint32_t probe;
 
 	if (!units->has_signatures)
 		index_signatures(units);
-	for (uint32_t i = hash_table_first(&units->signatures, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&units->signatures, hash, &probe))
+	HASH_TABLE_EACH(i, &units->signatures, hash)
 		if (units->rows[i].signature == signature)
 			return &units->rows[i];
 	return NULL;
@@ -319,10 +317,8 @@ static struct dwarf_abbreviations *table_for(struct dwarf_unit *unit)
 {
 	struct dwarf_units *units = unit->units;
 	uint64_t hash = hash_word(0, unit->abbreviations_at);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&units->table_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&units->table_index, hash, &probe))
+	HASH_TABLE_EACH(i, &units->table_index, hash)
 		if (is_for(units->tables[i], unit))
 			return units->tables[i];
 	return add_table(unit, hash);

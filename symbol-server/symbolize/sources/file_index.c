@@ -300,10 +300,8 @@ int64_t file_index_find_id(const struct file_index *index, const struct build_id
 {
 	uint64_t hash = id_hash(id);
 	struct build_id there;
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&index->by_id, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&index->by_id, hash, &probe)) {
+	HASH_TABLE_EACH(i, &index->by_id, hash) {
 		id_of(index, &index->entries[i], &there);
 		if (build_id_equal(&there, id))
 			return i;
@@ -315,10 +313,8 @@ int64_t file_index_find_guid(const struct file_index *index, const uint8_t first
 {
 	uint64_t hash = hash_bytes(first, FILE_GUID_BYTES, 0);
 	struct build_id there;
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&index->by_id, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&index->by_id, hash, &probe)) {
+	HASH_TABLE_EACH(i, &index->by_id, hash) {
 		id_of(index, &index->entries[i], &there);
 		if (there.length >= FILE_GUID_BYTES && !memcmp(there.bytes, first, FILE_GUID_BYTES))
 			return i;
@@ -334,10 +330,8 @@ int64_t file_index_next_id(const struct file_index *index, int64_t file)
 int64_t file_index_find_name(const struct file_index *index, const char *base_name)
 {
 	uint64_t hash = name_hash(base_name);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&index->by_name, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&index->by_name, hash, &probe))
+	HASH_TABLE_EACH(i, &index->by_name, hash)
 		if (!strcmp(file_base_name(name_of(index, &index->entries[i])), base_name))
 			return i;
 	return FILE_INDEX_NONE;

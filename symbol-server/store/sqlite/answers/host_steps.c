@@ -26,10 +26,8 @@ void host_steps_add(struct host_steps *steps, uint32_t host, int64_t time_ms, ui
 {
 	const int64_t begin_ms = time_ms / steps->step_ms * steps->step_ms;
 	const uint64_t hash = hash_word((uint64_t)begin_ms, host);
-	uint32_t probe;
 
-	for (uint32_t i = hash_table_first(&steps->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&steps->index, hash, &probe))
+	HASH_TABLE_EACH(i, &steps->index, hash)
 		if (steps->at[i].host == host && steps->at[i].time_ms == begin_ms) {
 			steps->at[i].reported_ms += reported_ms;
 			steps->at[i].lost += lost;

@@ -69,10 +69,8 @@ struct memory_cell *memory_table_cell(struct memory_table *table, const struct c
 					  key->bucket << 8 | key->type,
 				  (uint64_t)key->tenant << 32 | key->day);
 	struct memory_cell *cell;
-	uint32_t probe = 0;
 
-	for (uint32_t n = hash_table_first(&table->index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(&table->index, hash, &probe)) {
+	HASH_TABLE_EACH(n, &table->index, hash) {
 		cell = blocks_at(&table->cells, n);
 		if (!memcmp(&cell->key, key, sizeof *key))
 			return cell;

@@ -355,10 +355,8 @@ static uint32_t find_string(const struct catalog *catalog, struct text text)
 {
 	const struct hash_table *index = &catalog->index[CATALOG_STRINGS];
 	uint64_t hash = hash_bytes(text.at, text.length, 0);
-	uint32_t probe = 0;
 
-	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, hash, &probe)) {
+	HASH_TABLE_EACH(n, index, hash) {
 		const struct catalog_string *string = catalog_string(catalog, n);
 
 		if (string->length == text.length && !memcmp(string->text, text.at, text.length))
@@ -387,14 +385,12 @@ static uint32_t add_module(struct catalog *catalog, const struct batch_module *f
 	const struct hash_table *index = &catalog->index[CATALOG_MODULES];
 	struct catalog_module module = {
 		.id = from->id, .htlhash = from->htlhash, .base = from->base};
-	uint32_t probe = 0;
 	uint64_t hash;
 
 	module.go_id = catalog_add_string(catalog, from->go_id);
 	module.name = catalog_add_string(catalog, from->name);
 	hash = module_hash(&module);
-	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, hash, &probe)) {
+	HASH_TABLE_EACH(n, index, hash) {
 		const struct catalog_module *other = catalog_module(catalog, n);
 
 		/* Not the htlhash: agents tell it beside the id now and then only. */
@@ -419,7 +415,6 @@ static uint32_t add_location(struct catalog *catalog, struct catalog_translation
 	const struct batch_location *from = &translation->batch->locations[number];
 	struct catalog_location location = {
 		.address = from->address, .line = from->line, .kind = from->kind};
-	uint32_t probe = 0;
 	uint64_t hash;
 
 	if (from->module != UINT32_MAX) {
@@ -435,8 +430,7 @@ static uint32_t add_location(struct catalog *catalog, struct catalog_translation
 	location.file = catalog_add_string(catalog, from->file);
 	location.type = catalog_add_string(catalog, from->type);
 	hash = location_hash(&location);
-	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, hash, &probe))
+	HASH_TABLE_EACH(n, index, hash)
 		if (same_location(catalog_location(catalog, n), &location))
 			return n;
 	return catalog_put_location(catalog, &location);
@@ -468,14 +462,13 @@ uint32_t catalog_add_stack(struct catalog *catalog, struct catalog_translation *
 {
 	const struct hash_table *index = &catalog->index[CATALOG_STACKS];
 	const struct batch_stack *from = &translation->batch->stacks[number];
-	uint32_t *known = &translation->stacks[number], probe = 0;
+	uint32_t *known = &translation->stacks[number];
 
 	if (*known)
 		return *known;
 	if (!ensure_index(catalog))
 		return CATALOG_OVERFLOW_STACK;
-	for (uint32_t n = hash_table_first(index, from->hash[0], &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, from->hash[0], &probe))
+	HASH_TABLE_EACH(n, index, from->hash[0])
 		if (catalog_stack(catalog, n)->hash[1] == from->hash[1])
 			return *known = n;
 	*known = new_stack(catalog, translation, from);
@@ -493,10 +486,8 @@ static uint32_t find_series(const struct catalog *catalog, uint32_t tenant, cons
 {
 	const struct hash_table *index = &catalog->index[CATALOG_SERIES];
 	uint64_t hash = series_hash(tenant, labels, count);
-	uint32_t probe = 0;
 
-	for (uint32_t n = hash_table_first(index, hash, &probe); n != HASH_TABLE_NONE;
-	     n = hash_table_next(index, hash, &probe)) {
+	HASH_TABLE_EACH(n, index, hash) {
 		const struct catalog_series *other = catalog_series(catalog, n);
 
 		if (other->tenant == tenant && other->label_count == count &&
