@@ -11,11 +11,8 @@
 /* What did not fit --query-memory is left out. */
 static void put_cut(struct json *json, const struct query_life *life)
 {
-	if (!query_life_is_cut(life))
-		return;
-	json_key(json, "cut");
-	buffer_append_text(json->out, "true");
-	json->needs_comma = true;
+	if (query_life_is_cut(life))
+		json_key_flag(json, "cut", true);
 }
 
 static void put_labels(struct http_response *response, const struct query_life *life,
@@ -30,11 +27,8 @@ static void put_labels(struct http_response *response, const struct query_life *
 		json_open(&json, '{');
 		json_key_string(&json, "name", rows[i].name);
 		json_key_uint(&json, "values", rows[i].values);
-		if (rows[i].is_part) {
-			json_key(&json, "at_least");
-			buffer_append_text(json.out, "true");
-			json.needs_comma = true;
-		}
+		if (rows[i].is_part)
+			json_key_flag(&json, "at_least", true);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');

@@ -77,9 +77,7 @@ static void put_frame(struct look *look, const struct flame_frame *frame,
 	json_key_string(json, "address", address);
 	json_key_string(json, "kind", kinds[frame->kind]);
 	json_key_language(json, frame);
-	json_key(json, "inline");
-	buffer_append_text(json->out, frame->kind == FRAME_inline ? "true" : "false");
-	json->needs_comma = true;
+	json_key_flag(json, "inline", frame->kind == FRAME_inline);
 	json_close(json, '}');
 }
 

@@ -50,11 +50,8 @@ void accounting_json(struct json *json, const struct accounting *accounting,
 	json_key_uint(json, "value", accounting->value);
 	if (accounting->is_sampled)
 		json_key_uint(json, "error", accounting->error);
-	if (accounting_error_is_least(accounting)) {
-		json_key(json, "error_is_least");
-		buffer_append_text(json->out, "true");
-		json->needs_comma = true;
-	}
+	if (accounting_error_is_least(accounting))
+		json_key_flag(json, "error_is_least", true);
 	json_key_uint(json, "samples", accounting->samples);
 	if (accounting->windows)
 		json_key_uint(json, "windows", accounting->windows);

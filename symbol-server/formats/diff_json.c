@@ -5,23 +5,6 @@
 #include "symbol-server/formats/diff_formats.h"
 
 /* null for what cannot be said */
-static void put_number(struct json *json, const char *key, double number)
-{
-	json_key(json, key);
-	if (isfinite(number))
-		buffer_printf(json->out, "%.9g", number);
-	else
-		buffer_append_text(json->out, "null");
-	json->needs_comma = true;
-}
-
-static void put_flag(struct json *json, const char *key, bool flag)
-{
-	json_key(json, key);
-	buffer_append_text(json->out, flag ? "true" : "false");
-	json->needs_comma = true;
-}
-
 /* What functions and processes have in common. */
 static void put_row(struct json *json, const struct diff_answer *answer, const struct diff_row *row)
 {
@@ -29,15 +12,16 @@ static void put_row(struct json *json, const struct diff_answer *answer, const s
 
 	json_key_uint(json, "samples", measure[DIFF_COMPARE].samples);
 	json_key_uint(json, "base_samples", measure[DIFF_BASE].samples);
-	put_number(json, "before", row->before);
-	put_number(json, "after", row->after);
-	put_number(json, "before_error", diff_table_error(answer->functions, DIFF_BASE, row));
-	put_number(json, "after_error", diff_table_error(answer->functions, DIFF_COMPARE, row));
-	put_number(json, "change", row->change);
-	put_number(json, "ci_low", row->change_low);
-	put_number(json, "ci_high", row->change_high);
+	json_key_number(json, "before", row->before);
+	json_key_number(json, "after", row->after);
+	json_key_number(json, "before_error", diff_table_error(answer->functions, DIFF_BASE, row));
+	json_key_number(json, "after_error",
+			diff_table_error(answer->functions, DIFF_COMPARE, row));
+	json_key_number(json, "change", row->change);
+	json_key_number(json, "ci_low", row->change_low);
+	json_key_number(json, "ci_high", row->change_high);
 	json_key_string(json, "state", diff_state_names[row->state]);
-	put_flag(json, "recorded", row->is_recorded);
+	json_key_flag(json, "recorded", row->is_recorded);
 	json_key_string(json, "sustained", diff_sustained_names[row->sustained]);
 }
 
@@ -97,9 +81,9 @@ static void put_hosts(struct json *json, const struct diff_answer *answer, const
 	for (uint32_t i = 0; i < count; i++) {
 		json_open(json, '{');
 		json_key_string(json, "host", answer->hosts[side][i].name);
-		put_number(json, "value",
-			   diff_table_normalized(answer->functions, side,
-						 answer->hosts[side][i].value));
+		json_key_number(json, "value",
+				diff_table_normalized(answer->functions, side,
+						      answer->hosts[side][i].value));
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -111,14 +95,14 @@ static void put_statistics(struct json *json, const struct diff_answer *answer)
 
 	json_key(json, "statistics");
 	json_open(json, '{');
-	put_number(json, "minutes", round(table->whole[DIFF_COMPARE].seconds / 60));
-	put_number(json, "base_minutes", round(table->whole[DIFF_BASE].seconds / 60));
+	json_key_number(json, "minutes", round(table->whole[DIFF_COMPARE].seconds / 60));
+	json_key_number(json, "base_minutes", round(table->whole[DIFF_BASE].seconds / 60));
 	json_key_uint(json, "hosts", answer->hosts_common);
 	json_key_uint(json, "tested", table->tested);
 	json_key_uint(json, "recorded", table->recorded);
-	put_number(json, "sustained", table->is_too_short ? NAN : (double)table->sustained);
-	put_flag(json, "too_short", table->is_too_short);
-	put_number(json, "effective", table->effective);
+	json_key_number(json, "sustained", table->is_too_short ? NAN : (double)table->sustained);
+	json_key_flag(json, "too_short", table->is_too_short);
+	json_key_number(json, "effective", table->effective);
 	json_close(json, '}');
 }
 
@@ -129,7 +113,7 @@ static void put_base(struct json *json, const struct diff_answer *answer)
 	json_key_string(json, "type", answer->base.type);
 	json_key_int(json, "from", answer->base.from_ms);
 	json_key_int(json, "until", answer->base.until_ms);
-	put_flag(json, "moved", answer->is_base_moved);
+	json_key_flag(json, "moved", answer->is_base_moved);
 	json_key(json, "accounting");
 	accounting_json(json, answer->base.accounting, ACCOUNTING_WHOLE);
 	json_close(json, '}');
@@ -142,7 +126,7 @@ bool diff_json(const struct diff_answer *answer, struct buffer *out)
 	json_open(json, '{');
 	flame_range_json(json, &answer->flame);
 	json_key_string(json, "norm", answer->norm);
-	put_number(json, "scale", answer->functions->scale);
+	json_key_number(json, "scale", answer->functions->scale);
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");
 	put_base(json, answer);
 	put_statistics(json, answer);

@@ -24,20 +24,6 @@ static void put_share(struct json *json, const char *key, double share)
 	json->needs_comma = true;
 }
 
-static void put_number(struct json *json, const char *key, double number)
-{
-	json_key(json, key);
-	buffer_printf(json->out, "%.9g", number);
-	json->needs_comma = true;
-}
-
-static void put_flag(struct json *json, const char *key, bool flag)
-{
-	json_key(json, key);
-	buffer_append_text(json->out, flag ? "true" : "false");
-	json->needs_comma = true;
-}
-
 static void put_function_number(struct writer *writer, uint32_t function)
 {
 	if (!writer->number_of[function]) {
@@ -90,7 +76,7 @@ static void put_moved(struct writer *writer, const struct hot_change *change, bo
 		put_share(json, "after", moved->after);
 		put_share(json, "before_error", moved->before_error);
 		put_share(json, "after_error", moved->after_error);
-		put_number(json, "p", moved->p);
+		json_key_number(json, "p", moved->p);
 		json_close(json, '}');
 		shown++;
 	}
@@ -155,8 +141,8 @@ static void put_change(struct writer *writer, const struct hot_change *change)
 	put_labels(writer, change->process);
 	json_key_int(json, "from", range.from_ms);
 	json_key_int(json, "until", range.until_ms);
-	put_flag(json, "lasting", change->is_lasting);
-	put_number(json, "p", change->p);
+	json_key_flag(json, "lasting", change->is_lasting);
+	json_key_number(json, "p", change->p);
 	put_moved(writer, change, true);
 	put_moved(writer, change, false);
 	put_links(writer, change->process, range);
@@ -275,9 +261,9 @@ static void put_head(struct json *json, const struct hotspots_answer *answer)
 	json_key_int(json, "step_ms", answer->step_ms);
 	json_key_int(json, "resolution_ms", answer->resolution_ms);
 	json_key_string(json, "sort", answer->by_total ? "total" : "self");
-	put_number(json, "false_alarms", HOT_FALSE_ALARMS);
-	put_number(json, "min_change", answer->least);
-	put_number(json, "tests", answer->spots->tests);
+	json_key_number(json, "false_alarms", HOT_FALSE_ALARMS);
+	json_key_number(json, "min_change", answer->least);
+	json_key_number(json, "tests", answer->spots->tests);
 }
 
 bool hotspots_json(const struct hotspots_answer *answer, struct buffer *out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbol-server/formats/json_writer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,4 +134,21 @@ void json_key_int(struct json *json, const char *key, int64_t number)
 {
 	json_key(json, key);
 	json_int(json, number);
+}
+
+void json_key_flag(struct json *json, const char *key, bool flag)
+{
+	json_key(json, key);
+	buffer_append_text(json->out, flag ? "true" : "false");
+	json->needs_comma = true;
+}
+
+void json_key_number(struct json *json, const char *key, double number)
+{
+	json_key(json, key);
+	if (isfinite(number))
+		buffer_printf(json->out, "%.9g", number);
+	else
+		buffer_append_text(json->out, "null");
+	json->needs_comma = true;
 }

@@ -35,5 +35,8 @@ void json_share(struct json *json, double share); /* 0…1, six digits */
 void json_key_string(struct json *json, const char *key, const char *text);
 void json_key_uint(struct json *json, const char *key, uint64_t number);
 void json_key_int(struct json *json, const char *key, int64_t number);
+void json_key_flag(struct json *json, const char *key, bool flag);
+/* Nine digits; what is not finite is null. */
+void json_key_number(struct json *json, const char *key, double number);
 
 #endif

@@ -90,7 +90,7 @@ struct http_server {
 	_Atomic size_t memory;      /* of request bodies, held now */
 	_Atomic unsigned suspended; /* requests outside libmicrohttpd's hands */
 	_Atomic unsigned answering; /* complete requests whose answer is not sent */
-	_Atomic bool is_closed; /* to new connections */
+	_Atomic bool is_closed;     /* to new connections */
 	_Atomic bool is_cancelling;
 	_Atomic uint64_t requests, responses_by_class[6], too_large, refused_busy, bytes_in,
 		bytes_out, streams, broken_streams;
@@ -130,9 +130,6 @@ struct http_request {
 	void *data;
 	struct http_request *next;
 };
-
-/* The answer begins: it is counted by its status and by the time it took. */
-void http_response_count(struct http_request *request, unsigned status);
 
 /* http_connections.c */
 /* Above most the one that is idle for longest is closed for each that comes. */

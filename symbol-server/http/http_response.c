@@ -176,7 +176,8 @@ static unsigned sending_time_s(const struct http_request *request)
 	return HTTP_SENDING_S * (unsigned)(times < 1000 ? times : 1000);
 }
 
-void http_response_count(struct http_request *request, unsigned status)
+/* The answer begins: it is counted by its status and by the time it took. */
+static void count_response(struct http_request *request, unsigned status)
 {
 	struct http_server *server = request->server;
 	const struct http_route *route = request->route;
@@ -204,6 +205,6 @@ enum MHD_Result http_response_send(struct http_request *request)
 	result = MHD_queue_response(request->connection, status, request->reply);
 	MHD_destroy_response(request->reply);
 	request->reply = NULL;
-	http_response_count(request, status);
+	count_response(request, status);
 	return result;
 }

@@ -7,6 +7,7 @@
 
 #include "common/hash_table.h"
 #include "common/keyed_hash.h"
+#include "symbol-server/store/rules/answerable.h"
 
 enum { UNKNOWN_DURATION_MS = 10000, SPAN_STEPS = 2880 };
 
@@ -424,19 +425,9 @@ struct samples_result *gauge_query(struct samples_store *store, const struct sam
 	return result;
 }
 
-static int compare_points(const void *left, const void *right)
-{
-	const struct timeline_point *a = left, *b = right;
-
-	if (a->series != b->series)
-		return a->series < b->series ? -1 : 1;
-	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
-}
-
 static void put_points(const struct samples_result *result, struct samples_timeline *timeline)
 {
 	struct timeline_point *points = timeline->points;
-	size_t kept = 0;
 
 	for (size_t i = 0; i < result->stack_count; i++) {
 		const struct result_stack *stack = &result->stacks[i];
@@ -444,16 +435,7 @@ static void put_points(const struct samples_result *result, struct samples_timel
 		points[i] = (struct timeline_point){stack->series, stack->bucket_ms, stack->samples,
 						    stack->value};
 	}
-	qsort(points, result->stack_count, sizeof(*points), compare_points);
-	for (size_t i = 0; i < result->stack_count; i++) {
-		if (!kept || compare_points(&points[kept - 1], &points[i])) {
-			points[kept++] = points[i];
-			continue;
-		}
-		points[kept - 1].samples += points[i].samples;
-		points[kept - 1].value += points[i].value;
-	}
-	timeline->point_count = kept;
+	timeline->point_count = time_line_merge_points(points, result->stack_count);
 }
 
 /* From stacks: the sums beside them have the reports' lengths in them. */

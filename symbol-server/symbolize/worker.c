@@ -123,7 +123,8 @@ bool worker_run(const struct worker_child *child, int *status, struct error *err
 	return false;
 }
 
-void worker_fail(const struct error *err)
+/* In a child: replaces what is written on its descriptor by the sentence. */
+static void __attribute__((noreturn)) fail(const struct error *err)
 {
 	ssize_t length = (ssize_t)strlen(err->message) + 1; /* the NUL ends it */
 
@@ -132,7 +133,7 @@ void worker_fail(const struct error *err)
 		      : EXIT_FAILURE);
 }
 
-void worker_sentence(int output, char *text, size_t room)
+static void read_sentence(int output, char *text, size_t room)
 {
 	ssize_t length = pread(output, text, room - 1, 0);
 
@@ -186,7 +187,7 @@ static bool explain_end(int status, int output, const struct sandbox_limits *lim
 	if (WIFSIGNALED(status))
 		return explain_signal(WTERMSIG(status), limits, err);
 	if (WEXITSTATUS(status) == WORKER_EXIT_SENTENCE) {
-		worker_sentence(output, sentence, sizeof(sentence));
+		read_sentence(output, sentence, sizeof(sentence));
 		return error_set(err, ERROR_FORMAT, "%s", sentence);
 	}
 	if (WEXITSTATUS(status)) /* a library had no memory */
@@ -357,7 +358,7 @@ static void convert_main(int argc, char **argv)
 	buffer_init(&packed, WORKER_TABLE_MAX);
 	if (!map_inputs(inputs, count, &err) || !sandbox_enter(&limits, &err) ||
 	    !work(argv[2], inputs, count, &packed, &err) || !write_output(&packed, &err))
-		worker_fail(&err);
+		fail(&err);
 	_exit(EXIT_SUCCESS);
 }
 

@@ -46,13 +46,6 @@ bool worker_run(const struct worker_child *child, int *status, struct error *err
 
 enum { WORKER_FIRST_FD = 3, WORKER_FDS_MAX = 1032, WORKER_EXIT_SENTENCE = 3 };
 
-/* In a child that answers on descriptor 3: replaces what is written there by the sentence and
- * exits. */
-void worker_fail(const struct error *err) __attribute__((noreturn));
-
-/* The sentence a child left there. */
-void worker_sentence(int output, char *text, size_t room);
-
 /* `farflame-server` re-executes itself as the conversion worker: main() calls this first; when
  * argv[1] is the worker's it never returns. */
 void symbol_worker_main(int argc, char **argv);

@@ -57,8 +57,7 @@ static int compare_points(const void *left, const void *right)
 	return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
 }
 
-bool time_line_put_points(struct samples_timeline *timeline, struct timeline_point *points,
-			  size_t count)
+size_t time_line_merge_points(struct timeline_point *points, size_t count)
 {
 	size_t kept = 0;
 
@@ -72,6 +71,14 @@ bool time_line_put_points(struct samples_timeline *timeline, struct timeline_poi
 			points[kept++] = points[i];
 		}
 	}
+	return kept;
+}
+
+bool time_line_put_points(struct samples_timeline *timeline, struct timeline_point *points,
+			  size_t count)
+{
+	size_t kept = time_line_merge_points(points, count);
+
 	timeline->points = arena_copy(&timeline->arena, points, kept * sizeof *points);
 	timeline->point_count = kept;
 	return timeline->points;

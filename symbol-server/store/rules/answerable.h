@@ -18,6 +18,8 @@ bool answerable_time_line(const struct samples_query *query, int *type, struct e
 bool answer_is_too_large(size_t most_bytes, struct error *err);
 bool time_line_is_too_large(struct error *err);
 
+/* Sorts; what is of one series and step becomes one. Returns how many are left. */
+size_t time_line_merge_points(struct timeline_point *points, size_t count);
 /* Copies points into the time line's arena by series and time, those of one step added up; sorts
  * what it is given. False: no room. */
 bool time_line_put_points(struct samples_timeline *timeline, struct timeline_point *points,

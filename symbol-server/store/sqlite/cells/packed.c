@@ -156,6 +156,26 @@ void account_add(struct packed_account *to, const struct packed_account *from)
 		add_reason(to, from->lost[i].reason, from->lost[i].count);
 }
 
+static int compare_accounts(const void *a, const void *b)
+{
+	const struct packed_account *x = a, *y = b;
+
+	return (x->host > y->host) - (x->host < y->host);
+}
+
+void accounts_encode(struct packed_account *accounts, size_t count, struct buffer *out)
+{
+	if (count)
+		qsort(accounts, count, sizeof *accounts, compare_accounts);
+	for (size_t i = 0; i < count;) {
+		struct packed_account sum = accounts[i];
+
+		for (i++; i < count && accounts[i].host == sum.host; i++)
+			account_add(&sum, &accounts[i]);
+		account_encode(&sum, out);
+	}
+}
+
 bool account_each(const uint8_t *at, size_t length, packed_account_fn *fn, void *context)
 {
 	const uint8_t *end = length ? at + length : at;

@@ -46,6 +46,8 @@ struct packed_account {
 void account_encode(const struct packed_account *account, struct buffer *out);
 /* Adds from to to; reasons without room are added to the last one. */
 void account_add(struct packed_account *to, const struct packed_account *from);
+/* Sorts them; of each host one goes out. */
+void accounts_encode(struct packed_account *accounts, size_t count, struct buffer *out);
 typedef bool packed_account_fn(void *context, const struct packed_account *account);
 bool account_each(const uint8_t *at, size_t length, packed_account_fn *fn, void *context);
 

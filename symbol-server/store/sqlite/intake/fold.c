@@ -135,28 +135,14 @@ static bool keep_accounts(void *context, const uint8_t *bytes, size_t length)
 	return account_each(bytes, length, keep_account, context);
 }
 
-static int compare_accounts(const void *a, const void *b)
-{
-	const struct packed_account *x = a, *y = b;
-
-	return (x->host > y->host) - (x->host < y->host);
-}
-
 static bool fold_accounts(struct day_fold *fold, struct day_writer *writer,
 			  const struct day_row *row, struct error *err)
 {
 	struct buffer data;
 	bool ok;
 
-	qsort(fold->accounts, fold->account_count, sizeof *fold->accounts, compare_accounts);
 	buffer_init(&data, 64 << 20);
-	for (size_t i = 0; i < fold->account_count;) {
-		struct packed_account sum = fold->accounts[i];
-
-		for (i++; i < fold->account_count && fold->accounts[i].host == sum.host; i++)
-			account_add(&sum, &fold->accounts[i]);
-		account_encode(&sum, &data);
-	}
+	accounts_encode(fold->accounts, fold->account_count, &data);
 	ok = data.failed ? error_set(err, ERROR_LIMIT, "accounts of one minute do not fit a row")
 			 : day_writer_accounts(writer, row, &data, err);
 	buffer_release(&data);

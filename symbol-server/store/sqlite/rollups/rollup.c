@@ -186,8 +186,10 @@ static bool has_late(const struct buckets *buckets)
 	return false;
 }
 
-bool rollup_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, int64_t until_ms,
-		bool *is_done, struct error *err)
+/* The ten-minute roll-ups of what is closed of one day, newest fold included, until until_ms. The
+ * files are locked, of the fold thread. *is_done: nothing is left to do now. */
+static bool roll_day(struct sqlite_samples *store, struct day *day, int64_t now_ms,
+		     int64_t until_ms, bool *is_done, struct error *err)
 {
 	struct day_writer writer = {0};
 	struct buckets buckets;
@@ -216,22 +218,6 @@ bool rollup_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, i
 
 /* --- a turn --- */
 
-static struct day *find_work(struct sqlite_samples *store, int64_t now_ms)
-{
-	struct day *found = NULL;
-
-	store_lock_days(store);
-	for (unsigned i = store->days.count; !found && i--;) {
-		struct day *day = store->days.at[i];
-
-		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
-		    (day->folded_through > day->rolled_through || day->rollup_due_ms <= now_ms))
-			found = day;
-	}
-	store_unlock_days(store);
-	return found;
-}
-
 static int64_t cpu_us(void)
 {
 	struct timespec used;
@@ -247,7 +233,13 @@ static bool hours_may_be_due(const struct day *day, int64_t now_ms)
 		(day->hours_due_ms == INT64_MAX && day->hours_seen < day->folded_through));
 }
 
-static struct day *find_hours(struct sqlite_samples *store, int64_t now_ms)
+static bool samples_may_be_due(const struct day *day, int64_t now_ms)
+{
+	return day->folded_through > day->rolled_through || day->rollup_due_ms <= now_ms;
+}
+
+static struct day *find_due(struct sqlite_samples *store, int64_t now_ms,
+			    bool (*is_due)(const struct day *day, int64_t now_ms))
 {
 	struct day *found = NULL;
 
@@ -256,7 +248,7 @@ static struct day *find_hours(struct sqlite_samples *store, int64_t now_ms)
 		struct day *day = store->days.at[i];
 
 		if (day->has_file && !day->is_gone && day->rollup_retry_ms <= now_ms &&
-		    hours_may_be_due(day, now_ms))
+		    is_due(day, now_ms))
 			found = day;
 	}
 	store_unlock_days(store);
@@ -273,7 +265,7 @@ static bool turn_day(struct sqlite_samples *store, struct day *day, bool is_hour
 	store_lock_files(store);
 	seen = store_set_asides(store, day);
 	ok = is_hours ? hours_of_day(store, day, now_ms, until_ms, &is_done, &err)
-		      : rollup_day(store, day, now_ms, until_ms, &is_done, &err);
+		      : roll_day(store, day, now_ms, until_ms, &is_done, &err);
 	/* Which of the two files is damaged is found when the day is read for its own sake. */
 	if (!ok && err.kind == ERROR_FORMAT && !is_hours)
 		store_set_aside(store, day, seen, err.message);
@@ -312,9 +304,10 @@ void rollup_turn(struct sqlite_samples *store, int64_t now_ms)
 
 	if (store->no_rollups || store->is_short) /* the fold thread's own, who sets it too */
 		return;
-	while (!is_time_over(store, until_ms) && (day = find_work(store, now_ms)))
+	while (!is_time_over(store, until_ms) &&
+	       (day = find_due(store, now_ms, samples_may_be_due)))
 		turn_day(store, day, false, now_ms, until_ms);
-	while (!is_time_over(store, until_ms) && (day = find_hours(store, now_ms)))
+	while (!is_time_over(store, until_ms) && (day = find_due(store, now_ms, hours_may_be_due)))
 		turn_day(store, day, true, now_ms, until_ms);
 	store_lock_all(store);
 	store->counters.rollup_cpu_us += (uint64_t)(cpu_us() - before_us);

@@ -15,11 +15,6 @@ enum {
 	ROLLUP_RETRY_MS = 60000,
 };
 
-/* The ten-minute roll-ups of what is closed of one day, newest fold included, until until_ms. The
- * files are locked, of the fold thread. *is_done: nothing is left to do now. */
-bool rollup_day(struct sqlite_samples *store, struct day *day, int64_t now_ms, int64_t until_ms,
-		bool *is_done, struct error *err);
-
 /* A turn of the fold thread: days that need it, the newest first, for ROLLUP_SLICE_MS. */
 void rollup_turn(struct sqlite_samples *store, int64_t now_ms);
 

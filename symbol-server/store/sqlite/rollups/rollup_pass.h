@@ -13,8 +13,7 @@ struct rollup_sums {
 	uint64_t *touched;        /* a bit per stack */
 	uint32_t room, low, high; /* words of touched from low below high have bits */
 };
-bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks);
-void rollup_sums_release(struct rollup_sums *sums);
+
 static inline void rollup_sums_add(struct rollup_sums *sums, uint32_t stack, uint64_t samples,
 				   uint64_t value)
 {

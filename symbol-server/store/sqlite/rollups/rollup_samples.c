@@ -52,7 +52,7 @@ bool rollup_pass_prepare(struct rollup_pass *pass, sqlite3 *from, enum day_level
 
 /* --- sums by stack --- */
 
-bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks)
+static bool sums_init(struct rollup_sums *sums, uint32_t stacks)
 {
 	sums->room = stacks;
 	sums->low = UINT32_MAX;
@@ -62,7 +62,7 @@ bool rollup_sums_init(struct rollup_sums *sums, uint32_t stacks)
 	return sums->at && sums->touched;
 }
 
-void rollup_sums_release(struct rollup_sums *sums)
+static void sums_release(struct rollup_sums *sums)
 {
 	free(sums->at);
 	free(sums->touched);
@@ -74,8 +74,8 @@ bool rollup_pass_make_room(struct rollup_pass *pass, uint32_t stacks, struct err
 	buffer_init(&pass->data, ROW_BYTES_MAX);
 	buffer_init(&pass->hosts_data, ROW_BYTES_MAX);
 	pass->fleet_of = calloc(pass->mark.count[CATALOG_SERIES], sizeof *pass->fleet_of);
-	return (pass->fleet_of && rollup_sums_init(&pass->series, stacks) &&
-		rollup_sums_init(&pass->fleet, stacks)) ||
+	return (pass->fleet_of && sums_init(&pass->series, stacks) &&
+		sums_init(&pass->fleet, stacks)) ||
 	       error_set(err, ERROR_MEMORY, "no memory to add up samples");
 }
 
@@ -349,8 +349,8 @@ void rollup_pass_release(struct rollup_pass *pass)
 
 	for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
 		sqlite3_finalize(statements[i]);
-	rollup_sums_release(&pass->series);
-	rollup_sums_release(&pass->fleet);
+	sums_release(&pass->series);
+	sums_release(&pass->fleet);
 	free(pass->series_map);
 	free(pass->stack_map);
 	free(pass->string_map);

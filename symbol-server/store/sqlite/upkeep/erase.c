@@ -255,13 +255,6 @@ static bool keep_account(void *context, const struct packed_account *account)
 	return true;
 }
 
-static int compare_accounts(const void *a, const void *b)
-{
-	const struct packed_account *x = a, *y = b;
-
-	return (x->host > y->host) - (x->host < y->host);
-}
-
 static bool encode_accounts(struct erasure *erasure, const void *data, size_t length,
 			    struct buffer *out)
 {
@@ -269,15 +262,7 @@ static bool encode_accounts(struct erasure *erasure, const void *data, size_t le
 	buffer_clear(out);
 	if (!account_each(data, length, keep_account, erasure))
 		return false;
-	qsort(erasure->accounts, erasure->account_count, sizeof *erasure->accounts,
-	      compare_accounts);
-	for (size_t i = 0; i < erasure->account_count;) {
-		struct packed_account sum = erasure->accounts[i];
-
-		for (i++; i < erasure->account_count && erasure->accounts[i].host == sum.host; i++)
-			account_add(&sum, &erasure->accounts[i]);
-		account_encode(&sum, out);
-	}
+	accounts_encode(erasure->accounts, erasure->account_count, out);
 	return !out->failed;
 }
 
