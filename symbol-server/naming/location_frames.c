@@ -119,18 +119,38 @@ static uint8_t match_flags(const struct stack_view *view, const char *name)
 	return flags;
 }
 
-/* Tables lend one text for all places that name a function: known by its address. NULL: no room. */
-static const struct name_entry *entry_take(struct location_frames *names, const char *raw)
+/* "name (file)": of functions that are in no module their file says which one is meant. */
+static const char *signature_in_file(struct location_frames *names, const char *name,
+				     const char *file)
 {
-	uint64_t hash = hash_word(0, (uintptr_t)raw);
+	size_t length = strlen(name), room = length + strlen(file) + sizeof(" ()");
+	char *text = arena_alloc(&names->arena, room);
+
+	if (text)
+		snprintf(text, room, "%s (%s)", name, file);
+	return text;
+}
+
+static bool is_entry_of(const struct name_entry *entry, const char *raw, const char *file)
+{
+	return entry->raw == raw && entry->file == file;
+}
+
+/* Tables lend one text for all places that name a function: known by its address, and by that of
+ * its file where this tells it apart (else NULL). NULL: no room. */
+static const struct name_entry *entry_take(struct location_frames *names, const char *raw,
+					   const char *file)
+{
+	uint64_t hash = hash_word(hash_word(0, (uintptr_t)raw), (uintptr_t)file);
 	struct name_entry *entry;
 	uint32_t probe, at;
 
-	if (names->last_entry < names->entry_count && names->entries[names->last_entry].raw == raw)
+	if (names->last_entry < names->entry_count &&
+	    is_entry_of(&names->entries[names->last_entry], raw, file))
 		return &names->entries[names->last_entry];
 	for (at = hash_table_first(&names->names, hash, &probe); at != HASH_TABLE_NONE;
 	     at = hash_table_next(&names->names, hash, &probe))
-		if (names->entries[at].raw == raw) {
+		if (is_entry_of(&names->entries[at], raw, file)) {
 			names->last_entry = at;
 			return &names->entries[at];
 		}
@@ -140,8 +160,11 @@ static const struct name_entry *entry_take(struct location_frames *names, const 
 		return NULL;
 	entry = &names->entries[names->entry_count];
 	entry->raw = raw;
+	entry->file = file;
 	entry->shown = shown_name(names, raw, &entry->signature);
-	if (!entry->shown)
+	if (entry->shown && file && !entry->signature)
+		entry->signature = signature_in_file(names, entry->shown, file);
+	if (!entry->shown || (file && !entry->signature))
 		return NULL;
 	entry->hash = frame_name_hash(entry->shown);
 	entry->signature_hash = entry->signature ? frame_name_hash(entry->signature) : 0;
@@ -243,7 +266,7 @@ static bool add_chain(struct location_frames *names, const struct symbol_frame *
 		      unsigned length, uint32_t module, enum location_kind place)
 {
 	for (unsigned i = length; i--;) {
-		const struct name_entry *entry = entry_take(names, chain[i].name);
+		const struct name_entry *entry = entry_take(names, chain[i].name, NULL);
 		struct flame_frame frame = {
 			.file = chain[i].file,
 			.line = chain[i].line,
@@ -302,6 +325,17 @@ static const struct frame_type *find_type(const char *type)
 	return &other;
 }
 
+/* A file tells functions apart that are in no module, unless they are to be one. */
+static const char *telling_file(const struct location_frames *names,
+				const struct flame_frame *frame)
+{
+	const struct stack_view *view = names->view;
+	bool is_apart = frame->module == FRAME_NO_MODULE && !frame->is_kernel && *frame->file &&
+			!view->joins_names && view->demangle != DEMANGLE_SIMPLE;
+
+	return is_apart ? frame->file : NULL;
+}
+
 static bool add_named(struct location_frames *names, const struct result_location *location,
 		      uint32_t module)
 {
@@ -319,7 +353,7 @@ static bool add_named(struct location_frames *names, const struct result_locatio
 	if (!*location->function)
 		return add_made(names, "[unknown]", module, FRAME_unresolved,
 				frame.is_kernel ? LOCATION_KERNEL : LOCATION_NAMED);
-	entry = entry_take(names, location->function);
+	entry = entry_take(names, location->function, telling_file(names, &frame));
 	if (!entry)
 		return false;
 	set_name(&frame, entry);

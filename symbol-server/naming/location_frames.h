@@ -24,8 +24,9 @@ struct named_location {
 	uint8_t reason; /* of an incomplete one: into reasons */
 };
 
-struct name_entry {                          /* what became of one text of a symbol table */
-	const char *raw, *shown, *signature; /* signature: NULL where shown says it */
+struct name_entry {                    /* what became of one text of a symbol table */
+	const char *raw, *file;        /* file: NULL where it does not tell it apart */
+	const char *shown, *signature; /* signature: NULL where shown says it */
 	uint64_t hash, signature_hash;
 	uint8_t flags;
 };

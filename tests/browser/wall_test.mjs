@@ -167,7 +167,8 @@ async function narrow_frames() {
   check(await page.waitText(".wall .diff-strip", "at most 10.0 ms"), "what may have been cut of a frame's waits is said", await page.text(".wall .diff-strip"));
   await page.open({ ...range, zoom: "cuts;main;many" });
   check(await page.wait("document.body.dataset.detail !== undefined"), "zooming asks for finer frames");
-  const root = `root=${encodeURIComponent("cuts;main;many")}`;
+  const whole = (...functions) => ["cuts", ...functions.map((name) => `${name} (/srv/app.py)`)].join(";");
+  const root = String(new URLSearchParams({ root: whole("main", "many") }));
   equal([trees("type=on-cpu", root).length, trees("type=off-cpu", root).length], [1, 1], "of both types, below that one");
   const callee = "#wall-scroller [role=treeitem][aria-level='5']";
   check(await page.wait(`document.querySelector("${callee}")?.getAttribute("aria-setsize") === "300"`), "which are all there", await page.text("#wall-scroller"));
@@ -178,7 +179,7 @@ async function narrow_frames() {
   await page.key("Home");
   check(await page.wait("!location.hash.includes('zoom=') && document.body.dataset.zoom === ''"), "zooming out shows the whole picture", await page.data("zoom"));
   await page.open({ ...range, zoom: "cuts;main;many;t007" });
-  check(await page.wait("document.body.dataset.zoom === 'cuts;main;many;t007'"), "an address leads to what only a finer answer has", await page.data("zoom"));
+  check(await page.wait(`document.body.dataset.zoom === '${whole("main", "many", "t007")}'`), "an address leads to what only a finer answer has", await page.data("zoom"));
   for (const [view, scroller] of [["wall", "#wall-scroller"], ["graph", "#flame-scroller"]]) {
     await page.open({ ...range, page: view, zoom: "cuts;main;outer;inner" });
     const inmost = `${scroller} [role=treeitem][aria-level='6']`;

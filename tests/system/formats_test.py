@@ -393,7 +393,7 @@ def compared(server):
     found = {}
     for group in frames:
         title, rect = group[0].text.split("\n"), group[1]
-        found[title[0]] = (group.get("class").split()[0], round(float(rect.get("width")) * 13 / 1180, 3), title[1])
+        found[title[0].split(" (")[0]] = (group.get("class").split()[0], round(float(rect.get("width")) * 13 / 1180, 3), title[1])
     value, base = 6 * PERIOD, 7 * PERIOD
     equal(found["all"][:2], ("d4", 13.0), "compared as svg: the root is about the same")
     equal(found["+1"], ("d8", 6.0, "%.1f ms, base 0 ns" % (value / 1e6)), "what is new is red")

@@ -244,6 +244,34 @@ def languages():
     equal([frame.get("language") for frame in alone["frames"]], ["Java", None], "one stack alone does")
 
 
+def files():
+    """A name is of many files, as Python's __init__: a function each, wherever in the tree and in whichever line; one for collapse=name."""
+    server = Server(data="files")
+    for host, line in (("one", 3), ("two", 400)):
+        made = Request(BUILD)
+        profile = made.profile(made.resource(**{"host.name": host, "farflame.process": "app"}), time_ns=WHEN_NS)
+        main = ("cpython", "main", "/srv/main.py", line)
+        for count, file in ((5, "/srv/a.py"), (2, "/srv/b.py")):
+            made.sample(profile, [("cpython", "leaf", file, line + 1), ("cpython", "__init__", file, line), main], [count, count])
+        made.sample(profile, [("cpython", "leaf", "/srv/a.py", line), main], [1, 1])
+        equal(server.post(made.bytes())[0], 200, "a report is taken")
+    top = {(row["name"], row["file"]): (row["self"], row["total"]) for row in server.json("/api/v1/top", value="samples")["functions"]}
+    equal(top, {("leaf", "/srv/a.py"): (12, 12), ("leaf", "/srv/b.py"): (4, 4), ("__init__", "/srv/a.py"): (0, 10),
+                ("__init__", "/srv/b.py"): (0, 4), ("main", "/srv/main.py"): (0, 16)}, "top: by name and file, over hosts and lines")
+    graph = server.flamegraph(group_by="")
+    nodes = graph["nodes"]
+    rows = sorted((graph["names"][nodes["name"][i]], graph["files"][nodes["file"][i]], nodes["total"][i]) for i in range(1, len(nodes["name"])))
+    equal(rows, [("__init__", "/srv/a.py", 10), ("__init__", "/srv/b.py", 4), ("leaf", "/srv/a.py", 2), ("leaf", "/srv/a.py", 10),
+                 ("leaf", "/srv/b.py", 4), ("main", "/srv/main.py", 16)], "the graph has the same functions")
+    zoomed = server.flamegraph(group_by="", root="main (/srv/main.py);__init__ (/srv/b.py)")
+    equal(zoomed["nodes"]["total"][0], 4, "a path says which")
+    panel = server.json("/api/v1/sandwich", function="leaf (/srv/a.py)", value="samples")
+    equal(panel["total"], 12, "callers and callees of one of them")
+    equal(server.json("/api/v1/sandwich", function="leaf", value="samples")["total"], 16, "or of all of that name")
+    joined = {row["name"]: row["self"] for row in server.json("/api/v1/top", value="samples", collapse="name")["functions"]}
+    equal(joined, {"leaf": 16, "__init__": 0, "main": 0}, "collapse=name: one each")
+
+
 def kept():
     """They come back from the journal, from the day's file, and from its sums."""
     server = Program().server("kept")
@@ -256,4 +284,4 @@ def kept():
 
 
 if __name__ == "__main__":
-    run(formats, views, languages, kept)
+    run(formats, views, languages, files, kept)

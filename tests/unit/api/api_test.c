@@ -199,7 +199,8 @@ static void test_answers(void)
 	check_holds("/api/v1/flamegraph?max_nodes=2", "\"cut\":4000");
 	check_holds("/api/v1/flamegraph", "{\"name\":\"app\",\"build_id\":\"abcd000000000000");
 	check_holds("/api/v1/top",
-		    "{\"name\":\"handle;it\",\"file\":\"app.py\",\"line\":42,\"module\":\"\","
+		    "{\"name\":\"handle;it\",\"signature\":\"handle;it (app.py)\",\"file\":\"app.py\","
+		    "\"line\":42,\"module\":\"\","
 		    "\"build_id\":\"\",\"language\":\"Python\",\"kind\":\"interpreter\","
 		    "\"self\":3000,\"total\":3000,"
 		    "\"self_error\":3920,\"total_error\":3920}");
