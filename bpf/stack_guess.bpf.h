@@ -150,10 +150,38 @@ static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *fram
 	return 1;
 }
 
+/* A caller that has nothing left to do but to give its room back: `add $N,%rsp; ret` comes right
+ * behind the call. Trampolines of CPython's perf support are made like that, in code of no file;
+ * they leave the frame pointer to whoever had it. Returns 1 when this rung knew the way. */
+static __always_inline int stack_guess_trampoline(struct stack_walk *walk, __u64 *frames,
+						  int *ended)
+{
+	__u64 code = 0, address = 0, sp;
+
+	if (STACK_WALK_READ(&code, sizeof(code), walk->ip) || (code & 0xffffff) != 0xc48348 ||
+	    ((code >> 32) & 0xff) != 0xc3 || code & 0x87000000)
+		return 0;
+	sp = walk->sp + ((code >> 24) & 0xff);
+	if (STACK_WALK_READ(&address, sizeof(address), sp) || !stack_walk_is_code(address) ||
+	    !stack_guess_follows_call(address))
+		return 0;
+	walk->is_guessed = 1;
+	*ended = stack_walk_caller(walk, frames, address, sp + 8, 0);
+	return 1;
+}
+
 #else
 
 /* arm64 keeps a leaf's return address in a register whose content the instructions do not tell. */
 static __always_inline int stack_guess_leaf(struct stack_walk *walk, __u64 *frames, int *ended)
+{
+	(void)walk, (void)frames, (void)ended;
+	return 0;
+}
+
+/* Those of arm64 have frame pointers. */
+static __always_inline int stack_guess_trampoline(struct stack_walk *walk, __u64 *frames,
+						  int *ended)
 {
 	(void)walk, (void)frames, (void)ended;
 	return 0;
@@ -216,6 +244,9 @@ static __always_inline int stack_guess(struct stack_walk *walk, __u64 *frames,
 		return stack_walk_signal(walk, frames, walk->sp + SIGNAL_CONTEXT);
 	}
 	if (walk->is_interrupted && stack_guess_leaf(walk, frames, &ended))
+		return ended;
+	if (!walk->is_interrupted && lacks == WALK_no_frame_pointer &&
+	    stack_guess_trampoline(walk, frames, &ended))
 		return ended;
 	return stack_guess_by_frame_pointer(walk, frames);
 }

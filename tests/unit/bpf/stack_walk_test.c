@@ -81,6 +81,36 @@ static void test_no_frame_pointer(void)
 	CHECK_NUMBER(walk.count, 1);
 }
 
+/* Code of no file that only gives its room back behind its call: the frame pointer is not its. */
+static void test_trampoline(void)
+{
+	static const uint8_t made[] = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd1,
+				       0x48, 0x83, 0xc4, 0x08, 0xc3};
+
+	for (int broken = 0; broken < 3; broken++) {
+		world_clear();
+		memcpy(code + 0x200, made, sizeof made);
+		if (broken == 1)
+			code[0x20a] = 0x90; /* it does not return yet */
+		rule_put(CODE + 0x100, CODE + 0x140,
+			 (struct unwind_rule){.cfa = UNWIND_CFA_REGISTER,
+					      .cfa_register = UNWIND_REGISTER_SP,
+					      .cfa_offset = 16,
+					      .fp = UNWIND_FP_SAME,
+					      .ra = UNWIND_RA_AT_CFA,
+					      .ra_offset = -8});
+		stack[6] = CODE + 0x206; /* into the trampoline, behind its call */
+		stack[8] = broken == 2 ? 42 : CODE + 0x300;
+		code[0x300 - 5] = 0xe8;
+		frame_put(20, 0, CODE + 0x400); /* of who called it */
+		CHECK_NUMBER(run(CODE + 0x110, word(5), word(20)), WALK_complete);
+		CHECK_NUMBER(walk.count, broken ? 3 : 4);
+		CHECK_NUMBER(frames[1], CODE + 0x206);
+		CHECK_NUMBER(frames[2], broken ? CODE + 0x400 : CODE + 0x300);
+		CHECK(walk.is_guessed);
+	}
+}
+
 static void test_loops(void)
 {
 	world_clear();
@@ -345,6 +375,7 @@ int main(void)
 	test_behind_kernel_frames();
 	test_ends();
 	test_no_frame_pointer();
+	test_trampoline();
 	test_loops();
 	test_read_fault();
 	test_depth();
