@@ -230,7 +230,7 @@ static bool open_stacks(struct agent *agent, struct error *err)
 	if (!agent->requests || !agent->jit)
 		return false;
 	samples.requests = agent->requests;
-	samples.jit = agent->jit;
+	samples.jit = stacks.jit = agent->jit;
 	samples.print = agent->print;
 	if (agent_wants(agent->options) & (KERNEL_WANTS_OFF_CPU | KERNEL_WANTS_ALLOCS)) {
 		samples.hold = hold;

@@ -126,7 +126,6 @@ static void run_stacks(struct agent *agent)
 	int fd;
 
 	stacks_run(agent->stacks);
-	jit_files_run(agent->jit, monotonic_ms());
 	if (stacks_descriptor(agent->stacks, &fd))
 		capture_watch(agent->capture, fd);
 }

@@ -18,11 +18,12 @@ enum {
 	LOOKS_A_RUN = 8,
 	PIECES_A_SECOND = 64,
 	LOOK_AGAIN_MS = 1000, /* whether a file has grown */
-	LOOK_SOON_MS = 250,   /* the same, when a name was missed */
+	LOOK_SOON_MS = 250,   /* the same, when it does, or many samples wait */
 	LOOK_FIRST_MS = 250,  /* whether there is one; doubles … */
 	LOOK_DOUBLINGS = 6,   /* … up to 16 s */
 	MAPS_EVERY = 16,      /* looks, after the first ones: reading maps is dearer */
 	FAILED_PAUSE_MS = 600 * 1000,
+	EMPTY_MAX = 16,        /* pieces in a row without any code: a file of something else */
 	ANSWER_MS = 10 * 1000, /* a parser that has forgotten the question is asked again */
 };
 
@@ -36,6 +37,7 @@ struct file {
 	int fd;               /* −1: it is not being read */
 	int64_t asked_ms;     /* 0: nothing is asked */
 	int64_t not_before_ms;
+	uint32_t empty; /* pieces since the last code */
 	bool is_full;
 };
 
@@ -43,6 +45,7 @@ struct followed {
 	struct process *process;
 	uint32_t at, number; /* in items; of questions */
 	uint32_t looks;      /* without having found a file */
+	bool has_grown;      /* a file, when it was looked at last */
 	int64_t due_ms, looked_ms, used_ms;
 	struct jit_owner owner;
 	struct file files[JIT_FORMATS];
@@ -59,6 +62,7 @@ struct jit_files {
 	uint32_t reading; /* have a file that is being read */
 	int64_t now_ms, second_ms;
 	uint32_t pieces; /* in this second */
+	uint32_t progress;
 };
 
 const char *jit_language_type(enum jit_language language)
@@ -81,6 +85,7 @@ static void end_reading(struct jit_files *files, struct file *file)
 	}
 	file->fd = -1;
 	file->asked_ms = 0;
+	files->progress++;
 }
 
 static void drop_code(struct jit_files *files, struct followed *followed)
@@ -157,10 +162,44 @@ enum jit_find jit_files_find(struct jit_files *files, const struct process_key *
 	files->counters.unsure += found == JIT_UNSURE;
 	if (found == JIT_FOUND && name->language == JIT_UNKNOWN)
 		name->language = followed->owner.language;
-	if (found == JIT_NOT_FOUND && followed->code &&
+	return found;
+}
+
+/* Where there is a dump it alone is read. */
+static bool is_unread(const struct jit_files *files, const struct followed *followed,
+		      uint64_t time_ns)
+{
+	const struct file *dump = &followed->files[JIT_DUMP];
+	const struct file *file = dump->place.inode ? dump : &followed->files[JIT_PERF_MAP];
+
+	return file->place.inode && !file->is_full && files->now_ms >= file->not_before_ms &&
+	       file->read_ns <= time_ns;
+}
+
+bool jit_files_is_coming(struct jit_files *files, const struct process_key *key, uint64_t time_ns,
+			 bool is_urgent)
+{
+	struct process *process = processes_find(files->processes, key);
+	struct followed *followed = process ? process->states[files->room] : NULL;
+
+	if (process && !followed && !process->ended_ns)
+		followed = follow(files, process);
+	if (!followed || process->ended_ns)
+		return false;
+	followed->used_ms = files->now_ms;
+	if (!followed->looked_ms)
+		return true;
+	if (!is_unread(files, followed, time_ns))
+		return false;
+	if ((is_urgent || followed->has_grown) &&
 	    followed->due_ms > followed->looked_ms + LOOK_SOON_MS)
 		followed->due_ms = followed->looked_ms + LOOK_SOON_MS;
-	return found;
+	return true;
+}
+
+uint32_t jit_files_progress(const struct jit_files *files)
+{
+	return files->progress;
 }
 
 /* --- reading --- */
@@ -213,6 +252,7 @@ static void keep(struct jit_files *files, struct followed *followed, struct file
 		files->counters.entries += jit_code_count(code);
 	}
 	files->counters.pieces++;
+	file->empty = chunk->head.count ? 0 : file->empty + (chunk->head.next > file->next);
 	files->counters.refused += refused + chunk->head.refused;
 	files->counters.cut += chunk->head.cut;
 	file->is_full |= refused || files->counters.bytes > ALL_BYTES_MAX;
@@ -236,11 +276,13 @@ static void take(void *context, uint32_t number, const struct jit_chunk *chunk)
 	if (!file || !file->asked_ms)
 		return;
 	file->asked_ms = 0;
-	if (!chunk || chunk->head.is_wrong) {
+	if (chunk && !chunk->head.is_wrong)
+		keep(files, followed, file, chunk);
+	if (!chunk || chunk->head.is_wrong || file->empty >= EMPTY_MAX) {
+		file->empty = 0;
 		give_up(files, followed, file, chunk ? "no such file" : "it could not be read");
 		return;
 	}
-	keep(files, followed, file, chunk);
 	before = file->next;
 	if (chunk->head.next > before)
 		file->next = chunk->head.next < file->limit ? chunk->head.next : file->limit;
@@ -279,10 +321,11 @@ static bool look_at(struct jit_files *files, struct followed *followed, int dire
 {
 	struct file *file = &followed->files[format];
 	const struct jit_place before = file->place;
+	uint64_t limit;
 	int fd;
 
 	if (file->fd >= 0 || file->is_full || files->now_ms < file->not_before_ms)
-		return true;
+		return file->place.inode;
 	file->place.format = format;
 	fd = jit_place_open(directory, followed->process, &followed->owner, &file->place);
 	if (fd == JIT_PLACE_FOREIGN) {
@@ -296,8 +339,10 @@ static bool look_at(struct jit_files *files, struct followed *followed, int dire
 	file->fd = fd;
 	files->reading++;
 	file->seen_ns = file->place.seen_ns;
+	limit = file->limit;
 	file->limit = file->place.bytes < FILE_BYTES_MAX ? file->place.bytes : FILE_BYTES_MAX;
-	if (file->limit <= file->next) {
+	followed->has_grown = file->limit > limit;
+	if (!followed->has_grown) {
 		file->read_ns = file->seen_ns;
 		end_reading(files, file);
 	}
@@ -330,6 +375,7 @@ static void look(struct jit_files *files, struct followed *followed)
 	if (directory >= 0)
 		close(directory);
 	followed->looked_ms = files->now_ms;
+	files->progress++;
 	followed->looks = is_found ? 0 : followed->looks + 1;
 	followed->due_ms = files->now_ms +
 			   (is_found ? LOOK_AGAIN_MS : (int64_t)LOOK_FIRST_MS << doublings);

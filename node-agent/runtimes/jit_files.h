@@ -32,6 +32,15 @@ void jit_files_free(struct jit_files *files);
 enum jit_find jit_files_find(struct jit_files *files, const struct process_key *process,
 			     uint64_t address, uint64_t time_ns, struct jit_name *name);
 
+/* Whether more may be known soon of code that the process had at that time: its file is being
+ * looked for, or was not read yet as of then, which it is within a second or so. is_urgent: rather
+ * sooner.
+ */
+bool jit_files_is_coming(struct jit_files *files, const struct process_key *process,
+			 uint64_t time_ns, bool is_urgent);
+/* Another number when an answer to that may have changed. */
+uint32_t jit_files_progress(const struct jit_files *files);
+
 /* profile.frame.type of OpenTelemetry, "jit" where nobody knows. */
 const char *jit_language_type(enum jit_language language);
 

@@ -9,6 +9,7 @@
 #include "bpf/runtime_frames.h"
 #include "bpf/thread_context.h"
 #include "common/clock.h"
+#include "node-agent/stacks/late_names.h"
 #include "node-agent/stacks/live_code.h"
 #include "node-agent/stacks/waiting_stacks.h"
 #include "node-agent/unwind/stack_finish.h"
@@ -27,6 +28,7 @@ struct stacks {
 	struct stacks_sources from;
 	struct kernel_processes *processes; /* NULL: there is no walk in the kernel */
 	struct waiting_stacks waiting;
+	struct late_names names;
 	struct live_code *live_code; /* NULL: nobody asked yet */
 	struct stacks_counters counters;
 	uint64_t now_ns, publish_from_ns;
@@ -59,6 +61,7 @@ struct stacks *stacks_new(const struct stacks_sources *from, struct error *err)
 	}
 	stacks->from = *from;
 	stacks->told_fd = -1;
+	stacks->names = (struct late_names){.table = from->table, .jit = from->jit};
 	set_time(stacks);
 	if (processes < 0)
 		return stacks;
@@ -77,6 +80,7 @@ void stacks_free(struct stacks *stacks)
 	if (!stacks)
 		return;
 	waiting_stacks_release(&stacks->waiting);
+	late_names_release(&stacks->names);
 	live_code_free(stacks->live_code);
 	kernel_processes_free(stacks->processes);
 	free(stacks);
@@ -212,6 +216,12 @@ static void end_whole(struct sample_event *whole, const struct sample_event *sam
 		memcpy((uint8_t *)whole + end, context, bytes);
 }
 
+static void hand_on(struct stacks *stacks, const struct sample_event *sample)
+{
+	if (!late_names_hold(&stacks->names, sample, false, 0))
+		samples_add(stacks->from.samples, sample);
+}
+
 /* The sample as if it had been walked to its end. False: it has to wait for *page. */
 static bool finish(struct stacks *stacks, const struct sample_event *sample,
 		   const struct stack_copy_event *copy, uint32_t generation,
@@ -247,7 +257,8 @@ static bool finish(struct stacks *stacks, const struct sample_event *sample,
 	if (finished.is_end_guessed)
 		whole->flags |= SAMPLE_END_GUESSED;
 	stacks->counters.finished++;
-	samples_add_finished(stacks->from.samples, whole, sample->user_count);
+	if (!late_names_hold(&stacks->names, whole, true, sample->user_count))
+		samples_add_finished(stacks->from.samples, whole, sample->user_count);
 	return true;
 }
 
@@ -277,7 +288,7 @@ static void add_copied(struct stacks *stacks, const struct sample_event *sample,
 	waiting = waiting_stacks_add(&stacks->waiting, sample, copy);
 	if (!waiting) {
 		stacks->counters.refused++;
-		samples_add(stacks->from.samples, sample);
+		hand_on(stacks, sample);
 		return;
 	}
 	waiting->generation = generation;
@@ -299,7 +310,7 @@ void stacks_add(struct stacks *stacks, const struct sample_event *sample,
 	}
 	if (sample->result == WALK_not_loaded)
 		want_page(stacks, sample);
-	samples_add(stacks->from.samples, sample);
+	hand_on(stacks, sample);
 }
 
 /* --- waiting --- */
@@ -331,9 +342,25 @@ static void look_at_waiting(struct stacks *stacks, uint64_t expired_ns)
 				continue;
 			}
 			stacks->counters.expired++;
-			samples_add(stacks->from.samples, stack->sample);
+			hand_on(stacks, stack->sample);
 		}
 		waiting_stacks_remove(&stacks->waiting, at);
+	}
+}
+
+/* The same for names. */
+static void look_at_nameless(struct stacks *stacks, uint64_t expired_ns)
+{
+	const struct waiting_stack *stack;
+	uint32_t at;
+
+	while ((stack = late_names_next(&stacks->names, expired_ns, &at))) {
+		if (stack->is_finished)
+			samples_add_finished(stacks->from.samples, stack->sample,
+					     stack->kernel_side_count);
+		else
+			samples_add(stacks->from.samples, stack->sample);
+		late_names_remove(&stacks->names, at);
 	}
 }
 
@@ -342,7 +369,10 @@ void stacks_run(struct stacks *stacks)
 	set_time(stacks);
 	while (code_pages_next(stacks->from.pages))
 		;
+	if (stacks->from.jit)
+		jit_files_run(stacks->from.jit, (int64_t)(stacks->now_ns / NS_PER_MS));
 	look_at_waiting(stacks, stacks->now_ns - WAIT_MAX_NS);
+	look_at_nameless(stacks, stacks->now_ns - WAIT_MAX_NS);
 }
 
 bool stacks_descriptor(struct stacks *stacks, int *fd)
@@ -365,17 +395,19 @@ void stacks_drain(struct stacks *stacks, int timeout_ms)
 		struct pollfd answers = {.fd = code_pages_fd(stacks->from.pages), .events = POLLIN};
 
 		stacks_run(stacks);
-		if (!stacks->waiting.count || stacks->now_ns >= end_ns)
+		if ((!stacks->waiting.count && !stacks->names.waiting.count) ||
+		    stacks->now_ns >= end_ns)
 			break;
 		poll(&answers, 1, DRAIN_STEP_MS);
 	}
 	look_at_waiting(stacks, UINT64_MAX);
+	look_at_nameless(stacks, UINT64_MAX);
 }
 
 void stacks_counters(const struct stacks *stacks, struct stacks_counters *out)
 {
 	*out = stacks->counters;
-	out->waiting = 0;
+	out->waiting = stacks->names.waiting.count;
 	for (uint32_t i = 0; i < stacks->waiting.count; i++)
 		out->waiting += stacks->waiting.items[i]->sample->type == EVENT_SAMPLE_CPU;
 	out->waiting_bytes = stacks->waiting.bytes;

@@ -19,6 +19,7 @@ struct stacks_sources { /* borrowed */
 	struct process_table *table;
 	struct code_pages *pages;
 	struct samples *samples;
+	struct jit_files *jit; /* NULL: no code that no file has has a name */
 	const struct capture *capture; /* whose maps are written */
 	uint32_t max_frames;
 };

@@ -25,7 +25,7 @@ struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
 					 const struct sample_event *sample,
 					 const struct stack_copy_event *copy)
 {
-	uint32_t copy_bytes = (uint32_t)sizeof(*copy) + (copy->stack_bytes + 7) / 8 * 8;
+	uint32_t copy_bytes = copy ? (uint32_t)sizeof(*copy) + (copy->stack_bytes + 7) / 8 * 8 : 0;
 	uint32_t bytes = (uint32_t)sizeof(struct waiting_stack) + sample->size + copy_bytes;
 	struct waiting_stack *stack;
 
@@ -35,11 +35,14 @@ struct waiting_stack *waiting_stacks_add(struct waiting_stacks *stacks,
 	stack = malloc(bytes);
 	if (!stack)
 		return NULL;
+	memset(stack, 0, sizeof *stack);
 	stack->sample = (struct sample_event *)(stack + 1);
-	stack->copy = (struct stack_copy_event *)((uint8_t *)stack->sample + sample->size);
+	if (copy)
+		stack->copy = (struct stack_copy_event *)((uint8_t *)stack->sample + sample->size);
 	stack->bytes = bytes;
 	memcpy(stack->sample, sample, sample->size);
-	memcpy(stack->copy, copy, sizeof(*copy) + copy->stack_bytes);
+	if (copy)
+		memcpy(stack->copy, copy, sizeof(*copy) + copy->stack_bytes);
 	stacks->items[stacks->count++] = stack;
 	stacks->bytes += bytes;
 	return stack;

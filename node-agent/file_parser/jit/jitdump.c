@@ -104,6 +104,10 @@ static uint32_t put_file(struct jit_chunk *chunk, uint32_t before, const char *n
 	if (JIT_TEXT_MAX - text_bytes < 2 * ENTRY_TEXT)
 		return 0;
 	file = jit_chunk_text(chunk, name, length);
+	if (file && length <= JIT_NAME_MAX && strcmp(chunk->text + file, name) != 0) {
+		chunk->head.text_bytes = text_bytes; /* V8 has names that are none */
+		return 0;
+	}
 	if (!before || !file || strcmp(chunk->text + before, chunk->text + file) != 0)
 		return file;
 	chunk->head.text_bytes = text_bytes;
@@ -280,10 +284,11 @@ void jitdump_read(int fd, uint64_t offset, uint64_t limit, struct jit_chunk *chu
 		if (chunk->head.is_wrong || size > limit - offset)
 			break;
 		chunk->head.refused += !take_record(dump, offset);
-		if (id != RECORD_DEBUG)
+		if (id == RECORD_LOAD || id == RECORD_MOVE || id == RECORD_CLOSE)
 			dump->lines_of = 0;
 		/* Lines and their function have to be of the same chunk. */
-		chunk->head.next = id == RECORD_DEBUG ? offset : offset + size;
+		if (id == RECORD_DEBUG || !dump->lines_of)
+			chunk->head.next = dump->lines_of ? offset : offset + size;
 		offset += size;
 	}
 }

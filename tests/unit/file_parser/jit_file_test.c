@@ -241,6 +241,14 @@ static void put_load(uint64_t time, uint64_t address, uint32_t size, const char 
 	dump_bytes += size;
 }
 
+static void put_unwinding(void)
+{
+	put32(4);
+	put32(24);
+	put64(0);
+	put64(0);
+}
+
 static void put_line(uint64_t address, uint32_t line, const char *file)
 {
 	put64(address);
@@ -296,6 +304,7 @@ static void test_dump(void)
 	put_load(1000, 0x7f0000001000, 64, "julia_f6_12");
 	before_debug = dump_bytes;
 	put_debug(0x7f0000002000);
+	put_unwinding(); /* V8 has it between the lines and their function */
 	put_load(2000, 0x7f0000002000, 32, "with_lines");
 	put_move(3000, 0x7f0000001000, 0x7f0000003000, 64);
 	read_dump(dump_bytes);

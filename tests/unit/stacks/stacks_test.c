@@ -13,7 +13,7 @@
 
 /* --- pages --- */
 
-enum { PAGES = 64, CODE = 7 };
+enum { PAGES = 64, CODE = 7, MADE_CODE = 0x900000 };
 
 static enum unwind_page_state states[PAGES];
 static bool is_asked[PAGES];
@@ -114,6 +114,9 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 		out[i] = (struct located_frame){.place = PLACE_FILE,
 						.executable = &executable,
 						.address = addresses[i] - !is_interrupted_leaf};
+	for (size_t i = 0; i < count; i++)
+		if (addresses[i] >= MADE_CODE)
+			out[i] = (struct located_frame){.place = PLACE_ANONYMOUS};
 	return count;
 }
 
@@ -140,6 +143,29 @@ int capture_map(const struct capture *capture, enum kernel_map map)
 {
 	(void)capture, (void)map;
 	return -1;
+}
+
+/* --- names of code in no file: all that was told before that time is known --- */
+
+static uint64_t told_until_ns;
+static uint32_t progress;
+
+bool jit_files_is_coming(struct jit_files *files, const struct process_key *process,
+			 uint64_t time_ns, bool is_urgent)
+{
+	(void)files, (void)process, (void)is_urgent;
+	return time_ns >= told_until_ns;
+}
+
+uint32_t jit_files_progress(const struct jit_files *files)
+{
+	(void)files;
+	return progress;
+}
+
+void jit_files_run(struct jit_files *files, int64_t now_ms)
+{
+	(void)files, (void)now_ms;
 }
 
 /* --- where samples go --- */
@@ -236,13 +262,16 @@ static struct stack_copy_event *copy_of(uint64_t needed, uint32_t stack_bytes)
 
 static struct stacks *new_stacks(void)
 {
-	static const struct stacks_sources from = {.max_frames = 100};
+	static int jit; /* something that is there */
+	static const struct stacks_sources from = {.max_frames = 100,
+						   .jit = (struct jit_files *)&jit};
 
 	memset(states, 0, sizeof states);
 	memset(is_asked, 0, sizeof is_asked);
 	memset(&handed, 0, sizeof handed);
 	asks = 0;
 	answers = 0;
+	told_until_ns = 0;
 	return stacks_new(&from, NULL);
 }
 
@@ -339,6 +368,64 @@ static void test_interpreter(void)
 			CHECK_NUMBER(handed.runtime[i], 0x100 * page + i);
 		CHECK_NUMBER(handed.span_id, page);
 	}
+	stacks_free(stacks);
+}
+
+static struct sample_event *sample_in_made_code(uint16_t type)
+{
+	struct sample_event *sample = sample_of(WALK_complete, 0);
+
+	sample->type = type;
+	sample->flags = SAMPLE_FRAME_GUESSED;
+	sample->frames[1] = MADE_CODE + 5;
+	return sample;
+}
+
+/* Until what its program had told by then is known; what is in files does not wait, nor what is
+ * counted later anyway. */
+static void test_names(void)
+{
+	struct stacks *stacks = new_stacks();
+	struct sample_event *sample;
+
+	stacks_add(stacks, sample_in_made_code(EVENT_SAMPLE_CPU), NULL);
+	CHECK_NUMBER(handed.as_it_was, 0);
+	CHECK_NUMBER(counters_of(stacks).waiting, 1);
+	stacks_add(stacks, sample_of(WALK_complete, 0), NULL);
+	stacks_add(stacks, sample_in_made_code(EVENT_SAMPLE_SWITCH), NULL);
+	CHECK_NUMBER(handed.as_it_was, 2);
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 2);
+	told_until_ns = now_ns();
+	stacks_run(stacks); /* nobody said so */
+	CHECK_NUMBER(handed.as_it_was, 2);
+	progress++;
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 3);
+	CHECK_NUMBER(counters_of(stacks).waiting, 0);
+	told_until_ns = 0; /* finished from its copy, and named then */
+	sample = sample_of(WALK_not_loaded, 0);
+	sample->frames[1] = MADE_CODE + 5;
+	states[1] = UNWIND_PAGE_LOADED;
+	stacks_add(stacks, sample, copy_of(1 << 1, 4096));
+	CHECK_NUMBER(handed.finished, 0);
+	progress++;
+	told_until_ns = UINT64_MAX;
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.finished, 1);
+	CHECK_NUMBER(handed.kernel_side_count, 2);
+	CHECK_NUMBER(handed.user_count, 3);
+	told_until_ns = 0; /* for two seconds at most, and for nothing at the end */
+	sample = sample_in_made_code(EVENT_SAMPLE_CPU);
+	sample->time_ns -= 2100000000;
+	stacks_add(stacks, sample, NULL);
+	stacks_run(stacks);
+	CHECK_NUMBER(handed.as_it_was, 4);
+	for (int i = 0; i < 300; i++)
+		stacks_add(stacks, sample_in_made_code(EVENT_SAMPLE_FAULT), NULL);
+	CHECK_NUMBER(handed.as_it_was, 4 + 300 - 192);
+	stacks_drain(stacks, 0);
+	CHECK_NUMBER(handed.as_it_was, 304);
 	stacks_free(stacks);
 }
 
@@ -466,6 +553,7 @@ int main(void)
 {
 	test_nothing_to_wait_for();
 	test_waiting();
+	test_names();
 	test_interpreter();
 	test_too_late();
 	test_no_room();
