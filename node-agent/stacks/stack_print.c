@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "bpf/frames.h"
+#include "bpf/runtime_frames.h"
 #include "common/clock.h"
 #include "node-agent/stacks/samples.h"
 
@@ -19,6 +19,24 @@ static void print_frame(FILE *to, uint64_t address, const struct located_frame *
 			frame->address + is_caller);
 	else
 		fprintf(to, "%" PRIx64 " %s+0x%" PRIx64 "\n", address, name, address);
+}
+
+/* A line each, innermost first: the code object and where in it, as they are in the process. */
+static void print_interpreter(FILE *to, const struct sample_event *sample)
+{
+	const uint64_t *words = sample_runtime_frames(sample);
+
+	for (uint32_t at = 0; at < sample->runtime_count;
+	     at = stack_frame_next(words, sample->runtime_count, at)) {
+		const uint64_t object = stack_frame_address(words[at]);
+
+		if (stack_frame_kind(words[at]) == STACK_FRAME_RUNTIME_END)
+			fprintf(to, "interpreter end %" PRIu64 "\n", object);
+		else if (at + 1 < sample->runtime_count)
+			fprintf(to, "interpreter %" PRIx64 "+0x%x%s\n", object,
+				runtime_frame_position(words[at + 1]),
+				runtime_frame_is_entry(words[at + 1]) ? " entry" : "");
+	}
 }
 
 /* Microseconds since the sample was taken. */
@@ -43,6 +61,7 @@ void stack_print(FILE *to, const struct sample_event *sample, enum walk_result r
 		print_frame(to, stack_frame_address(user[at]), &frames[i], i > 0);
 		at = stack_frame_next(user, sample->user_count, at);
 	}
+	print_interpreter(to, sample);
 	fputc('\n', to);
 	fflush(to);
 }

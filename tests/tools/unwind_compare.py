@@ -50,6 +50,8 @@ def read_samples(path):
     for line in open(path, errors="replace"):
         if line.startswith("sample "):
             current = Sample(line)
+        elif line.startswith("interpreter "):
+            continue  # frames of no native stack
         elif line.strip() and current:
             address, _, place = line.strip().partition(" ")
             current.frames.append(int(address, 16))
