@@ -41,10 +41,10 @@ runtime_place_of(const struct sample_event *event)
 	if (!places)
 		return 0;
 	place = bpf_map_lookup_elem(places, &tgid);
-	return place && place->exec_id == event->exec_id &&
-			       place->start_time_ns == event->start_time_ns
-		       ? place
-		       : 0;
+	if (!place || (place->start_time_ns && (place->exec_id != event->exec_id ||
+						place->start_time_ns != event->start_time_ns)))
+		return 0;
+	return place;
 }
 
 /* 1: there is no list. */

@@ -117,7 +117,8 @@ struct runtime_layout {
 	__u8 reserved[6];
 };
 
-/* One per process that has an interpreter; identity as in samples. The state of the sampled thread
+/* One per process that has an interpreter; identity as in samples, start_time_ns 0: whoever has the
+ * number, since no sample has told yet who that is. The state of the sampled thread
  * is at one of three places, the first of them that has one whose thread_id is the thread's. */
 struct runtime_place {
 	__u64 start_time_ns;

@@ -201,6 +201,20 @@ static void hold(void *context, const struct sample_event *sample, size_t walked
 		waits_hold(agent->waits, sample, walked);
 }
 
+/* Lists of frames are read by BPF alone. */
+static bool open_runtimes(struct agent *agent, struct error *err)
+{
+	const struct runtimes_sources from = {
+		.table = agent->table,
+		.pages = agent->pages,
+		.places_map = capture_map(agent->capture, KERNEL_MAP_RUNTIMES)};
+
+	if (from.places_map < 0)
+		return true;
+	agent->runtimes = runtimes_new(&from, err);
+	return agent->runtimes;
+}
+
 static bool open_stacks(struct agent *agent, struct error *err)
 {
 	const struct row_pages_options rows = {
@@ -227,7 +241,7 @@ static bool open_stacks(struct agent *agent, struct error *err)
 	requests.pages = samples.pages = stacks.pages = agent->pages;
 	agent->requests = requests_new(&requests, err);
 	agent->jit = jit_files_new(process_table_processes(agent->table), agent->pages, err);
-	if (!agent->requests || !agent->jit)
+	if (!agent->requests || !agent->jit || !open_runtimes(agent, err))
 		return false;
 	samples.requests = agent->requests;
 	samples.jit = stacks.jit = agent->jit;
@@ -275,6 +289,7 @@ bool agent_open_output(struct agent *agent, struct error *err)
 					       .stacks = agent->stacks,
 					       .requests = agent->requests,
 					       .jit = agent->jit,
+					       .runtimes = agent->runtimes,
 					       .pages = agent->pages,
 					       .modules = agent->modules,
 					       .waits = agent->waits,
@@ -337,6 +352,7 @@ void agent_close(struct agent *agent)
 	samples_free(agent->samples);
 	jit_files_free(agent->jit);
 	requests_free(agent->requests);
+	runtimes_free(agent->runtimes);
 	code_pages_free(agent->pages);
 	if (agent->print && agent->print != stdout)
 		fclose(agent->print);

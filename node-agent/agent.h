@@ -17,6 +17,7 @@
 #include "node-agent/report/modules.h"
 #include "node-agent/report/report.h"
 #include "node-agent/runtimes/jit_files.h"
+#include "node-agent/runtimes/runtimes.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks/code_pages.h"
 #include "node-agent/stacks/samples.h"
@@ -32,6 +33,7 @@ struct agent {
 	struct code_pages *pages;
 	struct requests *requests;
 	struct jit_files *jit;
+	struct runtimes *runtimes; /* NULL: interpreters' frames are not read */
 	struct samples *samples;
 	struct stacks *stacks;
 	struct waits *waits;                /* NULL: threads off their CPU are not profiled */

@@ -49,6 +49,8 @@ static void on_mapping(void *context, const struct mapping_event *mapping)
 	struct agent *agent = context;
 
 	process_table_mapping(agent->table, mapping);
+	if (agent->runtimes)
+		runtimes_mapping(agent->runtimes, mapping);
 	if (agent->probes && !mapping->is_anonymous)
 		memory_probes_mapping(agent->probes, mapping->tgid, mapping->path);
 }
@@ -70,6 +72,9 @@ static void on_sample(void *context, const struct sample_event *sample,
 		waits_expect(agent->waits, sample);
 	}
 	stacks_add(agent->stacks, sample, copy);
+	if (agent->runtimes)
+		runtimes_sampled(agent->runtimes, &(struct process_key){sample->tgid, sample->exec_id,
+									sample->start_time_ns});
 }
 
 static void on_free(void *context, const struct alloc_free_event *event)

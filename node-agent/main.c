@@ -219,10 +219,15 @@ static bool profile(struct run *run, struct error *err)
 			break;
 		}
 		int64_t due = agent->ship && report < end ? report : end;
+		int wait_ms = due > now ? sooner(due - now, POLL_MS) : 0;
 
-		if (!capture_poll(agent->capture, due > now ? sooner(due - now, POLL_MS) : 0, err))
+		if (agent->runtimes)
+			wait_ms = (int)runtimes_wait_ms(agent->runtimes, now, wait_ms);
+		if (!capture_poll(agent->capture, wait_ms, err))
 			return error_prefix(err, "capture");
 		run_stacks(agent);
+		if (agent->runtimes)
+			runtimes_run(agent->runtimes, monotonic_ms());
 		if (agent->probes)
 			memory_probes_run(agent->probes);
 		if (agent->windows)

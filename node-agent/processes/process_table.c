@@ -404,22 +404,14 @@ static struct program *prepared(struct process_table *table, const struct proces
 	return program && program->set ? program : NULL;
 }
 
-size_t process_table_mappings(struct process_table *table, const struct process_key *key,
-			      uint64_t time_ns, struct process_mapping *out, size_t room,
-			      uint32_t *generation)
+static size_t program_mappings(struct process_table *table, struct program *program,
+			       uint64_t time_ns, struct process_mapping *out, size_t room,
+			       uint32_t *generation)
 {
-	struct program *program = prepared(table, key, time_ns);
 	bool is_unseen_left = false;
 	size_t count = 0;
 	int looks = 0;
 
-	*generation = 0;
-	if (!program)
-		return 0;
-	if (program->process->ended_ns) { /* a late sample's; nobody would take it back */
-		*generation = program->set->version;
-		return 0;
-	}
 	executables_set_time(table->executables, time_ns);
 	for (uint32_t i = 0; i < program->set->count && count < room; i++) {
 		struct mapping *row = &program->set->rows[i];
@@ -433,6 +425,35 @@ size_t process_table_mappings(struct process_table *table, const struct process_
 	if (is_unseen_left)
 		mapping_set_changed(program->set); /* the next answer has more */
 	return count;
+}
+
+size_t process_table_mappings(struct process_table *table, const struct process_key *key,
+			      uint64_t time_ns, struct process_mapping *out, size_t room,
+			      uint32_t *generation)
+{
+	struct program *program = prepared(table, key, time_ns);
+
+	*generation = 0;
+	if (!program)
+		return 0;
+	if (program->process->ended_ns) { /* a late sample's; nobody would take it back */
+		*generation = program->set->version;
+		return 0;
+	}
+	return program_mappings(table, program, time_ns, out, room, generation);
+}
+
+size_t process_table_current_mappings(struct process_table *table, uint32_t tgid, uint64_t time_ns,
+				      struct process_mapping *out, size_t room)
+{
+	struct process *process = processes_current(table->processes, tgid);
+	struct program *program =
+		process ? programs_current_or_new(&table->programs, tgid, time_ns) : NULL;
+	uint32_t generation;
+
+	return program && program->set && !process->ended_ns
+		       ? program_mappings(table, program, time_ns, out, room, &generation)
+		       : 0;
 }
 
 uint32_t process_table_generation(struct process_table *table, const struct process_key *key,

@@ -155,6 +155,10 @@ size_t process_table_locate(struct process_table *table, const struct process_ke
 size_t process_table_mappings(struct process_table *table, const struct process_key *key,
 			      uint64_t time_ns, struct process_mapping *out, size_t room,
 			      uint32_t *generation);
+/* The same of what the pid runs now, as events have told, before any sample of it: nothing is read
+ * of /proc. */
+size_t process_table_current_mappings(struct process_table *table, uint32_t tgid, uint64_t time_ns,
+				      struct process_mapping *out, size_t room);
 /* The same generation alone; 0: nothing is known. */
 uint32_t process_table_generation(struct process_table *table, const struct process_key *key,
 				  uint64_t time_ns);

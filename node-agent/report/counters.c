@@ -219,6 +219,14 @@ static const struct counter counters[] = {
 	{LINE_runtimes, "samples", "runtimes.samples", {KERNEL(runtimes)}},
 	{LINE_runtimes, "cut", "runtimes.cut", {KERNEL(runtimes_cut)}},
 	{LINE_runtimes, "unread", "runtimes.unread", {KERNEL(runtimes_unread)}},
+	{LINE_runtimes, "looks", NULL, {OF(runtimes.looks)}},
+	{LINE_runtimes, "places", NULL, {OF(runtimes.places)}},
+	{LINE_runtimes, "processes", "runtimes.processes", {OF(runtimes.located)}},
+	{LINE_runtimes, "unknown", "runtimes.unknown", {OF(runtimes.unknown)}},
+	{LINE_runtimes, "not_located", "runtimes.not_located",
+	 {OF(runtimes.not_located), OF(runtimes.contradicted)}},
+	{LINE_runtimes, "others", "runtimes.others", {OF(runtimes.others)}},
+	{LINE_runtimes, "refused", "runtimes.refused", {OF(runtimes.refused)}},
 
 	/* what strangers kept from being read */
 	{LINE_strangers, "asked", NULL, {OF(strangers.asked)}},
@@ -309,6 +317,8 @@ static void read_parts(const struct report_sources *from, struct counted *now)
 		allocations_counters(from->allocations, &now->allocations);
 	if (from->probes)
 		memory_probes_counters(from->probes, &now->probes);
+	if (from->runtimes)
+		runtimes_counters(from->runtimes, &now->runtimes);
 	read_windows(from, now);
 	for (int i = 0; i < LACK_COUNT; i++)
 		now->lacks[i] = lack_times((enum lack)i);
@@ -330,7 +340,9 @@ static void note_absent(const struct report_sources *from, struct counted *now)
 		now->capture.kernel[COUNT_contexts_unread] || now->capture.sweeps.contexts ||
 		now->capture.sweeps.contexts_unread || now->attributes_lost;
 	now->is_there[LINE_jit] = now->jit.maps || now->jit.dumps || now->jit.foreign;
-	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes];
+	now->is_there[LINE_runtimes] = now->capture.kernel[COUNT_runtimes] ||
+				      now->runtimes.located || now->runtimes.unknown ||
+				      now->runtimes.not_located || now->runtimes.contradicted;
 	now->is_there[LINE_strangers] = strangers->hung || strangers->refused || strangers->died ||
 					strangers->maps_cut;
 }

@@ -58,6 +58,7 @@ struct counted {
 	struct allocation_windows_counters windows;
 	struct requests_counters requests;
 	struct jit_files_counters jit;
+	struct runtimes_counters runtimes;
 	struct stranger_reader_counters strangers;
 	uint64_t taken_whole; /* a sample whose stack waits counts once it is finished */
 	uint64_t cpus, times_lost, attributes_lost, lacks[LACK_COUNT];

@@ -16,6 +16,7 @@
 #include "node-agent/contexts/requests.h"
 #include "node-agent/processes/process_table.h"
 #include "node-agent/report/modules.h"
+#include "node-agent/runtimes/runtimes.h"
 #include "node-agent/ship/ship.h"
 #include "node-agent/stacks/samples.h"
 #include "node-agent/stacks/stacks.h"
@@ -31,6 +32,7 @@ struct report_sources {
 	struct stacks *stacks;
 	struct requests *requests;
 	struct jit_files *jit;
+	struct runtimes *runtimes; /* NULL: interpreters' frames are not read */
 	struct code_pages *pages;
 	struct module_announcer *modules;
 	struct waits *waits;                /* NULL: threads off their CPU are not profiled */

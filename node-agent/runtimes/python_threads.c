@@ -303,11 +303,29 @@ static void look_deep(struct search *search, const struct state *state)
 	}
 }
 
-/* A slot before a variable: it keeps its state while the thread waits for the interpreter. */
-static bool is_better(const struct candidate *a, const struct candidate *b)
+static uint32_t looked_at(const struct search *search, const struct candidate *candidate)
 {
-	if (a->hits != b->hits)
-		return a->hits > b->hits;
+	return candidate->in < 0 || search->state_count < PYTHON_DEEP_THREADS ? search->state_count
+									      : PYTHON_DEEP_THREADS;
+}
+
+/* How many more of the threads that were looked at have it there. */
+static int compare(const struct search *search, const struct candidate *a,
+		   const struct candidate *b)
+{
+	return (int)(a->hits * looked_at(search, b)) - (int)(b->hits * looked_at(search, a));
+}
+
+/* A slot before a variable: it keeps its state while the thread waits for the interpreter. */
+static bool is_better(const struct search *search, const struct candidate *a,
+		      const struct candidate *b)
+{
+	const int more = compare(search, a, b);
+
+	if (more)
+		return more > 0;
+	if ((a->in < 0) != (b->in < 0))
+		return a->in < 0;
 	if ((a->at > 0) != (b->at > 0))
 		return a->at > 0;
 	return a->at < b->at;
@@ -320,10 +338,24 @@ static const struct candidate *best_but(const struct search *search, const struc
 	for (uint32_t i = 0; i < search->candidate_count; i++) {
 		const struct candidate *one = &search->candidates[i];
 
-		if (one != but && (!best || is_better(one, best)))
+		if (one != but && (!best || is_better(search, one, best)))
 			best = one;
 	}
 	return best;
+}
+
+/* Near some threads there are stacks, which may have the address by chance. */
+static void look(struct search *search)
+{
+	const struct candidate *best;
+
+	for (uint32_t i = 0; i < search->state_count; i++)
+		look_near(search, &search->states[i]);
+	best = best_but(search, NULL);
+	if (best && best->hits == search->state_count)
+		return;
+	for (uint32_t i = 0; i < search->state_count && i < PYTHON_DEEP_THREADS; i++)
+		look_deep(search, &search->states[i]);
 }
 
 static bool find_places(struct search *search)
@@ -331,23 +363,17 @@ static bool find_places(struct search *search)
 	struct runtime_place *place = &search->out->place;
 	const struct candidate *best, *other;
 
-	for (uint32_t i = 0; i < search->state_count; i++)
-		look_near(search, &search->states[i]);
-	if (!search->candidate_count) {
-		if (search->out->states > PYTHON_DEEP_THREADS)
-			search->out->states = PYTHON_DEEP_THREADS;
-		for (uint32_t i = 0; i < search->out->states; i++)
-			look_deep(search, &search->states[i]);
-	}
+	look(search);
 	best = best_but(search, NULL);
 	other = best ? best_but(search, best) : NULL;
 	place->thread_in = place->other_in = -1;
 	if (!best)
 		return false;
+	search->out->states = looked_at(search, best);
 	search->out->placed = best->hits;
 	place->thread_at = best->at;
 	place->thread_in = best->in;
-	if (other && other->hits == best->hits) { /* else it is what some stack has there */
+	if (other && !compare(search, other, best)) {
 		place->other_at = other->at;
 		place->other_in = other->in;
 	}

@@ -179,6 +179,11 @@ static void test_block(void)
 	CHECK_NUMBER(out.placed, 2);
 	CHECK_NUMBER(out.place.thread_at, 0x80);
 	CHECK_NUMBER(out.place.thread_in, 24);
+	/* What a thread's stack has by chance is not in the first thread's memory. */
+	put(thread_at(0) - 0xfc8, state_at(0));
+	CHECK_NUMBER(find(&out), PYTHON_FOUND);
+	CHECK_NUMBER(out.place.thread_at, 0x80);
+	CHECK_NUMBER(out.place.other_at, 0);
 }
 
 static void test_not_yet(void)

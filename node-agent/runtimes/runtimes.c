@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node-agent/runtimes/runtimes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "node-agent/kernel/runtime_places.h"
+#include "node-agent/kernel/stranger_reader.h"
+#include "node-agent/processes/process_files.h"
+#include "node-agent/processes/processes.h"
+#include "node-agent/runtimes/python_threads.h"
+#include "node-agent/runtimes/runtime_files.h"
+
+enum {
+	FOLLOWED_MAX = 4096,
+	MAPPINGS_MAX = 1024,
+	IN_ONE_PROCESS_MAX = 4,
+	LOOKS_A_RUN = 8,
+	/* What a look may take of the main thread; after one that took more, nobody is looked at for
+	 * 32 times as long. Real ones take 0.3 ms. */
+	DEAR_US = 2000,
+	REST = 32,
+	/* An interpreter has its first thread some 10 ms after its exec; an embedded one when its
+	 * program wants it. Twice as long each time, up to … */
+	AGAIN_MS = 2,
+	AGAIN_DOUBLINGS = 15, /* … 65 s */
+	FILES_TRIES = 10, /* 2 s: then what was not to be had so far is not waited for */
+	CHECK_AGAIN_MS = 1000, /* of a place: by then it has more threads, or they have ended */
+	/* Its first thread may be just being made: then it is what it looks like no longer. */
+	FAILURES_MAX = 4,
+	DECLARED_AGAIN_MS = 200, /* and twice as long each time, of what is declared, … */
+	DECLARED_DOUBLINGS = 9,  /* … up to 102 s */
+	SAMPLED_AGAIN_MS = 500,
+};
+
+/* What hangs on processes that have none. */
+static char nothing;
+
+struct followed {
+	struct process *process;
+	uint32_t at;             /* in items */
+	int64_t due_ms, last_ms; /* due_ms 0: not by itself */
+	uint32_t tries;          /* since something new was mapped */
+	uint32_t failures;       /* but for what has not started yet */
+	uint32_t version;
+	enum python_found found; /* the last time */
+	bool is_placed, has_identity, has_others, is_declared;
+	struct runtime_place place;
+};
+
+struct runtimes {
+	struct runtimes_sources from;
+	struct runtime_files *files;
+	struct processes *processes;
+	struct runtimes_counters counters;
+	uint32_t room;
+	struct followed **items; /* [count]; the last fills a gap */
+	uint32_t count, allocated, next;
+	int64_t now_ms, due_ms; /* the earliest; INT64_MAX: none */
+	int64_t rest_until_ms;
+	struct runtime_places places;
+};
+
+/* --- the kernel's table --- */
+
+/* The first sample says who the process is; until then only its pid is known. */
+static void write_place(struct runtimes *runtimes, struct followed *followed)
+{
+	const struct process *process = followed->process;
+	struct runtime_place *place = &followed->place;
+	struct error err = {0};
+
+	followed->has_identity = process->is_identified;
+	place->start_time_ns = process->is_identified ? process->key.start_time_ns : 0;
+	place->exec_id = process->is_identified ? process->key.exec_id : 0;
+	if (runtime_places_put(&runtimes->places, process->key.tgid, place, &err))
+		return;
+	if (!runtimes->counters.refused++)
+		log_warn("an interpreter's frames are not read", "pid=%u why=\"%s\"",
+			 process->key.tgid, err.message);
+}
+
+static void remove_place(struct runtimes *runtimes, struct followed *followed)
+{
+	if (!followed->is_placed)
+		return;
+	runtime_places_remove(&runtimes->places, followed->process->key.tgid,
+			      followed->place.start_time_ns, followed->place.exec_id);
+	runtimes->counters.places--;
+	followed->is_placed = false;
+}
+
+/* --- processes --- */
+
+static struct followed *followed_of(const struct runtimes *runtimes, const struct process *process)
+{
+	void *state = process ? process->states[runtimes->room] : NULL;
+
+	return state == &nothing ? NULL : state;
+}
+
+static void wait_until(struct runtimes *runtimes, struct followed *followed, int64_t due_ms)
+{
+	followed->due_ms = due_ms;
+	if (due_ms && due_ms < runtimes->due_ms)
+		runtimes->due_ms = due_ms;
+}
+
+static bool has_room(struct runtimes *runtimes)
+{
+	const uint32_t more = runtimes->allocated ? 2 * runtimes->allocated : 64;
+	struct followed **items;
+
+	if (runtimes->count < runtimes->allocated)
+		return true;
+	if (more > FOLLOWED_MAX)
+		return false;
+	items = realloc(runtimes->items, more * sizeof(*items));
+	if (!items)
+		return false;
+	runtimes->items = items;
+	runtimes->allocated = more;
+	return true;
+}
+
+static struct followed *follow(struct runtimes *runtimes, struct process *process)
+{
+	struct followed *followed = has_room(runtimes) ? calloc(1, sizeof *followed) : NULL;
+
+	if (!followed) {
+		runtimes->counters.refused++;
+		return NULL;
+	}
+	*followed = (struct followed){.process = process, .at = runtimes->count};
+	runtimes->items[runtimes->count++] = followed;
+	processes_hang(runtimes->processes, process, runtimes->room, followed);
+	return followed;
+}
+
+static void leave(struct runtimes *runtimes, struct followed *followed, void *instead)
+{
+	struct followed *last = runtimes->items[--runtimes->count];
+
+	remove_place(runtimes, followed);
+	last->at = followed->at;
+	runtimes->items[last->at] = last;
+	processes_hang(runtimes->processes, followed->process, runtimes->room, instead);
+	free(followed);
+}
+
+/* A child of fork() has its parent's memory, and one of its threads. */
+static void begin(void *context, struct process *process, struct process *from)
+{
+	struct runtimes *runtimes = context;
+	const struct followed *parent = followed_of(runtimes, from);
+	struct followed *followed;
+
+	if (process->origin != PROCESS_FORKED || !parent || followed_of(runtimes, process))
+		return;
+	followed = follow(runtimes, process);
+	if (!followed)
+		return;
+	if (!parent->is_placed) {
+		wait_until(runtimes, followed, runtimes->now_ms + AGAIN_MS);
+		return;
+	}
+	followed->place = parent->place;
+	followed->version = parent->version;
+	followed->found = PYTHON_FOUND;
+	followed->is_placed = true;
+	runtimes->counters.places++;
+	runtimes->counters.located++;
+	write_place(runtimes, followed);
+}
+
+static void end(void *context, struct process *process)
+{
+	struct runtimes *runtimes = context;
+	struct followed *followed = followed_of(runtimes, process);
+
+	if (!followed)
+		return;
+	remove_place(runtimes, followed);
+	followed->due_ms = 0;
+}
+
+static void again(void *context, struct process *process)
+{
+	struct runtimes *runtimes = context;
+	struct followed *followed = followed_of(runtimes, process);
+
+	if (followed)
+		wait_until(runtimes, followed, runtimes->now_ms);
+}
+
+static void forget(void *context, struct process *process)
+{
+	struct runtimes *runtimes = context;
+	struct followed *followed = followed_of(runtimes, process);
+
+	if (followed)
+		leave(runtimes, followed, NULL);
+}
+
+struct runtimes *runtimes_new(const struct runtimes_sources *from, struct error *err)
+{
+	struct runtimes *runtimes = calloc(1, sizeof *runtimes);
+
+	if (!runtimes) {
+		error_set(err, ERROR_MEMORY, "no memory for interpreters");
+		return NULL;
+	}
+	runtimes->from = *from;
+	runtime_places_init(&runtimes->places, from->places_map);
+	runtimes->now_ms = monotonic_ms();
+	runtimes->due_ms = INT64_MAX;
+	runtimes->files = runtime_files_new(from->table, from->pages, err);
+	if (!runtimes->files) {
+		free(runtimes);
+		return NULL;
+	}
+	runtimes->processes = process_table_processes(from->table);
+	runtimes->room = processes_room(runtimes->processes,
+					&(struct process_room){.begin = begin,
+							       .end = end,
+							       .again = again,
+							       .forget = forget,
+							       .context = runtimes});
+	return runtimes;
+}
+
+void runtimes_free(struct runtimes *runtimes)
+{
+	if (!runtimes)
+		return;
+	while (runtimes->count)
+		leave(runtimes, runtimes->items[runtimes->count - 1], NULL);
+	processes_leave(runtimes->processes, runtimes->room);
+	runtime_files_free(runtimes->files);
+	runtime_places_release(&runtimes->places);
+	free(runtimes->items);
+	free(runtimes);
+}
+
+/* --- looking --- */
+
+struct interpreter {
+	uint32_t executable;
+	uint64_t base;
+	struct runtime_symbols symbols;
+};
+
+/* *is_unsure: some file has not been read yet. */
+static uint32_t find_files(struct runtimes *runtimes, const struct process *process,
+			   struct interpreter found[IN_ONE_PROCESS_MAX], bool *is_unsure)
+{
+	struct process_mapping *mappings = calloc(MAPPINGS_MAX, sizeof *mappings);
+	uint32_t count = 0, generation;
+	size_t mapping_count = 0;
+
+	*is_unsure = false;
+	if (mappings && process->is_identified)
+		mapping_count = process_table_mappings(runtimes->from.table, &process->key,
+						       monotonic_ns(), mappings, MAPPINGS_MAX,
+						       &generation);
+	else if (mappings)
+		mapping_count = process_table_current_mappings(runtimes->from.table,
+							       process->key.tgid, monotonic_ns(),
+							       mappings, MAPPINGS_MAX);
+	*is_unsure = !mapping_count;
+	for (size_t i = 0; i < mapping_count && count < IN_ONE_PROCESS_MAX; i++) {
+		const uint32_t executable = mappings[i].executable;
+		const struct runtime_symbols *symbols = NULL;
+
+		if (executable == EXECUTABLE_ANONYMOUS ||
+		    (count && found[count - 1].executable == executable))
+			continue;
+		*is_unsure |= executable == EXECUTABLE_NONE ||
+			      !runtime_files_find(runtimes->files, executable, &symbols);
+		if (symbols)
+			found[count++] = (struct interpreter){executable, mappings[i].base, *symbols};
+	}
+	free(mappings);
+	return count;
+}
+
+static bool read_memory(void *context, uint64_t address, void *to, size_t bytes)
+{
+	return stranger_memory_read(*(const int *)context, address, to, bytes);
+}
+
+static void count_found(struct runtimes *runtimes, struct followed *followed)
+{
+	struct runtimes_counters *counters = &runtimes->counters;
+
+	if (followed->found == PYTHON_FOUND || followed->found == PYTHON_NOT_STARTED)
+		return;
+	if (++followed->failures != FAILURES_MAX)
+		return;
+	followed->is_declared = true;
+	counters->unknown += followed->found == PYTHON_UNKNOWN;
+	counters->not_located += followed->found == PYTHON_NO_PLACE;
+	counters->contradicted += followed->found == PYTHON_CONTRADICTED;
+	log_info("Python's frames are not read", "pid=%u version=%x why=\"%s\"",
+		 followed->process->key.tgid, followed->version,
+		 python_found_text(followed->found));
+}
+
+static void take_place(struct runtimes *runtimes, struct followed *followed,
+		       const struct python_threads *threads)
+{
+	const struct runtime_place *place = &threads->place;
+	const uint64_t now_ns = monotonic_ns(), born_ns = followed->process->born_ns;
+
+	if (!followed->is_placed) {
+		runtimes->counters.located++;
+		runtimes->counters.places++;
+		followed->is_placed = true;
+	}
+	followed->place = *place;
+	write_place(runtimes, followed);
+	log_debug("Python located",
+		  "pid=%u version=%x threads=%u/%u current=%#" PRIx64 " thread=%" PRId64
+		  ",%d other=%" PRId64 ",%d reads=%u after_us=%" PRIu64,
+		  followed->process->key.tgid, followed->version, threads->placed, threads->states,
+		  (uint64_t)place->current_at, (int64_t)place->thread_at, place->thread_in,
+		  (int64_t)place->other_at, place->other_in, threads->reads,
+		  now_ns > born_ns ? (now_ns - born_ns) / 1000 : 0);
+}
+
+/* The first that has threads. A place that was found stays, as long as nothing better is. */
+static void find_place(struct runtimes *runtimes, struct followed *followed,
+		       const struct interpreter *interpreters, uint32_t count)
+{
+	const struct process *process = followed->process;
+	int directory = process_directory_open(
+		"/proc", process->key.tgid, process->is_identified ? process->key.start_time_ns : 0);
+	const struct python_memory memory = {read_memory, &directory};
+	struct python_threads threads;
+
+	for (uint32_t i = 0; directory >= 0 && i < count; i++) {
+		enum python_found found = python_threads_find(&memory, &interpreters[i].symbols,
+							      interpreters[i].base, &threads);
+
+		if (i && found == PYTHON_NOT_STARTED)
+			continue;
+		followed->found = found;
+		followed->version = threads.version;
+		if (found != PYTHON_FOUND)
+			continue;
+		take_place(runtimes, followed, &threads);
+		break;
+	}
+	if (directory >= 0)
+		close(directory);
+	runtimes->counters.others += count > 1 && !followed->has_others;
+	followed->has_others = count > 1;
+	count_found(runtimes, followed);
+}
+
+static void look(struct runtimes *runtimes, struct followed *followed)
+{
+	struct interpreter interpreters[IN_ONE_PROCESS_MAX];
+	const uint32_t most = followed->is_declared ? DECLARED_DOUBLINGS : AGAIN_DOUBLINGS;
+	const uint32_t doublings = followed->tries < most ? followed->tries : most;
+	const bool was_placed = followed->is_placed;
+	bool is_unsure;
+	uint32_t count = find_files(runtimes, followed->process, interpreters, &is_unsure);
+
+	runtimes->counters.looks++;
+	followed->tries++;
+	followed->last_ms = runtimes->now_ms;
+	if (!count && (!is_unsure || followed->tries > FILES_TRIES)) {
+		leave(runtimes, followed, &nothing);
+		return;
+	}
+	if (count)
+		find_place(runtimes, followed, interpreters, count);
+	if (!followed->is_placed) {
+		wait_until(runtimes, followed,
+			   runtimes->now_ms + ((int64_t)(followed->is_declared ? DECLARED_AGAIN_MS
+									       : AGAIN_MS)
+					       << doublings));
+	} else if (!was_placed) {
+		wait_until(runtimes, followed, runtimes->now_ms + CHECK_AGAIN_MS);
+	} else {
+		followed->due_ms = 0;
+	}
+}
+
+/* --- what is heard of them --- */
+
+static void look_soon(struct runtimes *runtimes, struct process *process)
+{
+	struct followed *followed = followed_of(runtimes, process);
+
+	if (!followed)
+		followed = follow(runtimes, process);
+	if (!followed || followed->is_placed)
+		return;
+	followed->tries = 0;
+	wait_until(runtimes, followed, runtimes->now_ms);
+}
+
+void runtimes_mapping(struct runtimes *runtimes, const struct mapping_event *mapping)
+{
+	struct process *process;
+
+	if (!runtime_files_may_be(runtimes->files, mapping))
+		return;
+	process = processes_current(runtimes->processes, mapping->tgid);
+	if (process && !process->ended_ns)
+		look_soon(runtimes, process);
+}
+
+void runtimes_sampled(struct runtimes *runtimes, const struct process_key *key)
+{
+	struct process *process = processes_find(runtimes->processes, key);
+	struct followed *followed = followed_of(runtimes, process);
+
+	if (!process || process->states[runtimes->room] == &nothing || process->ended_ns)
+		return;
+	if (!followed) {
+		look_soon(runtimes, process);
+		return;
+	}
+	if (followed->is_placed) {
+		if (!followed->has_identity)
+			write_place(runtimes, followed);
+	} else if (!followed->is_declared &&
+		   runtimes->now_ms > followed->last_ms + SAMPLED_AGAIN_MS) {
+		wait_until(runtimes, followed, runtimes->now_ms);
+	}
+}
+
+/* Returns whether others may be looked at now, too. */
+static bool look_and_rest(struct runtimes *runtimes, struct followed *followed)
+{
+	const uint64_t before_ns = monotonic_ns();
+	int64_t took_us;
+
+	look(runtimes, followed);
+	took_us = (int64_t)((monotonic_ns() - before_ns) / 1000);
+	if (took_us < DEAR_US)
+		return true;
+	runtimes->rest_until_ms = runtimes->now_ms + took_us * REST / 1000;
+	return false;
+}
+
+void runtimes_run(struct runtimes *runtimes, int64_t now_ms)
+{
+	uint32_t looks = 0;
+
+	runtimes->now_ms = now_ms;
+	if (now_ms < runtimes->due_ms || now_ms < runtimes->rest_until_ms)
+		return;
+	runtimes->due_ms = INT64_MAX;
+	for (uint32_t seen = runtimes->count; seen && runtimes->count; seen--) {
+		struct followed *followed;
+
+		if (runtimes->next >= runtimes->count)
+			runtimes->next = 0;
+		followed = runtimes->items[runtimes->next++];
+		if (!followed->due_ms)
+			continue;
+		if (now_ms < followed->due_ms) {
+			if (followed->due_ms < runtimes->due_ms)
+				runtimes->due_ms = followed->due_ms;
+		} else if (!look_and_rest(runtimes, followed) || ++looks == LOOKS_A_RUN) {
+			runtimes->due_ms = now_ms; /* the next in turn goes on */
+			break;
+		}
+	}
+}
+
+int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_t most_ms)
+{
+	const int64_t due_ms = runtimes->due_ms > runtimes->rest_until_ms ? runtimes->due_ms
+									  : runtimes->rest_until_ms;
+	const int64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+
+	return wait_ms < most_ms ? wait_ms : most_ms;
+}
+
+/* --- what is known --- */
+
+bool runtimes_place(struct runtimes *runtimes, const struct process_key *key,
+		    struct runtime_place *place, uint32_t *version)
+{
+	const struct followed *followed =
+		followed_of(runtimes, processes_find(runtimes->processes, key));
+
+	if (!followed || !followed->is_placed)
+		return false;
+	*place = followed->place;
+	*version = followed->version;
+	return true;
+}
+
+bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable)
+{
+	return runtime_files_is_file(runtimes->files, executable);
+}
+
+bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address)
+{
+	return runtime_files_is_loop(runtimes->files, executable, address);
+}
+
+void runtimes_counters(const struct runtimes *runtimes, struct runtimes_counters *out)
+{
+	*out = runtimes->counters;
+	out->processes = runtimes->count;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which processes run an interpreter, and where the kernel side finds its threads' frames: looked
+ * for when a process maps such a file, until it has started, again when it is sampled. A child of
+ * fork() has its parent's places at once.
+ *
+ * Of several interpreters in one process the first that has threads is taken, by its address;
+ * others are counted, and their threads have no lists. */
+#ifndef NODE_AGENT_RUNTIMES_RUNTIMES_H
+#define NODE_AGENT_RUNTIMES_RUNTIMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/runtime_frames.h"
+#include "common/error.h"
+#include "node-agent/kernel/mapping_event.h"
+#include "node-agent/processes/process_table.h"
+#include "node-agent/stacks/code_pages.h"
+
+struct runtimes_sources { /* borrowed */
+	struct process_table *table;
+	struct code_pages *pages;
+	int places_map; /* KERNEL_MAP_RUNTIMES; −1: nobody reads lists */
+};
+
+struct runtimes;
+
+struct runtimes *runtimes_new(const struct runtimes_sources *from, struct error *err);
+void runtimes_free(struct runtimes *runtimes);
+
+/* Behind process_table_mapping(): a process has one more file. Cheap where that is no interpreter.
+ */
+void runtimes_mapping(struct runtimes *runtimes, const struct mapping_event *mapping);
+/* A sample of the process, which the registry has. Until the first one its place has start_time_ns
+ * 0: whoever has the pid now. */
+void runtimes_sampled(struct runtimes *runtimes, const struct process_key *process);
+
+/* Looks at those that are due, some at a time. */
+void runtimes_run(struct runtimes *runtimes, int64_t now_ms);
+/* When it wants to be called again, at most so long from now. */
+int64_t runtimes_wait_ms(const struct runtimes *runtimes, int64_t now_ms, int64_t most_ms);
+
+/* The process' place, as the kernel side has it; version: PY_VERSION_HEX. False: none. */
+bool runtimes_place(struct runtimes *runtimes, const struct process_key *process,
+		    struct runtime_place *place, uint32_t *version);
+
+/* Whether an executable is an interpreter, and its ELF address in the interpreter's loop. */
+bool runtimes_is_file(const struct runtimes *runtimes, uint32_t executable);
+bool runtimes_is_loop(const struct runtimes *runtimes, uint32_t executable, uint64_t address);
+
+struct runtimes_counters {
+	uint64_t looks;   /* at processes */
+	uint64_t located; /* processes whose places were found, or had from their parent */
+	/* Declared: processes with … */
+	uint64_t unknown;      /* a version, or a build, whose layout is not known */
+	uint64_t not_located;  /* threads whose states are nowhere near them */
+	uint64_t contradicted; /* memory that is not what it looks like */
+	uint64_t others;       /* more than one interpreter */
+	uint64_t refused;      /* no room for them, or for their places */
+	uint32_t processes;    /* now with an interpreter, or being looked at */
+	uint32_t places;       /* now */
+};
+void runtimes_counters(const struct runtimes *runtimes, struct runtimes_counters *out);
+
+#endif
