@@ -79,13 +79,22 @@ static __always_inline int runtime_walk_end(struct runtime_walk *walk, __u64 *wo
 	return 1;
 }
 
-/* The last frame was entered from C. */
-static __always_inline void runtime_walk_entry(struct runtime_walk *walk, __u64 *words)
+/* The last frame was entered from C; where it is said to be already, or there is none, the loop was
+ * entered for one that has returned. */
+static __always_inline int runtime_walk_entry(struct runtime_walk *walk, __u64 *words)
 {
 	__u64 at = (__u64)walk->first + walk->count - 1;
 
-	if (walk->frames && at < SAMPLE_WORDS_MAX)
+	if (walk->frames && at < SAMPLE_WORDS_MAX && !(words[at] & RUNTIME_FRAME_ENTRY)) {
 		words[at] |= RUNTIME_FRAME_ENTRY;
+		return 0;
+	}
+	if (walk->frames >= walk->limit)
+		return runtime_walk_end(walk, words, RUNTIME_END_CUT);
+	walk->frames++;
+	runtime_walk_add(walk, words, runtime_frame_code(0));
+	runtime_walk_add(walk, words, runtime_frame_place(RUNTIME_POSITION_NONE, 0, 1));
+	return 0;
 }
 
 static __always_inline int runtime_is_address(__u64 address)
@@ -293,8 +302,7 @@ static __always_inline int python_walk_step(struct runtime_walk *walk, __u64 *wo
 						 entry == layout->entry_value);
 	if (entry < layout->entry_value)
 		return python_walk_frame(walk, words, 0);
-	runtime_walk_entry(walk, words);
-	return 0;
+	return runtime_walk_entry(walk, words);
 }
 
 #endif

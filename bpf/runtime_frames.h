@@ -31,7 +31,8 @@ enum runtime_language {
  *	            it has not begun, or it is somewhere else
  *	bits 32–47  runtime_cookie() of the code object; 0: its memory was not there
  *	bit 48      RUNTIME_FRAME_ENTRY: the interpreter's loop was entered from C for it. The
- *	            frames inside of it, up to the next entry, run in the same loop
+ *	            frames inside of it, up to the next entry, run in the same loop. With a code
+ *	            object at 0: the loop has no frames any more
  *
  * Instead of the frames that are missing at the root end, where any are: STACK_FRAME_RUNTIME_END
  * with enum runtime_end. */

@@ -83,6 +83,16 @@ static bool is_entering(const struct frame_merge *stack)
 	return i < stack->native_count && stack->roles[i] == NATIVE_LOOP;
 }
 
+/* Runs without frames at the root end, for which there is no loop, are the thread's own. */
+static void drop_ends(const struct frame_merge *stack, struct list *list, size_t loops)
+{
+	while (stack->is_native_whole && list->state == MERGE_joined && list->runs > loops &&
+	       !stack_frame_address(stack->list[list->words - 2])) {
+		list->words -= 2;
+		list->runs--;
+	}
+}
+
 /* Whether runs and loops fit each other, the innermost `skipped` loops left out. Ends that are cut
  * are at the root, and what is there of both has to fit from the leaf on. */
 static bool fit(const struct frame_merge *stack, const struct list *list, size_t loops,
@@ -139,7 +149,7 @@ static size_t native_alone(const struct frame_merge *stack, struct merged_frame 
 enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merged_frame *out,
 				    size_t *count)
 {
-	const struct list list = list_of(stack->list, stack->list_words);
+	struct list list = list_of(stack->list, stack->list_words);
 	struct merging to = {.stack = stack, .list = &list, .out = out};
 	const size_t loops = count_loops(stack);
 	size_t skipped;
@@ -149,6 +159,7 @@ enum frame_merge_result frame_merge(const struct frame_merge *stack, struct merg
 		return loops ? MERGE_no_list : MERGE_none;
 	if (!list.words)
 		return list.state;
+	drop_ends(stack, &list, loops);
 	if (!fit(stack, &list, loops, &skipped))
 		return MERGE_differ;
 	for (size_t i = 0; i < stack->native_count; i++) {

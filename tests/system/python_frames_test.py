@@ -58,7 +58,7 @@ def read_samples(path):
         named = dict(field.split("=") for field in fields[1:6])
         words = [field.split(":") for field in fields[6:]]
         frames = [(int(code, 16), int(position), int(cookie, 16), entry == "1")
-                  for code, position, cookie, entry in (word for word in words if word[0] != "end")]
+                  for code, position, cookie, entry in (word for word in words if word[0] not in ("end", "0", "0x0"))]
         end = next((int(word[1]) for word in words if word[0] == "end"), 0)
         samples.append(Sample(int(named["type"]), int(named["tid"]), int(named["time"]), int(named["ip"], 16),
                               named["swept"] == "1", frames, end))

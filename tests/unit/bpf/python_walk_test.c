@@ -510,10 +510,27 @@ static void test_only_entries(void)
 	}
 	go(256);
 	CHECK_NUMBER(end_of(), RUNTIME_END_CUT);
-	CHECK_NUMBER(walk.frames, 0);
+	CHECK_NUMBER(walk.frames, 256);
 	put(frame_at(0) + layout->frame_previous, frame_at(0), 8);
 	go(256);
 	CHECK_NUMBER(end_of(), RUNTIME_END_LOOP);
+}
+
+/* The loop's frame has returned, and what it had is being given back. */
+static void test_entries_of_nothing(void)
+{
+	make(&versions[4], 6, 2); /* two frames, an entry, two, an entry, two, an entry */
+	put(frame_at(2) + layout->frame_previous, frame_at(5), 8);
+	go(256);
+	CHECK_NUMBER(walk.count, 10);
+	CHECK(word(1, 0) == runtime_frame_code(code_at(1)) && runtime_frame_is_entry(word(1, 1)));
+	CHECK(word(2, 0) == runtime_frame_code(0) &&
+	      word(2, 1) == runtime_frame_place(RUNTIME_POSITION_NONE, 0, 1));
+	CHECK(word(3, 0) == runtime_frame_code(code_at(4)) && !runtime_frame_is_entry(word(3, 1)));
+	put_innermost(frame_at(2));
+	go(256);
+	CHECK_NUMBER(walk.count, 8);
+	CHECK(word(0, 0) == runtime_frame_code(0) && word(1, 0) == runtime_frame_code(0));
 }
 
 /* A layout that is none reads nothing beyond what there is room for. */
@@ -556,6 +573,7 @@ int main(void)
 	test_wrong();
 	test_loops();
 	test_only_entries();
+	test_entries_of_nothing();
 	test_layouts();
 	return checks_done();
 }

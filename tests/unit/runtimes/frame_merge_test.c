@@ -31,6 +31,7 @@ static const struct row {
 	{"… but not by way of another file", "oLrLro", "P", "oLrLro", MERGE_differ, false},
 	{"left, as the list says", "oLrLro", "0P", "oLrpMmo", MERGE_joined, false},
 	{"a destructor of a frame that has returned", "LrLrLro", "P0P", "pMmMmpMmo", MERGE_joined, false},
+	{"the thread's own entry at the root", "LrLro", "PP0", "pMmpMmo", MERGE_joined, false},
 	{"a list that is cut", "LrLrLro", "PpC", "pMmpMmMmo", MERGE_list_cut, false},
 	{"… between two loops", "LrLro", "PC", "pMmMmo", MERGE_list_cut, false},
 	{"a list that is not there", "Lro", "U", "Lro", MERGE_list_unread, false},
