@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bpf/runtime_frames.h"
-#include "node-agent/kernel/stranger_reader.h"
 #include "node-agent/runtimes/python_lines.h"
 
 enum {
@@ -14,16 +13,6 @@ enum {
 	PAGE_BYTES = 4096,
 	CHARACTER_UNKNOWN = 0xfffd,
 };
-
-static bool read_stranger(const struct python_memory *memory, uint64_t address, void *to, size_t bytes)
-{
-	return stranger_memory_read(memory->directory, address, to, bytes);
-}
-
-struct python_memory python_memory_of(int directory)
-{
-	return (struct python_memory){.read = read_stranger, .directory = directory};
-}
 
 static uint32_t int_at(const uint8_t *bytes, uint16_t at)
 {
@@ -90,7 +79,7 @@ static bool text_read(const struct python_memory *memory, const struct python_la
 	const size_t have = ahead_of(address, layout->unicode_compact_data);
 
 	*text = (struct text){.length = 0};
-	if (have > sizeof head || !memory->read(memory, address, head, have))
+	if (have > sizeof head || !memory->read(memory->context, address, head, have))
 		return false;
 	const uint32_t state = int_at(head, layout->unicode_state) >> layout->unicode_kind_bit;
 	const unsigned kind = state & 7;
@@ -103,7 +92,7 @@ static bool text_read(const struct python_memory *memory, const struct python_la
 	const uint16_t at = is_ascii ? layout->unicode_ascii_data : layout->unicode_compact_data;
 	data = head + at;
 	if (at + count * kind > have) {
-		if (!memory->read(memory, address + at, rest, count * kind))
+		if (!memory->read(memory->context, address + at, rest, count * kind))
 			return false;
 		data = rest;
 	}
@@ -139,11 +128,23 @@ static uint16_t cookie_of(const struct python_layout *layout, const uint8_t *hea
 			      int_at(head, layout->code_flags), int_at(head, layout->code_firstline));
 }
 
+/* A freed object keeps most of what it had, but not what its pointers lead to. Its count of
+ * references is 0 then, or the address of other free memory in its place, whose bits 32 to 47 no
+ * count has: 2^32 is an immortal's, and 3.14 has flags above. Free-threaded builds, whose heads are
+ * longer, count elsewhere. */
+static bool is_freed(const struct python_layout *layout, const uint8_t *head)
+{
+	const uint64_t references = word_at(head, 0);
+
+	return layout->bytes_size == 2 * sizeof(uint64_t) &&
+	       (!(uint32_t)references || (uint16_t)(references >> 32));
+}
+
 /* What has changed meanwhile was freed, and is not what was meant. */
 static bool is_same(const struct python_layout *layout, uint16_t name_at, const uint8_t *head,
 		    const uint8_t *again)
 {
-	return cookie_of(layout, head) == cookie_of(layout, again) &&
+	return !is_freed(layout, again) && cookie_of(layout, head) == cookie_of(layout, again) &&
 	       word_at(head, name_at) == word_at(again, name_at) &&
 	       word_at(head, layout->code_filename) == word_at(again, layout->code_filename) &&
 	       word_at(head, layout->code_lines) == word_at(again, layout->code_lines);
@@ -176,7 +177,7 @@ static struct python_code *code_with_lines(const struct python_memory *memory,
 	uint8_t head[AHEAD_BYTES];
 	const size_t have = ahead_of(address, layout->bytes_data);
 
-	if (have > sizeof head || !memory->read(memory, address, head, have))
+	if (have > sizeof head || !memory->read(memory->context, address, head, have))
 		return NULL;
 	const uint64_t size = word_at(head, layout->bytes_size);
 	const size_t lines = size < PYTHON_LINES_BYTES ? size : PYTHON_LINES_BYTES;
@@ -186,7 +187,7 @@ static struct python_code *code_with_lines(const struct python_memory *memory,
 	code->is_lines_cut = lines < size;
 	if (layout->bytes_data + lines <= have) {
 		memcpy((uint8_t *)code->lines, head + layout->bytes_data, lines);
-	} else if (!memory->read(memory, address + layout->bytes_data, (uint8_t *)code->lines, lines)) {
+	} else if (!memory->read(memory->context, address + layout->bytes_data, (uint8_t *)code->lines, lines)) {
 		free(code);
 		return NULL;
 	}
@@ -204,16 +205,16 @@ enum python_code_state python_code_read(const struct python_memory *memory,
 	struct text name, file;
 
 	*out = NULL;
-	if (bytes == 0 || !memory->read(memory, address, head, bytes))
+	if (bytes == 0 || !memory->read(memory->context, address, head, bytes))
 		return PYTHON_CODE_UNREAD;
-	if (cookie_of(layout, head) != cookie)
+	if (cookie_of(layout, head) != cookie || is_freed(layout, head))
 		return PYTHON_CODE_GONE;
 	struct python_code *code = NULL;
 	if (text_read(memory, layout, word_at(head, name_at), &name) &&
 	    text_read(memory, layout, word_at(head, layout->code_filename), &file))
 		code = code_with_lines(memory, layout, word_at(head, layout->code_lines), &name,
 				       &file);
-	if (!memory->read(memory, address, again, bytes) || !is_same(layout, name_at, head, again)) {
+	if (!memory->read(memory->context, address, again, bytes) || !is_same(layout, name_at, head, again)) {
 		free(code);
 		return PYTHON_CODE_GONE;
 	}

@@ -11,20 +11,12 @@
 #include <stdint.h>
 
 #include "node-agent/runtimes/python_layout.h"
+#include "node-agent/runtimes/python_memory.h"
 
 enum {
 	PYTHON_NAME_BYTES = 1024, /* of UTF-8; of a longer name the beginning */
 	PYTHON_LINES_BYTES = 64 << 10, /* of a table; what lies behind has no lines */
 };
-
-/* Whose memory. read: all of it, or false. */
-struct python_memory {
-	bool (*read)(const struct python_memory *memory, uint64_t address, void *to, size_t bytes);
-	int directory; /* /proc/PID, for python_memory_of() */
-	const void *of;
-};
-/* By kernel/stranger_reader.h. */
-struct python_memory python_memory_of(int directory);
 
 struct python_code {
 	const char *name; /* qualified (3.11); UTF-8, what is none in it became U+FFFD */

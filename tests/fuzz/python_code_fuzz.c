@@ -15,9 +15,9 @@ struct image {
 	size_t length;
 };
 
-static bool read_image(const struct python_memory *memory, uint64_t address, void *to, size_t bytes)
+static bool read_image(void *context, uint64_t address, void *to, size_t bytes)
 {
-	const struct image *image = memory->of;
+	const struct image *image = context;
 
 	if (address < BASE || address - BASE > image->length || bytes > image->length - (address - BASE))
 		return false;
@@ -41,8 +41,8 @@ static void fuzz_one(const uint8_t *bytes, size_t length)
 
 	if (length < 1)
 		return;
-	const struct image image = {bytes + 1, length - 1};
-	const struct python_memory memory = {.read = read_image, .of = &image};
+	struct image image = {bytes + 1, length - 1};
+	const struct python_memory memory = {read_image, &image};
 	if (!python_layout_find((0x0306U + bytes[0]) << 16, &layout) &&
 	    !python_layout_decode(image.bytes, image.length, &layout))
 		return;

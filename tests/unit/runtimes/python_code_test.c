@@ -87,9 +87,15 @@ static bool find_layout(struct interpreter *one)
 	       python_layout_decode(bytes, sizeof bytes, &one->layout);
 }
 
+static bool read_stranger(void *context, uint64_t address, void *to, size_t bytes)
+{
+	return stranger_memory_read(*(const int *)context, address, to, bytes);
+}
+
 static bool is_as_said(const struct interpreter *one, char *line)
 {
-	const struct python_memory memory = python_memory_of(one->directory);
+	int directory = one->directory;
+	const struct python_memory memory = {read_stranger, &directory};
 	struct python_code *code, *other;
 	char *word[8];
 	int count = 0;
@@ -175,9 +181,9 @@ static void put(struct image *image, size_t at, uint64_t value, size_t bytes)
 	memcpy(image->bytes + at, &value, bytes);
 }
 
-static bool read_image(const struct python_memory *memory, uint64_t address, void *to, size_t bytes)
+static bool read_image(void *context, uint64_t address, void *to, size_t bytes)
 {
-	struct image *image = (struct image *)memory->of;
+	struct image *image = context;
 
 	if (++image->reads == image->change_at)
 		put(image, OBJECT + 112, BASE + FILE_NAME, 8);
@@ -191,6 +197,7 @@ static bool read_image(const struct python_memory *memory, uint64_t address, voi
 static void image_fill(struct image *image, const struct python_layout *layout)
 {
 	*image = (struct image){.reads = 0};
+	put(image, OBJECT, 3, 8); /* references */
 	put(image, OBJECT + layout->code_argcount, 1, 4);
 	put(image, OBJECT + layout->code_firstline, 10, 4);
 	put(image, OBJECT + layout->code_name, BASE + NAME, 8);
@@ -210,7 +217,7 @@ static void image_fill(struct image *image, const struct python_layout *layout)
 static enum python_code_state image_read(struct image *image, const struct python_layout *layout,
 					 struct python_code **code)
 {
-	const struct python_memory memory = {.read = read_image, .of = image};
+	const struct python_memory memory = {read_image, image};
 
 	return python_code_read(&memory, layout, BASE + OBJECT, runtime_cookie(1, 0, 0, 10), code);
 }
@@ -231,6 +238,9 @@ static void test_made_up(void)
 		{"a negative length", FILE_NAME + 16, UINT64_MAX, PYTHON_CODE_UNREAD},
 		{"a table longer than memory", TABLE + 16, UINT64_MAX, PYTHON_CODE_UNREAD},
 		{"another object", OBJECT + 40, 11, PYTHON_CODE_GONE},
+		{"one that is freed", OBJECT, 0, PYTHON_CODE_GONE},
+		{"one that is in a list of free memory", OBJECT, 0x7f1234567890, PYTHON_CODE_GONE},
+		{"one that is immortal", OBJECT, 0xffffffff, PYTHON_CODE_READ},
 	};
 	struct python_layout layout;
 	struct python_code *code;

@@ -20,6 +20,7 @@ static void make(uint64_t number, uint8_t *page)
 	const uint32_t ascii = 1 << 2 | 1 << 5 | 1 << 6, line = number >= gone_from ? 7 : 1;
 	char text[9];
 
+	memcpy(page, &one, 8); /* references */
 	memcpy(page + 40, &line, 4);
 	memcpy(page + 104, &file, 8);
 	memcpy(page + 112, &name, 8);
@@ -33,12 +34,12 @@ static void make(uint64_t number, uint8_t *page)
 	page[FILE_NAME + 48] = 'x';
 }
 
-static bool read_page(const struct python_memory *memory, uint64_t address, void *to, size_t bytes)
+static bool read_page(void *context, uint64_t address, void *to, size_t bytes)
 {
 	uint8_t page[STEP] = {0};
 	const uint64_t number = address / STEP;
 
-	(void)memory;
+	(void)context;
 	reads++;
 	if (number >= missing_from || address % STEP + bytes > STEP)
 		return false;

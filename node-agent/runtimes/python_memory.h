@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of a process with CPython, as whoever looks into it is given it: a stranger's, by
+ * kernel/stranger_reader.h, or what a test has made up. */
+#ifndef NODE_AGENT_RUNTIMES_PYTHON_MEMORY_H
+#define NODE_AGENT_RUNTIMES_PYTHON_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct python_memory {
+	bool (*read)(void *context, uint64_t address, void *to, size_t bytes); /* all or nothing */
+	void *context;
+};
+
+#endif
