@@ -86,12 +86,14 @@ def is_prompt(pid):
 
 
 def declared_loss(log):
-    """The share of waits without a stack, which a machine too busy to read the ring says itself."""
+    """The share of the time without a stack, which a machine too busy to read the ring says itself: by chance one that is
+    lost stands for as many waits as the others."""
     line = re.findall("info waits .*", log)[0]
     count = {name: int(number) for name, number in re.findall(r"(\w+)=(\d+)", line)}
     lost = count["stacks_lost"] + count["ends_lost"] + count["refused"]
     note(line)
-    return lost / max(count["waits"], 1)
+    uncovered = 1 - count["covered_s"] / max(count["exact_s"], 1) if lost else 0
+    return max(uncovered, lost / max(count["stacks"] + lost, 1))
 
 
 def waits(server, tallies, loss):
