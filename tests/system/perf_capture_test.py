@@ -13,7 +13,7 @@ import time
 os.environ["CAPTURE"] = "perf"  # before the probe is run by what follows
 
 import capture_test as shared  # noqa: E402
-from harness import (Agent, PROGRAMS, Server, WORK, build_programs, check, equal, need_bpf, note, run,  # noqa: E402
+from harness import (Agent, PROGRAMS, Server, WORK, build_programs, check, end, equal, need_bpf, note, run,  # noqa: E402
                      skip, skip_all, start, wait_for)
 
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
@@ -123,19 +123,32 @@ def cpu_ns(pid):
 
 # --- the whole agent ---
 
+FIRST_SIGHT = "first sight of this code"
 HARD = ("deep", "cold", "exceptions", "signals", "threads", "switch")
 
 
 def user_stacks(server, host, process):
-    """Stacks of user frames and their share; kernel frames left out. And the share of the incomplete ones."""
-    stacks, incomplete = collections.Counter(), 0
+    """Stacks of user frames and their share; kernel frames left out. And the share of the incomplete ones, but those
+    of the time before an agent that gets little CPU has read the code's tables."""
+    stacks, incomplete, early = collections.Counter(), 0, 0
     for frames, value in server.folded(match='{host="%s",process="%s"}' % (host, process)):
-        if any(frame.startswith("[incomplete") for frame in frames):
+        why = next((frame for frame in frames if frame.startswith("[incomplete")), "")
+        if FIRST_SIGHT in why:
+            early += value
+        elif why:
             incomplete += value
         else:
             stacks[tuple(frame for frame in frames[1:] if not frame.endswith("_[k]"))] += value
     total = sum(stacks.values()) + incomplete
+    if early:
+        note("%s, %s: %d samples of code that was not known yet" % (process, host, early))
     return {stack: value / total for stack, value in stacks.items()} if total else {}, incomplete / max(total, 1), total
+
+
+def was_served(agent):
+    """Whether it could read what it sampled, and the tables of that code, in time: it says itself what it could not."""
+    count = {name: int(number) for name, number in re.findall(r"\b(\w+)=(\d+)\b", agent.text())}
+    return count["lost_ring_full"] <= 0.02 * count["taken"] and count["copies_expired"] <= 0.05 * count["taken"]
 
 
 def same_stacks_as_by_bpf():
@@ -146,15 +159,20 @@ def same_stacks_as_by_bpf():
     server = Server("--symbol-dir", "/usr/lib/debug")
     programs = {name: [PROGRAMS + "/unwind/" + name] for name in HARD}
     programs.update(chain_pie=[PROGRAMS + "/chain_pie"], syscall_loop=[PROGRAMS + "/syscall_loop", "/usr/lib"])
-    for name, command in programs.items():
-        start([*command, "25"])
-    agents = [Agent("--capture", way, "--host", way, "--frequency", "199", "--report-interval", "2s", "--duration", "12s",
-                    server=server, log=way + ".log") for way in ("bpf", "perf")]
-    for agent in agents:
-        agent.process.wait(60)
+    for attempt in range(3):
+        sampled = [start([*command, "40"]) for command in programs.values()]
+        agents = [Agent("--capture", way, "--host", way + str(attempt), "--frequency", "199", "--report-interval", "2s",
+                        "--duration", "12s", server=server, log=way + ".log") for way in ("bpf", "perf")]
+        for agent in agents:
+            agent.process.wait(60)
+        for process in sampled:
+            end(process)
+        if attempt == 2 or all(was_served(agent) for agent in agents):
+            break
+        note("an agent got too little of the machine: once more")
     server.wait_for_names(lambda rows: any("level_4" in frames for frames, _ in rows), match='{process="chain_pie"}')
     for name in programs:
-        by = {way: user_stacks(server, way, name) for way in ("bpf", "perf")}
+        by = {way: user_stacks(server, way + str(attempt), name) for way in ("bpf", "perf")}
         for way, (_, incomplete, total) in by.items():
             note("%s: %s: %d samples, %.1f %% incomplete" % (name, way, total, incomplete * 100))
             check(total > 30 and incomplete < 0.05, "%s: %s gives whole stacks" % (name, way), (total, incomplete))
