@@ -246,17 +246,22 @@ static const struct source_loading {
 			  KERNEL_WANTS_ALLOCS},
 };
 
+#define OWN_MAP_NAME(source_, map_) #map_,
+
 /* Whatever both have is one, but for what is a source's own. */
 static int share_maps(const struct skeleton *from, const struct skeleton *to)
 {
+	static const char *const own[] = {KERNEL_OWN_MAPS(OWN_MAP_NAME, )};
 	struct bpf_map *map, *shared;
 
 	bpf_object__for_each_map(map, to->programs)
 	{
 		const char *name = bpf_map__name(map);
+		bool is_own = strchr(name, '.'); /* rodata */
 
-		if (strchr(name, '.') || !strcmp(name, "scratch") || !strcmp(name, "rule_caches") ||
-		    !strcmp(name, "copy_rate"))
+		for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+			is_own |= !strcmp(name, own[i]);
+		if (is_own)
 			continue;
 		shared = bpf_object__find_map_by_name(from->programs, name);
 		if (shared && bpf_map__reuse_fd(map, bpf_map__fd(shared)))
@@ -328,11 +333,14 @@ struct descriptor_place {
 	{KERNEL_SOURCE_##source_, offsetof(struct sample_##source_, progs.program_)},
 #define MAP_PLACE(name_, source_, map_) \
 	{KERNEL_SOURCE_##source_, offsetof(struct sample_##source_, maps.map_)},
+#define OWN_MAP_PLACE(source_, map_) MAP_PLACE(, source_, map_)
+#define OWN_MAP_PLACES(source_)      KERNEL_OWN_MAPS(OWN_MAP_PLACE, source_)
 
 static void list_descriptors(struct skeleton *const *loaded, int *all)
 {
 	static const struct descriptor_place places[] = {KERNEL_PROGRAMS(PROGRAM_PLACE)
-								 KERNEL_MAPS(MAP_PLACE)};
+								 KERNEL_MAPS(MAP_PLACE)
+								 KERNEL_SOURCES(OWN_MAP_PLACES)};
 
 	for (int i = 0; i < PASSED_DESCRIPTORS; i++) {
 		const struct skeleton *skeleton = loaded[places[i].source];

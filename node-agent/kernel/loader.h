@@ -22,8 +22,6 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(SAMPLES, cpu, samples)   /* ring buffer of struct sample_event */                      \
 	MAP(COUNTERS, cpu, counters) /* per CPU, keys are enum kernel_counter */                   \
 	MAP(FILTER_PIDS, cpu, filter_pids) /* hash of __u32 tgid → __u8 */                         \
-	MAP(SCRATCH, cpu, scratch)                                                                 \
-	MAP(RULE_CACHES, cpu, rule_caches)                                                         \
 	MAP(UNWIND_PAGES, cpu, unwind_pages) /* as the next two: bpf/unwind_rows.h; a hash of */   \
 	MAP(UNWIND_RULES, cpu, unwind_rules) /* struct unwind_page; array of struct unwind_rule */ \
 	MAP(UNWIND_POOLS, cpu, unwind_pools) /* array of arrays of UNWIND_POOL_ELEMENTS times */   \
@@ -32,8 +30,6 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(PROCESS_HEADS, cpu, process_heads)                                                     \
 	MAP(PROCESS_BLOCKS, cpu, process_blocks)                                                   \
 	MAP(COPIES, cpu, copies) /* ring buffer of struct stack_copy_event */                      \
-	MAP(COPY_RATE, cpu, copy_rate)                                                             \
-	MAP(CONSTANTS, cpu, rodata)                                                                \
 	MAP(THREAD_CONTEXTS, cpu, thread_contexts) /* array of one hash; empty */                  \
 	MAP(RUNTIMES, cpu, runtimes) /* the same, of struct runtime_place */                       \
 	MAP(THREADS, off_cpu, threads) /* hash of __u32 tid → struct thread_switch */              \
@@ -41,26 +37,25 @@ enum kernel_source { KERNEL_SOURCES(KERNEL_SOURCE_ENUM) KERNEL_SOURCE_COUNT };
 	MAP(UNSAMPLED, off_cpu, unsampled)                                                         \
 	MAP(LOOKS, off_cpu, looks)                                                                 \
 	MAP(SWEEPS, off_cpu, sweeps)                                                               \
-	MAP(SWITCH_SCRATCH, off_cpu, scratch)                                                      \
-	MAP(SWITCH_RULE_CACHES, off_cpu, rule_caches)                                              \
-	MAP(SWITCH_COPY_RATE, off_cpu, copy_rate)                                                  \
-	MAP(SWITCH_CONSTANTS, off_cpu, rodata)                                                     \
 	MAP(ALLOC_COSTS, alloc, alloc_costs) /* hash of __u32 tgid → struct alloc_cost */          \
-	MAP(ALLOC_SCRATCH, alloc, scratch)                                                         \
-	MAP(ALLOC_RULE_CACHES, alloc, rule_caches)                                                 \
-	MAP(ALLOC_COPY_RATE, alloc, copy_rate)                                                     \
-	MAP(ALLOC_CONSTANTS, alloc, rodata)                                                        \
 	MAP(ALLOC_WINDOWS, alloc, alloc_windows) /* hash of __u32 tgid → struct alloc_window */    \
 	MAP(ALLOC_COUNTS, alloc, alloc_counts)   /* the same → struct alloc_window_counts */       \
 	MAP(ALLOC_CALLS, alloc, alloc_calls)                                                       \
-	MAP(FAULT_RATES, page_fault, stack_rates)                                                  \
-	MAP(FAULT_SCRATCH, page_fault, scratch)                                                    \
-	MAP(FAULT_RULE_CACHES, page_fault, rule_caches)                                            \
-	MAP(FAULT_COPY_RATE, page_fault, copy_rate)                                                \
-	MAP(FAULT_CONSTANTS, page_fault, rodata)
+	MAP(FAULT_RATES, page_fault, stack_rates)
+
+/* What each source has for itself: MAP(source, name there) */
+#define KERNEL_OWN_MAPS(MAP, source_) \
+	MAP(source_, scratch)         \
+	MAP(source_, rule_caches)     \
+	MAP(source_, copy_rate)       \
+	MAP(source_, rodata)
 
 #define KERNEL_MAP_ENUM(name_, source_, map_) KERNEL_MAP_##name_,
-enum kernel_map { KERNEL_MAPS(KERNEL_MAP_ENUM) KERNEL_MAP_COUNT };
+#define KERNEL_OWN_MAP_ENUM(source_, map_) KERNEL_MAP_##source_##_##map_,
+#define KERNEL_OWN_MAPS_ENUM(source_)      KERNEL_OWN_MAPS(KERNEL_OWN_MAP_ENUM, source_)
+enum kernel_map {
+	KERNEL_MAPS(KERNEL_MAP_ENUM) KERNEL_SOURCES(KERNEL_OWN_MAPS_ENUM) KERNEL_MAP_COUNT
+};
 
 /* PROGRAM(NAME, source, name there) */
 #define KERNEL_PROGRAMS(PROGRAM)                                                                   \
