@@ -163,10 +163,7 @@ static bool is_same_stack(const struct stack *stack, const struct sample_event *
 static uint32_t stack_find(const struct live_set *set, const struct sample_event *sample,
 			   size_t walked, uint64_t hash)
 {
-	uint32_t probe = 0;
-
-	for (uint32_t i = hash_table_first(&set->stack_index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&set->stack_index, hash, &probe))
+	HASH_TABLE_EACH(i, &set->stack_index, hash)
 		if (is_same_stack(&set->stacks[i], sample, walked))
 			return i + 1;
 	return NONE;
@@ -226,11 +223,10 @@ static uint64_t piece_hash(const struct owner *owner, uint64_t key)
 static uint32_t piece_find(const struct live_set *set, const struct owner *owner, uint64_t key)
 {
 	const uint64_t hash = piece_hash(owner, key);
-	uint32_t probe = 0;
 
-	for (uint32_t i = owner ? hash_table_first(&set->piece_index, hash, &probe)
-				: HASH_TABLE_NONE;
-	     i != HASH_TABLE_NONE; i = hash_table_next(&set->piece_index, hash, &probe))
+	if (!owner)
+		return NONE;
+	HASH_TABLE_EACH(i, &set->piece_index, hash)
 		if (set->pieces[i].owner == owner && set->pieces[i].key == key)
 			return i + 1;
 	return NONE;

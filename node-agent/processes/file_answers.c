@@ -27,10 +27,8 @@ struct file_answers {
 static struct known_file *find(const struct file_answers *answers, uint32_t executable)
 {
 	const uint64_t hash = hash_word(0, executable);
-	uint32_t probe = 0;
 
-	for (uint32_t i = hash_table_first(&answers->index, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&answers->index, hash, &probe))
+	HASH_TABLE_EACH(i, &answers->index, hash)
 		if (answers->files[i].executable == executable)
 			return &answers->files[i];
 	return NULL;

@@ -77,10 +77,7 @@ void python_codes_free(struct python_codes *codes)
 
 static struct code_entry *half_find(struct half *half, uint64_t hash, const struct code_key *key)
 {
-	uint32_t probe;
-
-	for (uint32_t i = hash_table_first(&half->hashes, hash, &probe); i != HASH_TABLE_NONE;
-	     i = hash_table_next(&half->hashes, hash, &probe))
+	HASH_TABLE_EACH(i, &half->hashes, hash)
 		if (!memcmp(&half->entries[i].key, key, sizeof(*key)))
 			return &half->entries[i];
 	return NULL;
