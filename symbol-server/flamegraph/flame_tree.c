@@ -39,7 +39,7 @@ uint64_t frame_names_hash(const struct flame_frame *frame)
 
 bool frame_line_changes(uint64_t *votes, uint64_t value, bool is_same_line)
 {
-	bool changes = !is_same_line && *votes <= value;
+	bool changes = !is_same_line && *votes < value;
 
 	*votes = is_same_line ? *votes + value : changes ? value - *votes : *votes - value;
 	return changes;
