@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes are where a process says that its threads' contexts are, then its memory: records,
  * lists and maps of labels. */
-#include <stdint.h>
 #include <string.h>
 
-static const uint8_t *memory;
-static uint64_t memory_bytes;
-enum { MEMORY_AT = 0x1000 };
-
-static int read_memory(void *to, uint64_t bytes, uint64_t from)
-{
-	const uint64_t at = from - MEMORY_AT;
-
-	if (from < MEMORY_AT || at > memory_bytes || bytes > memory_bytes - at)
-		return 1;
-	memcpy(to, memory + at, bytes);
-	return 0;
-}
+#include "tests/fuzz/read_memory.h"
 
 #define CONTEXT_READ(to, bytes, from) read_memory(to, bytes, from)
 

@@ -4,7 +4,6 @@
 #include "node-agent/runtimes/python_code.h"
 
 #include <fcntl.h>
-#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -13,6 +12,7 @@
 #include "bpf/runtime_frames.h"
 #include "node-agent/kernel/stranger_reader.h"
 #include "tests/check.h"
+#include "tests/unit/runtimes/interpreters.h"
 
 static uint8_t digit(char c)
 {
@@ -151,22 +151,6 @@ static void test_interpreter(const char *path)
 	check_report(has_layout && objects > 1000 && wrong == 0, what, __FILE__, __LINE__);
 }
 
-static void test_interpreters(void)
-{
-	glob_t found = {0};
-	char pattern[300];
-
-	snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/3.*/bin/python3",
-		 getenv("HOME") ? getenv("HOME") : "/root");
-	glob("/usr/bin/python3", 0, NULL, &found);
-	glob(pattern, GLOB_APPEND, NULL, &found);
-	if (found.gl_pathc == 0)
-		SKIP("no CPython");
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		test_interpreter(found.gl_pathv[i]);
-	globfree(&found);
-}
-
 /* --- made-up memory, at address BASE --- */
 
 enum { BASE = 0x10000, OBJECT = 0, NAME = 0x200, FILE_NAME = 0x400, TABLE = 0x600, MEMORY = 0x1000 };
@@ -271,7 +255,7 @@ static void test_made_up(void)
 
 int main(void)
 {
-	test_interpreters();
+	test_interpreters(test_interpreter);
 	test_made_up();
 	return checks_done();
 }

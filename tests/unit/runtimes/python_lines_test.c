@@ -3,11 +3,11 @@
  * ~/.pyenv/versions and /usr/bin/python3 say themselves. */
 #include "node-agent/runtimes/python_lines.h"
 
-#include <glob.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "tests/check.h"
+#include "tests/unit/runtimes/interpreters.h"
 
 struct tally {
 	uint64_t objects, instructions, wrong;
@@ -81,22 +81,6 @@ static void test_interpreter(const char *path)
 		     __LINE__);
 }
 
-static void test_interpreters(void)
-{
-	glob_t found = {0};
-	char pattern[300];
-
-	snprintf(pattern, sizeof pattern, "%s/.pyenv/versions/3.*/bin/python3",
-		 getenv("HOME") ? getenv("HOME") : "/root");
-	glob("/usr/bin/python3", 0, NULL, &found);
-	glob(pattern, GLOB_APPEND, NULL, &found);
-	if (found.gl_pathc == 0)
-		SKIP("no CPython");
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		test_interpreter(found.gl_pathv[i]);
-	globfree(&found);
-}
-
 static void test_edges(void)
 {
 	static const uint8_t endless[] = {0x80 | 13 << 3, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x01};
@@ -118,7 +102,7 @@ static void test_edges(void)
 
 int main(void)
 {
-	test_interpreters();
+	test_interpreters(test_interpreter);
 	test_edges();
 	return checks_done();
 }
