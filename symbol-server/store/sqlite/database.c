@@ -104,6 +104,20 @@ bool database_run(sqlite3_stmt *statement, struct error *err)
 	return ok;
 }
 
+bool database_exec_with(sqlite3 *db, const char *sql, const int64_t *numbers, size_t count,
+			struct error *err)
+{
+	sqlite3_stmt *statement = database_prepare(db, sql, err);
+	bool ok = statement;
+
+	if (ok) {
+		database_bind(statement, 1, numbers, count);
+		ok = database_run(statement, err);
+	}
+	sqlite3_finalize(statement);
+	return ok;
+}
+
 bool database_next(sqlite3_stmt *statement, bool *has_row, struct error *err)
 {
 	int code = sqlite3_step(statement);

@@ -49,6 +49,9 @@ void database_set_aside(const char *path, const char *why);
  * Returns false. */
 bool database_error(sqlite3 *db, const char *doing, struct error *err);
 bool database_exec(sqlite3 *db, const char *sql, struct error *err);
+/* One statement, with numbers for its parameters. */
+bool database_exec_with(sqlite3 *db, const char *sql, const int64_t *numbers, size_t count,
+			struct error *err);
 sqlite3_stmt *database_prepare(sqlite3 *db, const char *sql, struct error *err);
 
 /* "INSERT INTO table (column, …)": a value for each column is to be bound. */

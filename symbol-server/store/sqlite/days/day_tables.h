@@ -27,5 +27,13 @@
 /* All rows of the table of a file that is attached as old. */
 #define COPY_OLD(table_, columns_) \
 	"INSERT INTO " table_ " (" columns_ ") SELECT " columns_ " FROM old." table_ ";"
+#define COPY_FACTS           COPY_OLD("facts", FACTS_COLUMNS)
+#define COPY_DEFINITIONS     COPY_OLD("definitions", DEFINITIONS_COLUMNS)
+#define COPY_SAMPLES         COPY_OLD("samples", SAMPLES_COLUMNS)
+#define COPY_MOMENTS         COPY_OLD("moments", MOMENTS_COLUMNS)
+#define COPY_SPANS           COPY_OLD("spans", SPANS_COLUMNS)
+#define COPY_ROLLUPS         COPY_OLD("rollups", ROLLUPS_COLUMNS)
+#define COPY_ROLLUP_ACCOUNTS COPY_OLD("rollup_accounts", ROLLUP_ACCOUNTS_COLUMNS)
+#define COPY_ROLLUP_MARKS    COPY_OLD("rollup_marks", ROLLUP_MARKS_COLUMNS)
 
 #endif

@@ -186,18 +186,13 @@ static bool start_rolling(struct hours *hours, struct error *err)
 
 static bool put_mark(struct hours *hours, unsigned hour, struct error *err)
 {
-	sqlite3_stmt *put = database_prepare_insert(hours->writer.db,
-						    "INSERT OR REPLACE " INTO_ROLLUP_MARKS, err);
-	bool ok = put;
+	const int64_t mark[] = {hours->start + hour * HOUR_MINUTES, (int64_t)hours->folded,
+				(int64_t)hours->folded};
 
-	if (put) {
-		DATABASE_BIND(put, 1, hours->start + hour * HOUR_MINUTES, (int64_t)hours->folded,
-			      (int64_t)hours->folded);
-		ok = database_run(put, err);
-	}
-	sqlite3_finalize(put);
 	hours->through[hour] = hours->folded;
-	return ok &&
+	return database_exec_with(hours->writer.db,
+				  "INSERT OR REPLACE " INTO_ROLLUP_MARKS " VALUES (?, ?, ?)", mark,
+				  3, err) &&
 	       database_put_fact(hours->writer.db, "folded_through", (int64_t)hours->folded, err);
 }
 

@@ -48,18 +48,11 @@ static bool attach(sqlite3 *db, const char *from, struct error *err)
 static bool copy_reduced(sqlite3 *db, void *context, struct error *err)
 {
 	(void)context;
-	return database_exec(
-		db,
-		"DELETE FROM rollup_marks;" COPY_OLD(
-			"facts",
-			FACTS_COLUMNS) "INSERT OR REPLACE INTO facts (name, value) VALUES "
-				       "('reduced', 1);" COPY_OLD("definitions",
-								  DEFINITIONS_COLUMNS)
-					       COPY_OLD("rollups", ROLLUPS_COLUMNS) COPY_OLD(
-						       "rollup_accounts", ROLLUP_ACCOUNTS_COLUMNS)
-						       COPY_OLD("rollup_marks",
-								ROLLUP_MARKS_COLUMNS),
-		err);
+	return database_exec(db, "DELETE FROM rollup_marks;" COPY_FACTS, err) &&
+	       database_put_fact(db, "reduced", 1, err) &&
+	       database_exec(db,
+			     COPY_DEFINITIONS COPY_ROLLUPS COPY_ROLLUP_ACCOUNTS COPY_ROLLUP_MARKS,
+			     err);
 }
 
 /* The new file is on disk before it has the name. */

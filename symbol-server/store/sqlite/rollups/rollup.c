@@ -71,16 +71,10 @@ static bool find_buckets(const struct sqlite_samples *store, const struct day *d
 
 static bool mark_through(sqlite3 *db, uint32_t bucket, uint64_t through, struct error *err)
 {
-	sqlite3_stmt *put =
-		database_prepare(db, "UPDATE rollup_marks SET through = ? WHERE bucket = ?", err);
-	bool ok = put;
+	const int64_t numbers[] = {(int64_t)through, bucket};
 
-	if (put) {
-		DATABASE_BIND(put, 1, (int64_t)through, bucket);
-		ok = database_run(put, err);
-	}
-	sqlite3_finalize(put);
-	return ok;
+	return database_exec_with(db, "UPDATE rollup_marks SET through = ? WHERE bucket = ?",
+				  numbers, 2, err);
 }
 
 static bool roll_bucket(struct rollup_pass *pass, sqlite3 *db, const struct day_mark *mark,

@@ -66,25 +66,8 @@ bool deletion_make_room(struct deletion *deletion, struct error *err)
 void deletion_bind_key(sqlite3_stmt *statement, int first, const struct deletion *deletion,
 		       const struct row_key *key)
 {
-	sqlite3_bind_int64(statement, first, deletion->query->tenant);
-	sqlite3_bind_int64(statement, first + 1, key->type);
-	sqlite3_bind_int64(statement, first + 2, key->bucket);
-	sqlite3_bind_int64(statement, first + 3, key->series);
-	sqlite3_bind_int64(statement, first + 4, key->fold);
-}
-
-/* Runs sql with its numbers. */
-static bool run(sqlite3 *db, const char *sql, const int64_t *numbers, int count, struct error *err)
-{
-	sqlite3_stmt *statement = database_prepare(db, sql, err);
-	bool ok = statement;
-
-	for (int i = 0; statement && i < count; i++)
-		sqlite3_bind_int64(statement, i + 1, numbers[i]);
-	if (ok)
-		ok = database_run(statement, err);
-	sqlite3_finalize(statement);
-	return ok;
+	DATABASE_BIND(statement, first, deletion->query->tenant, key->type, key->bucket,
+		      key->series, key->fold);
 }
 
 static bool has_table(sqlite3 *db, const char *name, bool *has, struct error *err)
@@ -112,7 +95,7 @@ bool deletion_row(struct deletion *deletion, const char *table, const struct row
 		 "DELETE FROM %s WHERE tenant = ? AND type = ? AND bucket = ? AND series = ? "
 		 "AND fold = ?",
 		 table);
-	return run(deletion->writer.db, sql, numbers, 5, err);
+	return database_exec_with(deletion->writer.db, sql, numbers, 5, err);
 }
 
 /* --- roll-ups: void, so that they are made again from what is left --- */
@@ -145,7 +128,7 @@ static bool void_table(sqlite3 *db, const char *table, uint32_t first, uint32_t 
 		for (int i = 0; i < 3; i++)
 			key[i] = sqlite3_column_int64(find, i);
 		sqlite3_reset(find);
-		ok = run(db, delete_sql, key, 5, err);
+		ok = database_exec_with(db, delete_sql, key, 5, err);
 	}
 	sqlite3_finalize(find);
 	return ok;
@@ -157,8 +140,9 @@ static bool void_rollups(sqlite3 *db, uint32_t first, uint32_t end, struct error
 
 	return void_table(db, "rollups", first, end, err) &&
 	       void_table(db, "rollup_accounts", first, end, err) &&
-	       run(db, "UPDATE rollup_marks SET through = 0 WHERE bucket >= ? AND bucket < ?",
-		   range, 2, err);
+	       database_exec_with(
+		       db, "UPDATE rollup_marks SET through = 0 WHERE bucket >= ? AND bucket < ?",
+		       range, 2, err);
 }
 
 /* Accounts are rolled up by the hour: its parts are made anew together. */

@@ -399,12 +399,10 @@ static bool copy_used(sqlite3 *db, void *context, struct error *err)
 	return database_exec(db,
 			     "DELETE FROM rollup_marks;"
 			     "INSERT OR REPLACE INTO facts (name, value) SELECT name, value "
-			     "FROM old.facts WHERE name <> 'names_due';" COPY_OLD("samples",
-										  SAMPLES_COLUMNS)
-				     COPY_OLD("rollups", ROLLUPS_COLUMNS)
-					     COPY_OLD("rollup_marks", ROLLUP_MARKS_COLUMNS)
-						     COPY_OLD("moments", MOMENTS_COLUMNS)
-							     COPY_OLD("spans", SPANS_COLUMNS),
+			     "FROM old.facts WHERE name <> 'names_due'",
+			     err) &&
+	       database_exec(db,
+			     COPY_SAMPLES COPY_ROLLUPS COPY_ROLLUP_MARKS COPY_MOMENTS COPY_SPANS,
 			     err) &&
 	       copy_accounts(erasure, db, "SELECT " ACCOUNTS_COLUMNS " FROM old.accounts",
 			     "INSERT " INTO_ACCOUNTS, err) &&
